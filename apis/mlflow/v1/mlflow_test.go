@@ -1,0 +1,80 @@
+package v1
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+)
+
+func TestScheme(t *testing.T) {
+	s := runtime.NewScheme()
+	if err := AddToScheme(s); err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []string{"MLflow", "MLflowList"} {
+		if !s.Recognizes(GroupVersion.WithKind(kind)) {
+			t.Errorf("%s is not registered", kind)
+		}
+	}
+}
+
+// TestSamplesSurvive reads every sample as a Go type and writes it again: a
+// field that the types do not know would be refused, one that they read
+// otherwise would differ.
+func TestSamplesSurvive(t *testing.T) {
+	s := runtime.NewScheme()
+	if err := AddToScheme(s); err != nil {
+		t.Fatal(err)
+	}
+	strict := serializer.NewCodecFactory(s, serializer.EnableStrict).UniversalDeserializer()
+	files, err := filepath.Glob("../../../config/samples/mlflow*.yaml")
+	if err != nil || len(files) < 5 {
+		t.Fatalf("samples %v: %v", files, err)
+	}
+	for _, file := range files {
+		if filepath.Base(file) == "mlflowconfig.yaml" {
+			continue
+		}
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		decoded, _, err := strict.Decode(data, nil, nil)
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+			continue
+		}
+		m, ok := decoded.(*MLflow)
+		if !ok || m.Name != SingletonName {
+			t.Errorf("%s holds %T %v", file, decoded, m.GetName())
+			continue
+		}
+		first, err := json.Marshal(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again := &MLflow{}
+		if err := json.Unmarshal(first, again); err != nil {
+			t.Fatal(err)
+		}
+		if second, err := json.Marshal(again.DeepCopy()); err != nil || !bytes.Equal(first, second) {
+			t.Errorf("%s changed:\n%s\n%s (%v)", file, first, second, err)
+		}
+	}
+}
+
+func TestStatusAccess(t *testing.T) {
+	m := &MLflow{}
+	m.Generation = 7
+	m.ObserveGeneration()
+	*m.ConditionsRef() = append(*m.ConditionsRef(), metav1.Condition{Type: "Available"})
+	if m.Status.ObservedGeneration != 7 || len(m.Status.Conditions) != 1 || m.Status.Conditions[0].Type != "Available" {
+		t.Errorf("status %+v", m.Status)
+	}
+}
