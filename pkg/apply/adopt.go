@@ -1,0 +1,132 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/csaupgrade"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+)
+
+// claim returns a *ForeignError unless a live object is ours to write.
+func (a *Applier) claim(o owner, c child, live *unstructured.Unstructured) error {
+	foreign := &ForeignError{Kind: c.key.Kind, Namespace: c.key.Namespace, Name: c.key.Name}
+	if other := metav1.GetControllerOfNoCopy(live); other != nil && c.Ownership == Controlled &&
+		!o.is(*other) && !o.wasRestored(*other) {
+		foreign.Controller = other.Kind + " " + other.Name // an object has at most one controller
+		return foreign
+	}
+	if a.marked(o, live) || c.Adopts != nil && c.Adopts(live) {
+		return nil
+	}
+	return foreign
+}
+
+// marked says whether an object bears a sign that this component made it, in this or an earlier life: a reference to
+// the owner, our labels, or fields of our field owner.
+func (a *Applier) marked(o owner, live *unstructured.Unstructured) bool {
+	return a.labelled(live) ||
+		slices.ContainsFunc(live.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
+			return o.is(ref) || o.wasRestored(ref)
+		}) ||
+		slices.ContainsFunc(live.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+			return e.Manager == a.FieldOwner && e.Subresource == ""
+		})
+}
+
+// prepare sends at most one patch that removes what a server-side apply cannot: it hands the fields that older
+// operators own by update or client-side apply to our field owner, once, before the object gets our labels; and it
+// removes references to an earlier life of the owner, and to the owner itself from objects that shall outlive it.
+// The patch carries the resourceVersion, because it replaces whole lists.
+func (a *Applier) prepare(ctx context.Context, o owner, c child, live *unstructured.Unstructured) error {
+	patch, err := a.migration(live)
+	if err != nil {
+		return err
+	}
+	refs := live.GetOwnerReferences()
+	kept := slices.DeleteFunc(slices.Clone(refs), func(ref metav1.OwnerReference) bool {
+		return o.wasRestored(ref) || c.Ownership == Unowned && o.is(ref)
+	})
+	if len(kept) != len(refs) {
+		patch = append(patch,
+			operation{"replace", "/metadata/ownerReferences", kept},
+			operation{"replace", "/metadata/resourceVersion", live.GetResourceVersion()})
+	}
+	if len(patch) == 0 {
+		return nil
+	}
+	data, err := json.Marshal(patch)
+	if err != nil {
+		return fmt.Errorf("encoding the adoption: %w", err)
+	}
+	a.wrote(c.key.Kind, verbAdopt)
+	if err := a.Client.Patch(ctx, live, client.RawPatch(types.JSONPatchType, data), client.FieldOwner(a.FieldOwner)); err != nil {
+		return fmt.Errorf("adopting it: %w", err)
+	}
+	return nil
+}
+
+// operation is one step of a JSON patch.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+// migration returns the steps that hand the fields of older managers to ours, or nothing.
+func (a *Applier) migration(live *unstructured.Unstructured) ([]operation, error) {
+	if a.labelled(live) {
+		return nil, nil // adopted before; what these managers wrote since is theirs
+	}
+	data, err := csaupgrade.UpgradeManagedFieldsPatch(live, a.legacy, a.FieldOwner)
+	if err != nil {
+		return nil, fmt.Errorf("migrating the field ownership: %w", err)
+	}
+	if data == nil {
+		return nil, nil
+	}
+	var patch []operation
+	if err := json.Unmarshal(data, &patch); err != nil {
+		return nil, fmt.Errorf("decoding the migration of the field ownership: %w", err)
+	}
+	return patch, nil
+}
+
+// owned returns the fields that our field owner holds in a live object; nil when it holds none.
+func (a *Applier) owned(live *unstructured.Unstructured) *fieldpath.Set {
+	entries := live.GetManagedFields()
+	i := slices.IndexFunc(entries, applied(a.FieldOwner))
+	if i < 0 || entries[i].FieldsV1 == nil {
+		return nil
+	}
+	set, err := decode(entries[i].FieldsV1)
+	if err != nil {
+		return nil // not readable, so it is written anew
+	}
+	return set
+}
+
+// otherOwners returns the references of other owners that our field owner put on a shared object.
+func otherOwners(o owner, c child, live *unstructured.Unstructured, owned *fieldpath.Set) []metav1.OwnerReference {
+	if c.Ownership != Shared || owned == nil {
+		return nil
+	}
+	return slices.DeleteFunc(live.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
+		return o.is(ref) || !owned.Has(ownerPath(ref.UID))
+	})
+}
+
+func ownerPath(uid types.UID) fieldpath.Path {
+	return fieldpath.Path{
+		fieldpath.FieldNameElement("metadata"),
+		fieldpath.FieldNameElement("ownerReferences"),
+		fieldpath.KeyElement(value.Field{Name: "uid", Value: value.NewValueInterface(string(uid))}),
+	}
+}

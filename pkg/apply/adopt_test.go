@@ -1,0 +1,241 @@
+package apply
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+)
+
+// found is an object that is there before us.
+func found(change func(*corev1.ConfigMap)) *corev1.ConfigMap {
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}, Data: map[string]string{"key": "old", "old": "1"}}
+	change(object)
+	return object
+}
+
+func refer(name string, uid types.UID, controls bool) metav1.OwnerReference {
+	ref := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: name, UID: uid}
+	if controls {
+		ref.Controller = new(true)
+	}
+	return ref
+}
+
+func TestClaim(t *testing.T) {
+	for name, test := range map[string]struct {
+		change    func(*corev1.ConfigMap)
+		manager   string // who made it; default: them
+		ownership Ownership
+		adopts    bool
+		want      string // the error, empty when it is ours
+	}{
+		"made by somebody else": {change: func(*corev1.ConfigMap) {},
+			want: "ConfigMap ns/a exists and was not made by this operator; delete or rename it, and it will be created"},
+		"a legacy manager alone proves nothing": {change: func(*corev1.ConfigMap) {}, manager: "old",
+			want: "ConfigMap ns/a exists and was not made by this operator; delete or rename it, and it will be created"},
+		"made by somebody else, may be adopted": {change: func(*corev1.ConfigMap) {}, adopts: true},
+		"controlled by the owner": {change: func(c *corev1.ConfigMap) {
+			c.OwnerReferences = []metav1.OwnerReference{refer("owner", "owner-uid", true)}
+		}},
+		"owned by the owner": {change: func(c *corev1.ConfigMap) {
+			c.OwnerReferences = []metav1.OwnerReference{refer("owner", "owner-uid", false)}
+		}},
+		"owned in an earlier life": {change: func(c *corev1.ConfigMap) {
+			c.OwnerReferences = []metav1.OwnerReference{refer("owner", "earlier", true)}
+		}},
+		"with our labels": {change: func(c *corev1.ConfigMap) { c.Labels = names.Labels("test") }},
+		"with the labels of another component": {change: func(c *corev1.ConfigMap) { c.Labels = names.Labels("other") },
+			want: "ConfigMap ns/a exists and was not made by this operator; delete or rename it, and it will be created"},
+		"written under our name": {change: func(*corev1.ConfigMap) {}, manager: us},
+		"controlled by another of ours": {change: func(c *corev1.ConfigMap) {
+			c.Labels = names.Labels("test")
+			c.OwnerReferences = []metav1.OwnerReference{refer("another", "another-uid", true)}
+		}, adopts: true, want: "ConfigMap ns/a exists and belongs to ConfigMap another; delete or rename it, and it will be created"},
+		"controlled by another, to be shared": {change: func(c *corev1.ConfigMap) {
+			c.Labels = names.Labels("test")
+			c.OwnerReferences = []metav1.OwnerReference{refer("another", "another-uid", true)}
+		}, ownership: Shared},
+		"owned by an object of another group": {change: func(c *corev1.ConfigMap) {
+			ref := refer("owner", "another-uid", false)
+			ref.APIVersion = "example.com/v1"
+			c.OwnerReferences = []metav1.OwnerReference{ref}
+		}, want: "ConfigMap ns/a exists and was not made by this operator; delete or rename it, and it will be created"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.must(b.server.Create(t.Context(), found(test.change), client.FieldOwner(cmp.Or(test.manager, "them"))))
+			object := settings("a", "1")
+			object.Ownership = test.ownership
+			if test.adopts {
+				object.Adopts = func(live *unstructured.Unstructured) bool { return live.GetName() == "a" }
+			}
+			clear(b.seen)
+			err := b.Apply(t.Context(), b.owner, Desired{object})
+			if test.want == "" {
+				if err != nil || b.get("a").Data["key"] != "1" {
+					t.Fatalf("not taken over: %v", err)
+				}
+				b.settles(quiet, object)
+				return
+			}
+			foreign, ok := errors.AsType[*ForeignError](err)
+			if !ok || foreign.Error() != test.want {
+				t.Errorf("got  %v\nwant %s", err, test.want)
+			}
+			if b.seen["apply"]+b.seen["patch"] > 0 || b.get("a").Data["key"] != "old" {
+				t.Error("a foreign object was written")
+			}
+		})
+	}
+}
+
+func TestAnObjectThatYieldsLeavesStrangersAloneAndIsOursOtherwise(t *testing.T) {
+	b := newBench(t)
+	yielding := settings("a", "1")
+	yielding.Yields = true
+	b.must(b.server.Create(t.Context(), found(func(*corev1.ConfigMap) {}), client.FieldOwner("them")))
+	for range 2 {
+		b.settles(looks, yielding)
+	}
+	if live := b.get("a"); live.Data["key"] != "old" || len(live.Labels)+len(live.OwnerReferences) > 0 {
+		t.Errorf("a stranger was written: %+v", live)
+	}
+	b.must(b.server.Delete(t.Context(), b.get("a")))
+	b.settles(both, yielding)
+	b.settles(quiet, yielding)
+	if b.get("a").Data["key"] != "1" {
+		t.Error("it was not made when the name was free")
+	}
+}
+
+func TestAdoptionTakesTheFieldsOfOlderManagers(t *testing.T) {
+	owned := func(c *corev1.ConfigMap) {
+		c.OwnerReferences = []metav1.OwnerReference{refer("owner", "owner-uid", true)}
+	}
+	for name, test := range map[string]struct {
+		manager, requests string
+		pruned            bool
+	}{
+		"of a legacy manager":  {"old", adopts, true},
+		"of our own updates":   {us, adopts, true},
+		"but not of strangers": {"them", both, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.must(b.server.Create(t.Context(), found(owned), client.FieldOwner(test.manager)))
+			b.settles(test.requests, settings("a", "1"))
+			if _, there := b.get("a").Data["old"]; there == test.pruned {
+				t.Errorf("data: %v", b.get("a").Data)
+			}
+			b.restart()
+			b.settles(looks, settings("a", "1"))
+		})
+	}
+}
+
+func TestAdoptionHappensOnce(t *testing.T) {
+	b := newBench(t)
+	b.settles(both, settings("a", "1"))
+	object := b.get("a")
+	object.Data["theirs"] = "1"
+	b.must(b.server.Update(t.Context(), object, client.FieldOwner("old"))) // a person with kubectl, say
+	b.restart()
+	b.settles(looks, settings("a", "1"))
+	if b.get("a").Data["theirs"] != "1" {
+		t.Error("a later addition under a legacy name was pruned")
+	}
+}
+
+func TestAdoptionOfWhatWasAppliedUnderOurNameIsOneWrite(t *testing.T) {
+	b := newBench(t)
+	older := corev1ac.ConfigMap("a", "ns").WithData(map[string]string{"key": "1", "old": "1"})
+	b.must(b.server.Apply(t.Context(), older, client.FieldOwner(us)))
+	b.settles(both, settings("a", "1"))
+	if data := b.get("a").Data; len(data) != 1 {
+		t.Errorf("data: %v", data)
+	}
+}
+
+func TestAdoptionDropsReferencesThatMislead(t *testing.T) {
+	for name, test := range map[string]struct {
+		refs      []metav1.OwnerReference
+		ownership Ownership
+		want      []types.UID
+	}{
+		"of an earlier life":      {[]metav1.OwnerReference{refer("owner", "earlier", true)}, Controlled, []types.UID{"owner-uid"}},
+		"of the owner, from data": {[]metav1.OwnerReference{refer("owner", "owner-uid", true)}, Unowned, nil},
+		"but not of others": {[]metav1.OwnerReference{refer("other", "other-uid", false), refer("owner", "earlier", false)},
+			Shared, []types.UID{"other-uid", "owner-uid"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.must(b.server.Create(t.Context(), found(func(c *corev1.ConfigMap) { c.OwnerReferences = test.refs }), client.FieldOwner("velero")))
+			object := settings("a", "1")
+			object.Ownership = test.ownership
+			b.settles(adopts, object)
+			var got []types.UID
+			for _, ref := range b.get("a").OwnerReferences {
+				got = append(got, ref.UID)
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("owners: %v, want %v", got, test.want)
+			}
+			b.settles(quiet, object)
+		})
+	}
+}
+
+func TestAdoptionReportsItsErrors(t *testing.T) {
+	b := newBench(t)
+	b.must(b.server.Create(t.Context(), found(func(c *corev1.ConfigMap) {
+		c.OwnerReferences = []metav1.OwnerReference{refer("owner", "owner-uid", true)}
+	}), client.FieldOwner("old")))
+	b.failing["patch"] = errors.New("no")
+	err := b.expect("live=1 apply=0 patch=1", settings("a", "1"))
+	if want := "applying ConfigMap ns/a: adopting it: no"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func TestSharedObjectsKeepEveryOwner(t *testing.T) {
+	b := newBench(t)
+	object := settings("a", "1")
+	object.Ownership = Shared
+	b.settles(both, object)
+	first := b.owner
+	b.owner = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "second", UID: "second-uid"}}
+	b.settles(both, object)
+	b.settles(quiet, object)
+	b.owner = first
+	b.settles(looks, object) // our entry has changed, though not by a stranger
+	b.settles(quiet, object)
+	refs := b.get("a").OwnerReferences
+	if len(refs) != 2 || refs[0].Controller != nil || refs[1].Controller != nil {
+		t.Errorf("owner references: %v", refs)
+	}
+	changed := settings("a", "2")
+	changed.Ownership = Shared
+	b.settles(both, changed)
+	if refs := b.get("a").OwnerReferences; len(refs) != 2 {
+		t.Errorf("a change of content dropped an owner: %v", refs)
+	}
+}
+
+func TestUnreadableOwnFieldsAreWrittenAnew(t *testing.T) {
+	live := &unstructured.Unstructured{Object: map[string]any{}}
+	live.SetManagedFields([]metav1.ManagedFieldsEntry{ours(`{"k:{":{}}`)})
+	b := newBench(t)
+	if got := b.owned(live); got != nil {
+		t.Errorf("got %v", got)
+	}
+}

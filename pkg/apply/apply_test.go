@@ -1,0 +1,379 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+)
+
+var (
+	deploymentKind = appsv1.SchemeGroupVersion.WithKind("Deployment")
+	configMapKind  = corev1.SchemeGroupVersion.WithKind("ConfigMap")
+)
+
+// bench is an applier before a fake API server. What it reads as cache can be made to lag or to fail.
+type bench struct {
+	*testing.T
+	*Applier
+	server client.Client
+	owner  *corev1.ConfigMap
+	// cached replaces reads of the cache when set; nil passes them on.
+	cached func(name string, into client.Object) error
+	// failing makes the next requests of a verb fail.
+	failing map[string]error
+	// mu guards seen, for the test with many callers.
+	mu sync.Mutex
+	// seen counts requests: "live", "apply", "patch", "delete", "list".
+	seen map[string]int
+}
+
+func newBench(t *testing.T, objects ...client.Object) *bench {
+	b := &bench{T: t, failing: map[string]error{}, seen: map[string]int{}}
+	b.owner = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "owner", UID: "owner-uid"}}
+	b.server = fake.NewClientBuilder().WithReturnManagedFields().WithRESTMapper(mapper()).WithObjects(objects...).Build()
+	b.restart()
+	return b
+}
+
+// mapper knows the scopes of the kinds that the tests use; the fake client's own takes every kind for one of cluster scope.
+func mapper() meta.RESTMapper {
+	m := meta.NewDefaultRESTMapper(nil)
+	m.Add(configMapKind, meta.RESTScopeNamespace)
+	m.Add(deploymentKind, meta.RESTScopeNamespace)
+	for _, kind := range []string{"Namespace", "Node"} {
+		m.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeRoot)
+	}
+	return m
+}
+
+func (b *bench) restart() {
+	server, ok := b.server.(client.WithWatch)
+	if !ok {
+		b.Fatal("the fake client cannot watch")
+	}
+	count := func(verb string) error {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.seen[verb]++
+		return b.failing[verb]
+	}
+	writing := interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+			if b.cached != nil {
+				return b.cached(key.Name, into)
+			}
+			return c.Get(ctx, key, into)
+		},
+		Apply: func(ctx context.Context, c client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			if err := count("apply"); err != nil {
+				return err
+			}
+			return c.Apply(ctx, config, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			if err := count("patch"); err != nil {
+				return err
+			}
+			return c.Patch(ctx, o, p, opts...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			if err := count("delete"); err != nil {
+				return err
+			}
+			return c.Delete(ctx, o, opts...)
+		},
+	}
+	reading := interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+			if err := count("live"); err != nil {
+				return err
+			}
+			return c.Get(ctx, key, into, opts...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if err := count("list"); err != nil {
+				return err
+			}
+			return c.List(ctx, list, opts...)
+		},
+	}
+	b.Applier = New(Options{
+		Client: interceptor.NewClient(server, writing), Live: interceptor.NewClient(server, reading),
+		FieldOwner: us, Component: "test", LegacyManagers: []string{"old"}, Whole: []schema.GroupVersionKind{deploymentKind},
+	})
+}
+
+// expect applies, checks the requests in the form of "live=1 apply=1", and returns the error.
+func (b *bench) expect(requests string, desired ...Object) error {
+	b.Helper()
+	clear(b.seen)
+	err := b.Apply(b.Context(), b.owner, desired)
+	got := fmt.Sprintf("live=%d apply=%d patch=%d", b.seen["live"], b.seen["apply"], b.seen["patch"])
+	if got != requests {
+		b.Errorf("requests: %s, want %s (error: %v)", got, requests, err)
+	}
+	return err
+}
+
+// settles is like expect for what must not fail.
+func (b *bench) settles(requests string, desired ...Object) {
+	b.Helper()
+	if err := b.expect(requests, desired...); err != nil {
+		b.Fatal(err)
+	}
+}
+
+const (
+	quiet  = "live=0 apply=0 patch=0"
+	looks  = "live=1 apply=0 patch=0"
+	blind  = "live=0 apply=1 patch=0"
+	both   = "live=1 apply=1 patch=0"
+	adopts = "live=1 apply=1 patch=1"
+)
+
+func (b *bench) get(name string) *corev1.ConfigMap {
+	b.Helper()
+	object := &corev1.ConfigMap{}
+	if err := b.server.Get(b.Context(), types.NamespacedName{Namespace: "ns", Name: name}, object); err != nil {
+		b.Fatal(err)
+	}
+	return object
+}
+
+func (b *bench) must(err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+func settings(name, value string) Object {
+	return Object{Config: corev1ac.ConfigMap(name, "ns").WithData(map[string]string{"key": value})}
+}
+
+func server(image string) Object {
+	labels := map[string]string{"app": "server"}
+	return Object{Config: appsv1ac.Deployment("server", "ns").WithSpec(appsv1ac.DeploymentSpec().
+		WithSelector(metav1ac.LabelSelector().WithMatchLabels(labels)).
+		WithTemplate(corev1ac.PodTemplateSpec().WithLabels(labels).WithSpec(corev1ac.PodSpec().WithContainers(
+			corev1ac.Container().WithName("server").WithImage(image)))))}
+}
+
+func TestApplyWritesOnce(t *testing.T) {
+	b := newBench(t)
+	b.settles("live=2 apply=2 patch=0", settings("a", "1"), server("one"))
+	b.settles(quiet, settings("a", "1"), server("one"))
+	b.settles(blind, settings("a", "2"), server("one")) // known, so it needs no look
+	b.settles(blind, settings("a", "2"), server("two"))
+	b.settles(quiet, settings("a", "2"), server("two"))
+	b.restart()
+	b.settles(looks, settings("a", "2")) // the fake server makes us owners of a Deployment's status, the real one does not
+	b.settles(quiet, settings("a", "2"))
+
+	object := b.get("a")
+	if object.Labels[names.OperatorLabel] != names.OperatorName || object.Labels[names.ComponentLabel] != "test" {
+		t.Errorf("labels: %v", object.Labels)
+	}
+	want := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: "owner-uid",
+		Controller: new(true), BlockOwnerDeletion: new(true)}
+	if len(object.OwnerReferences) != 1 || object.OwnerReferences[0].String() != want.String() {
+		t.Errorf("owner references: %v", object.OwnerReferences)
+	}
+}
+
+func TestApplyRepairsWhatOthersChange(t *testing.T) {
+	for name, change := range map[string]func(*corev1.ConfigMap){
+		"a value":             func(c *corev1.ConfigMap) { c.Data["key"] = "theirs" },
+		"a value removed":     func(c *corev1.ConfigMap) { c.Data = nil },
+		"a label of ours":     func(c *corev1.ConfigMap) { delete(c.Labels, names.OperatorLabel) },
+		"the owner reference": func(c *corev1.ConfigMap) { c.OwnerReferences = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.settles(both, settings("a", "1"))
+			before := b.get("a")
+			object := before.DeepCopy()
+			change(object)
+			b.must(b.server.Update(t.Context(), object, client.FieldOwner("them")))
+			b.settles(both, settings("a", "1"))
+			b.settles(quiet, settings("a", "1"))
+			after := b.get("a")
+			if after.Data["key"] != "1" || len(after.Labels) != 2 || len(after.OwnerReferences) != 1 {
+				t.Errorf("not repaired: %v", after)
+			}
+		})
+	}
+}
+
+func TestApplyLeavesForeignFieldsAlone(t *testing.T) {
+	b := newBench(t)
+	b.settles(both, settings("a", "1"))
+	object := b.get("a")
+	object.Data["theirs"] = "1"
+	object.Labels["theirs"] = "1"
+	b.must(b.server.Update(t.Context(), object, client.FieldOwner("them")))
+	b.settles(quiet, settings("a", "1"))
+	b.settles(blind, settings("a", "2"))
+	if got := b.get("a"); got.Data["theirs"] != "1" || got.Labels["theirs"] != "1" {
+		t.Errorf("foreign fields are gone: %v", got)
+	}
+}
+
+func TestApplyTrustsItsMemoryWhileTheCacheLags(t *testing.T) {
+	b := newBench(t)
+	b.settles(both, settings("a", "1"))
+	stale := b.get("a")
+	b.settles(blind, settings("a", "2"))
+	b.cached = func(_ string, into client.Object) error {
+		into.SetUID(stale.UID)
+		into.SetResourceVersion(stale.ResourceVersion)
+		return nil // no labels, no managed fields: a state long before our write
+	}
+	b.settles(quiet, settings("a", "2"))
+	b.cached = func(name string, _ client.Object) error {
+		return apierrors.NewNotFound(corev1.Resource("configmaps"), name)
+	}
+	b.settles(looks, settings("a", "2")) // it may be gone, so it is looked at, and found as it should be
+}
+
+func TestApplyLooksAgainWhenTheObjectIsAnother(t *testing.T) {
+	b := newBench(t)
+	b.settles(both, settings("a", "1"))
+	b.must(b.server.Delete(t.Context(), b.get("a")))
+	b.settles(both, settings("a", "1"))
+
+	b.cached = func(_ string, into client.Object) error {
+		into.SetUID("another")
+		return nil
+	}
+	b.settles(looks, settings("a", "1"))
+}
+
+func TestApplyLeavesDeletedObjectsAlone(t *testing.T) {
+	b := newBench(t)
+	b.settles(both, settings("a", "1"))
+	object := b.get("a")
+	object.Finalizers = []string{"test.opendatahub.io/hold"}
+	b.must(b.server.Update(t.Context(), object, client.FieldOwner("them")))
+	b.must(b.server.Delete(t.Context(), object))
+	b.settles(quiet, settings("a", "2"))
+	b.settles(looks, settings("a", "2"))
+
+	object = b.get("a")
+	object.Labels = nil // as an older operator would have left it: its end is not seen in the cache
+	b.must(b.server.Update(t.Context(), object, client.FieldOwner("them")))
+	err := b.expect(looks, settings("a", "2"))
+	if _, ok := errors.AsType[*DeletingError](err); !ok {
+		t.Errorf("got %v, want a DeletingError", err)
+	}
+}
+
+func TestApplyPassesErrorsOn(t *testing.T) {
+	invalid := apierrors.NewInvalid(configMapKind.GroupKind(), "a", nil)
+	for name, test := range map[string]struct {
+		verb, requests string
+		err            error
+	}{
+		"of the write": {"apply", "live=2 apply=2 patch=0", invalid},
+		"of the look":  {"live", "live=2 apply=0 patch=0", apierrors.NewInternalError(errors.New("no"))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.failing[test.verb] = test.err
+			err := b.expect(test.requests, settings("a", "1"), settings("b", "1")) // one does not stop the next
+			failed, ok := errors.AsType[*Error](err)
+			if !ok || failed.Kind != "ConfigMap" || failed.Namespace != "ns" || failed.Name != "a" {
+				t.Fatalf("got %v, want an Error that names the object", err)
+			}
+			if !errors.Is(err, test.err) {
+				t.Errorf("%v does not hold %v", err, test.err)
+			}
+			delete(b.failing, test.verb)
+			b.settles("live=2 apply=2 patch=0", settings("a", "1"), settings("b", "1"))
+		})
+	}
+	t.Run("of the cache", func(t *testing.T) {
+		b := newBench(t)
+		b.settles(both, settings("a", "1"))
+		b.cached = func(string, client.Object) error { return errors.New("not started") }
+		err := b.expect(quiet, settings("a", "1"))
+		if want := "applying ConfigMap ns/a: reading it from the cache: not started"; err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	})
+	t.Run("of a context that ends", func(t *testing.T) {
+		b := newBench(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := b.Apply(ctx, b.owner, Desired{settings("a", "1")}); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// odd is an apply configuration of an unknown form.
+type odd struct{}
+
+func (odd) IsApplyConfiguration() {}
+
+func TestApplyRefusesWhatItCannotWrite(t *testing.T) {
+	nameless := &unstructured.Unstructured{}
+	nameless.SetGroupVersionKind(configMapKind)
+	badVersion := corev1ac.ConfigMap("a", "ns").WithAPIVersion("a/b/c")
+	for name, test := range map[string]struct {
+		object Object
+		want   string
+	}{
+		"an unknown form": {Object{Config: odd{}}, "applying  /: apply.odd is no apply configuration of a known form"},
+		"no name": {Object{Config: client.ApplyConfigurationFromUnstructured(nameless)},
+			"applying ConfigMap /: the apply configuration has no apiVersion, kind or name"},
+		"no version": {Object{Config: badVersion}, "applying  /: reading the apiVersion: unexpected GroupVersion string: a/b/c"},
+		"an owner in another namespace": {Object{Config: corev1ac.ConfigMap("a", "elsewhere")},
+			"applying ConfigMap elsewhere/a: ConfigMap ns/owner cannot own an object outside its namespace"},
+		"an owner below the cluster": {Object{Config: corev1ac.Namespace("a"), Ownership: Shared},
+			"applying Namespace /a: ConfigMap ns/owner cannot own an object outside its namespace"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			if err := b.expect(quiet, test.object); err == nil || err.Error() != test.want {
+				t.Errorf("got  %v\nwant %s", err, test.want)
+			}
+		})
+	}
+	b := newBench(t)
+	b.settles(both, Object{Config: corev1ac.Namespace("a"), Ownership: Unowned})
+}
+
+func TestForgetDropsWhatIsKnown(t *testing.T) {
+	b := newBench(t)
+	b.settles(both, settings("a", "1"))
+	b.settles(quiet, settings("a", "1"))
+	b.Forget("somebody else")
+	b.settles(quiet, settings("a", "1"))
+	b.Forget(b.owner.UID)
+	b.settles(looks, settings("a", "1"))
+	b.Forget(b.owner.UID)
+	if n := len(b.memory.owners); n != 0 {
+		t.Errorf("%d owners are still remembered", n)
+	}
+}

@@ -1,0 +1,96 @@
+package apply
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/maphash"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// child is one desired object on its way.
+type child struct {
+	Object
+	key    key
+	body   []byte // the configuration as JSON, without what the Applier adds
+	intent uint64 // hash of the body and the ownership
+}
+
+func newChild(object Object) (child, error) {
+	k, err := identify(object.Config)
+	if err != nil {
+		return child{key: k}, err
+	}
+	body, err := json.Marshal(object.Config)
+	if err != nil {
+		return child{key: k}, fmt.Errorf("encoding the apply configuration: %w", err)
+	}
+	intent := maphash.Bytes(seed, body) + uint64(object.Ownership)
+	return child{Object: object, key: k, body: body, intent: intent}, nil
+}
+
+// typedConfig is what generated apply configurations offer.
+type typedConfig interface {
+	GetAPIVersion() *string
+	GetKind() *string
+	GetNamespace() *string
+	GetName() *string
+}
+
+// looseConfig is what the wrapper of controller-runtime around unstructured objects offers.
+type looseConfig interface {
+	GroupVersionKind() schema.GroupVersionKind
+	GetNamespace() string
+	GetName() string
+}
+
+// identify reads the kind and the name of a configuration without encoding it.
+func identify(config runtime.ApplyConfiguration) (key, error) {
+	var k key
+	switch c := config.(type) {
+	case looseConfig:
+		k = key{c.GroupVersionKind(), types.NamespacedName{Namespace: c.GetNamespace(), Name: c.GetName()}}
+	case typedConfig:
+		group, err := schema.ParseGroupVersion(text(c.GetAPIVersion()))
+		if err != nil {
+			return k, fmt.Errorf("reading the apiVersion: %w", err)
+		}
+		k = key{group.WithKind(text(c.GetKind())),
+			types.NamespacedName{Namespace: text(c.GetNamespace()), Name: text(c.GetName())}}
+	default:
+		return k, fmt.Errorf("%T is no apply configuration of a known form", config)
+	}
+	if k.Kind == "" || k.Version == "" || k.Name == "" {
+		return k, errors.New("the apply configuration has no apiVersion, kind or name")
+	}
+	return k, nil
+}
+
+func text(p *string) string {
+	if p == nil {
+		return ""
+	}
+	return *p
+}
+
+// place is where an object lives, whatever the version in which it is written.
+type place struct {
+	schema.GroupKind
+	types.NamespacedName
+}
+
+// places returns where all desired objects live.
+func places(desired Desired) (map[place]bool, error) {
+	taken := make(map[place]bool, len(desired))
+	for _, object := range desired {
+		k, err := identify(object.Config)
+		if err != nil {
+			return nil, err
+		}
+		taken[place{k.GroupKind(), k.NamespacedName}] = true
+	}
+	return taken, nil
+}

@@ -1,0 +1,202 @@
+package apply
+
+import (
+	"encoding/json"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/yaml"
+)
+
+// object reads an object from YAML; kind and name are added.
+func object(t *testing.T, kind, text string) *unstructured.Unstructured {
+	t.Helper()
+	data, err := yaml.YAMLToJSON([]byte("{apiVersion: v1, kind: " + kind + ", metadata: {name: x, namespace: ns, uid: z}}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := &unstructured.Unstructured{}
+	if err := u.UnmarshalJSON(data); err != nil {
+		t.Fatal(err)
+	}
+	if data, err = yaml.YAMLToJSON([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	more := &unstructured.Unstructured{}
+	if err := more.UnmarshalJSON([]byte(`{"kind":"More","body":` + string(data) + `}`)); err != nil {
+		t.Fatal(err)
+	}
+	body, _ := more.Object["body"].(map[string]any)
+	for name, v := range body {
+		u.Object[name] = v
+	}
+	return u
+}
+
+func set(t *testing.T, text string) *fieldpath.Set {
+	t.Helper()
+	data, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw := ours(string(data))
+	owned, err := decode(raw.FieldsV1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return owned
+}
+
+type comparison struct {
+	kind              string // default: a kind without a Go type
+	want, live, owned string // YAML; owned in the form of managed fields
+	settled           bool
+}
+
+func (c comparison) run(t *testing.T) {
+	if c.kind == "" {
+		c.kind = "Widget"
+	}
+	want, live := object(t, c.kind, c.want), object(t, c.kind, c.live)
+	before, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := settled(want, live, set(t, c.owned), scheme.Scheme); got != c.settled {
+		t.Errorf("settled: %v, want %v", got, c.settled)
+	}
+	if after, err := json.Marshal(want); err != nil || string(after) != string(before) {
+		t.Errorf("the comparison changed what is wanted: %s, %v", after, err)
+	}
+}
+
+func TestSettledFields(t *testing.T) {
+	for name, test := range map[string]comparison{
+		"equal":                    {want: `{spec: {a: 1}}`, live: `{spec: {a: 1}}`, owned: `{f:spec: {f:a: {}}}`, settled: true},
+		"foreign fields around":    {want: `{spec: {a: 1}}`, live: `{spec: {a: 1, b: 2}, status: {c: 3}}`, owned: `{f:spec: {f:a: {}}}`, settled: true},
+		"another value":            {want: `{spec: {a: 1}}`, live: `{spec: {a: 2}}`, owned: `{f:spec: {f:a: {}}}`},
+		"another type":             {want: `{spec: {a: 1}}`, live: `{spec: {a: "1"}}`, owned: `{f:spec: {f:a: {}}}`},
+		"missing":                  {want: `{spec: {a: 1}}`, live: `{spec: {}}`, owned: `{f:spec: {f:a: {}}}`},
+		"wanted but not owned":     {want: `{spec: {a: 1, b: 2}}`, live: `{spec: {a: 1, b: 2}}`, owned: `{f:spec: {f:a: {}}}`},
+		"owned but not wanted":     {want: `{spec: {a: 1}}`, live: `{spec: {a: 1, b: 2}}`, owned: `{f:spec: {f:a: {}, f:b: {}}}`},
+		"owned deep, not wanted":   {want: `{spec: {a: 1}}`, live: `{spec: {a: 1, b: {c: 2}}}`, owned: `{f:spec: {f:a: {}, f:b: {f:c: {}}}}`},
+		"nothing is owned":         {want: `{spec: {a: 1}}`, live: `{spec: {a: 1}}`, owned: `{}`},
+		"nothing is wanted":        {want: `{}`, live: `{}`, owned: `{f:spec: {f:a: {}}}`},
+		"a map became a value":     {want: `{spec: 1}`, live: `{spec: {a: 1}}`, owned: `{f:spec: {f:a: {}}}`},
+		"a value became a map":     {want: `{spec: {a: {b: 1}}}`, live: `{spec: {a: 1}}`, owned: `{f:spec: {f:a: {}}}`},
+		"an empty map":             {want: `{spec: {a: {}}}`, live: `{spec: {a: {}}}`, owned: `{f:spec: {f:a: {}}}`, settled: true},
+		"an empty map was filled":  {want: `{spec: {a: {b: 1}}}`, live: `{spec: {a: {}}}`, owned: `{f:spec: {f:a: {}}}`},
+		"a filled map was emptied": {want: `{spec: {a: {}}}`, live: `{spec: {a: {b: 1}}}`, owned: `{f:spec: {f:a: {f:b: {}}}}`},
+		"a float that is whole":    {want: `{spec: {a: 1.0}}`, live: `{spec: {a: 1}}`, owned: `{f:spec: {f:a: {}}}`, settled: true},
+		"false that is left out":   {want: `{spec: {a: false, b: 1}}`, live: `{spec: {b: 1}}`, owned: `{f:spec: {f:a: {}, f:b: {}}}`, settled: true},
+		"zero not owned, left out": {want: `{spec: {a: 0, b: 1}}`, live: `{spec: {b: 1}}`, owned: `{f:spec: {f:b: {}}}`, settled: true},
+		"zero that became true":    {want: `{spec: {a: false}}`, live: `{spec: {a: true}}`, owned: `{f:spec: {f:a: {}}}`},
+		"labels": {want: `{metadata: {name: x, labels: {a: b}}}`, live: `{metadata: {name: x, labels: {a: b, c: d}}}`,
+			owned: `{f:metadata: {f:labels: {f:a: {}}}}`, settled: true},
+		"self of a map": {want: `{metadata: {name: x, labels: {a: b}}}`, live: `{metadata: {name: x, labels: {a: b}}}`,
+			owned: `{f:metadata: {f:labels: {.: {}, f:a: {}}}}`, settled: true},
+		"owner reference": {
+			want:  `{metadata: {ownerReferences: [{uid: "1", name: o, controller: true}]}}`,
+			live:  `{metadata: {ownerReferences: [{uid: "2", name: p}, {uid: "1", name: o, controller: true}]}}`,
+			owned: `{f:metadata: {f:ownerReferences: {'k:{"uid":"1"}': {}}}}`, settled: true},
+		"owner reference without control": {
+			want:  `{metadata: {ownerReferences: [{uid: "1", name: o, controller: true}]}}`,
+			live:  `{metadata: {ownerReferences: [{uid: "1", name: o}]}}`,
+			owned: `{f:metadata: {f:ownerReferences: {'k:{"uid":"1"}': {}}}}`},
+		"owner reference of another": {
+			want:  `{metadata: {ownerReferences: [{uid: "1", name: o}]}}`,
+			live:  `{metadata: {ownerReferences: [{uid: "1", name: o}, {uid: "2", name: p}]}}`,
+			owned: `{f:metadata: {f:ownerReferences: {'k:{"uid":"1"}': {}, 'k:{"uid":"2"}': {}}}}`},
+	} {
+		t.Run(name, test.run)
+	}
+}
+
+func TestSettledLists(t *testing.T) {
+	const twoEnv = `{f:spec: {f:env: {'k:{"name":"A"}': {.: {}, f:name: {}, f:value: {}}, 'k:{"name":"B"}': {.: {}, f:name: {}, f:value: {}}}}}`
+	const twoPorts = `{f:spec: {f:ports: {'k:{"port":53,"protocol":"TCP"}': {.: {}, f:port: {}}, 'k:{"port":53,"protocol":"UDP"}': {.: {}, f:port: {}, f:protocol: {}}}}}`
+	const tags = `{f:spec: {f:tags: {'v:"x"': {}, 'v:"w"': {}}}}`
+	for name, test := range map[string]comparison{
+		"elements in another order": {want: `{spec: {env: [{name: A, value: "1"}, {name: B, value: "2"}]}}`,
+			live: `{spec: {env: [{name: C, value: "3"}, {name: B, value: "2"}, {name: A, value: "1"}]}}`, owned: twoEnv, settled: true},
+		"elements changed places": {want: `{spec: {env: [{name: A, value: "1"}, {name: B, value: "2"}]}}`,
+			live: `{spec: {env: [{name: A, value: "2"}, {name: B, value: "1"}]}}`, owned: twoEnv},
+		"an element is gone": {want: `{spec: {env: [{name: A, value: "1"}, {name: B, value: "2"}]}}`,
+			live: `{spec: {env: [{name: A, value: "1"}]}}`, owned: twoEnv},
+		"an element is not wanted": {want: `{spec: {env: [{name: A, value: "1"}]}}`,
+			live: `{spec: {env: [{name: A, value: "1"}, {name: B, value: "2"}]}}`, owned: twoEnv},
+		"an element is not owned": {want: `{spec: {env: [{name: A, value: "1"}, {name: B, value: "2"}, {name: C}]}}`,
+			live: `{spec: {env: [{name: A, value: "1"}, {name: B, value: "2"}, {name: C}]}}`, owned: twoEnv},
+		"an element was renamed": {want: `{spec: {env: [{name: A, value: "1"}, {name: C, value: "2"}]}}`,
+			live: `{spec: {env: [{name: A, value: "1"}, {name: B, value: "2"}]}}`, owned: twoEnv},
+		"a foreign field in an element": {want: `{spec: {env: [{name: A, value: "1"}, {name: B, value: "2"}]}}`,
+			live: `{spec: {env: [{name: A, value: "1", more: 1}, {name: B, value: "2"}]}}`, owned: twoEnv, settled: true},
+		"the list became a map": {want: `{spec: {env: {A: "1", B: "2"}}}`,
+			live: `{spec: {env: [{name: A, value: "1"}, {name: B, value: "2"}]}}`, owned: twoEnv},
+		"a map became a list": {want: `{spec: [{name: a}]}`, live: `{spec: {a: 1}}`, owned: `{f:spec: {f:a: {}}}`},
+		"the list is gone":    {want: `{spec: {env: [{name: A, value: "1"}, {name: B, value: "2"}]}}`, live: `{spec: {}}`, owned: twoEnv},
+		"keys by default": {want: `{spec: {ports: [{port: 53}, {port: 53, protocol: UDP}]}}`,
+			live: `{spec: {ports: [{port: 53, protocol: TCP}, {port: 53, protocol: UDP}]}}`, owned: twoPorts, settled: true},
+		"keys by default, the other way round": {want: `{spec: {ports: [{port: 53, protocol: UDP}, {port: 53}]}}`,
+			live: `{spec: {ports: [{port: 53, protocol: TCP}, {port: 53, protocol: UDP}]}}`, owned: twoPorts, settled: true},
+		"another key": {want: `{spec: {ports: [{port: 54}, {port: 53, protocol: UDP}]}}`,
+			live: `{spec: {ports: [{port: 53, protocol: TCP}, {port: 53, protocol: UDP}]}}`, owned: twoPorts},
+		"elements that are no maps": {want: `{spec: {ports: [53, 54]}}`,
+			live: `{spec: {ports: [{port: 53, protocol: TCP}, {port: 53, protocol: UDP}]}}`, owned: twoPorts},
+		"a set in another order":          {want: `{spec: {tags: [x, w]}}`, live: `{spec: {tags: [z, w, x]}}`, owned: tags, settled: true},
+		"a set lost an element":           {want: `{spec: {tags: [x, w]}}`, live: `{spec: {tags: [x]}}`, owned: tags},
+		"a set has another":               {want: `{spec: {tags: [x, z]}}`, live: `{spec: {tags: [x, w, z]}}`, owned: tags},
+		"elements by index are not known": {want: `{spec: {tags: [x]}}`, live: `{spec: {tags: [x]}}`, owned: `{f:spec: {f:tags: {'i:0': {}}}}`},
+	} {
+		t.Run(name, test.run)
+	}
+}
+
+func TestSettledAtomicValues(t *testing.T) {
+	const owned = `{f:spec: {f:rules: {}}}`
+	for name, test := range map[string]comparison{
+		"equal":               {want: `{spec: {rules: [{a: 1}]}}`, live: `{spec: {rules: [{a: 1}]}}`, owned: owned, settled: true},
+		"another value":       {want: `{spec: {rules: [{a: 1}]}}`, live: `{spec: {rules: [{a: 2}]}}`, owned: owned},
+		"a field was dropped": {want: `{spec: {rules: [{a: 1}]}}`, live: `{spec: {rules: [{a: 1, b: 2}]}}`, owned: owned},
+		"a false was dropped": {want: `{spec: {rules: [{a: 1}]}}`, live: `{spec: {rules: [{a: 1, b: false}]}}`, owned: owned},
+		"an element more":     {want: `{spec: {rules: [{a: 1}]}}`, live: `{spec: {rules: [{a: 1}, {a: 1}]}}`, owned: owned},
+		"another order":       {want: `{spec: {rules: [1, 2]}}`, live: `{spec: {rules: [2, 1]}}`, owned: owned},
+		"an empty map more":   {want: `{spec: {rules: [{a: 1}]}}`, live: `{spec: {rules: [{a: 1, b: {}, c: [], d: null}]}}`, owned: owned, settled: true},
+		"an empty map less":   {want: `{spec: {rules: [{a: 1, b: {c: {}}, d: []}]}}`, live: `{spec: {rules: [{a: 1}]}}`, owned: owned, settled: true},
+		"a map for a list":    {want: `{spec: {rules: [1]}}`, live: `{spec: {rules: {a: 1}}}`, owned: owned},
+		"a list for a map":    {want: `{spec: {rules: {a: 1}}}`, live: `{spec: {rules: [1]}}`, owned: owned},
+		"a null":              {want: `{spec: {rules: [null]}}`, live: `{spec: {rules: [1]}}`, owned: owned},
+		"known defaults": {want: `{spec: {rules: [{backendRefs: [{name: x, port: 1}]}]}}`,
+			live:  `{spec: {rules: [{matches: [{path: {type: PathPrefix, value: /}}], backendRefs: [{name: x, port: 1, group: "", kind: Service, weight: 1}]}]}}`,
+			owned: owned, settled: true},
+		"not the default":       {want: `{spec: {rules: [{name: x, port: 1}]}}`, live: `{spec: {rules: [{name: x, port: 1, weight: 2}]}}`, owned: owned},
+		"the default elsewhere": {want: `{spec: {rules: [{port: 1}]}}`, live: `{spec: {rules: [{port: 1, weight: 1}]}}`, owned: owned},
+	} {
+		t.Run(name, test.run)
+	}
+}
+
+func TestSettledSpellings(t *testing.T) {
+	const owned = `{f:spec: {f:containers: {'k:{"name":"c"}': {.: {}, f:name: {}, f:resources: {f:limits: {f:cpu: {}}}, f:env: {'k:{"name":"A"}': {.: {}, f:name: {}, f:value: {}}}}}}}`
+	pod := func(cpu, variable string) string {
+		return `{spec: {containers: [{name: c, resources: {limits: {cpu: "` + cpu + `"}}, env: [{name: A, value: "` + variable + `"}]}]}}`
+	}
+	for name, test := range map[string]comparison{
+		"a quantity as the API server spells it": {kind: "Pod", want: pod("1000m", "1"), live: pod("1", "1"), owned: owned, settled: true},
+		"another quantity":                       {kind: "Pod", want: pod("1001m", "1"), live: pod("1", "1"), owned: owned},
+		"text that looks like a quantity":        {kind: "Pod", want: pod("1", "1000m"), live: pod("1", "1"), owned: owned},
+		"a quantity in a kind without a Go type": {want: pod("1000m", "1"), live: pod("1000m", "1"), owned: owned, settled: true},
+		"what does not fit its Go type":          {kind: "Pod", want: `{spec: {containers: 1}}`, live: `{spec: {containers: 1}}`, owned: `{f:spec: {f:containers: {}}}`, settled: true},
+	} {
+		t.Run(name, test.run)
+	}
+}
+
+func TestSettledNeedsAnEntry(t *testing.T) {
+	want := object(t, "Widget", `{spec: {a: 1}}`)
+	if settled(want, want.DeepCopy(), nil, scheme.Scheme) {
+		t.Error("an object in which nothing is ours is never settled")
+	}
+}

@@ -1,0 +1,103 @@
+package apply
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+)
+
+const us = "us"
+
+// managed returns a managed fields entry; the time is that of seconds after an arbitrary moment.
+func managed(manager string, operation metav1.ManagedFieldsOperationType, subresource, fields string, seconds int64) metav1.ManagedFieldsEntry {
+	raw := &metav1.FieldsV1{}
+	raw.SetRawBytes([]byte(fields))
+	return metav1.ManagedFieldsEntry{Manager: manager, Operation: operation, Subresource: subresource,
+		APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: raw, Time: new(metav1.NewTime(time.Unix(1000+seconds, 0)))}
+}
+
+func ours(fields string) metav1.ManagedFieldsEntry {
+	return managed(us, metav1.ManagedFieldsOperationApply, "", fields, 0)
+}
+
+const fields = `{"f:data":{"f:a":{},"f:b":{}},"f:ports":{"k:{\"port\":8080}":{".":{},"f:port":{}},"k:{\"port\":10000}":{".":{},"f:port":{}}}}`
+
+func TestDigestTellsOurFieldsApart(t *testing.T) {
+	base := digestOf([]metav1.ManagedFieldsEntry{ours(fields)}, us)
+	for name, test := range map[string]struct {
+		entries []metav1.ManagedFieldsEntry
+		same    bool
+	}{
+		"the same": {[]metav1.ManagedFieldsEntry{ours(fields)}, true},
+		"another order of keys": {[]metav1.ManagedFieldsEntry{ours(
+			`{"f:ports":{"k:{\"port\":10000}":{"f:port":{},".":{}},"k:{\"port\":8080}":{".":{},"f:port":{}}},"f:data":{"f:b":{},"f:a":{}}}`)}, true},
+		"others came before and after": {[]metav1.ManagedFieldsEntry{
+			managed("kubectl", metav1.ManagedFieldsOperationUpdate, "", `{"f:data":{"f:c":{}}}`, 5), ours(fields),
+			managed("controller", metav1.ManagedFieldsOperationUpdate, "status", `{"f:status":{}}`, 9)}, true},
+		"our name on a subresource": {[]metav1.ManagedFieldsEntry{ours(fields),
+			managed(us, metav1.ManagedFieldsOperationApply, "status", `{"f:status":{}}`, 5)}, true},
+		"our name by update": {[]metav1.ManagedFieldsEntry{
+			managed(us, metav1.ManagedFieldsOperationUpdate, "", `{"f:data":{"f:c":{}}}`, 5), ours(fields)}, true},
+		"a field was taken": {[]metav1.ManagedFieldsEntry{ours(`{"f:data":{"f:a":{}}}`)}, false},
+		"written later":     {[]metav1.ManagedFieldsEntry{managed(us, metav1.ManagedFieldsOperationApply, "", fields, 1)}, false},
+		"nothing is ours":   {[]metav1.ManagedFieldsEntry{managed("them", metav1.ManagedFieldsOperationApply, "", fields, 0)}, false},
+		"no fields":         {[]metav1.ManagedFieldsEntry{{Manager: us, Operation: metav1.ManagedFieldsOperationApply}}, false},
+		"not readable":      {[]metav1.ManagedFieldsEntry{ours(`{"x:":{}}`)}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := digestOf(test.entries, us) == base; got != test.same {
+				t.Errorf("same digest: %v, want %v", got, test.same)
+			}
+			object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{ManagedFields: test.entries}}
+			before := digestOf(test.entries, us)
+			transform(t, object)
+			if after := digestOf(object.ManagedFields, us); after != before {
+				t.Errorf("the transform changed the digest from %v to %v", before, after)
+			}
+		})
+	}
+}
+
+func transform(t *testing.T, object any) {
+	t.Helper()
+	if _, err := Transform(us, "twin")(object); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTransformKeepsLittle(t *testing.T) {
+	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{
+		managed("kubectl", metav1.ManagedFieldsOperationUpdate, "", fields, 0),
+		ours(fields),
+		managed("twin", metav1.ManagedFieldsOperationApply, "", fields, 0),
+	}}}
+	for range 2 { // the second time must change nothing
+		transform(t, object)
+		if len(object.ManagedFields) != 2 || object.ManagedFields[0].Manager != us || object.ManagedFields[1].Manager != "twin" {
+			t.Fatalf("kept %v", object.ManagedFields)
+		}
+		for _, entry := range object.ManagedFields {
+			if raw := entry.FieldsV1.GetRawBytes(); len(raw) > 20 || raw[0] != '"' || raw[len(raw)-1] != '"' {
+				t.Errorf("fields became %s, want a short JSON string", raw)
+			}
+		}
+	}
+	if _, err := object.Marshal(); err != nil {
+		t.Errorf("the object cannot be encoded any more: %v", err)
+	}
+}
+
+func TestTransformPassesWhatIsNoObject(t *testing.T) {
+	in := toolscache.DeletedFinalStateUnknown{Key: "a/b"}
+	if out, err := Transform(us)(in); err != nil || out != in {
+		t.Errorf("got %v, %v", out, err)
+	}
+	object := &corev1.ConfigMap{}
+	transform(t, object)
+	if object.ManagedFields != nil {
+		t.Errorf("made managed fields out of nothing: %v", object.ManagedFields)
+	}
+}

@@ -1,0 +1,11 @@
+// Package apply is the only writer of the objects that controllers make. It brings a list of desired objects into
+// the cluster by server-side apply, one field owner per component, and sends nothing when nothing has to change.
+//
+// Whether an object is settled is decided without a request: the Applier remembers what the API server answered
+// last, together with a digest of the managed fields entry of its own field owner. Server-side apply moves a field
+// out of that entry as soon as anybody else changes its value, so an unchanged digest proves that all our fields
+// still hold what we wrote, however often status or foreign fields have moved since. After a restart, when the
+// memory is empty, each object costs one live read that is compared in memory with what is desired.
+//
+// An object of the right name that bears none of our marks is never taken over silently: see ForeignError.
+package apply

@@ -1,0 +1,57 @@
+package apply
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Error says which object could not be applied. Err holds the reason: an error of the API server as it came, a
+// *ForeignError, or a DeletingError.
+type Error struct {
+	Kind, Namespace, Name string
+	Err                   error
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	return fmt.Sprintf("applying %s: %v", title(e.Kind, e.Namespace, e.Name), e.Err)
+}
+
+// Unwrap returns the reason.
+func (e *Error) Unwrap() error {
+	return e.Err
+}
+
+// ForeignError says that the name of a desired object is taken by one that this operator did not make. Nothing has
+// been written. It stays until somebody acts, so it belongs into a condition.
+type ForeignError struct {
+	Kind, Namespace, Name string
+	// Controller is "Kind name" of the other object that controls it, and empty when there is none.
+	Controller string
+}
+
+// Error implements error. The text names the object and the cure.
+func (e *ForeignError) Error() string {
+	because := "was not made by this operator"
+	if e.Controller != "" {
+		because = "belongs to " + e.Controller
+	}
+	return fmt.Sprintf("%s exists and %s; delete or rename it, and it will be created",
+		title(e.Kind, e.Namespace, e.Name), because)
+}
+
+// DeletingError says that an object is being deleted whose end the cache does not show, because it does not bear our
+// labels yet. Trying again later is all there is to do.
+type DeletingError struct {
+	Kind, Namespace, Name string
+}
+
+// Error implements error.
+func (e *DeletingError) Error() string {
+	return title(e.Kind, e.Namespace, e.Name) + " is being deleted and will be created again when it is gone"
+}
+
+func title(kind, namespace, name string) string {
+	return kind + " " + types.NamespacedName{Namespace: namespace, Name: name}.String()
+}

@@ -1,0 +1,90 @@
+package apply
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Ownership says how a written object is tied to the object it is written for.
+type Ownership int
+
+const (
+	// Controlled objects carry a controller reference that blocks the deletion of the owner: they go with it.
+	Controlled Ownership = iota
+	// Shared objects carry a plain owner reference beside those of other owners: they go with the last of them.
+	Shared
+	// Unowned objects carry no owner reference and outlive the owner: data.
+	Unowned
+)
+
+// Object is one object as it shall be.
+type Object struct {
+	// Config is a typed apply configuration, or the result of client.ApplyConfigurationFromUnstructured. Labels,
+	// owner references and uid are added by the Applier; the value itself is never changed. Secrets carry data, not
+	// stringData: the API server never shows the latter, so it would be written again after every restart.
+	Config runtime.ApplyConfiguration
+	// Ownership ties the object to its owner; the zero value is Controlled.
+	Ownership Ownership
+	// Adopts decides whether a live object of that name that bears none of our marks may be taken over. Nil means
+	// no: the object is reported as a *ForeignError.
+	Adopts func(live *unstructured.Unstructured) bool
+	// Yields says that a live object of that name which is not ours serves as well: it is left alone, without an
+	// error. Finding out costs a request in each pass, since the cache does not hold it.
+	Yields bool
+}
+
+// Desired lists objects in the order in which they are to be written.
+type Desired []Object
+
+// Add appends objects that the owner controls.
+func (d *Desired) Add(configs ...runtime.ApplyConfiguration) {
+	for _, config := range configs {
+		*d = append(*d, Object{Config: config})
+	}
+}
+
+// Options configure an Applier.
+type Options struct {
+	// Client reads from the cache and writes.
+	Client client.Client
+	// Live reads from the API server, past the cache: the manager's GetAPIReader.
+	Live client.Reader
+	// FieldOwner is the manager name of every write.
+	FieldOwner string
+	// Component is the value of names.ComponentLabel on every written object, and of the component metric label.
+	Component string
+	// LegacyManagers are the manager names under which older operators updated or client-side applied the objects.
+	// When such an object is adopted their fields become ours, so that those we do not want are pruned.
+	LegacyManagers []string
+	// Whole lists the kinds which the cache holds as whole typed objects; all others are read as metadata.
+	Whole []schema.GroupVersionKind
+}
+
+// Applier writes the objects of one component. It is safe for concurrent use, with the limit that all work for one
+// owner is done by one caller at a time, as work queues ensure.
+type Applier struct {
+	Options
+	legacy sets.Set[string]
+	whole  sets.Set[schema.GroupVersionKind]
+	memory memory
+	shared locks
+}
+
+// New returns an Applier that remembers nothing yet.
+func New(o Options) *Applier {
+	return &Applier{
+		Options: o,
+		legacy:  sets.New(o.LegacyManagers...).Insert(o.FieldOwner),
+		whole:   sets.New(o.Whole...),
+		memory:  memory{owners: map[types.UID]*memories{}},
+	}
+}
+
+// Forget drops all that is remembered about the objects of an owner. Call it when the owner is gone.
+func (a *Applier) Forget(owner types.UID) {
+	a.memory.forget(owner)
+}

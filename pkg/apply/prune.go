@@ -1,0 +1,199 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+)
+
+// Prune deletes the objects of the given kinds that bear a reference to owner and our labels and are not among the
+// desired ones. Of an object that has other owners only the reference goes. Objects without a reference are never
+// touched, so what is Unowned stays. The objects come from the cache, so a call that finds nothing costs no request;
+// a kind that is not served is passed over.
+//
+// Legacy, when not nil, selects the objects of an older operator, which lack our labels and are thus invisible to the
+// cache. They are listed from the API server once for each owner in the life of the process.
+func (a *Applier) Prune(ctx context.Context, owner client.Object, desired Desired,
+	kinds []schema.GroupVersionKind, legacy client.ListOption,
+) error {
+	o, err := newOwner(owner, a.Client.Scheme())
+	if err != nil {
+		return err
+	}
+	keep, err := places(desired)
+	if err != nil {
+		return err
+	}
+	if a.memory.hasLookedBack(o.uid) {
+		legacy = nil
+	}
+	var errs []error
+	for _, kind := range kinds {
+		err := a.pruneKind(ctx, o, keep, kind, legacy)
+		if err != nil && !meta.IsNoMatchError(err) {
+			errs = append(errs, fmt.Errorf("pruning %s: %w", kind.Kind, err))
+		}
+	}
+	err = errors.Join(errs...)
+	if legacy != nil && err == nil {
+		a.memory.lookedBack(o.uid)
+	}
+	return err
+}
+
+func (a *Applier) pruneKind(ctx context.Context, o owner, keep map[place]bool,
+	kind schema.GroupVersionKind, legacy client.ListOption,
+) error {
+	where, err := a.namespace(o, kind)
+	if err != nil || where == nil {
+		return err
+	}
+	found, err := a.labelledObjects(ctx, kind, where)
+	if err != nil {
+		return err
+	}
+	if legacy != nil {
+		old := metadataList(kind)
+		if err := a.Live.List(ctx, old, where, legacy); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("listing the objects of older operators: %w", err)
+		}
+		for i := range old.Items {
+			if !a.labelled(&old.Items[i]) { // those with our labels came from the cache
+				found = append(found, &old.Items[i])
+			}
+		}
+	}
+	var errs []error
+	for _, object := range found {
+		name := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
+		if keep[place{kind.GroupKind(), name}] || object.GetDeletionTimestamp() != nil {
+			continue
+		}
+		if err := a.remove(ctx, o, key{kind, name}, object); err != nil {
+			errs = append(errs, fmt.Errorf("removing %s: %w", name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// namespace returns where objects of a kind with a reference to the owner can be: beside a namespaced owner, and
+// anywhere for one of cluster scope. Nil means nowhere.
+func (a *Applier) namespace(o owner, kind schema.GroupVersionKind) (client.ListOption, error) {
+	if o.Namespace == "" {
+		return client.InNamespace(""), nil
+	}
+	example := &metav1.PartialObjectMetadata{}
+	example.SetGroupVersionKind(kind)
+	namespaced, err := a.Client.IsObjectNamespaced(example)
+	if err != nil || !namespaced {
+		return nil, err
+	}
+	return client.InNamespace(o.Namespace), nil
+}
+
+// labelledObjects lists the objects of a kind that bear our labels, from the cache and as part of it: they must not
+// be changed.
+func (a *Applier) labelledObjects(ctx context.Context, kind schema.GroupVersionKind, where client.ListOption) (
+	[]metav1.Object, error,
+) {
+	var list client.ObjectList = metadataList(kind)
+	if a.whole.Has(kind) {
+		typed, err := a.Client.Scheme().New(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		if err != nil {
+			return nil, fmt.Errorf("making an empty list: %w", err)
+		}
+		whole, ok := typed.(client.ObjectList)
+		if !ok {
+			return nil, fmt.Errorf("%T is no list of API objects", typed)
+		}
+		list = whole
+	}
+	labels := client.MatchingLabels(names.Labels(a.Component))
+	if err := a.Client.List(ctx, list, where, labels, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing: %w", err)
+	}
+	var objects []metav1.Object
+	err := meta.EachListItem(list, func(item runtime.Object) error {
+		object, err := meta.Accessor(item)
+		objects = append(objects, object)
+		return err
+	})
+	return objects, err
+}
+
+func metadataList(kind schema.GroupVersionKind) *metav1.PartialObjectMetadataList {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	return list
+}
+
+// remove takes one object away from the owner. What the owner controls is deleted; what it shares is looked at once
+// more, because the cache may not know all the others yet.
+func (a *Applier) remove(ctx context.Context, o owner, k key, object metav1.Object) error {
+	i := slices.IndexFunc(object.GetOwnerReferences(), o.is)
+	switch {
+	case i < 0:
+		return nil
+	case metav1.IsControlledBy(object, &metav1.ObjectMeta{UID: o.uid}):
+		return a.delete(ctx, o, k, object.GetUID())
+	default:
+		return a.release(ctx, o, k, object.GetUID())
+	}
+}
+
+// release drops the reference of the owner from a shared object, and the object when that was the last one.
+func (a *Applier) release(ctx context.Context, o owner, k key, uid types.UID) error {
+	defer a.shared.lock(k)()
+	live := metadata(k)
+	if err := a.Live.Get(ctx, k.NamespacedName, live); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	i := slices.IndexFunc(live.OwnerReferences, o.is)
+	switch {
+	case i < 0 || live.UID != uid:
+		return nil
+	case len(live.OwnerReferences) == 1:
+		return a.delete(ctx, o, k, uid)
+	}
+	reference := fmt.Sprintf("/metadata/ownerReferences/%d", i)
+	patch, err := json.Marshal([]operation{
+		{Op: "test", Path: reference + "/uid", Value: o.uid},
+		{Op: "remove", Path: reference},
+	})
+	if err != nil {
+		return fmt.Errorf("encoding the release: %w", err)
+	}
+	a.wrote(k.Kind, verbRelease)
+	err = a.Client.Patch(ctx, live, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(a.FieldOwner))
+	a.memory.drop(o.uid, k)
+	return client.IgnoreNotFound(err)
+}
+
+// delete removes exactly the object with the given uid.
+func (a *Applier) delete(ctx context.Context, o owner, k key, uid types.UID) error {
+	a.wrote(k.Kind, verbDelete)
+	err := a.Client.Delete(ctx, metadata(k), client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	a.memory.drop(o.uid, k)
+	return client.IgnoreNotFound(err)
+}
+
+// metadata returns an object of which only the name is known.
+func metadata(k key) *metav1.PartialObjectMetadata {
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(k.GroupVersionKind)
+	object.SetNamespace(k.Namespace)
+	object.SetName(k.Name)
+	return object
+}

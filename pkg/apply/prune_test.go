@@ -1,0 +1,228 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+)
+
+// prunes calls Prune for two kinds and checks the requests in the form of "live=0 list=0 patch=0 delete=1".
+func (b *bench) prunes(requests string, legacy client.ListOption, desired ...Object) {
+	b.Helper()
+	clear(b.seen)
+	b.must(b.Prune(b.Context(), b.owner, desired, []schema.GroupVersionKind{configMapKind, deploymentKind}, legacy))
+	got := fmt.Sprintf("live=%d list=%d patch=%d delete=%d", b.seen["live"], b.seen["list"], b.seen["patch"], b.seen["delete"])
+	if got != requests {
+		b.Errorf("requests: %s, want %s", got, requests)
+	}
+}
+
+func (b *bench) exists(name string) bool {
+	b.Helper()
+	err := b.server.Get(b.Context(), client.ObjectKey{Namespace: "ns", Name: name}, &corev1.ConfigMap{})
+	b.must(client.IgnoreNotFound(err))
+	return err == nil
+}
+
+const none = "live=0 list=0 patch=0 delete=0"
+
+func TestPruneDeletesWhatIsNoLongerDesired(t *testing.T) {
+	b := newBench(t)
+	data := settings("data", "1")
+	data.Ownership = Unowned
+	b.settles("live=4 apply=4 patch=0", settings("keep", "1"), settings("drop", "1"), data, server("one"))
+	b.prunes(none, nil, settings("keep", "1"), settings("drop", "1"), data, server("one"))
+	b.prunes("live=0 list=0 patch=0 delete=2", nil, settings("keep", "2"))
+	if !b.exists("keep") || b.exists("drop") || !b.exists("data") {
+		t.Error("the wrong objects were deleted")
+	}
+	b.prunes(none, nil, settings("keep", "1"))
+	b.settles(both, settings("drop", "1")) // nothing is remembered of what is gone
+}
+
+func TestPruneDeletesOnlyWhatIsOurs(t *testing.T) {
+	mine := []metav1.OwnerReference{refer("owner", "owner-uid", true)}
+	for name, change := range map[string]func(*corev1.ConfigMap){
+		"without our labels":   func(c *corev1.ConfigMap) { c.OwnerReferences = mine },
+		"of another component": func(c *corev1.ConfigMap) { c.OwnerReferences, c.Labels = mine, names.Labels("other") },
+		"without a reference":  func(c *corev1.ConfigMap) { c.Labels = names.Labels("test") },
+		"of another owner": func(c *corev1.ConfigMap) {
+			c.OwnerReferences, c.Labels = []metav1.OwnerReference{refer("o", "o-uid", true)}, names.Labels("test")
+		},
+		"of an earlier life of owner": func(c *corev1.ConfigMap) {
+			c.OwnerReferences, c.Labels = []metav1.OwnerReference{refer("owner", "earlier", true)}, names.Labels("test")
+		},
+		"being deleted already": func(c *corev1.ConfigMap) {
+			c.OwnerReferences, c.Labels, c.Finalizers = mine, names.Labels("test"), []string{"test.opendatahub.io/hold"}
+			c.DeletionTimestamp = new(metav1.Now())
+		},
+		"in another namespace": func(c *corev1.ConfigMap) {
+			c.OwnerReferences, c.Labels, c.Namespace = mine, names.Labels("test"), "elsewhere"
+		},
+	} {
+		t.Run(name, func(t *testing.T) { newBench(t, found(change)).prunes(none, nil) })
+	}
+}
+
+func TestPruneOfAnOwnerOfClusterScopeLooksEverywhere(t *testing.T) {
+	b := newBench(t, found(func(c *corev1.ConfigMap) {
+		ref := refer("owner", "cluster-uid", true)
+		ref.Kind = "Namespace"
+		c.OwnerReferences, c.Labels, c.Namespace = []metav1.OwnerReference{ref}, names.Labels("test"), "elsewhere"
+	}))
+	owner := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "owner", UID: "cluster-uid"}}
+	b.must(b.Prune(t.Context(), owner, nil, []schema.GroupVersionKind{configMapKind}, nil))
+	if b.seen["delete"] != 1 {
+		t.Errorf("requests: %v", b.seen)
+	}
+}
+
+func TestPruneFindsTheObjectsOfOlderOperatorsOnce(t *testing.T) {
+	older := func(name string, refs ...metav1.OwnerReference) client.Object {
+		return found(func(c *corev1.ConfigMap) {
+			c.Name, c.OwnerReferences, c.Labels = name, refs, map[string]string{"app": "old"}
+		})
+	}
+	b := newBench(t, older("gone", refer("owner", "owner-uid", true)), older("kept", refer("owner", "owner-uid", true)), older("stranger"))
+	legacy := client.MatchingLabels{"app": "old"}
+	b.prunes("live=0 list=2 patch=0 delete=1", legacy, settings("kept", "1"))
+	if b.exists("gone") || !b.exists("kept") || !b.exists("stranger") {
+		t.Error("the wrong objects were deleted")
+	}
+	b.prunes(none, legacy, settings("kept", "1"))
+	b.Forget(b.owner.UID)
+	b.prunes("live=0 list=2 patch=0 delete=0", legacy, settings("kept", "1"))
+}
+
+func TestPruneLooksBackUntilItSucceeds(t *testing.T) {
+	b := newBench(t)
+	legacy := client.MatchingLabels{"app": "old"}
+	b.failing["list"] = errors.New("no")
+	err := b.Prune(t.Context(), b.owner, nil, []schema.GroupVersionKind{configMapKind}, legacy)
+	if want := "pruning ConfigMap: listing the objects of older operators: no"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	b.failing["list"] = apierrors.NewNotFound(schema.GroupResource{}, "") // the kind has just gone
+	b.prunes("live=0 list=2 patch=0 delete=0", legacy)
+	b.prunes(none, legacy)
+}
+
+func TestPruneReleasesSharedObjects(t *testing.T) {
+	b := newBench(t)
+	object := settings("a", "1")
+	object.Ownership = Shared
+	first, second := b.owner, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "second", UID: "second-uid"}}
+	b.settles(both, object)
+	b.owner = second
+	b.settles(both, object)
+	b.owner = first
+	b.prunes("live=1 list=0 patch=1 delete=0", nil)
+	if refs := b.get("a").OwnerReferences; len(refs) != 1 || refs[0].UID != second.UID {
+		t.Errorf("owner references: %v", refs)
+	}
+	b.prunes(none, nil)
+	b.owner = second
+	b.prunes("live=1 list=0 patch=0 delete=1", nil)
+	if b.exists("a") {
+		t.Error("the last owner is gone, the object is not")
+	}
+}
+
+func TestPruneReportsItsErrors(t *testing.T) {
+	b := newBench(t)
+	b.settles(both, settings("a", "1"))
+	b.failing["delete"] = errors.New("no")
+	err := b.Prune(t.Context(), b.owner, nil, []schema.GroupVersionKind{configMapKind}, nil)
+	if want := "pruning ConfigMap: removing ns/a: no"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	b.failing["delete"] = apierrors.NewNotFound(corev1.Resource("configmaps"), "a")
+	b.prunes("live=0 list=0 patch=0 delete=1", nil)
+
+	err = b.Prune(t.Context(), b.owner, Desired{{Config: odd{}}}, nil, nil)
+	if err == nil {
+		t.Error("nothing may be pruned when it is not known what is desired")
+	}
+}
+
+func TestPrunePassesOverKindsThatAreNotServed(t *testing.T) {
+	b := newBench(t)
+	unserved := schema.GroupVersionKind{Group: "nowhere.example.com", Version: "v1", Kind: "Nothing"}
+	b.must(b.Prune(t.Context(), b.owner, nil, []schema.GroupVersionKind{unserved}, nil))
+
+	server := interceptor.NewClient(fake.NewClientBuilder().WithRESTMapper(mapper()).Build(), interceptor.Funcs{
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+			return &meta.NoKindMatchError{GroupKind: unserved.GroupKind()}
+		},
+	})
+	applier := New(Options{Client: server, Live: server, FieldOwner: us, Component: "test"})
+	b.must(applier.Prune(t.Context(), b.owner, nil, []schema.GroupVersionKind{configMapKind}, nil))
+	b.must(applier.Prune(t.Context(), b.owner, nil, []schema.GroupVersionKind{corev1.SchemeGroupVersion.WithKind("Node")}, nil))
+}
+
+func TestRender(t *testing.T) {
+	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "owner", UID: "owner-uid"}}
+	config := corev1ac.ConfigMap("a", "ns").WithLabels(map[string]string{"app": "x", names.ComponentLabel: "wrong"})
+	var desired Desired
+	desired.Add(config, corev1ac.ConfigMap("b", "ns"))
+	desired = append(desired, Object{Config: config, Ownership: Shared}, Object{Config: config, Ownership: Unowned})
+	objects, err := Render(desired, "test", owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []struct {
+		name         string
+		labels, refs int
+		controls     bool
+	}{{"a", 3, 1, true}, {"b", 2, 1, true}, {"a", 3, 1, false}, {"a", 3, 0, false}} {
+		got := objects[i]
+		if got.GetName() != want.name || len(got.GetLabels()) != want.labels || got.GetLabels()[names.ComponentLabel] != "test" {
+			t.Errorf("object %d: %v", i, got)
+		}
+		if len(got.GetOwnerReferences()) != want.refs || metav1.IsControlledBy(got, owner) != want.controls {
+			t.Errorf("owner references of object %d: %v", i, got.GetOwnerReferences())
+		}
+	}
+	if config.Labels[names.ComponentLabel] != "wrong" || len(config.OwnerReferences) > 0 {
+		t.Error("rendering changed the configuration")
+	}
+}
+
+func TestRenderReportsItsErrors(t *testing.T) {
+	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "owner"}}
+	for name, object := range map[string]Object{
+		"an unknown form":   {Config: odd{}},
+		"another namespace": {Config: corev1ac.ConfigMap("a", "elsewhere")},
+	} {
+		if _, err := Render(Desired{object}, "test", owner); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	if _, err := Render(nil, "test", &unknown{}); err == nil {
+		t.Error("an owner of unknown kind: no error")
+	}
+	b := newBench(t)
+	if b.Apply(t.Context(), &unknown{}, nil) == nil || b.Prune(t.Context(), &unknown{}, nil, nil, nil) == nil {
+		t.Error("an owner of unknown kind: no error")
+	}
+	if scheme.Scheme.IsGroupRegistered("nowhere.example.com") {
+		t.Error("the test kind is known")
+	}
+}
+
+// unknown is an owner of a kind that no scheme knows.
+type unknown struct{ corev1.ConfigMap }

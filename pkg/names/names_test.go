@@ -1,0 +1,69 @@
+package names
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"pgregory.net/rapid"
+)
+
+func TestLabels(t *testing.T) {
+	got := Labels("mlflow")
+	want := map[string]string{
+		"platform.opendatahub.io/operator":  "odh-platform-operator",
+		"platform.opendatahub.io/component": "mlflow",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+	got["more"] = "1"
+	if _, ok := Labels("mlflow")["more"]; ok {
+		t.Error("a change of the result must not show in the next one")
+	}
+}
+
+func TestTruncate(t *testing.T) {
+	for name, test := range map[string]struct {
+		name  string
+		limit int
+		want  string
+	}{
+		"short":                {"mlflow", 63, "mlflow"},
+		"exactly at the limit": {"mlflow", 6, "mlflow"},
+		"too long":             {"mlflow-with-a-long-tail", 20, "mlflow-with-5e3068c9"},
+		"cut before a dash":    {"abc-defghijklmnopq", 13, "abc-2e8a6811"},
+		"no room for a head":   {"mlflow-server", 9, "c0213670"},
+		"room for a hash only": {"mlflow-server", 4, "c021"},
+		"nothing but dashes":   {strings.Repeat("-", 30), 20, "a4eee14e"},
+		"no room":              {"mlflow", 0, ""},
+		"less than no room":    {"mlflow", -1, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Truncate(test.name, test.limit); got != test.want {
+				t.Errorf("Truncate(%q, %d) = %q, want %q", test.name, test.limit, got, test.want)
+			}
+		})
+	}
+}
+
+func TestTruncateProperties(t *testing.T) {
+	label := rapid.StringMatching(`[a-z]([-a-z0-9]{0,80}[a-z0-9])?`)
+	rapid.Check(t, func(t *rapid.T) {
+		name, limit := label.Draw(t, "name"), rapid.IntRange(10, 63).Draw(t, "limit")
+		short := Truncate(name, limit)
+		if len(short) > limit {
+			t.Fatalf("%q has more than %d bytes", short, limit)
+		}
+		if short != Truncate(name, limit) {
+			t.Fatal("the same input gave two results")
+		}
+		if problems := validation.IsDNS1123Label(short); len(problems) > 0 {
+			t.Fatalf("%q: %v", short, problems)
+		}
+		if other := label.Draw(t, "other"); other != name && len(name) > limit && Truncate(other, limit) == short {
+			t.Fatalf("%q and %q became the same", name, other)
+		}
+	})
+}

@@ -1,0 +1,80 @@
+package reference
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+)
+
+func TestMerge(t *testing.T) {
+	cases := map[string]struct{ in, want []Reference }{
+		"nothing": {in: nil, want: []Reference{}},
+		"keys of one object add up, sorted and once": {
+			in:   []Reference{{Kind: Secret, Name: "db", Keys: []string{"uri", "a"}}, {Kind: Secret, Name: "db", Keys: []string{"uri"}}},
+			want: []Reference{{Kind: Secret, Name: "db", Keys: []string{"a", "uri"}}},
+		},
+		"one use of all keys wins": {
+			in:   []Reference{{Kind: Secret, Name: "db", Keys: []string{"uri"}}, {Kind: Secret, Name: "db"}},
+			want: []Reference{{Kind: Secret, Name: "db"}},
+		},
+		"optional only if it is so everywhere": {
+			in:   []Reference{{Kind: ConfigMap, Name: "c", Optional: true}, {Kind: ConfigMap, Name: "c"}},
+			want: []Reference{{Kind: ConfigMap, Name: "c"}},
+		},
+		"a Secret and a ConfigMap of one name are two objects, in order of kind and name": {
+			in:   []Reference{{Kind: Secret, Name: "x"}, {Kind: ConfigMap, Name: "x"}, {Kind: ConfigMap, Name: "a"}},
+			want: []Reference{{Kind: ConfigMap, Name: "a"}, {Kind: ConfigMap, Name: "x"}, {Kind: Secret, Name: "x"}},
+		},
+		"no name, no reference": {in: []Reference{{Kind: Secret}}, want: []Reference{}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, Merge(c.in)); diff != "" {
+				t.Errorf("Merge() differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestMergeLeavesItsInputAlone(t *testing.T) {
+	in := []Reference{{Kind: Secret, Name: "db", Keys: []string{"z", "a"}}, {Kind: Secret, Name: "db", Keys: []string{"b"}}}
+	Merge(in)
+	if diff := cmp.Diff([]string{"z", "a"}, in[0].Keys); diff != "" {
+		t.Errorf("Merge() changed its input (-want +got):\n%s", diff)
+	}
+}
+
+func TestOfEnvAndEnvFrom(t *testing.T) {
+	env := []corev1.EnvVar{
+		{Name: "PLAIN", Value: "x"},
+		{Name: "FIELD", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}},
+		{Name: "S", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
+			LocalObjectReference: corev1.LocalObjectReference{Name: "s"}, Key: "k", Optional: new(true)}}},
+		{Name: "C", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
+			LocalObjectReference: corev1.LocalObjectReference{Name: "c"}, Key: "k"}}},
+	}
+	want := []Reference{{Kind: Secret, Name: "s", Keys: []string{"k"}, Optional: true}, {Kind: ConfigMap, Name: "c", Keys: []string{"k"}}}
+	if diff := cmp.Diff(want, OfEnv(env)); diff != "" {
+		t.Errorf("OfEnv() differs (-want +got):\n%s", diff)
+	}
+	from := []corev1.EnvFromSource{
+		{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "s"}}},
+		{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "c"}, Optional: new(true)}},
+	}
+	want = []Reference{{Kind: Secret, Name: "s"}, {Kind: ConfigMap, Name: "c", Optional: true}}
+	if diff := cmp.Diff(want, OfEnvFrom(from)); diff != "" {
+		t.Errorf("OfEnvFrom() differs (-want +got):\n%s", diff)
+	}
+}
+
+func TestMissingNamesObjectKeyAndCure(t *testing.T) {
+	for want, m := range map[string]Missing{
+		"Secret db does not exist; create it":    {Reference: Reference{Kind: Secret, Name: "db"}},
+		"ConfigMap ca has no key ca.crt; add it": {Reference: Reference{Kind: ConfigMap, Name: "ca"}, Key: "ca.crt"},
+	} {
+		if got := m.String(); got != want {
+			t.Errorf("String() = %q, want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package reference
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+)
+
+// Annotations that carry the state of references. They stand in the cluster, so a restart forgets nothing.
+const (
+	// BaselineAnnotation stands on the workload object: a JSON object from reference ID to the hash that the running
+	// pods were started with.
+	BaselineAnnotation = "platform.opendatahub.io/references"
+	// RolloutAnnotation stands on the pod template once a reference has changed under running pods; another value rolls them.
+	RolloutAnnotation = "platform.opendatahub.io/references-rollout"
+)
+
+// Stamp is what to write on a workload and on its pod template.
+type Stamp struct {
+	// Baseline is the value of BaselineAnnotation; empty when nothing is referenced.
+	Baseline string
+	// Rollout is the value of RolloutAnnotation; empty when pods were never rolled for a reference.
+	Rollout string
+}
+
+// Next decides whether pods must roll. baseline and rollout are the annotations of the live workload and of its pod
+// template, empty where they do not exist; required holds the IDs that the workload references now.
+//
+// The pod template is left alone until a hash differs from the one in the baseline: a new workload, one that is taken over
+// from another operator, and one whose Secret appears after it (a serving certificate) never roll for nothing. An object
+// that is gone for a moment keeps its hash, so that coming back with another content counts as a change.
+func Next(baseline, rollout string, hashes map[string]string, referenced []Reference) (Stamp, error) {
+	before := map[string]string{}
+	if baseline != "" && json.Unmarshal([]byte(baseline), &before) != nil {
+		before = map[string]string{} // edited by hand: start anew rather than fail for ever
+	}
+	after := map[string]string{}
+	changed := false
+	for _, ref := range Merge(referenced) {
+		now, exists := hashes[ref.ID()]
+		old, known := before[ref.ID()]
+		switch {
+		case exists:
+			after[ref.ID()] = now
+			changed = changed || known && old != now
+		case known:
+			after[ref.ID()] = old
+		}
+	}
+	next := Stamp{Rollout: rollout}
+	if len(after) > 0 {
+		text, err := json.Marshal(after)
+		if err != nil {
+			return Stamp{}, fmt.Errorf("recording references: %w", err)
+		}
+		next.Baseline = string(text)
+	}
+	if changed {
+		next.Rollout = fingerprint(before, after)
+	}
+	return next, nil
+}
+
+// fingerprint differs whenever the step from before to after does, so that going back to an older content rolls too.
+func fingerprint(before, after map[string]string) string {
+	sum := fnv.New64a()
+	for _, m := range []map[string]string{before, after} {
+		for _, k := range sorted(m) {
+			fmt.Fprintf(sum, "%s=%s;", k, m[k])
+		}
+		fmt.Fprint(sum, "|")
+	}
+	return fmt.Sprintf("%016x", sum.Sum64())
+}
+
+func sorted(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }

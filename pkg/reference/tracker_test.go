@@ -1,0 +1,168 @@
+package reference
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+const (
+	owner     = types.UID("owner")
+	namespace = "apps"
+)
+
+// counted is a cluster whose reads of content are counted; reads of metadata are those of the cache.
+type counted struct {
+	client.WithWatch
+	reads int
+	fail  error
+}
+
+func cluster(objects ...client.Object) *counted {
+	c := &counted{}
+	c.WithWatch = interceptor.NewClient(fake.NewClientBuilder().WithObjects(objects...).Build(), interceptor.Funcs{
+		Get: func(ctx context.Context, under client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			if _, metadata := obj.(*metav1.PartialObjectMetadata); !metadata {
+				c.reads++
+				if c.fail != nil {
+					return c.fail
+				}
+			}
+			return under.Get(ctx, key, obj, opts...)
+		},
+	})
+	return c
+}
+
+func secret(data map[string]string) *corev1.Secret {
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: namespace, UID: "secret"}, Data: map[string][]byte{}}
+	for k, v := range data {
+		s.Data[k] = []byte(v)
+	}
+	return s
+}
+
+func resolve(t *testing.T, tracker *Tracker, refs ...Reference) Resolved {
+	t.Helper()
+	resolved, err := tracker.Resolve(t.Context(), owner, namespace, refs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resolved
+}
+
+func TestContentIsReadOnlyWhenItsVersionMoved(t *testing.T) {
+	c := cluster(secret(map[string]string{"uri": "a", "other": "x"}))
+	tracker := NewTracker(c, c)
+	ref := Reference{Kind: Secret, Name: "db", Keys: []string{"uri"}}
+	first := resolve(t, tracker, ref)
+	for range 3 {
+		if diff := cmp.Diff(first, resolve(t, tracker, ref)); diff != "" {
+			t.Errorf("nothing changed, and yet (-first +later):\n%s", diff)
+		}
+	}
+	if c.reads != 1 {
+		t.Errorf("%d reads of the content, want 1", c.reads)
+	}
+
+	live := &corev1.Secret{}
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "db"}, live); err != nil {
+		t.Fatal(err)
+	}
+	live.Data["other"] = []byte("y")
+	if err := c.Update(t.Context(), live); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(first, resolve(t, tracker, ref)); diff != "" {
+		t.Errorf("a key that nobody consumes changed the hash:\n%s", diff)
+	}
+	live.Data["uri"] = []byte("b")
+	if err := c.Update(t.Context(), live); err != nil {
+		t.Fatal(err)
+	}
+	if cmp.Equal(first, resolve(t, tracker, ref)) {
+		t.Error("a consumed key changed and the hash did not")
+	}
+}
+
+func TestHashOfAllKeys(t *testing.T) {
+	all := Reference{Kind: Secret, Name: "db"}
+	hash := func(data map[string]string) string {
+		c := cluster(secret(data))
+		return resolve(t, NewTracker(c, c), all).Hashes["Secret/db"]
+	}
+	base := hash(map[string]string{"a": "1", "b": "2"})
+	if base == "" || base != hash(map[string]string{"b": "2", "a": "1"}) {
+		t.Errorf("the hash %q depends on the order of keys", base)
+	}
+	for name, other := range map[string]map[string]string{
+		"value": {"a": "1", "b": "3"}, "key": {"a": "1", "c": "2"}, "fewer": {"a": "1"}, "shifted": {"a": "1b", "": "2"},
+	} {
+		if hash(other) == base {
+			t.Errorf("%s: the hash is the same", name)
+		}
+	}
+}
+
+func TestWeakPasswordsCannotBeGuessedFromTheHash(t *testing.T) {
+	one, two := secret(map[string]string{"password": "1234"}), secret(map[string]string{"password": "1234"})
+	two.UID = "another"
+	a, b := cluster(one), cluster(two)
+	ref := Reference{Kind: Secret, Name: "db"}
+	if resolve(t, NewTracker(a, a), ref).Hashes["Secret/db"] == resolve(t, NewTracker(b, b), ref).Hashes["Secret/db"] {
+		t.Error("equal passwords of two Secrets give equal hashes")
+	}
+}
+
+func TestMissing(t *testing.T) {
+	c := cluster(secret(map[string]string{"uri": "a"}),
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "ca", Namespace: namespace}, Data: map[string]string{"ca.crt": "x"}, BinaryData: map[string][]byte{"der": {1}}})
+	got := resolve(t, NewTracker(c, c),
+		Reference{Kind: Secret, Name: "db", Keys: []string{"uri", "lost"}},
+		Reference{Kind: Secret, Name: "gone"},
+		Reference{Kind: Secret, Name: "maybe", Optional: true},
+		Reference{Kind: ConfigMap, Name: "ca", Keys: []string{"ca.crt", "der"}},
+	)
+	var missing []string
+	for _, m := range got.Missing {
+		missing = append(missing, m.String())
+	}
+	want := []string{"Secret db has no key lost; add it", "Secret gone does not exist; create it"}
+	if diff := cmp.Diff(want, missing); diff != "" {
+		t.Errorf("Missing differs (-want +got):\n%s", diff)
+	}
+	if len(got.Hashes) != 2 {
+		t.Errorf("Hashes = %v, want those of the two objects that exist", got.Hashes)
+	}
+}
+
+func TestForgetAndOwnersApart(t *testing.T) {
+	c := cluster(secret(map[string]string{"uri": "a"}))
+	tracker := NewTracker(c, c)
+	ref := Reference{Kind: Secret, Name: "db"}
+	resolve(t, tracker, ref)
+	tracker.Forget(owner)
+	resolve(t, tracker, ref)
+	if c.reads != 2 {
+		t.Errorf("%d reads, want one before and one after Forget", c.reads)
+	}
+	tracker.Forget("nobody")
+}
+
+func TestErrorsNameTheObject(t *testing.T) {
+	c := cluster(secret(nil))
+	c.fail = errors.New("broken")
+	_, err := NewTracker(c, c).Resolve(t.Context(), owner, namespace, []Reference{{Kind: Secret, Name: "db"}})
+	if err == nil || !strings.Contains(err.Error(), "reading Secret apps/db: broken") {
+		t.Errorf("err = %v", err)
+	}
+}
