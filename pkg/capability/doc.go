@@ -1,0 +1,11 @@
+// Package capability knows which optional APIs the cluster serves, follows them live, and says when that changes.
+//
+// A Watcher reads discovery, listens to the names of CustomResourceDefinitions and APIServices to learn when to
+// read it again, and swaps an immutable Set. A failing discovery call keeps the last known state of the group
+// versions it could not read, and a kind whose definition still exists is given up only when discovery omits it
+// persistently: a transient error never downgrades a platform.
+//
+// Kinds that a Watcher follows are to be watched through Watcher.Watch, or by a component that requires them.
+// When such a kind comes or goes, its informers leave the cache, so that nobody lists an API that is gone for ever,
+// and so that its return is noticed at once.
+package capability

@@ -1,0 +1,256 @@
+package capability
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	metadatafake "k8s.io/client-go/metadata/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// fakeDiscovery answers like an API server with aggregated discovery.
+type fakeDiscovery struct {
+	discovery.DiscoveryInterfaces
+
+	mu      sync.Mutex
+	lists   map[schema.GroupVersion][]metav1.APIResource
+	stale   map[schema.GroupVersion]error
+	failing error
+	calls   int
+}
+
+func newDiscovery(kinds ...schema.GroupVersionKind) *fakeDiscovery {
+	d := &fakeDiscovery{lists: map[schema.GroupVersion][]metav1.APIResource{}, stale: map[schema.GroupVersion]error{}}
+	d.serve(kinds...)
+	return d
+}
+
+// plurals that the fake serves and the tests announce.
+var plurals = map[string]string{
+	"Route": "routes", "Ingress": "ingresses", "HTTPRoute": "httproutes", "ReferenceGrant": "referencegrants",
+	"ServiceMonitor": "servicemonitors", "PrometheusRule": "prometheusrules", "RayCluster": "rayclusters",
+}
+
+func definitionName(k schema.GroupVersionKind) string { return plurals[k.Kind] + "." + k.Group }
+
+func (d *fakeDiscovery) serve(kinds ...schema.GroupVersionKind) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, k := range kinds {
+		d.lists[k.GroupVersion()] = append(d.lists[k.GroupVersion()],
+			metav1.APIResource{Kind: k.Kind, Name: plurals[k.Kind]},
+			metav1.APIResource{Kind: k.Kind, Name: plurals[k.Kind] + "/status"})
+	}
+}
+
+func (d *fakeDiscovery) withdraw(kinds ...schema.GroupVersionKind) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, k := range kinds {
+		left := slices.DeleteFunc(slices.Clone(d.lists[k.GroupVersion()]), func(r metav1.APIResource) bool { return r.Kind == k.Kind })
+		d.lists[k.GroupVersion()] = left
+		if len(left) == 0 {
+			delete(d.lists, k.GroupVersion())
+		}
+	}
+}
+
+func (d *fakeDiscovery) fail(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.failing = err
+}
+
+func (d *fakeDiscovery) markStale(gv schema.GroupVersion, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err == nil {
+		delete(d.stale, gv)
+		return
+	}
+	d.stale[gv] = err
+}
+
+func (d *fakeDiscovery) count() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.calls
+}
+
+func (d *fakeDiscovery) groups() *metav1.APIGroupList {
+	versions := map[string][]metav1.GroupVersionForDiscovery{}
+	for gv := range d.lists {
+		versions[gv.Group] = append(versions[gv.Group], metav1.GroupVersionForDiscovery{Version: gv.Version, GroupVersion: gv.String()})
+	}
+	out := &metav1.APIGroupList{}
+	for _, group := range slices.Sorted(maps.Keys(versions)) {
+		out.Groups = append(out.Groups, metav1.APIGroup{Name: group, Versions: versions[group]})
+	}
+	return out
+}
+
+func (d *fakeDiscovery) GroupsAndMaybeResourcesWithContext(context.Context) (*metav1.APIGroupList,
+	map[schema.GroupVersion]*metav1.APIResourceList, map[schema.GroupVersion]error, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.calls++
+	if d.failing != nil {
+		return nil, nil, nil, d.failing
+	}
+	resources := map[schema.GroupVersion]*metav1.APIResourceList{}
+	for gv, list := range d.lists {
+		if d.stale[gv] == nil {
+			resources[gv] = &metav1.APIResourceList{GroupVersion: gv.String(), APIResources: slices.Clone(list)}
+		}
+	}
+	return d.groups(), resources, maps.Clone(d.stale), nil
+}
+
+// newLegacy answers like an API server without aggregated discovery.
+func newLegacy(d *fakeDiscovery) discovery.DiscoveryInterface {
+	return struct{ discovery.DiscoveryInterface }{legacyCalls{d: d}}
+}
+
+type legacyCalls struct {
+	discovery.DiscoveryInterface
+	d *fakeDiscovery
+}
+
+func (l legacyCalls) ServerGroups() (*metav1.APIGroupList, error) {
+	l.d.mu.Lock()
+	defer l.d.mu.Unlock()
+	l.d.calls++
+	return l.d.groups(), l.d.failing
+}
+
+func (l legacyCalls) ServerResourcesForGroupVersion(version string) (*metav1.APIResourceList, error) {
+	l.d.mu.Lock()
+	defer l.d.mu.Unlock()
+	l.d.calls++
+	gv, err := schema.ParseGroupVersion(version)
+	if err != nil {
+		return nil, err
+	}
+	return &metav1.APIResourceList{GroupVersion: version, APIResources: slices.Clone(l.d.lists[gv])}, l.d.stale[gv]
+}
+
+// fakeCluster holds the metadata of definitions and API services.
+type fakeCluster struct {
+	*metadatafake.FakeMetadataClient
+	t *testing.T
+}
+
+func newCluster(t *testing.T) *fakeCluster {
+	t.Helper()
+	scheme := metadatafake.NewTestScheme()
+	if err := metav1.AddMetaToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	return &fakeCluster{metadatafake.NewSimpleMetadataClient(scheme), t}
+}
+
+func object(gvr schema.GroupVersionResource, name string) *metav1.PartialObjectMetadata {
+	obj := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Name: name, ResourceVersion: "1", Labels: map[string]string{"big": "label"},
+		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "somebody"}},
+	}}
+	kind := "CustomResourceDefinition"
+	if gvr == apiServices {
+		kind = "APIService"
+	}
+	obj.SetGroupVersionKind(gvr.GroupVersion().WithKind(kind))
+	return obj
+}
+
+func (c *fakeCluster) create(gvr schema.GroupVersionResource, names ...string) {
+	c.t.Helper()
+	for _, name := range names {
+		if err := c.Tracker().Create(gvr, object(gvr, name), ""); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+func (c *fakeCluster) update(gvr schema.GroupVersionResource, name, version string) {
+	c.t.Helper()
+	obj := object(gvr, name)
+	obj.ResourceVersion = version
+	if err := c.Tracker().Update(gvr, obj, ""); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *fakeCluster) remove(gvr schema.GroupVersionResource, name string) {
+	c.t.Helper()
+	if err := c.Tracker().Delete(gvr, "", name); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// forbid makes every list and watch fail.
+func (c *fakeCluster) forbid() (allow func()) {
+	var allowed bool
+	var mu sync.Mutex
+	c.PrependReactor("*", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if allowed {
+			return false, nil, nil
+		}
+		return true, nil, apierrors.NewForbidden(action.GetResource().GroupResource(), "", errors.New("no role"))
+	})
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		allowed = true
+	}
+}
+
+// fakeCache notes which informers are removed.
+type fakeCache struct {
+	cache.Cache
+	mu      sync.Mutex
+	removed []string
+	err     error
+}
+
+func (c *fakeCache) RemoveInformer(_ context.Context, obj client.Object) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	representation := "typed"
+	switch obj.(type) {
+	case *metav1.PartialObjectMetadata:
+		representation = "metadata"
+	case runtime.Unstructured:
+		representation = "unstructured"
+	}
+	c.removed = append(c.removed, representation+" "+obj.GetObjectKind().GroupVersionKind().Kind)
+	return c.err
+}
+
+func (c *fakeCache) take() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := c.removed
+	c.removed = nil
+	return out
+}
+
+// partial is aggregated discovery that lists versions whose resources it does not know.
+type partial struct{ *fakeDiscovery }
+
+func (p partial) GroupsAndMaybeResourcesWithContext(context.Context) (*metav1.APIGroupList,
+	map[schema.GroupVersion]*metav1.APIResourceList, map[schema.GroupVersion]error, error) {
+	return p.groups(), map[schema.GroupVersion]*metav1.APIResourceList{}, nil, nil
+}

@@ -1,0 +1,221 @@
+package capability
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"pgregory.net/rapid"
+)
+
+// world is a cluster in which APIs come and go, and discovery lags, lies and fails. It remembers the truth.
+type world struct {
+	comeAndGo
+	defined map[schema.GroupVersionKind]bool // the definition exists
+	listed  map[schema.GroupVersionKind]bool // discovery lists it
+	failing bool
+	stale   map[schema.GroupVersion]bool
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	return &world{
+		comeAndGo: comeAndGo{newDiscovery(), newCluster(t)},
+		defined:   map[schema.GroupVersionKind]bool{}, listed: map[schema.GroupVersionKind]bool{},
+		stale: map[schema.GroupVersion]bool{},
+	}
+}
+
+// define turns the definition of a kind on or off.
+func (w *world) define(k schema.GroupVersionKind) {
+	if w.defined[k] {
+		w.cluster.remove(definitions, definitionName(k))
+	} else {
+		w.cluster.create(definitions, definitionName(k))
+	}
+	w.defined[k] = !w.defined[k]
+}
+
+// list lets discovery catch up with the definition of a kind.
+func (w *world) list(k schema.GroupVersionKind) {
+	switch {
+	case w.defined[k] && !w.listed[k]:
+		w.d.serve(k)
+	case !w.defined[k] && w.listed[k]:
+		w.d.withdraw(k)
+	}
+	w.listed[k] = w.defined[k]
+}
+
+func (w *world) toggleFailure() {
+	w.failing = !w.failing
+	if w.failing {
+		w.d.fail(errors.New("connection refused"))
+		return
+	}
+	w.d.fail(nil)
+}
+
+func (w *world) toggleStale(gv schema.GroupVersion) {
+	w.stale[gv] = !w.stale[gv]
+	if w.stale[gv] {
+		w.d.markStale(gv, errors.New("stale"))
+		return
+	}
+	w.d.markStale(gv, nil)
+}
+
+// repair ends all troubles and lets discovery catch up.
+func (w *world) repair() {
+	if w.failing {
+		w.toggleFailure()
+	}
+	for gv, stale := range w.stale {
+		if stale {
+			w.toggleStale(gv)
+		}
+	}
+	for _, k := range kinds {
+		w.list(k)
+	}
+}
+
+// truth is what a perfect observer says.
+func (w *world) truth() Set {
+	var out []schema.GroupVersionKind
+	for k, defined := range w.defined {
+		if defined {
+			out = append(out, k)
+		}
+	}
+	return NewSet(out...)
+}
+
+// step is one thing that happens, drawn before the bubble of virtual time begins.
+type step struct {
+	kind  schema.GroupVersionKind
+	what  int
+	pause time.Duration
+}
+
+var steps = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
+	return step{
+		kind:  rapid.SampledFrom(kinds).Draw(t, "kind"),
+		what:  rapid.IntRange(0, 5).Draw(t, "what"),
+		pause: time.Duration(rapid.IntRange(0, 40_000).Draw(t, "pause")) * time.Millisecond,
+	}
+}), 1, 12)
+
+func (w *world) do(s step) {
+	switch s.what {
+	case 0, 1:
+		w.define(s.kind)
+	case 2:
+		w.list(s.kind)
+	case 3:
+		w.toggleFailure()
+	case 4:
+		w.toggleStale(s.kind.GroupVersion())
+	case 5:
+		w.define(s.kind)
+		w.list(s.kind)
+	}
+	pass(s.pause)
+}
+
+// inBubble runs a history in virtual time and reports what it found to rapid, outside of the bubble.
+func inBubble(t *testing.T, rt *rapid.T, history func(t *testing.T) (problem string)) {
+	var problem string
+	synctest.Test(t, func(t *testing.T) { problem = history(t) })
+	if problem != "" {
+		rt.Fatal(problem)
+	}
+}
+
+// After any history of APIs, lags and failures, once discovery is well, the watcher knows the truth within its window,
+// the last word its subscribers heard is the same, and every watch matches it.
+func TestAnyHistoryEndsInTheTruth(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		script := steps.Draw(rt, "steps")
+		inBubble(t, rt, func(t *testing.T) string {
+			world, heard, watched := newWorld(t), &changes{}, map[schema.GroupVersionKind]*sources{}
+			w := New(Options{Discovery: world.d, Metadata: world.cluster, Kinds: kinds})
+			w.Subscribe(heard.add)
+			c := newController(t)
+			defer start(t, c)()
+			for _, k := range kinds {
+				watched[k] = &sources{}
+				w.Watch(t.Context(), c, k, watched[k].build)
+			}
+			run(t, w)
+			for _, s := range script {
+				world.do(s)
+			}
+			world.repair()
+			pass(window + retryMax + slowPeriod + slowPeriod/5)
+			if problem := compare(w, world.truth(), heard.sets, watched); problem != "" {
+				return problem
+			}
+			before := world.d.count()
+			pass(slowPeriod / 2)
+			if n := world.d.count() - before; n > 1 {
+				return fmt.Sprintf("%d readings at rest", n)
+			}
+			return ""
+		})
+	})
+}
+
+// compare says how a watcher at rest differs from the truth.
+func compare(w *Watcher, truth Set, heard []Set, watched map[schema.GroupVersionKind]*sources) string {
+	if !w.Current().Equal(truth) {
+		return fmt.Sprintf("current %q, truth %q", w.Current(), truth)
+	}
+	for i, set := range heard {
+		if i > 0 && set.Equal(heard[i-1]) {
+			return fmt.Sprintf("change %d is none: %q", i, set)
+		}
+	}
+	if n := len(heard); n > 0 && !heard[n-1].Equal(truth) {
+		return fmt.Sprintf("the last that was heard is %q, the truth %q", heard[n-1], truth)
+	}
+	for k, s := range watched {
+		if want := truth.Has(k); (s.running == 1) != want || s.running > 1 {
+			return fmt.Sprintf("%d sources run for %s, served is %t", s.running, k.Kind, want)
+		}
+	}
+	return ""
+}
+
+// While discovery cannot tell, nothing that was served is ever given up.
+func TestFailuresNeverDowngrade(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		served := rapid.SliceOfDistinct(rapid.SampledFrom(kinds), rapid.ID).Draw(rt, "served")
+		script := steps.Draw(rt, "steps")
+		inBubble(t, rt, func(t *testing.T) (problem string) {
+			world := newWorld(t)
+			for _, k := range served {
+				world.define(k)
+				world.list(k)
+			}
+			w := New(Options{Discovery: world.d, Metadata: world.cluster, Kinds: kinds})
+			run(t, w)
+			for i, s := range script {
+				if s.what%2 == 0 {
+					world.toggleFailure()
+				} else {
+					world.toggleStale(s.kind.GroupVersion())
+				}
+				world.cluster.create(apiServices, fmt.Sprintf("v%d.%s", i+7, Route.Group)) // starts a reading
+				pass(10 * s.pause)
+				if !w.Current().HasAll(served...) {
+					return fmt.Sprintf("downgraded to %q", w.Current())
+				}
+			}
+			return ""
+		})
+	})
+}

@@ -1,0 +1,54 @@
+package capability
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// The optional kinds that this program knows. Each is asked for by its own, because clusters carry any mixture of
+// them; OpenShift as a platform is Set.OpenShift.
+var (
+	Route            = kind("route.openshift.io", "v1", "Route")
+	OpenShiftIngress = kind("config.openshift.io", "v1", "Ingress")
+	UserGroup        = kind("user.openshift.io", "v1", "Group")
+	ConsoleLink      = kind("console.openshift.io", "v1", "ConsoleLink")
+
+	HTTPRoute      = kind("gateway.networking.k8s.io", "v1", "HTTPRoute")
+	ReferenceGrant = kind("gateway.networking.k8s.io", "v1beta1", "ReferenceGrant")
+
+	ServiceMonitor = kind("monitoring.coreos.com", "v1", "ServiceMonitor")
+	PrometheusRule = kind("monitoring.coreos.com", "v1", "PrometheusRule")
+
+	RayCluster = kind("ray.io", "v1", "RayCluster")
+
+	InferenceService      = kind("serving.kserve.io", "v1beta1", "InferenceService")
+	ServingRuntime        = kind("serving.kserve.io", "v1alpha1", "ServingRuntime")
+	ClusterServingRuntime = kind("serving.kserve.io", "v1alpha1", "ClusterServingRuntime")
+
+	KueueWorkload   = kind("kueue.x-k8s.io", "v1beta1", "Workload")
+	KueueLocalQueue = kind("kueue.x-k8s.io", "v1beta1", "LocalQueue")
+
+	Certificate = kind("cert-manager.io", "v1", "Certificate")
+
+	PlatformAuth      = kind("services.platform.opendatahub.io", "v1alpha1", "Auth")
+	DSCInitialization = kind("dscinitialization.opendatahub.io", "v1", "DSCInitialization")
+)
+
+// Known returns every optional kind of the table, in a stable order. The slice belongs to the caller.
+func Known() []schema.GroupVersionKind {
+	return slices.Clone([]schema.GroupVersionKind{
+		Route, OpenShiftIngress, UserGroup, ConsoleLink,
+		HTTPRoute, ReferenceGrant,
+		ServiceMonitor, PrometheusRule,
+		RayCluster,
+		InferenceService, ServingRuntime, ClusterServingRuntime,
+		KueueWorkload, KueueLocalQueue,
+		Certificate,
+		PlatformAuth, DSCInitialization,
+	})
+}
+
+func kind(group, version, kind string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: group, Version: version, Kind: kind}
+}

@@ -1,0 +1,60 @@
+package capability
+
+import (
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"pgregory.net/rapid"
+)
+
+func TestSet(t *testing.T) {
+	var none Set
+	if none.Has(Route) || none.OpenShift() || none.String() != "" || !none.Equal(NewSet()) || !none.HasAll() {
+		t.Error("the zero set is empty")
+	}
+	s := NewSet(Route, HTTPRoute)
+	if s.OpenShift() {
+		t.Error("Routes alone are not OpenShift")
+	}
+	if !NewSet(Route, OpenShiftIngress).OpenShift() {
+		t.Error("configuration and Routes are OpenShift")
+	}
+	if got, want := s.String(), "HTTPRoute.gateway.networking.k8s.io/v1,Route.route.openshift.io/v1"; got != want {
+		t.Errorf("String %q, want %q", got, want)
+	}
+	if s.HasAll(Route, RayCluster) || !s.HasAll(Route, HTTPRoute) {
+		t.Error("HasAll")
+	}
+	if s.Has(schema.GroupVersionKind{Group: Route.Group, Version: "v2", Kind: Route.Kind}) {
+		t.Error("versions count")
+	}
+}
+
+func TestKnownBelongsToTheCaller(t *testing.T) {
+	first := Known()
+	first[0] = schema.GroupVersionKind{}
+	if Known()[0] == first[0] {
+		t.Error("the table was changed from outside")
+	}
+	if len(slices.Compact(NewSet(Known()...).Kinds())) != len(Known()) {
+		t.Error("the table names a kind twice")
+	}
+}
+
+// minus and Equal follow the laws of sets.
+func TestSetLaws(t *testing.T) {
+	member := rapid.SampledFrom(Known())
+	rapid.Check(t, func(t *rapid.T) {
+		a := NewSet(rapid.SliceOf(member).Draw(t, "a")...)
+		b := NewSet(rapid.SliceOf(member).Draw(t, "b")...)
+		gained, lost := b.minus(a), a.minus(b)
+		rebuilt := slices.Concat(slices.DeleteFunc(a.Kinds(), func(k schema.GroupVersionKind) bool { return slices.Contains(lost, k) }), gained)
+		if !NewSet(rebuilt...).Equal(b) {
+			t.Fatalf("%q without %v and with %v is not %q", a, lost, gained, b)
+		}
+		if (len(gained)+len(lost) == 0) != a.Equal(b) {
+			t.Fatalf("%q and %q: Equal disagrees with the difference", a, b)
+		}
+	})
+}

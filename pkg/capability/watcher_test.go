@@ -1,0 +1,487 @@
+package capability
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"go.uber.org/goleak"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var kinds = []schema.GroupVersionKind{Route, OpenShiftIngress, HTTPRoute, ReferenceGrant, ServiceMonitor, PrometheusRule, RayCluster}
+
+// logs collects what a watcher says. Errors count as lines too.
+type logs struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *logs) logger() logr.Logger {
+	return funcr.New(func(_, args string) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.lines = append(l.lines, args)
+	}, funcr.Options{})
+}
+
+func (l *logs) with(text string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for _, line := range l.lines {
+		if strings.Contains(line, text) {
+			n++
+		}
+	}
+	return n
+}
+
+// changes collects what a subscriber hears.
+type changes struct {
+	mu   sync.Mutex
+	sets []Set
+}
+
+func (c *changes) add(s Set) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sets = append(c.sets, s)
+}
+
+func (c *changes) len() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.sets)
+}
+
+// run starts a watcher in the bubble of the test and waits until it is at rest.
+func run(t *testing.T, w *Watcher) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- w.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Start: %v", err)
+		}
+	})
+	synctest.Wait()
+}
+
+// pass lets virtual time go by and waits until everything is at rest.
+func pass(d time.Duration) {
+	<-time.After(d) // virtual time: the test runs in a bubble
+	synctest.Wait()
+}
+
+func TestFollowsDefinitions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, cluster, heard := newDiscovery(), newCluster(t), &changes{}
+		w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds})
+		w.Subscribe(heard.add)
+		run(t, w)
+		pass(time.Second)
+		if n := d.count(); n != 1 {
+			t.Errorf("discovery was asked %d times until rest, want 1", n)
+		}
+
+		// A definition is announced before it is served.
+		cluster.create(definitions, definitionName(RayCluster))
+		pass(time.Second)
+		if w.Current().Has(RayCluster) {
+			t.Fatal("the kind is not served yet")
+		}
+		d.serve(RayCluster)
+		pass(3 * time.Second)
+		if !w.Current().Has(RayCluster) || heard.len() != 1 {
+			t.Fatalf("current %q after %d changes, want RayCluster after 1", w.Current(), heard.len())
+		}
+
+		// A definition is gone before discovery says so.
+		cluster.remove(definitions, definitionName(RayCluster))
+		pass(2 * time.Second)
+		d.withdraw(RayCluster)
+		pass(5 * time.Second)
+		if w.Current().Has(RayCluster) || heard.len() != 2 {
+			t.Fatalf("current %q after %d changes, want none after 2", w.Current(), heard.len())
+		}
+
+		before := d.count()
+		pass(8 * time.Minute)
+		if n := d.count() - before; n != 0 {
+			t.Errorf("discovery was asked %d times at rest, want 0", n)
+		}
+		pass(5 * time.Minute)
+		if n := d.count() - before; n != 1 {
+			t.Errorf("discovery was asked %d times in 13 minutes at rest, want 1", n)
+		}
+	})
+}
+
+func TestEventsAreGathered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, cluster := newDiscovery(), newCluster(t)
+		w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds})
+		run(t, w)
+		before := d.count()
+		d.serve(HTTPRoute, ReferenceGrant, ServiceMonitor)
+		for _, k := range []schema.GroupVersionKind{HTTPRoute, ReferenceGrant, ServiceMonitor} {
+			cluster.create(definitions, definitionName(k))
+			for version := range 5 {
+				cluster.update(definitions, definitionName(k), fmt.Sprint(version+2))
+			}
+		}
+		pass(time.Second)
+		if n := d.count() - before; n != 1 {
+			t.Errorf("18 events led to %d readings, want 1", n)
+		}
+		if !w.Current().Equal(NewSet(HTTPRoute, ReferenceGrant, ServiceMonitor)) {
+			t.Errorf("current %q", w.Current())
+		}
+	})
+}
+
+func TestForeignGroupsDoNotMatter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, cluster := newDiscovery(), newCluster(t)
+		w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds})
+		run(t, w)
+		before := d.count()
+		cluster.create(definitions, "things.example.com", "routes.example.com")
+		cluster.create(apiServices, "v1.example.com", "v1.")
+		pass(time.Minute)
+		if n := d.count() - before; n != 0 {
+			t.Errorf("foreign APIs led to %d readings", n)
+		}
+	})
+}
+
+func TestFollowsAPIServices(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, cluster := newDiscovery(), newCluster(t)
+		w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds})
+		run(t, w)
+		cluster.create(apiServices, "v1.route.openshift.io")
+		pass(2 * time.Second)
+		d.serve(Route)
+		pass(4 * time.Second)
+		if !w.Current().Has(Route) {
+			t.Fatal("the aggregated API was not noticed")
+		}
+		cluster.remove(apiServices, "v1.route.openshift.io")
+		d.withdraw(Route)
+		pass(time.Second)
+		if w.Current().Has(Route) {
+			t.Fatal("the end of the aggregated API was not noticed")
+		}
+	})
+}
+
+// What happened between New and the first list of the feeds is compared once.
+func TestComparesAtTheStart(t *testing.T) {
+	for name, tc := range map[string]struct {
+		existing, servedAtNew, servedLater []schema.GroupVersionKind
+		readings                           int
+	}{
+		"agreement costs nothing": {existing: kinds[:3], servedAtNew: kinds[:3], servedLater: nil, readings: 1},
+		"a definition came":       {existing: kinds[:3], servedAtNew: kinds[:2], servedLater: kinds[2:3], readings: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d, cluster := newDiscovery(tc.servedAtNew...), newCluster(t)
+				w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds})
+				for _, k := range tc.existing {
+					cluster.create(definitions, definitionName(k))
+				}
+				d.serve(tc.servedLater...)
+				run(t, w)
+				pass(5 * time.Second)
+				if n := d.count(); n != tc.readings {
+					t.Errorf("%d readings, want %d", n, tc.readings)
+				}
+				if !w.Current().HasAll(tc.existing...) {
+					t.Errorf("current %q", w.Current())
+				}
+			})
+		})
+	}
+}
+
+func TestRecheckEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, cluster := newDiscovery(RayCluster), newCluster(t)
+		cluster.create(definitions, definitionName(RayCluster))
+		w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds})
+		run(t, w)
+		before := d.count()
+		// One definition that never gets established, one whose end discovery never learns.
+		cluster.create(definitions, definitionName(HTTPRoute))
+		cluster.remove(definitions, definitionName(RayCluster))
+		pass(window + recheckMax)
+		during := d.count() - before
+		if during < 5 || during > 15 {
+			t.Errorf("%d readings in the window, want a handful", during)
+		}
+		pass(8 * time.Minute)
+		if n := d.count() - before - during; n != 0 {
+			t.Errorf("%d readings after the window, want none", n)
+		}
+		if !w.Current().Equal(NewSet(RayCluster)) {
+			t.Errorf("current %q: what discovery lists counts", w.Current())
+		}
+	})
+}
+
+// A transient discovery error never downgrades.
+func TestErrorsKeepTheLastKnownState(t *testing.T) {
+	timeout := apierrors.NewTimeoutError("slow", 1)
+	for name, tc := range map[string]struct {
+		break_ func(*fakeDiscovery)
+		repair func(*fakeDiscovery)
+	}{
+		"everything times out":   {func(d *fakeDiscovery) { d.fail(timeout) }, func(d *fakeDiscovery) { d.fail(nil) }},
+		"everything answers 503": {func(d *fakeDiscovery) { d.fail(apierrors.NewServiceUnavailable("busy")) }, func(d *fakeDiscovery) { d.fail(nil) }},
+		"even not found":         {func(d *fakeDiscovery) { d.fail(apierrors.NewNotFound(schema.GroupResource{}, "")) }, func(d *fakeDiscovery) { d.fail(nil) }},
+		"one version is stale": {
+			func(d *fakeDiscovery) { d.markStale(Route.GroupVersion(), errors.New("stale")) },
+			func(d *fakeDiscovery) { d.markStale(Route.GroupVersion(), nil) },
+		},
+		"one kind is missing while its definition exists": {
+			func(d *fakeDiscovery) { d.withdraw(HTTPRoute) },
+			func(d *fakeDiscovery) { d.serve(HTTPRoute) },
+		},
+		"one version is missing while its API service exists": {
+			func(d *fakeDiscovery) { d.withdraw(Route) },
+			func(d *fakeDiscovery) { d.serve(Route) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d, cluster, heard := newDiscovery(Route, OpenShiftIngress, HTTPRoute), newCluster(t), &changes{}
+				cluster.create(definitions, definitionName(HTTPRoute))
+				cluster.create(apiServices, "v1.route.openshift.io", "v1.gateway.networking.k8s.io")
+				w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds})
+				w.Subscribe(heard.add)
+				run(t, w)
+				tc.break_(d)
+				cluster.update(definitions, definitionName(HTTPRoute), "2") // anything that starts a reading
+				pass(20 * time.Second)
+				if !w.Current().Equal(NewSet(Route, OpenShiftIngress, HTTPRoute)) {
+					t.Errorf("current %q: downgraded", w.Current())
+				}
+				tc.repair(d)
+				pass(35 * time.Second)
+				before := d.count()
+				pass(8 * time.Minute)
+				if n := d.count() - before; n != 0 || heard.len() != 0 {
+					t.Errorf("%d readings and %d changes after the repair, want none", n, heard.len())
+				}
+			})
+		})
+	}
+}
+
+func TestPersistentAbsenceCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, cluster, heard := newDiscovery(HTTPRoute, ReferenceGrant), newCluster(t), &changes{}
+		cluster.create(definitions, definitionName(HTTPRoute), definitionName(ReferenceGrant))
+		w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds})
+		w.Subscribe(heard.add)
+		run(t, w)
+		d.withdraw(ReferenceGrant) // its definition stays and stops to serve this version
+		cluster.update(definitions, definitionName(ReferenceGrant), "2")
+		pass(window - 5*time.Second)
+		if !w.Current().Has(ReferenceGrant) {
+			t.Error("given up too early")
+		}
+		pass(10 * time.Second)
+		if !w.Current().Equal(NewSet(HTTPRoute)) || heard.len() != 1 {
+			t.Errorf("current %q after %d changes", w.Current(), heard.len())
+		}
+	})
+}
+
+// The API service of a group outlives one of its definitions and must not delay that loss.
+func TestSiblingsDoNotDelayALoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, cluster := newDiscovery(ServiceMonitor, PrometheusRule), newCluster(t)
+		cluster.create(definitions, definitionName(ServiceMonitor), definitionName(PrometheusRule))
+		cluster.create(apiServices, "v1.monitoring.coreos.com")
+		w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds})
+		run(t, w)
+		d.withdraw(PrometheusRule)
+		cluster.remove(definitions, definitionName(PrometheusRule))
+		pass(time.Second)
+		if !w.Current().Equal(NewSet(ServiceMonitor)) {
+			t.Errorf("current %q", w.Current())
+		}
+	})
+}
+
+func TestFirstReadingFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, cluster, heard := newDiscovery(Route), newCluster(t), &changes{}
+		d.fail(errors.New("connection refused"))
+		said := &logs{}
+		w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds, Log: said.logger()})
+		if w.Ready(nil) == nil || len(w.Current().Kinds()) != 0 {
+			t.Error("ready without an answer")
+		}
+		w.Subscribe(heard.add)
+		run(t, w)
+		pass(5 * time.Minute)
+		// 1 s, 2 s, 4 s, 8 s, 16 s, then every 30 s
+		if n := d.count(); n < 12 || n > 17 {
+			t.Errorf("%d readings in five minutes of failure", n)
+		}
+		d.fail(nil)
+		pass(retryMax)
+		if err := w.Ready(nil); err != nil || !w.Current().Has(Route) || heard.len() != 1 {
+			t.Errorf("ready %v, current %q, %d changes", err, w.Current(), heard.len())
+		}
+		if said.with("connection refused") == 0 {
+			t.Error("nothing was said about the failure")
+		}
+	})
+}
+
+func TestForbiddenFallsBackToPolling(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, cluster, said := newDiscovery(), newCluster(t), &logs{}
+		allow := cluster.forbid()
+		w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds, Log: said.logger()})
+		run(t, w)
+		pass(5 * time.Minute)
+		if n := said.with("May not list and watch"); n != 2 {
+			t.Errorf("said %d times that following is forbidden, want once per resource", n)
+		}
+		d.serve(Route)
+		pass(pollPeriod)
+		if !w.Current().Has(Route) {
+			t.Error("polling did not notice the API")
+		}
+		d.withdraw(Route)
+		pass(pollPeriod)
+		if w.Current().Has(Route) {
+			t.Error("polling did not notice that the API went")
+		}
+
+		// Once the permission comes, events are followed.
+		allow()
+		pass(2 * time.Minute)
+		d.serve(RayCluster)
+		cluster.create(definitions, definitionName(RayCluster))
+		pass(time.Second)
+		if !w.Current().Has(RayCluster) {
+			t.Error("the definition was not followed")
+		}
+		before := d.count()
+		pass(8 * time.Minute)
+		if n := d.count() - before; n > 1 {
+			t.Errorf("%d readings while following", n)
+		}
+	})
+}
+
+// Every pause comes from the injected clock.
+func TestWithoutMetadataPolls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, heard := newDiscovery(), &changes{}
+		clk := clocktesting.NewFakeClock(time.Unix(0, 0))
+		w := New(Options{Discovery: d, Kinds: kinds, Clock: clk})
+		run(t, w)
+		w.Subscribe(heard.add) // after Start
+		d.serve(Route, OpenShiftIngress)
+		pass(time.Hour)
+		if heard.len() != 0 {
+			t.Fatal("another clock than the injected one was used")
+		}
+		clk.Step(pollPeriod)
+		synctest.Wait()
+		if heard.len() != 1 || !w.Current().OpenShift() {
+			t.Errorf("current %q", w.Current())
+		}
+	})
+}
+
+func TestLegacyDiscovery(t *testing.T) {
+	d := newDiscovery(Route, HTTPRoute, ServiceMonitor)
+	d.markStale(ServiceMonitor.GroupVersion(), apierrors.NewServiceUnavailable("busy"))
+	d.markStale(HTTPRoute.GroupVersion(), apierrors.NewNotFound(schema.GroupResource{}, ""))
+	w := New(Options{Discovery: newLegacy(d), Kinds: kinds})
+	if !w.Current().Equal(NewSet(Route)) || w.Ready(nil) != nil {
+		t.Errorf("current %q", w.Current())
+	}
+	if w.pause() != retryMin {
+		t.Errorf("a version that could not be read is tried again after %s", w.pause())
+	}
+}
+
+func TestAggregatedVersionWithoutResources(t *testing.T) {
+	d := newDiscovery(Route, HTTPRoute)
+	answer, err := read(t.Context(), partial{d}, map[string]bool{Route.Group: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, failed := answer.failed[Route.GroupVersion()]; !failed || len(answer.kinds) != 0 {
+		t.Errorf("a version that is listed without resources has to count as unknown: %+v", answer)
+	}
+}
+
+func TestSubscribersAreCalledOneByOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, cluster := newDiscovery(), newCluster(t)
+		w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds})
+		var active, most int
+		var order []string
+		for _, name := range []string{"a", "b"} {
+			w.Subscribe(func(Set) {
+				active++
+				most = max(most, active)
+				order = append(order, name)
+				w.Subscribe(func(Set) {}) // no lock is held
+				_ = w.Current()
+				active--
+			})
+		}
+		run(t, w)
+		for _, k := range []schema.GroupVersionKind{HTTPRoute, RayCluster} {
+			d.serve(k)
+			cluster.create(definitions, definitionName(k))
+			pass(time.Second)
+		}
+		if most != 1 || !slices.Equal(order, []string{"a", "b", "a", "b"}) {
+			t.Errorf("order %v, %d at once", order, most)
+		}
+	})
+}
+
+func TestFeedsKeepOnlyNames(t *testing.T) {
+	in := object(definitions, "routes.example.com")
+	out, err := nameOnly(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := fmt.Sprintf("%+v", out)
+	if strings.Contains(kept, "somebody") || strings.Contains(kept, "big") || !strings.Contains(kept, "routes.example.com") {
+		t.Errorf("kept %s", kept)
+	}
+	if same, err := nameOnly(bytes.MinRead); err != nil || same != bytes.MinRead {
+		t.Error("what is no object passes through")
+	}
+}

@@ -1,0 +1,174 @@
+package component
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+)
+
+// CacheNeed says which objects of a kind a component keeps in memory.
+type CacheNeed struct {
+	// Kind of the objects.
+	Kind schema.GroupVersionKind
+	// Namespace limits them to one namespace; "" is all. It must be "" for cluster-scoped kinds, and has no effect on
+	// optional kinds.
+	Namespace string
+	// Whole keeps the whole objects, for kinds whose spec or status is read; otherwise their metadata is kept.
+	Whole bool
+	// Everything keeps the objects of others too; otherwise only those with our OperatorLabel. Of others' objects that are
+	// kept as metadata no more remains than what identifies them and their version: there may be thousands. Optional kinds
+	// that are kept whole are always kept in full number.
+	Everything bool
+}
+
+// limits is what remains of the needs for one kind after merging.
+type limits struct {
+	namespaces map[string]cache.Config // nil is all
+	everything bool
+	whole      bool
+}
+
+// CacheOptions merges the needs of the given components, which are the enabled ones: a kind is kept in the union of
+// the namespaces, and unselected when one of them needs everything. Every object passes through transform. Kinds that
+// nobody declared are not limited.
+//
+// Optional kinds (of package capability, or required by a component) are selected when their informer is made and not
+// in ByObject, because the cache asks for the scope of each kind there and fails the start for one that is not served.
+func CacheOptions(enabled []Component, transform toolscache.TransformFunc) cache.Options {
+	optional := optionalKinds(enabled)
+	selected := map[schema.GroupVersionKind]bool{}
+	options := cache.Options{DefaultTransform: transform, ByObject: map[client.Object]cache.ByObject{}}
+	for kind, limit := range merge(enabled) {
+		switch {
+		case optional[kind]:
+			selected[kind] = !limit.everything
+		case limit.everything && limit.whole && limit.namespaces == nil: // the default
+		default:
+			by := cache.ByObject{Namespaces: limit.namespaces}
+			switch {
+			case !limit.everything:
+				by.Label = ours()
+			case !limit.whole:
+				by.Transform = identities(transform)
+			}
+			// The cache tells its settings apart by kind; metadata stands for the typed object as well.
+			obj := &metav1.PartialObjectMetadata{}
+			obj.SetGroupVersionKind(kind)
+			options.ByObject[obj] = by
+		}
+	}
+	options.NewInformer = informerFor(selected)
+	return options
+}
+
+// WholeKinds returns the kinds that at least one component keeps whole, ordered. Everybody reads them as whole objects
+// then, since a second representation is a second informer.
+func WholeKinds(enabled []Component) []schema.GroupVersionKind {
+	var out []schema.GroupVersionKind
+	for _, c := range enabled {
+		for _, need := range c.Caches {
+			if need.Whole {
+				out = append(out, need.Kind)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b schema.GroupVersionKind) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Version, b.Version), cmp.Compare(a.Kind, b.Kind))
+	})
+	return slices.Compact(out)
+}
+
+func optionalKinds(enabled []Component) map[schema.GroupVersionKind]bool {
+	out := map[schema.GroupVersionKind]bool{}
+	for _, kind := range capability.Known() {
+		out[kind] = true
+	}
+	for _, c := range enabled {
+		for _, kind := range c.Requires {
+			out[kind] = true
+		}
+	}
+	return out
+}
+
+func merge(enabled []Component) map[schema.GroupVersionKind]limits {
+	out := map[schema.GroupVersionKind]limits{}
+	for _, c := range enabled {
+		for _, need := range c.Caches {
+			limit, known := out[need.Kind]
+			if !known {
+				limit.namespaces = map[string]cache.Config{}
+			}
+			limit.everything = limit.everything || need.Everything
+			limit.whole = limit.whole || need.Whole
+			if need.Namespace == "" {
+				limit.namespaces = nil
+			}
+			if limit.namespaces != nil {
+				limit.namespaces = maps.Clone(limit.namespaces)
+				limit.namespaces[need.Namespace] = cache.Config{}
+			}
+			out[need.Kind] = limit
+		}
+	}
+	return out
+}
+
+func ours() labels.Selector {
+	return labels.SelectorFromSet(labels.Set{names.OperatorLabel: names.OperatorName})
+}
+
+// identities shortens the metadata of others' objects to identity and version, before the next transform. Their
+// annotations may hold whole contents besides: `kubectl apply` copies a Secret into one.
+func identities(next toolscache.TransformFunc) toolscache.TransformFunc {
+	return func(in any) (any, error) {
+		if head, ok := in.(*metav1.PartialObjectMetadata); ok && head.Labels[names.OperatorLabel] != names.OperatorName {
+			head.Labels, head.Annotations, head.OwnerReferences, head.Finalizers = nil, nil, nil, nil
+		}
+		if next == nil {
+			return in, nil
+		}
+		return next(in)
+	}
+}
+
+type newInformer = func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer
+
+// informerFor makes informers that see only our objects of the selected kinds. Such a kind is known by what metadata
+// and unstructured objects carry.
+func informerFor(selected map[schema.GroupVersionKind]bool) newInformer {
+	return func(lw toolscache.ListerWatcher, obj runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+		if selected[obj.GetObjectKind().GroupVersionKind()] {
+			lw = limited(lw, ours().String())
+		}
+		return toolscache.NewSharedIndexInformer(lw, obj, resync, indexers)
+	}
+}
+
+func limited(lw toolscache.ListerWatcher, selector string) toolscache.ListerWatcher {
+	inner := toolscache.ToListerWatcherWithContext(lw)
+	return toolscache.ToListWatcherWithWatchListSemantics(&toolscache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.LabelSelector = selector
+			return inner.ListWithContext(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.LabelSelector = selector
+			return inner.WatchWithContext(ctx, options)
+		},
+	}, lw)
+}

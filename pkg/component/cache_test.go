@@ -1,0 +1,229 @@
+package component
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+)
+
+var (
+	deployments = appsv1.SchemeGroupVersion.WithKind("Deployment")
+	secrets     = corev1.SchemeGroupVersion.WithKind("Secret")
+	ownKind     = schema.GroupVersionKind{Group: "mlflow.opendatahub.io", Version: "v1", Kind: "MLflow"}
+	required    = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Required"}
+)
+
+const ourLabel = "platform.opendatahub.io/operator=odh-platform-operator"
+
+// byKind returns the setting of a kind.
+func byKind(t interface{ Fatalf(string, ...any) }, options cache.Options, kind schema.GroupVersionKind) (cache.ByObject, bool) {
+	var found []cache.ByObject
+	for obj, by := range options.ByObject {
+		if obj.GetObjectKind().GroupVersionKind() == kind {
+			found = append(found, by)
+		}
+	}
+	if len(found) > 1 {
+		t.Fatalf("%s has %d settings, the cache allows one", kind, len(found))
+	}
+	if len(found) == 0 {
+		return cache.ByObject{}, false
+	}
+	return found[0], true
+}
+
+func TestCacheOptions(t *testing.T) {
+	marker := func(in any) (any, error) { return "seen", nil }
+	options := CacheOptions([]Component{
+		{Name: "a", Requires: []schema.GroupVersionKind{required}, Caches: []CacheNeed{
+			{Kind: deployments, Namespace: "one", Whole: true}, {Kind: secrets, Namespace: "one"},
+			{Kind: ownKind, Whole: true, Everything: true}, {Kind: capability.HTTPRoute},
+			{Kind: required, Everything: true},
+		}},
+		{Name: "b", Caches: []CacheNeed{{Kind: deployments, Namespace: "two"}, {Kind: secrets, Everything: true}}},
+		{Name: "c"},
+	}, marker)
+	if out, err := options.DefaultTransform(nil); err != nil || out != "seen" {
+		t.Error("the transform is not set")
+	}
+	by, ok := byKind(t, options, deployments)
+	if !ok || by.Label.String() != ourLabel || !slices.Equal(slices.Sorted(maps.Keys(by.Namespaces)), []string{"one", "two"}) {
+		t.Errorf("Deployments: %+v", by)
+	}
+	if by, ok := byKind(t, options, ownKind); ok {
+		t.Errorf("%s is wanted in full, which is the default, and has %+v", ownKind.Kind, by)
+	}
+	if by, ok := byKind(t, options, secrets); !ok || by.Label != nil || len(by.Namespaces) > 0 || by.Transform == nil {
+		t.Errorf("Secrets of all are wanted as metadata, and have %+v", by)
+	}
+	// The cache fails the start for kinds in ByObject that are not served.
+	for _, kind := range []schema.GroupVersionKind{capability.HTTPRoute, required} {
+		if by, ok := byKind(t, options, kind); ok {
+			t.Errorf("%s is optional and has %+v", kind.Kind, by)
+		}
+	}
+}
+
+// recorded is a list-watcher that notes the selectors it is asked with.
+type recorded struct{ selectors []string }
+
+func (r *recorded) listWatch() toolscache.ListerWatcher {
+	return toolscache.ToListWatcherWithWatchListSemantics(&toolscache.ListWatch{
+		ListWithContextFunc: func(_ context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			r.selectors = append(r.selectors, "list "+o.LabelSelector)
+			return &metav1.PartialObjectMetadataList{}, nil
+		},
+		WatchFuncWithContext: func(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			r.selectors = append(r.selectors, "watch "+o.LabelSelector)
+			return watch.NewFake(), nil
+		},
+	}, r)
+}
+
+// IsWatchListSemanticsUnSupported tells informers to list, since no bookmark ever comes.
+func (r *recorded) IsWatchListSemanticsUnSupported() bool { return true }
+
+// Thousands of objects of others cost little, and what identifies them stays; ours stay as they are.
+func TestIdentities(t *testing.T) {
+	head := func(labels map[string]string) *metav1.PartialObjectMetadata {
+		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: "a", UID: "u", ResourceVersion: "7", Labels: labels,
+			Annotations: map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "a whole Secret"},
+			Finalizers:  []string{"example.com/x"}, OwnerReferences: []metav1.OwnerReference{{Name: "owner"}},
+		}}
+	}
+	marked := func(in any) (any, error) {
+		in.(metav1.Object).SetManagedFields(nil)
+		return in, nil
+	}
+	for _, next := range []toolscache.TransformFunc{nil, marked} {
+		out, err := identities(next)(head(map[string]string{"owner": "helm"}))
+		want := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "u", ResourceVersion: "7"}}
+		if err != nil || !equality.Semantic.DeepEqual(out, want) {
+			t.Errorf("of an object of others remains %+v, error %v", out, err)
+		}
+		ours := map[string]string{"platform.opendatahub.io/operator": "odh-platform-operator"}
+		if out, err := identities(next)(head(ours)); err != nil || !equality.Semantic.DeepEqual(out, head(ours)) {
+			t.Errorf("of ours remains %+v, error %v", out, err)
+		}
+	}
+	gone := toolscache.DeletedFinalStateUnknown{Key: "ns/a"}
+	if out, err := identities(nil)(gone); err != nil || out != any(gone) {
+		t.Errorf("of a tombstone remains %+v, error %v", out, err)
+	}
+}
+
+func TestLimited(t *testing.T) {
+	r := &recorded{}
+	lw := toolscache.ToListerWatcherWithContext(limited(r.listWatch(), ourLabel))
+	if _, err := lw.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Stop()
+	if want := []string{"list " + ourLabel, "watch " + ourLabel}; !slices.Equal(r.selectors, want) {
+		t.Errorf("asked with %q, want %q", r.selectors, want)
+	}
+}
+
+// Informers of optional kinds see our objects only, unless somebody needs them all.
+func TestInformersOfOptionalKinds(t *testing.T) {
+	options := CacheOptions([]Component{{Name: "a", Caches: []CacheNeed{
+		{Kind: capability.HTTPRoute}, {Kind: capability.Route, Everything: true},
+	}}}, nil)
+	for kind, want := range map[schema.GroupVersionKind]string{
+		capability.HTTPRoute: ourLabel, capability.Route: "", capability.ServiceMonitor: "", deployments: "",
+	} {
+		t.Run(kind.Kind, func(t *testing.T) {
+			obj := &metav1.PartialObjectMetadata{}
+			obj.SetGroupVersionKind(kind)
+			r := &recorded{}
+			informer := options.NewInformer(r.listWatch(), obj, 0, toolscache.Indexers{})
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				informer.RunWithContext(ctx)
+			}()
+			if !toolscache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+				t.Error("not synced")
+			}
+			cancel()
+			<-done
+			if len(r.selectors) == 0 {
+				t.Error("never asked")
+			}
+			for _, got := range r.selectors {
+				if got != "list "+want && got != "watch "+want {
+					t.Errorf("asked with %q, want selector %q", got, want)
+				}
+			}
+		})
+	}
+}
+
+func TestWholeKinds(t *testing.T) {
+	got := WholeKinds([]Component{
+		{Caches: []CacheNeed{{Kind: ownKind, Whole: true}, {Kind: deployments, Whole: true}, {Kind: secrets}}},
+		{Caches: []CacheNeed{{Kind: deployments, Whole: true}}},
+	})
+	if want := []schema.GroupVersionKind{deployments, ownKind}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// Whatever components ask for, each of them sees at least what it needs, and the order does not matter.
+func TestMergeCoversEveryNeed(t *testing.T) {
+	need := rapid.Custom(func(t *rapid.T) CacheNeed {
+		return CacheNeed{
+			Kind:       rapid.SampledFrom([]schema.GroupVersionKind{deployments, secrets}).Draw(t, "kind"),
+			Namespace:  rapid.SampledFrom([]string{"", "one", "two", "three"}).Draw(t, "namespace"),
+			Everything: rapid.Bool().Draw(t, "everything"),
+		}
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		needs := rapid.SliceOf(need).Draw(t, "needs")
+		options := CacheOptions([]Component{{Caches: needs}}, nil)
+		for _, n := range needs {
+			by, limited := byKind(t, options, n.Kind)
+			if !limited {
+				continue
+			}
+			if n.Everything && by.Label != nil {
+				t.Fatalf("%+v is limited to %s", n, by.Label)
+			}
+			if _, has := by.Namespaces[n.Namespace]; len(by.Namespaces) > 0 && !has {
+				t.Fatalf("%+v is not among the namespaces %v", n, by.Namespaces)
+			}
+		}
+		parts := make([]Component, 0, len(needs))
+		for _, n := range rapid.Permutation(needs).Draw(t, "shuffled") {
+			parts = append(parts, Component{Caches: []CacheNeed{n}})
+		}
+		again := CacheOptions(parts, nil)
+		for _, kind := range []schema.GroupVersionKind{deployments, secrets} {
+			a, inA := byKind(t, options, kind)
+			b, inB := byKind(t, again, kind)
+			if inA != inB || (a.Label == nil) != (b.Label == nil) || !maps.EqualFunc(a.Namespaces, b.Namespaces, func(cache.Config, cache.Config) bool { return true }) {
+				t.Fatalf("%s: %+v and %+v depend on the order", kind.Kind, a, b)
+			}
+		}
+	})
+}

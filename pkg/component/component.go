@@ -1,0 +1,127 @@
+package component
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+)
+
+// Component is what one product area adds to the manager. Nil fields mean "nothing to add".
+type Component struct {
+	// Name is the word for the component in flags, logs, metrics and folders.
+	Name string
+	// Types register its API types. They are registered whether it is enabled or not, and cost nothing without an
+	// informer.
+	Types []func(*runtime.Scheme) error
+	// Requires are the kinds without which its controllers do not run.
+	Requires []schema.GroupVersionKind
+	// Caches are the kinds it keeps in memory.
+	Caches []CacheNeed
+	// Webhooks registers its webhooks. It is called for disabled components too: lists of webhooks in the cluster are
+	// static, so the paths must answer "allowed" then, and conversion must go on.
+	Webhooks func(mgr ctrl.Manager, enabled bool) error
+	// Controllers builds its controllers and adds them to the manager. With Requires, it is called once for every
+	// appearance of the required kinds; ctx ends when they go. Otherwise it is called once, before the start.
+	Controllers func(ctx context.Context, mgr ctrl.Manager) error
+}
+
+// Capabilities says which kinds are served; *capability.Watcher does.
+type Capabilities interface {
+	Current() capability.Set
+	Subscribe(func(capability.Set))
+}
+
+// Known returns the names of the components, in their order.
+func Known(all []Component) []string {
+	out := make([]string, 0, len(all))
+	for _, c := range all {
+		out = append(out, c.Name)
+	}
+	return out
+}
+
+// AddToScheme registers the types of every component.
+func AddToScheme(s *runtime.Scheme, all []Component) error {
+	var errs []error
+	for _, c := range all {
+		for _, add := range c.Types {
+			if err := add(s); err != nil {
+				errs = append(errs, fmt.Errorf("component %s: registering types: %w", c.Name, err))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Enabled returns the components for which enabled says yes, in their order.
+func Enabled(all []Component, enabled func(name string) bool) []Component {
+	var out []Component
+	for _, c := range all {
+		if enabled(c.Name) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// FollowedKinds returns the kinds whose coming and going matters: the optional ones that every program of this family
+// knows, and those which the given components require.
+func FollowedKinds(enabled []Component) []schema.GroupVersionKind {
+	kinds := capability.Known()
+	for _, c := range enabled {
+		for _, kind := range c.Requires {
+			if !slices.Contains(kinds, kind) {
+				kinds = append(kinds, kind)
+			}
+		}
+	}
+	return kinds
+}
+
+// Setup registers webhooks now, and controllers now or as soon as the kinds that they require are served. Call it
+// before the manager starts. It returns an error when something cannot be set up that should be ready now; whatever
+// happens to a component that starts later is logged and tried again.
+func Setup(ctx context.Context, mgr ctrl.Manager, caps Capabilities, all []Component, enabled func(name string) bool) error {
+	return setup(ctx, mgr, caps, all, enabled, clock.RealClock{})
+}
+
+func setup(ctx context.Context, mgr ctrl.Manager, caps Capabilities, all []Component, enabled func(name string) bool,
+	clk clock.Clock) error {
+	for _, c := range all {
+		on := enabled(c.Name)
+		if c.Webhooks != nil {
+			if err := c.Webhooks(mgr, on); err != nil {
+				return fmt.Errorf("component %s: setting up webhooks: %w", c.Name, err)
+			}
+		}
+		if !on || c.Controllers == nil {
+			continue
+		}
+		if err := c.start(ctx, mgr, caps, clk); err != nil {
+			return fmt.Errorf("component %s: setting up controllers: %w", c.Name, err)
+		}
+	}
+	return nil
+}
+
+// start hands the controllers to the manager, directly or through a supervisor.
+func (c Component) start(ctx context.Context, mgr ctrl.Manager, caps Capabilities, clk clock.Clock) error {
+	if len(c.Requires) == 0 {
+		return c.Controllers(ctx, mgr)
+	}
+	s := newSupervisor(c, mgr, clk)
+	caps.Subscribe(s.observe)
+	s.observe(caps.Current())
+	if !s.satisfied() {
+		s.log.Info("Waiting for the APIs that the component requires", "requires", capability.NewSet(c.Requires...).String())
+	}
+	return mgr.Add(s)
+}

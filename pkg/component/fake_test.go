@@ -1,0 +1,170 @@
+package component
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"go.uber.org/goleak"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fakeManager runs what is added to it in goroutines of the test.
+type fakeManager struct {
+	ctrl.Manager
+	t       *testing.T
+	elected chan struct{}
+	indexer client.FieldIndexer
+	cache   cache.Cache
+	client  client.Client
+
+	mu    sync.Mutex
+	added []manager.Runnable
+	said  []string
+}
+
+func newManager(t *testing.T) *fakeManager {
+	return &fakeManager{t: t, elected: make(chan struct{}), cache: &informertest.FakeInformers{Scheme: clientgoscheme.Scheme}}
+}
+
+func (m *fakeManager) Elected() <-chan struct{} { return m.elected }
+func (m *fakeManager) GetControllerOptions() config.Controller {
+	return config.Controller{GroupKindConcurrency: map[string]int{"kept": 3}}
+}
+func (m *fakeManager) GetFieldIndexer() client.FieldIndexer { return m.indexer }
+func (m *fakeManager) GetScheme() *runtime.Scheme           { return clientgoscheme.Scheme }
+
+func (m *fakeManager) GetCache() cache.Cache { return m.cache }
+
+func (m *fakeManager) GetClient() client.Client { return m.client }
+
+func (m *fakeManager) GetLogger() logr.Logger {
+	return funcr.New(func(_, args string) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.said = append(m.said, args)
+	}, funcr.Options{})
+}
+
+func (m *fakeManager) Add(r manager.Runnable) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.added = append(m.added, r)
+	return nil
+}
+
+// start runs what was added, in the bubble of the test.
+func (m *fakeManager) start() (stop func()) {
+	m.t.Helper()
+	ctx, cancel := context.WithCancel(m.t.Context())
+	var running sync.WaitGroup
+	for _, r := range m.added {
+		running.Go(func() {
+			if err := r.Start(ctx); err != nil {
+				m.t.Errorf("a runnable would end the process: %v", err)
+			}
+		})
+	}
+	synctest.Wait()
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}
+
+// fakeCapabilities are set by the test.
+type fakeCapabilities struct {
+	mu        sync.Mutex
+	current   capability.Set
+	listeners []func(capability.Set)
+}
+
+func (c *fakeCapabilities) Current() capability.Set {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.current
+}
+
+func (c *fakeCapabilities) Subscribe(f func(capability.Set)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.listeners = append(c.listeners, f)
+}
+
+func (c *fakeCapabilities) set(kinds ...schema.GroupVersionKind) {
+	c.mu.Lock()
+	c.current = capability.NewSet(kinds...)
+	set, listeners := c.current, c.listeners
+	c.mu.Unlock()
+	for _, f := range listeners {
+		f(set)
+	}
+}
+
+// worker is a runnable that counts its runs and ends by its context or with an error on demand.
+type worker struct {
+	mu             sync.Mutex
+	running, total int
+	most           int
+	fail           chan error
+	slow           time.Duration // how long stopping takes
+}
+
+func (w *worker) Start(ctx context.Context) error {
+	w.mu.Lock()
+	w.running++
+	w.total++
+	w.most = max(w.most, w.running)
+	w.mu.Unlock()
+	defer func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.running--
+	}()
+	select {
+	case err := <-w.fail:
+		return err
+	case <-ctx.Done():
+		<-time.After(w.slow) // virtual time
+		return ctx.Err()
+	}
+}
+
+func (w *worker) want(t *testing.T, running, total int) {
+	t.Helper()
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.running != running || w.total != total || w.most > 1 {
+		t.Errorf("%d workers run of %d started, at most %d at once; want %d of %d", w.running, w.total, w.most, running, total)
+	}
+}
+
+// standby is a worker that needs no election.
+type standby struct{ worker }
+
+func (s *standby) NeedLeaderElection() bool { return false }
+
+// pass lets virtual time go by and waits until everything is at rest.
+func pass(d time.Duration) {
+	<-time.After(d) // virtual time: the test runs in a bubble
+	synctest.Wait()
+}
+
+func all(string) bool { return true }
