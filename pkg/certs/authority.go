@@ -1,0 +1,173 @@
+package certs
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// recheck is how often the Secret is looked at though nothing is due, to learn what other replicas and people did.
+	recheck = 5 * time.Minute
+	// retryMin and retryMax bound the pauses after trouble.
+	retryMin, retryMax = time.Second, time.Minute
+	// attempts is how often a pass starts over after another replica was faster.
+	attempts = 5
+)
+
+// Options of an Authority. All but Labels and Targets are required.
+type Options struct {
+	// Client reads and writes without a cache: the Secret and the targets by name only, no list, no watch.
+	Client client.Client
+	// Secret holds the CA and the serving certificate.
+	Secret types.NamespacedName
+	// Labels of the Secret when it is created.
+	Labels map[string]string
+	// DNSNames of the serving certificate, the first of which is its common name.
+	DNSNames []string
+	// Targets learn the CA.
+	Targets []Target
+	// Clock tells validity and due dates.
+	Clock clock.Clock
+	// Log receives renewals and troubles.
+	Log logr.Logger
+}
+
+// Authority issues, shares, serves and renews the certificate. It is a manager Runnable that runs on every replica.
+type Authority struct {
+	Options
+	current atomic.Pointer[pair]
+}
+
+// NewAuthority returns an Authority that serves nothing before Start or the first Sync.
+func NewAuthority(o Options) *Authority { return &Authority{Options: o} }
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable: webhooks serve on every replica.
+func (a *Authority) NeedLeaderElection() bool { return false }
+
+// GetCertificate fits tls.Config. It returns an error until the first pass has succeeded.
+func (a *Authority) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	p := a.current.Load()
+	if p == nil {
+		return nil, errors.New("the serving certificate is not ready yet")
+	}
+	return p.certificate(), nil
+}
+
+// Ready is a readiness check: it fails until there is a certificate to serve.
+func (a *Authority) Ready(*http.Request) error {
+	_, err := a.GetCertificate(nil)
+	return err
+}
+
+// Start implements manager.Runnable. It returns when ctx ends and never with an error: what fails is tried again, and
+// what is served meanwhile stays valid for a third of its life.
+func (a *Authority) Start(ctx context.Context) error {
+	failures := time.Duration(0)
+	for {
+		pause, err := a.Sync(ctx)
+		if err != nil {
+			failures = min(max(2*failures, retryMin), retryMax)
+			pause = failures
+			a.Log.Error(err, "Keeping the webhook certificate failed and will be tried again", "after", pause)
+		} else {
+			failures = 0
+		}
+		timer := a.Clock.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-timer.C():
+		}
+	}
+}
+
+// Sync does what is due once and returns how long nothing is.
+func (a *Authority) Sync(ctx context.Context) (time.Duration, error) {
+	p, err := a.share(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("sharing Secret %s: %w", a.Secret, err)
+	}
+	// With nothing to lose the certificate is served at once; otherwise the CA must be known first.
+	if a.current.CompareAndSwap(nil, p) {
+		observe(p)
+	}
+	if err := a.inject(ctx, p.data[keyCACert]); err != nil {
+		return 0, err
+	}
+	a.current.Store(p)
+	observe(p)
+	return max(min(p.next().Sub(a.Clock.Now()), recheck), retryMin), nil
+}
+
+// share reads the Secret, renews what is due and writes it back, until reading and writing agree.
+func (a *Authority) share(ctx context.Context) (*pair, error) {
+	var conflict error
+	for range attempts {
+		live := &corev1.Secret{}
+		err := a.Client.Get(ctx, a.Secret, live)
+		missing := apierrors.IsNotFound(err)
+		if err != nil && !missing {
+			return nil, fmt.Errorf("reading: %w", err)
+		}
+		want, err := a.decide(live)
+		if err != nil {
+			return nil, err
+		}
+		if maps.EqualFunc(live.Data, want.data, bytes.Equal) {
+			return want, nil
+		}
+		if conflict = a.write(ctx, live, want, missing); conflict == nil {
+			return want, nil
+		}
+		if !apierrors.IsConflict(conflict) && !apierrors.IsAlreadyExists(conflict) && !apierrors.IsNotFound(conflict) {
+			return nil, fmt.Errorf("writing: %w", conflict)
+		}
+	}
+	return nil, fmt.Errorf("writing %d times: %w", attempts, conflict)
+}
+
+// decide returns what the Secret should hold. Where it holds nothing usable, what this replica serves is worth
+// keeping: the cluster trusts it already.
+func (a *Authority) decide(live *corev1.Secret) (*pair, error) {
+	now := a.Clock.Now()
+	p, err := load(live.Data, a.DNSNames, now)
+	if err != nil {
+		if len(live.Data) > 0 {
+			a.Log.Info("Repairing the Secret of the webhook certificate", "secret", a.Secret.String(), "reason", err.Error())
+		}
+		if served := a.current.Load(); served != nil {
+			p, _ = load(served.data, a.DNSNames, now)
+		}
+	}
+	return renew(p, a.DNSNames, now)
+}
+
+func (a *Authority) write(ctx context.Context, live *corev1.Secret, want *pair, missing bool) error {
+	a.Log.Info("Issuing the webhook certificate", "secret", a.Secret.String(),
+		"expires", want.leaf.NotAfter, "caExpires", want.authorities[0].NotAfter)
+	if missing {
+		return a.Client.Create(ctx, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: a.Secret.Namespace, Name: a.Secret.Name, Labels: a.Labels},
+			Type:       corev1.SecretTypeTLS,
+			Data:       want.data,
+		})
+	}
+	live.Data = want.data
+	return a.Client.Update(ctx, live) // the resourceVersion of the read stands in it
+}

@@ -1,0 +1,87 @@
+package certs
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// The kinds that can learn a CA.
+var (
+	Validating = schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfiguration"}
+	Mutating   = schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingWebhookConfiguration"}
+	Conversion = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+)
+
+// Target is an object whose client configurations get our CA.
+type Target struct {
+	// Kind is Validating, Mutating or Conversion.
+	Kind schema.GroupVersionKind
+	// Name of the cluster-scoped object.
+	Name string
+}
+
+// operation is one step of a JSON patch.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+}
+
+// inject writes the bundle into every target that holds another one. It goes on after an error and joins them.
+func (a *Authority) inject(ctx context.Context, bundle []byte) error {
+	var errs []error
+	for _, target := range a.Targets {
+		if err := a.injectOne(ctx, target, base64.StdEncoding.EncodeToString(bundle)); err != nil {
+			errs = append(errs, fmt.Errorf("writing the CA into %s %s: %w", target.Kind.Kind, target.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (a *Authority) injectOne(ctx context.Context, target Target, bundle string) error {
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(target.Kind)
+	if err := a.Client.Get(ctx, types.NamespacedName{Name: target.Name}, obj); err != nil {
+		return err
+	}
+	patch := patchFor(obj, bundle)
+	if len(patch) == 0 {
+		return nil
+	}
+	// The test makes the patch fail when the list of webhooks moved in between; the next pass sees the new one.
+	patch = append([]operation{{Op: "test", Path: "/metadata/resourceVersion", Value: obj.GetResourceVersion()}}, patch...)
+	body, err := json.Marshal(patch)
+	if err != nil {
+		return err
+	}
+	return a.Client.Patch(ctx, obj, client.RawPatch(types.JSONPatchType, body))
+}
+
+// patchFor touches nothing but caBundle, so that fields unknown to this program survive.
+func patchFor(obj *unstructured.Unstructured, bundle string) []operation {
+	if obj.GroupVersionKind() == Conversion {
+		config, found, _ := unstructured.NestedMap(obj.Object, "spec", "conversion", "webhook", "clientConfig")
+		if !found || config["caBundle"] == bundle {
+			return nil
+		}
+		return []operation{{Op: "add", Path: "/spec/conversion/webhook/clientConfig/caBundle", Value: bundle}}
+	}
+	var patch []operation
+	hooks, _, _ := unstructured.NestedSlice(obj.Object, "webhooks")
+	for i, hook := range hooks {
+		fields, _ := hook.(map[string]any)
+		config, found, _ := unstructured.NestedMap(fields, "clientConfig")
+		if found && config["caBundle"] != bundle {
+			patch = append(patch, operation{Op: "add", Path: fmt.Sprintf("/webhooks/%d/clientConfig/caBundle", i), Value: bundle})
+		}
+	}
+	return patch
+}

@@ -1,0 +1,100 @@
+package certs
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+// caBundles reads the bundles of all webhooks of a configuration.
+func caBundles(obj *unstructured.Unstructured) []any {
+	var out []any
+	hooks, _, _ := unstructured.NestedSlice(obj.Object, "webhooks")
+	for _, h := range hooks {
+		bundle, _, _ := unstructured.NestedFieldNoCopy(h.(map[string]any), "clientConfig", "caBundle")
+		out = append(out, bundle)
+	}
+	return out
+}
+
+func TestTargetsLearnTheCA(t *testing.T) {
+	mutating := webhooks("m", hook("only", map[string]any{"url": "https://x"}))
+	mutating.SetGroupVersionKind(Mutating)
+	w := newWorld(t,
+		webhooks("v", hook("first", map[string]any{"caBundle": "b2xk"}), hook("second", map[string]any{})),
+		mutating,
+		converted("things.a.b", map[string]any{"strategy": "Webhook", "webhook": map[string]any{
+			"clientConfig": map[string]any{"service": map[string]any{"name": "s"}}, "conversionReviewVersions": []any{"v1"}}}),
+		converted("plain.a.b", map[string]any{"strategy": "None"}),
+	)
+	targets := []Target{{Validating, "v"}, {Mutating, "m"}, {Conversion, "things.a.b"}, {Conversion, "plain.a.b"}}
+	w.sync(w.replica(nil, targets...))
+	bundle := base64.StdEncoding.EncodeToString(w.bundle())
+
+	if diff := cmp.Diff([]any{bundle, bundle}, caBundles(w.get(targets[0]))); diff != "" {
+		t.Errorf("validating (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]any{bundle}, caBundles(w.get(targets[1]))); diff != "" {
+		t.Errorf("mutating (-want +got):\n%s", diff)
+	}
+	hooks, _, _ := unstructured.NestedSlice(w.get(targets[0]).Object, "webhooks")
+	if hooks[0].(map[string]any)["fieldOfTomorrow"] != "kept" {
+		t.Error("a field that this program does not know was lost")
+	}
+	got, _, _ := unstructured.NestedString(w.get(targets[2]).Object, "spec", "conversion", "webhook", "clientConfig", "caBundle")
+	if got != bundle {
+		t.Error("the CRD did not learn the CA")
+	}
+	if _, found, _ := unstructured.NestedMap(w.get(targets[3]).Object, "spec", "conversion", "webhook"); found {
+		t.Error("a CRD without a conversion webhook must stay as it is")
+	}
+}
+
+func TestAMissingTargetIsAnErrorAndTheOthersAreServed(t *testing.T) {
+	w := newWorld(t, webhooks("v", hook("h", map[string]any{})))
+	a := w.replica(nil, Target{Mutating, "gone"}, Target{Validating, "v"})
+	_, err := a.Sync(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "writing the CA into MutatingWebhookConfiguration gone") {
+		t.Errorf("got %v", err)
+	}
+	if caBundles(w.get(Target{Validating, "v"}))[0] == nil {
+		t.Error("the target that exists must learn the CA")
+	}
+	w.mustTrust(a, w.bundle(), "the first certificate is served all the same")
+}
+
+// A certificate that a target cannot trust yet is not served while the one before is valid.
+func TestServesTheOldUntilTargetsKnow(t *testing.T) {
+	w := newWorld(t, webhooks("v", hook("h", map[string]any{})))
+	broken := false
+	a := w.replica(&interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if broken && key.Name == "v" {
+				return errors.New("away")
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+	}, Target{Validating, "v"})
+	w.sync(a)
+	before := a.current.Load()
+	broken = true
+	w.clock.Step(leafLifetime * 3 / 4)
+	if _, err := a.Sync(t.Context()); err == nil {
+		t.Fatal("the target is away")
+	}
+	if a.current.Load() != before {
+		t.Error("the old certificate must stay in service")
+	}
+	broken = false
+	w.sync(a)
+	if a.current.Load() == before {
+		t.Error("the new certificate must be in service")
+	}
+}

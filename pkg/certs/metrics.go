@@ -1,0 +1,21 @@
+package certs
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+// servingLabel and caLabel are the values of the label "certificate".
+const servingLabel, caLabel = "webhook-serving", "webhook-ca"
+
+// expiry is served by every replica for what it has in memory.
+var expiry = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
+	Name: "odh_platform_certificate_expiry_timestamp_seconds",
+	Help: "Unix time at which a certificate that this program serves or issues expires.",
+}, []string{"certificate"})
+
+func observe(p *pair) {
+	expiry.WithLabelValues(servingLabel).Set(float64(p.leaf.NotAfter.Unix()))
+	expiry.WithLabelValues(caLabel).Set(float64(p.authorities[0].NotAfter.Unix()))
+}

@@ -1,0 +1,83 @@
+package certs
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// mount writes a certificate as a volume would and returns its expiry.
+func mount(t *testing.T, dir string) time.Time {
+	t.Helper()
+	p, err := renew(nil, []string{serviceName}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{keyLeafCert, keyLeafKey} {
+		if err := os.WriteFile(filepath.Join(dir, name), p.data[name], 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return p.leaf.NotAfter
+}
+
+func TestMounted(t *testing.T) {
+	dir := t.TempDir()
+	if IsMounted(dir) || IsMounted(filepath.Join(dir, "none")) {
+		t.Error("nothing is mounted")
+	}
+	if _, err := NewMounted(dir); err == nil || !strings.Contains(err.Error(), dir) {
+		t.Errorf("got %v", err)
+	}
+	first := mount(t, dir)
+	if !IsMounted(dir) {
+		t.Error("both files are there")
+	}
+	m, err := NewMounted(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := metric(t, servingLabel); got != float64(first.Unix()) {
+		t.Errorf("metric %v, want %v", got, first.Unix())
+	}
+	served, err := m.GetCertificate(nil)
+	if err != nil || served.Leaf.DNSNames[0] != serviceName {
+		t.Errorf("served %v, %v", served, err)
+	}
+	m.watcher.WithWatchInterval(10 * time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- m.Start(ctx) }()
+	mount(t, dir)
+	waitFor(t, func() bool {
+		now, err := m.GetCertificate(nil)
+		return err == nil && now.Leaf.SerialNumber.Cmp(served.Leaf.SerialNumber) != 0
+	})
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("stopping: %v", err)
+	}
+	if m.NeedLeaderElection() || (&Authority{}).NeedLeaderElection() {
+		t.Error("webhooks serve on every replica")
+	}
+}
+
+func TestHalfAMountIsNone(t *testing.T) {
+	dir := t.TempDir()
+	mount(t, dir)
+	if err := os.Remove(filepath.Join(dir, keyLeafKey)); err != nil {
+		t.Fatal(err)
+	}
+	if IsMounted(dir) {
+		t.Error("the key is missing")
+	}
+	if err := os.Mkdir(filepath.Join(dir, keyLeafKey), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if IsMounted(dir) {
+		t.Error("a directory is no key")
+	}
+}

@@ -1,0 +1,158 @@
+package certs
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clienttesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+const serviceName = "hooks.operator.svc"
+
+var secretKey = types.NamespacedName{Namespace: "operator", Name: "hooks-cert"}
+
+// world is an API server and a clock that replicas share.
+type world struct {
+	t      *testing.T
+	clock  *clienttesting.FakeClock
+	client client.WithWatch
+}
+
+func newWorld(t *testing.T, objects ...client.Object) *world {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	return &world{
+		t:      t,
+		clock:  clienttesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
+		client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(),
+	}
+}
+
+// replica is a process of the operator. A nil intercept is the plain client.
+func (w *world) replica(intercept *interceptor.Funcs, targets ...Target) *Authority {
+	c := w.client
+	if intercept != nil {
+		c = interceptor.NewClient(w.client, *intercept)
+	}
+	return NewAuthority(Options{
+		Client: c, Secret: secretKey, Labels: map[string]string{"a": "b"}, DNSNames: []string{serviceName, "hooks.operator.svc.cluster.local"},
+		Targets: targets, Clock: w.clock, Log: logr.Discard(),
+	})
+}
+
+func (w *world) sync(a *Authority) time.Duration {
+	w.t.Helper()
+	pause, err := a.Sync(w.t.Context())
+	if err != nil {
+		w.t.Fatalf("unexpected error: %v", err)
+	}
+	return pause
+}
+
+func (w *world) secret() *corev1.Secret {
+	w.t.Helper()
+	s := &corev1.Secret{}
+	if err := w.client.Get(w.t.Context(), secretKey, s); err != nil {
+		w.t.Fatal(err)
+	}
+	return s
+}
+
+func (w *world) bundle() []byte { return w.secret().Data[keyCACert] }
+
+func (w *world) get(target Target) *unstructured.Unstructured {
+	w.t.Helper()
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(target.Kind)
+	if err := w.client.Get(w.t.Context(), types.NamespacedName{Name: target.Name}, obj); err != nil {
+		w.t.Fatal(err)
+	}
+	return obj
+}
+
+// trusts performs a handshake as the API server does, at the time of the world.
+func (w *world) trusts(a *Authority, bundle []byte) error {
+	w.t.Helper()
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(bundle) {
+		return errors.New("the bundle holds no certificate")
+	}
+	ctx, cancel := context.WithTimeout(w.t.Context(), 10*time.Second)
+	defer cancel()
+	plain, err := net.Listen("tcp", "127.0.0.1:0") // a pipe has no buffer, and a refused handshake would block in it
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer plain.Close()
+	go func() {
+		if conn, err := plain.Accept(); err == nil {
+			defer conn.Close()
+			_ = tls.Server(conn, &tls.Config{GetCertificate: a.GetCertificate, Time: w.clock.Now}).HandshakeContext(ctx) //nolint:gosec // a test
+		}
+	}()
+	conn, err := net.Dial("tcp", plain.Addr().String())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer conn.Close()
+	return tls.Client(conn, &tls.Config{RootCAs: roots, ServerName: serviceName, Time: w.clock.Now}).HandshakeContext(ctx) //nolint:gosec // a test
+}
+
+func (w *world) mustTrust(a *Authority, bundle []byte, when string) {
+	w.t.Helper()
+	if err := w.trusts(a, bundle); err != nil {
+		w.t.Errorf("%s: %v", when, err)
+	}
+}
+
+func webhooks(name string, hooks ...any) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": name}, "webhooks": hooks}}
+	u.SetGroupVersionKind(Validating)
+	return u
+}
+
+func hook(name string, config map[string]any) any {
+	return map[string]any{"name": name, "fieldOfTomorrow": "kept", "clientConfig": config}
+}
+
+func converted(name string, conversion map[string]any) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"name": name}, "spec": map[string]any{"group": "a.b", "conversion": conversion},
+	}}
+	u.SetGroupVersionKind(Conversion)
+	return u
+}
+
+// metric reads the expiry as the metrics endpoint would show it.
+func metric(t *testing.T, label string) float64 {
+	t.Helper()
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			if family.GetName() == "odh_platform_certificate_expiry_timestamp_seconds" && m.GetLabel()[0].GetValue() == label {
+				return m.GetGauge().GetValue()
+			}
+		}
+	}
+	return 0
+}

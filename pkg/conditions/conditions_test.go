@@ -1,0 +1,98 @@
+package conditions
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+)
+
+func TestSetAndGet(t *testing.T) {
+	var list []metav1.Condition
+	if !Set(&list, "Available", metav1.ConditionFalse, "Starting", "the pod starts", 3) {
+		t.Error("a new condition is a change")
+	}
+	if Set(&list, "Available", metav1.ConditionFalse, "Starting", "the pod starts", 3) {
+		t.Error("the same condition is no change")
+	}
+	got, ok := Get(list, "Available")
+	if !ok || got.Reason != "Starting" || got.ObservedGeneration != 3 || got.LastTransitionTime.IsZero() {
+		t.Errorf("got %+v", got)
+	}
+	old := metav1.NewTime(time.Unix(1000, 0))
+	list[0].LastTransitionTime = old
+	if !Set(&list, "Available", metav1.ConditionFalse, "Starting", "another message", 4) || !list[0].LastTransitionTime.Equal(&old) {
+		t.Error("the transition time moves with the status only")
+	}
+	Set(&list, "Available", metav1.ConditionTrue, "Up", "", 4)
+	if list[0].LastTransitionTime.Equal(&old) || !IsTrue(list, "Available") {
+		t.Error("the transition was not noted")
+	}
+	if _, ok := Get(list, "Other"); ok || IsTrue(list, "Other") {
+		t.Error("what is absent is neither found nor true")
+	}
+	if !Remove(&list, "Available") || Remove(&list, "Available") || len(list) != 0 {
+		t.Error("removing")
+	}
+}
+
+func TestSetCutsMessages(t *testing.T) {
+	var list []metav1.Condition
+	Set(&list, "Available", metav1.ConditionFalse, "X", strings.Repeat("ä", MaxMessage), 1)
+	if n := len(list[0].Message); n > MaxMessage || !strings.HasSuffix(list[0].Message, "ä...") {
+		t.Errorf("%d bytes, ending in %q", n, list[0].Message[n-8:])
+	}
+}
+
+func TestSeverity(t *testing.T) {
+	condition := func(name string, status metav1.ConditionStatus, reason string) metav1.Condition {
+		return metav1.Condition{Type: name, Status: status, Reason: reason}
+	}
+	up := condition("Available", metav1.ConditionTrue, "Up")
+	starting := condition("Available", metav1.ConditionFalse, "Starting")
+	healthy := condition("Degraded", metav1.ConditionFalse, "AsExpected")
+	for name, tc := range map[string]struct {
+		before *metav1.Condition
+		after  metav1.Condition
+		want   string
+	}{
+		"first sight":               {nil, starting, "Normal"},
+		"good":                      {&starting, up, "Normal"},
+		"went bad":                  {&up, condition("Available", metav1.ConditionFalse, "RolloutUpdating"), "Warning"},
+		"went unknown":              {&up, condition("Available", metav1.ConditionUnknown, "NoAnswer"), "Warning"},
+		"another reason":            {&starting, condition("Available", metav1.ConditionFalse, "StillStarting"), "Normal"},
+		"failure":                   {&starting, condition("Available", metav1.ConditionFalse, "DatabaseUnreachable"), "Warning"},
+		"failure at first sight":    {nil, condition("DatabaseReady", metav1.ConditionFalse, "SecretNotFound"), "Warning"},
+		"failure word in front":     {nil, condition("Ready", metav1.ConditionFalse, "InvalidSpec"), "Warning"},
+		"good in spite of its name": {&starting, condition("Available", metav1.ConditionTrue, "ErrorRepaired"), "Normal"},
+		"progress begins":           {nil, condition("Progressing", metav1.ConditionTrue, "Updating"), "Normal"},
+		"progress ends":             {new(condition("Progressing", metav1.ConditionTrue, "Updating")), condition("Progressing", metav1.ConditionFalse, "Done"), "Normal"},
+		"progress fails":            {nil, condition("Progressing", metav1.ConditionFalse, "ProgressDeadlineExceeded"), "Warning"},
+		"negative goes bad":         {&healthy, condition("Degraded", metav1.ConditionTrue, "Slow"), "Warning"},
+		"negative is good":          {nil, healthy, "Normal"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Severity(tc.before, tc.after); got != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestClip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text, limit := rapid.String().Draw(t, "text"), rapid.IntRange(-2, 40).Draw(t, "limit")
+		got := Clip(text, limit)
+		switch {
+		case len(text) <= limit && got != text:
+			t.Fatalf("%q fits and became %q", text, got)
+		case len(got) > max(limit, 0):
+			t.Fatalf("%q is longer than %d", got, limit)
+		case utf8.ValidString(text) && !utf8.ValidString(got):
+			t.Fatalf("%q is cut within a character", got)
+		}
+	})
+}

@@ -1,0 +1,158 @@
+package conditions
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// maxDiagnosis bounds a diagnosis in bytes.
+const maxDiagnosis = 400
+
+// finding is one thing that is wrong with one pod. Lower ranks are closer to the root: a pod that has no node has no
+// image either.
+type finding struct {
+	rank int
+	text string
+}
+
+const (
+	rankScheduling = iota
+	rankEvicted
+	rankConfig
+	rankImage
+	rankCrash
+	rankCreate
+)
+
+// Diagnose says in one line why pods do not run, and what to do about it; "" when it sees nothing wrong. The answer
+// depends neither on the order of the pods nor on their names, counters are left out, and it is at most 400 bytes
+// long, so that it can stand in a condition. Pods that are being deleted are ignored.
+func Diagnose(pods []corev1.Pod) string {
+	var all []finding
+	for i := range pods {
+		if pods[i].DeletionTimestamp.IsZero() {
+			all = append(all, diagnosePod(&pods[i])...)
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	worst := slices.MinFunc(all, func(a, b finding) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.text, b.text))
+	})
+	return Clip(worst.text, maxDiagnosis)
+}
+
+func diagnosePod(pod *corev1.Pod) []finding {
+	if pod.Status.Phase == corev1.PodSucceeded {
+		return nil
+	}
+	var out []finding
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+			out = append(out, finding{rankScheduling, unschedulable(c.Message)})
+		}
+	}
+	if pod.Status.Phase == corev1.PodFailed && pod.Status.Reason == "Evicted" {
+		cause, _, _ := strings.Cut(oneLine(pod.Status.Message), ". ")
+		out = append(out, finding{rankEvicted, "the pod was evicted (" + strings.TrimSuffix(cause, ".") +
+			"); raise its requests or free the node"})
+	}
+	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for _, status := range statuses {
+			if f, found := diagnoseContainer(status); found {
+				out = append(out, f)
+			}
+		}
+	}
+	return out
+}
+
+func diagnoseContainer(status corev1.ContainerStatus) (finding, bool) {
+	if waiting := status.State.Waiting; waiting != nil {
+		switch waiting.Reason {
+		case "ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "RegistryUnavailable", "ImageInspectError":
+			return finding{rankImage, fmt.Sprintf("image %q of container %s cannot be pulled; check its name, the registry and the pull secrets",
+				status.Image, status.Name)}, true
+		case "InvalidImageName":
+			return finding{rankImage, fmt.Sprintf("image %q of container %s is not a valid image name; correct it",
+				status.Image, status.Name)}, true
+		case "CreateContainerConfigError":
+			return finding{rankConfig, configError(status.Name, waiting.Message)}, true
+		case "CreateContainerError", "RunContainerError", "StartError", "PreStartHookError", "PostStartHookError":
+			return finding{rankCreate, fmt.Sprintf("container %s cannot be started (%s); check its command, mounts and security context, and the events of the pod",
+				status.Name, waiting.Reason)}, true
+		}
+	}
+	return crash(status)
+}
+
+// crash looks at the end of the last run, so that the answer stays the same while a container goes through back-off,
+// start and the next failure.
+func crash(status corev1.ContainerStatus) (finding, bool) {
+	end := status.State.Terminated
+	if end == nil && !status.Ready {
+		end = status.LastTerminationState.Terminated
+	}
+	looping := status.State.Waiting != nil && status.State.Waiting.Reason == "CrashLoopBackOff"
+	switch {
+	case end == nil && !looping, end != nil && end.ExitCode == 0 && !looping:
+		return finding{}, false
+	case end == nil:
+		return finding{rankCrash, fmt.Sprintf("container %s ends again and again; see its log", status.Name)}, true
+	case end.Reason == "OOMKilled":
+		return finding{rankCrash, fmt.Sprintf("container %s was killed because it used more memory than its limit; raise resources.limits.memory",
+			status.Name)}, true
+	default:
+		return finding{rankCrash, fmt.Sprintf("container %s ends with exit code %d; see its log", status.Name, end.ExitCode)}, true
+	}
+}
+
+var missingKey = regexp.MustCompile(`(?i)(secret|configmap) "?([^" ]+)"? not found|couldn't find key (\S+) in (Secret|ConfigMap) (\S+)`)
+
+func configError(container, message string) string {
+	m := missingKey.FindStringSubmatch(message)
+	switch {
+	case m == nil:
+		return fmt.Sprintf("container %s cannot be configured: %s", container, oneLine(message))
+	case m[1] != "":
+		kind := map[string]string{"secret": "Secret", "configmap": "ConfigMap"}[strings.ToLower(m[1])]
+		return fmt.Sprintf("container %s needs %s %s, which does not exist; create it", container, kind, m[2])
+	default:
+		return fmt.Sprintf("container %s needs key %s of %s %s, which does not exist; add it", container, m[3], m[4], m[5])
+	}
+}
+
+var (
+	schedulingPrefix = regexp.MustCompile(`^\d+/\d+ nodes are available: `)
+	schedulingCount  = regexp.MustCompile(`(^|, )\d+ `)
+	schedulingNode   = regexp.MustCompile(`\bnode\(s\)`)
+)
+
+// unschedulable keeps the kinds of obstacles of the scheduler's message and drops how many nodes have each.
+func unschedulable(message string) string {
+	text := oneLine(message)
+	text, _, _ = strings.Cut(text, " preemption: ")
+	text = schedulingPrefix.ReplaceAllString(text, "")
+	text = schedulingCount.ReplaceAllString(text, "$1")
+	text = strings.Trim(schedulingNode.ReplaceAllString(text, "nodes"), " .")
+	obstacles := strings.Split(text, ", ")
+	slices.Sort(obstacles) // the scheduler sorts by count, which moves
+	text = strings.Join(slices.Compact(obstacles), ", ")
+	switch {
+	case strings.Contains(text, "PersistentVolumeClaim") || strings.Contains(text, "persistentvolumeclaim"):
+		return "the pod cannot be scheduled (" + text + "); check the PersistentVolumeClaim and its storage class"
+	case text == "" || text == "no nodes available to schedule pods":
+		return "the pod cannot be scheduled because no node is available; add nodes"
+	default:
+		return "the pod cannot be scheduled (" + text + "); free capacity, or change resources, nodeSelector, affinity or tolerations"
+	}
+}
+
+// oneLine folds white space, so that a text fits into a condition.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -1,0 +1,128 @@
+package conditions
+
+import (
+	"regexp"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Reasons of a RolloutState.
+const (
+	ReasonRolledOut           = "RolledOut"                // all replicas are new and available
+	ReasonScaledToZero        = "ScaledToZero"             // rolled out, with no replica wanted
+	ReasonNotObserved         = "RolloutNotObserved"       // the Deployment controller has not seen the last change
+	ReasonUpdating            = "RolloutUpdating"          // replicas of the new template are being created
+	ReasonReplicasTerminating = "OldReplicasTerminating"   // replicas of the old template still exist
+	ReasonNotAvailable        = "ReplicasNotAvailable"     // new replicas exist and are not available yet
+	ReasonReplicaFailure      = "ReplicaFailure"           // pods cannot be created
+	ReasonDeadlineExceeded    = "ProgressDeadlineExceeded" // no progress within progressDeadlineSeconds
+)
+
+// RolloutState is the state of a Deployment's rollout.
+type RolloutState struct {
+	// Ready is true when `kubectl rollout status` would report success.
+	Ready bool
+	// Failed is true when waiting alone is not going to help: pods cannot be created, or the deadline passed.
+	Failed bool
+	// Serving is true when at least one replica, new or old, is available to clients.
+	Serving bool
+	// Desired is the wanted number of replicas, ReadyReplicas how many pass their readiness probe.
+	Desired, ReadyReplicas int32
+	// Reason is one of the constants of this package, Message a sentence for people, both fit for a condition.
+	Reason, Message string
+}
+
+// Rollout judges a Deployment as `kubectl rollout status` does, and adds the reason when it cannot go on. Numbers in
+// the status are trusted only when they belong to the present generation.
+func Rollout(d *appsv1.Deployment) RolloutState {
+	state := RolloutState{
+		Desired:       1, // the API's default
+		ReadyReplicas: d.Status.ReadyReplicas,
+		Serving:       d.Status.AvailableReplicas > 0,
+	}
+	if d.Spec.Replicas != nil {
+		state.Desired = *d.Spec.Replicas
+	}
+	switch status := d.Status; {
+	case status.ObservedGeneration < d.Generation:
+		return state.waiting(ReasonNotObserved, "the last change of the Deployment is being taken up")
+	case isCondition(d, appsv1.DeploymentReplicaFailure, corev1.ConditionTrue):
+		return state.failed(ReasonReplicaFailure,
+			"pods cannot be created: "+stableReplicaFailure(message(d, appsv1.DeploymentReplicaFailure)))
+	case deadlineExceeded(d):
+		return state.failed(ReasonDeadlineExceeded, "the rollout made no progress within its deadline")
+	case status.UpdatedReplicas < state.Desired:
+		return state.waiting(ReasonUpdating, "new replicas are being created")
+	case status.Replicas > status.UpdatedReplicas:
+		return state.waiting(ReasonReplicasTerminating, "old replicas are pending termination")
+	case status.AvailableReplicas < status.UpdatedReplicas:
+		return state.waiting(ReasonNotAvailable, notAvailable(d))
+	case state.Desired == 0:
+		state.Ready, state.Reason, state.Message = true, ReasonScaledToZero, "the Deployment is scaled to zero replicas"
+		return state
+	default:
+		state.Ready, state.Reason, state.Message = true, ReasonRolledOut, "all replicas are up to date and available"
+		return state
+	}
+}
+
+func (s RolloutState) waiting(reason, message string) RolloutState {
+	s.Reason, s.Message = reason, message
+	return s
+}
+
+func (s RolloutState) failed(reason, message string) RolloutState {
+	s.Failed = true
+	return s.waiting(reason, message)
+}
+
+func notAvailable(d *appsv1.Deployment) string {
+	if d.Status.ReadyReplicas >= d.Status.UpdatedReplicas {
+		return "replicas are ready and have to stay so for minReadySeconds"
+	}
+	return "replicas are not ready yet"
+}
+
+func deadlineExceeded(d *appsv1.Deployment) bool {
+	for _, c := range d.Status.Conditions {
+		if c.Type == appsv1.DeploymentProgressing {
+			return c.Reason == ReasonDeadlineExceeded
+		}
+	}
+	return false
+}
+
+func isCondition(d *appsv1.Deployment, t appsv1.DeploymentConditionType, status corev1.ConditionStatus) bool {
+	for _, c := range d.Status.Conditions {
+		if c.Type == t {
+			return c.Status == status
+		}
+	}
+	return false
+}
+
+func message(d *appsv1.Deployment, t appsv1.DeploymentConditionType) string {
+	for _, c := range d.Status.Conditions {
+		if c.Type == t {
+			return c.Message
+		}
+	}
+	return ""
+}
+
+var (
+	generatedPod = regexp.MustCompile(`^pods "[^"]*" is forbidden: `)
+	quotaUsed    = regexp.MustCompile(`, used: .*?, limited: `)
+)
+
+// stableReplicaFailure takes the generated pod name and the moving quota counters out of the message of the ReplicaSet
+// controller.
+func stableReplicaFailure(text string) string {
+	text = generatedPod.ReplaceAllString(text, "")
+	text = quotaUsed.ReplaceAllString(text, ", limited: ")
+	if text == "" {
+		return "the cause is unknown, see the events of the ReplicaSet"
+	}
+	return Clip(text, maxDiagnosis)
+}

@@ -1,0 +1,144 @@
+package conditions
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+)
+
+// rolledOut returns a Deployment of n replicas at rest, changed by the given functions.
+func rolledOut(n int32, changes ...func(*appsv1.Deployment)) *appsv1.Deployment {
+	d := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Generation: 5},
+		Spec:       appsv1.DeploymentSpec{Replicas: &n},
+		Status: appsv1.DeploymentStatus{
+			ObservedGeneration: 5, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n, AvailableReplicas: n,
+			Conditions: []appsv1.DeploymentCondition{
+				{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"},
+				{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue},
+			},
+		},
+	}
+	for _, change := range changes {
+		change(d)
+	}
+	return d
+}
+
+func withStatus(change func(*appsv1.DeploymentStatus)) func(*appsv1.Deployment) {
+	return func(d *appsv1.Deployment) { change(&d.Status) }
+}
+
+func withCondition(t appsv1.DeploymentConditionType, status corev1.ConditionStatus, reason, message string) func(*appsv1.Deployment) {
+	return withStatus(func(s *appsv1.DeploymentStatus) {
+		s.Conditions = []appsv1.DeploymentCondition{{Type: t, Status: status, Reason: reason, Message: message}}
+	})
+}
+
+func TestRollout(t *testing.T) {
+	for name, tc := range map[string]struct {
+		deployment *appsv1.Deployment
+		want       RolloutState
+	}{
+		"rolled out": {
+			rolledOut(2),
+			RolloutState{Ready: true, Serving: true, Desired: 2, ReadyReplicas: 2, Reason: ReasonRolledOut, Message: "all replicas are up to date and available"},
+		},
+		"replicas default to one": {
+			rolledOut(1, func(d *appsv1.Deployment) { d.Spec.Replicas = nil }),
+			RolloutState{Ready: true, Serving: true, Desired: 1, ReadyReplicas: 1, Reason: ReasonRolledOut, Message: "all replicas are up to date and available"},
+		},
+		"scaled to zero": {
+			rolledOut(0),
+			RolloutState{Ready: true, Reason: ReasonScaledToZero, Message: "the Deployment is scaled to zero replicas"},
+		},
+		"just created": {
+			&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Generation: 1}},
+			RolloutState{Desired: 1, Reason: ReasonNotObserved, Message: "the last change of the Deployment is being taken up"},
+		},
+		// D18: right after a change of the spec the old pods still look fine
+		"the change is not observed yet": {
+			rolledOut(1, func(d *appsv1.Deployment) { d.Generation++ }),
+			RolloutState{Serving: true, Desired: 1, ReadyReplicas: 1, Reason: ReasonNotObserved, Message: "the last change of the Deployment is being taken up"},
+		},
+		"an old failure does not count before the change is observed": {
+			rolledOut(1, withCondition(appsv1.DeploymentProgressing, corev1.ConditionFalse, ReasonDeadlineExceeded, ""),
+				func(d *appsv1.Deployment) { d.Generation++ }),
+			RolloutState{Serving: true, Desired: 1, ReadyReplicas: 1, Reason: ReasonNotObserved, Message: "the last change of the Deployment is being taken up"},
+		},
+		"old pods serve while new ones come": {
+			rolledOut(1, withStatus(func(s *appsv1.DeploymentStatus) { s.UpdatedReplicas = 0 })),
+			RolloutState{Serving: true, Desired: 1, ReadyReplicas: 1, Reason: ReasonUpdating, Message: "new replicas are being created"},
+		},
+		"old pods terminate": {
+			rolledOut(1, withStatus(func(s *appsv1.DeploymentStatus) { s.Replicas = 2 })),
+			RolloutState{Serving: true, Desired: 1, ReadyReplicas: 1, Reason: ReasonReplicasTerminating, Message: "old replicas are pending termination"},
+		},
+		"new pods are not ready": {
+			rolledOut(1, withStatus(func(s *appsv1.DeploymentStatus) { s.ReadyReplicas, s.AvailableReplicas = 0, 0 })),
+			RolloutState{Desired: 1, Reason: ReasonNotAvailable, Message: "replicas are not ready yet"},
+		},
+		"new pods are ready for too short a time": {
+			rolledOut(1, withStatus(func(s *appsv1.DeploymentStatus) { s.AvailableReplicas = 0 })),
+			RolloutState{Desired: 1, ReadyReplicas: 1, Reason: ReasonNotAvailable, Message: "replicas are ready and have to stay so for minReadySeconds"},
+		},
+		"the deadline passed": {
+			rolledOut(1, withCondition(appsv1.DeploymentProgressing, corev1.ConditionFalse, ReasonDeadlineExceeded, `ReplicaSet "x-5b6c" has timed out`),
+				withStatus(func(s *appsv1.DeploymentStatus) { s.AvailableReplicas, s.ReadyReplicas = 0, 0 })),
+			RolloutState{Failed: true, Desired: 1, Reason: ReasonDeadlineExceeded, Message: "the rollout made no progress within its deadline"},
+		},
+		"pods are refused by a quota": {
+			rolledOut(1, withCondition(appsv1.DeploymentReplicaFailure, corev1.ConditionTrue, "FailedCreate",
+				`pods "mlflow-6d5f9c7b8-x2x4z" is forbidden: exceeded quota: small, requested: cpu=2,memory=1Gi, used: cpu=7,memory=3Gi, limited: cpu=8,memory=4Gi`),
+				withStatus(func(s *appsv1.DeploymentStatus) {
+					*s = appsv1.DeploymentStatus{ObservedGeneration: 5, Conditions: s.Conditions}
+				})),
+			RolloutState{Failed: true, Desired: 1, Reason: ReasonReplicaFailure,
+				Message: "pods cannot be created: exceeded quota: small, requested: cpu=2,memory=1Gi, limited: cpu=8,memory=4Gi"},
+		},
+		"pods are refused for no known cause": {
+			rolledOut(1, withCondition(appsv1.DeploymentReplicaFailure, corev1.ConditionTrue, "FailedCreate", "")),
+			RolloutState{Failed: true, Serving: true, Desired: 1, ReadyReplicas: 1, Reason: ReasonReplicaFailure,
+				Message: "pods cannot be created: the cause is unknown, see the events of the ReplicaSet"},
+		},
+		"a failure that is over": {
+			rolledOut(1, withCondition(appsv1.DeploymentReplicaFailure, corev1.ConditionFalse, "", "")),
+			RolloutState{Ready: true, Serving: true, Desired: 1, ReadyReplicas: 1, Reason: ReasonRolledOut, Message: "all replicas are up to date and available"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, Rollout(tc.deployment)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// Ready means what kubectl means, whatever the numbers are.
+func TestRolloutAgreesWithKubectl(t *testing.T) {
+	replicas := rapid.Int32Range(0, 4)
+	rapid.Check(t, func(t *rapid.T) {
+		d := rolledOut(replicas.Draw(t, "desired"), withStatus(func(s *appsv1.DeploymentStatus) {
+			s.ObservedGeneration = rapid.Int64Range(4, 6).Draw(t, "observed")
+			s.Replicas = replicas.Draw(t, "replicas")
+			s.UpdatedReplicas = replicas.Draw(t, "updated")
+			s.ReadyReplicas = replicas.Draw(t, "ready")
+			s.AvailableReplicas = replicas.Draw(t, "available")
+			s.Conditions[0].Reason = rapid.SampledFrom([]string{"NewReplicaSetAvailable", ReasonDeadlineExceeded}).Draw(t, "progress")
+		}))
+		s := d.Status
+		kubectl := d.Generation <= s.ObservedGeneration && s.Conditions[0].Reason != ReasonDeadlineExceeded &&
+			s.UpdatedReplicas >= *d.Spec.Replicas && s.Replicas <= s.UpdatedReplicas && s.AvailableReplicas >= s.UpdatedReplicas
+		got := Rollout(d)
+		if got.Ready != kubectl {
+			t.Fatalf("ready %t, kubectl says %t for %+v", got.Ready, kubectl, s)
+		}
+		if got.Reason == "" || got.Message == "" || (got.Ready && got.Failed) {
+			t.Fatalf("incomplete or contradictory: %+v", got)
+		}
+	})
+}

@@ -1,0 +1,97 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// DefaultOn tells whether a component runs unless somebody says otherwise. Only the hand-off resources of the
+// platform wait to be asked for: another operator creates them.
+func DefaultOn(component string) bool { return component != "platform" }
+
+// components decides for every known component. In each source the single switch (--enable-x, ENABLE_X) counts
+// more than the list, and a higher source more than a lower one.
+func (s sources) components(known []string) (map[string]bool, error) {
+	enabled := make(map[string]bool, len(known))
+	for _, name := range known {
+		enabled[name] = DefaultOn(name)
+	}
+	if raw, ok := s.file["components"]; ok {
+		if err := applyList(enabled, value{from: s.path + ": components", raw: raw}, known); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range known {
+		variable := "ENABLE_" + strings.ToUpper(name)
+		if raw := s.env(variable); raw != "" {
+			if err := applySwitch(enabled, name, value{from: "environment variable " + variable, raw: raw}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if raw, ok := s.flags["components"]; ok {
+		if err := applyList(enabled, value{from: "flag --components", raw: raw}, known); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range known {
+		if raw, ok := s.flags["enable-"+name]; ok {
+			if err := applySwitch(enabled, name, value{from: "flag --enable-" + name, raw: raw}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return enabled, nil
+}
+
+func applySwitch(enabled map[string]bool, name string, v value) error {
+	var on bool
+	if err := boolean(&on)(v.raw); err != nil {
+		return fmt.Errorf("%s: %w", v, err)
+	}
+	enabled[name] = on
+	return nil
+}
+
+// applyList reads a list such as "*,-appwrapper". What it does not name is off.
+func applyList(enabled map[string]bool, list value, known []string) error {
+	wanted := make(map[string]bool, len(known))
+	positive := false
+	for item := range strings.SplitSeq(list.raw, ",") {
+		item = strings.TrimSpace(item)
+		name, off := strings.CutPrefix(item, "-")
+		switch {
+		case item == "":
+			continue
+		case item == "*":
+			positive = true
+			for _, k := range known {
+				if _, named := wanted[k]; !named {
+					wanted[k] = DefaultOn(k)
+				}
+			}
+			continue
+		case !slices.Contains(known, name):
+			return fmt.Errorf("%s: %w", list, unknownComponent(name, known))
+		}
+		wanted[name] = !off
+		positive = positive || !off
+	}
+	if !positive {
+		return fmt.Errorf("%s: %w", list, errors.New(`names nothing to run: write "*" for the default set, for example "*,-appwrapper"`))
+	}
+	for _, name := range known {
+		enabled[name] = wanted[name]
+	}
+	return nil
+}
+
+func unknownComponent(name string, known []string) error {
+	if len(known) == 0 {
+		return fmt.Errorf("unknown component %q: this build contains none", name)
+	}
+	sorted := slices.Sorted(slices.Values(known))
+	return fmt.Errorf("unknown component %q; known components: %s", name, strings.Join(sorted, ", "))
+}

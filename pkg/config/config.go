@@ -1,0 +1,214 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	configv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/config/v1alpha1"
+)
+
+// ExampleURL is the external base URL that the originals assume when none is configured. It never becomes a link;
+// only the CORS list of MLflow keeps its origin.
+const ExampleURL = "https://mlflow.example.com"
+
+// PlaceholderURL stands in the shipped params.env until somebody configures a real one.
+const PlaceholderURL = "https://www.gateway-hostname-placeholder-with-mlflow-path.com"
+
+// namespaceFile holds the namespace of the pod's service account.
+const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// Program is what the binary knows about itself and the configuration cannot change.
+type Program struct {
+	// Components are the names of all components in this build, enabled or not.
+	Components []string
+	// MLflowVersion is the MLflow release this build supports, with or without a leading "v".
+	MLflowVersion string
+}
+
+// Config is the validated configuration. It is a value: nobody changes it after Load.
+type Config struct {
+	// Namespace is where operands live: a DNS label, never empty.
+	Namespace string
+	// OperatorNamespace is where the manager keeps its own objects (Lease, certificate Secret): POD_NAMESPACE,
+	// else the namespace of the mounted service account, else Namespace (outside a cluster).
+	OperatorNamespace string
+	// Kubeconfig is the file of --kubeconfig, empty for the usual search (KUBECONFIG, service account, home).
+	Kubeconfig string
+
+	LeaderElection LeaderElection
+	Metrics        Metrics
+	Health         Health
+	Webhook        Webhook
+	// Logging are the options of the zap logger, as the --zap-* flags set them.
+	Logging zap.Options
+	MLflow  MLflow
+
+	enabled map[string]bool
+}
+
+// LeaderElection says whether and where replicas compete, and how patient they are.
+type LeaderElection struct {
+	Enabled                                   bool
+	Namespace                                 string
+	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
+}
+
+// Metrics is the listener of /metrics; BindAddress "0" means off.
+type Metrics struct {
+	BindAddress                 string
+	Secure                      bool
+	CertPath, CertName, CertKey string
+}
+
+// Health is the listener of /healthz and /readyz; BindAddress "0" means off.
+type Health struct {
+	BindAddress string
+}
+
+// Webhook is the admission and conversion listener.
+type Webhook struct {
+	Port    int
+	CertDir string
+	Mode    configv1alpha1.WebhookMode
+}
+
+// MLflow holds the settings of the component mlflow.
+type MLflow struct {
+	// Image is used where a custom resource names none.
+	Image string
+	// Version is the supported MLflow release without a leading "v".
+	Version string
+	// GatewayName and GatewayNamespace name the parent of HTTPRoutes.
+	GatewayName, GatewayNamespace string
+	// ExternalURL is the external base URL without a trailing slash; empty when none is configured.
+	ExternalURL string
+	// CORSBaseURL is the base URL whose origin is allowed to call MLflow: ExternalURL where one is configured,
+	// else the given placeholder, else ExampleURL. Never empty.
+	CORSBaseURL string
+	// SectionTitle is the section of the console's application menu.
+	SectionTitle string
+	// ResourceNamePrefix stands before the names of the aggregated ClusterRoles.
+	ResourceNamePrefix string
+}
+
+// Enabled tells whether the component of that name is to run; false for names this build does not know.
+func (c Config) Enabled(component string) bool { return c.enabled[component] }
+
+// CheckComplete returns an error for a setting that the manager cannot run without. Load does not ask for it, so
+// that commands which talk to no cluster work with less.
+func (c Config) CheckComplete() error {
+	if !c.Enabled("mlflow") {
+		return nil
+	}
+	if c.MLflow.Image == "" {
+		return fmt.Errorf("mlflow has no default image: set RELATED_IMAGE_ODH_MLFLOW_IMAGE or MLFLOW_IMAGE, " +
+			"or mlflow.image in the configuration file, or switch the component off with --enable-mlflow=false")
+	}
+	if c.MLflow.Version == "" {
+		return fmt.Errorf("this build names no supported MLflow version: build it with -ldflags \"-X main.mlflowVersion=<version>\"")
+	}
+	return nil
+}
+
+// FromProcess loads the configuration from the arguments (without the program's name), the environment and the
+// files of this process.
+func FromProcess(p Program, args []string) (Config, error) {
+	return Load(p, args, os.LookupEnv, os.ReadFile)
+}
+
+// Load reads every setting from the highest source that has it and returns the validated whole. An empty
+// environment variable counts as unset. Errors are one line: the setting, its value, the cure. ErrHelp is returned
+// when the arguments ask for help.
+func Load(p Program, args []string, lookup func(string) (string, bool), read func(string) ([]byte, error)) (Config, error) {
+	cfg := Config{}
+	cfg.MLflow.Version = strings.TrimPrefix(strings.TrimSpace(p.MLflowVersion), "v")
+	table := settings(&cfg)
+	src := sources{lookup: lookup}
+
+	var err error
+	if src.flags, err = parseArgs(args, table, p.Components); err != nil {
+		return Config{}, err
+	}
+	if src.path = src.flags["config"]; src.path != "" {
+		if src.file, err = readFile(src.path, read); err != nil {
+			return Config{}, err
+		}
+	}
+	for _, s := range table {
+		v := src.resolve(s)
+		if err := s.set(v.raw); err != nil {
+			return Config{}, fmt.Errorf("%s: %w", v, err)
+		}
+	}
+	if cfg.enabled, err = src.components(p.Components); err != nil {
+		return Config{}, err
+	}
+	cfg.resolveNamespaces(src, read)
+	return cfg, cfg.validate()
+}
+
+// resolveNamespaces follows the platform operator, which names the operand namespace only together with the
+// module switch and then means it above all else, and finds out where the manager itself lives.
+func (c *Config) resolveNamespaces(src sources, read func(string) ([]byte, error)) {
+	if on := src.env("ENABLE_MLFLOW_OPERATOR_MODULE_CONTROLLER"); isTrue(on) {
+		if ns := src.env("APPLICATIONS_NAMESPACE"); ns != "" {
+			c.Namespace = ns
+		}
+	}
+	c.OperatorNamespace = src.env("POD_NAMESPACE")
+	if c.OperatorNamespace == "" {
+		if raw, err := read(namespaceFile); err == nil {
+			c.OperatorNamespace = strings.TrimSpace(string(raw))
+		}
+	}
+	if c.OperatorNamespace == "" {
+		c.OperatorNamespace = c.Namespace
+	}
+	if c.LeaderElection.Namespace == "" {
+		c.LeaderElection.Namespace = c.OperatorNamespace
+	}
+}
+
+// validate checks what only shows when several settings meet.
+func (c *Config) validate() error {
+	for _, ns := range []struct{ from, value string }{
+		{"operand namespace (--namespace, POD_NAMESPACE, APPLICATIONS_NAMESPACE)", c.Namespace},
+		{"operator namespace (POD_NAMESPACE)", c.OperatorNamespace},
+		{"leader election namespace (--leader-election-namespace)", c.LeaderElection.Namespace},
+	} {
+		if err := checkNamespace(ns.value); err != nil {
+			return fmt.Errorf("%s %q: %w", ns.from, ns.value, err)
+		}
+	}
+	le := c.LeaderElection
+	if le.LeaseDuration <= le.RenewDeadline {
+		return fmt.Errorf("leader election lease duration %s is not longer than the renew deadline %s: "+
+			"raise --leader-elect-lease-duration or lower --leader-elect-renew-deadline", le.LeaseDuration, le.RenewDeadline)
+	}
+	// client-go adds 20 % jitter to the retry period and refuses a deadline that does not exceed it.
+	if float64(le.RenewDeadline) <= 1.2*float64(le.RetryPeriod) {
+		return fmt.Errorf("leader election renew deadline %s is not longer than 1.2 times the retry period %s: "+
+			"raise --leader-elect-renew-deadline or lower --leader-elect-retry-period", le.RenewDeadline, le.RetryPeriod)
+	}
+	if a := c.Metrics.BindAddress; a == c.Health.BindAddress && a != "0" && !strings.HasSuffix(a, ":0") {
+		return fmt.Errorf("--metrics-bind-address and --health-probe-bind-address are both %q: give each listener its own port", a)
+	}
+	return nil
+}
+
+// EnabledComponents returns the names of the enabled components in alphabetical order.
+func (c Config) EnabledComponents() []string {
+	var names []string
+	for name, on := range c.enabled {
+		if on {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}

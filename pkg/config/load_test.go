@@ -1,0 +1,356 @@
+package config
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap/zapcore"
+
+	configv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/config/v1alpha1"
+)
+
+var program = Program{Components: []string{"mlflow", "appwrapper", "platform"}, MLflowVersion: "v3.14.0"}
+
+// given is one start of the program: arguments, environment, and files by path.
+type given struct {
+	args  []string
+	env   map[string]string
+	files map[string]string
+}
+
+func (g given) load() (Config, error) {
+	lookup := func(name string) (string, bool) {
+		v, ok := g.env[name]
+		return v, ok
+	}
+	read := func(path string) ([]byte, error) {
+		if text, ok := g.files[path]; ok {
+			return []byte(text), nil
+		}
+		return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
+	}
+	return Load(program, g.args, lookup, read)
+}
+
+const header = "apiVersion: config.platform.opendatahub.io/v1alpha1\nkind: PlatformOperatorConfiguration\n"
+
+// withFile adds a configuration file and the flag that names it.
+func (g given) withFile(body string) given {
+	g.args = append(slices.Clone(g.args), "--config=operator.yaml")
+	g.files = maps.Clone(g.files)
+	if g.files == nil {
+		g.files = map[string]string{}
+	}
+	g.files["operator.yaml"] = header + body
+	return g
+}
+
+func mustLoad(t *testing.T, g given) Config {
+	t.Helper()
+	cfg, err := g.load()
+	if err != nil {
+		t.Fatalf("unexpected error: %v", err)
+	}
+	return cfg
+}
+
+func TestDefaults(t *testing.T) {
+	cfg := mustLoad(t, given{})
+	if !strings.HasSuffix(cfg.Webhook.CertDir, "serving-certs") {
+		t.Errorf("webhook certificate directory %q", cfg.Webhook.CertDir)
+	}
+	cfg.Webhook.CertDir = ""
+	want := Config{
+		Namespace: "opendatahub", OperatorNamespace: "opendatahub",
+		LeaderElection: LeaderElection{Enabled: true, Namespace: "opendatahub",
+			LeaseDuration: 137 * time.Second, RenewDeadline: 107 * time.Second, RetryPeriod: 26 * time.Second},
+		Metrics: Metrics{BindAddress: "0", Secure: true, CertName: "tls.crt", CertKey: "tls.key"},
+		Health:  Health{BindAddress: ":8081"},
+		Webhook: Webhook{Port: 9443, Mode: configv1alpha1.WebhookModeAuto},
+		MLflow: MLflow{Version: "3.14.0", GatewayName: "data-science-gateway", GatewayNamespace: "openshift-ingress",
+			CORSBaseURL: ExampleURL, SectionTitle: "MLflow", ResourceNamePrefix: "mlflow-operator-"},
+		enabled: map[string]bool{"mlflow": true, "appwrapper": true, "platform": false},
+	}
+	if diff := cmp.Diff(want, cfg, cmp.AllowUnexported(Config{})); diff != "" {
+		t.Errorf("defaults (-want +got):\n%s", diff)
+	}
+}
+
+// TestPrecedence sets every setting of the table in all its sources and takes the sources away from the top.
+func TestPrecedence(t *testing.T) {
+	for name, tc := range map[string]struct {
+		flag, env, key string
+		values         [3]string // flag, environment, file
+		fallback       string
+		get            func(Config) any
+	}{
+		"namespace": {flag: "namespace", env: "POD_NAMESPACE", key: "namespace", values: [3]string{"a", "b", "c"},
+			fallback: "opendatahub", get: func(c Config) any { return c.Namespace }},
+		"kubeconfig": {flag: "kubeconfig", values: [3]string{"a"}, get: func(c Config) any { return c.Kubeconfig }},
+		"leader election": {flag: "leader-elect", key: "leaderElection.enabled", values: [3]string{"true", "", "false"},
+			fallback: "true", get: func(c Config) any { return c.LeaderElection.Enabled }},
+		"leader election namespace": {flag: "leader-election-namespace", key: "leaderElection.namespace",
+			values: [3]string{"a", "", "c"}, fallback: "opendatahub", get: func(c Config) any { return c.LeaderElection.Namespace }},
+		"lease": {flag: "leader-elect-lease-duration", key: "leaderElection.leaseDuration", values: [3]string{"200s", "", "5m"},
+			fallback: "137s", get: func(c Config) any { return c.LeaderElection.LeaseDuration }},
+		"renew": {flag: "leader-elect-renew-deadline", key: "leaderElection.renewDeadline", values: [3]string{"100s", "", "110s"},
+			fallback: "107s", get: func(c Config) any { return c.LeaderElection.RenewDeadline }},
+		"retry": {flag: "leader-elect-retry-period", key: "leaderElection.retryPeriod", values: [3]string{"2s", "", "3s"},
+			fallback: "26s", get: func(c Config) any { return c.LeaderElection.RetryPeriod }},
+		"metrics address": {flag: "metrics-bind-address", key: "metrics.bindAddress", values: [3]string{":8443", "", "127.0.0.1:1"},
+			fallback: "0", get: func(c Config) any { return c.Metrics.BindAddress }},
+		"metrics secure": {flag: "metrics-secure", key: "metrics.secure", values: [3]string{"true", "", "false"},
+			fallback: "true", get: func(c Config) any { return c.Metrics.Secure }},
+		"metrics path": {flag: "metrics-cert-path", key: "metrics.certPath", values: [3]string{"/a", "", "/c"},
+			get: func(c Config) any { return c.Metrics.CertPath }},
+		"metrics name": {flag: "metrics-cert-name", key: "metrics.certName", values: [3]string{"a", "", "c"},
+			fallback: "tls.crt", get: func(c Config) any { return c.Metrics.CertName }},
+		"metrics key": {flag: "metrics-cert-key", key: "metrics.certKey", values: [3]string{"a", "", "c"},
+			fallback: "tls.key", get: func(c Config) any { return c.Metrics.CertKey }},
+		"health": {flag: "health-probe-bind-address", key: "health.bindAddress", values: [3]string{":1", "", "0"},
+			fallback: ":8081", get: func(c Config) any { return c.Health.BindAddress }},
+		"webhook port": {flag: "webhook-port", key: "webhook.port", values: [3]string{"1", "", "65535"},
+			fallback: "9443", get: func(c Config) any { return c.Webhook.Port }},
+		"webhook dir": {flag: "webhook-cert-dir", key: "webhook.certDir", values: [3]string{"/a", "", "/c"},
+			fallback: mustLoad(t, given{}).Webhook.CertDir, get: func(c Config) any { return c.Webhook.CertDir }},
+		"webhook mode": {flag: "webhook-cert-mode", key: "webhook.mode", values: [3]string{"self", "", "mounted"},
+			fallback: "auto", get: func(c Config) any { return c.Webhook.Mode }},
+		"mlflow image": {env: "MLFLOW_IMAGE", key: "mlflow.image", values: [3]string{"", "b", "c"},
+			get: func(c Config) any { return c.MLflow.Image }},
+		"gateway": {env: "GATEWAY_NAME", key: "mlflow.gatewayName", values: [3]string{"", "b", "c.d"},
+			fallback: "data-science-gateway", get: func(c Config) any { return c.MLflow.GatewayName }},
+		"gateway namespace": {key: "mlflow.gatewayNamespace", values: [3]string{"", "", "c"},
+			fallback: "openshift-ingress", get: func(c Config) any { return c.MLflow.GatewayNamespace }},
+		"url": {env: "MLFLOW_URL", key: "mlflow.url", values: [3]string{"", "https://b.test", "https://c.test"},
+			get: func(c Config) any { return c.MLflow.ExternalURL }},
+		"section": {env: "SECTION_TITLE", key: "mlflow.sectionTitle", values: [3]string{"", "b B", "c"},
+			fallback: "MLflow", get: func(c Config) any { return c.MLflow.SectionTitle }},
+		"prefix": {env: "RESOURCE_NAME_PREFIX", key: "mlflow.resourceNamePrefix", values: [3]string{"", "b-", "c-"},
+			fallback: "mlflow-operator-", get: func(c Config) any { return c.MLflow.ResourceNamePrefix }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			expect := func(g given, text, source string) {
+				t.Helper()
+				if got := stringOf(tc.get(mustLoad(t, g))); got != canonical(text) {
+					t.Errorf("%s: got %q, want %q", source, got, canonical(text))
+				}
+			}
+			g := given{}
+			expect(g, tc.fallback, "default")
+			if tc.key != "" {
+				g = g.withFile(nested(tc.key, tc.values[2]))
+				expect(g, tc.values[2], "file")
+			}
+			if tc.env != "" {
+				g.env = map[string]string{tc.env: tc.values[1]}
+				expect(g, tc.values[1], "environment")
+			}
+			if tc.flag != "" {
+				g.args = append(g.args, "--"+tc.flag+"="+tc.values[0])
+				expect(g, tc.values[0], "flag")
+			}
+			if tc.env != "" && tc.key != "" && tc.flag == "" {
+				g.env[tc.env] = " "
+				expect(g, tc.values[2], "an empty variable counts as unset")
+			}
+		})
+	}
+}
+
+// The table of the test above must know every row of the table of the program.
+func TestEveryKeyOfTheFileIsASetting(t *testing.T) {
+	var scratch Config
+	have := map[string]bool{"components": true}
+	for _, row := range settings(&scratch) {
+		if row.key != "" {
+			have[row.key] = true
+		}
+	}
+	want := fileKeys(t)
+	if diff := cmp.Diff(want, sortedKeys(have)); diff != "" {
+		t.Errorf("keys of the file and of the table (-file +table):\n%s", diff)
+	}
+}
+
+func TestFlagForms(t *testing.T) {
+	for name, args := range map[string][]string{
+		"as shipped":       {"--leader-elect", "--health-probe-bind-address=:8082", "-metrics-bind-address=:8443"},
+		"value apart":      {"--leader-elect=true", "-health-probe-bind-address", ":8082", "--metrics-bind-address", ":8443"},
+		"the last counts":  {"--metrics-bind-address=:1", "-health-probe-bind-address=:8082", "--metrics-bind-address=:8443"},
+		"bare and numeric": {"-leader-elect=1", "-health-probe-bind-address=:8082", "-metrics-bind-address=:8443"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := mustLoad(t, given{args: args})
+			if !cfg.LeaderElection.Enabled || cfg.Metrics.BindAddress != ":8443" || cfg.Health.BindAddress != ":8082" {
+				t.Errorf("got %+v", cfg)
+			}
+		})
+	}
+}
+
+// [mlflow-1] POD_NAMESPACE names the namespace when no flag does, and empty it is no name.
+func TestNamespaceMLflow1(t *testing.T) {
+	for name, tc := range map[string]struct {
+		given given
+		want  string
+	}{
+		"from the pod": {given{env: map[string]string{"POD_NAMESPACE": "custom-apps"}}, "custom-apps"},
+		"empty":        {given{env: map[string]string{"POD_NAMESPACE": ""}}, "opendatahub"},
+		"flag first":   {given{args: []string{"--namespace=flagged"}, env: map[string]string{"POD_NAMESPACE": "custom-apps"}}, "flagged"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := mustLoad(t, tc.given).Namespace; got != tc.want {
+				t.Errorf("namespace %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// [mlflow-2] A start needs namespace, image and version, and is refused without any of them.
+func TestStartNeedsMLflow2(t *testing.T) {
+	image := map[string]string{"MLFLOW_IMAGE": "quay.io/o/mlflow:1"}
+	if err := mustLoad(t, given{env: image}).CheckComplete(); err != nil {
+		t.Errorf("complete, but refused: %v", err)
+	}
+	err := mustLoad(t, given{}).CheckComplete()
+	for _, part := range []string{"RELATED_IMAGE_ODH_MLFLOW_IMAGE", "MLFLOW_IMAGE", "mlflow.image"} {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("without an image: %v must name %s", err, part)
+		}
+	}
+	if err := mustLoad(t, given{args: []string{"--enable-mlflow=false"}}).CheckComplete(); err != nil {
+		t.Errorf("a component that is off needs no image: %v", err)
+	}
+	cfg := mustLoad(t, given{env: image})
+	cfg.MLflow.Version = ""
+	if err := cfg.CheckComplete(); err == nil || !strings.Contains(err.Error(), "version") {
+		t.Errorf("without a version: %v", err)
+	}
+	if _, err := (given{args: []string{"--namespace="}, env: image}).load(); err == nil || !strings.Contains(err.Error(), "namespace") {
+		t.Errorf("without a namespace: %v", err)
+	}
+}
+
+// [mlflow-3] The platform's namespace counts only together with the module switch.
+func TestApplicationsNamespaceMLflow3(t *testing.T) {
+	const module = "ENABLE_MLFLOW_OPERATOR_MODULE_CONTROLLER"
+	for name, tc := range map[string]struct {
+		env  map[string]string
+		want string
+	}{
+		"off":          {map[string]string{"APPLICATIONS_NAMESPACE": "apps", module: "false"}, "flagged"},
+		"not set":      {map[string]string{"APPLICATIONS_NAMESPACE": "apps"}, "flagged"},
+		"on":           {map[string]string{"APPLICATIONS_NAMESPACE": "apps", module: "true"}, "apps"},
+		"on but empty": {map[string]string{"APPLICATIONS_NAMESPACE": "", module: "true"}, "flagged"},
+		"on, no name":  {map[string]string{module: "true"}, "flagged"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := mustLoad(t, given{args: []string{"--namespace=flagged"}, env: tc.env})
+			if cfg.Namespace != tc.want {
+				t.Errorf("namespace %q, want %q", cfg.Namespace, tc.want)
+			}
+		})
+	}
+}
+
+// [mlflow-5] RELATED_IMAGE_ODH_MLFLOW_IMAGE beats MLFLOW_IMAGE; with only the latter nothing else changes.
+func TestImagesMLflow5(t *testing.T) {
+	both := map[string]string{"RELATED_IMAGE_ODH_MLFLOW_IMAGE": "related:1", "MLFLOW_IMAGE": "legacy:1"}
+	if got := mustLoad(t, given{env: both}).MLflow.Image; got != "related:1" {
+		t.Errorf("image %q", got)
+	}
+	both["RELATED_IMAGE_ODH_MLFLOW_IMAGE"] = ""
+	cfg := mustLoad(t, given{env: both})
+	if cfg.MLflow.Image != "legacy:1" || cfg.MLflow.ExternalURL != "" || cfg.Namespace != "opendatahub" {
+		t.Errorf("got %+v", cfg.MLflow)
+	}
+}
+
+// D29: only a real URL is one, and it is normalised once.
+func TestExternalURL(t *testing.T) {
+	for name, tc := range map[string]struct{ raw, want, cors string }{
+		"unset":                  {"", "", ExampleURL},
+		"blank":                  {"  ", "", ExampleURL},
+		"example":                {"https://mlflow.example.com", "", ExampleURL},
+		"example with slash":     {"https://mlflow.example.com/", "", ExampleURL},
+		"shipped placeholder":    {PlaceholderURL, "", PlaceholderURL},
+		"real":                   {"https://gw.apps.lab.test", "https://gw.apps.lab.test", "https://gw.apps.lab.test"},
+		"bare host":              {"gw.apps.lab.test/", "https://gw.apps.lab.test", "https://gw.apps.lab.test"},
+		"blanks and slashes":     {" https://gw.apps.lab.test// ", "https://gw.apps.lab.test", "https://gw.apps.lab.test"},
+		"port and path are kept": {"http://gw.test:8080/ml/", "http://gw.test:8080/ml", "http://gw.test:8080/ml"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := mustLoad(t, given{env: map[string]string{"MLFLOW_URL": tc.raw}}).MLflow
+			if m.ExternalURL != tc.want || m.CORSBaseURL != tc.cors {
+				t.Errorf("got %q and %q, want %q and %q", m.ExternalURL, m.CORSBaseURL, tc.want, tc.cors)
+			}
+		})
+	}
+}
+
+func TestOperatorNamespace(t *testing.T) {
+	mounted := map[string]string{namespaceFile: "from-file\n"}
+	for name, tc := range map[string]struct {
+		given given
+		want  string
+	}{
+		"pod":             {given{args: []string{"--namespace=apps"}, env: map[string]string{"POD_NAMESPACE": "pod"}, files: mounted}, "pod"},
+		"service account": {given{args: []string{"--namespace=apps"}, files: mounted}, "from-file"},
+		"outside":         {given{args: []string{"--namespace=apps"}}, "apps"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := mustLoad(t, tc.given)
+			if cfg.OperatorNamespace != tc.want || cfg.LeaderElection.Namespace != tc.want {
+				t.Errorf("got %q and %q, want %q", cfg.OperatorNamespace, cfg.LeaderElection.Namespace, tc.want)
+			}
+		})
+	}
+}
+
+func TestLogging(t *testing.T) {
+	g := given{args: []string{"--zap-devel", "--zap-log-level=3", "--zap-encoder=console", "--zap-stacktrace-level=panic", "--zap-time-encoding=iso8601"}}
+	options := mustLoad(t, g).Logging
+	if !options.Development || options.NewEncoder == nil || options.TimeEncoder == nil {
+		t.Errorf("got %+v", options)
+	}
+	if !options.Level.Enabled(zapcore.Level(-3)) || options.Level.Enabled(zapcore.Level(-4)) {
+		t.Errorf("level %v, want 3", options.Level)
+	}
+	if !options.StacktraceLevel.Enabled(zapcore.PanicLevel) || options.StacktraceLevel.Enabled(zapcore.ErrorLevel) {
+		t.Errorf("stack traces from %v, want panic", options.StacktraceLevel)
+	}
+	fromFile := mustLoad(t, given{}.withFile("logging: {level: error, development: false}"))
+	if fromFile.Logging.Level.Enabled(zapcore.InfoLevel) || fromFile.Logging.Development {
+		t.Errorf("from the file: %+v", fromFile.Logging)
+	}
+}
+
+func TestHelp(t *testing.T) {
+	for _, arg := range []string{"-h", "--help", "-help"} {
+		if _, err := (given{args: []string{arg}}).load(); !errors.Is(err, ErrHelp) {
+			t.Errorf("%s: %v", arg, err)
+		}
+	}
+	usage := Usage(program)
+	for _, part := range []string{"--metrics-bind-address", "$RELATED_IMAGE_ODH_MLFLOW_IMAGE, $MLFLOW_IMAGE, file mlflow.image",
+		"--enable-appwrapper, $ENABLE_APPWRAPPER", "(default opendatahub)", "--zap-log-level", "--components"} {
+		if !strings.Contains(usage, part) {
+			t.Errorf("usage lacks %q", part)
+		}
+	}
+}
+
+func TestFromProcessReadsTheEnvironment(t *testing.T) {
+	t.Setenv("GATEWAY_NAME", "from-process")
+	t.Setenv("POD_NAMESPACE", "here")
+	cfg, err := FromProcess(program, nil)
+	if err != nil || cfg.MLflow.GatewayName != "from-process" || cfg.Namespace != "here" {
+		t.Errorf("got %+v, %v", cfg.MLflow, err)
+	}
+}

@@ -1,0 +1,109 @@
+package config
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+
+	configv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/config/v1alpha1"
+)
+
+// setting is one row of the table: where a value may come from and where it goes.
+type setting struct {
+	flag     string   // name without dashes; "" when only the file and the environment have it
+	env      []string // environment variables, the first non-empty one counts
+	key      string   // dotted key in the file; "" when the file cannot say it
+	fallback string   // value when nobody says anything
+	isBool   bool     // a flag without a value means true
+	help     string
+	set      func(raw string) error
+}
+
+// settings is the table of all settings but the component switches, which have rules of their own.
+func settings(c *Config) []setting {
+	return append(append(processSettings(c), listenerSettings(c)...), append(mlflowSettings(c), loggingSettings(c)...)...)
+}
+
+func processSettings(c *Config) []setting {
+	le := &c.LeaderElection
+	return []setting{
+		{flag: "config", set: ignore, help: "file with a " + configv1alpha1.Kind},
+		{flag: "kubeconfig", set: text(&c.Kubeconfig), help: "kubeconfig file; default: KUBECONFIG, else the service account, else ~/.kube/config"},
+		{flag: "namespace", env: []string{"POD_NAMESPACE"}, key: "namespace", fallback: "opendatahub",
+			set: text(&c.Namespace), help: "namespace in which operands live"},
+		{flag: "leader-elect", key: "leaderElection.enabled", fallback: "true", isBool: true,
+			set: boolean(&le.Enabled), help: "let several replicas agree on one that reconciles"},
+		{flag: "leader-election-namespace", key: "leaderElection.namespace", set: text(&le.Namespace),
+			help: "namespace of the Lease; default: the manager's own"},
+		{flag: "leader-elect-lease-duration", key: "leaderElection.leaseDuration", fallback: "137s",
+			set: duration(&le.LeaseDuration), help: "how long a silent leader stays in office"},
+		{flag: "leader-elect-renew-deadline", key: "leaderElection.renewDeadline", fallback: "107s",
+			set: duration(&le.RenewDeadline), help: "how long the leader tries to renew before it gives up"},
+		{flag: "leader-elect-retry-period", key: "leaderElection.retryPeriod", fallback: "26s",
+			set: duration(&le.RetryPeriod), help: "pause between two attempts"},
+	}
+}
+
+func listenerSettings(c *Config) []setting {
+	m, w := &c.Metrics, &c.Webhook
+	// OLM mounts webhook certificates here; it is also the default of controller-runtime.
+	certDir := filepath.Join(os.TempDir(), "k8s-webhook-server", "serving-certs")
+	return []setting{
+		{flag: "metrics-bind-address", key: "metrics.bindAddress", fallback: "0", set: address(&m.BindAddress),
+			help: "metrics listener, host:port or :port; 0 switches it off"},
+		{flag: "metrics-secure", key: "metrics.secure", fallback: "true", isBool: true, set: boolean(&m.Secure),
+			help: "serve metrics by HTTPS, to callers that the API server allows"},
+		{flag: "metrics-cert-path", key: "metrics.certPath", set: text(&m.CertPath),
+			help: "directory with the metrics certificate; empty: self-signed"},
+		{flag: "metrics-cert-name", key: "metrics.certName", fallback: "tls.crt", set: required(&m.CertName),
+			help: "file name of the metrics certificate"},
+		{flag: "metrics-cert-key", key: "metrics.certKey", fallback: "tls.key", set: required(&m.CertKey),
+			help: "file name of the metrics certificate's key"},
+		{flag: "health-probe-bind-address", key: "health.bindAddress", fallback: ":8081", set: address(&c.Health.BindAddress),
+			help: "listener of /healthz and /readyz, host:port or :port; 0 switches it off"},
+		{flag: "webhook-port", key: "webhook.port", fallback: "9443", set: port(&w.Port), help: "webhook listener"},
+		{flag: "webhook-cert-dir", key: "webhook.certDir", fallback: certDir, set: required(&w.CertDir),
+			help: "directory in which a mounted webhook certificate is looked for"},
+		{flag: "webhook-cert-mode", key: "webhook.mode", fallback: string(configv1alpha1.WebhookModeAuto), set: mode(&w.Mode),
+			help: "where the webhook certificate comes from: auto, mounted or self"},
+	}
+}
+
+func mlflowSettings(c *Config) []setting {
+	m := &c.MLflow
+	return []setting{
+		{env: []string{"RELATED_IMAGE_ODH_MLFLOW_IMAGE", "MLFLOW_IMAGE"}, key: "mlflow.image", set: image(&m.Image),
+			help: "image of MLflow where a custom resource names none"},
+		{env: []string{"GATEWAY_NAME"}, key: "mlflow.gatewayName", fallback: "data-science-gateway",
+			set: subdomain(&m.GatewayName), help: "Gateway that HTTPRoutes attach to"},
+		{key: "mlflow.gatewayNamespace", fallback: "openshift-ingress", set: namespace(&m.GatewayNamespace),
+			help: "namespace of that Gateway"},
+		{env: []string{"MLFLOW_URL"}, key: "mlflow.url", set: m.setURL, help: "external base URL without a path"},
+		{env: []string{"SECTION_TITLE"}, key: "mlflow.sectionTitle", fallback: "MLflow", set: required(&m.SectionTitle),
+			help: "section of the console's application menu"},
+		{env: []string{"RESOURCE_NAME_PREFIX"}, key: "mlflow.resourceNamePrefix", fallback: "mlflow-operator-",
+			set: prefix(&m.ResourceNamePrefix), help: "prefix of the aggregated ClusterRoles, equal to the installation's name prefix"},
+	}
+}
+
+// loggingSettings borrows flags, parsers and help from controller-runtime, so that --zap-* means here what it
+// means in every other operator.
+func loggingSettings(c *Config) []setting {
+	zapFlags := flag.NewFlagSet("zap", flag.ContinueOnError)
+	c.Logging.BindFlags(zapFlags)
+	keys := map[string]string{
+		"zap-log-level": "logging.level", "zap-devel": "logging.development", "zap-encoder": "logging.encoder",
+		"zap-stacktrace-level": "logging.stacktraceLevel", "zap-time-encoding": "logging.timeEncoding",
+	}
+	var rows []setting
+	zapFlags.VisitAll(func(f *flag.Flag) {
+		set := func(raw string) error {
+			if raw == "" {
+				return nil
+			}
+			return f.Value.Set(raw)
+		}
+		rows = append(rows, setting{flag: f.Name, key: keys[f.Name], isBool: f.Name == "zap-devel", help: f.Usage, set: set})
+	})
+	return rows
+}

@@ -1,0 +1,140 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// ErrHelp is returned by Load when the arguments contain --help or -h.
+var ErrHelp = errors.New("help requested")
+
+// sources are the places a value may come from.
+type sources struct {
+	flags  map[string]string // by name, as given
+	lookup func(string) (string, bool)
+	file   map[string]string // by dotted key
+	path   string            // of the file, for messages
+}
+
+// env returns a variable; empty counts as unset.
+func (s sources) env(name string) string {
+	v, _ := s.lookup(name)
+	return strings.TrimSpace(v)
+}
+
+// resolve takes a setting from the highest source that has it.
+func (s sources) resolve(row setting) value {
+	if raw, ok := s.flags[row.flag]; ok {
+		return value{from: "flag --" + row.flag, raw: raw}
+	}
+	for _, name := range row.env {
+		if raw := s.env(name); raw != "" {
+			return value{from: "environment variable " + name, raw: raw}
+		}
+	}
+	if raw, ok := s.file[row.key]; ok {
+		return value{from: s.path + ": " + row.key, raw: raw}
+	}
+	return value{from: "default", raw: row.fallback}
+}
+
+// parseArgs reads -name=value, --name=value, --name value and bare boolean flags, as the flag package does, but
+// answers mistakes with what would have been right.
+func parseArgs(args []string, table []setting, components []string) (map[string]string, error) {
+	isBool := flagNames(table, components)
+	out := map[string]string{}
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		if !strings.HasPrefix(arg, "-") || strings.Trim(arg, "-") == "" {
+			return nil, fmt.Errorf("argument %q is neither a sub-command nor a flag: --help lists both", arg)
+		}
+		name, raw, hasValue := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), "=")
+		if name == "help" || name == "h" {
+			return nil, ErrHelp
+		}
+		boolFlag, known := isBool[name]
+		switch {
+		case !known:
+			return nil, unknownFlag(name, isBool, components)
+		case hasValue:
+		case boolFlag:
+			raw = "true"
+		case i+1 == len(args):
+			return nil, fmt.Errorf("flag --%s needs a value: --%s=<value>", name, name)
+		default:
+			i++
+			raw = args[i]
+		}
+		out[name] = raw
+	}
+	return out, nil
+}
+
+// flagNames maps every flag to whether it is boolean.
+func flagNames(table []setting, components []string) map[string]bool {
+	names := map[string]bool{"components": false}
+	for _, row := range table {
+		if row.flag != "" {
+			names[row.flag] = row.isBool
+		}
+	}
+	for _, name := range components {
+		names["enable-"+name] = true
+	}
+	return names
+}
+
+func unknownFlag(name string, known map[string]bool, components []string) error {
+	if component, ok := strings.CutPrefix(name, "enable-"); ok {
+		return fmt.Errorf("flag --%s: %w", name, unknownComponent(component, components))
+	}
+	names := sortedKeys(known)
+	hint := ""
+	if near := nearest(name, names); near != "" {
+		hint = fmt.Sprintf(" (did you mean --%s?)", near)
+	}
+	return fmt.Errorf("unknown flag --%s%s; known flags: --%s", name, hint, strings.Join(names, ", --"))
+}
+
+// nearest returns the name with the fewest edits away, or "" when none is close.
+func nearest(name string, names []string) string {
+	best, distance := "", max(2, len(name)/4)+1
+	for _, candidate := range names {
+		if d := edits(name, candidate); d < distance {
+			best, distance = candidate, d
+		}
+	}
+	return best
+}
+
+// edits is the Levenshtein distance.
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

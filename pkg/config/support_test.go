@@ -1,0 +1,65 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	configv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/config/v1alpha1"
+)
+
+// nested writes a dotted key as YAML.
+func nested(key, value string) string {
+	var b strings.Builder
+	parts := strings.Split(key, ".")
+	for i, part := range parts {
+		fmt.Fprintf(&b, "%s%s:", strings.Repeat("  ", i), part)
+		if i < len(parts)-1 {
+			b.WriteString("\n")
+		}
+	}
+	fmt.Fprintf(&b, " %s\n", scalar(value))
+	return b.String()
+}
+
+// scalar quotes what YAML would take for something else.
+func scalar(value string) string {
+	switch value {
+	case "true", "false", "1", "65535":
+		return value
+	}
+	return fmt.Sprintf("%q", value)
+}
+
+func stringOf(v any) string { return fmt.Sprint(v) }
+
+// canonical writes durations as Go prints them.
+func canonical(text string) string {
+	if d, err := time.ParseDuration(text); err == nil && text != "0" {
+		return d.String()
+	}
+	return text
+}
+
+// fileKeys lists the dotted keys of the configuration type, without those that every kind has.
+func fileKeys(t *testing.T) []string {
+	t.Helper()
+	keys := map[string]bool{}
+	collect(reflect.TypeFor[configv1alpha1.PlatformOperatorConfiguration](), "", keys)
+	delete(keys, "apiVersion")
+	delete(keys, "kind")
+	return sortedKeys(keys)
+}
+
+func collect(typ reflect.Type, path string, keys map[string]bool) {
+	for name, field := range jsonFields(typ) {
+		full := strings.TrimPrefix(path+"."+name, ".")
+		if field.Kind() == reflect.Struct && !strings.HasSuffix(field.String(), "Duration") {
+			collect(field, full, keys)
+			continue
+		}
+		keys[full] = true
+	}
+}

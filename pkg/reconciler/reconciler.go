@@ -1,0 +1,255 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+)
+
+// conflictRetry is the pause after the object changed under our hands. The change is an event of its own; this is for
+// the case that it arrived before.
+const conflictRetry = 250 * time.Millisecond
+
+// lagRetry is the pause while the cache has not seen the last status that was written. A pass on the older object could
+// only end in a conflict.
+const lagRetry = 25 * time.Millisecond
+
+// ConditionPaused is true while the pause annotation is set; it is absent otherwise.
+const ConditionPaused = "Paused"
+
+// Object is a custom resource with conditions.
+type Object interface {
+	client.Object
+	// ConditionsRef returns the conditions in the status.
+	ConditionsRef() *[]metav1.Condition
+	// ObserveGeneration notes metadata.generation in the status.
+	ObserveGeneration()
+}
+
+// Phase is one step of a pass: it reads, decides, calls the applier and sets conditions on the object.
+type Phase[T Object] struct {
+	// Name says what the phase does, as in "applying objects"; it prefixes its errors and its log lines.
+	Name string
+	// Run ends the pass when it returns an error: a *Wait for "not yet", reconcile.TerminalError for "the user must
+	// act", any other error for "broken", which is retried with back-off.
+	Run func(context.Context, T) error
+}
+
+// Logic is the part that differs from kind to kind. Nil fields mean "nothing to do".
+type Logic[T Object] struct {
+	// Phases run in order until one of them returns an error.
+	Phases []Phase[T]
+	// Summary derives the top-level conditions from the others. It runs in every pass, also after an error.
+	Summary func(T)
+	// Finalizer names the finalizer. It is added when Finalize is set, and removed on deletion in any case.
+	Finalizer string
+	// Finalize undoes what garbage collection cannot. It may return a *Wait, and must bear being called again.
+	Finalize func(context.Context, T) error
+	// Gone forgets what is remembered under the uid of an object that does not exist any more.
+	Gone func(types.UID)
+}
+
+// Options are what a shell needs from the program. Client and Component are required.
+type Options struct {
+	// Client reads from the cache and writes to the API server.
+	Client client.Client
+	// Recorder receives an event for each transition of a condition; none when nil.
+	Recorder events.EventRecorder
+	// Component is the label of the metrics.
+	Component string
+}
+
+// New wraps logic into a controller-runtime reconciler.
+func New[T Object](options Options, logic Logic[T]) reconcile.Reconciler {
+	goType := reflect.TypeFor[T]().Elem()
+	return &shell[T]{
+		client:   options.Client,
+		recorder: options.Recorder,
+		logic:    logic,
+		ledger:   newLedger(options.Component, goType.Name()),
+		goType:   goType,
+	}
+}
+
+type shell[T Object] struct {
+	client   client.Client
+	recorder events.EventRecorder
+	logic    Logic[T]
+	ledger   *ledger
+	goType   reflect.Type
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (s *shell[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	obj := reflect.New(s.goType).Interface().(T)
+	if err := s.client.Get(ctx, req.NamespacedName, obj); err != nil {
+		if apierrors.IsNotFound(err) {
+			s.forget(req.NamespacedName)
+			return ctrl.Result{}, nil
+		}
+		return ctrl.Result{}, fmt.Errorf("getting %s: %w", s.goType.Name(), err)
+	}
+	if s.ledger.behind(obj) {
+		return ctrl.Result{RequeueAfter: lagRetry}, nil
+	}
+	result, err := s.pass(ctx, obj)
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		return ctrl.Result{}, nil // the controller stops; what was interrupted is no error
+	case isOwnConflict(err):
+		log.FromContext(ctx).V(1).Info("The object changed meanwhile, trying again")
+		return ctrl.Result{RequeueAfter: conflictRetry}, nil
+	}
+	return result, err
+}
+
+// pass decides what the state of the object calls for.
+func (s *shell[T]) pass(ctx context.Context, obj T) (ctrl.Result, error) {
+	if !obj.GetDeletionTimestamp().IsZero() {
+		return s.finalize(ctx, obj)
+	}
+	if obj.GetAnnotations()[names.PausedAnnotation] == "true" {
+		before := clone(obj)
+		conditions.Set(obj.ConditionsRef(), ConditionPaused, metav1.ConditionTrue, "Annotation",
+			"the object is left alone until the annotation "+names.PausedAnnotation+" is removed", obj.GetGeneration())
+		return ctrl.Result{}, s.patchStatus(ctx, before, obj)
+	}
+	if err := s.ensureFinalizer(ctx, obj); err != nil {
+		return ctrl.Result{}, err
+	}
+	before := clone(obj)
+	conditions.Remove(obj.ConditionsRef(), ConditionPaused)
+	err := s.run(ctx, obj)
+	if ctx.Err() != nil {
+		return ctrl.Result{}, err // half a pass says nothing about the object
+	}
+	obj.ObserveGeneration()
+	if s.logic.Summary != nil {
+		s.logic.Summary(obj)
+	}
+	return conclude(err, s.patchStatus(ctx, before, obj))
+}
+
+func (s *shell[T]) run(ctx context.Context, obj T) error {
+	for _, phase := range s.logic.Phases {
+		logger := log.FromContext(ctx).WithValues("phase", phase.Name)
+		logger.V(4).Info("Entering phase")
+		if err := phase.Run(log.IntoContext(ctx, logger), obj); err != nil {
+			return fmt.Errorf("%s: %w", phase.Name, err)
+		}
+	}
+	return nil
+}
+
+// conclude maps how a pass ended. A status that could not be written is retried even after a terminal error, because
+// nobody would learn of that one otherwise.
+func conclude(pass, patch error) (ctrl.Result, error) {
+	wait, waiting := asWait(pass)
+	switch {
+	case patch != nil && (pass == nil || waiting):
+		return ctrl.Result{}, patch
+	case patch != nil && errors.Is(pass, reconcile.TerminalError(nil)):
+		return ctrl.Result{}, fmt.Errorf("%w (which was to report: %s)", patch, pass.Error())
+	case patch != nil:
+		return ctrl.Result{}, errors.Join(pass, patch)
+	case waiting:
+		return ctrl.Result{RequeueAfter: max(wait.Retry, 0)}, nil
+	default:
+		return ctrl.Result{}, pass
+	}
+}
+
+// patchStatus writes at most once, not at all when the status is the same, and tells of the transitions.
+func (s *shell[T]) patchStatus(ctx context.Context, before, after T) error {
+	patch, err := statusPatch(before, after)
+	if err != nil {
+		return err
+	}
+	name := client.ObjectKeyFromObject(after)
+	written := ""
+	if patch != nil {
+		// The answer is decoded into a copy: events and metrics are about what this pass found.
+		answer := clone(after)
+		err := s.client.Status().Patch(ctx, answer, client.RawPatch(types.MergePatchType, patch))
+		if apierrors.IsNotFound(err) {
+			return nil // deleted meanwhile, the event is on its way
+		}
+		if err != nil {
+			return &patchError{what: "status", err: err}
+		}
+		written = answer.GetResourceVersion()
+		recordTransitions(s.recorder, after, *before.ConditionsRef(), *after.ConditionsRef())
+	}
+	gone, replaced := s.ledger.observe(name, after.GetUID(), *after.ConditionsRef())
+	if replaced && s.logic.Gone != nil {
+		s.logic.Gone(gone)
+	}
+	if written != "" {
+		s.ledger.wrote(name, written)
+	}
+	return nil
+}
+
+func (s *shell[T]) ensureFinalizer(ctx context.Context, obj T) error {
+	if s.logic.Finalize == nil || s.logic.Finalizer == "" {
+		return nil
+	}
+	before := clone(obj)
+	if !controllerutil.AddFinalizer(obj, s.logic.Finalizer) {
+		return nil
+	}
+	return s.patchFinalizers(ctx, before, obj)
+}
+
+// finalize undoes and lets go. A paused object is finalized too: deleting it is the later and the explicit wish.
+func (s *shell[T]) finalize(ctx context.Context, obj T) (ctrl.Result, error) {
+	if s.logic.Finalizer == "" || !controllerutil.ContainsFinalizer(obj, s.logic.Finalizer) {
+		s.forget(client.ObjectKeyFromObject(obj))
+		return ctrl.Result{}, nil
+	}
+	if s.logic.Finalize != nil {
+		before := clone(obj)
+		if err := s.logic.Finalize(ctx, obj); err != nil {
+			if ctx.Err() != nil {
+				return ctrl.Result{}, err
+			}
+			return conclude(fmt.Errorf("finalizing: %w", err), s.patchStatus(ctx, before, obj))
+		}
+	}
+	before := clone(obj)
+	controllerutil.RemoveFinalizer(obj, s.logic.Finalizer)
+	if err := s.patchFinalizers(ctx, before, obj); client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, err
+	}
+	s.forget(client.ObjectKeyFromObject(obj))
+	return ctrl.Result{}, nil
+}
+
+func (s *shell[T]) patchFinalizers(ctx context.Context, before, after T) error {
+	err := s.client.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if err != nil {
+		return &patchError{what: "finalizers", err: err}
+	}
+	return nil
+}
+
+func (s *shell[T]) forget(name types.NamespacedName) {
+	if uid, known := s.ledger.forget(name); known && s.logic.Gone != nil {
+		s.logic.Gone(uid)
+	}
+}

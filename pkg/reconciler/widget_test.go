@@ -1,0 +1,239 @@
+package reconciler
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"go.uber.org/goleak"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// widget is a custom resource like ours.
+type widget struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Spec              widgetSpec   `json:"spec,omitempty"`
+	Status            widgetStatus `json:"status,omitempty"`
+}
+
+type widgetSpec struct {
+	Size int `json:"size,omitempty"`
+}
+
+type widgetStatus struct {
+	ObservedGeneration int64              `json:"observedGeneration,omitempty"`
+	URL                string             `json:"url,omitempty"`
+	Conditions         []metav1.Condition `json:"conditions,omitempty"`
+}
+
+func (w *widget) ConditionsRef() *[]metav1.Condition { return &w.Status.Conditions }
+func (w *widget) ObserveGeneration()                 { w.Status.ObservedGeneration = w.Generation }
+
+func (w *widget) DeepCopyObject() runtime.Object {
+	out := *w
+	w.DeepCopyInto(&out.ObjectMeta)
+	out.Status.Conditions = slices.Clone(w.Status.Conditions)
+	return &out
+}
+
+type widgetList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []widget `json:"items"`
+}
+
+func (l *widgetList) DeepCopyObject() runtime.Object {
+	out := *l
+	out.Items = slices.Clone(l.Items)
+	return &out
+}
+
+var widgets = schema.GroupVersion{Group: "test.opendatahub.io", Version: "v1"}
+
+// bench is a shell over a fake API server that counts what is written.
+type bench struct {
+	t        *testing.T
+	client   client.WithWatch
+	shell    reconcile.Reconciler
+	recorder *events.FakeRecorder
+	gone     []types.UID
+
+	mu      sync.Mutex
+	writes  []string                // "patch" or "patch status" with the body
+	failing func(what string) error // decides about writes when set
+	stale   *widget                 // what the cache answers when set
+}
+
+const (
+	finalizer = "test.opendatahub.io/cleanup"
+	available = "Available"
+)
+
+var key = types.NamespacedName{Namespace: "ns", Name: "w"}
+
+func newWidget(changes ...func(*widget)) *widget {
+	w := &widget{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "uid-1", Generation: 1}}
+	for _, change := range changes {
+		change(w)
+	}
+	return w
+}
+
+// newBench starts with the given objects. Gone is filled in.
+func newBench(t *testing.T, logic Logic[*widget], objects ...client.Object) *bench {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	scheme.AddKnownTypeWithName(widgets.WithKind("widget"), &widget{})
+	scheme.AddKnownTypeWithName(widgets.WithKind("widgetList"), &widgetList{})
+	metav1.AddToGroupVersion(scheme, widgets)
+	b := &bench{t: t, recorder: events.NewFakeRecorder(100)}
+	b.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&widget{}).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+				if b.stale != nil {
+					*obj.(*widget) = *b.stale.DeepCopyObject().(*widget)
+					return nil
+				}
+				return c.Get(ctx, key, obj, opts...)
+			},
+			Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, p client.Patch, opts ...client.PatchOption) error {
+				if err := b.note("patch", obj, p); err != nil {
+					return err
+				}
+				return c.Patch(ctx, obj, p, opts...)
+			},
+			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+				if err := b.note("patch "+sub, obj, p); err != nil {
+					return err
+				}
+				return c.SubResource(sub).Patch(ctx, obj, p, opts...)
+			},
+		}).Build()
+	logic.Gone = func(uid types.UID) { b.gone = append(b.gone, uid) }
+	b.shell = New(Options{Client: b.client, Recorder: b.recorder, Component: t.Name()}, logic)
+	return b
+}
+
+func (b *bench) note(what string, obj client.Object, p client.Patch) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.failing != nil {
+		if err := b.failing(what); err != nil {
+			return err
+		}
+	}
+	body, err := p.Data(obj)
+	b.writes = append(b.writes, what+" "+string(body))
+	return err
+}
+
+// reconcile runs one pass.
+func (b *bench) reconcile() (ctrl.Result, error) {
+	b.t.Helper()
+	return b.shell.Reconcile(b.t.Context(), ctrl.Request{NamespacedName: key})
+}
+
+// must runs one pass that ends well and returns its number of writes.
+func (b *bench) must() int {
+	b.t.Helper()
+	before := len(b.writes)
+	if result, err := b.reconcile(); err != nil || !result.IsZero() {
+		b.t.Fatalf("result %+v, error %v", result, err)
+	}
+	return len(b.writes) - before
+}
+
+func (b *bench) get() *widget {
+	b.t.Helper()
+	w := &widget{}
+	if err := b.client.Get(b.t.Context(), key, w); err != nil {
+		b.t.Fatal(err)
+	}
+	return w
+}
+
+// change updates the object as somebody else does.
+func (b *bench) change(change func(*widget)) {
+	b.t.Helper()
+	w := b.get()
+	change(w)
+	if err := b.client.Update(b.t.Context(), w); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bench) delete() {
+	b.t.Helper()
+	if err := b.client.Delete(b.t.Context(), newWidget()); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// events returns what was recorded since the last call.
+func (b *bench) events() []string {
+	var out []string
+	for {
+		select {
+		case e := <-b.recorder.Events:
+			out = append(out, e)
+		default:
+			return out
+		}
+	}
+}
+
+// phase makes a phase of a function.
+func phase(name string, run func(*widget) error) Phase[*widget] {
+	return Phase[*widget]{Name: name, Run: func(_ context.Context, w *widget) error { return run(w) }}
+}
+
+func set(w *widget, conditionType string, status metav1.ConditionStatus, reason string) {
+	conditions.Set(w.ConditionsRef(), conditionType, status, reason, "because "+reason, w.Generation)
+}
+
+// sized is a logic that is available when the size is not negative.
+func sized() Logic[*widget] {
+	return Logic[*widget]{
+		Phases: []Phase[*widget]{phase("measuring", func(w *widget) error {
+			if w.Spec.Size < 0 {
+				set(w, "Measured", metav1.ConditionFalse, "SizeInvalid")
+			} else {
+				set(w, "Measured", metav1.ConditionTrue, "Measured")
+			}
+			return nil
+		})},
+		Summary: func(w *widget) {
+			if conditions.IsTrue(w.Status.Conditions, "Measured") {
+				set(w, available, metav1.ConditionTrue, "Up")
+			} else {
+				set(w, available, metav1.ConditionFalse, "Down")
+			}
+		},
+	}
+}
+
+// gaugeValue reads a gauge.
+func gaugeValue(t interface{ Fatal(...any) }, gauge prometheus.Gauge) float64 {
+	var m dto.Metric
+	if err := gauge.Write(&m); err != nil {
+		t.Fatal(err)
+	}
+	return m.GetGauge().GetValue()
+}

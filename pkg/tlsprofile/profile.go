@@ -1,0 +1,147 @@
+package tlsprofile
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Profile is what a TLS profile means to a Go listener.
+type Profile struct {
+	// Name is the type of the profile: Old, Intermediate, Modern or Custom.
+	Name string
+	// MinVersion is a tls.VersionTLS constant.
+	MinVersion uint16
+	// CipherSuites are allowed below TLS 1.3; Go does not let anybody choose those of TLS 1.3.
+	CipherSuites []uint16
+}
+
+// The predefined profiles as in openshift/api config/v1, whose type package would add 0.8 MB of dead types to the
+// program; a test compares the two tables.
+var (
+	tls13 = []string{"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"}
+
+	forward = []string{
+		"ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-RSA-AES128-GCM-SHA256",
+		"ECDHE-ECDSA-AES256-GCM-SHA384", "ECDHE-RSA-AES256-GCM-SHA384",
+		"ECDHE-ECDSA-CHACHA20-POLY1305", "ECDHE-RSA-CHACHA20-POLY1305",
+	}
+
+	old = []string{
+		"ECDHE-ECDSA-AES128-SHA256", "ECDHE-RSA-AES128-SHA256", "ECDHE-ECDSA-AES128-SHA", "ECDHE-RSA-AES128-SHA",
+		"ECDHE-ECDSA-AES256-SHA", "ECDHE-RSA-AES256-SHA", "AES128-GCM-SHA256", "AES256-GCM-SHA384",
+		"AES128-SHA256", "AES128-SHA", "AES256-SHA", "DES-CBC3-SHA",
+	}
+)
+
+// specification is a profile in the words of the API.
+type specification struct {
+	minVersion string
+	ciphers    []string
+}
+
+func predefined() map[string]specification {
+	intermediate := append(append([]string{}, tls13...), forward...)
+	return map[string]specification{
+		"Old":          {minVersion: "VersionTLS10", ciphers: append(append([]string{}, intermediate...), old...)},
+		"Intermediate": {minVersion: "VersionTLS12", ciphers: intermediate},
+		"Modern":       {minVersion: "VersionTLS13", ciphers: tls13},
+	}
+}
+
+var versions = map[string]uint16{
+	"VersionTLS10": tls.VersionTLS10, "VersionTLS11": tls.VersionTLS11,
+	"VersionTLS12": tls.VersionTLS12, "VersionTLS13": tls.VersionTLS13,
+}
+
+// openSSL maps the OpenSSL names that the API uses to the suites that Go has.
+var openSSL = map[string]uint16{
+	"ECDHE-ECDSA-AES128-GCM-SHA256": tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
+	"ECDHE-RSA-AES128-GCM-SHA256":   tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+	"ECDHE-ECDSA-AES256-GCM-SHA384": tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
+	"ECDHE-RSA-AES256-GCM-SHA384":   tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+	"ECDHE-ECDSA-CHACHA20-POLY1305": tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+	"ECDHE-RSA-CHACHA20-POLY1305":   tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+	"ECDHE-ECDSA-AES128-SHA256":     tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256,
+	"ECDHE-RSA-AES128-SHA256":       tls.TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256,
+	"ECDHE-ECDSA-AES128-SHA":        tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA,
+	"ECDHE-RSA-AES128-SHA":          tls.TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA,
+	"ECDHE-ECDSA-AES256-SHA":        tls.TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA,
+	"ECDHE-RSA-AES256-SHA":          tls.TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA,
+	"AES128-GCM-SHA256":             tls.TLS_RSA_WITH_AES_128_GCM_SHA256,
+	"AES256-GCM-SHA384":             tls.TLS_RSA_WITH_AES_256_GCM_SHA384,
+	"AES128-SHA256":                 tls.TLS_RSA_WITH_AES_128_CBC_SHA256,
+	"AES128-SHA":                    tls.TLS_RSA_WITH_AES_128_CBC_SHA,
+	"AES256-SHA":                    tls.TLS_RSA_WITH_AES_256_CBC_SHA,
+	"DES-CBC3-SHA":                  tls.TLS_RSA_WITH_3DES_EDE_CBC_SHA,
+}
+
+// Intermediate is the profile of clusters that choose none.
+func Intermediate() Profile {
+	p, _, _ := predefined()["Intermediate"].profile("Intermediate")
+	return p
+}
+
+// FromAPIServer returns the profile that an APIServer object of config.openshift.io/v1 asks for, and the names of
+// ciphers that Go does not have. No type and an unknown type mean Intermediate. An incomplete Custom profile is an
+// error; the profile returned beside it is Intermediate.
+func FromAPIServer(obj *unstructured.Unstructured) (Profile, []string, error) {
+	kind, _, _ := unstructured.NestedString(obj.Object, "spec", "tlsSecurityProfile", "type")
+	if kind != "Custom" {
+		spec, known := predefined()[kind]
+		if !known {
+			return Intermediate(), nil, nil
+		}
+		return spec.profile(kind)
+	}
+	custom, found, err := unstructured.NestedMap(obj.Object, "spec", "tlsSecurityProfile", "custom")
+	if err != nil || !found {
+		return Intermediate(), nil, errors.New("the Custom profile has no body: fill spec.tlsSecurityProfile.custom")
+	}
+	spec := specification{}
+	spec.minVersion, _, _ = unstructured.NestedString(custom, "minTLSVersion")
+	if spec.ciphers, _, err = unstructured.NestedStringSlice(custom, "ciphers"); err != nil {
+		return Intermediate(), nil, fmt.Errorf("reading spec.tlsSecurityProfile.custom.ciphers: %w", err)
+	}
+	return spec.profile(kind)
+}
+
+func (s specification) profile(name string) (Profile, []string, error) {
+	version, ok := versions[s.minVersion]
+	if !ok {
+		return Intermediate(), nil, fmt.Errorf("minTLSVersion %q is none of VersionTLS10 to VersionTLS13", s.minVersion)
+	}
+	p := Profile{Name: name, MinVersion: version}
+	var unknown []string
+	for _, cipher := range s.ciphers {
+		id, always := suite(cipher)
+		switch {
+		case always:
+		case id == 0:
+			unknown = append(unknown, cipher)
+		default:
+			p.CipherSuites = append(p.CipherSuites, id)
+		}
+	}
+	if version < tls.VersionTLS13 && len(p.CipherSuites) == 0 {
+		return Intermediate(), unknown, fmt.Errorf("the %s profile allows no cipher that this program has below TLS 1.3", name)
+	}
+	return p, unknown, nil
+}
+
+// suite finds a cipher by its OpenSSL or IANA name; always tells that TLS 1.3 brings it unasked.
+func suite(name string) (id uint16, always bool) {
+	if id, ok := openSSL[name]; ok {
+		return id, false
+	}
+	for _, list := range [][]*tls.CipherSuite{tls.CipherSuites(), tls.InsecureCipherSuites()} {
+		for _, s := range list {
+			if s.Name == name {
+				return s.ID, s.SupportedVersions[0] == tls.VersionTLS13
+			}
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,89 @@
+package tlsprofile
+
+import (
+	"crypto/tls"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	configv1 "github.com/openshift/api/config/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// The table is a copy; it must not drift from the API's own.
+func TestPredefinedProfilesAreThoseOfTheAPI(t *testing.T) {
+	mine := predefined()
+	if len(mine) != len(configv1.TLSProfiles) {
+		t.Errorf("have %d profiles, the API has %d", len(mine), len(configv1.TLSProfiles))
+	}
+	for kind, want := range configv1.TLSProfiles {
+		got := mine[string(kind)]
+		if got.minVersion != string(want.MinTLSVersion) {
+			t.Errorf("%s: minimum version %s, want %s", kind, got.minVersion, want.MinTLSVersion)
+		}
+		if diff := cmp.Diff(want.Ciphers, got.ciphers, cmpopts.SortSlices(func(a, b string) bool { return a < b })); diff != "" {
+			t.Errorf("%s: ciphers (-API +mine):\n%s", kind, diff)
+		}
+		if _, unknown, err := got.profile(string(kind)); err != nil || len(unknown) > 0 {
+			t.Errorf("%s: unknown ciphers %v, error %v", kind, unknown, err)
+		}
+	}
+}
+
+func apiServer(profile map[string]any) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "config.openshift.io/v1", "kind": "APIServer",
+		"metadata": map[string]any{"name": "cluster"},
+		"spec":     map[string]any{"tlsSecurityProfile": profile},
+	}}
+}
+
+func custom(version string, ciphers ...any) map[string]any {
+	return map[string]any{"type": "Custom", "custom": map[string]any{"minTLSVersion": version, "ciphers": ciphers}}
+}
+
+func TestFromAPIServer(t *testing.T) {
+	for name, tc := range map[string]struct {
+		profile     map[string]any
+		want        string
+		wantVersion uint16
+		wantSuites  []uint16 // nil: do not compare
+		wantUnknown []string
+		wantError   bool
+	}{
+		"none":         {want: "Intermediate", wantVersion: tls.VersionTLS12},
+		"empty":        {profile: map[string]any{}, want: "Intermediate", wantVersion: tls.VersionTLS12},
+		"unknown type": {profile: map[string]any{"type": "Tomorrow"}, want: "Intermediate", wantVersion: tls.VersionTLS12},
+		"old":          {profile: map[string]any{"type": "Old", "old": map[string]any{}}, want: "Old", wantVersion: tls.VersionTLS10},
+		"modern":       {profile: map[string]any{"type": "Modern"}, want: "Modern", wantVersion: tls.VersionTLS13},
+		"custom": {profile: custom("VersionTLS11", "ECDHE-RSA-AES128-GCM-SHA256", "TLS_RSA_WITH_AES_128_CBC_SHA", "TLS_AES_128_GCM_SHA256"),
+			want: "Custom", wantVersion: tls.VersionTLS11,
+			wantSuites: []uint16{tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, tls.TLS_RSA_WITH_AES_128_CBC_SHA}},
+		"custom with a cipher Go lacks": {profile: custom("VersionTLS12", "DHE-RSA-AES128-GCM-SHA256", "AES128-SHA"),
+			want: "Custom", wantVersion: tls.VersionTLS12,
+			wantSuites: []uint16{tls.TLS_RSA_WITH_AES_128_CBC_SHA}, wantUnknown: []string{"DHE-RSA-AES128-GCM-SHA256"}},
+		"custom with nothing Go has": {profile: custom("VersionTLS12", "NONSENSE"), want: "Intermediate",
+			wantVersion: tls.VersionTLS12, wantUnknown: []string{"NONSENSE"}, wantError: true},
+		"custom TLS 1.3 needs no ciphers": {profile: custom("VersionTLS13"), want: "Custom", wantVersion: tls.VersionTLS13},
+		"custom without body":             {profile: map[string]any{"type": "Custom"}, want: "Intermediate", wantVersion: tls.VersionTLS12, wantError: true},
+		"custom with a strange version":   {profile: custom("SSLv3", "AES128-SHA"), want: "Intermediate", wantVersion: tls.VersionTLS12, wantError: true},
+		"custom with ciphers of another shape": {profile: map[string]any{"type": "Custom", "custom": map[string]any{"ciphers": "all"}},
+			want: "Intermediate", wantVersion: tls.VersionTLS12, wantError: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, unknown, err := FromAPIServer(apiServer(tc.profile))
+			if (err != nil) != tc.wantError {
+				t.Fatalf("error %v, want one: %v", err, tc.wantError)
+			}
+			if got.Name != tc.want || got.MinVersion != tc.wantVersion {
+				t.Errorf("got %s from version %#x, want %s from %#x", got.Name, got.MinVersion, tc.want, tc.wantVersion)
+			}
+			if tc.wantSuites != nil && !cmp.Equal(got.CipherSuites, tc.wantSuites) {
+				t.Errorf("suites %v, want %v", got.CipherSuites, tc.wantSuites)
+			}
+			if !cmp.Equal(unknown, tc.wantUnknown) {
+				t.Errorf("unknown %v, want %v", unknown, tc.wantUnknown)
+			}
+		})
+	}
+}

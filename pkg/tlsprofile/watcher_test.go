@@ -1,0 +1,179 @@
+package tlsprofile
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+type fixture struct {
+	listener *Listener
+	client   *fake.FakeDynamicClient
+	clock    *clocktesting.FakeClock
+	watcher  *Watcher
+	lists    atomic.Int32
+	logs     atomic.Int32
+	fail     atomic.Pointer[error]
+}
+
+func start(t *testing.T, objects ...runtime.Object) *fixture {
+	t.Helper()
+	f := &fixture{listener: NewListener(), clock: clocktesting.NewFakeClock(time.Unix(0, 0))}
+	f.client = fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
+		map[schema.GroupVersionResource]string{resource: "APIServerList"}, objects...)
+	f.client.PrependReactor("list", "apiservers", func(clienttesting.Action) (bool, runtime.Object, error) {
+		f.lists.Add(1)
+		if err := f.fail.Load(); err != nil {
+			return true, nil, *err
+		}
+		return false, nil, nil
+	})
+	log := funcr.New(func(string, string) { f.logs.Add(1) }, funcr.Options{})
+	f.watcher = NewWatcher(f.listener, f.client, f.clock, log)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- f.watcher.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("the watcher must never fail: %v", err)
+		}
+	})
+	return f
+}
+
+func (f *fixture) failWith(err error) {
+	if err == nil {
+		f.fail.Store(nil)
+		return
+	}
+	f.fail.Store(&err)
+}
+
+// eventually polls a condition; nothing here has an event to wait for.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.After(10 * time.Second)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-deadline:
+			t.Fatalf("timed out waiting until %s", what)
+		case <-tick.C:
+		}
+	}
+}
+
+func (f *fixture) inForce(t *testing.T, name string) {
+	t.Helper()
+	eventually(t, name+" is in force", func() bool { return f.listener.Current().Name == name })
+}
+
+func TestWatcherPicksUpChangesLive(t *testing.T) {
+	f := start(t, apiServer(map[string]any{"type": "Modern"}))
+	if f.lists.Load() != 0 {
+		t.Error("without config.openshift.io nobody must be asked")
+	}
+	f.watcher.SetServed(true)
+	f.inForce(t, "Modern")
+	eventually(t, "the watch runs", func() bool { return len(f.client.Actions()) >= 2 })
+
+	client := f.client.Resource(resource)
+	if _, err := client.Update(t.Context(), apiServer(map[string]any{"type": "Old"}), metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.inForce(t, "Old")
+	if err := client.Delete(t.Context(), "cluster", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.inForce(t, "Intermediate")
+	if _, err := client.Create(t.Context(), apiServer(map[string]any{"type": "Modern"}), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.inForce(t, "Modern")
+	if got := f.lists.Load(); got != 1 {
+		t.Errorf("%d lists, want 1: changes come by watch", got)
+	}
+}
+
+// [D38] A profile that cannot be read, for whatever reason, means Intermediate and never the end of the process.
+func TestWatcherSurvivesEveryError(t *testing.T) {
+	group := schema.GroupResource{Group: "config.openshift.io", Resource: "apiservers"}
+	for name, tc := range map[string]struct {
+		err   error
+		pause time.Duration
+	}{
+		"forbidden":   {err: apierrors.NewForbidden(group, "cluster", errors.New("no")), pause: denied},
+		"not served":  {err: apierrors.NewNotFound(group, ""), pause: denied},
+		"unavailable": {err: apierrors.NewServiceUnavailable("starting"), pause: retryMin},
+		"timeout":     {err: context.DeadlineExceeded, pause: retryMin},
+		"other":       {err: errors.New("connection refused"), pause: retryMin},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := start(t, apiServer(map[string]any{"type": "Modern"}))
+			f.failWith(tc.err)
+			f.watcher.SetServed(true)
+			eventually(t, "it was asked and waits", func() bool { return f.lists.Load() == 1 && f.clock.HasWaiters() })
+			if got := f.listener.Current().Name; got != "Intermediate" {
+				t.Errorf("%s is in force, want Intermediate", got)
+			}
+			if f.logs.Load() == 0 {
+				t.Error("a warning is due")
+			}
+			f.failWith(nil)
+			f.clock.Step(tc.pause)
+			f.inForce(t, "Modern")
+		})
+	}
+}
+
+func TestWatcherBacksOffAndWarnsOnce(t *testing.T) {
+	f := start(t)
+	f.failWith(errors.New("connection refused"))
+	f.watcher.SetServed(true)
+	pause := retryMin
+	for n := int32(1); n <= 8; n++ {
+		eventually(t, "the next attempt waits", func() bool { return f.lists.Load() == n && f.clock.HasWaiters() })
+		f.clock.Step(pause - time.Millisecond)
+		if !f.clock.HasWaiters() {
+			t.Fatalf("attempt %d came early", n+1)
+		}
+		f.clock.Step(time.Millisecond)
+		pause = min(2*pause, retryMax)
+	}
+	if got := f.logs.Load(); got != 1 {
+		t.Errorf("%d log lines for one and the same trouble, want 1", got)
+	}
+}
+
+func TestWatcherKeepsTheProfileWhileTheServerIsAway(t *testing.T) {
+	w := &Watcher{listener: NewListener(), log: funcr.New(func(string, string) {}, funcr.Options{})}
+	w.take(apiServer(map[string]any{"type": "Modern"}))
+	w.next(errors.New("connection refused"), 0)
+	if got := w.listener.Current().Name; got != "Modern" {
+		t.Errorf("%s is in force, want Modern", got)
+	}
+}
+
+func TestSetServedNeverBlocks(t *testing.T) {
+	w := NewWatcher(NewListener(), fake.NewSimpleDynamicClient(runtime.NewScheme()), clocktesting.NewFakeClock(time.Unix(0, 0)), funcr.New(func(string, string) {}, funcr.Options{}))
+	for range 3 {
+		w.SetServed(true)
+	}
+	w.SetServed(false)
+	if <-w.served {
+		t.Error("the latest answer counts")
+	}
+}
