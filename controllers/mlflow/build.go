@@ -1,0 +1,194 @@
+package mlflow
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	batchv1ac "k8s.io/client-go/applyconfigurations/batch/v1"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+)
+
+// Names and values that other software relies on.
+const (
+	baseName         = "mlflow"
+	containerName    = "mlflow"
+	migrationName    = "mlflow-migration"
+	claimBaseName    = "mlflow-pvc"
+	gcBaseName       = "mlflow-gc"
+	archivalBaseName = "mlflow-trace-archival"
+	monitorBaseName  = "mlflow-metrics-monitor"
+	sharedRoleName   = "mlflow"
+	tlsSecretName    = "mlflow-tls"
+	artifactSecret   = "mlflow-artifact-connection"
+	platformCAName   = "odh-trusted-ca-bundle"
+	serviceCAName    = "openshift-service-ca.crt"
+	serviceCAKey     = "service-ca.crt"
+	portName         = "https"
+	port             = 8443
+	staticPrefix     = "/mlflow"
+	defaultAccount   = "mlflow-sa"
+	gcAccount        = "mlflow-gc-sa"
+	archivalAccount  = "mlflow-trace-archival-sa"
+	defaultBackend   = "sqlite:////mlflow/mlflow.db"
+	defaultArtifacts = "file:///mlflow/artifacts"
+
+	labelApp       = "app"
+	labelComponent = "component"
+	labelInstance  = "app.kubernetes.io/instance"
+)
+
+// Inputs is what the objects of an MLflow depend on beside its spec.
+type Inputs struct {
+	// Namespace is where the server runs.
+	Namespace string
+	// OpenShift: the platform signs serving certificates and has its own cipher policy.
+	OpenShift bool
+	// ConsoleLinks, HTTPRoutes and ServiceMonitors say which optional kinds are served.
+	ConsoleLinks, HTTPRoutes, ServiceMonitors bool
+	// Image is the MLflow image unless the spec names one.
+	Image string
+	// GatewayName and GatewayNamespace are the parent of the HTTPRoute.
+	GatewayName, GatewayNamespace string
+	// ExternalURL is the base under which the gateway is reached, "" when none is configured.
+	ExternalURL string
+	// CORSBaseURL is the base whose origin browsers may call from, configured or not.
+	CORSBaseURL string
+	// SectionTitle is the section of the console menu.
+	SectionTitle string
+	// PlatformCABundle: the ConfigMap with the certificate authorities of the platform exists.
+	PlatformCABundle bool
+}
+
+// Build lists the objects of an MLflow in the order in which they are to be
+// written: identity and permissions first, then storage and network, the
+// server, and at last what publishes it. It fails when the spec cannot be
+// translated; the error names the field.
+func Build(m *mlflowv1.MLflow, in Inputs) (apply.Desired, error) {
+	policy, err := networkPolicy(m, in)
+	if err != nil {
+		return nil, err
+	}
+	migration, err := migrationPolicy(m, in)
+	if err != nil {
+		return nil, err
+	}
+	settings, err := archivalSettings(m, in)
+	if err != nil {
+		return nil, err
+	}
+	pods, err := workloads(m, in)
+	if err != nil {
+		return nil, err
+	}
+	desired := accounts(m, in)
+	desired = append(desired, sharedRBAC(m, in)...)
+	desired.Add(collectorRBAC(m, in)...)
+	desired.Add(settings...)
+	if m.Spec.Storage != nil {
+		claim, err := buildPVC(m, in)
+		if err != nil {
+			return nil, err
+		}
+		desired = append(desired, claim)
+	}
+	desired.Add(policy, migration, service(m, in))
+	desired.Add(pods...)
+	if in.ServiceMonitors {
+		desired.Add(serviceMonitor(m, in))
+	}
+	if in.HTTPRoutes {
+		desired.Add(httpRoute(m, in))
+	}
+	if in.ConsoleLinks && in.ExternalURL != "" {
+		desired.Add(consoleLink(m, in))
+	}
+	return desired, nil
+}
+
+// workloads are the server and the jobs beside it that the spec asks for.
+func workloads(m *mlflowv1.MLflow, in Inputs) ([]runtime.ApplyConfiguration, error) {
+	server, err := deployment(m, in)
+	if err != nil {
+		return nil, err
+	}
+	pods := []runtime.ApplyConfiguration{server}
+	for _, beside := range []func(*mlflowv1.MLflow, Inputs) (*batchv1ac.CronJobApplyConfiguration, error){collector, archiver} {
+		job, err := beside(m, in)
+		if err != nil {
+			return nil, err
+		}
+		if job != nil {
+			pods = append(pods, job)
+		}
+	}
+	return pods, nil
+}
+
+// externalURL is where users reach the server, "" when it is not published.
+func externalURL(m *mlflowv1.MLflow, in Inputs) string {
+	if !in.HTTPRoutes || in.ExternalURL == "" {
+		return ""
+	}
+	return publicURL(m, in)
+}
+
+// addressURL is where workloads in the cluster reach the server, "" when its
+// namespace is not known.
+func addressURL(m *mlflowv1.MLflow, in Inputs) string {
+	if in.Namespace == "" {
+		return ""
+	}
+	return fmt.Sprintf("https://%s:%d%s", serviceHost(m, in), port, staticPrefix)
+}
+
+// publicURL joins the configured base and the path of this server with exactly
+// one slash.
+func publicURL(m *mlflowv1.MLflow, in Inputs) string {
+	return strings.TrimRight(in.ExternalURL, "/") + "/" + resourceName(m)
+}
+
+func serviceHost(m *mlflowv1.MLflow, in Inputs) string {
+	return resourceName(m) + "." + in.Namespace + ".svc"
+}
+
+// resourceName is the name of the objects of which there is one of a kind.
+func resourceName(m *mlflowv1.MLflow) string { return suffixed(baseName, m) }
+
+func claimName(m *mlflowv1.MLflow) string { return suffixed(claimBaseName, m) }
+
+// suffixed tells the objects of several servers apart. The schema admits one
+// name only, for which the suffix is empty.
+func suffixed(base string, m *mlflowv1.MLflow) string {
+	if m.Name == mlflowv1.SingletonName || m.Name == "" {
+		return base
+	}
+	return base + "-" + m.Name
+}
+
+// selector finds the pods of the server. It cannot change: Deployments of the
+// originals carry it.
+func selector(m *mlflowv1.MLflow) map[string]string {
+	return map[string]string{labelApp: resourceName(m)}
+}
+
+// podLabelsOf are the labels of pods of one application beside the server. The
+// label of the instance puts them under the network policy of the server.
+func podLabelsOf(app string, m *mlflowv1.MLflow) map[string]string {
+	all := labels(app)
+	all[labelInstance] = resourceName(m)
+	return all
+}
+
+func labels(app string) map[string]string {
+	return map[string]string{labelApp: app, labelComponent: baseName}
+}
+
+func accountName(m *mlflowv1.MLflow) string {
+	if m.Spec.ServiceAccountName == "" {
+		return defaultAccount
+	}
+	return m.Spec.ServiceAccountName
+}

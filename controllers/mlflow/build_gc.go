@@ -1,0 +1,100 @@
+package mlflow
+
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	batchv1ac "k8s.io/client-go/applyconfigurations/batch/v1"
+	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+)
+
+// collects reports whether garbage collection is asked for.
+func collects(m *mlflowv1.MLflow) bool { return m.Spec.GarbageCollection != nil }
+
+// collector removes for good what users have deleted, in all workspaces. It
+// works on the database itself and asks the server, as a client of its own, to
+// delete the artifacts that the server keeps.
+func collector(m *mlflowv1.MLflow, in Inputs) (*batchv1ac.CronJobApplyConfiguration, error) {
+	if !collects(m) {
+		return nil, nil
+	}
+	authorities, err := withCABundle(m, in, collectorSources(m, in))
+	if err != nil {
+		return nil, err
+	}
+	args, err := collectorArgs(m)
+	if err != nil {
+		return nil, err
+	}
+	env, err := choreEnv(m, nil, []envVar{
+		value("MLFLOW_TRACKING_URI", addressURL(m, in)),
+		value("MLFLOW_TRACKING_INSECURE_TLS", "false"),
+		value("MLFLOW_TRACKING_AUTH", "kubernetes"),
+	}, authorities.env)
+	if err != nil {
+		return nil, err
+	}
+	needed, err := resourcesOf("garbageCollection.resources", m.Spec.GarbageCollection.Resources, choreResources())
+	if err != nil {
+		return nil, err
+	}
+	return cronJob(m, in, chore{
+		name:      gcBaseName,
+		schedule:  m.Spec.GarbageCollection.Schedule,
+		account:   gcAccount,
+		command:   []string{"mlflow"},
+		args:      args,
+		env:       env,
+		resources: needed,
+		parts:     []part{withScratch(m), withStorage(m), authorities},
+	})
+}
+
+// collectorArgs name the store, because the command does not look for it in the
+// environment. The URI of a Secret is filled in by the kubelet.
+func collectorArgs(m *mlflowv1.MLflow) ([]string, error) {
+	backend, err := backendVar(m)
+	if err != nil {
+		return nil, err
+	}
+	uri := "$(" + envBackendStore + ")"
+	if backend.Value != nil {
+		uri = *backend.Value
+	}
+	args := []string{"gc", "--backend-store-uri=" + uri}
+	if age := m.Spec.GarbageCollection.OlderThan; age != "" {
+		args = append(args, "--older-than="+age)
+	}
+	return append(args, "--all-workspaces"), nil
+}
+
+// collectorSources are the authorities of the server and, on OpenShift, the one
+// that signed the certificate of the server, of which this is a client.
+func collectorSources(m *mlflowv1.MLflow, in Inputs) []caSource {
+	sources := caSources(m, in)
+	if in.OpenShift {
+		sources = append(sources, caSource{serviceCAName, serviceCAPath})
+	}
+	return sources
+}
+
+// collectorRBAC lets the collector find all workspaces and remove experiments
+// in them. It is not bound to the role of the server, which may read Secrets.
+func collectorRBAC(m *mlflowv1.MLflow, in Inputs) []runtime.ApplyConfiguration {
+	if !collects(m) {
+		return nil
+	}
+	name := suffixed(gcBaseName, m)
+	role := rbacv1ac.ClusterRole(name).
+		WithLabels(labels(name)).
+		WithRules(
+			rbacv1ac.PolicyRule().WithAPIGroups("mlflow.kubeflow.org").WithResources("experiments").WithVerbs("get", "list", "update"),
+			readRule("", "namespaces"),
+		)
+	binding := rbacv1ac.ClusterRoleBinding(name).
+		WithLabels(labels(name)).
+		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("ClusterRole").WithName(name)).
+		WithSubjects(accountSubject(gcAccount, in))
+	return []runtime.ApplyConfiguration{role, binding}
+}

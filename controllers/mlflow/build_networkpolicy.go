@@ -1,0 +1,112 @@
+package mlflow
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
+)
+
+type egressRule = networkingv1ac.NetworkPolicyEgressRuleApplyConfiguration
+
+// networkPolicy opens the server port to everybody in the cluster, because every
+// request is authorized, and lets the server reach name resolution, HTTPS, the
+// supported databases and the usual object stores.
+func networkPolicy(m *mlflowv1.MLflow, in Inputs) (*networkingv1ac.NetworkPolicyApplyConfiguration, error) {
+	name := resourceName(m)
+	egress := []*egressRule{
+		dnsRule(),
+		tcpRule(443, 6443, 8443),
+		tcpRule(5432),
+		tcpRule(3306),
+		tcpRule(9000, 8333, 8334),
+	}
+	if len(m.Spec.NetworkPolicyEgressRules) > 0 {
+		replaced, err := userRules("networkPolicyEgressRules", m.Spec.NetworkPolicyEgressRules)
+		if err != nil {
+			return nil, err
+		}
+		egress = replaced
+	}
+	additional, err := userRules("networkPolicyAdditionalEgressRules", m.Spec.NetworkPolicyAdditionalEgressRules)
+	if err != nil {
+		return nil, err
+	}
+	spec := isolated(labelInstance, name).
+		WithIngress(networkingv1ac.NetworkPolicyIngressRule().
+			WithFrom(
+				networkingv1ac.NetworkPolicyPeer().WithPodSelector(metav1ac.LabelSelector()),
+				networkingv1ac.NetworkPolicyPeer().WithNamespaceSelector(metav1ac.LabelSelector())).
+			WithPorts(policyPort(corev1.ProtocolTCP, port))).
+		WithEgress(egress...).
+		WithEgress(additional...)
+	return networkingv1ac.NetworkPolicy(name, in.Namespace).WithLabels(labels(name)).WithSpec(spec), nil
+}
+
+// migrationPolicy keeps the pods that migrate the database from everything but
+// name resolution and the database.
+func migrationPolicy(m *mlflowv1.MLflow, in Inputs) (*networkingv1ac.NetworkPolicyApplyConfiguration, error) {
+	additional, err := userRules("networkPolicyAdditionalEgressRules", m.Spec.NetworkPolicyAdditionalEgressRules)
+	if err != nil {
+		return nil, err
+	}
+	spec := isolated(labelComponent, migrationName).
+		WithEgress(dnsRule(), tcpRule(5432, 3306)).
+		WithEgress(additional...)
+	return networkingv1ac.NetworkPolicy(resourceName(m)+"-migration", in.Namespace).
+		WithLabels(map[string]string{labelComponent: migrationName}).
+		WithSpec(spec), nil
+}
+
+// isolated selects pods by one label and denies what no rule allows.
+func isolated(key, value string) *networkingv1ac.NetworkPolicySpecApplyConfiguration {
+	return networkingv1ac.NetworkPolicySpec().
+		WithPodSelector(metav1ac.LabelSelector().WithMatchLabels(map[string]string{key: value})).
+		WithPolicyTypes(networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress)
+}
+
+func dnsRule() *egressRule {
+	rule := networkingv1ac.NetworkPolicyEgressRule()
+	for _, number := range []int32{53, 5353} {
+		rule.WithPorts(policyPort(corev1.ProtocolUDP, number), policyPort(corev1.ProtocolTCP, number))
+	}
+	return rule
+}
+
+func tcpRule(ports ...int32) *egressRule {
+	rule := networkingv1ac.NetworkPolicyEgressRule()
+	for _, number := range ports {
+		rule.WithPorts(policyPort(corev1.ProtocolTCP, number))
+	}
+	return rule
+}
+
+func policyPort(protocol corev1.Protocol, number int32) *networkingv1ac.NetworkPolicyPortApplyConfiguration {
+	return networkingv1ac.NetworkPolicyPort().WithProtocol(protocol).WithPort(intstr.FromInt32(number))
+}
+
+// userRules translates rules of the spec. The default protocol is filled in
+// here, because the API server would fill it into a list that is ours as a
+// whole, and the two would then differ for ever.
+func userRules(field string, from []networkingv1.NetworkPolicyEgressRule) ([]*egressRule, error) {
+	rules := make([]*egressRule, 0, len(from))
+	for i := range from {
+		rule, err := resources.Apply[egressRule](&from[i])
+		if err != nil {
+			return nil, fmt.Errorf("translating spec.%s[%d]: %w", field, i, err)
+		}
+		for p := range rule.Ports {
+			if rule.Ports[p].Protocol == nil {
+				rule.Ports[p].WithProtocol(corev1.ProtocolTCP)
+			}
+		}
+		rules = append(rules, rule)
+	}
+	return rules, nil
+}

@@ -1,0 +1,70 @@
+package mlflow
+
+import (
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+)
+
+// accounts are the identities of the server and of the jobs beside it. Pods that
+// need a token ask for it themselves. An account that somebody made, for a cloud
+// identity perhaps, is used as it is.
+func accounts(m *mlflowv1.MLflow, in Inputs) apply.Desired {
+	apps := map[string]string{}
+	wanted := []string{accountName(m)}
+	if collects(m) {
+		wanted, apps[gcAccount] = append(wanted, gcAccount), suffixed(gcBaseName, m)
+	}
+	if archives(m) {
+		wanted, apps[archivalAccount] = append(wanted, archivalAccount), suffixed(archivalBaseName, m)
+	}
+	apps[accountName(m)] = resourceName(m) // the spec may name one of the others
+	var desired apply.Desired
+	for i, name := range wanted {
+		if slices.Contains(wanted[:i], name) {
+			continue
+		}
+		account := corev1ac.ServiceAccount(name, in.Namespace).
+			WithLabels(labels(apps[name])).
+			WithAutomountServiceAccountToken(false)
+		desired = append(desired, apply.Object{Config: account, Yields: true})
+	}
+	return desired
+}
+
+// sharedRBAC lets server and archiver find the workspaces and their artifact stores in
+// all namespaces. The objects carry one name whatever the MLflow is called, so
+// other owners are left beside ours.
+func sharedRBAC(m *mlflowv1.MLflow, in Inputs) apply.Desired {
+	role := rbacv1ac.ClusterRole(sharedRoleName).
+		WithLabels(labels(sharedRoleName)).
+		WithRules(
+			readRule("", "namespaces"),
+			readRule("", "secrets").WithResourceNames(artifactSecret),
+			readRule("mlflow.kubeflow.org", "mlflowconfigs"),
+		)
+	binding := rbacv1ac.ClusterRoleBinding(sharedRoleName).
+		WithLabels(labels(sharedRoleName)).
+		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("ClusterRole").WithName(sharedRoleName)).
+		WithSubjects(accountSubject(accountName(m), in))
+	if archives(m) && accountName(m) != archivalAccount {
+		binding.WithSubjects(accountSubject(archivalAccount, in))
+	}
+	return apply.Desired{
+		{Config: role, Ownership: apply.Shared},
+		{Config: binding, Ownership: apply.Shared},
+	}
+}
+
+func accountSubject(name string, in Inputs) *rbacv1ac.SubjectApplyConfiguration {
+	return rbacv1ac.Subject().WithKind(rbacv1.ServiceAccountKind).WithName(name).WithNamespace(in.Namespace)
+}
+
+func readRule(group, resource string) *rbacv1ac.PolicyRuleApplyConfiguration {
+	return rbacv1ac.PolicyRule().WithAPIGroups(group).WithResources(resource).WithVerbs("get", "list", "watch")
+}

@@ -1,0 +1,136 @@
+package mlflow
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+)
+
+func liveClaim(changes ...func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
+	claim := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: "mlflow-pvc", Labels: map[string]string{"app": "mlflow", "component": "mlflow"}},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			StorageClassName: new("fast"),
+			Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("7Gi")}},
+		},
+	}
+	for _, change := range changes {
+		change(claim)
+	}
+	return claim
+}
+
+func ownedBy(uid string) func(*corev1.PersistentVolumeClaim) {
+	return func(claim *corev1.PersistentVolumeClaim) {
+		claim.OwnerReferences = append(claim.OwnerReferences, metav1.OwnerReference{
+			APIVersion: "mlflow.opendatahub.io/v1", Kind: "MLflow", Name: "mlflow", UID: types.UID(uid), Controller: new(true)})
+	}
+}
+
+func withStorageSpec(size string, changes ...func(*mlflowv1.MLflow)) *mlflowv1.MLflow {
+	m := &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Name: "mlflow", UID: "me"}}
+	m.Spec.Storage = &corev1.PersistentVolumeClaimSpec{}
+	if size != "" {
+		m.Spec.Storage.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}
+	}
+	for _, change := range changes {
+		change(m)
+	}
+	return m
+}
+
+func deleting(m *mlflowv1.MLflow) { m.Spec.StorageRetentionPolicy = mlflowv1.StorageDelete }
+
+// [D23] Which claims are ours, and which are only used.
+func TestOwnsClaim(t *testing.T) {
+	for name, c := range map[string]struct {
+		claim *corev1.PersistentVolumeClaim
+		want  bool
+	}{
+		"labels of the original":    {liveClaim(), true},
+		"our label alone":           {liveClaim(func(c *corev1.PersistentVolumeClaim) { c.Labels = names.Labels(ComponentName) }), true},
+		"owned by an MLflow":        {liveClaim(func(c *corev1.PersistentVolumeClaim) { c.Labels = nil }, ownedBy("gone")), true},
+		"made by somebody":          {liveClaim(func(c *corev1.PersistentVolumeClaim) { c.Labels = nil }), false},
+		"made by somebody, app set": {liveClaim(func(c *corev1.PersistentVolumeClaim) { delete(c.Labels, "component") }), false},
+	} {
+		if got := ownsClaim(c.claim); got != c.want {
+			t.Errorf("%s: ownsClaim = %t, want %t", name, got, c.want)
+		}
+	}
+}
+
+// [D23] A retained claim is released at once, a claim to be deleted is tied to the present MLflow, and a claim only grows.
+func TestAdjustClaim(t *testing.T) {
+	other := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "x"}
+	for name, c := range map[string]struct {
+		claim  *corev1.PersistentVolumeClaim
+		mlflow *mlflowv1.MLflow
+		owners []string
+		size   string
+	}{
+		"taken over from the original":  {liveClaim(ownedBy("me")), withStorageSpec("7Gi"), nil, "7Gi"},
+		"retained from an older one":    {liveClaim(ownedBy("gone")), withStorageSpec(""), nil, "7Gi"},
+		"to be deleted":                 {liveClaim(), withStorageSpec("7Gi", deleting), []string{"me"}, "7Gi"},
+		"to be deleted, owner replaced": {liveClaim(ownedBy("gone")), withStorageSpec("7Gi", deleting), []string{"me"}, "7Gi"},
+		"somebody else owns it too": {liveClaim(ownedBy("me"), func(c *corev1.PersistentVolumeClaim) {
+			c.OwnerReferences = append(c.OwnerReferences, other)
+		}), withStorageSpec("7Gi"), []string{"x"}, "7Gi"},
+		"larger":  {liveClaim(), withStorageSpec("8Gi"), nil, "8Gi"},
+		"smaller": {liveClaim(), withStorageSpec("1Gi"), nil, "7Gi"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			adjustClaim(c.claim, c.mlflow)
+			var owners []string
+			for _, o := range c.claim.OwnerReferences {
+				owners = append(owners, string(o.UID))
+			}
+			if diff := cmp.Diff(c.owners, owners); diff != "" {
+				t.Errorf("owners differ (-want +got):\n%s", diff)
+			}
+			if got := c.claim.Spec.Resources.Requests[corev1.ResourceStorage]; got.String() != c.size {
+				t.Errorf("size = %s, want %s", got.String(), c.size)
+			}
+			if c.claim.Labels[names.OperatorLabel] != names.OperatorName || c.claim.Labels["app"] != "mlflow" {
+				t.Errorf("labels = %v", c.claim.Labels)
+			}
+			again := c.claim.DeepCopy()
+			adjustClaim(again, c.mlflow)
+			if diff := cmp.Diff(c.claim, again); diff != "" {
+				t.Errorf("a second pass changes the claim:\n%s", diff)
+			}
+		})
+	}
+}
+
+// [D23] What a claim cannot follow is said, with the field, both values and the cure.
+func TestClaimDifference(t *testing.T) {
+	const cure = "; a claim cannot change that: set the value of the claim, or move the data to a new claim"
+	for name, c := range map[string]struct {
+		mlflow *mlflowv1.MLflow
+		want   string
+	}{
+		"same":       {withStorageSpec("7Gi"), ""},
+		"no size":    {withStorageSpec(""), ""},
+		"larger":     {withStorageSpec("70Gi"), ""},
+		"no storage": {&mlflowv1.MLflow{}, ""},
+		"smaller":    {withStorageSpec("1Gi"), "spec.storage.resources.requests.storage is 1Gi and PersistentVolumeClaim mlflow-pvc has 7Gi" + cure},
+		"access modes": {withStorageSpec("7Gi", func(m *mlflowv1.MLflow) {
+			m.Spec.Storage.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
+		}), "spec.storage.accessModes is [ReadWriteMany] and PersistentVolumeClaim mlflow-pvc has [ReadWriteOnce]" + cure},
+		"class": {withStorageSpec("7Gi", func(m *mlflowv1.MLflow) { m.Spec.Storage.StorageClassName = new("slow") }),
+			`spec.storage.storageClassName is "slow" and PersistentVolumeClaim mlflow-pvc has "fast"` + cure},
+		"same class": {withStorageSpec("7Gi", func(m *mlflowv1.MLflow) { m.Spec.Storage.StorageClassName = new("fast") }), ""},
+	} {
+		if got := claimDifference(liveClaim(), c.mlflow); got != c.want {
+			t.Errorf("%s: claimDifference = %q, want %q", name, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,279 @@
+package mlflow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	k8slabels "k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+)
+
+// diagnoseAfter is how often the pods of a server that is not ready are asked for the cause. A waiting pod changes
+// nothing on its Deployment, so there is no event to wait for.
+const diagnoseAfter = 30 * time.Second
+
+// objects reconciles the children of an MLflow. Its phases run in the order in which they stand here.
+type objects struct {
+	cached     client.Client
+	live       client.Reader
+	applier    *apply.Applier
+	references *reference.Tracker
+	inputs     func() Inputs
+}
+
+func (r *objects) phases() []reconciler.Phase[*mlflowv1.MLflow] {
+	return []reconciler.Phase[*mlflowv1.MLflow]{
+		{Name: "publishing addresses", Run: r.publishAddresses},
+		{Name: "checking the CA bundle", Run: r.checkCABundle},
+		{Name: "keeping the volume claim", Run: r.keepClaim},
+		{Name: "applying objects", Run: r.applyObjects},
+		{Name: "observing the rollout", Run: r.observeRollout},
+	}
+}
+
+// forget drops what is remembered of an MLflow that is gone.
+func (r *objects) forget(uid types.UID) {
+	r.applier.Forget(uid)
+	r.references.Forget(uid)
+}
+
+// publishAddresses tells where the server is reached, as soon as that is decided.
+func (r *objects) publishAddresses(_ context.Context, m *mlflowv1.MLflow) error {
+	in := r.inputs()
+	m.Status.Address = nil
+	if url := addressURL(m, in); url != "" {
+		m.Status.Address = &mlflowv1.MLflowAddress{URL: url}
+	}
+	m.Status.URL = externalURL(m, in)
+	return nil
+}
+
+// checkCABundle waits for the ConfigMap that the user named: without it the server would trust less than asked for.
+func (r *objects) checkCABundle(ctx context.Context, m *mlflowv1.MLflow) error {
+	if m.Spec.CABundleConfigMap == nil {
+		return nil
+	}
+	name, namespace := m.Spec.CABundleConfigMap.Name, r.inputs().Namespace
+	exists, err := r.configMapExists(ctx, namespace, name)
+	switch {
+	case err != nil:
+		setCondition(m, ConditionAvailable, metav1.ConditionFalse, ReasonCABundleConfigMap,
+			fmt.Sprintf("Failed to get CA bundle ConfigMap %q: %v", name, err))
+		return err
+	case !exists:
+		setCondition(m, ConditionAvailable, metav1.ConditionFalse, ReasonCABundleConfigMap,
+			fmt.Sprintf("CA bundle ConfigMap %q not found in namespace %q", name, namespace))
+		return &reconciler.Wait{For: "ConfigMap " + namespace + "/" + name}
+	}
+	return nil
+}
+
+// keepClaim creates the volume claim, or brings the marks, the owner and the size of a live one up to date.
+func (r *objects) keepClaim(ctx context.Context, m *mlflowv1.MLflow) error {
+	if m.Spec.Storage == nil {
+		reportClaim(m, "")
+		return nil
+	}
+	claim, err := r.claim(ctx, m)
+	if apierrors.IsNotFound(err) {
+		reportClaim(m, "")
+		return r.createClaim(ctx, m)
+	}
+	if err != nil {
+		failApply(m, &apply.Error{Kind: claimKind.Kind, Name: claimName(m), Err: err})
+		return fmt.Errorf("reading PersistentVolumeClaim %s: %w", claimName(m), err)
+	}
+	reportClaim(m, claimDifference(claim, m))
+	if !ownsClaim(claim) {
+		return nil
+	}
+	if err := r.applier.Adjust(ctx, claim, func() { adjustClaim(claim, m) }); err != nil {
+		failApply(m, err)
+		return err
+	}
+	return nil
+}
+
+func (r *objects) createClaim(ctx context.Context, m *mlflowv1.MLflow) error {
+	claim, err := buildPVC(m, r.inputs())
+	if err != nil {
+		return failBuild(m, err)
+	}
+	if err := r.applier.Apply(ctx, m, apply.Desired{claim}); err != nil {
+		failApply(m, err)
+		return err
+	}
+	return nil
+}
+
+// claim reads the claim from the cache, which holds those that bear our label, and else from the API server.
+func (r *objects) claim(ctx context.Context, m *mlflowv1.MLflow) (*corev1.PersistentVolumeClaim, error) {
+	claim := &corev1.PersistentVolumeClaim{}
+	key := client.ObjectKey{Namespace: r.inputs().Namespace, Name: claimName(m)}
+	if err := r.cached.Get(ctx, key, claim); !apierrors.IsNotFound(err) {
+		return claim, err
+	}
+	return claim, r.live.Get(ctx, key, claim)
+}
+
+// applyObjects writes everything but the claim, and removes what is no longer wanted.
+func (r *objects) applyObjects(ctx context.Context, m *mlflowv1.MLflow) error {
+	in := r.inputs()
+	exists, err := r.configMapExists(ctx, in.Namespace, platformCAName)
+	if err != nil {
+		setCondition(m, ConditionAvailable, metav1.ConditionFalse, ReasonPlatformCABundle,
+			fmt.Sprintf("Failed to check for platform CA bundle ConfigMap %q: %v", platformCAName, err))
+		return err
+	}
+	in.PlatformCABundle = exists
+	stamp, err := r.stamp(ctx, m, in.Namespace)
+	if err != nil {
+		failApply(m, err)
+		return err
+	}
+	desired, err := Build(m, in)
+	if err != nil {
+		return failBuild(m, err)
+	}
+	stampDeployment(desired, stamp)
+	if err := r.applier.Apply(ctx, m, withoutClaim(desired)); err != nil {
+		return notApplied(m, err)
+	}
+	originals, err := ofOriginals(m, in.Namespace)
+	if err != nil {
+		return err
+	}
+	if err := r.applier.Prune(ctx, m, desired, prunable(in), originals); err != nil {
+		failApply(m, err)
+		return fmt.Errorf("removing objects that are no longer wanted: %w", err)
+	}
+	return nil
+}
+
+// ofOriginals selects the objects that an operator before this one may have left.
+func ofOriginals(m *mlflowv1.MLflow, namespace string) (*client.ListOptions, error) {
+	apps, err := k8slabels.NewRequirement(labelApp, selection.In,
+		[]string{resourceName(m), suffixed(gcBaseName, m), suffixed(archivalBaseName, m)})
+	if err != nil {
+		return nil, fmt.Errorf("selecting the objects of older operators: %w", err)
+	}
+	return &client.ListOptions{Namespace: namespace, LabelSelector: k8slabels.NewSelector().Add(*apps)}, nil
+}
+
+// failBuild ends the pass until the spec changes: nothing else can help, and that comes with an event.
+func failBuild(m *mlflowv1.MLflow, err error) error {
+	fail(m, ReasonRenderFailed, fmt.Sprintf("Failed to build the objects of the server: %v", err))
+	return &reconciler.Wait{For: "a valid spec"}
+}
+
+// notApplied reports what could not be written, and says when to try again. An API that is just going away is no fault of
+// anything. An object that stands in the way is not ours, so nothing tells us when it is gone.
+func notApplied(m *mlflowv1.MLflow, err error) error {
+	if apply.Vanishing(err) {
+		return &reconciler.Wait{For: "an optional API to be gone", Retry: time.Second}
+	}
+	failApply(m, err)
+	if foreign, ok := errors.AsType[*apply.ForeignError](err); ok {
+		return &reconciler.Wait{For: foreign.Kind + " " + foreign.Name + " to be removed", Retry: time.Minute}
+	}
+	return err
+}
+
+// stamp decides whether running pods must be replaced because something they consume has changed.
+func (r *objects) stamp(ctx context.Context, m *mlflowv1.MLflow, namespace string) (reference.Stamp, error) {
+	refs := references(m)
+	resolved, err := r.references.Resolve(ctx, m.UID, namespace, refs)
+	if err != nil {
+		return reference.Stamp{}, err
+	}
+	if archives(m) {
+		ref, hash, err := archivalReference(m)
+		if err != nil {
+			return reference.Stamp{}, err
+		}
+		refs, resolved.Hashes[ref.ID()] = append(refs, ref), hash
+	}
+	d, err := r.deployment(ctx, m)
+	if client.IgnoreNotFound(err) != nil {
+		return reference.Stamp{}, err
+	}
+	return reference.Next(d.Annotations[reference.BaselineAnnotation],
+		d.Spec.Template.Annotations[reference.RolloutAnnotation], resolved.Hashes, refs)
+}
+
+// observeRollout reports how far the Deployment is, and why it is not further.
+func (r *objects) observeRollout(ctx context.Context, m *mlflowv1.MLflow) error {
+	d, err := r.deployment(ctx, m)
+	if apierrors.IsNotFound(err) {
+		d, err = &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: m.Spec.Replicas}}, nil // made a moment ago
+	}
+	if err != nil {
+		return err
+	}
+	state := conditions.Rollout(d)
+	if state.Ready && state.Desired > 0 {
+		reportRollout(m, state, "")
+		return nil
+	}
+	if state.Reason == conditions.ReasonNotObserved && conditions.IsTrue(m.Status.Conditions, ConditionAvailable) {
+		// A matter of milliseconds, and often of an annotation only. What was true stays so until more is known.
+		return &reconciler.Wait{For: "the Deployment controller", Retry: time.Second}
+	}
+	cause, err := r.diagnose(ctx, m, state)
+	if err != nil {
+		return err
+	}
+	reportRollout(m, state, cause)
+	return &reconciler.Wait{For: "Deployment " + d.Name + " to become ready", Retry: diagnoseAfter}
+}
+
+// diagnose names the nearest cause: what the pods complain of, else a Secret or key that does not exist, which keeps pods
+// waiting without a word, else what the Deployment says.
+func (r *objects) diagnose(ctx context.Context, m *mlflowv1.MLflow, state conditions.RolloutState) (string, error) {
+	namespace := r.inputs().Namespace
+	pods := &corev1.PodList{}
+	if err := r.live.List(ctx, pods, client.InNamespace(namespace), client.MatchingLabels{labelApp: resourceName(m)}, client.Limit(20)); err != nil {
+		return "", fmt.Errorf("listing the pods of the server: %w", err)
+	}
+	if cause := conditions.Diagnose(pods.Items); cause != "" {
+		return cause, nil
+	}
+	resolved, err := r.references.Resolve(ctx, m.UID, namespace, references(m))
+	if err != nil {
+		return "", err
+	}
+	if len(resolved.Missing) > 0 {
+		return resolved.Missing[0].String() + " in namespace " + namespace, nil
+	}
+	if state.Failed {
+		return state.Message, nil
+	}
+	return "", nil // the stages of a rollout that goes well are not worth a status write each
+}
+
+func (r *objects) deployment(ctx context.Context, m *mlflowv1.MLflow) (*appsv1.Deployment, error) {
+	d := &appsv1.Deployment{}
+	err := r.cached.Get(ctx, client.ObjectKey{Namespace: r.inputs().Namespace, Name: resourceName(m)}, d)
+	return d, err
+}
+
+func (r *objects) configMapExists(ctx context.Context, namespace, name string) (bool, error) {
+	head := &metav1.PartialObjectMetadata{}
+	head.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+	err := r.cached.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, head)
+	return err == nil, client.IgnoreNotFound(err)
+}

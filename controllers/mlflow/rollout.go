@@ -1,0 +1,35 @@
+package mlflow
+
+import (
+	"slices"
+
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+)
+
+// stampDeployment records what the pods consume on the Deployment, and on its pod template once that has changed.
+func stampDeployment(desired apply.Desired, stamp reference.Stamp) {
+	for _, o := range desired {
+		d, ok := o.Config.(*appsv1ac.DeploymentApplyConfiguration)
+		if !ok {
+			continue
+		}
+		if stamp.Baseline != "" {
+			d.WithAnnotations(map[string]string{reference.BaselineAnnotation: stamp.Baseline})
+		}
+		if stamp.Rollout != "" {
+			d.Spec.Template.WithAnnotations(map[string]string{reference.RolloutAnnotation: stamp.Rollout})
+		}
+	}
+}
+
+// withoutClaim leaves out the volume claim, which may not be written again and again.
+func withoutClaim(desired apply.Desired) apply.Desired {
+	return slices.DeleteFunc(slices.Clone(desired), func(o apply.Object) bool {
+		_, claim := o.Config.(*corev1ac.PersistentVolumeClaimApplyConfiguration)
+		return claim
+	})
+}

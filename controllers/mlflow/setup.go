@@ -1,0 +1,231 @@
+package mlflow
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/component"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+)
+
+// ComponentName is the name of the component in flags, labels, metrics and folders.
+const ComponentName = "mlflow"
+
+// FieldOwner is the manager of every field we set. It is the one of the operator that we replace, so that fields which
+// that one set and we do not are removed.
+const FieldOwner = "mlflow-operator"
+
+// The rights that are used here, and those which the roles of server and garbage collection grant: nobody may grant what he does not hold.
+
+// +kubebuilder:rbac:groups=mlflow.opendatahub.io,resources=mlflows,verbs=get;list;watch
+// +kubebuilder:rbac:groups=mlflow.opendatahub.io,resources=mlflows/status,verbs=patch
+// +kubebuilder:rbac:groups=mlflow.opendatahub.io,resources=mlflows/finalizers,verbs=update
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles;clusterrolebindings,verbs=list;watch;create
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles;clusterrolebindings,resourceNames=mlflow,verbs=get;patch
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles;clusterrolebindings,resourceNames=mlflow-gc,verbs=get;patch;delete
+// +kubebuilder:rbac:groups=mlflow.kubeflow.org,resources=experiments,verbs=get;list;update
+// +kubebuilder:rbac:groups=console.openshift.io,resources=consolelinks,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=monitoring.coreos.com,resources=servicemonitors,verbs=list;watch
+// +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=httproutes,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=secrets,resourceNames=mlflow-artifact-connection,verbs=get;list;watch
+// +kubebuilder:rbac:groups=mlflow.kubeflow.org,resources=mlflowconfigs,verbs=get;list;watch
+
+// +kubebuilder:rbac:namespace=system,groups=apps,resources=deployments,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:namespace=system,groups="",resources=persistentvolumeclaims;services,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:namespace=system,groups="",resources=serviceaccounts,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:namespace=system,groups="",resources=secrets,verbs=get;list;watch
+// +kubebuilder:rbac:namespace=system,groups="",resources=configmaps,verbs=get;list;watch;create
+// +kubebuilder:rbac:namespace=system,groups="",resources=configmaps,resourceNames=mlflow-trace-archival-config,verbs=patch;delete
+// +kubebuilder:rbac:namespace=system,groups=batch,resources=cronjobs,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:namespace=system,groups="",resources=pods,verbs=list
+// +kubebuilder:rbac:namespace=system,groups=networking.k8s.io,resources=networkpolicies,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:namespace=system,groups=monitoring.coreos.com,resources=servicemonitors,verbs=get;create;patch;delete
+// +kubebuilder:rbac:namespace=system,groups=gateway.networking.k8s.io,resources=httproutes,verbs=get;create;patch;delete
+
+// Settings are what the manager's configuration says about MLflow.
+type Settings struct {
+	// Namespace is where servers run.
+	Namespace string
+	// Image is the MLflow image of objects that name none.
+	Image string
+	// GatewayName and GatewayNamespace name the parent of HTTPRoutes.
+	GatewayName, GatewayNamespace string
+	// ExternalURL is the base of public URLs without a trailing slash; empty when none is configured.
+	ExternalURL string
+	// CORSBaseURL is the base whose origin browsers may always call from.
+	CORSBaseURL string
+	// SectionTitle is the section of the console's application menu.
+	SectionTitle string
+}
+
+// Inputs joins the settings with what the cluster serves.
+func (s Settings) Inputs(served capability.Set) Inputs {
+	return Inputs{
+		Namespace:        s.Namespace,
+		OpenShift:        served.OpenShift(),
+		ConsoleLinks:     served.Has(capability.ConsoleLink),
+		HTTPRoutes:       served.Has(capability.HTTPRoute),
+		ServiceMonitors:  served.Has(capability.ServiceMonitor),
+		Image:            s.Image,
+		GatewayName:      s.GatewayName,
+		GatewayNamespace: s.GatewayNamespace,
+		ExternalURL:      s.ExternalURL,
+		CORSBaseURL:      s.CORSBaseURL,
+		SectionTitle:     s.SectionTitle,
+	}
+}
+
+var (
+	deploymentKind     = appsv1.SchemeGroupVersion.WithKind("Deployment")
+	claimKind          = corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")
+	serviceAccountKind = corev1.SchemeGroupVersion.WithKind("ServiceAccount")
+	secretKind         = corev1.SchemeGroupVersion.WithKind("Secret")
+	configMapKind      = corev1.SchemeGroupVersion.WithKind("ConfigMap")
+	cronJobKind        = batchv1.SchemeGroupVersion.WithKind("CronJob")
+	roleKind           = rbacv1.SchemeGroupVersion.WithKind("ClusterRole")
+	bindingKind        = rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")
+)
+
+// optionalKinds are the children whose APIs may come and go.
+var optionalKinds = []schema.GroupVersionKind{capability.ServiceMonitor, capability.HTTPRoute, capability.ConsoleLink}
+
+// Caches says what is held in memory: children by our label, and of Secrets and ConfigMaps, which belong to users, the
+// metadata of all in the operand namespace.
+func Caches(namespace string) []component.CacheNeed {
+	return []component.CacheNeed{
+		{Kind: deploymentKind, Namespace: namespace, Whole: true},
+		{Kind: claimKind, Namespace: namespace, Whole: true},
+		{Kind: corev1.SchemeGroupVersion.WithKind("Service"), Namespace: namespace},
+		{Kind: serviceAccountKind, Namespace: namespace},
+		{Kind: networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"), Namespace: namespace},
+		{Kind: cronJobKind, Namespace: namespace},
+		{Kind: roleKind},
+		{Kind: bindingKind},
+		{Kind: secretKind, Namespace: namespace, Everything: true},
+		{Kind: configMapKind, Namespace: namespace, Everything: true},
+		{Kind: capability.ServiceMonitor, Namespace: namespace},
+		{Kind: capability.HTTPRoute, Namespace: namespace},
+		{Kind: capability.ConsoleLink},
+	}
+}
+
+// Setup registers the MLflow controller with a manager. The applier writes as FieldOwner.
+func Setup(settings Settings, served func() *capability.Watcher, applier func(ctrl.Manager) *apply.Applier) func(context.Context, ctrl.Manager) error {
+	return func(ctx context.Context, mgr ctrl.Manager) error {
+		served := served()
+		r := &objects{
+			cached:     mgr.GetClient(),
+			live:       mgr.GetAPIReader(),
+			applier:    applier(mgr),
+			references: reference.NewTracker(mgr.GetClient(), mgr.GetAPIReader()),
+			inputs:     func() Inputs { return settings.Inputs(served.Current()) },
+		}
+		owned := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &mlflowv1.MLflow{})
+		c, err := r.watch(mgr, served, owned)
+		if err != nil {
+			return fmt.Errorf("building the MLflow controller: %w", err)
+		}
+		for _, kind := range optionalKinds {
+			served.WatchMetadata(ctx, c, kind, owned)
+		}
+		return nil
+	}
+}
+
+// watch builds the controller on all kinds that are always there; owned maps children to the MLflow that owns them.
+func (r *objects) watch(mgr ctrl.Manager, served *capability.Watcher, owned handler.EventHandler) (controller.Controller, error) {
+	shell := reconciler.New(reconciler.Options{
+		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(ComponentName), Component: ComponentName,
+	}, reconciler.Logic[*mlflowv1.MLflow]{Phases: r.phases(), Gone: r.forget})
+
+	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
+	return ctrl.NewControllerManagedBy(mgr).Named(ComponentName).
+		For(&mlflowv1.MLflow{}, builder.WithPredicates(changed)).
+		Owns(&appsv1.Deployment{}).
+		Owns(&corev1.Service{}, builder.OnlyMetadata).
+		Owns(&corev1.ServiceAccount{}, builder.OnlyMetadata).
+		Owns(&networkingv1.NetworkPolicy{}, builder.OnlyMetadata).
+		Owns(&batchv1.CronJob{}, builder.OnlyMetadata).
+		Owns(&corev1.ConfigMap{}, builder.OnlyMetadata).
+		Watches(&corev1.PersistentVolumeClaim{}, r.everyMLflow()).
+		WatchesMetadata(&rbacv1.ClusterRole{}, owned).
+		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, owned).
+		WatchesMetadata(&corev1.Secret{}, r.consumers(reference.Secret)).
+		WatchesMetadata(&corev1.ConfigMap{}, r.consumers(reference.ConfigMap)).
+		WatchesRawSource(changes(served, r.everyMLflow())).
+		Build(shell)
+}
+
+// consumers maps a Secret or ConfigMap to the MLflow objects whose pods consume it.
+func (r *objects) consumers(kind reference.Kind) handler.EventHandler {
+	return r.each(func(m *mlflowv1.MLflow, o client.Object) bool { return refersTo(m, kind, o.GetName()) })
+}
+
+// everyMLflow maps whatever happened to all MLflow objects.
+func (r *objects) everyMLflow() handler.EventHandler {
+	return r.each(func(*mlflowv1.MLflow, client.Object) bool { return true })
+}
+
+func (r *objects) each(concerned func(*mlflowv1.MLflow, client.Object) bool) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
+		list := &mlflowv1.MLflowList{}
+		if err := r.cached.List(ctx, list); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Listing MLflow objects")
+			return nil
+		}
+		var requests []reconcile.Request
+		for i := range list.Items {
+			if concerned(&list.Items[i], o) {
+				requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: list.Items[i].Name}})
+			}
+		}
+		return requests
+	})
+}
+
+// changes wakes every MLflow when an optional API appears or goes.
+func changes(served *capability.Watcher, h handler.EventHandler) source.Source {
+	events := make(chan event.GenericEvent, 1)
+	served.Subscribe(func(capability.Set) {
+		select {
+		case events <- event.GenericEvent{Object: &mlflowv1.MLflow{}}:
+		default: // one that has not been taken up yet covers this change too
+		}
+	})
+	return source.Channel(events, h)
+}
+
+// prunable are the kinds of which an object may become unwanted, as far as the cluster serves them.
+func prunable(in Inputs) []schema.GroupVersionKind {
+	kinds := []schema.GroupVersionKind{cronJobKind, configMapKind, serviceAccountKind, bindingKind, roleKind}
+	for kind, served := range map[schema.GroupVersionKind]bool{
+		capability.ServiceMonitor: in.ServiceMonitors, capability.HTTPRoute: in.HTTPRoutes, capability.ConsoleLink: in.ConsoleLinks,
+	} {
+		if served {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}

@@ -1,0 +1,102 @@
+package mlflow
+
+import (
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
+)
+
+// Condition types of MLflow. Pipelines, dashboards and `kubectl wait` read them.
+const (
+	// ConditionAvailable says that the server of the current generation answers.
+	ConditionAvailable = "Available"
+	// ConditionProgressing says that the operator or Kubernetes is still at work on the current generation.
+	ConditionProgressing = "Progressing"
+	// ConditionStorage exists only while the live claim differs from spec.storage in a way that cannot be mended.
+	ConditionStorage = "StorageInSync"
+)
+
+// Reasons of the conditions.
+const (
+	ReasonDeploymentReady       = "DeploymentReady"
+	ReasonDeploymentNotReady    = "DeploymentNotReady"
+	ReasonDeploymentProgressing = "DeploymentProgressing"
+	ReasonReconcileComplete     = "ReconcileComplete"
+	ReasonCABundleConfigMap     = "CABundleConfigMapError"
+	ReasonPlatformCABundle      = "PlatformCABundleError"
+	ReasonRenderFailed          = "RenderFailed"
+	ReasonApplyFailed           = "ApplyFailed"
+	ReasonConsoleLinkFailed     = "ConsoleLinkFailed"
+	ReasonHTTPRouteFailed       = "HttpRouteFailed"
+	ReasonClaimDiffers          = "ClaimDiffers"
+)
+
+const (
+	messageReady    = "MLflow deployment is ready and available"
+	messageComplete = "MLflow reconciliation completed successfully"
+	messageZero     = "MLflow deployment scaled to zero replicas"
+)
+
+func setCondition(m *mlflowv1.MLflow, kind string, status metav1.ConditionStatus, reason, message string) {
+	conditions.Set(&m.Status.Conditions, kind, status, reason, message, m.Generation)
+}
+
+// fail reports a problem that stands in the way of both availability and progress.
+func fail(m *mlflowv1.MLflow, reason, message string) {
+	setCondition(m, ConditionAvailable, metav1.ConditionFalse, reason, message)
+	setCondition(m, ConditionProgressing, metav1.ConditionFalse, reason, message)
+}
+
+// failApply reports what could not be written. A link or route that fails has a reason of its own, and leaves the
+// progress of the server itself as it is.
+func failApply(m *mlflowv1.MLflow, err error) {
+	reason, text := ReasonApplyFailed, fmt.Sprintf("Failed to apply resources: %v", err)
+	if failed, ok := errors.AsType[*apply.Error](err); ok {
+		switch failed.Kind {
+		case capability.ConsoleLink.Kind:
+			reason, text = ReasonConsoleLinkFailed, fmt.Sprintf("Failed to reconcile ConsoleLink: %v", failed.Err)
+		case capability.HTTPRoute.Kind:
+			m.Status.URL = "" // nothing leads there
+			reason, text = ReasonHTTPRouteFailed, fmt.Sprintf("Failed to reconcile HttpRoute: %v", failed.Err)
+		default:
+			text = fmt.Sprintf("Failed to apply resources: apply %s/%s: %v", failed.Kind, failed.Name, failed.Err)
+		}
+	}
+	setCondition(m, ConditionAvailable, metav1.ConditionFalse, reason, text)
+	if reason == ReasonApplyFailed {
+		setCondition(m, ConditionProgressing, metav1.ConditionFalse, reason, text)
+	}
+}
+
+// reportRollout tells how far the server is. cause explains why pods do not start; empty when nothing is known.
+func reportRollout(m *mlflowv1.MLflow, r conditions.RolloutState, cause string) {
+	if r.Ready && r.Desired > 0 {
+		setCondition(m, ConditionAvailable, metav1.ConditionTrue, ReasonDeploymentReady, messageReady)
+		setCondition(m, ConditionProgressing, metav1.ConditionFalse, ReasonReconcileComplete, messageComplete)
+		return
+	}
+	text := messageZero
+	if r.Desired > 0 {
+		text = fmt.Sprintf("MLflow deployment not ready: %d/%d replicas ready", r.ReadyReplicas, r.Desired)
+	}
+	if cause != "" {
+		text += ": " + cause
+	}
+	setCondition(m, ConditionAvailable, metav1.ConditionFalse, ReasonDeploymentNotReady, text)
+	setCondition(m, ConditionProgressing, metav1.ConditionTrue, ReasonDeploymentProgressing, text)
+}
+
+// reportClaim shows what of spec.storage the live claim cannot follow, and hides the condition when it follows.
+func reportClaim(m *mlflowv1.MLflow, difference string) {
+	if difference == "" {
+		conditions.Remove(&m.Status.Conditions, ConditionStorage)
+		return
+	}
+	setCondition(m, ConditionStorage, metav1.ConditionFalse, ReasonClaimDiffers, difference)
+}
