@@ -1,0 +1,77 @@
+package main
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/certs"
+	"github.com/odh-platform/odh-platform-operator/pkg/component"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+)
+
+// row is one line of the table: a component, and what the program around it must know.
+type row struct {
+	component.Component
+	// FieldOwner under which it applies; the cache keeps its managed fields.
+	FieldOwner string
+	// Essential resources: a start without permission for them ends with a message instead of waiting for ever.
+	Essential []schema.GroupResource
+	// Trusts are the webhook configurations and CRDs that must know the CA of a self-issued certificate.
+	Trusts []certs.Target
+	// Renders are the kinds that the sub-command render can show.
+	Renders map[schema.GroupVersionKind]renderFunc
+}
+
+// renderFunc returns the objects that a custom resource would produce, without a cluster.
+type renderFunc func(obj *unstructured.Unstructured, env RenderEnv) ([]*unstructured.Unstructured, error)
+
+// RenderEnv is the cluster that render pretends to be on.
+type RenderEnv struct {
+	Config       config.Config
+	Capabilities capability.Set
+}
+
+// Env is what components are built from. Config is set when the table is read to run; the rest is set when
+// Controllers and Webhooks are called. To learn the names the table is also read with an empty Env.
+type Env struct {
+	Config       config.Config
+	Clock        clock.Clock
+	Capabilities *capability.Watcher
+	// Whole lists the kinds that the cache holds as whole objects, for apply.Options.
+	Whole []schema.GroupVersionKind
+}
+
+// Applier returns an applier on the manager's clients; o brings FieldOwner, Component and LegacyManagers.
+func (e *Env) Applier(mgr ctrl.Manager, o apply.Options) *apply.Applier {
+	o.Client, o.Live, o.Whole = mgr.GetClient(), mgr.GetAPIReader(), e.Whole
+	return apply.New(o)
+}
+
+// components is the table of contents of the program.
+func components(env *Env) []row {
+	return []row{mlflowRow(env)}
+}
+
+// bare strips the rows down to the components.
+func bare(rows []row) []component.Component {
+	out := make([]component.Component, 0, len(rows))
+	for _, r := range rows {
+		out = append(out, r.Component)
+	}
+	return out
+}
+
+// enabledRows returns the rows that are switched on.
+func enabledRows(rows []row, enabled func(string) bool) []row {
+	var out []row
+	for _, r := range rows {
+		if enabled(r.Name) {
+			out = append(out, r)
+		}
+	}
+	return out
+}

@@ -1,0 +1,99 @@
+// Command manager runs the controllers of the Open Data Hub components in one process.
+//
+// Sub-commands: run (the default, so that bare flags work), render (print what a custom resource would produce,
+// without a cluster) and version.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/component"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+)
+
+// process is the world outside the program, so that tests can be it.
+type process struct {
+	args           []string // without the program's name
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	load           func(config.Program, []string) (config.Config, error)
+	table          func(*Env) []row
+	installLogger  func(logr.Logger) // for the libraries; it changes the whole process
+}
+
+// command is a sub-command.
+type command struct {
+	name, help string
+	run        func(context.Context, process) error
+}
+
+func commands() []command {
+	return []command{
+		{"run", "run the controllers (default)", runManager},
+		{"render", "print the objects that a custom resource would produce: render -f FILE [--platform bare|plain|openshift] [flags]", runRender},
+		{"version", "print the versions of the program", runVersion},
+	}
+}
+
+func main() {
+	os.Exit(run(ctrl.SetupSignalHandler(), process{
+		args: os.Args[1:], stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
+		load: config.FromProcess, table: components, installLogger: installLogger,
+	}))
+}
+
+// run picks the sub-command and returns the exit code: 0, or 1 after one line on stderr that says what is wrong.
+func run(ctx context.Context, p process) int {
+	name := "run"
+	if len(p.args) > 0 && !strings.HasPrefix(p.args[0], "-") {
+		name, p.args = p.args[0], p.args[1:]
+	}
+	err := dispatch(ctx, name, p)
+	if errors.Is(err, config.ErrHelp) {
+		fmt.Fprint(p.stdout, usage(p))
+		return 0
+	}
+	if err != nil {
+		fmt.Fprintf(p.stderr, "manager: %s\n", strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; "))
+		return 1
+	}
+	return 0
+}
+
+func dispatch(ctx context.Context, name string, p process) error {
+	var known []string
+	for _, c := range commands() {
+		if c.name == name {
+			return c.run(ctx, p)
+		}
+		known = append(known, c.name)
+	}
+	if name == "help" {
+		return config.ErrHelp
+	}
+	return fmt.Errorf("unknown sub-command %q; known sub-commands: %s", name, strings.Join(known, ", "))
+}
+
+func usage(p process) string {
+	var b strings.Builder
+	b.WriteString("Usage: manager [sub-command] [flags]\n\nSub-commands:\n")
+	for _, c := range commands() {
+		fmt.Fprintf(&b, "  %-8s %s\n", c.name, c.help)
+	}
+	b.WriteString("\nSettings (flag before environment before file before default):\n")
+	b.WriteString(config.Usage(program(p)))
+	return b.String()
+}
+
+// program is what the configuration must know about this build.
+func program(p process) config.Program {
+	return config.Program{Components: component.Known(bare(p.table(&Env{}))), MLflowVersion: mlflowVersion}
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Whatever is wrong at the start is said in one line, with exit code 1.
+func TestStartRefusals(t *testing.T) {
+	occupied, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer occupied.Close()
+	taken := occupied.Addr().String()
+	broken := filepath.Join(t.TempDir(), "broken.yaml")
+	if err := os.WriteFile(broken, []byte("a: [\nb"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	for name, tc := range map[string]struct {
+		args []string
+		want []string
+	}{
+		"unknown sub-command":        {[]string{"start"}, []string{`unknown sub-command "start"`, "run, render, version"}},
+		"unknown flag":               {[]string{"--metrics-bind-addres=:1"}, []string{"--metrics-bind-addres", "did you mean --metrics-bind-address?"}},
+		"unknown component":          {[]string{"run", "--components=*,-gadgets"}, []string{`"gadgets"`, "known components: widgets"}},
+		"unknown switch":             {[]string{"--enable-gadgets"}, []string{`"gadgets"`, "known components: widgets"}},
+		"unreadable file":            {[]string{"--config=" + broken + ".gone"}, []string{"broken.yaml.gone", "no such file", "--config"}},
+		"broken file":                {[]string{"--config", broken}, []string{"broken.yaml is not valid YAML"}},
+		"metrics port":               {[]string{"--metrics-bind-address=" + taken}, []string{"--metrics-bind-address", taken, "address already in use"}},
+		"health port":                {[]string{"--health-probe-bind-address=" + taken}, []string{"--health-probe-bind-address", taken, "address already in use"}},
+		"no cluster":                 {[]string{"--health-probe-bind-address=0"}, []string{"finding the API server", "KUBECONFIG", "--kubeconfig"}},
+		"kubeconfig that is missing": {[]string{"--health-probe-bind-address=0", "--kubeconfig=gone.conf"}, []string{"gone.conf"}},
+		"version with arguments":     {[]string{"version", "-v"}, []string{"no arguments", `"-v"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := given{}.run(t.Context(), tc.args...)
+			text := s.stderr.String()
+			lines := strings.Split(strings.TrimSpace(text), "\n")
+			last := lines[len(lines)-1]
+			if s.code != 1 || !strings.HasPrefix(last, "manager: ") {
+				t.Errorf("exit code %d, last line %q", s.code, last)
+			}
+			for _, part := range tc.want {
+				if !strings.Contains(last, part) {
+					t.Errorf("%q lacks %q", last, part)
+				}
+			}
+			for _, line := range lines[:len(lines)-1] {
+				if !strings.HasPrefix(line, "{") {
+					t.Errorf("besides log lines there must be one line only, got %q", line)
+				}
+			}
+		})
+	}
+}
+
+func TestHelpAndVersion(t *testing.T) {
+	for _, args := range [][]string{{"--help"}, {"help"}, {"run", "-h"}, {"render", "--help"}} {
+		s := given{}.run(t.Context(), args...)
+		if s.code != 0 || !strings.Contains(s.stdout.String(), "Sub-commands") || !strings.Contains(s.stdout.String(), "--enable-widgets") {
+			t.Errorf("%v: exit code %d, output %q", args, s.code, s.stdout)
+		}
+	}
+	s := given{}.run(t.Context(), "version")
+	for _, part := range []string{"version:  " + programVersion(), "go:       go1", "platform: ", "mlflow:   3.14.0", "revision: "} {
+		if s.code != 0 || !strings.Contains(s.stdout.String(), part) {
+			t.Errorf("exit code %d, %q lacks %q", s.code, s.stdout, part)
+		}
+	}
+}
+
+// With an empty table and no API server the program starts, answers probes, and stops when told to.
+func TestRunsWithoutAnAPIServer(t *testing.T) {
+	kubeconfig(t, "http://"+freeAddress(t))
+	health, metrics := freeAddress(t), freeAddress(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	s := started{stdout: &output{}, stderr: &output{}}
+	done := make(chan int, 1)
+	g := given{table: emptyTable}
+	go func() {
+		done <- run(ctx, g.process([]string{"-metrics-bind-address=" + metrics, "--metrics-secure=false", "--health-probe-bind-address=" + health}, s))
+	}()
+	eventually(t, "it is alive", answers("http://"+health+"/healthz", http.StatusOK))
+	eventually(t, "metrics are served", answers("http://"+metrics+"/metrics", http.StatusOK))
+	if answers("http://"+health+"/readyz", http.StatusOK)() {
+		t.Error("it cannot be ready before it has seen the cluster")
+	}
+	cancel()
+	select {
+	case code := <-done:
+		if code != 0 {
+			t.Errorf("exit code %d: %s", code, s.stderr)
+		}
+	case <-time.After(stopTimeout + 10*time.Second):
+		t.Fatal("it does not stop")
+	}
+}
+
+// An account without rights gets one line that names verb, resource and cure.
+func TestMissingRBACEndsTheStart(t *testing.T) {
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"no"}`))
+	}))
+	defer api.Close()
+	kubeconfig(t, api.URL)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	s := given{table: emptyTable}.run(ctx, "--health-probe-bind-address=0", "--namespace=here")
+	lines := strings.Split(strings.TrimSpace(s.stderr.String()), "\n")
+	last := lines[len(lines)-1]
+	want := "manager: missing permission: this account may not get leases.coordination.k8s.io in namespace here: apply the roles"
+	if s.code != 1 || !strings.HasPrefix(last, want) {
+		t.Errorf("exit code %d, last line %q", s.code, last)
+	}
+}
+
+// What the shipped binary is made of: no templates (they switch off the linker's dead-code removal), no Helm, no
+// KServe types, no Kueue, no API server library.
+func TestImportGraph(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-tags", "grpcnotrace", ".").Output()
+	if err != nil {
+		t.Fatalf("listing imports: %v", err)
+	}
+	banned := regexp.MustCompile(`^(text/template|html/template|helm\.sh/.*|github\.com/kserve/kserve/pkg/apis.*|sigs\.k8s\.io/kueue.*|k8s\.io/apiserver.*|testing|.*/ginkgo.*)$`)
+	count := 0
+	for line := range strings.Lines(string(out)) {
+		count++
+		if path := strings.TrimSpace(line); banned.MatchString(path) {
+			t.Errorf("%s is part of the program", path)
+		}
+	}
+	if count < 100 {
+		t.Errorf("only %d packages listed", count)
+	}
+}

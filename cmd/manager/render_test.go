@@ -1,0 +1,110 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/component"
+)
+
+const widgets = "apiVersion: test.io/v1\nkind: Widget\nmetadata: {name: one}\n---\n# nothing\n---\napiVersion: test.io/v1\nkind: Widget\nmetadata: {name: two}\n"
+
+func TestRender(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "widgets.yaml")
+	if err := os.WriteFile(file, []byte(widgets), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := "---\napiVersion: v1\ndata:\n  platform: \"\"\nkind: ConfigMap\nmetadata:\n  name: one\n  namespace: here\n" +
+		"---\napiVersion: v1\ndata:\n  platform: \"\"\nkind: ConfigMap\nmetadata:\n  name: two\n  namespace: here\n"
+	for name, args := range map[string][]string{
+		"short":  {"render", "-f", file, "--platform=bare", "--namespace=here"},
+		"long":   {"render", "--namespace", "here", "--platform", "bare", "--file=" + file},
+		"stdin":  {"render", "-platform=bare", "-f=-", "-namespace=here"},
+		"config": {"render", "-f", file, "--platform", "bare", "--config", configFile(t)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := given{stdin: widgets}.run(t.Context(), args...)
+			if s.code != 0 {
+				t.Fatalf("exit code %d: %s", s.code, s.stderr)
+			}
+			got := strings.ReplaceAll(s.stdout.String(), "platform: none", `platform: ""`)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("output (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func configFile(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	text := "apiVersion: config.platform.opendatahub.io/v1alpha1\nkind: PlatformOperatorConfiguration\nnamespace: here\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestRenderPlatforms(t *testing.T) {
+	for platform, want := range map[string][]string{
+		"bare": nil, "plain": {"ServiceMonitor", "HTTPRoute"}, "openshift": {"ServiceMonitor", "HTTPRoute", "ConsoleLink", "Route"},
+	} {
+		s := given{stdin: widgets}.run(t.Context(), "render", "-f", "-", "--platform", platform)
+		if s.code != 0 {
+			t.Errorf("%s: %s", platform, s.stderr)
+		}
+		for _, kind := range []string{"ServiceMonitor", "HTTPRoute", "ConsoleLink", "Route"} {
+			has := strings.Contains(s.stdout.String(), kind)
+			wanted := strings.Contains(strings.Join(want, " "), kind)
+			if has != wanted {
+				t.Errorf("%s: %s served: %v, want %v", platform, kind, has, wanted)
+			}
+		}
+	}
+}
+
+func TestRenderRefusals(t *testing.T) {
+	failing := func(*Env) []row {
+		return []row{{Component: component.Component{Name: "widgets"}, Renders: map[schema.GroupVersionKind]renderFunc{
+			widget: func(*unstructured.Unstructured, RenderEnv) ([]*unstructured.Unstructured, error) {
+				return nil, errors.New("boom")
+			},
+		}}}
+	}
+	stdin := []string{"render", "-f", "-"}
+	for name, tc := range map[string]struct {
+		given given
+		args  []string
+		want  string
+	}{
+		"no file":          {given{}, []string{"render"}, "render -f FILE"},
+		"no value":         {given{}, []string{"render", "-f"}, "-f needs a value"},
+		"missing file":     {given{}, []string{"render", "-f", "gone.yaml"}, "gone.yaml"},
+		"unknown platform": {given{}, []string{"render", "-f", "-", "--platform=mars"}, `"mars"; known platforms: bare, plain, openshift`},
+		"unknown flag":     {given{}, append([]string{"--colour"}, "x"), "unknown flag --colour"},
+		"render flag":      {given{}, append(stdin, "--colour"), "unknown flag --colour"},
+		"unknown kind":     {given{stdin: "apiVersion: v1\nkind: Pod\n"}, stdin, "v1/Pod cannot be rendered; known kinds: test.io/v1/Widget"},
+		"no kind at all":   {given{stdin: "apiVersion: v1\nkind: Pod\n", table: emptyTable}, stdin, "renders no kind"},
+		"not YAML":         {given{stdin: "a: ["}, stdin, "document 1 is not valid YAML"},
+		"duplicate key":    {given{stdin: "kind: a\nkind: b\n"}, stdin, "kind"},
+		"nothing":          {given{stdin: "# only words\n"}, stdin, "no custom resource"},
+		"failing":          {given{stdin: widgets, table: failing}, stdin, "rendering Widget one: boom"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := tc.given.run(t.Context(), tc.args...)
+			if s.code != 1 || !strings.Contains(s.stderr.String(), tc.want) {
+				t.Errorf("exit code %d, %q lacks %q", s.code, s.stderr, tc.want)
+			}
+			if strings.Count(strings.TrimSpace(s.stderr.String()), "\n") > 0 {
+				t.Errorf("%q is more than one line", s.stderr)
+			}
+		})
+	}
+}

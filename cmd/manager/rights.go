@@ -1,0 +1,18 @@
+package main
+
+// What the program itself needs, whatever is switched on; each component states its own rights beside its watches. From
+// these lines `make generate` writes config/rbac/manager/role.yaml.
+
+// Following which optional APIs are served (pkg/capability).
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=list;watch
+// +kubebuilder:rbac:groups=apiregistration.k8s.io,resources=apiservices,verbs=list;watch
+
+// Following the TLS profile of OpenShift (pkg/tlsprofile).
+// +kubebuilder:rbac:groups=config.openshift.io,resources=apiservers,verbs=get;list;watch
+
+// Telling transitions of conditions (pkg/reconciler).
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Asking whether a scraper may read the metrics.
+// +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
+// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create

@@ -1,0 +1,252 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	clientconfig "sigs.k8s.io/controller-runtime/pkg/client/config"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/component"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/tlsprofile"
+)
+
+const (
+	// stopTimeout leaves the kubelet's grace period of 10 s a margin for releasing the Lease.
+	stopTimeout = 8 * time.Second
+	// patience is how long controllers wait for their caches. An API server may be away for long, and there is
+	// nothing better to do than to wait for it.
+	patience = 100 * 365 * 24 * time.Hour
+	// concurrency of each controller.
+	concurrency = 4
+	// passTimeout ends a pass that waits for an informer whose API has gone meanwhile; such a read never returns by itself.
+	passTimeout = 2 * time.Minute
+	// connectMin and connectMax bound the pauses while the API server cannot be reached at the start.
+	connectMin, connectMax = time.Second, 15 * time.Second
+)
+
+// runManager runs the controllers until ctx ends.
+func runManager(ctx context.Context, p process) error {
+	cfg, err := p.load(program(p), p.args)
+	if err != nil {
+		return err
+	}
+	if err := cfg.CheckComplete(); err != nil {
+		return err
+	}
+	logger := zap.New(zap.UseFlagOptions(&cfg.Logging), zap.WriteTo(p.stderr))
+	p.installLogger(logger)
+	log := logger.WithName("manager")
+	env := &Env{Config: cfg, Clock: clock.RealClock{}}
+	rows := p.table(env)
+	if err := checkPorts(ctx, cfg, needsWebhooks(rows)); err != nil {
+		return err
+	}
+	restConfig, err := connection(cfg)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	watchPermissions(restConfig, essentials(cfg, enabledRows(rows, cfg.Enabled)), cancel)
+
+	log.Info("Starting", "version", programVersion(), "components", cfg.EnabledComponents(), "namespace", cfg.Namespace)
+	err = serve(ctx, env, rows, restConfig, log)
+	// A cause that is not the plain end of ctx is the better explanation of whatever went wrong after it.
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
+		// Informers of client-go pause for up to 30 s while the API server is away, and do not listen meanwhile.
+		log.Info("Stopped before everything had ended", "reason", err.Error())
+		return nil
+	}
+	return err
+}
+
+// serve builds the manager and everything in it, and runs it until ctx ends.
+func serve(ctx context.Context, env *Env, rows []row, restConfig *rest.Config, log logr.Logger) error {
+	all := bare(rows)
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	if err := component.AddToScheme(scheme, all); err != nil {
+		return err
+	}
+	listener := tlsprofile.NewListener()
+	hooks, err := newWebhooks(env, rows, restConfig, scheme, listener)
+	if err != nil {
+		return err
+	}
+	options := managerOptions(env.Config, enabledRows(rows, env.Config.Enabled), scheme, listener)
+	options.WebhookServer = hooks.server
+	mgr, err := newManager(ctx, env.Clock, restConfig, options, log)
+	if err != nil {
+		return err
+	}
+	if err := addCapabilities(mgr, env, listener, component.FollowedKinds(component.Enabled(all, env.Config.Enabled))); err != nil {
+		return err
+	}
+	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("capabilities", env.Capabilities.Ready), hooks.addTo(mgr)); err != nil {
+		return fmt.Errorf("adding to the manager: %w", err)
+	}
+	env.Whole = component.WholeKinds(component.Enabled(all, env.Config.Enabled))
+	if err := component.Setup(ctx, mgr, env.Capabilities, all, env.Config.Enabled); err != nil {
+		return err
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("running: %w", err)
+	}
+	log.Info("Stopped")
+	return nil
+}
+
+// installLogger sends what the Kubernetes libraries log through our logger.
+func installLogger(logger logr.Logger) {
+	ctrl.SetLogger(logger)
+	klog.SetLogger(logger.WithName("client-go"))
+}
+
+// connection finds the API server as every controller-runtime program does.
+func connection(cfg config.Config) (*rest.Config, error) {
+	// The library's only way to be told about a kubeconfig is a flag set that already holds the flag.
+	flags := flag.NewFlagSet("kubeconfig", flag.ContinueOnError)
+	flags.String(clientconfig.KubeconfigFlagName, cfg.Kubeconfig, "")
+	clientconfig.RegisterFlags(flags)
+	restConfig, err := clientconfig.GetConfig()
+	if err != nil {
+		return nil, fmt.Errorf("finding the API server: %w: run inside a cluster, or set KUBECONFIG or --kubeconfig", err)
+	}
+	restConfig.UserAgent = names.OperatorName + "/" + programVersion()
+	restConfig.QPS = -1 // the API server's priority and fairness limits us better than we could
+	return restConfig, nil
+}
+
+func managerOptions(cfg config.Config, enabled []row, scheme *runtime.Scheme, listener *tlsprofile.Listener) ctrl.Options {
+	le, m := cfg.LeaderElection, cfg.Metrics
+	metrics := metricsserver.Options{
+		BindAddress: m.BindAddress, SecureServing: m.Secure,
+		CertDir: m.CertPath, CertName: m.CertName, KeyName: m.CertKey,
+	}
+	if m.Secure {
+		metrics.FilterProvider = scraperFilter
+		metrics.TLSOpts = append(metrics.TLSOpts, listener.Configure)
+	}
+	return ctrl.Options{
+		Scheme: scheme, Cache: cacheOptions(enabled), Metrics: metrics,
+		HealthProbeBindAddress: cfg.Health.BindAddress,
+		LeaderElection:         le.Enabled, LeaderElectionID: names.OperatorName, LeaderElectionNamespace: le.Namespace,
+		LeaseDuration: &le.LeaseDuration, RenewDeadline: &le.RenewDeadline, RetryPeriod: &le.RetryPeriod,
+		LeaderElectionReleaseOnCancel: true, // nothing of ours runs after the manager ended
+		GracefulShutdownTimeout:       new(stopTimeout),
+		Controller:                    ctrlconfig.Controller{CacheSyncTimeout: patience, MaxConcurrentReconciles: concurrency, ReconciliationTimeout: passTimeout},
+	}
+}
+
+// newManager builds the manager as soon as the API server answers: the cache asks it for the scope of kinds.
+func newManager(ctx context.Context, clk clock.Clock, restConfig *rest.Config, options ctrl.Options, log logr.Logger) (ctrl.Manager, error) {
+	for pause := connectMin; ; pause = min(2*pause, connectMax) {
+		mgr, err := ctrl.NewManager(restConfig, options)
+		if err == nil {
+			return mgr, nil
+		}
+		if !unreachable(err) {
+			return nil, fmt.Errorf("building the manager: %w", err)
+		}
+		log.Info("The API server does not answer; waiting for it", "reason", err.Error(), "retryAfter", pause)
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-clk.After(pause):
+		}
+	}
+}
+
+// unreachable tells trouble that passes by itself from mistakes.
+func unreachable(err error) bool {
+	if _, ok := errors.AsType[*url.Error](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[net.Error](err); ok {
+		return true
+	}
+	return apierrors.IsServiceUnavailable(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) ||
+		apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err) ||
+		discovery.IsGroupDiscoveryFailedError(err) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// addCapabilities follows what the cluster serves and, where it is OpenShift, its TLS profile.
+func addCapabilities(mgr ctrl.Manager, env *Env, listener *tlsprofile.Listener, kinds []schema.GroupVersionKind) error {
+	restConfig, client, log := mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetLogger()
+	disco, err := discovery.NewDiscoveryClientForConfigAndClient(restConfig, client)
+	if err != nil {
+		return fmt.Errorf("building the discovery client: %w", err)
+	}
+	meta, err := metadata.NewForConfigAndClient(restConfig, client)
+	if err != nil {
+		return fmt.Errorf("building the metadata client: %w", err)
+	}
+	dyn, err := dynamic.NewForConfigAndClient(restConfig, client)
+	if err != nil {
+		return fmt.Errorf("building the dynamic client: %w", err)
+	}
+	env.Capabilities = capability.New(capability.Options{
+		Discovery: disco, Metadata: meta, Cache: mgr.GetCache(), Scheme: mgr.GetScheme(), Clock: env.Clock,
+		Log: log.WithName("capability"), Kinds: kinds,
+	})
+	profile := tlsprofile.NewWatcher(listener, dyn, env.Clock, log.WithName("tlsprofile"))
+	profile.SetServed(env.Capabilities.Current().Has(capability.OpenShiftIngress))
+	env.Capabilities.Subscribe(func(s capability.Set) { profile.SetServed(s.Has(capability.OpenShiftIngress)) })
+	if err := errors.Join(mgr.Add(env.Capabilities), mgr.Add(profile)); err != nil {
+		return fmt.Errorf("adding to the manager: %w", err)
+	}
+	return nil
+}
+
+// checkPorts binds every listener for a moment: the library would name the address, but not the setting to change.
+func checkPorts(ctx context.Context, cfg config.Config, webhooks bool) error {
+	listeners := []struct{ setting, address string }{
+		{"--metrics-bind-address", cfg.Metrics.BindAddress},
+		{"--health-probe-bind-address", cfg.Health.BindAddress},
+	}
+	if webhooks {
+		listeners = append(listeners, struct{ setting, address string }{"--webhook-port", ":" + strconv.Itoa(cfg.Webhook.Port)})
+	}
+	for _, l := range listeners {
+		if l.address == "0" {
+			continue
+		}
+		bound, err := new(net.ListenConfig).Listen(ctx, "tcp", l.address)
+		if err != nil {
+			return fmt.Errorf("%s %q cannot be used: %w: choose another address or stop what listens there", l.setting, l.address, err)
+		}
+		if err := bound.Close(); err != nil {
+			return fmt.Errorf("closing the trial listener on %q: %w", l.address, err)
+		}
+	}
+	return nil
+}

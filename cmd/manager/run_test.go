@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	configv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/config/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/certs"
+	"github.com/odh-platform/odh-platform-operator/pkg/component"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/tlsprofile"
+)
+
+func load(t *testing.T, args ...string) config.Config {
+	t.Helper()
+	cfg, err := config.Load(config.Program{Components: []string{"widgets"}}, args,
+		func(string) (string, bool) { return "", false }, func(string) ([]byte, error) { return nil, errors.New("none") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+func TestManagerOptions(t *testing.T) {
+	cfg := load(t, "-metrics-bind-address=:8443", "--namespace=here")
+	o := managerOptions(cfg, testTable(nil), runtime.NewScheme(), tlsprofile.NewListener())
+	if o.LeaderElectionID != "odh-platform-operator" || !o.LeaderElection || o.LeaderElectionNamespace != "here" || !o.LeaderElectionReleaseOnCancel {
+		t.Errorf("leader election %+v", o)
+	}
+	// A minute without an API server costs nobody the leadership.
+	if *o.RenewDeadline <= time.Minute || *o.LeaseDuration <= *o.RenewDeadline {
+		t.Errorf("lease %s, deadline %s", o.LeaseDuration, o.RenewDeadline)
+	}
+	if o.Controller.CacheSyncTimeout < 24*time.Hour {
+		t.Errorf("controllers give up after %s", o.Controller.CacheSyncTimeout)
+	}
+	if !o.Metrics.SecureServing || o.Metrics.FilterProvider == nil || len(o.Metrics.TLSOpts) != 1 || o.Metrics.BindAddress != ":8443" {
+		t.Errorf("metrics %+v", o.Metrics)
+	}
+	open := managerOptions(load(t, "--metrics-secure=false"), nil, runtime.NewScheme(), tlsprofile.NewListener())
+	if open.Metrics.SecureServing || open.Metrics.FilterProvider != nil {
+		t.Error("without TLS there is no token to check")
+	}
+}
+
+func TestConnection(t *testing.T) {
+	kubeconfig(t, "http://127.0.0.1:1")
+	restConfig, err := connection(load(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(restConfig.UserAgent, "odh-platform-operator/") || restConfig.QPS != -1 {
+		t.Errorf("user agent %q, %v queries per second", restConfig.UserAgent, restConfig.QPS)
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	refused := &url.Error{Op: "Get", Err: &net.OpError{Op: "dial", Err: errors.New("connection refused")}}
+	for name, tc := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"refused":     {errors.Join(errors.New("x"), refused), true},
+		"starting":    {apierrors.NewServiceUnavailable("starting"), true},
+		"internal":    {apierrors.NewInternalError(errors.New("etcd")), true},
+		"busy":        {apierrors.NewTooManyRequests("busy", 1), true},
+		"too slow":    {context.DeadlineExceeded, true},
+		"forbidden":   {apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no")), false},
+		"not a group": {errors.New("no kind is registered"), false},
+	} {
+		if got := unreachable(tc.err); got != tc.want {
+			t.Errorf("%s: %v, want %v", name, got, tc.want)
+		}
+	}
+}
+
+// An API server that is away when the program starts is waited for; mistakes are not.
+func TestNewManagerWaits(t *testing.T) {
+	clk := clocktesting.NewFakeClock(time.Unix(0, 0))
+	ctx, cancel := context.WithCancel(t.Context())
+	options := managerOptions(load(t, "--health-probe-bind-address=0"), nil, runtime.NewScheme(), tlsprofile.NewListener())
+	tries := make(chan struct{}, 10)
+	options.LeaderElection = false
+	options.MapperProvider = failingMapper(tries, &url.Error{Op: "Get", Err: errors.New("refused")})
+	done := make(chan error, 1)
+	go func() {
+		_, err := newManager(ctx, clk, &rest.Config{Host: "http://127.0.0.1:1"}, options, logr.Discard())
+		done <- err
+	}()
+	for pause := connectMin; pause < 5*time.Second; pause *= 2 {
+		<-tries
+		eventually(t, "it pauses", clk.HasWaiters)
+		clk.Step(pause)
+	}
+	<-tries
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+
+	options.MapperProvider = failingMapper(tries, errors.New("a mistake"))
+	if _, err := newManager(t.Context(), clk, &rest.Config{Host: "http://127.0.0.1:1"}, options, logr.Discard()); err == nil || !strings.Contains(err.Error(), "a mistake") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func withHooks(*Env) []row {
+	return []row{{
+		Component: component.Component{Name: "widgets", Webhooks: func(ctrl.Manager, bool) error { return nil }},
+		Trusts:    []certs.Target{{Kind: certs.Validating, Name: "hooks"}},
+	}}
+}
+
+func TestWebhooksOnlyWhereSomebodyHasThem(t *testing.T) {
+	none, err := newWebhooks(&Env{Config: load(t)}, testTable(nil), nil, nil, nil)
+	if err != nil || none.server != nil || none.addTo(nil) != nil {
+		t.Errorf("nobody needs a server: %+v, %v", none, err)
+	}
+}
+
+func TestWebhookCertificateSource(t *testing.T) {
+	api := httptest.NewServer(http.NotFoundHandler())
+	defer api.Close()
+	empty := t.TempDir()
+	for name, tc := range map[string]struct {
+		mode      configv1alpha1.WebhookMode
+		self      bool
+		wantError string
+	}{
+		"auto":    {mode: configv1alpha1.WebhookModeAuto, self: true},
+		"self":    {mode: configv1alpha1.WebhookModeSelf, self: true},
+		"mounted": {mode: configv1alpha1.WebhookModeMounted, wantError: "--webhook-cert-mode=self"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := load(t, "--webhook-cert-mode="+string(tc.mode), "--webhook-cert-dir="+empty, "--namespace=here")
+			env := &Env{Config: cfg, Clock: clock.RealClock{}}
+			hooks, err := newWebhooks(env, withHooks(env), &rest.Config{Host: api.URL}, runtime.NewScheme(), tlsprofile.NewListener())
+			if tc.wantError != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.wantError) {
+					t.Errorf("got %v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			authority, self := hooks.certificate.(*certs.Authority)
+			if self != tc.self {
+				t.Fatalf("certificate of type %T", hooks.certificate)
+			}
+			if authority.Secret.String() != "here/odh-platform-operator-webhook-cert" || authority.DNSNames[0] != "odh-platform-operator-webhook.here.svc" ||
+				authority.Targets[0].Name != "hooks" {
+				t.Errorf("got %+v", authority.Options)
+			}
+			if _, err := authority.GetCertificate(&tls.ClientHelloInfo{}); err == nil {
+				t.Error("nothing was issued yet")
+			}
+		})
+	}
+}
+
+// The table of the program is well formed, whatever stands in it.
+func TestTheTable(t *testing.T) {
+	seen := map[string]bool{}
+	for _, r := range components(&Env{}) {
+		if r.Name == "" || seen[r.Name] {
+			t.Errorf("component %q: names must be there and differ", r.Name)
+		}
+		seen[r.Name] = true
+		if r.Controllers != nil && (r.FieldOwner == "" || len(r.Essential) == 0) {
+			t.Errorf("component %s: a controller needs a field owner, and something essential", r.Name)
+		}
+		for kind, render := range r.Renders {
+			if kind.Kind == "" || render == nil {
+				t.Errorf("component %s renders nothing under %s", r.Name, kind)
+			}
+		}
+	}
+	if cacheOptions(components(&Env{})).DefaultTransform == nil {
+		t.Error("cached objects must be transformed")
+	}
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/component"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+)
+
+var widget = schema.GroupVersionKind{Group: "test.io", Version: "v1", Kind: "Widget"}
+
+// output is a buffer that a running manager writes to while the test reads.
+type output struct {
+	mu     sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buffer.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buffer.String()
+}
+
+// started is one run of the program.
+type started struct {
+	code           int
+	stdout, stderr *output
+}
+
+// given is what the program finds around it.
+type given struct {
+	env   map[string]string
+	stdin string
+	table func(*Env) []row
+}
+
+// run executes the program to its end.
+func (g given) run(ctx context.Context, args ...string) started {
+	s := started{stdout: &output{}, stderr: &output{}}
+	s.code = run(ctx, g.process(args, s))
+	return s
+}
+
+func (g given) process(args []string, s started) process {
+	table := g.table
+	if table == nil {
+		table = testTable
+	}
+	return process{
+		args: args, stdin: strings.NewReader(g.stdin), stdout: s.stdout, stderr: s.stderr, table: table, installLogger: func(logr.Logger) {},
+		load: func(p config.Program, args []string) (config.Config, error) {
+			lookup := func(name string) (string, bool) { v, ok := g.env[name]; return v, ok }
+			return config.Load(p, args, lookup, os.ReadFile)
+		},
+	}
+}
+
+// testTable holds one component that renders Widgets and starts nothing.
+func testTable(e *Env) []row {
+	return []row{{
+		Component: component.Component{Name: "widgets"},
+		Essential: []schema.GroupResource{{Group: widget.Group, Resource: "widgets"}},
+		Renders: map[schema.GroupVersionKind]renderFunc{widget: func(obj *unstructured.Unstructured, env RenderEnv) ([]*unstructured.Unstructured, error) {
+			out := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
+			out.SetName(obj.GetName())
+			out.SetNamespace(env.Config.Namespace)
+			_ = unstructured.SetNestedField(out.Object, env.Capabilities.String(), "data", "platform")
+			return []*unstructured.Unstructured{out}, nil
+		}},
+	}}
+}
+
+func emptyTable(*Env) []row { return nil }
+
+// kubeconfig writes a file that leads to the address.
+func kubeconfig(t *testing.T, server string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	text := `{apiVersion: v1, kind: Config, current-context: c,
+  clusters: [{name: c, cluster: {server: "` + server + `"}}],
+  contexts: [{name: c, context: {cluster: c, user: u}}],
+  users: [{name: u, user: {token: secret}}]}`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBECONFIG", file)
+}
+
+// freeAddress returns a loopback address that nobody listens on.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(20 * time.Second)
+	for !ok() {
+		select {
+		case <-deadline:
+			t.Fatalf("timed out waiting until %s", what)
+		case <-tick.C:
+		}
+	}
+}
+
+func answers(url string, status int) func() bool {
+	return func() bool {
+		response, err := http.Get(url) //nolint:gosec,noctx // a loopback address of the test
+		if err != nil {
+			return false
+		}
+		defer response.Body.Close()
+		return response.StatusCode == status
+	}
+}
+
+// failingMapper counts the attempts to build a manager and lets them fail.
+func failingMapper(tries chan<- struct{}, err error) func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
+	return func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
+		tries <- struct{}{}
+		return nil, err
+	}
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+)
+
+// Set at link time with -ldflags "-X main.version=... -X main.mlflowVersion=...".
+var (
+	// version of this program; without it the version of the module is taken.
+	version string
+	// mlflowVersion is the MLflow release that this build supports.
+	mlflowVersion = "3.14.0"
+)
+
+// programVersion never returns an empty string.
+func programVersion() string {
+	module := ""
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "(devel)" {
+		module = info.Main.Version
+	}
+	return cmp.Or(version, module, "dev")
+}
+
+// revision is the commit the program was built from, as far as the tool chain knew it.
+func revision() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	commit, modified := "unknown", ""
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			commit = s.Value
+		case s.Key == "vcs.modified" && s.Value == "true":
+			modified = "-modified"
+		}
+	}
+	return commit + modified
+}
+
+func runVersion(_ context.Context, p process) error {
+	if len(p.args) > 0 {
+		return fmt.Errorf("version takes no arguments, got %q", p.args[0])
+	}
+	_, err := fmt.Fprintf(p.stdout, "version:  %s\nrevision: %s\ngo:       %s\nplatform: %s/%s\nmlflow:   %s\n",
+		programVersion(), revision(), runtime.Version(), runtime.GOOS, runtime.GOARCH, mlflowVersion)
+	return err
+}

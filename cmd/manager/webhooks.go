@@ -1,0 +1,112 @@
+package main
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	configv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/config/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/certs"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/tlsprofile"
+)
+
+const (
+	// webhookService is the Service in front of the webhook server; the certificate is issued for its names.
+	webhookService = names.OperatorName + "-webhook"
+	// webhookSecret holds the self-issued certificate, in the manager's own namespace.
+	webhookSecret = names.OperatorName + "-webhook-cert"
+)
+
+// webhooks is the admission and conversion server with its certificate; the zero value means that nobody needs it.
+type webhooks struct {
+	server      webhook.Server
+	certificate certificate
+}
+
+// certificate is where the webhook server's certificate comes from.
+type certificate interface {
+	manager.Runnable
+	GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
+}
+
+// needsWebhooks tells whether a component of this build has webhooks. Disabled ones count: the lists of webhooks in
+// the cluster are static, so their paths must be answered.
+func needsWebhooks(rows []row) bool {
+	return slices.ContainsFunc(rows, func(r row) bool { return r.Webhooks != nil })
+}
+
+func newWebhooks(env *Env, rows []row, restConfig *rest.Config, scheme *runtime.Scheme, listener *tlsprofile.Listener) (webhooks, error) {
+	if !needsWebhooks(rows) {
+		return webhooks{}, nil
+	}
+	source, err := newCertificate(env, rows, restConfig, scheme)
+	if err != nil {
+		return webhooks{}, err
+	}
+	server := webhook.NewServer(webhook.Options{
+		Port:    env.Config.Webhook.Port,
+		TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = source.GetCertificate }, listener.Configure},
+	})
+	return webhooks{server: server, certificate: source}, nil
+}
+
+func newCertificate(env *Env, rows []row, restConfig *rest.Config, scheme *runtime.Scheme) (certificate, error) {
+	w := env.Config.Webhook
+	if w.Mode == configv1alpha1.WebhookModeMounted || w.Mode == configv1alpha1.WebhookModeAuto && certs.IsMounted(w.CertDir) {
+		mounted, err := certs.NewMounted(w.CertDir)
+		if err != nil {
+			return nil, fmt.Errorf("%w: mount one, or let the program issue its own with --webhook-cert-mode=self", err)
+		}
+		return mounted, nil
+	}
+	// Its own client without a cache: the manager's does not exist yet, and Secrets are never cached.
+	direct, err := client.New(restConfig, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("building the client of the certificate authority: %w", err)
+	}
+	return certs.NewAuthority(authorityOptions(env, rows, direct)), nil
+}
+
+func authorityOptions(env *Env, rows []row, direct client.Client) certs.Options {
+	options := certs.Options{
+		Client:   direct,
+		Secret:   types.NamespacedName{Namespace: env.Config.OperatorNamespace, Name: webhookSecret},
+		Labels:   map[string]string{names.OperatorLabel: names.OperatorName},
+		DNSNames: serviceNames(env.Config),
+		Clock:    env.Clock,
+		Log:      ctrl.Log.WithName("certs"),
+	}
+	for _, r := range rows {
+		options.Targets = append(options.Targets, r.Trusts...)
+	}
+	return options
+}
+
+// serviceNames are the names by which the API server calls the webhook Service.
+func serviceNames(cfg config.Config) []string {
+	base := webhookService + "." + cfg.OperatorNamespace
+	return []string{base + ".svc", base + ".svc.cluster.local", base}
+}
+
+// addTo registers the certificate's upkeep and, where it can be missing, its readiness.
+func (w webhooks) addTo(mgr ctrl.Manager) error {
+	if w.server == nil {
+		return nil
+	}
+	errs := []error{mgr.Add(w.certificate)}
+	if self, ok := w.certificate.(*certs.Authority); ok {
+		errs = append(errs, mgr.AddReadyzCheck("webhook-certificate", self.Ready))
+	}
+	return errors.Join(errs...)
+}
