@@ -1,0 +1,212 @@
+package cluster
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// KubernetesVersion is the version the control plane is built from and calls itself.
+const KubernetesVersion = "v1.36.3"
+
+const (
+	progressEvery = 15 * time.Second
+	keyLength     = 16
+)
+
+// module is one Go module of binaries.
+type module struct {
+	dir      string // below test/cluster/binaries
+	ldflags  string
+	packages []string
+}
+
+// binaryModules lists the programs in the order in which they are built: the quick ones say first whether the machine
+// can build and download at all.
+func binaryModules() []module {
+	return []module{
+		{dir: "etcd", ldflags: "-s -w", packages: []string{"go.etcd.io/etcd/server/v3"}},
+		{dir: "kubernetes", ldflags: "-s -w " + versionStamp(), packages: []string{
+			"k8s.io/kubernetes/cmd/kube-apiserver",
+			"k8s.io/kubernetes/cmd/kube-controller-manager",
+			"k8s.io/kubernetes/cmd/kube-scheduler",
+			"k8s.io/kubernetes/cmd/kubectl",
+		}},
+		{dir: "kwok", ldflags: "-s -w", packages: []string{"sigs.k8s.io/kwok/cmd/kwok"}},
+	}
+}
+
+// versionStamp is what the release scripts of Kubernetes hand to the linker. Without it the server calls itself
+// v0.0.0-master and version checks of clients misbehave. The date is a constant to keep builds reproducible.
+func versionStamp() string {
+	parts := strings.SplitN(strings.TrimPrefix(KubernetesVersion, "v"), ".", 3)
+	values := [][2]string{
+		{"gitVersion", KubernetesVersion}, {"gitMajor", parts[0]}, {"gitMinor", parts[1]},
+		{"gitTreeState", "clean"}, {"buildDate", "1970-01-01T00:00:00Z"},
+	}
+	var flags []string
+	for _, target := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
+		for _, value := range values {
+			flags = append(flags, fmt.Sprintf("-X %s.%s=%s", target, value[0], value[1]))
+		}
+	}
+	return strings.Join(flags, " ")
+}
+
+// programName is the file name of a package's program: a major version at the end of the path is not a name.
+func programName(pkg string) string {
+	if pkg == "go.etcd.io/etcd/server/v3" {
+		return "etcd"
+	}
+	return path.Base(pkg)
+}
+
+// key names the results of a build: equal keys mean equal binaries.
+func (m module) key(goMod, goSum []byte, toolchain string) string {
+	hash := sha256.New()
+	for _, part := range [][]byte{goMod, goSum, []byte(toolchain), []byte(m.ldflags), []byte(strings.Join(m.packages, " "))} {
+		fmt.Fprintf(hash, "%d:", len(part))
+		hash.Write(part)
+	}
+	return hex.EncodeToString(hash.Sum(nil))[:keyLength]
+}
+
+// Binaries maps the name of a program (`etcd`, `kube-apiserver`, `kube-controller-manager`, `kube-scheduler`,
+// `kubectl`, `kwok`) to its path.
+type Binaries map[string]string
+
+// Build makes sure that every program of the control plane exists and returns their paths. It writes progress with the
+// time elapsed to progress, at least every 15 s while it compiles, and nothing when everything is there. Builders in
+// other processes are waited for. Errors carry the output of the compiler.
+func Build(ctx context.Context, progress io.Writer) (Binaries, error) {
+	root, err := RepositoryRoot()
+	if err != nil {
+		return nil, err
+	}
+	cache, err := CacheDir()
+	if err != nil {
+		return nil, err
+	}
+	b := builder{
+		source: filepath.Join(root, "test", "cluster", "binaries"), cache: filepath.Join(cache, "binaries"),
+		out: progress, clock: clock.RealClock{},
+	}
+	b.start = b.clock.Now()
+	binaries := Binaries{}
+	for _, m := range binaryModules() {
+		if err := b.module(ctx, m, binaries); err != nil {
+			return nil, err
+		}
+	}
+	return binaries, nil
+}
+
+type builder struct {
+	source, cache string
+	out           io.Writer
+	clock         clock.WithTicker
+	start         time.Time
+}
+
+func (b *builder) say(format string, args ...any) {
+	elapsed := b.clock.Since(b.start).Round(time.Second)
+	fmt.Fprintf(b.out, "[%5s] %s\n", elapsed, fmt.Sprintf(format, args...))
+}
+
+func (b *builder) module(ctx context.Context, m module, into Binaries) error {
+	source := filepath.Join(b.source, m.dir)
+	goMod, modErr := os.ReadFile(filepath.Join(source, "go.mod"))
+	goSum, sumErr := os.ReadFile(filepath.Join(source, "go.sum"))
+	if err := errors.Join(modErr, sumErr); err != nil {
+		return fmt.Errorf("reading the module of %s: %w", m.dir, err)
+	}
+	target := filepath.Join(b.cache, m.dir+"-"+m.key(goMod, goSum, runtime.Version()+runtime.GOOS+runtime.GOARCH))
+	for _, pkg := range m.packages {
+		into[programName(pkg)] = filepath.Join(target, programName(pkg))
+	}
+	if m.complete(target) {
+		return nil
+	}
+	unlock, err := lock(ctx, "build", func() { b.say("another process is building, waiting for it") })
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := os.MkdirAll(target, 0o755); err != nil {
+		return fmt.Errorf("creating %s: %w", target, err)
+	}
+	for _, pkg := range m.packages {
+		if err := b.program(ctx, m, source, pkg, filepath.Join(target, programName(pkg))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// complete tells whether every program lies in the folder; programs are renamed into place only when they are whole.
+func (m module) complete(dir string) bool {
+	for _, pkg := range m.packages {
+		if _, err := os.Stat(filepath.Join(dir, programName(pkg))); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+func (b *builder) program(ctx context.Context, m module, source, pkg, target string) error {
+	if _, err := os.Stat(target); err == nil {
+		return nil
+	}
+	name := programName(pkg)
+	b.say("building %s", name)
+	partial := target + ".partial"
+	command := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-ldflags", m.ldflags, "-o", partial, pkg)
+	command.Dir = source
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+	output, err := b.run(command, name)
+	if errors.Is(err, exec.ErrNotFound) {
+		return fmt.Errorf("building %s: the Go toolchain is not on the PATH: %w", name, err)
+	}
+	if err != nil {
+		return fmt.Errorf("building %s in %s: %w\n%s", name, source, err, tail(output, tailLines))
+	}
+	if err := os.Rename(partial, target); err != nil {
+		return fmt.Errorf("placing %s: %w", name, err)
+	}
+	return nil
+}
+
+// run executes the compiler and reports that it is alive.
+func (b *builder) run(command *exec.Cmd, name string) (string, error) {
+	ticker := b.clock.NewTicker(progressEvery)
+	defer ticker.Stop()
+	type result struct {
+		output []byte
+		err    error
+	}
+	done := make(chan result, 1)
+	go func() {
+		output, err := command.CombinedOutput()
+		done <- result{output, err}
+	}()
+	for {
+		select {
+		case r := <-done:
+			return string(r.output), r.err
+		case <-ticker.C():
+			b.say("still building %s", name)
+		}
+	}
+}

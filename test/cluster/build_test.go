@@ -1,0 +1,160 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	testclock "k8s.io/utils/clock/testing"
+)
+
+func TestKey(t *testing.T) {
+	base := module{dir: "etcd", ldflags: "-s", packages: []string{"a", "b"}}
+	key := func(m module, goMod, goSum, toolchain string) string {
+		return m.key([]byte(goMod), []byte(goSum), toolchain)
+	}
+	first := key(base, "mod", "sum", "go1")
+	if first != key(base, "mod", "sum", "go1") || len(first) != keyLength {
+		t.Fatalf("key %q is not the same twice or not %d long", first, keyLength)
+	}
+	flags, packages := base, base
+	flags.ldflags = "-w"
+	packages.packages = []string{"a"}
+	for name, other := range map[string]string{
+		"go.mod":                key(base, "mod2", "sum", "go1"),
+		"go.sum":                key(base, "mod", "sum2", "go1"),
+		"toolchain":             key(base, "mod", "sum", "go2"),
+		"flags":                 key(flags, "mod", "sum", "go1"),
+		"packages":              key(packages, "mod", "sum", "go1"),
+		"boundary of the files": key(base, "modsu", "m", "go1"),
+	} {
+		if other == first {
+			t.Errorf("%s does not change the key", name)
+		}
+	}
+}
+
+func TestVersionStamp(t *testing.T) {
+	stamp := versionStamp()
+	for _, want := range []string{
+		"-X k8s.io/component-base/version.gitVersion=v1.36.3",
+		"-X k8s.io/component-base/version.gitMajor=1",
+		"-X k8s.io/client-go/pkg/version.gitMinor=36",
+		"-X k8s.io/client-go/pkg/version.gitTreeState=clean",
+		"-X k8s.io/client-go/pkg/version.buildDate=1970-01-01T00:00:00Z",
+	} {
+		if !strings.Contains(stamp, want) {
+			t.Errorf("%q is not in %q", want, stamp)
+		}
+	}
+}
+
+func TestProgramNames(t *testing.T) {
+	var names []string
+	for _, m := range binaryModules() {
+		for _, pkg := range m.packages {
+			names = append(names, programName(pkg))
+		}
+	}
+	want := "etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kwok"
+	if got := strings.Join(names, " "); got != want {
+		t.Errorf("programs are %q, want %q", got, want)
+	}
+}
+
+// smallModule writes a module with one program and returns the folder of modules.
+func smallModule(t *testing.T, source string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "small")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string]string{
+		"go.mod": "module example.com/small\n\ngo 1.26.0\n", "go.sum": "", "main.go": source,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Dir(dir)
+}
+
+func TestBuildsOnceAndReports(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	source := smallModule(t, "package main\n\nfunc main() {}\n")
+	var out bytes.Buffer
+	b := builder{source: source, cache: t.TempDir(), out: &out, clock: testclock.NewFakeClock(time.Unix(0, 0))}
+	b.start = b.clock.Now()
+	m := module{dir: "small", packages: []string{"example.com/small"}}
+	binaries := Binaries{}
+	if err := b.module(t.Context(), m, binaries); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(binaries["small"]); err != nil || info.Mode()&0o100 == 0 {
+		t.Fatalf("no program at %q: %v", binaries["small"], err)
+	}
+	if !strings.Contains(out.String(), "building small") {
+		t.Errorf("no progress in %q", out.String())
+	}
+	out.Reset()
+	if err := b.module(t.Context(), m, binaries); err != nil || out.Len() > 0 {
+		t.Errorf("a warm build gave %v and said %q", err, out.String())
+	}
+}
+
+func TestBuildErrorCarriesCompilerOutput(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	source := smallModule(t, "package main\n\nfunc main() { undefinedName() }\n")
+	b := builder{source: source, cache: t.TempDir(), out: &bytes.Buffer{}, clock: testclock.NewFakeClock(time.Unix(0, 0))}
+	err := b.module(t.Context(), module{dir: "small", packages: []string{"example.com/small"}}, Binaries{})
+	if err == nil || !strings.Contains(err.Error(), "undefinedName") || !strings.Contains(err.Error(), "building small") {
+		t.Errorf("error %v does not say what the compiler said", err)
+	}
+	if err := b.module(t.Context(), module{dir: "absent"}, Binaries{}); err == nil {
+		t.Error("a missing module is no error")
+	}
+}
+
+func TestLockIsExclusive(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	unlock, err := lock(t.Context(), "test", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	waiting := make(chan struct{})
+	taken := make(chan error, 1)
+	go func() {
+		second, err := lock(context.WithoutCancel(t.Context()), "test", func() { close(waiting) })
+		if err == nil {
+			second()
+		}
+		taken <- err
+	}()
+	<-waiting
+	select {
+	case err := <-taken:
+		t.Fatalf("the lock was taken twice (%v)", err)
+	default:
+	}
+	unlock()
+	if err := <-taken; err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestLockEndsWithContext(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	unlock, err := lock(t.Context(), "test", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	ctx, cancel := context.WithCancel(t.Context())
+	if _, err := lock(ctx, "test", cancel); err == nil {
+		t.Error("a lock that somebody holds was taken")
+	}
+}

@@ -1,0 +1,60 @@
+package cluster
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+func TestCertificates(t *testing.T) {
+	dir, now := t.TempDir(), time.Now()
+	ca, err := newAuthority(dir, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range subjects() {
+		if err := ca.issue(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pool := x509.NewCertPool()
+	content, err := os.ReadFile(filepath.Join(dir, "ca.crt"))
+	if err != nil || !pool.AppendCertsFromPEM(content) {
+		t.Fatalf("reading the CA: %v", err)
+	}
+	for _, s := range subjects() {
+		t.Run(s.file, func(t *testing.T) {
+			pair, err := tls.LoadX509KeyPair(filepath.Join(dir, s.file+".crt"), filepath.Join(dir, s.file+".key"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			options := x509.VerifyOptions{Roots: pool, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+			if len(s.hosts) > 0 {
+				options.KeyUsages = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+			}
+			if _, err := pair.Leaf.Verify(options); err != nil {
+				t.Error(err)
+			}
+			for _, host := range s.hosts {
+				if err := pair.Leaf.VerifyHostname(host); err != nil {
+					t.Error(err)
+				}
+			}
+			if pair.Leaf.Subject.CommonName != s.name {
+				t.Errorf("name %q, want %q", pair.Leaf.Subject.CommonName, s.name)
+			}
+			if s.group != "" && pair.Leaf.Subject.Organization[0] != s.group {
+				t.Errorf("groups %v, want %q", pair.Leaf.Subject.Organization, s.group)
+			}
+		})
+	}
+}
+
+func TestCertificatesNeedAFolder(t *testing.T) {
+	if _, err := newAuthority(filepath.Join(t.TempDir(), "missing"), time.Now()); err == nil {
+		t.Error("writing into a missing folder is no error")
+	}
+}

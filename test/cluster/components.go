@@ -1,0 +1,109 @@
+package cluster
+
+import (
+	_ "embed"
+	"fmt"
+	"path/filepath"
+	"strconv"
+)
+
+//go:embed audit-policy.yaml
+var auditPolicy []byte
+
+// Names of the processes of every instance, for [Instance.Process] and [Instance.Halt].
+const (
+	Etcd              = "etcd"
+	APIServer         = "kube-apiserver"
+	ControllerManager = "kube-controller-manager"
+	Scheduler         = "kube-scheduler"
+	Kwok              = "kwok"
+)
+
+const (
+	leaseSeconds = 40
+	clientQPS    = 200
+	clientBurst  = 400
+)
+
+// layout of ports of an instance, by position in state.Ports.
+const (
+	etcdPort = iota
+	etcdPeerPort
+	apiPort
+	controllerPort
+	schedulerPort
+	portCount
+)
+
+func (i *Instance) file(name string) string   { return filepath.Join(i.dir, name) }
+func (i *Instance) secret(name string) string { return filepath.Join(i.dir, "certificates", name) }
+
+func (i *Instance) etcd() *Process {
+	client, peer := "http://"+loopback(i.state.Ports[etcdPort]), "http://"+loopback(i.state.Ports[etcdPeerPort])
+	return &Process{Name: Etcd, Port: i.state.Ports[etcdPort], Args: []string{
+		"--name=" + i.Name, "--data-dir=" + i.file("etcd"), "--unsafe-no-fsync",
+		"--listen-client-urls=" + client, "--advertise-client-urls=" + client,
+		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer,
+		"--initial-cluster=" + i.Name + "=" + peer, "--log-level=warn", "--quota-backend-bytes=4294967296",
+	}}
+}
+
+func (i *Instance) apiServer() *Process {
+	return &Process{Name: APIServer, Port: i.state.Ports[apiPort], Args: []string{
+		"--etcd-servers=http://" + loopback(i.state.Ports[etcdPort]),
+		"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none",
+		fmt.Sprintf("--secure-port=%d", i.state.Ports[apiPort]),
+		"--authorization-mode=RBAC", "--service-cluster-ip-range=10.96.0.0/16",
+		"--client-ca-file=" + i.secret("ca.crt"),
+		"--tls-cert-file=" + i.secret("apiserver.crt"), "--tls-private-key-file=" + i.secret("apiserver.key"),
+		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+		"--service-account-key-file=" + i.secret("sa.pub"), "--service-account-signing-key-file=" + i.secret("sa.key"),
+		"--audit-policy-file=" + i.file("audit-policy.yaml"), "--audit-log-path=" + i.AuditLog(),
+		"--audit-log-maxsize=100000", // megabytes: a rotation would hide requests from a reader
+		"--shutdown-delay-duration=0s", "--profiling=false",
+	}}
+}
+
+func (i *Instance) controllerManager() *Process {
+	kubeconfig := i.secret("controller-manager.kubeconfig")
+	return &Process{Name: ControllerManager, Port: i.state.Ports[controllerPort], Args: []string{
+		"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
+		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", i.state.Ports[controllerPort]),
+		"--leader-elect=false", "--use-service-account-credentials", "--profiling=false",
+		"--service-account-private-key-file=" + i.secret("sa.key"), "--root-ca-file=" + i.secret("ca.crt"),
+		"--kube-api-qps=" + strconv.Itoa(clientQPS), "--kube-api-burst=" + strconv.Itoa(clientBurst),
+	}}
+}
+
+func (i *Instance) scheduler() *Process {
+	kubeconfig := i.secret("scheduler.kubeconfig")
+	return &Process{Name: Scheduler, Port: i.state.Ports[schedulerPort], Args: []string{
+		"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
+		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", i.state.Ports[schedulerPort]),
+		"--leader-elect=false", "--profiling=false",
+		"--kube-api-qps=" + strconv.Itoa(clientQPS), "--kube-api-burst=" + strconv.Itoa(clientBurst),
+	}}
+}
+
+func (i *Instance) kwok() *Process {
+	return &Process{Name: Kwok, Args: []string{
+		"--kubeconfig=" + i.secret("kwok.kubeconfig"), "--config=" + i.file("stages.yaml"),
+		"--manage-all-nodes=true", "--node-ip=10.0.0.1", "--cidr=10.1.0.0/16",
+		fmt.Sprintf("--node-lease-duration-seconds=%d", leaseSeconds),
+	}}
+}
+
+// subjects are the certificates of an instance. kwok has an administrator's rights under a name of its own, so that
+// the audit log tells its requests from those of tests.
+func subjects() []subject {
+	return []subject{
+		{file: "apiserver", name: APIServer, hosts: []string{
+			"127.0.0.1", "10.96.0.1", "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
+			"kubernetes.default.svc.cluster.local",
+		}},
+		{file: "admin", name: AdminUser, group: masters},
+		{file: "kwok", name: "testcluster:kwok", group: masters},
+		{file: "controller-manager", name: "system:kube-controller-manager"},
+		{file: "scheduler", name: "system:kube-scheduler"},
+	}
+}

@@ -1,0 +1,199 @@
+package cluster
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	crdPoll    = 100 * time.Millisecond
+	crdTimeout = time.Minute
+)
+
+//go:embed group.yaml
+var groupCRD []byte
+
+// InstallPlatform serves the third-party APIs of a platform and creates the configuration objects which every cluster
+// of that platform has. What exists already stays as it is.
+func InstallPlatform(ctx context.Context, config *rest.Config, platform Platform) error {
+	if err := platform.validate(); err != nil {
+		return err
+	}
+	if err := InstallSet(ctx, config, platformSets[platform]...); err != nil {
+		return err
+	}
+	if platform != OpenShift {
+		return nil
+	}
+	return createClusterConfiguration(ctx, config)
+}
+
+// InstallSet serves whole sets of CRDs and returns when all of them answer.
+func InstallSet(ctx context.Context, config *rest.Config, sets ...Set) error {
+	var crds []*apiextensionsv1.CustomResourceDefinition
+	dirs, err := setDirs(ctx, sets)
+	if err != nil {
+		return err
+	}
+	for _, set := range sets {
+		for _, name := range slices.Sorted(maps.Keys(sources[set].crds)) {
+			crd, err := readCRD(dirs, set, name)
+			if err != nil {
+				return err
+			}
+			crds = append(crds, crd)
+		}
+	}
+	return InstallCRDs(ctx, config, crds...)
+}
+
+// InstallCRD serves one CRD of any set by its name, for example `servicemonitors.monitoring.coreos.com`.
+func InstallCRD(ctx context.Context, config *rest.Config, name string) error {
+	set, err := setOf(name)
+	if err != nil {
+		return err
+	}
+	dirs, err := setDirs(ctx, []Set{set})
+	if err != nil {
+		return err
+	}
+	crd, err := readCRD(dirs, set, name)
+	if err != nil {
+		return err
+	}
+	return InstallCRDs(ctx, config, crd)
+}
+
+// RemoveCRD removes a CRD with all its objects and returns when it is no longer served. One that is not there is fine.
+func RemoveCRD(ctx context.Context, config *rest.Config, name string) error {
+	client, err := apiextensions.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("creating a client: %w", err)
+	}
+	if err := client.CustomResourceDefinitions().Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("deleting CustomResourceDefinition %s: %w", name, err)
+	}
+	err = wait.PollUntilContextTimeout(ctx, crdPoll, crdTimeout, true, func(ctx context.Context) (bool, error) {
+		_, err := client.CustomResourceDefinitions().Get(ctx, name, metav1.GetOptions{})
+		return apierrors.IsNotFound(err), nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for CustomResourceDefinition %s to go: %w", name, err)
+	}
+	return nil
+}
+
+// InstallCRDs creates CRDs side by side and waits until each is established and answers a list. Plain creation, because
+// server-side apply of a large CRD costs the API server seconds.
+func InstallCRDs(ctx context.Context, config *rest.Config, crds ...*apiextensionsv1.CustomResourceDefinition) error {
+	client, err := apiextensions.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("creating a client: %w", err)
+	}
+	reader, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("creating a client: %w", err)
+	}
+	errs := make([]error, len(crds))
+	var group sync.WaitGroup
+	for index, crd := range crds {
+		group.Go(func() { errs[index] = installCRD(ctx, client, reader, crd) })
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}
+
+func installCRD(
+	ctx context.Context, client apiextensions.CustomResourceDefinitionsGetter, reader dynamic.Interface,
+	crd *apiextensionsv1.CustomResourceDefinition,
+) error {
+	_, err := client.CustomResourceDefinitions().Create(ctx, crd, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("creating CustomResourceDefinition %s: %w", crd.Name, err)
+	}
+	err = wait.PollUntilContextTimeout(ctx, crdPoll, crdTimeout, true, func(ctx context.Context) (bool, error) {
+		return answers(ctx, reader, crd), nil
+	})
+	if err == nil {
+		return nil
+	}
+	live, getErr := client.CustomResourceDefinitions().Get(context.WithoutCancel(ctx), crd.Name, metav1.GetOptions{})
+	if getErr != nil {
+		return fmt.Errorf("waiting for CustomResourceDefinition %s to be served: %w", crd.Name, errors.Join(err, getErr))
+	}
+	return fmt.Errorf("waiting for CustomResourceDefinition %s to be served: %w; its conditions: %v", crd.Name, err, live.Status.Conditions)
+}
+
+// answers tells whether every served version can be listed. A CRD is established a moment before it is served, and
+// reading large CRDs again and again would keep the API server busier than serving them.
+func answers(ctx context.Context, reader dynamic.Interface, crd *apiextensionsv1.CustomResourceDefinition) bool {
+	for _, version := range crd.Spec.Versions {
+		if !version.Served {
+			continue
+		}
+		resource := schema.GroupVersionResource{Group: crd.Spec.Group, Version: version.Name, Resource: crd.Spec.Names.Plural}
+		if _, err := reader.Resource(resource).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// setDirs returns the folders of the modules of the sets. The versions of modules which the operator is compiled
+// against come from its go.mod.
+func setDirs(ctx context.Context, sets []Set) (map[string]string, error) {
+	if len(sets) == 0 {
+		return nil, nil
+	}
+	root, err := RepositoryRoot()
+	if err != nil {
+		return nil, err
+	}
+	var modules []Module
+	for _, set := range sets {
+		s, ok := sources[set]
+		if !ok {
+			return nil, fmt.Errorf("unknown set of CRDs %q", set)
+		}
+		modules = append(modules, s.module)
+	}
+	return moduleDirs(ctx, root, modules)
+}
+
+func readCRD(dirs map[string]string, set Set, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
+	content := groupCRD
+	if file := sources[set].crds[name]; file != "" {
+		var err error
+		if content, err = os.ReadFile(filepath.Join(dirs[sources[set].module.Path], file)); err != nil {
+			return nil, fmt.Errorf("reading CustomResourceDefinition %s: %w", name, err)
+		}
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.Unmarshal(content, crd); err != nil {
+		return nil, fmt.Errorf("decoding CustomResourceDefinition %s: %w", name, err)
+	}
+	if crd.Name != name {
+		return nil, fmt.Errorf("decoding CustomResourceDefinition %s: the file holds %q", name, crd.Name)
+	}
+	// The webhook of a conversion is not here, and objects of tests are of one version.
+	crd.Spec.Conversion = nil
+	return crd, nil
+}

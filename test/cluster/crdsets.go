@@ -1,0 +1,127 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Platform names the third-party APIs that a cluster serves.
+type Platform string
+
+// The platforms.
+const (
+	Bare      Platform = "bare"      // Kubernetes alone
+	Plain     Platform = "plain"     // with Gateway API, Prometheus operator and KubeRay
+	OpenShift Platform = "openshift" // Plain with Route, Group, ConsoleLink and the cluster configuration
+)
+
+// Set names a group of CRDs that come from one project.
+type Set string
+
+// The sets of CRDs. [KServe] belongs to no platform: it is added with [InstallSet] where it is wanted.
+const (
+	GatewayAPI   Set = "gateway-api"
+	Monitoring   Set = "monitoring"
+	KubeRay      Set = "kuberay"
+	OpenShiftAPI Set = "openshift-api"
+	KServe       Set = "kserve"
+)
+
+func (p Platform) validate() error {
+	if _, ok := platformSets[p]; !ok {
+		return fmt.Errorf("unknown platform %q, known are %s, %s and %s", p, Bare, Plain, OpenShift)
+	}
+	return nil
+}
+
+var platformSets = map[Platform][]Set{
+	Bare:      nil,
+	Plain:     {GatewayAPI, Monitoring, KubeRay},
+	OpenShift: {GatewayAPI, Monitoring, KubeRay, OpenShiftAPI},
+}
+
+// source is where the CRDs of a set are: files of a module. An empty version is the one of the main module, so that
+// tests serve what the code is compiled against.
+type source struct {
+	module Module
+	crds   map[string]string // name of the CRD to file in the module
+}
+
+const openShiftModule = "github.com/openshift/api"
+
+// openShiftManifests are the CRDs of the Default feature set.
+const (
+	configManifests  = "config/v1/zz_generated.crd-manifests/"
+	consoleManifests = "console/v1/zz_generated.crd-manifests/"
+	routeManifests   = "route/v1/zz_generated.crd-manifests/"
+)
+
+// sources are the files of every set. Modules that the main module does not require are pinned here.
+var sources = map[Set]source{
+	GatewayAPI: {
+		module: Module{Path: "sigs.k8s.io/gateway-api", Version: "v1.6.3", Sum: "h1:lKpJa5bGlraC/QeACvCpsHLdmO6y0iKfzVl6gzaFEYc="},
+		crds: inFolder("config/crd/standard/", "gateway.networking.k8s.io",
+			"gatewayclasses", "gateways", "httproutes", "referencegrants", "grpcroutes", "backendtlspolicies"),
+	},
+	Monitoring: {
+		module: Module{
+			Path: "github.com/prometheus-operator/prometheus-operator", Version: "v0.94.1",
+			Sum: "h1:QEIb2wenPH+SdMN1xMf8l4Pmj00YYXXI6HlbLlQWkww=",
+		},
+		crds: inFolder("example/prometheus-operator-crd/", "monitoring.coreos.com",
+			"servicemonitors", "podmonitors", "prometheusrules"),
+	},
+	KubeRay: {
+		module: Module{
+			Path: "github.com/ray-project/kuberay/ray-operator", Version: "v1.6.1",
+			Sum: "h1:IMtV0QW8AxGp4/CbPLd/olXBBxpUNQQr1n4Mu59khl4=",
+		},
+		crds: inFolder("config/crd/bases/", "ray.io", "rayclusters", "rayjobs", "rayservices"),
+	},
+	OpenShiftAPI: {
+		module: Module{Path: openShiftModule},
+		crds: map[string]string{
+			"routes.route.openshift.io":           routeManifests + "routes.crd.yaml",
+			"consolelinks.console.openshift.io":   consoleManifests + "00_consolelinks.crd.yaml",
+			"ingresses.config.openshift.io":       configManifests + "0000_10_config-operator_01_ingresses.crd.yaml",
+			"apiservers.config.openshift.io":      configManifests + "0000_10_config-operator_01_apiservers-Default.crd.yaml",
+			"clusterversions.config.openshift.io": configManifests + "0000_00_cluster-version-operator_01_clusterversions-Default.crd.yaml",
+			"groups.user.openshift.io":            "", // aggregated, has no CRD: ours stands in
+		},
+	},
+	KServe: {
+		module: Module{
+			Path: "github.com/kserve/kserve", Version: "v0.16.0",
+			Sum: "h1:kDkcAU5VMiZf4zhdDXH+UdAIgzXhs10GMv0d9r4qvTs=",
+		},
+		crds: inFolder("config/crd/full/", "serving.kserve.io", "servingruntimes", "clusterservingruntimes", "inferenceservices"),
+	},
+}
+
+// inFolder follows the file names of controller-gen.
+func inFolder(folder, group string, plurals ...string) map[string]string {
+	files := map[string]string{}
+	for _, plural := range plurals {
+		files[plural+"."+group] = folder + group + "_" + plural + ".yaml"
+	}
+	return files
+}
+
+// Sets returns the sets of CRDs a platform serves.
+func Sets(p Platform) []Set { return slices.Clone(platformSets[p]) }
+
+// setOf returns the set that has a CRD.
+func setOf(crd string) (Set, error) {
+	var known []string
+	for set, s := range sources {
+		if _, ok := s.crds[crd]; ok {
+			return set, nil
+		}
+		for name := range s.crds {
+			known = append(known, name)
+		}
+	}
+	slices.Sort(known)
+	return "", fmt.Errorf("unknown CRD %s, known are %s", crd, strings.Join(known, ", "))
+}

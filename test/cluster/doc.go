@@ -1,0 +1,43 @@
+// Package cluster builds and runs a real Kubernetes control plane for tests and for the demo, without containers.
+//
+// # What runs
+//
+// An [Instance] is etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok as plain processes on
+// loopback. RBAC is on, every write is audited with its request and its response, service-account tokens are signed
+// and `default` accounts exist. kwok plays the kubelets of a few fake nodes. Several instances run side by side: each
+// has its name, its own ports (20000 to 31999, reserved under a lock) and its own folder below the user's cache
+// directory. The processes are detached and survive the program that started them; [Instance.Stop] ends every recorded
+// process and removes the folder, so that only the binaries stay. Processes are identified by pid and start time, out of
+// /proc or, where there is none, from ps; a process that got the pid of an ended one is never touched.
+//
+// # Binaries
+//
+// [Build] compiles the programs from the modules under test/cluster/binaries, which are apart from the main module so
+// that their requirements do not leak into the operator. The Go toolchain is the only tool it needs. The result is
+// cached under a key made of go.mod, go.sum, flags and toolchain; a warm build costs a few stat calls.
+//
+// # Pods, claims and nodes
+//
+// A pod becomes Running and Ready at once. The annotation [PodBehaviorAnnotation] on a pod, or an image whose name
+// starts with [PodBehaviorRegistry] (`testcluster.invalid/crash-loop:1`), asks for something else: `not-ready`,
+// `crash-loop`, `image-pull` or `failed` (exit code 1; a pod that restarts for ever crash-loops instead). Removing the
+// annotation lets the pod recover. Pods of Jobs complete at once.
+//
+// A claim of the default StorageClass `kwok-volume` is bound at once and may grow: the capacity in its status follows
+// the request. No data is stored anywhere.
+//
+// The node lease is 40 s, never 0: with 0 the nodes go NotReady after 50 s and every later observation is wrong.
+//
+// # Third-party APIs
+//
+// [InstallPlatform] serves the CRDs a platform has: `bare` nothing, `plain` Gateway API, Prometheus operator and
+// KubeRay, `openshift` all of these with Route, Group, ConsoleLink and the cluster configuration. The CRDs are read
+// from the Go modules of their projects, see [Sets]. Route and Group are aggregated APIs on a real OpenShift; here they
+// are CRDs, so their defaulting (the generated host of a Route) does not happen.
+//
+// # Webhooks
+//
+// Nothing routes service addresses on loopback. A webhook configuration reaches a process on the same machine through
+// a Service of type ExternalName with the name `localhost` and the port of the process in the webhook's service
+// reference; the certificate is still checked against `<service>.<namespace>.svc`.
+package cluster

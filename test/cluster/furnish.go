@@ -1,0 +1,127 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// StorageClass is the name of the default class, whose claims are bound at once. The name is the one kwok's own volume
+// stages select.
+const StorageClass = "kwok-volume"
+
+func (i *Instance) clientset() (kubernetes.Interface, error) {
+	config, err := i.Config()
+	if err != nil {
+		return nil, err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("creating a client: %w", err)
+	}
+	return client, nil
+}
+
+// furnish creates what a cluster has before anybody uses it: nodes and a default storage class.
+func (i *Instance) furnish(ctx context.Context, nodes int) error {
+	client, err := i.clientset()
+	if err != nil {
+		return err
+	}
+	for number := range nodes {
+		node := fakeNode(fmt.Sprintf("node-%d", number))
+		if _, err := client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("creating Node %s: %w", node.Name, err)
+		}
+	}
+	if _, err := client.StorageV1().StorageClasses().Create(ctx, storageClass(), metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("creating StorageClass %s: %w", StorageClass, err)
+	}
+	return nil
+}
+
+func storageClass() *storagev1.StorageClass {
+	return &storagev1.StorageClass{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        StorageClass,
+			Annotations: map[string]string{"storageclass.kubernetes.io/is-default-class": "true"},
+		},
+		Provisioner:          "kwok.x-k8s.io/volume",
+		ReclaimPolicy:        new(corev1.PersistentVolumeReclaimDelete),
+		VolumeBindingMode:    new(storagev1.VolumeBindingImmediate),
+		AllowVolumeExpansion: new(true),
+	}
+}
+
+func fakeNode(name string) *corev1.Node {
+	resources := corev1.ResourceList{
+		corev1.ResourceCPU:              resource.MustParse("256"),
+		corev1.ResourceMemory:           resource.MustParse("2Ti"),
+		corev1.ResourceEphemeralStorage: resource.MustParse("10Ti"),
+		corev1.ResourcePods:             resource.MustParse("2000"),
+	}
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name,
+			Labels: map[string]string{
+				corev1.LabelHostname: name, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64",
+				"node-role.kubernetes.io/worker": "",
+			},
+			Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"},
+		},
+		Status: corev1.NodeStatus{Allocatable: resources, Capacity: resources},
+	}
+}
+
+func (i *Instance) nodesReady(ctx context.Context) error {
+	client, err := i.clientset()
+	if err != nil {
+		return err
+	}
+	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("listing Nodes: %w", err)
+	}
+	if len(nodes.Items) == 0 {
+		return errors.New("there are no Nodes")
+	}
+	for _, node := range nodes.Items {
+		if len(node.Spec.Taints) > 0 || !nodeReady(node) {
+			return fmt.Errorf("the Node %s is not ready", node.Name)
+		}
+	}
+	return nil
+}
+
+func nodeReady(node corev1.Node) bool {
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			return condition.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// defaultAccount checks that the controllers have got as far as publishing accounts and root certificates, without
+// which no pod is admitted.
+func (i *Instance) defaultAccount(ctx context.Context) error {
+	client, err := i.clientset()
+	if err != nil {
+		return err
+	}
+	_, accountErr := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
+	_, rootErr := client.CoreV1().ConfigMaps(metav1.NamespaceDefault).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
+	if err := errors.Join(accountErr, rootErr); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("looking for the default account: %w", err)
+	} else if err != nil {
+		return errors.New("the default account does not exist yet")
+	}
+	return nil
+}

@@ -1,0 +1,259 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+const (
+	defaultNodes = 2
+	startTimeout = 2 * time.Minute
+)
+
+// ErrInUse says that an instance of that name runs and belongs to somebody else.
+var ErrInUse = errors.New("instance is in use")
+
+// ErrNotFound says that there is no instance of that name.
+var ErrNotFound = errors.New("no such instance")
+
+// Options of [Start].
+type Options struct {
+	// Name of the instance: 1 to 40 lower-case letters, digits and inner dashes.
+	Name string
+	// Platform whose APIs are served; empty means [Plain].
+	Platform Platform
+	// Nodes is the number of fake nodes; 0 means 2.
+	Nodes int
+	// Ephemeral ties the instance to the calling process: once that has ended, the next start of any instance by this
+	// user removes it. An instance that is not ephemeral stays until it is stopped.
+	Ephemeral bool
+	// Progress receives one line per step; nil means none.
+	Progress io.Writer
+}
+
+// Instance is a running control plane. It is safe for concurrent use.
+type Instance struct {
+	// Name of the instance.
+	Name string
+
+	dir      string
+	binaries Binaries
+	clock    clock.WithTicker
+	mutex    sync.Mutex
+	state    state
+}
+
+// Start builds what is missing, starts an instance and returns when all of it is ready: the API server, the controllers, the
+// scheduler, every node, and the APIs of the platform. A left-over of the same name, whose owner or whose API server
+// has ended, is removed first; one that is alive gives [ErrInUse]. On an error nothing stays running, and the error
+// carries the end of the log that explains it.
+func Start(ctx context.Context, options Options) (*Instance, error) {
+	if options.Progress == nil {
+		options.Progress = io.Discard
+	}
+	if options.Platform == "" {
+		options.Platform = Plain
+	}
+	if options.Nodes == 0 {
+		options.Nodes = defaultNodes
+	}
+	if err := options.Platform.validate(); err != nil {
+		return nil, err
+	}
+	if options.Nodes < 0 {
+		return nil, fmt.Errorf("starting instance %s: %d nodes are not possible", options.Name, options.Nodes)
+	}
+	binaries, err := Build(ctx, options.Progress)
+	if err != nil {
+		return nil, err
+	}
+	if err := sweep(ctx, options.Name); err != nil {
+		return nil, err
+	}
+	i, err := reserve(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	i.binaries = binaries
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if err := i.start(ctx, options); err != nil {
+		return nil, errors.Join(fmt.Errorf("starting instance %s: %w", i.Name, err), i.Stop(context.WithoutCancel(ctx)))
+	}
+	if options.Ephemeral {
+		return i, nil
+	}
+	return i, i.disown()
+}
+
+// disown lets the instance outlive the program that has started it.
+func (i *Instance) disown() error {
+	i.mutex.Lock()
+	defer i.mutex.Unlock()
+	i.state.Owner = nil
+	return i.state.write(i.dir)
+}
+
+// reserve claims name and ports in one step among all processes of this user.
+func reserve(ctx context.Context, options Options) (*Instance, error) {
+	dir, err := instanceDir(options.Name)
+	if err != nil {
+		return nil, err
+	}
+	unlock, err := lock(ctx, "instances", nil)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	states, err := allStates(filepath.Dir(dir))
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return nil, fmt.Errorf("creating the folder of instances: %w", err)
+	}
+	if err := os.Mkdir(dir, 0o700); errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("starting instance %s: %w", options.Name, ErrInUse)
+	} else if err != nil {
+		return nil, fmt.Errorf("creating the folder of instance %s: %w", options.Name, err)
+	}
+	ports, err := freePorts(portCount, rand.IntN(lastPort-firstPort), reservedPorts(states), listens)
+	if err != nil {
+		return nil, errors.Join(err, os.Remove(dir))
+	}
+	start, err := startTime(os.Getpid())
+	if err != nil {
+		return nil, errors.Join(err, os.Remove(dir))
+	}
+	i := &Instance{Name: options.Name, dir: dir, clock: clock.RealClock{}}
+	i.state = state{
+		Name: options.Name, Platform: options.Platform, Ports: ports,
+		Owner: &Process{Name: "owner", PID: os.Getpid(), Start: start},
+	}
+	return i, i.state.write(dir)
+}
+
+// sweep removes what nobody uses any more: instances whose owner has ended, and an instance of the wanted name without
+// an owner whose API server has ended. The lock keeps it away from an instance that somebody is about to reserve.
+func sweep(ctx context.Context, wanted string) error {
+	unlock, err := lock(ctx, "instances", nil)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	instances, err := List()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, i := range instances {
+		orphaned := i.state.Owner != nil && !i.state.Owner.Running()
+		dead := i.Name == wanted && i.state.Owner == nil && !i.Running()
+		if orphaned || dead {
+			errs = append(errs, i.Stop(ctx))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Open returns an existing instance, or [ErrNotFound].
+func Open(name string) (*Instance, error) {
+	dir, err := instanceDir(name)
+	if err != nil {
+		return nil, err
+	}
+	s, err := readState(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, statErr := os.Stat(dir); statErr != nil {
+			return nil, fmt.Errorf("instance %s: %w", name, ErrNotFound)
+		}
+		s, err = state{Name: name}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Instance{Name: name, dir: dir, state: s, clock: clock.RealClock{}}, nil
+}
+
+// List returns all instances of this user, by name.
+func List() ([]*Instance, error) {
+	dir, err := instancesDir()
+	if err != nil {
+		return nil, err
+	}
+	states, err := allStates(dir)
+	if err != nil {
+		return nil, err
+	}
+	var instances []*Instance
+	for _, s := range states {
+		instances = append(instances, &Instance{Name: s.Name, dir: filepath.Join(dir, s.Name), state: s, clock: clock.RealClock{}})
+	}
+	return instances, nil
+}
+
+// Stop ends every recorded process, the youngest first, and removes the folder of the instance.
+func (i *Instance) Stop(ctx context.Context) error {
+	i.mutex.Lock()
+	defer i.mutex.Unlock()
+	if s, err := readState(i.dir); err == nil {
+		i.adopt(s)
+	}
+	var errs []error
+	for _, p := range slices.Backward(i.state.Processes) {
+		if p.Name == Etcd || p.Name == Kwok || p.Name == APIServer {
+			errs = append(errs, p.Kill(ctx)) // their data goes away with the folder: a graceful end only costs time
+			continue
+		}
+		errs = append(errs, p.Stop(ctx))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("stopping instance %s: %w", i.Name, err)
+	}
+	if err := os.RemoveAll(i.dir); err != nil {
+		return fmt.Errorf("removing instance %s: %w", i.Name, err)
+	}
+	return nil
+}
+
+// adopt takes over processes that another program has recorded since, and keeps the handles of our own.
+func (i *Instance) adopt(s state) {
+	for _, p := range s.Processes {
+		known := i.state.process(p.Name)
+		if known == nil || known.PID != p.PID {
+			i.state.record(p)
+		}
+	}
+}
+
+// Running tells whether the API server of the instance runs.
+func (i *Instance) Running() bool {
+	p := i.Process(APIServer)
+	return p != nil && p.Running()
+}
+
+// Platform returns the platform the instance was started with.
+func (i *Instance) Platform() Platform { return i.state.Platform }
+
+// Dir returns the folder of the instance; everything in it goes away when the instance is stopped.
+func (i *Instance) Dir() string { return i.dir }
+
+// URL returns the address of the API server.
+func (i *Instance) URL() string { return "https://" + loopback(i.state.Ports[apiPort]) }
+
+// Kubeconfig returns the path of the administrator's kubeconfig.
+func (i *Instance) Kubeconfig() string { return i.file("kubeconfig") }
+
+// AuditLog returns the path of the API server's audit log, one JSON document a line.
+func (i *Instance) AuditLog() string { return i.file("audit.log") }

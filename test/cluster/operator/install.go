@@ -1,0 +1,168 @@
+package operator
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+)
+
+const yamlBuffer = 4096
+
+// Installed is what [Install] found in the manifests.
+type Installed struct {
+	// ServiceAccount of the manager's pods, with its namespace.
+	ServiceAccount types.NamespacedName
+	// Deployment of the manager, which was not created.
+	Deployment *appsv1.Deployment
+	// WebhookPort is the loopback port to which the webhooks are routed; it is reserved for the manager.
+	WebhookPort int
+	// Objects that were created, in order.
+	Objects []*unstructured.Unstructured
+}
+
+// Install builds a kustomization below the root of the checkout and creates its objects: CRDs first, until they are
+// served, then namespaces, then the rest in the order of the manifests. Objects that exist already stay as they are.
+func Install(ctx context.Context, instance *cluster.Instance, kustomizeDir string) (*Installed, error) {
+	objects, err := Kustomize(ctx, kustomizeDir)
+	if err != nil {
+		return nil, err
+	}
+	installed, err := split(objects)
+	if err != nil {
+		return nil, fmt.Errorf("reading the manifests in %s: %w", kustomizeDir, err)
+	}
+	ports, err := instance.ReservePorts(ctx, 1)
+	if err != nil {
+		return nil, err
+	}
+	installed.WebhookPort = ports[0]
+	if err := routeWebhooks(installed.Objects, int64(installed.WebhookPort)); err != nil {
+		return nil, err
+	}
+	config, err := instance.Config()
+	if err != nil {
+		return nil, err
+	}
+	return installed, installed.create(ctx, config)
+}
+
+// Kustomize builds a kustomization below the root of the checkout and returns its objects.
+func Kustomize(ctx context.Context, dir string) ([]*unstructured.Unstructured, error) {
+	root, err := cluster.RepositoryRoot()
+	if err != nil {
+		return nil, err
+	}
+	command := exec.CommandContext(ctx, "go", "tool", "kustomize", "build", dir)
+	command.Dir = root
+	command.Env = append(os.Environ(), "GOWORK=off")
+	var stderr bytes.Buffer
+	command.Stderr = &stderr
+	output, err := command.Output()
+	if err != nil {
+		return nil, fmt.Errorf("building kustomization %s: %w\n%s", dir, err, stderr.String())
+	}
+	objects, err := decode(output)
+	if err != nil {
+		return nil, fmt.Errorf("reading kustomization %s: %w", dir, err)
+	}
+	return objects, nil
+}
+
+// decode reads a stream of YAML documents.
+func decode(manifests []byte) ([]*unstructured.Unstructured, error) {
+	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifests), yamlBuffer)
+	var objects []*unstructured.Unstructured
+	for {
+		object := &unstructured.Unstructured{}
+		if err := decoder.Decode(&object.Object); errors.Is(err, io.EOF) {
+			return objects, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("decoding manifests: %w", err)
+		}
+		if len(object.Object) > 0 {
+			objects = append(objects, object)
+		}
+	}
+}
+
+// rank orders creation; kinds that others need come first.
+func rank(object *unstructured.Unstructured) int {
+	switch object.GetKind() {
+	case "CustomResourceDefinition":
+		return 0
+	case "Namespace":
+		return 1
+	default:
+		return 2
+	}
+}
+
+// split takes the manager's Deployment out of the objects and puts the others into the order of creation.
+func split(objects []*unstructured.Unstructured) (*Installed, error) {
+	installed := &Installed{}
+	for _, object := range objects {
+		if object.GetKind() != "Deployment" {
+			installed.Objects = append(installed.Objects, object)
+			continue
+		}
+		if installed.Deployment != nil {
+			return nil, fmt.Errorf("two Deployments, %s and %s: which is the manager?", installed.Deployment.Name, object.GetName())
+		}
+		installed.Deployment = &appsv1.Deployment{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, installed.Deployment); err != nil {
+			return nil, fmt.Errorf("decoding Deployment %s: %w", object.GetName(), err)
+		}
+	}
+	if installed.Deployment == nil {
+		return nil, errors.New("no Deployment of the manager")
+	}
+	installed.ServiceAccount = types.NamespacedName{
+		Namespace: installed.Deployment.Namespace, Name: installed.Deployment.Spec.Template.Spec.ServiceAccountName,
+	}
+	slices.SortStableFunc(installed.Objects, func(a, b *unstructured.Unstructured) int { return rank(a) - rank(b) })
+	return installed, nil
+}
+
+func (i *Installed) create(ctx context.Context, config *rest.Config) error {
+	var crds []*apiextensionsv1.CustomResourceDefinition
+	for _, object := range i.Objects {
+		if rank(object) > 0 {
+			break
+		}
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, crd); err != nil {
+			return fmt.Errorf("decoding CustomResourceDefinition %s: %w", object.GetName(), err)
+		}
+		crds = append(crds, crd)
+	}
+	if err := cluster.InstallCRDs(ctx, config, crds...); err != nil {
+		return err
+	}
+	writer, err := client.New(config, client.Options{})
+	if err != nil {
+		return fmt.Errorf("creating a client: %w", err)
+	}
+	for _, object := range i.Objects[len(crds):] {
+		if err := writer.Create(ctx, object.DeepCopy()); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("creating %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,140 @@
+package operator
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func manifests(t *testing.T) []*unstructured.Unstructured {
+	t.Helper()
+	content, err := os.ReadFile("testdata/install/objects.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := decode(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
+}
+
+func kinds(objects []*unstructured.Unstructured) []string {
+	var result []string
+	for _, object := range objects {
+		result = append(result, object.GetKind())
+	}
+	return result
+}
+
+func TestSplit(t *testing.T) {
+	installed, err := split(manifests(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"CustomResourceDefinition", "Namespace", "ServiceAccount", "Service", "Role", "RoleBinding", "ValidatingWebhookConfiguration",
+	}
+	if difference := cmp.Diff(want, kinds(installed.Objects)); difference != "" {
+		t.Error(difference)
+	}
+	if account := (types.NamespacedName{Namespace: "test-system", Name: "manager"}); installed.ServiceAccount != account {
+		t.Errorf("service account %v, want %v", installed.ServiceAccount, account)
+	}
+	if installed.Deployment.Spec.Template.Spec.Containers[0].Image != "registry.example.com/manager" {
+		t.Errorf("deployment %v", installed.Deployment)
+	}
+}
+
+func TestSplitNeedsOneDeployment(t *testing.T) {
+	deployment := func(name string) *unstructured.Unstructured {
+		object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment"}}
+		object.SetName(name)
+		return object
+	}
+	broken := deployment("broken")
+	broken.Object["spec"] = "text"
+	for name, c := range map[string]struct {
+		objects []*unstructured.Unstructured
+		want    string
+	}{
+		"none":   {nil, "no Deployment"},
+		"two":    {[]*unstructured.Unstructured{deployment("a"), deployment("b")}, "two Deployments, a and b"},
+		"broken": {[]*unstructured.Unstructured{broken}, "decoding Deployment broken"},
+	} {
+		if _, err := split(c.objects); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+func TestDecode(t *testing.T) {
+	objects, err := decode([]byte("---\n# nothing\n---\nkind: A\n---\n{\"kind\": \"B\"}\n---\n"))
+	if err != nil || !slices.Equal(kinds(objects), []string{"A", "B"}) {
+		t.Errorf("kinds %v, %v", kinds(objects), err)
+	}
+	if _, err := decode([]byte("kind: [")); err == nil {
+		t.Error("broken YAML is no error")
+	}
+}
+
+func TestRouteWebhooks(t *testing.T) {
+	conversion := &unstructured.Unstructured{Object: map[string]any{
+		"kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "converted"},
+		"spec": map[string]any{"conversion": map[string]any{"webhook": map[string]any{"clientConfig": map[string]any{
+			"service": map[string]any{"name": "webhook", "namespace": "test-system"},
+		}}}},
+	}}
+	other := &unstructured.Unstructured{Object: map[string]any{
+		"kind": "Service", "metadata": map[string]any{"name": "other", "namespace": "test-system"}, "spec": map[string]any{"type": "ClusterIP"},
+	}}
+	byURL := &unstructured.Unstructured{Object: map[string]any{
+		"kind":     "MutatingWebhookConfiguration",
+		"webhooks": []any{map[string]any{"clientConfig": map[string]any{"url": "https://example.com"}}, "nonsense"},
+	}}
+	objects := append(manifests(t), conversion, other, byURL)
+	if err := routeWebhooks(objects, 1234); err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range objects {
+		references, err := webhookReferences(object)
+		if err != nil {
+			t.Error(err)
+		}
+		for _, reference := range references {
+			if reference["port"] != int64(1234) {
+				t.Errorf("%s: reference %v", object.GetKind(), reference)
+			}
+		}
+		kind, _, _ := unstructured.NestedString(object.Object, "spec", "type")
+		if want := map[string]string{"webhook": "ExternalName", "other": "ClusterIP"}[object.GetName()]; object.GetKind() == "Service" && kind != want {
+			t.Errorf("Service %s is of type %q, want %q", object.GetName(), kind, want)
+		}
+	}
+	if references, _ := webhookReferences(conversion); len(references) != 1 {
+		t.Errorf("the conversion has %d references", len(references))
+	}
+	broken := &unstructured.Unstructured{Object: map[string]any{"kind": "CustomResourceDefinition", "spec": "text"}}
+	if err := routeWebhooks([]*unstructured.Unstructured{broken}, 1); err == nil {
+		t.Error("a broken CustomResourceDefinition is no error")
+	}
+}
+
+func TestWithDefaults(t *testing.T) {
+	for name, c := range map[string]struct{ args, want []string }{
+		"nothing given":     {nil, []string{"--a=1", "--b=2"}},
+		"given with value":  {[]string{"--a=5"}, []string{"--a=5", "--b=2"}},
+		"given bare":        {[]string{"--b"}, []string{"--b", "--a=1"}},
+		"only a prefix":     {[]string{"--abc=1"}, []string{"--abc=1", "--a=1", "--b=2"}},
+		"all given, sorted": {[]string{"--b=3", "--a=4"}, []string{"--b=3", "--a=4"}},
+	} {
+		if difference := cmp.Diff(c.want, withDefaults(c.args, "--a=1", "--b=2")); difference != "" {
+			t.Errorf("%s: %s", name, difference)
+		}
+	}
+}

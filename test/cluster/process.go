@@ -1,0 +1,202 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+const (
+	stopGrace   = 20 * time.Second
+	processPoll = 50 * time.Millisecond
+	tailLines   = 40
+	statFields  = 20 // fields of /proc/<pid>/stat after the command up to the start time, see proc(5)
+)
+
+// Process is the record of a started process. It is kept in the state file of its instance, so that another program
+// can stop it, and holds what is needed to start it again.
+type Process struct {
+	Name  string   `json:"name"`
+	PID   int      `json:"pid"`
+	Start string   `json:"start"` // start time in the kernel's words: with the pid it identifies the process for ever
+	Path  string   `json:"path"`
+	Args  []string `json:"args,omitempty"`
+	Env   []string `json:"env,omitempty"`
+	Log   string   `json:"log"`
+	Port  int      `json:"port,omitempty"`
+
+	exited chan struct{}
+	code   *int
+}
+
+// inherited are the only variables of the caller that a started process sees: results must not depend on what else is
+// set in the shell.
+var inherited = []string{"HOME", "PATH", "TMPDIR", "USER", "GOCOVERDIR", "SSL_CERT_FILE", "SSL_CERT_DIR"}
+
+func baseEnvironment() []string {
+	return slices.DeleteFunc(os.Environ(), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return !slices.Contains(inherited, name)
+	})
+}
+
+// launch starts the process in a session of its own, so that neither the end of the caller nor a Ctrl-C meant for it
+// reaches the process. Output is appended to the log.
+func (p *Process) launch() error {
+	log, err := os.OpenFile(p.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("opening the log of %s: %w", p.Name, err)
+	}
+	defer func() { _ = log.Close() }() // the child has its own descriptor
+	command := exec.Command(p.Path, p.Args...)
+	command.Dir = filepath.Dir(p.Log)
+	command.Env = append(baseEnvironment(), p.Env...)
+	command.Stdout, command.Stderr = log, log
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := command.Start(); err != nil {
+		return fmt.Errorf("starting %s: %w", p.Name, err)
+	}
+	p.PID = command.Process.Pid
+	p.Start, _ = startTime(p.PID)
+	p.exited, p.code = make(chan struct{}), new(-1)
+	go func(exited chan struct{}, code *int) {
+		_ = command.Wait() // the exit code says it all
+		*code = command.ProcessState.ExitCode()
+		close(exited)
+	}(p.exited, p.code)
+	return nil
+}
+
+// Running tells whether this very process still runs; another process that got the same pid does not count.
+func (p *Process) Running() bool {
+	if p.PID <= 0 || p.Start == "" {
+		return false
+	}
+	if p.exited != nil {
+		select {
+		case <-p.exited:
+			return false
+		default:
+		}
+	}
+	start, err := startTime(p.PID)
+	return err == nil && start == p.Start
+}
+
+// ExitCode returns the exit code of an ended process which this program started; ok is false while it runs and for
+// processes of other programs. A process ended by a signal has the code -1.
+func (p *Process) ExitCode() (code int, ok bool) {
+	if p.exited == nil {
+		return 0, false
+	}
+	select {
+	case <-p.exited:
+		return *p.code, true
+	default:
+		return 0, false
+	}
+}
+
+// Signal sends a signal to the process if it still is that process.
+func (p *Process) Signal(signal syscall.Signal) error {
+	if !p.Running() {
+		return nil
+	}
+	if err := syscall.Kill(p.PID, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("signalling %s (pid %d): %w", p.Name, p.PID, err)
+	}
+	return nil
+}
+
+// Terminate asks the process to end, as a kubelet does, and returns at once.
+func (p *Process) Terminate() error { return p.Signal(syscall.SIGTERM) }
+
+// Stop asks the process to end and kills it after 20 s.
+func (p *Process) Stop(ctx context.Context) error {
+	if err := p.Terminate(); err != nil {
+		return err
+	}
+	if p.Wait(ctx, stopGrace) == nil {
+		return nil
+	}
+	return p.Kill(ctx)
+}
+
+// Kill ends the process at once, as a crash would.
+func (p *Process) Kill(ctx context.Context) error {
+	if err := p.Signal(syscall.SIGKILL); err != nil {
+		return err
+	}
+	return p.Wait(ctx, stopGrace)
+}
+
+// Wait returns when the process has ended, or an error after the timeout.
+func (p *Process) Wait(ctx context.Context, timeout time.Duration) error {
+	err := wait.PollUntilContextTimeout(ctx, processPoll, timeout, true, func(context.Context) (bool, error) {
+		return !p.Running(), nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for %s (pid %d) to end: %w", p.Name, p.PID, err)
+	}
+	if p.exited != nil {
+		<-p.exited
+	}
+	return nil
+}
+
+// LogTail returns the last lines of the log.
+func (p *Process) LogTail() string {
+	content, err := os.ReadFile(p.Log)
+	if err != nil {
+		return fmt.Sprintf("(no log: %v)", err)
+	}
+	return tail(string(content), tailLines)
+}
+
+func tail(text string, lines int) string {
+	all := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}
+
+// startTime identifies the process behind a pid. A zombie counts as ended. Where there is no /proc, ps knows.
+func startTime(pid int) (string, error) {
+	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err == nil {
+		return parseStat(string(stat))
+	}
+	if _, procErr := os.Stat("/proc/self/stat"); procErr == nil {
+		return "", fmt.Errorf("reading the state of process %d: %w", pid, err)
+	}
+	output, err := exec.Command("ps", "-o", "stat=,lstart=", "-p", strconv.Itoa(pid)).Output()
+	if err != nil {
+		return "", fmt.Errorf("reading the state of process %d: %w", pid, err)
+	}
+	state, start, _ := strings.Cut(strings.TrimSpace(string(output)), " ")
+	if strings.HasPrefix(state, "Z") {
+		return "", fmt.Errorf("process %d has ended", pid)
+	}
+	return strings.TrimSpace(start), nil
+}
+
+// parseStat reads state and start time out of proc(5)'s stat line, whose second field may hold spaces and parentheses.
+func parseStat(stat string) (string, error) {
+	end := strings.LastIndexByte(stat, ')')
+	fields := strings.Fields(stat[end+1:])
+	if end < 0 || len(fields) < statFields {
+		return "", fmt.Errorf("process state %q is not in the format of proc(5)", stat)
+	}
+	if fields[0] == "Z" || fields[0] == "X" {
+		return "", errors.New("the process has ended")
+	}
+	return fields[statFields-1], nil
+}

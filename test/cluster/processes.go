@@ -1,0 +1,95 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+)
+
+// ReservePorts sets free loopback ports aside for a further program of this instance. Nobody else gets them until the
+// instance is stopped.
+func (i *Instance) ReservePorts(ctx context.Context, count int) ([]int, error) {
+	unlock, err := lock(ctx, "instances", nil)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	states, err := allStates(filepath.Dir(i.dir))
+	if err != nil {
+		return nil, err
+	}
+	ports, err := freePorts(count, rand.IntN(lastPort-firstPort), reservedPorts(states), listens)
+	if err != nil {
+		return nil, err
+	}
+	i.mutex.Lock()
+	defer i.mutex.Unlock()
+	i.state.Ports = append(i.state.Ports, ports...)
+	return ports, i.state.write(i.dir)
+}
+
+// StartProcess starts a further program in the name of the instance, such as the manager, so that [Instance.Stop] ends
+// it too. It sees HOME, PATH and a few others of the caller's variables, and env. A running process of that name is an
+// error; an ended one is replaced and its log continued in <dir>/<name>.log.
+func (i *Instance) StartProcess(name, path string, args, env []string) (*Process, error) {
+	i.mutex.Lock()
+	defer i.mutex.Unlock()
+	if old := i.state.process(name); old != nil && old.Running() {
+		return nil, fmt.Errorf("starting %s: it runs already, pid %d", name, old.PID)
+	}
+	p := &Process{Name: name, Path: path, Args: args, Env: env, Log: i.file(name + ".log")}
+	return p, i.launch(p)
+}
+
+func (i *Instance) launch(p *Process) error {
+	if err := p.launch(); err != nil {
+		return err
+	}
+	i.state.record(p)
+	return i.state.write(i.dir)
+}
+
+// Process returns the recorded process of that name, or nil.
+func (i *Instance) Process(name string) *Process {
+	i.mutex.Lock()
+	defer i.mutex.Unlock()
+	return i.state.process(name)
+}
+
+// Processes returns all recorded processes in the order of their start.
+func (i *Instance) Processes() []*Process {
+	i.mutex.Lock()
+	defer i.mutex.Unlock()
+	return slices.Clone(i.state.Processes)
+}
+
+// Halt ends a process of the instance for a while, for instance [APIServer] to see how clients take it.
+func (i *Instance) Halt(ctx context.Context, name string) error {
+	p := i.Process(name)
+	if p == nil {
+		return fmt.Errorf("halting %s: instance %s has no such process", name, i.Name)
+	}
+	return p.Stop(ctx)
+}
+
+// Resume starts a halted process again with the same arguments and waits until the control plane is ready.
+func (i *Instance) Resume(ctx context.Context, name string) error {
+	i.mutex.Lock()
+	old := i.state.process(name)
+	if old == nil {
+		i.mutex.Unlock()
+		return fmt.Errorf("resuming %s: instance %s has no such process", name, i.Name)
+	}
+	if old.Running() {
+		i.mutex.Unlock()
+		return nil
+	}
+	err := i.launch(&Process{Name: name, Path: old.Path, Args: old.Args, Env: old.Env, Log: old.Log, Port: old.Port})
+	i.mutex.Unlock()
+	if err != nil {
+		return err
+	}
+	return i.waitReady(ctx)
+}

@@ -1,0 +1,50 @@
+package cluster
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// BuildProgram compiles a package of this checkout, with the race detector if asked, and returns the path of the
+// program in the cache directory, one per checkout. The toolchain leaves the file alone when nothing has changed.
+// It tells progress when it waits for another builder.
+func BuildProgram(ctx context.Context, pkg string, tags []string, race bool, progress io.Writer) (string, error) {
+	root, err := RepositoryRoot()
+	if err != nil {
+		return "", err
+	}
+	cache, err := CacheDir()
+	if err != nil {
+		return "", err
+	}
+	source := sha256.Sum256([]byte(filepath.Join(root, pkg)))
+	target := filepath.Join(cache, "programs", hex.EncodeToString(source[:])[:keyLength], filepath.Base(pkg))
+	args := []string{"build", "-buildvcs=false", "-tags", strings.Join(tags, ",")}
+	cgo := "CGO_ENABLED=0"
+	if race {
+		target += "-race"
+		args = append(args, "-race")
+		cgo = "CGO_ENABLED=1"
+	}
+	unlock, err := lock(ctx, "program", func() {
+		fmt.Fprintf(progress, "another process is building %s, waiting for it\n", pkg)
+	})
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	command := exec.CommandContext(ctx, "go", append(args, "-o", target, pkg)...)
+	command.Dir = root
+	command.Env = append(os.Environ(), cgo, "GOWORK=off")
+	if output, err := command.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building %s: %w\n%s", pkg, err, tail(string(output), tailLines))
+	}
+	return target, nil
+}

@@ -1,0 +1,211 @@
+package cluster
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestFreePorts(t *testing.T) {
+	all := func(int) bool { return true }
+	cases := map[string]struct {
+		count, start int
+		reserved     []int
+		free         func(int) bool
+		want         []int
+		fails        bool
+	}{
+		"consecutive":        {count: 3, start: 5, free: all, want: []int{20005, 20006, 20007}},
+		"reserved skipped":   {count: 2, start: 0, reserved: []int{20000, 20002}, free: all, want: []int{20001, 20003}},
+		"listening skipped":  {count: 2, start: 0, free: func(p int) bool { return p%2 == 1 }, want: []int{20001, 20003}},
+		"around the end":     {count: 2, start: lastPort - firstPort, free: all, want: []int{31999, 20000}},
+		"none":               {count: 0, free: all},
+		"nothing left":       {count: 1, free: func(int) bool { return false }, fails: true},
+		"more than there is": {count: lastPort - firstPort + 2, free: all, fails: true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := freePorts(c.count, c.start, c.reserved, c.free)
+			if errors.Is(err, errNoPort) != c.fails {
+				t.Fatalf("error %v", err)
+			}
+			if !c.fails && !slices.Equal(got, c.want) {
+				t.Errorf("ports %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestListens(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := listener.Addr().(*net.TCPAddr).Port
+	if listens(port) {
+		t.Error("a port in use counts as free")
+	}
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !listens(port) {
+		t.Error("a free port counts as used")
+	}
+}
+
+func TestParseStat(t *testing.T) {
+	tail := " S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 98765 20 21"
+	cases := map[string]struct {
+		stat, want string
+		fails      bool
+	}{
+		"plain":                 {stat: "42 (etcd)" + tail, want: "98765"},
+		"spaces, parentheses":   {stat: "42 (a b) c)" + tail, want: "98765"},
+		"zombie":                {stat: strings.Replace("42 (etcd)"+tail, " S ", " Z ", 1), fails: true},
+		"dead":                  {stat: strings.Replace("42 (etcd)"+tail, " S ", " X ", 1), fails: true},
+		"cut off":               {stat: "42 (etcd) S 1 2", fails: true},
+		"no command":            {stat: "42" + tail, fails: true},
+		"empty":                 {stat: "", fails: true},
+		"nothing after command": {stat: "42 (etcd)", fails: true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := parseStat(c.stat)
+			if (err != nil) != c.fails || got != c.want {
+				t.Errorf("got %q, %v; want %q", got, err, c.want)
+			}
+		})
+	}
+}
+
+func FuzzParseStat(f *testing.F) {
+	f.Add("42 (etcd) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 98765 20")
+	f.Add("(")
+	f.Fuzz(func(t *testing.T, stat string) {
+		if start, err := parseStat(stat); err == nil && start == "" {
+			t.Error("neither a start time nor an error")
+		}
+	})
+}
+
+func TestTail(t *testing.T) {
+	for name, c := range map[string]struct {
+		text  string
+		lines int
+		want  string
+	}{
+		"short":   {"a\nb\n", 5, "a\nb"},
+		"cut":     {"a\nb\nc\n", 2, "b\nc"},
+		"nothing": {"", 2, ""},
+	} {
+		if got := tail(c.text, c.lines); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestRootAbove(t *testing.T) {
+	root := t.TempDir()
+	inner := filepath.Join(root, "test", "binaries")
+	if err := os.MkdirAll(inner, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write := func(dir, content string) {
+		if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(root, "// a comment\nmodule "+modulePath+"\n\ngo 1.26.0\n")
+	write(inner, "module "+modulePath+"/test/binaries\n")
+	if got, err := rootAbove(inner); err != nil || got != root {
+		t.Errorf("root %q, %v; want %q", got, err, root)
+	}
+	if _, err := rootAbove(t.TempDir()); err == nil || !strings.Contains(err.Error(), modulePath) {
+		t.Errorf("outside of a checkout: %v", err)
+	}
+}
+
+func TestInstanceNames(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	for name, ok := range map[string]bool{
+		"a": true, "dev-1": true, strings.Repeat("a", 40): true,
+		"": false, "A": false, "-a": false, "a-": false, "../x": false, "a/b": false, strings.Repeat("a", 41): false,
+	} {
+		if _, err := instanceDir(name); (err == nil) != ok {
+			t.Errorf("name %q: %v", name, err)
+		}
+	}
+}
+
+func TestParseDownloads(t *testing.T) {
+	answer := `{"Path":"example.com/a","Version":"v1.0.0","Dir":"/a","Sum":"h1:aa"}
+{"Path":"example.com/b","Version":"v2.0.0","Dir":"/b","Sum":"h1:bb"}`
+	dirs, err := parseDownloads([]byte(answer), map[string]string{"example.com/a": "h1:aa", "example.com/b": ""})
+	if difference := cmp.Diff(map[string]string{"example.com/a": "/a", "example.com/b": "/b"}, dirs); err != nil || difference != "" {
+		t.Errorf("%v %s", err, difference)
+	}
+	for name, c := range map[string]struct{ answer, sum, want string }{
+		"wrong checksum": {answer, "h1:other", "checksum h1:aa, want h1:other"},
+		"refused":        {`{"Path":"example.com/a","Error":"not found"}`, "", "not found"},
+		"garbage":        {`{"Path":`, "", "decoding"},
+	} {
+		_, err := parseDownloads([]byte(c.answer), map[string]string{"example.com/a": c.sum})
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+func TestSets(t *testing.T) {
+	for platform, want := range map[Platform][]Set{
+		Bare: nil, Plain: {GatewayAPI, Monitoring, KubeRay}, OpenShift: {GatewayAPI, Monitoring, KubeRay, OpenShiftAPI},
+	} {
+		if err := platform.validate(); err != nil {
+			t.Error(err)
+		}
+		if got := Sets(platform); !slices.Equal(got, want) {
+			t.Errorf("%s has %v, want %v", platform, got, want)
+		}
+	}
+	if err := Platform("vanilla").validate(); err == nil || !strings.Contains(err.Error(), "known are bare, plain and openshift") {
+		t.Errorf("unknown platform: %v", err)
+	}
+	if _, err := setOf("foos.example.com"); err == nil || !strings.Contains(err.Error(), "routes.route.openshift.io") {
+		t.Errorf("unknown CRD: %v", err)
+	}
+}
+
+func TestEveryCRDIsReadable(t *testing.T) {
+	sets := []Set{GatewayAPI, Monitoring, KubeRay, OpenShiftAPI, KServe}
+	dirs, err := setDirs(t.Context(), sets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, set := range sets {
+		for name := range sources[set].crds {
+			crd, err := readCRD(dirs, set, name)
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			if found, err := setOf(name); err != nil || found != set {
+				t.Errorf("%s is of set %q, %v; want %q", name, found, err, set)
+			}
+			if crd.Spec.Conversion != nil || len(crd.Spec.Versions) == 0 {
+				t.Errorf("%s: conversion %v, %d versions", name, crd.Spec.Conversion, len(crd.Spec.Versions))
+			}
+		}
+	}
+	if _, err := setDirs(t.Context(), []Set{"nonsense"}); err == nil {
+		t.Error("an unknown set is no error")
+	}
+	if _, err := readCRD(map[string]string{}, KServe, "inferenceservices.serving.kserve.io"); err == nil {
+		t.Error("a missing file is no error")
+	}
+}

@@ -1,0 +1,158 @@
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	readyPoll   = 50 * time.Millisecond
+	probeExpiry = 5 * time.Second
+)
+
+// start brings up the processes in the order in which they need each other.
+func (i *Instance) start(ctx context.Context, options Options) error {
+	begin := i.clock.Now()
+	say := func(what string) {
+		fmt.Fprintf(options.Progress, "[%5s] %s\n", i.clock.Since(begin).Round(100*time.Millisecond), what)
+	}
+	if err := i.prepare(); err != nil {
+		return err
+	}
+	if err := i.writeStages(ctx); err != nil {
+		return err
+	}
+	if err := i.run(i.etcd()); err != nil {
+		return err
+	}
+	if err := i.waitFor(ctx, Etcd, i.etcdHealthy); err != nil {
+		return err
+	}
+	if err := i.run(i.apiServer()); err != nil {
+		return err
+	}
+	if err := i.waitFor(ctx, APIServer, i.apiServerReady); err != nil {
+		return err
+	}
+	say("API server ready at " + i.URL())
+	for _, p := range []*Process{i.controllerManager(), i.scheduler(), i.kwok()} {
+		if err := i.run(p); err != nil {
+			return err
+		}
+	}
+	if err := i.furnish(ctx, options.Nodes); err != nil {
+		return err
+	}
+	config, err := i.Config()
+	if err != nil {
+		return err
+	}
+	if err := InstallPlatform(ctx, config, options.Platform); err != nil {
+		return err
+	}
+	say(fmt.Sprintf("APIs of platform %s served", options.Platform))
+	if err := i.waitReady(ctx); err != nil {
+		return err
+	}
+	say(fmt.Sprintf("instance %s ready, %d nodes", i.Name, options.Nodes))
+	return nil
+}
+
+// run starts one of our own binaries.
+func (i *Instance) run(p *Process) error {
+	p.Path, p.Log = i.binaries[p.Name], i.file(p.Name+".log")
+	i.mutex.Lock()
+	defer i.mutex.Unlock()
+	return i.launch(p)
+}
+
+// waitReady returns when every part of the control plane works.
+func (i *Instance) waitReady(ctx context.Context) error {
+	checks := []struct {
+		process string
+		ready   func(context.Context) error
+	}{
+		{Etcd, i.etcdHealthy},
+		{APIServer, i.apiServerReady},
+		{ControllerManager, func(ctx context.Context) error { return i.healthz(ctx, controllerPort) }},
+		{Scheduler, func(ctx context.Context) error { return i.healthz(ctx, schedulerPort) }},
+		{Kwok, i.nodesReady},
+		{ControllerManager, i.defaultAccount},
+	}
+	for _, check := range checks {
+		if err := i.waitFor(ctx, check.process, check.ready); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// waitFor polls a check of a process until it passes; it gives up as soon as the process has ended.
+func (i *Instance) waitFor(ctx context.Context, name string, ready func(context.Context) error) error {
+	p := i.Process(name)
+	var last error
+	err := wait.PollUntilContextCancel(ctx, readyPoll, true, func(ctx context.Context) (bool, error) {
+		if last = ready(ctx); last == nil {
+			return true, nil
+		}
+		if !p.Running() {
+			return false, errors.New("the process has ended")
+		}
+		return false, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for %s: %w\n%s", name, errors.Join(err, last), p.LogTail())
+	}
+	return nil
+}
+
+func (i *Instance) etcdHealthy(ctx context.Context) error {
+	return probe(ctx, http.DefaultClient, "http://"+loopback(i.state.Ports[etcdPort])+"/health")
+}
+
+func (i *Instance) apiServerReady(ctx context.Context) error {
+	config, err := i.Config()
+	if err != nil {
+		return err
+	}
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return fmt.Errorf("creating a client: %w", err)
+	}
+	return probe(ctx, client, i.URL()+"/readyz")
+}
+
+// healthz asks controller manager or scheduler, whose serving certificates are self-signed.
+func (i *Instance) healthz(ctx context.Context, port int) error {
+	client := &http.Client{Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true, // health on loopback
+	}}
+	return probe(ctx, client, "https://"+loopback(i.state.Ports[port])+"/healthz")
+}
+
+func probe(ctx context.Context, client *http.Client, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, probeExpiry)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return fmt.Errorf("asking %s: %w", url, err)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return fmt.Errorf("asking %s: %w", url, err)
+	}
+	if err := response.Body.Close(); err != nil {
+		return fmt.Errorf("asking %s: %w", url, err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("asking %s: %s", url, response.Status)
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"k8s.io/utils/clock"
+)
+
+func TestWaitForReportsTheLog(t *testing.T) {
+	shell := program(t, "sh")
+	i := &Instance{Name: "a", dir: t.TempDir(), clock: clock.RealClock{}, binaries: Binaries{Etcd: shell}}
+	if err := i.run(&Process{Name: Etcd, Args: []string{"-c", "echo the disk is full; exit 1"}}); err != nil {
+		t.Fatal(err)
+	}
+	err := i.waitFor(t.Context(), Etcd, func(context.Context) error { return errors.New("no answer") })
+	for _, want := range []string{"waiting for etcd", "the process has ended", "no answer", "the disk is full"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v does not say %q", err, want)
+		}
+	}
+}
+
+func TestWaitForEndsWithContext(t *testing.T) {
+	i := &Instance{Name: "a", dir: t.TempDir(), clock: clock.RealClock{}, binaries: Binaries{Etcd: program(t, "sleep")}}
+	if err := i.run(&Process{Name: Etcd, Args: []string{"600"}}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	err := i.waitFor(ctx, Etcd, func(context.Context) error {
+		cancel()
+		return errors.New("no answer")
+	})
+	if err == nil || !strings.Contains(err.Error(), "no answer") {
+		t.Errorf("error %v", err)
+	}
+	if err := i.Process(Etcd).Kill(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestProbe(t *testing.T) {
+	code := http.StatusOK
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }))
+	if err := probe(t.Context(), server.Client(), server.URL); err != nil {
+		t.Error(err)
+	}
+	code = http.StatusInternalServerError
+	if err := probe(t.Context(), server.Client(), server.URL); err == nil || !strings.Contains(err.Error(), "500") {
+		t.Errorf("a failing probe: %v", err)
+	}
+	server.Close()
+	if err := probe(t.Context(), server.Client(), server.URL); err == nil {
+		t.Error("an unreachable server is no error")
+	}
+}
+
+func TestComponents(t *testing.T) {
+	i := &Instance{Name: "a", dir: t.TempDir(), state: state{Ports: []int{1, 2, 3, 4, 5}}}
+	for _, c := range []struct {
+		process *Process
+		want    []string
+	}{
+		{i.etcd(), []string{"--unsafe-no-fsync", "--listen-client-urls=http://127.0.0.1:1", "--listen-peer-urls=http://127.0.0.1:2"}},
+		{i.apiServer(), []string{
+			"--authorization-mode=RBAC", "--endpoint-reconciler-type=none", "--advertise-address=127.0.0.1", "--secure-port=3",
+			"--audit-log-path=" + i.AuditLog(),
+		}},
+		{i.controllerManager(), []string{"--use-service-account-credentials", "--secure-port=4", "--leader-elect=false"}},
+		{i.scheduler(), []string{"--secure-port=5", "--bind-address=127.0.0.1"}},
+		{i.kwok(), []string{"--node-lease-duration-seconds=40", "--manage-all-nodes=true"}},
+	} {
+		all := strings.Join(c.process.Args, "\n") + "\n"
+		for _, want := range c.want {
+			if !strings.Contains(all, want+"\n") {
+				t.Errorf("%s has no argument %s", c.process.Name, want)
+			}
+		}
+	}
+}
