@@ -1,0 +1,183 @@
+package framework
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// line is one audit event.
+func line(stage, verb, user, uri, ref, code, rest string) string {
+	return `{"kind":"Event","apiVersion":"audit.k8s.io/v1","stage":"` + stage + `","verb":"` + verb + `","requestURI":"` + uri +
+		`","user":{"username":"` + user + `"},"objectRef":` + ref + `,"responseStatus":{"code":` + code + `}` + rest + "}\n"
+}
+
+const (
+	configMap = `{"resource":"configmaps","namespace":"ns","name":"a","apiVersion":"v1"}`
+	answered  = `,"requestObject":{"data":{"k":"v"}},"responseObject":{"metadata":{"uid":"u1","resourceVersion":"7","name":"a"}}`
+)
+
+func TestParseAudit(t *testing.T) {
+	cases := map[string]struct {
+		log  string
+		want Entries
+	}{
+		"nothing":     {"", nil},
+		"empty lines": {"\n\n", nil},
+		"write": {
+			line("ResponseComplete", "patch", "ann", "/api/v1/namespaces/ns/configmaps/a", configMap, "200", answered),
+			Entries{{
+				Verb: "patch", User: "ann", URI: "/api/v1/namespaces/ns/configmaps/a", Resource: "configmaps", Namespace: "ns", Name: "a",
+				Code: 200, UID: "u1", ResourceVersion: "7", Request: []byte(`{"data":{"k":"v"}}`),
+			}},
+		},
+		"generated name": {
+			line("ResponseComplete", "create", "ann", "/x", `{"resource":"configmaps","namespace":"ns"}`, "201", answered),
+			Entries{{
+				Verb: "create", User: "ann", URI: "/x", Resource: "configmaps", Namespace: "ns", Name: "a",
+				Code: 201, UID: "u1", ResourceVersion: "7", Request: []byte(`{"data":{"k":"v"}}`),
+			}},
+		},
+		"dry run by parameter": {
+			line("ResponseComplete", "create", "ann", "/x?dryRun=All", `{"resource":"leases","apiGroup":"coordination.k8s.io"}`, "201", ""),
+			Entries{{Verb: "create", User: "ann", URI: "/x?dryRun=All", Group: "coordination.k8s.io", Resource: "leases", Code: 201, DryRun: true}},
+		},
+		"dry run in the body": {
+			line("ResponseComplete", "delete", "ann", "/x", configMap, "200", `,"requestObject":{"dryRun":["All"]}`),
+			Entries{{
+				Verb: "delete", User: "ann", URI: "/x", Resource: "configmaps", Namespace: "ns", Name: "a", Code: 200, DryRun: true,
+				Request: []byte(`{"dryRun":["All"]}`),
+			}},
+		},
+		"watch counts once": {
+			line("ResponseStarted", "watch", "ann", "/w", `{"resource":"pods"}`, "200", "") +
+				line("ResponseComplete", "watch", "ann", "/w", `{"resource":"pods"}`, "200", ""),
+			Entries{{Verb: "watch", User: "ann", URI: "/w", Resource: "pods", Code: 200}},
+		},
+		"refused watch": {
+			line("ResponseComplete", "watch", "ann", "/w", `{"resource":"pods"}`, "403", ""),
+			Entries{{Verb: "watch", User: "ann", URI: "/w", Resource: "pods", Code: 403}},
+		},
+		"other stages": {line("Panic", "get", "ann", "/x", configMap, "500", "") + line("ResponseStarted", "get", "ann", "/x", configMap, "200", ""), nil},
+		"half a line at the end": {
+			line("ResponseComplete", "get", "ann", "/x", configMap, "200", "") + `{"kind":"Ev`,
+			Entries{{Verb: "get", User: "ann", URI: "/x", Resource: "configmaps", Namespace: "ns", Name: "a", Code: 200}},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := parseAudit(strings.NewReader(c.log))
+			if difference := cmp.Diff(c.want, got); err != nil || difference != "" {
+				t.Errorf("%v %s", err, difference)
+			}
+		})
+	}
+	if _, err := parseAudit(strings.NewReader("no JSON\n")); err == nil {
+		t.Error("garbage is no error")
+	}
+}
+
+func FuzzParseAudit(f *testing.F) {
+	f.Add(line("ResponseComplete", "patch", "ann", "/x", configMap, "200", answered))
+	f.Add("{}\n{")
+	f.Fuzz(func(_ *testing.T, log string) {
+		_, _ = parseAudit(strings.NewReader(log)) // must not panic
+	})
+}
+
+func TestFilters(t *testing.T) {
+	entries := Entries{
+		{Verb: "create", User: "ann", Resource: "configmaps"},
+		{Verb: "update", User: "bob", Resource: "leases"},
+		{Verb: "patch", User: "ann", Resource: "events"},
+		{Verb: "get", User: "ann", Resource: "configmaps"},
+		{Verb: "list", User: "ann", Resource: "pods"},
+		{Verb: "watch", User: "ann", Resource: "pods"},
+		{Verb: "get", User: "ann"},
+		{Verb: "create", User: "ann", Resource: "subjectaccessreviews"},
+		{Verb: "create", User: "ann", Resource: "tokenreviews"},
+		{Verb: "deletecollection", User: "ann", Resource: "pods"},
+		{Verb: "delete", User: "ann", Resource: "pods"},
+	}
+	for name, c := range map[string]struct {
+		got  Entries
+		want int
+	}{
+		"writes":            {entries.Writes(), 7},
+		"reads":             {entries.Reads(), 3},
+		"watches":           {entries.Watches(), 1},
+		"by user":           {entries.ByUser("bob"), 1},
+		"of a resource":     {entries.Of("pods"), 4},
+		"without leases":    {entries.WithoutLeases(), 10},
+		"without events":    {entries.WithoutEvents(), 10},
+		"without reviews":   {entries.WithoutReviews(), 9},
+		"without discovery": {entries.WithoutDiscovery(), 10},
+		"at rest":           {AtRest(entries, "ann"), 5}, // without the patch of an event
+		"at rest, leases":   {AtRest(entries, "bob"), 0},
+	} {
+		if len(c.got) != c.want {
+			t.Errorf("%s: %d entries, want %d:\n%s", name, len(c.got), c.want, c.got)
+		}
+	}
+}
+
+func TestUnchanged(t *testing.T) {
+	entries := Entries{
+		{Verb: "create", UID: "a", ResourceVersion: "1", Name: "first"},
+		{Verb: "patch", UID: "a", ResourceVersion: "1", Name: "no change"},
+		{Verb: "patch", UID: "b", ResourceVersion: "1", Name: "another object"},
+		{Verb: "patch", UID: "a", ResourceVersion: "1", Name: "dry run", DryRun: true},
+		{Verb: "patch", UID: "a", ResourceVersion: "2", Name: "change"},
+		{Verb: "delete", Name: "answer without object"},
+		{Verb: "patch", UID: "a", ResourceVersion: "2", Name: "no change again"},
+	}
+	got := entries.Unchanged()
+	if len(got) != 2 || got[0].Name != "no change" || got[1].Name != "no change again" {
+		t.Errorf("unchanged:\n%s", got)
+	}
+}
+
+func TestEntryString(t *testing.T) {
+	entry := Entry{
+		Verb: "patch", Group: "apps", Resource: "deployments", Subresource: "status", Namespace: "ns", Name: "a", User: "ann", Code: 200, DryRun: true,
+	}
+	if got, want := entry.String(), "patch deployments/status.apps ns/a by ann: 200 (dry run)"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := (Entries{entry, entry}).String(); strings.Count(got, "\n") != 1 {
+		t.Errorf("%q is not two lines", got)
+	}
+}
+
+func TestMarkAndSince(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	audit := &Audit{path: path}
+	if _, err := audit.Mark(); err == nil {
+		t.Error("marking a missing log is no error")
+	}
+	if _, err := audit.Since(0); err == nil {
+		t.Error("reading a missing log is no error")
+	}
+	before := line("ResponseComplete", "get", "ann", "/before", configMap, "200", "")
+	after := line("ResponseComplete", "get", "ann", "/after", configMap, "200", "")
+	if err := os.WriteFile(path, []byte(before), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mark, err := audit.Mark()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(before+after), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := audit.Since(mark)
+	if err != nil || len(entries) != 1 || entries[0].URI != "/after" {
+		t.Errorf("since the mark: %v, %v", entries, err)
+	}
+	if entries, err := audit.Since(0); err != nil || len(entries) != 2 {
+		t.Errorf("since the start: %v, %v", entries, err)
+	}
+}

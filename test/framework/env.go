@@ -1,0 +1,103 @@
+package framework
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
+)
+
+const stopTimeout = time.Minute
+
+// Env is a running control plane and an administrator's access to it.
+type Env struct {
+	// Instance of the control plane.
+	Instance *cluster.Instance
+	// Admin reads and writes without a cache. Its requests bear the user [cluster.AdminUser].
+	Admin client.Client
+	// Config of the administrator.
+	Config *rest.Config
+	// KubeconfigPath of the administrator.
+	KubeconfigPath string
+	// Scheme of Admin: the Kubernetes types, CustomResourceDefinition and those of WithTypes.
+	Scheme *runtime.Scheme
+
+	clock clock.PassiveClock
+}
+
+// Option of [Start].
+type Option func(*setup)
+
+type setup struct {
+	types []func(*runtime.Scheme) error
+	sets  []cluster.Set
+	nodes int
+}
+
+// WithTypes adds types to the scheme of the administrator's client.
+func WithTypes(add ...func(*runtime.Scheme) error) Option {
+	return func(s *setup) { s.types = append(s.types, add...) }
+}
+
+// WithSets serves further sets of CRDs, such as [cluster.KServe].
+func WithSets(sets ...cluster.Set) Option {
+	return func(s *setup) { s.sets = append(s.sets, sets...) }
+}
+
+// WithNodes sets the number of fake nodes.
+func WithNodes(count int) Option {
+	return func(s *setup) { s.nodes = count }
+}
+
+// Start starts an instance of its own for the calling suite and has it stopped at the end of the suite. It fails the
+// suite if the instance does not become ready.
+func Start(ctx context.Context, name string, platform cluster.Platform, options ...Option) *Env {
+	ginkgo.GinkgoHelper()
+	var s setup
+	for _, option := range options {
+		option(&s)
+	}
+	scheme := runtime.NewScheme()
+	s.types = append(s.types, clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme)
+	for _, add := range s.types {
+		gomega.Expect(add(scheme)).To(gomega.Succeed())
+	}
+	instance, err := cluster.Start(ctx, cluster.Options{
+		Name: fmt.Sprintf("%s-%d", name, os.Getpid()), Platform: platform, Nodes: s.nodes, Ephemeral: true,
+		Progress: ginkgo.GinkgoWriter,
+	})
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
+	ginkgo.DeferCleanup(func(ctx context.Context) {
+		gomega.Expect(instance.Stop(ctx)).To(gomega.Succeed())
+	}, ginkgo.NodeTimeout(stopTimeout))
+	config, err := instance.Config()
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
+	gomega.Expect(cluster.InstallSet(ctx, config, s.sets...)).To(gomega.Succeed())
+	admin, err := client.New(config, client.Options{Scheme: scheme})
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
+	return &Env{
+		Instance: instance, Admin: admin, Config: config, KubeconfigPath: instance.Kubeconfig(), Scheme: scheme,
+		clock: clock.RealClock{},
+	}
+}
+
+// InstallOperator installs a kustomization of this checkout without the Deployment of the manager, see
+// [operator.Install], and returns what it found.
+func (e *Env) InstallOperator(ctx context.Context, kustomizeDir string) *operator.Installed {
+	ginkgo.GinkgoHelper()
+	installed, err := operator.Install(ctx, e.Instance, kustomizeDir)
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
+	return installed
+}

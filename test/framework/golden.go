@@ -1,0 +1,151 @@
+package framework
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	diff "github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+)
+
+var update = flag.Bool("update", false, "write golden files anew instead of comparing with them")
+
+const yamlBuffer = 4096
+
+// TestingT is the part of testing.T and of ginkgo.GinkgoT that [Golden] needs.
+type TestingT interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// Golden compares objects with the YAML documents in a file, without what differs from run to run, see [Normalize].
+// The order of the objects counts for nothing. With `-update` on the command line of go test the file is written.
+func Golden(t TestingT, path string, objects []*unstructured.Unstructured) {
+	t.Helper()
+	actual := normalized(objects)
+	if *update {
+		if err := writeGolden(path, actual); err != nil {
+			t.Fatalf("%v", err)
+		}
+		return
+	}
+	expected, err := ReadObjects(path)
+	if err != nil {
+		t.Fatalf("%v (run with -update to create it)", err)
+		return
+	}
+	if difference := compareObjects(expected, actual); difference != "" {
+		t.Fatalf("%s differs (-file +actual), run with -update if that is meant:\n%s", path, difference)
+	}
+}
+
+// compareObjects describes the differences between the documents of a golden file and objects; empty means none.
+func compareObjects(expected, actual []*unstructured.Unstructured) string {
+	byKey := func(objects []*unstructured.Unstructured) map[string]map[string]any {
+		result := map[string]map[string]any{}
+		for _, object := range normalized(objects) {
+			result[objectKey(object)] = object.Object
+		}
+		return result
+	}
+	return diff.Diff(byKey(expected), byKey(actual))
+}
+
+// Normalize removes what the API server or the run adds: uid, resourceVersion, generation, timestamps, managedFields,
+// self links, uids of owners and the status.
+func Normalize(object *unstructured.Unstructured) *unstructured.Unstructured {
+	clean := object.DeepCopy()
+	for _, field := range []string{
+		"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
+		"managedFields", "selfLink",
+	} {
+		unstructured.RemoveNestedField(clean.Object, "metadata", field)
+	}
+	unstructured.RemoveNestedField(clean.Object, "status")
+	unstructured.RemoveNestedField(clean.Object, "spec", "template", "metadata", "creationTimestamp")
+	owners, _, _ := unstructured.NestedSlice(clean.Object, "metadata", "ownerReferences")
+	for _, owner := range owners {
+		if fields, ok := owner.(map[string]any); ok {
+			delete(fields, "uid")
+		}
+	}
+	if len(owners) > 0 {
+		// The path was read as a list a moment ago, so writing it cannot fail.
+		_ = unstructured.SetNestedSlice(clean.Object, owners, "metadata", "ownerReferences")
+	}
+	return clean
+}
+
+func normalized(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	result := make([]*unstructured.Unstructured, 0, len(objects))
+	for _, object := range objects {
+		result = append(result, Normalize(object))
+	}
+	slices.SortFunc(result, func(a, b *unstructured.Unstructured) int { return cmp.Compare(objectKey(a), objectKey(b)) })
+	return result
+}
+
+func objectKey(object *unstructured.Unstructured) string {
+	return fmt.Sprintf("%s %s %s/%s", object.GetAPIVersion(), object.GetKind(), object.GetNamespace(), object.GetName())
+}
+
+func writeGolden(path string, objects []*unstructured.Unstructured) error {
+	var content bytes.Buffer
+	for index, object := range objects {
+		document, err := yaml.Marshal(object.Object)
+		if err != nil {
+			return fmt.Errorf("encoding %s: %w", objectKey(object), err)
+		}
+		if index > 0 {
+			content.WriteString("---\n")
+		}
+		content.Write(document)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("creating the folder of %s: %w", path, err)
+	}
+	if err := os.WriteFile(path, content.Bytes(), 0o644); err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	return nil
+}
+
+// ReadObjects reads the YAML documents of a file; Lists are taken apart.
+func ReadObjects(path string) ([]*unstructured.Unstructured, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading objects: %w", err)
+	}
+	var objects []*unstructured.Unstructured
+	for decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), yamlBuffer); ; {
+		object := &unstructured.Unstructured{}
+		if err := decoder.Decode(&object.Object); errors.Is(err, io.EOF) {
+			return objects, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("decoding %s: %w", path, err)
+		}
+		if len(object.Object) == 0 {
+			continue
+		}
+		if !object.IsList() {
+			objects = append(objects, object)
+			continue
+		}
+		list, err := object.ToList()
+		if err != nil {
+			return nil, fmt.Errorf("decoding %s: %w", path, err)
+		}
+		for index := range list.Items {
+			objects = append(objects, &list.Items[index])
+		}
+	}
+}

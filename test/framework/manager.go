@@ -1,0 +1,70 @@
+package framework
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/gomega"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
+)
+
+// ManagerOptions are the options of a manager under test.
+type ManagerOptions = operator.Options
+
+// Manager is a manager under test. Its methods fail the spec instead of returning errors.
+type Manager struct {
+	*operator.Manager
+}
+
+// StartManager starts the real manager with the rights of a ServiceAccount, waits until it is ready and has it ended
+// with the suite or the spec it is called in. When a spec fails, the end of its log stands in the report. It fails the
+// spec if the manager does not become ready.
+func (e *Env) StartManager(ctx context.Context, options ManagerOptions) *Manager {
+	ginkgo.GinkgoHelper()
+	if options.Progress == nil {
+		options.Progress = ginkgo.GinkgoWriter
+	}
+	started, err := operator.Start(ctx, e.Instance, options)
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
+	manager := &Manager{Manager: started}
+	ginkgo.DeferCleanup(func(ctx context.Context) {
+		if manager.Process.Running() {
+			manager.Stop(ctx)
+		}
+	}, ginkgo.NodeTimeout(stopTimeout))
+	return manager
+}
+
+// ReportLog attaches the end of the manager's log to the report of the current spec if that has failed. Call it in an
+// AfterEach of the suite.
+func (m *Manager) ReportLog() {
+	if report := ginkgo.CurrentSpecReport(); report.Failed() {
+		ginkgo.AddReportEntry(fmt.Sprintf("log of %s", m.Process.Name), m.Process.LogTail(), ginkgo.ReportEntryVisibilityFailureOrVerbose)
+	}
+}
+
+// Stop ends the manager as a kubelet would; it must end with exit code 0.
+func (m *Manager) Stop(ctx context.Context) {
+	ginkgo.GinkgoHelper()
+	gomega.Expect(m.Manager.Stop(ctx)).To(gomega.Succeed())
+}
+
+// Kill ends the manager as a crash would.
+func (m *Manager) Kill(ctx context.Context) {
+	ginkgo.GinkgoHelper()
+	gomega.Expect(m.Manager.Kill(ctx)).To(gomega.Succeed())
+}
+
+// Restart stops the manager, unless it has ended, and starts it again with the same arguments.
+func (m *Manager) Restart(ctx context.Context) {
+	ginkgo.GinkgoHelper()
+	gomega.Expect(m.Manager.Restart(ctx)).To(gomega.Succeed())
+}
+
+// WaitReady returns when the manager is ready.
+func (m *Manager) WaitReady(ctx context.Context) {
+	ginkgo.GinkgoHelper()
+	gomega.Expect(m.Manager.WaitReady(ctx)).To(gomega.Succeed())
+}

@@ -1,0 +1,173 @@
+package framework
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+const (
+	waitTimeout = time.Minute
+	waitPoll    = 100 * time.Millisecond
+	// touchCondition is the type of the condition that a touch writes.
+	touchCondition = "TouchedByTest"
+	// touchAnnotation marks a touch where the kind has no status with conditions.
+	touchAnnotation = "testcluster/touched"
+)
+
+// Namespace creates a namespace with a generated name, so that specs do not meet, and deletes it at the end of the spec
+// or suite it is called in.
+func (e *Env) Namespace(ctx context.Context, prefix string) string {
+	ginkgo.GinkgoHelper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: prefix + "-"}}
+	gomega.Expect(e.Admin.Create(ctx, namespace)).To(gomega.Succeed())
+	ginkgo.DeferCleanup(func(ctx context.Context) {
+		gomega.Expect(client.IgnoreNotFound(e.Admin.Delete(ctx, namespace))).To(gomega.Succeed())
+	}, ginkgo.NodeTimeout(stopTimeout))
+	return namespace.Name
+}
+
+// Get reads an object by its name and namespace into it.
+func (e *Env) Get(ctx context.Context, object client.Object) {
+	ginkgo.GinkgoHelper()
+	gomega.Expect(e.Admin.Get(ctx, client.ObjectKeyFromObject(object), object)).To(gomega.Succeed())
+}
+
+// Patch sends a JSON merge patch of an object, or of a subresource such as `status`, and reads the result into it.
+func (e *Env) Patch(ctx context.Context, object client.Object, patch map[string]any, subresource ...string) {
+	ginkgo.GinkgoHelper()
+	gomega.Expect(e.patch(ctx, object, patch, subresource...)).To(gomega.Succeed())
+}
+
+func (e *Env) patch(ctx context.Context, object client.Object, patch map[string]any, subresource ...string) error {
+	body, err := json.Marshal(patch)
+	if err != nil {
+		return fmt.Errorf("encoding a patch: %w", err)
+	}
+	raw := client.RawPatch("application/merge-patch+json", body)
+	if len(subresource) == 0 {
+		return e.Admin.Patch(ctx, object, raw)
+	}
+	return e.Admin.SubResource(subresource[0]).Patch(ctx, object, raw)
+}
+
+// Touch moves the resourceVersion of objects without changing anything a controller wants of them: a condition in the
+// status where the kind has one, else an annotation.
+func (e *Env) Touch(ctx context.Context, objects ...client.Object) {
+	ginkgo.GinkgoHelper()
+	for _, object := range objects {
+		e.Get(ctx, object)
+		before := object.GetResourceVersion()
+		gomega.Expect(e.touch(ctx, object)).To(gomega.Succeed())
+		gomega.Expect(object.GetResourceVersion()).NotTo(gomega.Equal(before), "%T %s was not touched", object, object.GetName())
+	}
+}
+
+func (e *Env) touch(ctx context.Context, object client.Object) error {
+	conditions, err := e.touchedConditions(object)
+	if err != nil {
+		return err
+	}
+	if conditions != nil {
+		return e.patch(ctx, object, map[string]any{"status": map[string]any{"conditions": conditions}}, "status")
+	}
+	annotation := map[string]any{touchAnnotation: object.GetResourceVersion()}
+	return e.patch(ctx, object, map[string]any{"metadata": map[string]any{"annotations": annotation}})
+}
+
+// touchedConditions returns the live conditions with ours changed, or nil for kinds without conditions.
+func (e *Env) touchedConditions(object client.Object) ([]any, error) {
+	kind, err := apiutil.GVKForObject(object, e.Scheme)
+	if err != nil {
+		return nil, fmt.Errorf("finding the kind of %T: %w", object, err)
+	}
+	switch kind.Kind {
+	case "Deployment", "Service", "PersistentVolumeClaim", "Job", "StatefulSet", "ReplicaSet", "Pod":
+	default:
+		return nil, nil
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, fmt.Errorf("converting %T: %w", object, err)
+	}
+	conditions, _, err := unstructured.NestedSlice(fields, "status", "conditions")
+	if err != nil {
+		return nil, fmt.Errorf("reading the conditions of %T: %w", object, err)
+	}
+	touched := map[string]any{
+		"type": touchCondition, "status": "True", "reason": "Touched", "message": "at " + object.GetResourceVersion(),
+		"lastTransitionTime": e.now().UTC().Format(time.RFC3339),
+	}
+	result := []any{touched}
+	for _, condition := range conditions {
+		if fields, ok := condition.(map[string]any); !ok || fields["type"] != touchCondition {
+			result = append(result, condition)
+		}
+	}
+	return result, nil
+}
+
+// WaitForCondition waits up to a minute until a condition has the status, and, if reason is not empty, the reason, for
+// the current generation of the object, and reads the object into it.
+func (e *Env) WaitForCondition(ctx context.Context, object client.Object, kind string, status metav1.ConditionStatus, reason string) {
+	ginkgo.GinkgoHelper()
+	gomega.Eventually(func(g gomega.Gomega) {
+		g.Expect(e.Admin.Get(ctx, client.ObjectKeyFromObject(object), object)).To(gomega.Succeed())
+		conditions, err := conditionsOf(object)
+		g.Expect(err).NotTo(gomega.HaveOccurred())
+		condition := meta.FindStatusCondition(conditions, kind)
+		g.Expect(condition).NotTo(gomega.BeNil(), "no condition %s among %v", kind, conditions)
+		g.Expect(condition.Status).To(gomega.Equal(status), "%s: %s: %s", kind, condition.Reason, condition.Message)
+		if reason != "" {
+			g.Expect(condition.Reason).To(gomega.Equal(reason), "%s: %s", kind, condition.Message)
+		}
+		if condition.ObservedGeneration != 0 {
+			g.Expect(condition.ObservedGeneration).To(gomega.Equal(object.GetGeneration()), "%s is of an older generation", kind)
+		}
+	}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(waitPoll).Should(gomega.Succeed())
+}
+
+// conditionsOf reads the conditions of any kind that has them in the usual place.
+func conditionsOf(object client.Object) ([]metav1.Condition, error) {
+	content, err := json.Marshal(object)
+	if err != nil {
+		return nil, fmt.Errorf("encoding %T: %w", object, err)
+	}
+	var view struct {
+		Status struct{ Conditions []metav1.Condition }
+	}
+	if err := json.Unmarshal(content, &view); err != nil {
+		return nil, fmt.Errorf("reading the conditions of %T: %w", object, err)
+	}
+	return view.Status.Conditions, nil
+}
+
+// WaitGone waits up to a minute until an object does not exist.
+func (e *Env) WaitGone(ctx context.Context, object client.Object) {
+	ginkgo.GinkgoHelper()
+	gomega.Eventually(func() error {
+		return e.Admin.Get(ctx, client.ObjectKeyFromObject(object), object)
+	}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(waitPoll).Should(gomega.MatchError(gomega.ContainSubstring("not found")))
+}
+
+// WaitFor waits up to a minute until an object exists and the check passes; check may be nil.
+func (e *Env) WaitFor(ctx context.Context, object client.Object, check func(g gomega.Gomega)) {
+	ginkgo.GinkgoHelper()
+	gomega.Eventually(func(g gomega.Gomega) {
+		g.Expect(e.Admin.Get(ctx, client.ObjectKeyFromObject(object), object)).To(gomega.Succeed())
+		if check != nil {
+			check(g)
+		}
+	}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(waitPoll).Should(gomega.Succeed())
+}

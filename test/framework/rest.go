@@ -1,0 +1,82 @@
+package framework
+
+import (
+	"time"
+
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/gomega"
+)
+
+const observeEvery = 250 * time.Millisecond
+
+// Mark returns the end of the audit log now; it fails the spec if there is none.
+func (e *Env) Mark() Mark {
+	ginkgo.GinkgoHelper()
+	mark, err := e.Audit().Mark()
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
+	return mark
+}
+
+// Since returns what was answered after a mark; it fails the spec if the log cannot be read.
+func (e *Env) Since(mark Mark) Entries {
+	ginkgo.GinkgoHelper()
+	entries, err := e.Audit().Since(mark)
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
+	return entries
+}
+
+// AtRest returns what of a user's requests breaks the rest: every write and every live read except leases, reviews of
+// callers, discovery, and the bookkeeping of event series. Watches do not count.
+func AtRest(entries Entries, user string) Entries {
+	mine := entries.ByUser(user).WithoutLeases().WithoutReviews().WithoutDiscovery().withoutSeries()
+	return append(mine.Writes(), mine.Reads()...)
+}
+
+// withoutSeries leaves out what the event recorder does minutes after an event that has occurred twice: it patches the
+// count. Creating an event still counts.
+func (e Entries) withoutSeries() Entries {
+	return e.Where(func(entry Entry) bool { return entry.Resource != "events" || entry.Verb != "patch" })
+}
+
+// ExpectNoWrites observes the user for the duration and fails the spec at its first write other than to a lease.
+func (e *Env) ExpectNoWrites(user string, duration time.Duration) {
+	ginkgo.GinkgoHelper()
+	mark := e.Mark()
+	gomega.Consistently(func(g gomega.Gomega) {
+		entries, err := e.Audit().Since(mark)
+		g.Expect(err).NotTo(gomega.HaveOccurred())
+		writes := entries.ByUser(user).WithoutLeases().WithoutReviews().withoutSeries().Writes()
+		g.Expect(writes).To(gomega.BeEmpty(), "writes at rest:\n%s", writes)
+	}).WithTimeout(duration).WithPolling(observeEvery).Should(gomega.Succeed())
+}
+
+// ExpectAtRest observes the user for the duration and fails the spec at its first write or live read, see [AtRest].
+func (e *Env) ExpectAtRest(user string, duration time.Duration) {
+	ginkgo.GinkgoHelper()
+	mark := e.Mark()
+	gomega.Consistently(func(g gomega.Gomega) {
+		entries, err := e.Audit().Since(mark)
+		g.Expect(err).NotTo(gomega.HaveOccurred())
+		requests := AtRest(entries, user)
+		g.Expect(requests).To(gomega.BeEmpty(), "requests at rest:\n%s", requests)
+	}).WithTimeout(duration).WithPolling(observeEvery).Should(gomega.Succeed())
+}
+
+// Settle waits until the user has sent no write and no live read for the quiet time, at most for the timeout.
+func (e *Env) Settle(user string, quiet, timeout time.Duration) {
+	ginkgo.GinkgoHelper()
+	mark, since := e.Mark(), e.now()
+	gomega.Eventually(func(g gomega.Gomega) {
+		all, err := e.Audit().Since(mark)
+		g.Expect(err).NotTo(gomega.HaveOccurred())
+		entries := AtRest(all, user)
+		if len(entries) > 0 {
+			since = e.now()
+			mark, err = e.Audit().Mark()
+			g.Expect(err).NotTo(gomega.HaveOccurred())
+		}
+		g.Expect(e.now().Sub(since)).To(gomega.BeNumerically(">=", quiet), "still busy:\n%s", entries)
+	}).WithTimeout(timeout).WithPolling(observeEvery).Should(gomega.Succeed())
+}
+
+func (e *Env) now() time.Time { return e.clock.Now() }

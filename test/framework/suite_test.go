@@ -1,0 +1,42 @@
+package framework_test
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+const (
+	suiteExpiry   = 10 * time.Minute
+	specExpiry    = 2 * time.Minute
+	installDir    = "test/cluster/operator/testdata/install"
+	managerSource = "./test/cluster/operator/testdata/manager"
+)
+
+func TestFramework(t *testing.T) {
+	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(time.Minute)
+	suite, reporter := GinkgoConfiguration()
+	suite.RandomizeAllSpecs = true
+	RunSpecs(t, "Framework", suite, reporter)
+}
+
+var (
+	env       *framework.Env
+	installed *operator.Installed
+	binary    string
+)
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	env = framework.Start(ctx, "framework", cluster.Bare, framework.WithNodes(1))
+	installed = env.InstallOperator(ctx, installDir)
+	var err error
+	binary, err = cluster.BuildProgram(ctx, managerSource, nil, false, GinkgoWriter)
+	Expect(err).NotTo(HaveOccurred())
+}, NodeTimeout(suiteExpiry))
