@@ -1,0 +1,150 @@
+package foundation
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+)
+
+var clusterRoleKind = rbacv1.SchemeGroupVersion.WithKind("ClusterRole")
+
+// prune prunes and returns how many reads and writes that took.
+func (w *world) prune(ctx context.Context, owner client.Object, desired apply.Desired, legacy client.ListOption, kinds ...schema.GroupVersionKind) (reads, writes int64) {
+	GinkgoHelper()
+	w.reads.Store(0)
+	w.writes.Store(0)
+	Expect(w.applier.Prune(ctx, owner, desired, kinds, legacy)).To(Succeed())
+	return w.reads.Load(), w.writes.Load()
+}
+
+var _ = Describe("Pruning by the applier", func() {
+	It("deletes what is no longer desired, and nothing else", func(ctx context.Context) {
+		w := newWorld(ctx)
+		data := apply.Object{Config: configMap(w.namespace, "data"), Ownership: apply.Unowned}
+		keep, drop := apply.Object{Config: configMap(w.namespace, "keep")}, apply.Object{Config: configMap(w.namespace, "drop")}
+		server := apply.Object{Config: deployment(w.namespace)}
+		all := apply.Desired{data, keep, drop, server}
+		w.expect(ctx, all, 4, 4)
+		foreign := olderConfigMap(w, nil)
+		Expect(env.Admin.Create(ctx, foreign)).To(Succeed())
+		w.caughtUp(ctx, all)
+
+		unserved := schema.GroupVersionKind{Group: "nowhere.test.opendatahub.io", Version: "v1", Kind: "Nothing"}
+		reads, writes := w.prune(ctx, w.owner, apply.Desired{keep}, nil, configMapKind, unserved, deploymentKind)
+		Expect(reads).To(BeZero())
+		Expect(writes).To(BeEquivalentTo(2))
+		w.live(ctx, configMapKind, "data")
+		w.live(ctx, configMapKind, "keep")
+		w.live(ctx, configMapKind, "server")
+		for kind, name := range map[schema.GroupVersionKind]string{configMapKind: "drop", deploymentKind: "server"} {
+			key := client.ObjectKey{Namespace: w.namespace, Name: name}
+			Expect(apierrors.IsNotFound(env.Admin.Get(ctx, key, w.form(kind)))).To(BeTrue())
+			Eventually(func() error { return w.cache.Get(ctx, key, w.form(kind)) }).Should(MatchError(apierrors.IsNotFound, "gone"))
+		}
+		reads, writes = w.prune(ctx, w.owner, apply.Desired{keep}, nil, configMapKind, deploymentKind)
+		Expect(reads + writes).To(BeZero())
+	})
+
+	It("finds the objects of older operators once", func(ctx context.Context) {
+		w := newWorld(ctx)
+		older := olderConfigMap(w, nil)
+		older.Labels = map[string]string{"app": "older"}
+		older.OwnerReferences = []metav1.OwnerReference{controllerReference(w.owner.Name, w.owner.UID)}
+		Expect(env.Admin.Create(ctx, older)).To(Succeed())
+		stranger := older.DeepCopy()
+		stranger.ResourceVersion, stranger.Name, stranger.OwnerReferences = "", "stranger", nil
+		Expect(env.Admin.Create(ctx, stranger)).To(Succeed())
+
+		reads, writes := w.prune(ctx, w.owner, nil, client.MatchingLabels{"app": "older"}, configMapKind)
+		Expect(reads).To(BeEquivalentTo(1))
+		Expect(writes).To(BeEquivalentTo(1))
+		Expect(apierrors.IsNotFound(env.Admin.Get(ctx, client.ObjectKeyFromObject(older), older))).To(BeTrue())
+		w.live(ctx, configMapKind, "stranger")
+		reads, writes = w.prune(ctx, w.owner, nil, client.MatchingLabels{"app": "older"}, configMapKind)
+		Expect(reads + writes).To(BeZero())
+	})
+})
+
+var _ = Describe("Objects with several owners", func() {
+	It("keep every owner, settle, and go with the last", func(ctx context.Context) {
+		w := newWorld(ctx)
+		first, second := w.owner, w.newOwner(ctx, "second")
+		shared := apply.Desired{{Ownership: apply.Shared, Config: rbacv1ac.ClusterRole(w.namespace).WithRules(
+			rbacv1ac.PolicyRule().WithAPIGroups("").WithResources("pods").WithVerbs("get"))}}
+		DeferCleanup(func(ctx context.Context) {
+			role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}
+			Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, role))).To(Succeed())
+		})
+
+		var group sync.WaitGroup
+		for _, owner := range []client.Object{first, second} {
+			group.Go(func() {
+				defer GinkgoRecover()
+				Expect(w.applier.Apply(ctx, owner, shared)).To(Succeed())
+			})
+		}
+		group.Wait()
+		Expect(w.owners(ctx)).To(ConsistOf(first.UID, second.UID))
+		w.caughtUp(ctx, shared)
+		for _, owner := range []*rbacv1.ClusterRole{first, second, first, second} {
+			w.owner = owner
+			_, writes, err := w.apply(ctx, shared)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(writes).To(BeZero())
+		}
+		w.expect(ctx, shared, 0, 0)
+		w.restart()
+		w.expect(ctx, shared, 1, 0)
+
+		_, writes := w.prune(ctx, first, nil, nil, clusterRoleKind)
+		Expect(writes).To(BeEquivalentTo(1))
+		Expect(w.owners(ctx)).To(ConsistOf(second.UID))
+		w.caughtUp(ctx, shared)
+		w.owner = second
+		w.expect(ctx, shared, 1, 0)
+		_, writes = w.prune(ctx, second, nil, nil, clusterRoleKind)
+		Expect(writes).To(BeEquivalentTo(1))
+		err := env.Admin.Get(ctx, client.ObjectKey{Name: w.namespace}, &rbacv1.ClusterRole{})
+		Expect(apierrors.IsNotFound(err)).To(BeTrue())
+	})
+})
+
+// owners returns the uids of the owners of the shared role.
+func (w *world) owners(ctx context.Context) []types.UID {
+	GinkgoHelper()
+	role := &rbacv1.ClusterRole{}
+	Expect(env.Admin.Get(ctx, client.ObjectKey{Name: w.namespace}, role)).To(Succeed())
+	return slices.Collect(func(yield func(types.UID) bool) {
+		for _, ref := range role.OwnerReferences {
+			if !yield(ref.UID) {
+				return
+			}
+		}
+	})
+}
+
+// olderConfigMap is an object as another program would create it.
+func olderConfigMap(w *world, annotations map[string]string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "server", Annotations: annotations},
+		Data:       map[string]string{"a": "old", "old": "1"},
+	}
+}
+
+func controllerReference(name string, uid types.UID) metav1.OwnerReference {
+	return metav1.OwnerReference{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole", Name: name, UID: uid,
+		Controller: new(true), BlockOwnerDeletion: new(true)}
+}

@@ -1,0 +1,305 @@
+package foundation
+
+import (
+	"context"
+	"errors"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+)
+
+var (
+	deploymentKind = appsv1.SchemeGroupVersion.WithKind("Deployment")
+	configMapKind  = corev1.SchemeGroupVersion.WithKind("ConfigMap")
+)
+
+// one is a desired list of one controlled object.
+func one(object apply.Object) apply.Desired { return apply.Desired{object} }
+
+var _ = Describe("The applier", func() {
+	It("writes each object once, then nothing, and nothing after a restart", func(ctx context.Context) {
+		w := newWorld(ctx)
+		desired := everything(w.namespace)
+		w.expect(ctx, desired, len(desired), len(desired))
+		w.caughtUp(ctx, desired)
+		w.expect(ctx, desired, 0, 0)
+
+		w.restart()
+		w.expect(ctx, desired, len(desired), 0)
+		w.expect(ctx, desired, 0, 0)
+	})
+
+	It("spends nothing while the cache has not seen its own writes", func(ctx context.Context) {
+		w := newWorld(ctx)
+		desired := everything(w.namespace)
+		w.expect(ctx, desired, len(desired), len(desired))
+		for range 5 {
+			_, writes, err := w.apply(ctx, desired)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(writes).To(BeZero())
+		}
+	})
+
+	It("spends nothing on status and on what others add, and leaves that in place", func(ctx context.Context) {
+		w := newWorld(ctx)
+		desired := everything(w.namespace)
+		w.expect(ctx, desired, len(desired), len(desired))
+		foreign := `{"metadata":{"labels":{"foreign":"1"},"annotations":{"foreign":"1"},"finalizers":["test.opendatahub.io/hold"]}}`
+		rendered, err := apply.Render(desired, component, w.owner)
+		Expect(err).NotTo(HaveOccurred())
+		for _, object := range rendered {
+			w.patch(ctx, object.DeepCopy(), foreign)
+			DeferCleanup(func(ctx context.Context) {
+				w.patch(ctx, object.DeepCopy(), `{"metadata":{"finalizers":null}}`)
+			})
+		}
+		server := w.live(ctx, deploymentKind, "server")
+		body := `{"spec":{"template":{"spec":{"containers":[{"name":"server","env":[{"name":"FOREIGN","value":"1"}]}]}}}}`
+		Expect(env.Admin.Patch(ctx, server, client.RawPatch(types.StrategicMergePatchType, []byte(body)))).To(Succeed())
+		thing := w.live(ctx, widgetKind, "server")
+		Expect(env.Admin.Status().Patch(ctx, thing, client.RawPatch(types.MergePatchType, []byte(`{"status":{"phase":"x"}}`)))).To(Succeed())
+
+		w.caughtUp(ctx, desired)
+		w.expect(ctx, desired, 0, 0)
+		w.restart()
+		w.expect(ctx, desired, len(desired), 0)
+		Expect(w.live(ctx, deploymentKind, "server").GetLabels()).To(HaveKeyWithValue("foreign", "1"))
+		Expect(environment(w.live(ctx, deploymentKind, "server"))).To(ContainElement("FOREIGN"))
+	})
+
+	DescribeTable("repairs our fields that others changed",
+		func(ctx context.Context, down bool) {
+			w := newWorld(ctx)
+			desired := one(apply.Object{Config: deployment(w.namespace)})
+			w.expect(ctx, desired, 1, 1)
+			server := w.live(ctx, deploymentKind, "server")
+			w.patch(ctx, server, `{"metadata":{"annotations":{"note":null}},"spec":{"replicas":7}}`)
+			w.caughtUp(ctx, desired)
+			if down {
+				w.restart()
+			}
+			w.expect(ctx, desired, 1, 1)
+			server = w.live(ctx, deploymentKind, "server")
+			Expect(server.GetAnnotations()).To(HaveKeyWithValue("note", "<&>"))
+			replicas, _, err := unstructured.NestedInt64(server.Object, "spec", "replicas")
+			Expect(err).NotTo(HaveOccurred())
+			Expect(replicas).To(BeEquivalentTo(2))
+			w.caughtUp(ctx, desired)
+			w.expect(ctx, desired, 0, 0)
+		},
+		Entry("while we run", false),
+		Entry("while we are down", true),
+	)
+
+	It("repairs a scale through the subresource", func(ctx context.Context) {
+		w := newWorld(ctx)
+		desired := one(apply.Object{Config: deployment(w.namespace)})
+		w.expect(ctx, desired, 1, 1)
+		server := w.live(ctx, deploymentKind, "server")
+		scale := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":5}}`))
+		Expect(env.Admin.SubResource("scale").Patch(ctx, server, scale)).To(Succeed())
+		w.caughtUp(ctx, desired)
+		w.expect(ctx, desired, 1, 1)
+		w.caughtUp(ctx, desired)
+		w.expect(ctx, desired, 0, 0)
+	})
+
+	DescribeTable("prunes the fields that we no longer want",
+		func(ctx context.Context, down bool) {
+			w := newWorld(ctx)
+			before := deployment(w.namespace).WithLabels(map[string]string{"gone": "1"})
+			before.Spec.Template.Spec.Containers[0].WithEnv(corev1ac.EnvVar().WithName("GONE").WithValue("1"))
+			w.expect(ctx, one(apply.Object{Config: before}), 1, 1)
+			w.caughtUp(ctx, one(apply.Object{Config: before}))
+			reads := 0
+			if down {
+				w.restart()
+				reads = 1
+			}
+			after := one(apply.Object{Config: deployment(w.namespace)})
+			w.expect(ctx, after, reads, 1)
+			server := w.live(ctx, deploymentKind, "server")
+			Expect(server.GetLabels()).NotTo(HaveKey("gone"))
+			Expect(environment(server)).NotTo(ContainElement("GONE"))
+			w.restart()
+			w.expect(ctx, after, 1, 0)
+		},
+		Entry("while we run", false),
+		Entry("across a restart", true),
+	)
+
+	It("sees a field dropped inside an atomic list while we were down", func(ctx context.Context) {
+		w := newWorld(ctx)
+		before := networkPolicy(w.namespace)
+		before.Spec.Ingress[0].From[0].WithPodSelector(metav1ac.LabelSelector().WithMatchLabels(map[string]string{"a": "b"}))
+		w.expect(ctx, one(apply.Object{Config: before}), 1, 1)
+		w.restart()
+		after := one(apply.Object{Config: networkPolicy(w.namespace)})
+		w.expect(ctx, after, 1, 1)
+		w.restart()
+		w.expect(ctx, after, 1, 0)
+
+		policy := &networkingv1.NetworkPolicy{}
+		Expect(env.Admin.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: "server"}, policy)).To(Succeed())
+		Expect(policy.Spec.Ingress[0].From[0].PodSelector).To(BeNil())
+	})
+
+	It("makes a deleted object again and leaves one alone that is being deleted", func(ctx context.Context) {
+		w := newWorld(ctx)
+		desired := one(apply.Object{Config: configMap(w.namespace, "held")})
+		w.expect(ctx, desired, 1, 1)
+		held := w.live(ctx, configMapKind, "held")
+		w.patch(ctx, held, `{"metadata":{"finalizers":["test.opendatahub.io/hold"]}}`)
+		Expect(env.Admin.Delete(ctx, held)).To(Succeed())
+		w.caughtUp(ctx, desired)
+		w.expect(ctx, desired, 0, 0)
+		w.expect(ctx, desired, 1, 0)
+
+		w.patch(ctx, held, `{"metadata":{"finalizers":null}}`)
+		w.expect(ctx, desired, 1, 1)
+		Expect(w.live(ctx, configMapKind, "held").GetUID()).NotTo(Equal(held.GetUID()))
+	})
+
+	It("returns an error of an immutable field as it is, and goes on with the rest", func(ctx context.Context) {
+		w := newWorld(ctx)
+		w.expect(ctx, one(apply.Object{Config: deployment(w.namespace)}), 1, 1)
+		changed := deployment(w.namespace)
+		changed.Spec.Selector.WithMatchLabels(map[string]string{"more": "1"})
+		changed.Spec.Template.WithLabels(map[string]string{"more": "1"})
+		desired := apply.Desired{{Config: changed}, {Config: configMap(w.namespace, "rest")}}
+		_, _, err := w.apply(ctx, desired)
+		Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
+		failed, ok := errors.AsType[*apply.Error](err)
+		Expect(ok).To(BeTrue())
+		Expect(failed.Kind).To(Equal("Deployment"))
+		w.live(ctx, configMapKind, "rest")
+	})
+})
+
+var _ = Describe("Adoption by the applier", func() {
+	It("refuses an object that somebody else made, and writes nothing", func(ctx context.Context) {
+		w := newWorld(ctx)
+		foreign := &corev1.ConfigMap{Data: map[string]string{"a": "theirs"}}
+		foreign.Namespace, foreign.Name = w.namespace, "server"
+		Expect(env.Admin.Create(ctx, foreign)).To(Succeed())
+
+		desired := one(apply.Object{Config: configMap(w.namespace, "server")})
+		_, writes, err := w.apply(ctx, desired)
+		Expect(writes).To(BeZero())
+		refused, ok := errors.AsType[*apply.ForeignError](err)
+		Expect(ok).To(BeTrue(), "%v", err)
+		Expect(refused.Error()).To(Equal("ConfigMap " + w.namespace + "/server exists and was not made by this operator; " +
+			"delete or rename it, and it will be created"))
+
+		desired[0].Adopts = func(live *unstructured.Unstructured) bool { return live.GetName() == "server" }
+		w.expect(ctx, desired, 1, 1)
+		Expect(w.live(ctx, configMapKind, "server").GetLabels()).To(HaveKeyWithValue(names.ComponentLabel, component))
+	})
+
+	DescribeTable("takes over what older operators wrote, with all their fields",
+		func(ctx context.Context, manager string, subject func(*world) client.Object) {
+			w := newWorld(ctx)
+			w.restart("manager", "kubectl-client-side-apply")
+			Expect(env.Admin.Create(ctx, subject(w), client.FieldOwner(manager))).To(Succeed())
+
+			desired := one(apply.Object{Config: configMap(w.namespace, "server"),
+				Adopts: func(*unstructured.Unstructured) bool { return true }})
+			w.expect(ctx, desired, 1, 2) // ownership, then content
+			live := w.live(ctx, configMapKind, "server")
+			Expect(live.Object["data"]).To(Equal(map[string]any{"a": "1", "b": ""}))
+			Expect(live.GetAnnotations()).To(BeEmpty())
+			w.caughtUp(ctx, desired)
+			w.expect(ctx, desired, 0, 0)
+			w.restart("manager", "kubectl-client-side-apply")
+			w.expect(ctx, desired, 1, 0)
+
+			w.patch(ctx, live, `{"data":{"later":"1"}}`, client.FieldOwner(manager))
+			w.restart("manager", "kubectl-client-side-apply")
+			w.expect(ctx, desired, 1, 0) // adopted once: what they add later is theirs
+		},
+		Entry("by update", "manager", func(w *world) client.Object { return olderConfigMap(w, nil) }),
+		Entry("by client-side apply", "kubectl-client-side-apply", func(w *world) client.Object {
+			return olderConfigMap(w, map[string]string{corev1.LastAppliedConfigAnnotation: "{}"})
+		}),
+		Entry("by update under our own name", fieldOwner, func(w *world) client.Object { return olderConfigMap(w, nil) }),
+	)
+
+	It("takes over what was applied under our name without our labels with one write", func(ctx context.Context) {
+		w := newWorld(ctx)
+		older := configMap(w.namespace, "server").WithData(map[string]string{"old": "1"})
+		Expect(env.Admin.Apply(ctx, older, client.FieldOwner(fieldOwner))).To(Succeed())
+		desired := one(apply.Object{Config: configMap(w.namespace, "server")})
+		w.expect(ctx, desired, 1, 1)
+		Expect(w.live(ctx, configMapKind, "server").Object["data"]).NotTo(HaveKey("old"))
+		w.caughtUp(ctx, desired)
+		w.expect(ctx, desired, 0, 0)
+	})
+
+	It("takes back what a backup restored with a reference to an earlier life of the owner", func(ctx context.Context) {
+		w := newWorld(ctx)
+		restored := olderConfigMap(w, nil)
+		restored.OwnerReferences = append(restored.OwnerReferences, controllerReference(w.owner.Name, "2d4c7c3e-gone"))
+		Expect(env.Admin.Create(ctx, restored, client.FieldOwner("velero"))).To(Succeed())
+		desired := one(apply.Object{Config: configMap(w.namespace, "server")})
+		Eventually(func(g Gomega) { // the garbage collector may be faster and delete it: then it is made anew
+			g.Expect(w.applier.Apply(ctx, w.owner, desired)).To(Succeed())
+			object := &corev1.ConfigMap{}
+			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(restored), object)).To(Succeed())
+			g.Expect(object.OwnerReferences).To(HaveLen(1))
+			g.Expect(object.OwnerReferences[0].UID).To(Equal(w.owner.UID))
+		}).Should(Succeed())
+	})
+
+	It("refuses an object that another owner controls, and names that owner", func(ctx context.Context) {
+		w := newWorld(ctx)
+		desired := one(apply.Object{Config: configMap(w.namespace, "server")})
+		w.expect(ctx, desired, 1, 1)
+		w.owner = w.newOwner(ctx, "other")
+		_, writes, err := w.apply(ctx, desired)
+		Expect(writes).To(BeZero())
+		refused, ok := errors.AsType[*apply.ForeignError](err)
+		Expect(ok).To(BeTrue(), "%v", err)
+		Expect(refused.Controller).To(Equal("ClusterRole " + w.namespace + "-owner"))
+	})
+
+	It("cuts the reference of data that shall outlive its owner", func(ctx context.Context) {
+		w := newWorld(ctx)
+		older := olderConfigMap(w, nil)
+		older.OwnerReferences = append(older.OwnerReferences, controllerReference(w.owner.Name, w.owner.UID))
+		Expect(env.Admin.Create(ctx, older, client.FieldOwner("somebody"))).To(Succeed())
+		desired := one(apply.Object{Config: configMap(w.namespace, "server"), Ownership: apply.Unowned})
+		w.expect(ctx, desired, 1, 2)
+		Expect(w.live(ctx, configMapKind, "server").GetOwnerReferences()).To(BeEmpty())
+		w.restart()
+		w.expect(ctx, desired, 1, 0)
+
+		desired[0].Ownership = apply.Controlled
+		w.caughtUp(ctx, desired)
+		w.expect(ctx, desired, 0, 1)
+		Expect(w.live(ctx, configMapKind, "server").GetOwnerReferences()).To(HaveLen(1))
+	})
+})
+
+// environment returns the names of the variables of the first container.
+func environment(deployment *unstructured.Unstructured) []string {
+	GinkgoHelper()
+	containers, _, err := unstructured.NestedSlice(deployment.Object, "spec", "template", "spec", "containers")
+	Expect(err).NotTo(HaveOccurred())
+	var found []string
+	for _, variable := range containers[0].(map[string]any)["env"].([]any) {
+		found = append(found, variable.(map[string]any)["name"].(string))
+	}
+	return found
+}

@@ -1,0 +1,182 @@
+package foundation
+
+import (
+	"context"
+	"net/http"
+	"regexp"
+	"sync/atomic"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+)
+
+const (
+	fieldOwner = "apply-test"
+	component  = "applytest"
+)
+
+// world is one namespace with an owner in it, a cache like that of the manager, and an applier whose requests are
+// counted.
+type world struct {
+	namespace     string
+	owner         *rbacv1.ClusterRole
+	applier       *apply.Applier
+	cache         cache.Cache
+	config        *rest.Config
+	reads, writes *atomic.Int64
+}
+
+func newWorld(ctx context.Context) *world {
+	space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "apply-"}}
+	Expect(env.Admin.Create(ctx, space)).To(Succeed())
+	w := &world{namespace: space.Name, reads: &atomic.Int64{}, writes: &atomic.Int64{}}
+	w.owner = w.newOwner(ctx, "owner")
+	w.config = rest.CopyConfig(env.Config)
+	w.config.QPS, w.config.Burst = 1000, 1000
+
+	var err error
+	w.cache, err = cache.New(w.config, cache.Options{
+		Scheme:               scheme.Scheme,
+		DefaultTransform:     apply.Transform(fieldOwner),
+		DefaultLabelSelector: labels.SelectorFromSet(names.Labels(component)),
+	})
+	Expect(err).NotTo(HaveOccurred())
+	running, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- w.cache.Start(running) }()
+	DeferCleanup(func() {
+		stop()
+		Eventually(done).Should(Receive())
+	})
+	w.restart()
+	return w
+}
+
+// newOwner makes an object of cluster scope, which may own objects everywhere.
+func (w *world) newOwner(ctx context.Context, name string) *rbacv1.ClusterRole {
+	owner := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: w.namespace + "-" + name}}
+	Expect(env.Admin.Create(ctx, owner)).To(Succeed())
+	DeferCleanup(func(ctx context.Context) {
+		Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, owner))).To(Succeed())
+	})
+	return owner
+}
+
+// restart replaces the applier by one that remembers nothing.
+func (w *world) restart(legacyManagers ...string) {
+	counted := rest.CopyConfig(w.config)
+	counted.Wrap(func(next http.RoundTripper) http.RoundTripper { return counter{w, next} })
+	live, err := client.New(counted, client.Options{Scheme: scheme.Scheme})
+	Expect(err).NotTo(HaveOccurred())
+	cached, err := client.New(counted, client.Options{Scheme: scheme.Scheme, Cache: &client.CacheOptions{Reader: w.cache}})
+	Expect(err).NotTo(HaveOccurred())
+	w.applier = apply.New(apply.Options{
+		Client: cached, Live: live, FieldOwner: fieldOwner, Component: component, LegacyManagers: legacyManagers,
+		Whole: []schema.GroupVersionKind{{Group: "apps", Version: "v1", Kind: "Deployment"}},
+	})
+}
+
+// counter counts the requests for objects; those of discovery do not matter.
+type counter struct {
+	*world
+	next http.RoundTripper
+}
+
+// discovery matches the paths that ask which kinds are served.
+var discovery = regexp.MustCompile(`^/api(/[^/]+)?$|^/apis(/[^/]+){0,2}$`)
+
+func (c counter) RoundTrip(r *http.Request) (*http.Response, error) {
+	switch {
+	case r.Method != http.MethodGet:
+		c.writes.Add(1)
+	case !discovery.MatchString(r.URL.Path):
+		c.reads.Add(1)
+	}
+	return c.next.RoundTrip(r)
+}
+
+// apply applies and returns how many reads and writes that took.
+func (w *world) apply(ctx context.Context, desired apply.Desired) (reads, writes int64, err error) {
+	w.reads.Store(0)
+	w.writes.Store(0)
+	err = w.applier.Apply(ctx, w.owner, desired)
+	return w.reads.Load(), w.writes.Load(), err
+}
+
+// expect applies and checks the number of reads and writes.
+func (w *world) expect(ctx context.Context, desired apply.Desired, reads, writes int) {
+	GinkgoHelper()
+	gotReads, gotWrites, err := w.apply(ctx, desired)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(gotReads).To(BeEquivalentTo(reads), "reads")
+	Expect(gotWrites).To(BeEquivalentTo(writes), "writes")
+}
+
+// live reads an object past the cache.
+func (w *world) live(ctx context.Context, kind schema.GroupVersionKind, name string) *unstructured.Unstructured {
+	GinkgoHelper()
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(kind)
+	Expect(env.Admin.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: name}, object)).To(Succeed())
+	return object
+}
+
+// caughtUp waits until the cache holds every desired object as the API server has it now, or newer.
+func (w *world) caughtUp(ctx context.Context, desired apply.Desired) {
+	GinkgoHelper()
+	rendered, err := apply.Render(desired, component, w.owner)
+	Expect(err).NotTo(HaveOccurred())
+	for _, object := range rendered {
+		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(object), object)).To(Succeed())
+		held := w.form(object.GroupVersionKind())
+		Eventually(func() (int, error) {
+			if err := w.cache.Get(ctx, client.ObjectKeyFromObject(object), held); err != nil {
+				return -1, client.IgnoreNotFound(err)
+			}
+			return resourceversion.CompareResourceVersion(held.GetResourceVersion(), object.GetResourceVersion())
+		}).Should(BeNumerically(">=", 0), "%s in the cache", object.GetKind())
+	}
+}
+
+// form is the form in which the cache holds a kind.
+func (w *world) form(kind schema.GroupVersionKind) client.Object {
+	if kind.Kind == "Deployment" {
+		return &appsv1.Deployment{}
+	}
+	held := &metav1.PartialObjectMetadata{}
+	held.SetGroupVersionKind(kind)
+	return held
+}
+
+// patch changes an object as somebody else, by a merge patch.
+func (w *world) patch(ctx context.Context, object client.Object, body string, options ...client.PatchOption) {
+	GinkgoHelper()
+	options = append([]client.PatchOption{client.FieldOwner("somebody")}, options...)
+	Expect(env.Admin.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(body)), options...)).To(Succeed())
+}
+
+// installWidgets makes the foreign kind known.
+func installWidgets(ctx context.Context) {
+	Expect(client.IgnoreAlreadyExists(env.Admin.Create(ctx, widgetCRD()))).To(Succeed())
+	Eventually(func() error {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(widgetKind)
+		return env.Admin.List(ctx, list)
+	}).Should(Succeed())
+}

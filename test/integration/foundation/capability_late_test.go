@@ -1,0 +1,44 @@
+package foundation
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+// lateStart is how soon after its API a component must be at work; it is part of the contract, not of the test.
+const lateStart = 5 * time.Second
+
+var _ = Describe("A component whose API is missing", func() {
+	It("waits for it without a request, starts soon after it appears, rests without it, and comes back", func(ctx SpecContext) {
+		start(ctx, framework.ManagerOptions{}).Stop(ctx) // makes the installation
+		bringBack := withoutCRD(ctx)
+		mark := env.Mark()
+		manager := start(ctx, framework.ManagerOptions{})
+		pid := manager.Process.PID
+		env.ExpectAtRest(manager.User, quiet)
+		Expect(others(mark, manager.User)).To(BeEmpty())
+
+		for range 2 {
+			mark = env.Mark()
+			bringBack(ctx)
+			Eventually(func() framework.Entries {
+				return env.Since(mark).ByUser(manager.User).Of("mlflows").Watches()
+			}).WithContext(ctx).WithTimeout(lateStart).ShouldNot(BeEmpty())
+			m := mlflow(ctx)
+			available(ctx, manager, m)
+
+			Expect(env.Admin.Delete(ctx, m)).To(Succeed())
+			env.WaitGone(ctx, server())
+			bringBack = withoutCRD(ctx)
+			env.Settle(manager.User, quiet/2, specTimeout)
+			env.ExpectAtRest(manager.User, quiet)
+		}
+		Expect(manager.Process.PID).To(Equal(pid))
+		Expect(manager.Process.Running()).To(BeTrue())
+		bringBack(ctx)
+	}, NodeTimeout(2*specTimeout))
+})

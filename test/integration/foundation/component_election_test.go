@@ -1,0 +1,105 @@
+package foundation
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+// replica starts one of several managers. A lease is valid for the given time.
+func replica(ctx context.Context, name string, lease time.Duration) *framework.Manager {
+	GinkgoHelper()
+	return start(ctx, framework.ManagerOptions{Name: name, Args: []string{
+		"--leader-elect", "--leader-elect-lease-duration=" + lease.String(), "--leader-elect-renew-deadline=3s", "--leader-elect-retry-period=1s",
+	}})
+}
+
+// leader returns who holds the lease; empty when nobody does.
+func leader(ctx context.Context) string {
+	GinkgoHelper()
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: operands, Name: "odh-platform-operator"}}
+	Expect(client.IgnoreNotFound(env.Admin.Get(ctx, client.ObjectKeyFromObject(lease), lease))).To(Succeed())
+	if lease.Spec.HolderIdentity == nil {
+		return ""
+	}
+	return *lease.Spec.HolderIdentity
+}
+
+// tampered removes a child and returns the writes with which it was brought back.
+func tampered(ctx context.Context, user string) framework.Entries {
+	GinkgoHelper()
+	mark := env.Mark()
+	Expect(env.Admin.Delete(ctx, policy())).To(Succeed())
+	env.WaitFor(ctx, policy(), nil)
+	env.Settle(user, quiet/2, specTimeout)
+	return env.Since(mark).ByUser(user).WithoutLeases().WithoutEvents().Writes()
+}
+
+var _ = Describe("Two replicas", func() {
+	It("agree on one that works; when it is killed, the other goes on", func(ctx SpecContext) {
+		first := replica(ctx, "first", 4*time.Second)
+		m := mlflow(ctx)
+		available(ctx, first, m)
+		Expect(leader(ctx)).NotTo(BeEmpty())
+		before := leader(ctx)
+
+		second := replica(ctx, "second", 4*time.Second)
+		Expect(tampered(ctx, second.User)).To(HaveLen(1), "one replica writes")
+		Expect(leader(ctx)).To(Equal(before))
+
+		first.Kill(ctx)
+		Eventually(func() string { return leader(ctx) }).Should(And(Not(BeEmpty()), Not(Equal(before))))
+		Expect(tampered(ctx, second.User)).To(HaveLen(1))
+	}, NodeTimeout(specTimeout))
+
+	It("need not wait for the end of a lease, which is given back on exit", func(ctx SpecContext) {
+		const longerThanTheSpec = time.Hour
+		first := replica(ctx, "first", longerThanTheSpec)
+		m := mlflow(ctx)
+		available(ctx, first, m)
+		before := leader(ctx)
+		second := replica(ctx, "second", longerThanTheSpec)
+		first.Stop(ctx)
+		Eventually(func() string { return leader(ctx) }).Should(And(Not(BeEmpty()), Not(Equal(before))))
+		Expect(tampered(ctx, second.User)).To(HaveLen(1))
+		second.Stop(ctx)
+		Expect(leader(ctx)).To(BeEmpty())
+	}, NodeTimeout(specTimeout))
+})
+
+var _ = Describe("The listeners of a manager", func() {
+	It("tell that it lives, that it is ready, and what it does", func(ctx SpecContext) {
+		manager := start(ctx, framework.ManagerOptions{})
+		for _, page := range []string{"/healthz", "/readyz", "/readyz/capabilities"} {
+			status, text := get(ctx, manager.HealthURL+page)
+			Expect(status).To(Equal(http.StatusOK), "%s: %s", page, text)
+		}
+		status, _ := get(ctx, manager.HealthURL+"/readyz/nonsense")
+		Expect(status).To(Equal(http.StatusNotFound))
+
+		m := mlflow(ctx)
+		const own = "a-name-that-only-users-know"
+		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"serviceAccountName": own}})
+		available(ctx, manager, m)
+		text := metricsOf(ctx, manager)
+		for _, series := range []string{
+			`odh_platform_conditions{component="mlflow",condition="Available",kind="MLflow",status="True"} 1`,
+			`odh_platform_apply_writes_total{component="mlflow",kind="Deployment",verb="apply"}`,
+			`odh_platform_apply_skipped_total{component="mlflow",kind="Deployment"}`,
+			`controller_runtime_reconcile_total{controller="mlflow",result="success"}`,
+			`workqueue_depth{`, `rest_client_requests_total{`,
+		} {
+			Expect(text).To(ContainSubstring(series))
+		}
+		Expect(strings.Contains(text, own)).To(BeFalse(), "a label names an object of a user")
+	}, NodeTimeout(specTimeout))
+})

@@ -1,0 +1,123 @@
+package foundation
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+// neutral are the resources that a manager without components looks at: definitions, for what it may have to start.
+var neutral = []string{"customresourcedefinitions", "apiservices"}
+
+// configured writes a configuration file and returns the flag that names it.
+func configured(text string) string {
+	GinkgoHelper()
+	path := filepath.Join(GinkgoT().TempDir(), "config.yaml")
+	header := "apiVersion: config.platform.opendatahub.io/v1alpha1\nkind: PlatformOperatorConfiguration\n"
+	Expect(os.WriteFile(path, []byte(header+text), 0o600)).To(Succeed())
+	return "--config=" + path
+}
+
+// others are the requests about anything but definitions.
+func others(mark framework.Mark, user string) framework.Entries {
+	GinkgoHelper()
+	return env.Since(mark).ByUser(user).WithoutDiscovery().Where(func(e framework.Entry) bool {
+		return !slices.Contains(neutral, e.Resource)
+	})
+}
+
+func deploymentExists(ctx context.Context) bool {
+	GinkgoHelper()
+	err := env.Admin.Get(ctx, client.ObjectKeyFromObject(server()), &appsv1.Deployment{})
+	Expect(client.IgnoreNotFound(err)).To(Succeed())
+	return !apierrors.IsNotFound(err)
+}
+
+var _ = Describe("A component that is switched off", func() {
+	for _, way := range []struct {
+		title   string
+		options framework.ManagerOptions
+	}{
+		{"by its flag", framework.ManagerOptions{Args: []string{"--enable-mlflow=false"}}},
+		{"by the list of components", framework.ManagerOptions{Args: []string{"--components=*,-mlflow"}}},
+		{"by the environment, as in a Subscription", framework.ManagerOptions{Env: []string{"ENABLE_MLFLOW=false"}}},
+	} {
+		It("asks for nothing, leaves its objects alone, and works when it is switched on again: "+way.title, func(ctx SpecContext) {
+			on := start(ctx, framework.ManagerOptions{})
+			m := mlflow(ctx)
+			available(ctx, on, m)
+			on.Stop(ctx)
+
+			mark := env.Mark()
+			off := start(ctx, way.options)
+			Expect(env.Admin.Delete(ctx, policy())).To(Succeed())
+			env.Get(ctx, m)
+			version := m.ResourceVersion
+			env.Patch(ctx, m, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"example.com/touched": "yes"}}})
+			env.ExpectAtRest(off.User, quiet)
+			Expect(others(mark, off.User)).To(BeEmpty())
+			env.Get(ctx, m)
+			Expect(m.ResourceVersion).NotTo(Equal(version))
+			Expect(m.Finalizers).To(BeEmpty(), "it can be deleted while nobody looks after it")
+			Expect(deploymentExists(ctx)).To(BeTrue(), "what runs goes on running")
+			off.Stop(ctx)
+
+			on = start(ctx, framework.ManagerOptions{})
+			env.WaitFor(ctx, policy(), nil)
+			available(ctx, on, m)
+		}, NodeTimeout(specTimeout))
+	}
+})
+
+var _ = Describe("The configuration", func() {
+	const off, image = "components: ['*', '-mlflow']\n", "mlflow: {image: 'registry.example.com/from-the-file:1'}\n"
+
+	It("takes the flag before the environment before the file", func(ctx SpecContext) {
+		file := configured(off)
+		for _, c := range []struct {
+			args, env []string
+			runs      bool
+		}{
+			{[]string{file}, nil, false},
+			{[]string{file}, []string{"ENABLE_MLFLOW=true"}, true},
+			{[]string{file, "--enable-mlflow=false"}, []string{"ENABLE_MLFLOW=true"}, false},
+			{[]string{file, "--enable-mlflow"}, []string{"ENABLE_MLFLOW=false"}, true},
+		} {
+			mark := env.Mark()
+			m := start(ctx, framework.ManagerOptions{Args: c.args, Env: c.env})
+			if c.runs {
+				Eventually(func() framework.Entries { return others(mark, m.User).Of("mlflows").Watches() }).Should(HaveLen(1), "%v %v", c.args, c.env)
+			} else {
+				env.ExpectAtRest(m.User, quiet/2)
+				Expect(others(mark, m.User)).To(BeEmpty(), "%v %v", c.args, c.env)
+			}
+			m.Stop(ctx)
+		}
+	}, NodeTimeout(specTimeout))
+
+	It("reaches the objects: the image of the environment counts, and without one that of the file", func(ctx SpecContext) {
+		imageOf := func() string {
+			d := server()
+			env.Get(ctx, d)
+			return d.Spec.Template.Spec.Containers[0].Image
+		}
+		file := configured(image)
+		manager := start(ctx, framework.ManagerOptions{Args: []string{file}, Env: []string{"MLFLOW_IMAGE="}})
+		m := mlflow(ctx)
+		available(ctx, manager, m)
+		Expect(imageOf()).To(Equal("registry.example.com/from-the-file:1"))
+		manager.Stop(ctx)
+
+		start(ctx, framework.ManagerOptions{Args: []string{file}, Env: []string{"MLFLOW_IMAGE=registry.example.com/from-the-environment:2"}})
+		Eventually(imageOf).Should(Equal("registry.example.com/from-the-environment:2"))
+	}, NodeTimeout(specTimeout))
+})

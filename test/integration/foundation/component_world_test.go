@@ -1,0 +1,122 @@
+package foundation
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+// The specs of whole managers take the component mlflow for an example of any.
+const (
+	operands    = "opendatahub"
+	mlflowCRD   = "mlflows.mlflow.opendatahub.io"
+	defaultEnv  = "MLFLOW_IMAGE=quay.io/example/mlflow:v3"
+	specTimeout = 3 * time.Minute
+	quiet       = 5 * time.Second // longer than any timer of a manager that has nothing to do
+)
+
+// shipped is the installation of which the managers have the rights; the first spec that needs it makes it.
+var shipped *operator.Installed
+
+func start(ctx context.Context, options framework.ManagerOptions) *framework.Manager {
+	GinkgoHelper()
+	if shipped == nil {
+		Expect(mlflowv1.AddToScheme(env.Scheme)).To(Succeed())
+		shipped = env.InstallOperator(ctx, "config/default")
+		Eventually(func() error { return env.Admin.List(ctx, &mlflowv1.MLflowList{}) }).Should(Succeed(), "discovery follows a moment after the definition")
+	}
+	options.ServiceAccount = shipped.ServiceAccount
+	options.Env = append([]string{defaultEnv}, options.Env...)
+	options.Args = append([]string{"--metrics-secure=false"}, options.Args...)
+	m := env.StartManager(ctx, options)
+	DeferCleanup(m.ReportLog)
+	return m
+}
+
+// mlflow creates an MLflow that keeps nothing on volumes, and has it removed with its children.
+func mlflow(ctx context.Context) *mlflowv1.MLflow {
+	GinkgoHelper()
+	m := &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Name: mlflowv1.SingletonName}}
+	m.Spec.BackendStoreURI, m.Spec.ArtifactsDestination, m.Spec.ServeArtifacts = "postgresql://db/mlflow", "s3://bucket", true
+	Expect(env.Admin.Create(ctx, m)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) {
+		Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, m))).To(Succeed())
+		env.WaitGone(ctx, m)
+		env.WaitGone(ctx, server())
+		env.WaitGone(ctx, policy())
+	}, NodeTimeout(specTimeout))
+	return m
+}
+
+// available waits until an MLflow is ready and its manager at rest.
+func available(ctx context.Context, manager *framework.Manager, m *mlflowv1.MLflow) {
+	GinkgoHelper()
+	env.WaitForCondition(ctx, m, "Available", metav1.ConditionTrue, "DeploymentReady")
+	env.Settle(manager.User, quiet/2, specTimeout)
+}
+
+func server() *appsv1.Deployment {
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: operands, Name: "mlflow"}}
+}
+
+func policy() *networkingv1.NetworkPolicy {
+	return &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: operands, Name: "mlflow"}}
+}
+
+// get reads a page of a listener of the manager.
+func get(ctx context.Context, url string) (status int, body string) {
+	GinkgoHelper()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	Expect(err).NotTo(HaveOccurred())
+	response, err := http.DefaultClient.Do(request)
+	Expect(err).NotTo(HaveOccurred())
+	text, err := io.ReadAll(response.Body)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(response.Body.Close()).To(Succeed())
+	return response.StatusCode, string(text)
+}
+
+// metricsOf reads the metrics of a manager.
+func metricsOf(ctx context.Context, m *framework.Manager) string {
+	GinkgoHelper()
+	status, text := get(ctx, strings.Replace(m.MetricsURL, "https:", "http:", 1)+"/metrics")
+	Expect(status).To(Equal(http.StatusOK))
+	return text
+}
+
+// withoutCRD takes the definition of MLflow away for the rest of the spec, and returns what brings it back.
+func withoutCRD(ctx context.Context) (bringBack func(context.Context)) {
+	GinkgoHelper()
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: mlflowCRD}}
+	env.Get(ctx, crd)
+	fresh := &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: crd.Name, Annotations: crd.Annotations, Labels: crd.Labels}, Spec: crd.Spec,
+	}
+	Expect(env.Admin.Delete(ctx, crd)).To(Succeed())
+	env.WaitGone(ctx, crd)
+	bringBack = func(ctx context.Context) {
+		GinkgoHelper()
+		Expect(cluster.InstallCRDs(ctx, env.Config, fresh.DeepCopy())).To(Succeed())
+	}
+	DeferCleanup(func(ctx SpecContext) {
+		if client.IgnoreNotFound(env.Admin.Get(ctx, client.ObjectKeyFromObject(fresh), crd)) == nil {
+			bringBack(ctx)
+		}
+	}, NodeTimeout(specTimeout))
+	return bringBack
+}

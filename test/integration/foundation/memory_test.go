@@ -1,0 +1,114 @@
+package foundation
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+const (
+	foreignSecrets = 8000
+	// mayCost is what all of them together may cost the manager, in bytes.
+	mayCost = 5 << 20
+	// collections of the garbage between which the lowest heap is taken for what is alive.
+	collections = 3
+)
+
+// sample reads one series without labels, or the sum over all labels.
+func sample(metrics, name string) float64 {
+	GinkgoHelper()
+	var sum float64
+	found := false
+	for lines := bufio.NewScanner(strings.NewReader(metrics)); lines.Scan(); {
+		series, text, _ := strings.Cut(lines.Text(), " ")
+		if series != name && !strings.HasPrefix(series, name+"{") {
+			continue
+		}
+		value, err := strconv.ParseFloat(text, 64)
+		Expect(err).NotTo(HaveOccurred())
+		sum, found = sum+value, true
+	}
+	if !found {
+		return math.NaN()
+	}
+	return sum
+}
+
+// liveHeap is what the manager holds on to, in bytes: the lowest heap seen while the garbage was collected several times.
+// Reading the metrics makes the garbage that brings the next collection on.
+func liveHeap(ctx context.Context, m *framework.Manager) float64 {
+	GinkgoHelper()
+	lowest, first := math.Inf(1), math.NaN()
+	Eventually(func() float64 {
+		text := metricsOf(ctx, m)
+		cycles := sample(text, "go_gc_duration_seconds_count")
+		if math.IsNaN(first) {
+			first = cycles
+		}
+		if cycles > first { // a whole cycle lies between
+			lowest = min(lowest, sample(text, "go_memstats_heap_alloc_bytes"))
+		}
+		return cycles - first
+	}).WithContext(ctx).WithTimeout(specTimeout).Should(BeNumerically(">", collections))
+	return lowest
+}
+
+// createSecrets makes Secrets as a package manager leaves them, in two namespaces.
+func createSecrets(ctx context.Context, count int, namespaces ...string) {
+	GinkgoHelper()
+	config := rest.CopyConfig(env.Config)
+	config.QPS = -1
+	fast, err := client.New(config, client.Options{})
+	Expect(err).NotTo(HaveOccurred())
+	errs := make([]error, count)
+	workqueue.ParallelizeUntil(ctx, 16, count, func(i int) {
+		errs[i] = fast.Create(ctx, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: namespaces[i%len(namespaces)], Name: fmt.Sprintf("sh.helm.release.v1.application-%d.v1", i),
+				Labels: map[string]string{"foreign": "secret", "owner": "helm", "status": "deployed", "version": "1"},
+			},
+			Data: map[string][]byte{"release": []byte(strings.Repeat("x", 1000))},
+		})
+	})
+	Expect(errors.Join(errs...)).To(Succeed())
+}
+
+var _ = Describe("Memory", func() {
+	It("hardly grows with Secrets that are none of our business", func(ctx SpecContext) {
+		manager := start(ctx, framework.ManagerOptions{Env: []string{"GOGC=20"}})
+		m := mlflow(ctx)
+		available(ctx, manager, m)
+		reconciled := func() float64 { return sample(metricsOf(ctx, manager), "controller_runtime_reconcile_total") }
+		manager.Restart(ctx)
+		Eventually(reconciled).Should(BeNumerically(">", 0))
+		before := liveHeap(ctx, manager)
+
+		elsewhere := env.Namespace(ctx, "elsewhere")
+		createSecrets(ctx, foreignSecrets, operands, elsewhere)
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(env.Admin.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace(operands), client.MatchingLabels{"foreign": "secret"})).To(Succeed())
+		}, NodeTimeout(specTimeout))
+		grown := liveHeap(ctx, manager)
+		manager.Restart(ctx)
+		Eventually(reconciled).Should(BeNumerically(">", 0), "every cache is filled")
+		after := liveHeap(ctx, manager)
+		AddReportEntry("live heap", fmt.Sprintf("%.1f MiB before, %.1f MiB with %d Secrets, %.1f MiB after a restart",
+			before/(1<<20), grown/(1<<20), foreignSecrets, after/(1<<20)))
+		Expect(grown - before).To(BeNumerically("<", mayCost))
+		Expect(after - before).To(BeNumerically("<", mayCost))
+	}, NodeTimeout(2*specTimeout))
+})

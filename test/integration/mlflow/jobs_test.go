@@ -1,0 +1,130 @@
+package mlflow_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+func cronJob(name string) *batchv1.CronJob {
+	return &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+}
+
+// collection and archival are what the two switches bring.
+func collection() []client.Object {
+	return []client.Object{
+		serviceAccount("mlflow-gc-sa"), cronJob("mlflow-gc"),
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "mlflow-gc"}},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "mlflow-gc"}},
+	}
+}
+
+func archival() []client.Object {
+	return []client.Object{
+		serviceAccount("mlflow-trace-archival-sa"), cronJob("mlflow-trace-archival"),
+		configMap("mlflow-trace-archival-config", nil),
+	}
+}
+
+func withJobs(m *mlflowv1.MLflow) {
+	m.Spec.GarbageCollection = &mlflowv1.GarbageCollectionConfig{Schedule: "15 3 * * 0", OlderThan: "30d"}
+	m.Spec.TraceArchival = &mlflowv1.TraceArchivalConfig{Enabled: true, Schedule: "0 */6 * * *", Location: "file:///mlflow/archive", Retention: "14d"}
+}
+
+var _ = Describe("Garbage collection and trace archival", func() {
+	It("[D1] are made with the shipped rights, cost nothing at rest and are repaired [mlflow-15] [mlflow-26]", func(ctx SpecContext) {
+		mark := env.Mark()
+		m := ready(ctx, server(withJobs))
+		for _, child := range append(collection(), archival()...) {
+			env.Get(ctx, child)
+			Expect(metav1.IsControlledBy(child, m)).To(BeTrue(), "%T %s", child, child.GetName())
+		}
+		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return refused(e.Code) })).To(BeEmpty())
+
+		env.ExpectAtRest(manager.User, quiet)
+		env.Touch(ctx, append(collection(), archival()...)...)
+		env.ExpectAtRest(manager.User, quiet)
+
+		By("a restart")
+		mark = env.Mark()
+		manager.Restart(ctx)
+		env.Settle(manager.User, quiet, specTimeout)
+		mine := env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
+		Expect(mine.Writes()).To(BeEmpty(), "writes after a restart:\n%s", mine.Writes())
+
+		By("somebody changing and removing them")
+		env.Patch(ctx, cronJob("mlflow-gc"), map[string]any{"spec": map[string]any{"schedule": "* * * * *"}})
+		config := configMap("mlflow-trace-archival-config", nil)
+		Expect(env.Admin.Delete(ctx, config)).To(Succeed())
+		Eventually(func(g Gomega) {
+			job := cronJob("mlflow-gc")
+			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(job), job)).To(Succeed())
+			g.Expect(job.Spec.Schedule).To(Equal("15 3 * * 0"))
+			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(config), config)).To(Succeed())
+		}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
+	}, NodeTimeout(specTimeout))
+
+	It("are gone when they are switched off, and what only looks like them stays [mlflow-32]", func(ctx SpecContext) {
+		lookalike := configMap("mlflow-lookalike", map[string]string{"a": "b"})
+		lookalike.Labels = map[string]string{
+			"app": "mlflow-gc", "platform.opendatahub.io/operator": "odh-platform-operator", "platform.opendatahub.io/component": "mlflow",
+		}
+		create(ctx, lookalike)
+		m := ready(ctx, server(withJobs))
+		mark := env.Mark()
+		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"garbageCollection": nil, "traceArchival": map[string]any{"enabled": false}}})
+		for _, child := range append(collection(), archival()...) {
+			env.WaitGone(ctx, child)
+		}
+		available(ctx, m)
+		for _, child := range append(children(), claim(), lookalike) {
+			env.Get(ctx, child)
+			Expect(child.GetDeletionTimestamp()).To(BeNil())
+		}
+		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "mlflow"}}
+		env.Get(ctx, binding)
+		Expect(binding.Subjects).To(HaveLen(1))
+		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return refused(e.Code) })).To(BeEmpty())
+		env.ExpectAtRest(manager.User, quiet)
+	}, NodeTimeout(specTimeout))
+
+	It("use the accounts that somebody made for them, and leave them behind", func(ctx SpecContext) {
+		theirs := serviceAccount("mlflow-gc-sa")
+		theirs.Annotations = map[string]string{"example.com/role": "cleaner"}
+		create(ctx, theirs)
+		m := ready(ctx, server(withJobs))
+		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"garbageCollection": nil}})
+		env.WaitGone(ctx, cronJob("mlflow-gc"))
+		env.Get(ctx, theirs)
+		Expect(theirs.DeletionTimestamp).To(BeNil())
+		Expect(theirs.OwnerReferences).To(BeEmpty())
+	}, NodeTimeout(specTimeout))
+
+	It("roll the server when the terms of archival change, and only then [D19]", func(ctx SpecContext) {
+		m := ready(ctx, server(withJobs))
+		before := template(ctx)
+		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"traceArchival": map[string]any{"schedule": "0 1 * * *"}}})
+		doesNotRoll(ctx, before)
+		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"traceArchival": map[string]any{"retention": "15d"}}})
+		rolls(ctx, before)
+		config := &corev1.ConfigMap{ObjectMeta: configMap("mlflow-trace-archival-config", nil).ObjectMeta}
+		env.Get(ctx, config)
+		Expect(config.Data["trace-archival.yaml"]).To(ContainSubstring("retention: 15d"))
+	}, NodeTimeout(specTimeout))
+
+	It("are refused with a schedule that Kubernetes would not take [D27]", func(ctx SpecContext) {
+		m := server(withJobs)
+		m.Spec.GarbageCollection.Schedule = "60 * * * *"
+		Expect(env.Admin.Create(ctx, m, client.DryRunAll)).To(MatchError(And(
+			ContainSubstring("spec.garbageCollection.schedule"), ContainSubstring("the minute in schedule must be 0-59"))))
+	}, NodeTimeout(specTimeout))
+})

@@ -1,0 +1,144 @@
+package mlflow_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+var _ = Describe("An MLflow", func() {
+	It("becomes a running server, and says where it is [mlflow-31] [mlflow-34]", func(ctx SpecContext) {
+		m := ready(ctx, server())
+		for _, child := range children() {
+			env.Get(ctx, child)
+			Expect(child.GetLabels()).To(HaveKeyWithValue("platform.opendatahub.io/component", "mlflow"), "%T", child)
+			Expect(child.GetOwnerReferences()).To(HaveLen(1), "%T", child)
+			Expect(child.GetOwnerReferences()[0].UID).To(Equal(m.UID))
+		}
+		Expect(m.Status.Address.URL).To(Equal("https://mlflow.opendatahub.svc:8443/mlflow"))
+		Expect(m.Status.URL).To(Equal(external + "/mlflow"))
+		Expect(m.Status.ObservedGeneration).To(Equal(m.Generation), "[D18]")
+		for _, c := range m.Status.Conditions {
+			Expect(c.ObservedGeneration).To(Equal(m.Generation), "[D18] condition %s", c.Type)
+		}
+		link := consoleLink()
+		env.Get(ctx, link)
+		href, _, err := unstructured.NestedString(link.Object, "spec", "href")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(href).To(Equal(external+"/mlflow"), "[D29] one slash, although the configured URL ends in one")
+	}, NodeTimeout(specTimeout))
+
+	It("costs one write for each child and one for each status, in an order that does not vary [D20] [D21]", func(ctx SpecContext) {
+		mark := env.Mark()
+		ready(ctx, server())
+		writes := env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutEvents().Writes()
+		var order []string
+		for _, w := range writes {
+			if w.Resource != "mlflows" {
+				order = append(order, w.Resource+"/"+w.Name)
+			}
+		}
+		Expect(order).To(Equal([]string{
+			"persistentvolumeclaims/mlflow-pvc", "serviceaccounts/mlflow-sa", "clusterroles/mlflow", "clusterrolebindings/mlflow",
+			"networkpolicies/mlflow", "networkpolicies/mlflow-migration", "services/mlflow", "deployments/mlflow",
+			"servicemonitors/mlflow-metrics-monitor", "httproutes/mlflow", "consolelinks/mlflow",
+		}))
+		statuses := writes.Of("mlflows")
+		Expect(statuses.Where(func(e framework.Entry) bool { return e.Subresource != "status" })).To(BeEmpty())
+		Expect(len(statuses)).To(BeNumerically("<=", 2), "not ready, ready:\n%s", statuses)
+	}, NodeTimeout(specTimeout))
+
+	It("costs nothing at rest, nor when every child is touched [D20]", func(ctx SpecContext) {
+		ready(ctx, server())
+		env.ExpectAtRest(manager.User, quiet)
+		env.Touch(ctx, append(children(), claim())...)
+		env.ExpectAtRest(manager.User, quiet)
+	}, NodeTimeout(specTimeout))
+
+	It("costs no write when the manager restarts, and a bounded number of reads [D20]", func(ctx SpecContext) {
+		ready(ctx, server())
+		mark := env.Mark()
+		manager.Restart(ctx)
+		env.Settle(manager.User, quiet, specTimeout)
+		mine := env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
+		Expect(mine.Writes()).To(BeEmpty(), "writes after a restart:\n%s", mine.Writes())
+		Expect(len(mine.Reads())).To(BeNumerically("<=", len(children())+10), "one get per child, and one look back per kind that may be unwanted:\n%s", mine.Reads())
+	}, NodeTimeout(specTimeout))
+
+	It("repairs what others change or remove, also what happened while nobody looked", func(ctx SpecContext) {
+		ready(ctx, server())
+		env.Patch(ctx, deployment(), map[string]any{"spec": map[string]any{"replicas": 4}})
+		Expect(env.Admin.Delete(ctx, networkPolicy("mlflow"))).To(Succeed())
+		repaired := func(g Gomega) {
+			d := deployment()
+			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(d), d)).To(Succeed())
+			g.Expect(*d.Spec.Replicas).To(Equal(int32(1)))
+			policy := networkPolicy("mlflow")
+			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(policy), policy)).To(Succeed())
+		}
+		Eventually(repaired).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
+
+		manager.Stop(ctx)
+		env.Patch(ctx, deployment(), map[string]any{"spec": map[string]any{"replicas": 3}})
+		Expect(env.Admin.Delete(ctx, networkPolicy("mlflow"))).To(Succeed())
+		manager.Restart(ctx)
+		Eventually(repaired).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
+	}, NodeTimeout(specTimeout))
+
+	It("leaves what others add", func(ctx SpecContext) {
+		ready(ctx, server())
+		env.Patch(ctx, service(), map[string]any{"metadata": map[string]any{"annotations": map[string]any{"example.com/mesh": "on"}}})
+		env.ExpectAtRest(manager.User, quiet)
+		s := service()
+		env.Get(ctx, s)
+		Expect(s.Annotations).To(HaveKeyWithValue("example.com/mesh", "on"))
+	}, NodeTimeout(specTimeout))
+
+	It("restores the shared roles, whoever changes them [mlflow-35]", func(ctx SpecContext) {
+		ready(ctx, server())
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "mlflow"}}
+		env.Patch(ctx, role, map[string]any{"rules": []any{}})
+		Eventually(func(g Gomega) {
+			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(role), role)).To(Succeed())
+			g.Expect(role.Rules).To(HaveLen(3))
+		}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
+	}, NodeTimeout(specTimeout))
+
+	It("is left alone while it is paused", func(ctx SpecContext) {
+		m := ready(ctx, server())
+		env.Patch(ctx, m, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"platform.opendatahub.io/paused": "true"}}})
+		env.WaitForCondition(ctx, m, "Paused", metav1.ConditionTrue, "")
+		env.Settle(manager.User, quiet/2, specTimeout)
+		Expect(env.Admin.Delete(ctx, networkPolicy("mlflow"))).To(Succeed())
+		env.ExpectNoWrites(manager.User, quiet)
+		env.Patch(ctx, m, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"platform.opendatahub.io/paused": nil}}})
+		Eventually(func() error {
+			return env.Admin.Get(ctx, client.ObjectKeyFromObject(networkPolicy("mlflow")), networkPolicy("mlflow"))
+		}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
+	}, NodeTimeout(specTimeout))
+
+	It("removes the service account of the old name when it gets a new one", func(ctx SpecContext) {
+		m := ready(ctx, server())
+		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"serviceAccountName": "tracking"}})
+		env.WaitGone(ctx, serviceAccount("mlflow-sa"))
+		available(ctx, m)
+		env.Get(ctx, serviceAccount("tracking"))
+		remove(ctx, m)
+		env.WaitGone(ctx, serviceAccount("tracking"))
+	}, NodeTimeout(specTimeout))
+
+	It("never asks for a right that the shipped roles do not give", func(ctx SpecContext) {
+		mark := env.Mark()
+		manager.Restart(ctx)
+		m := ready(ctx, server())
+		remove(ctx, m)
+		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return refused(e.Code) })).To(BeEmpty())
+	}, NodeTimeout(specTimeout))
+})

@@ -1,0 +1,128 @@
+package mlflow_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+)
+
+// template is the pod template of the server as a string: while it stays the same, no pod is replaced.
+func template(ctx context.Context) string {
+	GinkgoHelper()
+	d := deployment()
+	env.Get(ctx, d)
+	return d.Spec.Template.String()
+}
+
+func rolls(ctx context.Context, before string) {
+	GinkgoHelper()
+	Eventually(template).WithContext(ctx).WithArguments(ctx).WithTimeout(specTimeout).ShouldNot(Equal(before))
+	env.Settle(manager.User, quiet/2, specTimeout)
+}
+
+func doesNotRoll(ctx context.Context, before string) {
+	GinkgoHelper()
+	env.Settle(manager.User, quiet/2, specTimeout)
+	Expect(template(ctx)).To(Equal(before))
+}
+
+var _ = Describe("Secrets and ConfigMaps that a server consumes [D19]", func() {
+	It("roll the pods when they change, and only then", func(ctx SpecContext) {
+		db := secret("db", map[string]string{"uri": "postgresql://a", "unused": "x"})
+		create(ctx, db)
+		ready(ctx, server(remote))
+		before := template(ctx)
+
+		By("the serving certificate appearing after the server")
+		tls := secret("mlflow-tls", map[string]string{"tls.crt": "one", "tls.key": "one"})
+		create(ctx, tls)
+		doesNotRoll(ctx, before)
+
+		By("a key that nobody consumes")
+		env.Patch(ctx, db, map[string]any{"stringData": map[string]any{"unused": "y"}})
+		doesNotRoll(ctx, before)
+
+		By("a label")
+		env.Patch(ctx, db, map[string]any{"metadata": map[string]any{"labels": map[string]any{"touched": "yes"}}})
+		doesNotRoll(ctx, before)
+
+		By("the database password")
+		env.Patch(ctx, db, map[string]any{"stringData": map[string]any{"uri": "postgresql://b"}})
+		rolls(ctx, before)
+
+		By("the serving certificate being renewed")
+		before = template(ctx)
+		env.Patch(ctx, tls, map[string]any{"stringData": map[string]any{"tls.crt": "two"}})
+		rolls(ctx, before)
+
+		By("a restart of the manager, with a rotation meanwhile")
+		before = template(ctx)
+		manager.Stop(ctx)
+		env.Patch(ctx, db, map[string]any{"stringData": map[string]any{"uri": "postgresql://c"}})
+		manager.Restart(ctx)
+		rolls(ctx, before)
+		before = template(ctx)
+		manager.Restart(ctx)
+		doesNotRoll(ctx, before)
+	}, NodeTimeout(specTimeout))
+
+	It("are named, with the cure, when they are missing", func(ctx SpecContext) {
+		m := server(remote, func(m *mlflowv1.MLflow) {
+			m.Spec.PodAnnotations = map[string]string{cluster.PodBehaviorAnnotation: "not-ready"}
+		})
+		create(ctx, m)
+		Eventually(func(g Gomega) {
+			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(m), m)).To(Succeed())
+			g.Expect(message(m, "Available")).To(ContainSubstring("Secret db does not exist; create it in namespace opendatahub"))
+		}).WithContext(ctx).WithTimeout(specTimeout).Should(Succeed())
+	}, NodeTimeout(specTimeout))
+
+	It("wait for the ConfigMap with the certificate authorities, and go on when it comes [mlflow-12]", func(ctx SpecContext) {
+		m := server(func(m *mlflowv1.MLflow) { m.Spec.CABundleConfigMap = &mlflowv1.CABundleConfigMapRef{Name: "corporate"} })
+		create(ctx, m)
+		env.WaitForCondition(ctx, m, "Available", metav1.ConditionFalse, "CABundleConfigMapError")
+		Expect(message(m, "Available")).To(Equal(`CA bundle ConfigMap "corporate" not found in namespace "opendatahub"`))
+		Expect(client.IgnoreNotFound(env.Admin.Get(ctx, client.ObjectKeyFromObject(deployment()), deployment()))).To(Succeed())
+		env.Settle(manager.User, quiet, specTimeout)
+
+		create(ctx, configMap("corporate", map[string]string{"root.crt": "x"}))
+		available(ctx, m)
+		before := template(ctx)
+		Expect(before).To(ContainSubstring("corporate"))
+
+		By("the platform bringing a bundle of its own")
+		create(ctx, configMap("odh-trusted-ca-bundle", map[string]string{"ca-bundle.crt": "x"}))
+		rolls(ctx, before)
+		Expect(template(ctx)).To(ContainSubstring("odh-trusted-ca-bundle"))
+	}, NodeTimeout(specTimeout))
+
+	It("of other namespaces and names cost nothing", func(ctx SpecContext) {
+		ready(ctx, server())
+		mark := env.Mark()
+		other := env.Namespace(ctx, "other")
+		for _, o := range []client.Object{
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: other, Name: "mlflow-tls"}},
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "unrelated"}},
+		} {
+			create(ctx, o)
+		}
+		env.ExpectAtRest(manager.User, quiet)
+		Expect(env.Since(mark).ByUser(manager.User).Reads()).To(BeEmpty())
+	}, NodeTimeout(specTimeout))
+})
+
+func message(m *mlflowv1.MLflow, condition string) string {
+	for _, c := range m.Status.Conditions {
+		if c.Type == condition {
+			return c.Message
+		}
+	}
+	return ""
+}

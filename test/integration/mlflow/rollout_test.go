@@ -1,0 +1,154 @@
+package mlflow_test
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+)
+
+func podAnnotations(value any) map[string]any {
+	return map[string]any{"spec": map[string]any{"podAnnotations": map[string]any{cluster.PodBehaviorAnnotation: value}}}
+}
+
+var _ = Describe("Availability [D18]", func() {
+	It("is that of the present generation: old pods do not vouch for a new spec", func(ctx SpecContext) {
+		db := secret("db", map[string]string{"uri": "postgresql://a"})
+		create(ctx, db)
+		m := ready(ctx, server(remote))
+
+		By("rolling out pods that do not start, beside the old one that serves on")
+		env.Patch(ctx, m, podAnnotations("image-pull"))
+		env.WaitForCondition(ctx, m, "Available", metav1.ConditionFalse, "DeploymentNotReady")
+		d := deployment()
+		env.Get(ctx, d)
+		Expect(d.Status.ReadyReplicas).To(Equal(int32(1)), "the old pod")
+		Eventually(func(g Gomega) {
+			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(m), m)).To(Succeed())
+			g.Expect(message(m, "Available")).To(ContainSubstring("image"), "the cause")
+		}).WithContext(ctx).WithTimeout(specTimeout).Should(Succeed())
+
+		By("nothing being written while it stays so")
+		env.Settle(manager.User, quiet, specTimeout)
+		env.ExpectNoWrites(manager.User, quiet)
+
+		By("mending it")
+		env.Patch(ctx, m, podAnnotations(nil))
+		available(ctx, m)
+		Expect(m.Status.ObservedGeneration).To(Equal(m.Generation))
+	}, NodeTimeout(specTimeout))
+})
+
+var _ = Describe("An object that stands in the way", func() {
+	It("is named in a condition and left alone, and replaced when it is gone", func(ctx SpecContext) {
+		mine := service()
+		mine.Spec.Selector = map[string]string{"app": "something-else"}
+		mine.Spec.Ports = servicePort(80)
+		create(ctx, mine)
+
+		m := server()
+		create(ctx, m)
+		env.WaitForCondition(ctx, m, "Available", metav1.ConditionFalse, "ApplyFailed")
+		Expect(message(m, "Available")).To(ContainSubstring("Service opendatahub/mlflow exists and was not made by this operator; delete or rename it"))
+		env.Get(ctx, mine)
+		Expect(mine.Spec.Selector).To(Equal(map[string]string{"app": "something-else"}))
+		Expect(mine.Labels).To(BeEmpty())
+		env.Get(ctx, deployment()) // one failure does not keep the others from being written [D21]
+
+		Expect(env.Admin.Delete(ctx, m)).To(Succeed())
+		env.WaitGone(ctx, deployment())
+		env.Get(ctx, mine)
+		Expect(mine.DeletionTimestamp).To(BeNil(), "what we did not make is never deleted")
+
+		Expect(env.Admin.Delete(ctx, mine)).To(Succeed())
+		ready(ctx, server())
+	}, NodeTimeout(specTimeout))
+})
+
+var _ = Describe("A service account that somebody made", func() {
+	It("is used as it is, never changed, and outlives the server", func(ctx SpecContext) {
+		theirs := serviceAccount("cloud-identity")
+		theirs.Annotations = map[string]string{"example.com/role": "tracking"}
+		create(ctx, theirs)
+		mark := env.Mark()
+		m := ready(ctx, server(func(m *mlflowv1.MLflow) { m.Spec.ServiceAccountName = "cloud-identity" }))
+		d := deployment()
+		env.Get(ctx, d)
+		Expect(d.Spec.Template.Spec.ServiceAccountName).To(Equal("cloud-identity"))
+		remove(ctx, m)
+		Expect(env.Since(mark).ByUser(manager.User).Of("serviceaccounts").Writes()).To(BeEmpty())
+		env.Get(ctx, theirs)
+		Expect(theirs.DeletionTimestamp).To(BeNil())
+		Expect(theirs.OwnerReferences).To(BeEmpty())
+	}, NodeTimeout(specTimeout))
+})
+
+var _ = Describe("Optional APIs that come and go at run time [D31]", func() {
+	type optional struct {
+		crd    string
+		object client.Object
+	}
+	for _, api := range []optional{
+		{"servicemonitors.monitoring.coreos.com", serviceMonitor()},
+		{"httproutes.gateway.networking.k8s.io", httpRoute()},
+		{"consolelinks.console.openshift.io", consoleLink()},
+	} {
+		It("take the objects with them and bring them back: "+api.crd, func(ctx SpecContext) {
+			m := ready(ctx, server())
+			pid := manager.Process.PID
+			Expect(cluster.RemoveCRD(ctx, env.Config, api.crd)).To(Succeed())
+			DeferCleanup(func(ctx SpecContext) {
+				Expect(cluster.InstallCRD(ctx, env.Config, api.crd)).To(Succeed())
+			}, NodeTimeout(specTimeout))
+			Eventually(func(g Gomega) {
+				g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(m), m)).To(Succeed())
+				d := deployment()
+				g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(d), d)).To(Succeed())
+				switch api.crd {
+				case "httproutes.gateway.networking.k8s.io":
+					g.Expect(m.Status.URL).To(BeEmpty(), "[mlflow-31]")
+				case "servicemonitors.monitoring.coreos.com":
+					g.Expect(d.Spec.Template.Spec.Containers[0].Args).NotTo(ContainElement("--expose-prometheus=/prometheus"), "[mlflow-17]")
+				}
+			}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
+			available(ctx, m)
+			env.ExpectAtRest(manager.User, quiet)
+
+			Expect(cluster.InstallCRD(ctx, env.Config, api.crd)).To(Succeed())
+			Eventually(func() error {
+				return env.Admin.Get(ctx, client.ObjectKeyFromObject(api.object), api.object)
+			}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
+			available(ctx, m)
+			Expect(m.Status.URL).To(Equal(external + "/mlflow"))
+			Expect(manager.Process.PID).To(Equal(pid), "without a restart")
+			Expect(manager.Process.Running()).To(BeTrue())
+		}, NodeTimeout(specTimeout))
+	}
+
+	It("may be the MLflow API itself: the manager waits for it and never ends", func(ctx SpecContext) {
+		const crd = "mlflows.mlflow.opendatahub.io"
+		definition := definitionOf(ctx, crd)
+		bringBack := func(ctx context.Context) {
+			Expect(cluster.InstallCRDs(ctx, env.Config, definition.DeepCopy())).To(Succeed())
+		}
+		DeferCleanup(func(ctx SpecContext) { bringBack(ctx) }, NodeTimeout(specTimeout))
+		remove(ctx, definition.DeepCopy())
+		manager.Restart(ctx)
+		env.ExpectNoWrites(manager.User, quiet)
+		bringBack(ctx)
+		ready(ctx, server())
+
+		By("going away under a running server, with all that it owns")
+		remove(ctx, definition.DeepCopy())
+		env.Settle(manager.User, quiet, specTimeout)
+		Expect(manager.Process.Running()).To(BeTrue())
+		bringBack(ctx)
+		ready(ctx, server(func(m *mlflowv1.MLflow) { m.Spec.Replicas = new(int32(2)) }))
+	}, NodeTimeout(2*specTimeout))
+})

@@ -1,0 +1,57 @@
+package mlflow_test
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	mlflowconfigv1 "github.com/odh-platform/odh-platform-operator/apis/mlflowconfig/v1"
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+const (
+	namespace = "opendatahub"
+	image     = "quay.io/example/mlflow:v3"
+	external  = "https://gateway.apps.example.com"
+
+	startTimeout = 20 * time.Minute // the first run builds the control plane
+	specTimeout  = 3 * time.Minute
+	// quiet is how long a spec watches that nothing is sent. Retries and timers of the manager are shorter.
+	quiet = 5 * time.Second
+)
+
+// All specs share one control plane with every optional API, and one manager with exactly the shipped rights. MLflow is a
+// singleton, so they run one after the other and leave nothing behind.
+var (
+	env     *framework.Env
+	account *operator.Installed
+	manager *framework.Manager
+)
+
+func TestMLflow(t *testing.T) {
+	RegisterFailHandler(Fail)
+	suite, reporter := GinkgoConfiguration()
+	suite.RandomizeAllSpecs = true
+	RunSpecs(t, "MLflow", suite, reporter)
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	env = framework.Start(ctx, "mlflow", cluster.OpenShift, framework.WithTypes(mlflowv1.AddToScheme, mlflowconfigv1.AddToScheme))
+	account = env.InstallOperator(ctx, "config/default")
+	// Whatever pod of ours does not pass the restricted level is not made, and its spec fails.
+	env.Patch(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, map[string]any{"metadata": map[string]any{
+		"labels": map[string]any{"pod-security.kubernetes.io/enforce": "restricted"}}})
+	manager = env.StartManager(ctx, framework.ManagerOptions{
+		ServiceAccount: account.ServiceAccount, Race: true,
+		Env: []string{"MLFLOW_IMAGE=" + image, "MLFLOW_URL=" + external + "/"},
+	})
+}, NodeTimeout(startTimeout))
+
+var _ = AfterEach(func() { manager.ReportLog() })

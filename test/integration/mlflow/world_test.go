@@ -1,0 +1,143 @@
+package mlflow_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+)
+
+var (
+	serviceMonitors = schema.GroupVersionKind{Group: "monitoring.coreos.com", Version: "v1", Kind: "ServiceMonitor"}
+	httpRoutes      = schema.GroupVersionKind{Group: "gateway.networking.k8s.io", Version: "v1", Kind: "HTTPRoute"}
+	consoleLinks    = schema.GroupVersionKind{Group: "console.openshift.io", Version: "v1", Kind: "ConsoleLink"}
+)
+
+// server is the smallest MLflow that keeps its data on a volume.
+func server(changes ...func(*mlflowv1.MLflow)) *mlflowv1.MLflow {
+	m := &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Name: mlflowv1.SingletonName}}
+	m.Spec.BackendStoreURI = "sqlite:////mlflow/mlflow.db"
+	m.Spec.ArtifactsDestination = "file:///mlflow/artifacts"
+	m.Spec.ServeArtifacts = true
+	m.Spec.Storage = &corev1.PersistentVolumeClaimSpec{
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+	}
+	for _, change := range changes {
+		change(m)
+	}
+	return m
+}
+
+// remote keeps nothing on volumes.
+func remote(m *mlflowv1.MLflow) {
+	m.Spec.Storage = nil
+	m.Spec.BackendStoreURI = ""
+	m.Spec.BackendStoreURIFrom = &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "db"}, Key: "uri"}
+	m.Spec.ArtifactsDestination = "s3://bucket"
+}
+
+// create makes an object and has it removed, with all that it owns, at the end of the spec.
+func create(ctx context.Context, object client.Object) {
+	GinkgoHelper()
+	Expect(env.Admin.Create(ctx, object)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) { remove(ctx, object) }, NodeTimeout(specTimeout))
+}
+
+// remove deletes an object and, if it is an MLflow, waits for the end of its children and removes its claim.
+func remove(ctx context.Context, object client.Object) {
+	GinkgoHelper()
+	Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationForeground)))).To(Succeed())
+	env.WaitGone(ctx, object)
+	if _, isServer := object.(*mlflowv1.MLflow); !isServer {
+		return
+	}
+	for _, child := range children() {
+		Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, child))).To(Succeed())
+		env.WaitGone(ctx, child)
+	}
+	Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, claim()))).To(Succeed())
+	env.WaitGone(ctx, claim())
+}
+
+// ready creates an MLflow and waits until it is available and the manager is at rest.
+func ready(ctx context.Context, m *mlflowv1.MLflow) *mlflowv1.MLflow {
+	GinkgoHelper()
+	create(ctx, m)
+	return available(ctx, m)
+}
+
+func available(ctx context.Context, m *mlflowv1.MLflow) *mlflowv1.MLflow {
+	GinkgoHelper()
+	env.WaitForCondition(ctx, m, "Available", metav1.ConditionTrue, "DeploymentReady")
+	env.Settle(manager.User, quiet/2, specTimeout)
+	env.Get(ctx, m)
+	return m
+}
+
+func deployment() *appsv1.Deployment {
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mlflow"}}
+}
+
+func service() *corev1.Service {
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mlflow"}}
+}
+
+func claim() *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mlflow-pvc"}}
+}
+
+func serviceAccount(name string) *corev1.ServiceAccount {
+	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+}
+
+func networkPolicy(name string) *networkingv1.NetworkPolicy {
+	return &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+}
+
+func foreign(kind schema.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(kind)
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	return u
+}
+
+func serviceMonitor() *unstructured.Unstructured {
+	return foreign(serviceMonitors, namespace, "mlflow-metrics-monitor")
+}
+func httpRoute() *unstructured.Unstructured   { return foreign(httpRoutes, namespace, "mlflow") }
+func consoleLink() *unstructured.Unstructured { return foreign(consoleLinks, "", "mlflow") }
+
+// children are the objects that an MLflow consists of where every API is served, but for the claim.
+func children() []client.Object {
+	return []client.Object{
+		serviceAccount("mlflow-sa"),
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "mlflow"}},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "mlflow"}},
+		networkPolicy("mlflow"), networkPolicy("mlflow-migration"), service(), deployment(),
+		serviceMonitor(), httpRoute(), consoleLink(),
+	}
+}
+
+func secret(name string, data map[string]string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, StringData: data}
+}
+
+func configMap(name string, data map[string]string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: data}
+}
+
+// refused are the requests of the manager that the API server did not allow.
+func refused(code int) bool { return code == 401 || code == 403 }

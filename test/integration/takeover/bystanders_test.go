@@ -1,0 +1,76 @@
+package takeover_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// bystander is an object that bears the label of the original but nothing else of it.
+func bystander(apiVersion, kind, name string, content map[string]any) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{Object: content}
+	object.SetGroupVersionKind(schema.FromAPIVersionAndKind(apiVersion, kind))
+	object.SetName(name)
+	object.SetLabels(map[string]string{"app": "mlflow", "component": "mlflow"})
+	if kind != "ConsoleLink" {
+		object.SetNamespace(namespace)
+	}
+	return object
+}
+
+var _ = Describe("What the original operator left behind", func() {
+	It("goes: an account of an older name, which nothing used any more", func(ctx SpecContext) {
+		s := plant(ctx, applied, "common.yaml", "customised.yaml")
+		old := bystander("v1", "ServiceAccount", "mlflow-sa", map[string]any{"automountServiceAccountToken": false})
+		old.SetOwnerReferences(append(old.GetOwnerReferences(), s.reference(old.GetKind())))
+		applied(ctx, old)
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, old))).To(Succeed())
+		}, NodeTimeout(specTimeout))
+		before := s.running(ctx)
+		s.takeOver(ctx, "MLFLOW_URL=https://gateway.apps.lab.example.com")
+		env.WaitGone(ctx, old)
+		Expect(s.running(ctx)).To(Equal(before))
+	}, NodeTimeout(specTimeout))
+
+	It("stays where it only looks alike: nobody made it for the server", func(ctx SpecContext) {
+		s := plant(ctx, applied, "common.yaml", "minimal.yaml")
+		alike := []*unstructured.Unstructured{
+			bystander("v1", "ServiceAccount", "mlflow-client", map[string]any{}),
+			bystander("v1", "ConfigMap", "mlflow-notes", map[string]any{"data": map[string]any{"a": "b"}}),
+			bystander("monitoring.coreos.com/v1", "ServiceMonitor", "mlflow-of-a-user", map[string]any{"spec": map[string]any{
+				"endpoints": []any{map[string]any{"port": "web"}}, "selector": map[string]any{},
+			}}),
+			bystander("gateway.networking.k8s.io/v1", "HTTPRoute", "mlflow-of-a-user", map[string]any{"spec": map[string]any{}}),
+			bystander("console.openshift.io/v1", "ConsoleLink", "mlflow-of-a-user", map[string]any{"spec": map[string]any{
+				"text": "MLflow", "href": "https://mlflow.example.net", "location": "HelpMenu",
+			}}),
+		}
+		// Another object of the user owns this one, which the original would have called its own by its labels.
+		owned := bystander("v1", "ServiceAccount", "mlflow-of-another", map[string]any{})
+		for _, object := range alike {
+			Expect(env.Admin.Create(ctx, object, client.FieldOwner("somebody"))).To(Succeed())
+			DeferCleanup(func(ctx SpecContext) { Expect(env.Admin.Delete(ctx, object)).To(Succeed()) }, NodeTimeout(specTimeout))
+		}
+		owner := s.reference("ServiceAccount")
+		owner.APIVersion, owner.Kind, owner.Name, owner.UID = "v1", "ConfigMap", alike[1].GetName(), alike[1].GetUID()
+		owned.SetOwnerReferences(append(owned.GetOwnerReferences(), owner))
+		Expect(env.Admin.Create(ctx, owned)).To(Succeed())
+
+		s.takeOver(ctx)
+		for _, object := range append(alike, owned) {
+			live := s.live(ctx, object)
+			Expect(live.GetUID()).To(Equal(object.GetUID()))
+			Expect(live.GetResourceVersion()).To(Equal(object.GetResourceVersion()), "%s %s was written", object.GetKind(), object.GetName())
+		}
+
+		By("the end of the server")
+		Expect(env.Admin.Delete(ctx, s.server)).To(Succeed())
+		env.WaitGone(ctx, deployment())
+		for _, object := range append(alike, owned) {
+			Expect(s.live(ctx, object).GetDeletionTimestamp()).To(BeNil(), "%s %s", object.GetKind(), object.GetName())
+		}
+	}, NodeTimeout(specTimeout))
+})

@@ -1,0 +1,46 @@
+package takeover_test
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+const (
+	namespace = "opendatahub"
+	image     = "quay.io/example/mlflow:v3"
+
+	startTimeout = 20 * time.Minute // the first run builds the control plane
+	specTimeout  = 3 * time.Minute
+	// quiet is how long a spec watches that nothing is sent.
+	quiet = 5 * time.Second
+)
+
+// All specs share one control plane. Each plants what an original operator left, and starts a manager of its own on it.
+var (
+	env     *framework.Env
+	account *operator.Installed
+)
+
+func TestTakeover(t *testing.T) {
+	RegisterFailHandler(Fail)
+	ctrllog.SetLogger(GinkgoLogr)
+	suite, reporter := GinkgoConfiguration()
+	suite.RandomizeAllSpecs = true
+	RunSpecs(t, "Take-over", suite, reporter)
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	env = framework.Start(ctx, "takeover", cluster.OpenShift, framework.WithTypes(mlflowv1.AddToScheme))
+	account = env.InstallOperator(ctx, "config/default")
+	Eventually(func() error { return env.Admin.List(ctx, &mlflowv1.MLflowList{}) }).WithContext(ctx).WithTimeout(time.Minute).
+		Should(Succeed(), "discovery follows a moment after the definition")
+}, NodeTimeout(startTimeout))

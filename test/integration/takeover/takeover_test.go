@@ -1,0 +1,224 @@
+package takeover_test
+
+import (
+	"context"
+	"slices"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// running is what must not change while a server is taken over.
+type running struct {
+	Template    corev1.PodTemplateSpec
+	Generations map[types.UID]int64 // of ReplicaSets: one that scales or is new is a rollout
+	Pods        map[types.UID]string
+	Identities  map[string]types.UID
+	ClusterIP   string
+	Volume      string
+}
+
+func (s *scene) running(ctx context.Context) running {
+	GinkgoHelper()
+	d := deployment()
+	env.Get(ctx, d)
+	r := running{Template: d.Spec.Template, Generations: map[types.UID]int64{}, Pods: map[types.UID]string{}, Identities: map[string]types.UID{}}
+	sets, pods := &appsv1.ReplicaSetList{}, &corev1.PodList{}
+	Expect(env.Admin.List(ctx, sets, client.InNamespace(namespace))).To(Succeed())
+	for _, set := range sets.Items {
+		r.Generations[set.UID] = set.Generation
+	}
+	Expect(env.Admin.List(ctx, pods, client.InNamespace(namespace))).To(Succeed())
+	for _, pod := range pods.Items {
+		r.Pods[pod.UID] = pod.Name
+	}
+	for _, child := range s.children {
+		live := s.live(ctx, child)
+		r.Identities[live.GetKind()+"/"+live.GetName()] = live.GetUID()
+		switch live.GetKind() {
+		case "Service":
+			r.ClusterIP, _, _ = unstructured.NestedString(live.Object, "spec", "clusterIP")
+		case "PersistentVolumeClaim":
+			r.Volume, _, _ = unstructured.NestedString(live.Object, "spec", "volumeName")
+		}
+	}
+	return r
+}
+
+// expectTakenOver checks every mark of a child.
+func (s *scene) expectTakenOver(ctx context.Context, child *unstructured.Unstructured) {
+	GinkgoHelper()
+	live := s.live(ctx, child)
+	Expect(live.GetLabels()).To(And(
+		HaveKeyWithValue("platform.opendatahub.io/operator", "odh-platform-operator"),
+		HaveKeyWithValue("platform.opendatahub.io/component", "mlflow")), "%s %s", live.GetKind(), live.GetName())
+	for key, value := range child.GetLabels() {
+		Expect(live.GetLabels()).To(HaveKeyWithValue(key, value), "other software selects by it")
+	}
+	want := []metav1.OwnerReference{s.reference(child.GetKind())}
+	if child.GetKind() == "PersistentVolumeClaim" {
+		want = nil // [D23] data outlives its server
+	}
+	Expect(live.GetOwnerReferences()).To(Equal(want), "%s %s", live.GetKind(), live.GetName())
+}
+
+var _ = Describe("A server of the original operator", func() {
+	const (
+		url     = "MLFLOW_URL=https://gateway.apps.lab.example.com"
+		gateway = "GATEWAY_NAME=team-gateway"
+		title   = "SECTION_TITLE=Team tools"
+	)
+	for _, c := range []struct {
+		title, file string
+		variables   []string
+	}{
+		{"with its data on a volume, and a link to an example URL [D29]", "minimal.yaml", nil},
+		{"with remote stores", "remote.yaml", []string{url, gateway, title}},
+		{"with a pod to the taste of its user", "customised.yaml", []string{url}},
+	} {
+		It("is taken over without a rollout, at one write for each object: "+c.title, func(ctx SpecContext) {
+			s := plant(ctx, applied, "common.yaml", c.file)
+			before, objects := s.running(ctx), len(s.children)
+			s.takeOver(ctx, c.variables...)
+			if len(c.variables) == 0 {
+				Expect(s.server.Status.URL).To(BeEmpty(), "the original took its example for a configured URL")
+				for _, link := range s.drop("ConsoleLink") {
+					env.WaitGone(ctx, link)
+				}
+				delete(before.Identities, "ConsoleLink/mlflow")
+			}
+
+			Expect(s.running(ctx)).To(Equal(before), "pod template, ReplicaSets, pods, every uid, cluster IP and volume")
+			for _, child := range s.children {
+				s.expectTakenOver(ctx, child)
+			}
+			Expect(s.server.Status.Version).To(Equal("3.14.0"))
+			Expect(meta.FindStatusCondition(s.server.Status.Conditions, "Migration")).To(HaveField("Reason", "MigrationSucceeded"))
+			available := meta.FindStatusCondition(s.server.Status.Conditions, "Available")
+			Expect(available.LastTransitionTime.Unix()).To(BeEquivalentTo(1700000000), "it was available all the time")
+			Expect(available.ObservedGeneration).To(Equal(s.server.Generation), "[D18]")
+
+			counts := s.writeCounts()
+			for object, count := range counts {
+				Expect(count).To(Equal(1), "writes of %s:\n%s", object, s.writes())
+			}
+			Expect(counts).To(HaveLen(objects+1), "every object and the status:\n%s", s.writes())
+			env.ExpectAtRest(s.manager.User, quiet)
+		}, NodeTimeout(specTimeout))
+	}
+
+	for _, way := range []struct {
+		title, stale string
+		write        writer
+		kept         bool
+	}{
+		{"by whole updates", "loses what only the original wanted", updated, false},
+		{"by kubectl apply, as after a restore from files", "keeps what is in the files of its user", kubectlApplied, true},
+	} {
+		It("is taken over when its objects were written "+way.title, func(ctx SpecContext) {
+			s := plant(ctx, way.write, "common.yaml", "minimal.yaml")
+			s.drop("ConsoleLink")
+			before := s.running(ctx)
+			s.takeOver(ctx)
+			Expect(s.running(ctx)).To(Equal(before))
+			for _, child := range s.children {
+				s.expectTakenOver(ctx, child)
+				if child.GetKind() == "PersistentVolumeClaim" {
+					continue // changed by a patch, and never applied
+				}
+				Expect(s.live(ctx, child).GetManagedFields()).NotTo(ContainElement(And(
+					HaveField("Manager", originalManager), HaveField("Operation", metav1.ManagedFieldsOperationUpdate),
+					HaveField("Subresource", ""))), "%s %s", child.GetKind(), child.GetName())
+			}
+			for object, count := range s.writeCounts() {
+				Expect(count).To(BeNumerically("<=", 2), "one to adopt and one to apply %s:\n%s", object, s.writes())
+			}
+			env.ExpectAtRest(s.manager.User, quiet)
+
+			By("a restart, which finds everything settled")
+			s.mark = env.Mark()
+			s.manager.Restart(ctx)
+			env.Settle(s.manager.User, quiet/2, specTimeout)
+			Expect(s.writes()).To(BeEmpty())
+		}, NodeTimeout(specTimeout))
+
+		It(way.stale+", written "+way.title, func(ctx SpecContext) {
+			s := plant(ctx, withStaleFields(way.write), "common.yaml", "minimal.yaml")
+			s.takeOver(ctx)
+			s.expectStale(ctx, way.kept)
+		}, NodeTimeout(specTimeout))
+	}
+
+	It("loses the fields that only the original wanted, and no others", func(ctx SpecContext) {
+		s := plant(ctx, withStaleFields(applied), "common.yaml", "minimal.yaml")
+		for _, child := range s.children {
+			env.Patch(ctx, child, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"example.com/added": "by the user"}}})
+		}
+		s.drop("ConsoleLink")
+		before := s.running(ctx)
+		s.takeOver(ctx)
+		Expect(s.running(ctx)).To(Equal(before))
+		s.expectStale(ctx, false)
+		for _, child := range s.children {
+			Expect(s.live(ctx, child).GetAnnotations()).To(HaveKeyWithValue("example.com/added", "by the user"), child.GetKind())
+		}
+	}, NodeTimeout(specTimeout))
+})
+
+// staleLabel stands for what a release of the original put on its objects and we do not.
+const staleLabel = "example.com/release-of-the-original"
+
+func withStaleFields(write writer) writer {
+	return func(ctx context.Context, object *unstructured.Unstructured) {
+		GinkgoHelper()
+		marked := object.DeepCopy()
+		labels := marked.GetLabels()
+		labels[staleLabel] = "2.0"
+		marked.SetLabels(labels)
+		write(ctx, marked)
+	}
+}
+
+// expectStale checks that the label is gone, or still there where nothing says that it was the original's. The claim is
+// never applied, so it keeps what it has.
+func (s *scene) expectStale(ctx context.Context, kept bool) {
+	GinkgoHelper()
+	s.drop("ConsoleLink")
+	for _, child := range s.drop("PersistentVolumeClaim") {
+		Expect(s.live(ctx, child).GetLabels()).To(HaveKey(staleLabel))
+		DeferCleanup(func(ctx SpecContext) { Expect(env.Admin.Delete(ctx, child)).To(Succeed()) }, NodeTimeout(specTimeout))
+	}
+	for _, child := range s.children {
+		_, has := s.live(ctx, child).GetLabels()[staleLabel]
+		Expect(has).To(Equal(kept), "%s %s", child.GetKind(), child.GetName())
+	}
+}
+
+// drop takes a kind out of what the scene consists of, and returns it.
+func (s *scene) drop(kind string) []*unstructured.Unstructured {
+	var dropped []*unstructured.Unstructured
+	s.children = slices.DeleteFunc(s.children, func(child *unstructured.Unstructured) bool {
+		if child.GetKind() == kind {
+			dropped = append(dropped, child)
+		}
+		return child.GetKind() == kind
+	})
+	return dropped
+}
+
+// writeCounts counts the manager's writes by resource and name.
+func (s *scene) writeCounts() map[string]int {
+	GinkgoHelper()
+	counts := map[string]int{}
+	for _, write := range s.writes() {
+		counts[write.Resource+"/"+write.Name]++
+	}
+	return counts
+}
