@@ -1,0 +1,153 @@
+// Command bench measures the manager against the figures that the project set itself, and prints a table. It starts a
+// control plane of its own and the stripped program with the rights that it is shipped with. A figure that is missed is
+// no failure: times depend on the machine. The exit code is 1 only when something could not be measured.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"text/tabwriter"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+const limit = 30 * time.Minute
+
+// bench is one run.
+type bench struct {
+	instance *cluster.Instance
+	admin    client.Client
+	audit    *framework.Audit
+	manager  *operator.Manager
+	binary   string
+	scratch  string
+	clock    clock.Clock
+
+	secrets int
+	window  time.Duration
+	figures []figure
+}
+
+// figure is one line of the table; all but the name and the value may be empty.
+type figure struct{ name, value, target, originals string }
+
+func (b *bench) note(name, value, target, originals string) {
+	b.figures = append(b.figures, figure{name, value, target, originals})
+}
+
+func main() {
+	b := &bench{clock: clock.RealClock{}}
+	flag.IntVar(&b.secrets, "secrets", 8000, "foreign Secrets to create, half of them in the operand namespace")
+	flag.DurationVar(&b.window, "window", time.Minute, "how long to watch a manager at rest")
+	flag.Parse()
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer cancel()
+	ctx, stop := context.WithTimeout(ctx, limit)
+	defer stop()
+	err := b.run(ctx, os.Stderr)
+	b.print(os.Stdout)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// run measures everything and leaves nothing running.
+func (b *bench) run(ctx context.Context, progress io.Writer) (err error) {
+	if b.scratch, err = os.MkdirTemp("", "bench-"); err != nil {
+		return fmt.Errorf("making a folder: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(b.scratch)) }()
+	if err := b.build(ctx); err != nil {
+		return err
+	}
+	b.instance, err = cluster.Start(ctx, cluster.Options{
+		Name: fmt.Sprintf("bench-%d", os.Getpid()), Platform: cluster.OpenShift, Ephemeral: true, Progress: progress,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.instance.Stop(context.WithoutCancel(ctx))) }()
+	if err := b.connect(); err != nil {
+		return err
+	}
+	for _, step := range []struct {
+		title string
+		run   func(context.Context) error
+	}{
+		{"starting without objects", b.idle},
+		{"creating an MLflow", b.creation},
+		{"watching it at rest and touched", b.rest},
+		{"restarting", b.restart},
+		{"adding Secrets of others", b.foreign},
+	} {
+		fmt.Fprintln(progress, step.title)
+		if err := step.run(ctx); err != nil {
+			return fmt.Errorf("%s: %w", step.title, err)
+		}
+	}
+	return nil
+}
+
+// build makes the program as it is shipped.
+func (b *bench) build(ctx context.Context) error {
+	root, err := cluster.RepositoryRoot()
+	if err != nil {
+		return err
+	}
+	b.binary = filepath.Join(b.scratch, "manager")
+	command := exec.CommandContext(ctx, "go", "build", "-tags", "grpcnotrace", "-ldflags", "-s -w", "-o", b.binary, "./cmd/manager")
+	command.Dir, command.Env = root, append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("building the manager: %w\n%s", err, output)
+	}
+	info, err := os.Stat(b.binary)
+	if err != nil {
+		return fmt.Errorf("measuring the manager: %w", err)
+	}
+	b.note("binary, stripped", fmt.Sprintf("%.1f MB", float64(info.Size())/1e6), "<= 40 MB", "274 MiB in sum")
+	return nil
+}
+
+// connect makes the administrator's client, which is not slowed down: it is also the bare client to compare with.
+func (b *bench) connect() error {
+	config, err := b.instance.Config()
+	if err != nil {
+		return err
+	}
+	config.QPS = -1
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), mlflowv1.AddToScheme(scheme)); err != nil {
+		return fmt.Errorf("registering types: %w", err)
+	}
+	if b.admin, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
+		return fmt.Errorf("creating a client: %w", err)
+	}
+	b.audit = (&framework.Env{Instance: b.instance}).Audit()
+	return nil
+}
+
+func (b *bench) print(out io.Writer) {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "FIGURE\tOURS\tTARGET\tORIGINALS")
+	for _, f := range b.figures {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", f.name, f.value, f.target, f.originals)
+	}
+	_ = table.Flush()
+}

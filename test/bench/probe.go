@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+const (
+	// quiet is how long nothing may be sent until the manager counts as at rest.
+	quiet = 3 * time.Second
+	// collections of garbage between which the lowest heap counts as what is alive.
+	collections = 3
+)
+
+func mebibytes(bytes float64) string { return fmt.Sprintf("%.1f MiB", bytes/(1<<20)) }
+
+// pause waits on the clock.
+func (b *bench) pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-b.clock.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// until asks again and again.
+func (b *bench) until(ctx context.Context, every time.Duration, done func() (bool, error)) error {
+	for {
+		if ok, err := done(); ok || err != nil {
+			return err
+		}
+		if err := b.pause(ctx, every); err != nil {
+			return err
+		}
+	}
+}
+
+// untilAtRest waits until the manager has sent nothing that counts for a while.
+func (b *bench) untilAtRest(ctx context.Context) error {
+	mark, err := b.audit.Mark()
+	if err != nil {
+		return err
+	}
+	seen, since := 0, b.clock.Now()
+	return b.until(ctx, 10*poll, func() (bool, error) {
+		entries, err := b.audit.Since(mark)
+		if now := len(framework.AtRest(entries, b.manager.User)); now != seen {
+			seen, since = now, b.clock.Now()
+		}
+		return b.clock.Since(since) >= quiet, err
+	})
+}
+
+// requests counts what the manager sent since a mark, without leases, events and reviews of callers.
+func (b *bench) requests(since framework.Mark) (reads, writes int, others string, err error) {
+	entries, err := b.audit.Since(since)
+	mine := entries.ByUser(b.manager.User).WithoutLeases().WithoutReviews()
+	objects := mine.WithoutDiscovery()
+	others = fmt.Sprintf("%d watches, %d of discovery", len(objects.Watches()), len(mine)-len(objects))
+	return len(objects.Reads()), len(objects.WithoutEvents().Writes()), others, err
+}
+
+// residentMemory reads it from the kernel, in bytes.
+func (b *bench) residentMemory() (float64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", b.manager.Process.PID))
+	if err != nil {
+		return 0, fmt.Errorf("reading the memory of the manager: %w", err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "VmRSS:" {
+			kib, err := strconv.ParseFloat(fields[1], 64)
+			return kib * 1024, err
+		}
+	}
+	return 0, fmt.Errorf("the kernel tells no memory of process %d", b.manager.Process.PID)
+}
+
+// memory measures a process that is at rest and has run for a while: resident, and what of the heap is alive.
+func (b *bench) memory(ctx context.Context) (rss, heap float64, err error) {
+	if err := b.untilAtRest(ctx); err != nil {
+		return 0, 0, err
+	}
+	if err := b.pause(ctx, warmUp); err != nil {
+		return 0, 0, err
+	}
+	if rss, err = b.residentMemory(); err != nil {
+		return 0, 0, err
+	}
+	heap = math.Inf(1)
+	var cycles []float64
+	// Reading the metrics makes the garbage that brings the next collection on.
+	err = b.until(ctx, poll, func() (bool, error) {
+		metrics, err := b.metrics(ctx)
+		heap = min(heap, metrics["go_memstats_heap_alloc_bytes"])
+		cycles = append(cycles, metrics["go_gc_duration_seconds_count"])
+		return slices.Max(cycles)-cycles[0] > collections, err
+	})
+	return rss, heap, err
+}
+
+// metrics reads all series of the manager, summed over their labels.
+func (b *bench) metrics(ctx context.Context) (map[string]float64, error) {
+	url := strings.Replace(b.manager.MetricsURL, "https:", "http:", 1) + "/metrics"
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return nil, fmt.Errorf("asking for the metrics: %w", err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("asking for the metrics: %w", err)
+	}
+	defer func() { _ = response.Body.Close() }() // read to its end
+	sums := map[string]float64{}
+	lines := bufio.NewScanner(response.Body)
+	for lines.Scan() {
+		series, text, _ := strings.Cut(lines.Text(), " ")
+		if strings.HasPrefix(series, "#") {
+			continue
+		}
+		name, labels, labelled := strings.Cut(series, "{")
+		if labelled { // values of labels may hold spaces
+			_, text, _ = strings.Cut(labels+" "+text, "} ")
+		}
+		if value, err := strconv.ParseFloat(text, 64); err == nil {
+			sums[name] += value
+		}
+	}
+	return sums, lines.Err()
+}

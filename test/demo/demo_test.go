@@ -1,0 +1,153 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+)
+
+const stopTimeout = time.Minute
+
+// TestDemo runs the demo as `make demo` does, against a control plane of its own: in vain, then again in its place,
+// then the commands it recommends, then its end.
+func TestDemo(t *testing.T) {
+	var out, progress bytes.Buffer
+	d := &demo{
+		name: fmt.Sprintf("demo-test-%d", os.Getpid()), samples: "test/demo/testdata/broken", ephemeral: true,
+		patience: 5 * time.Second, clock: clock.RealClock{}, out: &out, progress: &progress,
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), stopTimeout)
+		defer cancel()
+		if err := d.run(ctx, []string{"down"}); err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			t.Logf("progress:\n%s\noutput:\n%s", &progress, &out)
+		}
+	})
+
+	expectFailure(t, d.run(t.Context(), []string{"up"}))
+	failed, err := cluster.Open(d.name)
+	if err != nil || !failed.Running() {
+		t.Fatalf("the demo that failed was not left running: %v", err)
+	}
+
+	d.samples, d.patience = samplesDir, patience
+	progress.Reset()
+	if err := d.run(t.Context(), []string{"up"}); err != nil {
+		t.Fatal(err)
+	}
+	expectContains(t, "progress", progress.String(), "a demo is running; it is ended", "Secret opendatahub/mlflow-tls created: a self-signed",
+		"MLflow mlflow: Available is True, DeploymentReady", "Deployment opendatahub/mlflow: 1/1 replicas ready", "the manager made", "1 PersistentVolumeClaim")
+	expectContains(t, "output", out.String(), "MLflow   mlflow   Available", "export KUBECONFIG=", "make demo-down")
+	for _, command := range nextCommands("opendatahub") {
+		expectContains(t, "output", out.String(), command)
+		runAsTold(t, d.name, command)
+	}
+
+	current, err := cluster.Open(d.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expectTroubleTold(t, d, current)
+	processes := append(failed.Processes(), current.Processes()...)
+	out.Reset()
+	for _, want := range []string{"The demo has ended", "No demo is running"} {
+		if err := d.run(t.Context(), []string{"down"}); err != nil {
+			t.Fatal(err)
+		}
+		expectContains(t, "output", out.String(), want)
+	}
+	for _, process := range processes {
+		if process.Running() {
+			t.Errorf("%s still runs, pid %d", process.Name, process.PID)
+		}
+	}
+	if _, err := os.Stat(current.Dir()); !os.IsNotExist(err) {
+		t.Errorf("%s is left: %v", current.Dir(), err)
+	}
+}
+
+// expectFailure wants everything said that helps.
+func expectFailure(t *testing.T, err error) {
+	t.Helper()
+	if err == nil {
+		t.Fatal("a server whose image cannot be pulled counts as ready")
+	}
+	expectContains(t, "failure", err.Error(), "not ready: after 5s", "MLflow mlflow: Available is False, DeploymentNotReady",
+		"MLflow         mlflow   Progressing   True", "MLflowConfig   mlflow   -", // the one without a status is no problem
+		`Pending   0/1     image "testcluster.invalid/image-pull:1"`, "The manager runs, pid", "manager.log:",
+		"left running for inspection; `make demo-down` ends it", "export KUBECONFIG=")
+	if strings.Contains(err.Error(), "MLflowConfig opendatahub/mlflow:") {
+		t.Errorf("an object that exists counts as a problem:\n%v", err)
+	}
+}
+
+// expectTroubleTold interrupts a wait, and lets the manager of a running demo end.
+func expectTroubleTold(t *testing.T, d *demo, instance *cluster.Instance) {
+	t.Helper()
+	config, err := instance.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{instance: instance, namespace: "opendatahub", manager: instance.Process("manager")}
+	if w.client, err = client.New(config, client.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if w.samples, err = readSamples(t.Context(), "test/demo/testdata/broken"); err != nil {
+		t.Fatal(err)
+	}
+	for _, sample := range w.samples {
+		if sample.GetKind() == "MLflowConfig" {
+			sample.SetNamespace("nowhere") // a sample that was never applied
+		}
+	}
+	interrupted, cancel := context.WithCancel(t.Context())
+	cancel()
+	expectContains(t, "failure", fmt.Sprint(d.await(interrupted, w)), "not ready: context canceled", "MLflow         mlflow   Available        True",
+		"MLflowConfig   mlflow   does not exist", "The manager runs")
+	if err := w.manager.Kill(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	expectContains(t, "failure", fmt.Sprint(d.await(t.Context(), w)), "not ready: the manager has ended", "The manager has ended. The end of")
+}
+
+func expectContains(t *testing.T, what, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("the %s lacks %q:\n%s", what, part, text)
+		}
+	}
+}
+
+// runAsTold runs a recommended command in a shell that was set up as the demo says.
+func runAsTold(t *testing.T, name, command string) {
+	t.Helper()
+	binaries, err := cluster.Build(t.Context(), os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	instance, err := cluster.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shell := exec.CommandContext(t.Context(), "bash", "-ec", command)
+	shell.Env = append(os.Environ(), "KUBECONFIG="+instance.Kubeconfig(),
+		"PATH="+filepath.Dir(binaries["kubectl"])+string(os.PathListSeparator)+os.Getenv("PATH"))
+	if output, err := shell.CombinedOutput(); err != nil || !strings.Contains(string(output), "mlflow") {
+		t.Errorf("%s: %v\n%s", command, err, output)
+	}
+}

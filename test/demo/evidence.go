@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+)
+
+// countMade counts, by kind, the objects in the whole cluster that the operator has written.
+func countMade(ctx context.Context, config *rest.Config) (map[string]int, error) {
+	config = rest.CopyConfig(config)
+	config.WarningHandler = rest.NoWarnings{} // asking for every kind meets deprecated ones
+	finder, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("creating a client: %w", err)
+	}
+	reader, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("creating a client: %w", err)
+	}
+	lists, err := finder.ServerPreferredResources()
+	if err != nil {
+		return nil, fmt.Errorf("asking for the served APIs: %w", err)
+	}
+	made := map[string][]metav1.PartialObjectMetadata{}
+	options := metav1.ListOptions{LabelSelector: names.OperatorLabel + "=" + names.OperatorName}
+	for resource, kind := range listable(lists) {
+		found, err := reader.Resource(resource).List(ctx, options)
+		if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("listing %s: %w", resource.Resource, err)
+		}
+		made[kind] = append(made[kind], found.Items...)
+	}
+	return count(made), nil
+}
+
+// count leaves out what the operator has not written itself, and objects that were listed before in another API group.
+func count(made map[string][]metav1.PartialObjectMetadata) map[string]int {
+	counts, seen := map[string]int{}, map[types.UID]bool{}
+	for kind, objects := range made {
+		for _, object := range objects {
+			if seen[object.UID] || !applied(object.ManagedFields) {
+				continue
+			}
+			seen[object.UID] = true
+			counts[kind]++
+		}
+	}
+	return counts
+}
+
+// applied tells objects that the operator has written from those that controllers of Kubernetes derive from them, labels
+// included, such as EndpointSlices: only the operator uses server-side apply.
+func applied(fields []metav1.ManagedFieldsEntry) bool {
+	return slices.ContainsFunc(fields, func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Operation == metav1.ManagedFieldsOperationApply
+	})
+}
+
+// listable returns the resources that can be listed, with their kinds.
+func listable(lists []*metav1.APIResourceList) map[schema.GroupVersionResource]string {
+	resources := map[schema.GroupVersionResource]string{}
+	for _, list := range lists {
+		version, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			continue // no version that a request could name
+		}
+		for _, resource := range list.APIResources {
+			if slices.Contains(resource.Verbs, "list") {
+				resources[version.WithResource(resource.Name)] = resource.Kind
+			}
+		}
+	}
+	return resources
+}
+
+// describeCounts is one line: the total, and how many of each kind.
+func describeCounts(counts map[string]int) string {
+	total := 0
+	var parts []string
+	for _, kind := range slices.Sorted(maps.Keys(counts)) {
+		total += counts[kind]
+		parts = append(parts, fmt.Sprintf("%d %s", counts[kind], kind))
+	}
+	return fmt.Sprintf("%d objects: %s", total, strings.Join(parts, ", "))
+}

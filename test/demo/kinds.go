@@ -1,0 +1,48 @@
+package main
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// kind says how a kind of sample is treated.
+type kind struct {
+	// ready is the condition that is True when an object is ready; empty for kinds without a status, which are ready
+	// when they exist.
+	ready string
+	// supplies are Secrets that a user has to supply on plain Kubernetes.
+	supplies []supplier
+}
+
+// kinds lists every kind that may stand in config/samples.
+var kinds = map[schema.GroupKind]kind{
+	{Kind: "Namespace"}: {},
+	{Kind: "Secret"}:    {},
+	{Kind: "ConfigMap"}: {},
+
+	{Group: "mlflow.opendatahub.io", Kind: "MLflow"}:     {ready: "Available", supplies: []supplier{servingCertificate("mlflow", "mlflow-tls")}},
+	{Group: "mlflow.kubeflow.org", Kind: "MLflowConfig"}: {},
+}
+
+// checkKinds refuses samples nobody would know to be ready.
+func checkKinds(samples []*unstructured.Unstructured) error {
+	for _, sample := range samples {
+		group := sample.GroupVersionKind().GroupKind()
+		if _, ok := kinds[group]; !ok {
+			return fmt.Errorf("when is sample %s %s ready? Add %s to the table in test/demo/kinds.go", group.Kind, sample.GetName(), group)
+		}
+	}
+	return nil
+}
+
+// nextCommands are worth trying when everything is ready; each ends by itself.
+func nextCommands(namespace string) []string {
+	return []string{
+		"kubectl get mlflow",
+		fmt.Sprintf("kubectl -n %s get all,pvc,networkpolicy", namespace),
+		fmt.Sprintf("kubectl -n %[1]s delete deployment mlflow; kubectl -n %[1]s wait --for=create deployment/mlflow && "+
+			"kubectl -n %[1]s rollout status deployment/mlflow", namespace),
+	}
+}

@@ -1,0 +1,99 @@
+// Command demo shows the operator at work: a real control plane on loopback, the manager as a process beside it with
+// exactly the rights that it ships, and the custom resources of config/samples, waited for until they are ready.
+//
+//	demo up      start it all, and leave it running
+//	demo down    end it
+//
+// A new component joins by its samples. When they are ready, and what a user has to supply for them, stands in one table,
+// see kinds.go.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+)
+
+const (
+	instanceName = "demo"
+	samplesDir   = "config/samples"
+	// patience with the samples. Pods start within a second here, so whatever takes longer is not going to come.
+	patience = 2 * time.Minute
+)
+
+var errUsage = errors.New("usage: demo up | demo down")
+
+// demo is one demo with everything it depends on.
+type demo struct {
+	name    string // of the instance
+	samples string // kustomization of the custom resources, below the root of the checkout
+	// ephemeral ties the control plane to this process; tests use it so that nothing outlives them.
+	ephemeral bool
+	patience  time.Duration
+	clock     clock.PassiveClock
+	// out gets the result, progress everything on the way to it.
+	out, progress io.Writer
+	began         time.Time
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	d := &demo{
+		name: instanceName, samples: samplesDir, patience: patience, clock: clock.RealClock{}, out: os.Stdout, progress: os.Stderr,
+	}
+	err := d.run(ctx, os.Args[1:])
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "demo:", err)
+		os.Exit(1)
+	}
+}
+
+func (d *demo) run(ctx context.Context, args []string) error {
+	if len(args) != 1 {
+		return errUsage
+	}
+	d.began = d.clock.Now()
+	switch args[0] {
+	case "up":
+		return d.up(ctx)
+	case "down":
+		return d.down(ctx)
+	default:
+		return fmt.Errorf("unknown command %q; %w", args[0], errUsage)
+	}
+}
+
+// down ends the control plane and the manager, and removes all that they have written.
+func (d *demo) down(ctx context.Context) error {
+	instance, err := cluster.Open(d.name)
+	if errors.Is(err, cluster.ErrNotFound) {
+		fmt.Fprintln(d.out, "No demo is running.")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	running := slices.DeleteFunc(instance.Processes(), func(p *cluster.Process) bool { return !p.Running() })
+	if err := instance.Stop(ctx); err != nil {
+		return err
+	}
+	fmt.Fprintf(d.out, "The demo has ended: %d processes stopped, their files removed.\n", len(running))
+	return nil
+}
+
+// say tells what goes on, with the time since the start.
+func (d *demo) say(format string, args ...any) {
+	elapsed := d.clock.Since(d.began).Round(100 * time.Millisecond)
+	fmt.Fprintf(d.progress, "[%5s] %s\n", elapsed, fmt.Sprintf(format, args...))
+}

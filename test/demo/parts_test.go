@@ -1,0 +1,258 @@
+package main
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+// server is an MLflow of generation 2 with a status.
+func server(status map[string]any) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "mlflow.opendatahub.io/v1", "kind": "MLflow",
+		"metadata": map[string]any{
+			"name": "mlflow", "generation": int64(2), "creationTimestamp": noon.Add(-time.Hour).Format(time.RFC3339),
+		},
+	}}
+	if status != nil {
+		object.Object["status"] = status
+	}
+	return object
+}
+
+func condition(kind, status, reason, message string, generation int64) map[string]any {
+	return map[string]any{
+		"type": kind, "status": status, "reason": reason, "message": message, "observedGeneration": generation,
+		"lastTransitionTime": noon.Add(-90 * time.Second).Format(time.RFC3339),
+	}
+}
+
+func withConditions(conditions ...any) *unstructured.Unstructured {
+	return server(map[string]any{"conditions": conditions})
+}
+
+func TestJudge(t *testing.T) {
+	deleted := withConditions(condition("Available", "True", "Fine", "", 2))
+	deleted.SetDeletionTimestamp(&metav1.Time{Time: noon})
+	lagging := server(map[string]any{
+		"observedGeneration": int64(1), "conditions": []any{condition("Available", "True", "Fine", "", 0)},
+	})
+	for name, c := range map[string]struct {
+		live      *unstructured.Unstructured
+		condition string
+		ready     bool
+		text      string
+	}{
+		"true":                   {withConditions(condition("Available", "True", "Fine", "all well", 2)), "Available", true, "Available is True, Fine: all well"},
+		"without message":        {withConditions(condition("Available", "True", "Fine", "", 2)), "Available", true, "Available is True, Fine"},
+		"false":                  {withConditions(condition("Available", "False", "NoPods", "none", 2)), "Available", false, "Available is False, NoPods: none"},
+		"unknown":                {withConditions(condition("Available", "Unknown", "Starting", "", 2)), "Available", false, "Available is Unknown, Starting"},
+		"older generation":       {withConditions(condition("Available", "True", "Fine", "", 1)), "Available", false, "Available is that of an older generation"},
+		"status lags":            {lagging, "Available", false, "Available is that of an older generation"},
+		"generation not told":    {withConditions(condition("Available", "True", "Fine", "", 0)), "Available", true, "Available is True, Fine"},
+		"another condition":      {withConditions(condition("Available", "True", "Fine", "", 2)), "Ready", false, "it has no condition Ready yet"},
+		"no status":              {server(nil), "Available", false, "it has no condition Available yet"},
+		"exists":                 {server(nil), "", true, "exists"},
+		"ready, yet on its way":  {deleted, "Available", false, "it is being deleted"},
+		"exists, yet on its way": {deleted, "", false, "it is being deleted"},
+	} {
+		got, err := judge(c.live, c.condition)
+		if want := (verdict{c.ready, c.text}); err != nil || got != want {
+			t.Errorf("%s: %v, %v, want %v", name, got, err, want)
+		}
+	}
+	if _, err := judge(server(map[string]any{"conditions": "text"}), "Available"); err == nil || !strings.Contains(err.Error(), "status of MLflow mlflow") {
+		t.Errorf("a broken status: %v", err)
+	}
+}
+
+func TestTable(t *testing.T) {
+	rows, err := rowsOf(withConditions(
+		condition("Available", "True", "DeploymentReady", "", 2), condition("Progressing", "False", "Done", "", 2)), noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bare, err := rowsOf(server(nil), noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "" +
+		"KIND     NAME     CONDITION     STATUS   REASON            AGE\n" +
+		"MLflow   mlflow   Available     True     DeploymentReady   90s\n" +
+		"MLflow   mlflow   Progressing   False    Done              90s\n" +
+		"MLflow   mlflow   -             -        -                 60m\n"
+	if difference := cmp.Diff(want, table(append(rows, bare...))); difference != "" {
+		t.Error(difference)
+	}
+	if _, err := rowsOf(server(map[string]any{"conditions": "text"}), noon); err == nil {
+		t.Error("a broken status is no error")
+	}
+}
+
+func TestFailureTellsAllThatIsKnown(t *testing.T) {
+	pod := corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: "mlflow-1"},
+		Spec:       corev1.PodSpec{Containers: make([]corev1.Container, 2)},
+		Status: corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{
+			{Name: "sidecar", Ready: true},
+			{Name: "mlflow", Image: "a:b", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}},
+		}},
+	}
+	f := &failure{
+		cause:    "after 2m0s",
+		problems: []problem{{"MLflow mlflow", "Available is False, NoPods"}},
+		rows:     []row{{kind: "MLflow", name: "mlflow", condition: "Available", status: "False", reason: "NoPods", age: "5s"}},
+		pods:     []corev1.Pod{pod},
+		manager:  "runs, pid 7", logPath: "/tmp/manager.log", logTail: "first\nlast\n",
+		missing: []error{errors.New("listing something failed")},
+	}
+	want := `not ready: after 2m0s
+  MLflow mlflow: Available is False, NoPods
+
+Conditions:
+  KIND     NAME     CONDITION   STATUS   REASON   AGE
+  MLflow   mlflow   Available   False    NoPods   5s
+
+Pods:
+  NAMESPACE     NAME       PHASE     READY   PROBLEM
+  opendatahub   mlflow-1   Pending   1/2     image "a:b" of container mlflow cannot be pulled; check its name, the registry and the pull secrets
+  (listing something failed)
+
+The manager runs, pid 7. The end of /tmp/manager.log:
+  first
+  last`
+	if difference := cmp.Diff(want, f.Error()); difference != "" {
+		t.Error(difference)
+	}
+	if text := (&failure{}).Error(); !strings.Contains(text, "Pods:\n  there are none\n") {
+		t.Error(text)
+	}
+}
+
+func TestSettingsOfTheManager(t *testing.T) {
+	field := &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.namespace"}}
+	deployment := &appsv1.Deployment{}
+	deployment.Spec.Template.Spec.Containers = []corev1.Container{
+		{Name: "proxy", Args: []string{"--proxy"}, Env: []corev1.EnvVar{{Name: "PROXY", Value: "1"}}},
+		{
+			Name: "manager",
+			Args: []string{"--leader-elect", "--health-probe-bind-address=:8081", "--metrics-bind-address=:8443", "--webhook-port=9443"},
+			Env:  []corev1.EnvVar{{Name: "POD_NAMESPACE", ValueFrom: field}, {Name: "MLFLOW_IMAGE", Value: "registry/mlflow"}},
+		},
+	}
+	args, env := settings(deployment)
+	if !slices.Equal(args, []string{"--leader-elect"}) || !slices.Equal(env, []string{"MLFLOW_IMAGE=registry/mlflow"}) {
+		t.Errorf("arguments %q, variables %q", args, env)
+	}
+}
+
+func TestServingCertificate(t *testing.T) {
+	secret, why, err := servingCertificate("mlflow", "mlflow-tls")("models", noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if secret.Namespace != "models" || secret.Name != "mlflow-tls" || secret.Type != corev1.SecretTypeTLS || !strings.Contains(why, "Service mlflow") {
+		t.Errorf("Secret %s/%s of type %s: %s", secret.Namespace, secret.Name, secret.Type, why)
+	}
+	pair, err := tls.X509KeyPair(secret.Data["tls.crt"], secret.Data["tls.key"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if key, ok := pair.PrivateKey.(*ecdsa.PrivateKey); !ok || key.Curve != elliptic.P256() {
+		t.Errorf("key %T", pair.PrivateKey)
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(pair.Leaf)
+	for _, name := range []string{"mlflow", "mlflow.models", "mlflow.models.svc", "mlflow.models.svc.cluster.local"} {
+		if _, err := pair.Leaf.Verify(x509.VerifyOptions{DNSName: name, Roots: roots, CurrentTime: noon}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := pair.Leaf.Verify(x509.VerifyOptions{DNSName: "other.models.svc", Roots: roots, CurrentTime: noon}); err == nil {
+		t.Error("the certificate holds for another Service")
+	}
+}
+
+func TestCounts(t *testing.T) {
+	if text := describeCounts(map[string]int{"Service": 1, "NetworkPolicy": 2}); text != "3 objects: 2 NetworkPolicy, 1 Service" {
+		t.Error(text)
+	}
+	got := listable([]*metav1.APIResourceList{
+		{GroupVersion: "v1", APIResources: []metav1.APIResource{
+			{Name: "services", Kind: "Service", Verbs: metav1.Verbs{"get", "list"}}, {Name: "bindings", Kind: "Binding", Verbs: metav1.Verbs{"create"}},
+		}},
+		{GroupVersion: "a/b/c", APIResources: []metav1.APIResource{{Name: "odd", Kind: "Odd", Verbs: metav1.Verbs{"list"}}}},
+	})
+	want := map[schema.GroupVersionResource]string{{Version: "v1", Resource: "services"}: "Service"}
+	if difference := cmp.Diff(want, got); difference != "" {
+		t.Error(difference)
+	}
+	listed := func(uid types.UID, operation metav1.ManagedFieldsOperationType) metav1.PartialObjectMetadata {
+		fields := []metav1.ManagedFieldsEntry{{Operation: operation}}
+		return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: uid, ManagedFields: fields}}
+	}
+	written, derived := metav1.ManagedFieldsOperationApply, metav1.ManagedFieldsOperationUpdate
+	counts := count(map[string][]metav1.PartialObjectMetadata{
+		"Service": {listed("1", written), listed("2", written), listed("1", written)}, "EndpointSlice": {listed("3", derived)},
+	})
+	if difference := cmp.Diff(map[string]int{"Service": 2}, counts); difference != "" {
+		t.Error(difference)
+	}
+}
+
+func TestSamplesHaveARowInTheTable(t *testing.T) {
+	for _, dir := range []string{samplesDir, "test/demo/testdata/broken"} {
+		samples, err := readSamples(t.Context(), dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := checkKinds(samples); err != nil {
+			t.Errorf("%s: %v", dir, err)
+		}
+	}
+	odd := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Odd"}}
+	odd.SetName("one")
+	if err := checkKinds([]*unstructured.Unstructured{odd}); err == nil || !strings.Contains(err.Error(), "Odd.example.com to the table in test/demo/kinds.go") {
+		t.Errorf("a kind without a row: %v", err)
+	}
+	if _, err := readSamples(t.Context(), "test/demo/testdata/none"); err == nil || !strings.Contains(err.Error(), "test/demo/testdata/none") {
+		t.Errorf("a folder that does not exist: %v", err)
+	}
+}
+
+func TestUsage(t *testing.T) {
+	d := &demo{clock: clocktesting.NewFakePassiveClock(noon), out: io.Discard, progress: io.Discard}
+	for _, args := range [][]string{nil, {"sideways"}, {"up", "down"}} {
+		if err := d.run(t.Context(), args); !errors.Is(err, errUsage) {
+			t.Errorf("%q: %v", args, err)
+		}
+	}
+}
+
+func TestAccess(t *testing.T) {
+	want := "Reach it with:\n  export PATH=\"/bin/k\":\"$PATH\"\n  export KUBECONFIG=\"/tmp/config\"\n"
+	if difference := cmp.Diff(want, access("/bin/k/kubectl", "/tmp/config")); difference != "" {
+		t.Error(difference)
+	}
+	if text := access("", "/tmp/config"); strings.Contains(text, "PATH=\"\"") || !strings.Contains(text, "KUBECONFIG") {
+		t.Error(text)
+	}
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+)
+
+const readyPoll = 200 * time.Millisecond
+
+var errManagerEnded = errors.New("the manager has ended")
+
+// problem is an object that is not as it should be.
+type problem struct{ object, cause string }
+
+// await returns when every sample and every Deployment made for them is ready, and says so for each. The error of a wait
+// in vain tells all that is known.
+func (d *demo) await(ctx context.Context, w *world) error {
+	told := map[string]bool{}
+	err := wait.PollUntilContextTimeout(ctx, readyPoll, d.patience, true, func(ctx context.Context) (bool, error) {
+		if !w.manager.Running() {
+			return false, errManagerEnded
+		}
+		return len(d.check(ctx, w, told)) == 0, nil
+	})
+	if err == nil {
+		return nil
+	}
+	cause := err.Error()
+	if errors.Is(err, context.DeadlineExceeded) {
+		cause = fmt.Sprintf("after %s", d.patience)
+	}
+	// The end of the wait may have cut the last check short, so everything is looked at once more, even when interrupted.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), inspectTimeout)
+	defer cancel()
+	return d.inspect(ctx, w, cause, d.check(ctx, w, told))
+}
+
+// check returns what is not ready, and tells of what has become so. Deployments are of interest once the samples are
+// ready: they then show that the statuses tell the truth.
+func (d *demo) check(ctx context.Context, w *world, told map[string]bool) []problem {
+	var problems []problem
+	note := func(object string, state verdict) {
+		switch {
+		case !state.ready:
+			problems = append(problems, problem{object, state.text})
+		case !told[object]:
+			told[object] = true
+			d.say("%s: %s", object, state.text)
+		}
+	}
+	for _, sample := range w.samples {
+		note(title(sample), w.judgeSample(ctx, sample))
+	}
+	if len(problems) > 0 {
+		return problems
+	}
+	var made appsv1.DeploymentList
+	if err := w.client.List(ctx, &made, client.MatchingLabels{names.OperatorLabel: names.OperatorName}); err != nil {
+		return []problem{{"Deployments", err.Error()}}
+	}
+	for i := range made.Items {
+		state := conditions.Rollout(&made.Items[i])
+		text := fmt.Sprintf("%d/%d replicas ready, %s", state.ReadyReplicas, state.Desired, state.Message)
+		note(fmt.Sprintf("Deployment %s/%s", made.Items[i].Namespace, made.Items[i].Name), verdict{state.Ready, text})
+	}
+	return problems
+}
+
+// judgeSample reads a sample as it is now. One that cannot be read is not ready.
+func (w *world) judgeSample(ctx context.Context, sample *unstructured.Unstructured) verdict {
+	live := blank(sample)
+	if err := w.client.Get(ctx, client.ObjectKeyFromObject(sample), live); err != nil {
+		return verdict{text: err.Error()}
+	}
+	state, err := judge(live, kinds[sample.GroupVersionKind().GroupKind()].ready)
+	if err != nil {
+		return verdict{text: err.Error()}
+	}
+	return state
+}
+
+// verdict says whether an object is ready, and why in the words of its status.
+type verdict struct {
+	ready bool
+	text  string
+}
+
+// judge looks whether a condition is True for the present generation of an object. An empty condition asks for no more
+// than that the object exists.
+func judge(live *unstructured.Unstructured, condition string) (verdict, error) {
+	if live.GetDeletionTimestamp() != nil {
+		return verdict{text: "it is being deleted"}, nil
+	}
+	if condition == "" {
+		return verdict{ready: true, text: "exists"}, nil
+	}
+	state, err := readStatus(live)
+	if err != nil {
+		return verdict{}, err
+	}
+	found := meta.FindStatusCondition(state.Conditions, condition)
+	switch {
+	case found == nil:
+		return verdict{text: fmt.Sprintf("it has no condition %s yet", condition)}, nil
+	case found.ObservedGeneration != 0 && found.ObservedGeneration < live.GetGeneration(),
+		state.ObservedGeneration != 0 && state.ObservedGeneration < live.GetGeneration():
+		return verdict{text: fmt.Sprintf("%s is that of an older generation", condition)}, nil
+	}
+	text := fmt.Sprintf("%s is %s, %s", condition, found.Status, found.Reason)
+	if found.Message != "" {
+		text += ": " + found.Message
+	}
+	return verdict{ready: found.Status == metav1.ConditionTrue, text: text}, nil
+}
+
+// status is what the statuses of all our kinds have in common.
+type status struct {
+	ObservedGeneration int64              `json:"observedGeneration"`
+	Conditions         []metav1.Condition `json:"conditions"`
+}
+
+func readStatus(live *unstructured.Unstructured) (status, error) {
+	var whole struct {
+		Status status `json:"status"`
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, &whole); err != nil {
+		return status{}, fmt.Errorf("reading the status of %s: %w", title(live), err)
+	}
+	return whole.Status, nil
+}
+
+// blank is an object to read a live one into.
+func blank(of *unstructured.Unstructured) *unstructured.Unstructured {
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(of.GroupVersionKind())
+	return live
+}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
+)
+
+const (
+	inspectTimeout = 20 * time.Second
+	columnGap      = 3
+)
+
+// row is one condition of one object, or an object without conditions.
+type row struct{ kind, name, condition, status, reason, age string }
+
+// rows reads the samples again, as they are now. With an error it returns those that could be read.
+func (w *world) rows(ctx context.Context, now time.Time) ([]row, error) {
+	var rows []row
+	var errs []error
+	for _, sample := range w.samples {
+		live := blank(sample)
+		err := w.client.Get(ctx, client.ObjectKeyFromObject(sample), live)
+		if apierrors.IsNotFound(err) {
+			rows = append(rows, row{kind: sample.GetKind(), name: sample.GetName(), condition: "does not exist"})
+			continue
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("reading %s: %w", title(sample), err))
+			continue
+		}
+		more, err := rowsOf(live, now)
+		rows, errs = append(rows, more...), append(errs, err)
+	}
+	return rows, errors.Join(errs...)
+}
+
+// rowsOf describes one object. The age is that of the condition's last transition, or of an object without conditions.
+func rowsOf(live *unstructured.Unstructured, now time.Time) ([]row, error) {
+	state, err := readStatus(live)
+	if err != nil {
+		return nil, err
+	}
+	if len(state.Conditions) == 0 {
+		return []row{{
+			kind: live.GetKind(), name: live.GetName(), age: duration.HumanDuration(now.Sub(live.GetCreationTimestamp().Time)),
+		}}, nil
+	}
+	var rows []row
+	for _, c := range state.Conditions {
+		rows = append(rows, row{
+			kind: live.GetKind(), name: live.GetName(), condition: c.Type, status: string(c.Status), reason: c.Reason,
+			age: duration.HumanDuration(now.Sub(c.LastTransitionTime.Time)),
+		})
+	}
+	return rows, nil
+}
+
+// table renders rows with a heading; what a row lacks is a dash.
+func table(rows []row) string {
+	lines := [][]string{{"KIND", "NAME", "CONDITION", "STATUS", "REASON", "AGE"}}
+	for _, r := range rows {
+		lines = append(lines, []string{r.kind, r.name, r.condition, r.status, r.reason, r.age})
+	}
+	return columns(lines)
+}
+
+// columns aligns cells and leaves no blanks at the end of a line.
+func columns(lines [][]string) string {
+	var text strings.Builder
+	aligned := tabwriter.NewWriter(&text, 0, 0, columnGap, ' ', 0)
+	for _, cells := range lines {
+		for i, cell := range cells {
+			if cell == "" {
+				cell = "-"
+			}
+			end := "\t"
+			if i == len(cells)-1 {
+				end = "\n"
+			}
+			fmt.Fprint(aligned, cell+end)
+		}
+	}
+	_ = aligned.Flush() // a strings.Builder takes everything
+	return text.String()
+}
+
+// failure is all that helps to understand a demo that did not become ready. Its text is for people.
+type failure struct {
+	cause    string
+	problems []problem
+	rows     []row
+	pods     []corev1.Pod
+	manager  string // what the process of the manager does
+	logPath  string
+	logTail  string
+	missing  []error // what could not be found out
+}
+
+// inspect collects a failure.
+func (d *demo) inspect(ctx context.Context, w *world, cause string, problems []problem) error {
+	f := &failure{
+		cause: cause, problems: problems, manager: fmt.Sprintf("runs, pid %d", w.manager.PID),
+		logPath: w.manager.Log, logTail: w.manager.LogTail(),
+	}
+	if !w.manager.Running() {
+		f.manager = "has ended"
+	}
+	if code, ended := w.manager.ExitCode(); ended {
+		f.manager = fmt.Sprintf("has ended with exit code %d", code)
+	}
+	var err error
+	if f.rows, err = w.rows(ctx, d.clock.Now()); err != nil {
+		f.missing = append(f.missing, err)
+	}
+	var pods corev1.PodList
+	if err := w.client.List(ctx, &pods); err != nil {
+		f.missing = append(f.missing, fmt.Errorf("listing Pods: %w", err))
+	}
+	f.pods = pods.Items
+	return f
+}
+
+// Error is several paragraphs: what is not ready, the conditions, the pods, the manager.
+func (f *failure) Error() string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "not ready: %s\n", f.cause)
+	for _, p := range f.problems {
+		fmt.Fprintf(&text, "  %s: %s\n", p.object, p.cause)
+	}
+	fmt.Fprintf(&text, "\nConditions:\n%s\nPods:\n%s", indent(table(f.rows)), indent(podTable(f.pods)))
+	for _, err := range f.missing {
+		fmt.Fprintf(&text, "  (%v)\n", err)
+	}
+	fmt.Fprintf(&text, "\nThe manager %s. The end of %s:\n%s", f.manager, f.logPath, indent(f.logTail))
+	return strings.TrimRight(text.String(), "\n")
+}
+
+// podTable shows the state of pods, and what is wrong with them.
+func podTable(pods []corev1.Pod) string {
+	if len(pods) == 0 {
+		return "there are none\n"
+	}
+	lines := [][]string{{"NAMESPACE", "NAME", "PHASE", "READY", "PROBLEM"}}
+	for i := range pods {
+		pod := &pods[i]
+		lines = append(lines, []string{
+			pod.Namespace, pod.Name, string(pod.Status.Phase), fmt.Sprintf("%d/%d", readyContainers(pod), len(pod.Spec.Containers)),
+			conditions.Diagnose(pods[i : i+1]),
+		})
+	}
+	return columns(lines)
+}
+
+func readyContainers(pod *corev1.Pod) int {
+	ready := 0
+	for _, container := range pod.Status.ContainerStatuses {
+		if container.Ready {
+			ready++
+		}
+	}
+	return ready
+}
+
+// indent moves every line to the right by two blanks and ends the last one.
+func indent(text string) string {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	return "  " + strings.Join(lines, "\n  ") + "\n"
+}

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
+)
+
+// world is a running demo.
+type world struct {
+	instance  *cluster.Instance
+	kubectl   string
+	namespace string // of the manager and of what it runs
+	client    client.Client
+	manager   *cluster.Process
+	samples   []*unstructured.Unstructured
+}
+
+// up starts the demo and returns when every sample is ready. What failed after the control plane has started stays for
+// inspection, and the error says how to look at it and how to end it.
+func (d *demo) up(ctx context.Context) error {
+	log.SetLogger(logr.Discard())  // else the client complains after half a minute
+	d.say("reading %s", d.samples) // the first time this builds kustomize
+	samples, err := readSamples(ctx, d.samples)
+	if err != nil {
+		return err
+	}
+	if err := checkKinds(samples); err != nil {
+		return err
+	}
+	if err := d.endPrevious(ctx); err != nil {
+		return err
+	}
+	instance, err := cluster.Start(ctx, cluster.Options{
+		Name: d.name, Platform: cluster.Plain, Ephemeral: d.ephemeral, Progress: d.progress,
+	})
+	if err != nil {
+		return err
+	}
+	w := &world{instance: instance, samples: samples}
+	if err := d.fill(ctx, w); err != nil {
+		return fmt.Errorf("%w\n\nThe demo is left running for inspection; `make demo-down` ends it.\n%s", err, access(w.kubectl, instance.Kubeconfig()))
+	}
+	return nil
+}
+
+// endPrevious makes room: CRDs, roles and manager of an older demo may be those of an older checkout, and starting anew
+// takes no longer than bringing them up to date.
+func (d *demo) endPrevious(ctx context.Context) error {
+	previous, err := cluster.Open(d.name)
+	if errors.Is(err, cluster.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if previous.Running() {
+		d.say("a demo is running; it is ended, and a new one started in its place")
+	} else {
+		d.say("removing what an earlier demo has left behind")
+	}
+	return previous.Stop(ctx)
+}
+
+// fill brings operator and samples into a fresh control plane, and reports.
+func (d *demo) fill(ctx context.Context, w *world) error {
+	binaries, err := cluster.Build(ctx, d.progress)
+	if err != nil {
+		return err
+	}
+	w.kubectl = binaries["kubectl"]
+	config, err := w.instance.Config()
+	if err != nil {
+		return err
+	}
+	if err := d.install(ctx, w); err != nil {
+		return err
+	}
+	if w.client, err = client.New(config, client.Options{}); err != nil {
+		return fmt.Errorf("creating a client: %w", err)
+	}
+	if err := d.supply(ctx, w); err != nil {
+		return err
+	}
+	if err := d.apply(ctx, w); err != nil {
+		return err
+	}
+	if err := d.await(ctx, w); err != nil {
+		return err
+	}
+	made, err := countMade(ctx, config)
+	if err != nil {
+		return err
+	}
+	if len(made) == 0 {
+		return errors.New("every sample is ready, yet the manager has made no object")
+	}
+	d.say("the manager made %s", describeCounts(made))
+	rows, err := w.rows(ctx, d.clock.Now())
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(d.out, "\n%s\n%s\nTry next:\n%s\n`make demo-down` ends the demo.\n",
+		table(rows), access(w.kubectl, w.instance.Kubeconfig()), indent(strings.Join(nextCommands(w.namespace), "\n")))
+	return nil
+}
+
+// install applies the shipped manifests and runs the manager as they say.
+func (d *demo) install(ctx context.Context, w *world) error {
+	installed, err := operator.Install(ctx, w.instance, "config/default")
+	if err != nil {
+		return err
+	}
+	w.namespace = installed.Deployment.Namespace
+	d.say("config/default installed: %d objects, namespace %s", len(installed.Objects), w.namespace)
+	d.say("building the manager")
+	binary, err := operator.Build(ctx, false, d.progress)
+	if err != nil {
+		return err
+	}
+	args, env := settings(installed.Deployment)
+	manager, err := operator.Start(ctx, w.instance, operator.Options{
+		Binary: binary, ServiceAccount: installed.ServiceAccount, Args: args, Env: env, WebhookPort: installed.WebhookPort,
+	})
+	if err != nil {
+		return err
+	}
+	w.manager = manager.Process
+	d.say("manager ready, pid %d, with the rights of ServiceAccount %s", manager.Process.PID, installed.ServiceAccount)
+	return nil
+}
+
+// listeners are the flags whose shipped values are for a pod with an address of its own; beside a control plane on
+// loopback the ports are chosen for us.
+var listeners = []string{"--health-probe-bind-address", "--metrics-bind-address", "--webhook-port"}
+
+// settings returns the arguments and the variables of the manager's container, but for its listeners and for variables
+// that a kubelet would fill in.
+func settings(deployment *appsv1.Deployment) (args, env []string) {
+	containers := deployment.Spec.Template.Spec.Containers
+	index := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == "manager" })
+	if index < 0 {
+		return nil, nil
+	}
+	args = slices.DeleteFunc(slices.Clone(containers[index].Args), func(arg string) bool {
+		flag, _, _ := strings.Cut(arg, "=")
+		return slices.Contains(listeners, flag)
+	})
+	for _, variable := range containers[index].Env {
+		if variable.ValueFrom == nil {
+			env = append(env, variable.Name+"="+variable.Value)
+		}
+	}
+	return args, env
+}
+
+// supply creates what the samples need and the operator leaves to the user.
+func (d *demo) supply(ctx context.Context, w *world) error {
+	var needed []supplier
+	for _, sample := range w.samples {
+		needed = append(needed, kinds[sample.GroupVersionKind().GroupKind()].supplies...)
+	}
+	for _, supply := range needed {
+		secret, why, err := supply(w.namespace, d.clock.Now())
+		if err != nil {
+			return err
+		}
+		// Two samples may need the same Secret.
+		if err := w.client.Create(ctx, secret, client.FieldOwner(fieldOwner)); apierrors.IsAlreadyExists(err) {
+			continue
+		} else if err != nil {
+			return fmt.Errorf("creating Secret %s: %w", secret.Name, err)
+		}
+		d.say("Secret %s/%s created: %s", secret.Namespace, secret.Name, why)
+	}
+	return nil
+}
+
+// supplier makes a Secret in a namespace, and says why it is the user's to supply.
+type supplier func(namespace string, now time.Time) (*corev1.Secret, string, error)
+
+// access tells how to reach the demo from a shell.
+func access(kubectl, kubeconfig string) string {
+	text := "Reach it with:\n"
+	if kubectl != "" {
+		text += fmt.Sprintf("  export PATH=%q:\"$PATH\"\n", filepath.Dir(kubectl))
+	}
+	return text + fmt.Sprintf("  export KUBECONFIG=%q\n", kubeconfig)
+}

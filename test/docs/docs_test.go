@@ -1,0 +1,126 @@
+// Package docs holds the documentation against the code: what a page names must exist.
+package docs
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const root = "../.."
+
+// tests is the text of all tests and their vectors, with a space between files.
+func tests(t *testing.T) string {
+	t.Helper()
+	var all strings.Builder
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || strings.Contains(path, "/test/docs/") {
+			return err
+		}
+		if strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, "testdata/admission.yaml") {
+			text, err := os.ReadFile(path)
+			all.Write(text)
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all.String()
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+var (
+	behaviour = regexp.MustCompile(`(?m)^\| (\d+)(?:–(\d+))? \| (.*) \|$`)
+	put       = regexp.MustCompile(`\*\([^)]*\)\*$`)
+	defect    = regexp.MustCompile(`(?m)^\| (D\d+) \|.*\| ([^|]*) \|$`)
+	quoted    = regexp.MustCompile("`([^`]+)`")
+)
+
+// Every behaviour that the page does not put off has a test with its tag.
+func TestBehavioursHaveTests(t *testing.T) {
+	all := tests(t)
+	rows := behaviour.FindAllStringSubmatch(read(t, "docs/behaviours/mlflow.md"), -1)
+	covered := 0
+	for _, row := range rows {
+		first, err := strconv.Atoi(row[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		last, err := strconv.Atoi(row[2])
+		if err != nil {
+			last = first
+		}
+		covered += last - first + 1
+		if row[2] != "" || put.MatchString(row[3]) && !strings.Contains(all, "[mlflow-"+row[1]+"]") {
+			continue
+		}
+		if tag := "mlflow-" + row[1]; !strings.Contains(all, "["+tag+"]") && !strings.Contains(all, "tag: "+tag+",") {
+			t.Errorf("no test is tagged %s: %s", tag, row[3])
+		}
+	}
+	if covered != 80 {
+		t.Errorf("the page has %d behaviours of MLflow, want 80", covered)
+	}
+}
+
+// Every test that the page of defects names exists.
+func TestDefectsNameTestsThatExist(t *testing.T) {
+	all := tests(t)
+	rows := defect.FindAllStringSubmatch(read(t, "docs/upstream-defects.md"), -1)
+	if len(rows) < 14 {
+		t.Fatalf("%d rows, want one per mended defect", len(rows))
+	}
+	for _, row := range rows {
+		names := quoted.FindAllStringSubmatch(row[2], -1)
+		if len(names) == 0 {
+			t.Errorf("%s names no test", row[1])
+		}
+		for _, name := range names {
+			if !strings.Contains(all, name[1]) {
+				t.Errorf("%s names the test %q, which does not exist", row[1], name[1])
+			}
+		}
+	}
+}
+
+var link = regexp.MustCompile(`\]\(([^)#]+)\)`)
+
+// Every relative link of a page leads somewhere.
+func TestLinks(t *testing.T) {
+	pages, err := filepath.Glob(filepath.Join(root, "docs", "*", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	more, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range append(append(pages, more...), filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md")) {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, target := range link.FindAllStringSubmatch(string(text), -1) {
+			if strings.Contains(target[1], "://") {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(filepath.Dir(page), target[1])); err != nil {
+				t.Errorf("%s links to %s, which does not exist", page, target[1])
+			}
+		}
+	}
+}
