@@ -72,16 +72,31 @@ while :; do
 done
 `
 
-// caSource is a ConfigMap with certificate authorities and where it is mounted.
-type caSource struct{ configMap, path string }
+// caSource is a ConfigMap with certificate authorities, or a Secret of which
+// caKey is one, and where it is mounted.
+type caSource struct{ configMap, secret, path string }
+
+// caKey is where a Secret of type kubernetes.io/tls holds the authority.
+const caKey = "ca.crt"
+
+// volume mounts the source where it exists. Of a Secret the authority alone is
+// mounted: the key beside it is not for clients.
+func (s caSource) volume(name string) *corev1ac.VolumeApplyConfiguration {
+	if s.secret != "" {
+		return corev1ac.Volume().WithName(name).WithSecret(corev1ac.SecretVolumeSource().WithSecretName(s.secret).
+			WithOptional(true).WithItems(corev1ac.KeyToPath().WithKey(caKey).WithPath(caKey)))
+	}
+	return corev1ac.Volume().WithName(name).WithConfigMap(
+		corev1ac.ConfigMapVolumeSource().WithName(s.configMap).WithOptional(true))
+}
 
 func caSources(m *mlflowv1.MLflow, in Inputs) []caSource {
 	var sources []caSource
 	if in.PlatformCABundle {
-		sources = append(sources, caSource{platformCAName, platformCAPath})
+		sources = append(sources, caSource{configMap: platformCAName, path: platformCAPath})
 	}
 	if ref := m.Spec.CABundleConfigMap; ref != nil && ref.Name != "" {
-		sources = append(sources, caSource{ref.Name, customCAPath})
+		sources = append(sources, caSource{configMap: ref.Name, path: customCAPath})
 	}
 	return sources
 }
@@ -95,12 +110,11 @@ func withCABundle(m *mlflowv1.MLflow, in Inputs, sources []caSource) (part, erro
 	}
 	var p part
 	for i, source := range sources {
-		p.volumes = append(p.volumes, corev1ac.Volume().WithName(caVolume(i)).WithConfigMap(
-			corev1ac.ConfigMapVolumeSource().WithName(source.configMap).WithOptional(true)))
+		p.volumes = append(p.volumes, source.volume(caVolume(i)))
 	}
 	p.volumes = append(p.volumes, corev1ac.Volume().WithName(combinedVolume).WithEmptyDir(corev1ac.EmptyDirVolumeSource()))
 	p.mounts = append(p.mounts, mount(combinedVolume, combinedPath).WithReadOnly(true))
-	p.env = certificateEnv(len(caSources(m, in)) > 0)
+	p.env = certificateEnv(m, in)
 	combine, err := bundleContainer(m, in, sources, "combine-ca-bundles", combineProgram, needs("10m", "16Mi", "100m", "64Mi"))
 	if err != nil {
 		return part{}, err
@@ -151,20 +165,23 @@ func bundleContainer(m *mlflowv1.MLflow, in Inputs, sources []caSource, name, pr
 }
 
 // certificateEnv points every TLS client that a pod may use at the bundle. Those
-// of databases and object stores are forced to verify only if somebody asked for
+// of databases and object stores are told of it only if somebody asked for
 // authorities: what a pod adds for its own sake must not change how it reaches
-// the data.
-func certificateEnv(strict bool) []envVar {
+// the data. A database is made to prove who it is only for a user who named
+// authorities and no mode: that of the platform says nothing about databases.
+func certificateEnv(m *mlflowv1.MLflow, in Inputs) []envVar {
 	var env []envVar
 	for _, name := range []string{"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "AWS_CA_BUNDLE"} {
 		env = append(env, value(name, combinedBundle))
 	}
-	if !strict {
+	if len(caSources(m, in)) == 0 {
 		return env
 	}
+	env = append(env, value("PGSSLROOTCERT", combinedBundle))
+	if m.Spec.CABundleConfigMap != nil && m.Spec.CABundleConfigMap.Name != "" && !choosesSSLMode(m) {
+		env = append(env, value(envSSLMode, "verify-full"))
+	}
 	return append(env,
-		value("PGSSLROOTCERT", combinedBundle),
-		value("PGSSLMODE", "verify-full"),
 		value("MLFLOW_MYSQL_CA", combinedBundle),
 		value("MLFLOW_S3_IGNORE_TLS", "false"))
 }

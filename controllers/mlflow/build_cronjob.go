@@ -66,6 +66,7 @@ func chorePod(m *mlflowv1.MLflow, in Inputs, c chore) (*corev1ac.PodSpecApplyCon
 	if err := placePod(m, pod); err != nil {
 		return nil, err
 	}
+	joinServer(m, pod)
 	return pod, nil
 }
 
@@ -87,8 +88,8 @@ func choreEnv(m *mlflowv1.MLflow, first, own, after []envVar) ([]envVar, error) 
 	}
 	before := append([]envVar{value(envTelemetry, "true")}, first...)
 	before = append(before,
-		value("MLFLOW_ENABLE_WORKSPACES", "true"),
-		value("MLFLOW_WORKSPACE_STORE_URI", workspaceStore))
+		value(envWorkspaces, "true"),
+		value(envWorkspaceStore, workspaceStore))
 	before = append(before, selector...)
 	before = append(before, backend)
 	return mergeEnv(append(before, own...), user, after), nil

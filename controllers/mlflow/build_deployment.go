@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -99,12 +100,12 @@ func serverContainer(m *mlflowv1.MLflow, in Inputs, certificates []envVar) (*cor
 	}
 	container := imageContainer(m, in, containerName).
 		WithCommand("mlflow").
-		WithArgs(serverArgs(m)...).
+		WithArgs(serverArgs(m, in)...).
 		WithPorts(corev1ac.ContainerPort().WithName(portName).WithContainerPort(port).WithProtocol(corev1.ProtocolTCP)).
 		WithResources(needed).
 		WithSecurityContext(security).
-		WithLivenessProbe(probe("/health", 30, 10)).
-		WithReadinessProbe(probe("/api/3.0/mlflow/server-info", 5, 5))
+		WithLivenessProbe(probe(m, in, "/health", 30, 10)).
+		WithReadinessProbe(probe(m, in, "/api/3.0/mlflow/server-info", 5, 5))
 	if container.Env, err = serverEnv(m, in, certificates); err != nil {
 		return nil, err
 	}
@@ -114,7 +115,7 @@ func serverContainer(m *mlflowv1.MLflow, in Inputs, certificates []envVar) (*cor
 	return container, nil
 }
 
-func serverArgs(m *mlflowv1.MLflow) []string {
+func serverArgs(m *mlflowv1.MLflow, in Inputs) []string {
 	args := []string{"server"}
 	if m.Spec.ServeArtifacts {
 		destination := m.Spec.ArtifactsDestination
@@ -136,7 +137,7 @@ func serverArgs(m *mlflowv1.MLflow) []string {
 		fmt.Sprintf("--port=%d", port),
 		"--workers="+strconv.Itoa(int(orOne(m.Spec.Workers))),
 		"--uvicorn-opts=--ssl-keyfile="+tlsPath+"/tls.key --ssl-certfile="+tlsPath+"/tls.crt --proxy-headers",
-		"--allowed-hosts", "*",
+		"--allowed-hosts", strings.Join(allowedHosts(m, in), ","),
 		"--static-prefix="+staticPrefix)
 }
 
@@ -221,20 +222,6 @@ func mount(volume, path string) *corev1ac.VolumeMountApplyConfiguration {
 }
 
 func caVolume(index int) string { return "ca-bundle-" + strconv.Itoa(index) }
-
-// probe asks an unauthenticated path below the static prefix. Times are in seconds.
-func probe(path string, delay, period int32) *corev1ac.ProbeApplyConfiguration {
-	return corev1ac.Probe().
-		WithHTTPGet(corev1ac.HTTPGetAction().
-			WithPath(staticPrefix + path).
-			WithPort(intstr.FromString(portName)).
-			WithScheme(corev1.URISchemeHTTPS)).
-		WithInitialDelaySeconds(delay).
-		WithPeriodSeconds(period).
-		WithTimeoutSeconds(1).
-		WithSuccessThreshold(1).
-		WithFailureThreshold(3)
-}
 
 func orOne(n *int32) int32 {
 	if n == nil {

@@ -21,14 +21,19 @@ const (
 
 type envVar = corev1ac.EnvVarApplyConfiguration
 
-// Variables that a user may not set: they decide who is authorized, or which
-// database is migrated and served. The schema refuses them; objects stored
-// before it did keep working, with the value of the operator.
+// Variables that a user may not set: they decide who is authorized and where,
+// which database is migrated and served, or what TLS is worth. The schema
+// refuses them; objects stored before it did keep working, with the value of
+// the operator, or without the name where that sets none.
 const (
 	envBackendStore      = "MLFLOW_BACKEND_STORE_URI"
 	envAuthorization     = "MLFLOW_K8S_AUTH_AUTHORIZATION_MODE"
 	envJobExecution      = "MLFLOW_SERVER_ENABLE_JOB_EXECUTION"
 	envDisableMiddleware = "MLFLOW_SERVER_DISABLE_SECURITY_MIDDLEWARE"
+	envWorkspaces        = "MLFLOW_ENABLE_WORKSPACES"
+	envWorkspaceStore    = "MLFLOW_WORKSPACE_STORE_URI"
+	envAllowedHosts      = "MLFLOW_SERVER_ALLOWED_HOSTS"
+	envInsecureTLS       = "MLFLOW_TRACKING_INSECURE_TLS"
 )
 
 var protectedEnv = map[string]bool{
@@ -36,6 +41,10 @@ var protectedEnv = map[string]bool{
 	envAuthorization:     true,
 	envJobExecution:      true,
 	envDisableMiddleware: true,
+	envWorkspaces:        true,
+	envWorkspaceStore:    true,
+	envAllowedHosts:      true,
+	envInsecureTLS:       true,
 }
 
 // serverEnv is the environment of the server: what MLflow needs, what the user

@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
@@ -53,6 +54,10 @@ func shapes(t testing.TB, text string) []string {
 			ArtifactsDestination:       text,
 			DefaultArtifactRoot:        text,
 			ExtraAllowedOrigins:        []string{text},
+			AllowedHosts:               []mlflowv1.AllowedHost{mlflowv1.AllowedHost(text)},
+			ServiceAccountAnnotations:  map[string]string{"own": text},
+			ImagePullSecrets:           []corev1.LocalObjectReference{{Name: text}},
+			NetworkPolicyIngressFrom:   []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: text}}},
 			WorkspaceLabelSelector:     &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}},
 			Env:                        []corev1.EnvVar{{Name: text, Value: text}},
 			EnvFrom:                    []corev1.EnvFromSource{{Prefix: text, SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: text}}}},

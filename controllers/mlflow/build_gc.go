@@ -19,7 +19,7 @@ func collector(m *mlflowv1.MLflow, in Inputs) (*batchv1ac.CronJobApplyConfigurat
 	if !collects(m) {
 		return nil, nil
 	}
-	authorities, err := withCABundle(m, in, collectorSources(m, in))
+	authorities, err := collectorAuthorities(m, in)
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +29,7 @@ func collector(m *mlflowv1.MLflow, in Inputs) (*batchv1ac.CronJobApplyConfigurat
 	}
 	env, err := choreEnv(m, nil, []envVar{
 		value("MLFLOW_TRACKING_URI", addressURL(m, in)),
-		value("MLFLOW_TRACKING_INSECURE_TLS", "false"),
+		value(envInsecureTLS, "false"),
 		value("MLFLOW_TRACKING_AUTH", "kubernetes"),
 	}, authorities.env)
 	if err != nil {
@@ -69,14 +69,20 @@ func collectorArgs(m *mlflowv1.MLflow) ([]string, error) {
 	return append(args, "--all-workspaces"), nil
 }
 
-// collectorSources are the authorities of the server and, on OpenShift, the one
-// that signed the certificate of the server, of which this is a client.
-func collectorSources(m *mlflowv1.MLflow, in Inputs) []caSource {
+// collectorAuthorities are those of the server and the one that signed the
+// certificate of the server, of which this is a client. On OpenShift that is
+// the service CA. Elsewhere the Secret of the certificate names it, and what is
+// trusted for that reason alone is trusted for calls to the server alone.
+func collectorAuthorities(m *mlflowv1.MLflow, in Inputs) (part, error) {
 	sources := caSources(m, in)
 	if in.OpenShift {
-		sources = append(sources, caSource{serviceCAName, serviceCAPath})
+		return withCABundle(m, in, append(sources, caSource{configMap: serviceCAName, path: serviceCAPath}))
 	}
-	return sources
+	authorities, err := withCABundle(m, in, append(sources, caSource{secret: tlsSecretName, path: serviceCAPath}))
+	if len(sources) == 0 {
+		authorities.env = []envVar{value("MLFLOW_TRACKING_SERVER_CERT_PATH", combinedBundle)}
+	}
+	return authorities, err
 }
 
 // collectorRBAC lets the collector find all workspaces and remove experiments

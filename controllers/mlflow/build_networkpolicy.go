@@ -16,8 +16,9 @@ import (
 type egressRule = networkingv1ac.NetworkPolicyEgressRuleApplyConfiguration
 
 // networkPolicy opens the server port to everybody in the cluster, because every
-// request is authorized, and lets the server reach name resolution, HTTPS, the
-// supported databases and the usual object stores.
+// request is authorized, unless the spec names the callers, and lets the server
+// reach name resolution, HTTPS, the supported databases and the usual object
+// stores.
 func networkPolicy(m *mlflowv1.MLflow, in Inputs) (*networkingv1ac.NetworkPolicyApplyConfiguration, error) {
 	name := resourceName(m)
 	egress := []*egressRule{
@@ -38,15 +39,36 @@ func networkPolicy(m *mlflowv1.MLflow, in Inputs) (*networkingv1ac.NetworkPolicy
 	if err != nil {
 		return nil, err
 	}
+	callers, err := ingressFrom(m)
+	if err != nil {
+		return nil, err
+	}
 	spec := isolated(labelInstance, name).
 		WithIngress(networkingv1ac.NetworkPolicyIngressRule().
-			WithFrom(
-				networkingv1ac.NetworkPolicyPeer().WithPodSelector(metav1ac.LabelSelector()),
-				networkingv1ac.NetworkPolicyPeer().WithNamespaceSelector(metav1ac.LabelSelector())).
+			WithFrom(callers...).
 			WithPorts(policyPort(corev1.ProtocolTCP, port))).
 		WithEgress(egress...).
 		WithEgress(additional...)
 	return networkingv1ac.NetworkPolicy(name, in.Namespace).WithLabels(labels(name)).WithSpec(spec), nil
+}
+
+// ingressFrom are those who may call the server.
+func ingressFrom(m *mlflowv1.MLflow) ([]*networkingv1ac.NetworkPolicyPeerApplyConfiguration, error) {
+	if len(m.Spec.NetworkPolicyIngressFrom) == 0 {
+		return []*networkingv1ac.NetworkPolicyPeerApplyConfiguration{
+			networkingv1ac.NetworkPolicyPeer().WithPodSelector(metav1ac.LabelSelector()),
+			networkingv1ac.NetworkPolicyPeer().WithNamespaceSelector(metav1ac.LabelSelector()),
+		}, nil
+	}
+	var peers []*networkingv1ac.NetworkPolicyPeerApplyConfiguration
+	for i := range m.Spec.NetworkPolicyIngressFrom {
+		peer, err := resources.Apply[networkingv1ac.NetworkPolicyPeerApplyConfiguration](&m.Spec.NetworkPolicyIngressFrom[i])
+		if err != nil {
+			return nil, fmt.Errorf("translating spec.networkPolicyIngressFrom[%d]: %w", i, err)
+		}
+		peers = append(peers, peer)
+	}
+	return peers, nil
 }
 
 // migrationPolicy keeps the pods that migrate the database from everything but

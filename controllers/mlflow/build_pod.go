@@ -10,14 +10,17 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
-// placePod carries over where the user wants pods to run, and how they are
-// confined.
+// placePod carries over where the user wants pods to run, how they are confined,
+// and with what their images are pulled.
 func placePod(m *mlflowv1.MLflow, pod *corev1ac.PodSpecApplyConfiguration) error {
 	security, err := podSecurity(m)
 	if err != nil {
 		return err
 	}
 	pod.WithSecurityContext(security)
+	for _, secret := range m.Spec.ImagePullSecrets {
+		pod.WithImagePullSecrets(corev1ac.LocalObjectReference().WithName(secret.Name))
+	}
 	if len(m.Spec.NodeSelector) > 0 {
 		pod.WithNodeSelector(m.Spec.NodeSelector)
 	}

@@ -12,8 +12,8 @@ import (
 )
 
 // accounts are the identities of the server and of the jobs beside it. Pods that
-// need a token ask for it themselves. An account that somebody made, for a cloud
-// identity perhaps, is used as it is.
+// need a token ask for it themselves. An account that somebody made is used as it
+// is: it gets no annotation, and is not deleted.
 func accounts(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 	apps := map[string]string{}
 	wanted := []string{accountName(m)}
@@ -31,6 +31,7 @@ func accounts(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 		}
 		account := corev1ac.ServiceAccount(name, in.Namespace).
 			WithLabels(labels(apps[name])).
+			WithAnnotations(m.Spec.ServiceAccountAnnotations).
 			WithAutomountServiceAccountToken(false)
 		desired = append(desired, apply.Object{Config: account, Yields: true})
 	}
@@ -39,7 +40,9 @@ func accounts(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 
 // sharedRBAC lets server and archiver find the workspaces and their artifact stores in
 // all namespaces. The objects carry one name whatever the MLflow is called, so
-// other owners are left beside ours.
+// other owners are left beside ours. Every namespace may be a workspace with an
+// artifact store of its own, so the right to read Secrets is that wide, and held
+// narrow by the one name that it is good for.
 func sharedRBAC(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 	role := rbacv1ac.ClusterRole(sharedRoleName).
 		WithLabels(labels(sharedRoleName)).

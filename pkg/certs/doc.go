@@ -8,4 +8,6 @@
 // certificate only when every API server had time to learn of it; replicas that still serve the old certificate are
 // trusted as long as the old CA stands in the bundle, which is until the next renewal. Any replica may do the work:
 // the Secret is written with optimistic concurrency, and who loses reads what the winner wrote.
+//
+// KeepServing issues certificates for servers that a component runs, where the platform does not.
 package certs

@@ -78,6 +78,18 @@ func (p *pair) certificate() *tls.Certificate {
 	return &tls.Certificate{Certificate: [][]byte{p.leaf.Raw}, PrivateKey: p.leafKey, Leaf: p.leaf}
 }
 
+// terms are what certificates are issued for.
+type terms struct {
+	authority                string   // common name of the CA
+	names                    []string // of the serving certificate, the first of which is its common name
+	caLifetime, leafLifetime time.Duration
+}
+
+// webhookTerms are those of an Authority.
+func webhookTerms(names []string) terms {
+	return terms{authority: commonName, names: names, caLifetime: caLifetime, leafLifetime: leafLifetime}
+}
+
 // load reads the Secret's data. A pair without an error has a usable authority; leaf is nil when the serving
 // certificate is missing, damaged, for other names or not valid now.
 func load(data map[string][]byte, names []string, now time.Time) (*pair, error) {
@@ -128,12 +140,12 @@ func renew(p *pair, names []string, now time.Time) (*pair, error) {
 		*out = *p
 	}
 	if p == nil || !now.Before(renewal(p.authorities[0])) {
-		if err := out.issueCA(now); err != nil {
+		if err := out.issueCA(webhookTerms(names), now); err != nil {
 			return nil, err
 		}
 	}
 	if out.leafDue(now) {
-		if err := out.issueLeaf(names, now); err != nil {
+		if err := out.issueLeaf(webhookTerms(names), now); err != nil {
 			return nil, err
 		}
 	}
@@ -144,7 +156,7 @@ func renew(p *pair, names []string, now time.Time) (*pair, error) {
 }
 
 // issueCA puts a new CA first and keeps the one before it.
-func (p *pair) issueCA(now time.Time) error {
+func (p *pair) issueCA(t terms, now time.Time) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return fmt.Errorf("generating the key of the CA: %w", err)
@@ -154,8 +166,8 @@ func (p *pair) issueCA(now time.Time) error {
 		return err
 	}
 	template := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: commonName},
-		NotBefore: now.Add(-skew), NotAfter: now.Add(caLifetime),
+		SerialNumber: serial, Subject: pkix.Name{CommonName: t.authority},
+		NotBefore: now.Add(-skew), NotAfter: now.Add(t.caLifetime),
 		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
 		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 	}
@@ -168,7 +180,7 @@ func (p *pair) issueCA(now time.Time) error {
 	return nil
 }
 
-func (p *pair) issueLeaf(names []string, now time.Time) error {
+func (p *pair) issueLeaf(t terms, now time.Time) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return fmt.Errorf("generating the key of the serving certificate: %w", err)
@@ -178,8 +190,8 @@ func (p *pair) issueLeaf(names []string, now time.Time) error {
 		return err
 	}
 	template := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: names[0]}, DNSNames: names,
-		NotBefore: now.Add(-skew), NotAfter: now.Add(leafLifetime),
+		SerialNumber: serial, Subject: pkix.Name{CommonName: t.names[0]}, DNSNames: t.names,
+		NotBefore: now.Add(-skew), NotAfter: now.Add(t.leafLifetime),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		BasicConstraintsValid: true,
 	}

@@ -70,6 +70,7 @@ type MLflowList struct {
 // +kubebuilder:validation:XValidation:rule="has(self.storage) || !has(self.artifactsDestination) || !self.artifactsDestination.startsWith('file://')",message="storage must be configured when artifactsDestination uses file-based storage"
 // +kubebuilder:validation:XValidation:rule="!has(self.artifactsDestination) || !self.artifactsDestination.startsWith('file://') || (has(self.serveArtifacts) && self.serveArtifacts)",message="serveArtifacts must be enabled when artifactsDestination uses file-based storage"
 // +kubebuilder:validation:XValidation:rule="has(self.storage) || !has(self.serveArtifacts) || !self.serveArtifacts || (has(self.artifactsDestination) && size(self.artifactsDestination) > 0) || (oldSelf.hasValue() && !has(oldSelf.value().storage) && has(oldSelf.value().serveArtifacts) && oldSelf.value().serveArtifacts && (!has(oldSelf.value().artifactsDestination) || size(oldSelf.value().artifactsDestination) == 0))",optionalOldSelf=true,message="storage must be configured when serveArtifacts is true and artifactsDestination is not set, because artifacts are then kept in file:///mlflow/artifacts: add spec.storage, or set spec.artifactsDestination to a remote location such as s3://bucket/path"
+// +kubebuilder:validation:XValidation:rule="!(has(self.replicas) && self.replicas > 1 && (has(self.storage) || (has(self.backendStoreUri) && self.backendStoreUri.startsWith('sqlite')) || (has(self.registryStoreUri) && self.registryStoreUri.startsWith('sqlite')) || (has(self.readReplicaBackendStoreUri) && self.readReplicaBackendStoreUri.startsWith('sqlite'))) && !(has(self.storage) && has(self.storage.accessModes) && ((size(self.storage.accessModes) > 0 && self.storage.accessModes[0] == 'ReadWriteMany') || (size(self.storage.accessModes) > 1 && self.storage.accessModes[1] == 'ReadWriteMany') || (size(self.storage.accessModes) > 2 && self.storage.accessModes[2] == 'ReadWriteMany')))) || (oldSelf.hasValue() && has(oldSelf.value().replicas) && oldSelf.value().replicas > 1 && (has(oldSelf.value().storage) || (has(oldSelf.value().backendStoreUri) && oldSelf.value().backendStoreUri.startsWith('sqlite')) || (has(oldSelf.value().registryStoreUri) && oldSelf.value().registryStoreUri.startsWith('sqlite')) || (has(oldSelf.value().readReplicaBackendStoreUri) && oldSelf.value().readReplicaBackendStoreUri.startsWith('sqlite'))) && !(has(oldSelf.value().storage) && has(oldSelf.value().storage.accessModes) && ((size(oldSelf.value().storage.accessModes) > 0 && oldSelf.value().storage.accessModes[0] == 'ReadWriteMany') || (size(oldSelf.value().storage.accessModes) > 1 && oldSelf.value().storage.accessModes[1] == 'ReadWriteMany') || (size(oldSelf.value().storage.accessModes) > 2 && oldSelf.value().storage.accessModes[2] == 'ReadWriteMany'))))",optionalOldSelf=true,message="replicas must be 1 unless storage.accessModes contains ReadWriteMany, because other volumes are attached to one node at a time and an SQLite file is shared by the volume only: set spec.replicas to 1, ask for ReadWriteMany, or keep data and artifacts elsewhere and remove spec.storage"
 // +kubebuilder:validation:XValidation:rule="!has(self.networkPolicyEgressRules) || self.networkPolicyEgressRules.all(r, (has(r.ports) && size(r.ports) > 0) || (has(r.to) && size(r.to) > 0))",message="each networkPolicyEgressRules entry must specify at least one port or one destination"
 // +kubebuilder:validation:XValidation:rule="!has(self.networkPolicyAdditionalEgressRules) || self.networkPolicyAdditionalEgressRules.all(r, (has(r.ports) && size(r.ports) > 0) || (has(r.to) && size(r.to) > 0))",message="each networkPolicyAdditionalEgressRules entry must specify at least one port or one destination"
 // +kubebuilder:validation:XValidation:rule="!has(self.resourceClaims) || self.resourceClaims.all(c, (has(c.resourceClaimName) && size(c.resourceClaimName) > 0) != (has(c.resourceClaimTemplateName) && size(c.resourceClaimTemplateName) > 0))",message="each resourceClaims entry must set exactly one non-empty value: resourceClaimName or resourceClaimTemplateName"
@@ -100,6 +101,21 @@ type MLflowSpec struct {
 	// +optional
 	// +kubebuilder:default=mlflow-sa
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+
+	// serviceAccountAnnotations are annotations of the service accounts that are
+	// created for the server, the garbage collection and the trace archival, such
+	// as those that bind an account to an identity of a cloud. An account that
+	// exists already is used as it is and gets none of them.
+	// +optional
+	ServiceAccountAnnotations map[string]string `json:"serviceAccountAnnotations,omitempty"`
+
+	// imagePullSecrets name Secrets in the namespace of the server with which the
+	// images of all pods are pulled.
+	// +optional
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=name
+	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
 
 	// storage asks for a persistent volume claim, mounted at /mlflow. It is used
 	// when the claim is created; of an existing claim only
@@ -179,6 +195,18 @@ type MLflowSpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	ExtraAllowedOrigins []string `json:"extraAllowedOrigins,omitempty"`
 
+	// allowedHosts limits the names, in the Host header of requests, under which
+	// the server answers, and so protects against DNS rebinding. Without entries
+	// it answers under every name, because clients may reach it under names that
+	// the operator does not know. With entries it answers under the names of its
+	// Service, localhost, the host of the external URL and the entries, each as
+	// clients send it: with the port unless that is 443. An entry may hold
+	// wildcards, such as *.example.com; the entry * allows every name.
+	// +optional
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=atomic
+	AllowedHosts []AllowedHost `json:"allowedHosts,omitempty"`
+
 	// workspaceLabelSelector limits the namespaces that appear as workspaces.
 	// +optional
 	WorkspaceLabelSelector *metav1.LabelSelector `json:"workspaceLabelSelector,omitempty"`
@@ -191,6 +219,10 @@ type MLflowSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(e, e.name != 'MLFLOW_SERVER_ENABLE_JOB_EXECUTION')",message="MLFLOW_SERVER_ENABLE_JOB_EXECUTION is not allowed; the operator manages job execution lifecycle"
 	// +kubebuilder:validation:XValidation:rule="self.all(e, e.name != 'MLFLOW_K8S_AUTH_AUTHORIZATION_MODE')",message="MLFLOW_K8S_AUTH_AUTHORIZATION_MODE is not allowed; every request is authorized with a SelfSubjectAccessReview"
 	// +kubebuilder:validation:XValidation:rule="self.all(e, e.name != 'MLFLOW_BACKEND_STORE_URI')",message="MLFLOW_BACKEND_STORE_URI is not allowed; set spec.backendStoreUri or spec.backendStoreUriFrom instead"
+	// +kubebuilder:validation:XValidation:rule="self.all(e, e.name != 'MLFLOW_ENABLE_WORKSPACES')",message="MLFLOW_ENABLE_WORKSPACES is not allowed; workspaces are always on, because requests are authorized in them"
+	// +kubebuilder:validation:XValidation:rule="self.all(e, e.name != 'MLFLOW_WORKSPACE_STORE_URI')",message="MLFLOW_WORKSPACE_STORE_URI is not allowed; workspaces are the namespaces of the cluster, limit them with spec.workspaceLabelSelector"
+	// +kubebuilder:validation:XValidation:rule="self.all(e, e.name != 'MLFLOW_SERVER_ALLOWED_HOSTS')",message="MLFLOW_SERVER_ALLOWED_HOSTS is not allowed; set spec.allowedHosts instead"
+	// +kubebuilder:validation:XValidation:rule="self.all(e, e.name != 'MLFLOW_TRACKING_INSECURE_TLS')",message="MLFLOW_TRACKING_INSECURE_TLS is not allowed; the certificate of the server is always verified, set spec.caBundleConfigMap to trust another authority"
 	Env []corev1.EnvVar `json:"env,omitempty"`
 
 	// envFrom are ConfigMaps and Secrets whose keys become environment variables.
@@ -255,6 +287,20 @@ type MLflowSpec struct {
 	// +kubebuilder:validation:MaxItems=32
 	NetworkPolicyAdditionalEgressRules []networkingv1.NetworkPolicyEgressRule `json:"networkPolicyAdditionalEgressRules,omitempty"`
 
+	// networkPolicyIngressFrom are the pods, namespaces and address blocks that
+	// may connect to the server. Without entries all pods of the cluster may; every
+	// request is authorized in any case. Remember the gateway, Prometheus, and the
+	// garbage collection, which runs in the namespace of the server.
+	// +optional
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:XValidation:rule="self.all(p, has(p.podSelector) || has(p.namespaceSelector) || has(p.ipBlock))",message="each networkPolicyIngressFrom entry must name somebody: set podSelector, namespaceSelector or ipBlock"
+	// +listType=atomic
+	NetworkPolicyIngressFrom []networkingv1.NetworkPolicyPeer `json:"networkPolicyIngressFrom,omitempty"`
+
+	// tls says where the serving certificate comes from.
+	// +optional
+	TLS *TLSConfig `json:"tls,omitempty"`
+
 	// garbageCollection, when present, removes deleted runs for good on a schedule.
 	// +optional
 	GarbageCollection *GarbageCollectionConfig `json:"garbageCollection,omitempty"`
@@ -262,6 +308,36 @@ type MLflowSpec struct {
 	// traceArchival moves old traces out of the database.
 	// +optional
 	TraceArchival *TraceArchivalConfig `json:"traceArchival,omitempty"`
+}
+
+// AllowedHost is a name in a Host header, as MLflow compares it.
+//
+// +kubebuilder:validation:MaxLength=255
+// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[^,\s]+$')`,message="an entry of allowedHosts must not be blank and must not contain a comma or a blank: write one host name for each entry, such as mlflow.example.com or mlflow.example.com:8443"
+type AllowedHost string
+
+// TLSMode says who supplies the serving certificate.
+//
+// +kubebuilder:validation:Enum=Automatic;Provided
+type TLSMode string
+
+const (
+	// TLSAutomatic leaves the certificate to OpenShift or to the operator.
+	TLSAutomatic TLSMode = "Automatic"
+	// TLSProvided leaves the certificate to the user.
+	TLSProvided TLSMode = "Provided"
+)
+
+// TLSConfig says where the serving certificate comes from.
+type TLSConfig struct {
+	// mode is Automatic or Provided. Automatic: OpenShift signs the certificate in
+	// Secret mlflow-tls, and elsewhere the operator does so unless there is a
+	// Secret of that name that it did not make; it renews what it issued.
+	// Provided: the operator issues nothing and waits for the Secret, of type
+	// kubernetes.io/tls. One that it issued earlier stays until it is replaced.
+	// +optional
+	// +kubebuilder:default=Automatic
+	Mode TLSMode `json:"mode,omitempty"`
 }
 
 // StorageRetentionPolicy says what becomes of the stored data when its MLflow

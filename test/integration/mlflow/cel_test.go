@@ -54,7 +54,7 @@ var _ = Describe("The schema", func() {
 		Expect(err).NotTo(HaveOccurred())
 		for _, rule := range []string{
 			"R0a", "R0b", "R1", "R2", "R3", "R4", "R5", "R6", "R7", "R8", "R9", "R10", "R11", "R12", "R13", "R14", "R15", "R16", "R17", "R18",
-			"R19", "R20", "R21", "R22", "R23", "R24", "R25", "map", "D4", "D7", "D25", "D27",
+			"R19", "R20", "R21", "R22", "R23", "R24", "R25", "map", "D4", "D7", "D24", "D25", "D27", "D35", "D36",
 		} {
 			Expect(slices.ContainsFunc(vectors, func(v vector) bool { return v.Rule == rule && v.Refused != "" })).To(BeTrue(), rule)
 		}
@@ -97,7 +97,7 @@ var _ = Describe("The schema", func() {
 		}
 	})
 
-	It("[D4] [D7] [D25] [D27] leaves objects alone that were stored before the newer rules", func(ctx SpecContext) {
+	It("[D4] [D7] [D24] [D25] [D27] leaves objects alone that were stored before the newer rules", func(ctx SpecContext) {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		Expect(yaml.Unmarshal(read("../../../config/crd/bases/mlflow.opendatahub.io_mlflows.yaml"), crd)).To(Succeed())
 		older := olderCRD(ctx, crd)
@@ -105,6 +105,7 @@ var _ = Describe("The schema", func() {
 			"backendStoreUri": "postgresql://db/x", "serveArtifacts": true,
 			"podLabels": map[string]any{"app": "own"},
 			"env":       []any{map[string]any{"name": "MLFLOW_BACKEND_STORE_URI", "value": "x"}},
+			"replicas":  2, "registryStoreUri": "sqlite+pysqlite:////x.db",
 
 			"garbageCollection": map[string]any{"schedule": "60 * * * *", "olderThan": "0d"},
 			"traceArchival":     map[string]any{"retention": "0d"},
@@ -124,11 +125,14 @@ var _ = Describe("The schema", func() {
 		Eventually(func() error { return env.Admin.Create(ctx, fresh.DeepCopy(), client.DryRunAll) }).WithContext(ctx).WithTimeout(specTimeout).
 			Should(MatchError(And(ContainSubstring("podLabels must not set"), ContainSubstring("MLFLOW_BACKEND_STORE_URI is not allowed"),
 				ContainSubstring("storage must be configured when serveArtifacts is true"), ContainSubstring("the minute in schedule"),
-				ContainSubstring("olderThan must be longer"), ContainSubstring("retention must be longer"))))
+				ContainSubstring("olderThan must be longer"), ContainSubstring("replicas must be 1 unless"), ContainSubstring("retention must be longer"))))
 
-		env.Patch(ctx, stored, map[string]any{"spec": map[string]any{"replicas": 2, "env": nil}})
+		env.Patch(ctx, stored, map[string]any{"spec": map[string]any{"replicas": 3, "env": nil}})
 		env.Patch(ctx, stored, map[string]any{"spec": map[string]any{"garbageCollection": map[string]any{"resources": map[string]any{}}}})
-		patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"garbageCollection":{"schedule":"61 * * * *"}}}`))
+		env.Patch(ctx, stored, map[string]any{"spec": map[string]any{"replicas": 1}})
+		patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":2}}`))
+		Expect(env.Admin.Patch(ctx, stored.DeepCopy(), patch)).To(MatchError(ContainSubstring("replicas must be 1 unless")))
+		patch = client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"garbageCollection":{"schedule":"61 * * * *"}}}`))
 		Expect(env.Admin.Patch(ctx, stored.DeepCopy(), patch)).To(MatchError(ContainSubstring("the minute in schedule")))
 		patch = client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"podLabels":{"component":"own"}}}`))
 		Expect(env.Admin.Patch(ctx, stored.DeepCopy(), patch)).To(MatchError(ContainSubstring("podLabels must not set")))
