@@ -1,13 +1,19 @@
 package main
 
 import (
+	"context"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflowaccess"
+	"github.com/odh-platform/odh-platform-operator/controllers/platform"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
@@ -20,15 +26,12 @@ func mlflowRow(env *Env) row {
 	settings := mlflowSettings(env.Config)
 	return row{
 		Component: component.Component{
-			Name:     mlflow.ComponentName,
-			Types:    []func(*runtime.Scheme) error{mlflowv1.AddToScheme},
-			Requires: []schema.GroupVersionKind{kind},
-			Caches:   mlflow.Caches(settings.Namespace),
-			Controllers: mlflow.Setup(settings,
-				func() *capability.Watcher { return env.Capabilities },
-				func(mgr ctrl.Manager) *apply.Applier {
-					return env.Applier(mgr, apply.Options{FieldOwner: mlflow.FieldOwner, Component: mlflow.ComponentName})
-				}),
+			Name:        mlflow.ComponentName,
+			Types:       []func(*runtime.Scheme) error{mlflowv1.AddToScheme, platformv1alpha1.AddToScheme},
+			Requires:    []schema.GroupVersionKind{kind},
+			Optional:    mlflow.Optional(),
+			Caches:      mlflow.Caches(settings.Namespace),
+			Controllers: mlflowControllers(env, settings),
 		},
 		FieldOwner: mlflow.FieldOwner,
 		Essential:  []schema.GroupResource{{Group: mlflowv1.GroupVersion.Group, Resource: "mlflows"}},
@@ -37,6 +40,32 @@ func mlflowRow(env *Env) row {
 				return mlflow.Render(mlflowSettings(env.Config), env.Capabilities, object)
 			},
 		},
+	}
+}
+
+// mlflowControllers joins the controller of MLflow and, where it is switched on, that of namespace RBAC, which tells of
+// itself in the status of MLflow.
+func mlflowControllers(env *Env, settings mlflow.Settings) func(context.Context, ctrl.Manager) error {
+	served := func() *capability.Watcher { return env.Capabilities }
+	applier := func(mgr ctrl.Manager) *apply.Applier {
+		return env.Applier(mgr, apply.Options{FieldOwner: mlflow.FieldOwner, Component: mlflow.ComponentName})
+	}
+	if !env.Config.MLflow.NamespaceRBAC {
+		return mlflow.Setup(settings, served, applier, nil)
+	}
+	access := mlflowaccess.New(mlflowaccess.Settings{Prefix: env.Config.MLflow.ResourceNamePrefix}, served,
+		func(mgr ctrl.Manager, reader client.Client) *apply.Applier {
+			return apply.New(apply.Options{
+				Client: reader, Live: mgr.GetAPIReader(), FieldOwner: mlflow.FieldOwner, Component: mlflow.ComponentName,
+				Whole: []schema.GroupVersionKind{mlflowaccess.RoleBindingKind},
+			})
+		})
+	servers := mlflow.Setup(settings, served, applier, access)
+	return func(ctx context.Context, mgr ctrl.Manager) error {
+		if err := access.Setup(ctx, mgr); err != nil {
+			return err
+		}
+		return servers(ctx, mgr)
 	}
 }
 
@@ -49,5 +78,6 @@ func mlflowSettings(c config.Config) mlflow.Settings {
 		ExternalURL:      c.MLflow.ExternalURL,
 		CORSBaseURL:      c.MLflow.CORSBaseURL,
 		SectionTitle:     c.MLflow.SectionTitle,
+		Platform:         c.Enabled(platform.ComponentName),
 	}
 }

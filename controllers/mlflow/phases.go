@@ -33,10 +33,14 @@ type objects struct {
 	applier    *apply.Applier
 	references *reference.Tracker
 	inputs     func() Inputs
+	module     *module
+	feedback   Feedback
 }
 
 func (r *objects) phases() []reconciler.Phase[*mlflowv1.MLflow] {
 	return []reconciler.Phase[*mlflowv1.MLflow]{
+		{Name: "relaying feedback", Run: relay(r.feedback)},
+		{Name: "passing the gate", Run: r.module.pass},
 		{Name: "publishing addresses", Run: r.publishAddresses},
 		{Name: "checking the CA bundle", Run: r.checkCABundle},
 		{Name: "keeping the volume claim", Run: r.keepClaim},

@@ -78,6 +78,8 @@ type Settings struct {
 	CORSBaseURL string
 	// SectionTitle is the section of the console's application menu.
 	SectionTitle string
+	// Platform: the platform hands MLflow over by an MLflowOperator, which is waited for.
+	Platform bool
 }
 
 // Inputs joins the settings with what the cluster serves.
@@ -111,6 +113,9 @@ var (
 // optionalKinds are the children whose APIs may come and go.
 var optionalKinds = []schema.GroupVersionKind{capability.ServiceMonitor, capability.HTTPRoute, capability.ConsoleLink}
 
+// Optional are the kinds beside those of package capability that are used while they are served.
+func Optional() []schema.GroupVersionKind { return []schema.GroupVersionKind{mlflowOperatorKind} }
+
 // Caches says what is held in memory: children by our label, and of Secrets and ConfigMaps, which belong to users, the
 // metadata of all in the operand namespace.
 func Caches(namespace string) []component.CacheNeed {
@@ -128,19 +133,23 @@ func Caches(namespace string) []component.CacheNeed {
 		{Kind: capability.ServiceMonitor, Namespace: namespace},
 		{Kind: capability.HTTPRoute, Namespace: namespace},
 		{Kind: capability.ConsoleLink},
+		{Kind: mlflowOperatorKind, Everything: true},
 	}
 }
 
-// Setup registers the MLflow controller with a manager. The applier writes as FieldOwner.
-func Setup(settings Settings, served func() *capability.Watcher, applier func(ctrl.Manager) *apply.Applier) func(context.Context, ctrl.Manager) error {
+// Setup registers the MLflow controller with a manager. The applier writes as FieldOwner. Feedback may be nil.
+func Setup(settings Settings, served func() *capability.Watcher, applier func(ctrl.Manager) *apply.Applier, feedback Feedback) func(context.Context, ctrl.Manager) error {
 	return func(ctx context.Context, mgr ctrl.Manager) error {
 		served := served()
+		gate := &module{on: settings.Platform, cached: mgr.GetClient(), served: served.Current}
 		r := &objects{
+			module:     gate,
+			feedback:   feedback,
 			cached:     mgr.GetClient(),
 			live:       mgr.GetAPIReader(),
 			applier:    applier(mgr),
 			references: reference.NewTracker(mgr.GetClient(), mgr.GetAPIReader()),
-			inputs:     func() Inputs { return settings.Inputs(served.Current()) },
+			inputs:     func() Inputs { return gate.inputs(settings) },
 		}
 		owned := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &mlflowv1.MLflow{})
 		c, err := r.watch(mgr, served, owned)
@@ -150,7 +159,7 @@ func Setup(settings Settings, served func() *capability.Watcher, applier func(ct
 		for _, kind := range optionalKinds {
 			served.WatchMetadata(ctx, c, kind, owned)
 		}
-		return nil
+		return gate.follow(ctx, mgr, served, c, r.everyMLflow())
 	}
 }
 
@@ -161,7 +170,11 @@ func (r *objects) watch(mgr ctrl.Manager, served *capability.Watcher, owned hand
 	}, reconciler.Logic[*mlflowv1.MLflow]{Phases: r.phases(), Gone: r.forget})
 
 	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
-	return ctrl.NewControllerManagedBy(mgr).Named(ComponentName).
+	b := ctrl.NewControllerManagedBy(mgr).Named(ComponentName)
+	if r.feedback != nil {
+		b.WatchesRawSource(r.feedback.Source(r.everyMLflow()))
+	}
+	return b.
 		For(&mlflowv1.MLflow{}, builder.WithPredicates(changed)).
 		Owns(&appsv1.Deployment{}).
 		Owns(&corev1.Service{}, builder.OnlyMetadata).

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"hash/maphash"
+	"maps"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -66,6 +67,14 @@ func (m *memory) forget(owner types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.owners, owner)
+}
+
+func (m *memory) forgetNamespace(namespace string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, known := range m.owners {
+		maps.DeleteFunc(known.records, func(k key, _ record) bool { return k.Namespace == namespace })
+	}
 }
 
 func (m *memory) hasLookedBack(owner types.UID) bool {

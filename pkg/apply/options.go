@@ -64,8 +64,8 @@ type Options struct {
 	Whole []schema.GroupVersionKind
 }
 
-// Applier writes the objects of one component. It is safe for concurrent use, with the limit that all work for one
-// owner is done by one caller at a time, as work queues ensure.
+// Applier writes the objects of one component. It is safe for concurrent use, with the limit that all work for one object
+// is done by one caller at a time, as work queues ensure: keyed by owner, or by namespace where owners are of cluster scope.
 type Applier struct {
 	Options
 	legacy sets.Set[string]

@@ -46,7 +46,7 @@ type limits struct {
 // the namespaces, and unselected when one of them needs everything. Every object passes through transform. Kinds that
 // nobody declared are not limited.
 //
-// Optional kinds (of package capability, or required by a component) are selected when their informer is made and not
+// Optional kinds (of package capability, or required or used by a component) are selected when their informer is made and not
 // in ByObject, because the cache asks for the scope of each kind there and fails the start for one that is not served.
 func CacheOptions(enabled []Component, transform toolscache.TransformFunc) cache.Options {
 	optional := optionalKinds(enabled)
@@ -98,7 +98,7 @@ func optionalKinds(enabled []Component) map[schema.GroupVersionKind]bool {
 		out[kind] = true
 	}
 	for _, c := range enabled {
-		for _, kind := range c.Requires {
+		for _, kind := range slices.Concat(c.Requires, c.Optional) {
 			out[kind] = true
 		}
 	}

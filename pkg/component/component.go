@@ -23,6 +23,8 @@ type Component struct {
 	Types []func(*runtime.Scheme) error
 	// Requires are the kinds without which its controllers do not run.
 	Requires []schema.GroupVersionKind
+	// Optional are kinds that its controllers use while they are served, beside those of package capability.
+	Optional []schema.GroupVersionKind
 	// Caches are the kinds it keeps in memory.
 	Caches []CacheNeed
 	// Webhooks registers its webhooks. It is called for disabled components too: lists of webhooks in the cluster are
@@ -73,11 +75,11 @@ func Enabled(all []Component, enabled func(name string) bool) []Component {
 }
 
 // FollowedKinds returns the kinds whose coming and going matters: the optional ones that every program of this family
-// knows, and those which the given components require.
+// knows, and those which the given components require or use.
 func FollowedKinds(enabled []Component) []schema.GroupVersionKind {
 	kinds := capability.Known()
 	for _, c := range enabled {
-		for _, kind := range c.Requires {
+		for _, kind := range slices.Concat(c.Requires, c.Optional) {
 			if !slices.Contains(kinds, kind) {
 				kinds = append(kinds, kind)
 			}

@@ -11,6 +11,10 @@ import (
 // platform wait to be asked for: another operator creates them.
 func DefaultOn(component string) bool { return component != "platform" }
 
+// switchedOnBy names the variables with which programs that know the originals switch a component on. Their other values say
+// nothing: a component may be wanted for more than what the original did.
+var switchedOnBy = map[string]string{"platform": "ENABLE_MLFLOW_OPERATOR_MODULE_CONTROLLER"}
+
 // components decides for every known component. In each source the single switch (--enable-x, ENABLE_X) counts
 // more than the list, and a higher source more than a lower one.
 func (s sources) components(known []string) (map[string]bool, error) {
@@ -23,13 +27,8 @@ func (s sources) components(known []string) (map[string]bool, error) {
 			return nil, err
 		}
 	}
-	for _, name := range known {
-		variable := "ENABLE_" + strings.ToUpper(name)
-		if raw := s.env(variable); raw != "" {
-			if err := applySwitch(enabled, name, value{from: "environment variable " + variable, raw: raw}); err != nil {
-				return nil, err
-			}
-		}
+	if err := s.environmentSwitches(enabled, known); err != nil {
+		return nil, err
 	}
 	if raw, ok := s.flags["components"]; ok {
 		if err := applyList(enabled, value{from: "flag --components", raw: raw}, known); err != nil {
@@ -44,6 +43,24 @@ func (s sources) components(known []string) (map[string]bool, error) {
 		}
 	}
 	return enabled, nil
+}
+
+// environmentSwitches reads ENABLE_X for every component, and where that is not set the variable of the originals.
+func (s sources) environmentSwitches(enabled map[string]bool, known []string) error {
+	for _, name := range known {
+		variable := "ENABLE_" + strings.ToUpper(name)
+		raw := s.env(variable)
+		if legacy := switchedOnBy[name]; raw == "" && legacy != "" && isTrue(s.env(legacy)) {
+			variable, raw = legacy, s.env(legacy)
+		}
+		if raw == "" {
+			continue
+		}
+		if err := applySwitch(enabled, name, value{from: "environment variable " + variable, raw: raw}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func applySwitch(enabled map[string]bool, name string, v value) error {

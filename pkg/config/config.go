@@ -94,6 +94,8 @@ type MLflow struct {
 	SectionTitle string
 	// ResourceNamePrefix stands before the names of the aggregated ClusterRoles.
 	ResourceNamePrefix string
+	// NamespaceRBAC lets the groups of the platform into namespaces that ask for it.
+	NamespaceRBAC bool
 }
 
 // Enabled tells whether the component of that name is to run; false for names this build does not know.
@@ -153,9 +155,9 @@ func Load(p Program, args []string, lookup func(string) (string, bool), read fun
 }
 
 // resolveNamespaces follows the platform operator, which names the operand namespace only together with the
-// module switch and then means it above all else, and finds out where the manager itself lives.
+// component platform and then means it above all else, and finds out where the manager itself lives.
 func (c *Config) resolveNamespaces(src sources, read func(string) ([]byte, error)) {
-	if on := src.env("ENABLE_MLFLOW_OPERATOR_MODULE_CONTROLLER"); isTrue(on) {
+	if c.Enabled("platform") {
 		if ns := src.env("APPLICATIONS_NAMESPACE"); ns != "" {
 			c.Namespace = ns
 		}

@@ -131,6 +131,8 @@ func TestPrecedence(t *testing.T) {
 			get: func(c Config) any { return c.MLflow.ExternalURL }},
 		"section": {env: "SECTION_TITLE", key: "mlflow.sectionTitle", values: [3]string{"", "b B", "c"},
 			fallback: "MLflow", get: func(c Config) any { return c.MLflow.SectionTitle }},
+		"namespace RBAC": {flag: "mlflow-namespace-rbac", env: "ENABLE_NAMESPACE_RBAC", key: "mlflow.namespaceRBAC",
+			values: [3]string{"true", "false", "true"}, fallback: "false", get: func(c Config) any { return c.MLflow.NamespaceRBAC }},
 		"prefix": {env: "RESOURCE_NAME_PREFIX", key: "mlflow.resourceNamePrefix", values: [3]string{"", "b-", "c-"},
 			fallback: "mlflow-operator-", get: func(c Config) any { return c.MLflow.ResourceNamePrefix }},
 	} {
@@ -249,6 +251,8 @@ func TestApplicationsNamespaceMLflow3(t *testing.T) {
 		"on":           {map[string]string{"APPLICATIONS_NAMESPACE": "apps", module: "true"}, "apps"},
 		"on but empty": {map[string]string{"APPLICATIONS_NAMESPACE": "", module: "true"}, "flagged"},
 		"on, no name":  {map[string]string{module: "true"}, "flagged"},
+		"ours on":      {map[string]string{"APPLICATIONS_NAMESPACE": "apps", "ENABLE_PLATFORM": "true"}, "apps"},
+		"ours off":     {map[string]string{"APPLICATIONS_NAMESPACE": "apps", module: "true", "ENABLE_PLATFORM": "false"}, "flagged"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := mustLoad(t, given{args: []string{"--namespace=flagged"}, env: tc.env})
@@ -256,6 +260,36 @@ func TestApplicationsNamespaceMLflow3(t *testing.T) {
 				t.Errorf("namespace %q, want %q", cfg.Namespace, tc.want)
 			}
 		})
+	}
+}
+
+// [mlflow-66] The originals' switch of the module turns the component platform on, and cannot turn it off: it may be wanted
+// for more than MLflow.
+func TestTheOriginalsSwitchOfThePlatform(t *testing.T) {
+	const module = "ENABLE_MLFLOW_OPERATOR_MODULE_CONTROLLER"
+	for name, tc := range map[string]struct {
+		given given
+		want  bool
+	}{
+		"default":                {given{}, false},
+		"on":                     {given{env: map[string]string{module: "true"}}, true},
+		"on in other words":      {given{env: map[string]string{module: " 1 "}}, true},
+		"no boolean":             {given{env: map[string]string{module: "enabled"}}, false},
+		"ours counts more":       {given{env: map[string]string{module: "true", "ENABLE_PLATFORM": "false"}}, false},
+		"ours alone":             {given{env: map[string]string{"ENABLE_PLATFORM": "true"}}, true},
+		"the flag counts most":   {given{env: map[string]string{module: "true"}, args: []string{"--enable-platform=false"}}, false},
+		"off against the file":   {given{env: map[string]string{module: "false"}}.withFile("components: ['*', platform]\n"), true},
+		"on against the file":    {given{env: map[string]string{module: "true"}}.withFile("components: ['*', '-platform']\n"), true},
+		"off after list in flag": {given{env: map[string]string{module: "true"}, args: []string{"--components=*"}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := mustLoad(t, tc.given).Enabled("platform"); got != tc.want {
+				t.Errorf("enabled: %t, want %t", got, tc.want)
+			}
+		})
+	}
+	if usage := Usage(program); !strings.Contains(usage, "$ENABLE_PLATFORM, $"+module) {
+		t.Errorf("the usage does not name the variable:\n%s", usage)
 	}
 }
 

@@ -83,6 +83,8 @@ func mlflowSettings(c *Config) []setting {
 			help: "section of the console's application menu"},
 		{env: []string{"RESOURCE_NAME_PREFIX"}, key: "mlflow.resourceNamePrefix", fallback: "mlflow-operator-",
 			set: prefix(&m.ResourceNamePrefix), help: "prefix of the aggregated ClusterRoles, equal to the installation's name prefix"},
+		{flag: "mlflow-namespace-rbac", env: []string{"ENABLE_NAMESPACE_RBAC"}, key: "mlflow.namespaceRBAC", fallback: "false", isBool: true,
+			set: boolean(&m.NamespaceRBAC), help: "let the groups of the platform's Auth into namespaces labelled opendatahub.io/global-mlflow-workspace"},
 	}
 }
 

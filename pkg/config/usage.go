@@ -15,8 +15,11 @@ func Usage(p Program) string {
 	writeRow(&b, setting{flag: "components", key: "components", fallback: "*",
 		help: "what runs: names, \"*\" for the default set, a leading - switches off"})
 	for _, name := range p.Components {
-		writeRow(&b, setting{flag: "enable-" + name, env: []string{"ENABLE_" + strings.ToUpper(name)},
-			fallback: fmt.Sprint(DefaultOn(name)), help: "run the component " + name})
+		env := []string{"ENABLE_" + strings.ToUpper(name)}
+		if legacy := switchedOnBy[name]; legacy != "" {
+			env = append(env, legacy)
+		}
+		writeRow(&b, setting{flag: "enable-" + name, env: env, fallback: fmt.Sprint(DefaultOn(name)), help: "run the component " + name})
 	}
 	return b.String()
 }

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
@@ -32,17 +31,8 @@ const lagRetry = 25 * time.Millisecond
 // ConditionPaused is true while the pause annotation is set; it is absent otherwise.
 const ConditionPaused = "Paused"
 
-// Object is a custom resource with conditions.
-type Object interface {
-	client.Object
-	// ConditionsRef returns the conditions in the status.
-	ConditionsRef() *[]metav1.Condition
-	// ObserveGeneration notes metadata.generation in the status.
-	ObserveGeneration()
-}
-
 // Phase is one step of a pass: it reads, decides, calls the applier and sets conditions on the object.
-type Phase[T Object] struct {
+type Phase[T Target] struct {
 	// Name says what the phase does, as in "applying objects"; it prefixes its errors and its log lines.
 	Name string
 	// Run ends the pass when it returns an error: a *Wait for "not yet", reconcile.TerminalError for "the user must
@@ -51,7 +41,7 @@ type Phase[T Object] struct {
 }
 
 // Logic is the part that differs from kind to kind. Nil fields mean "nothing to do".
-type Logic[T Object] struct {
+type Logic[T Target] struct {
 	// Phases run in order until one of them returns an error.
 	Phases []Phase[T]
 	// Summary derives the top-level conditions from the others. It runs in every pass, also after an error.
@@ -76,22 +66,29 @@ type Options struct {
 
 // New wraps logic into a controller-runtime reconciler.
 func New[T Object](options Options, logic Logic[T]) reconcile.Reconciler {
+	return NewWith(options, logic, standard[T]())
+}
+
+// NewWith is New for a kind whose conditions are not of the standard type.
+func NewWith[T Target](options Options, logic Logic[T], access Conditions[T]) reconcile.Reconciler {
 	goType := reflect.TypeFor[T]().Elem()
 	return &shell[T]{
-		client:   options.Client,
-		recorder: options.Recorder,
-		logic:    logic,
-		ledger:   newLedger(options.Component, goType.Name()),
-		goType:   goType,
+		client:     options.Client,
+		recorder:   options.Recorder,
+		logic:      logic,
+		conditions: access,
+		ledger:     newLedger(options.Component, goType.Name()),
+		goType:     goType,
 	}
 }
 
-type shell[T Object] struct {
-	client   client.Client
-	recorder events.EventRecorder
-	logic    Logic[T]
-	ledger   *ledger
-	goType   reflect.Type
+type shell[T Target] struct {
+	client     client.Client
+	recorder   events.EventRecorder
+	logic      Logic[T]
+	conditions Conditions[T]
+	ledger     *ledger
+	goType     reflect.Type
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -125,15 +122,17 @@ func (s *shell[T]) pass(ctx context.Context, obj T) (ctrl.Result, error) {
 	}
 	if obj.GetAnnotations()[names.PausedAnnotation] == "true" {
 		before := clone(obj)
-		conditions.Set(obj.ConditionsRef(), ConditionPaused, metav1.ConditionTrue, "Annotation",
-			"the object is left alone until the annotation "+names.PausedAnnotation+" is removed", obj.GetGeneration())
+		s.conditions.Set(obj, metav1.Condition{
+			Type: ConditionPaused, Status: metav1.ConditionTrue, Reason: "Annotation", ObservedGeneration: obj.GetGeneration(),
+			Message: "the object is left alone until the annotation " + names.PausedAnnotation + " is removed",
+		})
 		return ctrl.Result{}, s.patchStatus(ctx, before, obj)
 	}
 	if err := s.ensureFinalizer(ctx, obj); err != nil {
 		return ctrl.Result{}, err
 	}
 	before := clone(obj)
-	conditions.Remove(obj.ConditionsRef(), ConditionPaused)
+	s.conditions.Remove(obj, ConditionPaused)
 	err := s.run(ctx, obj)
 	if ctx.Err() != nil {
 		return ctrl.Result{}, err // half a pass says nothing about the object
@@ -193,9 +192,9 @@ func (s *shell[T]) patchStatus(ctx context.Context, before, after T) error {
 			return &patchError{what: "status", err: err}
 		}
 		written = answer.GetResourceVersion()
-		recordTransitions(s.recorder, after, *before.ConditionsRef(), *after.ConditionsRef())
+		recordTransitions(s.recorder, after, s.conditions.List(before), s.conditions.List(after))
 	}
-	gone, replaced := s.ledger.observe(name, after.GetUID(), *after.ConditionsRef())
+	gone, replaced := s.ledger.observe(name, after.GetUID(), s.conditions.List(after))
 	if replaced && s.logic.Gone != nil {
 		s.logic.Gone(gone)
 	}

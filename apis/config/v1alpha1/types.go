@@ -191,4 +191,9 @@ type MLflow struct {
 	// installation. Default: RESOURCE_NAME_PREFIX, else "mlflow-operator-".
 	// +optional
 	ResourceNamePrefix string `json:"resourceNamePrefix,omitempty"`
+
+	// NamespaceRBAC lets the groups of the platform's Auth resource into the namespaces that carry the label
+	// opendatahub.io/global-mlflow-workspace. Default: ENABLE_NAMESPACE_RBAC, else false.
+	// +optional
+	NamespaceRBAC *bool `json:"namespaceRBAC,omitempty"`
 }

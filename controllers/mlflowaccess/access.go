@@ -1,0 +1,201 @@
+package mlflowaccess
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+)
+
+// namespaces reconciles the RoleBindings of one namespace at a time.
+type namespaces struct {
+	// cached reads MLflow objects, labelled holds the namespaces with our label, bindings the RoleBindings of our names.
+	cached   client.Reader
+	labelled client.Reader
+	bindings map[string]client.Reader
+	applier  *apply.Applier
+	auth     *follower
+	report   *report
+	prefix   string
+}
+
+// decision is what a namespace calls for.
+type decision int
+
+const (
+	leaveAlone decision = iota // nothing may be done, or is known
+	askAgain                   // Auth is still being read
+	cleanUp                    // no RoleBinding of ours is wanted
+	bind                       // both are
+)
+
+// decide needs no request. A nil namespace has no label, or does not exist.
+func decide(namespace *metav1.PartialObjectMetadata, m *mlflowv1.MLflow, a auth) decision {
+	switch {
+	case namespace != nil && namespace.DeletionTimestamp != nil:
+		return leaveAlone // the namespace takes everything with it, and admits nothing new
+	case namespace == nil || namespace.Labels[WorkspaceLabel] == "":
+		return cleanUp
+	case m == nil || m.DeletionTimestamp != nil:
+		return cleanUp
+	case a.state == authUnknown:
+		return askAgain
+	case a.state == authInvalid:
+		return leaveAlone
+	case a.state != authKnown:
+		return cleanUp
+	default:
+		return bind
+	}
+}
+
+// Reconcile implements reconcile.Reconciler; the request names a namespace.
+func (r *namespaces) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	result, err := r.settle(ctx, request.Name)
+	if ctx.Err() == nil {
+		r.report.note(request.Name, err)
+	}
+	if err != nil && all(err, isForeign) {
+		return reconcile.Result{}, nil // the end of what is in the way is an event
+	}
+	return result, err
+}
+
+func (r *namespaces) settle(ctx context.Context, name string) (reconcile.Result, error) {
+	namespace, err := r.namespace(ctx, name)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	m, err := r.mlflow(ctx, namespace)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	a := r.auth.now()
+	switch decide(namespace, m, a) {
+	case askAgain:
+		return reconcile.Result{RequeueAfter: unknownRetry}, nil
+	case cleanUp:
+		return reconcile.Result{}, r.cleanUp(ctx, name)
+	case bind:
+		return reconcile.Result{}, ignorePassing(r.bind(ctx, m, name, wantedIn(r.prefix, a.groups)))
+	default:
+		return reconcile.Result{}, nil
+	}
+}
+
+// namespace returns nil for one that has not our label, or does not exist.
+func (r *namespaces) namespace(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
+	head := &metav1.PartialObjectMetadata{}
+	head.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if err := r.labelled.Get(ctx, client.ObjectKey{Name: name}, head); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("reading Namespace %s: %w", name, err)
+	}
+	return head, nil
+}
+
+// mlflow returns the MLflow that a namespace asks for, nil when there is none.
+func (r *namespaces) mlflow(ctx context.Context, namespace *metav1.PartialObjectMetadata) (*mlflowv1.MLflow, error) {
+	if namespace == nil || namespace.Labels[WorkspaceLabel] == "" {
+		return nil, nil
+	}
+	m := &mlflowv1.MLflow{}
+	if err := r.cached.Get(ctx, client.ObjectKey{Name: namespace.Labels[WorkspaceLabel]}, m); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("reading MLflow %s: %w", namespace.Labels[WorkspaceLabel], err)
+	}
+	return m, nil
+}
+
+// bind writes the RoleBindings. One of another role makes room first, unless it belongs to somebody else.
+func (r *namespaces) bind(ctx context.Context, m *mlflowv1.MLflow, namespace string, want []wanted) error {
+	for _, w := range want {
+		live, err := r.binding(ctx, namespace, w.name)
+		if err != nil {
+			return err
+		}
+		if live == nil || !w.refersElsewhere(live) || belongsToAnother(live) {
+			continue
+		}
+		if err := r.applier.Remove(ctx, m.UID, live); err != nil {
+			return err
+		}
+	}
+	return r.applier.Apply(ctx, m, desired(namespace, want))
+}
+
+// cleanUp removes what we or the original made, and nothing else.
+func (r *namespaces) cleanUp(ctx context.Context, namespace string) error {
+	r.applier.ForgetNamespace(namespace)
+	var errs []error
+	for _, name := range bindingNames {
+		live, err := r.binding(ctx, namespace, name)
+		if err == nil && live != nil && isOurs(live) {
+			err = r.applier.Remove(ctx, "", live)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// binding returns a RoleBinding as the cache has it, nil when there is none.
+func (r *namespaces) binding(ctx context.Context, namespace, name string) (*rbacv1.RoleBinding, error) {
+	live := &rbacv1.RoleBinding{}
+	err := r.bindings[name].Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, live)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading RoleBinding %s/%s: %w", namespace, name, err)
+	}
+	return live, nil
+}
+
+// ignorePassing drops what ends by itself.
+func ignorePassing(err error) error {
+	if err != nil && all(err, isPassing) {
+		return nil
+	}
+	return err
+}
+
+// isPassing: a namespace that is being deleted admits nothing new, and the end of a RoleBinding that is being deleted is an
+// event.
+func isPassing(err error) bool {
+	_, deleting := errors.AsType[*apply.DeletingError](err)
+	return deleting || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+}
+
+// isForeign: the name is taken by something that is not ours.
+func isForeign(err error) bool {
+	_, foreign := errors.AsType[*apply.ForeignError](err)
+	return foreign
+}
+
+// all says that every one of joined errors is of a kind.
+func all(err error, is func(error) bool) bool {
+	joined, ok := err.(interface{ Unwrap() []error }) // not errors.As: it would look below
+	if !ok {
+		return is(err)
+	}
+	for _, branch := range joined.Unwrap() {
+		if !all(branch, is) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,229 @@
+package mlflowaccess
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/component"
+)
+
+// controllerName tells this controller from others that reconcile namespaces.
+const controllerName = "mlflow-namespace-rbac"
+
+// The rights on RoleBindings are those on the two names; `bind` lets us grant the two roles without holding what they grant.
+// A prefix of its own (RESOURCE_NAME_PREFIX) asks for the same right on the roles of that prefix.
+
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=list;watch
+// +kubebuilder:rbac:groups=mlflow.opendatahub.io,resources=mlflows,verbs=list;watch
+// +kubebuilder:rbac:groups=mlflow.opendatahub.io,resources=mlflows/finalizers,verbs=update
+// +kubebuilder:rbac:groups=services.platform.opendatahub.io,resources=auths,resourceNames=auth,verbs=list;watch
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=rolebindings,resourceNames=odh-group-mlflow-view;odh-group-mlflow-edit,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles,resourceNames=mlflow-operator-mlflow-view;mlflow-operator-mlflow-edit,verbs=bind
+
+// RoleBindingKind is read as a whole: its role cannot be changed, only seen.
+var RoleBindingKind = rbacv1.SchemeGroupVersion.WithKind("RoleBinding")
+
+// Settings are what the manager's configuration says.
+type Settings struct {
+	// Prefix stands before the names of the ClusterRoles that are bound.
+	Prefix string
+}
+
+// Access is the controller, and the feedback that it gives.
+type Access struct {
+	*report
+	settings Settings
+	served   func() *capability.Watcher
+	applier  func(ctrl.Manager, client.Client) *apply.Applier
+}
+
+// New returns an Access that does nothing before Setup. The applier reads with the given client, holds RoleBindings whole and
+// writes as mlflow-operator.
+func New(settings Settings, served func() *capability.Watcher, applier func(ctrl.Manager, client.Client) *apply.Applier) *Access {
+	return &Access{report: newReport(), settings: settings, served: served, applier: applier}
+}
+
+// Setup registers the controller with a manager.
+func (a *Access) Setup(ctx context.Context, mgr ctrl.Manager) error {
+	labelled, err := labelledNamespaces(mgr)
+	if err != nil {
+		return err
+	}
+	bindings, err := bindingCaches(mgr)
+	if err != nil {
+		return err
+	}
+	client, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("building the client for Auth: %w", err)
+	}
+	served := a.served()
+	auth := &follower{client: client, served: served.Current}
+	a.begin(auth.now)
+	r := &namespaces{
+		cached: mgr.GetClient(), labelled: labelled, bindings: readers(bindings),
+		applier: a.applier(mgr, routed(mgr, bindings)), auth: auth, report: a.report, prefix: a.settings.Prefix,
+	}
+	c, err := controller.New(controllerName, mgr, controller.Options{Reconciler: r})
+	if err != nil {
+		return fmt.Errorf("building the controller %s: %w", controllerName, err)
+	}
+	served.Watch(ctx, c, capability.PlatformAuth, func() source.Source { return a.authSource(ctx, auth, r) })
+	return a.watch(mgr, c, r, labelled, bindings)
+}
+
+// watch joins the controller to the kinds that are always there.
+func (a *Access) watch(mgr ctrl.Manager, c controller.Controller, r *namespaces, labelled cache.Cache, bindings map[string]cache.Cache) error {
+	sources := []source.Source{
+		source.Kind(labelled, client.Object(namespaceHead()), &handler.EnqueueRequestForObject{}, optedIn()),
+		source.Kind(mgr.GetCache(), client.Object(&mlflowv1.MLflow{}), r.ofMLflow(), comesAndGoes()),
+	}
+	for _, name := range bindingNames {
+		sources = append(sources, source.Kind(bindings[name], client.Object(&rbacv1.RoleBinding{}), toNamespace()))
+	}
+	for _, s := range sources {
+		if err := c.Watch(s); err != nil {
+			return fmt.Errorf("watching for %s: %w", controllerName, err)
+		}
+	}
+	return nil
+}
+
+// authSource follows Auth while it is served, and wakes all namespaces with our label and the MLflow when it changes. ctx is
+// that of the component, which outlives the API.
+func (a *Access) authSource(ctx context.Context, auth *follower, r *namespaces) source.Source {
+	return source.Func(func(served context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		return auth.follow(served, func() {
+			for _, request := range r.everyNamespace(ctx, "") {
+				queue.Add(request)
+			}
+			a.wake()
+		})
+	})
+}
+
+func namespaceHead() *metav1.PartialObjectMetadata {
+	head := &metav1.PartialObjectMetadata{}
+	head.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	return head
+}
+
+// labelledNamespaces holds the metadata of the namespaces with our label, whatever its value.
+func labelledNamespaces(mgr ctrl.Manager) (cache.Cache, error) {
+	present, err := labels.NewRequirement(WorkspaceLabel, selection.Exists, nil)
+	if err != nil {
+		return nil, fmt.Errorf("selecting namespaces: %w", err)
+	}
+	return component.Narrow(mgr, namespaceHead(), cache.ByObject{Label: labels.NewSelector().Add(*present)}, apply.Transform())
+}
+
+// bindingCaches hold the RoleBindings of one name each.
+func bindingCaches(mgr ctrl.Manager) (map[string]cache.Cache, error) {
+	all := map[string]cache.Cache{}
+	for _, name := range bindingNames {
+		by := cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", name)}
+		c, err := component.Narrow(mgr, &rbacv1.RoleBinding{}, by, apply.Transform(fieldOwner))
+		if err != nil {
+			return nil, err
+		}
+		all[name] = c
+	}
+	return all, nil
+}
+
+func readers(caches map[string]cache.Cache) map[string]client.Reader {
+	out := map[string]client.Reader{}
+	for name, c := range caches {
+		out[name] = c
+	}
+	return out
+}
+
+// routed is the manager's client with RoleBindings from our caches.
+func routed(mgr ctrl.Manager, bindings map[string]cache.Cache) client.Client {
+	return &component.Routed{Client: mgr.GetClient(), Route: func(key client.ObjectKey, object client.Object) client.Reader {
+		if _, ok := object.(*rbacv1.RoleBinding); !ok {
+			return nil
+		}
+		if c, ok := bindings[key.Name]; ok {
+			return c
+		}
+		return nil
+	}}
+}
+
+// optedIn admits namespaces that bear our label, or did until now.
+func optedIn() predicate.Predicate {
+	has := func(o client.Object) bool {
+		_, labelled := o.GetLabels()[WorkspaceLabel]
+		return labelled
+	}
+	return predicate.Funcs{
+		CreateFunc:  func(e event.CreateEvent) bool { return has(e.Object) },
+		DeleteFunc:  func(e event.DeleteEvent) bool { return has(e.Object) },
+		GenericFunc: func(e event.GenericEvent) bool { return has(e.Object) },
+		UpdateFunc:  func(e event.UpdateEvent) bool { return has(e.ObjectOld) || has(e.ObjectNew) },
+	}
+}
+
+// comesAndGoes admits what decides about access: whether an MLflow exists and is to stay. Its status does not.
+func comesAndGoes() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
+	}}
+}
+
+// toNamespace maps a RoleBinding to its namespace, whatever that bears.
+func toNamespace() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: o.GetNamespace()}}}
+	})
+}
+
+// ofMLflow maps an MLflow to the namespaces that ask for it.
+func (r *namespaces) ofMLflow() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
+		return r.everyNamespace(ctx, o.GetName())
+	})
+}
+
+// everyNamespace lists the namespaces that ask for an MLflow, or for any when it is not named.
+func (r *namespaces) everyNamespace(ctx context.Context, mlflow string) []reconcile.Request {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
+	if err := r.labelled.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		if ctx.Err() == nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Listing the namespaces that ask for MLflow")
+		}
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range list.Items {
+		if mlflow == "" || list.Items[i].Labels[WorkspaceLabel] == mlflow {
+			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: list.Items[i].Name}})
+		}
+	}
+	return requests
+}

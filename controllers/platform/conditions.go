@@ -1,0 +1,64 @@
+package platform
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
+)
+
+// ConditionReady says whether the area has all it needs. The platform waits for it.
+const ConditionReady = "Ready"
+
+// setCondition adds or updates one condition and leaves those of others alone. The transition time moves with the status,
+// the heartbeat with any change; neither moves when nothing changes.
+func setCondition(status *platformv1alpha1.Status, now metav1.Time, c platformv1alpha1.Condition) {
+	c.Message = conditions.Clip(c.Message, conditions.MaxMessage)
+	c.LastTransitionTime, c.LastHeartbeatTime = now, &now
+	i := slices.IndexFunc(status.Conditions, ofType(c.Type))
+	if i < 0 {
+		status.Conditions = append(status.Conditions, c)
+		return
+	}
+	old := status.Conditions[i]
+	if old.Status == c.Status && old.Reason == c.Reason && old.Message == c.Message &&
+		old.ObservedGeneration == c.ObservedGeneration && old.Severity == c.Severity {
+		return
+	}
+	if old.Status == c.Status && !old.LastTransitionTime.IsZero() {
+		c.LastTransitionTime = old.LastTransitionTime
+	}
+	status.Conditions[i] = c
+}
+
+// removeCondition drops a condition of ours.
+func removeCondition(status *platformv1alpha1.Status, kind string) {
+	status.Conditions = slices.DeleteFunc(status.Conditions, ofType(kind))
+}
+
+func ofType(kind string) func(platformv1alpha1.Condition) bool {
+	return func(c platformv1alpha1.Condition) bool { return c.Type == kind }
+}
+
+// standard returns the conditions as those of Kubernetes, for events and metrics.
+func standard(status *platformv1alpha1.Status) []metav1.Condition {
+	out := make([]metav1.Condition, 0, len(status.Conditions))
+	for _, c := range status.Conditions {
+		out = append(out, metav1.Condition{
+			Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message,
+			ObservedGeneration: c.ObservedGeneration, LastTransitionTime: c.LastTransitionTime,
+		})
+	}
+	return out
+}
+
+// summarize derives the phase from the condition Ready.
+func summarize(status *platformv1alpha1.Status) {
+	status.Phase = platformv1alpha1.PhaseProgressing
+	i := slices.IndexFunc(status.Conditions, ofType(ConditionReady))
+	if i >= 0 && status.Conditions[i].Status == metav1.ConditionTrue {
+		status.Phase = platformv1alpha1.PhaseReady
+	}
+}

@@ -1,0 +1,138 @@
+package platform
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+)
+
+// Reasons of the condition Ready.
+const (
+	ReasonReady            = "Ready"
+	ReasonConfigPending    = "ConfigPending"
+	ReasonInstancesPresent = "MLflowInstancesPresent"
+)
+
+const (
+	messageReady   = "MLflowOperator is ready to manage MLflow custom resources"
+	messagePending = "Waiting for MLflowOperator spec fields before managing MLflow custom resources: "
+
+	mlflowRelease    = "MLflow"
+	mlflowRepository = "https://github.com/mlflow/mlflow"
+)
+
+// mlflowOperator reconciles the MLflowOperator.
+type mlflowOperator struct {
+	cached  client.Client
+	live    client.Reader
+	clock   clock.PassiveClock
+	served  func() capability.Set
+	version *versionSource
+	// release is the MLflow that this build is made for.
+	release string
+}
+
+func (r *mlflowOperator) logic() reconciler.Logic[*platformv1alpha1.MLflowOperator] {
+	return reconciler.Logic[*platformv1alpha1.MLflowOperator]{
+		Phases: []reconciler.Phase[*platformv1alpha1.MLflowOperator]{
+			{Name: "checking the spec", Run: r.checkSpec},
+			{Name: "listing the releases", Run: r.listReleases},
+		},
+		Summary:   func(m *platformv1alpha1.MLflowOperator) { summarize(&m.Status.Status) },
+		Finalizer: platformv1alpha1.MLflowOperatorFinalizer,
+		Finalize:  r.finalize,
+	}
+}
+
+// access lets the shell of reconciles see and set the conditions.
+func (r *mlflowOperator) access() reconciler.Conditions[*platformv1alpha1.MLflowOperator] {
+	return reconciler.Conditions[*platformv1alpha1.MLflowOperator]{
+		List: func(m *platformv1alpha1.MLflowOperator) []metav1.Condition { return standard(&m.Status.Status) },
+		Set: func(m *platformv1alpha1.MLflowOperator, c metav1.Condition) {
+			setCondition(&m.Status.Status, r.now(), platformv1alpha1.Condition{
+				Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message,
+				ObservedGeneration: c.ObservedGeneration, Severity: platformv1alpha1.SeverityInfo,
+			})
+		},
+		Remove: func(m *platformv1alpha1.MLflowOperator, kind string) { removeCondition(&m.Status.Status, kind) },
+	}
+}
+
+func (r *mlflowOperator) now() metav1.Time { return metav1.NewTime(r.clock.Now()) }
+
+// missingFields names the fields of a spec without which MLflow cannot be published as the platform wants it.
+func missingFields(spec platformv1alpha1.MLflowOperatorSpec) []string {
+	var missing []string
+	if strings.TrimSpace(spec.GatewayName) == "" {
+		missing = append(missing, "spec.gatewayName")
+	}
+	if strings.TrimSpace(spec.SectionTitle) == "" {
+		missing = append(missing, "spec.sectionTitle")
+	}
+	return missing
+}
+
+func (r *mlflowOperator) checkSpec(_ context.Context, m *platformv1alpha1.MLflowOperator) error {
+	if missing := missingFields(m.Spec); len(missing) > 0 {
+		r.setReady(m, metav1.ConditionFalse, ReasonConfigPending, messagePending+strings.Join(missing, ", "))
+		return nil
+	}
+	r.setReady(m, metav1.ConditionTrue, ReasonReady, messageReady)
+	return nil
+}
+
+func (r *mlflowOperator) setReady(m *platformv1alpha1.MLflowOperator, status metav1.ConditionStatus, reason, message string) {
+	setCondition(&m.Status.Status, r.now(), platformv1alpha1.Condition{
+		Type: ConditionReady, Status: status, Reason: reason, Message: message, ObservedGeneration: m.Generation,
+	})
+}
+
+func (r *mlflowOperator) listReleases(ctx context.Context, m *platformv1alpha1.MLflowOperator) error {
+	return r.version.reportReleases(ctx, &m.Status.Status, r.now(), m.Generation,
+		platformv1alpha1.Release{Name: mlflowRelease, Version: r.release, RepoURL: mlflowRepository})
+}
+
+// finalize keeps the resource while there are MLflow objects, whose servers go on being looked after.
+func (r *mlflowOperator) finalize(ctx context.Context, m *platformv1alpha1.MLflowOperator) error {
+	count, err := r.instances(ctx)
+	if err != nil || count == 0 {
+		return err
+	}
+	r.setReady(m, metav1.ConditionFalse, ReasonInstancesPresent,
+		fmt.Sprintf("cannot delete MLflowOperator while %d MLflow instance(s) still exist", count))
+	m.ObserveGeneration()
+	summarize(&m.Status.Status)
+	if err := r.listReleases(ctx, m); err != nil {
+		return err
+	}
+	return &reconciler.Wait{For: "the MLflow objects to be deleted"}
+}
+
+// instances counts the MLflow objects. What the cluster does not seem to serve is asked for once more, since letting go
+// cannot be taken back.
+func (r *mlflowOperator) instances(ctx context.Context) (int, error) {
+	list := &mlflowv1.MLflowList{}
+	var reader client.Reader = r.cached
+	if !r.served().Has(mlflowKind) {
+		reader = r.live
+	}
+	err := reader.List(ctx, list, client.UnsafeDisableDeepCopy)
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("listing MLflow objects: %w", err)
+	}
+	return len(list.Items), nil
+}

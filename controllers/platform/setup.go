@@ -1,0 +1,124 @@
+package platform
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/component"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+)
+
+// ComponentName is the name of the component in flags, metrics and folders.
+const ComponentName = "platform"
+
+// configMapName is the ConfigMap in which the platform tells its version.
+const configMapName = "odh-mlflowoperator-config"
+
+// +kubebuilder:rbac:groups=components.platform.opendatahub.io,resources=mlflowoperators,verbs=list;watch
+// +kubebuilder:rbac:groups=components.platform.opendatahub.io,resources=mlflowoperators;mlflowoperators/status,resourceNames=default-mlflowoperator,verbs=patch
+// +kubebuilder:rbac:groups=mlflow.opendatahub.io,resources=mlflows,verbs=list;watch
+// +kubebuilder:rbac:namespace=system,groups="",resources=configmaps,verbs=list;watch
+// +kubebuilder:rbac:namespace=system,groups="",resources=configmaps,resourceNames=odh-mlflowoperator-config,verbs=get
+
+var (
+	mlflowOperatorKind = platformv1alpha1.GroupVersion.WithKind("MLflowOperator")
+	mlflowKind         = mlflowv1.GroupVersion.WithKind("MLflow")
+	configMapKind      = corev1.SchemeGroupVersion.WithKind("ConfigMap")
+)
+
+// Settings are what the manager's configuration says.
+type Settings struct {
+	// Namespace is the applications namespace, in which the platform leaves its ConfigMap.
+	Namespace string
+	// MLflowVersion is the release of MLflow that this build is made for, without a leading "v".
+	MLflowVersion string
+}
+
+// Requires are the kinds without which the component rests.
+func Requires() []schema.GroupVersionKind { return []schema.GroupVersionKind{mlflowOperatorKind} }
+
+// Optional are the kinds that it looks at while they are served.
+func Optional() []schema.GroupVersionKind { return []schema.GroupVersionKind{mlflowKind} }
+
+// Caches says what is held in memory: the few objects of cluster scope, and of ConfigMaps the metadata.
+func Caches(namespace string) []component.CacheNeed {
+	return []component.CacheNeed{
+		{Kind: mlflowOperatorKind, Whole: true, Everything: true},
+		{Kind: mlflowKind, Whole: true, Everything: true},
+		{Kind: configMapKind, Namespace: namespace, Everything: true},
+	}
+}
+
+// Setup registers the controllers with a manager.
+func Setup(settings Settings, served func() *capability.Watcher, clk func() clock.Clock) func(context.Context, ctrl.Manager) error {
+	return func(ctx context.Context, mgr ctrl.Manager) error {
+		served := served()
+		key := types.NamespacedName{Namespace: settings.Namespace, Name: configMapName}
+		r := &mlflowOperator{
+			cached: mgr.GetClient(), live: mgr.GetAPIReader(), clock: clk(), served: served.Current, release: settings.MLflowVersion,
+			version: &versionSource{cached: mgr.GetClient(), live: mgr.GetAPIReader(), key: key},
+		}
+		shell := reconciler.NewWith(reconciler.Options{
+			Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(ComponentName), Component: ComponentName,
+		}, r.logic(), r.access())
+		c, err := ctrl.NewControllerManagedBy(mgr).Named("mlflowoperator").
+			For(&platformv1alpha1.MLflowOperator{}).
+			WatchesMetadata(&corev1.ConfigMap{}, toMLflowOperator(), builder.WithPredicates(named(key))).
+			WatchesRawSource(changes(served)).
+			Build(shell)
+		if err != nil {
+			return fmt.Errorf("building the controller of MLflowOperator: %w", err)
+		}
+		served.Watch(ctx, c, mlflowKind, func() source.Source {
+			return source.Kind(mgr.GetCache(), client.Object(&mlflowv1.MLflow{}), toMLflowOperator(), comesAndGoes())
+		})
+		return nil
+	}
+}
+
+// toMLflowOperator maps whatever happened to the one MLflowOperator.
+func toMLflowOperator() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: platformv1alpha1.MLflowOperatorName}}}
+	})
+}
+
+// named admits events of one object. Without a namespace there is none.
+func named(key types.NamespacedName) predicate.Predicate {
+	return predicate.NewPredicateFuncs(func(o client.Object) bool {
+		return key.Namespace != "" && client.ObjectKeyFromObject(o) == key
+	})
+}
+
+// comesAndGoes admits what changes the number of objects.
+func comesAndGoes() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
+}
+
+// changes wakes the MLflowOperator when an optional API appears or goes: objects of an API that goes are gone without events.
+func changes(served *capability.Watcher) source.Source {
+	events := make(chan event.GenericEvent, 1)
+	served.Subscribe(func(capability.Set) {
+		select {
+		case events <- event.GenericEvent{Object: &platformv1alpha1.MLflowOperator{}}:
+		default: // one that has not been taken up yet covers this change too
+		}
+	})
+	return source.Channel(events, toMLflowOperator())
+}

@@ -1,0 +1,31 @@
+package apply
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// Remove deletes one object of which the caller knows that it is ours to delete: exactly the one with the uid that the given
+// object bears. One that is gone or going is fine. forOwner is the uid of the object that it was made for, or empty.
+func (a *Applier) Remove(ctx context.Context, forOwner types.UID, object client.Object) error {
+	if object.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	k := key{NamespacedName: client.ObjectKeyFromObject(object)}
+	var err error
+	if k.GroupVersionKind, err = apiutil.GVKForObject(object, a.Client.Scheme()); err == nil {
+		err = a.delete(ctx, owner{uid: forOwner}, k, object.GetUID())
+	}
+	if err != nil {
+		return &Error{Kind: k.Kind, Namespace: k.Namespace, Name: k.Name, Err: err}
+	}
+	return nil
+}
+
+// ForgetNamespace drops all that is remembered about objects in a namespace that is gone, or in which nothing is wanted.
+func (a *Applier) ForgetNamespace(namespace string) {
+	a.memory.forgetNamespace(namespace)
+}
