@@ -59,6 +59,9 @@ func readAuth(object *unstructured.Unstructured) auth {
 }
 
 func groupList(object *unstructured.Unstructured, field string) ([]string, error) {
+	if value, found, err := unstructured.NestedFieldNoCopy(object.Object, "spec", field); err == nil && (!found || value == nil) {
+		return nil, nil
+	}
 	list, _, err := unstructured.NestedStringSlice(object.Object, "spec", field)
 	if err != nil {
 		return nil, fmt.Errorf("spec.%s of Auth %s is no list of strings: name the groups one by one", field, authName)

@@ -28,8 +28,18 @@ const (
 	crdTimeout = time.Minute
 )
 
-//go:embed group.yaml
-var groupCRD []byte
+var (
+	//go:embed group.yaml
+	groupCRD []byte
+	//go:embed auth.yaml
+	authCRD []byte
+)
+
+// standIns are the CRDs that come in no file of a module.
+var standIns = map[string][]byte{
+	"groups.user.openshift.io":               groupCRD,
+	"auths.services.platform.opendatahub.io": authCRD,
+}
 
 // InstallPlatform serves the third-party APIs of a platform and creates the configuration objects which every cluster
 // of that platform has. What exists already stays as it is.
@@ -179,7 +189,7 @@ func setDirs(ctx context.Context, sets []Set) (map[string]string, error) {
 }
 
 func readCRD(dirs map[string]string, set Set, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
-	content := groupCRD
+	content := standIns[name]
 	if file := sources[set].crds[name]; file != "" {
 		var err error
 		if content, err = os.ReadFile(filepath.Join(dirs[sources[set].module.Path], file)); err != nil {

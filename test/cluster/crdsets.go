@@ -19,13 +19,16 @@ const (
 // Set names a group of CRDs that come from one project.
 type Set string
 
-// The sets of CRDs. [KServe] belongs to no platform: it is added with [InstallSet] where it is wanted.
+// The sets of CRDs. [KServe] and [PlatformServices] belong to no platform: they are added with [InstallSet] where they are
+// wanted.
 const (
 	GatewayAPI   Set = "gateway-api"
 	Monitoring   Set = "monitoring"
 	KubeRay      Set = "kuberay"
 	OpenShiftAPI Set = "openshift-api"
 	KServe       Set = "kserve"
+	// PlatformServices is what the operator of the platform brings.
+	PlatformServices Set = "platform-services"
 )
 
 func (p Platform) validate() error {
@@ -89,6 +92,10 @@ var sources = map[Set]source{
 			"clusterversions.config.openshift.io": configManifests + "0000_00_cluster-version-operator_01_clusterversions-Default.crd.yaml",
 			"groups.user.openshift.io":            "", // aggregated, has no CRD: ours stands in
 		},
+	},
+	PlatformServices: {
+		module: Module{Path: openShiftModule}, // no file of it is read
+		crds:   map[string]string{"auths.services.platform.opendatahub.io": ""},
 	},
 	KServe: {
 		module: Module{

@@ -182,7 +182,7 @@ func TestSets(t *testing.T) {
 }
 
 func TestEveryCRDIsReadable(t *testing.T) {
-	sets := []Set{GatewayAPI, Monitoring, KubeRay, OpenShiftAPI, KServe}
+	sets := []Set{GatewayAPI, Monitoring, KubeRay, OpenShiftAPI, KServe, PlatformServices}
 	dirs, err := setDirs(t.Context(), sets)
 	if err != nil {
 		t.Fatal(err)

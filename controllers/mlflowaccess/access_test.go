@@ -1,0 +1,225 @@
+package mlflowaccess
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+)
+
+func namespaced(labels map[string]string) *metav1.PartialObjectMetadata {
+	head := namespaceHead()
+	head.Name, head.Labels = "team", labels
+	return head
+}
+
+// [mlflow-70] [mlflow-71] What a namespace calls for.
+func TestDecide(t *testing.T) {
+	opted := namespaced(map[string]string{WorkspaceLabel: "mlflow"})
+	ending := namespaced(opted.Labels)
+	ending.DeletionTimestamp = new(metav1.Now())
+	leaving := owner()
+	leaving.DeletionTimestamp = new(metav1.Now())
+	known := auth{state: authKnown}
+	for name, tc := range map[string]struct {
+		namespace *metav1.PartialObjectMetadata
+		mlflow    *mlflowv1.MLflow
+		auth      auth
+		want      decision
+	}{
+		"all there":                 {opted, owner(), known, bind},
+		"no namespace":              {nil, nil, known, cleanUp},
+		"no label":                  {namespaced(nil), owner(), known, cleanUp},
+		"empty label":               {namespaced(map[string]string{WorkspaceLabel: ""}), owner(), known, cleanUp},
+		"no MLflow":                 {opted, nil, known, cleanUp},
+		"MLflow is being deleted":   {opted, leaving, known, cleanUp},
+		"no Auth":                   {opted, owner(), auth{state: authMissing}, cleanUp},
+		"no API of Auth":            {opted, owner(), auth{state: authNotServed}, cleanUp},
+		"Auth not read yet":         {opted, owner(), auth{}, askAgain},
+		"Auth not fit":              {opted, owner(), auth{state: authInvalid}, leaveAlone},
+		"terminating":               {ending, owner(), known, leaveAlone},
+		"terminating without Auth":  {ending, owner(), auth{state: authMissing}, leaveAlone},
+		"no MLflow, Auth not known": {opted, nil, auth{}, cleanUp},
+	} {
+		if got := decide(tc.namespace, tc.mlflow, tc.auth); got != tc.want {
+			t.Errorf("%s: %d, want %d", name, got, tc.want)
+		}
+	}
+}
+
+// [mlflow-73] The groups of an Auth; absent lists are empty, and lists of another type are errors that name field and cure.
+func TestReadAuth(t *testing.T) {
+	object := func(spec any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	}
+	for name, tc := range map[string]struct {
+		object         *unstructured.Unstructured
+		state          authState
+		allowed, admin string
+		problem        []string
+	}{
+		"none":         {nil, authMissing, "", "", nil},
+		"both":         {object(map[string]any{"allowedGroups": []any{"a", "b"}, "adminGroups": []any{"c"}}), authKnown, "a b", "c", nil},
+		"absent":       {object(map[string]any{}), authKnown, "", "", nil},
+		"no spec":      {&unstructured.Unstructured{Object: map[string]any{}}, authKnown, "", "", nil},
+		"blank names":  {object(map[string]any{"allowedGroups": []any{"", "b"}, "adminGroups": []any{""}}), authKnown, "b", "", nil},
+		"a string":     {object(map[string]any{"allowedGroups": "a", "adminGroups": []any{"c"}}), authInvalid, "", "", []string{"spec.allowedGroups of Auth auth"}},
+		"numbers":      {object(map[string]any{"allowedGroups": []any{"a"}, "adminGroups": []any{int64(1)}}), authInvalid, "", "", []string{"spec.adminGroups of Auth auth", "name the groups"}},
+		"both wrong":   {object(map[string]any{"allowedGroups": true, "adminGroups": map[string]any{}}), authInvalid, "", "", []string{"spec.allowedGroups", "spec.adminGroups"}},
+		"spec a list":  {object([]any{}), authInvalid, "", "", []string{"spec.allowedGroups"}},
+		"null is none": {object(map[string]any{"allowedGroups": nil, "adminGroups": []any{"c"}}), authKnown, "", "c", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := readAuth(tc.object)
+			if got.state != tc.state || strings.Join(got.groups.allowed, " ") != tc.allowed || strings.Join(got.groups.admin, " ") != tc.admin {
+				t.Errorf("got %+v", got)
+			}
+			for _, part := range tc.problem {
+				if !strings.Contains(got.problem, part) {
+					t.Errorf("%q lacks %q", got.problem, part)
+				}
+			}
+		})
+	}
+}
+
+// [mlflow-76] Which events of namespaces count.
+func TestOptedIn(t *testing.T) {
+	with, without := namespaced(map[string]string{WorkspaceLabel: "mlflow"}), namespaced(map[string]string{"other": "label"})
+	empty := namespaced(map[string]string{WorkspaceLabel: ""})
+	p := optedIn()
+	for name, tc := range map[string]struct{ got, want bool }{
+		"create, labelled":          {p.Create(event.CreateEvent{Object: with}), true},
+		"create, unlabelled":        {p.Create(event.CreateEvent{Object: without}), false},
+		"create, empty value":       {p.Create(event.CreateEvent{Object: empty}), true},
+		"delete, labelled":          {p.Delete(event.DeleteEvent{Object: with}), true},
+		"delete, unlabelled":        {p.Delete(event.DeleteEvent{Object: without}), false},
+		"generic, labelled":         {p.Generic(event.GenericEvent{Object: with}), true},
+		"generic, unlabelled":       {p.Generic(event.GenericEvent{Object: without}), false},
+		"update, label added":       {p.Update(event.UpdateEvent{ObjectOld: without, ObjectNew: with}), true},
+		"update, label removed":     {p.Update(event.UpdateEvent{ObjectOld: with, ObjectNew: without}), true},
+		"update, labelled as it is": {p.Update(event.UpdateEvent{ObjectOld: with, ObjectNew: with}), true},
+		"update, unlabelled":        {p.Update(event.UpdateEvent{ObjectOld: without, ObjectNew: without}), false},
+	} {
+		if tc.got != tc.want {
+			t.Errorf("%s: %t", name, tc.got)
+		}
+	}
+}
+
+// A status write of an MLflow, or a change of its spec, reaches no namespace (D33); its deletion does.
+func TestMLflowComesAndGoes(t *testing.T) {
+	changed, leaving := owner(), owner()
+	changed.Generation, changed.Status.URL = 9, "https://x"
+	leaving.DeletionTimestamp = new(metav1.Now())
+	p := comesAndGoes()
+	if p.Update(event.UpdateEvent{ObjectOld: owner(), ObjectNew: changed}) || p.Update(event.UpdateEvent{ObjectOld: leaving, ObjectNew: leaving}) {
+		t.Error("a change that decides about nothing counts")
+	}
+	if !p.Update(event.UpdateEvent{ObjectOld: owner(), ObjectNew: leaving}) || !p.Create(event.CreateEvent{Object: owner()}) || !p.Delete(event.DeleteEvent{Object: owner()}) {
+		t.Error("an MLflow that comes or goes does not count")
+	}
+}
+
+func wrapped(err error) error {
+	return &apply.Error{Kind: "RoleBinding", Namespace: "team", Name: ViewBinding, Err: err}
+}
+
+// What passes by itself is no failure, and what is one stays one in whatever company.
+func TestIgnorePassing(t *testing.T) {
+	terminating := apierrors.NewForbidden(schema.GroupResource{Resource: "rolebindings"}, ViewBinding, errors.New("terminating"))
+	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "rolebindings"}, ViewBinding, errors.New("bind"))
+	deleting, foreign := &apply.DeletingError{Kind: "RoleBinding"}, &apply.ForeignError{Kind: "RoleBinding"}
+	for name, tc := range map[string]struct {
+		err              error
+		passing, foreign bool
+	}{
+		"nothing":              {nil, true, false},
+		"namespace ends":       {wrapped(terminating), true, false},
+		"both bindings":        {errors.Join(wrapped(terminating), wrapped(terminating)), true, false},
+		"binding is going":     {errors.Join(wrapped(deleting)), true, false},
+		"not allowed":          {wrapped(forbidden), false, false},
+		"a failure beside it":  {errors.Join(wrapped(terminating), wrapped(forbidden)), false, false},
+		"taken":                {errors.Join(wrapped(foreign), wrapped(foreign)), false, true},
+		"taken, and a failure": {errors.Join(wrapped(foreign), wrapped(forbidden)), false, false},
+		"deep":                 {fmt.Errorf("binding: %w", wrapped(terminating)), true, false},
+	} {
+		if got := ignorePassing(tc.err); (got == nil) != tc.passing {
+			t.Errorf("%s: %v", name, got)
+		}
+		if got := tc.err != nil && all(tc.err, isForeign); got != tc.foreign {
+			t.Errorf("%s: foreign %t", name, got)
+		}
+	}
+}
+
+// The condition tells the state of Auth first, then the first of the namespaces that failed; what is not known is not told.
+func TestReportState(t *testing.T) {
+	r := newReport()
+	a := auth{}
+	r.begin(func() auth { return a })
+	expect := func(status metav1.ConditionStatus, reason string, parts ...string) {
+		t.Helper()
+		gotStatus, gotReason, message := r.State()
+		if gotStatus != status || gotReason != reason {
+			t.Errorf("%s %s, want %s %s", gotStatus, gotReason, status, reason)
+		}
+		for _, part := range parts {
+			if !strings.Contains(message, part) {
+				t.Errorf("%q lacks %q", message, part)
+			}
+		}
+	}
+	woken := func() bool {
+		select {
+		case <-r.events:
+			return true
+		default:
+			return false
+		}
+	}
+	expect("", "")
+	a = auth{state: authNotServed}
+	expect("False", "AuthAPIMissing", "auths.services.platform.opendatahub.io", "ENABLE_NAMESPACE_RBAC=false")
+	a = auth{state: authMissing}
+	expect("False", "AuthMissing", "no Auth auth")
+	a = auth{state: authInvalid, problem: "spec.adminGroups is odd"}
+	expect("False", "AuthInvalid", "stays as it was", "spec.adminGroups is odd")
+	a = auth{state: authKnown}
+	expect("True", "RoleBindingsReady", WorkspaceLabel)
+
+	r.note("team-b", errors.New("no right to bind"))
+	if !woken() {
+		t.Error("a failure wakes nobody")
+	}
+	r.note("team-b", errors.New("no right to bind"))
+	if woken() {
+		t.Error("the same failure again is no news")
+	}
+	r.note("team-a", errors.New("taken"))
+	r.note("team-c", errors.New("taken")) // an event that waits covers it
+	expect("False", "RoleBindingsFailed", "in 3 namespace(s)", "the first is team-a: taken")
+	if !woken() || woken() {
+		t.Error("want exactly one event")
+	}
+	r.note("team-a", nil)
+	r.note("team-c", nil)
+	expect("False", "RoleBindingsFailed", "in 1 namespace(s)", "team-b: no right to bind")
+	r.begin(func() auth { return a })
+	expect("True", "RoleBindingsReady")
+	r.note("team-d", nil)
+	if woken(); woken() {
+		t.Error("a success is no news")
+	}
+}

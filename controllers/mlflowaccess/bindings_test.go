@@ -1,0 +1,193 @@
+package mlflowaccess
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/yaml"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+func owner() *mlflowv1.MLflow {
+	m := &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Name: "mlflow", UID: "mlflow-uid"}}
+	m.SetGroupVersionKind(mlflowv1.GroupVersion.WithKind("MLflow"))
+	return m
+}
+
+// [mlflow-69] [mlflow-73] The RoleBindings of a namespace: roles, subjects, label and controlling owner.
+func TestGoldenBindings(t *testing.T) {
+	for name, g := range map[string]groups{
+		"overlapping": {allowed: []string{"users", "admins", "users"}, admin: []string{"admins", "root"}},
+		"empty":       {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects, err := apply.Render(desired("team", wantedIn("mlflow-operator-", g)), "mlflow", owner())
+			if err != nil {
+				t.Fatal(err)
+			}
+			framework.Golden(t, filepath.Join("testdata", name+".yaml"), objects)
+		})
+	}
+}
+
+// [mlflow-73] Who is named twice is bound once, and the order stays.
+func TestUnique(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		names := rapid.SliceOf(rapid.StringMatching(`[a-d]{1,2}`)).Draw(t, "names")
+		got := unique(names)
+		at := 0
+		for i, name := range names {
+			if slices.Contains(names[:i], name) {
+				continue
+			}
+			if at >= len(got) || got[at] != name {
+				t.Fatalf("%v becomes %v", names, got)
+			}
+			at++
+		}
+		if at != len(got) {
+			t.Fatalf("%v becomes %v", names, got)
+		}
+	})
+}
+
+// No name of a group changes the structure of a RoleBinding.
+func FuzzGroupsKeepStructure(f *testing.F) {
+	f.Add("users", "mlflow-operator-")
+	f.Add("a\n- kind: ServiceAccount\n  name: x", "p\nname: cluster-admin")
+	f.Fuzz(func(t *testing.T, group, prefix string) {
+		objects, err := apply.Render(desired("team", wantedIn(prefix, groups{allowed: []string{group}, admin: []string{group}})), "mlflow", owner())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, object := range objects {
+			text, err := yaml.Marshal(object.Object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			read := &rbacv1.RoleBinding{}
+			if err := yaml.UnmarshalStrict(text, read); err != nil {
+				t.Fatal(err)
+			}
+			group := strings.ToValidUTF8(group, "\uFFFD")
+			if len(read.Subjects) != 1 || read.Subjects[0].Kind != "Group" || read.Subjects[0].Name != group || read.Name != bindingNames[i] {
+				t.Fatalf("%q became %+v", group, read)
+			}
+		}
+	})
+}
+
+// Only what we or the original made may be removed (D33).
+func TestIsOurs(t *testing.T) {
+	made := func(change func(*rbacv1.RoleBinding)) *rbacv1.RoleBinding {
+		b := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: ViewBinding}}
+		change(b)
+		return b
+	}
+	reference := func(apiVersion, kind string, controller bool) []metav1.OwnerReference {
+		return []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: "x", UID: "u", Controller: &controller}}
+	}
+	for name, tc := range map[string]struct {
+		live *rbacv1.RoleBinding
+		want bool
+	}{
+		"of nobody": {made(func(*rbacv1.RoleBinding) {}), false},
+		"of others": {made(func(b *rbacv1.RoleBinding) { b.Labels = map[string]string{managedByLabel: "helm"} }), false},
+		"labelled":  {made(func(b *rbacv1.RoleBinding) { b.Labels = map[string]string{managedByLabel: "mlflow-operator"} }), true},
+		"with our mark": {made(func(b *rbacv1.RoleBinding) {
+			b.Labels = map[string]string{"platform.opendatahub.io/operator": "odh-platform-operator"}
+		}), true},
+		"owned": {made(func(b *rbacv1.RoleBinding) {
+			b.OwnerReferences = reference("mlflow.opendatahub.io/v1", "MLflow", true)
+		}), true},
+		"owned in another version": {made(func(b *rbacv1.RoleBinding) {
+			b.OwnerReferences = reference("mlflow.opendatahub.io/v2", "MLflow", false)
+		}), true},
+		"owned by another MLflow": {made(func(b *rbacv1.RoleBinding) { b.OwnerReferences = reference("example.com/v1", "MLflow", true) }), false},
+		"applied": {made(func(b *rbacv1.RoleBinding) {
+			b.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "mlflow-operator", Operation: metav1.ManagedFieldsOperationApply}}
+		}), true},
+		"applied by others": {made(func(b *rbacv1.RoleBinding) {
+			b.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationApply}}
+		}), false},
+		"labelled, but another controls it": {made(func(b *rbacv1.RoleBinding) {
+			b.Labels = map[string]string{managedByLabel: "mlflow-operator"}
+			b.OwnerReferences = reference("apps/v1", "Deployment", true)
+		}), false},
+	} {
+		if got := isOurs(tc.live); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+func TestRefersElsewhere(t *testing.T) {
+	w := wanted{name: ViewBinding, role: "mlflow-operator-mlflow-view"}
+	for name, tc := range map[string]struct {
+		ref  rbacv1.RoleRef
+		want bool
+	}{
+		"as wanted":     {rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: w.role}, false},
+		"another role":  {rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "admin"}, true},
+		"a Role":        {rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: w.role}, true},
+		"another group": {rbacv1.RoleRef{APIGroup: "example.com", Kind: "ClusterRole", Name: w.role}, true},
+	} {
+		if got := w.refersElsewhere(&rbacv1.RoleBinding{RoleRef: tc.ref}); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// [mlflow-6] The default of RESOURCE_NAME_PREFIX is the prefix of the roles that are shipped, and the right to bind is one
+// on exactly these.
+func TestPrefixFitsTheShippedRoles(t *testing.T) {
+	cfg, err := config.Load(config.Program{Components: []string{"mlflow"}}, nil,
+		func(string) (string, bool) { return "", false },
+		func(string) ([]byte, error) { return nil, os.ErrNotExist })
+	if err != nil {
+		t.Fatal(err)
+	}
+	shipped, err := framework.ReadObjects("../../config/rbac/mlflow/user_roles.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, role := range shipped {
+		names = append(names, role.GetName())
+	}
+	rights, err := os.ReadFile("../../config/rbac/mlflowaccess/role.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	role := &rbacv1.ClusterRole{}
+	if err := yaml.UnmarshalStrict(rights[strings.Index(string(rights), "apiVersion"):], role); err != nil {
+		t.Fatal(err)
+	}
+	var bindable []string
+	for _, rule := range role.Rules {
+		if slices.Contains(rule.Verbs, "bind") {
+			bindable = append(bindable, rule.ResourceNames...)
+		}
+	}
+	var bound []string
+	for _, w := range wantedIn(cfg.MLflow.ResourceNamePrefix, groups{}) {
+		bound = append(bound, w.role)
+		if !slices.Contains(names, w.role) {
+			t.Errorf("%s is not among the shipped roles %v", w.role, names)
+		}
+	}
+	slices.Sort(bound)
+	if slices.Sort(bindable); !slices.Equal(bindable, bound) {
+		t.Errorf("the right to bind is on %v, bound are %v", bindable, bound)
+	}
+}

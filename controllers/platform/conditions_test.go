@@ -1,0 +1,129 @@
+package platform
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
+)
+
+func at(minutes int) metav1.Time {
+	return metav1.NewTime(began.Add(time.Duration(minutes) * time.Minute))
+}
+
+// The times of a condition move only with what they stand for.
+func TestSetConditionTimes(t *testing.T) {
+	base := platformv1alpha1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "R", Message: "m", ObservedGeneration: 1}
+	for name, tc := range map[string]struct {
+		change                func(*platformv1alpha1.Condition)
+		transition, heartbeat int // minutes
+	}{
+		"same":       {func(*platformv1alpha1.Condition) {}, 0, 0},
+		"status":     {func(c *platformv1alpha1.Condition) { c.Status = metav1.ConditionFalse }, 5, 5},
+		"reason":     {func(c *platformv1alpha1.Condition) { c.Reason = "Other" }, 0, 5},
+		"message":    {func(c *platformv1alpha1.Condition) { c.Message = "other" }, 0, 5},
+		"generation": {func(c *platformv1alpha1.Condition) { c.ObservedGeneration = 2 }, 0, 5},
+		"severity":   {func(c *platformv1alpha1.Condition) { c.Severity = platformv1alpha1.SeverityInfo }, 0, 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status := &platformv1alpha1.Status{}
+			setCondition(status, at(0), base)
+			next := base
+			tc.change(&next)
+			setCondition(status, at(5), next)
+			got := status.Conditions[0]
+			if !got.LastTransitionTime.Equal(new(at(tc.transition))) || !got.LastHeartbeatTime.Equal(new(at(tc.heartbeat))) {
+				t.Errorf("transition %s, heartbeat %s, want minutes %d and %d", got.LastTransitionTime, got.LastHeartbeatTime, tc.transition, tc.heartbeat)
+			}
+			got.LastTransitionTime, got.LastHeartbeatTime = metav1.Time{}, nil
+			if diff := cmp.Diff(next, got); diff != "" {
+				t.Errorf("condition differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+	old := &platformv1alpha1.Status{Conditions: []platformv1alpha1.Condition{{Type: "Ready", Status: metav1.ConditionTrue}}}
+	setCondition(old, at(3), base)
+	if !old.Conditions[0].LastTransitionTime.Equal(new(at(3))) {
+		t.Error("a condition without a time of transition gets one")
+	}
+	setCondition(old, at(4), platformv1alpha1.Condition{Type: "Long", Message: strings.Repeat("x", 2*conditions.MaxMessage)})
+	if n := len(old.Conditions[1].Message); n != conditions.MaxMessage {
+		t.Errorf("a message of %d bytes", n)
+	}
+}
+
+// Whatever we set and remove, the conditions of others keep their place and every field.
+func TestConditionsOfOthersSurvive(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		theirs := rapid.SliceOfNDistinct(rapid.StringMatching(`Theirs[A-Z][a-z]{0,5}`), 0, 5, rapid.ID[string]).Draw(t, "theirs")
+		status := &platformv1alpha1.Status{}
+		var want []platformv1alpha1.Condition
+		for _, kind := range theirs {
+			c := platformv1alpha1.Condition{
+				Type: kind, Status: metav1.ConditionUnknown, Severity: platformv1alpha1.SeverityInfo, Message: rapid.String().Draw(t, "message"),
+				LastTransitionTime: at(-9), LastHeartbeatTime: new(at(-8)), ObservedGeneration: 7,
+			}
+			want, status.Conditions = append(want, c), append(status.Conditions, c)
+		}
+		for range rapid.IntRange(1, 8).Draw(t, "steps") {
+			kind := rapid.SampledFrom([]string{ConditionReady, ConditionVersion}).Draw(t, "kind")
+			if rapid.Bool().Draw(t, "remove") {
+				removeCondition(status, kind)
+				continue
+			}
+			value := rapid.SampledFrom([]metav1.ConditionStatus{"True", "False"}).Draw(t, "status")
+			setCondition(status, at(0), platformv1alpha1.Condition{Type: kind, Status: value})
+			summarize(status)
+		}
+		kept := slices.DeleteFunc(slices.Clone(status.Conditions), func(c platformv1alpha1.Condition) bool {
+			return c.Type == ConditionReady || c.Type == ConditionVersion
+		})
+		if diff := cmp.Diff(want, kept); len(want)+len(kept) > 0 && diff != "" {
+			t.Fatalf("conditions of others differ (-want +got):\n%s", diff)
+		}
+		types := map[string]bool{}
+		for _, c := range status.Conditions {
+			if types[c.Type] {
+				t.Fatalf("%s is there twice", c.Type)
+			}
+			types[c.Type] = true
+		}
+	})
+}
+
+func TestSummarize(t *testing.T) {
+	for name, tc := range map[string]struct {
+		conditions []platformv1alpha1.Condition
+		want       platformv1alpha1.Phase
+	}{
+		"none":     {nil, "Progressing"},
+		"ready":    {[]platformv1alpha1.Condition{{Type: "Other", Status: "False"}, {Type: "Ready", Status: "True"}}, "Ready"},
+		"no":       {[]platformv1alpha1.Condition{{Type: "Ready", Status: "False"}}, "Progressing"},
+		"not sure": {[]platformv1alpha1.Condition{{Type: "Ready", Status: "Unknown"}, {Type: "Other", Status: "True"}}, "Progressing"},
+	} {
+		status := &platformv1alpha1.Status{Phase: "before", Conditions: tc.conditions}
+		if summarize(status); status.Phase != tc.want {
+			t.Errorf("%s: phase %q, want %q", name, status.Phase, tc.want)
+		}
+	}
+}
+
+// The accessors hand out copies, as the interface of the platform demands.
+func TestAccessorsCopy(t *testing.T) {
+	m := mlflowOperatorWith()
+	given := []platformv1alpha1.Condition{{Type: "A", LastHeartbeatTime: new(at(1))}}
+	m.SetConditions(given)
+	given[0].Type, *given[0].LastHeartbeatTime = "changed", at(9)
+	taken := m.GetConditions()
+	taken[0].Type, *taken[0].LastHeartbeatTime = "changed", at(9)
+	if c := m.Status.Conditions[0]; c.Type != "A" || !c.LastHeartbeatTime.Equal(new(at(1))) {
+		t.Errorf("the condition became %+v", c)
+	}
+}

@@ -1,0 +1,297 @@
+package platform
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+)
+
+var (
+	ours   = platformv1alpha1.Release{Name: "MLflow", Version: "3.14.0", RepoURL: "https://github.com/mlflow/mlflow"}
+	theirs = func(version string) platformv1alpha1.Release {
+		return platformv1alpha1.Release{Name: "platform", Version: version}
+	}
+)
+
+// [mlflow-57] One pass adds the finalizer and reports; at rest nothing is written, and nothing read live.
+func TestFirstSight(t *testing.T) {
+	b := newBench(t, mlflowOperatorWith(), configMap("2.30.0"))
+	b.passes(2)
+	m := b.get()
+	if !slices.Equal(m.Finalizers, []string{"mlflow.opendatahub.io/mlflow-operator-protection"}) {
+		t.Errorf("finalizers %v", m.Finalizers)
+	}
+	want := platformv1alpha1.Status{
+		Phase: "Ready", ObservedGeneration: 1, Releases: []platformv1alpha1.Release{theirs("2.30.0"), ours},
+		Conditions: []platformv1alpha1.Condition{{
+			Type: "Ready", Status: "True", Reason: "Ready", Message: "MLflowOperator is ready to manage MLflow custom resources",
+			ObservedGeneration: 1, LastTransitionTime: at(0), LastHeartbeatTime: new(at(0)),
+		}},
+	}
+	if diff := cmp.Diff(want, m.Status.Status); diff != "" {
+		t.Errorf("status differs (-want +got):\n%s", diff)
+	}
+	reads := b.reads
+	b.clock.Step(time.Hour)
+	b.passes(0)
+	if b.reads != reads {
+		t.Errorf("%d live reads at rest", b.reads-reads)
+	}
+}
+
+// [mlflow-58] [mlflow-59] Missing fields are named, and only they are: the domain is not among them.
+func TestMissingFields(t *testing.T) {
+	for name, tc := range map[string]struct {
+		spec platformv1alpha1.MLflowOperatorSpec
+		want []string
+	}{
+		"all there":  {platformv1alpha1.MLflowOperatorSpec{GatewayName: "g", SectionTitle: "s"}, nil},
+		"no title":   {platformv1alpha1.MLflowOperatorSpec{GatewayName: "g"}, []string{"spec.sectionTitle"}},
+		"no gateway": {platformv1alpha1.MLflowOperatorSpec{SectionTitle: "s"}, []string{"spec.gatewayName"}},
+		"nothing":    {platformv1alpha1.MLflowOperatorSpec{Gateway: &platformv1alpha1.GatewaySpec{Domain: "d"}}, []string{"spec.gatewayName", "spec.sectionTitle"}},
+		"blanks":     {platformv1alpha1.MLflowOperatorSpec{GatewayName: " ", SectionTitle: "s"}, []string{"spec.gatewayName"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := missingFields(tc.spec); !slices.Equal(got, tc.want) {
+				t.Errorf("missing %v, want %v", got, tc.want)
+			}
+			b := newBench(t, mlflowOperatorWith(func(m *platformv1alpha1.MLflowOperator) { m.Spec = tc.spec }))
+			b.passes(2)
+			m := b.get()
+			ready := conditionOf(m, "Ready")
+			message := "Waiting for MLflowOperator spec fields before managing MLflow custom resources: " + strings.Join(tc.want, ", ")
+			switch {
+			case len(tc.want) == 0 && (ready.Status != "True" || m.Status.Phase != "Ready"):
+				t.Errorf("phase %s, %+v", m.Status.Phase, ready)
+			case len(tc.want) > 0 && (ready.Status != "False" || ready.Reason != "ConfigPending" || ready.Message != message || m.Status.Phase != "Progressing"):
+				t.Errorf("phase %s, %+v", m.Status.Phase, ready)
+			}
+		})
+	}
+}
+
+// [mlflow-60] [mlflow-61] D32: an unfit version of the platform leaves out its release and names itself, and nothing more.
+func TestReleases(t *testing.T) {
+	for name, tc := range map[string]struct {
+		objects []client.Object
+		want    []platformv1alpha1.Release
+		message string // of the condition, "" for none
+	}{
+		"no ConfigMap": {nil, []platformv1alpha1.Release{ours}, ""},
+		"no key":       {[]client.Object{configMap("")}, []platformv1alpha1.Release{ours}, ""},
+		"a version":    {[]client.Object{configMap("2.30.0")}, []platformv1alpha1.Release{theirs("2.30.0"), ours}, ""},
+		"with a v":     {[]client.Object{configMap(" v2.30.0\n")}, []platformv1alpha1.Release{theirs("v2.30.0"), ours}, ""},
+		"no version": {[]client.Object{configMap("newest")}, []platformv1alpha1.Release{ours},
+			`invalid platform version in apps/odh-mlflowoperator-config: platformVersion "newest": it is no semantic version; write a semantic version such as 2.30.0 or v2.30.0`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, append(tc.objects, mlflowOperatorWith())...)
+			b.passes(2)
+			m := b.get()
+			if diff := cmp.Diff(tc.want, m.Status.Releases); diff != "" {
+				t.Errorf("releases differ (-want +got):\n%s", diff)
+			}
+			c := conditionOf(m, ConditionVersion)
+			if c.Message != tc.message || c.Message != "" && (c.Status != "False" || c.Severity != "Info" || c.Reason != "InvalidPlatformVersion") {
+				t.Errorf("condition %+v, want message %q", c, tc.message)
+			}
+			if m.Status.Phase != "Ready" {
+				t.Errorf("phase %s: the version of the platform decides about nothing", m.Status.Phase)
+			}
+			b.passes(0)
+		})
+	}
+}
+
+// The content of the ConfigMap is read live when it has changed, and a failure keeps what is known and is tried again.
+func TestVersionIsReadWhenItChanges(t *testing.T) {
+	b := newBench(t, mlflowOperatorWith(), configMap("soon"))
+	b.passes(2)
+	current := configMap("")
+	if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(current), current); err != nil {
+		t.Fatal(err)
+	}
+	current.Data[versionKey] = "2.31.0"
+	if err := b.client.Update(t.Context(), current); err != nil {
+		t.Fatal(err)
+	}
+	b.failing = func(client.Object) error { return errors.New("no connection") }
+	if _, err := b.shell.Reconcile(t.Context(), ctrl.Request{NamespacedName: key}); err == nil || !strings.Contains(err.Error(), "apps/odh-mlflowoperator-config") {
+		t.Errorf("error %v", err)
+	}
+	if m := b.get(); conditionOf(m, ConditionVersion).Type == "" || conditionOf(m, "Ready").Status != "True" {
+		t.Errorf("a failed read changed the status: %+v", m.Status)
+	}
+	b.failing = func(client.Object) error {
+		return apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, configMapName)
+	}
+	b.passes(1) // gone a moment ago: no version, no complaint
+	b.failing = nil
+	b.passes(1)
+	if m := b.get(); !slices.Equal(m.Status.Releases, []platformv1alpha1.Release{theirs("2.31.0"), ours}) || conditionOf(m, ConditionVersion).Type != "" {
+		t.Errorf("status %+v", m.Status)
+	}
+	reads := b.reads
+	b.passes(0)
+	if b.reads != reads {
+		t.Error("an unchanged ConfigMap is read again")
+	}
+}
+
+// [mlflow-63] What a version of the platform may look like.
+func TestCheckVersion(t *testing.T) {
+	long := "1.2.3-" + strings.Repeat("a", 58)
+	for text, fits := range map[string]bool{
+		"2.30.0": true, "v2.30.0": true, "2.30.0-rc.1+build.5": true, "0.0.1": true, long: true,
+		long + "b": false, "2.30": false, "2": false, "v": false, "latest": false, "2.30.0.1": false, "02.1.0": false, "2.30.x": false, "V2.30.0": false,
+	} {
+		if err := checkVersion(text); (err == nil) != fits {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// [mlflow-64] Deletion waits for the MLflow objects and says so; it ends with them.
+func TestDeletion(t *testing.T) {
+	gone := func(b *bench) bool {
+		return apierrors.IsNotFound(b.client.Get(b.Context(), key, &platformv1alpha1.MLflowOperator{}))
+	}
+	b := newBench(t, mlflowOperatorWith(), instance(), configMap("2.30.0"))
+	b.passes(2)
+	if err := b.client.Delete(t.Context(), b.get()); err != nil {
+		t.Fatal(err)
+	}
+	b.change(func(m *platformv1alpha1.MLflowOperator) { m.Generation = 2 })
+	b.passes(1)
+	m := b.get()
+	ready := conditionOf(m, "Ready")
+	if ready.Status != "False" || ready.Reason != "MLflowInstancesPresent" || ready.Message != "cannot delete MLflowOperator while 1 MLflow instance(s) still exist" {
+		t.Errorf("condition %+v", ready)
+	}
+	if m.Status.Phase != "Progressing" || m.Status.ObservedGeneration != 2 || len(m.Status.Releases) != 2 {
+		t.Errorf("status %+v", m.Status)
+	}
+	b.passes(0)
+	if err := b.client.Delete(t.Context(), instance()); err != nil {
+		t.Fatal(err)
+	}
+	b.passes(1)
+	if !gone(b) {
+		t.Error("it is still there")
+	}
+}
+
+// Letting go cannot be taken back, so an API that does not seem to be served is asked for once more.
+func TestDeletionWithoutTheAPIOfMLflow(t *testing.T) {
+	for name, tc := range map[string]struct {
+		objects []client.Object
+		err     error
+		goes    bool
+	}{
+		"gone":              {nil, &meta.NoKindMatchError{GroupKind: mlflowKind.GroupKind()}, true},
+		"gone a moment ago": {nil, apierrors.NewNotFound(schema.GroupResource{Resource: "mlflows"}, ""), true},
+		"there after all":   {[]client.Object{instance()}, nil, false},
+		"nobody knows":      {nil, errors.New("no connection"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, append(tc.objects, mlflowOperatorWith())...)
+			b.passes(2)
+			b.served = capability.NewSet(mlflowOperatorKind)
+			if err := b.client.Delete(t.Context(), b.get()); err != nil {
+				t.Fatal(err)
+			}
+			b.failing = func(client.Object) error { return tc.err }
+			_, err := b.shell.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
+			if failed := err != nil; failed != (tc.err != nil && !tc.goes) {
+				t.Errorf("error %v", err)
+			}
+			if gone := apierrors.IsNotFound(b.client.Get(t.Context(), key, &platformv1alpha1.MLflowOperator{})); gone != tc.goes {
+				t.Errorf("gone: %t, want %t", gone, tc.goes)
+			}
+		})
+	}
+}
+
+// D32: a conflict of writes costs a pass and nothing else.
+func TestConflictDoesNoHarm(t *testing.T) {
+	b := newBench(t, mlflowOperatorWith())
+	b.conflicts = 1
+	result, err := b.shell.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
+	if err != nil || result.RequeueAfter == 0 {
+		t.Fatalf("result %+v, error %v: a conflict is no failure, and is tried again", result, err)
+	}
+	if len(b.get().Status.Conditions) > 0 {
+		t.Fatal("the test is worth nothing: the status was written")
+	}
+	b.passes(1)
+	if ready := conditionOf(b.get(), "Ready"); ready.Status != "True" {
+		t.Errorf("condition %+v", ready)
+	}
+}
+
+// A paused object says so in its own kind of conditions, and is left alone.
+func TestPaused(t *testing.T) {
+	b := newBench(t, mlflowOperatorWith())
+	b.passes(2)
+	b.change(func(m *platformv1alpha1.MLflowOperator) {
+		m.Annotations = map[string]string{names.PausedAnnotation: "true"}
+		m.Spec.GatewayName = ""
+	})
+	b.passes(1)
+	m := b.get()
+	if paused := conditionOf(m, "Paused"); paused.Status != "True" || paused.Severity != "Info" || conditionOf(m, "Ready").Status != "True" {
+		t.Errorf("conditions %+v", m.Status.Conditions)
+	}
+	b.passes(0)
+	b.change(func(m *platformv1alpha1.MLflowOperator) { m.Annotations = nil })
+	b.passes(1)
+	if m := b.get(); conditionOf(m, "Paused").Type != "" || conditionOf(m, "Ready").Reason != "ConfigPending" {
+		t.Errorf("conditions %+v", m.Status.Conditions)
+	}
+}
+
+// [mlflow-62] Only the ConfigMap of the applications namespace wakes, and none without such a namespace.
+func TestNamed(t *testing.T) {
+	object := configMap("2.30.0")
+	elsewhere := configMap("2.30.0")
+	elsewhere.Namespace = "elsewhere"
+	another := configMap("2.30.0")
+	another.Name = "another"
+	here := named(types.NamespacedName{Namespace: "apps", Name: configMapName})
+	if !here.Create(event.CreateEvent{Object: object}) || here.Create(event.CreateEvent{Object: elsewhere}) || here.Update(event.UpdateEvent{ObjectOld: another, ObjectNew: another}) {
+		t.Error("the wrong ConfigMaps wake")
+	}
+	object.Namespace = ""
+	if named(types.NamespacedName{Name: configMapName}).Create(event.CreateEvent{Object: object}) {
+		t.Error("without an applications namespace there is no such ConfigMap")
+	}
+}
+
+// What an MLflow says of itself changes nothing about how many there are.
+func TestComesAndGoes(t *testing.T) {
+	p := comesAndGoes()
+	if !p.Create(event.CreateEvent{Object: instance()}) || !p.Delete(event.DeleteEvent{Object: instance()}) ||
+		p.Update(event.UpdateEvent{ObjectOld: instance(), ObjectNew: instance()}) {
+		t.Error("only appearing and going counts")
+	}
+	list := standard(&platformv1alpha1.Status{Conditions: []platformv1alpha1.Condition{{Type: "A", Status: "True", Reason: "R", Message: "m", ObservedGeneration: 2, LastTransitionTime: at(1), Severity: "Info"}}})
+	if diff := cmp.Diff([]metav1.Condition{{Type: "A", Status: "True", Reason: "R", Message: "m", ObservedGeneration: 2, LastTransitionTime: at(1)}}, list); diff != "" {
+		t.Errorf("conditions differ (-want +got):\n%s", diff)
+	}
+}

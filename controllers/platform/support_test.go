@@ -1,0 +1,161 @@
+package platform
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+)
+
+var (
+	began  = time.Date(2026, 8, 18, 9, 0, 0, 0, time.UTC)
+	served = capability.NewSet(mlflowOperatorKind, mlflowKind)
+	key    = client.ObjectKey{Name: platformv1alpha1.MLflowOperatorName}
+)
+
+// bench is the controller before an API server of its own, which counts.
+type bench struct {
+	*testing.T
+	client client.WithWatch
+	clock  *clocktesting.FakeClock
+	logic  *mlflowOperator
+	shell  reconcile.Reconciler
+
+	reads, writes int
+	conflicts     int // how many writes of the status are to meet a conflict
+	served        capability.Set
+	failing       func(client.Object) error // decides about live reads when set
+}
+
+func newBench(t *testing.T, objects ...client.Object) *bench {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(mlflowv1.AddToScheme(scheme), platformv1alpha1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{T: t, clock: clocktesting.NewFakeClock(began), served: served}
+	inner := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&platformv1alpha1.MLflowOperator{}).Build()
+	b.client = inner
+	cached := interceptor.NewClient(inner, interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			b.writes++
+			return c.Patch(ctx, o, p, opts...)
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			b.writes++
+			if b.conflicts > 0 {
+				b.conflicts--
+				return apierrors.NewConflict(schema.GroupResource{Resource: "mlflowoperators"}, o.GetName(), errors.New("changed"))
+			}
+			return c.SubResource(sub).Patch(ctx, o, p, opts...)
+		},
+	})
+	live := interceptor.NewClient(inner, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			b.reads++
+			if b.failing != nil {
+				if err := b.failing(o); err != nil {
+					return err
+				}
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			b.reads++
+			if b.failing != nil {
+				if err := b.failing(nil); err != nil {
+					return err
+				}
+			}
+			return c.List(ctx, list, opts...)
+		},
+	})
+	b.logic = &mlflowOperator{
+		cached: cached, live: live, clock: b.clock, served: func() capability.Set { return b.served }, release: "3.14.0",
+		version: &versionSource{cached: cached, live: live, key: client.ObjectKey{Namespace: "apps", Name: configMapName}},
+	}
+	b.shell = reconciler.NewWith(reconciler.Options{Client: cached, Component: t.Name()}, b.logic.logic(), b.logic.access())
+	return b
+}
+
+// passes runs one pass, which must end well with the given number of writes.
+func (b *bench) passes(writes int) {
+	b.Helper()
+	b.writes = 0
+	if result, err := b.shell.Reconcile(b.Context(), ctrl.Request{NamespacedName: key}); err != nil || !result.IsZero() {
+		b.Fatalf("result %+v, error %v", result, err)
+	}
+	if b.writes != writes {
+		b.Errorf("%d writes, want %d", b.writes, writes)
+	}
+}
+
+func (b *bench) get() *platformv1alpha1.MLflowOperator {
+	b.Helper()
+	m := &platformv1alpha1.MLflowOperator{}
+	if err := b.client.Get(b.Context(), key, m); err != nil {
+		b.Fatal(err)
+	}
+	return m
+}
+
+// change updates the object and its status as somebody else does.
+func (b *bench) change(change func(*platformv1alpha1.MLflowOperator)) {
+	b.Helper()
+	m := b.get()
+	change(m)
+	wanted := m.Status
+	if err := b.client.Update(b.Context(), m); err != nil {
+		b.Fatal(err)
+	}
+	m.Status = wanted
+	if err := b.client.Status().Update(b.Context(), m); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func mlflowOperatorWith(changes ...func(*platformv1alpha1.MLflowOperator)) *platformv1alpha1.MLflowOperator {
+	m := &platformv1alpha1.MLflowOperator{ObjectMeta: metav1.ObjectMeta{Name: key.Name, UID: "uid", Generation: 1}}
+	m.Spec.GatewayName, m.Spec.SectionTitle = "gateway", "Section"
+	for _, change := range changes {
+		change(m)
+	}
+	return m
+}
+
+func configMap(version string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: configMapName, UID: "config"},
+		Data:       map[string]string{versionKey: version},
+	}
+}
+
+func instance() *mlflowv1.MLflow {
+	return &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Name: "mlflow"}}
+}
+
+func conditionOf(m *platformv1alpha1.MLflowOperator, kind string) platformv1alpha1.Condition {
+	for _, c := range m.Status.Conditions {
+		if c.Type == kind {
+			return c
+		}
+	}
+	return platformv1alpha1.Condition{}
+}

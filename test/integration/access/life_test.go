@@ -1,0 +1,184 @@
+package access_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+const (
+	definition = "auths.services.platform.opendatahub.io"
+	// lateStart is how soon after its API a component must be at work.
+	lateStart = 5 * time.Second
+	// crowd is the number of namespaces of which the costs are counted.
+	crowd = 200
+)
+
+func isNoMatch(err error) bool { return meta.IsNoMatchError(err) }
+
+// withoutDefinition takes the definition of Auth away for the rest of the spec, and returns what brings it back.
+func withoutDefinition(ctx context.Context) (bringBack func(context.Context)) {
+	GinkgoHelper()
+	Expect(cluster.RemoveCRD(ctx, env.Config, definition)).To(Succeed())
+	bringBack = func(ctx context.Context) {
+		GinkgoHelper()
+		Expect(cluster.InstallCRD(ctx, env.Config, definition)).To(Succeed())
+	}
+	DeferCleanup(bringBack, NodeTimeout(specTimeout))
+	return bringBack
+}
+
+var _ = Describe("Namespace RBAC", func() {
+	It("waits for the API of Auth without a request, starts soon after it appears, and takes access away when it goes [mlflow-4] [mlflow-70]", func(ctx SpecContext) {
+		bringBack := withoutDefinition(ctx)
+		pid := manager.Process.PID
+		namespace := team(ctx, "mlflow")
+		m := create(ctx, server())
+		env.WaitForCondition(ctx, m, "NamespaceRBACReady", metav1.ConditionFalse, "AuthAPIMissing")
+		env.WaitForCondition(ctx, m, "Available", metav1.ConditionTrue, "")
+		settle()
+		env.ExpectAtRest(manager.User, quiet)
+		for range 2 {
+			mark := env.Mark()
+			bringBack(ctx)
+			Eventually(func() framework.Entries {
+				return env.Since(mark).ByUser(manager.User).Of("auths").Watches()
+			}).WithContext(ctx).WithTimeout(lateStart).ShouldNot(BeEmpty())
+			env.WaitForCondition(ctx, m, "NamespaceRBACReady", metav1.ConditionFalse, "AuthMissing")
+			Expect(env.Admin.Create(ctx, auth(list("users"), list("admins")))).To(Succeed())
+			binds(ctx, namespace, view, "users", "admins")
+			env.WaitForCondition(ctx, m, "NamespaceRBACReady", metav1.ConditionTrue, "")
+
+			Expect(cluster.RemoveCRD(ctx, env.Config, definition)).To(Succeed())
+			bothGone(ctx, namespace)
+			env.WaitForCondition(ctx, m, "NamespaceRBACReady", metav1.ConditionFalse, "AuthAPIMissing")
+			settle()
+			env.ExpectAtRest(manager.User, quiet)
+		}
+		Expect(manager.Process.PID).To(Equal(pid))
+		Expect(manager.Process.Running()).To(BeTrue())
+	}, NodeTimeout(2*specTimeout))
+
+	It("leaves a namespace alone that is being deleted, without errors [D33]", func(ctx SpecContext) {
+		m, a := world(ctx)
+		namespace := team(ctx, "mlflow")
+		binds(ctx, namespace, view, "users", "admins")
+		settle()
+		held := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "held", Finalizers: []string{"example.com/hold"}}}
+		Expect(env.Admin.Create(ctx, held)).To(Succeed())
+		mark := env.Mark()
+		Expect(env.Admin.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
+		bothGone(ctx, namespace)
+		env.Patch(ctx, ofAuth(a), map[string]any{"spec": map[string]any{"allowedGroups": list("others")}})
+		settle()
+		env.ExpectAtRest(manager.User, quiet)
+		Expect(writes(mark)).To(BeEmpty())
+		env.Get(ctx, m)
+		Expect(conditions.IsTrue(m.Status.Conditions, "NamespaceRBACReady")).To(BeTrue())
+		env.Patch(ctx, held, map[string]any{"metadata": map[string]any{"finalizers": nil}})
+		env.WaitGone(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	}, NodeTimeout(specTimeout))
+
+	It("costs two writes for each of 200 namespaces when the groups change, and nothing otherwise [D33]", func(ctx SpecContext) {
+		m, a := world(ctx)
+		for i := range crowd {
+			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("crowd-%03d", i), Labels: map[string]string{label: "mlflow"}}}
+			Expect(env.Admin.Create(ctx, namespace)).To(Succeed())
+			DeferCleanup(func(ctx SpecContext) { Expect(env.Admin.Delete(ctx, namespace)).To(Succeed()) }, NodeTimeout(specTimeout))
+		}
+		all := func(count int, groups ...string) {
+			GinkgoHelper()
+			Eventually(func(g Gomega) {
+				found := &rbacv1.RoleBindingList{}
+				g.Expect(env.Admin.List(ctx, found)).To(Succeed())
+				n := 0
+				for i := range found.Items {
+					if b := &found.Items[i]; b.Name == view && fmt.Sprint(groupsOf(b)) == fmt.Sprint(asGroups(groups...)) {
+						n++
+					}
+				}
+				g.Expect(n).To(Equal(count))
+			}).WithContext(ctx).WithPolling(time.Second).Should(Succeed())
+		}
+		all(crowd, "users", "admins")
+		env.WaitForCondition(ctx, m, "Available", metav1.ConditionTrue, "")
+		settle()
+		env.ExpectAtRest(manager.User, quiet)
+
+		mark := env.Mark()
+		env.Patch(ctx, ofAuth(a), map[string]any{"spec": map[string]any{"adminGroups": list("root")}})
+		all(crowd, "users", "root")
+		settle()
+		Expect(len(writes(mark))).To(Equal(2*crowd), "two RoleBindings each")
+		Expect(env.Since(mark).ByUser(manager.User).Reads()).To(BeEmpty())
+
+		// What is said in the status of MLflow, and what changes on Auth beside the groups, reaches nobody.
+		env.Patch(ctx, m, map[string]any{"status": map[string]any{"url": "https://elsewhere.example.com"}}, "status")
+		env.Patch(ctx, ofAuth(a), map[string]any{"metadata": map[string]any{"labels": map[string]any{"example.com/touched": "yes"}}})
+		settle()
+		mark = env.Mark()
+		env.ExpectAtRest(manager.User, quiet)
+		Expect(writes(mark)).To(BeEmpty())
+
+		mark = env.Mark()
+		manager.Restart(ctx)
+		env.Settle(manager.User, quiet, specTimeout)
+		mine := env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
+		Expect(mine.Writes()).To(BeEmpty())
+		Expect(len(mine.Of("rolebindings").Reads())).To(BeNumerically("<=", 2*crowd+2), "one get for each child, one list for each name")
+		Expect(len(mine.Of("auths").Reads())).To(BeNumerically("<=", 1))
+	}, NodeTimeout(2*specTimeout))
+
+	It("never asks for a right that the shipped roles do not give, and sees only the two names and the one Auth", func(ctx SpecContext) {
+		mark := env.Mark()
+		manager.Restart(ctx)
+		m, _ := world(ctx)
+		namespace := team(ctx, "mlflow")
+		binds(ctx, namespace, view, "users", "admins")
+		ask(ctx, namespace, nil)
+		bothGone(ctx, namespace)
+		remove(ctx, m)
+		mine := env.Since(mark).ByUser(manager.User)
+		Expect(mine.Where(func(e framework.Entry) bool { return e.Code == 401 || e.Code == 403 })).To(BeEmpty())
+		lists := append(mine.Of("rolebindings"), mine.Of("auths")...)
+		for _, e := range append(lists.Watches(), lists.Reads()...) {
+			if e.Name == "" {
+				Expect(e.URI).To(ContainSubstring("fieldSelector=metadata.name%3D"))
+			}
+		}
+	}, NodeTimeout(specTimeout))
+
+	It("is off unless it is asked for: nothing is asked, nothing is told", func(ctx SpecContext) {
+		m, _ := world(ctx)
+		namespace := team(ctx, "mlflow")
+		binds(ctx, namespace, view, "users", "admins")
+		settle()
+		manager.Stop(ctx)
+		DeferCleanup(func(ctx SpecContext) { manager.Restart(ctx) }, NodeTimeout(specTimeout))
+		off := options
+		off.Name, off.Env = "off", []string{"MLFLOW_IMAGE=quay.io/example/mlflow:v3"}
+		mark := env.Mark()
+		other := env.StartManager(ctx, off)
+		env.WaitFor(ctx, m, func(g Gomega) {
+			_, told := conditions.Get(m.Status.Conditions, "NamespaceRBACReady")
+			g.Expect(told).To(BeFalse())
+		})
+		settle()
+		for _, resource := range []string{"rolebindings", "auths", "namespaces"} {
+			Expect(env.Since(mark).ByUser(other.User).Of(resource)).To(BeEmpty())
+		}
+		binds(ctx, namespace, view, "users", "admins") // what is there stays
+		other.Stop(ctx)
+	}, NodeTimeout(specTimeout))
+})

@@ -1,0 +1,55 @@
+// Package access_test holds namespace RBAC of MLflow against its behaviours, on a real control plane that serves nothing
+// optional but the platform's Auth.
+package access_test
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+const (
+	startTimeout = 20 * time.Minute // the first run builds the control plane
+	specTimeout  = 3 * time.Minute
+	// quiet is how long a spec watches that nothing is sent; it is longer than the timer of a pass that Auth keeps waiting.
+	quiet = 6 * time.Second
+)
+
+// All specs share one control plane, one manager with the shipped rights, and one MLflow at a time.
+var (
+	env     *framework.Env
+	account *operator.Installed
+	manager *framework.Manager
+)
+
+func TestAccess(t *testing.T) {
+	RegisterFailHandler(Fail)
+	ctrllog.SetLogger(GinkgoLogr)
+	SetDefaultEventuallyTimeout(time.Minute)
+	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
+	suite, reporter := GinkgoConfiguration()
+	suite.RandomizeAllSpecs = true
+	RunSpecs(t, "Namespace RBAC", suite, reporter)
+}
+
+var options = framework.ManagerOptions{
+	Race: true, Args: []string{"--metrics-secure=false"},
+	Env: []string{"MLFLOW_IMAGE=quay.io/example/mlflow:v3", "ENABLE_NAMESPACE_RBAC=true"},
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	env = framework.Start(ctx, "access", cluster.Bare, framework.WithTypes(mlflowv1.AddToScheme), framework.WithSets(cluster.PlatformServices))
+	account = env.InstallOperator(ctx, "config/default")
+	options.ServiceAccount = account.ServiceAccount
+	manager = env.StartManager(ctx, options)
+}, NodeTimeout(startTimeout))
+
+var _ = AfterEach(func() { manager.ReportLog() })

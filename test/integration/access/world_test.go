@@ -1,0 +1,152 @@
+package access_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+const (
+	label = "opendatahub.io/global-mlflow-workspace"
+	view  = "odh-group-mlflow-view"
+	edit  = "odh-group-mlflow-edit"
+)
+
+// server keeps nothing on volumes.
+func server() *mlflowv1.MLflow {
+	m := &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Name: mlflowv1.SingletonName}}
+	m.Spec.BackendStoreURI, m.Spec.ArtifactsDestination, m.Spec.ServeArtifacts = "postgresql://db/mlflow", "s3://bucket", true
+	return m
+}
+
+// auth is the one Auth with the given lists.
+func auth(allowed, admin any) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"allowedGroups": allowed, "adminGroups": admin}}}
+	u.SetAPIVersion("services.platform.opendatahub.io/v1alpha1")
+	u.SetKind("Auth")
+	u.SetName("auth")
+	return u
+}
+
+func list(names ...any) []any { return append([]any{}, names...) }
+
+// create makes an object and has it removed at the end of the spec.
+func create[T client.Object](ctx context.Context, object T) T {
+	GinkgoHelper()
+	Expect(env.Admin.Create(ctx, object)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) { remove(ctx, object) }, NodeTimeout(specTimeout))
+	return object
+}
+
+func remove(ctx context.Context, object client.Object) {
+	GinkgoHelper()
+	err := env.Admin.Delete(ctx, object)
+	if apierrors.IsNotFound(err) || isNoMatch(err) {
+		return
+	}
+	Expect(err).NotTo(HaveOccurred())
+	env.WaitGone(ctx, object)
+	if _, isServer := object.(*mlflowv1.MLflow); isServer {
+		env.WaitGone(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: "mlflow"}})
+	}
+}
+
+// world creates an MLflow and an Auth with one group of users and one of admins, and waits until access is reported.
+func world(ctx context.Context) (*mlflowv1.MLflow, *unstructured.Unstructured) {
+	GinkgoHelper()
+	a := create(ctx, auth(list("users"), list("admins")))
+	m := create(ctx, server())
+	env.WaitForCondition(ctx, m, "NamespaceRBACReady", metav1.ConditionTrue, "RoleBindingsReady")
+	return m, a
+}
+
+// team creates a namespace that asks for an MLflow.
+func team(ctx context.Context, mlflow string) string {
+	GinkgoHelper()
+	name := env.Namespace(ctx, "team")
+	ask(ctx, name, mlflow)
+	return name
+}
+
+// ask sets the label of a namespace; nil removes it.
+func ask(ctx context.Context, namespace string, value any) {
+	GinkgoHelper()
+	env.Patch(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
+		map[string]any{"metadata": map[string]any{"labels": map[string]any{label: value}}})
+}
+
+func binding(namespace, name string) *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+}
+
+// groupsOf reads whom a RoleBinding binds.
+func groupsOf(b *rbacv1.RoleBinding) []string {
+	var out []string
+	for _, s := range b.Subjects {
+		out = append(out, s.Kind+" "+s.Name)
+	}
+	return out
+}
+
+func asGroups(names ...string) []string {
+	var out []string
+	for _, name := range names {
+		out = append(out, "Group "+name)
+	}
+	return out
+}
+
+// binds waits until a RoleBinding binds exactly these groups to the role that goes with its name.
+func binds(ctx context.Context, namespace, name string, groups ...string) *rbacv1.RoleBinding {
+	GinkgoHelper()
+	b := binding(namespace, name)
+	role := map[string]string{view: "mlflow-operator-mlflow-view", edit: "mlflow-operator-mlflow-edit"}[name]
+	env.WaitFor(ctx, b, func(g Gomega) {
+		g.Expect(groupsOf(b)).To(Equal(asGroups(groups...)))
+		g.Expect(b.RoleRef).To(Equal(rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}))
+	})
+	return b
+}
+
+// bothGone waits until a namespace has neither RoleBinding.
+func bothGone(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	env.WaitGone(ctx, binding(namespace, view))
+	env.WaitGone(ctx, binding(namespace, edit))
+}
+
+func exists(ctx context.Context, object client.Object) bool {
+	GinkgoHelper()
+	err := env.Admin.Get(ctx, client.ObjectKeyFromObject(object), object)
+	Expect(client.IgnoreNotFound(err)).To(Succeed())
+	return err == nil
+}
+
+// settle waits until the manager is at rest.
+func settle() {
+	GinkgoHelper()
+	env.Settle(manager.User, quiet/2, specTimeout)
+}
+
+// writes are what the manager wrote since a mark.
+func writes(mark framework.Mark) framework.Entries {
+	GinkgoHelper()
+	return env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutEvents().Writes()
+}
+
+func ofAuth(a *unstructured.Unstructured) *unstructured.Unstructured {
+	u := auth(nil, nil)
+	u.Object["metadata"] = map[string]any{"name": a.GetName()}
+	return u
+}

@@ -1,0 +1,171 @@
+package platform_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+var (
+	ours     = platformv1alpha1.Release{Name: "MLflow", Version: "3.14.0", RepoURL: "https://github.com/mlflow/mlflow"}
+	platform = func(version string) platformv1alpha1.Release {
+		return platformv1alpha1.Release{Name: "platform", Version: version}
+	}
+)
+
+var _ = Describe("An MLflowOperator", func() {
+	It("is held by a finalizer and reported ready with two releases, the platform first [mlflow-57] [mlflow-59]", func(ctx SpecContext) {
+		create(ctx, config("2.30.0"))
+		m := handOver()
+		mark := env.Mark()
+		create(ctx, m)
+		waitReady(ctx, m, metav1.ConditionTrue, "Ready")
+		Expect(m.Finalizers).To(ContainElement(finalizer))
+		Expect(m.Status.Phase).To(Equal(platformv1alpha1.PhaseReady))
+		Expect(m.Status.Releases).To(Equal([]platformv1alpha1.Release{platform("2.30.0"), ours}))
+		ready := condition(m, "Ready")
+		Expect(ready.Message).To(Equal("MLflowOperator is ready to manage MLflow custom resources"))
+		Expect(ready.Severity).To(BeEmpty())
+		Expect(ready.LastTransitionTime.IsZero()).To(BeFalse())
+		Expect(ready.LastHeartbeatTime).NotTo(BeNil())
+		env.ExpectAtRest(manager.User, quiet)
+		Expect(writes(mark)).To(HaveLen(2), "the finalizer and one status:\n%s", writes(mark))
+	}, NodeTimeout(specTimeout))
+
+	It("waits for what the platform has to decide, and names it [mlflow-58]", func(ctx SpecContext) {
+		m := create(ctx, handOver(func(m *platformv1alpha1.MLflowOperator) { m.Spec.SectionTitle = "" }))
+		waitReady(ctx, m, metav1.ConditionFalse, "ConfigPending")
+		Expect(condition(m, "Ready").Message).To(Equal("Waiting for MLflowOperator spec fields before managing MLflow custom resources: spec.sectionTitle"))
+		Expect(m.Status.Phase).To(Equal(platformv1alpha1.PhaseProgressing))
+
+		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"gatewayName": nil}})
+		waitReady(ctx, m, metav1.ConditionFalse, "ConfigPending")
+		Expect(condition(m, "Ready").Message).To(HaveSuffix(": spec.gatewayName, spec.sectionTitle"))
+
+		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"gatewayName": "g", "sectionTitle": "s"}})
+		waitReady(ctx, m, metav1.ConditionTrue, "Ready")
+	}, NodeTimeout(specTimeout))
+
+	It("lists only MLflow while the platform tells no version, and follows it when it does [mlflow-60]", func(ctx SpecContext) {
+		m := create(ctx, handOver())
+		waitReady(ctx, m, metav1.ConditionTrue, "Ready")
+		Expect(m.Status.Releases).To(Equal([]platformv1alpha1.Release{ours}))
+
+		c := create(ctx, config("v2.30.0\n"))
+		released := func(want ...platformv1alpha1.Release) {
+			GinkgoHelper()
+			env.WaitFor(ctx, m, func(g Gomega) { g.Expect(m.Status.Releases).To(Equal(want)) })
+		}
+		released(platform("v2.30.0"), ours)
+		env.Patch(ctx, c, map[string]any{"data": map[string]any{"platformVersion": "2.31.0-rc.1"}})
+		released(platform("2.31.0-rc.1"), ours)
+		env.Patch(ctx, c, map[string]any{"data": map[string]any{"platformVersion": nil}})
+		released(ours)
+		env.Patch(ctx, c, map[string]any{"data": map[string]any{"platformVersion": "2.32.0"}})
+		released(platform("2.32.0"), ours)
+		Expect(env.Admin.Delete(ctx, c)).To(Succeed())
+		released(ours)
+	}, NodeTimeout(specTimeout))
+
+	It("reports a version that is none, without keeping the rest of its status back [mlflow-61] [D32]", func(ctx SpecContext) {
+		c := create(ctx, config("tomorrow"))
+		m := create(ctx, handOver())
+		waitReady(ctx, m, metav1.ConditionTrue, "Ready")
+		Expect(m.Status.Releases).To(Equal([]platformv1alpha1.Release{ours}))
+		invalid := condition(m, "PlatformVersionValid")
+		Expect(invalid).NotTo(BeNil())
+		Expect(invalid.Status).To(Equal(metav1.ConditionFalse))
+		Expect(invalid.Severity).To(Equal(platformv1alpha1.SeverityInfo))
+		Expect(invalid.Message).To(And(HavePrefix("invalid platform version in opendatahub/odh-mlflowoperator-config: "),
+			ContainSubstring(`platformVersion "tomorrow"`), ContainSubstring("write a semantic version")))
+		env.ExpectAtRest(manager.User, quiet)
+
+		env.Patch(ctx, c, map[string]any{"data": map[string]any{"platformVersion": "2.30.0"}})
+		env.WaitFor(ctx, m, func(g Gomega) {
+			g.Expect(m.Status.Releases).To(Equal([]platformv1alpha1.Release{platform("2.30.0"), ours}))
+			g.Expect(condition(m, "PlatformVersionValid")).To(BeNil())
+		})
+	}, NodeTimeout(specTimeout))
+
+	It("listens only to the ConfigMap of the applications namespace [mlflow-62]", func(ctx SpecContext) {
+		m := create(ctx, handOver())
+		waitReady(ctx, m, metav1.ConditionTrue, "Ready")
+		env.Settle(manager.User, quiet/2, specTimeout)
+		mark := env.Mark()
+		elsewhere := config("2.30.0")
+		elsewhere.Namespace = env.Namespace(ctx, "elsewhere")
+		create(ctx, elsewhere)
+		create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "another"}, Data: map[string]string{"platformVersion": "2.30.0"}})
+		env.ExpectAtRest(manager.User, quiet)
+		Expect(env.Since(mark).ByUser(manager.User).Of("configmaps").Reads()).To(BeEmpty())
+		env.Get(ctx, m)
+		Expect(m.Status.Releases).To(Equal([]platformv1alpha1.Release{ours}))
+	}, NodeTimeout(specTimeout))
+
+	It("keeps the conditions of the platform, bears its writes, and puts ours right [D32]", func(ctx SpecContext) {
+		m := create(ctx, handOver())
+		waitReady(ctx, m, metav1.ConditionTrue, "Ready")
+		env.Settle(manager.User, quiet/2, specTimeout)
+		theirs := map[string]any{"type": "ProvisioningSucceeded", "status": "False", "reason": "Theirs", "message": "m", "severity": "Info"}
+		// The platform overwrites the list as it likes; our part of it comes back, theirs stays.
+		env.Patch(ctx, m, map[string]any{"status": map[string]any{"phase": "Confused", "conditions": []any{theirs}}}, "status")
+		env.WaitFor(ctx, m, func(g Gomega) {
+			g.Expect(condition(m, "Ready")).NotTo(BeNil())
+			g.Expect(m.Status.Phase).To(Equal(platformv1alpha1.PhaseReady))
+		})
+		kept := condition(m, "ProvisioningSucceeded")
+		Expect(kept).NotTo(BeNil())
+		Expect(kept.Reason).To(Equal("Theirs"))
+		Expect(kept.Severity).To(Equal(platformv1alpha1.SeverityInfo))
+		env.ExpectAtRest(manager.User, quiet)
+
+		// Writes that race with ours cost a conflict at most, which nobody sees.
+		for round := range 20 {
+			env.Patch(ctx, m, map[string]any{
+				"metadata": map[string]any{"annotations": map[string]any{"example.com/round": time.Duration(round).String()}},
+				"spec":     map[string]any{"sectionTitle": time.Duration(round).String()},
+			})
+		}
+		waitReady(ctx, m, metav1.ConditionTrue, "Ready")
+		Expect(condition(m, "ProvisioningSucceeded")).NotTo(BeNil())
+		env.Settle(manager.User, quiet/2, specTimeout)
+	}, NodeTimeout(specTimeout))
+
+	It("keeps the times of a condition that says the same", func(ctx SpecContext) {
+		m := create(ctx, handOver())
+		waitReady(ctx, m, metav1.ConditionTrue, "Ready")
+		before := *condition(m, "Ready")
+		env.Patch(ctx, m, map[string]any{"metadata": map[string]any{"labels": map[string]any{"example.com/touched": "yes"}}})
+		env.ExpectAtRest(manager.User, quiet)
+		env.Get(ctx, m)
+		Expect(*condition(m, "Ready")).To(Equal(before))
+	}, NodeTimeout(specTimeout))
+
+	It("has one name only", func(ctx SpecContext) {
+		other := handOver(func(m *platformv1alpha1.MLflowOperator) { m.Name = "another" })
+		err := env.Admin.Create(ctx, other)
+		Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
+		Expect(err).To(MatchError(ContainSubstring("MLflowOperator name must be default-mlflowoperator")))
+	}, NodeTimeout(specTimeout))
+
+	It("is understood as the sample shows it, and costs no write after a restart", func(ctx SpecContext) {
+		samples, err := framework.ReadObjects("../../../config/samples/platform_mlflowoperator.yaml")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(samples).To(HaveLen(1))
+		create(ctx, samples[0])
+		m := handOver()
+		waitReady(ctx, m, metav1.ConditionTrue, "Ready")
+		env.Settle(manager.User, quiet/2, specTimeout)
+		mark := env.Mark()
+		manager.Restart(ctx)
+		env.Settle(manager.User, quiet, specTimeout)
+		Expect(writes(mark)).To(BeEmpty())
+	}, NodeTimeout(specTimeout))
+})

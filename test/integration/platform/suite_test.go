@@ -1,0 +1,58 @@
+// Package platform_test holds the hand-over of MLflow by the platform against its behaviours, on a real control plane.
+package platform_test
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+const (
+	namespace = "opendatahub"
+
+	startTimeout = 20 * time.Minute // the first run builds the control plane
+	specTimeout  = 3 * time.Minute
+	// quiet is how long a spec watches that nothing is sent.
+	quiet = 4 * time.Second
+)
+
+// All specs share one control plane with every optional API, and one manager with the shipped rights and the switch of the
+// originals. A spec that needs a manager of another kind stops this one and brings it back.
+var (
+	env     *framework.Env
+	account *operator.Installed
+	manager *framework.Manager
+)
+
+func TestPlatform(t *testing.T) {
+	RegisterFailHandler(Fail)
+	ctrllog.SetLogger(GinkgoLogr)
+	SetDefaultEventuallyTimeout(time.Minute)
+	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
+	suite, reporter := GinkgoConfiguration()
+	suite.RandomizeAllSpecs = true
+	RunSpecs(t, "Platform", suite, reporter)
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	env = framework.Start(ctx, "platform", cluster.OpenShift, framework.WithTypes(mlflowv1.AddToScheme, platformv1alpha1.AddToScheme))
+	account = env.InstallOperator(ctx, "config/default")
+	manager = env.StartManager(ctx, framework.ManagerOptions{
+		ServiceAccount: account.ServiceAccount, Race: true, Args: []string{"--metrics-secure=false"},
+		Env: []string{
+			"MLFLOW_IMAGE=quay.io/example/mlflow:v3", "MLFLOW_URL=https://env.example.com",
+			"ENABLE_MLFLOW_OPERATOR_MODULE_CONTROLLER=true", "APPLICATIONS_NAMESPACE=" + namespace,
+		},
+	})
+}, NodeTimeout(startTimeout))
+
+var _ = AfterEach(func() { manager.ReportLog() })

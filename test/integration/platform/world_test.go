@@ -1,0 +1,170 @@
+package platform_test
+
+import (
+	"context"
+	"slices"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+const (
+	finalizer  = "mlflow.opendatahub.io/mlflow-operator-protection"
+	definition = "mlflowoperators.components.platform.opendatahub.io"
+)
+
+// handOver is the MLflowOperator as the platform creates it.
+func handOver(changes ...func(*platformv1alpha1.MLflowOperator)) *platformv1alpha1.MLflowOperator {
+	m := &platformv1alpha1.MLflowOperator{ObjectMeta: metav1.ObjectMeta{
+		Name: "default-mlflowoperator", Annotations: map[string]string{"component.opendatahub.io/management-state": "Managed"},
+	}}
+	m.Spec.GatewayName, m.Spec.SectionTitle = "data-science-gateway", "OpenShift Open Data Hub"
+	for _, change := range changes {
+		change(m)
+	}
+	return m
+}
+
+func withDomain(m *platformv1alpha1.MLflowOperator) {
+	m.Spec.Gateway = &platformv1alpha1.GatewaySpec{Domain: "apps.example.com/"}
+}
+
+// server keeps nothing on volumes.
+func server() *mlflowv1.MLflow {
+	m := &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Name: mlflowv1.SingletonName}}
+	m.Spec.BackendStoreURI, m.Spec.ArtifactsDestination, m.Spec.ServeArtifacts = "postgresql://db/mlflow", "s3://bucket", true
+	return m
+}
+
+// create makes an object and has it removed at the end of the spec. Objects that were created later are removed earlier, so
+// the MLflow goes before the MLflowOperator that waits for it.
+func create[T client.Object](ctx context.Context, object T) T {
+	GinkgoHelper()
+	Expect(env.Admin.Create(ctx, object)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) { remove(ctx, object) }, NodeTimeout(specTimeout))
+	return object
+}
+
+// remove deletes an object and waits for its end, and for that of the children of an MLflow.
+func remove(ctx context.Context, object client.Object) {
+	GinkgoHelper()
+	Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, object))).To(Succeed())
+	env.WaitGone(ctx, object)
+	if _, isServer := object.(*mlflowv1.MLflow); !isServer {
+		return
+	}
+	for _, child := range []client.Object{deployment(), policy(), route()} {
+		env.WaitGone(ctx, child)
+	}
+}
+
+func deployment() *appsv1.Deployment {
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mlflow"}}
+}
+
+func policy() *networkingv1.NetworkPolicy {
+	return &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mlflow"}}
+}
+
+func route() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetAPIVersion("gateway.networking.k8s.io/v1")
+	u.SetKind("HTTPRoute")
+	u.SetNamespace(namespace)
+	u.SetName("mlflow")
+	return u
+}
+
+// config is the ConfigMap in which the platform tells its version.
+func config(version string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "odh-mlflowoperator-config"},
+		Data:       map[string]string{"platformVersion": version},
+	}
+}
+
+// condition finds a condition of the platform's shape.
+func condition(m *platformv1alpha1.MLflowOperator, kind string) *platformv1alpha1.Condition {
+	i := slices.IndexFunc(m.Status.Conditions, func(c platformv1alpha1.Condition) bool { return c.Type == kind })
+	if i < 0 {
+		return nil
+	}
+	return &m.Status.Conditions[i]
+}
+
+// waitReady waits until Ready has a status and a reason for the present generation.
+func waitReady(ctx context.Context, m *platformv1alpha1.MLflowOperator, status metav1.ConditionStatus, reason string) {
+	GinkgoHelper()
+	env.WaitFor(ctx, m, func(g Gomega) {
+		c := condition(m, "Ready")
+		g.Expect(c).NotTo(BeNil())
+		g.Expect(c.Status).To(Equal(status), "%s: %s", c.Reason, c.Message)
+		g.Expect(c.Reason).To(Equal(reason))
+		g.Expect(m.Status.ObservedGeneration).To(Equal(m.Generation))
+		g.Expect(c.ObservedGeneration).To(Equal(m.Generation))
+	})
+}
+
+// running waits until a server is up and the manager at rest.
+func running(ctx context.Context, m *mlflowv1.MLflow) {
+	GinkgoHelper()
+	env.WaitForCondition(ctx, m, "Available", metav1.ConditionTrue, "DeploymentReady")
+	env.Settle(manager.User, quiet/2, specTimeout)
+	env.Get(ctx, m)
+}
+
+// writes are what the manager wrote since a mark.
+func writes(mark framework.Mark) framework.Entries {
+	GinkgoHelper()
+	return env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutEvents().Writes()
+}
+
+// aside stops the manager of the suite for the rest of the spec.
+func aside(ctx context.Context) {
+	GinkgoHelper()
+	manager.Stop(ctx)
+	DeferCleanup(func(ctx SpecContext) { manager.Restart(ctx) }, NodeTimeout(specTimeout))
+}
+
+// another runs a manager of another kind.
+func another(ctx context.Context, options framework.ManagerOptions) *framework.Manager {
+	GinkgoHelper()
+	options.Name, options.ServiceAccount = "other", account.ServiceAccount
+	options.Args = append([]string{"--metrics-secure=false"}, options.Args...)
+	options.Env = append([]string{"MLFLOW_IMAGE=quay.io/example/mlflow:v3"}, options.Env...)
+	other := env.StartManager(ctx, options)
+	DeferCleanup(other.ReportLog)
+	return other
+}
+
+// withoutDefinition takes the definition of MLflowOperator away for the rest of the spec, and returns what brings it back.
+func withoutDefinition(ctx context.Context) (bringBack func(context.Context)) {
+	GinkgoHelper()
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: definition}}
+	env.Get(ctx, crd)
+	fresh := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: crd.Name}, Spec: crd.Spec}
+	Expect(env.Admin.Delete(ctx, crd)).To(Succeed())
+	env.WaitGone(ctx, crd)
+	bringBack = func(ctx context.Context) {
+		GinkgoHelper()
+		Expect(cluster.InstallCRDs(ctx, env.Config, fresh.DeepCopy())).To(Succeed())
+	}
+	DeferCleanup(func(ctx SpecContext) {
+		if env.Admin.Get(ctx, client.ObjectKeyFromObject(fresh), crd) != nil {
+			bringBack(ctx)
+		}
+	}, NodeTimeout(specTimeout))
+	return bringBack
+}
