@@ -77,7 +77,9 @@ func TestReleaserErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inner := gateOn(t, handedOver, moduleWith(moduleDeleting)).cached.(client.WithWatch)
 			r := &releaser{client: interceptor.NewClient(inner, interceptor.Funcs{
-				Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error { return c.err },
+				Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+					return c.err
+				},
 			})}
 			_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "default-mlflowoperator"}})
 			if (err == nil) != c.fine {

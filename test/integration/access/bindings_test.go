@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -220,7 +219,7 @@ var _ = Describe("A RoleBinding of one of the names", func() {
 			}
 		}
 		env.ExpectAtRest(manager.User, quiet)
-		Expect(env.Admin.Delete(ctx, theirs, client.Preconditions{UID: new(types.UID(theirs.UID))})).To(Succeed())
+		Expect(env.Admin.Delete(ctx, theirs, client.Preconditions{UID: new(theirs.UID)})).To(Succeed())
 		binds(ctx, namespace, view, "users", "admins")
 		env.WaitForCondition(ctx, m, "NamespaceRBACReady", metav1.ConditionTrue, "RoleBindingsReady")
 	}, NodeTimeout(specTimeout))

@@ -120,7 +120,7 @@ var _ = Describe("Namespace RBAC", func() {
 		env.Patch(ctx, ofAuth(a), map[string]any{"spec": map[string]any{"adminGroups": list("root")}})
 		all(crowd, "users", "root")
 		settle()
-		Expect(len(writes(mark))).To(Equal(2*crowd), "two RoleBindings each")
+		Expect(writes(mark)).To(HaveLen(2*crowd), "two RoleBindings each")
 		Expect(env.Since(mark).ByUser(manager.User).Reads()).To(BeEmpty())
 
 		// What is said in the status of MLflow, and what changes on Auth beside the groups, reaches nobody.
