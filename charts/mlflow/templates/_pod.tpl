@@ -1,0 +1,172 @@
+{{/* What the pods of server and jobs have in common. */}}
+
+{{/* The block of the user as it stands, even an empty one, or the default: given, default. Nothing is merged. */}}
+{{- define "mlflow.block" -}}
+{{- if kindIs "map" .given }}{{ toJson .given }}{{ else }}{{ toJson .default }}{{ end -}}
+{{- end }}
+
+{{- define "mlflow.containerSecurity" -}}
+{{- $default := dict "allowPrivilegeEscalation" false "readOnlyRootFilesystem" true "capabilities" (dict "drop" (list "ALL")) -}}
+{{- include "mlflow.block" (dict "given" .Values.securityContext "default" $default) -}}
+{{- end }}
+
+{{- define "mlflow.serverResources" -}}
+{{- $default := dict "requests" (dict "cpu" "1" "memory" "2Gi") "limits" (dict "cpu" "4" "memory" "3Gi") -}}
+{{- include "mlflow.block" (dict "given" .Values.resources "default" $default) -}}
+{{- end }}
+
+{{/* Resources of a job beside the server, from what the user gives. */}}
+{{- define "mlflow.choreResources" -}}
+{{- $default := dict "requests" (dict "cpu" "100m" "memory" "256Mi") "limits" (dict "cpu" "500m" "memory" "512Mi") -}}
+{{- include "mlflow.block" (dict "given" . "default" $default) -}}
+{{- end }}
+
+{{/*
+Affinity of a job: that of the user. A volume that can be attached to one node sends the job to the node of the server, unless
+the user says to which pods a pod is near or far: the two might contradict each other.
+*/}}
+{{- define "mlflow.choreAffinity" -}}
+{{- $affinity := deepCopy (.Values.affinity | default dict) -}}
+{{- $modes := .Values.storage.spec.accessModes | default (list .Values.storage.accessMode) -}}
+{{- $decided := or (kindIs "map" $affinity.podAffinity) (kindIs "map" $affinity.podAntiAffinity) -}}
+{{- if and .Values.storage.enabled (not (has "ReadWriteMany" $modes)) (not $decided) -}}
+{{- $term := dict "labelSelector" (dict "matchLabels" (dict "app" (include "mlflow.name" .))) "topologyKey" "kubernetes.io/hostname" -}}
+{{- $_ := set $affinity "podAffinity" (dict "requiredDuringSchedulingIgnoredDuringExecution" (list $term)) -}}
+{{- end -}}
+{{- toJson $affinity -}}
+{{- end }}
+
+{{/* How pods are confined and placed, fields of a pod spec: root, affinity. */}}
+{{- define "mlflow.placement" -}}
+{{- with .root -}}
+{{- $default := dict "runAsNonRoot" true "seccompProfile" (dict "type" "RuntimeDefault") -}}
+automountServiceAccountToken: true
+securityContext: {{ include "mlflow.json" (include "mlflow.block" (dict "given" .Values.podSecurityContext "default" $default) | fromJson) }}
+{{- with .Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- include "mlflow.items" . | nindent 2 }}
+{{- end }}
+{{- with .Values.nodeSelector }}
+nodeSelector: {{ include "mlflow.json" . }}
+{{- end }}
+{{- with $.affinity }}
+affinity: {{ include "mlflow.json" . }}
+{{- end }}
+{{- with .Values.tolerations }}
+tolerations:
+  {{- include "mlflow.items" . | nindent 2 }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Image and confinement: fields of a container that runs MLflow's image. */}}
+{{- define "mlflow.container" -}}
+image: {{ include "mlflow.json" (include "mlflow.image" .) }}
+{{- with .Values.image.imagePullPolicy }}
+imagePullPolicy: {{ include "mlflow.json" . }}
+{{- end }}
+securityContext: {{ include "mlflow.json" (include "mlflow.containerSecurity" . | fromJson) }}
+{{- end }}
+
+{{/* env and envFrom of a container: root, env. */}}
+{{- define "mlflow.environment" -}}
+env:
+  {{- include "mlflow.items" .env | nindent 2 }}
+{{- with .root.Values.envFrom }}
+envFrom:
+  {{- include "mlflow.items" . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/* Volumes with their mounts, each a dict with volume and mount. */}}
+{{- define "mlflow.scratch" -}}
+{{- $volume := dict "name" "tmp" "emptyDir" (dict "sizeLimit" .Values.temporaryStorage.sizeLimit) -}}
+{{- toJson (list (dict "volume" $volume "mount" (dict "name" "tmp" "mountPath" "/tmp"))) -}}
+{{- end }}
+
+{{- define "mlflow.storage" -}}
+{{- if .Values.storage.enabled -}}
+{{- $volume := dict "name" "mlflow-storage" "persistentVolumeClaim" (dict "claimName" (printf "mlflow-pvc%s" .Values.resourceSuffix)) -}}
+{{- toJson (list (dict "volume" $volume "mount" (dict "name" "mlflow-storage" "mountPath" "/mlflow"))) -}}
+{{- else -}}
+[]
+{{- end -}}
+{{- end }}
+
+{{- define "mlflow.certificate" -}}
+{{- $volume := dict "name" "mlflow-tls" "secret" (dict "secretName" .Values.tls.secretName "defaultMode" .Values.tls.defaultMode) -}}
+{{- toJson (list (dict "volume" $volume "mount" (dict "name" "mlflow-tls" "mountPath" "/etc/tls/private" "readOnly" true))) -}}
+{{- end }}
+
+{{- define "mlflow.metrics" -}}
+{{- if .Values.metrics.enabled -}}
+{{- $volume := dict "name" "metrics" "emptyDir" (dict "sizeLimit" "100Mi") -}}
+{{- toJson (list (dict "volume" $volume "mount" (dict "name" "metrics" "mountPath" "/prometheus"))) -}}
+{{- else -}}
+[]
+{{- end -}}
+{{- end }}
+
+{{- define "mlflow.archival" -}}
+{{- if .Values.traceArchival.enabled -}}
+{{- $volume := dict "name" "trace-archival-config" "configMap" (dict "name" (printf "mlflow-trace-archival-config%s" .Values.resourceSuffix)) -}}
+{{- toJson (list (dict "volume" $volume "mount" (dict "name" "trace-archival-config" "mountPath" "/etc/mlflow" "readOnly" true))) -}}
+{{- else -}}
+[]
+{{- end -}}
+{{- end }}
+
+{{/* From such a list: volumeMounts of the container, and volumes of the pod. */}}
+{{- define "mlflow.mounts" -}}
+volumeMounts:
+{{- range . }}
+{{- with .mount }}
+  - {{ include "mlflow.json" . }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "mlflow.volumes" -}}
+volumes:
+{{- range . }}
+  - {{ include "mlflow.json" .volume }}
+{{- end }}
+{{- end }}
+
+{{/* A job beside the server: root, name, app, schedule, account, command, args, env, resources, volumes, sources. */}}
+{{- define "mlflow.cronJob" -}}
+apiVersion: batch/v1
+kind: CronJob
+metadata: {{ include "mlflow.metadata" (dict "root" .root "name" .app "app" .app) }}
+spec:
+  schedule: {{ include "mlflow.json" .schedule }}
+  concurrencyPolicy: Forbid
+  successfulJobsHistoryLimit: 3
+  failedJobsHistoryLimit: 3
+  jobTemplate:
+    spec:
+      backoffLimit: 1
+      template:
+        metadata:
+          labels: {{ include "mlflow.json" (include "mlflow.podLabels" (dict "root" .root "app" .app) | fromJson) }}
+        spec:
+          serviceAccountName: {{ include "mlflow.json" .account }}
+          restartPolicy: Never
+          {{- include "mlflow.placement" (dict "root" .root "affinity" (include "mlflow.choreAffinity" .root | fromJson)) | nindent 10 }}
+          {{- with include "mlflow.caInit" (dict "root" .root "sources" .sources) }}
+          {{- . | nindent 10 }}
+          {{- end }}
+          containers:
+            - name: {{ include "mlflow.json" .name }}
+              {{- include "mlflow.container" .root | nindent 14 }}
+              command:
+                {{- include "mlflow.items" .command | nindent 16 }}
+              {{- with .args }}
+              args:
+                {{- include "mlflow.items" . | nindent 16 }}
+              {{- end }}
+              {{- include "mlflow.environment" (dict "root" .root "env" .env) | nindent 14 }}
+              resources: {{ include "mlflow.json" .resources }}
+              {{- include "mlflow.mounts" .volumes | nindent 14 }}
+          {{- include "mlflow.volumes" .volumes | nindent 10 }}
+{{- end }}

@@ -1,0 +1,51 @@
+{{/* What the schema of the values cannot say. It prints nothing, or fails with the value and the cure. */}}
+{{- define "mlflow.validate" -}}
+{{- $storage := .Values.storage.enabled -}}
+{{- with .Values.mlflow -}}
+{{- if not $storage -}}
+{{- range $field := list "backendStoreUri" "readReplicaBackendStoreUri" "registryStoreUri" -}}
+{{- $from := index $.Values.mlflow (printf "%sFrom" $field) -}}
+{{- if and (not $from) (hasPrefix "sqlite://" (index $.Values.mlflow $field | default "")) -}}
+{{- fail (printf "storage must be enabled when mlflow.%s is a file: set storage.enabled, or a remote database" $field) -}}
+{{- end -}}
+{{- end -}}
+{{- if and .serveArtifacts (hasPrefix "file://" (.artifactsDestination | default "file://")) -}}
+{{- fail "storage must be enabled when mlflow.artifactsDestination uses file-based storage: set storage.enabled, or a destination such as s3://bucket/path" -}}
+{{- end -}}
+{{- end -}}
+{{- if not .serveArtifacts -}}
+{{- if not .defaultArtifactRoot -}}
+{{- fail "mlflow.defaultArtifactRoot must be set when mlflow.serveArtifacts is not true" -}}
+{{- end -}}
+{{- if hasPrefix "file://" .defaultArtifactRoot -}}
+{{- fail "mlflow.serveArtifacts must be enabled when mlflow.defaultArtifactRoot uses file-based storage" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if gt (int64 .Values.replicaCount) 1 -}}
+{{- $modes := .Values.storage.spec.accessModes | default (list .Values.storage.accessMode) -}}
+{{- if and $storage (not (has "ReadWriteMany" $modes)) -}}
+{{- fail "replicaCount must be 1 unless storage.accessMode is ReadWriteMany, because other volumes are attached to one node at a time: set storage.accessMode, or keep data and artifacts elsewhere and set storage.enabled to false" -}}
+{{- end -}}
+{{- range $field := list "backendStoreUri" "readReplicaBackendStoreUri" "registryStoreUri" -}}
+{{- if and (not (index $.Values.mlflow (printf "%sFrom" $field))) (hasPrefix "sqlite" (index $.Values.mlflow $field | default "")) -}}
+{{- fail (printf "replicaCount must be 1 with an SQLite store, because several servers damage or block the file: set mlflow.%s to a postgresql or mysql store" $field) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- with .Values.traceArchival -}}
+{{- if .enabled -}}
+{{- range $field := list "schedule" "location" "retention" -}}
+{{- if not (index $.Values.traceArchival $field) -}}
+{{- fail (printf "traceArchival.%s is required when traceArchival.enabled is true" $field) -}}
+{{- end -}}
+{{- end -}}
+{{- if and (not $storage) (hasPrefix "file://" .location) -}}
+{{- fail "storage must be enabled when traceArchival.location uses file-based storage" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if and .Values.garbageCollection.enabled (not .Values.garbageCollection.schedule) -}}
+{{- fail "garbageCollection.schedule is required when garbageCollection.enabled is true" -}}
+{{- end -}}
+{{- end }}
