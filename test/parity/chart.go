@@ -1,0 +1,98 @@
+// Package parity holds charts/mlflow against the builders of the operator: both make the same objects.
+package parity
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/engine"
+	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+)
+
+// Dir is where the chart is.
+func Dir() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "..", "..", "charts", "mlflow")
+}
+
+// Load reads the chart as Helm does.
+func Load() (*chart.Chart, error) {
+	loaded, err := loader.Load(Dir())
+	if err != nil {
+		return nil, fmt.Errorf("loading the chart: %w", err)
+	}
+	return loaded, nil
+}
+
+// Release is what Helm knows of an installation besides the values.
+type Release struct {
+	// Namespace of the release.
+	Namespace string
+	// APIVersions that the cluster serves beyond those of Kubernetes, such as monitoring.coreos.com/v1.
+	APIVersions []string
+	// Cluster is where the chart may look things up; nil for nowhere.
+	Cluster *rest.Config
+	// SkipSchema renders values that the schema refuses.
+	SkipSchema bool
+}
+
+// Texts renders the chart into the text of each template, by file name.
+func Texts(ctx context.Context, c *chart.Chart, release Release, values map[string]any) (map[string]string, error) {
+	capabilities := common.DefaultCapabilities.Copy()
+	capabilities.APIVersions = append(slices.Clone(capabilities.APIVersions), release.APIVersions...)
+	options := common.ReleaseOptions{Name: "mlflow", Namespace: release.Namespace, IsInstall: true, Revision: 1}
+	all, err := util.ToRenderValuesWithSchemaValidation(c, values, options, capabilities, release.SkipSchema)
+	if err != nil {
+		return nil, err
+	}
+	var renderer engine.Engine
+	if release.Cluster != nil {
+		renderer = engine.New(release.Cluster)
+	}
+	texts, err := renderer.RenderWithContext(ctx, c, all)
+	if err != nil {
+		return nil, err
+	}
+	byFile := map[string]string{}
+	for name, text := range texts {
+		byFile[filepath.Base(name)] = text
+	}
+	return byFile, nil
+}
+
+// Render renders the chart into objects, in an order that does not vary.
+func Render(ctx context.Context, c *chart.Chart, release Release, values map[string]any) ([]*unstructured.Unstructured, error) {
+	texts, err := Texts(ctx, c, release, values)
+	if err != nil {
+		return nil, err
+	}
+	delete(texts, "NOTES.txt")
+	var objects []*unstructured.Unstructured
+	for file, text := range texts {
+		for _, manifest := range releaseutil.SplitManifests(text) {
+			object := &unstructured.Unstructured{}
+			if err := yaml.UnmarshalStrict([]byte(manifest), &object.Object); err != nil {
+				return nil, fmt.Errorf("reading what %s renders: %w\n%s", file, err, manifest)
+			}
+			objects = append(objects, object)
+		}
+	}
+	slices.SortFunc(objects, func(a, b *unstructured.Unstructured) int { return strings.Compare(Key(a), Key(b)) })
+	return objects, nil
+}
+
+// Key tells objects apart.
+func Key(o *unstructured.Unstructured) string {
+	return o.GetKind() + " " + o.GetNamespace() + "/" + o.GetName()
+}

@@ -1,0 +1,305 @@
+package parity
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"text/template/parse"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+func load(t testing.TB) *chart.Chart {
+	t.Helper()
+	loaded, err := Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return loaded
+}
+
+// render renders values in YAML, released into the namespace tracking.
+func render(t *testing.T, values string) ([]*unstructured.Unstructured, error) {
+	t.Helper()
+	var parsed map[string]any
+	if err := yaml.UnmarshalStrict([]byte(values), &parsed); err != nil {
+		t.Fatal(err)
+	}
+	return Render(t.Context(), load(t), Release{Namespace: "tracking"}, parsed)
+}
+
+func rendered(t *testing.T, values string) map[string]*unstructured.Unstructured {
+	t.Helper()
+	objects, err := render(t, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]*unstructured.Unstructured{}
+	for _, o := range objects {
+		all[o.GetKind()+" "+o.GetName()] = o
+	}
+	return all
+}
+
+// container reads the server container of what values render.
+func container(t *testing.T, values string) map[string]any {
+	t.Helper()
+	return first(t, rendered(t, values)["Deployment mlflow"], "spec", "template", "spec", "containers")
+}
+
+func first(t *testing.T, o *unstructured.Unstructured, path ...string) map[string]any {
+	t.Helper()
+	list, _, err := unstructured.NestedSlice(o.Object, path...)
+	if err != nil || len(list) == 0 {
+		t.Fatalf("%s has no %s: %v", Key(o), strings.Join(path, "."), err)
+	}
+	return list[0].(map[string]any)
+}
+
+// TestDefaults shows what `helm install` makes without any value: a server with its database on a volume of its own, in the
+// namespace of the release. [D41]
+func TestDefaults(t *testing.T) {
+	all := rendered(t, "")
+	want := []string{
+		"ClusterRole mlflow", "ClusterRoleBinding mlflow", "Deployment mlflow", "NetworkPolicy mlflow",
+		"PersistentVolumeClaim mlflow-pvc", "Service mlflow", "ServiceAccount mlflow-sa",
+	}
+	if got := slices.Sorted(maps.Keys(all)); !slices.Equal(got, want) {
+		t.Errorf("objects %v, want %v", got, want)
+	}
+	for what, o := range all {
+		if !strings.HasPrefix(what, "ClusterRole") && o.GetNamespace() != "tracking" {
+			t.Errorf("%s is in namespace %q, want that of the release", what, o.GetNamespace())
+		}
+	}
+	env, err := json.Marshal(container(t, "")["env"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(env), `{"name":"MLFLOW_BACKEND_STORE_URI","value":"sqlite:////mlflow/mlflow.db"}`) {
+		t.Errorf("the database is not on the volume: %s", env)
+	}
+	if o := rendered(t, "namespace: apart")["Deployment mlflow"]; o.GetNamespace() != "apart" {
+		t.Errorf("the value namespace is not honoured: %s", o.GetNamespace())
+	}
+}
+
+// TestVersions: the chart runs the release that the operator supports. [D42]
+func TestVersions(t *testing.T) {
+	supported := firstMatch(t, "../../cmd/manager/version.go", `mlflowVersion = "([^"]+)"`)
+	makefile, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if linked := regexp.MustCompile(`(?m)^(?:SUPPORTED_)?MLFLOW_VERSION \??= *(\S+)`).FindSubmatch(makefile); linked != nil && string(linked[1]) != supported {
+		t.Errorf("the Makefile builds for %s, the default of the program is %s", linked[1], supported)
+	}
+	loaded := load(t)
+	if loaded.Metadata.AppVersion != supported {
+		t.Errorf("appVersion is %s, the operator supports %s", loaded.Metadata.AppVersion, supported)
+	}
+	if image := container(t, "")["image"]; image != "quay.io/opendatahub/mlflow:"+supported {
+		t.Errorf("the image is %s, the operator supports %s", image, supported)
+	}
+}
+
+func firstMatch(t *testing.T, path, pattern string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(pattern).FindSubmatch(text)
+	if found == nil {
+		t.Fatalf("%s has no %s", path, pattern)
+	}
+	return string(found[1])
+}
+
+func TestImage(t *testing.T) {
+	digest := "sha256:" + strings.Repeat("ab", 32)
+	for values, want := range map[string]string{
+		"image: {tag: 3.14.1}":                                        "quay.io/opendatahub/mlflow:3.14.1",
+		"image: {digest: '" + digest + "'}":                           "quay.io/opendatahub/mlflow@" + digest,
+		"image: {name: 'registry.example.com:5000/a/mlflow'}":         "registry.example.com:5000/a/mlflow:3.14.0",
+		"image: {name: 'registry.example.com:5000/a/mlflow:odh'}":     "registry.example.com:5000/a/mlflow:odh",
+		"image: {name: 'registry.example.com/mlflow@" + digest + "'}": "registry.example.com/mlflow@" + digest,
+		"image: {name: mlflow, tag: ''}":                              "mlflow",
+	} {
+		if got := container(t, values)["image"]; got != want {
+			t.Errorf("%s gives %v, want %s", values, got, want)
+		}
+	}
+}
+
+// TestBlocksReplace: what a user gives of resources and security contexts is not mixed with the default. [D5]
+func TestBlocksReplace(t *testing.T) {
+	got := container(t, "{resources: {requests: {memory: 8Gi}}, securityContext: {}}")
+	for field, want := range map[string]string{"resources": `{"requests":{"memory":"8Gi"}}`, "securityContext": `{}`} {
+		text, err := json.Marshal(got[field])
+		if err != nil || string(text) != want {
+			t.Errorf("%s is %s, want %s (%v)", field, text, want, err)
+		}
+	}
+}
+
+// TestRefusals: what the schema or the templates refuse names the value, and what cannot be seen from it, the cure.
+func TestRefusals(t *testing.T) {
+	data, err := os.ReadFile("testdata/refusals.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []struct{ Values, Message string }
+	if err := yaml.UnmarshalStrict(data, &cases); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range cases {
+		t.Run(c.Values, func(t *testing.T) {
+			_, err := render(t, c.Values)
+			if err == nil {
+				t.Fatal("these values are accepted")
+			}
+			if !strings.Contains(err.Error(), c.Message) {
+				t.Errorf("the message lacks %q: %v", c.Message, err)
+			}
+		})
+	}
+}
+
+// TestServiceMonitor: the kind may be absent from a cluster, and an install must not fail for it.
+func TestServiceMonitor(t *testing.T) {
+	for values, want := range map[string][2]bool{ // without and with the API
+		"":                                  {false, true},
+		"metrics: {enabled: false}":         {false, false},
+		"metrics: {serviceMonitor: never}":  {false, false},
+		"metrics: {serviceMonitor: always}": {true, true},
+		"metrics: {enabled: false, serviceMonitor: always}": {false, false},
+	} {
+		for i, apis := range [][]string{nil, {"monitoring.coreos.com/v1"}} {
+			var parsed map[string]any
+			if err := yaml.Unmarshal([]byte(values), &parsed); err != nil {
+				t.Fatal(err)
+			}
+			objects, err := Render(t.Context(), load(t), Release{Namespace: "tracking", APIVersions: apis}, parsed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "ServiceMonitor" })
+			if got != want[i] {
+				t.Errorf("%q with APIs %v: a ServiceMonitor is %v, want %v", values, apis, got, want[i])
+			}
+		}
+	}
+}
+
+// TestAccountsOfOthers: accounts that exist are used and not made.
+func TestAccountsOfOthers(t *testing.T) {
+	all := rendered(t, "{serviceAccount: {create: false, name: theirs}, garbageCollection: {enabled: true}}")
+	for what := range all {
+		if strings.HasPrefix(what, "ServiceAccount") {
+			t.Errorf("%s is made", what)
+		}
+	}
+	if name, _, _ := unstructured.NestedString(all["Deployment mlflow"].Object, "spec", "template", "spec", "serviceAccountName"); name != "theirs" {
+		t.Errorf("the server runs as %q", name)
+	}
+}
+
+// TestScripts: the programs about certificate authorities are shipped with the chart, where a file that is missing would
+// render as nothing.
+func TestScripts(t *testing.T) {
+	for _, name := range []string{"files/ca-bundle.sh", "files/ca-bundle-watch.sh"} {
+		if !slices.ContainsFunc(load(t).Files, func(f *common.File) bool { return f.Name == name && len(f.Data) > 0 }) {
+			t.Errorf("the chart lacks %s", name)
+		}
+	}
+}
+
+// encoders are the helpers whose output no text can break out of.
+var encoders = []string{"mlflow.json", "mlflow.items", "mlflow.metadata"}
+
+// TestManifestsPrintThroughEncoders reads the templates: a manifest prints through an encoder or through a helper that is
+// itself a piece of a manifest and held to the same rule. [D6]
+func TestManifestsPrintThroughEncoders(t *testing.T) {
+	trees := map[string]*parse.Tree{}
+	for _, f := range load(t).Templates {
+		if filepath.Base(f.Name) == "NOTES.txt" {
+			continue
+		}
+		tree := parse.New(f.Name)
+		tree.Mode = parse.SkipFuncCheck
+		set := map[string]*parse.Tree{}
+		if _, err := tree.Parse(string(f.Data), "", "", set); err != nil {
+			t.Fatal(err)
+		}
+		maps.Copy(trees, set)
+	}
+	held := 0
+	for _, name := range slices.Sorted(maps.Keys(trees)) {
+		if strings.HasSuffix(name, ".yaml") {
+			held += checkPrints(t, trees, name, map[string]bool{})
+		}
+	}
+	if held < 100 {
+		t.Errorf("%d printing actions were looked at, which cannot be all", held)
+	}
+}
+
+var included = regexp.MustCompile(`^\{\{include "([^"]+)"`)
+
+// checkPrints follows the helpers that print pieces of a manifest, and counts the actions that print.
+func checkPrints(t *testing.T, trees map[string]*parse.Tree, name string, seen map[string]bool) int {
+	if seen[name] || slices.Contains(encoders, name) {
+		return 0
+	}
+	seen[name] = true
+	count := 0
+	for _, action := range prints(trees[name].Root) {
+		count++
+		match := included.FindStringSubmatch(action)
+		switch {
+		case match == nil && action != "{{. | nindent 10}}" && action != "{{. | nindent 6}}" && action != "{{. | nindent 8}}":
+			t.Errorf("%s prints %s without an encoder", name, action)
+		case match != nil:
+			count += checkPrints(t, trees, match[1], seen)
+		}
+	}
+	for _, piece := range regexp.MustCompile(`with include "([^"]+)"`).FindAllStringSubmatch(trees[name].Root.String(), -1) {
+		count += checkPrints(t, trees, piece[1], seen)
+	}
+	return count
+}
+
+// prints lists the actions below a node that write something.
+func prints(node parse.Node) []string {
+	var found []string
+	switch n := node.(type) {
+	case *parse.ListNode:
+		if n == nil {
+			return nil
+		}
+		for _, child := range n.Nodes {
+			found = append(found, prints(child)...)
+		}
+	case *parse.ActionNode:
+		fails := strings.HasPrefix(n.String(), "{{fail ")
+		if len(n.Pipe.Decl) == 0 && !fails {
+			found = []string{n.String()}
+		}
+	case *parse.IfNode:
+		found = append(prints(n.List), prints(n.ElseList)...)
+	case *parse.RangeNode:
+		found = append(prints(n.List), prints(n.ElseList)...)
+	case *parse.WithNode:
+		found = append(prints(n.List), prints(n.ElseList)...)
+	}
+	return found
+}

@@ -1,0 +1,266 @@
+package parity
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+)
+
+// leftOut are the objects of the operator that the chart does not make, and why. The inventory of the reference marks them
+// as built beside its chart.
+var leftOut = map[string]string{
+	"HTTPRoute mlflow":               "the parent is a Gateway of the platform, which only the configuration of the operator names",
+	"ConsoleLink mlflow":             "the menu belongs to the console of the platform, and links to what the HTTPRoute publishes",
+	"NetworkPolicy mlflow-migration": "it is about the pods of the migration Job, which only the operator runs",
+}
+
+// platforms are the settings and clusters that every spec is built for.
+var platforms = map[string]mlflow.Inputs{
+	"bare":                  on(mlflow.Inputs{}),
+	"plain":                 on(mlflow.Inputs{HTTPRoutes: true, ServiceMonitors: true}),
+	"openshift":             on(mlflow.Inputs{HTTPRoutes: true, ServiceMonitors: true, OpenShift: true, ConsoleLinks: true}),
+	"openshift with CA":     on(mlflow.Inputs{ServiceMonitors: true, OpenShift: true, PlatformCABundle: true}),
+	"plain with CA, no URL": {Namespace: "team-tracking", Image: "registry.example.com:5000/mlflow", ServiceMonitors: true, PlatformCABundle: true},
+}
+
+func on(in mlflow.Inputs) mlflow.Inputs {
+	in.Namespace, in.Image = "opendatahub", "quay.io/example/mlflow:v3"
+	in.GatewayName, in.GatewayNamespace = "data-science-gateway", "openshift-ingress"
+	in.ExternalURL, in.CORSBaseURL = "https://gateway.apps.example.com", "https://gateway.apps.example.com:8443/path"
+	in.SectionTitle = "OpenShift Open Data Hub"
+	return in
+}
+
+// specs are those that the builders are tested with, and those of this package.
+func specs(t testing.TB) map[string]*mlflowv1.MLflow {
+	t.Helper()
+	all := map[string]*mlflowv1.MLflow{}
+	for _, file := range []string{"../../controllers/mlflow/testdata/cases.yaml", "testdata/specs.yaml"} {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var cases []struct {
+			Name   string
+			Object string // the name of the MLflow
+			Spec   mlflowv1.MLflowSpec
+		}
+		if err := yaml.Unmarshal(data, &cases); err != nil {
+			t.Fatalf("reading %s: %v", file, err)
+		}
+		for _, c := range cases {
+			m := &mlflowv1.MLflow{Spec: c.Spec, ObjectMeta: metav1.ObjectMeta{Name: orText(c.Object, "mlflow"), UID: "1"}}
+			m.SetGroupVersionKind(mlflowv1.GroupVersion.WithKind("MLflow"))
+			all[c.Name] = m
+		}
+	}
+	return all
+}
+
+// TestChartEqualsBuilders renders the chart for every spec on every platform and compares every object with what the
+// operator makes. [D41] [D42]
+func TestChartEqualsBuilders(t *testing.T) {
+	chart, err := Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	inputs, absent := 0, map[string]bool{}
+	for title, m := range specs(t) {
+		for platform, in := range platforms {
+			inputs++
+			t.Run(title+" on "+platform, func(t *testing.T) {
+				values, err := Values(m, in)
+				if err != nil {
+					t.Fatal(err)
+				}
+				// The namespace of the release is another one on purpose.
+				rendered, err := Render(t.Context(), chart, Release{Namespace: "elsewhere"}, values)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want, missing := expected(t, m, in)
+				maps.Copy(absent, missing)
+				for what, diff := range differences(want, byKey(t, rendered)) {
+					t.Errorf("%s differs (-operator +chart):\n%s", what, diff)
+				}
+			})
+		}
+	}
+	if inputs < 40 {
+		t.Errorf("%d inputs, want at least 40", inputs)
+	}
+	for what := range leftOut {
+		if !absent[what] {
+			t.Errorf("%s is listed as left out, and the operator never makes it", what)
+		}
+	}
+}
+
+// expected is what the operator makes, but for what the chart leaves out, which is returned by name, and for what is said
+// in other words: who owns an object and the two labels of the operator. A claim without an owner outlives its MLflow, and
+// one with the annotation outlives its release.
+func expected(t *testing.T, m *mlflowv1.MLflow, in mlflow.Inputs) (want map[string]any, missing map[string]bool) {
+	t.Helper()
+	desired, err := mlflow.Build(m, in)
+	if err != nil {
+		t.Fatalf("building: %v", err)
+	}
+	made, err := apply.Render(desired, mlflow.ComponentName, m)
+	if err != nil {
+		t.Fatalf("rendering: %v", err)
+	}
+	missing = map[string]bool{}
+	made = slices.DeleteFunc(made, func(o *unstructured.Unstructured) bool {
+		what := o.GetKind() + " " + strings.ReplaceAll(o.GetName(), "mlflow"+suffix(m), "mlflow")
+		if leftOut[what] != "" {
+			missing[what] = true
+		}
+		return missing[what]
+	})
+	for _, o := range made {
+		if o.GetKind() == "PersistentVolumeClaim" && len(o.GetOwnerReferences()) == 0 {
+			o.SetAnnotations(map[string]string{"helm.sh/resource-policy": "keep"})
+		}
+		o.SetOwnerReferences(nil)
+		labels := o.GetLabels()
+		delete(labels, names.OperatorLabel)
+		delete(labels, names.ComponentLabel)
+		o.SetLabels(labels)
+	}
+	return byKey(t, made), missing
+}
+
+// byKey gives objects as JSON has them, by kind, namespace and name.
+func byKey(t *testing.T, objects []*unstructured.Unstructured) map[string]any {
+	t.Helper()
+	all := map[string]any{}
+	for _, o := range objects {
+		if all[Key(o)] != nil {
+			t.Fatalf("%s is made twice", Key(o))
+		}
+		data, err := json.Marshal(o.Object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var fields any
+		if err := json.Unmarshal(data, &fields); err != nil {
+			t.Fatal(err)
+		}
+		all[Key(o)] = fields
+	}
+	return all
+}
+
+// differences are those of single objects, by their keys.
+func differences(want, got map[string]any) map[string]string {
+	found := map[string]string{}
+	for _, objects := range []map[string]any{want, got} {
+		for key := range objects {
+			if diff := cmp.Diff(want[key], got[key]); diff != "" {
+				found[key] = diff
+			}
+		}
+	}
+	return found
+}
+
+// operatorOnly are the fields of the spec that change no object of the chart, and why.
+var operatorOnly = map[string]string{
+	"migration": "the chart does not migrate the database",
+	"tls":       "the certificate is issued by a phase of the operator; of the chart, by tls.generate",
+	"replicas":  "", // set in several specs, and one there means the default
+}
+
+// TestEveryFieldIsCompared shows that a field which the spec gains has to enter the comparison.
+func TestEveryFieldIsCompared(t *testing.T) {
+	set := map[string]bool{}
+	for _, m := range specs(t) {
+		for _, field := range fieldsOf(reflect.ValueOf(m.Spec), "") {
+			set[field] = true
+		}
+	}
+	var all []string
+	walkTypes(reflect.TypeFor[mlflowv1.MLflowSpec](), "", func(field string) { all = append(all, field) })
+	for _, field := range all {
+		top, _, _ := strings.Cut(field, ".")
+		if operatorOnly[top] == "" && !set[field] {
+			t.Errorf("no spec sets %s: add one to testdata/specs.yaml and translate the field in Values", field)
+		}
+	}
+}
+
+// walkTypes names the fields of our own types, nested ones with a dot.
+func walkTypes(of reflect.Type, prefix string, visit func(string)) {
+	for i := range of.NumField() {
+		name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
+		visit(prefix + name)
+		if inner := of.Field(i).Type; inner.Kind() == reflect.Pointer && strings.HasSuffix(inner.Elem().PkgPath(), "/apis/mlflow/v1") && inner.Elem().Kind() == reflect.Struct {
+			walkTypes(inner.Elem(), prefix+name+".", visit)
+		}
+	}
+}
+
+// fieldsOf names those that are set.
+func fieldsOf(value reflect.Value, prefix string) []string {
+	var set []string
+	for i := range value.NumField() {
+		field := value.Field(i)
+		if field.IsZero() {
+			continue
+		}
+		name, _, _ := strings.Cut(value.Type().Field(i).Tag.Get("json"), ",")
+		set = append(set, prefix+name)
+		if field.Kind() == reflect.Pointer && strings.HasSuffix(field.Type().Elem().PkgPath(), "/apis/mlflow/v1") && field.Elem().Kind() == reflect.Struct {
+			set = append(set, fieldsOf(field.Elem(), prefix+name+".")...)
+		}
+	}
+	return set
+}
+
+// TestDifferencesAreSeen shows that the comparison above is not blind.
+func TestDifferencesAreSeen(t *testing.T) {
+	chart, err := Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, in := specs(t)["minimal-plain"], platforms["plain"]
+	values, err := Values(m, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, _ := expected(t, m, in)
+	for name, change := range map[string]map[string]any{
+		"a number":   {"replicaCount": 0},
+		"a text":     {"temporaryStorage": object{"sizeLimit": "2Gi"}},
+		"an object":  {"metrics": object{"enabled": false}},
+		"a key":      {"podAnnotations": object{"more": "x"}},
+		"a policy":   {"storage": object{"enabled": true, "size": "5Gi", "retentionPolicy": "Delete"}},
+		"an element": {"env": []any{object{"name": "MORE", "value": "x"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			changed := maps.Clone(values)
+			maps.Copy(changed, change)
+			rendered, err := Render(t.Context(), chart, Release{Namespace: "elsewhere"}, changed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(differences(want, byKey(t, rendered))) == 0 {
+				t.Errorf("%v makes no difference", change)
+			}
+		})
+	}
+}
