@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -47,11 +48,12 @@ func mlflowRow(env *Env) row {
 // itself in the status of MLflow.
 func mlflowControllers(env *Env, settings mlflow.Settings) func(context.Context, ctrl.Manager) error {
 	served := func() *capability.Watcher { return env.Capabilities }
+	clk := func() clock.Clock { return env.Clock }
 	applier := func(mgr ctrl.Manager) *apply.Applier {
 		return env.Applier(mgr, apply.Options{FieldOwner: mlflow.FieldOwner, Component: mlflow.ComponentName})
 	}
 	if !env.Config.MLflow.NamespaceRBAC {
-		return mlflow.Setup(settings, served, applier, nil)
+		return mlflow.Setup(settings, served, applier, clk, nil)
 	}
 	access := mlflowaccess.New(mlflowaccess.Settings{Prefix: env.Config.MLflow.ResourceNamePrefix}, served,
 		func(mgr ctrl.Manager, reader client.Client) *apply.Applier {
@@ -60,7 +62,7 @@ func mlflowControllers(env *Env, settings mlflow.Settings) func(context.Context,
 				Whole: []schema.GroupVersionKind{mlflowaccess.RoleBindingKind},
 			})
 		})
-	servers := mlflow.Setup(settings, served, applier, access)
+	servers := mlflow.Setup(settings, served, applier, clk, access)
 	return func(ctx context.Context, mgr ctrl.Manager) error {
 		if err := access.Setup(ctx, mgr); err != nil {
 			return err

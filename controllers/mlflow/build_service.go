@@ -9,7 +9,8 @@ import (
 )
 
 // servingCertAnnotation asks OpenShift for the certificate in tlsSecretName.
-// Elsewhere nobody reads it, and an administrator provides the Secret.
+// Elsewhere nobody reads it, and the operator or an administrator provides the
+// Secret.
 const servingCertAnnotation = "service.beta.openshift.io/serving-cert-secret-name"
 
 func service(m *mlflowv1.MLflow, in Inputs) *corev1ac.ServiceApplyConfiguration {

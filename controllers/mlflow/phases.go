@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -13,6 +14,7 @@ import (
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
@@ -35,6 +37,11 @@ type objects struct {
 	inputs     func() Inputs
 	module     *module
 	feedback   Feedback
+	clock      clock.PassiveClock
+	// whole reads objects of which the others hold the metadata only.
+	whole client.Reader
+	// certificates maps the uid of an MLflow to a certificate.
+	certificates sync.Map
 }
 
 func (r *objects) phases() []reconciler.Phase[*mlflowv1.MLflow] {
@@ -44,8 +51,10 @@ func (r *objects) phases() []reconciler.Phase[*mlflowv1.MLflow] {
 		{Name: "publishing addresses", Run: r.publishAddresses},
 		{Name: "checking the CA bundle", Run: r.checkCABundle},
 		{Name: "keeping the volume claim", Run: r.keepClaim},
+		{Name: "keeping the serving certificate", Run: r.keepCertificate},
 		{Name: "applying objects", Run: r.applyObjects},
 		{Name: "observing the rollout", Run: r.observeRollout},
+		{Name: "awaiting the renewal of the certificate", Run: r.awaitRenewal},
 	}
 }
 
@@ -53,17 +62,19 @@ func (r *objects) phases() []reconciler.Phase[*mlflowv1.MLflow] {
 func (r *objects) forget(uid types.UID) {
 	r.applier.Forget(uid)
 	r.references.Forget(uid)
+	r.certificates.Delete(uid)
 }
 
-// publishAddresses tells where the server is reached, as soon as that is decided.
-func (r *objects) publishAddresses(_ context.Context, m *mlflowv1.MLflow) error {
+// publishAddresses tells where the server is reached, as soon as that is decided, and what is published that should not be.
+func (r *objects) publishAddresses(ctx context.Context, m *mlflowv1.MLflow) error {
 	in := r.inputs()
 	m.Status.Address = nil
 	if url := addressURL(m, in); url != "" {
 		m.Status.Address = &mlflowv1.MLflowAddress{URL: url}
 	}
 	m.Status.URL = externalURL(m, in)
-	return nil
+	reportCredentials(m)
+	return r.checkRoute(ctx, m, in)
 }
 
 // checkCABundle waits for the ConfigMap that the user named: without it the server would trust less than asked for.

@@ -11,6 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -55,7 +56,8 @@ const FieldOwner = "mlflow-operator"
 // +kubebuilder:rbac:namespace=system,groups=apps,resources=deployments,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:namespace=system,groups="",resources=persistentvolumeclaims;services,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:namespace=system,groups="",resources=serviceaccounts,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:namespace=system,groups="",resources=secrets,verbs=get;list;watch
+// +kubebuilder:rbac:namespace=system,groups="",resources=secrets,verbs=get;list;watch;create
+// +kubebuilder:rbac:namespace=system,groups="",resources=secrets,resourceNames=mlflow-tls,verbs=patch
 // +kubebuilder:rbac:namespace=system,groups="",resources=configmaps,verbs=get;list;watch;create
 // +kubebuilder:rbac:namespace=system,groups="",resources=configmaps,resourceNames=mlflow-trace-archival-config,verbs=patch;delete
 // +kubebuilder:rbac:namespace=system,groups=batch,resources=cronjobs,verbs=get;list;watch;create;patch;delete
@@ -137,8 +139,11 @@ func Caches(namespace string) []component.CacheNeed {
 	}
 }
 
-// Setup registers the MLflow controller with a manager. The applier writes as FieldOwner. Feedback may be nil.
-func Setup(settings Settings, served func() *capability.Watcher, applier func(ctrl.Manager) *apply.Applier, feedback Feedback) func(context.Context, ctrl.Manager) error {
+// Setup registers the MLflow controller with a manager. The applier writes as FieldOwner. Feedback may be nil. What the
+// functions return is needed when the controller starts, not before.
+func Setup(settings Settings, served func() *capability.Watcher, applier func(ctrl.Manager) *apply.Applier,
+	clk func() clock.Clock, feedback Feedback,
+) func(context.Context, ctrl.Manager) error {
 	return func(ctx context.Context, mgr ctrl.Manager) error {
 		served := served()
 		gate := &module{on: settings.Platform, cached: mgr.GetClient(), served: served.Current}
@@ -150,6 +155,8 @@ func Setup(settings Settings, served func() *capability.Watcher, applier func(ct
 			applier:    applier(mgr),
 			references: reference.NewTracker(mgr.GetClient(), mgr.GetAPIReader()),
 			inputs:     func() Inputs { return gate.inputs(settings) },
+			clock:      clk(),
+			whole:      mgr.GetCache(),
 		}
 		owned := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &mlflowv1.MLflow{})
 		c, err := r.watch(mgr, served, owned)
@@ -159,6 +166,10 @@ func Setup(settings Settings, served func() *capability.Watcher, applier func(ct
 		for _, kind := range optionalKinds {
 			served.WatchMetadata(ctx, c, kind, owned)
 		}
+		// What the gateway makes of our route stands in its status, which is not among its metadata.
+		served.Watch(ctx, c, capability.HTTPRoute, func() source.Source {
+			return source.Kind[client.Object](mgr.GetCache(), wholeObject(capability.HTTPRoute), owned)
+		})
 		return gate.follow(ctx, mgr, served, c, r.everyMLflow())
 	}
 }

@@ -20,6 +20,10 @@ const (
 	ConditionProgressing = "Progressing"
 	// ConditionStorage exists only while the live claim differs from spec.storage in a way that cannot be mended.
 	ConditionStorage = "StorageInSync"
+	// ConditionCredentials exists, and is True, only while the spec shows a password.
+	ConditionCredentials = "CredentialsInSpec"
+	// ConditionRoute exists, and is False, only while the gateway refuses the HTTPRoute.
+	ConditionRoute = "RouteAccepted"
 )
 
 // Reasons of the conditions.
@@ -35,6 +39,8 @@ const (
 	ReasonConsoleLinkFailed     = "ConsoleLinkFailed"
 	ReasonHTTPRouteFailed       = "HttpRouteFailed"
 	ReasonClaimDiffers          = "ClaimDiffers"
+	ReasonPasswordInURI         = "PasswordInURI"
+	ReasonRouteRefused          = "NotAccepted"
 )
 
 const (

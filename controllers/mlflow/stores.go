@@ -1,11 +1,15 @@
 package mlflow
 
 import (
+	"fmt"
 	"net/url"
 	"regexp"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
 )
 
 const envSSLMode = "PGSSLMODE"
@@ -58,6 +62,25 @@ func holdsPassword(uri string) bool {
 	}
 	query := queryOf(uri)
 	return query.Get("password") != "" || query.Get("passwd") != ""
+}
+
+// reportCredentials warns of passwords in the spec, which whoever may read the MLflow, its Deployment or its pods can see,
+// and takes the warning back when they are gone. Nothing else depends on it.
+func reportCredentials(m *mlflowv1.MLflow) {
+	var found, cures []string
+	for _, s := range inlineStores(m) {
+		if holdsPassword(s.uri) {
+			found, cures = append(found, "spec."+s.field), append(cures, "spec."+s.field+"From")
+		}
+	}
+	if len(found) == 0 {
+		conditions.Remove(&m.Status.Conditions, ConditionCredentials)
+		return
+	}
+	setCondition(m, ConditionCredentials, metav1.ConditionTrue, ReasonPasswordInURI, fmt.Sprintf(
+		"%s holds a password that is visible to everybody who may read the MLflow, its Deployment or its pods; "+
+			"put the URI into a Secret, name that in %s, and change the password",
+		strings.Join(found, " and "), strings.Join(cures, " and ")))
 }
 
 // queryOf is what follows the question mark of a URI, as far as it can be read.

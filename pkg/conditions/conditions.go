@@ -54,7 +54,7 @@ var failureWords = []string{
 var neutral = map[string]bool{"Progressing": true, "Reconciling": true, "Paused": true, "Upgradeable": true}
 
 // negative conditions are bad when they are true.
-var negative = map[string]bool{"Degraded": true, "Stalled": true, "Failed": true, "Failing": true}
+var negative = map[string]bool{"Degraded": true, "Stalled": true, "Failed": true, "Failing": true, "CredentialsInSpec": true}
 
 // Severity gives the type of the event for a transition: Warning when a condition left its good state or its reason
 // is that of a failure, else Normal. A nil before means that the condition is new.

@@ -49,7 +49,7 @@ func TestDemo(t *testing.T) {
 	if err := d.run(t.Context(), []string{"up"}); err != nil {
 		t.Fatal(err)
 	}
-	expectContains(t, "progress", progress.String(), "a demo is running; it is ended", "Secret opendatahub/mlflow-tls created: a self-signed",
+	expectContains(t, "progress", progress.String(), "a demo is running; it is ended",
 		"MLflow mlflow: Available is True, DeploymentReady", "Deployment opendatahub/mlflow: 1/1 replicas ready", "the manager made", "1 PersistentVolumeClaim")
 	expectContains(t, "output", out.String(), "MLflow   mlflow   Available", "export KUBECONFIG=", "make demo-down")
 	for _, command := range nextCommands("opendatahub") {

@@ -12,8 +12,6 @@ type kind struct {
 	// ready is the condition that is True when an object is ready; empty for kinds without a status, which are ready
 	// when they exist.
 	ready string
-	// supplies are Secrets that a user has to supply on plain Kubernetes.
-	supplies []supplier
 }
 
 // kinds lists every kind that may stand in config/samples.
@@ -22,7 +20,7 @@ var kinds = map[schema.GroupKind]kind{
 	{Kind: "Secret"}:    {},
 	{Kind: "ConfigMap"}: {},
 
-	{Group: "mlflow.opendatahub.io", Kind: "MLflow"}:     {ready: "Available", supplies: []supplier{servingCertificate("mlflow", "mlflow-tls")}},
+	{Group: "mlflow.opendatahub.io", Kind: "MLflow"}:     {ready: "Available"},
 	{Group: "mlflow.kubeflow.org", Kind: "MLflowConfig"}: {},
 }
 

@@ -4,7 +4,7 @@
 //	demo up      start it all, and leave it running
 //	demo down    end it
 //
-// A new component joins by its samples. When they are ready, and what a user has to supply for them, stands in one table,
+// A new component joins by its samples. When they are ready stands in one table,
 // see kinds.go.
 package main
 

@@ -1,10 +1,6 @@
 package main
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"io"
 	"slices"
@@ -161,33 +157,6 @@ func TestSettingsOfTheManager(t *testing.T) {
 	args, env := settings(deployment)
 	if !slices.Equal(args, []string{"--leader-elect"}) || !slices.Equal(env, []string{"MLFLOW_IMAGE=registry/mlflow"}) {
 		t.Errorf("arguments %q, variables %q", args, env)
-	}
-}
-
-func TestServingCertificate(t *testing.T) {
-	secret, why, err := servingCertificate("mlflow", "mlflow-tls")("models", noon)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if secret.Namespace != "models" || secret.Name != "mlflow-tls" || secret.Type != corev1.SecretTypeTLS || !strings.Contains(why, "Service mlflow") {
-		t.Errorf("Secret %s/%s of type %s: %s", secret.Namespace, secret.Name, secret.Type, why)
-	}
-	pair, err := tls.X509KeyPair(secret.Data["tls.crt"], secret.Data["tls.key"])
-	if err != nil {
-		t.Fatal(err)
-	}
-	if key, ok := pair.PrivateKey.(*ecdsa.PrivateKey); !ok || key.Curve != elliptic.P256() {
-		t.Errorf("key %T", pair.PrivateKey)
-	}
-	roots := x509.NewCertPool()
-	roots.AddCert(pair.Leaf)
-	for _, name := range []string{"mlflow", "mlflow.models", "mlflow.models.svc", "mlflow.models.svc.cluster.local"} {
-		if _, err := pair.Leaf.Verify(x509.VerifyOptions{DNSName: name, Roots: roots, CurrentTime: noon}); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	if _, err := pair.Leaf.Verify(x509.VerifyOptions{DNSName: "other.models.svc", Roots: roots, CurrentTime: noon}); err == nil {
-		t.Error("the certificate holds for another Service")
 	}
 }
 

@@ -7,12 +7,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -94,9 +92,6 @@ func (d *demo) fill(ctx context.Context, w *world) error {
 	if w.client, err = client.New(config, client.Options{}); err != nil {
 		return fmt.Errorf("creating a client: %w", err)
 	}
-	if err := d.supply(ctx, w); err != nil {
-		return err
-	}
 	if err := d.apply(ctx, w); err != nil {
 		return err
 	}
@@ -168,31 +163,6 @@ func settings(deployment *appsv1.Deployment) (args, env []string) {
 	}
 	return args, env
 }
-
-// supply creates what the samples need and the operator leaves to the user.
-func (d *demo) supply(ctx context.Context, w *world) error {
-	var needed []supplier
-	for _, sample := range w.samples {
-		needed = append(needed, kinds[sample.GroupVersionKind().GroupKind()].supplies...)
-	}
-	for _, supply := range needed {
-		secret, why, err := supply(w.namespace, d.clock.Now())
-		if err != nil {
-			return err
-		}
-		// Two samples may need the same Secret.
-		if err := w.client.Create(ctx, secret, client.FieldOwner(fieldOwner)); apierrors.IsAlreadyExists(err) {
-			continue
-		} else if err != nil {
-			return fmt.Errorf("creating Secret %s: %w", secret.Name, err)
-		}
-		d.say("Secret %s/%s created: %s", secret.Namespace, secret.Name, why)
-	}
-	return nil
-}
-
-// supplier makes a Secret in a namespace, and says why it is the user's to supply.
-type supplier func(namespace string, now time.Time) (*corev1.Secret, string, error)
 
 // access tells how to reach the demo from a shell.
 func access(kubectl, kubeconfig string) string {

@@ -1,0 +1,149 @@
+package mlflow
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
+)
+
+// said is what a gateway says in one condition.
+func said(kind string, status metav1.ConditionStatus, generation int64) map[string]any {
+	return map[string]any{
+		"type": kind, "status": string(status), "reason": "NotAllowedByListeners", "message": "no listener fits",
+		"observedGeneration": generation, "lastTransitionTime": "2026-01-01T00:00:00Z",
+	}
+}
+
+func parent(name, namespace string, conditions ...any) map[string]any {
+	ref := map[string]any{"name": name}
+	if namespace != "" {
+		ref["namespace"] = namespace
+	}
+	return map[string]any{"parentRef": ref, "controllerName": "example.com/gateway", "conditions": conditions}
+}
+
+func checked(t *testing.T, in Inputs, status any) *mlflowv1.MLflow {
+	t.Helper()
+	route := wholeObject(capability.HTTPRoute)
+	route.SetNamespace(in.Namespace)
+	route.SetName("mlflow")
+	route.SetGeneration(2)
+	if status != nil {
+		route.Object["status"] = status
+	}
+	r := &objects{whole: fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(route).Build(), inputs: func() Inputs { return in }}
+	m := server()
+	if err := r.publishAddresses(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestRouteRefusal(t *testing.T) {
+	no, yes := metav1.ConditionFalse, metav1.ConditionTrue
+	ours := func(conditions ...any) any {
+		return map[string]any{"parents": []any{parent("data-science-gateway", "openshift-ingress", conditions...)}}
+	}
+	for name, c := range map[string]struct {
+		status  any
+		refused bool
+	}{
+		"[D30] nobody has spoken":                {nil, false},
+		"[D30] no parent":                        {map[string]any{"parents": []any{}}, false},
+		"[D30] accepted":                         {ours(said("Accepted", yes, 2), said("ResolvedRefs", yes, 2)), false},
+		"[D30] not accepted":                     {ours(said("Accepted", no, 2)), true},
+		"[D30] not accepted, without generation": {ours(said("Accepted", no, 0)), true},
+		"[D30] the server cannot be found":       {ours(said("Accepted", yes, 2), said("ResolvedRefs", no, 2)), true},
+		"[D30] an older route was not accepted":  {ours(said("Accepted", no, 1)), false},
+		"[D30] not known":                        {ours(said("Accepted", metav1.ConditionUnknown, 2)), false},
+		"[D30] something else is wrong":          {ours(said("PartiallyInvalid", no, 2)), false},
+		"[D30] another gateway refuses":          {map[string]any{"parents": []any{parent("other", "openshift-ingress", said("Accepted", no, 2))}}, false},
+		"[D30] one of the same name elsewhere":   {map[string]any{"parents": []any{parent("data-science-gateway", "other", said("Accepted", no, 2))}}, false},
+		"[D30] one of the same name beside it":   {map[string]any{"parents": []any{parent("data-science-gateway", "", said("Accepted", no, 2))}}, false},
+		"[D30] ours beside one that is content":  {map[string]any{"parents": []any{parent("other", "x", said("Accepted", yes, 2)), parent("data-science-gateway", "openshift-ingress", said("Accepted", no, 2))}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := checked(t, platformInputs["plain"], c.status)
+			condition, found := conditions.Get(m.Status.Conditions, ConditionRoute)
+			if found != c.refused || (m.Status.URL == "") != c.refused || m.Status.Address == nil {
+				t.Fatalf("condition %v, url %q, address %v", condition, m.Status.URL, m.Status.Address)
+			}
+			if !found {
+				return
+			}
+			if condition.Status != no || condition.Reason != "NotAllowedByListeners" {
+				t.Errorf("condition %v", condition)
+			}
+			for _, part := range []string{"Gateway openshift-ingress/data-science-gateway", "no listener fits", "namespace opendatahub"} {
+				if !strings.Contains(condition.Message, part) {
+					t.Errorf("%q lacks %q", condition.Message, part)
+				}
+			}
+		})
+	}
+	t.Run("[D30] the namespace of the gateway is a setting", func(t *testing.T) {
+		in := with(platformInputs["plain"], func(in *Inputs) { in.GatewayNamespace = "gateways" })
+		refs, _, _ := unstructured.NestedSlice(object(built(t, server(), in), "HTTPRoute", "mlflow").Object, "spec", "parentRefs")
+		if got := refs[0].(map[string]any)["namespace"]; got != "gateways" {
+			t.Errorf("namespace %v", got)
+		}
+		m := checked(t, in, map[string]any{"parents": []any{parent("data-science-gateway", "gateways", said("Accepted", no, 2))}})
+		if m.Status.URL != "" {
+			t.Errorf("url %s", m.Status.URL)
+		}
+	})
+	t.Run("[D30] a refusal without a reason", func(t *testing.T) {
+		condition := said("Accepted", no, 2)
+		delete(condition, "reason")
+		got, _ := conditions.Get(checked(t, platformInputs["plain"], ours(condition)).Status.Conditions, ConditionRoute)
+		if got.Reason != ReasonRouteRefused {
+			t.Errorf("condition %v", got)
+		}
+	})
+	t.Run("[D30] a status that cannot be read", func(t *testing.T) {
+		route := wholeObject(capability.HTTPRoute)
+		route.SetNamespace("opendatahub")
+		route.SetName("mlflow")
+		route.Object["status"] = map[string]any{"parents": "x"}
+		r := &objects{whole: fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(route).Build()}
+		if err := r.checkRoute(t.Context(), server(), platformInputs["plain"]); err == nil || !strings.Contains(err.Error(), "HTTPRoute mlflow") {
+			t.Errorf("error %v", err)
+		}
+	})
+	t.Run("[mlflow-31] without the API", func(t *testing.T) {
+		m := server()
+		setCondition(m, ConditionRoute, no, "Old", "old")
+		if err := (&objects{}).checkRoute(t.Context(), m, platformInputs["bare"]); err != nil || len(m.Status.Conditions) != 0 {
+			t.Errorf("conditions %v, %v", m.Status.Conditions, err)
+		}
+	})
+}
+
+func TestCredentialsInSpec(t *testing.T) {
+	m := server(func(s *mlflowv1.MLflowSpec) {
+		s.BackendStoreURI, s.RegistryStoreURI = "postgresql://a:hidden@db/x", "mysql://b:hidden@db/x"
+	})
+	reportCredentials(m)
+	got, found := conditions.Get(m.Status.Conditions, ConditionCredentials)
+	if !found || got.Status != metav1.ConditionTrue || got.Reason != ReasonPasswordInURI || strings.Contains(got.Message, "hidden") {
+		t.Errorf("[D28] condition %v", got)
+	}
+	for _, part := range []string{"spec.backendStoreUri and spec.registryStoreUri", "name that in spec.backendStoreUriFrom and spec.registryStoreUriFrom"} {
+		if !strings.Contains(got.Message, part) {
+			t.Errorf("[D28] %q lacks %q", got.Message, part)
+		}
+	}
+	m.Spec.BackendStoreURI, m.Spec.RegistryStoreURI = "postgresql://a@db/x", ""
+	reportCredentials(m)
+	if len(m.Status.Conditions) != 0 {
+		t.Errorf("[D28] the warning stays: %v", m.Status.Conditions)
+	}
+}

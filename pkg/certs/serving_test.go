@@ -1,0 +1,118 @@
+package certs
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"testing"
+	"time"
+)
+
+var servingOptions = ServingOptions{Authority: "test-ca", DNSNames: []string{"mlflow", "mlflow.ns.svc", "localhost"}, Lifetime: 90 * 24 * time.Hour}
+
+func keepServing(t *testing.T, data map[string][]byte, now time.Time) Serving {
+	t.Helper()
+	s, err := KeepServing(data, servingOptions, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// accepts says whether a client with a bundle accepts the certificate under every name.
+func accepts(t *testing.T, data map[string][]byte, bundle []byte, now time.Time) bool {
+	t.Helper()
+	served, err := tls.X509KeyPair(data["tls.crt"], data["tls.key"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(bundle) {
+		t.Fatal("the bundle holds no certificate")
+	}
+	for _, name := range servingOptions.DNSNames {
+		if _, err := served.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: name, CurrentTime: now}); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+func TestServingIsIssuedOnce(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	first := keepServing(t, nil, now)
+	if !first.Issued || !accepts(t, first.Data, first.Data["ca.crt"], now) {
+		t.Fatal("the first certificate is of no use")
+	}
+	if len(first.Data) != 3 {
+		t.Errorf("%d keys: the key of the CA must not be kept", len(first.Data))
+	}
+	again := keepServing(t, first.Data, first.Renew.Add(-time.Second))
+	if again.Issued || !again.Renew.Equal(first.Renew) || !again.Expires.Equal(first.Expires) {
+		t.Errorf("issued again before it is due: %t, %s, %s", again.Issued, again.Renew, again.Expires)
+	}
+	if early := first.Expires.Sub(first.Renew); early < servingOptions.Lifetime/4 {
+		t.Errorf("renewed only %s before the end", early)
+	}
+}
+
+// During a change clients with the new bundle trust both certificates, whichever a pod still serves.
+func TestServingOverlaps(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	first := keepServing(t, nil, now)
+	second := keepServing(t, first.Data, first.Renew)
+	if !second.Issued || bytes.Equal(first.Data["tls.key"], second.Data["tls.key"]) {
+		t.Fatal("nothing new when it was due")
+	}
+	for name, data := range map[string]map[string][]byte{"old": first.Data, "new": second.Data} {
+		if !accepts(t, data, second.Data["ca.crt"], first.Renew) {
+			t.Errorf("the %s certificate is not trusted", name)
+		}
+	}
+	late := second.Expires.Add(time.Hour)
+	third := keepServing(t, second.Data, late)
+	if got, err := parseCertificates(third.Data["ca.crt"]); err != nil || len(got) != 1 {
+		t.Errorf("%d authorities after the others have ended, %v", len(got), err)
+	}
+	if !accepts(t, third.Data, third.Data["ca.crt"], late) {
+		t.Error("the third certificate is of no use")
+	}
+}
+
+func TestServingIsRepaired(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	good, other := keepServing(t, nil, now), keepServing(t, nil, now)
+	for name, change := range map[string]func(map[string][]byte){
+		"no certificate": func(d map[string][]byte) { delete(d, "tls.crt") },
+		"no key":         func(d map[string][]byte) { delete(d, "tls.key") },
+		"no CA":          func(d map[string][]byte) { delete(d, "ca.crt") },
+		"rubbish":        func(d map[string][]byte) { d["tls.crt"] = []byte("x") },
+		"another key":    func(d map[string][]byte) { d["tls.key"] = other.Data["tls.key"] },
+		"another CA":     func(d map[string][]byte) { d["ca.crt"] = other.Data["ca.crt"] },
+		"a broken CA": func(d map[string][]byte) {
+			d["ca.crt"] = []byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+		},
+		"a key in other words": func(d map[string][]byte) {
+			d["tls.key"] = []byte("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			data := map[string][]byte{}
+			for k, v := range good.Data {
+				data[k] = v
+			}
+			change(data)
+			repaired := keepServing(t, data, now)
+			if !repaired.Issued || !accepts(t, repaired.Data, repaired.Data["ca.crt"], now) {
+				t.Error("not repaired")
+			}
+		})
+	}
+	t.Run("other names", func(t *testing.T) {
+		o := servingOptions
+		o.DNSNames = append([]string{"elsewhere"}, o.DNSNames...)
+		if s, err := KeepServing(good.Data, o, now); err != nil || !s.Issued {
+			t.Errorf("issued %t, %v", s.Issued, err)
+		}
+	})
+}

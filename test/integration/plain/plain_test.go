@@ -1,0 +1,287 @@
+package plain_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/tls"
+	"crypto/x509"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/certs"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+func object(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name}
+}
+
+func certificate() *corev1.Secret { return &corev1.Secret{ObjectMeta: object("mlflow-tls")} }
+
+func deployment() *appsv1.Deployment { return &appsv1.Deployment{ObjectMeta: object("mlflow")} }
+
+func account(name string) *corev1.ServiceAccount {
+	return &corev1.ServiceAccount{ObjectMeta: object(name)}
+}
+
+func route() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(capability.HTTPRoute)
+	u.SetNamespace(namespace)
+	u.SetName("mlflow")
+	return u
+}
+
+func server(changes ...func(*mlflowv1.MLflowSpec)) *mlflowv1.MLflow {
+	m := &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Name: mlflowv1.SingletonName}}
+	m.Spec.BackendStoreURI = "postgresql://tracker@db/x"
+	m.Spec.DefaultArtifactRoot = "s3://bucket"
+	for _, change := range changes {
+		change(&m.Spec)
+	}
+	return m
+}
+
+// create makes an object and has it removed, with what it owns, at the end of the spec.
+func create(ctx context.Context, o client.Object) {
+	GinkgoHelper()
+	Expect(env.Admin.Create(ctx, o)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) { remove(ctx, o) }, NodeTimeout(specTimeout))
+}
+
+func remove(ctx context.Context, o client.Object) {
+	GinkgoHelper()
+	Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, o, client.PropagationPolicy(metav1.DeletePropagationForeground)))).To(Succeed())
+	env.WaitGone(ctx, o)
+}
+
+// ready creates an MLflow and waits until it is available and the manager is at rest.
+func ready(ctx context.Context, m *mlflowv1.MLflow) *mlflowv1.MLflow {
+	GinkgoHelper()
+	create(ctx, m)
+	env.WaitForCondition(ctx, m, "Available", metav1.ConditionTrue, "DeploymentReady")
+	env.Settle(manager.User, quiet/2, specTimeout)
+	env.Get(ctx, m)
+	return m
+}
+
+func template(ctx context.Context) string {
+	GinkgoHelper()
+	d := deployment()
+	env.Get(ctx, d)
+	return d.Spec.Template.String()
+}
+
+// valid expects that clients who know the authority beside a certificate accept it under the names of the Service.
+func valid(s *corev1.Secret) {
+	GinkgoHelper()
+	pair, err := tls.X509KeyPair(s.Data["tls.crt"], s.Data["tls.key"])
+	Expect(err).NotTo(HaveOccurred())
+	key, isECDSA := pair.PrivateKey.(*ecdsa.PrivateKey)
+	Expect(isECDSA).To(BeTrue())
+	Expect(key.Curve).To(Equal(elliptic.P256()))
+	roots := x509.NewCertPool()
+	Expect(roots.AppendCertsFromPEM(s.Data["ca.crt"])).To(BeTrue())
+	for _, name := range []string{"mlflow", "mlflow.opendatahub", "mlflow.opendatahub.svc", "mlflow.opendatahub.svc.cluster.local", "localhost"} {
+		_, err := pair.Leaf.Verify(x509.VerifyOptions{DNSName: name, Roots: roots})
+		Expect(err).NotTo(HaveOccurred(), name)
+	}
+}
+
+var _ = Describe("The serving certificate without OpenShift", func() {
+	It("is issued, costs nothing at rest nor a write after a restart, and goes with its MLflow", func(ctx SpecContext) {
+		mark := env.Mark()
+		m := ready(ctx, server())
+		s := certificate()
+		env.Get(ctx, s)
+		Expect(s.Type).To(Equal(corev1.SecretTypeTLS))
+		Expect(metav1.IsControlledBy(s, m)).To(BeTrue())
+		valid(s)
+		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Code == 401 || e.Code == 403 })).To(BeEmpty())
+		env.ExpectAtRest(manager.User, quiet)
+		before := template(ctx)
+
+		By("a label of somebody")
+		env.Patch(ctx, s, map[string]any{"metadata": map[string]any{"labels": map[string]any{"touched": "yes"}}})
+		env.ExpectNoWrites(manager.User, quiet)
+
+		By("a restart")
+		mark = env.Mark()
+		manager.Restart(ctx)
+		env.Settle(manager.User, quiet, specTimeout)
+		mine := env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
+		Expect(mine.Writes()).To(BeEmpty(), "writes after a restart:\n%s", mine.Writes())
+		Expect(template(ctx)).To(Equal(before))
+
+		remove(ctx, m)
+		env.WaitGone(ctx, s)
+	}, NodeTimeout(specTimeout))
+
+	It("is renewed when it is due, and the pods take it up", func(ctx SpecContext) {
+		ready(ctx, server())
+		s := certificate()
+		env.Get(ctx, s)
+		before := template(ctx)
+
+		By("its time running out")
+		short, err := certs.KeepServing(nil, certs.ServingOptions{
+			Authority: "short", DNSNames: []string{"mlflow", "mlflow.opendatahub", "mlflow.opendatahub.svc", "mlflow.opendatahub.svc.cluster.local", "localhost"},
+			Lifetime: time.Hour,
+		}, time.Now().Add(-55*time.Minute))
+		Expect(err).NotTo(HaveOccurred())
+		data := map[string]any{}
+		for k, v := range short.Data {
+			data[k] = v
+		}
+		env.Patch(ctx, s, map[string]any{"data": data})
+		Eventually(func(g Gomega) {
+			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(s), s)).To(Succeed())
+			g.Expect(s.Data["tls.crt"]).NotTo(Equal(short.Data["tls.crt"]))
+		}).WithContext(ctx).WithTimeout(specTimeout).Should(Succeed())
+		valid(s)
+		Expect(bytes.Contains(s.Data["ca.crt"], short.Data["ca.crt"])).To(BeTrue(), "clients still trust pods with the old certificate")
+		Eventually(template).WithContext(ctx).WithArguments(ctx).WithTimeout(specTimeout).ShouldNot(Equal(before))
+		env.Settle(manager.User, quiet/2, specTimeout)
+
+		By("somebody deleting it")
+		Expect(env.Admin.Delete(ctx, certificate())).To(Succeed())
+		Eventually(func() error { return env.Admin.Get(ctx, client.ObjectKeyFromObject(s), s) }).WithContext(ctx).WithTimeout(specTimeout).Should(Succeed())
+		env.Settle(manager.User, quiet/2, specTimeout)
+		env.ExpectAtRest(manager.User, quiet)
+	}, NodeTimeout(specTimeout))
+
+	It("of the user is left alone and outlives the MLflow", func(ctx SpecContext) {
+		theirs := certificate()
+		theirs.StringData = map[string]string{"tls.crt": "one", "tls.key": "two"}
+		create(ctx, theirs)
+		m := ready(ctx, server())
+		env.ExpectAtRest(manager.User, quiet)
+		remove(ctx, m)
+		now := certificate()
+		env.Get(ctx, now)
+		Expect(now.UID).To(Equal(theirs.UID))
+		Expect(now.ResourceVersion).To(Equal(theirs.ResourceVersion))
+	}, NodeTimeout(specTimeout))
+
+	It("is not issued when the user wants to provide it", func(ctx SpecContext) {
+		ready(ctx, server(func(s *mlflowv1.MLflowSpec) { s.TLS = &mlflowv1.TLSConfig{Mode: mlflowv1.TLSProvided} }))
+		err := env.Admin.Get(ctx, client.ObjectKeyFromObject(certificate()), certificate())
+		Expect(client.IgnoreNotFound(err)).To(Succeed())
+		Expect(err).To(HaveOccurred())
+		env.ExpectAtRest(manager.User, quiet)
+	}, NodeTimeout(specTimeout))
+})
+
+var _ = Describe("The accounts of a server", func() {
+	It("carry the annotations of the spec, one that exists is used as it is, and an old one of ours goes [D36]", func(ctx SpecContext) {
+		theirs := account("team-identity")
+		theirs.Annotations = map[string]string{"example.com/role": "theirs"}
+		create(ctx, theirs)
+		annotated := func(s *mlflowv1.MLflowSpec) {
+			s.ServiceAccountAnnotations = map[string]string{"example.com/role": "ours"}
+			s.GarbageCollection = &mlflowv1.GarbageCollectionConfig{Schedule: "@daily"}
+		}
+		m := ready(ctx, server(annotated))
+		for _, name := range []string{"mlflow-sa", "mlflow-gc-sa"} {
+			a := account(name)
+			env.Get(ctx, a)
+			Expect(a.Annotations).To(HaveKeyWithValue("example.com/role", "ours"), name)
+		}
+
+		By("another account being named")
+		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"serviceAccountName": "team-identity"}})
+		env.WaitGone(ctx, account("mlflow-sa"))
+		env.Settle(manager.User, quiet/2, specTimeout)
+		a := account("team-identity")
+		env.Get(ctx, a)
+		Expect(a.ResourceVersion).To(Equal(theirs.ResourceVersion))
+
+		By("and ours again")
+		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"serviceAccountName": "mlflow-sa"}})
+		Eventually(func() error {
+			return env.Admin.Get(ctx, client.ObjectKeyFromObject(account("mlflow-sa")), account("mlflow-sa"))
+		}).
+			WithContext(ctx).WithTimeout(specTimeout).Should(Succeed())
+		remove(ctx, m)
+		env.Get(ctx, a)
+		Expect(a.ResourceVersion).To(Equal(theirs.ResourceVersion))
+		Expect(a.DeletionTimestamp).To(BeNil())
+	}, NodeTimeout(specTimeout))
+})
+
+var _ = Describe("The external URL", func() {
+	// answer is what a gateway writes into the status of the route.
+	answer := func(ctx context.Context, accepted metav1.ConditionStatus, reason string) {
+		GinkgoHelper()
+		r := route()
+		env.Get(ctx, r)
+		env.Patch(ctx, r, map[string]any{"status": map[string]any{"parents": []any{map[string]any{
+			"parentRef":      map[string]any{"group": "gateway.networking.k8s.io", "kind": "Gateway", "namespace": "openshift-ingress", "name": "data-science-gateway"},
+			"controllerName": "example.com/gateway",
+			"conditions": []any{map[string]any{
+				"type": "Accepted", "status": string(accepted), "reason": reason, "message": "no listener takes it",
+				"observedGeneration": r.GetGeneration(), "lastTransitionTime": "2026-01-01T00:00:00Z",
+			}},
+		}}}}, "status")
+	}
+
+	It("goes while the gateway refuses the route, and its other answers cost nothing [D30]", func(ctx SpecContext) {
+		m := ready(ctx, server())
+		Expect(m.Status.URL).To(Equal("https://gateway.example.com/mlflow"))
+
+		By("the gateway taking the route")
+		mark := env.Mark()
+		answer(ctx, metav1.ConditionTrue, "Accepted")
+		env.ExpectAtRest(manager.User, quiet)
+		Expect(env.Since(mark).ByUser(manager.User).Reads()).To(BeEmpty())
+
+		By("the gateway refusing it")
+		answer(ctx, metav1.ConditionFalse, "NotAllowedByListeners")
+		env.WaitForCondition(ctx, m, "RouteAccepted", metav1.ConditionFalse, "NotAllowedByListeners")
+		env.Get(ctx, m)
+		Expect(m.Status.URL).To(BeEmpty())
+		Expect(m.Status.Address.URL).NotTo(BeEmpty())
+		for _, c := range m.Status.Conditions {
+			if c.Type == "Available" {
+				Expect(c.Status).To(Equal(metav1.ConditionTrue), "the server itself answers")
+			}
+		}
+		env.ExpectAtRest(manager.User, quiet)
+
+		By("the gateway thinking better of it")
+		answer(ctx, metav1.ConditionTrue, "Accepted")
+		env.WaitFor(ctx, m, func(g Gomega) {
+			g.Expect(m.Status.URL).To(Equal("https://gateway.example.com/mlflow"))
+			for _, c := range m.Status.Conditions {
+				g.Expect(c.Type).NotTo(Equal("RouteAccepted"))
+			}
+		})
+	}, NodeTimeout(specTimeout))
+})
+
+var _ = Describe("A password in the spec", func() {
+	It("is warned of, without repeating it, until it is gone [D28]", func(ctx SpecContext) {
+		m := ready(ctx, server(func(s *mlflowv1.MLflowSpec) { s.BackendStoreURI = "postgresql://tracker:hidden@db/x" }))
+		env.WaitForCondition(ctx, m, "CredentialsInSpec", metav1.ConditionTrue, "PasswordInURI")
+		for _, c := range m.Status.Conditions {
+			Expect(c.Message).NotTo(ContainSubstring("hidden"))
+		}
+		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"backendStoreUri": "postgresql://tracker@db/x"}})
+		env.WaitFor(ctx, m, func(g Gomega) {
+			for _, c := range m.Status.Conditions {
+				g.Expect(c.Type).NotTo(Equal("CredentialsInSpec"))
+			}
+		})
+	}, NodeTimeout(specTimeout))
+})

@@ -1,0 +1,47 @@
+package plain_test
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+const (
+	namespace = "opendatahub"
+
+	startTimeout = 20 * time.Minute // the first run builds the control plane
+	specTimeout  = 3 * time.Minute
+	// quiet is how long a spec watches that nothing is sent. Retries and timers of the manager are shorter.
+	quiet = 5 * time.Second
+)
+
+// What MLflow has to do itself where no OpenShift does it: its certificate. And what a gateway makes of its route. The
+// manager has exactly the shipped rights.
+var (
+	env     *framework.Env
+	manager *framework.Manager
+)
+
+func TestPlain(t *testing.T) {
+	RegisterFailHandler(Fail)
+	suite, reporter := GinkgoConfiguration()
+	suite.RandomizeAllSpecs = true
+	RunSpecs(t, "MLflow on plain Kubernetes", suite, reporter)
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	env = framework.Start(ctx, "plain", cluster.Plain, framework.WithTypes(mlflowv1.AddToScheme))
+	account := env.InstallOperator(ctx, "config/default")
+	manager = env.StartManager(ctx, framework.ManagerOptions{
+		ServiceAccount: account.ServiceAccount, Race: true,
+		Env: []string{"MLFLOW_IMAGE=quay.io/example/mlflow:v3", "MLFLOW_URL=https://gateway.example.com"},
+	})
+}, NodeTimeout(startTimeout))
+
+var _ = AfterEach(func() { manager.ReportLog() })
