@@ -1,0 +1,58 @@
+package v1alpha1
+
+import (
+	"encoding/json"
+	"os"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+)
+
+func TestSampleIsUnderstood(t *testing.T) {
+	s := runtime.NewScheme()
+	if err := AddToScheme(s); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile("../../../config/samples/platform_mlflowoperator.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoded, kind, err := serializer.NewCodecFactory(s, serializer.EnableStrict).UniversalDeserializer().Decode(data, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, ok := decoded.(*MLflowOperator)
+	if !ok || *kind != GroupVersion.WithKind("MLflowOperator") || m.Name != MLflowOperatorName {
+		t.Fatalf("the sample holds %v %s", kind, m.GetName())
+	}
+	if m.Spec.GatewayName != "data-science-gateway" || m.Spec.SectionTitle == "" || m.Spec.Gateway.Domain == "" {
+		t.Errorf("spec %+v", m.Spec)
+	}
+	if !s.Recognizes(GroupVersion.WithKind("MLflowOperatorList")) {
+		t.Error("the list is not registered")
+	}
+}
+
+// What nobody set is not written: a time of zero would be refused by the schema.
+func TestConditionIsWrittenAsThePlatformReadsIt(t *testing.T) {
+	m := &MLflowOperator{}
+	m.Generation = 4
+	m.ObserveGeneration()
+	m.SetConditions([]Condition{{Type: "Ready", Status: metav1.ConditionTrue}})
+	m.Status.Releases = []Release{{Name: "MLflow", RepoURL: "https://x"}}
+	data, err := json.Marshal(m.Status)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"observedGeneration":4,"conditions":[{"type":"Ready","status":"True"}],"releases":[{"name":"MLflow","repoUrl":"https://x"}]}`
+	if string(data) != want {
+		t.Errorf("got  %s\nwant %s", data, want)
+	}
+	back := &MLflowOperatorStatus{}
+	whole := `{"conditions":[{"type":"A","status":"Unknown","severity":"Info","lastHeartbeatTime":"2026-08-18T09:00:00Z","lastTransitionTime":"2026-08-18T09:00:00Z"}]}`
+	if err := json.Unmarshal([]byte(whole), back); err != nil || back.Conditions[0].Severity != SeverityInfo || back.Conditions[0].LastHeartbeatTime == nil {
+		t.Errorf("%+v, error %v", back, err)
+	}
+}

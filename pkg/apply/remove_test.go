@@ -1,0 +1,77 @@
+package apply
+
+import (
+	"errors"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Exactly the object that was seen is removed, and nothing of it is remembered.
+func TestRemove(t *testing.T) {
+	b := newBench(t, found(func(c *corev1.ConfigMap) { c.UID = "seen" }))
+	b.settles("live=1 apply=1 patch=0", settings("own", "1"))
+	own := b.get("own")
+	b.must(b.Remove(b.Context(), b.owner.UID, own))
+	if b.exists("own") || !b.exists("a") {
+		t.Error("the wrong object was removed")
+	}
+	b.must(b.Remove(b.Context(), b.owner.UID, own)) // gone already
+	b.settles("live=1 apply=1 patch=0", settings("own", "1"))
+	b.must(b.Remove(b.Context(), "", b.get("a"))) // of no owner that is left
+	if b.exists("a") {
+		t.Error("it is still there")
+	}
+}
+
+func TestRemoveLeavesWhatIsGoing(t *testing.T) {
+	going := found(func(c *corev1.ConfigMap) {
+		c.DeletionTimestamp, c.Finalizers = new(metav1.Now()), []string{"test.opendatahub.io/hold"}
+	})
+	b := newBench(t, going)
+	b.must(b.Remove(b.Context(), "", b.get("a")))
+	if b.seen["delete"] != 0 {
+		t.Error("an object that is being deleted is deleted again")
+	}
+}
+
+func TestRemoveErrors(t *testing.T) {
+	b := newBench(t, found(func(*corev1.ConfigMap) {}))
+	b.failing["delete"] = apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, "a", errors.New("another uid"))
+	err := b.Remove(b.Context(), "", b.get("a"))
+	failed, ok := errors.AsType[*Error](err)
+	if !ok || failed.Kind != "ConfigMap" || failed.Namespace != "ns" || failed.Name != "a" || !apierrors.IsConflict(err) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// What is remembered of a namespace goes with it, for every owner, and nothing else does.
+func TestForgetNamespace(t *testing.T) {
+	m := memory{owners: map[types.UID]*memories{}}
+	at := func(namespace, name string) key {
+		return key{configMapKind, types.NamespacedName{Namespace: namespace, Name: name}}
+	}
+	a := &Applier{}
+	for _, owner := range []types.UID{"one", "two"} {
+		for _, namespace := range []string{"gone", "stays"} {
+			m.remember(owner, at(namespace, "a"), record{version: "1"})
+			m.remember(owner, at(namespace, "b"), record{version: "1"})
+		}
+	}
+	a.memory.owners = m.owners
+	a.ForgetNamespace("gone")
+	for _, owner := range []types.UID{"one", "two"} {
+		for _, name := range []string{"a", "b"} {
+			if _, known := a.memory.recall(owner, at("gone", name)); known {
+				t.Errorf("%s of %s is remembered", name, owner)
+			}
+			if _, known := a.memory.recall(owner, at("stays", name)); !known {
+				t.Errorf("%s of %s was forgotten", name, owner)
+			}
+		}
+	}
+}
