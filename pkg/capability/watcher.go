@@ -208,9 +208,11 @@ func (w *Watcher) open() {
 	w.rechecks = 0
 }
 
-// compareFirst compares what the feeds found with the reading that New made, which saves a second one.
+// compareFirst compares what the feeds found with the reading that New made, which saves a second one. What went between the
+// two was never seen by a feed, so nothing will tell of it: it is missed here or not at all.
 func (w *Watcher) compareFirst(due time.Time) time.Time {
-	if w.failures == 0 && w.agrees(w.last) {
+	vanished := slices.ContainsFunc(w.Current().Kinds(), func(k schema.GroupVersionKind) bool { return !w.announced(k) })
+	if w.failures == 0 && w.agrees(w.last) && !vanished {
 		return w.options.Clock.Now().Add(w.pause())
 	}
 	w.open()

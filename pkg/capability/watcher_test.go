@@ -195,11 +195,12 @@ func TestFollowsAPIServices(t *testing.T) {
 // What happened between New and the first list of the feeds is compared once.
 func TestComparesAtTheStart(t *testing.T) {
 	for name, tc := range map[string]struct {
-		existing, servedAtNew, servedLater []schema.GroupVersionKind
-		readings                           int
+		existing, servedAtNew, servedLater, withdrawn []schema.GroupVersionKind
+		readings                                      int
 	}{
 		"agreement costs nothing": {existing: kinds[:3], servedAtNew: kinds[:3], servedLater: nil, readings: 1},
 		"a definition came":       {existing: kinds[:3], servedAtNew: kinds[:2], servedLater: kinds[2:3], readings: 2},
+		"a definition went":       {existing: kinds[:2], servedAtNew: kinds[:3], withdrawn: kinds[2:3], readings: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -209,12 +210,13 @@ func TestComparesAtTheStart(t *testing.T) {
 					cluster.create(definitions, definitionName(k))
 				}
 				d.serve(tc.servedLater...)
+				d.withdraw(tc.withdrawn...)
 				run(t, w)
 				pass(5 * time.Second)
 				if n := d.count(); n != tc.readings {
 					t.Errorf("%d readings, want %d", n, tc.readings)
 				}
-				if !w.Current().HasAll(tc.existing...) {
+				if !w.Current().Equal(NewSet(tc.existing...)) {
 					t.Errorf("current %q", w.Current())
 				}
 			})

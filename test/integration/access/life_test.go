@@ -124,7 +124,9 @@ var _ = Describe("Namespace RBAC", func() {
 		Expect(env.Since(mark).ByUser(manager.User).Reads()).To(BeEmpty())
 
 		// What is said in the status of MLflow, and what changes on Auth beside the groups, reaches nobody.
-		env.Patch(ctx, m, map[string]any{"status": map[string]any{"url": "https://elsewhere.example.com"}}, "status")
+		for _, url := range []any{"https://elsewhere.example.com", nil} {
+			env.Patch(ctx, m, map[string]any{"status": map[string]any{"url": url}}, "status")
+		}
 		env.Patch(ctx, ofAuth(a), map[string]any{"metadata": map[string]any{"labels": map[string]any{"example.com/touched": "yes"}}})
 		settle()
 		mark = env.Mark()
