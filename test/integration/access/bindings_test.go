@@ -155,7 +155,7 @@ var _ = Describe("A namespace that asks for MLflow", func() {
 		before := binding(namespace, view)
 		before.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "mlflow-operator-mlflow-view"}
 		before.Subjects = []rbacv1.Subject{{Kind: "User", Name: "somebody", APIGroup: rbacv1.GroupName}}
-		create(ctx, before)
+		plant(ctx, before)
 		ask(ctx, namespace, "mlflow")
 		after := binds(ctx, namespace, view, "users", "admins")
 		Expect(after.UID).To(Equal(before.UID))
@@ -175,8 +175,8 @@ var _ = Describe("A RoleBinding of one of the names", func() {
 	It("that nobody of ours made is never removed, and one of the original is [mlflow-74] [D33]", func(ctx SpecContext) {
 		world(ctx)
 		namespace := env.Namespace(ctx, "team")
-		theirs := create(ctx, made(namespace, view, func(*rbacv1.RoleBinding) {}))
-		create(ctx, made(namespace, edit, func(b *rbacv1.RoleBinding) {
+		theirs := plant(ctx, made(namespace, view, func(*rbacv1.RoleBinding) {}))
+		plant(ctx, made(namespace, edit, func(b *rbacv1.RoleBinding) {
 			b.Labels = map[string]string{"app.kubernetes.io/managed-by": "mlflow-operator"}
 		}))
 		env.WaitGone(ctx, binding(namespace, edit))
@@ -207,7 +207,7 @@ var _ = Describe("A RoleBinding of one of the names", func() {
 		m, _ := world(ctx)
 		namespace := env.Namespace(ctx, "team")
 		boss := create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "boss"}})
-		theirs := create(ctx, made(namespace, view, func(b *rbacv1.RoleBinding) {
+		theirs := plant(ctx, made(namespace, view, func(b *rbacv1.RoleBinding) {
 			b.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: boss.Name, UID: boss.UID, Controller: new(true)}}
 		}))
 		ask(ctx, namespace, "mlflow")
