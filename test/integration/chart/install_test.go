@@ -1,0 +1,131 @@
+package chart_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"os"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/odh-platform/odh-platform-operator/test/parity"
+)
+
+// The roles for all namespaces have one name, so the specs run one after the other and leave nothing behind.
+var _ = Describe("The chart, in a namespace that enforces the restricted Pod Security level,", func() {
+	It("starts without any value, with its database on a volume that is bound [D41]", func(ctx SpecContext) {
+		namespace := restricted(ctx)
+		install(ctx, namespace, nil)
+
+		available(ctx, namespace)
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mlflow-pvc"}}
+		env.WaitFor(ctx, claim, func(g Gomega) { g.Expect(claim.Status.Phase).To(Equal(corev1.ClaimBound)) })
+	}, SpecTimeout(specTimeout))
+
+	It("starts with every value set, and so do the pods of its jobs", func(ctx SpecContext) {
+		data, err := os.ReadFile("../../parity/testdata/rich.yaml")
+		Expect(err).NotTo(HaveOccurred())
+		var values map[string]any
+		Expect(yaml.UnmarshalStrict(data, &values)).To(Succeed())
+		values["storage"] = map[string]any{} // the test cluster has the default class only
+		values["tolerations"] = []any{}
+		namespace := restricted(ctx)
+		install(ctx, namespace, values)
+
+		available(ctx, namespace)
+		for _, name := range []string{"mlflow-gc", "mlflow-trace-archival"} {
+			job := runNow(ctx, namespace, name)
+			env.WaitFor(ctx, job, func(g Gomega) { g.Expect(job.Status.Succeeded).To(BeEquivalentTo(1)) })
+		}
+	}, SpecTimeout(specTimeout))
+
+	It("makes a certificate that is good for the names of the server, and keeps it when it is upgraded", func(ctx SpecContext) {
+		namespace := restricted(ctx)
+		values := map[string]any{"tls": map[string]any{"generate": true}}
+		install(ctx, namespace, values)
+
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mlflow-tls"}}
+		env.Get(ctx, secret)
+		pair, err := tls.X509KeyPair(secret.Data["tls.crt"], secret.Data["tls.key"])
+		Expect(err).NotTo(HaveOccurred())
+		authorities := x509.NewCertPool()
+		Expect(authorities.AppendCertsFromPEM(secret.Data["ca.crt"])).To(BeTrue())
+		for _, name := range []string{"mlflow", "mlflow." + namespace + ".svc", "mlflow." + namespace + ".svc.cluster.local", "localhost"} {
+			_, err := pair.Leaf.Verify(x509.VerifyOptions{DNSName: name, Roots: authorities})
+			Expect(err).NotTo(HaveOccurred(), name)
+		}
+
+		install(ctx, namespace, values)
+		after := secret.DeepCopy()
+		env.Get(ctx, after)
+		Expect(after.Data).To(Equal(secret.Data))
+	}, SpecTimeout(specTimeout))
+})
+
+// restricted makes a namespace that admits only what passes the restricted level.
+func restricted(ctx context.Context) string {
+	GinkgoHelper()
+	namespace := env.Namespace(ctx, "chart")
+	env.Patch(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, map[string]any{"metadata": map[string]any{
+		"labels": map[string]any{"pod-security.kubernetes.io/enforce": "restricted"}}})
+	return namespace
+}
+
+// install applies what the chart renders, as Helm does, first as a dry run, and removes it at the end of the spec.
+func install(ctx context.Context, namespace string, values map[string]any) {
+	GinkgoHelper()
+	release := parity.Release{Namespace: namespace, Cluster: env.Config, APIVersions: []string{"monitoring.coreos.com/v1"}}
+	objects, err := parity.Render(ctx, chart, release, values)
+	Expect(err).NotTo(HaveOccurred())
+	for _, o := range objects {
+		Expect(applied(ctx, o, client.DryRunAll)).To(Succeed(), parity.Key(o))
+	}
+	DeferCleanup(func(ctx SpecContext) {
+		for _, o := range objects {
+			Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, o, client.PropagationPolicy(metav1.DeletePropagationForeground)))).To(Succeed())
+		}
+		for _, o := range objects {
+			env.WaitGone(ctx, o) // the claim goes when no pod uses it any more
+		}
+	}, NodeTimeout(specTimeout))
+	for _, o := range objects {
+		Expect(applied(ctx, o)).To(Succeed(), parity.Key(o))
+	}
+}
+
+// applied sends an object with all its fields, of which none may be unknown.
+func applied(ctx context.Context, o *unstructured.Unstructured, options ...client.ApplyOption) error {
+	options = append(options, client.FieldOwner("helm"))
+	return env.Admin.Apply(ctx, client.ApplyConfigurationFromUnstructured(o.DeepCopy()), options...)
+}
+
+func available(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mlflow"}}
+	env.WaitFor(ctx, deployment, func(g Gomega) { g.Expect(deployment.Status.AvailableReplicas).To(BeEquivalentTo(1)) })
+}
+
+// runNow does what `kubectl create job --from=cronjob/<name>` does.
+func runNow(ctx context.Context, namespace, name string) *batchv1.Job {
+	GinkgoHelper()
+	cronJob := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	env.Get(ctx, cronJob)
+	job := &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name + "-now", Labels: cronJob.Spec.JobTemplate.Labels},
+		Spec:       *cronJob.Spec.JobTemplate.Spec.DeepCopy(),
+	}
+	Expect(env.Admin.Create(ctx, job)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) {
+		Expect(env.Admin.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationForeground))).To(Succeed())
+		env.WaitGone(ctx, job)
+	}, NodeTimeout(specTimeout))
+	return job
+}

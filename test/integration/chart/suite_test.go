@@ -1,0 +1,39 @@
+// Package chart_test puts what charts/mlflow renders into a real control plane.
+package chart_test
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	helm "helm.sh/helm/v4/pkg/chart/v2"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+	"github.com/odh-platform/odh-platform-operator/test/parity"
+)
+
+const (
+	startTimeout = 20 * time.Minute // the first run builds the control plane
+	specTimeout  = 3 * time.Minute
+)
+
+var (
+	env   *framework.Env
+	chart *helm.Chart
+)
+
+func TestChart(t *testing.T) {
+	RegisterFailHandler(Fail)
+	suite, reporter := GinkgoConfiguration()
+	suite.RandomizeAllSpecs = true
+	RunSpecs(t, "Chart", suite, reporter)
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	var err error
+	chart, err = parity.Load()
+	Expect(err).NotTo(HaveOccurred())
+	env = framework.Start(ctx, "chart", cluster.Plain)
+}, NodeTimeout(startTimeout))
