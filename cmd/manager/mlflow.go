@@ -52,6 +52,7 @@ func mlflowControllers(env *Env, settings mlflow.Settings) func(context.Context,
 	applier := func(mgr ctrl.Manager) *apply.Applier {
 		return env.Applier(mgr, apply.Options{FieldOwner: mlflow.FieldOwner, Component: mlflow.ComponentName})
 	}
+	clk := func() clock.Clock { return env.Clock }
 	if !env.Config.MLflow.NamespaceRBAC {
 		return mlflow.Setup(settings, served, applier, clk, nil)
 	}
@@ -81,5 +82,6 @@ func mlflowSettings(c config.Config) mlflow.Settings {
 		CORSBaseURL:      c.MLflow.CORSBaseURL,
 		SectionTitle:     c.MLflow.SectionTitle,
 		Platform:         c.Enabled(platform.ComponentName),
+		Version:          c.MLflow.Version,
 	}
 }

@@ -58,6 +58,8 @@ type Inputs struct {
 	CORSBaseURL string
 	// SectionTitle is the section of the console menu.
 	SectionTitle string
+	// Version is the MLflow release that this build supports, without a leading "v".
+	Version string
 	// PlatformCABundle: the ConfigMap with the certificate authorities of the platform exists.
 	PlatformCABundle bool
 }

@@ -74,15 +74,7 @@ func chorePod(m *mlflowv1.MLflow, in Inputs, c chore) (*corev1ac.PodSpecApplyCon
 // the data is, with what the chore itself needs around it, what the user wants,
 // and what comes after that. Names occur once, as for the server.
 func choreEnv(m *mlflowv1.MLflow, first, own, after []envVar) ([]envVar, error) {
-	backend, err := backendVar(m)
-	if err != nil {
-		return nil, err
-	}
-	selector, err := selectorEnv(m)
-	if err != nil {
-		return nil, err
-	}
-	user, err := userEnv(m)
+	spec, err := translateEnv(m)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +82,7 @@ func choreEnv(m *mlflowv1.MLflow, first, own, after []envVar) ([]envVar, error) 
 	before = append(before,
 		value(envWorkspaces, "true"),
 		value(envWorkspaceStore, workspaceStore))
-	before = append(before, selector...)
-	before = append(before, backend)
-	return mergeEnv(append(before, own...), user, after), nil
+	before = append(before, spec.selector...)
+	before = append(before, spec.stores[0])
+	return mergeEnv(append(before, own...), spec.user, after), nil
 }

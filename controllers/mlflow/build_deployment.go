@@ -94,7 +94,7 @@ func serverContainer(m *mlflowv1.MLflow, in Inputs, certificates []envVar) (*cor
 	if err != nil {
 		return nil, err
 	}
-	needed, err := resourcesOf("resources", m.Spec.Resources, needs("1", "2Gi", "4", "3Gi"))
+	needed, err := serverResources(m)
 	if err != nil {
 		return nil, err
 	}
@@ -113,6 +113,10 @@ func serverContainer(m *mlflowv1.MLflow, in Inputs, certificates []envVar) (*cor
 		return nil, err
 	}
 	return container, nil
+}
+
+func serverResources(m *mlflowv1.MLflow) (*corev1ac.ResourceRequirementsApplyConfiguration, error) {
+	return resourcesOf("resources", m.Spec.Resources, needs("1", "2Gi", "4", "3Gi"))
 }
 
 func serverArgs(m *mlflowv1.MLflow, in Inputs) []string {
@@ -143,16 +147,19 @@ func serverArgs(m *mlflowv1.MLflow, in Inputs) []string {
 
 // imageContainer is a container that runs the MLflow image.
 func imageContainer(m *mlflowv1.MLflow, in Inputs, name string) *corev1ac.ContainerApplyConfiguration {
-	container := corev1ac.Container().WithName(name).WithImage(in.Image)
-	if image := m.Spec.Image; image != nil {
-		if image.Image != "" {
-			container.WithImage(image.Image)
-		}
-		if image.ImagePullPolicy != "" {
-			container.WithImagePullPolicy(image.ImagePullPolicy)
-		}
+	container := corev1ac.Container().WithName(name).WithImage(imageOf(m, in))
+	if image := m.Spec.Image; image != nil && image.ImagePullPolicy != "" {
+		container.WithImagePullPolicy(image.ImagePullPolicy)
 	}
 	return container
+}
+
+// imageOf is the image of the spec, or that of the platform.
+func imageOf(m *mlflowv1.MLflow, in Inputs) string {
+	if m.Spec.Image != nil && m.Spec.Image.Image != "" {
+		return m.Spec.Image.Image
+	}
+	return in.Image
 }
 
 const (

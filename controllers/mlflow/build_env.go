@@ -36,6 +36,9 @@ const (
 	envInsecureTLS       = "MLFLOW_TRACKING_INSECURE_TLS"
 )
 
+// envReadReplica names the copy of the backend that answers queries.
+const envReadReplica = "MLFLOW_READ_REPLICA_BACKEND_STORE_URI"
+
 var protectedEnv = map[string]bool{
 	envBackendStore:      true,
 	envAuthorization:     true,
@@ -50,29 +53,45 @@ var protectedEnv = map[string]bool{
 // serverEnv is the environment of the server: what MLflow needs, what the user
 // wants, and what platform and certificates ask for, in this order.
 func serverEnv(m *mlflowv1.MLflow, in Inputs, certificates []envVar) ([]envVar, error) {
-	stores, err := storeEnv(m)
+	spec, err := translateEnv(m)
 	if err != nil {
 		return nil, err
 	}
-	selector, err := selectorEnv(m)
-	if err != nil {
-		return nil, err
-	}
-	user, err := userEnv(m)
-	if err != nil {
-		return nil, err
-	}
-
 	before := []envVar{value(envTelemetry, "true"), value(envJobExecution, "false")}
 	before = append(before, archivalEnv(m)...)
-	before = append(before, stores...)
+	before = append(before, spec.stores...)
 	before = append(before,
 		value(envAuthorization, "self_subject_access_review"),
 		value("MLFLOW_SERVER_CORS_ALLOWED_ORIGINS", strings.Join(allowedOrigins(m, in), ",")))
-	before = append(before, selector...)
+	before = append(before, spec.selector...)
 	after := append(platformEnv(in), value(envDisableMiddleware, "false"))
 	after = append(after, certificates...)
-	return mergeEnv(before, user, after), nil
+	return mergeEnv(before, spec.user, after), nil
+}
+
+// specEnv is what the spec says about the environment, whoever reads it.
+type specEnv struct {
+	// stores are the store URIs, the backend first.
+	stores []envVar
+	// selector limits the workspaces; empty when nothing does.
+	selector []envVar
+	// user is spec.env.
+	user []envVar
+}
+
+func translateEnv(m *mlflowv1.MLflow) (specEnv, error) {
+	var env specEnv
+	var err error
+	if env.stores, err = storeEnv(m); err != nil {
+		return specEnv{}, err
+	}
+	if env.selector, err = selectorEnv(m); err != nil {
+		return specEnv{}, err
+	}
+	if env.user, err = userEnv(m); err != nil {
+		return specEnv{}, err
+	}
+	return env, nil
 }
 
 // userEnv is spec.env.
@@ -133,7 +152,7 @@ func storeEnv(m *mlflowv1.MLflow) ([]envVar, error) {
 		return nil, err
 	}
 	env := []envVar{backend}
-	replica, err := storeVar("MLFLOW_READ_REPLICA_BACKEND_STORE_URI", "readReplicaBackendStoreUriFrom",
+	replica, err := storeVar(envReadReplica, "readReplicaBackendStoreUriFrom",
 		spec.ReadReplicaBackendStoreURI, spec.ReadReplicaBackendStoreURIFrom)
 	if err != nil {
 		return nil, err

@@ -33,32 +33,46 @@ func onPlatform(in Inputs) Inputs {
 	in.ExternalURL = "https://gateway.apps.example.com"
 	in.CORSBaseURL = "https://gateway.apps.example.com"
 	in.SectionTitle = "OpenShift Open Data Hub"
+	in.Version = "3.14.0"
+	return in
+}
+
+// goldenCase is one document of testdata/cases.yaml.
+type goldenCase struct {
+	Name, Platform string
+	Inputs         json.RawMessage
+	Spec           mlflowv1.MLflowSpec
+}
+
+func goldenCases(t *testing.T) []goldenCase {
+	t.Helper()
+	data, err := os.ReadFile("testdata/cases.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []goldenCase
+	if err := yaml.UnmarshalStrict(data, &cases); err != nil {
+		t.Fatalf("reading the cases: %v", err)
+	}
+	return cases
+}
+
+func (c goldenCase) inputs(t *testing.T) Inputs {
+	t.Helper()
+	in := platformInputs[c.Platform]
+	if len(c.Inputs) > 0 {
+		if err := json.Unmarshal(c.Inputs, &in); err != nil {
+			t.Fatalf("reading the inputs: %v", err)
+		}
+	}
 	return in
 }
 
 // TestGolden shows every object of every case as it would be written.
 func TestGolden(t *testing.T) {
-	data, err := os.ReadFile("testdata/cases.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var cases []struct {
-		Name, Platform string
-		Inputs         json.RawMessage
-		Spec           mlflowv1.MLflowSpec
-	}
-	if err := yaml.UnmarshalStrict(data, &cases); err != nil {
-		t.Fatalf("reading the cases: %v", err)
-	}
-	for _, c := range cases {
+	for _, c := range goldenCases(t) {
 		t.Run(c.Name, func(t *testing.T) {
-			in := platformInputs[c.Platform]
-			if len(c.Inputs) > 0 {
-				if err := json.Unmarshal(c.Inputs, &in); err != nil {
-					t.Fatalf("reading the inputs: %v", err)
-				}
-			}
-			golden(t, c.Name, built(t, server(func(s *mlflowv1.MLflowSpec) { *s = c.Spec }), in))
+			golden(t, c.Name, built(t, server(func(s *mlflowv1.MLflowSpec) { *s = c.Spec }), c.inputs(t)))
 		})
 	}
 }

@@ -46,9 +46,9 @@ func TestEgress(t *testing.T) {
 	}{
 		"[mlflow-20] five by default": {want: defaults, wantMigration: migration},
 		"[mlflow-20] one more":        {add: []rule{store}, want: append(defaults[:5:5], store), wantMigration: append(migration[:2:2], store)},
-		"[mlflow-20] replaced":        {replace: []rule{store}, want: []rule{store}, wantMigration: migration},
+		"[mlflow-20] replaced [D17]":  {replace: []rule{store}, want: []rule{store}, wantMigration: []rule{dns(), store}},
 		"[mlflow-20] replaced and one more": {replace: []rule{store}, add: []rule{unspecific}, want: []rule{store, spelledOut},
-			wantMigration: append(migration[:2:2], spelledOut)},
+			wantMigration: []rule{dns(), store, spelledOut}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := server(func(s *mlflowv1.MLflowSpec) {

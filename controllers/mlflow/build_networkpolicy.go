@@ -72,14 +72,22 @@ func ingressFrom(m *mlflowv1.MLflow) ([]*networkingv1ac.NetworkPolicyPeerApplyCo
 }
 
 // migrationPolicy keeps the pods that migrate the database from everything but
-// name resolution and the database.
+// name resolution and the database. Where users say themselves what may be
+// reached, that holds in place of the usual database ports.
 func migrationPolicy(m *mlflowv1.MLflow, in Inputs) (*networkingv1ac.NetworkPolicyApplyConfiguration, error) {
 	additional, err := userRules("networkPolicyAdditionalEgressRules", m.Spec.NetworkPolicyAdditionalEgressRules)
 	if err != nil {
 		return nil, err
 	}
+	databases := []*egressRule{tcpRule(5432, 3306)}
+	if len(m.Spec.NetworkPolicyEgressRules) > 0 {
+		if databases, err = userRules("networkPolicyEgressRules", m.Spec.NetworkPolicyEgressRules); err != nil {
+			return nil, err
+		}
+	}
 	spec := isolated(labelComponent, migrationName).
-		WithEgress(dnsRule(), tcpRule(5432, 3306)).
+		WithEgress(dnsRule()).
+		WithEgress(databases...).
 		WithEgress(additional...)
 	return networkingv1ac.NetworkPolicy(resourceName(m)+"-migration", in.Namespace).
 		WithLabels(map[string]string{labelComponent: migrationName}).

@@ -11,8 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	k8slabels "k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -145,7 +143,8 @@ func (r *objects) claim(ctx context.Context, m *mlflowv1.MLflow) (*corev1.Persis
 	return claim, r.live.Get(ctx, key, claim)
 }
 
-// applyObjects writes everything but the claim, and removes what is no longer wanted.
+// applyObjects writes everything but the claim, with the workloads on or off as the database migration demands, removes
+// what is no longer wanted, and does what the migration needs next.
 func (r *objects) applyObjects(ctx context.Context, m *mlflowv1.MLflow) error {
 	in := r.inputs()
 	exists, err := r.configMapExists(ctx, in.Namespace, platformCAName)
@@ -165,28 +164,27 @@ func (r *objects) applyObjects(ctx context.Context, m *mlflowv1.MLflow) error {
 		return failBuild(m, err)
 	}
 	stampDeployment(desired, stamp)
-	if err := r.applier.Apply(ctx, m, withoutClaim(desired)); err != nil {
-		return notApplied(m, err)
-	}
-	originals, err := ofOriginals(m, in.Namespace)
+	migration, err := r.planMigration(ctx, m, in)
 	if err != nil {
 		return err
 	}
-	if err := r.applier.Prune(ctx, m, desired, prunable(in), originals); err != nil {
+	if err := r.applier.Apply(ctx, m, withoutClaim(workloadsFor(desired, &migration))); err != nil {
+		return notApplied(m, err)
+	}
+	if err := r.prune(ctx, m, in, desired); err != nil {
 		failApply(m, err)
 		return fmt.Errorf("removing objects that are no longer wanted: %w", err)
 	}
-	return nil
+	return r.carryOut(ctx, m, in, &migration)
 }
 
-// ofOriginals selects the objects that an operator before this one may have left.
-func ofOriginals(m *mlflowv1.MLflow, namespace string) (*client.ListOptions, error) {
-	apps, err := k8slabels.NewRequirement(labelApp, selection.In,
-		[]string{resourceName(m), suffixed(gcBaseName, m), suffixed(archivalBaseName, m)})
+// prune removes what is no longer wanted, also of what an operator before this one may have left.
+func (r *objects) prune(ctx context.Context, m *mlflowv1.MLflow, in Inputs, desired apply.Desired) error {
+	apps, err := appsSelector(m)
 	if err != nil {
-		return nil, fmt.Errorf("selecting the objects of older operators: %w", err)
+		return err
 	}
-	return &client.ListOptions{Namespace: namespace, LabelSelector: k8slabels.NewSelector().Add(*apps)}, nil
+	return r.applier.Prune(ctx, m, desired, prunable(in), &client.ListOptions{Namespace: in.Namespace, LabelSelector: apps})
 }
 
 // failBuild ends the pass until the spec changes: nothing else can help, and that comes with an event.
@@ -233,6 +231,10 @@ func (r *objects) stamp(ctx context.Context, m *mlflowv1.MLflow, namespace strin
 // observeRollout reports how far the Deployment is, and why it is not further.
 func (r *objects) observeRollout(ctx context.Context, m *mlflowv1.MLflow) error {
 	d, err := r.deployment(ctx, m)
+	if _, is := refused(m); is && apierrors.IsNotFound(err) {
+		// It is left as it is, so it may lack the label by which the cache knows it.
+		err = r.live.Get(ctx, client.ObjectKey{Namespace: r.inputs().Namespace, Name: resourceName(m)}, d)
+	}
 	if apierrors.IsNotFound(err) {
 		d, err = &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: m.Spec.Replicas}}, nil // made a moment ago
 	}
@@ -241,6 +243,9 @@ func (r *objects) observeRollout(ctx context.Context, m *mlflowv1.MLflow) error 
 	}
 	state := conditions.Rollout(d)
 	if state.Ready && state.Desired > 0 {
+		if err := r.concludeMigration(ctx, m); err != nil {
+			return err
+		}
 		reportRollout(m, state, "")
 		return nil
 	}
@@ -256,23 +261,15 @@ func (r *objects) observeRollout(ctx context.Context, m *mlflowv1.MLflow) error 
 	return &reconciler.Wait{For: "Deployment " + d.Name + " to become ready", Retry: diagnoseAfter}
 }
 
-// diagnose names the nearest cause: what the pods complain of, else a Secret or key that does not exist, which keeps pods
-// waiting without a word, else what the Deployment says.
+// diagnose names the nearest cause: that of the pods, else what the Deployment says.
 func (r *objects) diagnose(ctx context.Context, m *mlflowv1.MLflow, state conditions.RolloutState) (string, error) {
 	namespace := r.inputs().Namespace
 	pods := &corev1.PodList{}
 	if err := r.live.List(ctx, pods, client.InNamespace(namespace), client.MatchingLabels{labelApp: resourceName(m)}, client.Limit(20)); err != nil {
 		return "", fmt.Errorf("listing the pods of the server: %w", err)
 	}
-	if cause := conditions.Diagnose(pods.Items); cause != "" {
-		return cause, nil
-	}
-	resolved, err := r.references.Resolve(ctx, m.UID, namespace, references(m))
-	if err != nil {
-		return "", err
-	}
-	if len(resolved.Missing) > 0 {
-		return resolved.Missing[0].String() + " in namespace " + namespace, nil
+	if cause, err := r.causeOf(ctx, m, pods.Items); cause != "" || err != nil {
+		return cause, err
 	}
 	if state.Failed {
 		return state.Message, nil

@@ -11,7 +11,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
-// Render returns what an MLflow would create in an empty cluster that serves the given APIs. Unknown fields are errors.
+// Render returns what an MLflow would create in an empty cluster that serves the given APIs, and the Job that migrates
+// its database first. Unknown fields are errors.
 func Render(settings Settings, served capability.Set, object *unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	m := &mlflowv1.MLflow{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, m, true); err != nil {
@@ -20,6 +21,14 @@ func Render(settings Settings, served capability.Set, object *unstructured.Unstr
 	desired, err := Build(m, settings.Inputs(served))
 	if err != nil {
 		return nil, fmt.Errorf("building the objects of MLflow %s: %w", m.Name, err)
+	}
+	if m.Status.Version == "" {
+		m.Generation = max(m.Generation, 1)
+		job, err := migrationJob(m, settings.Inputs(served), "")
+		if err != nil {
+			return nil, fmt.Errorf("building the migration Job of MLflow %s: %w", m.Name, err)
+		}
+		desired.Add(job)
 	}
 	return apply.Render(desired, ComponentName, m)
 }

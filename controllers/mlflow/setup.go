@@ -39,7 +39,7 @@ const FieldOwner = "mlflow-operator"
 
 // The rights that are used here, and those which the roles of server and garbage collection grant: nobody may grant what he does not hold.
 
-// +kubebuilder:rbac:groups=mlflow.opendatahub.io,resources=mlflows,verbs=get;list;watch
+// +kubebuilder:rbac:groups=mlflow.opendatahub.io,resources=mlflows,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=mlflow.opendatahub.io,resources=mlflows/status,verbs=patch
 // +kubebuilder:rbac:groups=mlflow.opendatahub.io,resources=mlflows/finalizers,verbs=update
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles;clusterrolebindings,verbs=list;watch;create
@@ -61,6 +61,7 @@ const FieldOwner = "mlflow-operator"
 // +kubebuilder:rbac:namespace=system,groups="",resources=configmaps,verbs=get;list;watch;create
 // +kubebuilder:rbac:namespace=system,groups="",resources=configmaps,resourceNames=mlflow-trace-archival-config,verbs=patch;delete
 // +kubebuilder:rbac:namespace=system,groups=batch,resources=cronjobs,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:namespace=system,groups=batch,resources=jobs,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:namespace=system,groups="",resources=pods,verbs=list
 // +kubebuilder:rbac:namespace=system,groups=networking.k8s.io,resources=networkpolicies,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:namespace=system,groups=monitoring.coreos.com,resources=servicemonitors,verbs=get;create;patch;delete
@@ -82,6 +83,8 @@ type Settings struct {
 	SectionTitle string
 	// Platform: the platform hands MLflow over by an MLflowOperator, which is waited for.
 	Platform bool
+	// Version is the MLflow release that databases are migrated to, without a leading "v".
+	Version string
 }
 
 // Inputs joins the settings with what the cluster serves.
@@ -98,6 +101,7 @@ func (s Settings) Inputs(served capability.Set) Inputs {
 		ExternalURL:      s.ExternalURL,
 		CORSBaseURL:      s.CORSBaseURL,
 		SectionTitle:     s.SectionTitle,
+		Version:          s.Version,
 	}
 }
 
@@ -108,6 +112,7 @@ var (
 	secretKind         = corev1.SchemeGroupVersion.WithKind("Secret")
 	configMapKind      = corev1.SchemeGroupVersion.WithKind("ConfigMap")
 	cronJobKind        = batchv1.SchemeGroupVersion.WithKind("CronJob")
+	jobKind            = batchv1.SchemeGroupVersion.WithKind("Job")
 	roleKind           = rbacv1.SchemeGroupVersion.WithKind("ClusterRole")
 	bindingKind        = rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")
 )
@@ -128,6 +133,7 @@ func Caches(namespace string) []component.CacheNeed {
 		{Kind: serviceAccountKind, Namespace: namespace},
 		{Kind: networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"), Namespace: namespace},
 		{Kind: cronJobKind, Namespace: namespace},
+		{Kind: jobKind, Namespace: namespace},
 		{Kind: roleKind},
 		{Kind: bindingKind},
 		{Kind: secretKind, Namespace: namespace, Everything: true},
@@ -192,6 +198,7 @@ func (r *objects) watch(mgr ctrl.Manager, served *capability.Watcher, owned hand
 		Owns(&corev1.ServiceAccount{}, builder.OnlyMetadata).
 		Owns(&networkingv1.NetworkPolicy{}, builder.OnlyMetadata).
 		Owns(&batchv1.CronJob{}, builder.OnlyMetadata).
+		Owns(&batchv1.Job{}, builder.OnlyMetadata).
 		Owns(&corev1.ConfigMap{}, builder.OnlyMetadata).
 		Watches(&corev1.PersistentVolumeClaim{}, r.everyMLflow()).
 		WatchesMetadata(&rbacv1.ClusterRole{}, owned).

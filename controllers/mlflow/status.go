@@ -85,6 +85,7 @@ func reportRollout(m *mlflowv1.MLflow, r conditions.RolloutState, cause string) 
 	if r.Ready && r.Desired > 0 {
 		setCondition(m, ConditionAvailable, metav1.ConditionTrue, ReasonDeploymentReady, messageReady)
 		setCondition(m, ConditionProgressing, metav1.ConditionFalse, ReasonReconcileComplete, messageComplete)
+		keepRefusal(m)
 		return
 	}
 	text := messageZero
@@ -96,6 +97,14 @@ func reportRollout(m *mlflowv1.MLflow, r conditions.RolloutState, cause string) 
 	}
 	setCondition(m, ConditionAvailable, metav1.ConditionFalse, ReasonDeploymentNotReady, text)
 	setCondition(m, ConditionProgressing, metav1.ConditionTrue, ReasonDeploymentProgressing, text)
+	keepRefusal(m)
+}
+
+// keepRefusal says that nothing goes on while a downgrade is refused, whatever the server that was left alone does.
+func keepRefusal(m *mlflowv1.MLflow) {
+	if text, is := refused(m); is {
+		setCondition(m, ConditionProgressing, metav1.ConditionFalse, ReasonDowngradeRefused, text)
+	}
 }
 
 // reportClaim shows what of spec.storage the live claim cannot follow, and hides the condition when it follows.

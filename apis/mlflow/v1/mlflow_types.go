@@ -391,6 +391,14 @@ type MigrationConfig struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=3600
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
+
+	// activeDeadlineSeconds is for how long one migration Job may run, in seconds;
+	// then it is ended and another one is made. Without it, six hours: a migration
+	// rewrites tables at the speed of the database, and one that is cut short
+	// may have to start over, so the limit only ends what hangs.
+	// +optional
+	// +kubebuilder:validation:Minimum=60
+	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
 }
 
 // TemporaryStorageConfig configures the scratch directory.
@@ -522,6 +530,68 @@ type MLflowStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Version string `json:"version,omitempty"`
+
+	// migration is what must be known of the last database migration when its Job
+	// is gone. It is written by the operator for itself.
+	// +optional
+	Migration *MigrationStatus `json:"migration,omitempty"`
+}
+
+// MigrationOutcome is how far a database migration has come.
+//
+// +kubebuilder:validation:Enum=Running;RolloutPending;Completed;Failed
+type MigrationOutcome string
+
+const (
+	// MigrationRunning: a Job was made and has not ended yet.
+	MigrationRunning MigrationOutcome = "Running"
+	// MigrationRolloutPending: the database is migrated; the server is not ready yet.
+	MigrationRolloutPending MigrationOutcome = "RolloutPending"
+	// MigrationCompleted: the database is migrated and the server was ready since.
+	MigrationCompleted MigrationOutcome = "Completed"
+	// MigrationFailed: the Job failed in a way that repetition cannot mend.
+	MigrationFailed MigrationOutcome = "Failed"
+)
+
+// MigrationStatus is a record of the last database migration.
+type MigrationStatus struct {
+	// outcome is how far the migration has come. RolloutPending keeps it from
+	// being repeated when its Job expires or the object is edited before the
+	// server is ready; Failed holds until version, image or stores change, or a
+	// new migration is forced.
+	// +optional
+	Outcome MigrationOutcome `json:"outcome,omitempty"`
+
+	// jobUID is the uid of the Job whose end led to the outcome.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	JobUID string `json:"jobUID,omitempty"`
+
+	// generation is the generation of the object that was migrated for.
+	// +optional
+	Generation int64 `json:"generation,omitempty"`
+
+	// version is the MLflow version that was migrated to.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Version string `json:"version,omitempty"`
+
+	// image is the MLflow image that migrated.
+	// +optional
+	Image string `json:"image,omitempty"`
+
+	// stores is a hash of the settings that say which databases are meant: URIs,
+	// and names and keys of Secrets.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Stores string `json:"stores,omitempty"`
+
+	// force is a hash of the value of the annotation
+	// mlflow.opendatahub.io/force-migrate which the migration answered; empty when
+	// it was not forced.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Force string `json:"force,omitempty"`
 }
 
 // MLflowAddress is the address of the server inside the cluster.

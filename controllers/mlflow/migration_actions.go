@@ -1,0 +1,189 @@
+package mlflow
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+)
+
+// Every function here is the consequence of one rule of migrationRules.
+
+const (
+	hintForce = ". After fixing the issue, add the " + forceAnnotation + " annotation to the MLflow resource to force a rerun."
+	hintRetry = " If you want to rerun immediately after fixing the issue, add the " + forceAnnotation + " annotation."
+)
+
+func refuseDowngrade(f *migrationFacts) migrationDecision {
+	newest := f.newestKnown()
+	return migrationDecision{Workloads: leaveAlone, Report: &migrationReport{
+		Status: metav1.ConditionFalse, Reason: ReasonDowngradeRefused,
+		Message: fmt.Sprintf("The database was migrated to MLflow %s, and this operator supports %s, which cannot read a newer schema; "+
+			"server and CronJobs are left as they are. Run an operator that supports %s or newer, or restore a backup made with %s and add the %s annotation",
+			newest, f.Supported, newest, f.Supported, forceAnnotation),
+	}}
+}
+
+func forgetDowngrade(f *migrationFacts) migrationDecision {
+	return migrationDecision{Workloads: serve, Report: succeeded(f.Generation)}
+}
+
+func awaitRollout(f *migrationFacts) migrationDecision {
+	return migrationDecision{Workloads: serve, Report: &migrationReport{
+		Status: metav1.ConditionUnknown, Reason: f.reason(ReasonMigrationRunning),
+		Message: fmt.Sprintf("The database is migrated to version %s; waiting for the server to become ready", f.Supported),
+	}}
+}
+
+// keepFailure says again what was said, for the present generation.
+func keepFailure(f *migrationFacts) migrationDecision {
+	text := fmt.Sprintf("The migration to version %s failed", f.Supported) + hintForce
+	if f.reasonIs(ReasonMigrationFailed) {
+		text = f.Condition.Message
+	}
+	return failedWith(text)
+}
+
+func adoptFailure(f *migrationFacts) migrationDecision {
+	d := failedWith(f.Condition.Message)
+	d.Record = f.record(mlflowv1.MigrationFailed, "")
+	return d
+}
+
+func awaitDeletion(f *migrationFacts) migrationDecision {
+	return waiting(f, ReasonMigrationRunning, f.because("Waiting for migration Job %s to be gone", f.Live.Job.Name), recreateDelay)
+}
+
+func restartForced(f *migrationFacts) migrationDecision {
+	how := "completed"
+	if f.failed() {
+		how = "failed"
+	}
+	return removing(f, f.Live.Job, ReasonForceMigrationRestart, f.because(
+		"Deleted %s migration Job %s so the force-migrate annotation can create a fresh Job with the same generated name", how, f.Live.Job.Name))
+}
+
+func rerunChanged(f *migrationFacts) migrationDecision {
+	return removing(f, f.Live.Job, ReasonMigrationRunning, f.because("Deleted failed migration Job %s, since image, version or stores have changed,", f.Live.Job.Name))
+}
+
+// consumeForce takes the annotation away before the failure is recorded: when that is cut short, the failed Job without
+// an annotation says the same. Adding the annotation again asks for another migration then, as the message has it.
+func consumeForce(*migrationFacts) migrationDecision {
+	return migrationDecision{Workloads: standDown, Step: stepUnmark, Retry: recreateDelay}
+}
+
+func recordFailure(f *migrationFacts) migrationDecision {
+	d := failedWith(f.Live.Job.Failure.Message + hintForce)
+	d.Record = f.record(mlflowv1.MigrationFailed, f.Live.Job.UID)
+	return d
+}
+
+func postponeRetry(f *migrationFacts) migrationDecision {
+	at := f.retryAt()
+	return waiting(f, ReasonMigrationRetrying, retrying(f, at), max(at.Sub(f.Now), time.Second))
+}
+
+func retryJob(f *migrationFacts) migrationDecision {
+	d := removing(f, f.Live.Job, ReasonMigrationRetrying, retrying(f, f.Now.Add(recreateDelay)))
+	d.Retry = recreateDelay
+	return d
+}
+
+func retrying(f *migrationFacts, at time.Time) string {
+	return f.Live.Job.Failure.Message + " Retrying automatically after " + at.UTC().Format(time.RFC3339) + "." + hintRetry
+}
+
+// recordSuccess lets the server come back; it is a success for users when that is ready.
+func recordSuccess(f *migrationFacts) migrationDecision {
+	d := awaitRollout(f)
+	d.Record = f.record(mlflowv1.MigrationRolloutPending, f.Live.Job.UID)
+	return d
+}
+
+func replaceJob(f *migrationFacts) migrationDecision {
+	reason := ReasonMigrationRunning
+	if f.Force != "" {
+		reason = ReasonForceMigrationRestart
+	}
+	return removing(f, f.Live.Job, reason, f.because("Deleted migration Job %s, which never started, to make it anew", f.Live.Job.Name))
+}
+
+func removeOther(f *migrationFacts) migrationDecision {
+	other := f.idleOther()
+	return removing(f, other, ReasonMigrationRunning,
+		f.because("Deleted migration Job %s from a previous desired generation, which never started,", other.Name))
+}
+
+func awaitQuiet(f *migrationFacts) migrationDecision {
+	text := f.because("Waiting for MLflow pods to quiesce before migration: %d replicas remain", f.Live.Busy)
+	if f.Live.Busy == 0 {
+		text = f.because("Waiting for MLflow pods to quiesce before migration: Deployment and CronJobs are being stopped")
+	}
+	return waiting(f, ReasonMigrationScalingDown, text, drainDelay)
+}
+
+// awaitJob also makes a Job that runs already the one of an annotation that came later.
+func awaitJob(f *migrationFacts) migrationDecision {
+	d := waiting(f, ReasonMigrationRunning, withCause(f.because("Waiting for migration Job %s to finish", f.Live.Job.Name), f.Live.Job.Cause), watchDelay)
+	if f.Record.Outcome != mlflowv1.MigrationRunning || f.Record.Force != f.Force {
+		d.Record = f.record(mlflowv1.MigrationRunning, "")
+	}
+	return d
+}
+
+func awaitOther(f *migrationFacts) migrationDecision {
+	other := &f.Live.Others[0]
+	retry := watchDelay
+	if other.Leaving {
+		retry = recreateDelay
+	}
+	return waiting(f, ReasonMigrationRunning, withCause(
+		f.because("Waiting for migration Job %s from a previous desired generation to finish", other.Name), other.Cause), retry)
+}
+
+func createJob(f *migrationFacts) migrationDecision {
+	d := waiting(f, ReasonMigrationRunning, f.because("Created migration Job %s", f.JobName), watchDelay)
+	d.Step, d.Record = stepCreate, f.record(mlflowv1.MigrationRunning, "")
+	return d
+}
+
+func waiting(f *migrationFacts, reason, message string, retry time.Duration) migrationDecision {
+	return migrationDecision{Workloads: standDown, Retry: retry, Report: &migrationReport{
+		Status: metav1.ConditionUnknown, Reason: f.reason(reason), Message: message, Progressing: true,
+	}}
+}
+
+func removing(f *migrationFacts, j *migrationJobState, reason, message string) migrationDecision {
+	d := waiting(f, reason, message, untilEvent(j))
+	d.Step, d.Job = stepDelete, j
+	return d
+}
+
+func failedWith(message string) migrationDecision {
+	return migrationDecision{Workloads: standDown, Report: &migrationReport{
+		Status: metav1.ConditionFalse, Reason: ReasonMigrationFailed, Message: message,
+	}}
+}
+
+// reason is the one for a forced migration where there is one.
+func (f *migrationFacts) reason(plain string) string {
+	forced := f.Force != "" || f.Record.Force != "" && f.rolloutPending()
+	switch {
+	case forced && plain == ReasonMigrationRunning:
+		return ReasonForceMigrationRunning
+	case forced && plain == ReasonMigrationScalingDown:
+		return ReasonForceMigrationScalingDown
+	default:
+		return plain
+	}
+}
+
+func withCause(text, cause string) string {
+	if cause == "" {
+		return text
+	}
+	return text + ": " + cause
+}

@@ -1,0 +1,246 @@
+package mlflow
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/version"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
+)
+
+// forceAnnotation on an MLflow asks for one migration, whatever its value.
+const forceAnnotation = "mlflow.opendatahub.io/force-migrate"
+
+// migrationFacts is all that decides about a migration.
+type migrationFacts struct {
+	Now        time.Time
+	Generation int64
+	// Supported is the version of this build, Recorded that of status.version.
+	Supported, Recorded string
+	// Always: the mode asks for one migration in each generation.
+	Always bool
+	// Force stands for the value of the annotation; empty without one.
+	Force string
+	// Image and Stores are what a Job made now would run and migrate.
+	Image, Stores string
+	// Condition is the last one of type Migration; nil when there is none.
+	Condition *metav1.Condition
+	// Record is what earlier passes wrote down.
+	Record mlflowv1.MigrationStatus
+	// JobName is the name of the Job for version and generation.
+	JobName string
+	// Live is what only the API server knows; nil before it was asked.
+	Live *migrationWorld
+}
+
+// migrationWorld is what runs in the cluster.
+type migrationWorld struct {
+	// Job is the one with the current name; nil when there is none.
+	Job *migrationJobState
+	// Others are the unfinished Jobs of this MLflow with other names.
+	Others []migrationJobState
+	// Busy counts replicas and pods that may use the database.
+	Busy int32
+	// Settled: Deployment and CronJobs are observed to be off, so that no pod can follow.
+	Settled bool
+}
+
+// quiet reports that nothing uses the database and nothing will.
+func (w *migrationWorld) quiet() bool { return w.Settled && w.Busy == 0 }
+
+// jobPhase is how far a Job is. A Job that only announces its failure is still running.
+type jobPhase string
+
+const (
+	jobRunning   jobPhase = "running"
+	jobSucceeded jobPhase = "succeeded"
+	jobFailed    jobPhase = "failed"
+)
+
+// migrationJobState is one migration Job.
+type migrationJobState struct {
+	Name  string
+	UID   types.UID
+	Phase jobPhase
+	// Ours tells our Jobs, whose events reach us, from those that the original operator made.
+	Ours bool
+	// Leaving: it is being deleted.
+	Leaving bool
+	// Force is the annotation that it was made for; empty when it was not forced.
+	Force string
+	// Image that it runs.
+	Image string
+	// Started: its program runs or has just ended.
+	Started bool
+	// Since is when it was made.
+	Since time.Time
+	// FailedAt and Failure say how it failed.
+	FailedAt time.Time
+	Failure  migrationFailure
+	// Cause is why its pod does not run; empty when nothing is known.
+	Cause string
+}
+
+// factsOf collects what the object itself tells.
+func factsOf(m *mlflowv1.MLflow, in Inputs, now time.Time) (migrationFacts, error) {
+	stores, err := storesHash(m)
+	if err != nil {
+		return migrationFacts{}, err
+	}
+	f := migrationFacts{
+		Now:        now,
+		Generation: m.Generation,
+		Supported:  in.Version,
+		Recorded:   m.Status.Version,
+		Always:     m.Spec.Migration != nil && m.Spec.Migration.Mode == mlflowv1.MigrateAlways,
+		Image:      imageOf(m, in),
+		Stores:     stores,
+		JobName:    migrationJobName(m, in),
+	}
+	if text, present := m.Annotations[forceAnnotation]; present {
+		f.Force = shortHash(text)
+	}
+	if c, present := conditions.Get(m.Status.Conditions, ConditionMigration); present {
+		f.Condition = &c
+	}
+	if m.Status.Migration != nil {
+		f.Record = *m.Status.Migration
+	}
+	return f, nil
+}
+
+// requested follows the reference: annotation, version, a condition of this generation that is not true, mode. Our own
+// record of something unfinished counts too, because the others forget it when the object is edited.
+func (f *migrationFacts) requested() bool {
+	switch {
+	case f.Force != "", f.Recorded != f.Supported:
+		return true
+	case f.Record.Outcome == mlflowv1.MigrationRunning, f.Record.Outcome == mlflowv1.MigrationRolloutPending,
+		f.Record.Outcome == mlflowv1.MigrationFailed:
+		return true
+	case f.currentCondition():
+		return f.Condition.Status != metav1.ConditionTrue && f.Condition.Reason != ReasonDowngradeRefused
+	default:
+		return f.Always
+	}
+}
+
+// currentCondition reports that the condition is about the present generation.
+func (f *migrationFacts) currentCondition() bool {
+	return f.Condition != nil && f.Condition.ObservedGeneration == f.Generation
+}
+
+// reasonIs compares with the reason of the last condition, of any generation.
+func (f *migrationFacts) reasonIs(reason string) bool {
+	return f.Condition != nil && f.Condition.Reason == reason
+}
+
+// downgrade reports that the database is known to be newer than what this build supports.
+func (f *migrationFacts) downgrade() bool {
+	pending := f.Record.Outcome == mlflowv1.MigrationRolloutPending && olderVersion(f.Supported, f.Record.Version)
+	return pending || olderVersion(f.Supported, f.Recorded)
+}
+
+// newestKnown is the newest version that the database is known to have seen.
+func (f *migrationFacts) newestKnown() string {
+	if f.Record.Outcome == mlflowv1.MigrationRolloutPending && olderVersion(f.Recorded, f.Record.Version) || f.Recorded == "" {
+		return f.Record.Version
+	}
+	return f.Recorded
+}
+
+// rolloutPending reports that a Job has migrated what would be migrated now, and that only the server has to follow.
+func (f *migrationFacts) rolloutPending() bool {
+	r := &f.Record
+	return r.Outcome == mlflowv1.MigrationRolloutPending && r.Version == f.Supported && r.Stores == f.Stores &&
+		(f.Force == "" || f.Force == r.Force) && (!f.Always || r.Generation == f.Generation)
+}
+
+// failureHolds reports that the recorded failure is about what would be migrated now.
+func (f *migrationFacts) failureHolds() bool {
+	r := &f.Record
+	return r.Outcome == mlflowv1.MigrationFailed && r.Version == f.Supported && r.Image == f.Image && r.Stores == f.Stores
+}
+
+// counts reports that a Job is the one which was asked for. A forced migration is asked for once: a Job of before the
+// annotation does not count, nor one whose end has led to something already. Jobs that carry no mark count when the
+// condition says that they were taken for the forced one, as the original operator does.
+func (f *migrationFacts) counts(j *migrationJobState) bool {
+	switch {
+	case f.Force == "":
+		return true
+	case string(j.UID) == f.Record.JobUID && f.Record.Outcome != mlflowv1.MigrationRolloutPending:
+		return false
+	case j.Force != "":
+		return j.Force == f.Force
+	default:
+		return f.currentCondition() && (f.Record.Force == "" || f.Record.Force == f.Force) &&
+			(f.reasonIs(ReasonForceMigrationRunning) || f.reasonIs(ReasonForceMigrationScalingDown))
+	}
+}
+
+// record is what to write down about the present inputs.
+func (f *migrationFacts) record(outcome mlflowv1.MigrationOutcome, job types.UID) *mlflowv1.MigrationStatus {
+	return &mlflowv1.MigrationStatus{
+		Outcome: outcome, JobUID: string(job), Generation: f.Generation,
+		Version: f.Supported, Image: f.Image, Stores: f.Stores, Force: f.Force,
+	}
+}
+
+// trigger says why there is a migration, for messages: "<action> because <trigger>".
+func (f *migrationFacts) trigger() string {
+	switch {
+	case f.Force != "":
+		return "the " + forceAnnotation + " annotation is present"
+	case f.Always:
+		return fmt.Sprintf("spec.migration.mode=Always and desired generation %d has not completed migration yet", f.Generation)
+	case f.Recorded == "":
+		return "status.version is empty during bootstrap"
+	case f.Recorded != f.Supported:
+		return fmt.Sprintf("status.version=%q does not match supported version %s", f.Recorded, f.Supported)
+	default:
+		return fmt.Sprintf("an earlier migration to version %s has not been completed", f.Supported)
+	}
+}
+
+// olderVersion reports that a is a semantic version older than b. What is no semantic version is not older.
+func olderVersion(a, b string) bool {
+	first, err := version.ParseSemantic(a)
+	if err != nil {
+		return false
+	}
+	second, err := version.ParseSemantic(b)
+	return err == nil && first.LessThan(second)
+}
+
+// storesHash stands for the settings that say which databases are migrated.
+func storesHash(m *mlflowv1.MLflow) (string, error) {
+	env, err := translateEnv(m)
+	if err != nil {
+		return "", err
+	}
+	var stores []envVar
+	for i := range env.stores {
+		if *env.stores[i].Name != envReadReplica {
+			stores = append(stores, env.stores[i])
+		}
+	}
+	text, err := json.Marshal(stores)
+	if err != nil {
+		return "", fmt.Errorf("encoding the store settings: %w", err)
+	}
+	return shortHash(string(text)), nil
+}
+
+// shortHash tells texts apart; it is never empty.
+func shortHash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:8])
+}

@@ -1,0 +1,129 @@
+package mlflow
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// migrationFailure is how a Job failed, in words that may be shown to everybody who may read the MLflow: what a program
+// wrote about its end is never repeated, because it could hold a password.
+type migrationFailure struct {
+	// Terminal: repetition would end the same way.
+	Terminal bool
+	// Message for the conditions.
+	Message string
+}
+
+// classifyFailure looks at the newest pod of a failed Job, and without one at what the Job itself says.
+func classifyFailure(job *batchv1.Job, pods []corev1.Pod, supported string) migrationFailure {
+	if len(pods) > 0 {
+		newest := slices.MaxFunc(pods, func(a, b corev1.Pod) int {
+			return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+		})
+		if f, found := podFailure(&newest, supported); found {
+			return f
+		}
+	}
+	return conditionFailure(job, supported)
+}
+
+// podFailure reads the end of the container that migrates, or else of any other.
+func podFailure(pod *corev1.Pod, supported string) (migrationFailure, bool) {
+	end := ended(pod)
+	if end == nil {
+		return migrationFailure{}, false
+	}
+	if exit, known := migrationExitOf(end.ExitCode); known {
+		return migrationFailure{Terminal: exit.terminal, Message: exit.message(supported)}, true
+	}
+	switch {
+	case pod.Status.Reason != "":
+		return migrationFailure{Message: pod.Status.Reason}, true
+	case end.Reason != "" && end.Reason != "Error": // which only repeats that there is an exit code
+		return migrationFailure{Message: end.Reason}, true
+	default:
+		return migrationFailure{Message: fmt.Sprintf("migration Job container exited with code %d", end.ExitCode)}, true
+	}
+}
+
+func ended(pod *corev1.Pod) *corev1.ContainerStateTerminated {
+	var other *corev1.ContainerStateTerminated
+	for _, status := range slices.Concat(pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses) {
+		switch end := status.State.Terminated; {
+		case end == nil:
+		case status.Name == migrationContainer:
+			return end
+		case end.ExitCode != 0: // one that ended well is not what failed
+			other = end
+		}
+	}
+	return other
+}
+
+// exitInMessage is how Kubernetes tells of a container that a rule of the Job's pod failure policy fits.
+var exitInMessage = regexp.MustCompile(`failed with exit code (\d+) matching FailJob rule`)
+
+// conditionFailure is for a Job whose pods are gone.
+func conditionFailure(job *batchv1.Job, supported string) migrationFailure {
+	condition := failedCondition(job)
+	switch {
+	case condition != nil && condition.Reason == batchv1.JobReasonPodFailurePolicy:
+		if found := exitInMessage.FindStringSubmatch(condition.Message); found != nil {
+			if code, err := strconv.ParseInt(found[1], 10, 32); err == nil {
+				if exit, known := migrationExitOf(int32(code)); known {
+					return migrationFailure{Terminal: exit.terminal, Message: exit.message(supported)}
+				}
+			}
+		}
+		return migrationFailure{Message: condition.Message}
+	case condition != nil && condition.Message != "":
+		return migrationFailure{Message: condition.Message}
+	case condition != nil && condition.Reason != "":
+		return migrationFailure{Message: condition.Reason}
+	case job.Status.Failed > 0:
+		return migrationFailure{Message: fmt.Sprintf("migration Job failed after %d attempt(s)", job.Status.Failed)}
+	default:
+		return migrationFailure{Message: "migration Job failed"}
+	}
+}
+
+// phaseOf reads the end of a Job from its Failed condition and its count of successes. FailureTarget alone announces a
+// failure, while pods are still being ended.
+func phaseOf(job *batchv1.Job) jobPhase {
+	switch {
+	case failedCondition(job) != nil:
+		return jobFailed
+	case job.Status.Succeeded > 0:
+		return jobSucceeded
+	default:
+		return jobRunning
+	}
+}
+
+func failedCondition(job *batchv1.Job) *batchv1.JobCondition {
+	for i := range job.Status.Conditions {
+		if c := &job.Status.Conditions[i]; c.Type == batchv1.JobFailed && c.Status == corev1.ConditionTrue {
+			return c
+		}
+	}
+	return nil
+}
+
+// runsProgram reports that one of the pods of an unfinished Job migrates at this moment, or has just done so. A pod that
+// failed does nothing any more; the Job that would make another may be replaced.
+func runsProgram(pods []corev1.Pod) bool {
+	return slices.ContainsFunc(pods, func(pod corev1.Pod) bool {
+		if pod.Status.Phase == corev1.PodFailed {
+			return false
+		}
+		return slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
+			return s.Name == migrationContainer && (s.State.Running != nil || s.State.Terminated != nil)
+		})
+	})
+}

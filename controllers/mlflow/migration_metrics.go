@@ -1,0 +1,46 @@
+package mlflow
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+)
+
+// The values of the result label.
+const (
+	resultSucceeded = "succeeded"
+	resultFailed    = "failed"
+	resultRetried   = "retried"
+)
+
+var (
+	migrationsTotal = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
+		Name: "odh_platform_mlflow_migrations_total",
+		Help: "Database migration Jobs that ended, by result (succeeded, failed, retried).",
+	}, []string{"result"})
+	migrationSeconds = promauto.With(metrics.Registry).NewGauge(prometheus.GaugeOpts{
+		Name: "odh_platform_mlflow_migration_running_seconds",
+		Help: "Age of the unfinished database migration Job when it was looked at last; 0 when there is none.",
+	})
+)
+
+// measureMigration counts the end of a Job in the pass that draws the conclusion, and shows how long one takes.
+func measureMigration(f *migrationFacts, d *migrationDecision) {
+	switch {
+	case d.Record != nil && d.Record.Outcome == mlflowv1.MigrationRolloutPending:
+		migrationsTotal.WithLabelValues(resultSucceeded).Inc()
+	case d.Record != nil && d.Record.Outcome == mlflowv1.MigrationFailed && d.Record.JobUID != "":
+		migrationsTotal.WithLabelValues(resultFailed).Inc()
+	case d.Step == stepDelete && d.Job.Phase == jobFailed && d.Report.Reason == ReasonMigrationRetrying:
+		migrationsTotal.WithLabelValues(resultRetried).Inc()
+	}
+	var age time.Duration
+	if f.Live != nil && f.Live.Job != nil && f.Live.Job.Phase == jobRunning {
+		age = f.Now.Sub(f.Live.Job.Since)
+	}
+	migrationSeconds.Set(age.Seconds())
+}

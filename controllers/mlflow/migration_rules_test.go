@@ -1,0 +1,268 @@
+package mlflow
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+)
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// situation is an MLflow of generation 2 that was never migrated, in a cluster that was looked at and is quiet.
+func situation(changes ...func(*migrationFacts)) *migrationFacts {
+	f := &migrationFacts{
+		Now: noon, Generation: 2, Supported: "3.14.0", Image: "mlflow:v3", Stores: "here",
+		JobName: "mlflow-mg-3140-g2", Live: &migrationWorld{Settled: true},
+	}
+	for _, change := range changes {
+		change(f)
+	}
+	return f
+}
+
+type change = func(*migrationFacts)
+
+func recorded(version string) change { return func(f *migrationFacts) { f.Recorded = version } }
+func forced(by string) change        { return func(f *migrationFacts) { f.Force = by } }
+func always(f *migrationFacts)       { f.Always = true }
+func unseen(f *migrationFacts)       { f.Live = nil }
+
+func said(status metav1.ConditionStatus, reason string, generation int64) change {
+	return func(f *migrationFacts) {
+		f.Condition = &metav1.Condition{Status: status, Reason: reason, Message: "as before", ObservedGeneration: generation}
+	}
+}
+
+func wrote(outcome mlflowv1.MigrationOutcome, changes ...func(*mlflowv1.MigrationStatus)) change {
+	return func(f *migrationFacts) {
+		f.Record = *f.record(outcome, "uid")
+		for _, change := range changes {
+			change(&f.Record)
+		}
+	}
+}
+
+func job(phase jobPhase, changes ...func(*migrationJobState)) change {
+	return func(f *migrationFacts) {
+		j := aJob(f.JobName, phase)
+		for _, change := range changes {
+			change(&j)
+		}
+		f.Live.Job = &j
+	}
+}
+
+func other(changes ...func(*migrationJobState)) change {
+	return func(f *migrationFacts) {
+		j := aJob("mlflow-mg-3140-g1", jobRunning)
+		for _, change := range changes {
+			change(&j)
+		}
+		f.Live.Others = append(f.Live.Others, j)
+	}
+}
+
+func aJob(name string, phase jobPhase) migrationJobState {
+	j := migrationJobState{Name: name, UID: "uid", Phase: phase, Ours: true, Image: "mlflow:v3"}
+	if phase == jobFailed {
+		j.FailedAt, j.Failure = noon.Add(-time.Minute), migrationFailure{Message: "it broke"}
+	}
+	return j
+}
+
+func terminal(j *migrationJobState) { j.Failure.Terminal = true }
+func longAgo(j *migrationJobState)  { j.FailedAt = noon.Add(-retryDelay) }
+func started(j *migrationJobState)  { j.Started = true }
+func leaving(j *migrationJobState)  { j.Leaving = true }
+func legacy(j *migrationJobState)   { j.Ours = false }
+func withImage(image string) func(*migrationJobState) {
+	return func(j *migrationJobState) { j.Image = image }
+}
+func forcedBy(by string) func(*migrationJobState) {
+	return func(j *migrationJobState) { j.Force = by }
+}
+
+func busy(n int32) change { return func(f *migrationFacts) { f.Live.Busy = n } }
+
+// ruleCase is one situation and what is decided in it.
+type ruleCase struct {
+	name    string
+	facts   *migrationFacts
+	rule    string
+	serving serving
+	step    step
+	reason  string // of the report; "" for none
+	message string // part of it
+	outcome mlflowv1.MigrationOutcome
+	retry   time.Duration
+}
+
+const (
+	unknown = metav1.ConditionUnknown
+	running = mlflowv1.MigrationRunning
+	pending = mlflowv1.MigrationRolloutPending
+	failed  = mlflowv1.MigrationFailed
+	done    = mlflowv1.MigrationCompleted
+)
+
+// ruleCases cover every rule, and what one could take for it.
+var ruleCases = []ruleCase{
+	{"[D16] the recorded version is newer", situation(unseen, recorded("3.15.0"), always), "a downgrade is refused", leaveAlone, stepNone,
+		ReasonDowngradeRefused, "The database was migrated to MLflow 3.15.0, and this operator supports 3.14.0", "", 0},
+	{"[D16] a newer version was migrated to and never rolled out", situation(unseen, recorded("3.13.0"), wrote(pending, func(r *mlflowv1.MigrationStatus) { r.Version = "3.15.0" })),
+		"a downgrade is refused", leaveAlone, stepNone, ReasonDowngradeRefused, "migrated to MLflow 3.15.0", "", 0},
+	{"[D16] a forced downgrade is tried", situation(unseen, recorded("3.15.0"), forced("a")), "look", standDown, stepLook, "", "", "", 0},
+	{"[D16] the newer operator is back", situation(unseen, recorded("3.14.0"), always, said(metav1.ConditionFalse, ReasonDowngradeRefused, 2)),
+		"a refused downgrade is over", serve, stepNone, ReasonMigrationSucceeded, "Migration for generation 2 completed successfully", "", 0},
+	{"[mlflow-36] the version is recorded", situation(unseen, recorded("3.14.0")), "nothing is asked for", serve, stepNone, "", "", "", 0},
+	{"[mlflow-36] this generation is done", situation(unseen, recorded("3.14.0"), always, said(metav1.ConditionTrue, ReasonMigrationSucceeded, 2)),
+		"nothing is asked for", serve, stepNone, "", "", "", 0},
+	{"[D12] a rollout is pending", situation(unseen, wrote(pending)), "the server follows a migrated database", serve, stepNone,
+		ReasonMigrationRunning, "waiting for the server to become ready", "", 0},
+	{"[D12] a rollout is pending, and the object was edited", situation(unseen, wrote(pending, func(r *mlflowv1.MigrationStatus) { r.Generation = 1 })),
+		"the server follows a migrated database", serve, stepNone, ReasonMigrationRunning, "", "", 0},
+	{"[mlflow-47] a forced rollout is pending", situation(unseen, forced("a"), wrote(pending)), "the server follows a migrated database", serve, stepNone,
+		ReasonForceMigrationRunning, "", "", 0},
+	{"a forced rollout is pending, and the annotation is gone", situation(unseen, wrote(pending, func(r *mlflowv1.MigrationStatus) { r.Force = "a" })),
+		"the server follows a migrated database", serve, stepNone, ReasonForceMigrationRunning, "", "", 0},
+	{"mode Always migrates each generation, pending or not", situation(unseen, always, wrote(pending, func(r *mlflowv1.MigrationStatus) { r.Generation = 1 })),
+		"look", standDown, stepLook, "", "", "", 0},
+	{"a rollout is pending for another database", situation(unseen, wrote(pending, func(r *mlflowv1.MigrationStatus) { r.Stores = "there" })),
+		"look", standDown, stepLook, "", "", "", 0},
+	{"[mlflow-53] a failure holds in a new generation", situation(unseen, wrote(failed), said(metav1.ConditionFalse, ReasonMigrationFailed, 1)),
+		"a recorded failure holds", standDown, stepNone, ReasonMigrationFailed, "as before", "", 0},
+	{"a failure holds although the condition was lost", situation(unseen, wrote(failed), said(unknown, ReasonMigrationError, 2)),
+		"a recorded failure holds", standDown, stepNone, ReasonMigrationFailed, "The migration to version 3.14.0 failed. After fixing", "", 0},
+	{"[D11] a failure does not hold for another image", situation(wrote(failed, func(r *mlflowv1.MigrationStatus) { r.Image = "broken" })),
+		"a Job is needed", standDown, stepCreate, ReasonMigrationRunning, "", running, watchDelay},
+	{"[D11] nor for another version", situation(wrote(failed, func(r *mlflowv1.MigrationStatus) { r.Version = "3.13.0" })),
+		"a Job is needed", standDown, stepCreate, ReasonMigrationRunning, "", running, watchDelay},
+	{"[D11] nor for other stores", situation(wrote(failed, func(r *mlflowv1.MigrationStatus) { r.Stores = "there" })),
+		"a Job is needed", standDown, stepCreate, ReasonMigrationRunning, "", running, watchDelay},
+	{"[D11] the Job that failed with another image goes", situation(job(jobFailed, terminal), wrote(failed, func(r *mlflowv1.MigrationStatus) { r.Image = "broken" })),
+		"the Job failed under other settings", standDown, stepDelete, ReasonMigrationRunning, "Deleted failed migration Job mlflow-mg-3140-g2", "", fallbackDelay},
+	{"a Job that is being deleted", situation(job(jobRunning, leaving)), "the Job is on its way out", standDown, stepNone, ReasonMigrationRunning, "to be gone", "", recreateDelay},
+	{"[mlflow-48] the annotation came after the success", situation(forced("a"), job(jobSucceeded), said(unknown, ReasonMigrationRunning, 2)),
+		"the Job does not answer the annotation", standDown, stepDelete, ReasonForceMigrationRestart,
+		"Deleted completed migration Job mlflow-mg-3140-g2 so the force-migrate annotation can create a fresh Job with the same generated name because the mlflow.opendatahub.io/force-migrate annotation is present", "", fallbackDelay},
+	{"[mlflow-49] the old success does not count while the restart is pending", situation(forced("a"), job(jobSucceeded), said(unknown, ReasonForceMigrationRestart, 2)),
+		"the Job does not answer the annotation", standDown, stepDelete, ReasonForceMigrationRestart, "", "", fallbackDelay},
+	{"[mlflow-54] the annotation came after a failure", situation(forced("a"), job(jobFailed, terminal), wrote(failed), said(metav1.ConditionFalse, ReasonMigrationFailed, 2)),
+		"the Job does not answer the annotation", standDown, stepDelete, ReasonForceMigrationRestart, "Deleted failed migration Job", "", fallbackDelay},
+	{"nothing tells of the end of a Job of the original", situation(forced("a"), job(jobSucceeded, legacy)),
+		"the Job does not answer the annotation", standDown, stepDelete, ReasonForceMigrationRestart, "", "", recreateDelay},
+	{"the annotation was added again after a success", situation(forced("a"), recorded("3.14.0"), job(jobSucceeded, forcedBy("a")), wrote(done)),
+		"the Job does not answer the annotation", standDown, stepDelete, ReasonForceMigrationRestart, "", "", fallbackDelay},
+	{"the annotation got another value", situation(forced("b"), job(jobSucceeded, forcedBy("a")), said(unknown, ReasonForceMigrationRunning, 2)),
+		"the Job does not answer the annotation", standDown, stepDelete, ReasonForceMigrationRestart, "", "", fallbackDelay},
+	{"[mlflow-37] the annotation came while the Job ran, as the original does it", situation(forced("a"), job(jobSucceeded), said(unknown, ReasonForceMigrationRunning, 2)),
+		"the Job has migrated", serve, stepNone, ReasonForceMigrationRunning, "", pending, 0},
+	{"[D10] a forced Job that failed for good consumes the annotation", situation(forced("a"), job(jobFailed, terminal, forcedBy("a"))),
+		"the forced Job failed for good", standDown, stepUnmark, "", "", "", recreateDelay},
+	{"[D10] and its failure is recorded like any other", situation(job(jobFailed, terminal, forcedBy("a")), wrote(running), said(unknown, ReasonForceMigrationRunning, 2)),
+		"the Job failed for good", standDown, stepNone, ReasonMigrationFailed, "it broke. After fixing the issue, add the mlflow.opendatahub.io/force-migrate annotation to the MLflow resource to force a rerun.", failed, 0},
+	{"[D10] a forced Job that may succeed later is not replaced at once", situation(forced("a"), job(jobFailed, forcedBy("a"))),
+		"the Job failed and is tried again later", standDown, stepNone, ReasonMigrationRetrying, "it broke Retrying automatically after 2026-11-21T12:01:00Z.", "", time.Minute},
+	{"[mlflow-50] a terminal failure", situation(job(jobFailed, terminal)), "the Job failed for good", standDown, stepNone, ReasonMigrationFailed,
+		"to force a rerun", failed, 0},
+	{"[mlflow-51] a failure that may go away", situation(job(jobFailed)), "the Job failed and is tried again later", standDown, stepNone, ReasonMigrationRetrying,
+		"If you want to rerun immediately after fixing the issue, add the mlflow.opendatahub.io/force-migrate annotation.", "", time.Minute},
+	{"[mlflow-52] the delay has passed", situation(job(jobFailed, longAgo)), "the Job failed and is tried again", standDown, stepDelete, ReasonMigrationRetrying,
+		"Retrying automatically after 2026-11-21T12:00:02Z", "", recreateDelay},
+	{"[mlflow-46] the Job succeeded", situation(job(jobSucceeded)), "the Job has migrated", serve, stepNone, ReasonMigrationRunning, "", pending, 0},
+	{"[mlflow-53] a failure of the original stays", situation(said(metav1.ConditionFalse, ReasonMigrationFailed, 1)),
+		"a failure that the original recorded holds", standDown, stepNone, ReasonMigrationFailed, "as before", failed, 0},
+	{"[mlflow-53] until it is forced", situation(said(metav1.ConditionFalse, ReasonMigrationFailed, 1), forced("a")),
+		"a Job is needed", standDown, stepCreate, ReasonForceMigrationRunning, "", running, watchDelay},
+	{"[D8] the Job that could not start has the wrong image", situation(job(jobRunning, withImage("missing"))),
+		"the Job cannot be what is wanted and never started", standDown, stepDelete, ReasonMigrationRunning, "which never started", "", fallbackDelay},
+	{"[D8] the Job that could not start is forced anew", situation(forced("a"), job(jobRunning)),
+		"the Job cannot be what is wanted and never started", standDown, stepDelete, ReasonForceMigrationRestart, "", "", fallbackDelay},
+	{"the Job of another image runs already", situation(job(jobRunning, withImage("other"), started)), "the Job runs", standDown, stepNone,
+		ReasonMigrationRunning, "", running, watchDelay},
+	{"[D8] a Job of before never started", situation(other()), "a Job of another generation never started", standDown, stepDelete,
+		ReasonMigrationRunning, "Deleted migration Job mlflow-mg-3140-g1 from a previous desired generation", "", fallbackDelay},
+	{"[mlflow-55] a replica is left", situation(busy(1)), "pods still use the database", standDown, stepNone, ReasonMigrationScalingDown,
+		"Waiting for MLflow pods to quiesce before migration: 1 replicas remain because status.version is empty during bootstrap", "", drainDelay},
+	{"[D14] no replica, but nobody has seen that yet", situation(func(f *migrationFacts) { f.Live.Settled = false }), "pods still use the database", standDown, stepNone,
+		ReasonMigrationScalingDown, "are being stopped", "", drainDelay},
+	{"a forced migration says so while it waits", situation(busy(2), forced("a")), "pods still use the database", standDown, stepNone,
+		ReasonForceMigrationScalingDown, "2 replicas remain because the mlflow.opendatahub.io/force-migrate annotation is present", "", drainDelay},
+	{"the Job runs", situation(job(jobRunning, started), wrote(running)), "the Job runs", standDown, stepNone, ReasonMigrationRunning,
+		"Waiting for migration Job mlflow-mg-3140-g2 to finish because", "", watchDelay},
+	{"[D9] the Job waits, and why", situation(job(jobRunning, func(j *migrationJobState) { j.Cause = "no such image" }), wrote(running)), "the Job runs", standDown, stepNone,
+		ReasonMigrationRunning, "because status.version is empty during bootstrap: no such image", "", watchDelay},
+	{"a running Job becomes the forced one", situation(forced("a"), job(jobRunning, started), wrote(running, func(r *mlflowv1.MigrationStatus) { r.Force = "" })), "the Job runs", standDown, stepNone,
+		ReasonForceMigrationRunning, "", running, watchDelay},
+	{"[D8] a Job of before runs", situation(other(started)), "a Job of another generation runs", standDown, stepNone, ReasonMigrationRunning,
+		"Waiting for migration Job mlflow-mg-3140-g1 from a previous desired generation to finish because", "", watchDelay},
+	{"a Job of before is on its way out", situation(other(leaving)), "a Job of another generation runs", standDown, stepNone, ReasonMigrationRunning, "", "", recreateDelay},
+	{"[mlflow-46] bootstrap", situation(), "a Job is needed", standDown, stepCreate, ReasonMigrationRunning,
+		"Created migration Job mlflow-mg-3140-g2 because status.version is empty during bootstrap", running, watchDelay},
+	{"[mlflow-56] upgrade", situation(recorded("3.10.1")), "a Job is needed", standDown, stepCreate, ReasonMigrationRunning,
+		`because status.version="3.10.1" does not match supported version 3.14.0`, running, watchDelay},
+	{"mode Always", situation(recorded("3.14.0"), always), "a Job is needed", standDown, stepCreate, ReasonMigrationRunning,
+		"because spec.migration.mode=Always and desired generation 2 has not completed migration yet", running, watchDelay},
+	{"a migration that was cut short and edited away", situation(recorded("3.14.0"), wrote(running)), "a Job is needed", standDown, stepCreate, ReasonMigrationRunning,
+		"because an earlier migration to version 3.14.0 has not been completed", running, watchDelay},
+}
+
+func TestMigrationRules(t *testing.T) {
+	seen := map[string]bool{}
+	for _, c := range ruleCases {
+		t.Run(c.name, func(t *testing.T) {
+			d := decideMigration(c.facts)
+			seen[d.Rule] = true
+			if d.Rule != c.rule || d.Workloads != c.serving || d.Step != c.step || d.Retry != c.retry {
+				t.Errorf("rule %q, workloads %q, step %q, retry %s", d.Rule, d.Workloads, d.Step, d.Retry)
+			}
+			var reason, message string
+			if d.Report != nil {
+				reason, message = d.Report.Reason, d.Report.Message
+			}
+			if reason != c.reason || !strings.Contains(message, c.message) {
+				t.Errorf("report %s: %s", reason, message)
+			}
+			var want *mlflowv1.MigrationStatus
+			if c.outcome != "" {
+				want = c.facts.record(c.outcome, "uid")
+			}
+			if diff := cmp.Diff(want, d.Record, cmpopts.IgnoreFields(mlflowv1.MigrationStatus{}, "JobUID")); diff != "" {
+				t.Errorf("record (-want +got):\n%s", diff)
+			}
+		})
+	}
+	for _, rule := range migrationRules {
+		if !seen[rule.name] {
+			t.Errorf("no case shows the rule %q", rule.name)
+		}
+	}
+}
+
+// TestMigrationRuleOrder shows that each rule matters where it stands: there is a situation in which it and a later one
+// fit, and it decides.
+func TestMigrationRuleOrder(t *testing.T) {
+	last := len(migrationRules) - 1
+	if !migrationRules[last].when(&migrationFacts{}) {
+		t.Errorf("rule %q does not fit always", migrationRules[last].name)
+	}
+	look := slices.IndexFunc(migrationRules, func(r migrationRule) bool { return r.name == "look" })
+	for i, rule := range migrationRules[:last] {
+		precedes := slices.ContainsFunc(ruleCases, func(c ruleCase) bool {
+			return c.rule == rule.name && slices.ContainsFunc(migrationRules[i+1:], func(later migrationRule) bool {
+				needsNoLook := slices.IndexFunc(migrationRules, func(r migrationRule) bool { return r.name == later.name }) <= look
+				return (c.facts.Live != nil || needsNoLook || later.name == migrationRules[last].name) && later.when(c.facts)
+			})
+		})
+		if !precedes {
+			t.Errorf("rule %q could stand anywhere", rule.name)
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package mlflow
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	batchv1ac "k8s.io/client-go/applyconfigurations/batch/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+)
+
+// planMigration decides what this pass does about the migration. It writes nothing, and reads from the API server only
+// when a migration is asked for and not settled by what is recorded.
+func (r *objects) planMigration(ctx context.Context, m *mlflowv1.MLflow, in Inputs) (migrationDecision, error) {
+	f, err := factsOf(m, in, r.clock.Now())
+	if err != nil {
+		return migrationDecision{}, failBuild(m, err)
+	}
+	d := decideMigration(&f)
+	if d.Step == stepLook {
+		if f.Live, err = r.look(ctx, m, in, &f); err != nil {
+			return migrationDecision{}, failMigration(m, err)
+		}
+		d = decideMigration(&f)
+	}
+	measureMigration(&f, &d)
+	return d, nil
+}
+
+// workloadsFor makes the wanted objects those of a decision: with all workloads off, or without them.
+func workloadsFor(desired apply.Desired, d *migrationDecision) apply.Desired {
+	switch d.Workloads {
+	case standDown:
+		for _, o := range desired {
+			switch config := o.Config.(type) {
+			case *appsv1ac.DeploymentApplyConfiguration:
+				config.Spec.WithReplicas(0)
+			case *batchv1ac.CronJobApplyConfiguration:
+				config.Spec.WithSuspend(true)
+			}
+		}
+	case leaveAlone:
+		return slices.DeleteFunc(slices.Clone(desired), func(o apply.Object) bool {
+			switch o.Config.(type) {
+			case *appsv1ac.DeploymentApplyConfiguration, *batchv1ac.CronJobApplyConfiguration:
+				return true
+			}
+			return false
+		})
+	case serve:
+	}
+	return desired
+}
+
+// carryOut does the step of a decision, once the objects are as it wants them, and then says so. A pass that goes on
+// with the rollout gets no error.
+func (r *objects) carryOut(ctx context.Context, m *mlflowv1.MLflow, in Inputs, d *migrationDecision) error {
+	if err := r.takeStep(ctx, m, in, d); err != nil {
+		return err
+	}
+	reportMigration(m, d)
+	if d.Record != nil {
+		m.Status.Migration = d.Record
+	}
+	if d.rolls() {
+		return nil
+	}
+	return &reconciler.Wait{For: "the database migration (" + d.Rule + ")", Retry: d.Retry}
+}
+
+func (r *objects) takeStep(ctx context.Context, m *mlflowv1.MLflow, in Inputs, d *migrationDecision) error {
+	switch d.Step {
+	case stepCreate:
+		job, err := migrationJob(m, in, d.Record.Force)
+		if err != nil {
+			return failBuild(m, err)
+		}
+		err = r.applier.Create(ctx, m, apply.Object{Config: job})
+		if _, taken := errors.AsType[*apply.ForeignError](err); taken {
+			return &reconciler.Wait{For: failMigration(m, err).Error(), Retry: watchDelay}
+		}
+		if err != nil {
+			return failMigration(m, err)
+		}
+	case stepDelete:
+		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace, Name: d.Job.Name, UID: d.Job.UID}}
+		if err := r.applier.Delete(ctx, job); err != nil {
+			return failMigration(m, err)
+		}
+	case stepUnmark:
+		return r.unmark(ctx, m)
+	case stepNone, stepLook:
+	}
+	return nil
+}
+
+// unmark removes the annotation, unless its value has been changed meanwhile: that is another wish. The pass ends with
+// it, because it changes the object that the status would be written to; its event brings the next.
+func (r *objects) unmark(ctx context.Context, m *mlflowv1.MLflow) error {
+	const path = "/metadata/annotations/mlflow.opendatahub.io~1force-migrate"
+	patch, err := json.Marshal([]map[string]string{
+		{"op": "test", "path": path, "value": m.Annotations[forceAnnotation]},
+		{"op": "remove", "path": path},
+	})
+	if err != nil {
+		return fmt.Errorf("encoding the removal of the annotation %s: %w", forceAnnotation, err)
+	}
+	answer := &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Name: m.Name}}
+	err = r.cached.Patch(ctx, answer, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(FieldOwner))
+	if err != nil && !apierrors.IsInvalid(err) && !apierrors.IsNotFound(err) {
+		return failMigration(m, fmt.Errorf("removing the annotation %s: %w", forceAnnotation, err))
+	}
+	return &reconciler.Wait{For: "the annotation " + forceAnnotation + " to be gone", Retry: recreateDelay}
+}
+
+// concludeMigration makes a migration a success, once the server that follows it is ready: first the annotation that
+// asked for it goes, then version, condition and record are written together.
+func (r *objects) concludeMigration(ctx context.Context, m *mlflowv1.MLflow) error {
+	in := r.inputs()
+	record := m.Status.Migration
+	if record == nil || record.Outcome != mlflowv1.MigrationRolloutPending || record.Version != in.Version {
+		return nil
+	}
+	d := &appsv1.Deployment{} // the cache may still show the server of before the migration
+	if err := r.live.Get(ctx, client.ObjectKey{Namespace: in.Namespace, Name: resourceName(m)}, d); err != nil {
+		return failMigration(m, fmt.Errorf("reading Deployment %s: %w", resourceName(m), err))
+	}
+	if state := conditions.Rollout(d); !state.Ready || state.Desired == 0 {
+		return &reconciler.Wait{For: "the cache to show Deployment " + d.Name, Retry: recreateDelay}
+	}
+	if _, marked := m.Annotations[forceAnnotation]; marked {
+		return r.unmark(ctx, m)
+	}
+	record.Outcome = mlflowv1.MigrationCompleted
+	m.Status.Version = in.Version
+	done := succeeded(m.Generation)
+	setCondition(m, ConditionMigration, done.Status, done.Reason, done.Message)
+	return nil
+}

@@ -1,0 +1,84 @@
+package apply
+
+import (
+	"context"
+	"errors"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// Create writes an object that is made once and never changed, such as a Job, whose template is immutable. It bears the
+// labels and the reference that Apply would give it. When the name is taken by an object of the same owner, that one
+// stands and there is no error; any other object of the name is a *ForeignError. Errors are *Error.
+func (a *Applier) Create(ctx context.Context, owner client.Object, object Object) error {
+	o, err := newOwner(owner, a.Client.Scheme())
+	if err != nil {
+		return err
+	}
+	c, err := newChild(object)
+	if err == nil {
+		err = a.create(ctx, o, c)
+	}
+	if err != nil {
+		return &Error{Kind: c.key.Kind, Namespace: c.key.Namespace, Name: c.key.Name, Err: err}
+	}
+	return nil
+}
+
+func (a *Applier) create(ctx context.Context, o owner, c child) error {
+	if err := o.mayOwn(c); err != nil {
+		return err
+	}
+	body, err := c.render(a.Component, o, nil)
+	if err != nil {
+		return err
+	}
+	a.wrote(c.key.Kind, verbCreate)
+	err = a.Client.Create(ctx, body, client.FieldOwner(a.FieldOwner))
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(c.key.GroupVersionKind)
+	if err := a.Live.Get(ctx, c.key.NamespacedName, live); err != nil {
+		return err
+	}
+	if !tied(live, o, c.Ownership) || !a.labelled(live) {
+		return foreign(c.key, live)
+	}
+	return nil
+}
+
+// foreign describes an object that takes the name of one of ours.
+func foreign(k key, live metav1.Object) *ForeignError {
+	e := &ForeignError{Kind: k.Kind, Namespace: k.Namespace, Name: k.Name}
+	if other := metav1.GetControllerOfNoCopy(live); other != nil {
+		e.Controller = other.Kind + " " + other.Name
+	}
+	return e
+}
+
+// Delete removes exactly the object with this uid, and in the background what it owns. One that is gone already, or has
+// been replaced by another of the name, is no error. The caller answers for its being ours. Errors are *Error.
+func (a *Applier) Delete(ctx context.Context, object client.Object) error {
+	gvk, err := apiutil.GVKForObject(object, a.Client.Scheme())
+	if err != nil {
+		return err
+	}
+	uid := object.GetUID()
+	if uid == "" {
+		return &Error{Kind: gvk.Kind, Namespace: object.GetNamespace(), Name: object.GetName(), Err: errors.New("its uid is not known")}
+	}
+	k := key{gvk, types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}}
+	a.wrote(gvk.Kind, verbDelete)
+	err = a.Client.Delete(ctx, metadata(k), client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return &Error{Kind: gvk.Kind, Namespace: object.GetNamespace(), Name: object.GetName(), Err: err}
+}
