@@ -20,8 +20,9 @@
 //
 // A pod becomes Running and Ready at once. The annotation [PodBehaviorAnnotation] on a pod, or an image whose name
 // starts with [PodBehaviorRegistry] (`testcluster.invalid/crash-loop:1`), asks for something else: `not-ready`,
-// `crash-loop`, `image-pull` or `failed` (exit code 1; a pod that restarts for ever crash-loops instead). Removing the
-// annotation lets the pod recover. Pods of Jobs complete at once.
+// `crash-loop`, `image-pull` or `failed` (exit code 1; a pod that restarts for ever crash-loops instead); an image may ask
+// for another code too, `testcluster.invalid/exit-14:1`. Removing the annotation lets the pod recover. Pods of Jobs complete
+// at once, but for those that are `not-ready`, which run for ever.
 //
 // A claim of the default StorageClass `kwok-volume` is bound at once and may grow: the capacity in its status follows
 // the request. No data is stored anywhere.

@@ -112,6 +112,38 @@ var _ = Describe("a workload", func() {
 		Entry(nil, "image-pull", corev1.PodPending, "ImagePullBackOff", NodeTimeout(2*time.Minute)),
 	)
 
+	It("ends its Job with the exit code of its image, or not at all", func(ctx SpecContext) {
+		spec := func(image string) *batchv1.Job {
+			pod := template(image, nil)
+			pod.Spec.RestartPolicy = corev1.RestartPolicyNever
+			job, err := client.BatchV1().Jobs(namespace).Create(ctx, &batchv1.Job{
+				ObjectMeta: metav1.ObjectMeta{GenerateName: "job-"}, Spec: batchv1.JobSpec{Template: pod, BackoffLimit: new(int32(0))},
+			}, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			return job
+		}
+		pods := func(job *batchv1.Job) []corev1.Pod {
+			list, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: batchv1.ControllerUidLabel + "=" + string(job.UID)})
+			Expect(err).NotTo(HaveOccurred())
+			return list.Items
+		}
+		code, endless := spec(cluster.PodBehaviorRegistry+"exit-14:1"), spec(cluster.PodBehaviorRegistry+"not-ready:1")
+		Eventually(func(g Gomega) {
+			found := pods(code)
+			g.Expect(found).To(HaveLen(1))
+			g.Expect(found[0].Status.ContainerStatuses).NotTo(BeEmpty())
+			g.Expect(found[0].Status.ContainerStatuses[0].State.Terminated).To(HaveField("ExitCode", BeEquivalentTo(14)))
+		}).Should(Succeed())
+		phase := func() corev1.PodPhase {
+			if found := pods(endless); len(found) == 1 {
+				return found[0].Status.Phase
+			}
+			return ""
+		}
+		Eventually(phase).Should(Equal(corev1.PodRunning))
+		Consistently(phase).WithTimeout(3 * time.Second).Should(Equal(corev1.PodRunning))
+	}, NodeTimeout(2*time.Minute))
+
 	DescribeTable("a Job ends", func(ctx SpecContext, image string, want batchv1.JobConditionType) {
 		spec := template(image, nil)
 		spec.Spec.RestartPolicy = corev1.RestartPolicyNever

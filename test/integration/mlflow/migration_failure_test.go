@@ -1,0 +1,215 @@
+package mlflow_test
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+)
+
+// strayJob is a Job as somebody else would make it.
+func strayJob(name string, labels map[string]string) *batchv1.Job {
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}}
+	job.Spec.Template.Spec = corev1.PodSpec{
+		RestartPolicy:   corev1.RestartPolicyNever,
+		SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+		Containers: []corev1.Container{{Name: "db-migrate", Image: neverStarts, SecurityContext: &corev1.SecurityContext{
+			AllowPrivilegeEscalation: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		}}},
+	}
+	return job
+}
+
+var _ = Describe("A migration that fails for good", func() {
+	It("keeps the server stopped, says why, and goes on when it is forced [mlflow-50] [mlflow-53] [mlflow-54] [D15]", func(ctx SpecContext) {
+		mark := env.Mark()
+		m := server(withImage(endsWith11))
+		create(ctx, m)
+		const hint = ". After fixing the issue, add the mlflow.opendatahub.io/force-migrate annotation to the MLflow resource to force a rerun."
+		says(ctx, m, metav1.ConditionFalse, "MigrationFailed", "operator-managed migration only supports SQL backend store URIs"+hint)
+		Expect(conditionOf(m, "Available").Reason).To(Equal("MigrationFailed"))
+		Expect(conditionOf(m, "Progressing").Status).To(Equal(metav1.ConditionFalse))
+		Expect(replicas(ctx)).To(BeZero())
+		Expect(jobs(ctx)[0].Status.Failed).To(Equal(int32(1)), "a code that repetition cannot mend is not tried again")
+		env.ExpectAtRest(manager.User, quiet)
+
+		By("without its Job, in a new generation, and after a restart")
+		job := jobs(ctx)[0]
+		Expect(env.Admin.Delete(ctx, &job, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
+		env.WaitGone(ctx, &job)
+		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"replicas": 2}})
+		says(ctx, m, metav1.ConditionFalse, "MigrationFailed", hint)
+		manager.Restart(ctx)
+		env.Settle(manager.User, quiet, specTimeout)
+		Expect(made(mark)).To(Equal([]string{firstJob}))
+		Expect(replicas(ctx)).To(BeZero())
+
+		By("the annotation")
+		force(ctx, m, "yes")
+		Eventually(func() []string { return made(mark) }).WithContext(ctx).WithTimeout(time.Minute).Should(HaveLen(2))
+		says(ctx, m, metav1.ConditionFalse, "MigrationFailed", hint)
+	}, NodeTimeout(specTimeout))
+
+	It("is tried again when the image changes, without a word from anybody [D11]", func(ctx SpecContext) {
+		m := server(withImage(endsWith11))
+		create(ctx, m)
+		says(ctx, m, metav1.ConditionFalse, "MigrationFailed", "")
+		env.Patch(ctx, m, imagePatch(image))
+		migrated(ctx, m)
+	}, NodeTimeout(specTimeout))
+
+	It("is deleted and made anew with the annotation beside its Job [mlflow-54] [D13]", func(ctx SpecContext) {
+		m := server(withImage(endsWith11))
+		create(ctx, m)
+		says(ctx, m, metav1.ConditionFalse, "MigrationFailed", "")
+		first := jobs(ctx)[0].UID
+		force(ctx, m, "yes")
+		Eventually(func(g Gomega) {
+			g.Expect(jobs(ctx)).To(HaveLen(1))
+			g.Expect(jobs(ctx)[0].UID).NotTo(Equal(first))
+			for _, pod := range jobPods(ctx) {
+				g.Expect(metav1.GetControllerOf(&pod).UID).NotTo(Equal(first))
+			}
+		}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
+		says(ctx, m, metav1.ConditionFalse, "MigrationFailed", "")
+	}, NodeTimeout(specTimeout))
+
+	It("that the original operator recorded stays, and is recorded here [mlflow-53] [D11]", func(ctx SpecContext) {
+		manager.Stop(ctx)
+		m := server()
+		create(ctx, m)
+		env.Patch(ctx, m, map[string]any{"status": map[string]any{"conditions": []map[string]any{{
+			"type": "Migration", "status": "False", "reason": "MigrationFailed", "message": "as the original said", "observedGeneration": 1,
+			"lastTransitionTime": "2026-01-01T00:00:00Z",
+		}}}}, "status")
+		mark := env.Mark()
+		manager.Restart(ctx)
+		Eventually(func(g Gomega) {
+			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(m), m)).To(Succeed())
+			g.Expect(m.Status.Migration).NotTo(BeNil())
+			g.Expect(m.Status.Migration.Outcome).To(Equal(mlflowv1.MigrationFailed))
+		}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
+		Expect(conditionOf(m, "Available").Message).To(Equal("as the original said"))
+		Expect(made(mark)).To(BeEmpty())
+		env.Patch(ctx, m, imagePatch("quay.io/example/mlflow:v4"))
+		migrated(ctx, m)
+	}, NodeTimeout(specTimeout))
+})
+
+var _ = Describe("A migration that fails and may succeed later", func() {
+	It("is tried again after a while, and says when [mlflow-51] [mlflow-52]", func(ctx SpecContext) {
+		m := server(withImage(endsWith15), func(m *mlflowv1.MLflow) { m.Spec.Storage.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce} })
+		create(ctx, m)
+		expire(ctx)
+		says(ctx, m, metav1.ConditionUnknown, "MigrationRetrying", "Retrying automatically after ")
+		Expect(conditionOf(m, "Migration").Message).To(ContainSubstring(
+			"If you want to rerun immediately after fixing the issue, add the mlflow.opendatahub.io/force-migrate annotation."))
+		Expect(replicas(ctx)).To(BeZero())
+		mark := env.Mark()
+		Eventually(func() []string { return made(mark) }).WithContext(ctx).WithTimeout(3 * time.Minute).Should(Equal([]string{firstJob}))
+		env.Patch(ctx, m, imagePatch(image))
+		migrated(ctx, m)
+	}, NodeTimeout(6*time.Minute))
+})
+
+// expire makes the attempts of the Job run out at once: the pauses between them grow up to a minute.
+func expire(ctx context.Context) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		found := jobs(ctx)
+		g.Expect(found).To(HaveLen(1))
+		g.Expect(found[0].Status.Failed).To(BeNumerically(">=", 1))
+		job := &found[0]
+		before := job.DeepCopy()
+		job.Spec.BackoffLimit = new(int32(0))
+		g.Expect(env.Admin.Patch(ctx, job, client.MergeFrom(before))).To(Succeed())
+	}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
+}
+
+var _ = Describe("A migration Job that cannot start", func() {
+	It("says what it waits for, and is replaced when the spec is mended [D8] [D9]", func(ctx SpecContext) {
+		mark := env.Mark()
+		m := server(withImage(neverStarts))
+		create(ctx, m)
+		says(ctx, m, metav1.ConditionUnknown, "MigrationRunning", `image "testcluster.invalid/image-pull:x" of container db-migrate cannot be pulled`)
+		Expect(conditionOf(m, "Available").Message).To(ContainSubstring("cannot be pulled"))
+		env.Patch(ctx, m, imagePatch(image))
+		migrated(ctx, m)
+		Expect(made(mark)).To(Equal([]string{firstJob, "mlflow-mg-3140-g2"}))
+		Expect(jobs(ctx)).To(HaveLen(1))
+	}, NodeTimeout(specTimeout))
+
+	It("names the Secret that it lacks [D9]", func(ctx SpecContext) {
+		m := server(withImage(neverStarts), remote)
+		create(ctx, m)
+		job := jobPodsOnce(ctx)
+		env.Patch(ctx, job, map[string]any{"status": map[string]any{"containerStatuses": nil}}, "status")
+		says(ctx, m, metav1.ConditionUnknown, "MigrationRunning", "Secret db does not exist; create it in namespace opendatahub")
+	}, NodeTimeout(specTimeout))
+
+	It("is ended by its deadline [D9]", func(ctx SpecContext) {
+		m := server(withImage(neverStarts), func(m *mlflowv1.MLflow) {
+			m.Spec.Migration = &mlflowv1.MigrationConfig{ActiveDeadlineSeconds: new(int64(60))}
+		})
+		create(ctx, m)
+		says(ctx, m, metav1.ConditionUnknown, "MigrationRetrying", "deadline")
+	}, NodeTimeout(specTimeout))
+
+	It("of the original operator is replaced, although the cache does not know it [D8]", func(ctx SpecContext) {
+		manager.Stop(ctx)
+		m := server()
+		create(ctx, m)
+		old := strayJob("mlflow-mg-3130-g1", map[string]string{
+			"mlflow.opendatahub.io/migration-job": "true", "mlflow.opendatahub.io/migration-instance": "mlflow", "component": "mlflow-migration"})
+		old.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(m, mlflowv1.GroupVersion.WithKind("MLflow"))}
+		create(ctx, old)
+		manager.Restart(ctx)
+		env.WaitGone(ctx, old)
+		migrated(ctx, m)
+	}, NodeTimeout(specTimeout))
+})
+
+func jobPodsOnce(ctx context.Context) *corev1.Pod {
+	GinkgoHelper()
+	Eventually(func() []corev1.Pod { return jobPods(ctx) }).WithContext(ctx).WithTimeout(time.Minute).Should(HaveLen(1))
+	return &jobPods(ctx)[0]
+}
+
+var _ = Describe("A migration Job that runs", func() {
+	It("is waited for when the object is edited meanwhile [D8]", func(ctx SpecContext) {
+		mark := env.Mark()
+		m := server(withImage(neverEnds))
+		create(ctx, m)
+		Eventually(func(g Gomega) {
+			pods := jobPods(ctx)
+			g.Expect(pods).To(HaveLen(1))
+			g.Expect(pods[0].Status.Phase).To(Equal(corev1.PodRunning))
+		}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
+		env.Patch(ctx, m, imagePatch(image))
+		says(ctx, m, metav1.ConditionUnknown, "MigrationRunning", "Waiting for migration Job "+firstJob+" from a previous desired generation to finish because status.version is empty during bootstrap")
+		Expect(made(mark)).To(HaveLen(1))
+		finish(ctx, firstJob, 0)
+		migrated(ctx, m)
+		Expect(made(mark)).To(Equal([]string{firstJob, "mlflow-mg-3140-g2"}))
+	}, NodeTimeout(specTimeout))
+})
+
+var _ = Describe("A Job that takes the name of the migration", func() {
+	It("is named and left alone, and makes room when it goes", func(ctx SpecContext) {
+		stray := strayJob(firstJob, nil)
+		create(ctx, stray)
+		m := server()
+		create(ctx, m)
+		says(ctx, m, metav1.ConditionUnknown, "MigrationError", "Job opendatahub/"+firstJob+" exists and was not made by this operator; delete or rename it")
+		Expect(env.Admin.Delete(ctx, stray, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
+		env.WaitGone(ctx, stray)
+		migrated(ctx, m)
+	}, NodeTimeout(specTimeout))
+})

@@ -1,0 +1,156 @@
+package mlflow_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+var _ = Describe("The database of a new MLflow", func() {
+	It("is migrated before the server starts [mlflow-46] [mlflow-41]", func(ctx SpecContext) {
+		mark := env.Mark()
+		m := server(withImage(neverEnds), withJobs)
+		create(ctx, m)
+		says(ctx, m, metav1.ConditionUnknown, "MigrationRunning", "status.version is empty during bootstrap")
+		Expect(replicas(ctx)).To(BeZero())
+		Expect(conditionOf(m, "Available").Reason).To(Equal("MigrationRunning"))
+		Expect(conditionOf(m, "Progressing").Status).To(Equal(metav1.ConditionTrue))
+		for _, name := range []string{"mlflow-gc", "mlflow-trace-archival"} {
+			job := cronJob(name)
+			env.Get(ctx, job)
+			Expect(job.Spec.Suspend).To(HaveValue(BeTrue()), "[D14]")
+		}
+
+		finish(ctx, firstJob, 0)
+		Eventually(replicas).WithContext(ctx).WithArguments(ctx).WithTimeout(time.Minute).Should(Equal(int32(1)))
+		env.WaitForCondition(ctx, m, "Available", metav1.ConditionFalse, "DeploymentNotReady")
+		Expect(m.Status.Version).To(BeEmpty(), "the server is not ready")
+		Expect(conditionOf(m, "Migration").Status).To(Equal(metav1.ConditionUnknown))
+
+		env.Patch(ctx, m, imagePatch(image))
+		migrated(ctx, m)
+		Expect(conditionOf(m, "Progressing").Reason).To(Equal("ReconcileComplete"))
+		Expect(made(mark)).To(Equal([]string{firstJob}), "[D12] an edit before the server is ready is no second migration")
+		for _, name := range []string{"mlflow-gc", "mlflow-trace-archival"} {
+			job := cronJob(name)
+			env.Get(ctx, job)
+			Expect(job.Spec.Suspend).To(HaveValue(BeFalse()))
+		}
+		env.ExpectAtRest(manager.User, quiet)
+		env.Touch(ctx, &jobs(ctx)[0], deployment())
+		env.ExpectAtRest(manager.User, quiet)
+		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return refused(e.Code) })).To(BeEmpty())
+	}, NodeTimeout(specTimeout))
+
+	It("is migrated once, although its Job expires before the server is ready [D12]", func(ctx SpecContext) {
+		mark := env.Mark()
+		m := server(unready)
+		create(ctx, m)
+		env.WaitForCondition(ctx, m, "Available", metav1.ConditionFalse, "DeploymentNotReady")
+		Expect(m.Status.Migration.Outcome).To(Equal(mlflowv1.MigrationRolloutPending))
+		job := jobs(ctx)[0]
+		Expect(env.Admin.Delete(ctx, &job, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
+		env.WaitGone(ctx, &job)
+		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"replicas": 2}})
+		Eventually(replicas).WithContext(ctx).WithArguments(ctx).WithTimeout(time.Minute).Should(Equal(int32(2)))
+		env.Patch(ctx, m, podAnnotations(nil))
+		migrated(ctx, m)
+		Expect(made(mark)).To(Equal([]string{firstJob}))
+		Expect(conditionOf(m, "Migration").Message).To(Equal("Migration for generation 3 completed successfully"))
+	}, NodeTimeout(specTimeout))
+
+	It("is migrated once for each generation when that is asked for [mlflow-36]", func(ctx SpecContext) {
+		mark := env.Mark()
+		m := server(func(m *mlflowv1.MLflow) { m.Spec.Migration = &mlflowv1.MigrationConfig{Mode: mlflowv1.MigrateAlways} })
+		create(ctx, m)
+		migrated(ctx, m)
+		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"replicas": 2}})
+		Eventually(func() []string { return made(mark) }).WithContext(ctx).WithTimeout(time.Minute).Should(HaveLen(2))
+		migrated(ctx, m)
+		Expect(made(mark)).To(Equal([]string{firstJob, "mlflow-mg-3140-g2"}))
+		env.ExpectAtRest(manager.User, quiet)
+	}, NodeTimeout(specTimeout))
+})
+
+var _ = Describe("The database of an older MLflow", func() {
+	It("is migrated with the server stopped, and the server comes back [mlflow-56]", func(ctx SpecContext) {
+		m := ready(ctx, server(withJobs, func(m *mlflowv1.MLflow) { m.Spec.Replicas = new(int32(2)) }))
+		manager.Stop(ctx)
+		for _, job := range jobs(ctx) {
+			Expect(env.Admin.Delete(ctx, &job, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
+		}
+		env.Patch(ctx, m, map[string]any{"status": map[string]any{"version": "3.10.1"}}, "status")
+		mark := env.Mark()
+		manager.Restart(ctx)
+		Eventually(func() []string { return made(mark) }).WithContext(ctx).WithTimeout(time.Minute).Should(Equal([]string{firstJob}))
+		migrated(ctx, m)
+		Expect(replicas(ctx)).To(Equal(int32(2)))
+		var order []string
+		for _, w := range env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutEvents().Writes() {
+			if w.Resource != "mlflows" {
+				order = append(order, w.Resource+"/"+w.Name)
+			}
+		}
+		Expect(order).To(Equal([]string{
+			"deployments/mlflow", "cronjobs/mlflow-gc", "cronjobs/mlflow-trace-archival", "jobs/mlflow-mg-3140-g1",
+			"deployments/mlflow", "cronjobs/mlflow-gc", "cronjobs/mlflow-trace-archival",
+		}))
+	}, NodeTimeout(specTimeout))
+
+	It("waits for every pod that uses it, also for one on its way out [mlflow-55] [mlflow-45] [D14]", func(ctx SpecContext) {
+		m := ready(ctx, server())
+		pods := serverPods(ctx)
+		Expect(pods).To(HaveLen(1))
+		env.Patch(ctx, &pods[0], map[string]any{"metadata": map[string]any{"finalizers": []string{"test.opendatahub.io/hold"}}})
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(client.IgnoreNotFound(env.Admin.Patch(ctx, &pods[0], client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))))).To(Succeed())
+		}, NodeTimeout(specTimeout))
+		mark := env.Mark()
+		env.Patch(ctx, m, map[string]any{"status": map[string]any{"version": "3.10.1"}}, "status")
+		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"replicas": 1, "workers": 2}})
+		says(ctx, m, metav1.ConditionUnknown, "MigrationScalingDown",
+			`Waiting for MLflow pods to quiesce before migration: 1 replicas remain because status.version="3.10.1" does not match supported version 3.14.0`)
+		Eventually(func(g Gomega) {
+			d := deployment()
+			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(d), d)).To(Succeed())
+			g.Expect(d.Status.Replicas).To(BeZero(), "the Deployment counts it no more")
+		}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
+		Consistently(func() []string { return made(mark) }).WithContext(ctx).WithTimeout(quiet).Should(BeEmpty())
+		env.Patch(ctx, &pods[0], map[string]any{"metadata": map[string]any{"finalizers": nil}})
+		migrated(ctx, m)
+		Expect(made(mark)).To(HaveLen(1))
+	}, NodeTimeout(specTimeout))
+
+	It("is left alone when it is newer than this operator knows [D16]", func(ctx SpecContext) {
+		m := ready(ctx, server(withJobs))
+		mark := env.Mark()
+		env.Patch(ctx, m, map[string]any{"status": map[string]any{"version": "99.0.0"}}, "status")
+		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"replicas": 3, "garbageCollection": map[string]any{"schedule": "1 1 * * *"}}})
+		says(ctx, m, metav1.ConditionFalse, "DowngradeRefused", "The database was migrated to MLflow 99.0.0, and this operator supports 3.14.0")
+		Expect(env.Admin.Delete(ctx, networkPolicy("mlflow"))).To(Succeed())
+		Eventually(func() error {
+			policy := networkPolicy("mlflow")
+			return env.Admin.Get(ctx, client.ObjectKeyFromObject(policy), policy)
+		}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed(), "other objects are kept up")
+		env.Settle(manager.User, quiet/2, specTimeout)
+		env.Get(ctx, m)
+		Expect(conditionOf(m, "Available").Status).To(Equal(metav1.ConditionTrue))
+		Expect(conditionOf(m, "Progressing").Reason).To(Equal("DowngradeRefused"))
+		writes := env.Since(mark).ByUser(manager.User).Writes()
+		Expect(append(writes.Of("deployments"), writes.Of("cronjobs")...)).To(BeEmpty())
+		Expect(made(mark)).To(BeEmpty())
+
+		By("a newer operator taking over again")
+		env.Patch(ctx, m, map[string]any{"status": map[string]any{"version": supported}}, "status")
+		manager.Restart(ctx)
+		migrated(ctx, m)
+		Expect(replicas(ctx)).To(Equal(int32(3)))
+		Expect(made(mark)).To(BeEmpty())
+	}, NodeTimeout(specTimeout))
+})

@@ -1,0 +1,143 @@
+package mlflow_test
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+const (
+	supported = "3.14.0"
+	firstJob  = "mlflow-mg-3140-g1"
+	forceKey  = "mlflow.opendatahub.io/force-migrate"
+
+	// What the pods of a Job do is told by the image, which server and Job share.
+	neverStarts = cluster.PodBehaviorRegistry + "image-pull:x"
+	neverEnds   = cluster.PodBehaviorRegistry + "not-ready:x"
+	endsWith11  = cluster.PodBehaviorRegistry + "exit-11:x"
+	endsWith15  = cluster.PodBehaviorRegistry + "exit-15:x"
+)
+
+func withImage(name string) func(*mlflowv1.MLflow) {
+	return func(m *mlflowv1.MLflow) { m.Spec.Image = &mlflowv1.ImageConfig{Image: name} }
+}
+
+func imagePatch(name string) map[string]any {
+	return map[string]any{"spec": map[string]any{"image": map[string]any{"image": name}}}
+}
+
+// force adds the annotation with a value, or removes it with nil.
+func force(ctx context.Context, m *mlflowv1.MLflow, value any) {
+	GinkgoHelper()
+	env.Patch(ctx, m, map[string]any{"metadata": map[string]any{"annotations": map[string]any{forceKey: value}}})
+}
+
+func unready(m *mlflowv1.MLflow) {
+	m.Spec.PodAnnotations = map[string]string{cluster.PodBehaviorAnnotation: "not-ready"}
+}
+
+// says waits until the condition Migration has a reason and its message a part.
+func says(ctx context.Context, m *mlflowv1.MLflow, status metav1.ConditionStatus, reason, part string) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(m), m)).To(Succeed())
+		c := conditionOf(m, "Migration")
+		g.Expect(c.Status).To(Equal(status), "%s: %s", c.Reason, c.Message)
+		g.Expect(c.Reason).To(Equal(reason), c.Message)
+		g.Expect(c.Message).To(ContainSubstring(part))
+		g.Expect(c.ObservedGeneration).To(Equal(m.Generation))
+	}).WithContext(ctx).WithTimeout(2 * time.Minute).Should(Succeed())
+}
+
+func conditionOf(m *mlflowv1.MLflow, kind string) metav1.Condition {
+	for _, c := range m.Status.Conditions {
+		if c.Type == kind {
+			return c
+		}
+	}
+	return metav1.Condition{}
+}
+
+// jobs are the migration Jobs that exist.
+func jobs(ctx context.Context) []batchv1.Job {
+	GinkgoHelper()
+	list := &batchv1.JobList{}
+	Expect(env.Admin.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{"mlflow.opendatahub.io/migration-job": "true"})).To(Succeed())
+	return list.Items
+}
+
+// jobPods are the pods of all migration Jobs, past ones too.
+func jobPods(ctx context.Context) []corev1.Pod {
+	GinkgoHelper()
+	list := &corev1.PodList{}
+	Expect(env.Admin.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{"component": "mlflow-migration"})).To(Succeed())
+	return list.Items
+}
+
+// made are the names of the Jobs that the manager made since a mark.
+func made(mark framework.Mark) []string {
+	GinkgoHelper()
+	var names []string
+	for _, e := range env.Since(mark).ByUser(manager.User).Of("jobs") {
+		if e.Verb == "create" && e.Code == 201 {
+			names = append(names, e.Name)
+		}
+	}
+	return names
+}
+
+// migrated waits until an MLflow is available and its database is at the supported version.
+func migrated(ctx context.Context, m *mlflowv1.MLflow) {
+	GinkgoHelper()
+	available(ctx, m)
+	Expect(m.Status.Version).To(Equal(supported))
+	says(ctx, m, metav1.ConditionTrue, "MigrationSucceeded", "completed successfully")
+}
+
+// finish ends the pod of a Job that runs for ever, as its program would.
+func finish(ctx context.Context, job string, code int32) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		for _, pod := range jobPods(ctx) {
+			if !strings.HasPrefix(pod.Name, job) || pod.Status.Phase != corev1.PodRunning {
+				continue
+			}
+			phase := corev1.PodSucceeded
+			if code != 0 {
+				phase = corev1.PodFailed
+			}
+			before := pod.DeepCopy()
+			pod.Status.Phase = phase
+			pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: "Error"}}
+			g.Expect(env.Admin.Status().Patch(ctx, &pod, client.MergeFrom(before))).To(Succeed())
+			return
+		}
+		g.Expect(jobPods(ctx)).To(BeEmpty(), "no pod of %s runs", job)
+		g.Expect(job).To(BeEmpty(), "it has no pod")
+	}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
+}
+
+func replicas(ctx context.Context) int32 {
+	GinkgoHelper()
+	d := deployment()
+	env.Get(ctx, d)
+	return *d.Spec.Replicas
+}
+
+func serverPods(ctx context.Context) []corev1.Pod {
+	GinkgoHelper()
+	list := &corev1.PodList{}
+	Expect(env.Admin.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{"app": "mlflow"})).To(Succeed())
+	return list.Items
+}
