@@ -242,6 +242,10 @@ func (r *objects) observeRollout(ctx context.Context, m *mlflowv1.MLflow) error 
 		return err
 	}
 	state := conditions.Rollout(d)
+	if _, is := refused(m); !is && state.Desired == 0 {
+		// This pass has started what the migration had stopped, and the cache does not show it yet.
+		state.Ready, state.Desired = false, orOne(m.Spec.Replicas)
+	}
 	if state.Ready && state.Desired > 0 {
 		if err := r.concludeMigration(ctx, m); err != nil {
 			return err

@@ -105,7 +105,9 @@ var _ = Describe("A migration that fails for good", func() {
 
 var _ = Describe("A migration that fails and may succeed later", func() {
 	It("is tried again after a while, and says when [mlflow-51] [mlflow-52]", func(ctx SpecContext) {
-		m := server(withImage(endsWith15), func(m *mlflowv1.MLflow) { m.Spec.Storage.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce} })
+		m := server(withImage(endsWith15), func(m *mlflowv1.MLflow) {
+			m.Spec.Storage.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+		})
 		create(ctx, m)
 		expire(ctx)
 		says(ctx, m, metav1.ConditionUnknown, "MigrationRetrying", "Retrying automatically after ")

@@ -6,7 +6,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 )
@@ -33,10 +32,7 @@ var _ = Describe("A forced migration", func() {
 		env.WaitForCondition(ctx, m, "Available", metav1.ConditionFalse, "DeploymentNotReady")
 		mark := env.Mark()
 		force(ctx, m, "now")
-		Eventually(func(g Gomega) {
-			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(m), m)).To(Succeed())
-			g.Expect(m.Status.Migration.Outcome).To(Equal(mlflowv1.MigrationRolloutPending))
-		}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
+		rolloutPending(ctx, m)
 		env.Settle(manager.User, quiet/2, specTimeout)
 		env.Get(ctx, m)
 		Expect(m.Annotations).To(HaveKeyWithValue(forceKey, "now"))
@@ -55,6 +51,7 @@ var _ = Describe("A forced migration", func() {
 		mark := env.Mark()
 		force(ctx, m, "")
 		Eventually(func() []string { return made(mark) }).WithContext(ctx).WithTimeout(time.Minute).Should(Equal([]string{firstJob}))
+		rolloutPending(ctx, m)
 		env.Patch(ctx, m, podAnnotations(nil))
 		migrated(ctx, m)
 		Expect(made(mark)).To(HaveLen(1))
@@ -96,6 +93,7 @@ var _ = Describe("A forced migration", func() {
 		finish(ctx, name, 0)
 		Eventually(func() []string { return made(mark) }).WithContext(ctx).WithTimeout(time.Minute).Should(Equal([]string{name, name}))
 		finish(ctx, name, 0)
+		rolloutPending(ctx, m)
 		env.Patch(ctx, m, imagePatch(image))
 		migrated(ctx, m)
 		Expect(m.Annotations).NotTo(HaveKey(forceKey))

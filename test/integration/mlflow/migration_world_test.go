@@ -141,3 +141,12 @@ func serverPods(ctx context.Context) []corev1.Pod {
 	Expect(env.Admin.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{"app": "mlflow"})).To(Succeed())
 	return list.Items
 }
+
+// rolloutPending waits until the database is migrated and the server is not ready yet.
+func rolloutPending(ctx context.Context, m *mlflowv1.MLflow) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(m), m)).To(Succeed())
+		g.Expect(m.Status.Migration).To(HaveField("Outcome", mlflowv1.MigrationRolloutPending))
+	}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
+}

@@ -1,0 +1,144 @@
+package mlflow_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// crasher stands between the manager and the API server. It ends the manager after a chosen write has been carried out
+// and before its answer arrives, as a crash at the worst moment would.
+type crasher struct {
+	server *httptest.Server
+
+	mu      sync.Mutex
+	left    int           // writes until the crash; 0 for none
+	crashed chan struct{} // closed when the manager is dead
+}
+
+// interpose lets the manager work through a crasher until the end of the spec.
+func interpose(ctx context.Context) *crasher {
+	GinkgoHelper()
+	config, err := clientcmd.LoadFromFile(manager.Kubeconfig)
+	Expect(err).NotTo(HaveOccurred())
+	original := config.DeepCopy()
+	cluster := config.Clusters[config.Contexts[config.CurrentContext].Cluster]
+	target, err := url.Parse(cluster.Server)
+	Expect(err).NotTo(HaveOccurred())
+	roots := x509.NewCertPool()
+	Expect(roots.AppendCertsFromPEM(cluster.CertificateAuthorityData)).To(BeTrue())
+	forward := &httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		Transport:     &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true},
+		FlushInterval: -1, // watches
+		ErrorHandler:  func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
+	}
+	c := &crasher{}
+	c.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !c.counts(r) {
+			forward.ServeHTTP(w, r)
+			return
+		}
+		forward.ServeHTTP(httptest.NewRecorder(), r)
+		c.crash(ctx)
+		panic(http.ErrAbortHandler)
+	}))
+	cluster.Server, cluster.CertificateAuthorityData = c.server.URL, nil
+	Expect(clientcmd.WriteToFile(*config, manager.Kubeconfig)).To(Succeed())
+	manager.Restart(ctx)
+	DeferCleanup(func(ctx SpecContext) {
+		Expect(clientcmd.WriteToFile(*original, manager.Kubeconfig)).To(Succeed())
+		manager.Restart(ctx)
+		c.server.CloseClientConnections()
+		c.server.Close()
+	}, NodeTimeout(specTimeout))
+	return c
+}
+
+// arm crashes the manager after so many writes from now; the channel is closed then.
+func (c *crasher) arm(writes int) <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.left, c.crashed = writes, make(chan struct{})
+	return c.crashed
+}
+
+func (c *crasher) disarm() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.left = 0
+}
+
+// counts reports whether a request is the write after which the manager ends.
+func (c *crasher) counts(r *http.Request) bool {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		return false
+	}
+	for _, other := range []string{"/leases", "/events", "reviews"} {
+		if strings.Contains(r.URL.Path, other) {
+			return false
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.left == 0 {
+		return false
+	}
+	c.left--
+	return c.left == 0
+}
+
+func (c *crasher) crash(ctx context.Context) {
+	defer GinkgoRecover()
+	defer close(c.crashed)
+	Expect(manager.Manager.Kill(ctx)).To(Succeed())
+}
+
+// crashAfterEvery runs a scenario again and again with a crash after its first write, its second, and so on, until one
+// run ends without a crash. Each run starts with begin and ends when done says so. It returns the number of crashes.
+func (c *crasher) crashAfterEvery(ctx context.Context, begin func(), done func(Gomega), check func(write int)) int {
+	GinkgoHelper()
+	for write := 1; ; write++ {
+		crashed := c.arm(write)
+		begin()
+		survived := false
+		Eventually(func(g Gomega) {
+			select {
+			case <-crashed:
+				survived = false
+			default:
+				done(g)
+				survived = true
+			}
+		}).WithContext(ctx).WithTimeout(specTimeout).Should(Succeed())
+		if survived {
+			env.Settle(manager.User, 2*time.Second, specTimeout)
+			select {
+			case <-crashed: // by its very last write
+				survived = false
+			default:
+			}
+		}
+		c.disarm()
+		if !survived {
+			manager.Restart(ctx)
+			Eventually(done).WithContext(ctx).WithTimeout(specTimeout).Should(Succeed(), "after a crash at write %d", write)
+			env.Settle(manager.User, 2*time.Second, specTimeout)
+		}
+		check(write)
+		if survived {
+			return write - 1
+		}
+	}
+}
