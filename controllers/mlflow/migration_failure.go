@@ -74,14 +74,7 @@ func conditionFailure(job *batchv1.Job, supported string) migrationFailure {
 	condition := failedCondition(job)
 	switch {
 	case condition != nil && condition.Reason == batchv1.JobReasonPodFailurePolicy:
-		if found := exitInMessage.FindStringSubmatch(condition.Message); found != nil {
-			if code, err := strconv.ParseInt(found[1], 10, 32); err == nil {
-				if exit, known := migrationExitOf(int32(code)); known {
-					return migrationFailure{Terminal: exit.terminal, Message: exit.message(supported)}
-				}
-			}
-		}
-		return migrationFailure{Message: condition.Message}
+		return policyFailure(condition.Message, supported)
 	case condition != nil && condition.Message != "":
 		return migrationFailure{Message: condition.Message}
 	case condition != nil && condition.Reason != "":
@@ -91,6 +84,17 @@ func conditionFailure(job *batchv1.Job, supported string) migrationFailure {
 	default:
 		return migrationFailure{Message: "migration Job failed"}
 	}
+}
+
+// policyFailure finds the exit code in what Kubernetes says.
+func policyFailure(message, supported string) migrationFailure {
+	if found := exitInMessage.FindStringSubmatch(message); found != nil {
+		code, err := strconv.ParseInt(found[1], 10, 32)
+		if exit, known := migrationExitOf(int32(code)); known && err == nil {
+			return migrationFailure{Terminal: exit.terminal, Message: exit.message(supported)}
+		}
+	}
+	return migrationFailure{Message: message}
 }
 
 // phaseOf reads the end of a Job from its Failed condition and its count of successes. FailureTarget alone announces a

@@ -543,13 +543,13 @@ type MLflowStatus struct {
 type MigrationOutcome string
 
 const (
-	// MigrationRunning: a Job was made and has not ended yet.
+	// MigrationRunning means that a Job was made and has not ended yet.
 	MigrationRunning MigrationOutcome = "Running"
-	// MigrationRolloutPending: the database is migrated; the server is not ready yet.
+	// MigrationRolloutPending means that the database is migrated; the server is not ready yet.
 	MigrationRolloutPending MigrationOutcome = "RolloutPending"
-	// MigrationCompleted: the database is migrated and the server was ready since.
+	// MigrationCompleted means that the database is migrated and the server was ready since.
 	MigrationCompleted MigrationOutcome = "Completed"
-	// MigrationFailed: the Job failed in a way that repetition cannot mend.
+	// MigrationFailed means that the Job failed in a way that repetition cannot mend.
 	MigrationFailed MigrationOutcome = "Failed"
 )
 

@@ -19,6 +19,8 @@ var _ = Describe("The database of a new MLflow", func() {
 		create(ctx, m)
 		says(ctx, m, metav1.ConditionUnknown, "MigrationRunning", "status.version is empty during bootstrap")
 		Expect(replicas(ctx)).To(BeZero())
+		Expect(m.Status.Address.URL).To(Equal("https://mlflow.opendatahub.svc:8443/mlflow"), "[D37] addresses are not lost meanwhile")
+		Expect(m.Status.URL).To(Equal(external+"/mlflow"), "[D37]")
 		Expect(conditionOf(m, "Available").Reason).To(Equal("MigrationRunning"))
 		Expect(conditionOf(m, "Progressing").Status).To(Equal(metav1.ConditionTrue))
 		for _, name := range []string{"mlflow-gc", "mlflow-trace-archival"} {

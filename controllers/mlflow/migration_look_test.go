@@ -1,0 +1,230 @@
+package mlflow
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	dto "github.com/prometheus/client_model/go"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+)
+
+// observer is a controller before a fake API server that refuses to list a kind, if one is named.
+func observer(t *testing.T, broken client.ObjectList, there ...client.Object) *objects {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, mlflowv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server := fake.NewClientBuilder().WithScheme(scheme).WithObjects(there...).WithInterceptorFuncs(interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if broken != nil && reflect.TypeOf(list) == reflect.TypeOf(broken) {
+				return errors.New("not now")
+			}
+			return c.List(ctx, list, opts...)
+		},
+	}).Build()
+	return &objects{
+		cached: server, live: server, references: reference.NewTracker(server, server), clock: clocktesting.NewFakePassiveClock(noon),
+		inputs: func() Inputs { return platformInputs["plain"] },
+	}
+}
+
+// watched is the MLflow that the observer looks for.
+func watched() *mlflowv1.MLflow {
+	m := server(func(s *mlflowv1.MLflowSpec) {
+		s.GarbageCollection = &mlflowv1.GarbageCollectionConfig{Schedule: "@daily"}
+	})
+	m.Generation = 2
+	return m
+}
+
+func liveJob(name, uid string, changes ...func(*batchv1.Job)) *batchv1.Job {
+	j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "opendatahub", Name: name, UID: types.UID(uid), Labels: map[string]string{labelMigrationJob: "true", labelMigrationInstance: "mlflow"},
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(watched(), mlflowv1.GroupVersion.WithKind("MLflow"))},
+	}}
+	j.Spec.Template.Spec.Containers = []corev1.Container{{Name: migrationContainer, Image: "mlflow:v3"}}
+	for _, change := range changes {
+		change(j)
+	}
+	return j
+}
+
+func livePod(name string, labels map[string]string, phase corev1.PodPhase) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: name, Labels: labels}, Status: corev1.PodStatus{Phase: phase}}
+}
+
+func looked(t *testing.T, r *objects, m *mlflowv1.MLflow) *migrationWorld {
+	t.Helper()
+	in := r.inputs()
+	f, err := factsOf(m, in, noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	world, err := r.look(t.Context(), m, in, &f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return world
+}
+
+func TestLookFindsOurJobsOnly(t *testing.T) {
+	m := watched()
+	foreign := liveJob("mlflow-mg-3140-g1", "foreign", func(j *batchv1.Job) { j.OwnerReferences = nil })
+	finished := liveJob("mlflow-mg-3130-g1", "finished", func(j *batchv1.Job) { j.Status.Succeeded = 1 })
+	older := liveJob("mlflow-mg-3130-g2", "older")
+	unrelated := liveJob("nightly", "unrelated", func(j *batchv1.Job) { j.Labels = nil })
+	world := looked(t, observer(t, nil, foreign, finished, older, unrelated), m)
+	if world.Job != nil || len(world.Others) != 1 || world.Others[0].Name != older.Name || world.Others[0].Ours {
+		t.Errorf("world %+v", world)
+	}
+	if !world.quiet() {
+		t.Error("nothing else is there")
+	}
+	current := liveJob("mlflow-mg-3140-g2", "current", func(j *batchv1.Job) {
+		j.Annotations, j.Status = map[string]string{forcedByAnnotation: "token"}, failedJob("BackoffLimitExceeded", "too often").Status
+	})
+	world = looked(t, observer(t, nil, current), m)
+	if world.Job == nil || world.Job.Phase != jobFailed || world.Job.Force != "token" || world.Job.Failure.Message != "too often" || world.Job.Image != "mlflow:v3" {
+		t.Errorf("job %+v", world.Job)
+	}
+}
+
+// [mlflow-45] [D14]
+func TestLookCountsWhatUsesTheDatabase(t *testing.T) {
+	deployment := func(wanted, replicas int32, seen int64) *appsv1.Deployment {
+		return &appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: "mlflow", Generation: 3}, Spec: appsv1.DeploymentSpec{Replicas: &wanted},
+			Status: appsv1.DeploymentStatus{Replicas: replicas, ObservedGeneration: seen},
+		}
+	}
+	chore := func(suspended *bool) *batchv1.CronJob {
+		return &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: "mlflow-gc", Labels: map[string]string{"app": "mlflow-gc"}},
+			Spec: batchv1.CronJobSpec{Suspend: suspended}}
+	}
+	of := func(app string) map[string]string { return map[string]string{"app": app} }
+	for name, c := range map[string]struct {
+		objects []client.Object
+		busy    int32
+		settled bool
+	}{
+		"nothing is there":              {nil, 0, true},
+		"stopped":                       {[]client.Object{deployment(0, 0, 3), chore(new(true))}, 0, true},
+		"not ready counts":              {[]client.Object{deployment(0, 1, 3)}, 1, true},
+		"not seen yet":                  {[]client.Object{deployment(0, 0, 2)}, 0, false},
+		"wanted":                        {[]client.Object{deployment(1, 0, 3)}, 0, false},
+		"a pod that the count left out": {[]client.Object{deployment(0, 0, 3), livePod("a", of("mlflow"), corev1.PodRunning)}, 1, true},
+		"a pod and its replica":         {[]client.Object{deployment(0, 1, 3), livePod("a", of("mlflow"), corev1.PodPending)}, 1, true},
+		"pods that have ended":          {[]client.Object{livePod("a", of("mlflow-gc"), corev1.PodSucceeded), livePod("b", of("mlflow"), corev1.PodFailed)}, 0, true},
+		"garbage collection at work":    {[]client.Object{livePod("a", of("mlflow-gc"), corev1.PodRunning), livePod("b", of("mlflow"), corev1.PodRunning)}, 2, true},
+		"a CronJob that may start":      {[]client.Object{chore(new(false))}, 0, false},
+		"a CronJob that says nothing":   {[]client.Object{chore(nil)}, 0, false},
+		"pods of others":                {[]client.Object{livePod("a", of("other"), corev1.PodRunning)}, 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			world := looked(t, observer(t, nil, c.objects...), watched())
+			if world.Busy != c.busy || world.Settled != c.settled {
+				t.Errorf("busy %d, settled %t", world.Busy, world.Settled)
+			}
+		})
+	}
+}
+
+// [mlflow-44]
+func TestLookReportsWhatItCannotRead(t *testing.T) {
+	for name, c := range map[string]struct {
+		broken client.ObjectList
+		job    *batchv1.Job
+		text   string
+	}{
+		"Jobs":               {&batchv1.JobList{}, nil, "listing migration Jobs: not now"},
+		"the pods of a Job":  {&corev1.PodList{}, liveJob("mlflow-mg-3140-g2", "a"), "list pods for migration Job mlflow-mg-3140-g2: not now"},
+		"other pods":         {&corev1.PodList{}, nil, "listing the pods that use the database: not now"},
+		"the CronJobs of it": {&batchv1.CronJobList{}, nil, "listing CronJobs: not now"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var there []client.Object
+			if c.job != nil {
+				there = append(there, c.job)
+			}
+			r, m := observer(t, c.broken, there...), watched()
+			_, err := r.planMigration(t.Context(), m, r.inputs())
+			if err == nil || err.Error() != c.text {
+				t.Fatalf("error %v", err)
+			}
+			condition := m.Status.Conditions[len(m.Status.Conditions)-1]
+			if condition.Type != ConditionMigration || condition.Reason != ReasonMigrationError || condition.Status != metav1.ConditionUnknown ||
+				!strings.Contains(condition.Message, "Failed to reconcile migration: "+c.text) {
+				t.Errorf("condition %+v", condition)
+			}
+		})
+	}
+}
+
+// At rest, and after a failure that is recorded, nothing is read.
+func TestPlanReadsNothingWhenSettled(t *testing.T) {
+	m := watched()
+	m.Status.Version = "3.14.0"
+	r := observer(t, &batchv1.JobList{})
+	if d, err := r.planMigration(t.Context(), m, r.inputs()); err != nil || d.Workloads != serve {
+		t.Errorf("decision %+v, error %v", d, err)
+	}
+}
+
+// [D39]
+func TestMeasureMigration(t *testing.T) {
+	counted := func(result string) float64 {
+		var m dto.Metric
+		if err := migrationsTotal.WithLabelValues(result).Write(&m); err != nil {
+			t.Fatal(err)
+		}
+		return m.GetCounter().GetValue()
+	}
+	for _, c := range []struct {
+		facts *migrationFacts
+		want  string
+	}{
+		{situation(job(jobSucceeded)), resultSucceeded}, {situation(job(jobFailed, terminal)), resultFailed}, {situation(job(jobFailed, longAgo)), resultRetried},
+		{situation(job(jobRunning)), ""}, {situation(), ""}, {situation(said("False", ReasonMigrationFailed, 1)), ""},
+	} {
+		before := map[string]float64{}
+		for _, result := range []string{resultSucceeded, resultFailed, resultRetried} {
+			before[result] = counted(result)
+		}
+		d := decideMigration(c.facts)
+		measureMigration(c.facts, &d)
+		for result, count := range before {
+			want := count
+			if result == c.want {
+				want++
+			}
+			if got := counted(result); got != want {
+				t.Errorf("rule %q: %s counts %v, want %v", d.Rule, result, got, want)
+			}
+		}
+	}
+	f := situation(job(jobRunning, func(j *migrationJobState) { j.Since = noon.Add(-retryDelay) }))
+	measureMigration(f, &migrationDecision{})
+	var m dto.Metric
+	if err := migrationSeconds.Write(&m); err != nil || m.GetGauge().GetValue() != retryDelay.Seconds() {
+		t.Errorf("a Job of two minutes: %v, error %v", m.GetGauge(), err)
+	}
+}
