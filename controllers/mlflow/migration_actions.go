@@ -53,7 +53,7 @@ func adoptFailure(f *migrationFacts) migrationDecision {
 }
 
 func awaitDeletion(f *migrationFacts) migrationDecision {
-	return waiting(f, ReasonMigrationRunning, f.because("Waiting for migration Job %s to be gone", f.Live.Job.Name), recreateDelay)
+	return holding(f, ReasonMigrationRunning, f.because("Waiting for migration Job %s to be gone", f.Live.Job.Name), recreateDelay)
 }
 
 func restartForced(f *migrationFacts) migrationDecision {
@@ -83,7 +83,7 @@ func recordFailure(f *migrationFacts) migrationDecision {
 
 func postponeRetry(f *migrationFacts) migrationDecision {
 	at := f.retryAt()
-	return waiting(f, ReasonMigrationRetrying, retrying(f, at), max(at.Sub(f.Now), time.Second))
+	return holding(f, ReasonMigrationRetrying, retrying(f, at), max(at.Sub(f.Now), time.Second))
 }
 
 func retryJob(f *migrationFacts) migrationDecision {
@@ -122,12 +122,12 @@ func awaitQuiet(f *migrationFacts) migrationDecision {
 	if f.Live.Busy == 0 {
 		text = f.because("Waiting for MLflow pods to quiesce before migration: Deployment and CronJobs are being stopped")
 	}
-	return waiting(f, ReasonMigrationScalingDown, text, drainDelay)
+	return holding(f, ReasonMigrationScalingDown, text, drainDelay)
 }
 
 // awaitJob also makes a Job that runs already the one of an annotation that came later.
 func awaitJob(f *migrationFacts) migrationDecision {
-	d := waiting(f, ReasonMigrationRunning, withCause(f.because("Waiting for migration Job %s to finish", f.Live.Job.Name), f.Live.Job.Cause), watchDelay)
+	d := holding(f, ReasonMigrationRunning, withCause(f.because("Waiting for migration Job %s to finish", f.Live.Job.Name), f.Live.Job.Cause), watchDelay)
 	if f.Record.Outcome != mlflowv1.MigrationRunning || f.Record.Force != f.Force {
 		d.Record = f.record(mlflowv1.MigrationRunning, "")
 	}
@@ -140,24 +140,24 @@ func awaitOther(f *migrationFacts) migrationDecision {
 	if other.Leaving {
 		retry = recreateDelay
 	}
-	return waiting(f, ReasonMigrationRunning, withCause(
+	return holding(f, ReasonMigrationRunning, withCause(
 		f.because("Waiting for migration Job %s from a previous desired generation to finish", other.Name), other.Cause), retry)
 }
 
 func createJob(f *migrationFacts) migrationDecision {
-	d := waiting(f, ReasonMigrationRunning, f.because("Created migration Job %s", f.JobName), watchDelay)
+	d := holding(f, ReasonMigrationRunning, f.because("Created migration Job %s", f.JobName), watchDelay)
 	d.Step, d.Record = stepCreate, f.record(mlflowv1.MigrationRunning, "")
 	return d
 }
 
-func waiting(f *migrationFacts, reason, message string, retry time.Duration) migrationDecision {
+func holding(f *migrationFacts, reason, message string, retry time.Duration) migrationDecision {
 	return migrationDecision{Workloads: standDown, Retry: retry, Report: &migrationReport{
 		Status: metav1.ConditionUnknown, Reason: f.reason(reason), Message: message, Progressing: true,
 	}}
 }
 
 func removing(f *migrationFacts, j *migrationJobState, reason, message string) migrationDecision {
-	d := waiting(f, reason, message, untilEvent(j))
+	d := holding(f, reason, message, untilEvent(j))
 	d.Step, d.Job = stepDelete, j
 	return d
 }
