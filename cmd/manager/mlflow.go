@@ -52,7 +52,6 @@ func mlflowControllers(env *Env, settings mlflow.Settings) func(context.Context,
 	applier := func(mgr ctrl.Manager) *apply.Applier {
 		return env.Applier(mgr, apply.Options{FieldOwner: mlflow.FieldOwner, Component: mlflow.ComponentName})
 	}
-	clk := func() clock.Clock { return env.Clock }
 	if !env.Config.MLflow.NamespaceRBAC {
 		return mlflow.Setup(settings, served, applier, clk, nil)
 	}

@@ -203,7 +203,7 @@ func TestMeasureMigration(t *testing.T) {
 		want  string
 	}{
 		{situation(job(jobSucceeded)), resultSucceeded}, {situation(job(jobFailed, terminal)), resultFailed}, {situation(job(jobFailed, longAgo)), resultRetried},
-		{situation(job(jobRunning)), ""}, {situation(), ""}, {situation(said("False", ReasonMigrationFailed, 1)), ""},
+		{situation(job(jobRunning)), ""}, {situation(), ""}, {situation(mentioned("False", ReasonMigrationFailed, 1)), ""},
 	} {
 		before := map[string]float64{}
 		for _, result := range []string{resultSucceeded, resultFailed, resultRetried} {
