@@ -1,0 +1,230 @@
+//go:build operands
+
+package operands
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// change is one thing that a machine without a cluster has to change in what the operator rendered.
+type change struct{ rendered, why string }
+
+// leftOut are arguments and variables that the public MLflow does not know. TestLeftOut shows that it does not.
+var leftOut = []change{
+	{"--app-name=kubernetes-auth", "the application that asks Kubernetes who may do what comes with the image"},
+	{"--workspace-store-uri=kubernetes://", "the provider that takes namespaces for workspaces comes with the image"},
+	{"MLFLOW_WORKSPACE_STORE_URI=kubernetes://", "the same; workspaces are then those of the database"},
+}
+
+// moved are the places that a pod has of its own, and the words before which they are recognized. Each is replaced by a
+// place on this machine.
+var moved = []change{
+	{"/etc/tls/private", "the Secret with the serving certificate"},
+	{"/etc/pki/tls/certs", "the authorities of the image, of the platform and of the user"},
+	{"sqlite:////mlflow/", "a database on the volume"},
+	{"file:///mlflow/", "artifacts on the volume"},
+	{"--expose-prometheus=/prometheus", "the counters of the server"},
+	{"/etc/mlflow/", "the ConfigMap with the terms of trace archival"},
+	{"/dev/termination-log", "what a container leaves behind when it fails"},
+	{"--host=0.0.0.0", "all interfaces: here the local one only"},
+	{"--port=8443", "the port of the server, taken here by whoever comes first"},
+	{"https://mlflow.opendatahub.svc:8443", "the Service"},
+}
+
+// added is what an image and a kubelet add to the environment of a container.
+var added = []change{
+	{"PATH", "the commands of the image: those of the environment with MLflow, then those of the system"},
+	{"HOME", "a home"},
+	{"TMPDIR", "the volume at /tmp"},
+	{"KUBECONFIG", "the token of the service account, which clients of the tracking server send"},
+}
+
+// pod is a place on this machine in which containers of one pod, or of pods with the same volumes, run.
+type pod struct {
+	t    *testing.T
+	dir  string
+	port string
+	// secrets are the values of secretKeyRef, by name and key as name/key.
+	secrets map[string]string
+	// extra is added to the environment: what an image may have and this one lacks.
+	extra []string
+}
+
+func newPod(t *testing.T) *pod {
+	p := &pod{t: t, dir: t.TempDir(), secrets: map[string]string{}}
+	for _, dir := range []string{"tls", "pki/custom", "pki/combined", "mlflow", "prometheus", "config", "tmp"} {
+		p.must(os.MkdirAll(p.path(dir), 0o755))
+	}
+	for _, file := range []struct{ name, source string }{{"tls/tls.crt", authority.certificate}, {"tls/tls.key", authority.key}} {
+		content, err := os.ReadFile(file.source)
+		p.must(err)
+		p.write(file.name, string(content))
+	}
+	p.write("pki/custom/ca.crt", string(authority.ca))
+	p.write("kubeconfig", "{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}], "+
+		"clusters: [{name: a, cluster: {server: https://localhost:1}}], users: [{name: a, user: {token: none}}]}")
+	return p
+}
+
+func (p *pod) path(name string) string { return filepath.Join(p.dir, name) }
+
+func (p *pod) must(err error) {
+	p.t.Helper()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *pod) write(name, text string) {
+	p.t.Helper()
+	p.must(os.MkdirAll(filepath.Dir(p.path(name)), 0o755))
+	p.must(os.WriteFile(p.path(name), []byte(text), 0o600))
+}
+
+// read returns a file of the pod, "" if there is none.
+func (p *pod) read(name string) string {
+	p.t.Helper()
+	content, err := os.ReadFile(p.path(name))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		p.t.Fatal(err)
+	}
+	return string(content)
+}
+
+// here translates places of the pod to those of this machine.
+func (p *pod) here(text string) string {
+	return strings.NewReplacer(
+		"/etc/tls/private", p.path("tls"),
+		"/etc/pki/tls/certs", p.path("pki"),
+		"sqlite:////mlflow/", "sqlite:///"+p.path("mlflow")+"/",
+		"file:///mlflow/", "file://"+p.path("mlflow")+"/",
+		"--expose-prometheus=/prometheus", "--expose-prometheus="+p.path("prometheus"),
+		"/etc/mlflow/", p.path("config")+"/",
+		"/dev/termination-log", p.path("termination-log"),
+		"--host=0.0.0.0", "--host=127.0.0.1",
+		"--port=8443", "--port="+p.port,
+		"https://mlflow.opendatahub.svc:8443", p.address(),
+	).Replace(text)
+}
+
+// address is where the server of this pod listens.
+func (p *pod) address() string { return "https://localhost:" + p.port }
+
+// command is what a kubelet would start for a container.
+func (p *pod) command(ctx context.Context, c *corev1.Container) *exec.Cmd {
+	p.t.Helper()
+	env := p.environment(c)
+	var words []string
+	for _, word := range slices.Concat(c.Command, c.Args) {
+		if !isLeftOut(word) {
+			words = append(words, p.here(expand(word, env)))
+		}
+	}
+	command := exec.CommandContext(ctx, interpreter.path(words[0]), words[1:]...)
+	if filepath.IsAbs(words[0]) {
+		command = exec.CommandContext(ctx, words[0], words[1:]...)
+	}
+	command.Dir = p.path("tmp")
+	command.Env = append([]string{
+		"PATH=" + interpreter.bin + ":/usr/local/bin:/usr/bin:/bin", "HOME=" + p.dir, "TMPDIR=" + p.path("tmp"), "KUBECONFIG=" + p.path("kubeconfig"),
+	}, p.extra...)
+	for _, entry := range env {
+		command.Env = append(command.Env, entry.Name+"="+p.here(entry.Value))
+	}
+	// The server has children, which must not outlive it.
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
+	command.WaitDelay = 5 * time.Second
+	return command
+}
+
+// environment has references filled in, in the order in which the entries stand.
+func (p *pod) environment(c *corev1.Container) []corev1.EnvVar {
+	p.t.Helper()
+	var env []corev1.EnvVar
+	for _, entry := range c.Env {
+		switch {
+		case entry.ValueFrom == nil:
+			entry.Value = expand(entry.Value, env)
+		case entry.ValueFrom.SecretKeyRef != nil:
+			ref := entry.ValueFrom.SecretKeyRef
+			value, found := p.secrets[ref.Name+"/"+ref.Key]
+			if !found {
+				p.t.Fatalf("%s refers to key %s of Secret %s, which this test does not have", entry.Name, ref.Key, ref.Name)
+			}
+			entry.Value = value
+		default:
+			p.t.Fatalf("this test cannot fill in %s", entry.Name)
+		}
+		if !isLeftOut(entry.Name + "=" + entry.Value) {
+			env = append(env, entry)
+		}
+	}
+	return env
+}
+
+func isLeftOut(word string) bool {
+	return slices.ContainsFunc(leftOut, func(c change) bool { return c.rendered == word })
+}
+
+var references = regexp.MustCompile(`\$\$|\$\([-._a-zA-Z][-._a-zA-Z0-9]*\)`)
+
+// expand fills in references as a kubelet does: $(NAME) is the value of a variable, $$ is one sign, and what cannot be
+// filled in stays.
+func expand(text string, env []corev1.EnvVar) string {
+	return references.ReplaceAllStringFunc(text, func(found string) string {
+		if found == "$$" {
+			return "$"
+		}
+		for _, entry := range slices.Backward(env) {
+			if entry.Name == found[2:len(found)-1] {
+				return entry.Value
+			}
+		}
+		return found
+	})
+}
+
+// ended is how a container ended.
+type ended struct {
+	code                        int
+	stdout, stderr, termination string
+}
+
+// run runs a container to its end.
+func (p *pod) run(ctx context.Context, c *corev1.Container) ended {
+	p.t.Helper()
+	var stdout, stderr bytes.Buffer
+	command := p.command(ctx, c)
+	command.Stdout, command.Stderr = &stdout, &stderr
+	err := command.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) || ctx.Err() != nil {
+		p.t.Fatalf("running %s: %v\n%s%s", c.Name, errors.Join(err, ctx.Err()), &stdout, &stderr)
+	}
+	return ended{command.ProcessState.ExitCode(), stdout.String(), stderr.String(), p.read("termination-log")}
+}
+
+func TestExpand(t *testing.T) {
+	env := []corev1.EnvVar{{Name: "A", Value: "old"}, {Name: "A", Value: "$(B)"}}
+	for text, want := range map[string]string{
+		"--uri=$(A)": "--uri=$(B)", "$$(A)": "$(A)", "$(C)": "$(C)", "$A $": "$A $", "$$$$": "$$",
+	} {
+		if got := expand(text, env); got != want {
+			t.Errorf("%q became %q, want %q", text, got, want)
+		}
+	}
+}

@@ -1,0 +1,83 @@
+//go:build operands
+
+package operands
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"text/tabwriter"
+	"time"
+)
+
+// installExpiry bounds the installation of MLflow and PostgreSQL on a machine that has neither.
+const installExpiry = 10 * time.Minute
+
+// The machine that all tests share.
+var (
+	interpreter *python
+	database    *postgres
+	authority   *certificates
+)
+
+func TestMain(m *testing.M) {
+	code, err := withMachine(m.Run)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "test-operands:", err)
+		code = 1
+	}
+	report.print()
+	os.Exit(code)
+}
+
+// withMachine installs and starts what the tests need, and ends it after them.
+func withMachine(run func() int) (code int, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), installExpiry)
+	defer cancel()
+	if interpreter, err = installPython(ctx); err != nil {
+		return 1, err
+	}
+	dir, err := os.MkdirTemp("", "operands-")
+	if err != nil {
+		return 1, err
+	}
+	defer os.RemoveAll(dir)
+	// PostgreSQL runs as another user below it.
+	if err = os.Chmod(dir, 0o755); err != nil {
+		return 1, err
+	}
+	if authority, err = newCertificates(dir); err != nil {
+		return 1, err
+	}
+	if database, err = startPostgres(ctx, dir); err != nil {
+		return 1, err
+	}
+	defer database.stop()
+	return run(), nil
+}
+
+// answers collects what was started and what it answered.
+type answers struct {
+	lock  sync.Mutex
+	lines []string
+}
+
+var report answers
+
+func (a *answers) add(started, answered string) {
+	a.lock.Lock()
+	defer a.lock.Unlock()
+	a.lines = append(a.lines, started+"\t-> "+answered)
+}
+
+func (a *answers) print() {
+	slices.Sort(a.lines)
+	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	for _, line := range a.lines {
+		fmt.Fprintln(table, line)
+	}
+	table.Flush()
+}

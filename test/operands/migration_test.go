@@ -1,0 +1,280 @@
+//go:build operands
+
+package operands
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+)
+
+const (
+	// runExpiry bounds a run of a container. MLflow itself gives a database that does not answer about 100 s.
+	runExpiry = 4 * time.Minute
+	// revision3101 is the schema of MLflow 3.10.1, nine revisions before that of 3.14.0.
+	revision3101 = "1b5f0d9ad7c1"
+	// revision3140 is the schema of MLflow 3.14.0, and revisionBefore the one before it.
+	revision3140   = "b7e4c1a90f23"
+	revisionBefore = "89d3d66ed43f"
+)
+
+// migrationContainer is the container of the migration Job.
+func migrationContainer(t *testing.T, spec mlflowv1.MLflowSpec, version string) corev1.Container {
+	t.Helper()
+	root, err := cluster.RepositoryRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.ReadFile(filepath.Join(root, "controllers", "mlflow", "migrate.py"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := render(t, spec).server().Containers[0]
+	c.Name = "db-migrate"
+	c.Command, c.Args = []string{"/bin/sh", "-ec"}, []string{`exec python3.12 -c "$MIGRATION_PYTHON_SCRIPT"`}
+	c.Env = append(slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == "MLFLOW_READ_REPLICA_BACKEND_STORE_URI" }),
+		corev1.EnvVar{Name: "MLFLOW_READ_REPLICA_BACKEND_STORE_URI"},
+		corev1.EnvVar{Name: "MIGRATION_PYTHON_SCRIPT", Value: string(program)},
+		corev1.EnvVar{Name: "SUPPORTED_MLFLOW_VERSION", Value: version})
+	return c
+}
+
+// fromSecret is an MLflow whose stores are in Secrets.
+func fromSecret(p *pod, backend, registry string) mlflowv1.MLflowSpec {
+	ref := func(name string) *corev1.SecretKeySelector {
+		return &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "stores"}, Key: name}
+	}
+	p.secrets["stores/backend"] = backend
+	spec := mlflowv1.MLflowSpec{BackendStoreURIFrom: ref("backend"), ServeArtifacts: true, ArtifactsDestination: "file:///mlflow/artifacts"}
+	if registry != "" {
+		p.secrets["stores/registry"] = registry
+		spec.RegistryStoreURIFrom = ref("registry")
+	}
+	return spec
+}
+
+// migrate runs the container, and holds what every run has to keep: no part of a URI is seen.
+func (p *pod) migrate(spec mlflowv1.MLflowSpec, version string) ended {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.t.Context(), runExpiry)
+	defer cancel()
+	c := migrationContainer(p.t, spec, version)
+	p.must(os.RemoveAll(p.path("termination-log")))
+	end := p.run(ctx, &c)
+	for _, secret := range []string{password, url.PathEscape(password), "hunter2", "://", "localhost", "db.invalid"} {
+		if strings.Contains(end.stdout+end.stderr+end.termination, secret) {
+			p.t.Errorf("%q is seen in\n%s%s%s", secret, end.stdout, end.stderr, end.termination)
+		}
+	}
+	if end.code == 0 && end.stderr+end.termination != "" {
+		p.t.Errorf("a success with complaints: %s%s", end.stderr, end.termination)
+	}
+	return end
+}
+
+// python runs a script of this test with the Python of the image.
+func (p *pod) python(script string, args ...string) string {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.t.Context(), runExpiry)
+	defer cancel()
+	text, err := os.ReadFile(filepath.Join("testdata", script))
+	p.must(err)
+	end := p.run(ctx, &corev1.Container{Name: script, Command: append([]string{"python", "-c", string(text)}, args...)})
+	if end.code != 0 {
+		p.t.Fatalf("%s ended with %d:\n%s%s", script, end.code, end.stdout, end.stderr)
+	}
+	return strings.TrimSpace(end.stdout)
+}
+
+// store is a database of one dialect.
+type store struct{ dialect, uri string }
+
+// stores makes a new database of every dialect that this machine has.
+func stores(t *testing.T, p *pod, name string) []store {
+	t.Helper()
+	if err := database.create(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+	return []store{
+		{"PostgreSQL", database.uri(name, "sslmode=require")},
+		{"SQLite", "sqlite:///" + p.path(name+".db")},
+	}
+}
+
+// brief is an end in one line, for the report.
+func (e ended) brief() string {
+	if e.code == 0 {
+		return "0: " + strings.ReplaceAll(strings.TrimSpace(e.stdout), "\n", "; ")
+	}
+	return fmt.Sprintf("%d: %s", e.code, e.termination)
+}
+
+// TestMigrationFailures runs the program into everything that an exit code stands for. Both dialects take part where
+// they may differ.
+func TestMigrationFailures(t *testing.T) {
+	t.Parallel()
+	sqlite := func(p *pod, name string) string { return "sqlite:///" + p.path(name+".db") }
+	for _, c := range []struct {
+		name string
+		// uris are those of backend and registry.
+		uris    func(p *pod) (backend, registry string)
+		version string
+		code    int
+		message string
+	}{
+		{"another version", func(p *pod) (string, string) { return sqlite(p, "a"), "" }, "3.13.0", 10, "this image holds MLflow 3.14.0, expected is 3.13.0"},
+		{"a backend of files", func(*pod) (string, string) { return "file:///mlflow/hunter2", "" }, supported, 11, "the backend store is none of sqlite, postgresql, mysql"},
+		{"a backend of another dialect", func(*pod) (string, string) { return "mssql+pyodbc://user:hunter2@db.invalid/a", "" }, supported, 11, "the backend store is none of sqlite, postgresql, mysql"},
+		{"a registry of files", func(p *pod) (string, string) { return sqlite(p, "a"), "file:///hunter2" }, supported, 12, "the registry store is none of sqlite, postgresql, mysql"},
+		{"a URI that is none", func(*pod) (string, string) { return "postgresql", "" }, supported, 15, "the migration failed: ArgumentError"},
+		{"a port that is none", func(*pod) (string, string) { return "postgresql://user:hunter2@db.invalid:port/a", "" }, supported, 15, "the migration failed: ValueError"},
+		{"a driver that the image lacks", func(*pod) (string, string) { return "mysql+aiomysql://user:hunter2@db.invalid/a", "" }, supported, 15, "the migration failed: ModuleNotFoundError"},
+		{"a server that does not answer", func(p *pod) (string, string) { return unreachable(p), "" }, supported, 15, "the migration failed: OperationalError"},
+		{"a password that is wrong", func(*pod) (string, string) {
+			return strings.Replace(database.uri("postgres", "sslmode=require"), "hunter2", "hunter2x", 1), ""
+		}, supported, 15, "the migration failed: OperationalError"},
+		{"a folder that cannot be written", func(*pod) (string, string) { return "sqlite:////proc/hunter2/a.db", "" }, supported, 15, "the migration failed: FileNotFoundError"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := newPod(t)
+			spec := fromSecret(p, "", "")
+			backend, registry := c.uris(p)
+			spec = fromSecret(p, backend, registry)
+			got := p.migrate(spec, c.version)
+			if got.code != c.code || got.termination != c.message || got.stderr != c.message+"\n" {
+				t.Errorf("[mlflow-42] ended with %+v, want %d: %s", got, c.code, c.message)
+			}
+			report.add("migration, "+c.name, got.brief())
+		})
+	}
+}
+
+// unreachable is the URI of a server at a port on which nothing listens.
+func unreachable(p *pod) string {
+	port, err := freePort()
+	p.must(err)
+	return fmt.Sprintf("postgresql://user:hunter2@localhost:%d/a", port)
+}
+
+// TestMigrationWithoutStores: nothing to do is no failure, whatever the version.
+func TestMigrationWithoutStores(t *testing.T) {
+	t.Parallel()
+	p := newPod(t)
+	got := p.migrate(fromSecret(p, " ", " "), "9.9.9")
+	if got.code != 0 || got.stdout != "no store is configured, there is nothing to migrate\n" {
+		t.Errorf("[mlflow-42] ended with %+v", got)
+	}
+	report.add("migration, no store", got.brief())
+}
+
+// TestMigration takes a database of each dialect from nothing to the present, from the schema of MLflow 3.10.1 to the
+// present, and from the present to the present.
+func TestMigration(t *testing.T) {
+	t.Parallel()
+	p := newPod(t)
+	for _, s := range stores(t, p, "fresh") {
+		t.Run(s.dialect, func(t *testing.T) {
+			t.Parallel()
+			p := newPod(t)
+			spec := fromSecret(p, s.uri, "")
+			expect := func(what, stdout string) {
+				t.Helper()
+				got := p.migrate(spec, "v"+supported+"+build")
+				if got.code != 0 || got.stdout != stdout {
+					t.Fatalf("[mlflow-42] %s: ended with %+v, want\n%s", what, got, stdout)
+				}
+				if at := p.python("revision.py", s.uri); at != revision3140 {
+					t.Errorf("%s: the database is at %s, want %s", what, at, revision3140)
+				}
+				report.add("migration, "+s.dialect+", "+what, got.brief())
+			}
+			expect("fresh database", "backend store: empty, creating the tables\nbackend store: at revision "+revision3140+"\n")
+			p.python("experiment.py", s.uri, "kept")
+			expect("current schema", "backend store: at revision "+revision3140+", upgrading\nbackend store: at revision "+revision3140+"\n")
+			if got := p.python("experiment.py", s.uri); got != "Default kept" {
+				t.Errorf("the database holds %s", got)
+			}
+		})
+	}
+	for _, s := range stores(t, p, "old") {
+		t.Run(s.dialect+" of 3.10.1", func(t *testing.T) {
+			t.Parallel()
+			p := newPod(t)
+			p.python("schema.py", s.uri, revision3101, "INSERT INTO experiments (experiment_id, name, artifact_location, lifecycle_stage) VALUES (7, 'old', '/old', 'active')")
+			got := p.migrate(fromSecret(p, s.uri, ""), supported)
+			want := "backend store: at revision " + revision3101 + ", upgrading\nbackend store: at revision " + revision3140 + "\n"
+			if got.code != 0 || got.stdout != want {
+				t.Errorf("[mlflow-42] ended with %+v, want\n%s", got, want)
+			}
+			if names := p.python("experiment.py", s.uri); names != "Default old" {
+				t.Errorf("the database holds %s", names)
+			}
+			report.add("migration, "+s.dialect+", schema of MLflow 3.10.1", got.brief())
+		})
+	}
+}
+
+// TestMigrationOfBrokenHistory: a database whose revision the image does not know, as one of a newer MLflow, is not touched.
+func TestMigrationOfBrokenHistory(t *testing.T) {
+	t.Parallel()
+	for _, s := range stores(t, newPod(t), "newer") {
+		t.Run(s.dialect, func(t *testing.T) {
+			t.Parallel()
+			p := newPod(t)
+			p.python("schema.py", s.uri, revisionBefore, "UPDATE alembic_version SET version_num = 'ffffffffffff'")
+			got := p.migrate(fromSecret(p, s.uri, ""), supported)
+			if want := "the schema has no place in the history of this image: CommandError"; got.code != 14 || got.termination != want {
+				t.Errorf("[mlflow-42] ended with %+v, want 14: %s", got, want)
+			}
+			if at := p.python("revision.py", s.uri); at != "ffffffffffff" {
+				t.Errorf("the database is at %s", at)
+			}
+			report.add("migration, "+s.dialect+", revision that the image does not know", got.brief())
+		})
+	}
+}
+
+// TestMigrationThatDoesNotArrive: the database takes the upgrade and stands elsewhere afterwards.
+func TestMigrationThatDoesNotArrive(t *testing.T) {
+	t.Parallel()
+	p := newPod(t)
+	uri := "sqlite:///" + p.path("stuck.db")
+	p.python("schema.py", uri, revisionBefore, "CREATE TRIGGER stuck AFTER UPDATE ON alembic_version BEGIN UPDATE alembic_version SET version_num = '"+revision3101+"'; END")
+	got := p.migrate(fromSecret(p, uri, ""), supported)
+	want := "the backend store is at revision " + revision3101 + ", the head of this image is " + revision3140
+	if got.code != 13 || got.termination != want {
+		t.Errorf("[mlflow-42] ended with %+v, want 13: %s", got, want)
+	}
+	report.add("migration, SQLite, database that stays behind", got.brief())
+}
+
+// TestMigrationGap: an image that ships the repair gets it called, for the backend only, and a registry of its own is migrated.
+func TestMigrationGap(t *testing.T) {
+	t.Parallel()
+	p := newPod(t)
+	modules, err := filepath.Abs("testdata/gap")
+	p.must(err)
+	p.extra = []string{"PYTHONPATH=" + modules, "PYTHONDONTWRITEBYTECODE=1"}
+	both := stores(t, p, "gap")
+	got := p.migrate(fromSecret(p, both[1].uri, both[0].uri), supported)
+	want := "gap of gap.db\n"
+	for _, name := range []string{"backend", "registry"} {
+		want += name + " store: empty, creating the tables\n" + name + " store: at revision " + revision3140 + "\n"
+	}
+	if got.code != 0 || got.stdout != want {
+		t.Errorf("[mlflow-42] ended with %+v, want\n%s", got, want)
+	}
+	report.add("migration, SQLite backend with repair, PostgreSQL registry", got.brief())
+}

@@ -1,0 +1,359 @@
+//go:build operands
+
+package operands
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+)
+
+const (
+	// startExpiry bounds the time until a server answers, on a busy machine.
+	startExpiry = 2 * time.Minute
+	poll        = 200 * time.Millisecond
+)
+
+// whole is an MLflow with everything that runs: server, garbage collection, trace archival, and authorities of its own.
+func whole(spec mlflowv1.MLflowSpec, olderThan string) mlflowv1.MLflowSpec {
+	spec.Storage = &corev1.PersistentVolumeClaimSpec{}
+	spec.ServeArtifacts = true
+	spec.ArtifactsDestination = "file:///mlflow/artifacts"
+	spec.CABundleConfigMap = &mlflowv1.CABundleConfigMapRef{Name: "authorities"}
+	spec.GarbageCollection = &mlflowv1.GarbageCollectionConfig{Schedule: "@daily", OlderThan: olderThan}
+	spec.TraceArchival = &mlflowv1.TraceArchivalConfig{Enabled: true, Schedule: "@daily", Location: "file:///mlflow/archive", Retention: "1h"}
+	spec.WorkspaceLabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}
+	return spec
+}
+
+// TestServer starts everything of an MLflow in the order in which a cluster would: authorities, migration, server, jobs.
+func TestServer(t *testing.T) {
+	t.Parallel()
+	for _, dialect := range []string{"PostgreSQL", "SQLite"} {
+		t.Run(dialect, func(t *testing.T) {
+			t.Parallel()
+			p := newPod(t)
+			port, err := freePort()
+			p.must(err)
+			p.port = strconv.Itoa(port)
+			// No option of the URI says anything about TLS: the environment asks for verification with the bundle.
+			spec := mlflowv1.MLflowSpec{BackendStoreURI: "sqlite:////mlflow/mlflow.db"}
+			if dialect == "PostgreSQL" {
+				p.must(database.create(t.Context(), "whole"))
+				spec = fromSecret(p, database.uri("whole"), "")
+			}
+			s := &served{pod: p, dialect: dialect, spec: spec}
+			s.bundle()
+			s.migrated()
+			s.started()
+			s.answers()
+			s.collected()
+			s.archived()
+			s.ended()
+		})
+	}
+}
+
+// served is an MLflow that runs on this machine.
+type served struct {
+	*pod
+	dialect string
+	spec    mlflowv1.MLflowSpec
+	client  http.Client
+	process *exec.Cmd
+	exited  chan struct{}
+}
+
+func (s *served) said(started, answered string) { report.add(started+", "+s.dialect, answered) }
+
+// bundle runs the init container.
+func (s *served) bundle() {
+	s.t.Helper()
+	containers := render(s.t, whole(s.spec, "")).server().InitContainers
+	if len(containers) != 1 {
+		s.t.Fatalf("%d init containers, want one", len(containers))
+	}
+	end := s.run(s.t.Context(), &containers[0])
+	if want := "trusting 1 certificates from 1 sources\n"; end.code != 0 || end.stdout != want {
+		s.t.Fatalf("the bundle: %+v, want %q", end, want)
+	}
+	s.said("init container of the CA bundle", strings.TrimSpace(end.stdout))
+	authorities := x509.NewCertPool()
+	authorities.AppendCertsFromPEM(authority.ca)
+	s.client = http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authorities}}}
+}
+
+// migrated runs the migration as whole would, over verified TLS to PostgreSQL.
+func (s *served) migrated() {
+	s.t.Helper()
+	end := s.migrate(whole(s.spec, ""), supported)
+	if end.code != 0 {
+		s.t.Fatalf("the migration: %+v", end)
+	}
+	s.said("migration over verified TLS", end.brief())
+}
+
+// started starts the server and waits for both probes.
+func (s *served) started() {
+	s.t.Helper()
+	all := render(s.t, whole(s.spec, ""))
+	for name, text := range all.configMap("mlflow-trace-archival-config") {
+		s.write("config/"+name, s.here(text))
+	}
+	container := all.server().Containers[0]
+	log, err := os.Create(s.path("server.log"))
+	s.must(err)
+	defer log.Close()
+	s.process = s.command(context.Background(), &container)
+	s.process.Stdout, s.process.Stderr = log, log
+	s.must(s.process.Start())
+	s.exited = make(chan struct{})
+	go func() { s.process.Wait(); close(s.exited) }()
+	s.t.Cleanup(func() { syscall.Kill(-s.process.Process.Pid, syscall.SIGKILL); <-s.exited })
+
+	command := "mlflow " + strings.Join(s.process.Args[1:], " ")
+	for name, probe := range map[string]*corev1.Probe{"liveness": container.LivenessProbe, "readiness": container.ReadinessProbe} {
+		path := probe.HTTPGet.Path
+		NewWithT(s.t).Eventually(func(g Gomega) {
+			g.Expect(s.exited).NotTo(BeClosed())
+			status, _, err := s.ask(http.MethodGet, path, "", nil)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(status).To(Equal(http.StatusOK))
+		}, startExpiry, poll).Should(Succeed(), func() string { return s.read("server.log") })
+		_, body, err := s.ask(http.MethodGet, path, "", nil)
+		s.must(err)
+		s.said("server, "+name+", GET https://…"+path, "200 "+strings.TrimSpace(body))
+	}
+	s.t.Log(command)
+	if strings.Contains(s.read("server.log"), "Creating initial MLflow database tables") {
+		s.t.Error("the server made tables, which is for the migration to do")
+	}
+}
+
+// ask sends a request below the server's address. The header Origin is that of a browser, if given.
+func (s *served) ask(method, path, origin string, body any) (status int, answer string, err error) {
+	content, isText := body.(string)
+	if !isText && body != nil {
+		encoded, err := json.Marshal(body)
+		if err != nil {
+			return 0, "", err
+		}
+		content = string(encoded)
+	}
+	request, err := http.NewRequestWithContext(s.t.Context(), method, s.address()+path, strings.NewReader(content))
+	if err != nil {
+		return 0, "", err
+	}
+	if !isText {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	if origin != "" {
+		request.Header.Set("Origin", origin)
+	}
+	response, err := s.client.Do(request)
+	if err != nil {
+		return 0, "", err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(text), err
+}
+
+// expect asks, and fails unless the status is the given one.
+func (s *served) expect(want int, method, path string, body any) string {
+	s.t.Helper()
+	status, answer, err := s.ask(method, path, "", body)
+	s.must(err)
+	if status != want {
+		s.t.Fatalf("%s %s: %d %s, want %d\n%s", method, path, status, answer, want, s.read("server.log"))
+	}
+	return answer
+}
+
+// answers asks what others rely on: metrics, the version, and which browsers may come.
+func (s *served) answers() {
+	s.t.Helper()
+	var monitor unstructured.Unstructured
+	for _, o := range render(s.t, whole(s.spec, "")).objects {
+		if o.GetKind() == "ServiceMonitor" {
+			monitor = *o
+		}
+	}
+	endpoints, _, err := unstructured.NestedSlice(monitor.Object, "spec", "endpoints")
+	s.must(err)
+	path := endpoints[0].(map[string]any)["path"].(string)
+	metrics := s.expect(http.StatusOK, http.MethodGet, path, nil)
+	if !strings.Contains(metrics, "mlflow_http_request_total") {
+		s.t.Errorf("no counters of MLflow in\n%s", metrics)
+	}
+	s.said("server, scrape, GET https://…"+path, "200, "+strconv.Itoa(strings.Count(metrics, "\n"))+" lines")
+	if version := s.expect(http.StatusOK, http.MethodGet, "/mlflow/version", nil); version != supported {
+		s.t.Errorf("this is MLflow %s, want %s", version, supported)
+	}
+	for origin, want := range map[string]int{s.address(): http.StatusOK, "https://elsewhere.example.com": http.StatusForbidden} {
+		status, answer, err := s.ask(http.MethodPost, "/mlflow/api/2.0/mlflow/experiments/search", origin, map[string]any{"max_results": 1})
+		s.must(err)
+		if status != want {
+			s.t.Errorf("[mlflow-13] a browser at %s gets %d %s, want %d", origin, status, answer, want)
+		}
+	}
+	s.said("server, POST from a page elsewhere", "403")
+}
+
+// collected deletes a run with an artifact, and lets garbage collection remove both for good when the time has come.
+func (s *served) collected() {
+	s.t.Helper()
+	var created struct {
+		Run struct {
+			Info struct {
+				ID        string `json:"run_id"`
+				Artifacts string `json:"artifact_uri"`
+			} `json:"info"`
+		} `json:"run"`
+	}
+	const api = "/mlflow/api/2.0/mlflow"
+	answer := s.expect(http.StatusOK, http.MethodPost, api+"/runs/create", map[string]any{"experiment_id": "0"})
+	s.must(json.Unmarshal([]byte(answer), &created))
+	id := created.Run.Info.ID
+	below, isProxied := strings.CutPrefix(created.Run.Info.Artifacts, "mlflow-artifacts:/")
+	if !isProxied {
+		s.t.Fatalf("artifacts are at %s, want a place that the server keeps", created.Run.Info.Artifacts)
+	}
+	s.expect(http.StatusOK, http.MethodPut, "/mlflow/api/2.0/mlflow-artifacts/artifacts/"+below+"/model.txt", "weights")
+	file := filepath.Join("mlflow", "artifacts", below, "model.txt")
+	if s.read(file) != "weights" {
+		s.t.Fatalf("the artifact is not at %s", file)
+	}
+	s.expect(http.StatusOK, http.MethodPost, api+"/runs/delete", map[string]any{"run_id": id})
+
+	young := s.collect("30d")
+	s.expect(http.StatusOK, http.MethodGet, api+"/runs/get?run_id="+id, nil)
+	if s.read(file) != "weights" {
+		s.t.Error("the artifact of a young run is gone")
+	}
+	s.said("mlflow gc --older-than=30d", fmt.Sprintf("%d, the run deleted now is kept", young.code))
+
+	// The command itself takes longer to start than the age of the run has to be.
+	old := s.collect("1s")
+	s.expect(http.StatusNotFound, http.MethodGet, api+"/runs/get?run_id="+id, nil)
+	if s.read(file) != "" {
+		s.t.Errorf("the artifact is still there: %+v", old)
+	}
+	if !strings.Contains(old.stdout+old.stderr, id) {
+		s.t.Errorf("run %s is not named in %+v", id, old)
+	}
+	s.said("mlflow gc --older-than=1s", fmt.Sprintf("%d, run and artifact are gone: GET of the run 404", old.code))
+}
+
+func (s *served) collect(olderThan string) ended {
+	s.t.Helper()
+	return s.chore("mlflow-gc", whole(s.spec, olderThan))
+}
+
+// chore runs the container of a CronJob, which has to succeed without showing the password.
+func (s *served) chore(name string, spec mlflowv1.MLflowSpec) ended {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), runExpiry)
+	defer cancel()
+	end := s.run(ctx, &render(s.t, spec).chore(name).Containers[0])
+	if end.code != 0 || strings.Contains(end.stdout+end.stderr, "hunter2") {
+		s.t.Fatalf("%s: %+v\n%s", name, end, s.read("server.log"))
+	}
+	return end
+}
+
+// archived sends a trace, makes it old, and lets the archiver move it to the archive, from where the server still has it.
+func (s *served) archived() {
+	s.t.Helper()
+	s.extra = []string{"MLFLOW_TRACKING_URI=" + s.address() + "/mlflow", "REQUESTS_CA_BUNDLE=" + s.path("pki/combined/ca-bundle.crt")}
+	id := s.python("trace.py")
+	s.extra = nil
+	uri := "sqlite:///" + s.path("mlflow/mlflow.db")
+	if s.dialect == "PostgreSQL" {
+		uri = database.uri("whole", "sslmode=require")
+	}
+	s.python("sql.py", uri, "UPDATE trace_info SET timestamp_ms = timestamp_ms - 86400000")
+	end := s.chore("mlflow-trace-archival", whole(s.spec, ""))
+	if want := "archived 1 trace(s)"; !strings.Contains(end.stdout+end.stderr, want) {
+		s.t.Errorf("%q is not in %+v", want, end)
+	}
+	var files []string
+	s.must(filepath.WalkDir(s.path("mlflow/archive"), func(path string, entry os.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			files = append(files, path)
+		}
+		return err
+	}))
+	if !slices.ContainsFunc(files, func(path string) bool { return strings.Contains(path, id) }) {
+		s.t.Errorf("[mlflow-26] trace %s is in none of %v", id, files)
+	}
+	if answer := s.expect(http.StatusOK, http.MethodGet, "/mlflow/api/3.0/mlflow/traces/"+id, nil); !strings.Contains(answer, id) {
+		s.t.Errorf("the server answers %s", answer)
+	}
+	s.said("trace archival", fmt.Sprintf("0, archived 1 trace(s), %d file(s) in the archive, GET of the trace 200", len(files)))
+}
+
+// ended stops the server as a kubelet does.
+func (s *served) ended() {
+	s.t.Helper()
+	s.must(s.process.Process.Signal(syscall.SIGTERM))
+	select {
+	case <-s.exited:
+	case <-time.After(30 * time.Second):
+		s.t.Errorf("the server is still there 30 s after SIGTERM\n%s", s.read("server.log"))
+	}
+	if bytes.Contains([]byte(s.read("server.log")), []byte("hunter2")) {
+		s.t.Error("the server logged the password")
+	}
+	s.said("server, SIGTERM", "ended")
+}
+
+// TestLeftOut: the public MLflow refuses what these tests leave out; when it does not, the list has to shrink.
+func TestLeftOut(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ rendered, complaint string }{
+		{"--app-name=kubernetes-auth", "Invalid value for '--app-name'"},
+		{"--workspace-store-uri=kubernetes://", "kubernetes"},
+	} {
+		t.Run(c.rendered, func(t *testing.T) {
+			t.Parallel()
+			p := newPod(t)
+			port, err := freePort()
+			p.must(err)
+			p.port = strconv.Itoa(port)
+			container := render(t, mlflowv1.MLflowSpec{BackendStoreURI: "sqlite:////mlflow/mlflow.db", ServeArtifacts: true}).server().Containers[0]
+			if !slices.Contains(container.Args, c.rendered) {
+				t.Fatalf("%s is not rendered: %v", c.rendered, container.Args)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), startExpiry)
+			defer cancel()
+			command := p.command(ctx, &container)
+			command.Args = append(command.Args, c.rendered)
+			output, err := command.CombinedOutput()
+			if err == nil || ctx.Err() != nil || !strings.Contains(string(output), c.complaint) {
+				t.Errorf("%v\n%s", err, output)
+			}
+		})
+	}
+}

@@ -1,0 +1,9 @@
+"""Makes an experiment in the database at a URI if a name is given, and prints the names of all."""
+import sys
+
+from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
+
+store = SqlAlchemyStore(sys.argv[1], "file:///artifacts")
+for name in sys.argv[2:]:
+    store.create_experiment(name)
+print(*sorted(experiment.name for experiment in store.search_experiments()))
