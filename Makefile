@@ -59,7 +59,7 @@ verify: generate ## Fail when a generated file is stale or the module files are 
 
 .PHONY: lint
 lint: ## Run go vet and golangci-lint
-	go vet ./...
+	go vet -tags operands ./...
 	go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION) run ./...
 	go run ./test/measure
 
@@ -73,6 +73,10 @@ test-unit: ## Unit tests, in random order and with the race detector
 .PHONY: test-integration
 test-integration: cluster-build ## Suites against a real control plane
 	CGO_ENABLED=1 go test -race -shuffle=on -timeout 40m -p 1 ./test/...
+
+.PHONY: test-operands
+test-operands: ## The migration, the server and its jobs with a real MLflow and PostgreSQL, which are installed when they are missing
+	cd test/operands && go test -tags operands -count=1 -parallel 8 -timeout 20m .
 
 .PHONY: cluster-build
 cluster-build: ## Build the control plane into the user's cache directory (about six minutes the first time)
@@ -91,7 +95,7 @@ bench: cluster-build ## Measure size, memory, requests and writes, and print the
 	go run -tags $(TAGS) ./test/bench
 
 .PHONY: ci
-ci: verify lint test build ## What CI runs
+ci: verify lint test test-operands build ## What CI runs
 
 .PHONY: help
 help: ## Show this list

@@ -19,38 +19,41 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// change is one thing that a machine without a cluster has to change in what the operator rendered.
-type change struct{ rendered, why string }
+// What a machine without a cluster has to change in what the operator rendered stands in three tables.
 
 // leftOut are arguments and variables that the public MLflow does not know. TestLeftOut shows that it does not.
-var leftOut = []change{
+var leftOut = []struct{ rendered, why string }{
 	{"--app-name=kubernetes-auth", "the application that asks Kubernetes who may do what comes with the image"},
 	{"--workspace-store-uri=kubernetes://", "the provider that takes namespaces for workspaces comes with the image"},
 	{"MLFLOW_WORKSPACE_STORE_URI=kubernetes://", "the same; workspaces are then those of the database"},
 }
 
-// moved are the places that a pod has of its own, and the words before which they are recognized. Each is replaced by a
-// place on this machine.
-var moved = []change{
-	{"/etc/tls/private", "the Secret with the serving certificate"},
-	{"/etc/pki/tls/certs", "the authorities of the image, of the platform and of the user"},
-	{"sqlite:////mlflow/", "a database on the volume"},
-	{"file:///mlflow/", "artifacts on the volume"},
-	{"--expose-prometheus=/prometheus", "the counters of the server"},
-	{"/etc/mlflow/", "the ConfigMap with the terms of trace archival"},
-	{"/dev/termination-log", "what a container leaves behind when it fails"},
-	{"--host=0.0.0.0", "all interfaces: here the local one only"},
-	{"--port=8443", "the port of the server, taken here by whoever comes first"},
-	{"https://mlflow.opendatahub.svc:8443", "the Service"},
+// moved are the places that a pod has of its own, by the words before which they are recognized, and their replacements
+// on this machine. {dir} is the folder of the pod, {port} the port of its server.
+var moved = []struct{ rendered, here, why string }{
+	{"/etc/tls/private", "{dir}/tls", "the Secret with the serving certificate"},
+	{"/etc/pki/tls/certs", "{dir}/pki", "the authorities of the image, of the platform and of the user"},
+	{"sqlite:////mlflow/", "sqlite:///{dir}/mlflow/", "a database on the volume"},
+	{"file:///mlflow/", "file://{dir}/mlflow/", "artifacts on the volume"},
+	{"--expose-prometheus=/prometheus", "--expose-prometheus={dir}/prometheus", "the counters of the server"},
+	{"/etc/mlflow/", "{dir}/config/", "the ConfigMap with the terms of trace archival"},
+	{"/dev/termination-log", "{dir}/termination-log", "what a container leaves behind when it fails"},
+	{"--host=0.0.0.0", "--host=127.0.0.1", "all interfaces: here the local one only"},
+	{"--port=8443", "--port={port}", "the port of the server: here one that is free"},
+	{"https://mlflow.opendatahub.svc:8443", "https://localhost:{port}", "the Service"},
 }
 
-// added is what an image and a kubelet add to the environment of a container.
-var added = []change{
-	{"PATH", "the commands of the image: those of the environment with MLflow, then those of the system"},
-	{"HOME", "a home"},
-	{"TMPDIR", "the volume at /tmp"},
-	{"KUBECONFIG", "the token of the service account, which clients of the tracking server send"},
+// added is what an image and a kubelet add to the environment of a container. {bin} is the folder of MLflow's commands.
+var added = []struct{ name, value, why string }{
+	{"PATH", "{bin}:/usr/local/bin:/usr/bin:/bin", "the commands of the image, then those of the system"},
+	{"HOME", "{dir}", "a home"},
+	{"TMPDIR", "{dir}/tmp", "the volume at /tmp"},
+	{"KUBECONFIG", "{dir}/kubeconfig", "the token of the service account, which clients of the tracking server send"},
 }
+
+// publicStore is how the archiver of the public release finds the database: by a variable that only its server sets. It
+// does not read MLFLOW_BACKEND_STORE_URI, which the operator sets, and would open an empty database of its own.
+const publicStore = "_MLFLOW_SERVER_FILE_STORE"
 
 // pod is a place on this machine in which containers of one pod, or of pods with the same volumes, run.
 type pod struct {
@@ -106,18 +109,15 @@ func (p *pod) read(name string) string {
 
 // here translates places of the pod to those of this machine.
 func (p *pod) here(text string) string {
-	return strings.NewReplacer(
-		"/etc/tls/private", p.path("tls"),
-		"/etc/pki/tls/certs", p.path("pki"),
-		"sqlite:////mlflow/", "sqlite:///"+p.path("mlflow")+"/",
-		"file:///mlflow/", "file://"+p.path("mlflow")+"/",
-		"--expose-prometheus=/prometheus", "--expose-prometheus="+p.path("prometheus"),
-		"/etc/mlflow/", p.path("config")+"/",
-		"/dev/termination-log", p.path("termination-log"),
-		"--host=0.0.0.0", "--host=127.0.0.1",
-		"--port=8443", "--port="+p.port,
-		"https://mlflow.opendatahub.svc:8443", p.address(),
-	).Replace(text)
+	var pairs []string
+	for _, place := range moved {
+		pairs = append(pairs, place.rendered, p.fill(place.here))
+	}
+	return strings.NewReplacer(pairs...).Replace(text)
+}
+
+func (p *pod) fill(text string) string {
+	return strings.NewReplacer("{dir}", p.dir, "{port}", p.port, "{bin}", interpreter.bin).Replace(text)
 }
 
 // address is where the server of this pod listens.
@@ -138,9 +138,10 @@ func (p *pod) command(ctx context.Context, c *corev1.Container) *exec.Cmd {
 		command = exec.CommandContext(ctx, words[0], words[1:]...)
 	}
 	command.Dir = p.path("tmp")
-	command.Env = append([]string{
-		"PATH=" + interpreter.bin + ":/usr/local/bin:/usr/bin:/bin", "HOME=" + p.dir, "TMPDIR=" + p.path("tmp"), "KUBECONFIG=" + p.path("kubeconfig"),
-	}, p.extra...)
+	for _, variable := range added {
+		command.Env = append(command.Env, variable.name+"="+p.fill(variable.value))
+	}
+	command.Env = append(command.Env, p.extra...)
 	for _, entry := range env {
 		command.Env = append(command.Env, entry.Name+"="+p.here(entry.Value))
 	}
@@ -177,7 +178,12 @@ func (p *pod) environment(c *corev1.Container) []corev1.EnvVar {
 }
 
 func isLeftOut(word string) bool {
-	return slices.ContainsFunc(leftOut, func(c change) bool { return c.rendered == word })
+	for _, omitted := range leftOut {
+		if omitted.rendered == word {
+			return true
+		}
+	}
+	return false
 }
 
 var references = regexp.MustCompile(`\$\$|\$\([-._a-zA-Z][-._a-zA-Z0-9]*\)`)

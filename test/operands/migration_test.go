@@ -21,7 +21,7 @@ import (
 
 const (
 	// runExpiry bounds a run of a container. MLflow itself gives a database that does not answer about 100 s.
-	runExpiry = 4 * time.Minute
+	runExpiry = 6 * time.Minute
 	// revision3101 is the schema of MLflow 3.10.1, nine revisions before that of 3.14.0.
 	revision3101 = "1b5f0d9ad7c1"
 	// revision3140 is the schema of MLflow 3.14.0, and revisionBefore the one before it.
@@ -149,10 +149,8 @@ func TestMigrationFailures(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			p := newPod(t)
-			spec := fromSecret(p, "", "")
 			backend, registry := c.uris(p)
-			spec = fromSecret(p, backend, registry)
-			got := p.migrate(spec, c.version)
+			got := p.migrate(fromSecret(p, backend, registry), c.version)
 			if got.code != c.code || got.termination != c.message || got.stderr != c.message+"\n" {
 				t.Errorf("[mlflow-42] ended with %+v, want %d: %s", got, c.code, c.message)
 			}
