@@ -131,7 +131,7 @@ func (b *bench) creation(ctx context.Context) error {
 		}
 		ours = append(ours, took)
 	}
-	b.note("creating one MLflow: writes", fmt.Sprintf("%d for %d objects", writes, len(objects)), "children + 1 status (+ 1 while its pod starts)", "114")
+	b.note("creating one MLflow: writes", fmt.Sprintf("%d for %d objects", writes, len(objects)), "children + 1 for the server, which follows the migration + 4 status", "114")
 	b.note("creating one MLflow: until all objects exist", fmt.Sprintf("%d ms; bare client %d ms: %.2f times; medians of %d",
 		median(ours).Milliseconds(), median(bare).Milliseconds(), median(ours).Seconds()/median(bare).Seconds(), rounds), "<= 1.5 times", "")
 	return nil
