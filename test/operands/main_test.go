@@ -44,7 +44,7 @@ func withMachine(run func() int) (code int, err error) {
 	if err != nil {
 		return 1, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	// PostgreSQL runs as another user below it.
 	if err = os.Chmod(dir, 0o755); err != nil {
 		return 1, err
@@ -79,5 +79,5 @@ func (a *answers) print() {
 	for _, line := range a.lines {
 		fmt.Fprintln(table, line)
 	}
-	table.Flush()
+	_ = table.Flush() // to the standard output
 }

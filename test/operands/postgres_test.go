@@ -174,7 +174,7 @@ func (p *postgres) start() error {
 	var said []string
 	for lines := bufio.NewScanner(output); lines.Scan(); {
 		if said = append(said, lines.Text()); strings.Contains(lines.Text(), "ready to accept connections") {
-			go io.Copy(io.Discard, output)
+			go func() { _, _ = io.Copy(io.Discard, output) }()
 			return nil
 		}
 	}
@@ -183,13 +183,13 @@ func (p *postgres) start() error {
 
 // stop waits for no client.
 func (p *postgres) stop() {
-	p.server.Process.Signal(syscall.SIGQUIT)
+	_ = p.server.Process.Signal(syscall.SIGQUIT) // it may have ended by itself
 	ended := make(chan struct{})
-	go func() { p.server.Wait(); close(ended) }()
+	go func() { _ = p.server.Wait(); close(ended) }()
 	select {
 	case <-ended:
 	case <-time.After(10 * time.Second):
-		p.server.Process.Kill()
+		_ = p.server.Process.Kill()
 	}
 }
 

@@ -129,8 +129,8 @@ func (s *served) started() {
 	s.process.Stdout, s.process.Stderr = log, log
 	s.must(s.process.Start())
 	s.exited = make(chan struct{})
-	go func() { s.process.Wait(); close(s.exited) }()
-	s.t.Cleanup(func() { syscall.Kill(-s.process.Process.Pid, syscall.SIGKILL); <-s.exited })
+	go func() { _ = s.process.Wait(); close(s.exited) }()
+	s.t.Cleanup(func() { _ = syscall.Kill(-s.process.Process.Pid, syscall.SIGKILL); <-s.exited })
 
 	command := "mlflow " + strings.Join(s.process.Args[1:], " ")
 	for name, probe := range map[string]*corev1.Probe{"liveness": container.LivenessProbe, "readiness": container.ReadinessProbe} {
