@@ -13,12 +13,13 @@ const (
 	verbRelease = "release"
 	verbDelete  = "delete"
 	verbPatch   = "patch"
+	verbCreate  = "create"
 )
 
 var (
 	writes = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
 		Name: "odh_platform_apply_writes_total",
-		Help: "Write requests for the objects that components make, by component, kind and verb (apply, adopt, release, delete, patch).",
+		Help: "Write requests for the objects that components make, by component, kind and verb (apply, adopt, release, delete, patch, create).",
 	}, []string{"component", "kind", "verb"})
 	skipped = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
 		Name: "odh_platform_apply_skipped_total",
