@@ -141,9 +141,15 @@ type AppWrapperStatus struct {
 	// +optional
 	Retries int32 `json:"resettingCount,omitempty"`
 
-	// observedGeneration is the generation of the spec that the status tells about.
+	// completionTime is when the workload succeeded or failed for good. The time to
+	// live after success and the delay of deletion on failure count from it.
 	// +optional
-	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
+
+	// lastFailure tells what was wrong when the workload was reset or failed last.
+	// It outlives the pods that it tells about.
+	// +optional
+	LastFailure *AppWrapperFailure `json:"lastFailure,omitempty"`
 
 	// conditions of the workload.
 	// +optional
@@ -156,6 +162,22 @@ type AppWrapperStatus struct {
 	// componentStatus has one entry for each component of the spec, in its order.
 	// +optional
 	ComponentStatus []AppWrapperComponentStatus `json:"componentStatus,omitempty"`
+}
+
+// AppWrapperFailure is what was seen of a failure before its remains were deleted.
+type AppWrapperFailure struct {
+	// time of the failure.
+	// +required
+	Time metav1.Time `json:"time"`
+
+	// reason is that of the condition Unhealthy.
+	// +required
+	Reason string `json:"reason"`
+
+	// message names pods and containers with their nodes, exit codes and last
+	// states. It holds at most ten pods and 1024 bytes.
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // AppWrapperComponentStatus is what was deployed for one component.
@@ -178,7 +200,8 @@ type AppWrapperComponentStatus struct {
 	// +required
 	PodSets []AppWrapperPodSet `json:"podSets"`
 
-	// conditions of the component; the only type is ResourcesDeployed.
+	// conditions of the component: ResourcesDeployed, and Completed once the
+	// component has reported its own success.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -190,8 +213,8 @@ type AppWrapperComponentStatus struct {
 // ConditionsRef gives access to the conditions of the status.
 func (a *AppWrapper) ConditionsRef() *[]metav1.Condition { return &a.Status.Conditions }
 
-// ObserveGeneration notes in the status which generation it tells about.
-func (a *AppWrapper) ObserveGeneration() { a.Status.ObservedGeneration = a.Generation }
+// ObserveGeneration does nothing: the phase and the conditions tell what the status is about, as clients know it.
+func (*AppWrapper) ObserveGeneration() {}
 
 // Ours tells whether spec.managedBy leaves the AppWrapper to this controller.
 func (a *AppWrapper) Ours() bool {

@@ -23,6 +23,8 @@ const (
 	ConditionPodsReady         = "PodsReady"
 	ConditionUnhealthy         = "Unhealthy"
 	ConditionDeletingResources = "DeletingResources"
+	// ConditionCompleted is of a component only: it has reported its own success, after which its pods and it may go.
+	ConditionCompleted = "Completed"
 )
 
 // The reasons of the conditions.
