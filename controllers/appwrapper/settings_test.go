@@ -33,9 +33,9 @@ func TestDefaultSettings(t *testing.T) {
 func TestSettingsRules(t *testing.T) {
 	const day = 24 * time.Hour
 	for field, breakIt := range map[string]func(*FaultTolerance){
-		"deletionGracePeriod":                       func(f *FaultTolerance) { f.DeletionGrace = day + 1 },
-		"resetPause":                                func(f *FaultTolerance) { f.RetryPause = day + 1 },
-		"failureGracePeriod":                        func(f *FaultTolerance) { f.FailureGrace = day + 1 },
+		"deletionGracePeriod": func(f *FaultTolerance) { f.DeletionGrace = day + 1 },
+		"resetPause":          func(f *FaultTolerance) { f.RetryPause = day + 1 },
+		"failureGracePeriod":  func(f *FaultTolerance) { f.FailureGrace = day + 1 },
 		"admissionGracePeriod is 24h0m0.000000001s": func(f *FaultTolerance) { f.AdmissionGrace, f.WarmupGrace = day+1, day+1 },
 		"warmupGracePeriod":                         func(f *FaultTolerance) { f.WarmupGrace = day + 1 },
 		"admissionGracePeriod is 6m0s":              func(f *FaultTolerance) { f.AdmissionGrace = 6 * time.Minute },
