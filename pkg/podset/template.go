@@ -85,6 +85,9 @@ func specAt(object map[string]any, path string) (at, spec map[string]any, err er
 
 // decodeSpec fills the pod spec. The first result lists what is unknown to it.
 func decodeSpec(spec map[string]any, path string, into *corev1.PodSpec) ([]error, error) {
+	if err := boundedQuantities(spec, path+".spec", false); err != nil {
+		return nil, fmt.Errorf("content at %s.spec not parseable as a v1.PodSpec: %w", path, err)
+	}
 	text, err := json.Marshal(spec)
 	if err != nil {
 		return nil, fmt.Errorf("content at %s.spec cannot be written as JSON: %w", path, err)
