@@ -23,6 +23,15 @@ type facts struct {
 	// created and deleted are how an attempt of this pass ended; nil before it was made.
 	created *creation
 	deleted *deletion
+	// recheck is when the next pass has to start because no watch may tell of a change; 0 for never.
+	recheck time.Duration
+}
+
+// check asks for another pass after a time at the latest.
+func (f *facts) check(after time.Duration) {
+	if f.recheck == 0 || after < f.recheck {
+		f.recheck = after
+	}
 }
 
 // stage is how far the creation of a component has come, as its stored condition tells.

@@ -4,6 +4,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
 // slim is the transform of the cache: of pods and components it keeps what rules look at. Thousands of pods are held.
@@ -52,7 +54,7 @@ func slimStatuses(in []corev1.ContainerStatus) []corev1.ContainerStatus {
 // keep leaves the labels by which pods are found and told apart.
 func keep(labels map[string]string) map[string]string {
 	out := make(map[string]string, 1)
-	for _, key := range []string{labelAppWrapper, labelJobSet, labelRayOrigin} {
+	for _, key := range []string{awv1beta2.LabelAppWrapper, labelJobSet, labelRayOrigin} {
 		if value, ok := labels[key]; ok {
 			out[key] = value
 		}
