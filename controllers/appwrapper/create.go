@@ -54,9 +54,12 @@ func (w *workloads) create(ctx context.Context, aw *awv1beta2.AppWrapper) *creat
 }
 
 func (w *workloads) createOne(ctx context.Context, aw *awv1beta2.AppWrapper, index int) error {
-	object, err := w.instantiate(aw, index)
+	object, warnings, err := w.instantiate(aw, index)
 	if err != nil {
 		return fatalError{err}
+	}
+	for _, warning := range warnings {
+		w.log(ctx).Info("Creating a component", "component", index, "warning", warning)
 	}
 	kind := object.GroupVersionKind()
 	if err := w.mayWrap(kind); err != nil {

@@ -64,6 +64,8 @@ type componentFact struct {
 	title    string // kind and name, for messages
 	stage    stage
 	replicas int
+	// least is how many of them have to be there: some kinds scale by themselves.
+	least int
 	// judges: its kind reports completion by itself, so that its pods do not decide.
 	judges bool
 	// missing: it does not exist, is being deleted, or belongs to somebody else. Asked of the API server, not of the cache.
@@ -135,12 +137,17 @@ func (f *facts) since(condition string) time.Time {
 // until is how long it is to a deadline; 0 when it has passed.
 func (f *facts) until(deadline time.Time) time.Duration { return max(0, deadline.Sub(f.now)) }
 
-// expected is the number of pods that should be there.
-func (f *facts) expected() int {
+// expected is the number of pods that complete the workload, and needed the number that makes it ready.
+func (f *facts) expected() int { return f.open(func(c componentFact) int { return c.replicas }) }
+
+func (f *facts) needed() int { return f.open(func(c componentFact) int { return c.least }) }
+
+// open sums over the components that are not done.
+func (f *facts) open(number func(componentFact) int) int {
 	sum := 0
 	for _, c := range f.components {
 		if !c.done() {
-			sum += c.replicas
+			sum += number(c)
 		}
 	}
 	return sum

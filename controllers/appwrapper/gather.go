@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/pkg/podset"
 )
 
 // blindCheck is how often components that cannot be watched are looked at while the AppWrapper runs.
@@ -69,7 +70,7 @@ func (w *workloads) gather(ctx context.Context, aw *awv1beta2.AppWrapper) (*fact
 // fillIn gives every component its entry in the status. The pod sets in it are found once, and trusted ever after.
 func (w *workloads) fillIn(aw *awv1beta2.AppWrapper) error {
 	for i := len(aw.Status.ComponentStatus); i < len(aw.Spec.Components); i++ {
-		sets, err := w.podSets(aw.Spec.Components[i])
+		sets, err := podset.Of(&aw.Spec.Components[i])
 		if err != nil {
 			return fmt.Errorf("finding the pod sets of component %d: %w", i, err)
 		}
@@ -93,9 +94,10 @@ func (w *workloads) component(ctx context.Context, aw *awv1beta2.AppWrapper, ind
 	status := &aw.Status.ComponentStatus[index]
 	kind := kindOf(status)
 	out := componentFact{
-		title: status.Kind + " " + status.Name, stage: stageOf(status), replicas: replicas(status.PodSets),
+		title: status.Kind + " " + status.Name, stage: stageOf(status), replicas: int(podset.Total(status.PodSets)),
 		judges: judges[kind].completes, completed: meta.IsStatusConditionTrue(status.Conditions, awv1beta2.ConditionCompleted),
 	}
+	out.least = out.replicas
 	if aw.Status.Phase != awv1beta2.PhaseRunning || aw.DeletionTimestamp != nil || out.completed {
 		return out, "", nil
 	}
@@ -106,6 +108,9 @@ func (w *workloads) component(ctx context.Context, aw *awv1beta2.AppWrapper, ind
 	seen, err := w.sight(ctx, aw, index)
 	if err != nil {
 		return out, "", err
+	}
+	if template, err := podset.Decode(&aw.Spec.Components[index]); err == nil {
+		out.least = int(podset.Least(template, status.PodSets))
 	}
 	if seen.blind {
 		f.check(blindCheck)
@@ -151,17 +156,4 @@ func (w *workloads) sight(ctx context.Context, aw *awv1beta2.AppWrapper, index i
 // alive: the object exists, is controlled by the AppWrapper and is not being deleted.
 func (*workloads) alive(aw *awv1beta2.AppWrapper, s sighting) bool {
 	return s.object != nil && s.object.GetDeletionTimestamp() == nil && controls(aw, s.object)
-}
-
-// replicas is the number of pods of all sets; one that does not say counts as 1, and less than none as none.
-func replicas(sets []awv1beta2.AppWrapperPodSet) int {
-	sum := 0
-	for _, set := range sets {
-		if set.Replicas == nil {
-			sum++
-			continue
-		}
-		sum += max(0, int(*set.Replicas))
-	}
-	return sum
 }

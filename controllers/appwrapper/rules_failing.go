@@ -10,12 +10,12 @@ import (
 // maxFailure bounds the message about a failure in bytes.
 const maxFailure = 1024
 
-// resetOrFail tries again while the limit allows it. An exit code may forbid it.
-func (f *facts) resetOrFail(reason, message, detail string, increment int32) decision {
+// resetOrFail tries again and counts it, while the limit allows it. An exit code may forbid it.
+func (f *facts) resetOrFail(reason, message, detail string) decision {
 	if f.pods.terminal {
 		return f.fail(reason, message, detail)
 	}
-	return f.resetWithin(reason, message, detail, increment)
+	return f.resetWithin(reason, message, detail, 1)
 }
 
 // evacuate resets without counting and whatever exit codes there were: the workload is not to blame.

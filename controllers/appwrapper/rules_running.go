@@ -17,7 +17,7 @@ var whileRunning = []rule{
 		return f.fail(awv1beta2.ReasonMissingComponent, message, f.titles(isMissing))
 	}},
 	{"a component failed", func(f *facts) bool { return f.count(hasFailed) > 0 }, func(f *facts) decision {
-		return f.resetOrFail(awv1beta2.ReasonFailedComponent, fmt.Sprintf("Found %d failed components", f.count(hasFailed)), f.titles(hasFailed), 1)
+		return f.resetOrFail(awv1beta2.ReasonFailedComponent, fmt.Sprintf("Found %d failed components", f.count(hasFailed)), f.titles(hasFailed))
 	}},
 	{"succeed", complete, func(f *facts) decision {
 		message := f.successMessage()
@@ -34,7 +34,7 @@ var whileRunning = []rule{
 	}},
 	{"failed pods, for too long", (*facts).impaired, func(f *facts) decision {
 		c := f.impairment()
-		return f.resetOrFail(c.Reason, c.Message, f.impairmentDetail(), 1)
+		return f.resetOrFail(c.Reason, c.Message, f.impairmentDetail())
 	}},
 	{"pods on nodes that they should leave", func(f *facts) bool { return len(f.pods.noExecute) > 0 }, func(f *facts) decision {
 		message := "Workload contains pods using NoExecute resources on Nodes: " + strings.Join(f.pods.noExecute, ", ")
@@ -52,7 +52,7 @@ var whileRunning = []rule{
 		}
 	}},
 	{"too few pods, for too long", always, func(f *facts) decision {
-		d := f.resetOrFail(awv1beta2.ReasonInsufficientPods, f.podCounts(), f.pods.diagnosis, 1)
+		d := f.resetOrFail(awv1beta2.ReasonInsufficientPods, f.podCounts(), f.pods.diagnosis)
 		if d.next != awv1beta2.PhaseFailed {
 			d.conditions = append(d.conditions, f.clear(awv1beta2.ConditionPodsReady, awv1beta2.ReasonInsufficientPods, f.podCounts())...)
 		}
@@ -124,13 +124,13 @@ func (f *facts) failureDeadline() time.Time {
 	return start.Add(f.terms.FailureGrace)
 }
 
-func (f *facts) enoughPods() bool { return f.pods.running+f.pods.succeeded >= f.expected() }
+func (f *facts) enoughPods() bool { return f.pods.running+f.pods.succeeded >= f.needed() }
 
 // readyDeadline is when pods must be ready: at the end of the warm-up period, or of the shorter admission period while pods
 // are not even there; and for a workload that was ready once not before the failure grace period since then is over.
 func (f *facts) readyDeadline() time.Time {
 	deadline := f.admission()
-	if f.pods.pending+f.pods.running+f.pods.succeeded >= f.expected() {
+	if f.pods.pending+f.pods.running+f.pods.succeeded >= f.needed() {
 		deadline = f.since(awv1beta2.ConditionResourcesDeployed).Add(f.terms.WarmupGrace)
 	}
 	dip := time.Time{}

@@ -42,7 +42,7 @@ var whileResuming = []rule{
 		return decision{again: f.backoff()}
 	}},
 	{"creation took too long", always, func(f *facts) decision {
-		return f.resetOrFail(awv1beta2.ReasonCreateFailed, createFailed(f), "", 1)
+		return f.resetOrFail(awv1beta2.ReasonCreateFailed, createFailed(f), "")
 	}},
 }
 

@@ -23,7 +23,7 @@ func usual(phase awv1beta2.AppWrapperPhase, changes ...change) *facts {
 	terms, _ := termsOf(nil, DefaultSettings().FaultTolerance)
 	f := &facts{
 		now: noon, phase: phase, terms: terms,
-		components: []componentFact{{title: "Deployment d", stage: deployed, replicas: 2}},
+		components: []componentFact{{title: "Deployment d", stage: deployed, replicas: 2, least: 2}},
 	}
 	switch phase {
 	case awv1beta2.PhaseEmpty:

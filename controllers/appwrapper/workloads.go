@@ -23,9 +23,8 @@ type workloads struct {
 	memory   *memory
 	nodes    nodeHealth
 	recorder events.EventRecorder
-	// podSets finds the pod sets of a component; instantiate makes the object of one; refusal says why a kind may be none.
-	podSets     func(awv1beta2.AppWrapperComponent) ([]awv1beta2.AppWrapperPodSet, error)
-	instantiate func(*awv1beta2.AppWrapper, int) (*unstructured.Unstructured, error)
+	// instantiate makes the object of a component; refusal says why a kind may be none.
+	instantiate func(*awv1beta2.AppWrapper, int) (*unstructured.Unstructured, []string, error)
 	refusal     func(*meta.RESTMapping) string
 }
 
