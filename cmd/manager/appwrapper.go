@@ -8,6 +8,7 @@ import (
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 )
 
@@ -19,7 +20,7 @@ func appWrapperRow(env *Env) row {
 			Types:    []func(*runtime.Scheme) error{awv1beta2.AddToScheme},
 			Requires: []schema.GroupVersionKind{awv1beta2.GroupVersion.WithKind(awv1beta2.Kind)},
 			Caches:   appwrapper.Caches(),
-			Controllers: appwrapper.Setup(appwrapper.DefaultSettings(), func(mgr ctrl.Manager) *apply.Applier {
+			Controllers: appwrapper.Setup(appwrapper.DefaultSettings(), func() *capability.Watcher { return env.Capabilities }, func(mgr ctrl.Manager) *apply.Applier {
 				return env.Applier(mgr, apply.Options{FieldOwner: appwrapper.FieldOwner, Component: appwrapper.ComponentName})
 			}),
 		},

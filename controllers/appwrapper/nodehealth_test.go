@@ -54,8 +54,8 @@ func tainted(key string) func(*corev1.Node) {
 
 func cordoned(n *corev1.Node) { n.Spec.Unschedulable = true }
 
-// told writes health for comparison.
-func told(h health) string {
+// inWords writes health for comparison.
+func inWords(h health) string {
 	amounts := map[string]string{}
 	for name, amount := range h.unavailable {
 		amounts[string(name)] = amount.String()
@@ -93,7 +93,7 @@ func TestHealthOf(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			node := gpuNode("n", test.change)
-			if got := told(healthOf(node, defaultTaints)); got != test.want {
+			if got := inWords(healthOf(node, defaultTaints)); got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
 			slim, err := slimNode(defaultTaints)(node)
@@ -101,7 +101,7 @@ func TestHealthOf(t *testing.T) {
 				t.Fatal(err)
 			}
 			kept := slim.(*corev1.Node)
-			if got := told(healthOf(kept, defaultTaints)); got != test.want {
+			if got := inWords(healthOf(kept, defaultTaints)); got != test.want {
 				t.Errorf("what is kept says %s", got)
 			}
 			if len(kept.Annotations)+len(kept.Status.Images)+len(kept.Status.Allocatable) != 0 || kept.Labels["team"] != "" || kept.Name != "n" {
@@ -124,7 +124,7 @@ func TestHealthComparesAmounts(t *testing.T) {
 		}
 	}), defaultTaints)
 	if !a.equal(b) {
-		t.Errorf("%s differs from %s", told(a), told(b))
+		t.Errorf("%s differs from %s", inWords(a), inWords(b))
 	}
 	if a.equal(health{}) || !(health{}).equal(healthOf(gpuNode("n", nil), defaultTaints)) {
 		t.Error("health and no health")

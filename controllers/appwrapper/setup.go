@@ -23,6 +23,7 @@ import (
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
@@ -52,8 +53,9 @@ func Caches() []component.CacheNeed {
 	return []component.CacheNeed{{Kind: awv1beta2.GroupVersion.WithKind(awv1beta2.Kind), Whole: true, Everything: true}}
 }
 
-// Setup registers the workload controller with a manager.
-func Setup(settings Settings, applier func(ctrl.Manager) *apply.Applier) func(context.Context, ctrl.Manager) error {
+// Setup registers the workload controller with a manager, and those of nodes and of the slack queue as far as the settings
+// ask for them.
+func Setup(settings Settings, served func() *capability.Watcher, applier func(ctrl.Manager) *apply.Applier) func(context.Context, ctrl.Manager) error {
 	return func(ctx context.Context, mgr ctrl.Manager) error {
 		k := &kinds{
 			live: mgr.GetAPIReader(), clock: settings.Clock, log: mgr.GetLogger().WithName(ComponentName),
@@ -63,19 +65,45 @@ func Setup(settings Settings, applier func(ctrl.Manager) *apply.Applier) func(co
 		if err != nil {
 			return err
 		}
-		if err := labelled.IndexField(ctx, &corev1.Pod{}, podIndex, func(pod client.Object) []string {
-			return []string{pod.GetLabels()[awv1beta2.LabelAppWrapper]}
-		}); err != nil {
-			return fmt.Errorf("indexing pods: %w", err)
+		if err := index(ctx, labelled); err != nil {
+			return err
 		}
 		k.cache = labelled
 		w := newWorkloads(settings, applier(mgr), k, mgr.GetRESTMapper())
 		w.recorder = mgr.GetEventRecorder(RecorderName)
+		nodes, err := SetupNodes(ctx, mgr, settings, served)
+		if err != nil {
+			return err
+		}
 		if err := mgr.Add(labelled); err != nil {
 			return fmt.Errorf("adding the cache of pods and components: %w", err)
 		}
-		return w.watch(mgr, labelled)
+		var more []source.Source
+		if nodes != nil {
+			w.nodes = nodes
+			more = append(more, w.nodeMoved(nodes))
+		}
+		return w.watch(mgr, labelled, more)
 	}
+}
+
+// index lets pods be found by their AppWrapper and by their node.
+func index(ctx context.Context, labelled cache.Cache) error {
+	for name, value := range map[string]func(*corev1.Pod) string{
+		podIndex:  func(pod *corev1.Pod) string { return pod.Labels[awv1beta2.LabelAppWrapper] },
+		nodeIndex: func(pod *corev1.Pod) string { return pod.Spec.NodeName },
+	} {
+		err := labelled.IndexField(ctx, &corev1.Pod{}, name, func(object client.Object) []string {
+			if pod, ok := object.(*corev1.Pod); ok {
+				return []string{value(pod)}
+			}
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("indexing pods: %w", err)
+		}
+	}
+	return nil
 }
 
 // newCache makes the cache of pods and components. A kind that it may not list or watch is reported to k.
@@ -95,19 +123,21 @@ func newCache(mgr ctrl.Manager, k *kinds) (cache.Cache, error) {
 	return out, nil
 }
 
-// watch builds the controller.
-func (w *workloads) watch(mgr ctrl.Manager, labelled cache.Cache) error {
+// watch builds the controller, which follows some more sources.
+func (w *workloads) watch(mgr ctrl.Manager, labelled cache.Cache, more []source.Source) error {
 	shell := reconciler.New(reconciler.Options{Client: mgr.GetClient(), Component: ComponentName}, w.logic())
 	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
-	err := ctrl.NewControllerManagedBy(mgr).Named(ComponentName).
+	building := ctrl.NewControllerManagedBy(mgr).Named(ComponentName).
 		For(&awv1beta2.AppWrapper{}, builder.WithPredicates(changed)).
 		WatchesRawSource(source.Kind(labelled, client.Object(&corev1.Pod{}), handler.EnqueueRequestsFromMapFunc(byLabel), podMoved{})).
 		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			w.kinds.changed = &componentMoved{queue: queue, done: w.memory.done}
 			return nil
-		})).
-		Complete(shell)
-	if err != nil {
+		}))
+	for _, s := range more {
+		building.WatchesRawSource(s)
+	}
+	if err := building.Complete(shell); err != nil {
 		return fmt.Errorf("building the AppWrapper controller: %w", err)
 	}
 	return nil
