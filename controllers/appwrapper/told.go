@@ -30,8 +30,8 @@ var phases = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpt
 	Help: "Number of times that AppWrappers entered a phase, by namespace and phase.",
 }, []string{"namespace", "phase"})
 
-// told is one Event.
-type told struct{ severity, reason, note string }
+// news is one Event.
+type news struct{ severity, reason, note string }
 
 // written tells of a step when its status is stored, and so exactly once.
 func (w *workloads) written(before, after *awv1beta2.AppWrapper) {
@@ -47,26 +47,26 @@ func (w *workloads) written(before, after *awv1beta2.AppWrapper) {
 }
 
 // story returns the Events about a step.
-func story(before, after *awv1beta2.AppWrapper) []told {
-	var out []told
+func story(before, after *awv1beta2.AppWrapper) []news {
+	var out []news
 	from, to := before.Status.Phase, after.Status.Phase
 	failed := after.Status.LastFailure
 	if failed != nil && (to == awv1beta2.PhaseResetting || to == awv1beta2.PhaseFailed) {
-		out = append(out, told{corev1.EventTypeWarning, awv1beta2.ConditionUnhealthy, failed.Reason + ": " + failed.Message})
+		out = append(out, news{corev1.EventTypeWarning, awv1beta2.ConditionUnhealthy, failed.Reason + ": " + failed.Message})
 	}
 	switch to {
 	case awv1beta2.PhaseSuspending:
-		out = append(out, told{corev1.EventTypeNormal, string(to), fmt.Sprintf("Externally suspended while in the %s phase", from)})
+		out = append(out, news{corev1.EventTypeNormal, string(to), fmt.Sprintf("Externally suspended while in the %s phase", from)})
 	case awv1beta2.PhaseRunning:
-		out = append(out, told{corev1.EventTypeNormal, string(to), "All components are created"})
+		out = append(out, news{corev1.EventTypeNormal, string(to), "All components are created"})
 	case awv1beta2.PhaseSucceeded:
 		note := "The workload succeeded"
 		if c := meta.FindStatusCondition(after.Status.Conditions, awv1beta2.ConditionQuotaReserved); c != nil && c.Message != "" {
 			note = c.Message
 		}
-		out = append(out, told{corev1.EventTypeNormal, string(to), note})
+		out = append(out, news{corev1.EventTypeNormal, string(to), note})
 	case awv1beta2.PhaseFailed:
-		out = append(out, told{corev1.EventTypeWarning, string(to), fmt.Sprintf("Failed for good after %d retries", after.Status.Retries)})
+		out = append(out, news{corev1.EventTypeWarning, string(to), fmt.Sprintf("Failed for good after %d retries", after.Status.Retries)})
 	}
 	return out
 }
