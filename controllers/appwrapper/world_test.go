@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
@@ -106,14 +108,17 @@ func testMapper() meta.RESTMapper {
 	return m
 }
 
+// testScheme takes long to make, so all worlds share it.
+var testScheme = sync.OnceValue(func() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(awv1beta2.AddToScheme(scheme))
+	return scheme
+})
+
 func newWorld(t testing.TB, aw *awv1beta2.AppWrapper, objects ...client.Object) *world {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, awv1beta2.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
+	scheme := testScheme()
 	w := &world{TB: t, clock: clocktesting.NewFakeClock(noon), events: events.NewFakeRecorder(10000), hidden: map[string]bool{},
 		born: map[string][]types.UID{}}
 	none := func(string) error { return nil }
