@@ -120,13 +120,14 @@ func Total(sets []awv1beta2.AppWrapperPodSet) int32 {
 // down: the worker groups of a Ray cluster with its autoscaler may shrink to their minimum, and a group without replicas
 // or with suspend starts at less than what is queued for it.
 func Least(u *unstructured.Unstructured, sets []awv1beta2.AppWrapperPodSet) int32 {
-	known, err := infer(u)
-	if err != nil {
-		known = nil
-	}
-	least := make(map[string]int32, len(known))
-	for _, set := range known {
-		least[set.Path] = set.least
+	least := map[string]int32{}
+	// The templates were looked at when the pod sets were found, so they are not decoded again with every pass.
+	if r, known := ruleOf(u); known {
+		if own, err := r.infer(u.Object); err == nil {
+			for _, set := range own {
+				least[set.Path] = set.least
+			}
+		}
 	}
 	var sum int64
 	for _, set := range sets {
