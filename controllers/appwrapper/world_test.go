@@ -343,3 +343,8 @@ func count(requests []string, which string) int {
 	}
 	return sum
 }
+
+// blindToPods is a cache that has not seen any pod yet.
+type blindToPods struct{ fakeCache }
+
+func (*blindToPods) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }

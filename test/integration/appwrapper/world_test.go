@@ -186,3 +186,15 @@ func componentReason(aw *awv1beta2.AppWrapper, index int) string {
 	}
 	return ""
 }
+
+// asController does what the controller of a kind would: it makes a pod for the component of an AppWrapper.
+func asController(ctx context.Context, apiVersion, kind, namespace, name, appWrapper string) {
+	GinkgoHelper()
+	owner := object(apiVersion, kind, namespace, name)
+	env.Get(ctx, owner)
+	Expect(env.Admin.Create(ctx, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name + "-0", Labels: map[string]string{awv1beta2.LabelAppWrapper: appWrapper},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, UID: owner.GetUID(), Controller: new(true)}}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: fine}}},
+	})).To(Succeed())
+}
