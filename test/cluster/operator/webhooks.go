@@ -1,7 +1,6 @@
 package operator
 
 import (
-	"encoding/base64"
 	"fmt"
 	"slices"
 
@@ -38,39 +37,8 @@ func routeWebhooks(objects []*unstructured.Unstructured, port int64) error {
 	return nil
 }
 
-// TrustWebhooks gives every webhook of the objects that calls a Service the CA, as PEM.
-func TrustWebhooks(objects []*unstructured.Unstructured, ca []byte) error {
-	for _, object := range objects {
-		clients, err := webhookClients(object)
-		if err != nil {
-			return fmt.Errorf("reading the webhooks of %s %s: %w", object.GetKind(), object.GetName(), err)
-		}
-		for _, fields := range clients {
-			if child(fields, "service") != nil {
-				fields["caBundle"] = base64.StdEncoding.EncodeToString(ca)
-			}
-		}
-	}
-	return nil
-}
-
 // webhookReferences returns the service references of an object as they stand in it, so that changing them changes it.
 func webhookReferences(object *unstructured.Unstructured) ([]map[string]any, error) {
-	clients, err := webhookClients(object)
-	if err != nil {
-		return nil, err
-	}
-	var references []map[string]any
-	for _, fields := range clients {
-		if reference := child(fields, "service"); reference != nil {
-			references = append(references, reference)
-		}
-	}
-	return references, nil
-}
-
-// webhookClients returns the client configurations of an object as they stand in it.
-func webhookClients(object *unstructured.Unstructured) ([]map[string]any, error) {
 	var clients []map[string]any
 	switch object.GetKind() {
 	case "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration":
@@ -91,8 +59,16 @@ func webhookClients(object *unstructured.Unstructured) ([]map[string]any, error)
 		}
 		fields, _ := config.(map[string]any)
 		clients = append(clients, fields)
+	default:
+		return nil, nil
 	}
-	return clients, nil
+	var references []map[string]any
+	for _, fields := range clients {
+		if reference := child(fields, "service"); reference != nil {
+			references = append(references, reference)
+		}
+	}
+	return references, nil
 }
 
 func child(fields map[string]any, name string) map[string]any {

@@ -2,5 +2,5 @@
 // from their modules, with their own manifests, roles and webhooks.
 //
 // There is no network of Services on the test control plane. What a peer would have from its pod comes from here: ports on
-// loopback, a token of its ServiceAccount, and for webhooks a self-signed certificate that the configurations trust.
+// loopback, a token of its ServiceAccount, and the certificate that it would find mounted.
 package peers

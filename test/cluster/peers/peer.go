@@ -12,7 +12,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/utils/clock"
 
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
@@ -28,10 +27,10 @@ type peer struct {
 	name cluster.Peer
 	// drop says which of its objects are not installed.
 	drop func(*unstructured.Unstructured) bool
-	// prepare may change the objects and writes files into the folder of the instance.
-	prepare func(*launch) error
 	// args of the program, once its objects are installed and its ports known; it may write files for them.
 	args func(*launch) ([]string, error)
+	// mount is called again and again until the peer is ready, and brings it what a kubelet would.
+	mount func(context.Context, *launch) error
 }
 
 // launch is a peer on its way up.
@@ -43,7 +42,6 @@ type launch struct {
 	health, metrics string
 	// dir is a folder of its own in that of the instance.
 	dir string
-	now time.Time
 }
 
 // start builds, installs and runs a peer, and returns when its /readyz says that it is ready.
@@ -52,7 +50,7 @@ func start(ctx context.Context, instance *cluster.Instance, p peer, progress io.
 	if err != nil {
 		return nil, err
 	}
-	l := &launch{instance: instance, dir: filepath.Join(instance.Dir(), string(p.name)), now: clock.RealClock{}.Now()}
+	l := &launch{instance: instance, dir: filepath.Join(instance.Dir(), string(p.name))}
 	if err := l.read(ctx, p); err != nil {
 		return nil, err
 	}
@@ -78,7 +76,7 @@ func start(ctx context.Context, instance *cluster.Instance, p peer, progress io.
 	if err != nil {
 		return nil, err
 	}
-	return process, waitReady(ctx, process, "http://"+l.health+"/readyz")
+	return process, l.waitReady(ctx, p, process)
 }
 
 // read gets the objects out of the files of the peer's module.
@@ -99,10 +97,7 @@ func (l *launch) read(ctx context.Context, p peer) error {
 	if err := os.MkdirAll(l.dir, 0o755); err != nil {
 		return fmt.Errorf("creating the folder of %s: %w", p.name, err)
 	}
-	if p.prepare == nil {
-		return nil
-	}
-	return p.prepare(l)
+	return nil
 }
 
 // write puts a file into the peer's folder and returns its path.
@@ -114,12 +109,17 @@ func (l *launch) write(name string, content []byte) (string, error) {
 	return path, nil
 }
 
-func waitReady(ctx context.Context, process *cluster.Process, url string) error {
+func (l *launch) waitReady(ctx context.Context, p peer, process *cluster.Process) error {
 	err := wait.PollUntilContextTimeout(ctx, readyPoll, readyTimeout, true, func(ctx context.Context) (bool, error) {
 		if !process.Running() {
 			return false, errors.New("it has ended")
 		}
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+		if p.mount != nil {
+			if err := p.mount(ctx, l); err != nil {
+				return false, err
+			}
+		}
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+l.health+"/readyz", http.NoBody)
 		if err != nil {
 			return false, err
 		}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
@@ -39,7 +38,7 @@ func TestKueueConfig(t *testing.T) {
 	}
 	for path, want := range map[string]any{
 		"health.healthProbeBindAddress": "127.0.0.1:1", "webhook.certDir": "/certs", "webhook.port": 2.0, "leaderElection.leaderElect": false,
-		"internalCertManagement.enable": false, "metrics.bindAddress": "0", "kind": "Configuration",
+		"metrics.bindAddress": "0", "kind": "Configuration",
 	} {
 		if got, _, _ := unstructured.NestedFieldNoCopy(config, strings.Split(path, ".")...); got != want {
 			t.Errorf("%s is %v, want %v", path, got, want)
@@ -67,42 +66,29 @@ func TestShippedKueueConfig(t *testing.T) {
 	}
 }
 
-// Kueue gets a certificate that its own webhooks trust, and its arguments lead to it.
-func TestPrepareKueue(t *testing.T) {
-	hooks := named("MutatingWebhookConfiguration", "kueue", map[string]any{"webhooks": []any{
-		map[string]any{"clientConfig": map[string]any{"service": map[string]any{"name": kueueService, "namespace": kueueNamespace}}},
-	}})
+// The arguments of Kueue lead to the configuration that was written for it.
+func TestKueueArgs(t *testing.T) {
 	config := named("ConfigMap", kueueConfigMap, map[string]any{"data": map[string]any{kueueConfigKey: shipped}})
 	l := &launch{
-		dir: t.TempDir(), now: time.Now(), objects: []*unstructured.Unstructured{hooks, config}, health: "127.0.0.1:1",
-		installed: &operator.Installed{WebhookPort: 2},
-	}
-	if err := trustKueue(l); err != nil {
-		t.Fatal(err)
-	}
-	list, _, _ := unstructured.NestedSlice(hooks.Object, "webhooks")
-	bundle, _, _ := unstructured.NestedString(list[0].(map[string]any), "clientConfig", "caBundle")
-	if bundle == "" {
-		t.Error("the webhook trusts nobody")
+		dir: t.TempDir(), objects: []*unstructured.Unstructured{config}, health: "127.0.0.1:1", installed: &operator.Installed{WebhookPort: 2},
 	}
 	args, err := kueueArgs(l)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "--config=" + filepath.Join(l.dir, kueueConfigKey); args[0] != want {
+	path := filepath.Join(l.dir, kueueConfigKey)
+	if want := "--config=" + path; args[0] != want {
 		t.Errorf("%q, want %q", args, want)
 	}
-	for _, file := range []string{"tls.crt", "tls.key", kueueConfigKey} {
-		if info, err := os.Stat(filepath.Join(l.dir, file)); err != nil || info.Size() == 0 {
-			t.Errorf("%s: %v", file, err)
-		}
+	if text, err := os.ReadFile(path); err != nil || !strings.Contains(string(text), "certDir: "+l.dir) {
+		t.Errorf("%s %v", text, err)
 	}
 	l.objects = nil
 	if _, err := kueueArgs(l); err == nil {
 		t.Error("no configuration is no error")
 	}
-	l.dir = filepath.Join(l.dir, "none")
-	if err := trustKueue(l); err == nil {
+	l.objects, l.dir = []*unstructured.Unstructured{config}, filepath.Join(l.dir, "none")
+	if _, err := kueueArgs(l); err == nil {
 		t.Error("a folder that does not exist is no error")
 	}
 }

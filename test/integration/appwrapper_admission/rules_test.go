@@ -47,7 +47,7 @@ var _ = Describe("A new AppWrapper", func() {
 		Entry("nine pods", "components contains 9 podspecs; at most 8 are allowed", strings.Repeat(component(pod), 9)),
 		Entry("an empty path", "spec.components[0].podSets[0].path: Required value", component(pod, "{path: ''}")),
 		Entry("a path to metadata", "path does not refer to a v1.PodSpecTemplate", component(pod, "{path: template.metadata}")),
-		Entry("map access on an array", "found at path position", component(jobSet, "{path: template.spec.replicatedJobs.template}")),
+		Entry("map access on an array", "at path position 'template.spec.replicatedJobs' non-map value", component(jobSet, "{path: template.spec.replicatedJobs.template}")),
 		Entry("index 10", "out of bounds index '10'", component(jobSet, "{path: 'template.spec.replicatedJobs[10].template'}")),
 		Entry("another namespace", "AppWrappers cannot create objects in other namespaces",
 			component("{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: default}, spec: {containers: [{name: a, image: a}]}}")),
@@ -171,27 +171,25 @@ var _ = Describe("An AppWrapper that exists", func() {
 		aw := wrapper(namespace, component(pod))
 		Expect(user.Create(ctx, aw)).To(Succeed())
 		other := as(rest.ImpersonationConfig{UserName: "other", Groups: []string{"system:masters"}})
-		aw.Annotations = map[string]string{"free": "x"}
-		Expect(other.Update(ctx, aw)).To(Succeed())
+		Expect(update(ctx, other, aw, func(aw *v1beta2.AppWrapper) { aw.Annotations = map[string]string{"free": "x"} })).To(Succeed())
 		Expect(aw.Labels).To(HaveKeyWithValue(v1beta2.LabelUser, "limited"))
 		for _, label := range []string{v1beta2.LabelUser, v1beta2.LabelUserID} {
-			forged := aw.DeepCopy()
-			forged.Labels[label] = "bad"
-			Expect(other.Update(ctx, forged)).To(MatchError(ContainSubstring("metadata.labels[" + label + "]: Forbidden: attempt to change immutable field")))
+			forge := func(aw *v1beta2.AppWrapper) { aw.Labels[label] = "bad" }
+			Expect(update(ctx, other, aw, forge)).To(MatchError(ContainSubstring("metadata.labels[" + label + "]: Forbidden: attempt to change immutable field")))
 		}
 	}, NodeTimeout(specTimeout))
 
 	It("may be suspended and given information about its pods [appwrapper-31]", func(ctx SpecContext) {
 		aw := created(ctx, wrapper(namespace, component(pod)))
-		aw.Spec.Components[0].PodSetInfos = []v1beta2.AppWrapperPodSetInfo{{Labels: map[string]string{"a": "b"}}}
-		Expect(env.Admin.Update(ctx, aw)).To(Succeed())
+		Expect(update(ctx, env.Admin, aw, func(aw *v1beta2.AppWrapper) {
+			aw.Spec.Components[0].PodSetInfos = []v1beta2.AppWrapperPodSetInfo{{Labels: map[string]string{"a": "b"}}}
+		})).To(Succeed())
 		env.Patch(ctx, aw, map[string]any{"metadata": map[string]any{"annotations": map[string]any{v1beta2.AnnotationRetryLimit: "1"}}})
 	}, NodeTimeout(specTimeout))
 
 	DescribeTable("may not be changed in [appwrapper-32]", func(ctx SpecContext, field string, change func(*v1beta2.AppWrapper)) {
 		aw := created(ctx, wrapper(namespace, component(deployment, "{path: template.spec.template, replicas: 2}"), component(pod)))
-		change(aw)
-		Expect(env.Admin.Update(ctx, aw)).To(MatchError(ContainSubstring(field + ": Forbidden: attempt to change immutable field")))
+		Expect(update(ctx, env.Admin, aw, change)).To(MatchError(ContainSubstring(field + ": Forbidden: attempt to change immutable field")))
 	},
 		Entry("templates", "spec.components[0].template.raw", func(aw *v1beta2.AppWrapper) { aw.Spec.Components[0].Template = raw(service) }),
 		Entry("the number of components", "spec.components", func(aw *v1beta2.AppWrapper) {
@@ -208,8 +206,8 @@ var _ = Describe("An AppWrapper that exists", func() {
 
 	It("may be applied again with nulls and numbers written otherwise, D18", func(ctx SpecContext) {
 		aw := created(ctx, wrapper(namespace, component(job("2", "4"))))
-		aw.Spec.Components[0].Template = raw(strings.NewReplacer("metadata: {", "metadata: {creationTimestamp: null, ", "parallelism: 2", "parallelism: 2.0").Replace(job("2", "4")))
-		Expect(env.Admin.Update(ctx, aw)).To(Succeed())
+		anew := strings.NewReplacer("metadata: {", "metadata: {creationTimestamp: null, ", "parallelism: 2", "parallelism: 2.0").Replace(job("2", "4"))
+		Expect(update(ctx, env.Admin, aw, func(aw *v1beta2.AppWrapper) { aw.Spec.Components[0].Template = raw(anew) })).To(Succeed())
 	}, NodeTimeout(specTimeout))
 })
 

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -83,6 +84,16 @@ func created(ctx context.Context, aw *v1beta2.AppWrapper) *v1beta2.AppWrapper {
 	GinkgoHelper()
 	Expect(env.Admin.Create(ctx, aw)).To(Succeed())
 	return aw
+}
+
+// update changes an AppWrapper, anew whenever the controller was faster, and returns what became of it.
+func update(ctx context.Context, who client.Client, aw *v1beta2.AppWrapper, change func(*v1beta2.AppWrapper)) error {
+	GinkgoHelper()
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		env.Get(ctx, aw)
+		change(aw)
+		return who.Update(ctx, aw)
+	})
 }
 
 // as is a client for another user.
