@@ -110,7 +110,7 @@ var _ = Describe("A new AppWrapper", func() {
 		}
 	}, NodeTimeout(specTimeout))
 
-	It("is no way to objects of the cluster for a user with every right in a namespace, D6", func(ctx SpecContext) {
+	It("is no way to objects of the cluster for a user with every right in a namespace, D6 [appwrapper-57]", func(ctx SpecContext) {
 		user := limited(ctx, namespace)
 		bind(ctx, namespace, "admin", "ClusterRole")
 		for _, template := range []string{
