@@ -61,8 +61,10 @@ const (
 
 // componentFact is what is known of one component.
 type componentFact struct {
-	title    string // kind and name, for messages
-	stage    stage
+	title string // kind and name, for messages
+	stage stage
+	// since is when it got into its stage.
+	since    time.Time
 	replicas int
 	// least is how many of them have to be there: some kinds scale by themselves.
 	least int
@@ -132,6 +134,17 @@ func (f *facts) since(condition string) time.Time {
 		return c.LastTransitionTime.Time
 	}
 	return f.now
+}
+
+// started is when everything was there that pods come from. The operator may have been away after it announced them.
+func (f *facts) started() time.Time {
+	last := f.since(awv1beta2.ConditionResourcesDeployed)
+	for _, c := range f.components {
+		if c.stage == deployed && c.since.After(last) {
+			last = c.since
+		}
+	}
+	return last
 }
 
 // until is how long it is to a deadline; 0 when it has passed.

@@ -98,6 +98,9 @@ func (w *workloads) component(ctx context.Context, aw *awv1beta2.AppWrapper, ind
 		judges: judges[kind].completes, completed: meta.IsStatusConditionTrue(status.Conditions, awv1beta2.ConditionCompleted),
 	}
 	out.least = out.replicas
+	if c := meta.FindStatusCondition(status.Conditions, awv1beta2.ConditionResourcesDeployed); c != nil {
+		out.since = c.LastTransitionTime.Time
+	}
 	if aw.Status.Phase != awv1beta2.PhaseRunning || aw.DeletionTimestamp != nil || out.completed {
 		return out, "", nil
 	}

@@ -129,9 +129,9 @@ func (f *facts) enoughPods() bool { return f.pods.running+f.pods.succeeded >= f.
 // readyDeadline is when pods must be ready: at the end of the warm-up period, or of the shorter admission period while pods
 // are not even there; and for a workload that was ready once not before the failure grace period since then is over.
 func (f *facts) readyDeadline() time.Time {
-	deadline := f.admission()
+	deadline := f.started().Add(f.terms.AdmissionGrace)
 	if f.pods.pending+f.pods.running+f.pods.succeeded >= f.needed() {
-		deadline = f.since(awv1beta2.ConditionResourcesDeployed).Add(f.terms.WarmupGrace)
+		deadline = f.started().Add(f.terms.WarmupGrace)
 	}
 	dip := time.Time{}
 	switch {

@@ -88,6 +88,8 @@ func TestRulesWhileRunning(t *testing.T) {
 		{"pods did not appear", []change{pods(1, 0, 0, 0), deployedFor(time.Minute)}, want{rule: "too few pods, for too long",
 			next: awv1beta2.PhaseResetting, retry: 1, again: soon, sets: []string{"Unhealthy=True/InsufficientPodsReady"},
 			unhealthy: "1 pods pending; 0 pods running; 0 pods succeeded"}},
+		{"created long after it was announced", []change{pods(1, 1, 0, 0), func(f *facts) { f.components[0].since = f.now.Add(-time.Minute) }},
+			want{rule: "too few pods, for a while", again: 4 * time.Minute}},
 		{"warmed up for too long", []change{pods(1, 1, 0, 0), deployedFor(5 * time.Minute), retried(3)}, want{rule: "too few pods, for too long",
 			next: awv1beta2.PhaseFailed, again: soon, sets: []string{"Unhealthy=True/InsufficientPodsReady"}}},
 	})

@@ -63,7 +63,7 @@ func createFailed(f *facts) string {
 	return fmt.Sprintf("error creating components: %v", f.created.err)
 }
 
-// admission is when components must have been created and pods must exist.
+// admission is when components must have been created.
 func (f *facts) admission() time.Time {
 	return f.since(awv1beta2.ConditionResourcesDeployed).Add(f.terms.AdmissionGrace)
 }
