@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -166,13 +167,24 @@ func TestWebhookCertificateSource(t *testing.T) {
 				t.Fatalf("certificate of type %T", hooks.certificate)
 			}
 			if authority.Secret.String() != "here/odh-platform-operator-webhook-cert" || authority.DNSNames[0] != "odh-platform-operator-webhook.here.svc" ||
-				authority.Targets[0].Name != "hooks" {
+				authority.Targets[0].Name != "hooks" || authority.Targets[0].Optional {
 				t.Errorf("got %+v", authority.Options)
 			}
 			if _, err := authority.GetCertificate(&tls.ClientHelloInfo{}); err == nil {
 				t.Error("nothing was issued yet")
 			}
 		})
+	}
+}
+
+// The manifests of what is switched off may be gone.
+func TestTrustsOfDisabledComponentsAreOptional(t *testing.T) {
+	env := &Env{Config: load(t), Clock: clock.RealClock{}}
+	rows := append(withHooks(env), row{Component: component.Component{Name: "off"}, Trusts: []certs.Target{{Kind: certs.Mutating, Name: "other"}}})
+	got := authorityOptions(env, rows, nil).Targets
+	want := []certs.Target{{Kind: certs.Validating, Name: "hooks"}, {Kind: certs.Mutating, Name: "other", Optional: true}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -88,7 +88,10 @@ func authorityOptions(env *Env, rows []row, direct client.Client) certs.Options 
 		Log:      ctrl.Log.WithName("certs"),
 	}
 	for _, r := range rows {
-		options.Targets = append(options.Targets, r.Trusts...)
+		for _, target := range r.Trusts {
+			target.Optional = !env.Config.Enabled(r.Name)
+			options.Targets = append(options.Targets, target)
+		}
 	}
 	return options
 }

@@ -97,7 +97,7 @@ func (r *objects) takeStep(ctx context.Context, m *mlflowv1.MLflow, in Inputs, d
 		}
 	case stepDelete:
 		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace, Name: d.Job.Name, UID: d.Job.UID}}
-		if err := r.applier.Delete(ctx, job); err != nil {
+		if err := r.applier.Remove(ctx, m.UID, job); err != nil && !apierrors.IsConflict(err) {
 			return failMigration(m, err)
 		}
 	case stepUnmark:

@@ -2,14 +2,11 @@ package apply
 
 import (
 	"context"
-	"errors"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
 // Create writes an object that is made once and never changed, such as a Job, whose template is immutable. It bears the
@@ -61,24 +58,4 @@ func foreign(k key, live metav1.Object) *ForeignError {
 		e.Controller = other.Kind + " " + other.Name
 	}
 	return e
-}
-
-// Delete removes exactly the object with this uid, and in the background what it owns. One that is gone already, or has
-// been replaced by another of the name, is no error. The caller answers for its being ours. Errors are *Error.
-func (a *Applier) Delete(ctx context.Context, object client.Object) error {
-	gvk, err := apiutil.GVKForObject(object, a.Client.Scheme())
-	if err != nil {
-		return err
-	}
-	uid := object.GetUID()
-	if uid == "" {
-		return &Error{Kind: gvk.Kind, Namespace: object.GetNamespace(), Name: object.GetName(), Err: errors.New("its uid is not known")}
-	}
-	k := key{gvk, types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}}
-	a.wrote(gvk.Kind, verbDelete)
-	err = a.Client.Delete(ctx, metadata(k), client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
-	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil
-	}
-	return &Error{Kind: gvk.Kind, Namespace: object.GetNamespace(), Name: object.GetName(), Err: err}
 }

@@ -5,10 +5,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
@@ -70,27 +67,7 @@ func TestCreatePassesErrorsOn(t *testing.T) {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	if b.Create(t.Context(), &unknown{}, settings("a", "1")) == nil || b.Delete(t.Context(), &unknown{}) == nil {
+	if b.Create(t.Context(), &unknown{}, settings("a", "1")) == nil || b.Remove(t.Context(), "", &unknown{}) == nil {
 		t.Error("an object of unknown kind: no error")
-	}
-}
-
-func TestDeleteRemovesExactlyOne(t *testing.T) {
-	b := newBench(t, found(func(o *corev1.ConfigMap) { o.UID = "a-uid" }))
-	live := b.get("a")
-	if err := b.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}}); err == nil || b.seen["delete"] != 0 {
-		t.Errorf("without a uid: %v", err)
-	}
-	for range 2 { // the second time it is gone
-		b.must(b.Delete(t.Context(), live))
-	}
-	if err := b.server.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: "a"}, &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
-		t.Errorf("after the deletion: %v", err)
-	}
-	b.failing["delete"] = apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, "a", errors.New("another uid"))
-	b.must(b.Delete(t.Context(), live))
-	b.failing["delete"] = errors.New("gone away")
-	if err := b.Delete(t.Context(), live); !errors.Is(err, b.failing["delete"]) {
-		t.Errorf("error %v", err)
 	}
 }

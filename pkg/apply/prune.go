@@ -183,8 +183,7 @@ func (a *Applier) release(ctx context.Context, o owner, k key, uid types.UID) er
 
 // delete removes exactly the object with the given uid.
 func (a *Applier) delete(ctx context.Context, o owner, k key, uid types.UID) error {
-	a.wrote(k.Kind, verbDelete)
-	err := a.Client.Delete(ctx, metadata(k), client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	err := a.Delete(ctx, k.GroupVersionKind, k.NamespacedName, uid, nil)
 	a.memory.drop(o.uid, k)
 	return client.IgnoreNotFound(err)
 }

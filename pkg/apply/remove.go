@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"errors"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -9,14 +10,19 @@ import (
 )
 
 // Remove deletes one object of which the caller knows that it is ours to delete: exactly the one with the uid that the given
-// object bears. One that is gone or going is fine. forOwner is the uid of the object that it was made for, or empty.
+// object bears, and in the background what it owns. One that is gone or going is fine; a conflict says that another has its name
+// now. forOwner is the uid of the object that it was made for, or empty.
 func (a *Applier) Remove(ctx context.Context, forOwner types.UID, object client.Object) error {
 	if object.GetDeletionTimestamp() != nil {
 		return nil
 	}
 	k := key{NamespacedName: client.ObjectKeyFromObject(object)}
 	var err error
-	if k.GroupVersionKind, err = apiutil.GVKForObject(object, a.Client.Scheme()); err == nil {
+	switch k.GroupVersionKind, err = apiutil.GVKForObject(object, a.Client.Scheme()); {
+	case err != nil:
+	case object.GetUID() == "":
+		err = errors.New("its uid is not known")
+	default:
 		err = a.delete(ctx, owner{uid: forOwner}, k, object.GetUID())
 	}
 	if err != nil {

@@ -28,6 +28,9 @@ var (
 
 	KueueWorkload   = kind("kueue.x-k8s.io", "v1beta1", "Workload")
 	KueueLocalQueue = kind("kueue.x-k8s.io", "v1beta1", "LocalQueue")
+	// ClusterQueues are written, so their newest version is preferred: older ones go sooner.
+	KueueClusterQueue      = kind("kueue.x-k8s.io", "v1beta2", "ClusterQueue")
+	KueueClusterQueueOlder = kind("kueue.x-k8s.io", "v1beta1", "ClusterQueue")
 
 	Certificate = kind("cert-manager.io", "v1", "Certificate")
 
@@ -43,7 +46,7 @@ func Known() []schema.GroupVersionKind {
 		ServiceMonitor, PrometheusRule,
 		RayCluster,
 		InferenceService, ServingRuntime, ClusterServingRuntime,
-		KueueWorkload, KueueLocalQueue,
+		KueueWorkload, KueueLocalQueue, KueueClusterQueue, KueueClusterQueueOlder,
 		Certificate,
 		PlatformAuth, DSCInitialization,
 	})

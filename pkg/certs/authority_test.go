@@ -62,13 +62,13 @@ func TestAtRestNothingIsWritten(t *testing.T) {
 			return nil
 		},
 	}
-	a := w.replica(count, Target{Validating, "v"})
+	a := w.replica(count, Target{Kind: Validating, Name: "v"})
 	w.sync(a)
 	if writes != 2 {
 		t.Errorf("%d writes at the start, want the Secret and one patch", writes)
 	}
 	w.sync(a)
-	w.sync(w.replica(count, Target{Validating, "v"}))
+	w.sync(w.replica(count, Target{Kind: Validating, Name: "v"}))
 	if writes != 2 {
 		t.Errorf("%d writes at rest and after a restart", writes-2)
 	}
@@ -130,7 +130,7 @@ func TestNewAuthorityOverlaps(t *testing.T) {
 // For three years, with a look at random moments, no handshake fails and the bundle stays small.
 func TestYearsOfRotation(t *testing.T) {
 	w := newWorld(t, webhooks("v", hook("h", map[string]any{})))
-	a := w.replica(nil, Target{Validating, "v"})
+	a := w.replica(nil, Target{Kind: Validating, Name: "v"})
 	start := w.clock.Now()
 	for w.clock.Since(start) < 3*365*24*time.Hour {
 		known := []byte(nil)

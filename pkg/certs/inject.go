@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -26,6 +27,8 @@ type Target struct {
 	Kind schema.GroupVersionKind
 	// Name of the cluster-scoped object.
 	Name string
+	// Optional says that its absence is no error: what serves it may be switched off and its manifests removed.
+	Optional bool
 }
 
 // operation is one step of a JSON patch.
@@ -49,7 +52,11 @@ func (a *Authority) inject(ctx context.Context, bundle []byte) error {
 func (a *Authority) injectOne(ctx context.Context, target Target, bundle string) error {
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(target.Kind)
-	if err := a.Client.Get(ctx, types.NamespacedName{Name: target.Name}, obj); err != nil {
+	err := a.Client.Get(ctx, types.NamespacedName{Name: target.Name}, obj)
+	if target.Optional && apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	patch := patchFor(obj, bundle)

@@ -34,7 +34,7 @@ func TestTargetsLearnTheCA(t *testing.T) {
 			"clientConfig": map[string]any{"service": map[string]any{"name": "s"}}, "conversionReviewVersions": []any{"v1"}}}),
 		converted("plain.a.b", map[string]any{"strategy": "None"}),
 	)
-	targets := []Target{{Validating, "v"}, {Mutating, "m"}, {Conversion, "things.a.b"}, {Conversion, "plain.a.b"}}
+	targets := []Target{{Kind: Validating, Name: "v"}, {Kind: Mutating, Name: "m"}, {Kind: Conversion, Name: "things.a.b"}, {Kind: Conversion, Name: "plain.a.b"}}
 	w.sync(w.replica(nil, targets...))
 	bundle := base64.StdEncoding.EncodeToString(w.bundle())
 
@@ -59,15 +59,38 @@ func TestTargetsLearnTheCA(t *testing.T) {
 
 func TestAMissingTargetIsAnErrorAndTheOthersAreServed(t *testing.T) {
 	w := newWorld(t, webhooks("v", hook("h", map[string]any{})))
-	a := w.replica(nil, Target{Mutating, "gone"}, Target{Validating, "v"})
+	a := w.replica(nil, Target{Kind: Mutating, Name: "gone"}, Target{Kind: Validating, Name: "v"})
 	_, err := a.Sync(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "writing the CA into MutatingWebhookConfiguration gone") {
 		t.Errorf("got %v", err)
 	}
-	if caBundles(w.get(Target{Validating, "v"}))[0] == nil {
+	if caBundles(w.get(Target{Kind: Validating, Name: "v"}))[0] == nil {
 		t.Error("the target that exists must learn the CA")
 	}
 	w.mustTrust(a, w.bundle(), "the first certificate is served all the same")
+}
+
+// What is switched off may have no manifests; every other trouble with it counts.
+func TestAnOptionalTargetMayBeMissing(t *testing.T) {
+	w := newWorld(t, webhooks("v", hook("h", map[string]any{})))
+	a := w.replica(nil, Target{Kind: Mutating, Name: "gone", Optional: true}, Target{Kind: Validating, Name: "v", Optional: true})
+	if _, err := a.Sync(t.Context()); err != nil {
+		t.Errorf("got %v", err)
+	}
+	if caBundles(w.get(Target{Kind: Validating, Name: "v"}))[0] == nil {
+		t.Error("an optional target that exists must learn the CA")
+	}
+	away := w.replica(&interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if key.Name == "v" {
+				return errors.New("away")
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+	}, Target{Kind: Validating, Name: "v", Optional: true})
+	if _, err := away.Sync(t.Context()); err == nil || !strings.Contains(err.Error(), "away") {
+		t.Errorf("got %v", err)
+	}
 }
 
 // A certificate that a target cannot trust yet is not served while the one before is valid.
@@ -81,7 +104,7 @@ func TestServesTheOldUntilTargetsKnow(t *testing.T) {
 			}
 			return c.Get(ctx, key, o, opts...)
 		},
-	}, Target{Validating, "v"})
+	}, Target{Kind: Validating, Name: "v"})
 	w.sync(a)
 	before := a.current.Load()
 	broken = true

@@ -48,7 +48,8 @@ type Config struct {
 	Logging zap.Options
 	MLflow  MLflow
 
-	enabled map[string]bool
+	enabled    map[string]bool
+	appWrapper map[string]any // the section of the file, which [Config.AppWrapper] reads
 }
 
 // LeaderElection says whether and where replicas compete, and how patient they are.
@@ -137,9 +138,12 @@ func Load(p Program, args []string, lookup func(string) (string, bool), read fun
 		return Config{}, err
 	}
 	if src.path = src.flags["config"]; src.path != "" {
-		if src.file, err = readFile(src.path, read); err != nil {
+		if src.file, cfg.appWrapper, err = readFile(src.path, read); err != nil {
 			return Config{}, err
 		}
+	}
+	if err := readAppWrapper(cfg.appWrapper, new(DefaultAppWrapper())); err != nil {
+		return Config{}, fmt.Errorf("configuration file %s: %w", src.path, err)
 	}
 	for _, s := range table {
 		v := src.resolve(s)

@@ -15,38 +15,40 @@ import (
 )
 
 // readFile decodes the configuration file strictly and returns its scalars by dotted key. Lists become
-// comma-separated, which is how flags write them.
-func readFile(path string, read func(string) ([]byte, error)) (map[string]string, error) {
+// comma-separated, which is how flags write them. The section of AppWrappers, which has lists of objects, comes whole.
+func readFile(path string, read func(string) ([]byte, error)) (scalars map[string]string, appWrapper map[string]any, err error) {
 	raw, err := read(path)
 	if err != nil {
-		return nil, fmt.Errorf("reading the configuration file: %w: check --config and that the file is mounted", err)
+		return nil, nil, fmt.Errorf("reading the configuration file: %w: check --config and that the file is mounted", err)
 	}
 	doc, err := yaml.YAMLToJSONStrict(raw)
 	if err != nil {
-		return nil, fmt.Errorf("configuration file %s is not valid YAML: %w", path, err)
+		return nil, nil, fmt.Errorf("configuration file %s is not valid YAML: %w", path, err)
 	}
 	var tree map[string]any
 	decoder := json.NewDecoder(bytes.NewReader(doc))
 	decoder.UseNumber()
 	if err := decoder.Decode(&tree); err != nil {
-		return nil, fmt.Errorf("configuration file %s must hold one %s: %w", path, configv1alpha1.Kind, err)
+		return nil, nil, fmt.Errorf("configuration file %s must hold one %s: %w", path, configv1alpha1.Kind, err)
 	}
 	want := configv1alpha1.GroupVersion.String()
 	if tree["apiVersion"] != want || tree["kind"] != configv1alpha1.Kind {
-		return nil, fmt.Errorf("configuration file %s: apiVersion %v, kind %v: must be %s, %s",
+		return nil, nil, fmt.Errorf("configuration file %s: apiVersion %v, kind %v: must be %s, %s",
 			path, tree["apiVersion"], tree["kind"], want, configv1alpha1.Kind)
 	}
 	if err := checkKeys(tree, reflect.TypeFor[configv1alpha1.PlatformOperatorConfiguration](), ""); err != nil {
-		return nil, fmt.Errorf("configuration file %s: %w", path, err)
+		return nil, nil, fmt.Errorf("configuration file %s: %w", path, err)
 	}
 	// Only types are checked here: what a value says is for the table, which names the key.
 	var typed configv1alpha1.PlatformOperatorConfiguration
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](json.Unmarshal(doc, &typed)); ok {
-		return nil, fmt.Errorf("configuration file %s: %s is of type %s: must be of type %s", path, wrong.Field, wrong.Value, shape(wrong.Type))
+		return nil, nil, fmt.Errorf("configuration file %s: %s is of type %s: must be of type %s", path, wrong.Field, wrong.Value, shape(wrong.Type))
 	}
-	scalars := map[string]string{}
+	appWrapper, _ = tree[appWrapperKey].(map[string]any)
+	delete(tree, appWrapperKey)
+	scalars = map[string]string{}
 	flatten(tree, "", scalars)
-	return scalars, nil
+	return scalars, appWrapper, nil
 }
 
 // shape names a Go type as YAML does.

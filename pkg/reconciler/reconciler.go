@@ -48,10 +48,15 @@ type Logic[T Target] struct {
 	Summary func(T)
 	// Finalizer names the finalizer. It is added when Finalize is set, and removed on deletion in any case.
 	Finalizer string
+	// NeedsFinalizer says when the finalizer is added; nil means at once.
+	NeedsFinalizer func(T) bool
 	// Finalize undoes what garbage collection cannot. It may return a *Wait, and must bear being called again.
 	Finalize func(context.Context, T) error
 	// Gone forgets what is remembered under the uid of an object that does not exist any more.
 	Gone func(types.UID)
+	// Written hears of every status that was stored: the object as it was read and as it was written. What shall be told
+	// exactly once, such as a step from state to state, is told here.
+	Written func(before, after T)
 }
 
 // Options are what a shell needs from the program. Client and Component are required.
@@ -193,6 +198,9 @@ func (s *shell[T]) patchStatus(ctx context.Context, before, after T) error {
 		}
 		written = answer.GetResourceVersion()
 		recordTransitions(s.recorder, after, s.conditions.List(before), s.conditions.List(after))
+		if s.logic.Written != nil {
+			s.logic.Written(before, after)
+		}
 	}
 	gone, replaced := s.ledger.observe(name, after.GetUID(), s.conditions.List(after))
 	if replaced && s.logic.Gone != nil {
@@ -205,7 +213,7 @@ func (s *shell[T]) patchStatus(ctx context.Context, before, after T) error {
 }
 
 func (s *shell[T]) ensureFinalizer(ctx context.Context, obj T) error {
-	if s.logic.Finalize == nil || s.logic.Finalizer == "" {
+	if s.logic.Finalize == nil || s.logic.Finalizer == "" || (s.logic.NeedsFinalizer != nil && !s.logic.NeedsFinalizer(obj)) {
 		return nil
 	}
 	before := clone(obj)

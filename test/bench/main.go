@@ -21,6 +21,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
@@ -40,8 +41,10 @@ type bench struct {
 	clock    clock.Clock
 
 	secrets int
-	window  time.Duration
-	figures []figure
+	// workloads is the number of AppWrappers.
+	workloads int
+	window    time.Duration
+	figures   []figure
 }
 
 // figure is one line of the table; all but the name and the value may be empty.
@@ -54,6 +57,7 @@ func (b *bench) note(name, value, target, originals string) {
 func main() {
 	b := &bench{clock: clock.RealClock{}}
 	flag.IntVar(&b.secrets, "secrets", 8000, "foreign Secrets to create, half of them in the operand namespace")
+	flag.IntVar(&b.workloads, "appwrappers", 500, "AppWrappers of two pods to run to success")
 	flag.DurationVar(&b.window, "window", time.Minute, "how long to watch a manager at rest")
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -96,6 +100,7 @@ func (b *bench) run(ctx context.Context, progress io.Writer) (err error) {
 		{"watching it at rest and touched", b.rest},
 		{"restarting", b.restart},
 		{"adding Secrets of others", b.foreign},
+		{"running AppWrappers", b.appWrappers},
 	} {
 		fmt.Fprintln(progress, step.title)
 		if err := step.run(ctx); err != nil {
@@ -133,7 +138,7 @@ func (b *bench) connect() error {
 	}
 	config.QPS = -1
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), mlflowv1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), mlflowv1.AddToScheme(scheme), awv1beta2.AddToScheme(scheme)); err != nil {
 		return fmt.Errorf("registering types: %w", err)
 	}
 	if b.admin, err = client.New(config, client.Options{Scheme: scheme}); err != nil {

@@ -45,7 +45,7 @@ func (b *bench) idle(ctx context.Context) error {
 		return err
 	}
 	b.manager, err = operator.Start(ctx, b.instance, operator.Options{
-		Binary: b.binary, ServiceAccount: installed.ServiceAccount, Args: []string{"--metrics-secure=false"},
+		Binary: b.binary, ServiceAccount: installed.ServiceAccount, WebhookPort: installed.WebhookPort, Args: []string{"--metrics-secure=false"},
 		Env: []string{"MLFLOW_IMAGE=" + image, "MLFLOW_URL=https://gateway.example.com"},
 	})
 	if err != nil {

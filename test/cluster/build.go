@@ -48,6 +48,21 @@ func binaryModules() []module {
 	}
 }
 
+// Peer is an operator of another project that tests run beside ours.
+type Peer string
+
+// The peers. Their requirements exclude each other, so each is a module of its own.
+const (
+	Kueue           Peer = "kueue"
+	KubeRayOperator Peer = "kuberay"
+)
+
+// peers lists the program of each peer. They are built when a suite asks for them.
+var peers = map[Peer]module{
+	Kueue:           {dir: "kueue", ldflags: "-s -w", packages: []string{"sigs.k8s.io/kueue/cmd/kueue"}},
+	KubeRayOperator: {dir: "kuberay", ldflags: "-s -w", packages: []string{"github.com/ray-project/kuberay/ray-operator"}},
+}
+
 // versionStamp is what the release scripts of Kubernetes hand to the linker. Without it the server calls itself
 // v0.0.0-master and version checks of clients misbehave. The date is a constant to keep builds reproducible.
 func versionStamp() string {
@@ -91,6 +106,41 @@ type Binaries map[string]string
 // time elapsed to progress, at least every 15 s while it compiles, and nothing when everything is there. Builders in
 // other processes are waited for. Errors carry the output of the compiler.
 func Build(ctx context.Context, progress io.Writer) (Binaries, error) {
+	return buildAll(ctx, progress, binaryModules()...)
+}
+
+// BuildPeer makes sure that the program of a peer exists and returns its path, as [Build] does.
+func BuildPeer(ctx context.Context, peer Peer, progress io.Writer) (string, error) {
+	m, ok := peers[peer]
+	if !ok {
+		return "", fmt.Errorf("unknown peer %q", peer)
+	}
+	binaries, err := buildAll(ctx, progress, m)
+	if err != nil {
+		return "", err
+	}
+	return binaries[programName(m.packages[0])], nil
+}
+
+// PeerFiles returns the folder with the files of a peer's module, in the version that [BuildPeer] builds.
+func PeerFiles(ctx context.Context, peer Peer) (string, error) {
+	m, ok := peers[peer]
+	if !ok {
+		return "", fmt.Errorf("unknown peer %q", peer)
+	}
+	root, err := RepositoryRoot()
+	if err != nil {
+		return "", err
+	}
+	path := strings.TrimSuffix(m.packages[0], "/cmd/kueue")
+	dirs, err := moduleDirs(ctx, filepath.Join(root, "test", "cluster", "binaries", m.dir), []Module{{Path: path}})
+	if err != nil {
+		return "", err
+	}
+	return dirs[path], nil
+}
+
+func buildAll(ctx context.Context, progress io.Writer, modules ...module) (Binaries, error) {
 	root, err := RepositoryRoot()
 	if err != nil {
 		return nil, err
@@ -105,7 +155,7 @@ func Build(ctx context.Context, progress io.Writer) (Binaries, error) {
 	}
 	b.start = b.clock.Now()
 	binaries := Binaries{}
-	for _, m := range binaryModules() {
+	for _, m := range modules {
 		if err := b.module(ctx, m, binaries); err != nil {
 			return nil, err
 		}

@@ -22,6 +22,8 @@ var kinds = map[schema.GroupKind]kind{
 
 	{Group: "mlflow.opendatahub.io", Kind: "MLflow"}:     {ready: "Available"},
 	{Group: "mlflow.kubeflow.org", Kind: "MLflowConfig"}: {},
+
+	{Group: "workload.codeflare.dev", Kind: "AppWrapper"}: {ready: "PodsReady"},
 }
 
 // checkKinds refuses samples nobody would know to be ready.
@@ -39,6 +41,7 @@ func checkKinds(samples []*unstructured.Unstructured) error {
 func nextCommands(namespace string) []string {
 	return []string{
 		"kubectl get mlflow",
+		fmt.Sprintf("kubectl -n %s get appwrapper,deployment", namespace),
 		fmt.Sprintf("kubectl -n %s get all,pvc,networkpolicy", namespace),
 		fmt.Sprintf("kubectl -n %[1]s delete deployment mlflow; kubectl -n %[1]s wait --for=create deployment/mlflow && "+
 			"kubectl -n %[1]s rollout status deployment/mlflow", namespace),

@@ -50,10 +50,16 @@ var (
 	quoted    = regexp.MustCompile("`([^`]+)`")
 )
 
-// Every behaviour that the page does not put off has a test with its tag.
+// Every behaviour that its page does not put off has a test with its tag.
 func TestBehavioursHaveTests(t *testing.T) {
 	all := tests(t)
-	rows := behaviour.FindAllStringSubmatch(read(t, "docs/behaviours/mlflow.md"), -1)
+	for component, want := range map[string]int{"mlflow": 80, "appwrapper": 58} {
+		t.Run(component, func(t *testing.T) { checkBehaviours(t, all, component, want) })
+	}
+}
+
+func checkBehaviours(t *testing.T, all, component string, want int) {
+	rows := behaviour.FindAllStringSubmatch(read(t, "docs/behaviours/"+component+".md"), -1)
 	covered := 0
 	for _, row := range rows {
 		first, err := strconv.Atoi(row[1])
@@ -65,15 +71,16 @@ func TestBehavioursHaveTests(t *testing.T) {
 			last = first
 		}
 		covered += last - first + 1
-		if row[2] != "" || put.MatchString(row[3]) && !strings.Contains(all, "[mlflow-"+row[1]+"]") {
+		tag := component + "-" + row[1]
+		if row[2] != "" || put.MatchString(row[3]) && !strings.Contains(all, "["+tag+"]") {
 			continue
 		}
-		if tag := "mlflow-" + row[1]; !strings.Contains(all, "["+tag+"]") && !strings.Contains(all, "tag: "+tag+",") {
+		if !strings.Contains(all, "["+tag+"]") && !strings.Contains(all, "tag: "+tag+",") {
 			t.Errorf("no test is tagged %s: %s", tag, row[3])
 		}
 	}
-	if covered != 80 {
-		t.Errorf("the page has %d behaviours of MLflow, want 80", covered)
+	if covered != want {
+		t.Errorf("the page has %d behaviours of %s, want %d", covered, component, want)
 	}
 }
 

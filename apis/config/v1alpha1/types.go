@@ -51,6 +51,10 @@ type PlatformOperatorConfiguration struct {
 	// MLflow holds the settings of the component mlflow.
 	// +optional
 	MLflow *MLflow `json:"mlflow,omitempty"`
+
+	// AppWrapper holds the settings of the component appwrapper.
+	// +optional
+	AppWrapper *AppWrapper `json:"appwrapper,omitempty"`
 }
 
 // LeaderElection configures the Lease that the replicas compete for. The default durations are those that

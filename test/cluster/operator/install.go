@@ -44,9 +44,18 @@ func Install(ctx context.Context, instance *cluster.Instance, kustomizeDir strin
 	if err != nil {
 		return nil, err
 	}
+	installed, err := InstallObjects(ctx, instance, objects)
+	if err != nil {
+		return nil, fmt.Errorf("installing %s: %w", kustomizeDir, err)
+	}
+	return installed, nil
+}
+
+// InstallObjects is [Install] for objects that the caller has read, and perhaps changed.
+func InstallObjects(ctx context.Context, instance *cluster.Instance, objects []*unstructured.Unstructured) (*Installed, error) {
 	installed, err := split(objects)
 	if err != nil {
-		return nil, fmt.Errorf("reading the manifests in %s: %w", kustomizeDir, err)
+		return nil, err
 	}
 	ports, err := instance.ReservePorts(ctx, 1)
 	if err != nil {
@@ -63,7 +72,7 @@ func Install(ctx context.Context, instance *cluster.Instance, kustomizeDir strin
 	return installed, installed.create(ctx, config)
 }
 
-// Kustomize builds a kustomization below the root of the checkout and returns its objects.
+// Kustomize builds a kustomization, in an absolute folder or one below the root of the checkout, and returns its objects.
 func Kustomize(ctx context.Context, dir string) ([]*unstructured.Unstructured, error) {
 	root, err := cluster.RepositoryRoot()
 	if err != nil {

@@ -88,9 +88,11 @@ func Start(ctx context.Context, instance *cluster.Instance, options Options) (*M
 	}
 	m := &Manager{instance: instance, name: options.Name, binary: options.Binary}
 	m.User = fmt.Sprintf("system:serviceaccount:%s:%s", options.ServiceAccount.Namespace, options.ServiceAccount.Name)
-	if err := m.writeKubeconfig(ctx, options); err != nil {
+	kubeconfig, err := Kubeconfig(ctx, instance, options.ServiceAccount, options.Name, options.Namespace)
+	if err != nil {
 		return nil, err
 	}
+	m.Kubeconfig = kubeconfig
 	ports, err := instance.ReservePorts(ctx, managerPorts)
 	if err != nil {
 		return nil, err
@@ -120,25 +122,26 @@ func withDefaults(args []string, defaults ...string) []string {
 	return result
 }
 
-func (m *Manager) writeKubeconfig(ctx context.Context, options Options) error {
-	config, err := m.instance.Config()
+// Kubeconfig writes a kubeconfig with a token of a ServiceAccount, called after the process that it is for, and returns its
+// path; namespace is the one of its context.
+func Kubeconfig(ctx context.Context, instance *cluster.Instance, account types.NamespacedName, process, namespace string) (string, error) {
+	config, err := instance.Config()
 	if err != nil {
-		return err
+		return "", err
 	}
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return fmt.Errorf("creating a client: %w", err)
+		return "", fmt.Errorf("creating a client: %w", err)
 	}
-	account := options.ServiceAccount
 	request := &authenticationv1.TokenRequest{
 		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(tokenSeconds))},
 	}
 	token, err := client.CoreV1().ServiceAccounts(account.Namespace).CreateToken(ctx, account.Name, request, metav1.CreateOptions{})
 	if err != nil {
-		return fmt.Errorf("requesting a token of ServiceAccount %s: %w", account, err)
+		return "", fmt.Errorf("requesting a token of ServiceAccount %s: %w", account, err)
 	}
-	m.Kubeconfig = m.instance.Dir() + "/" + m.name + ".kubeconfig"
-	return m.instance.WriteTokenKubeconfig(m.Kubeconfig, token.Status.Token, options.Namespace)
+	path := instance.Dir() + "/" + process + ".kubeconfig"
+	return path, instance.WriteTokenKubeconfig(path, token.Status.Token, namespace)
 }
 
 func (m *Manager) launch(ctx context.Context) error {

@@ -1,0 +1,125 @@
+package v1beta2
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/utils/ptr"
+)
+
+func TestScheme(t *testing.T) {
+	s := runtime.NewScheme()
+	if err := AddToScheme(s); err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []string{Kind, Kind + "List"} {
+		if !s.Recognizes(GroupVersion.WithKind(kind)) {
+			t.Errorf("%s is not registered", kind)
+		}
+	}
+}
+
+// stored is an AppWrapper as the original left it, with every field of the API.
+const stored = `
+apiVersion: workload.codeflare.dev/v1beta2
+kind: AppWrapper
+metadata: {name: train, namespace: team, labels: {kueue.x-k8s.io/queue-name: q}}
+spec:
+  managedBy: workload.codeflare.dev/appwrapper-controller
+  suspend: true
+  components:
+  - annotations: {note: free}
+    podSets:
+    - {path: template.spec.template, replicas: 2, annotations: {workload.codeflare.dev.appwrapper/tas-sub-group-count: "2"}}
+    podSetInfos:
+    - annotations: {a: b}
+      labels: {c: d}
+      nodeSelector: {e: f}
+      tolerations: [{key: k, operator: Equal, value: v, effect: NoExecute, tolerationSeconds: 5}]
+      schedulingGates: [{name: gate}]
+    template: {apiVersion: batch/v1, kind: Job, metadata: {name: train}, spec: {unheardOf: {x: 1}}}
+status:
+  phase: Resetting
+  resettingCount: 2
+  conditions:
+  - {type: Unhealthy, status: "True", reason: FoundFailedPods, message: "", lastTransitionTime: "2026-05-03T10:00:00Z"}
+  componentStatus:
+  - name: train
+    kind: Job
+    apiVersion: batch/v1
+    podSets: [{path: template.spec.template, replicas: 2}]
+    conditions:
+    - {type: ResourcesDeployed, status: "False", reason: CompononetDeleted, message: "", lastTransitionTime: "2026-05-03T10:00:00Z"}
+`
+
+// A stored object is read without a field unknown, and written as it was read:
+// drop-in checklist 1 and 2.
+func TestStoredObjectSurvives(t *testing.T) {
+	s := runtime.NewScheme()
+	if err := AddToScheme(s); err != nil {
+		t.Fatal(err)
+	}
+	strict := serializer.NewCodecFactory(s, serializer.EnableStrict).UniversalDeserializer()
+	decoded, _, err := strict.Decode([]byte(stored), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	aw, ok := decoded.(*AppWrapper)
+	if !ok || aw.Status.Retries != 2 || aw.Status.Phase != PhaseResetting || !aw.Ours() {
+		t.Fatalf("read %T %+v", decoded, decoded)
+	}
+	if reason := aw.Status.ComponentStatus[0].Conditions[0].Reason; reason != ReasonComponentDeletedTypo {
+		t.Errorf("the reason of a deleted component is %q", reason)
+	}
+	first, err := json.Marshal(aw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"resettingCount":2`, `"unheardOf":{"x":1}`, `"tolerationSeconds":5`, `"schedulingGates":[{"name":"gate"}]`} {
+		if !strings.Contains(string(first), want) {
+			t.Errorf("%s is missing in %s", want, first)
+		}
+	}
+	again := &AppWrapper{}
+	if err := json.Unmarshal(first, again); err != nil {
+		t.Fatal(err)
+	}
+	if second, err := json.Marshal(again.DeepCopy()); err != nil || !bytes.Equal(first, second) {
+		t.Errorf("changed:\n%s\n%s (%v)", first, second, err)
+	}
+}
+
+func TestStatusAccess(t *testing.T) {
+	aw := &AppWrapper{}
+	if aw.ObserveGeneration(); len(aw.Status.Conditions) != 0 {
+		t.Errorf("status %+v", aw.Status)
+	}
+	*aw.ConditionsRef() = append(*aw.ConditionsRef(), metav1.Condition{Type: ConditionUnhealthy})
+	if len(aw.Status.Conditions) != 1 || aw.Status.Conditions[0].Type != "Unhealthy" {
+		t.Errorf("status %+v", aw.Status)
+	}
+}
+
+func TestOurs(t *testing.T) {
+	for _, test := range []struct {
+		name      string
+		managedBy *string
+		want      bool
+	}{
+		{"absent", nil, true},
+		{"this controller", ptr.To("workload.codeflare.dev/appwrapper-controller"), true},
+		{"MultiKueue", ptr.To("kueue.x-k8s.io/multikueue"), false},
+		{"empty", ptr.To(""), false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := (&AppWrapper{Spec: AppWrapperSpec{ManagedBy: test.managedBy}}).Ours(); got != test.want {
+				t.Errorf("got %t, want %t", got, test.want)
+			}
+		})
+	}
+}

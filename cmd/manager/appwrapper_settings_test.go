@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+)
+
+func olderMap(name, text string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: name}, Data: map[string]string{"config.yaml": text}}
+}
+
+// stored is an API server with these ConfigMaps that counts reads.
+func stored(reads *int, maps ...client.Object) client.Reader {
+	return fake.NewClientBuilder().WithObjects(maps...).WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			*reads++
+			return c.Get(ctx, key, o, opts...)
+		},
+	}).Build()
+}
+
+// [appwrapper-21] The defaults of the configuration are those of the controllers, and they are valid.
+func TestDefaultsOfAppWrapperAgree(t *testing.T) {
+	got := appWrapperSettings(config.DefaultAppWrapper())
+	if diff := cmp.Diff(appwrapper.DefaultSettings(), got, cmpopts.IgnoreFields(appwrapper.Settings{}, "Clock")); diff != "" {
+		t.Errorf("(-controllers +configuration):\n%s", diff)
+	}
+	if err := got.FaultTolerance.Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAppWrapperConfigIsReadOnce(t *testing.T) {
+	var lines []string
+	log := funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})
+	reads := 0
+	live := stored(&reads,
+		olderMap("codeflare-operator-config", "kuberay: {}\nappwrapper: {enabled: true, Config: {schedulerName: packed, faultTolerance: {resetPause: 5000000000}}}"),
+		olderMap("appwrapper-operator-config", "appwrapper: {defaultQueueName: team, shedulerName: x, autopilot: {resourceTaints: {example.com/card: [{key: a, value: b, effect: NoExecute}]}}}"))
+	source := &appWrapperConfig{config: load(t)}
+	for range 3 {
+		got, err := source.get(t.Context(), live, log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		settings := appWrapperSettings(got)
+		if got.DefaultQueueName != "team" || settings.SchedulerName != "packed" || settings.FaultTolerance.RetryPause != 5*time.Second ||
+			settings.Autopilot.ResourceTaints["example.com/card"][0].Effect != corev1.TaintEffectNoExecute {
+			t.Errorf("%+v", got)
+		}
+	}
+	if reads != 2 {
+		t.Errorf("%d reads, want one for each ConfigMap", reads)
+	}
+	if len(lines) != 1 || !strings.Contains(lines[0], "appwrapper.shedulerName is unknown") {
+		t.Errorf("log %q", lines)
+	}
+}
+
+// Nodes are left alone when the section is null.
+func TestAutopilotCanBeSwitchedOff(t *testing.T) {
+	reads := 0
+	source := &appWrapperConfig{config: load(t)}
+	got, err := source.get(t.Context(), stored(&reads, olderMap("appwrapper-operator-config", "appwrapper: {autopilot: null}")), logr.Discard())
+	if err != nil || appWrapperSettings(got).Autopilot != nil {
+		t.Errorf("%+v %v", got.Autopilot, err)
+	}
+}
+
+// A mistake is told with place, key, value and cure, and read again until it is mended.
+func TestAppWrapperConfigRefusals(t *testing.T) {
+	for name, tc := range map[string]struct {
+		text string
+		want []string
+	}{
+		"a value": {"appwrapper: {faultTolerance: {resetPause: soon}}", []string{"ConfigMap opendatahub/appwrapper-operator-config", "resetPause", `"soon"`, "must be a duration"}},
+		"values that do not fit": {"appwrapper: {faultTolerance: {admissionGracePeriod: 600000000000}}",
+			[]string{"namespace opendatahub", "admissionGracePeriod", "10m0s", "warmupGracePeriod"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reads := 0
+			source := &appWrapperConfig{config: load(t)}
+			_, err := source.get(t.Context(), stored(&reads, olderMap("appwrapper-operator-config", tc.text)), logr.Discard())
+			if err == nil {
+				t.Fatal("must be refused")
+			}
+			for _, part := range tc.want {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("%q lacks %q", err, part)
+				}
+			}
+			if _, err := source.get(t.Context(), stored(&reads), logr.Discard()); err != nil {
+				t.Errorf("mended, and still %v", err)
+			}
+		})
+	}
+	broken := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return errors.New("away")
+		},
+	}).Build()
+	if _, err := (&appWrapperConfig{config: load(t)}).get(t.Context(), broken, logr.Discard()); err == nil || !strings.Contains(err.Error(), "away") {
+		t.Errorf("got %v", err)
+	}
+}

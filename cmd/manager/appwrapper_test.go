@@ -1,0 +1,111 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+
+	webhook "github.com/odh-platform/odh-platform-operator/webhooks/appwrapper"
+)
+
+// manifest decodes the documents of a file below config into objects of one type.
+func manifest[T any](t *testing.T, path string) []T {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "config", path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
+	var all []T
+	for {
+		var one T
+		if err := decoder.Decode(&one); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		all = append(all, one)
+	}
+}
+
+// The manifests call what the program serves, by the names that clients know, before Kueue does.
+func TestWebhookManifestsOfAppWrapper(t *testing.T) {
+	mutating := manifest[admissionregistrationv1.MutatingWebhookConfiguration](t, "webhook/appwrapper/configurations.yaml")[0]
+	validating := manifest[admissionregistrationv1.ValidatingWebhookConfiguration](t, "webhook/appwrapper/configurations.yaml")[1]
+	trusts := appWrapperRow(&Env{}).Trusts
+	if mutating.Name != webhook.MutatingConfiguration || validating.Name != webhook.ValidatingConfiguration ||
+		trusts[0].Name != mutating.Name || trusts[1].Name != validating.Name {
+		t.Errorf("configurations %s and %s, trusted %v", mutating.Name, validating.Name, trusts)
+	}
+	for _, name := range []string{mutating.Name, validating.Name} {
+		if name >= "kueue-" {
+			t.Errorf("%s comes after Kueue's", name)
+		}
+	}
+	m, v := mutating.Webhooks[0], validating.Webhooks[0]
+	if m.Name != "mappwrapper.kb.io" || v.Name != "vappwrapper.kb.io" || *m.FailurePolicy != "Fail" || *v.FailurePolicy != "Fail" ||
+		*m.SideEffects != "None" || *v.SideEffects != "None" || m.NamespaceSelector != nil || v.NamespaceSelector != nil {
+		t.Errorf("%+v\n%+v", m, v)
+	}
+	if *m.ClientConfig.Service.Path != webhook.MutatePath || *v.ClientConfig.Service.Path != webhook.ValidatePath ||
+		m.ClientConfig.Service.Name != webhookService || v.ClientConfig.Service.Name != webhookService {
+		t.Errorf("%+v\n%+v", m.ClientConfig.Service, v.ClientConfig.Service)
+	}
+	if len(m.Rules[0].Operations) != 1 || m.Rules[0].Operations[0] != "CREATE" ||
+		!slices.Equal(v.Rules[0].Operations, []admissionregistrationv1.OperationType{"CREATE", "UPDATE"}) {
+		t.Errorf("operations %v and %v", m.Rules[0].Operations, v.Rules[0].Operations)
+	}
+	if service := manifest[corev1.Service](t, "manager/webhook_service.yaml")[0]; service.Name != webhookService || service.Spec.Ports[0].Port != 443 {
+		t.Errorf("%+v", service)
+	}
+}
+
+// D33: what the original misspelt.
+func TestManifestsOfAppWrapper(t *testing.T) {
+	roles := map[string][]rbacv1.PolicyRule{}
+	for _, role := range manifest[rbacv1.ClusterRole](t, "rbac/appwrapper/user_roles.yaml") {
+		roles[role.Name] = role.Rules
+	}
+	var resources []string
+	for _, rule := range roles["appwrapper-user-role"] {
+		resources = append(resources, rule.Resources...)
+	}
+	if !slices.Equal(resources, []string{"appwrappers", "appwrappers/status", "appwrappers/finalizers"}) {
+		t.Errorf("the role of users has %v", resources)
+	}
+	if len(roles["codeflare-operator-appwrapper-editor-role"]) != 2 || len(roles["codeflare-operator-viewer-role"]) != 2 {
+		t.Errorf("roles %v", roles)
+	}
+	sample := manifest[corev1.ConfigMap](t, "samples/kube-state-metrics/appwrapper.yaml")[0].Data["appwrapper-ksm.yaml"]
+	var metrics map[string]any
+	if err := yaml.Unmarshal([]byte(sample), &metrics); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(sample, "path: [status, resettingCount]") {
+		t.Error("the retries are read from somewhere else")
+	}
+	// The program may read no other ConfigMap than those it looks for.
+	rule := manifest[rbacv1.Role](t, "rbac/appwrapper/older_config.yaml")[0].Rules[0]
+	var names []string
+	for _, o := range olderConfigs {
+		names = append(names, o.name)
+	}
+	if !slices.Equal(rule.ResourceNames, names) || !slices.Equal(rule.Verbs, []string{"get"}) {
+		t.Errorf("%+v", rule)
+	}
+	secret := manifest[rbacv1.Role](t, "rbac/manager/webhook_certificate.yaml")[0].Rules[1]
+	if !slices.Equal(secret.ResourceNames, []string{webhookSecret}) {
+		t.Errorf("%+v", secret)
+	}
+}

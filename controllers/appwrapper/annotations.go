@@ -1,0 +1,128 @@
+package appwrapper
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+)
+
+// Terms are what holds for one AppWrapper: its annotations where they can be read, the configuration elsewhere, both held
+// to the configured bounds.
+type Terms struct {
+	// AdmissionGrace is how long components and pods may take to appear.
+	AdmissionGrace time.Duration
+	// WarmupGrace is how long pods that exist may take to run.
+	WarmupGrace time.Duration
+	// FailureGrace is how long the controller of a failed pod may take to replace it.
+	FailureGrace time.Duration
+	// RetryPause is the pause between clearing away and trying again.
+	RetryPause time.Duration
+	// ForcefulDeletion is how long deletion may take before it is forced.
+	ForcefulDeletion time.Duration
+	// DeletionOnFailure is for how long the objects of a failed workload are kept.
+	DeletionOnFailure time.Duration
+	// SuccessTTL is for how long the objects of a successful workload are kept.
+	SuccessTTL time.Duration
+	// RetryLimit is how often a failed workload is tried again; 0 and less mean never.
+	RetryLimit int32
+	// TerminalExitCodes end the workload without another try.
+	TerminalExitCodes sets.Set[int32]
+	// RetryableExitCodes, unless empty, are the only ones that allow another try.
+	RetryableExitCodes sets.Set[int32]
+}
+
+// termsOf reads the annotations of an AppWrapper. The second result has a sentence for each value that could not be read.
+func termsOf(annotations map[string]string, f FaultTolerance) (Terms, []string) {
+	r := &annotationReader{annotations: annotations, ceiling: f.GraceCeiling}
+	terms := Terms{
+		AdmissionGrace:     r.period(awv1beta2.AnnotationAdmissionGrace, f.AdmissionGrace),
+		WarmupGrace:        r.period(awv1beta2.AnnotationWarmupGrace, f.WarmupGrace),
+		FailureGrace:       r.period(awv1beta2.AnnotationFailureGrace, f.FailureGrace),
+		RetryPause:         r.period(awv1beta2.AnnotationRetryPause, f.RetryPause),
+		ForcefulDeletion:   r.period(awv1beta2.AnnotationForcefulDeletion, f.DeletionGrace),
+		DeletionOnFailure:  r.period(awv1beta2.AnnotationDeletionOnFailure, 0),
+		SuccessTTL:         r.timeToLive(awv1beta2.AnnotationSuccessTTL, f.SuccessTTL),
+		RetryLimit:         r.number(awv1beta2.AnnotationRetryLimit, f.RetryLimit),
+		TerminalExitCodes:  r.numbers(awv1beta2.AnnotationTerminalExitCodes),
+		RetryableExitCodes: r.numbers(awv1beta2.AnnotationRetryableExitCodes),
+	}
+	return terms, r.warnings
+}
+
+// annotationReader collects what it could not read.
+type annotationReader struct {
+	annotations map[string]string
+	ceiling     time.Duration
+	warnings    []string
+}
+
+func (r *annotationReader) warn(key, value string, usedInstead any, wanted string) {
+	r.warnings = append(r.warnings, fmt.Sprintf("annotation %s is %q, %v holds instead: write %s", key, value, usedInstead, wanted))
+}
+
+// duration is the annotation's value, or the other one where there is none to be read.
+func (r *annotationReader) duration(key string, otherwise time.Duration) time.Duration {
+	text, ok := r.annotations[key]
+	if !ok {
+		return otherwise
+	}
+	value, err := time.ParseDuration(text)
+	if err != nil {
+		r.warn(key, text, otherwise, "a duration such as 90s or 1h30m")
+		return otherwise
+	}
+	return value
+}
+
+// period is a duration between zero and the ceiling.
+func (r *annotationReader) period(key string, configured time.Duration) time.Duration {
+	return max(0, min(r.duration(key, configured), r.ceiling))
+}
+
+// timeToLive can only shorten what is configured.
+func (r *annotationReader) timeToLive(key string, configured time.Duration) time.Duration {
+	if value := r.duration(key, configured); value > 0 && value < configured {
+		return value
+	}
+	return configured
+}
+
+func (r *annotationReader) number(key string, configured int32) int32 {
+	text, ok := r.annotations[key]
+	if !ok {
+		return configured
+	}
+	value, err := strconv.ParseInt(text, 10, 32)
+	if err != nil {
+		r.warn(key, text, configured, "a whole number such as 3")
+		return configured
+	}
+	return int32(value)
+}
+
+// numbers reads a list with commas. Blanks around a number are fine (D25); what is no number is passed over.
+func (r *annotationReader) numbers(key string) sets.Set[int32] {
+	found := sets.New[int32]()
+	text, ok := r.annotations[key]
+	if !ok {
+		return found
+	}
+	for entry := range strings.SplitSeq(text, ",") {
+		entry = strings.TrimSpace(entry)
+		if entry == "" {
+			continue
+		}
+		value, err := strconv.ParseInt(entry, 10, 32)
+		if err != nil {
+			r.warnings = append(r.warnings, fmt.Sprintf("annotation %s has %q, which is passed over: write whole numbers with commas between, such as 1,137", key, entry))
+			continue
+		}
+		found.Insert(int32(value))
+	}
+	return found
+}

@@ -1,0 +1,193 @@
+package appwrapper
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+)
+
+var errKilled = errors.New("killed")
+
+// killAt ends the process at its nth write, before it is carried out or with the answer lost. It reports whether that was
+// reached.
+func (w *world) killAt(n int, carriedOut bool) *bool {
+	killed := new(bool)
+	seen := 0
+	at := func(request string) error {
+		if *killed {
+			return errKilled
+		}
+		if !strings.HasPrefix(request, "get") {
+			seen++
+		}
+		if seen == n {
+			*killed = true
+			return errKilled
+		}
+		return nil
+	}
+	if carriedOut {
+		w.after = at
+		w.before = func(string) error {
+			if *killed {
+				return errKilled
+			}
+			return nil
+		}
+	} else {
+		w.before = at
+	}
+	return killed
+}
+
+// surviving runs to rest, starting another process when one is killed. What is written is an event that starts another pass.
+func (w *world) surviving(killed *bool) {
+	w.Helper()
+	for range 50 {
+		before := len(w.writes)
+		err := w.rest(45 * time.Second)
+		if err == nil && len(w.writes) == before {
+			return
+		}
+		if err == nil {
+			continue
+		}
+		if !*killed {
+			w.Fatal(err)
+		}
+		w.before, w.after = func(string) error { return nil }, func(string) error { return nil }
+		*killed = false
+		w.restart()
+	}
+	w.Fatal("it does not come to rest")
+}
+
+// run is one from the outside: what happens while the operator is at work, and what has to come of it.
+type run struct {
+	name   string
+	aw     *awv1beta2.AppWrapper
+	events []func(*world)
+	check  func(*world)
+}
+
+func createdOnce(names ...string) func(*world) {
+	return func(w *world) {
+		w.Helper()
+		for _, name := range names {
+			if n := created(w, name); n != 1 {
+				w.Errorf("%s was created %d times: %q", name, n, w.writes)
+			}
+		}
+	}
+}
+
+// created is how many objects of a name the server has made: their uids tell, and not the requests, some of which were refused.
+func created(w *world, name string) int { return len(w.born[name]) }
+
+func runs() []run {
+	clean := func(w *world) {
+		w.Helper()
+		for _, kind := range []client.ObjectList{&corev1.PodList{}, &corev1.ConfigMapList{}} {
+			if err := w.server.List(w.Context(), kind, client.InNamespace(awKey.Namespace)); err != nil || meta.LenList(kind) != 0 {
+				w.Errorf("%d objects are left (%v)", meta.LenList(kind), err)
+			}
+		}
+	}
+	phase := func(w *world, phase awv1beta2.AppWrapperPhase, retries int32) {
+		w.Helper()
+		if aw := w.get(); aw.Status.Phase != phase || aw.Status.Retries != retries {
+			w.Errorf("phase %s after %d retries, want %s after %d: %+v", aw.Status.Phase, aw.Status.Retries, phase, retries, aw.Status.LastFailure)
+		}
+	}
+	settings := generateName("settings-", "aw-uid", 1)
+	return []run{
+		{
+			name: "success", aw: wrapper([]string{wrappedPod("a"), mapTemplate, wrappedPod("b")}, annotated("successTTLDuration", "30s")),
+			events: []func(*world){
+				func(w *world) { w.play(corev1.PodRunning) },
+				func(w *world) { w.play(corev1.PodSucceeded) },
+			},
+			check: func(w *world) {
+				createdOnce("a", "b", settings)(w)
+				phase(w, awv1beta2.PhaseSucceeded, 0)
+				clean(w)
+			},
+		},
+		{
+			name: "failure with a retry", aw: wrapper([]string{wrappedPod("a"), mapTemplate},
+				annotated("retryLimit", "1", "failureGracePeriodDuration", "0s", "retryPausePeriodDuration", "5s")),
+			events: []func(*world){
+				func(w *world) { w.play(corev1.PodFailed) },
+				func(w *world) { w.play(corev1.PodFailed) },
+			},
+			check: func(w *world) {
+				for _, name := range []string{"a", settings} {
+					if n := created(w, name); n != 2 {
+						w.Errorf("%s was created %d times, want twice", name, n)
+					}
+				}
+				phase(w, awv1beta2.PhaseFailed, 1)
+				clean(w)
+			},
+		},
+		{
+			name: "suspended, resumed and deleted", aw: wrapper([]string{wrappedPod("a"), mapTemplate}),
+			events: []func(*world){
+				func(w *world) { w.play(corev1.PodRunning) },
+				func(w *world) { w.spec(func(aw *awv1beta2.AppWrapper) { aw.Spec.Suspend = true }) },
+				func(w *world) { phase(w, awv1beta2.PhaseSuspended, 0); clean(w) },
+				func(w *world) { w.spec(func(aw *awv1beta2.AppWrapper) { aw.Spec.Suspend = false }) },
+				func(w *world) { phase(w, awv1beta2.PhaseRunning, 0) },
+				func(w *world) {
+					if err := w.server.Delete(w.Context(), w.get()); err != nil {
+						w.Fatal(err)
+					}
+				},
+			},
+			check: func(w *world) {
+				clean(w)
+				if err := w.server.Get(w.Context(), awKey, &awv1beta2.AppWrapper{}); !apierrors.IsNotFound(err) {
+					w.Errorf("the AppWrapper is still there: %v", err)
+				}
+			},
+		},
+	}
+}
+
+// [D11] [D10] Killing the process at any write, carried out or not, neither loses nor doubles nor fails a workload.
+func TestKilledAtAnyWrite(t *testing.T) {
+	for index := range runs() {
+		for _, carriedOut := range []bool{false, true} {
+			for n := 1; ; n++ {
+				r := runs()[index]
+				reached := false
+				t.Run(fmt.Sprintf("%s, write %d, carried out %t", r.name, n, carriedOut), func(t *testing.T) {
+					w := newWorld(t, r.aw)
+					killed := w.killAt(n, carriedOut)
+					w.surviving(killed)
+					for _, happens := range r.events {
+						happens(w)
+						w.surviving(killed)
+					}
+					reached = w.restarts > 1
+					r.check(w)
+				})
+				if !reached {
+					if n < 8 {
+						t.Errorf("%s: only %d writes", r.name, n-1)
+					}
+					break
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,202 @@
+package appwrapper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+)
+
+// fatalError is a failure that trying again cannot mend.
+type fatalError struct{ error }
+
+// Unwrap implements errors.Unwrap.
+func (e fatalError) Unwrap() error { return e.error }
+
+// waitError is a failure before anything was asked for: nothing can have been created.
+type waitError struct{ error }
+
+// create makes the components that are not deployed, in their order, and stops at the first that fails. What became of each
+// stands in its status afterwards.
+func (w *workloads) create(ctx context.Context, aw *awv1beta2.AppWrapper) *creation {
+	for i := range aw.Status.ComponentStatus {
+		status := &aw.Status.ComponentStatus[i]
+		if stageOf(status) == deployed {
+			continue
+		}
+		err := w.createOne(ctx, aw, i)
+		now := w.settings.Clock.Now()
+		switch {
+		case err == nil:
+			setComponent(status, metav1.ConditionTrue, awv1beta2.ReasonComponentCreated, "", now)
+			continue
+		case ambiguous(err): // it may exist: deletion has to look for it
+			setComponent(status, metav1.ConditionUnknown, awv1beta2.ReasonComponentInitiated, err.Error(), now)
+		default:
+			setComponent(status, metav1.ConditionFalse, awv1beta2.ReasonComponentErrored, err.Error(), now)
+		}
+		_, fatal := errors.AsType[fatalError](err)
+		return &creation{err: err, fatal: fatal}
+	}
+	return &creation{}
+}
+
+func (w *workloads) createOne(ctx context.Context, aw *awv1beta2.AppWrapper, index int) error {
+	object, warnings, err := w.instantiate(aw, index)
+	if err != nil {
+		return fatalError{err}
+	}
+	for _, warning := range warnings {
+		w.log(ctx).Info("Creating a component", "component", index, "warning", warning)
+	}
+	kind := object.GroupVersionKind()
+	if err := w.mayWrap(kind); err != nil {
+		return err
+	}
+	status := &aw.Status.ComponentStatus[index]
+	if id := identify(aw, index); id.generated {
+		object.SetName(id.name)
+		if found, err := w.generated(ctx, aw, kind); err != nil || found != "" {
+			if err == nil {
+				status.Name = found
+			}
+			return err
+		}
+	}
+	status.Name, status.Kind, status.APIVersion = object.GetName(), kind.Kind, kind.GroupVersion().String()
+	if _, err := w.kinds.watch(ctx, kind); err != nil && !errors.Is(err, errPending) {
+		return err
+	}
+	err = w.applier.CreateAsIs(ctx, aw, object)
+	switch {
+	case err == nil:
+		w.memory.created(aw.UID, index, object.GetUID())
+		return nil
+	case apierrors.IsAlreadyExists(err):
+		return w.adopt(ctx, aw, index)
+	case apierrors.IsInvalid(err), meta.IsNoMatchError(err), errors.Is(err, apply.ErrCannotOwn):
+		return fatalError{err}
+	default:
+		return explained(err, kind)
+	}
+}
+
+// mayWrap refuses kinds that no component may have. Admission does so too; objects may have been stored before it did.
+func (w *workloads) mayWrap(kind schema.GroupVersionKind) error {
+	mapping, err := w.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if meta.IsNoMatchError(err) {
+		return fatalError{err}
+	}
+	if err != nil {
+		return waitError{fmt.Errorf("finding the resource of %s: %w", kind, err)}
+	}
+	if why := w.refusal(mapping); why != "" {
+		return fatalError{errors.New(why)}
+	}
+	return nil
+}
+
+// generated looks for an object that was made for a component whose name was left open, when nobody has noted its name.
+func (w *workloads) generated(ctx context.Context, aw *awv1beta2.AppWrapper, kind schema.GroupVersionKind) (string, error) {
+	found, err := w.ours(ctx, aw, kind)
+	for _, object := range found {
+		if object.DeletionTimestamp == nil && !named(aw, object.Name) {
+			return object.Name, nil
+		}
+	}
+	return "", err
+}
+
+// named tells whether a name is that of a component which is deployed.
+func named(aw *awv1beta2.AppWrapper, name string) bool {
+	for i := range aw.Status.ComponentStatus {
+		if status := &aw.Status.ComponentStatus[i]; status.Name == name && stageOf(status) == deployed {
+			return true
+		}
+	}
+	return false
+}
+
+// ours lists, from the API server, the objects of a kind that this AppWrapper controls.
+func (w *workloads) ours(ctx context.Context, aw *awv1beta2.AppWrapper, kind schema.GroupVersionKind) ([]metav1.PartialObjectMetadata, error) {
+	found, err := w.kinds.labelled(ctx, kind, client.InNamespace(aw.Namespace), client.MatchingLabels{awv1beta2.LabelAppWrapper: aw.Name})
+	var out []metav1.PartialObjectMetadata
+	for _, object := range found {
+		if controls(aw, &object) {
+			out = append(out, object)
+		}
+	}
+	return out, err
+}
+
+// adopt decides about an object that exists already: it is ours if this very AppWrapper controls it. What is on its way out,
+// or belongs to an earlier AppWrapper of the name, is waited for.
+func (w *workloads) adopt(ctx context.Context, aw *awv1beta2.AppWrapper, index int) error {
+	status := &aw.Status.ComponentStatus[index]
+	key := types.NamespacedName{Namespace: aw.Namespace, Name: status.Name}
+	seen, err := w.kinds.ask(ctx, kindOf(status), key)
+	title := status.Kind + " " + key.String()
+	switch {
+	case err != nil:
+		return err
+	case seen.unreadable:
+		return waitError{fmt.Errorf("%s exists and may not be read: grant the service account of the operator get on it", title)}
+	case seen.object == nil:
+		return fmt.Errorf("%s went just now", title)
+	case seen.object.GetDeletionTimestamp() != nil:
+		return waitError{fmt.Errorf("%s exists and is being deleted: waiting for it to go", title)}
+	case controls(aw, seen.object):
+		w.memory.created(aw.UID, index, seen.object.GetUID())
+		return nil
+	}
+	if owner := metav1.GetControllerOf(seen.object); owner != nil && isAppWrapper(owner) && owner.Name == aw.Name {
+		return waitError{fmt.Errorf("%s belongs to an earlier AppWrapper of this name: waiting for it to go", title)}
+	}
+	return fatalError{fmt.Errorf("resource %s exists, but is not controlled by appwrapper: delete or rename it", title)}
+}
+
+// ambiguous tells whether an error leaves open if the API server has carried out what was asked.
+func ambiguous(err error) bool {
+	if _, fatal := errors.AsType[fatalError](err); fatal {
+		return false
+	}
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok {
+		_, waits := errors.AsType[waitError](err)
+		return !waits
+	}
+	code := int(status.Status().Code)
+	return code == 0 || code == http.StatusRequestTimeout || code >= http.StatusInternalServerError
+}
+
+// explained adds the cure to a refusal for lack of rights, which tells itself from those of quotas and policies by its words.
+func explained(err error, kind schema.GroupVersionKind) error {
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok || !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "cannot create resource") {
+		return err
+	}
+	resource := strings.ToLower(kind.Kind)
+	if details := status.Status().Details; details != nil && details.Kind != "" {
+		resource = details.Kind
+	}
+	return fmt.Errorf("%w: bind a ClusterRole with the verbs get, list, watch, create and delete on %q of the API group %q to the service account of the operator",
+		err, resource, kind.Group)
+}
+
+// whole returns an unstructured object as such, and nil for metadata.
+func whole(object client.Object) *unstructured.Unstructured {
+	u, _ := object.(*unstructured.Unstructured)
+	return u
+}

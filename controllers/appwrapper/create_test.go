@@ -1,0 +1,209 @@
+package appwrapper
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+)
+
+// owned is an object that stands in the way of a component.
+func owned(changes ...func(*corev1.Pod)) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "a", UID: "other-pod", Labels: map[string]string{awv1beta2.LabelAppWrapper: "train"}}}
+	for _, change := range changes {
+		change(p)
+	}
+	return p
+}
+
+func by(apiVersion, kind, name, uid string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, UID: types.UID(uid), Controller: new(true)}}
+	}
+}
+
+func dying(p *corev1.Pod) {
+	p.DeletionTimestamp, p.Finalizers = &metav1.Time{Time: noon}, []string{finalizer}
+}
+
+// [D9] [appwrapper-56] Group, kind and uid of the owner decide who an existing object belongs to.
+func TestExistingObjects(t *testing.T) {
+	group := awv1beta2.GroupVersion.String()
+	for name, tc := range map[string]struct {
+		pod   *corev1.Pod
+		phase awv1beta2.AppWrapperPhase
+		says  string
+	}{
+		"ours":                            {owned(by(group, "AppWrapper", "train", "aw-uid")), awv1beta2.PhaseRunning, ""},
+		"of an earlier one of the name":   {owned(by(group, "AppWrapper", "train", "earlier")), awv1beta2.PhaseResuming, "belongs to an earlier AppWrapper of this name: waiting"},
+		"ours, on its way out":            {owned(by(group, "AppWrapper", "train", "aw-uid"), dying), awv1beta2.PhaseResuming, "is being deleted: waiting"},
+		"somebody else's, on the way out": {owned(dying), awv1beta2.PhaseResuming, "is being deleted: waiting"},
+		"of another kind of that name":    {owned(by("apps/v1", "ReplicaSet", "train", "aw-uid")), awv1beta2.PhaseFailed, "exists, but is not controlled by appwrapper"},
+		"of another group":                {owned(by("example.com/v1", "AppWrapper", "train", "aw-uid")), awv1beta2.PhaseFailed, "exists, but is not controlled by appwrapper"},
+		"of nobody":                       {owned(), awv1beta2.PhaseFailed, "exists, but is not controlled by appwrapper"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, wrapper([]string{wrappedPod("a")}, annotated("deletionOnFailureGracePeriodDuration", "1h", "retryLimit", "0")), tc.pod)
+			for range 12 { // until something has to be waited for
+				if result, err := w.pass(); err != nil || result.RequeueAfter != soon {
+					break
+				}
+			}
+			aw := w.get()
+			if aw.Status.Phase != tc.phase {
+				t.Fatalf("phase %s, want %s: %+v", aw.Status.Phase, tc.phase, aw.Status)
+			}
+			if got := aw.Status.ComponentStatus[0].Conditions[0].Message; !strings.Contains(got, tc.says) {
+				t.Errorf("message %q", got)
+			}
+			if n := created(w, "a"); n != 0 {
+				t.Errorf("created %d times", n)
+			}
+		})
+	}
+}
+
+// [D11] An answer that leaves open what happened keeps the component Unknown, and suspension looks for it.
+func TestAmbiguousErrors(t *testing.T) {
+	pods := schema.GroupResource{Resource: "pods"}
+	for name, tc := range map[string]struct {
+		err       error
+		ambiguous bool
+	}{
+		"connection lost": {errors.New("unexpected EOF"), true},
+		"timeout":         {apierrors.NewTimeoutError("no answer", 1), true},
+		"server timeout":  {apierrors.NewServerTimeout(pods, "create", 1), true},
+		"internal":        {apierrors.NewInternalError(errors.New("etcd")), true},
+		"forbidden":       {apierrors.NewForbidden(pods, "a", errors.New("no")), false},
+		"quota conflict":  {apierrors.NewConflict(pods, "a", errors.New("quota")), false},
+		"too many":        {apierrors.NewTooManyRequests("slowly", 1), false},
+		"fatal":           {fatalError{errors.New("bad path")}, false},
+		"waiting":         {waitError{errors.New("going")}, false},
+	} {
+		if got := ambiguous(tc.err); got != tc.ambiguous {
+			t.Errorf("%s: got %t", name, got)
+		}
+	}
+}
+
+func TestALostAnswerIsLookedForOnSuspension(t *testing.T) {
+	w := newWorld(t, wrapper([]string{wrappedPod("a")}))
+	w.after = func(request string) error {
+		if request == "create Pod a" {
+			return errors.New("unexpected EOF")
+		}
+		return nil
+	}
+	for range 6 {
+		if _, err := w.pass(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	aw := w.get()
+	if c := aw.Status.ComponentStatus[0].Conditions[0]; aw.Status.Phase != awv1beta2.PhaseRunning && (c.Status != metav1.ConditionUnknown || c.Reason != awv1beta2.ReasonComponentInitiated) {
+		t.Errorf("phase %s, component %+v", aw.Status.Phase, c)
+	}
+	w.spec(func(aw *awv1beta2.AppWrapper) { aw.Spec.Suspend = true })
+	none := false
+	w.surviving(&none)
+	if aw := w.get(); aw.Status.Phase != awv1beta2.PhaseSuspended || count(w.writes, "delete Pod a") != 1 {
+		t.Errorf("phase %s, writes %q", aw.Status.Phase, w.writes)
+	}
+}
+
+func TestForbiddenSaysWhatIsMissing(t *testing.T) {
+	w := newWorld(t, wrapper([]string{mapTemplate}, annotated("admissionGracePeriodDuration", "10s", "retryLimit", "0", "deletionOnFailureGracePeriodDuration", "1h")))
+	w.before = func(request string) error {
+		if strings.HasPrefix(request, "create") {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", errors.New(`User "op" cannot create resource "configmaps" in API group "" in the namespace "team"`))
+		}
+		return nil
+	}
+	aw := w.must(awv1beta2.PhaseResuming)
+	message := aw.Status.ComponentStatus[0].Conditions[0].Message
+	for _, part := range []string{`cannot create resource "configmaps"`, "bind a ClusterRole with the verbs get, list, watch, create and delete", `"configmaps"`, "service account of the operator"} {
+		if !strings.Contains(message, part) {
+			t.Errorf("%q lacks %q", message, part)
+		}
+	}
+	if err := w.rest(5e9); err != nil {
+		t.Fatal(err)
+	}
+	if aw := w.get(); aw.Status.Phase != awv1beta2.PhaseFailed || !strings.Contains(aw.Status.LastFailure.Message, "bind a ClusterRole") {
+		t.Errorf("phase %s, failure %+v", aw.Status.Phase, aw.Status.LastFailure)
+	}
+	if tries := count(w.writes, w.writes[3]); tries < 3 || tries > 10 {
+		t.Errorf("%d tries in ten seconds: %q", tries, w.writes)
+	}
+}
+
+// [D6] [appwrapper-57] Kinds of cluster scope are refused by the controller too.
+func TestKindsThatAreRefused(t *testing.T) {
+	w := newWorld(t, wrapper([]string{`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"admin2"},"rules":[]}`}))
+	if aw := w.must(awv1beta2.PhaseFailed); aw.Status.Retries != 0 || !strings.Contains(aw.Status.LastFailure.Message, "grant rights") {
+		t.Errorf("status %+v", aw.Status)
+	}
+	if slices.ContainsFunc(w.writes, func(r string) bool { return strings.HasPrefix(r, "create") }) {
+		t.Errorf("writes %q", w.writes)
+	}
+}
+
+// [D10] [appwrapper-40] A name that the template leaves open is always completed in the same way.
+func TestGeneratedNames(t *testing.T) {
+	first := generateName("train-", "uid-1", 0)
+	if first != generateName("train-", "uid-1", 0) || len(first) != len("train-")+suffixLength {
+		t.Errorf("name %q", first)
+	}
+	for _, other := range []string{generateName("train-", "uid-2", 0), generateName("train-", "uid-1", 1)} {
+		if other == first {
+			t.Errorf("%q twice", other)
+		}
+	}
+	if long := generateName(strings.Repeat("x", 100), "uid-1", 0); len(long) != maxGenerated {
+		t.Errorf("%d bytes", len(long))
+	}
+	w := newWorld(t, wrapper([]string{mapTemplate}))
+	w.must(awv1beta2.PhaseRunning)
+	if aw := w.get(); aw.Status.ComponentStatus[0].Name != generateName("settings-", "aw-uid", 0) {
+		t.Errorf("status %+v", aw.Status.ComponentStatus[0])
+	}
+}
+
+// The original announced an object with an open name without one: what it may have made is found by its label.
+func TestAnObjectOfTheOriginalWithAGeneratedNameIsFound(t *testing.T) {
+	theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "settings-x7k2p", UID: "theirs", Labels: map[string]string{awv1beta2.LabelAppWrapper: "train"},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: awv1beta2.GroupVersion.String(), Kind: "AppWrapper", Name: "train", UID: "aw-uid", Controller: new(true)}}}}
+	interrupted := wrapper([]string{mapTemplate}, func(aw *awv1beta2.AppWrapper) {
+		aw.Finalizers = []string{awv1beta2.Finalizer}
+		aw.Status.Phase = awv1beta2.PhaseResuming
+		setCondition(&aw.Status.Conditions, set(rd, metav1.ConditionTrue, "Resuming", ""), noon)
+		status := awv1beta2.AppWrapperComponentStatus{Kind: "ConfigMap", APIVersion: "v1", PodSets: []awv1beta2.AppWrapperPodSet{}}
+		setComponent(&status, metav1.ConditionUnknown, awv1beta2.ReasonComponentInitiated, "", noon)
+		aw.Status.ComponentStatus = []awv1beta2.AppWrapperComponentStatus{status}
+	})
+	for _, suspended := range []bool{false, true} {
+		aw := interrupted.DeepCopy()
+		aw.Spec.Suspend = suspended
+		w := newWorld(t, aw, theirs.DeepCopy())
+		none := false
+		w.surviving(&none)
+		got := w.get()
+		if suspended {
+			if got.Status.Phase != awv1beta2.PhaseSuspended || count(w.writes, "delete PartialObjectMetadata settings-x7k2p")+count(w.writes, "delete ConfigMap settings-x7k2p") != 1 {
+				t.Errorf("phase %s, writes %q", got.Status.Phase, w.writes)
+			}
+			continue
+		}
+		if got.Status.Phase != awv1beta2.PhaseRunning || got.Status.ComponentStatus[0].Name != "settings-x7k2p" || len(w.born) != 0 {
+			t.Errorf("phase %s, component %+v, made %v", got.Status.Phase, got.Status.ComponentStatus[0], w.born)
+		}
+	}
+}

@@ -1,0 +1,298 @@
+package appwrapper
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/pkg/podset"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// wrapped reads an AppWrapper in YAML and fills in the pod sets of its components, as the first pass does.
+func wrapped(t testing.TB, text string) *awv1beta2.AppWrapper {
+	t.Helper()
+	aw := &awv1beta2.AppWrapper{}
+	if err := yaml.UnmarshalStrict([]byte(text), aw); err != nil {
+		t.Fatal(err)
+	}
+	for i := range aw.Spec.Components {
+		sets, err := podset.Of(&aw.Spec.Components[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		aw.Status.ComponentStatus = append(aw.Status.ComponentStatus, awv1beta2.AppWrapperComponentStatus{PodSets: sets})
+	}
+	return aw
+}
+
+// one wraps a single object, with the pod set infos before it.
+func one(infos, template string) string {
+	return "{metadata: {name: aw, namespace: ns}, spec: {components: [{" + infos + "template: " + template + "}]}}"
+}
+
+func withScheduler() Settings {
+	settings := DefaultSettings()
+	settings.SchedulerName = "bin-packer"
+	settings.Autopilot.ResourceTaints["nvidia.com/gpu"] = append(settings.Autopilot.ResourceTaints["nvidia.com/gpu"],
+		corev1.Taint{Key: "extra", Value: "test", Effect: corev1.TaintEffectNoExecute},
+		corev1.Taint{Key: "extra2", Value: "test2", Effect: corev1.TaintEffectPreferNoSchedule})
+	settings.Autopilot.ResourceTaints["example.com/fpga"] = []corev1.Taint{
+		{Key: "extra", Value: "burnt", Effect: corev1.TaintEffectNoSchedule},
+		{Key: "extra", Value: "test", Effect: corev1.TaintEffectNoSchedule}}
+	return settings
+}
+
+// golden compares with a file, or writes it anew.
+func golden(t *testing.T, file string, got []byte) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatalf("%v (run with -update to write it)", err)
+	}
+	if difference := cmp.Diff(string(want), string(got)); difference != "" {
+		t.Errorf("%s differs (-file +result), run with -update if that is meant:\n%s", file, difference)
+	}
+}
+
+// [appwrapper-11] [appwrapper-12] [appwrapper-13] [appwrapper-14] D28 D29: objects as they are created, with everything that
+// is added to them, beside the AppWrapper.
+func TestInstantiateGolden(t *testing.T) {
+	cases, err := filepath.Glob("testdata/inject/*/appwrapper.yaml")
+	if err != nil || len(cases) < 6 {
+		t.Fatalf("cases %v: %v", cases, err)
+	}
+	for _, file := range cases {
+		t.Run(filepath.Base(filepath.Dir(file)), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			aw := wrapped(t, string(text))
+			settings := DefaultSettings()
+			if strings.Contains(string(text), "extended settings") {
+				settings = withScheduler()
+			}
+			var out []byte
+			for i := range aw.Spec.Components {
+				u, warnings, err := instantiate(aw, i, settings)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(warnings) != 0 {
+					t.Errorf("warnings %q", warnings)
+				}
+				object, err := yaml.Marshal(u.Object)
+				if err != nil {
+					t.Fatal(err)
+				}
+				out = append(append(out, "---\n"...), object...)
+			}
+			golden(t, filepath.Join(filepath.Dir(file), "objects.yaml"), out)
+		})
+	}
+}
+
+const podTemplate = `{apiVersion: v1, kind: Pod, metadata: {name: p, labels: {l: "1"}, annotations: {a: "1"}}, spec: {nodeSelector: {d: "1"}, containers: [{name: c, resources: {limits: {nvidia.com/gpu: 1}}}]}}`
+
+// What no object can be made of.
+func TestInstantiateRefuses(t *testing.T) {
+	for _, test := range []struct{ name, text, want string }{
+		{"another namespace", one("", `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: other}}`), `metadata.namespace is "other": leave it out`},
+		{"another label on the object (D28)", one("", `{apiVersion: v1, kind: ConfigMap, metadata: {labels: {workload.codeflare.dev/appwrapper: other}}}`),
+			"conflict updating labels: conflict for key=workload.codeflare.dev/appwrapper, value1=other, value2=aw"},
+		{"labels that are no map", one("", `{apiVersion: v1, kind: ConfigMap, metadata: {labels: [x]}}`), "labels is [x]: write a map"},
+		{"metadata that is no map", one("", `{apiVersion: v1, kind: ConfigMap, metadata: x}`), "metadata is x: write a map"},
+		{"annotation", one("podSetInfos: [{annotations: {a: '2'}}], ", podTemplate), "pod template at template: conflict updating annotations: conflict for key=a, value1=1, value2=2"},
+		{"label", one("podSetInfos: [{labels: {l: '2'}}], ", podTemplate), "pod template at template: conflict updating labels: conflict for key=l, value1=1, value2=2"},
+		{"our label in an info", one("podSetInfos: [{labels: {workload.codeflare.dev/appwrapper: x}}], ", podTemplate), "conflict updating labels: conflict for key=workload.codeflare.dev/appwrapper, value1=x, value2=aw"},
+		{"node selector", one("podSetInfos: [{nodeSelector: {d: '2'}}], ", podTemplate), "pod template at template: conflict updating nodeSelector: conflict for key=d, value1=1, value2=2"},
+		{"a label that is a number", one("podSetInfos: [{labels: {l: '2'}}], ", strings.Replace(podTemplate, `l: "1"`, "l: 2", 1)), "conflict updating labels: conflict for key=l, value1=2, value2=2"},
+		{"tolerations that are no list", one("podSetInfos: [{tolerations: [{key: k}]}], podSets: [{path: template}], ", `{apiVersion: example.com/v1, kind: X, spec: {tolerations: none}}`), "tolerations is none: write a list"},
+		{"gates that are no list", one("podSetInfos: [{schedulingGates: [{name: g}]}], podSets: [{path: template}], ", `{apiVersion: example.com/v1, kind: X, spec: {schedulingGates: 5}}`), "schedulingGates is 5: write a list"},
+		{"no pod spec", one("podSets: [{path: template}], ", `{apiVersion: example.com/v1, kind: X}`), "spec is <nil>: write a pod spec"},
+		{"no path", one("podSets: [{path: template.spec.pods}], ", `{apiVersion: example.com/v1, kind: X, spec: {}}`), "at path position 'template.spec' missing field 'pods'"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			u, _, err := instantiate(wrapped(t, test.text), 0, DefaultSettings())
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v and %v, want an error with %q", u, err, test.want)
+			}
+		})
+	}
+	aw := wrapped(t, one("", podTemplate))
+	aw.Spec.Components[0].Template.Raw = []byte("{")
+	if u, _, err := instantiate(aw, 0, DefaultSettings()); err == nil {
+		t.Errorf("a broken template gives %v", u)
+	}
+}
+
+// The affinity of the user that cannot be read is left as it is, and creation goes on.
+func TestMalformedAffinity(t *testing.T) {
+	for _, affinity := range []string{
+		`x`,
+		`{nodeAffinity: []}`,
+		`{nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: 5}}`,
+		`{nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: x}}}`,
+		`{nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}, x]}}}`,
+		`{nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: x}]}}}`,
+		`{nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchFields: x}]}}}`,
+		`{nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: x}}`,
+	} {
+		aw := wrapped(t, one("podSets: [{path: template}], ", `{apiVersion: example.com/v1, kind: X, spec: {affinity: `+affinity+`, containers: [{resources: {limits: {nvidia.com/gpu: 1}}}]}}`))
+		before, err := podset.Decode(&aw.Spec.Components[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		u, warnings, err := instantiate(aw, 0, DefaultSettings())
+		if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "pod template at template: nothing was added to keep pods away") {
+			t.Errorf("%s: warnings %q, %v", affinity, warnings, err)
+			continue
+		}
+		got, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec")
+		want, _, _ := unstructured.NestedFieldNoCopy(before.Object, "spec")
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s became %v", affinity, got)
+		}
+	}
+}
+
+// [appwrapper-12] What asks for a resource, and what does not.
+func TestRequests(t *testing.T) {
+	for text, want := range map[string]bool{
+		`{containers: [{resources: {limits: {nvidia.com/gpu: 1}}}]}`:                                true,
+		`{containers: [{}, {resources: {requests: {nvidia.com/gpu: "2"}}}]}`:                        true,
+		`{initContainers: [{resources: {requests: {nvidia.com/gpu: 1.5}}}]}`:                        true,
+		`{containers: [{resources: {limits: {nvidia.com/gpu: 0}, requests: {nvidia.com/gpu: 1}}}]}`: true,
+		`{containers: [{resources: {limits: {nvidia.com/gpu: 0}}}]}`:                                false,
+		`{containers: [{resources: {limits: {nvidia.com/gpu: "0"}}}]}`:                              false,
+		`{containers: [{resources: {limits: {nvidia.com/gpu: 0.0}}}]}`:                              false,
+		`{containers: [{resources: {limits: {nvidia.com/gpu: many}}}]}`:                             false,
+		`{containers: [{resources: {limits: {nvidia.com/gpu: "1e-2000000000"}}}]}`:                  false,
+		`{containers: [{resources: {limits: {nvidia.com/gpu: true}}}]}`:                             false,
+		`{containers: [{resources: {limits: {amd.com/gpu: 1}}}]}`:                                   false,
+		`{containers: [{resources: x}, x]}`:                                                         false,
+		`{containers: {}}`:                                                                          false,
+	} {
+		spec := map[string]any{}
+		raw, err := yaml.YAMLToJSON([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(raw, &spec); err != nil {
+			t.Fatal(err)
+		}
+		if got := requests(spec, "nvidia.com/gpu"); got != want {
+			t.Errorf("%s: got %t, want %t", text, got, want)
+		}
+	}
+}
+
+// Without Autopilot, or with the injection switched off, the template stays as it is.
+func TestNoInjection(t *testing.T) {
+	off := DefaultSettings()
+	off.Autopilot.InjectAntiAffinities = false
+	none := DefaultSettings()
+	none.Autopilot = nil
+	for name, settings := range map[string]Settings{"switched off": off, "no Autopilot": none} {
+		u, warnings, err := instantiate(wrapped(t, one("", podTemplate)), 0, settings)
+		if err != nil || len(warnings) != 0 {
+			t.Fatalf("%s: %q, %v", name, warnings, err)
+		}
+		if _, found, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "affinity"); found {
+			t.Errorf("%s: an affinity was added", name)
+		}
+	}
+}
+
+// The AppWrapper, which is in the cache, does not change, and a second object does not depend on the first.
+func TestInstantiateSharesNothing(t *testing.T) {
+	aw := wrapped(t, one("podSetInfos: [{labels: {q: r}, tolerations: [{key: k}]}], ", podTemplate))
+	before := aw.DeepCopy()
+	first, _, err := instantiate(aw, 0, DefaultSettings())
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := first.DeepCopy()
+	second, _, err := instantiate(aw, 0, DefaultSettings())
+	if err != nil {
+		t.Fatal(err)
+	}
+	second.SetLabels(map[string]string{"other": "x"})
+	if !reflect.DeepEqual(aw, before) {
+		t.Error("the AppWrapper changed")
+	}
+	if !reflect.DeepEqual(first, kept) {
+		t.Error("the first object changed with the second")
+	}
+}
+
+// Too few infos are as good as empty ones.
+func TestFewerInfosThanPodSets(t *testing.T) {
+	aw := wrapped(t, one("podSetInfos: [{labels: {q: r}}], podSets: [{path: template.a}, {path: template.b}], ", `{apiVersion: example.com/v1, kind: X, a: {spec: {}}, b: {spec: {}}}`))
+	u, _, err := instantiate(aw, 0, DefaultSettings())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, _, _ := unstructured.NestedStringMap(u.Object, "a", "metadata", "labels")
+	b, _, _ := unstructured.NestedStringMap(u.Object, "b", "metadata", "labels")
+	if len(a) != 2 || a["q"] != "r" || len(b) != 1 || b[awv1beta2.LabelAppWrapper] != "aw" {
+		t.Errorf("labels %v and %v", a, b)
+	}
+}
+
+// FuzzInstantiate: no template makes it panic, and what comes out is plain JSON (D27) that the label finds.
+func FuzzInstantiate(f *testing.F) {
+	f.Add([]byte(`{"apiVersion":"v1","kind":"Pod","spec":{"containers":[{"resources":{"limits":{"nvidia.com/gpu":1}}}]}}`), "template", "l", "v", "n")
+	f.Add([]byte(`{"apiVersion":"batch/v1","kind":"Job","metadata":null,"spec":{"template":{"metadata":null,"spec":{"tolerations":null,"affinity":{"nodeAffinity":{}}}}}}`), "template.spec.template", "l", "v", "n")
+	f.Add([]byte(`{"apiVersion":"v1","kind":"X","metadata":{"labels":{"l":5}},"spec":{"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{},{"matchFields":[1]}]}},"x":1}}}`), "template", "l", "v", "n")
+	f.Fuzz(func(t *testing.T, raw []byte, path, key, value, name string) {
+		aw := &awv1beta2.AppWrapper{}
+		aw.Name, aw.Namespace = name, "ns"
+		aw.Spec.Components = []awv1beta2.AppWrapperComponent{{PodSetInfos: []awv1beta2.AppWrapperPodSetInfo{{
+			Labels: map[string]string{key: value}, Annotations: map[string]string{key: value}, NodeSelector: map[string]string{key: value},
+			Tolerations:     []corev1.Toleration{{Key: key, Value: value, TolerationSeconds: new(int64(5))}},
+			SchedulingGates: []corev1.PodSchedulingGate{{Name: key}, {Name: key}},
+		}}}}
+		aw.Spec.Components[0].Template.Raw = raw
+		aw.Status.ComponentStatus = []awv1beta2.AppWrapperComponentStatus{{PodSets: []awv1beta2.AppWrapperPodSet{{Path: path}}}}
+		u, _, err := instantiate(aw, 0, withScheduler())
+		if err != nil {
+			return
+		}
+		text, err := json.Marshal(u.DeepCopy().Object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again := &unstructured.Unstructured{}
+		if err := again.UnmarshalJSON(text); err != nil {
+			t.Fatal(err)
+		}
+		if got := again.GetLabels()[awv1beta2.LabelAppWrapper]; utf8.ValidString(name) && got != name && u.GetLabels() != nil {
+			t.Fatalf("the label is %q in %s", got, text)
+		}
+		if at, err := podset.At(u.Object, path); err != nil {
+			t.Fatalf("the path %q is gone: %v", path, err)
+		} else if found, _, _ := unstructured.NestedFieldNoCopy(at, "metadata", "labels", awv1beta2.LabelAppWrapper); found != name {
+			t.Fatalf("the label of the pods is %v in %s", found, text)
+		}
+	})
+}

@@ -1,0 +1,244 @@
+package appwrapper
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+)
+
+// settled runs until nothing is left to do at present.
+func (w *world) settled() *awv1beta2.AppWrapper {
+	w.Helper()
+	none := false
+	w.surviving(&none)
+	return w.get()
+}
+
+// is fails the test unless a condition has a status and reason, as "True/Reason".
+func (w *world) is(kind, want string) {
+	w.Helper()
+	c := meta.FindStatusCondition(w.get().Status.Conditions, kind)
+	if c == nil || string(c.Status)+"/"+c.Reason != want {
+		w.Errorf("%s is %+v, want %s", kind, c, want)
+	}
+}
+
+// place puts a pod that asks for a GPU on a node.
+func (w *world) place(name, node string) {
+	w.Helper()
+	pod := &corev1.Pod{}
+	if err := w.server.Get(w.Context(), requestFor(name).NamespacedName, pod); err != nil {
+		w.Fatal(err)
+	}
+	pod.Spec.NodeName = node
+	pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}
+	if err := w.server.Update(w.Context(), pod); err != nil {
+		w.Fatal(err)
+	}
+	w.play(corev1.PodRunning)
+}
+
+// [appwrapper-46] A pod with a GPU on a node that says EVICT: Resetting, then Running elsewhere, and no retry is counted.
+func TestABadNodeIsLeft(t *testing.T) {
+	w := newWorld(t, wrapper([]string{wrappedPod("a")}, annotated("retryPausePeriodDuration", "5s")))
+	nodes := badNodes{}
+	w.nodes = nodes
+	w.must(awv1beta2.PhaseRunning)
+	w.place("a", "n1")
+	w.settled()
+	w.is(awv1beta2.ConditionPodsReady, "True/SufficientPodsReady")
+	nodes["n1"] = "nvidia.com/gpu"
+	if _, err := w.pass(); err != nil {
+		t.Fatal(err)
+	}
+	if aw := w.get(); aw.Status.Phase != awv1beta2.PhaseResetting || aw.Status.LastFailure.Reason != awv1beta2.ReasonAutopilotNoExecute {
+		t.Fatalf("phase %s, failure %+v", aw.Status.Phase, aw.Status.LastFailure)
+	}
+	w.settled()
+	w.place("a", "n2")
+	aw := w.settled()
+	if aw.Status.Phase != awv1beta2.PhaseRunning || aw.Status.Retries != 0 || created(w, "a") != 2 {
+		t.Errorf("phase %s, %d retries, created %d times", aw.Status.Phase, aw.Status.Retries, created(w, "a"))
+	}
+	w.is(awv1beta2.ConditionPodsReady, "True/SufficientPodsReady")
+	w.is(awv1beta2.ConditionUnhealthy, "False/Resuming")
+}
+
+// [D1] [appwrapper-52] After a run of an hour the objects are kept for the whole time to live.
+func TestALongRunKeepsItsTimeToLive(t *testing.T) {
+	w := newWorld(t, wrapper([]string{wrappedPod("a")}, annotated("successTTLDuration", "10m")))
+	w.must(awv1beta2.PhaseRunning)
+	w.play(corev1.PodRunning)
+	w.settled()
+	w.clock.Step(time.Hour)
+	w.play(corev1.PodSucceeded)
+	w.must(awv1beta2.PhaseSucceeded)
+	w.clock.Step(9 * time.Minute)
+	w.must(awv1beta2.PhaseSucceeded)
+	if slices.Contains(w.writes, "delete Pod a") {
+		t.Fatalf("deleted before its time: %q", w.writes)
+	}
+	w.is(rd, "True/Succeeded")
+	w.clock.Step(time.Minute)
+	w.settled()
+	w.is(rd, "False/Succeeded")
+	w.is(qr, "False/Succeeded")
+}
+
+// [D2] [appwrapper-53] The delay after a failure counts once, also after an earlier reset, and deletion goes through.
+func TestTheDelayAfterAFailureCountsOnce(t *testing.T) {
+	w := newWorld(t, wrapper([]string{wrappedPod("a")}, annotated("deletionOnFailureGracePeriodDuration", "10m",
+		"failureGracePeriodDuration", "0s", "retryLimit", "1", "retryPausePeriodDuration", "0s")))
+	w.must(awv1beta2.PhaseRunning)
+	w.play(corev1.PodFailed)
+	w.settled()
+	w.clock.Step(20 * time.Second)
+	w.play(corev1.PodFailed)
+	if aw := w.settled(); aw.Status.Phase != awv1beta2.PhaseFailed {
+		t.Fatalf("phase %s", aw.Status.Phase)
+	}
+	w.is(awv1beta2.ConditionDeletingResources, "False/DeletionPaused")
+	w.is(qr, "True/Resuming")
+	before := count(w.writes, "delete Pod a")
+	w.clock.Step(9 * time.Minute)
+	w.settled()
+	if count(w.writes, "delete Pod a") != before {
+		t.Fatal("deleted before its time")
+	}
+	w.clock.Step(time.Minute)
+	w.hold("a")
+	w.settled()
+	w.is(awv1beta2.ConditionDeletingResources, "True/DeletionInitiated")
+	w.clock.Step(11 * time.Minute) // longer than the delay and than the period after which deletion is forced
+	for range 3 {
+		if _, err := w.pass(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.is(awv1beta2.ConditionDeletingResources, "True/DeletionInitiated")
+	if n := count(w.writes, "delete Pod a") - before; n < 2 {
+		t.Errorf("%d deletions; the second one has to be by force: %q", n, w.writes)
+	}
+	pod := &corev1.Pod{}
+	if err := w.server.Get(t.Context(), requestFor("a").NamespacedName, pod); err != nil {
+		t.Fatal(err)
+	}
+	pod.Finalizers = nil
+	if err := w.server.Update(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	w.clock.Step(blindPoll)
+	w.settled()
+	w.is(rd, "False/Failed")
+	w.is(qr, "False/Failed")
+}
+
+// A component that Kueue suspends while it cannot be created leaves nothing behind.
+func TestSuspensionWhileCreationIsRetried(t *testing.T) {
+	w := newWorld(t, wrapper([]string{wrappedPod("a"), wrappedPod("b")}))
+	w.before = func(request string) error {
+		if request == "create Pod b" {
+			return apierrors.NewTooManyRequests("slowly", 1)
+		}
+		return nil
+	}
+	w.must(awv1beta2.PhaseResuming)
+	w.is(rd, "True/Resuming")
+	w.spec(func(aw *awv1beta2.AppWrapper) { aw.Spec.Suspend = true })
+	aw := w.settled()
+	if aw.Status.Phase != awv1beta2.PhaseSuspended || count(w.writes, "delete Pod a") != 1 || count(w.writes, "delete Pod b") != 0 {
+		t.Errorf("phase %s, writes %q", aw.Status.Phase, w.writes)
+	}
+	w.is(qr, "False/Suspended")
+}
+
+// A rival that takes a name between two attempts makes creation fail for good, and is left alone.
+func TestARivalIsLeftAlone(t *testing.T) {
+	w := newWorld(t, wrapper([]string{wrappedPod("a")}), owned())
+	aw := w.settled()
+	if aw.Status.Phase != awv1beta2.PhaseFailed || !strings.Contains(aw.Status.LastFailure.Message, "delete or rename it") {
+		t.Errorf("phase %s, failure %+v", aw.Status.Phase, aw.Status.LastFailure)
+	}
+	if count(w.writes, "delete Pod a") != 0 {
+		t.Errorf("writes %q", w.writes)
+	}
+}
+
+// [appwrapper-51] Deletion waits for pods that take their time, as Terminating, and lets go at last.
+func TestDeletionWaitsForPods(t *testing.T) {
+	w := newWorld(t, wrapper([]string{mapTemplate}), grandchild("late"))
+	w.must(awv1beta2.PhaseRunning)
+	if err := w.server.Delete(t.Context(), w.get()); err != nil {
+		t.Fatal(err)
+	}
+	if aw := w.settled(); aw.Status.Phase != awv1beta2.PhaseTerminating {
+		t.Fatalf("phase %s", aw.Status.Phase)
+	}
+	w.is(qr, "True/Resuming")
+	if err := w.server.Delete(t.Context(), grandchild("late")); err != nil {
+		t.Fatal(err)
+	}
+	none := false
+	w.surviving(&none)
+	if err := w.server.Get(t.Context(), awKey, &awv1beta2.AppWrapper{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the AppWrapper is still there: %v", err)
+	}
+}
+
+// A template that cannot be decoded is fatal, and one component that is refused keeps the later ones from being tried.
+func TestWhatCannotBeCreated(t *testing.T) {
+	for name, tc := range map[string]struct {
+		templates []string
+		before    func(string) error
+		says      string
+	}{
+		"another namespace": {[]string{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"other"},"spec":{"containers":[{"name":"c","image":"i"}]}}`}, nil, `metadata.namespace is "other"`},
+		"an unknown kind":   {[]string{`{"apiVersion":"example.com/v1","kind":"Gizmo","metadata":{"name":"a"}}`}, nil, "no matches for kind"},
+		"refused as invalid": {[]string{wrappedPod("a"), wrappedPod("b")}, func(request string) error {
+			if request == "create Pod a" {
+				return apierrors.NewInvalid(podKind.GroupKind(), "a", nil)
+			}
+			return nil
+		}, "is invalid"},
+		"another controller": {[]string{`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"p","uid":"u","controller":true}]}}`}, nil, "the owner cannot control it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, wrapper(tc.templates))
+			if tc.before != nil {
+				w.before = tc.before
+			}
+			aw := w.settled()
+			if aw.Status.Phase != awv1beta2.PhaseFailed || aw.Status.Retries != 0 || !strings.Contains(aw.Status.LastFailure.Message, tc.says) {
+				t.Errorf("phase %s, failure %+v", aw.Status.Phase, aw.Status.LastFailure)
+			}
+			if len(w.born) != 0 {
+				t.Errorf("made %v", w.born)
+			}
+		})
+	}
+}
+
+// A status that could not be written tells nobody anything, and is tried again.
+func TestTroubleWithTheStatusIsRetried(t *testing.T) {
+	w := newWorld(t, wrapper([]string{wrappedPod("a")}))
+	w.before = func(request string) error {
+		if strings.HasPrefix(request, "patch status") {
+			return errors.New("no route to host")
+		}
+		return nil
+	}
+	if _, err := w.pass(); err == nil || len(w.events.Events) != 0 {
+		t.Errorf("error %v, %d events", err, len(w.events.Events))
+	}
+	w.before = func(string) error { return nil }
+	w.must(awv1beta2.PhaseRunning)
+}

@@ -1,0 +1,99 @@
+package appwrapper
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+)
+
+// lateInformer has not had its first list; reading from its cache would block.
+type lateInformer struct{ cache.Informer }
+
+func (lateInformer) AddEventHandler(toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+	return notYet{}, nil
+}
+
+type notYet struct {
+	toolscache.ResourceEventHandlerRegistration
+}
+
+func (notYet) HasSynced() bool { return false }
+
+type lateCache struct {
+	fakeCache
+	t       *testing.T
+	started int
+	removed int
+}
+
+func (c *lateCache) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
+	c.started++
+	return lateInformer{}, nil
+}
+
+func (c *lateCache) RemoveInformer(context.Context, client.Object) error {
+	c.removed++
+	return nil
+}
+
+func (c *lateCache) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	c.t.Error("read from a cache that would block")
+	return nil
+}
+
+// [D14] A kind whose watch does not come to life is read from the API server, after a short wait that blocks nobody, and one
+// that may not be watched is tried again later.
+func TestKindsThatCannotBeWatchedBlockNobody(t *testing.T) {
+	w := newWorld(t, wrapper([]string{mapTemplate}))
+	late := &lateCache{fakeCache: fakeCache{WithWatch: w.server, world: w}, t: t}
+	w.kinds.cache = late
+	look := func() (sighting, error) {
+		return w.kinds.look(t.Context(), mapKind, types.NamespacedName{Namespace: "team", Name: "x"})
+	}
+	var wait *reconciler.Wait
+	if _, err := look(); !errors.As(err, &wait) || wait.Retry != syncPoll {
+		t.Fatalf("at first: %v", err)
+	}
+	w.clock.Step(syncPatience)
+	if s, err := look(); err != nil || !s.live || s.object != nil {
+		t.Errorf("patience is over: %+v %v", s, err)
+	}
+	w.kinds.refuse(mapKind, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", errors.New("no")))
+	if s, err := look(); err != nil || !s.blind || late.removed != 1 || late.started != 1 {
+		t.Errorf("refused: %+v %v, started %d, removed %d", s, err, late.started, late.removed)
+	}
+	w.clock.Step(refusalMemory + time.Second)
+	if _, err := look(); !errors.As(err, &wait) || late.started != 2 {
+		t.Errorf("later: %v, started %d", err, late.started)
+	}
+	w.kinds.refuse(mapKind, apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, ""))
+	w.clock.Step(absenceMemory + time.Second)
+	if _, err := look(); !errors.As(err, &wait) || late.started != 3 {
+		t.Errorf("not served a moment ago: %v, started %d", err, late.started)
+	}
+}
+
+// What may not even be read counts as there, since the status says that it was created.
+func TestUnreadableComponentsCountAsThere(t *testing.T) {
+	w := newWorld(t, wrapper([]string{wrappedPod("a")}))
+	w.must("Running")
+	w.hidden["a"] = true
+	w.clock.Step(creationLag)
+	w.before = func(request string) error {
+		if request[:3] == "get" {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a", errors.New("no"))
+		}
+		return nil
+	}
+	w.must("Running")
+}

@@ -1,0 +1,122 @@
+package appwrapper
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+)
+
+const (
+	// creationLag is how long the cache may take to show an object that was created.
+	creationLag = 5 * time.Second
+	// deletionLag is how long a deletion that was sent is not sent again.
+	deletionLag = 30 * time.Second
+)
+
+// memory is what a process knows beyond the stored status and the cache. All of it may be lost: it only saves requests, or
+// bridges the moments in which the cache lags behind.
+type memory struct {
+	clock clock.PassiveClock
+
+	mu      sync.Mutex
+	objects map[types.UID]*remembered // by the uid of the AppWrapper
+}
+
+// remembered belongs to one AppWrapper.
+type remembered struct {
+	created map[int]birth // by the index of the component
+	deleted map[types.UID]sent
+	done    map[types.UID]bool
+}
+
+type birth struct {
+	uid types.UID
+	at  time.Time
+}
+
+type sent struct {
+	at    time.Time
+	force bool
+}
+
+func newMemory(c clock.PassiveClock) *memory {
+	return &memory{clock: c, objects: map[types.UID]*remembered{}}
+}
+
+// of returns what is remembered of an AppWrapper. The caller holds the lock.
+func (m *memory) of(aw types.UID) *remembered {
+	r, ok := m.objects[aw]
+	if !ok {
+		r = &remembered{created: map[int]birth{}, deleted: map[types.UID]sent{}, done: map[types.UID]bool{}}
+		m.objects[aw] = r
+	}
+	return r
+}
+
+// created notes that a component was created.
+func (m *memory) created(aw types.UID, index int, uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.of(aw).created[index] = birth{uid, m.clock.Now()}
+}
+
+// saw notes which object a component is.
+func (m *memory) saw(aw types.UID, index int, uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r := m.of(aw); r.created[index].uid != uid {
+		r.created[index] = birth{uid: uid}
+	}
+}
+
+// isNew tells whether a component was created so lately that the cache may not show it.
+func (m *memory) isNew(aw types.UID, index int) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	b, ok := m.of(aw).created[index]
+	return ok && m.clock.Since(b.at) < creationLag
+}
+
+// deleting notes a deletion that is about to be sent, and returns false when it was sent a short while ago. A forced one is
+// not the same as one that grants a grace period.
+func (m *memory) deleting(aw, uid types.UID, force bool) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.of(aw)
+	if d, ok := r.deleted[uid]; ok && d.force == force && m.clock.Since(d.at) < deletionLag {
+		return false
+	}
+	r.deleted[uid] = sent{m.clock.Now(), force}
+	return true
+}
+
+// undo takes back the note of a deletion that failed.
+func (m *memory) undo(aw, uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.of(aw).deleted, uid)
+}
+
+// done notes that a component has reported success.
+func (m *memory) done(aw, uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.of(aw).done[uid] = true
+}
+
+// wasDone tells whether the object that a component was last had reported success before it went.
+func (m *memory) wasDone(aw types.UID, index int) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.of(aw)
+	return r.done[r.created[index].uid]
+}
+
+// forget drops what is remembered of an AppWrapper that is gone.
+func (m *memory) forget(aw types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.objects, aw)
+}

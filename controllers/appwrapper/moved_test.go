@@ -1,0 +1,82 @@
+package appwrapper
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+)
+
+func requestFor(name string) ctrl.Request {
+	return ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "team", Name: name}}
+}
+
+// listening counts what it hears.
+type listening struct {
+	nobody
+	heard []reconcile.Request
+}
+
+func (l *listening) Add(r reconcile.Request) { l.heard = append(l.heard, r) }
+
+// componentOf is an object of an AppWrapper in the cache.
+func componentOf(object *unstructured.Unstructured, changes ...func(*unstructured.Unstructured)) *unstructured.Unstructured {
+	object.SetNamespace("team")
+	object.SetName("c")
+	object.SetUID("c-uid")
+	object.SetLabels(map[string]string{awv1beta2.LabelAppWrapper: "train"})
+	object.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: awv1beta2.GroupVersion.String(), Kind: "AppWrapper", Name: "train", UID: "aw-uid", Controller: new(true)}})
+	for _, change := range changes {
+		change(object)
+	}
+	return object
+}
+
+// [D13] Passes start with what changes a fact about a component, and with nothing else.
+func TestWhatMovesComponents(t *testing.T) {
+	running := func() *unstructured.Unstructured {
+		return componentOf(withStatus("batch/v1", "Job", conditionsOf("Suspended", "False")))
+	}
+	complete := componentOf(withStatus("batch/v1", "Job", conditionsOf("Complete", "True")))
+	leaving := componentOf(running(), func(u *unstructured.Unstructured) { u.SetDeletionTimestamp(&metav1.Time{Time: noon}) })
+	another := componentOf(running(), func(u *unstructured.Unstructured) { u.SetUID("other") })
+	foreign := componentOf(running(), func(u *unstructured.Unstructured) { u.SetLabels(nil) })
+	head := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "c", UID: "c-uid", Labels: map[string]string{awv1beta2.LabelAppWrapper: "train"}}}
+	touched := head.DeepCopy()
+	touched.ResourceVersion = "7"
+	for name, tc := range map[string]struct {
+		happens func(*componentMoved)
+		wakes   bool
+		done    bool
+	}{
+		"it came":                     {func(m *componentMoved) { m.OnAdd(running(), false) }, true, false},
+		"it was there before":         {func(m *componentMoved) { m.OnAdd(complete, true) }, true, true},
+		"it says the same":            {func(m *componentMoved) { m.OnUpdate(running(), running()) }, false, false},
+		"it is complete":              {func(m *componentMoved) { m.OnUpdate(running(), complete) }, true, true},
+		"it is being deleted":         {func(m *componentMoved) { m.OnUpdate(running(), leaving) }, true, false},
+		"it was replaced":             {func(m *componentMoved) { m.OnUpdate(running(), another) }, true, false},
+		"it went":                     {func(m *componentMoved) { m.OnDelete(running()) }, true, false},
+		"it went, complete, unseen":   {func(m *componentMoved) { m.OnDelete(toolscache.DeletedFinalStateUnknown{Obj: complete}) }, true, true},
+		"metadata that was touched":   {func(m *componentMoved) { m.OnUpdate(head, touched) }, false, false},
+		"an object without our label": {func(m *componentMoved) { m.OnAdd(foreign, false) }, false, false},
+		"something that is no object": {func(m *componentMoved) { m.OnAdd("text", false) }, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			queue := &listening{}
+			var done []types.UID
+			tc.happens(&componentMoved{queue: queue, done: func(aw, c types.UID) { done = append(done, aw, c) }})
+			if woke := len(queue.heard) == 1 && queue.heard[0] == requestFor("train"); woke != tc.wakes || len(queue.heard) > 1 {
+				t.Errorf("heard %v", queue.heard)
+			}
+			if (len(done) > 0) != tc.done {
+				t.Errorf("done %v", done)
+			}
+		})
+	}
+}

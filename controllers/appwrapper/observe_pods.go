@@ -1,0 +1,182 @@
+package appwrapper
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
+)
+
+const (
+	// maxReported is how many pods a report tells about.
+	maxReported = 10
+	// labelJobSet and labelRayOrigin name, on a pod, the JobSet or Ray object that it belongs to through objects between.
+	labelJobSet    = "jobset.sigs.k8s.io/jobset-name"
+	labelRayOrigin = "ray.io/originated-from-cr-name"
+)
+
+// nodeHealth tells which resources of a node running pods should leave.
+type nodeHealth interface {
+	NoExecute(node string) sets.Set[string]
+}
+
+// podsOf are the pods of an AppWrapper and what is needed to judge them.
+type podsOf struct {
+	pods []corev1.Pod
+	// born is when the AppWrapper was created: older pods belonged to another one of its name.
+	born metav1.Time
+	// left says that a pod belongs to a component that is done.
+	left  func(*corev1.Pod) bool
+	terms Terms
+	nodes nodeHealth
+}
+
+// observe counts.
+func (p podsOf) observe() podFacts {
+	out := podFacts{all: len(p.pods)}
+	var concerned []corev1.Pod
+	for i := range p.pods {
+		if pod := &p.pods[i]; !pod.CreationTimestamp.Before(&p.born) && !p.left(pod) {
+			concerned = append(concerned, *pod)
+		}
+	}
+	evacuated := sets.New[string]()
+	for i := range concerned {
+		pod := &concerned[i]
+		switch pod.Status.Phase {
+		case corev1.PodPending:
+			out.pending++
+		case corev1.PodRunning:
+			if pod.DeletionTimestamp != nil {
+				continue
+			}
+			out.running++
+			if p.nodes != nil && uses(pod, p.nodes.NoExecute(pod.Spec.NodeName)) {
+				evacuated.Insert(pod.Spec.NodeName)
+			}
+		case corev1.PodSucceeded:
+			out.succeeded++
+		case corev1.PodFailed:
+			out.failed++
+			out.terminal = out.terminal || terminalExit(pod, p.terms)
+		}
+	}
+	out.noExecute = sets.List(evacuated)
+	out.report = report(concerned)
+	out.diagnosis = conditions.Diagnose(concerned)
+	return out
+}
+
+// uses tells whether a regular container asks for one of the resources.
+func uses(pod *corev1.Pod, resources sets.Set[string]) bool {
+	for _, c := range pod.Spec.Containers {
+		for _, list := range []corev1.ResourceList{c.Resources.Requests, c.Resources.Limits} {
+			for name, quantity := range list {
+				if !quantity.IsZero() && resources.Has(string(name)) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// statuses are those of all containers that decide about a pod, init containers first.
+func statuses(pod *corev1.Pod) []corev1.ContainerStatus {
+	return slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
+}
+
+// terminalExit tells whether a container of a failed pod ended with a code after which there is no retry.
+func terminalExit(pod *corev1.Pod, terms Terms) bool {
+	for _, status := range statuses(pod) {
+		end := status.State.Terminated
+		if end == nil || end.ExitCode == 0 {
+			continue
+		}
+		if terms.TerminalExitCodes.Has(end.ExitCode) {
+			return true
+		}
+		if len(terms.RetryableExitCodes) > 0 && !terms.RetryableExitCodes.Has(end.ExitCode) {
+			return true
+		}
+	}
+	return false
+}
+
+// report names the containers that ended badly, with their last states: of the pods that failed, and of those that crash
+// again and again. Pods are in the order of their names, so that equal states give equal reports.
+func report(pods []corev1.Pod) string {
+	sorted := slices.SortedFunc(slices.Values(pods), func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	var lines []string
+	more := 0
+	for i := range sorted {
+		line := reportPod(&sorted[i])
+		switch {
+		case line == "":
+		case len(lines) == maxReported:
+			more++
+		default:
+			lines = append(lines, line)
+		}
+	}
+	if more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more pods", more))
+	}
+	return strings.Join(lines, "; ")
+}
+
+func reportPod(pod *corev1.Pod) string {
+	var parts []string
+	for _, status := range statuses(pod) {
+		end := status.State.Terminated
+		if end == nil {
+			end = status.LastTerminationState.Terminated
+		}
+		if end == nil || end.ExitCode == 0 {
+			continue
+		}
+		parts = append(parts, fmt.Sprintf("container %s ended with exit code %d%s", status.Name, end.ExitCode, inBrackets(end.Reason, end.Message)))
+	}
+	if len(parts) == 0 {
+		if pod.Status.Phase != corev1.PodFailed {
+			return ""
+		}
+		parts = append(parts, "failed"+inBrackets(pod.Status.Reason, pod.Status.Message))
+	}
+	where := ""
+	if pod.Spec.NodeName != "" {
+		where = " on node " + pod.Spec.NodeName
+	}
+	return "pod " + pod.Name + where + ": " + strings.Join(parts, ", ")
+}
+
+// maxCause bounds what a container or a kubelet says, in bytes.
+const maxCause = 120
+
+func inBrackets(reason, message string) string {
+	text := strings.TrimSpace(reason + " " + strings.Join(strings.Fields(message), " "))
+	if text == "" {
+		return ""
+	}
+	return " (" + conditions.Clip(text, maxCause) + ")"
+}
+
+// belongsTo tells whether a pod is one of a component, by the owner or by the label that its kind is known to set.
+func belongsTo(pod *corev1.Pod, kind, name string, uid types.UID) bool {
+	if owner := metav1.GetControllerOf(pod); owner != nil && (uid != "" && owner.UID == uid || owner.Kind == kind && owner.Name == name) {
+		return true
+	}
+	switch kind {
+	case "JobSet":
+		return pod.Labels[labelJobSet] == name
+	case "RayJob":
+		return pod.Labels[labelRayOrigin] == name
+	}
+	return false
+}

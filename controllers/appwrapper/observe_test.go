@@ -1,0 +1,260 @@
+package appwrapper
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+)
+
+// seen is a pod in a phase.
+func seen(name string, phase corev1.PodPhase, changes ...func(*corev1.Pod)) corev1.Pod {
+	p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(noon)},
+		Spec:   corev1.PodSpec{NodeName: "n1", Containers: []corev1.Container{{Name: "main"}}},
+		Status: corev1.PodStatus{Phase: phase}}
+	for _, change := range changes {
+		change(&p)
+	}
+	return p
+}
+
+func ended(container string, code int32, reason string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{Name: container,
+			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason}}})
+	}
+}
+
+func wants(resourceName, amount string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceName(resourceName): resource.MustParse(amount)}
+	}
+}
+
+type badNodes map[string]string
+
+func (b badNodes) NoExecute(node string) sets.Set[string] {
+	if b[node] == "" {
+		return nil
+	}
+	return sets.New(b[node])
+}
+
+func (podsOf) none(*corev1.Pod) bool { return false }
+
+func looking(pods ...corev1.Pod) podsOf {
+	terms, _ := termsOf(nil, DefaultSettings().FaultTolerance)
+	p := podsOf{pods: pods, born: metav1.NewTime(noon), terms: terms}
+	p.left = p.none
+	return p
+}
+
+func TestPodsAreCounted(t *testing.T) {
+	leaving := func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: noon} }
+	older := func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(noon.Add(-time.Hour)) }
+	f := looking(
+		seen("a", corev1.PodPending), seen("b", corev1.PodPending, leaving),
+		seen("c", corev1.PodRunning), seen("d", corev1.PodRunning, leaving),
+		seen("e", corev1.PodSucceeded), seen("f", corev1.PodFailed), seen("g", corev1.PodUnknown),
+		seen("h", corev1.PodRunning, older), seen("i", corev1.PodFailed, older),
+	).observe()
+	if got := [...]int{f.pending, f.running, f.succeeded, f.failed, f.all}; got != [...]int{2, 1, 1, 1, 9} {
+		t.Errorf("pending, running, succeeded, failed, all: %v", got)
+	}
+}
+
+func TestPodsOfComponentsThatAreDoneDoNotCount(t *testing.T) {
+	p := looking(seen("a", corev1.PodFailed, func(p *corev1.Pod) {
+		p.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", Name: "j", UID: "job-uid", Controller: new(true)}}
+	}), seen("b", corev1.PodRunning, func(p *corev1.Pod) { p.Labels = map[string]string{labelJobSet: "s"} }), seen("c", corev1.PodRunning))
+	p.left = func(pod *corev1.Pod) bool { return belongsTo(pod, "Job", "j", "") || belongsTo(pod, "JobSet", "s", "") }
+	if f := p.observe(); f.failed != 0 || f.running != 1 || f.all != 3 {
+		t.Errorf("%+v", f)
+	}
+	for name, tc := range map[string]struct {
+		pod  corev1.Pod
+		kind string
+		want bool
+	}{
+		"by uid":       {p.pods[0], "Other", false},
+		"by name":      {p.pods[0], "Job", true},
+		"ray":          {seen("r", corev1.PodRunning, func(p *corev1.Pod) { p.Labels = map[string]string{labelRayOrigin: "j"} }), "RayJob", true},
+		"another kind": {seen("r", corev1.PodRunning, func(p *corev1.Pod) { p.Labels = map[string]string{labelRayOrigin: "j"} }), "Job", false},
+	} {
+		if got := belongsTo(&tc.pod, tc.kind, "j", ""); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	if !belongsTo(&p.pods[0], "Any", "any", "job-uid") {
+		t.Error("the uid of the owner does not count")
+	}
+}
+
+func TestPodsOnNodesThatTheyShouldLeave(t *testing.T) {
+	p := looking(
+		seen("a", corev1.PodRunning, wants("nvidia.com/gpu", "1")), seen("zero", corev1.PodRunning, wants("nvidia.com/gpu", "0")),
+		seen("cpu", corev1.PodRunning, wants("cpu", "1")), seen("pending", corev1.PodPending, wants("nvidia.com/gpu", "1")),
+		seen("b", corev1.PodRunning, wants("nvidia.com/gpu", "1"), func(p *corev1.Pod) { p.Spec.NodeName = "n0" }),
+		seen("fine", corev1.PodRunning, wants("nvidia.com/gpu", "1"), func(p *corev1.Pod) { p.Spec.NodeName = "n2" }),
+	)
+	p.nodes = badNodes{"n1": "nvidia.com/gpu", "n0": "nvidia.com/gpu"}
+	if f := p.observe(); !slices.Equal(f.noExecute, []string{"n0", "n1"}) {
+		t.Errorf("nodes %q", f.noExecute)
+	}
+}
+
+func TestTerminalExitCodes(t *testing.T) {
+	inInit := func(p *corev1.Pod) {
+		p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "init", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3}}}}
+	}
+	for name, tc := range map[string]struct {
+		pod                 corev1.Pod
+		terminal, retryable []int32
+		want                bool
+	}{
+		"no lists":              {pod: seen("p", corev1.PodFailed, ended("c", 3, ""))},
+		"terminal":              {seen("p", corev1.PodFailed, ended("c", 3, "")), []int32{3}, nil, true},
+		"of an init container":  {seen("p", corev1.PodFailed, inInit), []int32{3}, nil, true},
+		"another code":          {seen("p", corev1.PodFailed, ended("c", 4, "")), []int32{3}, nil, false},
+		"retryable":             {seen("p", corev1.PodFailed, ended("c", 3, "")), nil, []int32{3}, false},
+		"not retryable":         {seen("p", corev1.PodFailed, ended("c", 4, "")), nil, []int32{3}, true},
+		"zero never counts":     {seen("p", corev1.PodFailed, ended("c", 0, "")), []int32{0}, []int32{3}, false},
+		"of a pod that goes on": {seen("p", corev1.PodRunning, ended("c", 3, "")), []int32{3}, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := looking(tc.pod)
+			p.terms.TerminalExitCodes, p.terms.RetryableExitCodes = sets.New(tc.terminal...), sets.New(tc.retryable...)
+			if got := p.observe().terminal; got != tc.want {
+				t.Errorf("terminal %t", got)
+			}
+		})
+	}
+}
+
+func TestReport(t *testing.T) {
+	crashing := func(p *corev1.Pod) {
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "loop", LastTerminationState: corev1.ContainerState{
+			Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled", Message: "too\n  much"}}}}
+	}
+	evicted := func(p *corev1.Pod) {
+		p.Status.Reason, p.Status.Message, p.Spec.NodeName = "Evicted", "low on memory", ""
+	}
+	got := report([]corev1.Pod{
+		seen("z", corev1.PodFailed, ended("main", 3, "Error"), ended("side", 0, "Completed")), seen("ok", corev1.PodSucceeded, ended("main", 0, "Completed")),
+		seen("a", corev1.PodRunning, crashing), seen("e", corev1.PodFailed, evicted),
+	})
+	want := "pod a on node n1: container loop ended with exit code 137 (OOMKilled too much); pod e: failed (Evicted low on memory); pod z on node n1: container main ended with exit code 3 (Error)"
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	var many []corev1.Pod
+	for i := range 25 {
+		many = append(many, seen(fmt.Sprintf("p%02d", i), corev1.PodFailed, ended("c", 1, "")))
+	}
+	if got := report(many); strings.Count(got, "pod p") != maxReported || !strings.HasSuffix(got, "and 15 more pods") {
+		t.Errorf("report of many: %s", got)
+	}
+}
+
+// status builds an object with a status.
+func withStatus(apiVersion, kind string, status map[string]any) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind, "status": status}}
+	return u
+}
+
+func conditionsOf(pairs ...string) map[string]any {
+	var list []any
+	for i := 0; i < len(pairs); i += 2 {
+		list = append(list, map[string]any{"type": pairs[i], "status": pairs[i+1], "reason": "Because", "message": "of this"})
+	}
+	return map[string]any{"conditions": list}
+}
+
+// [D4] [D5] What components say about themselves.
+func TestJudges(t *testing.T) {
+	for name, tc := range map[string]struct {
+		object *unstructured.Unstructured
+		want   verdict
+	}{
+		"job, running":             {withStatus("batch/v1", "Job", conditionsOf("Suspended", "False")), verdict{}},
+		"job, complete":            {withStatus("batch/v1", "Job", conditionsOf("SuccessCriteriaMet", "True", "Complete", "True")), verdict{outcome: succeeded}},
+		"job, about to end":        {withStatus("batch/v1", "Job", conditionsOf("SuccessCriteriaMet", "True", "FailureTarget", "True")), verdict{}},
+		"job, failed":              {withStatus("batch/v1", "Job", conditionsOf("Failed", "True")), verdict{failed, "Because: of this"}},
+		"job, failed once":         {withStatus("batch/v1", "Job", conditionsOf("Failed", "False")), verdict{}},
+		"jobset, completed":        {withStatus("jobset.x-k8s.io/v1alpha2", "JobSet", conditionsOf("Completed", "True")), verdict{outcome: succeeded}},
+		"jobset, failed":           {withStatus("jobset.x-k8s.io/v1alpha2", "JobSet", conditionsOf("Failed", "True")), verdict{failed, "Because: of this"}},
+		"pytorch, succeeded":       {withStatus("kubeflow.org/v1", "PyTorchJob", conditionsOf("Running", "False", "Succeeded", "True")), verdict{outcome: succeeded}},
+		"pytorch, failed":          {withStatus("kubeflow.org/v1", "PyTorchJob", conditionsOf("Failed", "True")), verdict{failed, "Because: of this"}},
+		"rayjob, running":          {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Running", "jobStatus": "FAILED"}), verdict{}},
+		"rayjob, retrying":         {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Retrying"}), verdict{}},
+		"rayjob, complete":         {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"}), verdict{outcome: succeeded}},
+		"rayjob, stopped":          {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Complete", "jobStatus": "STOPPED"}), verdict{failed, "STOPPED"}},
+		"rayjob, failed":           {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Failed", "reason": "AppFailed", "message": "exit 1"}), verdict{failed, "AppFailed: exit 1"}},
+		"raycluster, failed":       {withStatus("ray.io/v1", "RayCluster", map[string]any{"state": "failed", "reason": "no pods"}), verdict{failing, "no pods"}},
+		"raycluster, ready":        {withStatus("ray.io/v1", "RayCluster", map[string]any{"state": "ready"}), verdict{}},
+		"a kind that nobody knows": {withStatus("example.com/v1", "Thing", conditionsOf("Failed", "True")), verdict{}},
+		"broken status":            {withStatus("batch/v1", "Job", map[string]any{"conditions": "none"}), verdict{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := judged(tc.object.GroupVersionKind(), slimComponent(tc.object)); got != tc.want {
+				t.Errorf("got %+v, want %+v", got, tc.want)
+			}
+		})
+	}
+	if got := judged(jobKind, nil); got != (verdict{}) {
+		t.Errorf("nothing: %+v", got)
+	}
+}
+
+// Whatever the cache leaves out changes no fact.
+func TestSlimKeepsTheFacts(t *testing.T) {
+	full := seen("p", corev1.PodFailed, ended("main", 3, "Error"), wants("nvidia.com/gpu", "1"), func(p *corev1.Pod) {
+		p.Annotations, p.ManagedFields = map[string]string{"a": "b"}, []metav1.ManagedFieldsEntry{{Manager: "m"}}
+		p.Labels = map[string]string{labelJobSet: "s", "other": "x"}
+		p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "SECRET", Value: "s"}}
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "no room"}, {Type: corev1.PodReady}}
+	})
+	short, err := slim(full.DeepCopy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, ok := short.(*corev1.Pod)
+	if !ok || len(p.Annotations)+len(p.ManagedFields)+len(p.Spec.Containers[0].Env) != 0 || p.Labels["other"] != "" || len(p.Status.Conditions) != 1 {
+		t.Errorf("too much is kept: %+v", short)
+	}
+	a, b := looking(full), looking(*p)
+	if fa, fb := a.observe(), b.observe(); fa.report != fb.report || fa.diagnosis != fb.diagnosis || fa.failed != fb.failed || fa.diagnosis == "" {
+		t.Errorf("facts differ:\n%+v\n%+v", fa, fb)
+	}
+	head := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"a": "b"}}}
+	if out, err := slim(head); err != nil || len(out.(*metav1.PartialObjectMetadata).Annotations) != 0 {
+		t.Errorf("metadata: %+v %v", out, err)
+	}
+}
+
+func TestWhatMoves(t *testing.T) {
+	before := seen("p", corev1.PodPending)
+	for name, tc := range map[string]struct {
+		change func(*corev1.Pod)
+		want   bool
+	}{
+		"phase":     {func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }, true},
+		"node":      {func(p *corev1.Pod) { p.Spec.NodeName = "n9" }, true},
+		"deletion":  {func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: noon} }, true},
+		"heartbeat": {func(p *corev1.Pod) { p.ResourceVersion = "7" }, false},
+	} {
+		after := before.DeepCopy()
+		tc.change(after)
+		if got := (podMoved{}).Update(event.UpdateEvent{ObjectOld: &before, ObjectNew: after}); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}

@@ -1,0 +1,172 @@
+package appwrapper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+)
+
+var podKind = corev1.SchemeGroupVersion.WithKind("Pod")
+
+// remains is what a pass of the clean-up found of one component.
+type remains struct {
+	object client.Object // nil when it is gone
+	blind  bool
+}
+
+// remove deletes what this AppWrapper controls, components before pods, and tells what is left. It never waits: what it
+// started is looked at by the next call. Forced, it grants no grace period, and ends pods whose owners cannot make new ones.
+func (w *workloads) remove(ctx context.Context, aw *awv1beta2.AppWrapper, force bool) *deletion {
+	out := &deletion{}
+	standing := 0 // components that do not even bear a deletion timestamp
+	for i := range aw.Status.ComponentStatus {
+		left, err := w.removeOne(ctx, aw, i, force)
+		if err != nil {
+			out.objects++
+			standing++
+			out.trouble = errors.Join(out.trouble, err)
+		}
+		for _, r := range left {
+			out.objects++
+			out.blind = out.blind || r.blind
+			if r.object.GetDeletionTimestamp() == nil {
+				standing++
+			}
+		}
+	}
+	if out.objects > 0 && (!force || standing > 0) {
+		return out
+	}
+	if err := w.removePods(ctx, aw, force, out); err != nil {
+		out.trouble = errors.Join(out.trouble, err)
+	}
+	return out
+}
+
+// removeOne deletes one component, which are several objects in the rare case that nobody knows its name.
+func (w *workloads) removeOne(ctx context.Context, aw *awv1beta2.AppWrapper, index int, force bool) ([]remains, error) {
+	status := &aw.Status.ComponentStatus[index]
+	if stageOf(status) == fresh || status.Kind == "" {
+		return nil, nil
+	}
+	found, err := w.find(ctx, aw, index)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range found {
+		if err := w.deleteObject(ctx, aw, index, r.object, force); err != nil {
+			return nil, err
+		}
+	}
+	if len(found) == 0 {
+		setComponent(status, metav1.ConditionFalse, awv1beta2.ReasonComponentDeletedTypo, "", w.settings.Clock.Now())
+	}
+	return found, nil
+}
+
+// find returns what exists of a component. Only the API server is believed when it says that there is nothing.
+func (w *workloads) find(ctx context.Context, aw *awv1beta2.AppWrapper, index int) ([]remains, error) {
+	status := &aw.Status.ComponentStatus[index]
+	kind := kindOf(status)
+	if status.Name == "" { // the original announced objects with a generated name so
+		list, err := w.ours(ctx, aw, kind)
+		var out []remains
+		for i := range list {
+			out = append(out, remains{object: &list[i], blind: true})
+		}
+		return out, err
+	}
+	key := types.NamespacedName{Namespace: aw.Namespace, Name: status.Name}
+	seen, err := w.kinds.look(ctx, kind, key)
+	if err == nil && !seen.live && (seen.object == nil || !controls(aw, seen.object)) {
+		seen, err = w.kinds.ask(ctx, kind, key)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case seen.unreadable:
+		return nil, fmt.Errorf("%s %s may not be read: grant the service account of the operator get and delete on it", kind.Kind, key)
+	case seen.object == nil, !controls(aw, seen.object):
+		return nil, nil
+	}
+	return []remains{{seen.object, seen.blind}}, nil
+}
+
+// deleteObject sends one deletion, unless one was sent before or the object is on its way out.
+func (w *workloads) deleteObject(ctx context.Context, aw *awv1beta2.AppWrapper, index int, object client.Object, force bool) error {
+	if object.GetDeletionTimestamp() != nil && !force || !w.memory.deleting(aw.UID, object.GetUID(), force) {
+		return nil
+	}
+	kind := kindOf(&aw.Status.ComponentStatus[index])
+	err := w.applier.Delete(ctx, kind, client.ObjectKeyFromObject(object), object.GetUID(), grace(force))
+	if err == nil || gone(err) {
+		return nil
+	}
+	w.memory.undo(aw.UID, object.GetUID())
+	return fmt.Errorf("deleting %s %s: %w", kind.Kind, object.GetName(), err)
+}
+
+// grace is no period when forced, and what the kind grants otherwise.
+func grace(force bool) *int64 {
+	if !force {
+		return nil
+	}
+	return new(int64(0))
+}
+
+// gone: the object does not exist any more, or another one has its name.
+func gone(err error) bool {
+	return apierrors.IsNotFound(err) || apierrors.IsConflict(err) || meta.IsNoMatchError(err)
+}
+
+// removePods counts the pods that are left, and deletes them when forced. Quota may be given back when there are none, so
+// that is asked of the API server.
+func (w *workloads) removePods(ctx context.Context, aw *awv1beta2.AppWrapper, force bool, out *deletion) error {
+	pods, err := w.pods(ctx, aw)
+	if err != nil {
+		return err
+	}
+	out.pods = len(pods)
+	if len(pods) == 0 && out.objects == 0 {
+		return w.countPods(ctx, aw, out)
+	}
+	if !force {
+		return nil
+	}
+	var errs []error
+	for i := range pods {
+		pod := &pods[i]
+		if !w.memory.deleting(aw.UID, pod.UID, true) {
+			continue
+		}
+		if err := w.applier.Delete(ctx, podKind, client.ObjectKeyFromObject(pod), pod.UID, grace(true)); err != nil && !gone(err) {
+			w.memory.undo(aw.UID, pod.UID)
+			errs = append(errs, fmt.Errorf("deleting Pod %s: %w", pod.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// countPods asks the API server for labelled pods that the cache has not seen yet.
+func (w *workloads) countPods(ctx context.Context, aw *awv1beta2.AppWrapper, out *deletion) error {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(podKind.GroupVersion().WithKind("PodList"))
+	err := w.kinds.live.List(ctx, list, client.InNamespace(aw.Namespace), client.MatchingLabels{awv1beta2.LabelAppWrapper: aw.Name}, client.Limit(1))
+	if err != nil {
+		return fmt.Errorf("looking for pods that are left: %w", err)
+	}
+	out.pods = len(list.Items)
+	out.blind = out.blind || out.pods > 0
+	return nil
+}

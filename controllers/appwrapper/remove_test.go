@@ -1,0 +1,234 @@
+package appwrapper
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+)
+
+// hold keeps an object when it is deleted.
+func (w *world) hold(name string) {
+	w.Helper()
+	pod := &corev1.Pod{}
+	if err := w.server.Get(w.Context(), types.NamespacedName{Namespace: "team", Name: name}, pod); err != nil {
+		w.Fatal(err)
+	}
+	pod.Finalizers = []string{finalizer}
+	if err := w.server.Update(w.Context(), pod); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// grandchild is a pod that a component made.
+func grandchild(name string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, UID: types.UID(name), CreationTimestamp: metav1.NewTime(noon),
+		Labels: map[string]string{awv1beta2.LabelAppWrapper: "train"}}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
+}
+
+// [D37] Forced deletion ends pods only when nothing can make new ones.
+func TestForcedDeletionEndsOwnersBeforePods(t *testing.T) {
+	w := newWorld(t, wrapper([]string{wrappedJob("j", 1)}, annotated("forcefulDeletionGracePeriodDuration", "10s")), grandchild("j-0"))
+	w.must(awv1beta2.PhaseRunning)
+	refused := true
+	w.before = func(request string) error {
+		if refused && request == "delete Job j" {
+			return apierrors.NewForbidden(schema.GroupResource{Group: "batch", Resource: "jobs"}, "j", errors.New("no"))
+		}
+		return nil
+	}
+	w.spec(func(aw *awv1beta2.AppWrapper) { aw.Spec.Suspend = true })
+	if err := w.rest(time.Second); err != nil {
+		t.Fatal(err)
+	}
+	w.clock.Step(time.Minute)
+	for range 4 {
+		w.clock.Step(blindPoll)
+		if _, err := w.pass(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	aw := w.get()
+	if aw.Status.Phase != awv1beta2.PhaseSuspending || count(w.writes, "delete Pod j-0") != 0 {
+		t.Fatalf("phase %s, writes %q", aw.Status.Phase, w.writes)
+	}
+	if c := meta.FindStatusCondition(aw.Status.Conditions, awv1beta2.ConditionDeletingResources); !strings.Contains(c.Message, "deleting Job j") {
+		t.Errorf("message %q", c.Message)
+	}
+	refused = false
+	for range 4 {
+		w.clock.Step(blindPoll)
+		if _, err := w.pass(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.rest(time.Second); err != nil {
+		t.Fatal(err)
+	}
+	job, pod := slices.Index(w.writes, "delete Job j"), slices.Index(w.writes, "delete Pod j-0")
+	if aw := w.get(); aw.Status.Phase != awv1beta2.PhaseSuspended || pod < job || count(w.writes, "delete Pod j-0") != 1 {
+		t.Errorf("phase %s, writes %q", aw.Status.Phase, w.writes)
+	}
+}
+
+// A deletion is sent once, however many passes there are until it has an effect.
+func TestDeletionIsSentOnce(t *testing.T) {
+	w := newWorld(t, wrapper([]string{wrappedPod("a")}))
+	w.must(awv1beta2.PhaseRunning)
+	w.hold("a")
+	w.spec(func(aw *awv1beta2.AppWrapper) { aw.Spec.Suspend = true })
+	for range 10 {
+		if _, err := w.pass(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := count(w.writes, "delete Pod a"); n != 1 {
+		t.Errorf("%d deletions: %q", n, w.writes)
+	}
+	if aw := w.get(); !meta.IsStatusConditionTrue(aw.Status.Conditions, awv1beta2.ConditionQuotaReserved) {
+		t.Error("the quota was given back while a pod is there")
+	}
+}
+
+// Quota stays until the API server itself knows of no pod.
+func TestPodsThatTheCacheHasNotSeenHoldTheQuota(t *testing.T) {
+	w := newWorld(t, wrapper([]string{mapTemplate}))
+	w.must(awv1beta2.PhaseRunning)
+	late := grandchild("late")
+	if err := w.server.Create(w.Context(), late); err != nil {
+		t.Fatal(err)
+	}
+	w.kinds.cache = &blindToPods{fakeCache{WithWatch: w.server, world: w}}
+	w.spec(func(aw *awv1beta2.AppWrapper) { aw.Spec.Suspend = true })
+	for range 6 {
+		if _, err := w.pass(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if aw := w.get(); aw.Status.Phase != awv1beta2.PhaseSuspending || !meta.IsStatusConditionTrue(aw.Status.Conditions, awv1beta2.ConditionQuotaReserved) {
+		t.Errorf("phase %s with a pod left", aw.Status.Phase)
+	}
+	if err := w.server.Delete(w.Context(), late); err != nil {
+		t.Fatal(err)
+	}
+	w.clock.Step(blindPoll)
+	w.must(awv1beta2.PhaseSuspended)
+}
+
+// Nothing is deleted that another one controls, whatever its name.
+func TestOnlyWhatIsControlledIsDeleted(t *testing.T) {
+	w := newWorld(t, wrapper([]string{wrappedPod("a")}))
+	w.must(awv1beta2.PhaseRunning)
+	pod := &corev1.Pod{}
+	if err := w.server.Get(w.Context(), types.NamespacedName{Namespace: "team", Name: "a"}, pod); err != nil {
+		t.Fatal(err)
+	}
+	pod.OwnerReferences[0].UID, pod.Labels = "somebody", nil
+	if err := w.server.Update(w.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	w.spec(func(aw *awv1beta2.AppWrapper) { aw.Spec.Suspend = true })
+	aw := w.must(awv1beta2.PhaseSuspended)
+	if count(w.writes, "delete Pod a") != 0 {
+		t.Errorf("writes %q", w.writes)
+	}
+	// [D33] Clients read the reason as the original wrote it.
+	if c := aw.Status.ComponentStatus[0].Conditions[0]; c.Reason != "CompononetDeleted" {
+		t.Errorf("reason %q", c.Reason)
+	}
+}
+
+// [D33] Stored objects with either spelling are created anew.
+func TestBothSpellingsOfDeletedAreUnderstood(t *testing.T) {
+	for _, reason := range []string{awv1beta2.ReasonComponentDeleted, awv1beta2.ReasonComponentDeletedTypo} {
+		status := &awv1beta2.AppWrapperComponentStatus{}
+		setComponent(status, metav1.ConditionFalse, reason, "", noon)
+		if got := stageOf(status); got != fresh {
+			t.Errorf("%s: stage %d", reason, got)
+		}
+	}
+}
+
+// [D7] What the cache does not show is asked of the API server before anything terminal.
+func TestAMissingComponentIsConfirmed(t *testing.T) {
+	w := newWorld(t, wrapper([]string{wrappedPod("a")}))
+	w.must(awv1beta2.PhaseRunning)
+	w.hidden["a"] = true
+	for range 3 {
+		if _, err := w.pass(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(w.reads) != 0 {
+		t.Errorf("reads of what was created a moment ago: %q", w.reads)
+	}
+	w.clock.Step(creationLag)
+	w.must(awv1beta2.PhaseRunning)
+	if !slices.Contains(w.reads, "get PartialObjectMetadata a") && !slices.Contains(w.reads, "get Pod a") {
+		t.Errorf("reads %q", w.reads)
+	}
+	if err := w.server.Delete(w.Context(), grandchild("a")); err != nil {
+		t.Fatal(err)
+	}
+	w.must(awv1beta2.PhaseFailed)
+}
+
+// [D21] A read that fails is an error, which is retried, and no fact.
+func TestReadErrorsAreReturned(t *testing.T) {
+	w := newWorld(t, wrapper([]string{wrappedPod("a")}))
+	w.must(awv1beta2.PhaseRunning)
+	w.hidden["a"] = true
+	w.clock.Step(creationLag)
+	w.before = func(request string) error {
+		if strings.HasPrefix(request, "get") {
+			return apierrors.NewInternalError(errors.New("etcd"))
+		}
+		return nil
+	}
+	if _, err := w.pass(); err == nil || !strings.Contains(err.Error(), "etcd") {
+		t.Errorf("error %v", err)
+	}
+	if aw := w.get(); aw.Status.Phase != awv1beta2.PhaseRunning {
+		t.Errorf("phase %s", aw.Status.Phase)
+	}
+}
+
+// [D4] A component that reports success and goes at once has succeeded, even if no pass saw it.
+func TestSuccessIsRememberedWhenTheComponentGoes(t *testing.T) {
+	w := newWorld(t, wrapper([]string{wrappedJob("j", 1), wrappedPod("a")}))
+	w.must(awv1beta2.PhaseRunning)
+	w.play(corev1.PodRunning)
+	done := withStatus("batch/v1", "Job", conditionsOf("Complete", "True"))
+	done.SetNamespace("team")
+	done.SetName("j")
+	done.SetUID(w.born["j"][0])
+	done.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: awv1beta2.GroupVersion.String(), Kind: "AppWrapper", Name: "train", UID: "aw-uid", Controller: new(true)}})
+	heard := &componentMoved{queue: nobody{}, done: w.memory.done}
+	heard.OnDelete(toolscache.DeletedFinalStateUnknown{Obj: done})
+	job := withStatus("batch/v1", "Job", nil)
+	job.SetNamespace("team")
+	job.SetName("j")
+	if err := w.server.Delete(w.Context(), job); err != nil {
+		t.Fatal(err)
+	}
+	w.clock.Step(creationLag)
+	aw := w.must(awv1beta2.PhaseRunning)
+	if !meta.IsStatusConditionTrue(aw.Status.ComponentStatus[0].Conditions, awv1beta2.ConditionCompleted) {
+		t.Errorf("component %+v", aw.Status.ComponentStatus[0])
+	}
+	w.restart()
+	w.must(awv1beta2.PhaseRunning)
+	w.play(corev1.PodSucceeded)
+	w.must(awv1beta2.PhaseSucceeded)
+}

@@ -1,0 +1,157 @@
+package appwrapper
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/component"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+)
+
+// ComponentName is the name of the component in flags, labels, metrics and folders.
+const ComponentName = "appwrapper"
+
+// FieldOwner is the manager of the fields that we set in what we create.
+const FieldOwner = "appwrapper"
+
+// The kinds of components that may be wrapped without further roles: those that the original's role had.
+
+// +kubebuilder:rbac:groups=workload.codeflare.dev,resources=appwrappers,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=workload.codeflare.dev,resources=appwrappers/status,verbs=patch
+// +kubebuilder:rbac:groups=workload.codeflare.dev,resources=appwrappers/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=pods;services,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups=apps,resources=deployments;statefulsets,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups=scheduling.sigs.k8s.io;scheduling.x-k8s.io,resources=podgroups,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups=kubeflow.org,resources=pytorchjobs,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups=ray.io,resources=rayclusters;rayjobs,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups=jobset.x-k8s.io,resources=jobsets,verbs=get;list;watch;create;delete
+
+// Caches says what is held in the manager's cache: AppWrappers, of whoever made them. Pods and components are in a cache of
+// our own, which is limited to objects with the label of an AppWrapper.
+func Caches() []component.CacheNeed {
+	return []component.CacheNeed{{Kind: awv1beta2.GroupVersion.WithKind(awv1beta2.Kind), Whole: true, Everything: true}}
+}
+
+// Setup registers the workload controller with a manager, and those of nodes and of the slack queue as far as the settings
+// ask for them.
+func Setup(settings Settings, served func() *capability.Watcher, applier func(ctrl.Manager) *apply.Applier) func(context.Context, ctrl.Manager) error {
+	return func(ctx context.Context, mgr ctrl.Manager) error {
+		k := &kinds{
+			live: mgr.GetAPIReader(), clock: settings.Clock, log: mgr.GetLogger().WithName(ComponentName),
+			watched: map[schema.GroupVersionKind]*watchedKind{},
+		}
+		labelled, err := newCache(mgr, k)
+		if err != nil {
+			return err
+		}
+		if err := index(ctx, labelled); err != nil {
+			return err
+		}
+		k.cache = labelled
+		w := newWorkloads(settings, applier(mgr), k, mgr.GetRESTMapper())
+		w.recorder = mgr.GetEventRecorder(RecorderName)
+		nodes, err := SetupNodes(ctx, mgr, settings, served)
+		if err != nil {
+			return err
+		}
+		if err := mgr.Add(labelled); err != nil {
+			return fmt.Errorf("adding the cache of pods and components: %w", err)
+		}
+		var more []source.Source
+		if nodes != nil {
+			w.nodes = nodes
+			more = append(more, w.nodeMoved(nodes))
+		}
+		return w.watch(mgr, labelled, more)
+	}
+}
+
+// index lets pods be found by their AppWrapper and by their node.
+func index(ctx context.Context, labelled cache.Cache) error {
+	for name, value := range map[string]func(*corev1.Pod) string{
+		podIndex:  func(pod *corev1.Pod) string { return pod.Labels[awv1beta2.LabelAppWrapper] },
+		nodeIndex: func(pod *corev1.Pod) string { return pod.Spec.NodeName },
+	} {
+		err := labelled.IndexField(ctx, &corev1.Pod{}, name, func(object client.Object) []string {
+			if pod, ok := object.(*corev1.Pod); ok {
+				return []string{value(pod)}
+			}
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("indexing pods: %w", err)
+		}
+	}
+	return nil
+}
+
+// newCache makes the cache of pods and components. A kind that it may not list or watch is reported to k.
+func newCache(mgr ctrl.Manager, k *kinds) (cache.Cache, error) {
+	ours, err := labels.NewRequirement(awv1beta2.LabelAppWrapper, selection.Exists, nil)
+	if err != nil {
+		return nil, fmt.Errorf("selecting by label: %w", err)
+	}
+	out, err := cache.New(mgr.GetConfig(), cache.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		DefaultLabelSelector: labels.NewSelector().Add(*ours), DefaultTransform: slim,
+		ReaderFailOnMissingInformer: true, NewInformer: k.newInformer,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making the cache of pods and components: %w", err)
+	}
+	return out, nil
+}
+
+// watch builds the controller, which follows some more sources.
+func (w *workloads) watch(mgr ctrl.Manager, labelled cache.Cache, more []source.Source) error {
+	shell := reconciler.New(reconciler.Options{Client: mgr.GetClient(), Component: ComponentName}, w.logic())
+	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
+	building := ctrl.NewControllerManagedBy(mgr).Named(ComponentName).
+		For(&awv1beta2.AppWrapper{}, builder.WithPredicates(changed)).
+		WatchesRawSource(source.Kind(labelled, client.Object(&corev1.Pod{}), handler.EnqueueRequestsFromMapFunc(byLabel), podMoved{})).
+		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+			w.kinds.changed = &componentMoved{queue: queue, done: w.memory.done}
+			return nil
+		}))
+	for _, s := range more {
+		building.WatchesRawSource(s)
+	}
+	if err := building.Complete(shell); err != nil {
+		return fmt.Errorf("building the AppWrapper controller: %w", err)
+	}
+	return nil
+}
+
+// newInformer watches a kind of components until that turns out to be forbidden.
+func (k *kinds) newInformer(lw toolscache.ListerWatcher, object runtime.Object, _ time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+	informer := toolscache.NewSharedIndexInformer(lw, object, 0, indexers)
+	kind := object.GetObjectKind().GroupVersionKind()
+	if kind.Empty() { // typed: pods, without which nothing goes
+		return informer
+	}
+	if err := informer.SetWatchErrorHandlerWithContext(k.onWatchError(kind)); err != nil {
+		k.log.Error(err, "Setting the error handler of an informer", "kind", kind.String())
+	}
+	return informer
+}

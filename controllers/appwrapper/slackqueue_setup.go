@@ -1,0 +1,126 @@
+package appwrapper
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+)
+
+const (
+	// slackName is the name of the controller of the slack queue.
+	slackName = "appwrapper-slack-queue"
+	// slackPatience is how long reading the queue may take: without the rights on ClusterQueues it would take for ever.
+	slackPatience = 10 * time.Second
+)
+
+// queueKinds are the versions of a ClusterQueue that can be read and written, the preferred one first.
+var queueKinds = []schema.GroupVersionKind{capability.KueueClusterQueue, capability.KueueClusterQueueOlder}
+
+// setupSlackQueue registers the controller. It watches ClusterQueues while they are served. The rights on them are not in
+// the role of the component but in config/components/appwrapper-slack-queue, since few installations have a slack queue.
+func setupSlackQueue(ctx context.Context, mgr ctrl.Manager, settings Settings, nodes cache.Cache, served func() *capability.Watcher) error {
+	watcher := served()
+	s := &slackQueue{
+		name: settings.SlackQueueName, taints: settings.Autopilot.ResourceTaints, nodes: nodes, queues: mgr.GetCache(),
+		writer: mgr.GetClient(), served: watcher.Current,
+	}
+	toQueue := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: s.name}}}
+	})
+	c, err := ctrl.NewControllerManagedBy(mgr).Named(slackName).
+		WatchesRawSource(source.Kind(nodes, client.Object(&corev1.Node{}), toQueue, healthChanged(s.taints))).
+		Build(s)
+	if err != nil {
+		return fmt.Errorf("building the controller of the slack queue: %w", err)
+	}
+	named := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == s.name })
+	for _, kind := range queueKinds {
+		watcher.Watch(ctx, c, kind, func() source.Source {
+			return source.Kind(mgr.GetCache(), client.Object(queueOf(kind)), toQueue, named)
+		})
+	}
+	return nil
+}
+
+func queueOf(kind schema.GroupVersionKind) *unstructured.Unstructured {
+	queue := &unstructured.Unstructured{}
+	queue.SetGroupVersionKind(kind)
+	return queue
+}
+
+// slackQueue keeps the lending limits of one ClusterQueue in step with what nodes cannot offer.
+type slackQueue struct {
+	name          string
+	taints        map[corev1.ResourceName][]corev1.Taint
+	nodes, queues client.Reader
+	writer        client.Writer
+	served        func() capability.Set
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (s *slackQueue) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	queue, err := s.read(ctx)
+	if err != nil || queue == nil {
+		return reconcile.Result{}, err
+	}
+	if !cohort(queue) {
+		ctrl.LoggerFrom(ctx).Info("The slack queue is in no cohort, so it has nobody to lend to: give it a cohort, or name another queue", "queue", s.name)
+		return reconcile.Result{}, nil
+	}
+	nodes := &corev1.NodeList{}
+	if err := s.nodes.List(ctx, nodes); err != nil {
+		return reconcile.Result{}, fmt.Errorf("listing nodes for slack queue %s: %w", s.name, err)
+	}
+	wanted := queue.DeepCopy()
+	changed, err := lend(wanted, unavailable(nodes.Items, s.taints))
+	if err != nil || !changed {
+		return reconcile.Result{}, err
+	}
+	patch := client.MergeFromWithOptions(queue, client.MergeFromWithOptimisticLock{})
+	err = s.writer.Patch(ctx, wanted, patch, client.FieldOwner("appwrapper"))
+	if apierrors.IsConflict(err) {
+		return reconcile.Result{}, nil // the event of the newer version leads back here
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("setting the lending limits of ClusterQueue %s: %w", s.name, err)
+	}
+	ctrl.LoggerFrom(ctx).Info("Set the lending limits of the slack queue", "queue", s.name)
+	return reconcile.Result{}, nil
+}
+
+// read returns the queue in the preferred version that is served; nil when there is none, or when it is being deleted.
+func (s *slackQueue) read(ctx context.Context) (*unstructured.Unstructured, error) {
+	set := s.served()
+	for _, kind := range queueKinds {
+		if !set.Has(kind) {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(ctx, slackPatience)
+		defer cancel()
+		queue := queueOf(kind)
+		err := s.queues.Get(ctx, types.NamespacedName{Name: s.name}, queue)
+		if apierrors.IsNotFound(err) || err == nil && queue.GetDeletionTimestamp() != nil {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading ClusterQueue %s (the rights are in config/components/appwrapper-slack-queue): %w", s.name, err)
+		}
+		return queue, nil
+	}
+	return nil, nil
+}

@@ -1,0 +1,76 @@
+package appwrapper
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	dto "github.com/prometheus/client_model/go"
+	corev1 "k8s.io/api/core/v1"
+
+	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+)
+
+// [D31] Steps are told, failures as warnings.
+func TestEvents(t *testing.T) {
+	w := newWorld(t, wrapper([]string{wrappedPod("a")}, annotated("retryLimit", "1", "failureGracePeriodDuration", "0s", "retryPausePeriodDuration", "0s")))
+	none := false
+	w.surviving(&none)
+	w.play(corev1.PodFailed)
+	w.surviving(&none)
+	w.play(corev1.PodFailed)
+	w.surviving(&none)
+	var told []string
+	for len(w.events.Events) > 0 {
+		told = append(told, <-w.events.Events)
+	}
+	want := []string{
+		"Normal Running All components are created",
+		"Warning Unhealthy FoundFailedPods: 1 failed pods; pod a: container main ended with exit code 3 (Error)",
+		"Normal Running All components are created",
+		"Warning Unhealthy FoundFailedPods: 1 failed pods; pod a: container main ended with exit code 3 (Error)",
+		"Warning Failed Failed for good after 1 retries",
+	}
+	if !slices.Equal(told, want) {
+		t.Errorf("told:\n%s\nwant:\n%s", strings.Join(told, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestStory(t *testing.T) {
+	in := func(phase awv1beta2.AppWrapperPhase) *awv1beta2.AppWrapper {
+		aw := wrapper(nil)
+		aw.Status.Phase = phase
+		return aw
+	}
+	if got := story(in(awv1beta2.PhaseResuming), in(awv1beta2.PhaseSuspending)); len(got) != 1 || got[0] != (news{"Normal", "Suspending", "Externally suspended while in the Resuming phase"}) {
+		t.Errorf("suspended: %+v", got)
+	}
+	if got := story(in(awv1beta2.PhaseRunning), in(awv1beta2.PhaseSucceeded)); len(got) != 1 || got[0].severity != "Normal" || got[0].reason != "Succeeded" {
+		t.Errorf("succeeded: %+v", got)
+	}
+	if got := story(in(awv1beta2.PhaseEmpty), in(awv1beta2.PhaseSuspended)); len(got) != 0 {
+		t.Errorf("taken up: %+v", got)
+	}
+}
+
+// [D16] Every stored step counts once.
+func TestPhaseCounter(t *testing.T) {
+	w := newWorld(t, wrapper([]string{wrappedPod("a")}))
+	value := func(phase awv1beta2.AppWrapperPhase) float64 {
+		m := &dto.Metric{}
+		if err := phases.WithLabelValues("team", string(phase)).Write(m); err != nil {
+			t.Fatal(err)
+		}
+		return m.GetCounter().GetValue()
+	}
+	before := value(awv1beta2.PhaseRunning)
+	w.must(awv1beta2.PhaseRunning)
+	for range 3 {
+		if _, err := w.pass(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := value(awv1beta2.PhaseRunning) - before; got != 1 {
+		t.Errorf("counted %v times", got)
+	}
+}

@@ -1,0 +1,104 @@
+package appwrapper
+
+import (
+	"context"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+)
+
+// workloads carries out what the rules decide.
+type workloads struct {
+	settings Settings
+	applier  *apply.Applier
+	kinds    *kinds
+	mapper   meta.RESTMapper
+	memory   *memory
+	nodes    nodeHealth
+	recorder events.EventRecorder
+	// instantiate makes the object of a component; refusal says why a kind may be none.
+	instantiate func(*awv1beta2.AppWrapper, int) (*unstructured.Unstructured, []string, error)
+	refusal     func(*meta.RESTMapping) string
+}
+
+// logic is what the shell runs.
+func (w *workloads) logic() reconciler.Logic[*awv1beta2.AppWrapper] {
+	return reconciler.Logic[*awv1beta2.AppWrapper]{
+		Phases:         []reconciler.Phase[*awv1beta2.AppWrapper]{{Name: "deciding", Run: w.step}},
+		Finalizer:      awv1beta2.Finalizer,
+		NeedsFinalizer: needsFinalizer,
+		Finalize:       w.finalize,
+		Gone:           w.memory.forget,
+		Written:        w.written,
+	}
+}
+
+func (*workloads) log(ctx context.Context) logr.Logger { return ctrl.LoggerFrom(ctx) }
+
+// needsFinalizer: an AppWrapper that never ran goes at once when it is deleted.
+func needsFinalizer(aw *awv1beta2.AppWrapper) bool {
+	if !aw.Ours() {
+		return false
+	}
+	return aw.Status.Phase == awv1beta2.PhaseSuspended && !aw.Spec.Suspend ||
+		meta.IsStatusConditionTrue(aw.Status.Conditions, awv1beta2.ConditionResourcesDeployed)
+}
+
+// step takes one decision about an AppWrapper that lives on.
+func (w *workloads) step(ctx context.Context, aw *awv1beta2.AppWrapper) error {
+	if !aw.Ours() {
+		return nil
+	}
+	d, err := w.decide(ctx, aw, rules[aw.Status.Phase])
+	if err != nil || d.again == 0 {
+		return err
+	}
+	return &reconciler.Wait{For: d.rule, Retry: d.again}
+}
+
+// finalize takes one decision about an AppWrapper that is being deleted, whoever manages it by now: what was deployed for it
+// was deployed by us.
+func (w *workloads) finalize(ctx context.Context, aw *awv1beta2.AppWrapper) error {
+	d, err := w.decide(ctx, aw, whileTerminating)
+	if err != nil || d.release {
+		return err
+	}
+	return &reconciler.Wait{For: d.rule, Retry: d.again}
+}
+
+// decide gathers facts, asks the rules, does what they want to know the outcome of, and carries out what they decide.
+func (w *workloads) decide(ctx context.Context, aw *awv1beta2.AppWrapper, list []rule) (decision, error) {
+	f, err := w.gather(ctx, aw)
+	if err != nil {
+		return decision{}, err
+	}
+	d := decide(list, f)
+	switch d.act {
+	case createComponents:
+		f.created = w.create(ctx, aw)
+		d = decide(list, f)
+	case deleteComponents, forceDeletion:
+		f.deleted = w.remove(ctx, aw, d.act == forceDeletion)
+		d = decide(list, f)
+	case nothing:
+	}
+	if ctx.Err() != nil {
+		return decision{}, ctx.Err()
+	}
+	w.log(ctx).V(2).Info("Decided", "rule", d.rule, "from", aw.Status.Phase, "to", d.next)
+	if d.next == "" && aw.Status.Phase == awv1beta2.PhaseRunning {
+		recordDone(f, aw, f.now)
+	}
+	carryOut(d, aw, f.now)
+	if d.next == "" && f.recheck > 0 && (d.again == 0 || d.again > f.recheck) {
+		d.again = f.recheck
+	}
+	return d, nil
+}

@@ -1,0 +1,350 @@
+package appwrapper
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+)
+
+var (
+	awKey     = types.NamespacedName{Namespace: "team", Name: "train"}
+	jobKind   = schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}
+	mapKind   = corev1.SchemeGroupVersion.WithKind("ConfigMap")
+	rayKind   = schema.GroupVersionKind{Group: "ray.io", Version: "v1", Kind: "RayJob"}
+	roleKind  = schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}
+	allKinds  = []schema.GroupVersionKind{podKind, jobKind, mapKind, rayKind}
+	finalizer = "test.example.com/hold"
+)
+
+// world is a fake API server and, in front of it, one process of the operator after the other.
+type world struct {
+	testing.TB
+	server client.WithWatch
+	clock  *clocktesting.FakeClock
+	events *events.FakeRecorder
+
+	*workloads
+	shell reconcile.Reconciler
+
+	// hidden are objects that the cache of the process does not show.
+	hidden map[string]bool
+	// before may refuse a request of the process; after may lose its answer. They get "verb kind name".
+	before, after func(request string) error
+	writes, reads []string
+	uids          int
+	// born has the uids of what the server made, by name; restarts counts processes.
+	born     map[string][]types.UID
+	restarts int
+}
+
+// wrapper is an AppWrapper of the templates, which are JSON.
+func wrapper(templates []string, changes ...func(*awv1beta2.AppWrapper)) *awv1beta2.AppWrapper {
+	aw := &awv1beta2.AppWrapper{ObjectMeta: metav1.ObjectMeta{Namespace: awKey.Namespace, Name: awKey.Name, UID: "aw-uid", Generation: 1,
+		CreationTimestamp: metav1.NewTime(noon), Annotations: map[string]string{}}}
+	for _, template := range templates {
+		aw.Spec.Components = append(aw.Spec.Components, awv1beta2.AppWrapperComponent{Template: runtime.RawExtension{Raw: []byte(template)}})
+	}
+	for _, change := range changes {
+		change(aw)
+	}
+	return aw
+}
+
+func annotated(pairs ...string) func(*awv1beta2.AppWrapper) {
+	return func(aw *awv1beta2.AppWrapper) {
+		for i := 0; i < len(pairs); i += 2 {
+			aw.Annotations[awv1beta2.AnnotationPrefix+pairs[i]] = pairs[i+1]
+		}
+	}
+}
+
+func wrappedPod(name string) string {
+	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":%q},"spec":{"restartPolicy":"Never","containers":[{"name":"main","image":"i"}]}}`, name)
+}
+
+func wrappedJob(name string, count int) string {
+	return fmt.Sprintf(`{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":%q},"spec":{"parallelism":%d,"completions":%d,
+		"template":{"spec":{"containers":[{"name":"main","image":"i"}]}}}}`, name, count, count)
+}
+
+const (
+	mapTemplate = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"settings-"},"data":{"a":"b"}}`
+	rayTemplate = `{"apiVersion":"ray.io/v1","kind":"RayJob","metadata":{"name":"ray"},"spec":{"rayClusterSpec":{"headGroupSpec":{"template":{"spec":{"containers":[{"name":"head","image":"i"}]}}}}}}`
+)
+
+func testMapper() meta.RESTMapper {
+	m := meta.NewDefaultRESTMapper(nil)
+	for _, kind := range append(slices.Clone(allKinds), awv1beta2.GroupVersion.WithKind(awv1beta2.Kind)) {
+		m.Add(kind, meta.RESTScopeNamespace)
+	}
+	m.Add(roleKind, meta.RESTScopeRoot)
+	return m
+}
+
+// testScheme takes long to make, so all worlds share it.
+var testScheme = sync.OnceValue(func() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(awv1beta2.AddToScheme(scheme))
+	return scheme
+})
+
+func newWorld(t testing.TB, aw *awv1beta2.AppWrapper, objects ...client.Object) *world {
+	t.Helper()
+	scheme := testScheme()
+	w := &world{TB: t, clock: clocktesting.NewFakeClock(noon), events: events.NewFakeRecorder(10000), hidden: map[string]bool{},
+		born: map[string][]types.UID{}}
+	none := func(string) error { return nil }
+	w.before, w.after = none, none
+	w.server = fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(testMapper()).WithStatusSubresource(&awv1beta2.AppWrapper{}, &corev1.Pod{}).
+		WithObjects(append(objects, aw)...).
+		WithIndex(&corev1.Pod{}, podIndex, func(o client.Object) []string { return []string{o.GetLabels()[awv1beta2.LabelAppWrapper]} }).
+		WithInterceptorFuncs(interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			w.uids++
+			o.SetUID(types.UID(fmt.Sprintf("uid-%d", w.uids)))
+			o.SetCreationTimestamp(metav1.NewTime(w.clock.Now()))
+			if err := c.Create(ctx, o, opts...); err != nil {
+				return err
+			}
+			w.born[o.GetName()] = append(w.born[o.GetName()], o.GetUID())
+			return nil
+		}}).Build()
+	w.restart()
+	return w
+}
+
+// restart starts another process, which remembers nothing.
+func (w *world) restart() {
+	w.restarts++
+	asked := func(write bool, verb string, o client.Object, do func() error) error {
+		request := verb + " " + kindName(o)
+		if o.GetName() != "" {
+			request += " " + o.GetName()
+		}
+		if write {
+			w.writes = append(w.writes, request)
+		} else {
+			w.reads = append(w.reads, request)
+		}
+		if err := w.before(request); err != nil {
+			return err
+		}
+		if err := do(); err != nil {
+			return err
+		}
+		return w.after(request)
+	}
+	writing := interceptor.NewClient(w.server, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			return asked(true, "create", o, func() error { return c.Create(ctx, o, opts...) })
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			return asked(true, "delete", o, func() error { return c.Delete(ctx, o, opts...) })
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			return asked(true, "patch", o, func() error { return c.Patch(ctx, o, p, opts...) })
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			return asked(true, "patch "+sub, o, func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
+		},
+	})
+	live := interceptor.NewClient(w.server, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			o.SetName(key.Name)
+			return asked(false, "get", o, func() error { return c.Get(ctx, key, o, opts...) })
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			w.reads = append(w.reads, "list "+list.GetObjectKind().GroupVersionKind().Kind)
+			return c.List(ctx, list, opts...)
+		},
+	})
+	settings := DefaultSettings()
+	settings.Clock = w.clock
+	k := &kinds{cache: &fakeCache{WithWatch: w.server, world: w}, live: live, clock: w.clock, log: logr.Discard(), watched: map[schema.GroupVersionKind]*watchedKind{}}
+	k.changed = &componentMoved{queue: nobody{}, done: func(types.UID, types.UID) {}}
+	applier := apply.New(apply.Options{Client: writing, Live: live, FieldOwner: FieldOwner, Component: ComponentName})
+	w.workloads = newWorkloads(settings, applier, k, testMapper())
+	w.recorder = w.events
+	w.shell = reconciler.New(reconciler.Options{Client: writing, Component: ComponentName}, w.logic())
+}
+
+// nobody is a queue without workers.
+type nobody struct{ reconcileQueue }
+
+type reconcileQueue = interface {
+	Add(reconcile.Request)
+	Len() int
+	Get() (reconcile.Request, bool)
+	Done(reconcile.Request)
+	ShutDown()
+	ShutDownWithDrain()
+	ShuttingDown() bool
+}
+
+func (nobody) Add(reconcile.Request) {}
+
+func kindName(o client.Object) string {
+	if kind := o.GetObjectKind().GroupVersionKind().Kind; kind != "" {
+		return kind
+	}
+	switch o.(type) {
+	case *awv1beta2.AppWrapper:
+		return "AppWrapper"
+	default:
+		return fmt.Sprintf("%T", o)
+	}
+}
+
+// fakeCache shows the server but for what is hidden.
+type fakeCache struct {
+	client.WithWatch
+	world *world
+}
+
+func (c *fakeCache) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	if c.world.hidden[key.Name] {
+		return c.WithWatch.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: "not-there"}, o, opts...)
+	}
+	return c.WithWatch.Get(ctx, key, o, opts...)
+}
+
+func (*fakeCache) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
+	return syncedInformer{}, nil
+}
+
+func (*fakeCache) RemoveInformer(context.Context, client.Object) error { return nil }
+
+type syncedInformer struct{ cache.Informer }
+
+func (syncedInformer) AddEventHandler(toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+	return registration{}, nil
+}
+
+type registration struct {
+	toolscache.ResourceEventHandlerRegistration
+}
+
+func (registration) HasSynced() bool { return true }
+
+// get reads the AppWrapper.
+func (w *world) get() *awv1beta2.AppWrapper {
+	w.Helper()
+	aw := &awv1beta2.AppWrapper{}
+	if err := w.server.Get(context.Background(), awKey, aw); err != nil {
+		w.Fatal(err)
+	}
+	return aw
+}
+
+// pass runs one pass.
+func (w *world) pass() (ctrl.Result, error) {
+	return w.shell.Reconcile(context.Background(), ctrl.Request{NamespacedName: awKey})
+}
+
+// rest runs passes until the process waits for something: at least for the time given.
+func (w *world) rest(limit time.Duration) error {
+	w.Helper()
+	for range 200 {
+		result, err := w.pass()
+		switch {
+		case err != nil:
+			return err
+		case result.RequeueAfter == 0 || result.RequeueAfter > limit:
+			return nil
+		}
+		w.clock.Step(result.RequeueAfter)
+	}
+	w.Fatalf("there is no end to it: %q", w.writes[len(w.writes)-10:])
+	return nil
+}
+
+// must runs passes until the process waits and expects a phase.
+func (w *world) must(phase awv1beta2.AppWrapperPhase) *awv1beta2.AppWrapper {
+	w.Helper()
+	if err := w.rest(time.Second); err != nil {
+		w.Fatal(err)
+	}
+	aw := w.get()
+	if aw.Status.Phase != phase {
+		status, _ := json.Marshal(aw.Status)
+		w.Fatalf("phase %s, want %s: %s", aw.Status.Phase, phase, status)
+	}
+	return aw
+}
+
+// play sets the phase of the pods, all or those named.
+func (w *world) play(phase corev1.PodPhase, names ...string) {
+	w.Helper()
+	list := &corev1.PodList{}
+	if err := w.server.List(context.Background(), list, client.InNamespace(awKey.Namespace)); err != nil {
+		w.Fatal(err)
+	}
+	for i := range list.Items {
+		pod := &list.Items[i]
+		if len(names) > 0 && !slices.Contains(names, pod.Name) {
+			continue
+		}
+		pod.Status.Phase = phase
+		if phase == corev1.PodFailed {
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{
+				Terminated: &corev1.ContainerStateTerminated{ExitCode: 3, Reason: "Error"}}}}
+		}
+		if err := w.server.Status().Update(context.Background(), pod); err != nil {
+			w.Fatal(err)
+		}
+	}
+}
+
+// spec changes the AppWrapper as a user does.
+func (w *world) spec(change func(*awv1beta2.AppWrapper)) {
+	w.Helper()
+	aw := w.get()
+	change(aw)
+	aw.Generation++
+	if err := w.server.Update(context.Background(), aw); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// count returns how many of the requests are among those.
+func count(requests []string, which string) int {
+	sum := 0
+	for _, r := range requests {
+		if r == which {
+			sum++
+		}
+	}
+	return sum
+}
+
+// blindToPods is a cache that has not seen any pod yet.
+type blindToPods struct{ fakeCache }
+
+func (*blindToPods) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }

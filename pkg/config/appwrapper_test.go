@@ -1,0 +1,290 @@
+package config
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// everything sets each setting to something that is not its default, in nanoseconds as the originals wrote them.
+const everything = `
+userRBACAdmissionCheck: false
+schedulerName: packed
+defaultQueueName: team-queue
+autopilot:
+  injectAntiAffinities: false
+  monitorNodes: false
+  preferNoScheduleWeight: 7
+  resourceTaints:
+    example.com/card:
+    - {key: health, value: bad, effect: NoExecute}
+faultTolerance:
+  admissionGracePeriod: 1000000000
+  warmupGracePeriod: 2000000000
+  failureGracePeriod: 3000000000
+  resetPause: 4000000000
+  retryLimit: 5
+  deletionGracePeriod: 6000000000
+  gracePeriodCeiling: 7000000000
+  successTTLCeiling: 8000000000
+`
+
+func everythingSet() AppWrapper {
+	settings := DefaultAppWrapper()
+	settings.UserRBACAdmissionCheck, settings.SchedulerName, settings.DefaultQueueName = false, "packed", "team-queue"
+	settings.Autopilot.InjectAntiAffinities, settings.Autopilot.MonitorNodes = false, false
+	settings.Autopilot.PreferNoScheduleWeight = 7
+	settings.Autopilot.ResourceTaints["example.com/card"] = []NodeTaint{{Key: "health", Value: "bad", Effect: "NoExecute"}}
+	settings.FaultTolerance = FaultTolerance{
+		AdmissionGracePeriod: time.Second, WarmupGracePeriod: 2 * time.Second, FailureGracePeriod: 3 * time.Second,
+		ResetPause: 4 * time.Second, RetryLimit: 5, DeletionGracePeriod: 6 * time.Second,
+		GracePeriodCeiling: 7 * time.Second, SuccessTTLCeiling: 8 * time.Second,
+	}
+	return settings
+}
+
+func indent(text, by string) string {
+	return by + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n"+by) + "\n"
+}
+
+func codeflare(text string) OlderConfig {
+	return OlderConfig{Source: "ConfigMap ns/codeflare-operator-config", Embedded: true, Data: map[string]string{"config.yaml": text}}
+}
+
+func standalone(text string) OlderConfig {
+	return OlderConfig{Source: "ConfigMap ns/appwrapper-operator-config", Data: map[string]string{"any-name": text}}
+}
+
+// [appwrapper-21] The default configuration constructs, and every document says the same in its own way.
+func TestAppWrapperDocuments(t *testing.T) {
+	withQueue := everythingSet()
+	withQueue.SlackQueueName = "slack"
+	for name, tc := range map[string]struct {
+		file  string
+		older []OlderConfig
+		want  AppWrapper
+	}{
+		"nobody says anything": {want: DefaultAppWrapper()},
+		"file":                 {file: "appwrapper:\n" + indent(everything+"slackQueueName: slack", "  "), want: withQueue},
+		"embedded":             {older: []OlderConfig{codeflare("appwrapper:\n  enabled: true\n  Config:\n" + indent(everything, "    "))}, want: everythingSet()},
+		"embedded, lower case": {older: []OlderConfig{codeflare("appwrapper:\n  config:\n" + indent(everything, "    "))}, want: everythingSet()},
+		"standalone":           {older: []OlderConfig{standalone("appwrapper:\n" + indent(everything, "  "))}, want: everythingSet()},
+		"other spellings": {older: []OlderConfig{standalone("AppWrapper:\n" +
+			indent(strings.ReplaceAll(strings.ReplaceAll(everything, "Period", "period"), "userRBAC", "UserRbac"), "  "))}, want: everythingSet()},
+		"a ConfigMap without the section": {older: []OlderConfig{codeflare("kuberay: {ingressDomain: kind}")}, want: DefaultAppWrapper()},
+		"an empty section":                {older: []OlderConfig{codeflare("appwrapper:\n  enabled: true"), standalone("appwrapper: {}")}, want: DefaultAppWrapper()},
+		"null leaves scalars alone":       {older: []OlderConfig{standalone("appwrapper: {schedulerName: null, faultTolerance: {retryLimit: null, resetPause: null}, userRBACAdmissionCheck: null}")}, want: DefaultAppWrapper()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := mustLoad(t, given{}.withFile(tc.file))
+			got, notes, err := cfg.AppWrapper(tc.older...)
+			if err != nil || len(notes) > 0 {
+				t.Fatalf("error %v, notes %q", err, notes)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAppWrapperPrecedence(t *testing.T) {
+	cfg := mustLoad(t, given{}.withFile("appwrapper: {faultTolerance: {retryLimit: 9}}"))
+	got, _, err := cfg.AppWrapper(
+		codeflare("appwrapper: {Config: {schedulerName: first, defaultQueueName: first, faultTolerance: {retryLimit: 7, resetPause: 5s}}}"),
+		standalone("appwrapper: {defaultQueueName: second}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.SchedulerName != "first" || got.DefaultQueueName != "second" || got.FaultTolerance.RetryLimit != 9 || got.FaultTolerance.ResetPause != 5*time.Second {
+		t.Errorf("%+v", got)
+	}
+	// The configuration is a value: reading it again gives the same.
+	again, _, err := cfg.AppWrapper()
+	if err != nil || again.SchedulerName != "" || again.FaultTolerance.RetryLimit != 9 {
+		t.Errorf("%+v %v", again, err)
+	}
+}
+
+func TestAutopilotDocuments(t *testing.T) {
+	read := func(texts ...string) *Autopilot {
+		t.Helper()
+		var older []OlderConfig
+		for _, text := range texts {
+			older = append(older, standalone(text))
+		}
+		got, _, err := mustLoad(t, given{}).AppWrapper(older...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got.Autopilot
+	}
+	if got := read("appwrapper: {autopilot: null}"); got != nil {
+		t.Errorf("null leaves %+v", got)
+	}
+	if got := read("appwrapper: {autopilot: null}", "appwrapper: {autopilot: {monitorNodes: false}}"); got == nil || got.MonitorNodes || !got.InjectAntiAffinities {
+		t.Errorf("switched on again: %+v", got)
+	}
+	if got := read("appwrapper: {autopilot: {preferNoScheduleWeight: null}}"); got.PreferNoScheduleWeight != 1 {
+		t.Errorf("a weight of null is %d", got.PreferNoScheduleWeight)
+	}
+	if got := read("appwrapper: {autopilot: {}}"); got.PreferNoScheduleWeight != 50 {
+		t.Errorf("an absent weight is %d", got.PreferNoScheduleWeight)
+	}
+	if got := read("appwrapper: {autopilot: {resourceTaints: {}}}"); len(got.ResourceTaints["nvidia.com/gpu"]) != 3 {
+		t.Errorf("an empty map leaves %v", got.ResourceTaints)
+	}
+	got := read("appwrapper: {autopilot: {resourceTaints: {nvidia.com/gpu: [], example.com/card: [{key: a, value: b, effect: NoSchedule}]}}}")
+	if taints, ok := got.ResourceTaints["nvidia.com/gpu"]; !ok || len(taints) != 0 || len(got.ResourceTaints["example.com/card"]) != 1 {
+		t.Errorf("merged per resource: %v", got.ResourceTaints)
+	}
+}
+
+// [appwrapper-21] The originals' durations are nanoseconds; a duration in words means the same.
+func TestDurationsInWordsAndNanoseconds(t *testing.T) {
+	for _, text := range []string{"600000000000", `"10m"`, "10m0s", "600s"} {
+		for name, older := range map[string]OlderConfig{
+			"embedded":   codeflare("appwrapper: {Config: {faultTolerance: {warmupGracePeriod: " + text + "}}}"),
+			"standalone": standalone("appwrapper: {faultTolerance: {warmupGracePeriod: " + text + "}}"),
+		} {
+			got, _, err := mustLoad(t, given{}).AppWrapper(older)
+			if err != nil || got.FaultTolerance.WarmupGracePeriod != 10*time.Minute {
+				t.Errorf("%s %s: %s, %v", name, text, got.FaultTolerance.WarmupGracePeriod, err)
+			}
+		}
+		cfg := mustLoad(t, given{}.withFile("appwrapper: {faultTolerance: {warmupGracePeriod: "+text+"}}"))
+		if got, _, err := cfg.AppWrapper(); err != nil || got.FaultTolerance.WarmupGracePeriod != 10*time.Minute {
+			t.Errorf("file %s: %s, %v", text, got.FaultTolerance.WarmupGracePeriod, err)
+		}
+	}
+}
+
+// Old keys stand in many ConfigMaps and must not be reported; others that have no effect must.
+func TestKeysWithoutEffect(t *testing.T) {
+	old := "enableKueueIntegrations: true\nkueueJobReconciller: {manageJobsWithoutQueueName: true, waitForPodsReady: {enable: true}}\nslackQueueName: \"\""
+	for name, tc := range map[string]struct {
+		older OlderConfig
+		want  []string // parts of each note
+	}{
+		"old keys, embedded":   {codeflare("mcad: {}\ninstascale: {}\nappwrapper:\n  enabled: true\n  externalController: true\n  Config:\n" + indent(old, "    ")), nil},
+		"old keys, standalone": {standalone("controllerManager: {}\nappwrapper:\n" + indent(old, "  ")), nil},
+		"slack queue":          {standalone("appwrapper: {slackQueueName: slack}"), []string{"appwrapper.slackQueueName has no effect"}},
+		"wrong level":          {codeflare("appwrapper: {schedulerName: a}"), []string{"appwrapper.schedulerName is unknown and has no effect: settings stand below appwrapper.Config"}},
+		"unknown":              {standalone("appwrapper: {shedulerName: a}"), []string{"ConfigMap ns/appwrapper-operator-config: appwrapper.shedulerName is unknown"}},
+		"unknown further down": {codeflare("appwrapper: {Config: {autopilot: {x: 1, resourceTaints: {r: [{key: a, effect: NoExecute, odd: 2}]}}, faultTolerance: {z: 3}}}"), []string{
+			"appwrapper.Config.autopilot.x", "appwrapper.Config.autopilot.resourceTaints.r[0].odd", "appwrapper.Config.faultTolerance.z",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, notes, err := mustLoad(t, given{}).AppWrapper(tc.older)
+			if err != nil || len(notes) != len(tc.want) {
+				t.Fatalf("error %v, notes %q", err, notes)
+			}
+			slices.Sort(notes)
+			slices.Sort(tc.want)
+			for i, want := range tc.want {
+				if !slices.ContainsFunc(notes, func(note string) bool { return strings.Contains(note, want) }) {
+					t.Errorf("no note like %q (%d) among %q", want, i, notes)
+				}
+			}
+		})
+	}
+}
+
+// [appwrapper-21] What is wrong is refused with the key, its value, the cure and the place; nothing is refused twice.
+func TestAppWrapperRefusals(t *testing.T) {
+	for name, tc := range map[string]struct {
+		older OlderConfig
+		want  []string
+	}{
+		"two keys":        {OlderConfig{Source: "ConfigMap a/b", Data: map[string]string{"x": "", "y": ""}}, []string{"ConfigMap a/b", "cannot resolve", "2 keys [x y]", "leave exactly one"}},
+		"no key":          {OlderConfig{Source: "ConfigMap a/b"}, []string{"0 keys"}},
+		"no YAML":         {standalone("{"), []string{"any-name", "not valid YAML"}},
+		"a list":          {standalone("[]"), []string{"must hold one YAML object"}},
+		"a text section":  {standalone("appwrapper: yes please"), []string{".appwrapper", `"yes please"`, "an object"}},
+		"boolean":         {standalone("appwrapper: {userRBACAdmissionCheck: 1}"), []string{"appwrapper.userRBACAdmissionCheck 1", "true or false"}},
+		"text":            {codeflare("appwrapper: {Config: {schedulerName: 5}}"), []string{"appwrapper.Config.schedulerName 5", "a string"}},
+		"number":          {standalone("appwrapper: {faultTolerance: {retryLimit: many}}"), []string{`appwrapper.faultTolerance.retryLimit "many"`, "whole number"}},
+		"number too big":  {standalone("appwrapper: {faultTolerance: {retryLimit: 99999999999}}"), []string{"retryLimit 99999999999", "at most 2147483647"}},
+		"duration":        {standalone("appwrapper: {faultTolerance: {resetPause: soon}}"), []string{`resetPause "soon"`, `"5m"`, "nanoseconds"}},
+		"broken duration": {standalone("appwrapper: {faultTolerance: {resetPause: 1.5}}"), []string{"resetPause 1.5"}},
+		"bool duration":   {standalone("appwrapper: {faultTolerance: {resetPause: true}}"), []string{"resetPause true"}},
+		"taints":          {standalone("appwrapper: {autopilot: {resourceTaints: {r: text}}}"), []string{"autopilot.resourceTaints.r", "a list of taints"}},
+		"taint":           {standalone("appwrapper: {autopilot: {resourceTaints: {r: [text]}}}"), []string{"resourceTaints.r[0]", "key, value and effect"}},
+		"effect":          {standalone("appwrapper: {autopilot: {resourceTaints: {r: [{key: a, effect: Evict}]}}}"), []string{`resourceTaints.r[0].effect "Evict"`, "PreferNoSchedule"}},
+		"autopilot":       {standalone("appwrapper: {autopilot: true}"), []string{"appwrapper.autopilot true", "an object"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := mustLoad(t, given{}).AppWrapper(tc.older)
+			if err == nil {
+				t.Fatal("must be refused")
+			}
+			for _, part := range append(tc.want, tc.older.Source) {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("%q lacks %q", err, part)
+				}
+			}
+		})
+	}
+}
+
+// The configuration file is strict: the program does not start with it.
+func TestAppWrapperInTheFileIsChecked(t *testing.T) {
+	for name, tc := range map[string]struct{ body, want string }{
+		"unknown key":      {"appwrapper: {schedulername: a}", "did you mean schedulerName?"},
+		"unknown deep key": {"appwrapper: {faultTolerance: {pause: 1}}", `unknown key "pause" in appwrapper.faultTolerance`},
+		"type":             {"appwrapper: {userRBACAdmissionCheck: 1}", "must be of type bool"},
+		"duration":         {"appwrapper: {faultTolerance: {resetPause: soon}}", `appwrapper.faultTolerance.resetPause "soon": must be a duration`},
+		"effect":           {"appwrapper: {autopilot: {resourceTaints: {r: [{key: a, effect: Evict}]}}}", "NoExecute, NoSchedule or PreferNoSchedule"},
+	} {
+		if _, err := (given{}).withFile(tc.body).load(); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %q", name, err, tc.want)
+		}
+	}
+}
+
+// Every key of the type is read: one that is not would be accepted and have no effect.
+func TestEveryKeyOfTheSectionIsRead(t *testing.T) {
+	s := &section{tree: map[string]any{}, path: appWrapperKey}
+	for _, key := range fileKeys(t) {
+		name, ok := strings.CutPrefix(key, appWrapperKey+".")
+		if !ok {
+			continue
+		}
+		at := s.tree
+		parts := strings.Split(name, ".")
+		for _, part := range parts[:len(parts)-1] {
+			if at[part] == nil {
+				at[part] = map[string]any{}
+			}
+			at = at[part].(map[string]any)
+		}
+		at[parts[len(parts)-1]] = nil
+	}
+	if len(s.tree) != 6 {
+		t.Errorf("the section has %d keys", len(s.tree))
+	}
+	settings := DefaultAppWrapper()
+	if s.appWrapper(&settings); len(s.errs) > 0 || len(s.unknown()) > 0 {
+		t.Errorf("errors %v, not read %v", s.errs, s.unknown())
+	}
+}
+
+// FuzzOlderConfig holds that whatever stands in a ConfigMap is read or refused.
+func FuzzOlderConfig(f *testing.F) {
+	f.Add("appwrapper:\n  enabled: true\n  Config:\n"+indent(everything, "    "), true)
+	f.Add("appwrapper:\n"+indent(everything, "  "), false)
+	f.Add("appwrapper: {autopilot: {resourceTaints: {r: [1, {}, null]}}}", false)
+	f.Fuzz(func(t *testing.T, text string, embedded bool) {
+		settings, _, err := Config{}.AppWrapper(OlderConfig{Source: "s", Data: map[string]string{"k": text}, Embedded: embedded})
+		if err != nil && !strings.HasPrefix(err.Error(), "s: ") {
+			t.Errorf("%v does not name its source", err)
+		}
+		if err == nil && settings.FaultTolerance.GracePeriodCeiling == 0 && !strings.Contains(text, "0") {
+			t.Errorf("%+v", settings)
+		}
+	})
+}

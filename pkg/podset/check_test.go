@@ -1,0 +1,179 @@
+package podset
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+)
+
+// declared reads pod sets in YAML.
+func declared(t testing.TB, text string) []awv1beta2.AppWrapperPodSet {
+	t.Helper()
+	var sets []awv1beta2.AppWrapperPodSet
+	if err := yaml.UnmarshalStrict([]byte(text), &sets); err != nil {
+		t.Fatal(err)
+	}
+	return sets
+}
+
+const rayJob = `{apiVersion: ray.io/v1, kind: RayJob, spec: {submitterPodTemplate: ` + pod + `, rayClusterSpec: {headGroupSpec: {template: ` + pod + `}, workerGroupSpecs: [{replicas: 2, numOfHosts: 2, template: ` + pod + `}]}}}`
+
+const lws = `{apiVersion: leaderworkerset.x-k8s.io/v1, kind: LeaderWorkerSet, spec: {replicas: 2, leaderWorkerTemplate: {size: 3, leaderTemplate: ` + pod + `, workerTemplate: ` + pod + `}}}`
+
+// [appwrapper-28] [appwrapper-34] What a declaration may say.
+func TestCheck(t *testing.T) {
+	const workers, driver = "template.spec.replicatedJobs[0].template.spec.template", "template.spec.replicatedJobs[1].template.spec.template"
+	for _, test := range []struct {
+		name, text, sets string
+		count            int
+		want             []Fault
+	}{
+		{"nothing declared", jobSet, "[]", 2, nil},
+		{"all declared", jobSet, "[{path: '" + workers + "', replicas: 4}, {path: '" + driver + "'}]", 2, nil},
+		{"in another order", jobSet, "[{path: '" + driver + "'}, {path: '" + workers + "', replicas: 4}]", 2, nil},
+		{"one is missing", jobSet, "[{path: '" + workers + "', replicas: 4}]", 2, []Fault{
+			{Place: InPodSets, Message: "DeclaredPodSet count 1 differs from inferred count 2"},
+			{Place: InPodSets, Message: "PodSet with path '" + driver + "' is missing"}}},
+		{"other replicas", jobSet, "[{path: '" + workers + "'}, {path: '" + driver + "'}]", 2, []Fault{
+			{Place: InPodSets, Message: "replica count 1 differs from inferred count 4 for PodSet at path position '" + workers + "'"}}},
+		{"twice", jobSet, "[{path: '" + workers + "', replicas: 4}, {path: '" + driver + "'}, {path: '" + driver + "'}]", 3, []Fault{
+			{Place: InPodSets, Message: "multiple DeclaredPodSets with path '" + driver + "'"},
+			{Place: InPodSets, Message: "DeclaredPodSet count 3 differs from inferred count 2"}}},
+		{"no path", jobSet, "[{path: ''}]", 2, []Fault{
+			{Place: InPath, Missing: true, Message: "podspec must specify path"},
+			{Place: InPodSets, Message: "DeclaredPodSet count 1 differs from inferred count 2"},
+			{Place: InPodSets, Message: "PodSet with path '" + workers + "' is missing"},
+			{Place: InPodSets, Message: "PodSet with path '" + driver + "' is missing"}}},
+		{"path to metadata", `{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {}}`, "[{path: template.metadata}]", 1, []Fault{
+			{Place: InPath, Value: "template.metadata", Message: "path does not refer to a v1.PodSpecTemplate: content at template.metadata does not contain a spec"},
+			{Place: InPodSets, Message: "PodSet with path 'template' is missing"}}},
+		{"below zero", `{apiVersion: apps/v1, kind: Deployment, spec: {replicas: 0, template: ` + pod + `}}`, "[{path: template.spec.template, replicas: -2}]", 1, []Fault{
+			{Place: InReplicas, Value: int32(-2), Message: "replicas must be 0 or more"}}},
+		{"unknown kind", `{apiVersion: example.com/v1, kind: Own, spec: {a: ` + pod + `, b: ` + pod + `}}`, "[{path: template.spec.a, replicas: 7}]", 1, nil},
+		{"wrong path in an unknown kind", `{apiVersion: example.com/v1, kind: Own, spec: {}}`, "[{path: template.spec.a}, {path: template.spec.a}]", 2, []Fault{
+			{Place: InPath, Value: "template.spec.a", Message: "path does not refer to a v1.PodSpecTemplate: at path position 'template.spec' missing field 'a'"},
+			{Place: InPath, Set: 1, Value: "template.spec.a", Message: "path does not refer to a v1.PodSpecTemplate: at path position 'template.spec' missing field 'a'"},
+			{Place: InPodSets, Message: "multiple DeclaredPodSets with path 'template.spec.a'"}}},
+		{"no inference", `{apiVersion: ray.io/v1, kind: RayJob, spec: {clusterSelector: {a: b}}}`, "[]", 0, []Fault{
+			{Place: InTemplate, Message: "error inferring PodSets: " + errClusterSelector.Error()}}},
+		{"no pods", `{apiVersion: v1, kind: Service}`, "[]", 0, nil},
+		// The sample declares 3 workers where 4 will run. It was accepted, and it has to be.
+		{"a kind that is known since", lws, "[{path: template.spec.leaderWorkerTemplate.leaderTemplate, replicas: 2}, {path: template.spec.leaderWorkerTemplate.workerTemplate, replicas: 3}]", 2, nil},
+		{"a kind that is known since, declared in part", lws, "[{path: template.spec.leaderWorkerTemplate.leaderTemplate, replicas: 2}]", 1, nil},
+		{"a kind that is known since, undeclared", lws, "[]", 2, nil},
+		{"a kind that is known since, with other fields", `{apiVersion: leaderworkerset.x-k8s.io/v1, kind: LeaderWorkerSet, spec: {replicas: x, leaderWorkerTemplate: {workerTemplate: ` + pod + `}}}`,
+			"[{path: template.spec.leaderWorkerTemplate.workerTemplate}]", 1, nil},
+		{"without the submitter, as before", rayJob, "[{path: template.spec.rayClusterSpec.headGroupSpec.template}, {path: 'template.spec.rayClusterSpec.workerGroupSpecs[0].template', replicas: 4}]", 3, nil},
+		{"with the submitter", rayJob, "[{path: template.spec.rayClusterSpec.headGroupSpec.template}, {path: 'template.spec.rayClusterSpec.workerGroupSpecs[0].template', replicas: 4}, {path: template.spec.submitterPodTemplate}]", 3, nil},
+		{"hosts forgotten", rayJob, "[{path: template.spec.rayClusterSpec.headGroupSpec.template}, {path: 'template.spec.rayClusterSpec.workerGroupSpecs[0].template', replicas: 2}]", 3, []Fault{
+			{Place: InPodSets, Message: "replica count 2 differs from inferred count 4 for PodSet at path position 'template.spec.rayClusterSpec.workerGroupSpecs[0].template'"}}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			count, faults := Check(declared(t, test.sets), object(t, test.text))
+			if count != test.count {
+				t.Errorf("count %d, want %d", count, test.count)
+			}
+			if !slices.Equal(faults, test.want) {
+				t.Errorf("got\n%+v\nwant\n%+v", faults, test.want)
+			}
+			for _, fault := range faults {
+				if fault.Error() != fault.Message {
+					t.Errorf("%+v as an error: %v", fault, fault)
+				}
+			}
+		})
+	}
+}
+
+// The samples have no fault.
+func TestSamples(t *testing.T) {
+	files, err := filepath.Glob("../../config/samples/appwrapper_*.yaml")
+	if err != nil || len(files) < 10 {
+		t.Fatalf("samples %v: %v", files, err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		aw := &awv1beta2.AppWrapper{}
+		if err := yaml.UnmarshalStrict(text, aw); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		sets := 0
+		for i := range aw.Spec.Components {
+			u, err := Decode(&aw.Spec.Components[i])
+			if err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			count, faults := Check(aw.Spec.Components[i].PodSets, u)
+			if len(faults) != 0 {
+				t.Errorf("%s: %v", file, faults)
+			}
+			sets += count
+		}
+		if sets == 0 {
+			t.Errorf("%s has no pods", file)
+		}
+	}
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	for _, raw := range []string{"", "  ", "null", "[]", `"x"`, "{", `{"kind":"Pod"}`, `{"apiVersion":"v1"}`, `{"apiVersion":1,"kind":{}}`} {
+		c := &awv1beta2.AppWrapperComponent{}
+		c.Template.Raw = []byte(raw)
+		if u, err := Decode(c); err == nil {
+			t.Errorf("%q gives %v", raw, u)
+		}
+	}
+	c := &awv1beta2.AppWrapperComponent{}
+	c.Template.Object = &awv1beta2.AppWrapper{}
+	if _, err := Decode(c); err == nil || !strings.Contains(err.Error(), "apiVersion") {
+		t.Errorf("an object without a kind: %v", err)
+	}
+	c.Template.Object = object(t, `{apiVersion: v1, kind: Pod, spec: {n: 5}}`)
+	if u, err := Decode(c); err != nil || u.GetKind() != "Pod" {
+		t.Errorf("an object: %v, %v", u, err)
+	}
+}
+
+// FuzzInfer: no object makes inference panic; what it yields passes its own check, can be found and is not below zero.
+func FuzzInfer(f *testing.F) {
+	for _, text := range []string{jobSet, rayJob, lws, job("parallelism: 2, "), `{apiVersion: v1, kind: Pod, spec: {}}`, `{apiVersion: kubeflow.org/v1, kind: PyTorchJob, spec: {pytorchReplicaSpecs: {Master: 1, Worker: {template: []}}}}`} {
+		f.Add(component(f, text).Template.Raw, "", int32(1))
+	}
+	for key := range rules {
+		version, kind, _ := strings.Cut(key, ":")
+		f.Add([]byte(`{"apiVersion":"`+version+`","kind":"`+kind+`","spec":{"template":{"spec":{}},"replicas":2}}`), "template.spec.template", int32(2))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte, path string, replicas int32) {
+		c := &awv1beta2.AppWrapperComponent{}
+		c.Template.Raw = raw
+		u, err := Decode(c)
+		if err != nil {
+			return
+		}
+		Check([]awv1beta2.AppWrapperPodSet{{Path: path, Replicas: &replicas}}, u)
+		sets, err := Infer(u)
+		if err != nil {
+			return
+		}
+		if count, faults := Check(sets, u); count != len(sets) || len(faults) != 0 {
+			t.Fatalf("%s infers %s, and its check finds %d and %v", raw, shown(sets), count, faults)
+		}
+		for _, set := range sets {
+			if *set.Replicas < 0 {
+				t.Fatalf("%s infers %s", raw, shown(sets))
+			}
+		}
+		if least, total := Least(u, sets), Total(sets); least < 0 || least > total {
+			t.Fatalf("%s is ready with %d of %d", raw, least, total)
+		}
+	})
+}

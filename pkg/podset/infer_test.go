@@ -1,0 +1,215 @@
+package podset
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+)
+
+// shown writes pod sets as "path=replicas", with the hints behind.
+func shown(sets []awv1beta2.AppWrapperPodSet) string {
+	var lines []string
+	for _, set := range sets {
+		line := fmt.Sprintf("%s=%d", set.Path, *set.Replicas)
+		for _, key := range slices.Sorted(maps.Keys(set.Annotations)) {
+			line += " " + strings.TrimPrefix(key, awv1beta2.AnnotationPrefix) + "=" + set.Annotations[key]
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "; ")
+}
+
+const (
+	jobHint      = " tas-pod-index-label=batch.kubernetes.io/job-completion-index"
+	kubeflowHint = " tas-pod-index-label=training.kubeflow.org/replica-index"
+	jobSetHint   = jobHint + " tas-sub-group-count=%d tas-sub-group-index-label=jobset.sigs.k8s.io/job-index"
+)
+
+func job(spec string) string {
+	return "{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {" + spec + "template: " + pod + "}}"
+}
+
+func ray(groups string) string {
+	return "headGroupSpec: {template: " + pod + "}, workerGroupSpecs: [" + groups + "]"
+}
+
+// [appwrapper-35] [appwrapper-58] What each known kind has.
+func TestInfer(t *testing.T) {
+	for _, test := range []struct{ name, text, want string }{
+		{"Pod", `{apiVersion: v1, kind: Pod, spec: {containers: [{name: a}]}}`, "template=1"},
+		{"Deployment", `{apiVersion: apps/v1, kind: Deployment, spec: {replicas: 7, template: ` + pod + `}}`, "template.spec.template=7"},
+		{"Deployment without replicas", `{apiVersion: apps/v1, kind: Deployment, spec: {template: ` + pod + `}}`, "template.spec.template=1"},
+		{"Deployment with null replicas", `{apiVersion: apps/v1, kind: Deployment, spec: {replicas: null, template: ` + pod + `}}`, "template.spec.template=1"},
+		{"StatefulSet of none", `{apiVersion: apps/v1, kind: StatefulSet, spec: {replicas: 0, template: ` + pod + `}}`, "template.spec.template=0"},
+		{"ReplicaSet", `{apiVersion: apps/v1, kind: ReplicaSet, spec: {replicas: 2, template: ` + pod + `}}`, "template.spec.template=2"},
+		{"Job", job(""), "template.spec.template=1" + jobHint},
+		{"Job 2 of 4", job("parallelism: 2, completions: 4, "), "template.spec.template=2" + jobHint},
+		{"Job 8 of 4", job("parallelism: 8, completions: 4, "), "template.spec.template=4" + jobHint},
+		{"Job with completions only", job("completions: 5, "), "template.spec.template=1" + jobHint},
+		{"Job whose parallelism is a text", job(`parallelism: "5", `), "template.spec.template=1" + jobHint},
+		{"Job whose completions are a fraction", job(`parallelism: 3, completions: 1.5, `), "template.spec.template=3" + jobHint},
+		{"JobSet", jobSet, "template.spec.replicatedJobs[0].template.spec.template=4" + fmt.Sprintf(jobSetHint, 2) +
+			"; template.spec.replicatedJobs[1].template.spec.template=1" + fmt.Sprintf(jobSetHint, 1)},
+		{"JobSet with an empty entry", `{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, spec: {replicatedJobs: [{name: a}, null, {replicas: 3, template: {spec: {parallelism: 4, completions: 2, template: ` + pod + `}}}]}}`,
+			"template.spec.replicatedJobs[2].template.spec.template=6" + fmt.Sprintf(jobSetHint, 3)},
+		{"PyTorchJob", `{apiVersion: kubeflow.org/v1, kind: PyTorchJob, spec: {pytorchReplicaSpecs: {Worker: {replicas: 4, template: ` + pod + `}, Master: {template: ` + pod + `}}}}`,
+			"template.spec.pytorchReplicaSpecs.Master.template=1" + kubeflowHint + "; template.spec.pytorchReplicaSpecs.Worker.template=4" + kubeflowHint},
+		{"PyTorchJob without a master", `{apiVersion: kubeflow.org/v1, kind: PyTorchJob, spec: {pytorchReplicaSpecs: {Worker: {template: ` + pod + `}}}}`,
+			"template.spec.pytorchReplicaSpecs.Worker.template=1" + kubeflowHint},
+		{"TFJob", `{apiVersion: kubeflow.org/v1, kind: TFJob, spec: {tfReplicaSpecs: {PS: {replicas: 2, template: ` + pod + `}, Chief: {template: ` + pod + `}}}}`,
+			"template.spec.tfReplicaSpecs.Chief.template=1" + kubeflowHint + "; template.spec.tfReplicaSpecs.PS.template=2" + kubeflowHint},
+		{"MPIJob", `{apiVersion: kubeflow.org/v2beta1, kind: MPIJob, spec: {mpiReplicaSpecs: {Launcher: {template: ` + pod + `}, Worker: {replicas: 3, template: ` + pod + `}}}}`,
+			"template.spec.mpiReplicaSpecs.Launcher.template=1" + kubeflowHint + "; template.spec.mpiReplicaSpecs.Worker.template=3" + kubeflowHint},
+		{"RayCluster", `{apiVersion: ray.io/v1, kind: RayCluster, spec: {` + ray(`{replicas: 7, template: `+pod+`}, {name: bare}, {template: `+pod+`}`) + `}}`,
+			"template.spec.headGroupSpec.template=1; template.spec.workerGroupSpecs[0].template=7; template.spec.workerGroupSpecs[2].template=1"},
+		{"RayCluster with several hosts for a replica", `{apiVersion: ray.io/v1, kind: RayCluster, spec: {` + ray(`{replicas: 3, numOfHosts: 4, template: `+pod+`}, {replicas: 2, numOfHosts: 0, template: `+pod+`}`) + `}}`,
+			"template.spec.headGroupSpec.template=1; template.spec.workerGroupSpecs[0].template=12; template.spec.workerGroupSpecs[1].template=2"},
+		{"RayJob", `{apiVersion: ray.io/v1, kind: RayJob, spec: {entrypoint: x, rayClusterSpec: {` + ray(`{replicas: 2, template: `+pod+`}`) + `}}}`,
+			"template.spec.rayClusterSpec.headGroupSpec.template=1; template.spec.rayClusterSpec.workerGroupSpecs[0].template=2"},
+		{"RayJob with a submitter", `{apiVersion: ray.io/v1, kind: RayJob, spec: {submitterPodTemplate: ` + pod + `, rayClusterSpec: {` + ray("") + `}}}`,
+			"template.spec.rayClusterSpec.headGroupSpec.template=1; template.spec.submitterPodTemplate=1"},
+		{"RayJob that submits by HTTP", `{apiVersion: ray.io/v1, kind: RayJob, spec: {submissionMode: HTTPMode, submitterPodTemplate: ` + pod + `, rayClusterSpec: {` + ray("") + `}}}`,
+			"template.spec.rayClusterSpec.headGroupSpec.template=1"},
+		{"RayService", `{apiVersion: ray.io/v1, kind: RayService, spec: {rayClusterConfig: {` + ray(`{replicas: 2, template: `+pod+`}`) + `}}}`,
+			"template.spec.rayClusterConfig.headGroupSpec.template=1; template.spec.rayClusterConfig.workerGroupSpecs[0].template=2"},
+		{"LeaderWorkerSet", `{apiVersion: leaderworkerset.x-k8s.io/v1, kind: LeaderWorkerSet, spec: {replicas: 2, leaderWorkerTemplate: {size: 3, leaderTemplate: ` + pod + `, workerTemplate: ` + pod + `}}}`,
+			"template.spec.leaderWorkerTemplate.leaderTemplate=2; template.spec.leaderWorkerTemplate.workerTemplate=4"},
+		{"LeaderWorkerSet without a leader's template", `{apiVersion: leaderworkerset.x-k8s.io/v1, kind: LeaderWorkerSet, spec: {replicas: 2, leaderWorkerTemplate: {size: 3, workerTemplate: ` + pod + `}}}`,
+			"template.spec.leaderWorkerTemplate.workerTemplate=6"},
+		{"TrainJob with an override of its nodes", `{apiVersion: trainer.kubeflow.org/v1alpha1, kind: TrainJob, spec: {trainer: {numNodes: 4}, podTemplateOverrides: [{targetJobs: [{name: launcher}], spec: {}}, {targetJobs: [{name: node}], spec: {nodeSelector: {a: b}}}]}}`,
+			"template.spec.podTemplateOverrides[1]=4"},
+		{"TrainJob without one", `{apiVersion: trainer.kubeflow.org/v1alpha1, kind: TrainJob, spec: {trainer: {numNodes: 4}}}`, ""},
+		{"another version of a kind", `{apiVersion: apps/v1beta1, kind: Deployment, spec: {template: ` + pod + `}}`, ""},
+		{"Service", `{apiVersion: v1, kind: Service}`, ""},
+		{"LeaderWorkerSet of some other group", `{apiVersion: example.com/v1, kind: LeaderWorkerSet}`, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			u := object(t, test.text)
+			sets, err := Infer(u)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := shown(sets); got != test.want {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+			if sets == nil {
+				t.Error("the list is nil, and the status may not have null")
+			}
+			if count, faults := Check(sets, u); count != len(sets) || len(faults) != 0 {
+				t.Errorf("its own check gives %d and %v", count, faults)
+			}
+		})
+	}
+}
+
+// D23 and the inputs that cannot be inferred from: the message names field and value.
+func TestInferRefuses(t *testing.T) {
+	for _, test := range []struct{ name, text, want string }{
+		{"replicas in words", `{apiVersion: apps/v1, kind: Deployment, spec: {replicas: two, template: ` + pod + `}}`, "spec.replicas is two: write a whole number"},
+		{"replicas with a fraction", `{apiVersion: apps/v1, kind: Deployment, spec: {replicas: 1.5, template: ` + pod + `}}`, "spec.replicas is 1.5"},
+		{"replicas below zero", `{apiVersion: apps/v1, kind: StatefulSet, spec: {replicas: -1, template: ` + pod + `}}`, "spec.replicas is -1"},
+		{"replicas beyond count", `{apiVersion: apps/v1, kind: StatefulSet, spec: {replicas: 2147483648, template: ` + pod + `}}`, "spec.replicas is 2147483648"},
+		{"parallelism below zero", job("parallelism: -2, "), "spec.parallelism is -2"},
+		{"completions below zero", job("completions: -2, "), "spec.completions is -2"},
+		{"no template", `{apiVersion: apps/v1, kind: Deployment, spec: {replicas: 2}}`, "template.spec.template does not refer to a v1.PodSpecTemplate: at path position 'template.spec' missing field 'template'"},
+		{"no spec", `{apiVersion: v1, kind: Pod}`, "template does not refer to a v1.PodSpecTemplate: content at template does not contain a spec"},
+		{"containers that are none", `{apiVersion: v1, kind: Pod, spec: {containers: 5}}`, "content at template.spec not parseable as a v1.PodSpec"},
+		{"too many pods", `{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, spec: {replicatedJobs: [{replicas: 65536, template: {spec: {parallelism: 65536, template: ` + pod + `}}}]}}`, "spec.replicatedJobs[0] asks for more than 2147483647 pods"},
+		{"parallelism of a JobSet", `{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, spec: {replicatedJobs: [{template: {spec: {parallelism: -1, template: ` + pod + `}}}]}}`, "spec.replicatedJobs[0].template.spec.parallelism is -1"},
+		{"replicas of a JobSet", `{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, spec: {replicatedJobs: [{replicas: x, template: {}}]}}`, "spec.replicatedJobs[0].replicas is x"},
+		{"replicas of a PyTorchJob", `{apiVersion: kubeflow.org/v1, kind: PyTorchJob, spec: {pytorchReplicaSpecs: {Worker: {replicas: -4, template: ` + pod + `}}}}`, "spec.pytorchReplicaSpecs.Worker.replicas is -4"},
+		{"hosts", `{apiVersion: ray.io/v1, kind: RayCluster, spec: {` + ray(`{numOfHosts: -1, template: `+pod+`}`) + `}}`, "spec.workerGroupSpecs[0].numOfHosts is -1"},
+		{"replicas of a group", `{apiVersion: ray.io/v1, kind: RayCluster, spec: {` + ray(`{replicas: [], template: `+pod+`}`) + `}}`, "spec.workerGroupSpecs[0].replicas is []"},
+		{"too many hosts", `{apiVersion: ray.io/v1, kind: RayCluster, spec: {` + ray(`{replicas: 2147483647, numOfHosts: 2, template: `+pod+`}`) + `}}`, "spec.workerGroupSpecs[0] asks for more than"},
+		{"least of a group", `{apiVersion: ray.io/v1, kind: RayCluster, spec: {` + ray(`{minReplicas: -1, template: `+pod+`}`) + `}}`, "spec.workerGroupSpecs[0].minReplicas is -1"},
+		{"no head", `{apiVersion: ray.io/v1, kind: RayCluster, spec: {}}`, "at path position 'template.spec' missing field 'headGroupSpec'"},
+		{"cluster of another's", `{apiVersion: ray.io/v1, kind: RayJob, spec: {clusterSelector: {ray.io/cluster: mine}}}`, "spec.clusterSelector runs a RayJob on a cluster that is there already"},
+		{"groups of a LeaderWorkerSet", `{apiVersion: leaderworkerset.x-k8s.io/v1, kind: LeaderWorkerSet, spec: {replicas: -2}}`, "spec.replicas is -2"},
+		{"size of a group", `{apiVersion: leaderworkerset.x-k8s.io/v1, kind: LeaderWorkerSet, spec: {leaderWorkerTemplate: {size: big}}}`, "spec.leaderWorkerTemplate.size is big"},
+		{"pods of a LeaderWorkerSet", `{apiVersion: leaderworkerset.x-k8s.io/v1, kind: LeaderWorkerSet, spec: {replicas: 65536, leaderWorkerTemplate: {size: 65536}}}`, "spec.leaderWorkerTemplate asks for more than"},
+		{"nodes of a TrainJob", `{apiVersion: trainer.kubeflow.org/v1alpha1, kind: TrainJob, spec: {trainer: {numNodes: -1}}}`, "spec.trainer.numNodes is -1"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			sets, err := Infer(object(t, test.text))
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %s and %v, want an error with %q", shown(sets), err, test.want)
+			}
+		})
+	}
+}
+
+// [appwrapper-14] Declared pod sets come first, whatever could be inferred; the status keeps them as they are.
+func TestOf(t *testing.T) {
+	c := component(t, job("parallelism: 4, "))
+	sets, err := Of(c)
+	if err != nil || shown(sets) != "template.spec.template=4"+jobHint {
+		t.Errorf("undeclared: %s, %v", shown(sets), err)
+	}
+	c.PodSets = []awv1beta2.AppWrapperPodSet{{Path: "template.spec.template"}}
+	sets, err = Of(c)
+	if err != nil || len(sets) != 1 || sets[0].Replicas != nil || sets[0].Annotations != nil {
+		t.Errorf("declared: %+v, %v", sets, err)
+	}
+	sets[0].Path = "changed"
+	if c.PodSets[0].Path == "changed" {
+		t.Error("the result shares its entries with the component")
+	}
+	if sets, err = Of(component(t, `{apiVersion: v1, kind: ConfigMap}`)); err != nil || sets == nil || len(sets) != 0 {
+		t.Errorf("without pods: %#v, %v", sets, err)
+	}
+	if sets, err = Of(component(t, `{kind: Pod}`)); err == nil {
+		t.Errorf("without a version: %#v", sets)
+	}
+}
+
+// D23: no number of pods is below zero.
+func TestReplicas(t *testing.T) {
+	sets := []awv1beta2.AppWrapperPodSet{{}, {Replicas: new(int32(3))}, {Replicas: new(int32(0))}, {Replicas: new(int32(-5))}}
+	for i, want := range []int32{1, 3, 0, 0} {
+		if got := Replicas(sets[i]); got != want {
+			t.Errorf("set %d: got %d, want %d", i, got, want)
+		}
+	}
+	if got := Total(sets); got != 4 {
+		t.Errorf("all: got %d, want 4", got)
+	}
+	if got := Total([]awv1beta2.AppWrapperPodSet{{Replicas: new(int32(2147483647))}, {}}); got != 2147483647 {
+		t.Errorf("too many: got %d", got)
+	}
+}
+
+// D8: what scales itself down is ready with its minimum.
+func TestLeast(t *testing.T) {
+	for _, test := range []struct {
+		name, text string
+		total      int32
+		least      int32
+	}{
+		{"Deployment", `{apiVersion: apps/v1, kind: Deployment, spec: {replicas: 7, template: ` + pod + `}}`, 7, 7},
+		{"fixed cluster", `{apiVersion: ray.io/v1, kind: RayCluster, spec: {` + ray(`{replicas: 4, minReplicas: 1, template: `+pod+`}`) + `}}`, 5, 5},
+		{"autoscaled cluster", `{apiVersion: ray.io/v1, kind: RayCluster, spec: {enableInTreeAutoscaling: true, ` + ray(`{replicas: 4, minReplicas: 1, numOfHosts: 2, template: `+pod+`}`) + `}}`, 9, 3},
+		{"autoscaled below its minimum", `{apiVersion: ray.io/v1, kind: RayCluster, spec: {enableInTreeAutoscaling: true, ` + ray(`{replicas: 1, minReplicas: 3, template: `+pod+`}`) + `}}`, 2, 2},
+		{"group without replicas", `{apiVersion: ray.io/v1, kind: RayCluster, spec: {` + ray(`{template: `+pod+`}`) + `}}`, 2, 1},
+		{"suspended group", `{apiVersion: ray.io/v1, kind: RayCluster, spec: {` + ray(`{replicas: 3, suspend: true, template: `+pod+`}`) + `}}`, 4, 1},
+		{"RayJob with a submitter", `{apiVersion: ray.io/v1, kind: RayJob, spec: {submitterPodTemplate: ` + pod + `, rayClusterSpec: {` + ray("") + `}}}`, 2, 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			u := object(t, test.text)
+			sets, err := Infer(u)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if total, least := Total(sets), Least(u, sets); total != test.total || least != test.least {
+				t.Errorf("got %d of %d, want %d of %d", least, total, test.least, test.total)
+			}
+		})
+	}
+	u := object(t, `{apiVersion: example.com/v1, kind: Own}`)
+	if got := Least(u, []awv1beta2.AppWrapperPodSet{{Path: "template.a", Replicas: new(int32(2))}, {Path: "template.b"}}); got != 3 {
+		t.Errorf("an unknown kind: got %d, want 3", got)
+	}
+}

@@ -1,0 +1,100 @@
+package podset
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kjson "sigs.k8s.io/json"
+
+	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+)
+
+var errNoObject = errors.New("template is empty: write a complete object with apiVersion, kind and metadata")
+
+// Decode reads the template of a component. Every call returns a new object.
+func Decode(component *awv1beta2.AppWrapperComponent) (*unstructured.Unstructured, error) {
+	raw := component.Template.Raw
+	if raw == nil && component.Template.Object != nil {
+		var err error
+		if raw, err = json.Marshal(component.Template.Object); err != nil {
+			return nil, fmt.Errorf("template cannot be written as JSON: %w", err)
+		}
+	}
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return nil, errNoObject
+	}
+	object := map[string]any{}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &object); err != nil {
+		return nil, fmt.Errorf("template is not a JSON object: %w", err)
+	}
+	u := &unstructured.Unstructured{Object: object}
+	if u.GetAPIVersion() == "" || u.GetKind() == "" {
+		return nil, fmt.Errorf("template has apiVersion %q and kind %q: write both", u.GetAPIVersion(), u.GetKind())
+	}
+	return u, nil
+}
+
+// Template returns the pod template at the path: a copy, reduced to what quota and placement depend on, with the defaults
+// that the API server would set. Fields that this program does not know are passed over, because a newer Kubernetes may
+// well know them.
+func Template(object map[string]any, path string) (*corev1.PodTemplateSpec, error) {
+	at, spec, err := specAt(object, path)
+	if err != nil {
+		return nil, err
+	}
+	full := &corev1.PodSpec{}
+	if _, err := decodeSpec(spec, path, full); err != nil {
+		return nil, err
+	}
+	return &corev1.PodTemplateSpec{ObjectMeta: reducedMeta(at), Spec: reduced(full)}, nil
+}
+
+// UnknownFields returns a sentence for each field of the pod template at the path that this program does not know, or that
+// stands there twice: newer than this program, or misspelt. The object must have a pod template there.
+func UnknownFields(object map[string]any, path string) []string {
+	_, spec, err := specAt(object, path)
+	if err != nil {
+		return nil
+	}
+	unknown, err := decodeSpec(spec, path, &corev1.PodSpec{})
+	if err != nil {
+		return nil
+	}
+	warnings := make([]string, 0, len(unknown))
+	for _, err := range unknown {
+		warnings = append(warnings, fmt.Sprintf("at path position '%s.spec' %v", path, err))
+	}
+	return warnings
+}
+
+func specAt(object map[string]any, path string) (at, spec map[string]any, err error) {
+	at, err = At(object, path)
+	if err != nil {
+		return nil, nil, err
+	}
+	spec, ok := at["spec"].(map[string]any)
+	if !ok {
+		return nil, nil, fmt.Errorf("content at %s does not contain a spec", path)
+	}
+	return at, spec, nil
+}
+
+// decodeSpec fills the pod spec. The first result lists what is unknown to it.
+func decodeSpec(spec map[string]any, path string, into *corev1.PodSpec) ([]error, error) {
+	if err := boundedQuantities(spec, path+".spec", false); err != nil {
+		return nil, fmt.Errorf("content at %s.spec not parseable as a v1.PodSpec: %w", path, err)
+	}
+	text, err := json.Marshal(spec)
+	if err != nil {
+		return nil, fmt.Errorf("content at %s.spec cannot be written as JSON: %w", path, err)
+	}
+	unknown, err := kjson.UnmarshalStrict(text, into)
+	if err != nil {
+		return nil, fmt.Errorf("content at %s.spec not parseable as a v1.PodSpec: %w", path, err)
+	}
+	return unknown, nil
+}

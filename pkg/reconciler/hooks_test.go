@@ -1,0 +1,46 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+)
+
+// A finalizer that is needed only for some states comes with the state, and not before.
+func TestTheFinalizerComesWhenItIsNeeded(t *testing.T) {
+	logic := sized()
+	logic.Finalizer = finalizer
+	logic.Finalize = func(context.Context, *widget) error { return nil }
+	logic.NeedsFinalizer = func(w *widget) bool { return w.Spec.Size > 5 }
+	b := newBench(t, logic, newWidget())
+	b.must()
+	if got := b.get(); len(got.Finalizers) != 0 {
+		t.Errorf("finalizers %q before they are needed", got.Finalizers)
+	}
+	b.change(func(w *widget) { w.Spec.Size, w.Generation = 6, 2 })
+	b.must()
+	if got := b.get(); !slices.Equal(got.Finalizers, []string{finalizer}) {
+		t.Errorf("finalizers %q", got.Finalizers)
+	}
+}
+
+// What hangs on a status is told once: after it was stored, and not when the write failed.
+func TestWrittenHearsOfStoredStatusOnly(t *testing.T) {
+	var heard []int64
+	logic := sized()
+	logic.Written = func(before, after *widget) {
+		heard = append(heard, before.Status.ObservedGeneration, after.Status.ObservedGeneration)
+	}
+	b := newBench(t, logic, newWidget())
+	b.failing = func(string) error { return errors.New("the network is down") }
+	if _, err := b.reconcile(); err == nil || len(heard) != 0 {
+		t.Errorf("error %v, heard %v", err, heard)
+	}
+	b.failing = nil
+	b.must()
+	b.must()
+	if !slices.Equal(heard, []int64{0, 1}) {
+		t.Errorf("heard %v, want one step from 0 to 1", heard)
+	}
+}

@@ -1,0 +1,141 @@
+package peers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
+)
+
+const (
+	readyTimeout = 2 * time.Minute
+	readyPoll    = 200 * time.Millisecond
+)
+
+// peer is what is known of a peer before it runs.
+type peer struct {
+	name cluster.Peer
+	// drop says which of its objects are not installed.
+	drop func(*unstructured.Unstructured) bool
+	// args of the program, once its objects are installed and its ports known; it may write files for them.
+	args func(*launch) ([]string, error)
+	// mount is called again and again until the peer is ready, and brings it what a kubelet would.
+	mount func(context.Context, *launch) error
+}
+
+// launch is a peer on its way up.
+type launch struct {
+	instance  *cluster.Instance
+	objects   []*unstructured.Unstructured
+	installed *operator.Installed
+	// health and metrics are loopback addresses for its listeners, the webhook port stands in installed.
+	health, metrics string
+	// dir is a folder of its own in that of the instance.
+	dir string
+}
+
+// start builds, installs and runs a peer, and returns when its /readyz says that it is ready.
+func start(ctx context.Context, instance *cluster.Instance, p peer, progress io.Writer) (*cluster.Process, error) {
+	binary, err := cluster.BuildPeer(ctx, p.name, progress)
+	if err != nil {
+		return nil, err
+	}
+	l := &launch{instance: instance, dir: filepath.Join(instance.Dir(), string(p.name))}
+	if err := l.read(ctx, p); err != nil {
+		return nil, err
+	}
+	if l.installed, err = operator.InstallObjects(ctx, instance, l.objects); err != nil {
+		return nil, fmt.Errorf("installing %s: %w", p.name, err)
+	}
+	ports, err := instance.ReservePorts(ctx, 2)
+	if err != nil {
+		return nil, err
+	}
+	l.health, l.metrics = fmt.Sprintf("127.0.0.1:%d", ports[0]), fmt.Sprintf("127.0.0.1:%d", ports[1])
+	account := l.installed.ServiceAccount
+	kubeconfig, err := operator.Kubeconfig(ctx, instance, account, string(p.name), account.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	args, err := p.args(l)
+	if err != nil {
+		return nil, err
+	}
+	env := []string{"KUBECONFIG=" + kubeconfig, "POD_NAMESPACE=" + account.Namespace}
+	process, err := instance.StartProcess(string(p.name), binary, args, env)
+	if err != nil {
+		return nil, err
+	}
+	return process, l.waitReady(ctx, p, process)
+}
+
+// read gets the objects out of the files of the peer's module.
+func (l *launch) read(ctx context.Context, p peer) error {
+	files, err := cluster.PeerFiles(ctx, p.name)
+	if err != nil {
+		return err
+	}
+	objects, err := operator.Kustomize(ctx, filepath.Join(files, "config", "default"))
+	if err != nil {
+		return err
+	}
+	for _, object := range objects {
+		if p.drop == nil || !p.drop(object) {
+			l.objects = append(l.objects, object)
+		}
+	}
+	if err := os.MkdirAll(l.dir, 0o755); err != nil {
+		return fmt.Errorf("creating the folder of %s: %w", p.name, err)
+	}
+	return nil
+}
+
+// write puts a file into the peer's folder and returns its path.
+func (l *launch) write(name string, content []byte) (string, error) {
+	path := filepath.Join(l.dir, name)
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		return "", fmt.Errorf("writing %s: %w", path, err)
+	}
+	return path, nil
+}
+
+func (l *launch) waitReady(ctx context.Context, p peer, process *cluster.Process) error {
+	err := wait.PollUntilContextTimeout(ctx, readyPoll, readyTimeout, true, func(ctx context.Context) (bool, error) {
+		if !process.Running() {
+			return false, errors.New("it has ended")
+		}
+		if p.mount != nil {
+			if err := p.mount(ctx, l); err != nil {
+				return false, err
+			}
+		}
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+l.health+"/readyz", http.NoBody)
+		if err != nil {
+			return false, err
+		}
+		return answers(request), nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for %s to be ready: %w\n%s", process.Name, err, process.LogTail())
+	}
+	return nil
+}
+
+// answers tells whether a request gets 200; until the peer listens it gets an error.
+func answers(request *http.Request) bool {
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return false
+	}
+	return response.Body.Close() == nil && response.StatusCode == http.StatusOK
+}

@@ -1,0 +1,127 @@
+package peers
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
+)
+
+func named(kind, name string, more map[string]any) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"kind": kind}}
+	for key, value := range more {
+		u.Object[key] = value
+	}
+	u.SetName(name)
+	return u
+}
+
+const shipped = "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\nhealth: {healthProbeBindAddress: ':8081'}\n" +
+	"leaderElection: {leaderElect: true, resourceName: x}\nintegrations: {frameworks: [workload.codeflare.dev/appwrapper]}\n"
+
+func TestKueueConfig(t *testing.T) {
+	text, err := kueueConfig(shipped, "127.0.0.1:1", "/certs", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config map[string]any
+	if err := yaml.Unmarshal(text, &config); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]any{
+		"health.healthProbeBindAddress": "127.0.0.1:1", "webhook.certDir": "/certs", "webhook.port": 2.0, "leaderElection.leaderElect": false,
+		"metrics.bindAddress": "0", "kind": "Configuration",
+	} {
+		if got, _, _ := unstructured.NestedFieldNoCopy(config, strings.Split(path, ".")...); got != want {
+			t.Errorf("%s is %v, want %v", path, got, want)
+		}
+	}
+	frameworks, _, _ := unstructured.NestedSlice(config, "integrations", "frameworks")
+	if !slices.Contains(frameworks, any("workload.codeflare.dev/appwrapper")) {
+		t.Errorf("the shipped frameworks are lost: %v", frameworks)
+	}
+	if _, err := kueueConfig("[", "", "", 0); err == nil {
+		t.Error("broken YAML is no error")
+	}
+}
+
+func TestShippedKueueConfig(t *testing.T) {
+	objects := []*unstructured.Unstructured{
+		named("ConfigMap", "other", nil),
+		named("ConfigMap", kueueConfigMap, map[string]any{"data": map[string]any{kueueConfigKey: shipped}}),
+	}
+	if got, err := shippedKueueConfig(objects); err != nil || got != shipped {
+		t.Errorf("%q, %v", got, err)
+	}
+	if _, err := shippedKueueConfig(objects[:1]); err == nil {
+		t.Error("a missing ConfigMap is no error")
+	}
+}
+
+// The arguments of Kueue lead to the configuration that was written for it.
+func TestKueueArgs(t *testing.T) {
+	config := named("ConfigMap", kueueConfigMap, map[string]any{"data": map[string]any{kueueConfigKey: shipped}})
+	l := &launch{
+		dir: t.TempDir(), objects: []*unstructured.Unstructured{config}, health: "127.0.0.1:1", installed: &operator.Installed{WebhookPort: 2},
+	}
+	args, err := kueueArgs(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(l.dir, kueueConfigKey)
+	if want := "--config=" + path; args[0] != want {
+		t.Errorf("%q, want %q", args, want)
+	}
+	if text, err := os.ReadFile(path); err != nil || !strings.Contains(string(text), "certDir: "+l.dir) {
+		t.Errorf("%s %v", text, err)
+	}
+	l.objects = nil
+	if _, err := kueueArgs(l); err == nil {
+		t.Error("no configuration is no error")
+	}
+	l.objects, l.dir = []*unstructured.Unstructured{config}, filepath.Join(l.dir, "none")
+	if _, err := kueueArgs(l); err == nil {
+		t.Error("a folder that does not exist is no error")
+	}
+}
+
+func TestKubeRayArgs(t *testing.T) {
+	args, err := kubeRayArgs(&launch{health: "127.0.0.1:1", metrics: "127.0.0.1:2"})
+	if err != nil || !slices.Contains(args, "--health-probe-bind-address=127.0.0.1:1") || !slices.Contains(args, "--metrics-addr=127.0.0.1:2") {
+		t.Errorf("%q, %v", args, err)
+	}
+}
+
+func TestIsAPIService(t *testing.T) {
+	if !isAPIService(named("APIService", "x", nil)) || isAPIService(named("Service", "x", nil)) {
+		t.Error("only APIServices are left out")
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	code := http.StatusServiceUnavailable
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answers(request) {
+		t.Error("503 is no answer")
+	}
+	code = http.StatusOK
+	if !answers(request) {
+		t.Error("200 is an answer")
+	}
+	server.Close()
+	if answers(request) {
+		t.Error("nobody listens")
+	}
+}

@@ -1,0 +1,124 @@
+package appwrapper_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+)
+
+var _ = Describe("A workload that fails", func() {
+	It("fails at once without retries, and keeps an account of it [appwrapper-9]", func(ctx SpecContext) {
+		ns := env.Namespace(ctx, "once")
+		aw := create(ctx, wrap(ns, "doomed", []string{pod("good", fine), pod("bad", failing)},
+			with("failureGracePeriodDuration", "0s", "retryLimit", "0", "deletionOnFailureGracePeriodDuration", "4s")))
+		reach(ctx, aw, awv1beta2.PhaseFailed, says(aw, "ResourcesDeployed=True", "QuotaReserved=True", "Unhealthy=True/FoundFailedPods", "PodsReady=False"))
+		Expect(meta.FindStatusCondition(aw.Status.Conditions, "Unhealthy").Message).To(BeEmpty())
+		reach(ctx, aw, awv1beta2.PhaseFailed, says(aw, "ResourcesDeployed=False/Failed", "QuotaReserved=False/Failed", "DeletingResources=False/DeletionComplete"))
+		Expect(aw.Spec.Suspend).To(BeFalse())
+		Expect(podsOf(ctx, aw)).To(BeEmpty())
+		Expect(aw.Status.LastFailure.Message).To(And(ContainSubstring("1 failed pods; pod bad on node node-"), ContainSubstring("container main ended with exit code 1 (Error)")))
+
+		By("telling it in Events [D31]")
+		Eventually(func(g Gomega) {
+			list := &eventsv1.EventList{}
+			g.Expect(env.Admin.List(ctx, list, client.InNamespace(ns))).To(Succeed())
+			var told []string
+			for _, e := range list.Items {
+				if e.Regarding.Kind == "AppWrapper" {
+					told = append(told, e.Type+" "+e.Reason)
+				}
+			}
+			g.Expect(told).To(ConsistOf("Normal Running", "Warning Unhealthy", "Warning Failed"))
+		}).WithTimeout(patience).WithPolling(often).Should(Succeed())
+	}, SpecTimeout(specTimeout))
+
+	It("is retried as often as it may, with a pause between [appwrapper-44]", func(ctx SpecContext) {
+		aw := create(ctx, wrap(env.Namespace(ctx, "retries"), "job", []string{job("crash", failing, 1)},
+			with("failureGracePeriodDuration", "0s", "retryLimit", "2", "retryPausePeriodDuration", "3s")))
+		reach(ctx, aw, awv1beta2.PhaseResetting)
+		reach(ctx, aw, awv1beta2.PhaseFailed, says(aw, "ResourcesDeployed=False/Failed"))
+		Expect(aw.Status.Retries).To(BeEquivalentTo(2))
+		noPods(ctx, aw)
+	}, SpecTimeout(specTimeout))
+
+	It("fails when a component vanishes [appwrapper-45]", func(ctx SpecContext) {
+		ns := env.Namespace(ctx, "missing")
+		aw := create(ctx, wrap(ns, "torch", []string{`{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: {name: torch}, spec: {pytorchReplicaSpecs: {Master: {template: {spec: {containers: [{name: pytorch, image: i}]}}}}}}`}))
+		reach(ctx, aw, awv1beta2.PhaseRunning)
+		Expect(env.Admin.Delete(ctx, object("kubeflow.org/v1", "PyTorchJob", ns, "torch"))).To(Succeed())
+		reach(ctx, aw, awv1beta2.PhaseFailed, says(aw, "Unhealthy=True/MissingComponent"))
+		Expect(meta.FindStatusCondition(aw.Status.Conditions, "Unhealthy").Message).To(Equal("Only found 0 deployed components, but was expecting 1"))
+		Expect(aw.Status.LastFailure.Message).To(ContainSubstring("PyTorchJob torch"))
+	}, SpecTimeout(specTimeout))
+
+	It("is reset when its pods do not get ready in time [appwrapper-47]", func(ctx SpecContext) {
+		aw := create(ctx, wrap(env.Namespace(ctx, "stuck"), "init", []string{job("stuck", stuck, 1)},
+			with("warmupGracePeriodDuration", "4s", "admissionGracePeriodDuration", "3s", "retryLimit", "1", "retryPausePeriodDuration", "0s")))
+		reach(ctx, aw, awv1beta2.PhaseResetting)
+		reach(ctx, aw, awv1beta2.PhaseFailed, says(aw, "Unhealthy=True/InsufficientPodsReady"))
+		Expect(aw.Status.Retries).To(BeEquivalentTo(1))
+		Expect(aw.Status.LastFailure.Message).To(And(ContainSubstring("1 pods pending"), ContainSubstring("cannot be pulled")))
+	}, SpecTimeout(specTimeout))
+
+	It("gets the failure grace period when a pod that was ready is replaced [appwrapper-54] [D3]", func(ctx SpecContext) {
+		ns := env.Namespace(ctx, "dip")
+		aw := create(ctx, wrap(ns, "steady", []string{pod("one", fine), pod("two", fine)},
+			with("warmupGracePeriodDuration", "1s", "admissionGracePeriodDuration", "1s", "failureGracePeriodDuration", "6s", "retryLimit", "0", "deletionOnFailureGracePeriodDuration", "1h")))
+		reach(ctx, aw, awv1beta2.PhaseRunning, says(aw, "PodsReady=True"))
+		setPhase(ctx, ns, "one", corev1.PodUnknown)
+		reach(ctx, aw, awv1beta2.PhaseRunning, says(aw, "PodsReady=False/InsufficientPodsReady"))
+		dip := meta.FindStatusCondition(aw.Status.Conditions, "PodsReady").LastTransitionTime
+		reach(ctx, aw, awv1beta2.PhaseFailed, says(aw, "Unhealthy=True/InsufficientPodsReady"))
+		Expect(aw.Status.CompletionTime.Sub(dip.Time)).To(BeNumerically(">=", 5*time.Second))
+	}, SpecTimeout(specTimeout))
+
+	It("fails by the word of a JobSet and of a RayJob [D5]", func(ctx SpecContext) {
+		ns := env.Namespace(ctx, "word")
+		set := create(ctx, wrap(ns, "set", []string{`{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {name: set}, spec: {replicatedJobs: [{name: w, template: {spec: {template: {spec: {containers: [{name: c, image: i}]}}}}}]}}`}, hasty))
+		ray := create(ctx, wrap(ns, "ray", []string{rayJob("ray")}, hasty))
+		for _, aw := range []*awv1beta2.AppWrapper{set, ray} {
+			reach(ctx, aw, awv1beta2.PhaseRunning)
+		}
+		env.Patch(ctx, object("jobset.x-k8s.io/v1alpha2", "JobSet", ns, "set"), map[string]any{"status": map[string]any{"conditions": []any{
+			map[string]any{"type": "Failed", "status": "True", "reason": "FailedJobs", "message": "jobset failed"}}}}, "status")
+		env.Patch(ctx, object("ray.io/v1", "RayJob", ns, "ray"), map[string]any{"status": map[string]any{"jobDeploymentStatus": "Failed", "jobStatus": "FAILED", "reason": "AppFailed"}}, "status")
+		for _, aw := range []*awv1beta2.AppWrapper{set, ray} {
+			reach(ctx, aw, awv1beta2.PhaseFailed, says(aw, "Unhealthy=True/FailedComponent"))
+		}
+		Expect(set.Status.LastFailure.Message).To(ContainSubstring("JobSet set (FailedJobs: jobset failed)"))
+	}, SpecTimeout(specTimeout))
+
+	It("is not failed by a cache that was late, and waits for what an earlier one of its name left [D7] [D9] [appwrapper-56]", func(ctx SpecContext) {
+		ns := env.Namespace(ctx, "again")
+		first := create(ctx, wrap(ns, "same", []string{deployment("web", 2)}))
+		reach(ctx, first, awv1beta2.PhaseRunning, says(first, "PodsReady=True"))
+		By("deleting it and creating another one of the name while its objects are still there")
+		held := &corev1.Pod{ObjectMeta: podsOf(ctx, first)[0].ObjectMeta}
+		env.Patch(ctx, held, map[string]any{"metadata": map[string]any{"finalizers": []string{"test.example.com/hold"}}})
+		env.Patch(ctx, first, map[string]any{"metadata": map[string]any{"finalizers": nil}})
+		Expect(env.Admin.Delete(ctx, first, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
+		env.WaitGone(ctx, first)
+		second := create(ctx, wrap(ns, "same", []string{deployment("web", 2)}))
+		reach(ctx, second, awv1beta2.PhaseRunning, says(second, "PodsReady=True"))
+		Expect(second.Status.Retries).To(BeZero())
+		env.Patch(ctx, held, map[string]any{"metadata": map[string]any{"finalizers": nil}})
+
+		By("refusing what belongs to somebody else")
+		Expect(env.Admin.Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "taken"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: fine}}}})).To(Succeed())
+		third := create(ctx, wrap(ns, "robber", []string{pod("taken", fine)}))
+		reach(ctx, third, awv1beta2.PhaseFailed, says(third, "Unhealthy=True/CreateFailed", "ResourcesDeployed=False"))
+		env.Get(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "taken"}})
+	}, SpecTimeout(specTimeout))
+})
+
+func rayJob(name string) string {
+	return `{apiVersion: ray.io/v1, kind: RayJob, metadata: {name: ` + name + `}, spec: {entrypoint: "true", rayClusterSpec: {headGroupSpec: {rayStartParams: {}, template: {spec: {containers: [{name: head, image: i}]}}}}}}`
+}

@@ -1,0 +1,133 @@
+package appwrapper_test
+
+import (
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+)
+
+var _ = Describe("Kinds of components", func() {
+	It("get ready and stay so, at no cost [appwrapper-38] [D13] [D15]", func(ctx SpecContext) {
+		ns := env.Namespace(ctx, "kinds")
+		set := `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db}, spec: {replicas: 2, serviceName: db, selector: {matchLabels: {app: db}},
+  template: {metadata: {labels: {app: db}}, spec: {containers: [{name: main, image: "registry.example.com/db:1"}]}}}}`
+		service := `{apiVersion: v1, kind: Service, metadata: {name: db}, spec: {clusterIP: None, selector: {app: db}, ports: [{port: 80}]}}`
+		mixed := create(ctx, wrap(ns, "mixed", []string{service, set, deployment("web", 2), pod("extra", fine)}))
+		reach(ctx, mixed, awv1beta2.PhaseRunning, says(mixed, "PodsReady=True"))
+		Expect(podsOf(ctx, mixed)).To(HaveLen(5))
+		torch := create(ctx, wrap(ns, "torch", []string{`{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: {name: torch}, spec: {pytorchReplicaSpecs: {Master: {template: {spec: {containers: [{name: pytorch, image: i}]}}}}}}`}))
+		reach(ctx, torch, awv1beta2.PhaseRunning)
+		asController(ctx, "kubeflow.org/v1", "PyTorchJob", ns, "torch", "torch")
+		reach(ctx, torch, awv1beta2.PhaseRunning, says(torch, "PodsReady=True"))
+
+		env.Settle(manager.User, quiet/2, specTimeout)
+		env.ExpectAtRest(manager.User, quiet)
+		By("touching what is deployed")
+		env.Touch(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "web"}})
+		env.ExpectAtRest(manager.User, quiet)
+	}, SpecTimeout(specTimeout))
+
+	It("may be Ray clusters and jobs that nobody runs [appwrapper-39]", func(ctx SpecContext) {
+		ns := env.Namespace(ctx, "ray")
+		cluster := create(ctx, wrap(ns, "cluster", []string{`{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: c}, spec: {headGroupSpec: {rayStartParams: {}, template: {spec: {containers: [{name: head, image: i}]}}}}}`}))
+		job := create(ctx, wrap(ns, "job", []string{rayJob("j")}))
+		reach(ctx, cluster, awv1beta2.PhaseRunning)
+		reach(ctx, job, awv1beta2.PhaseRunning)
+	}, SpecTimeout(specTimeout))
+
+	It("complete by their own word, whatever becomes of their pods [D4] [appwrapper-43]", func(ctx SpecContext) {
+		ns := env.Namespace(ctx, "done")
+		plain := create(ctx, wrap(ns, "job", []string{job("plain", fine, 2)}))
+		waves := create(ctx, wrap(ns, "waves", []string{`{apiVersion: batch/v1, kind: Job, metadata: {name: waves}, spec: {ttlSecondsAfterFinished: 0, parallelism: 1, completions: 3,
+  template: {spec: {restartPolicy: Never, containers: [{name: main, image: "registry.example.com/app:1"}]}}}}`}))
+		ray := create(ctx, wrap(ns, "ray", []string{rayJob("ray")}))
+		reach(ctx, plain, awv1beta2.PhaseSucceeded, says(plain, "QuotaReserved=False/Succeeded"))
+		reach(ctx, waves, awv1beta2.PhaseSucceeded)
+		Expect(waves.Status.Retries).To(BeZero())
+		reach(ctx, ray, awv1beta2.PhaseRunning)
+		env.Patch(ctx, object("ray.io/v1", "RayJob", ns, "ray"), map[string]any{"status": map[string]any{"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"}}, "status")
+		reach(ctx, ray, awv1beta2.PhaseSucceeded)
+	}, SpecTimeout(specTimeout))
+
+	It("may leave their names open [appwrapper-40] [D10]", func(ctx SpecContext) {
+		ns := env.Namespace(ctx, "open")
+		aw := create(ctx, wrap(ns, "open", []string{`{apiVersion: batch/v1, kind: Job, metadata: {generateName: run-}, spec: {template: {spec: {restartPolicy: Never, containers: [{name: main, image: "registry.example.com/app:1"}]}}}}`}))
+		reach(ctx, aw, awv1beta2.PhaseSucceeded)
+		Expect(aw.Status.ComponentStatus[0].Name).To(MatchRegexp("^run-[0-9a-f]{10}$"))
+		env.Get(ctx, object("batch/v1", "Job", ns, aw.Status.ComponentStatus[0].Name))
+	}, SpecTimeout(specTimeout))
+
+	It("may have no pods without being done [appwrapper-55]", func(ctx SpecContext) {
+		aw := create(ctx, wrap(env.Namespace(ctx, "zero"), "zero", []string{deployment("none", 0)}))
+		reach(ctx, aw, awv1beta2.PhaseRunning, says(aw, "PodsReady=True"))
+	}, SpecTimeout(specTimeout))
+
+	It("need a role when the shipped one does not know them, and do not block others when they cannot be watched [D14]", func(ctx SpecContext) {
+		ns := env.Namespace(ctx, "gadget")
+		gadget := `{apiVersion: test.example.com/v1, kind: Gadget, metadata: {name: g}}`
+		aw := create(ctx, wrap(ns, "gadgets", []string{gadget, pod("p", fine)}))
+		reach(ctx, aw, awv1beta2.PhaseResuming, func(g Gomega) {
+			g.Expect(aw.Status.ComponentStatus[0].Conditions).To(ConsistOf(And(HaveField("Reason", "ComponentCreationErrored"),
+				HaveField("Message", ContainSubstring(`bind a ClusterRole with the verbs get, list, watch, create and delete on "gadgets" of the API group "test.example.com"`)))))
+		})
+		By("granting all but list and watch")
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "gadgets-" + ns}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{"test.example.com"}, Resources: []string{"gadgets"}, Verbs: []string{"get", "create", "delete"}}}}
+		Expect(env.Admin.Create(ctx, role)).To(Succeed())
+		Expect(env.Admin.Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: role.Name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: account.ServiceAccount.Namespace, Name: account.ServiceAccount.Name}}})).To(Succeed())
+		reach(ctx, aw, awv1beta2.PhaseRunning, says(aw, "PodsReady=True"))
+		other := create(ctx, wrap(ns, "other", []string{pod("q", fine)}))
+		reach(ctx, other, awv1beta2.PhaseRunning, says(other, "PodsReady=True"))
+		Expect(env.Admin.Delete(ctx, aw)).To(Succeed())
+		env.WaitGone(ctx, aw)
+		Expect(client.IgnoreNotFound(env.Admin.Get(ctx, client.ObjectKey{Namespace: ns, Name: "g"}, object("test.example.com/v1", "Gadget", ns, "g")))).To(Succeed())
+	}, SpecTimeout(specTimeout))
+
+	It("cost a bounded number of requests, a hundred at a time [appwrapper-48] [appwrapper-51]", func(ctx SpecContext) {
+		const number = 100
+		ns := env.Namespace(ctx, "many")
+		mark := env.Mark()
+		var all []*awv1beta2.AppWrapper
+		for i := range number {
+			all = append(all, create(ctx, wrap(ns, fmt.Sprintf("w%d", i), []string{pod(fmt.Sprintf("a%d", i), fine), pod(fmt.Sprintf("b%d", i), fine)})))
+		}
+		Eventually(func(g Gomega) {
+			list := &awv1beta2.AppWrapperList{}
+			g.Expect(env.Admin.List(ctx, list, client.InNamespace(ns))).To(Succeed())
+			ready := 0
+			for i := range list.Items {
+				for _, c := range list.Items[i].Status.Conditions {
+					if c.Type == "PodsReady" && c.Status == "True" {
+						ready++
+					}
+				}
+			}
+			g.Expect(ready).To(Equal(number))
+		}).WithContext(ctx).WithTimeout(2 * time.Minute).WithPolling(time.Second).Should(Succeed())
+		env.Settle(manager.User, quiet/2, specTimeout)
+		mine := env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutDiscovery()
+		perAW := float64(len(mine.Writes())) / number
+		AddReportEntry("requests per AppWrapper until ready", fmt.Sprintf("%.1f writes, %d live reads in all", perAW, len(mine.Reads())), ReportEntryVisibilityAlways)
+		Expect(perAW).To(BeNumerically("<=", 8.5), "writes")
+		Expect(len(mine.Reads())).To(BeNumerically("<=", number/10), "%s", mine.Reads())
+		env.ExpectAtRest(manager.User, quiet)
+
+		By("deleting them in the foreground")
+		Expect(env.Admin.DeleteAllOf(ctx, &awv1beta2.AppWrapper{}, client.InNamespace(ns), client.PropagationPolicy(metav1.DeletePropagationForeground))).To(Succeed())
+		for _, aw := range all {
+			env.WaitGone(ctx, aw)
+		}
+		list := &corev1.PodList{}
+		Expect(env.Admin.List(ctx, list, client.InNamespace(ns))).To(Succeed())
+		Expect(list.Items).To(BeEmpty())
+	}, SpecTimeout(2*specTimeout))
+})

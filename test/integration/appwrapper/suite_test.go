@@ -1,0 +1,59 @@
+package appwrapper_test
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+const (
+	startTimeout = 20 * time.Minute // the first run builds the control plane
+	specTimeout  = 3 * time.Minute
+	patience     = time.Minute
+	often        = 100 * time.Millisecond
+	// quiet is how long a spec watches that nothing is sent.
+	quiet = 5 * time.Second
+)
+
+// All specs share one control plane and one manager with exactly the shipped rights; each has its own namespace. There is no
+// Kueue: the specs suspend and resume.
+var (
+	env     *framework.Env
+	account *operator.Installed
+	manager *framework.Manager
+)
+
+func TestAppWrapper(t *testing.T) {
+	RegisterFailHandler(Fail)
+	suite, reporter := GinkgoConfiguration()
+	suite.RandomizeAllSpecs = true
+	RunSpecs(t, "AppWrapper", suite, reporter)
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	env = framework.Start(ctx, "appwrapper", cluster.Plain, framework.WithTypes(awv1beta2.AddToScheme))
+	account = env.InstallOperator(ctx, "config/default")
+	for _, crd := range standIns() {
+		Expect(env.Admin.Create(ctx, crd)).To(Succeed())
+		env.WaitForCondition(ctx, crd, "Established", "True", "")
+	}
+	// The webhooks have a suite of their own.
+	for _, object := range account.Objects {
+		if kind := object.GetKind(); kind == "MutatingWebhookConfiguration" || kind == "ValidatingWebhookConfiguration" {
+			Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, object))).To(Succeed())
+		}
+	}
+	manager = env.StartManager(ctx, framework.ManagerOptions{
+		ServiceAccount: account.ServiceAccount, Race: true, Args: []string{"--components=appwrapper", "--metrics-bind-address=127.0.0.1:0"},
+	})
+}, NodeTimeout(startTimeout))
+
+var _ = AfterEach(func() { manager.ReportLog() })

@@ -1,0 +1,200 @@
+package appwrapper_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+)
+
+const (
+	fine    = "registry.example.com/app:1"
+	failing = "testcluster.invalid/failed:1"
+	stuck   = "testcluster.invalid/image-pull:1"
+)
+
+// standIns serve kinds whose controllers are played by the specs.
+func standIns() []*apiextensionsv1.CustomResourceDefinition {
+	anything := &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
+	var out []*apiextensionsv1.CustomResourceDefinition
+	for _, k := range []struct{ group, version, kind, plural string }{
+		{"kubeflow.org", "v1", "PyTorchJob", "pytorchjobs"},
+		{"jobset.x-k8s.io", "v1alpha2", "JobSet", "jobsets"},
+		{"test.example.com", "v1", "Gadget", "gadgets"}, // which the shipped role does not know
+	} {
+		out = append(out, &apiextensionsv1.CustomResourceDefinition{
+			ObjectMeta: metav1.ObjectMeta{Name: k.plural + "." + k.group, Annotations: map[string]string{"api-approved.kubernetes.io": "unapproved, a stand-in"}},
+			Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+				Group: k.group, Scope: apiextensionsv1.NamespaceScoped,
+				Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: k.kind, ListKind: k.kind + "List", Plural: k.plural, Singular: k.plural[:len(k.plural)-1]},
+				Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+					Name: k.version, Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: anything},
+					Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+				}},
+			},
+		})
+	}
+	return out
+}
+
+// alter is a difference from a plain AppWrapper.
+type alter = func(*awv1beta2.AppWrapper)
+
+// wrap puts templates, in YAML, into an AppWrapper.
+func wrap(namespace, name string, templates []string, changes ...alter) *awv1beta2.AppWrapper {
+	GinkgoHelper()
+	aw := &awv1beta2.AppWrapper{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Annotations: map[string]string{}}}
+	for _, template := range templates {
+		raw, err := yaml.YAMLToJSON([]byte(template))
+		Expect(err).NotTo(HaveOccurred())
+		aw.Spec.Components = append(aw.Spec.Components, awv1beta2.AppWrapperComponent{Template: runtime.RawExtension{Raw: raw}})
+	}
+	for _, change := range changes {
+		change(aw)
+	}
+	return aw
+}
+
+// with sets annotations: name and value in turn.
+func with(pairs ...string) alter {
+	return func(aw *awv1beta2.AppWrapper) {
+		for i := 0; i < len(pairs); i += 2 {
+			aw.Annotations[awv1beta2.AnnotationPrefix+pairs[i]] = pairs[i+1]
+		}
+	}
+}
+
+func suspended(aw *awv1beta2.AppWrapper) { aw.Spec.Suspend = true }
+
+// hasty makes failures show at once, and ends with the first.
+var hasty = with("failureGracePeriodDuration", "0s", "retryPausePeriodDuration", "0s", "retryLimit", "0", "successTTLDuration", "168h")
+
+func create(ctx context.Context, aw *awv1beta2.AppWrapper) *awv1beta2.AppWrapper {
+	GinkgoHelper()
+	Expect(env.Admin.Create(ctx, aw)).To(Succeed())
+	return aw
+}
+
+func pod(name, image string) string {
+	return fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: %s}, spec: {restartPolicy: Never, containers: [{name: main, image: "%s"}]}}`, name, image)
+}
+
+func job(name, image string, count int) string {
+	return fmt.Sprintf(`{apiVersion: batch/v1, kind: Job, metadata: {name: %s}, spec: {backoffLimit: 0, parallelism: %d, completions: %d,
+  template: {spec: {restartPolicy: Never, containers: [{name: main, image: "%s"}]}}}}`, name, count, count, image)
+}
+
+func deployment(name string, replicas int) string {
+	return fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: %s}, spec: {replicas: %d, selector: {matchLabels: {app: %s}},
+  template: {metadata: {labels: {app: %s}}, spec: {containers: [{name: main, image: "%s"}]}}}}`, name, replicas, name, name, fine)
+}
+
+// reach waits until the AppWrapper is in a phase and the checks hold, and reads it.
+func reach(ctx context.Context, aw *awv1beta2.AppWrapper, phase awv1beta2.AppWrapperPhase, checks ...func(Gomega)) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(aw), aw)).To(Succeed())
+		status, err := json.Marshal(aw.Status)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(aw.Status.Phase).To(Equal(phase), "%s", status)
+		for _, check := range checks {
+			check(g)
+		}
+	}).WithContext(ctx).WithTimeout(patience).WithPolling(often).Should(Succeed())
+}
+
+// says checks a condition, as "Type=Status" or "Type=Status/Reason".
+func says(aw *awv1beta2.AppWrapper, conditions ...string) func(Gomega) {
+	return func(g Gomega) {
+		GinkgoHelper()
+		var have []string
+		for _, c := range aw.Status.Conditions {
+			have = append(have, c.Type+"="+string(c.Status), c.Type+"="+string(c.Status)+"/"+c.Reason)
+		}
+		for _, c := range conditions {
+			g.Expect(have).To(ContainElement(c))
+		}
+	}
+}
+
+// resume does what Kueue does when it admits a workload, and suspend when it takes that back.
+func resume(ctx context.Context, aw *awv1beta2.AppWrapper) { setSuspend(ctx, aw, false) }
+
+func suspend(ctx context.Context, aw *awv1beta2.AppWrapper) { setSuspend(ctx, aw, true) }
+
+func setSuspend(ctx context.Context, aw *awv1beta2.AppWrapper, value bool) {
+	GinkgoHelper()
+	env.Patch(ctx, aw, map[string]any{"spec": map[string]any{"suspend": value}})
+}
+
+// podsOf lists the pods of an AppWrapper.
+func podsOf(ctx context.Context, aw *awv1beta2.AppWrapper) []corev1.Pod {
+	GinkgoHelper()
+	list := &corev1.PodList{}
+	Expect(env.Admin.List(ctx, list, client.InNamespace(aw.Namespace), client.MatchingLabels{awv1beta2.LabelAppWrapper: aw.Name})).To(Succeed())
+	return list.Items
+}
+
+// noPods waits until there are none.
+func noPods(ctx context.Context, aw *awv1beta2.AppWrapper) {
+	GinkgoHelper()
+	Eventually(func() []corev1.Pod { return podsOf(ctx, aw) }).WithContext(ctx).WithTimeout(patience).WithPolling(often).Should(BeEmpty())
+}
+
+// setPhase is what a kubelet does.
+func setPhase(ctx context.Context, namespace, name string, phase corev1.PodPhase) {
+	GinkgoHelper()
+	env.Patch(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}},
+		map[string]any{"status": map[string]any{"phase": phase}}, "status")
+}
+
+// running waits until a pod is Running.
+func running(ctx context.Context, namespace string, names ...string) {
+	GinkgoHelper()
+	for _, name := range names {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+		env.WaitFor(ctx, p, func(g Gomega) { g.Expect(p.Status.Phase).To(Equal(corev1.PodRunning)) })
+	}
+}
+
+// object is one of any kind.
+func object(apiVersion, kind, namespace, name string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetAPIVersion(apiVersion)
+	u.SetKind(kind)
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	return u
+}
+
+// componentReason is the reason of the only condition of a component.
+func componentReason(aw *awv1beta2.AppWrapper, index int) string {
+	if c := meta.FindStatusCondition(aw.Status.ComponentStatus[index].Conditions, awv1beta2.ConditionResourcesDeployed); c != nil {
+		return c.Reason
+	}
+	return ""
+}
+
+// asController does what the controller of a kind would: it makes a pod for the component of an AppWrapper.
+func asController(ctx context.Context, apiVersion, kind, namespace, name, appWrapper string) {
+	GinkgoHelper()
+	owner := object(apiVersion, kind, namespace, name)
+	env.Get(ctx, owner)
+	Expect(env.Admin.Create(ctx, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name + "-0", Labels: map[string]string{awv1beta2.LabelAppWrapper: appWrapper},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, UID: owner.GetUID(), Controller: new(true)}}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: fine}}},
+	})).To(Succeed())
+}

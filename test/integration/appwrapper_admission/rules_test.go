@@ -1,0 +1,276 @@
+package appwrapper_admission_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+)
+
+var _ = Describe("A new AppWrapper", func() {
+	var namespace string
+	BeforeEach(func(ctx SpecContext) { namespace = env.Namespace(ctx, "admission") })
+
+	It("gets the default queue and the labels of its creator, whatever it says itself [appwrapper-26] [appwrapper-27]", func(ctx SpecContext) {
+		plain := created(ctx, wrapper(namespace, component(pod)))
+		Expect(plain.Labels).To(HaveKeyWithValue(v1beta2.LabelQueue, defaultQueue))
+		Expect(plain.Labels).To(HaveKeyWithValue(v1beta2.LabelUser, "testcluster_admin"))
+
+		given := wrapper(namespace, component(pod))
+		given.Labels = map[string]string{v1beta2.LabelQueue: "own", v1beta2.LabelUser: "bad", v1beta2.LabelUserID: "bad", "free": "x"}
+		Expect(limited(ctx, namespace).Create(ctx, given)).To(Succeed())
+		Expect(given.Labels).To(Equal(map[string]string{
+			v1beta2.LabelQueue: "own", v1beta2.LabelUser: "limited", v1beta2.LabelUserID: "uid_of_limited", "free": "x",
+		}))
+	}, NodeTimeout(specTimeout))
+
+	DescribeTable("is refused with [appwrapper-28] [appwrapper-29]", func(ctx SpecContext, text string, components ...string) {
+		err := env.Admin.Create(ctx, wrapper(namespace, components...))
+		Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%v", err)
+		Expect(err).To(MatchError(ContainSubstring(`admission webhook "vappwrapper.kb.io" denied the request`)))
+		Expect(err).To(MatchError(ContainSubstring(text)))
+	},
+		Entry("no components", "components contains no podspecs"),
+		Entry("only a Service", "components contains no podspecs", component(service)),
+		Entry("nine pods", "components contains 9 podspecs; at most 8 are allowed", strings.Repeat(component(pod), 9)),
+		Entry("an empty path", "spec.components[0].podSets[0].path: Required value", component(pod, "{path: ''}")),
+		Entry("a path to metadata", "path does not refer to a v1.PodSpecTemplate", component(pod, "{path: template.metadata}")),
+		Entry("map access on an array", "at path position 'template.spec.replicatedJobs' non-map value", component(jobSet, "{path: template.spec.replicatedJobs.template}")),
+		Entry("index 10", "out of bounds index '10'", component(jobSet, "{path: 'template.spec.replicatedJobs[10].template'}")),
+		Entry("another namespace", "AppWrappers cannot create objects in other namespaces",
+			component("{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: default}, spec: {containers: [{name: a, image: a}]}}")),
+		Entry("a nested AppWrapper", "Nested AppWrappers are forbidden",
+			component("{apiVersion: workload.codeflare.dev/v1beta2, kind: AppWrapper, metadata: {name: x}, spec: {components: []}}"), component(pod)),
+		Entry("cluster scope", "AppWrappers cannot create cluster-scoped objects such as PriorityClass.scheduling.k8s.io",
+			component("{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: x}, value: 1}"), component(pod)),
+		Entry("a RoleBinding", "objects that grant rights must be created by the user who grants them",
+			component("{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: x}, roleRef: {kind: ClusterRole, name: cluster-admin, apiGroup: rbac.authorization.k8s.io}}"), component(pod)),
+		Entry("a kind that is not served", "the cluster serves no Strange.example.com in version v1",
+			component("{apiVersion: example.com/v1, kind: Strange, metadata: {name: x}}"), component(pod)),
+		Entry("negative replicas", "spec.components[0].podSets[0].replicas: Invalid value: -1",
+			component(deployment, "{path: template.spec.template, replicas: -1}")),
+	)
+
+	It("is refused without a path by its schema [appwrapper-28]", func(ctx SpecContext) {
+		aw := &unstructured.Unstructured{Object: map[string]any{}}
+		Expect(yaml.Unmarshal([]byte("apiVersion: workload.codeflare.dev/v1beta2\nkind: AppWrapper\nmetadata: {name: x}\nspec:\n  components:\n"+
+			"  - podSets: [{replicas: 1}]\n    template: "+pod), &aw.Object)).To(Succeed())
+		aw.SetNamespace(namespace)
+		Expect(env.Admin.Create(ctx, aw)).To(MatchError(ContainSubstring("spec.components[0].podSets[0].path")))
+	}, NodeTimeout(specTimeout))
+
+	It("is refused when its name is too long for labels and pod sets, D12", func(ctx SpecContext) {
+		aw := wrapper(namespace, component(pod))
+		aw.Name, aw.GenerateName = strings.Repeat("a", 62), ""
+		Expect(env.Admin.Create(ctx, aw)).To(MatchError(ContainSubstring("metadata.name: Invalid value")))
+		aw.Name = strings.Repeat("a", 61)
+		Expect(env.Admin.Create(ctx, aw)).To(Succeed())
+	}, NodeTimeout(specTimeout))
+
+	DescribeTable("is accepted with [appwrapper-34] [appwrapper-35]", func(ctx SpecContext, components ...string) {
+		created(ctx, wrapper(namespace, components...))
+	},
+		Entry("pod, deployment, Ray and JobSet", component(pod), component(deployment), component(rayCluster),
+			component(jobSet, "{path: 'template.spec.replicatedJobs[0].template.spec.template'}",
+				"{path: 'template.spec.replicatedJobs[1].template.spec.template', replicas: 4}")),
+		Entry("Jobs", component(job("2", "4")), component(job("8", "4"))),
+		Entry("PyTorchJob", component(pyTorch)),
+		Entry("RayCluster with seven workers", component(rayCluster)),
+		Entry("RayJob", component(rayJob)),
+	)
+
+	It("may name its own namespace in a template [appwrapper-34]", func(ctx SpecContext) {
+		own := fmt.Sprintf("{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: %s}, spec: {containers: [{name: a, image: a}]}}", namespace)
+		created(ctx, wrapper(namespace, component(own)))
+	}, NodeTimeout(specTimeout))
+
+	It("may hold what its creator may create, and nothing else [appwrapper-33]", func(ctx SpecContext) {
+		user := limited(ctx, namespace)
+		mark := env.Mark()
+		Expect(user.Create(ctx, wrapper(namespace, component(pod)))).To(Succeed())
+		err := user.Create(ctx, wrapper(namespace, component(deployment)))
+		Expect(err).To(MatchError(ContainSubstring("User limited is not authorized to create deployments.apps in " + namespace)))
+		asked := env.Since(mark).ByUser(manager.User).Of("subjectaccessreviews")
+		Expect(asked).To(HaveLen(2))
+		for _, review := range asked {
+			Expect(string(review.Request)).To(And(ContainSubstring(`"user":"limited"`), ContainSubstring(`"uid":"uid:of/limited"`),
+				ContainSubstring(`"team"`), ContainSubstring(`"department":["research"]`)))
+		}
+	}, NodeTimeout(specTimeout))
+
+	It("is no way to objects of the cluster for a user with every right in a namespace, D6 [appwrapper-57]", func(ctx SpecContext) {
+		user := limited(ctx, namespace)
+		bind(ctx, namespace, "admin", "ClusterRole")
+		for _, template := range []string{
+			"{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: up}, roleRef: {kind: ClusterRole, name: cluster-admin, apiGroup: rbac.authorization.k8s.io}, subjects: [{kind: User, name: limited}]}",
+			"{apiVersion: v1, kind: Namespace, metadata: {name: mine}}",
+			"{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: up}, rules: [{apiGroups: ['*'], resources: ['*'], verbs: ['*']}]}",
+		} {
+			Expect(user.Create(ctx, wrapper(namespace, component(template), component(pod)))).To(MatchError(ContainSubstring("AppWrappers cannot create")))
+		}
+	}, NodeTimeout(specTimeout))
+
+	It("is judged by what the cluster serves now, D30", func(ctx SpecContext) {
+		template := "{apiVersion: late.example.com/v1, kind: Late, metadata: {name: x}}"
+		Expect(env.Admin.Create(ctx, wrapper(namespace, component(template), component(pod)))).To(MatchError(ContainSubstring("the cluster serves no Late")))
+		crd := standIn("late.example.com", "v1", "Late", apiextensionsv1.NamespaceScoped)
+		Expect(env.Admin.Create(ctx, crd)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(env.Admin.Delete(ctx, crd)).To(Succeed()) }, NodeTimeout(specTimeout))
+		Eventually(func() error {
+			return env.Admin.Create(ctx, wrapper(namespace, component(template), component(pod)))
+		}).WithContext(ctx).WithTimeout(specTimeout / 2).WithPolling(poll).Should(Succeed())
+	}, NodeTimeout(specTimeout))
+
+	It("is warned of what has no effect, D24, and of fields of pods that are not known here, D19", func(ctx SpecContext) {
+		admin, heard := listening()
+		aw := wrapper(namespace, component(strings.Replace(pod, "spec: {", "spec: {fieldOfTomorrow: 1, ", 1)))
+		aw.Annotations = map[string]string{v1beta2.AnnotationPrefix + "retryLimits": "1"}
+		Expect(admin.Create(ctx, aw)).To(Succeed())
+		Expect(heard.texts).To(ContainElements(ContainSubstring("retryLimits"), ContainSubstring("fieldOfTomorrow")))
+	}, NodeTimeout(specTimeout))
+
+	It("may be any of the samples", func(ctx SpecContext) {
+		root, err := cluster.RepositoryRoot()
+		Expect(err).NotTo(HaveOccurred())
+		files, err := filepath.Glob(filepath.Join(root, "config", "samples", "appwrapper_*.yaml"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(files).NotTo(BeEmpty())
+		for _, file := range files {
+			content, err := os.ReadFile(file)
+			Expect(err).NotTo(HaveOccurred())
+			sample := &unstructured.Unstructured{}
+			Expect(yaml.Unmarshal(content, &sample.Object)).To(Succeed(), file)
+			sample.SetNamespace(namespace)
+			Expect(unstructured.SetNestedField(sample.Object, true, "spec", "suspend")).To(Succeed())
+			admin, heard := listening()
+			Expect(admin.Create(ctx, sample)).To(Succeed(), file)
+			misspelt := slices.ContainsFunc(heard.texts, func(text string) bool { return strings.Contains(text, "delectionOnFailureGracePeriodDuration") })
+			Expect(misspelt).To(Equal(strings.Contains(string(content), "delectionOnFailure")), file)
+		}
+	}, NodeTimeout(specTimeout))
+})
+
+var _ = Describe("An AppWrapper that exists", func() {
+	var namespace string
+	BeforeEach(func(ctx SpecContext) { namespace = env.Namespace(ctx, "admission") })
+
+	It("keeps the labels of its creator when somebody else updates it [appwrapper-30]", func(ctx SpecContext) {
+		user := limited(ctx, namespace)
+		aw := wrapper(namespace, component(pod))
+		Expect(user.Create(ctx, aw)).To(Succeed())
+		other := as(rest.ImpersonationConfig{UserName: "other", Groups: []string{"system:masters"}})
+		Expect(update(ctx, other, aw, func(aw *v1beta2.AppWrapper) { aw.Annotations = map[string]string{"free": "x"} })).To(Succeed())
+		Expect(aw.Labels).To(HaveKeyWithValue(v1beta2.LabelUser, "limited"))
+		for _, label := range []string{v1beta2.LabelUser, v1beta2.LabelUserID} {
+			forge := func(aw *v1beta2.AppWrapper) { aw.Labels[label] = "bad" }
+			Expect(update(ctx, other, aw, forge)).To(MatchError(ContainSubstring("metadata.labels[" + label + "]: Forbidden: attempt to change immutable field")))
+		}
+	}, NodeTimeout(specTimeout))
+
+	It("may be suspended and given information about its pods [appwrapper-31]", func(ctx SpecContext) {
+		aw := created(ctx, wrapper(namespace, component(pod)))
+		Expect(update(ctx, env.Admin, aw, func(aw *v1beta2.AppWrapper) {
+			aw.Spec.Components[0].PodSetInfos = []v1beta2.AppWrapperPodSetInfo{{Labels: map[string]string{"a": "b"}}}
+		})).To(Succeed())
+		env.Patch(ctx, aw, map[string]any{"metadata": map[string]any{"annotations": map[string]any{v1beta2.AnnotationRetryLimit: "1"}}})
+	}, NodeTimeout(specTimeout))
+
+	DescribeTable("may not be changed in [appwrapper-32]", func(ctx SpecContext, field string, change func(*v1beta2.AppWrapper)) {
+		aw := created(ctx, wrapper(namespace, component(deployment, "{path: template.spec.template, replicas: 2}"), component(pod)))
+		Expect(update(ctx, env.Admin, aw, change)).To(MatchError(ContainSubstring(field + ": Forbidden: attempt to change immutable field")))
+	},
+		Entry("templates", "spec.components[0].template.raw", func(aw *v1beta2.AppWrapper) { aw.Spec.Components[0].Template = raw(service) }),
+		Entry("the number of components", "spec.components", func(aw *v1beta2.AppWrapper) {
+			aw.Spec.Components = append(aw.Spec.Components, aw.Spec.Components[1])
+		}),
+		Entry("the number of pod sets", "spec.components[0].podsets", func(aw *v1beta2.AppWrapper) {
+			c := &aw.Spec.Components[0]
+			c.PodSets = append(c.PodSets, c.PodSets[0])
+		}),
+		Entry("paths", "spec.components[0].podsets[0].path", func(aw *v1beta2.AppWrapper) { aw.Spec.Components[0].PodSets[0].Path = "template" }),
+		Entry("replicas", "spec.components[0].podsets[0].replicas", func(aw *v1beta2.AppWrapper) { aw.Spec.Components[0].PodSets[0].Replicas = new(int32(3)) }),
+		Entry("managedBy", "spec.managedBy", func(aw *v1beta2.AppWrapper) { aw.Spec.ManagedBy = new("kueue.x-k8s.io/multikueue") }),
+	)
+
+	It("may be applied again with nulls and numbers written otherwise, D18", func(ctx SpecContext) {
+		aw := created(ctx, wrapper(namespace, component(job("2", "4"))))
+		anew := strings.NewReplacer("metadata: {", "metadata: {creationTimestamp: null, ", "parallelism: 2", "parallelism: 2.0").Replace(job("2", "4"))
+		Expect(update(ctx, env.Admin, aw, func(aw *v1beta2.AppWrapper) { aw.Spec.Components[0].Template = raw(anew) })).To(Succeed())
+	}, NodeTimeout(specTimeout))
+})
+
+var _ = Describe("The webhooks", Ordered, func() {
+	It("let the end of an AppWrapper pass while the manager is away, and nothing new", func(ctx SpecContext) {
+		namespace := env.Namespace(ctx, "admission")
+		aw := wrapper(namespace, component(pod))
+		aw.Finalizers = []string{"example.com/held"}
+		created(ctx, aw)
+		manager.Stop(ctx)
+		DeferCleanup(func(ctx SpecContext) {
+			manager.Restart(ctx)
+			waitForWebhooks(ctx)
+		}, NodeTimeout(specTimeout))
+		Expect(env.Admin.Create(ctx, wrapper(namespace, component(pod)))).To(MatchError(ContainSubstring("failed calling webhook")))
+		Expect(env.Admin.Delete(ctx, aw)).To(Succeed())
+		env.Patch(ctx, aw, map[string]any{"metadata": map[string]any{"finalizers": nil}})
+		env.WaitGone(ctx, aw)
+	}, NodeTimeout(specTimeout))
+
+	It("let everything pass with a warning while the component is off, D17", func(ctx SpecContext) {
+		namespace := env.Namespace(ctx, "admission")
+		manager.Stop(ctx)
+		DeferCleanup(func(ctx SpecContext) {
+			manager.Restart(ctx)
+			waitForWebhooks(ctx)
+		}, NodeTimeout(specTimeout))
+		off := env.StartManager(ctx, operatorOff())
+		DeferCleanup(func(ctx SpecContext) { off.Stop(ctx) }, NodeTimeout(specTimeout))
+		admin, heard := listening()
+		Eventually(func() error {
+			return admin.Create(ctx, wrapper(namespace, component(service)))
+		}).WithContext(ctx).WithTimeout(hooksTimeout).WithPolling(poll).Should(Succeed())
+		Expect(heard.texts).To(ContainElement(ContainSubstring("the component appwrapper is switched off")))
+	}, NodeTimeout(specTimeout))
+
+	It("refuse new AppWrappers while the older ConfigMap is wrong, and say what is", func(ctx SpecContext) {
+		namespace := env.Namespace(ctx, "admission")
+		config := configMap()
+		env.Get(ctx, config)
+		before := config.Data["config.yaml"]
+		manager.Stop(ctx)
+		env.Patch(ctx, config, map[string]any{"data": map[string]any{"config.yaml": "appwrapper: {faultTolerance: {admissionGracePeriod: 3600000000000}}"}})
+		DeferCleanup(func(ctx SpecContext) {
+			env.Patch(ctx, configMap(), map[string]any{"data": map[string]any{"config.yaml": before}})
+			manager.Restart(ctx)
+			waitForWebhooks(ctx)
+		}, NodeTimeout(specTimeout))
+		manager.Restart(ctx)
+		Eventually(func() error {
+			return env.Admin.Create(ctx, wrapper(namespace, component(pod)))
+		}).WithContext(ctx).WithTimeout(hooksTimeout).WithPolling(poll).Should(MatchError(And(
+			ContainSubstring("admissionGracePeriod"), ContainSubstring("warmupGracePeriod"), ContainSubstring("configuration of appwrapper"))))
+		Eventually(manager.Process.LogTail).WithContext(ctx).WithTimeout(hooksTimeout).WithPolling(poll).Should(ContainSubstring("admissionGracePeriod"))
+		By("taking up the mended ConfigMap without a restart, since the component has not started")
+		env.Patch(ctx, configMap(), map[string]any{"data": map[string]any{"config.yaml": before}})
+		Eventually(func() error {
+			return env.Admin.Create(ctx, wrapper(namespace, component(pod)))
+		}).WithContext(ctx).WithTimeout(hooksTimeout).WithPolling(poll).Should(Succeed())
+	}, NodeTimeout(specTimeout))
+
+	It("cost no request at rest", func(ctx SpecContext) {
+		env.Settle(manager.User, poll*20, specTimeout)
+		env.ExpectAtRest(manager.User, poll*50)
+	}, NodeTimeout(specTimeout))
+})

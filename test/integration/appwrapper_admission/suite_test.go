@@ -1,0 +1,62 @@
+package appwrapper_admission_test
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+const (
+	startTimeout = 20 * time.Minute // the first run builds the control plane
+	specTimeout  = 2 * time.Minute
+	// hooksTimeout is how long the manager may take to publish its CA.
+	hooksTimeout = time.Minute
+	poll         = 100 * time.Millisecond
+
+	operatorNamespace = "opendatahub"
+	olderConfig       = "appwrapper-operator-config"
+	defaultQueue      = "system-default-queue"
+)
+
+// All specs share one control plane and a manager with the shipped rights, whose webhooks the API server calls as it would
+// in a cluster: by their Service and with the CA that the manager wrote. Everything they create is suspended, so that
+// nothing but admission happens.
+var (
+	env     *framework.Env
+	account *operator.Installed
+	manager *framework.Manager
+)
+
+func TestAppWrapperAdmission(t *testing.T) {
+	RegisterFailHandler(Fail)
+	suite, reporter := GinkgoConfiguration()
+	suite.RandomizeAllSpecs = true
+	RunSpecs(t, "AppWrapper admission", suite, reporter)
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	env = framework.Start(ctx, "appwrapper-admission", cluster.Plain, framework.WithTypes(v1beta2.AddToScheme))
+	account = env.InstallOperator(ctx, "config/default")
+	for _, crd := range standIns() {
+		Expect(env.Admin.Create(ctx, crd)).To(Succeed())
+		env.WaitForCondition(ctx, crd, "Established", metav1.ConditionTrue, "")
+	}
+	Expect(env.Admin.Create(ctx, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: olderConfig},
+		Data: map[string]string{"config.yaml": "appwrapper:\n  defaultQueueName: " + defaultQueue + "\n  shedulerName: misspelt\n" +
+			"  enableKueueIntegrations: true\n  faultTolerance: {resetPause: 90000000000}\n"},
+	})).To(Succeed())
+	manager = start(ctx, "--components=appwrapper")
+	waitForWebhooks(ctx)
+}, NodeTimeout(startTimeout))
+
+var _ = AfterEach(func() { manager.ReportLog() })

@@ -1,0 +1,196 @@
+package appwrapper_admission_test
+
+import (
+	"context"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+// Templates of components.
+const (
+	pod        = "{apiVersion: v1, kind: Pod, metadata: {generateName: p-}, spec: {containers: [{name: main, image: 'example.com/a:1'}]}}"
+	service    = "{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {ports: [{port: 80}]}}"
+	deployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: 2, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: main, image: 'example.com/a:1'}]}}}}"
+	jobSet     = "{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {name: j}, spec: {replicatedJobs: [" +
+		"{name: a, replicas: 1, template: {spec: {parallelism: 1, completions: 1, template: {spec: {containers: [{name: main, image: a}]}}}}}," +
+		"{name: b, replicas: 2, template: {spec: {parallelism: 2, completions: 2, template: {spec: {containers: [{name: main, image: a}]}}}}}]}}"
+	rayCluster = "{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: r}, spec: {" +
+		"headGroupSpec: {rayStartParams: {}, template: {spec: {containers: [{name: head, image: a}]}}}," +
+		"workerGroupSpecs: [{groupName: w, replicas: 7, rayStartParams: {}, template: {spec: {containers: [{name: worker, image: a}]}}}]}}"
+	rayJob = "{apiVersion: ray.io/v1, kind: RayJob, metadata: {name: r}, spec: {entrypoint: x, rayClusterSpec: {" +
+		"headGroupSpec: {rayStartParams: {}, template: {spec: {containers: [{name: head, image: a}]}}}," +
+		"workerGroupSpecs: [{groupName: w, replicas: 2, rayStartParams: {}, template: {spec: {containers: [{name: worker, image: a}]}}}]}}}"
+	pyTorch = "{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: {name: t}, spec: {pytorchReplicaSpecs: {" +
+		"Master: {template: {spec: {containers: [{name: pytorch, image: a}]}}}," +
+		"Worker: {replicas: 4, template: {spec: {containers: [{name: pytorch, image: a}]}}}}}}"
+)
+
+func job(parallelism, completions string) string {
+	return "{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {parallelism: " + parallelism + ", completions: " + completions +
+		", template: {spec: {restartPolicy: Never, containers: [{name: main, image: 'example.com/a:1'}]}}}}"
+}
+
+// start runs a manager on the webhook port that the configurations lead to.
+func start(ctx context.Context, args ...string) *framework.Manager {
+	GinkgoHelper()
+	return env.StartManager(ctx, framework.ManagerOptions{
+		ServiceAccount: account.ServiceAccount, Race: true, Args: args, WebhookPort: account.WebhookPort,
+	})
+}
+
+// waitForWebhooks returns when the API server has got an answer of the webhooks.
+func waitForWebhooks(ctx context.Context) {
+	GinkgoHelper()
+	Eventually(func() error {
+		return env.Admin.Create(ctx, wrapper(metav1.NamespaceDefault, component(pod)), client.DryRunAll)
+	}).WithContext(ctx).WithTimeout(hooksTimeout).WithPolling(poll).Should(Succeed())
+}
+
+// component is one entry of spec.components; sets are the pod sets it declares.
+func component(template string, sets ...string) string {
+	text := "- template: " + template + "\n"
+	if len(sets) > 0 {
+		text += "  podSets: [" + strings.Join(sets, ", ") + "]\n"
+	}
+	return text
+}
+
+// wrapper is a suspended AppWrapper.
+func wrapper(namespace string, components ...string) *v1beta2.AppWrapper {
+	GinkgoHelper()
+	aw := &v1beta2.AppWrapper{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "aw-"}}
+	aw.Spec.Suspend = true
+	aw.Spec.Components = []v1beta2.AppWrapperComponent{}
+	Expect(yaml.Unmarshal([]byte(strings.Join(components, "")), &aw.Spec.Components)).To(Succeed())
+	return aw
+}
+
+// created makes an AppWrapper that must be accepted.
+func created(ctx context.Context, aw *v1beta2.AppWrapper) *v1beta2.AppWrapper {
+	GinkgoHelper()
+	Expect(env.Admin.Create(ctx, aw)).To(Succeed())
+	return aw
+}
+
+// update changes an AppWrapper, anew whenever the controller was faster, and returns what became of it.
+func update(ctx context.Context, who client.Client, aw *v1beta2.AppWrapper, change func(*v1beta2.AppWrapper)) error {
+	GinkgoHelper()
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		env.Get(ctx, aw)
+		change(aw)
+		return who.Update(ctx, aw)
+	})
+}
+
+// as is a client for another user.
+func as(user rest.ImpersonationConfig) client.Client {
+	GinkgoHelper()
+	config := rest.CopyConfig(env.Config)
+	config.Impersonate = user
+	c, err := client.New(config, client.Options{Scheme: env.Scheme})
+	Expect(err).NotTo(HaveOccurred())
+	return c
+}
+
+// limited is a user who may do anything with AppWrappers and Pods and only get Deployments, in one namespace.
+func limited(ctx context.Context, namespace string) client.Client {
+	GinkgoHelper()
+	all := []string{"*"}
+	Expect(env.Admin.Create(ctx, &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "limited"},
+		Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{v1beta2.GroupVersion.Group}, Resources: []string{"appwrappers"}, Verbs: all},
+			{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: all},
+			{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get"}},
+		},
+	})).To(Succeed())
+	bind(ctx, namespace, "limited", "Role")
+	return as(rest.ImpersonationConfig{UserName: "limited", UID: "uid:of/limited", Groups: []string{"team"}, Extra: map[string][]string{"department": {"research"}}})
+}
+
+// bind gives the user limited a role in a namespace.
+func bind(ctx context.Context, namespace, role, kind string) {
+	GinkgoHelper()
+	Expect(env.Admin.Create(ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "limited-"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "limited"}},
+	})).To(Succeed())
+}
+
+// standIns serve kinds that no module at hand has CRDs for.
+func standIns() []*apiextensionsv1.CustomResourceDefinition {
+	return []*apiextensionsv1.CustomResourceDefinition{
+		standIn("kubeflow.org", "v1", "PyTorchJob", apiextensionsv1.NamespaceScoped),
+		standIn("jobset.x-k8s.io", "v1alpha2", "JobSet", apiextensionsv1.NamespaceScoped),
+		standIn("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet", apiextensionsv1.NamespaceScoped),
+	}
+}
+
+func standIn(group, version, kind string, scope apiextensionsv1.ResourceScope) *apiextensionsv1.CustomResourceDefinition {
+	singular := strings.ToLower(kind)
+	anything := &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
+	return &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: singular + "s." + group, Annotations: map[string]string{"api-approved.kubernetes.io": "unapproved, a stand-in"},
+		},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: group, Scope: scope,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: kind, ListKind: kind + "List", Plural: singular + "s", Singular: singular},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: version, Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: anything},
+			}},
+		},
+	}
+}
+
+// warnings collects what the API server warns of.
+type warnings struct{ texts []string }
+
+// HandleWarningHeader implements rest.WarningHandler.
+func (w *warnings) HandleWarningHeader(_ int, _, text string) { w.texts = append(w.texts, text) }
+
+// listening is an administrator who hears warnings.
+func listening() (client.Client, *warnings) {
+	GinkgoHelper()
+	heard := &warnings{}
+	config := rest.CopyConfig(env.Config)
+	config.WarningHandler = heard
+	c, err := client.New(config, client.Options{Scheme: env.Scheme})
+	Expect(err).NotTo(HaveOccurred())
+	return c, heard
+}
+
+// raw encodes YAML for a template.
+func raw(text string) runtime.RawExtension {
+	GinkgoHelper()
+	content, err := yaml.YAMLToJSON([]byte(text))
+	Expect(err).NotTo(HaveOccurred())
+	return runtime.RawExtension{Raw: content}
+}
+
+// operatorOff is a manager without the component, on the same webhook port.
+func operatorOff() framework.ManagerOptions {
+	return framework.ManagerOptions{
+		Name: "manager-off", ServiceAccount: account.ServiceAccount, Race: true, WebhookPort: account.WebhookPort,
+		Args: []string{"--components=*,-appwrapper"}, Env: []string{"MLFLOW_IMAGE=example.com/mlflow:1"},
+	}
+}
+
+func configMap() *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: olderConfig}}
+}

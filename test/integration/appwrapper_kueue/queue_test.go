@@ -1,0 +1,82 @@
+package appwrapper_kueue_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+)
+
+var _ = Describe("AppWrappers in a queue", func() {
+	It("share a quota of two, and a third waits until one goes [appwrapper-41]", func(ctx SpecContext) {
+		namespace := queue(ctx, "2")
+		first := created(ctx, wrap(namespace, "first", pod("first", "1")))
+		second := created(ctx, wrap(namespace, "second", deployment("second", 1, "1")))
+		ready(ctx, first)
+		ready(ctx, second)
+		third := created(ctx, wrap(namespace, "third", pod("third", "1")))
+		staysSuspended(ctx, third)
+		removed(ctx, first)
+		ready(ctx, third)
+	}, SpecTimeout(specTimeout))
+
+	It("give way to a higher priority without remains, and resume after it", func(ctx SpecContext) {
+		namespace := queue(ctx, "2")
+		low := wrap(namespace, "low", deployment("low", 2, "1"))
+		low.Labels["kueue.x-k8s.io/priority-class"] = "low"
+		ready(ctx, created(ctx, low))
+		high := wrap(namespace, "high", deployment("high", 2, "1"))
+		high.Labels["kueue.x-k8s.io/priority-class"] = "high"
+		created(ctx, high)
+		reach(ctx, low, v1beta2.PhaseSuspended)
+		Expect(podsOf(ctx, Default, low)).To(BeEmpty())
+		ready(ctx, high)
+		removed(ctx, high)
+		ready(ctx, low)
+	}, SpecTimeout(specTimeout))
+
+	It("are evicted when the queue is drained, and resumed when it opens", func(ctx SpecContext) {
+		namespace := queue(ctx, "3")
+		aw := created(ctx, wrap(namespace, "drained", pod("alone", "1"), deployment("two", 2, "1"), service("three")))
+		ready(ctx, aw)
+		env.Patch(ctx, clusterQueue(namespace), map[string]any{"spec": map[string]any{"stopPolicy": "HoldAndDrain"}})
+		staysSuspended(ctx, aw)
+		env.Patch(ctx, clusterQueue(namespace), map[string]any{"spec": map[string]any{"stopPolicy": "None"}})
+		ready(ctx, aw)
+	}, SpecTimeout(specTimeout))
+
+	It("stand in the default queue when they name none, already as Kueue sees them [appwrapper-26]", func(ctx SpecContext) {
+		namespace := queue(ctx, "1")
+		aw := wrap(namespace, "plain", pod("plain", "1"))
+		delete(aw.Labels, v1beta2.LabelQueue)
+		created(ctx, aw)
+		Expect(aw.Spec.Suspend).To(BeTrue(), "Kueue's webhook suspends what is queued, in the request that creates it")
+		Expect(aw.Labels).To(HaveKeyWithValue(v1beta2.LabelQueue, defaultQueue))
+		ready(ctx, aw)
+	}, SpecTimeout(specTimeout))
+
+	It("have a workload with a pod set for each of theirs, and their children have none [appwrapper-36] [appwrapper-37] [appwrapper-42]", func(ctx SpecContext) {
+		namespace := queue(ctx, "7")
+		aw := created(ctx, wrap(namespace, "aw", pyTorchJob("torch"), service("none"), job("job", 2, "1", "testcluster.invalid/image-pull:1")))
+		reach(ctx, aw, v1beta2.PhaseRunning)
+		var counts []string
+		for _, workload := range workloads(ctx, namespace) {
+			sets, _, err := unstructured.NestedSlice(workload.Object, "spec", "podSets")
+			Expect(err).NotTo(HaveOccurred())
+			for _, set := range sets {
+				fields := set.(map[string]any)
+				counts = append(counts, fields["name"].(string)+"="+string(rune('0'+fields["count"].(int64))))
+			}
+		}
+		Expect(counts).To(ConsistOf("aw-0=1", "aw-1=4", "aw-2=2"))
+	}, SpecTimeout(specTimeout))
+
+	It("wait as a whole when their quota is too small [appwrapper-42]", func(ctx SpecContext) {
+		namespace := queue(ctx, "2")
+		whole := created(ctx, wrap(namespace, "whole", job("whole", 2, "1", "testcluster.invalid/image-pull:1")))
+		reach(ctx, whole, v1beta2.PhaseRunning) // were the Job counted too, it would not fit
+		Eventually(func(g Gomega) { g.Expect(podsOf(ctx, g, whole)).To(HaveLen(2)) }).
+			WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+	}, SpecTimeout(specTimeout))
+})

@@ -1,0 +1,71 @@
+package appwrapper_kueue_test
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/peers"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+const (
+	startTimeout = 30 * time.Minute // the first run builds the control plane and the peers
+	specTimeout  = 5 * time.Minute
+	patience     = 2 * time.Minute
+	poll         = 200 * time.Millisecond
+	// waits is how long an AppWrapper without quota is watched.
+	waits = 10 * time.Second
+
+	defaultQueue = "team-default"
+)
+
+// All specs share one control plane on which the real Kueue and the real KubeRay run beside the manager, each with its own
+// role and Kueue with its webhooks. Each spec has a namespace and a ClusterQueue of its own.
+var (
+	env     *framework.Env
+	manager *framework.Manager
+	kueue   *cluster.Process
+	kubeRay *cluster.Process
+)
+
+func TestAppWrapperWithKueue(t *testing.T) {
+	RegisterFailHandler(Fail)
+	suite, reporter := GinkgoConfiguration()
+	suite.RandomizeAllSpecs = true
+	RunSpecs(t, "AppWrapper with Kueue", suite, reporter)
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	env = framework.Start(ctx, "appwrapper-kueue", cluster.Plain, framework.WithTypes(v1beta2.AddToScheme))
+	account := env.InstallOperator(ctx, "config/default")
+	Expect(env.Admin.Create(ctx, pyTorchJobs())).To(Succeed())
+	Expect(env.Admin.Create(ctx, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: account.ServiceAccount.Namespace, Name: "codeflare-operator-config"},
+		Data:       map[string]string{"config.yaml": "appwrapper:\n  enabled: true\n  Config:\n    defaultQueueName: " + defaultQueue + "\n"},
+	})).To(Succeed())
+	manager = env.StartManager(ctx, framework.ManagerOptions{
+		ServiceAccount: account.ServiceAccount, Race: true, Args: []string{"--components=appwrapper"}, WebhookPort: account.WebhookPort,
+	})
+	var err error
+	kueue, err = peers.StartKueue(ctx, env.Instance, GinkgoWriter)
+	Expect(err).NotTo(HaveOccurred())
+	kubeRay, err = peers.StartKubeRay(ctx, env.Instance, GinkgoWriter)
+	Expect(err).NotTo(HaveOccurred())
+	furnish(ctx)
+}, NodeTimeout(startTimeout))
+
+var _ = AfterEach(func() {
+	manager.ReportLog()
+	for _, process := range []*cluster.Process{kueue, kubeRay} {
+		if CurrentSpecReport().Failed() {
+			AddReportEntry("log of "+process.Name, process.LogTail(), ReportEntryVisibilityFailureOrVerbose)
+		}
+	}
+})

@@ -1,0 +1,180 @@
+package appwrapper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/pkg/podset"
+)
+
+// maxPodSets is how many pod sets Kueue takes in one workload.
+const maxPodSets = 8
+
+// kinds says which resource a kind is, as a meta.RESTMapper does. It asks the cluster again about what it does not know.
+type kinds interface {
+	RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error)
+}
+
+// access answers whether a user has a right.
+type access func(ctx context.Context, user authenticationv1.UserInfo, right authorizationv1.ResourceAttributes) (bool, error)
+
+// creation is a request to create an AppWrapper, and what is needed to judge it.
+type creation struct {
+	wrapper   *v1beta2.AppWrapper
+	namespace string
+	user      authenticationv1.UserInfo
+	kinds     kinds
+	may       access // nil when no reviews are wanted
+
+	errs    field.ErrorList
+	podSets int
+	// answers of the reviews of this request, so that eight Pods cost one question.
+	answers map[authorizationv1.ResourceAttributes]answer
+}
+
+type answer struct {
+	allowed bool
+	err     error
+}
+
+// judge applies every rule and returns all violations, those of the components in their order first.
+func (c *creation) judge(ctx context.Context) field.ErrorList {
+	c.answers = map[authorizationv1.ResourceAttributes]answer{}
+	path := field.NewPath("spec", "components")
+	if c.may != nil && c.user.Username == "" {
+		c.errs = append(c.errs, field.InternalError(path, errors.New("the request names no user")))
+	}
+	for i := range c.wrapper.Spec.Components {
+		c.component(ctx, &c.wrapper.Spec.Components[i], path.Index(i))
+	}
+	switch {
+	case c.podSets == 0:
+		c.errs = append(c.errs, field.Invalid(path, c.podSets, "components contains no podspecs"))
+	case c.podSets > maxPodSets:
+		detail := fmt.Sprintf("components contains %d podspecs; at most %d are allowed", c.podSets, maxPodSets)
+		c.errs = append(c.errs, field.Invalid(path, c.podSets, detail))
+	}
+	c.errs = append(c.errs, nameErrors(c.wrapper, c.podSets)...)
+	return c.errs
+}
+
+func (c *creation) component(ctx context.Context, component *v1beta2.AppWrapperComponent, path *field.Path) {
+	template := path.Child("template")
+	object, err := decodeTemplate(component)
+	if err != nil {
+		c.podSets += len(component.PodSets)
+		c.errs = append(c.errs, field.Invalid(template, summary(component.Template.Raw), "failed to decode as JSON: "+err.Error()))
+		return
+	}
+	c.kind(ctx, object, template)
+	if namespace := object.GetNamespace(); namespace != "" && namespace != c.namespace {
+		c.errs = append(c.errs, field.Forbidden(template.Child("metadata", "namespace"), "AppWrappers cannot create objects in other namespaces"))
+	}
+	c.sets(object, component.PodSets, path)
+}
+
+// decodeTemplate reads a template as the controller will, and refuses what would be read as something else later.
+func decodeTemplate(component *v1beta2.AppWrapperComponent) (*unstructured.Unstructured, error) {
+	object, err := podset.Decode(component)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := schema.ParseGroupVersion(object.GetAPIVersion()); err != nil {
+		return nil, err
+	}
+	if metadata := object.Object["metadata"]; metadata != nil {
+		if _, isMap := metadata.(map[string]any); !isMap {
+			return nil, errors.New("metadata is no object")
+		}
+	}
+	return object, nil
+}
+
+// summary is what a message shows of a template that cannot be read.
+func summary(raw []byte) string {
+	const length = 60
+	if len(raw) > length {
+		return string(raw[:length]) + "…"
+	}
+	return string(raw)
+}
+
+// kind refuses what no AppWrapper may create, and what its user may not.
+func (c *creation) kind(ctx context.Context, object *unstructured.Unstructured, path *field.Path) {
+	kind := object.GroupVersionKind()
+	if nested(kind) { // before the cluster is asked: an answer in vain must not let it pass
+		c.errs = append(c.errs, field.Forbidden(path, "Nested AppWrappers are forbidden"))
+		return
+	}
+	mapping, err := c.kinds.RESTMapping(kind.GroupKind(), kind.Version)
+	switch {
+	case meta.IsNoMatchError(err):
+		detail := "the cluster serves no " + plain(kind) + " in version " + kind.Version + ": install its CustomResourceDefinition first, or correct apiVersion and kind"
+		c.errs = append(c.errs, field.Invalid(path, kind.Kind, detail))
+		return
+	case err != nil:
+		c.errs = append(c.errs, field.InternalError(path, fmt.Errorf("finding the resource of %s: %w", plain(kind), err)))
+		return
+	}
+	if refusal := Refusal(mapping); refusal != "" {
+		c.errs = append(c.errs, field.Forbidden(path, refusal))
+		return
+	}
+	if c.may == nil || c.user.Username == "" {
+		return
+	}
+	for _, right := range questions(object, mapping.Resource, c.namespace) {
+		allowed, err := c.ask(ctx, right)
+		switch {
+		case err != nil:
+			c.errs = append(c.errs, field.InternalError(path, fmt.Errorf("asking whether %s may create %s: %w", c.user.Username, described(right), err)))
+		case !allowed:
+			detail := fmt.Sprintf("User %s is not authorized to create %s in %s", c.user.Username, described(right), c.namespace)
+			c.errs = append(c.errs, field.Forbidden(path, detail))
+		}
+	}
+}
+
+func (c *creation) ask(ctx context.Context, right authorizationv1.ResourceAttributes) (bool, error) {
+	known, ok := c.answers[right]
+	if !ok {
+		known.allowed, known.err = c.may(ctx, c.user, right)
+		c.answers[right] = known
+	}
+	return known.allowed, known.err
+}
+
+// sets judges the pod sets of a component and counts them.
+func (c *creation) sets(object *unstructured.Unstructured, declared []v1beta2.AppWrapperPodSet, path *field.Path) {
+	count, faults := podset.Check(declared, object)
+	c.podSets += count
+	for _, fault := range faults {
+		c.errs = append(c.errs, violation(fault, object, len(declared), path))
+	}
+}
+
+// violation says where a fault of pod sets is.
+func violation(fault podset.Fault, object *unstructured.Unstructured, declared int, path *field.Path) *field.Error {
+	set := path.Child("podSets").Index(fault.Set)
+	switch {
+	case fault.Place == podset.InPath && fault.Missing:
+		return field.Required(set.Child("path"), fault.Message)
+	case fault.Place == podset.InPath:
+		return field.Invalid(set.Child("path"), fault.Value, fault.Message)
+	case fault.Place == podset.InReplicas:
+		return field.Invalid(set.Child("replicas"), fault.Value, fault.Message)
+	case fault.Place == podset.InPodSets:
+		return field.Invalid(path.Child("podSets"), declared, fault.Message)
+	default:
+		return field.Invalid(path.Child("template"), plain(object.GroupVersionKind()), fault.Message)
+	}
+}

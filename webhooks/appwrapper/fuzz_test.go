@@ -1,0 +1,76 @@
+package appwrapper
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	"sigs.k8s.io/yaml"
+)
+
+// FuzzAdmission sends whatever there is through the handlers. They must not panic, and what they let be created has no
+// component that is an AppWrapper, grants rights, or lies outside of namespaces.
+func FuzzAdmission(f *testing.F) {
+	for _, template := range []string{pod, service, deployment, nestedAW, clusterRB, binding, rayCluster, rayJob, pyTorch, jobSet, job("1", "2"), namespaceT} {
+		raw, err := yaml.YAMLToJSON([]byte("metadata: {name: a}\nspec:\n  components:\n  - template: " + template + "\n    podSets: [{path: template, replicas: 1}]\n  - template: " + pod))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(raw, raw)
+	}
+	f.Add([]byte(`{"spec":{"components":[{"template":{"apiVersion":"v1","kind":"Pod","Kind":"AppWrapper","metadata":{"namespace":5}}},{"template":null}]}}`), []byte(`{"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z"}}`))
+	world := newCluster()
+	v := &validator{settings: settingsOf(Settings{}), kinds: world.mapper}
+	d := &defaulter{settingsOf(Settings{DefaultQueueName: "q"})}
+	f.Fuzz(func(t *testing.T, object, old []byte) {
+		request := admission.Request{}
+		request.Namespace, request.UserInfo = home, alice
+		request.Object, request.OldObject = runtime.RawExtension{Raw: object}, runtime.RawExtension{Raw: old}
+		request.Operation = admissionv1.Update
+		v.Handle(t.Context(), request)
+		request.Operation = admissionv1.Create
+		if answer := d.Handle(t.Context(), request); answer.Allowed && answer.Patch != nil && !json.Valid(answer.Patch) {
+			t.Errorf("patch %s", answer.Patch)
+		}
+		if answer := v.Handle(t.Context(), request); answer.Allowed {
+			onlyHarmless(t, world.mapper, object)
+		}
+	})
+}
+
+// onlyHarmless reads the components with nothing but maps and looks for what must not be there.
+func onlyHarmless(t *testing.T, mapper meta.RESTMapper, object []byte) {
+	t.Helper()
+	wrapper, err := decode(object)
+	if err != nil {
+		t.Fatalf("allowed, and cannot be read: %v", err)
+	}
+	for _, c := range wrapper.Spec.Components {
+		var template map[string]any
+		if err := json.Unmarshal(c.Template.Raw, &template); err != nil {
+			t.Fatalf("allowed template %q: %v", c.Template.Raw, err)
+		}
+		kind, _ := template["kind"].(string)
+		apiVersion, _ := template["apiVersion"].(string)
+		if strings.HasPrefix(apiVersion, "workload.codeflare.dev/") || strings.HasPrefix(apiVersion, "rbac.authorization.k8s.io/") ||
+			strings.HasPrefix(apiVersion, "authorization.openshift.io/") || kind == "Namespace" || kind == "ClusterRoleBinding" {
+			t.Errorf("allowed %s %s", apiVersion, kind)
+		}
+		metadata, _ := template["metadata"].(map[string]any)
+		if namespace, _ := metadata["namespace"].(string); namespace != "" && namespace != home {
+			t.Errorf("allowed namespace %q", namespace)
+		}
+		object, err := decodeTemplate(&c)
+		if err != nil {
+			t.Fatalf("allowed: %v", err)
+		}
+		mapping, err := mapper.RESTMapping(object.GroupVersionKind().GroupKind(), object.GroupVersionKind().Version)
+		if err != nil || mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+			t.Errorf("allowed %s: %v", object.GroupVersionKind(), err)
+		}
+	}
+}

@@ -1,0 +1,208 @@
+package appwrapper
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+)
+
+func validatorOf(c *cluster) *validator {
+	return &validator{settings: settingsOf(Settings{ReviewAccess: true}), kinds: c.mapper, may: c.may}
+}
+
+func TestDefaulterAnswers(t *testing.T) {
+	d := &defaulter{settingsOf(Settings{DefaultQueueName: "q"})}
+	answer := d.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapperOf(t, component(pod)), nil))
+	if !answer.Allowed || *answer.PatchType != admissionv1.PatchTypeJSONPatch || !strings.Contains(string(answer.Patch), `"kueue.x-k8s.io/queue-name":"q"`) {
+		t.Errorf("%+v", answer)
+	}
+	labelled := wrapperOf(t, component(pod))
+	labelled.Labels = map[string]string{"kueue.x-k8s.io/queue-name": "own", v1beta2.LabelUser: "alice_example.org", v1beta2.LabelUserID: "u_1"}
+	if answer := d.Handle(t.Context(), requestOf(t, admissionv1.Create, labelled, nil)); !answer.Allowed || answer.Patch != nil {
+		t.Errorf("nothing to do, and yet %s", answer.Patch)
+	}
+	if answer := d.Handle(t.Context(), requestOf(t, admissionv1.Update, labelled, labelled)); !answer.Allowed || answer.Patch != nil {
+		t.Errorf("an update is not labelled: %+v", answer)
+	}
+	// A deletion timestamp on a new object is the user's word, and changes nothing.
+	forged := wrapperOf(t, component(pod))
+	forged.DeletionTimestamp = &metav1.Time{}
+	if answer := d.Handle(t.Context(), requestOf(t, admissionv1.Create, forged, nil)); answer.Patch == nil {
+		t.Error("not labelled")
+	}
+	broken := requestOf(t, admissionv1.Create, nil, nil)
+	broken.Object = runtime.RawExtension{Raw: []byte("[")}
+	if answer := d.Handle(t.Context(), broken); answer.Allowed || answer.Result.Code != http.StatusBadRequest {
+		t.Errorf("%+v", answer)
+	}
+}
+
+func TestValidatorAnswers(t *testing.T) {
+	v := validatorOf(newCluster("deployments"))
+	if answer := v.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapperOf(t, component(pod)), nil)); !answer.Allowed || len(answer.Warnings) > 0 {
+		t.Errorf("%+v", answer)
+	}
+	answer := v.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapperOf(t, component(deployment), component(awayPod)), nil))
+	if answer.Allowed || answer.Result.Code != http.StatusForbidden || answer.Result.Reason != metav1.StatusReasonForbidden {
+		t.Fatalf("%+v", answer.Result)
+	}
+	wantCauses := []metav1.StatusCause{
+		{Type: "FieldValueForbidden", Field: "spec.components[0].template", Message: "Forbidden: User alice@example.org is not authorized to create deployments.apps in team"},
+		{Type: "FieldValueForbidden", Field: "spec.components[1].template.metadata.namespace", Message: "Forbidden: AppWrappers cannot create objects in other namespaces"},
+	}
+	if diff := cmp.Diff(wantCauses, answer.Result.Details.Causes); diff != "" {
+		t.Error(diff)
+	}
+	for _, cause := range wantCauses {
+		if !strings.Contains(answer.Result.Message, cause.Field+": "+cause.Message) {
+			t.Errorf("%q lacks %q", answer.Result.Message, cause.Message)
+		}
+	}
+	for _, operation := range []admissionv1.Operation{admissionv1.Delete, admissionv1.Connect} {
+		if answer := v.Handle(t.Context(), requestOf(t, operation, nil, nil)); !answer.Allowed {
+			t.Errorf("%s: %+v", operation, answer)
+		}
+	}
+}
+
+// D24, D19: what has no effect or is not known is warned of, at creation and when annotations change, and not refused.
+func TestWarningsOfTheValidator(t *testing.T) {
+	v := validatorOf(newCluster())
+	wrapper := wrapperOf(t, component(strings.Replace(pod, "spec: {", "spec: {tomorrow: 1, ", 1)), component(strings.Replace(service, "port: 80", "prot: 80", 1)))
+	wrapper.Annotations = map[string]string{v1beta2.AnnotationPrefix + "delectionOnFailureGracePeriodDuration": "5m"}
+	answer := v.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapper, nil))
+	if !answer.Allowed || len(answer.Warnings) != 2 || !strings.Contains(answer.Warnings[0], "deletionOnFailureGracePeriodDuration") ||
+		!strings.Contains(answer.Warnings[1], `spec.components[0]: at path position 'template.spec' unknown field "tomorrow"`) {
+		t.Errorf("%t %q", answer.Allowed, answer.Warnings)
+	}
+	same := wrapper.DeepCopy()
+	same.Spec.Suspend = true
+	if answer := v.Handle(t.Context(), requestOf(t, admissionv1.Update, same, wrapper)); !answer.Allowed || len(answer.Warnings) > 0 {
+		t.Errorf("annotations did not change: %q", answer.Warnings)
+	}
+	same.Annotations[v1beta2.AnnotationPrefix+"other"] = "x"
+	if answer := v.Handle(t.Context(), requestOf(t, admissionv1.Update, same, wrapper)); !answer.Allowed || len(answer.Warnings) != 2 {
+		t.Errorf("%q", answer.Warnings)
+	}
+	undecodable := wrapperOf(t, component("{}"), component("{apiVersion: apps/v1, kind: Deployment, spec: {replicas: x}}"))
+	if got := warnings(undecodable); len(got) > 0 {
+		t.Errorf("%q", got)
+	}
+}
+
+// An AppWrapper on its way out does not depend on us; one that is new cannot pretend to be.
+func TestDeletedOnesPass(t *testing.T) {
+	v := validatorOf(newCluster())
+	old := storedWrapper(t)
+	now := metav1.Now()
+	old.DeletionTimestamp = &now
+	updated := old.DeepCopy()
+	updated.Finalizers, updated.Spec.Components = nil, nil
+	if answer := v.Handle(t.Context(), requestOf(t, admissionv1.Update, updated, old)); !answer.Allowed {
+		t.Errorf("%+v", answer.Result)
+	}
+	forged := storedWrapper(t)
+	forged.DeletionTimestamp, forged.Spec.Components = &now, nil
+	if answer := v.Handle(t.Context(), requestOf(t, admissionv1.Update, forged, storedWrapper(t))); answer.Allowed {
+		t.Error("an update that claims a deletion passed")
+	}
+	if answer := v.Handle(t.Context(), requestOf(t, admissionv1.Create, forged, nil)); answer.Allowed {
+		t.Error("a creation that claims a deletion passed")
+	}
+}
+
+// D17: while the component is off, everything passes with a warning.
+func TestIdlePassesWithAWarning(t *testing.T) {
+	answer := idle{}.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapperOf(t, component(clusterRB)), nil))
+	if !answer.Allowed || answer.Patch != nil || len(answer.Warnings) != 1 || !strings.Contains(answer.Warnings[0], "switched off") {
+		t.Errorf("%+v", answer)
+	}
+}
+
+// Without settings a queue or a review would be missing, so nothing is created; updates need none.
+func TestSettingsThatCannotBeRead(t *testing.T) {
+	wrapper := wrapperOf(t, component(pod))
+	v := &validator{settings: noSettings, kinds: newCluster().mapper}
+	for name, answer := range map[string]admission.Response{
+		"defaulting": (&defaulter{noSettings}).Handle(t.Context(), requestOf(t, admissionv1.Create, wrapper, nil)),
+		"validation": v.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapper, nil)),
+	} {
+		if answer.Allowed || answer.Result.Code != http.StatusInternalServerError ||
+			!strings.Contains(answer.Result.Message, "settings of the component appwrapper: resetPause is wrong") {
+			t.Errorf("%s: %+v", name, answer.Result)
+		}
+	}
+	if answer := v.Handle(t.Context(), requestOf(t, admissionv1.Update, wrapper, wrapper)); !answer.Allowed {
+		t.Errorf("%+v", answer.Result)
+	}
+}
+
+func TestUndecodableRequests(t *testing.T) {
+	v := validatorOf(newCluster())
+	good := wrapperOf(t, component(pod))
+	for name, change := range map[string]func() (object, old []byte, operation admissionv1.Operation){
+		"create": func() ([]byte, []byte, admissionv1.Operation) { return []byte("{"), nil, admissionv1.Create },
+		"update": func() ([]byte, []byte, admissionv1.Operation) {
+			return []byte(`{"spec":1}`), rawOf(t, good), admissionv1.Update
+		},
+		"update, old object":  func() ([]byte, []byte, admissionv1.Operation) { return rawOf(t, good), []byte("{"), admissionv1.Update },
+		"update, no old word": func() ([]byte, []byte, admissionv1.Operation) { return rawOf(t, good), nil, admissionv1.Update },
+	} {
+		request := requestOf(t, "", nil, nil)
+		request.Object.Raw, request.OldObject.Raw, request.Operation = change()
+		if answer := v.Handle(t.Context(), request); answer.Allowed || answer.Result.Code != http.StatusBadRequest {
+			t.Errorf("%s: %+v", name, answer)
+		}
+	}
+}
+
+// [appwrapper-33] The review carries name, UID, groups and extra of the user, and both of its verdicts count.
+func TestReviewer(t *testing.T) {
+	right := authorizationv1.ResourceAttributes{Namespace: home, Verb: "create", Version: "v1", Resource: "pods"}
+	for name, tc := range map[string]struct {
+		status authorizationv1.SubjectAccessReviewStatus
+		err    error
+		want   bool
+	}{
+		"allowed":            {status: authorizationv1.SubjectAccessReviewStatus{Allowed: true}, want: true},
+		"no opinion":         {},
+		"denied":             {status: authorizationv1.SubjectAccessReviewStatus{Denied: true}},
+		"allowed and denied": {status: authorizationv1.SubjectAccessReviewStatus{Allowed: true, Denied: true}},
+		"away":               {err: errors.New("away")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := fake.NewClientset()
+			var asked *authorizationv1.SubjectAccessReview
+			client.PrependReactor("create", "subjectaccessreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
+				asked = action.(clienttesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview)
+				answer := asked.DeepCopy()
+				answer.Status = tc.status
+				return true, answer, tc.err
+			})
+			got, err := reviewer(client.AuthorizationV1().SubjectAccessReviews())(context.Background(), alice, right)
+			if got != tc.want || (err != nil) != (tc.err != nil) {
+				t.Errorf("%t, %v", got, err)
+			}
+			want := authorizationv1.SubjectAccessReviewSpec{
+				ResourceAttributes: &right, User: "alice@example.org", UID: "u:1", Groups: []string{"system:authenticated", "team"},
+				Extra: map[string]authorizationv1.ExtraValue{"scopes": {"user:full"}},
+			}
+			if diff := cmp.Diff(want, asked.Spec); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

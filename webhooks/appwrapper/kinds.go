@@ -1,0 +1,89 @@
+package appwrapper
+
+import (
+	"fmt"
+	"strings"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+)
+
+// grantingGroups hold the kinds that hand out rights. The API server checks their creator against what they grant, and
+// the creator of a component is this program: a user would be measured by its rights. The access review does not help,
+// since it does not look at what is granted.
+var grantingGroups = map[string]bool{
+	"rbac.authorization.k8s.io":  true,
+	"authorization.openshift.io": true,
+}
+
+// Refusal tells why a kind with that mapping can be no component; it is empty for one that can. Scope and group do not
+// depend on the user, so the controller may ask as well, for objects that were stored while no webhook answered.
+func Refusal(mapping *meta.RESTMapping) string {
+	kind := mapping.GroupVersionKind
+	switch {
+	case nested(kind):
+		return "Nested AppWrappers are forbidden"
+	case grantingGroups[kind.Group]:
+		return fmt.Sprintf("AppWrappers cannot create %s: objects that grant rights must be created by the user who grants them", plain(kind))
+	case mapping.Scope == nil || mapping.Scope.Name() != meta.RESTScopeNameNamespace:
+		return fmt.Sprintf("AppWrappers cannot create cluster-scoped objects such as %s: ask an administrator to create it", plain(kind))
+	default:
+		return ""
+	}
+}
+
+// nested tells whether a kind is an AppWrapper, of whatever version.
+func nested(kind schema.GroupVersionKind) bool {
+	return kind.Group == v1beta2.GroupVersion.Group && strings.EqualFold(kind.Kind, "AppWrapper")
+}
+
+func plain(kind schema.GroupVersionKind) string {
+	if kind.Group == "" {
+		return kind.Kind
+	}
+	return kind.Kind + "." + kind.Group
+}
+
+// questions are the rights that a user needs to create the object without our help. The first is to create the kind.
+func questions(object *unstructured.Unstructured, resource schema.GroupVersionResource, namespace string) []authorizationv1.ResourceAttributes {
+	create := authorizationv1.ResourceAttributes{
+		Namespace: namespace, Verb: "create", Group: resource.Group, Version: resource.Version, Resource: resource.Resource,
+	}
+	all := []authorizationv1.ResourceAttributes{create}
+	if resource.Group == "route.openshift.io" && resource.Resource == "routes" && ownHost(object) {
+		create.Subresource = "custom-host"
+		all = append(all, create)
+	}
+	return all
+}
+
+// ownHost tells whether a Route asks for a host or a certificate of its own. OpenShift allows that to whoever has a right
+// of its own, which this program may have and the user may not.
+func ownHost(object *unstructured.Unstructured) bool {
+	for _, path := range [][]string{
+		{"spec", "host"}, {"spec", "subdomain"}, {"spec", "tls", "certificate"}, {"spec", "tls", "key"},
+		{"spec", "tls", "caCertificate"}, {"spec", "tls", "destinationCACertificate"}, {"spec", "tls", "externalCertificate"},
+	} {
+		value, found, err := unstructured.NestedFieldNoCopy(object.Object, path...)
+		if err != nil || found && value != nil && value != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// described names a right in a message.
+func described(right authorizationv1.ResourceAttributes) string {
+	resource := right.Resource
+	if right.Subresource != "" {
+		resource += "/" + right.Subresource
+	}
+	if right.Group != "" {
+		resource += "." + right.Group
+	}
+	return resource
+}

@@ -1,0 +1,149 @@
+package appwrapper
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// D32: names and UIDs of users become values that a label may have.
+func TestSanitize(t *testing.T) {
+	for given, want := range map[string]string{
+		"":                                "",
+		"alice":                           "alice",
+		"system:serviceaccount:ns:sa":     "system_serviceaccount_ns_sa",
+		"alice@example.org":               "alice_example.org",
+		"-alice-":                         "alice",
+		"...":                             "",
+		"é":                               "",
+		"aéb":                             "a_b",
+		"a b\tc":                          "a_b_c",
+		"A-b_c.9":                         "A-b_c.9",
+		strings.Repeat("a", 70):           strings.Repeat("a", 63),
+		strings.Repeat("a", 62) + ":b":    strings.Repeat("a", 62),
+		strings.Repeat("a", 62) + "éb":    strings.Repeat("a", 62), // cut inside the letter
+		"\xff\xfe" + "a":                  "a",
+		"8f7f1b3c-1111-2222-3333-4444":    "8f7f1b3c-1111-2222-3333-4444",
+		"cn=alice,ou=people,dc=example":   "cn_alice_ou_people_dc_example",
+		"https://issuer.example.org#1234": "https___issuer.example.org_1234",
+	} {
+		if got := Sanitize(given); got != want {
+			t.Errorf("%q: got %q, want %q", given, got, want)
+		}
+	}
+}
+
+func FuzzSanitize(f *testing.F) {
+	f.Add("system:serviceaccount:ns:sa")
+	f.Add(strings.Repeat("é", 40))
+	f.Fuzz(func(t *testing.T, name string) {
+		got := Sanitize(name)
+		if problems := validation.IsValidLabelValue(got); len(problems) > 0 {
+			t.Errorf("%q gives %q: %v", name, got, problems)
+		}
+		if Sanitize(got) != got {
+			t.Errorf("%q gives %q, which is changed again", name, got)
+		}
+	})
+}
+
+// applied runs a patch of ours: add operations on maps.
+func applied(t *testing.T, raw, patch []byte) map[string]any {
+	t.Helper()
+	var object map[string]any
+	if err := json.Unmarshal(raw, &object); err != nil {
+		t.Fatal(err)
+	}
+	if patch == nil {
+		return object
+	}
+	var operations []operation
+	if err := json.Unmarshal(patch, &operations); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range operations {
+		if o.Op != "add" {
+			t.Fatalf("operation %+v", o)
+		}
+		at := object
+		parts := strings.Split(strings.TrimPrefix(o.Path, "/"), "/")
+		for _, part := range parts[:len(parts)-1] {
+			at = at[part].(map[string]any)
+		}
+		key := strings.NewReplacer("~1", "/", "~0", "~").Replace(parts[len(parts)-1])
+		at[key] = o.Value
+	}
+	return object
+}
+
+// [appwrapper-26] [appwrapper-27] The default queue where none is named, and the creator's labels whatever is given.
+func TestLabels(t *testing.T) {
+	const user, id, queue = "workload.codeflare.dev/user", "workload.codeflare.dev/userid", "kueue.x-k8s.io/queue-name"
+	mine := map[string]any{user: "alice_example.org", id: "u_1"}
+	with := func(more map[string]any) map[string]any {
+		all := map[string]any{}
+		for _, m := range []map[string]any{mine, more} {
+			for k, v := range m {
+				all[k] = v
+			}
+		}
+		return all
+	}
+	for name, tc := range map[string]struct {
+		raw, queue string
+		want       map[string]any
+		operations int
+	}{
+		"no labels, no default":    {`{"metadata":{"name":"a"}}`, "", mine, 1},
+		"no labels":                {`{"metadata":{"name":"a"}}`, "system-default-queue", with(map[string]any{queue: "system-default-queue"}), 1},
+		"null labels":              {`{"metadata":{"labels":null}}`, "q", with(map[string]any{queue: "q"}), 1},
+		"no metadata":              {`{}`, "q", with(map[string]any{queue: "q"}), 1},
+		"empty labels":             {`{"metadata":{"labels":{}}}`, "q", with(map[string]any{queue: "q"}), 3},
+		"queue given":              {`{"metadata":{"labels":{"kueue.x-k8s.io/queue-name":"own","x":"y"}}}`, "q", with(map[string]any{queue: "own", "x": "y"}), 2},
+		"queue given and empty":    {`{"metadata":{"labels":{"kueue.x-k8s.io/queue-name":""}}}`, "q", with(map[string]any{queue: ""}), 2},
+		"forged":                   {`{"metadata":{"labels":{"workload.codeflare.dev/user":"bad","workload.codeflare.dev/userid":"bad"}}}`, "", mine, 2},
+		"right already":            {`{"metadata":{"labels":{"workload.codeflare.dev/user":"alice_example.org","workload.codeflare.dev/userid":"u_1"}}}`, "", mine, 0},
+		"unknown fields stay":      {`{"future":1,"metadata":{"labels":{"a":"b"},"future":2},"spec":{"future":3}}`, "", with(map[string]any{"a": "b"}), 2},
+		"keys that need an escape": {`{"metadata":{"labels":{"a~b":"c"}}}`, "", with(map[string]any{"a~b": "c"}), 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			patch, err := labels([]byte(tc.raw), alice, tc.queue)
+			if err != nil {
+				t.Fatal(err)
+			}
+			object := applied(t, []byte(tc.raw), patch)
+			metadata := object["metadata"].(map[string]any)
+			if diff := cmp.Diff(tc.want, metadata["labels"]); diff != "" {
+				t.Error(diff)
+			}
+			var operations []operation
+			if patch != nil {
+				if err := json.Unmarshal(patch, &operations); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if len(operations) != tc.operations {
+				t.Errorf("%d operations, want %d: %s", len(operations), tc.operations, patch)
+			}
+			if name == "unknown fields stay" && (object["future"] != 1.0 || metadata["future"] != 2.0) {
+				t.Errorf("lost: %v", object)
+			}
+		})
+	}
+	if _, err := labels([]byte(`{"metadata":{"labels":5}}`), alice, ""); err == nil {
+		t.Error("labels that are no map were read")
+	}
+	// A user without UID, as a certificate may make one, gets an empty label and not a forged one.
+	patch, err := labels([]byte(`{"metadata":{"labels":{"workload.codeflare.dev/userid":"bad"}}}`), authenticationv1.UserInfo{Username: "cert"}, "")
+	if err != nil || !strings.Contains(string(patch), `userid","value":""`) {
+		t.Errorf("%s %v", patch, err)
+	}
+	if utf8.RuneCountInString(pointer("a~/b")) != len("a~0~1b") {
+		t.Errorf("pointer %q", pointer("a~/b"))
+	}
+}

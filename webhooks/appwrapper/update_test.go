@@ -1,0 +1,157 @@
+package appwrapper
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+)
+
+// stored is an AppWrapper as it lies in the cluster.
+func storedWrapper(t *testing.T) *v1beta2.AppWrapper {
+	t.Helper()
+	wrapper := wrapperOf(t, component(deployment, "{path: template.spec.template, replicas: 2}"), component(pod))
+	wrapper.Labels = map[string]string{v1beta2.LabelUser: "alice_example.org", v1beta2.LabelUserID: "u_1", "free": "x"}
+	return wrapper
+}
+
+// [appwrapper-31] What may change.
+func TestAllowedUpdates(t *testing.T) {
+	for name, change := range map[string]func(*v1beta2.AppWrapper){
+		"nothing": func(*v1beta2.AppWrapper) {},
+		"suspend": func(w *v1beta2.AppWrapper) { w.Spec.Suspend = true },
+		"podSetInfos": func(w *v1beta2.AppWrapper) {
+			w.Spec.Components[0].PodSetInfos = []v1beta2.AppWrapperPodSetInfo{{Labels: map[string]string{"a": "b"}}}
+		},
+		"annotations": func(w *v1beta2.AppWrapper) {
+			w.Annotations = map[string]string{"a": "b"}
+			w.Spec.Components[0].Annotations = map[string]string{"a": "b"}
+			w.Spec.Components[0].PodSets[0].Annotations = map[string]string{"a": "b"}
+		},
+		"other labels":            func(w *v1beta2.AppWrapper) { w.Labels["free"] = "y" },
+		"absent replicas for one": func(w *v1beta2.AppWrapper) { w.Spec.Components[1].PodSets = nil },
+		"a template written anew": func(w *v1beta2.AppWrapper) {
+			w.Spec.Components[1].Template.Raw = reordered(t, w.Spec.Components[1].Template.Raw)
+		},
+		"a finalizer, while stopped": func(w *v1beta2.AppWrapper) { w.Finalizers = []string{v1beta2.Finalizer} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			updated := storedWrapper(t)
+			change(updated)
+			if errs := changes(storedWrapper(t), updated); len(errs) > 0 {
+				t.Errorf("refused: %v", errs)
+			}
+		})
+	}
+	one, absent := storedWrapper(t), storedWrapper(t)
+	one.Spec.Components[0].PodSets[0].Replicas, absent.Spec.Components[0].PodSets[0].Replicas = new(int32(1)), nil
+	if errs := changes(one, absent); len(errs) > 0 {
+		t.Errorf("absent counts as one: %v", errs)
+	}
+}
+
+// reordered writes the same object with other white space.
+func reordered(t *testing.T, raw []byte) []byte {
+	t.Helper()
+	var object map[string]any
+	if err := json.Unmarshal(raw, &object); err != nil {
+		t.Fatal(err)
+	}
+	out, err := json.MarshalIndent(object, "", "    ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// [appwrapper-30] [appwrapper-32] What may not, with the paths that clients know.
+func TestRefusedUpdates(t *testing.T) {
+	sets := func(w *v1beta2.AppWrapper) *v1beta2.AppWrapperPodSet { return &w.Spec.Components[0].PodSets[0] }
+	for name, tc := range map[string]struct {
+		change func(*v1beta2.AppWrapper)
+		want   []string
+	}{
+		"template swapped": {func(w *v1beta2.AppWrapper) {
+			c := w.Spec.Components
+			c[0].Template, c[1].Template = c[1].Template, c[0].Template
+		}, []string{"spec.components[0].template.raw", "spec.components[1].template.raw"}},
+		"component appended": {func(w *v1beta2.AppWrapper) {
+			w.Spec.Components = append(w.Spec.Components, w.Spec.Components[1])
+			w.Labels[v1beta2.LabelUser] = "bad"
+		}, []string{"spec.components"}}, // the comparison stops there
+		"component removed": {func(w *v1beta2.AppWrapper) { w.Spec.Components = w.Spec.Components[:1] }, []string{"spec.components"}},
+		"pod sets duplicated": {func(w *v1beta2.AppWrapper) {
+			w.Spec.Components[0].PodSets = append(w.Spec.Components[0].PodSets, *sets(w))
+		}, []string{"spec.components[0].podsets"}},
+		"path changed":     {func(w *v1beta2.AppWrapper) { sets(w).Path = "template" }, []string{"spec.components[0].podsets[0].path"}},
+		"replicas changed": {func(w *v1beta2.AppWrapper) { sets(w).Replicas = new(int32(3)) }, []string{"spec.components[0].podsets[0].replicas"}},
+		"user":             {func(w *v1beta2.AppWrapper) { w.Labels[v1beta2.LabelUser] = "bad" }, []string{"metadata.labels[workload.codeflare.dev/user]"}},
+		"user removed":     {func(w *v1beta2.AppWrapper) { delete(w.Labels, v1beta2.LabelUserID) }, []string{"metadata.labels[workload.codeflare.dev/userid]"}},
+		"managedBy":        {func(w *v1beta2.AppWrapper) { w.Spec.ManagedBy = new("kueue.x-k8s.io/multikueue") }, []string{"spec.managedBy"}},
+		"managedBy, empty": {func(w *v1beta2.AppWrapper) { w.Spec.ManagedBy = new("") }, []string{"spec.managedBy"}},
+		"template": {func(w *v1beta2.AppWrapper) {
+			w.Spec.Components[1].Template = runtime.RawExtension{Raw: []byte(strings.Replace(string(w.Spec.Components[1].Template.Raw), `"a"`, `"b"`, 1))}
+		}, []string{"spec.components[1].template.raw"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			updated := storedWrapper(t)
+			tc.change(updated)
+			var got []string
+			for _, err := range changes(storedWrapper(t), updated) {
+				if err.Type != "FieldValueForbidden" || err.Detail != "attempt to change immutable field" {
+					t.Errorf("%v", err)
+				}
+				got = append(got, err.Field)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// D18: templates are compared by what they say.
+func TestSameTemplate(t *testing.T) {
+	for name, tc := range map[string]struct {
+		a, b string
+		want bool
+	}{
+		"equal bytes":               {`{"a":1}`, `{"a":1}`, true},
+		"equal bytes, no JSON":      {`{`, `{`, true},
+		"order and space":           {`{"a":1,"b":[1,2]}`, `{ "b": [1, 2], "a": 1 }`, true},
+		"null fields":               {`{"metadata":{"creationTimestamp":null,"name":"a"}}`, `{"metadata":{"name":"a"}}`, true},
+		"null fields in lists":      {`{"l":[{"a":null}]}`, `{"l":[{}]}`, true},
+		"notation of numbers":       {`{"a":1,"b":10}`, `{"a":1.0,"b":1e1}`, true},
+		"null items count":          {`{"l":[null]}`, `{"l":[]}`, false},
+		"empty map and absent":      {`{"m":{}}`, `{}`, false},
+		"other value":               {`{"a":1}`, `{"a":2}`, false},
+		"other type":                {`{"a":1}`, `{"a":"1"}`, false},
+		"order of a list":           {`{"l":[1,2]}`, `{"l":[2,1]}`, false},
+		"case of a key":             {`{"kind":"Pod"}`, `{"Kind":"Pod"}`, false},
+		"half":                      {`{"a":0.5}`, `{"a":0}`, false},
+		"big numbers differ by one": {`{"a":9007199254740993}`, `{"a":9007199254740992}`, false},
+		"no JSON":                   {`{"a":1}`, `{`, false},
+		"no JSON, the other":        {`{`, `{"a":1}`, false},
+	} {
+		if got := sameTemplate([]byte(tc.a), []byte(tc.b)); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// FuzzSameTemplate: an object is the same as itself written anew, and sameness has no side.
+func FuzzSameTemplate(f *testing.F) {
+	f.Add(`{"a":[1,2.5,null,{"b":null}]}`, `{"a":1}`)
+	f.Fuzz(func(t *testing.T, a, b string) {
+		if sameTemplate([]byte(a), []byte(b)) != sameTemplate([]byte(b), []byte(a)) {
+			t.Errorf("%q and %q", a, b)
+		}
+		if !sameTemplate([]byte(a), []byte(a)) {
+			t.Errorf("%q differs from itself", a)
+		}
+	})
+}

@@ -1,0 +1,171 @@
+package appwrapper
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	"sigs.k8s.io/yaml"
+
+	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+)
+
+const home = "team"
+
+// Templates of one component each.
+const (
+	pod        = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: main, image: a}]}}"
+	service    = "{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {ports: [{port: 80}]}}"
+	deployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: 2, template: {spec: {containers: [{name: main, image: a}]}}}}"
+	homePod    = "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: team}, spec: {containers: [{name: main, image: a}]}}"
+	awayPod    = "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: other}, spec: {containers: [{name: main, image: a}]}}"
+	nestedAW   = "{apiVersion: workload.codeflare.dev/v1beta2, kind: AppWrapper, metadata: {name: x}, spec: {components: []}}"
+	binding    = "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: x}, roleRef: {kind: ClusterRole, name: cluster-admin}}"
+	clusterRB  = "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: x}}"
+	namespaceT = "{apiVersion: v1, kind: Namespace, metadata: {name: x}}"
+	strange    = "{apiVersion: example.com/v1, kind: Strange, metadata: {name: x}}"
+	jobSet     = "{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {name: j}, spec: {replicatedJobs: [" +
+		"{name: a, replicas: 1, template: {spec: {parallelism: 1, completions: 1, template: {spec: {containers: [{name: main, image: a}]}}}}}," +
+		"{name: b, replicas: 2, template: {spec: {parallelism: 2, completions: 2, template: {spec: {containers: [{name: main, image: a}]}}}}}]}}"
+	rayCluster = "{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: r}, spec: {" +
+		"headGroupSpec: {template: {spec: {containers: [{name: head, image: a}]}}}," +
+		"workerGroupSpecs: [{replicas: 7, template: {spec: {containers: [{name: worker, image: a}]}}}]}}"
+	rayJob = "{apiVersion: ray.io/v1, kind: RayJob, metadata: {name: r}, spec: {rayClusterSpec: {" +
+		"headGroupSpec: {template: {spec: {containers: [{name: head, image: a}]}}}," +
+		"workerGroupSpecs: [{replicas: 2, template: {spec: {containers: [{name: worker, image: a}]}}}]}}}"
+	pyTorch = "{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: {name: t}, spec: {pytorchReplicaSpecs: {" +
+		"Master: {template: {spec: {containers: [{name: pytorch, image: a}]}}}," +
+		"Worker: {replicas: 4, template: {spec: {containers: [{name: pytorch, image: a}]}}}}}}"
+)
+
+func job(parallelism, completions string) string {
+	return "{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {parallelism: " + parallelism + ", completions: " + completions +
+		", template: {spec: {restartPolicy: Never, containers: [{name: main, image: a}]}}}}"
+}
+
+// component is one entry of spec.components; sets are the pod sets it declares.
+func component(template string, sets ...string) string {
+	text := "- template: " + template + "\n"
+	if len(sets) > 0 {
+		text += "  podSets: [" + strings.Join(sets, ", ") + "]\n"
+	}
+	return text
+}
+
+// wrapperOf builds an AppWrapper of components.
+func wrapperOf(t *testing.T, components ...string) *v1beta2.AppWrapper {
+	t.Helper()
+	wrapper := &v1beta2.AppWrapper{}
+	wrapper.APIVersion, wrapper.Kind = v1beta2.GroupVersion.String(), v1beta2.Kind
+	wrapper.Namespace, wrapper.Name = home, "aw"
+	wrapper.Spec.Components = []v1beta2.AppWrapperComponent{}
+	if err := yaml.Unmarshal([]byte(strings.Join(components, "")), &wrapper.Spec.Components); err != nil {
+		t.Fatal(err)
+	}
+	return wrapper
+}
+
+func rawOf(t *testing.T, object any) []byte {
+	t.Helper()
+	raw, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+// cluster serves a few kinds and knows a few rights.
+type cluster struct {
+	mapper meta.RESTMapper
+	// refused are resources that the user may not create.
+	refused []string
+	// broken is what asking gives.
+	broken error
+	asked  []authorizationv1.ResourceAttributes
+	users  []authenticationv1.UserInfo
+}
+
+func newCluster(refused ...string) *cluster {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	add := func(group, version, kind string, scope meta.RESTScope) {
+		mapper.Add(schema.GroupVersionKind{Group: group, Version: version, Kind: kind}, scope)
+	}
+	for _, kind := range []string{"Pod", "Service", "ConfigMap", "Secret"} {
+		add("", "v1", kind, meta.RESTScopeNamespace)
+	}
+	add("apps", "v1", "Deployment", meta.RESTScopeNamespace)
+	add("batch", "v1", "Job", meta.RESTScopeNamespace)
+	add("jobset.x-k8s.io", "v1alpha2", "JobSet", meta.RESTScopeNamespace)
+	add("ray.io", "v1", "RayCluster", meta.RESTScopeNamespace)
+	add("ray.io", "v1", "RayJob", meta.RESTScopeNamespace)
+	add("kubeflow.org", "v1", "PyTorchJob", meta.RESTScopeNamespace)
+	add("route.openshift.io", "v1", "Route", meta.RESTScopeNamespace)
+	add("rbac.authorization.k8s.io", "v1", "Role", meta.RESTScopeNamespace)
+	add("rbac.authorization.k8s.io", "v1", "RoleBinding", meta.RESTScopeNamespace)
+	add("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", meta.RESTScopeRoot)
+	add("authorization.openshift.io", "v1", "RoleBinding", meta.RESTScopeNamespace)
+	add("", "v1", "Namespace", meta.RESTScopeRoot)
+	add("workload.codeflare.dev", "v1beta2", "AppWrapper", meta.RESTScopeNamespace)
+	return &cluster{mapper: mapper, refused: refused}
+}
+
+func (c *cluster) may(_ context.Context, user authenticationv1.UserInfo, right authorizationv1.ResourceAttributes) (bool, error) {
+	c.asked, c.users = append(c.asked, right), append(c.users, user)
+	name := right.Resource
+	if right.Subresource != "" {
+		name += "/" + right.Subresource
+	}
+	return !slices.Contains(c.refused, name), c.broken
+}
+
+var alice = authenticationv1.UserInfo{
+	Username: "alice@example.org", UID: "u:1", Groups: []string{"system:authenticated", "team"},
+	Extra: map[string]authenticationv1.ExtraValue{"scopes": {"user:full"}},
+}
+
+// judge applies the rules of creation as alice.
+func (c *cluster) judge(t *testing.T, components ...string) field.ErrorList {
+	t.Helper()
+	request := &creation{wrapper: wrapperOf(t, components...), namespace: home, user: alice, kinds: c.mapper, may: c.may}
+	return request.judge(t.Context())
+}
+
+func lines(errs field.ErrorList) []string {
+	out := make([]string, 0, len(errs))
+	for _, err := range errs {
+		out = append(out, err.Error())
+	}
+	return out
+}
+
+func settingsOf(s Settings) source {
+	return func(context.Context) (Settings, error) { return s, nil }
+}
+
+func noSettings(context.Context) (Settings, error) {
+	return Settings{}, errors.New("resetPause is wrong")
+}
+
+func requestOf(t *testing.T, operation admissionv1.Operation, object, old any) admission.Request {
+	t.Helper()
+	request := admission.Request{}
+	request.UID, request.Operation, request.Namespace, request.UserInfo = "r", operation, home, alice
+	if object != nil {
+		request.Object = runtime.RawExtension{Raw: rawOf(t, object)}
+	}
+	if old != nil {
+		request.OldObject = runtime.RawExtension{Raw: rawOf(t, old)}
+	}
+	return request
+}
