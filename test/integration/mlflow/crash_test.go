@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -45,7 +46,7 @@ func interpose(ctx context.Context) *crasher {
 		ErrorHandler:  func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
 	}
 	c := &crasher{}
-	c.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	c.server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !c.counts(r) {
 			forward.ServeHTTP(w, r)
 			return
@@ -54,7 +55,9 @@ func interpose(ctx context.Context) *crasher {
 		c.crash(ctx)
 		panic(http.ErrAbortHandler)
 	}))
-	cluster.Server, cluster.CertificateAuthorityData = c.server.URL, nil
+	// A kubeconfig gives its token to TLS servers only.
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.server.Certificate().Raw})
+	cluster.Server, cluster.CertificateAuthorityData = c.server.URL, authority
 	Expect(clientcmd.WriteToFile(*config, manager.Kubeconfig)).To(Succeed())
 	manager.Restart(ctx)
 	DeferCleanup(func(ctx SpecContext) {

@@ -44,7 +44,7 @@ var _ = Describe("A migration that fails for good", func() {
 		job := jobs(ctx)[0]
 		Expect(env.Admin.Delete(ctx, &job, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
 		env.WaitGone(ctx, &job)
-		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"replicas": 2}})
+		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"workers": 2}})
 		says(ctx, m, metav1.ConditionFalse, "MigrationFailed", hint)
 		manager.Restart(ctx)
 		env.Settle(manager.User, quiet, specTimeout)

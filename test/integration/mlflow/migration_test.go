@@ -5,6 +5,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -59,8 +60,8 @@ var _ = Describe("The database of a new MLflow", func() {
 		job := jobs(ctx)[0]
 		Expect(env.Admin.Delete(ctx, &job, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
 		env.WaitGone(ctx, &job)
-		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"replicas": 2}})
-		Eventually(replicas).WithContext(ctx).WithArguments(ctx).WithTimeout(time.Minute).Should(Equal(int32(2)))
+		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"workers": 2}})
+		Eventually(func() string { return template(ctx) }).WithContext(ctx).WithTimeout(time.Minute).Should(ContainSubstring("--workers=2"))
 		env.Patch(ctx, m, podAnnotations(nil))
 		migrated(ctx, m)
 		Expect(made(mark)).To(Equal([]string{firstJob}))
@@ -72,7 +73,7 @@ var _ = Describe("The database of a new MLflow", func() {
 		m := server(func(m *mlflowv1.MLflow) { m.Spec.Migration = &mlflowv1.MigrationConfig{Mode: mlflowv1.MigrateAlways} })
 		create(ctx, m)
 		migrated(ctx, m)
-		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"replicas": 2}})
+		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"workers": 2}})
 		Eventually(func() []string { return made(mark) }).WithContext(ctx).WithTimeout(time.Minute).Should(HaveLen(2))
 		migrated(ctx, m)
 		Expect(made(mark)).To(Equal([]string{firstJob, "mlflow-mg-3140-g2"}))
@@ -82,7 +83,9 @@ var _ = Describe("The database of a new MLflow", func() {
 
 var _ = Describe("The database of an older MLflow", func() {
 	It("is migrated with the server stopped, and the server comes back [mlflow-56]", func(ctx SpecContext) {
-		m := ready(ctx, server(withJobs, func(m *mlflowv1.MLflow) { m.Spec.Replicas = new(int32(2)) }))
+		m := ready(ctx, server(withJobs, func(m *mlflowv1.MLflow) {
+			m.Spec.Replicas, m.Spec.Storage.AccessModes = new(int32(2)), []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
+		}))
 		manager.Stop(ctx)
 		for _, job := range jobs(ctx) {
 			Expect(env.Admin.Delete(ctx, &job, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
@@ -133,7 +136,7 @@ var _ = Describe("The database of an older MLflow", func() {
 		m := ready(ctx, server(withJobs))
 		mark := env.Mark()
 		env.Patch(ctx, m, map[string]any{"status": map[string]any{"version": "99.0.0"}}, "status")
-		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"replicas": 3, "garbageCollection": map[string]any{"schedule": "1 1 * * *"}}})
+		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"workers": 3, "garbageCollection": map[string]any{"schedule": "1 1 * * *"}}})
 		says(ctx, m, metav1.ConditionFalse, "DowngradeRefused", "The database was migrated to MLflow 99.0.0, and this operator supports 3.14.0")
 		Expect(env.Admin.Delete(ctx, networkPolicy("mlflow"))).To(Succeed())
 		Eventually(func() error {
@@ -152,7 +155,7 @@ var _ = Describe("The database of an older MLflow", func() {
 		env.Patch(ctx, m, map[string]any{"status": map[string]any{"version": supported}}, "status")
 		manager.Restart(ctx)
 		migrated(ctx, m)
-		Expect(replicas(ctx)).To(Equal(int32(3)))
+		Expect(template(ctx)).To(ContainSubstring("--workers=3"))
 		Expect(made(mark)).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 })

@@ -2,6 +2,8 @@ package mlflow_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"strings"
 	"time"
 
@@ -148,5 +150,9 @@ func rolloutPending(ctx context.Context, m *mlflowv1.MLflow) {
 	Eventually(func(g Gomega) {
 		g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(m), m)).To(Succeed())
 		g.Expect(m.Status.Migration).To(HaveField("Outcome", mlflowv1.MigrationRolloutPending))
+		if value, forced := m.Annotations[forceKey]; forced {
+			sum := sha256.Sum256([]byte(value))
+			g.Expect(m.Status.Migration.Force).To(Equal(hex.EncodeToString(sum[:8])), "the outcome of a Job before")
+		}
 	}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
 }
