@@ -1,0 +1,96 @@
+package appwrapper_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+)
+
+// gpuNodes adds nodes with eight GPUs each for the spec.
+func gpuNodes(ctx context.Context, names ...string) {
+	GinkgoHelper()
+	for _, name := range names {
+		capacity := corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}
+		for resourceName, amount := range map[corev1.ResourceName]string{corev1.ResourceCPU: "64", corev1.ResourceMemory: "1Ti", corev1.ResourcePods: "100"} {
+			capacity[resourceName] = resource.MustParse(amount)
+		}
+		node := &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: name, Labels: map[string]string{corev1.LabelHostname: name, corev1.LabelOSStable: "linux"},
+				Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"},
+			},
+			Status: corev1.NodeStatus{Capacity: capacity, Allocatable: capacity},
+		}
+		Expect(env.Admin.Create(ctx, node)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, node))).To(Succeed())
+		})
+		env.WaitForCondition(ctx, node, string(corev1.NodeReady), metav1.ConditionTrue, "")
+	}
+}
+
+// tell sets the label by which a node tells about its GPUs.
+func tell(ctx context.Context, node, value string) {
+	GinkgoHelper()
+	env.Patch(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}},
+		map[string]any{"metadata": map[string]any{"labels": map[string]any{awv1beta2.LabelAutopilot: value}}})
+}
+
+// remove deletes an AppWrapper before its node goes.
+func remove(ctx context.Context, aw *awv1beta2.AppWrapper) {
+	GinkgoHelper()
+	Expect(env.Admin.Delete(ctx, aw)).To(Succeed())
+	env.WaitGone(ctx, aw)
+}
+
+const gpuPod = `{apiVersion: v1, kind: Pod, metadata: {name: gpu}, spec: {restartPolicy: Never,
+  containers: [{name: main, image: "` + fine + `", resources: {limits: {nvidia.com/gpu: 1}}}]}}`
+
+// Serial: the nodes and their labels are there for every spec.
+var _ = Describe("Unwell GPUs", Serial, func() {
+	It("move a workload to another node without counting a retry [appwrapper-46] [appwrapper-12]", func(ctx SpecContext) {
+		gpuNodes(ctx, "gpu-a", "gpu-b")
+		aw := create(ctx, wrap(env.Namespace(ctx, "gpu"), "moves", []string{gpuPod}, with("retryPausePeriodDuration", "0s", "retryLimit", "1")))
+		reach(ctx, aw, awv1beta2.PhaseRunning, says(aw, "PodsReady=True"))
+		before := podsOf(ctx, aw)[0]
+		Expect(before.Spec.NodeName).To(HavePrefix("gpu-"))
+		Expect(before.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms).To(HaveLen(1))
+
+		By("a warning, which is no reason to move")
+		tell(ctx, before.Spec.NodeName, "WARN")
+		env.ExpectNoWrites(manager.User, quiet)
+		Expect(podsOf(ctx, aw)).To(ConsistOf(HaveField("UID", before.UID)))
+
+		By("an eviction")
+		tell(ctx, before.Spec.NodeName, "EVICT")
+		reach(ctx, aw, awv1beta2.PhaseRunning, says(aw, "PodsReady=True", "Unhealthy=False"), func(g Gomega) {
+			pods := podsOf(ctx, aw)
+			g.Expect(pods).To(HaveLen(1))
+			g.Expect(pods[0].UID).NotTo(Equal(before.UID))
+			g.Expect(pods[0].Spec.NodeName).To(And(HavePrefix("gpu-"), Not(Equal(before.Spec.NodeName))))
+		})
+		Expect(aw.Status.Retries).To(BeZero())
+		Expect(meta.FindStatusCondition(aw.Status.Conditions, awv1beta2.ConditionResourcesDeployed).Message).To(Equal("Reset complete; resuming"))
+		remove(ctx, aw)
+	}, SpecTimeout(specTimeout))
+
+	It("leave pods without GPUs alone", func(ctx SpecContext) {
+		gpuNodes(ctx, "gpu-c")
+		bound := `{apiVersion: v1, kind: Pod, metadata: {name: cpu}, spec: {restartPolicy: Never, nodeSelector: {kubernetes.io/hostname: gpu-c}, containers: [{name: main, image: "` + fine + `"}]}}`
+		aw := create(ctx, wrap(env.Namespace(ctx, "gpu"), "stays", []string{bound}))
+		reach(ctx, aw, awv1beta2.PhaseRunning, says(aw, "PodsReady=True"))
+		before := podsOf(ctx, aw)[0]
+		tell(ctx, "gpu-c", "EVICT")
+		env.ExpectNoWrites(manager.User, quiet)
+		Expect(podsOf(ctx, aw)).To(ConsistOf(HaveField("UID", before.UID)))
+		remove(ctx, aw)
+	}, SpecTimeout(specTimeout))
+})
