@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"errors"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,11 +17,7 @@ func (a *Applier) Remove(ctx context.Context, forOwner types.UID, object client.
 	}
 	k := key{NamespacedName: client.ObjectKeyFromObject(object)}
 	var err error
-	switch k.GroupVersionKind, err = apiutil.GVKForObject(object, a.Client.Scheme()); {
-	case err != nil:
-	case object.GetUID() == "":
-		err = errors.New("its uid is not known")
-	default:
+	if k.GroupVersionKind, err = apiutil.GVKForObject(object, a.Client.Scheme()); err == nil {
 		err = a.delete(ctx, owner{uid: forOwner}, k, object.GetUID())
 	}
 	if err != nil {
