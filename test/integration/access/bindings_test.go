@@ -218,6 +218,7 @@ var _ = Describe("A RoleBinding of one of the names", func() {
 				Expect(c.Message).To(And(ContainSubstring("in 1 namespace(s)"), ContainSubstring(namespace+"/"+view), ContainSubstring("belongs to ConfigMap boss")))
 			}
 		}
+		env.Settle(manager.User, quiet, specTimeout) // MLflow itself is still starting
 		env.ExpectAtRest(manager.User, quiet)
 		Expect(env.Admin.Delete(ctx, theirs, client.Preconditions{UID: new(theirs.UID)})).To(Succeed())
 		binds(ctx, namespace, view, "users", "admins")

@@ -6,6 +6,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
@@ -45,10 +46,10 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		Expect(env.Admin.Create(ctx, crd)).To(Succeed())
 		env.WaitForCondition(ctx, crd, "Established", "True", "")
 	}
-	// The webhooks have a suite of their own.
+	// The webhooks have a suite of their own. The configurations stay: the manager looks after the certificate in them.
 	for _, object := range account.Objects {
 		if kind := object.GetKind(); kind == "MutatingWebhookConfiguration" || kind == "ValidatingWebhookConfiguration" {
-			Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, object))).To(Succeed())
+			Expect(env.Admin.Patch(ctx, object.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"webhooks":[]}`)))).To(Succeed())
 		}
 	}
 	manager = env.StartManager(ctx, framework.ManagerOptions{
