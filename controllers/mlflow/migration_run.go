@@ -144,7 +144,7 @@ func (r *objects) concludeMigration(ctx context.Context, m *mlflowv1.MLflow) err
 	if _, marked := m.Annotations[forceAnnotation]; marked {
 		return r.unmark(ctx, m)
 	}
-	record.Outcome = mlflowv1.MigrationCompleted
+	record.Outcome, record.Force = mlflowv1.MigrationCompleted, "" // what was asked for is done
 	m.Status.Version = in.Version
 	done := succeeded(m.Generation)
 	setCondition(m, ConditionMigration, done.Status, done.Reason, done.Message)

@@ -146,11 +146,37 @@ func (e *Env) Audit() *Audit { return &Audit{path: e.Instance.AuditLog()} }
 
 // Mark returns the end of the log now.
 func (a *Audit) Mark() (Mark, error) {
-	info, err := os.Stat(a.path)
+	file, err := os.Open(a.path)
 	if err != nil {
 		return 0, fmt.Errorf("finding the end of the audit log: %w", err)
 	}
-	return Mark(info.Size()), nil
+	defer func() { _ = file.Close() }() // opened for reading
+	end, err := lastLineEnd(file)
+	if err != nil {
+		return 0, fmt.Errorf("finding the end of the audit log: %w", err)
+	}
+	return Mark(end), nil
+}
+
+// lastLineEnd is the offset behind the last newline, 0 without one: the line after it may still be on its way.
+func lastLineEnd(file *os.File) (int64, error) {
+	info, err := file.Stat()
+	if err != nil {
+		return 0, err
+	}
+	block := make([]byte, 64<<10)
+	for end := info.Size(); end > 0; {
+		start := max(0, end-int64(len(block)))
+		part := block[:end-start]
+		if _, err := file.ReadAt(part, start); err != nil {
+			return 0, err
+		}
+		if at := bytes.LastIndexByte(part, '\n'); at >= 0 {
+			return start + int64(at) + 1, nil
+		}
+		end = start
+	}
+	return 0, nil
 }
 
 // Since returns what was answered after a mark; the mark 0 is the start of the log.

@@ -181,3 +181,28 @@ func TestMarkAndSince(t *testing.T) {
 		t.Errorf("since the start: %v, %v", entries, err)
 	}
 }
+
+// A mark falls between lines, however little of the last one has been written.
+func TestMarkWhileALineIsWritten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	audit := &Audit{path: path}
+	before := line("ResponseComplete", "get", "ann", "/before", configMap, "200", "")
+	after := line("ResponseComplete", "get", "ann", "/"+strings.Repeat("long", 40<<10), configMap, "200", "")
+	for _, written := range []int{0, 1, len(after) / 2, len(after) - 1} {
+		for _, first := range []string{before, ""} {
+			if err := os.WriteFile(path, []byte(first+after[:written]), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			mark, err := audit.Mark()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(first+after), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if entries, err := audit.Since(mark); err != nil || len(entries) != 1 || !strings.HasPrefix(entries[0].URI, "/long") {
+				t.Errorf("%d bytes of the line: %d entries, %v", written, len(entries), err)
+			}
+		}
+	}
+}

@@ -19,6 +19,7 @@ var _ = Describe("A component whose API is missing", func() {
 		mark := env.Mark()
 		manager := start(ctx, framework.ManagerOptions{})
 		pid := manager.Process.PID
+		env.Settle(manager.User, quiet/2, specTimeout)
 		env.ExpectAtRest(manager.User, quiet)
 		Expect(others(mark, manager.User)).To(BeEmpty())
 

@@ -42,7 +42,7 @@ func start(ctx context.Context, options framework.ManagerOptions) *framework.Man
 	}
 	options.ServiceAccount = shipped.ServiceAccount
 	options.Env = append([]string{defaultEnv}, options.Env...)
-	options.Args = append([]string{"--metrics-secure=false"}, options.Args...)
+	options.Args = append([]string{"--metrics-secure=false", "--enable-appwrapper=false"}, options.Args...) // one component is enough to look at
 	m := env.StartManager(ctx, options)
 	DeferCleanup(m.ReportLog)
 	return m

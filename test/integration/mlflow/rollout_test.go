@@ -149,6 +149,6 @@ var _ = Describe("Optional APIs that come and go at run time [D31]", func() {
 		env.Settle(manager.User, quiet, specTimeout)
 		Expect(manager.Process.Running()).To(BeTrue())
 		bringBack(ctx)
-		ready(ctx, server(func(m *mlflowv1.MLflow) { m.Spec.Replicas = new(int32(2)) }))
+		ready(ctx, server(func(m *mlflowv1.MLflow) { m.Spec.Workers = new(int32(2)) }))
 	}, NodeTimeout(2*specTimeout))
 })
