@@ -87,7 +87,7 @@ func expectFailure(t *testing.T, err error) {
 	if err == nil {
 		t.Fatal("a server whose image cannot be pulled counts as ready")
 	}
-	expectContains(t, "failure", err.Error(), "not ready: after 5s", "MLflow mlflow: Available is False, DeploymentNotReady",
+	expectContains(t, "failure", err.Error(), "not ready: after 5s", "MLflow mlflow: Available is False, MigrationRunning",
 		"MLflow         mlflow   Progressing   True", "MLflowConfig   mlflow   -", // the one without a status is no problem
 		`Pending   0/1     image "testcluster.invalid/image-pull:1"`, "The manager runs, pid", "manager.log:",
 		"left running for inspection; `make demo-down` ends it", "export KUBECONFIG=")
