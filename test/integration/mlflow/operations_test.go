@@ -49,7 +49,7 @@ var _ = Describe("The manager", func() {
 		Expect(manager.Process.PID).To(Equal(pid))
 	}, NodeTimeout(2*specTimeout))
 
-	It("serves its metrics to those who may read them, and to nobody else [mlflow-80]", func(ctx SpecContext) {
+	It("serves its metrics to those who may read them, and to nobody else [mlflow-80] [appwrapper-49]", func(ctx SpecContext) {
 		ready(ctx, server())
 		Expect(scrape(ctx, "")).To(Equal(http.StatusUnauthorized))
 		scraper := serviceAccount("scraper")
@@ -64,6 +64,7 @@ var _ = Describe("The manager", func() {
 		})
 		Eventually(func() int { return scrape(ctx, request.Status.Token) }).WithContext(ctx).WithTimeout(time.Minute).Should(Equal(http.StatusOK))
 		text := scraped(ctx, request.Status.Token)
+		Expect(text).To(ContainSubstring(`controller_runtime_reconcile_total{controller="appwrapper"`))
 		Expect(text).To(ContainSubstring(`odh_platform_apply_skipped_total{component="mlflow",kind="Deployment"}`))
 		Expect(text).To(ContainSubstring(`odh_platform_conditions{component="mlflow",condition="Available",kind="MLflow",status="True"} 1`))
 	}, NodeTimeout(specTimeout))
