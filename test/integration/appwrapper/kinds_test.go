@@ -30,10 +30,10 @@ var _ = Describe("Kinds of components", func() {
 		reach(ctx, torch, awv1beta2.PhaseRunning, says(torch, "PodsReady=True"))
 
 		env.Settle(manager.User, quiet/2, specTimeout)
-		env.ExpectAtRest(manager.User, quiet)
+		expectRestIn(ns)
 		By("touching what is deployed")
 		env.Touch(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "web"}})
-		env.ExpectAtRest(manager.User, quiet)
+		expectRestIn(ns)
 	}, SpecTimeout(specTimeout))
 
 	It("may be Ray clusters and jobs that nobody runs [appwrapper-39]", func(ctx SpecContext) {
@@ -119,7 +119,7 @@ var _ = Describe("Kinds of components", func() {
 		AddReportEntry("requests per AppWrapper until ready", fmt.Sprintf("%.1f writes, %d live reads in all", perAW, len(mine.Reads())), ReportEntryVisibilityAlways)
 		Expect(perAW).To(BeNumerically("<=", 8.5), "writes")
 		Expect(len(mine.Reads())).To(BeNumerically("<=", number/10), "%s", mine.Reads())
-		env.ExpectAtRest(manager.User, quiet)
+		expectRestIn(ns)
 
 		By("deleting them in the foreground")
 		Expect(env.Admin.DeleteAllOf(ctx, &awv1beta2.AppWrapper{}, client.InNamespace(ns), client.PropagationPolicy(metav1.DeletePropagationForeground))).To(Succeed())

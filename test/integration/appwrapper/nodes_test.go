@@ -2,7 +2,6 @@ package appwrapper_test
 
 import (
 	"context"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -13,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
-	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 // gpuNodes adds nodes with eight GPUs each for the spec.
@@ -56,15 +54,6 @@ func remove(ctx context.Context, aw *awv1beta2.AppWrapper) {
 const gpuPod = `{apiVersion: v1, kind: Pod, metadata: {name: gpu}, spec: {restartPolicy: Never,
   containers: [{name: main, image: "` + fine + `", resources: {limits: {nvidia.com/gpu: 1}}}]}}`
 
-// expectNoWritesIn observes one namespace; what earlier specs left in others may still be on its way out.
-func expectNoWritesIn(namespace string) {
-	GinkgoHelper()
-	mark := env.Mark()
-	Consistently(func() framework.Entries {
-		return env.Since(mark).ByUser(manager.User).Writes().Where(func(e framework.Entry) bool { return e.Namespace == namespace })
-	}).WithTimeout(quiet).WithPolling(time.Second / 4).Should(BeEmpty())
-}
-
 // Serial: the nodes and their labels are there for every spec.
 var _ = Describe("Unwell GPUs", Serial, func() {
 	It("move a workload to another node without counting a retry [appwrapper-46] [appwrapper-12]", func(ctx SpecContext) {
@@ -77,7 +66,7 @@ var _ = Describe("Unwell GPUs", Serial, func() {
 
 		By("a warning, which is no reason to move")
 		tell(ctx, before.Spec.NodeName, "WARN")
-		expectNoWritesIn(aw.Namespace)
+		expectRestIn(aw.Namespace)
 		Expect(podsOf(ctx, aw)).To(ConsistOf(HaveField("UID", before.UID)))
 
 		By("an eviction")
@@ -100,7 +89,7 @@ var _ = Describe("Unwell GPUs", Serial, func() {
 		reach(ctx, aw, awv1beta2.PhaseRunning, says(aw, "PodsReady=True"))
 		before := podsOf(ctx, aw)[0]
 		tell(ctx, "gpu-c", "EVICT")
-		expectNoWritesIn(aw.Namespace)
+		expectRestIn(aw.Namespace)
 		Expect(podsOf(ctx, aw)).To(ConsistOf(HaveField("UID", before.UID)))
 		remove(ctx, aw)
 	}, SpecTimeout(specTimeout))

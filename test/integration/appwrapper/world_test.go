@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 const (
@@ -197,4 +199,14 @@ func asController(ctx context.Context, apiVersion, kind, namespace, name, appWra
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, UID: owner.GetUID(), Controller: new(true)}}},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: fine}}},
 	})).To(Succeed())
+}
+
+// expectRestIn observes one namespace for a while and fails the spec at the first write or live read of the manager there;
+// what earlier specs left in others may still be on its way out.
+func expectRestIn(namespace string) {
+	GinkgoHelper()
+	mark := env.Mark()
+	Consistently(func() framework.Entries {
+		return framework.AtRest(env.Since(mark), manager.User).Where(func(e framework.Entry) bool { return e.Namespace == namespace })
+	}).WithTimeout(quiet).WithPolling(time.Second / 4).Should(BeEmpty())
 }
