@@ -77,7 +77,7 @@ func completed(ctx context.Context, m *mlflowv1.MLflow) func(Gomega) {
 
 var _ = Describe("A manager that is killed after any write of a migration", Serial, func() {
 	It("leads to the same end: a new server, forced or not", func(ctx SpecContext) {
-		c := interpose(ctx)
+		c := env.Interpose(ctx, manager, specTimeout)
 		for _, forced := range []bool{false, true} {
 			var m *mlflowv1.MLflow
 			var mark framework.Mark
@@ -90,7 +90,7 @@ var _ = Describe("A manager that is killed after any write of a migration", Seri
 				}
 				create(ctx, m)
 			}
-			crashes := c.crashAfterEvery(ctx, begin, func(g Gomega) { completed(ctx, m)(g) }, func(write int) {
+			crashes := c.CrashAfterEvery(ctx, begin, func(g Gomega) { completed(ctx, m)(g) }, func(write int) {
 				Expect(made(mark)).To(Equal([]string{firstJob}), "write %d", write)
 				got := picture(ctx, m)
 				if want == nil {
@@ -106,14 +106,14 @@ var _ = Describe("A manager that is killed after any write of a migration", Seri
 
 	It("leads to the same end: a running server that is migrated because somebody says so", func(ctx SpecContext) {
 		m := ready(ctx, server(withJobs))
-		c := interpose(ctx)
+		c := env.Interpose(ctx, manager, specTimeout)
 		var mark framework.Mark
 		var want map[string]any
 		begin := func() {
 			mark = env.Mark()
 			force(ctx, m, "again")
 		}
-		crashes := c.crashAfterEvery(ctx, begin, completed(ctx, m), func(write int) {
+		crashes := c.CrashAfterEvery(ctx, begin, completed(ctx, m), func(write int) {
 			Expect(made(mark)).To(Equal([]string{firstJob}), "write %d: asked for once, done once", write)
 			got := picture(ctx, m)
 			if want == nil {

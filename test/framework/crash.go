@@ -1,4 +1,4 @@
-package mlflow_test
+package framework
 
 import (
 	"context"
@@ -13,39 +13,42 @@ import (
 	"sync"
 	"time"
 
-	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/gomega"
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// crasher stands between the manager and the API server. It ends the manager after a chosen write has been carried out
+// Crasher stands between the manager and the API server. It ends the manager after a chosen write has been carried out
 // and before its answer arrives, as a crash at the worst moment would.
-type crasher struct {
-	server *httptest.Server
+type Crasher struct {
+	env     *Env
+	manager *Manager
+	server  *httptest.Server
+	timeout time.Duration
 
 	mu      sync.Mutex
 	left    int           // writes until the crash; 0 for none
 	crashed chan struct{} // closed when the manager is dead
 }
 
-// interpose lets the manager work through a crasher until the end of the spec.
-func interpose(ctx context.Context) *crasher {
-	GinkgoHelper()
+// Interpose lets a manager work through a crasher until the end of the spec. A run of a scenario has the timeout.
+func (e *Env) Interpose(ctx context.Context, manager *Manager, timeout time.Duration) *Crasher {
+	ginkgo.GinkgoHelper()
 	config, err := clientcmd.LoadFromFile(manager.Kubeconfig)
-	Expect(err).NotTo(HaveOccurred())
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	original := config.DeepCopy()
 	cluster := config.Clusters[config.Contexts[config.CurrentContext].Cluster]
 	target, err := url.Parse(cluster.Server)
-	Expect(err).NotTo(HaveOccurred())
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	roots := x509.NewCertPool()
-	Expect(roots.AppendCertsFromPEM(cluster.CertificateAuthorityData)).To(BeTrue())
+	gomega.Expect(roots.AppendCertsFromPEM(cluster.CertificateAuthorityData)).To(gomega.BeTrue())
 	forward := &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:     &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true},
 		FlushInterval: -1, // watches
 		ErrorHandler:  func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
 	}
-	c := &crasher{}
+	c := &Crasher{env: e, manager: manager, timeout: timeout}
 	c.server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !c.counts(r) {
 			forward.ServeHTTP(w, r)
@@ -58,33 +61,33 @@ func interpose(ctx context.Context) *crasher {
 	// A kubeconfig gives its token to TLS servers only.
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.server.Certificate().Raw})
 	cluster.Server, cluster.CertificateAuthorityData = c.server.URL, authority
-	Expect(clientcmd.WriteToFile(*config, manager.Kubeconfig)).To(Succeed())
+	gomega.Expect(clientcmd.WriteToFile(*config, manager.Kubeconfig)).To(gomega.Succeed())
 	manager.Restart(ctx)
-	DeferCleanup(func(ctx SpecContext) {
-		Expect(clientcmd.WriteToFile(*original, manager.Kubeconfig)).To(Succeed())
+	ginkgo.DeferCleanup(func(ctx ginkgo.SpecContext) {
+		gomega.Expect(clientcmd.WriteToFile(*original, manager.Kubeconfig)).To(gomega.Succeed())
 		manager.Restart(ctx)
 		c.server.CloseClientConnections()
 		c.server.Close()
-	}, NodeTimeout(specTimeout))
+	}, ginkgo.NodeTimeout(timeout))
 	return c
 }
 
 // arm crashes the manager after so many writes from now; the channel is closed then.
-func (c *crasher) arm(writes int) <-chan struct{} {
+func (c *Crasher) arm(writes int) <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.left, c.crashed = writes, make(chan struct{})
 	return c.crashed
 }
 
-func (c *crasher) disarm() {
+func (c *Crasher) disarm() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.left = 0
 }
 
 // counts reports whether a request is the write after which the manager ends.
-func (c *crasher) counts(r *http.Request) bool {
+func (c *Crasher) counts(r *http.Request) bool {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return false
 	}
@@ -102,21 +105,21 @@ func (c *crasher) counts(r *http.Request) bool {
 	return c.left == 0
 }
 
-func (c *crasher) crash(ctx context.Context) {
-	defer GinkgoRecover()
+func (c *Crasher) crash(ctx context.Context) {
+	defer ginkgo.GinkgoRecover()
 	defer close(c.crashed)
-	Expect(manager.Manager.Kill(ctx)).To(Succeed())
+	gomega.Expect(c.manager.Manager.Kill(ctx)).To(gomega.Succeed())
 }
 
-// crashAfterEvery runs a scenario again and again with a crash after its first write, its second, and so on, until one
+// CrashAfterEvery runs a scenario again and again with a crash after its first write, its second, and so on, until one
 // run ends without a crash. Each run starts with begin and ends when done says so. It returns the number of crashes.
-func (c *crasher) crashAfterEvery(ctx context.Context, begin func(), done func(Gomega), check func(write int)) int {
-	GinkgoHelper()
+func (c *Crasher) CrashAfterEvery(ctx context.Context, begin func(), done func(gomega.Gomega), check func(write int)) int {
+	ginkgo.GinkgoHelper()
 	for write := 1; ; write++ {
 		crashed := c.arm(write)
 		begin()
 		survived := false
-		Eventually(func(g Gomega) {
+		gomega.Eventually(func(g gomega.Gomega) {
 			select {
 			case <-crashed:
 				survived = false
@@ -124,9 +127,9 @@ func (c *crasher) crashAfterEvery(ctx context.Context, begin func(), done func(G
 				done(g)
 				survived = true
 			}
-		}).WithContext(ctx).WithTimeout(specTimeout).Should(Succeed())
+		}).WithContext(ctx).WithTimeout(c.timeout).Should(gomega.Succeed())
 		if survived {
-			env.Settle(manager.User, 2*time.Second, specTimeout)
+			c.env.Settle(c.manager.User, 2*time.Second, c.timeout)
 			select {
 			case <-crashed: // by its very last write
 				survived = false
@@ -135,9 +138,9 @@ func (c *crasher) crashAfterEvery(ctx context.Context, begin func(), done func(G
 		}
 		c.disarm()
 		if !survived {
-			manager.Restart(ctx)
-			Eventually(done).WithContext(ctx).WithTimeout(specTimeout).Should(Succeed(), "after a crash at write %d", write)
-			env.Settle(manager.User, 2*time.Second, specTimeout)
+			c.manager.Restart(ctx)
+			gomega.Eventually(done).WithContext(ctx).WithTimeout(c.timeout).Should(gomega.Succeed(), "after a crash at write %d", write)
+			c.env.Settle(c.manager.User, 2*time.Second, c.timeout)
 		}
 		check(write)
 		if survived {

@@ -1,0 +1,61 @@
+package appwrapper_test
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+// crashTimeout is for a scenario that is run once for each of its writes.
+const crashTimeout = 12 * time.Minute
+
+var _ = Describe("A manager that is killed after any write", Serial, func() {
+	for _, run := range []struct {
+		title, image string
+		end          awv1beta2.AppWrapperPhase
+		// retries are counted in the status; made is how often each component is created.
+		retries, made int
+	}{
+		{"brings a workload to success and cleans up", fine, awv1beta2.PhaseSucceeded, 0, 1},
+		{"tries a workload again and fails it once", failing, awv1beta2.PhaseFailed, 1, 2},
+	} {
+		It(run.title, func(ctx SpecContext) {
+			ns := env.Namespace(ctx, "killed")
+			crasher := env.Interpose(ctx, manager, specTimeout)
+			var aw *awv1beta2.AppWrapper
+			var mark framework.Mark
+			count := 0
+			begin := func() {
+				count++
+				mark = env.Mark()
+				service := fmt.Sprintf(`{apiVersion: v1, kind: Service, metadata: {name: front-%d}, spec: {selector: {app: a}, ports: [{port: 80}]}}`, count)
+				aw = create(ctx, wrap(ns, fmt.Sprintf("aw-%d", count), []string{service, job(fmt.Sprintf("job-%d", count), run.image, 2)},
+					with("failureGracePeriodDuration", "0s", "retryPausePeriodDuration", "0s", "retryLimit", "1", "successTTLDuration", "1s")))
+			}
+			ended := func(g Gomega) {
+				g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(aw), aw)).To(Succeed())
+				g.Expect(aw.Status.Phase).To(Equal(run.end))
+				says(aw, "QuotaReserved=False", "ResourcesDeployed=False")(g)
+			}
+			crashes := crasher.CrashAfterEvery(ctx, begin, ended, func(write int) {
+				Expect(aw.Status.Retries).To(BeEquivalentTo(run.retries), "write %d", write)
+				Expect(podsOf(ctx, aw)).To(BeEmpty(), "write %d", write)
+				for _, resource := range []string{"jobs", "services"} {
+					created := env.Since(mark).ByUser(manager.User).Of(resource).Where(func(e framework.Entry) bool {
+						return e.Verb == "create" && e.Code == http.StatusCreated && e.Namespace == ns
+					})
+					Expect(created).To(HaveLen(run.made), "write %d: %s", write, created)
+				}
+			})
+			Expect(crashes).To(BeNumerically(">=", 8))
+			AddReportEntry("killed after each of", crashes)
+		}, SpecTimeout(crashTimeout))
+	}
+})
