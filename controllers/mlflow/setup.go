@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -205,7 +204,7 @@ func (r *objects) watch(mgr ctrl.Manager, served *capability.Watcher, owned hand
 		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, owned).
 		WatchesMetadata(&corev1.Secret{}, r.consumers(reference.Secret)).
 		WatchesMetadata(&corev1.ConfigMap{}, r.consumers(reference.ConfigMap)).
-		WatchesRawSource(changes(served, r.everyMLflow())).
+		WatchesRawSource(served.Changes(&mlflowv1.MLflow{}, r.everyMLflow())). // an optional API appears or goes
 		Build(shell)
 }
 
@@ -234,18 +233,6 @@ func (r *objects) each(concerned func(*mlflowv1.MLflow, client.Object) bool) han
 		}
 		return requests
 	})
-}
-
-// changes wakes every MLflow when an optional API appears or goes.
-func changes(served *capability.Watcher, h handler.EventHandler) source.Source {
-	events := make(chan event.GenericEvent, 1)
-	served.Subscribe(func(capability.Set) {
-		select {
-		case events <- event.GenericEvent{Object: &mlflowv1.MLflow{}}:
-		default: // one that has not been taken up yet covers this change too
-		}
-	})
-	return source.Channel(events, h)
 }
 
 // prunable are the kinds of which an object may become unwanted, as far as the cluster serves them.

@@ -80,7 +80,8 @@ func Setup(settings Settings, served func() *capability.Watcher, clk func() cloc
 		c, err := ctrl.NewControllerManagedBy(mgr).Named("mlflowoperator").
 			For(&platformv1alpha1.MLflowOperator{}).
 			WatchesMetadata(&corev1.ConfigMap{}, toMLflowOperator(), builder.WithPredicates(named(key))).
-			WatchesRawSource(changes(served)).
+			// Objects of an API that goes are gone without events.
+			WatchesRawSource(served.Changes(&platformv1alpha1.MLflowOperator{}, toMLflowOperator())).
 			Build(shell)
 		if err != nil {
 			return fmt.Errorf("building the controller of MLflowOperator: %w", err)
@@ -109,16 +110,4 @@ func named(key types.NamespacedName) predicate.Predicate {
 // comesAndGoes admits what changes the number of objects.
 func comesAndGoes() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
-}
-
-// changes wakes the MLflowOperator when an optional API appears or goes: objects of an API that goes are gone without events.
-func changes(served *capability.Watcher) source.Source {
-	events := make(chan event.GenericEvent, 1)
-	served.Subscribe(func(capability.Set) {
-		select {
-		case events <- event.GenericEvent{Object: &platformv1alpha1.MLflowOperator{}}:
-		default: // one that has not been taken up yet covers this change too
-		}
-	})
-	return source.Channel(events, toMLflowOperator())
 }

@@ -137,17 +137,6 @@ func TestUnknownComponentInAnEmptyBuild(t *testing.T) {
 
 func noFiles(string) ([]byte, error) { return nil, nil }
 
-func TestEdits(t *testing.T) {
-	for _, tc := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"a", "", 1}, {"", "ab", 2}, {"kitten", "sitting", 3}, {"flag", "flag", 0}, {"ab", "ba", 2}} {
-		if got := edits(tc.a, tc.b); got != tc.want {
-			t.Errorf("%q to %q: %d, want %d", tc.a, tc.b, got, tc.want)
-		}
-	}
-}
-
 // Whatever the file holds, reading it ends with a value or an error.
 func FuzzFile(f *testing.F) {
 	for _, seed := range []string{header, header + "mlflow: {url: https://a.b}", "{}", "- a", "\x00", header + "components: [1, {a: b}]"} {

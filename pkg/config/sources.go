@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
 // ErrHelp is returned by Load when the arguments contain --help or -h.
@@ -99,35 +101,14 @@ func unknownFlag(name string, known map[string]bool, components []string) error 
 }
 
 // nearest returns the name with the fewest edits away, or "" when none is close.
-func nearest(name string, names []string) string {
+func nearest(name string, candidates []string) string {
 	best, distance := "", max(2, len(name)/4)+1
-	for _, candidate := range names {
-		if d := edits(name, candidate); d < distance {
+	for _, candidate := range candidates {
+		if d := names.Edits(name, candidate); d < distance {
 			best, distance = candidate, d
 		}
 	}
 	return best
-}
-
-// edits is the Levenshtein distance.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 func sortedKeys[V any](m map[string]V) []string {

@@ -102,7 +102,7 @@ func (v *validator) update(request admission.Request) admission.Response {
 	}
 	response := answerTo(changes(old, updated))
 	if !maps.Equal(old.Annotations, updated.Annotations) {
-		response = response.WithWarnings(v1beta2.Warnings(updated)...)
+		response = response.WithWarnings(ineffective(updated)...)
 	}
 	return response
 }

@@ -10,7 +10,7 @@ import (
 // warnings tells the user what of their AppWrapper will have no effect, or is not known here. Nothing of it is a reason to
 // refuse the AppWrapper.
 func warnings(wrapper *v1beta2.AppWrapper) []string {
-	all := v1beta2.Warnings(wrapper)
+	all := ineffective(wrapper)
 	for i := range wrapper.Spec.Components {
 		component := &wrapper.Spec.Components[i]
 		object, err := podset.Decode(component)
