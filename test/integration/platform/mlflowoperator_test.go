@@ -124,6 +124,7 @@ var _ = Describe("An MLflowOperator", func() {
 		Expect(kept).NotTo(BeNil())
 		Expect(kept.Reason).To(Equal("Theirs"))
 		Expect(kept.Severity).To(Equal(platformv1alpha1.SeverityInfo))
+		env.Settle(manager.User, quiet/2, specTimeout) // Events follow what they tell of
 		env.ExpectAtRest(manager.User, quiet)
 
 		// Writes that race with ours cost a conflict at most, which nobody sees.
@@ -141,6 +142,7 @@ var _ = Describe("An MLflowOperator", func() {
 	It("keeps the times of a condition that says the same", func(ctx SpecContext) {
 		m := create(ctx, handOver())
 		waitReady(ctx, m, metav1.ConditionTrue, "Ready")
+		env.Settle(manager.User, quiet/2, specTimeout) // Events follow what they tell of
 		before := *condition(m, "Ready")
 		env.Patch(ctx, m, map[string]any{"metadata": map[string]any{"labels": map[string]any{"example.com/touched": "yes"}}})
 		env.ExpectAtRest(manager.User, quiet)
