@@ -47,6 +47,8 @@ type Config struct {
 	// Logging are the options of the zap logger, as the --zap-* flags set them.
 	Logging zap.Options
 	MLflow  MLflow
+	// ModelRegistry is for the components modelregistry and modelcatalog.
+	ModelRegistry ModelRegistry
 
 	enabled    map[string]bool
 	appWrapper map[string]any // the section of the file, which [Config.AppWrapper] reads

@@ -75,7 +75,8 @@ func TestDefaults(t *testing.T) {
 		Webhook: Webhook{Port: 9443, Mode: configv1alpha1.WebhookModeAuto},
 		MLflow: MLflow{Version: "3.14.0", GatewayName: "data-science-gateway", GatewayNamespace: "openshift-ingress",
 			CORSBaseURL: ExampleURL, SectionTitle: "MLflow", ResourceNamePrefix: "mlflow-operator-"},
-		enabled: map[string]bool{"mlflow": true, "appwrapper": true, "platform": false},
+		ModelRegistry: defaultRegistry(),
+		enabled:       map[string]bool{"mlflow": true, "appwrapper": true, "platform": false},
 	}
 	if diff := cmp.Diff(want, cfg, cmp.AllowUnexported(Config{})); diff != "" {
 		t.Errorf("defaults (-want +got):\n%s", diff)

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 
 	configv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/config/v1alpha1"
 )
@@ -21,7 +22,8 @@ type setting struct {
 
 // settings is the table of all settings but the component switches, which have rules of their own.
 func settings(c *Config) []setting {
-	return append(append(processSettings(c), listenerSettings(c)...), append(mlflowSettings(c), loggingSettings(c)...)...)
+	return slices.Concat(processSettings(c), listenerSettings(c), mlflowSettings(c), registrySettings(&c.ModelRegistry),
+		catalogSettings(&c.ModelRegistry), loggingSettings(c))
 }
 
 func processSettings(c *Config) []setting {

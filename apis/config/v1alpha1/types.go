@@ -55,6 +55,15 @@ type PlatformOperatorConfiguration struct {
 	// AppWrapper holds the settings of the component appwrapper.
 	// +optional
 	AppWrapper *AppWrapper `json:"appwrapper,omitempty"`
+
+	// ModelRegistry holds the settings of the component modelregistry.
+	// +optional
+	ModelRegistry *ModelRegistry `json:"modelregistry,omitempty"`
+
+	// ModelCatalog holds the settings of the component modelcatalog, which shares namespace, domains, gateway and the images of
+	// server, proxy and database with modelregistry.
+	// +optional
+	ModelCatalog *ModelCatalog `json:"modelcatalog,omitempty"`
 }
 
 // LeaderElection configures the Lease that the replicas compete for. The default durations are those that

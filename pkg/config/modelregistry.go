@@ -1,0 +1,159 @@
+package config
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+)
+
+// ModelRegistry holds the settings of the components modelregistry and modelcatalog; see apis/config/v1alpha1 for what they
+// mean.
+type ModelRegistry struct {
+	// Namespace is the only one in which registries and the catalog may live; empty is any.
+	Namespace string
+	// DefaultDomain is the domain of Routes; empty is that of the cluster.
+	DefaultDomain string
+	Gateway       RegistryGateway
+	// Images are those of custom resources that name none; none is empty.
+	Images RegistryImages
+	// ValidateInReconciler: objects may have come past the webhooks.
+	ValidateInReconciler bool
+	StorageMigration     StorageMigration
+
+	// EnableModelCatalog creates the Catalog where there is none.
+	EnableModelCatalog bool
+	// SkipCatalogDatabase leaves out the catalog's own database.
+	SkipCatalogDatabase bool
+	// CatalogPostgresUser and CatalogPostgresDatabase go into the Secret of a new database.
+	CatalogPostgresUser, CatalogPostgresDatabase string
+}
+
+// RegistryGateway says how HTTPRoutes are published.
+type RegistryGateway struct {
+	// Domain is the host of the Gateway; empty switches gateway mode off.
+	Domain string
+	// Name and Namespace name the Gateway.
+	Name, Namespace string
+	// RouteNamespace is where HTTPRoutes are made.
+	RouteNamespace string
+}
+
+// RegistryImages are the images that the two components run.
+type RegistryImages struct {
+	REST, KubeRBACProxy, Postgres, CatalogData, BenchmarkData string
+}
+
+// StorageMigration names the versions that stored registries are moved between; equal values mean that none is.
+type StorageMigration struct {
+	Source, Target string
+}
+
+const defaultCatalogData = "quay.io/opendatahub/odh-model-metadata-collection:latest"
+
+func registrySettings(m *ModelRegistry) []setting {
+	g := &m.Gateway
+	return []setting{
+		{env: []string{"REGISTRIES_NAMESPACE"}, key: "modelregistry.namespace", set: optional(namespace, &m.Namespace),
+			help: "only namespace of registries and the catalog; empty: any"},
+		{env: []string{"DEFAULT_DOMAIN"}, key: "modelregistry.defaultDomain", set: domain(&m.DefaultDomain),
+			help: "domain of Routes whose registry names none; empty: that of the cluster"},
+		{env: []string{"GATEWAY_DOMAIN"}, key: "modelregistry.gatewayDomain", set: domain(&g.Domain),
+			help: "host of the Gateway; switches gateway mode of registries on"},
+		{env: []string{"GATEWAY_NAME"}, key: "modelregistry.gatewayName", fallback: "data-science-gateway",
+			set: subdomain(&g.Name), help: "Gateway that HTTPRoutes of registries attach to"},
+		{env: []string{"GATEWAY_NAMESPACE"}, key: "modelregistry.gatewayNamespace", fallback: "openshift-ingress",
+			set: namespace(&g.Namespace), help: "namespace of that Gateway"},
+		{env: []string{"HTTPROUTE_NAMESPACE"}, key: "modelregistry.routeNamespace", fallback: "redhat-ods-applications",
+			set: namespace(&g.RouteNamespace), help: "namespace of HTTPRoutes of registries"},
+		{env: []string{"RELATED_IMAGE_ODH_MODEL_REGISTRY_IMAGE", "REST_IMAGE"}, key: "modelregistry.image",
+			fallback: "quay.io/opendatahub/model-registry:latest", set: requiredImage(&m.Images.REST), help: "image of registries and the catalog"},
+		{env: []string{"RELATED_IMAGE_ODH_KUBE_RBAC_PROXY_IMAGE", "KUBE_RBAC_PROXY_IMAGE"}, key: "modelregistry.kubeRBACProxyImage",
+			fallback: "quay.io/openshift/origin-kube-rbac-proxy:latest", set: requiredImage(&m.Images.KubeRBACProxy), help: "image of their proxy"},
+		{env: []string{"RELATED_IMAGE_POSTGRESQL_16_IMAGE", "POSTGRES_IMAGE"}, key: "modelregistry.postgresImage",
+			fallback: "quay.io/sclorg/postgresql-16-c10s:latest", set: requiredImage(&m.Images.Postgres), help: "image of their databases"},
+		{env: []string{"ENABLE_WEBHOOKS"}, key: "modelregistry.webhooks", fallback: "true", isBool: true, set: only("false", &m.ValidateInReconciler),
+			help: "registries come through the webhooks; false: they are checked in every pass instead"},
+		{env: []string{"STORAGE_MIGRATION_SOURCE_VERSION"}, key: "modelregistry.storageMigrationSource", fallback: "v1alpha1",
+			set: version(&m.StorageMigration.Source), help: "version that stored registries are moved from; equal to the target: none is"},
+		{env: []string{"STORAGE_MIGRATION_TARGET_VERSION"}, key: "modelregistry.storageMigrationTarget", fallback: "v1beta1",
+			set: version(&m.StorageMigration.Target), help: "version that stored registries are moved to"},
+	}
+}
+
+func catalogSettings(m *ModelRegistry) []setting {
+	return []setting{
+		{env: []string{"ENABLE_MODEL_CATALOG"}, key: "modelcatalog.bootstrap", fallback: "true", isBool: true,
+			set: unless("false", &m.EnableModelCatalog), help: "create the Catalog where there is none"},
+		{env: []string{"SKIP_MODEL_CATALOG_DB_CREATION"}, key: "modelcatalog.skipDatabase", fallback: "false", isBool: true,
+			set: only("true", &m.SkipCatalogDatabase), help: "leave out the catalog's own database"},
+		{env: []string{"CATALOG_POSTGRES_USER"}, key: "modelcatalog.postgresUser", fallback: "catalog_user",
+			set: required(&m.CatalogPostgresUser), help: "user of a new catalog database"},
+		{env: []string{"CATALOG_POSTGRES_DATABASE"}, key: "modelcatalog.postgresDatabase", fallback: "model_catalog",
+			set: required(&m.CatalogPostgresDatabase), help: "name of a new catalog database"},
+		{env: []string{"RELATED_IMAGE_ODH_MODEL_METADATA_COLLECTION_IMAGE", "CATALOG_DATA_IMAGE"}, key: "modelcatalog.dataImage",
+			fallback: defaultCatalogData, set: requiredImage(&m.Images.CatalogData), help: "image with the catalog's data"},
+		{env: []string{"RELATED_IMAGE_ODH_MODEL_PERFORMANCE_DATA_IMAGE", "BENCHMARK_DATA_IMAGE"}, key: "modelcatalog.benchmarkImage",
+			fallback: defaultCatalogData, set: requiredImage(&m.Images.BenchmarkData), help: "image with performance data"},
+	}
+}
+
+// optional accepts nothing beside what another parser accepts.
+func optional(parse func(*string) func(string) error, dst *string) func(string) error {
+	return func(raw string) error {
+		if strings.TrimSpace(raw) == "" {
+			*dst = ""
+			return nil
+		}
+		return parse(dst)(raw)
+	}
+}
+
+// The originals of these switches understood one word each, and nobody's installation must stop at another.
+
+func only(word string, dst *bool) func(string) error {
+	return func(raw string) error {
+		*dst = strings.TrimSpace(raw) == word
+		return nil
+	}
+}
+
+func unless(word string, dst *bool) func(string) error {
+	return func(raw string) error {
+		*dst = strings.TrimSpace(raw) != word
+		return nil
+	}
+}
+
+var (
+	domainPattern  = regexp.MustCompile(`^([a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]{0,61}[a-zA-Z0-9])(\.([a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]{0,61}[a-zA-Z0-9]))*$`)
+	versionPattern = regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`)
+)
+
+func domain(dst *string) func(string) error {
+	return func(raw string) error {
+		*dst = strings.TrimSpace(raw)
+		if *dst != "" && (len(*dst) > 253 || !domainPattern.MatchString(*dst)) {
+			return errors.New("must be a domain such as apps.example.org, without a scheme, a port or a path")
+		}
+		return nil
+	}
+}
+
+func requiredImage(dst *string) func(string) error {
+	return func(raw string) error {
+		if err := required(dst)(raw); err != nil {
+			return err
+		}
+		return image(dst)(raw)
+	}
+}
+
+func version(dst *string) func(string) error {
+	return func(raw string) error {
+		*dst = strings.TrimSpace(raw)
+		if !versionPattern.MatchString(*dst) {
+			return errors.New("must be an API version such as v1beta1")
+		}
+		return nil
+	}
+}

@@ -1,0 +1,148 @@
+package config
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func defaultRegistry() ModelRegistry {
+	return ModelRegistry{
+		Gateway: RegistryGateway{Name: "data-science-gateway", Namespace: "openshift-ingress", RouteNamespace: "redhat-ods-applications"},
+		Images: RegistryImages{
+			REST:          "quay.io/opendatahub/model-registry:latest",
+			KubeRBACProxy: "quay.io/openshift/origin-kube-rbac-proxy:latest",
+			Postgres:      "quay.io/sclorg/postgresql-16-c10s:latest",
+			CatalogData:   defaultCatalogData,
+			BenchmarkData: defaultCatalogData,
+		},
+		StorageMigration:   StorageMigration{Source: "v1alpha1", Target: "v1beta1"},
+		EnableModelCatalog: true, CatalogPostgresUser: "catalog_user", CatalogPostgresDatabase: "model_catalog",
+	}
+}
+
+// registryVariables are all variables of the two components with a value each, and what comes of it.
+func registryVariables() (map[string]string, ModelRegistry) {
+	return map[string]string{
+			"REGISTRIES_NAMESPACE": " registries ", "DEFAULT_DOMAIN": "apps.example.org", "GATEWAY_DOMAIN": "Gateway.example.org",
+			"GATEWAY_NAME": "gate", "GATEWAY_NAMESPACE": "ingress", "HTTPROUTE_NAMESPACE": "apps",
+			"RELATED_IMAGE_ODH_MODEL_REGISTRY_IMAGE": "r:1", "RELATED_IMAGE_ODH_KUBE_RBAC_PROXY_IMAGE": "k:1",
+			"RELATED_IMAGE_POSTGRESQL_16_IMAGE": "p:1", "RELATED_IMAGE_ODH_MODEL_METADATA_COLLECTION_IMAGE": "c:1",
+			"RELATED_IMAGE_ODH_MODEL_PERFORMANCE_DATA_IMAGE": "b:1", "ENABLE_WEBHOOKS": "false", "ENABLE_MODEL_CATALOG": "false",
+			"STORAGE_MIGRATION_SOURCE_VERSION": "v1beta1", "STORAGE_MIGRATION_TARGET_VERSION": "v1",
+			"SKIP_MODEL_CATALOG_DB_CREATION": "true", "CATALOG_POSTGRES_USER": "u", "CATALOG_POSTGRES_DATABASE": "d",
+		}, ModelRegistry{
+			Namespace: "registries", DefaultDomain: "apps.example.org",
+			Gateway:              RegistryGateway{Domain: "Gateway.example.org", Name: "gate", Namespace: "ingress", RouteNamespace: "apps"},
+			Images:               RegistryImages{REST: "r:1", KubeRBACProxy: "k:1", Postgres: "p:1", CatalogData: "c:1", BenchmarkData: "b:1"},
+			ValidateInReconciler: true, StorageMigration: StorageMigration{Source: "v1beta1", Target: "v1"},
+			SkipCatalogDatabase: true, CatalogPostgresUser: "u", CatalogPostgresDatabase: "d",
+		}
+}
+
+// [modelregistry-61] A blank variable leaves the default in force, any other value counts.
+func TestRegistryVariables(t *testing.T) {
+	env, want := registryVariables()
+	if diff := cmp.Diff(want, mustLoad(t, given{env: env}).ModelRegistry); diff != "" {
+		t.Errorf("all set (-want +got):\n%s", diff)
+	}
+	for name := range env {
+		env[name] = "  "
+	}
+	if diff := cmp.Diff(defaultRegistry(), mustLoad(t, given{env: env}).ModelRegistry); diff != "" {
+		t.Errorf("all blank (-want +got):\n%s", diff)
+	}
+}
+
+// The older name of an image variable counts where the newer is not set.
+func TestOlderRegistryVariables(t *testing.T) {
+	newer := map[string]string{
+		"REST_IMAGE": "RELATED_IMAGE_ODH_MODEL_REGISTRY_IMAGE", "KUBE_RBAC_PROXY_IMAGE": "RELATED_IMAGE_ODH_KUBE_RBAC_PROXY_IMAGE",
+		"POSTGRES_IMAGE": "RELATED_IMAGE_POSTGRESQL_16_IMAGE", "CATALOG_DATA_IMAGE": "RELATED_IMAGE_ODH_MODEL_METADATA_COLLECTION_IMAGE",
+		"BENCHMARK_DATA_IMAGE": "RELATED_IMAGE_ODH_MODEL_PERFORMANCE_DATA_IMAGE",
+	}
+	older, both := map[string]string{}, map[string]string{}
+	for old, now := range newer {
+		older[old], both[old], both[now] = "older/"+strings.ToLower(old), "older:1", "newer/"+strings.ToLower(old)
+	}
+	images := func(env map[string]string) []string {
+		i := mustLoad(t, given{env: env}).ModelRegistry.Images
+		return []string{i.REST, i.KubeRBACProxy, i.Postgres, i.CatalogData, i.BenchmarkData}
+	}
+	for prefix, env := range map[string]map[string]string{"older/": older, "newer/": both} {
+		want := []string{prefix + "rest_image", prefix + "kube_rbac_proxy_image", prefix + "postgres_image",
+			prefix + "catalog_data_image", prefix + "benchmark_data_image"}
+		if diff := cmp.Diff(want, images(env)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", prefix, diff)
+		}
+	}
+}
+
+// The file says the same as the variables.
+func TestRegistryFile(t *testing.T) {
+	_, want := registryVariables()
+	got := mustLoad(t, given{}.withFile(`
+modelregistry:
+  namespace: registries
+  defaultDomain: apps.example.org
+  gatewayDomain: Gateway.example.org
+  gatewayName: gate
+  gatewayNamespace: ingress
+  routeNamespace: apps
+  image: "r:1"
+  kubeRBACProxyImage: "k:1"
+  postgresImage: "p:1"
+  webhooks: false
+  storageMigrationSource: v1beta1
+  storageMigrationTarget: v1
+modelcatalog:
+  bootstrap: false
+  skipDatabase: true
+  postgresUser: u
+  postgresDatabase: d
+  dataImage: "c:1"
+  benchmarkImage: "b:1"
+`)).ModelRegistry
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("from the file (-want +got):\n%s", diff)
+	}
+}
+
+// [modelregistry-62] The switches of the originals understood one word each.
+func TestRegistrySwitches(t *testing.T) {
+	for raw, want := range map[string]struct{ skip, bootstrap, validate bool }{
+		"":      {false, true, false},
+		"true":  {true, true, false},
+		"false": {false, false, true},
+		"yes":   {false, true, false},
+		"False": {false, true, false},
+	} {
+		env := map[string]string{"SKIP_MODEL_CATALOG_DB_CREATION": raw, "ENABLE_MODEL_CATALOG": raw, "ENABLE_WEBHOOKS": raw}
+		m := mustLoad(t, given{env: env}).ModelRegistry
+		if m.SkipCatalogDatabase != want.skip || m.EnableModelCatalog != want.bootstrap || m.ValidateInReconciler != want.validate {
+			t.Errorf("%q: got %+v", raw, m)
+		}
+	}
+}
+
+// [modelregistry-63] An empty or valid namespace is accepted; TestRefusals has the invalid one, which ends the start (D21).
+func TestRegistriesNamespace(t *testing.T) {
+	for raw, want := range map[string]string{"": "", " ": "", "odh-model-registries": "odh-model-registries"} {
+		cfg, err := given{env: map[string]string{"REGISTRIES_NAMESPACE": raw}}.load()
+		if err != nil || cfg.ModelRegistry.Namespace != want {
+			t.Errorf("%q: got %q, %v", raw, cfg.ModelRegistry.Namespace, err)
+		}
+	}
+	if _, err := (given{env: map[string]string{"REGISTRIES_NAMESPACE": "invalid//namespace"}}).load(); err == nil {
+		t.Error("an invalid namespace must end the start")
+	}
+}
+
+// One variable names the Gateway of MLflow and of registries.
+func TestGatewayNameIsShared(t *testing.T) {
+	cfg := mustLoad(t, given{env: map[string]string{"GATEWAY_NAME": "gate"}})
+	if cfg.MLflow.GatewayName != "gate" || cfg.ModelRegistry.Gateway.Name != "gate" {
+		t.Errorf("got %q and %q", cfg.MLflow.GatewayName, cfg.ModelRegistry.Gateway.Name)
+	}
+}
