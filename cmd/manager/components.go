@@ -9,6 +9,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
+	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
@@ -41,6 +42,8 @@ type Env struct {
 	Config       config.Config
 	Clock        clock.Clock
 	Capabilities *capability.Watcher
+	// Domain is where the cluster's routers publish applications.
+	Domain *clusterdomain.Watcher
 	// Whole lists the kinds that the cache holds as whole objects, for apply.Options.
 	Whole []schema.GroupVersionKind
 }

@@ -10,6 +10,9 @@ package main
 // Following the TLS profile of OpenShift (pkg/tlsprofile).
 // +kubebuilder:rbac:groups=config.openshift.io,resources=apiservers,verbs=get;list;watch
 
+// Following the domain of OpenShift's routers (pkg/clusterdomain).
+// +kubebuilder:rbac:groups=config.openshift.io,resources=ingresses,verbs=list;watch
+
 // Telling transitions of conditions (pkg/reconciler).
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 

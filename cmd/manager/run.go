@@ -30,6 +30,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
@@ -199,7 +200,7 @@ func unreachable(err error) bool {
 		discovery.IsGroupDiscoveryFailedError(err) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// addCapabilities follows what the cluster serves and, where it is OpenShift, its TLS profile.
+// addCapabilities follows what the cluster serves and, where it is OpenShift, its TLS profile and its domain.
 func addCapabilities(mgr ctrl.Manager, env *Env, listener *tlsprofile.Listener, kinds []schema.GroupVersionKind) error {
 	restConfig, client, log := mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetLogger()
 	disco, err := discovery.NewDiscoveryClientForConfigAndClient(restConfig, client)
@@ -219,9 +220,14 @@ func addCapabilities(mgr ctrl.Manager, env *Env, listener *tlsprofile.Listener, 
 		Log: log.WithName("capability"), Kinds: kinds,
 	})
 	profile := tlsprofile.NewWatcher(listener, dyn, env.Clock, log.WithName("tlsprofile"))
-	profile.SetServed(env.Capabilities.Current().Has(capability.OpenShiftIngress))
-	env.Capabilities.Subscribe(func(s capability.Set) { profile.SetServed(s.Has(capability.OpenShiftIngress)) })
-	if err := errors.Join(mgr.Add(env.Capabilities), mgr.Add(profile)); err != nil {
+	env.Domain = clusterdomain.NewWatcher(dyn, env.Clock, log.WithName("clusterdomain"))
+	served := func(s capability.Set) {
+		profile.SetServed(s.Has(capability.OpenShiftIngress))
+		env.Domain.SetServed(s.Has(capability.OpenShiftIngress))
+	}
+	served(env.Capabilities.Current())
+	env.Capabilities.Subscribe(served)
+	if err := errors.Join(mgr.Add(env.Capabilities), mgr.Add(profile), mgr.Add(env.Domain)); err != nil {
 		return fmt.Errorf("adding to the manager: %w", err)
 	}
 	return nil

@@ -115,11 +115,11 @@ func TestWatcherSurvivesEveryError(t *testing.T) {
 		err   error
 		pause time.Duration
 	}{
-		"forbidden":   {err: apierrors.NewForbidden(group, "cluster", errors.New("no")), pause: denied},
-		"not served":  {err: apierrors.NewNotFound(group, ""), pause: denied},
-		"unavailable": {err: apierrors.NewServiceUnavailable("starting"), pause: retryMin},
-		"timeout":     {err: context.DeadlineExceeded, pause: retryMin},
-		"other":       {err: errors.New("connection refused"), pause: retryMin},
+		"forbidden":   {err: apierrors.NewForbidden(group, "cluster", errors.New("no")), pause: 10 * time.Minute},
+		"not served":  {err: apierrors.NewNotFound(group, ""), pause: 10 * time.Minute},
+		"unavailable": {err: apierrors.NewServiceUnavailable("starting"), pause: time.Second},
+		"timeout":     {err: context.DeadlineExceeded, pause: time.Second},
+		"other":       {err: errors.New("connection refused"), pause: time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := start(t, apiServer(map[string]any{"type": "Modern"}))
@@ -136,44 +136,5 @@ func TestWatcherSurvivesEveryError(t *testing.T) {
 			f.clock.Step(tc.pause)
 			f.inForce(t, "Modern")
 		})
-	}
-}
-
-func TestWatcherBacksOffAndWarnsOnce(t *testing.T) {
-	f := start(t)
-	f.failWith(errors.New("connection refused"))
-	f.watcher.SetServed(true)
-	pause := retryMin
-	for n := int32(1); n <= 8; n++ {
-		eventually(t, "the next attempt waits", func() bool { return f.lists.Load() == n && f.clock.HasWaiters() })
-		f.clock.Step(pause - time.Millisecond)
-		if !f.clock.HasWaiters() {
-			t.Fatalf("attempt %d came early", n+1)
-		}
-		f.clock.Step(time.Millisecond)
-		pause = min(2*pause, retryMax)
-	}
-	if got := f.logs.Load(); got != 1 {
-		t.Errorf("%d log lines for one and the same trouble, want 1", got)
-	}
-}
-
-func TestWatcherKeepsTheProfileWhileTheServerIsAway(t *testing.T) {
-	w := &Watcher{listener: NewListener(), log: funcr.New(func(string, string) {}, funcr.Options{})}
-	w.take(apiServer(map[string]any{"type": "Modern"}))
-	w.next(errors.New("connection refused"), 0)
-	if got := w.listener.Current().Name; got != "Modern" {
-		t.Errorf("%s is in force, want Modern", got)
-	}
-}
-
-func TestSetServedNeverBlocks(t *testing.T) {
-	w := NewWatcher(NewListener(), fake.NewSimpleDynamicClient(runtime.NewScheme()), clocktesting.NewFakeClock(time.Unix(0, 0)), funcr.New(func(string, string) {}, funcr.Options{}))
-	for range 3 {
-		w.SetServed(true)
-	}
-	w.SetServed(false)
-	if <-w.served {
-		t.Error("the latest answer counts")
 	}
 }

@@ -1,0 +1,115 @@
+// Package clusterdomain knows the domain under which the routers of the cluster publish applications.
+package clusterdomain
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/follow"
+)
+
+// objectName is the one Ingress configuration that an OpenShift cluster has.
+const objectName = "cluster"
+
+var resource = schema.GroupVersionResource{Group: "config.openshift.io", Version: "v1", Resource: "ingresses"}
+
+// FromIngress returns the domain of an Ingress configuration of OpenShift: spec.appsDomain, which routes without a host
+// get where it is set, else spec.domain. Empty when the object is nil or names neither.
+func FromIngress(config *unstructured.Unstructured) string {
+	if config == nil {
+		return ""
+	}
+	for _, field := range []string{"appsDomain", "domain"} {
+		if value, _, err := unstructured.NestedString(config.Object, "spec", field); err == nil {
+			if domain := clean(value); domain != "" {
+				return domain
+			}
+		}
+	}
+	return ""
+}
+
+// Prefer returns the domain that somebody configured, and the discovered one where that is empty. Dots and spaces around
+// it do not count.
+func Prefer(configured, discovered string) string {
+	if domain := clean(configured); domain != "" {
+		return domain
+	}
+	return clean(discovered)
+}
+
+func clean(domain string) string { return strings.Trim(strings.TrimSpace(domain), ".") }
+
+// Watcher follows the Ingress configuration of OpenShift. It is a manager Runnable that runs on every replica, idle until
+// SetServed(true) says that the cluster serves config.openshift.io. A cluster that serves it not, or does not let us read
+// it, has no domain: that is never an error. It needs list and watch of ingresses.config.openshift.io.
+type Watcher struct {
+	*follow.Follower
+
+	mu          sync.Mutex
+	domain      string
+	subscribers []func()
+}
+
+// NewWatcher returns a Watcher without a domain.
+func NewWatcher(client dynamic.Interface, clk clock.Clock, log logr.Logger) *Watcher {
+	w := &Watcher{}
+	w.Follower = follow.New(follow.Options{
+		Client: client.Resource(resource), Resource: resource.GroupResource(), Name: objectName, Clock: clk, Log: log, Take: w.take,
+	})
+	return w
+}
+
+// Domain returns the domain as it is now, without dots around it; empty while none is known.
+func (w *Watcher) Domain() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.domain
+}
+
+// Subscribe registers a function that is called after each change. It must not block; look at Domain afterwards.
+func (w *Watcher) Subscribe(listener func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.subscribers = append(w.subscribers, listener)
+}
+
+// Changes is a source that wakes a controller with the given object at every later change. Changes that come faster than
+// the controller takes them up wake it once.
+func (w *Watcher) Changes(object client.Object, h handler.EventHandler) source.Source {
+	events := make(chan event.GenericEvent, 1)
+	w.Subscribe(func() {
+		select {
+		case events <- event.GenericEvent{Object: object}:
+		default: // one that has not been taken up yet covers this change too
+		}
+	})
+	return source.Channel(events, h)
+}
+
+// take stores the domain of the object and tells those who subscribed.
+func (w *Watcher) take(config *unstructured.Unstructured) {
+	domain := FromIngress(config)
+	w.mu.Lock()
+	changed := w.domain != domain
+	w.domain = domain
+	subscribers := slices.Clone(w.subscribers)
+	w.mu.Unlock()
+	if !changed {
+		return
+	}
+	for _, notify := range subscribers {
+		notify()
+	}
+}

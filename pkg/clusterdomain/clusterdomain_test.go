@@ -1,0 +1,133 @@
+package clusterdomain
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/util/workqueue"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+func ingress(spec map[string]any) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	u.SetAPIVersion("config.openshift.io/v1")
+	u.SetKind("Ingress")
+	u.SetName("cluster")
+	return u
+}
+
+// [R27] spec.appsDomain is where routes without a host go, so it counts where it is set.
+func TestFromIngress(t *testing.T) {
+	for name, test := range map[string]struct {
+		config *unstructured.Unstructured
+		want   string
+	}{
+		"no object":            {nil, ""},
+		"no spec":              {&unstructured.Unstructured{Object: map[string]any{}}, ""},
+		"domain":               {ingress(map[string]any{"domain": "apps.example.org"}), "apps.example.org"},
+		"appsDomain wins":      {ingress(map[string]any{"domain": "apps.example.org", "appsDomain": "ours.example.org"}), "ours.example.org"},
+		"appsDomain is empty":  {ingress(map[string]any{"domain": "apps.example.org", "appsDomain": ""}), "apps.example.org"},
+		"dots around it":       {ingress(map[string]any{"domain": " .apps.example.org. "}), "apps.example.org"},
+		"not a string":         {ingress(map[string]any{"domain": int64(1)}), ""},
+		"appsDomain no string": {ingress(map[string]any{"appsDomain": int64(1), "domain": "apps.example.org"}), "apps.example.org"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := FromIngress(test.config); got != test.want {
+				t.Errorf("domain %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestPrefer(t *testing.T) {
+	for name, test := range map[string]struct{ configured, discovered, want string }{
+		"the setting wins": {"mine.example.org", "apps.example.org", "mine.example.org"},
+		"no setting":       {" ", "apps.example.org", "apps.example.org"},
+		"neither":          {"", "", ""},
+		"dots":             {".mine.example.org.", "", "mine.example.org"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Prefer(test.configured, test.discovered); got != test.want {
+				t.Errorf("domain %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func newWatcher(objects ...runtime.Object) (*Watcher, *fake.FakeDynamicClient) {
+	c := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{resource: "IngressList"}, objects...)
+	return NewWatcher(c, clocktesting.NewFakeClock(time.Unix(0, 0)), logr.Discard()), c
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.After(10 * time.Second)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-deadline:
+			t.Fatalf("timed out waiting until %s", what)
+		case <-tick.C:
+		}
+	}
+}
+
+func TestFollowsTheCluster(t *testing.T) {
+	w, c := newWatcher(ingress(map[string]any{"domain": "apps.example.org"}))
+	told := make(chan struct{}, 10)
+	w.Subscribe(func() { told <- struct{}{} })
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- w.Start(ctx) }()
+	if got := w.Domain(); got != "" {
+		t.Errorf("domain %q before anything was read", got)
+	}
+	w.SetServed(true)
+	<-told
+	if got := w.Domain(); got != "apps.example.org" {
+		t.Errorf("domain %q", got)
+	}
+	eventually(t, "the watch runs", func() bool { return len(c.Actions()) >= 2 })
+	if _, err := c.Resource(resource).Update(t.Context(), ingress(map[string]any{"domain": "apps.example.org", "appsDomain": "new.example.org"}), metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	<-told
+	if got := w.Domain(); got != "new.example.org" {
+		t.Errorf("domain %q", got)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestChangesWakeAController(t *testing.T) {
+	w, _ := newWatcher()
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer queue.ShutDown()
+	anything := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "b"}}
+	if err := w.Changes(anything, &handler.EnqueueRequestForObject{}).Start(t.Context(), queue); err != nil {
+		t.Fatal(err)
+	}
+	w.take(ingress(map[string]any{"domain": "one.example.org"}))
+	eventually(t, "the controller is woken", func() bool { return queue.Len() == 1 })
+	got, _ := queue.Get()
+	if got.Name != "b" || got.Namespace != "a" {
+		t.Errorf("request %v", got)
+	}
+	queue.Done(got)
+	w.take(ingress(map[string]any{"domain": "one.example.org"})) // the same again
+	w.take(ingress(map[string]any{"domain": "two.example.org"}))
+	eventually(t, "the controller is woken again", func() bool { return queue.Len() == 1 })
+}

@@ -1,0 +1,165 @@
+// Package follow keeps watch over one named object whose API may be missing or forbidden, where an informer of the
+// manager's cache would wait for ever or keep more than is needed.
+package follow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/clock"
+)
+
+// retryMin and retryMax bound the pauses after trouble, denied is the pause where asking again soon is futile.
+const retryMin, retryMax, denied = time.Second, time.Minute, 10 * time.Minute
+
+// Options say what is followed. All but Denied are required.
+type Options struct {
+	// Client reads objects of the resource, in the namespace of the object if it has one.
+	Client dynamic.ResourceInterface
+	// Resource is named in messages.
+	Resource schema.GroupResource
+	// Name of the object.
+	Name string
+	// Clock measures the pauses.
+	Clock clock.Clock
+	// Log is told of trouble, once for each kind of trouble in a row.
+	Log logr.Logger
+	// Take is called with every state of the object, nil while there is none, always from the goroutine of Start. It must
+	// not keep or change the object.
+	Take func(*unstructured.Unstructured)
+	// Denied is called, from the same goroutine, when the object may not be read or its API is not there.
+	Denied func()
+}
+
+// Follower follows one object. It is a manager Runnable that runs on every replica, and idle until SetServed(true). It
+// needs the right to list and watch the object by its name.
+type Follower struct {
+	Options
+	served chan bool // the latest answer of SetServed that Start has not seen
+	warned string
+}
+
+// New returns a Follower that is idle.
+func New(o Options) *Follower {
+	return &Follower{Options: o, served: make(chan bool, 1)}
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable: standby replicas follow too.
+func (f *Follower) NeedLeaderElection() bool { return false }
+
+// SetServed says whether the cluster serves the API of the object. It never blocks; call it from one goroutine at a time.
+func (f *Follower) SetServed(served bool) {
+	select {
+	case <-f.served:
+	default:
+	}
+	f.served <- served
+}
+
+// Start implements manager.Runnable. It returns when ctx ends and never with an error.
+func (f *Follower) Start(ctx context.Context) error {
+	served, pause := false, time.Duration(0)
+	for {
+		var due <-chan time.Time
+		if served {
+			due = f.in(pause)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case served = <-f.served:
+			pause = 0
+		case <-due:
+			pause = f.next(f.follow(ctx), pause)
+		}
+	}
+}
+
+// in is the clock's After, at once for no pause at all.
+func (f *Follower) in(pause time.Duration) <-chan time.Time {
+	if pause > 0 {
+		return f.Clock.After(pause)
+	}
+	now := make(chan time.Time, 1)
+	now <- f.Clock.Now()
+	return now
+}
+
+// next logs trouble once and returns the pause until the next attempt. What was taken stays: an API server that is away
+// says nothing about the object.
+func (f *Follower) next(err error, last time.Duration) time.Duration {
+	if err == nil || errors.Is(err, context.Canceled) {
+		f.warned = ""
+		return retryMin
+	}
+	if text := err.Error(); text != f.warned {
+		f.warned = text
+		f.Log.Info("An object cannot be followed; what is known of it stays in force", "object", f.Name, "reason", text)
+	}
+	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) {
+		if f.Denied != nil {
+			f.Denied()
+		}
+		return denied
+	}
+	return min(max(2*last, retryMin), retryMax)
+}
+
+// follow reads the object and watches it until the watch ends.
+func (f *Follower) follow(ctx context.Context) error {
+	selector := metav1.ListOptions{FieldSelector: "metadata.name=" + f.Name}
+	list, err := f.Client.List(ctx, selector)
+	if err != nil {
+		return fmt.Errorf("listing %s: %w", f.Resource, err)
+	}
+	found := slices.IndexFunc(list.Items, func(u unstructured.Unstructured) bool { return u.GetName() == f.Name })
+	if found < 0 {
+		f.Take(nil)
+	} else {
+		f.Take(&list.Items[found])
+	}
+	selector.ResourceVersion, selector.AllowWatchBookmarks = list.GetResourceVersion(), true
+	watcher, err := f.Client.Watch(ctx, selector)
+	if err != nil {
+		return fmt.Errorf("watching %s: %w", f.Resource, err)
+	}
+	defer watcher.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case event, open := <-watcher.ResultChan():
+			if !open {
+				return nil
+			}
+			if err := f.handle(event); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (f *Follower) handle(event watch.Event) error {
+	if event.Type == watch.Error {
+		return fmt.Errorf("watching %s: %w", f.Resource, apierrors.FromObject(event.Object))
+	}
+	obj, ok := event.Object.(*unstructured.Unstructured)
+	if !ok || event.Type == watch.Bookmark || obj.GetName() != f.Name {
+		return nil
+	}
+	if event.Type == watch.Deleted {
+		obj = nil
+	}
+	f.Take(obj)
+	return nil
+}

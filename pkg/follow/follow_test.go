@@ -1,0 +1,213 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+var resource = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+
+func object(name, value string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"k": value}}}
+	u.SetAPIVersion("v1")
+	u.SetKind("ConfigMap")
+	u.SetNamespace("here")
+	u.SetName(name)
+	return u
+}
+
+type fixture struct {
+	client              *fake.FakeDynamicClient
+	clock               *clocktesting.FakeClock
+	follower            *Follower
+	lists, logs, denied atomic.Int32
+	fail                atomic.Pointer[error]
+	value               atomic.Pointer[string] // what was taken last; "" for no object
+}
+
+func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
+	t.Helper()
+	f := &fixture{clock: clocktesting.NewFakeClock(time.Unix(0, 0))}
+	f.client = fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
+		map[schema.GroupVersionResource]string{resource: "ConfigMapList"}, objects...)
+	f.client.PrependReactor("list", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+		f.lists.Add(1)
+		if err := f.fail.Load(); err != nil {
+			return true, nil, *err
+		}
+		return false, nil, nil
+	})
+	f.follower = New(Options{
+		Client: f.client.Resource(resource).Namespace("here"), Resource: resource.GroupResource(), Name: "settings", Clock: f.clock,
+		Log: funcr.New(func(string, string) { f.logs.Add(1) }, funcr.Options{}),
+		Take: func(u *unstructured.Unstructured) {
+			value := ""
+			if u != nil {
+				value, _, _ = unstructured.NestedString(u.Object, "data", "k")
+			}
+			f.value.Store(&value)
+		},
+		Denied: func() { f.denied.Add(1) },
+	})
+	return f
+}
+
+func (f *fixture) start(t *testing.T) *fixture {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- f.follower.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("a follower must never fail: %v", err)
+		}
+	})
+	return f
+}
+
+// eventually polls a condition; nothing here has an event to wait for.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.After(10 * time.Second)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-deadline:
+			t.Fatalf("timed out waiting until %s", what)
+		case <-tick.C:
+		}
+	}
+}
+
+func (f *fixture) took(t *testing.T, value string) {
+	t.Helper()
+	eventually(t, "value "+value+" was taken", func() bool { v := f.value.Load(); return v != nil && *v == value })
+}
+
+func TestChangesComeByWatch(t *testing.T) {
+	f := newFixture(t, object("settings", "one"), object("other", "never")).start(t)
+	if f.lists.Load() != 0 {
+		t.Error("before the API is served nobody must be asked")
+	}
+	f.follower.SetServed(true)
+	f.took(t, "one")
+	eventually(t, "the watch runs", func() bool { return len(f.client.Actions()) >= 2 })
+
+	client := f.client.Resource(resource).Namespace("here")
+	if _, err := client.Update(t.Context(), object("settings", "two"), metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.took(t, "two")
+	if _, err := client.Update(t.Context(), object("other", "still never"), metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Delete(t.Context(), "settings", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.took(t, "")
+	if _, err := client.Create(t.Context(), object("settings", "three"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.took(t, "three")
+	if got := f.lists.Load(); got != 1 {
+		t.Errorf("%d lists, want 1: changes come by watch", got)
+	}
+}
+
+func TestPausesAfterTrouble(t *testing.T) {
+	group := resource.GroupResource()
+	for name, tc := range map[string]struct {
+		err    error
+		pause  time.Duration
+		denied int32
+	}{
+		"forbidden":    {apierrors.NewForbidden(group, "settings", errors.New("no")), denied, 1},
+		"unauthorized": {apierrors.NewUnauthorized("who"), denied, 1},
+		"not served":   {apierrors.NewNotFound(group, ""), denied, 1},
+		"unavailable":  {apierrors.NewServiceUnavailable("starting"), retryMin, 0},
+		"timeout":      {context.DeadlineExceeded, retryMin, 0},
+		"other":        {errors.New("connection refused"), retryMin, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, object("settings", "one"))
+			f.fail.Store(&tc.err)
+			f.start(t).follower.SetServed(true)
+			eventually(t, "it was asked and waits", func() bool { return f.lists.Load() == 1 && f.clock.HasWaiters() })
+			if got := f.denied.Load(); got != tc.denied {
+				t.Errorf("Denied was called %d times, want %d", got, tc.denied)
+			}
+			if f.logs.Load() != 1 || f.value.Load() != nil {
+				t.Errorf("%d log lines, taken %v; want one line and nothing taken", f.logs.Load(), f.value.Load())
+			}
+			f.fail.Store(nil)
+			f.clock.Step(tc.pause)
+			f.took(t, "one")
+		})
+	}
+}
+
+func TestBacksOffAndWarnsOnce(t *testing.T) {
+	f := newFixture(t).start(t)
+	refused := errors.New("connection refused")
+	f.fail.Store(&refused)
+	f.follower.SetServed(true)
+	pause := retryMin
+	for n := int32(1); n <= 8; n++ {
+		eventually(t, "the next attempt waits", func() bool { return f.lists.Load() == n && f.clock.HasWaiters() })
+		f.clock.Step(pause - time.Millisecond)
+		if !f.clock.HasWaiters() {
+			t.Fatalf("attempt %d came early", n+1)
+		}
+		f.clock.Step(time.Millisecond)
+		pause = min(2*pause, retryMax)
+	}
+	if got := f.logs.Load(); got != 1 {
+		t.Errorf("%d log lines for one and the same trouble, want 1", got)
+	}
+}
+
+func TestErrorsOfTheWatch(t *testing.T) {
+	f := newFixture(t)
+	gone := apierrors.NewResourceExpired("too old").Status()
+	if err := f.follower.handle(watch.Event{Type: watch.Error, Object: &gone}); !apierrors.IsResourceExpired(err) {
+		t.Errorf("error %v, want the one of the watch", err)
+	}
+	for _, event := range []watch.Event{
+		{Type: watch.Bookmark, Object: object("settings", "bookmark")},
+		{Type: watch.Added, Object: object("other", "other")},
+	} {
+		if err := f.follower.handle(event); err != nil || f.value.Load() != nil {
+			t.Errorf("%s %v: error %v, taken %v", event.Type, event.Object, err, f.value.Load())
+		}
+	}
+}
+
+func TestSetServedNeverBlocks(t *testing.T) {
+	f := newFixture(t).follower
+	for range 3 {
+		f.SetServed(true)
+	}
+	f.SetServed(false)
+	if <-f.served {
+		t.Error("the latest answer counts")
+	}
+	if f.NeedLeaderElection() {
+		t.Error("standby replicas follow too")
+	}
+}
