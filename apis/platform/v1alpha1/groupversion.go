@@ -15,7 +15,7 @@ var schemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
 var AddToScheme = schemeBuilder.AddToScheme
 
 func addKnownTypes(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion, &MLflowOperator{}, &MLflowOperatorList{})
+	s.AddKnownTypes(GroupVersion, &AIHub{}, &AIHubList{}, &MLflowOperator{}, &MLflowOperatorList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 }

@@ -56,3 +56,28 @@ func TestConditionIsWrittenAsThePlatformReadsIt(t *testing.T) {
 		t.Errorf("%+v, error %v", back, err)
 	}
 }
+
+func TestSampleOfAIHubIsUnderstood(t *testing.T) {
+	s := runtime.NewScheme()
+	if err := AddToScheme(s); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile("../../../config/samples/platform_aihub.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoded, _, err := serializer.NewCodecFactory(s, serializer.EnableStrict).UniversalDeserializer().Decode(data, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, ok := decoded.(*AIHub)
+	if !ok || a.Name != AIHubName || a.Spec.InstancesNamespace == "" || a.Spec.Gateway.Domain == "" {
+		t.Fatalf("the sample holds %+v", decoded)
+	}
+	a.Generation = 2
+	a.ObserveGeneration()
+	a.SetConditions([]Condition{{Type: "Ready", Status: metav1.ConditionFalse}})
+	if got := a.GetConditions(); a.Status.ObservedGeneration != 2 || len(got) != 1 || got[0].Type != "Ready" {
+		t.Errorf("status %+v", a.Status)
+	}
+}

@@ -1,0 +1,214 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Kind is the kind of a Catalog.
+const Kind = "Catalog"
+
+// CatalogName is the only name that a new Catalog may bear.
+const CatalogName = "catalog"
+
+// Finalizer keeps a Catalog until what stands outside of its namespace is gone.
+const Finalizer = "catalog.aihub.opendatahub.io/finalizer"
+
+// Catalog is the catalog server with its database and its sources.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Namespaced
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type Catalog struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is the wanted server; empty for the usual one.
+	// +optional
+	Spec CatalogSpec `json:"spec,omitzero"`
+
+	// status is what was observed last.
+	// +optional
+	Status CatalogStatus `json:"status,omitzero"`
+}
+
+// ConditionsRef gives access to the conditions of the status.
+func (c *Catalog) ConditionsRef() *[]metav1.Condition { return &c.Status.Conditions }
+
+// ObserveGeneration records that the present generation was reconciled.
+func (c *Catalog) ObserveGeneration() { c.Status.ObservedGeneration = c.Generation }
+
+// CatalogList is a list of Catalog objects.
+//
+// +kubebuilder:object:root=true
+type CatalogList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Catalog `json:"items"`
+}
+
+// CatalogSpec is the wanted server.
+type CatalogSpec struct {
+	// resources of the containers.
+	// +optional
+	Resources *CatalogResources `json:"resources,omitempty"`
+
+	// database in which the server keeps what it read from its sources.
+	// +optional
+	Database *CatalogDatabase `json:"database,omitempty"`
+
+	// access says who may read the catalog.
+	// +optional
+	Access *CatalogAccess `json:"access,omitempty"`
+
+	// proxy that authenticates clients.
+	// +optional
+	Proxy *CatalogProxy `json:"proxy,omitempty"`
+}
+
+// Switch turns something on or off.
+//
+// +kubebuilder:validation:Enum=Enabled;Disabled
+type Switch string
+
+const (
+	// Enabled is on.
+	Enabled Switch = "Enabled"
+	// Disabled is off.
+	Disabled Switch = "Disabled"
+)
+
+// CatalogResources are those of the containers.
+type CatalogResources struct {
+	// catalog is the container of the server. claims are ignored.
+	// +optional
+	Catalog *corev1.ResourceRequirements `json:"catalog,omitempty"`
+
+	// postgres is the container of the database. claims are ignored.
+	// +optional
+	Postgres *corev1.ResourceRequirements `json:"postgres,omitempty"`
+}
+
+// CatalogDatabase is a PostgreSQL database: one that is run beside the server, or an existing one.
+type CatalogDatabase struct {
+	// volume of the database that is run beside the server. Its content is made anew from the sources.
+	// +optional
+	Volume *CatalogVolume `json:"volume,omitempty"`
+
+	// external is an existing database; none is run beside the server then.
+	// +optional
+	External *ExternalDatabase `json:"external,omitempty"`
+}
+
+// CatalogVolume is a volume that lives as long as its pod.
+type CatalogVolume struct {
+	// sizeLimit of the volume.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self > 0 : quantity(self).isGreaterThan(quantity('0'))",message="sizeLimit must be greater than zero"
+	SizeLimit *resource.Quantity `json:"sizeLimit,omitempty"`
+}
+
+// ExternalDatabase is an existing PostgreSQL database.
+type ExternalDatabase struct {
+	// host of the server.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Host string `json:"host"`
+
+	// port of the server, 5432 when it is absent.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	Port *int32 `json:"port,omitempty"`
+
+	// secretName names a Secret with the keys database-name, database-user and database-password.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	SecretName string `json:"secretName"`
+
+	// sslMode protects the connection; absent for what the server does by default.
+	// +optional
+	// +kubebuilder:validation:Enum=disable;allow;prefer;require;verify-ca;verify-full
+	SSLMode string `json:"sslMode,omitempty"`
+}
+
+// CatalogAccess says who may read the catalog.
+type CatalogAccess struct {
+	// authenticated lets every user of the cluster read it, which is also meant when nothing is said. Disabled leaves it to
+	// role bindings that administrators make.
+	// +optional
+	Authenticated Switch `json:"authenticated,omitempty"`
+}
+
+// CatalogProxy authenticates clients.
+type CatalogProxy struct {
+	// mode runs a proxy in front of the server, which is also meant when nothing is said.
+	// +optional
+	Mode Switch `json:"mode,omitempty"`
+
+	// certificateSecretName names a Secret with the serving certificate, in the keys tls.crt and tls.key; absent for the one
+	// that the platform fills.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	CertificateSecretName string `json:"certificateSecretName,omitempty"`
+}
+
+// CatalogStatus is what was observed last.
+type CatalogStatus struct {
+	// observedGeneration is the generation that was processed last.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// conditions of the catalog.
+	// +optional
+	// +listType=atomic
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// sources tells for each ConfigMap with sources whether it is used.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=100
+	Sources []CatalogSource `json:"sources,omitempty"`
+
+	// sourcesOmitted is how many more there are than sources has room for.
+	// +optional
+	SourcesOmitted int32 `json:"sourcesOmitted,omitempty"`
+}
+
+// SourceState says whether a source is used.
+//
+// +kubebuilder:validation:Enum=Accepted;Rejected
+type SourceState string
+
+const (
+	// SourceAccepted is used.
+	SourceAccepted SourceState = "Accepted"
+	// SourceRejected is not used.
+	SourceRejected SourceState = "Rejected"
+)
+
+// CatalogSource is what became of one ConfigMap with sources.
+type CatalogSource struct {
+	// name of the ConfigMap.
+	// +required
+	Name string `json:"name"`
+
+	// state says whether it is used.
+	// +required
+	State SourceState `json:"state"`
+
+	// reason is one word for the cause.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+
+	// message names the cause and the cure.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
