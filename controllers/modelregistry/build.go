@@ -1,0 +1,115 @@
+package modelregistry
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+)
+
+// Inputs is what the objects of a registry depend on beside its spec.
+type Inputs struct {
+	// OpenShift: Routes are served, and the platform signs serving certificates and gives pods their groups.
+	OpenShift bool
+	// HasUserAPI, HTTPRoutes and ReferenceGrants say which optional kinds are served.
+	HasUserAPI, HTTPRoutes, ReferenceGrants bool
+	// Gateway says how HTTPRoutes are published; a domain switches that on.
+	Gateway config.RegistryGateway
+	// ServingCertificate: the stored spec names no certificate, so the platform is asked for one.
+	ServingCertificate bool
+	// References and Rollout are the annotations of pkg/reference for the server, PostgresReferences and PostgresRollout
+	// those for a generated database.
+	References, Rollout, PostgresReferences, PostgresRollout string
+	// Adopts decides whether objects outside of the owner's reach may be taken over; nil is never.
+	Adopts func(live *unstructured.Unstructured) bool
+}
+
+// gatewayMode reports whether the registry is published behind the gateway of the platform.
+func (in Inputs) gatewayMode() bool { return in.OpenShift && in.HTTPRoutes && in.Gateway.Domain != "" }
+
+// Build lists the objects of a registry but for its generated database, in the order in which they are to be written:
+// identity and rights, what guards the network, the server, and at last what publishes it. The spec has its defaults, and
+// spec.postgres names a database that exists, see BuildDatabase. It fails when the spec cannot be translated; the error
+// names the field.
+func Build(m *v1beta1.ModelRegistry, in Inputs) (apply.Desired, error) {
+	server, err := deployment(m, in)
+	if err != nil {
+		return nil, err
+	}
+	var desired apply.Desired
+	desired.Add(serviceAccount(m), role(m))
+	if in.OpenShift {
+		if in.HasUserAPI {
+			desired = append(desired, in.unowned(group(m)))
+		}
+		desired.Add(roleBinding(m))
+	}
+	if m.Spec.KubeRBACProxy != nil {
+		file, err := proxyConfig(m)
+		if err != nil {
+			return nil, err
+		}
+		desired = append(desired, apply.Object{Config: file}, in.unowned(delegatorBinding(m)))
+		desired.Add(ingressPolicy(m, in))
+		if routed(m, in) {
+			desired.Add(routePolicy(m))
+		}
+	}
+	desired.Add(service(m, in), server)
+	return append(desired, publication(m, in)...), nil
+}
+
+// publication lists what makes the server reachable from outside of the cluster. Routes stay beside an HTTPRoute, because
+// clients know their addresses.
+func publication(m *v1beta1.ModelRegistry, in Inputs) apply.Desired {
+	var desired apply.Desired
+	if in.OpenShift && m.Spec.Rest.ServiceRoute == v1beta1.RouteEnabled {
+		desired.Add(plainRoute(m))
+	}
+	if routed(m, in) {
+		desired.Add(secureRoute(m))
+	}
+	if !in.gatewayMode() {
+		return desired
+	}
+	if in.ReferenceGrants {
+		desired.Add(referenceGrant(m, in))
+	}
+	return append(desired, in.unowned(httpRoute(m, in)))
+}
+
+// unowned objects are shared, or live where the registry cannot own anything.
+func (in Inputs) unowned(config runtime.ApplyConfiguration) apply.Object {
+	return apply.Object{Config: config, Ownership: apply.Unowned, Adopts: in.Adopts}
+}
+
+// routed reports whether there is a Route to the proxy.
+func routed(m *v1beta1.ModelRegistry, in Inputs) bool {
+	proxy := m.Spec.KubeRBACProxy
+	return in.OpenShift && proxy != nil && proxy.ServiceRoute != v1beta1.RouteDisabled
+}
+
+func orDefault(number *int32, otherwise int32) int32 {
+	if number == nil || *number == 0 {
+		return otherwise
+	}
+	return *number
+}
+
+func restPort(m *v1beta1.ModelRegistry) int32 {
+	return orDefault(m.Spec.Rest.Port, v1beta1.DefaultRESTPort)
+}
+
+func proxyPort(m *v1beta1.ModelRegistry) int32 {
+	return orDefault(m.Spec.KubeRBACProxy.Port, v1beta1.DefaultProxyPort)
+}
+
+// servingPort is the one of the Service: that of the proxy, if there is one.
+func servingPort(m *v1beta1.ModelRegistry) int32 {
+	if m.Spec.KubeRBACProxy == nil {
+		return restPort(m)
+	}
+	return proxyPort(m)
+}

@@ -1,0 +1,70 @@
+package modelregistry
+
+import (
+	"fmt"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/rbacproxy"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
+)
+
+// Annotations that the dashboard shows.
+const (
+	annotationDisplayName = "openshift.io/display-name"
+	annotationDescription = "openshift.io/description"
+)
+
+func serviceAccount(m *v1beta1.ModelRegistry) *corev1ac.ServiceAccountApplyConfiguration {
+	return corev1ac.ServiceAccount(serviceName(m), m.Namespace).WithLabels(labels(m, serviceName(m)))
+}
+
+// role is what users of the registry are bound to, by us or by hand: the right that the proxy asks for.
+func role(m *v1beta1.ModelRegistry) *rbacv1ac.RoleApplyConfiguration {
+	get := func(resource string) *rbacv1ac.PolicyRuleApplyConfiguration {
+		return rbacv1ac.PolicyRule().WithAPIGroups("").WithResources(resource).WithResourceNames(serviceName(m)).WithVerbs("get")
+	}
+	return rbacv1ac.Role(roleName(m), m.Namespace).
+		WithLabels(labels(m, roleName(m))).
+		WithAnnotations(map[string]string{
+			annotationDisplayName: "Registry User " + m.Name,
+			annotationDescription: "Can access Model Registry " + m.Name,
+		}).
+		WithRules(get("services"), get("endpoints"))
+}
+
+// group has no users: those whom administrators add are theirs.
+func group(m *v1beta1.ModelRegistry) runtime.ApplyConfiguration {
+	return resources.Literal("user.openshift.io/v1", "Group", usersName(m), "", clusterLabels(m, usersName(m)), nil)
+}
+
+// roleBinding gives the group its right. Where OpenShift has no groups of its own, those of the identity provider count.
+func roleBinding(m *v1beta1.ModelRegistry) *rbacv1ac.RoleBindingApplyConfiguration {
+	return rbacv1ac.RoleBinding(usersName(m), m.Namespace).
+		WithLabels(labels(m, usersName(m))).
+		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("Role").WithName(roleName(m))).
+		WithSubjects(rbacv1ac.Subject().WithAPIGroup(rbacv1.GroupName).WithKind(rbacv1.GroupKind).WithName(usersName(m)))
+}
+
+// delegatorBinding lets the proxy ask who calls and what they may do.
+func delegatorBinding(m *v1beta1.ModelRegistry) *rbacv1ac.ClusterRoleBindingApplyConfiguration {
+	return rbacv1ac.ClusterRoleBinding(delegatorName(m)).
+		WithLabels(clusterLabels(m, delegatorName(m))).
+		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("ClusterRole").WithName(rbacproxy.DelegatorRole)).
+		WithSubjects(rbacv1ac.Subject().WithKind(rbacv1.ServiceAccountKind).WithName(serviceName(m)).WithNamespace(m.Namespace))
+}
+
+// proxyConfig says whom the proxy lets in: whoever may get the Service of the registry.
+func proxyConfig(m *v1beta1.ModelRegistry) (*corev1ac.ConfigMapApplyConfiguration, error) {
+	data, err := rbacproxy.Config(rbacproxy.Attributes{
+		APIVersion: "v1", Resource: "services", Verb: "get", Namespace: m.Namespace, Name: serviceName(m),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("building ConfigMap %s: %w", proxyConfigName(m), err)
+	}
+	return corev1ac.ConfigMap(proxyConfigName(m), m.Namespace).WithLabels(labels(m, serviceName(m))).WithData(data), nil
+}

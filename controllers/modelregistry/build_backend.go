@@ -1,0 +1,154 @@
+package modelregistry
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+)
+
+// Flags of the server.
+const (
+	flagType       = "--embedmd-database-type="
+	flagDSN        = "--embedmd-database-dsn="
+	flagCert       = "--embedmd-database-ssl-cert="
+	flagKey        = "--embedmd-database-ssl-key="
+	flagRootCert   = "--embedmd-database-ssl-root-cert="
+	flagCA         = "--embedmd-database-ssl-ca="
+	flagCipher     = "--embedmd-database-ssl-cipher="
+	flagVerify     = "--embedmd-database-ssl-verify-server-cert="
+	privateMode    = int32(0o600)
+	envSSLPassword = "POSTGRES_SSLPASSWORD"
+	// envVerify sets the flag that has the same effect. Given any file for TLS, the server replaces sslmode by "require",
+	// which checks no host name, unless it is told to verify.
+	envVerify = "MR_EMBEDMD_DATABASE_SSL_VERIFY_SERVER_CERT"
+)
+
+// backend is what a database adds to the server: arguments, environment and files.
+type backend struct {
+	args    []string
+	env     []*corev1ac.EnvVarApplyConfiguration
+	volumes []*corev1ac.VolumeApplyConfiguration
+	mounts  []*corev1ac.VolumeMountApplyConfiguration
+}
+
+// backendOf is the database of the spec; PostgreSQL wins.
+func backendOf(m *v1beta1.ModelRegistry) (backend, error) {
+	switch {
+	case m.Spec.Postgres != nil:
+		return postgresBackend(m.Spec.Postgres)
+	case m.Spec.MySQL != nil:
+		return mysqlBackend(m.Spec.MySQL)
+	}
+	return backend{}, errors.New("spec names no database: set spec.postgres or spec.mysql")
+}
+
+func postgresBackend(p *v1beta1.PostgresConfig) (backend, error) {
+	dsn, err := postgresDSN(p)
+	if err != nil {
+		return backend{}, err
+	}
+	b := backend{args: []string{flagType + "postgres", flagDSN + dsn}}
+	b.secretEnv(envPostgresPassword, p.PasswordSecret)
+	b.secretEnv(envSSLPassword, p.SSLPasswordSecret)
+	if p.SSLMode == "verify-full" {
+		b.env = append(b.env, corev1ac.EnvVar().WithName(envVerify).WithValue("true"))
+	}
+	return b, errors.Join(
+		b.file(flagCert, "postgres-ssl-cert", "spec.postgres.sslCertificateSecret", p.SSLCertificateSecret, nil),
+		b.file(flagKey, "postgres-ssl-key", "spec.postgres.sslKeySecret", p.SSLKeySecret, nil),
+		b.file(flagRootCert, "postgres-ssl-rootcert", "spec.postgres.sslRootCertificate", p.SSLRootCertificateSecret, p.SSLRootCertificateConfigMap),
+	)
+}
+
+func mysqlBackend(c *v1beta1.MySQLConfig) (backend, error) {
+	dsn, err := mysqlDSN(c)
+	if err != nil {
+		return backend{}, err
+	}
+	b := backend{args: []string{flagType + "mysql", flagDSN + dsn}}
+	b.secretEnv(envMySQLPassword, c.PasswordSecret)
+	err = errors.Join(
+		b.file(flagCert, "mysql-ssl-cert", "spec.mysql.sslCertificateSecret", c.SSLCertificateSecret, nil),
+		b.file(flagKey, "mysql-ssl-key", "spec.mysql.sslKeySecret", c.SSLKeySecret, nil),
+		b.file(flagRootCert, "mysql-ssl-rootcert", "spec.mysql.sslRootCertificate", c.SSLRootCertificateSecret, c.SSLRootCertificateConfigMap),
+	)
+	b.folder("mysql-ssl-rootcerts", c.SSLRootCertificatesSecretName, c.SSLRootCertificatesConfigMapName)
+	if c.SSLCipher != "" {
+		b.args = append(b.args, flagCipher+literal(c.SSLCipher))
+	}
+	if c.VerifyServerCert != nil {
+		b.args = append(b.args, flagVerify+strconv.FormatBool(*c.VerifyServerCert))
+	}
+	return b, err
+}
+
+// secretEnv takes a variable from a Secret, if there is one.
+func (b *backend) secretEnv(name string, from *v1beta1.SecretKeyValue) {
+	if from == nil {
+		return
+	}
+	ref := corev1ac.SecretKeySelector().WithName(from.Name).WithKey(from.Key)
+	b.env = append(b.env, corev1ac.EnvVar().WithName(name).WithValueFrom(corev1ac.EnvVarSource().WithSecretKeyRef(ref)))
+}
+
+// file mounts the one of the two that is given, the ConfigMap first, and names the file to the server.
+func (b *backend) file(flag, volume, field string, secret *v1beta1.SecretKeyValue, configMap *v1beta1.ConfigMapKeyValue) error {
+	var key string
+	switch {
+	case configMap != nil:
+		b.mount(volume, configMapVolume(volume, configMap.Name))
+		key = configMap.Key
+	case secret != nil:
+		b.mount(volume, secretVolume(volume, secret.Name))
+		key = secret.Key
+	default:
+		return nil
+	}
+	b.args = append(b.args, flag+path.Join(mountPath(volume), key))
+	return checkKey(field, key)
+}
+
+// checkKey refuses what cannot be a key: it would lead out of the folder of its volume.
+func checkKey(field, key string) error {
+	if problems := validation.IsConfigMapKey(key); len(problems) > 0 {
+		return fmt.Errorf("%s names key %q: %s", field, key, strings.Join(problems, "; "))
+	}
+	return nil
+}
+
+// folder mounts all keys of the one that is given, the ConfigMap first, and names the folder to the server.
+func (b *backend) folder(volume, secret, configMap string) {
+	switch {
+	case configMap != "":
+		b.mount(volume, configMapVolume(volume, configMap))
+	case secret != "":
+		b.mount(volume, secretVolume(volume, secret))
+	default:
+		return
+	}
+	b.args = append(b.args, flagCA+mountPath(volume)+"/")
+}
+
+func (b *backend) mount(name string, volume *corev1ac.VolumeApplyConfiguration) {
+	b.volumes = append(b.volumes, volume)
+	b.mounts = append(b.mounts, corev1ac.VolumeMount().WithName(name).WithMountPath(mountPath(name)).WithReadOnly(true))
+}
+
+func mountPath(volume string) string { return "/etc/" + strings.ReplaceAll(volume, "-", "_") }
+
+func secretVolume(name, secret string) *corev1ac.VolumeApplyConfiguration {
+	return corev1ac.Volume().WithName(name).
+		WithSecret(corev1ac.SecretVolumeSource().WithSecretName(secret).WithDefaultMode(privateMode))
+}
+
+func configMapVolume(name, configMap string) *corev1ac.VolumeApplyConfiguration {
+	return corev1ac.Volume().WithName(name).
+		WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(configMap).WithDefaultMode(privateMode))
+}

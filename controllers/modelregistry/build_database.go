@@ -1,0 +1,143 @@
+package modelregistry
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+)
+
+// What a generated database is called when nobody says otherwise, and the keys of its Secret.
+const (
+	defaultDatabase     = "model_registry"
+	defaultDatabaseUser = "modelregistry"
+	keyUsername         = "username"
+	keyPassword         = "password"
+	// keyDatabase is there when the database is called otherwise: Secrets of the originals have none.
+	keyDatabase = "database"
+
+	defaultClaimSize = "5Gi"
+	databasePath     = "/var/lib/pgsql/data"
+	databaseVolume   = "postgres-storage"
+	checkCommand     = "/usr/libexec/check-container"
+)
+
+// BuildDatabase lists the workload of a generated database in the order in which it is to be written. The image, and the name
+// of the database, are those of spec.postgres, which describes the connection.
+func BuildDatabase(m *v1beta1.ModelRegistry, in Inputs) (apply.Desired, error) {
+	if err := checkDatabaseName(m.Spec.Postgres.Database); err != nil {
+		return nil, err
+	}
+	var desired apply.Desired
+	desired.Add(databasePolicy(m), databaseService(m), databaseDeployment(m, in))
+	return desired, nil
+}
+
+// secretFor holds the credentials of a generated database. It is made once: the database knows no others.
+func secretFor(m *v1beta1.ModelRegistry, user, database, password string) apply.Object {
+	data := map[string][]byte{keyUsername: []byte(user), keyPassword: []byte(password)}
+	if database != defaultDatabase {
+		data[keyDatabase] = []byte(database)
+	}
+	config := corev1ac.Secret(credentialsName(m), m.Namespace).WithType(corev1.SecretTypeOpaque).WithData(data)
+	return apply.Object{Config: config, Ownership: dataOwnership(m)}
+}
+
+// claimFor is the volume claim of a generated database. It is made once: what the spec says later has no effect on it.
+func claimFor(m *v1beta1.ModelRegistry) apply.Object {
+	size := resource.MustParse(defaultClaimSize)
+	spec := corev1ac.PersistentVolumeClaimSpec().WithAccessModes(corev1.ReadWriteOnce)
+	if p := m.Spec.Postgres; p != nil && p.Storage != nil {
+		if p.Storage.Size != nil {
+			size = *p.Storage.Size
+		}
+		spec.StorageClassName = p.Storage.StorageClassName
+	}
+	spec.WithResources(corev1ac.VolumeResourceRequirements().WithRequests(corev1.ResourceList{corev1.ResourceStorage: size}))
+	return apply.Object{
+		Config:    corev1ac.PersistentVolumeClaim(claimName(m), m.Namespace).WithLabels(databaseLabels(m)).WithSpec(spec),
+		Ownership: dataOwnership(m),
+	}
+}
+
+// dataOwnership keeps the data of a generated database unless the spec wants it to go with the registry.
+func dataOwnership(m *v1beta1.ModelRegistry) apply.Ownership {
+	if p := m.Spec.Postgres; p != nil && p.RetentionPolicy == v1beta1.DeleteData {
+		return apply.Controlled
+	}
+	return apply.Unowned
+}
+
+func databaseService(m *v1beta1.ModelRegistry) *corev1ac.ServiceApplyConfiguration {
+	return corev1ac.Service(databaseName(m), m.Namespace).
+		WithLabels(databaseLabels(m)).
+		WithSpec(corev1ac.ServiceSpec().
+			WithSelector(map[string]string{labelApp: labelOf(m.Name), labelName: databaseName(m)}).
+			WithPorts(corev1ac.ServicePort().
+				WithPort(v1beta1.DefaultPostgresPort).
+				WithTargetPort(intstr.FromInt32(v1beta1.DefaultPostgresPort)).
+				WithProtocol(corev1.ProtocolTCP)))
+}
+
+// databaseDeployment is the server of a generated database. Its volume may be attached to one node only, so the old pod has to
+// go before the new one starts.
+func databaseDeployment(m *v1beta1.ModelRegistry, in Inputs) *appsv1ac.DeploymentApplyConfiguration {
+	claim := corev1ac.PersistentVolumeClaimVolumeSource().WithClaimName(claimName(m))
+	pod := corev1ac.PodSpec().
+		WithAutomountServiceAccountToken(false).
+		WithSecurityContext(podSecurity(in, true)).
+		WithContainers(databaseContainer(m)).
+		WithVolumes(corev1ac.Volume().WithName(databaseVolume).WithPersistentVolumeClaim(claim))
+	d := appsv1ac.Deployment(databaseName(m), m.Namespace).
+		WithLabels(databaseLabels(m)).
+		WithSpec(appsv1ac.DeploymentSpec().
+			WithReplicas(1).
+			WithStrategy(appsv1ac.DeploymentStrategy().WithType(appsv1.RecreateDeploymentStrategyType)).
+			WithSelector(metav1ac.LabelSelector().WithMatchLabels(databaseSelector(m))).
+			WithTemplate(corev1ac.PodTemplateSpec().WithLabels(databaseSelector(m)).WithSpec(pod)))
+	return stamped(d, in.PostgresReferences, in.PostgresRollout)
+}
+
+func databaseContainer(m *v1beta1.ModelRegistry) *corev1ac.ContainerApplyConfiguration {
+	name := m.Spec.Postgres.Database
+	if name == "" {
+		name = defaultDatabase
+	}
+	return corev1ac.Container().
+		WithName("postgres").
+		WithImage(m.Spec.Postgres.Image).
+		WithPorts(corev1ac.ContainerPort().WithContainerPort(v1beta1.DefaultPostgresPort).WithProtocol(corev1.ProtocolTCP)).
+		WithEnv(
+			corev1ac.EnvVar().WithName("POSTGRESQL_DATABASE").WithValue(literal(name)),
+			credential(m, "POSTGRESQL_USER", keyUsername),
+			credential(m, "POSTGRESQL_PASSWORD", keyPassword),
+		).
+		WithReadinessProbe(databaseProbe(5, checkCommand)).
+		WithLivenessProbe(databaseProbe(30, checkCommand, "--live")).
+		WithResources(corev1ac.ResourceRequirements().
+			WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m"), corev1.ResourceMemory: resource.MustParse("256Mi")}).
+			WithLimits(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m"), corev1.ResourceMemory: resource.MustParse("512Mi")})).
+		WithSecurityContext(containerSecurity()).
+		WithVolumeMounts(corev1ac.VolumeMount().WithName(databaseVolume).WithMountPath(databasePath))
+}
+
+func credential(m *v1beta1.ModelRegistry, variable, key string) *corev1ac.EnvVarApplyConfiguration {
+	ref := corev1ac.SecretKeySelector().WithName(credentialsName(m)).WithKey(key)
+	return corev1ac.EnvVar().WithName(variable).WithValueFrom(corev1ac.EnvVarSource().WithSecretKeyRef(ref))
+}
+
+// databaseProbe runs the check that the image brings. Times are in seconds.
+func databaseProbe(delay int32, command ...string) *corev1ac.ProbeApplyConfiguration {
+	return corev1ac.Probe().
+		WithExec(corev1ac.ExecAction().WithCommand(command...)).
+		WithInitialDelaySeconds(delay).
+		WithPeriodSeconds(10).
+		WithTimeoutSeconds(5).
+		WithFailureThreshold(3)
+}

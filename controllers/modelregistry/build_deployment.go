@@ -1,0 +1,181 @@
+package modelregistry
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/rbacproxy"
+	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+)
+
+const (
+	restContainer = "rest-container"
+	// podGroup is a group by which pods read Secrets that only their owner, root, may read. OpenShift gives each namespace
+	// one of its own and refuses others.
+	podGroup = int64(65532)
+	// restrictedSCC asks OpenShift for the most restricted security context, whatever else the account may use.
+	annotationSCC = "openshift.io/required-scc"
+	restrictedSCC = "restricted-v2"
+)
+
+// deployment is the server, with the proxy beside it if the spec has one.
+func deployment(m *v1beta1.ModelRegistry, in Inputs) (*appsv1ac.DeploymentApplyConfiguration, error) {
+	pod, err := podSpec(m, in)
+	if err != nil {
+		return nil, err
+	}
+	template := corev1ac.PodTemplateSpec().
+		WithLabels(selector(m)).
+		WithAnnotations(map[string]string{annotationSCC: restrictedSCC}).
+		WithSpec(pod)
+	d := appsv1ac.Deployment(serviceName(m), m.Namespace).
+		WithLabels(labels(m, serviceName(m))).
+		WithSpec(appsv1ac.DeploymentSpec().
+			WithReplicas(1).
+			WithRevisionHistoryLimit(0).
+			WithSelector(metav1ac.LabelSelector().WithMatchLabels(selector(m))).
+			WithTemplate(template))
+	return stamped(d, in.References, in.Rollout), nil
+}
+
+// stamped records on a Deployment what its pods consume, and on its pods once that has changed, see pkg/reference.
+func stamped(d *appsv1ac.DeploymentApplyConfiguration, references, rollout string) *appsv1ac.DeploymentApplyConfiguration {
+	if references != "" {
+		d.WithAnnotations(map[string]string{reference.BaselineAnnotation: references})
+	}
+	if rollout != "" {
+		d.Spec.Template.WithAnnotations(map[string]string{reference.RolloutAnnotation: rollout})
+	}
+	return d
+}
+
+// podSpec mounts a token for the proxy only: the server asks the API server for nothing.
+func podSpec(m *v1beta1.ModelRegistry, in Inputs) (*corev1ac.PodSpecApplyConfiguration, error) {
+	database, err := backendOf(m)
+	if err != nil {
+		return nil, err
+	}
+	pod := corev1ac.PodSpec().
+		WithServiceAccountName(serviceName(m)).
+		WithAutomountServiceAccountToken(m.Spec.KubeRBACProxy != nil).
+		WithContainers(server(m, database)).
+		WithVolumes(database.volumes...)
+	if m.Spec.KubeRBACProxy != nil {
+		proxy, err := sidecar(m)
+		if err != nil {
+			return nil, err
+		}
+		pod.WithContainers(proxy.Container()).WithVolumes(proxy.Volumes()...)
+	}
+	return pod.WithSecurityContext(podSecurity(in, len(pod.Volumes) > 0)), nil
+}
+
+// podSecurity is what restricted namespaces demand. Pods with volumes need a group, where the platform gives them none.
+func podSecurity(in Inputs, volumes bool) *corev1ac.PodSecurityContextApplyConfiguration {
+	security := corev1ac.PodSecurityContext().
+		WithRunAsNonRoot(true).
+		WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))
+	if volumes && !in.OpenShift {
+		security.WithFSGroup(podGroup).WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch)
+	}
+	return security
+}
+
+// containerSecurity is what restricted namespaces demand of a container beside that.
+func containerSecurity() *corev1ac.SecurityContextApplyConfiguration {
+	return corev1ac.SecurityContext().
+		WithAllowPrivilegeEscalation(false).
+		WithCapabilities(corev1ac.Capabilities().WithDrop("ALL"))
+}
+
+func server(m *v1beta1.ModelRegistry, database backend) *corev1ac.ContainerApplyConfiguration {
+	return corev1ac.Container().
+		WithName(restContainer).
+		WithImage(m.Spec.Rest.Image).
+		WithCommand("/model-registry", "proxy").
+		WithArgs("--hostname=0.0.0.0", "--port="+strconv.Itoa(int(restPort(m)))).
+		WithArgs(database.args...).
+		WithEnv(database.env...).
+		WithPorts(corev1ac.ContainerPort().WithName(plainPortName).WithContainerPort(restPort(m)).WithProtocol(corev1.ProtocolTCP)).
+		WithLivenessProbe(serverProbe("/readyz/isDirty", 30, 10, 3)).
+		WithStartupProbe(serverProbe("/readyz/isDirty", 10, 5, 6)).
+		WithReadinessProbe(serverProbe("/readyz/health", 5, 10, 3)).
+		WithResources(serverResources(m)).
+		WithSecurityContext(containerSecurity()).
+		WithVolumeMounts(database.mounts...)
+}
+
+// serverProbe asks the server itself, past the proxy. Times are in seconds.
+func serverProbe(path string, delay, period, failures int32) *corev1ac.ProbeApplyConfiguration {
+	return corev1ac.Probe().
+		WithHTTPGet(corev1ac.HTTPGetAction().WithPath(path).WithPort(intstr.FromString(plainPortName))).
+		WithInitialDelaySeconds(delay).
+		WithPeriodSeconds(period).
+		WithTimeoutSeconds(5).
+		WithFailureThreshold(failures)
+}
+
+// serverResources are requests and limits of the spec; claims are ignored.
+func serverResources(m *v1beta1.ModelRegistry) *corev1ac.ResourceRequirementsApplyConfiguration {
+	needed := corev1ac.ResourceRequirements()
+	if given := m.Spec.Rest.Resources; given != nil {
+		if len(given.Requests) > 0 {
+			needed.WithRequests(given.Requests)
+		}
+		if len(given.Limits) > 0 {
+			needed.WithLimits(given.Limits)
+		}
+	}
+	return needed
+}
+
+// sidecar is the proxy of the spec, whose certificate and key may come from two Secrets.
+func sidecar(m *v1beta1.ModelRegistry) (rbacproxy.Sidecar, error) {
+	cert, key := servingFiles(m)
+	if err := errors.Join(
+		checkKey("spec.kubeRBACProxy.tlsCertificateSecret", cert.Key),
+		checkKey("spec.kubeRBACProxy.tlsKeySecret", key.Key),
+		checkPorts(restPort(m), proxyPort(m)),
+	); err != nil {
+		return rbacproxy.Sidecar{}, err
+	}
+	return rbacproxy.Sidecar{
+		Image:        m.Spec.KubeRBACProxy.Image,
+		Port:         proxyPort(m),
+		UpstreamPort: restPort(m),
+		ConfigMap:    proxyConfigName(m),
+		Certificate:  rbacproxy.File{Secret: cert.Name, Key: cert.Key, Volume: "kube-rbac-proxy-cert", Dir: "/etc/tls/private-cert"},
+		Key:          rbacproxy.File{Secret: key.Name, Key: key.Key, Volume: "kube-rbac-proxy-key", Dir: "/etc/tls/private-key"},
+	}, nil
+}
+
+// servingFiles are certificate and key of the proxy: those of the spec, or those that the platform makes.
+func servingFiles(m *v1beta1.ModelRegistry) (cert, key *v1beta1.SecretKeyValue) {
+	cert, key = m.Spec.KubeRBACProxy.TLSCertificateSecret, m.Spec.KubeRBACProxy.TLSKeySecret
+	if cert == nil || key == nil {
+		cert = &v1beta1.SecretKeyValue{Name: servingSecretName(m), Key: corev1.TLSCertKey}
+		key = &v1beta1.SecretKeyValue{Name: servingSecretName(m), Key: corev1.TLSPrivateKeyKey}
+	}
+	return cert, key
+}
+
+// checkPorts refuses ports that two containers of the pod would open.
+func checkPorts(rest, proxy int32) error {
+	switch {
+	case proxy == rbacproxy.HealthPort:
+		return fmt.Errorf("spec.kubeRBACProxy.port %d is the one on which the proxy answers probes: choose another", proxy)
+	case rest == rbacproxy.HealthPort:
+		return fmt.Errorf("spec.rest.port %d is the one on which the proxy answers probes: choose another", rest)
+	case proxy == rest:
+		return fmt.Errorf("spec.kubeRBACProxy.port and spec.rest.port are both %d: choose two", rest)
+	}
+	return nil
+}

@@ -1,0 +1,83 @@
+package modelregistry
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+)
+
+// The objects of each mode, in the order in which they are written. [modelregistry-29] [modelregistry-30] [modelregistry-32]
+func TestObjects(t *testing.T) {
+	plainRouted := func(s *v1beta1.ModelRegistrySpec) { s.Rest.ServiceRoute = v1beta1.RouteEnabled }
+	for name, c := range map[string]struct {
+		m    *v1beta1.ModelRegistry
+		in   Inputs
+		want []string
+	}{
+		"plain": {registry(), plain, []string{
+			"ServiceAccount/team-a", "Role/registry-user-team-a", "Service/team-a", "Deployment/team-a",
+		}},
+		"plain with a proxy": {registry(proxied), plain, []string{
+			"ServiceAccount/team-a", "Role/registry-user-team-a", "ConfigMap/team-a-kube-rbac-proxy-config",
+			"ClusterRoleBinding/team-a-auth-delegator", "NetworkPolicy/team-a-ingress", "Service/team-a", "Deployment/team-a",
+		}},
+		"plain, although a Route is asked for": {registry(plainRouted), plain, []string{
+			"ServiceAccount/team-a", "Role/registry-user-team-a", "Service/team-a", "Deployment/team-a",
+		}},
+		"OpenShift": {registry(proxied), openshift, []string{
+			"ServiceAccount/team-a", "Role/registry-user-team-a", "Group/team-a-users", "RoleBinding/team-a-users",
+			"ConfigMap/team-a-kube-rbac-proxy-config", "ClusterRoleBinding/team-a-auth-delegator", "NetworkPolicy/team-a-ingress",
+			"NetworkPolicy/team-a-https-route", "Service/team-a", "Deployment/team-a", "Route/team-a-https",
+		}},
+		"OpenShift with both Routes": {registry(proxied, plainRouted), openshift, []string{
+			"ServiceAccount/team-a", "Role/registry-user-team-a", "Group/team-a-users", "RoleBinding/team-a-users",
+			"ConfigMap/team-a-kube-rbac-proxy-config", "ClusterRoleBinding/team-a-auth-delegator", "NetworkPolicy/team-a-ingress",
+			"NetworkPolicy/team-a-https-route", "Service/team-a", "Deployment/team-a", "Route/team-a-http", "Route/team-a-https",
+		}},
+		"OpenShift without Routes": {registry(proxied, unrouted), openshift, []string{
+			"ServiceAccount/team-a", "Role/registry-user-team-a", "Group/team-a-users", "RoleBinding/team-a-users",
+			"ConfigMap/team-a-kube-rbac-proxy-config", "ClusterRoleBinding/team-a-auth-delegator", "NetworkPolicy/team-a-ingress",
+			"Service/team-a", "Deployment/team-a",
+		}},
+		"OpenShift with groups of an identity provider": {registry(), with(openshift, func(in *Inputs) { in.HasUserAPI = false }), []string{
+			"ServiceAccount/team-a", "Role/registry-user-team-a", "RoleBinding/team-a-users", "Service/team-a", "Deployment/team-a",
+		}},
+		"[modelregistry-38] behind the gateway": {registry(proxied), gateway, []string{
+			"ServiceAccount/team-a", "Role/registry-user-team-a", "Group/team-a-users", "RoleBinding/team-a-users",
+			"ConfigMap/team-a-kube-rbac-proxy-config", "ClusterRoleBinding/team-a-auth-delegator", "NetworkPolicy/team-a-ingress",
+			"NetworkPolicy/team-a-https-route", "Service/team-a", "Deployment/team-a", "Route/team-a-https",
+			"ReferenceGrant/allow-gateway-httproutes-team-a", "HTTPRoute/model-registry-team-a",
+		}},
+		"a gateway whose API is not served": {registry(), with(gateway, func(in *Inputs) { in.HTTPRoutes = false }), []string{
+			"ServiceAccount/team-a", "Role/registry-user-team-a", "Group/team-a-users", "RoleBinding/team-a-users", "Service/team-a", "Deployment/team-a",
+		}},
+		"a gateway without grants": {registry(), with(gateway, func(in *Inputs) { in.ReferenceGrants = false }), []string{
+			"ServiceAccount/team-a", "Role/registry-user-team-a", "Group/team-a-users", "RoleBinding/team-a-users",
+			"Service/team-a", "Deployment/team-a", "HTTPRoute/model-registry-team-a",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, kinds(built(t, c.m, c.in))); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// [modelregistry-34] [modelregistry-35] A generated database has these, another registry none of them.
+func TestDatabaseObjects(t *testing.T) {
+	want := []string{
+		"Secret/team-a-postgres-credentials", "PersistentVolumeClaim/team-a-postgres-storage",
+		"NetworkPolicy/team-a-postgres", "Service/team-a-postgres", "Deployment/team-a-postgres",
+	}
+	if diff := cmp.Diff(want, kinds(builtDatabase(t, registry(), plain))); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	for _, o := range built(t, registry(proxied), openshift) {
+		if o.GetName() == "team-a-postgres" {
+			t.Errorf("%s %s for a database that is not ours", o.GetKind(), o.GetName())
+		}
+	}
+}

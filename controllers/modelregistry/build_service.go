@@ -1,0 +1,93 @@
+package modelregistry
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+)
+
+const (
+	// annotationServingCert asks OpenShift for a certificate in the Secret of this name.
+	annotationServingCert = "service.beta.openshift.io/serving-cert-secret-name"
+	// annotationAddress tells clients where the server is reached from outside.
+	annotationAddress = "routing.opendatahub.io/external-address-rest"
+
+	plainPortName  = "http-api"
+	securePortName = "https-api"
+)
+
+// service leads to the proxy, or to the server where there is none. Its target port is the same number, which the API server
+// fills in.
+func service(m *v1beta1.ModelRegistry, in Inputs) *corev1ac.ServiceApplyConfiguration {
+	port := corev1ac.ServicePort().WithName(plainPortName).WithAppProtocol("http")
+	if m.Spec.KubeRBACProxy != nil {
+		port = corev1ac.ServicePort().WithName(securePortName).WithAppProtocol("https")
+	}
+	return corev1ac.Service(serviceName(m), m.Namespace).
+		WithLabels(labels(m, serviceName(m))).
+		WithAnnotations(serviceAnnotations(m, in)).
+		WithSpec(corev1ac.ServiceSpec().
+			WithType(corev1.ServiceTypeClusterIP).
+			WithSelector(selector(m)).
+			WithPorts(port.WithPort(servingPort(m)).WithProtocol(corev1.ProtocolTCP)))
+}
+
+func serviceAnnotations(m *v1beta1.ModelRegistry, in Inputs) map[string]string {
+	annotations := map[string]string{}
+	for _, key := range []string{annotationDisplayName, annotationDescription} {
+		if text, found := m.Annotations[key]; found {
+			annotations[key] = text
+		}
+	}
+	if m.Spec.KubeRBACProxy == nil {
+		return annotations
+	}
+	if in.ServingCertificate {
+		annotations[annotationServingCert] = servingSecretName(m)
+	}
+	if address := externalAddress(m, in); address != "" {
+		annotations[annotationAddress] = address
+	}
+	return annotations
+}
+
+// externalAddress is where the proxy is reached from outside of the cluster, "" when nothing leads there.
+func externalAddress(m *v1beta1.ModelRegistry, in Inputs) string {
+	switch {
+	case m.Spec.KubeRBACProxy == nil:
+		return ""
+	case in.gatewayMode():
+		return gatewayHost(m, in)
+	case routed(m, in) && routeHost(m) != "":
+		return fmt.Sprintf("%s:%d", routeHost(m), orDefault(m.Spec.KubeRBACProxy.RoutePort, v1beta1.DefaultRoutePort))
+	}
+	return ""
+}
+
+// hosts are the names by which the server is reached, the most public one first. Only what exists is listed.
+func hosts(m *v1beta1.ModelRegistry, in Inputs) []string {
+	var all []string
+	if in.gatewayMode() {
+		all = append(all, gatewayHost(m, in))
+	}
+	if routed(m, in) && routeHost(m) != "" {
+		all = append(all, routeHost(m))
+	}
+	inside := serviceName(m) + "." + m.Namespace
+	return append(all, inside+".svc.cluster.local", inside, serviceName(m))
+}
+
+func gatewayHost(m *v1beta1.ModelRegistry, in Inputs) string {
+	return in.Gateway.Domain + "/" + gatewayPath(m)
+}
+
+// routeHost is the host of Route N-https, "" where no domain is known: the router then chooses one.
+func routeHost(m *v1beta1.ModelRegistry) string {
+	if m.Spec.KubeRBACProxy.Domain == "" {
+		return ""
+	}
+	return routeHostLabel(m) + "." + m.Spec.KubeRBACProxy.Domain
+}

@@ -1,0 +1,137 @@
+package modelregistry
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+)
+
+// The two platforms, and OpenShift with a gateway.
+var (
+	plain     = Inputs{ServingCertificate: true}
+	openshift = Inputs{OpenShift: true, HasUserAPI: true, HTTPRoutes: true, ReferenceGrants: true, ServingCertificate: true}
+	gateway   = with(openshift, func(in *Inputs) {
+		in.Gateway = config.RegistryGateway{
+			Domain: "gateway.example.com", Name: "data-science-gateway", Namespace: "openshift-ingress", RouteNamespace: "opendatahub",
+		}
+	})
+)
+
+func with(in Inputs, change func(*Inputs)) Inputs {
+	change(&in)
+	return in
+}
+
+// registry is a registry with an external PostgreSQL as it is after defaults, changed by the given functions.
+func registry(change ...func(*v1beta1.ModelRegistrySpec)) *v1beta1.ModelRegistry {
+	m := &v1beta1.ModelRegistry{}
+	m.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(v1beta1.Kind))
+	m.Name, m.Namespace = "team-a", "lab-registries"
+	m.UID = "7f0c2f5e-0000-4000-8000-000000000001"
+	m.Spec = v1beta1.ModelRegistrySpec{
+		Rest: v1beta1.RestSpec{
+			Image: "quay.io/example/model-registry:v1",
+			Port:  new(int32(8080)),
+			Resources: &corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("256Mi")},
+				Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")},
+			},
+		},
+		Postgres: &v1beta1.PostgresConfig{
+			Host: "pg.data.svc", Port: new(int32(5432)), Username: "registry", Database: "models", SSLMode: "disable",
+			PasswordSecret: &v1beta1.SecretKeyValue{Name: "pg-login", Key: "password"}, Image: "quay.io/example/postgresql:16",
+		},
+	}
+	for _, f := range change {
+		f(&m.Spec)
+	}
+	return m
+}
+
+// proxied has a proxy as it is after defaults.
+func proxied(s *v1beta1.ModelRegistrySpec) {
+	s.KubeRBACProxy = &v1beta1.ProxyConfig{
+		Image: "quay.io/example/kube-rbac-proxy:v1", Port: new(int32(8443)), RoutePort: new(int32(443)),
+		ServiceRoute: v1beta1.RouteEnabled, Domain: "apps.example.com",
+		TLSCertificateSecret: &v1beta1.SecretKeyValue{Name: "team-a-kube-rbac-proxy", Key: "tls.crt"},
+		TLSKeySecret:         &v1beta1.SecretKeyValue{Name: "team-a-kube-rbac-proxy", Key: "tls.key"},
+	}
+}
+
+func unrouted(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy.ServiceRoute = v1beta1.RouteDisabled }
+
+func called(m *v1beta1.ModelRegistry, name string) *v1beta1.ModelRegistry {
+	m.Name = name
+	return m
+}
+
+// built is what would be written for a registry, without its generated database.
+func built(t testing.TB, m *v1beta1.ModelRegistry, in Inputs) []*unstructured.Unstructured {
+	t.Helper()
+	desired, err := Build(m, in)
+	if err != nil {
+		t.Fatalf("building: %v", err)
+	}
+	return rendered(t, m, desired)
+}
+
+// builtDatabase is what would be written for a generated database.
+func builtDatabase(t testing.TB, m *v1beta1.ModelRegistry, in Inputs) []*unstructured.Unstructured {
+	t.Helper()
+	desired, err := BuildDatabase(m, in)
+	if err != nil {
+		t.Fatalf("building the database: %v", err)
+	}
+	desired = append(apply.Desired{secretFor(m, defaultDatabaseUser, defaultDatabase, "generated"), claimFor(m)}, desired...)
+	return rendered(t, m, desired)
+}
+
+func rendered(t testing.TB, m *v1beta1.ModelRegistry, desired apply.Desired) []*unstructured.Unstructured {
+	t.Helper()
+	objects, err := apply.Render(desired, "modelregistry", m)
+	if err != nil {
+		t.Fatalf("rendering: %v", err)
+	}
+	return objects
+}
+
+// object finds one of the built objects by kind and name; nil when it is absent.
+func object(objects []*unstructured.Unstructured, kind, name string) *unstructured.Unstructured {
+	for _, o := range objects {
+		if o.GetKind() == kind && o.GetName() == name {
+			return o
+		}
+	}
+	return nil
+}
+
+// typed reads one of the built objects as a Go type, unknown fields refused.
+func typed[T any](t testing.TB, objects []*unstructured.Unstructured, kind, name string) *T {
+	t.Helper()
+	o := object(objects, kind, name)
+	if o == nil {
+		t.Fatalf("no %s %s was built", kind, name)
+		return nil
+	}
+	into := new(T)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(o.Object, into, true); err != nil {
+		t.Fatalf("reading %s %s: %v", kind, name, err)
+	}
+	return into
+}
+
+func kinds(objects []*unstructured.Unstructured) []string {
+	var all []string
+	for _, o := range objects {
+		all = append(all, o.GetKind()+"/"+o.GetName())
+	}
+	return all
+}

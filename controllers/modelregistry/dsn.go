@@ -1,0 +1,126 @@
+package modelregistry
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+)
+
+// Variables that the kubelet fills into the address of the database.
+const (
+	envPostgresPassword = "POSTGRES_PASSWORD"
+	envMySQLPassword    = "MYSQL_PASSWORD"
+)
+
+// hostFormat is a DNS name or an IPv4 address, and in lists of PostgreSQL a port of its own.
+var (
+	hostFormat     = regexp.MustCompile(`^[A-Za-z0-9_]([-A-Za-z0-9_.]*[A-Za-z0-9_])?\.?$`)
+	hostPortFormat = regexp.MustCompile(`^[A-Za-z0-9_]([-A-Za-z0-9_.]*[A-Za-z0-9_])?\.?(:[0-9]{1,5})?$`)
+)
+
+// pasted is text that stands in a URL unchanged, because it is harmless or was escaped by whoever wrote it.
+var pasted = regexp.MustCompile(`^([-A-Za-z0-9._~]|%[0-9A-Fa-f]{2})*$`)
+
+// postgresDSN is the address of a PostgreSQL database as a URL. The kubelet puts the password in its place.
+func postgresDSN(p *v1beta1.PostgresConfig) (string, error) {
+	field, host := "host", p.Host
+	if host == "" {
+		field, host = "hostAddress", p.HostAddress
+	}
+	hosts, err := postgresHosts(host)
+	if err != nil {
+		return "", fmt.Errorf("spec.postgres.%s %q %w", field, host, err)
+	}
+	user := escaped(p.Username)
+	if p.PasswordSecret != nil {
+		user += ":$(" + envPostgresPassword + ")"
+	}
+	if user != "" {
+		user += "@"
+	}
+	dsn := "postgresql://" + user + hosts + ":" + portOf(p.Port, v1beta1.DefaultPostgresPort) + "/" + escaped(p.Database)
+	if p.SSLMode != "" {
+		dsn += "?sslmode=" + escaped(string(p.SSLMode))
+	}
+	return dsn, nil
+}
+
+// postgresHosts are the hosts as they stand in a URL: one, or several that the client tries in turn.
+func postgresHosts(hosts string) (string, error) {
+	if hosts == "" {
+		return "", errors.New("is missing: name the server, or set spec.postgres.generateDeployment")
+	}
+	var all []string
+	for _, host := range strings.Split(hosts, ",") {
+		switch {
+		case isIPv6(host):
+			all = append(all, "["+host+"]")
+		case hostPortFormat.MatchString(host):
+			all = append(all, host)
+		default:
+			return "", errors.New("is neither a host name nor an IP address")
+		}
+	}
+	return strings.Join(all, ","), nil
+}
+
+// mysqlDSN is the address of a MySQL database in the notation of its Go driver, which ends the user at the first colon, the
+// password at the last @, and takes the database from the last slash.
+func mysqlDSN(c *v1beta1.MySQLConfig) (string, error) {
+	host := c.Host
+	switch {
+	case host == "":
+		host = "localhost"
+	case isIPv6(host):
+		host = "[" + host + "]"
+	case !hostFormat.MatchString(host):
+		return "", fmt.Errorf("spec.mysql.host %q is neither a host name nor an IP address", c.Host)
+	}
+	if strings.Contains(c.Username, ":") {
+		return "", fmt.Errorf("spec.mysql.username %q may not hold a colon, at which the address of a database ends the user", c.Username)
+	}
+	user := literal(c.Username)
+	if c.PasswordSecret != nil {
+		user += ":$(" + envMySQLPassword + ")"
+	}
+	return user + "@tcp(" + host + ":" + portOf(c.Port, v1beta1.DefaultMySQLPort) + ")/" + escaped(c.Database) + "?charset=utf8mb4", nil
+}
+
+func isIPv6(host string) bool {
+	address := net.ParseIP(host)
+	return address != nil && strings.Contains(host, ":")
+}
+
+func portOf(number *int32, otherwise int32) string {
+	return strconv.Itoa(int(orDefault(number, otherwise)))
+}
+
+// escaped is text as part of a URL. Text that was escaped by its author stays as it is: the originals pasted it.
+func escaped(text string) string {
+	if pasted.MatchString(text) {
+		return text
+	}
+	// QueryEscape leaves nothing but letters, digits, - _ . ~ and the plus sign for a space.
+	return strings.ReplaceAll(url.QueryEscape(text), "+", "%20")
+}
+
+// literal keeps a kubelet from filling in $(NAME) that stands in a text of a user.
+func literal(text string) string { return strings.ReplaceAll(text, "$", "$$") }
+
+// passwordProblem says why a password cannot stand in the address of a PostgreSQL database, where the kubelet puts it, and
+// what to do. It is empty when the password can, and never shows it. Any password can stand in that of MySQL.
+func passwordProblem(password string) string {
+	parsed, err := url.Parse("postgresql://u:" + password + "@h/d")
+	if err == nil && parsed.User != nil && parsed.User.Username() == "u" && parsed.Host == "h" && parsed.Path == "/d" &&
+		parsed.RawQuery == "" && !parsed.ForceQuery && parsed.Fragment == "" {
+		return ""
+	}
+	return "it holds characters that end the password in a URL, as / ? # % and spaces do: write them as %2F, %3F, %23, %25 and %20, " +
+		"or choose a password without them"
+}

@@ -1,0 +1,68 @@
+package modelregistry
+
+import (
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/rbacproxy"
+	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+)
+
+// references are the Secrets and ConfigMaps that the pods of the server read when they start: a change rolls the pods. The
+// serving certificate is not among them, since the proxy reads it again by itself.
+func references(m *v1beta1.ModelRegistry) []reference.Reference {
+	var refs []reference.Reference
+	switch {
+	case m.Spec.Postgres != nil:
+		p := m.Spec.Postgres
+		refs = append(refs, ofSecrets(p.PasswordSecret, p.SSLPasswordSecret, p.SSLCertificateSecret, p.SSLKeySecret)...)
+		refs = append(refs, ofAuthority(p.SSLRootCertificateSecret, p.SSLRootCertificateConfigMap)...)
+	case m.Spec.MySQL != nil:
+		c := m.Spec.MySQL
+		refs = append(refs, ofSecrets(c.PasswordSecret, c.SSLCertificateSecret, c.SSLKeySecret)...)
+		refs = append(refs, ofAuthority(c.SSLRootCertificateSecret, c.SSLRootCertificateConfigMap)...)
+		refs = append(refs, ofFolder(c.SSLRootCertificatesSecretName, c.SSLRootCertificatesConfigMapName)...)
+	}
+	if m.Spec.KubeRBACProxy != nil {
+		refs = append(refs, reference.Reference{Kind: reference.ConfigMap, Name: proxyConfigName(m), Keys: []string{rbacproxy.ConfigKey}})
+	}
+	return reference.Merge(refs)
+}
+
+// servingReferences are the Secrets with certificate and key of the proxy, without which its pods do not start.
+func servingReferences(m *v1beta1.ModelRegistry) []reference.Reference {
+	if m.Spec.KubeRBACProxy == nil {
+		return nil
+	}
+	cert, key := servingFiles(m)
+	return reference.Merge(ofSecrets(cert, key))
+}
+
+// databaseReferences are what the pods of a generated database read when they start.
+func databaseReferences(m *v1beta1.ModelRegistry) []reference.Reference {
+	return []reference.Reference{{Kind: reference.Secret, Name: credentialsName(m), Keys: []string{keyPassword, keyUsername}}}
+}
+
+func ofSecrets(keys ...*v1beta1.SecretKeyValue) []reference.Reference {
+	var refs []reference.Reference
+	for _, k := range keys {
+		if k != nil {
+			refs = append(refs, reference.Reference{Kind: reference.Secret, Name: k.Name, Keys: []string{k.Key}})
+		}
+	}
+	return refs
+}
+
+// ofAuthority is the one of the two that is mounted, see file.
+func ofAuthority(secret *v1beta1.SecretKeyValue, configMap *v1beta1.ConfigMapKeyValue) []reference.Reference {
+	if configMap == nil {
+		return ofSecrets(secret)
+	}
+	return []reference.Reference{{Kind: reference.ConfigMap, Name: configMap.Name, Keys: []string{configMap.Key}}}
+}
+
+// ofFolder is the one of the two that is mounted, see folder. An empty name is none.
+func ofFolder(secret, configMap string) []reference.Reference {
+	if configMap == "" {
+		return []reference.Reference{{Kind: reference.Secret, Name: secret}}
+	}
+	return []reference.Reference{{Kind: reference.ConfigMap, Name: configMap}}
+}
