@@ -3,11 +3,11 @@ package modelregistry
 import (
 	"testing"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
@@ -126,6 +126,11 @@ func typed[T any](t testing.TB, objects []*unstructured.Unstructured, kind, name
 		t.Fatalf("reading %s %s: %v", kind, name, err)
 	}
 	return into
+}
+
+func podOf(t testing.TB, objects []*unstructured.Unstructured, deployment string) corev1.PodSpec {
+	t.Helper()
+	return typed[appsv1.Deployment](t, objects, "Deployment", deployment).Spec.Template.Spec
 }
 
 func kinds(objects []*unstructured.Unstructured) []string {

@@ -1,0 +1,103 @@
+package modelregistry
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// [modelregistry-65]
+func TestRole(t *testing.T) {
+	r := typed[rbacv1.Role](t, built(t, registry(), plain), "Role", "registry-user-team-a")
+	want := []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"services"}, ResourceNames: []string{"team-a"}, Verbs: []string{"get"}},
+		{APIGroups: []string{""}, Resources: []string{"endpoints"}, ResourceNames: []string{"team-a"}, Verbs: []string{"get"}},
+	}
+	if diff := cmp.Diff(want, r.Rules); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if r.Namespace != "lab-registries" {
+		t.Errorf("it is in %s", r.Namespace)
+	}
+	annotations := map[string]string{
+		"openshift.io/display-name": "Registry User team-a", "openshift.io/description": "Can access Model Registry team-a",
+	}
+	if diff := cmp.Diff(annotations, r.Annotations); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// [modelregistry-27] [modelregistry-32] The account of the proxy may ask who calls.
+func TestDelegator(t *testing.T) {
+	b := typed[rbacv1.ClusterRoleBinding](t, built(t, registry(proxied, unrouted), openshift), "ClusterRoleBinding", "team-a-auth-delegator")
+	if want := (rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "system:auth-delegator"}); b.RoleRef != want {
+		t.Errorf("role %+v", b.RoleRef)
+	}
+	if diff := cmp.Diff([]rbacv1.Subject{{Kind: "ServiceAccount", Name: "team-a", Namespace: "lab-registries"}}, b.Subjects); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if b.Labels["modelregistry.opendatahub.io/namespace"] != "lab-registries" || len(b.OwnerReferences) != 0 {
+		t.Errorf("labels %v, owners %v", b.Labels, b.OwnerReferences)
+	}
+}
+
+// [modelregistry-27] [S4] The proxy asks for one right: to get the Service of the registry.
+func TestProxyConfig(t *testing.T) {
+	config := typed[corev1.ConfigMap](t, built(t, registry(proxied), plain), "ConfigMap", "team-a-kube-rbac-proxy-config")
+	var got map[string]any
+	if err := yaml.UnmarshalStrict([]byte(config.Data["config-file.yaml"]), &got); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{"authorization": map[string]any{"resourceAttributes": map[string]any{
+		"apiVersion": "v1", "resource": "services", "verb": "get", "namespace": "lab-registries", "name": "team-a",
+	}}}
+	if diff := cmp.Diff(want, got); diff != "" || len(config.Data) != 1 {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// [modelregistry-29] [D5] The Group says nothing about users: those of administrators stay.
+func TestGroup(t *testing.T) {
+	objects := built(t, registry(), openshift)
+	if fields := object(objects, "Group", "team-a-users").Object; len(fields) != 3 || fields["metadata"] == nil {
+		t.Errorf("the Group has more than its metadata: %v", fields)
+	}
+	b := typed[rbacv1.RoleBinding](t, objects, "RoleBinding", "team-a-users")
+	want := []rbacv1.Subject{{APIGroup: "rbac.authorization.k8s.io", Kind: "Group", Name: "team-a-users"}}
+	if diff := cmp.Diff(want, b.Subjects); diff != "" || b.RoleRef.Name != "registry-user-team-a" || b.RoleRef.Kind != "Role" {
+		t.Errorf("role %+v, subjects (-want +got):\n%s", b.RoleRef, diff)
+	}
+}
+
+// [D5] What an object says about itself is all that is written: pull secrets of accounts and the like are nobody's business.
+func TestAccountHasNoFields(t *testing.T) {
+	fields := object(built(t, registry(), openshift), "ServiceAccount", "team-a").Object
+	if len(fields) != 3 || fields["metadata"] == nil {
+		t.Errorf("the account has more than its metadata: %v", fields)
+	}
+}
+
+// What the registry controls goes with it; what is outside of its namespace cannot, and says whose it is.
+func TestOwners(t *testing.T) {
+	m := registry(proxied, everywhere)
+	for _, o := range built(t, m, gateway) {
+		switch o.GetKind() {
+		case "Group", "ClusterRoleBinding", "HTTPRoute":
+			if len(o.GetOwnerReferences()) != 0 || o.GetLabels()[labelNamespace] != "lab-registries" {
+				t.Errorf("%s: owners %v, labels %v", o.GetKind(), o.GetOwnerReferences(), o.GetLabels())
+			}
+		default:
+			if !metav1.IsControlledBy(o, m) || o.GetNamespace() != "lab-registries" {
+				t.Errorf("%s %s in %s is not controlled by its registry", o.GetKind(), o.GetName(), o.GetNamespace())
+			}
+		}
+		if o.GetLabels()["app"] != "team-a" || o.GetLabels()["component"] != "model-registry" ||
+			o.GetLabels()["app.kubernetes.io/created-by"] != "model-registry-operator" {
+			t.Errorf("%s %s: labels %v", o.GetKind(), o.GetName(), o.GetLabels())
+		}
+	}
+}

@@ -1,0 +1,172 @@
+package modelregistry
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+)
+
+// serverOf is the container of the server and the volumes of its pod.
+func serverOf(t *testing.T, m *v1beta1.ModelRegistry) (corev1.Container, []corev1.Volume) {
+	t.Helper()
+	pod := podOf(t, built(t, m, plain), "team-a")
+	return pod.Containers[0], pod.Volumes
+}
+
+func TestDatabaseArguments(t *testing.T) {
+	postgresMap := func(s *v1beta1.ModelRegistrySpec) {
+		s.Postgres.SSLRootCertificateConfigMap = configMap("pg-root-map", "ca.pem")
+	}
+	for name, c := range map[string]struct {
+		m    *v1beta1.ModelRegistry
+		want []string
+	}{
+		"PostgreSQL": {registry(), []string{
+			"--embedmd-database-type=postgres",
+			"--embedmd-database-dsn=postgresql://registry:$(POSTGRES_PASSWORD)@pg.data.svc:5432/models?sslmode=disable",
+		}},
+		"PostgreSQL wins": {registry(func(s *v1beta1.ModelRegistrySpec) { s.MySQL = &v1beta1.MySQLConfig{Host: "my"} }), []string{
+			"--embedmd-database-type=postgres",
+			"--embedmd-database-dsn=postgresql://registry:$(POSTGRES_PASSWORD)@pg.data.svc:5432/models?sslmode=disable",
+		}},
+		"PostgreSQL with TLS": {registry(postgresTLS), []string{
+			"--embedmd-database-type=postgres",
+			"--embedmd-database-dsn=postgresql://registry:$(POSTGRES_PASSWORD)@pg.data.svc:5432/models?sslmode=verify-full",
+			"--embedmd-database-ssl-cert=/etc/postgres_ssl_cert/tls.crt",
+			"--embedmd-database-ssl-key=/etc/postgres_ssl_key/tls.key",
+			"--embedmd-database-ssl-root-cert=/etc/postgres_ssl_rootcert/ca.crt",
+		}},
+		"PostgreSQL with a ConfigMap": {registry(postgresTLS, postgresMap), []string{
+			"--embedmd-database-type=postgres",
+			"--embedmd-database-dsn=postgresql://registry:$(POSTGRES_PASSWORD)@pg.data.svc:5432/models?sslmode=verify-full",
+			"--embedmd-database-ssl-cert=/etc/postgres_ssl_cert/tls.crt",
+			"--embedmd-database-ssl-key=/etc/postgres_ssl_key/tls.key",
+			"--embedmd-database-ssl-root-cert=/etc/postgres_ssl_rootcert/ca.pem",
+		}},
+		"MySQL": {registry(mysql), []string{
+			"--embedmd-database-type=mysql",
+			"--embedmd-database-dsn=registry:$(MYSQL_PASSWORD)@tcp(mysql.data.svc:3306)/models?charset=utf8mb4",
+		}},
+		"MySQL with TLS": {registry(mysql, mysqlTLS), []string{
+			"--embedmd-database-type=mysql",
+			"--embedmd-database-dsn=registry:$(MYSQL_PASSWORD)@tcp(mysql.data.svc:3306)/models?charset=utf8mb4",
+			"--embedmd-database-ssl-cert=/etc/mysql_ssl_cert/tls.crt",
+			"--embedmd-database-ssl-key=/etc/mysql_ssl_key/tls.key",
+			"--embedmd-database-ssl-root-cert=/etc/mysql_ssl_rootcert/ca.crt",
+			"--embedmd-database-ssl-ca=/etc/mysql_ssl_rootcerts/",
+			"--embedmd-database-ssl-cipher=TLS_AES_256_GCM_SHA384",
+			"--embedmd-database-ssl-verify-server-cert=true",
+		}},
+		"MySQL that does not verify": {registry(mysql, mysqlTLS, mysqlConfigMaps), []string{
+			"--embedmd-database-type=mysql",
+			"--embedmd-database-dsn=registry:$(MYSQL_PASSWORD)@tcp(mysql.data.svc:3306)/models?charset=utf8mb4",
+			"--embedmd-database-ssl-cert=/etc/mysql_ssl_cert/tls.crt",
+			"--embedmd-database-ssl-key=/etc/mysql_ssl_key/tls.key",
+			"--embedmd-database-ssl-root-cert=/etc/mysql_ssl_rootcert/ca.pem",
+			"--embedmd-database-ssl-ca=/etc/mysql_ssl_rootcerts/",
+			"--embedmd-database-ssl-cipher=TLS_AES_256_GCM_SHA384",
+			"--embedmd-database-ssl-verify-server-cert=false",
+		}},
+	} {
+		server, _ := serverOf(t, c.m)
+		if diff := cmp.Diff(append([]string{"--hostname=0.0.0.0", "--port=8080"}, c.want...), server.Args); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestDatabaseEnvironment(t *testing.T) {
+	from := func(name, secret, key string) corev1.EnvVar {
+		return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
+			LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Key: key,
+		}}}
+	}
+	verify := corev1.EnvVar{Name: "MR_EMBEDMD_DATABASE_SSL_VERIFY_SERVER_CERT", Value: "true"}
+	mode := func(mode v1beta1.SSLMode) func(*v1beta1.ModelRegistrySpec) {
+		return func(s *v1beta1.ModelRegistrySpec) { s.Postgres.SSLMode = mode }
+	}
+	login := from("POSTGRES_PASSWORD", "pg-login", "password")
+	for name, c := range map[string]struct {
+		m    *v1beta1.ModelRegistry
+		want []corev1.EnvVar
+	}{
+		"PostgreSQL":             {registry(), []corev1.EnvVar{login}},
+		"PostgreSQL, verify-ca":  {registry(mode("verify-ca")), []corev1.EnvVar{login}},
+		"PostgreSQL in full":     {registry(postgresTLS), []corev1.EnvVar{login, from("POSTGRES_SSLPASSWORD", "pg-client", "passphrase"), verify}},
+		"PostgreSQL, no secret":  {registry(func(s *v1beta1.ModelRegistrySpec) { s.Postgres.PasswordSecret = nil }), nil},
+		"MySQL":                  {registry(mysql), []corev1.EnvVar{from("MYSQL_PASSWORD", "my-login", "password")}},
+		"MySQL without a secret": {registry(mysql, func(s *v1beta1.ModelRegistrySpec) { s.MySQL.PasswordSecret = nil }), nil},
+	} {
+		server, _ := serverOf(t, c.m)
+		if diff := cmp.Diff(c.want, server.Env); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestDatabaseVolumes(t *testing.T) {
+	for name, c := range map[string]struct {
+		m    *v1beta1.ModelRegistry
+		want []string // volume: kind and object at path
+	}{
+		"none": {registry(), nil},
+		"PostgreSQL": {registry(postgresTLS), []string{
+			"postgres-ssl-cert: Secret pg-client at /etc/postgres_ssl_cert",
+			"postgres-ssl-key: Secret pg-client at /etc/postgres_ssl_key",
+			"postgres-ssl-rootcert: Secret pg-root at /etc/postgres_ssl_rootcert",
+		}},
+		"MySQL": {registry(mysql, mysqlTLS), []string{
+			"mysql-ssl-cert: Secret my-client at /etc/mysql_ssl_cert",
+			"mysql-ssl-key: Secret my-client at /etc/mysql_ssl_key",
+			"mysql-ssl-rootcert: Secret my-root at /etc/mysql_ssl_rootcert",
+			"mysql-ssl-rootcerts: Secret my-roots at /etc/mysql_ssl_rootcerts",
+		}},
+		"MySQL with ConfigMaps": {registry(mysql, mysqlTLS, mysqlConfigMaps), []string{
+			"mysql-ssl-cert: Secret my-client at /etc/mysql_ssl_cert",
+			"mysql-ssl-key: Secret my-client at /etc/mysql_ssl_key",
+			"mysql-ssl-rootcert: ConfigMap my-root-map at /etc/mysql_ssl_rootcert",
+			"mysql-ssl-rootcerts: ConfigMap my-roots-map at /etc/mysql_ssl_rootcerts",
+		}},
+	} {
+		server, volumes := serverOf(t, c.m)
+		var got []string
+		for i, v := range volumes {
+			source, mode := "", (*int32)(nil)
+			if v.Secret != nil {
+				source, mode = "Secret "+v.Secret.SecretName, v.Secret.DefaultMode
+			} else {
+				source, mode = "ConfigMap "+v.ConfigMap.Name, v.ConfigMap.DefaultMode
+			}
+			mount := server.VolumeMounts[i]
+			if mount.Name != v.Name || !mount.ReadOnly || mode == nil || *mode != 0o600 {
+				t.Errorf("%s: %s is mounted as %+v with mode %v", name, v.Name, mount, mode)
+			}
+			got = append(got, v.Name+": "+source+" at "+mount.MountPath)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// [S3] Passwords stand in no object: the kubelet fills them in.
+func TestPasswordsStandInSecretsOnly(t *testing.T) {
+	m := registry(generated, proxied)
+	for _, o := range append(builtDatabase(t, m, plain), built(t, m, plain)...) {
+		text, err := o.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The base64 form of the password that builtDatabase hands over.
+		if found := strings.Contains(string(text), "Z2VuZXJhdGVk"); found != (o.GetKind() == "Secret") {
+			t.Errorf("%s %s holds the password: %t", o.GetKind(), o.GetName(), found)
+		}
+		if strings.Contains(string(text), `"generated"`) {
+			t.Errorf("%s %s shows the password", o.GetKind(), o.GetName())
+		}
+	}
+}

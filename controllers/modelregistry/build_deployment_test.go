@@ -1,0 +1,162 @@
+package modelregistry
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+)
+
+func deploymentOf(t *testing.T, m *v1beta1.ModelRegistry, in Inputs) *appsv1.Deployment {
+	t.Helper()
+	return typed[appsv1.Deployment](t, built(t, m, in), "Deployment", "team-a")
+}
+
+// [modelregistry-27] The selector is that of the original: it cannot change.
+func TestSelector(t *testing.T) {
+	want := map[string]string{"app": "team-a", "component": "model-registry", "app.kubernetes.io/name": "team-a"}
+	d := deploymentOf(t, registry(), plain)
+	if diff := cmp.Diff(want, d.Spec.Selector.MatchLabels); diff != "" {
+		t.Errorf("selector (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(want, d.Spec.Template.Labels); diff != "" {
+		t.Errorf("labels of pods (-want +got):\n%s", diff)
+	}
+	if d.Spec.Template.Annotations["openshift.io/required-scc"] != "restricted-v2" || *d.Spec.Replicas != 1 || *d.Spec.RevisionHistoryLimit != 0 {
+		t.Errorf("annotations %v, %d replicas, %d revisions", d.Spec.Template.Annotations, *d.Spec.Replicas, *d.Spec.RevisionHistoryLimit)
+	}
+}
+
+// [modelregistry-66] Resources are those of the spec, without claims, and nothing is said of OAuth.
+func TestServerContainer(t *testing.T) {
+	for name, c := range map[string]struct {
+		m                *v1beta1.ModelRegistry
+		requests, limits corev1.ResourceList
+	}{
+		"defaults": {registry(), registry().Spec.Rest.Resources.Requests, registry().Spec.Rest.Resources.Limits},
+		"given":    {registry(everywhere), registry(everywhere).Spec.Rest.Resources.Requests, registry(everywhere).Spec.Rest.Resources.Limits},
+		"emptied":  {registry(func(s *v1beta1.ModelRegistrySpec) { s.Rest.Resources = &corev1.ResourceRequirements{} }), nil, nil},
+		"none":     {registry(func(s *v1beta1.ModelRegistrySpec) { s.Rest.Resources = nil }), nil, nil},
+	} {
+		server := deploymentOf(t, c.m, plain).Spec.Template.Spec.Containers[0]
+		if diff := cmp.Diff(corev1.ResourceRequirements{Requests: c.requests, Limits: c.limits}, server.Resources); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		if server.Name != "rest-container" || server.Image != "quay.io/example/model-registry:v1" ||
+			!slices.Equal(server.Command, []string{"/model-registry", "proxy"}) {
+			t.Errorf("%s: %s runs %s %v", name, server.Name, server.Image, server.Command)
+		}
+	}
+	for _, c := range deploymentOf(t, registry(proxied), openshift).Spec.Template.Spec.Containers {
+		if c.Name == "oauth-proxy" || slices.ContainsFunc(c.Args, func(arg string) bool { return arg == "--provider=openshift" }) {
+			t.Errorf("container %s %v", c.Name, c.Args)
+		}
+	}
+}
+
+func TestServerProbes(t *testing.T) {
+	c := deploymentOf(t, registry(), plain).Spec.Template.Spec.Containers[0]
+	for name, p := range map[string]struct {
+		got                     *corev1.Probe
+		path                    string
+		delay, period, failures int32
+	}{
+		"liveness":  {c.LivenessProbe, "/readyz/isDirty", 30, 10, 3},
+		"startup":   {c.StartupProbe, "/readyz/isDirty", 10, 5, 6},
+		"readiness": {c.ReadinessProbe, "/readyz/health", 5, 10, 3},
+	} {
+		if p.got.HTTPGet.Path != p.path || p.got.HTTPGet.Port.StrVal != "http-api" || p.got.InitialDelaySeconds != p.delay ||
+			p.got.PeriodSeconds != p.period || p.got.FailureThreshold != p.failures || p.got.TimeoutSeconds != 5 {
+			t.Errorf("%s: %+v", name, p.got)
+		}
+	}
+}
+
+// [modelregistry-27] [modelregistry-30] [modelregistry-31] [modelregistry-33]
+func TestSidecar(t *testing.T) {
+	for name, c := range map[string]struct {
+		m              *v1beta1.ModelRegistry
+		image          string
+		cert, key      string // Secrets
+		listen, behind string
+		files          []string
+	}{
+		"of the platform": {registry(proxied), "quay.io/example/kube-rbac-proxy:v1", "team-a-kube-rbac-proxy", "team-a-kube-rbac-proxy",
+			"--secure-listen-address=0.0.0.0:8443", "--upstream=http://127.0.0.1:8080/",
+			[]string{"--tls-cert-file=/etc/tls/private-cert/tls.crt", "--tls-private-key-file=/etc/tls/private-key/tls.key"}},
+		"nobody filled in a Secret": {registry(proxied, func(s *v1beta1.ModelRegistrySpec) {
+			s.KubeRBACProxy.TLSCertificateSecret, s.KubeRBACProxy.TLSKeySecret = nil, nil
+		}), "quay.io/example/kube-rbac-proxy:v1", "team-a-kube-rbac-proxy", "team-a-kube-rbac-proxy",
+			"--secure-listen-address=0.0.0.0:8443", "--upstream=http://127.0.0.1:8080/",
+			[]string{"--tls-cert-file=/etc/tls/private-cert/tls.crt", "--tls-private-key-file=/etc/tls/private-key/tls.key"}},
+		"customised": {registry(proxied, everywhere, customised), "registry.example.com/sec/kube-rbac-proxy:v2", "own-cert", "own-key",
+			"--secure-listen-address=0.0.0.0:9443", "--upstream=http://127.0.0.1:9090/",
+			[]string{"--tls-cert-file=/etc/tls/private-cert/cert.pem", "--tls-private-key-file=/etc/tls/private-key/key.pem"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := deploymentOf(t, c.m, openshift).Spec.Template.Spec
+			if len(pod.Containers) != 2 || pod.Containers[1].Name != "kube-rbac-proxy" {
+				t.Fatalf("%d containers", len(pod.Containers))
+			}
+			proxy := pod.Containers[1]
+			for _, want := range append(c.files, c.listen, c.behind, "--config-file=/etc/kube-rbac-proxy/config-file.yaml") {
+				if !slices.Contains(proxy.Args, want) {
+					t.Errorf("%s is not among %v", want, proxy.Args)
+				}
+			}
+			if proxy.Image != c.image {
+				t.Errorf("image %s", proxy.Image)
+			}
+			volumes := pod.Volumes
+			if volumes[0].Secret.SecretName != c.cert || *volumes[0].Secret.DefaultMode != 0o600 ||
+				volumes[1].Secret.SecretName != c.key || *volumes[1].Secret.DefaultMode != 0o600 ||
+				volumes[2].ConfigMap.Name != "team-a-kube-rbac-proxy-config" || volumes[2].ConfigMap.DefaultMode != nil {
+				t.Errorf("volumes %+v", volumes)
+			}
+		})
+	}
+}
+
+// [S7] On plain Kubernetes nobody gives a pod the group by which it reads Secrets of mode 0600, and on OpenShift a group of
+// ours would be refused.
+func TestPodGroup(t *testing.T) {
+	for name, c := range map[string]struct {
+		m    *v1beta1.ModelRegistry
+		in   Inputs
+		want bool
+	}{
+		"nothing to read":   {registry(), plain, false},
+		"a proxy":           {registry(proxied), plain, true},
+		"files of database": {registry(mysql, mysqlTLS), plain, true},
+		"OpenShift":         {registry(proxied), openshift, false},
+	} {
+		group := deploymentOf(t, c.m, c.in).Spec.Template.Spec.SecurityContext.FSGroup
+		if (group != nil) != c.want {
+			t.Errorf("%s: group %v", name, group)
+		}
+	}
+}
+
+// [W2] What pods consume is recorded on the Deployment, and rolls the pods once it has changed.
+func TestStamps(t *testing.T) {
+	in := with(plain, func(in *Inputs) {
+		in.References, in.Rollout, in.PostgresReferences, in.PostgresRollout = "server", "rolls", "database", "restarts"
+	})
+	objects := append(built(t, registry(generated), in), builtDatabase(t, registry(generated), in)...)
+	for name, want := range map[string][2]string{"team-a": {"server", "rolls"}, "team-a-postgres": {"database", "restarts"}} {
+		d := typed[appsv1.Deployment](t, objects, "Deployment", name)
+		got := [2]string{d.Annotations[reference.BaselineAnnotation], d.Spec.Template.Annotations[reference.RolloutAnnotation]}
+		if got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	d := deploymentOf(t, registry(), plain)
+	if _, found := d.Annotations[reference.BaselineAnnotation]; found || len(d.Spec.Template.Annotations) != 1 {
+		t.Errorf("stamps for nothing: %v and %v", d.Annotations, d.Spec.Template.Annotations)
+	}
+}

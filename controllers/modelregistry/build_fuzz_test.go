@@ -1,0 +1,186 @@
+package modelregistry
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+)
+
+// FuzzStringsKeepStructure shows that no text in a spec adds, removes or moves a field of any object, nor a part of the address
+// of a database: only leaves differ, or the error names the field. [D31]
+func FuzzStringsKeepStructure(f *testing.F) {
+	for _, seed := range []string{
+		"", "x", "a\nhostNetwork: true", "a\"\n  - --evil", "'{}'", "{{ .Values }}", "$(POSTGRES_PASSWORD)", "$$(X)", "a: &b [*b]", "\x00\xff",
+		"---\nkind: Pod", "a@evil/b?sslmode=disable#", "tcp(evil)/", "%41", "%", "..", "../..", "[::1]", "ü", "9",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		text = "x" + strings.ToValidUTF8(text, "")
+		for _, database := range []func(*v1beta1.ModelRegistrySpec, string){textPostgres, textMySQL} {
+			want := shapes(t, texted(database, "x"))
+			m := texted(database, text)
+			if diff := cmp.Diff(want, shapes(t, m)); diff != "" {
+				t.Errorf("%q changed the structure (-want +got):\n%s", text, diff)
+			}
+			checkAddress(t, m, text)
+		}
+		for field, set := range checked {
+			m := registry(postgresTLS, mysqlToo, proxied, func(s *v1beta1.ModelRegistrySpec) { set(s, text) })
+			if strings.HasPrefix(field, "spec.mysql") {
+				m.Spec.Postgres = nil
+			}
+			objects, err := Build(m, gateway)
+			if err != nil {
+				if !strings.Contains(err.Error(), field) {
+					t.Errorf("%s: %v", field, err)
+				}
+				continue
+			}
+			before := registry(postgresTLS, mysqlToo, proxied)
+			if m.Spec.Postgres == nil {
+				before.Spec.Postgres = nil
+			}
+			if diff := cmp.Diff(shapeOf(built(t, before, gateway)), shapeOf(rendered(t, m, objects))); diff != "" {
+				t.Errorf("%s: %q changed the structure (-want +got):\n%s", field, text, diff)
+			}
+		}
+	})
+}
+
+// checked are the fields that cannot hold every text.
+var checked = map[string]func(*v1beta1.ModelRegistrySpec, string){
+	"spec.postgres.host":                      func(s *v1beta1.ModelRegistrySpec, text string) { s.Postgres.Host = text },
+	"spec.postgres.sslKeySecret":              func(s *v1beta1.ModelRegistrySpec, text string) { s.Postgres.SSLKeySecret.Key = text },
+	"spec.postgres.sslRootCertificate":        func(s *v1beta1.ModelRegistrySpec, text string) { s.Postgres.SSLRootCertificateSecret.Key = text },
+	"spec.mysql.host":                         func(s *v1beta1.ModelRegistrySpec, text string) { s.MySQL.Host = text },
+	"spec.mysql.username":                     func(s *v1beta1.ModelRegistrySpec, text string) { s.MySQL.Username = text },
+	"spec.kubeRBACProxy.tlsCertificateSecret": func(s *v1beta1.ModelRegistrySpec, text string) { s.KubeRBACProxy.TLSCertificateSecret.Key = text },
+}
+
+func mysqlToo(s *v1beta1.ModelRegistrySpec) {
+	postgres := s.Postgres
+	mysql(s)
+	mysqlTLS(s)
+	s.Postgres = postgres
+}
+
+// texted is a registry that carries the text wherever text may stand.
+func texted(database func(*v1beta1.ModelRegistrySpec, string), text string) *v1beta1.ModelRegistry {
+	m := registry(proxied)
+	m.Annotations = map[string]string{annotationDisplayName: text, annotationDescription: text, "own/" + text: text}
+	m.Spec.Rest.Image, m.Spec.Rest.ServiceRoute = text, v1beta1.RouteEnabled
+	p := m.Spec.KubeRBACProxy
+	p.Image, p.Domain, p.TLSCertificateSecret.Name, p.TLSKeySecret.Name = text, text, text, text
+	database(&m.Spec, text)
+	return m
+}
+
+func textPostgres(s *v1beta1.ModelRegistrySpec, text string) {
+	s.Postgres = &v1beta1.PostgresConfig{
+		Host: "pg.data.svc", Username: text, Database: text, SSLMode: v1beta1.SSLMode(text),
+		PasswordSecret: secret(text, text), SSLPasswordSecret: secret(text, text),
+		SSLCertificateSecret: secret(text, "tls.crt"), SSLKeySecret: secret(text, "tls.key"), SSLRootCertificateConfigMap: configMap(text, "ca.crt"),
+		Image: text, Storage: &v1beta1.PostgresStorage{StorageClassName: &text},
+	}
+}
+
+func textMySQL(s *v1beta1.ModelRegistrySpec, text string) {
+	s.Postgres = nil
+	s.MySQL = &v1beta1.MySQLConfig{
+		Host: "my.data.svc", Username: strings.ReplaceAll(text, ":", "."), Database: text, PasswordSecret: secret(text, text),
+		SSLCertificateSecret: secret(text, "tls.crt"), SSLKeySecret: secret(text, "tls.key"), SSLRootCertificateSecret: secret(text, "ca.crt"),
+		SSLRootCertificatesSecretName: text, SSLCipher: text,
+	}
+}
+
+// shapes are path and type of every field of every object, but for annotations that are copied by name.
+func shapes(t *testing.T, m *v1beta1.ModelRegistry) []string {
+	t.Helper()
+	objects := built(t, m, gateway)
+	if m.Spec.Postgres != nil {
+		m := m.DeepCopy()
+		m.Spec.Postgres.Database = defaultDatabase // the name of a generated one is checked, see TestDatabaseNames
+		objects = append(objects, builtDatabase(t, m, gateway)...)
+	}
+	return shapeOf(objects)
+}
+
+func shapeOf(objects []*unstructured.Unstructured) []string {
+	return slices.Sorted(maps.Keys(leaves(objects)))
+}
+
+var expansions = regexp.MustCompile(`\$\$|\$\([-._a-zA-Z][-._a-zA-Z0-9]*\)`)
+
+// filled is an argument as the kubelet hands it to a process: variables are worth "SECRET".
+func filled(argument string) string {
+	return expansions.ReplaceAllStringFunc(argument, func(found string) string {
+		if found == "$$" {
+			return "$"
+		}
+		return "SECRET"
+	})
+}
+
+// checkAddress reads the address of the database as the server does.
+func checkAddress(t *testing.T, m *v1beta1.ModelRegistry, text string) {
+	t.Helper()
+	container := podOf(t, built(t, m, gateway), "team-a").Containers[0]
+	address := filled(strings.TrimPrefix(container.Args[3], flagDSN))
+	if m.Spec.Postgres == nil {
+		checkMySQL(t, m.Spec.MySQL, container, address, text)
+		return
+	}
+	dsn, err := url.Parse(address)
+	if err != nil {
+		t.Fatalf("%q: %v", text, err)
+	}
+	meant := text
+	if pasted.MatchString(text) {
+		meant = unescaped(t, text)
+	}
+	password, _ := dsn.User.Password()
+	got := []string{dsn.Scheme, dsn.User.Username(), password, dsn.Host, dsn.Path, dsn.Query().Get("sslmode"), dsn.Fragment, fmt.Sprint(len(dsn.Query()))}
+	if diff := cmp.Diff([]string{"postgresql", meant, "SECRET", "pg.data.svc:5432", "/" + meant, meant, "", "1"}, got); diff != "" {
+		t.Errorf("%q leads to %s (-want +got):\n%s", text, address, diff)
+	}
+}
+
+// checkMySQL takes the address apart as the driver does: the last slash, the last @ before it, the first colon before that.
+func checkMySQL(t *testing.T, c *v1beta1.MySQLConfig, container corev1.Container, address, text string) {
+	t.Helper()
+	slash := strings.LastIndex(address, "/")
+	database, parameters, _ := strings.Cut(address[slash+1:], "?")
+	at := strings.LastIndex(address[:slash], "@")
+	user, password, _ := strings.Cut(address[:at], ":")
+	meant := text
+	if pasted.MatchString(text) {
+		meant = unescaped(t, text)
+	}
+	got := []string{user, password, address[at+1 : slash], unescaped(t, database), parameters}
+	if diff := cmp.Diff([]string{c.Username, "SECRET", "tcp(my.data.svc:3306)", meant, "charset=utf8mb4"}, got); diff != "" {
+		t.Errorf("%q leads to %s (-want +got):\n%s", text, address, diff)
+	}
+	if cipher := filled(container.Args[len(container.Args)-1]); cipher != flagCipher+text {
+		t.Errorf("%q became %s", text, cipher)
+	}
+}
+
+func unescaped(t *testing.T, text string) string {
+	t.Helper()
+	plain, err := url.PathUnescape(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plain
+}

@@ -1,0 +1,165 @@
+package modelregistry
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+)
+
+func rule(port int32, from ...networkingv1.NetworkPolicyPeer) networkingv1.NetworkPolicyIngressRule {
+	tcp, number := corev1.ProtocolTCP, intstr.FromInt32(port)
+	return networkingv1.NetworkPolicyIngressRule{From: from, Ports: []networkingv1.NetworkPolicyPort{{Protocol: &tcp, Port: &number}}}
+}
+
+func namespaces(key, value string) networkingv1.NetworkPolicyPeer {
+	return networkingv1.NetworkPolicyPeer{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}}
+}
+
+var ofServer = metav1.LabelSelector{MatchLabels: map[string]string{
+	"app": "team-a", "component": "model-registry", "app.kubernetes.io/name": "team-a",
+}}
+
+// [S1] With a proxy, nobody reaches the port of the server past it. [modelregistry-30]
+func TestPolicies(t *testing.T) {
+	routed := rule(8443, namespaces("network.openshift.io/policy-group", "ingress"), namespaces("opendatahub.io/generated-namespace", "true"))
+	for name, c := range map[string]struct {
+		m    *v1beta1.ModelRegistry
+		in   Inputs
+		want map[string][]networkingv1.NetworkPolicyIngressRule
+	}{
+		"no proxy":                  {registry(), plain, map[string][]networkingv1.NetworkPolicyIngressRule{}},
+		"plain Kubernetes":          {registry(proxied), plain, map[string][]networkingv1.NetworkPolicyIngressRule{"team-a-ingress": {rule(8443)}}},
+		"OpenShift without a Route": {registry(proxied, unrouted), openshift, map[string][]networkingv1.NetworkPolicyIngressRule{"team-a-ingress": {rule(8443)}}},
+		"OpenShift":                 {registry(proxied), openshift, map[string][]networkingv1.NetworkPolicyIngressRule{"team-a-ingress": nil, "team-a-https-route": {routed}}},
+		"another port":              {registry(proxied, customised), plain, map[string][]networkingv1.NetworkPolicyIngressRule{"team-a-ingress": {rule(9443)}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := built(t, c.m, c.in)
+			got := map[string][]networkingv1.NetworkPolicyIngressRule{}
+			for _, o := range objects {
+				if o.GetKind() != "NetworkPolicy" {
+					continue
+				}
+				spec := typed[networkingv1.NetworkPolicy](t, objects, "NetworkPolicy", o.GetName()).Spec
+				got[o.GetName()] = spec.Ingress
+				if diff := cmp.Diff(ofServer, spec.PodSelector); diff != "" {
+					t.Errorf("pods of %s (-want +got):\n%s", o.GetName(), diff)
+				}
+				if diff := cmp.Diff([]networkingv1.PolicyType{networkingv1.PolicyTypeIngress}, spec.PolicyTypes); diff != "" {
+					t.Errorf("directions of %s:\n%s", o.GetName(), diff)
+				}
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// [modelregistry-34] One rule, one peer, one port.
+func TestDatabasePolicy(t *testing.T) {
+	spec := typed[networkingv1.NetworkPolicy](t, builtDatabase(t, registry(generated), plain), "NetworkPolicy", "team-a-postgres").Spec
+	want := networkingv1.NetworkPolicySpec{
+		PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{
+			"app": "team-a", "component": "model-registry", "app.kubernetes.io/name": "team-a-postgres",
+		}},
+		PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
+		Ingress:     []networkingv1.NetworkPolicyIngressRule{rule(5432, networkingv1.NetworkPolicyPeer{PodSelector: &ofServer})},
+	}
+	if diff := cmp.Diff(want, spec); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func specOf(t *testing.T, objects []*unstructured.Unstructured, kind, name string) map[string]any {
+	t.Helper()
+	o := object(objects, kind, name)
+	if o == nil {
+		t.Fatalf("no %s %s was built", kind, name)
+		return nil
+	}
+	spec, _ := o.Object["spec"].(map[string]any)
+	return spec
+}
+
+// [modelregistry-29] [D20] Route N-http leads to a port that the Service has.
+func TestRoutes(t *testing.T) {
+	enabled := func(s *v1beta1.ModelRegistrySpec) { s.Rest.ServiceRoute = v1beta1.RouteEnabled }
+	to := map[string]any{"kind": "Service", "name": "team-a"}
+	secure := map[string]any{
+		"host": "team-a-rest.apps.example.com", "to": to, "port": map[string]any{"targetPort": "https-api"},
+		"tls": map[string]any{"termination": "reencrypt"}, "wildcardPolicy": "None",
+	}
+	hostless := map[string]any{
+		"to": to, "port": map[string]any{"targetPort": "https-api"}, "tls": map[string]any{"termination": "reencrypt"}, "wildcardPolicy": "None",
+	}
+	for name, c := range map[string]struct {
+		m     *v1beta1.ModelRegistry
+		route string
+		want  map[string]any
+	}{
+		"without a proxy": {registry(enabled), "team-a-http", map[string]any{"to": to, "port": map[string]any{"targetPort": "http-api"}}},
+		"with a proxy": {registry(proxied, enabled), "team-a-http", map[string]any{
+			"to": to, "port": map[string]any{"targetPort": "https-api"},
+			"tls": map[string]any{"termination": "reencrypt", "insecureEdgeTerminationPolicy": "Redirect"},
+		}},
+		"[modelregistry-30] to the proxy":    {registry(proxied), "team-a-https", secure},
+		"[D22] to the proxy, under any name": {registry(proxied, noDomain), "team-a-https", hostless},
+	} {
+		objects := built(t, c.m, openshift)
+		if diff := cmp.Diff(c.want, specOf(t, objects, "Route", c.route)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		target, _ := c.want["port"].(map[string]any)
+		if port := typed[corev1.Service](t, objects, "Service", "team-a").Spec.Ports[0].Name; port != target["targetPort"] {
+			t.Errorf("%s: the Service has port %s, the Route leads to %v", name, port, target)
+		}
+	}
+}
+
+// [modelregistry-38] The grant names the Service of the registry, and no other. [D26]
+func TestGateway(t *testing.T) {
+	for name, c := range map[string]struct {
+		m    *v1beta1.ModelRegistry
+		port int64
+	}{
+		"with a proxy": {registry(proxied, customised), 9443}, "without": {registry(everywhere), 9090},
+	} {
+		objects := built(t, c.m, gateway)
+		route := map[string]any{
+			"parentRefs": []any{map[string]any{
+				"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "data-science-gateway", "namespace": "openshift-ingress",
+			}},
+			"rules": []any{map[string]any{
+				"matches": []any{map[string]any{"path": map[string]any{"type": "PathPrefix", "value": "/model-registry/team-a/"}}},
+				"filters": []any{map[string]any{
+					"type":       "URLRewrite",
+					"urlRewrite": map[string]any{"path": map[string]any{"type": "ReplacePrefixMatch", "replacePrefixMatch": "/"}},
+				}},
+				"backendRefs": []any{map[string]any{
+					"group": "", "kind": "Service", "name": "team-a", "namespace": "lab-registries", "port": c.port, "weight": int64(1),
+				}},
+			}},
+		}
+		if diff := cmp.Diff(route, specOf(t, objects, "HTTPRoute", "model-registry-team-a")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		if ns := object(objects, "HTTPRoute", "model-registry-team-a").GetNamespace(); ns != "opendatahub" {
+			t.Errorf("the HTTPRoute is in %s", ns)
+		}
+		grant := map[string]any{
+			"from": []any{map[string]any{"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "namespace": "opendatahub"}},
+			"to":   []any{map[string]any{"group": "", "kind": "Service", "name": "team-a"}},
+		}
+		if diff := cmp.Diff(grant, specOf(t, objects, "ReferenceGrant", "allow-gateway-httproutes-team-a")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}

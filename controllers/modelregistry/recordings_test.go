@@ -1,0 +1,245 @@
+package modelregistry
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+// Each file of testdata/recordings holds what the original operator, at its snapshot of April 2026, made of a registry on
+// Kubernetes 1.36.3: the registry as it was stored, and its objects as the API server returned them. Its first line names
+// the platform.
+
+// filledIn are fields that the API server fills in, so that builders leave them out.
+var filledIn = regexp.MustCompile(strings.Join([]string{
+	`^Deployment/.*\.spec\.(progressDeadlineSeconds|revisionHistoryLimit|strategy\..*)$`,
+	`^Deployment/.*\.template\.spec\.(dnsPolicy|restartPolicy|schedulerName|serviceAccount|terminationGracePeriodSeconds)$`,
+	`^Deployment/.*\.(imagePullPolicy|terminationMessagePath|terminationMessagePolicy|successThreshold|scheme)$`,
+	`^Deployment/.*\.configMap\.defaultMode$`,
+	`^Service/.*\.spec\.(clusterIPs?|internalTrafficPolicy|ipFamil.*|sessionAffinity|type)(\[0\])?$`,
+	`^Service/.*\.targetPort$`,
+	`^PersistentVolumeClaim/.*\.(volumeMode|storageClassName|finalizers\[0\])$`,
+	`^Route/.*\.(weight|wildcardPolicy)$`,
+	`^Group/.*\.users$`,
+}, "|"))
+
+// accepted are the differences that are meant, and why.
+var accepted = []struct {
+	path *regexp.Regexp
+	why  string
+}{
+	{regexp.MustCompile(`\.metadata\.labels\.platform\.opendatahub\.io/(operator|component)$`), "every object that this operator writes bears them"},
+	{regexp.MustCompile(`^NetworkPolicy/.*-ingress\b`), "S1: the port of the server is closed whenever there is a proxy"},
+	{regexp.MustCompile(`\.automountServiceAccountToken$`), "S7: no token where none is needed"},
+	{regexp.MustCompile(`^Deployment/.*\.containers\[1\]\.securityContext\.`), "S7: the proxy is admitted where Pod Security is restricted"},
+	{regexp.MustCompile(`^Deployment/.*\.template\.spec\.securityContext\.fsGroup`), "S7: on plain Kubernetes a pod that does not run as root reads its Secrets by a group only"},
+	{regexp.MustCompile(`^(Route/.*-https|Service/.*)\.metadata\.annotations\.routing`), "6.3 in gateway mode, D22 on plain Kubernetes: the address of what exists"},
+	{regexp.MustCompile(`^(ReferenceGrant|HTTPRoute)/`), "6.2: newer than the recording; D26: one grant for each registry"},
+	{regexp.MustCompile(`^NetworkPolicy/.*-https-route\.spec\.ingress\[0\]\.from\[1\]`), "6.2: namespaces of the platform, newer than the recording"},
+	{regexp.MustCompile(`^ConfigMap/.*\.labels\.app\.kubernetes\.io/instance$`), "6.2: the labels of the registry itself"},
+	{regexp.MustCompile(`^ConfigMap/.*\.data\.config-file\.yaml$`), "the same file with its keys in another order, see TestProxyConfig"},
+	{regexp.MustCompile(`^Group/.*\.labels\.modelregistry`), "D30: whose an object of the cluster is"},
+	{regexp.MustCompile(`^Deployment/.*-postgres\.spec\.strategy\.(type|rollingUpdate\..*)$`), "6.6: Recreate, newer than the recording"},
+	{regexp.MustCompile(`^Deployment/secured.*\.env\[1\]\.`), "the server replaces verify-full by require unless it is told to verify"},
+	{regexp.MustCompile(`^(Secret|PersistentVolumeClaim)/.*\.ownerReferences\[0\]`), "data is kept when its registry is deleted"},
+	{regexp.MustCompile(`^Secret/.*\.data\.`), "the recording masks it, see TestCredentials"},
+}
+
+// settings are those of recordings that had any beside the defaults.
+var settings = map[string]config.RegistryGateway{
+	"gateway-mode-openshift": {
+		Domain: "https://gateway.apps.lab.example.com", Name: "data-science-gateway", Namespace: "openshift-ingress", RouteNamespace: "redhat-ods-applications",
+	},
+}
+
+type recording struct {
+	name    string
+	in      Inputs
+	stored  *v1beta1.ModelRegistry
+	objects []*unstructured.Unstructured
+}
+
+func recordings(t *testing.T) []recording {
+	t.Helper()
+	files, err := filepath.Glob("testdata/recordings/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no recordings: %v", err)
+	}
+	var all []recording
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects, err := framework.ReadObjects(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := recording{name: strings.TrimSuffix(filepath.Base(file), ".yaml"), stored: &v1beta1.ModelRegistry{}, objects: objects[1:]}
+		if strings.HasPrefix(string(text), "# openshift\n") {
+			r.in = openshift
+		}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(objects[0].Object, r.stored, true); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		r.stored.UID = "7f0c2f5e-0000-4000-8000-000000000001"
+		r.in.Gateway = settings[r.name]
+		proxy := r.stored.Spec.KubeRBACProxy
+		r.in.ServingCertificate = proxy != nil && proxy.TLSCertificateSecret == nil
+		all = append(all, r)
+	}
+	return all
+}
+
+// used is the registry with the defaults that the original had filled in, as its status says.
+func (r recording) used(t *testing.T) *v1beta1.ModelRegistry {
+	t.Helper()
+	stored, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&r.stored.Spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var patch map[string]any
+	if err := json.Unmarshal([]byte(r.stored.Status.SpecDefaults), &patch); err != nil {
+		t.Fatal(err)
+	}
+	m := r.stored.DeepCopy()
+	m.Spec = v1beta1.ModelRegistrySpec{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(patched(stored, patch), &m.Spec, true); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// patched applies a JSON merge patch, as RFC 7396 describes it.
+func patched(object, patch map[string]any) map[string]any {
+	if object == nil {
+		object = map[string]any{}
+	}
+	for key, value := range patch {
+		inner, isObject := value.(map[string]any)
+		switch {
+		case value == nil:
+			delete(object, key)
+		case isObject:
+			old, _ := object[key].(map[string]any)
+			object[key] = patched(old, inner)
+		default:
+			object[key] = value
+		}
+	}
+	return object
+}
+
+func (r recording) generates() bool {
+	p := r.stored.Spec.Postgres
+	return p != nil && p.GenerateDeployment != nil && *p.GenerateDeployment
+}
+
+// TestRecordings holds the builders against the original, field by field.
+func TestRecordings(t *testing.T) {
+	met := map[int]bool{}
+	for _, r := range recordings(t) {
+		t.Run(r.name, func(t *testing.T) {
+			m := r.used(t)
+			ours := built(t, m, r.in)
+			if r.generates() {
+				m.Spec.Postgres.Image = "quay.io/example/postgresql:16"
+				ours = append(ours, builtDatabase(t, m, r.in)...)
+			}
+			for _, d := range differences(leaves(r.objects), leaves(ours)) {
+				at := slices.IndexFunc(accepted, func(a struct {
+					path *regexp.Regexp
+					why  string
+				}) bool {
+					return a.path.MatchString(d.path)
+				})
+				if at < 0 {
+					t.Errorf("%s: %s -> %s", d.path, d.recorded, d.ours)
+				}
+				met[at] = true
+			}
+		})
+	}
+	for i, a := range accepted {
+		if !met[i] {
+			t.Errorf("no recording differs in %s: take it from the list", a.path)
+		}
+	}
+}
+
+// Hosts and defaults in the status are those of the original, but for addresses that lead nowhere. [D22]
+func TestRecordedStatus(t *testing.T) {
+	differs := map[string]string{
+		"custom-proxy-plain":     "D22: there is no Route on plain Kubernetes",
+		"gateway-mode-openshift": "2.5: the gateway, newer than the recording",
+	}
+	for _, r := range recordings(t) {
+		got := hosts(r.used(t), r.in)
+		if _, meant := differs[r.name]; slices.Equal(got, r.stored.Status.Hosts) == meant {
+			t.Errorf("%s: hosts %q, recorded %q", r.name, got, r.stored.Status.Hosts)
+		}
+		defaults, err := specDefaults(&r.stored.Spec, &r.used(t).Spec)
+		if err != nil || defaults != r.stored.Status.SpecDefaults {
+			t.Errorf("%s: defaults %s, recorded %s (%v)", r.name, defaults, r.stored.Status.SpecDefaults, err)
+		}
+	}
+}
+
+type difference struct{ path, recorded, ours string }
+
+func differences(recorded, ours map[string]string) []difference {
+	const nothing = "nothing"
+	var all []difference
+	for _, path := range slices.Sorted(maps.Keys(recorded)) {
+		value, found := ours[path]
+		switch {
+		case !found && !filledIn.MatchString(path):
+			all = append(all, difference{path, recorded[path], nothing})
+		case found && value != recorded[path]:
+			all = append(all, difference{path, recorded[path], value})
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(ours)) {
+		if _, found := recorded[path]; !found {
+			all = append(all, difference{path, nothing, ours[path]})
+		}
+	}
+	return all
+}
+
+// leaves maps the path of each field of the objects to its value.
+func leaves(objects []*unstructured.Unstructured) map[string]string {
+	all := map[string]string{}
+	for _, o := range objects {
+		walk(o.GetKind()+"/"+o.GetName(), framework.Normalize(o).Object, all)
+	}
+	return all
+}
+
+func walk(path string, value any, into map[string]string) {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, child := range v {
+			walk(path+"."+key, child, into)
+		}
+	case []any:
+		for i, child := range v {
+			walk(fmt.Sprintf("%s[%d]", path, i), child, into)
+		}
+	default:
+		into[path] = fmt.Sprint(v)
+	}
+}
