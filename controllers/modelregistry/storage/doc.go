@@ -1,0 +1,8 @@
+// Package storage moves stored ModelRegistry objects from the version in which they were once written to the one in which
+// they are written now, so that the older version can be given up some day.
+//
+// Whether there is something to do says the CRD: the API server lists in status.storedVersions every version that any object
+// may be stored in, and removes nothing from that list. The work is done by the migrator of the cluster, where there is one,
+// and otherwise by writing every object back as it is, which an API server answers with a write only for objects that are
+// stored in another version. Then the list is trimmed, and no request follows ever after.
+package storage

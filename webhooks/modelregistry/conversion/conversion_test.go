@@ -1,0 +1,216 @@
+package conversion
+
+import (
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+)
+
+func same(t *testing.T, what string, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func TestIstioBecomesAProxy(t *testing.T) { // [modelregistry-18]
+	for name, c := range map[string]struct{ istio, want string }{
+		"no gateway":         {"{authProvider: x}", "{port: 8443, routePort: 443, serviceRoute: disabled}"},
+		"an empty gateway":   {"{gateway: {}}", "{port: 8443, routePort: 443, serviceRoute: enabled}"},
+		"a domain":           {"{gateway: {domain: example.com, rest: {}, grpc: {}}}", "{port: 8443, routePort: 443, serviceRoute: enabled, domain: example.com}"},
+		"no route":           {"{gateway: {rest: {gatewayRoute: disabled}, grpc: {gatewayRoute: enabled}}}", "{port: 8443, routePort: 443, serviceRoute: disabled}"},
+		"a port with TLS":    {"{gateway: {rest: {port: 8080, tls: {mode: SIMPLE}}, grpc: {}}}", "{port: 8443, routePort: 8080, serviceRoute: enabled}"},
+		"a port without TLS": {"{gateway: {rest: {port: 8080}, grpc: {}}}", "{port: 8443, routePort: 443, serviceRoute: enabled}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			old := object(t, alpha, "{rest: {}, grpc: {}, mysql: {host: h, username: u, database: d}, istio: "+c.istio+"}")
+			want := object(t, beta, "{rest: {}, grpc: {}, mysql: {host: h, username: u, database: d}, oauthProxy: "+c.want+"}")
+			same(t, "v1beta1", want, convert(t, old, beta))
+		})
+	}
+	spec := map[string]any{"istio": map[string]any{}, "oauthProxy": map[string]any{"port": int64(1)}}
+	if !ReplaceIstio(spec) || ReplaceIstio(spec) {
+		t.Error("istio is replaced once")
+	}
+	same(t, "a proxy that is there already", map[string]any{"oauthProxy": map[string]any{"port": int64(1)}}, spec)
+}
+
+func TestValuesOfV1alpha1AreKept(t *testing.T) { // [modelregistry-24]
+	old := object(t, alpha, "{rest: {image: 'example.com/i:1', port: 8081}, grpc: {port: 9091}, mysql: {host: h, username: u, database: d, port: 3307}}")
+	old["status"] = map[string]any{"hosts": []any{"a"}, "conditions": []any{map[string]any{"type": "IstioAvailable"}}}
+	want := decoded(t, "{apiVersion: "+beta+", kind: ModelRegistry}")
+	want["metadata"], want["spec"], want["status"] = old["metadata"], old["spec"], old["status"]
+	same(t, "v1beta1", want, convert(t, old, beta))
+	same(t, "back again", old, convert(t, want, alpha))
+}
+
+// What an older client is shown of a registry that it could not have made.
+func TestV1alpha1ShowsProxyAndDatabase(t *testing.T) {
+	stored := object(t, beta, "{rest: {}, postgres: {generateDeployment: true, image: 'example.com/p:1', retentionPolicy: Delete, storage: {size: 5Gi}},"+
+		" kubeRBACProxy: {port: 9443, domain: example.com}}")
+	shown := convert(t, stored, alpha)
+	same(t, "spec", object(t, alpha, "{rest: {}, grpc: {port: 9090}, postgres: {database: ''}, oauthProxy: {port: 9443, domain: example.com}}")["spec"], shown["spec"])
+	kept, err := KeptIn(shown)
+	if err != nil || kept.Proxy != "kubeRBACProxy" || kept.Lookup("postgres", "generateDeployment") != true || kept.Lookup("postgres", "host") != nil {
+		t.Errorf("kept %+v, error %v", kept, err)
+	}
+	same(t, "back again", stored, convert(t, shown, beta))
+}
+
+func TestEditsThroughV1alpha1Win(t *testing.T) {
+	const stored = "{rest: {}, postgres: {generateDeployment: true, image: i, port: 5432}, kubeRBACProxy: {port: 9443, image: p}}"
+	for name, c := range map[string]struct {
+		stored string
+		edit   func(spec map[string]any)
+		want   string
+	}{
+		"a port of the proxy": {stored, func(spec map[string]any) { block(spec, "oauthProxy")["port"] = int64(1) },
+			"{rest: {}, postgres: {generateDeployment: true, image: i, port: 5432}, kubeRBACProxy: {port: 1, image: p}}"},
+		"the proxy": {stored, func(spec map[string]any) { delete(spec, "oauthProxy") },
+			"{rest: {}, postgres: {generateDeployment: true, image: i, port: 5432}}"},
+		"Istio instead of the proxy": {stored, func(spec map[string]any) {
+			delete(spec, "oauthProxy")
+			spec["istio"] = map[string]any{}
+		}, "{rest: {}, postgres: {generateDeployment: true, image: i, port: 5432}, kubeRBACProxy: {port: 8443, routePort: 443, serviceRoute: disabled}}"},
+		"the name of the database": {stored, func(spec map[string]any) { block(spec, "postgres")["database"] = "mine" },
+			"{rest: {}, postgres: {generateDeployment: true, image: i, port: 5432, database: mine}, kubeRBACProxy: {port: 9443, image: p}}"},
+		"another database": {stored, func(spec map[string]any) {
+			delete(spec, "postgres")
+			spec["mysql"] = map[string]any{"host": "h"}
+		}, "{rest: {}, mysql: {host: h}, kubeRBACProxy: {port: 9443, image: p}}"},
+		"the port of gRPC": {stored, func(spec map[string]any) { block(spec, "grpc")["port"] = int64(1) },
+			"{rest: {}, grpc: {port: 1}, postgres: {generateDeployment: true, image: i, port: 5432}, kubeRBACProxy: {port: 9443, image: p}}"},
+		"the proxy of an object with both": {"{rest: {}, grpc: {}, oauthProxy: {port: 1}, kubeRBACProxy: {port: 2}}",
+			func(spec map[string]any) { delete(spec, "oauthProxy") }, "{rest: {}, grpc: {}}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			shown := convert(t, object(t, beta, c.stored), alpha)
+			c.edit(shown["spec"].(map[string]any))
+			same(t, "v1beta1", object(t, beta, c.want), convert(t, shown, beta))
+		})
+	}
+}
+
+func block(parent map[string]any, name string) map[string]any {
+	child, _ := parent[name].(map[string]any)
+	return child
+}
+
+func TestRoundTripsOfWhatIsOdd(t *testing.T) {
+	for name, text := range map[string]string{
+		"both proxies":       "{apiVersion: " + beta + ", kind: ModelRegistry, metadata: {name: demo}, spec: {rest: {}, oauthProxy: {port: 1}, kubeRBACProxy: {port: 2}}}",
+		"no spec":            "{apiVersion: " + beta + ", kind: ModelRegistry, metadata: {name: demo}}",
+		"an unknown field":   "{apiVersion: " + beta + ", kind: ModelRegistry, metadata: {name: demo}, spec: {rest: {tomorrow: 1}, tomorrow: {a: [1.5]}}, tomorrow: x}",
+		"empty blocks":       "{apiVersion: " + beta + ", kind: ModelRegistry, metadata: {name: demo}, spec: {rest: {}, grpc: {}, postgres: {storage: {}}, kubeRBACProxy: {}}}",
+		"an empty database":  "{apiVersion: " + beta + ", kind: ModelRegistry, metadata: {name: demo}, spec: {rest: {}, postgres: {database: '', host: h}}}",
+		"false":              "{apiVersion: " + beta + ", kind: ModelRegistry, metadata: {name: demo}, spec: {rest: {}, postgres: {generateDeployment: false, host: h}}}",
+		"its own annotation": "{apiVersion: " + beta + ", kind: ModelRegistry, metadata: {name: demo, annotations: {a: b}}, spec: {rest: {}, kubeRBACProxy: {}}}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			stored := decoded(t, text)
+			same(t, "back again", stored, convert(t, convert(t, stored, alpha), beta))
+		})
+	}
+}
+
+// No stored object has the annotation; what a user writes there by hand is no content.
+func TestTheAnnotationIsNotStored(t *testing.T) {
+	stored := object(t, beta, "{rest: {}, grpc: {}}")
+	stored["metadata"].(map[string]any)["annotations"] = map[string]any{Annotation: `{"proxy":"kubeRBACProxy"}`}
+	shown := convert(t, stored, alpha)
+	if _, has := annotationsOf(shown)[Annotation]; has {
+		t.Errorf("nothing is kept, got %v", shown["metadata"])
+	}
+	shown["spec"].(map[string]any)["oauthProxy"] = map[string]any{}
+	same(t, "v1beta1", object(t, beta, "{rest: {}, grpc: {}, oauthProxy: {}}"), convert(t, shown, beta))
+}
+
+// Anybody can write the annotation: it must not be a way around the schema, nor spoil lists.
+func TestForgedAnnotationsSayNothing(t *testing.T) {
+	for name, text := range map[string]string{
+		"no JSON":                 "{",
+		"no path":                 `{"fields":[{"value":1}]}`,
+		"a field of both":         `{"fields":[{"path":["postgres","sslMode"],"value":"x&y"}]}`,
+		"a deep field":            `{"fields":[{"path":["rest","resources","limits"],"value":{}}]}`,
+		"a value for gRPC":        `{"fields":[{"path":["grpc"],"value":1,"shown":{}}]}`,
+		"a wrong type":            `{"fields":[{"path":["postgres","generateDeployment"],"value":"x"}]}`,
+		"a wrong type of a proxy": `{"proxy":"kubeRBACProxy","fields":[{"path":["oauthProxy"],"value":[]}]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			shown := object(t, alpha, "{rest: {}, grpc: {}, postgres: {host: h, database: d}, oauthProxy: {}}")
+			shown["metadata"].(map[string]any)["annotations"] = map[string]any{Annotation: text, "a": "b"}
+			if Check(shown) == nil {
+				t.Error("admission must hear of it")
+			}
+			stored := convert(t, shown, beta)
+			same(t, "spec", shown["spec"], stored["spec"])
+			same(t, "annotations", map[string]any{"a": "b"}, annotationsOf(stored))
+		})
+	}
+	fine := convert(t, object(t, beta, "{rest: {}, oauthProxy: {}, kubeRBACProxy: {}, postgres: {storage: {size: 1Gi}}}"), alpha)
+	if err := Check(fine); err != nil {
+		t.Errorf("what we wrote ourselves is refused: %v", err)
+	}
+	if err := Check(object(t, beta, "{rest: {}}")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestConvertsModelRegistriesOnly(t *testing.T) {
+	for text, want := range map[string]string{
+		"{apiVersion: v1, kind: ModelRegistry}":                              "v1 ModelRegistry is not of type v1beta1.ModelRegistry",
+		"{apiVersion: " + alpha + ", kind: Catalog}":                         alpha + " Catalog is not of type v1beta1.ModelRegistry",
+		"{kind: ModelRegistry}":                                              "is not of type v1beta1.ModelRegistry",
+		"{apiVersion: modelregistry.opendatahub.io/v2, kind: ModelRegistry}": "is not of type v1beta1.ModelRegistry",
+	} {
+		if _, err := Convert(decoded(t, text), beta); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	registry := object(t, beta, "{rest: {}}")
+	if _, err := Convert(registry, "modelregistry.opendatahub.io/v2"); err == nil || !strings.Contains(err.Error(), "is not of type v1beta1.ModelRegistry") {
+		t.Error(err)
+	}
+	same(t, "the same version", registry, convert(t, registry, beta))
+}
+
+// Every field that the schema of v1beta1 has and that of v1alpha1 has not is known here. Who adds one must decide what
+// older clients see.
+func TestEveryFieldOfV1beta1OnlyIsKept(t *testing.T) {
+	text, err := os.ReadFile("../../../config/crd/bases/modelregistry.opendatahub.io_modelregistries.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths := map[string]map[string]bool{}
+	for _, version := range decoded(t, string(text))["spec"].(map[string]any)["versions"].([]any) {
+		v := version.(map[string]any)
+		name := v["name"].(string)
+		paths[name] = map[string]bool{}
+		schema := v["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)
+		leaves(schema["properties"].(map[string]any)["spec"].(map[string]any), "", paths[name])
+	}
+	known := map[string]bool{"kubeRBACProxy": true}
+	for _, field := range PostgresOnlyInV1beta1 {
+		known["postgres."+field] = true
+	}
+	for _, path := range slices.Sorted(maps.Keys(paths[v1beta1.GroupVersion.Version])) {
+		if paths[v1alpha1.GroupVersion.Version][path] || slices.ContainsFunc(slices.Collect(maps.Keys(known)), func(k string) bool {
+			return path == k || strings.HasPrefix(path, k+".")
+		}) {
+			continue
+		}
+		t.Errorf("spec.%s would be lost in v1alpha1", path)
+	}
+	for path := range paths[v1alpha1.GroupVersion.Version] {
+		if !paths[v1beta1.GroupVersion.Version][path] && path != "istio" && !strings.HasPrefix(path, "istio.") {
+			t.Errorf("spec.%s would be lost in v1beta1", path)
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package modelregistry
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kjson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// review sends a conversion review as the API server does.
+func review(t *testing.T, wanted string, objects ...map[string]any) *apiextensionsv1.ConversionReview {
+	t.Helper()
+	in := fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"u","desiredAPIVersion":%q,"objects":%s}}`, wanted, mustJSON(t, objects))
+	recorder := httptest.NewRecorder()
+	converter{}.ServeHTTP(recorder, httptest.NewRequest(http.MethodPost, ConvertPath, strings.NewReader(in)))
+	if recorder.Code != http.StatusOK || recorder.Header().Get("Content-Type") != "application/json" {
+		t.Fatalf("status %d: %s", recorder.Code, recorder.Body)
+	}
+	out := &apiextensionsv1.ConversionReview{}
+	if err := json.Unmarshal(recorder.Body.Bytes(), out); err != nil {
+		t.Fatal(err)
+	}
+	if out.Kind != "ConversionReview" || out.APIVersion != "apiextensions.k8s.io/v1" || out.Response.UID != "u" || out.Request != nil {
+		t.Fatalf("%+v", out)
+	}
+	return out
+}
+
+func TestListsAreConvertedInTheirOrder(t *testing.T) {
+	first, second := object(t, alpha, "{rest: {}, grpc: {}, istio: {}}"), object(t, beta, "{rest: {port: 1}, tomorrow: 1}")
+	answer := review(t, beta, first, second).Response
+	if answer.Result.Status != metav1.StatusSuccess || len(answer.ConvertedObjects) != 2 {
+		t.Fatalf("%+v", answer)
+	}
+	var got []map[string]any
+	for _, converted := range answer.ConvertedObjects {
+		var one map[string]any
+		if err := kjson.Unmarshal(converted.Raw, &one); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, one)
+	}
+	want := object(t, beta, "{rest: {}, grpc: {}, oauthProxy: {port: 8443, routePort: 443, serviceRoute: disabled}}")
+	same(t, "objects", []map[string]any{want, second}, got)
+}
+
+func TestWhatCannotBeConvertedFailsItsReview(t *testing.T) {
+	answer := review(t, beta, object(t, beta, "{rest: {}}"), decoded(t, "{apiVersion: v1, kind: Pod}")).Response
+	if answer.Result.Status != metav1.StatusFailure || len(answer.ConvertedObjects) > 0 ||
+		!strings.Contains(answer.Result.Message, "objects[1]: v1 Pod is not of type v1beta1.ModelRegistry") {
+		t.Errorf("%+v", answer)
+	}
+	broken := answerReview(&apiextensionsv1.ConversionRequest{DesiredAPIVersion: beta, Objects: nil})
+	if broken.Result.Status != metav1.StatusSuccess {
+		t.Errorf("nothing to convert: %+v", broken)
+	}
+	if _, err := convertRaw([]byte("["), beta); err == nil {
+		t.Error("no JSON")
+	}
+}
+
+func TestWhatIsNoReviewIsRefused(t *testing.T) {
+	for _, body := range []string{"", "[", "{}", `{"request":null}`} {
+		recorder := httptest.NewRecorder()
+		converter{}.ServeHTTP(recorder, httptest.NewRequest(http.MethodPost, ConvertPath, strings.NewReader(body)))
+		if recorder.Code != http.StatusBadRequest {
+			t.Errorf("%q: status %d", body, recorder.Code)
+		}
+	}
+}

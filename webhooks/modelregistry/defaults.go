@@ -1,0 +1,190 @@
+package modelregistry
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/webhooks/modelregistry/conversion"
+)
+
+// Default returns a copy of the registry as admission would store it. Call it where objects did not come through webhooks.
+// It returns an error only for what cannot be encoded.
+func Default(registry *v1beta1.ModelRegistry, s Settings) (*v1beta1.ModelRegistry, error) {
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(registry)
+	if err != nil {
+		return nil, err
+	}
+	// What is not said cannot be a proxy of both names that a user asked for: only old objects get here with both.
+	defaultBeta(object, object, s)
+	out := &v1beta1.ModelRegistry{}
+	return out, runtime.DefaultUnstructuredConverter.FromUnstructured(object, out)
+}
+
+// setDefaults changes a decoded object of either version in place; old is the one before it, nil for a new one.
+func setDefaults(object, old map[string]any, s Settings) {
+	if object["apiVersion"] == v1alpha1.GroupVersion.String() {
+		defaultAlpha(object, old, s)
+		return
+	}
+	defaultBeta(object, old, s)
+}
+
+func defaultBeta(object, old map[string]any, s Settings) {
+	spec := block(object, "spec")
+	if spec == nil {
+		return
+	}
+	defaultRoute(block(spec, "rest"), v1beta1.RouteDisabled)
+	dropEmptyDatabases(spec, block(spec, "postgres")["generateDeployment"] == true)
+	if oauth := block(spec, "oauthProxy"); oauth != nil {
+		moveProxy(spec, oauth, block(old, "spec"))
+	}
+	if s.OpenShift && spec["oauthProxy"] == nil && spec["kubeRBACProxy"] == nil {
+		spec["kubeRBACProxy"] = map[string]any{}
+	}
+	defaultRoute(block(spec, "kubeRBACProxy"), v1beta1.RouteEnabled)
+	clearDefaults(object, s)
+}
+
+func defaultAlpha(object, old map[string]any, s Settings) {
+	kept := carryKept(object, old)
+	spec := block(object, "spec")
+	if spec == nil {
+		return
+	}
+	defaultRoute(block(spec, "rest"), v1beta1.RouteDisabled)
+	dropEmptyDatabases(spec, kept.Lookup("postgres", "generateDeployment") == true)
+	conversion.ReplaceIstio(spec)
+	if s.OpenShift && spec["oauthProxy"] == nil {
+		spec["oauthProxy"] = map[string]any{}
+	}
+	defaultRoute(block(spec, "oauthProxy"), v1beta1.RouteEnabled)
+	clearDefaults(object, s)
+}
+
+// carryKept gives a v1alpha1 object back what only v1beta1 can say about it, where a client that knows nothing of it left it
+// out, and returns it. Who names a server no longer wants one to be generated, which v1alpha1 has no other word for.
+func carryKept(object, old map[string]any) conversion.Kept {
+	kept, err := conversion.KeptIn(object)
+	if err != nil {
+		return conversion.Kept{} // refused later, by the validating webhook
+	}
+	text := kept.Text()
+	if text == "" {
+		if kept, err = conversion.KeptIn(old); err != nil {
+			return conversion.Kept{}
+		}
+	}
+	if postgres := block(block(object, "spec"), "postgres"); hasServer(postgres) {
+		kept = kept.Without("postgres", "generateDeployment")
+	}
+	if wanted := kept.Text(); wanted != text {
+		annotate(object, wanted)
+	}
+	return kept
+}
+
+func annotate(object map[string]any, text string) {
+	metadata := ensure(object, "metadata")
+	if text == "" {
+		delete(ensure(metadata, "annotations"), conversion.Annotation)
+		return
+	}
+	ensure(metadata, "annotations")[conversion.Annotation] = text
+}
+
+func defaultRoute(from map[string]any, route v1beta1.ServiceRoute) {
+	if from != nil && empty(from["serviceRoute"]) {
+		from["serviceRoute"] = string(route)
+	}
+}
+
+// dropEmptyDatabases removes databases that name no server, as clients send them that write out every field.
+func dropEmptyDatabases(spec map[string]any, generated bool) {
+	if postgres := block(spec, "postgres"); postgres != nil && !hasServer(postgres) && !generated {
+		delete(spec, "postgres")
+	}
+	if mysql := block(spec, "mysql"); mysql != nil && empty(mysql["host"]) {
+		delete(spec, "mysql")
+	}
+}
+
+func hasServer(postgres map[string]any) bool {
+	return !empty(postgres["host"]) || !empty(postgres["hostAddress"])
+}
+
+// moveProxy gives oauthProxy its present name. Its image is that of another program and stays behind. An old object that has
+// both loses the older one; a new one is refused by the schema, which tells its author.
+func moveProxy(spec, oauth, old map[string]any) {
+	if spec["kubeRBACProxy"] == nil {
+		proxy := runtime.DeepCopyJSON(oauth)
+		delete(proxy, "image")
+		spec["kubeRBACProxy"] = proxy
+		delete(spec, "oauthProxy")
+		return
+	}
+	if old["oauthProxy"] != nil && old["kubeRBACProxy"] != nil {
+		delete(spec, "oauthProxy")
+	}
+}
+
+// clearDefaults removes what an older release wrote into specs as the default of its day, so that the registry follows the
+// platform again: an image that is exactly a known one, and with it resources that are exactly the default ones. It looks at
+// registries only that were never deployed with defaults of their own.
+func clearDefaults(object map[string]any, s Settings) {
+	if defaults := block(object, "status")["specDefaults"]; !empty(defaults) && defaults != "{}" {
+		return
+	}
+	rest := block(block(object, "spec"), "rest")
+	image, _ := rest["image"].(string)
+	if image == "" || !isOneOf(image, s.RESTImages) {
+		return
+	}
+	delete(rest, "image")
+	if isDefaultResources(block(rest, "resources")) {
+		delete(rest, "resources")
+	}
+}
+
+// DefaultRESTResources are those of a server that names none.
+func DefaultRESTResources() corev1.ResourceRequirements {
+	memory := resource.MustParse("256Mi")
+	return corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: memory},
+		Limits:   corev1.ResourceList{corev1.ResourceMemory: memory},
+	}
+}
+
+func isDefaultResources(resources map[string]any) bool {
+	if resources == nil {
+		return false
+	}
+	var typed corev1.ResourceRequirements
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(resources, &typed); err != nil {
+		return false
+	}
+	return equality.Semantic.DeepEqual(typed, DefaultRESTResources())
+}
+
+// block returns an object below another, nil when there is none.
+func block(parent map[string]any, name string) map[string]any {
+	child, _ := parent[name].(map[string]any)
+	return child
+}
+
+// ensure returns an object below another, and makes it if need be.
+func ensure(parent map[string]any, name string) map[string]any {
+	child := block(parent, name)
+	if child == nil {
+		child = map[string]any{}
+		parent[name] = child
+	}
+	return child
+}
+
+// empty tells whether a text is missing or empty.
+func empty(value any) bool { return value == nil || value == "" }

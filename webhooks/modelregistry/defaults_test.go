@@ -1,0 +1,234 @@
+package modelregistry
+
+import (
+	"encoding/json"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/odh-platform/odh-platform-operator/webhooks/modelregistry/conversion"
+)
+
+const resources = "{requests: {cpu: 100m, memory: 256Mi}, limits: {memory: 256Mi}}"
+
+func TestDefaultsOfV1beta1(t *testing.T) {
+	for name, c := range map[string]struct {
+		openShift  bool
+		spec, want string
+	}{
+		"OpenShift and nothing said [modelregistry-6]": {true, "{rest: {}, postgres: {}, mysql: {}}",
+			"{rest: {serviceRoute: disabled}, kubeRBACProxy: {serviceRoute: enabled}}"},
+		"OpenShift and no proxy [modelregistry-7]": {true, "{rest: {serviceRoute: enabled}, mysql: {host: h}}",
+			"{rest: {serviceRoute: enabled}, mysql: {host: h}, kubeRBACProxy: {serviceRoute: enabled}}"},
+		"another cluster and no proxy [modelregistry-8]": {false, "{rest: {serviceRoute: ''}, mysql: {host: h}}",
+			"{rest: {serviceRoute: disabled}, mysql: {host: h}}"},
+		"the older proxy [modelregistry-9]": {false, "{rest: {serviceRoute: disabled}, oauthProxy: {port: 9443, routePort: 8443, domain: example.com, serviceRoute: enabled, image: old}}",
+			"{rest: {serviceRoute: disabled}, kubeRBACProxy: {port: 9443, routePort: 8443, domain: example.com, serviceRoute: enabled}}"},
+		"a proxy [modelregistry-10]": {true, "{rest: {serviceRoute: disabled}, kubeRBACProxy: {port: 9443, image: mine, serviceRoute: ''}}",
+			"{rest: {serviceRoute: disabled}, kubeRBACProxy: {port: 9443, image: mine, serviceRoute: enabled}}"},
+		"a proxy without a route [modelregistry-10]": {true, "{rest: {serviceRoute: disabled}, kubeRBACProxy: {serviceRoute: disabled}}",
+			"{rest: {serviceRoute: disabled}, kubeRBACProxy: {serviceRoute: disabled}}"},
+		"both proxies": {true, "{rest: {serviceRoute: disabled}, oauthProxy: {}, kubeRBACProxy: {serviceRoute: enabled}}",
+			"{rest: {serviceRoute: disabled}, oauthProxy: {}, kubeRBACProxy: {serviceRoute: enabled}}"},
+		"a generated database [modelregistry-4]": {false, "{rest: {serviceRoute: disabled}, postgres: {generateDeployment: true}}",
+			"{rest: {serviceRoute: disabled}, postgres: {generateDeployment: true}}"},
+		"a database by its address": {false, "{rest: {serviceRoute: disabled}, postgres: {hostAddress: 10.0.0.1}, mysql: {host: '', username: u}}",
+			"{rest: {serviceRoute: disabled}, postgres: {hostAddress: 10.0.0.1}}"},
+		"a default image with default resources [modelregistry-11]": {false, "{rest: {serviceRoute: disabled, image: '" + defaultImage + "', resources: " + resources + "}}",
+			"{rest: {serviceRoute: disabled}}"},
+		"unknown fields and blocks": {false, "{rest: {serviceRoute: disabled, tomorrow: 1}, istio: {gateway: {}}, tomorrow: {a: 1.5}}",
+			"{rest: {serviceRoute: disabled, tomorrow: 1}, istio: {gateway: {}}, tomorrow: {a: 1.5}}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := object(t, beta, c.spec)
+			setDefaults(got, nil, settings(c.openShift))
+			same(t, "spec", object(t, beta, c.want)["spec"], got["spec"])
+			again := object(t, beta, c.want)
+			setDefaults(again, nil, settings(c.openShift))
+			same(t, "once more", got, again)
+		})
+	}
+}
+
+// The pin of another tag, another digest or another registry of the same project stays, D14.
+func TestPinnedImagesStay(t *testing.T) {
+	s := settings(false)
+	s.RESTImages = append(s.RESTImages, "registry.example.com:5000/registry", "example.com/by-digest@sha256:aa")
+	for image, cleared := range map[string]bool{
+		defaultImage:                                          true,
+		"quay.io/opendatahub/model-registry":                  true,
+		"quay.io/opendatahub/model-registry:v0.3":             false,
+		"quay.io/opendatahub/model-registry:latest@sha256:aa": false,
+		"registry.example.com:5000/registry:latest":           true,
+		"registry.example.com:5000/other":                     false,
+		"registry.example.com:5000/registry:v1":               false,
+		"example.com/by-digest@sha256:aa":                     true,
+		"example.com/by-digest@sha256:bb":                     false,
+		"example.com/by-digest":                               false,
+	} {
+		got := object(t, beta, "{rest: {serviceRoute: disabled, image: '"+image+"', resources: "+resources+"}}")
+		setDefaults(got, nil, s)
+		rest := block(block(got, "spec"), "rest")
+		if (rest["image"] == nil) != cleared || (rest["resources"] == nil) != cleared {
+			t.Errorf("%s: cleared %v, got %v", image, !cleared, rest)
+		}
+	}
+	for name, c := range map[string]struct{ spec, status string }{
+		"resources of their own": {"{requests: {cpu: 100m, memory: 512Mi}, limits: {memory: 512Mi}}", ""},
+		"fewer resources":        {"{requests: {cpu: 100m, memory: 256Mi}}", "{}"},
+		"no resources":           {"null", "{}"},
+		"broken resources":       {"{requests: 1}", ""},
+	} {
+		got := object(t, beta, "{rest: {image: '"+defaultImage+"', resources: "+c.spec+"}}")
+		got["status"] = map[string]any{"specDefaults": c.status}
+		want := block(block(object(t, beta, "{rest: {resources: "+c.spec+"}}"), "spec"), "rest")["resources"]
+		setDefaults(got, nil, s)
+		rest := block(block(got, "spec"), "rest")
+		if rest["image"] != nil {
+			t.Errorf("%s: the default image stays", name)
+		}
+		same(t, name, want, rest["resources"])
+	}
+	deployed := object(t, beta, "{rest: {serviceRoute: disabled, image: '"+defaultImage+"'}}")
+	deployed["status"] = map[string]any{"specDefaults": `{"postgres":{}}`}
+	setDefaults(deployed, nil, s)
+	if block(block(deployed, "spec"), "rest")["image"] != defaultImage {
+		t.Error("a registry that was deployed with this image as its own keeps it")
+	}
+}
+
+func TestDefaultsOfV1alpha1(t *testing.T) {
+	for name, c := range map[string]struct {
+		openShift  bool
+		spec, want string
+	}{
+		"Istio and empty databases [modelregistry-18]": {false, "{rest: {}, grpc: {}, istio: {gateway: {}}, postgres: {}, mysql: {}}",
+			"{rest: {serviceRoute: disabled}, grpc: {}, oauthProxy: {port: 8443, routePort: 443, serviceRoute: enabled}}"},
+		"Istio and a default image [modelregistry-19]": {true,
+			"{rest: {serviceRoute: disabled, image: '" + defaultImage + "', resources: " + resources + "}, grpc: {}, istio: {gateway: {domain: example.com, rest: {tls: {}}, grpc: {}}}}",
+			"{rest: {serviceRoute: disabled}, grpc: {}, oauthProxy: {port: 8443, routePort: 443, serviceRoute: enabled, domain: example.com}}"},
+		"OpenShift and nothing said": {true, "{rest: {serviceRoute: enabled}, grpc: {}}",
+			"{rest: {serviceRoute: enabled}, grpc: {}, oauthProxy: {serviceRoute: enabled}}"},
+		"another cluster and nothing said": {false, "{rest: {serviceRoute: enabled}, grpc: {}}", "{rest: {serviceRoute: enabled}, grpc: {}}"},
+		"a proxy [modelregistry-22]":       {false, "{rest: {serviceRoute: enabled}, grpc: {}, oauthProxy: {}}", "{rest: {serviceRoute: enabled}, grpc: {}, oauthProxy: {serviceRoute: enabled}}"},
+		"both":                             {false, "{rest: {serviceRoute: enabled}, grpc: {}, istio: {}, oauthProxy: {serviceRoute: disabled}}", "{rest: {serviceRoute: enabled}, grpc: {}, oauthProxy: {serviceRoute: disabled}}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := object(t, alpha, c.spec)
+			setDefaults(got, nil, settings(c.openShift))
+			same(t, "spec", object(t, alpha, c.want)["spec"], got["spec"])
+		})
+	}
+}
+
+// What runs is filled in by the controller and never stored: certificate, domain and image of the proxy.
+func TestRuntimeValuesAreNotStored(t *testing.T) { // [modelregistry-12] [modelregistry-20] [modelregistry-21]
+	for apiVersion, spec := range map[string]string{
+		beta:  "{rest: {}, oauthProxy: {}}",
+		alpha: "{rest: {}, grpc: {}, istio: {gateway: {rest: {}, grpc: {}}}}",
+	} {
+		got := object(t, apiVersion, spec)
+		setDefaults(got, nil, settings(true))
+		stored, err := typed(got)
+		if err != nil {
+			t.Fatal(err)
+		}
+		proxy := stored.Spec.KubeRBACProxy
+		if apiVersion == alpha {
+			proxy = stored.Spec.OAuthProxy
+		}
+		if proxy == nil || proxy.TLSCertificateSecret != nil || proxy.TLSKeySecret != nil || proxy.Domain != "" || proxy.Image != "" || stored.Spec.Rest.Image != "" || stored.Spec.Rest.Resources != nil {
+			t.Errorf("%s: %+v", apiVersion, stored.Spec)
+		}
+	}
+}
+
+// An old object with both proxies loses the older one when somebody touches it, D28.
+func TestOldObjectsLoseTheOlderOfTwoProxies(t *testing.T) {
+	const both = "{rest: {serviceRoute: disabled}, oauthProxy: {port: 1}, kubeRBACProxy: {port: 2, serviceRoute: enabled}}"
+	want := object(t, beta, "{rest: {serviceRoute: disabled}, kubeRBACProxy: {port: 2, serviceRoute: enabled}}")["spec"]
+	got := object(t, beta, both)
+	setDefaults(got, object(t, beta, both), settings(true))
+	same(t, "touched", want, got["spec"])
+
+	out, err := Default(registry(t, both), settings(true))
+	if err != nil || out.Spec.OAuthProxy != nil || *out.Spec.KubeRBACProxy.Port != 2 {
+		t.Errorf("in the controller: %+v, error %v", out.Spec, err)
+	}
+	added := object(t, beta, both)
+	setDefaults(added, object(t, beta, "{rest: {}, kubeRBACProxy: {port: 2}}"), settings(true))
+	same(t, "who adds the second is refused by the schema", object(t, beta, both)["spec"], added["spec"])
+}
+
+func TestDefaultOfTypedRegistries(t *testing.T) {
+	in := registry(t, "{rest: {}, postgres: {}, mysql: {host: h, username: u, database: d}, oauthProxy: {port: 9443, image: old}}")
+	out, err := Default(in, settings(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if in.Spec.Postgres == nil || in.Spec.OAuthProxy == nil {
+		t.Error("what is given stays as it is")
+	}
+	if out.Spec.Postgres != nil || out.Spec.OAuthProxy != nil || *out.Spec.KubeRBACProxy.Port != 9443 || out.Spec.KubeRBACProxy.Image != "" || out.Spec.Rest.ServiceRoute != "disabled" {
+		t.Errorf("%+v", out.Spec)
+	}
+}
+
+// A client of v1alpha1 that knows nothing of the annotation and sends a whole object loses nothing.
+func TestOlderClientsKeepWhatTheyDoNotSee(t *testing.T) {
+	stored := object(t, beta, "{rest: {serviceRoute: disabled}, postgres: {generateDeployment: true, image: i}, kubeRBACProxy: {port: 9443, serviceRoute: enabled}}")
+	shown, err := conversion.Convert(stored, alpha)
+	if err != nil {
+		t.Fatal(err)
+	}
+	send := func(edit func(spec map[string]any)) map[string]any {
+		t.Helper()
+		text, err := json.Marshal(shown)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sent := decoded(t, string(text))
+		delete(block(sent, "metadata"), "annotations")
+		edit(block(sent, "spec"))
+		r := request(t, admissionv1.Update, sent, shown)
+		changed := patched(t, r, (&defaulter{source(settings(true))}).Handle(t.Context(), r))
+		back, err := conversion.Convert(changed, beta)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return block(back, "spec")
+	}
+	same(t, "sent as it was", stored["spec"], any(send(func(map[string]any) {})))
+	want := object(t, beta, "{rest: {serviceRoute: disabled}, postgres: {host: db, username: u, database: d, image: i}, kubeRBACProxy: {port: 9443, serviceRoute: enabled}}")
+	same(t, "a server is named", want["spec"], any(send(func(spec map[string]any) {
+		spec["postgres"] = map[string]any{"host": "db", "username": "u", "database": "d"}
+	})))
+	want = object(t, beta, "{rest: {serviceRoute: disabled}, postgres: {generateDeployment: true, image: i}, kubeRBACProxy: {serviceRoute: enabled}}")
+	same(t, "the proxy is removed, and made anew by default", want["spec"], any(send(func(spec map[string]any) { delete(spec, "oauthProxy") })))
+}
+
+// Annotations that cannot be read are left to the validating webhook, which says so.
+func TestUnreadableAnnotationsAreNotTouched(t *testing.T) {
+	got := object(t, alpha, "{rest: {serviceRoute: disabled}, grpc: {}, postgres: {host: h, database: d}}")
+	ensure(ensure(got, "metadata"), "annotations")[conversion.Annotation] = "{"
+	want := decoded(t, mustJSON(t, got))
+	setDefaults(got, nil, settings(false))
+	same(t, "object", want, got)
+
+	fresh := object(t, alpha, "{rest: {serviceRoute: disabled}, grpc: {}, postgres: {host: h, database: d}}")
+	setDefaults(fresh, want, settings(false))
+	same(t, "nothing to carry over", object(t, alpha, "{rest: {serviceRoute: disabled}, grpc: {}, postgres: {host: h, database: d}}"), fresh)
+
+	bare := map[string]any{"apiVersion": alpha, "kind": "ModelRegistry"}
+	setDefaults(bare, nil, settings(true))
+	same(t, "no spec", map[string]any{"apiVersion": alpha, "kind": "ModelRegistry"}, bare)
+}
+
+func mustJSON(t *testing.T, object any) string {
+	t.Helper()
+	text, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

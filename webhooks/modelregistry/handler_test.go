@@ -1,0 +1,196 @@
+package modelregistry
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/odh-platform/odh-platform-operator/webhooks/modelregistry/conversion"
+)
+
+const goodSpec = "{rest: {serviceRoute: disabled}, postgres: {host: db, username: u, database: d}}"
+
+// The patch touches what changed and nothing else.
+func TestPatchesAreMinimal(t *testing.T) {
+	d := &defaulter{source(settings(false))}
+	r := request(t, admissionv1.Create, object(t, beta, "{rest: {tomorrow: {a: 1}}, postgres: {host: db}, tomorrow: [1, 2]}"), nil)
+	answer := d.Handle(t.Context(), r)
+	if len(answer.Patches) != 1 || answer.Patches[0].Path != "/spec/rest/serviceRoute" || answer.Patches[0].Operation != "add" {
+		t.Errorf("%+v", answer.Patches)
+	}
+	want := object(t, beta, "{rest: {tomorrow: {a: 1}, serviceRoute: disabled}, postgres: {host: db}, tomorrow: [1, 2]}")
+	same(t, "patched", want, patched(t, r, answer))
+	for _, apiVersion := range []string{alpha, beta} {
+		r = request(t, admissionv1.Create, object(t, apiVersion, goodSpec), nil)
+		if answer := d.Handle(t.Context(), r); !answer.Allowed || len(answer.Patches) > 0 {
+			t.Errorf("%s: nothing to do, and yet %+v", apiVersion, answer.Patches)
+		}
+	}
+}
+
+// The end of a registry depends on no rule, D3: not on its namespace, not on a database, not on settings.
+func TestWhatIsBeingDeletedPasses(t *testing.T) {
+	for _, apiVersion := range []string{alpha, beta} {
+		old := object(t, apiVersion, "{rest: {}, grpc: {}}")
+		block(old, "metadata")["deletionTimestamp"] = "2026-11-21T00:00:00Z"
+		r := request(t, admissionv1.Update, object(t, apiVersion, "{rest: {}, grpc: {}}"), old)
+		for name, handler := range map[string]admission.Handler{
+			"defaulter": &defaulter{failing}, "validator": &validator{failing, lost},
+		} {
+			if answer := handler.Handle(t.Context(), r); !answer.Allowed || len(answer.Patches) > 0 {
+				t.Errorf("%s of %s: %+v", name, apiVersion, answer)
+			}
+		}
+	}
+	// A deletion timestamp on a new object is the user's word.
+	forged := object(t, beta, "{rest: {}}")
+	block(forged, "metadata")["deletionTimestamp"] = "2026-11-21T00:00:00Z"
+	if answer := (&validator{source(settings(false)), registries{}.find}).Handle(t.Context(), request(t, admissionv1.Create, forged, nil)); answer.Allowed {
+		t.Error("a registry without a database passed")
+	}
+}
+
+func TestValidatorAnswers(t *testing.T) {
+	v := &validator{source(Settings{}), registries{"demo": {"elsewhere"}}.find}
+	for name, c := range map[string]struct {
+		object, old map[string]any
+		want        string
+	}{
+		"another of its name [modelregistry-13]":        {object(t, beta, goodSpec), nil, `ModelRegistry.modelregistry.opendatahub.io "demo" is invalid: metadata.name: Duplicate value: "demo"`},
+		"another of its name, updated":                  {object(t, beta, goodSpec), object(t, beta, goodSpec), ""},
+		"no database":                                   {object(t, beta, "{rest: {}}"), object(t, beta, goodSpec), "spec.postgres: Required value"},
+		"no database in v1alpha1 [modelregistry-17]":    {object(t, alpha, "{rest: {}, grpc: {}}"), object(t, alpha, goodSpec), "spec.mysql: Required value"},
+		"the host of a generated database":              {object(t, beta, "{rest: {}, postgres: {generateDeployment: true, host: h}}"), object(t, beta, goodSpec), "spec.postgres.host"},
+		"a host that is none":                           {object(t, beta, "{rest: {}, postgres: {host: 'a b'}}"), object(t, beta, goodSpec), "spec.postgres.host"},
+		"an annotation that cannot be read":             {annotated(t, "{"), object(t, alpha, goodSpec), "metadata.annotations[" + conversion.Annotation + "]: Invalid value"},
+		"an annotation with a policy that there is not": {annotated(t, `{"fields":[{"path":["postgres","retentionPolicy"],"value":"x"}]}`), object(t, alpha, goodSpec), "spec.postgres.retentionPolicy"},
+		"a v1alpha1 object [modelregistry-22]":          {object(t, alpha, goodSpec), object(t, alpha, goodSpec), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			operation := admissionv1.Create
+			if c.old != nil {
+				operation = admissionv1.Update
+			}
+			answer := v.Handle(t.Context(), request(t, operation, c.object, c.old))
+			if c.want == "" {
+				if !answer.Allowed {
+					t.Errorf("%+v", answer.Result)
+				}
+				return
+			}
+			if answer.Allowed || answer.Result.Reason != metav1.StatusReasonInvalid || answer.Result.Code != http.StatusUnprocessableEntity ||
+				!strings.Contains(answer.Result.Message, c.want) {
+				t.Errorf("%+v", answer.Result)
+			}
+		})
+	}
+	// With one namespace names are unique by themselves, and nobody is asked.
+	alone := &validator{source(Settings{Namespace: "ns"}), lost}
+	if answer := alone.Handle(t.Context(), request(t, admissionv1.Create, object(t, beta, goodSpec), nil)); !answer.Allowed {
+		t.Errorf("%+v", answer.Result)
+	}
+	unnamed := object(t, beta, goodSpec)
+	delete(block(unnamed, "metadata"), "namespace")
+	if answer := alone.Handle(t.Context(), request(t, admissionv1.Create, unnamed, nil)); !answer.Allowed {
+		t.Errorf("the namespace of the request counts: %+v", answer.Result)
+	}
+	answer := alone.Handle(t.Context(), request(t, admissionv1.Create, object(t, beta, "{rest: {}, grpc: {port: 1}, postgres: {host: h}}"), nil))
+	if !answer.Allowed || len(answer.Warnings) != 1 {
+		t.Errorf("%+v", answer)
+	}
+}
+
+func annotated(t *testing.T, text string) map[string]any {
+	t.Helper()
+	out := object(t, alpha, "{rest: {}, grpc: {}, postgres: {host: db, database: d}}")
+	ensure(ensure(out, "metadata"), "annotations")[conversion.Annotation] = text
+	return out
+}
+
+func TestWhatIsNoModelRegistryIsAnError(t *testing.T) {
+	good := object(t, beta, goodSpec)
+	for name, c := range map[string]struct{ object, old map[string]any }{
+		"another kind":       {decoded(t, "{apiVersion: "+beta+", kind: Catalog}"), nil},
+		"another version":    {decoded(t, "{apiVersion: modelregistry.opendatahub.io/v2, kind: ModelRegistry}"), nil},
+		"another old object": {good, decoded(t, "{apiVersion: v1, kind: Pod}")},
+	} {
+		operation := admissionv1.Create
+		if c.old != nil {
+			operation = admissionv1.Update
+		}
+		r := request(t, operation, c.object, c.old)
+		for _, handler := range []admission.Handler{&defaulter{source(Settings{})}, &validator{source(Settings{}), registries{}.find}} {
+			if answer := handler.Handle(t.Context(), r); answer.Allowed || answer.Result.Code != http.StatusBadRequest {
+				t.Errorf("%s: %+v", name, answer)
+			}
+		}
+	}
+	broken := request(t, admissionv1.Create, good, nil)
+	broken.Object.Raw = []byte("[")
+	if answer := (&defaulter{source(Settings{})}).Handle(t.Context(), broken); answer.Result.Code != http.StatusBadRequest {
+		t.Errorf("%+v", answer)
+	}
+	v := &validator{source(Settings{}), registries{}.find}
+	wrong := object(t, beta, "{rest: {port: x}, postgres: {host: h}}")
+	if answer := v.Handle(t.Context(), request(t, admissionv1.Create, wrong, nil)); answer.Result.Code != http.StatusBadRequest {
+		t.Errorf("%+v", answer)
+	}
+	if answer := v.Handle(t.Context(), request(t, admissionv1.Update, good, wrong)); answer.Result.Code != http.StatusBadRequest {
+		t.Errorf("%+v", answer)
+	}
+}
+
+func TestTroubleIsNoConsent(t *testing.T) {
+	r := request(t, admissionv1.Create, object(t, beta, goodSpec), nil)
+	for name, handler := range map[string]admission.Handler{
+		"defaulter": &defaulter{failing}, "validator": &validator{failing, registries{}.find}, "others": &validator{source(Settings{}), lost},
+		"catalog": &catalogValidator{failing, registries{}.find},
+	} {
+		if answer := handler.Handle(t.Context(), r); answer.Allowed || answer.Result.Code != http.StatusInternalServerError || !strings.Contains(answer.Result.Message, "away") {
+			t.Errorf("%s: %+v", name, answer)
+		}
+	}
+	gone := request(t, admissionv1.Delete, nil, nil)
+	for _, handler := range []admission.Handler{&defaulter{failing}, &validator{failing, lost}, &catalogValidator{failing, lost}} {
+		if answer := handler.Handle(t.Context(), gone); !answer.Allowed {
+			t.Errorf("deletion is allowed: %+v", answer)
+		}
+	}
+	if answer := (idle{"off"}).Handle(t.Context(), r); !answer.Allowed || len(answer.Warnings) != 1 {
+		t.Errorf("%+v", answer)
+	}
+}
+
+func TestCatalogs(t *testing.T) {
+	for _, c := range []struct {
+		name, setting, want string
+		others              registries
+	}{
+		{"catalog", "", "", registries{}},                                                                         // [modelregistry-73]
+		{"catalog", "ns", "", registries{"catalog": {"elsewhere"}}},                                               // [modelregistry-73]
+		{"other", "", "metadata.name: Invalid value: \"other\": catalog resource name must be 'catalog'", nil},    // [modelregistry-72]
+		{"catalog", "registries", "metadata.namespace: Invalid value: \"ns\": namespace must be registries", nil}, // [modelregistry-74]
+		{"catalog", "", "it exists in namespace elsewhere already", registries{"catalog": {"ns", "elsewhere"}}},   // D23
+		{"catalog", "", "looking for another Catalog: away", nil},
+	} {
+		others := c.others.find
+		if strings.HasSuffix(c.want, "away") {
+			others = lost
+		}
+		v := &catalogValidator{source(Settings{Namespace: c.setting}), others}
+		r := request(t, admissionv1.Create, nil, nil)
+		r.Name = c.name
+		answer := v.Handle(t.Context(), r)
+		if answer.Allowed != (c.want == "") || !answer.Allowed && !strings.Contains(answer.Result.Message, c.want) {
+			t.Errorf("%s: %+v", c.name, answer.Result)
+		}
+		r.Operation = admissionv1.Update
+		if answer := v.Handle(t.Context(), r); !answer.Allowed {
+			t.Errorf("%s: updates are always allowed, got %+v", c.name, answer.Result)
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package modelregistry
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+)
+
+// Suffixes that make longer names of the name of a registry.
+const (
+	hostSuffix     = "-rest"     // a label of the host of its Route
+	databaseSuffix = "-postgres" // the Service of a generated database, and a label
+)
+
+const noDatabase = "required one of `postgres` or `mysql` database: set spec.postgres.generateDeployment to true for a database that is made " +
+	"with the registry, or name an existing one in spec.postgres.host or spec.mysql.host"
+
+// Validate returns what is wrong with a registry, new or not. It reads no old object and no cluster, so the controller can
+// ask it too.
+func Validate(registry *v1beta1.ModelRegistry, s Settings) field.ErrorList {
+	errs := namespaceErrors(registry.Namespace, s.Namespace, "registries live in")
+	spec := field.NewPath("spec")
+	postgres := registry.Spec.Postgres
+	if postgres == nil && registry.Spec.MySQL == nil {
+		return append(errs, field.Required(spec.Child("postgres"), noDatabase), field.Required(spec.Child("mysql"), noDatabase))
+	}
+	if postgres == nil {
+		return errs
+	}
+	path := spec.Child("postgres")
+	if generated(registry) {
+		const detail = "host should not be set when auto-provisioning is enabled: remove it, or set spec.postgres.generateDeployment to false"
+		if postgres.Host != "" {
+			errs = append(errs, field.Invalid(path.Child("host"), postgres.Host, detail))
+		} else if postgres.HostAddress != "" {
+			errs = append(errs, field.Invalid(path.Child("host"), postgres.HostAddress, detail))
+		}
+	}
+	// The schema says this of v1beta1; through v1alpha1 it comes in past the schema.
+	policies := []v1beta1.RetentionPolicy{v1beta1.RetainData, v1beta1.DeleteData}
+	if postgres.RetentionPolicy != "" && !slices.Contains(policies, postgres.RetentionPolicy) {
+		errs = append(errs, field.NotSupported(path.Child("retentionPolicy"), postgres.RetentionPolicy, policies))
+	}
+	if storage := postgres.Storage; storage != nil && storage.Size != nil && storage.Size.Sign() <= 0 {
+		errs = append(errs, field.Invalid(path.Child("storage", "size"), storage.Size.String(), "size must be greater than zero"))
+	}
+	return errs
+}
+
+// namespaceErrors refuses a namespace that is not the configured one, if there is one.
+func namespaceErrors(namespace, wanted, who string) field.ErrorList {
+	if wanted == "" || namespace == wanted {
+		return nil
+	}
+	detail := fmt.Sprintf("namespace must be %s: %s the namespace of the operator's setting REGISTRIES_NAMESPACE; create it there", wanted, who)
+	return field.ErrorList{field.Invalid(field.NewPath("metadata", "namespace"), namespace, detail)}
+}
+
+func generated(registry *v1beta1.ModelRegistry) bool {
+	postgres := registry.Spec.Postgres
+	return postgres != nil && postgres.GenerateDeployment != nil && *postgres.GenerateDeployment
+}
+
+// nameErrors refuses names of new registries that would fail later. Those that exist are accepted, whatever they are called.
+func nameErrors(registry, old *v1beta1.ModelRegistry) field.ErrorList {
+	path := field.NewPath("metadata", "name")
+	var errs field.ErrorList
+	longest, because := validation.DNS1035LabelMaxLength-len(hostSuffix), "the host of its Route begins with the name and "+hostSuffix
+	if generated(registry) {
+		longest, because = validation.DNS1035LabelMaxLength-len(databaseSuffix), "the Service of its database is called by the name and "+databaseSuffix
+	}
+	length := len(registry.Name)
+	grew := old == nil || generated(registry) && !generated(old)
+	if length > longest && grew {
+		errs = append(errs, field.Invalid(path, registry.Name, fmt.Sprintf("must be at most %d characters, because %s; this one has %d", longest, because, length)))
+	}
+	if old != nil {
+		return errs
+	}
+	if wrong := validation.IsDNS1035Label(registry.Name); len(wrong) > 0 && length <= longest {
+		errs = append(errs, field.Invalid(path, registry.Name, "the Service of the registry bears its name: "+strings.Join(wrong, "; ")))
+	}
+	return errs
+}
+
+// taken refuses the name of a new registry that another one has: Groups, roles and hosts are called by the name alone.
+func taken(registry *v1beta1.ModelRegistry, namespaces []string) field.ErrorList {
+	for _, namespace := range namespaces {
+		if namespace == registry.Namespace {
+			continue // the API server says it better
+		}
+		err := field.Duplicate(field.NewPath("metadata", "name"), registry.Name)
+		err.Detail = fmt.Sprintf("registry named %s already exists in namespace %s: choose another name", registry.Name, namespace)
+		return field.ErrorList{err}
+	}
+	return nil
+}

@@ -1,0 +1,145 @@
+package modelregistry
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+)
+
+const external = "{rest: {}, postgres: {host: db, username: u, database: d}}"
+
+func TestTheNamespaceOfRegistries(t *testing.T) {
+	for _, c := range []struct{ setting, want string }{
+		{"", ""},   // [modelregistry-1] [modelregistry-17]
+		{"ns", ""}, // [modelregistry-2]
+		{"other", "metadata.namespace: Invalid value: \"ns\": namespace must be other"}, // [modelregistry-2]
+	} {
+		mustSay(t, Validate(registry(t, external), Settings{Namespace: c.setting}), c.want)
+	}
+	errs := Validate(registry(t, external), Settings{Namespace: "other"})
+	mustSay(t, errs, "REGISTRIES_NAMESPACE") // the refusal names the setting to look at
+}
+
+func TestADatabaseIsDemanded(t *testing.T) {
+	for spec, want := range map[string]string{
+		"{rest: {}, mysql: {}}":                                                   "",                                                                                                   // [modelregistry-3]
+		"{rest: {}, postgres: {}}":                                                "",                                                                                                   // [modelregistry-3]
+		"{rest: {}, postgres: {generateDeployment: true}}":                        "",                                                                                                   // [modelregistry-4]
+		"{rest: {}, postgres: {generateDeployment: true, host: h}}":               "spec.postgres.host: Invalid value: \"h\": host should not be set when auto-provisioning is enabled", // [modelregistry-4]
+		"{rest: {}, postgres: {generateDeployment: true, hostAddress: 10.0.0.1}}": "spec.postgres.host: Invalid value: \"10.0.0.1\": host should not be set when auto-provisioning is enabled",
+		"{rest: {}, postgres: {generateDeployment: false, host: h}}":              "",
+		"{rest: {}}": "spec.postgres: Required value: required one of `postgres` or `mysql` database", // [modelregistry-5]
+		"{rest: {}, postgres: {host: h, retentionPolicy: Sometimes}}":                    "spec.postgres.retentionPolicy: Unsupported value: \"Sometimes\": supported values: \"Retain\", \"Delete\"",
+		"{rest: {}, postgres: {host: h, retentionPolicy: Delete, storage: {size: 1Gi}}}": "",
+		"{rest: {}, postgres: {host: h, storage: {size: '0'}}}":                          "spec.postgres.storage.size: Invalid value: \"0\": size must be greater than zero",
+	} {
+		mustSay(t, Validate(registry(t, spec), Settings{}), want)
+	}
+	errs := Validate(registry(t, "{rest: {}}"), Settings{})
+	if len(errs) != 2 || errs[1].Field != "spec.mysql" {
+		t.Errorf("both ways out are named, got %v", errs)
+	}
+}
+
+// Names that fail later are refused at once, D32; those that exist are accepted.
+func TestNames(t *testing.T) {
+	long := func(n int) string { return strings.Repeat("a", n) }
+	for _, c := range []struct{ name, spec, want string }{
+		{"demo-1", external, ""},
+		{"1demo", external, "metadata.name: Invalid value: \"1demo\": the Service of the registry bears its name: a DNS-1035 label must"},
+		{"a.b", external, "the Service of the registry bears its name"},
+		{"-a", external, "the Service of the registry bears its name"},
+		{long(58), external, ""},
+		{long(59), external, "must be at most 58 characters, because the host of its Route begins with the name and -rest; this one has 59"},
+		{long(54), "{rest: {}, postgres: {generateDeployment: true}}", ""},
+		{long(55), "{rest: {}, postgres: {generateDeployment: true}}", "must be at most 54 characters, because the Service of its database is called by the name and -postgres; this one has 55"},
+	} {
+		m := registry(t, c.spec)
+		m.Name = c.name
+		mustSay(t, nameErrors(m, nil), c.want)
+		mustSay(t, nameErrors(m, m.DeepCopy()), "")
+	}
+	grown := registry(t, "{rest: {}, postgres: {generateDeployment: true}}")
+	before := registry(t, external)
+	grown.Name, before.Name = long(55), long(55)
+	mustSay(t, nameErrors(grown, before), "-postgres; this one has 55")
+}
+
+func TestNamesAreUnique(t *testing.T) { // [modelregistry-13]
+	m := registry(t, external)
+	mustSay(t, taken(m, nil), "")
+	mustSay(t, taken(m, []string{"ns"}), "")
+	mustSay(t, taken(m, []string{"ns", "elsewhere"}), "metadata.name: Duplicate value: \"demo\": registry named demo already exists in namespace elsewhere")
+}
+
+// Values that change what stands around them are refused when they are new, D31.
+func TestPatterns(t *testing.T) {
+	for spec, want := range map[string]string{
+		external: "",
+		"{rest: {image: 'registry.example.com:5000/a/b:v1'}, postgres: {host: 'db.data.svc.cluster.local.', username: 'me@server', database: model-registry}}": "",
+		"{rest: {}, postgres: {host: '10.0.0.1', username: u, database: d, image: 'example.com/p@sha256:aa'}}":                                                 "",
+		"{rest: {}, postgres: {host: 'fd00::1', hostAddress: '[fd00::1]'}}":                                                                                    "",
+		"{rest: {}, mysql: {host: db_1, username: root, database: model_registry}}":                                                                            "",
+		"{rest: {}, postgres: {host: 'db:5432'}}":                                                                                                              "spec.postgres.host: Invalid value: \"db:5432\": must be a host name or an IP address",
+		"{rest: {}, postgres: {host: 'db/x?sslmode=disable'}}":                                                                                                 "spec.postgres.host: Invalid value",
+		"{rest: {}, postgres: {hostAddress: '$(HOSTNAME)'}}":                                                                                                   "spec.postgres.hostAddress: Invalid value",
+		"{rest: {}, postgres: {host: h, username: \"u\\n- name: x\"}}":                                                                                         "spec.postgres.username: Invalid value",
+		"{rest: {}, postgres: {host: h, username: u, database: 'd?sslmode=disable'}}":                                                                          "spec.postgres.database: Invalid value",
+		"{rest: {}, postgres: {host: h, image: 'a b'}}":                                                                                                        "spec.postgres.image: Invalid value",
+		"{rest: {}, mysql: {host: 'h)/x', username: u, database: d}}":                                                                                          "spec.mysql.host: Invalid value",
+		"{rest: {}, mysql: {host: h, username: 'u:p', database: d}}":                                                                                           "spec.mysql.username: Invalid value",
+		"{rest: {}, mysql: {host: h, username: u, database: 'd?x'}}":                                                                                           "spec.mysql.database: Invalid value",
+		"{rest: {image: \"a\\nb\"}, mysql: {host: h}}":                                                                                                         "spec.rest.image: Invalid value",
+		"{rest: {}, mysql: {host: h}, kubeRBACProxy: {image: '{x: y}'}}":                                                                                       "spec.kubeRBACProxy.image: Invalid value",
+		"{rest: {}, mysql: {host: h}, oauthProxy: {image: '{x: y}'}}":                                                                                          "spec.oauthProxy.image: Invalid value",
+		"{rest: {}, postgres: {host: " + strings.Repeat("h", 254) + "}}":                                                                                       "spec.postgres.host: Invalid value",
+		"{rest: {}, postgres: {host: h, username: " + strings.Repeat("u", 129) + "}}":                                                                          "spec.postgres.username: Invalid value",
+		"{rest: {}, postgres: {host: h, database: " + strings.Repeat("d", 65) + "}}":                                                                           "spec.postgres.database: Invalid value",
+	} {
+		m := registry(t, spec)
+		mustSay(t, patternErrors(m, nil), want)
+		mustSay(t, patternErrors(m, m.DeepCopy()), "")
+		if want != "" {
+			mustSay(t, patternErrors(m, registry(t, external)), want)
+		}
+	}
+}
+
+// Everything that has no effect is told, once, D13, D20.
+func TestWarnings(t *testing.T) {
+	for spec, want := range map[string]string{
+		external: "",
+		"{rest: {}, grpc: {port: 9090}, postgres: {generateDeployment: true, image: i, storage: {size: 1Gi}, retentionPolicy: Delete, skipDBCreation: false}}": "",
+		"{rest: {}, grpc: {port: 9091}, postgres: {host: h}}":                                 "spec.grpc.port: has no effect",
+		"{rest: {}, grpc: {image: i}, postgres: {host: h}}":                                   "spec.grpc.image: has no effect",
+		"{rest: {}, grpc: {resources: {}}, postgres: {host: h}}":                              "spec.grpc.resources: has no effect",
+		"{rest: {}, enable_database_upgrade: false, postgres: {host: h}}":                     "spec.enable_database_upgrade: has no effect",
+		"{rest: {}, downgrade_db_schema_version: 1, postgres: {host: h}}":                     "spec.downgrade_db_schema_version: has no effect",
+		"{rest: {resources: {claims: [{name: c}]}}, postgres: {host: h}}":                     "spec.rest.resources.claims: has no effect",
+		"{rest: {}, postgres: {host: h}, mysql: {host: h}}":                                   "spec.mysql: has no effect beside spec.postgres",
+		"{rest: {}, postgres: {host: h, skipDBCreation: true}}":                               "spec.postgres.skipDBCreation: has no effect",
+		"{rest: {}, mysql: {host: h, skipDBCreation: true}}":                                  "spec.mysql.skipDBCreation: has no effect",
+		"{rest: {}, postgres: {host: h, sslPasswordSecret: {name: s, key: k}}}":               "spec.postgres.sslPasswordSecret: has no effect",
+		"{rest: {}, postgres: {host: h, hostAddress: 10.0.0.1}}":                              "spec.postgres.hostAddress: has no effect beside spec.postgres.host",
+		"{rest: {}, postgres: {generateDeployment: true, passwordSecret: {name: s, key: k}}}": "spec.postgres.passwordSecret: has no effect on a generated database",
+		"{rest: {}, postgres: {host: h, image: i}}":                                           "spec.postgres.image: has no effect on an existing database",
+		"{rest: {}, postgres: {host: h, storage: {}}}":                                        "spec.postgres.storage: has no effect on an existing database",
+		"{rest: {}, postgres: {host: h, retentionPolicy: Retain}}":                            "spec.postgres.retentionPolicy: has no effect on an existing database",
+		"{rest: {serviceRoute: enabled}, postgres: {host: h}}":                                "",
+		"{rest: {serviceRoute: enabled}, postgres: {host: h}, kubeRBACProxy: {}}":             "spec.rest.serviceRoute: the server is reached through its proxy only",
+	} {
+		m := registry(t, spec)
+		got := warnings(m, nil)
+		if want == "" && len(got) > 0 || want != "" && (len(got) != 1 || !strings.HasPrefix(got[0], want)) {
+			t.Errorf("%s: %q", spec, got)
+		}
+		if again := warnings(m, m.DeepCopy()); len(again) > 0 {
+			t.Errorf("%s: told again: %q", spec, again)
+		}
+	}
+	several := warnings(registry(t, "{rest: {}, grpc: {port: 1}, enable_database_upgrade: true, mysql: {host: h}}"), &v1beta1.ModelRegistry{})
+	if len(several) != 2 || several[0] > several[1] {
+		t.Errorf("in an order that does not vary: %q", several)
+	}
+}

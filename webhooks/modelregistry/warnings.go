@@ -1,0 +1,75 @@
+package modelregistry
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+)
+
+// warnings tells the user what of a registry has no effect, as far as they have not been told with the registry before it.
+func warnings(registry, old *v1beta1.ModelRegistry) []string {
+	now := ineffective(&registry.Spec)
+	if old != nil {
+		for path := range ineffective(&old.Spec) {
+			delete(now, path)
+		}
+	}
+	var texts []string
+	for _, path := range slices.Sorted(maps.Keys(now)) {
+		texts = append(texts, path+": "+now[path])
+	}
+	return texts
+}
+
+// ineffective returns the fields that have no effect, with the reason.
+func ineffective(s *v1beta1.ModelRegistrySpec) map[string]string {
+	const ignored = "has no effect: remove it"
+	found := map[string]string{}
+	note := func(set bool, path, text string) {
+		if set {
+			found[path] = text
+		}
+	}
+	if g := s.GRPC; g != nil {
+		note(g.Port != nil && *g.Port != v1beta1.DefaultGRPCPort, "spec.grpc.port", "has no effect, the server has no gRPC port: remove it")
+		note(g.Image != "", "spec.grpc.image", ignored)
+		note(g.Resources != nil, "spec.grpc.resources", ignored)
+	}
+	note(s.EnableDatabaseUpgrade != nil, "spec.enable_database_upgrade", ignored)
+	note(s.DowngradeDbSchemaVersion != nil, "spec.downgrade_db_schema_version", ignored)
+	note(hasClaims(s.Rest.Resources), "spec.rest.resources.claims", ignored)
+	note(s.Postgres != nil && s.MySQL != nil, "spec.mysql", "has no effect beside spec.postgres, which is preferred: remove one of them")
+	note(s.Rest.ServiceRoute == v1beta1.RouteEnabled && (s.KubeRBACProxy != nil || s.OAuthProxy != nil), "spec.rest.serviceRoute",
+		"the server is reached through its proxy only: the Route of spec.kubeRBACProxy.serviceRoute leads there")
+	if s.Postgres != nil {
+		ineffectivePostgres(s.Postgres, note)
+	}
+	if s.MySQL != nil {
+		note(isTrue(s.MySQL.SkipDBCreation), "spec.mysql.skipDBCreation", ignored)
+	}
+	return found
+}
+
+func ineffectivePostgres(p *v1beta1.PostgresConfig, note func(bool, string, string)) {
+	const ignored = "has no effect: remove it"
+	note(isTrue(p.SkipDBCreation), "spec.postgres.skipDBCreation", ignored)
+	note(p.SSLPasswordSecret != nil, "spec.postgres.sslPasswordSecret", "has no effect, the server takes keys without a password only: remove it")
+	note(p.Host != "" && p.HostAddress != "", "spec.postgres.hostAddress", "has no effect beside spec.postgres.host, which is used: remove one of them")
+	if isTrue(p.GenerateDeployment) {
+		note(p.PasswordSecret != nil, "spec.postgres.passwordSecret", "has no effect on a generated database, whose password is generated too: remove it")
+		return
+	}
+	const generatedOnly = "has no effect on an existing database: remove it, or set spec.postgres.generateDeployment"
+	note(p.Image != "", "spec.postgres.image", generatedOnly)
+	note(p.Storage != nil, "spec.postgres.storage", generatedOnly)
+	note(p.RetentionPolicy != "", "spec.postgres.retentionPolicy", generatedOnly)
+}
+
+func hasClaims(resources *corev1.ResourceRequirements) bool {
+	return resources != nil && len(resources.Claims) > 0
+}
+
+func isTrue(value *bool) bool { return value != nil && *value }

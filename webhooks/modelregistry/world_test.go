@@ -1,0 +1,136 @@
+package modelregistry
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	kjson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	"sigs.k8s.io/yaml"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+)
+
+const defaultImage = "quay.io/opendatahub/model-registry:latest"
+
+var (
+	alpha = v1alpha1.GroupVersion.String()
+	beta  = v1beta1.GroupVersion.String()
+)
+
+// settings as on a cluster with default images.
+func settings(openShift bool) Settings {
+	return Settings{OpenShift: openShift, RESTImages: []string{defaultImage}}
+}
+
+func source(s Settings) Source {
+	return func(context.Context) (Settings, error) { return s, nil }
+}
+
+func failing(context.Context) (Settings, error) { return Settings{}, errors.New("away") }
+
+// registries is what a cluster holds: namespaces by the name of a registry.
+type registries map[string][]string
+
+func (r registries) find(_ context.Context, name string) ([]string, error) { return r[name], nil }
+
+func lost(context.Context, string) ([]string, error) { return nil, errors.New("away") }
+
+func decoded(t *testing.T, text string) map[string]any {
+	t.Helper()
+	content, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out map[string]any
+	if err := kjson.Unmarshal(content, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// object is a ModelRegistry of a version, with a spec in YAML.
+func object(t *testing.T, apiVersion, spec string) map[string]any {
+	t.Helper()
+	return decoded(t, "{apiVersion: "+apiVersion+", kind: ModelRegistry, metadata: {name: demo, namespace: ns}, spec: "+spec+"}")
+}
+
+// registry is a typed one, with a spec in YAML.
+func registry(t *testing.T, spec string) *v1beta1.ModelRegistry {
+	t.Helper()
+	out, err := typed(object(t, beta, spec))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func request(t *testing.T, operation admissionv1.Operation, object, old map[string]any) admission.Request {
+	t.Helper()
+	r := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: operation, Name: "demo", Namespace: "ns"}}
+	for into, from := range map[*runtime.RawExtension]map[string]any{&r.Object: object, &r.OldObject: old} {
+		if from == nil {
+			continue
+		}
+		raw, err := json.Marshal(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		into.Raw = raw
+	}
+	return r
+}
+
+// patched is what the API server makes of an answer.
+func patched(t *testing.T, r admission.Request, answer admission.Response) map[string]any {
+	t.Helper()
+	if !answer.Allowed {
+		t.Fatalf("refused: %v", answer.Result)
+	}
+	raw := r.Object.Raw
+	if len(answer.Patches) > 0 {
+		text, err := json.Marshal(answer.Patches)
+		if err != nil {
+			t.Fatal(err)
+		}
+		patch, err := jsonpatch.DecodePatch(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if raw, err = patch.Apply(raw); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out map[string]any
+	if err := kjson.Unmarshal(raw, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func same(t *testing.T, what string, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// mustSay demands one error with the text, or none for "".
+func mustSay(t *testing.T, errs field.ErrorList, text string) {
+	t.Helper()
+	switch {
+	case text == "" && len(errs) > 0:
+		t.Errorf("unexpected: %v", errs)
+	case text != "" && (len(errs) == 0 || !strings.Contains(errs.ToAggregate().Error(), text)):
+		t.Errorf("want %q, got %v", text, errs)
+	}
+}
