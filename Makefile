@@ -8,7 +8,7 @@ GOLANGCI_LINT_VERSION ?= v2.12.2
 # grpcnotrace keeps a tracing package with templates out of the binary, which is 11 MB smaller for it.
 TAGS := grpcnotrace
 LDFLAGS := -s -w -X main.version=$(VERSION)
-COMPONENTS := appwrapper mlflow mlflowaccess platform
+COMPONENTS := appwrapper mlflow mlflowaccess modelregistry modelregistry/beside platform
 CLUSTER ?= dev
 PLATFORM ?= plain
 FUZZTIME ?= 20s
@@ -48,7 +48,7 @@ generate: ## Regenerate deep copies, CRDs and roles
 	go tool controller-gen crd paths="./apis/aihub/...;./apis/appwrapper/...;./apis/mlflow/...;./apis/mlflowconfig/...;./apis/modelregistry/...;./apis/platform/..." output:crd:dir=config/crd/bases
 	go tool controller-gen rbac:roleName=odh-platform-operator-manager paths=./cmd/manager/... output:rbac:dir=config/rbac/manager
 	for c in $(COMPONENTS); do \
-	  go tool controller-gen rbac:roleName=odh-platform-operator-$$c paths=./controllers/$$c/... output:rbac:dir=config/rbac/$$c; \
+	  go tool controller-gen rbac:roleName=odh-platform-operator-$${c//\//-} paths=./controllers/$$c output:rbac:dir=config/rbac/$$c; \
 	done
 
 .PHONY: verify

@@ -32,5 +32,6 @@ func (a *Applier) Adjust(ctx context.Context, live client.Object, change func())
 	if err := a.Client.Patch(ctx, live, patch, client.FieldOwner(a.FieldOwner)); err != nil {
 		return &Error{Kind: gvk.Kind, Namespace: live.GetNamespace(), Name: live.GetName(), Err: err}
 	}
+	count(ctx, updated)
 	return nil
 }

@@ -74,6 +74,7 @@ func (a *Applier) prepare(ctx context.Context, o owner, c child, live *unstructu
 	if err := a.Client.Patch(ctx, live, client.RawPatch(types.JSONPatchType, data), client.FieldOwner(a.FieldOwner)); err != nil {
 		return fmt.Errorf("adopting it: %w", err)
 	}
+	count(ctx, updated)
 	return nil
 }
 

@@ -72,7 +72,7 @@ func (a *Applier) settle(ctx context.Context, o owner, c child) error {
 		a.skip(c.key.Kind)
 		return nil
 	case known.intent != c.intent && c.Ownership != Shared:
-		return a.write(ctx, o, c, known.uid, nil)
+		return a.write(ctx, o, c, known.uid, nil, updated)
 	default:
 		return a.inspect(ctx, o, c)
 	}
@@ -135,7 +135,7 @@ func (a *Applier) inspect(ctx context.Context, o owner, c child) error {
 	live.SetGroupVersionKind(c.key.GroupVersionKind)
 	err := a.Live.Get(ctx, c.key.NamespacedName, live)
 	if apierrors.IsNotFound(err) {
-		return a.write(ctx, o, c, "", nil)
+		return a.write(ctx, o, c, "", nil, created)
 	}
 	if err != nil {
 		return fmt.Errorf("reading it: %w", err)
@@ -168,12 +168,14 @@ func (a *Applier) inspect(ctx context.Context, o owner, c child) error {
 		a.remember(o, c, live)
 		return nil
 	}
-	return a.write(ctx, o, c, live.GetUID(), others)
+	return a.write(ctx, o, c, live.GetUID(), others, updated)
 }
 
 // write sends one server-side apply. The uid, when there is one, keeps an object that was deleted meanwhile from
 // being made anew by what is meant as an update.
-func (a *Applier) write(ctx context.Context, o owner, c child, uid types.UID, others []metav1.OwnerReference) error {
+func (a *Applier) write(ctx context.Context, o owner, c child, uid types.UID, others []metav1.OwnerReference,
+	how func(*Changes) *int,
+) error {
 	body, err := c.render(a.Component, o, others)
 	if err != nil {
 		return err
@@ -186,6 +188,7 @@ func (a *Applier) write(ctx context.Context, o owner, c child, uid types.UID, ot
 	if err != nil {
 		return err
 	}
+	count(ctx, how)
 	a.remember(o, c, body) // the client has put the answer in its place
 	return nil
 }

@@ -53,6 +53,12 @@ type looseConfig interface {
 	GetName() string
 }
 
+// Place returns the kind, the namespace and the name of an object.
+func (o Object) Place() (schema.GroupVersionKind, types.NamespacedName, error) {
+	k, err := identify(o.Config)
+	return k.GroupVersionKind, k.NamespacedName, err
+}
+
 // identify reads the kind and the name of a configuration without encoding it.
 func identify(config runtime.ApplyConfiguration) (key, error) {
 	var k key

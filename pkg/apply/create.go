@@ -37,6 +37,10 @@ func (a *Applier) create(ctx context.Context, o owner, c child) error {
 	}
 	a.wrote(c.key.Kind, verbCreate)
 	err = a.Client.Create(ctx, body, client.FieldOwner(a.FieldOwner))
+	if err == nil {
+		count(ctx, created)
+		return nil
+	}
 	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}

@@ -51,5 +51,9 @@ func (a *Applier) Delete(ctx context.Context, kind schema.GroupVersionKind, name
 		options = append(options, client.GracePeriodSeconds(*grace))
 	}
 	a.wrote(kind.Kind, verbDelete)
-	return a.Client.Delete(ctx, metadata(key{kind, name}), options...)
+	err := a.Client.Delete(ctx, metadata(key{kind, name}), options...)
+	if err == nil {
+		count(ctx, removed)
+	}
+	return err
 }

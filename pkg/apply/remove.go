@@ -45,6 +45,7 @@ func (a *Applier) Discard(ctx context.Context, forOwner types.UID, object client
 	if err != nil {
 		return &Error{Kind: k.Kind, Namespace: k.Namespace, Name: k.Name, Err: err}
 	}
+	count(ctx, removed)
 	return nil
 }
 

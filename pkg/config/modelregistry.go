@@ -57,8 +57,8 @@ func registrySettings(m *ModelRegistry) []setting {
 			help: "only namespace of registries and the catalog; empty: any"},
 		{env: []string{"DEFAULT_DOMAIN"}, key: "modelregistry.defaultDomain", set: domain(&m.DefaultDomain),
 			help: "domain of Routes whose registry names none; empty: that of the cluster"},
-		{env: []string{"GATEWAY_DOMAIN"}, key: "modelregistry.gatewayDomain", set: domain(&g.Domain),
-			help: "host of the Gateway; switches gateway mode of registries on"},
+		{env: []string{"GATEWAY_DOMAIN"}, key: "modelregistry.gatewayDomain", set: gatewayDomain(&g.Domain),
+			help: "host of the Gateway, which may stand after a scheme; switches gateway mode of registries on"},
 		{env: []string{"GATEWAY_NAME"}, key: "modelregistry.gatewayName", fallback: "data-science-gateway",
 			set: subdomain(&g.Name), help: "Gateway that HTTPRoutes of registries attach to"},
 		{env: []string{"GATEWAY_NAMESPACE"}, key: "modelregistry.gatewayNamespace", fallback: "openshift-ingress",
@@ -134,6 +134,21 @@ func domain(dst *string) func(string) error {
 		*dst = strings.TrimSpace(raw)
 		if *dst != "" && (len(*dst) > 253 || !domainPattern.MatchString(*dst)) {
 			return errors.New("must be a domain such as apps.example.org, without a scheme, a port or a path")
+		}
+		return nil
+	}
+}
+
+// gatewayDomain takes a scheme before the domain as it is: installations have it, and addresses that they publish start with it.
+func gatewayDomain(dst *string) func(string) error {
+	return func(raw string) error {
+		*dst = strings.TrimSpace(raw)
+		host := *dst
+		for _, scheme := range []string{"https://", "http://"} {
+			host = strings.TrimPrefix(host, scheme)
+		}
+		if err := domain(new(string))(host); err != nil || host == "" && *dst != "" {
+			return errors.New("must be a domain such as gateway.example.org, without a port or a path")
 		}
 		return nil
 	}

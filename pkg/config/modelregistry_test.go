@@ -146,3 +146,17 @@ func TestGatewayNameIsShared(t *testing.T) {
 		t.Errorf("got %q and %q", cfg.MLflow.GatewayName, cfg.ModelRegistry.Gateway.Name)
 	}
 }
+
+// A scheme before the Gateway's domain stays: what is published starts with it.
+func TestGatewayDomainWithScheme(t *testing.T) {
+	for raw, want := range map[string]string{"https://gateway.example.org": "https://gateway.example.org", "gateway.example.org": "gateway.example.org"} {
+		if got := mustLoad(t, given{env: map[string]string{"GATEWAY_DOMAIN": raw}}).ModelRegistry.Gateway.Domain; got != want {
+			t.Errorf("%q: got %q", raw, got)
+		}
+	}
+	for _, raw := range []string{"https://", "ftp://a", "https://a/b", "a:443"} {
+		if _, err := (given{env: map[string]string{"GATEWAY_DOMAIN": raw}}).load(); err == nil {
+			t.Errorf("%q must be refused", raw)
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/certs"
+	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
+	"github.com/odh-platform/odh-platform-operator/pkg/component"
+	webhook "github.com/odh-platform/odh-platform-operator/webhooks/modelregistry"
+)
+
+// modelRegistryRow is the line of model registries.
+func modelRegistryRow(env *Env) row {
+	kind := v1beta1.GroupVersion.WithKind(v1beta1.Kind)
+	settings := modelregistry.Settings{ModelRegistry: env.Config.ModelRegistry}
+	return row{
+		Component: component.Component{
+			Name:     modelregistry.ComponentName,
+			Types:    []func(*runtime.Scheme) error{v1beta1.AddToScheme, v1alpha1.AddToScheme},
+			Requires: []schema.GroupVersionKind{kind},
+			Caches:   modelregistry.Caches(settings.Namespace),
+			Webhooks: func(mgr ctrl.Manager, enabled bool) error {
+				webhook.Register(mgr, enabled, func(context.Context) (webhook.Settings, error) {
+					return modelregistry.RuleSettings(settings, env.Capabilities.Current()), nil
+				})
+				return nil
+			},
+			Controllers: modelregistry.Setup(modelregistry.Environment{
+				Settings: settings,
+				Served:   func() *capability.Watcher { return env.Capabilities },
+				Domain:   func() *clusterdomain.Watcher { return env.Domain },
+				Clock:    func() clock.Clock { return env.Clock },
+				Applier: func(mgr ctrl.Manager) *apply.Applier {
+					return env.Applier(mgr, apply.Options{
+						FieldOwner: modelregistry.FieldOwner, Component: modelregistry.ComponentName,
+						LegacyManagers: modelregistry.LegacyManagers(), StripAnnotations: []string{modelregistry.LastApplied},
+					})
+				},
+			}),
+		},
+		FieldOwner: modelregistry.FieldOwner,
+		Essential:  []schema.GroupResource{{Group: v1beta1.GroupVersion.Group, Resource: "modelregistries"}},
+		Trusts: []certs.Target{
+			{Kind: certs.Mutating, Name: webhook.MutatingConfiguration},
+			{Kind: certs.Validating, Name: webhook.ValidatingConfiguration},
+			{Kind: certs.Conversion, Name: webhook.ConvertedCRD},
+		},
+		Renders: map[schema.GroupVersionKind]renderFunc{
+			kind: func(object *unstructured.Unstructured, env RenderEnv) ([]*unstructured.Unstructured, error) {
+				return modelregistry.Render(modelregistry.Settings{ModelRegistry: env.Config.ModelRegistry}, env.Capabilities, object)
+			},
+		},
+	}
+}

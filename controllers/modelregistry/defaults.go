@@ -1,0 +1,147 @@
+package modelregistry
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+)
+
+// inputs joins the settings with what the cluster serves.
+func (s Settings) inputs(served capability.Set) Inputs {
+	return Inputs{
+		OpenShift:       served.Has(capability.Route),
+		HasUserAPI:      served.Has(capability.UserGroup),
+		HTTPRoutes:      served.Has(capability.HTTPRoute),
+		ReferenceGrants: served.Has(capability.ReferenceGrant),
+		Gateway:         s.Gateway,
+	}
+}
+
+// defaultDomain is the domain of Routes of registries that name none: the configured one, else that of the cluster.
+func (r *registries) defaultDomain() string {
+	return clusterdomain.Prefer(r.settings.DefaultDomain, r.domain.Domain())
+}
+
+// awaitDomain waits until the cluster has said which domain it has: a Route that was published must not lose its host because
+// the manager has just started.
+func (r *registries) awaitDomain(context.Context, *v1beta1.ModelRegistry) error {
+	if r.settings.DefaultDomain == "" && r.served().Has(capability.OpenShiftIngress) && !r.domain.Settled() {
+		return &reconciler.Wait{For: "the domain of the cluster", Retry: time.Second}
+	}
+	return nil
+}
+
+// moveFields rewrites what older releases stored: oauthProxy becomes kubeRBACProxy, and on OpenShift there is always a proxy.
+// It changes these fields only, and the pass goes on with the changed object.
+func (r *registries) moveFields(ctx context.Context, m *v1beta1.ModelRegistry) error {
+	openShift := r.served().Has(capability.Route)
+	if !needsMove(m, openShift) {
+		return nil
+	}
+	if err := r.applier.Adjust(ctx, m, func() { moveProxy(&m.Spec, openShift) }); err != nil {
+		return err
+	}
+	return &reconciler.Wait{For: "the change of its own spec"} // which is an event
+}
+
+func needsMove(m *v1beta1.ModelRegistry, openShift bool) bool {
+	return m.Spec.OAuthProxy != nil || openShift && m.Spec.KubeRBACProxy == nil
+}
+
+// moveProxy does to a spec what moveFields does to the stored object. An older proxy beside the newer one is dropped; its image
+// is that of another program, so it is never taken over.
+func moveProxy(spec *v1beta1.ModelRegistrySpec, openShift bool) {
+	if older := spec.OAuthProxy; older != nil {
+		if spec.KubeRBACProxy == nil {
+			spec.KubeRBACProxy = older.DeepCopy()
+			spec.KubeRBACProxy.Image = ""
+		}
+		spec.OAuthProxy = nil
+	}
+	if openShift && spec.KubeRBACProxy == nil {
+		spec.KubeRBACProxy = &v1beta1.ProxyConfig{}
+	}
+}
+
+// fill puts the defaults of the running program into a spec. They are never stored.
+func (s Settings) fill(m *v1beta1.ModelRegistry, domain string) {
+	spec := &m.Spec
+	defaultTo(&spec.Rest.Image, s.Images.REST)
+	defaultPointer(&spec.Rest.Port, v1beta1.DefaultRESTPort)
+	if spec.Rest.Resources == nil {
+		spec.Rest.Resources = defaultResources()
+	}
+	if spec.Postgres != nil {
+		defaultTo(&spec.Postgres.Image, s.Images.Postgres)
+		defaultPointer(&spec.Postgres.Port, v1beta1.DefaultPostgresPort)
+	}
+	if spec.MySQL != nil {
+		defaultPointer(&spec.MySQL.Port, v1beta1.DefaultMySQLPort)
+	}
+	if proxy := spec.KubeRBACProxy; proxy != nil {
+		defaultTo(&proxy.Image, s.Images.KubeRBACProxy)
+		defaultTo(&proxy.Domain, domain)
+		defaultTo(&proxy.ServiceRoute, v1beta1.RouteEnabled)
+		defaultPointer(&proxy.Port, v1beta1.DefaultProxyPort)
+		defaultPointer(&proxy.RoutePort, v1beta1.DefaultRoutePort)
+		if proxy.TLSCertificateSecret == nil {
+			proxy.TLSCertificateSecret = &v1beta1.SecretKeyValue{Name: servingSecretName(m), Key: corev1.TLSCertKey}
+		}
+		if proxy.TLSKeySecret == nil {
+			proxy.TLSKeySecret = &v1beta1.SecretKeyValue{Name: servingSecretName(m), Key: corev1.TLSPrivateKeyKey}
+		}
+	}
+}
+
+func defaultResources() *corev1.ResourceRequirements {
+	memory := resource.MustParse("256Mi")
+	return &corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: memory},
+		Limits:   corev1.ResourceList{corev1.ResourceMemory: memory},
+	}
+}
+
+// used returns the registry as it is deployed: a copy in which every default stands and a generated database is one like any
+// other.
+func (r *registries) used(m *v1beta1.ModelRegistry) (*v1beta1.ModelRegistry, error) {
+	used, err := r.admitted(m)
+	if err != nil {
+		return nil, err
+	}
+	if generates(m) {
+		data, err := r.credentials(m)
+		if err != nil {
+			return nil, err
+		}
+		connect(used, data)
+	}
+	moveProxy(&used.Spec, r.served().Has(capability.Route))
+	r.settings.fill(used, r.defaultDomain())
+	return used, nil
+}
+
+// generates says whether the registry has a database of its own.
+func generates(m *v1beta1.ModelRegistry) bool {
+	p := m.Spec.Postgres
+	return p != nil && p.GenerateDeployment != nil && *p.GenerateDeployment
+}
+
+func defaultTo[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+func defaultPointer[T any](field **T, value T) {
+	if *field == nil {
+		*field = &value
+	}
+}

@@ -1,0 +1,231 @@
+package modelregistry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+)
+
+// blockedRetry is the pause while something that is not ours stands in the way: nothing tells us when it is gone.
+const blockedRetry = time.Minute
+
+// registries reconciles the children of registries. Its phases run in the order in which they stand here.
+type registries struct {
+	settings Settings
+	served   func() capability.Set
+	// domain is that of the cluster's routers.
+	domain     routersDomain
+	clock      clock.Clock
+	cached     client.Client
+	whole      client.Reader // objects of which cached holds the metadata only
+	live       client.Reader
+	pods       client.Reader
+	applier    *apply.Applier
+	references *reference.Tracker
+	recorder   events.EventRecorder
+	logs       logMemory
+	stored     credentialsMemory
+	leftovers  leftovers
+	// publishing keeps two registries of one name from taking the same names of cluster scope at the same time.
+	publishing sync.Mutex
+}
+
+// routersDomain is what *clusterdomain.Watcher tells.
+type routersDomain interface {
+	Domain() string
+	Settled() bool
+}
+
+func (r *registries) logic() reconciler.Logic[*v1beta1.ModelRegistry] {
+	return reconciler.Logic[*v1beta1.ModelRegistry]{
+		Phases:    r.phases(),
+		Finalizer: v1beta1.Finalizer,
+		Finalize:  r.finalize,
+		Gone:      r.forget,
+	}
+}
+
+func (r *registries) phases() []reconciler.Phase[*v1beta1.ModelRegistry] {
+	return []reconciler.Phase[*v1beta1.ModelRegistry]{
+		{Name: "dropping older conditions", Run: dropOlderConditions},
+		{Name: "moving older fields", Run: r.moveFields},
+		{Name: "checking the spec", Run: r.checkSpec},
+		{Name: "learning the domain", Run: r.awaitDomain},
+		{Name: "keeping the data", Run: r.failing(r.keepData)},
+		{Name: "applying objects", Run: r.failing(r.applyObjects)},
+		{Name: "observing the server", Run: r.failing(r.observe)},
+	}
+}
+
+// forget drops what is remembered of a registry that is gone.
+func (r *registries) forget(uid types.UID) {
+	r.applier.Forget(uid)
+	r.references.Forget(uid)
+	r.logs.forget(uid)
+	r.stored.forget(uid)
+}
+
+// failing reports whatever ends a phase in the condition that users look at. Waiting is no failure.
+func (r *registries) failing(run func(context.Context, *v1beta1.ModelRegistry) error) func(context.Context, *v1beta1.ModelRegistry) error {
+	return func(ctx context.Context, m *v1beta1.ModelRegistry) error {
+		err := run(ctx, m)
+		if _, waits := errors.AsType[*reconciler.Wait](err); err == nil || waits {
+			return err
+		}
+		if apply.Vanishing(err) {
+			return &reconciler.Wait{For: "an optional API to be gone", Retry: time.Second}
+		}
+		reportFailure(m, err)
+		if foreign, ok := errors.AsType[*apply.ForeignError](err); ok {
+			return &reconciler.Wait{For: foreign.Kind + " " + foreign.Name + " to be removed", Retry: blockedRetry}
+		}
+		return err
+	}
+}
+
+// applyObjects writes everything but the data, removes what is no longer wanted, and says where the server is reached.
+func (r *registries) applyObjects(ctx context.Context, m *v1beta1.ModelRegistry) error {
+	ctx, changes := apply.Count(ctx)
+	used, err := r.used(m)
+	if err != nil {
+		return err
+	}
+	in, err := r.inputs(ctx, m, used)
+	if err != nil {
+		return err
+	}
+	if err := reportSpec(m, used, in); err != nil {
+		return err
+	}
+	err = r.writeAll(ctx, m, used, in)
+	r.reportProgress(ctx, m, changes)
+	return err
+}
+
+// writeAll stops at what later objects need: a database that is made anew comes before the server.
+func (r *registries) writeAll(ctx context.Context, m, used *v1beta1.ModelRegistry, in Inputs) error {
+	if generates(m) {
+		database, err := BuildDatabase(used, in)
+		if err != nil {
+			return refuse(m, err)
+		}
+		if err := r.apply(ctx, m, database); err != nil {
+			return err
+		}
+	}
+	desired, err := Build(used, in)
+	if err != nil {
+		return refuse(m, err)
+	}
+	own, published := split(desired)
+	if err := r.apply(ctx, m, own); err != nil {
+		return err
+	}
+	if err := r.publish(ctx, m, published); err != nil {
+		return err
+	}
+	return r.removeUnwanted(ctx, m, desired, in)
+}
+
+// refuse ends the pass until the spec changes: nothing else can help.
+func refuse(m *v1beta1.ModelRegistry, err error) error {
+	reportFailure(m, err)
+	return &reconciler.Wait{For: "a valid spec"}
+}
+
+// inputs joins the settings with what the cluster serves and what the pods were started with.
+func (r *registries) inputs(ctx context.Context, m, used *v1beta1.ModelRegistry) (Inputs, error) {
+	in := r.settings.inputs(r.served())
+	in.ServingCertificate = m.Spec.KubeRBACProxy == nil || m.Spec.KubeRBACProxy.TLSCertificateSecret == nil
+	resolved, err := r.references.Resolve(ctx, m.UID, m.Namespace, consumed(m, used))
+	if err != nil {
+		return in, err
+	}
+	stamp, err := r.stamp(ctx, m, serviceName(m), resolved, references(used))
+	if err != nil {
+		return in, err
+	}
+	in.References, in.Rollout = stamp.Baseline, stamp.Rollout
+	if generates(m) {
+		stamp, err := r.stamp(ctx, m, databaseName(m), resolved, databaseReferences(m))
+		if err != nil {
+			return in, err
+		}
+		in.PostgresReferences, in.PostgresRollout = stamp.Baseline, stamp.Rollout
+	}
+	return in, nil
+}
+
+// consumed is all that the pods of a registry read of other objects.
+func consumed(m, used *v1beta1.ModelRegistry) []reference.Reference {
+	all := append(references(used), servingReferences(used)...)
+	if generates(m) {
+		all = append(all, databaseReferences(m)...)
+	}
+	return all
+}
+
+// stamp decides whether running pods must be replaced because something they consume has changed.
+func (r *registries) stamp(ctx context.Context, m *v1beta1.ModelRegistry, deployment string, resolved reference.Resolved,
+	refs []reference.Reference,
+) (reference.Stamp, error) {
+	d, err := r.deployment(ctx, m.Namespace, deployment)
+	if err != nil {
+		return reference.Stamp{}, err
+	}
+	return reference.Next(d.Annotations[reference.BaselineAnnotation], d.Spec.Template.Annotations[reference.RolloutAnnotation], resolved.Hashes, refs)
+}
+
+// eventf tells of something that happened to a registry.
+func (r *registries) eventf(m *v1beta1.ModelRegistry, kind, reason, note string, args ...any) {
+	r.recorder.Eventf(m, nil, kind, reason, reason, note, args...)
+}
+
+// tell sends the events by which the original told that it had written something.
+func (r *registries) tell(m *v1beta1.ModelRegistry, changes *apply.Changes) {
+	switch {
+	case changes.Created() > 0:
+		r.eventf(m, corev1.EventTypeNormal, "ServiceCreated", "Created service for custom resource %s in namespace %s", m.Name, m.Namespace)
+	case changes.Updated() > 0:
+		r.eventf(m, corev1.EventTypeNormal, "ServiceUpdated", "Updated service for custom resource %s in namespace %s", m.Name, m.Namespace)
+	}
+}
+
+// reportProgress tells what this pass has written, all of it and not only the last object.
+func (r *registries) reportProgress(ctx context.Context, m *v1beta1.ModelRegistry, changes *apply.Changes) {
+	if ctx.Err() != nil {
+		return
+	}
+	r.tell(m, changes)
+	switch {
+	case changes.Created() > 0:
+		setCondition(m, ConditionProgressing, metav1.ConditionTrue, ReasonCreating, "Creating deployment")
+	case changes.Updated() > 0:
+		setCondition(m, ConditionProgressing, metav1.ConditionTrue, ReasonUpdating, "Updating deployment")
+	default:
+		setCondition(m, ConditionProgressing, metav1.ConditionFalse, ReasonCreated, "Deployment was successfully created")
+	}
+}
+
+// explain adds where an error stands to its text.
+func explain(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}

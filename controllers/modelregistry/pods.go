@@ -1,0 +1,211 @@
+package modelregistry
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
+	"github.com/odh-platform/odh-platform-operator/pkg/rbacproxy"
+)
+
+// starting are the reasons for which a container waits while all is well.
+var starting = []string{"", "ContainerCreating", "PodInitializing"}
+
+// podsOf lists pods from the cache, oldest first.
+func (r *registries) podsOf(ctx context.Context, m *v1beta1.ModelRegistry, selector map[string]string) ([]corev1.Pod, error) {
+	list := &corev1.PodList{}
+	if err := r.pods.List(ctx, list, client.InNamespace(m.Namespace), client.MatchingLabels(selector)); err != nil {
+		return nil, fmt.Errorf("listing pods: %w", err)
+	}
+	slices.SortFunc(list.Items, func(a, b corev1.Pod) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	return list.Items, nil
+}
+
+// diagnose says why a replica is unavailable: what the server logged, else what its pods say, else what those of its database
+// say. The database has the labels of the registry but for one, which tells them apart.
+func (r *registries) diagnose(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment) (*finding, error) {
+	if f, err := r.missing(ctx, m); f != nil || err != nil {
+		return f, err
+	}
+	pods, err := r.podsOf(ctx, m, selector(m))
+	if err != nil {
+		return nil, err
+	}
+	for i := range pods {
+		if !pods[i].DeletionTimestamp.IsZero() {
+			continue
+		}
+		if f, err := r.diagnosePod(ctx, m, &pods[i]); f != nil || err != nil {
+			return f, err
+		}
+	}
+	message := fmt.Sprintf("Deployment is unavailable: %d containers unavailable", d.Status.UnavailableReplicas)
+	if generates(m) {
+		database, err := r.podsOf(ctx, m, databaseSelector(m))
+		if err != nil {
+			return nil, err
+		}
+		if cause := conditions.Diagnose(database); cause != "" {
+			message += "; its database: " + cause
+		}
+	}
+	return &finding{ReasonUnavailable, message}, nil
+}
+
+// missing names a Secret or ConfigMap without which the pods do not start.
+func (r *registries) missing(ctx context.Context, m *v1beta1.ModelRegistry) (*finding, error) {
+	used, err := r.used(m)
+	if err != nil {
+		return nil, err
+	}
+	resolved, err := r.references.Resolve(ctx, m.UID, m.Namespace, consumed(m, used))
+	if err != nil || len(resolved.Missing) == 0 {
+		return nil, err
+	}
+	return &finding{ReasonUnavailable, "Deployment is unavailable: " + resolved.Missing[0].String()}, nil
+}
+
+func (r *registries) diagnosePod(ctx context.Context, m *v1beta1.ModelRegistry, pod *corev1.Pod) (*finding, error) {
+	if status, ok := statusOf(pod, restContainer); ok && stuck(status) {
+		f, err := r.logged(ctx, m, pod, status)
+		if f != nil || err != nil {
+			return f, err
+		}
+	}
+	if unready := unreadyContainers(pod); unready != "" {
+		return &finding{ReasonUnavailable, fmt.Sprintf("Deployment is unavailable: pod %s has unready containers [%s]", pod.Name, unready)}, nil
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady && c.Status == corev1.ConditionFalse {
+			return &finding{ReasonUnavailable, fmt.Sprintf("Deployment is unavailable: pod %s containers not ready: {reason: %s, message: %s}",
+				pod.Name, c.Reason, c.Message)}, nil
+		}
+	}
+	return nil, nil
+}
+
+// stuck says whether a container waits for something else than its start.
+func stuck(status corev1.ContainerStatus) bool {
+	return !status.Ready && status.State.Waiting != nil && !slices.Contains(starting, status.State.Waiting.Reason)
+}
+
+// unreadyContainers describes the containers of a pod that wait or have ended.
+func unreadyContainers(pod *corev1.Pod) string {
+	var all []string
+	for _, status := range pod.Status.ContainerStatuses {
+		waiting, ended := status.State.Waiting, status.State.Terminated
+		switch {
+		case status.Ready:
+		case waiting != nil:
+			all = append(all, fmt.Sprintf("%s: {waiting: {reason: %s, message: %s}}", status.Name, waiting.Reason, waiting.Message))
+		case ended != nil:
+			all = append(all, fmt.Sprintf("%s: {terminated: {reason: %s, message: %s}}", status.Name, ended.Reason, ended.Message))
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+func statusOf(pod *corev1.Pod, container string) (corev1.ContainerStatus, bool) {
+	for _, status := range pod.Status.ContainerStatuses {
+		if status.Name == container {
+			return status, true
+		}
+	}
+	return corev1.ContainerStatus{}, false
+}
+
+// checkProxy says what keeps callers from reaching the server through its proxy; empty when nothing does.
+func (r *registries) checkProxy(ctx context.Context, m *v1beta1.ModelRegistry) (string, error) {
+	pods, err := r.podsOf(ctx, m, selector(m))
+	if err != nil {
+		return "", err
+	}
+	if message := judgePods(serviceName(m), pods); message != "" {
+		return message, nil
+	}
+	routed := m.Spec.KubeRBACProxy.ServiceRoute != v1beta1.RouteDisabled && r.served().Has(capability.Route)
+	if !routed {
+		return "", nil
+	}
+	route := wholeObject(capability.Route)
+	err = r.whole.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: secureRouteName(m)}, route)
+	if client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("reading Route %s: %w", secureRouteName(m), err)
+	}
+	if apierrors.IsNotFound(err) {
+		return fmt.Sprintf("KubeRBACProxy Route %s is unavailable: it does not exist yet", secureRouteName(m)), nil
+	}
+	return judgeRoute(route), nil
+}
+
+// judgePods demands one active pod in which everything is ready, the proxy among it. Containers that others inject count like
+// any other.
+func judgePods(deployment string, pods []corev1.Pod) string {
+	if len(pods) == 0 {
+		return "No Pods found for Deployment " + deployment
+	}
+	message := "No active Pods found for Deployment " + deployment
+	for i := range pods {
+		if !pods[i].DeletionTimestamp.IsZero() {
+			continue
+		}
+		if message = judgePod(&pods[i]); message == "" {
+			return ""
+		}
+	}
+	return message
+}
+
+func judgePod(pod *corev1.Pod) string {
+	if !slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == rbacproxy.ContainerName }) {
+		return "kube-rbac-proxy proxy unavailable in Pod " + pod.Name
+	}
+	if len(pod.Status.ContainerStatuses) < len(pod.Spec.Containers) {
+		return "container status not yet available in Pod " + pod.Name
+	}
+	for _, status := range pod.Status.ContainerStatuses {
+		if !status.Ready {
+			return fmt.Sprintf("container %s not ready in Pod %s", status.Name, pod.Name)
+		}
+	}
+	return ""
+}
+
+// judgeRoute demands that a router admits the Route.
+func judgeRoute(route *unstructured.Unstructured) string {
+	host, _, _ := unstructured.NestedString(route.Object, "spec", "host")
+	ingresses, _, _ := unstructured.NestedSlice(route.Object, "status", "ingress")
+	detail := ""
+	for _, ingress := range ingresses {
+		fields, ok := ingress.(map[string]any)
+		if !ok {
+			continue
+		}
+		list, _, _ := unstructured.NestedSlice(fields, "conditions")
+		for _, item := range list {
+			c, ok := item.(map[string]any)
+			if !ok || c["type"] != "Admitted" {
+				continue
+			}
+			if c["status"] == "True" {
+				return ""
+			}
+			detail = fmt.Sprintf("{reason: %v, message: %v}", c["reason"], c["message"])
+		}
+	}
+	name := route.GetName()
+	return strings.TrimRight(fmt.Sprintf("KubeRBACProxy Route %s is unavailable: Host %s in Route %s is unavailable: %s", name, host, name, detail), " ")
+}

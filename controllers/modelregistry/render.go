@@ -1,0 +1,59 @@
+package modelregistry
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	rules "github.com/odh-platform/odh-platform-operator/webhooks/modelregistry"
+)
+
+// Render returns what a registry would create in an empty cluster that serves the given APIs, but for the Secret of a generated
+// database, whose password is random. Unknown fields are errors.
+func Render(settings Settings, served capability.Set, object *unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	m := &v1beta1.ModelRegistry{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, m, true); err != nil {
+		return nil, fmt.Errorf("decoding ModelRegistry %s: %w", object.GetName(), err)
+	}
+	facts := RuleSettings(settings, served)
+	m, err := rules.Default(m, facts)
+	if err != nil {
+		return nil, fmt.Errorf("defaulting ModelRegistry %s: %w", object.GetName(), err)
+	}
+	if errs := rules.Validate(m, facts); len(errs) > 0 {
+		return nil, fmt.Errorf("ModelRegistry %s: %w", m.Name, errs.ToAggregate())
+	}
+	desired, err := assembled(settings, served, m)
+	if err != nil {
+		return nil, fmt.Errorf("building the objects of ModelRegistry %s: %w", m.Name, err)
+	}
+	return apply.Render(desired, ComponentName, m)
+}
+
+func assembled(settings Settings, served capability.Set, m *v1beta1.ModelRegistry) (apply.Desired, error) {
+	in := settings.inputs(served)
+	in.ServingCertificate = m.Spec.KubeRBACProxy == nil || m.Spec.KubeRBACProxy.TLSCertificateSecret == nil
+	used := m.DeepCopy()
+	var desired apply.Desired
+	if generates(m) {
+		to := credentials{user: m.Spec.Postgres.Username, database: m.Spec.Postgres.Database}
+		defaultTo(&to.user, defaultDatabaseUser)
+		defaultTo(&to.database, defaultDatabase)
+		connect(used, to)
+		desired = append(desired, claimFor(m))
+	}
+	settings.fill(used, settings.DefaultDomain)
+	if generates(m) {
+		database, err := BuildDatabase(used, in)
+		if err != nil {
+			return nil, err
+		}
+		desired = append(desired, database...)
+	}
+	server, err := Build(used, in)
+	return append(desired, server...), err
+}

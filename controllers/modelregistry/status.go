@@ -1,0 +1,104 @@
+package modelregistry
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+)
+
+// Condition types of registries.
+const (
+	// ConditionAvailable says that the server answers, through its proxy if it has one.
+	ConditionAvailable = "Available"
+	// ConditionProgressing says that objects of the registry have just been written.
+	ConditionProgressing = "Progressing"
+	// ConditionProxy exists while the registry has a proxy, and says that the proxy admits callers.
+	ConditionProxy = "KubeRBACProxyAvailable"
+	// ConditionDegraded exists on registries that are being deleted.
+	ConditionDegraded = "Degraded"
+	// ConditionLeftover exists, and is True, only while a generated database runs that the registry does not use any more.
+	ConditionLeftover = "UnusedDatabase"
+)
+
+// Reasons of the conditions.
+const (
+	ReasonAvailable            = "DeploymentAvailable"
+	ReasonUnavailable          = "DeploymentUnavailable"
+	ReasonCooldown             = "DeploymentCooldown"
+	ReasonConfiguration        = "ConfigurationError"
+	ReasonAlert                = "ResourcesAlert"
+	ReasonResourcesUnavailable = "ResourcesUnavailable"
+	ReasonResourcesAvailable   = "ResourcesAvailable"
+	ReasonCreating             = "CreatingDeployment"
+	ReasonUpdating             = "UpdatingDeployment"
+	ReasonCreated              = "CreatedDeployment"
+	ReasonFinalizing           = "Finalizing"
+	ReasonKept                 = "DatabaseKept"
+)
+
+// olderConditions are those of releases before this one, which nobody sets any more.
+var olderConditions = []string{"OAuthProxyAvailable", "IstioAvailable", "GatewayAvailable"}
+
+func dropOlderConditions(_ context.Context, m *v1beta1.ModelRegistry) error {
+	for _, kind := range olderConditions {
+		conditions.Remove(&m.Status.Conditions, kind)
+	}
+	if m.Spec.KubeRBACProxy == nil {
+		conditions.Remove(&m.Status.Conditions, ConditionProxy)
+	}
+	return nil
+}
+
+func setCondition(m *v1beta1.ModelRegistry, kind string, status metav1.ConditionStatus, reason, message string) {
+	conditions.Set(&m.Status.Conditions, kind, status, reason, message, m.Generation)
+}
+
+// reportFailure tells what ended a pass.
+func reportFailure(m *v1beta1.ModelRegistry, err error) {
+	reportUnavailable(m, finding{reason: ReasonUnavailable, message: fmt.Sprintf("unexpected reconcile error: %v", err)})
+}
+
+// finding is why a server is not available.
+type finding struct {
+	reason, message string
+}
+
+// reportUnavailable tells why the server is not available, and its proxy with it.
+func reportUnavailable(m *v1beta1.ModelRegistry, f finding) {
+	setCondition(m, ConditionAvailable, metav1.ConditionFalse, f.reason, f.message)
+	if m.Spec.KubeRBACProxy != nil {
+		setCondition(m, ConditionProxy, metav1.ConditionFalse, ReasonResourcesUnavailable, f.message)
+	}
+}
+
+// reportAvailable tells that the server answers.
+func reportAvailable(m *v1beta1.ModelRegistry) {
+	setCondition(m, ConditionAvailable, metav1.ConditionTrue, ReasonAvailable, "Deployment is available")
+	if m.Spec.KubeRBACProxy != nil {
+		setCondition(m, ConditionProxy, metav1.ConditionTrue, ReasonResourcesAvailable, "kube-rbac-proxy was successfully created")
+	}
+}
+
+// reportSpec tells where the registry is reached and which defaults are in force. Both come from the same snapshot of the spec.
+func reportSpec(m, used *v1beta1.ModelRegistry, in Inputs) error {
+	m.Status.Hosts = hosts(used, in)
+	m.Status.HostsStr = strings.Join(m.Status.Hosts, ",")
+	defaults, err := specDefaults(&m.Spec, &used.Spec)
+	if err != nil {
+		return err
+	}
+	m.Status.SpecDefaults = defaults
+	return nil
+}
+
+// waitForStatus ends a pass so that its status is written before the next goes on.
+func waitForStatus() error {
+	return &reconciler.Wait{For: "the status to be written", Retry: time.Millisecond}
+}

@@ -1,0 +1,193 @@
+package modelregistry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+)
+
+// goneRetry is the pause while a Deployment is being deleted that does not bear our labels yet, so that no event tells its end.
+const goneRetry = 2 * time.Second
+
+// split tells the objects that a registry owns from those of which the name alone says whose they are.
+func split(desired apply.Desired) (own, published apply.Desired) {
+	for _, o := range desired {
+		if o.Ownership == apply.Unowned {
+			published = append(published, o)
+			continue
+		}
+		own = append(own, o)
+	}
+	return own, published
+}
+
+// apply writes objects, and mends Deployments that cannot become what they should be by a change.
+func (r *registries) apply(ctx context.Context, m *v1beta1.ModelRegistry, desired apply.Desired) error {
+	err := r.applier.Apply(ctx, m, desired)
+	if err == nil {
+		return nil
+	}
+	failed := failures(err)
+	if going := slices.IndexFunc(failed, func(e *apply.Error) bool { return !isDeleting(e) }); going < 0 && len(failed) > 0 {
+		return &reconciler.Wait{For: "an object to be gone", Retry: goneRetry}
+	}
+	mended := false
+	for _, failed := range failed {
+		if failed.Kind != deploymentKind.Kind || !apierrors.IsInvalid(failed.Err) {
+			continue
+		}
+		if want := deploymentNamed(desired, failed.Name); want != nil {
+			done, mendErr := r.mend(ctx, m, want)
+			if mendErr != nil {
+				return errors.Join(err, mendErr)
+			}
+			mended = mended || done
+		}
+	}
+	if mended {
+		return &reconciler.Wait{For: "a Deployment to be made anew", Retry: goneRetry}
+	}
+	return err
+}
+
+func isDeleting(e *apply.Error) bool {
+	_, deleting := errors.AsType[*apply.DeletingError](e)
+	return deleting
+}
+
+// failures lists what could not be written.
+func failures(err error) []*apply.Error {
+	switch e := any(err).(type) { // the tree is walked here, branch by branch
+	case nil:
+		return nil
+	case *apply.Error:
+		return []*apply.Error{e}
+	case interface{ Unwrap() []error }:
+		var all []*apply.Error
+		for _, branch := range e.Unwrap() {
+			all = append(all, failures(branch)...)
+		}
+		return all
+	case interface{ Unwrap() error }:
+		return failures(e.Unwrap())
+	default:
+		return nil
+	}
+}
+
+func deploymentNamed(desired apply.Desired, name string) *appsv1ac.DeploymentApplyConfiguration {
+	for _, o := range desired {
+		if d, ok := o.Config.(*appsv1ac.DeploymentApplyConfiguration); ok && d.Name != nil && *d.Name == name {
+			return d
+		}
+	}
+	return nil
+}
+
+// mend deletes a live Deployment, pods first, whose selector is another one, and turns a strategy for which a field of the old
+// one stands in the way. Whatever else the API server refuses is left to people: a running server is never deleted for that.
+func (r *registries) mend(ctx context.Context, m *v1beta1.ModelRegistry, want *appsv1ac.DeploymentApplyConfiguration) (bool, error) {
+	live := &appsv1.Deployment{}
+	if err := r.live.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: *want.Name}, live); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	if !metav1.IsControlledBy(live, m) {
+		return false, nil
+	}
+	if otherSelector(live, want) {
+		r.eventf(m, corev1.EventTypeWarning, "RecreatingDeployment", "Deployment %s selects its pods by other labels, which cannot be changed: it is made anew", live.Name)
+		return true, r.applier.Discard(ctx, m.UID, live)
+	}
+	recreate := want.Spec != nil && want.Spec.Strategy != nil && want.Spec.Strategy.Type != nil && *want.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType
+	if recreate && live.Spec.Strategy.RollingUpdate != nil {
+		return true, r.applier.Adjust(ctx, live, func() { live.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType} })
+	}
+	return false, nil
+}
+
+func otherSelector(live *appsv1.Deployment, want *appsv1ac.DeploymentApplyConfiguration) bool {
+	if live.Spec.Selector == nil || want.Spec == nil || want.Spec.Selector == nil {
+		return false
+	}
+	return len(live.Spec.Selector.MatchExpressions) > 0 || !maps.Equal(live.Spec.Selector.MatchLabels, want.Spec.Selector.MatchLabels)
+}
+
+// publish writes the objects of which there is one of a name in the whole cluster, whatever the namespace of the registry. One
+// that serves another registry of the same name is reported and left alone.
+func (r *registries) publish(ctx context.Context, m *v1beta1.ModelRegistry, published apply.Desired) error {
+	r.publishing.Lock()
+	defer r.publishing.Unlock()
+	var errs []error
+	free := make(apply.Desired, 0, len(published))
+	for _, o := range published {
+		if err := r.contested(ctx, m, o); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		o.Adopts = adoptable(m)
+		free = append(free, o)
+	}
+	return errors.Join(append(errs, r.applier.Apply(ctx, m, free))...)
+}
+
+// adoptable accepts objects that the original made for this registry. It put its namespace on some kinds only.
+func adoptable(m *v1beta1.ModelRegistry) func(*unstructured.Unstructured) bool {
+	return func(live *unstructured.Unstructured) bool {
+		namespace, known := live.GetLabels()[labelNamespace]
+		return live.GetLabels()[labelCreatedBy] == createdBy && live.GetLabels()[labelApp] == labelOf(m.Name) &&
+			(!known || namespace == m.Namespace)
+	}
+}
+
+// contested returns an error when an object serves a registry of the same name in another namespace.
+func (r *registries) contested(ctx context.Context, m *v1beta1.ModelRegistry, o apply.Object) error {
+	kind, name, err := o.Place()
+	if err != nil {
+		return err
+	}
+	live := metadataOf(kind)
+	err = r.cached.Get(ctx, name, live)
+	if apierrors.IsNotFound(err) { // the cache holds those that bear our label
+		err = r.live.Get(ctx, name, live)
+	}
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return nil
+	}
+	if err != nil {
+		return &apply.Error{Kind: kind.Kind, Namespace: name.Namespace, Name: name.Name, Err: err}
+	}
+	other := live.Labels[labelNamespace]
+	if other == "" || other == m.Namespace {
+		return nil
+	}
+	err = r.cached.Get(ctx, client.ObjectKey{Namespace: other, Name: m.Name}, &v1beta1.ModelRegistry{})
+	if err != nil {
+		return client.IgnoreNotFound(err) // what is left of a registry that is gone may be taken over
+	}
+	return &apply.Error{Kind: kind.Kind, Namespace: name.Namespace, Name: name.Name, Err: &apply.ForeignError{
+		Kind: kind.Kind, Namespace: name.Namespace, Name: name.Name, Controller: fmt.Sprintf("%s %s/%s", v1beta1.Kind, other, m.Name),
+	}}
+}
+
+func metadataOf(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(kind)
+	return object
+}

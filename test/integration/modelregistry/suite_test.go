@@ -1,0 +1,49 @@
+package modelregistry_test
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+const (
+	domain = "apps.lab.example.com"
+
+	startTimeout = 20 * time.Minute // the first run builds the control plane
+	specTimeout  = 3 * time.Minute
+	// quiet is how long a spec watches that nothing is sent. Timers of the manager are shorter but for those of servers that are not
+	// available, of which a spec leaves none.
+	quiet = 3 * time.Second
+)
+
+// All specs share one control plane with every optional API, and one manager with exactly the shipped rights. Each works in a
+// namespace of its own.
+var (
+	env     *framework.Env
+	manager *framework.Manager
+)
+
+func TestModelRegistry(t *testing.T) {
+	RegisterFailHandler(Fail)
+	suite, reporter := GinkgoConfiguration()
+	suite.RandomizeAllSpecs = true
+	RunSpecs(t, "Model registries on OpenShift", suite, reporter)
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	env = framework.Start(ctx, "modelregistry", cluster.OpenShift, framework.WithTypes(v1beta1.AddToScheme, v1alpha1.AddToScheme))
+	account := env.InstallOperator(ctx, "config/default")
+	manager = env.StartManager(ctx, framework.ManagerOptions{
+		ServiceAccount: account.ServiceAccount, Race: true, WebhookPort: account.WebhookPort, Args: []string{"--components=modelregistry"},
+		Env: []string{"DEFAULT_DOMAIN=" + domain},
+	})
+}, NodeTimeout(startTimeout))
+
+var _ = AfterEach(func() { manager.ReportLog() })

@@ -1,0 +1,152 @@
+package modelregistry_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+)
+
+var (
+	routeKind = schema.GroupVersionKind{Group: "route.openshift.io", Version: "v1", Kind: "Route"}
+	groupKind = schema.GroupVersionKind{Group: "user.openshift.io", Version: "v1", Kind: "Group"}
+)
+
+// registry is one with an existing PostgreSQL database, unless a change says otherwise.
+func registry(namespace, name string, changes ...func(*v1beta1.ModelRegistry)) *v1beta1.ModelRegistry {
+	m := &v1beta1.ModelRegistry{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	m.Spec.Postgres = &v1beta1.PostgresConfig{
+		Host: "db", Username: "u", Database: "d", PasswordSecret: &v1beta1.SecretKeyValue{Name: "db", Key: "password"},
+	}
+	for _, change := range changes {
+		change(m)
+	}
+	return m
+}
+
+// generated asks for a database of the registry's own.
+func generated(m *v1beta1.ModelRegistry) {
+	m.Spec.Postgres = &v1beta1.PostgresConfig{GenerateDeployment: new(true)}
+}
+
+func password(namespace, value string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "db"}, StringData: map[string]string{"password": value, "other": "1"}}
+}
+
+// certificate is the Secret that the platform's certificate authority would fill.
+func certificate(m *v1beta1.ModelRegistry) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name + "-kube-rbac-proxy"},
+		StringData: map[string]string{"tls.crt": "c", "tls.key": "k"}}
+}
+
+// create makes objects and has the registries among them removed at the end of the spec: their namespace goes too, but without
+// their finalizers nothing of cluster scope would.
+func create(ctx context.Context, objects ...client.Object) {
+	GinkgoHelper()
+	for _, object := range objects {
+		Expect(env.Admin.Create(ctx, object)).To(Succeed())
+		if m, ok := object.(*v1beta1.ModelRegistry); ok {
+			DeferCleanup(func(ctx SpecContext) { remove(ctx, m) }, NodeTimeout(specTimeout))
+		}
+	}
+}
+
+func remove(ctx context.Context, object client.Object) {
+	GinkgoHelper()
+	Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, object))).To(Succeed())
+	env.WaitGone(ctx, object)
+}
+
+// ready creates a registry with all that it needs of others, and waits until it is available.
+func ready(ctx context.Context, m *v1beta1.ModelRegistry) *v1beta1.ModelRegistry {
+	GinkgoHelper()
+	if m.Spec.Postgres != nil && m.Spec.Postgres.PasswordSecret != nil {
+		create(ctx, password(m.Namespace, "first"))
+	}
+	create(ctx, certificate(m), m)
+	return available(ctx, m)
+}
+
+// available waits until a registry is available, with the part of the router played.
+func available(ctx context.Context, m *v1beta1.ModelRegistry) *v1beta1.ModelRegistry {
+	GinkgoHelper()
+	env.WaitFor(ctx, child(m, &appsv1.Deployment{}, ""), nil)
+	if m.Spec.KubeRBACProxy == nil || m.Spec.KubeRBACProxy.ServiceRoute != v1beta1.RouteDisabled {
+		admit(ctx, m)
+	}
+	env.WaitForCondition(ctx, m, "Available", metav1.ConditionTrue, "DeploymentAvailable")
+	env.WaitForCondition(ctx, m, "Progressing", metav1.ConditionFalse, "CreatedDeployment")
+	return m
+}
+
+// admit does what a router does to the Route of a registry.
+func admit(ctx context.Context, m *v1beta1.ModelRegistry) {
+	GinkgoHelper()
+	route := foreign(routeKind, m.Namespace, m.Name+"-https")
+	env.WaitFor(ctx, route, nil)
+	env.Patch(ctx, route, map[string]any{"status": map[string]any{"ingress": []any{map[string]any{
+		"host": "h", "routerName": "default", "conditions": []any{map[string]any{"type": "Admitted", "status": "True"}},
+	}}}}, "status")
+}
+
+// child returns an empty object of the registry's name, with a suffix.
+func child[T client.Object](m *v1beta1.ModelRegistry, object T, suffix string) T {
+	object.SetNamespace(m.Namespace)
+	object.SetName(m.Name + suffix)
+	return object
+}
+
+func foreign(kind schema.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(kind)
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	return u
+}
+
+func delegator(m *v1beta1.ModelRegistry) *rbacv1.ClusterRoleBinding {
+	return &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: m.Name + "-auth-delegator"}}
+}
+
+func group(m *v1beta1.ModelRegistry) *unstructured.Unstructured {
+	return foreign(groupKind, "", m.Name+"-users")
+}
+
+// children are the objects of a registry with an existing database, on OpenShift without gateway mode, but for those of cluster
+// scope.
+func children(m *v1beta1.ModelRegistry) []client.Object {
+	return []client.Object{
+		child(m, &corev1.ServiceAccount{}, ""), child(m, &corev1.Service{}, ""), child(m, &appsv1.Deployment{}, ""),
+		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: "registry-user-" + m.Name}},
+		child(m, &rbacv1.RoleBinding{}, "-users"), child(m, &corev1.ConfigMap{}, "-kube-rbac-proxy-config"),
+		child(m, &networkingv1.NetworkPolicy{}, "-https-route"), child(m, &networkingv1.NetworkPolicy{}, "-ingress"),
+		foreign(routeKind, m.Namespace, m.Name+"-https"),
+	}
+}
+
+// condition returns one of a registry's conditions, empty when it is not there.
+func condition(m *v1beta1.ModelRegistry, kind string) metav1.Condition {
+	for _, c := range m.Status.Conditions {
+		if c.Type == kind {
+			return c
+		}
+	}
+	return metav1.Condition{}
+}
+
+// get reads an object if it is there.
+func exists(ctx context.Context, g Gomega, object client.Object) bool {
+	err := env.Admin.Get(ctx, client.ObjectKeyFromObject(object), object)
+	g.Expect(client.IgnoreNotFound(err)).To(Succeed())
+	return err == nil
+}
