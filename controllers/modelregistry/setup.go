@@ -2,6 +2,7 @@ package modelregistry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -21,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/storage"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
@@ -138,7 +140,13 @@ func Setup(e Environment) func(context.Context, ctrl.Manager) error {
 			return fmt.Errorf("building the controller of model registries: %w", err)
 		}
 		r.watchOptional(ctx, mgr, served, c)
-		return mgr.Add(&sweeper{live: mgr.GetAPIReader(), applier: r.applier, clock: r.clock, log: mgr.GetLogger().WithName(ComponentName)})
+		log := mgr.GetLogger().WithName(ComponentName)
+		return errors.Join(
+			mgr.Add(&sweeper{live: mgr.GetAPIReader(), applier: r.applier, clock: r.clock, log: log}),
+			mgr.Add(storage.New(storage.Options{
+				Reader: mgr.GetAPIReader(), Client: mgr.GetClient(), Clock: r.clock, Log: log.WithName("storage"),
+				Source: e.Settings.StorageMigration.Source, Target: e.Settings.StorageMigration.Target,
+			})))
 	}
 }
 
