@@ -20,8 +20,9 @@ type ModelRegistry struct {
 	ValidateInReconciler bool
 	StorageMigration     StorageMigration
 
-	// EnableModelCatalog creates the Catalog where there is none.
-	EnableModelCatalog bool
+	// EnableModelCatalog is false when what an older operator left of the catalog is to go. RequestModelCatalog is true when
+	// somebody asked for it: there shall be a Catalog even where no older operator ran one.
+	EnableModelCatalog, RequestModelCatalog bool
 	// SkipCatalogDatabase leaves out the catalog's own database.
 	SkipCatalogDatabase bool
 	// CatalogPostgresUser and CatalogPostgresDatabase go into the Secret of a new database.
@@ -82,8 +83,8 @@ func registrySettings(m *ModelRegistry) []setting {
 
 func catalogSettings(m *ModelRegistry) []setting {
 	return []setting{
-		{env: []string{"ENABLE_MODEL_CATALOG"}, key: "modelcatalog.bootstrap", fallback: "true", isBool: true,
-			set: unless("false", &m.EnableModelCatalog), help: "create the Catalog where there is none"},
+		{env: []string{"ENABLE_MODEL_CATALOG"}, key: "modelcatalog.bootstrap", isBool: true, set: m.setCatalog,
+			help: "create the Catalog where there is none; unset: where an older operator ran one; false: remove what that left"},
 		{env: []string{"SKIP_MODEL_CATALOG_DB_CREATION"}, key: "modelcatalog.skipDatabase", fallback: "false", isBool: true,
 			set: only("true", &m.SkipCatalogDatabase), help: "leave out the catalog's own database"},
 		{env: []string{"CATALOG_POSTGRES_USER"}, key: "modelcatalog.postgresUser", fallback: "catalog_user",
@@ -117,11 +118,10 @@ func only(word string, dst *bool) func(string) error {
 	}
 }
 
-func unless(word string, dst *bool) func(string) error {
-	return func(raw string) error {
-		*dst = strings.TrimSpace(raw) != word
-		return nil
-	}
+func (m *ModelRegistry) setCatalog(raw string) error {
+	raw = strings.TrimSpace(raw)
+	m.EnableModelCatalog, m.RequestModelCatalog = raw != "false", raw != "false" && raw != ""
+	return nil
 }
 
 var (

@@ -120,6 +120,9 @@ func TestRegistrySwitches(t *testing.T) {
 	} {
 		env := map[string]string{"SKIP_MODEL_CATALOG_DB_CREATION": raw, "ENABLE_MODEL_CATALOG": raw, "ENABLE_WEBHOOKS": raw}
 		m := mustLoad(t, given{env: env}).ModelRegistry
+		if requested := raw != "" && raw != "false"; m.RequestModelCatalog != requested {
+			t.Errorf("%q: the catalog is requested: %v", raw, m.RequestModelCatalog)
+		}
 		if m.SkipCatalogDatabase != want.skip || m.EnableModelCatalog != want.bootstrap || m.ValidateInReconciler != want.validate {
 			t.Errorf("%q: got %+v", raw, m)
 		}

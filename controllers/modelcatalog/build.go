@@ -1,0 +1,116 @@
+package modelcatalog
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+)
+
+// Inputs is what the objects of a Catalog depend on beside its spec.
+type Inputs struct {
+	// OpenShift: Routes are served, and the platform signs serving certificates.
+	OpenShift bool
+	// HTTPRoutes and ReferenceGrants say which kinds of the Gateway API are served.
+	HTTPRoutes, ReferenceGrants bool
+	// Gateway says how the catalog is published; without a domain it is not.
+	Gateway config.RegistryGateway
+	// Domain is that of Routes, empty where none is known.
+	Domain string
+	Images config.RegistryImages
+	// SkipDatabase: the database of that name is somebody else's concern.
+	SkipDatabase bool
+	// AdminGroups may change the sources.
+	AdminGroups []string
+	// Sources are the names of the ConfigMaps with further sources, in the order in which they are read.
+	Sources []string
+}
+
+// gatewayMode reports whether the catalog is published behind the Gateway.
+func (in Inputs) gatewayMode() bool { return in.OpenShift && in.HTTPRoutes && in.Gateway.Domain != "" }
+
+// proxied reports whether clients are authenticated by a sidecar.
+func proxied(c *aihubv1alpha1.Catalog) bool {
+	return c.Spec.Proxy == nil || c.Spec.Proxy.Mode != aihubv1alpha1.Disabled
+}
+
+// readable reports whether every user of the cluster may read the catalog.
+func readable(c *aihubv1alpha1.Catalog) bool {
+	return c.Spec.Access == nil || c.Spec.Access.Authenticated != aihubv1alpha1.Disabled
+}
+
+// external is the database that the spec names, nil when there is none.
+func external(c *aihubv1alpha1.Catalog) *aihubv1alpha1.ExternalDatabase {
+	if c.Spec.Database == nil {
+		return nil
+	}
+	return c.Spec.Database.External
+}
+
+// ownsDatabase reports whether a database is run beside the server.
+func ownsDatabase(c *aihubv1alpha1.Catalog, in Inputs) bool {
+	return !in.SkipDatabase && external(c) == nil
+}
+
+// servingSecret names the Secret with the certificate of the proxy.
+func servingSecret(c *aihubv1alpha1.Catalog) string {
+	if c.Spec.Proxy != nil && c.Spec.Proxy.CertificateSecretName != "" {
+		return c.Spec.Proxy.CertificateSecretName
+	}
+	return certificateSecret
+}
+
+// Build returns the objects that belong to a Catalog and follow it, in the order in which they are written: identity,
+// sources, server, rights, database, publication. The ConfigMaps of users and the Secrets are kept otherwise, because their
+// content is not known from the Catalog.
+func Build(c *aihubv1alpha1.Catalog, in Inputs) (apply.Desired, error) {
+	var objects apply.Desired
+	objects.Add(serviceAccount(c), defaultSourcesMap(c), serverDeployment(c, in), service(c, in), readerRole(c))
+	if readable(c) {
+		objects.Add(readerBinding(c))
+	}
+	objects.Add(adminRole(c))
+	if len(in.AdminGroups) > 0 {
+		objects.Add(adminRoleBinding(c, in.AdminGroups))
+	}
+	if ownsDatabase(c, in) {
+		objects = append(objects, buildDatabase(c, in)...)
+	}
+	objects = append(objects, published(c, in)...)
+	if proxied(c) {
+		config, err := proxyConfigMap(c)
+		if err != nil {
+			return nil, err
+		}
+		objects.Add(config)
+		objects = append(objects, apply.Object{Config: delegation(c), Ownership: apply.Unowned})
+	}
+	return adopting(objects), nil
+}
+
+// adopting lets objects of the older operators be taken over. What they made is found by its name, which is not given to
+// anything else, in the namespace of the catalog; elsewhere it must bear their label.
+func adopting(objects apply.Desired) apply.Desired {
+	for i := range objects {
+		objects[i].Disowns = formerOwner
+		objects[i].Adopts = func(*unstructured.Unstructured) bool { return true }
+		if route, ok := objects[i].Config.(interface{ GetKind() string }); ok && route.GetKind() == "HTTPRoute" {
+			objects[i].Adopts = func(live *unstructured.Unstructured) bool { return live.GetLabels()[labelCreatedBy] == createdBy }
+		}
+	}
+	return objects
+}
+
+// formerOwner recognises the owners that the catalog had before there was a Catalog.
+func formerOwner(ref metav1.OwnerReference) bool {
+	switch ref.Kind {
+	case "ModelRegistry":
+		return ref.Name == "default-modelregistry"
+	case "Deployment":
+		return ref.Name == baseName || ref.Name == databaseName
+	default:
+		return false
+	}
+}

@@ -1,0 +1,87 @@
+package modelcatalog
+
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
+
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/rbacproxy"
+)
+
+func serviceAccount(c *aihubv1alpha1.Catalog) *corev1ac.ServiceAccountApplyConfiguration {
+	return corev1ac.ServiceAccount(baseName, c.Namespace).WithLabels(labels(baseName))
+}
+
+// readerRole is the right that the proxy asks for.
+func readerRole(c *aihubv1alpha1.Catalog) *rbacv1ac.RoleApplyConfiguration {
+	get := func(resource string) *rbacv1ac.PolicyRuleApplyConfiguration {
+		return rbacv1ac.PolicyRule().WithAPIGroups("").WithResources(resource).WithResourceNames(baseName).WithVerbs("get")
+	}
+	return rbacv1ac.Role(baseName, c.Namespace).WithLabels(labels(baseName)).
+		WithAnnotations(map[string]string{
+			annotationDisplayName: "Model catalog User", annotationDescription: "Can access model catalog",
+		}).
+		WithRules(get("services"), get("endpoints"))
+}
+
+func readerBinding(c *aihubv1alpha1.Catalog) *rbacv1ac.RoleBindingApplyConfiguration {
+	return rbacv1ac.RoleBinding(readersBinding, c.Namespace).WithLabels(labels(baseName)).
+		WithRoleRef(role(baseName)).
+		WithSubjects(group("system:authenticated"))
+}
+
+// adminRole lets administrators change the ConfigMaps that hold the sources, and see what comes with the catalog. Secrets
+// are none of its business: those of the namespace hold the passwords of every registry.
+func adminRole(c *aihubv1alpha1.Catalog) *rbacv1ac.RoleApplyConfiguration {
+	maps := func(verbs ...string) *rbacv1ac.PolicyRuleApplyConfiguration {
+		return rbacv1ac.PolicyRule().WithAPIGroups("").WithResources("configmaps").WithVerbs(verbs...)
+	}
+	return rbacv1ac.Role(adminName, c.Namespace).WithLabels(labels(baseName)).
+		WithAnnotations(map[string]string{
+			annotationDisplayName: "Model Catalog Admin", annotationDescription: "Can change the sources of the model catalog",
+		}).
+		WithRules(
+			maps("get", "list", "watch", "update", "patch").WithResourceNames(modelSources, mcpSources, agentSources),
+			maps("get", "list", "watch").WithResourceNames(defaultSources),
+		)
+}
+
+func adminRoleBinding(c *aihubv1alpha1.Catalog, groups []string) *rbacv1ac.RoleBindingApplyConfiguration {
+	binding := rbacv1ac.RoleBinding(adminBinding, c.Namespace).WithLabels(labels(baseName)).
+		WithAnnotations(map[string]string{
+			annotationDisplayName: "Model Catalog Admin", annotationDescription: "Lets the administrators of the platform change the sources of the model catalog",
+		}).
+		WithRoleRef(role(adminName))
+	for _, name := range groups {
+		binding.WithSubjects(group(name))
+	}
+	return binding
+}
+
+// delegation lets the proxy ask the API server who a caller is and what he may do.
+func delegation(c *aihubv1alpha1.Catalog) *rbacv1ac.ClusterRoleBindingApplyConfiguration {
+	return rbacv1ac.ClusterRoleBinding(delegatorBinding).
+		WithLabels(withLabels(baseName, map[string]string{labelNamespace: c.Namespace})).
+		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("ClusterRole").WithName(rbacproxy.DelegatorRole)).
+		WithSubjects(rbacv1ac.Subject().WithKind(rbacv1.ServiceAccountKind).WithNamespace(c.Namespace).WithName(baseName))
+}
+
+// proxyConfigMap says which right callers need: whoever may get the Service may use the catalog.
+func proxyConfigMap(c *aihubv1alpha1.Catalog) (*corev1ac.ConfigMapApplyConfiguration, error) {
+	data, err := rbacproxy.Config(rbacproxy.Attributes{
+		APIVersion: "v1", Resource: "services", Verb: "get", Namespace: c.Namespace, Name: baseName,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return corev1ac.ConfigMap(proxyConfig, c.Namespace).WithLabels(labels(baseName)).WithData(data), nil
+}
+
+func role(name string) *rbacv1ac.RoleRefApplyConfiguration {
+	return rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("Role").WithName(name)
+}
+
+func group(name string) *rbacv1ac.SubjectApplyConfiguration {
+	return rbacv1ac.Subject().WithAPIGroup(rbacv1.GroupName).WithKind(rbacv1.GroupKind).WithName(name)
+}

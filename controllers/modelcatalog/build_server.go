@@ -1,0 +1,222 @@
+package modelcatalog
+
+import (
+	"path"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/rbacproxy"
+)
+
+const (
+	serverContainer = "catalog"
+	dataVolume      = "catalog-data"
+	benchmarkVolume = "benchmark-data"
+	dataDir         = "/shared-data"
+	benchmarkDir    = "/shared-benchmark-data"
+	sourcesDir      = "/data"
+	labelledDir     = "/data/labeled-sources"
+	// labelledPrefix begins the names of the volumes of labelled sources.
+	labelledPrefix = "labeled-"
+	tlsVolume      = "kube-rbac-proxy-tls"
+	tlsDir         = "/etc/tls"
+	// podGroup may read the files of Secrets where the platform gives pods no group of their own.
+	podGroup = 1000
+)
+
+// fixedSources are the volumes of the sources that are always there, in the order in which they are mounted.
+var fixedSources = []struct{ volume, configMap string }{
+	{"user-model-sources", modelSources},
+	{"user-mcp-sources", mcpSources},
+	{"user-agent-sources", agentSources},
+	{"default-sources", defaultSources},
+}
+
+func serverDeployment(c *aihubv1alpha1.Catalog, in Inputs) *appsv1ac.DeploymentApplyConfiguration {
+	security := podSecurity()
+	if !in.OpenShift {
+		security.WithFSGroup(podGroup)
+	}
+	pod := corev1ac.PodSpec().
+		WithServiceAccountName(baseName).
+		WithAutomountServiceAccountToken(proxied(c)). // the server itself asks the API server nothing
+		WithSecurityContext(security).
+		WithInitContainers(
+			copying("catalog-data-init", in.Images.CatalogData, "cp /app/data/*.yaml "+dataDir+"/", dataVolume, dataDir),
+			copying("benchmark-data-init", in.Images.BenchmarkData, "cp -r /app/benchmarks/* "+benchmarkDir+"/ || true", benchmarkVolume, benchmarkDir),
+		).
+		WithContainers(server(c, in)).
+		WithVolumes(serverVolumes(in)...)
+	if proxied(c) {
+		sidecar := proxy(c, in)
+		pod.WithContainers(sidecar.Container()).WithVolumes(sidecar.Volumes()...)
+	}
+	return appsv1ac.Deployment(baseName, c.Namespace).WithLabels(labels(baseName)).
+		WithSpec(appsv1ac.DeploymentSpec().
+			WithReplicas(1).
+			WithRevisionHistoryLimit(0).
+			WithSelector(metav1ac.LabelSelector().WithMatchLabels(selector(baseName))).
+			WithTemplate(corev1ac.PodTemplateSpec().
+				WithLabels(selector(baseName)).
+				WithAnnotations(map[string]string{"openshift.io/required-scc": "restricted-v2"}).
+				WithSpec(pod)))
+}
+
+// copying is an init container that hands the content of its image to the server.
+func copying(name, image, command, volume, dir string) *corev1ac.ContainerApplyConfiguration {
+	return corev1ac.Container().
+		WithName(name).
+		WithImage(image).
+		WithCommand("/bin/sh", "-c", command).
+		WithSecurityContext(containerSecurity()).
+		WithVolumeMounts(mount(volume, dir))
+}
+
+func server(c *aihubv1alpha1.Catalog, in Inputs) *corev1ac.ContainerApplyConfiguration {
+	http := intstr.FromString(httpPortName)
+	return corev1ac.Container().
+		WithName(serverContainer).
+		WithImage(in.Images.REST).
+		WithCommand("/model-registry", "catalog").
+		WithArgs(serverArguments(in)...).
+		WithEnv(databaseEnv(c)...).
+		WithPorts(corev1ac.ContainerPort().WithName(httpPortName).WithContainerPort(serverPort).WithProtocol(corev1.ProtocolTCP)).
+		WithLivenessProbe(probe(30).WithTCPSocket(corev1ac.TCPSocketAction().WithPort(http))).
+		WithReadinessProbe(probe(3).WithHTTPGet(corev1ac.HTTPGetAction().WithPath("/readyz").WithPort(http))).
+		WithResources(serverResources(c)).
+		WithSecurityContext(containerSecurity()).
+		WithVolumeMounts(serverMounts(in)...)
+}
+
+// probe is asked every five seconds after a delay in seconds.
+func probe(delay int32) *corev1ac.ProbeApplyConfiguration {
+	return corev1ac.Probe().WithInitialDelaySeconds(delay).WithPeriodSeconds(5).WithTimeoutSeconds(2)
+}
+
+// serverArguments name the sources; of two that say different things the earlier one counts.
+func serverArguments(in Inputs) []string {
+	source := func(elements ...string) string {
+		return "--catalogs-path=" + path.Join(append(elements, sourcesKey)...)
+	}
+	arguments := []string{
+		"--listen=0.0.0.0:8080",
+		source(sourcesDir, "default-sources"),
+		source(sourcesDir, "user-model-sources"),
+		source(sourcesDir, "user-mcp-sources"),
+		source(sourcesDir, "user-agent-sources"),
+	}
+	for _, name := range in.Sources {
+		arguments = append(arguments, source(labelledDir, name))
+	}
+	return append(arguments, "--performance-metrics="+benchmarkDir)
+}
+
+func serverMounts(in Inputs) []*corev1ac.VolumeMountApplyConfiguration {
+	var mounts []*corev1ac.VolumeMountApplyConfiguration
+	for _, s := range fixedSources {
+		mounts = append(mounts, mount(s.volume, path.Join(sourcesDir, s.volume)))
+	}
+	mounts = append(mounts, mount(dataVolume, dataDir), mount(benchmarkVolume, benchmarkDir))
+	for _, name := range in.Sources {
+		mounts = append(mounts, mount(labelledPrefix+name, path.Join(labelledDir, name)))
+	}
+	return mounts
+}
+
+func serverVolumes(in Inputs) []*corev1ac.VolumeApplyConfiguration {
+	var volumes []*corev1ac.VolumeApplyConfiguration
+	add := func(volume, configMap string) {
+		volumes = append(volumes, corev1ac.Volume().WithName(volume).
+			WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(configMap)))
+	}
+	for _, s := range fixedSources {
+		add(s.volume, s.configMap)
+	}
+	for _, name := range []string{dataVolume, benchmarkVolume} {
+		volumes = append(volumes, corev1ac.Volume().WithName(name).WithEmptyDir(corev1ac.EmptyDirVolumeSource()))
+	}
+	for _, name := range in.Sources {
+		add(labelledPrefix+name, name)
+	}
+	return volumes
+}
+
+// databaseEnv tells the server where its database is.
+func databaseEnv(c *aihubv1alpha1.Catalog) []*corev1ac.EnvVarApplyConfiguration {
+	host, secret := databaseName, databaseName
+	ext := external(c)
+	if ext != nil {
+		host, secret = ext.Host, ext.SecretName
+	}
+	env := []*corev1ac.EnvVarApplyConfiguration{
+		corev1ac.EnvVar().WithName("PGHOST").WithValue(host),
+		fromSecret("PGDATABASE", secret, keyDatabase),
+		fromSecret("PGUSER", secret, keyUser),
+		fromSecret("PGPASSWORD", secret, keyPassword),
+	}
+	if ext != nil && ext.Port != nil {
+		env = append(env, corev1ac.EnvVar().WithName("PGPORT").WithValue(strconv.Itoa(int(*ext.Port))))
+	}
+	if ext != nil && ext.SSLMode != "" {
+		env = append(env, corev1ac.EnvVar().WithName("PGSSLMODE").WithValue(ext.SSLMode))
+	}
+	return env
+}
+
+// proxy is the sidecar that lets nobody in who may not get the Service.
+func proxy(c *aihubv1alpha1.Catalog, in Inputs) rbacproxy.Sidecar {
+	file := func(key string) rbacproxy.File {
+		return rbacproxy.File{Secret: servingSecret(c), Key: key, Volume: tlsVolume, Dir: tlsDir}
+	}
+	return rbacproxy.Sidecar{
+		Image: in.Images.KubeRBACProxy, Port: proxyPort, UpstreamPort: serverPort, ConfigMap: proxyConfig,
+		Certificate: file("tls.crt"), Key: file("tls.key"),
+	}
+}
+
+// serverResources are those of the spec as they stand, even none.
+func serverResources(c *aihubv1alpha1.Catalog) *corev1ac.ResourceRequirementsApplyConfiguration {
+	if r := c.Spec.Resources; r != nil && r.Catalog != nil {
+		return requirements(r.Catalog.Requests, r.Catalog.Limits)
+	}
+	return requirements(amounts("100m", "256Mi"), corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")})
+}
+
+func requirements(requests, limits corev1.ResourceList) *corev1ac.ResourceRequirementsApplyConfiguration {
+	r := corev1ac.ResourceRequirements()
+	if len(requests) > 0 {
+		r.WithRequests(requests)
+	}
+	if len(limits) > 0 {
+		r.WithLimits(limits)
+	}
+	return r
+}
+
+func amounts(cpu, memory string) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
+}
+
+func mount(volume, dir string) *corev1ac.VolumeMountApplyConfiguration {
+	return corev1ac.VolumeMount().WithName(volume).WithMountPath(dir)
+}
+
+// podSecurity and containerSecurity are what restricted namespaces demand.
+func podSecurity() *corev1ac.PodSecurityContextApplyConfiguration {
+	return corev1ac.PodSecurityContext().
+		WithRunAsNonRoot(true).
+		WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))
+}
+
+func containerSecurity() *corev1ac.SecurityContextApplyConfiguration {
+	return corev1ac.SecurityContext().
+		WithAllowPrivilegeEscalation(false).
+		WithCapabilities(corev1ac.Capabilities().WithDrop("ALL"))
+}

@@ -1,0 +1,122 @@
+package modelcatalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+)
+
+// ours reports whether this component wrote an object.
+func ours(o metav1.Object) bool {
+	own := o.GetLabels()
+	return own[names.OperatorLabel] == names.OperatorName && own[names.ComponentLabel] == ComponentName
+}
+
+// metadataOf reads the metadata of an object from the caches; nil when it is not there.
+func (r *catalogs) metadataOf(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (*metav1.PartialObjectMetadata, error) {
+	h := head(kind)
+	err := r.cached.Get(ctx, key, h)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading metadata of %s %s: %w", kind.Kind, key, err)
+	}
+	return h, nil
+}
+
+// keepUserSources makes the ConfigMaps that users put their sources into, once, and takes out of them the one entry that
+// older releases put in. Each is read once for each of its versions.
+func (r *catalogs) keepUserSources(ctx context.Context, c *aihubv1alpha1.Catalog) error {
+	var errs []error
+	for _, s := range userSources {
+		if err := r.keepUserSource(ctx, c, s.name, s.content); err != nil {
+			errs = append(errs, fmt.Errorf("keeping ConfigMap %s: %w", s.name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (r *catalogs) keepUserSource(ctx context.Context, c *aihubv1alpha1.Catalog, name, content string) error {
+	key := client.ObjectKey{Namespace: c.Namespace, Name: name}
+	known, err := r.metadataOf(ctx, configMapKind, key)
+	if err != nil || known != nil && r.state.isGood(c.UID, name, known) {
+		return err
+	}
+	live := &corev1.ConfigMap{}
+	err = r.live.Get(ctx, key, live)
+	if apierrors.IsNotFound(err) {
+		return r.applier.Create(ctx, c, apply.Object{Config: userSourcesMap(c, name, content), Ownership: apply.Unowned})
+	}
+	if err != nil {
+		return err
+	}
+	if err := r.applier.Adjust(ctx, live, func() { tidy(ctx, live) }); err != nil {
+		return err
+	}
+	r.state.found(c.UID, name, live)
+	return nil
+}
+
+// tidy marks a ConfigMap of users as one that we watch, and removes what older releases left in it. What users wrote stays,
+// to the byte where the one entry is not in it.
+func tidy(ctx context.Context, m *corev1.ConfigMap) {
+	if !ours(m) {
+		if m.Labels == nil {
+			m.Labels = map[string]string{}
+		}
+		maps.Copy(m.Labels, names.Labels(ComponentName))
+	}
+	delete(m.Annotations, LastApplied)
+	m.OwnerReferences = slices.DeleteFunc(m.OwnerReferences, formerOwner)
+	text, err := withoutFormerDefault(m.Data[sourcesKey])
+	if err != nil {
+		log.FromContext(ctx).Info("Sources are not understood and left alone", "configMap", m.Name, "reason", err.Error())
+		return
+	}
+	if text != "" {
+		m.Data[sourcesKey] = text
+	}
+}
+
+// keepDatabaseSecret makes the Secret of the database, adopts an older one with what it holds, and adds what is missing in it.
+func (r *catalogs) keepDatabaseSecret(ctx context.Context, c *aihubv1alpha1.Catalog) error {
+	if !ownsDatabase(c, r.inputs()) {
+		return nil
+	}
+	key := client.ObjectKey{Namespace: c.Namespace, Name: databaseName}
+	known, err := r.metadataOf(ctx, secretKind, key)
+	if err != nil || known != nil && r.state.isGood(c.UID, databaseName, known) {
+		return err
+	}
+	live := &corev1.Secret{}
+	err = r.live.Get(ctx, key, live)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading Secret %s: %w", key, err)
+	}
+	if live.DeletionTimestamp != nil {
+		return nil // its event brings us back
+	}
+	data := completed(live.Data, r.settings.CatalogPostgresUser, r.settings.CatalogPostgresDatabase)
+	objects := adopting(apply.Desired{{Config: databaseSecret(c, live.Type, data)}})
+	if err := r.applier.Apply(ctx, c, objects); err != nil {
+		return r.notApplied(c, err)
+	}
+	if live.UID != "" && ours(live) && metav1.IsControlledBy(live, c) && maps.EqualFunc(live.Data, data, slices.Equal[[]byte]) {
+		r.state.found(c.UID, databaseName, live)
+	}
+	return nil
+}

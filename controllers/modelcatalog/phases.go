@@ -1,0 +1,283 @@
+package modelcatalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+)
+
+const (
+	// lookAgain is how often the pods of a catalog that is not available are asked for the cause: a waiting pod changes nothing
+	// on its Deployment, so there is no event to wait for.
+	lookAgain = 30 * time.Second
+	// removalRetry is the pause while something of another's stands in the way.
+	removalRetry = time.Minute
+	// soon is the pause for what is a matter of moments.
+	soon = time.Second
+)
+
+// catalogs reconciles Catalogs. Its phases run in the order in which they stand here.
+type catalogs struct {
+	settings Settings
+	cached   client.Client
+	live     client.Reader
+	side     *sideCaches
+	applier  *apply.Applier
+	admins   *admins
+	served   func() capability.Set
+	inputs   func() Inputs
+	clock    clock.Clock
+	state    *memory
+}
+
+func (r *catalogs) phases() []reconciler.Phase[*aihubv1alpha1.Catalog] {
+	return []reconciler.Phase[*aihubv1alpha1.Catalog]{
+		{Name: "finding the Catalog in charge", Run: r.checkInCharge},
+		{Name: "keeping the sources of users", Run: r.keepUserSources},
+		{Name: "keeping the Secret of the database", Run: r.keepDatabaseSecret},
+		{Name: "keeping the serving certificate", Run: r.keepCertificate},
+		{Name: "applying objects", Run: r.applyObjects},
+		{Name: "removing what is not wanted", Run: r.removeUnwanted},
+		{Name: "observing the rollout", Run: r.observe},
+		{Name: "awaiting the renewal of the certificate", Run: r.awaitRenewal},
+	}
+}
+
+// forget drops what is remembered of a Catalog that is gone.
+func (r *catalogs) forget(uid types.UID) {
+	r.applier.Forget(uid)
+	r.state.forget(uid)
+}
+
+// checkInCharge lets one Catalog of the cluster work: what it makes outside of its namespace exists once.
+func (r *catalogs) checkInCharge(ctx context.Context, c *aihubv1alpha1.Catalog) error {
+	list := &aihubv1alpha1.CatalogList{}
+	if err := r.cached.List(ctx, list); err != nil {
+		return fmt.Errorf("listing Catalogs: %w", err)
+	}
+	problem := standing(c, list.Items, r.settings.Namespace)
+	if problem.reason == "" {
+		return nil
+	}
+	setAvailable(c, problem)
+	c.Status.Sources, c.Status.SourcesOmitted = nil, 0
+	return &reconciler.Wait{For: "this Catalog to be the one in charge"}
+}
+
+// current joins what is known outside of the Catalog; judged are its further sources.
+func (r *catalogs) current(ctx context.Context, c *aihubv1alpha1.Catalog) (Inputs, error) {
+	in := r.inputs()
+	groups, known := r.admins.now()
+	if !known {
+		return in, &reconciler.Wait{For: "the groups of administrators", Retry: soon}
+	}
+	in.AdminGroups = groups
+	candidates, err := r.side.candidates(ctx, c.Namespace)
+	if err != nil {
+		return in, err
+	}
+	d, err := r.deployment(ctx, c, baseName)
+	if client.IgnoreNotFound(err) != nil {
+		return in, err
+	}
+	present := append(presentSources(d.Spec.Template.Spec.Volumes), r.state.granted(c.UID)...)
+	v := judge(candidates, present, func() bool { return r.state.mayAdd(c.UID) })
+	r.state.grant(c.UID, v.mounted, v.postponed)
+	c.Status.Sources, c.Status.SourcesOmitted = v.reported, v.omitted
+	in.Sources = v.mounted
+	return in, nil
+}
+
+// applyObjects writes everything but the Deployments first: what an older release tied to a Deployment must be free of it
+// before that Deployment is made anew.
+func (r *catalogs) applyObjects(ctx context.Context, c *aihubv1alpha1.Catalog) error {
+	in, err := r.current(ctx, c)
+	if err != nil {
+		return err
+	}
+	desired, err := Build(c, in)
+	if err != nil {
+		return err
+	}
+	others, deployments := split(desired)
+	if err := r.applier.Apply(ctx, c, others); err != nil {
+		return r.notApplied(c, err)
+	}
+	if err := r.makeWay(ctx, c, deployments); err != nil {
+		return err
+	}
+	if err := r.applier.Apply(ctx, c, deployments); err != nil {
+		return r.notApplied(c, err)
+	}
+	if err := r.applier.Prune(ctx, c, withKept(c, in, desired), prunable(in), nil); err != nil {
+		return fmt.Errorf("removing objects that are no longer wanted: %w", err)
+	}
+	return nil
+}
+
+// split separates Deployments from the rest.
+func split(desired apply.Desired) (others, deployments apply.Desired) {
+	for _, o := range desired {
+		if _, is := o.Config.(*appsv1ac.DeploymentApplyConfiguration); is {
+			deployments = append(deployments, o)
+		} else {
+			others = append(others, o)
+		}
+	}
+	return others, deployments
+}
+
+// withKept adds what is not written and must not be removed: the database, while nobody is to make one.
+func withKept(c *aihubv1alpha1.Catalog, in Inputs, desired apply.Desired) apply.Desired {
+	if !in.SkipDatabase || external(c) != nil {
+		return desired
+	}
+	return append(slices.Clone(desired), buildDatabase(c, in)...)
+}
+
+// prunable are the kinds of which an object may become unwanted, as far as the cluster serves them. Secrets stay, and so do
+// the ConfigMaps of users, which have no owner.
+func prunable(in Inputs) []schema.GroupVersionKind {
+	kinds := []schema.GroupVersionKind{deploymentKind, serviceKind, configMapKind, policyKind, roleBindingKind}
+	if in.OpenShift {
+		kinds = append(kinds, capability.Route)
+	}
+	if in.ReferenceGrants {
+		kinds = append(kinds, capability.ReferenceGrant)
+	}
+	return kinds
+}
+
+// makeWay deletes Deployments whose selector is that of an older release and cannot be changed, and waits until their pods
+// are gone. Nothing else makes a Deployment go.
+func (r *catalogs) makeWay(ctx context.Context, c *aihubv1alpha1.Catalog, deployments apply.Desired) error {
+	waiting := ""
+	for _, o := range deployments {
+		want, ok := o.Config.(*appsv1ac.DeploymentApplyConfiguration)
+		if !ok {
+			continue
+		}
+		live, err := r.looked(ctx, c, *want.Name)
+		if err != nil {
+			return err
+		}
+		if live == nil || !outdated(live, *want.Name) {
+			continue
+		}
+		if err := r.applier.Discard(ctx, c.UID, live); err != nil {
+			return err
+		}
+		waiting = live.Name
+	}
+	if waiting != "" {
+		return &reconciler.Wait{For: "Deployment " + waiting + " of an older release to be gone", Retry: soon}
+	}
+	return nil
+}
+
+// looked returns the Deployment as the cache has it, or, until we have written it, as the API server has it; nil when there is
+// none, or when it belongs to somebody else.
+func (r *catalogs) looked(ctx context.Context, c *aihubv1alpha1.Catalog, name string) (*appsv1.Deployment, error) {
+	d, err := r.deployment(ctx, c, name)
+	if apierrors.IsNotFound(err) {
+		err = r.live.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: name}, d)
+	}
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading Deployment %s: %w", name, err)
+	}
+	if other := metav1.GetControllerOfNoCopy(d); other != nil && other.UID != c.UID && !formerOwner(*other) && other.Kind != aihubv1alpha1.Kind {
+		return nil, nil // reported when it is to be written
+	}
+	return d, nil
+}
+
+// outdated reports whether a Deployment cannot become what is wanted of it: its selector never changes, and the database may
+// not leave RollingUpdate while the settings of that are stored.
+func outdated(d *appsv1.Deployment, name string) bool {
+	selectors := d.Spec.Selector == nil || equality.Semantic.DeepEqual(d.Spec.Selector, &metav1.LabelSelector{MatchLabels: selector(name)})
+	return !selectors || name == databaseName && d.Spec.Strategy.RollingUpdate != nil
+}
+
+func (r *catalogs) deployment(ctx context.Context, c *aihubv1alpha1.Catalog, name string) (*appsv1.Deployment, error) {
+	d := &appsv1.Deployment{}
+	err := r.cached.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: name}, d)
+	return d, err
+}
+
+// notApplied reports what stays until somebody acts, and says when to try again. What passes by itself is retried, and the
+// status stays as it is.
+func (r *catalogs) notApplied(c *aihubv1alpha1.Catalog, err error) error {
+	if apply.Vanishing(err) {
+		return &reconciler.Wait{For: "an optional API to be gone", Retry: soon}
+	}
+	if foreign, ok := errors.AsType[*apply.ForeignError](err); ok {
+		setAvailable(c, unavailable(foreign.Error()))
+		return &reconciler.Wait{For: foreign.Kind + " " + foreign.Name + " to be removed", Retry: removalRetry}
+	}
+	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
+		setAvailable(c, unavailable("unexpected reconcile error: "+err.Error()))
+	}
+	return err
+}
+
+// observe tells how far the catalog is, and why it is not further.
+func (r *catalogs) observe(ctx context.Context, c *aihubv1alpha1.Catalog) error {
+	d, err := r.deployment(ctx, c, baseName)
+	if client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	if apierrors.IsNotFound(err) {
+		d = nil
+	}
+	if d != nil && d.Status.ObservedGeneration < d.Generation && conditions.IsTrue(c.Status.Conditions, ConditionAvailable) {
+		return &reconciler.Wait{For: "the Deployment controller", Retry: soon} // a matter of milliseconds
+	}
+	endpoints, err := r.side.slices(ctx, c.Namespace)
+	if err != nil {
+		return err
+	}
+	a := assess(d, endpoints, r.clock.Now())
+	if a.ask {
+		pods := &corev1.PodList{}
+		if err := r.live.List(ctx, pods, client.InNamespace(c.Namespace), client.MatchingLabels(selector(baseName)), client.Limit(20)); err != nil {
+			return fmt.Errorf("listing the pods of the catalog: %w", err)
+		}
+		a = explain(a, pods.Items)
+	}
+	setAvailable(c, a)
+	switch {
+	case a.retry > 0:
+		return &reconciler.Wait{For: "the catalog to stay available", Retry: a.retry}
+	case a.status != metav1.ConditionTrue:
+		return &reconciler.Wait{For: "the catalog to become available", Retry: lookAgain}
+	case r.state.isPostponed(c.UID):
+		return &reconciler.Wait{For: "sources that were postponed", Retry: lookAgain}
+	}
+	return nil
+}
+
+func setAvailable(c *aihubv1alpha1.Catalog, a availability) {
+	conditions.Set(&c.Status.Conditions, ConditionAvailable, a.status, a.reason, a.message, c.Generation)
+}

@@ -1,0 +1,234 @@
+package modelcatalog
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
+	"github.com/odh-platform/odh-platform-operator/pkg/component"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+)
+
+// ComponentName is the name of the component in flags, labels, metrics and folders.
+const ComponentName = "modelcatalog"
+
+// FieldOwner is the manager of every field we set.
+const FieldOwner = "model-registry-operator"
+
+// LegacyManager is the name under which the older operator updated objects: that of its program.
+const LegacyManager = "manager"
+
+// LastApplied is the annotation in which the older operator kept what it had written last, passwords included.
+const LastApplied = "banzaicloud.com/last-applied"
+
+// A Catalog may be in any namespace, so the rights hold in all of them; most are held narrow by the names that they are good
+// for. What the roles of readers and administrators grant is among them: nobody may grant what he does not hold.
+
+// +kubebuilder:rbac:groups=aihub.opendatahub.io,resources=catalogs,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=aihub.opendatahub.io,resources=catalogs,resourceNames=catalog,verbs=delete
+// +kubebuilder:rbac:groups=aihub.opendatahub.io,resources=catalogs/status,verbs=patch
+// +kubebuilder:rbac:groups=aihub.opendatahub.io,resources=catalogs/finalizers,verbs=update
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch;create
+// +kubebuilder:rbac:groups=apps,resources=deployments,resourceNames=model-catalog;model-catalog-postgres,verbs=get;patch;delete
+// +kubebuilder:rbac:groups="",resources=services,verbs=list;watch;create
+// +kubebuilder:rbac:groups="",resources=services,resourceNames=model-catalog;model-catalog-postgres,verbs=get;patch;delete
+// +kubebuilder:rbac:groups="",resources=endpoints,resourceNames=model-catalog,verbs=get
+// +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=list;watch;create
+// +kubebuilder:rbac:groups="",resources=serviceaccounts,resourceNames=model-catalog,verbs=get;patch;delete
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=list;watch;create
+// +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=model-catalog-sources;mcp-catalog-sources;agent-catalog-sources,verbs=get;update;patch
+// +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=default-catalog-sources;model-catalog-kube-rbac-proxy-config;model-catalog-default-sources,verbs=get;patch;delete
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=create
+// +kubebuilder:rbac:groups="",resources=secrets,resourceNames=model-catalog-postgres;model-catalog-kube-rbac-proxy,verbs=get;list;watch;patch;delete
+// +kubebuilder:rbac:groups="",resources=secrets,resourceNames=model-catalog-oauth-cookie-secret,verbs=get;list;watch;delete
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,resourceNames=model-catalog-postgres,verbs=get;list;watch;delete
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list
+// +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=list;watch
+// +kubebuilder:rbac:groups=networking.k8s.io,resources=networkpolicies,verbs=list;watch;create
+// +kubebuilder:rbac:groups=networking.k8s.io,resources=networkpolicies,resourceNames=model-catalog-postgres;model-catalog-https-route;model-catalog-ingress,verbs=get;patch;delete
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles;rolebindings;clusterrolebindings,verbs=list;watch;create
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles,resourceNames=model-catalog;model-catalog-admin,verbs=get;patch;delete
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=rolebindings,resourceNames=model-catalog-authenticated;model-catalog-admin-binding,verbs=get;patch;delete
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterrolebindings,resourceNames=model-catalog-auth-delegator,verbs=get;patch;delete
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles,resourceNames="system:auth-delegator",verbs=bind
+// +kubebuilder:rbac:groups=route.openshift.io,resources=routes,verbs=list;watch;create
+// +kubebuilder:rbac:groups=route.openshift.io,resources=routes,resourceNames=model-catalog-https,verbs=get;patch;delete
+// +kubebuilder:rbac:groups=route.openshift.io,resources=routes/custom-host,verbs=create
+// +kubebuilder:rbac:groups=route.openshift.io,resources=routes/custom-host,resourceNames=model-catalog-https,verbs=patch
+// +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=httproutes;referencegrants,verbs=list;watch;create
+// +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=httproutes,resourceNames=model-catalog,verbs=get;patch;delete
+// +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=referencegrants,resourceNames=allow-gateway-model-catalog,verbs=get;patch;delete
+// +kubebuilder:rbac:groups=services.platform.opendatahub.io,resources=auths,resourceNames=auth,verbs=list;watch
+// +kubebuilder:rbac:groups=components.platform.opendatahub.io,resources=aihubs,resourceNames=default-aihub,verbs=get
+
+// Settings are what the manager's configuration says about the catalog.
+type Settings struct {
+	config.ModelRegistry
+}
+
+// Environment is what the controller needs from the program. All of it is asked for when the controller starts.
+type Environment struct {
+	// Served says which optional kinds there are.
+	Served func() *capability.Watcher
+	// Domain knows the domain of the cluster's routers.
+	Domain func() *clusterdomain.Watcher
+	// Applier makes one that reads through the given client.
+	Applier func(ctrl.Manager, client.Client) *apply.Applier
+	Clock   func() clock.Clock
+}
+
+// inputs joins the settings with what the cluster serves.
+func (s Settings) inputs(served capability.Set, domain string) Inputs {
+	return Inputs{
+		OpenShift:       served.Has(capability.Route),
+		HTTPRoutes:      served.Has(capability.HTTPRoute),
+		ReferenceGrants: served.Has(capability.ReferenceGrant),
+		Gateway:         s.Gateway,
+		Domain:          clusterdomain.Prefer(s.DefaultDomain, domain),
+		Images:          s.Images,
+		SkipDatabase:    s.SkipCatalogDatabase,
+	}
+}
+
+var (
+	deploymentKind     = appsv1.SchemeGroupVersion.WithKind("Deployment")
+	serviceKind        = corev1.SchemeGroupVersion.WithKind("Service")
+	serviceAccountKind = corev1.SchemeGroupVersion.WithKind("ServiceAccount")
+	secretKind         = corev1.SchemeGroupVersion.WithKind("Secret")
+	configMapKind      = corev1.SchemeGroupVersion.WithKind("ConfigMap")
+	claimKind          = corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")
+	policyKind         = networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy")
+	roleKind           = rbacv1.SchemeGroupVersion.WithKind("Role")
+	roleBindingKind    = rbacv1.SchemeGroupVersion.WithKind("RoleBinding")
+	clusterBindingKind = rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")
+)
+
+// optionalKinds are the children whose APIs may come and go.
+var optionalKinds = []schema.GroupVersionKind{capability.Route, capability.HTTPRoute, capability.ReferenceGrant}
+
+// Caches says what is held in memory: children by our label. What belongs to users is held in narrow caches.
+func Caches(namespace string) []component.CacheNeed {
+	needs := []component.CacheNeed{
+		{Kind: aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind), Whole: true, Everything: true},
+		{Kind: deploymentKind, Namespace: namespace, Whole: true},
+		{Kind: clusterBindingKind},
+	}
+	for _, kind := range []schema.GroupVersionKind{serviceKind, serviceAccountKind, policyKind, roleKind, roleBindingKind} {
+		needs = append(needs, component.CacheNeed{Kind: kind, Namespace: namespace})
+	}
+	for _, kind := range optionalKinds {
+		needs = append(needs, component.CacheNeed{Kind: kind})
+	}
+	return needs
+}
+
+// Setup registers the controller of Catalogs with a manager, and what happens once at its start.
+func Setup(settings Settings, env Environment) func(context.Context, ctrl.Manager) error {
+	return func(ctx context.Context, mgr ctrl.Manager) error {
+		side, err := newSideCaches(mgr, settings.Namespace)
+		if err != nil {
+			return err
+		}
+		dyn, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+		if err != nil {
+			return fmt.Errorf("building the client for Auth: %w", err)
+		}
+		served, domain := env.Served(), env.Domain()
+		admins := newAdmins(dyn, served, env.Clock(), mgr.GetLogger())
+		reader := side.routed(mgr.GetClient())
+		r := &catalogs{
+			settings: settings, cached: reader, live: mgr.GetAPIReader(), side: side, applier: env.Applier(mgr, reader),
+			admins: admins, served: served.Current, clock: env.Clock(), state: newMemory(env.Clock()),
+			inputs: func() Inputs { return settings.inputs(served.Current(), domain.Domain()) },
+		}
+		owned := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &aihubv1alpha1.Catalog{})
+		c, err := r.watch(mgr, served, domain, owned)
+		if err != nil {
+			return fmt.Errorf("building the Catalog controller: %w", err)
+		}
+		for _, kind := range optionalKinds {
+			served.WatchMetadata(ctx, c, kind, r.everyCatalog())
+		}
+		if err := mgr.Add(admins); err != nil {
+			return fmt.Errorf("following the administrators: %w", err)
+		}
+		return mgr.Add(&bootstrap{settings: settings, client: mgr.GetClient(), live: mgr.GetAPIReader(), applier: r.applier,
+			served: served.Current, clock: env.Clock(), log: mgr.GetLogger().WithName(ComponentName)})
+	}
+}
+
+// watch builds the controller on all kinds that are always there.
+func (r *catalogs) watch(mgr ctrl.Manager, served *capability.Watcher, domain *clusterdomain.Watcher, owned handler.EventHandler) (controller.Controller, error) {
+	shell := reconciler.New(reconciler.Options{
+		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(ComponentName), Component: ComponentName,
+	}, reconciler.Logic[*aihubv1alpha1.Catalog]{
+		Phases: r.phases(), Finalizer: aihubv1alpha1.Finalizer, Finalize: r.finalize, Gone: r.forget,
+	})
+	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
+	every, catalog := r.everyCatalog(), &aihubv1alpha1.Catalog{}
+	b := ctrl.NewControllerManagedBy(mgr).Named(ComponentName).
+		For(catalog, builder.WithPredicates(changed)).
+		Watches(&aihubv1alpha1.Catalog{}, every, builder.WithPredicates(comesAndGoes())).
+		Owns(&appsv1.Deployment{}).
+		Owns(&corev1.Service{}, builder.OnlyMetadata).
+		Owns(&corev1.ServiceAccount{}, builder.OnlyMetadata).
+		Owns(&networkingv1.NetworkPolicy{}, builder.OnlyMetadata).
+		Owns(&rbacv1.Role{}, builder.OnlyMetadata).
+		Owns(&rbacv1.RoleBinding{}, builder.OnlyMetadata).
+		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, every, builder.WithPredicates(ofCatalog())).
+		WatchesRawSource(served.Changes(catalog, every)).
+		WatchesRawSource(domain.Changes(catalog, every)).
+		WatchesRawSource(r.admins.source(catalog, every))
+	for _, s := range r.side.sources(every) {
+		b.WatchesRawSource(s)
+	}
+	return b.Build(shell)
+}
+
+// everyCatalog maps whatever happened to all Catalogs, of which there is one as a rule.
+func (r *catalogs) everyCatalog() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
+		list := &aihubv1alpha1.CatalogList{}
+		if err := r.cached.List(ctx, list); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Listing Catalogs")
+			return nil
+		}
+		requests := make([]reconcile.Request, 0, len(list.Items))
+		for i := range list.Items {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+		return requests
+	})
+}
+
+// comesAndGoes admits what decides which Catalog is in charge.
+func comesAndGoes() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
+	}}
+}
+
+// ofCatalog admits what bears the labels of the catalog: other components keep objects of the same kinds in the cache.
+func ofCatalog() predicate.Predicate {
+	return predicate.NewPredicateFuncs(func(o client.Object) bool { return ours(o) })
+}

@@ -1,0 +1,185 @@
+package modelcatalog
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"go.yaml.in/yaml/v3"
+
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
+)
+
+const (
+	// maxSourceName leaves room for labelledPrefix in the name of a volume.
+	maxSourceName = 55
+	// maxSources bounds what is mounted, and with it what everybody who may create ConfigMaps can do to the pod.
+	maxSources = 50
+	// maxReported bounds the status; the schema of Catalog says the same.
+	maxReported = 100
+	// maxProblem bounds what is said about the content of one source, in bytes.
+	maxProblem = 200
+)
+
+// Reasons in the status of a source.
+const (
+	ReasonMounted     = "Mounted"
+	ReasonContent     = "ContentNotUnderstood"
+	ReasonMissingKey  = "KeyMissing"
+	ReasonNameTooLong = "NameTooLong"
+	ReasonNameInvalid = "NameInvalid"
+	ReasonTooMany     = "TooMany"
+	ReasonPostponed   = "Postponed"
+)
+
+// candidate is what is known of a labelled ConfigMap.
+type candidate struct {
+	name string
+	// hasKey says that there is a sources.yaml, and problem what is wrong with it; empty when nothing is.
+	hasKey  bool
+	problem string
+}
+
+// condense keeps of a labelled ConfigMap what is asked of it. Its content may be large, and is only judged.
+func condense(in any) (any, error) {
+	m, ok := in.(*corev1.ConfigMap)
+	if !ok {
+		return in, nil
+	}
+	text, hasKey := m.Data[sourcesKey]
+	m.Data, m.BinaryData, m.Annotations, m.ManagedFields = nil, nil, nil, nil
+	if hasKey {
+		m.Data = map[string]string{sourcesKey: contentProblem(text)}
+	}
+	return m, nil
+}
+
+// candidateOf reads what condense left.
+func candidateOf(m *corev1.ConfigMap) candidate {
+	problem, hasKey := m.Data[sourcesKey]
+	return candidate{name: m.Name, hasKey: hasKey, problem: problem}
+}
+
+// contentProblem says what keeps the catalog from understanding sources; empty when nothing does. Sections and keys that are
+// not known here may be known to a newer server.
+func contentProblem(text string) string {
+	document, err := readSources(text)
+	switch {
+	case err != nil:
+		return conditions.Clip(err.Error(), maxProblem)
+	case document == nil:
+		return "it is empty"
+	}
+	for _, section := range []string{"catalogs", "model_catalogs", "mcp_catalogs", "agent_catalogs", "labels"} {
+		list := valueOf(document.Content[0], section)
+		if list == nil || list.Tag == "!!null" {
+			continue
+		}
+		if list.Kind != yaml.SequenceNode {
+			return section + " is no list"
+		}
+		for i, entry := range list.Content {
+			if entry.Kind != yaml.MappingNode && entry.Kind != yaml.AliasNode {
+				return fmt.Sprintf("%s[%d] is no map", section, i)
+			}
+		}
+	}
+	return ""
+}
+
+// verdict is what becomes of the labelled ConfigMaps.
+type verdict struct {
+	// mounted are the names that the pod mounts, in order.
+	mounted []string
+	// postponed reports that some would be mounted if the pod had not been replaced so often of late.
+	postponed bool
+	reported  []aihubv1alpha1.CatalogSource
+	omitted   int32
+}
+
+// judge decides which sources are mounted. The content decides nothing: editing a source must not replace the pod. Those that
+// are mounted already stay; of new ones as many are taken as the budget says, or none.
+func judge(candidates []candidate, present []string, mayAdd func() bool) verdict {
+	slices.SortFunc(candidates, func(a, b candidate) int { return cmp.Compare(a.name, b.name) })
+	usable := usableNames(candidates)
+	var added bool
+	for name := range usable {
+		added = added || !slices.Contains(present, name)
+	}
+	postpone := added && !mayAdd()
+	v := verdict{postponed: postpone}
+	for _, c := range candidates {
+		s := report(c, usable)
+		if s.State == aihubv1alpha1.SourceAccepted && postpone && !slices.Contains(present, c.name) {
+			s = rejected(c, ReasonPostponed, "sources were added too often of late; this one follows by itself within minutes")
+		}
+		if s.State == aihubv1alpha1.SourceAccepted {
+			v.mounted = append(v.mounted, c.name)
+		}
+		v.add(s)
+	}
+	return v
+}
+
+func (v *verdict) add(s aihubv1alpha1.CatalogSource) {
+	if len(v.reported) == maxReported {
+		v.omitted++
+		return
+	}
+	v.reported = append(v.reported, s)
+}
+
+// usableNames are the sources that can be mounted at all, the first ones by name.
+func usableNames(sorted []candidate) map[string]bool {
+	usable := map[string]bool{}
+	for _, c := range sorted {
+		if c.hasKey && len(c.name) <= maxSourceName && isLabel(c.name) && len(usable) < maxSources {
+			usable[c.name] = true
+		}
+	}
+	return usable
+}
+
+func isLabel(name string) bool { return len(validation.IsDNS1123Label(name)) == 0 }
+
+// report says what becomes of one source and why.
+func report(c candidate, usable map[string]bool) aihubv1alpha1.CatalogSource {
+	switch {
+	case usable[c.name] && c.problem != "":
+		return aihubv1alpha1.CatalogSource{Name: c.name, State: aihubv1alpha1.SourceAccepted, Reason: ReasonContent,
+			Message: "it is mounted, but " + sourcesKey + " is not understood: " + c.problem}
+	case usable[c.name]:
+		return aihubv1alpha1.CatalogSource{Name: c.name, State: aihubv1alpha1.SourceAccepted, Reason: ReasonMounted}
+	case !c.hasKey:
+		return rejected(c, ReasonMissingKey, "it has no key "+sourcesKey+"; add it, or remove the label "+SourceLabel)
+	case len(c.name) > maxSourceName:
+		return rejected(c, ReasonNameTooLong, fmt.Sprintf("its name has %d characters and may have %d; choose a shorter one", len(c.name), maxSourceName))
+	case !isLabel(c.name):
+		return rejected(c, ReasonNameInvalid, "its name has to consist of lower-case letters, digits and hyphens; choose one without dots")
+	default:
+		return rejected(c, ReasonTooMany, fmt.Sprintf("there are more than %d sources; join some of them", maxSources))
+	}
+}
+
+func rejected(c candidate, reason, message string) aihubv1alpha1.CatalogSource {
+	return aihubv1alpha1.CatalogSource{Name: c.name, State: aihubv1alpha1.SourceRejected, Reason: reason, Message: message}
+}
+
+// presentSources are the labelled sources that the pods of a Deployment mount.
+func presentSources(volumes []corev1.Volume) []string {
+	var names []string
+	for _, v := range volumes {
+		if v.ConfigMap != nil && v.Name == labelledPrefix+v.ConfigMap.Name {
+			names = append(names, v.ConfigMap.Name)
+		}
+	}
+	return names
+}
+
+// isSource reports whether a ConfigMap bears the label of a source.
+func isSource(o metav1.Object) bool { return o.GetLabels()[SourceLabel] == sourceLabelValue }
