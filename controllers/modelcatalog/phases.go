@@ -45,8 +45,10 @@ type catalogs struct {
 	admins   *admins
 	served   func() capability.Set
 	inputs   func() Inputs
-	clock    clock.Clock
-	state    *memory
+	// knowsDomain is false until the cluster has said what the domain of its routers is.
+	knowsDomain func() bool
+	clock       clock.Clock
+	state       *memory
 }
 
 func (r *catalogs) phases() []reconciler.Phase[*aihubv1alpha1.Catalog] {
@@ -86,6 +88,9 @@ func (r *catalogs) checkInCharge(ctx context.Context, c *aihubv1alpha1.Catalog) 
 // current joins what is known outside of the Catalog; judged are its further sources.
 func (r *catalogs) current(ctx context.Context, c *aihubv1alpha1.Catalog) (Inputs, error) {
 	in := r.inputs()
+	if !r.knowsDomain() {
+		return in, &reconciler.Wait{For: "the domain of the cluster", Retry: soon}
+	}
 	groups, known := r.admins.now()
 	if !known {
 		return in, &reconciler.Wait{For: "the groups of administrators", Retry: soon}

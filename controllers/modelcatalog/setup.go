@@ -110,6 +110,11 @@ func (s Settings) inputs(served capability.Set, domain string) Inputs {
 	}
 }
 
+// knowsDomain reports whether the domain of Routes is certain, be it none.
+func knowsDomain(s Settings, served capability.Set, domain *clusterdomain.Watcher) bool {
+	return s.DefaultDomain != "" || !served.Has(capability.OpenShiftIngress) || domain.Settled()
+}
+
 var (
 	deploymentKind     = appsv1.SchemeGroupVersion.WithKind("Deployment")
 	serviceKind        = corev1.SchemeGroupVersion.WithKind("Service")
@@ -159,7 +164,8 @@ func Setup(settings Settings, env Environment) func(context.Context, ctrl.Manage
 		r := &catalogs{
 			settings: settings, cached: reader, live: mgr.GetAPIReader(), side: side, applier: env.Applier(mgr, reader),
 			admins: admins, served: served.Current, clock: env.Clock(), state: newMemory(env.Clock()),
-			inputs: func() Inputs { return settings.inputs(served.Current(), domain.Domain()) },
+			inputs:      func() Inputs { return settings.inputs(served.Current(), domain.Domain()) },
+			knowsDomain: func() bool { return knowsDomain(settings, served.Current(), domain) },
 		}
 		owned := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &aihubv1alpha1.Catalog{})
 		c, err := r.watch(mgr, served, domain, owned)

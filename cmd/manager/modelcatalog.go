@@ -1,0 +1,44 @@
+package main
+
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
+	"github.com/odh-platform/odh-platform-operator/pkg/component"
+)
+
+// modelCatalogRow is the line of the model catalog.
+func modelCatalogRow(env *Env) row {
+	settings := modelcatalog.Settings{ModelRegistry: env.Config.ModelRegistry}
+	return row{
+		Component: component.Component{
+			Name:     modelcatalog.ComponentName,
+			Types:    []func(*runtime.Scheme) error{aihubv1alpha1.AddToScheme},
+			Requires: []schema.GroupVersionKind{aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind)},
+			Caches:   modelcatalog.Caches(settings.Namespace),
+			Controllers: modelcatalog.Setup(settings, modelcatalog.Environment{
+				Served: func() *capability.Watcher { return env.Capabilities },
+				Domain: func() *clusterdomain.Watcher { return env.Domain },
+				Clock:  func() clock.Clock { return env.Clock },
+				Applier: func(mgr ctrl.Manager, reader client.Client) *apply.Applier {
+					return apply.New(apply.Options{
+						Client: reader, Live: mgr.GetAPIReader(), Whole: env.Whole,
+						FieldOwner: modelcatalog.FieldOwner, Component: modelcatalog.ComponentName,
+						LegacyManagers:   []string{modelcatalog.LegacyManager},
+						StripAnnotations: []string{modelcatalog.LastApplied},
+					})
+				},
+			}),
+		},
+		FieldOwner: modelcatalog.FieldOwner,
+		Essential:  []schema.GroupResource{{Group: aihubv1alpha1.GroupVersion.Group, Resource: "catalogs"}},
+	}
+}
