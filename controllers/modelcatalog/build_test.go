@@ -1,0 +1,425 @@
+package modelcatalog
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+func serverOf(t testing.TB, c *aihubv1alpha1.Catalog, in Inputs) *appsv1.Deployment {
+	t.Helper()
+	return typed[appsv1.Deployment](t, c, in, "Deployment", baseName)
+}
+
+func databaseOf(t testing.TB, c *aihubv1alpha1.Catalog, in Inputs) *appsv1.Deployment {
+	t.Helper()
+	return typed[appsv1.Deployment](t, c, in, "Deployment", databaseName)
+}
+
+func TestGolden(t *testing.T) {
+	admins := func(in *Inputs) {
+		in.AdminGroups, in.Sources = []string{"odh-admins", "rhods-admins"}, []string{"alpha", "zebra"}
+	}
+	for name, c := range map[string]struct {
+		catalog *aihubv1alpha1.Catalog
+		inputs  Inputs
+	}{
+		"plain":     {sample(), kubernetes()},
+		"openshift": {sample(), openShift()},
+		"gateway":   {sample(), openShift(behindGateway, admins)},
+		"custom": {sample(withoutProxy, withResources(&corev1.ResourceRequirements{}, &corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}}),
+			func(s *aihubv1alpha1.CatalogSpec) {
+				s.Access = &aihubv1alpha1.CatalogAccess{Authenticated: aihubv1alpha1.Disabled}
+				s.Database = &aihubv1alpha1.CatalogDatabase{Volume: &aihubv1alpha1.CatalogVolume{SizeLimit: new(resource.MustParse("10Gi"))}}
+			}), openShift(admins)},
+		"external": {sample(withExternal(aihubv1alpha1.ExternalDatabase{
+			Host: "db.example.com", Port: new(int32(6432)), SecretName: "db", SSLMode: "verify-full"})), kubernetes()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			framework.Golden(t, filepath.Join("testdata", "golden", name+".yaml"), built(t, c.catalog, c.inputs))
+		})
+	}
+}
+
+// [modelregistry-75] The order of 5.2.1, identity first and publication last.
+func TestOrder(t *testing.T) {
+	var got []string
+	for _, o := range built(t, sample(), openShift(behindGateway, func(in *Inputs) { in.AdminGroups = []string{"a"} })) {
+		got = append(got, o.GetKind()+"/"+o.GetName())
+	}
+	want := []string{
+		"ServiceAccount/model-catalog", "ConfigMap/default-catalog-sources", "Deployment/model-catalog", "Service/model-catalog",
+		"Role/model-catalog", "RoleBinding/model-catalog-authenticated", "Role/model-catalog-admin", "RoleBinding/model-catalog-admin-binding",
+		"Deployment/model-catalog-postgres", "Service/model-catalog-postgres", "NetworkPolicy/model-catalog-postgres",
+		"ReferenceGrant/allow-gateway-model-catalog", "HTTPRoute/model-catalog", "Route/model-catalog-https", "NetworkPolicy/model-catalog-https-route",
+		"ConfigMap/model-catalog-kube-rbac-proxy-config", "ClusterRoleBinding/model-catalog-auth-delegator",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// The eight labels stand on every object, and one owner that controls on all that can have one.
+func TestLabelsAndOwners(t *testing.T) {
+	for _, o := range built(t, sample(), openShift(behindGateway)) {
+		name := o.GetKind() + "/" + o.GetName()
+		component := baseName
+		if o.GetName() == databaseName {
+			component = databaseName
+		}
+		want := labels(component)
+		for key, value := range names.Labels(ComponentName) {
+			want[key] = value
+		}
+		outside := o.GetKind() == "ClusterRoleBinding" || o.GetKind() == "HTTPRoute"
+		if outside {
+			want[labelNamespace] = "lab-registries"
+		}
+		if diff := cmp.Diff(want, o.GetLabels()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		controlled := metav1.IsControlledBy(o, sample())
+		if controlled == outside || len(o.GetOwnerReferences()) > 1 {
+			t.Errorf("%s: owners %v", name, o.GetOwnerReferences())
+		}
+	}
+}
+
+// [modelregistry-67] The server and its sidecar.
+func TestServer(t *testing.T) {
+	d := serverOf(t, sample(), kubernetes())
+	pod := d.Spec.Template.Spec
+	if len(pod.Containers) != 2 || pod.Containers[0].Image != "quay.io/example/model-registry:v1" {
+		t.Fatalf("containers %+v", pod.Containers)
+	}
+	sidecar := pod.Containers[1]
+	for _, argument := range []string{
+		"--secure-listen-address=0.0.0.0:8443", "--upstream=http://127.0.0.1:8080/", "--proxy-endpoints-port=8888",
+		"--tls-cert-file=/etc/tls/tls.crt", "--tls-private-key-file=/etc/tls/tls.key",
+	} {
+		if !slices.Contains(sidecar.Args, argument) {
+			t.Errorf("no %s among %v", argument, sidecar.Args)
+		}
+	}
+	if p := sidecar.ReadinessProbe.HTTPGet; p.Path != "/healthz" || p.Port.StrVal != "proxy-healthz" {
+		t.Errorf("readiness %+v", p)
+	}
+	if d.Spec.Selector.MatchLabels[labelComponent] != baseName || len(d.Spec.Selector.MatchLabels) != 3 {
+		t.Errorf("selector %v", d.Spec.Selector)
+	}
+	if *pod.SecurityContext.FSGroup != podGroup || serverOf(t, sample(), openShift()).Spec.Template.Spec.SecurityContext.FSGroup != nil {
+		t.Error("files of Secrets are readable by a group on plain Kubernetes, and by that of the platform on OpenShift")
+	}
+}
+
+// [modelregistry-97] Labelled sources are volumes, mounts and arguments, in their order.
+func TestServerMountsSources(t *testing.T) {
+	in := kubernetes()
+	in.Sources = []string{"alpha", "zebra"}
+	pod := serverOf(t, sample(), in).Spec.Template.Spec
+	args := strings.Join(pod.Containers[0].Args, " ")
+	if !strings.Contains(args, "--catalogs-path=/data/user-agent-sources/sources.yaml --catalogs-path=/data/labeled-sources/alpha/sources.yaml"+
+		" --catalogs-path=/data/labeled-sources/zebra/sources.yaml --performance-metrics=/shared-benchmark-data") {
+		t.Errorf("arguments %s", args)
+	}
+	var volumes []string
+	for _, v := range pod.Volumes {
+		volumes = append(volumes, v.Name)
+	}
+	want := []string{"user-model-sources", "user-mcp-sources", "user-agent-sources", "default-sources", "catalog-data", "benchmark-data",
+		"labeled-alpha", "labeled-zebra", "kube-rbac-proxy-tls", "kube-rbac-proxy-config"}
+	if diff := cmp.Diff(want, volumes); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for _, v := range serverOf(t, sample(), kubernetes()).Spec.Template.Spec.Volumes {
+		if strings.HasPrefix(v.Name, "labeled-") {
+			t.Errorf("volume %s without a source", v.Name)
+		}
+	}
+}
+
+// [modelregistry-76] Resources and size of the spec; an empty object takes the server's away and leaves the database its own.
+func TestResources(t *testing.T) {
+	given := &corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("2")}, Claims: []corev1.ResourceClaim{{Name: "gpu"}}}
+	requests := func(d *appsv1.Deployment) string {
+		return d.Spec.Template.Spec.Containers[0].Resources.Requests.Cpu().String()
+	}
+	for name, c := range map[string]struct {
+		catalog          *aihubv1alpha1.Catalog
+		server, database string
+	}{
+		"none":  {sample(), "100m", "250m"},
+		"empty": {sample(withResources(&corev1.ResourceRequirements{}, &corev1.ResourceRequirements{})), "0", "250m"},
+		"given": {sample(withResources(given, given)), "2", "2"},
+	} {
+		server, database := serverOf(t, c.catalog, kubernetes()), databaseOf(t, c.catalog, kubernetes())
+		if requests(server) != c.server || requests(database) != c.database {
+			t.Errorf("%s: server %s, database %s", name, requests(server), requests(database))
+		}
+		if len(server.Spec.Template.Spec.Containers[0].Resources.Claims) > 0 {
+			t.Error("claims are ignored")
+		}
+	}
+	size := databaseOf(t, sample(), kubernetes()).Spec.Template.Spec.Volumes[0].EmptyDir.SizeLimit
+	if size.String() != "5Gi" {
+		t.Errorf("size %s", size)
+	}
+}
+
+// [modelregistry-86] [modelregistry-87] The database.
+func TestDatabase(t *testing.T) {
+	d := databaseOf(t, sample(), kubernetes())
+	var env []string
+	for _, e := range d.Spec.Template.Spec.Containers[0].Env {
+		env = append(env, e.Name+"="+e.ValueFrom.SecretKeyRef.Key)
+	}
+	if diff := cmp.Diff([]string{"POSTGRESQL_USER=database-user", "POSTGRESQL_PASSWORD=database-password", "POSTGRESQL_DATABASE=database-name"}, env); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	p := typed[networkingv1.NetworkPolicy](t, sample(), kubernetes(), "NetworkPolicy", databaseName)
+	rule := p.Spec.Ingress[0]
+	if len(p.Spec.Ingress) != 1 || len(rule.From) != 1 || rule.From[0].PodSelector.MatchLabels[labelName] != baseName ||
+		len(rule.Ports) != 1 || rule.Ports[0].Port.IntVal != 5432 || p.Spec.PodSelector.MatchLabels[labelName] != databaseName {
+		t.Errorf("policy %+v", p.Spec)
+	}
+}
+
+// A database of somebody else, by the spec or by the setting: none is run.
+func TestExternalDatabase(t *testing.T) {
+	in := kubernetes()
+	in.SkipDatabase = true
+	e := aihubv1alpha1.ExternalDatabase{Host: "db.example.com", Port: new(int32(6432)), SecretName: "db", SSLMode: "require"}
+	for name, c := range map[string]struct {
+		catalog *aihubv1alpha1.Catalog
+		in      Inputs
+		env     string
+	}{
+		"skipped":  {sample(), in, "PGHOST=model-catalog-postgres PGDATABASE<model-catalog-postgres PGUSER<model-catalog-postgres PGPASSWORD<model-catalog-postgres"},
+		"external": {sample(withExternal(e)), kubernetes(), "PGHOST=db.example.com PGDATABASE<db PGUSER<db PGPASSWORD<db PGPORT=6432 PGSSLMODE=require"},
+	} {
+		for _, o := range built(t, c.catalog, c.in) {
+			if o.GetName() == databaseName {
+				t.Errorf("%s: %s is made", name, o.GetKind())
+			}
+		}
+		var env []string
+		for _, v := range serverOf(t, c.catalog, c.in).Spec.Template.Spec.Containers[0].Env {
+			if v.ValueFrom != nil {
+				env = append(env, v.Name+"<"+v.ValueFrom.SecretKeyRef.Name)
+			} else {
+				env = append(env, v.Name+"="+v.Value)
+			}
+		}
+		if got := strings.Join(env, " "); got != c.env {
+			t.Errorf("%s: got  %s\nwant %s", name, got, c.env)
+		}
+	}
+	kept := withKept(sample(), in, nil)
+	if len(kept) != 3 || len(withKept(sample(), kubernetes(), nil)) != 0 || len(withKept(sample(withExternal(e)), in, nil)) != 0 {
+		t.Error("a database that is not ours to make is left alone, and one that was replaced goes")
+	}
+}
+
+// D22: addresses of what exists only.
+func TestAddresses(t *testing.T) {
+	noDomain := func(in *Inputs) { in.Domain = "" }
+	notServed := func(in *Inputs) { in.HTTPRoutes = false }
+	for name, c := range map[string]struct {
+		in   Inputs
+		want string
+	}{
+		"plain":             {kubernetes(), ""},
+		"route":             {openShift(), "model-catalog.apps.example.com:443"},
+		"no domain":         {openShift(noDomain), ""},
+		"gateway":           {openShift(behindGateway), "gateway.example.com/catalog"},
+		"gateway, no API":   {openShift(behindGateway, notServed), "model-catalog.apps.example.com:443"},
+		"gateway, no route": {func() Inputs { in := kubernetes(); behindGateway(&in); in.HTTPRoutes = true; return in }(), ""},
+	} {
+		s := typed[corev1.Service](t, sample(), c.in, "Service", baseName)
+		if got := s.Annotations[annotationAddress]; got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+	route := find(built(t, sample(), openShift(noDomain)), "Route", routeName)
+	if _, set, _ := unstructured.NestedString(route.Object, "spec", "host"); set {
+		t.Error("a Route without a domain has a host")
+	}
+}
+
+// S5: administrators see no Secret, and change nothing but the sources of users.
+func TestAdminRole(t *testing.T) {
+	r := typed[rbacv1.Role](t, sample(), kubernetes(), "Role", adminName)
+	for _, rule := range r.Rules {
+		if !slices.Equal(rule.Resources, []string{"configmaps"}) || len(rule.ResourceNames) == 0 {
+			t.Errorf("rule %+v", rule)
+		}
+		if slices.Contains(rule.Verbs, "update") && slices.Contains(rule.ResourceNames, defaultSources) {
+			t.Error("what is corrected at once need not be changed")
+		}
+	}
+}
+
+// S6: access of all users can be taken away.
+func TestReaders(t *testing.T) {
+	if find(built(t, sample(), kubernetes()), "RoleBinding", readersBinding) == nil {
+		t.Error("users may not read the catalog")
+	}
+	closed := sample(func(s *aihubv1alpha1.CatalogSpec) {
+		s.Access = &aihubv1alpha1.CatalogAccess{Authenticated: aihubv1alpha1.Disabled}
+	})
+	if find(built(t, closed, kubernetes()), "RoleBinding", readersBinding) != nil {
+		t.Error("users may read the catalog though that is switched off")
+	}
+}
+
+// S1: the port of the server is never open to other pods while the proxy guards it.
+func TestPoliciesOpenOnlyTheGuardedPort(t *testing.T) {
+	for name, c := range map[string]struct {
+		catalog *aihubv1alpha1.Catalog
+		in      Inputs
+		policy  string
+		port    int32
+	}{
+		"plain":              {sample(), kubernetes(), ingressPolicy, 8443},
+		"OpenShift":          {sample(), openShift(), routePolicy, 8443},
+		"without a proxy":    {sample(withoutProxy), kubernetes(), ingressPolicy, 8080},
+		"OpenShift, without": {sample(withoutProxy), openShift(), routePolicy, 8080},
+	} {
+		p := typed[networkingv1.NetworkPolicy](t, c.catalog, c.in, "NetworkPolicy", c.policy)
+		if len(p.Spec.Ingress) != 1 || len(p.Spec.Ingress[0].Ports) != 1 || p.Spec.Ingress[0].Ports[0].Port.IntVal != c.port {
+			t.Errorf("%s: %+v", name, p.Spec)
+		}
+	}
+}
+
+// The proxy can be switched off, and its certificate can be the user's.
+func TestProxy(t *testing.T) {
+	open := serverOf(t, sample(withoutProxy), kubernetes()).Spec.Template.Spec
+	if len(open.Containers) != 1 || *open.AutomountServiceAccountToken {
+		t.Errorf("without a proxy: %d containers, token %v", len(open.Containers), *open.AutomountServiceAccountToken)
+	}
+	s := typed[corev1.Service](t, sample(withoutProxy), kubernetes(), "Service", baseName)
+	if s.Spec.Ports[0].Port != 8080 || s.Spec.Ports[0].Name != httpPortName || len(s.Annotations) > 0 {
+		t.Errorf("service %+v %v", s.Spec.Ports, s.Annotations)
+	}
+	own := sample(func(s *aihubv1alpha1.CatalogSpec) {
+		s.Proxy = &aihubv1alpha1.CatalogProxy{CertificateSecretName: "mine"}
+	})
+	s = typed[corev1.Service](t, own, openShift(), "Service", baseName)
+	if _, asked := s.Annotations[annotationServingCert]; asked {
+		t.Error("a certificate is asked for that nobody needs")
+	}
+	found := false
+	for _, v := range serverOf(t, own, openShift()).Spec.Template.Spec.Volumes {
+		found = found || v.Secret != nil && v.Secret.SecretName == "mine"
+	}
+	if !found || issues(own, kubernetes()) || !issues(sample(), kubernetes()) || issues(sample(), openShift()) || issues(sample(withoutProxy), kubernetes()) {
+		t.Error("the certificate is made where nobody else does")
+	}
+}
+
+// S7: every pod is admitted where Pod Security is restricted.
+func TestPodsAreRestricted(t *testing.T) {
+	for _, d := range []*appsv1.Deployment{serverOf(t, sample(), kubernetes()), databaseOf(t, sample(), kubernetes())} {
+		pod := d.Spec.Template.Spec
+		if !*pod.SecurityContext.RunAsNonRoot || pod.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+			t.Errorf("%s: pod %+v", d.Name, pod.SecurityContext)
+		}
+		for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
+			s := c.SecurityContext
+			if *s.AllowPrivilegeEscalation || !slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) || len(s.Capabilities.Add) > 0 {
+				t.Errorf("%s/%s: %+v", d.Name, c.Name, s)
+			}
+		}
+	}
+	if *databaseOf(t, sample(), kubernetes()).Spec.Template.Spec.AutomountServiceAccountToken {
+		t.Error("the database has a token")
+	}
+}
+
+type entry struct {
+	Name, ID, Type string
+	Enabled        bool
+	Properties     map[string]string
+	Labels         []string
+}
+
+// [modelregistry-91] The sources that come with the catalog.
+func TestDefaultSources(t *testing.T) {
+	var s struct {
+		Catalogs, MCP, Agents []entry
+		Labels                []struct{ Name, AssetType, DisplayName, Description string }
+		NamedQueries          map[string]map[string]struct {
+			Operator string
+			Value    any
+		}
+	}
+	renamed := strings.NewReplacer("mcp_catalogs", "mcp", "agent_catalogs", "agents").Replace(defaultSourcesText)
+	if err := yaml.Unmarshal([]byte(renamed), &s); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"redhat_ai_models": "Red Hat AI|models-catalog.yaml|Red Hat AI", "other_models": "Other|other-models-catalog.yaml|",
+		"redhat_ai_validated_models": "Red Hat AI validated|validated-models-catalog.yaml|Red Hat AI validated",
+		"rh_mcp_servers":             "Red Hat MCP Servers|redhat-mcp-servers-catalog.yaml|Red Hat",
+		"rh_partner_mcp_servers":     "Red Hat Partner MCP Servers|partner-mcp-servers-catalog.yaml|Red Hat Partners",
+		"community_mcp_servers":      "Community MCP Servers|community-mcp-servers-catalog.yaml|",
+		"rh_agents":                  "Red Hat Agents|redhat-agents-catalog.yaml|Red Hat Agents",
+	}
+	got := map[string]string{}
+	for _, e := range slices.Concat(s.Catalogs, s.MCP, s.Agents) {
+		got[e.ID] = e.Name + "|" + strings.TrimPrefix(e.Properties["yamlCatalogPath"], "/shared-data/") + "|" + strings.Join(e.Labels, ",")
+		if e.Type != "yaml" || !e.Enabled {
+			t.Errorf("entry %+v", e)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" || len(s.MCP) != 3 || len(s.Agents) != 1 {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	seen := map[string]bool{}
+	for _, l := range s.Labels {
+		if seen[l.Name] || l.Description == "" || l.AssetType == "" {
+			t.Errorf("label %+v", l)
+		}
+		seen[l.Name] = true
+	}
+	if len(s.Labels) != 6 || s.Labels[0].DisplayName != "Red Hat AI - validated models" || s.Labels[2].Name != "" {
+		t.Errorf("labels %+v", s.Labels)
+	}
+	filters := s.NamedQueries["default-performance-filters"]
+	if f := filters["artifacts.requests_per_second.double_value"]; f.Operator != "<=" || f.Value != 1.0 || len(filters) != 3 {
+		t.Errorf("filters %+v", filters)
+	}
+	if problem := contentProblem(defaultSourcesText); problem != "" {
+		t.Errorf("our own sources: %s", problem)
+	}
+}
+
+// [modelregistry-90] The sources of users hold an empty list under the key of their kind.
+func TestUserSources(t *testing.T) {
+	for i, want := range []string{"catalogs", "mcp_catalogs", "agent_catalogs"} {
+		var content map[string][]any
+		if err := yaml.Unmarshal([]byte(userSources[i].content), &content); err != nil {
+			t.Fatal(err)
+		}
+		if list, there := content[want]; !there || list == nil || len(list) != 0 || len(content) != 1 {
+			t.Errorf("%s: %v", userSources[i].name, content)
+		}
+	}
+}

@@ -1,0 +1,142 @@
+package modelcatalog
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func always() bool { return true }
+
+func good(names ...string) []candidate {
+	var all []candidate
+	for _, name := range names {
+		all = append(all, candidate{name: name, hasKey: true})
+	}
+	return all
+}
+
+// short is one line for each source: name, state, reason.
+func short(v verdict) []string {
+	var lines []string
+	for _, s := range v.reported {
+		lines = append(lines, fmt.Sprintf("%s %s %s", s.Name, s.State, s.Reason))
+	}
+	return lines
+}
+
+// [modelregistry-97] By name, with a key sources.yaml and a name that fits; the others are told why not (S10).
+func TestJudge(t *testing.T) {
+	long := strings.Repeat("a", 55)
+	all := append(good("zebra", "dotted.name", long, long+"a", "alpha"), candidate{name: "without-key"}, candidate{name: "broken", hasKey: true, problem: "it is empty"})
+	v := judge(all, nil, always)
+	if want := []string{long, "alpha", "broken", "zebra"}; !slices.Equal(v.mounted, want) {
+		t.Errorf("mounted %v, want %v", v.mounted, want)
+	}
+	want := []string{
+		long + " Accepted Mounted", long + "a Rejected NameTooLong", "alpha Accepted Mounted", "broken Accepted ContentNotUnderstood",
+		"dotted.name Rejected NameInvalid", "without-key Rejected KeyMissing", "zebra Accepted Mounted",
+	}
+	if diff := cmp.Diff(want, short(v)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for _, s := range v.reported {
+		if (s.Message == "") != (s.Reason == ReasonMounted) || len(s.Message) > 300 {
+			t.Errorf("%s: message %q", s.Name, s.Message)
+		}
+	}
+	if v := judge(nil, nil, always); len(v.mounted)+len(v.reported) > 0 || v.postponed {
+		t.Errorf("nothing became %+v", v)
+	}
+}
+
+// S10: whoever may create ConfigMaps cannot fill the pod, nor the status.
+func TestJudgeIsBounded(t *testing.T) {
+	var names []string
+	for i := range 130 {
+		names = append(names, fmt.Sprintf("s-%03d", i))
+	}
+	v := judge(good(names...), nil, always)
+	if len(v.mounted) != maxSources || v.mounted[0] != "s-000" || len(v.reported) != maxReported || v.omitted != 30 {
+		t.Errorf("%d mounted, %d reported, %d omitted", len(v.mounted), len(v.reported), v.omitted)
+	}
+	if got := v.reported[maxSources].Reason; got != ReasonTooMany {
+		t.Errorf("the next one is %s", got)
+	}
+}
+
+// S10: new sources wait when the pod has been replaced too often; those that are mounted stay, and a removal is no addition.
+func TestJudgePostpones(t *testing.T) {
+	never := func() bool { return false }
+	v := judge(good("old", "new"), []string{"old", "gone"}, never)
+	if !slices.Equal(v.mounted, []string{"old"}) || !v.postponed || short(v)[0] != "new Rejected Postponed" {
+		t.Errorf("got %v %v", v.mounted, short(v))
+	}
+	asked := false
+	v = judge(good("old"), []string{"old", "gone"}, func() bool { asked = true; return false })
+	if asked || v.postponed || !slices.Equal(v.mounted, []string{"old"}) {
+		t.Error("nothing was added, but the budget was asked")
+	}
+}
+
+func TestContentProblem(t *testing.T) {
+	for text, want := range map[string]string{
+		"catalogs: []":                      "",
+		"catalogs:\n- id: a\n  new: [1]\n":  "",
+		"future: 1":                         "",
+		"catalogs:":                         "",
+		"":                                  "it is empty",
+		"catalogs: {}":                      "catalogs is no list",
+		"mcp_catalogs: [a]":                 "mcp_catalogs[0] is no map",
+		"labels: [{name: a}, b]":            "labels[1] is no map",
+		"catalogs: [":                       "it is no valid YAML",
+		"- a":                               "it is no map of sections such as catalogs",
+		"agent_catalogs: &a [{}]\nx: *nope": "it is no valid YAML",
+	} {
+		got := contentProblem(text)
+		if (want == "") != (got == "") || !strings.HasPrefix(got, want) || len(got) > maxProblem {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestCondenseKeepsNoContent(t *testing.T) {
+	m := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{SourceLabel: "true"}, Annotations: map[string]string{"x": "y"}},
+		Data:       map[string]string{sourcesKey: "catalogs: [", "other": strings.Repeat("x", 1000)}, BinaryData: map[string][]byte{"b": {1}},
+	}
+	out, err := condense(m)
+	kept, ok := out.(*corev1.ConfigMap)
+	if err != nil || !ok || len(kept.Data) != 1 || kept.BinaryData != nil || kept.Annotations != nil || !isSource(kept) {
+		t.Fatalf("kept %+v, %v", out, err)
+	}
+	if c := candidateOf(kept); c.name != "a" || !c.hasKey || c.problem == "" {
+		t.Errorf("candidate %+v", c)
+	}
+	out, _ = condense(&corev1.ConfigMap{Data: map[string]string{"other": "x"}})
+	if c := candidateOf(out.(*corev1.ConfigMap)); c.hasKey {
+		t.Error("it has no such key")
+	}
+	if out, err := condense("tombstone"); out != "tombstone" || err != nil {
+		t.Errorf("got %v, %v", out, err)
+	}
+}
+
+// What a pod mounts is read from the Deployment that was built for it.
+func TestPresentSources(t *testing.T) {
+	in := kubernetes()
+	in.Sources = []string{"a", "b"}
+	d := serverOf(t, sample(), in)
+	if got := presentSources(d.Spec.Template.Spec.Volumes); !slices.Equal(got, in.Sources) {
+		t.Errorf("present %v", got)
+	}
+	foreign := []corev1.Volume{{Name: "labeled-x"}, {Name: "labeled-x", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}}}
+	if got := presentSources(foreign); got != nil {
+		t.Errorf("present %v", got)
+	}
+}

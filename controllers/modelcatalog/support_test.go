@@ -1,0 +1,96 @@
+package modelcatalog
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+)
+
+// sample is a Catalog with nothing in its spec but what is changed.
+func sample(changes ...func(*aihubv1alpha1.CatalogSpec)) *aihubv1alpha1.Catalog {
+	c := &aihubv1alpha1.Catalog{}
+	c.SetGroupVersionKind(aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind))
+	c.Namespace, c.Name, c.UID = "lab-registries", aihubv1alpha1.CatalogName, "catalog-uid"
+	for _, change := range changes {
+		change(&c.Spec)
+	}
+	return c
+}
+
+func kubernetes() Inputs {
+	return Inputs{Images: config.RegistryImages{
+		REST: "quay.io/example/model-registry:v1", KubeRBACProxy: "quay.io/example/kube-rbac-proxy:v1", Postgres: "quay.io/example/postgresql:16",
+		CatalogData: "quay.io/example/catalog-data:v1", BenchmarkData: "quay.io/example/benchmark-data:v1",
+	}}
+}
+
+func openShift(changes ...func(*Inputs)) Inputs {
+	in := kubernetes()
+	in.OpenShift, in.HTTPRoutes, in.ReferenceGrants, in.Domain = true, true, true, "apps.example.com"
+	in.Gateway = config.RegistryGateway{Name: "data-science-gateway", Namespace: "openshift-ingress", RouteNamespace: "redhat-ods-applications"}
+	for _, change := range changes {
+		change(&in)
+	}
+	return in
+}
+
+func behindGateway(in *Inputs) { in.Gateway.Domain = "gateway.example.com" }
+
+// built renders all objects of a Catalog.
+func built(t testing.TB, c *aihubv1alpha1.Catalog, in Inputs) []*unstructured.Unstructured {
+	t.Helper()
+	desired, err := Build(c, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := apply.Render(desired, ComponentName, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
+}
+
+// find returns one of the built objects by kind and name; nil when it is absent.
+func find(objects []*unstructured.Unstructured, kind, name string) *unstructured.Unstructured {
+	for _, o := range objects {
+		if o.GetKind() == kind && o.GetName() == name {
+			return o
+		}
+	}
+	return nil
+}
+
+// typed builds and reads one object as a Go type, unknown fields refused.
+func typed[T any](t testing.TB, c *aihubv1alpha1.Catalog, in Inputs, kind, name string) *T {
+	t.Helper()
+	o := find(built(t, c, in), kind, name)
+	if o == nil {
+		t.Fatalf("no %s %s was built", kind, name)
+		return nil
+	}
+	into := new(T)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(o.Object, into, true); err != nil {
+		t.Fatalf("reading %s %s: %v", kind, name, err)
+	}
+	return into
+}
+
+func withoutProxy(s *aihubv1alpha1.CatalogSpec) {
+	s.Proxy = &aihubv1alpha1.CatalogProxy{Mode: aihubv1alpha1.Disabled}
+}
+
+func withResources(catalog, postgres *corev1.ResourceRequirements) func(*aihubv1alpha1.CatalogSpec) {
+	return func(s *aihubv1alpha1.CatalogSpec) {
+		s.Resources = &aihubv1alpha1.CatalogResources{Catalog: catalog, Postgres: postgres}
+	}
+}
+
+func withExternal(e aihubv1alpha1.ExternalDatabase) func(*aihubv1alpha1.CatalogSpec) {
+	return func(s *aihubv1alpha1.CatalogSpec) { s.Database = &aihubv1alpha1.CatalogDatabase{External: &e} }
+}

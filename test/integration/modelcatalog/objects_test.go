@@ -1,0 +1,114 @@
+package modelcatalog_test
+
+import (
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+var _ = Describe("A new Catalog", func() {
+	It("makes every object on plain Kubernetes, each with the Catalog as its one owner, and then rests [modelregistry-75] [modelregistry-80] [modelregistry-81]", func(ctx SpecContext) {
+		w := onKubernetes
+		ns := w.namespace(ctx)
+		mark := w.Mark()
+		c := w.ready(ctx, catalog(ns))
+		Expect(c.Finalizers).To(ContainElement("catalog.aihub.opendatahub.io/finalizer"))
+		for _, o := range []client.Object{
+			&corev1.ServiceAccount{ObjectMeta: meta(ns, "model-catalog")}, configMap(ns, "default-catalog-sources"),
+			deployment(ns, "model-catalog"), service(ns, "model-catalog"), role(ns, "model-catalog"),
+			roleBinding(ns, "model-catalog-authenticated"), role(ns, "model-catalog-admin"), secret(ns, "model-catalog-postgres"),
+			deployment(ns, "model-catalog-postgres"), service(ns, "model-catalog-postgres"), policy(ns, "model-catalog-postgres"),
+			configMap(ns, "model-catalog-kube-rbac-proxy-config"), policy(ns, "model-catalog-ingress"),
+			secret(ns, "model-catalog-kube-rbac-proxy"),
+		} {
+			w.Get(ctx, o)
+			Expect(o.GetOwnerReferences()).To(HaveLen(1), o.GetName())
+			Expect(metav1.IsControlledBy(o, c)).To(BeTrue(), o.GetName())
+			Expect(o.GetLabels()).To(HaveKeyWithValue("app.kubernetes.io/created-by", "model-registry-operator"), o.GetName())
+			Expect(o.GetLabels()).To(HaveKeyWithValue("app", "model-catalog"), o.GetName())
+			Expect(o.GetAnnotations()).NotTo(HaveKey("banzaicloud.com/last-applied"))
+		}
+		for _, name := range userSources {
+			m := configMap(ns, name)
+			w.Get(ctx, m)
+			Expect(m.OwnerReferences).To(BeEmpty())
+		}
+		binding := delegation()
+		w.Get(ctx, binding)
+		Expect(binding.OwnerReferences).To(BeEmpty())
+		Expect(binding.Labels).To(HaveKeyWithValue("modelregistry.opendatahub.io/namespace", ns))
+		w.absent(ctx, roleBinding(ns, "model-catalog-admin-binding"))
+		Expect(c.Status.ObservedGeneration).To(Equal(c.Generation))
+
+		mine := w.Since(mark).ByUser(w.manager.User)
+		Expect(mine.Where(func(e framework.Entry) bool { return e.Code == 401 || e.Code == 403 })).To(BeEmpty())
+		w.ExpectAtRest(w.manager.User, quiet)
+	}, NodeTimeout(specTimeout))
+
+	It("uses its own resources and size [modelregistry-76]", func(ctx SpecContext) {
+		w := onKubernetes
+		ns := w.namespace(ctx)
+		w.ready(ctx, catalog(ns, func(s *aihubv1alpha1.CatalogSpec) {
+			s.Resources = &aihubv1alpha1.CatalogResources{
+				Catalog:  &corev1.ResourceRequirements{Limits: corev1.ResourceList{"memory": resource.MustParse("512Mi")}},
+				Postgres: &corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("300m")}},
+			}
+			s.Database = &aihubv1alpha1.CatalogDatabase{Volume: &aihubv1alpha1.CatalogVolume{SizeLimit: new(resource.MustParse("10Gi"))}}
+		}))
+		server, database := deployment(ns, "model-catalog"), deployment(ns, "model-catalog-postgres")
+		w.Get(ctx, server)
+		w.Get(ctx, database)
+		Expect(server.Spec.Template.Spec.Containers[0].Resources.Limits.Memory().String()).To(Equal("512Mi"))
+		Expect(database.Spec.Template.Spec.Containers[0].Resources.Requests.Cpu().String()).To(Equal("300m"))
+		Expect(database.Spec.Template.Spec.Volumes[0].EmptyDir.SizeLimit.String()).To(Equal("10Gi"))
+	}, NodeTimeout(specTimeout))
+
+	It("is published on OpenShift by Route and gateway, and takes all of it back when it goes [modelregistry-78] [modelregistry-82] [modelregistry-83] [D25] [D26]", func(ctx SpecContext) {
+		w := onOpenShift
+		ns := w.namespace(ctx)
+		c := w.ready(ctx, catalog(ns))
+		route := loose(capability.Route, ns, "model-catalog-https")
+		w.Get(ctx, route)
+		spec := route.Object["spec"].(map[string]any)
+		Expect(spec["host"]).To(Equal("model-catalog." + domain))
+		Expect(spec["tls"]).To(HaveKeyWithValue("termination", "reencrypt"))
+		w.Get(ctx, policy(ns, "model-catalog-https-route"))
+		published := loose(capability.HTTPRoute, routes, "model-catalog")
+		w.Get(ctx, published)
+		Expect(published.GetOwnerReferences()).To(BeEmpty())
+		grant := loose(capability.ReferenceGrant, ns, "allow-gateway-model-catalog")
+		w.Get(ctx, grant)
+		Expect(grant.Object["spec"].(map[string]any)["to"]).To(ConsistOf(HaveKeyWithValue("name", "model-catalog")))
+		s := service(ns, "model-catalog")
+		w.Get(ctx, s)
+		Expect(s.Annotations).To(HaveKeyWithValue("routing.opendatahub.io/external-address-rest", "gateway.example.com/catalog"))
+		w.absent(ctx, secret(ns, "model-catalog-kube-rbac-proxy")) // the platform makes it
+		w.absent(ctx, policy(ns, "model-catalog-ingress"))
+		w.ExpectAtRest(w.manager.User, quiet)
+
+		w.remove(ctx, c)
+		w.WaitGone(ctx, published)
+		w.WaitGone(ctx, delegation())
+		w.WaitGone(ctx, route)
+	}, NodeTimeout(specTimeout))
+
+	It("publishes no address of something that is not there [D22]", func(ctx SpecContext) {
+		w := onKubernetes
+		ns := w.namespace(ctx)
+		w.ready(ctx, catalog(ns))
+		s := service(ns, "model-catalog")
+		w.Get(ctx, s)
+		for key, value := range s.Annotations {
+			Expect(strings.HasPrefix(key, "routing.opendatahub.io/")).To(BeFalse(), "%s=%s", key, value)
+		}
+	}, NodeTimeout(specTimeout))
+})

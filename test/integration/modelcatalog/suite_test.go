@@ -1,0 +1,60 @@
+// Package modelcatalog_test holds the model catalog against its behaviours, on real control planes with the shipped rights: one
+// as OpenShift is, with a namespace for registries and a gateway, and one with nothing but Kubernetes.
+package modelcatalog_test
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+const (
+	startTimeout = 20 * time.Minute // the first run builds the control plane
+	specTimeout  = 3 * time.Minute
+	// quiet is how long a spec watches that nothing is sent. Retries of the manager are shorter.
+	quiet = 4 * time.Second
+	// registries and routes are the namespaces of the manager on OpenShift.
+	registries = "odh-model-registries"
+	routes     = "redhat-ods-applications"
+	domain     = "apps.example.com"
+)
+
+// onOpenShift and onKubernetes are shared by all specs, which make one Catalog at a time.
+var onOpenShift, onKubernetes *world
+
+func TestModelCatalog(t *testing.T) { framework.Run(t, "Model catalog") }
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	onKubernetes = begin(ctx, "catalog-plain", cluster.Bare, "ENABLE_WEBHOOKS=false")
+	onOpenShift = begin(ctx, "catalog-ocp", cluster.OpenShift, "ENABLE_WEBHOOKS=false", "REGISTRIES_NAMESPACE="+registries,
+		"DEFAULT_DOMAIN="+domain, "GATEWAY_DOMAIN=gateway.example.com", "HTTPROUTE_NAMESPACE="+routes)
+}, NodeTimeout(startTimeout))
+
+var _ = AfterEach(func() {
+	onKubernetes.manager.ReportLog()
+	onOpenShift.manager.ReportLog()
+})
+
+// begin starts a control plane with a manager that runs the catalog and nothing else.
+func begin(ctx SpecContext, name string, platform cluster.Platform, settings ...string) *world {
+	env := framework.Start(ctx, name, platform, framework.WithTypes(aihubv1alpha1.AddToScheme), framework.WithSets(cluster.PlatformServices))
+	w := &world{Env: env, account: env.InstallOperator(ctx, "config/default")}
+	for _, namespace := range []string{registries, routes} {
+		w.ensureNamespace(ctx, namespace)
+	}
+	images := []string{
+		"REST_IMAGE=quay.io/example/model-registry:v1", "KUBE_RBAC_PROXY_IMAGE=quay.io/example/kube-rbac-proxy:v1",
+		"POSTGRES_IMAGE=quay.io/example/postgresql:16", "CATALOG_DATA_IMAGE=quay.io/example/catalog-data:v1",
+		"BENCHMARK_DATA_IMAGE=quay.io/example/benchmark-data:v1",
+	}
+	w.manager = env.StartManager(ctx, framework.ManagerOptions{
+		ServiceAccount: w.account.ServiceAccount, Race: true, Args: []string{"--components=modelcatalog", "--metrics-secure=false"},
+		Env: append(images, settings...),
+	})
+	return w
+}

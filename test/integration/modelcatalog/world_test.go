@@ -1,0 +1,190 @@
+package modelcatalog_test
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+// patience is how long a spec waits for something that crosses processes.
+const patience = 90 * time.Second
+
+// world is one control plane with its manager.
+type world struct {
+	*framework.Env
+	account *operator.Installed
+	manager *framework.Manager
+}
+
+var authKind = capability.PlatformAuth
+
+// userSources are the ConfigMaps that outlive a Catalog.
+var userSources = []string{"model-catalog-sources", "mcp-catalog-sources", "agent-catalog-sources"}
+
+func (w *world) ensureNamespace(ctx context.Context, name string) {
+	GinkgoHelper()
+	err := w.Admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	Expect(client.IgnoreAlreadyExists(err)).To(Succeed())
+}
+
+// namespace is where the Catalog of a spec lives: a new one where that is free.
+func (w *world) namespace(ctx context.Context) string {
+	GinkgoHelper()
+	if w == onOpenShift {
+		return registries
+	}
+	return w.Namespace(ctx, "catalog")
+}
+
+func catalog(namespace string, changes ...func(*aihubv1alpha1.CatalogSpec)) *aihubv1alpha1.Catalog {
+	c := &aihubv1alpha1.Catalog{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: aihubv1alpha1.CatalogName}}
+	for _, change := range changes {
+		change(&c.Spec)
+	}
+	return c
+}
+
+// create makes an object and has it removed at the end of the spec.
+func (w *world) create(ctx context.Context, o client.Object) {
+	GinkgoHelper()
+	Expect(w.Admin.Create(ctx, o)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) { w.remove(ctx, o) }, NodeTimeout(specTimeout))
+}
+
+func (w *world) remove(ctx context.Context, o client.Object) {
+	GinkgoHelper()
+	err := w.Admin.Delete(ctx, o, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	Expect(client.IgnoreNotFound(err)).To(Succeed())
+	w.WaitGone(ctx, o)
+	if _, is := o.(*aihubv1alpha1.Catalog); is {
+		w.clear(ctx, o.GetNamespace())
+	}
+}
+
+// clear removes what outlives a Catalog, and waits for what goes with it.
+func (w *world) clear(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	for _, name := range userSources {
+		Expect(client.IgnoreNotFound(w.Admin.Delete(ctx, configMap(namespace, name)))).To(Succeed())
+	}
+	for _, o := range []client.Object{
+		deployment(namespace, "model-catalog"), deployment(namespace, "model-catalog-postgres"), secret(namespace, "model-catalog-postgres"),
+		configMap(namespace, "default-catalog-sources"), configMap(namespace, "model-catalog-sources"), delegation(),
+	} {
+		w.WaitGone(ctx, o)
+	}
+}
+
+// ready creates a Catalog and waits until it is available and the manager is at rest.
+func (w *world) ready(ctx context.Context, c *aihubv1alpha1.Catalog) *aihubv1alpha1.Catalog {
+	GinkgoHelper()
+	w.create(ctx, c)
+	w.available(ctx, c)
+	return c
+}
+
+func (w *world) available(ctx context.Context, c *aihubv1alpha1.Catalog) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		g.Expect(w.Admin.Get(ctx, client.ObjectKeyFromObject(c), c)).To(Succeed())
+		g.Expect(condition(c).Reason).To(Equal("DeploymentAvailable"), condition(c).Message)
+		g.Expect(c.Status.ObservedGeneration).To(Equal(c.Generation))
+	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+	w.settle()
+	w.Get(ctx, c)
+}
+
+func (w *world) settle() {
+	GinkgoHelper()
+	w.Settle(w.manager.User, quiet/2, specTimeout)
+}
+
+func condition(c *aihubv1alpha1.Catalog) metav1.Condition {
+	for _, known := range c.Status.Conditions {
+		if known.Type == "Available" {
+			return known
+		}
+	}
+	return metav1.Condition{}
+}
+
+// absent expects that an object does not exist.
+func (w *world) absent(ctx context.Context, o client.Object) {
+	GinkgoHelper()
+	err := w.Admin.Get(ctx, client.ObjectKeyFromObject(o), o)
+	Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%T %s: %v", o, o.GetName(), err)
+}
+
+// appears waits until an object exists.
+func (w *world) appears(ctx context.Context, o client.Object) {
+	GinkgoHelper()
+	Eventually(func() error { return w.Admin.Get(ctx, client.ObjectKeyFromObject(o), o) }).
+		WithContext(ctx).WithTimeout(patience).Should(Succeed())
+}
+
+func meta(namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name}
+}
+
+func deployment(namespace, name string) *appsv1.Deployment {
+	return &appsv1.Deployment{ObjectMeta: meta(namespace, name)}
+}
+
+func secret(namespace, name string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: meta(namespace, name)}
+}
+
+func configMap(namespace, name string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: meta(namespace, name)}
+}
+
+func service(namespace, name string) *corev1.Service {
+	return &corev1.Service{ObjectMeta: meta(namespace, name)}
+}
+
+func policy(namespace, name string) *networkingv1.NetworkPolicy {
+	return &networkingv1.NetworkPolicy{ObjectMeta: meta(namespace, name)}
+}
+
+func role(namespace, name string) *rbacv1.Role {
+	return &rbacv1.Role{ObjectMeta: meta(namespace, name)}
+}
+
+func roleBinding(namespace, name string) *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{ObjectMeta: meta(namespace, name)}
+}
+
+func delegation() *rbacv1.ClusterRoleBinding {
+	return &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "model-catalog-auth-delegator"}}
+}
+
+func loose(kind schema.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(kind)
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	return u
+}
+
+func source(namespace, name, content string) *corev1.ConfigMap {
+	m := configMap(namespace, name)
+	m.Labels = map[string]string{"opendatahub.io/catalog-source": "true"}
+	m.Data = map[string]string{"sources.yaml": content}
+	return m
+}
