@@ -167,13 +167,12 @@ func Setup(settings Settings, env Environment) func(context.Context, ctrl.Manage
 			inputs:      func() Inputs { return settings.inputs(served.Current(), domain.Domain()) },
 			knowsDomain: func() bool { return knowsDomain(settings, served.Current(), domain) },
 		}
-		owned := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &aihubv1alpha1.Catalog{})
-		c, err := r.watch(mgr, served, domain, owned)
+		c, err := r.watch(mgr, served, domain)
 		if err != nil {
 			return fmt.Errorf("building the Catalog controller: %w", err)
 		}
 		for _, kind := range optionalKinds {
-			served.WatchMetadata(ctx, c, kind, r.everyCatalog())
+			served.WatchMetadata(ctx, c, kind, r.everyCatalog(), ofCatalog())
 		}
 		if err := mgr.Add(admins); err != nil {
 			return fmt.Errorf("following the administrators: %w", err)
@@ -184,7 +183,7 @@ func Setup(settings Settings, env Environment) func(context.Context, ctrl.Manage
 }
 
 // watch builds the controller on all kinds that are always there.
-func (r *catalogs) watch(mgr ctrl.Manager, served *capability.Watcher, domain *clusterdomain.Watcher, owned handler.EventHandler) (controller.Controller, error) {
+func (r *catalogs) watch(mgr ctrl.Manager, served *capability.Watcher, domain *clusterdomain.Watcher) (controller.Controller, error) {
 	shell := reconciler.New(reconciler.Options{
 		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(ComponentName), Component: ComponentName,
 	}, reconciler.Logic[*aihubv1alpha1.Catalog]{
