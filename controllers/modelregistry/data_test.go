@@ -1,0 +1,146 @@
+package modelregistry
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+)
+
+func ref(kind, name string, uid types.UID) metav1.OwnerReference {
+	group := v1beta1.GroupVersion.String()
+	if kind != v1beta1.Kind {
+		group = "v1"
+	}
+	return metav1.OwnerReference{APIVersion: group, Kind: kind, Name: name, UID: uid}
+}
+
+func withData(policy v1beta1.RetentionPolicy) *v1beta1.ModelRegistry {
+	m := &v1beta1.ModelRegistry{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "demo", UID: "now"}}
+	m.Spec.Postgres = &v1beta1.PostgresConfig{GenerateDeployment: new(true), RetentionPolicy: policy}
+	return m
+}
+
+// Data stays with nobody unless it is to go with its registry, and never with an earlier registry of the name.
+func TestOwnersOfData(t *testing.T) {
+	mine, before, other := ref(v1beta1.Kind, "demo", "now"), ref(v1beta1.Kind, "demo", "before"), ref("ConfigMap", "x", "x")
+	for name, test := range map[string]struct {
+		policy v1beta1.RetentionPolicy
+		owners []metav1.OwnerReference
+		want   []types.UID
+	}{
+		"new":                               {"", nil, nil},
+		"of the original":                   {"", []metav1.OwnerReference{mine}, nil},
+		"of an earlier registry":            {v1beta1.RetainData, []metav1.OwnerReference{before}, nil},
+		"of somebody else":                  {v1beta1.RetainData, []metav1.OwnerReference{mine, other}, []types.UID{"x"}},
+		"goes with the registry":            {v1beta1.DeleteData, nil, []types.UID{"now"}},
+		"goes already":                      {v1beta1.DeleteData, []metav1.OwnerReference{mine}, []types.UID{"now"}},
+		"went with an earlier registry":     {v1beta1.DeleteData, []metav1.OwnerReference{before}, []types.UID{"now"}},
+		"somebody else's stays with them":   {v1beta1.DeleteData, []metav1.OwnerReference{other}, []types.UID{"x"}},
+		"kept is no more said than nothing": {v1beta1.RetainData, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{OwnerReferences: test.owners}}
+			var got []types.UID
+			for _, o := range ownersOfData(claim, withData(test.policy)) {
+				got = append(got, o.UID)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// D7, S2: only marks are changed, and the copy of the content that the original left goes.
+func TestAdjustData(t *testing.T) {
+	m := withData("")
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Labels: map[string]string{"theirs": "1"}, Annotations: map[string]string{LastApplied: "UEsDBA==", "theirs": "1"},
+			OwnerReferences: []metav1.OwnerReference{ref(v1beta1.Kind, "demo", "now")},
+		},
+		Data: map[string][]byte{"password": []byte("p")},
+	}
+	if settledData(secret, m) {
+		t.Error("there is something to put right")
+	}
+	before := secret.DeepCopy()
+	adjustData(secret, m)
+	want := before.DeepCopy()
+	want.Labels[names.OperatorLabel], want.Labels[names.ComponentLabel] = names.OperatorName, ComponentName
+	want.Annotations, want.OwnerReferences = map[string]string{"theirs": "1"}, nil
+	if diff := cmp.Diff(want, secret); diff != "" && len(secret.OwnerReferences) == 0 {
+		want.OwnerReferences = []metav1.OwnerReference{}
+		if diff := cmp.Diff(want, secret); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	}
+	if !settledData(secret, m) {
+		t.Error("nothing is left to do")
+	}
+	lost := secret.DeepCopy()
+	delete(lost.Labels, names.ComponentLabel)
+	if settledData(lost, m) {
+		t.Error("a lost label is put back")
+	}
+}
+
+func TestIsOurData(t *testing.T) {
+	m := withData("")
+	for name, test := range map[string]struct {
+		meta metav1.ObjectMeta
+		want bool
+	}{
+		"ours":               {metav1.ObjectMeta{Labels: names.Labels(ComponentName)}, true},
+		"claim of the older": {metav1.ObjectMeta{Labels: map[string]string{labelCreatedBy: createdBy}}, true},
+		"owned by it":        {metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{ref(v1beta1.Kind, "demo", "now")}}, true},
+		"of a user":          {metav1.ObjectMeta{Labels: map[string]string{"app": "demo"}}, false},
+		"of something else":  {metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{ref("ConfigMap", "demo", "now")}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			secret := &corev1.Secret{ObjectMeta: test.meta}
+			if got := isOurData(secret, m); got != test.want {
+				t.Errorf("got %v", got)
+			}
+			if !test.want && !settledData(secret, m) {
+				t.Error("what is not ours is left alone")
+			}
+		})
+	}
+}
+
+// D12: the way to a generated database is what its credentials say, and nothing of the wish but what is made of it stays.
+func TestConnect(t *testing.T) {
+	m := withData(v1beta1.DeleteData)
+	m.Spec.Postgres.Image, m.Spec.Postgres.SSLMode, m.Spec.Postgres.Username = "i", "require", "later"
+	m.Spec.Postgres.Storage = &v1beta1.PostgresStorage{}
+	connect(m, credentials{user: "u", database: "d"})
+	want := &v1beta1.PostgresConfig{
+		Host: "demo-postgres", Port: new(int32(5432)), Username: "u", Database: "d", Image: "i", RetentionPolicy: v1beta1.DeleteData,
+		PasswordSecret: &v1beta1.SecretKeyValue{Name: "demo-postgres-credentials", Key: "password"}, Storage: &v1beta1.PostgresStorage{},
+	}
+	if diff := cmp.Diff(want, m.Spec.Postgres); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestCredentialsMemory(t *testing.T) {
+	var memory credentialsMemory
+	if _, ok := memory.of("a"); ok {
+		t.Error("nothing is known")
+	}
+	memory.remember("a", credentials{user: "u"})
+	if known, ok := memory.of("a"); !ok || known.user != "u" {
+		t.Errorf("got %+v", known)
+	}
+	memory.forget("a")
+	if _, ok := memory.of("a"); ok {
+		t.Error("it is forgotten")
+	}
+}

@@ -1,0 +1,99 @@
+package modelregistry
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+)
+
+// [modelregistry-9] [modelregistry-28] An older proxy gets its present name, without its image, and only where there is no
+// newer one (D28).
+func TestMoveProxy(t *testing.T) {
+	older := &v1beta1.ProxyConfig{Port: new(int32(9443)), Domain: "d", ServiceRoute: v1beta1.RouteDisabled, Image: "oauth"}
+	moved := &v1beta1.ProxyConfig{Port: new(int32(9443)), Domain: "d", ServiceRoute: v1beta1.RouteDisabled}
+	newer := &v1beta1.ProxyConfig{Domain: "n", Image: "i"}
+	for name, test := range map[string]struct {
+		spec      v1beta1.ModelRegistrySpec
+		openShift bool
+		want      *v1beta1.ProxyConfig
+		moves     bool
+	}{
+		"older one":              {v1beta1.ModelRegistrySpec{OAuthProxy: older}, false, moved, true},
+		"older one on OpenShift": {v1beta1.ModelRegistrySpec{OAuthProxy: older}, true, moved, true},
+		"both (D28)":             {v1beta1.ModelRegistrySpec{OAuthProxy: older, KubeRBACProxy: newer}, true, newer, true},
+		"none":                   {v1beta1.ModelRegistrySpec{}, false, nil, false},
+		"none on OpenShift":      {v1beta1.ModelRegistrySpec{}, true, &v1beta1.ProxyConfig{}, true},
+		"newer one":              {v1beta1.ModelRegistrySpec{KubeRBACProxy: newer}, false, newer, false},
+		"newer one on OpenShift": {v1beta1.ModelRegistrySpec{KubeRBACProxy: newer}, true, newer, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &v1beta1.ModelRegistry{Spec: *test.spec.DeepCopy()}
+			if got := needsMove(m, test.openShift); got != test.moves {
+				t.Errorf("moves: %v", got)
+			}
+			moveProxy(&m.Spec, test.openShift)
+			if m.Spec.OAuthProxy != nil || needsMove(m, test.openShift) {
+				t.Error("once is enough")
+			}
+			if diff := cmp.Diff(test.want, m.Spec.KubeRBACProxy); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// [modelregistry-12] Defaults of the program fill what a spec leaves open, and nothing else.
+func TestFill(t *testing.T) {
+	s := Settings{ModelRegistry: config.ModelRegistry{Images: config.RegistryImages{REST: "r", KubeRBACProxy: "k", Postgres: "p"}}}
+	m := &v1beta1.ModelRegistry{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}
+	m.Spec.Postgres, m.Spec.MySQL, m.Spec.KubeRBACProxy = &v1beta1.PostgresConfig{}, &v1beta1.MySQLConfig{}, &v1beta1.ProxyConfig{}
+	m.Spec.OAuthProxy = &v1beta1.ProxyConfig{}
+	s.fill(m, "apps")
+	want := v1beta1.ModelRegistrySpec{
+		Rest:       v1beta1.RestSpec{Image: "r", Port: new(int32(8080)), Resources: defaultResources()},
+		Postgres:   &v1beta1.PostgresConfig{Image: "p", Port: new(int32(5432))},
+		MySQL:      &v1beta1.MySQLConfig{Port: new(int32(3306))},
+		OAuthProxy: &v1beta1.ProxyConfig{},
+		KubeRBACProxy: &v1beta1.ProxyConfig{
+			Image: "k", Domain: "apps", ServiceRoute: v1beta1.RouteEnabled, Port: new(int32(8443)), RoutePort: new(int32(443)),
+			TLSCertificateSecret: &v1beta1.SecretKeyValue{Name: "demo-kube-rbac-proxy", Key: "tls.crt"},
+			TLSKeySecret:         &v1beta1.SecretKeyValue{Name: "demo-kube-rbac-proxy", Key: "tls.key"},
+		},
+	}
+	if diff := cmp.Diff(want, m.Spec); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	given := m.DeepCopy()
+	Settings{ModelRegistry: config.ModelRegistry{Images: config.RegistryImages{REST: "x", KubeRBACProxy: "x", Postgres: "x"}}}.fill(m, "x")
+	if diff := cmp.Diff(given, m); diff != "" {
+		t.Errorf("what is said stays (-want +got):\n%s", diff)
+	}
+}
+
+// [modelregistry-64] A domain in the spec counts most, then the setting, then that of the cluster.
+func TestDomainOrder(t *testing.T) {
+	for name, test := range map[string]struct{ spec, setting, cluster, want string }{
+		"spec":    {"spec", "setting", "cluster", "spec"},
+		"setting": {"", "setting", "cluster", "setting"},
+		"cluster": {"", "", "cluster", "cluster"},
+		"none":    {"", "", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &registries{domain: fixedDomain(test.cluster), settings: Settings{ModelRegistry: config.ModelRegistry{DefaultDomain: test.setting}}}
+			m := &v1beta1.ModelRegistry{Spec: v1beta1.ModelRegistrySpec{KubeRBACProxy: &v1beta1.ProxyConfig{Domain: test.spec}}}
+			r.settings.fill(m, r.defaultDomain())
+			if got := m.Spec.KubeRBACProxy.Domain; got != test.want {
+				t.Errorf("got %q", got)
+			}
+		})
+	}
+}
+
+type fixedDomain string
+
+func (d fixedDomain) Domain() string { return string(d) }
+func (d fixedDomain) Settled() bool  { return d != "" }

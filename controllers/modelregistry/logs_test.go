@@ -1,0 +1,99 @@
+package modelregistry
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+)
+
+const failedCheck = "F1121 mysql.cc:12] Check failed: absl::OkStatus() == status (OK vs. INTERNAL: no route) Connection could not be established."
+
+func TestScanLog(t *testing.T) {
+	long := strings.Repeat("x", 70<<10)
+	for name, test := range map[string]struct{ text, reason, message string }{
+		"nothing":           {"all is well\n", "", ""},
+		"empty":             {"", "", ""},
+		"failed check":      {"a\n" + failedCheck + "\nb\n", ReasonConfiguration, "database configuration error: Connection could not be established.: INTERNAL: no route"},
+		"the first counts":  {failedCheck + "\n" + strings.ReplaceAll(failedCheck, "no route", "other"), ReasonConfiguration, "database configuration error: Connection could not be established.: INTERNAL: no route"},
+		"an alert wins":     {failedCheck + "\n{{ALERT}} the schema is newer\n", ReasonAlert, "rest container alert: {{ALERT}} the schema is newer"},
+		"a long line (D18)": {long + "\n" + failedCheck, ReasonConfiguration, "database configuration error: Connection could not be established.: INTERNAL: no route"},
+		"a long alert":      {"{{ALERT}} " + long, ReasonAlert, "rest container alert: {{ALERT}} " + strings.Repeat("x", maxLine-len("{{ALERT}} ")-3) + "..."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := scanLog(test.text)
+			if got == nil {
+				got = &finding{}
+			}
+			if got.reason != test.reason || got.message != test.message {
+				t.Errorf("got %+v", *got)
+			}
+		})
+	}
+}
+
+// A log is read once for each run of the container, whatever else happens to the registry, and of a limited length.
+func TestLogIsReadOnceForEachRun(t *testing.T) {
+	reads, text, failure := 0, failedCheck, error(nil)
+	r := &registries{logs: logMemory{read: func(_ context.Context, pod types.NamespacedName, container string) (string, error) {
+		reads++
+		if pod.Name != "p" || container != "rest-container" {
+			t.Errorf("read %v %s", pod, container)
+		}
+		return text, failure
+	}}}
+	m := &v1beta1.ModelRegistry{ObjectMeta: metav1.ObjectMeta{UID: "m"}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p1"}}
+	look := func(restarts int32, wantReads int, wantFinding bool) {
+		t.Helper()
+		status := waits("rest-container", "CrashLoopBackOff")
+		status.RestartCount = restarts
+		f, err := r.logged(t.Context(), m, pod, status)
+		if err != nil || reads != wantReads || (f != nil) != wantFinding {
+			t.Errorf("finding %v, %d reads, error %v", f, reads, err)
+		}
+	}
+	look(1, 1, true)
+	look(1, 1, true)
+	text, failure = "", errors.New("the node is away")
+	look(2, 2, false)
+	look(2, 2, false)
+	pod.UID = "p2"
+	look(2, 3, false)
+	r.logs.forget("m")
+	look(2, 4, false)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	r.logs.forget("m")
+	if _, err := r.logged(ctx, m, pod, waits("rest-container", "x")); !errors.Is(err, context.Canceled) {
+		t.Errorf("a pass that ends learns nothing: %v", err)
+	}
+}
+
+func TestLogReaderAsksForTheEnd(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		want := "/api/v1/namespaces/n/pods/p/log?container=rest-container&limitBytes=65536&tailLines=200"
+		if got := request.URL.String(); got != want {
+			t.Errorf("asked for %s", got)
+		}
+		_, _ = w.Write([]byte("the end"))
+	}))
+	defer server.Close()
+	read, err := newLogReader(&rest.Config{Host: server.URL}, server.Client())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := read(t.Context(), types.NamespacedName{Namespace: "n", Name: "p"}, "rest-container")
+	if err != nil || text != "the end" {
+		t.Errorf("%q, %v", text, err)
+	}
+}

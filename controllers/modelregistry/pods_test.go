@@ -1,0 +1,144 @@
+package modelregistry
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+)
+
+// podWith returns a pod of the server: each container is described by its state.
+func podWith(name string, containers ...corev1.ContainerStatus) corev1.Pod {
+	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	for _, c := range containers {
+		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: c.Name})
+		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, c)
+	}
+	return pod
+}
+
+func runs(name string) corev1.ContainerStatus { return corev1.ContainerStatus{Name: name, Ready: true} }
+
+func waits(name, reason string) corev1.ContainerStatus {
+	return corev1.ContainerStatus{Name: name, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: "m"}}}
+}
+
+func ended(name string) corev1.ContainerStatus {
+	return corev1.ContainerStatus{Name: name, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Error", Message: "m"}}}
+}
+
+func terminating(pod corev1.Pod) corev1.Pod {
+	pod.DeletionTimestamp = new(metav1.Now())
+	return pod
+}
+
+// [modelregistry-42] [modelregistry-43] [modelregistry-44] [modelregistry-45] [modelregistry-46] [modelregistry-47]
+// [modelregistry-48] [modelregistry-49] [modelregistry-50] [modelregistry-51] What is said of the pods of a proxy.
+func TestJudgePods(t *testing.T) {
+	good := podWith("good", runs("rest-container"), runs("kube-rbac-proxy"))
+	creating := podWith("creating", runs("rest-container"), waits("kube-rbac-proxy", "ContainerCreating"))
+	crashing := podWith("crashing", waits("rest-container", "CrashLoopBackOff"), runs("kube-rbac-proxy"))
+	young := podWith("young", runs("rest-container"), runs("kube-rbac-proxy"))
+	young.Status.ContainerStatuses = nil
+	for name, test := range map[string]struct {
+		pods []corev1.Pod
+		want string
+	}{
+		"none":                     {nil, "No Pods found for Deployment demo"},
+		"without a proxy":          {[]corev1.Pod{podWith("bare", runs("rest-container"))}, "kube-rbac-proxy proxy unavailable in Pod bare"},
+		"two that are ready":       {[]corev1.Pod{good}, ""},
+		"proxy starts":             {[]corev1.Pod{creating}, "container kube-rbac-proxy not ready in Pod creating"},
+		"server crashes":           {[]corev1.Pod{crashing}, "container rest-container not ready in Pod crashing"},
+		"no statuses":              {[]corev1.Pod{young}, "container status not yet available in Pod young"},
+		"one of two is ready":      {[]corev1.Pod{creating, good}, ""},
+		"the old one goes":         {[]corev1.Pod{terminating(crashing), good}, ""},
+		"all go":                   {[]corev1.Pod{terminating(good), terminating(crashing)}, "No active Pods found for Deployment demo"},
+		"the last counts":          {[]corev1.Pod{creating, crashing}, "container rest-container not ready in Pod crashing"},
+		"a sidecar of a mesh, D17": {[]corev1.Pod{podWith("mesh", runs("rest-container"), runs("kube-rbac-proxy"), runs("istio-proxy"))}, ""},
+		"a sidecar that is not ready": {[]corev1.Pod{podWith("mesh", runs("rest-container"), runs("kube-rbac-proxy"), waits("istio-proxy", "x"))},
+			"container istio-proxy not ready in Pod mesh"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := judgePods("demo", test.pods); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestJudgeRoute(t *testing.T) {
+	route := func(conditions ...any) *unstructured.Unstructured {
+		u := wholeObject(capability.Route)
+		u.SetName("demo-https")
+		u.Object["spec"] = map[string]any{"host": "h"}
+		if conditions != nil {
+			u.Object["status"] = map[string]any{"ingress": []any{map[string]any{"conditions": conditions}}}
+		}
+		return u
+	}
+	admitted := func(status string) any {
+		return map[string]any{"type": "Admitted", "status": status, "reason": "HostAlreadyClaimed", "message": "taken"}
+	}
+	for name, test := range map[string]struct {
+		route *unstructured.Unstructured
+		want  string
+	}{
+		"nobody has looked": {route(), "KubeRBACProxy Route demo-https is unavailable: Host h in Route demo-https is unavailable:"},
+		"admitted":          {route(admitted("True")), ""},
+		"by one of two":     {route(admitted("False"), admitted("True")), ""},
+		"refused": {route(admitted("False")),
+			"KubeRBACProxy Route demo-https is unavailable: Host h in Route demo-https is unavailable: {reason: HostAlreadyClaimed, message: taken}"},
+		"other condition": {route(map[string]any{"type": "Other", "status": "True"}, "odd"),
+			"KubeRBACProxy Route demo-https is unavailable: Host h in Route demo-https is unavailable:"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := judgeRoute(test.route); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestUnreadyContainers(t *testing.T) {
+	pod := podWith("p", runs("a"), waits("b", "ImagePullBackOff"), ended("c"), corev1.ContainerStatus{Name: "d"})
+	const want = "b: {waiting: {reason: ImagePullBackOff, message: m}}, c: {terminated: {reason: Error, message: m}}"
+	if got := unreadyContainers(&pod); got != want {
+		t.Errorf("got %q", got)
+	}
+}
+
+// D18: a container that waits for its init containers has nothing wrong with it.
+func TestStuck(t *testing.T) {
+	for reason, want := range map[string]bool{"ContainerCreating": false, "PodInitializing": false, "": false, "CrashLoopBackOff": true, "ImagePullBackOff": true} {
+		if got := stuck(waits("rest-container", reason)); got != want {
+			t.Errorf("%q: got %v", reason, got)
+		}
+	}
+	if stuck(runs("rest-container")) || stuck(ended("rest-container")) {
+		t.Error("only what waits is stuck")
+	}
+}
+
+// What nobody reads is not kept.
+func TestSlimPod(t *testing.T) {
+	pod := podWith("p", runs("a"), runs("b"))
+	pod.Labels, pod.Annotations = map[string]string{"app": "demo"}, map[string]string{"big": "x"}
+	pod.Spec.Containers[0].Image, pod.Spec.NodeName = "i", "n"
+	kept, err := slimPod(&pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slim, ok := kept.(*corev1.Pod)
+	if !ok || slim.Annotations != nil || slim.Spec.NodeName != "" || slim.Spec.Containers[0].Image != "" {
+		t.Errorf("kept %+v", kept)
+	}
+	if slim.Labels["app"] != "demo" || slim.Spec.Containers[1].Name != "b" || len(slim.Status.ContainerStatuses) != 2 {
+		t.Errorf("lost something of %+v", slim)
+	}
+	if other, err := slimPod("tombstone"); other != "tombstone" || err != nil {
+		t.Error("what is no pod passes as it is")
+	}
+}
