@@ -40,9 +40,9 @@ func TestModelRegistry(t *testing.T) {
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "modelregistry", cluster.OpenShift, framework.WithTypes(v1beta1.AddToScheme, v1alpha1.AddToScheme))
 	account := env.InstallOperator(ctx, "config/default")
+	create(ctx, ingress())
 	manager = env.StartManager(ctx, framework.ManagerOptions{
 		ServiceAccount: account.ServiceAccount, Race: true, WebhookPort: account.WebhookPort, Args: []string{"--components=modelregistry"},
-		Env: []string{"DEFAULT_DOMAIN=" + domain},
 	})
 }, NodeTimeout(startTimeout))
 

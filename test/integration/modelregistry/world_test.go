@@ -18,8 +18,9 @@ import (
 )
 
 var (
-	routeKind = schema.GroupVersionKind{Group: "route.openshift.io", Version: "v1", Kind: "Route"}
-	groupKind = schema.GroupVersionKind{Group: "user.openshift.io", Version: "v1", Kind: "Group"}
+	routeKind   = schema.GroupVersionKind{Group: "route.openshift.io", Version: "v1", Kind: "Route"}
+	ingressKind = schema.GroupVersionKind{Group: "config.openshift.io", Version: "v1", Kind: "Ingress"}
+	groupKind   = schema.GroupVersionKind{Group: "user.openshift.io", Version: "v1", Kind: "Group"}
 )
 
 // registry is one with an existing PostgreSQL database, unless a change says otherwise.
@@ -114,6 +115,13 @@ func foreign(kind schema.GroupVersionKind, namespace, name string) *unstructured
 	return u
 }
 
+// ingress is the configuration that names the domain of the cluster.
+func ingress() *unstructured.Unstructured {
+	u := foreign(ingressKind, "", "cluster")
+	u.Object["spec"] = map[string]any{"domain": domain}
+	return u
+}
+
 func delegator(m *v1beta1.ModelRegistry) *rbacv1.ClusterRoleBinding {
 	return &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: m.Name + "-auth-delegator"}}
 }
@@ -144,7 +152,7 @@ func condition(m *v1beta1.ModelRegistry, kind string) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// get reads an object if it is there.
+// exists reads an object if it is there.
 func exists(ctx context.Context, g Gomega, object client.Object) bool {
 	err := env.Admin.Get(ctx, client.ObjectKeyFromObject(object), object)
 	g.Expect(client.IgnoreNotFound(err)).To(Succeed())

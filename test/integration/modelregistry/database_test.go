@@ -1,0 +1,98 @@
+package modelregistry_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+)
+
+var _ = Describe("A generated database", func() {
+	var namespace string
+	BeforeEach(func(ctx SpecContext) { namespace = env.Namespace(ctx, "database") }, NodeTimeout(specTimeout))
+
+	unrouted := func(m *v1beta1.ModelRegistry) {
+		m.Spec.KubeRBACProxy = &v1beta1.ProxyConfig{ServiceRoute: v1beta1.RouteDisabled}
+	}
+	credentials := func(ctx context.Context, m *v1beta1.ModelRegistry) *corev1.Secret {
+		GinkgoHelper()
+		s := child(m, &corev1.Secret{}, "-postgres-credentials")
+		env.Get(ctx, s)
+		return s
+	}
+
+	It("is made with the registry, and outlives it with its data [modelregistry-34]", func(ctx SpecContext) {
+		m := ready(ctx, registry(namespace, namespace, generated, unrouted))
+		claim := child(m, &corev1.PersistentVolumeClaim{}, "-postgres-storage")
+		for _, c := range []client.Object{claim, credentials(ctx, m)} {
+			env.Get(ctx, c)
+			Expect(c.GetOwnerReferences()).To(BeEmpty(), "%T is data", c)
+		}
+		for _, c := range []client.Object{
+			child(m, &appsv1.Deployment{}, "-postgres"), child(m, &corev1.Service{}, "-postgres"), child(m, &networkingv1.NetworkPolicy{}, "-postgres"),
+		} {
+			env.Get(ctx, c)
+			Expect(metav1.IsControlledBy(c, m)).To(BeTrue(), "%T", c)
+		}
+		before, uid := credentials(ctx, m), claim.UID
+		remove(ctx, m)
+		env.Get(ctx, claim)
+		again := registry(namespace, namespace, generated, unrouted)
+		create(ctx, again)
+		available(ctx, again)
+		env.Get(ctx, claim)
+		Expect(claim.UID).To(Equal(uid))
+		Expect(credentials(ctx, again).Data).To(Equal(before.Data))
+	}, NodeTimeout(specTimeout))
+
+	It("goes with its data when the registry says so, and has the names that it was made with [D12]", func(ctx SpecContext) {
+		m := ready(ctx, registry(namespace, namespace, generated, unrouted, func(m *v1beta1.ModelRegistry) {
+			m.Spec.Postgres.RetentionPolicy, m.Spec.Postgres.Username, m.Spec.Postgres.Database = v1beta1.DeleteData, "ann", "models"
+		}))
+		secret := credentials(ctx, m)
+		Expect(secret.Data).To(And(HaveKeyWithValue("username", []byte("ann")), HaveKeyWithValue("database", []byte("models"))))
+		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"postgres": map[string]any{"database": "other"}}})
+		env.Settle(manager.User, quiet, specTimeout)
+		d := child(m, &appsv1.Deployment{}, "")
+		env.Get(ctx, d)
+		Expect(d.Spec.Template.Spec.Containers[0].Args).To(ContainElement(ContainSubstring("postgresql://ann:$(POSTGRES_PASSWORD)@" + m.Name + "-postgres:5432/models")))
+		Expect(metav1.IsControlledBy(secret, m)).To(BeTrue())
+		claim := child(m, &corev1.PersistentVolumeClaim{}, "-postgres-storage")
+		env.Get(ctx, claim)
+		Expect(metav1.IsControlledBy(claim, m)).To(BeTrue())
+	}, NodeTimeout(specTimeout))
+
+	It("stays, and is reported, when the registry turns to another one [modelregistry-35] [D25]", func(ctx SpecContext) {
+		m := ready(ctx, registry(namespace, namespace, generated, unrouted))
+		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"postgres": map[string]any{"generateDeployment": nil, "host": "db"}}})
+		env.WaitForCondition(ctx, m, "UnusedDatabase", metav1.ConditionTrue, "DatabaseKept")
+		env.Get(ctx, child(m, &appsv1.Deployment{}, "-postgres"))
+		Expect(env.Admin.Delete(ctx, child(m, &appsv1.Deployment{}, "-postgres"))).To(Succeed())
+		env.WaitFor(ctx, m, func(g Gomega) { g.Expect(condition(m, "UnusedDatabase")).To(Equal(metav1.Condition{})) })
+	}, NodeTimeout(specTimeout))
+
+	It("is never respecified: only marks of its volume and its credentials are put right [D7] [S2]", func(ctx SpecContext) {
+		m := ready(ctx, registry(namespace, namespace, generated, unrouted))
+		claim, secret := child(m, &corev1.PersistentVolumeClaim{}, "-postgres-storage"), credentials(ctx, m)
+		env.Get(ctx, claim)
+		spec := claim.Spec.DeepCopy()
+		marks := map[string]any{"metadata": map[string]any{"labels": map[string]any{"platform.opendatahub.io/component": nil},
+			"annotations": map[string]any{"banzaicloud.com/last-applied": "x"}}}
+		env.Patch(ctx, claim, marks)
+		env.Patch(ctx, secret, marks)
+		for _, o := range []client.Object{claim, secret} {
+			env.WaitFor(ctx, o, func(g Gomega) {
+				g.Expect(o.GetLabels()).To(HaveKeyWithValue("platform.opendatahub.io/component", "modelregistry"), "%T", o)
+				g.Expect(o.GetAnnotations()).NotTo(HaveKey("banzaicloud.com/last-applied"), "%T", o)
+			})
+		}
+		Expect(claim.Spec).To(Equal(*spec))
+	}, NodeTimeout(specTimeout))
+})
