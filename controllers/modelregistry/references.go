@@ -2,12 +2,12 @@ package modelregistry
 
 import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
-	"github.com/odh-platform/odh-platform-operator/pkg/rbacproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 )
 
 // references are the Secrets and ConfigMaps that the pods of the server read when they start: a change rolls the pods. The
-// serving certificate is not among them, since the proxy reads it again by itself.
+// serving certificate is not among them, since the proxy reads it again by itself, nor is the rule of the proxy, which is the same
+// for the whole life of a registry and written by us: what differs is put right at once, and so is that of older releases.
 func references(m *v1beta1.ModelRegistry) []reference.Reference {
 	var refs []reference.Reference
 	switch {
@@ -20,9 +20,6 @@ func references(m *v1beta1.ModelRegistry) []reference.Reference {
 		refs = append(refs, ofSecrets(c.PasswordSecret, c.SSLCertificateSecret, c.SSLKeySecret)...)
 		refs = append(refs, ofAuthority(c.SSLRootCertificateSecret, c.SSLRootCertificateConfigMap)...)
 		refs = append(refs, ofFolder(c.SSLRootCertificatesSecretName, c.SSLRootCertificatesConfigMapName)...)
-	}
-	if m.Spec.KubeRBACProxy != nil {
-		refs = append(refs, reference.Reference{Kind: reference.ConfigMap, Name: proxyConfigName(m), Keys: []string{rbacproxy.ConfigKey}})
 	}
 	return reference.Merge(refs)
 }

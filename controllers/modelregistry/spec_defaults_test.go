@@ -80,7 +80,6 @@ func copied(t *rapid.T, object map[string]any) map[string]any {
 
 // [W2] What the pods read when they start, and nothing else.
 func TestReferences(t *testing.T) {
-	config := reference.Reference{Kind: reference.ConfigMap, Name: "team-a-kube-rbac-proxy-config", Keys: []string{"config-file.yaml"}}
 	of := func(kind reference.Kind, name string, keys ...string) reference.Reference {
 		return reference.Reference{Kind: kind, Name: name, Keys: keys}
 	}
@@ -99,7 +98,7 @@ func TestReferences(t *testing.T) {
 			of(reference.ConfigMap, "my-root-map", "ca.pem"), of(reference.ConfigMap, "my-roots-map"),
 			of(reference.Secret, "my-client", "tls.crt", "tls.key"), of(reference.Secret, "my-login", "password"),
 		}},
-		"a proxy": {registry(proxied), []reference.Reference{config, of(reference.Secret, "pg-login", "password")}},
+		"a proxy": {registry(proxied), []reference.Reference{of(reference.Secret, "pg-login", "password")}},
 	} {
 		if diff := cmp.Diff(c.want, references(c.m)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

@@ -43,6 +43,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	create(ctx, ingress())
 	manager = env.StartManager(ctx, framework.ManagerOptions{
 		ServiceAccount: account.ServiceAccount, Race: true, WebhookPort: account.WebhookPort, Args: []string{"--components=modelregistry"},
+		Env: []string{"REST_IMAGE=quay.io/example/model-registry:v1", "KUBE_RBAC_PROXY_IMAGE=quay.io/example/kube-rbac-proxy:v1", "POSTGRES_IMAGE=quay.io/example/postgresql:16"},
 	})
 }, NodeTimeout(startTimeout))
 

@@ -158,3 +158,7 @@ func exists(ctx context.Context, g Gomega, object client.Object) bool {
 	g.Expect(client.IgnoreNotFound(err)).To(Succeed())
 	return err == nil
 }
+
+func containers(image string) []corev1.Container {
+	return []corev1.Container{{Name: "main", Image: image}}
+}

@@ -1,0 +1,196 @@
+package modelregistry_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+const (
+	recorded    = "../../../controllers/modelregistry/testdata/recordings/"
+	lastApplied = "banzaicloud.com/last-applied"
+	paused      = "platform.opendatahub.io/paused"
+)
+
+// scene is a registry as the original left it, before this operator has touched it.
+type scene struct {
+	registry *v1beta1.ModelRegistry
+	children []*unstructured.Unstructured
+	before   []*unstructured.Unstructured
+}
+
+// plant writes what the original had made of a registry that exists already and is paused, and its status.
+func plant(ctx context.Context, m *v1beta1.ModelRegistry, file, recordedName string) *scene {
+	GinkgoHelper()
+	env.WaitForCondition(ctx, m, "Paused", metav1.ConditionTrue, "")
+	s := &scene{registry: m, children: framework.Recording(recorded+file, "lab-registries", m.Namespace, recordedName, m.Name)[1:]}
+	env.Plant(ctx, s.children, framework.Planting{Owner: m, Manager: "manager", Annotations: map[string]string{lastApplied: "UEsDBBQACAAIAA=="}})
+	m.Status.Conditions = append(m.Status.Conditions,
+		framework.Condition("Available", metav1.ConditionTrue, "DeploymentAvailable"),
+		framework.Condition("IstioAvailable", metav1.ConditionTrue, "ResourcesAvailable"))
+	Expect(env.Admin.Status().Update(ctx, m)).To(Succeed())
+	d := child(m, &appsv1.Deployment{}, "")
+	env.WaitFor(ctx, d, func(g Gomega) { g.Expect(d.Status.AvailableReplicas).To(Equal(int32(1))) })
+	admit(ctx, m)
+	for _, c := range s.children {
+		s.before = append(s.before, env.Live(ctx, c))
+	}
+	return s
+}
+
+// takeOver lets the manager at it, and waits until nothing more is sent.
+func (s *scene) takeOver(ctx context.Context) framework.Entries {
+	GinkgoHelper()
+	mark := env.Mark()
+	env.Patch(ctx, s.registry, map[string]any{"metadata": map[string]any{"annotations": map[string]any{paused: nil}}})
+	env.WaitFor(ctx, s.registry, func(g Gomega) { g.Expect(condition(s.registry, "Paused")).To(Equal(metav1.Condition{})) })
+	env.WaitForCondition(ctx, s.registry, "Available", metav1.ConditionTrue, "DeploymentAvailable")
+	env.Settle(manager.User, quiet, specTimeout)
+	env.Get(ctx, s.registry)
+	return env.Since(mark).ByUser(manager.User)
+}
+
+// field reads a field of an object, nil when it is not there.
+func field(object *unstructured.Unstructured, path ...string) any {
+	value, _, err := unstructured.NestedFieldCopy(object.Object, path...)
+	Expect(err).NotTo(HaveOccurred())
+	return value
+}
+
+// expectKept holds what clients and data depend on against what it was.
+func (s *scene) expectKept(ctx context.Context, requests framework.Entries) {
+	GinkgoHelper()
+	for i, c := range s.children {
+		now := env.Live(ctx, c)
+		name := c.GetKind() + " " + c.GetName()
+		Expect(now.GetUID()).To(Equal(s.before[i].GetUID()), name)
+		Expect(now.GetAnnotations()).NotTo(HaveKey(lastApplied), "[S2] %s", name)
+		Expect(now.GetLabels()).To(HaveKeyWithValue("platform.opendatahub.io/component", "modelregistry"), name)
+		switch c.GetKind() {
+		case "Service", "Route", "PersistentVolumeClaim":
+			Expect(field(now, "spec")).To(Equal(field(s.before[i], "spec")), name)
+		case "Secret":
+			Expect(field(now, "data")).To(Equal(field(s.before[i], "data")), name)
+		case "Deployment":
+			Expect(field(now, "spec", "selector")).To(Equal(field(s.before[i], "spec", "selector")), name)
+			Expect(images(now)).To(Equal(images(s.before[i])), name)
+			Expect(field(now, "spec", "template", "metadata", "annotations")).To(Equal(field(s.before[i], "spec", "template", "metadata", "annotations")),
+				"%s: nothing has rotated", name)
+		}
+	}
+	Expect(requests.Where(func(e framework.Entry) bool { return e.Verb == "delete" })).To(BeEmpty())
+	Expect(requests.Of("deployments").Writes()).NotTo(BeEmpty())
+	Expect(condition(s.registry, "IstioAvailable")).To(Equal(metav1.Condition{}), "[D19]")
+}
+
+// images lists the containers of a Deployment with their images and arguments.
+func images(d *unstructured.Unstructured) []any {
+	containers, _, err := unstructured.NestedSlice(d.Object, "spec", "template", "spec", "containers")
+	Expect(err).NotTo(HaveOccurred())
+	var all []any
+	for _, c := range containers {
+		fields, ok := c.(map[string]any)
+		Expect(ok).To(BeTrue())
+		all = append(all, fields["name"], fields["image"], fields["args"], fields["env"])
+	}
+	return all
+}
+
+var _ = Describe("A registry of the original", func() {
+	var namespace string
+	BeforeEach(func(ctx SpecContext) { namespace = env.Namespace(ctx, "old") }, NodeTimeout(specTimeout))
+	asleep := metav1.ObjectMeta{Annotations: map[string]string{paused: "true"}}
+
+	It("that had been a v1alpha1 with istio is taken over without a change that anybody notices [modelregistry-23]", func(ctx SpecContext) {
+		older := &v1alpha1.ModelRegistry{ObjectMeta: *asleep.DeepCopy()}
+		older.Namespace, older.Name = namespace, namespace
+		older.Spec.GRPC.Port = new(int32(9091))
+		older.Spec.Postgres = &v1alpha1.PostgresConfig{Host: "pg.data.svc", Username: "registry", Database: "models"}
+		older.Spec.Istio = &v1alpha1.IstioConfig{Gateway: &v1alpha1.GatewayConfig{Domain: "old.example.com"}}
+		Expect(env.Admin.Create(ctx, older)).To(Succeed())
+		m := &v1beta1.ModelRegistry{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: namespace}}
+		DeferCleanup(func(ctx SpecContext) { remove(ctx, m) }, NodeTimeout(specTimeout))
+		s := plant(ctx, m, "v1alpha1-istio-openshift.yaml", "old-mesh")
+		s.expectKept(ctx, s.takeOver(ctx))
+	}, NodeTimeout(specTimeout))
+
+	It("with oauthProxy is taken over, and loses the cookie Secret of its proxy and the catalog it once had [modelregistry-36] [D24]", func(ctx SpecContext) {
+		m := &v1beta1.ModelRegistry{ObjectMeta: *asleep.DeepCopy()}
+		m.Namespace, m.Name = namespace, namespace
+		m.Spec.Postgres = &v1beta1.PostgresConfig{Host: "pg.data.svc", Username: "registry", Database: "models"}
+		m.Spec.OAuthProxy = &v1beta1.ProxyConfig{Domain: "old.example.com"}
+		create(ctx, m)
+		s := plant(ctx, m, "v1alpha1-istio-openshift.yaml", "old-mesh")
+		marks := map[string]string{"app.kubernetes.io/created-by": "model-registry-operator", "app": m.Name}
+		controller := []metav1.OwnerReference{*metav1.NewControllerRef(m, v1beta1.GroupVersion.WithKind("ModelRegistry"))}
+		cookie := password(namespace, "")
+		cookie.Name, cookie.Labels = m.Name+"-oauth-cookie-secret", marks
+		catalog := registryDeployment(m, m.Name+"-catalog")
+		catalog.Labels, catalog.OwnerReferences = marks, controller
+		shared := registryDeployment(m, "model-catalog")
+		shared.Labels = marks
+		create(ctx, cookie, catalog, shared)
+		mark := env.Mark()
+		env.Patch(ctx, m, map[string]any{"metadata": map[string]any{"annotations": map[string]any{paused: nil}}})
+		env.WaitGone(ctx, cookie)
+		env.WaitGone(ctx, catalog)
+		env.WaitForCondition(ctx, m, "Available", metav1.ConditionTrue, "DeploymentAvailable")
+		env.Settle(manager.User, quiet, specTimeout)
+		env.Get(ctx, m)
+		env.Get(ctx, shared) // [modelregistry-37] it belongs to something else
+		requests := env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Verb != "delete" })
+		s.expectKept(ctx, requests)
+		Expect(m.Spec.OAuthProxy).To(BeNil())
+		Expect(m.Spec.KubeRBACProxy.Domain).To(Equal("old.example.com"))
+	}, NodeTimeout(specTimeout))
+
+	It("is not left with a Deployment that selects its pods by other labels [D9] [D10]", func(ctx SpecContext) {
+		m := registry(namespace, namespace, func(m *v1beta1.ModelRegistry) { m.Annotations = asleep.Annotations })
+		create(ctx, password(namespace, "first"), certificate(m), m)
+		env.WaitForCondition(ctx, m, "Paused", metav1.ConditionTrue, "")
+		old := registryDeployment(m, m.Name)
+		old.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(m, v1beta1.GroupVersion.WithKind("ModelRegistry"))}
+		create(ctx, old)
+		env.Patch(ctx, m, map[string]any{"metadata": map[string]any{"annotations": map[string]any{paused: nil}}})
+		d := child(m, &appsv1.Deployment{}, "")
+		env.WaitFor(ctx, d, func(g Gomega) {
+			g.Expect(d.UID).NotTo(Equal(old.UID))
+			g.Expect(d.Spec.Selector.MatchLabels).To(HaveKeyWithValue("component", "model-registry"))
+		})
+		available(ctx, m)
+	}, NodeTimeout(specTimeout))
+
+	It("that is gone leaves no rights behind: its ClusterRoleBinding is swept [D1]", func(ctx SpecContext) {
+		gone := registry(namespace, namespace)
+		orphan := delegator(gone)
+		orphan.Labels = map[string]string{"app": gone.Name, "component": "model-registry", "app.kubernetes.io/created-by": "model-registry-operator",
+			"modelregistry.opendatahub.io/namespace": namespace}
+		orphan.RoleRef.APIGroup, orphan.RoleRef.Kind, orphan.RoleRef.Name = "rbac.authorization.k8s.io", "ClusterRole", "system:auth-delegator"
+		bystander := orphan.DeepCopy()
+		bystander.Name = gone.Name + "-other"
+		create(ctx, orphan, bystander)
+		DeferCleanup(func(ctx SpecContext) { remove(ctx, bystander) }, NodeTimeout(specTimeout))
+		manager.Restart(ctx)
+		env.WaitGone(ctx, orphan)
+		env.Get(ctx, bystander)
+	}, NodeTimeout(specTimeout))
+})
+
+// registryDeployment is one with a selector of its own.
+func registryDeployment(m *v1beta1.ModelRegistry, name string) *appsv1.Deployment {
+	d := child(m, &appsv1.Deployment{}, "")
+	d.Name = name
+	own := map[string]string{"old": name}
+	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: own}
+	d.Spec.Template.Labels = own
+	d.Spec.Template.Spec.Containers = containers("quay.io/example/old:1")
+	return d
+}
