@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"encoding/pem"
 	"net/http"
 	"net/http/httptest"
@@ -15,11 +16,12 @@ import (
 
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 )
 
 // Crasher stands between the manager and the API server. It ends the manager after a chosen write has been carried out
-// and before its answer arrives, as a crash at the worst moment would.
+// and before its answer arrives, as a crash at the worst moment would. It can also answer in place of the API server.
 type Crasher struct {
 	env     *Env
 	manager *Manager
@@ -29,6 +31,47 @@ type Crasher struct {
 	mu      sync.Mutex
 	left    int           // writes until the crash; 0 for none
 	crashed chan struct{} // closed when the manager is dead
+	fault   Fault         // what answers in place of the API server
+}
+
+// Fault answers a request in place of the API server: the reason of the refusal, empty for those that pass.
+type Fault func(*http.Request) metav1.StatusReason
+
+// FaultText is the message of every injected refusal.
+const FaultText = "injected by the test"
+
+// codes of the reasons that a Fault may give; any other is 500.
+var codes = map[metav1.StatusReason]int{metav1.StatusReasonForbidden: http.StatusForbidden, metav1.StatusReasonInvalid: http.StatusUnprocessableEntity}
+
+// Inject has requests answered by a fault until it is replaced; nil ends it.
+func (c *Crasher) Inject(fault Fault) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fault = fault
+}
+
+// refuse answers a request by the fault, if there is one for it.
+func (c *Crasher) refuse(w http.ResponseWriter, r *http.Request) bool {
+	c.mu.Lock()
+	fault := c.fault
+	c.mu.Unlock()
+	if fault == nil {
+		return false
+	}
+	reason := fault(r)
+	if reason == "" {
+		return false
+	}
+	code := codes[reason]
+	if code == 0 {
+		code = http.StatusInternalServerError
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	answer := metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
+		Reason: reason, Message: FaultText, Code: int32(code)}
+	_ = json.NewEncoder(w).Encode(answer) // a client that has gone needs no answer
+	return true
 }
 
 // Interpose lets a manager work through a crasher until the end of the spec. A run of a scenario has the timeout.
@@ -50,6 +93,9 @@ func (e *Env) Interpose(ctx context.Context, manager *Manager, timeout time.Dura
 	}
 	c := &Crasher{env: e, manager: manager, timeout: timeout}
 	c.server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c.refuse(w, r) {
+			return
+		}
 		if !c.counts(r) {
 			forward.ServeHTTP(w, r)
 			return

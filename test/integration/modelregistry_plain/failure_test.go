@@ -1,0 +1,113 @@
+package modelregistry_plain_test
+
+import (
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+// ours says whether a request is about the objects of a registry, and not about leases, events, statuses or watches.
+func ours(r *http.Request) bool {
+	return strings.Contains(r.URL.Path, "/namespaces/"+namespace+"/") && r.URL.Query().Get("watch") == "" &&
+		!strings.Contains(r.URL.Path, "/events") && !strings.Contains(r.URL.Path, "/leases") && !strings.Contains(r.URL.Path, "/modelregistries") &&
+		!strings.Contains(r.URL.Path, "webhook-cert")
+}
+
+var _ = Describe("Trouble with the API server", func() {
+	It("is told as it came, and is over when it is over [modelregistry-100] [modelregistry-102]", func(ctx SpecContext) {
+		between := env.Interpose(ctx, manager, specTimeout)
+		for name, method := range map[string]string{"reads": http.MethodGet, "creates": http.MethodPost} {
+			between.Inject(func(r *http.Request) metav1.StatusReason {
+				if r.Method == method && ours(r) {
+					return metav1.StatusReasonInternalError
+				}
+				return ""
+			})
+			m := registry("no-"+name, generated)
+			create(ctx, m)
+			env.WaitForCondition(ctx, m, "Available", metav1.ConditionFalse, "DeploymentUnavailable")
+			Expect(condition(m, "Available").Message).To(And(HavePrefix("unexpected reconcile error: "), ContainSubstring(framework.FaultText)), name)
+			between.Inject(nil)
+			available(ctx, m)
+		}
+		var mu sync.Mutex
+		random := rand.New(rand.NewPCG(1, 2))
+		between.Inject(func(r *http.Request) metav1.StatusReason {
+			mu.Lock()
+			defer mu.Unlock()
+			if ours(r) && random.IntN(100) < 15 {
+				return metav1.StatusReasonInternalError
+			}
+			return ""
+		})
+		m := registry("sometimes", generated, proxied)
+		create(ctx, certificate(m), m)
+		available(ctx, m)
+	}, NodeTimeout(specTimeout))
+
+	It("is no reason to delete a Deployment [D9]", func(ctx SpecContext) {
+		m := registry("forbidden", generated)
+		create(ctx, m)
+		available(ctx, m)
+		server, database := deployment(m), deployment(m)
+		database.Name += "-postgres"
+		env.Get(ctx, server)
+		env.Get(ctx, database)
+		between := env.Interpose(ctx, manager, specTimeout)
+		for _, reason := range []metav1.StatusReason{metav1.StatusReasonForbidden, metav1.StatusReasonInvalid} {
+			between.Inject(func(r *http.Request) metav1.StatusReason {
+				if r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/deployments/") {
+					return reason
+				}
+				return ""
+			})
+			mark := env.Mark()
+			env.Patch(ctx, m, map[string]any{"spec": map[string]any{"rest": map[string]any{"image": "quay.io/example/model-registry:" + strings.ToLower(string(reason))}}})
+			env.WaitFor(ctx, m, func(g Gomega) {
+				g.Expect(condition(m, "Available").Message).To(ContainSubstring(framework.FaultText), "%s", reason)
+			})
+			Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Verb == "delete" })).To(BeEmpty())
+			between.Inject(nil)
+			available(ctx, m)
+		}
+		for _, d := range []client.Object{server, database} {
+			uid := d.GetUID()
+			env.Get(ctx, d)
+			Expect(d.GetUID()).To(Equal(uid))
+		}
+	}, NodeTimeout(specTimeout))
+
+	It("may come after any write: a manager that is killed goes on where it was", func(ctx SpecContext) {
+		between := env.Interpose(ctx, manager, specTimeout)
+		m := registry("killed")
+		crashes := between.CrashAfterEvery(ctx, func() {
+			Expect(env.Admin.Create(ctx, registry("killed", generated))).To(Succeed())
+		}, func(g Gomega) {
+			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(m), m)).To(Succeed())
+			g.Expect(m.Finalizers).To(ContainElement(v1beta1.Finalizer))
+			g.Expect(condition(m, "Available").Status).To(Equal(metav1.ConditionTrue))
+		}, func(int) {
+			secrets := &corev1.SecretList{}
+			Expect(env.Admin.List(ctx, secrets, client.InNamespace(namespace), client.MatchingLabels{"platform.opendatahub.io/component": "modelregistry"})).To(Succeed())
+			Expect(secrets.Items).To(HaveLen(1))
+			remove(ctx, m)
+			for _, data := range []client.Object{child(m, &corev1.PersistentVolumeClaim{}, "-postgres-storage"), child(m, &corev1.Secret{}, "-postgres-credentials")} {
+				Eventually(func() bool {
+					return apierrors.IsNotFound(env.Admin.Get(ctx, client.ObjectKeyFromObject(data), data))
+				}).WithContext(ctx).WithTimeout(specTimeout).Should(BeTrue(), "its data goes with it, as the spec says")
+			}
+		})
+		Expect(crashes).To(BeNumerically(">=", 10), "finalizer, credentials, claim, database, server, and its status")
+	}, NodeTimeout(2*specTimeout))
+})

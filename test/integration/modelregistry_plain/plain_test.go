@@ -1,0 +1,163 @@
+package modelregistry_plain_test
+
+import (
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+const lastApplied = "banzaicloud.com/last-applied"
+
+var _ = Describe("A registry on plain Kubernetes", func() {
+	It("becomes available behind a proxy without waiting for a Route [modelregistry-27] [modelregistry-31] [D33]", func(ctx SpecContext) {
+		mark := env.Mark()
+		m := registry("proxied", proxied)
+		create(ctx, certificate(m), m)
+		available(ctx, m)
+		Expect(m.Status.Hosts).To(Equal([]string{"proxied.opendatahub.svc.cluster.local", "proxied.opendatahub", "proxied"}), "[D22]")
+		s := child(m, &corev1.Service{}, "")
+		env.Get(ctx, s)
+		Expect(s.Annotations).NotTo(HaveKey("routing.opendatahub.io/external-address-rest"), "[D22]")
+		env.Get(ctx, delegator(m))
+		config := child(m, &corev1.ConfigMap{}, "-kube-rbac-proxy-config")
+		env.Get(ctx, config)
+		Expect(config.Data["config-file.yaml"]).To(And(ContainSubstring("authorization"), ContainSubstring("resourceAttributes")))
+		env.Get(ctx, child(m, &networkingv1.NetworkPolicy{}, "-ingress")) // [S1]
+		env.Settle(manager.User, quiet, specTimeout)
+		env.ExpectAtRest(manager.User, quiet)
+		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Code == 401 || e.Code == 403 })).To(BeEmpty(), "[S8]")
+	}, NodeTimeout(specTimeout))
+
+	It("loses all of its proxy when the spec has none any more", func(ctx SpecContext) {
+		m := registry("stripped", proxied)
+		create(ctx, certificate(m), m)
+		available(ctx, m)
+		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"kubeRBACProxy": nil}})
+		env.WaitGone(ctx, delegator(m))
+		env.WaitGone(ctx, child(m, &corev1.ConfigMap{}, "-kube-rbac-proxy-config"))
+		env.WaitGone(ctx, child(m, &networkingv1.NetworkPolicy{}, "-ingress"))
+		env.WaitFor(ctx, m, func(g Gomega) { g.Expect(condition(m, "KubeRBACProxyAvailable")).To(Equal(metav1.Condition{})) })
+		available(ctx, m)
+	}, NodeTimeout(specTimeout))
+
+	It("runs on MySQL, and can be deleted where no gateway API is [modelregistry-26] [modelregistry-35] [D2]", func(ctx SpecContext) {
+		m := registry("mysql", func(m *v1beta1.ModelRegistry) {
+			m.Spec.Postgres = nil
+			m.Spec.MySQL = &v1beta1.MySQLConfig{Host: "db", Username: "u", Database: "d"}
+		})
+		create(ctx, m)
+		available(ctx, m)
+		Expect(client.IgnoreNotFound(env.Admin.Get(ctx, client.ObjectKeyFromObject(delegator(m)), delegator(m)))).To(Succeed())
+		service := child(m, &corev1.Service{}, "")
+		env.Get(ctx, service)
+		Expect(service.Spec.Ports).To(HaveLen(1))
+		Expect(service.Spec.Ports[0].Name).To(Equal("http-api"))
+		Expect(env.Admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "mysql-postgres"}, deployment(m))).NotTo(Succeed())
+		Expect(env.Admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "mysql-users"}, &rbacv1.RoleBinding{})).NotTo(Succeed())
+		remove(ctx, m)
+	}, NodeTimeout(specTimeout))
+
+	It("is checked in every pass where webhooks are off, and told what is wrong", func(ctx SpecContext) {
+		for _, configuration := range []client.Object{
+			&admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "model-registry-operator-mutating-webhook-configuration"}},
+			&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "model-registry-operator-validating-webhook-configuration"}},
+		} {
+			env.Get(ctx, configuration)
+			restored, ok := configuration.DeepCopyObject().(client.Object)
+			Expect(ok).To(BeTrue())
+			Expect(env.Admin.Delete(ctx, configuration)).To(Succeed())
+			DeferCleanup(func(ctx SpecContext) {
+				restored.SetResourceVersion("")
+				restored.SetUID("")
+				Expect(env.Admin.Create(ctx, restored)).To(Succeed())
+			}, NodeTimeout(specTimeout))
+		}
+		m := registry("unchecked", func(m *v1beta1.ModelRegistry) { m.Spec.Postgres = nil })
+		create(ctx, m)
+		env.WaitForCondition(ctx, m, "Available", metav1.ConditionFalse, "DeploymentUnavailable")
+		Expect(condition(m, "Available").Message).To(ContainSubstring("postgres"))
+		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"postgres": map[string]any{"host": "db"}}})
+		available(ctx, m)
+	}, NodeTimeout(specTimeout))
+
+	for _, file := range []string{"generated-database-plain.yaml", "custom-proxy-plain.yaml", "mysql-tls-plain.yaml"} {
+		It("that the original had made is taken over: "+file+" [S2] [D5] [D7]", func(ctx SpecContext) {
+			objects := framework.Recording("../../../controllers/modelregistry/testdata/recordings/"+file, "lab-registries", namespace)
+			m := &v1beta1.ModelRegistry{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: objects[0].GetName()}}
+			m.Annotations = map[string]string{"platform.opendatahub.io/paused": "true"}
+			stored := &v1beta1.ModelRegistry{}
+			Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(objects[0].Object, stored)).To(Succeed())
+			m.Spec = stored.Spec
+			create(ctx, m)
+			env.WaitForCondition(ctx, m, "Paused", metav1.ConditionTrue, "")
+			children := objects[1:]
+			env.Plant(ctx, children, framework.Planting{Owner: m, Manager: "manager", Annotations: map[string]string{lastApplied: "UEsDBBQACAAIAA=="}})
+			DeferCleanup(func(ctx SpecContext) {
+				for _, c := range children { // the data stays
+					Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, c))).To(Succeed())
+					env.WaitGone(ctx, c)
+				}
+			}, NodeTimeout(specTimeout))
+			d := deployment(m)
+			env.WaitFor(ctx, d, func(g Gomega) { g.Expect(d.Status.AvailableReplicas).To(Equal(int32(1))) })
+			var before []*unstructured.Unstructured
+			for _, c := range children {
+				before = append(before, env.Live(ctx, c))
+			}
+			mark := env.Mark()
+			env.Patch(ctx, m, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"platform.opendatahub.io/paused": nil}}})
+			env.WaitFor(ctx, m, func(g Gomega) { g.Expect(condition(m, "Paused")).To(Equal(metav1.Condition{})) })
+			available(ctx, m)
+			env.Settle(manager.User, quiet, specTimeout)
+			for i, c := range children {
+				now := env.Live(ctx, c)
+				name := c.GetKind() + " " + c.GetName()
+				Expect(now.GetUID()).To(Equal(before[i].GetUID()), name)
+				Expect(now.GetAnnotations()).NotTo(HaveKey(lastApplied), name)
+				switch c.GetKind() {
+				case "Service", "PersistentVolumeClaim":
+					Expect(now.Object["spec"]).To(Equal(before[i].Object["spec"]), name)
+				case "Secret":
+					Expect(now.Object["data"]).To(Equal(before[i].Object["data"]), name)
+					Expect(now.GetOwnerReferences()).To(BeEmpty(), name)
+				}
+			}
+			Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Verb == "delete" })).To(BeEmpty())
+			env.ExpectAtRest(manager.User, quiet)
+		}, NodeTimeout(specTimeout))
+	}
+
+	It("costs nothing at rest in great number, and a bounded number of requests each [W4]", func(ctx SpecContext) {
+		const count = 100
+		mark := env.Mark()
+		var all []client.Object
+		for i := range count {
+			all = append(all, registry(fmt.Sprintf("many-%03d", i)))
+		}
+		create(ctx, all...)
+		for _, o := range all {
+			m, ok := o.(*v1beta1.ModelRegistry)
+			Expect(ok).To(BeTrue())
+			available(ctx, m)
+		}
+		env.Settle(manager.User, quiet, specTimeout)
+		mine := env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery().WithoutEvents()
+		AddReportEntry("requests per registry", fmt.Sprintf("%d writes, %d reads", len(mine.Writes())/count, len(mine.Reads())/count))
+		// Four children, the finalizer, the note of what pods consume, and a handful of states.
+		Expect(len(mine.Writes())).To(BeNumerically("<=", count*12), "writes")
+		Expect(len(mine.Reads())).To(BeNumerically("<=", count*12), "reads")
+		env.ExpectAtRest(manager.User, quiet)
+	}, NodeTimeout(specTimeout))
+})

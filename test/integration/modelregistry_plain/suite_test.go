@@ -1,0 +1,122 @@
+package modelregistry_plain_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+const (
+	namespace = "opendatahub"
+
+	startTimeout = 20 * time.Minute // the first run builds the control plane
+	specTimeout  = 5 * time.Minute
+	quiet        = 3 * time.Second
+)
+
+// All specs share one control plane that serves no optional API at all, and one manager whose rights beside registries end with
+// its namespace [S8].
+var (
+	env     *framework.Env
+	manager *framework.Manager
+)
+
+func TestModelRegistryPlain(t *testing.T) {
+	RegisterFailHandler(Fail)
+	suite, reporter := GinkgoConfiguration()
+	suite.RandomizeAllSpecs = true
+	RunSpecs(t, "Model registries on plain Kubernetes", suite, reporter)
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	env = framework.Start(ctx, "modelregistry-plain", cluster.Bare, framework.WithTypes(v1beta1.AddToScheme))
+	account := env.InstallOperator(ctx, "test/integration/modelregistry_plain/testdata/one-namespace")
+	manager = env.StartManager(ctx, framework.ManagerOptions{
+		ServiceAccount: account.ServiceAccount, Race: true, WebhookPort: account.WebhookPort, Args: []string{"--components=modelregistry"},
+		Env: []string{
+			"REGISTRIES_NAMESPACE=" + namespace, "ENABLE_WEBHOOKS=false", "REST_IMAGE=quay.io/example/model-registry:v1",
+			"KUBE_RBAC_PROXY_IMAGE=quay.io/example/kube-rbac-proxy:v1", "POSTGRES_IMAGE=quay.io/example/postgresql:16",
+		},
+	})
+}, NodeTimeout(startTimeout))
+
+var _ = AfterEach(func() { manager.ReportLog() })
+
+// registry is one with an existing PostgreSQL database and without a proxy, unless a change says otherwise.
+func registry(name string, changes ...func(*v1beta1.ModelRegistry)) *v1beta1.ModelRegistry {
+	m := &v1beta1.ModelRegistry{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	m.Spec.Postgres = &v1beta1.PostgresConfig{Host: "db", Username: "u", Database: "d"}
+	for _, change := range changes {
+		change(m)
+	}
+	return m
+}
+
+func generated(m *v1beta1.ModelRegistry) {
+	m.Spec.Postgres = &v1beta1.PostgresConfig{GenerateDeployment: new(true), RetentionPolicy: v1beta1.DeleteData}
+}
+
+func proxied(m *v1beta1.ModelRegistry) { m.Spec.KubeRBACProxy = &v1beta1.ProxyConfig{} }
+
+// create makes objects and has them removed at the end of the spec.
+func create(ctx context.Context, objects ...client.Object) {
+	GinkgoHelper()
+	for _, object := range objects {
+		Expect(env.Admin.Create(ctx, object)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { remove(ctx, object) }, NodeTimeout(specTimeout))
+	}
+}
+
+func remove(ctx context.Context, object client.Object) {
+	GinkgoHelper()
+	Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, object))).To(Succeed())
+	env.WaitGone(ctx, object)
+}
+
+func available(ctx context.Context, m *v1beta1.ModelRegistry) *v1beta1.ModelRegistry {
+	GinkgoHelper()
+	env.WaitForCondition(ctx, m, "Available", metav1.ConditionTrue, "DeploymentAvailable")
+	env.WaitForCondition(ctx, m, "Progressing", metav1.ConditionFalse, "CreatedDeployment")
+	return m
+}
+
+func child[T client.Object](m *v1beta1.ModelRegistry, object T, suffix string) T {
+	object.SetNamespace(m.Namespace)
+	object.SetName(m.Name + suffix)
+	return object
+}
+
+func deployment(m *v1beta1.ModelRegistry) *appsv1.Deployment {
+	return child(m, &appsv1.Deployment{}, "")
+}
+
+func certificate(m *v1beta1.ModelRegistry) *corev1.Secret {
+	s := child(m, &corev1.Secret{}, "-kube-rbac-proxy")
+	s.StringData = map[string]string{"tls.crt": "c", "tls.key": "k"}
+	return s
+}
+
+func delegator(m *v1beta1.ModelRegistry) *rbacv1.ClusterRoleBinding {
+	return &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: m.Name + "-auth-delegator"}}
+}
+
+func condition(m *v1beta1.ModelRegistry, kind string) metav1.Condition {
+	for _, c := range m.Status.Conditions {
+		if c.Type == kind {
+			return c
+		}
+	}
+	return metav1.Condition{}
+}
