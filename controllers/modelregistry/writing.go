@@ -20,9 +20,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
-	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 // goneRetry is the pause while a Deployment is being deleted that does not bear our labels yet, so that no event tells its end.
@@ -139,11 +137,11 @@ func (r *registries) publish(ctx context.Context, m *v1beta1.ModelRegistry, publ
 	var errs []error
 	free := make(apply.Desired, 0, len(published))
 	for _, o := range published {
-		there, err := r.contested(ctx, m, o)
-		if err == nil && !there && isGroup(o) {
-			err = r.applier.Create(ctx, m, newGroup(m))
+		if isGroup(o) {
+			errs = append(errs, r.keepGroup(ctx, m))
+			continue
 		}
-		if err != nil {
+		if err := r.contested(ctx, m, o); err != nil {
 			errs = append(errs, err)
 			continue
 		}
@@ -151,21 +149,6 @@ func (r *registries) publish(ctx context.Context, m *v1beta1.ModelRegistry, publ
 		free = append(free, o)
 	}
 	return errors.Join(append(errs, r.applier.Apply(ctx, m, free))...)
-}
-
-func isGroup(o apply.Object) bool {
-	kind, _, err := o.Place()
-	return err == nil && kind == capability.UserGroup
-}
-
-// newGroup is a Group as it is made: without users, of whom the API demands to be told. Whoever is added later is no concern of
-// ours, so the list is never written again.
-func newGroup(m *v1beta1.ModelRegistry) apply.Object {
-	apiVersion, kind := capability.UserGroup.ToAPIVersionAndKind()
-	return apply.Object{
-		Config:    resources.Literal(apiVersion, kind, usersName(m), "", clusterLabels(m, usersName(m)), map[string]any{"users": []any{}}),
-		Ownership: apply.Unowned,
-	}
 }
 
 // adoptable accepts objects that the original made for this registry. It put its namespace on some kinds only.
@@ -177,11 +160,11 @@ func adoptable(m *v1beta1.ModelRegistry) func(*unstructured.Unstructured) bool {
 	}
 }
 
-// contested says whether an object is there, with an error when it serves a registry of the same name in another namespace.
-func (r *registries) contested(ctx context.Context, m *v1beta1.ModelRegistry, o apply.Object) (there bool, err error) {
+// contested returns an error when an object serves a registry of the same name in another namespace.
+func (r *registries) contested(ctx context.Context, m *v1beta1.ModelRegistry, o apply.Object) error {
 	kind, name, err := o.Place()
 	if err != nil {
-		return false, err
+		return err
 	}
 	live := metadataOf(kind)
 	err = r.cached.Get(ctx, name, live)
@@ -189,22 +172,31 @@ func (r *registries) contested(ctx context.Context, m *v1beta1.ModelRegistry, o 
 		err = r.live.Get(ctx, name, live)
 	}
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
-		return false, nil
+		return nil
 	}
 	if err != nil {
-		return false, &apply.Error{Kind: kind.Kind, Namespace: name.Namespace, Name: name.Name, Err: err}
+		return &apply.Error{Kind: kind.Kind, Namespace: name.Namespace, Name: name.Name, Err: err}
 	}
-	other := live.Labels[labelNamespace]
+	return r.servesAnother(ctx, m, live)
+}
+
+// servesAnother returns an error when an object bears the namespace of another registry that exists.
+func (r *registries) servesAnother(ctx context.Context, m *v1beta1.ModelRegistry, live client.Object) error {
+	other := live.GetLabels()[labelNamespace]
 	if other == "" || other == m.Namespace {
-		return true, nil
+		return nil
 	}
-	err = r.cached.Get(ctx, client.ObjectKey{Namespace: other, Name: m.Name}, &v1beta1.ModelRegistry{})
+	err := r.cached.Get(ctx, client.ObjectKey{Namespace: other, Name: m.Name}, &v1beta1.ModelRegistry{})
 	if err != nil {
-		return true, client.IgnoreNotFound(err) // what is left of a registry that is gone may be taken over
+		return client.IgnoreNotFound(err) // what is left of a registry that is gone may be taken over
 	}
-	return true, &apply.Error{Kind: kind.Kind, Namespace: name.Namespace, Name: name.Name, Err: &apply.ForeignError{
-		Kind: kind.Kind, Namespace: name.Namespace, Name: name.Name, Controller: fmt.Sprintf("%s %s/%s", v1beta1.Kind, other, m.Name),
-	}}
+	foreign := foreignError(live)
+	foreign.Controller = fmt.Sprintf("%s %s/%s", v1beta1.Kind, other, m.Name)
+	return &apply.Error{Kind: foreign.Kind, Namespace: foreign.Namespace, Name: foreign.Name, Err: foreign}
+}
+
+func foreignError(live client.Object) *apply.ForeignError {
+	return &apply.ForeignError{Kind: live.GetObjectKind().GroupVersionKind().Kind, Namespace: live.GetNamespace(), Name: live.GetName()}
 }
 
 func metadataOf(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
