@@ -75,8 +75,8 @@ test-integration: cluster-build ## Suites against a real control plane
 	CGO_ENABLED=1 go test -race -shuffle=on -timeout 40m -p 1 ./test/...
 
 .PHONY: test-operands
-test-operands: ## The migration, the server and its jobs with a real MLflow and PostgreSQL, which are installed when they are missing
-	cd test/operands && go test -tags operands -count=1 -parallel 8 -timeout 20m .
+test-operands: ## What pods would run, with real MLflow, Model Registry, kube-rbac-proxy, PostgreSQL and MariaDB; what is missing is installed or built
+	cd test/operands && go test -tags operands -count=1 -parallel 8 -timeout 45m .
 
 .PHONY: cluster-build
 cluster-build: ## Build the control plane into the user's cache directory (about six minutes the first time)

@@ -56,7 +56,29 @@ func withMachine(run func() int) (code int, err error) {
 		return 1, err
 	}
 	defer database.stop()
+	defer endAll()
 	return run(), nil
+}
+
+// endings are what is to be ended after all tests, the newest first.
+var endings struct {
+	sync.Mutex
+	of []func()
+}
+
+// atTheEnd has something ended after all tests that one of them has started for the others too.
+func atTheEnd(end func()) {
+	endings.Lock()
+	defer endings.Unlock()
+	endings.of = append(endings.of, end)
+}
+
+func endAll() {
+	endings.Lock()
+	defer endings.Unlock()
+	for _, end := range slices.Backward(endings.of) {
+		end()
+	}
 }
 
 // answers collects what was started and what it answered.

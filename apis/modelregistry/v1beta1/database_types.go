@@ -68,7 +68,8 @@ type PostgresConfig struct {
 	// +optional
 	Username string `json:"username,omitempty"`
 
-	// passwordSecret holds the password.
+	// passwordSecret holds the password as it stands in a URL: where it has one of / ? # % or a space, the Secret holds %2F %3F
+	// %23 %25 or %20 instead.
 	// +optional
 	PasswordSecret *SecretKeyValue `json:"passwordSecret,omitempty"`
 

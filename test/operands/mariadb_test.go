@@ -1,0 +1,159 @@
+//go:build operands
+
+package operands
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// mariaPassword has what the address of a MySQL database uses itself.
+const mariaPassword = "hunter2 :%/@(x)?"
+
+// maria is a server of MariaDB on loopback. User `registry` needs TLS, user `plain` does not.
+type maria struct {
+	dir    string
+	port   int
+	as     *syscall.SysProcAttr
+	server *exec.Cmd
+}
+
+// mariaDB starts the server, once for all tests, which ends with them.
+var mariaDB = sync.OnceValues(func() (*maria, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), installExpiry)
+	defer cancel()
+	m, err := startMaria(ctx)
+	if err == nil {
+		atTheEnd(m.stop)
+	}
+	return m, err
+})
+
+func startMaria(ctx context.Context) (*maria, error) {
+	server, err := exec.LookPath("mariadbd")
+	if err != nil {
+		if err := install(ctx, "the server of MariaDB", "mariadb-server-core", "mariadb-client-core"); err != nil {
+			return nil, err
+		}
+		if server, err = exec.LookPath("mariadbd"); err != nil {
+			return nil, fmt.Errorf("MariaDB was installed, but its server is not on the PATH: %w", err)
+		}
+	}
+	dir, err := os.MkdirTemp("", "operands-mariadb-")
+	if err != nil {
+		return nil, err
+	}
+	m := &maria{dir: dir}
+	if err := m.initialize(ctx); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	// Another program may take the port between the choice and the start.
+	var failed error
+	for range 5 {
+		if err := m.start(server); err == nil {
+			return m, nil
+		} else {
+			failed = errors.Join(failed, err)
+		}
+	}
+	return nil, errors.Join(failed, os.RemoveAll(dir))
+}
+
+func (m *maria) path(name string) string { return filepath.Join(m.dir, name) }
+
+// initialize makes the folder of the server, which does not run as root.
+func (m *maria) initialize(ctx context.Context) error {
+	uid, gid := os.Getuid(), os.Getgid()
+	if uid == 0 {
+		var err error
+		if uid, gid, err = unprivileged(); err != nil {
+			return err
+		}
+		m.as = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
+	}
+	certificate, certErr := os.ReadFile(authority.certificate)
+	key, keyErr := os.ReadFile(authority.key)
+	if err := errors.Join(certErr, keyErr); err != nil {
+		return err
+	}
+	// One statement on a line, as --init-file wants them.
+	accounts := strings.Join([]string{
+		"CREATE DATABASE secured;",
+		"CREATE DATABASE opened;",
+		"CREATE USER 'registry'@'%' IDENTIFIED BY '" + mariaPassword + "' REQUIRE SSL;",
+		"CREATE USER 'plain'@'%' IDENTIFIED BY '" + mariaPassword + "';",
+		"GRANT ALL ON secured.* TO 'registry'@'%';",
+		"GRANT ALL ON opened.* TO 'plain'@'%';",
+		"",
+	}, "\n")
+	for name, content := range map[string][]byte{"tls.crt": certificate, "tls.key": key, "accounts.sql": []byte(accounts)} {
+		if err := os.WriteFile(m.path(name), content, 0o600); err != nil {
+			return err
+		}
+		if err := os.Chown(m.path(name), uid, gid); err != nil {
+			return err
+		}
+	}
+	if err := os.Chown(m.dir, uid, gid); err != nil {
+		return err
+	}
+	command := exec.CommandContext(ctx, "mariadb-install-db", "--no-defaults", "--datadir="+m.path("data"), "--skip-test-db",
+		"--auth-root-authentication-method=normal")
+	command.Dir, command.SysProcAttr = m.dir, m.as
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("mariadb-install-db: %w\n%s", err, output)
+	}
+	return nil
+}
+
+// start returns when the server says that it takes connections.
+func (m *maria) start(program string) error {
+	port, err := freePort()
+	if err != nil {
+		return err
+	}
+	m.port = port
+	m.server = exec.Command(program, "--no-defaults", "--datadir="+m.path("data"), "--port="+strconv.Itoa(port), "--bind-address=127.0.0.1",
+		"--socket="+m.path("socket"), "--pid-file="+m.path("pid"), "--ssl-cert="+m.path("tls.crt"), "--ssl-key="+m.path("tls.key"),
+		"--init-file="+m.path("accounts.sql"), "--skip-name-resolve", "--innodb-flush-log-at-trx-commit=0")
+	m.server.Dir, m.server.SysProcAttr = m.dir, m.as
+	output, err := m.server.StderrPipe()
+	if err != nil {
+		return err
+	}
+	if err := m.server.Start(); err != nil {
+		return err
+	}
+	var said []string
+	for lines := bufio.NewScanner(output); lines.Scan(); {
+		if said = append(said, lines.Text()); strings.Contains(lines.Text(), "ready for connections") {
+			go func() { _, _ = io.Copy(io.Discard, output) }()
+			return nil
+		}
+	}
+	return fmt.Errorf("MariaDB ended: %w\n%s", m.server.Wait(), strings.Join(said, "\n"))
+}
+
+// stop waits for no client.
+func (m *maria) stop() {
+	_ = m.server.Process.Signal(syscall.SIGTERM) // it may have ended by itself
+	ended := make(chan struct{})
+	go func() { _ = m.server.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-time.After(10 * time.Second):
+		_ = m.server.Process.Kill()
+	}
+	_ = os.RemoveAll(m.dir)
+}

@@ -1,0 +1,253 @@
+//go:build operands
+
+package operands
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// movedRegistry are the places and ports that a pod of a registry has of its own, and their replacements on this machine.
+var movedRegistry = []struct{ rendered, here, why string }{
+	{"--hostname=0.0.0.0", "--hostname=127.0.0.1", "all interfaces: here the local one only"},
+	{"--port=8080", "--port={rest}", "the port of the server: here one that is free"},
+	{"--secure-listen-address=0.0.0.0:8443", "--secure-listen-address=127.0.0.1:{proxy}", "the port of the proxy"},
+	{"--upstream=http://127.0.0.1:8080/", "--upstream=http://127.0.0.1:{rest}/", "the port of the server"},
+	{"--proxy-endpoints-port=8888", "--proxy-endpoints-port={health}", "the port for probes"},
+	{"=/etc/", "={dir}/etc/", "volumes"},
+}
+
+// addedRegistry is what images and kubelet add: the proxy finds the API server by its account, here by a file.
+var addedRegistry = map[string]string{"kube-rbac-proxy": "--kubeconfig={dir}/kubeconfig"}
+
+// registryPod is a place on this machine where the containers of a registry run.
+type registryPod struct {
+	t                   *testing.T
+	dir                 string
+	rest, proxy, health int
+	spec                corev1.PodSpec
+	// content has the data of Secrets and ConfigMaps that volumes and variables name.
+	content map[string]map[string]string
+	client  http.Client
+}
+
+func newRegistryPod(t *testing.T, spec corev1.PodSpec, content map[string]map[string]string) *registryPod {
+	t.Helper()
+	p := &registryPod{t: t, dir: t.TempDir(), spec: spec, content: content}
+	for _, port := range []*int{&p.rest, &p.proxy, &p.health} {
+		free, err := freePort()
+		p.must(err)
+		*port = free
+	}
+	authorities := x509.NewCertPool()
+	authorities.AppendCertsFromPEM(authority.ca)
+	p.client = http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authorities}}}
+	for i := range spec.Containers {
+		for _, mount := range spec.Containers[i].VolumeMounts {
+			p.mount(mount)
+		}
+	}
+	return p
+}
+
+func (p *registryPod) must(err error) {
+	p.t.Helper()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// mount writes what a volume holds, with the mode that it has.
+func (p *registryPod) mount(mount corev1.VolumeMount) {
+	p.t.Helper()
+	at := slices.IndexFunc(p.spec.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name })
+	if at < 0 {
+		p.t.Fatalf("there is no volume %s", mount.Name)
+	}
+	volume, source, mode := p.spec.Volumes[at], "", os.FileMode(0o644)
+	switch {
+	case volume.Secret != nil:
+		source, mode = "Secret/"+volume.Secret.SecretName, os.FileMode(*volume.Secret.DefaultMode)
+	case volume.ConfigMap != nil:
+		source = "ConfigMap/" + volume.ConfigMap.Name
+	}
+	content, found := p.content[source]
+	if !found {
+		p.t.Fatalf("volume %s is %q, which this test does not have", mount.Name, source)
+	}
+	dir := filepath.Join(p.dir, mount.MountPath)
+	p.must(os.MkdirAll(dir, 0o755))
+	for name, text := range content {
+		p.must(os.WriteFile(filepath.Join(dir, name), []byte(text), mode))
+	}
+}
+
+// here translates what is said to a container to what is said to a process of this machine.
+func (p *registryPod) here(text string) string {
+	var pairs []string
+	for _, place := range movedRegistry {
+		pairs = append(pairs, place.rendered, p.fill(place.here))
+	}
+	return strings.NewReplacer(pairs...).Replace(text)
+}
+
+func (p *registryPod) fill(text string) string {
+	return strings.NewReplacer("{dir}", p.dir, "{rest}", strconv.Itoa(p.rest), "{proxy}", strconv.Itoa(p.proxy), "{health}", strconv.Itoa(p.health)).Replace(text)
+}
+
+// running is a process of a container.
+type running struct {
+	log  string
+	stop func()
+}
+
+// start starts a container as a kubelet would, with these variables left out.
+func (p *registryPod) start(container *corev1.Container, leftOut ...string) *running {
+	p.t.Helper()
+	built, err := registryPrograms()
+	p.must(err)
+	program := built.proxy
+	if len(container.Command) > 0 {
+		if !slices.Equal(container.Command, []string{"/model-registry", "proxy"}) {
+			p.t.Fatalf("%s runs %v", container.Name, container.Command)
+		}
+		program = built.server
+	}
+	env := p.environment(container, leftOut)
+	words := container.Command[min(1, len(container.Command)):]
+	for _, word := range container.Args {
+		words = append(slices.Clip(words), p.here(expand(word, env)))
+	}
+	if extra := addedRegistry[container.Name]; extra != "" {
+		words = append(words, p.fill(extra))
+	}
+	r := &running{log: filepath.Join(p.dir, container.Name+".log")}
+	log, err := os.Create(r.log)
+	p.must(err)
+	defer log.Close()
+	command := exec.Command(program, words...)
+	command.Dir, command.Stdout, command.Stderr = p.dir, log, log
+	command.Env = []string{"HOME=" + p.dir, "PATH=/usr/bin:/bin"}
+	for _, entry := range env {
+		command.Env = append(command.Env, entry.Name+"="+entry.Value)
+	}
+	p.must(command.Start())
+	r.stop = sync.OnceFunc(func() {
+		_ = command.Process.Signal(syscall.SIGTERM) // it may have ended by itself
+		ended := make(chan struct{})
+		go func() { _ = command.Wait(); close(ended) }()
+		select {
+		case <-ended:
+		case <-time.After(10 * time.Second):
+			_ = command.Process.Kill()
+			<-ended
+		}
+	})
+	p.t.Cleanup(r.stop)
+	return r
+}
+
+// environment has references filled in.
+func (p *registryPod) environment(container *corev1.Container, leftOut []string) []corev1.EnvVar {
+	p.t.Helper()
+	var env []corev1.EnvVar
+	for _, entry := range container.Env {
+		if slices.Contains(leftOut, entry.Name) {
+			continue
+		}
+		if entry.ValueFrom != nil {
+			ref := entry.ValueFrom.SecretKeyRef
+			value, found := p.content["Secret/"+ref.Name][ref.Key]
+			if !found {
+				p.t.Fatalf("%s refers to key %s of Secret %s, which this test does not have", entry.Name, ref.Key, ref.Name)
+			}
+			entry.Value = value
+		}
+		env = append(env, entry)
+	}
+	return env
+}
+
+func (r *running) read() string {
+	text, err := os.ReadFile(r.log)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// ready waits until all probes of a container pass, as a kubelet asks them.
+func (p *registryPod) ready(container *corev1.Container, process *running) {
+	p.t.Helper()
+	for name, probe := range map[string]*corev1.Probe{
+		"startup": container.StartupProbe, "liveness": container.LivenessProbe, "readiness": container.ReadinessProbe,
+	} {
+		if probe == nil {
+			continue
+		}
+		url := p.probed(container, probe.HTTPGet)
+		NewWithT(p.t).Eventually(func(g Gomega) {
+			status, text, err := p.ask(http.MethodGet, url, "", "")
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(status).To(Equal(http.StatusOK), text)
+		}, startExpiry, poll).Should(Succeed(), func() string { return name + " " + url + "\n" + process.read() })
+	}
+}
+
+// probed is the address that a probe asks. Kubelets do not verify certificates, but these are good for this machine.
+func (p *registryPod) probed(container *corev1.Container, get *corev1.HTTPGetAction) string {
+	port := map[intstr.IntOrString]int{
+		intstr.FromString("http-api"): p.rest, intstr.FromString("https-proxy"): p.proxy, intstr.FromString("proxy-healthz"): p.health,
+	}[get.Port]
+	named := slices.ContainsFunc(container.Ports, func(c corev1.ContainerPort) bool { return c.Name == get.Port.StrVal })
+	if port == 0 || !named {
+		p.t.Fatalf("%s is asked at %s, which it does not have", container.Name, get.Port.String())
+	}
+	scheme := "http"
+	if get.Scheme == corev1.URISchemeHTTPS {
+		scheme = "https"
+	}
+	return fmt.Sprintf("%s://localhost:%d%s", scheme, port, get.Path)
+}
+
+// ask sends a request, with a token if there is one, and JSON if there is any.
+func (p *registryPod) ask(method, url, token, body string) (status int, answer string, err error) {
+	ctx, cancel := context.WithTimeout(p.t.Context(), 30*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	if err != nil {
+		return 0, "", err
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	if body != "" {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	response, err := p.client.Do(request)
+	if err != nil {
+		return 0, "", err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(text), err
+}

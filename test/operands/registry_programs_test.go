@@ -1,0 +1,129 @@
+//go:build operands
+
+package operands
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+)
+
+// buildExpiry bounds the first build of both programs on a busy machine.
+const buildExpiry = 20 * time.Minute
+
+// openapi is where the package github.com/kubeflow/model-registry/pkg/openapi comes from. Of v0.2.22, whose server is run here,
+// it is a module of its own that nobody published; in v0.2.19 it is part of the module. Both hold the same API, and the sum is
+// that of the checksum database.
+var openapi = struct{ module, version, sum string }{
+	"github.com/kubeflow/model-registry", "v0.2.19", "h1:w/3QuxZPc4BxwddQuWhfQe/+u/aPvcmbLvUtLjPF29Q=",
+}
+
+// programs are the server of Model Registry, v0.2.22, and kube-rbac-proxy, v0.19.1.
+type programs struct{ server, proxy string }
+
+// registryPrograms builds both unless an earlier run did.
+var registryPrograms = sync.OnceValues(func() (programs, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), buildExpiry)
+	defer cancel()
+	server, err := buildModule(ctx, "modelregistry", "github.com/kubeflow/model-registry", addOpenAPI)
+	if err != nil {
+		return programs{}, err
+	}
+	proxy, err := buildModule(ctx, "kube-rbac-proxy", "github.com/brancz/kube-rbac-proxy/cmd/kube-rbac-proxy", nil)
+	return programs{server: server, proxy: proxy}, err
+})
+
+// buildModule builds a package of a module below binaries in the cache, where furnish may add to it first.
+func buildModule(ctx context.Context, name, pkg string, furnish func(ctx context.Context, dir string) error) (string, error) {
+	cache, err := cluster.CacheDir()
+	if err != nil {
+		return "", err
+	}
+	key := sha256.New()
+	fmt.Fprintln(key, runtime.Version(), pkg, openapi)
+	files := map[string][]byte{}
+	for _, file := range []string{"go.mod", "go.sum"} {
+		content, err := os.ReadFile(filepath.Join("binaries", name, file))
+		if err != nil {
+			return "", err
+		}
+		key.Write(content)
+		files[file] = content
+	}
+	dir := filepath.Join(cache, "operands", name+"-"+hex.EncodeToString(key.Sum(nil)[:8]))
+	release, err := lock(dir + ".lock")
+	if err != nil {
+		return "", err
+	}
+	defer release()
+	program := filepath.Join(dir, name)
+	if _, err := os.Stat(program); err == nil {
+		return program, nil
+	}
+	fmt.Println("building", pkg, "in", dir)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	for file, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, file), content, 0o644); err != nil {
+			return "", err
+		}
+	}
+	if furnish != nil {
+		if err := furnish(ctx, dir); err != nil {
+			return "", err
+		}
+	}
+	// Renamed when it is whole, so that a build that was broken off leaves nothing that counts.
+	if _, err := goCommand(ctx, dir, "build", "-buildvcs=false", "-ldflags", "-s -w", "-o", program+".partial", pkg); err != nil {
+		return "", err
+	}
+	return program, os.Rename(program+".partial", program)
+}
+
+// addOpenAPI puts the package beside the go.mod, which has it replaced by this folder.
+func addOpenAPI(ctx context.Context, dir string) error {
+	answer, err := goCommand(ctx, dir, "mod", "download", "-json", openapi.module+"@"+openapi.version)
+	if err != nil {
+		return err
+	}
+	var download struct{ Dir, Sum string }
+	if err := json.Unmarshal(answer, &download); err != nil {
+		return err
+	}
+	if download.Sum != openapi.sum {
+		return fmt.Errorf("%s %s has checksum %s, want %s", openapi.module, openapi.version, download.Sum, openapi.sum)
+	}
+	target := filepath.Join(dir, "openapi")
+	if err := os.RemoveAll(target); err != nil {
+		return err
+	}
+	if err := os.CopyFS(target, os.DirFS(filepath.Join(download.Dir, "pkg", "openapi"))); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(target, "go.mod"), []byte("module "+openapi.module+"/pkg/openapi\n\ngo 1.24.4\n"), 0o644)
+}
+
+func goCommand(ctx context.Context, dir string, args ...string) ([]byte, error) {
+	command := exec.CommandContext(ctx, "go", args...)
+	command.Dir = dir
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+	var stderr bytes.Buffer
+	command.Stderr = &stderr
+	output, err := command.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go %v in %s: %w\n%s", args, dir, err, &stderr)
+	}
+	return output, nil
+}
