@@ -1,0 +1,172 @@
+package modelcatalog
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
+)
+
+var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// running is a Deployment that has been available for a time, with more conditions.
+func running(since time.Duration, more ...appsv1.DeploymentCondition) *appsv1.Deployment {
+	d := &appsv1.Deployment{}
+	d.Status.Conditions = append(more, appsv1.DeploymentCondition{
+		Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now.Add(-since)),
+	})
+	return d
+}
+
+func is(kind appsv1.DeploymentConditionType, status corev1.ConditionStatus, message string) appsv1.DeploymentCondition {
+	return appsv1.DeploymentCondition{Type: kind, Status: status, Message: message}
+}
+
+func endpoints(ready *bool, addresses ...string) []discoveryv1.EndpointSlice {
+	return []discoveryv1.EndpointSlice{{Endpoints: []discoveryv1.Endpoint{{
+		Addresses: addresses, Conditions: discoveryv1.EndpointConditions{Ready: ready},
+	}}}}
+}
+
+// The condition of 2.6, for every way in which the catalog can be on its way.
+func TestAssess(t *testing.T) {
+	ready := endpoints(new(true), "10.0.0.1")
+	stopped := &appsv1.Deployment{}
+	stopped.Status.Conditions = []appsv1.DeploymentCondition{is(appsv1.DeploymentAvailable, corev1.ConditionFalse, "Deployment does not have minimum availability.")}
+	partly := running(time.Hour)
+	partly.Status.UnavailableReplicas = 2
+	for name, c := range map[string]struct {
+		deployment *appsv1.Deployment
+		slices     []discoveryv1.EndpointSlice
+		want       string // status reason message
+	}{
+		"available":       {running(time.Hour), ready, "True DeploymentAvailable Deployment is available"},
+		"no condition":    {running(time.Hour), endpoints(nil, "10.0.0.1"), "True DeploymentAvailable Deployment is available"},
+		"none":            {nil, ready, "False DeploymentUnavailable Deployment not found"},
+		"stopped":         {stopped, ready, "False DeploymentUnavailable Deployment is unavailable: Deployment does not have minimum availability."},
+		"new":             {&appsv1.Deployment{}, ready, "False DeploymentUnavailable Deployment is unavailable: it has not been taken up yet"},
+		"stuck":           {running(time.Hour, is(appsv1.DeploymentProgressing, corev1.ConditionFalse, "too slow")), ready, "False DeploymentUnavailable Deployment is unavailable: too slow"},
+		"no pods":         {running(time.Hour, is(appsv1.DeploymentReplicaFailure, corev1.ConditionTrue, "quota")), ready, "False DeploymentUnavailable Deployment is unavailable: pods cannot be created: quota"},
+		"some missing":    {partly, ready, "False DeploymentUnavailable 2 unavailable replicas"},
+		"no endpoints":    {running(time.Hour), nil, "False DeploymentUnavailable Service endpoints not found: Service model-catalog has no EndpointSlice"},
+		"none ready":      {running(time.Hour), endpoints(new(false), "10.0.0.1"), "False DeploymentUnavailable Service endpoints not ready - no ready addresses available"},
+		"no address":      {running(time.Hour), endpoints(new(true)), "False DeploymentUnavailable Service endpoints not ready - no ready addresses available"},
+		"only just":       {running(time.Second), ready, "False DeploymentCooldown Deployment only recently available"},
+		"long enough now": {running(5 * time.Second), ready, "True DeploymentAvailable Deployment is available"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := assess(c.deployment, c.slices, now)
+			if got := string(a.status) + " " + a.reason + " " + a.message; got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+			if (a.retry > 0) != (a.reason == ReasonCooldown) || a.retry > cooldown {
+				t.Errorf("retry %s", a.retry)
+			}
+		})
+	}
+	if a := assess(running(-time.Hour), ready, now); a.retry > cooldown {
+		t.Errorf("a clock that is behind makes the catalog wait for %s", a.retry)
+	}
+}
+
+func waiting(container, reason, message string) corev1.ContainerStatus {
+	return corev1.ContainerStatus{Name: container, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}
+}
+
+func podWith(initial, others []corev1.ContainerStatus) corev1.Pod {
+	return corev1.Pod{Status: corev1.PodStatus{InitContainerStatuses: initial, ContainerStatuses: others}}
+}
+
+// D18: a container that waits for its init containers waits for nothing wrong.
+func TestExplain(t *testing.T) {
+	one := func(reason, message string) []corev1.ContainerStatus {
+		return []corev1.ContainerStatus{waiting("catalog", reason, message)}
+	}
+	asked := availability{status: metav1.ConditionFalse, reason: ReasonUnavailable, message: "as before", ask: true}
+	gone := podWith(nil, one("ErrImagePull", "x"))
+	gone.DeletionTimestamp = new(metav1.NewTime(now))
+	unschedulable := corev1.Pod{}
+	unschedulable.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/1 nodes are available: 1 Insufficient cpu."}}
+	for name, c := range map[string]struct {
+		pods []corev1.Pod
+		want string
+	}{
+		"no pods":          {nil, "DeploymentUnavailable as before"},
+		"starting":         {[]corev1.Pod{podWith(nil, one("ContainerCreating", ""))}, "DeploymentUnavailable as before"},
+		"initialising":     {[]corev1.Pod{podWith(nil, one("PodInitializing", ""))}, "DeploymentUnavailable as before"},
+		"no image":         {[]corev1.Pod{podWith(nil, one("ErrImagePull", "not there"))}, "ConfigurationError container catalog waiting: not there"},
+		"without message":  {[]corev1.Pod{podWith(nil, one("CreateContainerError", ""))}, "ConfigurationError container catalog waiting: CreateContainerError"},
+		"ends and ends":    {[]corev1.Pod{podWith(nil, one("CrashLoopBackOff", "back-off 20s restarting"))}, "ConfigurationError container catalog waiting: CrashLoopBackOff"},
+		"before the start": {[]corev1.Pod{podWith([]corev1.ContainerStatus{waiting("catalog-data-init", "InvalidImageName", "bad")}, one("PodInitializing", ""))}, "ConfigurationError container catalog-data-init waiting: bad"},
+		"being deleted":    {[]corev1.Pod{gone}, "DeploymentUnavailable as before"},
+		"nowhere to run":   {[]corev1.Pod{unschedulable}, "DeploymentUnavailable Deployment is unavailable: the pod cannot be scheduled"},
+	} {
+		a := explain(asked, c.pods)
+		if got := a.reason + " " + a.message; !strings.HasPrefix(got, c.want) {
+			t.Errorf("%s: got  %s\nwant %s", name, got, c.want)
+		}
+	}
+	content := availability{status: metav1.ConditionTrue, reason: ReasonAvailable, message: "fine"}
+	if a := explain(content, []corev1.Pod{podWith(nil, one("ErrImagePull", "x"))}); a != content {
+		t.Errorf("nobody asked the pods, but they said %+v", a)
+	}
+}
+
+func called(namespace, name, uid string, age time.Duration) aihubv1alpha1.Catalog {
+	c := aihubv1alpha1.Catalog{}
+	c.Namespace, c.Name, c.CreationTimestamp = namespace, name, metav1.NewTime(now.Add(-age))
+	c.UID = types.UID(uid)
+	return c
+}
+
+// D23: one Catalog works, and each of the others says which one and what to do.
+func TestStanding(t *testing.T) {
+	first, second := called("a", "catalog", "1", 2*time.Hour), called("b", "catalog", "2", time.Hour)
+	twin, misnamed := called("c", "catalog", "3", 2*time.Hour), called("a", "other", "4", 3*time.Hour)
+	going := called("d", "catalog", "5", 5*time.Hour)
+	going.DeletionTimestamp = new(metav1.NewTime(now))
+	all := []aihubv1alpha1.Catalog{second, twin, first, misnamed, going}
+	for name, c := range map[string]struct {
+		catalog   aihubv1alpha1.Catalog
+		namespace string
+		reason    string
+		says      string
+	}{
+		"the oldest":               {first, "", "", ""},
+		"a younger one":            {second, "", ReasonNotInCharge, "namespace a"},
+		"of the same age":          {twin, "", ReasonNotInCharge, "namespace a"},
+		"of another name":          {misnamed, "", ReasonMisplaced, `named "catalog"`},
+		"in another namespace":     {first, "b", ReasonMisplaced, "namespace b"},
+		"in the one for catalogs":  {second, "b", "", ""},
+		"alone with one that goes": {called("e", "catalog", "6", 0), "e", "", ""},
+	} {
+		a := standing(&c.catalog, append(all, c.catalog), c.namespace)
+		if a.reason != c.reason || !strings.Contains(a.message, c.says) {
+			t.Errorf("%s: %s %q", name, a.reason, a.message)
+		}
+		if c.reason != "" && !strings.Contains(a.message, "delete") {
+			t.Errorf("%s: %q names no cure", name, a.message)
+		}
+	}
+	if inCharge(nil, "") != nil {
+		t.Error("nothing is in charge")
+	}
+}
+
+func TestSetAvailable(t *testing.T) {
+	c := sample()
+	c.Generation = 3
+	setAvailable(c, unavailable("why"))
+	got, _ := conditions.Get(c.Status.Conditions, ConditionAvailable)
+	if got.Status != metav1.ConditionFalse || got.Reason != ReasonUnavailable || got.Message != "why" || got.ObservedGeneration != 3 {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,256 @@
+package modelcatalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+)
+
+// bench is the reconciler before a fake API server whose requests can be made to fail.
+type bench struct {
+	*testing.T
+	server client.Client
+	r      *catalogs
+	shell  reconcile.Reconciler
+	clock  *clocktesting.FakeClock
+	served capability.Set
+	// fail decides which requests fail; the verb is get, create, apply, patch or delete.
+	fail func(verb string) error
+	// writes are those since the last reset, as "verb Kind/name".
+	writes []string
+}
+
+// reading is a cache that reads the fake server.
+type reading struct {
+	cache.Cache
+	client.Reader
+	condensed bool
+}
+
+func (c *reading) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	return c.Reader.Get(ctx, key, o, opts...)
+}
+
+func (c *reading) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if c.condensed {
+		opts = append(opts, client.MatchingLabels{SourceLabel: sourceLabelValue})
+	}
+	err := c.Reader.List(ctx, list, opts...)
+	if maps, ok := list.(*corev1.ConfigMapList); ok && c.condensed {
+		for i := range maps.Items {
+			_, _ = condense(&maps.Items[i])
+		}
+	}
+	return err
+}
+
+func newBench(t *testing.T, objects ...client.Object) *bench {
+	t.Helper()
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, aihubv1alpha1.AddToScheme} {
+		if err := add(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := &bench{T: t, clock: clocktesting.NewFakeClock(now), fail: func(string) error { return nil }}
+	server := fake.NewClientBuilder().WithScheme(s).WithRESTMapper(mapper()).WithReturnManagedFields().
+		WithTypeConverters(managedfields.NewDeducedTypeConverter()). // the one with schemas does not know policies
+		WithStatusSubresource(&aihubv1alpha1.Catalog{}).WithObjects(objects...).Build()
+	b.server = server
+	b.restart()
+	return b
+}
+
+// mapper knows the scopes of the kinds; the fake client's own takes every kind for one of cluster scope.
+func mapper() meta.RESTMapper {
+	m := meta.NewDefaultRESTMapper(nil)
+	for kind := range clientgoscheme.Scheme.AllKnownTypes() {
+		scope := meta.RESTScope(meta.RESTScopeNamespace)
+		if kind.Kind == "ClusterRoleBinding" || kind.Kind == "Namespace" {
+			scope = meta.RESTScopeRoot
+		}
+		m.Add(kind, scope)
+	}
+	m.Add(aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind), meta.RESTScopeNamespace)
+	return m
+}
+
+// restart builds the reconciler anew, as a new process would.
+func (b *bench) restart() {
+	watching, ok := b.server.(client.WithWatch)
+	if !ok {
+		b.Fatal("the fake client cannot watch")
+	}
+	cached := interceptor.NewClient(watching, b.interceptors())
+	side := &sideCaches{named: map[place]cache.Cache{}, maps: &reading{Reader: cached}, labelled: &reading{Reader: cached, condensed: true}, endpoints: &reading{Reader: cached}}
+	for _, p := range byName {
+		side.named[p] = &reading{Reader: cached}
+	}
+	settings := Settings{config.ModelRegistry{Images: kubernetes().Images, CatalogPostgresUser: "catalog_user", CatalogPostgresDatabase: "model_catalog", EnableModelCatalog: true}}
+	b.r = &catalogs{
+		settings: settings, cached: cached, live: cached, side: side, clock: b.clock, state: newMemory(b.clock),
+		served: func() capability.Set { return b.served },
+		applier: apply.New(apply.Options{Client: cached, Live: cached, FieldOwner: FieldOwner, Component: ComponentName,
+			LegacyManagers: []string{LegacyManager}, StripAnnotations: []string{LastApplied}, Whole: []schema.GroupVersionKind{deploymentKind}}),
+		knowsDomain: func() bool { return true },
+	}
+	b.r.admins = &admins{served: func() capability.Set { return b.served }}
+	b.r.inputs = func() Inputs { return b.r.settings.inputs(b.served, "") }
+	b.shell = reconciler.New(reconciler.Options{Client: cached, Component: ComponentName}, reconciler.Logic[*aihubv1alpha1.Catalog]{
+		Phases: b.r.phases(), Finalizer: aihubv1alpha1.Finalizer, Finalize: b.r.finalize, Gone: b.r.forget,
+	})
+}
+
+func (b *bench) interceptors() interceptor.Funcs {
+	note := func(verb string, o runtime.Object, name string) error {
+		kind := fmt.Sprintf("%T", o)
+		if k := o.GetObjectKind().GroupVersionKind().Kind; k != "" {
+			kind = k
+		}
+		b.writes = append(b.writes, verb+" "+kind[strings.LastIndex(kind, ".")+1:]+"/"+name)
+		return b.fail(verb)
+	}
+	return interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if err := b.fail("get"); err != nil {
+				return err
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			if err := note("create", o, o.GetName()); err != nil {
+				return err
+			}
+			return c.Create(ctx, o, opts...)
+		},
+		Apply: func(ctx context.Context, c client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			u, ok := config.(interface{ GetName() string })
+			if !ok {
+				return errors.New("an apply configuration without a name")
+			}
+			if err := note("apply", &corev1.ConfigMap{}, u.GetName()); err != nil {
+				return err
+			}
+			return c.Apply(ctx, config, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			if err := note("patch", o, o.GetName()); err != nil {
+				return err
+			}
+			return c.Patch(ctx, o, p, opts...)
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			if err := note("status", o, o.GetName()); err != nil {
+				return err
+			}
+			return c.SubResource(sub).Patch(ctx, o, p, opts...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			if err := note("delete", o, o.GetName()); err != nil {
+				return err
+			}
+			return c.Delete(ctx, o, opts...)
+		},
+	}
+}
+
+// pass reconciles the sample once.
+func (b *bench) pass() (ctrl.Result, error) {
+	b.Helper()
+	return b.shell.Reconcile(logr.NewContext(b.Context(), logr.Discard()), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(sample())})
+}
+
+// settle reconciles until nothing is written any more.
+func (b *bench) settle() {
+	b.Helper()
+	for range 20 {
+		b.writes = nil
+		if _, err := b.pass(); err != nil {
+			b.Fatal(err)
+		}
+		if len(b.writes) == 0 {
+			return
+		}
+	}
+	b.Fatalf("it does not come to rest: %v", b.writes)
+}
+
+func (b *bench) get(o client.Object) bool {
+	b.Helper()
+	return b.server.Get(b.Context(), client.ObjectKeyFromObject(o), o) == nil
+}
+
+// must reads an object that has to be there.
+func must[T client.Object](b *bench, o T) T {
+	b.Helper()
+	if !b.get(o) {
+		b.Fatalf("%T %s is not there", o, o.GetName())
+	}
+	return o
+}
+
+func (b *bench) create(o client.Object) {
+	b.Helper()
+	if err := b.server.Create(b.Context(), o); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (b *bench) change(o client.Object, edit func()) {
+	b.Helper()
+	if !b.get(o) {
+		b.Fatalf("%T %s is not there", o, o.GetName())
+	}
+	edit()
+	if err := b.server.Update(b.Context(), o); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// failing makes a share of the requests of some verbs fail, the same ones in every run.
+func failing(share float64, verbs ...string) func(string) error {
+	dice := rand.New(rand.NewPCG(1, 2)) // tests have to be repeatable
+	return func(verb string) error {
+		for _, v := range verbs {
+			if v == verb && dice.Float64() < share {
+				return errBroken
+			}
+		}
+		return nil
+	}
+}
+
+var errBroken = errors.New("the server is on fire")
+
+func named(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: "lab-registries", Name: name}
+}
+
+// later lets time pass.
+func (b *bench) later(d time.Duration) { b.clock.Step(d) }

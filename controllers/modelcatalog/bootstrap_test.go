@@ -1,0 +1,182 @@
+package modelcatalog
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+)
+
+// start is the start of a program with these settings.
+func (b *bench) start(change func(*Settings)) *bootstrap {
+	change(&b.r.settings)
+	return &bootstrap{settings: b.r.settings, client: b.r.cached, live: b.r.live, applier: b.r.applier,
+		served: func() capability.Set { return b.served }, clock: b.clock, log: logr.Discard()}
+}
+
+func marked(o client.Object, component string) client.Object {
+	o.SetLabels(map[string]string{labelComponent: component, labelCreatedBy: createdBy})
+	return o
+}
+
+// legacy is a catalog that an older operator runs.
+func legacy() []client.Object {
+	return []client.Object{
+		marked(&appsv1.Deployment{ObjectMeta: named(baseName)}, baseName), marked(&corev1.ServiceAccount{ObjectMeta: named(baseName)}, baseName),
+		marked(&corev1.Secret{ObjectMeta: named(cookieSecret)}, baseName), marked(&corev1.ConfigMap{ObjectMeta: named(proxyConfig)}, baseName),
+		marked(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: delegatorBinding}}, baseName),
+		marked(&appsv1.Deployment{ObjectMeta: named(databaseName)}, databaseName), marked(&corev1.Service{ObjectMeta: named(databaseName)}, databaseName),
+		marked(&corev1.Secret{ObjectMeta: named(databaseName)}, databaseName), marked(&corev1.PersistentVolumeClaim{ObjectMeta: named(databaseName)}, databaseName),
+		marked(&networkingv1.NetworkPolicy{ObjectMeta: named(databaseName)}, databaseName),
+	}
+}
+
+func TestStartMakesACatalog(t *testing.T) {
+	requested := func(s *Settings) { s.RequestModelCatalog, s.Namespace = true, "lab-registries" }
+	confined := func(s *Settings) { s.Namespace = "lab-registries" }
+	elsewhere := func(s *Settings) { s.Namespace = "another" }
+	open := func(*Settings) {}
+	for name, c := range map[string]struct {
+		objects  []client.Object
+		settings func(*Settings)
+		made     bool
+	}{
+		"asked for":                         {nil, requested, true},
+		"an older catalog runs":             {legacy(), open, true},
+		"an older catalog runs there":       {legacy(), confined, true},
+		"an older catalog runs elsewhere":   {legacy(), elsewhere, false},
+		"nobody asked":                      {nil, confined, false},
+		"somebody's Deployment of the name": {[]client.Object{&appsv1.Deployment{ObjectMeta: named(baseName)}}, open, false},
+		"asked for, but no namespace known": {nil, func(s *Settings) { s.RequestModelCatalog = true }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, c.objects...)
+			if err := b.start(c.settings).run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			made := sample()
+			if b.get(made) != c.made || c.made && made.Annotations[CreatedAtStart] != "true" {
+				t.Errorf("made %v %v", !c.made, made.Annotations)
+			}
+		})
+	}
+}
+
+func TestStartLeavesCatalogsAlone(t *testing.T) {
+	b := newBench(t, append(legacy(), sample())...)
+	b.writes = nil
+	start := b.start(func(s *Settings) { s.RequestModelCatalog, s.Namespace = true, "lab-registries" })
+	if err := start.run(t.Context()); err != nil || len(b.writes) > 0 {
+		t.Errorf("writes %v, %v", b.writes, err)
+	}
+}
+
+// [modelregistry-84] Switched off, what an older operator left goes, and the sources of users stay; nothing there is fine.
+func TestStartCleansUp(t *testing.T) {
+	off := func(s *Settings) { s.EnableModelCatalog, s.Namespace = false, "lab-registries" }
+	users := marked(&corev1.ConfigMap{ObjectMeta: named(modelSources)}, baseName)
+	theirs := &corev1.Service{ObjectMeta: named(baseName)} // nothing says that we made it
+	b := newBench(t, append(legacy(), users, theirs)...)
+	for range 2 {
+		if err := b.start(off).run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, o := range legacy() {
+		if b.get(o) {
+			t.Errorf("%T %s is left", o, o.GetName())
+		}
+	}
+	must(b, users)
+	must(b, theirs)
+
+	b = newBench(t, legacy()...)
+	if err := b.start(func(s *Settings) { s.EnableModelCatalog, s.SkipCatalogDatabase = false, true }).run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if b.get(&appsv1.Deployment{ObjectMeta: named(baseName)}) || !b.get(&corev1.Secret{ObjectMeta: named(databaseName)}) {
+		t.Error("found without a namespace: the server goes, and the Secret of a database that is not ours stays")
+	}
+}
+
+// A Catalog that a start made goes with the switch; that of a person or of an AIHub stays.
+func TestStartTakesItsCatalogBack(t *testing.T) {
+	off := func(s *Settings) { s.EnableModelCatalog, s.Namespace = false, "lab-registries" }
+	for name, c := range map[string]struct {
+		change func(*aihubv1alpha1.Catalog)
+		stays  bool
+	}{
+		"made by a start":    {func(c *aihubv1alpha1.Catalog) { c.Annotations = map[string]string{CreatedAtStart: "true"} }, false},
+		"made by a person":   {func(*aihubv1alpha1.Catalog) {}, true},
+		"taken by an AIHub ": {func(c *aihubv1alpha1.Catalog) { c.Annotations = map[string]string{CreatedAtStart: "true"}; own(c) }, true},
+	} {
+		catalog := sample()
+		c.change(catalog)
+		b := newBench(t, append(legacy(), catalog)...)
+		if err := b.start(off).run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if b.get(sample()) != c.stays {
+			t.Errorf("%s: stays %v", name, !c.stays)
+		}
+		must(b, &appsv1.Deployment{ObjectMeta: named(baseName)}) // it belongs to the Catalog
+	}
+}
+
+func own(c *aihubv1alpha1.Catalog) {
+	c.OwnerReferences = []metav1.OwnerReference{{APIVersion: aiHub.GroupVersion().String(), Kind: aiHub.Kind, Name: aiHubName, UID: "hub", Controller: new(true)}}
+}
+
+// A start that fails is tried again, with pauses, until it succeeds or the program ends.
+func TestStartTriesAgain(t *testing.T) {
+	b := newBench(t)
+	attempts := 0
+	b.fail = func(verb string) error {
+		if verb == "create" {
+			if attempts++; attempts < 3 {
+				return errBroken
+			}
+		}
+		return nil
+	}
+	start := b.start(func(s *Settings) { s.RequestModelCatalog, s.Namespace = true, "lab-registries" })
+	done := make(chan error, 1)
+	go func() { done <- start.Start(t.Context()) }()
+	for {
+		select {
+		case err := <-done:
+			if err != nil || attempts != 3 {
+				t.Errorf("%d attempts, %v", attempts, err)
+			}
+			must(b, sample())
+			return
+		default:
+			if b.clock.HasWaiters() {
+				b.later(time.Minute)
+			}
+		}
+	}
+}
+
+func TestStartEnds(t *testing.T) {
+	b := newBench(t)
+	b.fail = failing(1, "create")
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	start := b.start(func(s *Settings) { s.RequestModelCatalog, s.Namespace = true, "lab-registries" })
+	go func() { done <- start.Start(ctx) }()
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,392 @@
+package modelcatalog
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
+)
+
+// everything is what a Catalog has on plain Kubernetes.
+func everything() []client.Object {
+	return []client.Object{
+		&corev1.ServiceAccount{ObjectMeta: named(baseName)}, &corev1.ConfigMap{ObjectMeta: named(defaultSources)},
+		&corev1.ConfigMap{ObjectMeta: named(modelSources)}, &corev1.ConfigMap{ObjectMeta: named(mcpSources)}, &corev1.ConfigMap{ObjectMeta: named(agentSources)},
+		&appsv1.Deployment{ObjectMeta: named(baseName)}, &corev1.Service{ObjectMeta: named(baseName)},
+		&rbacv1.Role{ObjectMeta: named(baseName)}, &rbacv1.RoleBinding{ObjectMeta: named(readersBinding)}, &rbacv1.Role{ObjectMeta: named(adminName)},
+		&corev1.Secret{ObjectMeta: named(databaseName)}, &appsv1.Deployment{ObjectMeta: named(databaseName)}, &corev1.Service{ObjectMeta: named(databaseName)},
+		&networkingv1.NetworkPolicy{ObjectMeta: named(databaseName)}, &networkingv1.NetworkPolicy{ObjectMeta: named(ingressPolicy)},
+		&corev1.ConfigMap{ObjectMeta: named(proxyConfig)}, &corev1.Secret{ObjectMeta: named(certificateSecret)},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: delegatorBinding}},
+	}
+}
+
+// [modelregistry-75] [modelregistry-80] One pass makes everything, and the next ones write nothing.
+func TestOnePassMakesEverything(t *testing.T) {
+	b := newBench(t, sample())
+	if _, err := b.pass(); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range everything() {
+		if !b.get(o) {
+			t.Errorf("%T %s is not there", o, o.GetName())
+		}
+	}
+	c := must(b, sample())
+	if c.Status.ObservedGeneration != c.Generation || !slices.Contains(c.Finalizers, aihubv1alpha1.Finalizer) {
+		t.Errorf("status %+v, finalizers %v", c.Status, c.Finalizers)
+	}
+	b.settle()
+	if _, err := b.pass(); err != nil || len(b.writes) > 0 {
+		t.Errorf("at rest it writes %v, %v", b.writes, err)
+	}
+}
+
+// Killed after any write, a new process finishes the work, and the database keeps the password it was made with.
+func TestKilledAfterEveryWrite(t *testing.T) {
+	for write := 1; ; write++ {
+		b := newBench(t, sample())
+		left := write
+		b.fail = func(verb string) error { // what was sent before is stored; nothing after it is
+			if verb == "get" {
+				return nil
+			}
+			if left--; left < 0 {
+				return errBroken
+			}
+			return nil
+		}
+		_, err := b.pass()
+		password := &corev1.Secret{ObjectMeta: named(databaseName)}
+		b.get(password)
+		b.restart()
+		b.fail = failing(0)
+		b.settle()
+		for _, o := range everything() {
+			must(b, o)
+		}
+		after := must(b, &corev1.Secret{ObjectMeta: named(databaseName)})
+		if len(password.Data) > 0 && string(password.Data[keyPassword]) != string(after.Data[keyPassword]) {
+			t.Errorf("killed after write %d: another password", write)
+		}
+		if err == nil {
+			if write < 15 {
+				t.Errorf("only %d writes", write)
+			}
+			return
+		}
+	}
+}
+
+// [modelregistry-100] An error of the API server comes out as it is, the status stays, and when it is gone all is made.
+func TestFaultsSurface(t *testing.T) {
+	for _, verb := range []string{"get", "create", "apply"} {
+		b := newBench(t, sample())
+		b.fail = failing(1, verb)
+		if _, err := b.pass(); !errors.Is(err, errBroken) {
+			t.Errorf("all of %s fail: %v", verb, err)
+		}
+		if c := sample(); b.get(c) && len(c.Status.Conditions) > 0 {
+			t.Errorf("all of %s fail: status %+v", verb, c.Status)
+		}
+		b.fail = failing(0)
+		b.settle()
+		for _, o := range everything() {
+			must(b, o)
+		}
+	}
+}
+
+// [modelregistry-102] With faults at random it converges.
+func TestFaultsAtRandom(t *testing.T) {
+	b := newBench(t, sample())
+	b.fail = failing(0.15, "get", "create", "apply", "patch")
+	done := false
+	for range 200 {
+		if _, err := b.pass(); err == nil {
+			done = true
+			break
+		}
+	}
+	if !done {
+		t.Error("no pass succeeded")
+	}
+	b.fail = failing(0)
+	b.settle()
+	for _, o := range everything() {
+		must(b, o)
+	}
+}
+
+// [modelregistry-92] [modelregistry-93] [modelregistry-99] What is ours is put back; what belongs to users is not touched.
+func TestDrift(t *testing.T) {
+	b := newBench(t, sample())
+	b.settle()
+	edited := &corev1.ConfigMap{ObjectMeta: named(defaultSources)}
+	b.change(edited, func() { edited.Data[sourcesKey] = "catalogs: []" })
+	theirs := &corev1.ConfigMap{ObjectMeta: named(modelSources)}
+	custom := "# ours\ncatalogs:\n    - {id:   mine, name: \"x\"}\n"
+	b.change(theirs, func() { theirs.Data[sourcesKey] = custom })
+	rule := &corev1.ConfigMap{ObjectMeta: named(proxyConfig)}
+	b.change(rule, func() { rule.Data = map[string]string{"config-file.yaml": "authorization: {}"} })
+	policy := must(b, &networkingv1.NetworkPolicy{ObjectMeta: named(databaseName)})
+	if err := b.server.Delete(t.Context(), policy); err != nil {
+		t.Fatal(err)
+	}
+	b.settle()
+	if must(b, edited).Data[sourcesKey] != defaultSourcesText {
+		t.Error("the default sources were not put back")
+	}
+	if must(b, theirs).Data[sourcesKey] != custom {
+		t.Errorf("sources of users became %q", theirs.Data[sourcesKey])
+	}
+	if !strings.Contains(must(b, rule).Data["config-file.yaml"], "services") {
+		t.Error("W1: the rule of the proxy was not put back")
+	}
+	must(b, &networkingv1.NetworkPolicy{ObjectMeta: named(databaseName)})
+}
+
+// [modelregistry-94] [modelregistry-95] The one entry goes, malformed sources stay, and neither is looked at twice.
+func TestUserSourcesAreTidied(t *testing.T) {
+	old := &corev1.ConfigMap{ObjectMeta: named(modelSources), Data: map[string]string{
+		sourcesKey: "catalogs:\n- id: default_catalog\n- id: mine\n", "other": "kept",
+	}}
+	old.Annotations = map[string]string{LastApplied: "x", "theirs": "y"}
+	old.OwnerReferences = []metav1.OwnerReference{{APIVersion: "components.platform.opendatahub.io/v1alpha1", Kind: "ModelRegistry", Name: "default-modelregistry", UID: "old"}}
+	broken := &corev1.ConfigMap{ObjectMeta: named(mcpSources), Data: map[string]string{sourcesKey: "catalogs: ["}}
+	b := newBench(t, sample(), old, broken)
+	b.settle()
+	must(b, old)
+	if old.Data[sourcesKey] != "catalogs:\n  - id: mine\n" || old.Data["other"] != "kept" || len(old.OwnerReferences) > 0 {
+		t.Errorf("became %+v, owners %v", old.Data, old.OwnerReferences)
+	}
+	if _, left := old.Annotations[LastApplied]; left || old.Annotations["theirs"] != "y" {
+		t.Errorf("annotations %v", old.Annotations)
+	}
+	if must(b, broken).Data[sourcesKey] != "catalogs: [" {
+		t.Errorf("malformed sources became %q", broken.Data[sourcesKey])
+	}
+	b.change(old, func() { old.Labels = nil }) // no longer in the cache
+	b.settle()
+	if !ours(must(b, old)) {
+		t.Error("D8: it was not marked again")
+	}
+}
+
+// [modelregistry-85] The Secret is made with chance in it, and an older one keeps what it has and gets what it lacks.
+func TestDatabaseSecret(t *testing.T) {
+	b := newBench(t, sample())
+	b.settle()
+	made := must(b, &corev1.Secret{ObjectMeta: named(databaseName)})
+	if string(made.Data[keyDatabase]) != "model_catalog" || string(made.Data[keyUser]) != "catalog_user" || len(made.Data[keyPassword]) != 24 {
+		t.Errorf("made %v", made.Data)
+	}
+	old := &corev1.Secret{ObjectMeta: named(databaseName), Data: map[string][]byte{keyPassword: []byte("p@ss"), "more": []byte("1")}}
+	old.Annotations = map[string]string{LastApplied: "the password"}
+	b = newBench(t, sample(), old)
+	b.settle()
+	must(b, old)
+	if string(old.Data[keyPassword]) != "p@ss" || string(old.Data[keyUser]) != "catalog_user" || string(old.Data["more"]) != "1" {
+		t.Errorf("adopted as %v", old.Data)
+	}
+	if len(old.Annotations) > 0 || !metav1.IsControlledBy(old, must(b, sample())) {
+		t.Errorf("annotations %v, owners %v", old.Annotations, old.OwnerReferences)
+	}
+	b.change(old, func() { old.Data[keyPassword] = []byte("new") })
+	b.settle()
+	if string(must(b, old).Data[keyPassword]) != "new" {
+		t.Error("a password that somebody changed was changed back")
+	}
+}
+
+// [modelregistry-68] Passwords come from the URL-safe alphabet and never twice.
+func TestNewPassword(t *testing.T) {
+	seen := map[string]bool{}
+	for range 100 {
+		p := newPassword()
+		if len(p) < 20 || seen[p] || strings.Trim(p, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_=") != "" {
+			t.Errorf("password %q", p)
+		}
+		seen[p] = true
+	}
+}
+
+// [modelregistry-79] [modelregistry-98] Groups come and go with Auth.
+func TestAdministrators(t *testing.T) {
+	b := newBench(t, sample())
+	b.settle()
+	b.served = capability.NewSet(capability.PlatformAuth)
+	if _, err := b.pass(); err != nil || b.get(&rbacv1.RoleBinding{ObjectMeta: named(adminBinding)}) {
+		t.Errorf("before Auth was read: %v", err)
+	}
+	b.r.admins.known, b.r.admins.groups = true, []string{"odh-admins"}
+	b.settle()
+	if binding := must(b, &rbacv1.RoleBinding{ObjectMeta: named(adminBinding)}); binding.Subjects[0].Name != "odh-admins" || binding.RoleRef.Name != adminName {
+		t.Errorf("binding %+v", binding)
+	}
+	b.r.admins.known = false // a new process has not read it yet
+	b.settle()
+	must(b, &rbacv1.RoleBinding{ObjectMeta: named(adminBinding)})
+	b.r.admins.known, b.r.admins.groups = true, nil
+	b.settle()
+	if b.get(&rbacv1.RoleBinding{ObjectMeta: named(adminBinding)}) {
+		t.Error("the binding outlives the groups")
+	}
+}
+
+// [modelregistry-97] Sources come and go, and the status says what became of each (S10).
+func TestLabelledSources(t *testing.T) {
+	b := newBench(t, sample())
+	b.settle()
+	mounts := func() []string {
+		return presentSources(must(b, &appsv1.Deployment{ObjectMeta: named(baseName)}).Spec.Template.Spec.Volumes)
+	}
+	add := func(name string, data map[string]string) {
+		m := &corev1.ConfigMap{ObjectMeta: named(name), Data: data}
+		m.Labels = map[string]string{SourceLabel: "true"}
+		b.create(m)
+	}
+	content := map[string]string{sourcesKey: "catalogs: []"}
+	add("zebra", content)
+	add("alpha", content)
+	add("empty", nil)
+	b.settle()
+	if got := mounts(); !slices.Equal(got, []string{"alpha", "zebra"}) {
+		t.Errorf("mounted %v", got)
+	}
+	c := must(b, sample())
+	if len(c.Status.Sources) != 3 || c.Status.Sources[1].State != aihubv1alpha1.SourceRejected {
+		t.Errorf("status %+v", c.Status.Sources)
+	}
+	if err := b.server.Delete(t.Context(), must(b, &corev1.ConfigMap{ObjectMeta: named("alpha")})); err != nil {
+		t.Fatal(err)
+	}
+	b.settle()
+	if got := mounts(); !slices.Equal(got, []string{"zebra"}) {
+		t.Errorf("mounted %v", got)
+	}
+	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g"} { // one addition is spent already
+		add(name, content)
+		b.settle()
+	}
+	if got := mounts(); !slices.Equal(got, []string{"a", "b", "c", "d", "e", "zebra"}) {
+		t.Errorf("more than the budget: %v", got)
+	}
+	b.later(additionEvery)
+	b.settle()
+	if got := mounts(); !slices.Equal(got, []string{"a", "b", "c", "d", "e", "f", "g", "zebra"}) {
+		t.Errorf("after a minute: %v", got)
+	}
+}
+
+// D23: the second Catalog makes nothing and says why.
+func TestSecondCatalog(t *testing.T) {
+	older := sample()
+	older.Namespace, older.UID, older.CreationTimestamp = "elsewhere", "older", metav1.NewTime(now.Add(-time.Hour))
+	c := sample()
+	c.CreationTimestamp = metav1.NewTime(now)
+	b := newBench(t, c, older)
+	b.settle()
+	if b.get(&appsv1.Deployment{ObjectMeta: named(baseName)}) {
+		t.Error("it works")
+	}
+	got, _ := conditions.Get(must(b, sample()).Status.Conditions, ConditionAvailable)
+	if got.Reason != ReasonNotInCharge || !strings.Contains(got.Message, "elsewhere") {
+		t.Errorf("condition %+v", got)
+	}
+	if err := b.server.Delete(t.Context(), older); err != nil {
+		t.Fatal(err)
+	}
+	b.settle()
+	must(b, &appsv1.Deployment{ObjectMeta: named(baseName)})
+}
+
+// D9: whatever the API server says to a write, a Deployment is not deleted for it.
+func TestForbiddenDeletesNothing(t *testing.T) {
+	b := newBench(t, sample())
+	b.settle()
+	c := sample()
+	b.change(c, func() {
+		c.Spec.Resources = &aihubv1alpha1.CatalogResources{Catalog: &corev1.ResourceRequirements{}}
+	})
+	b.fail = func(verb string) error {
+		if verb == "apply" {
+			return apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, baseName, errors.New("quota"))
+		}
+		return nil
+	}
+	b.writes = nil
+	if _, err := b.pass(); !apierrors.IsForbidden(err) {
+		t.Errorf("error %v", err)
+	}
+	must(b, &appsv1.Deployment{ObjectMeta: named(baseName)})
+	if slices.ContainsFunc(b.writes, func(w string) bool { return strings.HasPrefix(w, "delete") }) {
+		t.Errorf("writes %v", b.writes)
+	}
+	got, _ := conditions.Get(must(b, sample()).Status.Conditions, ConditionAvailable)
+	if !strings.Contains(got.Message, "quota") {
+		t.Errorf("condition %+v", got)
+	}
+}
+
+// [modelregistry-78] The finalizer removes the binding of cluster scope, of this Catalog only.
+func TestFinalize(t *testing.T) {
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: delegatorBinding}}
+	b := newBench(t, sample())
+	b.settle()
+	if err := b.server.Delete(t.Context(), must(b, sample())); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.pass(); err != nil || b.get(binding) || b.get(sample()) {
+		t.Errorf("binding left %v, Catalog left %v, %v", b.get(binding), b.get(sample()), err)
+	}
+	if !b.get(&corev1.ConfigMap{ObjectMeta: named(modelSources)}) {
+		t.Error("the sources of users are gone")
+	}
+
+	b = newBench(t, sample())
+	b.settle()
+	b.change(binding, func() { binding.Labels[labelNamespace] = "another" })
+	if err := b.server.Delete(t.Context(), must(b, sample())); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.pass(); err != nil || !b.get(binding) {
+		t.Errorf("the binding of another Catalog is gone, %v", err)
+	}
+}
+
+// The certificate is issued once, and anew when it is due; one of the user is left alone.
+func TestCertificate(t *testing.T) {
+	b := newBench(t, sample())
+	b.settle()
+	first := must(b, &corev1.Secret{ObjectMeta: named(certificateSecret)})
+	b.later(certificateLifetime * 3 / 4)
+	b.settle()
+	if again := must(b, &corev1.Secret{ObjectMeta: named(certificateSecret)}); string(again.Data["tls.crt"]) == string(first.Data["tls.crt"]) {
+		t.Error("it was not renewed")
+	}
+	result, err := b.pass()
+	if err != nil || result.RequeueAfter <= 0 {
+		t.Errorf("nobody comes back for the renewal: %+v, %v", result, err)
+	}
+	theirs := &corev1.Secret{ObjectMeta: named(certificateSecret), Data: map[string][]byte{"tls.crt": []byte("theirs")}}
+	b = newBench(t, sample(), theirs)
+	b.settle()
+	if string(must(b, theirs).Data["tls.crt"]) != "theirs" || len(theirs.OwnerReferences) > 0 {
+		t.Error("the certificate of the user was touched")
+	}
+}

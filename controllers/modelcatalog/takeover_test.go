@@ -1,0 +1,183 @@
+package modelcatalog
+
+import (
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
+)
+
+func platformCR() metav1.OwnerReference {
+	return metav1.OwnerReference{APIVersion: "components.platform.opendatahub.io/v1alpha1", Kind: "ModelRegistry", Name: "default-modelregistry", UID: "platform"}
+}
+
+func ofDeployment(name string, uid types.UID) metav1.OwnerReference {
+	return metav1.OwnerReference{APIVersion: "apps/v1", Kind: "Deployment", Name: name, UID: uid}
+}
+
+// older is a Deployment with the selector of an older release.
+func older(name string, labels map[string]string, refs ...metav1.OwnerReference) *appsv1.Deployment {
+	d := &appsv1.Deployment{ObjectMeta: named(name)}
+	d.UID, d.OwnerReferences = types.UID("old-"+name), refs
+	d.Annotations = map[string]string{LastApplied: "x"}
+	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
+	d.Spec.Template.Labels = labels
+	return d
+}
+
+// [modelregistry-77] Objects of every era become the Catalog's: their owners are replaced, annotations of older operators go, and
+// no object appears under another name.
+func TestLegacyOwnersAreReplaced(t *testing.T) {
+	account := &corev1.ServiceAccount{ObjectMeta: named(baseName)}
+	account.OwnerReferences = []metav1.OwnerReference{platformCR()}
+	account.Annotations = map[string]string{LastApplied: "x", "theirs": "y"}
+	controlled := &corev1.Service{ObjectMeta: named(databaseName)}
+	controlled.OwnerReferences = []metav1.OwnerReference{ofDeployment(databaseName, "d")}
+	controlled.OwnerReferences[0].Controller = new(true)
+	reader := &rbacv1.Role{ObjectMeta: named(baseName)}
+	reader.OwnerReferences = []metav1.OwnerReference{ofDeployment(baseName, "d")}
+	b := newBench(t, sample(), account, controlled, reader, older(baseName, selector(baseName), platformCR()))
+	b.settle()
+	for _, o := range []client.Object{account, controlled, reader, &appsv1.Deployment{ObjectMeta: named(baseName)}} {
+		must(b, o)
+		refs := o.GetOwnerReferences()
+		if len(refs) != 1 || !metav1.IsControlledBy(o, sample()) {
+			t.Errorf("%T: owners %v", o, refs)
+		}
+		if _, left := o.GetAnnotations()[LastApplied]; left {
+			t.Errorf("%T: annotations %v", o, o.GetAnnotations())
+		}
+	}
+	if account.Annotations["theirs"] != "y" {
+		t.Error("D5: the annotation of somebody is gone")
+	}
+	for _, o := range []client.Object{&appsv1.Deployment{ObjectMeta: named("catalog")}, &corev1.ServiceAccount{ObjectMeta: named("catalog")}} {
+		if b.get(o) {
+			t.Errorf("%T has another name", o)
+		}
+	}
+}
+
+// A Deployment with another selector is made anew, once, after what it owned has been freed from it.
+func TestOldSelectorsAreReplacedOnce(t *testing.T) {
+	service := &corev1.Service{ObjectMeta: named(baseName)}
+	service.OwnerReferences = []metav1.OwnerReference{ofDeployment(baseName, "old-"+baseName)}
+	server := older(baseName, map[string]string{"component": baseName})
+	database := older(databaseName, selector(databaseName))
+	database.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{} // would keep it from Recreate
+	b := newBench(t, sample(), service, server, database)
+	if _, err := b.pass(); err != nil {
+		t.Fatal(err)
+	}
+	freed, deleted := -1, -1
+	for i, w := range b.writes {
+		if strings.HasSuffix(w, "/"+baseName) && strings.HasPrefix(w, "apply") && freed < 0 {
+			freed = i
+		}
+		if w == "delete Deployment/"+baseName {
+			deleted = i
+		}
+	}
+	if freed < 0 || deleted < freed || len(must(b, service).OwnerReferences) != 1 {
+		t.Errorf("freed at %d, deleted at %d: %v", freed, deleted, b.writes)
+	}
+	b.settle()
+	for _, name := range []string{baseName, databaseName} {
+		d := must(b, &appsv1.Deployment{ObjectMeta: named(name)})
+		if strings.HasPrefix(string(d.UID), "old-") || d.Spec.Selector.MatchLabels[labelName] != name {
+			t.Errorf("%s: %s %v", name, d.UID, d.Spec.Selector)
+		}
+	}
+	b.restart()
+	b.writes = nil
+	if _, err := b.pass(); err != nil || strings.Contains(strings.Join(b.writes, " "), "delete") {
+		t.Errorf("made anew again: %v, %v", b.writes, err)
+	}
+}
+
+// [modelregistry-88] [modelregistry-89] D24: what older releases left goes, if it says that they made it.
+func TestLeftovers(t *testing.T) {
+	all := func() []client.Object {
+		return []client.Object{
+			&corev1.PersistentVolumeClaim{ObjectMeta: named(databaseName)}, &corev1.ConfigMap{ObjectMeta: named(formerSources)}, &corev1.Secret{ObjectMeta: named(cookieSecret)},
+		}
+	}
+	b := newBench(t, append(all(), sample())...)
+	b.settle()
+	for _, o := range all() {
+		must(b, o) // nothing says who made it
+		b.change(o, func() { marked(o, baseName) })
+	}
+	b.settle()
+	for _, o := range all() {
+		if b.get(o) {
+			t.Errorf("%T %s is left", o, o.GetName())
+		}
+	}
+	must(b, &corev1.ConfigMap{ObjectMeta: named(defaultSources)})
+}
+
+// An object that another controls is not fought over; the condition names it.
+func TestForeignObjectsAreReported(t *testing.T) {
+	theirs := &corev1.Service{ObjectMeta: named(baseName)}
+	theirs.OwnerReferences = []metav1.OwnerReference{{APIVersion: "modelregistry.opendatahub.io/v1beta1", Kind: "ModelRegistry", Name: baseName, UID: "mr", Controller: new(true)}}
+	b := newBench(t, sample(), theirs)
+	result, err := b.pass()
+	if err != nil || result.RequeueAfter != removalRetry {
+		t.Errorf("%+v, %v", result, err)
+	}
+	got, _ := conditions.Get(must(b, sample()).Status.Conditions, ConditionAvailable)
+	if got.Status != metav1.ConditionFalse || !strings.Contains(got.Message, "belongs to ModelRegistry model-catalog") {
+		t.Errorf("condition %+v", got)
+	}
+	if len(must(b, theirs).OwnerReferences) != 1 || len(theirs.Labels) > 0 {
+		t.Error("it was touched")
+	}
+}
+
+func TestFormerOwner(t *testing.T) {
+	for name, c := range map[string]struct {
+		ref  metav1.OwnerReference
+		want bool
+	}{
+		"the platform's":        {platformCR(), true},
+		"the server":            {ofDeployment(baseName, "x"), true},
+		"the database":          {ofDeployment(databaseName, "x"), true},
+		"another Deployment":    {ofDeployment("other", "x"), false},
+		"a registry":            {metav1.OwnerReference{Kind: "ModelRegistry", Name: "demo"}, false},
+		"something of the name": {metav1.OwnerReference{Kind: "ConfigMap", Name: baseName}, false},
+	} {
+		if formerOwner(c.ref) != c.want {
+			t.Errorf("%s: %v", name, !c.want)
+		}
+	}
+}
+
+// [modelregistry-98] No object, no field and a field of another type name nobody.
+func TestAdminGroups(t *testing.T) {
+	auth := func(groups any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"adminGroups": groups}}}
+	}
+	for name, c := range map[string]struct {
+		auth *unstructured.Unstructured
+		want string
+	}{
+		"two":      {auth([]any{"a", "", "b"}), "a,b"},
+		"none":     {nil, ""},
+		"no spec":  {&unstructured.Unstructured{Object: map[string]any{}}, ""},
+		"a word":   {auth("a"), ""},
+		"a number": {auth([]any{"a", int64(1)}), ""},
+	} {
+		if got := strings.Join(adminGroups(c.auth), ","); got != c.want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
