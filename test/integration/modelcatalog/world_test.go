@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
@@ -31,8 +30,6 @@ type world struct {
 	account *operator.Installed
 	manager *framework.Manager
 }
-
-var authKind = capability.PlatformAuth
 
 // userSources are the ConfigMaps that outlive a Catalog.
 var userSources = []string{"model-catalog-sources", "mcp-catalog-sources", "agent-catalog-sources"}

@@ -1,0 +1,220 @@
+package modelcatalog_test
+
+import (
+	"context"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// labelled are the sources that the pods of the catalog mount beside the fixed ones, each with its argument.
+func (w *world) labelled(ctx context.Context, namespace string) []string {
+	d := deployment(namespace, "model-catalog")
+	if err := w.Admin.Get(ctx, client.ObjectKeyFromObject(d), d); err != nil {
+		return []string{err.Error()}
+	}
+	var names []string
+	pod := d.Spec.Template.Spec
+	for _, v := range pod.Volumes {
+		if name, is := strings.CutPrefix(v.Name, "labeled-"); is {
+			Expect(pod.Containers[0].Args).To(ContainElement("--catalogs-path=/data/labeled-sources/" + name + "/sources.yaml"))
+			Expect(pod.Containers[0].VolumeMounts).To(ContainElement(corev1.VolumeMount{Name: v.Name, MountPath: "/data/labeled-sources/" + name}))
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+var _ = Describe("Sources", func() {
+	It("with the label are mounted by name, and each is told what became of it [modelregistry-97] [S10]", func(ctx SpecContext) {
+		w := onOpenShift
+		ns := w.namespace(ctx)
+		w.create(ctx, source(ns, "zebra", "catalogs: []"))
+		c := w.ready(ctx, catalog(ns))
+		Expect(w.labelled(ctx, ns)).To(Equal([]string{"zebra"}))
+
+		By("others being added")
+		keyless := source(ns, "keyless", "")
+		keyless.Data = map[string]string{"other": "x"}
+		w.create(ctx, keyless)
+		w.create(ctx, source(ns, "alpha", "catalogs: ["))
+		w.create(ctx, source(ns, "dotted.name", "catalogs: []"))
+		Eventually(w.labelled).WithContext(ctx).WithArguments(ctx, ns).WithTimeout(patience).Should(Equal([]string{"alpha", "zebra"}))
+		w.WaitFor(ctx, c, func(g Gomega) {
+			said := map[string]string{}
+			for _, s := range c.Status.Sources {
+				said[s.Name] = string(s.State) + " " + s.Reason
+			}
+			g.Expect(said).To(Equal(map[string]string{
+				"alpha": "Accepted ContentNotUnderstood", "dotted.name": "Rejected NameInvalid",
+				"keyless": "Rejected KeyMissing", "zebra": "Accepted Mounted",
+			}))
+		})
+		w.available(ctx, c)
+
+		By("one being edited, which replaces no pod")
+		d := deployment(ns, "model-catalog")
+		w.Get(ctx, d)
+		w.Patch(ctx, source(ns, "alpha", ""), map[string]any{"data": map[string]any{"sources.yaml": "catalogs: []"}})
+		w.WaitFor(ctx, c, func(g Gomega) {
+			g.Expect(c.Status.Sources[0].Reason).To(Equal("Mounted"))
+		})
+		after := deployment(ns, "model-catalog")
+		w.Get(ctx, after)
+		Expect(after.Generation).To(Equal(d.Generation))
+
+		By("one being removed")
+		Expect(w.Admin.Delete(ctx, source(ns, "zebra", ""))).To(Succeed())
+		Eventually(w.labelled).WithContext(ctx).WithArguments(ctx, ns).WithTimeout(patience).Should(Equal([]string{"alpha"}))
+		w.settle()
+		w.ExpectAtRest(w.manager.User, quiet)
+	}, NodeTimeout(specTimeout))
+
+	It("of users are theirs, but for the entry of older releases; the default ones are put back [modelregistry-90] [modelregistry-91] [modelregistry-92] [modelregistry-93] [modelregistry-94] [modelregistry-95]", func(ctx SpecContext) {
+		w := onKubernetes
+		ns := w.namespace(ctx)
+		old := configMap(ns, "model-catalog-sources")
+		old.Data = map[string]string{"sources.yaml": "catalogs:\n- id: default_catalog\n  type: yaml\n- {id: mine, properties: {limit: 10}}\n"}
+		Expect(w.Admin.Create(ctx, old)).To(Succeed())
+		broken := configMap(ns, "mcp-catalog-sources")
+		broken.Data = map[string]string{"sources.yaml": "mcp_catalogs: [\n"}
+		Expect(w.Admin.Create(ctx, broken)).To(Succeed())
+		c := w.ready(ctx, catalog(ns))
+		w.Get(ctx, old)
+		Expect(old.Data["sources.yaml"]).NotTo(ContainSubstring("default_catalog"))
+		Expect(old.Data["sources.yaml"]).To(ContainSubstring("mine"))
+		w.Get(ctx, broken)
+		Expect(broken.Data["sources.yaml"]).To(Equal("mcp_catalogs: [\n"))
+		agents := configMap(ns, "agent-catalog-sources")
+		w.Get(ctx, agents)
+		Expect(agents.Data["sources.yaml"]).To(Equal("agent_catalogs: []\n"))
+
+		By("a user writing his own")
+		custom := "catalogs:\n    - {id:   mine, name: \"x\"}   # as I like it\n"
+		w.Patch(ctx, old, map[string]any{"data": map[string]any{"sources.yaml": custom}})
+		defaults := configMap(ns, "default-catalog-sources")
+		w.Get(ctx, defaults)
+		shipped := defaults.Data["sources.yaml"]
+		Expect(shipped).To(ContainSubstring("rh_agents"))
+		w.Patch(ctx, defaults, map[string]any{"data": map[string]any{"sources.yaml": "catalogs: []"}})
+		w.WaitFor(ctx, defaults, func(g Gomega) { g.Expect(defaults.Data["sources.yaml"]).To(Equal(shipped)) })
+		w.settle()
+		w.Get(ctx, old)
+		Expect(old.Data["sources.yaml"]).To(Equal(custom))
+
+		By("the Catalog going")
+		Expect(w.Admin.Delete(ctx, c)).To(Succeed())
+		w.WaitGone(ctx, c)
+		w.WaitGone(ctx, defaults)
+		w.Get(ctx, old)
+		Expect(old.Data["sources.yaml"]).To(Equal(custom))
+	}, NodeTimeout(specTimeout))
+})
+
+var _ = Describe("What is tampered with", func() {
+	It("is made good by the watch alone, and what is foreign wakes nobody [modelregistry-87] [modelregistry-99] [W1]", func(ctx SpecContext) {
+		w := onOpenShift
+		ns := w.namespace(ctx)
+		foreign := policy(ns, "somebody")
+		foreign.Spec.PolicyTypes = []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}
+		w.create(ctx, foreign)
+		w.ready(ctx, catalog(ns))
+		for _, name := range []string{"model-catalog-postgres", "model-catalog-https-route"} {
+			before, after := policy(ns, name), policy(ns, name)
+			w.Get(ctx, before)
+			Expect(w.Admin.Delete(ctx, policy(ns, name))).To(Succeed())
+			w.WaitFor(ctx, after, func(g Gomega) { g.Expect(after.UID).NotTo(Equal(before.UID)) })
+			Expect(after.Spec).To(Equal(before.Spec))
+			Expect(after.Labels).To(Equal(before.Labels))
+		}
+		rule := configMap(ns, "model-catalog-kube-rbac-proxy-config")
+		w.Get(ctx, rule)
+		shipped := rule.Data
+		w.Patch(ctx, rule, map[string]any{"data": map[string]any{"config-file.yaml": "authorization: {}"}})
+		w.WaitFor(ctx, rule, func(g Gomega) { g.Expect(rule.Data).To(Equal(shipped)) })
+		binding := delegation()
+		Expect(w.Admin.Delete(ctx, binding)).To(Succeed())
+		w.appears(ctx, delegation())
+		s := secret(ns, "model-catalog-postgres")
+		w.Patch(ctx, s, map[string]any{"data": map[string]any{"database-user": nil}})
+		w.WaitFor(ctx, s, func(g Gomega) { g.Expect(string(s.Data["database-user"])).To(Equal("catalog_user")) })
+		w.settle()
+
+		By("a foreign policy being deleted")
+		Expect(w.Admin.Delete(ctx, policy(ns, "somebody"))).To(Succeed())
+		w.ExpectAtRest(w.manager.User, quiet)
+	}, NodeTimeout(specTimeout))
+
+	It("is no reason for a write when nothing of ours changed, nor is a restart [W5]", func(ctx SpecContext) {
+		w := onKubernetes
+		ns := w.namespace(ctx)
+		w.ready(ctx, catalog(ns))
+		w.Touch(ctx, service(ns, "model-catalog"), role(ns, "model-catalog"), configMap(ns, "model-catalog-sources"), secret(ns, "model-catalog-postgres"))
+		w.settle()
+		w.ExpectNoWrites(w.manager.User, quiet)
+
+		By("a restart")
+		mark := w.Mark()
+		w.manager.Restart(ctx)
+		w.settle()
+		writes := w.Since(mark).ByUser(w.manager.User).WithoutLeases().WithoutReviews().WithoutEvents().Writes()
+		Expect(writes).To(BeEmpty(), "writes after a restart:\n%s", writes)
+	}, NodeTimeout(specTimeout))
+})
+
+var _ = Describe("A second Catalog", func() {
+	It("says that there is another one, and takes over when that goes [D23]", func(ctx SpecContext) {
+		w := onKubernetes
+		first, second := w.namespace(ctx), w.namespace(ctx)
+		c := w.ready(ctx, catalog(first))
+		other := catalog(second)
+		w.create(ctx, other)
+		w.WaitFor(ctx, other, func(g Gomega) {
+			g.Expect(condition(other).Reason).To(Equal("AnotherCatalogActive"))
+			g.Expect(condition(other).Message).To(ContainSubstring(first))
+		})
+		w.absent(ctx, deployment(second, "model-catalog"))
+		binding := delegation()
+		w.Get(ctx, binding)
+		Expect(binding.Subjects[0].Namespace).To(Equal(first))
+		w.settle()
+		w.ExpectAtRest(w.manager.User, quiet)
+
+		By("the first one going")
+		Expect(w.Admin.Delete(ctx, c)).To(Succeed())
+		w.available(ctx, other)
+		w.Get(ctx, binding)
+		Expect(binding.Subjects[0].Namespace).To(Equal(second))
+		Expect(condition(other).Status).To(BeEquivalentTo("True"))
+	}, NodeTimeout(specTimeout))
+})
+
+var _ = Describe("The switches of a Catalog", func() {
+	It("take away the access of all users, the proxy and the database [S6]", func(ctx SpecContext) {
+		w := onKubernetes
+		ns := w.namespace(ctx)
+		c := w.ready(ctx, catalog(ns))
+		w.Get(ctx, roleBinding(ns, "model-catalog-authenticated"))
+		w.Patch(ctx, c, map[string]any{"spec": map[string]any{
+			"access":   map[string]any{"authenticated": "Disabled"},
+			"proxy":    map[string]any{"mode": "Disabled"},
+			"database": map[string]any{"external": map[string]any{"host": "db.example.com", "secretName": "db"}},
+		}})
+		w.WaitGone(ctx, roleBinding(ns, "model-catalog-authenticated"))
+		w.WaitGone(ctx, delegation())
+		w.WaitGone(ctx, configMap(ns, "model-catalog-kube-rbac-proxy-config"))
+		w.WaitGone(ctx, deployment(ns, "model-catalog-postgres"))
+		w.WaitGone(ctx, service(ns, "model-catalog-postgres"))
+		d, s := deployment(ns, "model-catalog"), service(ns, "model-catalog")
+		w.WaitFor(ctx, d, func(g Gomega) { g.Expect(d.Spec.Template.Spec.Containers).To(HaveLen(1)) })
+		w.Get(ctx, s)
+		Expect(s.Spec.Ports).To(HaveLen(1))
+		Expect(s.Spec.Ports[0].Port).To(BeEquivalentTo(8080))
+		Expect(d.Spec.Template.Spec.Containers[0].Env[0].Value).To(Equal("db.example.com"))
+		w.available(ctx, c)
+	}, NodeTimeout(specTimeout))
+})
