@@ -1,6 +1,9 @@
 package main
 
 import (
+	"context"
+	"slices"
+
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
@@ -11,8 +14,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/certs"
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
+	webhook "github.com/odh-platform/odh-platform-operator/webhooks/modelregistry"
 )
 
 // modelCatalogRow is the line of the model catalog.
@@ -24,13 +29,19 @@ func modelCatalogRow(env *Env) row {
 			Types:    []func(*runtime.Scheme) error{aihubv1alpha1.AddToScheme},
 			Requires: []schema.GroupVersionKind{aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind)},
 			Caches:   modelcatalog.Caches(settings.Namespace),
+			Webhooks: func(mgr ctrl.Manager, enabled bool) error {
+				webhook.RegisterCatalog(mgr, enabled, func(context.Context) (webhook.Settings, error) {
+					return webhook.Settings{Namespace: settings.Namespace}, nil
+				})
+				return nil
+			},
 			Controllers: modelcatalog.Setup(settings, modelcatalog.Environment{
 				Served: func() *capability.Watcher { return env.Capabilities },
 				Domain: func() *clusterdomain.Watcher { return env.Domain },
 				Clock:  func() clock.Clock { return env.Clock },
 				Applier: func(mgr ctrl.Manager, reader client.Client) *apply.Applier {
 					return apply.New(apply.Options{
-						Client: reader, Live: mgr.GetAPIReader(), Whole: env.Whole,
+						Client: reader, Live: mgr.GetAPIReader(), Whole: slices.DeleteFunc(slices.Clone(env.Whole), modelcatalog.AsMetadata),
 						FieldOwner: modelcatalog.FieldOwner, Component: modelcatalog.ComponentName,
 						LegacyManagers:   []string{modelcatalog.LegacyManager},
 						StripAnnotations: []string{modelcatalog.LastApplied},
@@ -40,5 +51,6 @@ func modelCatalogRow(env *Env) row {
 		},
 		FieldOwner: modelcatalog.FieldOwner,
 		Essential:  []schema.GroupResource{{Group: aihubv1alpha1.GroupVersion.Group, Resource: "catalogs"}},
+		Trusts:     []certs.Target{{Kind: certs.Validating, Name: webhook.CatalogValidatingConfiguration}},
 	}
 }

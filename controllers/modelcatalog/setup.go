@@ -41,45 +41,21 @@ const LegacyManager = "manager"
 // LastApplied is the annotation in which the older operator kept what it had written last, passwords included.
 const LastApplied = "banzaicloud.com/last-applied"
 
-// A Catalog may be in any namespace, so the rights hold in all of them; most are held narrow by the names that they are good
-// for. What the roles of readers and administrators grant is among them: nobody may grant what he does not hold.
+// The rights that concern the whole cluster; those beside a Catalog are in package beside.
 
 // +kubebuilder:rbac:groups=aihub.opendatahub.io,resources=catalogs,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=aihub.opendatahub.io,resources=catalogs,resourceNames=catalog,verbs=delete
 // +kubebuilder:rbac:groups=aihub.opendatahub.io,resources=catalogs/status,verbs=patch
 // +kubebuilder:rbac:groups=aihub.opendatahub.io,resources=catalogs/finalizers,verbs=update
-// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch;create
-// +kubebuilder:rbac:groups=apps,resources=deployments,resourceNames=model-catalog;model-catalog-postgres,verbs=get;patch;delete
-// +kubebuilder:rbac:groups="",resources=services,verbs=list;watch;create
-// +kubebuilder:rbac:groups="",resources=services,resourceNames=model-catalog;model-catalog-postgres,verbs=get;patch;delete
-// +kubebuilder:rbac:groups="",resources=endpoints,resourceNames=model-catalog,verbs=get
-// +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=list;watch;create
-// +kubebuilder:rbac:groups="",resources=serviceaccounts,resourceNames=model-catalog,verbs=get;patch;delete
-// +kubebuilder:rbac:groups="",resources=configmaps,verbs=list;watch;create
-// +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=model-catalog-sources;mcp-catalog-sources;agent-catalog-sources,verbs=get;update;patch
-// +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=default-catalog-sources;model-catalog-kube-rbac-proxy-config;model-catalog-default-sources,verbs=get;patch;delete
-// +kubebuilder:rbac:groups="",resources=secrets,verbs=create
-// +kubebuilder:rbac:groups="",resources=secrets,resourceNames=model-catalog-postgres;model-catalog-kube-rbac-proxy,verbs=get;list;watch;patch;delete
-// +kubebuilder:rbac:groups="",resources=secrets,resourceNames=model-catalog-oauth-cookie-secret,verbs=get;list;watch;delete
-// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,resourceNames=model-catalog-postgres,verbs=get;list;watch;delete
-// +kubebuilder:rbac:groups="",resources=pods,verbs=list
-// +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=list;watch
-// +kubebuilder:rbac:groups=networking.k8s.io,resources=networkpolicies,verbs=list;watch;create
-// +kubebuilder:rbac:groups=networking.k8s.io,resources=networkpolicies,resourceNames=model-catalog-postgres;model-catalog-https-route;model-catalog-ingress,verbs=get;patch;delete
-// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles;rolebindings;clusterrolebindings,verbs=list;watch;create
-// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles,resourceNames=model-catalog;model-catalog-admin,verbs=get;patch;delete
-// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=rolebindings,resourceNames=model-catalog-authenticated;model-catalog-admin-binding,verbs=get;patch;delete
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterrolebindings,verbs=list;watch;create
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterrolebindings,resourceNames=model-catalog-auth-delegator,verbs=get;patch;delete
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles,resourceNames="system:auth-delegator",verbs=bind
-// +kubebuilder:rbac:groups=route.openshift.io,resources=routes,verbs=list;watch;create
-// +kubebuilder:rbac:groups=route.openshift.io,resources=routes,resourceNames=model-catalog-https,verbs=get;patch;delete
-// +kubebuilder:rbac:groups=route.openshift.io,resources=routes/custom-host,verbs=create
-// +kubebuilder:rbac:groups=route.openshift.io,resources=routes/custom-host,resourceNames=model-catalog-https,verbs=patch
-// +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=httproutes;referencegrants,verbs=list;watch;create
 // +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=httproutes,resourceNames=model-catalog,verbs=get;patch;delete
-// +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=referencegrants,resourceNames=allow-gateway-model-catalog,verbs=get;patch;delete
 // +kubebuilder:rbac:groups=services.platform.opendatahub.io,resources=auths,resourceNames=auth,verbs=list;watch
 // +kubebuilder:rbac:groups=components.platform.opendatahub.io,resources=aihubs,resourceNames=default-aihub,verbs=get
+// +kubebuilder:rbac:groups=route.openshift.io,resources=routes,verbs=list;watch
+// +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=httproutes,verbs=list;watch;create
+// +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=referencegrants,verbs=list;watch
 
 // Settings are what the manager's configuration says about the catalog.
 type Settings struct {

@@ -79,6 +79,11 @@ func newSideCaches(mgr ctrl.Manager, namespace string) (*sideCaches, error) {
 	return s, err
 }
 
+// AsMetadata reports whether a kind is held as metadata in caches of our own, whatever the cache of the manager does.
+func AsMetadata(kind schema.GroupVersionKind) bool {
+	return kind == secretKind || kind == configMapKind || kind == claimKind
+}
+
 // head is an object of which only the metadata is wanted.
 func head(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 	h := &metav1.PartialObjectMetadata{}

@@ -12,7 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
 func platformCR() metav1.OwnerReference {
@@ -140,6 +142,26 @@ func TestForeignObjectsAreReported(t *testing.T) {
 	}
 	if len(must(b, theirs).OwnerReferences) != 1 || len(theirs.Labels) > 0 {
 		t.Error("it was touched")
+	}
+}
+
+// D25: HTTPRoutes go when gateway mode ends, and when they belong into another namespace; those of others stay.
+func TestRoutesElsewhereGo(t *testing.T) {
+	b := newBench(t, sample())
+	b.served = capability.NewSet(capability.HTTPRoute)
+	route := func(namespace, of string) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{}
+		u.SetGroupVersionKind(capability.HTTPRoute)
+		u.SetNamespace(namespace)
+		u.SetName(baseName)
+		u.SetLabels(map[string]string{labelNamespace: of, names.OperatorLabel: names.OperatorName, names.ComponentLabel: ComponentName})
+		return u
+	}
+	b.create(route("old-routes", "lab-registries"))
+	b.create(route("others", "another"))
+	b.settle()
+	if b.get(route("old-routes", "")) || !b.get(route("others", "")) {
+		t.Errorf("ours is left: %v, theirs is left: %v", b.get(route("old-routes", "")), b.get(route("others", "")))
 	}
 }
 

@@ -172,7 +172,9 @@ var _ = Describe("A second Catalog", func() {
 		first, second := w.namespace(ctx), w.namespace(ctx)
 		c := w.ready(ctx, catalog(first))
 		other := catalog(second)
-		w.create(ctx, other)
+		Expect(w.Admin.Create(ctx, other)).To(MatchError(ContainSubstring(first)))
+		other = catalog(second)
+		w.withoutWebhook(ctx, func() { w.create(ctx, other) })
 		w.WaitFor(ctx, other, func(g Gomega) {
 			g.Expect(condition(other).Reason).To(Equal("AnotherCatalogActive"))
 			g.Expect(condition(other).Message).To(ContainSubstring(first))

@@ -6,6 +6,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -119,6 +120,23 @@ func condition(c *aihubv1alpha1.Catalog) metav1.Condition {
 		}
 	}
 	return metav1.Condition{}
+}
+
+// withoutWebhook does something while nobody checks Catalogs.
+func (w *world) withoutWebhook(ctx context.Context, do func()) {
+	GinkgoHelper()
+	hook := &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "catalog-validating-webhook-configuration"}}
+	w.Get(ctx, hook)
+	Expect(w.Admin.Delete(ctx, hook.DeepCopy())).To(Succeed())
+	defer func() {
+		hook.ResourceVersion, hook.UID = "", ""
+		Expect(w.Admin.Create(ctx, hook)).To(Succeed())
+	}()
+	// API servers take a moment to forget a webhook.
+	probe := catalog(metav1.NamespaceDefault)
+	probe.Name = "probe"
+	Eventually(func() error { return w.Admin.Create(ctx, probe.DeepCopy(), client.DryRunAll) }).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+	do()
 }
 
 // absent expects that an object does not exist.

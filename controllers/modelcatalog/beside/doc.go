@@ -1,0 +1,34 @@
+// Package beside states the rights that the controller of the catalog needs where the Catalog lives. They make a role of their
+// own, so that an installation with a single such namespace can grant them there only.
+package beside
+
+// Most rights are held narrow by the names that they are good for. What the roles of readers and administrators grant is among
+// them: nobody may grant what he does not hold.
+
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch;create
+// +kubebuilder:rbac:groups=apps,resources=deployments,resourceNames=model-catalog;model-catalog-postgres,verbs=get;patch;delete
+// +kubebuilder:rbac:groups="",resources=services,verbs=list;watch;create
+// +kubebuilder:rbac:groups="",resources=services,resourceNames=model-catalog;model-catalog-postgres,verbs=get;patch;delete
+// +kubebuilder:rbac:groups="",resources=endpoints,resourceNames=model-catalog,verbs=get
+// +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=list;watch;create
+// +kubebuilder:rbac:groups="",resources=serviceaccounts,resourceNames=model-catalog,verbs=get;patch;delete
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=list;watch;create
+// +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=model-catalog-sources;mcp-catalog-sources;agent-catalog-sources,verbs=get;update;patch
+// +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=default-catalog-sources;model-catalog-kube-rbac-proxy-config;model-catalog-default-sources,verbs=get;patch;delete
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=create
+// +kubebuilder:rbac:groups="",resources=secrets,resourceNames=model-catalog-postgres;model-catalog-kube-rbac-proxy,verbs=get;list;watch;patch;delete
+// +kubebuilder:rbac:groups="",resources=secrets,resourceNames=model-catalog-oauth-cookie-secret,verbs=get;list;watch;delete
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,resourceNames=model-catalog-postgres,verbs=get;list;watch;delete
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list
+// +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=list;watch
+// +kubebuilder:rbac:groups=networking.k8s.io,resources=networkpolicies,verbs=list;watch;create
+// +kubebuilder:rbac:groups=networking.k8s.io,resources=networkpolicies,resourceNames=model-catalog-postgres;model-catalog-https-route;model-catalog-ingress,verbs=get;patch;delete
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles;rolebindings,verbs=list;watch;create
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles,resourceNames=model-catalog;model-catalog-admin,verbs=get;patch;delete
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=rolebindings,resourceNames=model-catalog-authenticated;model-catalog-admin-binding,verbs=get;patch;delete
+// +kubebuilder:rbac:groups=route.openshift.io,resources=routes,verbs=create
+// +kubebuilder:rbac:groups=route.openshift.io,resources=routes,resourceNames=model-catalog-https,verbs=get;patch;delete
+// +kubebuilder:rbac:groups=route.openshift.io,resources=routes/custom-host,verbs=create
+// +kubebuilder:rbac:groups=route.openshift.io,resources=routes/custom-host,resourceNames=model-catalog-https,verbs=update;patch
+// +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=referencegrants,verbs=create
+// +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=referencegrants,resourceNames=allow-gateway-model-catalog,verbs=get;patch;delete
