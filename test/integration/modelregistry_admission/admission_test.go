@@ -1,0 +1,225 @@
+package modelregistry_admission_test
+
+import (
+	"context"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	webhook "github.com/odh-platform/odh-platform-operator/webhooks/modelregistry"
+)
+
+var _ = Describe("A new registry", func() {
+	var namespace string
+	BeforeEach(func(ctx SpecContext) { namespace = env.Namespace(ctx, "admission") })
+
+	It("gets a proxy on OpenShift, and its defaults [modelregistry-6] [modelregistry-7]", func(ctx SpecContext) {
+		m := created(ctx, beta(namespace, "{rest: {}, "+external+", mysql: {host: '', username: '', database: ''}}"))
+		Expect(at(m, "kubeRBACProxy")).To(Equal(map[string]any{"port": int64(8443), "routePort": int64(443), "serviceRoute": "enabled"}))
+		Expect(at(m, "rest")).To(Equal(map[string]any{"port": int64(8080), "serviceRoute": "disabled"}))
+		Expect(at(m, "mysql")).To(BeNil())
+		Expect(at(m, "grpc")).To(BeNil(), "nothing is added that nobody asked for")
+	}, NodeTimeout(specTimeout))
+
+	DescribeTable("is accepted with", func(ctx SpecContext, spec string, check func(*unstructured.Unstructured)) {
+		check(created(ctx, beta(namespace, spec)))
+	},
+		Entry("an older proxy, which is moved [modelregistry-9] [modelregistry-16]", "{rest: {}, "+external+", oauthProxy: {port: 9443, domain: example.com, image: old}}", func(m *unstructured.Unstructured) {
+			Expect(at(m, "kubeRBACProxy")).To(Equal(map[string]any{"port": int64(9443), "routePort": int64(443), "serviceRoute": "enabled", "domain": "example.com"}))
+			Expect(at(m, "oauthProxy")).To(BeNil())
+		}),
+		Entry("an empty proxy [modelregistry-16]", "{rest: {}, "+external+", kubeRBACProxy: {}}", func(m *unstructured.Unstructured) {
+			Expect(at(m, "kubeRBACProxy", "serviceRoute")).To(Equal("enabled"))
+		}),
+		Entry("a generated database [modelregistry-4]", "{rest: {}, "+generated+"}", func(m *unstructured.Unstructured) {
+			Expect(at(m, "postgres", "generateDeployment")).To(BeTrue())
+		}),
+		Entry("a default image, which is not stored [modelregistry-11]", "{rest: {image: 'quay.io/opendatahub/model-registry:latest'}, "+external+"}", func(m *unstructured.Unstructured) {
+			Expect(at(m, "rest", "image")).To(BeNil())
+		}),
+		Entry("another tag of it, which is, D14", "{rest: {image: 'quay.io/opendatahub/model-registry:v0.3', resources: {requests: {cpu: 1}}}, "+external+"}", func(m *unstructured.Unstructured) {
+			Expect(at(m, "rest", "image")).To(Equal("quay.io/opendatahub/model-registry:v0.3"))
+			Expect(at(m, "rest", "resources")).NotTo(BeNil())
+		}),
+		Entry("a block of v1alpha1, which is ignored", "{rest: {}, "+external+", istio: {gateway: {domain: example.com}}}", func(m *unstructured.Unstructured) {
+			Expect(at(m, "istio")).To(BeNil())
+		}),
+		Entry("retention and storage of its database", "{rest: {}, postgres: {generateDeployment: true, retentionPolicy: Delete, storage: {size: 10Gi, storageClassName: fast}}}", func(m *unstructured.Unstructured) {
+			Expect(at(m, "postgres", "storage", "size")).To(Equal("10Gi"))
+		}),
+	)
+
+	DescribeTable("is refused with", func(ctx SpecContext, spec, text string) {
+		err := env.Admin.Create(ctx, beta(namespace, spec))
+		Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
+		Expect(err).To(MatchError(And(ContainSubstring(text), Not(ContainSubstring("no such key")))))
+	},
+		Entry("no database [modelregistry-5]", "{rest: {}}", "spec.postgres: Required value: required one of `postgres` or `mysql` database"),
+		Entry("a database without a server", "{rest: {}, postgres: {database: d, username: u}}", "spec.mysql: Required value"),
+		Entry("a generated database and a host [modelregistry-4]", "{rest: {}, postgres: {generateDeployment: true, host: h}}", "host"),
+		Entry("a database and no user", "{rest: {}, postgres: {host: h, database: d}}", "Username must be set if database is specified"),
+		Entry("both proxies", "{rest: {}, "+external+", oauthProxy: {}, kubeRBACProxy: {}}", "Cannot use both oauthProxy and kubeRBACProxy"),
+		Entry("half a certificate", "{rest: {}, "+external+", kubeRBACProxy: {tlsKeySecret: {name: a, key: b}}}", "tlsCertificateSecret and tlsKeySecret MUST be set together"),
+		Entry("no rest", "{"+external+"}", "spec.rest"),
+		Entry("a wrong port", "{rest: {port: 0}, "+external+"}", "spec.rest.port"),
+		Entry("a policy that there is not", "{rest: {}, postgres: {generateDeployment: true, retentionPolicy: Never}}", "spec.postgres.retentionPolicy"),
+		Entry("storage of no size", "{rest: {}, postgres: {generateDeployment: true, storage: {size: 0}}}", "size must be greater than zero"),
+		Entry("a host that is none, D31", "{rest: {}, postgres: {host: 'db/x?y=z'}}", "spec.postgres.host: Invalid value"),
+		Entry("a user that is none, D31", "{rest: {}, postgres: {host: db, username: \"u\\nimage: x\"}}", "spec.postgres.username: Invalid value"),
+		Entry("a database that is none, D31", "{rest: {}, mysql: {host: db, username: u, database: 'd?tls=false'}}", "spec.mysql.database: Invalid value"),
+	)
+
+	It("is refused without a host of MySQL, new or changed [modelregistry-14]", func(ctx SpecContext) {
+		Expect(env.Admin.Create(ctx, beta(namespace, "{rest: {}, mysql: {}}"))).To(MatchError(ContainSubstring("required one of `postgres` or `mysql` database")))
+		m := created(ctx, beta(namespace, "{rest: {}, mysql: {host: db, username: u, database: d}}"))
+		Expect(update(ctx, m, func(m *unstructured.Unstructured) { set(m, map[string]any{}, "mysql") })).To(
+			MatchError(ContainSubstring("required one of `postgres` or `mysql` database")))
+	}, NodeTimeout(specTimeout))
+
+	It("has a name that no other has in the cluster [modelregistry-13], D30", func(ctx SpecContext) {
+		first := created(ctx, beta(namespace, "{rest: {}, "+external+"}"))
+		elsewhere := env.Namespace(ctx, "admission")
+		second := beta(elsewhere, "{rest: {}, "+external+"}")
+		free := second.GetName()
+		second.SetName(first.GetName())
+		Expect(env.Admin.Create(ctx, second)).To(MatchError(ContainSubstring("registry named " + first.GetName() + " already exists in namespace " + namespace)))
+		second.SetName(free)
+		created(ctx, second)
+	}, NodeTimeout(specTimeout))
+
+	It("has a name that a Service can have, D32", func(ctx SpecContext) {
+		for name, text := range map[string]string{
+			"a.b": "the Service of the registry bears its name", "1a": "the Service of the registry bears its name",
+			strings.Repeat("a", 59): "must be at most 58 characters",
+		} {
+			m := beta(namespace, "{rest: {}, "+external+"}")
+			m.SetName(name)
+			Expect(env.Admin.Create(ctx, m)).To(MatchError(And(ContainSubstring("metadata.name: Invalid value"), ContainSubstring(text))))
+		}
+	}, NodeTimeout(specTimeout))
+
+	It("is told what has no effect, once, D13, D20", func(ctx SpecContext) {
+		admin, heard := listening()
+		m := beta(namespace, "{rest: {serviceRoute: enabled}, grpc: {port: 1}, enable_database_upgrade: true, "+external+"}")
+		Expect(admin.Create(ctx, m)).To(Succeed())
+		Expect(heard.texts).To(ConsistOf(HavePrefix("spec.grpc.port: "), HavePrefix("spec.enable_database_upgrade: "), HavePrefix("spec.rest.serviceRoute: ")))
+		heard.texts = nil
+		m.SetAnnotations(map[string]string{"touched": "yes"})
+		Expect(admin.Update(ctx, m)).To(Succeed())
+		Expect(heard.texts).To(BeEmpty())
+		Expect(admin.Delete(ctx, m)).To(Succeed())
+	}, NodeTimeout(specTimeout))
+})
+
+var _ = Describe("A registry that exists", func() {
+	It("loses the older of two proxies when it is touched, D28, and may keep a name that is refused now, D32", func(ctx SpecContext) {
+		namespace := env.Namespace(ctx, "admission")
+		m := beta(namespace, "{rest: {}, "+external+", oauthProxy: {port: 1}, kubeRBACProxy: {port: 2}}")
+		m.SetName("an.old.name-" + m.GetName())
+		withoutRules(ctx, func() { created(ctx, m) })
+		Expect(at(as(ctx, m.GroupVersionKind().GroupVersion(), m), "oauthProxy")).NotTo(BeNil())
+		env.Patch(ctx, m, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"touched": "yes"}}})
+		Expect(at(m, "oauthProxy")).To(BeNil())
+		Expect(at(m, "kubeRBACProxy", "port")).To(Equal(int64(2)))
+	}, NodeTimeout(specTimeout))
+
+	It("ends though no rule would let it pass and nobody answers, D3", func(ctx SpecContext) {
+		namespace := env.Namespace(ctx, "admission")
+		m := beta(namespace, "{rest: {}}")
+		m.SetFinalizers([]string{"example.com/held"})
+		withoutRules(ctx, func() { created(ctx, m) })
+		env.Patch(ctx, m, map[string]any{"metadata": map[string]any{"finalizers": []any{"example.com/held", "example.com/other"}}, "spec": map[string]any{"mysql": map[string]any{"host": "h", "username": "u", "database": "d"}}})
+		Expect(env.Admin.Delete(ctx, m)).To(Succeed())
+		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"mysql": nil}, "metadata": map[string]any{"finalizers": []any{"example.com/held"}}})
+		env.Patch(ctx, m, map[string]any{"metadata": map[string]any{"finalizers": nil}})
+		env.WaitGone(ctx, m)
+	}, NodeTimeout(specTimeout))
+})
+
+// withoutRules does something while nobody judges registries, neither the schema nor the webhooks, as it was when older
+// objects were made.
+func withoutRules(ctx SpecContext, do func()) {
+	GinkgoHelper()
+	crd := existing(ctx, "apiextensions.k8s.io/v1", "CustomResourceDefinition", webhook.ConvertedCRD)
+	mutating := existing(ctx, "admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", webhook.MutatingConfiguration)
+	validating := existing(ctx, "admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", webhook.ValidatingConfiguration)
+	for _, configuration := range []*unstructured.Unstructured{mutating, validating} {
+		env.Patch(ctx, configuration.DeepCopy(), map[string]any{"webhooks": []any{}})
+	}
+	loose := crd.DeepCopy()
+	forget(loose.Object["spec"], "x-kubernetes-validations")
+	env.Patch(ctx, crd.DeepCopy(), map[string]any{"spec": map[string]any{"versions": at(loose, "versions")}})
+	Eventually(verdict(ctx, "{rest: {}, oauthProxy: {}, kubeRBACProxy: {}}")).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+	do()
+	env.Patch(ctx, crd.DeepCopy(), map[string]any{"spec": map[string]any{"versions": at(crd, "versions")}})
+	for _, configuration := range []*unstructured.Unstructured{mutating, validating} {
+		env.Patch(ctx, configuration.DeepCopy(), map[string]any{"webhooks": configuration.Object["webhooks"]})
+	}
+	Eventually(verdict(ctx, "{rest: {}}")).WithContext(ctx).WithTimeout(patience).WithPolling(poll).
+		Should(MatchError(ContainSubstring("vmodelregistry.opendatahub.io")))
+	Eventually(verdict(ctx, "{rest: {}, "+external+", oauthProxy: {}, kubeRBACProxy: {}}")).WithContext(ctx).WithTimeout(patience).WithPolling(poll).
+		Should(MatchError(ContainSubstring("Cannot use both")))
+	Eventually(func() any {
+		probe := beta("default", "{rest: {}, "+external+"}")
+		Expect(env.Admin.Create(ctx, probe, client.DryRunAll)).To(Succeed())
+		return at(probe, "kubeRBACProxy")
+	}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).ShouldNot(BeNil())
+}
+
+// verdict returns a question: whether a new registry would be accepted now.
+func verdict(ctx SpecContext, spec string) func() error {
+	return func() error { return env.Admin.Create(ctx, beta("default", spec), client.DryRunAll) }
+}
+
+func existing(ctx context.Context, apiVersion, kind, name string) *unstructured.Unstructured {
+	GinkgoHelper()
+	out := object("{apiVersion: " + apiVersion + ", kind: " + kind + ", metadata: {name: " + name + "}}")
+	env.Get(ctx, out)
+	return out
+}
+
+// forget removes a field wherever it stands.
+func forget(value any, field string) {
+	switch v := value.(type) {
+	case map[string]any:
+		delete(v, field)
+		for _, child := range v {
+			forget(child, field)
+		}
+	case []any:
+		for _, child := range v {
+			forget(child, field)
+		}
+	}
+}
+
+var _ = Describe("The configurations of webhooks", func() {
+	It("speak v1 and have a timeout, S9", func(ctx SpecContext) {
+		mutating := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: webhook.MutatingConfiguration}}
+		env.Get(ctx, mutating)
+		Expect(mutating.Webhooks).To(HaveLen(1))
+		Expect(mutating.Webhooks[0].Name).To(Equal("mmodelregistry.opendatahub.io"))
+		Expect(mutating.Webhooks[0].AdmissionReviewVersions).To(Equal([]string{"v1"}))
+		Expect(*mutating.Webhooks[0].TimeoutSeconds).To(BeEquivalentTo(10))
+		Expect(*mutating.Webhooks[0].FailurePolicy).To(Equal(admissionregistrationv1.Fail))
+		for name, timeout := range map[string]int32{webhook.ValidatingConfiguration: 10, webhook.CatalogValidatingConfiguration: 5} {
+			validating := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}}
+			env.Get(ctx, validating)
+			Expect(validating.Webhooks).To(HaveLen(1))
+			Expect(validating.Webhooks[0].AdmissionReviewVersions).To(Equal([]string{"v1"}))
+			Expect(*validating.Webhooks[0].TimeoutSeconds).To(Equal(timeout))
+			Expect(*validating.Webhooks[0].FailurePolicy).To(Equal(admissionregistrationv1.Fail))
+		}
+		crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: webhook.ConvertedCRD}}
+		env.Get(ctx, crd)
+		Expect(crd.Spec.Conversion.Webhook.ConversionReviewVersions).To(Equal([]string{"v1"}))
+		Expect(crd.Spec.Conversion.Webhook.ClientConfig.CABundle).NotTo(BeEmpty())
+	}, NodeTimeout(specTimeout))
+})

@@ -1,0 +1,96 @@
+package modelregistry_admission_test
+
+import (
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+func inNamespace(namespace string) client.DeleteAllOfOption { return client.InNamespace(namespace) }
+
+func catalog(namespace, name string) *unstructured.Unstructured {
+	GinkgoHelper()
+	return object("{apiVersion: " + aihubv1alpha1.GroupVersion.String() + ", kind: Catalog, metadata: {name: " + name + ", namespace: " + namespace + "}}")
+}
+
+var _ = Describe("A Catalog", func() {
+	It("has one name, and there is one [modelregistry-72] [modelregistry-73], D23", func(ctx SpecContext) {
+		namespace, elsewhere := env.Namespace(ctx, "catalog"), env.Namespace(ctx, "catalog")
+		Expect(env.Admin.Create(ctx, catalog(namespace, "other"))).To(MatchError(ContainSubstring("catalog resource name must be 'catalog'")))
+		c := created(ctx, catalog(namespace, "catalog"))
+		env.Patch(ctx, c, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"touched": "yes"}}})
+		Expect(env.Admin.Create(ctx, catalog(elsewhere, "catalog"))).To(MatchError(ContainSubstring("it exists in namespace " + namespace + " already")))
+		Expect(env.Admin.Delete(ctx, c)).To(Succeed())
+		env.WaitGone(ctx, c)
+		Expect(env.Admin.Create(ctx, catalog(elsewhere, "catalog"), client.DryRunAll)).To(Succeed())
+	}, NodeTimeout(specTimeout))
+
+	It("has a volume of some size", func(ctx SpecContext) {
+		for size, ok := range map[string]bool{"10Gi": true, "1": true, "0": false, "'0'": false, "-1Gi": false} {
+			c := catalog("default", "catalog")
+			Expect(unstructured.SetNestedMap(c.Object, object("{volume: {sizeLimit: "+size+"}}").Object, "spec", "database")).To(Succeed())
+			err := env.Admin.Create(ctx, c, client.DryRunAll)
+			if ok {
+				Expect(err).NotTo(HaveOccurred(), size)
+				continue
+			}
+			Expect(err).To(MatchError(ContainSubstring("sizeLimit must be greater than zero")), size)
+		}
+	}, NodeTimeout(specTimeout))
+})
+
+var _ = Describe("An AIHub", func() {
+	DescribeTable("is refused with [modelregistry-103]", func(ctx SpecContext, name, spec, text string) {
+		hub := object("{apiVersion: " + platformv1alpha1.GroupVersion.String() + ", kind: AIHub, metadata: {name: " + name + "}" + spec + "}")
+		err := env.Admin.Create(ctx, hub, client.DryRunAll)
+		if text == "" {
+			Expect(err).NotTo(HaveOccurred())
+			return
+		}
+		Expect(err).To(MatchError(ContainSubstring(text)))
+	},
+		Entry("nothing wrong, which is none", "default-aihub", ", spec: {applicationNamespace: a, instancesNamespace: b, gateway: {domain: apps.example.com}}", ""),
+		Entry("the older name", "default", ", spec: {applicationNamespace: a, instancesNamespace: b}", "Only the name 'default-aihub' is allowed"),
+		Entry("no spec", "default-aihub", "", "spec: Required value"),
+		Entry("no namespace of instances", "default-aihub", ", spec: {applicationNamespace: a}", "spec.instancesNamespace: Required value"),
+		Entry("an empty namespace", "default-aihub", ", spec: {applicationNamespace: '', instancesNamespace: b}", "spec.applicationNamespace"),
+		Entry("an empty namespace of instances", "default-aihub", ", spec: {applicationNamespace: a, instancesNamespace: ''}", "spec.instancesNamespace"),
+		Entry("a long label in the domain", "default-aihub", ", spec: {applicationNamespace: a, instancesNamespace: b, gateway: {domain: "+strings.Repeat("d", 64)+".com}}", "spec.gateway.domain"),
+	)
+})
+
+var _ = Describe("Samples", func() {
+	DescribeTable("are accepted", func(ctx SpecContext, file string) {
+		namespace := env.Namespace(ctx, "samples")
+		samples, err := framework.ReadObjects(file)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(samples).NotTo(BeEmpty())
+		for _, sample := range samples {
+			if sample.GetKind() != "AIHub" {
+				sample.SetNamespace(namespace)
+			}
+			Expect(env.Admin.Create(ctx, sample, client.DryRunAll)).To(Succeed(), "%v", sample.Object)
+			if sample.GroupVersionKind().Group == v1beta1.GroupVersion.Group {
+				Expect(at(sample, "kubeRBACProxy")).NotTo(BeNil(), "this is OpenShift")
+			}
+		}
+	},
+		Entry("those of the original", "testdata/original.yaml"),
+		Entry("a generated database", "../../../config/samples/modelregistry_generated.yaml"),
+		Entry("PostgreSQL", "../../../config/samples/modelregistry_postgres.yaml"),
+		Entry("PostgreSQL with TLS", "../../../config/samples/modelregistry_secure_postgres.yaml"),
+		Entry("MySQL", "../../../config/samples/modelregistry_mysql.yaml"),
+		Entry("MySQL with TLS", "../../../config/samples/modelregistry_secure_mysql.yaml"),
+		Entry("a proxy", "../../../config/samples/modelregistry_proxy.yaml"),
+		Entry("the catalog", "../../../config/samples/aihub_catalog.yaml"),
+		Entry("an AIHub, D27", "../../../config/samples/platform_aihub.yaml"),
+	)
+})

@@ -1,0 +1,73 @@
+package modelregistry_admission_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+)
+
+const notElected = "--leader-elect=true"
+
+var _ = Describe("With a namespace of registries", Ordered, func() {
+	var home, elsewhere string
+	var stranger *unstructured.Unstructured
+	BeforeAll(func(ctx SpecContext) {
+		home, elsewhere = env.Namespace(ctx, "home"), env.Namespace(ctx, "elsewhere")
+		stranger = beta(elsewhere, "{rest: {}, "+external+"}")
+		stranger.SetFinalizers([]string{"example.com/held"})
+		created(ctx, stranger)
+		instead(ctx, []string{"--components=" + components, notElected}, "REGISTRIES_NAMESPACE="+home)
+		waitForWebhooks(ctx, env.Admin)
+	}, NodeTimeout(specTimeout))
+
+	It("registries live there and nowhere else [modelregistry-1] [modelregistry-2] [modelregistry-15] [modelregistry-17]", func(ctx SpecContext) {
+		created(ctx, beta(home, "{rest: {}, "+external+"}"))
+		for _, m := range []*unstructured.Unstructured{beta(elsewhere, "{rest: {}, "+external+"}"), alpha(elsewhere, "{rest: {}, grpc: {}, mysql: {host: h, username: u, database: d}}")} {
+			Expect(env.Admin.Create(ctx, m)).To(MatchError(And(
+				ContainSubstring("metadata.namespace: Invalid value: \""+elsewhere+"\": namespace must be "+home), ContainSubstring("REGISTRIES_NAMESPACE"))))
+		}
+	}, NodeTimeout(specTimeout))
+
+	It("one that lives elsewhere may not be changed, but may end, D3", func(ctx SpecContext) {
+		Expect(update(ctx, stranger, func(m *unstructured.Unstructured) { set(m, int64(8081), "rest", "port") })).To(
+			MatchError(ContainSubstring("namespace must be " + home)))
+		Expect(env.Admin.Delete(ctx, stranger)).To(Succeed())
+		env.Patch(ctx, stranger, map[string]any{"metadata": map[string]any{"finalizers": nil}})
+		env.WaitGone(ctx, stranger)
+	}, NodeTimeout(specTimeout))
+
+	It("the catalog lives there and nowhere else [modelregistry-74]", func(ctx SpecContext) {
+		Expect(env.Admin.Create(ctx, catalog(elsewhere, "catalog"))).To(MatchError(ContainSubstring("namespace must be " + home)))
+		created(ctx, catalog(home, "catalog"))
+	}, NodeTimeout(specTimeout))
+})
+
+var _ = Describe("While the component is off", func() {
+	It("everything passes with a warning, the schema has its word, and versions are converted", func(ctx SpecContext) {
+		namespace := env.Namespace(ctx, "off")
+		instead(ctx, []string{"--components=*,-modelregistry,-modelcatalog", notElected}, "MLFLOW_IMAGE=example.com/mlflow:1")
+		admin, heard := listening()
+		m := beta(namespace, "{rest: {}}")
+		Eventually(func() error { return admin.Create(ctx, m) }).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+		Expect(heard.texts).To(ContainElement(ContainSubstring("the component modelregistry is switched off")))
+		Eventually(func() error {
+			return admin.Create(ctx, alpha(namespace, "{rest: {}, grpc: {}, mysql: {host: h, username: u, database: d}, istio: {}}"))
+		}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+		Expect(at(as(ctx, v1alpha1.GroupVersion, m), "grpc")).NotTo(BeNil())
+
+		By("telling what a database lacks, though the defaulter leaves it in")
+		for _, postgres := range []string{"{}", "{database: d, username: u}", "{host: ''}", "{hostAddress: ''}", "{generateDeployment: false, host: '', hostAddress: ''}"} {
+			Expect(admin.Create(ctx, beta(namespace, "{rest: {}, postgres: "+postgres+"}"))).To(MatchError(And(
+				ContainSubstring("GenerateDeployment must be set to true if host/hostAddress are not provided"), Not(ContainSubstring("no such key")))))
+		}
+		for _, postgres := range []string{"{host: h}", "{hostAddress: 10.0.0.1}", "{generateDeployment: true}", "{generateDeployment: true, host: ''}", "{host: h, database: ''}"} {
+			Expect(admin.Create(ctx, beta(namespace, "{rest: {}, postgres: "+postgres+"}"))).To(Succeed())
+		}
+		Expect(admin.Create(ctx, beta(namespace, "{rest: {}, postgres: {generateDeployment: true, hostAddress: 10.0.0.1}}"))).To(
+			MatchError(ContainSubstring("host and hostAddress must not be set when generateDeployment is true")))
+		Expect(admin.DeleteAllOf(ctx, &v1beta1.ModelRegistry{}, inNamespace(namespace))).To(Succeed())
+	}, NodeTimeout(specTimeout))
+})

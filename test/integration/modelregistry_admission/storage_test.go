@@ -1,0 +1,187 @@
+package modelregistry_admission_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	operatornames "github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+	webhook "github.com/odh-platform/odh-platform-operator/webhooks/modelregistry"
+	"github.com/odh-platform/odh-platform-operator/webhooks/modelregistry/conversion"
+)
+
+const (
+	marker   = "storage-migration.opendatahub.io/migrated-v1alpha1-to-v1beta1"
+	migrator = "modelregistry-v1alpha1-to-v1beta1-migration"
+)
+
+// elected starts a second manager that works on registries; the API server calls the first one. Registries of these specs
+// are paused, so that nothing but their version changes.
+func elected(ctx context.Context, variables ...string) *framework.Manager {
+	GinkgoHelper()
+	return env.StartManager(ctx, framework.ManagerOptions{
+		Name: "manager-elected", ServiceAccount: account.ServiceAccount, Race: true, Args: []string{"--components=modelregistry"}, Env: variables,
+	})
+}
+
+func definition(ctx context.Context) *apiextensionsv1.CustomResourceDefinition {
+	GinkgoHelper()
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: webhook.ConvertedCRD}}
+	env.Get(ctx, crd)
+	return crd
+}
+
+// store makes the API server store registries in a version from now on.
+func store(ctx context.Context, version string) {
+	GinkgoHelper()
+	crd := definition(ctx)
+	for i := range crd.Spec.Versions {
+		crd.Spec.Versions[i].Storage = crd.Spec.Versions[i].Name == version
+	}
+	Expect(env.Admin.Update(ctx, crd)).To(Succeed())
+	Eventually(func() []string { return definition(ctx).Status.StoredVersions }).WithContext(ctx).WithTimeout(patience).WithPolling(poll).
+		Should(ContainElement(version))
+}
+
+// raw reads a registry without conversion: what is stored in the older version has the annotation of the older version.
+func raw(ctx context.Context, m *unstructured.Unstructured, check func(g Gomega, stored *unstructured.Unstructured)) {
+	GinkgoHelper()
+	crd := existing(ctx, "apiextensions.k8s.io/v1", "CustomResourceDefinition", webhook.ConvertedCRD)
+	conversionStanza := at(crd, "conversion")
+	env.Patch(ctx, crd.DeepCopy(), map[string]any{"spec": map[string]any{"conversion": map[string]any{"strategy": "None", "webhook": nil}}})
+	Eventually(func(g Gomega) {
+		out := &unstructured.Unstructured{}
+		out.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("ModelRegistry"))
+		g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(m), out)).To(Succeed())
+		check(g, out)
+	}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+	env.Patch(ctx, crd.DeepCopy(), map[string]any{"spec": map[string]any{"conversion": conversionStanza}})
+	Eventually(func() any { return at(as(ctx, v1alpha1.GroupVersion, m), "grpc") }).WithContext(ctx).WithTimeout(patience).WithPolling(poll).ShouldNot(BeNil())
+}
+
+// inBothVersions makes registries that are stored in the older version and in the newer one.
+func inBothVersions(ctx context.Context) (older, newer *unstructured.Unstructured) {
+	GinkgoHelper()
+	namespace := env.Namespace(ctx, "storage")
+	paused := func(m *unstructured.Unstructured) *unstructured.Unstructured {
+		m.SetAnnotations(map[string]string{operatornames.PausedAnnotation: "true"})
+		return m
+	}
+	store(ctx, v1alpha1.GroupVersion.Version)
+	older = paused(beta(namespace, rich))
+	Eventually(func() error { return env.Admin.Create(ctx, older) }).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+	store(ctx, v1beta1.GroupVersion.Version)
+	newer = created(ctx, paused(beta(namespace, rich)))
+	Expect(definition(ctx).Status.StoredVersions).To(ConsistOf("v1alpha1", "v1beta1"))
+	return older, newer
+}
+
+func trimmed(ctx context.Context) AsyncAssertion {
+	GinkgoHelper()
+	return Eventually(func() []string { return definition(ctx).Status.StoredVersions }).WithContext(ctx).WithTimeout(patience).WithPolling(poll)
+}
+
+// leave removes registries while a manager runs that lets them go, and ends it.
+func leave(ctx context.Context, leader *framework.Manager, registries ...*unstructured.Unstructured) {
+	GinkgoHelper()
+	for _, m := range registries {
+		Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, m))).To(Succeed())
+		env.WaitGone(ctx, m)
+	}
+	leader.Stop(ctx)
+}
+
+var _ = Describe("Stored registries", func() {
+	It("are written in the version of today, the list of stored versions is trimmed, and nothing is asked any more [modelregistry-69] [modelregistry-70], D29", func(ctx SpecContext) {
+		older, newer := inBothVersions(ctx)
+		raw(ctx, older, func(g Gomega, stored *unstructured.Unstructured) {
+			g.Expect(stored.GetAnnotations()).To(HaveKey(conversion.Annotation), "it is stored in v1alpha1")
+		})
+		leader := elected(ctx)
+		trimmed(ctx).Should(Equal([]string{"v1beta1"}))
+		for _, m := range []*unstructured.Unstructured{older, newer} {
+			moved := as(ctx, v1beta1.GroupVersion, m)
+			Expect(moved.Object["spec"]).To(Equal(m.Object["spec"]))
+			Expect(moved.GetAnnotations()).To(HaveKey(marker))
+		}
+		raw(ctx, older, func(g Gomega, stored *unstructured.Unstructured) {
+			g.Expect(stored.GetAnnotations()).NotTo(HaveKey(conversion.Annotation))
+			g.Expect(at(stored, "kubeRBACProxy", "port")).To(Equal(int64(9443)))
+		})
+		mark := env.Mark()
+		leader.Restart(ctx)
+		env.Settle(leader.User, poll*20, patience)
+		again := env.Since(mark).ByUser(leader.User)
+		Expect(again.Of("storageversionmigrations")).To(BeEmpty())
+		Expect(again.Of("customresourcedefinitions").Writes()).To(BeEmpty())
+		Expect(again.Of("modelregistries").Writes()).To(BeEmpty())
+		leave(ctx, leader, older, newer)
+	}, NodeTimeout(specTimeout))
+
+	It("are moved by the migrator of the cluster where there is one [modelregistry-71], D29", func(ctx SpecContext) {
+		crd := migratorCRD()
+		Expect(env.Admin.Create(ctx, crd)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(env.Admin.Delete(ctx, crd)).To(Succeed())
+			env.WaitGone(ctx, crd)
+		}, NodeTimeout(specTimeout))
+		env.WaitForCondition(ctx, crd, "Established", metav1.ConditionTrue, "")
+		older, newer := inBothVersions(ctx)
+		ended := object("{apiVersion: migration.k8s.io/v1alpha1, kind: StorageVersionMigration, metadata: {name: " + migrator +
+			", labels: {app.kubernetes.io/managed-by: model-registry-operator}}, status: {conditions: [{type: Succeeded, status: 'True'}]}}")
+		Expect(env.Admin.Create(ctx, ended)).To(Succeed())
+		leader := elected(ctx)
+		made := ended.DeepCopy()
+		Eventually(func(g Gomega) {
+			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(ended), made)).To(Succeed())
+			g.Expect(made.GetUID()).NotTo(Equal(ended.GetUID()), "one that ended some day proves nothing")
+		}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+		Expect(at(made, "resource")).To(Equal(map[string]any{"group": "modelregistry.opendatahub.io", "resource": "modelregistries", "version": "v1beta1"}))
+		Expect(definition(ctx).Status.StoredVersions).To(ContainElement("v1alpha1"))
+		env.Patch(ctx, made, map[string]any{"status": map[string]any{"conditions": []any{map[string]any{"type": "Succeeded", "status": "True"}}}})
+		trimmed(ctx).Should(Equal([]string{"v1beta1"}))
+		Expect(as(ctx, v1beta1.GroupVersion, older).GetAnnotations()).NotTo(HaveKey(marker))
+		leave(ctx, leader, older, newer)
+	}, NodeTimeout(specTimeout))
+
+	It("stay as they are when the versions are equal in the settings", func(ctx SpecContext) {
+		older, newer := inBothVersions(ctx)
+		mark := env.Mark()
+		leader := elected(ctx, "STORAGE_MIGRATION_SOURCE_VERSION=v1beta1", "STORAGE_MIGRATION_TARGET_VERSION=v1beta1")
+		env.Settle(leader.User, poll*20, patience)
+		Expect(env.Since(mark).ByUser(leader.User).Of("customresourcedefinitions").Where(func(e framework.Entry) bool { return e.Subresource != "" })).To(BeEmpty())
+		Expect(definition(ctx).Status.StoredVersions).To(ContainElement("v1alpha1"))
+		leader.Stop(ctx)
+		again := elected(ctx)
+		trimmed(ctx).Should(Equal([]string{"v1beta1"}))
+		leave(ctx, again, older, newer)
+	}, NodeTimeout(specTimeout))
+})
+
+// migratorCRD serves the older API of migrators, which nobody runs here: a spec plays its part.
+func migratorCRD() *apiextensionsv1.CustomResourceDefinition {
+	return &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        "storageversionmigrations.migration.k8s.io",
+			Annotations: map[string]string{"api-approved.kubernetes.io": "unapproved, a stand-in"},
+		},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: "migration.k8s.io", Scope: apiextensionsv1.ClusterScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{
+				Kind: "StorageVersionMigration", ListKind: "StorageVersionMigrationList", Plural: "storageversionmigrations", Singular: "storageversionmigration",
+			},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: "v1alpha1", Served: true, Storage: true,
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}},
+			}},
+		},
+	}
+}

@@ -1,0 +1,57 @@
+package modelregistry_admission_test
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+const (
+	startTimeout = 20 * time.Minute // the first run builds the control plane
+	specTimeout  = 2 * time.Minute
+	// patience is how long the manager may take to publish its CA, or to do what a spec waits for.
+	patience = time.Minute
+	poll     = 100 * time.Millisecond
+
+	operatorNamespace = "opendatahub"
+)
+
+// All specs share one control plane and a manager with the shipped rights, whose webhooks the API server calls as it would
+// in a cluster. The manager is never elected, so that nothing but admission and conversion happens: what a spec reads stays
+// as it was stored.
+var (
+	env     *framework.Env
+	account *operator.Installed
+	manager *framework.Manager
+)
+
+func TestModelRegistryAdmission(t *testing.T) { framework.Run(t, "Model registry admission") }
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	env = framework.Start(ctx, "modelregistry-admission", cluster.OpenShift, framework.WithTypes(
+		v1alpha1.AddToScheme, v1beta1.AddToScheme, aihubv1alpha1.AddToScheme, platformv1alpha1.AddToScheme))
+	account = env.InstallOperator(ctx, "config/default")
+	now := metav1.NowMicro()
+	Expect(env.Admin.Create(ctx, &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "odh-platform-operator"},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: new("somebody-else"), LeaseDurationSeconds: new(int32(24 * 60 * 60)), AcquireTime: &now, RenewTime: &now,
+		},
+	})).To(Succeed())
+	manager = start(ctx)
+	waitForWebhooks(ctx, env.Admin)
+}, NodeTimeout(startTimeout))
+
+var _ = AfterEach(func() { manager.ReportLog() })

@@ -1,0 +1,148 @@
+package modelregistry_admission_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+// Databases of registries.
+const (
+	external  = "postgres: {host: db, username: u, database: d}"
+	generated = "postgres: {generateDeployment: true}"
+)
+
+// names of registries are unique in a cluster.
+var names int
+
+// registry is a ModelRegistry of a version under a new name, with a spec in YAML.
+func registry(version schema.GroupVersion, namespace, spec string) *unstructured.Unstructured {
+	GinkgoHelper()
+	names++
+	return object(fmt.Sprintf("{apiVersion: %s, kind: ModelRegistry, metadata: {name: registry-%d, namespace: %s}, spec: %s}", version, names, namespace, spec))
+}
+
+func beta(namespace, spec string) *unstructured.Unstructured {
+	GinkgoHelper()
+	return registry(v1beta1.GroupVersion, namespace, spec)
+}
+
+func alpha(namespace, spec string) *unstructured.Unstructured {
+	GinkgoHelper()
+	return registry(v1alpha1.GroupVersion, namespace, spec)
+}
+
+func object(text string) *unstructured.Unstructured {
+	GinkgoHelper()
+	out := &unstructured.Unstructured{}
+	Expect(yaml.Unmarshal([]byte(text), &out.Object)).To(Succeed())
+	return out
+}
+
+// created makes an object that must be accepted, and removes it with the spec.
+func created(ctx context.Context, o *unstructured.Unstructured) *unstructured.Unstructured {
+	GinkgoHelper()
+	Expect(env.Admin.Create(ctx, o)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, o))).To(Succeed()) }, NodeTimeout(specTimeout))
+	return o
+}
+
+// as reads the object in a version.
+func as(ctx context.Context, version schema.GroupVersion, o *unstructured.Unstructured) *unstructured.Unstructured {
+	GinkgoHelper()
+	out := &unstructured.Unstructured{}
+	out.SetGroupVersionKind(version.WithKind(o.GetKind()))
+	Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(o), out)).To(Succeed())
+	return out
+}
+
+// at returns a field below spec, nil for none.
+func at(o *unstructured.Unstructured, path ...string) any {
+	GinkgoHelper()
+	value, _, err := unstructured.NestedFieldNoCopy(o.Object, append([]string{"spec"}, path...)...)
+	Expect(err).NotTo(HaveOccurred())
+	return value
+}
+
+// update changes an object as a client of its version does: it reads the whole, changes it and sends it back.
+func update(ctx context.Context, o *unstructured.Unstructured, change func(*unstructured.Unstructured)) error {
+	GinkgoHelper()
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		env.Get(ctx, o)
+		change(o)
+		return env.Admin.Update(ctx, o)
+	})
+}
+
+func set(o *unstructured.Unstructured, value any, path ...string) {
+	GinkgoHelper()
+	Expect(unstructured.SetNestedField(o.Object, value, append([]string{"spec"}, path...)...)).To(Succeed())
+}
+
+func remove(o *unstructured.Unstructured, path ...string) {
+	unstructured.RemoveNestedField(o.Object, append([]string{"spec"}, path...)...)
+}
+
+// start runs a manager that is never elected, on the webhook port that the configurations lead to.
+func start(ctx context.Context, variables ...string) *framework.Manager {
+	GinkgoHelper()
+	return env.StartManager(ctx, framework.ManagerOptions{
+		Name: fmt.Sprintf("manager-%d", len(variables)), ServiceAccount: account.ServiceAccount, Race: true, WebhookPort: account.WebhookPort,
+		Args: []string{"--components=" + components, "--leader-elect=true"}, Env: variables,
+	})
+}
+
+// components whose webhooks are under test.
+const components = "modelregistry,modelcatalog"
+
+// instead replaces the manager of the suite by another one until the end of the spec.
+func instead(ctx context.Context, args []string, variables ...string) *framework.Manager {
+	GinkgoHelper()
+	DeferCleanup(func(ctx SpecContext) { waitForWebhooks(ctx, env.Admin) }, NodeTimeout(specTimeout))
+	manager.Away(ctx)
+	return env.StartManager(ctx, framework.ManagerOptions{
+		Name: "manager-instead", ServiceAccount: account.ServiceAccount, Race: true, WebhookPort: account.WebhookPort, Args: args, Env: variables,
+	})
+}
+
+// waitForWebhooks returns when the API server has got an answer of the webhooks and of the conversion, good or bad.
+func waitForWebhooks(ctx context.Context, who client.Client) {
+	GinkgoHelper()
+	Eventually(func() string {
+		err := who.Create(ctx, alpha("default", "{rest: {}, grpc: {}, "+external+"}"), client.DryRunAll)
+		if err != nil && (strings.Contains(err.Error(), "failed calling webhook") || strings.Contains(err.Error(), "conversion webhook")) {
+			return err.Error()
+		}
+		return ""
+	}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(BeEmpty())
+}
+
+// warnings collects what the API server warns of.
+type warnings struct{ texts []string }
+
+// HandleWarningHeader implements rest.WarningHandler.
+func (w *warnings) HandleWarningHeader(_ int, _, text string) { w.texts = append(w.texts, text) }
+
+// listening is an administrator who hears warnings.
+func listening() (client.Client, *warnings) {
+	GinkgoHelper()
+	heard := &warnings{}
+	config := rest.CopyConfig(env.Config)
+	config.WarningHandler = heard
+	c, err := client.New(config, client.Options{Scheme: env.Scheme})
+	Expect(err).NotTo(HaveOccurred())
+	return c, heard
+}

@@ -1,0 +1,78 @@
+package modelregistry
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	kjson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// FuzzDefaultsSettle says that no JSON makes the webhooks panic, that a patch can be applied, touches nothing beside spec and
+// annotations, and that what was defaulted once needs no second patch.
+func FuzzDefaultsSettle(f *testing.F) {
+	for _, spec := range []string{
+		`{"rest":{},"grpc":{},"istio":{"gateway":{"rest":{"port":1,"tls":{}}}},"mysql":{}}`,
+		`{"rest":{"image":"quay.io/opendatahub/model-registry:latest","resources":{"claims":[{"name":"x"}]}},"oauthProxy":{"image":"x"}}`,
+		`{"rest":1,"postgres":[],"kubeRBACProxy":"x","unknown":{"a":[1.5,null]}}`, `{"postgres":{"host":"","port":5.0e3}}`, `[]`, `null`,
+	} {
+		f.Add([]byte(spec), []byte(`{"rest":{}}`), true)
+	}
+	f.Fuzz(func(t *testing.T, spec, oldSpec []byte, older bool) {
+		apiVersion := beta
+		if older {
+			apiVersion = alpha
+		}
+		object, ok := fuzzed(spec, apiVersion)
+		old, ok2 := fuzzed(oldSpec, apiVersion)
+		if !ok || !ok2 {
+			return
+		}
+		for _, operation := range []admissionv1.Operation{admissionv1.Create, admissionv1.Update} {
+			settle(t, operation, object, old)
+		}
+	})
+}
+
+func fuzzed(spec []byte, apiVersion string) (map[string]any, bool) {
+	var content any
+	if err := kjson.Unmarshal(spec, &content); err != nil {
+		return nil, false
+	}
+	return map[string]any{
+		"apiVersion": apiVersion, "kind": "ModelRegistry", "spec": content, "metadata": map[string]any{"name": "demo", "namespace": "ns"},
+	}, true
+}
+
+func settle(t *testing.T, operation admissionv1.Operation, object, old map[string]any) {
+	t.Helper()
+	before := runtime.DeepCopyJSON(object)
+	d, v := &defaulter{source(settings(true))}, &validator{source(settings(true)), registries{}.find}
+	r := request(t, operation, object, old)
+	once := patched(t, r, d.Handle(t.Context(), r))
+	if !reflect.DeepEqual(once["metadata"], before["metadata"]) || once["kind"] != "ModelRegistry" || once["apiVersion"] != before["apiVersion"] {
+		t.Errorf("more than the spec was touched: %v", once)
+	}
+	r = request(t, operation, once, old)
+	if again := d.Handle(t.Context(), r); len(again.Patches) > 0 {
+		t.Errorf("a second patch: %v of %s", again.Patches, mustJSON(t, once))
+	}
+	if answer := v.Handle(t.Context(), r); !answer.Allowed && answer.Result.Message == "" {
+		t.Errorf("refused without a word: %+v", answer)
+	}
+}
+
+// FuzzConversionReview says that whatever is sent to /convert gets an answer that can be read.
+func FuzzConversionReview(f *testing.F) {
+	f.Add([]byte(`{"spec":{"rest":{},"grpc":{}}}`), alpha)
+	f.Add([]byte(`{"apiVersion":"v1","kind":"Pod"}`), beta)
+	f.Add([]byte(`[`), "x")
+	f.Fuzz(func(t *testing.T, raw []byte, wanted string) {
+		converted, err := convertRaw(raw, wanted)
+		if err == nil && !json.Valid(converted) {
+			t.Errorf("%s", converted)
+		}
+	})
+}
