@@ -1,0 +1,263 @@
+package v1beta1
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+)
+
+const definition = "../../../config/crd/bases/modelregistry.opendatahub.io_modelregistries.yaml"
+
+// fact is what users rely on about one field.
+type fact struct {
+	path string
+	// versions that have the field: a for v1alpha1, b for v1beta1.
+	versions string
+	kind     string
+	// about lists default, enum, bounds and required fields, in that order.
+	about string
+}
+
+// facts are those of the reference, field by field.
+var facts = []fact{
+	{"spec.rest", "ab", "object", ""},
+	{"spec.rest.port", "ab", "integer", "default=8080 minimum=1 maximum=65535"},
+	{"spec.rest.serviceRoute", "ab", "string", "default=disabled enum=[disabled enabled]"},
+	{"spec.rest.resources", "ab", "object", ""},
+	{"spec.rest.resources.limits", "ab", "object", ""},
+	{"spec.rest.image", "ab", "string", ""},
+	{"spec.grpc", "ab", "object", ""},
+	{"spec.grpc.port", "ab", "integer", "default=9090 minimum=0 maximum=65535"},
+	{"spec.grpc.image", "ab", "string", ""},
+	{"spec.postgres", "a", "object", "required=[database]"},
+	{"spec.postgres", "b", "object", ""},
+	{"spec.postgres.host", "ab", "string", ""},
+	{"spec.postgres.hostAddress", "ab", "string", ""},
+	{"spec.postgres.port", "ab", "integer", "default=5432 minimum=1 maximum=65535"},
+	{"spec.postgres.username", "ab", "string", ""},
+	{"spec.postgres.passwordSecret", "ab", "object", "required=[key name]"},
+	{"spec.postgres.database", "ab", "string", ""},
+	{"spec.postgres.skipDBCreation", "ab", "boolean", "default=false"},
+	{"spec.postgres.generateDeployment", "b", "boolean", ""},
+	{"spec.postgres.retentionPolicy", "b", "string", "enum=[Retain Delete]"},
+	{"spec.postgres.storage", "b", "object", ""},
+	{"spec.postgres.storage.storageClassName", "b", "string", "maxLength=253"},
+	{"spec.postgres.sslMode", "ab", "string", "default=disable enum=[disable allow prefer require verify-ca verify-full]"},
+	{"spec.postgres.sslCertificateSecret", "ab", "object", "required=[key name]"},
+	{"spec.postgres.sslKeySecret", "ab", "object", "required=[key name]"},
+	{"spec.postgres.sslPasswordSecret", "ab", "object", "required=[key name]"},
+	{"spec.postgres.sslRootCertificateConfigMap", "ab", "object", "required=[key name]"},
+	{"spec.postgres.sslRootCertificateSecret", "ab", "object", "required=[key name]"},
+	{"spec.postgres.image", "b", "string", ""},
+	{"spec.mysql", "ab", "object", "required=[database host username]"},
+	{"spec.mysql.port", "ab", "integer", "default=3306 minimum=1 maximum=65535"},
+	{"spec.mysql.skipDBCreation", "ab", "boolean", "default=false"},
+	{"spec.mysql.sslRootCertificateConfigMap", "ab", "object", "required=[key name]"},
+	{"spec.mysql.sslRootCertificatesConfigMapName", "ab", "string", ""},
+	{"spec.mysql.sslRootCertificatesSecretName", "ab", "string", ""},
+	{"spec.mysql.sslCipher", "ab", "string", ""},
+	{"spec.mysql.verifyServerCert", "ab", "boolean", ""},
+	{"spec.enable_database_upgrade", "ab", "boolean", ""},
+	{"spec.downgrade_db_schema_version", "ab", "integer", ""},
+	{"spec.oauthProxy", "ab", "object", ""},
+	{"spec.oauthProxy.port", "ab", "integer", "default=8443 minimum=0 maximum=65535"},
+	{"spec.oauthProxy.serviceRoute", "ab", "string", "default=enabled enum=[disabled enabled]"},
+	{"spec.oauthProxy.domain", "ab", "string", "maxLength=253"},
+	{"spec.oauthProxy.routePort", "ab", "integer", "default=443 minimum=0 maximum=65535"},
+	{"spec.oauthProxy.image", "ab", "string", ""},
+	{"spec.kubeRBACProxy", "b", "object", ""},
+	{"spec.kubeRBACProxy.port", "b", "integer", "default=8443 minimum=0 maximum=65535"},
+	{"spec.kubeRBACProxy.tlsCertificateSecret", "b", "object", "required=[key name]"},
+	{"spec.kubeRBACProxy.tlsKeySecret", "b", "object", "required=[key name]"},
+	{"spec.kubeRBACProxy.serviceRoute", "b", "string", "default=enabled enum=[disabled enabled]"},
+	{"spec.kubeRBACProxy.domain", "b", "string", "maxLength=253"},
+	{"spec.kubeRBACProxy.routePort", "b", "integer", "default=443 minimum=0 maximum=65535"},
+	{"spec.kubeRBACProxy.image", "b", "string", ""},
+	{"spec.istio", "a", "object", ""},
+	{"spec.istio.authProvider", "a", "string", ""},
+	{"spec.istio.authConfigLabels", "a", "object", ""},
+	{"spec.istio.tlsMode", "a", "string", "default=ISTIO_MUTUAL"},
+	{"spec.istio.audiences", "a", "array", ""},
+	{"spec.istio.gateway", "a", "object", "required=[grpc rest]"},
+	{"spec.istio.gateway.domain", "a", "string", "maxLength=253"},
+	{"spec.istio.gateway.rest.port", "a", "integer", "minimum=0 maximum=65535"},
+	{"spec.istio.gateway.rest.gatewayRoute", "a", "string", "enum=[disabled enabled]"},
+	{"spec.istio.gateway.rest.tls.mode", "a", "string", "default=SIMPLE enum=[SIMPLE MUTUAL ISTIO_MUTUAL OPTIONAL_MUTUAL]"},
+	{"spec.istio.gateway.grpc.tls.credentialName", "a", "string", ""},
+	{"status.hosts", "ab", "array", ""},
+	{"status.hostsStr", "ab", "string", ""},
+	{"status.specDefaults", "ab", "string", ""},
+	{"status.conditions", "ab", "array", ""},
+	{"status.observedGeneration", "ab", "integer", ""},
+}
+
+var versions = map[rune]string{'a': "v1alpha1", 'b': "v1beta1"}
+
+type node map[string]any
+
+func (s node) child(name string) node {
+	properties, _ := s["properties"].(map[string]any)
+	child, _ := properties[name].(map[string]any)
+	return child
+}
+
+// about says in one line what a schema demands.
+func (s node) about() string {
+	var out []string
+	for _, key := range []string{"default", "enum", "minimum", "maximum", "maxLength", "required"} {
+		if value, ok := s[key]; ok {
+			out = append(out, fmt.Sprintf("%s=%v", key, value))
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+// crd reads the definition; the versions are given by their names.
+func crd(t *testing.T) (spec map[string]any, byName map[string]map[string]any) {
+	t.Helper()
+	text, err := os.ReadFile(definition)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out map[string]any
+	if err := yaml.Unmarshal(text, &out); err != nil {
+		t.Fatal(err)
+	}
+	spec = out["spec"].(map[string]any)
+	byName = map[string]map[string]any{}
+	for _, version := range spec["versions"].([]any) {
+		v := version.(map[string]any)
+		byName[v["name"].(string)] = v
+	}
+	return spec, byName
+}
+
+func TestSchemaHasWhatUsersRelyOn(t *testing.T) {
+	_, byName := crd(t)
+	for _, f := range facts {
+		for letter, name := range versions {
+			at := node(byName[name]["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any))
+			for _, step := range strings.Split(f.path, ".") {
+				at = at.child(step)
+			}
+			others := strings.ContainsRune(f.versions, letter)
+			if !others {
+				if hasFact(f.path, letter) != (at != nil) {
+					t.Errorf("%s %s: present %v", name, f.path, at != nil)
+				}
+				continue
+			}
+			if at["type"] != f.kind {
+				t.Errorf("%s %s: type %v, want %s", name, f.path, at["type"], f.kind)
+			}
+			if got := at.about(); got != f.about {
+				t.Errorf("%s %s: %q, want %q", name, f.path, got, f.about)
+			}
+		}
+	}
+}
+
+// hasFact tells whether another line says that a version has the field.
+func hasFact(path string, version rune) bool {
+	return slices.ContainsFunc(facts, func(f fact) bool { return f.path == path && strings.ContainsRune(f.versions, version) })
+}
+
+func TestDefinitionAsClientsKnowIt(t *testing.T) {
+	spec, byName := crd(t)
+	want := map[string]any{"kind": "ModelRegistry", "listKind": "ModelRegistryList", "plural": "modelregistries", "singular": "modelregistry", "shortNames": []any{"mr"}}
+	if diff := cmp.Diff(want, spec["names"]); diff != "" || spec["scope"] != "Namespaced" || spec["group"] != GroupVersion.Group {
+		t.Errorf("%v\n%s", spec["names"], diff)
+	}
+	older, newer := byName["v1alpha1"], byName["v1beta1"]
+	if older["served"] != true || older["storage"] != false || newer["served"] != true || newer["storage"] != true {
+		t.Error("both versions are served, and v1beta1 is stored")
+	}
+	warning, _ := older["deprecationWarning"].(string)
+	if older["deprecated"] != true || !strings.Contains(warning, "v1beta1") || newer["deprecated"] != nil {
+		t.Errorf("v1alpha1 is deprecated: %v, %q", older["deprecated"], warning)
+	}
+	for name, wanted := range map[string][]string{
+		"v1alpha1": {"Available", "Istio/2", "Gateway/2", "OAuthProxy/2", "Age", "Hosts/2", "Status/2"},
+		"v1beta1":  {"Available", "KubeRBACProxy/2", "Age", "Hosts/2", "Status/2"},
+	} {
+		if diff := cmp.Diff(wanted, columns(byName[name])); diff != "" {
+			t.Errorf("columns of %s:\n%s", name, diff)
+		}
+		if byName[name]["subresources"].(map[string]any)["status"] == nil {
+			t.Errorf("%s has no status", name)
+		}
+	}
+}
+
+// columns returns the names of the printed columns, with their priority.
+func columns(version map[string]any) []string {
+	var out []string
+	for _, column := range version["additionalPrinterColumns"].([]any) {
+		c := column.(map[string]any)
+		name := c["name"].(string)
+		if priority, ok := c["priority"]; ok {
+			name += fmt.Sprintf("/%v", priority)
+		}
+		out = append(out, name)
+	}
+	return out
+}
+
+func TestRequiredFieldsOfTheSpec(t *testing.T) {
+	_, byName := crd(t)
+	for name, want := range map[string]string{"v1alpha1": "[grpc rest]", "v1beta1": "[rest]"} {
+		root := node(byName[name]["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any))
+		if got := fmt.Sprint(root.child("spec")["required"]); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+		if root["required"] != nil {
+			t.Errorf("%s: the spec is optional, got %v", name, root["required"])
+		}
+	}
+}
+
+// The words of refusals are part of the contract: people search for them.
+func TestMessagesOfRules(t *testing.T) {
+	_, byName := crd(t)
+	for version, wanted := range map[string][]string{
+		"v1alpha1": {"Cannot use both istio and oauthProxy", "tlsCertificateSecret and tlsKeySecret MUST be set together"},
+		"v1beta1": {
+			"Cannot use both oauthProxy and kubeRBACProxy", "GenerateDeployment must be set to true if host/hostAddress are not provided",
+			"Username must be set if database is specified", "host and hostAddress must not be set when generateDeployment is true",
+			"size must be greater than zero", "tlsCertificateSecret and tlsKeySecret MUST be set together",
+		},
+	} {
+		got := map[string]bool{}
+		messages(byName[version]["schema"], got)
+		for _, message := range wanted {
+			if !got[message] {
+				t.Errorf("%s: no rule says %q", version, message)
+			}
+			delete(got, message)
+		}
+		if len(got) > 0 {
+			t.Errorf("%s: rules that the reference does not have: %v", version, got)
+		}
+	}
+}
+
+func messages(value any, into map[string]bool) {
+	switch v := value.(type) {
+	case map[string]any:
+		if message, ok := v["message"].(string); ok && v["rule"] != nil {
+			into[message] = true
+		}
+		for _, child := range v {
+			messages(child, into)
+		}
+	case []any:
+		for _, child := range v {
+			messages(child, into)
+		}
+	}
+}
