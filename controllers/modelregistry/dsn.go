@@ -112,15 +112,3 @@ func escaped(text string) string {
 
 // literal keeps a kubelet from filling in $(NAME) that stands in a text of a user.
 func literal(text string) string { return strings.ReplaceAll(text, "$", "$$") }
-
-// passwordProblem says why a password cannot stand in the address of a PostgreSQL database, where the kubelet puts it, and
-// what to do. It is empty when the password can, and never shows it. Any password can stand in that of MySQL.
-func passwordProblem(password string) string {
-	parsed, err := url.Parse("postgresql://u:" + password + "@h/d")
-	if err == nil && parsed.User != nil && parsed.User.Username() == "u" && parsed.Host == "h" && parsed.Path == "/d" &&
-		parsed.RawQuery == "" && !parsed.ForceQuery && parsed.Fragment == "" {
-		return ""
-	}
-	return "it holds characters that end the password in a URL, as / ? # % and spaces do: write them as %2F, %3F, %23, %25 and %20, " +
-		"or choose a password without them"
-}

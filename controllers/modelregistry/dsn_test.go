@@ -1,7 +1,6 @@
 package modelregistry
 
 import (
-	"net/url"
 	"strings"
 	"testing"
 
@@ -105,43 +104,4 @@ func TestRefusedPorts(t *testing.T) {
 	if _, err := Build(m, plain); err == nil || !strings.Contains(err.Error(), `spec.kubeRBACProxy.tlsKeySecret names key "a/b"`) {
 		t.Errorf("a key with a slash: %v", err)
 	}
-}
-
-// [S3] The kubelet puts the password into a URL as it stands in the Secret: passwords that were escaped there keep working,
-// others are told apart.
-func TestPasswordProblem(t *testing.T) {
-	for _, fine := range []string{"simple", "a:b", "a@b", "50%25", "%2F%3F", "-._~!$&'()*+,;=", newPassword(), ""} {
-		if problem := passwordProblem(fine); problem != "" {
-			t.Errorf("%q: %s", fine, problem)
-		}
-	}
-	for _, broken := range []string{"a/b", "a?b", "a#b", "50%", "a b", `a"b`, "a\nb", "a<b", "ü", "a@h/d", "/"} {
-		problem := passwordProblem(broken)
-		if !strings.Contains(problem, "%2F") {
-			t.Errorf("%q is not found to be broken: %q", broken, problem)
-		}
-	}
-}
-
-// FuzzPasswordProblem: a password that has no problem is read back from the address as it was meant.
-func FuzzPasswordProblem(f *testing.F) {
-	for _, seed := range []string{"simple", "a@h/d", "%41", "%zz", "a:b@c", "\x00", "[", "//"} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, password string) {
-		dsn, err := url.Parse("postgresql://registry:" + password + "@pg.data.svc:5432/models?sslmode=verify-full")
-		if passwordProblem(password) != "" {
-			return
-		}
-		if err != nil {
-			t.Fatalf("%q: %v", password, err)
-		}
-		if dsn.Host != "pg.data.svc:5432" || dsn.Path != "/models" || dsn.RawQuery != "sslmode=verify-full" || dsn.User.Username() != "registry" {
-			t.Errorf("%q leads to %s", password, dsn)
-		}
-		want, err := url.PathUnescape(password)
-		if got, _ := dsn.User.Password(); err != nil || got != want {
-			t.Errorf("%q is read as %q", password, got)
-		}
-	})
 }

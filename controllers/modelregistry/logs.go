@@ -106,9 +106,10 @@ func (r *registries) logged(ctx context.Context, m *v1beta1.ModelRegistry, pod *
 	return said, nil
 }
 
-// scanLog looks for an alert, which wins, and for the first failed check of the database.
+// scanLog looks for an alert, which wins, and for the first failed check of the database, or else for the last that a newer
+// server says about it.
 func scanLog(text string) *finding {
-	var failure *finding
+	var failure, said *finding
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		if strings.Contains(line, alertMark) {
@@ -117,6 +118,12 @@ func scanLog(text string) *finding {
 		if found := checkFailure.FindStringSubmatch(line); found != nil && failure == nil {
 			failure = &finding{ReasonConfiguration, "database configuration error: " + conditions.Clip(found[2]+": "+found[1], maxLine)}
 		}
+		if cause := unconnected(line); cause != "" {
+			said = &finding{ReasonConfiguration, "database configuration error: " + conditions.Clip(cause, maxLine)}
+		}
+	}
+	if failure == nil {
+		failure = said
 	}
 	return failure
 }

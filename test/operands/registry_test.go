@@ -278,7 +278,8 @@ func TestCAFolder(t *testing.T) {
 	report.add("registry, MariaDB, a folder of authorities", "v0.2.22 does not read it")
 }
 
-// TestPasswordInURL: [S3] what passwordProblem tells of is what the server cannot read.
+// TestPasswordInURL: [S3] the server cannot read an address with such a password, and says so in the words that the operator
+// looks for. It quotes the address, so the operator may not.
 func TestPasswordInURL(t *testing.T) {
 	t.Parallel()
 	spec, content := onPostgres("registry")
@@ -286,7 +287,8 @@ func TestPasswordInURL(t *testing.T) {
 	r := renderRegistry(t, "password", spec)
 	maps.Copy(r.content, content)
 	_, server := r.run()
-	NewWithT(t).Eventually(server.read, startExpiry, poll).Should(ContainSubstring("failed to parse"))
+	NewWithT(t).Eventually(server.read, startExpiry, poll).Should(ContainSubstring("failed to parse PostgreSQL URL DSN"))
+	NewWithT(t).Expect(server.read()).To(ContainSubstring("hunter2"), "the server no longer quotes the address")
 	report.add("registry, PostgreSQL, password that is not escaped", "the server cannot read its address")
 }
 
