@@ -95,6 +95,20 @@ func TestGeneratedAsAskedFor(t *testing.T) {
 	}
 }
 
+// [D7] Data is not among what a pass applies, so a claim is never specified anew.
+func TestDataIsNotApplied(t *testing.T) {
+	m := registry(generated, sizedAndDeleted)
+	desired, err := BuildDatabase(m, plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range append(rendered(t, m, desired), built(t, m, plain)...) {
+		if o.GetKind() == "PersistentVolumeClaim" || o.GetKind() == "Secret" {
+			t.Errorf("%s %s is applied", o.GetKind(), o.GetName())
+		}
+	}
+}
+
 // Data goes with its registry only when the spec says so.
 func TestRetention(t *testing.T) {
 	for policy, owned := range map[v1beta1.RetentionPolicy]bool{"": false, v1beta1.RetainData: false, v1beta1.DeleteData: true} {
