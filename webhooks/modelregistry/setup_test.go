@@ -1,0 +1,147 @@
+package modelregistry
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+)
+
+// serving is a manager of which nothing but the webhook server and the reader is asked.
+type serving struct {
+	ctrl.Manager
+	server webhook.Server
+	reader client.Reader
+}
+
+func (s *serving) GetWebhookServer() webhook.Server { return s.server }
+func (s *serving) GetAPIReader() client.Reader      { return s.reader }
+
+// newServing serves the webhooks of a cluster that holds some objects.
+func newServing(t *testing.T, enabled bool, s Settings, objects ...client.Object) *serving {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{v1beta1.AddToScheme, aihubv1alpha1.AddToScheme, metav1.AddMetaToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	byName := func(o client.Object) []string { return []string{o.GetName()} }
+	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+		WithIndex(&v1beta1.ModelRegistry{}, "metadata.name", byName).WithIndex(&aihubv1alpha1.Catalog{}, "metadata.name", byName).Build()
+	m := &serving{server: webhook.NewServer(webhook.Options{}), reader: reader}
+	Register(m, enabled, source(s))
+	RegisterCatalog(m, enabled, source(s))
+	return m
+}
+
+// post sends something to a path and returns the status and the body of the answer.
+func (s *serving) post(t *testing.T, path, body string) (int, []byte) {
+	t.Helper()
+	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	recorder := httptest.NewRecorder()
+	s.server.WebhookMux().ServeHTTP(recorder, r)
+	return recorder.Code, recorder.Body.Bytes()
+}
+
+// ask sends a review as the API server does.
+func (s *serving) ask(t *testing.T, path string, object map[string]any) *admissionv1.AdmissionResponse {
+	t.Helper()
+	review := fmt.Sprintf(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"CREATE","name":"%s","namespace":"ns","object":%s}}`,
+		block(object, "metadata")["name"], mustJSON(t, object))
+	code, body := s.post(t, path, review)
+	var answer admissionv1.AdmissionReview
+	if err := json.Unmarshal(body, &answer); err != nil || code != http.StatusOK || answer.Response == nil || answer.Response.UID != "u" {
+		t.Fatalf("%s: status %d, %s, error %v", path, code, body, err)
+	}
+	return answer.Response
+}
+
+func TestWebhooksAreServed(t *testing.T) {
+	elsewhere := &v1beta1.ModelRegistry{ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: "demo"}}
+	s := newServing(t, true, settings(true), elsewhere, &aihubv1alpha1.Catalog{ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: "catalog"}})
+	m := object(t, beta, goodSpec)
+	if answer := s.ask(t, MutatePath, m); !answer.Allowed || !strings.Contains(string(answer.Patch), "kubeRBACProxy") || *answer.PatchType != admissionv1.PatchTypeJSONPatch {
+		t.Errorf("%+v", answer)
+	}
+	if answer := s.ask(t, ValidatePath, m); answer.Allowed || !strings.Contains(answer.Result.Message, "already exists in namespace elsewhere") {
+		t.Errorf("%+v", answer)
+	}
+	block(m, "metadata")["name"] = "free"
+	if answer := s.ask(t, ValidatePath, m); !answer.Allowed {
+		t.Errorf("%+v", answer.Result)
+	}
+	catalog := decoded(t, "{apiVersion: aihub.opendatahub.io/v1alpha1, kind: Catalog, metadata: {name: catalog, namespace: ns}}")
+	if answer := s.ask(t, ValidateCatalogPath, catalog); answer.Allowed || !strings.Contains(answer.Result.Message, "it exists in namespace elsewhere already") {
+		t.Errorf("%+v", answer)
+	}
+	block(catalog, "metadata")["name"] = "other"
+	if answer := s.ask(t, ValidateCatalogPath, catalog); answer.Allowed || answer.Result.Reason != metav1.StatusReasonInvalid {
+		t.Errorf("%+v", answer)
+	}
+}
+
+// The lists of webhooks in a cluster are static, and stored objects outlive a switch.
+func TestWebhooksOfComponentsThatAreOff(t *testing.T) {
+	s := newServing(t, false, settings(true))
+	for path, name := range map[string]string{MutatePath: "modelregistry", ValidatePath: "modelregistry", ValidateCatalogPath: "modelcatalog"} {
+		answer := s.ask(t, path, object(t, beta, "{rest: {}}"))
+		if !answer.Allowed || len(answer.Patch) > 0 || len(answer.Warnings) != 1 || !strings.Contains(answer.Warnings[0], "the component "+name+" is switched off") {
+			t.Errorf("%s: %+v", path, answer)
+		}
+	}
+	review := fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"u","desiredAPIVersion":%q,"objects":[%s]}}`,
+		alpha, mustJSON(t, object(t, beta, "{rest: {}, kubeRBACProxy: {}}")))
+	if code, body := s.post(t, ConvertPath, review); code != http.StatusOK || !strings.Contains(string(body), `"oauthProxy":{}`) {
+		t.Errorf("conversion goes on: %d %s", code, body)
+	}
+}
+
+// The cache may not have heard of what was created a moment ago, so the API server is asked, for a name and for metadata only.
+func TestNamesAreLookedUpLive(t *testing.T) {
+	var asked []string
+	reader := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			metadata, ok := list.(*metav1.PartialObjectMetadataList)
+			if !ok {
+				t.Fatalf("%T", list)
+			}
+			o := client.ListOptions{}
+			o.ApplyOptions(opts)
+			asked = append(asked, metadata.GroupVersionKind().Kind+" "+o.FieldSelector.String()+" in "+o.Namespace)
+			if len(asked) > 1 {
+				return errors.New("away")
+			}
+			metadata.Items = []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Namespace: "a"}}, {ObjectMeta: metav1.ObjectMeta{Namespace: "b"}}}
+			return nil
+		},
+	})
+	others := finder(reader, v1beta1.GroupVersion.WithKind(v1beta1.Kind))
+	if found, err := others(t.Context(), "demo"); err != nil || !slices.Equal(found, []string{"a", "b"}) {
+		t.Errorf("%v, %v", found, err)
+	}
+	if _, err := others(t.Context(), "demo"); err == nil {
+		t.Error("trouble is passed on")
+	}
+	if asked[0] != "ModelRegistryList metadata.name=demo in " {
+		t.Errorf("%q", asked)
+	}
+}
