@@ -99,7 +99,9 @@ func mapper() meta.RESTMapper {
 		m.Add(kind, scope)
 	}
 	m.Add(aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind), meta.RESTScopeNamespace)
-	m.Add(capability.HTTPRoute, meta.RESTScopeNamespace)
+	for _, kind := range optionalKinds {
+		m.Add(kind, meta.RESTScopeNamespace)
+	}
 	return m
 }
 
@@ -147,15 +149,21 @@ func (b *bench) interceptors() interceptor.Funcs {
 		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			heads, ok := list.(*metav1.PartialObjectMetadataList)
-			if !ok || heads.Kind != "HTTPRouteList" {
+			kind := schema.GroupVersionKind{}
+			for _, optional := range optionalKinds {
+				if ok && heads.Kind == optional.Kind+"List" {
+					kind = optional
+				}
+			}
+			if kind.Empty() {
 				return c.List(ctx, list, opts...)
 			}
 			whole := &unstructured.UnstructuredList{} // the fake client has no metadata of kinds without a Go type
 			whole.SetGroupVersionKind(heads.GroupVersionKind())
 			err := c.List(ctx, whole, opts...)
 			for _, o := range whole.Items {
-				h := head(capability.HTTPRoute)
-				h.Namespace, h.Name, h.Labels, h.UID = o.GetNamespace(), o.GetName(), o.GetLabels(), o.GetUID()
+				h := head(kind)
+				h.Namespace, h.Name, h.Labels, h.UID, h.OwnerReferences = o.GetNamespace(), o.GetName(), o.GetLabels(), o.GetUID(), o.GetOwnerReferences()
 				heads.Items = append(heads.Items, *h)
 			}
 			return err

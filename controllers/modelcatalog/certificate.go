@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -64,7 +65,7 @@ func (r *catalogs) renewCertificate(ctx context.Context, c *aihubv1alpha1.Catalo
 	if err != nil {
 		return fmt.Errorf("issuing the serving certificate: %w", err)
 	}
-	if serving.Issued {
+	if serving.Issued || !metav1.IsControlledBy(live, c) { // the latter comes out of a backup
 		live = &corev1.Secret{} // what is written has another version, which is read once
 		secret := corev1ac.Secret(certificateSecret, c.Namespace).WithLabels(labels(baseName)).
 			WithType(corev1.SecretTypeTLS).WithData(serving.Data)

@@ -1,0 +1,173 @@
+package modelcatalog
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+)
+
+// onOpenShift lets a bench serve what OpenShift serves.
+func (b *bench) onOpenShift() *bench {
+	b.served = capability.NewSet(capability.Route, capability.HTTPRoute, capability.ReferenceGrant)
+	b.r.settings.Gateway = openShift().Gateway
+	b.r.settings.DefaultDomain = "apps.example.com"
+	return b
+}
+
+func literal(kind schema.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(kind)
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	return u
+}
+
+func liveRoute() *unstructured.Unstructured {
+	return literal(capability.Route, "lab-registries", routeName)
+}
+
+func httpRouteIn(namespace string) *unstructured.Unstructured {
+	return literal(capability.HTTPRoute, namespace, baseName)
+}
+
+func grant() *unstructured.Unstructured {
+	return literal(capability.ReferenceGrant, "lab-registries", grantName)
+}
+
+func field(t *testing.T, o *unstructured.Unstructured, path ...string) string {
+	t.Helper()
+	value, _, err := unstructured.NestedFieldNoCopy(o.Object, path...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _ := value.(string)
+	return text
+}
+
+// [modelregistry-82] [modelregistry-83] Route and policy on OpenShift, and the HTTPRoute beside them in gateway mode.
+func TestGatewayModeComesAndGoes(t *testing.T) {
+	b := newBench(t, sample()).onOpenShift()
+	b.settle()
+	if host := field(t, must(b, liveRoute()), "spec", "host"); host != "model-catalog.apps.example.com" {
+		t.Errorf("host %q", host)
+	}
+	must(b, &networkingv1.NetworkPolicy{ObjectMeta: named(routePolicy)})
+	if b.get(httpRouteIn("redhat-ods-applications")) || b.get(grant()) || b.get(&corev1.Secret{ObjectMeta: named(certificateSecret)}) {
+		t.Error("there is more than a Route")
+	}
+
+	b.r.settings.Gateway.Domain = "gateway.example.com"
+	b.settle()
+	must(b, liveRoute())
+	must(b, grant())
+	if of := must(b, httpRouteIn("redhat-ods-applications")).GetLabels()[labelNamespace]; of != "lab-registries" {
+		t.Errorf("the HTTPRoute is that of %q", of)
+	}
+	if got := must(b, &corev1.Service{ObjectMeta: named(baseName)}).Annotations[annotationAddress]; got != "gateway.example.com/catalog" {
+		t.Errorf("address %q", got)
+	}
+
+	b.r.settings.Gateway.RouteNamespace = "elsewhere"
+	b.settle()
+	must(b, httpRouteIn("elsewhere"))
+	if b.get(httpRouteIn("redhat-ods-applications")) {
+		t.Error("D25: the HTTPRoute of the other namespace is left")
+	}
+	from, _, err := unstructured.NestedSlice(must(b, grant()).Object, "spec", "from")
+	if err != nil || len(from) != 1 || from[0].(map[string]any)["namespace"] != "elsewhere" {
+		t.Errorf("D26: the grant is still for %v, %v", from, err)
+	}
+
+	b.r.settings.Gateway.Domain = ""
+	b.settle()
+	if b.get(httpRouteIn("elsewhere")) || b.get(grant()) || !b.get(liveRoute()) {
+		t.Error("D25: turned off, HTTPRoute and grant go and the Route stays")
+	}
+}
+
+// W7: what the cluster serves may change at any time.
+func TestCapabilitiesChange(t *testing.T) {
+	b := newBench(t, sample())
+	b.settle()
+	must(b, &networkingv1.NetworkPolicy{ObjectMeta: named(ingressPolicy)})
+	b.onOpenShift()
+	b.settle()
+	must(b, liveRoute())
+	if b.get(&networkingv1.NetworkPolicy{ObjectMeta: named(ingressPolicy)}) {
+		t.Error("the policy of plain Kubernetes is left: it would open what that of the Route closes")
+	}
+	b.r.settings.Gateway.Domain = "gateway.example.com"
+	b.served = capability.NewSet(capability.Route)
+	b.settle()
+	if got := must(b, &corev1.Service{ObjectMeta: named(baseName)}).Annotations[annotationAddress]; strings.HasPrefix(got, "gateway") {
+		t.Errorf("D22: address %q without a Gateway API", got)
+	}
+	b.onOpenShift()
+	b.r.settings.Gateway.Domain = "gateway.example.com"
+	b.settle()
+	must(b, httpRouteIn("redhat-ods-applications"))
+}
+
+// While the domain of the cluster is not known nothing is written that bears it.
+func TestUnknownDomain(t *testing.T) {
+	b := newBench(t, sample()).onOpenShift()
+	b.settle()
+	b.r.settings.DefaultDomain = ""
+	b.r.knowsDomain = func() bool { return false }
+	b.writes = nil
+	result, err := b.pass()
+	if err != nil || result.RequeueAfter <= 0 {
+		t.Errorf("%+v, %v", result, err)
+	}
+	if host := field(t, must(b, liveRoute()), "spec", "host"); host != "model-catalog.apps.example.com" {
+		t.Errorf("the host was taken back: %q", host)
+	}
+	b.r.knowsDomain = func() bool { return true }
+	b.settle()
+	if host := field(t, must(b, liveRoute()), "spec", "host"); host != "" {
+		t.Errorf("there is no domain, but the host %q", host)
+	}
+}
+
+// [modelregistry-78] The finalizer takes back what stands in other namespaces, also in one that is not configured any more.
+func TestFinalizeOnOpenShift(t *testing.T) {
+	b := newBench(t, sample()).onOpenShift()
+	b.r.settings.Gateway.Domain = "gateway.example.com"
+	b.settle()
+	b.r.settings.Gateway.Domain, b.r.settings.Gateway.RouteNamespace = "", "elsewhere"
+	legacy := httpRouteIn("elsewhere")
+	legacy.SetLabels(map[string]string{labelCreatedBy: createdBy})
+	b.create(legacy)
+	if err := b.server.Delete(t.Context(), must(b, sample())); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.pass(); err != nil {
+		t.Fatal(err)
+	}
+	if b.get(httpRouteIn("redhat-ods-applications")) || b.get(httpRouteIn("elsewhere")) || b.get(sample()) {
+		t.Error("something is left")
+	}
+}
+
+// An HTTPRoute in the namespace of others is not taken over unless it says that the older operator made it.
+func TestForeignHTTPRoute(t *testing.T) {
+	theirs := httpRouteIn("redhat-ods-applications")
+	theirs.SetLabels(map[string]string{"app": "somebody"})
+	b := newBench(t, sample(), theirs).onOpenShift()
+	b.r.settings.Gateway.Domain = "gateway.example.com"
+	if _, err := b.pass(); err != nil {
+		t.Fatal(err)
+	}
+	if got := must(b, sample()).Status.Conditions[0].Message; !strings.Contains(got, "HTTPRoute redhat-ods-applications/model-catalog") {
+		t.Errorf("condition %q", got)
+	}
+	if must(b, theirs).GetLabels()["app"] != "somebody" {
+		t.Error("it was taken over")
+	}
+}

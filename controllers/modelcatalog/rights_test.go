@@ -1,0 +1,131 @@
+package modelcatalog
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+)
+
+// shipped are the rules of the roles of this component.
+func shipped(t *testing.T) []rbacv1.PolicyRule {
+	t.Helper()
+	var rules []rbacv1.PolicyRule
+	for _, path := range []string{"role.yaml", "beside/role.yaml"} {
+		text, err := os.ReadFile("../../config/rbac/modelcatalog/" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var r rbacv1.ClusterRole
+		if err := yaml.UnmarshalStrict([]byte(strings.TrimPrefix(string(text), "---\n")), &r); err != nil {
+			t.Fatal(err)
+		}
+		rules = append(rules, r.Rules...)
+	}
+	return rules
+}
+
+// may says whether rules admit a verb on a resource, and on one name of it if there is a name.
+func may(rules []rbacv1.PolicyRule, verb, group, resource, name string) bool {
+	return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
+		return slices.Contains(r.Verbs, verb) && slices.Contains(r.APIGroups, group) && slices.Contains(r.Resources, resource) &&
+			(len(r.ResourceNames) == 0 || name != "" && slices.Contains(r.ResourceNames, name))
+	})
+}
+
+func plural(kind schema.GroupVersionKind) string {
+	lower := strings.ToLower(kind.Kind)
+	if base, y := strings.CutSuffix(lower, "y"); y {
+		return base + "ies"
+	}
+	return lower + "s"
+}
+
+// Every object that can be built may be made, read, changed and removed with the shipped rights, and no other of its kind may be
+// changed.
+func TestRightsCoverEveryObject(t *testing.T) {
+	rules := shipped(t)
+	everywhere := []Inputs{kubernetes(), openShift(behindGateway, func(in *Inputs) { in.AdminGroups = []string{"a"} })}
+	for _, in := range everywhere {
+		for _, o := range built(t, sample(), in) {
+			kind := o.GroupVersionKind()
+			for _, verb := range []string{"create", "get", "patch", "delete"} {
+				if !may(rules, verb, kind.Group, plural(kind), o.GetName()) {
+					t.Errorf("may not %s %s %s", verb, plural(kind), o.GetName())
+				}
+				if verb != "create" && may(rules, verb, kind.Group, plural(kind), "of-somebody-else") {
+					t.Errorf("may %s every object among %s", verb, plural(kind))
+				}
+			}
+			for _, verb := range []string{"list", "watch"} {
+				if !may(rules, verb, kind.Group, plural(kind), "") {
+					t.Errorf("may not %s %s", verb, plural(kind))
+				}
+			}
+		}
+	}
+}
+
+// What is kept beside the built objects, and what older releases left.
+func TestRightsOnTheRest(t *testing.T) {
+	rules := shipped(t)
+	for _, c := range []struct{ resource, name, verbs string }{
+		{"secrets", databaseName, "create get list watch patch delete"},
+		{"secrets", certificateSecret, "create get list watch patch"},
+		{"secrets", cookieSecret, "get list watch delete"},
+		{"persistentvolumeclaims", databaseName, "get list watch delete"},
+		{"configmaps", formerSources, "get delete"},
+		{"configmaps", modelSources, "create get patch"},
+		{"configmaps", mcpSources, "create get patch"},
+		{"configmaps", agentSources, "create get patch"},
+		{"pods", "", "list"},
+	} {
+		for verb := range strings.FieldsSeq(c.verbs) {
+			if !may(rules, verb, "", c.resource, c.name) {
+				t.Errorf("may not %s %s %s", verb, c.resource, c.name)
+			}
+		}
+	}
+	for _, verb := range []string{"get", "list", "watch", "patch", "update", "delete"} {
+		if may(rules, verb, "", "secrets", "") || may(rules, verb, "", "secrets", "a-registry-db") {
+			t.Errorf("S8: may %s Secrets of others", verb)
+		}
+	}
+	for _, name := range []string{modelSources, mcpSources, agentSources} {
+		if may(rules, "delete", "", "configmaps", name) {
+			t.Errorf("%s belongs to users and is never deleted", name)
+		}
+	}
+}
+
+// Nobody may grant what he does not hold: the rules of the roles that are made are covered by our own.
+func TestRightsCoverWhatIsGranted(t *testing.T) {
+	rules := append(shipped(t), rbacv1.PolicyRule{})
+	for _, name := range []string{baseName, adminName} {
+		for _, rule := range typed[rbacv1.Role](t, sample(), kubernetes(), "Role", name).Rules {
+			for _, resource := range rule.Resources {
+				for _, object := range rule.ResourceNames {
+					for _, verb := range rule.Verbs {
+						if !may(rules, verb, rule.APIGroups[0], resource, object) {
+							t.Errorf("Role %s grants %s on %s %s, which we do not hold", name, verb, resource, object)
+						}
+					}
+				}
+			}
+		}
+	}
+	if !may(rules, "bind", rbacv1.GroupName, "clusterroles", "system:auth-delegator") {
+		t.Error("the delegation may not be bound")
+	}
+	for _, rule := range rules {
+		for _, words := range [][]string{rule.Verbs, rule.Resources, rule.APIGroups} {
+			if slices.Contains(words, "*") || slices.Contains(words, "escalate") || slices.Contains(words, "impersonate") {
+				t.Errorf("rule %+v", rule)
+			}
+		}
+	}
+}

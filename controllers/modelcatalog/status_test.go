@@ -1,0 +1,278 @@
+package modelcatalog
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+)
+
+func (b *bench) available() metav1.Condition {
+	b.Helper()
+	got, _ := conditions.Get(must(b, sample()).Status.Conditions, ConditionAvailable)
+	return got
+}
+
+// changeStatus is change for what controllers of Kubernetes write.
+func (b *bench) changeStatus(o client.Object, edit func()) {
+	b.Helper()
+	must(b, o)
+	edit()
+	if err := b.server.SubResource("status").Update(b.Context(), o); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// rollOut does what the controllers of Kubernetes do for a Deployment and its Service.
+func (b *bench) rollOut(since time.Duration) {
+	b.Helper()
+	d := &appsv1.Deployment{ObjectMeta: named(baseName)}
+	b.changeStatus(d, func() { d.Status = running(since).Status; d.Status.ObservedGeneration = d.Generation })
+	slice := &discoveryv1.EndpointSlice{ObjectMeta: named("model-catalog-x"), Endpoints: endpoints(new(true), "10.0.0.1")[0].Endpoints, AddressType: discoveryv1.AddressTypeIPv4}
+	if !b.get(slice.DeepCopy()) {
+		b.create(slice)
+	}
+}
+
+// From nothing to available: the condition follows, and comes back by itself where no event tells.
+func TestStatusFollowsTheRollout(t *testing.T) {
+	b := newBench(t, sample())
+	result, err := b.pass()
+	if err != nil || result.RequeueAfter != lookAgain || b.available().Reason != ReasonUnavailable {
+		t.Errorf("at first: %+v, %v, %+v", result, err, b.available())
+	}
+	b.rollOut(time.Second)
+	if result, err = b.pass(); err != nil || b.available().Reason != ReasonCooldown || result.RequeueAfter > cooldown {
+		t.Errorf("a moment later: %+v, %v, %+v", result, err, b.available())
+	}
+	b.later(cooldown)
+	b.settle()
+	if got := b.available(); got.Status != metav1.ConditionTrue || got.Reason != ReasonAvailable || got.Message != "Deployment is available" {
+		t.Errorf("then: %+v", got)
+	}
+	d := &appsv1.Deployment{ObjectMeta: named(baseName)}
+	b.changeStatus(d, func() {
+		d.Status.Conditions[0].Status = corev1.ConditionFalse
+		d.Status.Conditions[0].Message = "stopped"
+	})
+	pod := &corev1.Pod{ObjectMeta: named("pod")}
+	pod.Labels = selector(baseName)
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{waiting("catalog", "ErrImagePull", "no such image")}
+	b.create(pod)
+	database := pod.DeepCopy()
+	database.ResourceVersion, database.Name, database.Labels = "", "another", selector(databaseName)
+	database.Status.ContainerStatuses = []corev1.ContainerStatus{waiting("postgresql", "ErrImagePull", "D18: not this one")}
+	b.create(database)
+	b.settle()
+	if got := b.available(); got.Reason != ReasonConfiguration || got.Message != "container catalog waiting: no such image" {
+		t.Errorf("without an image: %+v", got)
+	}
+	if err := b.server.Delete(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	b.settle()
+	if got := b.available(); got.Message != "Deployment is unavailable: stopped" {
+		t.Errorf("without a pod: %+v", got)
+	}
+}
+
+// What was true stays while a change is taken up, so that nobody is alarmed for milliseconds.
+func TestStatusWaitsForTheDeploymentController(t *testing.T) {
+	b := newBench(t, sample())
+	b.settle()
+	b.rollOut(time.Hour)
+	b.settle()
+	d := &appsv1.Deployment{ObjectMeta: named(baseName)}
+	b.changeStatus(d, func() { d.Status.UnavailableReplicas = 1 })
+	b.change(d, func() { d.Generation = d.Status.ObservedGeneration + 1 })
+	result, err := b.pass()
+	if err != nil || result.RequeueAfter != soon || b.available().Status != metav1.ConditionTrue {
+		t.Errorf("%+v, %v, %+v", result, err, b.available())
+	}
+}
+
+// Each object that goes is made again, and nothing else is written.
+func TestEveryObjectComesBack(t *testing.T) {
+	for _, o := range everything() {
+		b := newBench(t, sample())
+		b.settle()
+		before := o.DeepCopyObject().(client.Object)
+		if err := b.server.Delete(t.Context(), must(b, before)); err != nil {
+			t.Fatal(err)
+		}
+		b.settle()
+		must(b, o)
+	}
+}
+
+// Labels and fields of others survive (D5), and an object that lost ours is found again (D8).
+func TestOthersKeepTheirFields(t *testing.T) {
+	b := newBench(t, sample())
+	b.settle()
+	account := &corev1.ServiceAccount{ObjectMeta: named(baseName)}
+	b.change(account, func() {
+		account.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "pull"}}
+		account.Labels["theirs"] = "1"
+		delete(account.Labels, names.OperatorLabel)
+	})
+	b.settle()
+	must(b, account)
+	if account.Labels["theirs"] != "1" || len(account.ImagePullSecrets) != 1 || !ours(account) {
+		t.Errorf("labels %v, pull secrets %v", account.Labels, account.ImagePullSecrets)
+	}
+}
+
+// The switches of the spec take things away and bring them back.
+func TestSwitches(t *testing.T) {
+	b := newBench(t, sample())
+	b.settle()
+	c := sample()
+	b.change(c, func() {
+		c.Spec.Proxy = &aihubv1alpha1.CatalogProxy{Mode: aihubv1alpha1.Disabled}
+		c.Spec.Access = &aihubv1alpha1.CatalogAccess{Authenticated: aihubv1alpha1.Disabled}
+		c.Spec.Database = &aihubv1alpha1.CatalogDatabase{External: &aihubv1alpha1.ExternalDatabase{Host: "db", SecretName: "db"}}
+	})
+	b.settle()
+	off := []client.Object{
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: delegatorBinding}}, &corev1.ConfigMap{ObjectMeta: named(proxyConfig)},
+		&rbacv1.RoleBinding{ObjectMeta: named(readersBinding)}, &appsv1.Deployment{ObjectMeta: named(databaseName)}, &corev1.Service{ObjectMeta: named(databaseName)},
+	}
+	for _, o := range off {
+		if b.get(o) {
+			t.Errorf("%T %s is left", o, o.GetName())
+		}
+	}
+	must(b, &corev1.Secret{ObjectMeta: named(databaseName)}) // its password is kept for the way back
+	b.change(c, func() { c.Spec = aihubv1alpha1.CatalogSpec{} })
+	b.settle()
+	for _, o := range off {
+		must(b, o)
+	}
+}
+
+// A database that nobody is to make any more is left alone.
+func TestSkippedDatabaseStays(t *testing.T) {
+	b := newBench(t, sample())
+	b.settle()
+	b.r.settings.SkipCatalogDatabase = true
+	b.settle()
+	must(b, &appsv1.Deployment{ObjectMeta: named(databaseName)})
+	must(b, &corev1.Secret{ObjectMeta: named(databaseName)})
+
+	b = newBench(t, sample())
+	b.r.settings.SkipCatalogDatabase = true
+	b.settle()
+	if b.get(&appsv1.Deployment{ObjectMeta: named(databaseName)}) || b.get(&corev1.Secret{ObjectMeta: named(databaseName)}) {
+		t.Error("a database was made")
+	}
+}
+
+// A backup brings back objects that refer to an earlier life of the Catalog.
+func TestRestoredObjects(t *testing.T) {
+	service := &corev1.Service{ObjectMeta: named(baseName)}
+	service.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: aihubv1alpha1.GroupVersion.String(), Kind: aihubv1alpha1.Kind, Name: "catalog", UID: "earlier", Controller: new(true)}}
+	b := newBench(t, sample(), service)
+	b.settle()
+	if refs := must(b, service).OwnerReferences; len(refs) != 1 || refs[0].UID != sample().UID {
+		t.Errorf("owners %v", refs)
+	}
+}
+
+// While paused nothing is touched, and the Catalog can still be deleted.
+func TestPaused(t *testing.T) {
+	c := sample()
+	c.Annotations = map[string]string{names.PausedAnnotation: "true"}
+	b := newBench(t, c)
+	b.settle()
+	for _, o := range everything() {
+		if b.get(o) {
+			t.Errorf("%T %s was made", o, o.GetName())
+		}
+	}
+	b.change(c, func() { c.Annotations = nil })
+	b.settle()
+	must(b, &appsv1.Deployment{ObjectMeta: named(baseName)})
+}
+
+// What is forgotten of a Catalog that is gone is learned again of the next one of its name.
+func TestAnotherCatalogOfTheName(t *testing.T) {
+	b := newBench(t, sample())
+	b.settle()
+	if err := b.server.Delete(t.Context(), must(b, sample())); err != nil {
+		t.Fatal(err)
+	}
+	b.settle()
+	next := sample()
+	next.UID = "next"
+	b.create(next)
+	b.settle()
+	for _, o := range everything() {
+		must(b, o)
+		if refs := o.GetOwnerReferences(); len(refs) > 0 && (len(refs) != 1 || refs[0].UID != "next") {
+			t.Errorf("%T %s: owners %v", o, o.GetName(), refs)
+		}
+	}
+}
+
+// The budget of additions is spent at once and comes back one a minute.
+func TestAdditionBudget(t *testing.T) {
+	b := newBench(t)
+	m := b.r.state
+	for i := range additions {
+		if !m.mayAdd("a") {
+			t.Fatalf("addition %d is refused", i)
+		}
+	}
+	if m.mayAdd("a") || !m.mayAdd("b") {
+		t.Error("one Catalog has used up its budget, the other has not")
+	}
+	b.later(additionEvery)
+	if !m.mayAdd("a") || m.mayAdd("a") {
+		t.Error("a minute gives one back")
+	}
+	b.later(100 * additionEvery)
+	for range additions {
+		if !m.mayAdd("a") {
+			t.Error("all of them are back")
+		}
+	}
+	if m.mayAdd("a") {
+		t.Error("time does not save up more than the budget")
+	}
+	m.forget("a")
+	if !m.mayAdd("a") {
+		t.Error("what was forgotten counts")
+	}
+}
+
+// Texts of the spec are values and nothing else.
+func FuzzStringsKeepStructure(f *testing.F) {
+	f.Add("db.example.com", "secret", "apps.example.com")
+	f.Add("a\": {}\n- b: c", "{{.}}", "$(X)")
+	f.Fuzz(func(t *testing.T, host, secret, domain string) {
+		c := sample(withExternal(aihubv1alpha1.ExternalDatabase{Host: host, SecretName: secret}))
+		plain := sample(withExternal(aihubv1alpha1.ExternalDatabase{Host: "h", SecretName: "s"}))
+		if !strings.Contains(domain, "\x00") {
+			in := openShift(func(in *Inputs) { in.Domain = domain })
+			if got, want := len(built(t, c, in)), len(built(t, plain, openShift())); got != want {
+				t.Errorf("%d objects, want %d", got, want)
+			}
+		}
+		d := serverOf(t, c, kubernetes())
+		env := d.Spec.Template.Spec.Containers[0].Env
+		if len(env) != 4 || len(d.Spec.Template.Spec.Containers) != 2 {
+			t.Errorf("%d variables, %d containers", len(env), len(d.Spec.Template.Spec.Containers))
+		}
+	})
+}
