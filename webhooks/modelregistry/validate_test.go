@@ -143,3 +143,49 @@ func TestWarnings(t *testing.T) {
 		t.Errorf("in an order that does not vary: %q", several)
 	}
 }
+
+// A refusal says which field, with which value, and what to do about it.
+func TestRefusalsNameFieldAndCure(t *testing.T) {
+	long := registry(t, "{rest: {}, postgres: {generateDeployment: true, host: 'a b', username: 'u v', database: 'd e', image: 'i j', retentionPolicy: x, storage: {size: '0'}}}")
+	long.Name = strings.Repeat("a", 60) + ".b"
+	wrong := registry(t, "{rest: {image: 'a b'}, mysql: {host: 'a b', username: 'u v', database: 'd e'}, kubeRBACProxy: {image: 'x y'}}")
+	none := registry(t, "{rest: {}}")
+	seen := 0
+	for _, m := range []*v1beta1.ModelRegistry{long, wrong, none} {
+		errs := append(Validate(m, Settings{Namespace: "other"}), nameErrors(m, nil)...)
+		errs = append(errs, patternErrors(m, nil)...)
+		errs = append(errs, taken(m, []string{"elsewhere"})...)
+		for _, err := range errs {
+			seen++
+			if err.Field == "" || err.Type != "FieldValueRequired" && err.BadValue == "" {
+				t.Errorf("no field or no value: %v", err)
+			}
+			cure := false
+			for _, word := range []string{"must", "set ", "create it there", "choose", "remove it", "supported values", "consist"} {
+				cure = cure || strings.Contains(err.ErrorBody(), word)
+			}
+			if !cure {
+				t.Errorf("no cure: %v", err)
+			}
+		}
+	}
+	if seen < 19 {
+		t.Errorf("%d refusals were looked at", seen)
+	}
+}
+
+// The rules that the controller asks are those of admission, and neither changes what it judges.
+func TestRulesDoNotChangeWhatTheyJudge(t *testing.T) {
+	for _, spec := range []string{external, "{rest: {}, oauthProxy: {}, postgres: {}}", "{rest: {image: '" + defaultImage + "'}, mysql: {host: h}, kubeRBACProxy: {}}"} {
+		m := registry(t, spec)
+		before := m.DeepCopy()
+		_ = Validate(m, settings(true))
+		_ = warnings(m, nil)
+		_ = nameErrors(m, nil)
+		_ = patternErrors(m, nil)
+		if _, err := Default(m, settings(true)); err != nil {
+			t.Error(err)
+		}
+		same(t, spec, before, m)
+	}
+}

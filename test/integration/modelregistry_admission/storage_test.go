@@ -152,6 +152,23 @@ var _ = Describe("Stored registries", func() {
 		leave(ctx, leader, older, newer)
 	}, NodeTimeout(specTimeout))
 
+	It("are moved though the rules of today refuse them, D29", func(ctx SpecContext) {
+		namespace := env.Namespace(ctx, "storage")
+		store(ctx, v1alpha1.GroupVersion.Version)
+		lacking := beta(namespace, "{rest: {}}")
+		lacking.SetAnnotations(map[string]string{operatornames.PausedAnnotation: "true"})
+		withoutRules(ctx, func() { created(ctx, lacking) })
+		store(ctx, v1beta1.GroupVersion.Version)
+		mark := env.Mark()
+		leader := elected(ctx)
+		trimmed(ctx).Should(Equal([]string{"v1beta1"}))
+		patches := env.Since(mark).ByUser(leader.User).Of("modelregistries").Where(func(e framework.Entry) bool { return e.Name == lacking.GetName() && e.Verb == "patch" })
+		Expect(patches).To(ContainElement(And(HaveField("Subresource", ""), HaveField("Code", 422))))
+		Expect(patches).To(ContainElement(And(HaveField("Subresource", "status"), HaveField("Code", 200))))
+		Expect(as(ctx, v1beta1.GroupVersion, lacking).GetAnnotations()).NotTo(HaveKey(marker))
+		leave(ctx, leader, lacking)
+	}, NodeTimeout(specTimeout))
+
 	It("stay as they are when the versions are equal in the settings", func(ctx SpecContext) {
 		older, newer := inBothVersions(ctx)
 		mark := env.Mark()

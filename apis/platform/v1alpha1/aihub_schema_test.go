@@ -1,0 +1,97 @@
+package v1alpha1
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+func aihubVersion(t *testing.T) (spec, version map[string]any) {
+	t.Helper()
+	text, err := os.ReadFile("../../../config/crd/bases/components.platform.opendatahub.io_aihubs.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out map[string]any
+	if err := yaml.Unmarshal(text, &out); err != nil {
+		t.Fatal(err)
+	}
+	spec = out["spec"].(map[string]any)
+	return spec, spec["versions"].([]any)[0].(map[string]any)
+}
+
+func property(t *testing.T, schema map[string]any, path string) map[string]any {
+	t.Helper()
+	for _, step := range strings.Split(path, ".") {
+		properties, _ := schema["properties"].(map[string]any)
+		child, ok := properties[step].(map[string]any)
+		if !ok {
+			t.Fatalf("%s: no field %s", path, step)
+		}
+		schema = child
+	}
+	return schema
+}
+
+// The platform creates the object and reads its status, so the shape is its contract. [modelregistry-103]
+func TestSchemaOfAIHub(t *testing.T) {
+	spec, version := aihubVersion(t)
+	if spec["scope"] != "Cluster" || version["name"] != "v1alpha1" || version["storage"] != true {
+		t.Errorf("%v %v", spec["scope"], version["name"])
+	}
+	root := version["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)
+	if fmt.Sprint(root["required"]) != "[spec]" {
+		t.Errorf("required %v", root["required"])
+	}
+	rules := root["x-kubernetes-validations"].([]any)
+	if rule := rules[0].(map[string]any); len(rules) != 1 || rule["message"] != "Only the name 'default-aihub' is allowed" || !strings.Contains(rule["rule"].(string), AIHubName) {
+		t.Errorf("rules %v", rules)
+	}
+	if got := fmt.Sprint(property(t, root, "spec")["required"]); got != "[applicationNamespace instancesNamespace]" {
+		t.Errorf("required in spec: %s", got)
+	}
+	for path, want := range map[string]map[string]any{
+		"status.phase": {"type": "string"}, "status.observedGeneration": {"type": "integer", "format": "int64"},
+		"status.conditions": {"type": "array", "x-kubernetes-list-type": "atomic"},
+		"status.releases":   {"type": "array", "x-kubernetes-list-type": "map"},
+	} {
+		for key, value := range want {
+			if got := property(t, root, path)[key]; got != value {
+				t.Errorf("%s: %s is %v, want %v", path, key, got, value)
+			}
+		}
+	}
+	columns := version["additionalPrinterColumns"].([]any)
+	if len(columns) != 2 || columns[0].(map[string]any)["name"] != "AppNamespace" || columns[1].(map[string]any)["name"] != "Age" {
+		t.Errorf("columns %v", columns)
+	}
+}
+
+// What names the patterns let pass.
+func TestPatternsOfAIHub(t *testing.T) {
+	_, version := aihubVersion(t)
+	root := version["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)
+	label := strings.Repeat("d", 63)
+	for path, cases := range map[string]map[string]bool{
+		"spec.applicationNamespace": {"opendatahub": true, "a": true, "a-b-1": true, "": false, "-a": false, "a-": false, "A": false, "a.b": false, label: true, label + "d": false},
+		"spec.instancesNamespace":   {"odh-model-registries": true, "": false, "a_b": false},
+		"spec.gateway.domain": {
+			"example.com": true, "apps.example.com": true, "a": true, label + ".com": true, label + "d.com": false, "": false, "Example.com": false,
+			"https://example.com": false, "example.com:443": false, ".com": false, "a..b": false,
+		},
+	} {
+		schema := property(t, root, path)
+		pattern := regexp.MustCompile(schema["pattern"].(string))
+		for value, want := range cases {
+			length, longest := float64(len(value)), schema["maxLength"].(float64)
+			shortest, _ := schema["minLength"].(float64)
+			if got := pattern.MatchString(value) && length >= shortest && length <= longest; got != want {
+				t.Errorf("%s: %q accepted %v, want %v", path, value, got, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+)
+
+// history is what may go wrong, request by request; when it is over everything works.
+type history struct {
+	faults []error
+	asked  int
+}
+
+func (h *history) next() error {
+	h.asked++
+	if h.asked > len(h.faults) {
+		return nil
+	}
+	return h.faults[h.asked-1]
+}
+
+func anyFault() *rapid.Generator[error] {
+	resource := schema.GroupResource{Group: v1beta1.GroupVersion.Group, Resource: "modelregistries"}
+	return rapid.SampledFrom([]error{
+		nil, nil, nil, errors.New("connection refused"), apierrors.NewConflict(resource, "x", nil), apierrors.NewTooManyRequests("slow down", 1),
+		apierrors.NewInternalError(errors.New("conversion webhook failed")), apierrors.NewForbidden(resource, "x", nil), refused("x"),
+		apierrors.NewResourceExpired("the list is too old"), apierrors.NewBadRequest("no"), apierrors.NewServiceUnavailable("later"),
+	})
+}
+
+// Whatever fails, the older version leaves the list only after every object was written, and leaves it in the end.
+func TestNoFaultTrimsTooEarly(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		count := rapid.IntRange(0, 4).Draw(rt, "registries")
+		faults := rapid.SliceOfN(anyFault(), 0, 40).Draw(rt, "faults")
+		served := rapid.SampledFrom([][]schema.GroupVersion{nil, {builtIn}, {older}, {builtIn, older}}).Draw(rt, "served")
+		synctest.Test(t, func(t *testing.T) {
+			objects := []client.Object{crd("v1beta1", "v1alpha1", "v1beta1")}
+			for i := range count {
+				objects = append(objects, registryOf(fmt.Sprintf("r%d", i)))
+			}
+			w := newWorld(t, served, objects...)
+			h := &history{faults: faults}
+			written := map[string]bool{}
+			w.fails = func(request string) error {
+				err := h.next()
+				if name, ok := strings.CutPrefix(request, "patch "); ok && err == nil {
+					name = strings.TrimPrefix(name, "status of ")
+					if name == crdName && len(written) < count {
+						t.Errorf("trimmed after %v of %d were written", written, count)
+					}
+					written[name] = true
+				}
+				return err
+			}
+			// A migrator that nobody runs is given up after a while, and then every object is written back.
+			w.run(w.migration(), 24*time.Hour)
+			w.fails = func(string) error { return nil }
+			w.mustHave("v1beta1")
+			if h.asked < len(faults) {
+				return // it was done before the last fault
+			}
+			before := h.asked
+			w.run(w.migration(), 24*time.Hour)
+			if h.asked != before {
+				t.Error("it goes on though nothing is left")
+			}
+		})
+	})
+}
+
+// A replica that ends in the middle leaves a state from which the next one goes on.
+func TestTheNextReplicaGoesOn(t *testing.T) {
+	for stop := 1; stop <= 4; stop++ {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, nil, crd("v1beta1", "v1alpha1", "v1beta1"), registryOf("a"), registryOf("b"), registryOf("c"))
+			w.fails = func(request string) error {
+				if strings.HasPrefix(request, "patch") && len(w.writes) >= stop {
+					return errors.New("killed")
+				}
+				return nil
+			}
+			if done, err := w.migration().pass(t.Context()); done || err == nil {
+				t.Fatalf("stopped at write %d: done %v, %v", stop, done, err)
+			}
+			if !slices.Contains(w.stored(), "v1alpha1") {
+				t.Errorf("stopped at write %d: trimmed", stop)
+			}
+			w.fails = func(string) error { return nil }
+			if done, err := w.migration().pass(t.Context()); !done || err != nil {
+				t.Errorf("the next one after write %d: done %v, %v", stop, done, err)
+			}
+			w.mustHave("v1beta1")
+		})
+	}
+}
+
+// It is the elected replica that works.
+func TestOnlyTheElectedReplicaWorks(t *testing.T) {
+	if !New(Options{}).NeedLeaderElection() {
+		t.Error("every replica would work")
+	}
+}
