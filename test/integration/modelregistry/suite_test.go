@@ -40,7 +40,7 @@ func TestModelRegistry(t *testing.T) {
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "modelregistry", cluster.OpenShift, framework.WithTypes(v1beta1.AddToScheme, v1alpha1.AddToScheme))
 	account := env.InstallOperator(ctx, "config/default")
-	create(ctx, ingress())
+	env.Patch(ctx, ingress(), map[string]any{"spec": map[string]any{"domain": domain}})
 	manager = env.StartManager(ctx, framework.ManagerOptions{
 		ServiceAccount: account.ServiceAccount, Race: true, WebhookPort: account.WebhookPort, Args: []string{"--components=modelregistry"},
 		Env: []string{"REST_IMAGE=quay.io/example/model-registry:v1", "KUBE_RBAC_PROXY_IMAGE=quay.io/example/kube-rbac-proxy:v1", "POSTGRES_IMAGE=quay.io/example/postgresql:16"},

@@ -116,11 +116,7 @@ func foreign(kind schema.GroupVersionKind, namespace, name string) *unstructured
 }
 
 // ingress is the configuration that names the domain of the cluster.
-func ingress() *unstructured.Unstructured {
-	u := foreign(ingressKind, "", "cluster")
-	u.Object["spec"] = map[string]any{"domain": domain}
-	return u
-}
+func ingress() *unstructured.Unstructured { return foreign(ingressKind, "", "cluster") }
 
 func delegator(m *v1beta1.ModelRegistry) *rbacv1.ClusterRoleBinding {
 	return &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: m.Name + "-auth-delegator"}}

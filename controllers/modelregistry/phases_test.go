@@ -1,0 +1,208 @@
+package modelregistry
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
+)
+
+func reasonOf(m *v1beta1.ModelRegistry, kind string) string {
+	c, _ := conditions.Get(m.Status.Conditions, kind)
+	return c.Reason
+}
+
+// [modelregistry-101] What a registry consists of is written once, in order; the second pass finds nothing to do.
+func TestPassWritesOnce(t *testing.T) {
+	w := newWorld(t, nil)
+	m := stored("demo", proxied)
+	w.waits(w.pass(m), "available")
+	want := `apply ServiceAccount demo
+apply Role registry-user-demo
+apply ConfigMap demo-kube-rbac-proxy-config
+apply NetworkPolicy demo-ingress
+apply Service demo
+apply Deployment demo
+apply ClusterRoleBinding demo-auth-delegator`
+	if got := w.wrote(); got != want {
+		t.Errorf("wrote\n%s\nwant\n%s", got, want)
+	}
+	if reasonOf(m, ConditionProgressing) != ReasonCreating || reasonOf(m, ConditionAvailable) != ReasonUnavailable {
+		t.Errorf("conditions %v", m.Status.Conditions)
+	}
+	w.running(m)
+	w.must(w.pass(m))
+	if got := w.wrote(); got != "" {
+		t.Errorf("wrote\n%s", got)
+	}
+	if reasonOf(m, ConditionProgressing) != ReasonCreated || reasonOf(m, ConditionAvailable) != ReasonAvailable || reasonOf(m, ConditionProxy) != ReasonResourcesAvailable {
+		t.Errorf("conditions %v", m.Status.Conditions)
+	}
+	if event := <-w.events.Events; !strings.HasPrefix(event, "Normal ServiceCreated Created service for custom resource demo in namespace ns") {
+		t.Errorf("event %q", event)
+	}
+}
+
+// D11: a pass that has changed anything at all is a pass that progresses.
+func TestProgressAddsUp(t *testing.T) {
+	w := newWorld(t, nil)
+	m := stored("demo", ownDatabase)
+	w.waits(w.pass(m), "available")
+	w.wrote()
+	m.Spec.Rest.Image = "rest:2"
+	w.waits(w.pass(m), "available")
+	if got := w.wrote(); got != "apply Deployment demo" || reasonOf(m, ConditionProgressing) != ReasonUpdating {
+		t.Errorf("wrote %s, %v", got, m.Status.Conditions)
+	}
+}
+
+// The password of a generated database lies nowhere but in its Secret, which comes first.
+func TestGeneratedDatabaseComesFirst(t *testing.T) {
+	w := newWorld(t, nil)
+	m := stored("demo", ownDatabase)
+	w.waits(w.pass(m), "available")
+	got := strings.Split(w.wrote(), "\n")
+	want := []string{"create Secret demo-postgres-credentials", "create PersistentVolumeClaim demo-postgres-storage",
+		"apply NetworkPolicy demo-postgres", "apply Service demo-postgres", "apply Deployment demo-postgres"}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Errorf("write %d is %q, want %q", i, got[i], want[i])
+		}
+	}
+	secret := &corev1.Secret{}
+	if !w.get(secret, "ns", "demo-postgres-credentials") || len(secret.Data["password"]) < 20 || len(secret.OwnerReferences) != 0 {
+		t.Errorf("Secret %+v", secret.ObjectMeta)
+	}
+}
+
+// A name that the database would refuse is refused before anything is made of it.
+func TestRefusesNamesOfAGeneratedDatabase(t *testing.T) {
+	w := newWorld(t, nil)
+	m := stored("demo", ownDatabase)
+	m.Spec.Postgres.Database = "drop table;"
+	w.waits(w.pass(m), "valid spec")
+	if got := w.wrote(); got != "" || reasonOf(m, ConditionAvailable) != ReasonUnavailable {
+		t.Errorf("wrote %q, %v", got, m.Status.Conditions)
+	}
+}
+
+// A Secret that somebody else made is used as it is, and must be complete.
+func TestForeignCredentials(t *testing.T) {
+	mine := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-postgres-credentials"}, Data: map[string][]byte{"username": []byte("ann")}}
+	w := newWorld(t, nil, mine)
+	m := stored("demo", ownDatabase)
+	err := w.pass(m)
+	if err == nil || !strings.Contains(err.Error(), "has no key password") {
+		t.Errorf("ended with %v", err)
+	}
+	mine.Data["password"] = []byte("p")
+	w.must(w.server.Update(t.Context(), mine))
+	w.waits(w.pass(m), "available")
+	w.get(mine, "ns", "demo-postgres-credentials")
+	if len(mine.Labels) != 0 {
+		t.Errorf("it was labelled: %v", mine.Labels)
+	}
+}
+
+// [modelregistry-100] An error of the API server is told as it came.
+func TestErrorsSurface(t *testing.T) {
+	boom := errors.New("boom")
+	for _, verb := range []string{"apply", "create"} {
+		w := newWorld(t, nil)
+		w.fail = func(v, _ string) error {
+			if v == verb {
+				return boom
+			}
+			return nil
+		}
+		m := stored("demo", ownDatabase)
+		err := w.pass(m)
+		message, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
+		if !errors.Is(err, boom) || !strings.HasPrefix(message.Message, "unexpected reconcile error: ") || !strings.Contains(message.Message, "boom") {
+			t.Errorf("%s: ended with %v and %q", verb, err, message.Message)
+		}
+		w.fail = nil
+		w.waits(w.pass(m), "available")
+	}
+}
+
+// D30: what serves a registry of the same name elsewhere is reported and left alone; what is left of one that is gone is taken.
+func TestNamesOfClusterScope(t *testing.T) {
+	other := stored("demo", proxied)
+	other.Namespace, other.UID = "elsewhere", "other"
+	w := newWorld(t, nil, other)
+	w.waits(w.pass(other.DeepCopy()), "available")
+	w.wrote()
+	m := stored("demo", proxied)
+	w.waits(w.pass(m), "to be removed")
+	message, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
+	if !strings.Contains(message.Message, "belongs to ModelRegistry elsewhere/demo") {
+		t.Errorf("message %q", message.Message)
+	}
+	if got := w.wrote(); strings.Contains(got, "ClusterRoleBinding") || !strings.Contains(got, "apply Deployment demo") {
+		t.Errorf("wrote\n%s", got)
+	}
+	w.must(w.server.Delete(t.Context(), other))
+	w.waits(w.pass(m), "available")
+	binding := &rbacv1.ClusterRoleBinding{}
+	if !w.get(binding, "", "demo-auth-delegator") || binding.Labels[labelNamespace] != "ns" || binding.Subjects[0].Namespace != "ns" {
+		t.Errorf("binding %+v", binding)
+	}
+}
+
+// D9, D10: a Deployment is made anew only when it selects other pods; a strategy in the way is turned; any other refusal is told.
+func TestMend(t *testing.T) {
+	invalid := func(verb, kind string) error {
+		if verb == "apply" && kind == "Deployment" {
+			return apierrors.NewInvalid(deploymentKind.GroupKind(), "demo", nil)
+		}
+		return nil
+	}
+	for name, test := range map[string]struct {
+		change func(*appsv1.Deployment)
+		want   string
+	}{
+		"other selector": {func(d *appsv1.Deployment) { d.Spec.Selector.MatchLabels = map[string]string{"old": "1"} }, "delete Deployment demo-postgres"},
+		"expressions": {func(d *appsv1.Deployment) {
+			d.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpExists}}
+		}, "delete Deployment demo-postgres"},
+		"other strategy": {func(d *appsv1.Deployment) {
+			d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType, RollingUpdate: &appsv1.RollingUpdateDeployment{}}
+		}, "patch Deployment demo-postgres"},
+		"something else": {func(*appsv1.Deployment) {}, ""},
+		"somebody else's": {func(d *appsv1.Deployment) {
+			d.OwnerReferences, d.Spec.Selector.MatchLabels = nil, map[string]string{"old": "1"}
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			m := stored("demo", ownDatabase)
+			w.waits(w.pass(m), "available")
+			w.wrote()
+			d := &appsv1.Deployment{}
+			w.get(d, "ns", "demo-postgres")
+			test.change(d)
+			w.must(w.server.Update(t.Context(), d))
+			w.fail = invalid
+			m.Spec.Postgres.Image = "postgres:2"
+			err := w.pass(m)
+			got := w.wrote()
+			if kindOfWait := test.want != ""; kindOfWait {
+				w.waits(err, "made anew")
+			} else if !apierrors.IsInvalid(err) {
+				t.Errorf("ended with %v", err)
+			}
+			if got != test.want {
+				t.Errorf("wrote %q, want %q", got, test.want)
+			}
+		})
+	}
+}

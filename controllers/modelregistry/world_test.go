@@ -1,0 +1,216 @@
+package modelregistry
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+)
+
+var now = time.Unix(1700000000, 0)
+
+// world is a controller before a fake API server that is its cache as well.
+type world struct {
+	*testing.T
+	*registries
+	server client.WithWatch
+	events *events.FakeRecorder
+	writes []string // verb, kind and name of every write
+	fail   func(verb, kind string) error
+}
+
+// newWorld serves the given optional kinds beside those of Kubernetes.
+func newWorld(t *testing.T, served []schema.GroupVersionKind, objects ...client.Object) *world {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	if err := v1beta1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	w := &world{T: t, events: events.NewFakeRecorder(100)}
+	w.server = fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().
+		WithTypeConverters(managedfields.NewDeducedTypeConverter()).WithRESTMapper(scopes()).WithObjects(objects...).Build()
+	writing := interceptor.NewClient(w.server, w.recording())
+	w.registries = &registries{
+		settings: Settings{ModelRegistry: config.ModelRegistry{
+			Images:  config.RegistryImages{REST: "rest:1", KubeRBACProxy: "proxy:1", Postgres: "postgres:1"},
+			Gateway: config.RegistryGateway{Name: "gate", Namespace: "ingress", RouteNamespace: "routes"},
+		}},
+		served: func() capability.Set { return capability.NewSet(served...) }, domain: fixedDomain("apps.example.com"),
+		clock: clocktesting.NewFakeClock(now), cached: writing, whole: w.server, live: w.server, pods: w.server,
+		applier: apply.New(apply.Options{
+			Client: writing, Live: w.server, FieldOwner: FieldOwner, Component: ComponentName, LegacyManagers: LegacyManagers(),
+			StripAnnotations: []string{LastApplied}, Whole: []schema.GroupVersionKind{deploymentKind, claimKind, sliceKind},
+		}),
+		references: reference.NewTracker(w.server, w.server), recorder: w.events,
+		logs: logMemory{read: func(context.Context, types.NamespacedName, string) (string, error) { return "", nil }},
+	}
+	return w
+}
+
+// scopes knows which kinds have a namespace; the fake client's own mapper takes every kind for one of cluster scope.
+func scopes() meta.RESTMapper {
+	m := meta.NewDefaultRESTMapper(nil)
+	for _, kind := range []schema.GroupVersionKind{clusterBindingKind, capability.UserGroup} {
+		m.Add(kind, meta.RESTScopeRoot)
+	}
+	for _, kind := range []schema.GroupVersionKind{
+		deploymentKind, serviceKind, serviceAccountKind, secretKind, configMapKind, claimKind, policyKind, roleKind, roleBindingKind, sliceKind,
+		capability.Route, capability.HTTPRoute, capability.ReferenceGrant, v1beta1.GroupVersion.WithKind(v1beta1.Kind), corev1.SchemeGroupVersion.WithKind("Pod"),
+	} {
+		m.Add(kind, meta.RESTScopeNamespace)
+	}
+	return m
+}
+
+func (w *world) recording() interceptor.Funcs {
+	note := func(verb, kind, name string) error {
+		if w.fail != nil {
+			if err := w.fail(verb, kind); err != nil {
+				return err
+			}
+		}
+		w.writes = append(w.writes, verb+" "+kind+" "+name)
+		return nil
+	}
+	return interceptor.Funcs{
+		Apply: func(ctx context.Context, c client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			kind, name, err := apply.Object{Config: config}.Place()
+			if err != nil {
+				return err
+			}
+			if err := note("apply", kind.Kind, name.Name); err != nil {
+				return err
+			}
+			return c.Apply(ctx, config, opts...)
+		},
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			if err := note("create", kindOf(o), o.GetName()); err != nil {
+				return err
+			}
+			return c.Create(ctx, o, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			if err := note("patch", kindOf(o), o.GetName()); err != nil {
+				return err
+			}
+			return c.Patch(ctx, o, p, opts...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			if err := note("delete", kindOf(o), o.GetName()); err != nil {
+				return err
+			}
+			return c.Delete(ctx, o, opts...)
+		},
+	}
+}
+
+func kindOf(o client.Object) string {
+	kind, err := apiutil.GVKForObject(o, clientgoscheme.Scheme)
+	if err != nil {
+		return o.GetObjectKind().GroupVersionKind().Kind
+	}
+	return kind.Kind
+}
+
+// stored is a registry as the API server has it.
+func stored(name string, change ...func(*v1beta1.ModelRegistrySpec)) *v1beta1.ModelRegistry {
+	m := registry(change...)
+	m.Namespace, m.Name, m.UID, m.Generation = "ns", name, types.UID("uid-of-"+name), 1
+	m.TypeMeta = metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: v1beta1.Kind}
+	return m
+}
+
+// ownDatabase asks for a database of the registry's own.
+func ownDatabase(s *v1beta1.ModelRegistrySpec) {
+	s.Postgres = &v1beta1.PostgresConfig{GenerateDeployment: new(true)}
+}
+
+// pass runs the phases as the shell does and returns how it ended.
+func (w *world) pass(m *v1beta1.ModelRegistry) error {
+	w.Helper()
+	for _, phase := range w.phases() {
+		if err := phase.Run(w.Context(), m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wrote returns what has been written since the last call.
+func (w *world) wrote() string {
+	all := strings.Join(w.writes, "\n")
+	w.writes = nil
+	return all
+}
+
+func (w *world) get(o client.Object, namespace, name string) bool {
+	w.Helper()
+	err := w.server.Get(w.Context(), client.ObjectKey{Namespace: namespace, Name: name}, o)
+	if client.IgnoreNotFound(err) != nil {
+		w.Fatal(err)
+	}
+	return err == nil
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// waits demands that a pass ended with a wait.
+func (w *world) waits(err error, part string) {
+	w.Helper()
+	wait, ok := err.(*reconciler.Wait)
+	if !ok || !strings.Contains(wait.For, part) {
+		w.Errorf("ended with %v, want a wait for %s", err, part)
+	}
+}
+
+// running makes Deployment, pod and endpoints look as if they had run for a while.
+func (w *world) running(m *v1beta1.ModelRegistry) {
+	w.Helper()
+	d := &appsv1.Deployment{}
+	if !w.get(d, m.Namespace, m.Name) {
+		w.Fatal("no Deployment")
+	}
+	d.Status.Conditions = []appsv1.DeploymentCondition{{
+		Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now.Add(-time.Minute)),
+	}}
+	w.must(w.server.Status().Update(w.Context(), d))
+	pod := podWith(m.Name+"-pod", runs("rest-container"), runs("kube-rbac-proxy"))
+	pod.Namespace, pod.Labels = m.Namespace, selector(m)
+	w.must(w.server.Create(w.Context(), &pod))
+	w.must(w.server.Create(w.Context(), &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name + "-slice", Labels: map[string]string{discoveryv1.LabelServiceName: m.Name}},
+		Endpoints:  []discoveryv1.Endpoint{{Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}},
+	}))
+}
