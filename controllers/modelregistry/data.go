@@ -111,10 +111,10 @@ func (r *registries) createCredentials(ctx context.Context, m *v1beta1.ModelRegi
 func (r *registries) takeCredentials(ctx context.Context, m *v1beta1.ModelRegistry, secret *corev1.Secret) error {
 	for _, key := range []string{keyUsername, keyPassword} {
 		if len(secret.Data[key]) == 0 {
-			return fmt.Errorf("Secret %s of the generated database has no key %s: add it, or delete the Secret to have a new one made", secret.Name, key)
+			return fmt.Errorf("the generated database has a Secret %s without the key %s: add it, or delete the Secret to have a new one made", secret.Name, key)
 		}
 	}
-	if isOurData(secret, m) {
+	if isOurData(secret) {
 		if err := r.applier.Adjust(ctx, secret, func() { adjustData(secret, m) }); err != nil {
 			return err
 		}
@@ -131,7 +131,7 @@ func (r *registries) takeCredentials(ctx context.Context, m *v1beta1.ModelRegist
 func (r *registries) credentials(m *v1beta1.ModelRegistry) (credentials, error) {
 	known, ok := r.stored.of(m.UID)
 	if !ok {
-		return credentials{}, fmt.Errorf("Secret %s of the generated database has not been read", credentialsName(m))
+		return credentials{}, fmt.Errorf("the Secret %s of the generated database has not been read", credentialsName(m))
 	}
 	return known, nil
 }
@@ -150,7 +150,7 @@ func (r *registries) keepClaim(ctx context.Context, m *v1beta1.ModelRegistry) er
 	if err != nil {
 		return fmt.Errorf("reading PersistentVolumeClaim %s: %w", key, err)
 	}
-	if !isOurData(claim, m) {
+	if !isOurData(claim) {
 		return nil
 	}
 	return r.applier.Adjust(ctx, claim, func() { adjustData(claim, m) })
@@ -167,7 +167,7 @@ func (r *registries) releaseData(ctx context.Context, m *v1beta1.ModelRegistry) 
 		if err != nil {
 			return stays, fmt.Errorf("reading %s: %w", name, err)
 		}
-		if !isOurData(object, m) {
+		if !isOurData(object) {
 			continue
 		}
 		stays = stays || retains(m)
@@ -179,14 +179,14 @@ func (r *registries) releaseData(ctx context.Context, m *v1beta1.ModelRegistry) 
 }
 
 // isOurData says whether volume or credentials were made by this operator or by the one that it replaces.
-func isOurData(object client.Object, m *v1beta1.ModelRegistry) bool {
+func isOurData(object client.Object) bool {
 	return object.GetLabels()[names.OperatorLabel] == names.OperatorName || object.GetLabels()[labelCreatedBy] == createdBy ||
 		slices.ContainsFunc(object.GetOwnerReferences(), isRegistry)
 }
 
 // settledData says whether the marks of volume or credentials are right. Of what is not ours there are none to see.
 func settledData(object client.Object, m *v1beta1.ModelRegistry) bool {
-	if !isOurData(object, m) {
+	if !isOurData(object) {
 		return true
 	}
 	if _, copied := object.GetAnnotations()[LastApplied]; copied {

@@ -105,7 +105,7 @@ func TestIsOurData(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			secret := &corev1.Secret{ObjectMeta: test.meta}
-			if got := isOurData(secret, m); got != test.want {
+			if got := isOurData(secret); got != test.want {
 				t.Errorf("got %v", got)
 			}
 			if !test.want && !settledData(secret, m) {

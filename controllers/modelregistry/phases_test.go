@@ -100,7 +100,7 @@ func TestForeignCredentials(t *testing.T) {
 	w := newWorld(t, nil, mine)
 	m := stored("demo", ownDatabase)
 	err := w.pass(m)
-	if err == nil || !strings.Contains(err.Error(), "has no key password") {
+	if err == nil || !strings.Contains(err.Error(), "without the key password") {
 		t.Errorf("ended with %v", err)
 	}
 	mine.Data["password"] = []byte("p")

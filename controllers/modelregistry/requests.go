@@ -2,7 +2,6 @@ package modelregistry
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -138,6 +137,3 @@ func wholeObject(kind schema.GroupVersionKind) *unstructured.Unstructured {
 	u.SetGroupVersionKind(kind)
 	return u
 }
-
-// title names a registry in messages.
-func title(m *v1beta1.ModelRegistry) string { return fmt.Sprintf("%s/%s", m.Namespace, m.Name) }

@@ -2,6 +2,7 @@ package modelregistry
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -186,10 +187,19 @@ func (w *world) must(err error) {
 	}
 }
 
+var openShiftConfig = []schema.GroupVersionKind{capability.OpenShiftIngress}
+
+// password is a Secret with every key that a pod may ask for.
+func password(namespace, name string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string][]byte{
+		"password": []byte("p"), "tls.crt": []byte("c"), "tls.key": []byte("k"),
+	}}
+}
+
 // waits demands that a pass ended with a wait.
 func (w *world) waits(err error, part string) {
 	w.Helper()
-	wait, ok := err.(*reconciler.Wait)
+	wait, ok := errors.AsType[*reconciler.Wait](err)
 	if !ok || !strings.Contains(wait.For, part) {
 		w.Errorf("ended with %v, want a wait for %s", err, part)
 	}

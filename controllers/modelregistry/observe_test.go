@@ -1,0 +1,225 @@
+package modelregistry
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+)
+
+func says(kind appsv1.DeploymentConditionType, status corev1.ConditionStatus, message string) appsv1.DeploymentCondition {
+	return appsv1.DeploymentCondition{Type: kind, Status: status, Message: message, LastTransitionTime: metav1.NewTime(now.Add(-time.Minute))}
+}
+
+func TestJudge(t *testing.T) {
+	available, unavailable := says(appsv1.DeploymentAvailable, corev1.ConditionTrue, "up"), says(appsv1.DeploymentAvailable, corev1.ConditionFalse, "down")
+	stuckOne, failed := says(appsv1.DeploymentProgressing, corev1.ConditionFalse, "too late"), says(appsv1.DeploymentReplicaFailure, corev1.ConditionTrue, "quota")
+	for name, test := range map[string]struct {
+		conditions []appsv1.DeploymentCondition
+		available  bool
+		message    string
+	}{
+		"nothing known": {nil, false, ""},
+		"available":     {[]appsv1.DeploymentCondition{available}, true, "up"},
+		"not available": {[]appsv1.DeploymentCondition{unavailable}, false, "down"},
+		"late":          {[]appsv1.DeploymentCondition{available, stuckOne}, false, "too late"},
+		"refused":       {[]appsv1.DeploymentCondition{failed, available}, false, "quota"},
+		"on its way":    {[]appsv1.DeploymentCondition{available, says(appsv1.DeploymentProgressing, corev1.ConditionTrue, "x")}, true, "up"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, message := judge(appsv1.DeploymentStatus{Conditions: test.conditions})
+			if got != test.available || message != test.message {
+				t.Errorf("got %v, %q", got, message)
+			}
+		})
+	}
+}
+
+// The way of a registry from nothing to available, told in the conditions of the original.
+func TestWayToAvailable(t *testing.T) {
+	w := newWorld(t, nil)
+	m := stored("demo", proxied)
+	expect := func(wait string, reason, message string) {
+		t.Helper()
+		err := w.pass(m)
+		if wait != "" {
+			w.waits(err, wait)
+		} else if err != nil {
+			t.Errorf("ended with %v", err)
+		}
+		c, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
+		if c.Reason != reason || c.Message != message {
+			t.Errorf("%s: %q, want %s: %q", c.Reason, c.Message, reason, message)
+		}
+	}
+	expect("available", ReasonUnavailable, "Deployment is unavailable: ")
+	d := &appsv1.Deployment{}
+	state := func(unavailable int32, c ...appsv1.DeploymentCondition) {
+		t.Helper()
+		w.get(d, "ns", "demo")
+		d.Status.UnavailableReplicas, d.Status.Conditions = unavailable, c
+		w.must(w.server.Status().Update(t.Context(), d))
+	}
+	state(1, says(appsv1.DeploymentAvailable, corev1.ConditionFalse, "no minimum availability"))
+	expect("available", ReasonUnavailable, "Deployment is unavailable: Secret pg-login does not exist; create it")
+	w.must(w.server.Create(t.Context(), password("ns", "pg-login")))
+	expect("available", ReasonUnavailable, "Deployment is unavailable: Secret team-a-kube-rbac-proxy does not exist; create it")
+	w.must(w.server.Create(t.Context(), password("ns", "team-a-kube-rbac-proxy")))
+	expect("available", ReasonUnavailable, "Deployment is unavailable: 1 containers unavailable")
+	pod := podWith("p", waits("rest-container", "ImagePullBackOff"), runs("kube-rbac-proxy"))
+	pod.Namespace, pod.Labels = "ns", selector(m)
+	w.must(w.server.Create(t.Context(), &pod))
+	expect("available", ReasonUnavailable, "Deployment is unavailable: pod p has unready containers [rest-container: {waiting: {reason: ImagePullBackOff, message: m}}]")
+	pod.Status.ContainerStatuses[0] = runs("rest-container")
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "Gate", Message: "closed"}}
+	w.must(w.server.Status().Update(t.Context(), &pod))
+	expect("available", ReasonUnavailable, "Deployment is unavailable: pod p containers not ready: {reason: Gate, message: closed}")
+	state(0, says(appsv1.DeploymentAvailable, corev1.ConditionTrue, "up"))
+	expect("available", ReasonUnavailable, "Service endpoints not found: Service demo has none yet")
+	slice := &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", Labels: map[string]string{discoveryv1.LabelServiceName: "demo"}},
+		Endpoints:  []discoveryv1.Endpoint{{Conditions: discoveryv1.EndpointConditions{Ready: new(false)}}},
+	}
+	w.must(w.server.Create(t.Context(), slice))
+	expect("available", ReasonUnavailable, "Service endpoints not ready - no ready addresses available")
+	slice.Endpoints[0].Conditions.Ready = new(true)
+	w.must(w.server.Update(t.Context(), slice))
+	expect("", ReasonAvailable, "Deployment is available")
+	if reasonOf(m, ConditionProxy) != ReasonResourcesAvailable {
+		t.Errorf("conditions %v", m.Status.Conditions)
+	}
+}
+
+// A Deployment counts when it has been available for five seconds, and the pass says when to look again.
+func TestCooldown(t *testing.T) {
+	for name, test := range map[string]struct{ since, left time.Duration }{
+		"just now":     {0, cooldown},
+		"for a while":  {2 * time.Second, 3 * time.Second},
+		"long enough":  {cooldown, 0},
+		"for a minute": {time.Minute, cooldown - time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			d := &appsv1.Deployment{Status: appsv1.DeploymentStatus{Conditions: []appsv1.DeploymentCondition{{
+				Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now.Add(-test.since))}}}}
+			if got := w.cooling(d); got != test.left {
+				t.Errorf("left %v, want %v", got, test.left)
+			}
+		})
+	}
+	w := newWorld(t, nil)
+	m := stored("demo")
+	w.waits(w.pass(m), "available")
+	w.running(m)
+	d := &appsv1.Deployment{}
+	w.get(d, "ns", "demo")
+	d.Status.Conditions[0].LastTransitionTime = metav1.NewTime(now.Add(-time.Second))
+	w.must(w.server.Status().Update(t.Context(), d))
+	err := w.pass(m)
+	w.waits(err, "stay available")
+	if wait, ok := errors.AsType[*reconciler.Wait](err); !ok || wait.Retry != 4*time.Second || reasonOf(m, ConditionAvailable) != ReasonCooldown {
+		t.Errorf("%v, %v", err, m.Status.Conditions)
+	}
+}
+
+// D18: what is wrong with the database is told as that, and never as a fault of the server's pods.
+func TestDatabaseIsToldApart(t *testing.T) {
+	w := newWorld(t, nil)
+	m := stored("demo", ownDatabase)
+	w.waits(w.pass(m), "available")
+	d := &appsv1.Deployment{}
+	w.get(d, "ns", "demo")
+	d.Status.UnavailableReplicas = 1
+	w.must(w.server.Status().Update(t.Context(), d))
+	pod := podWith("db", waits("postgres", "ImagePullBackOff"))
+	pod.Namespace, pod.Labels = "ns", databaseSelector(m)
+	w.must(w.server.Create(t.Context(), &pod))
+	w.waits(w.pass(m), "available")
+	c, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
+	if !strings.HasPrefix(c.Message, "Deployment is unavailable: 1 containers unavailable; its database: image") || strings.Contains(c.Message, "pod db") {
+		t.Errorf("message %q", c.Message)
+	}
+}
+
+// What was true stays so until the Deployment controller has taken up the last change.
+func TestUnobservedChangeIsWaitedFor(t *testing.T) {
+	w := newWorld(t, nil)
+	m := stored("demo")
+	w.waits(w.pass(m), "available")
+	w.running(m)
+	w.must(w.pass(m))
+	d := &appsv1.Deployment{}
+	w.get(d, "ns", "demo")
+	d.Generation = 7
+	w.must(w.server.Update(t.Context(), d))
+	w.waits(w.pass(m), "Deployment controller")
+	if reasonOf(m, ConditionAvailable) != ReasonAvailable {
+		t.Errorf("conditions %v", m.Status.Conditions)
+	}
+}
+
+// [modelregistry-52] D19: conditions of older releases go, and that of the proxy goes with the proxy.
+func TestOlderConditionsGo(t *testing.T) {
+	m := stored("demo")
+	for _, kind := range append([]string{ConditionProxy, ConditionAvailable}, olderConditions...) {
+		setCondition(m, kind, metav1.ConditionTrue, "Old", "old")
+	}
+	if err := dropOlderConditions(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	if len(m.Status.Conditions) != 1 || m.Status.Conditions[0].Type != ConditionAvailable {
+		t.Errorf("conditions %v", m.Status.Conditions)
+	}
+}
+
+// A domain that is not known yet is waited for where the cluster has one to tell.
+func TestAwaitDomain(t *testing.T) {
+	for name, test := range map[string]struct {
+		openShift bool
+		setting   string
+		domain    fixedDomain
+		waits     bool
+	}{
+		"not told yet":     {true, "", "", true},
+		"told":             {true, "", "apps", false},
+		"configured":       {true, "mine", "", false},
+		"plain Kubernetes": {false, "", "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			if test.openShift {
+				w = newWorld(t, openShiftConfig)
+			}
+			w.domain, w.settings.DefaultDomain = test.domain, test.setting
+			if err := w.awaitDomain(t.Context(), stored("demo")); (err != nil) != test.waits {
+				t.Errorf("ended with %v", err)
+			}
+		})
+	}
+}
+
+// ENABLE_WEBHOOKS=false: what no webhook has seen is defaulted and checked in every pass.
+func TestChecksWithoutWebhooks(t *testing.T) {
+	w := newWorld(t, nil)
+	m := stored("demo", func(s *v1beta1.ModelRegistrySpec) { s.Postgres = &v1beta1.PostgresConfig{} })
+	w.settings.ValidateInReconciler = true
+	w.waits(w.pass(m), "valid spec")
+	c, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
+	if !strings.Contains(c.Message, "required one of `postgres` or `mysql` database") || w.wrote() != "" {
+		t.Errorf("message %q", c.Message)
+	}
+	m.Spec.Postgres = registry().Spec.Postgres
+	w.settings.Namespace = "elsewhere"
+	w.waits(w.pass(m), "valid spec")
+	w.settings.Namespace = "ns"
+	w.waits(w.pass(m), "available")
+}

@@ -1,0 +1,208 @@
+package modelregistry
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/rbacproxy"
+)
+
+// left is an object as the original left it.
+func left[T client.Object](m *v1beta1.ModelRegistry, object T, name string, owned bool) T {
+	object.SetNamespace(m.Namespace)
+	object.SetName(name)
+	object.SetLabels(map[string]string{labelCreatedBy: createdBy, labelApp: m.Name})
+	if owned {
+		object.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(m, v1beta1.GroupVersion.WithKind(v1beta1.Kind))})
+	}
+	return object
+}
+
+// [modelregistry-36] [modelregistry-37] D24: what earlier releases left under their names goes once, and nothing else.
+func TestLeftoversOfTheOriginal(t *testing.T) {
+	m, other := stored("model"), stored("other")
+	foreign := left(m, &corev1.Service{}, "model-catalog", false)
+	foreign.OwnerReferences = []metav1.OwnerReference{ref("Catalog", "catalog", "catalog")}
+	foreign.OwnerReferences[0].Controller = new(true)
+	unlabelled := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "other-oauth-cookie-secret"}}
+	binding := left(other, &rbacv1.ClusterRoleBinding{}, "other-auth-delegator", false)
+	binding.Namespace, binding.Labels[labelNamespace] = "", "elsewhere"
+	w := newWorld(t, nil,
+		left(m, &appsv1.Deployment{}, "model-catalog", true), foreign,
+		left(m, &networkingv1.NetworkPolicy{}, "model-catalog-https-route", true),
+		left(m, &networkingv1.NetworkPolicy{}, "model-https-route", true),
+		left(m, &corev1.Secret{}, "model-oauth-cookie-secret", false),
+		left(m, &corev1.ConfigMap{}, "model-notes", true), unlabelled, binding)
+	w.waits(w.pass(m), "available")
+	var deleted []string
+	for write := range strings.Lines(w.wrote()) {
+		if strings.HasPrefix(write, "delete ") {
+			deleted = append(deleted, strings.TrimSpace(write))
+		}
+	}
+	want := []string{"delete NetworkPolicy model-https-route", "delete NetworkPolicy model-catalog-https-route", "delete Deployment model-catalog",
+		"delete Secret model-oauth-cookie-secret"}
+	if diff := cmp.Diff(want, deleted); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	w.waits(w.pass(other), "available")
+	if got := w.wrote(); strings.Contains(got, "delete") {
+		t.Errorf("what is not labelled, or another registry's, stays:\n%s", got)
+	}
+	again := left(m, &corev1.Secret{}, "model-oauth-cookie-secret", false)
+	w.must(w.server.Create(t.Context(), again))
+	w.waits(w.pass(m), "available")
+	if got := w.wrote(); got != "" {
+		t.Errorf("the past is looked at once, got\n%s", got)
+	}
+}
+
+// [W5] What the spec does not want any more goes, at no request where there is nothing.
+func TestUnwantedObjectsGo(t *testing.T) {
+	w := newWorld(t, nil)
+	m := stored("demo", proxied)
+	w.waits(w.pass(m), "available")
+	w.wrote()
+	m.Spec.KubeRBACProxy = nil
+	w.waits(w.pass(m), "available")
+	for _, part := range []string{"delete NetworkPolicy demo-ingress", "delete ConfigMap demo-kube-rbac-proxy-config", "delete ClusterRoleBinding demo-auth-delegator"} {
+		if got := strings.Join(w.writes, "\n"); !strings.Contains(got, part) {
+			t.Errorf("%q is not among\n%s", part, got)
+		}
+	}
+	w.wrote()
+	w.waits(w.pass(m), "available")
+	if got := w.wrote(); got != "" {
+		t.Errorf("wrote\n%s", got)
+	}
+}
+
+// D25: a generated database that is not used any more stays, and is told of.
+func TestUnusedDatabaseStays(t *testing.T) {
+	w := newWorld(t, nil)
+	m := stored("demo", ownDatabase)
+	w.waits(w.pass(m), "available")
+	w.wrote()
+	m.Spec.Postgres = registry().Spec.Postgres
+	w.waits(w.pass(m), "available")
+	if got := w.wrote(); strings.Contains(got, "delete") || reasonOf(m, ConditionLeftover) != ReasonKept {
+		t.Errorf("wrote %s, %v", got, m.Status.Conditions)
+	}
+	w.must(w.server.Delete(t.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-postgres"}}))
+	w.waits(w.pass(m), "available")
+	if reasonOf(m, ConditionLeftover) != "" {
+		t.Errorf("conditions %v", m.Status.Conditions)
+	}
+}
+
+// D1: deletion says what it does, removes what nothing else would, keeps data, and says that it is done.
+func TestFinalize(t *testing.T) {
+	w := newWorld(t, nil)
+	m := stored("demo", ownDatabase, func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy = &v1beta1.ProxyConfig{} })
+	w.waits(w.pass(m), "available")
+	claim := &corev1.PersistentVolumeClaim{}
+	w.get(claim, "ns", "demo-postgres-storage")
+	claim.OwnerReferences = []metav1.OwnerReference{ref(v1beta1.Kind, "demo", m.UID)} // as the original had it
+	w.must(w.server.Update(t.Context(), claim))
+	w.wrote()
+	w.waits(w.finalize(t.Context(), m), "status")
+	if reasonOf(m, ConditionDegraded) != ReasonFinalizing || w.wrote() != "" {
+		t.Errorf("first it tells: %v", m.Status.Conditions)
+	}
+	boom := errors.New("boom")
+	w.fail = func(verb, _ string) error {
+		if verb == "delete" {
+			return boom
+		}
+		return nil
+	}
+	if err := w.finalize(t.Context(), m); !errors.Is(err, boom) {
+		t.Errorf("ended with %v", err)
+	}
+	w.fail = nil
+	w.wrote()
+	w.waits(w.finalize(t.Context(), m), "status")
+	if got := w.wrote(); got != "delete ClusterRoleBinding demo-auth-delegator" {
+		t.Errorf("wrote %s", got)
+	}
+	w.get(claim, "ns", "demo-postgres-storage")
+	if len(claim.OwnerReferences) != 0 {
+		t.Errorf("the claim still goes with its registry: %v", claim.OwnerReferences)
+	}
+	w.must(w.finalize(t.Context(), m))
+	if got := w.wrote(); got != "" {
+		t.Errorf("wrote %s", got)
+	}
+	var told []string
+	for len(w.events.Events) > 0 {
+		told = append(told, strings.Fields(<-w.events.Events)[1])
+	}
+	if diff := cmp.Diff([]string{"ServiceCreated", "Deleting", "DataRetained"}, told); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+// D1: objects of cluster scope go also when they never became ours, and those of another registry of the name stay.
+func TestFinalizeBeforeTakeOver(t *testing.T) {
+	for namespace, goes := range map[string]bool{"ns": true, "elsewhere": false} {
+		m := stored("demo")
+		binding := left(m, &rbacv1.ClusterRoleBinding{}, "demo-auth-delegator", false)
+		binding.Namespace, binding.Labels[labelNamespace] = "", namespace
+		w := newWorld(t, nil, binding)
+		w.waits(w.finalize(t.Context(), m), "status")
+		w.waits(w.finalize(t.Context(), m), "status")
+		if w.get(binding, "", "demo-auth-delegator") == goes {
+			t.Errorf("binding of a registry in %s: goes %v", namespace, goes)
+		}
+	}
+}
+
+// D1: bindings of registries that are gone are swept; whatever else looks like one is not.
+func TestSweep(t *testing.T) {
+	binding := func(name string, change func(*rbacv1.ClusterRoleBinding)) *rbacv1.ClusterRoleBinding {
+		b := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name + "-auth-delegator", Labels: map[string]string{
+			labelCreatedBy: createdBy, labelComponent: partOf, labelApp: name, labelNamespace: "ns",
+		}}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: rbacproxy.DelegatorRole}}
+		change(b)
+		return b
+	}
+	as := func(*rbacv1.ClusterRoleBinding) {}
+	w := newWorld(t, nil, stored("alive"), binding("alive", as), binding("gone", as),
+		binding("renamed", func(b *rbacv1.ClusterRoleBinding) { b.Name = "mine" }),
+		binding("other-role", func(b *rbacv1.ClusterRoleBinding) { b.RoleRef.Name = "view" }),
+		binding("nowhere", func(b *rbacv1.ClusterRoleBinding) { delete(b.Labels, labelNamespace) }),
+		binding("catalog", func(b *rbacv1.ClusterRoleBinding) { b.Labels[labelComponent] = "model-catalog" }))
+	s := &sweeper{live: w.server, applier: w.applier, clock: w.clock}
+	w.must(s.Start(t.Context()))
+	if got := w.wrote(); got != "delete ClusterRoleBinding gone-auth-delegator" {
+		t.Errorf("wrote %s", got)
+	}
+}
+
+// Kinds that are not served are not asked for (D2).
+func TestKindsToLookAt(t *testing.T) {
+	plainKinds, all := Inputs{}, Inputs{OpenShift: true, HasUserAPI: true, HTTPRoutes: true, ReferenceGrants: true}
+	if got := len(prunable(plainKinds)); got != 4 {
+		t.Errorf("%d kinds on plain Kubernetes", got)
+	}
+	if got := prunable(all); got[len(got)-1] != capability.ReferenceGrant || got[len(got)-2] != capability.Route {
+		t.Errorf("kinds %v", got)
+	}
+	if got := publishedKinds(plainKinds); len(got) != 1 || got[0] != clusterBindingKind {
+		t.Errorf("kinds %v", got)
+	}
+	if got := publishedKinds(all); len(got) != 3 {
+		t.Errorf("kinds %v", got)
+	}
+}
