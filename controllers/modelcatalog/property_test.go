@@ -1,0 +1,110 @@
+package modelcatalog
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+	"sigs.k8s.io/yaml"
+
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+)
+
+var drawCandidates = rapid.Custom(func(t *rapid.T) candidate {
+	return candidate{
+		name:    rapid.StringMatching(`[a-z][a-z0-9.-]{0,70}`).Draw(t, "name"),
+		hasKey:  rapid.Bool().Draw(t, "hasKey"),
+		problem: rapid.SampledFrom([]string{"", "it is empty"}).Draw(t, "problem"),
+	}
+})
+
+// Whatever ConfigMaps there are: what is mounted is sorted, bounded, usable and reported as accepted; nothing is lost from the
+// count; and the order in which they come counts for nothing.
+func TestJudgeProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all := rapid.SliceOfNDistinct(drawCandidates, 0, 130, func(c candidate) string { return c.name }).Draw(t, "all")
+		may := rapid.Bool().Draw(t, "may")
+		present := []string{}
+		for _, c := range all {
+			if rapid.Bool().Draw(t, "present") {
+				present = append(present, c.name)
+			}
+		}
+		v := judge(slices.Clone(all), present, func() bool { return may })
+		if !slices.IsSorted(v.mounted) || len(v.mounted) > maxSources {
+			t.Fatalf("mounted %v", v.mounted)
+		}
+		if len(v.reported) > maxReported || len(v.reported)+int(v.omitted) != len(all) {
+			t.Fatalf("%d reported, %d omitted of %d", len(v.reported), v.omitted, len(all))
+		}
+		accepted := 0
+		for _, s := range v.reported {
+			if s.State == aihubv1alpha1.SourceAccepted {
+				accepted++
+				if !slices.Contains(v.mounted, s.Name) {
+					t.Fatalf("%s is accepted and not mounted", s.Name)
+				}
+			}
+		}
+		if v.omitted == 0 && accepted != len(v.mounted) {
+			t.Fatalf("%d accepted, %d mounted", accepted, len(v.mounted))
+		}
+		for _, name := range v.mounted {
+			if len(name) > maxSourceName || strings.Contains(name, ".") || !may && !slices.Contains(present, name) {
+				t.Fatalf("%s is mounted", name)
+			}
+		}
+		shuffled := rapid.Permutation(all).Draw(t, "shuffled")
+		if other := judge(slices.Clone(shuffled), present, func() bool { return may }); !slices.Equal(other.mounted, v.mounted) {
+			t.Fatalf("in another order %v, before %v", other.mounted, v.mounted)
+		}
+	})
+}
+
+// [modelregistry-96] Whatever entries there are, those that are left are the others, in their order and unchanged.
+func TestRemovalProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		sections := map[string][]string{}
+		document := map[string]any{}
+		for _, section := range []string{"catalogs", "model_catalogs", "mcp_catalogs", "agent_catalogs"} {
+			ids := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", formerDefault, "c"}), 0, 6).Draw(t, section)
+			entries := []any{}
+			for i, id := range ids {
+				entries = append(entries, map[string]any{
+					"id": id, "name": fmt.Sprintf("%s %d", id, i), "enabled": rapid.Bool().Draw(t, "enabled"),
+					"properties": map[string]any{"n": rapid.IntRange(-5, 1<<40).Draw(t, "n"), "s": rapid.StringMatching(`[ -~äß]{0,20}`).Draw(t, "s")},
+				})
+			}
+			sections[section], document[section] = ids, entries
+		}
+		text, err := yaml.Marshal(document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := withoutFormerDefault(string(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		has := slices.Contains(sections["catalogs"], formerDefault) || slices.Contains(sections["model_catalogs"], formerDefault)
+		if has != (got != "") {
+			t.Fatalf("there is one: %v, result %q", has, got)
+		}
+		if !has {
+			return
+		}
+		for _, section := range listsOfModels {
+			entries, _ := document[section].([]any)
+			document[section] = slices.DeleteFunc(entries, func(e any) bool { return e.(map[string]any)["id"] == formerDefault })
+		}
+		want, err := yaml.Marshal(document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var left, right any
+		if yaml.Unmarshal(want, &left) != nil || yaml.Unmarshal([]byte(got), &right) != nil || fmt.Sprint(left) != fmt.Sprint(right) {
+			t.Fatalf("got\n%s\nwant\n%s", got, want)
+		}
+	})
+}

@@ -1,0 +1,128 @@
+package modelcatalog
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+// defaulted are fields that the API server fills in, which a recording has and a builder has not.
+var defaulted = []string{
+	"terminationMessagePath", "terminationMessagePolicy", "dnsPolicy", "restartPolicy", "schedulerName", "terminationGracePeriodSeconds",
+	"defaultMode", "imagePullPolicy", "progressDeadlineSeconds", "clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy",
+	"failureThreshold", "successThreshold", "periodSeconds", "sessionAffinity", "targetPort", "rollingUpdate", "serviceAccount", "strategy",
+}
+
+// meant are the differences from the recording, which is of an older snapshot, by the object and the beginning of the path.
+var meant = map[string]string{
+	"* metadata.ownerReferences":                                                              "the Catalog owns them",
+	"* metadata.labels":                                                                       "6.7: eight labels, the same on all objects",
+	"ConfigMap/default-catalog-sources data":                                                  "6.10: agents, more labels; the texts are ours",
+	"ConfigMap/model-catalog-kube-rbac-proxy-config data":                                     "the same rule, encoded and not pasted",
+	"Service/model-catalog metadata.annotations.routing":                                      "D22: no address of what is not there",
+	"Deployment/model-catalog spec.template.spec.containers.catalog.args":                     "6.8: the sources of agents",
+	"Deployment/model-catalog spec.template.spec.containers.catalog.readin":                   "6.8: readiness asks the server",
+	"Deployment/model-catalog-postgres spec.template.spec.volumes":                            "6.9: emptyDir in place of a claim",
+	"Deployment/model-catalog-postgres spec.template.spec.containers.postgresql.volumeMounts": "6.9: where the image keeps its data",
+	"Deployment/model-catalog-postgres spec.template.spec.containers.postgresql.env.PGDATA":   "6.9: three variables",
+	"Role/model-catalog-admin rules":                                                          "S5: no Secrets, and ConfigMaps by name",
+	"Role/model-catalog-admin metadata.annotations":                                           "S5: it says so",
+}
+
+// elsewhere are recorded objects that are kept outside of Build, or gone.
+var elsewhere = []string{
+	"ConfigMap/mcp-catalog-sources", "ConfigMap/model-catalog-sources", "Secret/model-catalog-postgres", "PersistentVolumeClaim/model-catalog-postgres",
+}
+
+// leaves lists the values of a tree by their path; elements of lists are called by their name or place.
+func leaves(path string, v any, into map[string]string) {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, value := range v {
+			leaves(strings.TrimPrefix(path+"."+key, "."), value, into)
+		}
+	case []any:
+		for i, value := range v {
+			key := fmt.Sprint(i)
+			if fields, ok := value.(map[string]any); ok && fields["name"] != nil {
+				key = fmt.Sprint(fields["name"])
+			}
+			leaves(path+"."+key, value, into)
+		}
+	default:
+		into[path] = fmt.Sprint(v)
+	}
+}
+
+func isMeant(object, path string) bool {
+	for key := range meant {
+		of, prefix, _ := strings.Cut(key, " ")
+		if (of == "*" || of == object) && strings.HasPrefix(path, prefix) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(strings.Split(path, "."), func(part string) bool { return slices.Contains(defaulted, part) })
+}
+
+func keyOf(o *unstructured.Unstructured) string { return o.GetKind() + "/" + o.GetName() }
+
+// What the older operator made on plain Kubernetes is what is made here, but for the differences that are meant.
+func TestAgainstTheRecording(t *testing.T) {
+	recorded, err := framework.ReadObjects(filepath.Join("testdata", "recorded", "plain.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects := built(t, sample(), kubernetes())
+	for _, old := range recorded {
+		if slices.Contains(elsewhere, keyOf(old)) {
+			continue
+		}
+		now := find(objects, old.GetKind(), old.GetName())
+		if now == nil {
+			t.Errorf("%s is not made any more", keyOf(old))
+			continue
+		}
+		want, got := map[string]string{}, map[string]string{}
+		leaves("", framework.Normalize(old).Object, want)
+		leaves("", framework.Normalize(now).Object, got)
+		for path, value := range want {
+			if got[path] != value && !isMeant(keyOf(old), path) {
+				t.Errorf("%s %s: recorded %q, now %q", keyOf(old), path, value, got[path])
+			}
+		}
+	}
+}
+
+// Beside that, nothing is new but what makes pods pass restricted Pod Security, the sources of agents, and the policy.
+func TestWhatIsNewSinceTheRecording(t *testing.T) {
+	recorded, err := framework.ReadObjects(filepath.Join("testdata", "recorded", "plain.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fresh := []string{"securityContext", "automountServiceAccountToken", "user-agent-sources"}
+	for _, now := range built(t, sample(), kubernetes()) {
+		old := find(recorded, now.GetKind(), now.GetName())
+		if old == nil {
+			if keyOf(now) != "NetworkPolicy/"+ingressPolicy {
+				t.Errorf("%s is new", keyOf(now))
+			}
+			continue
+		}
+		before, after := map[string]string{}, map[string]string{}
+		leaves("", framework.Normalize(old).Object, before)
+		leaves("", framework.Normalize(now).Object, after)
+		for path, value := range after {
+			_, was := before[path]
+			explained := slices.ContainsFunc(fresh, func(part string) bool { return strings.Contains(path, part) })
+			if !was && !explained && !isMeant(keyOf(now), path) {
+				t.Errorf("%s %s: %q is new", keyOf(now), path, value)
+			}
+		}
+	}
+}
