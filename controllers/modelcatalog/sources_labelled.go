@@ -106,7 +106,7 @@ type verdict struct {
 // are mounted already stay; of new ones as many are taken as the budget says, or none.
 func judge(candidates []candidate, present []string, mayAdd func() bool) verdict {
 	slices.SortFunc(candidates, func(a, b candidate) int { return cmp.Compare(a.name, b.name) })
-	usable := usableNames(candidates)
+	usable := usableNames(candidates, present)
 	var added bool
 	for name := range usable {
 		added = added || !slices.Contains(present, name)
@@ -134,12 +134,16 @@ func (v *verdict) add(s aihubv1alpha1.CatalogSource) {
 	v.reported = append(v.reported, s)
 }
 
-// usableNames are the sources that can be mounted at all, the first ones by name.
-func usableNames(sorted []candidate) map[string]bool {
+// usableNames are the sources that can be mounted, as many as there is room for: first those that are mounted already, which
+// nobody can drive out, then others by name.
+func usableNames(sorted []candidate, present []string) map[string]bool {
 	usable := map[string]bool{}
-	for _, c := range sorted {
-		if c.hasKey && len(c.name) <= maxSourceName && isLabel(c.name) && len(usable) < maxSources {
-			usable[c.name] = true
+	for _, mounted := range []bool{true, false} {
+		for _, c := range sorted {
+			fits := c.hasKey && len(c.name) <= maxSourceName && isLabel(c.name)
+			if fits && slices.Contains(present, c.name) == mounted && len(usable) < maxSources {
+				usable[c.name] = true
+			}
 		}
 	}
 	return usable

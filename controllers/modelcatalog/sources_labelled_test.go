@@ -65,6 +65,9 @@ func TestJudgeIsBounded(t *testing.T) {
 	if len(v.mounted) != maxSources || v.mounted[0] != "s-000" || len(v.reported) != maxReported || v.omitted != 30 {
 		t.Errorf("%d mounted, %d reported, %d omitted", len(v.mounted), len(v.reported), v.omitted)
 	}
+	if w := judge(good(names...), []string{"s-120"}, always); len(w.mounted) != maxSources || !slices.Contains(w.mounted, "s-120") {
+		t.Errorf("a source that was mounted was driven out: %v", w.mounted)
+	}
 	if got := v.reported[maxSources].Reason; got != ReasonTooMany {
 		t.Errorf("the next one is %s", got)
 	}
