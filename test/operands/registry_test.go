@@ -20,6 +20,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -92,8 +93,14 @@ func renderRegistry(t *testing.T, namespace string, spec v1beta1.ModelRegistrySp
 // pod is the pod of the server.
 func (r *theRegistry) pod() corev1.PodSpec {
 	r.t.Helper()
+	return r.podOf(registryName)
+}
+
+// podOf is the pod of a Deployment.
+func (r *theRegistry) podOf(deployment string) corev1.PodSpec {
+	r.t.Helper()
 	var d appsv1.Deployment
-	rendered{r.t, r.objects}.read("Deployment", registryName, &d)
+	rendered{r.t, r.objects}.read("Deployment", deployment, &d)
 	return d.Spec.Template.Spec
 }
 
@@ -278,6 +285,27 @@ func TestCAFolder(t *testing.T) {
 	report.add("registry, MariaDB, a folder of authorities", "v0.2.22 does not read it")
 }
 
+// TestRestricted: [S7] the pods of a registry and of a generated database are admitted where Pod Security is restricted.
+func TestRestricted(t *testing.T) {
+	t.Parallel()
+	spec := v1beta1.ModelRegistrySpec{
+		Postgres: &v1beta1.PostgresConfig{GenerateDeployment: new(true)}, KubeRBACProxy: &v1beta1.ProxyConfig{},
+	}
+	r := renderRegistry(t, "restricted", spec)
+	users := newTenants(t, "restricted", r)
+	for name, pod := range map[string]corev1.PodSpec{registryName: r.pod(), registryName + "-postgres": r.podOf(registryName + "-postgres")} {
+		admitted := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "restricted"}, Spec: pod}
+		if err := users.client.Create(t.Context(), admitted.DeepCopy(), client.DryRunAll); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		admitted.Spec.Containers[0].SecurityContext = nil
+		if err := users.client.Create(t.Context(), admitted, client.DryRunAll); !apierrors.IsForbidden(err) {
+			t.Errorf("%s without its security context: %v", name, err)
+		}
+	}
+	report.add("registry, pods in a restricted namespace", "admitted")
+}
+
 // TestPasswordInURL: [S3] the server cannot read an address with such a password, and says so in the words that the operator
 // looks for. It quotes the address, so the operator may not.
 func TestPasswordInURL(t *testing.T) {
@@ -312,7 +340,9 @@ func newTenants(t *testing.T, namespace string, r *theRegistry) *tenants {
 	c, err := client.New(admin, client.Options{})
 	must(t, err)
 	s := &tenants{t, namespace, instance, c}
-	s.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	s.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: namespace, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
+	}})
 	for _, o := range r.objects {
 		switch o.GetKind() {
 		case "ServiceAccount", "Role", "ClusterRoleBinding", "Service", "ConfigMap", "NetworkPolicy":
