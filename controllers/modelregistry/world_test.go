@@ -12,6 +12,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -55,8 +56,8 @@ func newWorld(t *testing.T, served []schema.GroupVersionKind, objects ...client.
 		t.Fatal(err)
 	}
 	w := &world{T: t, events: events.NewFakeRecorder(100)}
-	w.server = fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().
-		WithTypeConverters(managedfields.NewDeducedTypeConverter()).WithRESTMapper(scopes()).WithObjects(objects...).Build()
+	w.server = interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().
+		WithTypeConverters(managedfields.NewDeducedTypeConverter()).WithRESTMapper(scopes()).WithObjects(objects...).Build(), interceptor.Funcs{List: listHeads})
 	writing := interceptor.NewClient(w.server, w.recording())
 	w.registries = &registries{
 		settings: Settings{ModelRegistry: config.ModelRegistry{
@@ -73,6 +74,28 @@ func newWorld(t *testing.T, served []schema.GroupVersionKind, objects ...client.
 		logs: logMemory{read: func(context.Context, types.NamespacedName, string) (string, error) { return "", nil }},
 	}
 	return w
+}
+
+// listHeads lists the metadata of kinds that have no Go types here, which the fake client cannot always.
+func listHeads(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+	heads, ok := list.(*metav1.PartialObjectMetadataList)
+	if !ok || clientgoscheme.Scheme.Recognizes(heads.GroupVersionKind()) {
+		return c.List(ctx, list, opts...)
+	}
+	whole := &unstructured.UnstructuredList{}
+	whole.SetGroupVersionKind(heads.GroupVersionKind())
+	if err := c.List(ctx, whole, opts...); err != nil {
+		return c.List(ctx, list, opts...) // it was written as metadata last
+	}
+	heads.Items = nil
+	for i := range whole.Items {
+		item, head := &whole.Items[i], metav1.PartialObjectMetadata{}
+		head.SetGroupVersionKind(item.GroupVersionKind())
+		head.Namespace, head.Name, head.UID, head.ResourceVersion = item.GetNamespace(), item.GetName(), item.GetUID(), item.GetResourceVersion()
+		head.Labels, head.OwnerReferences = item.GetLabels(), item.GetOwnerReferences()
+		heads.Items = append(heads.Items, head)
+	}
+	return nil
 }
 
 // scopes knows which kinds have a namespace; the fake client's own mapper takes every kind for one of cluster scope.
@@ -188,6 +211,8 @@ func (w *world) must(err error) {
 }
 
 var openShiftConfig = []schema.GroupVersionKind{capability.OpenShiftIngress}
+
+var everything = []schema.GroupVersionKind{capability.Route, capability.OpenShiftIngress, capability.UserGroup, capability.HTTPRoute, capability.ReferenceGrant}
 
 // password is a Secret with every key that a pod may ask for.
 func password(namespace, name string) *corev1.Secret {

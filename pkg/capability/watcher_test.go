@@ -249,7 +249,7 @@ func TestRecheckEnds(t *testing.T) {
 	})
 }
 
-// A transient discovery error never downgrades.
+// A transient discovery error never downgrades. [modelregistry-54] [modelregistry-58] [modelregistry-59] [modelregistry-60]
 func TestErrorsKeepTheLastKnownState(t *testing.T) {
 	timeout := apierrors.NewTimeoutError("slow", 1)
 	for name, tc := range map[string]struct {
@@ -335,6 +335,7 @@ func TestSiblingsDoNotDelayALoss(t *testing.T) {
 	})
 }
 
+// [modelregistry-57]
 func TestFirstReadingFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, cluster, heard := newDiscovery(Route), newCluster(t), &changes{}

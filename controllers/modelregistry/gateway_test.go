@@ -1,0 +1,122 @@
+package modelregistry
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+)
+
+// [modelregistry-38] [modelregistry-39] W7: gateway mode comes with the setting and the API, beside the Routes that are there.
+func TestGatewayModeComes(t *testing.T) {
+	w := newWorld(t, everything)
+	m := stored("demo", proxied)
+	write := func() string {
+		t.Helper()
+		used, err := w.used(m)
+		w.must(err)
+		in, err := w.inputs(t.Context(), m, used)
+		w.must(err)
+		w.must(reportSpec(m, used, in))
+		desired, err := Build(used, in)
+		w.must(err)
+		own, published := split(desired)
+		w.must(w.apply(t.Context(), m, own))
+		w.must(w.publish(t.Context(), m, published))
+		return w.wrote()
+	}
+	if got := write(); !strings.Contains(got, "apply Route demo-https") || strings.Contains(got, "HTTPRoute") || strings.Contains(got, "Route demo-http\n") {
+		t.Errorf("Route mode wrote\n%s", got)
+	}
+	w.settings.Gateway.Domain = "gateway.example.com"
+	want := "apply Service demo\napply ReferenceGrant allow-gateway-httproutes-demo\napply HTTPRoute model-registry-demo"
+	if got := write(); got != want {
+		t.Errorf("gateway mode wrote\n%s", got)
+	}
+	if len(m.Status.Hosts) != 5 || m.Status.Hosts[0] != "gateway.example.com/model-registry/demo" {
+		t.Errorf("hosts %v", m.Status.Hosts)
+	}
+}
+
+// [modelregistry-40] D25: a registry that is deleted after gateway mode ended takes an HTTPRoute of the original with it.
+func TestDeletionRemovesTheHTTPRoute(t *testing.T) {
+	for name, served := range map[string][]schema.GroupVersionKind{"served": everything, "not served (D2)": {capability.Route}} {
+		t.Run(name, func(t *testing.T) {
+			m := stored("demo")
+			old := wholeObject(capability.HTTPRoute)
+			old.SetNamespace("routes")
+			old.SetName("model-registry-demo")
+			old.SetLabels(map[string]string{labelCreatedBy: createdBy, labelApp: "demo"})
+			w := newWorld(t, served, old)
+			w.waits(w.finalize(t.Context(), m), "status")
+			w.waits(w.finalize(t.Context(), m), "status")
+			w.must(w.finalize(t.Context(), m))
+			if gone, want := !w.get(wholeObject(capability.HTTPRoute), "routes", "model-registry-demo"), len(served) > 1; gone != want {
+				t.Errorf("gone %v, want %v", gone, want)
+			}
+		})
+	}
+}
+
+// [modelregistry-53] [modelregistry-55] [modelregistry-56] What is served decides, live (W7).
+func TestInputsFollowTheCluster(t *testing.T) {
+	for name, test := range map[string]struct {
+		served []schema.GroupVersionKind
+		want   Inputs
+	}{
+		"everything":             {everything, Inputs{OpenShift: true, HasUserAPI: true, HTTPRoutes: true, ReferenceGrants: true}},
+		"nothing":                {nil, Inputs{}},
+		"users without Routes":   {[]schema.GroupVersionKind{capability.UserGroup}, Inputs{HasUserAPI: true}},
+		"Routes without users":   {[]schema.GroupVersionKind{capability.Route}, Inputs{OpenShift: true}},
+		"a gateway on plain one": {[]schema.GroupVersionKind{capability.HTTPRoute}, Inputs{HTTPRoutes: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Settings{}.inputs(capability.NewSet(test.served...))
+			if got.OpenShift != test.want.OpenShift || got.HasUserAPI != test.want.HasUserAPI || got.HTTPRoutes != test.want.HTTPRoutes ||
+				got.ReferenceGrants != test.want.ReferenceGrants {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
+
+// D5: the Group is made without users, its users are never written again, and its labels are put right.
+func TestGroupIsKept(t *testing.T) {
+	w := newWorld(t, everything)
+	m := stored("demo", proxied)
+	w.waits(w.pass(m), "available")
+	live := wholeObject(capability.UserGroup)
+	if !w.get(live, "", "demo-users") {
+		t.Fatal("no Group")
+	}
+	live.Object["users"] = []any{"ann"}
+	live.SetLabels(map[string]string{"theirs": "1"})
+	live.SetAnnotations(map[string]string{LastApplied: "x", "theirs": "1"})
+	w.must(w.server.Update(t.Context(), live))
+	w.wrote()
+	w.waits(w.pass(m), "available")
+	if got := w.wrote(); got != "patch Group demo-users" {
+		t.Errorf("wrote\n%s", got)
+	}
+	w.get(live, "", "demo-users")
+	users, _, err := unstructured.NestedStringSlice(live.Object, "users")
+	if err != nil || len(users) != 1 || !bears(live, groupLabels(m)) || live.GetLabels()["theirs"] != "1" || len(live.GetAnnotations()) != 1 {
+		t.Errorf("Group %v", live.Object)
+	}
+	other := stored("demo", proxied)
+	other.Namespace, other.UID = "elsewhere", "other"
+	w.must(w.server.Create(t.Context(), func() *v1beta1.ModelRegistry { o := other.DeepCopy(); o.Namespace = "ns"; return o }()))
+	if err := w.keepGroup(t.Context(), other); err == nil || !strings.Contains(err.Error(), "belongs to ModelRegistry ns/demo") {
+		t.Errorf("D30: %v", err)
+	}
+	stranger := wholeObject(capability.UserGroup)
+	stranger.SetName("foreign-users")
+	w.must(w.server.Create(t.Context(), stranger))
+	if err := w.keepGroup(t.Context(), stored("foreign")); err == nil || !strings.Contains(err.Error(), "was not made by this operator") {
+		t.Errorf("a Group of somebody else: %v", err)
+	}
+}
