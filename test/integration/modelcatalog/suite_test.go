@@ -53,8 +53,9 @@ func begin(ctx SpecContext, name string, platform cluster.Platform, settings ...
 		"BENCHMARK_DATA_IMAGE=quay.io/example/benchmark-data:v1",
 	}
 	w.manager = env.StartManager(ctx, framework.ManagerOptions{
-		ServiceAccount: w.account.ServiceAccount, Race: true, Args: []string{"--components=modelcatalog", "--metrics-secure=false"},
+		ServiceAccount: w.account.ServiceAccount, Race: true, WebhookPort: w.account.WebhookPort, Args: []string{"--components=modelcatalog", "--metrics-secure=false"},
 		Env: append(images, settings...),
 	})
+	w.webhookAnswers(ctx)
 	return w
 }

@@ -122,6 +122,15 @@ func condition(c *aihubv1alpha1.Catalog) metav1.Condition {
 	return metav1.Condition{}
 }
 
+// webhookAnswers waits until Catalogs are checked by a manager that is trusted.
+func (w *world) webhookAnswers(ctx context.Context) {
+	GinkgoHelper()
+	misnamed := catalog(registries)
+	misnamed.Name = "probe"
+	Eventually(func() error { return w.Admin.Create(ctx, misnamed.DeepCopy(), client.DryRunAll) }).
+		WithContext(ctx).WithTimeout(patience).Should(MatchError(ContainSubstring("must be 'catalog'")))
+}
+
 // withoutWebhook does something while nobody checks Catalogs.
 func (w *world) withoutWebhook(ctx context.Context, do func()) {
 	GinkgoHelper()
@@ -131,6 +140,7 @@ func (w *world) withoutWebhook(ctx context.Context, do func()) {
 	defer func() {
 		hook.ResourceVersion, hook.UID = "", ""
 		Expect(w.Admin.Create(ctx, hook)).To(Succeed())
+		w.webhookAnswers(ctx)
 	}()
 	// API servers take a moment to forget a webhook.
 	probe := catalog(metav1.NamespaceDefault)
