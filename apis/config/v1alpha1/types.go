@@ -55,6 +55,10 @@ type PlatformOperatorConfiguration struct {
 	// AppWrapper holds the settings of the component appwrapper.
 	// +optional
 	AppWrapper *AppWrapper `json:"appwrapper,omitempty"`
+
+	// RayCluster holds the settings of the component raycluster.
+	// +optional
+	RayCluster *RayCluster `json:"raycluster,omitempty"`
 }
 
 // LeaderElection configures the Lease that the replicas compete for. The default durations are those that
