@@ -4,6 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 const gatewayGroup = "gateway.networking.k8s.io"
@@ -24,7 +25,7 @@ func httpRoute(m *mlflowv1.MLflow, in Inputs) runtime.ApplyConfiguration {
 			"path": map[string]any{"type": "ReplacePrefixMatch", "replacePrefixMatch": "/v1"},
 		},
 	}
-	return literal(gatewayGroup+"/v1", "HTTPRoute", name, in.Namespace, map[string]string{labelApp: baseName}, map[string]any{
+	return resources.Literal(gatewayGroup+"/v1", "HTTPRoute", name, in.Namespace, map[string]string{labelApp: baseName}, map[string]any{"spec": map[string]any{
 		"parentRefs": []any{map[string]any{
 			"group": gatewayGroup, "kind": "Gateway", "name": in.GatewayName, "namespace": in.GatewayNamespace,
 		}},
@@ -32,5 +33,5 @@ func httpRoute(m *mlflowv1.MLflow, in Inputs) runtime.ApplyConfiguration {
 			map[string]any{"matches": prefix("/" + name + "/v1"), "filters": []any{stripped}, "backendRefs": backends},
 			map[string]any{"matches": prefix("/" + name), "backendRefs": backends},
 		},
-	})
+	}})
 }

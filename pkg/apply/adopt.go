@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,7 +20,7 @@ import (
 func (a *Applier) claim(o owner, c child, live *unstructured.Unstructured) error {
 	foreign := &ForeignError{Kind: c.key.Kind, Namespace: c.key.Namespace, Name: c.key.Name}
 	if other := metav1.GetControllerOfNoCopy(live); other != nil && c.Ownership == Controlled &&
-		!o.is(*other) && !o.wasRestored(*other) {
+		!o.is(*other) && !o.wasRestored(*other) && !c.disowns(*other) {
 		foreign.Controller = other.Kind + " " + other.Name // an object has at most one controller
 		return foreign
 	}
@@ -43,8 +44,9 @@ func (a *Applier) marked(o owner, live *unstructured.Unstructured) bool {
 
 // prepare sends at most one patch that removes what a server-side apply cannot: it hands the fields that older
 // operators own by update or client-side apply to our field owner, once, before the object gets our labels; and it
-// removes references to an earlier life of the owner, and to the owner itself from objects that shall outlive it.
-// The patch carries the resourceVersion, because it replaces whole lists.
+// removes references to an earlier life of the owner, to the owner itself from objects that shall outlive it, and those
+// that the child disowns, and annotations of older operators. The patch carries the resourceVersion, because it replaces
+// whole lists.
 func (a *Applier) prepare(ctx context.Context, o owner, c child, live *unstructured.Unstructured) error {
 	patch, err := a.migration(live)
 	if err != nil {
@@ -52,12 +54,14 @@ func (a *Applier) prepare(ctx context.Context, o owner, c child, live *unstructu
 	}
 	refs := live.GetOwnerReferences()
 	kept := slices.DeleteFunc(slices.Clone(refs), func(ref metav1.OwnerReference) bool {
-		return o.wasRestored(ref) || c.Ownership == Unowned && o.is(ref)
+		return o.wasRestored(ref) || c.Ownership == Unowned && o.is(ref) || c.disowns(ref)
 	})
+	own := a.stripping(live)
 	if len(kept) != len(refs) {
-		patch = append(patch,
-			operation{"replace", "/metadata/ownerReferences", kept},
-			operation{"replace", "/metadata/resourceVersion", live.GetResourceVersion()})
+		own = append(own, operation{"replace", "/metadata/ownerReferences", kept})
+	}
+	if len(own) > 0 {
+		patch = append(append(patch, own...), operation{"replace", "/metadata/resourceVersion", live.GetResourceVersion()})
 	}
 	if len(patch) == 0 {
 		return nil
@@ -72,6 +76,20 @@ func (a *Applier) prepare(ctx context.Context, o owner, c child, live *unstructu
 	}
 	return nil
 }
+
+// stripping returns the steps that remove the annotations of older operators.
+func (a *Applier) stripping(live *unstructured.Unstructured) []operation {
+	var steps []operation
+	for _, name := range a.StripAnnotations {
+		if _, there := live.GetAnnotations()[name]; there {
+			steps = append(steps, operation{Op: "remove", Path: "/metadata/annotations/" + pointer.Replace(name)})
+		}
+	}
+	return steps
+}
+
+// pointer escapes a name for the path of a JSON patch.
+var pointer = strings.NewReplacer("~", "~0", "/", "~1")
 
 // operation is one step of a JSON patch.
 type operation struct {

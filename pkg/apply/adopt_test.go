@@ -195,6 +195,54 @@ func TestAdoptionDropsReferencesThatMislead(t *testing.T) {
 	}
 }
 
+// References of older owners go in the same patch, and one that controls makes the object no stranger's.
+func TestAdoptionDropsDisownedReferences(t *testing.T) {
+	for name, test := range map[string]struct {
+		refs      []metav1.OwnerReference
+		ownership Ownership
+		want      []types.UID
+	}{
+		"of a former owner":         {[]metav1.OwnerReference{refer("former", "former-uid", false)}, Controlled, []types.UID{"owner-uid"}},
+		"that controls":             {[]metav1.OwnerReference{refer("former", "former-uid", true)}, Controlled, []types.UID{"owner-uid"}},
+		"of what is to stay":        {[]metav1.OwnerReference{refer("former", "former-uid", false)}, Unowned, nil},
+		"but not those of somebody": {[]metav1.OwnerReference{refer("former", "f", false), refer("other", "o", false)}, Shared, []types.UID{"o", "owner-uid"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.must(b.server.Create(t.Context(), found(func(c *corev1.ConfigMap) { c.OwnerReferences = test.refs }), client.FieldOwner("them")))
+			object := settings("a", "1")
+			object.Ownership = test.ownership
+			object.Adopts = func(*unstructured.Unstructured) bool { return true }
+			object.Disowns = func(ref metav1.OwnerReference) bool { return ref.Name == "former" }
+			b.settles(adopts, object)
+			var got []types.UID
+			for _, ref := range b.get("a").OwnerReferences {
+				got = append(got, ref.UID)
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("owners: %v, want %v", got, test.want)
+			}
+			b.settles(quiet, object)
+		})
+	}
+}
+
+func TestAdoptionStripsAnnotationsOfOlderOperators(t *testing.T) {
+	b := newBench(t)
+	b.StripAnnotations = []string{"example.com/last~applied", "example.com/absent"}
+	b.must(b.server.Create(t.Context(), found(func(c *corev1.ConfigMap) {
+		c.Labels = names.Labels("test")
+		c.Annotations = map[string]string{"example.com/last~applied": "x", "theirs": "1"}
+	}), client.FieldOwner("them")))
+	b.settles(adopts, settings("a", "1"))
+	if got := b.get("a").Annotations; len(got) != 1 || got["theirs"] != "1" {
+		t.Errorf("annotations: %v", got)
+	}
+	b.restart()
+	b.StripAnnotations = []string{"example.com/last~applied"}
+	b.settles(looks, settings("a", "1"))
+}
+
 func TestAdoptionReportsItsErrors(t *testing.T) {
 	b := newBench(t)
 	b.must(b.server.Create(t.Context(), found(func(c *corev1.ConfigMap) {

@@ -45,6 +45,8 @@ type bench struct {
 	mu sync.Mutex
 	// seen counts requests: "live", "apply", "patch", "delete", "list".
 	seen map[string]int
+	// policies of the deletions.
+	policies []metav1.DeletionPropagation
 }
 
 func newBench(t *testing.T, objects ...client.Object) *bench {
@@ -99,6 +101,11 @@ func (b *bench) restart() {
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
 			if err := count("delete"); err != nil {
 				return err
+			}
+			var options client.DeleteOptions
+			options.ApplyOptions(opts)
+			if options.PropagationPolicy != nil {
+				b.policies = append(b.policies, *options.PropagationPolicy)
 			}
 			return c.Delete(ctx, o, opts...)
 		},

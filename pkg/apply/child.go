@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/maphash"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,6 +18,11 @@ type child struct {
 	key    key
 	body   []byte // the configuration as JSON, without what the Applier adds
 	intent uint64 // hash of the body and the ownership
+}
+
+// disowns says whether an owner reference goes when the object is taken over.
+func (c child) disowns(ref metav1.OwnerReference) bool {
+	return c.Disowns != nil && c.Disowns(ref)
 }
 
 func newChild(object Object) (child, error) {

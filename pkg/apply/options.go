@@ -1,6 +1,7 @@
 package apply
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -32,6 +33,9 @@ type Object struct {
 	// Adopts decides whether a live object of that name that bears none of our marks may be taken over. Nil means
 	// no: the object is reported as a *ForeignError.
 	Adopts func(live *unstructured.Unstructured) bool
+	// Disowns decides which owner references go when a live object is taken over, such as those of the platform's older
+	// resources. A controller among them does not make the object foreign. Nil means none.
+	Disowns func(metav1.OwnerReference) bool
 	// Yields says that a live object of that name which is not ours serves as well: it is left alone, without an
 	// error. Finding out costs a request in each pass, since the cache does not hold it.
 	Yields bool
@@ -60,6 +64,9 @@ type Options struct {
 	// LegacyManagers are the manager names under which older operators updated or client-side applied the objects.
 	// When such an object is adopted their fields become ours, so that those we do not want are pruned.
 	LegacyManagers []string
+	// StripAnnotations are annotations that older operators left and that are removed when an object is taken over, whoever
+	// owns them.
+	StripAnnotations []string
 	// Whole lists the kinds which the cache holds as whole typed objects; all others are read as metadata.
 	Whole []schema.GroupVersionKind
 }

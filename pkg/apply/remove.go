@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -19,6 +20,27 @@ func (a *Applier) Remove(ctx context.Context, forOwner types.UID, object client.
 	var err error
 	if k.GroupVersionKind, err = apiutil.GVKForObject(object, a.Client.Scheme()); err == nil {
 		err = a.delete(ctx, owner{uid: forOwner}, k, object.GetUID())
+	}
+	if err != nil {
+		return &Error{Kind: k.Kind, Namespace: k.Namespace, Name: k.Name, Err: err}
+	}
+	return nil
+}
+
+// Discard is Remove for an object that is about to be made anew, such as a Deployment whose selector has to change: it is
+// there until all that it owns is gone, so that old and new pods never meet.
+func (a *Applier) Discard(ctx context.Context, forOwner types.UID, object client.Object) error {
+	if object.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	k := key{NamespacedName: client.ObjectKeyFromObject(object)}
+	var err error
+	if k.GroupVersionKind, err = apiutil.GVKForObject(object, a.Client.Scheme()); err == nil {
+		a.wrote(k.Kind, verbDelete)
+		uid := object.GetUID()
+		err = client.IgnoreNotFound(a.Client.Delete(ctx, metadata(k),
+			client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationForeground)))
+		a.memory.drop(forOwner, k)
 	}
 	if err != nil {
 		return &Error{Kind: k.Kind, Namespace: k.Namespace, Name: k.Name, Err: err}

@@ -39,6 +39,31 @@ func TestRemoveLeavesWhatIsGoing(t *testing.T) {
 	}
 }
 
+// What is to be made anew is deleted after all that it owns, by uid, and nothing of it is remembered.
+func TestDiscard(t *testing.T) {
+	b := newBench(t)
+	b.settles("live=1 apply=1 patch=0", settings("own", "1"))
+	own := b.get("own")
+	b.must(b.Discard(b.Context(), b.owner.UID, own))
+	if b.exists("own") || b.policies[0] != metav1.DeletePropagationForeground {
+		t.Errorf("exists %v, deleted by %v", b.exists("own"), b.policies)
+	}
+	b.must(b.Discard(b.Context(), b.owner.UID, own)) // gone already
+	b.settles("live=1 apply=1 patch=0", settings("own", "1"))
+	going := b.get("own")
+	going.DeletionTimestamp = new(metav1.Now())
+	clear(b.seen)
+	b.must(b.Discard(b.Context(), b.owner.UID, going))
+	if b.seen["delete"] != 0 {
+		t.Error("an object that is being deleted is deleted again")
+	}
+	b.failing["delete"] = apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, "own", errors.New("another uid"))
+	err := b.Discard(b.Context(), b.owner.UID, b.get("own"))
+	if failed, ok := errors.AsType[*Error](err); !ok || failed.Name != "own" || !apierrors.IsConflict(err) {
+		t.Errorf("error %v", err)
+	}
+}
+
 func TestRemoveErrors(t *testing.T) {
 	b := newBench(t, found(func(*corev1.ConfigMap) {}))
 	b.failing["delete"] = apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, "a", errors.New("another uid"))

@@ -37,13 +37,13 @@ type CacheNeed struct {
 
 // limits is what remains of the needs for one kind after merging.
 type limits struct {
-	namespaces map[string]cache.Config // nil is all
-	everything bool
+	// everything tells for each namespace that is seen, "" for all of them, whether the objects of others are kept too.
+	everything map[string]bool
 	whole      bool
 }
 
 // CacheOptions merges the needs of the given components, which are the enabled ones: a kind is kept in the union of
-// the namespaces, and unselected when one of them needs everything. Every object passes through transform. Kinds that
+// the namespaces, and unselected where one of them needs everything. Every object passes through transform. Kinds that
 // nobody declared are not limited.
 //
 // Optional kinds (of package capability, or required or used by a component) are selected when their informer is made and not
@@ -55,24 +55,42 @@ func CacheOptions(enabled []Component, transform toolscache.TransformFunc) cache
 	for kind, limit := range merge(enabled) {
 		switch {
 		case optional[kind]:
-			selected[kind] = !limit.everything
-		case limit.everything && limit.whole && limit.namespaces == nil: // the default
+			selected[kind] = !slices.Contains(slices.Collect(maps.Values(limit.everything)), true)
+		case limit.everything[""] && limit.whole: // the default
 		default:
-			by := cache.ByObject{Namespaces: limit.namespaces}
-			switch {
-			case !limit.everything:
-				by.Label = ours()
-			case !limit.whole:
-				by.Transform = identities(transform)
-			}
 			// The cache tells its settings apart by kind; metadata stands for the typed object as well.
 			obj := &metav1.PartialObjectMetadata{}
 			obj.SetGroupVersionKind(kind)
-			options.ByObject[obj] = by
+			options.ByObject[obj] = limit.byObject(transform)
 		}
 	}
 	options.NewInformer = informerFor(selected)
 	return options
+}
+
+// byObject is what the cache is told. Where one rule holds everywhere, it stands alone: an informer for each namespace costs
+// a watch.
+func (l limits) byObject(transform toolscache.TransformFunc) cache.ByObject {
+	if everything, all := l.everything[""]; all && len(l.everything) == 1 {
+		one := l.config(everything, transform)
+		return cache.ByObject{Label: one.LabelSelector, Transform: one.Transform}
+	}
+	by := cache.ByObject{Namespaces: map[string]cache.Config{}}
+	for namespace, everything := range l.everything {
+		by.Namespaces[namespace] = l.config(everything, transform)
+	}
+	return by
+}
+
+func (l limits) config(everything bool, transform toolscache.TransformFunc) cache.Config {
+	switch {
+	case !everything:
+		return cache.Config{LabelSelector: ours()}
+	case !l.whole:
+		return cache.Config{Transform: identities(transform)}
+	default:
+		return cache.Config{}
+	}
 }
 
 // WholeKinds returns the kinds that at least one component keeps whole, ordered. Everybody reads them as whole objects
@@ -111,18 +129,19 @@ func merge(enabled []Component) map[schema.GroupVersionKind]limits {
 		for _, need := range c.Caches {
 			limit, known := out[need.Kind]
 			if !known {
-				limit.namespaces = map[string]cache.Config{}
+				limit.everything = map[string]bool{}
 			}
-			limit.everything = limit.everything || need.Everything
 			limit.whole = limit.whole || need.Whole
-			if need.Namespace == "" {
-				limit.namespaces = nil
-			}
-			if limit.namespaces != nil {
-				limit.namespaces = maps.Clone(limit.namespaces)
-				limit.namespaces[need.Namespace] = cache.Config{}
-			}
+			limit.everything[need.Namespace] = limit.everything[need.Namespace] || need.Everything
 			out[need.Kind] = limit
+		}
+	}
+	for _, limit := range out {
+		if everywhere, all := limit.everything[""]; all {
+			// What all namespaces show anyway needs no rule of its own.
+			maps.DeleteFunc(limit.everything, func(namespace string, everything bool) bool {
+				return namespace != "" && (everywhere || !everything)
+			})
 		}
 	}
 	return out

@@ -61,7 +61,7 @@ func TestCacheOptions(t *testing.T) {
 		t.Error("the transform is not set")
 	}
 	by, ok := byKind(t, options, deployments)
-	if !ok || by.Label.String() != ourLabel || !slices.Equal(slices.Sorted(maps.Keys(by.Namespaces)), []string{"one", "two"}) {
+	if !ok || by.Namespaces["one"].LabelSelector.String() != ourLabel || by.Namespaces["two"].LabelSelector.String() != ourLabel || !slices.Equal(slices.Sorted(maps.Keys(by.Namespaces)), []string{"one", "two"}) {
 		t.Errorf("Deployments: %+v", by)
 	}
 	if by, ok := byKind(t, options, ownKind); ok {
@@ -75,6 +75,24 @@ func TestCacheOptions(t *testing.T) {
 		if by, ok := byKind(t, options, kind); ok {
 			t.Errorf("%s is optional and has %+v", kind.Kind, by)
 		}
+	}
+}
+
+// One component needs all Secrets of a namespace, another its own in all namespaces: nobody holds all Secrets of the cluster.
+func TestEverythingInOneNamespaceIsNotEverythingEverywhere(t *testing.T) {
+	options := CacheOptions([]Component{
+		{Caches: []CacheNeed{{Kind: secrets, Namespace: "apps", Everything: true}, {Kind: secrets, Namespace: "two"}}},
+		{Caches: []CacheNeed{{Kind: secrets}}},
+	}, nil)
+	by, ok := byKind(t, options, secrets)
+	if !ok || by.Label != nil || !slices.Equal(slices.Sorted(maps.Keys(by.Namespaces)), []string{"", "apps"}) {
+		t.Fatalf("Secrets: %+v", by)
+	}
+	if all := by.Namespaces[""]; all.LabelSelector.String() != ourLabel || all.Transform != nil {
+		t.Errorf("in all namespaces %+v", all)
+	}
+	if apps := by.Namespaces["apps"]; apps.LabelSelector != nil || apps.Transform == nil {
+		t.Errorf("in the one namespace %+v", apps)
 	}
 }
 
@@ -206,11 +224,19 @@ func TestMergeCoversEveryNeed(t *testing.T) {
 			if !limited {
 				continue
 			}
-			if n.Everything && by.Label != nil {
-				t.Fatalf("%+v is limited to %s", n, by.Label)
-			}
-			if _, has := by.Namespaces[n.Namespace]; len(by.Namespaces) > 0 && !has {
+			seen, rest := by.Namespaces[n.Namespace], by.Namespaces[""]
+			_, here := by.Namespaces[n.Namespace]
+			_, anywhere := by.Namespaces[""]
+			switch {
+			case len(by.Namespaces) == 0: // one rule for all
+				seen.LabelSelector = by.Label
+			case !here && !anywhere:
 				t.Fatalf("%+v is not among the namespaces %v", n, by.Namespaces)
+			case !here:
+				seen = rest
+			}
+			if n.Everything && seen.LabelSelector != nil {
+				t.Fatalf("%+v is limited to %s", n, seen.LabelSelector)
 			}
 		}
 		parts := make([]Component, 0, len(needs))
@@ -221,7 +247,7 @@ func TestMergeCoversEveryNeed(t *testing.T) {
 		for _, kind := range []schema.GroupVersionKind{deployments, secrets} {
 			a, inA := byKind(t, options, kind)
 			b, inB := byKind(t, again, kind)
-			if inA != inB || (a.Label == nil) != (b.Label == nil) || !maps.EqualFunc(a.Namespaces, b.Namespaces, func(cache.Config, cache.Config) bool { return true }) {
+			if inA != inB || (a.Label == nil) != (b.Label == nil) || !maps.EqualFunc(a.Namespaces, b.Namespaces, func(x, y cache.Config) bool { return (x.LabelSelector == nil) == (y.LabelSelector == nil) }) {
 				t.Fatalf("%s: %+v and %+v depend on the order", kind.Kind, a, b)
 			}
 		}
