@@ -89,7 +89,7 @@ func authorityOptions(env *Env, rows []row, direct client.Client) certs.Options 
 	}
 	for _, r := range rows {
 		for _, target := range r.Trusts {
-			target.Optional = !env.Config.Enabled(r.Name)
+			target.Optional, target.Service = !env.Config.Enabled(r.Name), webhookService
 			options.Targets = append(options.Targets, target)
 		}
 	}

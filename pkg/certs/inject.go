@@ -29,6 +29,9 @@ type Target struct {
 	Name string
 	// Optional says that its absence is no error: what serves it may be switched off and its manifests removed.
 	Optional bool
+	// Service is the only one whose entries get the CA, in any namespace; the object may hold entries of another operator.
+	// Empty for all entries.
+	Service string
 }
 
 // operation is one step of a JSON patch.
@@ -59,7 +62,7 @@ func (a *Authority) injectOne(ctx context.Context, target Target, bundle string)
 	if err != nil {
 		return err
 	}
-	patch := patchFor(obj, bundle)
+	patch := patchFor(obj, bundle, target.Service)
 	if len(patch) == 0 {
 		return nil
 	}
@@ -73,7 +76,7 @@ func (a *Authority) injectOne(ctx context.Context, target Target, bundle string)
 }
 
 // patchFor touches nothing but caBundle, so that fields unknown to this program survive.
-func patchFor(obj *unstructured.Unstructured, bundle string) []operation {
+func patchFor(obj *unstructured.Unstructured, bundle, service string) []operation {
 	if obj.GroupVersionKind() == Conversion {
 		config, found, _ := unstructured.NestedMap(obj.Object, "spec", "conversion", "webhook", "clientConfig")
 		if !found || config["caBundle"] == bundle {
@@ -86,7 +89,8 @@ func patchFor(obj *unstructured.Unstructured, bundle string) []operation {
 	for i, hook := range hooks {
 		fields, _ := hook.(map[string]any)
 		config, found, _ := unstructured.NestedMap(fields, "clientConfig")
-		if found && config["caBundle"] != bundle {
+		called, _, _ := unstructured.NestedString(config, "service", "name")
+		if found && config["caBundle"] != bundle && (service == "" || called == service) {
 			patch = append(patch, operation{Op: "add", Path: fmt.Sprintf("/webhooks/%d/clientConfig/caBundle", i), Value: bundle})
 		}
 	}

@@ -57,6 +57,19 @@ func TestTargetsLearnTheCA(t *testing.T) {
 	}
 }
 
+// An object may hold entries of another operator, which is called with another CA.
+func TestEntriesOfAnotherServiceKeepTheirCA(t *testing.T) {
+	call := func(service string) map[string]any {
+		return map[string]any{"caBundle": "b2xk", "service": map[string]any{"namespace": "any", "name": service}}
+	}
+	w := newWorld(t, webhooks("v", hook("ours", call("our-webhook")), hook("theirs", call("their-webhook"))))
+	target := Target{Kind: Validating, Name: "v", Service: "our-webhook"}
+	w.sync(w.replica(nil, target))
+	if diff := cmp.Diff([]any{base64.StdEncoding.EncodeToString(w.bundle()), "b2xk"}, caBundles(w.get(target))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestAMissingTargetIsAnErrorAndTheOthersAreServed(t *testing.T) {
 	w := newWorld(t, webhooks("v", hook("h", map[string]any{})))
 	a := w.replica(nil, Target{Kind: Mutating, Name: "gone"}, Target{Kind: Validating, Name: "v"})

@@ -59,6 +59,7 @@ type Watcher struct {
 
 	mu          sync.Mutex
 	domain      string
+	settled     bool
 	subscribers []func()
 }
 
@@ -66,7 +67,8 @@ type Watcher struct {
 func NewWatcher(client dynamic.Interface, clk clock.Clock, log logr.Logger) *Watcher {
 	w := &Watcher{}
 	w.Follower = follow.New(follow.Options{
-		Client: client.Resource(resource), Resource: resource.GroupResource(), Name: objectName, Clock: clk, Log: log, Take: w.take,
+		Client: client.Resource(resource), Resource: resource.GroupResource(), Name: objectName, Clock: clk, Log: log,
+		Take: w.take, Denied: w.settle,
 	})
 	return w
 }
@@ -76,6 +78,20 @@ func (w *Watcher) Domain() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.domain
+}
+
+// Settled reports whether the cluster has been asked and has answered, even that there is no domain or that we may not know
+// it. Before that nothing that bears the domain is to be written where the API is served, or it would lose it for a moment.
+func (w *Watcher) Settled() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.settled
+}
+
+func (w *Watcher) settle() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.settled = true
 }
 
 // Subscribe registers a function that is called after each change. It must not block; look at Domain afterwards.
@@ -103,7 +119,7 @@ func (w *Watcher) take(config *unstructured.Unstructured) {
 	domain := FromIngress(config)
 	w.mu.Lock()
 	changed := w.domain != domain
-	w.domain = domain
+	w.domain, w.settled = domain, true
 	subscribers := slices.Clone(w.subscribers)
 	w.mu.Unlock()
 	if !changed {

@@ -112,6 +112,23 @@ func TestFollowsTheCluster(t *testing.T) {
 	}
 }
 
+// Nobody mistakes a domain that has not been read yet for none.
+func TestSettled(t *testing.T) {
+	for name, answer := range map[string]func(*Watcher){
+		"a domain":      func(w *Watcher) { w.take(ingress(map[string]any{"domain": "one.example.org"})) },
+		"no object":     func(w *Watcher) { w.take(nil) },
+		"no permission": func(w *Watcher) { w.Denied() },
+	} {
+		w, _ := newWatcher()
+		if w.Settled() {
+			t.Errorf("%s: settled before the cluster was asked", name)
+		}
+		if answer(w); !w.Settled() {
+			t.Errorf("%s: not settled", name)
+		}
+	}
+}
+
 func TestChangesWakeAController(t *testing.T) {
 	w, _ := newWatcher()
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 const (
@@ -18,13 +19,7 @@ const (
 	suiteExpiry = 10 * time.Minute
 )
 
-func TestControlPlane(t *testing.T) {
-	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(eventually)
-	suite, reporter := GinkgoConfiguration()
-	suite.RandomizeAllSpecs = true
-	RunSpecs(t, "Control plane", suite, reporter)
-}
+func TestControlPlane(t *testing.T) { framework.Run(t, "Control plane") }
 
 // Two instances that run at the same time.
 var plain, openshift *cluster.Instance

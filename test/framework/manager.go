@@ -3,12 +3,16 @@ package framework
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
 
 	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
 )
+
+// awayTimeout bounds the start of a manager after the spec that stopped it.
+const awayTimeout = 2 * time.Minute
 
 // ManagerOptions are the options of a manager under test.
 type ManagerOptions = operator.Options
@@ -49,6 +53,18 @@ func (m *Manager) ReportLog() {
 func (m *Manager) Stop(ctx context.Context) {
 	ginkgo.GinkgoHelper()
 	gomega.Expect(m.Manager.Stop(ctx)).To(gomega.Succeed())
+}
+
+// Away stops the manager for a part of the spec. A spec that ends before it has started the manager again leaves none
+// that the next one, or its own second attempt, would miss: that is done for it, before what it created is removed.
+func (m *Manager) Away(ctx context.Context) {
+	ginkgo.GinkgoHelper()
+	ginkgo.DeferCleanup(func(ctx context.Context) {
+		if !m.Process.Running() {
+			m.Restart(ctx)
+		}
+	}, ginkgo.NodeTimeout(awayTimeout))
+	m.Stop(ctx)
 }
 
 // Kill ends the manager as a crash would.

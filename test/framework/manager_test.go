@@ -138,6 +138,25 @@ var _ = Describe("a manager", func() {
 	}, NodeTimeout(specExpiry))
 })
 
+var _ = Describe("a manager that several specs share", Ordered, func() {
+	var shared *framework.Manager
+	BeforeAll(func(ctx SpecContext) {
+		shared = env.StartManager(ctx, framework.ManagerOptions{Name: "shared", Binary: binary, ServiceAccount: installed.ServiceAccount})
+	}, NodeTimeout(specExpiry))
+
+	It("may be away until the end of a spec", func(ctx SpecContext) {
+		shared.Away(ctx)
+		Expect(shared.Process.Running()).To(BeFalse())
+	}, NodeTimeout(specExpiry))
+
+	It("is there again in the next, where it may be away for a while", func(ctx SpecContext) {
+		Expect(shared.Process.Running()).To(BeTrue())
+		shared.Away(ctx)
+		shared.Restart(ctx)
+		shared.WaitReady(ctx)
+	}, NodeTimeout(specExpiry))
+})
+
 // AfterEachReport has the log of a manager attached when the spec fails.
 func AfterEachReport(manager *framework.Manager) { DeferCleanup(manager.ReportLog) }
 

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	waitTimeout = time.Minute
+	waitTimeout = 2 * time.Minute
 	waitPoll    = 100 * time.Millisecond
 	// touchCondition is the type of the condition that a touch writes.
 	touchCondition = "TouchedByTest"
@@ -118,7 +118,7 @@ func (e *Env) touchedConditions(object client.Object) ([]any, error) {
 	return result, nil
 }
 
-// WaitForCondition waits up to a minute until a condition has the status, and, if reason is not empty, the reason, for
+// WaitForCondition waits up to two minutes until a condition has the status, and, if reason is not empty, the reason, for
 // the current generation of the object, and reads the object into it.
 func (e *Env) WaitForCondition(ctx context.Context, object client.Object, kind string, status metav1.ConditionStatus, reason string) {
 	ginkgo.GinkgoHelper()
@@ -153,7 +153,7 @@ func conditionsOf(object client.Object) ([]metav1.Condition, error) {
 	return view.Status.Conditions, nil
 }
 
-// WaitGone waits up to a minute until an object does not exist.
+// WaitGone waits up to two minutes until an object does not exist.
 func (e *Env) WaitGone(ctx context.Context, object client.Object) {
 	ginkgo.GinkgoHelper()
 	gomega.Eventually(func() error {
@@ -161,7 +161,7 @@ func (e *Env) WaitGone(ctx context.Context, object client.Object) {
 	}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(waitPoll).Should(gomega.MatchError(gomega.ContainSubstring("not found")))
 }
 
-// WaitFor waits up to a minute until an object exists and the check passes; check may be nil.
+// WaitFor waits up to two minutes until an object exists and the check passes; check may be nil.
 func (e *Env) WaitFor(ctx context.Context, object client.Object, check func(g gomega.Gomega)) {
 	ginkgo.GinkgoHelper()
 	gomega.Eventually(func(g gomega.Gomega) {

@@ -19,13 +19,7 @@ const (
 	managerSource = "./test/cluster/operator/testdata/manager"
 )
 
-func TestFramework(t *testing.T) {
-	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(time.Minute)
-	suite, reporter := GinkgoConfiguration()
-	suite.RandomizeAllSpecs = true
-	RunSpecs(t, "Framework", suite, reporter)
-}
+func TestFramework(t *testing.T) { framework.Run(t, "Framework") }
 
 var (
 	env       *framework.Env

@@ -15,6 +15,7 @@ var _ = Describe("A namespace that asks for MLflow", func() {
 		a := auth(list("users", "admins"), list("admins"))
 		m := create(ctx, server())
 		env.WaitForCondition(ctx, m, "NamespaceRBACReady", metav1.ConditionFalse, "AuthMissing")
+		env.WaitForCondition(ctx, m, "Available", metav1.ConditionTrue, "")
 		settle()
 		Expect(exists(ctx, binding(namespace, view))).To(BeFalse())
 
@@ -41,6 +42,7 @@ var _ = Describe("A namespace that asks for MLflow", func() {
 
 		remove(ctx, m)
 		bothGone(ctx, namespace)
+		settle()
 		env.ExpectAtRest(manager.User, quiet)
 		create(ctx, server())
 		binds(ctx, namespace, view, "users", "admins")
@@ -136,7 +138,7 @@ var _ = Describe("A namespace that asks for MLflow", func() {
 		binds(ctx, namespace, edit, "admins")
 		settle()
 
-		manager.Stop(ctx)
+		manager.Away(ctx)
 		env.Patch(ctx, binding(namespace, view), rogue)
 		wrong()
 		held := binding(namespace, edit)
@@ -196,7 +198,7 @@ var _ = Describe("A RoleBinding of one of the names", func() {
 		namespace := team(ctx, "mlflow")
 		binds(ctx, namespace, view, "users", "admins")
 		settle()
-		manager.Stop(ctx)
+		manager.Away(ctx)
 		env.Patch(ctx, binding(namespace, view), map[string]any{"metadata": map[string]any{"labels": nil, "ownerReferences": nil}})
 		ask(ctx, namespace, nil)
 		manager.Restart(ctx)
@@ -218,7 +220,7 @@ var _ = Describe("A RoleBinding of one of the names", func() {
 				Expect(c.Message).To(And(ContainSubstring("in 1 namespace(s)"), ContainSubstring(namespace+"/"+view), ContainSubstring("belongs to ConfigMap boss")))
 			}
 		}
-		env.Settle(manager.User, quiet, specTimeout) // MLflow itself is still starting
+		settle()
 		env.ExpectAtRest(manager.User, quiet)
 		Expect(env.Admin.Delete(ctx, theirs, client.Preconditions{UID: new(theirs.UID)})).To(Succeed())
 		binds(ctx, namespace, view, "users", "admins")

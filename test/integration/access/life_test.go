@@ -109,7 +109,7 @@ var _ = Describe("Namespace RBAC", func() {
 					}
 				}
 				g.Expect(n).To(Equal(count))
-			}).WithContext(ctx).WithPolling(time.Second).Should(Succeed())
+			}).WithContext(ctx).WithTimeout(specTimeout).WithPolling(time.Second).Should(Succeed())
 		}
 		all(crowd, "users", "admins")
 		env.WaitForCondition(ctx, m, "Available", metav1.ConditionTrue, "")
@@ -166,8 +166,7 @@ var _ = Describe("Namespace RBAC", func() {
 		namespace := team(ctx, "mlflow")
 		binds(ctx, namespace, view, "users", "admins")
 		settle()
-		manager.Stop(ctx)
-		DeferCleanup(func(ctx SpecContext) { manager.Restart(ctx) }, NodeTimeout(specTimeout))
+		manager.Away(ctx)
 		off := options
 		off.Name, off.Env = "off", []string{"MLFLOW_IMAGE=quay.io/example/mlflow:v3"}
 		mark := env.Mark()

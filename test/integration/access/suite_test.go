@@ -7,8 +7,6 @@ import (
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
-	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
@@ -18,7 +16,7 @@ import (
 
 const (
 	startTimeout = 20 * time.Minute // the first run builds the control plane
-	specTimeout  = 3 * time.Minute
+	specTimeout  = 5 * time.Minute
 	// quiet is how long a spec watches that nothing is sent; it is longer than the timer of a pass that Auth keeps waiting.
 	quiet = 6 * time.Second
 )
@@ -30,15 +28,7 @@ var (
 	manager *framework.Manager
 )
 
-func TestAccess(t *testing.T) {
-	RegisterFailHandler(Fail)
-	ctrllog.SetLogger(GinkgoLogr)
-	SetDefaultEventuallyTimeout(time.Minute)
-	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
-	suite, reporter := GinkgoConfiguration()
-	suite.RandomizeAllSpecs = true
-	RunSpecs(t, "Namespace RBAC", suite, reporter)
-}
+func TestAccess(t *testing.T) { framework.Run(t, "Namespace RBAC") }
 
 var options = framework.ManagerOptions{
 	Race: true, Args: []string{"--metrics-secure=false"},

@@ -62,12 +62,14 @@ func remove(ctx context.Context, object client.Object) {
 	}
 }
 
-// world creates an MLflow and an Auth with one group of users and one of admins, and waits until access is reported.
+// world creates an MLflow and an Auth with one group of users and one of admins, and waits until access is reported and the
+// server runs: while that is starting, its status is written time and again.
 func world(ctx context.Context) (*mlflowv1.MLflow, *unstructured.Unstructured) {
 	GinkgoHelper()
 	a := create(ctx, auth(list("users"), list("admins")))
 	m := create(ctx, server())
 	env.WaitForCondition(ctx, m, "NamespaceRBACReady", metav1.ConditionTrue, "RoleBindingsReady")
+	env.WaitForCondition(ctx, m, "Available", metav1.ConditionTrue, "")
 	return m, a
 }
 

@@ -17,10 +17,11 @@ import (
 var _ = Describe("A workload that fails", func() {
 	It("fails at once without retries, and keeps an account of it [appwrapper-9]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "once")
+		mark := env.Mark()
 		aw := create(ctx, wrap(ns, "doomed", []string{pod("good", fine), pod("bad", failing)},
 			with("failureGracePeriodDuration", "0s", "retryLimit", "0", "deletionOnFailureGracePeriodDuration", "4s")))
-		reach(ctx, aw, awv1beta2.PhaseFailed, says(aw, "ResourcesDeployed=True", "QuotaReserved=True", "Unhealthy=True/FoundFailedPods", "PodsReady=False"))
-		Expect(meta.FindStatusCondition(aw.Status.Conditions, "Unhealthy").Message).To(BeEmpty())
+		early := passed(ctx, mark, aw, awv1beta2.PhaseFailed, "ResourcesDeployed=True", "QuotaReserved=True", "Unhealthy=True/FoundFailedPods", "PodsReady=False")
+		Expect(meta.FindStatusCondition(early.Status.Conditions, "Unhealthy").Message).To(BeEmpty())
 		reach(ctx, aw, awv1beta2.PhaseFailed, says(aw, "ResourcesDeployed=False/Failed", "QuotaReserved=False/Failed", "DeletingResources=False/DeletionComplete"))
 		Expect(aw.Spec.Suspend).To(BeFalse())
 		Expect(podsOf(ctx, aw)).To(BeEmpty())
@@ -41,11 +42,13 @@ var _ = Describe("A workload that fails", func() {
 	}, SpecTimeout(specTimeout))
 
 	It("is retried as often as it may, with a pause between [appwrapper-44]", func(ctx SpecContext) {
+		mark := env.Mark()
 		aw := create(ctx, wrap(env.Namespace(ctx, "retries"), "job", []string{job("crash", failing, 1)},
 			with("failureGracePeriodDuration", "0s", "retryLimit", "2", "retryPausePeriodDuration", "3s")))
-		reach(ctx, aw, awv1beta2.PhaseResetting)
 		reach(ctx, aw, awv1beta2.PhaseFailed, says(aw, "ResourcesDeployed=False/Failed"))
 		Expect(aw.Status.Retries).To(BeEquivalentTo(2))
+		Expect(times(mark, aw, awv1beta2.PhaseResetting)).To(Equal(2))
+		Expect(times(mark, aw, awv1beta2.PhaseRunning)).To(Equal(3))
 		noPods(ctx, aw)
 	}, SpecTimeout(specTimeout))
 
@@ -60,10 +63,11 @@ var _ = Describe("A workload that fails", func() {
 	}, SpecTimeout(specTimeout))
 
 	It("is reset when its pods do not get ready in time [appwrapper-47]", func(ctx SpecContext) {
+		mark := env.Mark()
 		aw := create(ctx, wrap(env.Namespace(ctx, "stuck"), "init", []string{job("stuck", stuck, 1)},
 			with("warmupGracePeriodDuration", "4s", "admissionGracePeriodDuration", "3s", "retryLimit", "1", "retryPausePeriodDuration", "0s")))
-		reach(ctx, aw, awv1beta2.PhaseResetting)
 		reach(ctx, aw, awv1beta2.PhaseFailed, says(aw, "Unhealthy=True/InsufficientPodsReady"))
+		Expect(times(mark, aw, awv1beta2.PhaseResetting)).To(Equal(1))
 		Expect(aw.Status.Retries).To(BeEquivalentTo(1))
 		Expect(aw.Status.LastFailure.Message).To(And(ContainSubstring("1 pods pending"), ContainSubstring("cannot be pulled")))
 	}, SpecTimeout(specTimeout))
@@ -73,9 +77,10 @@ var _ = Describe("A workload that fails", func() {
 		aw := create(ctx, wrap(ns, "steady", []string{pod("one", fine), pod("two", fine)},
 			with("warmupGracePeriodDuration", "1s", "admissionGracePeriodDuration", "1s", "failureGracePeriodDuration", "6s", "retryLimit", "0", "deletionOnFailureGracePeriodDuration", "1h")))
 		reach(ctx, aw, awv1beta2.PhaseRunning, says(aw, "PodsReady=True"))
+		mark := env.Mark()
 		setPhase(ctx, ns, "one", corev1.PodUnknown)
-		reach(ctx, aw, awv1beta2.PhaseRunning, says(aw, "PodsReady=False/InsufficientPodsReady"))
-		dip := meta.FindStatusCondition(aw.Status.Conditions, "PodsReady").LastTransitionTime
+		dipped := passed(ctx, mark, aw, "", "PodsReady=False/InsufficientPodsReady")
+		dip := meta.FindStatusCondition(dipped.Status.Conditions, "PodsReady").LastTransitionTime
 		reach(ctx, aw, awv1beta2.PhaseFailed, says(aw, "Unhealthy=True/InsufficientPodsReady"))
 		Expect(aw.Status.CompletionTime.Sub(dip.Time)).To(BeNumerically(">=", 5*time.Second))
 	}, SpecTimeout(specTimeout))

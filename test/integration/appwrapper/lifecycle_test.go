@@ -12,6 +12,7 @@ import (
 var _ = Describe("The life of an AppWrapper", func() {
 	It("goes from suspended through pods that get ready to success, and lets the quota go [appwrapper-1] [appwrapper-2] [appwrapper-3] [appwrapper-4] [appwrapper-5] [appwrapper-6] [appwrapper-7]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "life")
+		mark := env.Mark()
 		aw := create(ctx, wrap(ns, "two", []string{pod("one", fine), pod("other", stuck)}, suspended, with("successTTLDuration", "3s")))
 		reach(ctx, aw, awv1beta2.PhaseSuspended)
 		Expect(aw.Status.ComponentStatus).To(HaveLen(2))
@@ -19,7 +20,8 @@ var _ = Describe("The life of an AppWrapper", func() {
 		Expect(aw.Finalizers).To(BeEmpty())
 
 		resume(ctx, aw)
-		reach(ctx, aw, awv1beta2.PhaseRunning, says(aw, "QuotaReserved=True/Resuming", "ResourcesDeployed=True/Resuming", "PodsReady=False/Resuming", "Unhealthy=False/Resuming"))
+		passed(ctx, mark, aw, awv1beta2.PhaseRunning, "QuotaReserved=True/Resuming", "ResourcesDeployed=True/Resuming", "PodsReady=False/Resuming", "Unhealthy=False/Resuming")
+		reach(ctx, aw, awv1beta2.PhaseRunning, says(aw, "PodsReady=False"))
 		Expect(aw.Finalizers).To(ConsistOf(awv1beta2.Finalizer))
 		Expect(podsOf(ctx, aw)).To(HaveLen(2))
 
@@ -32,7 +34,8 @@ var _ = Describe("The life of an AppWrapper", func() {
 			g.Expect(meta.FindStatusCondition(aw.Status.Conditions, "PodsReady").Message).To(Equal("1 pods running; 1 pods succeeded"))
 		})
 		setPhase(ctx, ns, "other", corev1.PodSucceeded)
-		reach(ctx, aw, awv1beta2.PhaseSucceeded, says(aw, "ResourcesDeployed=True/Succeeded", "QuotaReserved=False/Succeeded", "PodsReady=False/Succeeded"))
+		passed(ctx, mark, aw, awv1beta2.PhaseSucceeded, "ResourcesDeployed=True/Succeeded", "QuotaReserved=False/Succeeded", "PodsReady=False/Succeeded")
+		reach(ctx, aw, awv1beta2.PhaseSucceeded)
 		Expect(aw.Status.CompletionTime).NotTo(BeNil())
 		reach(ctx, aw, awv1beta2.PhaseSucceeded, says(aw, "ResourcesDeployed=False/Succeeded", "DeletingResources=False/DeletionComplete"))
 		Expect(podsOf(ctx, aw)).To(BeEmpty())

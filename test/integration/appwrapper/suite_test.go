@@ -17,8 +17,8 @@ import (
 
 const (
 	startTimeout = 20 * time.Minute // the first run builds the control plane
-	specTimeout  = 3 * time.Minute
-	patience     = time.Minute
+	specTimeout  = 5 * time.Minute
+	patience     = 2 * time.Minute
 	often        = 100 * time.Millisecond
 	// quiet is how long a spec watches that nothing is sent.
 	quiet = 5 * time.Second
@@ -32,12 +32,7 @@ var (
 	manager *framework.Manager
 )
 
-func TestAppWrapper(t *testing.T) {
-	RegisterFailHandler(Fail)
-	suite, reporter := GinkgoConfiguration()
-	suite.RandomizeAllSpecs = true
-	RunSpecs(t, "AppWrapper", suite, reporter)
-}
+func TestAppWrapper(t *testing.T) { framework.Run(t, "AppWrapper") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "appwrapper", cluster.Plain, framework.WithTypes(awv1beta2.AddToScheme))

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -121,14 +123,73 @@ func reach(ctx context.Context, aw *awv1beta2.AppWrapper, phase awv1beta2.AppWra
 func says(aw *awv1beta2.AppWrapper, conditions ...string) func(Gomega) {
 	return func(g Gomega) {
 		GinkgoHelper()
-		var have []string
-		for _, c := range aw.Status.Conditions {
-			have = append(have, c.Type+"="+string(c.Status), c.Type+"="+string(c.Status)+"/"+c.Reason)
-		}
+		have := told(aw)
 		for _, c := range conditions {
 			g.Expect(have).To(ContainElement(c))
 		}
 	}
+}
+
+// told are the conditions of an AppWrapper in both forms.
+func told(aw *awv1beta2.AppWrapper) []string {
+	var have []string
+	for _, c := range aw.Status.Conditions {
+		have = append(have, c.Type+"="+string(c.Status), c.Type+"="+string(c.Status)+"/"+c.Reason)
+	}
+	return have
+}
+
+// written are the phase and the conditions of an AppWrapper after each write of the manager since a mark. What passes by
+// itself within moments is looked for there.
+func written(mark framework.Mark, aw *awv1beta2.AppWrapper) []awv1beta2.AppWrapperStatus {
+	GinkgoHelper()
+	var now awv1beta2.AppWrapperStatus
+	var all []awv1beta2.AppWrapperStatus
+	for _, e := range env.Since(mark).ByUser(manager.User).Of("appwrappers").Writes() {
+		if e.Namespace != aw.Namespace || e.Name != aw.Name || e.Subresource != "status" || e.Code != http.StatusOK {
+			continue
+		}
+		var patch struct{ Status awv1beta2.AppWrapperStatus }
+		Expect(json.Unmarshal(e.Request, &patch)).To(Succeed())
+		if patch.Status.Phase != "" {
+			now.Phase = patch.Status.Phase
+		}
+		if patch.Status.Conditions != nil { // a list is patched as a whole
+			now.Conditions = patch.Status.Conditions
+		}
+		all = append(all, now)
+	}
+	return all
+}
+
+// passed waits until the manager has written a phase with these conditions, which need not last, and returns what it wrote.
+// The phase is empty as long as it has not changed since the mark.
+func passed(ctx context.Context, mark framework.Mark, aw *awv1beta2.AppWrapper, phase awv1beta2.AppWrapperPhase, conditions ...string) *awv1beta2.AppWrapper {
+	GinkgoHelper()
+	seen := &awv1beta2.AppWrapper{}
+	Eventually(func(g Gomega) {
+		all := written(mark, aw)
+		g.Expect(slices.ContainsFunc(all, func(status awv1beta2.AppWrapperStatus) bool {
+			seen.Status = status
+			have := told(seen)
+			missing := slices.ContainsFunc(conditions, func(c string) bool { return !slices.Contains(have, c) })
+			return status.Phase == phase && !missing
+		})).To(BeTrue(), "%s with %v is not among %v", phase, conditions, all)
+	}).WithContext(ctx).WithTimeout(patience).WithPolling(often).Should(Succeed())
+	return seen
+}
+
+// times counts how often the manager has brought an AppWrapper into a phase since a mark.
+func times(mark framework.Mark, aw *awv1beta2.AppWrapper, phase awv1beta2.AppWrapperPhase) int {
+	GinkgoHelper()
+	count, last := 0, awv1beta2.AppWrapperPhase("")
+	for _, status := range written(mark, aw) {
+		if status.Phase == phase && last != phase {
+			count++
+		}
+		last = status.Phase
+	}
+	return count
 }
 
 // resume does what Kueue does when it admits a workload, and suspend when it takes that back.

@@ -217,11 +217,7 @@ var _ = Describe("The webhooks", Ordered, func() {
 		aw := wrapper(namespace, component(pod))
 		aw.Finalizers = []string{"example.com/held"}
 		created(ctx, aw)
-		manager.Stop(ctx)
-		DeferCleanup(func(ctx SpecContext) {
-			manager.Restart(ctx)
-			waitForWebhooks(ctx)
-		}, NodeTimeout(specTimeout))
+		away(ctx)
 		Expect(env.Admin.Create(ctx, wrapper(namespace, component(pod)))).To(MatchError(ContainSubstring("failed calling webhook")))
 		Expect(env.Admin.Delete(ctx, aw)).To(Succeed())
 		env.Patch(ctx, aw, map[string]any{"metadata": map[string]any{"finalizers": nil}})
@@ -230,13 +226,8 @@ var _ = Describe("The webhooks", Ordered, func() {
 
 	It("let everything pass with a warning while the component is off, D17", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "admission")
-		manager.Stop(ctx)
-		DeferCleanup(func(ctx SpecContext) {
-			manager.Restart(ctx)
-			waitForWebhooks(ctx)
-		}, NodeTimeout(specTimeout))
-		off := env.StartManager(ctx, operatorOff())
-		DeferCleanup(func(ctx SpecContext) { off.Stop(ctx) }, NodeTimeout(specTimeout))
+		away(ctx)
+		env.StartManager(ctx, operatorOff())
 		admin, heard := listening()
 		Eventually(func() error {
 			return admin.Create(ctx, wrapper(namespace, component(service)))
@@ -249,13 +240,13 @@ var _ = Describe("The webhooks", Ordered, func() {
 		config := configMap()
 		env.Get(ctx, config)
 		before := config.Data["config.yaml"]
-		manager.Stop(ctx)
-		env.Patch(ctx, config, map[string]any{"data": map[string]any{"config.yaml": "appwrapper: {faultTolerance: {admissionGracePeriod: 3600000000000}}"}})
 		DeferCleanup(func(ctx SpecContext) {
 			env.Patch(ctx, configMap(), map[string]any{"data": map[string]any{"config.yaml": before}})
 			manager.Restart(ctx)
 			waitForWebhooks(ctx)
 		}, NodeTimeout(specTimeout))
+		manager.Stop(ctx)
+		env.Patch(ctx, config, map[string]any{"data": map[string]any{"config.yaml": "appwrapper: {faultTolerance: {admissionGracePeriod: 3600000000000}}"}})
 		manager.Restart(ctx)
 		Eventually(func() error {
 			return env.Admin.Create(ctx, wrapper(namespace, component(pod)))

@@ -17,9 +17,9 @@ import (
 
 const (
 	startTimeout = 20 * time.Minute // the first run builds the control plane
-	specTimeout  = 2 * time.Minute
+	specTimeout  = 4 * time.Minute
 	// hooksTimeout is how long the manager may take to publish its CA.
-	hooksTimeout = time.Minute
+	hooksTimeout = 2 * time.Minute
 	poll         = 100 * time.Millisecond
 
 	operatorNamespace = "opendatahub"
@@ -36,12 +36,7 @@ var (
 	manager *framework.Manager
 )
 
-func TestAppWrapperAdmission(t *testing.T) {
-	RegisterFailHandler(Fail)
-	suite, reporter := GinkgoConfiguration()
-	suite.RandomizeAllSpecs = true
-	RunSpecs(t, "AppWrapper admission", suite, reporter)
-}
+func TestAppWrapperAdmission(t *testing.T) { framework.Run(t, "AppWrapper admission") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "appwrapper-admission", cluster.Plain, framework.WithTypes(v1beta2.AddToScheme))

@@ -60,6 +60,13 @@ func waitForWebhooks(ctx context.Context) {
 	}).WithContext(ctx).WithTimeout(hooksTimeout).WithPolling(poll).Should(Succeed())
 }
 
+// away stops the manager for the rest of the spec.
+func away(ctx context.Context) {
+	GinkgoHelper()
+	DeferCleanup(waitForWebhooks, NodeTimeout(specTimeout))
+	manager.Away(ctx)
+}
+
 // component is one entry of spec.components; sets are the pod sets it declares.
 func component(template string, sets ...string) string {
 	text := "- template: " + template + "\n"

@@ -35,12 +35,7 @@ var (
 	kubeRay *cluster.Process
 )
 
-func TestAppWrapperWithKueue(t *testing.T) {
-	RegisterFailHandler(Fail)
-	suite, reporter := GinkgoConfiguration()
-	suite.RandomizeAllSpecs = true
-	RunSpecs(t, "AppWrapper with Kueue", suite, reporter)
-}
+func TestAppWrapperWithKueue(t *testing.T) { framework.Run(t, "AppWrapper with Kueue") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "appwrapper-kueue", cluster.Plain, framework.WithTypes(v1beta2.AddToScheme))

@@ -16,7 +16,7 @@ import (
 
 const (
 	startTimeout = 20 * time.Minute // the first run builds the control plane
-	specTimeout  = 3 * time.Minute
+	specTimeout  = 5 * time.Minute
 )
 
 var (
@@ -24,12 +24,7 @@ var (
 	chart *helm.Chart
 )
 
-func TestChart(t *testing.T) {
-	RegisterFailHandler(Fail)
-	suite, reporter := GinkgoConfiguration()
-	suite.RandomizeAllSpecs = true
-	RunSpecs(t, "Chart", suite, reporter)
-}
+func TestChart(t *testing.T) { framework.Run(t, "Chart") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	var err error

@@ -15,23 +15,26 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// replica starts one of several managers. A lease is valid for the given time.
-func replica(ctx context.Context, name string, lease time.Duration) *framework.Manager {
+// lease is how long one is valid: long enough for a leader that gets no processor for seconds.
+const lease = 10 * time.Second
+
+// replica starts one of several managers. Its lease is valid for the given time.
+func replica(ctx context.Context, name string, valid time.Duration) *framework.Manager {
 	GinkgoHelper()
 	return start(ctx, framework.ManagerOptions{Name: name, Args: []string{
-		"--leader-elect", "--leader-elect-lease-duration=" + lease.String(), "--leader-elect-renew-deadline=3s", "--leader-elect-retry-period=1s",
+		"--leader-elect", "--leader-elect-lease-duration=" + valid.String(), "--leader-elect-renew-deadline=8s", "--leader-elect-retry-period=1s",
 	}})
 }
 
 // leader returns who holds the lease; empty when nobody does.
 func leader(ctx context.Context) string {
 	GinkgoHelper()
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: operands, Name: "odh-platform-operator"}}
-	Expect(client.IgnoreNotFound(env.Admin.Get(ctx, client.ObjectKeyFromObject(lease), lease))).To(Succeed())
-	if lease.Spec.HolderIdentity == nil {
+	held := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: operands, Name: "odh-platform-operator"}}
+	Expect(client.IgnoreNotFound(env.Admin.Get(ctx, client.ObjectKeyFromObject(held), held))).To(Succeed())
+	if held.Spec.HolderIdentity == nil {
 		return ""
 	}
-	return *lease.Spec.HolderIdentity
+	return *held.Spec.HolderIdentity
 }
 
 // tampered removes a child and returns the writes with which it was brought back.
@@ -46,13 +49,13 @@ func tampered(ctx context.Context, user string) framework.Entries {
 
 var _ = Describe("Two replicas", func() {
 	It("agree on one that works; when it is killed, the other goes on", func(ctx SpecContext) {
-		first := replica(ctx, "first", 4*time.Second)
+		first := replica(ctx, "first", lease)
 		m := mlflow(ctx)
 		available(ctx, first, m)
 		Expect(leader(ctx)).NotTo(BeEmpty())
 		before := leader(ctx)
 
-		second := replica(ctx, "second", 4*time.Second)
+		second := replica(ctx, "second", lease)
 		Expect(tampered(ctx, second.User)).To(HaveLen(1), "one replica writes")
 		Expect(leader(ctx)).To(Equal(before))
 

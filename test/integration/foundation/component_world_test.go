@@ -26,7 +26,7 @@ const (
 	operands    = "opendatahub"
 	mlflowCRD   = "mlflows.mlflow.opendatahub.io"
 	defaultEnv  = "MLFLOW_IMAGE=quay.io/example/mlflow:v3"
-	specTimeout = 3 * time.Minute
+	specTimeout = 5 * time.Minute
 	quiet       = 5 * time.Second // longer than any timer of a manager that has nothing to do
 )
 

@@ -8,6 +8,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -63,7 +64,7 @@ func liveHeap(ctx context.Context, m *framework.Manager) float64 {
 			lowest = min(lowest, sample(text, "go_memstats_heap_alloc_bytes"))
 		}
 		return cycles - first
-	}).WithContext(ctx).WithTimeout(specTimeout).Should(BeNumerically(">", collections))
+	}).WithContext(ctx).WithTimeout(specTimeout).WithPolling(20 * time.Millisecond).Should(BeNumerically(">", collections))
 	return lowest
 }
 

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
 
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
@@ -15,14 +14,7 @@ import (
 // suiteExpiry bounds the start of the control plane: the first run builds its programs.
 const suiteExpiry = 20 * time.Minute
 
-func TestFoundation(t *testing.T) {
-	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(30 * time.Second)
-	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
-	suite, reporter := GinkgoConfiguration()
-	suite.RandomizeAllSpecs = true
-	RunSpecs(t, "Foundation", suite, reporter)
-}
+func TestFoundation(t *testing.T) { framework.Run(t, "Foundation") }
 
 var env *framework.Env
 

@@ -1,8 +1,6 @@
 package mlflow_test
 
 import (
-	"time"
-
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	batchv1 "k8s.io/api/batch/v1"
@@ -70,7 +68,7 @@ var _ = Describe("Garbage collection and trace archival", func() {
 			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(job), job)).To(Succeed())
 			g.Expect(job.Spec.Schedule).To(Equal("15 3 * * 0"))
 			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(config), config)).To(Succeed())
-		}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
+		}).WithContext(ctx).Should(Succeed())
 	}, NodeTimeout(specTimeout))
 
 	It("are gone when they are switched off, and what only looks like them stays [mlflow-32]", func(ctx SpecContext) {

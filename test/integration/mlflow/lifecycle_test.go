@@ -1,8 +1,6 @@
 package mlflow_test
 
 import (
-	"time"
-
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -85,13 +83,13 @@ var _ = Describe("An MLflow", func() {
 			policy := networkPolicy("mlflow")
 			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(policy), policy)).To(Succeed())
 		}
-		Eventually(repaired).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
+		Eventually(repaired).WithContext(ctx).Should(Succeed())
 
-		manager.Stop(ctx)
+		manager.Away(ctx)
 		env.Patch(ctx, deployment(), map[string]any{"spec": map[string]any{"replicas": 3}})
 		Expect(env.Admin.Delete(ctx, networkPolicy("mlflow"))).To(Succeed())
 		manager.Restart(ctx)
-		Eventually(repaired).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
+		Eventually(repaired).WithContext(ctx).Should(Succeed())
 	}, NodeTimeout(specTimeout))
 
 	It("leaves what others add", func(ctx SpecContext) {
@@ -110,7 +108,7 @@ var _ = Describe("An MLflow", func() {
 		Eventually(func(g Gomega) {
 			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(role), role)).To(Succeed())
 			g.Expect(role.Rules).To(HaveLen(3))
-		}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
+		}).WithContext(ctx).Should(Succeed())
 	}, NodeTimeout(specTimeout))
 
 	It("is left alone while it is paused", func(ctx SpecContext) {
@@ -123,7 +121,7 @@ var _ = Describe("An MLflow", func() {
 		env.Patch(ctx, m, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"platform.opendatahub.io/paused": nil}}})
 		Eventually(func() error {
 			return env.Admin.Get(ctx, client.ObjectKeyFromObject(networkPolicy("mlflow")), networkPolicy("mlflow"))
-		}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
+		}).WithContext(ctx).Should(Succeed())
 	}, NodeTimeout(specTimeout))
 
 	It("removes the service account of the old name when it gets a new one", func(ctx SpecContext) {

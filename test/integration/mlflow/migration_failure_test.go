@@ -38,6 +38,7 @@ var _ = Describe("A migration that fails for good", func() {
 		Expect(conditionOf(m, "Progressing").Status).To(Equal(metav1.ConditionFalse))
 		Expect(replicas(ctx)).To(BeZero())
 		Expect(jobs(ctx)[0].Status.Failed).To(Equal(int32(1)), "a code that repetition cannot mend is not tried again")
+		env.Settle(manager.User, quiet/2, specTimeout) // Events follow what they tell of
 		env.ExpectAtRest(manager.User, quiet)
 
 		By("without its Job, in a new generation, and after a restart")
@@ -53,7 +54,7 @@ var _ = Describe("A migration that fails for good", func() {
 
 		By("the annotation")
 		force(ctx, m, "yes")
-		Eventually(func() []string { return made(mark) }).WithContext(ctx).WithTimeout(time.Minute).Should(HaveLen(2))
+		Eventually(func() []string { return made(mark) }).WithContext(ctx).Should(HaveLen(2))
 		says(ctx, m, metav1.ConditionFalse, "MigrationFailed", hint)
 	}, NodeTimeout(specTimeout))
 
@@ -77,12 +78,12 @@ var _ = Describe("A migration that fails for good", func() {
 			for _, pod := range jobPods(ctx) {
 				g.Expect(metav1.GetControllerOf(&pod).UID).NotTo(Equal(first))
 			}
-		}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
+		}).WithContext(ctx).Should(Succeed())
 		says(ctx, m, metav1.ConditionFalse, "MigrationFailed", "")
 	}, NodeTimeout(specTimeout))
 
 	It("that the original operator recorded stays, and is recorded here [mlflow-53] [D11]", func(ctx SpecContext) {
-		manager.Stop(ctx)
+		manager.Away(ctx)
 		m := server()
 		create(ctx, m)
 		env.Patch(ctx, m, map[string]any{"status": map[string]any{"conditions": []map[string]any{{
@@ -95,7 +96,7 @@ var _ = Describe("A migration that fails for good", func() {
 			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(m), m)).To(Succeed())
 			g.Expect(m.Status.Migration).NotTo(BeNil())
 			g.Expect(m.Status.Migration.Outcome).To(Equal(mlflowv1.MigrationFailed))
-		}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
+		}).WithContext(ctx).Should(Succeed())
 		Expect(conditionOf(m, "Available").Message).To(Equal("as the original said"))
 		Expect(made(mark)).To(BeEmpty())
 		env.Patch(ctx, m, imagePatch("quay.io/example/mlflow:v4"))
@@ -115,11 +116,33 @@ var _ = Describe("A migration that fails and may succeed later", func() {
 			"If you want to rerun immediately after fixing the issue, add the mlflow.opendatahub.io/force-migrate annotation."))
 		Expect(replicas(ctx)).To(BeZero())
 		mark := env.Mark()
-		Eventually(func() []string { return made(mark) }).WithContext(ctx).WithTimeout(3 * time.Minute).Should(Equal([]string{firstJob}))
+		due := failedAgo(ctx, pause-10*time.Second)
+		says(ctx, m, metav1.ConditionUnknown, "MigrationRetrying", "Retrying automatically after "+due.UTC().Format(time.RFC3339))
+		Eventually(func() []string { return made(mark) }).WithContext(ctx).WithTimeout(2 * pause).Should(Equal([]string{firstJob}))
 		env.Patch(ctx, m, imagePatch(image))
 		migrated(ctx, m)
-	}, NodeTimeout(6*time.Minute))
+	}, NodeTimeout(2*specTimeout))
 })
+
+// pause is the time between a failure that may go away by itself and the next attempt.
+const pause = 2 * time.Minute
+
+// failedAgo lets the failure of the Job have been so long ago, and returns when its pause is over.
+func failedAgo(ctx context.Context, ago time.Duration) time.Time {
+	GinkgoHelper()
+	job := &jobs(ctx)[0]
+	before := job.DeepCopy()
+	var due time.Time
+	for i := range job.Status.Conditions {
+		if c := &job.Status.Conditions[i]; c.Type == batchv1.JobFailed {
+			c.LastTransitionTime = metav1.NewTime(c.LastTransitionTime.Add(-ago))
+			due = c.LastTransitionTime.Add(pause)
+		}
+	}
+	Expect(env.Admin.Status().Patch(ctx, job, client.MergeFrom(before))).To(Succeed())
+	Expect(due.IsZero()).To(BeFalse(), "the Job has not failed")
+	return due
+}
 
 // expire makes the attempts of the Job run out at once: the pauses between them grow up to a minute.
 func expire(ctx context.Context) {
@@ -132,7 +155,7 @@ func expire(ctx context.Context) {
 		before := job.DeepCopy()
 		job.Spec.BackoffLimit = new(int32(0))
 		g.Expect(env.Admin.Patch(ctx, job, client.MergeFrom(before))).To(Succeed())
-	}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
+	}).WithContext(ctx).Should(Succeed())
 }
 
 var _ = Describe("A migration Job that cannot start", func() {
@@ -145,14 +168,13 @@ var _ = Describe("A migration Job that cannot start", func() {
 		env.Patch(ctx, m, imagePatch(image))
 		migrated(ctx, m)
 		Expect(made(mark)).To(Equal([]string{firstJob, "mlflow-mg-3140-g2"}))
-		Expect(jobs(ctx)).To(HaveLen(1))
+		Eventually(jobs).WithContext(ctx).WithArguments(ctx).Should(HaveLen(1))
 	}, NodeTimeout(specTimeout))
 
 	It("names the Secret that it lacks [D9]", func(ctx SpecContext) {
 		m := server(withImage(neverStarts), remote)
 		create(ctx, m)
-		job := jobPodsOnce(ctx)
-		env.Patch(ctx, job, map[string]any{"status": map[string]any{"containerStatuses": nil}}, "status")
+		env.Patch(ctx, misbehaving(ctx), map[string]any{"status": map[string]any{"containerStatuses": nil}}, "status")
 		says(ctx, m, metav1.ConditionUnknown, "MigrationRunning", "Secret db does not exist; create it in namespace opendatahub")
 	}, NodeTimeout(specTimeout))
 
@@ -161,11 +183,15 @@ var _ = Describe("A migration Job that cannot start", func() {
 			m.Spec.Migration = &mlflowv1.MigrationConfig{ActiveDeadlineSeconds: new(int64(60))}
 		})
 		create(ctx, m)
+		misbehaving(ctx)
+		job := &jobs(ctx)[0]
+		Expect(job.Spec.ActiveDeadlineSeconds).To(HaveValue(BeEquivalentTo(60)))
+		env.Patch(ctx, job, map[string]any{"spec": map[string]any{"activeDeadlineSeconds": 1}}) // the shortest of an MLflow is a minute
 		says(ctx, m, metav1.ConditionUnknown, "MigrationRetrying", "deadline")
 	}, NodeTimeout(specTimeout))
 
 	It("of the original operator is replaced, although the cache does not know it [D8]", func(ctx SpecContext) {
-		manager.Stop(ctx)
+		manager.Away(ctx)
 		m := server()
 		create(ctx, m)
 		old := strayJob("mlflow-mg-3130-g1", map[string]string{
@@ -178,10 +204,17 @@ var _ = Describe("A migration Job that cannot start", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-func jobPodsOnce(ctx context.Context) *corev1.Pod {
+// misbehaving is the pod of the migration Job once its status says what it suffers from. What is patched before that is
+// overwritten.
+func misbehaving(ctx context.Context) *corev1.Pod {
 	GinkgoHelper()
-	Eventually(func() []corev1.Pod { return jobPods(ctx) }).WithContext(ctx).WithTimeout(time.Minute).Should(HaveLen(1))
-	return &jobPods(ctx)[0]
+	var pods []corev1.Pod
+	Eventually(func(g Gomega) {
+		pods = jobPods(ctx)
+		g.Expect(pods).To(HaveLen(1))
+		g.Expect(pods[0].Status.Conditions).To(ContainElement(HaveField("Reason", "TestclusterBehavior")))
+	}).WithContext(ctx).Should(Succeed())
+	return &pods[0]
 }
 
 var _ = Describe("A migration Job that runs", func() {
@@ -193,7 +226,7 @@ var _ = Describe("A migration Job that runs", func() {
 			pods := jobPods(ctx)
 			g.Expect(pods).To(HaveLen(1))
 			g.Expect(pods[0].Status.Phase).To(Equal(corev1.PodRunning))
-		}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
+		}).WithContext(ctx).Should(Succeed())
 		env.Patch(ctx, m, imagePatch(image))
 		says(ctx, m, metav1.ConditionUnknown, "MigrationRunning", "Waiting for migration Job "+firstJob+" from a previous desired generation to finish because status.version is empty during bootstrap")
 		Expect(made(mark)).To(HaveLen(1))

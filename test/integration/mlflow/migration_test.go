@@ -1,8 +1,6 @@
 package mlflow_test
 
 import (
-	"time"
-
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -31,7 +29,7 @@ var _ = Describe("The database of a new MLflow", func() {
 		}
 
 		finish(ctx, firstJob, 0)
-		Eventually(replicas).WithContext(ctx).WithArguments(ctx).WithTimeout(time.Minute).Should(Equal(int32(1)))
+		Eventually(replicas).WithContext(ctx).WithArguments(ctx).Should(Equal(int32(1)))
 		env.WaitForCondition(ctx, m, "Available", metav1.ConditionFalse, "DeploymentNotReady")
 		Expect(m.Status.Version).To(BeEmpty(), "the server is not ready")
 		Expect(conditionOf(m, "Migration").Status).To(Equal(metav1.ConditionUnknown))
@@ -61,7 +59,7 @@ var _ = Describe("The database of a new MLflow", func() {
 		Expect(env.Admin.Delete(ctx, &job, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
 		env.WaitGone(ctx, &job)
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"workers": 2}})
-		Eventually(func() string { return template(ctx) }).WithContext(ctx).WithTimeout(time.Minute).Should(ContainSubstring("--workers=2"))
+		Eventually(func() string { return template(ctx) }).WithContext(ctx).Should(ContainSubstring("--workers=2"))
 		env.Patch(ctx, m, podAnnotations(nil))
 		migrated(ctx, m)
 		Expect(made(mark)).To(Equal([]string{firstJob}))
@@ -74,7 +72,7 @@ var _ = Describe("The database of a new MLflow", func() {
 		create(ctx, m)
 		migrated(ctx, m)
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"workers": 2}})
-		Eventually(func() []string { return made(mark) }).WithContext(ctx).WithTimeout(time.Minute).Should(HaveLen(2))
+		Eventually(func() []string { return made(mark) }).WithContext(ctx).Should(HaveLen(2))
 		migrated(ctx, m)
 		Expect(made(mark)).To(Equal([]string{firstJob, "mlflow-mg-3140-g2"}))
 		env.ExpectAtRest(manager.User, quiet)
@@ -86,14 +84,14 @@ var _ = Describe("The database of an older MLflow", func() {
 		m := ready(ctx, server(withJobs, func(m *mlflowv1.MLflow) {
 			m.Spec.Replicas, m.Spec.Storage.AccessModes = new(int32(2)), []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
 		}))
-		manager.Stop(ctx)
+		manager.Away(ctx)
 		for _, job := range jobs(ctx) {
 			Expect(env.Admin.Delete(ctx, &job, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
 		}
 		env.Patch(ctx, m, map[string]any{"status": map[string]any{"version": "3.10.1"}}, "status")
 		mark := env.Mark()
 		manager.Restart(ctx)
-		Eventually(func() []string { return made(mark) }).WithContext(ctx).WithTimeout(time.Minute).Should(Equal([]string{firstJob}))
+		Eventually(func() []string { return made(mark) }).WithContext(ctx).Should(Equal([]string{firstJob}))
 		migrated(ctx, m)
 		Expect(replicas(ctx)).To(Equal(int32(2)))
 		var order []string
@@ -125,7 +123,7 @@ var _ = Describe("The database of an older MLflow", func() {
 			d := deployment()
 			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(d), d)).To(Succeed())
 			g.Expect(d.Status.Replicas).To(BeZero(), "the Deployment counts it no more")
-		}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
+		}).WithContext(ctx).Should(Succeed())
 		Consistently(func() []string { return made(mark) }).WithContext(ctx).WithTimeout(quiet).Should(BeEmpty())
 		env.Patch(ctx, &pods[0], map[string]any{"metadata": map[string]any{"finalizers": nil}})
 		migrated(ctx, m)
@@ -142,7 +140,7 @@ var _ = Describe("The database of an older MLflow", func() {
 		Eventually(func() error {
 			policy := networkPolicy("mlflow")
 			return env.Admin.Get(ctx, client.ObjectKeyFromObject(policy), policy)
-		}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed(), "other objects are kept up")
+		}).WithContext(ctx).Should(Succeed(), "other objects are kept up")
 		env.Settle(manager.User, quiet/2, specTimeout)
 		env.Get(ctx, m)
 		Expect(conditionOf(m, "Available").Status).To(Equal(metav1.ConditionTrue))

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -59,7 +58,7 @@ func says(ctx context.Context, m *mlflowv1.MLflow, status metav1.ConditionStatus
 		g.Expect(c.Reason).To(Equal(reason), c.Message)
 		g.Expect(c.Message).To(ContainSubstring(part))
 		g.Expect(c.ObservedGeneration).To(Equal(m.Generation))
-	}).WithContext(ctx).WithTimeout(2 * time.Minute).Should(Succeed())
+	}).WithContext(ctx).Should(Succeed())
 }
 
 func conditionOf(m *mlflowv1.MLflow, kind string) metav1.Condition {
@@ -127,7 +126,7 @@ func finish(ctx context.Context, job string, code int32) {
 		}
 		g.Expect(jobPods(ctx)).To(BeEmpty(), "no pod of %s runs", job)
 		g.Expect(job).To(BeEmpty(), "it has no pod")
-	}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
+	}).WithContext(ctx).Should(Succeed())
 }
 
 func replicas(ctx context.Context) int32 {
@@ -154,5 +153,5 @@ func rolloutPending(ctx context.Context, m *mlflowv1.MLflow) {
 			sum := sha256.Sum256([]byte(value))
 			g.Expect(m.Status.Migration.Force).To(Equal(hex.EncodeToString(sum[:8])), "the outcome of a Job before")
 		}
-	}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
+	}).WithContext(ctx).Should(Succeed())
 }

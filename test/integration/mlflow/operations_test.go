@@ -62,7 +62,7 @@ var _ = Describe("The manager", func() {
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "mlflow-operator-metrics-reader"},
 			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: namespace, Name: "scraper"}},
 		})
-		Eventually(func() int { return scrape(ctx, request.Status.Token) }).WithContext(ctx).WithTimeout(time.Minute).Should(Equal(http.StatusOK))
+		Eventually(func() int { return scrape(ctx, request.Status.Token) }).WithContext(ctx).Should(Equal(http.StatusOK))
 		text := scraped(ctx, request.Status.Token)
 		Expect(text).To(ContainSubstring(`controller_runtime_reconcile_total{controller="appwrapper"`))
 		Expect(text).To(ContainSubstring(`odh_platform_apply_skipped_total{component="mlflow",kind="Deployment"}`))

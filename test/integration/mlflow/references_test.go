@@ -64,7 +64,7 @@ var _ = Describe("Secrets and ConfigMaps that a server consumes [D19]", func() {
 
 		By("a restart of the manager, with a rotation meanwhile")
 		before = template(ctx)
-		manager.Stop(ctx)
+		manager.Away(ctx)
 		env.Patch(ctx, db, map[string]any{"stringData": map[string]any{"uri": "postgresql://c"}})
 		manager.Restart(ctx)
 		rolls(ctx, before)

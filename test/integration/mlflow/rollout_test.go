@@ -2,7 +2,6 @@ package mlflow_test
 
 import (
 	"context"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -116,14 +115,14 @@ var _ = Describe("Optional APIs that come and go at run time [D31]", func() {
 				case "servicemonitors.monitoring.coreos.com":
 					g.Expect(d.Spec.Template.Spec.Containers[0].Args).NotTo(ContainElement("--expose-prometheus=/prometheus"), "[mlflow-17]")
 				}
-			}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
+			}).WithContext(ctx).Should(Succeed())
 			available(ctx, m)
 			env.ExpectAtRest(manager.User, quiet)
 
 			Expect(cluster.InstallCRD(ctx, env.Config, api.crd)).To(Succeed())
 			Eventually(func() error {
 				return env.Admin.Get(ctx, client.ObjectKeyFromObject(api.object), api.object)
-			}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
+			}).WithContext(ctx).Should(Succeed())
 			available(ctx, m)
 			Expect(m.Status.URL).To(Equal(external + "/mlflow"))
 			Expect(manager.Process.PID).To(Equal(pid), "without a restart")

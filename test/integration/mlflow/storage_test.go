@@ -1,8 +1,6 @@
 package mlflow_test
 
 import (
-	"time"
-
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -31,8 +29,8 @@ var _ = Describe("The volume claim of a server [D23]", func() {
 			Expect(kept.OwnerReferences).To(BeEmpty())
 
 			Expect(env.Admin.Delete(ctx, m, client.PropagationPolicy(propagation))).To(Succeed())
-			for _, child := range children() {
-				env.WaitGone(ctx, child)
+			for _, gone := range append(children(), m) {
+				env.WaitGone(ctx, gone)
 			}
 			env.Get(ctx, kept)
 			Expect(kept.DeletionTimestamp).To(BeNil())
@@ -63,9 +61,9 @@ var _ = Describe("The volume claim of a server [D23]", func() {
 			return c.OwnerReferences
 		}
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"storageRetentionPolicy": "Delete"}})
-		Eventually(owners).WithContext(ctx).WithTimeout(time.Minute).Should(HaveLen(1))
+		Eventually(owners).WithContext(ctx).Should(HaveLen(1))
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"storageRetentionPolicy": "Retain"}})
-		Eventually(owners).WithContext(ctx).WithTimeout(time.Minute).Should(BeEmpty())
+		Eventually(owners).WithContext(ctx).Should(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
 	It("grows, and says why it does not shrink", func(ctx SpecContext) {
@@ -75,7 +73,7 @@ var _ = Describe("The volume claim of a server [D23]", func() {
 			c := claim()
 			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(c), c)).To(Succeed())
 			g.Expect(requestedSize(c)).To(Equal("3Gi"))
-		}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
+		}).WithContext(ctx).Should(Succeed())
 
 		env.Patch(ctx, m, storageSize("2Gi"))
 		env.WaitForCondition(ctx, m, "StorageInSync", metav1.ConditionFalse, "ClaimDiffers")
@@ -85,7 +83,7 @@ var _ = Describe("The volume claim of a server [D23]", func() {
 		Eventually(func(g Gomega) {
 			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(m), m)).To(Succeed())
 			g.Expect(message(m, "StorageInSync")).To(BeEmpty())
-		}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
+		}).WithContext(ctx).Should(Succeed())
 	}, NodeTimeout(specTimeout))
 
 	It("of somebody else is used as it is, and never touched", func(ctx SpecContext) {
@@ -107,7 +105,7 @@ var _ = Describe("The volume claim of a server [D23]", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("of the original operator is released at once", func(ctx SpecContext) {
-		manager.Stop(ctx)
+		manager.Away(ctx)
 		m := server()
 		create(ctx, m)
 		original := claim()

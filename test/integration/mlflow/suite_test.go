@@ -5,7 +5,6 @@ import (
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -22,7 +21,7 @@ const (
 	external  = "https://gateway.apps.example.com"
 
 	startTimeout = 20 * time.Minute // the first run builds the control plane
-	specTimeout  = 3 * time.Minute
+	specTimeout  = 5 * time.Minute
 	// quiet is how long a spec watches that nothing is sent. Retries and timers of the manager are shorter.
 	quiet = 5 * time.Second
 )
@@ -35,12 +34,7 @@ var (
 	manager *framework.Manager
 )
 
-func TestMLflow(t *testing.T) {
-	RegisterFailHandler(Fail)
-	suite, reporter := GinkgoConfiguration()
-	suite.RandomizeAllSpecs = true
-	RunSpecs(t, "MLflow", suite, reporter)
-}
+func TestMLflow(t *testing.T) { framework.Run(t, "MLflow") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "mlflow", cluster.OpenShift, framework.WithTypes(mlflowv1.AddToScheme, mlflowconfigv1.AddToScheme))

@@ -257,6 +257,7 @@ var _ = Describe("The external URL", func() {
 				Expect(c.Status).To(Equal(metav1.ConditionTrue), "the server itself answers")
 			}
 		}
+		env.Settle(manager.User, quiet/2, specTimeout) // Events follow what they tell of
 		env.ExpectAtRest(manager.User, quiet)
 
 		By("the gateway thinking better of it")

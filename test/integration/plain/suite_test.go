@@ -5,7 +5,6 @@ import (
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
@@ -16,7 +15,7 @@ const (
 	namespace = "opendatahub"
 
 	startTimeout = 20 * time.Minute // the first run builds the control plane
-	specTimeout  = 3 * time.Minute
+	specTimeout  = 5 * time.Minute
 	// quiet is how long a spec watches that nothing is sent. Retries and timers of the manager are shorter.
 	quiet = 5 * time.Second
 )
@@ -28,12 +27,7 @@ var (
 	manager *framework.Manager
 )
 
-func TestPlain(t *testing.T) {
-	RegisterFailHandler(Fail)
-	suite, reporter := GinkgoConfiguration()
-	suite.RandomizeAllSpecs = true
-	RunSpecs(t, "MLflow on plain Kubernetes", suite, reporter)
-}
+func TestPlain(t *testing.T) { framework.Run(t, "MLflow on plain Kubernetes") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "plain", cluster.Plain, framework.WithTypes(mlflowv1.AddToScheme))

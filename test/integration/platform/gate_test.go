@@ -40,6 +40,7 @@ var _ = Describe("An MLflow behind the gate of the platform", func() {
 		gate, _ := conditions.Get(m.Status.Conditions, "MLflowOperatorReady")
 		Expect(gate.Message).To(HavePrefix(waitingFor))
 		Expect(gate.ObservedGeneration).To(Equal(m.Generation))
+		settle()
 		env.ExpectAtRest(manager.User, quiet)
 		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(deployment()), deployment())).NotTo(Succeed())
 
@@ -93,6 +94,7 @@ var _ = Describe("An MLflow behind the gate of the platform", func() {
 		Expect(module.Finalizers).To(ContainElement(finalizer))
 		env.WaitForCondition(ctx, m, "MLflowOperatorReady", metav1.ConditionFalse, "MLflowInstancesPresent")
 		Expect(conditions.IsTrue(m.Status.Conditions, "Available")).To(BeTrue(), "nobody asked for the end of the server")
+		settle()
 		env.ExpectAtRest(manager.User, quiet)
 
 		// What is removed or changed while the deletion waits comes back.
@@ -119,7 +121,7 @@ var _ = Describe("An MLflow behind the gate of the platform", func() {
 			gate, _ := conditions.Get(m.Status.Conditions, "MLflowOperatorReady")
 			g.Expect(gate.Message).To(ContainSubstring("does not serve MLflowOperator"))
 		}).WithContext(ctx).Should(Succeed())
-		env.Settle(manager.User, quiet/2, specTimeout)
+		settle()
 		env.ExpectAtRest(manager.User, quiet)
 
 		mark := env.Mark()
@@ -137,7 +139,7 @@ var _ = Describe("An MLflow behind the gate of the platform", func() {
 		remove(ctx, m)
 		remove(ctx, module)
 		withoutDefinition(ctx)
-		env.Settle(manager.User, quiet/2, specTimeout)
+		settle()
 		env.ExpectAtRest(manager.User, quiet)
 		Expect(manager.Process.PID).To(Equal(pid))
 		Expect(manager.Process.Running()).To(BeTrue())
@@ -174,6 +176,7 @@ var _ = Describe("The component platform", func() {
 		env.WaitGone(ctx, module)
 		env.Get(ctx, m)
 		Expect(conditions.IsTrue(m.Status.Conditions, "Available")).To(BeTrue())
+		env.Settle(other.User, quiet/2, specTimeout)
 		env.ExpectAtRest(other.User, quiet)
 	}, NodeTimeout(specTimeout))
 
@@ -191,11 +194,14 @@ var _ = Describe("The component platform", func() {
 			{framework.ManagerOptions{Env: []string{"ENABLE_PLATFORM=false", "ENABLE_MLFLOW_OPERATOR_MODULE_CONTROLLER=true"}}, false},
 		} {
 			env.Patch(ctx, m, map[string]any{"status": nil}, "status")
+			mark := env.Mark()
 			other := another(ctx, way.options)
 			if way.on {
 				waitReady(ctx, m, metav1.ConditionTrue, "Ready")
 			} else {
+				env.Settle(other.User, quiet/2, specTimeout)
 				env.ExpectAtRest(other.User, quiet)
+				Expect(env.Since(mark).ByUser(other.User).Of("mlflowoperators").Writes()).To(BeEmpty())
 				env.Get(ctx, m)
 				Expect(m.Status.Conditions).To(BeEmpty())
 			}

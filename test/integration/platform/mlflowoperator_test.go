@@ -35,6 +35,7 @@ var _ = Describe("An MLflowOperator", func() {
 		Expect(ready.Severity).To(BeEmpty())
 		Expect(ready.LastTransitionTime.IsZero()).To(BeFalse())
 		Expect(ready.LastHeartbeatTime).NotTo(BeNil())
+		settle()
 		env.ExpectAtRest(manager.User, quiet)
 		Expect(writes(mark)).To(HaveLen(2), "the finalizer and one status:\n%s", writes(mark))
 	}, NodeTimeout(specTimeout))
@@ -85,6 +86,7 @@ var _ = Describe("An MLflowOperator", func() {
 		Expect(invalid.Severity).To(Equal(platformv1alpha1.SeverityInfo))
 		Expect(invalid.Message).To(And(HavePrefix("invalid platform version in opendatahub/odh-mlflowoperator-config: "),
 			ContainSubstring(`platformVersion "tomorrow"`), ContainSubstring("write a semantic version")))
+		settle()
 		env.ExpectAtRest(manager.User, quiet)
 
 		env.Patch(ctx, c, map[string]any{"data": map[string]any{"platformVersion": "2.30.0"}})
@@ -97,7 +99,7 @@ var _ = Describe("An MLflowOperator", func() {
 	It("listens only to the ConfigMap of the applications namespace [mlflow-62]", func(ctx SpecContext) {
 		m := create(ctx, handOver())
 		waitReady(ctx, m, metav1.ConditionTrue, "Ready")
-		env.Settle(manager.User, quiet/2, specTimeout)
+		settle()
 		mark := env.Mark()
 		elsewhere := config("2.30.0")
 		elsewhere.Namespace = env.Namespace(ctx, "elsewhere")
@@ -112,7 +114,7 @@ var _ = Describe("An MLflowOperator", func() {
 	It("keeps the conditions of the platform, bears its writes, and puts ours right [D32]", func(ctx SpecContext) {
 		m := create(ctx, handOver())
 		waitReady(ctx, m, metav1.ConditionTrue, "Ready")
-		env.Settle(manager.User, quiet/2, specTimeout)
+		settle()
 		theirs := map[string]any{"type": "ProvisioningSucceeded", "status": "False", "reason": "Theirs", "message": "m", "severity": "Info"}
 		// The platform overwrites the list as it likes; our part of it comes back, theirs stays.
 		env.Patch(ctx, m, map[string]any{"status": map[string]any{"phase": "Confused", "conditions": []any{theirs}}}, "status")
@@ -124,7 +126,7 @@ var _ = Describe("An MLflowOperator", func() {
 		Expect(kept).NotTo(BeNil())
 		Expect(kept.Reason).To(Equal("Theirs"))
 		Expect(kept.Severity).To(Equal(platformv1alpha1.SeverityInfo))
-		env.Settle(manager.User, quiet/2, specTimeout) // Events follow what they tell of
+		settle()
 		env.ExpectAtRest(manager.User, quiet)
 
 		// Writes that race with ours cost a conflict at most, which nobody sees.
@@ -136,13 +138,13 @@ var _ = Describe("An MLflowOperator", func() {
 		}
 		waitReady(ctx, m, metav1.ConditionTrue, "Ready")
 		Expect(condition(m, "ProvisioningSucceeded")).NotTo(BeNil())
-		env.Settle(manager.User, quiet/2, specTimeout)
+		settle()
 	}, NodeTimeout(specTimeout))
 
 	It("keeps the times of a condition that says the same", func(ctx SpecContext) {
 		m := create(ctx, handOver())
 		waitReady(ctx, m, metav1.ConditionTrue, "Ready")
-		env.Settle(manager.User, quiet/2, specTimeout) // Events follow what they tell of
+		settle()
 		before := *condition(m, "Ready")
 		env.Patch(ctx, m, map[string]any{"metadata": map[string]any{"labels": map[string]any{"example.com/touched": "yes"}}})
 		env.ExpectAtRest(manager.User, quiet)
@@ -164,7 +166,7 @@ var _ = Describe("An MLflowOperator", func() {
 		create(ctx, samples[0])
 		m := handOver()
 		waitReady(ctx, m, metav1.ConditionTrue, "Ready")
-		env.Settle(manager.User, quiet/2, specTimeout)
+		settle()
 		mark := env.Mark()
 		manager.Restart(ctx)
 		env.Settle(manager.User, quiet, specTimeout)

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
-	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
@@ -20,7 +18,7 @@ const (
 	namespace = "opendatahub"
 
 	startTimeout = 20 * time.Minute // the first run builds the control plane
-	specTimeout  = 3 * time.Minute
+	specTimeout  = 5 * time.Minute
 	// quiet is how long a spec watches that nothing is sent.
 	quiet = 4 * time.Second
 )
@@ -33,15 +31,7 @@ var (
 	manager *framework.Manager
 )
 
-func TestPlatform(t *testing.T) {
-	RegisterFailHandler(Fail)
-	ctrllog.SetLogger(GinkgoLogr)
-	SetDefaultEventuallyTimeout(time.Minute)
-	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
-	suite, reporter := GinkgoConfiguration()
-	suite.RandomizeAllSpecs = true
-	RunSpecs(t, "Platform", suite, reporter)
-}
+func TestPlatform(t *testing.T) { framework.Run(t, "Platform") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "platform", cluster.OpenShift, framework.WithTypes(mlflowv1.AddToScheme, platformv1alpha1.AddToScheme))

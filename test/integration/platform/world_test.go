@@ -121,8 +121,14 @@ func waitReady(ctx context.Context, m *platformv1alpha1.MLflowOperator, status m
 func running(ctx context.Context, m *mlflowv1.MLflow) {
 	GinkgoHelper()
 	env.WaitForCondition(ctx, m, "Available", metav1.ConditionTrue, "DeploymentReady")
-	env.Settle(manager.User, quiet/2, specTimeout)
+	settle()
 	env.Get(ctx, m)
+}
+
+// settle waits until the manager is at rest: Events follow what they tell of.
+func settle() {
+	GinkgoHelper()
+	env.Settle(manager.User, quiet/2, specTimeout)
 }
 
 // writes are what the manager wrote since a mark.
@@ -134,8 +140,7 @@ func writes(mark framework.Mark) framework.Entries {
 // aside stops the manager of the suite for the rest of the spec.
 func aside(ctx context.Context) {
 	GinkgoHelper()
-	manager.Stop(ctx)
-	DeferCleanup(func(ctx SpecContext) { manager.Restart(ctx) }, NodeTimeout(specTimeout))
+	manager.Away(ctx)
 }
 
 // another runs a manager of another kind.

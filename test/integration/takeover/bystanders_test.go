@@ -58,6 +58,9 @@ var _ = Describe("What the original operator left behind", func() {
 		owner.APIVersion, owner.Kind, owner.Name, owner.UID = "v1", "ConfigMap", alike[1].GetName(), alike[1].GetUID()
 		owned.SetOwnerReferences(append(owned.GetOwnerReferences(), owner))
 		Expect(env.Admin.Create(ctx, owned)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, owned))).To(Succeed())
+		}, NodeTimeout(specTimeout))
 
 		s.takeOver(ctx)
 		for _, object := range append(alike, owned) {

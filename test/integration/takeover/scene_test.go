@@ -150,6 +150,8 @@ func (s *scene) remove(ctx SpecContext) {
 		g.Expect(env.Admin.List(ctx, pods, client.InNamespace(namespace))).To(Succeed())
 		g.Expect(pods.Items).To(BeEmpty())
 	}).WithContext(ctx).WithTimeout(specTimeout).Should(Succeed())
+	// A claim goes after the last pod, also one that is not among the children any more.
+	env.WaitGone(ctx, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mlflow-pvc"}})
 }
 
 // applied writes as the original: a forced server-side apply.

@@ -6,7 +6,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
@@ -19,7 +18,7 @@ const (
 	image     = "quay.io/example/mlflow:v3"
 
 	startTimeout = 20 * time.Minute // the first run builds the control plane
-	specTimeout  = 3 * time.Minute
+	specTimeout  = 5 * time.Minute
 	// quiet is how long a spec watches that nothing is sent.
 	quiet = 5 * time.Second
 )
@@ -30,13 +29,7 @@ var (
 	account *operator.Installed
 )
 
-func TestTakeover(t *testing.T) {
-	RegisterFailHandler(Fail)
-	ctrllog.SetLogger(GinkgoLogr)
-	suite, reporter := GinkgoConfiguration()
-	suite.RandomizeAllSpecs = true
-	RunSpecs(t, "Take-over", suite, reporter)
-}
+func TestTakeover(t *testing.T) { framework.Run(t, "Take-over") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "takeover", cluster.OpenShift, framework.WithTypes(mlflowv1.AddToScheme))

@@ -1,0 +1,80 @@
+package framework
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2/types"
+	"github.com/onsi/gomega"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+const (
+	// ciVariable is set to "true" where nobody watches the tests, see .ci/run.
+	ciVariable = "CI"
+	// flakedVariable names the file to which CI wants the lines about flaked specs appended: `go test` shows nothing of a
+	// package that passes.
+	flakedVariable = "FLAKED_FILE"
+	// attemptsInCI is how often a spec is tried in CI before it fails. Elsewhere it is tried once, so that whoever wrote a
+	// spec that is not steady notices.
+	attemptsInCI = 2
+)
+
+// Run runs the specs of the calling package in random order. Waiting has the same patience in every suite, which a spec may
+// exceed but seldom need undercut: two minutes, and ten looks a second, since the control plane shares the processors.
+func Run(t *testing.T, name string) {
+	t.Helper()
+	gomega.RegisterFailHandler(ginkgo.Fail)
+	ctrllog.SetLogger(ginkgo.GinkgoLogr)
+	gomega.SetDefaultEventuallyTimeout(waitTimeout)
+	gomega.SetDefaultEventuallyPollingInterval(waitPoll)
+	gomega.SetDefaultConsistentlyPollingInterval(waitPoll)
+	suite, reporter := ginkgo.GinkgoConfiguration()
+	suite.RandomizeAllSpecs = true
+	suite.FlakeAttempts = attempts(suite.FlakeAttempts, os.Getenv(ciVariable))
+	ginkgo.ReportAfterSuite("flaked specs", func(report ginkgo.Report) {
+		lines := flaked(report)
+		fmt.Print(lines)
+		if path := os.Getenv(flakedVariable); path != "" {
+			gomega.Expect(appendTo(path, lines)).To(gomega.Succeed())
+		}
+	})
+	ginkgo.RunSpecs(t, name, suite, reporter)
+}
+
+// attempts is how often a spec is tried: as often as the flag -ginkgo.flake-attempts says, which is 0 when it is not given.
+func attempts(flag int, ci string) int {
+	if flag == 0 && ci == "true" {
+		return attemptsInCI
+	}
+	return flag
+}
+
+// flaked has one line for each spec that passed, but not at once.
+func flaked(report ginkgo.Report) string {
+	var lines string
+	for _, spec := range report.SpecReports {
+		if spec.State == types.SpecStatePassed && spec.NumAttempts > 1 && spec.MaxFlakeAttempts > 1 {
+			lines += fmt.Sprintf("FLAKED: %s: %s (%s, passed at attempt %d)\n",
+				report.SuiteDescription, spec.FullText(), spec.RunTime.Round(time.Second), spec.NumAttempts)
+		}
+	}
+	return lines
+}
+
+func appendTo(path, text string) error {
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fmt.Errorf("noting flaked specs: %w", err)
+	}
+	if _, err := file.WriteString(text); err != nil {
+		return fmt.Errorf("noting flaked specs in %s: %w", path, err)
+	}
+	if err := file.Close(); err != nil {
+		return fmt.Errorf("noting flaked specs in %s: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,58 @@
+package framework
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2/types"
+)
+
+func TestAttempts(t *testing.T) {
+	for _, c := range []struct {
+		flag int
+		ci   string
+		want int
+	}{
+		{0, "", 0}, {0, "true", 2}, {0, "false", 0}, {3, "true", 3}, {1, "true", 1}, {3, "", 3},
+	} {
+		if got := attempts(c.flag, c.ci); got != c.want {
+			t.Errorf("with the flag %d and CI=%q a spec is tried %d times, not %d", c.flag, c.ci, got, c.want)
+		}
+	}
+}
+
+func TestFlakedSpecsGetOneLineEach(t *testing.T) {
+	spec := func(text string, state types.SpecState, attempts, most int) types.SpecReport {
+		return types.SpecReport{
+			ContainerHierarchyTexts: []string{"A thing"}, LeafNodeText: text, LeafNodeType: types.NodeTypeIt, State: state,
+			NumAttempts: attempts, MaxFlakeAttempts: most, RunTime: 61 * time.Second,
+		}
+	}
+	got := flaked(ginkgo.Report{SuiteDescription: "Suite", SpecReports: types.SpecReports{
+		spec("is steady", types.SpecStatePassed, 1, 2),
+		spec("needs a second attempt", types.SpecStatePassed, 2, 2),
+		spec("fails", types.SpecStateFailed, 2, 2),
+		spec("is repeated on purpose", types.SpecStatePassed, 2, 0),
+	}})
+	if want := "FLAKED: Suite: A thing needs a second attempt (1m1s, passed at attempt 2)\n"; got != want {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+func TestFlakedSpecsOfEverySuiteAreKept(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "flaked")
+	for _, line := range []string{"one\n", "", "two\n"} {
+		if err := appendTo(path, line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := os.ReadFile(path); err != nil || string(got) != "one\ntwo\n" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if err := appendTo(filepath.Join(path, "nowhere"), "x"); err == nil {
+		t.Error("a file that cannot be written is no error")
+	}
+}
