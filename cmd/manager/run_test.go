@@ -182,7 +182,7 @@ func TestTrustsOfDisabledComponentsAreOptional(t *testing.T) {
 	env := &Env{Config: load(t), Clock: clock.RealClock{}}
 	rows := append(withHooks(env), row{Component: component.Component{Name: "off"}, Trusts: []certs.Target{{Kind: certs.Mutating, Name: "other"}}})
 	got := authorityOptions(env, rows, nil).Targets
-	want := []certs.Target{{Kind: certs.Validating, Name: "hooks"}, {Kind: certs.Mutating, Name: "other", Optional: true}}
+	want := []certs.Target{{Kind: certs.Validating, Name: "hooks", Service: webhookService}, {Kind: certs.Mutating, Name: "other", Optional: true, Service: webhookService}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
