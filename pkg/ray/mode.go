@@ -69,10 +69,11 @@ type Mode struct {
 func (m Mode) Active() bool { return m.Skip == "" }
 
 // Decide says what is done for a cluster. The previous one is what is stored, if it is: a cluster that has certificates
-// keeps their issuer, because its pods hold what that has issued. A controller gives what it reads for both.
+// keeps their issuer, because its pods hold what that has issued; and only a stored one can be on its way out. A controller
+// gives what it reads for both.
 func Decide(w Wishes, p Platform, cluster, previous Cluster) Mode {
 	switch {
-	case cluster.Deleted() || previous.Deleted():
+	case previous.Deleted():
 		return Mode{Skip: "it is being deleted"}
 	case cluster.ManagedElsewhere():
 		return Mode{Skip: "spec.managedBy gives it to " + cluster.ManagedBy()}
@@ -155,24 +156,23 @@ const (
 
 // certificates looks at the volume of the certificates in the head template: an empty one is filled by an init container.
 func (c Cluster) certificates() certificateForm {
-	volumes, _ := lookup(c.object, "spec", "headGroupSpec", "template", "spec", "volumes").([]any)
-	for _, volume := range volumes {
-		fields, _ := volume.(map[string]any)
-		if fields["name"] != VolumeServer {
-			continue
-		}
-		if _, secret := fields["secret"]; secret {
-			return inSecrets
-		}
-		return inPods
+	volume := named(c.headPod(), "volumes", VolumeServer)
+	if volume == nil {
+		return nowhere
 	}
-	return nowhere
+	if _, secret := volume["secret"]; secret {
+		return inSecrets
+	}
+	return inPods
 }
 
 // Injected is what stands in the pod templates of a stored cluster.
 type Injected struct {
 	// Sidecar is the way in which the head's sidecar guards the dashboard; AuthNone when there is none.
 	Sidecar Auth
+	// Token tells that the sidecar has the token of its account from a volume of its own, so that the account need not give
+	// it to every container.
+	Token bool
 	// MTLS tells that the pods have certificates; PodIssued that they issue them themselves.
 	MTLS, PodIssued bool
 }
@@ -180,15 +180,26 @@ type Injected struct {
 // Injected looks at the head template. What is exposed depends on it: a wish alone encrypts nothing.
 func (c Cluster) Injected() Injected {
 	form := c.certificates()
-	found := Injected{MTLS: form != nowhere, PodIssued: form == inPods}
-	containers, _ := lookup(c.object, "spec", "headGroupSpec", "template", "spec", "containers").([]any)
-	for _, container := range containers {
-		switch text(container, "name") {
-		case ContainerOAuth:
-			found.Sidecar = AuthOAuth
-		case ContainerProxy:
-			found.Sidecar = AuthProxy
-		}
+	found := Injected{MTLS: form != nowhere, PodIssued: form == inPods, Token: named(c.headPod(), "volumes", VolumeToken) != nil}
+	switch {
+	case named(c.headPod(), "containers", ContainerOAuth) != nil:
+		found.Sidecar = AuthOAuth
+	case named(c.headPod(), "containers", ContainerProxy) != nil:
+		found.Sidecar = AuthProxy
 	}
 	return found
+}
+
+// headPod is the pod spec of the head.
+func (c Cluster) headPod() any { return lookup(c.object, "spec", "headGroupSpec", "template", "spec") }
+
+// named returns the element of a list in a pod spec that has the name; nil when there is none.
+func named(pod any, list, name string) map[string]any {
+	elements, _ := lookup(pod, list).([]any)
+	for _, element := range elements {
+		if fields, _ := element.(map[string]any); fields["name"] == name {
+			return fields
+		}
+	}
+	return nil
 }

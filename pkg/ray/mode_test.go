@@ -24,7 +24,7 @@ func TestDecide(t *testing.T) {
 		"plain, R16":                   {all, Platform{}, "{}", "{}", Mode{Auth: AuthProxy, MTLS: true, Issuer: IssuerOperator, Policies: true}},
 		"nothing wanted":               {Wishes{}, shift, "{}", "{}", Mode{Policies: true}},
 		"deleted, R29":                 {all, shift, "{}", "metadata: {deletionTimestamp: '2026-01-01T00:00:00Z'}", Mode{Skip: "it is being deleted"}},
-		"deleted, as it is":            {all, shift, "metadata: {deletionTimestamp: '2026-01-01T00:00:00Z'}", "{}", Mode{Skip: "it is being deleted"}},
+		"pretends to be deleted":       {all, shift, "metadata: {deletionTimestamp: '2026-01-01T00:00:00Z'}", "{}", Mode{Auth: AuthOAuth, MTLS: true, Issuer: IssuerOperator, Policies: true}},
 		"runs elsewhere, R23":          {all, shift, "spec: {managedBy: kueue.x-k8s.io/multikueue}", "{}", Mode{Skip: "spec.managedBy gives it to kueue.x-k8s.io/multikueue"}},
 		"token of Ray":                 {all, shift, "spec: {authOptions: {mode: token}}", "{}", Mode{Auth: AuthRay, MTLS: true, Issuer: IssuerOperator, Policies: true}},
 		"token of Ray, and no wish":    {Wishes{}, shift, "spec: {authOptions: {mode: token}}", "{}", Mode{Auth: AuthRay, Policies: true}},
@@ -70,8 +70,8 @@ func TestInjected(t *testing.T) {
 		"{}":       {},
 		podForm:    {MTLS: true, PodIssued: true},
 		secretForm: {MTLS: true},
-		"{headGroupSpec: {template: {spec: {containers: [{name: ray}, {name: oauth-proxy}]}}}}": {Sidecar: AuthOAuth},
-		"{headGroupSpec: {template: {spec: {containers: [1, {name: kube-rbac-proxy}]}}}}":       {Sidecar: AuthProxy},
+		"{headGroupSpec: {template: {spec: {containers: [{name: ray}, {name: oauth-proxy}]}}}}":                                 {Sidecar: AuthOAuth},
+		"{headGroupSpec: {template: {spec: {containers: [1, {name: kube-rbac-proxy}], volumes: [{name: oauth-proxy-token}]}}}}": {Sidecar: AuthProxy, Token: true},
 	} {
 		if diff := cmp.Diff(want, clusterOf(t, "spec: "+spec).Injected()); diff != "" {
 			t.Errorf("%s: %s", spec, diff)
