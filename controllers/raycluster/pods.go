@@ -83,7 +83,7 @@ func slimPod(in any) (any, error) {
 	}
 	out := &corev1.Pod{TypeMeta: pod.TypeMeta, ObjectMeta: metav1.ObjectMeta{
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
-		DeletionTimestamp: pod.DeletionTimestamp, OwnerReferences: pod.OwnerReferences, Labels: map[string]string{},
+		CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp, OwnerReferences: pod.OwnerReferences, Labels: map[string]string{},
 	}}
 	for _, key := range []string{ray.LabelCluster, ray.LabelNodeType} {
 		if value, found := pod.Labels[key]; found {

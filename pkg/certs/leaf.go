@@ -38,7 +38,11 @@ type Leaf struct {
 	Why string
 	// Expires is when the certificate ends. Next is when it is to be looked at again.
 	Expires, Next time.Time
-	// Addresses that the certificate is good for.
+	// Renewed says that the certificate before was near its end or of no use, and not that names were added or that it is the
+	// first.
+	Renewed bool
+	// Names and Addresses that the certificate is good for.
+	Names     []string
 	Addresses []netip.Addr
 }
 
@@ -74,9 +78,11 @@ func (r *Root) KeepLeaf(data map[string][]byte, o LeafOptions, now time.Time) (L
 	if err != nil {
 		return Leaf{}, fmt.Errorf("issuing certificate %s: %w", o.CommonName, err)
 	}
-	return r.leaf(map[string][]byte{
+	l := r.leaf(map[string][]byte{
 		keyLeafCert: encodeCertificates(issued), keyLeafKey: encoded, keyCACert: r.Data[keyCACert],
-	}, issued, why), nil
+	}, issued, why)
+	l.Renewed = old == nil && len(data) > 0
+	return l, nil
 }
 
 // judge says why the certificate in data will not do, and returns its key when that may be used again.
@@ -181,5 +187,5 @@ func (r *Root) leaf(data map[string][]byte, c *x509.Certificate, why string) Lea
 	if r.Next.Before(next) {
 		next = r.Next
 	}
-	return Leaf{Data: data, Why: why, Expires: c.NotAfter, Next: next, Addresses: addressesOf(c)}
+	return Leaf{Data: data, Why: why, Expires: c.NotAfter, Next: next, Names: c.DNSNames, Addresses: addressesOf(c)}
 }

@@ -78,6 +78,7 @@ type terms struct {
 	authority                string   // common name of the CA
 	names                    []string // of the serving certificate, the first of which is its common name
 	caLifetime, leafLifetime time.Duration
+	algorithm                Algorithm
 }
 
 // webhookTerms are those of an Authority.
@@ -152,7 +153,7 @@ func renew(p *pair, names []string, now time.Time) (*pair, error) {
 
 // issueCA puts a new CA first and keeps the one before it.
 func (p *pair) issueCA(t terms, now time.Time) error {
-	key, err := newKey(ECDSA)
+	key, err := newKey(t.algorithm)
 	if err != nil {
 		return fmt.Errorf("generating the key of the CA: %w", err)
 	}
@@ -168,7 +169,7 @@ func (p *pair) issueCA(t terms, now time.Time) error {
 }
 
 func (p *pair) issueLeaf(t terms, now time.Time) error {
-	key, err := newKey(ECDSA)
+	key, err := newKey(t.algorithm)
 	if err != nil {
 		return fmt.Errorf("generating the key of the serving certificate: %w", err)
 	}
