@@ -19,7 +19,7 @@ import (
 const off = "the component raycluster is switched off: the RayCluster is stored as it is, and nothing secures it"
 
 // source returns the settings as they are now.
-type source func() Settings
+type source func(context.Context) (Settings, error)
 
 // asked is a request about a RayCluster.
 type asked struct {
@@ -70,7 +70,7 @@ func object(raw []byte, namespace string) (ray.Cluster, error) {
 type defaulter struct{ settings source }
 
 // Handle implements admission.Handler.
-func (d *defaulter) Handle(_ context.Context, request admission.Request) admission.Response {
+func (d *defaulter) Handle(ctx context.Context, request admission.Request) admission.Response {
 	a, concerned, err := read(request)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
@@ -78,7 +78,14 @@ func (d *defaulter) Handle(_ context.Context, request admission.Request) admissi
 	if !concerned || len(a.shape) > 0 { // validation says what is wrong
 		return admission.Allowed("")
 	}
-	patch, err := a.defaulted(d.settings(), request)
+	if a.old.Deleted() {
+		return admission.Allowed("")
+	}
+	settings, err := d.settings(ctx)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	patch, err := a.defaulted(settings, request)
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
@@ -119,7 +126,7 @@ func (a *asked) defaulted(s Settings, request admission.Request) ([]operation, e
 type validator struct{ settings source }
 
 // Handle implements admission.Handler.
-func (v *validator) Handle(_ context.Context, request admission.Request) admission.Response {
+func (v *validator) Handle(ctx context.Context, request admission.Request) admission.Response {
 	a, concerned, err := read(request)
 	switch {
 	case err != nil:
@@ -131,7 +138,11 @@ func (v *validator) Handle(_ context.Context, request admission.Request) admissi
 	case len(a.shape) > 0:
 		return answerTo(a.shape)
 	}
-	p, err := planFor(v.settings(), a.cluster, a.old)
+	settings, err := v.settings(ctx)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	p, err := planFor(settings, a.cluster, a.old)
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}

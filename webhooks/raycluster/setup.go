@@ -1,6 +1,9 @@
 package raycluster
 
 import (
+	"context"
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -26,8 +29,8 @@ const (
 
 // Options say where the settings come from. The functions are called with every request.
 type Options struct {
-	// Settings are those of the component.
-	Settings func() config.RayCluster
+	// Settings are those of the component. While they cannot be read every request is refused.
+	Settings func(context.Context) (config.RayCluster, error)
 	// Served are the kinds that the cluster serves.
 	Served func() capability.Set
 	// Domain is that under which the cluster publishes; empty while it is not known.
@@ -49,8 +52,11 @@ func Register(mgr ctrl.Manager, enabled bool, o Options) error {
 	return nil
 }
 
-func (o Options) settings() Settings {
-	c := o.Settings()
+func (o Options) settings(ctx context.Context) (Settings, error) {
+	c, err := o.Settings(ctx)
+	if err != nil {
+		return Settings{}, fmt.Errorf("the settings of the component raycluster: %w", err)
+	}
 	return Settings{
 		Wishes:               ray.Wishes{OAuth: c.OAuth, MTLS: c.MTLS, Issuer: ray.Issuer(c.Certificates)},
 		Platform:             ray.Platform{OpenShift: o.Served().OpenShift()},
@@ -61,7 +67,7 @@ func (o Options) settings() Settings {
 		CertificateImage:     c.CertGeneratorImage,
 		SidecarResources:     small("64Mi", "256Mi"),
 		CertificateResources: small("32Mi", "128Mi"),
-	}
+	}, nil
 }
 
 // small is enough for a container of ours, with the given memory. Quotas may ask for all four values.

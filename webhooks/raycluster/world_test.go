@@ -1,6 +1,7 @@
 package raycluster
 
 import (
+	"context"
 	"encoding/json"
 	"testing"
 
@@ -45,6 +46,8 @@ func onOpenShift() Settings {
 		SidecarResources: small("64Mi", "256Mi"), CertificateResources: small("32Mi", "128Mi"),
 	}
 }
+
+func (s Settings) source(context.Context) (Settings, error) { return s, nil }
 
 // with changes a copy of the settings.
 func (s Settings) with(change func(*Settings)) Settings {
@@ -126,7 +129,7 @@ func encoded(t testing.TB, object any) []byte {
 func defaulted(t testing.TB, s Settings, object, old map[string]any) map[string]any {
 	t.Helper()
 	request := requestOf(t, object, old)
-	answer := (&defaulter{func() Settings { return s }}).Handle(t.Context(), request)
+	answer := (&defaulter{s.source}).Handle(t.Context(), request)
 	if !answer.Allowed {
 		t.Fatalf("%+v", answer.Result)
 	}
@@ -150,7 +153,7 @@ func defaulted(t testing.TB, s Settings, object, old map[string]any) map[string]
 // judged sends an object through the validating webhook.
 func judged(t testing.TB, s Settings, object, old map[string]any) admission.Response {
 	t.Helper()
-	return (&validator{func() Settings { return s }}).Handle(t.Context(), requestOf(t, object, old))
+	return (&validator{s.source}).Handle(t.Context(), requestOf(t, object, old))
 }
 
 // accepted demands that validation lets an object pass without a word.
