@@ -17,24 +17,24 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/ray"
 )
 
-// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=patch
 // +kubebuilder:rbac:groups=cert-manager.io,resources=certificates,verbs=get;list;watch;create;patch;delete
 
+var secretGVK = corev1.SchemeGroupVersion.WithKind("Secret")
+
 const (
-	// collect is how long addresses are gathered after a certificate was written: pods come in swarms.
-	collect = time.Second
+	// swarm is how long addresses are gathered after a certificate was written: pods come in swarms.
+	swarm = time.Second
 	// cacheLag is how long the cache may need to show what was written.
 	cacheLag = 5 * time.Second
 	// foreignRecheck is how often a Secret of somebody else is read, which the cache does not show.
 	foreignRecheck = 10 * time.Minute
 )
-
-var secretKind = corev1.SchemeGroupVersion.WithKind("Secret")
 
 // certificateDeps is what certificates are kept with. All are required but Recorder.
 type certificateDeps struct {
@@ -47,7 +47,7 @@ type certificateDeps struct {
 	Clock   clock.PassiveClock
 	// Recorder receives Events about the cluster.
 	Recorder events.EventRecorder
-	Settings func() config.RayCluster
+	Settings func(context.Context) (config.RayCluster, error)
 	// Domain is that of the cluster; empty while it is unknown.
 	Domain func() string
 	Served func() capability.Set
@@ -61,32 +61,35 @@ type certificateDeps struct {
 // original operator each pod issues its own.
 type certificates struct {
 	certificateDeps
-	memories memories
+	known issuedCertificates
 }
 
 func newCertificates(deps certificateDeps) *certificates { return &certificates{certificateDeps: deps} }
 
 // Wanted names the objects that belong to the certificates of a cluster, so that the others can be pruned.
 func (c *certificates) Wanted(cluster ray.Cluster, mode ray.Mode) apply.Desired {
-	return c.effective(planCertificates(cluster, mode, c.Settings(), c.Domain(), nil)).wanted(cluster.Namespace())
+	return c.effective(planCertificates(cluster, mode, config.RayCluster{}, "", nil)).wanted(cluster.Namespace())
 }
 
 // Forget drops what is remembered of a cluster that is gone.
-func (c *certificates) Forget(uid types.UID) { c.memories.forget(uid) }
+func (c *certificates) Forget(uid types.UID) { c.known.forget(uid) }
 
 // Keep issues what is missing or due. It returns after which time something will be due; 0 says that nothing will.
 func (c *certificates) Keep(ctx context.Context, cluster *unstructured.Unstructured, mode ray.Mode) (time.Duration, error) {
+	settings, err := c.Settings(ctx)
+	if err != nil {
+		return 0, err
+	}
 	view := ray.View(cluster.Object)
 	var pods []corev1.Pod
 	if mode.MTLS && mode.Issuer != ray.IssuerPod {
-		var err error
 		if pods, err = podsOf(ctx, c.Pods, cluster.GetNamespace(), cluster.GetUID()); err != nil {
 			return 0, err
 		}
 	}
 	p := &pass{
-		certificates: c, cluster: cluster, memory: c.memories.of(cluster), now: c.Clock.Now(),
-		plan: c.effective(planCertificates(view, mode, c.Settings(), c.Domain(), pods)),
+		certificates: c, cluster: cluster, memory: c.known.of(cluster), now: c.Clock.Now(), issuer: settings.CertManagerIssuer,
+		plan: c.effective(planCertificates(view, mode, settings, clusterdomain.Prefer(settings.IngressDomain, c.Domain()), pods)),
 		live: map[string]*corev1.Secret{},
 	}
 	p.memory.keepOnly(p.plan.secrets())
@@ -128,8 +131,9 @@ func (p *pass) tellOfFallback(mode ray.Mode) {
 type pass struct {
 	*certificates
 	cluster *unstructured.Unstructured
-	memory  *memory
+	memory  *issuedFor
 	plan    certificatePlan
+	issuer  config.Issuer // of cert-manager
 	now     time.Time
 	live    map[string]*corev1.Secret // what was read in this pass; nil for what does not exist
 	resume  time.Time                 // when to come back though nothing is due; zero for no such time
@@ -222,7 +226,7 @@ func (p *pass) write(ctx context.Context, name string, kind corev1.SecretType, d
 		return err
 	}
 	s.written = p.now
-	s.uid, s.version = p.Applier.Version(p.cluster.GetUID(), secretKind, p.key(name))
+	s.uid, s.version = p.Applier.Version(p.cluster.GetUID(), secretGVK, p.key(name))
 	if live := p.live[name]; live != nil && live.UID == s.uid {
 		// Others may have written since the applier did, and what they left was read in this pass.
 		if order, err := resourceversion.CompareResourceVersion(live.ResourceVersion, s.version); err == nil && order > 0 {

@@ -29,7 +29,7 @@ const annotationIssued = "cert-manager.io/certificate-name"
 func (p *pass) keepByCertManager(ctx context.Context) error {
 	desired := apply.Desired{}
 	for _, leaf := range p.plan.leaves {
-		desired.Add(buildCertificate(p.cluster, leaf, p.Settings().CertManagerIssuer))
+		desired.Add(buildCertificate(p.cluster, leaf, p.issuer))
 	}
 	if err := p.Applier.Apply(ctx, p.cluster, desired); err != nil {
 		return err

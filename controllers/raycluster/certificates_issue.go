@@ -69,7 +69,7 @@ func (p *pass) dueLeaves(ctx context.Context) ([]leafPlan, error) {
 			return nil, err
 		}
 		p.tellOfRoom(leaf)
-		switch wait := known.issued.Add(collect); {
+		switch wait := known.issued.Add(swarm); {
 		case good && (known.foreign || known.covers(leaf.options)):
 		case good && p.now.Before(wait):
 			p.comeBack(wait)

@@ -31,8 +31,8 @@ type slot struct {
 	addresses sets.Set[netip.Addr]
 }
 
-// memory is what is remembered of a cluster. All work for one cluster is done by one worker at a time.
-type memory struct {
+// issuedFor is what is remembered of a cluster. All work for one cluster is done by one worker at a time.
+type issuedFor struct {
 	key types.NamespacedName
 	// bundle is the content of ca.crt that the leaves were issued with.
 	bundle string
@@ -45,21 +45,21 @@ type memory struct {
 	fallback bool
 }
 
-// memories holds the memory of each cluster by its uid.
-type memories struct {
+// issuedCertificates holds the memory of each cluster by its uid.
+type issuedCertificates struct {
 	mu    sync.Mutex
-	byUID map[types.UID]*memory
+	byUID map[types.UID]*issuedFor
 }
 
-func (m *memories) of(cluster metav1.Object) *memory {
+func (m *issuedCertificates) of(cluster metav1.Object) *issuedFor {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.byUID == nil {
-		m.byUID = map[types.UID]*memory{}
+		m.byUID = map[types.UID]*issuedFor{}
 	}
 	known, ok := m.byUID[cluster.GetUID()]
 	if !ok {
-		known = &memory{
+		known = &issuedFor{
 			key:   types.NamespacedName{Namespace: cluster.GetNamespace(), Name: cluster.GetName()},
 			slots: map[string]slot{}, served: sets.New[types.UID](), full: map[string]int{},
 		}
@@ -68,7 +68,7 @@ func (m *memories) of(cluster metav1.Object) *memory {
 	return known
 }
 
-func (m *memories) forget(uid types.UID) {
+func (m *issuedCertificates) forget(uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if known, ok := m.byUID[uid]; ok {
@@ -80,13 +80,13 @@ func (m *memories) forget(uid types.UID) {
 }
 
 // store remembers a Secret that is good now.
-func (m *memory) store(secret string, s slot) {
+func (m *issuedFor) store(secret string, s slot) {
 	m.slots[secret] = s
 	observe(m.key, s.role, s.expires)
 }
 
 // keepOnly forgets Secrets that do not belong to the cluster any more.
-func (m *memory) keepOnly(secrets []string) {
+func (m *issuedFor) keepOnly(secrets []string) {
 	wanted := sets.New(secrets...)
 	for name, s := range m.slots {
 		if !wanted.Has(name) {
@@ -97,7 +97,7 @@ func (m *memory) keepOnly(secrets []string) {
 }
 
 // next is when the first Secret is due.
-func (m *memory) next() time.Time {
+func (m *issuedFor) next() time.Time {
 	var first time.Time
 	for _, s := range m.slots {
 		if first.IsZero() || s.next.Before(first) {
@@ -133,7 +133,7 @@ func (s slot) look(ctx context.Context, cached client.Reader, key types.Namespac
 		return good, nil
 	}
 	head := &metav1.PartialObjectMetadata{}
-	head.SetGroupVersionKind(secretKind)
+	head.SetGroupVersionKind(secretGVK)
 	err := cached.Get(ctx, key, head)
 	switch {
 	case apierrors.IsNotFound(err) && now.Before(s.written.Add(cacheLag)):

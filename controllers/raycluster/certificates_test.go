@@ -102,7 +102,7 @@ func TestPodsComeAndGo(t *testing.T) {
 	w, cluster := newWorld(t), demo(t)
 	_, head, worker := demoSecrets(t)
 	w.keep(cluster, byOperator)
-	w.clock.Step(collect)
+	w.clock.Step(swarm)
 	w.create(pending("h", ray.NodeTypeHead, "10.0.0.1", "fd00::1"), pending("a", ray.NodeTypeWorker, "10.0.0.2"))
 	writes := w.writes
 	w.keep(cluster, byOperator)
@@ -114,14 +114,14 @@ func TestPodsComeAndGo(t *testing.T) {
 	w.rests(cluster, byOperator)
 
 	// A swarm: the first shortly after, so it waits; the others join it.
-	w.clock.Step(collect / 10)
+	w.clock.Step(swarm / 10)
 	w.create(pending("b", ray.NodeTypeWorker, "10.0.0.3"))
 	writes = w.writes
-	if after := w.keep(cluster, byOperator); w.writes != writes || after > collect {
+	if after := w.keep(cluster, byOperator); w.writes != writes || after > swarm {
 		t.Errorf("%d writes, next pass after %s", w.writes-writes, after)
 	}
 	w.create(pending("c", ray.NodeTypeWorker, "10.0.0.4"), pending("d", ray.NodeTypeWorker, "10.0.0.5"))
-	w.clock.Step(collect)
+	w.clock.Step(swarm)
 	w.keep(cluster, byOperator)
 	if w.writes != writes+1 {
 		t.Errorf("%d writes for three pods", w.writes-writes)
@@ -135,7 +135,7 @@ func TestPodsComeAndGo(t *testing.T) {
 		}
 	}
 	w.rests(cluster, byOperator)
-	w.clock.Step(collect)
+	w.clock.Step(swarm)
 	w.create(pending("e", ray.NodeTypeWorker, "10.0.0.6"))
 	w.keep(cluster, byOperator)
 	mustBeFor(t, w.secret(worker), "10.0.0.4", "10.0.0.5", "10.0.0.6")
@@ -152,7 +152,7 @@ func TestPodsAreServed(t *testing.T) {
 	running.Status.Phase = corev1.PodRunning
 	bare := pending("bare", ray.NodeTypeWorker)
 	w.create(pending("h", ray.NodeTypeHead, "10.0.0.1", "fd00::1"), pending("a", ray.NodeTypeWorker, "10.0.0.2"), running, bare)
-	w.clock.Step(collect)
+	w.clock.Step(swarm)
 	w.keep(cluster, byOperator)
 	if w.patches != 2 {
 		t.Errorf("%d patches", w.patches)
@@ -386,7 +386,7 @@ func TestForgetting(t *testing.T) {
 	}
 	w.keep(cluster, byOperator)
 	w.Forget(cluster.GetUID())
-	if len(w.memories.byUID) != 0 || !expires(roleAuthority).Equal(time.Unix(0, 0).UTC()) {
+	if len(w.known.byUID) != 0 || !expires(roleAuthority).Equal(time.Unix(0, 0).UTC()) {
 		t.Error("a cluster that is gone is remembered")
 	}
 	w.Forget("never seen")

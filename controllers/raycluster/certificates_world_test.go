@@ -87,7 +87,7 @@ func newWorld(t *testing.T, existing ...client.Object) *world {
 		Cached: cached, Live: live, Pods: w.server, Writer: cached,
 		Applier: apply.New(apply.Options{Client: cached, Live: live, FieldOwner: ray.FieldOwner, Component: ComponentName}),
 		Clock:   w.clock, Recorder: w.events,
-		Settings: func() config.RayCluster { return w.settings },
+		Settings: func(context.Context) (config.RayCluster, error) { return w.settings, nil },
 		Domain:   func() string { return w.domain },
 		Served:   func() capability.Set { return w.served },
 	})
