@@ -166,7 +166,7 @@ func TestPodsAreServed(t *testing.T) {
 	}
 	w.rests(cluster, byOperator)
 	again := newWorld(t)
-	again.certificateDeps = w.certificates.certificateDeps // the next leader remembers nothing
+	again.certificateDeps = w.certificateDeps // the next leader remembers nothing
 	if _, err := again.Keep(t.Context(), cluster, byOperator); err != nil {
 		t.Fatal(err)
 	}
