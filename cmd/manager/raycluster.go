@@ -11,9 +11,11 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/controllers/raycluster"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/certs"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	"github.com/odh-platform/odh-platform-operator/pkg/ray"
 	"github.com/odh-platform/odh-platform-operator/pkg/raysettings"
+	webhook "github.com/odh-platform/odh-platform-operator/webhooks/raycluster"
 )
 
 // rayClusterRow is the line of the table for the security of Ray clusters.
@@ -24,10 +26,15 @@ func rayClusterRow(env *Env) row {
 			Name:        raycluster.ComponentName,
 			Requires:    []schema.GroupVersionKind{ray.GVK},
 			Caches:      raycluster.Caches(),
+			Webhooks:    r.webhooks,
 			Controllers: r.controllers,
 		},
 		FieldOwner: raycluster.FieldOwner,
-		Essential:  []schema.GroupResource{{Group: ray.GVK.Group, Resource: "rayclusters"}},
+		Trusts: []certs.Target{
+			{Kind: certs.Mutating, Name: webhook.MutatingConfiguration},
+			{Kind: certs.Validating, Name: webhook.ValidatingConfiguration},
+		},
+		Essential: []schema.GroupResource{{Group: ray.GVK.Group, Resource: "rayclusters"}},
 	}
 }
 
@@ -59,6 +66,21 @@ func (r *rayCluster) settings(mgr ctrl.Manager) (*raysettings.Source, error) {
 	}
 	r.source = source
 	return source, nil
+}
+
+// webhooks answers for RayClusters from the settings of the moment.
+func (r *rayCluster) webhooks(mgr ctrl.Manager, enabled bool) error {
+	if !enabled {
+		return webhook.Register(mgr, false, webhook.Options{})
+	}
+	source, err := r.settings(mgr)
+	if err != nil {
+		return err
+	}
+	return webhook.Register(mgr, true, webhook.Options{
+		Settings: source.Get, Served: r.env.Capabilities.Current, Version: programVersion(),
+		Domain: func() string { return r.env.Domain.Domain() },
+	})
 }
 
 // controllers is called anew whenever KubeRay's API appears.

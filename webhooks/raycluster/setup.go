@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/ray"
 )
@@ -33,7 +34,7 @@ type Options struct {
 	Settings func(context.Context) (config.RayCluster, error)
 	// Served are the kinds that the cluster serves.
 	Served func() capability.Set
-	// Domain is that under which the cluster publishes; empty while it is not known.
+	// Domain is that under which the cluster publishes, as far as it says so itself; empty while it is not known.
 	Domain func() string
 	// Version of the program.
 	Version string
@@ -60,7 +61,7 @@ func (o Options) settings(ctx context.Context) (Settings, error) {
 	return Settings{
 		Wishes:               ray.Wishes{OAuth: c.OAuth, MTLS: c.MTLS, Issuer: ray.Issuer(c.Certificates)},
 		Platform:             ray.Platform{OpenShift: o.Served().OpenShift()},
-		Domain:               o.Domain(),
+		Domain:               clusterdomain.Prefer(c.IngressDomain, o.Domain()),
 		Version:              o.Version,
 		OAuthImage:           c.OAuthProxyImage,
 		ProxyImage:           c.AuthProxyImage,
