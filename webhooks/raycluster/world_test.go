@@ -108,7 +108,8 @@ func put(value any, at ...string) func(map[string]any) {
 func requestOf(t testing.TB, object, old map[string]any) admission.Request {
 	t.Helper()
 	request := admission.Request{}
-	request.Operation, request.Namespace, request.UID = admissionv1.Create, "test-namespace", "request"
+	request.Operation, request.UID = admissionv1.Create, "request"
+	request.Namespace, _ = at(object, "metadata", "namespace").(string)
 	request.Object = runtime.RawExtension{Raw: encoded(t, object)}
 	if old != nil {
 		request.Operation, request.OldObject = admissionv1.Update, runtime.RawExtension{Raw: encoded(t, old)}
