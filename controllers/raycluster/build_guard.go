@@ -40,7 +40,7 @@ func guardObjects(c ray.Cluster, in Inputs) (apply.Desired, error) {
 			account,
 		)
 	case ray.AuthProxy:
-		rules, err := rbacproxy.Config(rbacproxy.Attributes{Resource: "pods", Verb: "get", Namespace: c.Namespace()})
+		rules, err := rbacproxy.Config(ray.Rule(c.Namespace()))
 		if err != nil {
 			return nil, fmt.Errorf("building the rules of the proxy: %w", err)
 		}
@@ -64,8 +64,13 @@ func secret(c ray.Cluster, name string) *corev1ac.SecretApplyConfiguration {
 	return corev1ac.Secret(name, c.Namespace()).WithLabels(marks(c, nil))
 }
 
+// account is that of the sidecar. Where the sidecar mounts its token itself, nobody else in the pod gets one.
 func account(c ray.Cluster) *corev1ac.ServiceAccountApplyConfiguration {
-	return corev1ac.ServiceAccount(c.Names().ServiceAccount, c.Namespace()).WithLabels(marks(c, nil))
+	a := corev1ac.ServiceAccount(c.Names().ServiceAccount, c.Namespace()).WithLabels(marks(c, nil))
+	if c.Injected().Token {
+		a.WithAutomountServiceAccountToken(false)
+	}
+	return a
 }
 
 // redirectingAccount is the OAuth client of the dashboard's Route. The order of the keys is that of the CodeFlare operator,
