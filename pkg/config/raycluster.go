@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -44,6 +45,8 @@ type RayCluster struct {
 	// IngressDomain is "" where nobody configured one.
 	IngressDomain                                       string
 	OAuthProxyImage, CertGeneratorImage, AuthProxyImage string
+	// SidecarResources and CertificateResources are those of containers of ours whose user sets none.
+	SidecarResources, CertificateResources corev1.ResourceRequirements
 	// Certificates is one of the constants above, CertificateKeyAlgorithm ECDSA or RSA.
 	Certificates, CertificateKeyAlgorithm string
 	CertManagerIssuer                     Issuer
@@ -67,6 +70,7 @@ func DefaultRayCluster() RayCluster {
 	return RayCluster{
 		OAuth: true, MTLS: true, OpenToNamespace: true,
 		OAuthProxyImage: defaultOAuthProxyImage, CertGeneratorImage: defaultCertGeneratorImage, AuthProxyImage: defaultAuthProxyImage,
+		SidecarResources: small("64Mi", "256Mi"), CertificateResources: small("32Mi", "128Mi"),
 		Certificates: CertificatesByOperator, CertificateKeyAlgorithm: "ECDSA",
 		CertManagerIssuer:    Issuer{Kind: "ClusterIssuer", Group: "cert-manager.io"},
 		ClusterDomain:        "cluster.local",
@@ -104,6 +108,8 @@ func (c Config) readRayCluster(settings RayCluster) (RayCluster, error) {
 	s.image("oauthProxyImage", &settings.OAuthProxyImage)
 	s.image("certGeneratorImage", &settings.CertGeneratorImage)
 	s.image("authProxyImage", &settings.AuthProxyImage)
+	s.resources("sidecarResources", &settings.SidecarResources)
+	s.resources("certificateResources", &settings.CertificateResources)
 	s.choice("certificates", &settings.Certificates, CertificatesByOperator, CertificatesByPod, CertificatesByCertManager)
 	s.choice("certificateKeyAlgorithm", &settings.CertificateKeyAlgorithm, "ECDSA", "RSA")
 	issuer, _ := s.child("certManagerIssuer")

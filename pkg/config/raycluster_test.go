@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 )
 
 func rayMap(text string) *OlderConfig {
@@ -83,6 +84,8 @@ const everyRayKey = `raycluster:
   oauthProxyImage: a/b:1
   certGeneratorImage: a/c:1
   authProxyImage: a/d:1
+  sidecarResources: {requests: {cpu: 1m}, limits: {cpu: 2m}, claims: null}
+  certificateResources: {requests: {cpu: 3m}, limits: {cpu: 4m}}
   certificates: cert-manager
   certificateKeyAlgorithm: RSA
   certManagerIssuer: {name: team-ca, kind: Issuer, group: example.com}
@@ -103,7 +106,9 @@ func TestEveryKeyOfRayIsRead(t *testing.T) {
 	}
 	want := RayCluster{
 		IngressDomain: "apps.example.org", OAuthProxyImage: "a/b:1", CertGeneratorImage: "a/c:1", AuthProxyImage: "a/d:1",
-		Certificates: CertificatesByCertManager, CertificateKeyAlgorithm: "RSA", CertManagerIssuer: Issuer{"team-ca", "Issuer", "example.com"},
+		SidecarResources:     corev1.ResourceRequirements{Requests: sizes("cpu", "1m"), Limits: sizes("cpu", "2m")},
+		CertificateResources: corev1.ResourceRequirements{Requests: sizes("cpu", "3m"), Limits: sizes("cpu", "4m")},
+		Certificates:         CertificatesByCertManager, CertificateKeyAlgorithm: "RSA", CertManagerIssuer: Issuer{"team-ca", "Issuer", "example.com"},
 		ClusterDomain: "cluster.example", KubeRayNamespaces: []string{"kuberay"}, IngressNamespaces: []string{"edge"}, MonitoringNamespaces: []string{},
 		Publish: PublishGateway, GatewayName: "front", GatewayNamespace: "edge",
 	}

@@ -127,7 +127,7 @@ func TestSettings(t *testing.T) {
 	want := Settings{
 		Wishes: ray.Wishes{OAuth: true, MTLS: true, Issuer: ray.IssuerOperator}, Platform: ray.Platform{OpenShift: true}, Domain: "d", Version: "v",
 		OAuthImage: defaults.OAuthProxyImage, ProxyImage: defaults.AuthProxyImage, CertificateImage: defaults.CertGeneratorImage,
-		SidecarResources: small("64Mi", "256Mi"), CertificateResources: small("32Mi", "128Mi"),
+		SidecarResources: defaults.SidecarResources, CertificateResources: defaults.CertificateResources,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

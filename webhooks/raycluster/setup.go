@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -66,15 +64,7 @@ func (o Options) settings(ctx context.Context) (Settings, error) {
 		OAuthImage:           c.OAuthProxyImage,
 		ProxyImage:           c.AuthProxyImage,
 		CertificateImage:     c.CertGeneratorImage,
-		SidecarResources:     small("64Mi", "256Mi"),
-		CertificateResources: small("32Mi", "128Mi"),
+		SidecarResources:     c.SidecarResources,
+		CertificateResources: c.CertificateResources,
 	}, nil
-}
-
-// small is enough for a container of ours, with the given memory. Quotas may ask for all four values.
-func small(memory, maxMemory string) corev1.ResourceRequirements {
-	list := func(cpu, memory string) corev1.ResourceList {
-		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
-	}
-	return corev1.ResourceRequirements{Requests: list("20m", memory), Limits: list("500m", maxMemory)}
 }

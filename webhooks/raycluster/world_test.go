@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	"sigs.k8s.io/yaml"
 
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/ray"
 )
 
@@ -43,7 +44,7 @@ func onOpenShift() Settings {
 	return Settings{
 		Wishes: ray.Wishes{OAuth: true, MTLS: true}, Platform: ray.Platform{OpenShift: true}, Domain: "apps.example.com", Version: "0.0.0",
 		OAuthImage: "example.com/oauth:1", ProxyImage: "example.com/proxy:1", CertificateImage: "example.com/ubi:1",
-		SidecarResources: small("64Mi", "256Mi"), CertificateResources: small("32Mi", "128Mi"),
+		SidecarResources: config.DefaultRayCluster().SidecarResources, CertificateResources: config.DefaultRayCluster().CertificateResources,
 	}
 }
 

@@ -1,5 +1,7 @@
 package v1alpha1
 
+import corev1 "k8s.io/api/core/v1"
+
 // RayCluster holds the settings of the component raycluster. What it names wins over the ConfigMap
 // codeflare-operator-config in the manager's namespace, which is followed while the manager runs.
 type RayCluster struct {
@@ -30,6 +32,15 @@ type RayCluster struct {
 	// RELATED_IMAGE_ODH_KUBE_RBAC_PROXY_IMAGE or KUBE_RBAC_PROXY_IMAGE, else a release of kube-rbac-proxy.
 	// +optional
 	AuthProxyImage string `json:"authProxyImage,omitempty"`
+
+	// SidecarResources are those of the sidecar of a cluster whose user sets none: a list that is given counts as it is.
+	// Default: 20m to 500m of CPU and 64Mi to 256Mi of memory.
+	// +optional
+	SidecarResources *corev1.ResourceRequirements `json:"sidecarResources,omitempty"`
+
+	// CertificateResources are those of create-cert, likewise. Default: 20m to 500m of CPU and 32Mi to 128Mi of memory.
+	// +optional
+	CertificateResources *corev1.ResourceRequirements `json:"certificateResources,omitempty"`
 
 	// Certificates says who issues the certificates of new clusters: operator (this manager), pod (each pod with the key of
 	// the authority, as the CodeFlare operator had it) or cert-manager. Default: operator.

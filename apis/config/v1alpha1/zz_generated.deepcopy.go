@@ -5,7 +5,8 @@
 package v1alpha1
 
 import (
-	"k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -196,17 +197,17 @@ func (in *LeaderElection) DeepCopyInto(out *LeaderElection) {
 	}
 	if in.LeaseDuration != nil {
 		in, out := &in.LeaseDuration, &out.LeaseDuration
-		*out = new(v1.Duration)
+		*out = new(metav1.Duration)
 		**out = **in
 	}
 	if in.RenewDeadline != nil {
 		in, out := &in.RenewDeadline, &out.RenewDeadline
-		*out = new(v1.Duration)
+		*out = new(metav1.Duration)
 		**out = **in
 	}
 	if in.RetryPeriod != nil {
 		in, out := &in.RetryPeriod, &out.RetryPeriod
-		*out = new(v1.Duration)
+		*out = new(metav1.Duration)
 		**out = **in
 	}
 }
@@ -377,6 +378,16 @@ func (in *RayCluster) DeepCopyInto(out *RayCluster) {
 		in, out := &in.MTLSEnabled, &out.MTLSEnabled
 		*out = new(bool)
 		**out = **in
+	}
+	if in.SidecarResources != nil {
+		in, out := &in.SidecarResources, &out.SidecarResources
+		*out = new(v1.ResourceRequirements)
+		(*in).DeepCopyInto(*out)
+	}
+	if in.CertificateResources != nil {
+		in, out := &in.CertificateResources, &out.CertificateResources
+		*out = new(v1.ResourceRequirements)
+		(*in).DeepCopyInto(*out)
 	}
 	if in.CertManagerIssuer != nil {
 		in, out := &in.CertManagerIssuer, &out.CertManagerIssuer
