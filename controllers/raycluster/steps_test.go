@@ -119,7 +119,7 @@ func TestTold(t *testing.T) {
 		want   string
 	}{
 		"all is well":        {fmt.Sprintf(injectedHead, "oauth-proxy"), func(*scene) {}, ""},
-		"no domain":          {fmt.Sprintf(injectedHead, "kube-rbac-proxy"), func(s *scene) { s.served = capability.Set{}; s.clusters.domain = func() string { return "" } }, ReasonNoDomain},
+		"no domain":          {fmt.Sprintf(injectedHead, "kube-rbac-proxy"), func(s *scene) { s.served = capability.Set{}; s.domain = func() string { return "" } }, ReasonNoDomain},
 		"no sidecar":         {mutualHead, func(*scene) {}, ReasonNotSecured},
 		"no certificates":    {plainHead, func(s *scene) { s.settings.OAuth = false }, ReasonNotSecured},
 		"OAuth switched off": {fmt.Sprintf(injectedHead, "oauth-proxy"), func(s *scene) { s.settings.OAuth = false }, ReasonOutdated},
@@ -141,7 +141,7 @@ func TestTold(t *testing.T) {
 		})
 	}
 	s := newScene(t)
-	s.served, s.clusters.domain = capability.Set{}, func() string { return "" }
+	s.served, s.domain = capability.Set{}, func() string { return "" }
 	u := s.put(demoCluster(hashedVersion, fmt.Sprintf(injectedHead, "kube-rbac-proxy")))
 	s.must(u)
 	s.said()
