@@ -18,6 +18,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/ray"
 )
 
@@ -74,6 +75,9 @@ func (r *clusters) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 		return ctrl.Result{}, r.letGo(ctx, cluster, c)
 	}
 	r.forget(request.NamespacedName, cluster.GetUID())
+	if cluster.GetAnnotations()[names.PausedAnnotation] == "true" {
+		return ctrl.Result{}, nil
+	}
 	retry, err := r.pass(ctx, cluster, c)
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: lookAgain}, nil // it changed under our hands; the next pass sees how

@@ -126,7 +126,32 @@ func TestKubeRayIsWaitedFor(t *testing.T) {
 	}
 }
 
-func TestSettingsThatCannotBeRead(t *testing.T) {
+// A cluster can be left alone for a while; its end is no business of the annotation.
+func TestPaused(t *testing.T) {
+	s := newScene(t)
+	u := s.put(demoCluster(hashedVersion+", platform.opendatahub.io/paused: 'true'", plainHead))
+	if writes := s.must(u); len(writes) > 0 {
+		t.Errorf("writes %q", writes)
+	}
+	u.SetAnnotations(map[string]string{ray.AnnotationVersion: "1", "platform.opendatahub.io/paused": "false"})
+	if err := s.server.Update(t.Context(), u); err != nil {
+		t.Fatal(err)
+	}
+	if writes := s.must(u); len(writes) == 0 {
+		t.Error("nothing is made any more")
+	}
+	s.reread(u)
+	u.SetAnnotations(map[string]string{ray.AnnotationVersion: "1", "platform.opendatahub.io/paused": "true"})
+	if err := errors.Join(s.server.Update(t.Context(), u), s.server.Delete(t.Context(), u)); err != nil {
+		t.Fatal(err)
+	}
+	s.must(u)
+	if s.has(u, "team1", "demo") {
+		t.Error("the end of the cluster is held up")
+	}
+}
+
+func TestSettingsOfRayThatCannotBeRead(t *testing.T) {
 	s := newScene(t)
 	u := s.put(demoCluster(hashedVersion, plainHead))
 	s.known = true
