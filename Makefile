@@ -72,7 +72,7 @@ test-unit: ## Unit tests, in random order and with the race detector
 
 .PHONY: test-integration
 test-integration: cluster-build ## Suites against a real control plane
-	CGO_ENABLED=1 go test -race -shuffle=on -timeout 40m -p 1 ./test/...
+	CGO_ENABLED=1 go test -race -shuffle=on -timeout 60m -p 1 ./test/...
 
 .PHONY: test-operands
 test-operands: ## The migration, the server and its jobs with a real MLflow and PostgreSQL, which are installed when they are missing

@@ -18,6 +18,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
+// crashQuiet is how long a manager must have been quiet after a run is done, for what follows it, such as Events.
+const crashQuiet = time.Second
+
 // Crasher stands between the manager and the API server. It ends the manager after a chosen write has been carried out
 // and before its answer arrives, as a crash at the worst moment would.
 type Crasher struct {
@@ -80,10 +83,14 @@ func (c *Crasher) arm(writes int) <-chan struct{} {
 	return c.crashed
 }
 
-func (c *Crasher) disarm() {
+// disarm lets all further writes pass, and reports whether the one of the crash has come: then the manager is dead, or about
+// to be.
+func (c *Crasher) disarm() (reached bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	reached = c.left == 0
 	c.left = 0
+	return reached
 }
 
 // counts reports whether a request is the write after which the manager ends.
@@ -129,18 +136,14 @@ func (c *Crasher) CrashAfterEvery(ctx context.Context, begin func(), done func(g
 			}
 		}).WithContext(ctx).WithTimeout(c.timeout).Should(gomega.Succeed())
 		if survived {
-			c.env.Settle(c.manager.User, 2*time.Second, c.timeout)
-			select {
-			case <-crashed: // by its very last write
-				survived = false
-			default:
-			}
+			c.env.Settle(c.manager.User, crashQuiet, c.timeout)
 		}
-		c.disarm()
-		if !survived {
+		if c.disarm() { // also by its very last write
+			survived = false
+			gomega.Eventually(crashed).WithContext(ctx).WithTimeout(c.timeout).Should(gomega.BeClosed())
 			c.manager.Restart(ctx)
 			gomega.Eventually(done).WithContext(ctx).WithTimeout(c.timeout).Should(gomega.Succeed(), "after a crash at write %d", write)
-			c.env.Settle(c.manager.User, 2*time.Second, c.timeout)
+			c.env.Settle(c.manager.User, crashQuiet, c.timeout)
 		}
 		check(write)
 		if survived {

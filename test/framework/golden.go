@@ -3,6 +3,7 @@ package framework
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 
 	diff "github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 )
@@ -127,10 +129,18 @@ func ReadObjects(path string) ([]*unstructured.Unstructured, error) {
 	}
 	var objects []*unstructured.Unstructured
 	for decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), yamlBuffer); ; {
-		object := &unstructured.Unstructured{}
-		if err := decoder.Decode(&object.Object); errors.Is(err, io.EOF) {
+		var document json.RawMessage
+		if err := decoder.Decode(&document); errors.Is(err, io.EOF) {
 			return objects, nil
 		} else if err != nil {
+			return nil, fmt.Errorf("decoding %s: %w", path, err)
+		}
+		if len(document) == 0 {
+			continue
+		}
+		object := &unstructured.Unstructured{}
+		// Whole numbers become int64, as in objects that come from an API server.
+		if err := utiljson.Unmarshal(document, &object.Object); err != nil {
 			return nil, fmt.Errorf("decoding %s: %w", path, err)
 		}
 		if len(object.Object) == 0 {

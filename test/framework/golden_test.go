@@ -102,6 +102,26 @@ func setUpdate(t *testing.T, value bool) {
 	t.Cleanup(func() { *update = before })
 }
 
+// Numbers of a file have the type that they have in objects from an API server.
+func TestGoldenComparesNumbers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "numbers.yaml")
+	object := live("a", "1")
+	object.Object["spec"] = map[string]any{"replicas": int64(3), "ratio": 0.5, "ports": []any{int64(8443)}}
+	setUpdate(t, true)
+	var r recorder
+	Golden(&r, path, []*unstructured.Unstructured{object})
+	setUpdate(t, false)
+	Golden(&r, path, []*unstructured.Unstructured{object})
+	if r.failure != "" {
+		t.Error(r.failure)
+	}
+	object.Object["spec"].(map[string]any)["replicas"] = int64(4)
+	Golden(&r, path, []*unstructured.Unstructured{object})
+	if !strings.Contains(r.failure, "replicas") {
+		t.Errorf("another number gave %q", r.failure)
+	}
+}
+
 func TestGoldenCannotWrite(t *testing.T) {
 	blocked := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(blocked, nil, 0o600); err != nil {

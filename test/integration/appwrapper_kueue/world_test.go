@@ -28,10 +28,11 @@ func object(text string, args ...any) *unstructured.Unstructured {
 	return u
 }
 
-// eventuallyCreate creates an object as soon as the webhooks that look at it answer.
+// eventuallyCreate creates an object as soon as the webhooks that look at it answer. An attempt whose answer was lost may
+// have created it.
 func eventuallyCreate(ctx context.Context, o client.Object) {
 	GinkgoHelper()
-	Eventually(func() error { return env.Admin.Create(ctx, o) }).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+	Eventually(func() error { return client.IgnoreAlreadyExists(env.Admin.Create(ctx, o)) }).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
 }
 
 // furnish creates what all queues share.

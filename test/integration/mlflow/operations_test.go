@@ -37,6 +37,7 @@ var _ = Describe("The manager", func() {
 	It("outlives an API server that goes away, and works on when it is back", func(ctx SpecContext) {
 		m := ready(ctx, server())
 		pid := manager.Process.PID
+		DeferCleanup(env.Instance.Resume, cluster.APIServer, NodeTimeout(specTimeout))
 		Expect(env.Instance.Halt(ctx, cluster.APIServer)).To(Succeed())
 		Consistently(manager.Process.Running).WithContext(ctx).WithTimeout(15 * time.Second).Should(BeTrue())
 		Expect(env.Instance.Resume(ctx, cluster.APIServer)).To(Succeed())
