@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -32,6 +33,9 @@ func (p *pass) serve(ctx context.Context, pods []corev1.Pod) error {
 			if p.memory.served.Has(pod.UID) || !isWaitingFor(pod, known) {
 				continue
 			}
+			if seen, err := p.isSeen(ctx, leaf.secret, known); !seen || err != nil {
+				return err
+			}
 			if err := p.serveOne(ctx, pod); err != nil {
 				return err
 			}
@@ -40,6 +44,18 @@ func (p *pass) serve(ctx context.Context, pods []corev1.Pod) error {
 	}
 	p.memory.served = p.memory.served.Intersection(alive)
 	return nil
+}
+
+// isSeen reports whether watches have brought the Secret as it was written, to us and so most likely to kubelets: one that is
+// told too early looks at the old one. The event that is still to come brings us back.
+func (p *pass) isSeen(ctx context.Context, secret string, s slot) (bool, error) {
+	head := &metav1.PartialObjectMetadata{}
+	head.SetGroupVersionKind(secretGVK)
+	if err := p.Cached.Get(ctx, p.key(secret), head); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	order, err := resourceversion.CompareResourceVersion(head.ResourceVersion, s.version)
+	return err == nil && order >= 0 && head.UID == s.uid, nil
 }
 
 // isWaitingFor reports whether a pod has not started yet and its addresses are all in a certificate.

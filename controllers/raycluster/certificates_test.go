@@ -175,6 +175,27 @@ func TestPodsAreServed(t *testing.T) {
 	}
 }
 
+// Kubelets that are told before watches bring the Secret would look at the old one.
+func TestPodsAreNotServedTooEarly(t *testing.T) {
+	w, cluster := newWorld(t), demo(t)
+	_, head, _ := demoSecrets(t)
+	w.keep(cluster, byOperator)
+	w.clock.Step(swarm)
+	w.create(pending("h", ray.NodeTypeHead, "10.0.0.1"))
+	w.hidden[head] = true
+	w.keep(cluster, byOperator)
+	if w.patches != 0 {
+		t.Error("a pod was told of a certificate that nobody has seen")
+	}
+	mustBeFor(t, w.secret(head), "10.0.0.1")
+	w.hidden[head] = false
+	w.keep(cluster, byOperator)
+	if w.patches != 1 {
+		t.Errorf("%d patches", w.patches)
+	}
+	w.rests(cluster, byOperator)
+}
+
 // R11: what is broken is mended with an Event, and what is gone comes back.
 func TestBrokenCertificates(t *testing.T) {
 	ca, head, worker := demoSecrets(t)
