@@ -70,13 +70,7 @@ func left(ctx context.Context, u *unstructured.Unstructured, cookie string) {
 
 var _ = Describe("A take-over from the CodeFlare operator", Serial, func() {
 	It("keeps what is wanted, removes what is not, and changes no pod template [R8] [R9] [R28]", func(ctx SpecContext) {
-		manager.Stop(ctx)
-		stopped := true
-		DeferCleanup(func(ctx SpecContext) {
-			if stopped {
-				manager.Restart(ctx)
-			}
-		}, NodeTimeout(specTimeout))
+		manager.Away(ctx)
 		ns := env.Namespace(ctx, "takeover")
 		finalized := func(u *unstructured.Unstructured) { u.SetFinalizers([]string{ray.Finalizer}) }
 		legacy := create(ctx, rayCluster(ns, "legacy", finalized, injected))
@@ -99,7 +93,6 @@ var _ = Describe("A take-over from the CodeFlare operator", Serial, func() {
 		By("the take-over")
 		mark := env.Mark()
 		manager.Restart(ctx)
-		stopped = false
 		for _, u := range []*unstructured.Unstructured{legacy, renamed} {
 			before := u.DeepCopy()
 			secured(ctx, u)
