@@ -171,7 +171,7 @@ var _ = Describe("A new RayCluster", func() {
 				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "pod-"}, Spec: *spec}
 				Eventually(func() error {
 					return env.Admin.Create(ctx, pod.DeepCopy(), client.DryRunAll)
-				}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
+				}).WithContext(ctx).Should(Succeed())
 				pod.Spec.Containers[0].SecurityContext = nil
 				Expect(env.Admin.Create(ctx, pod, client.DryRunAll)).To(MatchError(ContainSubstring("restricted")), "the level is in force")
 			}
@@ -201,7 +201,7 @@ var _ = Describe("With a CRD of tomorrow", Ordered, func() {
 			g.Expect(env.Admin.Create(ctx, u, client.DryRunAll)).To(Succeed())
 			_, found, _ := unstructured.NestedMap(u.Object, "spec", "inventedTomorrow")
 			g.Expect(found).To(BeTrue())
-		}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
+		}).WithContext(ctx).Should(Succeed())
 	}, NodeTimeout(specTimeout))
 
 	It("invented fields survive creation and updates, R1 [raycluster-33]", func(ctx SpecContext) {

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
 
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
@@ -14,10 +13,7 @@ import (
 
 const (
 	startTimeout = 20 * time.Minute // the first run builds the control plane
-	specTimeout  = 3 * time.Minute
-	// waitTimeout is how long the manager may take to publish its CA, to take over settings, or to act.
-	waitTimeout = time.Minute
-	poll        = 100 * time.Millisecond
+	specTimeout  = 5 * time.Minute
 
 	operatorNamespace = "opendatahub"
 )
@@ -30,12 +26,7 @@ var (
 	manager *framework.Manager
 )
 
-func TestRayClusterAdmission(t *testing.T) {
-	RegisterFailHandler(Fail)
-	suite, reporter := GinkgoConfiguration()
-	suite.RandomizeAllSpecs = true
-	RunSpecs(t, "RayCluster admission", suite, reporter)
-}
+func TestRayClusterAdmission(t *testing.T) { framework.Run(t, "RayCluster admission") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "raycluster-admission", cluster.OpenShift)

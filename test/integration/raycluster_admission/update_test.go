@@ -152,7 +152,7 @@ func legacy(ctx context.Context, u *unstructured.Unstructured, namespace string)
 	return old
 }
 
-var _ = Describe("The webhooks", Ordered, func() {
+var _ = Describe("The webhooks", func() {
 	It("take out what is ours when a feature is switched off, and only that, R28", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "ray")
 		u := created(ctx, rayCluster(namespace, minimal, changeHead(func(p *corev1.PodSpec) { p.ServiceAccountName = "mine" })))
@@ -163,7 +163,7 @@ var _ = Describe("The webhooks", Ordered, func() {
 			p := probe.DeepCopy()
 			g.Expect(env.Admin.Create(ctx, p, client.DryRunAll)).To(Succeed())
 			g.Expect(head(p).Volumes).To(BeEmpty())
-		}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
+		}).WithContext(ctx).Should(Succeed())
 		Expect(update(ctx, u, labelled("touched", ""))).To(Succeed())
 		want := head(original)
 		want.ServiceAccountName = "mine"
@@ -174,11 +174,7 @@ var _ = Describe("The webhooks", Ordered, func() {
 	It("let the end of a cluster and finalizers pass while the manager is away, and nothing else, R29", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "ray")
 		u := created(ctx, rayCluster(namespace, minimal, func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"example.com/held"}) }))
-		manager.Stop(ctx)
-		DeferCleanup(func(ctx SpecContext) {
-			manager.Restart(ctx)
-			waitForWebhooks(ctx)
-		}, NodeTimeout(specTimeout))
+		away(ctx)
 		Expect(env.Admin.Create(ctx, rayCluster(namespace, minimal, func(u *unstructured.Unstructured) { u.SetName("other") }))).To(MatchError(ContainSubstring("failed calling webhook")))
 		Expect(update(ctx, u, func(u *unstructured.Unstructured) {
 			u.SetFinalizers(append(u.GetFinalizers(), "ray.io/gcs-ft-redis-cleanup-finalizer"))
@@ -192,11 +188,7 @@ var _ = Describe("The webhooks", Ordered, func() {
 
 	It("leave images as they are after an upgrade until a template changes, R34", func(ctx SpecContext) {
 		u := created(ctx, rayCluster(env.Namespace(ctx, "ray"), minimal))
-		manager.Stop(ctx)
-		DeferCleanup(func(ctx SpecContext) {
-			manager.Restart(ctx)
-			waitForWebhooks(ctx)
-		}, NodeTimeout(specTimeout))
+		away(ctx)
 		upgraded := env.StartManager(ctx, options("upgraded", "OAUTH_PROXY_IMAGE=example.com/oauth:2"))
 		DeferCleanup(func(ctx SpecContext) { upgraded.Stop(ctx) }, NodeTimeout(specTimeout))
 		waitForWebhooks(ctx)
@@ -208,11 +200,7 @@ var _ = Describe("The webhooks", Ordered, func() {
 	}, NodeTimeout(specTimeout))
 
 	It("let everything pass with a warning while the component is off", func(ctx SpecContext) {
-		manager.Stop(ctx)
-		DeferCleanup(func(ctx SpecContext) {
-			manager.Restart(ctx)
-			waitForWebhooks(ctx)
-		}, NodeTimeout(specTimeout))
+		away(ctx)
 		o := options("manager-off", "MLFLOW_IMAGE=example.com/mlflow:1")
 		o.Args = []string{"--components=*,-raycluster"}
 		off := env.StartManager(ctx, o)
@@ -221,23 +209,17 @@ var _ = Describe("The webhooks", Ordered, func() {
 		namespace := env.Namespace(ctx, "ray")
 		Eventually(func() error {
 			return admin.Create(ctx, rayCluster(namespace, minimal, set(true, "spec", "headGroupSpec", "enableIngress")))
-		}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
+		}).WithContext(ctx).Should(Succeed())
 		Expect(heard.texts).To(ContainElement(ContainSubstring("the component raycluster is switched off")))
 	}, NodeTimeout(specTimeout))
 
 	It("refuse while the settings are wrong from the start, and say what is, R4 R24", func(ctx SpecContext) {
-		manager.Stop(ctx)
+		away(ctx)
 		settings(ctx, "kuberay: {mTLSEnabled: perhaps}")
-		DeferCleanup(func(ctx SpecContext) {
-			manager.Stop(ctx)
-			Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, settingsObject()))).To(Succeed())
-			manager.Restart(ctx)
-			waitForWebhooks(ctx)
-		}, NodeTimeout(specTimeout))
 		manager.Restart(ctx)
 		Eventually(func() error {
 			return env.Admin.Create(ctx, rayCluster(metav1.NamespaceDefault, minimal), client.DryRunAll)
-		}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(MatchError(And(ContainSubstring("mTLSEnabled"), ContainSubstring("perhaps"))))
+		}).WithContext(ctx).Should(MatchError(And(ContainSubstring("mTLSEnabled"), ContainSubstring("perhaps"))))
 	}, NodeTimeout(specTimeout))
 })
 
@@ -257,6 +239,6 @@ func settings(ctx context.Context, text string) {
 			p := rayCluster(metav1.NamespaceDefault, minimal)
 			g.Expect(env.Admin.Create(ctx, p, client.DryRunAll)).To(Succeed())
 			g.Expect(head(p).Volumes).NotTo(BeEmpty())
-		}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
+		}).WithContext(ctx).Should(Succeed())
 	}, NodeTimeout(specTimeout))
 }

@@ -200,7 +200,14 @@ func waitForWebhooks(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(func() error {
 		return env.Admin.Create(ctx, rayCluster(metav1.NamespaceDefault, minimal), client.DryRunAll)
-	}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
+	}).WithContext(ctx).Should(Succeed())
+}
+
+// away stops the manager until the end of the spec, which then waits for its webhooks.
+func away(ctx context.Context) {
+	GinkgoHelper()
+	DeferCleanup(waitForWebhooks, NodeTimeout(specTimeout))
+	manager.Away(ctx)
 }
 
 // bypassable lets clusters with the label past the mutating webhook, and returns when the API server does so.
@@ -216,7 +223,7 @@ func bypassable(ctx context.Context) {
 	})).To(Succeed())
 	Eventually(func() error {
 		return env.Admin.Create(ctx, rayCluster(metav1.NamespaceDefault, minimal, labelled(bypass, "")), client.DryRunAll)
-	}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(MatchError(ContainSubstring("OAuth Proxy container is immutable")))
+	}).WithContext(ctx).Should(MatchError(ContainSubstring("OAuth Proxy container is immutable")))
 }
 
 // warnings collects what the API server warns of.
