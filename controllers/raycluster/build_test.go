@@ -1,7 +1,6 @@
 package raycluster
 
 import (
-	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -63,16 +62,6 @@ func built(t testing.TB, u *unstructured.Unstructured, in Inputs) []*unstructure
 	objects, err := apply.Render(desired, ComponentName, u)
 	if err != nil {
 		t.Fatal(err)
-	}
-	for _, o := range objects { // numbers as files have them
-		text, err := json.Marshal(o.Object)
-		if err != nil {
-			t.Fatal(err)
-		}
-		o.Object = nil
-		if err := json.Unmarshal(text, &o.Object); err != nil {
-			t.Fatal(err)
-		}
 	}
 	return objects
 }
