@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/yaml"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/ray"
@@ -47,7 +46,7 @@ func TestCertificatesOfCertManager(t *testing.T) {
 	for _, leaf := range planCertificates(ray.View(demo(t).Object), byCertManager, config.DefaultRayCluster(), "apps.example.org", pods).leaves {
 		raw, err := jsonOf(buildCertificate(demo(t), leaf, issuer))
 		u := &unstructured.Unstructured{}
-		if err != nil || yaml.Unmarshal(raw, &u.Object) != nil { // numbers as in the file
+		if err != nil || u.UnmarshalJSON(raw) != nil {
 			t.Fatal(err)
 		}
 		objects = append(objects, u)
