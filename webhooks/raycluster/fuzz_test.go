@@ -29,6 +29,7 @@ func FuzzAdmission(f *testing.F) {
 		f.Add(done, raw, uint8(i+4))
 	}
 	f.Add([]byte(`{"metadata":{"generateName":"x-"},"spec":{"headGroupSpec":{"template":{"spec":{"containers":[{"env":[null]}]}}}}}`), []byte(`{"spec":5}`), uint8(0))
+	f.Add([]byte(`{"mEtadata":{},"spec":{"headGroupSpec":{"template":{"spec":{"containers":[{}]}}}}}`), []byte(`{}`), uint8(0))
 	f.Fuzz(func(t *testing.T, object, old []byte, bits uint8) {
 		s := onOpenShift()
 		for i, change := range []func(*Settings){noOAuth, noMTLS, plain, original, newer} {

@@ -72,6 +72,7 @@ func TestRequestsThatCannotBeRead(t *testing.T) {
 // Values of other types than expected are left alone and refused, with the field. The schema of the CRD would do it later.
 func TestOtherShapes(t *testing.T) {
 	for text, want := range map[string]string{
+		"{}":                        `metadata: Required value: must be an object`,
 		"spec: 5":                   `spec: Invalid value: "a number": must be an object`,
 		"spec: {headGroupSpec: []}": `spec.headGroupSpec: Invalid value: "a list": must be an object`,
 		"spec: {headGroupSpec: {template: {spec: {containers: {}}}}}":         `spec.headGroupSpec.template.spec.containers: Invalid value: "an object": must be a list of objects`,
@@ -84,6 +85,9 @@ func TestOtherShapes(t *testing.T) {
 		"metadata: {annotations: []}":                                         `metadata.annotations: Invalid value: "a list": must be an object`,
 	} {
 		object := parse(t, text)
+		if object["metadata"] == nil && text != "{}" {
+			put("a", "metadata", "name")(object)
+		}
 		if diff := cmp.Diff(object, defaulted(t, onOpenShift(), object, nil)); diff != "" {
 			t.Errorf("%s: %s", text, diff)
 		}

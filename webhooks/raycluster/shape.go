@@ -18,8 +18,10 @@ const (
 func shapeErrors(c ray.Cluster) field.ErrorList {
 	s := &shape{}
 	root := c.Object()
-	if metadata := s.object(root, nil, "metadata"); metadata != nil {
-		s.object(metadata, field.NewPath("metadata"), "annotations")
+	metadata := s.object(root, nil, "metadata")
+	s.object(metadata, field.NewPath("metadata"), "annotations")
+	if root["metadata"] == nil {
+		s.errs = append(s.errs, field.Required(field.NewPath("metadata"), wantObject))
 	}
 	spec := s.object(root, nil, "spec")
 	at := field.NewPath("spec")
