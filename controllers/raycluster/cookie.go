@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,15 +19,21 @@ import (
 const cookieBytes = 32
 
 // cookie returns the key of the sidecar's cookies: the one that its Secret has, and a new one where there is none. It is
-// read once in the life of the process.
+// read once in the life of the process, and again when the Secret is gone: who deletes it wants another key.
 func (r *clusters) cookie(ctx context.Context, cluster *unstructured.Unstructured, c ray.Cluster) ([]byte, error) {
 	known := r.memory.of(cluster)
-	if len(known.cookie) > 0 {
+	key := client.ObjectKey{Namespace: c.Namespace(), Name: c.Names().CookieSecret}
+	head := &metav1.PartialObjectMetadata{}
+	head.SetGroupVersionKind(secretGVK)
+	err := r.cached.Get(ctx, key, head)
+	if err == nil && len(known.cookie) > 0 {
 		return known.cookie, nil
 	}
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading metadata of Secret %s: %w", key, err)
+	}
 	stored := &corev1.Secret{}
-	key := client.ObjectKey{Namespace: c.Namespace(), Name: c.Names().CookieSecret}
-	err := r.live.Get(ctx, key, stored)
+	err = r.live.Get(ctx, key, stored)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("reading Secret %s: %w", key, err)
 	}

@@ -172,6 +172,14 @@ func TestCookie(t *testing.T) {
 	if !s.has(a, "team1", n.CookieSecret) || !s.has(b, "team2", n.CookieSecret) || len(a.Data[ray.KeyCookie]) != 44 || string(a.Data[ray.KeyCookie]) == string(b.Data[ray.KeyCookie]) {
 		t.Errorf("%q and %q", a.Data, b.Data)
 	}
+	before := string(a.Data[ray.KeyCookie])
+	if err := s.server.Delete(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+	s.must(one)
+	if !s.has(a, "team1", n.CookieSecret) || string(a.Data[ray.KeyCookie]) == before || len(a.Data[ray.KeyCookie]) != 44 {
+		t.Errorf("after the Secret was deleted %q", a.Data)
+	}
 
 	old := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "team3", Name: n.CookieSecret, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(one, ray.GVK)},

@@ -33,7 +33,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "rayplain", cluster.Plain)
 	account := env.InstallOperator(ctx, "config/default")
 	manager = env.StartManager(ctx, framework.ManagerOptions{
-		ServiceAccount: account.ServiceAccount, Race: true, Args: []string{"--components=raycluster", "--metrics-bind-address=127.0.0.1:0"},
+		ServiceAccount: account.ServiceAccount, WebhookPort: account.WebhookPort, Race: true,
+		Args: []string{"--components=raycluster", "--metrics-bind-address=127.0.0.1:0"},
 	})
 	Expect(manager.Process.Running()).To(BeTrue())
 }, NodeTimeout(startTimeout))
