@@ -50,7 +50,7 @@ type Root struct {
 	// Data of the Secret: ca.crt with the CA that signs first, ca.key with its key, and ca-next.key while the next CA waits.
 	// It is the given map when Step is Kept.
 	Data map[string][]byte
-	// Step is what was done, the last of several; Why completes "because".
+	// Step is what was done, of several the one that matters most; Why completes "because".
 	Step Step
 	Why  string
 	// Expires is when the CA that signs ends. Next is when this is to be looked at again.
@@ -173,8 +173,28 @@ func (o RootOptions) issue(now time.Time) (*x509.Certificate, crypto.Signer, err
 	return ca, key, nil
 }
 
-// advance does what is due.
+// advance does what is due. A CA that takes over may have waited for so long that the one after it is due as well.
 func (r *Root) advance(o RootOptions, now time.Time) error {
+	for replaced := true; replaced; {
+		r.retire(now)
+		if r.next == nil && !now.Before(r.announce()) {
+			ca, key, err := o.issue(now)
+			if err != nil {
+				return err
+			}
+			r.bundle, r.next = slices.Insert(slices.Clone(r.bundle), 1, ca), key
+			r.did(Announced, "a third of the life of the CA is over")
+		}
+		if replaced = r.next != nil && !now.Before(r.takeover()); replaced {
+			r.replace("the CA that signed is near its end")
+		}
+	}
+	r.bundle = r.bundle[:min(len(r.bundle), maxAuthorities)]
+	return nil
+}
+
+// retire drops what has expired.
+func (r *Root) retire(now time.Time) {
 	if r.next != nil && now.After(r.bundle[1].NotAfter) {
 		r.next = nil
 	}
@@ -183,23 +203,12 @@ func (r *Root) advance(o RootOptions, now time.Time) error {
 		r.bundle = valid
 		r.did(Retired, "a CA has expired")
 	}
-	if r.next == nil && !now.Before(r.announce()) {
-		ca, key, err := o.issue(now)
-		if err != nil {
-			return err
-		}
-		r.bundle, r.next = slices.Insert(slices.Clone(r.bundle), 1, ca), key
-		r.did(Announced, "a third of the life of the CA is over")
-	}
-	if r.next != nil && !now.Before(r.takeover()) {
-		r.replace("the CA that signed is near its end")
-	}
-	return nil
 }
 
-// did notes a step; what was repaired stays the message.
+// did notes a step, unless one that matters more to people was done.
 func (r *Root) did(step Step, why string) {
-	if r.Step != Repaired && r.Step != Created {
+	matters := []Step{Kept, Retired, Announced, Replaced, Created, Repaired}
+	if slices.Index(matters, step) > slices.Index(matters, r.Step) {
 		r.Step, r.Why = step, why
 	}
 }
