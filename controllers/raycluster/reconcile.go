@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -70,19 +71,27 @@ func (r *clusters) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("reading the RayCluster: %w", err)
 	}
-	c := ray.View(cluster.Object)
-	if c.Deleted() {
-		return ctrl.Result{}, r.letGo(ctx, cluster, c)
+	var retry time.Duration
+	switch c := ray.View(cluster.Object); {
+	case c.Deleted():
+		err = r.letGo(ctx, cluster, c)
+	case cluster.GetAnnotations()[names.PausedAnnotation] == "true":
+	default:
+		r.forget(request.NamespacedName, cluster.GetUID())
+		retry, err = r.pass(ctx, cluster, c)
 	}
-	r.forget(request.NamespacedName, cluster.GetUID())
-	if cluster.GetAnnotations()[names.PausedAnnotation] == "true" {
-		return ctrl.Result{}, nil
-	}
-	retry, err := r.pass(ctx, cluster, c)
-	if apierrors.IsConflict(err) {
+	if isConflict(err) {
 		return ctrl.Result{RequeueAfter: lookAgain}, nil // it changed under our hands; the next pass sees how
 	}
 	return ctrl.Result{RequeueAfter: retry}, err
+}
+
+// isConflict tells whether an error consists of nothing but conflicts: one beside a failure must not hide it.
+func isConflict(err error) bool {
+	if joined, ok := any(err).(interface{ Unwrap() []error }); ok { // each branch counts
+		return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !isConflict(e) })
+	}
+	return apierrors.IsConflict(err)
 }
 
 // pass brings everything around a living cluster to what it should be. Nothing is exposed before the policies stand.

@@ -12,8 +12,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -76,6 +78,47 @@ func TestNothingIsExposedBeforeThePolicies(t *testing.T) {
 	}
 	if _, _, err := s.passOf(u); err == nil || s.said() != "" {
 		t.Error("the same is told once")
+	}
+}
+
+// A cluster that changes under our hands is no failure; a failure beside it is one.
+func TestConflicts(t *testing.T) {
+	conflict := apierrors.NewConflict(schema.GroupResource{Group: "ray.io", Resource: "rayclusters"}, "demo", errors.New("changed"))
+	s := newScene(t)
+	u := s.put(demoCluster(hashedVersion, plainHead))
+	s.refuse = func(verb, kind string) error {
+		if kind == "RayCluster" {
+			return conflict
+		}
+		return nil
+	}
+	if _, retry, err := s.passOf(u); err != nil || retry != lookAgain {
+		t.Errorf("retry %s, error %v", retry, err)
+	}
+	s = newScene(t)
+	u = s.put(demoCluster(hashedVersion, plainHead))
+	s.refuse = func(_, kind string) error {
+		switch kind {
+		case "RayCluster":
+			return conflict
+		case "Service":
+			return errors.New("no quota")
+		}
+		return nil
+	}
+	if _, _, err := s.passOf(u); err == nil || !strings.Contains(err.Error(), "no quota") {
+		t.Errorf("error %v", err)
+	}
+	for name, tc := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"nothing": {nil, false}, "alone": {conflict, true}, "wrapped": {fmt.Errorf("patching: %w", conflict), true},
+		"joined": {errors.Join(conflict, conflict), true}, "beside a failure": {errors.Join(conflict, errors.New("no")), false},
+	} {
+		if got := isConflict(tc.err); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
 	}
 }
 
