@@ -50,12 +50,7 @@ var (
 	kubeRay *cluster.Process
 )
 
-func TestRayClustersWithKubeRay(t *testing.T) {
-	RegisterFailHandler(Fail)
-	suite, reporter := GinkgoConfiguration()
-	suite.RandomizeAllSpecs = true
-	RunSpecs(t, "RayClusters with KubeRay", suite, reporter)
-}
+func TestRayClustersWithKubeRay(t *testing.T) { framework.Run(t, "RayClusters with KubeRay") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "raycluster-kuberay", cluster.Plain, framework.WithTypes(v1beta2.AddToScheme))
