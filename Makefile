@@ -8,7 +8,7 @@ GOLANGCI_LINT_VERSION ?= v2.12.2
 # grpcnotrace keeps a tracing package with templates out of the binary, which is 11 MB smaller for it.
 TAGS := grpcnotrace
 LDFLAGS := -s -w -X main.version=$(VERSION)
-COMPONENTS := appwrapper mlflow mlflowaccess modelcatalog modelcatalog/beside modelregistry modelregistry/beside modelregistry/storage platform
+COMPONENTS := appwrapper mlflow mlflowaccess modelcatalog modelcatalog/beside modelregistry modelregistry/beside modelregistry/storage platform raycluster
 CLUSTER ?= dev
 PLATFORM ?= plain
 FUZZTIME ?= 20s

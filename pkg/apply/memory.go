@@ -110,3 +110,10 @@ func (l *locks) lock(k key) (unlock func()) {
 	one.Lock()
 	return one.Unlock
 }
+
+// Version returns the uid and the resourceVersion that a child of an owner had when it was last written or looked at here; both
+// are empty when that is not known.
+func (a *Applier) Version(owner types.UID, kind schema.GroupVersionKind, name types.NamespacedName) (types.UID, string) {
+	known, _ := a.memory.recall(owner, key{kind, name})
+	return known.uid, known.version
+}

@@ -10,4 +10,8 @@
 // the Secret is written with optimistic concurrency, and who loses reads what the winner wrote.
 //
 // KeepServing issues certificates for servers that a component runs, where the platform does not.
+//
+// KeepRoot and Root.KeepLeaf keep a CA of its own for a group of servers that speak mutual TLS and read their certificates
+// once, when they start, as the processes of a Ray cluster do. All decisions are functions of the data of a Secret and of a
+// moment.
 package certs

@@ -1,17 +1,12 @@
 package certs
 
 import (
-	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
+	"crypto"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
 	"time"
 )
 
@@ -35,9 +30,9 @@ const (
 // pair is the content of the Secret: an authority and a serving certificate.
 type pair struct {
 	authorities []*x509.Certificate // the newest first; it signs
-	caKey       *ecdsa.PrivateKey
+	caKey       crypto.Signer
 	leaf        *x509.Certificate
-	leafKey     *ecdsa.PrivateKey
+	leafKey     crypto.Signer
 	data        map[string][]byte
 }
 
@@ -83,6 +78,7 @@ type terms struct {
 	authority                string   // common name of the CA
 	names                    []string // of the serving certificate, the first of which is its common name
 	caLifetime, leafLifetime time.Duration
+	algorithm                Algorithm
 }
 
 // webhookTerms are those of an Authority.
@@ -102,7 +98,7 @@ func load(data map[string][]byte, names []string, now time.Time) (*pair, error) 
 		return nil, fmt.Errorf("reading %s: %w", keyCAKey, err)
 	}
 	signer := p.authorities[0]
-	if !p.caKey.PublicKey.Equal(signer.PublicKey) || !signer.IsCA {
+	if !belongs(p.caKey, signer) || !signer.IsCA {
 		return nil, errors.New("the key of the CA does not belong to its certificate")
 	}
 	if now.After(signer.NotAfter) {
@@ -112,13 +108,13 @@ func load(data map[string][]byte, names []string, now time.Time) (*pair, error) 
 	return p, nil
 }
 
-func loadLeaf(data map[string][]byte, authorities []*x509.Certificate, names []string, now time.Time) (*x509.Certificate, *ecdsa.PrivateKey) {
+func loadLeaf(data map[string][]byte, authorities []*x509.Certificate, names []string, now time.Time) (*x509.Certificate, crypto.Signer) {
 	chain, err := parseCertificates(data[keyLeafCert])
 	if err != nil {
 		return nil, nil
 	}
 	key, err := parseKey(data[keyLeafKey])
-	if err != nil || !key.PublicKey.Equal(chain[0].PublicKey) {
+	if err != nil || !belongs(key, chain[0]) {
 		return nil, nil
 	}
 	roots := x509.NewCertPool()
@@ -157,20 +153,12 @@ func renew(p *pair, names []string, now time.Time) (*pair, error) {
 
 // issueCA puts a new CA first and keeps the one before it.
 func (p *pair) issueCA(t terms, now time.Time) error {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	key, err := newKey(t.algorithm)
 	if err != nil {
 		return fmt.Errorf("generating the key of the CA: %w", err)
 	}
-	serial, err := serialNumber()
-	if err != nil {
-		return err
-	}
-	template := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: t.authority},
-		NotBefore: now.Add(-skew), NotAfter: now.Add(t.caLifetime),
-		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
-		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-	}
+	template := authorityTemplate(t.authority, now, t.caLifetime)
+	template.MaxPathLenZero = true
 	ca, err := sign(template, template, key, key)
 	if err != nil {
 		return fmt.Errorf("issuing the CA: %w", err)
@@ -181,16 +169,12 @@ func (p *pair) issueCA(t terms, now time.Time) error {
 }
 
 func (p *pair) issueLeaf(t terms, now time.Time) error {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	key, err := newKey(t.algorithm)
 	if err != nil {
 		return fmt.Errorf("generating the key of the serving certificate: %w", err)
 	}
-	serial, err := serialNumber()
-	if err != nil {
-		return err
-	}
 	template := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: t.names[0]}, DNSNames: t.names,
+		Subject: pkix.Name{CommonName: t.names[0]}, DNSNames: t.names,
 		NotBefore: now.Add(-skew), NotAfter: now.Add(t.leafLifetime),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		BasicConstraintsValid: true,
@@ -200,22 +184,6 @@ func (p *pair) issueLeaf(t terms, now time.Time) error {
 	}
 	p.leafKey = key
 	return nil
-}
-
-func sign(template, parent *x509.Certificate, key, signer *ecdsa.PrivateKey) (*x509.Certificate, error) {
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
-	if err != nil {
-		return nil, err
-	}
-	return x509.ParseCertificate(der)
-}
-
-func serialNumber() (*big.Int, error) {
-	n, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
-	if err != nil {
-		return nil, fmt.Errorf("generating a serial number: %w", err)
-	}
-	return n, nil
 }
 
 // encode fills data from the parsed form.
@@ -233,55 +201,4 @@ func (p *pair) encode() error {
 		keyCACert: encodeCertificates(p.authorities...), keyCAKey: caKey,
 	}
 	return nil
-}
-
-func encodeCertificates(certs ...*x509.Certificate) []byte {
-	var b bytes.Buffer
-	for _, c := range certs {
-		b.Write(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw}))
-	}
-	return b.Bytes()
-}
-
-func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return nil, fmt.Errorf("encoding a key: %w", err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
-}
-
-func parseCertificates(raw []byte) ([]*x509.Certificate, error) {
-	var out []*x509.Certificate
-	for {
-		var block *pem.Block
-		if block, raw = pem.Decode(raw); block == nil {
-			break
-		}
-		c, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, c)
-	}
-	if len(out) == 0 {
-		return nil, errors.New("no certificate in PEM form")
-	}
-	return out, nil
-}
-
-func parseKey(raw []byte) (*ecdsa.PrivateKey, error) {
-	block, _ := pem.Decode(raw)
-	if block == nil {
-		return nil, errors.New("no key in PEM form")
-	}
-	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
-	if err != nil {
-		return nil, err
-	}
-	ec, ok := key.(*ecdsa.PrivateKey)
-	if !ok {
-		return nil, fmt.Errorf("a key of type %T, not ECDSA", key)
-	}
-	return ec, nil
 }

@@ -13,6 +13,8 @@ type ServingOptions struct {
 	DNSNames []string
 	// Lifetime of certificate and CA. They are renewed after two thirds of it.
 	Lifetime time.Duration
+	// Algorithm of both keys.
+	Algorithm Algorithm
 }
 
 // Serving is a serving certificate for a program that is not this one.
@@ -41,7 +43,7 @@ func KeepServing(data map[string][]byte, o ServingOptions, now time.Time) (Servi
 	if len(p.authorities) > 0 && now.After(p.authorities[0].NotAfter) {
 		p.authorities = nil
 	}
-	t := terms{authority: o.Authority, names: o.DNSNames, caLifetime: o.Lifetime, leafLifetime: o.Lifetime}
+	t := terms{authority: o.Authority, names: o.DNSNames, caLifetime: o.Lifetime, leafLifetime: o.Lifetime, algorithm: o.Algorithm}
 	if err := p.issueCA(t, now); err != nil {
 		return Serving{}, err
 	}

@@ -75,7 +75,7 @@ func (c Config) AppWrapper(older ...OlderConfig) (AppWrapper, []string, error) {
 		}
 		notes = append(notes, more...)
 	}
-	if err := readAppWrapper(c.appWrapper, &settings); err != nil {
+	if err := readAppWrapper(c.sections[appWrapperKey], &settings); err != nil {
 		return AppWrapper{}, nil, err
 	}
 	return settings, notes, nil

@@ -50,8 +50,9 @@ type Config struct {
 	// ModelRegistry is for the components modelregistry and modelcatalog.
 	ModelRegistry ModelRegistry
 
-	enabled    map[string]bool
-	appWrapper map[string]any // the section of the file, which [Config.AppWrapper] reads
+	enabled   map[string]bool
+	sections  map[string]map[string]any // of the file, which [Config.AppWrapper] and [Config.RayCluster] read
+	rayImages rayImages
 }
 
 // LeaderElection says whether and where replicas compete, and how patient they are.
@@ -140,11 +141,11 @@ func Load(p Program, args []string, lookup func(string) (string, bool), read fun
 		return Config{}, err
 	}
 	if src.path = src.flags["config"]; src.path != "" {
-		if src.file, cfg.appWrapper, err = readFile(src.path, read); err != nil {
+		if src.file, cfg.sections, err = readFile(src.path, read); err != nil {
 			return Config{}, err
 		}
 	}
-	if err := readAppWrapper(cfg.appWrapper, new(DefaultAppWrapper())); err != nil {
+	if err := cfg.readSections(); err != nil {
 		return Config{}, fmt.Errorf("configuration file %s: %w", src.path, err)
 	}
 	for _, s := range table {
@@ -158,6 +159,15 @@ func Load(p Program, args []string, lookup func(string) (string, bool), read fun
 	}
 	cfg.resolveNamespaces(src, read)
 	return cfg, cfg.validate()
+}
+
+// readSections finds mistakes in those sections of the file that are read when their component needs them.
+func (c *Config) readSections() error {
+	if err := readAppWrapper(c.sections[appWrapperKey], new(DefaultAppWrapper())); err != nil {
+		return err
+	}
+	_, err := c.readRayCluster(DefaultRayCluster())
+	return err
 }
 
 // resolveNamespaces follows the platform operator, which names the operand namespace only together with the

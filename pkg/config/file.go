@@ -15,8 +15,8 @@ import (
 )
 
 // readFile decodes the configuration file strictly and returns its scalars by dotted key. Lists become
-// comma-separated, which is how flags write them. The section of AppWrappers, which has lists of objects, comes whole.
-func readFile(path string, read func(string) ([]byte, error)) (scalars map[string]string, appWrapper map[string]any, err error) {
+// comma-separated, which is how flags write them. Sections that a ConfigMap may hold too come whole.
+func readFile(path string, read func(string) ([]byte, error)) (scalars map[string]string, sections map[string]map[string]any, err error) {
 	raw, err := read(path)
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading the configuration file: %w: check --config and that the file is mounted", err)
@@ -44,11 +44,16 @@ func readFile(path string, read func(string) ([]byte, error)) (scalars map[strin
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](json.Unmarshal(doc, &typed)); ok {
 		return nil, nil, fmt.Errorf("configuration file %s: %s is of type %s: must be of type %s", path, wrong.Field, wrong.Value, shape(wrong.Type))
 	}
-	appWrapper, _ = tree[appWrapperKey].(map[string]any)
-	delete(tree, appWrapperKey)
+	sections = map[string]map[string]any{}
+	for _, key := range []string{appWrapperKey, rayClusterKey} {
+		if section, ok := tree[key].(map[string]any); ok {
+			sections[key] = section
+		}
+		delete(tree, key)
+	}
 	scalars = map[string]string{}
 	flatten(tree, "", scalars)
-	return scalars, appWrapper, nil
+	return scalars, sections, nil
 }
 
 // shape names a Go type as YAML does.

@@ -78,7 +78,7 @@ func TestDefaults(t *testing.T) {
 		ModelRegistry: defaultRegistry(),
 		enabled:       map[string]bool{"mlflow": true, "appwrapper": true, "platform": false},
 	}
-	if diff := cmp.Diff(want, cfg, cmp.AllowUnexported(Config{})); diff != "" {
+	if diff := cmp.Diff(want, cfg, cmp.AllowUnexported(Config{}, rayImages{})); diff != "" {
 		t.Errorf("defaults (-want +got):\n%s", diff)
 	}
 }
@@ -175,8 +175,10 @@ func TestEveryKeyOfTheFileIsASetting(t *testing.T) {
 			have[row.key] = true
 		}
 	}
-	// The section of AppWrappers has a test of its own.
-	want := slices.DeleteFunc(fileKeys(t), func(key string) bool { return strings.HasPrefix(key, appWrapperKey+".") })
+	// The sections of AppWrappers and RayClusters have tests of their own.
+	want := slices.DeleteFunc(fileKeys(t), func(key string) bool {
+		return strings.HasPrefix(key, appWrapperKey+".") || strings.HasPrefix(key, rayClusterKey+".")
+	})
 	if diff := cmp.Diff(want, sortedKeys(have)); diff != "" {
 		t.Errorf("keys of the file and of the table (-file +table):\n%s", diff)
 	}

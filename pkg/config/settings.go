@@ -23,7 +23,7 @@ type setting struct {
 // settings is the table of all settings but the component switches, which have rules of their own.
 func settings(c *Config) []setting {
 	return slices.Concat(processSettings(c), listenerSettings(c), mlflowSettings(c), registrySettings(&c.ModelRegistry),
-		catalogSettings(&c.ModelRegistry), loggingSettings(c))
+		catalogSettings(&c.ModelRegistry), rayClusterSettings(c), loggingSettings(c))
 }
 
 func processSettings(c *Config) []setting {
@@ -87,6 +87,17 @@ func mlflowSettings(c *Config) []setting {
 			set: prefix(&m.ResourceNamePrefix), help: "prefix of the aggregated ClusterRoles, equal to the installation's name prefix"},
 		{flag: "mlflow-namespace-rbac", env: []string{"ENABLE_NAMESPACE_RBAC"}, key: "mlflow.namespaceRBAC", fallback: "false", isBool: true,
 			set: boolean(&m.NamespaceRBAC), help: "let the groups of the platform's Auth into namespaces labelled opendatahub.io/global-mlflow-workspace"},
+	}
+}
+
+// rayClusterSettings are the images, which the environment may name; what else there is stands in documents, see [RayCluster].
+func rayClusterSettings(c *Config) []setting {
+	i := &c.rayImages
+	return []setting{
+		{env: []string{"OAUTH_PROXY_IMAGE"}, set: image(&i.oauthProxy), help: "OAuth proxy before Ray's dashboard on OpenShift"},
+		{env: []string{"CERT_GENERATOR_IMAGE"}, set: image(&i.certGenerator), help: "image of create-cert, the init container of Ray's pods"},
+		{env: []string{"RELATED_IMAGE_ODH_KUBE_RBAC_PROXY_IMAGE", "KUBE_RBAC_PROXY_IMAGE"}, set: image(&i.authProxy),
+			help: "kube-rbac-proxy before Ray's dashboard elsewhere"},
 	}
 }
 

@@ -43,7 +43,7 @@ func (b *bench) appWrappers(ctx context.Context) error {
 	if err := b.untilAtRest(ctx); err != nil {
 		return err
 	}
-	if err := b.noteRequests(fmt.Sprintf("%d AppWrappers of two pods to success, in %s", b.workloads, took.Round(time.Second)), mark, "<= 8 writes, 0 reads each"); err != nil {
+	if err := b.noteRequests(fmt.Sprintf("%d AppWrappers of two pods to success, in %s", b.workloads, took.Round(time.Second)), b.workloads, mark, "<= 8 writes, 0 reads each"); err != nil {
 		return err
 	}
 	rss, err := b.residentMemory()
@@ -60,7 +60,7 @@ func (b *bench) appWrappers(ctx context.Context) error {
 	if err := b.untilAll(ctx, func(*awv1beta2.AppWrapper) bool { return false }); err != nil {
 		return err
 	}
-	return b.noteRequests("deleting them", mark, "<= 6 writes, 4 reads each")
+	return b.noteRequests("deleting them", b.workloads, mark, "<= 6 writes, 4 reads each")
 }
 
 // twoPods is a workload whose pods complete at once: pods of Jobs do so in the test cluster.
@@ -95,14 +95,14 @@ func (b *bench) untilAll(ctx context.Context, done func(*awv1beta2.AppWrapper) b
 	})
 }
 
-// noteRequests notes what the manager sent for each AppWrapper since a mark.
-func (b *bench) noteRequests(name string, since framework.Mark, target string) error {
+// noteRequests notes what the manager sent for each of some objects since a mark.
+func (b *bench) noteRequests(name string, objects int, since framework.Mark, target string) error {
 	entries, err := b.audit.Since(since)
 	if err != nil {
 		return err
 	}
 	mine := entries.ByUser(b.manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
-	each := func(count int) float64 { return float64(count) / float64(b.workloads) }
+	each := func(count int) float64 { return float64(count) / float64(objects) }
 	all := len(mine.Writes())
 	events := all - len(mine.WithoutEvents().Writes())
 	b.note(name, fmt.Sprintf("%.2f writes and %.2f events, %.2f live reads each", each(all-events), each(events), each(len(mine.Reads()))), target, "")

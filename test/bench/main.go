@@ -43,8 +43,10 @@ type bench struct {
 	secrets int
 	// workloads is the number of AppWrappers.
 	workloads int
-	window    time.Duration
-	figures   []figure
+	// clusters is the number of RayClusters.
+	clusters int
+	window   time.Duration
+	figures  []figure
 }
 
 // figure is one line of the table; all but the name and the value may be empty.
@@ -58,6 +60,7 @@ func main() {
 	b := &bench{clock: clock.RealClock{}}
 	flag.IntVar(&b.secrets, "secrets", 8000, "foreign Secrets to create, half of them in the operand namespace")
 	flag.IntVar(&b.workloads, "appwrappers", 500, "AppWrappers of two pods to run to success")
+	flag.IntVar(&b.clusters, "rayclusters", 200, "RayClusters of one pod to bring up beside KubeRay")
 	flag.DurationVar(&b.window, "window", time.Minute, "how long to watch a manager at rest")
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -101,6 +104,7 @@ func (b *bench) run(ctx context.Context, progress io.Writer) (err error) {
 		{"restarting", b.restart},
 		{"adding Secrets of others", b.foreign},
 		{"running AppWrappers", b.appWrappers},
+		{"bringing up RayClusters", b.rayClusters},
 	} {
 		fmt.Fprintln(progress, step.title)
 		if err := step.run(ctx); err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -24,6 +25,16 @@ var kinds = map[schema.GroupKind]kind{
 	{Group: "mlflow.kubeflow.org", Kind: "MLflowConfig"}: {},
 
 	{Group: "workload.codeflare.dev", Kind: "AppWrapper"}: {ready: "PodsReady"},
+
+	rayCluster: {ready: "RayClusterProvisioned"},
+}
+
+// rayCluster is the kind that needs the operator of KubeRay.
+var rayCluster = schema.GroupKind{Group: "ray.io", Kind: "RayCluster"}
+
+// needsKubeRay tells whether a sample waits for KubeRay.
+func needsKubeRay(samples []*unstructured.Unstructured) bool {
+	return slices.ContainsFunc(samples, func(u *unstructured.Unstructured) bool { return u.GroupVersionKind().GroupKind() == rayCluster })
 }
 
 // checkKinds refuses samples nobody would know to be ready.
@@ -42,6 +53,7 @@ func nextCommands(namespace string) []string {
 	return []string{
 		"kubectl get mlflow",
 		fmt.Sprintf("kubectl -n %s get appwrapper,deployment", namespace),
+		fmt.Sprintf("kubectl -n %s get raycluster,networkpolicy", namespace),
 		fmt.Sprintf("kubectl -n %s get all,pvc,networkpolicy", namespace),
 		fmt.Sprintf("kubectl -n %[1]s delete deployment mlflow; kubectl -n %[1]s wait --for=create deployment/mlflow && "+
 			"kubectl -n %[1]s rollout status deployment/mlflow", namespace),

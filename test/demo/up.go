@@ -17,6 +17,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/peers"
 )
 
 // world is a running demo.
@@ -137,6 +138,20 @@ func (d *demo) install(ctx context.Context, w *world) error {
 	}
 	w.manager = manager.Process
 	d.say("manager ready, pid %d, with the rights of ServiceAccount %s", manager.Process.PID, installed.ServiceAccount)
+	return d.startPeers(ctx, w)
+}
+
+// startPeers runs the operators of other projects that samples wait for.
+func (d *demo) startPeers(ctx context.Context, w *world) error {
+	if !needsKubeRay(w.samples) {
+		return nil
+	}
+	d.say("building and starting the operator of KubeRay")
+	process, err := peers.StartKubeRay(ctx, w.instance, d.progress)
+	if err != nil {
+		return err
+	}
+	d.say("KubeRay ready, pid %d", process.PID)
 	return nil
 }
 

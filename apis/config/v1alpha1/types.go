@@ -64,6 +64,10 @@ type PlatformOperatorConfiguration struct {
 	// server, proxy and database with modelregistry.
 	// +optional
 	ModelCatalog *ModelCatalog `json:"modelcatalog,omitempty"`
+
+	// RayCluster holds the settings of the component raycluster.
+	// +optional
+	RayCluster *RayCluster `json:"raycluster,omitempty"`
 }
 
 // LeaderElection configures the Lease that the replicas compete for. The default durations are those that

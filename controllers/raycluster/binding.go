@@ -1,0 +1,166 @@
+package raycluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+)
+
+var bindingKind = rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")
+
+// bind makes the ClusterRoleBinding, and before it the finalizer that stands for it. Nothing is done without a binding.
+func (r *clusters) bind(ctx context.Context, cluster *unstructured.Unstructured, c ray.Cluster, b *apply.Object) (time.Duration, error) {
+	if b == nil {
+		return 0, nil
+	}
+	name := c.Names().ClusterRoleBinding
+	head, err := r.bindingHead(ctx, r.cached, name)
+	switch {
+	case err != nil:
+		return 0, err
+	case head != nil && !belongs(head, c):
+		r.warn(cluster, topicBinding, ReasonBindingTaken, fmt.Sprintf(
+			"ClusterRoleBinding %s belongs to another RayCluster of a similar name: name this one otherwise, or its sidecar lets nobody in", name))
+		return strangerRetry, nil
+	case head == nil:
+		// The cache may lag behind the end of the cluster, and nobody would remove what is made now.
+		if gone, err := r.ended(ctx, cluster); gone || err != nil {
+			return 0, err
+		}
+	}
+	if !controllerutil.ContainsFinalizer(cluster, ray.Finalizer) {
+		if err := r.setFinalizers(ctx, cluster, append(slices.Clone(cluster.GetFinalizers()), ray.Finalizer)); err != nil {
+			return 0, err
+		}
+	}
+	if err := r.applier.Apply(ctx, cluster, apply.Desired{*b}); err != nil {
+		return r.notApplied(cluster, "the sidecar cannot ask who calls", err)
+	}
+	r.memory.of(cluster).settle(topicBinding)
+	return 0, r.removeBindings(ctx, r.cached, cluster.GetUID(), c, name)
+}
+
+// ended asks the API server whether a cluster is gone or going.
+func (r *clusters) ended(ctx context.Context, cluster *unstructured.Unstructured) (bool, error) {
+	now := &metav1.PartialObjectMetadata{}
+	now.SetGroupVersionKind(ray.GVK)
+	err := r.live.Get(ctx, client.ObjectKeyFromObject(cluster), now)
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading the RayCluster anew: %w", err)
+	}
+	return now.UID != cluster.GetUID() || now.DeletionTimestamp != nil, nil
+}
+
+// unbind removes the binding and the finalizer of a cluster that needs none.
+func (r *clusters) unbind(ctx context.Context, cluster *unstructured.Unstructured, c ray.Cluster) error {
+	if !controllerutil.ContainsFinalizer(cluster, ray.Finalizer) {
+		return r.removeBindings(ctx, r.cached, cluster.GetUID(), c, "")
+	}
+	return r.letGo(ctx, cluster, c)
+}
+
+// letGo removes the bindings of both naming schemes, which the cache may not know, and then the finalizer, whatever is
+// switched on and whatever the platform is. Without the finalizer there is nothing to do: others are ending the cluster.
+func (r *clusters) letGo(ctx context.Context, cluster *unstructured.Unstructured, c ray.Cluster) error {
+	if !controllerutil.ContainsFinalizer(cluster, ray.Finalizer) {
+		return nil
+	}
+	if err := r.removeBindings(ctx, r.live, cluster.GetUID(), c, ""); err != nil {
+		return err
+	}
+	rest := slices.DeleteFunc(slices.Clone(cluster.GetFinalizers()), func(f string) bool { return f == ray.Finalizer })
+	return client.IgnoreNotFound(r.setFinalizers(ctx, cluster, rest))
+}
+
+// sweep removes the binding of a cluster that is gone: it may have lost its finalizer by force.
+func (r *clusters) sweep(ctx context.Context, name types.NamespacedName) error {
+	return r.removeBindings(ctx, r.cached, "", nameOnly(name), "")
+}
+
+// nameOnly is a view of a cluster of which only the name is known.
+func nameOnly(name types.NamespacedName) ray.Cluster {
+	return ray.View(map[string]any{"metadata": map[string]any{"name": name.Name, "namespace": name.Namespace}})
+}
+
+// removeBindings removes the bindings that a reader knows under the names of the cluster, but for the one that stays.
+func (r *clusters) removeBindings(ctx context.Context, reader client.Reader, uid types.UID, c ray.Cluster, stays string) error {
+	for _, name := range []string{c.HashedNames().ClusterRoleBinding, c.LegacyNames().ClusterRoleBinding} {
+		if name == stays {
+			continue
+		}
+		head, err := r.bindingHead(ctx, reader, name)
+		if err != nil {
+			return err
+		}
+		if head == nil || !belongs(head, c) {
+			continue
+		}
+		if err := r.applier.Remove(ctx, uid, head); err != nil {
+			return fmt.Errorf("removing the binding: %w", err)
+		}
+	}
+	return nil
+}
+
+// bindingHead reads the metadata of a binding; nil when there is none.
+func (r *clusters) bindingHead(ctx context.Context, reader client.Reader, name string) (*metav1.PartialObjectMetadata, error) {
+	head := &metav1.PartialObjectMetadata{}
+	head.SetGroupVersionKind(bindingKind)
+	err := reader.Get(ctx, client.ObjectKey{Name: name}, head)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading ClusterRoleBinding %s: %w", name, err)
+	}
+	return head, nil
+}
+
+// belongs tells whether a binding was made for the cluster. Names alone do not: those of cluster a-b in c and of cluster a
+// in b-c are the same.
+func belongs(head metav1.Object, c ray.Cluster) bool {
+	labels := head.GetLabels()
+	return labels[ray.LabelClusterName] == c.Name() && labels[ray.LabelClusterNamespace] == c.Namespace()
+}
+
+// setFinalizers sends nothing but the list of finalizers, bound to the version that was read.
+func (r *clusters) setFinalizers(ctx context.Context, cluster *unstructured.Unstructured, finalizers []string) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"resourceVersion": cluster.GetResourceVersion(), "finalizers": finalizers,
+	}})
+	if err != nil {
+		return fmt.Errorf("encoding the finalizers: %w", err)
+	}
+	return r.patch(ctx, cluster, "finalizers", patch)
+}
+
+// patch sends a merge patch for the cluster, and leaves in it what the server answers of its metadata.
+func (r *clusters) patch(ctx context.Context, cluster *unstructured.Unstructured, what string, patch []byte) error {
+	answer := &metav1.PartialObjectMetadata{}
+	answer.SetGroupVersionKind(ray.GVK)
+	answer.SetNamespace(cluster.GetNamespace())
+	answer.SetName(cluster.GetName())
+	err := r.cached.Patch(ctx, answer, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(ray.FieldOwner))
+	if err != nil {
+		return fmt.Errorf("patching %s of the RayCluster: %w", what, err)
+	}
+	cluster.SetResourceVersion(answer.ResourceVersion)
+	cluster.SetFinalizers(answer.Finalizers)
+	return nil
+}

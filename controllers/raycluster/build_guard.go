@@ -1,0 +1,112 @@
+package raycluster
+
+import (
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/rbacproxy"
+)
+
+const (
+	annotationServingCert = "service.beta.openshift.io/serving-cert-secret-name"
+	annotationRedirect    = "serviceaccounts.openshift.io/oauth-redirectreference.first"
+	annotationAccountName = "kubernetes.io/service-account.name"
+
+	portHTTPS = 443
+)
+
+// guardObjects are what the sidecar before the dashboard needs: an account, a Service, a key for its cookies or rules for
+// whom it lets in. Its certificate is that of the platform or one of certificates.
+func guardObjects(c ray.Cluster, in Inputs) (apply.Desired, error) {
+	var desired apply.Desired
+	n := c.Names()
+	switch in.guard(c) {
+	case ray.AuthOAuth:
+		account, err := redirectingAccount(c)
+		if err != nil {
+			return nil, err
+		}
+		desired.Add(
+			secret(c, n.CookieSecret).WithData(map[string][]byte{ray.KeyCookie: in.Cookie}),
+			proxyService(c).WithAnnotations(map[string]string{annotationServingCert: n.ProxyTLS}),
+			account,
+		)
+	case ray.AuthProxy:
+		rules, err := rbacproxy.Config(ray.Rule(c.Namespace()))
+		if err != nil {
+			return nil, fmt.Errorf("building the rules of the proxy: %w", err)
+		}
+		desired.Add(
+			corev1ac.ConfigMap(n.ProxyConfig, c.Namespace()).WithLabels(marks(c, nil)).WithData(rules),
+			proxyService(c),
+			account(c),
+		)
+	default:
+		return nil, nil
+	}
+	if in.Mode.KeepsAccount {
+		// The token controller fills it; nothing in it is ours.
+		desired.Add(secret(c, n.TokenSecret).WithType(corev1.SecretTypeServiceAccountToken).
+			WithAnnotations(map[string]string{annotationAccountName: n.ServiceAccount}))
+	}
+	return desired, nil
+}
+
+func secret(c ray.Cluster, name string) *corev1ac.SecretApplyConfiguration {
+	return corev1ac.Secret(name, c.Namespace()).WithLabels(marks(c, nil))
+}
+
+// account is that of the sidecar. Where the sidecar mounts its token itself, nobody else in the pod gets one.
+func account(c ray.Cluster) *corev1ac.ServiceAccountApplyConfiguration {
+	a := corev1ac.ServiceAccount(c.Names().ServiceAccount, c.Namespace()).WithLabels(marks(c, nil))
+	if c.Injected().Token {
+		a.WithAutomountServiceAccountToken(false)
+	}
+	return a
+}
+
+// redirectingAccount is the OAuth client of the dashboard's Route. The order of the keys is that of the CodeFlare operator,
+// so that the annotation does not change with a take-over.
+func redirectingAccount(c ray.Cluster) (*corev1ac.ServiceAccountApplyConfiguration, error) {
+	type reference struct {
+		Kind string `json:"kind"`
+		Name string `json:"name"`
+	}
+	text, err := json.Marshal(struct {
+		Kind       string    `json:"kind"`
+		APIVersion string    `json:"apiVersion"`
+		Reference  reference `json:"reference"`
+	}{"OAuthRedirectReference", "v1", reference{"Route", c.Names().Dashboard}})
+	if err != nil {
+		return nil, fmt.Errorf("encoding the redirect reference: %w", err)
+	}
+	return account(c).WithAnnotations(map[string]string{annotationRedirect: string(text)}), nil
+}
+
+// proxyService leads to the sidecar of the head.
+func proxyService(c ray.Cluster) *corev1ac.ServiceApplyConfiguration {
+	return corev1ac.Service(c.Names().ProxyService, c.Namespace()).
+		WithLabels(marks(c, nil)).
+		WithSpec(corev1ac.ServiceSpec().
+			WithSelector(map[string]string{ray.LabelCluster: c.Name(), ray.LabelNodeType: ray.NodeTypeHead}).
+			WithPorts(corev1ac.ServicePort().WithName(ray.PortProxyName).WithPort(portHTTPS).
+				WithTargetPort(intstr.FromString(ray.PortProxyName)).WithProtocol(corev1.ProtocolTCP)))
+}
+
+// binding lets the sidecar ask who calls and what he may. An object of cluster scope has no owner in a namespace: the
+// finalizer of the cluster stands for it.
+func binding(c ray.Cluster) *apply.Object {
+	n := c.Names()
+	return &apply.Object{Ownership: apply.Unowned, Config: rbacv1ac.ClusterRoleBinding(n.ClusterRoleBinding).
+		WithLabels(marks(c, map[string]string{ray.LabelClusterNamespace: c.Namespace()})).
+		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("ClusterRole").WithName(rbacproxy.DelegatorRole)).
+		WithSubjects(rbacv1ac.Subject().WithKind(rbacv1.ServiceAccountKind).WithName(n.ServiceAccount).WithNamespace(c.Namespace()))}
+}

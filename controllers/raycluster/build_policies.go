@@ -1,0 +1,159 @@
+package raycluster
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+)
+
+type (
+	peer = networkingv1ac.NetworkPolicyPeerApplyConfiguration
+	rule = networkingv1ac.NetworkPolicyIngressRuleApplyConfiguration
+)
+
+const (
+	labelComponent   = "app.kubernetes.io/component"
+	kubeRayComponent = "kuberay-operator"
+	namespaceName    = "kubernetes.io/metadata.name"
+
+	// portServe is where Ray Serve listens, portAgent the agent of the dashboard, whose health RayService looks at.
+	portServe, portAgent = 8000, 52365
+)
+
+// policies keep strangers from the pods. They are made while a cluster is suspended too: its pods may come at any time.
+func policies(c ray.Cluster, in Inputs) apply.Desired {
+	var desired apply.Desired
+	if !in.Mode.Policies {
+		return desired
+	}
+	n := c.Names()
+	desired.Add(
+		policy(c, n.HeadPolicy, ray.NodeTypeHead, headRules(c, in)...),
+		policy(c, n.WorkerPolicy, ray.NodeTypeWorker, workerRules(c, in)...),
+	)
+	return desired
+}
+
+func policy(c ray.Cluster, name, nodeType string, rules ...*rule) *networkingv1ac.NetworkPolicyApplyConfiguration {
+	return networkingv1ac.NetworkPolicy(name, c.Namespace()).
+		WithLabels(marks(c, nil)).
+		WithSpec(networkingv1ac.NetworkPolicySpec().
+			WithPodSelector(pods(map[string]string{ray.LabelCluster: c.Name(), ray.LabelNodeType: nodeType})).
+			WithPolicyTypes(networkingv1.PolicyTypeIngress).
+			WithIngress(rules...))
+}
+
+// headRules begin with those of the CodeFlare operator, in its order.
+func headRules(c ray.Cluster, in Inputs) []*rule {
+	rules := []*rule{from(nil, sameCluster(c))}
+	if in.OpenToNamespace {
+		rules = append(rules, from([]int32{ray.PortClient, ray.PortDashboard}, networkingv1ac.NetworkPolicyPeer().WithPodSelector(metav1ac.LabelSelector())))
+	}
+	kubeRay := inNamespaces(in.KubeRay).WithPodSelector(pods(map[string]string{labelComponent: kubeRayComponent}))
+	rules = append(rules, from(kubeRayPorts(c), kubeRay))
+	if len(in.MonitoringNamespaces) > 0 {
+		rules = append(rules, from([]int32{ray.PortMetrics}, inNamespaces(in.MonitoringNamespaces)))
+	}
+	open := []int32{ray.PortProxy}
+	if in.encrypted(c) {
+		open = append(open, ray.PortClient)
+	}
+	rules = append(rules, from(open))
+	return append(rules, routedRules(c, in)...)
+}
+
+// kubeRayPorts has the agent too where KubeRay looks after a Serve application.
+func kubeRayPorts(c ray.Cluster) []int32 {
+	ports := []int32{ray.PortDashboard, ray.PortClient}
+	if serves(c) {
+		ports = append(ports, portAgent, portServe)
+	}
+	return ports
+}
+
+// routedRules let the routers of the cluster to what is published and asks nobody who they are.
+func routedRules(c ray.Cluster, in Inputs) []*rule {
+	var ports []int32
+	if in.publishes() && in.published(c) && !in.guard(c).Sidecar() {
+		ports = append(ports, ray.PortDashboard)
+	}
+	var rules []*rule
+	if routers := in.routers(); len(ports) > 0 && len(routers) > 0 {
+		rules = append(rules, from(ports, inNamespaces(routers)))
+	}
+	if serves(c) {
+		rules = append(rules, serveRule(in))
+	}
+	return rules
+}
+
+// serveRule admits the users of a Serve application: pods of the namespace, and what routers bring.
+func serveRule(in Inputs) *rule {
+	peers := []*peer{networkingv1ac.NetworkPolicyPeer().WithPodSelector(metav1ac.LabelSelector())}
+	if routers := in.routers(); len(routers) > 0 {
+		peers = append(peers, inNamespaces(routers))
+	}
+	return from([]int32{portServe}, peers...)
+}
+
+func workerRules(c ray.Cluster, in Inputs) []*rule {
+	rules := []*rule{from(nil, sameCluster(c))}
+	if serves(c) { // every node that runs a replica answers requests
+		kubeRay := inNamespaces(in.KubeRay).WithPodSelector(pods(map[string]string{labelComponent: kubeRayComponent}))
+		rules = append(rules, from([]int32{portAgent, portServe}, kubeRay), serveRule(in))
+	}
+	return rules
+}
+
+// serves tells whether the cluster belongs to a RayService.
+func serves(c ray.Cluster) bool { return c.Owner() == "RayService" }
+
+// publishes tells whether the dashboard gets an address outside the cluster.
+func (in Inputs) publishes() bool { return in.Publish != config.PublishNone }
+
+// routers are the namespaces of the ingress controllers.
+func (in Inputs) routers() []string {
+	switch {
+	case len(in.IngressNamespaces) > 0:
+		return in.IngressNamespaces
+	case in.Publish == config.PublishGateway:
+		return []string{in.GatewayNamespace}
+	case in.OpenShift:
+		return []string{"openshift-ingress"}
+	default:
+		return []string{"ingress-nginx", "traefik"}
+	}
+}
+
+// from makes a rule for some TCP ports, all for none, and some peers, anybody for none.
+func from(ports []int32, peers ...*peer) *rule {
+	r := networkingv1ac.NetworkPolicyIngressRule().WithFrom(peers...)
+	for _, number := range ports {
+		r.WithPorts(networkingv1ac.NetworkPolicyPort().WithProtocol(corev1.ProtocolTCP).WithPort(intstr.FromInt32(number)))
+	}
+	return r
+}
+
+func sameCluster(c ray.Cluster) *peer {
+	return networkingv1ac.NetworkPolicyPeer().WithPodSelector(pods(map[string]string{ray.LabelCluster: c.Name()}))
+}
+
+func pods(match map[string]string) *metav1ac.LabelSelectorApplyConfiguration {
+	return metav1ac.LabelSelector().WithMatchLabels(match)
+}
+
+// inNamespaces selects namespaces by name; the label is set by Kubernetes, so nobody can give it to another namespace.
+func inNamespaces(names []string) *peer {
+	return networkingv1ac.NetworkPolicyPeer().WithNamespaceSelector(metav1ac.LabelSelector().
+		WithMatchExpressions(metav1ac.LabelSelectorRequirement().
+			WithKey(namespaceName).WithOperator(metav1.LabelSelectorOpIn).WithValues(slices.Clone(names)...)))
+}

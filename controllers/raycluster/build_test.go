@@ -1,0 +1,305 @@
+package raycluster
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/yaml"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+// clusterFrom reads a RayCluster from YAML below its kind.
+func clusterFrom(t testing.TB, text string) *unstructured.Unstructured {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
+		t.Fatal(err)
+	}
+	u.SetGroupVersionKind(ray.GVK)
+	if u.GetUID() == "" {
+		u.SetUID("11111111-2222-3333-4444-555555555555")
+	}
+	return u
+}
+
+// inputsFor are the inputs of a cluster with default settings, changed.
+func inputsFor(u *unstructured.Unstructured, openShift bool, changes ...func(*Inputs)) Inputs {
+	in := Inputs{RayCluster: config.DefaultRayCluster(), OpenShift: openShift, Cookie: []byte("cookie"), KubeRay: []string{"ray-system"}}
+	if openShift {
+		in.KubeRay = []string{"opendatahub", "redhat-ods-applications"}
+	}
+	for _, change := range changes {
+		change(&in)
+	}
+	c := ray.View(u.Object)
+	in.Domain = strings.TrimSuffix(in.IngressDomain, ".")
+	in.Mode = ray.Decide(ray.Wishes{OAuth: in.OAuth, MTLS: in.MTLS, Issuer: ray.Issuer(in.Certificates)}, ray.Platform{OpenShift: openShift}, c, c)
+	return in
+}
+
+// built returns all objects of a plan as they would be written.
+func built(t testing.TB, u *unstructured.Unstructured, in Inputs) []*unstructured.Unstructured {
+	t.Helper()
+	p, err := Build(ray.View(u.Object), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	desired := slices.Concat(p.policies, p.objects)
+	if p.binding != nil {
+		desired = append(desired, *p.binding)
+	}
+	objects, err := apply.Render(desired, ComponentName, u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
+}
+
+const (
+	plainHead    = "spec: {headGroupSpec: {template: {spec: {containers: [{name: ray-head}]}}}}"
+	injectedHead = "spec: {headGroupSpec: {template: {spec: {containers: [{name: ray-head}, {name: %s}], volumes: [{name: server-cert, secret: {secretName: x}}, {name: oauth-proxy-token, projected: {}}]}}}}"
+	mutualHead   = "spec: {headGroupSpec: {template: {spec: {containers: [{name: ray-head}], volumes: [{name: server-cert, emptyDir: {}}]}}}}"
+)
+
+func demoCluster(annotation, spec string) string {
+	return "metadata: {name: demo, namespace: team1, annotations: {" + annotation + "}}\n" + spec
+}
+
+func domain(in *Inputs)    { in.IngressDomain = "apps.example.org" }
+func noOAuth(in *Inputs)   { in.OAuth = false }
+func gateway(in *Inputs)   { in.Publish, in.Gateway = config.PublishGateway, true }
+func closed(in *Inputs)    { in.OpenToNamespace = false }
+func nowhere(in *Inputs)   { in.Publish = config.PublishNone }
+func noMetrics(in *Inputs) { in.MonitoringNamespaces = nil }
+
+// [R16] [R17] [R27] [R31] [R32] What is made on each platform, with each setting.
+func TestGolden(t *testing.T) {
+	version := "ray.openshift.ai/version: 1.0.0"
+	service := "metadata: {name: demo, namespace: team1, ownerReferences: [{kind: RayService, controller: true, apiVersion: ray.io/v1, name: s, uid: u}]}\n"
+	for name, tc := range map[string]struct {
+		cluster   string
+		openShift bool
+		changes   []func(*Inputs)
+	}{
+		"openshift-oauth":             {demoCluster(version, fmt.Sprintf(injectedHead, "oauth-proxy")), true, nil},
+		"openshift-oauth-legacy":      {demoCluster("", fmt.Sprintf(injectedHead, "oauth-proxy")), true, nil},
+		"openshift-not-injected":      {demoCluster(version, plainHead), true, nil},
+		"openshift-no-oauth":          {demoCluster(version, mutualHead), true, []func(*Inputs){noOAuth, domain}},
+		"openshift-keeps-account":     {demoCluster(version+", ray.openshift.ai/keep-service-account: 'true'", strings.Replace(plainHead, "containers:", "serviceAccountName: mine, containers:", 1)), true, nil},
+		"openshift-own-head-service":  {demoCluster(version, strings.Replace(mutualHead, "headGroupSpec: {", "headGroupSpec: {headService: {metadata: {name: front}}, ", 1)), true, []func(*Inputs){noOAuth}},
+		"openshift-ray-token":         {demoCluster(version, strings.Replace(plainHead, "spec: {", "spec: {authOptions: {mode: token}, ", 1)), true, nil},
+		"openshift-long-names":        {strings.ReplaceAll(demoCluster(version, mutualHead), "team1", "a-namespace-with-a-name-that-is-very-long-indeed-really"), true, []func(*Inputs){domain}},
+		"plain-proxy":                 {demoCluster(version, fmt.Sprintf(injectedHead, "kube-rbac-proxy")), false, []func(*Inputs){domain}},
+		"plain-proxy-no-domain":       {demoCluster(version, fmt.Sprintf(injectedHead, "kube-rbac-proxy")), false, nil},
+		"plain-open":                  {demoCluster(version, plainHead), false, []func(*Inputs){noOAuth, domain}},
+		"plain-mutual":                {demoCluster(version, mutualHead), false, []func(*Inputs){noOAuth, domain}},
+		"plain-gateway":               {demoCluster(version, plainHead), false, []func(*Inputs){noOAuth, gateway}},
+		"plain-gateway-proxy":         {demoCluster(version, fmt.Sprintf(injectedHead, "kube-rbac-proxy")), false, []func(*Inputs){gateway}},
+		"plain-published-nowhere":     {demoCluster(version, plainHead), false, []func(*Inputs){noOAuth, domain, nowhere}},
+		"closed-to-the-namespace":     {demoCluster(version, plainHead), true, []func(*Inputs){closed, noMetrics}},
+		"of-a-ray-service":            {service + plainHead, false, []func(*Inputs){noOAuth, domain}},
+		"suspended":                   {demoCluster(version, strings.Replace(mutualHead, "spec: {", "spec: {suspend: true, ", 1)), true, nil},
+		"kuberay-has-policies":        {demoCluster(version, strings.Replace(plainHead, "spec: {", "spec: {networkPolicy: {}, ", 1)), true, nil},
+		"switched-off-still-injected": {demoCluster(version, fmt.Sprintf(injectedHead, "oauth-proxy")), true, []func(*Inputs){noOAuth}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := clusterFrom(t, tc.cluster)
+			framework.Golden(t, filepath.Join("testdata", "golden", name+".yaml"), built(t, u, inputsFor(u, tc.openShift, tc.changes...)))
+		})
+	}
+}
+
+// [R23] Nothing is made for a cluster that another Kubernetes cluster runs, nor for one that ends.
+func TestNothingForOthers(t *testing.T) {
+	for name, text := range map[string]string{
+		"multikueue": demoCluster("", "spec: {managedBy: kueue.x-k8s.io/multikueue}"),
+		"deleted":    "metadata: {name: demo, namespace: team1, deletionTimestamp: '2026-01-01T00:00:00Z'}",
+	} {
+		u := clusterFrom(t, text)
+		if got := built(t, u, inputsFor(u, true)); len(got) > 0 {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// recorded reads what the CodeFlare operator left around a cluster: the cluster, and the objects that are made here.
+func recorded(t *testing.T, name string) (*unstructured.Unstructured, map[string]*unstructured.Unstructured) {
+	t.Helper()
+	objects, err := framework.ReadObjects(filepath.Join("testdata", "original", name+".yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cluster *unstructured.Unstructured
+	around := map[string]*unstructured.Unstructured{}
+	for _, o := range objects {
+		switch {
+		case o.GetKind() == "RayCluster":
+			cluster = o
+			cluster.SetUID("11111111-2222-3333-4444-555555555555")
+		case !strings.Contains(o.GetName(), "-ca-secret-"): // that of the certificates
+			around[o.GetKind()+" "+o.GetName()] = o
+		}
+	}
+	return cluster, around
+}
+
+// differences lists the fields of one value that another has not, or has differently. What is only in the other is not
+// counted: the API server adds its defaults there.
+func differences(path string, ours, theirs any) []string {
+	switch ours := ours.(type) {
+	case map[string]any:
+		fields, _ := theirs.(map[string]any)
+		var out []string
+		for key, value := range ours {
+			out = append(out, differences(path+"."+key, value, fields[key])...)
+		}
+		slices.Sort(out)
+		return out
+	case []any:
+		items, _ := theirs.([]any)
+		var out []string
+		for i, value := range ours {
+			if i >= len(items) {
+				out = append(out, fmt.Sprintf("%s[%d] is new", path, i))
+				continue
+			}
+			out = append(out, differences(fmt.Sprintf("%s[%d]", path, i), value, items[i])...)
+		}
+		if len(items) > len(ours) {
+			out = append(out, fmt.Sprintf("%s has %d items less", path, len(items)-len(ours)))
+		}
+		return out
+	default:
+		if fmt.Sprint(ours) != fmt.Sprint(theirs) {
+			return []string{path}
+		}
+		return nil
+	}
+}
+
+// [R16] [R17] [R32] The objects are those that the CodeFlare operator was recorded to make, but for what is listed here.
+func TestAgainstTheOriginal(t *testing.T) {
+	monitoring := ".spec.ingress[3].from[0].namespaceSelector.matchExpressions[0].values[1] is new"
+	router := ".spec.ingress[5] is new"
+	for name, tc := range map[string]struct {
+		openShift bool
+		changes   []func(*Inputs)
+		want      []string
+	}{
+		"openshift-oauth-mtls": {true, nil, []string{"NetworkPolicy board-head-e2a8ad21" + monitoring}},
+		"plain-ingress-no-mtls": {false, []func(*Inputs){noOAuth, func(in *Inputs) { in.MTLS, in.IngressDomain = false, "apps.lab.example.com" }}, []string{
+			"Ingress rayclient-demo is not made", "NetworkPolicy demo-head-6161c9cb" + monitoring, "NetworkPolicy demo-head-6161c9cb" + router,
+		}},
+		"embedded-appwrapper": {false, []func(*Inputs){noOAuth, func(in *Inputs) { in.MTLS, in.IngressDomain = false, "ray.example.org" }}, []string{
+			"Ingress rayclient-inner is not made", "NetworkPolicy inner-head-33ee0e34" + monitoring, "NetworkPolicy inner-head-33ee0e34" + router,
+		}},
+		"suspended-two-worker-groups": {false, []func(*Inputs){noOAuth, func(in *Inputs) { in.IngressDomain = "ray.example.org" }}, []string{
+			"NetworkPolicy paused-head-ec6f913d" + monitoring,
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster, theirs := recorded(t, name)
+			var got []string
+			for _, o := range built(t, cluster, inputsFor(cluster, tc.openShift, tc.changes...)) {
+				key := o.GetKind() + " " + o.GetName()
+				other := theirs[key]
+				delete(theirs, key)
+				if other == nil {
+					got = append(got, key+" is new")
+					continue
+				}
+				unmark(o)
+				got = append(got, prefixed(key, differences("", o.Object, other.Object))...)
+			}
+			for key := range theirs {
+				got = append(got, key+" is not made")
+			}
+			slices.Sort(got)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("differences (-known +found):\n%s", diff)
+			}
+		})
+	}
+}
+
+// unmark removes what every object of this operator bears, and what differs from run to run.
+func unmark(o *unstructured.Unstructured) {
+	labels := o.GetLabels()
+	delete(labels, names.OperatorLabel)
+	delete(labels, names.ComponentLabel)
+	o.SetLabels(labels)
+	unstructured.RemoveNestedField(o.Object, "data", ray.KeyCookie)
+	refs, _, _ := unstructured.NestedSlice(o.Object, "metadata", "ownerReferences")
+	for _, ref := range refs {
+		delete(ref.(map[string]any), "blockOwnerDeletion")
+		delete(ref.(map[string]any), "uid")
+	}
+	if len(refs) > 0 {
+		_ = unstructured.SetNestedSlice(o.Object, refs, "metadata", "ownerReferences")
+	}
+}
+
+func prefixed(prefix string, lines []string) []string {
+	for i := range lines {
+		lines[i] = prefix + lines[i]
+	}
+	return lines
+}
+
+// Whatever the cluster says and the settings are, what is planned can be written, bears the label of the cluster, and
+// nothing is exposed for a cluster that has no pods.
+func TestPlansAreSound(t *testing.T) {
+	word := rapid.StringMatching(`[a-z]([-a-z0-9]{0,40}[a-z0-9])?`)
+	rapid.Check(t, func(t *rapid.T) {
+		containers := []any{map[string]any{"name": rapid.SampledFrom([]string{"ray-head", ray.ContainerOAuth, ray.ContainerProxy}).Draw(t, "container")}}
+		volumes := []any{map[string]any{"name": rapid.SampledFrom([]string{"x", ray.VolumeServer}).Draw(t, "volume")}}
+		suspended := rapid.Bool().Draw(t, "suspended")
+		u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+			"suspend":       suspended,
+			"headGroupSpec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": containers, "volumes": volumes}}},
+		}}}
+		u.SetGroupVersionKind(ray.GVK)
+		u.SetName(word.Draw(t, "name"))
+		u.SetNamespace(word.Draw(t, "namespace"))
+		u.SetUID("u")
+		in := inputsFor(u, rapid.Bool().Draw(t, "openshift"), func(in *Inputs) {
+			in.OAuth, in.MTLS, in.Gateway = rapid.Bool().Draw(t, "oauth"), rapid.Bool().Draw(t, "mtls"), rapid.Bool().Draw(t, "gateway")
+			in.IngressDomain = rapid.SampledFrom([]string{"", "apps.example.org"}).Draw(t, "domain")
+			in.Publish = rapid.SampledFrom([]string{config.PublishAuto, config.PublishGateway, config.PublishNone}).Draw(t, "publish")
+		})
+		p, err := Build(ray.View(u.Object), in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := slices.Concat(p.policies, p.objects)
+		if p.binding != nil {
+			all = append(all, *p.binding)
+		}
+		objects, err := apply.Render(all, ComponentName, u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range objects {
+			if o.GetLabels()[ray.LabelClusterName] != u.GetName() {
+				t.Errorf("%s has labels %v", o.GetKind(), o.GetLabels())
+			}
+		}
+		if suspended && (len(p.objects) > 0 || p.binding != nil) {
+			t.Errorf("%d objects for a suspended cluster, binding %v", len(p.objects), p.binding)
+		}
+		if len(p.policies) != 2 {
+			t.Errorf("%d policies", len(p.policies))
+		}
+	})
+}

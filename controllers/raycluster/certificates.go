@@ -1,0 +1,245 @@
+package raycluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+)
+
+// +kubebuilder:rbac:groups="",resources=pods,verbs=patch
+// +kubebuilder:rbac:groups=cert-manager.io,resources=certificates,verbs=get;list;watch;create;patch;delete
+
+var secretGVK = corev1.SchemeGroupVersion.WithKind("Secret")
+
+const (
+	// swarm is how long addresses are gathered after a certificate was written: pods come in swarms.
+	swarm = time.Second
+	// cacheLag is how long the cache may need to show what was written.
+	cacheLag = 5 * time.Second
+	// foreignRecheck is how often a Secret of somebody else is read, which the cache does not show.
+	foreignRecheck = 10 * time.Minute
+)
+
+// certificateDeps is what certificates are kept with. All are required but Recorder.
+type certificateDeps struct {
+	// Cached reads the metadata of Secrets with our labels, Live whole objects from the API server.
+	Cached, Live client.Reader
+	// Pods reads from the cache of newPodCache, Writer patches them.
+	Pods    client.Reader
+	Writer  client.Writer
+	Applier *apply.Applier
+	Clock   clock.PassiveClock
+	// Recorder receives Events about the cluster.
+	Recorder events.EventRecorder
+	Settings func(context.Context) (config.RayCluster, error)
+	// Domain is that of the cluster; empty while it is unknown.
+	Domain func() string
+	Served func() capability.Set
+}
+
+// certificates keeps the CA of each RayCluster, and the certificates of its pods.
+//
+// The CA stays in its Secret, for clients that issue their own certificates. Pods get a certificate for their role, which is
+// good for the addresses of all living pods of that role. A pod waits in an init container until its address is in: it is
+// added once the pod has it, and an annotation of the pod makes the kubelet look at the Secret at once. In the form of the
+// original operator each pod issues its own.
+type certificates struct {
+	certificateDeps
+	known issuedCertificates
+}
+
+func newCertificates(deps certificateDeps) *certificates { return &certificates{certificateDeps: deps} }
+
+// Wanted names the objects that belong to the certificates of a cluster, so that the others can be pruned.
+func (c *certificates) Wanted(cluster ray.Cluster, mode ray.Mode) apply.Desired {
+	return c.effective(planCertificates(cluster, mode, config.RayCluster{}, "", nil)).wanted(cluster.Namespace())
+}
+
+// Forget drops what is remembered of a cluster that is gone.
+func (c *certificates) Forget(uid types.UID) { c.known.forget(uid) }
+
+// Keep issues what is missing or due. It returns after which time something will be due; 0 says that nothing will.
+func (c *certificates) Keep(ctx context.Context, cluster *unstructured.Unstructured, mode ray.Mode) (time.Duration, error) {
+	settings, err := c.Settings(ctx)
+	if err != nil {
+		return 0, err
+	}
+	view := ray.View(cluster.Object)
+	var pods []corev1.Pod
+	if mode.MTLS && mode.Issuer != ray.IssuerPod {
+		if pods, err = podsOf(ctx, c.Pods, cluster.GetNamespace(), cluster.GetUID()); err != nil {
+			return 0, err
+		}
+	}
+	p := &pass{
+		certificates: c, cluster: cluster, memory: c.known.of(cluster), now: c.Clock.Now(), issuer: settings.CertManagerIssuer,
+		plan: c.effective(planCertificates(view, mode, settings, clusterdomain.Prefer(settings.IngressDomain, c.Domain()), pods)),
+		live: map[string]*corev1.Secret{},
+	}
+	p.memory.keepOnly(p.plan.secrets())
+	p.tellOfFallback(mode)
+	if err := p.run(ctx); err != nil {
+		return 0, err
+	}
+	if err := p.serve(ctx, pods); err != nil {
+		return 0, err
+	}
+	next := p.memory.next()
+	if !p.resume.IsZero() && (next.IsZero() || p.resume.Before(next)) {
+		next = p.resume
+	}
+	if next.IsZero() {
+		return 0, nil
+	}
+	return max(next.Sub(p.now), time.Second/10), nil
+}
+
+// effective is a plan that can be carried out: without cert-manager the certificates are issued here.
+func (c *certificates) effective(p certificatePlan) certificatePlan {
+	if p.issuer == ray.IssuerCertManager && !c.Served().Has(capability.Certificate) {
+		p.issuer = ray.IssuerOperator
+	}
+	return p
+}
+
+// tellOfFallback says once that cert-manager is asked for and not there.
+func (p *pass) tellOfFallback(mode ray.Mode) {
+	fallback := mode.MTLS && mode.Issuer == ray.IssuerCertManager && p.plan.issuer != mode.Issuer
+	if fallback && !p.memory.fallback {
+		p.tell(corev1.EventTypeWarning, reasonNoCertManager, "the API of cert-manager is not served, so the operator issues the certificates")
+	}
+	p.memory.fallback = fallback
+}
+
+// pass is one look at the certificates of a cluster.
+type pass struct {
+	*certificates
+	cluster *unstructured.Unstructured
+	memory  *issuedFor
+	plan    certificatePlan
+	issuer  config.Issuer // of cert-manager
+	now     time.Time
+	live    map[string]*corev1.Secret // what was read in this pass; nil for what does not exist
+	resume  time.Time                 // when to come back though nothing is due; zero for no such time
+}
+
+func (p *pass) run(ctx context.Context) error {
+	switch {
+	case p.plan.authority == "":
+	case p.plan.issuer == ray.IssuerCertManager:
+		if err := p.keepByCertManager(ctx); err != nil {
+			return err
+		}
+	default:
+		if err := p.keepAuthority(ctx); err != nil {
+			return err
+		}
+	}
+	return p.keepProxy(ctx)
+}
+
+// isGood reports whether nothing is to be done about a Secret.
+func (p *pass) isGood(ctx context.Context, secret string) (slot, bool, error) {
+	known, ok := p.memory.slots[secret]
+	if !ok {
+		return known, false, nil
+	}
+	state, err := known.look(ctx, p.Cached, p.key(secret), p.now)
+	if err != nil {
+		return known, false, fmt.Errorf("reading metadata of Secret %s: %w", p.key(secret), err)
+	}
+	if state == unseen {
+		p.comeBack(known.written.Add(cacheLag))
+	}
+	return known, state != moved, nil
+}
+
+// comeBack asks for another pass at a moment at which nothing is due.
+func (p *pass) comeBack(at time.Time) {
+	if p.resume.IsZero() || at.Before(p.resume) {
+		p.resume = at
+	}
+}
+
+func (p *pass) key(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: p.cluster.GetNamespace(), Name: name}
+}
+
+// read returns a Secret as it is now; nil when it does not exist. Each is read once in a pass.
+func (p *pass) read(ctx context.Context, name string) (*corev1.Secret, error) {
+	if known, ok := p.live[name]; ok {
+		return known, nil
+	}
+	secret := &corev1.Secret{}
+	err := p.Live.Get(ctx, p.key(name), secret)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading Secret %s: %w", p.key(name), err)
+	}
+	if err != nil {
+		secret = nil
+	}
+	p.live[name] = secret
+	return secret, nil
+}
+
+// isOurs reports whether a Secret may be written: it was made for this cluster, by whatever operator, perhaps before the
+// cluster was restored from a backup. One that does not exist is.
+func (p *pass) isOurs(secret *corev1.Secret) bool {
+	if secret == nil {
+		return true
+	}
+	if owner := metav1.GetControllerOf(secret); owner != nil {
+		return owner.Kind == ray.GVK.Kind && owner.Name == p.cluster.GetName()
+	}
+	return ourLabels(secret)
+}
+
+// write applies a Secret, which costs nothing when it is like that, and remembers it. Without data only its labels and its
+// owner are kept.
+func (p *pass) write(ctx context.Context, name string, kind corev1.SecretType, data map[string][]byte, s slot) error {
+	config := corev1ac.Secret(name, p.cluster.GetNamespace()).
+		WithLabels(map[string]string{ray.LabelClusterName: p.cluster.GetName()})
+	if data != nil {
+		config.WithData(data)
+	}
+	if kind != "" {
+		config.WithType(kind)
+	}
+	if err := p.Applier.Apply(ctx, p.cluster, apply.Desired{{Config: config}}); err != nil {
+		delete(p.memory.slots, name)
+		return err
+	}
+	s.written = p.now
+	s.uid, s.version = p.Applier.Version(p.cluster.GetUID(), secretGVK, p.key(name))
+	if live := p.live[name]; live != nil && live.UID == s.uid {
+		// Others may have written since the applier did, and what they left was read in this pass.
+		if order, err := resourceversion.CompareResourceVersion(live.ResourceVersion, s.version); err == nil && order > 0 {
+			s.version = live.ResourceVersion
+		}
+	}
+	p.memory.store(name, s)
+	return nil
+}
+
+// tell sends an Event about the cluster.
+func (p *pass) tell(severity, reason, format string, args ...any) {
+	if p.Recorder != nil {
+		p.Recorder.Eventf(p.cluster, nil, severity, reason, "KeepCertificates", format, args...)
+	}
+}

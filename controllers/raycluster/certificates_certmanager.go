@@ -1,0 +1,149 @@
+package raycluster
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/certs"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+)
+
+// annotationIssued is put by cert-manager on a Secret; its value is the name of the Certificate.
+const annotationIssued = "cert-manager.io/certificate-name"
+
+// keepByCertManager asks cert-manager for the certificates. What it leaves in its Secrets has the form of ours, so pods are the
+// same. The Secret of the CA gets the ca.crt that comes with them; there is no ca.key, because the CA is not that of the cluster.
+func (p *pass) keepByCertManager(ctx context.Context) error {
+	desired := apply.Desired{}
+	for _, leaf := range p.plan.leaves {
+		desired.Add(buildCertificate(p.cluster, leaf, p.issuer))
+	}
+	if err := p.Applier.Apply(ctx, p.cluster, desired); err != nil {
+		return err
+	}
+	for _, leaf := range p.plan.leaves {
+		if err := p.lookAtIssued(ctx, leaf); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lookAtIssued reads what cert-manager has issued, once for each version, and makes its Secret go with the cluster.
+func (p *pass) lookAtIssued(ctx context.Context, plan leafPlan) error {
+	known, good, err := p.isGood(ctx, plan.secret)
+	if err != nil || good && known.covers(plan.options) {
+		return err
+	}
+	live, err := p.read(ctx, plan.secret)
+	if err != nil || live == nil || live.Annotations[annotationIssued] != plan.secret { // its event brings us back
+		return err
+	}
+	issued := firstCertificate(live.Data[corev1.TLSCertKey])
+	if issued == nil {
+		return nil
+	}
+	s := slot{role: plan.role, next: issued.NotAfter, expires: issued.NotAfter, names: sets.New(issued.DNSNames...), addresses: sets.New[netip.Addr]()}
+	for _, name := range plan.options.DNSNames {
+		if _, err := netip.ParseAddr(name); err == nil {
+			s.names.Insert(name) // was not asked for
+		}
+	}
+	for _, ip := range issued.IPAddresses {
+		if a, ok := netip.AddrFromSlice(ip); ok {
+			s.addresses.Insert(a.Unmap())
+		}
+	}
+	if p.isOurs(live) {
+		err = p.write(ctx, plan.secret, "", nil, s)
+	} else { // cert-manager takes it away with its Certificate
+		s.uid, s.version = live.UID, live.ResourceVersion
+		p.memory.store(plan.secret, s)
+	}
+	if bundle := live.Data[ray.KeyCACert]; err == nil && len(bundle) > 0 && plan.role == roleHead {
+		return p.publishBundle(ctx, bundle, s)
+	}
+	return err
+}
+
+// publishBundle writes the CA of the head's certificate to where pods and clients look for it.
+func (p *pass) publishBundle(ctx context.Context, bundle []byte, leaf slot) error {
+	live, err := p.read(ctx, p.plan.authority)
+	if err != nil || !p.isOurs(live) {
+		return err
+	}
+	return p.write(ctx, p.plan.authority, "", map[string][]byte{ray.KeyCACert: bundle},
+		slot{role: roleAuthority, next: leaf.next, expires: leaf.expires})
+}
+
+func firstCertificate(raw []byte) *x509.Certificate {
+	block, _ := pem.Decode(raw)
+	if block == nil {
+		return nil
+	}
+	c, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil
+	}
+	return c
+}
+
+// buildCertificate asks for the certificate of a role. Addresses are sorted, so that their order makes no difference.
+func buildCertificate(cluster *unstructured.Unstructured, leaf leafPlan, issuer config.Issuer) runtime.ApplyConfiguration {
+	var addresses []any
+	for _, a := range slices.SortedFunc(slices.Values(leaf.options.Addresses), netip.Addr.Compare) {
+		addresses = append(addresses, a.String())
+	}
+	dns := []any{}
+	for _, name := range slices.Sorted(slices.Values(leaf.options.DNSNames)) {
+		if _, err := netip.ParseAddr(name); err != nil { // cert-manager knows the difference, and refuses them
+			dns = append(dns, name)
+		}
+	}
+	algorithm, size := string(leaf.options.Algorithm), int64(256)
+	if leaf.options.Algorithm == certs.RSA {
+		size = 2048
+	} else {
+		algorithm = string(certs.ECDSA)
+	}
+	label := map[string]any{ray.LabelClusterName: cluster.GetName()}
+	secretLabels := map[string]any{ray.LabelClusterName: cluster.GetName()}
+	for key, value := range names.Labels(ComponentName) {
+		secretLabels[key] = value
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"name": leaf.secret, "namespace": cluster.GetNamespace(), "labels": label},
+		"spec": map[string]any{
+			"secretName": leaf.secret, "secretTemplate": map[string]any{"labels": secretLabels},
+			"commonName": leaf.options.CommonName, "dnsNames": dns, "ipAddresses": addresses,
+			"duration": leaf.options.Lifetime.String(), "renewBefore": (leaf.options.Lifetime * 2 / 3).String(),
+			"usages":     []any{"digital signature", "key encipherment", "server auth", "client auth"},
+			"privateKey": map[string]any{"algorithm": algorithm, "size": size, "encoding": "PKCS8", "rotationPolicy": "Always"},
+			"issuerRef":  map[string]any{"name": issuer.Name, "kind": issuer.Kind, "group": issuer.Group},
+		},
+	}}
+	u.SetGroupVersionKind(capability.Certificate)
+	return client.ApplyConfigurationFromUnstructured(u)
+}
+
+// certificateNamed is a Certificate of which only the name counts.
+func certificateNamed(name, namespace string) runtime.ApplyConfiguration {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(capability.Certificate)
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	return client.ApplyConfigurationFromUnstructured(u)
+}

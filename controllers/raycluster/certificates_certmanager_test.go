@@ -1,0 +1,128 @@
+package raycluster
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/netip"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/certs"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+)
+
+var byCertManager = ray.Mode{MTLS: true, Issuer: ray.IssuerCertManager}
+
+func jsonOf(config runtime.ApplyConfiguration) ([]byte, error) { return json.Marshal(config) }
+
+// issue does what cert-manager does for a Certificate.
+func (w *world) issue(root *certs.Root, name string) {
+	w.t.Helper()
+	asked := &unstructured.Unstructured{}
+	asked.SetGroupVersionKind(capability.Certificate)
+	if err := w.server.Get(w.t.Context(), client.ObjectKey{Namespace: "team", Name: name}, asked); err != nil {
+		w.t.Fatal(err)
+	}
+	dns, _, _ := unstructured.NestedStringSlice(asked.Object, "spec", "dnsNames")
+	ips, _, _ := unstructured.NestedStringSlice(asked.Object, "spec", "ipAddresses")
+	labels, _, _ := unstructured.NestedStringMap(asked.Object, "spec", "secretTemplate", "labels")
+	o := certs.LeafOptions{CommonName: "x", DNSNames: dns, Lifetime: leafLifetime}
+	for _, ip := range ips {
+		o.Addresses = append(o.Addresses, netip.MustParseAddr(ip))
+	}
+	leaf, err := root.KeepLeaf(nil, o, w.clock.Now())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}}
+	err = w.server.Get(w.t.Context(), client.ObjectKeyFromObject(secret), secret)
+	if client.IgnoreNotFound(err) != nil {
+		w.t.Fatal(err)
+	}
+	missing := err != nil
+	secret.Type, secret.Data = corev1.SecretTypeTLS, leaf.Data
+	secret.Annotations = map[string]string{annotationIssued: name}
+	secret.Labels = labels
+	if missing {
+		w.create(secret)
+	} else {
+		w.update(secret)
+	}
+}
+
+// cert-manager is asked for what we would issue, and its CA is what pods and clients trust.
+func TestCertManagerIssues(t *testing.T) {
+	w, cluster := newWorld(t), demo(t)
+	ca, head, worker := demoSecrets(t)
+	w.served = capability.NewSet(capability.Certificate)
+	w.settings.CertManagerIssuer.Name = "team-ca"
+	company, err := certs.KeepRoot(nil, certs.RootOptions{CommonName: "company", Lifetime: authorityLifetime}, w.clock.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.keep(cluster, byCertManager)
+	if w.writes != 2 {
+		t.Errorf("%d writes, want the two Certificates", w.writes)
+	}
+	w.issue(&company, head)
+	w.issue(&company, worker)
+	w.keep(cluster, byCertManager)
+	w.rests(cluster, byCertManager)
+	if got := w.secret(ca); !bytes.Equal(got.Data["ca.crt"], company.Data["ca.crt"]) || len(got.Data) != 1 {
+		t.Errorf("the Secret of the CA has %d keys", len(got.Data))
+	}
+	for _, name := range []string{head, worker} {
+		secret := w.secret(name)
+		owner := metav1.GetControllerOf(secret)
+		if owner == nil || owner.UID != "u" || len(secret.Data) != 3 || secret.Labels[names.ComponentLabel] != ComponentName {
+			t.Errorf("%s: owner %v, labels %v, %d keys", name, owner, secret.Labels, len(secret.Data))
+		}
+	}
+	w.create(pending("a", ray.NodeTypeWorker, "10.0.0.2"))
+	w.keep(cluster, byCertManager)
+	if w.patches != 0 {
+		t.Error("a pod was told of a certificate that is not issued yet")
+	}
+	w.issue(&company, worker)
+	w.keep(cluster, byCertManager)
+	mustBeFor(t, w.secret(worker), "10.0.0.2")
+	if w.patches != 1 {
+		t.Errorf("%d pods were told", w.patches)
+	}
+	w.rests(cluster, byCertManager)
+	if wanted := w.Wanted(ray.View(cluster.Object), byCertManager); len(wanted) != 5 {
+		t.Errorf("%d objects are kept", len(wanted))
+	}
+}
+
+// Without its API the certificates are issued here, and that is told once.
+func TestCertManagerIsMissing(t *testing.T) {
+	w, cluster := newWorld(t), demo(t)
+	_, head, _ := demoSecrets(t)
+	w.keep(cluster, byCertManager)
+	if c := certificateOf(t, w.secret(head).Data["tls.crt"]); c.Issuer.CommonName != authorityName {
+		t.Errorf("issued by %s", c.Issuer)
+	}
+	if told := w.told(); strings.Count(told, "Warning CertificateIssuerMissing") != 1 {
+		t.Errorf("told:\n%s", told)
+	}
+	w.rests(cluster, byCertManager)
+	if told := w.told(); told != "" {
+		t.Errorf("told again:\n%s", told)
+	}
+	// It comes, and what it has not issued is not taken for its work.
+	w.served = capability.NewSet(capability.Certificate)
+	before := w.secret(head)
+	w.keep(cluster, byCertManager)
+	if !same(before.Data, w.secret(head).Data) {
+		t.Error("the certificate of before must serve until the next is there")
+	}
+}

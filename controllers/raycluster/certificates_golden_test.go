@@ -1,0 +1,55 @@
+package raycluster
+
+import (
+	"encoding/base64"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+// The Secrets of a cluster, without what differs from cluster to cluster: keys, types, labels, owner.
+func TestSecretsOfACluster(t *testing.T) {
+	w, cluster := newWorld(t), demo(t)
+	mode := byOperator
+	mode.Auth = ray.AuthProxy
+	w.keep(cluster, mode)
+	var objects []*unstructured.Unstructured
+	for _, name := range planCertificates(ray.View(cluster.Object), mode, w.settings, w.domain, nil).secrets() {
+		secret := w.secret(name)
+		secret.SetGroupVersionKind(secretGVK)
+		for key := range secret.Data {
+			secret.Data[key] = []byte("PEM")
+		}
+		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(secret)
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects = append(objects, &unstructured.Unstructured{Object: fields})
+	}
+	if len(objects) != 4 || objects[0].Object["data"].(map[string]any)["ca.crt"] != base64.StdEncoding.EncodeToString([]byte("PEM")) {
+		t.Fatalf("%d Secrets", len(objects))
+	}
+	framework.Golden(t, "testdata/certificates/secrets.yaml", objects)
+}
+
+// What cert-manager is asked for.
+func TestCertificatesOfCertManager(t *testing.T) {
+	pods := []corev1.Pod{*rayPod("h", ray.NodeTypeHead, "u", "10.0.0.1", "fd00::1"), *rayPod("w", ray.NodeTypeWorker, "u", "10.0.0.2")}
+	issuer := config.Issuer{Name: "team-ca", Kind: "ClusterIssuer", Group: "cert-manager.io"}
+	var objects []*unstructured.Unstructured
+	for _, leaf := range planCertificates(ray.View(demo(t).Object), byCertManager, config.DefaultRayCluster(), "apps.example.org", pods).leaves {
+		raw, err := jsonOf(buildCertificate(demo(t), leaf, issuer))
+		u := &unstructured.Unstructured{}
+		if err != nil || u.UnmarshalJSON(raw) != nil {
+			t.Fatal(err)
+		}
+		objects = append(objects, u)
+	}
+	framework.Golden(t, "testdata/certificates/cert-manager.yaml", objects)
+}

@@ -1,0 +1,241 @@
+package raycluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/certs"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+)
+
+// Reasons of Events. What follows in the note is why.
+const (
+	reasonAuthority     = "CertificateAuthority"
+	reasonRenewed       = "CertificateRenewed"
+	reasonNotUsable     = "CertificateNotUsable"
+	reasonExpiring      = "CertificateExpiring"
+	reasonTooMany       = "CertificateTooManyPods"
+	reasonNoCertManager = "CertificateIssuerMissing"
+)
+
+const (
+	// expiryWarning is how long before its end a CA of somebody else is warned of.
+	expiryWarning    = 30 * 24 * time.Hour
+	advisePodIssuing = "annotate a new cluster with " + ray.AnnotationCertificates + ": " + string(ray.IssuerPod)
+)
+
+// keepAuthority looks at the CA and the certificates that it signs. The key of the CA is read only when one has to be written.
+func (p *pass) keepAuthority(ctx context.Context) error {
+	_, good, err := p.isGood(ctx, p.plan.authority)
+	if err != nil {
+		return err
+	}
+	due, err := p.dueLeaves(ctx)
+	if err != nil {
+		return err
+	}
+	if good && len(due) == 0 {
+		return nil
+	}
+	root, err := p.root(ctx)
+	if err != nil || root == nil {
+		return err
+	}
+	if p.memory.bundle != string(root.Data[ray.KeyCACert]) {
+		due = p.plan.leaves // their ca.crt is another one now
+	}
+	for _, leaf := range due {
+		if err := p.keepLeaf(ctx, root, leaf); err != nil {
+			return err
+		}
+	}
+	p.memory.bundle = string(root.Data[ray.KeyCACert])
+	return nil
+}
+
+// dueLeaves returns the certificates that have to be looked at. Addresses that are all that is missing wait for others to
+// join them, if a certificate was written a moment ago.
+func (p *pass) dueLeaves(ctx context.Context) ([]leafPlan, error) {
+	var due []leafPlan
+	for _, leaf := range p.plan.leaves {
+		known, good, err := p.isGood(ctx, leaf.secret)
+		if err != nil {
+			return nil, err
+		}
+		p.tellOfRoom(leaf)
+		switch wait := known.issued.Add(swarm); {
+		case good && (known.foreign || known.covers(leaf.options)):
+		case good && p.now.Before(wait):
+			p.comeBack(wait)
+		default:
+			due = append(due, leaf)
+		}
+	}
+	return due, nil
+}
+
+// tellOfRoom says once for each number of pods that there is no room for some.
+func (p *pass) tellOfRoom(leaf leafPlan) {
+	if leaf.left > p.memory.full[leaf.role] {
+		p.tell(corev1.EventTypeWarning, reasonTooMany,
+			"the certificate of role %s is good for %d addresses; %d more do not fit, and their pods wait: %s", leaf.role, maxAddresses, leaf.left, advisePodIssuing)
+	}
+	p.memory.full[leaf.role] = leaf.left
+}
+
+// root reads the CA and does what is due. It returns nil when there is none that can sign, after telling why.
+func (p *pass) root(ctx context.Context) (*certs.Root, error) {
+	live, err := p.read(ctx, p.plan.authority)
+	if err != nil {
+		return nil, err
+	}
+	if live != nil && live.DeletionTimestamp != nil {
+		return nil, nil // its end brings us back
+	}
+	if !p.isOurs(live) {
+		return p.foreignRoot(live), nil
+	}
+	data, err := p.knownAuthority(ctx, live)
+	if err != nil {
+		return nil, err
+	}
+	root, err := certs.KeepRoot(data, p.plan.root, p.now)
+	if err != nil {
+		return nil, fmt.Errorf("keeping the CA in Secret %s: %w", p.key(p.plan.authority), err)
+	}
+	err = p.write(ctx, p.plan.authority, "", root.Data, slot{role: roleAuthority, next: root.Next, expires: root.Expires})
+	if err != nil {
+		return nil, err
+	}
+	p.tellOfRoot(root)
+	return &root, nil
+}
+
+// knownAuthority returns the data of the CA. Where the Secret is gone, what the pods were told to trust stays trusted.
+func (p *pass) knownAuthority(ctx context.Context, live *corev1.Secret) (map[string][]byte, error) {
+	if live != nil {
+		return live.Data, nil
+	}
+	for _, leaf := range p.plan.leaves {
+		secret, err := p.read(ctx, leaf.secret)
+		if err != nil {
+			return nil, err
+		}
+		if secret != nil && p.isOurs(secret) && len(secret.Data[ray.KeyCACert]) > 0 {
+			return map[string][]byte{ray.KeyCACert: secret.Data[ray.KeyCACert]}, nil
+		}
+	}
+	return nil, nil
+}
+
+func (p *pass) tellOfRoot(root certs.Root) {
+	switch root.Step {
+	case certs.Kept:
+	case certs.Repaired:
+		p.tell(corev1.EventTypeWarning, reasonAuthority, "a new CA signs, because %s; pods that run trust it after a restart", root.Why)
+	case certs.Announced:
+		p.tell(corev1.EventTypeNormal, reasonAuthority, "the next CA is published beside the one that signs until %s; pods that start from now on trust both",
+			root.Next.Format(time.RFC3339))
+	case certs.Replaced:
+		p.tell(corev1.EventTypeNormal, reasonAuthority, "the next CA signs now; pods that started before it was published have to be restarted before their certificates end")
+	default:
+		p.tell(corev1.EventTypeNormal, reasonAuthority, "CA %s, because %s; it is valid until %s", root.Step, root.Why, root.Expires.Format(time.RFC3339))
+	}
+}
+
+// foreignRoot uses the CA of a Secret that somebody else keeps.
+func (p *pass) foreignRoot(live *corev1.Secret) *certs.Root {
+	_, known := p.memory.slots[live.Name]
+	root, err := certs.LoadRoot(live.Data, p.now)
+	if err != nil {
+		p.tell(corev1.EventTypeWarning, reasonNotUsable,
+			"Secret %s was not made by this operator and cannot be used: %v; mend it, or delete it and it will be made", live.Name, err)
+		p.comeBack(p.now.Add(foreignRecheck))
+		delete(p.memory.slots, live.Name)
+		return nil
+	}
+	if left := root.Expires.Sub(p.now); !known && left < expiryWarning {
+		p.tell(corev1.EventTypeWarning, reasonExpiring, "the CA in Secret %s, which was not made by this operator, ends at %s", live.Name, root.Expires.Format(time.RFC3339))
+	}
+	p.memory.store(live.Name, slot{role: roleAuthority, foreign: true, next: p.now.Add(foreignRecheck), expires: root.Expires})
+	return &root
+}
+
+// keepLeaf looks at one certificate and writes it if it will not do.
+func (p *pass) keepLeaf(ctx context.Context, root *certs.Root, plan leafPlan) error {
+	live, err := p.read(ctx, plan.secret)
+	if err != nil {
+		return err
+	}
+	var data map[string][]byte
+	switch {
+	case live == nil:
+	case live.DeletionTimestamp != nil:
+		return nil
+	case !p.isOurs(live): // the user brings certificates
+		p.memory.store(plan.secret, slot{role: plan.role, foreign: true, next: p.now.Add(foreignRecheck)})
+		return nil
+	default:
+		data = live.Data
+	}
+	leaf, err := root.KeepLeaf(data, plan.options, p.now)
+	if err != nil {
+		return fmt.Errorf("keeping the certificate in Secret %s: %w", p.key(plan.secret), err)
+	}
+	s := slot{
+		role: plan.role, next: leaf.Next, expires: leaf.Expires,
+		names: sets.New(leaf.Names...), addresses: sets.New(leaf.Addresses...),
+	}
+	if leaf.Why != "" {
+		s.issued = p.now
+	}
+	if err := p.write(ctx, plan.secret, corev1.SecretTypeTLS, leaf.Data, s); err != nil {
+		return err
+	}
+	if leaf.Renewed {
+		p.tell(corev1.EventTypeNormal, reasonRenewed, "the certificate of role %s is new, because %s; it is valid until %s", plan.role, leaf.Why, leaf.Expires.Format(time.RFC3339))
+	}
+	return nil
+}
+
+// keepProxy issues the certificate of the dashboard's proxy where the platform does not.
+func (p *pass) keepProxy(ctx context.Context) error {
+	if p.plan.proxy == "" {
+		return nil
+	}
+	if _, good, err := p.isGood(ctx, p.plan.proxy); good || err != nil {
+		return err
+	}
+	live, err := p.read(ctx, p.plan.proxy)
+	if err != nil {
+		return err
+	}
+	var data map[string][]byte
+	switch {
+	case live == nil:
+	case live.DeletionTimestamp != nil:
+		return nil
+	case !p.isOurs(live):
+		p.memory.store(p.plan.proxy, slot{role: roleProxy, foreign: true, next: p.now.Add(foreignRecheck)})
+		return nil
+	default:
+		data = live.Data
+	}
+	serving, err := certs.KeepServing(data, p.plan.serving, p.now)
+	if err != nil {
+		return fmt.Errorf("keeping the certificate of the proxy in Secret %s: %w", p.key(p.plan.proxy), err)
+	}
+	return p.write(ctx, p.plan.proxy, corev1.SecretTypeTLS, serving.Data, slot{role: roleProxy, next: serving.Renew, expires: serving.Expires})
+}
+
+// ourLabels reports whether an object bears the labels of this component.
+func ourLabels(o metav1.Object) bool {
+	own := o.GetLabels()
+	return own[names.OperatorLabel] == names.OperatorName && own[names.ComponentLabel] == ComponentName
+}

@@ -1,0 +1,150 @@
+package raycluster
+
+import (
+	"context"
+	"net/netip"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/certs"
+)
+
+// slot is what is remembered of a Secret that was found good, so that each of its versions is read once. No key is kept.
+type slot struct {
+	role string
+	// foreign says that the Secret is that of somebody else, so that the cache does not show it.
+	foreign bool
+	uid     types.UID
+	version string
+	// next is when it is to be looked at again, expires when its certificate ends, issued when that was made, written when the
+	// Secret was last applied.
+	next, expires, issued, written time.Time
+	// names and addresses that the certificate is good for.
+	names     sets.Set[string]
+	addresses sets.Set[netip.Addr]
+}
+
+// issuedFor is what is remembered of a cluster. All work for one cluster is done by one worker at a time.
+type issuedFor struct {
+	key types.NamespacedName
+	// bundle is the content of ca.crt that the leaves were issued with.
+	bundle string
+	slots  map[string]slot // by name of the Secret
+	// served are the pods that were told that their address is in the certificate.
+	served sets.Set[types.UID]
+	// full remembers that it was said that there are too many addresses.
+	full map[string]int
+	// fallback remembers that it was said that cert-manager is not there.
+	fallback bool
+}
+
+// issuedCertificates holds the memory of each cluster by its uid.
+type issuedCertificates struct {
+	mu    sync.Mutex
+	byUID map[types.UID]*issuedFor
+}
+
+func (m *issuedCertificates) of(cluster metav1.Object) *issuedFor {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.byUID == nil {
+		m.byUID = map[types.UID]*issuedFor{}
+	}
+	known, ok := m.byUID[cluster.GetUID()]
+	if !ok {
+		known = &issuedFor{
+			key:   types.NamespacedName{Namespace: cluster.GetNamespace(), Name: cluster.GetName()},
+			slots: map[string]slot{}, served: sets.New[types.UID](), full: map[string]int{},
+		}
+		m.byUID[cluster.GetUID()] = known
+	}
+	return known
+}
+
+func (m *issuedCertificates) forget(uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if known, ok := m.byUID[uid]; ok {
+		for _, s := range known.slots {
+			unobserve(known.key, s.role)
+		}
+		delete(m.byUID, uid)
+	}
+}
+
+// store remembers a Secret that is good now.
+func (m *issuedFor) store(secret string, s slot) {
+	m.slots[secret] = s
+	observe(m.key, s.role, s.expires)
+}
+
+// keepOnly forgets Secrets that do not belong to the cluster any more.
+func (m *issuedFor) keepOnly(secrets []string) {
+	wanted := sets.New(secrets...)
+	for name, s := range m.slots {
+		if !wanted.Has(name) {
+			unobserve(m.key, s.role)
+			delete(m.slots, name)
+		}
+	}
+}
+
+// next is when the first Secret is due.
+func (m *issuedFor) next() time.Time {
+	var first time.Time
+	for _, s := range m.slots {
+		if first.IsZero() || s.next.Before(first) {
+			first = s.next
+		}
+	}
+	return first
+}
+
+// covers reports whether a certificate is good for all that it has to be.
+func (s slot) covers(o certs.LeafOptions) bool {
+	return s.names.HasAll(o.DNSNames...) && s.addresses.HasAll(o.Addresses...)
+}
+
+// state is what the cache says about a Secret that was found good.
+type state int
+
+const (
+	// moved says that it has to be read.
+	moved state = iota
+	// unseen says that the cache does not show yet what was written a moment ago.
+	unseen
+	// good says that nothing is to be done.
+	good
+)
+
+// look compares a Secret with what it was when it was found good.
+func (s slot) look(ctx context.Context, cached client.Reader, key types.NamespacedName, now time.Time) (state, error) {
+	if !now.Before(s.next) {
+		return moved, nil
+	}
+	if s.foreign {
+		return good, nil
+	}
+	head := &metav1.PartialObjectMetadata{}
+	head.SetGroupVersionKind(secretGVK)
+	err := cached.Get(ctx, key, head)
+	switch {
+	case apierrors.IsNotFound(err) && now.Before(s.written.Add(cacheLag)):
+		return unseen, nil
+	case err != nil:
+		return moved, client.IgnoreNotFound(err)
+	case head.UID != s.uid || head.DeletionTimestamp != nil:
+		return moved, nil
+	}
+	if order, err := resourceversion.CompareResourceVersion(head.ResourceVersion, s.version); err != nil || order > 0 {
+		return moved, nil // of a version that cannot be compared nothing is known
+	}
+	return good, nil
+}

@@ -1,0 +1,173 @@
+package raycluster
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/certs"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+)
+
+const (
+	// authorityName is the whole subject of the CA of a cluster. Clients issue certificates with this issuer.
+	authorityName = "root-ca"
+	// leafLifetime is how long a process of Ray can talk to others: it reads its certificate when it starts. A pod that
+	// starts shortly before a renewal has two thirds of it.
+	leafLifetime = 365 * 24 * time.Hour
+	// authorityLifetime lets every certificate end before the CA does that signed it, see certs.Root.
+	authorityLifetime = 3 * leafLifetime
+	// maxAddresses bounds a certificate: Ray's TLS library refuses chains of more than 100 kB, and an address takes up to 41
+	// bytes of it.
+	maxAddresses = 2048
+	// proxyAuthority is the common name of the CA that signs the certificate of one proxy, and is thrown away.
+	proxyAuthority = "odh-platform-operator-raycluster-proxy-ca"
+)
+
+// Roles of certificates, as metrics and Events name them.
+const (
+	roleAuthority = "authority"
+	roleHead      = "head"
+	roleWorker    = "worker"
+	roleProxy     = "proxy"
+)
+
+// leafPlan is one certificate for all pods of a role.
+type leafPlan struct {
+	role, secret string
+	options      certs.LeafOptions
+	// left counts the addresses for which there is no room.
+	left int
+}
+
+// certificatePlan says which certificates a cluster should have.
+type certificatePlan struct {
+	issuer ray.Issuer
+	// authority is the name of the Secret of the CA; empty without mutual TLS.
+	authority string
+	root      certs.RootOptions
+	// leaves are issued here or by cert-manager; there are none where the pods issue their own.
+	leaves []leafPlan
+	// proxy is the name of the Secret of the dashboard's proxy, where nobody else issues its certificate.
+	proxy   string
+	serving certs.ServingOptions
+}
+
+// planCertificates decides from the cluster, the settings, the domain of the cluster ("" where it is unknown) and the pods.
+func planCertificates(c ray.Cluster, m ray.Mode, s config.RayCluster, domain string, pods []corev1.Pod) certificatePlan {
+	var p certificatePlan
+	if !m.Active() {
+		return p
+	}
+	names := c.Names()
+	algorithm := certs.Algorithm(s.CertificateKeyAlgorithm)
+	if m.MTLS {
+		p.issuer, p.authority = m.Issuer, names.CASecret
+		p.root = certs.RootOptions{CommonName: authorityName, Lifetime: authorityLifetime, Algorithm: algorithm}
+	}
+	if m.MTLS && m.Issuer != ray.IssuerPod {
+		p.leaves = append(p.leaves, planLeaf(roleHead, names.HeadTLS, algorithm, headNames(c, s, domain), pods))
+		if c.Workers() > 0 {
+			p.leaves = append(p.leaves, planLeaf(roleWorker, names.WorkerTLS, algorithm, commonNames(c, s), pods))
+		}
+	}
+	if m.Auth == ray.AuthProxy {
+		service := names.ProxyService + "." + c.Namespace() + ".svc"
+		p.proxy = names.ProxyTLS
+		p.serving = certs.ServingOptions{
+			Authority: proxyAuthority, Lifetime: leafLifetime, Algorithm: algorithm,
+			DNSNames: []string{service, service + "." + s.ClusterDomain, names.ProxyService, "localhost"},
+		}
+	}
+	return p
+}
+
+// commonNames are those of every pod: the address of loopback as a name too, for clients that compare texts, and the head, whose
+// name KubeRay gives to all.
+func commonNames(c ray.Cluster, s config.RayCluster) []string {
+	return []string{"127.0.0.1", "localhost", c.HeadDNSName() + "." + s.ClusterDomain}
+}
+
+func headNames(c ray.Cluster, s config.RayCluster, domain string) []string {
+	out := append(commonNames(c, s), c.HeadDNSName(), c.Names().HeadService)
+	if domain != "" {
+		out = append(out, c.ClientDNSName(domain))
+	}
+	return out
+}
+
+// planLeaf collects the addresses of the pods of a role, the oldest pods first. IPv4 addresses are names too.
+func planLeaf(role, secret string, algorithm certs.Algorithm, names []string, pods []corev1.Pod) leafPlan {
+	p := leafPlan{role: role, secret: secret, options: certs.LeafOptions{
+		CommonName: "ray-" + role, DNSNames: names, Lifetime: leafLifetime, Algorithm: algorithm,
+		Addresses: []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.IPv6Loopback()},
+	}}
+	for _, pod := range oldestFirst(podsOfRole(role, pods)) {
+		addresses := addressesOf(pod)
+		if len(p.options.Addresses)+len(addresses) > maxAddresses {
+			p.left += len(addresses)
+			continue
+		}
+		p.options.Addresses = append(p.options.Addresses, addresses...)
+		for _, a := range addresses {
+			if a.Is4() {
+				p.options.DNSNames = append(p.options.DNSNames, a.String())
+			}
+		}
+	}
+	return p
+}
+
+// podsOfRole returns the pods of a role that are not over. Only one that is gone for good may lose its address.
+func podsOfRole(role string, pods []corev1.Pod) []*corev1.Pod {
+	var out []*corev1.Pod
+	for i := range pods {
+		pod := &pods[i]
+		over := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+		if !over && (pod.Labels[ray.LabelNodeType] == ray.NodeTypeHead) == (role == roleHead) {
+			out = append(out, pod)
+		}
+	}
+	return out
+}
+
+func oldestFirst(pods []*corev1.Pod) []*corev1.Pod {
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	return pods
+}
+
+// wanted names the objects of a plan without their content, for what keeps objects from being pruned.
+func (p certificatePlan) wanted(namespace string) apply.Desired {
+	var out apply.Desired
+	for _, name := range p.secrets() {
+		out.Add(corev1ac.Secret(name, namespace))
+	}
+	if p.issuer == ray.IssuerCertManager {
+		for _, leaf := range p.leaves {
+			out.Add(certificateNamed(leaf.secret, namespace))
+		}
+	}
+	return out
+}
+
+// secrets are the names of all Secrets of a plan.
+func (p certificatePlan) secrets() []string {
+	var out []string
+	for _, name := range []string{p.authority, p.proxy} {
+		if name != "" {
+			out = append(out, name)
+		}
+	}
+	for _, leaf := range p.leaves {
+		out = append(out, leaf.secret)
+	}
+	return out
+}

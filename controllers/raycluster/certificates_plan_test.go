@@ -1,0 +1,201 @@
+package raycluster
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/certs"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+)
+
+type brokenReader struct{}
+
+func (brokenReader) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return errors.New("away")
+}
+
+func (brokenReader) List(context.Context, client.ObjectList, ...client.ListOption) error {
+	return errors.New("away")
+}
+
+// R13: the names of section 6.12, without the one that an empty domain made.
+func TestNamesInCertificates(t *testing.T) {
+	pods := []corev1.Pod{*rayPod("h", ray.NodeTypeHead, "u", "10.0.0.1", "fd00::1"), *rayPod("w", ray.NodeTypeWorker, "u", "10.0.0.2")}
+	override := demo(t)
+	if err := unstructured.SetNestedField(override.Object, "mine", "spec", "headGroupSpec", "headService", "metadata", "name"); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		cluster      *unstructured.Unstructured
+		domain       string
+		head, worker []string
+	}{
+		"with a domain": {
+			demo(t), "apps.example.org",
+			[]string{"127.0.0.1", "localhost", "demo-head-svc.team.svc.cluster.local", "demo-head-svc.team.svc", "demo-head-svc", "rayclient-demo-team.apps.example.org", "10.0.0.1"},
+			[]string{"127.0.0.1", "localhost", "demo-head-svc.team.svc.cluster.local", "10.0.0.2"},
+		},
+		"without": {
+			demo(t), "",
+			[]string{"127.0.0.1", "localhost", "demo-head-svc.team.svc.cluster.local", "demo-head-svc.team.svc", "demo-head-svc", "10.0.0.1"},
+			[]string{"127.0.0.1", "localhost", "demo-head-svc.team.svc.cluster.local", "10.0.0.2"},
+		},
+		"head Service of the user": {
+			override, "",
+			[]string{"127.0.0.1", "localhost", "mine.team.svc.cluster.local", "mine.team.svc", "mine", "10.0.0.1"},
+			[]string{"127.0.0.1", "localhost", "mine.team.svc.cluster.local", "10.0.0.2"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := planCertificates(ray.View(tc.cluster.Object), byOperator, config.DefaultRayCluster(), tc.domain, pods)
+			if diff := cmp.Diff([][]string{tc.head, tc.worker}, [][]string{p.leaves[0].options.DNSNames, p.leaves[1].options.DNSNames}); diff != "" {
+				t.Error(diff)
+			}
+			want := []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.IPv6Loopback(), netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd00::1")}
+			if !slices.Equal(p.leaves[0].options.Addresses, want) {
+				t.Errorf("addresses %v", p.leaves[0].options.Addresses)
+			}
+		})
+	}
+}
+
+func TestPlans(t *testing.T) {
+	alone := demo(t)
+	unstructured.RemoveNestedField(alone.Object, "spec", "workerGroupSpecs")
+	rsa := config.DefaultRayCluster()
+	rsa.CertificateKeyAlgorithm = "RSA"
+	for name, tc := range map[string]struct {
+		cluster  *unstructured.Unstructured
+		mode     ray.Mode
+		settings config.RayCluster
+		want     []string // beginnings of the names of the Secrets
+		key      string
+	}{
+		"workers":    {demo(t), byOperator, config.DefaultRayCluster(), []string{caSecret, headSecret, workerSecret}, "ECDSA"},
+		"head alone": {alone, byOperator, config.DefaultRayCluster(), []string{caSecret, headSecret}, "ECDSA"},
+		"RSA":        {demo(t), byOperator, rsa, []string{caSecret, headSecret, workerSecret}, "RSA"},
+		"with a proxy of ours": {
+			demo(t), ray.Mode{MTLS: true, Issuer: ray.IssuerOperator, Auth: ray.AuthProxy}, config.DefaultRayCluster(),
+			[]string{caSecret, "demo-proxy-tls-secret-", headSecret, workerSecret}, "ECDSA",
+		},
+		"the proxy alone":          {demo(t), ray.Mode{Auth: ray.AuthProxy}, config.DefaultRayCluster(), []string{"demo-proxy-tls-secret-"}, ""},
+		"the proxy of OpenShift":   {demo(t), ray.Mode{Auth: ray.AuthOAuth}, config.DefaultRayCluster(), nil, ""},
+		"KubeRay's own mutual TLS": {demo(t), ray.Mode{}, config.DefaultRayCluster(), nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := planCertificates(ray.View(tc.cluster.Object), tc.mode, tc.settings, "", nil)
+			got := p.secrets()
+			if len(got) != len(tc.want) {
+				t.Fatalf("got %v, want %v", got, tc.want)
+			}
+			for i, beginning := range tc.want {
+				if !strings.HasPrefix(got[i], beginning) {
+					t.Errorf("got %v, want %v", got, tc.want)
+				}
+			}
+			if string(p.root.Algorithm) != tc.key {
+				t.Errorf("key of the CA: %q", p.root.Algorithm)
+			}
+			for _, leaf := range p.leaves {
+				if string(leaf.options.Algorithm) != tc.key || leaf.options.CommonName != "ray-"+leaf.role {
+					t.Errorf("%+v", leaf.options)
+				}
+			}
+		})
+	}
+}
+
+// Certificates are bounded. Who came first stays in, whatever comes.
+func TestTooManyPods(t *testing.T) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	pods := manyPods(maxAddresses+100, start)
+	slices.Reverse(pods)
+	leaf := planLeaf(roleWorker, "s", "", nil, pods)
+	if len(leaf.options.Addresses) != maxAddresses || leaf.left != 102 { // two are those of loopback
+		t.Errorf("%d addresses, %d left out", len(leaf.options.Addresses), leaf.left)
+	}
+	if !slices.Contains(leaf.options.Addresses, netip.MustParseAddr("10.0.0.0")) || slices.Contains(leaf.options.Addresses, netip.MustParseAddr("10.0.8.50")) {
+		t.Error("the oldest pods come first")
+	}
+	w, cluster := newWorld(t), demo(t)
+	root, err := certs.KeepRoot(nil, certs.RootOptions{CommonName: authorityName, Lifetime: authorityLifetime, Algorithm: certs.RSA}, start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	issued, err := root.KeepLeaf(nil, leaf.options, start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if size := len(certificateOf(t, issued.Data["tls.crt"]).Raw); size > 90_000 {
+		t.Errorf("a certificate of %d bytes, Ray accepts 100 kB", size)
+	}
+	p := &pass{certificates: w.certificates, cluster: cluster, memory: w.known.of(cluster)}
+	p.tellOfRoom(leaf)
+	if told := w.told(); strings.Count(told, "CertificateTooManyPods") != 1 || !strings.Contains(told, "102 more do not fit") {
+		t.Errorf("told:\n%s", told)
+	}
+	p.tellOfRoom(leaf)
+	if told := w.told(); told != "" {
+		t.Errorf("told again:\n%s", told)
+	}
+}
+
+// Pods that are over lose their address, pods that are on their way out keep it.
+func TestPodsOfRole(t *testing.T) {
+	pods := []corev1.Pod{
+		*rayPod("h", ray.NodeTypeHead, "u", "10.0.0.1"), *rayPod("w", ray.NodeTypeWorker, "u", "10.0.0.2"),
+		*rayPod("over", ray.NodeTypeWorker, "u", "10.0.0.3"), *rayPod("failed", ray.NodeTypeWorker, "u", "10.0.0.4"),
+		*rayPod("leaving", ray.NodeTypeWorker, "u", "10.0.0.5"),
+	}
+	pods[2].Status.Phase, pods[3].Status.Phase = corev1.PodSucceeded, corev1.PodFailed
+	pods[4].DeletionTimestamp = &pods[4].CreationTimestamp
+	for role, want := range map[string]string{roleHead: "h", roleWorker: "w,leaving"} {
+		var got []string
+		for _, pod := range podsOfRole(role, pods) {
+			got = append(got, pod.Name)
+		}
+		if strings.Join(got, ",") != want {
+			t.Errorf("%s: %v", role, got)
+		}
+	}
+}
+
+func TestCertificateOfCertManager(t *testing.T) {
+	rsa := config.DefaultRayCluster()
+	rsa.CertificateKeyAlgorithm = "RSA"
+	for size, settings := range map[int64]config.RayCluster{256: config.DefaultRayCluster(), 2048: rsa} {
+		p := planCertificates(ray.View(demo(t).Object), byOperator, settings, "apps.example.org", []corev1.Pod{*rayPod("h", ray.NodeTypeHead, "u", "10.0.0.1")})
+		config := buildCertificate(demo(t), p.leaves[0], config.Issuer{Name: "team-ca", Kind: "ClusterIssuer", Group: "cert-manager.io"})
+		u := &unstructured.Unstructured{}
+		raw, err := jsonOf(config)
+		if err != nil || u.UnmarshalJSON(raw) != nil {
+			t.Fatal(err)
+		}
+		if u.GroupVersionKind() != capability.Certificate || u.GetName() != p.leaves[0].secret {
+			t.Errorf("%s %s", u.GroupVersionKind(), u.GetName())
+		}
+		dns, _, _ := unstructured.NestedStringSlice(u.Object, "spec", "dnsNames")
+		if slices.Contains(dns, "10.0.0.1") || !slices.Contains(dns, "localhost") || !slices.IsSorted(dns) {
+			t.Errorf("names %v", dns)
+		}
+		ips, _, _ := unstructured.NestedStringSlice(u.Object, "spec", "ipAddresses")
+		if !slices.Contains(ips, "10.0.0.1") {
+			t.Errorf("addresses %v", ips)
+		}
+		if got, _, _ := unstructured.NestedInt64(u.Object, "spec", "privateKey", "size"); got != size {
+			t.Errorf("key of %d bits", got)
+		}
+	}
+}

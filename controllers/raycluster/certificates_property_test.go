@@ -1,0 +1,173 @@
+package raycluster
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+)
+
+// story is a cluster to which things happen.
+type story struct {
+	*world
+	cluster *unstructured.Unstructured
+	pods    []string
+	made    int
+}
+
+// happens makes one thing happen.
+func (s *story) happens(t *rapid.T, steps []string) {
+	ca, head, worker := demoSecrets(s.t)
+	secrets := []string{ca, head, worker}
+	switch step := rapid.SampledFrom(steps).Draw(t, "step"); step {
+	case "a pod is made":
+		s.made++
+		name := fmt.Sprintf("p%d", s.made)
+		role := rapid.SampledFrom([]string{ray.NodeTypeHead, ray.NodeTypeWorker}).Draw(t, "role")
+		pod := pending(name, role)
+		s.create(pod)
+		s.pods = append(s.pods, name)
+	case "a pod gets addresses":
+		if pod := s.somePod(t); pod != nil && pod.Status.PodIP == "" {
+			pod.Status.PodIP = fmt.Sprintf("10.1.0.%d", s.made)
+			pod.Status.PodIPs = []corev1.PodIP{{IP: pod.Status.PodIP}, {IP: fmt.Sprintf("fd00::%d", s.made)}}
+			s.update(pod)
+		}
+	case "a pod starts":
+		if pod := s.somePod(t); pod != nil && pod.Status.PodIP != "" {
+			pod.Status.Phase = corev1.PodRunning
+			s.update(pod)
+		}
+	case "a pod goes":
+		if pod := s.somePod(t); pod != nil {
+			if err := s.server.Delete(s.t.Context(), pod); err != nil {
+				t.Fatal(err)
+			}
+			s.pods = slices.DeleteFunc(s.pods, func(name string) bool { return name == pod.Name })
+		}
+	case "time passes":
+		s.clock.Step(time.Duration(rapid.IntRange(1, 24*200).Draw(t, "hours")) * time.Hour)
+	case "a Secret is deleted":
+		name := rapid.SampledFrom(secrets).Draw(t, "secret")
+		err := s.server.Delete(s.t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}})
+		if client.IgnoreNotFound(err) != nil {
+			t.Fatal(err)
+		}
+		s.clock.Step(cacheLag)
+	case "a Secret is damaged":
+		secret := &corev1.Secret{}
+		name := rapid.SampledFrom(secrets).Draw(t, "secret")
+		if err := s.server.Get(s.t.Context(), client.ObjectKey{Namespace: "team", Name: name}, secret); err != nil {
+			return
+		}
+		for key := range secret.Data {
+			if rapid.Bool().Draw(t, key) {
+				secret.Data[key] = []byte("noise")
+			}
+		}
+		s.update(secret)
+	case "another leader":
+		s.known = issuedCertificates{byUID: map[types.UID]*issuedFor{}}
+	case "another domain":
+		s.domain = rapid.SampledFrom([]string{"", "apps.example.org", "other.example.org"}).Draw(t, "domain")
+	}
+}
+
+func (s *story) somePod(t *rapid.T) *corev1.Pod {
+	if len(s.pods) == 0 {
+		return nil
+	}
+	pod := &corev1.Pod{}
+	name := rapid.SampledFrom(s.pods).Draw(t, "pod")
+	if err := s.server.Get(s.t.Context(), client.ObjectKey{Namespace: "team", Name: name}, pod); err != nil {
+		t.Fatal(err)
+	}
+	return pod
+}
+
+// settle makes passes until nothing is to be done at this moment, as the work queue does.
+func (s *story) settle(t *rapid.T) {
+	for range 5 {
+		after, err := s.Keep(s.t.Context(), s.cluster, byOperator)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if after > time.Minute {
+			return
+		}
+		s.clock.Step(after)
+	}
+	t.Fatal("it does not come to rest")
+}
+
+// check looks at what a pod that starts now would find.
+func (s *story) check(t *rapid.T) {
+	ca, head, worker := demoSecrets(s.t)
+	root := s.secret(ca)
+	signer := certificateOf(s.t, root.Data["ca.crt"])
+	for _, name := range []string{head, worker} {
+		secret := s.secret(name)
+		leaf := certificateOf(s.t, secret.Data["tls.crt"])
+		if err := leaf.CheckSignatureFrom(signer); err != nil || string(secret.Data["ca.crt"]) != string(root.Data["ca.crt"]) {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if left := leaf.NotAfter.Sub(s.clock.Now()); left < leafLifetime/2 {
+			t.Fatalf("%s is good for another %s", name, left)
+		}
+	}
+	for _, name := range s.pods {
+		pod := &corev1.Pod{}
+		if err := s.server.Get(s.t.Context(), client.ObjectKey{Namespace: "team", Name: name}, pod); err != nil {
+			t.Fatal(err)
+		}
+		secret := worker
+		if pod.Labels[ray.LabelNodeType] == ray.NodeTypeHead {
+			secret = head
+		}
+		leaf := certificateOf(s.t, s.secret(secret).Data["tls.crt"])
+		for _, a := range addressesOf(pod) {
+			host := a.String()
+			if a.Is6() {
+				host = "[" + host + "]"
+			}
+			if err := leaf.VerifyHostname(host); err != nil {
+				t.Fatalf("pod %s: %v", name, err)
+			}
+		}
+	}
+}
+
+// Whatever happens to pods, Secrets, time and the operator: once it has come to rest every living pod has a certificate with
+// its addresses that is good for half a year, and rest costs nothing.
+func TestWhateverHappensPodsHaveCertificates(t *testing.T) {
+	steps := []string{
+		"a pod is made", "a pod is made", "a pod gets addresses", "a pod gets addresses", "a pod starts", "a pod goes", "time passes",
+		"a Secret is deleted", "a Secret is damaged", "another leader", "another domain",
+	}
+	rapid.Check(t, func(r *rapid.T) {
+		s := &story{world: newWorld(t), cluster: demo(t)}
+		s.settle(r)
+		for range rapid.IntRange(1, 8).Draw(r, "things that happen") {
+			s.happens(r, steps)
+			if rapid.Bool().Draw(r, "seen at once") {
+				s.settle(r)
+			}
+		}
+		s.settle(r)
+		s.check(r)
+		reads, writes, patches := s.reads, s.writes, s.patches
+		s.settle(r)
+		if s.reads != reads || s.writes != writes || s.patches != patches {
+			r.Fatalf("%d reads, %d writes, %d patches at rest", s.reads-reads, s.writes-writes, s.patches-patches)
+		}
+	})
+}

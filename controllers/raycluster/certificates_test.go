@@ -1,0 +1,504 @@
+package raycluster
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/certs"
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+)
+
+const (
+	caSecret     = "demo-ca-secret-"
+	headSecret   = "demo-head-tls-"
+	workerSecret = "demo-worker-tls-"
+)
+
+// names of the Secrets of demo.
+func demoSecrets(t *testing.T) (ca, head, worker string) {
+	t.Helper()
+	n := ray.View(demo(t).Object).Names()
+	if !strings.HasPrefix(n.CASecret, caSecret) || !strings.HasPrefix(n.HeadTLS, headSecret) || !strings.HasPrefix(n.WorkerTLS, workerSecret) {
+		t.Fatalf("%+v", n)
+	}
+	return n.CASecret, n.HeadTLS, n.WorkerTLS
+}
+
+func certificateOf(t *testing.T, raw []byte) *x509.Certificate {
+	t.Helper()
+	block, _ := pem.Decode(raw)
+	if block == nil {
+		t.Fatal("no certificate")
+	}
+	c, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func mustBeFor(t *testing.T, secret *corev1.Secret, ips ...string) {
+	t.Helper()
+	c := certificateOf(t, secret.Data["tls.crt"])
+	for _, ip := range ips {
+		if err := c.VerifyHostname(ip); err != nil {
+			t.Errorf("%s: %v", secret.Name, err)
+		}
+	}
+}
+
+// A new cluster has its CA and both certificates after one pass, and rests.
+func TestCertificatesOfANewCluster(t *testing.T) {
+	w, cluster := newWorld(t), demo(t)
+	ca, head, worker := demoSecrets(t)
+	if after := w.keep(cluster, byOperator); after < 300*24*time.Hour/3 {
+		t.Errorf("due again after %s", after)
+	}
+	if w.writes != 3 {
+		t.Errorf("%d writes", w.writes)
+	}
+	w.rests(cluster, byOperator)
+	authority := w.secret(ca)
+	if len(authority.Data) != 2 || authority.Data["ca.crt"] == nil || authority.Data["ca.key"] == nil || authority.Type != corev1.SecretTypeOpaque && authority.Type != "" {
+		t.Errorf("type %s, %d keys", authority.Type, len(authority.Data))
+	}
+	for _, secret := range []*corev1.Secret{authority, w.secret(head), w.secret(worker)} {
+		owner := metav1.GetControllerOf(secret)
+		if owner == nil || owner.UID != "u" || secret.Labels[ray.LabelClusterName] != "demo" || !ourLabels(secret) {
+			t.Errorf("%s: owner %v, labels %v", secret.Name, owner, secret.Labels)
+		}
+	}
+	for _, name := range []string{head, worker} {
+		secret := w.secret(name)
+		if len(secret.Data) != 3 || secret.Type != corev1.SecretTypeTLS || !bytes.Equal(secret.Data["ca.crt"], authority.Data["ca.crt"]) {
+			t.Errorf("%s of type %s with %d keys", name, secret.Type, len(secret.Data))
+		}
+		if err := certificateOf(t, secret.Data["tls.crt"]).CheckSignatureFrom(certificateOf(t, authority.Data["ca.crt"])); err != nil {
+			t.Error(err)
+		}
+	}
+	if told := w.told(); !strings.Contains(told, "Normal CertificateAuthority CA Created") || strings.Count(told, "\n") > 0 {
+		t.Errorf("told:\n%s", told)
+	}
+	for _, role := range []string{roleAuthority, roleHead, roleWorker} {
+		if !expires(role).After(w.clock.Now().Add(364 * 24 * time.Hour)) {
+			t.Errorf("metric of %s: %s", role, expires(role))
+		}
+	}
+}
+
+// R12, R13: pods get into the certificate of their role as they come, one write for each swarm, and never out while they live.
+func TestPodsComeAndGo(t *testing.T) {
+	w, cluster := newWorld(t), demo(t)
+	_, head, worker := demoSecrets(t)
+	w.keep(cluster, byOperator)
+	w.clock.Step(swarm)
+	w.create(pending("h", ray.NodeTypeHead, "10.0.0.1", "fd00::1"), pending("a", ray.NodeTypeWorker, "10.0.0.2"))
+	writes := w.writes
+	w.keep(cluster, byOperator)
+	if w.writes != writes+2 {
+		t.Errorf("%d writes for a head and a worker", w.writes-writes)
+	}
+	mustBeFor(t, w.secret(head), "10.0.0.1", "[fd00::1]", "127.0.0.1", "localhost", "demo-head-svc.team.svc")
+	mustBeFor(t, w.secret(worker), "10.0.0.2")
+	w.rests(cluster, byOperator)
+
+	// A swarm: the first shortly after, so it waits; the others join it.
+	w.clock.Step(swarm / 10)
+	w.create(pending("b", ray.NodeTypeWorker, "10.0.0.3"))
+	writes = w.writes
+	if after := w.keep(cluster, byOperator); w.writes != writes || after > swarm {
+		t.Errorf("%d writes, next pass after %s", w.writes-writes, after)
+	}
+	w.create(pending("c", ray.NodeTypeWorker, "10.0.0.4"), pending("d", ray.NodeTypeWorker, "10.0.0.5"))
+	w.clock.Step(swarm)
+	w.keep(cluster, byOperator)
+	if w.writes != writes+1 {
+		t.Errorf("%d writes for three pods", w.writes-writes)
+	}
+	mustBeFor(t, w.secret(worker), "10.0.0.2", "10.0.0.3", "10.0.0.4", "10.0.0.5")
+
+	// Who goes costs nothing, and is forgotten with the next who comes.
+	for _, name := range []string{"a", "b"} {
+		if err := w.server.Delete(t.Context(), rayPod(name, "", "")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.rests(cluster, byOperator)
+	w.clock.Step(swarm)
+	w.create(pending("e", ray.NodeTypeWorker, "10.0.0.6"))
+	w.keep(cluster, byOperator)
+	mustBeFor(t, w.secret(worker), "10.0.0.4", "10.0.0.5", "10.0.0.6")
+	if c := certificateOf(t, w.secret(worker).Data["tls.crt"]); c.VerifyHostname("10.0.0.2") == nil {
+		t.Error("an address without a pod is still there")
+	}
+}
+
+// A pod that waits is told once that its address is in.
+func TestPodsAreServed(t *testing.T) {
+	w, cluster := newWorld(t), demo(t)
+	w.keep(cluster, byOperator)
+	running := rayPod("r", ray.NodeTypeWorker, "u", "10.0.0.9")
+	running.Status.Phase = corev1.PodRunning
+	bare := pending("bare", ray.NodeTypeWorker)
+	w.create(pending("h", ray.NodeTypeHead, "10.0.0.1", "fd00::1"), pending("a", ray.NodeTypeWorker, "10.0.0.2"), running, bare)
+	w.clock.Step(swarm)
+	w.keep(cluster, byOperator)
+	if w.patches != 2 {
+		t.Errorf("%d patches", w.patches)
+	}
+	pod := &corev1.Pod{}
+	if err := w.server.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "h"}, pod); err != nil {
+		t.Fatal(err)
+	}
+	if pod.Annotations[annotationServed] != "10.0.0.1,fd00::1" {
+		t.Errorf("annotations %v", pod.Annotations)
+	}
+	w.rests(cluster, byOperator)
+	again := newWorld(t)
+	again.certificateDeps = w.certificateDeps // the next leader remembers nothing
+	if _, err := again.Keep(t.Context(), cluster, byOperator); err != nil {
+		t.Fatal(err)
+	}
+	if w.patches != 2 {
+		t.Errorf("%d patches after a restart", w.patches-2)
+	}
+}
+
+// Kubelets that are told before watches bring the Secret would look at the old one.
+func TestPodsAreNotServedTooEarly(t *testing.T) {
+	w, cluster := newWorld(t), demo(t)
+	_, head, _ := demoSecrets(t)
+	w.keep(cluster, byOperator)
+	w.clock.Step(swarm)
+	w.create(pending("h", ray.NodeTypeHead, "10.0.0.1"))
+	w.hidden[head] = true
+	w.keep(cluster, byOperator)
+	if w.patches != 0 {
+		t.Error("a pod was told of a certificate that nobody has seen")
+	}
+	mustBeFor(t, w.secret(head), "10.0.0.1")
+	w.hidden[head] = false
+	w.keep(cluster, byOperator)
+	if w.patches != 1 {
+		t.Errorf("%d patches", w.patches)
+	}
+	w.rests(cluster, byOperator)
+}
+
+// R11: what is broken is mended with an Event, and what is gone comes back.
+func TestBrokenCertificates(t *testing.T) {
+	ca, head, worker := demoSecrets(t)
+	for name, tc := range map[string]struct {
+		damage func(w *world)
+		event  string
+		writes int
+	}{
+		"key of the CA is gone": {func(w *world) {
+			s := w.secret(ca)
+			delete(s.Data, "ca.key")
+			w.update(s)
+		}, "Warning CertificateAuthority a new CA signs, because reading ca.key", 3},
+		"CA is noise": {func(w *world) {
+			s := w.secret(ca)
+			s.Data["ca.crt"] = []byte("noise")
+			w.update(s)
+		}, "Warning CertificateAuthority a new CA signs, because reading ca.crt", 3},
+		"Secret of the CA is deleted": {func(w *world) {
+			if err := w.server.Delete(t.Context(), w.secret(ca)); err != nil {
+				t.Fatal(err)
+			}
+		}, "Warning CertificateAuthority a new CA signs", 3},
+		"key of the head is gone": {func(w *world) {
+			s := w.secret(head)
+			s.Data["tls.key"] = []byte("noise")
+			w.update(s)
+		}, "Normal CertificateRenewed the certificate of role head is new, because reading tls.key", 1},
+		"Secret of the workers is deleted": {func(w *world) {
+			if err := w.server.Delete(t.Context(), w.secret(worker)); err != nil {
+				t.Fatal(err)
+			}
+		}, "", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, cluster := newWorld(t), demo(t)
+			w.keep(cluster, byOperator)
+			trusted := w.secret(ca).Data["ca.crt"]
+			w.told()
+			w.clock.Step(time.Minute)
+			writes := w.writes
+			tc.damage(w)
+			w.keep(cluster, byOperator)
+			if w.writes != writes+tc.writes {
+				t.Errorf("%d writes, want %d", w.writes-writes, tc.writes)
+			}
+			if told := w.told(); !strings.Contains(told, tc.event) || tc.event == "" && told != "" {
+				t.Errorf("told:\n%s", told)
+			}
+			root := w.secret(ca).Data["ca.crt"]
+			if name != "CA is noise" && !bytes.Contains(root, trusted) {
+				t.Error("what running pods hold is not trusted any more")
+			}
+			for _, leaf := range []string{head, worker} {
+				s := w.secret(leaf)
+				if err := certificateOf(t, s.Data["tls.crt"]).CheckSignatureFrom(certificateOf(t, root)); err != nil || !bytes.Equal(s.Data["ca.crt"], root) {
+					t.Errorf("%s: %v", leaf, err)
+				}
+			}
+			w.rests(cluster, byOperator)
+		})
+	}
+}
+
+// Years pass: each renewal comes by the clock alone, costs what it must, and is told.
+func TestCertificatesAreRenewed(t *testing.T) {
+	w, cluster := newWorld(t), demo(t)
+	ca, head, _ := demoSecrets(t)
+	start, signers, told := w.clock.Now(), map[string]bool{}, ""
+	passes := 0
+	for w.clock.Since(start) < 4*365*24*time.Hour {
+		after := w.keep(cluster, byOperator)
+		if after <= 0 {
+			t.Fatal("nothing will be due")
+		}
+		passes++
+		signers[string(certificateOf(t, w.secret(ca).Data["ca.crt"]).Raw)] = true
+		if left := certificateOf(t, w.secret(head).Data["tls.crt"]).NotAfter.Sub(w.clock.Now()); left < 240*24*time.Hour {
+			t.Errorf("a pod that starts now has a certificate for %s", left)
+		}
+		told += w.told() + "\n"
+		w.clock.Step(after)
+	}
+	if passes > 40 || len(signers) != 3 {
+		t.Errorf("%d passes, %d CAs", passes, len(signers))
+	}
+	for _, want := range []string{"the next CA is published beside the one that signs", "the next CA signs now", "the certificate of role head is new, because a third of its life is over"} {
+		if !strings.Contains(told, want) {
+			t.Errorf("nobody was told that %s:\n%s", want, told)
+		}
+	}
+}
+
+// What the original operator made is taken over as it is: RSA, no labels of ours, controlled by the cluster.
+func TestAnExistingCAIsKept(t *testing.T) {
+	ca, _, _ := demoSecrets(t)
+	now := time.Date(2025, 12, 1, 0, 0, 0, 0, time.UTC)
+	root, err := certs.KeepRoot(nil, certs.RootOptions{CommonName: "root-ca", Lifetime: 365 * 24 * time.Hour, Algorithm: certs.RSA}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "team", Name: ca, Labels: map[string]string{ray.LabelClusterName: "demo"},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "ray.io/v1", Kind: "RayCluster", Name: "demo", UID: "u", Controller: new(true)}},
+	}, Data: root.Data}
+	w, cluster := newWorld(t, old), demo(t)
+	w.keep(cluster, ray.Mode{MTLS: true, Issuer: ray.IssuerPod})
+	got := w.secret(ca)
+	if !same(got.Data, root.Data) || !ourLabels(got) || w.writes != 1 {
+		t.Errorf("%d writes, labels %v", w.writes, got.Labels)
+	}
+	if told := w.told(); told != "" {
+		t.Errorf("told:\n%s", told)
+	}
+	w.rests(cluster, ray.Mode{MTLS: true, Issuer: ray.IssuerPod})
+}
+
+// Secrets of users are used and never written.
+func TestSecretsOfUsers(t *testing.T) {
+	ca, head, _ := demoSecrets(t)
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	mine, err := certs.KeepRoot(nil, certs.RootOptions{CommonName: "mine", Lifetime: 10 * 24 * time.Hour}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	user := func(name string, data map[string][]byte) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}, Data: data}
+	}
+	t.Run("a CA", func(t *testing.T) {
+		w, cluster := newWorld(t, user(ca, mine.Data)), demo(t)
+		w.keep(cluster, byOperator)
+		if c := certificateOf(t, w.secret(head).Data["tls.crt"]); c.Issuer.CommonName != "mine" {
+			t.Errorf("issued by %s", c.Issuer)
+		}
+		if got := w.secret(ca); !same(got.Data, mine.Data) || len(got.Labels) > 0 || len(got.OwnerReferences) > 0 {
+			t.Errorf("it was changed: %v", got.ObjectMeta)
+		}
+		if told := w.told(); !strings.Contains(told, "Warning CertificateExpiring the CA in Secret "+ca) {
+			t.Errorf("told:\n%s", told)
+		}
+		w.rests(cluster, byOperator)
+		w.clock.Step(foreignRecheck)
+		w.keep(cluster, byOperator)
+		if told := w.told(); told != "" {
+			t.Errorf("told again:\n%s", told)
+		}
+	})
+	t.Run("a CA of no use", func(t *testing.T) {
+		w, cluster := newWorld(t, user(ca, map[string][]byte{"ca.crt": []byte("noise")})), demo(t)
+		if after := w.keep(cluster, byOperator); after > foreignRecheck || after <= 0 || w.writes > 0 {
+			t.Errorf("%d writes, next pass after %s", w.writes, after)
+		}
+		if told := w.told(); !strings.Contains(told, "Warning CertificateNotUsable Secret "+ca) || !strings.Contains(told, "delete it and it will be made") {
+			t.Errorf("told:\n%s", told)
+		}
+	})
+	t.Run("a certificate", func(t *testing.T) {
+		w, cluster := newWorld(t, user(head, map[string][]byte{"tls.crt": []byte("mine")})), demo(t)
+		w.keep(cluster, byOperator)
+		if got := w.secret(head); string(got.Data["tls.crt"]) != "mine" || len(got.Labels) > 0 {
+			t.Error("it was changed")
+		}
+		w.rests(cluster, byOperator)
+	})
+}
+
+// With the original form there is the CA alone, and without mutual TLS nothing.
+func TestFormsOfCertificates(t *testing.T) {
+	ca, head, worker := demoSecrets(t)
+	for name, tc := range map[string]struct {
+		mode ray.Mode
+		want []string
+	}{
+		"operator":     {byOperator, []string{ca, head, worker}},
+		"pod":          {ray.Mode{MTLS: true, Issuer: ray.IssuerPod}, []string{ca}},
+		"off":          {ray.Mode{}, nil},
+		"step aside":   {ray.Mode{Skip: "managed elsewhere", MTLS: true, Issuer: ray.IssuerOperator}, nil},
+		"cert-manager": {ray.Mode{MTLS: true, Issuer: ray.IssuerCertManager}, []string{ca, head, worker}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, cluster := newWorld(t), demo(t)
+			w.keep(cluster, tc.mode)
+			list := &corev1.SecretList{}
+			if err := w.server.List(t.Context(), list); err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for i := range list.Items {
+				got = append(got, list.Items[i].Name)
+			}
+			slices.Sort(got)
+			slices.Sort(tc.want)
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("got %v, want %v", got, tc.want)
+			}
+			if wanted := w.Wanted(ray.View(cluster.Object), tc.mode); len(wanted) != len(tc.want) {
+				t.Errorf("%d objects are kept, want %d", len(wanted), len(tc.want))
+			}
+		})
+	}
+}
+
+// Mutual TLS goes off, and what is remembered goes with it.
+func TestForgetting(t *testing.T) {
+	w, cluster := newWorld(t), demo(t)
+	w.keep(cluster, byOperator)
+	if after := w.keep(cluster, ray.Mode{}); after != 0 || !expires(roleHead).Equal(time.Unix(0, 0).UTC()) {
+		t.Errorf("next pass after %s, metric %s", after, expires(roleHead))
+	}
+	w.keep(cluster, byOperator)
+	w.Forget(cluster.GetUID())
+	if len(w.known.byUID) != 0 || !expires(roleAuthority).Equal(time.Unix(0, 0).UTC()) {
+		t.Error("a cluster that is gone is remembered")
+	}
+	w.Forget("never seen")
+}
+
+// A Secret that somebody annotates is read once more, and its labels and its content are put right.
+func TestTouchedSecrets(t *testing.T) {
+	w, cluster := newWorld(t), demo(t)
+	ca, head, worker := demoSecrets(t)
+	w.keep(cluster, byOperator)
+	for _, name := range []string{ca, head, worker} {
+		s := w.secret(name)
+		s.Annotations = map[string]string{"touched": "yes"}
+		w.update(s)
+	}
+	writes, before := w.writes, w.secret(head).Data
+	w.keep(cluster, byOperator)
+	if w.writes != writes || !same(before, w.secret(head).Data) {
+		t.Errorf("%d writes for annotations", w.writes-writes)
+	}
+	w.rests(cluster, byOperator)
+	s := w.secret(head)
+	delete(s.Labels, ray.LabelClusterName)
+	w.update(s)
+	w.keep(cluster, byOperator)
+	if s := w.secret(head); s.Labels[ray.LabelClusterName] != "demo" || !same(before, s.Data) {
+		t.Errorf("labels %v", s.Labels)
+	}
+	w.rests(cluster, byOperator)
+}
+
+// The cache is behind what was written a moment ago: nothing is read, and somebody looks again.
+func TestTheCacheIsBehind(t *testing.T) {
+	w, cluster := newWorld(t), demo(t)
+	ca, head, worker := demoSecrets(t)
+	w.keep(cluster, byOperator)
+	for _, name := range []string{ca, head, worker} {
+		w.hidden[name] = true
+	}
+	reads := w.reads
+	if after := w.keep(cluster, byOperator); w.reads != reads || after > cacheLag {
+		t.Errorf("%d reads, next pass after %s", w.reads-reads, after)
+	}
+	w.clock.Step(cacheLag)
+	if w.keep(cluster, byOperator); w.reads == reads {
+		t.Error("by now it is not the cache")
+	}
+}
+
+// What fails is an error that names the object, and the next pass does all of it.
+func TestFailures(t *testing.T) {
+	w, cluster := newWorld(t), demo(t)
+	ca, _, _ := demoSecrets(t)
+	w.fail = errors.New("away")
+	if _, err := w.Keep(t.Context(), cluster, byOperator); err == nil || !strings.Contains(err.Error(), ca) {
+		t.Errorf("got %v", err)
+	}
+	w.fail = nil
+	w.keep(cluster, byOperator)
+	w.rests(cluster, byOperator)
+	w.Pods = w.Cached
+	cut := newWorld(t)
+	cut.Pods = brokenReader{}
+	if _, err := cut.Keep(t.Context(), cluster, byOperator); err == nil || !strings.Contains(err.Error(), "listing the pods") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// On Kubernetes without OAuth the proxy before the dashboard gets a certificate for its Service, with or without mutual TLS.
+func TestTheProxyHasACertificate(t *testing.T) {
+	w, cluster := newWorld(t), demo(t)
+	mode := ray.Mode{Auth: ray.AuthProxy}
+	name := ray.View(cluster.Object).Names().ProxyTLS
+	w.keep(cluster, mode)
+	secret := w.secret(name)
+	mustBeFor(t, secret, ray.View(cluster.Object).Names().ProxyService+".team.svc", "localhost")
+	if _, leaks := secret.Data["ca.key"]; leaks || w.writes != 1 {
+		t.Errorf("%d writes, the key of a CA is there: %t", w.writes, leaks)
+	}
+	w.rests(cluster, mode)
+	w.clock.Step(leafLifetime * 3 / 4)
+	w.keep(cluster, mode)
+	if same(secret.Data, w.secret(name).Data) {
+		t.Error("it was not renewed")
+	}
+	w.rests(cluster, mode)
+
+	foreign := newWorld(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}, Data: map[string][]byte{"tls.crt": []byte("mine")}})
+	foreign.keep(cluster, mode)
+	if foreign.writes != 0 {
+		t.Error("the certificate of a user was overwritten")
+	}
+	foreign.rests(cluster, mode)
+}

@@ -1,0 +1,199 @@
+package raycluster
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/yaml"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+)
+
+// byOperator is the mode of a new cluster.
+var byOperator = ray.Mode{MTLS: true, Issuer: ray.IssuerOperator}
+
+// world keeps certificates on a fake API server, with a clock that stands still.
+type world struct {
+	*certificates
+	t        *testing.T
+	clock    *clocktesting.FakeClock
+	server   client.WithWatch
+	events   *events.FakeRecorder
+	settings config.RayCluster
+	served   capability.Set
+	domain   string
+	// hidden are names of Secrets that the cache does not show.
+	hidden map[string]bool
+	// reads and writes count requests: of Secrets, and of everything.
+	reads, writes, patches int
+	fail                   error
+}
+
+func newWorld(t *testing.T, existing ...client.Object) *world {
+	t.Helper()
+	w := &world{
+		t: t, clock: clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), events: events.NewFakeRecorder(100),
+		settings: config.DefaultRayCluster(), domain: "apps.example.org", hidden: map[string]bool{},
+	}
+	w.server = fake.NewClientBuilder().WithObjects(existing...).WithReturnManagedFields().
+		WithIndex(&corev1.Pod{}, podIndex, indexPod).Build()
+	cached := interceptor.NewClient(w.server, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if w.hidden[key.Name] {
+				key.Name = "hidden-by-the-cache"
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			w.writes++
+			if w.fail != nil {
+				return w.fail
+			}
+			return c.Apply(ctx, o, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			w.patches++
+			return c.Patch(ctx, o, p, opts...)
+		},
+	})
+	live := interceptor.NewClient(w.server, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			w.reads++
+			if w.fail != nil {
+				return w.fail
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+	})
+	w.certificates = newCertificates(certificateDeps{
+		Cached: cached, Live: live, Pods: w.server, Writer: cached,
+		Applier: apply.New(apply.Options{Client: cached, Live: live, FieldOwner: ray.FieldOwner, Component: ComponentName}),
+		Clock:   w.clock, Recorder: w.events,
+		Settings: func(context.Context) (config.RayCluster, error) { return w.settings, nil },
+		Domain:   func() string { return w.domain },
+		Served:   func() capability.Set { return w.served },
+	})
+	t.Cleanup(func() { w.Forget("u") })
+	return w
+}
+
+// demo is a cluster with one group of workers and hashed names.
+func demo(t *testing.T) *unstructured.Unstructured {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	err := yaml.Unmarshal([]byte(`
+apiVersion: ray.io/v1
+kind: RayCluster
+metadata: {name: demo, namespace: team, uid: u, annotations: {ray.openshift.ai/version: x}}
+spec: {headGroupSpec: {}, workerGroupSpecs: [{groupName: small}]}`), &u.Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// keep makes a pass that must succeed.
+func (w *world) keep(cluster *unstructured.Unstructured, mode ray.Mode) time.Duration {
+	w.t.Helper()
+	after, err := w.Keep(w.t.Context(), cluster, mode)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return after
+}
+
+// rests makes a pass that may not cost a request.
+func (w *world) rests(cluster *unstructured.Unstructured, mode ray.Mode) {
+	w.t.Helper()
+	reads, writes, patches := w.reads, w.writes, w.patches
+	w.keep(cluster, mode)
+	if w.reads != reads || w.writes != writes || w.patches != patches {
+		w.t.Errorf("%d reads, %d writes and %d patches at rest", w.reads-reads, w.writes-writes, w.patches-patches)
+	}
+}
+
+func (w *world) secret(name string) *corev1.Secret {
+	w.t.Helper()
+	secret := &corev1.Secret{}
+	if err := w.server.Get(w.t.Context(), client.ObjectKey{Namespace: "team", Name: name}, secret); err != nil {
+		w.t.Fatal(err)
+	}
+	return secret
+}
+
+func (w *world) update(object client.Object) {
+	w.t.Helper()
+	if err := w.server.Update(w.t.Context(), object); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) create(objects ...client.Object) {
+	w.t.Helper()
+	for _, o := range objects {
+		if err := w.server.Create(w.t.Context(), o); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// told returns the Events since the last call.
+func (w *world) told() string {
+	var out []string
+	for {
+		select {
+		case e := <-w.events.Events:
+			out = append(out, e)
+		default:
+			return strings.Join(out, "\n")
+		}
+	}
+}
+
+// expires reads the metric of one certificate.
+func expires(role string) time.Time {
+	var m dto.Metric
+	if err := expiry.WithLabelValues("team", "demo", role).Write(&m); err != nil {
+		return time.Time{}
+	}
+	return time.Unix(int64(m.GetGauge().GetValue()), 0).UTC()
+}
+
+// pending is a pod that waits for its certificate.
+func pending(name, role string, ips ...string) *corev1.Pod {
+	pod := rayPod(name, role, "u", ips...)
+	pod.Status.Phase = corev1.PodPending
+	return pod
+}
+
+// manyPods are n running workers.
+func manyPods(n int, start time.Time) []corev1.Pod {
+	var out []corev1.Pod
+	for i := range n {
+		pod := rayPod(fmt.Sprintf("w%05d", i), ray.NodeTypeWorker, "u", fmt.Sprintf("10.%d.%d.%d", i/65536, i/256%256, i%256))
+		pod.CreationTimestamp = metav1.NewTime(start.Add(time.Duration(i) * time.Second))
+		out = append(out, *pod)
+	}
+	return out
+}
+
+// same reports whether two Secrets hold the same.
+func same(a, b map[string][]byte) bool { return maps.EqualFunc(a, b, bytes.Equal) }

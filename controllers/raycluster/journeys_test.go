@@ -1,0 +1,305 @@
+package raycluster
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+)
+
+// around lists "Kind name" of what bears our labels in the scene.
+func (s *scene) around() []string {
+	s.t.Helper()
+	var out []string
+	for _, kind := range append(prunable(capability.NewSet(optionalKinds...)), bindingKind) {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		if err := s.server.List(s.t.Context(), list, client.MatchingLabels(names.Labels(ComponentName))); err != nil {
+			s.t.Fatal(err)
+		}
+		for _, item := range list.Items {
+			out = append(out, kind.Kind+" "+item.GetName())
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// wanted lists "Kind name" of what should be around a cluster: what a controller that starts now on an empty cluster would make.
+func (s *scene) wanted(u *unstructured.Unstructured) []string {
+	s.t.Helper()
+	c := ray.View(u.Object)
+	in, _, err := s.inputs(s.t.Context(), u, c)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	p, err := Build(c, in)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	all := slices.Concat(p.policies, p.objects)
+	if p.binding != nil {
+		all = append(all, *p.binding)
+	}
+	objects, err := apply.Render(all, ComponentName, u)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var out []string
+	for _, o := range objects {
+		out = append(out, o.GetKind()+" "+o.GetName())
+	}
+	slices.Sort(out)
+	return out
+}
+
+// settle reconciles until nothing is written any more.
+func (s *scene) settle(u *unstructured.Unstructured) {
+	s.t.Helper()
+	for range 6 {
+		if len(s.must(u)) == 0 {
+			return
+		}
+	}
+	s.t.Fatalf("still writing after six passes: %q", s.writes)
+}
+
+// heads are pod templates, as they are stored with and without webhooks.
+var heads = []string{plainHead, mutualHead, fmt.Sprintf(injectedHead, "oauth-proxy"), fmt.Sprintf(injectedHead, "kube-rbac-proxy")}
+
+// turns are what can happen to a cluster; each tells its name.
+var turns = map[string]func(dice *rand.Rand, s *scene, u *unstructured.Unstructured){
+	"OAuth": func(_ *rand.Rand, s *scene, _ *unstructured.Unstructured) { s.settings.OAuth = !s.settings.OAuth },
+	"mTLS":  func(_ *rand.Rand, s *scene, _ *unstructured.Unstructured) { s.settings.MTLS = !s.settings.MTLS },
+	"policies": func(_ *rand.Rand, s *scene, _ *unstructured.Unstructured) {
+		s.settings.OpenToNamespace = !s.settings.OpenToNamespace
+	},
+	"platform": func(dice *rand.Rand, s *scene, _ *unstructured.Unstructured) {
+		s.served = oneOf(dice, []capability.Set{openShift, {}, capability.NewSet(capability.HTTPRoute)})
+		for _, o := range s.around() { // with an API its objects go
+			if strings.HasPrefix(o, "Route ") && !s.served.Has(capability.Route) || strings.HasPrefix(o, "HTTPRoute ") && !s.served.Has(capability.HTTPRoute) {
+				s.take(o)
+			}
+		}
+	},
+	"publish": func(dice *rand.Rand, s *scene, _ *unstructured.Unstructured) {
+		s.settings.Publish = oneOf(dice, []string{"auto", "gateway", "none"})
+	},
+	"domain": func(dice *rand.Rand, s *scene, _ *unstructured.Unstructured) {
+		s.settings.IngressDomain = oneOf(dice, []string{"", "one.example.org", "two.example.org"})
+	},
+	"suspend": func(dice *rand.Rand, s *scene, u *unstructured.Unstructured) {
+		s.edit(u, func() { _ = unstructured.SetNestedField(u.Object, dice.IntN(2) == 0, "spec", "suspend") })
+	},
+	"managed": func(dice *rand.Rand, s *scene, u *unstructured.Unstructured) {
+		by := oneOf(dice, []string{"", ray.ManagerMultiKueue, ray.ManagerKubeRay})
+		s.edit(u, func() { _ = unstructured.SetNestedField(u.Object, by, "spec", "managedBy") })
+	},
+	"template": func(dice *rand.Rand, s *scene, u *unstructured.Unstructured) {
+		head := clusterFrom(s.t, oneOf(dice, heads)).Object["spec"].(map[string]any)["headGroupSpec"]
+		s.edit(u, func() { _ = unstructured.SetNestedField(u.Object, head, "spec", "headGroupSpec") })
+	},
+	"drift": func(dice *rand.Rand, s *scene, _ *unstructured.Unstructured) {
+		if all := s.around(); len(all) > 0 {
+			s.take(oneOf(dice, all))
+		}
+	},
+	"finalizer": func(_ *rand.Rand, s *scene, u *unstructured.Unstructured) { s.edit(u, func() { u.SetFinalizers(nil) }) },
+	"restart":   func(_ *rand.Rand, s *scene, _ *unstructured.Unstructured) { s.restart() },
+}
+
+// edit changes the stored cluster as a user would.
+func (s *scene) edit(u *unstructured.Unstructured, change func()) {
+	s.t.Helper()
+	s.reread(u)
+	change()
+	u.SetGeneration(u.GetGeneration() + 1)
+	if err := s.server.Update(s.t.Context(), u); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// take removes an object of ours behind the back of the controller.
+func (s *scene) take(title string) {
+	s.t.Helper()
+	kind, name, _ := strings.Cut(title, " ")
+	for _, gvk := range append(prunable(capability.NewSet(optionalKinds...)), bindingKind) {
+		if gvk.Kind != kind {
+			continue
+		}
+		o := &unstructured.Unstructured{}
+		o.SetGroupVersionKind(gvk)
+		o.SetName(name)
+		if gvk != bindingKind {
+			o.SetNamespace("team1")
+		}
+		if err := s.server.Delete(s.t.Context(), o); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// restart is the end of one process and the start of another: all memory is lost.
+func (s *scene) restart() {
+	s.memory, s.leftovers = memory{}, leftovers{}
+	s.applier = apply.New(s.applier.Options)
+}
+
+// Whatever happens to a cluster, in whatever order: the controller comes to rest, what is around the cluster is what would be
+// made anew, but for what pods and a suspension keep; the finalizer is there exactly with the binding; and its end leaves no
+// binding.
+func TestJourneys(t *testing.T) {
+	const journeys = 25
+	for seed := range uint64(journeys) {
+		dice := rand.New(rand.NewPCG(seed, 1))
+		s := newScene(t)
+		u := s.put(demoCluster(oneOf(dice, []string{"", hashedVersion}), oneOf(dice, heads)))
+		var story []string
+		for range 1 + dice.IntN(8) {
+			turn := oneOf(dice, slices.Sorted(maps.Keys(turns)))
+			story = append(story, turn)
+			turns[turn](dice, s, u)
+			if dice.IntN(2) == 0 {
+				s.must(u)
+			}
+		}
+		s.settle(u)
+		s.rests(u)
+		s.reread(u)
+		want, got := s.wanted(u), s.around()
+		if missing := without(want, got); len(missing) > 0 {
+			t.Fatalf("journey %d: after %q is missing %q", seed, story, missing)
+		}
+		suspended := ray.View(u.Object).Suspended() && !ray.View(u.Object).ManagedElsewhere()
+		if extra := without(got, want); len(extra) > 0 && !suspended {
+			t.Fatalf("journey %d: after %q is left %q", seed, story, extra)
+		}
+		bound := slices.ContainsFunc(got, func(o string) bool { return strings.HasPrefix(o, "ClusterRoleBinding ") })
+		if bound != controllerutil.ContainsFinalizer(u, ray.Finalizer) {
+			t.Fatalf("after %q there is a binding: %t, finalizers %v", story, bound, u.GetFinalizers())
+		}
+		s.edit(u, func() { u.SetFinalizers(append(u.GetFinalizers(), "example.com/other")) })
+		if err := s.server.Delete(s.t.Context(), u); err != nil {
+			t.Fatal(err)
+		}
+		s.settle(u)
+		if s.reread(u); !slices.Equal(u.GetFinalizers(), []string{"example.com/other"}) || s.anyBinding() {
+			t.Fatalf("after %q and its end: finalizers %v, binding %t", story, u.GetFinalizers(), s.anyBinding())
+		}
+	}
+}
+
+// oneOf draws one of some values.
+func oneOf[T any](dice *rand.Rand, from []T) T { return from[dice.IntN(len(from))] }
+
+func without(all, these []string) []string {
+	return slices.DeleteFunc(slices.Clone(all), func(one string) bool { return slices.Contains(these, one) })
+}
+
+func (s *scene) anyBinding() bool {
+	list := &rbacv1.ClusterRoleBindingList{}
+	if err := s.server.List(s.t.Context(), list); err != nil {
+		s.t.Fatal(err)
+	}
+	return len(list.Items) > 0
+}
+
+// errCrash ends a process in the middle of a pass.
+var errCrash = errors.New("the process ends")
+
+// scenarios are stories that end well, however often the process ends in between.
+var scenarios = map[string]func(s *scene, u *unstructured.Unstructured){
+	"is made":    func(*scene, *unstructured.Unstructured) {},
+	"OAuth goes": func(s *scene, _ *unstructured.Unstructured) { s.settings.OAuth = false },
+	"is suspended": func(s *scene, u *unstructured.Unstructured) {
+		s.edit(u, func() { _ = unstructured.SetNestedField(u.Object, true, "spec", "suspend") })
+	},
+	"goes to another": func(s *scene, u *unstructured.Unstructured) {
+		s.edit(u, func() { _ = unstructured.SetNestedField(u.Object, ray.ManagerMultiKueue, "spec", "managedBy") })
+	},
+	"is deleted": func(s *scene, u *unstructured.Unstructured) {
+		s.edit(u, func() { u.SetFinalizers(append(u.GetFinalizers(), "example.com/other")) })
+		if err := s.server.Delete(s.t.Context(), u); err != nil {
+			s.t.Fatal(err)
+		}
+	},
+}
+
+// A process that ends after any of its writes, or whose write is refused, leaves nothing that the next one does not put right.
+func TestCrashesAfterEveryWrite(t *testing.T) {
+	for name, scenario := range scenarios {
+		for _, made := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, write carried out %t", name, made), func(t *testing.T) {
+				calm := endOf(t, scenario, 0, made)
+				for at := 1; ; at++ {
+					got := endOf(t, scenario, at, made)
+					if diff := cmp.Diff(calm.state, got.state); diff != "" {
+						t.Errorf("a crash at write %d (-calm +crashed):\n%s", at, diff)
+					}
+					if !got.crashed {
+						break
+					}
+				}
+			})
+		}
+	}
+}
+
+type outcome struct {
+	state   []string // objects, finalizers and the cookie
+	crashed bool
+}
+
+// endOf plays a scenario with a crash at the given write after its beginning; 0 for none.
+func endOf(t *testing.T, scenario func(*scene, *unstructured.Unstructured), at int, made bool) outcome {
+	t.Helper()
+	s := newScene(t)
+	u := s.put(demoCluster(hashedVersion, plainHead))
+	if scenario != nil {
+		s.settle(u)
+		scenario(s, u)
+	}
+	sent, crashed := 0, false
+	s.refuse = func(string, string) error {
+		if sent++; at == 0 || crashed || sent != at {
+			return nil
+		}
+		crashed = true
+		if made {
+			return nil // the next request meets a process that is new
+		}
+		return errCrash
+	}
+	request := ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "team1", Name: "demo"}}
+	for range 10 {
+		was := crashed
+		_, err := s.Reconcile(t.Context(), request)
+		if err != nil && !errors.Is(err, errCrash) {
+			t.Fatal(err)
+		}
+		if crashed != was {
+			s.restart()
+		}
+	}
+	s.refuse = func(string, string) error { return nil }
+	s.settle(u)
+	s.rests(u)
+	s.reread(u)
+	return outcome{state: append(s.around(), u.GetFinalizers()...), crashed: crashed}
+}

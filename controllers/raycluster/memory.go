@@ -1,0 +1,75 @@
+package raycluster
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// memory is what is remembered of each cluster between two passes. All of it can be lost.
+type memory struct {
+	mu       sync.Mutex
+	clusters map[types.NamespacedName]*remembered
+}
+
+// remembered is what is remembered of one cluster. One worker at a time deals with a cluster.
+type remembered struct {
+	uid types.UID
+	// cookie is the key in the Secret of the sidecar.
+	cookie []byte
+	// asked is the generation at which admission was asked to bring the pod templates up to date.
+	asked int64
+	// deleted are the pods that were deleted for want of a pull secret.
+	deleted map[types.UID]bool
+	// told is what was said last about a topic.
+	told map[topic]string
+}
+
+// of returns what is remembered of a cluster, nothing at first.
+func (m *memory) of(cluster *unstructured.Unstructured) *remembered {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	name := client.ObjectKeyFromObject(cluster)
+	known := m.clusters[name]
+	if known == nil || known.uid != cluster.GetUID() {
+		if m.clusters == nil {
+			m.clusters = map[types.NamespacedName]*remembered{}
+		}
+		known = &remembered{uid: cluster.GetUID(), deleted: map[types.UID]bool{}, told: map[topic]string{}}
+		m.clusters[name] = known
+	}
+	return known
+}
+
+// replace forgets the cluster of that name unless it has the uid, and returns the uid of the one forgotten.
+func (m *memory) replace(name types.NamespacedName, uid types.UID) types.UID {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := m.clusters[name]
+	if known == nil || known.uid == uid {
+		return ""
+	}
+	delete(m.clusters, name)
+	return known.uid
+}
+
+// topic is a matter about which users are told.
+type topic string
+
+// news notes what is said about a topic, and tells whether it differs from what was said last.
+func (k *remembered) news(about topic, text string) bool {
+	if k.told[about] == text {
+		return false
+	}
+	k.told[about] = text
+	return true
+}
+
+// settle ends a matter, and tells whether there was one.
+func (k *remembered) settle(about topic) bool {
+	_, open := k.told[about]
+	delete(k.told, about)
+	return open
+}

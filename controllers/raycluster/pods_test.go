@@ -1,0 +1,156 @@
+package raycluster
+
+import (
+	"context"
+	"encoding/json"
+	"net/netip"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+)
+
+// rayPod is a pod as KubeRay makes it.
+func rayPod(name, role string, uid types.UID, ips ...string) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "team", Name: name, UID: types.UID(name + "-uid"),
+		Labels: map[string]string{ray.LabelCluster: "demo", ray.LabelNodeType: role, "ray.io/group": "g", "other": "x"},
+		OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: "ray.io/v1", Kind: "RayCluster", Name: "demo", UID: uid, Controller: new(true),
+		}},
+	}}
+	for _, ip := range ips {
+		pod.Status.PodIPs = append(pod.Status.PodIPs, corev1.PodIP{IP: ip})
+	}
+	if len(ips) > 0 {
+		pod.Status.PodIP = ips[0]
+	}
+	return pod
+}
+
+func waiting(reason string) []corev1.ContainerStatus {
+	return []corev1.ContainerStatus{{Name: "c", Image: "i", State: corev1.ContainerState{
+		Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: "a long text"},
+	}}, {Name: "runs", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+}
+
+// The form in which pods are held has all that is looked at, and is a fraction of the pod.
+func TestSlimPod(t *testing.T) {
+	pod := rayPod("head", ray.NodeTypeHead, "u", "10.0.0.1", "fd00::1")
+	pod.Annotations = map[string]string{annotationServed: "10.0.0.1", "big": string(make([]byte, 4000))}
+	pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m", FieldsV1: &metav1.FieldsV1{Raw: make([]byte, 4000)}}}
+	pod.Spec = corev1.PodSpec{
+		ServiceAccountName: "sa", ImagePullSecrets: []corev1.LocalObjectReference{{Name: "pull"}},
+		Containers: []corev1.Container{{Name: "c", Env: []corev1.EnvVar{{Name: "PASSWORD", Value: "secret"}}}},
+	}
+	pod.Status.Phase, pod.Status.ContainerStatuses = corev1.PodPending, waiting("ImagePullBackOff")
+	pod.Status.InitContainerStatuses = waiting("PodInitializing")
+	reasons, addresses := waitingReasons(pod), addressesOf(pod)
+	slimmed, err := slimPod(pod.DeepCopy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := slimmed.(*corev1.Pod)
+	if !slices.Equal(waitingReasons(got), reasons) || !slices.Equal(reasons, []string{"PodInitializing", "ImagePullBackOff"}) {
+		t.Errorf("reasons %v", waitingReasons(got))
+	}
+	if !slices.Equal(addressesOf(got), addresses) || len(addresses) != 2 {
+		t.Errorf("addresses %v", addressesOf(got))
+	}
+	if got.Spec.ServiceAccountName != "sa" || len(got.Spec.ImagePullSecrets) != 1 || got.Annotations[annotationServed] == "" ||
+		got.Labels[ray.LabelNodeType] != ray.NodeTypeHead || got.Status.Phase != corev1.PodPending || clusterOfPod(got).UID != "u" {
+		t.Errorf("%+v", got)
+	}
+	raw, err := json.Marshal(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(raw) > 1000 || len(got.Spec.Containers) > 0 || len(got.ManagedFields) > 0 {
+		t.Errorf("%d bytes are held", len(raw))
+	}
+	if other, err := slimPod("tombstone"); err != nil || other != "tombstone" {
+		t.Error("what is no pod stays as it is")
+	}
+}
+
+func TestAddressesOf(t *testing.T) {
+	for name, tc := range map[string]struct {
+		ips  []string
+		want []netip.Addr
+	}{
+		"none":       {nil, nil},
+		"one":        {[]string{"10.0.0.1"}, []netip.Addr{netip.MustParseAddr("10.0.0.1")}},
+		"dual-stack": {[]string{"10.0.0.1", "fd00::1"}, []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd00::1")}},
+		"mapped":     {[]string{"::ffff:10.0.0.1"}, []netip.Addr{netip.MustParseAddr("10.0.0.1")}},
+		"noise":      {[]string{"x"}, nil},
+	} {
+		if got := addressesOf(rayPod("p", "head", "u", tc.ips...)); !slices.Equal(got, tc.want) {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// A label does not make a pod one of the cluster: its controller does.
+func TestPodsOf(t *testing.T) {
+	own, older, stranger := rayPod("own", "head", "u", "10.0.0.1"), rayPod("older", "head", "old", "10.0.0.2"), rayPod("stranger", "worker", "u", "10.0.0.3")
+	stranger.OwnerReferences = nil
+	ofJob := rayPod("job", "worker", "u", "10.0.0.4")
+	ofJob.OwnerReferences[0].Kind = "Job"
+	elsewhere := rayPod("elsewhere", "head", "u", "10.0.0.5")
+	elsewhere.Namespace = "other"
+	pods := fake.NewClientBuilder().WithObjects(own, older, stranger, ofJob, elsewhere).
+		WithIndex(&corev1.Pod{}, podIndex, indexPod).Build()
+	got, err := podsOf(t.Context(), pods, "team", "u")
+	if err != nil || len(got) != 1 || got[0].Name != "own" {
+		t.Errorf("%v, %v", got, err)
+	}
+	for _, pod := range []client.Object{stranger, ofJob} {
+		if requests := byRayCluster(context.Background(), pod); requests != nil {
+			t.Errorf("%s wakes %v", pod.GetName(), requests)
+		}
+	}
+	requests := byRayCluster(context.Background(), own)
+	if len(requests) != 1 || requests[0].String() != "team/demo" {
+		t.Errorf("%v", requests)
+	}
+	if _, err := podsOf(t.Context(), fake.NewClientBuilder().Build(), "team", "u"); err == nil {
+		t.Error("without an index pods cannot be found")
+	}
+}
+
+func TestPodMoved(t *testing.T) {
+	bare, addressed := rayPod("p", "head", "u"), rayPod("p", "head", "u", "10.0.0.1")
+	stuck := rayPod("p", "head", "u")
+	stuck.Status.ContainerStatuses = waiting("ErrImagePull")
+	ready := addressed.DeepCopy()
+	ready.Status.Phase = corev1.PodRunning
+	ready.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	moved := podMoved()
+	for name, tc := range map[string]struct {
+		got, want bool
+	}{
+		"made":                {moved.Create(event.CreateEvent{Object: bare}), false},
+		"known with address":  {moved.Create(event.CreateEvent{Object: addressed}), true},
+		"known and stuck":     {moved.Create(event.CreateEvent{Object: stuck}), true},
+		"gets an address":     {moved.Update(event.UpdateEvent{ObjectOld: bare, ObjectNew: addressed}), true},
+		"gets stuck":          {moved.Update(event.UpdateEvent{ObjectOld: bare, ObjectNew: stuck}), true},
+		"gets ready":          {moved.Update(event.UpdateEvent{ObjectOld: addressed, ObjectNew: ready}), false},
+		"nothing":             {moved.Update(event.UpdateEvent{ObjectOld: bare, ObjectNew: bare}), false},
+		"gone":                {moved.Delete(event.DeleteEvent{Object: addressed}), false},
+		"generic":             {moved.Generic(event.GenericEvent{Object: addressed}), false},
+		"of another kind":     {moved.Create(event.CreateEvent{Object: &corev1.Secret{}}), false},
+		"changed to no pod":   {moved.Update(event.UpdateEvent{ObjectOld: bare, ObjectNew: &corev1.Secret{}}), false},
+		"changed from no pod": {moved.Update(event.UpdateEvent{ObjectOld: &corev1.Secret{}, ObjectNew: bare}), false},
+	} {
+		if tc.got != tc.want {
+			t.Errorf("%s: %t", name, tc.got)
+		}
+	}
+}

@@ -1,0 +1,209 @@
+package raycluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+)
+
+const (
+	// lookAgain is the pause where what is missing comes without an event: an API that goes, namespaces not known yet.
+	lookAgain = time.Second
+	// strangerRetry is the pause while an object of somebody else has a name that we need: its end is no event for us.
+	strangerRetry = time.Minute
+)
+
+// Certificates issues what the pods of a cluster and the sidecar before its dashboard serve with.
+type Certificates interface {
+	// Keep issues and renews; it returns when that is to be looked at again, zero for never.
+	Keep(ctx context.Context, cluster *unstructured.Unstructured, mode ray.Mode) (time.Duration, error)
+	// Wanted names what belongs to the certificates in this mode, so that it is not removed.
+	Wanted(c ray.Cluster, mode ray.Mode) apply.Desired
+	// Forget drops what is remembered of a cluster that is gone.
+	Forget(uid types.UID)
+}
+
+// clusters reconciles what is around RayClusters.
+type clusters struct {
+	// cached reads RayClusters as they are, metadata of what was made for them, and writes.
+	cached client.Client
+	whole  client.Reader
+	live   client.Reader
+	// pods holds those of Ray.
+	pods         client.Reader
+	applier      *apply.Applier
+	certificates Certificates
+	settings     func(context.Context) (config.RayCluster, error)
+	served       func() capability.Set
+	domain       func() string
+	// kubeRay returns the namespaces of KubeRay, false while they are looked for.
+	kubeRay   func(config.RayCluster, bool) ([]string, bool)
+	recorder  events.EventRecorder
+	memory    memory
+	leftovers leftovers
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *clusters) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	cluster := wholeCluster()
+	err := r.whole.Get(ctx, request.NamespacedName, cluster)
+	if apierrors.IsNotFound(err) {
+		r.forget(request.NamespacedName, "")
+		return ctrl.Result{}, r.sweep(ctx, request.NamespacedName)
+	}
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("reading the RayCluster: %w", err)
+	}
+	var retry time.Duration
+	switch c := ray.View(cluster.Object); {
+	case c.Deleted():
+		err = r.letGo(ctx, cluster, c)
+	case cluster.GetAnnotations()[names.PausedAnnotation] == "true":
+	default:
+		r.forget(request.NamespacedName, cluster.GetUID())
+		retry, err = r.pass(ctx, cluster, c)
+	}
+	if isConflict(err) {
+		return ctrl.Result{RequeueAfter: lookAgain}, nil // it changed under our hands; the next pass sees how
+	}
+	return ctrl.Result{RequeueAfter: retry}, err
+}
+
+// isConflict tells whether an error consists of nothing but conflicts: one beside a failure must not hide it.
+func isConflict(err error) bool {
+	if joined, ok := any(err).(interface{ Unwrap() []error }); ok { // each branch counts
+		return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !isConflict(e) })
+	}
+	return apierrors.IsConflict(err)
+}
+
+// pass brings everything around a living cluster to what it should be. Nothing is exposed before the policies stand.
+func (r *clusters) pass(ctx context.Context, cluster *unstructured.Unstructured, c ray.Cluster) (time.Duration, error) {
+	in, ready, err := r.inputs(ctx, cluster, c)
+	if err != nil {
+		return 0, err
+	}
+	if !ready {
+		return lookAgain, nil
+	}
+	p, err := Build(c, in)
+	if err != nil {
+		return 0, fmt.Errorf("building the objects of the RayCluster: %w", err)
+	}
+	if err := r.applier.Apply(ctx, cluster, p.policies); err != nil {
+		return r.notApplied(cluster, "the cluster is not published before its NetworkPolicies stand", err)
+	}
+	work := newWork()
+	work.add(r.bind(ctx, cluster, c, p.binding))
+	mode := in.inForce(c)
+	if mode.Active() {
+		work.add(r.certificates.Keep(ctx, cluster, mode))
+	}
+	if err := r.applier.Apply(ctx, cluster, p.objects); err != nil {
+		work.add(r.notApplied(cluster, "not everything around the cluster could be made", err))
+	} else {
+		r.memory.of(cluster).settle(topicApply)
+	}
+	wanted := append(append(append(p.policies, p.objects...), p.kept...), r.certificates.Wanted(c, mode)...)
+	work.add(0, r.prune(ctx, cluster, c, wanted))
+	if p.binding == nil {
+		work.add(0, r.unbind(ctx, cluster, c))
+	}
+	work.add(0, r.catchUp(ctx, cluster, c, in))
+	work.add(0, r.repairPulls(ctx, cluster, c, in))
+	r.tell(cluster, c, in)
+	return work.retry, errors.Join(work.errs...)
+}
+
+// inputs gathers what the objects depend on; false says that it is not known yet.
+func (r *clusters) inputs(ctx context.Context, cluster *unstructured.Unstructured, c ray.Cluster) (Inputs, bool, error) {
+	settings, err := r.settings(ctx)
+	if err != nil {
+		return Inputs{}, false, err
+	}
+	served := r.served()
+	in := Inputs{
+		RayCluster: settings, OpenShift: served.OpenShift(), Gateway: served.Has(capability.HTTPRoute),
+		Domain: clusterdomain.Prefer(settings.IngressDomain, r.domain()),
+	}
+	wishes := ray.Wishes{OAuth: settings.OAuth, MTLS: settings.MTLS, Issuer: ray.Issuer(settings.Certificates)}
+	in.Mode = ray.Decide(wishes, ray.Platform{OpenShift: in.OpenShift}, c, c)
+	var known bool
+	if in.KubeRay, known = r.kubeRay(settings, in.OpenShift); !known {
+		return in, false, nil
+	}
+	if in.Mode.Active() && in.guard(c) == ray.AuthOAuth && in.published(c) {
+		in.Cookie, err = r.cookie(ctx, cluster, c)
+	}
+	return in, true, err
+}
+
+// notApplied tells the user what could not be written, and says when to try again. An API that is just going away is no
+// fault of anything.
+func (r *clusters) notApplied(cluster *unstructured.Unstructured, what string, err error) (time.Duration, error) {
+	if apply.Vanishing(err) {
+		return lookAgain, nil
+	}
+	r.warn(cluster, topicApply, ReasonNotApplied, what+": "+err.Error())
+	if _, foreign := errors.AsType[*apply.ForeignError](err); foreign {
+		return strangerRetry, nil
+	}
+	return 0, err
+}
+
+func (r *clusters) warn(cluster *unstructured.Unstructured, topic topic, reason, text string) {
+	if r.memory.of(cluster).news(topic, text) {
+		r.recorder.Eventf(cluster, nil, corev1.EventTypeWarning, reason, eventAction, "%s", clip(text))
+	}
+}
+
+// forget drops what is remembered of the cluster that had the name before the one with the uid; empty for none.
+func (r *clusters) forget(name types.NamespacedName, uid types.UID) {
+	gone := r.memory.replace(name, uid)
+	if gone == "" {
+		return
+	}
+	r.applier.Forget(gone)
+	r.certificates.Forget(gone)
+}
+
+// work collects how the steps of a pass ended: one that fails does not keep the later ones from being done.
+type work struct {
+	retry time.Duration
+	errs  []error
+}
+
+func newWork() *work { return &work{} }
+
+func (w *work) add(retry time.Duration, err error) {
+	if err != nil {
+		w.errs = append(w.errs, err)
+	}
+	if retry > 0 && (w.retry == 0 || retry < w.retry) {
+		w.retry = retry
+	}
+}
+
+// wholeCluster is an empty RayCluster.
+func wholeCluster() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(ray.GVK)
+	return u
+}

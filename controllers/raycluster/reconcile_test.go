@@ -1,0 +1,416 @@
+package raycluster
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+)
+
+const hashedVersion = "ray.openshift.ai/version: '1'"
+
+// [R3] [R7] [R21] Policies come first, the finalizer before the binding, and a second pass costs nothing.
+func TestAPass(t *testing.T) {
+	s := newScene(t)
+	u := s.put(demoCluster(hashedVersion, fmt.Sprintf(injectedHead, "oauth-proxy")))
+	n := ray.View(u.Object).Names()
+	want := []string{
+		"apply NetworkPolicy " + n.HeadPolicy, "apply NetworkPolicy " + n.WorkerPolicy,
+		"patch RayCluster demo", "apply ClusterRoleBinding " + n.ClusterRoleBinding,
+		"apply Secret " + n.CookieSecret, "apply Service " + n.ProxyService, "apply ServiceAccount " + n.ServiceAccount,
+		"apply Route " + n.Dashboard, "apply Route " + n.Client,
+	}
+	writes, retry, err := s.passOf(u)
+	if err != nil || retry != time.Hour {
+		t.Errorf("retry %s, error %v", retry, err)
+	}
+	if diff := cmp.Diff(want, writes); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+	if s.reread(u); !controllerutil.ContainsFinalizer(u, ray.Finalizer) {
+		t.Error("no finalizer")
+	}
+	if len(s.kept) != 1 || !s.kept[0].MTLS || s.kept[0].Auth != ray.AuthOAuth {
+		t.Errorf("certificates %+v", s.kept)
+	}
+	s.must(u) // the finalizer gave it another version
+	s.rests(u)
+	if said := s.said(); said != "" {
+		t.Errorf("nothing is to be told: %s", said)
+	}
+}
+
+// [R3] A cluster without policies is not exposed, and what is wrong is an error that is retried.
+func TestNothingIsExposedBeforeThePolicies(t *testing.T) {
+	s := newScene(t)
+	s.refuse = func(_, kind string) error {
+		if kind == "NetworkPolicy" {
+			return errors.New("admission says no")
+		}
+		return nil
+	}
+	u := s.put(demoCluster(hashedVersion, plainHead))
+	writes, _, err := s.passOf(u)
+	if err == nil || !strings.Contains(err.Error(), "admission says no") {
+		t.Errorf("error %v", err)
+	}
+	if slices.ContainsFunc(writes, func(w string) bool { return !strings.Contains(w, "NetworkPolicy") }) {
+		t.Errorf("writes %q", writes)
+	}
+	if said := s.said(); !strings.Contains(said, ReasonNotApplied) || !strings.Contains(said, "not published before its NetworkPolicies stand") {
+		t.Errorf("told %q", said)
+	}
+	if _, _, err := s.passOf(u); err == nil || s.said() != "" {
+		t.Error("the same is told once")
+	}
+}
+
+// A cluster that changes under our hands is no failure; a failure beside it is one.
+func TestConflicts(t *testing.T) {
+	conflict := apierrors.NewConflict(schema.GroupResource{Group: "ray.io", Resource: "rayclusters"}, "demo", errors.New("changed"))
+	s := newScene(t)
+	u := s.put(demoCluster(hashedVersion, plainHead))
+	s.refuse = func(verb, kind string) error {
+		if kind == "RayCluster" {
+			return conflict
+		}
+		return nil
+	}
+	if _, retry, err := s.passOf(u); err != nil || retry != lookAgain {
+		t.Errorf("retry %s, error %v", retry, err)
+	}
+	s = newScene(t)
+	u = s.put(demoCluster(hashedVersion, plainHead))
+	s.refuse = func(_, kind string) error {
+		switch kind {
+		case "RayCluster":
+			return conflict
+		case "Service":
+			return errors.New("no quota")
+		}
+		return nil
+	}
+	if _, _, err := s.passOf(u); err == nil || !strings.Contains(err.Error(), "no quota") {
+		t.Errorf("error %v", err)
+	}
+	for name, tc := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"nothing": {nil, false}, "alone": {conflict, true}, "wrapped": {fmt.Errorf("patching: %w", conflict), true},
+		"joined": {errors.Join(conflict, conflict), true}, "beside a failure": {errors.Join(conflict, errors.New("no")), false},
+	} {
+		if got := isConflict(tc.err); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+func TestAPolicyOfSomebodyElse(t *testing.T) {
+	s := newScene(t)
+	u := s.put(demoCluster(hashedVersion, plainHead))
+	theirs := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "team1", Name: ray.View(u.Object).Names().HeadPolicy}}
+	if err := s.server.Create(t.Context(), theirs); err != nil {
+		t.Fatal(err)
+	}
+	_, retry, err := s.passOf(u)
+	if err != nil || retry != strangerRetry {
+		t.Errorf("retry %s, error %v", retry, err)
+	}
+	if said := s.said(); !strings.Contains(said, "delete or rename it") {
+		t.Errorf("told %q", said)
+	}
+	if s.has(&corev1.Service{}, "team1", ray.View(u.Object).Names().ProxyService) {
+		t.Error("the cluster is exposed")
+	}
+}
+
+func TestAFailureDoesNotKeepTheRestFromBeingMade(t *testing.T) {
+	s := newScene(t)
+	s.refuse = func(_, kind string) error {
+		if kind == "ClusterRoleBinding" {
+			return errors.New("may not bind")
+		}
+		return nil
+	}
+	u := s.put(demoCluster(hashedVersion, plainHead))
+	if _, _, err := s.passOf(u); err == nil || !strings.Contains(err.Error(), "may not bind") {
+		t.Errorf("error %v", err)
+	}
+	if !s.has(&corev1.Service{}, "team1", ray.View(u.Object).Names().ProxyService) {
+		t.Error("no Service")
+	}
+}
+
+// [R18] Policies do not change back and forth while KubeRay is looked for.
+func TestKubeRayIsWaitedFor(t *testing.T) {
+	s := newScene(t)
+	s.known = false
+	u := s.put(demoCluster(hashedVersion, plainHead))
+	writes, retry, err := s.passOf(u)
+	if len(writes) > 0 || retry != lookAgain || err != nil {
+		t.Errorf("writes %q, retry %s, error %v", writes, retry, err)
+	}
+}
+
+// A cluster can be left alone for a while; its end is no business of the annotation.
+func TestPaused(t *testing.T) {
+	s := newScene(t)
+	u := s.put(demoCluster(hashedVersion+", platform.opendatahub.io/paused: 'true'", plainHead))
+	if writes := s.must(u); len(writes) > 0 {
+		t.Errorf("writes %q", writes)
+	}
+	u.SetAnnotations(map[string]string{ray.AnnotationVersion: "1", "platform.opendatahub.io/paused": "false"})
+	if err := s.server.Update(t.Context(), u); err != nil {
+		t.Fatal(err)
+	}
+	if writes := s.must(u); len(writes) == 0 {
+		t.Error("nothing is made any more")
+	}
+	s.reread(u)
+	u.SetAnnotations(map[string]string{ray.AnnotationVersion: "1", "platform.opendatahub.io/paused": "true"})
+	if err := errors.Join(s.server.Update(t.Context(), u), s.server.Delete(t.Context(), u)); err != nil {
+		t.Fatal(err)
+	}
+	s.must(u)
+	if s.has(u, "team1", "demo") {
+		t.Error("the end of the cluster is held up")
+	}
+}
+
+func TestSettingsOfRayThatCannotBeRead(t *testing.T) {
+	s := newScene(t)
+	u := s.put(demoCluster(hashedVersion, plainHead))
+	s.known = true
+	s.clusters.settings = broken
+	if writes, _, err := s.passOf(u); err == nil || len(writes) > 0 {
+		t.Errorf("writes %q, error %v", writes, err)
+	}
+}
+
+// [R9] The key of the cookies is random, and what exists stays, also that of the original.
+func TestCookie(t *testing.T) {
+	s := newScene(t)
+	one, other := s.put(demoCluster(hashedVersion, plainHead)), s.put(strings.ReplaceAll(demoCluster(hashedVersion, plainHead), "team1", "team2"))
+	n := ray.View(one.Object).Names()
+	s.must(one)
+	s.must(other)
+	a, b := &corev1.Secret{}, &corev1.Secret{}
+	if !s.has(a, "team1", n.CookieSecret) || !s.has(b, "team2", n.CookieSecret) || len(a.Data[ray.KeyCookie]) != 44 || string(a.Data[ray.KeyCookie]) == string(b.Data[ray.KeyCookie]) {
+		t.Errorf("%q and %q", a.Data, b.Data)
+	}
+	before := string(a.Data[ray.KeyCookie])
+	if err := s.server.Delete(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+	s.must(one)
+	if !s.has(a, "team1", n.CookieSecret) || string(a.Data[ray.KeyCookie]) == before || len(a.Data[ray.KeyCookie]) != 44 {
+		t.Errorf("after the Secret was deleted %q", a.Data)
+	}
+
+	old := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "team3", Name: n.CookieSecret, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(one, ray.GVK)},
+	}, Data: map[string][]byte{ray.KeyCookie: []byte("c2hhLTEtb2YtdGhlLW5hbWU=")}}
+	s = newScene(t, old)
+	third := s.put(strings.ReplaceAll(demoCluster(hashedVersion, plainHead), "team1", "team3"))
+	s.must(third)
+	if !s.has(a, "team3", n.CookieSecret) || string(a.Data[ray.KeyCookie]) != "c2hhLTEtb2YtdGhlLW5hbWU=" {
+		t.Errorf("%q", a.Data)
+	}
+}
+
+// [R6] [R7] Deletion removes the bindings of both naming schemes whatever is switched on, and ends; without the finalizer
+// nothing is done.
+func TestDeletion(t *testing.T) {
+	c := ray.View(clusterFrom(t, demoCluster(hashedVersion, plainHead)).Object)
+	hashed, legacy := c.HashedNames().ClusterRoleBinding, c.LegacyNames().ClusterRoleBinding
+	for name, tc := range map[string]struct {
+		set        func(*scene)
+		finalizers []string
+		left       []string // bindings
+	}{
+		"as it was":          {func(*scene) {}, []string{ray.Finalizer}, nil},
+		"OAuth is off":       {func(s *scene) { s.settings.OAuth = false }, []string{ray.Finalizer}, nil},
+		"no OpenShift":       {func(s *scene) { s.served = capability.Set{} }, []string{ray.Finalizer}, nil},
+		"others wait too":    {func(*scene) {}, []string{"example.com/redis", ray.Finalizer}, nil},
+		"no settings":        {func(s *scene) { s.clusters.settings = broken }, []string{ray.Finalizer}, nil},
+		"without finalizer":  {func(*scene) {}, []string{"example.com/redis"}, []string{hashed, legacy}},
+		"KubeRay not looked": {func(s *scene) { s.known = false }, []string{ray.Finalizer}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, bindingOf(hashed, "demo", "team1"), bindingOf(legacy, "demo", "team1"))
+			tc.set(s)
+			u := clusterFrom(t, demoCluster(hashedVersion, plainHead))
+			u.SetFinalizers(tc.finalizers)
+			if err := s.server.Create(t.Context(), u); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.server.Delete(t.Context(), u); err != nil {
+				t.Fatal(err)
+			}
+			s.must(u)
+			for _, binding := range []string{hashed, legacy} {
+				if got := s.has(&rbacv1.ClusterRoleBinding{}, "", binding); got != slices.Contains(tc.left, binding) {
+					t.Errorf("%s is there: %t", binding, got)
+				}
+			}
+			err := s.server.Get(t.Context(), client.ObjectKeyFromObject(u), u)
+			if gone := err != nil; gone != (len(tc.finalizers) == 1 && tc.finalizers[0] == ray.Finalizer) {
+				t.Errorf("the cluster: %v", err)
+			}
+			if err == nil && controllerutil.ContainsFinalizer(u, ray.Finalizer) {
+				t.Error("our finalizer is still there")
+			}
+			for _, w := range s.writes {
+				if strings.HasPrefix(w, "apply") {
+					t.Errorf("%s for a cluster that ends", w)
+				}
+			}
+		})
+	}
+}
+
+// A binding of a cluster whose names end up the same is neither taken nor removed.
+func TestABindingOfAnother(t *testing.T) {
+	u := clusterFrom(t, demoCluster(hashedVersion, plainHead))
+	name := ray.View(u.Object).Names().ClusterRoleBinding
+	theirs := bindingOf(name, "demo-team1", "x")
+	s := newScene(t, theirs)
+	if err := s.server.Create(t.Context(), u); err != nil {
+		t.Fatal(err)
+	}
+	if _, retry, err := s.passOf(u); err != nil || retry != strangerRetry {
+		t.Errorf("retry %s, error %v", retry, err)
+	}
+	if said := s.said(); !strings.Contains(said, ReasonBindingTaken) {
+		t.Errorf("told %q", said)
+	}
+	if s.reread(u); len(u.GetFinalizers()) > 0 {
+		t.Error("a finalizer without a binding")
+	}
+	if err := s.server.Delete(t.Context(), u); err != nil {
+		t.Fatal(err)
+	}
+	s.must(u)
+	if !s.has(theirs, "", name) {
+		t.Error("the binding of the other is gone")
+	}
+}
+
+// [R7] The binding of a cluster that is gone is swept away.
+func TestSweep(t *testing.T) {
+	u := clusterFrom(t, demoCluster("", plainHead))
+	name := ray.View(u.Object).Names().ClusterRoleBinding
+	s := newScene(t, bindingOf(name, "demo", "team1"))
+	s.must(u)
+	if s.has(&rbacv1.ClusterRoleBinding{}, "", name) {
+		t.Error("it is still there")
+	}
+}
+
+// [R6] The cache may lag behind the end of a cluster: nothing of cluster scope is made then.
+func TestABindingForAClusterThatIsGone(t *testing.T) {
+	s := newScene(t)
+	u := clusterFrom(t, demoCluster(hashedVersion, plainHead))
+	c := ray.View(u.Object)
+	if _, err := s.bind(t.Context(), u, c, binding(c)); err != nil || len(s.writes) > 0 {
+		t.Errorf("writes %q, error %v", s.writes, err)
+	}
+	again := s.put(demoCluster(hashedVersion, plainHead))
+	u.SetUID("another")
+	if _, err := s.bind(t.Context(), u, c, binding(c)); err != nil || len(s.writes) > 0 {
+		t.Errorf("writes %q, error %v for a cluster that was made anew", s.writes, err)
+	}
+	if _, err := s.bind(t.Context(), again, c, binding(c)); err != nil || len(s.writes) != 2 {
+		t.Errorf("writes %q, error %v", s.writes, err)
+	}
+}
+
+// [R28] What is switched off goes, also what the original left; objects of others stay.
+func TestSwitchingOff(t *testing.T) {
+	s := newScene(t)
+	u := s.put(demoCluster(hashedVersion, plainHead))
+	n := ray.View(u.Object).Names()
+	s.must(u)
+	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team1", Name: "theirs", Labels: map[string]string{ray.LabelClusterName: "demo"}}}
+	if err := s.server.Create(t.Context(), theirs); err != nil {
+		t.Fatal(err)
+	}
+	s.settings.OAuth = false
+	s.must(u)
+	for _, o := range []struct {
+		client.Object
+		namespace, name string
+	}{
+		{&corev1.Secret{}, "team1", n.CookieSecret}, {&corev1.Service{}, "team1", n.ProxyService},
+		{&corev1.ServiceAccount{}, "team1", n.ServiceAccount}, {&rbacv1.ClusterRoleBinding{}, "", n.ClusterRoleBinding},
+	} {
+		if s.has(o.Object, o.namespace, o.name) {
+			t.Errorf("%T %s is still there", o.Object, o.name)
+		}
+	}
+	if s.reread(u); len(u.GetFinalizers()) > 0 {
+		t.Error("the finalizer is still there")
+	}
+	if !s.has(theirs, "team1", "theirs") {
+		t.Error("an object of others is gone")
+	}
+	route := &unstructured.Unstructured{}
+	route.SetGroupVersionKind(capability.Route)
+	if !s.has(route, "team1", n.Dashboard) {
+		t.Fatal("the dashboard is not published any more")
+	}
+	if to, _, _ := unstructured.NestedString(route.Object, "spec", "to", "name"); to != "demo-head-svc" {
+		t.Errorf("the Route leads to %s", to)
+	}
+}
+
+// [R8] [R28] Objects of the original that are not wanted go on the first pass, those that are wanted are taken over.
+func TestLeftovers(t *testing.T) {
+	u := clusterFrom(t, demoCluster(hashedVersion, plainHead))
+	c := ray.View(u.Object)
+	old := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: "team1", Name: name, Labels: map[string]string{ray.LabelClusterName: "demo"},
+			UID: "uid", OwnerReferences: []metav1.OwnerReference{{APIVersion: "ray.io/v1", Kind: "RayCluster", Name: "demo", UID: u.GetUID(), Controller: new(true)}}}
+	}
+	stranger := old("stranger")
+	stranger.OwnerReferences = nil
+	s := newScene(t,
+		&corev1.Service{ObjectMeta: old(c.LegacyNames().ProxyService)}, &corev1.Service{ObjectMeta: old(c.HashedNames().ProxyService)},
+		&networkingv1.NetworkPolicy{ObjectMeta: old(c.LegacyNames().HeadPolicy)}, &corev1.Secret{ObjectMeta: stranger},
+		bindingOf(c.LegacyNames().ClusterRoleBinding, "demo", "team1"),
+	)
+	if err := s.server.Create(t.Context(), u); err != nil {
+		t.Fatal(err)
+	}
+	s.must(u)
+	for name, there := range map[string]bool{c.LegacyNames().ProxyService: false, c.HashedNames().ProxyService: true} {
+		if s.has(&corev1.Service{}, "team1", name) != there {
+			t.Errorf("Service %s is there: %t", name, !there)
+		}
+	}
+	if s.has(&networkingv1.NetworkPolicy{}, "team1", c.LegacyNames().HeadPolicy) || s.has(&rbacv1.ClusterRoleBinding{}, "", c.LegacyNames().ClusterRoleBinding) {
+		t.Error("policy or binding of the older names are still there")
+	}
+	if !s.has(&corev1.Secret{}, "team1", "stranger") {
+		t.Error("an object that nobody owns is gone")
+	}
+	s.must(u)
+	s.rests(u)
+}

@@ -1,0 +1,71 @@
+package raycluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+)
+
+// podKind is deleted where a pod cannot get its image.
+var podKind = corev1.SchemeGroupVersion.WithKind("Pod")
+
+// repairPulls deletes pods that cannot get their image and were made before their account had its pull secrets, which
+// OpenShift adds a moment after it was made; KubeRay makes them anew. A pod that runs is never touched, and none twice.
+// Users who list pull secrets themselves know what they do.
+func (r *clusters) repairPulls(ctx context.Context, cluster *unstructured.Unstructured, c ray.Cluster, in Inputs) error {
+	if !in.Mode.Active() || !in.OpenShift || !in.guard(c).Sidecar() || c.HasPullSecrets() || !in.published(c) {
+		return nil
+	}
+	all, err := podsOf(ctx, r.pods, c.Namespace(), cluster.GetUID())
+	if err != nil {
+		return err
+	}
+	known := r.memory.of(cluster)
+	for i := range all {
+		pod := &all[i]
+		if pod.DeletionTimestamp != nil || known.deleted[pod.UID] || !slices.ContainsFunc(waitingReasons(pod), isPullError) {
+			continue
+		}
+		missing, err := r.missingPullSecret(ctx, pod)
+		if err != nil {
+			return err
+		}
+		if missing == "" {
+			continue
+		}
+		err = r.applier.Delete(ctx, podKind, client.ObjectKeyFromObject(pod), pod.UID, nil)
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting pod %s: %w", pod.Name, err)
+		}
+		known.deleted[pod.UID] = true
+		r.recorder.Eventf(cluster, nil, corev1.EventTypeNormal, ReasonPullSecrets, eventAction,
+			"pod %s is made anew: it was made before account %s had the pull secret %s", pod.Name, pod.Spec.ServiceAccountName, missing)
+	}
+	return nil
+}
+
+func isPullError(reason string) bool { return reason == "ErrImagePull" || reason == "ImagePullBackOff" }
+
+// missingPullSecret names a pull secret that the account of a pod has and the pod has not; empty for none.
+func (r *clusters) missingPullSecret(ctx context.Context, pod *corev1.Pod) (string, error) {
+	account := &corev1.ServiceAccount{}
+	key := client.ObjectKey{Namespace: pod.Namespace, Name: pod.Spec.ServiceAccountName}
+	if err := r.live.Get(ctx, key, account); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			return "", nil
+		}
+		return "", fmt.Errorf("reading ServiceAccount %s: %w", key, err)
+	}
+	for _, secret := range account.ImagePullSecrets {
+		if !slices.Contains(pod.Spec.ImagePullSecrets, secret) {
+			return secret.Name, nil
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,231 @@
+package raycluster
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+)
+
+// scene is the controller on a fake API server, whose objects the cache shows at once.
+type scene struct {
+	*clusters
+	t        *testing.T
+	server   client.WithWatch
+	events   *events.FakeRecorder
+	settings config.RayCluster
+	served   capability.Set
+	known    bool // the namespaces of KubeRay
+	// kept are the modes that certificates were kept in.
+	kept []ray.Mode
+	// writes are "verb Kind name" of what was sent; reads counts live reads.
+	writes []string
+	reads  int
+	refuse func(verb, kind string) error
+}
+
+// Keep implements Certificates.
+func (s *scene) Keep(_ context.Context, _ *unstructured.Unstructured, mode ray.Mode) (time.Duration, error) {
+	s.kept = append(s.kept, mode)
+	return time.Hour, nil
+}
+
+// Wanted implements Certificates.
+func (s *scene) Wanted(ray.Cluster, ray.Mode) apply.Desired { return nil }
+
+// Forget implements Certificates.
+func (s *scene) Forget(types.UID) {}
+
+var openShift = capability.NewSet(capability.Route, capability.OpenShiftIngress)
+
+func newScene(t *testing.T, existing ...client.Object) *scene {
+	t.Helper()
+	s := &scene{t: t, events: events.NewFakeRecorder(100), settings: config.DefaultRayCluster(), served: openShift, known: true,
+		refuse: func(string, string) error { return nil }}
+	s.server = fake.NewClientBuilder().WithObjects(existing...).WithReturnManagedFields().
+		WithRESTMapper(mapper()).WithTypeConverters(managedfields.NewDeducedTypeConverter()).WithIndex(&corev1.Pod{}, podIndex, indexPod).Build()
+	writer := interceptor.NewClient(s.server, interceptor.Funcs{
+		List: listHeads,
+		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			named, _ := o.(interface {
+				GetKind() string
+				GetName() string
+			})
+			if err := s.sent("apply", named.GetKind(), named.GetName()); err != nil {
+				return err
+			}
+			return c.Apply(ctx, o, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			if err := s.sent("patch", o.GetObjectKind().GroupVersionKind().Kind, o.GetName()); err != nil {
+				return err
+			}
+			return c.Patch(ctx, o, p, opts...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			if err := s.sent("delete", o.GetObjectKind().GroupVersionKind().Kind, o.GetName()); err != nil {
+				return err
+			}
+			return c.Delete(ctx, o, opts...)
+		},
+	})
+	live := interceptor.NewClient(s.server, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			s.reads++
+			return c.Get(ctx, key, o, opts...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
+			s.reads++
+			return listHeads(ctx, c, l, opts...)
+		},
+	})
+	s.clusters = &clusters{
+		cached: writer, whole: s.server, live: live, pods: s.server, recorder: s.events, certificates: s,
+		applier:  apply.New(apply.Options{Client: writer, Live: live, FieldOwner: FieldOwner, Component: ComponentName}),
+		settings: func(context.Context) (config.RayCluster, error) { return s.settings, nil },
+		served:   func() capability.Set { return s.served },
+		domain:   func() string { return "apps.example.org" },
+		kubeRay:  func(config.RayCluster, bool) ([]string, bool) { return []string{"opendatahub"}, s.known },
+	}
+	return s
+}
+
+func (s *scene) sent(verb, kind, name string) error {
+	s.writes = append(s.writes, verb+" "+kind+" "+name)
+	return s.refuse(verb, kind)
+}
+
+// put stores a cluster.
+func (s *scene) put(text string) *unstructured.Unstructured {
+	s.t.Helper()
+	u := clusterFrom(s.t, text)
+	u.SetGeneration(1)
+	if err := s.server.Create(s.t.Context(), u); err != nil {
+		s.t.Fatal(err)
+	}
+	return u
+}
+
+// pass reconciles a cluster and returns what was written, and after which time it comes back.
+func (s *scene) passOf(u *unstructured.Unstructured) ([]string, time.Duration, error) {
+	s.t.Helper()
+	s.writes = nil
+	result, err := s.Reconcile(s.t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(u)})
+	return s.writes, result.RequeueAfter, err
+}
+
+// must reconciles a cluster without an error.
+func (s *scene) must(u *unstructured.Unstructured) []string {
+	s.t.Helper()
+	writes, _, err := s.passOf(u)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return writes
+}
+
+// rests expects that a pass costs no request.
+func (s *scene) rests(u *unstructured.Unstructured) {
+	s.t.Helper()
+	before := s.reads
+	if writes := s.must(u); len(writes) > 0 || s.reads != before {
+		s.t.Errorf("at rest %q and %d reads", writes, s.reads-before)
+	}
+}
+
+func (s *scene) has(o client.Object, namespace, name string) bool {
+	s.t.Helper()
+	err := s.server.Get(s.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, o)
+	if client.IgnoreNotFound(err) != nil {
+		s.t.Fatal(err)
+	}
+	return err == nil
+}
+
+func (s *scene) reread(u *unstructured.Unstructured) {
+	s.t.Helper()
+	if err := s.server.Get(s.t.Context(), client.ObjectKeyFromObject(u), u); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// said returns the Events since the last call.
+func (s *scene) said() string {
+	var out []string
+	for {
+		select {
+		case e := <-s.events.Events:
+			out = append(out, e)
+		default:
+			return strings.Join(out, "\n")
+		}
+	}
+}
+
+// bindingOf is a binding as the CodeFlare operator left it.
+func bindingOf(name, cluster, namespace string) *rbacv1.ClusterRoleBinding {
+	return &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-of-" + name), Labels: map[string]string{
+			ray.LabelClusterName: cluster, ray.LabelClusterNamespace: namespace,
+		}},
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:auth-delegator"},
+	}
+}
+
+// broken are settings that cannot be read.
+func broken(context.Context) (config.RayCluster, error) {
+	return config.RayCluster{}, errors.New("kuberay.mTLSEnabled 1: must be true or false")
+}
+
+// listHeads lists metadata also of kinds that the fake API server has no types for.
+func listHeads(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
+	heads, ok := l.(*metav1.PartialObjectMetadataList)
+	if !ok || c.Scheme().Recognizes(heads.GroupVersionKind()) {
+		return c.List(ctx, l, opts...)
+	}
+	whole := &unstructured.UnstructuredList{}
+	whole.SetGroupVersionKind(heads.GroupVersionKind())
+	if err := c.List(ctx, whole, opts...); err != nil {
+		return err
+	}
+	for i := range whole.Items {
+		head := metav1.PartialObjectMetadata{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(whole.Items[i].Object, &head); err != nil {
+			return err
+		}
+		heads.Items = append(heads.Items, head)
+	}
+	return nil
+}
+
+// mapper knows the scope of what is used here.
+func mapper() meta.RESTMapper {
+	m := meta.NewDefaultRESTMapper(nil)
+	for _, kind := range append(append([]schema.GroupVersionKind{ray.GVK}, ownKinds...), optionalKinds...) {
+		m.Add(kind, meta.RESTScopeNamespace)
+	}
+	m.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
+	m.Add(bindingKind, meta.RESTScopeRoot)
+	return m
+}

@@ -1,0 +1,188 @@
+package raycluster
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
+	"github.com/odh-platform/odh-platform-operator/pkg/component"
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raysettings"
+)
+
+// ComponentName is the name of the component in flags, labels, metrics and folders.
+const ComponentName = "raycluster"
+
+// FieldOwner is the manager of every field we set. It is the one of the CodeFlare operator, so that fields which that one
+// set and we do not are removed.
+const FieldOwner = ray.FieldOwner
+
+// What is made stands in the namespaces of users, so the rights cannot be limited to some. What is only looked at is limited
+// by name.
+
+// +kubebuilder:rbac:groups=ray.io,resources=rayclusters,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=ray.io,resources=rayclusters/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=secrets;services;serviceaccounts;configmaps,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;delete
+// +kubebuilder:rbac:groups=networking.k8s.io,resources=ingresses;networkpolicies,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=route.openshift.io,resources=routes,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=route.openshift.io,resources=routes/custom-host,verbs=create
+// +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=httproutes,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterrolebindings,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles,resourceNames="system:auth-delegator",verbs=bind
+// +kubebuilder:rbac:groups=apps,resources=deployments,resourceNames=kuberay-operator,verbs=list;watch
+// +kubebuilder:rbac:groups=dscinitialization.opendatahub.io,resources=dscinitializations,resourceNames=default-dsci,verbs=list;watch
+
+// Settings are read from one ConfigMap in the namespace of the manager.
+// +kubebuilder:rbac:namespace=system,groups="",resources=configmaps,resourceNames=codeflare-operator-config,verbs=get;list;watch
+
+// Caches says what is held in memory: RayClusters whole, of what was made for them the metadata. Pods are in a cache of
+// their own.
+func Caches() []component.CacheNeed {
+	needs := []component.CacheNeed{{Kind: ray.GVK, Everything: true}, {Kind: bindingKind}}
+	for _, kind := range append(append([]schema.GroupVersionKind{}, ownKinds...), optionalKinds...) {
+		needs = append(needs, component.CacheNeed{Kind: kind})
+	}
+	return needs
+}
+
+// Deps are what the program gives the component.
+type Deps struct {
+	// OperatorNamespace is where the manager runs.
+	OperatorNamespace string
+	Settings          *raysettings.Source
+	Served            *capability.Watcher
+	Domain            *clusterdomain.Watcher
+	Dynamic           dynamic.Interface
+	Clock             clock.Clock
+	Applier           *apply.Applier
+}
+
+// Setup registers the controller with a manager.
+func Setup(ctx context.Context, mgr ctrl.Manager, d Deps) error {
+	if _, err := d.Settings.Get(ctx); err != nil {
+		return err
+	}
+	podCache, err := newPodCache(ctx, mgr)
+	if err != nil {
+		return err
+	}
+	moved := make(chan event.GenericEvent, 1)
+	where := newLocator(d.Dynamic, d.Clock, mgr.GetLogger().WithName("kuberay"), d.OperatorNamespace, func() {
+		select {
+		case moved <- event.GenericEvent{Object: anyCluster()}:
+		default: // one that has not been taken up yet covers this change too
+		}
+	})
+	where.SetServed(d.Served.Current().Has(capability.DSCInitialization))
+	d.Served.Subscribe(func(s capability.Set) { where.SetServed(s.Has(capability.DSCInitialization)) })
+	r := &clusters{
+		cached: mgr.GetClient(), whole: mgr.GetCache(), live: mgr.GetAPIReader(), pods: podCache, applier: d.Applier,
+		settings: d.Settings.Get, served: d.Served.Current, domain: d.Domain.Domain, kubeRay: where.Namespaces,
+		recorder: mgr.GetEventRecorder(ComponentName),
+	}
+	r.certificates = newCertificates(certificateDeps{
+		Cached: mgr.GetClient(), Live: mgr.GetAPIReader(), Pods: podCache, Writer: mgr.GetClient(), Applier: d.Applier, Clock: d.Clock,
+		Recorder: r.recorder, Settings: d.Settings.Get, Domain: d.Domain.Domain, Served: d.Served.Current,
+	})
+	c, err := r.watch(mgr, podCache, []source.Source{
+		source.Channel(moved, r.everyCluster()), d.Settings.Changes(anyCluster(), r.everyCluster()),
+		d.Served.Changes(anyCluster(), r.everyCluster()), d.Domain.Changes(anyCluster(), r.everyCluster()),
+	})
+	if err != nil {
+		return fmt.Errorf("building the RayCluster controller: %w", err)
+	}
+	owned := ownedBy(mgr)
+	for _, kind := range optionalKinds {
+		d.Served.WatchMetadata(ctx, c, kind, owned)
+	}
+	old := &oldWebhooks{live: mgr.GetAPIReader(), writer: mgr.GetClient(), clock: d.Clock, log: mgr.GetLogger().WithName("webhooks")}
+	for _, runnable := range []interface{ Start(context.Context) error }{podCache, where, old} {
+		if err := mgr.Add(runnable); err != nil {
+			return fmt.Errorf("adding to the manager: %w", err)
+		}
+	}
+	return nil
+}
+
+// watch builds the controller on all kinds that are always there.
+func (r *clusters) watch(mgr ctrl.Manager, podCache cache.Cache, more []source.Source) (controller.Controller, error) {
+	owned := ownedBy(mgr)
+	building := ctrl.NewControllerManagedBy(mgr).Named(ComponentName).
+		For(wholeCluster(), builder.WithPredicates(concerns())).
+		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, handler.EnqueueRequestsFromMapFunc(byBinding)).
+		WatchesRawSource(source.Kind(podCache, client.Object(&corev1.Pod{}), handler.EnqueueRequestsFromMapFunc(byRayCluster), podMoved()))
+	for _, object := range []client.Object{
+		&corev1.Secret{}, &corev1.Service{}, &corev1.ServiceAccount{}, &corev1.ConfigMap{}, &networkingv1.Ingress{}, &networkingv1.NetworkPolicy{},
+	} {
+		building.WatchesMetadata(object, owned)
+	}
+	for _, s := range more {
+		building.WatchesRawSource(s)
+	}
+	return building.Build(r)
+}
+
+// concerns lets through what can matter in a RayCluster: KubeRay writes its status often.
+func concerns() predicate.Predicate {
+	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{},
+		predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+			return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
+				e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
+		}})
+}
+
+// ownedBy maps what was made for a RayCluster to it.
+func ownedBy(mgr ctrl.Manager) handler.EventHandler {
+	return handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), wholeCluster(), handler.OnlyControllerOwner())
+}
+
+// byBinding maps a ClusterRoleBinding to its RayCluster.
+func byBinding(_ context.Context, object client.Object) []reconcile.Request {
+	name := types.NamespacedName{Namespace: object.GetLabels()[ray.LabelClusterNamespace], Name: object.GetLabels()[ray.LabelClusterName]}
+	if name.Namespace == "" || name.Name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: name}}
+}
+
+// everyCluster maps whatever happened to all RayClusters.
+func (r *clusters) everyCluster() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(ray.GVK.GroupVersion().WithKind(ray.GVK.Kind + "List"))
+		if err := r.whole.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Listing RayClusters")
+			return nil
+		}
+		requests := make([]reconcile.Request, 0, len(list.Items))
+		for i := range list.Items {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+		return requests
+	})
+}
+
+// anyCluster stands for all of them in events.
+func anyCluster() client.Object { return wholeCluster() }

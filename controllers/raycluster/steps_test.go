@@ -1,0 +1,271 @@
+package raycluster
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+)
+
+// podWith is a pod of the demo cluster.
+func podWith(name, reason string, secrets ...string) *corev1.Pod {
+	pod := rayPod(name, ray.NodeTypeHead, "11111111-2222-3333-4444-555555555555")
+	pod.Namespace, pod.Spec.ServiceAccountName = "team1", "robot"
+	if reason != "" {
+		pod.Status.ContainerStatuses = waiting(reason)
+	}
+	for _, s := range secrets {
+		pod.Spec.ImagePullSecrets = append(pod.Spec.ImagePullSecrets, corev1.LocalObjectReference{Name: s})
+	}
+	return pod
+}
+
+// [raycluster-5] [raycluster-6] [R22] Only pods that cannot get their image are deleted, once each, and workers too.
+func TestPullSecretRepair(t *testing.T) {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team1", Name: "robot"},
+		ImagePullSecrets: []corev1.LocalObjectReference{{Name: "late"}}}
+	worker := podWith("worker", "ImagePullBackOff")
+	worker.Labels[ray.LabelNodeType] = ray.NodeTypeWorker
+	foreign := podWith("foreign", "ErrImagePull")
+	foreign.OwnerReferences[0].UID = "another"
+	ending := podWith("ending", "ErrImagePull")
+	ending.DeletionTimestamp, ending.Finalizers = new(metav1.Unix(0, 0)), []string{"a/b"}
+	pulls := strings.Replace(plainHead, "containers:", "imagePullSecrets: [{name: mine}], containers:", 1)
+	for name, tc := range map[string]struct {
+		spec    string
+		pod     *corev1.Pod
+		change  func(*scene)
+		deleted bool
+	}{
+		"stuck without the secret":    {plainHead, podWith("head", "ErrImagePull"), nil, true},
+		"stuck and backing off":       {plainHead, podWith("head", "ImagePullBackOff", "other"), nil, true},
+		"a worker":                    {plainHead, worker, nil, true},
+		"it runs":                     {plainHead, podWith("head", ""), nil, false},
+		"it waits for something else": {plainHead, podWith("head", "CreateContainerConfigError"), nil, false},
+		"it has the secret":           {plainHead, podWith("head", "ErrImagePull", "late"), nil, false},
+		"of somebody else":            {plainHead, foreign, nil, false},
+		"it ends":                     {plainHead, ending, nil, false},
+		"the user lists secrets":      {pulls, podWith("head", "ErrImagePull"), nil, false},
+		"no OpenShift":                {plainHead, podWith("head", "ErrImagePull"), func(s *scene) { s.served = capability.Set{} }, false},
+		"no sidecar":                  {plainHead, podWith("head", "ErrImagePull"), func(s *scene) { s.settings.OAuth = false }, false},
+		"the account is not there":    {plainHead, func() *corev1.Pod { p := podWith("head", "ErrImagePull"); p.Spec.ServiceAccountName = "none"; return p }(), nil, false},
+		"suspended":                   {strings.Replace(plainHead, "spec: {", "spec: {suspend: true, ", 1), podWith("head", "ErrImagePull"), nil, false},
+		"init container cannot be made": {plainHead, func() *corev1.Pod {
+			p := podWith("head", "")
+			p.Status.InitContainerStatuses = waiting("ErrImagePull")
+			return p
+		}(), nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, account.DeepCopy(), tc.pod.DeepCopy())
+			if tc.change != nil {
+				tc.change(s)
+			}
+			u := s.put(demoCluster(hashedVersion, tc.spec))
+			s.must(u)
+			deleted := strings.Contains(strings.Join(s.writes, "\n"), "delete Pod "+tc.pod.Name)
+			if deleted != tc.deleted {
+				t.Errorf("deleted %t", deleted)
+			}
+			if said := s.said(); strings.Contains(said, ReasonPullSecrets) != tc.deleted {
+				t.Errorf("told %q", said)
+			}
+			known := s.memory.of(u)
+			if known.deleted[tc.pod.UID] != tc.deleted {
+				t.Error("the uid is not remembered")
+			}
+		})
+	}
+}
+
+func TestAPodIsRepairedOnce(t *testing.T) {
+	s := newScene(t, podWith("head", "ErrImagePull"), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team1", Name: "robot"},
+		ImagePullSecrets: []corev1.LocalObjectReference{{Name: "late"}}})
+	u := s.put(demoCluster(hashedVersion, plainHead))
+	s.refuse = func(verb, _ string) error {
+		if verb == "delete" {
+			return errors.New("no")
+		}
+		return nil
+	}
+	if _, _, err := s.passOf(u); err == nil || !strings.Contains(err.Error(), "deleting pod head") {
+		t.Errorf("error %v", err)
+	}
+	s.refuse = func(string, string) error { return nil }
+	s.must(u)
+	again := podWith("head", "ErrImagePull")
+	if err := s.server.Create(t.Context(), again); err != nil { // the kubelet is slow: the same pod
+		t.Fatal(err)
+	}
+	if writes := strings.Join(s.must(u), "\n"); strings.Contains(writes, "delete Pod") {
+		t.Errorf("writes %s", writes)
+	}
+}
+
+// [R16] [R38] Users are told why a dashboard is not there or not guarded, once, and when that is over.
+func TestTold(t *testing.T) {
+	for name, tc := range map[string]struct {
+		spec   string
+		change func(*scene)
+		want   string
+	}{
+		"all is well":        {fmt.Sprintf(injectedHead, "oauth-proxy"), func(*scene) {}, ""},
+		"no domain":          {fmt.Sprintf(injectedHead, "kube-rbac-proxy"), func(s *scene) { s.served = capability.Set{}; s.domain = func() string { return "" } }, ReasonNoDomain},
+		"no sidecar":         {mutualHead, func(*scene) {}, ReasonNotSecured},
+		"no certificates":    {plainHead, func(s *scene) { s.settings.OAuth = false }, ReasonNotSecured},
+		"OAuth switched off": {fmt.Sprintf(injectedHead, "oauth-proxy"), func(s *scene) { s.settings.OAuth = false }, ReasonOutdated},
+		"mTLS switched off":  {fmt.Sprintf(injectedHead, "oauth-proxy"), func(s *scene) { s.settings.MTLS = false }, ReasonOutdated},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			tc.change(s)
+			u := s.put(demoCluster(hashedVersion, tc.spec))
+			s.must(u)
+			said := s.said()
+			if tc.want == "" && said != "" || !strings.Contains(said, tc.want) {
+				t.Errorf("told %q, want %q", said, tc.want)
+			}
+			s.must(u)
+			if said := s.said(); said != "" {
+				t.Errorf("told again: %q", said)
+			}
+		})
+	}
+	s := newScene(t)
+	s.served, s.domain = capability.Set{}, func() string { return "" }
+	u := s.put(demoCluster(hashedVersion, fmt.Sprintf(injectedHead, "kube-rbac-proxy")))
+	s.must(u)
+	s.said()
+	s.settings.IngressDomain = "apps.example.org"
+	s.must(u)
+	if said := s.said(); !strings.Contains(said, ReasonPublished) || !strings.Contains(said, "apps.example.org") {
+		t.Errorf("told %q", said)
+	}
+}
+
+// [R28] Admission is asked once for each generation to take out what is switched off, and until it has done so all that the
+// pods need stays.
+func TestCatchUp(t *testing.T) {
+	s := newScene(t)
+	u := s.put(demoCluster(hashedVersion, fmt.Sprintf(injectedHead, "oauth-proxy")))
+	n := ray.View(u.Object).Names()
+	s.must(u)
+	s.settings.OAuth, s.settings.MTLS = false, false
+	asked := func(writes []string) bool {
+		return strings.Contains(strings.Join(writes, "\n"), "patch RayCluster demo")
+	}
+	if !asked(s.must(u)) {
+		t.Error("admission was not asked")
+	}
+	if mode := s.kept[len(s.kept)-1]; !mode.MTLS || mode.Issuer != ray.IssuerOperator || mode.Auth != ray.AuthOAuth {
+		t.Errorf("certificates are kept in mode %+v", mode)
+	}
+	s.must(u)
+	if asked(s.must(u)) {
+		t.Error("admission was asked twice")
+	}
+	if !s.has(&corev1.ServiceAccount{}, "team1", n.ServiceAccount) || !s.has(&corev1.Secret{}, "team1", n.CookieSecret) {
+		t.Error("what the pods need is gone")
+	}
+	s.reread(u)
+	u.Object["spec"] = clusterFrom(t, plainHead).Object["spec"]
+	u.SetGeneration(u.GetGeneration() + 1)
+	if err := s.server.Update(t.Context(), u); err != nil {
+		t.Fatal(err)
+	}
+	s.must(u)
+	if s.has(&corev1.ServiceAccount{}, "team1", n.ServiceAccount) || s.has(&corev1.Secret{}, "team1", n.CookieSecret) {
+		t.Error("what is switched off is still there")
+	}
+}
+
+func TestModeInForce(t *testing.T) {
+	for name, tc := range map[string]struct {
+		spec   string
+		issuer ray.Issuer
+	}{
+		"issued by the operator": {fmt.Sprintf(injectedHead, "oauth-proxy"), ray.IssuerOperator}, "issued in the pods": {mutualHead, ray.IssuerPod},
+	} {
+		u := clusterFrom(t, demoCluster("", tc.spec))
+		in := inputsFor(u, true, noOAuth, func(in *Inputs) { in.MTLS = false })
+		if mode := in.inForce(ray.View(u.Object)); !mode.MTLS || mode.Issuer != tc.issuer {
+			t.Errorf("%s: %+v", name, mode)
+		}
+	}
+	u := clusterFrom(t, demoCluster("", "spec: {managedBy: kueue.x-k8s.io/multikueue}"))
+	if mode := inputsFor(u, true).inForce(ray.View(u.Object)); mode.Active() {
+		t.Errorf("%+v", mode)
+	}
+}
+
+// [R21] What KubeRay writes into a status wakes nobody.
+func TestConcerns(t *testing.T) {
+	before := clusterFrom(t, demoCluster("a: b", plainHead))
+	before.SetGeneration(1)
+	changed := func(change func(*unstructured.Unstructured)) *unstructured.Unstructured {
+		u := before.DeepCopy()
+		change(u)
+		return u
+	}
+	for name, tc := range map[string]struct {
+		after *unstructured.Unstructured
+		want  bool
+	}{
+		"nothing": {before, false},
+		"status": {changed(func(u *unstructured.Unstructured) {
+			u.Object["status"] = map[string]any{"state": "ready"}
+			u.SetResourceVersion("9")
+		}), false},
+		"spec":       {changed(func(u *unstructured.Unstructured) { u.SetGeneration(2) }), true},
+		"annotation": {changed(func(u *unstructured.Unstructured) { u.SetAnnotations(nil) }), true},
+		"label":      {changed(func(u *unstructured.Unstructured) { u.SetLabels(map[string]string{"a": "b"}) }), true},
+		"deletion":   {changed(func(u *unstructured.Unstructured) { u.SetDeletionTimestamp(new(metav1.Unix(0, 0))) }), true},
+		"made anew":  {changed(func(u *unstructured.Unstructured) { u.SetUID("another") }), true},
+	} {
+		if got := concerns().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: tc.after}); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+func TestByBinding(t *testing.T) {
+	got := byBinding(t.Context(), bindingOf("x", "demo", "team1"))
+	if len(got) != 1 || got[0].NamespacedName != (types.NamespacedName{Namespace: "team1", Name: "demo"}) {
+		t.Errorf("%v", got)
+	}
+	if got := byBinding(t.Context(), bindingOf("x", "demo", "")); len(got) > 0 {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestMemoryFollowsTheUID(t *testing.T) {
+	m := &memory{}
+	u := clusterFrom(t, demoCluster("", plainHead))
+	m.of(u).news("a", "text")
+	if m.of(u).news("a", "text") || !m.of(u).news("a", "other") {
+		t.Error("news are what differs from before")
+	}
+	name := types.NamespacedName{Namespace: "team1", Name: "demo"}
+	if gone := m.replace(name, u.GetUID()); gone != "" {
+		t.Errorf("forgot %s", gone)
+	}
+	u.SetUID("another")
+	if !m.of(u).news("a", "other") {
+		t.Error("another cluster of the name remembers nothing")
+	}
+	if gone := m.replace(name, ""); gone != "another" {
+		t.Errorf("forgot %q", gone)
+	}
+	if m.of(u).settle("a") {
+		t.Error("nothing was open")
+	}
+}

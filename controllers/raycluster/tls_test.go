@@ -1,0 +1,217 @@
+package raycluster
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+)
+
+// Addresses of loopback, of which Linux has many.
+const headIP, workerIP, lateIP = "127.0.0.2", "127.0.0.3", "127.0.0.4"
+
+// R12, R13: with the files that pods find, after the init container said so, head and worker talk by address and by name.
+func TestHeadAndWorkerTalk(t *testing.T) {
+	needsOpenSSL(t)
+	for _, algorithm := range []string{"ECDSA", "RSA"} {
+		t.Run(algorithm, func(t *testing.T) {
+			w := newWorld(t).atPresent().withPods(headIP, workerIP)
+			w.settings.CertificateKeyAlgorithm = algorithm
+			w.keep(demo(t), byOperator)
+			head, worker := w.machine(ray.NodeTypeHead, headIP, ray.IssuerOperator), w.machine(ray.NodeTypeWorker, workerIP, ray.IssuerOperator)
+			head.start()
+			worker.start()
+			for dir, want := range map[string]string{"ca": "ca.crt", "tls": "ca.crt,server.crt,server.key"} {
+				if got := strings.Join(keysIn(t, filepath.Join(head.dir, dir)), ","); got != want {
+					t.Errorf("folder %s of the head: %s", dir, got)
+				}
+			}
+			now := w.clock.Now()
+			for _, name := range []string{
+				headIP, "demo-head-svc.team.svc.cluster.local", "demo-head-svc.team.svc", "rayclient-demo-team.apps.example.org", "localhost",
+			} {
+				if err := head.process().dial(worker.process().client(name, now), now); err != nil {
+					t.Errorf("the worker asks the head as %s: %v", name, err)
+				}
+			}
+			if err := worker.process().dial(head.process().client(workerIP, now), now); err != nil {
+				t.Errorf("the head asks the worker: %v", err)
+			}
+			if err := worker.process().dial(head.process().client("demo-head-svc.team.svc", now), now); err == nil {
+				t.Error("a worker must not pass for the head")
+			}
+		})
+	}
+}
+
+func TestPeersThatAreRefused(t *testing.T) {
+	w := newWorld(t).withPods(headIP, workerIP)
+	w.keep(demo(t), byOperator)
+	now := w.clock.Now()
+	head, worker := w.machine(ray.NodeTypeHead, headIP, ray.IssuerOperator), w.machine(ray.NodeTypeWorker, workerIP, ray.IssuerOperator)
+	other := newWorld(t).withPods(headIP, workerIP) // another cluster of the same name
+	other.keep(demo(t), byOperator)
+	stranger := other.machine(ray.NodeTypeWorker, workerIP, ray.IssuerOperator).process()
+
+	bare := worker.process().client(headIP, now)
+	bare.Certificates = nil
+	if err := head.process().dial(bare, now); err == nil || !strings.Contains(err.Error(), "certificate") {
+		t.Errorf("a peer without certificate: %v", err)
+	}
+	if err := stranger.dial(worker.process().client(workerIP, now), now); err == nil {
+		t.Error("a server of another cluster")
+	}
+	trusting := stranger.client(headIP, now)
+	trusting.RootCAs = head.process().trusted // it may know whom to trust, it is not trusted
+	if err := head.process().dial(trusting, now); err == nil {
+		t.Error("a client of another cluster")
+	}
+	end := now.Add(leafLifetime + time.Hour)
+	old := head.process()
+	w.clock.SetTime(end)
+	w.keep(demo(t), byOperator)
+	fresh := w.machine(ray.NodeTypeWorker, workerIP, ray.IssuerOperator).process()
+	if err := head.process().dial(worker.process().client(headIP, end), end); err == nil {
+		t.Error("both certificates have expired")
+	}
+	if err := old.dial(fresh.client(headIP, end), end); err == nil {
+		t.Error("the certificate of the server has expired")
+	}
+	if err := fresh.dial(old.client(workerIP, end), end); err == nil {
+		t.Error("the certificate of the client has expired")
+	}
+}
+
+// A pod that comes later waits until its address is in, and no longer.
+func TestAPodWaitsForItsAddress(t *testing.T) {
+	needsOpenSSL(t)
+	w := newWorld(t).atPresent().withPods(headIP, workerIP)
+	w.keep(demo(t), byOperator)
+	late := w.machine(ray.NodeTypeWorker, lateIP, ray.IssuerOperator)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	waits := late.command(ctx)
+	out, err := waits.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := waits.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if said, err := bufio.NewReader(out).ReadString('\n'); err != nil || !strings.Contains(said, "waiting for a certificate for "+lateIP) {
+		t.Fatalf("it says %q, %v", said, err)
+	}
+	w.create(pending("late", ray.NodeTypeWorker, lateIP))
+	w.clock.Step(swarm)
+	w.keep(demo(t), byOperator)
+	late.mount()
+	if err := waits.Wait(); err != nil {
+		t.Fatalf("it waits though its address is in: %v", err)
+	}
+	now := w.clock.Now()
+	head := w.machine(ray.NodeTypeHead, headIP, ray.IssuerOperator)
+	if err := late.process().dial(head.process().client(lateIP, now), now); err != nil {
+		t.Error(err)
+	}
+}
+
+// R11: through the years of a rotation, whoever started when talks to whoever starts now.
+func TestRotationKeepsPodsTalking(t *testing.T) {
+	w := newWorld(t).withPods(headIP, workerIP)
+	cluster := demo(t)
+	type started struct {
+		at           time.Time
+		head, worker process
+	}
+	var all []started
+	bundles := map[int]bool{}
+	for start := w.clock.Now(); w.clock.Since(start) < 3*leafLifetime; w.clock.Step(60 * 24 * time.Hour) {
+		w.keep(cluster, byOperator)
+		now := w.clock.Now()
+		all = append(all, started{
+			now, w.machine(ray.NodeTypeHead, headIP, ray.IssuerOperator).process(), w.machine(ray.NodeTypeWorker, workerIP, ray.IssuerOperator).process(),
+		})
+		bundles[strings.Count(string(w.dataOf(ray.View(cluster.Object).Names().CASecret)["ca.crt"]), "BEGIN")] = true
+		newest := all[len(all)-1]
+		for _, old := range all {
+			if now.After(old.head.certificate.Leaf.NotAfter) {
+				continue
+			}
+			err := errors.Join(
+				old.head.dial(newest.worker.client(headIP, now), now), newest.head.dial(old.worker.client(headIP, now), now),
+				old.worker.dial(newest.head.client(workerIP, now), now), newest.worker.dial(old.head.client(workerIP, now), now))
+			if err != nil {
+				t.Fatalf("at %s, pods of %s and new ones: %v", now, old.at, err)
+			}
+		}
+	}
+	if !bundles[1] || !bundles[2] {
+		t.Error("there was no rotation")
+	}
+}
+
+// The form of the original operator: the pods sign with the key of the CA, whatever its kind, and talk by the name of the
+// Service, and by address as gRPC compares it: as text.
+func TestTheOriginalFormTalks(t *testing.T) {
+	needsOpenSSL(t)
+	mode := ray.Mode{MTLS: true, Issuer: ray.IssuerPod}
+	for name, prepare := range map[string]func(w *world){
+		"ECDSA":          func(*world) {},
+		"RSA":            func(w *world) { w.settings.CertificateKeyAlgorithm = "RSA" },
+		"two CAs":        func(w *world) { w.clock.SetTime(time.Now().Add(-leafLifetime - 24*time.Hour)); w.keep(demo(w.t), mode) },
+		"the next signs": func(w *world) { original(w, mode) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t).atPresent()
+			prepare(w)
+			w.clock.SetTime(time.Now())
+			w.keep(demo(t), mode)
+			head, worker := w.machine(ray.NodeTypeHead, headIP, ray.IssuerPod), w.machine(ray.NodeTypeWorker, workerIP, ray.IssuerPod)
+			head.start()
+			worker.start()
+			now := time.Now()
+			for _, name := range []string{"demo-head-svc.team.svc.cluster.local", "demo-head-svc.team.svc", "rayclient-demo-team.apps.example.org"} {
+				if err := head.process().dial(worker.process().client(name, now), now); err != nil {
+					t.Errorf("the worker asks the head as %s: %v", name, err)
+				}
+			}
+			if err := head.process().dial(byText(worker.process(), headIP, now), now); err != nil {
+				t.Errorf("the worker asks the head by address: %v", err)
+			}
+			if err := worker.process().dial(byText(head.process(), workerIP, now), now); err != nil {
+				t.Errorf("the head asks the worker by address: %v", err)
+			}
+		})
+	}
+}
+
+// original brings a CA past the moment at which the next one signs.
+func original(w *world, mode ray.Mode) {
+	for _, ago := range []time.Duration{2*leafLifetime + 24*time.Hour, leafLifetime} {
+		w.clock.SetTime(time.Now().Add(-ago))
+		w.keep(demo(w.t), mode)
+	}
+}
+
+// byText checks the chain as always, and the address among the names, as the original's certificates have it.
+func byText(p process, address string, now time.Time) *tls.Config {
+	config := p.client("", now)
+	config.InsecureSkipVerify = true // VerifyConnection takes its place
+	config.VerifyConnection = func(state tls.ConnectionState) error {
+		leaf := state.PeerCertificates[0]
+		if !slices.Contains(leaf.DNSNames, address) {
+			return errors.New("no name " + address)
+		}
+		_, err := leaf.Verify(x509.VerifyOptions{Roots: p.trusted, CurrentTime: now})
+		return err
+	}
+	return config
+}

@@ -1,0 +1,239 @@
+package raycluster
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+)
+
+// workspace is where the pods have their certificates; here it is a folder of the test.
+const workspace = "/home/ray/workspace"
+
+// machine is a pod with its files, as a kubelet would mount them, and without containers.
+type machine struct {
+	t    *testing.T
+	w    *world
+	dir  string
+	tls  ray.TLS
+	ip   string
+	role string
+}
+
+// machine makes the files of a pod. Its containers see what the admission puts into the pod template.
+func (w *world) machine(role, ip string, issuer ray.Issuer) *machine {
+	w.t.Helper()
+	c := ray.View(demo(w.t).Object)
+	m := &machine{t: w.t, w: w, dir: w.t.TempDir(), ip: ip, role: role, tls: ray.TLS{
+		Issuer: issuer, Names: c.Names(), Head: role == ray.NodeTypeHead, Image: "example.com/openssl:1",
+		SignedNames: []string{c.ClientDNSName(w.domain), c.HeadDNSName()},
+	}}
+	m.mount()
+	return m
+}
+
+// mount brings the volumes up to date.
+func (m *machine) mount() {
+	m.t.Helper()
+	paths := map[string]string{}
+	for _, mount := range m.tls.Mounts() {
+		paths[*mount.Name] = filepath.Join(m.dir, strings.TrimPrefix(*mount.MountPath, workspace))
+	}
+	for _, volume := range m.tls.Volumes() {
+		path := paths[*volume.Name]
+		if err := os.MkdirAll(path, 0o755); err != nil {
+			m.t.Fatal(err)
+		}
+		if volume.Secret == nil {
+			continue
+		}
+		secret := m.w.secret(*volume.Secret.SecretName)
+		files := map[string]string{} // all keys, unless some are chosen
+		for key := range secret.Data {
+			files[key] = key
+		}
+		if len(volume.Secret.Items) > 0 {
+			clear(files)
+		}
+		for _, item := range volume.Secret.Items {
+			files[*item.Key] = *item.Path
+		}
+		for key, file := range files {
+			// A kubelet swaps a symbolic link, so no file is ever seen half written.
+			next := filepath.Join(path, file+".next")
+			if err := errors.Join(os.WriteFile(next, secret.Data[key], 0o600), os.Rename(next, filepath.Join(path, file))); err != nil {
+				m.t.Fatal(err)
+			}
+		}
+	}
+}
+
+// command is the init container, with the folders of the test in the place of its own.
+func (m *machine) command(ctx context.Context) *exec.Cmd {
+	m.t.Helper()
+	hosts := filepath.Join(m.dir, "hosts")
+	if err := os.WriteFile(hosts, []byte("127.0.0.1\tlocalhost\n"+m.ip+"\tpod\n"), 0o600); err != nil {
+		m.t.Fatal(err)
+	}
+	local := strings.NewReplacer(workspace, m.dir, "/etc/hosts", hosts)
+	container := m.tls.InitContainer()
+	var args []string
+	for _, arg := range container.Command {
+		args = append(args, local.Replace(arg))
+	}
+	run := exec.CommandContext(ctx, args[0], args[1:]...)
+	run.Env = []string{"PATH=" + os.Getenv("PATH"), "FQ_RAY_IP=demo-head-svc.team.svc.cluster.local"} // from KubeRay
+	for _, env := range container.Env {
+		value := ""
+		switch {
+		case env.Value != nil:
+			value = local.Replace(*env.Value)
+		case *env.ValueFrom.FieldRef.FieldPath == "status.podIP":
+			value = m.ip
+		case strings.Contains(*env.ValueFrom.FieldRef.FieldPath, ray.LabelNodeType):
+			value = m.role
+		default:
+			m.t.Fatalf("the test does not know the field %s", *env.ValueFrom.FieldRef.FieldPath)
+		}
+		run.Env = append(run.Env, *env.Name+"="+value)
+	}
+	return run
+}
+
+// start runs the init container, which has to end soon.
+func (m *machine) start() {
+	m.t.Helper()
+	ctx, cancel := context.WithTimeout(m.t.Context(), time.Minute)
+	defer cancel()
+	if out, err := m.command(ctx).CombinedOutput(); err != nil {
+		m.t.Fatalf("the init container of %s: %v\n%s", m.ip, err, out)
+	}
+}
+
+// process is what a process of Ray has read at its start.
+type process struct {
+	certificate tls.Certificate
+	trusted     *x509.CertPool
+	ip          string
+}
+
+func (m *machine) process() process {
+	m.t.Helper()
+	path := func(name string) string { return filepath.Join(m.dir, "tls", name) }
+	pair, err := tls.LoadX509KeyPair(path("server.crt"), path("server.key"))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	bundle, err := os.ReadFile(path("ca.crt"))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	p := process{certificate: pair, trusted: x509.NewCertPool(), ip: m.ip}
+	if !p.trusted.AppendCertsFromPEM(bundle) {
+		m.t.Fatal("ca.crt holds no certificate")
+	}
+	return p
+}
+
+// client is what a process opens connections with.
+func (p process) client(name string, now time.Time) *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{p.certificate}, RootCAs: p.trusted, ServerName: name,
+		Time: func() time.Time { return now },
+	}
+}
+
+// dial makes a handshake of a client with the process as a server, both of which demand a certificate, and sends a word each
+// way. Nil means that both accepted.
+func (p process) dial(client *tls.Config, now time.Time) error {
+	listener, err := tls.Listen("tcp", net.JoinHostPort(p.ip, "0"), &tls.Config{
+		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{p.certificate}, ClientCAs: p.trusted,
+		ClientAuth: tls.RequireAndVerifyClientCert, Time: func() time.Time { return now },
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = listener.Close() }()
+	served := make(chan error, 1)
+	go func() { served <- serveOne(listener) }()
+	dialer := tls.Dialer{NetDialer: &net.Dialer{Timeout: time.Minute}, Config: client}
+	connection, err := dialer.Dial("tcp", listener.Addr().String())
+	if err == nil {
+		_, err = fmt.Fprint(connection, "ping")
+		if err == nil {
+			_, err = io.ReadFull(connection, make([]byte, 4))
+		}
+		_ = connection.Close()
+	}
+	return errors.Join(err, <-served)
+}
+
+func serveOne(listener net.Listener) error {
+	connection, err := listener.Accept()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = connection.Close() }()
+	if _, err := io.ReadFull(connection, make([]byte, 4)); err != nil {
+		return err
+	}
+	_, err = fmt.Fprint(connection, "pong")
+	return err
+}
+
+// needsOpenSSL skips a test where the program of the init container's image is missing.
+func needsOpenSSL(t *testing.T) {
+	t.Helper()
+	for _, program := range []string{"sh", "openssl", "awk"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("no %s here: the init container runs in an image that has it (Debian: apt-get install openssl)", program)
+		}
+	}
+}
+
+// now is the clock of the machine, because openssl asks for it.
+func (w *world) atPresent() *world {
+	w.clock.SetTime(time.Now())
+	return w
+}
+
+// dataOf is a copy of what a Secret holds.
+func (w *world) dataOf(name string) map[string][]byte { return maps.Clone(w.secret(name).Data) }
+
+// keysIn lists the files of a folder.
+func keysIn(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, e := range entries {
+		out = append(out, e.Name())
+	}
+	slices.Sort(out)
+	return out
+}
+
+// withPods adds pods that have these addresses.
+func (w *world) withPods(head string, workers ...string) *world {
+	w.t.Helper()
+	w.create(pending("h", ray.NodeTypeHead, head))
+	for i, ip := range workers {
+		w.create(pending(fmt.Sprintf("w%d", i), ray.NodeTypeWorker, ip))
+	}
+	return w
+}

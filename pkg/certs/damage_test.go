@@ -1,0 +1,128 @@
+package certs
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// damaged draws what people, restores and half written files make of a Secret.
+func damaged(t *rapid.T, data map[string][]byte, others ...map[string][]byte) map[string][]byte {
+	out := map[string][]byte{}
+	for name, content := range data {
+		out[name] = bytes.Clone(content)
+	}
+	keys := slices.Sorted(maps.Keys(out))
+	for range rapid.IntRange(0, 3).Draw(t, "damages") {
+		name := rapid.SampledFrom(keys).Draw(t, "key")
+		switch content := out[name]; rapid.IntRange(0, 5).Draw(t, "kind") {
+		case 0:
+			delete(out, name)
+		case 1:
+			out[name] = content[:rapid.IntRange(0, len(content)).Draw(t, "cut")]
+		case 2:
+			if len(content) > 0 {
+				content[rapid.IntRange(0, len(content)-1).Draw(t, "at")] ^= byte(rapid.IntRange(1, 255).Draw(t, "flip"))
+			}
+		case 3:
+			out[name] = rapid.SliceOfN(rapid.Byte(), 0, 64).Draw(t, "noise")
+		case 4:
+			out[name] = out[rapid.SampledFrom(keys).Draw(t, "from")]
+		default:
+			out[name] = others[rapid.IntRange(0, len(others)-1).Draw(t, "other")][name]
+		}
+	}
+	return out
+}
+
+// stages are a CA at every step of its life, with a moment at which it is there.
+func stages(t *testing.T) map[string]struct {
+	root Root
+	now  time.Time
+} {
+	t.Helper()
+	first := keepRoot(t, nil, epoch)
+	announced := keepRoot(t, first.Data, first.Next)
+	replaced := keepRoot(t, announced.Data, announced.Next)
+	return map[string]struct {
+		root Root
+		now  time.Time
+	}{"first": {first, epoch}, "announced": {announced, first.Next}, "replaced": {replaced, announced.Next}}
+}
+
+// Whatever became of a Secret, there is a CA afterwards that can sign, its certificate stands first, and once is enough.
+func TestAnyDamageToARootIsMended(t *testing.T) {
+	all := stages(t)
+	names := slices.Sorted(maps.Keys(all))
+	rapid.Check(t, func(t *rapid.T) {
+		stage := all[rapid.SampledFrom(names).Draw(t, "stage")]
+		other := all[rapid.SampledFrom(names).Draw(t, "other stage")]
+		data := damaged(t, stage.root.Data, other.root.Data)
+		now := stage.now.Add(time.Duration(rapid.IntRange(0, 5*365).Draw(t, "days")) * 24 * time.Hour)
+		r, err := KeepRoot(data, rootOptions, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bundle, err := parseCertificates(r.Data[keyCACert])
+		if err != nil {
+			t.Fatal(err)
+		}
+		key, err := parseKey(r.Data[keyCAKey])
+		if err != nil || !belongs(key, bundle[0]) || !bundle[0].IsCA || now.After(bundle[0].NotAfter) {
+			t.Fatalf("the first of %d certificates cannot sign: %v", len(bundle), err)
+		}
+		if len(bundle) > maxAuthorities || !r.Next.After(now) {
+			t.Fatalf("%d certificates, next step at %s, now is %s", len(bundle), r.Next, now)
+		}
+		if r.Step == Kept != maps.EqualFunc(r.Data, data, bytes.Equal) {
+			t.Fatalf("%s, because %s", r.Step, r.Why)
+		}
+		again, err := KeepRoot(r.Data, rootOptions, now)
+		if err != nil || again.Step != Kept {
+			t.Fatalf("a second time: %s, because %s, %v", again.Step, again.Why, err)
+		}
+	})
+}
+
+// Whatever became of its Secret, a certificate is good afterwards for all that it has to be, and once is enough.
+func TestAnyDamageToALeafIsMended(t *testing.T) {
+	all := stages(t)
+	names := slices.Sorted(maps.Keys(all))
+	rapid.Check(t, func(t *rapid.T) {
+		stage := all[rapid.SampledFrom(names).Draw(t, "stage")]
+		other := all[rapid.SampledFrom(names).Draw(t, "other stage")]
+		theirs, err := other.root.KeepLeaf(nil, leafOptions, stage.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		own, err := stage.root.KeepLeaf(nil, leafOptions, stage.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data := damaged(t, own.Data, theirs.Data)
+		now := stage.now.Add(time.Duration(rapid.IntRange(0, 365).Draw(t, "days")) * 24 * time.Hour)
+		l, err := stage.root.KeepLeaf(data, leafOptions, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"localhost", "demo-head-svc.team.svc", "10.0.0.7", "[fd00::7]"} {
+			if err := verify(l.Data, stage.root.Data[keyCACert], name, now); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+		if key, err := parseKey(l.Data[keyLeafKey]); err != nil || len(l.Data) != 3 {
+			t.Fatalf("key %T, %v, %d keys in the Secret", key, err, len(l.Data))
+		}
+		if (l.Why == "") != maps.EqualFunc(l.Data, data, bytes.Equal) {
+			t.Fatalf("changed, because %q", l.Why)
+		}
+		again, err := stage.root.KeepLeaf(l.Data, leafOptions, now)
+		if err != nil || again.Why != "" {
+			t.Fatalf("a second time because %s, %v", again.Why, err)
+		}
+	})
+}

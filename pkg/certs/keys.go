@@ -1,0 +1,135 @@
+package certs
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"time"
+)
+
+// Algorithm is the kind of key that a certificate is made for.
+type Algorithm string
+
+const (
+	// ECDSA is a key on the curve P-256: small, quick to make, and understood by OpenSSL, BoringSSL (gRPC) and Python.
+	ECDSA Algorithm = "ECDSA"
+	// RSA is a key of 2048 bits, for clients that cannot do with the other.
+	RSA Algorithm = "RSA"
+)
+
+// rsaBits is the size of an RSA key.
+const rsaBits = 2048
+
+// newKey makes a key; the empty Algorithm is ECDSA.
+func newKey(a Algorithm) (crypto.Signer, error) {
+	if a == RSA {
+		return rsa.GenerateKey(rand.Reader, rsaBits)
+	}
+	return ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+}
+
+// belongs reports whether a certificate is for a key.
+func belongs(key crypto.Signer, c *x509.Certificate) bool { return equalKeys(c.PublicKey, key) }
+
+// equalKeys reports whether a public key is that of a key.
+func equalKeys(public crypto.PublicKey, key crypto.Signer) bool {
+	own, ok := key.Public().(interface{ Equal(crypto.PublicKey) bool })
+	return ok && own.Equal(public)
+}
+
+// authorityTemplate is what a CA consists of, apart from what sign adds.
+func authorityTemplate(commonName string, now time.Time, lifetime time.Duration) *x509.Certificate {
+	return &x509.Certificate{
+		Subject:   pkix.Name{CommonName: commonName},
+		NotBefore: now.Add(-skew), NotAfter: now.Add(lifetime),
+		IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+	}
+}
+
+// sign gives a template a random serial number and signs it. An authority gets the id of its key.
+func sign(template, parent *x509.Certificate, key, signer crypto.Signer) (*x509.Certificate, error) {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		return nil, fmt.Errorf("generating a serial number: %w", err)
+	}
+	template.SerialNumber = serial
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
+	if err != nil {
+		return nil, err
+	}
+	return x509.ParseCertificate(der)
+}
+
+func encodeCertificates(certs ...*x509.Certificate) []byte {
+	var b bytes.Buffer
+	for _, c := range certs {
+		b.Write(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw}))
+	}
+	return b.Bytes()
+}
+
+func encodeKey(key crypto.Signer) ([]byte, error) {
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a key: %w", err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
+}
+
+func parseCertificates(raw []byte) ([]*x509.Certificate, error) {
+	var out []*x509.Certificate
+	for {
+		var block *pem.Block
+		if block, raw = pem.Decode(raw); block == nil {
+			break
+		}
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, c)
+	}
+	if len(out) == 0 {
+		return nil, errors.New("no certificate in PEM form")
+	}
+	return out, nil
+}
+
+// parseKey reads the first key in any of the forms that programs write: PKCS #8, PKCS #1 (RSA) and SEC 1 (EC).
+func parseKey(raw []byte) (crypto.Signer, error) {
+	block, rest := pem.Decode(raw)
+	if block != nil && block.Type == "EC PARAMETERS" { // openssl ecparam puts them before the key
+		block, _ = pem.Decode(rest)
+	}
+	if block == nil {
+		return nil, errors.New("no key in PEM form")
+	}
+	var key any
+	var err error
+	switch block.Type {
+	case "RSA PRIVATE KEY":
+		key, err = x509.ParsePKCS1PrivateKey(block.Bytes)
+	case "EC PRIVATE KEY":
+		key, err = x509.ParseECPrivateKey(block.Bytes)
+	default:
+		key, err = x509.ParsePKCS8PrivateKey(block.Bytes)
+	}
+	if err != nil {
+		return nil, err
+	}
+	signer, ok := key.(crypto.Signer)
+	if !ok {
+		return nil, fmt.Errorf("a key of type %T, which cannot sign", key)
+	}
+	return signer, nil
+}

@@ -1,0 +1,191 @@
+package certs
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// LeafOptions say for what a certificate is good that is client and server in one.
+type LeafOptions struct {
+	// CommonName is the whole subject.
+	CommonName string
+	// DNSNames and Addresses under which it is reached, in any order. More may stand in the certificate: what is gone goes
+	// with the next one that is issued for another reason.
+	DNSNames  []string
+	Addresses []netip.Addr
+	// Lifetime of the certificate, which never outlives its CA. It is renewed after a third of it, because who starts with it
+	// keeps it for as long as he runs.
+	Lifetime time.Duration
+	// Algorithm of its key.
+	Algorithm Algorithm
+}
+
+// Leaf is a certificate for one role of servers that trust each other.
+type Leaf struct {
+	// Data of a Secret of type kubernetes.io/tls: tls.crt, tls.key and ca.crt with the whole bundle. It is the given map when
+	// nothing changed.
+	Data map[string][]byte
+	// Why says what made a change necessary; empty says that there was none.
+	Why string
+	// Expires is when the certificate ends. Next is when it is to be looked at again.
+	Expires, Next time.Time
+	// Renewed says that the certificate before was near its end or of no use, and not that names were added or that it is the
+	// first.
+	Renewed bool
+	// Names and Addresses that the certificate is good for.
+	Names     []string
+	Addresses []netip.Addr
+}
+
+// KeepLeaf returns the certificate in the data of a Secret while it is good, and otherwise one that is. Names that are added
+// cost neither the key nor a day of the life: a server that reads the new certificate with the old key, or the other way
+// round, still finds a pair.
+func (r *Root) KeepLeaf(data map[string][]byte, o LeafOptions, now time.Time) (Leaf, error) {
+	old, key, why := r.judge(data, o, now)
+	if why == "" && bytes.Equal(data[keyCACert], r.Data[keyCACert]) {
+		return r.leaf(data, old, ""), nil
+	}
+	if why == "" { // the bundle alone has changed
+		return r.leaf(map[string][]byte{
+			keyLeafCert: data[keyLeafCert], keyLeafKey: data[keyLeafKey], keyCACert: r.Data[keyCACert],
+		}, old, "other CAs are trusted"), nil
+	}
+	template := o.template(now, r.bundle[0])
+	var err error
+	switch {
+	case key == nil:
+		key, err = newKey(o.Algorithm)
+	case old.CheckSignatureFrom(r.bundle[0]) == nil:
+		template.NotBefore, template.NotAfter = old.NotBefore, old.NotAfter
+	}
+	if err != nil {
+		return Leaf{}, fmt.Errorf("generating the key of certificate %s: %w", o.CommonName, err)
+	}
+	issued, err := sign(template, r.bundle[0], key, r.key)
+	if err != nil {
+		return Leaf{}, fmt.Errorf("issuing certificate %s: %w", o.CommonName, err)
+	}
+	encoded, err := encodeKey(key)
+	if err != nil {
+		return Leaf{}, fmt.Errorf("issuing certificate %s: %w", o.CommonName, err)
+	}
+	l := r.leaf(map[string][]byte{
+		keyLeafCert: encodeCertificates(issued), keyLeafKey: encoded, keyCACert: r.Data[keyCACert],
+	}, issued, why)
+	l.Renewed = old == nil && len(data) > 0
+	return l, nil
+}
+
+// judge says why the certificate in data will not do, and returns its key when that may be used again.
+func (r *Root) judge(data map[string][]byte, o LeafOptions, now time.Time) (*x509.Certificate, crypto.Signer, string) {
+	if len(data) == 0 {
+		return nil, nil, "there was none"
+	}
+	chain, err := parseCertificates(data[keyLeafCert])
+	if err != nil {
+		return nil, nil, fmt.Sprintf("reading %s: %v", keyLeafCert, err)
+	}
+	key, err := parseKey(data[keyLeafKey])
+	if err != nil {
+		return nil, nil, fmt.Sprintf("reading %s: %v", keyLeafKey, err)
+	}
+	c := chain[0]
+	switch {
+	case !belongs(key, c):
+		return nil, nil, keyLeafKey + " does not belong to " + keyLeafCert
+	case !now.Before(r.renewal(c)) || now.Before(c.NotBefore):
+		return nil, nil, "a third of its life is over"
+	case c.CheckSignatureFrom(r.bundle[0]) != nil:
+		return c, key, "another CA signs"
+	}
+	if missing := o.missing(c); missing != "" {
+		return c, key, missing + " is new"
+	}
+	return c, key, ""
+}
+
+// renewal is when a leaf is due. One that ends with its CA cannot be bettered before that is replaced.
+func (r *Root) renewal(c *x509.Certificate) time.Time {
+	if !c.NotAfter.Before(r.bundle[0].NotAfter) {
+		return c.NotAfter
+	}
+	return c.NotBefore.Add(life(c) / 3)
+}
+
+// missing returns the first name or address that a certificate lacks.
+func (o LeafOptions) missing(c *x509.Certificate) string {
+	names := sets.New(c.DNSNames...)
+	for _, name := range o.DNSNames {
+		if !names.Has(name) {
+			return name
+		}
+	}
+	held := addressesOf(c)
+	for _, a := range o.Addresses {
+		if _, found := slices.BinarySearchFunc(held, a.Unmap(), netip.Addr.Compare); !found {
+			return a.String()
+		}
+	}
+	return ""
+}
+
+// addressesOf returns the addresses of a certificate in order.
+func addressesOf(c *x509.Certificate) []netip.Addr {
+	out := make([]netip.Addr, 0, len(c.IPAddresses))
+	for _, ip := range c.IPAddresses {
+		if a, ok := netip.AddrFromSlice(ip); ok {
+			out = append(out, a.Unmap())
+		}
+	}
+	slices.SortFunc(out, netip.Addr.Compare)
+	return out
+}
+
+func (o LeafOptions) template(now time.Time, signer *x509.Certificate) *x509.Certificate {
+	addresses := slices.Clone(o.Addresses)
+	slices.SortFunc(addresses, netip.Addr.Compare)
+	ips := make([]net.IP, 0, len(addresses))
+	for _, a := range slices.Compact(addresses) {
+		ips = append(ips, a.Unmap().AsSlice())
+	}
+	end := now.Add(o.Lifetime)
+	if signer.NotAfter.Before(end) {
+		end = signer.NotAfter
+	}
+	return &x509.Certificate{
+		Subject: pkix.Name{CommonName: o.CommonName}, DNSNames: unique(o.DNSNames), IPAddresses: ips,
+		NotBefore: now.Add(-skew), NotAfter: end, BasicConstraintsValid: true,
+		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+}
+
+// unique drops repetitions and keeps the order.
+func unique(names []string) []string {
+	seen := sets.New[string]()
+	var out []string
+	for _, name := range names {
+		if !seen.Has(name) {
+			seen.Insert(name)
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+func (r *Root) leaf(data map[string][]byte, c *x509.Certificate, why string) Leaf {
+	next := r.renewal(c)
+	if r.Next.Before(next) {
+		next = r.Next
+	}
+	return Leaf{Data: data, Why: why, Expires: c.NotAfter, Next: next, Names: c.DNSNames, Addresses: addressesOf(c)}
+}

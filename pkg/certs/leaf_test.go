@@ -1,0 +1,227 @@
+package certs
+
+import (
+	"bytes"
+	"crypto/x509"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+)
+
+var leafOptions = LeafOptions{
+	CommonName: "ray-head", DNSNames: []string{"localhost", "127.0.0.1", "demo-head-svc.team.svc"},
+	Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.7"), netip.MustParseAddr("fd00::7")},
+	Lifetime:  year,
+}
+
+func keepLeaf(t *testing.T, r *Root, data map[string][]byte, o LeafOptions, now time.Time) Leaf {
+	t.Helper()
+	l, err := r.KeepLeaf(data, o, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// verify accepts a certificate as a server under a name and as a client, as a process does that read a bundle.
+func verify(data map[string][]byte, bundle []byte, name string, now time.Time) error {
+	chain, err := parseCertificates(data[keyLeafCert])
+	if err != nil {
+		return err
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(bundle) {
+		return fmt.Errorf("the bundle holds no certificate")
+	}
+	for _, usage := range []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth} {
+		_, err := chain[0].Verify(x509.VerifyOptions{Roots: roots, DNSName: name, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{usage}})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestANewLeaf(t *testing.T) {
+	root := keepRoot(t, nil, epoch)
+	l := keepLeaf(t, &root, nil, leafOptions, epoch)
+	for _, name := range []string{"localhost", "127.0.0.1", "demo-head-svc.team.svc", "10.0.0.7", "[fd00::7]"} {
+		if name == "127.0.0.1" {
+			continue // as a DNS name, for clients that compare texts
+		}
+		if err := verify(l.Data, root.Data[keyCACert], name, epoch); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	chain, _ := parseCertificates(l.Data[keyLeafCert])
+	c := chain[0]
+	if c.Subject.String() != "CN=ray-head" || c.IsCA || len(c.AuthorityKeyId) == 0 || c.DNSNames[1] != "127.0.0.1" {
+		t.Errorf("subject %s, CA %t, names %v", c.Subject, c.IsCA, c.DNSNames)
+	}
+	if l.Why == "" || len(l.Data) != 3 || !l.Expires.Equal(epoch.Add(year)) || len(l.Addresses) != 2 {
+		t.Errorf("%q, %d keys, until %s, good for %v", l.Why, len(l.Data), l.Expires, l.Addresses)
+	}
+	if _, leaks := l.Data[keyCAKey]; leaks {
+		t.Error("the key of the CA must not be there")
+	}
+	if again := keepLeaf(t, &root, l.Data, leafOptions, l.Next.Add(-time.Second)); again.Why != "" {
+		t.Errorf("issued again before it is due, because %s", again.Why)
+	}
+	if due := keepLeaf(t, &root, l.Data, leafOptions, l.Next); due.Why != "a third of its life is over" || bytes.Equal(due.Data[keyLeafKey], l.Data[keyLeafKey]) {
+		t.Errorf("%q; a renewal brings another key", due.Why)
+	}
+}
+
+func TestWhenALeafIsIssued(t *testing.T) {
+	root, stranger := keepRoot(t, nil, epoch), keepRoot(t, nil, epoch)
+	good := keepLeaf(t, &root, nil, leafOptions, epoch)
+	add := func(o LeafOptions, names []string, addresses ...string) LeafOptions {
+		o.DNSNames = append(names, o.DNSNames...)
+		for _, a := range addresses {
+			o.Addresses = append([]netip.Addr{netip.MustParseAddr(a)}, o.Addresses...)
+		}
+		return o
+	}
+	fewer := leafOptions
+	fewer.DNSNames, fewer.Addresses = fewer.DNSNames[:1], nil
+	mapped := leafOptions
+	mapped.Addresses = []netip.Addr{netip.MustParseAddr("::ffff:10.0.0.7")}
+	for name, tc := range map[string]struct {
+		options LeafOptions
+		damage  func(map[string][]byte)
+		signer  *Root
+		issued  bool
+		keyKept bool
+	}{
+		"nothing":              {options: leafOptions, keyKept: true},
+		"a pod less":           {options: fewer, keyKept: true},
+		"the same as IPv6":     {options: mapped, keyKept: true},
+		"repeated":             {options: add(leafOptions, []string{"localhost"}, "10.0.0.7"), keyKept: true},
+		"a pod more":           {options: add(leafOptions, nil, "10.0.0.8"), issued: true, keyKept: true},
+		"a name more":          {options: add(leafOptions, []string{"rayclient-demo-team.apps"}), issued: true, keyKept: true},
+		"the key is gone":      {options: leafOptions, damage: func(d map[string][]byte) { delete(d, keyLeafKey) }, issued: true},
+		"the key of the CA":    {options: leafOptions, damage: func(d map[string][]byte) { d[keyLeafKey] = root.Data[keyCAKey] }, issued: true},
+		"a cut certificate":    {options: leafOptions, damage: func(d map[string][]byte) { d[keyLeafCert] = d[keyLeafCert][:60] }, issued: true},
+		"everything is gone":   {options: leafOptions, damage: func(d map[string][]byte) { clear(d) }, issued: true},
+		"no bundle":            {options: leafOptions, damage: func(d map[string][]byte) { delete(d, keyCACert) }, keyKept: true},
+		"of another authority": {options: leafOptions, signer: &stranger, issued: true, keyKept: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			signer := &root
+			if tc.signer != nil {
+				signer = tc.signer
+			}
+			data := maps.Clone(good.Data)
+			if tc.damage != nil {
+				tc.damage(data)
+			}
+			l := keepLeaf(t, signer, data, tc.options, epoch.Add(time.Hour))
+			if issued := !bytes.Equal(l.Data[keyLeafCert], good.Data[keyLeafCert]); issued != tc.issued {
+				t.Errorf("issued: %t, because %q", issued, l.Why)
+			}
+			if changed := !maps.EqualFunc(l.Data, data, bytes.Equal); changed != (l.Why != "") {
+				t.Errorf("changed: %t, because %q", changed, l.Why)
+			}
+			if kept := bytes.Equal(l.Data[keyLeafKey], good.Data[keyLeafKey]); kept != tc.keyKept {
+				t.Errorf("key kept: %t", kept)
+			}
+			for _, a := range tc.options.Addresses {
+				host := a.Unmap().String()
+				if a.Unmap().Is6() {
+					host = "[" + host + "]"
+				}
+				if err := verify(l.Data, l.Data[keyCACert], host, epoch.Add(time.Hour)); err != nil {
+					t.Errorf("%s: %v", host, err)
+				}
+			}
+		})
+	}
+}
+
+// Pods that come later get a certificate with the same end, so that churn does not hide a renewal for ever.
+func TestAddedNamesDoNotProlong(t *testing.T) {
+	root := keepRoot(t, nil, epoch)
+	l := keepLeaf(t, &root, nil, leafOptions, epoch)
+	more := leafOptions
+	more.Addresses = append(more.Addresses, netip.MustParseAddr("10.0.0.9"))
+	added := keepLeaf(t, &root, l.Data, more, epoch.Add(24*time.Hour))
+	if added.Why != "10.0.0.9 is new" || !added.Expires.Equal(l.Expires) || !added.Next.Equal(l.Next) {
+		t.Errorf("%q, until %s, next %s", added.Why, added.Expires, added.Next)
+	}
+	gone := more
+	gone.Addresses = more.Addresses[2:]
+	if l := keepLeaf(t, &root, added.Data, gone, epoch.Add(24*time.Hour)); l.Why != "" {
+		t.Errorf("addresses of pods that are gone cost no certificate, but %s", l.Why)
+	}
+	if l := keepLeaf(t, &root, added.Data, gone, added.Next); len(l.Addresses) != 1 {
+		t.Errorf("the next certificate forgets them, but has %v", l.Addresses)
+	}
+}
+
+// A certificate that ends with its CA is not issued again and again as the end comes nearer.
+func TestTheEndOfTheCAIsTheEndOfTheLeaf(t *testing.T) {
+	first := keepRoot(t, nil, epoch)
+	late := first.Expires.Add(-30 * 24 * time.Hour)
+	root, err := LoadRoot(first.Data, late) // somebody else's, who does not replace it
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := keepLeaf(t, &root, nil, leafOptions, late)
+	if !l.Expires.Equal(first.Expires) || !l.Next.Equal(first.Expires) {
+		t.Errorf("until %s, next %s, the CA ends %s", l.Expires, l.Next, first.Expires)
+	}
+	if again := keepLeaf(t, &root, l.Data, leafOptions, first.Expires.Add(-time.Hour)); again.Why != "" {
+		t.Errorf("issued again because %s", again.Why)
+	}
+}
+
+// process is what a server remembers of the files that it read when it started.
+type process struct {
+	started time.Time
+	leaf    Leaf
+}
+
+// For ten years, with a look every three weeks or so: whoever started when, any two processes whose certificates have not
+// expired trust each other both ways, and no process starts with less than two thirds of the life of a certificate.
+func TestProcessesTrustEachOtherForYears(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	var root Root
+	var current Leaf
+	var alive []process
+	const stride = 23 * 24 * time.Hour
+	handshakes, authorities := 0, map[string]bool{}
+	for now := epoch; now.Before(epoch.Add(10 * year)); now = now.Add(stride) {
+		root = keepRoot(t, root.Data, now)
+		mustSign(t, root, now)
+		if len(root.bundle) > maxAuthorities {
+			t.Fatalf("%d CAs in the bundle", len(root.bundle))
+		}
+		authorities[string(root.bundle[0].Raw)] = true
+		current = keepLeaf(t, &root, current.Data, leafOptions, now)
+		if left := current.Expires.Sub(now); left < 2*year/3-stride {
+			t.Fatalf("at %s a process would start with a certificate for %s", now, left)
+		}
+		if random.IntN(3) == 0 {
+			alive = append(alive, process{started: now, leaf: current})
+		}
+		alive = slices.DeleteFunc(alive, func(p process) bool { return now.After(p.leaf.Expires) })
+		for _, p := range alive { // the oldest has the oldest bundle, the files of today are what the next will have
+			for _, other := range []process{alive[0], {started: now, leaf: current}} {
+				handshakes++
+				if err := verify(p.leaf.Data, other.leaf.Data[keyCACert], "localhost", now); err != nil {
+					t.Fatalf("at %s a process of %s refuses one of %s: %v", now, other.started, p.started, err)
+				}
+				if err := verify(other.leaf.Data, p.leaf.Data[keyCACert], "localhost", now); err != nil {
+					t.Fatalf("at %s a process of %s refuses one of %s: %v", now, p.started, other.started, err)
+				}
+			}
+		}
+	}
+	if handshakes < 1000 || len(authorities) < 4 {
+		t.Errorf("%d handshakes and %d CAs prove little", handshakes, len(authorities))
+	}
+}

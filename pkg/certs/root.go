@@ -1,0 +1,280 @@
+package certs
+
+import (
+	"crypto"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// keyNextKey holds the key of a CA that is published and does not sign yet.
+const keyNextKey = "ca-next.key"
+
+// maxAuthorities bounds the bundle: who signs, who will, and those whose certificates are still about.
+const maxAuthorities = 4
+
+// Step is what KeepRoot did to a Secret.
+type Step string
+
+const (
+	// Kept says that nothing was due.
+	Kept Step = ""
+	// Created says that there was no CA.
+	Created Step = "Created"
+	// Repaired says that what there was could not be used.
+	Repaired Step = "Repaired"
+	// Announced says that the next CA was published beside the one that signs.
+	Announced Step = "Announced"
+	// Replaced says that the next CA signs from now on.
+	Replaced Step = "Replaced"
+	// Retired says that an expired CA was taken out of the bundle.
+	Retired Step = "Retired"
+)
+
+// RootOptions say what a new CA is made of.
+type RootOptions struct {
+	// CommonName is the whole subject of the CA.
+	CommonName string
+	// Lifetime of a CA. Certificates that it signs should live for a third of it at most, see Root.
+	Lifetime time.Duration
+	// Algorithm of its key.
+	Algorithm Algorithm
+}
+
+// Root is a CA whose certificates go to servers that read them once, when they start. It is replaced in two steps: after a
+// third of its life the next CA is published in the bundle, and after two thirds that one signs. So any two servers trust each
+// other as long as neither certificate has expired, if those live for at most a third of the life of the CA.
+type Root struct {
+	// Data of the Secret: ca.crt with the CA that signs first, ca.key with its key, and ca-next.key while the next CA waits.
+	// It is the given map when Step is Kept.
+	Data map[string][]byte
+	// Step is what was done, of several the one that matters most; Why completes "because".
+	Step Step
+	Why  string
+	// Expires is when the CA that signs ends. Next is when this is to be looked at again.
+	Expires, Next time.Time
+
+	bundle []*x509.Certificate // the signer first
+	key    crypto.Signer
+	next   crypto.Signer // nil unless the CA after the signer waits
+}
+
+// LoadRoot reads a CA that somebody else keeps. It returns an error when it cannot sign now.
+func LoadRoot(data map[string][]byte, now time.Time) (Root, error) {
+	r, err := loadRoot(data, now)
+	if err != nil {
+		return Root{}, err
+	}
+	r.Data, r.Expires, r.Next = data, r.bundle[0].NotAfter, r.bundle[0].NotAfter
+	return r, nil
+}
+
+// KeepRoot returns the CA in the data of a Secret, whoever made it, with what is due at now done to it. What of the old bundle
+// is still valid stays trusted in any case.
+func KeepRoot(data map[string][]byte, o RootOptions, now time.Time) (Root, error) {
+	r, err := loadRoot(data, now)
+	if err != nil {
+		r, err = freshRoot(data, o, err, now)
+	}
+	if err == nil {
+		err = r.advance(o, now)
+	}
+	if err != nil {
+		return Root{}, err
+	}
+	r.Expires, r.Next = r.bundle[0].NotAfter, r.due()
+	if r.Step == Kept {
+		r.Data = data
+		return r, nil
+	}
+	return r, r.encode(data)
+}
+
+// loadRoot finds the CA that ca.key belongs to, and the next one.
+func loadRoot(data map[string][]byte, now time.Time) (Root, error) {
+	var r Root
+	var err error
+	if r.bundle, err = parseCertificates(data[keyCACert]); err != nil {
+		return r, fmt.Errorf("reading %s: %w", keyCACert, err)
+	}
+	if r.key, err = parseKey(data[keyCAKey]); err != nil {
+		return r, fmt.Errorf("reading %s: %w", keyCAKey, err)
+	}
+	at := slices.IndexFunc(r.bundle, func(c *x509.Certificate) bool { return c.IsCA && belongs(r.key, c) })
+	if at < 0 {
+		return r, fmt.Errorf("%s does not belong to a CA in %s", keyCAKey, keyCACert)
+	}
+	if at > 0 {
+		r.first(at)
+		r.Step, r.Why = Repaired, "the CA that signs was not the first in "+keyCACert
+	}
+	r.findNext(data)
+	if !now.After(r.bundle[0].NotAfter) {
+		return r, nil
+	}
+	if r.next == nil || now.After(r.bundle[1].NotAfter) {
+		return r, errors.New("the CA has expired")
+	}
+	r.replace("the CA that signed has expired")
+	return r, nil
+}
+
+// first moves one CA to the head of the bundle.
+func (r *Root) first(at int) {
+	one := r.bundle[at]
+	r.bundle = slices.Insert(slices.Delete(slices.Clone(r.bundle), at, at+1), 0, one)
+}
+
+// findNext puts the CA that ca-next.key belongs to second. A key that belongs to none is ignored: it will be replaced.
+func (r *Root) findNext(data map[string][]byte) {
+	key, err := parseKey(data[keyNextKey])
+	if err != nil {
+		return
+	}
+	for i, c := range r.bundle[1:] {
+		if c.IsCA && belongs(key, c) {
+			r.bundle = slices.Insert(slices.Delete(slices.Clone(r.bundle), i+1, i+2), 1, c)
+			r.next = key
+			return
+		}
+	}
+}
+
+// freshRoot starts anew, and keeps what is valid of the old bundle behind the new CA.
+func freshRoot(data map[string][]byte, o RootOptions, reason error, now time.Time) (Root, error) {
+	r := Root{Step: Created, Why: "there was none"}
+	if len(data) > 0 {
+		r.Step, r.Why = Repaired, reason.Error()
+	}
+	if known, err := parseCertificates(data[keyCACert]); err == nil {
+		r.bundle = slices.DeleteFunc(known, func(c *x509.Certificate) bool { return !c.IsCA })
+	}
+	ca, key, err := o.issue(now)
+	if err != nil {
+		return r, err
+	}
+	r.bundle, r.key = append([]*x509.Certificate{ca}, r.bundle...), key
+	return r, nil
+}
+
+func (o RootOptions) issue(now time.Time) (*x509.Certificate, crypto.Signer, error) {
+	key, err := newKey(o.Algorithm)
+	if err != nil {
+		return nil, nil, fmt.Errorf("generating the key of the CA: %w", err)
+	}
+	template := authorityTemplate(o.CommonName, now, o.Lifetime)
+	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}
+	ca, err := sign(template, template, key, key)
+	if err != nil {
+		return nil, nil, fmt.Errorf("issuing the CA: %w", err)
+	}
+	return ca, key, nil
+}
+
+// advance does what is due. A CA that takes over may have waited for so long that the one after it is due as well.
+func (r *Root) advance(o RootOptions, now time.Time) error {
+	for replaced := true; replaced; {
+		r.retire(now)
+		if r.next == nil && !now.Before(r.announce()) {
+			ca, key, err := o.issue(now)
+			if err != nil {
+				return err
+			}
+			r.bundle, r.next = slices.Insert(slices.Clone(r.bundle), 1, ca), key
+			r.did(Announced, "a third of the life of the CA is over")
+		}
+		if replaced = r.next != nil && !now.Before(r.takeover()); replaced {
+			r.replace("the CA that signed is near its end")
+		}
+	}
+	r.bundle = r.bundle[:min(len(r.bundle), maxAuthorities)]
+	return nil
+}
+
+// retire drops what has expired.
+func (r *Root) retire(now time.Time) {
+	if r.next != nil && now.After(r.bundle[1].NotAfter) {
+		r.next = nil
+	}
+	valid := slices.DeleteFunc(slices.Clone(r.bundle), func(c *x509.Certificate) bool { return now.After(c.NotAfter) })
+	if valid = valid[:min(len(valid), maxAuthorities)]; len(valid) < len(r.bundle) {
+		r.bundle = valid
+		r.did(Retired, "a CA has expired")
+	}
+}
+
+// did notes a step, unless one that matters more to people was done.
+func (r *Root) did(step Step, why string) {
+	matters := []Step{Kept, Retired, Announced, Replaced, Created, Repaired}
+	if slices.Index(matters, step) > slices.Index(matters, r.Step) {
+		r.Step, r.Why = step, why
+	}
+}
+
+func (r *Root) replace(why string) {
+	r.first(1)
+	r.key, r.next = r.next, nil
+	r.did(Replaced, why)
+}
+
+// due is the moment at which something is to be done.
+func (r *Root) due() time.Time {
+	at := r.announce()
+	if r.next != nil {
+		at = r.takeover()
+	}
+	for _, c := range r.bundle {
+		if c.NotAfter.Before(at) {
+			at = c.NotAfter.Add(time.Second)
+		}
+	}
+	return at
+}
+
+func life(c *x509.Certificate) time.Duration { return c.NotAfter.Sub(c.NotBefore) }
+
+// announce is when the next CA is published.
+func (r *Root) announce() time.Time { return r.bundle[0].NotBefore.Add(life(r.bundle[0]) / 3) }
+
+// takeover is when the next CA signs: after two thirds of the life of the one before, or later when it was published late, but
+// never so late that this one is about to expire.
+func (r *Root) takeover() time.Time {
+	signer, next := r.bundle[0], r.bundle[1]
+	third := life(signer) / 3
+	at := signer.NotBefore.Add(2 * third)
+	if known := next.NotBefore.Add(skew + third); known.After(at) {
+		at = known
+	}
+	if last := signer.NotAfter.Add(-third / 4); last.Before(at) {
+		at = last
+	}
+	return at
+}
+
+// encode fills Data from the parsed form. Keys that are kept stay as they were written, byte by byte.
+func (r *Root) encode(old map[string][]byte) error {
+	r.Data = map[string][]byte{keyCACert: encodeCertificates(r.bundle...)}
+	keys := map[string]crypto.Signer{keyCAKey: r.key}
+	if r.next != nil {
+		keys[keyNextKey] = r.next
+	}
+	for name, key := range keys {
+		var err error
+		if r.Data[name], err = encoded(key, old); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// encoded returns a key as it stands in old data, or else encodes it.
+func encoded(key crypto.Signer, old map[string][]byte) ([]byte, error) {
+	for _, raw := range [][]byte{old[keyCAKey], old[keyNextKey]} {
+		if known, err := parseKey(raw); err == nil && equalKeys(known.Public(), key) {
+			return raw, nil
+		}
+	}
+	return encodeKey(key)
+}

@@ -1,0 +1,276 @@
+package certs
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"maps"
+	"testing"
+	"time"
+)
+
+const year = 365 * 24 * time.Hour
+
+var (
+	rootOptions = RootOptions{CommonName: "root-ca", Lifetime: 3 * year, Algorithm: ECDSA}
+	epoch       = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+)
+
+func keepRoot(t *testing.T, data map[string][]byte, now time.Time) Root {
+	t.Helper()
+	r, err := KeepRoot(data, rootOptions, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// mustSign checks what clients rely on: the first certificate of ca.crt is that of ca.key, and can sign now.
+func mustSign(t *testing.T, r Root, now time.Time) {
+	t.Helper()
+	bundle, err := parseCertificates(r.Data[keyCACert])
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := parseKey(r.Data[keyCAKey])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !belongs(key, bundle[0]) || !bundle[0].IsCA || now.After(bundle[0].NotAfter) {
+		t.Errorf("the first certificate (until %s) does not belong to %s, or is worth nothing at %s", bundle[0].NotAfter, keyCAKey, now)
+	}
+}
+
+func TestANewRoot(t *testing.T) {
+	for name, tc := range map[string]struct {
+		algorithm Algorithm
+		isKey     func(any) bool
+	}{
+		"default":  {"", func(k any) bool { e, ok := k.(*ecdsa.PublicKey); return ok && e.Curve == elliptic.P256() }},
+		"ECDSA":    {ECDSA, func(k any) bool { e, ok := k.(*ecdsa.PublicKey); return ok && e.Curve == elliptic.P256() }},
+		"demanded": {RSA, func(k any) bool { r, ok := k.(*rsa.PublicKey); return ok && r.N.BitLen() == 2048 }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := rootOptions
+			o.Algorithm = tc.algorithm
+			r, err := KeepRoot(nil, o, epoch)
+			if err != nil {
+				t.Fatal(err)
+			}
+			mustSign(t, r, epoch)
+			c := r.bundle[0]
+			if !tc.isKey(c.PublicKey) {
+				t.Errorf("key of type %T", c.PublicKey)
+			}
+			if c.Subject.String() != "CN=root-ca" || c.Issuer.String() != "CN=root-ca" {
+				t.Errorf("subject %q, issuer %q", c.Subject, c.Issuer)
+			}
+			if len(c.SubjectKeyId) == 0 || c.MaxPathLen > 0 || c.MaxPathLenZero || !c.BasicConstraintsValid {
+				t.Errorf("key id %x, path length %d %t", c.SubjectKeyId, c.MaxPathLen, c.MaxPathLenZero)
+			}
+			if c.KeyUsage != x509.KeyUsageCertSign|x509.KeyUsageDigitalSignature || len(c.ExtKeyUsage) != 2 {
+				t.Errorf("usages %v %v", c.KeyUsage, c.ExtKeyUsage)
+			}
+			if c.SerialNumber.BitLen() < 64 {
+				t.Errorf("serial number %s is not random enough", c.SerialNumber)
+			}
+			if r.Step != Created || len(r.Data) != 2 || !r.Expires.Equal(epoch.Add(3*year)) {
+				t.Errorf("%s, %d keys, until %s", r.Step, len(r.Data), r.Expires)
+			}
+		})
+	}
+}
+
+// What others made is kept byte by byte, in whatever form they wrote the key.
+func TestAValidRootIsKept(t *testing.T) {
+	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ecKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sec1, err := x509.MarshalECPrivateKey(ecKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parameters := pem.EncodeToMemory(&pem.Block{Type: "EC PARAMETERS", Bytes: []byte{6, 8, 42, 134, 72, 206, 61, 3, 1, 7}})
+	ec := pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: sec1})
+	for name, key := range map[string][]byte{
+		"PKCS #1":                 pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(rsaKey)}),
+		"SEC 1":                   ec,
+		"SEC 1 behind parameters": append(parameters, ec...),
+	} {
+		t.Run(name, func(t *testing.T) {
+			signer, err := parseKey(key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ca, err := sign(authorityTemplate("root-ca", epoch, year), authorityTemplate("root-ca", epoch, year), signer, signer)
+			if err != nil {
+				t.Fatal(err)
+			}
+			data := map[string][]byte{keyCACert: append([]byte("a comment\n"), encodeCertificates(ca)...), keyCAKey: key}
+			if r := keepRoot(t, data, epoch); r.Step != Kept || !maps.EqualFunc(r.Data, data, bytes.Equal) {
+				t.Errorf("%s because %s", r.Step, r.Why)
+			}
+			due := keepRoot(t, data, epoch).Next
+			announced := keepRoot(t, data, due)
+			if announced.Step != Announced || !bytes.Equal(announced.Data[keyCAKey], key) {
+				t.Errorf("%s; the key that signs must stay as it was written", announced.Step)
+			}
+			mustSign(t, announced, due)
+		})
+	}
+}
+
+func TestABrokenRootIsRepaired(t *testing.T) {
+	good, other := keepRoot(t, nil, epoch), keepRoot(t, nil, epoch)
+	leaf := keepLeaf(t, &good, nil, leafOptions, epoch)
+	for name, tc := range map[string]struct {
+		damage func(map[string][]byte)
+		keeps  bool // the old CA stays trusted
+	}{
+		"no key":       {func(d map[string][]byte) { delete(d, keyCAKey) }, true},
+		"key is noise": {func(d map[string][]byte) { d[keyCAKey] = []byte("noise") }, true},
+		"key DER is noise": {func(d map[string][]byte) {
+			d[keyCAKey] = []byte("-----BEGIN PRIVATE KEY-----\nYQ==\n-----END PRIVATE KEY-----\n")
+		}, true},
+		"key of another":     {func(d map[string][]byte) { d[keyCAKey] = other.Data[keyCAKey] }, true},
+		"no certificate":     {func(d map[string][]byte) { delete(d, keyCACert) }, false},
+		"certificate is cut": {func(d map[string][]byte) { d[keyCACert] = d[keyCACert][:60] }, false},
+		"a leaf":             {func(d map[string][]byte) { d[keyCACert], d[keyCAKey] = leaf.Data[keyLeafCert], leaf.Data[keyLeafKey] }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			data := maps.Clone(good.Data)
+			tc.damage(data)
+			r := keepRoot(t, data, epoch)
+			if r.Step != Repaired || r.Why == "" {
+				t.Errorf("%s because %q", r.Step, r.Why)
+			}
+			mustSign(t, r, epoch)
+			if trusted := bytes.Contains(r.Data[keyCACert], good.Data[keyCACert]); trusted != tc.keeps {
+				t.Errorf("the old CA is trusted: %t", trusted)
+			}
+			if _, err := LoadRoot(data, epoch); err == nil {
+				t.Error("what must be repaired cannot be loaded")
+			}
+			if again := keepRoot(t, r.Data, epoch); again.Step != Kept {
+				t.Errorf("repaired twice: %s", again.Why)
+			}
+		})
+	}
+}
+
+func TestTheSignerIsPutFirst(t *testing.T) {
+	a, b := keepRoot(t, nil, epoch), keepRoot(t, nil, epoch)
+	data := map[string][]byte{keyCACert: append(bytes.Clone(b.Data[keyCACert]), a.Data[keyCACert]...), keyCAKey: a.Data[keyCAKey]}
+	r := keepRoot(t, data, epoch)
+	if r.Step != Repaired || !bytes.Equal(r.Data[keyCACert], append(bytes.Clone(a.Data[keyCACert]), b.Data[keyCACert]...)) {
+		t.Errorf("%s because %s", r.Step, r.Why)
+	}
+	mustSign(t, r, epoch)
+}
+
+// The life of a CA: announced after a third, replaced after two, retired at its end.
+func TestStepsOfARoot(t *testing.T) {
+	first := keepRoot(t, nil, epoch)
+	if r := keepRoot(t, first.Data, first.Next.Add(-time.Second)); r.Step != Kept {
+		t.Errorf("a second early: %s because %s", r.Step, r.Why)
+	}
+	announced := keepRoot(t, first.Data, first.Next)
+	if announced.Step != Announced || !bytes.HasPrefix(announced.Data[keyCACert], first.Data[keyCACert]) || len(announced.bundle) != 2 {
+		t.Fatalf("%s, bundle of %d", announced.Step, len(announced.bundle))
+	}
+	if r := keepRoot(t, announced.Data, announced.Next.Add(-time.Second)); r.Step != Kept {
+		t.Errorf("a second early: %s because %s", r.Step, r.Why)
+	}
+	replaced := keepRoot(t, announced.Data, announced.Next)
+	if replaced.Step != Replaced || !bytes.HasSuffix(replaced.Data[keyCACert], first.Data[keyCACert]) {
+		t.Fatalf("%s because %s", replaced.Step, replaced.Why)
+	}
+	if !bytes.Equal(replaced.Data[keyCAKey], announced.Data[keyNextKey]) {
+		t.Error("the key of the next CA must become that of the CA")
+	}
+	mustSign(t, replaced, announced.Next)
+	retired := keepRoot(t, replaced.Data, first.Expires.Add(time.Second))
+	if bytes.Contains(retired.Data[keyCACert], first.Data[keyCACert]) {
+		t.Error("the expired CA must go")
+	}
+	mustSign(t, retired, first.Expires.Add(time.Second))
+}
+
+// An operator that was off takes the CA that waits, or starts anew.
+func TestAnExpiredRoot(t *testing.T) {
+	first := keepRoot(t, nil, epoch)
+	announced := keepRoot(t, first.Data, first.Next)
+	late := first.Expires.Add(time.Hour)
+	r := keepRoot(t, announced.Data, late)
+	if r.Step != Replaced || !bytes.Equal(r.Data[keyCAKey], announced.Data[keyNextKey]) {
+		t.Errorf("%s because %s", r.Step, r.Why)
+	}
+	mustSign(t, r, late)
+	r = keepRoot(t, first.Data, late)
+	if r.Step != Repaired || r.Why != "the CA has expired" || len(r.bundle) != 1 {
+		t.Errorf("%s because %s, bundle of %d", r.Step, r.Why, len(r.bundle))
+	}
+	mustSign(t, r, late)
+	end := late.Add(20 * year)
+	r = keepRoot(t, announced.Data, end)
+	if r.Step != Repaired || len(r.bundle) != 1 {
+		t.Errorf("%s because %s, bundle of %d", r.Step, r.Why, len(r.bundle))
+	}
+	mustSign(t, r, end)
+}
+
+// A CA that is found shortly before its end is replaced while it still is worth something.
+func TestALateRootIsReplacedInTime(t *testing.T) {
+	first := keepRoot(t, nil, epoch)
+	for _, left := range []time.Duration{year, 90 * 24 * time.Hour, 24 * time.Hour, time.Minute} {
+		now := first.Expires.Add(-left)
+		r := keepRoot(t, first.Data, now)
+		for r.next != nil {
+			if !r.Next.After(now) || !r.Next.Before(first.Expires) {
+				t.Fatalf("%s before the end: next step at %s, the end is %s", left, r.Next, first.Expires)
+			}
+			now = r.Next
+			r = keepRoot(t, r.Data, now)
+		}
+		mustSign(t, r, now)
+		if bytes.HasPrefix(r.Data[keyCACert], first.Data[keyCACert]) {
+			t.Errorf("%s before the end: the old CA still signs", left)
+		}
+	}
+}
+
+// A damaged key of the CA that waits costs the wait, not the CA.
+func TestTheNextKeyIsBroken(t *testing.T) {
+	first := keepRoot(t, nil, epoch)
+	announced := keepRoot(t, first.Data, first.Next)
+	for name, key := range map[string][]byte{"gone": nil, "noise": []byte("noise"), "of another": keepRoot(t, nil, epoch).Data[keyCAKey]} {
+		data := maps.Clone(announced.Data)
+		data[keyNextKey] = key
+		r := keepRoot(t, data, first.Next)
+		if r.Step != Announced || !bytes.HasPrefix(r.Data[keyCACert], first.Data[keyCACert]) || r.next == nil {
+			t.Errorf("%s: %s because %s", name, r.Step, r.Why)
+		}
+		mustSign(t, r, first.Next)
+	}
+}
+
+// A CA of somebody else is loaded and never moved on.
+func TestLoadRoot(t *testing.T) {
+	first := keepRoot(t, nil, epoch)
+	r, err := LoadRoot(first.Data, epoch.Add(5*year/2))
+	if err != nil || r.Step != Kept || !bytes.Equal(r.Data[keyCACert], first.Data[keyCACert]) || !r.Next.Equal(first.Expires) {
+		t.Errorf("%v %v until %s", err, r.Step, r.Next)
+	}
+	if _, err := LoadRoot(first.Data, epoch.Add(4*year)); err == nil {
+		t.Error("an expired CA cannot sign")
+	}
+}

@@ -1,0 +1,206 @@
+package config
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+)
+
+func rayMap(text string) *OlderConfig {
+	return new(codeflare(text))
+}
+
+// fieldConfig is the complete configuration of section 3.4, with keys of older versions.
+const fieldConfig = `
+mcad: {enabled: true}
+instascale: {enabled: false}
+clientConnection: {qps: 50, burst: 100}
+metrics: {bindAddress: ":8080"}
+health: {bindAddress: ":8081", readinessEndpointName: readyz, livenessEndpointName: healthz}
+leaderElection: {leaderElect: null, leaseDuration: 0s}
+kuberay:
+  rayDashboardOAuthEnabled: false
+  mTLSEnabled: false
+  ingressDomain: apps.example.org
+  certGeneratorImage: quay.io/old/image
+appwrapper:
+  enabled: true
+  Config: {faultTolerance: {warmupGracePeriod: 600000000000}}
+`
+
+// [R24] One ConfigMap serves both components, and neither takes the other's keys for unknown.
+func TestBothComponentsReadOneMap(t *testing.T) {
+	cfg := mustLoad(t, given{})
+	ray, notes, err := cfg.RayCluster(rayMap(fieldConfig))
+	if err != nil || len(notes) > 0 {
+		t.Fatalf("error %v, notes %q", err, notes)
+	}
+	want := DefaultRayCluster()
+	want.OAuth, want.MTLS, want.IngressDomain = false, false, "apps.example.org"
+	if diff := cmp.Diff(want, ray); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	aw, notes, err := cfg.AppWrapper(codeflare(fieldConfig))
+	if err != nil || len(notes) > 0 || aw.FaultTolerance.WarmupGracePeriod.Minutes() != 10 {
+		t.Errorf("warm-up %s, error %v, notes %q", aw.FaultTolerance.WarmupGracePeriod, err, notes)
+	}
+}
+
+// [raycluster-4] A switch that nobody set is on, and null is nobody.
+func TestSwitchesAreOnUnlessSaidOtherwise(t *testing.T) {
+	for _, text := range []string{"", "{}", "kuberay: null", "kuberay: {}", "kuberay: {rayDashboardOAuthEnabled: null, mTLSEnabled: null, ingressDomain: null}", "KubeRay: {RAYDASHBOARDOAUTHENABLED: true}"} {
+		ray, notes, err := mustLoad(t, given{}).RayCluster(rayMap(text))
+		if diff := cmp.Diff(DefaultRayCluster(), ray); diff != "" || err != nil || len(notes) > 0 {
+			t.Errorf("%q: error %v, notes %q, (-want +got):\n%s", text, err, notes, diff)
+		}
+	}
+	if ray, _, err := mustLoad(t, given{}).RayCluster(nil); err != nil || !ray.OAuth || !ray.MTLS {
+		t.Errorf("without a ConfigMap: %+v, %v", ray, err)
+	}
+}
+
+func TestRayClusterPrecedence(t *testing.T) {
+	g := given{env: map[string]string{"OAUTH_PROXY_IMAGE": "env/oauth:1", "CERT_GENERATOR_IMAGE": ""}}
+	g = g.withFile("raycluster: {mTLSEnabled: true, ingressDomain: .file.example.org., oauthProxyImage: file/oauth:1, certGeneratorImage: file/cert:1}")
+	ray, _, err := mustLoad(t, g).RayCluster(rayMap("kuberay: {mTLSEnabled: false, rayDashboardOAuthEnabled: false, ingressDomain: map.example.org}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := DefaultRayCluster()
+	want.OAuth, want.IngressDomain = false, "file.example.org"
+	want.OAuthProxyImage, want.CertGeneratorImage = "env/oauth:1", "file/cert:1"
+	if diff := cmp.Diff(want, ray); diff != "" {
+		t.Errorf("environment over file over ConfigMap over default (-want +got):\n%s", diff)
+	}
+}
+
+const everyRayKey = `raycluster:
+  rayDashboardOAuthEnabled: false
+  mTLSEnabled: false
+  ingressDomain: apps.example.org
+  oauthProxyImage: a/b:1
+  certGeneratorImage: a/c:1
+  authProxyImage: a/d:1
+  sidecarResources: {requests: {cpu: 1m}, limits: {cpu: 2m}, claims: null}
+  certificateResources: {requests: {cpu: 3m}, limits: {cpu: 4m}}
+  certificates: cert-manager
+  certificateKeyAlgorithm: RSA
+  certManagerIssuer: {name: team-ca, kind: Issuer, group: example.com}
+  clusterDomain: cluster.example
+  kubeRayNamespaces: [kuberay]
+  ingressNamespaces: [edge]
+  monitoringNamespaces: []
+  openToNamespace: false
+  publish: gateway
+  gatewayName: front
+  gatewayNamespace: edge
+`
+
+func TestEveryKeyOfRayIsRead(t *testing.T) {
+	ray, _, err := mustLoad(t, given{}.withFile(everyRayKey)).RayCluster(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := RayCluster{
+		IngressDomain: "apps.example.org", OAuthProxyImage: "a/b:1", CertGeneratorImage: "a/c:1", AuthProxyImage: "a/d:1",
+		SidecarResources:     corev1.ResourceRequirements{Requests: sizes("cpu", "1m"), Limits: sizes("cpu", "2m")},
+		CertificateResources: corev1.ResourceRequirements{Requests: sizes("cpu", "3m"), Limits: sizes("cpu", "4m")},
+		Certificates:         CertificatesByCertManager, CertificateKeyAlgorithm: "RSA", CertManagerIssuer: Issuer{"team-ca", "Issuer", "example.com"},
+		ClusterDomain: "cluster.example", KubeRayNamespaces: []string{"kuberay"}, IngressNamespaces: []string{"edge"}, MonitoringNamespaces: []string{},
+		Publish: PublishGateway, GatewayName: "front", GatewayNamespace: "edge",
+	}
+	if diff := cmp.Diff(want, ray); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for _, key := range fileKeys(t) {
+		name, ok := strings.CutPrefix(key, rayClusterKey+".")
+		if last := name[strings.LastIndex(name, ".")+1:]; ok && !strings.Contains(everyRayKey, last+":") {
+			t.Errorf("the test does not set %s", key)
+		}
+	}
+}
+
+// [R24] Mistakes are refused with key, value, cure and place.
+func TestRayClusterRefusals(t *testing.T) {
+	for name, tc := range map[string]struct {
+		text string
+		want []string
+	}{
+		"boolean":    {"kuberay: {mTLSEnabled: sure}", []string{`kuberay.mTLSEnabled "sure"`, "true or false"}},
+		"a text":     {"kuberay: {ingressDomain: 5}", []string{"kuberay.ingressDomain 5", "a string"}},
+		"domain":     {"kuberay: {ingressDomain: http://x}", []string{`kuberay.ingressDomain "http://x"`, "letters or digits"}},
+		"no section": {"kuberay: yes please", []string{".kuberay", "an object"}},
+		"no YAML":    {"{", []string{"config.yaml", "not valid YAML"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := mustLoad(t, given{}).RayCluster(rayMap(tc.text))
+			if err == nil {
+				t.Fatal("must be refused")
+			}
+			for _, part := range append(tc.want, "ConfigMap ns/codeflare-operator-config") {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("%q lacks %q", err, part)
+				}
+			}
+		})
+	}
+	two := &OlderConfig{Source: "ConfigMap a/b", Data: map[string]string{"x": "", "y": ""}}
+	if _, _, err := mustLoad(t, given{}).RayCluster(two); err == nil || !strings.Contains(err.Error(), "cannot resolve the configuration: it has 2 keys [x y]") {
+		t.Errorf("two keys: %v", err)
+	}
+}
+
+func TestRayClusterInTheFileIsChecked(t *testing.T) {
+	for name, tc := range map[string]struct{ body, want string }{
+		"unknown key":  {"raycluster: {mTLSenabled: true}", "did you mean mTLSEnabled?"},
+		"choice":       {"raycluster: {certificates: vault}", `raycluster.certificates "vault": must be one of operator, pod, cert-manager`},
+		"algorithm":    {"raycluster: {certificateKeyAlgorithm: DSA}", "ECDSA, RSA"},
+		"publish":      {"raycluster: {publish: loudly}", "auto, gateway, none"},
+		"image":        {"raycluster: {oauthProxyImage: https://x}", `raycluster.oauthProxyImage "https://x": must be an image reference`},
+		"namespace":    {"raycluster: {kubeRayNamespaces: [UP]}", `raycluster.kubeRayNamespaces "UP": must be a list of namespaces`},
+		"no issuer":    {"raycluster: {certificates: cert-manager}", "set raycluster.certManagerIssuer.name"},
+		"gateway name": {"raycluster: {gatewayName: Front}", `raycluster.gatewayName "Front"`},
+	} {
+		if _, err := (given{}).withFile(tc.body).load(); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %q", name, err, tc.want)
+		}
+	}
+	if _, err := (given{env: map[string]string{"OAUTH_PROXY_IMAGE": "https://x"}}).load(); err == nil || !strings.Contains(err.Error(), "OAUTH_PROXY_IMAGE") {
+		t.Errorf("an image of the environment: %v", err)
+	}
+}
+
+// [R24] What has no effect is named, with a hint where it would have one.
+func TestUnknownKeysOfRay(t *testing.T) {
+	_, notes, err := mustLoad(t, given{}).RayCluster(rayMap("mTLSEnabled: false\nodd: 1\nkuberay: {ingresDomain: x}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(notes)
+	want := []string{
+		"ConfigMap ns/codeflare-operator-config: kuberay.ingresDomain is unknown and has no effect",
+		"ConfigMap ns/codeflare-operator-config: mTLSEnabled is unknown and has no effect: settings of Ray stand below kuberay",
+		"ConfigMap ns/codeflare-operator-config: odd is unknown and has no effect",
+	}
+	if diff := cmp.Diff(want, notes); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// FuzzRayConfig holds that whatever stands in the ConfigMap is read or refused, and refused with its place.
+func FuzzRayConfig(f *testing.F) {
+	f.Add(fieldConfig)
+	f.Add("kuberay: [1]")
+	f.Fuzz(func(t *testing.T, text string) {
+		settings, _, err := Config{}.RayCluster(rayMap(text))
+		if err != nil && !strings.HasPrefix(err.Error(), "ConfigMap ns/codeflare-operator-config: ") {
+			t.Errorf("%v does not name its source", err)
+		}
+		if err == nil && (settings.OAuthProxyImage == "" || settings.Publish == "") {
+			t.Errorf("%+v", settings)
+		}
+	})
+}

@@ -1,0 +1,55 @@
+package config
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+func sizes(pairs ...string) corev1.ResourceList {
+	list := corev1.ResourceList{}
+	for i := 0; i < len(pairs); i += 2 {
+		list[corev1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
+	}
+	return list
+}
+
+// R15: the administrator says what containers of ours need; each list counts as it is given.
+func TestResources(t *testing.T) {
+	usual := DefaultRayCluster().SidecarResources
+	for settings, want := range map[string]corev1.ResourceRequirements{
+		"{}":                                     usual,
+		"{sidecarResources: null}":               usual,
+		"{sidecarResources: {requests: null}}":   usual,
+		"{sidecarResources: {requests: {}}}":     {Requests: sizes(), Limits: usual.Limits},
+		"{sidecarResources: {limits: {cpu: 2}}}": {Requests: usual.Requests, Limits: sizes("cpu", "2")},
+		"{sidecarResources: {requests: {cpu: 10m, memory: 1Gi}, limits: {memory: 1Gi}}}": {
+			Requests: sizes("cpu", "10m", "memory", "1Gi"), Limits: sizes("memory", "1Gi"),
+		},
+	} {
+		got, _, err := mustLoad(t, given{}.withFile("raycluster: "+settings)).RayCluster(nil)
+		if diff := cmp.Diff(want, got.SidecarResources); diff != "" || err != nil {
+			t.Errorf("%s: %v (-want +got):\n%s", settings, err, diff)
+		}
+		if diff := cmp.Diff(DefaultRayCluster().CertificateResources, got.CertificateResources); diff != "" {
+			t.Errorf("%s: the other container (-want +got):\n%s", settings, diff)
+		}
+	}
+	for settings, want := range map[string]string{
+		"{certificateResources: 5}":                               `raycluster.certificateResources is of type number: must be of type object`,
+		"{sidecarResources: {requests: [1]}}":                     `raycluster.sidecarResources.requests is of type array: must be of type object`,
+		"{sidecarResources: {limits: {cpu: many}}}":               `raycluster.sidecarResources.limits.cpu "many": must be a quantity of Kubernetes that is not negative, such as 100m or 64Mi`,
+		"{sidecarResources: {limits: {cpu: -1}}}":                 `raycluster.sidecarResources.limits.cpu -1: must be a quantity of Kubernetes that is not negative, such as 100m or 64Mi`,
+		"{sidecarResources: {requests: {memory: 1Gi}}}":           `raycluster.sidecarResources.requests "1Gi": must be at most the limit of memory, which is 256Mi`,
+		"{sidecarResources: {claims: [{name: x}]}}":               `raycluster.sidecarResources.claims [{"name":"x"}]: must be absent`,
+		"{certificateResources: {limits: {memory: 1Mi, cpu: 1}}}": `raycluster.certificateResources.requests "32Mi": must be at most the limit of memory, which is 1Mi`,
+	} {
+		_, err := given{}.withFile("raycluster: " + settings).load()
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", settings, err)
+		}
+	}
+}

@@ -1,0 +1,205 @@
+package ray
+
+// Auth is how the dashboard of a cluster knows who is there.
+type Auth string
+
+// Ways to guard a dashboard.
+const (
+	// AuthNone leaves the dashboard open to whoever reaches its port.
+	AuthNone Auth = ""
+	// AuthOAuth is a sidecar that lets users of OpenShift in.
+	AuthOAuth Auth = "oauth"
+	// AuthProxy is a sidecar that has tokens reviewed by Kubernetes, where there is no OAuth of OpenShift.
+	AuthProxy Auth = "proxy"
+	// AuthRay is a token that Ray itself asks for.
+	AuthRay Auth = "ray"
+)
+
+// Sidecar tells whether a container of ours stands before the dashboard.
+func (a Auth) Sidecar() bool { return a == AuthOAuth || a == AuthProxy }
+
+// Issuer is who issues the certificates of Ray's pods.
+type Issuer string
+
+// Issuers of certificates. All but IssuerPod leave their work in Secrets, which the pods mount.
+const (
+	// IssuerOperator is this program.
+	IssuerOperator Issuer = "operator"
+	// IssuerCertManager is cert-manager, asked by this program.
+	IssuerCertManager Issuer = "cert-manager"
+	// IssuerPod is each pod by itself, with the key of the authority. Clusters of the operator that is replaced have it.
+	IssuerPod Issuer = "pod"
+)
+
+// Known tells whether there is such an issuer.
+func (i Issuer) Known() bool { return i == IssuerOperator || i == IssuerCertManager || i == IssuerPod }
+
+// Wishes are what the administrator wants for clusters.
+type Wishes struct {
+	// OAuth wants dashboards guarded.
+	OAuth bool
+	// MTLS wants the traffic between pods and of clients encrypted.
+	MTLS bool
+	// Issuer of the certificates of new clusters; empty for IssuerOperator.
+	Issuer Issuer
+}
+
+// Platform is what the Kubernetes cluster offers.
+type Platform struct {
+	// OpenShift tells whether there are the OAuth server and the Routes of OpenShift.
+	OpenShift bool
+}
+
+// Mode is what is done for one cluster.
+type Mode struct {
+	// Skip says why nothing is done; empty when something is.
+	Skip string
+	// Auth is how the dashboard is guarded.
+	Auth Auth
+	// KeepsAccount tells that the head runs under the account of its user, and only the sidecar has a token of ours.
+	KeepsAccount bool
+	// MTLS tells that the pods have certificates from Issuer.
+	MTLS   bool
+	Issuer Issuer
+	// Policies tells that NetworkPolicies are made.
+	Policies bool
+}
+
+// Active tells whether something is done.
+func (m Mode) Active() bool { return m.Skip == "" }
+
+// Decide says what is done for a cluster. The previous one is what is stored, if it is: a cluster that has certificates
+// keeps their issuer, because its pods hold what that has issued; and only a stored one can be on its way out. A controller
+// gives what it reads for both.
+func Decide(w Wishes, p Platform, cluster, previous Cluster) Mode {
+	switch {
+	case previous.Deleted():
+		return Mode{Skip: "it is being deleted"}
+	case cluster.ManagedElsewhere():
+		return Mode{Skip: "spec.managedBy gives it to " + cluster.ManagedBy()}
+	}
+	own := cluster.OwnSecurity()
+	m := Mode{Policies: !own.NetworkPolicy}
+	switch {
+	case own.Token:
+		m.Auth = AuthRay
+	case !w.OAuth:
+	case p.OpenShift:
+		m.Auth = AuthOAuth
+	default:
+		m.Auth = AuthProxy
+	}
+	m.KeepsAccount = m.Auth.Sidecar() && cluster.wantsOwnAccount()
+	if w.MTLS && !own.MTLS {
+		m.MTLS, m.Issuer = true, issuerFor(w, cluster, previous)
+	}
+	return m
+}
+
+// issuerFor keeps the form of what is in the pods, and otherwise follows the annotation, then the setting.
+func issuerFor(w Wishes, cluster, previous Cluster) Issuer {
+	wanted := w.Issuer
+	if !wanted.Known() {
+		wanted = IssuerOperator
+	}
+	if value, _ := cluster.Annotation(AnnotationCertificates); Issuer(value).Known() {
+		wanted = Issuer(value)
+	}
+	switch previous.certificates() {
+	case inPods:
+		return IssuerPod
+	case inSecrets:
+		if wanted == IssuerPod {
+			return IssuerOperator
+		}
+	}
+	return wanted
+}
+
+// wantsOwnAccount tells whether the head shall run under the account that its user named.
+func (c Cluster) wantsOwnAccount() bool {
+	value, _ := c.Annotation(AnnotationKeepServiceAccount)
+	return value == "true" && c.UserAccount() != ""
+}
+
+// UserAccount is the account that the user named in the head template, also when it is overwritten by now; empty for none.
+func (c Cluster) UserAccount() string {
+	if account := c.HeadAccount(); account != c.LegacyNames().ServiceAccount && account != c.HashedNames().ServiceAccount {
+		return account
+	}
+	account, _ := c.Annotation(AnnotationServiceAccount)
+	return account
+}
+
+// Names of what is put into pod templates. Existing clusters have them.
+const (
+	ContainerOAuth  = "oauth-proxy"
+	ContainerProxy  = "kube-rbac-proxy"
+	InitCertificate = "create-cert"
+	VolumeProxyTLS  = "proxy-tls-secret"
+	VolumeCA        = "ca-vol"
+	VolumeServer    = "server-cert"
+	// VolumeToken gives the sidecar, and nobody else in the pod, the token of an account.
+	VolumeToken = "oauth-proxy-token"
+	// VolumeProxyConfig has the rules of the sidecar on Kubernetes without OAuth.
+	VolumeProxyConfig = "kube-rbac-proxy-config"
+)
+
+// certificateForm is how certificates get into the pods of a cluster.
+type certificateForm int
+
+const (
+	nowhere certificateForm = iota
+	inPods
+	inSecrets
+)
+
+// certificates looks at the volume of the certificates in the head template: an empty one is filled by an init container.
+func (c Cluster) certificates() certificateForm {
+	volume := named(c.headPod(), "volumes", VolumeServer)
+	if volume == nil {
+		return nowhere
+	}
+	if _, secret := volume["secret"]; secret {
+		return inSecrets
+	}
+	return inPods
+}
+
+// Injected is what stands in the pod templates of a stored cluster.
+type Injected struct {
+	// Sidecar is the way in which the head's sidecar guards the dashboard; AuthNone when there is none.
+	Sidecar Auth
+	// Token tells that the sidecar has the token of its account from a volume of its own, so that the account need not give
+	// it to every container.
+	Token bool
+	// MTLS tells that the pods have certificates; PodIssued that they issue them themselves.
+	MTLS, PodIssued bool
+}
+
+// Injected looks at the head template. What is exposed depends on it: a wish alone encrypts nothing.
+func (c Cluster) Injected() Injected {
+	form := c.certificates()
+	found := Injected{MTLS: form != nowhere, PodIssued: form == inPods, Token: named(c.headPod(), "volumes", VolumeToken) != nil}
+	switch {
+	case named(c.headPod(), "containers", ContainerOAuth) != nil:
+		found.Sidecar = AuthOAuth
+	case named(c.headPod(), "containers", ContainerProxy) != nil:
+		found.Sidecar = AuthProxy
+	}
+	return found
+}
+
+// headPod is the pod spec of the head.
+func (c Cluster) headPod() any { return lookup(c.object, "spec", "headGroupSpec", "template", "spec") }
+
+// named returns the element of a list in a pod spec that has the name; nil when there is none.
+func named(pod any, list, name string) map[string]any {
+	elements, _ := lookup(pod, list).([]any)
+	for _, element := range elements {
+		if fields, _ := element.(map[string]any); fields["name"] == name {
+			return fields
+		}
+	}
+	return nil
+}

@@ -1,0 +1,118 @@
+package ray
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+)
+
+// Names are those of the objects around one RayCluster.
+type Names struct {
+	// ServiceAccount is the account of the dashboard; the head runs under it.
+	ServiceAccount string
+	// TokenSecret holds a token of ServiceAccount, where the head keeps the account of its user.
+	TokenSecret string
+	// ProxyService is the Service before the sidecar.
+	ProxyService string
+	// CookieSecret is the Secret with the key of the sidecar's cookies.
+	CookieSecret string
+	// ProxyConfig is the ConfigMap with the rules of the sidecar, on Kubernetes without OAuth.
+	ProxyConfig string
+	// ProxyTLS is the Secret with the sidecar's certificate.
+	ProxyTLS string
+	// CASecret holds the authority of the cluster.
+	CASecret string
+	// HeadTLS and WorkerTLS hold the certificates of the pods, where the operator issues them.
+	HeadTLS, WorkerTLS string
+	// ClusterRoleBinding lets ServiceAccount ask who somebody is.
+	ClusterRoleBinding string
+	// HeadPolicy and WorkerPolicy are NetworkPolicies.
+	HeadPolicy, WorkerPolicy string
+	// Dashboard and Client are the names of Routes or Ingresses.
+	Dashboard, Client string
+	// HeadService is made by KubeRay.
+	HeadService string
+}
+
+// Names returns the names of the objects around the cluster: legacy ones for a cluster without AnnotationVersion.
+func (c Cluster) Names() Names {
+	if c.Hashed() {
+		return c.HashedNames()
+	}
+	return c.LegacyNames()
+}
+
+// LegacyNames are those which clusters without AnnotationVersion have.
+func (c Cluster) LegacyNames() Names {
+	n := c.names(func(base string) string { return base })
+	n.CASecret = "ca-secret-" + c.Name()
+	return n
+}
+
+// HashedNames are those which clusters with AnnotationVersion have.
+func (c Cluster) HashedNames() Names {
+	n := c.names(func(base string) string { return hashed(base, validation.DNS1123SubdomainMaxLength) })
+	n.ProxyService = hashed(c.Name()+"-oauth", validation.DNS1035LabelMaxLength)
+	return n
+}
+
+func (c Cluster) names(form func(base string) string) Names {
+	name := c.Name()
+	return Names{
+		ServiceAccount:     form(name + "-oauth-proxy"),
+		TokenSecret:        form(name + "-oauth-token"),
+		ProxyService:       form(name + "-oauth"),
+		CookieSecret:       form(name + "-oauth-config"),
+		ProxyConfig:        form(name + "-proxy-config"),
+		ProxyTLS:           form(name + "-proxy-tls-secret"),
+		CASecret:           form(name + "-ca-secret"),
+		HeadTLS:            form(name + "-head-tls"),
+		WorkerTLS:          form(name + "-worker-tls"),
+		ClusterRoleBinding: form(name + "-" + c.Namespace() + "-auth"),
+		HeadPolicy:         form(name + "-head"),
+		WorkerPolicy:       form(name + "-workers"),
+		Dashboard:          "ray-dashboard-" + name,
+		Client:             "rayclient-" + name,
+		HeadService:        c.headService(),
+	}
+}
+
+// headService is the name that KubeRay gives the Service of the head, or the one that its user asks for.
+func (c Cluster) headService() string {
+	if override := text(c.object, "spec", "headGroupSpec", "headService", "metadata", "name"); override != "" {
+		return override
+	}
+	return c.Name() + "-head-svc"
+}
+
+// DashboardHost is the label of the dashboard before the domain of the cluster: never longer than a label may be.
+func (c Cluster) DashboardHost() string { return host(c.Names().Dashboard, c.Namespace()) }
+
+// ClientHost is the label of the Ray client before the domain of the cluster: never longer than a label may be.
+func (c Cluster) ClientHost() string { return host(c.Names().Client, c.Namespace()) }
+
+// host is what an OpenShift router makes of a name; where that were no host, it is cut and made unique again.
+func host(name, namespace string) string {
+	return names.Truncate(name+"-"+namespace, validation.DNS1123LabelMaxLength)
+}
+
+// ClientDNSName is the name by which the Ray client is reached from outside, for certificates. Without a domain it ends in
+// a dot, as it always did.
+func (c Cluster) ClientDNSName(domain string) string { return c.ClientHost() + "." + domain }
+
+// HeadDNSName is the name of the head Service within the cluster.
+func (c Cluster) HeadDNSName() string { return c.Names().HeadService + "." + c.Namespace() + ".svc" }
+
+// hashDigits is the number of hexadecimal digits in a name.
+const hashDigits = 8
+
+// hashed makes <base>-<hash>, where the hash is over FieldOwner and the base. Where the name were longer than the limit, less
+// of the base is shown; the hash is always that of the whole base, so that names stay apart and short ones never change.
+func hashed(base string, limit int) string {
+	sum := sha256.Sum256([]byte(FieldOwner + base))
+	shown := base[:min(len(base), limit-hashDigits-1)]
+	return shown + "-" + hex.EncodeToString(sum[:])[:hashDigits]
+}

@@ -1,0 +1,28 @@
+package ray
+
+// OwnSecurity is what KubeRay does for a cluster by itself, so that it must not be done twice.
+//
+// The fields can only be in an object when the KubeRay that is installed knows them: others are dropped by the API server.
+type OwnSecurity struct {
+	// Token tells that Ray itself asks for a token, also at the dashboard (spec.authOptions, KubeRay 1.5.1).
+	Token bool
+	// KubernetesToken tells that the token is one of Kubernetes, which the pods of Ray check with their own account
+	// (spec.authOptions.enableK8sTokenAuth, KubeRay 1.6).
+	KubernetesToken bool
+	// MTLS tells that KubeRay has certificates issued (spec.tlsOptions, KubeRay 1.7).
+	MTLS bool
+	// NetworkPolicy tells that KubeRay makes NetworkPolicies (spec.networkPolicy, KubeRay 1.7).
+	NetworkPolicy bool
+}
+
+// OwnSecurity looks for what KubeRay does by itself.
+func (c Cluster) OwnSecurity() OwnSecurity {
+	_, policy := lookup(c.object, "spec", "networkPolicy").(map[string]any)
+	token := text(c.object, "spec", "authOptions", "mode") == "token"
+	return OwnSecurity{
+		Token:           token,
+		KubernetesToken: token && lookup(c.object, "spec", "authOptions", "enableK8sTokenAuth") == true,
+		MTLS:            lookup(c.object, "spec", "tlsOptions", "enabled") == true,
+		NetworkPolicy:   policy,
+	}
+}

@@ -1,0 +1,116 @@
+package ray
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+)
+
+// TLS is what encrypts the traffic of the pods of one group.
+type TLS struct {
+	// Issuer of the certificates.
+	Issuer Issuer
+	// Names are those of the cluster.
+	Names Names
+	// Head tells the head from workers.
+	Head bool
+	// SignedNames are the further names that a head signs for itself, see SignCommand.
+	SignedNames []string
+	// Image is that of the init container; it has sh and openssl.
+	Image string
+	// Resources are those of an init container whose user sets none.
+	Resources corev1.ResourceRequirements
+	// User is the user id of the init container; nil for that of its image, or what the platform gives it.
+	User *int64
+}
+
+// TLSEnv are the variables of a Ray container, in the order in which they were always injected.
+func TLSEnv() []*corev1ac.EnvVarApplyConfiguration {
+	return []*corev1ac.EnvVarApplyConfiguration{
+		fieldEnv("MY_POD_IP", "status.podIP"),
+		corev1ac.EnvVar().WithName("RAY_USE_TLS").WithValue("1"),
+		corev1ac.EnvVar().WithName("RAY_TLS_SERVER_CERT").WithValue(tlsDir + "/server.crt"),
+		corev1ac.EnvVar().WithName("RAY_TLS_SERVER_KEY").WithValue(tlsDir + "/server.key"),
+		corev1ac.EnvVar().WithName("RAY_TLS_CA_CERT").WithValue(tlsDir + "/ca.crt"),
+	}
+}
+
+func fieldEnv(name, path string) *corev1ac.EnvVarApplyConfiguration {
+	return corev1ac.EnvVar().WithName(name).WithValueFrom(corev1ac.EnvVarSource().WithFieldRef(corev1ac.ObjectFieldSelector().WithFieldPath(path)))
+}
+
+// Volumes of the pod. The key of the authority is only in the pods that sign for themselves.
+func (t TLS) Volumes() []*corev1ac.VolumeApplyConfiguration {
+	if t.Issuer == IssuerPod {
+		return []*corev1ac.VolumeApplyConfiguration{
+			secretVolume(VolumeCA, t.Names.CASecret),
+			corev1ac.Volume().WithName(VolumeServer).WithEmptyDir(corev1ac.EmptyDirVolumeSource()),
+		}
+	}
+	secret := t.Names.WorkerTLS
+	if t.Head {
+		secret = t.Names.HeadTLS
+	}
+	return []*corev1ac.VolumeApplyConfiguration{
+		secretVolume(VolumeCA, t.Names.CASecret, item(KeyCACert, "ca.crt")),
+		secretVolume(VolumeServer, secret, item(corev1.TLSCertKey, "server.crt"), item(corev1.TLSPrivateKeyKey, "server.key"), item(KeyCACert, "ca.crt")),
+	}
+}
+
+func item(key, path string) *corev1ac.KeyToPathApplyConfiguration {
+	return corev1ac.KeyToPath().WithKey(key).WithPath(path)
+}
+
+// Mounts of the Ray container and of the init container.
+func (t TLS) Mounts() []*corev1ac.VolumeMountApplyConfiguration {
+	server := corev1ac.VolumeMount().WithName(VolumeServer).WithMountPath(tlsDir)
+	if t.Issuer != IssuerPod {
+		server.WithReadOnly(true)
+	}
+	return []*corev1ac.VolumeMountApplyConfiguration{mount(VolumeCA, caDir), server}
+}
+
+// InitContainer signs a certificate, or waits for one.
+func (t TLS) InitContainer() *corev1ac.ContainerApplyConfiguration {
+	security := restricted()
+	if t.User != nil {
+		security.WithRunAsUser(*t.User)
+		if *t.User == 0 {
+			security.RunAsNonRoot = nil
+		}
+	}
+	container := corev1ac.Container().
+		WithName(InitCertificate).
+		WithImage(t.Image).
+		WithVolumeMounts(t.Mounts()...).
+		WithResources(resourcesOf(t.Resources)).
+		WithSecurityContext(security)
+	if t.Issuer != IssuerPod {
+		env := TLSEnv()
+		return container.WithCommand(WaitCommand()...).WithEnv(env[0], fieldEnv("RAY_NODE_TYPE", "metadata.labels['"+LabelNodeType+"']"), env[2], env[4])
+	}
+	if t.Head {
+		return container.WithCommand(SignCommand(t.SignedNames...)...)
+	}
+	return container.WithCommand(SignCommand()...)
+}
+
+// User is the user id under which the Ray container of a pod spec runs, as far as the spec says so. Ray's images have 1000.
+func User(pod map[string]any) int64 {
+	containers, _ := pod["containers"].([]any)
+	for _, place := range []any{first(containers), pod} {
+		if id, ok := lookup(place, "securityContext", "runAsUser").(int64); ok {
+			return id
+		}
+	}
+	return rayUser
+}
+
+// rayUser is the user of Ray's images.
+const rayUser = 1000
+
+func first(list []any) any {
+	if len(list) == 0 {
+		return nil
+	}
+	return list[0]
+}

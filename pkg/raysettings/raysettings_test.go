@@ -1,0 +1,190 @@
+package raysettings
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+)
+
+func stored(text string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: ConfigMapName}, Data: map[string]string{"config.yaml": text},
+	}
+}
+
+// loose is the form in which the dynamic client has objects.
+func loose(t *testing.T, m *corev1.ConfigMap) *unstructured.Unstructured {
+	t.Helper()
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &unstructured.Unstructured{Object: content}
+}
+
+type fixture struct {
+	*Source
+	recorder *events.FakeRecorder
+	dynamic  *dynamicfake.FakeDynamicClient
+	reads    atomic.Int32
+	notes    atomic.Int32
+	broken   error // of the next live read
+}
+
+func newFixture(t *testing.T, maps ...*corev1.ConfigMap) *fixture {
+	t.Helper()
+	cfg, err := config.Load(config.Program{Components: []string{"raycluster"}}, nil, func(string) (string, bool) { return "", false },
+		func(string) ([]byte, error) { return nil, errors.New("no file") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fixture{recorder: events.NewFakeRecorder(10)}
+	builder := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			f.reads.Add(1)
+			if f.broken != nil {
+				return f.broken
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+	})
+	f.dynamic = dynamicfake.NewSimpleDynamicClient(clientgoscheme.Scheme)
+	for _, m := range maps {
+		builder.WithObjects(m)
+		if err := f.dynamic.Tracker().Add(loose(t, m)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.Source = New(Options{
+		Config: cfg, Dynamic: f.dynamic, Live: builder.Build(), Recorder: f.recorder, Clock: clocktesting.NewFakeClock(time.Unix(0, 0)),
+		Log: funcr.New(func(_, line string) {
+			if strings.Contains(line, "has no effect") {
+				f.notes.Add(1)
+			}
+		}, funcr.Options{}),
+	})
+	return f
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.After(10 * time.Second)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-deadline:
+			t.Fatalf("timed out waiting until %s", what)
+		case <-tick.C:
+		}
+	}
+}
+
+func TestIsReadOnceWhenItIsNeeded(t *testing.T) {
+	f := newFixture(t, stored("kuberay: {mTLSEnabled: false, odd: 1}"))
+	for range 3 {
+		got, err := f.Get(t.Context())
+		if err != nil || got.MTLS || !got.OAuth {
+			t.Fatalf("%+v, %v", got, err)
+		}
+	}
+	if f.reads.Load() != 1 || f.notes.Load() != 1 {
+		t.Errorf("%d reads and %d notes, want 1 of each", f.reads.Load(), f.notes.Load())
+	}
+}
+
+func TestWithoutAConfigMapTheDefaultsHold(t *testing.T) {
+	got, err := newFixture(t).Get(t.Context())
+	if err != nil || !got.MTLS || !got.OAuth || got.IngressDomain != "" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestAMistakeIsAnErrorUntilItIsRight(t *testing.T) {
+	f := newFixture(t, stored("kuberay: {mTLSEnabled: perhaps}"))
+	if _, err := f.Get(t.Context()); err == nil || !strings.Contains(err.Error(), `ConfigMap opendatahub/codeflare-operator-config: kuberay.mTLSEnabled "perhaps"`) {
+		t.Errorf("error %v", err)
+	}
+	f.broken = errors.New("refused")
+	if _, err := f.Get(t.Context()); err == nil || !strings.Contains(err.Error(), "reading ConfigMap opendatahub/codeflare-operator-config: refused") {
+		t.Errorf("error %v", err)
+	}
+	if f.reads.Load() != 2 {
+		t.Errorf("%d reads, want one for each need", f.reads.Load())
+	}
+}
+
+// [R24] A change takes effect without a restart; a bad one is reported, and the last good one stays.
+func TestChangesTakeEffectLive(t *testing.T) {
+	f := newFixture(t, stored("kuberay: {ingressDomain: one.example.org}"))
+	if _, err := f.Get(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer queue.ShutDown()
+	if err := f.Changes(stored(""), &handler.EnqueueRequestForObject{}).Start(t.Context(), queue); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- f.Start(ctx) }()
+	eventually(t, "the watch runs", func() bool { return len(f.dynamic.Actions()) >= 2 })
+	put := func(text string) {
+		t.Helper()
+		if err := f.dynamic.Tracker().Update(configMaps, loose(t, stored(text)), "opendatahub"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	domain := func() string {
+		got, err := f.Get(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got.IngressDomain
+	}
+
+	put("kuberay: {ingressDomain: two.example.org}")
+	eventually(t, "the new domain is in force and the controllers know", func() bool { return domain() == "two.example.org" && queue.Len() == 1 })
+
+	put("kuberay: {ingressDomain: 3}")
+	if got := <-f.recorder.Events; !strings.Contains(got, "Warning "+ReasonRefused) || !strings.Contains(got, "kuberay.ingressDomain 3: must be a string") {
+		t.Errorf("event %q", got)
+	}
+	if got := domain(); got != "two.example.org" {
+		t.Errorf("domain %q, want the last good one", got)
+	}
+
+	if err := f.dynamic.Tracker().Delete(configMaps, "opendatahub", ConfigMapName); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the defaults are back", func() bool { return domain() == "" })
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if f.reads.Load() != 1 {
+		t.Errorf("%d live reads, want 1", f.reads.Load())
+	}
+}

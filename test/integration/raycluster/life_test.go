@@ -1,0 +1,193 @@
+package raycluster_test
+
+import (
+	"encoding/base64"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+var _ = Describe("A RayCluster on OpenShift", func() {
+	It("is guarded and published, and goes without a trace [raycluster-1] [raycluster-2] [raycluster-3] [raycluster-4] [raycluster-7] [raycluster-8]", func(ctx SpecContext) {
+		ns := env.Namespace(ctx, "life")
+		mark := env.Mark()
+		u := create(ctx, rayCluster(ns, "demo", set(false, "spec", "suspend"), set([]any{}, "spec", "headGroupSpec", "template", "spec", "containers")))
+		objects := guard(u)
+		appear(ctx, objects...)
+		Expect(names(u).CASecret).To(Equal("ca-secret-demo"), "without the annotation the names are those of old")
+		Expect(names(u).ServiceAccount).To(Equal("demo-oauth-proxy"))
+		for _, o := range objects[:4] {
+			refs := o.GetOwnerReferences()
+			Expect(refs).NotTo(BeEmpty())
+			Expect(refs[0].Kind).To(Equal("RayCluster"))
+			Expect(refs[0].Name).To(Equal("demo"))
+			Expect(o.GetLabels()).To(HaveKeyWithValue(ray.LabelClusterName, "demo"))
+		}
+		env.WaitFor(ctx, u, func(g Gomega) { g.Expect(u.GetFinalizers()).To(ContainElement(ray.Finalizer)) })
+		secured(ctx, u)
+		forbidden := env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Code == 401 || e.Code == 403 })
+		Expect(forbidden).To(BeEmpty(), "[R36] the shipped rights suffice")
+		expectRest(ns)
+
+		Expect(env.Admin.Delete(ctx, u)).To(Succeed())
+		vanish(ctx, objects[4], u)
+	}, NodeTimeout(specTimeout))
+
+	It("has its policies before anything that exposes it [R3]", func(ctx SpecContext) {
+		ns := env.Namespace(ctx, "order")
+		mark := env.Mark()
+		u := create(ctx, rayCluster(ns, "demo", hashed, injected))
+		appear(ctx, guard(u)...)
+		appear(ctx, route(u, names(u).Client))
+		writes := env.Since(mark).ByUser(manager.User).WithoutEvents().Writes().Where(func(e framework.Entry) bool { return e.Namespace == ns && e.Code < 300 })
+		first := map[string]int{}
+		for i, e := range writes {
+			if _, known := first[e.Resource]; !known {
+				first[e.Resource] = i
+			}
+		}
+		for _, later := range []string{"routes", "services", "serviceaccounts"} {
+			Expect(first["networkpolicies"]).To(BeNumerically("<", first[later]), later)
+		}
+	}, NodeTimeout(specTimeout))
+
+	It("costs nothing when KubeRay writes its status [R21]", func(ctx SpecContext) {
+		ns := env.Namespace(ctx, "status")
+		u := create(ctx, rayCluster(ns, "demo", hashed, injected))
+		secured(ctx, u)
+		mark := env.Mark()
+		for i := range 5 {
+			env.Patch(ctx, u, map[string]any{"status": map[string]any{"desiredWorkerReplicas": i, "state": "ready"}}, "status")
+		}
+		expectRest(ns)
+		Expect(requests(mark, ns)).To(BeEmpty())
+	}, NodeTimeout(specTimeout))
+
+	It("has a random cookie secret of its own, which stays as it is [R9]", func(ctx SpecContext) {
+		cookies := map[string]bool{}
+		for _, prefix := range []string{"one", "two"} {
+			u := create(ctx, rayCluster(env.Namespace(ctx, prefix), "demo", hashed))
+			s := &corev1.Secret{ObjectMeta: inNamespace(u, names(u).CookieSecret)}
+			appear(ctx, s)
+			random, err := base64.URLEncoding.DecodeString(string(s.Data[ray.KeyCookie]))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(random).To(HaveLen(32))
+			cookies[string(random)] = true
+		}
+		Expect(cookies).To(HaveLen(2), "clusters of one name in two namespaces")
+	}, NodeTimeout(specTimeout))
+
+	It("is left to those who end it once its finalizer is gone [R6]", func(ctx SpecContext) {
+		ns := env.Namespace(ctx, "ending")
+		u := create(ctx, rayCluster(ns, "demo", hashed, func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"example.com/redis"}) }))
+		b := binding(u)
+		appear(ctx, b)
+		secured(ctx, u)
+		Expect(env.Admin.Delete(ctx, u)).To(Succeed())
+		vanish(ctx, b)
+		env.WaitFor(ctx, u, func(g Gomega) { g.Expect(u.GetFinalizers()).To(Equal([]string{"example.com/redis"})) })
+		settled(ctx, ns)
+		mark := env.Mark()
+		env.Patch(ctx, u, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"example.com/seen": "yes"}}})
+		Expect(env.Admin.Delete(ctx, route(u, names(u).Dashboard))).To(Succeed())
+		expectRest(ns)
+		absent(ctx, b, route(u, names(u).Dashboard))
+		Expect(env.Since(mark).ByUser(manager.User).Of("clusterrolebindings").Writes()).To(BeEmpty())
+		env.Patch(ctx, u, map[string]any{"metadata": map[string]any{"finalizers": nil}})
+	}, NodeTimeout(specTimeout))
+
+	It("gets back what somebody takes away", func(ctx SpecContext) {
+		ns := env.Namespace(ctx, "drift")
+		u := create(ctx, rayCluster(ns, "demo", hashed, injected))
+		objects := append(guard(u), route(u, names(u).Client))
+		appear(ctx, objects...)
+		secured(ctx, u)
+		for _, o := range objects {
+			before := o.GetUID()
+			Expect(env.Admin.Delete(ctx, o)).To(Succeed())
+			Eventually(func(g Gomega) {
+				g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(o), o)).To(Succeed())
+				g.Expect(o.GetUID()).NotTo(Equal(before))
+			}).WithContext(ctx).WithTimeout(patience).Should(Succeed(), "%T", o)
+		}
+		settled(ctx, ns)
+		expectRest(ns)
+	}, NodeTimeout(specTimeout))
+
+	It("that another cluster runs gets nothing here [R23]", func(ctx SpecContext) {
+		ns := env.Namespace(ctx, "multikueue")
+		remote := create(ctx, rayCluster(ns, "remote", hashed, set(ray.ManagerMultiKueue, "spec", "managedBy")))
+		local := create(ctx, rayCluster(ns, "local", hashed))
+		secured(ctx, local)
+		appear(ctx, guard(local)...)
+		absent(ctx, append(guard(remote), policy(remote, names(remote).HeadPolicy), policy(remote, names(remote).WorkerPolicy))...)
+		env.Get(ctx, remote)
+		Expect(remote.GetFinalizers()).To(BeEmpty())
+	}, NodeTimeout(specTimeout))
+
+	It("is not reached while it is suspended, keeps its identity, and needs no finalizer [R7] [R28]", func(ctx SpecContext) {
+		ns := env.Namespace(ctx, "suspended")
+		u := create(ctx, rayCluster(ns, "demo", hashed, injected, set(true, "spec", "suspend")))
+		secured(ctx, u)
+		absent(ctx, guard(u)...)
+		env.Get(ctx, u)
+		Expect(u.GetFinalizers()).To(BeEmpty())
+
+		By("running")
+		env.Patch(ctx, u, map[string]any{"spec": map[string]any{"suspend": false}})
+		objects := guard(u)
+		appear(ctx, objects...)
+		cookie := objects[0].(*corev1.Secret).Data[ray.KeyCookie]
+
+		By("being suspended")
+		env.Patch(ctx, u, map[string]any{"spec": map[string]any{"suspend": true}})
+		vanish(ctx, objects[3], objects[4], route(u, names(u).Client))
+		env.WaitFor(ctx, u, func(g Gomega) { g.Expect(u.GetFinalizers()).To(BeEmpty()) })
+		env.Get(ctx, objects[0])
+		Expect(objects[0].(*corev1.Secret).Data[ray.KeyCookie]).To(Equal(cookie))
+		settled(ctx, ns)
+		expectRest(ns)
+	}, NodeTimeout(specTimeout))
+})
+
+var _ = Describe("The binding of a RayCluster", func() {
+	It("is not shared by clusters whose names end up the same", func(ctx SpecContext) {
+		outer := env.Namespace(ctx, "clash")
+		inner := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "b-" + outer}}
+		Expect(env.Admin.Create(ctx, inner)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(env.Admin.Delete(ctx, inner)).To(Succeed()) }, NodeTimeout(specTimeout))
+		first := create(ctx, rayCluster(outer, "a-b", hashed))
+		b := binding(first)
+		appear(ctx, b)
+		second := create(ctx, rayCluster(inner.Name, "a", hashed))
+		Expect(binding(second).Name).To(Equal(b.Name))
+		Expect(told(ctx, second, "ClusterRoleBindingTaken")).To(ContainSubstring("name this one otherwise"))
+		env.Get(ctx, b)
+		Expect(b.Subjects).To(Equal([]rbacv1.Subject{{Kind: "ServiceAccount", Name: names(first).ServiceAccount, Namespace: outer}}))
+		Expect(env.Admin.Delete(ctx, second)).To(Succeed())
+		env.WaitGone(ctx, second)
+		env.Get(ctx, b)
+		Expect(b.DeletionTimestamp).To(BeNil())
+	}, NodeTimeout(specTimeout))
+
+	It("of a cluster that lost its finalizer by force is removed [R7]", func(ctx SpecContext) {
+		u := create(ctx, rayCluster(env.Namespace(ctx, "forced"), "demo", hashed))
+		b := binding(u)
+		appear(ctx, b)
+		secured(ctx, u)
+		env.Patch(ctx, u, map[string]any{"metadata": map[string]any{"finalizers": nil}})
+		err := env.Admin.Delete(ctx, u)
+		Expect(err == nil || apierrors.IsNotFound(err)).To(BeTrue())
+		env.WaitGone(ctx, u)
+		vanish(ctx, b)
+	}, NodeTimeout(specTimeout))
+})

@@ -1,0 +1,79 @@
+package raycluster_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+)
+
+// stuck is an image that fake kubelets cannot pull.
+const stuck = "testcluster.invalid/image-pull:1"
+
+// pod is one that KubeRay would make for a cluster; it waits for its image from the start or runs.
+func pod(ctx context.Context, u *unstructured.Unstructured, nodeType, image string) *corev1.Pod {
+	GinkgoHelper()
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: u.GetNamespace(), Name: u.GetName() + "-" + nodeType,
+			Labels:          map[string]string{ray.LabelCluster: u.GetName(), ray.LabelNodeType: nodeType},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(u, ray.GVK)}},
+		Spec: corev1.PodSpec{ServiceAccountName: names(u).ServiceAccount, Containers: []corev1.Container{{Name: "ray", Image: image}}},
+	}
+	Expect(env.Admin.Create(ctx, p)).To(Succeed())
+	return p
+}
+
+// addPullSecret does what OpenShift does a moment after an account was made.
+func addPullSecret(ctx context.Context, u *unstructured.Unstructured) {
+	GinkgoHelper()
+	account := &corev1.ServiceAccount{ObjectMeta: inNamespace(u, names(u).ServiceAccount)}
+	env.Patch(ctx, account, map[string]any{"imagePullSecrets": []any{map[string]any{"name": "late-dockercfg"}}})
+}
+
+func waitsForImage(ctx context.Context, p *corev1.Pod) {
+	GinkgoHelper()
+	env.WaitFor(ctx, p, func(g Gomega) {
+		g.Expect(p.Status.ContainerStatuses).NotTo(BeEmpty())
+		g.Expect(p.Status.ContainerStatuses[0].State.Waiting).NotTo(BeNil())
+	})
+}
+
+var _ = Describe("A pod of Ray that was made before its account had pull secrets", func() {
+	It("is made anew when it cannot get its image, workers too [raycluster-5] [R22]", func(ctx SpecContext) {
+		u := create(ctx, rayCluster(env.Namespace(ctx, "pull"), "demo", hashed))
+		appear(ctx, guard(u)...)
+		head, worker := pod(ctx, u, ray.NodeTypeHead, stuck), pod(ctx, u, ray.NodeTypeWorker, stuck)
+		waitsForImage(ctx, head)
+		waitsForImage(ctx, worker)
+		addPullSecret(ctx, u)
+		vanish(ctx, head, worker)
+		Expect(told(ctx, u, "PullSecretsMissing")).To(ContainSubstring("late-dockercfg"))
+	}, NodeTimeout(specTimeout))
+
+	It("stays when it runs, or when its user lists pull secrets [raycluster-6] [R22]", func(ctx SpecContext) {
+		ns := env.Namespace(ctx, "nopull")
+		running := create(ctx, rayCluster(ns, "running", hashed))
+		listed := create(ctx, rayCluster(ns, "listed", hashed,
+			set([]any{map[string]any{"name": "mine"}}, "spec", "headGroupSpec", "template", "spec", "imagePullSecrets")))
+		appear(ctx, append(guard(running), guard(listed)...)...)
+		runs, waits := pod(ctx, running, ray.NodeTypeHead, "registry.example.com/ray:1"), pod(ctx, listed, ray.NodeTypeHead, stuck)
+		env.WaitFor(ctx, runs, func(g Gomega) { g.Expect(runs.Status.Phase).To(Equal(corev1.PodRunning)) })
+		waitsForImage(ctx, waits)
+		mark := env.Mark()
+		addPullSecret(ctx, running)
+		addPullSecret(ctx, listed)
+		settled(ctx, ns)
+		Expect(env.Since(mark).ByUser(manager.User).Of("pods").Writes()).To(BeEmpty())
+		for _, p := range []*corev1.Pod{runs, waits} {
+			env.Get(ctx, p)
+			Expect(p.DeletionTimestamp).To(BeNil())
+			Expect(env.Admin.Delete(ctx, p, client.GracePeriodSeconds(0))).To(Succeed())
+		}
+	}, NodeTimeout(specTimeout))
+})

@@ -1,0 +1,128 @@
+package raycluster_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+)
+
+// target is the Service that a Route leads to.
+func target(ctx context.Context, r *unstructured.Unstructured) (service string, err error) {
+	if err := env.Admin.Get(ctx, client.ObjectKeyFromObject(r), r); err != nil {
+		return "", err
+	}
+	service, _, err = unstructured.NestedString(r.Object, "spec", "to", "name")
+	return service, err
+}
+
+var _ = Describe("The settings of Ray", Serial, func() {
+	It("take effect without a restart: what is switched off goes, and comes back [R16] [R24] [R28]", func(ctx SpecContext) {
+		ns := env.Namespace(ctx, "settings")
+		u := create(ctx, rayCluster(ns, "demo", hashed))
+		objects := guard(u)
+		appear(ctx, objects...)
+		dashboard := objects[3].(*unstructured.Unstructured)
+		theirs := &corev1.Secret{ObjectMeta: inNamespace(u, "theirs")}
+		theirs.Labels = map[string]string{ray.LabelClusterName: "demo"}
+		Expect(env.Admin.Create(ctx, theirs)).To(Succeed())
+
+		By("OAuth being switched off")
+		configure(ctx, "kuberay: {rayDashboardOAuthEnabled: false, mTLSEnabled: false}")
+		vanish(ctx, objects[0], objects[1], objects[2], objects[4])
+		Eventually(target).WithContext(ctx).WithArguments(ctx, dashboard).WithTimeout(patience).Should(Equal("demo-head-svc"), "the dashboard has a Route without OAuth")
+		env.WaitFor(ctx, u, func(g Gomega) { g.Expect(u.GetFinalizers()).To(BeEmpty()) })
+		env.Get(ctx, theirs)
+
+		By("somebody making a mistake")
+		configure(ctx, "kuberay: {rayDashboardOAuthEnabled: perhaps}")
+		Eventually(func(g Gomega) {
+			list := &eventsv1.EventList{}
+			g.Expect(env.Admin.List(ctx, list, client.InNamespace(own))).To(Succeed())
+			g.Expect(slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool {
+				return e.Reason == "ConfigurationRefused" && strings.Contains(e.Note, `kuberay.rayDashboardOAuthEnabled "perhaps": must be true or false`)
+			})).To(BeTrue(), "the mistake is told")
+		}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+		settled(ctx, ns)
+		absent(ctx, objects[0])
+
+		By("OAuth being switched on")
+		configure(ctx, "kuberay: {rayDashboardOAuthEnabled: true}")
+		appear(ctx, guard(u)...)
+		Eventually(target).WithContext(ctx).WithArguments(ctx, dashboard).WithTimeout(patience).Should(Equal(names(u).ProxyService))
+		settled(ctx, ns)
+		expectRest(ns)
+	}, NodeTimeout(specTimeout))
+
+	It("end a cluster that was secured while OAuth was on [R6] [R7]", func(ctx SpecContext) {
+		ns := env.Namespace(ctx, "endoff")
+		u := create(ctx, rayCluster(ns, "demo", hashed, injected))
+		b := binding(u)
+		appear(ctx, b)
+		secured(ctx, u)
+		configure(ctx, "kuberay: {rayDashboardOAuthEnabled: false}")
+		Expect(env.Admin.Delete(ctx, u)).To(Succeed())
+		vanish(ctx, b, u)
+	}, NodeTimeout(specTimeout))
+})
+
+var _ = Describe("The policies of a RayCluster", Serial, func() {
+	admitted := func(ctx context.Context, u *unstructured.Unstructured) string {
+		p := policy(u, names(u).HeadPolicy)
+		if err := env.Admin.Get(ctx, client.ObjectKeyFromObject(p), p); err != nil {
+			return err.Error()
+		}
+		return peers(p)
+	}
+
+	It("admit KubeRay from where it is, which no label can pretend [R2] [R18]", func(ctx SpecContext) {
+		ns := env.Namespace(ctx, "kuberay")
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "pretender", Labels: map[string]string{"app.kubernetes.io/component": "kuberay-operator"}},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "registry.example.com/app:1"}}}}
+		Expect(env.Admin.Create(ctx, pod)).To(Succeed())
+		u := create(ctx, rayCluster(ns, "demo", hashed))
+		secured(ctx, u)
+		Expect(admitted(ctx, u)).To(ContainSubstring("opendatahub redhat-ods-applications"), "where a platform puts it")
+
+		By("KubeRay being found beside the manager")
+		kubeRay := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "kuberay-operator"}, Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}, Spec: pod.Spec},
+		}}
+		Expect(env.Admin.Create(ctx, kubeRay)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, kubeRay))).To(Succeed()) }, NodeTimeout(specTimeout))
+		Eventually(admitted).WithContext(ctx).WithArguments(ctx, u).WithTimeout(patience).
+			Should(And(ContainSubstring("opendatahub"), Not(ContainSubstring("redhat-ods-applications")), Not(ContainSubstring(ns))))
+		settled(ctx, ns)
+		expectRest(ns)
+	}, NodeTimeout(specTimeout))
+})
+
+// peers lists the namespaces that a policy names, rule by rule.
+func peers(p *networkingv1.NetworkPolicy) string {
+	var out []string
+	for _, r := range p.Spec.Ingress {
+		for _, from := range r.From {
+			if from.NamespaceSelector != nil {
+				for _, e := range from.NamespaceSelector.MatchExpressions {
+					out = append(out, strings.Join(e.Values, " "))
+				}
+			}
+		}
+	}
+	text, err := json.Marshal(out)
+	Expect(err).NotTo(HaveOccurred())
+	return string(text)
+}

@@ -1,0 +1,55 @@
+package raycluster_test
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+const (
+	startTimeout = 20 * time.Minute // the first run builds the control plane
+	specTimeout  = 3 * time.Minute
+	patience     = 90 * time.Second
+	// quiet is how long a spec watches that nothing is sent.
+	quiet = 4 * time.Second
+	// own is the namespace of the manager.
+	own = "opendatahub"
+)
+
+// All specs share one OpenShift control plane and one manager with exactly the shipped rights; each has its own namespace.
+// KubeRay does not run: the specs do what it would. Specs that change the settings of all clusters are serial.
+var (
+	env     *framework.Env
+	account *operator.Installed
+	manager *framework.Manager
+)
+
+func TestRayCluster(t *testing.T) { framework.Run(t, "RayCluster") }
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	env = framework.Start(ctx, "raycluster", cluster.OpenShift)
+	account = env.InstallOperator(ctx, "config/default")
+	withoutWebhooks(ctx)
+	manager = env.StartManager(ctx, framework.ManagerOptions{
+		ServiceAccount: account.ServiceAccount, Race: true, Args: []string{"--components=raycluster", "--metrics-bind-address=127.0.0.1:0"},
+	})
+}, NodeTimeout(startTimeout))
+
+// withoutWebhooks empties the webhook configurations: admission has a suite of its own, and the specs store clusters in
+// forms that it would not let through. The objects stay, because the manager looks after the certificate in them.
+func withoutWebhooks(ctx SpecContext) {
+	GinkgoHelper()
+	for _, object := range account.Objects {
+		if kind := object.GetKind(); kind == "MutatingWebhookConfiguration" || kind == "ValidatingWebhookConfiguration" {
+			Expect(env.Admin.Patch(ctx, object.DeepCopy(), emptyWebhooks)).To(Succeed())
+		}
+	}
+}
+
+var _ = AfterEach(func() { manager.ReportLog() })

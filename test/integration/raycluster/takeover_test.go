@@ -1,0 +1,148 @@
+package raycluster_test
+
+import (
+	"context"
+	"encoding/base64"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+// theirs writes as the CodeFlare operator: a forced server-side apply under its name.
+func theirs(ctx context.Context, u *unstructured.Unstructured, content map[string]any) *unstructured.Unstructured {
+	GinkgoHelper()
+	o := &unstructured.Unstructured{Object: content}
+	if o.GetKind() != "ClusterRoleBinding" {
+		o.SetNamespace(u.GetNamespace())
+		o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "ray.io/v1", Kind: "RayCluster", Name: u.GetName(), UID: u.GetUID(), Controller: new(true)}})
+	}
+	labels := o.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[ray.LabelClusterName] = u.GetName()
+	o.SetLabels(labels)
+	Expect(env.Admin.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner(ray.FieldOwner), client.ForceOwnership)).To(Succeed())
+	return o
+}
+
+// object is the frame of one.
+func object(apiVersion, kind, name string, more map[string]any) map[string]any {
+	out := map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": name}}
+	for key, value := range more {
+		out[key] = value
+	}
+	return out
+}
+
+// left is what the CodeFlare operator left around a cluster: as much as can go wrong.
+func left(ctx context.Context, u *unstructured.Unstructured, cookie string) {
+	GinkgoHelper()
+	n := names(u)
+	theirs(ctx, u, object("v1", "Secret", n.CookieSecret, map[string]any{"stringData": map[string]any{ray.KeyCookie: cookie}}))
+	account := object("v1", "ServiceAccount", n.ServiceAccount, nil)
+	account["metadata"].(map[string]any)["annotations"] = map[string]any{
+		"serviceaccounts.openshift.io/oauth-redirectreference.first": `{"kind":"OAuthRedirectReference","apiVersion":"v1","reference":{"kind":"Route","name":"` + n.Dashboard + `"}}`,
+	}
+	theirs(ctx, u, account)
+	theirs(ctx, u, object("route.openshift.io/v1", "Route", n.Dashboard, map[string]any{"spec": map[string]any{
+		"to": map[string]any{"kind": "Service", "name": n.ProxyService}, "port": map[string]any{"targetPort": "oauth-proxy"},
+		"tls": map[string]any{"termination": "reencrypt", "insecureEdgeTerminationPolicy": "Redirect"},
+	}}))
+	b := object("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", n.ClusterRoleBinding, map[string]any{
+		"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "system:auth-delegator"},
+		"subjects": []any{map[string]any{"kind": "ServiceAccount", "name": n.ServiceAccount, "namespace": u.GetNamespace()}},
+	})
+	b["metadata"].(map[string]any)["labels"] = map[string]any{ray.LabelClusterNamespace: u.GetNamespace()}
+	theirs(ctx, u, b)
+}
+
+var _ = Describe("A take-over from the CodeFlare operator", Serial, func() {
+	It("keeps what is wanted, removes what is not, and changes no pod template [R8] [R9] [R28]", func(ctx SpecContext) {
+		manager.Away(ctx)
+		ns := env.Namespace(ctx, "takeover")
+		finalized := func(u *unstructured.Unstructured) { u.SetFinalizers([]string{ray.Finalizer}) }
+		legacy := create(ctx, rayCluster(ns, "legacy", finalized, injected))
+		renamed := create(ctx, rayCluster(ns, "renamed", finalized, hashed, injected))
+		suspended := create(ctx, rayCluster(ns, "suspended", finalized, hashed, injected, set(true, "spec", "suspend")))
+		cookie := base64.StdEncoding.EncodeToString([]byte("twenty bytes of sha1"))
+		for _, u := range []*unstructured.Unstructured{legacy, renamed, suspended} {
+			left(ctx, u, cookie)
+		}
+		By("the live renaming of a cluster that had the names of old")
+		old := ray.View(renamed.Object).LegacyNames()
+		theirs(ctx, renamed, object("v1", "Service", old.ProxyService, map[string]any{"spec": map[string]any{
+			"ports": []any{map[string]any{"name": "oauth-proxy", "port": int64(443), "protocol": "TCP", "targetPort": "oauth-proxy"}}}}))
+		theirs(ctx, renamed, object("networking.k8s.io/v1", "NetworkPolicy", old.HeadPolicy, map[string]any{"spec": map[string]any{"podSelector": map[string]any{}}}))
+		stale := object("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", old.ClusterRoleBinding, map[string]any{
+			"roleRef": map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "system:auth-delegator"}})
+		stale["metadata"].(map[string]any)["labels"] = map[string]any{ray.LabelClusterNamespace: ns}
+		theirs(ctx, renamed, stale)
+
+		By("the take-over")
+		mark := env.Mark()
+		manager.Restart(ctx)
+		for _, u := range []*unstructured.Unstructured{legacy, renamed} {
+			before := u.DeepCopy()
+			secured(ctx, u)
+			appear(ctx, guard(u)...)
+			s := &corev1.Secret{ObjectMeta: inNamespace(u, names(u).CookieSecret)}
+			env.Get(ctx, s)
+			Expect(string(s.Data[ray.KeyCookie])).To(Equal(cookie))
+			Expect(s.Labels).To(HaveKeyWithValue("platform.opendatahub.io/component", "raycluster"))
+			env.Get(ctx, u)
+			Expect(u.Object["spec"]).To(Equal(before.Object["spec"]), "no pod is made anew")
+			Expect(u.GetAnnotations()).To(Equal(before.GetAnnotations()), "the names stay")
+		}
+		vanish(ctx, &corev1.Service{ObjectMeta: inNamespace(renamed, old.ProxyService)},
+			&networkingv1.NetworkPolicy{ObjectMeta: inNamespace(renamed, old.HeadPolicy)},
+			&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: old.ClusterRoleBinding}},
+			binding(suspended), route(suspended, names(suspended).Dashboard))
+		env.WaitFor(ctx, suspended, func(g Gomega) { g.Expect(suspended.GetFinalizers()).To(BeEmpty()) })
+		settled(ctx, ns)
+		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Code == 403 })).To(BeEmpty())
+		expectRest(ns)
+
+		By("a restart")
+		mark = env.Mark()
+		manager.Restart(ctx)
+		settled(ctx, ns)
+		writes := env.Since(mark).ByUser(manager.User).WithoutEvents().WithoutReviews().WithoutLeases().Writes().Where(func(e framework.Entry) bool { return e.Namespace == ns })
+		Expect(writes).To(BeEmpty(), "writes after a restart:\n%s", writes)
+	}, NodeTimeout(specTimeout))
+
+	It("leaves no webhook behind that nobody answers", func(ctx SpecContext) {
+		dead := &admissionv1.ServiceReference{Namespace: own, Name: "codeflare-operator-webhook-service", Path: new("/mutate")}
+		alive := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "other-webhook"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 443, TargetPort: intstr.FromInt32(9443)}}}}
+		Expect(env.Admin.Create(ctx, alive)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(env.Admin.Delete(ctx, alive)).To(Succeed()) }, NodeTimeout(specTimeout))
+		configuration := &admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "codeflare-operator-mutating-webhook-configuration"}}
+		env.Get(ctx, configuration)
+		entry := func(name string, service *admissionv1.ServiceReference) admissionv1.MutatingWebhook {
+			return admissionv1.MutatingWebhook{Name: name, AdmissionReviewVersions: []string{"v1"}, SideEffects: new(admissionv1.SideEffectClassNone),
+				ClientConfig: admissionv1.WebhookClientConfig{Service: service}, FailurePolicy: new(admissionv1.Ignore),
+				Rules: []admissionv1.RuleWithOperations{{Operations: []admissionv1.OperationType{admissionv1.Connect},
+					Rule: admissionv1.Rule{APIGroups: []string{"none.example.com"}, APIVersions: []string{"v1"}, Resources: []string{"none"}}}}}
+		}
+		configuration.Webhooks = append(configuration.Webhooks, entry("mappwrapper.kb.io", dead),
+			entry("other.example.com", &admissionv1.ServiceReference{Namespace: own, Name: alive.Name}))
+		Expect(env.Admin.Update(ctx, configuration)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(env.Admin.Patch(ctx, configuration, emptyWebhooks)).To(Succeed()) }, NodeTimeout(specTimeout))
+		manager.Restart(ctx)
+		env.WaitFor(ctx, configuration, func(g Gomega) {
+			g.Expect(configuration.Webhooks).To(HaveLen(1))
+			g.Expect(configuration.Webhooks[0].Name).To(Equal("other.example.com"))
+		})
+	}, NodeTimeout(specTimeout))
+})

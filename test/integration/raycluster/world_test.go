@@ -1,0 +1,204 @@
+package raycluster_test
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+var emptyWebhooks = client.RawPatch(types.MergePatchType, []byte(`{"webhooks":[]}`))
+
+type change func(*unstructured.Unstructured)
+
+// rayCluster is a cluster as the SDK makes it.
+func rayCluster(namespace, name string, changes ...change) *unstructured.Unstructured {
+	container := func(name string) []any {
+		return []any{map[string]any{"name": name, "image": "registry.example.com/ray:2.47.1"}}
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"rayVersion": "2.47.1",
+		"headGroupSpec": map[string]any{
+			"rayStartParams": map[string]any{},
+			"template":       map[string]any{"spec": map[string]any{"containers": container("ray-head")}},
+		},
+		"workerGroupSpecs": []any{map[string]any{
+			"groupName": "small", "replicas": int64(1), "minReplicas": int64(1), "maxReplicas": int64(1), "rayStartParams": map[string]any{},
+			"template": map[string]any{"spec": map[string]any{"containers": container("ray-worker")}},
+		}},
+	}}}
+	u.SetGroupVersionKind(ray.GVK)
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	for _, c := range changes {
+		c(u)
+	}
+	return u
+}
+
+// set changes a field.
+func set(value any, path ...string) change {
+	return func(u *unstructured.Unstructured) {
+		Expect(unstructured.SetNestedField(u.Object, value, path...)).To(Succeed())
+	}
+}
+
+// hashed gives the cluster the annotation that the webhook gives to new ones.
+func hashed(u *unstructured.Unstructured) {
+	u.SetAnnotations(map[string]string{ray.AnnotationVersion: "1.0.0"})
+}
+
+// injected puts into the head what the webhook puts there, as far as the controller looks at it.
+func injected(u *unstructured.Unstructured) {
+	spec := []string{"spec", "headGroupSpec", "template", "spec"}
+	containers, _, err := unstructured.NestedSlice(u.Object, append(spec, "containers")...)
+	Expect(err).NotTo(HaveOccurred())
+	containers = append(containers, map[string]any{"name": ray.ContainerOAuth, "image": "registry.example.com/proxy:1"})
+	Expect(unstructured.SetNestedSlice(u.Object, containers, append(spec, "containers")...)).To(Succeed())
+	Expect(unstructured.SetNestedSlice(u.Object, []any{
+		map[string]any{"name": ray.VolumeServer, "secret": map[string]any{"secretName": ray.View(u.Object).Names().HeadTLS}},
+	}, append(spec, "volumes")...)).To(Succeed())
+}
+
+// create stores a cluster, and has it removed at the end of the spec: nobody plays KubeRay then.
+func create(ctx context.Context, u *unstructured.Unstructured) *unstructured.Unstructured {
+	GinkgoHelper()
+	Eventually(func() error { return env.Admin.Create(ctx, u) }).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+	DeferCleanup(func(ctx SpecContext) {
+		Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, u))).To(Succeed())
+		env.WaitGone(ctx, u)
+	}, NodeTimeout(specTimeout))
+	return u
+}
+
+// names are those of the objects around a cluster.
+func names(u *unstructured.Unstructured) ray.Names { return ray.View(u.Object).Names() }
+
+func inNamespace(u *unstructured.Unstructured, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: u.GetNamespace(), Name: name}
+}
+
+func route(u *unstructured.Unstructured, name string) *unstructured.Unstructured {
+	r := &unstructured.Unstructured{}
+	r.SetGroupVersionKind(capability.Route)
+	r.SetNamespace(u.GetNamespace())
+	r.SetName(name)
+	return r
+}
+
+func binding(u *unstructured.Unstructured) *rbacv1.ClusterRoleBinding {
+	return &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: names(u).ClusterRoleBinding}}
+}
+
+func policy(u *unstructured.Unstructured, name string) *networkingv1.NetworkPolicy {
+	return &networkingv1.NetworkPolicy{ObjectMeta: inNamespace(u, name)}
+}
+
+// guard are the objects that let users in, those of cluster scope last.
+func guard(u *unstructured.Unstructured) []client.Object {
+	n := names(u)
+	return []client.Object{
+		&corev1.Secret{ObjectMeta: inNamespace(u, n.CookieSecret)}, &corev1.Service{ObjectMeta: inNamespace(u, n.ProxyService)},
+		&corev1.ServiceAccount{ObjectMeta: inNamespace(u, n.ServiceAccount)}, route(u, n.Dashboard), binding(u),
+	}
+}
+
+// appear waits until objects exist, and reads them.
+func appear(ctx context.Context, objects ...client.Object) {
+	GinkgoHelper()
+	for _, o := range objects {
+		Eventually(func() error { return env.Admin.Get(ctx, client.ObjectKeyFromObject(o), o) }).WithContext(ctx).WithTimeout(patience).
+			Should(Succeed(), "%T %s", o, o.GetName())
+	}
+}
+
+// vanish waits until objects are gone.
+func vanish(ctx context.Context, objects ...client.Object) {
+	GinkgoHelper()
+	for _, o := range objects {
+		env.WaitGone(ctx, o)
+	}
+}
+
+// absent expects that objects do not exist now. Call it when something has happened that comes after them.
+func absent(ctx context.Context, objects ...client.Object) {
+	GinkgoHelper()
+	for _, o := range objects {
+		err := env.Admin.Get(ctx, client.ObjectKeyFromObject(o), o)
+		Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%T %s: %v", o, o.GetName(), err)
+	}
+}
+
+// secured waits until the policies of a cluster and its Route exist and nothing is sent for it any more.
+func secured(ctx context.Context, u *unstructured.Unstructured) {
+	GinkgoHelper()
+	n := names(u)
+	appear(ctx, policy(u, n.HeadPolicy), policy(u, n.WorkerPolicy))
+	settled(ctx, u.GetNamespace())
+}
+
+// requests are the writes and live reads of the manager in a namespace and around what has its name in it, since a mark.
+func requests(mark framework.Mark, namespace string) framework.Entries {
+	return framework.AtRest(env.Since(mark), manager.User).Where(func(e framework.Entry) bool { return e.Namespace == namespace })
+}
+
+// settled waits until nothing has been sent for a while in a namespace.
+func settled(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		mark := env.Mark()
+		g.Consistently(func() framework.Entries { return requests(mark, namespace) }).WithContext(ctx).
+			WithTimeout(quiet / 2).WithPolling(time.Second / 4).Should(BeEmpty())
+	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+}
+
+// expectRest expects that nothing is sent for a while in a namespace.
+func expectRest(namespace string) {
+	GinkgoHelper()
+	mark := env.Mark()
+	Consistently(func() framework.Entries { return requests(mark, namespace) }).WithTimeout(quiet).WithPolling(time.Second / 4).Should(BeEmpty())
+}
+
+// told waits for an Event on a cluster and returns its note.
+func told(ctx context.Context, u *unstructured.Unstructured, reason string) string {
+	GinkgoHelper()
+	note := ""
+	Eventually(func(g Gomega) {
+		list := &eventsv1.EventList{}
+		g.Expect(env.Admin.List(ctx, list, client.InNamespace(u.GetNamespace()))).To(Succeed())
+		for _, e := range list.Items {
+			if e.Reason == reason && e.Regarding.UID == u.GetUID() {
+				note = e.Note
+			}
+		}
+		g.Expect(note).NotTo(BeEmpty(), "no event %s", reason)
+	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+	return note
+}
+
+// configure stores the ConfigMap of the CodeFlare operator until the end of the spec.
+func configure(ctx context.Context, text string) {
+	GinkgoHelper()
+	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "codeflare-operator-config"}, Data: map[string]string{"config.yaml": text}}
+	err := env.Admin.Create(ctx, m)
+	if apierrors.IsAlreadyExists(err) {
+		env.Patch(ctx, m, map[string]any{"data": map[string]any{"config.yaml": text}})
+		return
+	}
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func(ctx SpecContext) { Expect(env.Admin.Delete(ctx, m)).To(Succeed()) }, NodeTimeout(specTimeout))
+}

@@ -1,0 +1,229 @@
+package raycluster_admission_test
+
+import (
+	"fmt"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+)
+
+var tlsVariables = []string{"MY_POD_IP", "RAY_USE_TLS", "RAY_TLS_SERVER_CERT", "RAY_TLS_SERVER_KEY", "RAY_TLS_CA_CERT"}
+
+var _ = Describe("A new RayCluster", func() {
+	var namespace string
+	BeforeEach(func(ctx SpecContext) { namespace = env.Namespace(ctx, "ray") })
+
+	It("is completed [raycluster-10] [raycluster-11] [raycluster-12] [raycluster-13] [raycluster-14]", func(ctx SpecContext) {
+		admin, heard := listening()
+		u := rayCluster(namespace, minimal)
+		Expect(admin.Create(ctx, u)).To(Succeed())
+		Expect(heard.texts).To(BeEmpty())
+		Expect(u.GetAnnotations()).To(HaveKey(ray.AnnotationVersion))
+		h := head(u)
+		Expect(h.ServiceAccountName).To(Equal("test-raycluster-oauth-proxy-ecaffa62"))
+		Expect(containerNames(h.Containers)).To(Equal([]string{"ray-head", "oauth-proxy"}))
+		Expect(containerNames(h.InitContainers)).To(Equal([]string{"create-cert"}))
+		Expect(volumeNames(h)).To(Equal([]string{"proxy-tls-secret", "oauth-proxy-token", "ca-vol", "server-cert"}))
+		for _, spec := range []*corev1.PodSpec{h, group(u, 0), group(u, 1)} {
+			var variables []string
+			for _, variable := range spec.Containers[0].Env {
+				variables = append(variables, variable.Name)
+			}
+			Expect(variables).To(Equal(tlsVariables))
+			Expect(spec.Containers[0].VolumeMounts).To(HaveLen(2))
+		}
+		for i := range 2 {
+			Expect(volumeNames(group(u, i))).To(Equal([]string{"ca-vol", "server-cert"}))
+			Expect(containerNames(group(u, i).InitContainers)).To(Equal([]string{"create-cert"}))
+		}
+	}, NodeTimeout(specTimeout))
+
+	It("asks browsers for the same right as tokens, R10, and gives a token to the sidecar alone, R30", func(ctx SpecContext) {
+		h := head(created(ctx, rayCluster(namespace, minimal)))
+		Expect(h.Containers[1].Args).To(ContainElement(fmt.Sprintf(`--openshift-sar={"resource":"pods","namespace":"%s","verb":"get"}`, namespace)))
+		for _, c := range append(h.InitContainers, h.Containers...) {
+			holds := false
+			for _, mount := range c.VolumeMounts {
+				holds = holds || mount.Name == ray.VolumeToken
+			}
+			Expect(holds).To(Equal(c.Name == "oauth-proxy"), c.Name)
+		}
+	}, NodeTimeout(specTimeout))
+
+	DescribeTable("is refused with", func(ctx SpecContext, message string, change func(*unstructured.Unstructured)) {
+		err := env.Admin.Create(ctx, rayCluster(namespace, minimal, change))
+		Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%v", err)
+		Expect(err).To(MatchError(ContainSubstring(`admission webhook "vraycluster.ray.openshift.ai" denied the request`)))
+		Expect(err).To(MatchError(ContainSubstring(message)))
+	},
+		Entry("no container of the head, R5 [raycluster-9] [raycluster-31]",
+			"spec.headGroupSpec.template.spec.containers: Required value: needs the container in which Ray runs as its first entry: add it",
+			set([]any{}, append(headPod, "containers")...)),
+		Entry("no container of workers, R5 [raycluster-31]",
+			"spec.workerGroupSpecs.1.template.spec.containers: Required value: needs the container in which Ray runs as its first entry: add it",
+			changeGroup(1, func(p *corev1.PodSpec) { p.Containers = []corev1.Container{} })),
+		Entry("enableIngress [raycluster-15]",
+			"spec.headGroupSpec.enableIngress: Invalid value: true: RayCluster with enableIngress set to true is not allowed",
+			set(true, "spec", "headGroupSpec", "enableIngress")),
+		Entry("a name of 54 characters, R19", "metadata.name: Invalid value", func(u *unstructured.Unstructured) { u.SetName(strings.Repeat("a", 54)) }),
+		Entry("a name that is no label, R19", "Services are named after it", func(u *unstructured.Unstructured) { u.SetName("a.b") }),
+		Entry("an unknown issuer", "metadata.annotations[ray.openshift.ai/certificates]: Invalid value", annotated(ray.AnnotationCertificates, "me")),
+	)
+
+	It("may have the longest name that KubeRay takes, and hears of a host that is cut, R19", func(ctx SpecContext) {
+		admin, heard := listening()
+		u := rayCluster(namespace, minimal, func(u *unstructured.Unstructured) { u.SetName(strings.Repeat("a", 53)) })
+		Expect(admin.Create(ctx, u)).To(Succeed())
+		Expect(heard.texts).To(ContainElement(ContainSubstring("the dashboard gets the host")))
+		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: namesOf(u).ProxyService}}
+		env.WaitFor(ctx, service, func(g Gomega) { g.Expect(service.Spec.Ports).To(HaveLen(1)) })
+	}, NodeTimeout(specTimeout))
+
+	It("may leave its name to the API server", func(ctx SpecContext) {
+		u := created(ctx, rayCluster(namespace, minimal, func(u *unstructured.Unstructured) {
+			u.SetName("")
+			u.SetGenerateName("team-")
+		}))
+		Expect(u.GetName()).To(HavePrefix("team-"))
+		Expect(head(u).ServiceAccountName).To(Equal(namesOf(u).ServiceAccount))
+	}, NodeTimeout(specTimeout))
+
+	It("is certified for the Service that its user names, R20, in the form of the original [raycluster-24]", func(ctx SpecContext) {
+		u := created(ctx, rayCluster(namespace, minimal, annotated(ray.AnnotationCertificates, "pod"),
+			set(map[string]any{"metadata": map[string]any{"name": "mine"}}, "spec", "headGroupSpec", "headService")))
+		Expect(head(u).InitContainers[0].Command[2]).To(And(ContainSubstring(`\nDNS.6 = mine.`+namespace+`.svc"`),
+			ContainSubstring(`\nDNS.5 = rayclient-test-raycluster-`+namespace+`.`)))
+	}, NodeTimeout(specTimeout))
+
+	It("keeps every field that KubeRay has, R1 [raycluster-33]", func(ctx SpecContext) {
+		fields := map[string]any{
+			"spec.managedBy": ray.ManagerKubeRay, "spec.gcsFaultToleranceOptions.redisAddress": "redis:6379", "spec.upgradeStrategy.type": "None",
+			"spec.authOptions.mode": "disabled", "spec.autoscalerOptions.version": "v2", "spec.headGroupSpec.labels.a": "b", "spec.headGroupSpec.resources.CPU": "1",
+		}
+		u := rayCluster(namespace, minimal)
+		for path, value := range fields {
+			set(value, strings.Split(path, ".")...)(u)
+		}
+		groups, _, _ := unstructured.NestedSlice(u.Object, workers...)
+		groups[0].(map[string]any)["idleTimeoutSeconds"] = int64(77)
+		set(groups, workers...)(u)
+		created(ctx, u)
+		for path, value := range fields {
+			found, _, err := unstructured.NestedFieldNoCopy(u.Object, strings.Split(path, ".")...)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(found).To(Equal(value), path)
+		}
+		groups, _, _ = unstructured.NestedSlice(u.Object, workers...)
+		Expect(groups[0]).To(HaveKeyWithValue("idleTimeoutSeconds", int64(77)))
+	}, NodeTimeout(specTimeout))
+
+	It("gives KubeRay's autoscaler what it needs, R14", func(ctx SpecContext) {
+		u := created(ctx, rayCluster(namespace, minimal, set(true, "spec", "enableInTreeAutoscaling")))
+		variables, _, _ := unstructured.NestedSlice(u.Object, "spec", "autoscalerOptions", "env")
+		Expect(variables).To(HaveLen(len(tlsVariables)))
+		mounts, _, _ := unstructured.NestedSlice(u.Object, "spec", "autoscalerOptions", "volumeMounts")
+		Expect(mounts).To(HaveLen(3))
+	}, NodeTimeout(specTimeout))
+
+	It("is left alone when it runs elsewhere, R23", func(ctx SpecContext) {
+		u := created(ctx, rayCluster(namespace, minimal, set(ray.ManagerMultiKueue, "spec", "managedBy")))
+		Expect(u.GetAnnotations()).To(BeEmpty())
+		Expect(containerNames(head(u).Containers)).To(Equal([]string{"ray-head"}))
+		Expect(update(ctx, u, labelled("touched", ""))).To(Succeed())
+		Expect(containerNames(head(u).Containers)).To(Equal([]string{"ray-head"}))
+	}, NodeTimeout(specTimeout))
+
+	It("has no sidecar where Ray itself asks for a token", func(ctx SpecContext) {
+		u := created(ctx, rayCluster(namespace, minimal, set("token", "spec", "authOptions", "mode")))
+		Expect(containerNames(head(u).Containers)).To(Equal([]string{"ray-head"}))
+		Expect(containerNames(head(u).InitContainers)).To(Equal([]string{"create-cert"}))
+	}, NodeTimeout(specTimeout))
+
+	It("has pods that a restricted namespace with a quota admits, R15", func(ctx SpecContext) {
+		env.Patch(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, map[string]any{"metadata": map[string]any{
+			"labels": map[string]any{"pod-security.kubernetes.io/enforce": "restricted"},
+		}})
+		many := resource.MustParse("100")
+		quota := &corev1.ResourceQuota{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "all"},
+			Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{
+				corev1.ResourceRequestsCPU: many, corev1.ResourceLimitsCPU: many,
+				corev1.ResourceRequestsMemory: resource.MustParse("100Gi"), corev1.ResourceLimitsMemory: resource.MustParse("100Gi"),
+			}},
+		}
+		Expect(env.Admin.Create(ctx, quota)).To(Succeed())
+		env.WaitFor(ctx, quota, func(g Gomega) { g.Expect(quota.Status.Hard).To(HaveLen(4)) })
+		for _, issuer := range []string{"operator", "pod"} {
+			u := created(ctx, rayCluster(namespace, minimal, annotated(ray.AnnotationCertificates, issuer), func(u *unstructured.Unstructured) { u.SetName("c-" + issuer) }))
+			serviceAccount := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: namesOf(u).ServiceAccount}}
+			env.WaitFor(ctx, serviceAccount, func(g Gomega) { g.Expect(serviceAccount.UID).NotTo(BeEmpty()) })
+			for _, spec := range []*corev1.PodSpec{head(u), group(u, 0)} {
+				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "pod-"}, Spec: *spec}
+				Eventually(func() error {
+					return env.Admin.Create(ctx, pod.DeepCopy(), client.DryRunAll)
+				}).WithContext(ctx).Should(Succeed())
+				pod.Spec.Containers[0].SecurityContext = nil
+				Expect(env.Admin.Create(ctx, pod, client.DryRunAll)).To(MatchError(ContainSubstring("restricted")), "the level is in force")
+			}
+		}
+	}, NodeTimeout(specTimeout))
+})
+
+var _ = Describe("With a CRD of tomorrow", Ordered, func() {
+	BeforeAll(func(ctx SpecContext) {
+		crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "rayclusters.ray.io"}}
+		env.Get(ctx, crd)
+		for i := range crd.Spec.Versions {
+			if version := &crd.Spec.Versions[i]; version.Name == "v1" {
+				anything := apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
+				spec := version.Schema.OpenAPIV3Schema.Properties["spec"]
+				for _, field := range []string{"tlsOptions", "networkPolicy", "inventedTomorrow"} {
+					spec.Properties[field] = anything
+				}
+				workers := spec.Properties["headGroupSpec"]
+				workers.Properties["inventedTomorrow"] = anything
+				version.Schema.OpenAPIV3Schema.Properties["spec"] = spec
+			}
+		}
+		Expect(env.Admin.Update(ctx, crd)).To(Succeed())
+		Eventually(func(g Gomega) {
+			u := rayCluster(metav1.NamespaceDefault, minimal, set(map[string]any{"a": "b"}, "spec", "inventedTomorrow"))
+			g.Expect(env.Admin.Create(ctx, u, client.DryRunAll)).To(Succeed())
+			_, found, _ := unstructured.NestedMap(u.Object, "spec", "inventedTomorrow")
+			g.Expect(found).To(BeTrue())
+		}).WithContext(ctx).Should(Succeed())
+	}, NodeTimeout(specTimeout))
+
+	It("invented fields survive creation and updates, R1 [raycluster-33]", func(ctx SpecContext) {
+		invented := map[string]any{"deep": []any{map[string]any{"number": int64(9007199254740993), "nothing": nil, "float": 1.5}}}
+		u := created(ctx, rayCluster(env.Namespace(ctx, "ray"), minimal, set(invented, "spec", "inventedTomorrow"), set(invented, "spec", "headGroupSpec", "inventedTomorrow")))
+		Expect(update(ctx, u, changeHead(func(p *corev1.PodSpec) { p.Containers[0].Image = "example.com/ray:2" }))).To(Succeed())
+		for _, path := range [][]string{{"spec", "inventedTomorrow"}, {"spec", "headGroupSpec", "inventedTomorrow"}} {
+			found, _, err := unstructured.NestedFieldNoCopy(u.Object, path...)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(found).To(Equal(invented))
+		}
+	}, NodeTimeout(specTimeout))
+
+	It("certificates of KubeRay 1.7 are not put beside ours, also when they come later, R29", func(ctx SpecContext) {
+		namespace := env.Namespace(ctx, "ray")
+		u := created(ctx, rayCluster(namespace, minimal, set(true, "spec", "tlsOptions", "enabled")))
+		Expect(head(u).InitContainers).To(BeEmpty())
+		Expect(head(u).Containers[0].Env).To(BeEmpty())
+		Expect(volumeNames(head(u))).To(Equal([]string{"proxy-tls-secret", "oauth-proxy-token"}))
+		other := created(ctx, rayCluster(namespace, minimal, func(u *unstructured.Unstructured) { u.SetName("other") }))
+		Expect(update(ctx, other, set(true, "spec", "tlsOptions", "enabled"))).To(Succeed())
+		Expect(head(other).InitContainers).To(BeEmpty())
+		Expect(group(other, 1).Volumes).To(BeEmpty())
+	}, NodeTimeout(specTimeout))
+})

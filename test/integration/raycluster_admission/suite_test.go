@@ -1,0 +1,39 @@
+package raycluster_admission_test
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+const (
+	startTimeout = 20 * time.Minute // the first run builds the control plane
+	specTimeout  = 5 * time.Minute
+
+	operatorNamespace = "opendatahub"
+)
+
+// All specs share one control plane with the CRDs of KubeRay and of OpenShift, and a manager with the shipped rights, whose
+// webhooks the API server calls as it would in a cluster. KubeRay itself is not there.
+var (
+	env     *framework.Env
+	account *operator.Installed
+	manager *framework.Manager
+)
+
+func TestRayClusterAdmission(t *testing.T) { framework.Run(t, "RayCluster admission") }
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	env = framework.Start(ctx, "raycluster-admission", cluster.OpenShift)
+	account = env.InstallOperator(ctx, "config/default")
+	manager = env.StartManager(ctx, options("manager"))
+	waitForWebhooks(ctx)
+	bypassable(ctx)
+}, NodeTimeout(startTimeout))
+
+var _ = AfterEach(func() { manager.ReportLog() })

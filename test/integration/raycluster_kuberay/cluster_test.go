@@ -1,0 +1,177 @@
+package raycluster_kuberay_test
+
+import (
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+)
+
+var _ = Describe("A RayCluster beside the real KubeRay", func() {
+	It("gets pods from the mutated template, and each finds its address in the certificate of its role", func(ctx SpecContext) {
+		live := ready(ctx, created(ctx, rayCluster(env.Namespace(ctx, "ray"), "demo")))
+		served(ctx, live, 3)
+		for _, pod := range podsOf(ctx, Default, live) {
+			Expect(pod.Spec.InitContainers).NotTo(BeEmpty(), pod.Name)
+			Expect(pod.Spec.InitContainers[0].Name).To(Equal(ray.InitCertificate))
+			for _, volume := range pod.Spec.Volumes {
+				if volume.Name == ray.VolumeCA {
+					Expect(volume.Secret.Items).To(Equal([]corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}}), "no pod sees the key of the CA")
+				}
+			}
+		}
+		head := certificate(ctx, Default, live.GetNamespace(), names(live).HeadTLS)
+		for _, name := range []string{"demo-head-svc." + live.GetNamespace() + ".svc", "rayclient-demo-" + live.GetNamespace() + ".kind"} {
+			Expect(head.VerifyHostname(name)).To(Succeed())
+		}
+
+		By("growing: the pods that come join those that are there")
+		before := podsOf(ctx, Default, live)
+		Expect(env.Admin.Patch(ctx, live, client.RawPatch("application/json-patch+json",
+			[]byte(`[{"op": "replace", "path": "/spec/workerGroupSpecs/0/replicas", "value": 4}]`)))).To(Succeed())
+		served(ctx, live, 5)
+		workers := certificate(ctx, Default, live.GetNamespace(), names(live).WorkerTLS)
+		for _, pod := range before {
+			if pod.Labels[ray.LabelNodeType] == ray.NodeTypeWorker {
+				Expect(workers.VerifyHostname(pod.Status.PodIP)).To(Succeed())
+			}
+		}
+		endsWithoutTrace(ctx, live)
+	}, SpecTimeout(specTimeout))
+
+	It("waits for its quota in Kueue, and is reached at an Ingress [raycluster-25]", func(ctx SpecContext) {
+		namespace := queue(ctx)
+		queued := rayCluster(namespace, "queued")
+		queued.SetLabels(map[string]string{queueName: "queue"})
+		live := ready(ctx, created(ctx, queued))
+		Expect(list(ctx, Default, schema.GroupVersionKind{Group: "kueue.x-k8s.io", Version: "v1beta1", Kind: "Workload"}, namespace)).To(HaveLen(1))
+		served(ctx, live, 3)
+		var dashboard networkingv1.Ingress
+		eventually(ctx, func(g Gomega) {
+			g.Expect(env.Admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "ray-dashboard-queued"}, &dashboard)).To(Succeed())
+		})
+		Expect(dashboard.Spec.Rules[0].Host).To(Equal("ray-dashboard-queued-" + namespace + ".kind"))
+		Expect(dashboard.Spec.Rules[0].HTTP.Paths[0].Backend.Service.Name).To(Equal("queued-head-svc"))
+
+		By("selecting it for a RayJob: KubeRay makes no other cluster and submits to this one")
+		job := created(ctx, object("{apiVersion: ray.io/v1, kind: RayJob, metadata: {name: job, namespace: %s}, spec: {entrypoint: 'python x.py', clusterSelector: {ray.io/cluster: queued}}}", namespace))
+		eventually(ctx, func(g Gomega) {
+			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(job), job)).To(Succeed())
+			chosen, _, _ := unstructured.NestedString(job.Object, "status", "rayClusterName")
+			g.Expect(chosen).To(Equal("queued"), "%v", job.Object["status"])
+		})
+		Expect(list(ctx, Default, ray.GVK, namespace)).To(HaveLen(1))
+		removed(ctx, job)
+		endsWithoutTrace(ctx, live)
+	}, SpecTimeout(specTimeout))
+
+	It("may be wrapped, with the queue on the AppWrapper alone [raycluster-26]", func(ctx SpecContext) {
+		namespace := queue(ctx)
+		inner := rayCluster(namespace, "wrapped")
+		unstructured.RemoveNestedField(inner.Object, "metadata", "namespace")
+		raw, err := inner.MarshalJSON()
+		Expect(err).NotTo(HaveOccurred())
+		aw := &v1beta2.AppWrapper{}
+		aw.SetNamespace(namespace)
+		aw.SetName("aw")
+		aw.SetLabels(map[string]string{queueName: "queue"})
+		aw.Spec.Components = []v1beta2.AppWrapperComponent{{Template: runtime.RawExtension{Raw: raw}}}
+		eventually(ctx, func(g Gomega) { g.Expect(client.IgnoreAlreadyExists(env.Admin.Create(ctx, aw))).To(Succeed()) })
+		live := ready(ctx, rayCluster(namespace, "wrapped"))
+		served(ctx, live, 3)
+		eventually(ctx, func(g Gomega) {
+			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(aw), aw)).To(Succeed())
+			g.Expect(aw.Status.Phase).To(Equal(v1beta2.PhaseRunning))
+		})
+		Expect(list(ctx, Default, schema.GroupVersionKind{Group: "kueue.x-k8s.io", Version: "v1beta1", Kind: "Workload"}, namespace)).To(HaveLen(1), "the RayCluster is not queued by itself")
+		Expect(env.Admin.Delete(ctx, aw)).To(Succeed())
+		eventually(ctx, func(g Gomega) {
+			g.Expect(client.IgnoreNotFound(env.Admin.Get(ctx, client.ObjectKeyFromObject(aw), aw))).To(Succeed())
+			g.Expect(list(ctx, g, ray.GVK, namespace)).To(BeEmpty())
+			g.Expect(leftovers(ctx, g, namespace, "wrapped")).To(BeEmpty())
+			g.Expect(podsOf(ctx, g, live)).To(BeEmpty())
+		})
+	}, SpecTimeout(specTimeout))
+
+	It("gets ready with a pull secret that does not exist [raycluster-27]", func(ctx SpecContext) {
+		cluster := rayCluster(env.Namespace(ctx, "ray"), "pulling")
+		Expect(unstructured.SetNestedSlice(cluster.Object, []any{map[string]any{"name": "not-there"}},
+			"spec", "headGroupSpec", "template", "spec", "imagePullSecrets")).To(Succeed())
+		live := ready(ctx, created(ctx, cluster))
+		served(ctx, live, 3)
+		for _, pod := range podsOf(ctx, Default, live) {
+			if pod.Labels[ray.LabelNodeType] == ray.NodeTypeHead {
+				Expect(pod.Spec.ImagePullSecrets).To(Equal([]corev1.LocalObjectReference{{Name: "not-there"}}))
+			}
+		}
+	}, SpecTimeout(specTimeout))
+
+	It("has its CA while it is suspended, and the rest when it goes on", func(ctx SpecContext) {
+		cluster := rayCluster(env.Namespace(ctx, "ray"), "later")
+		Expect(unstructured.SetNestedField(cluster.Object, true, "spec", "suspend")).To(Succeed())
+		live := created(ctx, cluster)
+		eventually(ctx, func(g Gomega) {
+			g.Expect(env.Admin.Get(ctx, client.ObjectKey{Namespace: live.GetNamespace(), Name: names(live).CASecret}, &corev1.Secret{})).To(Succeed())
+		})
+		Expect(podsOf(ctx, Default, live)).To(BeEmpty())
+		env.Patch(ctx, bare(live), map[string]any{"spec": map[string]any{"suspend": false}})
+		served(ctx, ready(ctx, live), 3)
+		endsWithoutTrace(ctx, live)
+	}, SpecTimeout(specTimeout))
+
+	It("may be made by a RayJob or a RayService", func(ctx SpecContext) {
+		namespace := env.Namespace(ctx, "ray")
+		created(ctx, object("{apiVersion: ray.io/v1, kind: RayJob, metadata: {name: job, namespace: %s}, spec: {entrypoint: 'python x.py', rayClusterSpec: %s}}", namespace, spec))
+		created(ctx, object("{apiVersion: ray.io/v1, kind: RayService, metadata: {name: service, namespace: %s}, spec: {rayClusterConfig: %s}}", namespace, spec))
+		eventually(ctx, func(g Gomega) {
+			owners := map[string]int{}
+			for _, cluster := range list(ctx, g, ray.GVK, namespace) {
+				owners[ray.View(cluster.Object).Owner()]++
+				g.Expect(containers(&cluster, "initContainers")).To(Equal(ray.InitCertificate))
+				g.Expect(names(&cluster).CASecret).To(HavePrefix(cluster.GetName() + "-ca-secret-"))
+			}
+			g.Expect(owners).To(Equal(map[string]int{"RayJob": 1, "RayService": 1}))
+		})
+		for _, cluster := range list(ctx, Default, ray.GVK, namespace) {
+			served(ctx, ready(ctx, &cluster), 3)
+		}
+	}, SpecTimeout(specTimeout))
+
+	It("gets a new CA when that of its Secret is of no use, with a word about it, and old pods are still trusted (R11)", func(ctx SpecContext) {
+		live := ready(ctx, created(ctx, rayCluster(env.Namespace(ctx, "ray"), "broken")))
+		served(ctx, live, 3)
+		secret := &corev1.Secret{}
+		secret.SetNamespace(live.GetNamespace())
+		secret.SetName(names(live).CASecret)
+		env.Get(ctx, secret)
+		trusted := string(secret.Data["ca.crt"])
+		env.Patch(ctx, secret, map[string]any{"data": map[string]any{"ca.key": nil}})
+		eventually(ctx, func(g Gomega) {
+			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(secret), secret)).To(Succeed())
+			g.Expect(secret.Data).To(HaveKey("ca.key"))
+			g.Expect(string(secret.Data["ca.crt"])).To(And(HaveSuffix(trusted), Not(HavePrefix(trusted))))
+			for _, leaf := range []string{names(live).HeadTLS, names(live).WorkerTLS} {
+				issued := &corev1.Secret{}
+				g.Expect(env.Admin.Get(ctx, client.ObjectKey{Namespace: live.GetNamespace(), Name: leaf}, issued)).To(Succeed())
+				g.Expect(issued.Data["ca.crt"]).To(Equal(secret.Data["ca.crt"]))
+			}
+			var told []string
+			var events corev1.EventList
+			g.Expect(env.Admin.List(ctx, &events, client.InNamespace(live.GetNamespace()))).To(Succeed())
+			for _, e := range events.Items {
+				told = append(told, e.Reason+" "+e.Message)
+			}
+			g.Expect(strings.Join(told, "\n")).To(ContainSubstring("CertificateAuthority a new CA signs, because reading ca.key"))
+		})
+		served(ctx, live, 3)
+	}, SpecTimeout(specTimeout))
+})

@@ -1,0 +1,80 @@
+package raycluster_kuberay_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+type entry = framework.Entry
+
+// crowd is the number of clusters. test/bench takes more.
+const crowd = 40
+
+// allReady waits until KubeRay says that all clusters of a namespace are ready.
+func allReady(ctx context.Context, namespace string, count int) {
+	GinkgoHelper()
+	eventually(ctx, func(g Gomega) {
+		ready := 0
+		for _, cluster := range list(ctx, g, ray.GVK, namespace) {
+			if state, _, _ := unstructured.NestedString(cluster.Object, "status", "state"); state == "ready" {
+				ready++
+			}
+		}
+		g.Expect(ready).To(Equal(count))
+	})
+}
+
+var _ = Describe("Many RayClusters", func() {
+	It("cost a bounded number of requests, none at rest and none for what KubeRay writes into their status (R21)", func(ctx SpecContext) {
+		namespace := env.Namespace(ctx, "crowd")
+		mark := env.Mark()
+		DeferCleanup(func(ctx SpecContext) {
+			all := &unstructured.Unstructured{}
+			all.SetGroupVersionKind(ray.GVK)
+			Expect(env.Admin.DeleteAllOf(ctx, all, client.InNamespace(namespace))).To(Succeed())
+			eventually(ctx, func(g Gomega) { g.Expect(list(ctx, g, ray.GVK, namespace)).To(BeEmpty()) })
+		}, NodeTimeout(specTimeout))
+		for i := range crowd {
+			cluster := rayCluster(namespace, fmt.Sprintf("c%d", i))
+			unstructured.RemoveNestedField(cluster.Object, "spec", "workerGroupSpecs")
+			Expect(env.Admin.Create(ctx, cluster)).To(Succeed())
+		}
+		allReady(ctx, namespace, crowd)
+		env.Settle(manager.User, rest, patience)
+
+		mine := env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
+		writes, reads := len(mine.WithoutEvents().Writes()), len(mine.Reads())
+		AddReportEntry("requests", fmt.Sprintf("%d clusters: %d writes, %d reads", crowd, writes, reads))
+		Expect(writes).To(BeNumerically("<=", crowd*8), "objects, the address of the head and a word to its pod")
+		Expect(mine.WithoutEvents().Unchanged()).To(BeEmpty())
+		for _, e := range mine.Of("pods") {
+			Expect(e.Verb).To(Equal("patch"), "%s", e)
+		}
+		for _, e := range env.Since(0).ByUser(manager.User).Of("pods") {
+			listing := e.Verb == "list" || e.Verb == "watch"
+			Expect(listing && !strings.Contains(e.URI, "labelSelector=")).To(BeFalse(), "pods of everybody are asked for: %s", e.URI)
+		}
+
+		By("letting KubeRay write every status anew")
+		mark = env.Mark()
+		for i := range crowd {
+			cluster := bare(rayCluster(namespace, fmt.Sprintf("c%d", i)))
+			env.Patch(ctx, cluster, map[string]any{"status": map[string]any{"lastUpdateTime": "2026-01-01T00:00:00Z", "reason": "touched"}}, "status")
+		}
+		eventually(ctx, func(g Gomega) {
+			statuses := env.Since(mark).Where(func(e entry) bool { return e.Resource == "rayclusters" && e.Subresource == "status" })
+			g.Expect(len(statuses)).To(BeNumerically(">=", crowd))
+		})
+		env.ExpectAtRest(manager.User, rest)
+		Expect(framework.AtRest(env.Since(mark), manager.User)).To(BeEmpty())
+	}, SpecTimeout(specTimeout))
+})

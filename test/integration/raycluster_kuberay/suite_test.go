@@ -1,0 +1,80 @@
+package raycluster_kuberay_test
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/peers"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+const (
+	startTimeout = 30 * time.Minute // the first run builds the control plane and the peers
+	specTimeout  = 5 * time.Minute
+	patience     = 2 * time.Minute
+	poll         = 200 * time.Millisecond
+	// rest is how long it is watched that nothing is asked.
+	rest = 3 * time.Second
+)
+
+// settings are what the CodeFlare operator of a KinD cluster left, with keys that mean nothing any more.
+const settings = `
+clientConnection: {qps: 50, burst: 100}
+kuberay:
+  rayDashboardOAuthEnabled: false
+  mTLSEnabled: true
+  ingressDomain: kind
+  certGeneratorImage: quay.io/example/ray:2
+mcad: {enabled: false}
+instascale: {enabled: false, maxScaleoutAllowed: 5}
+appwrapper:
+  enabled: true
+  Config: {enableKueueIntegrations: true}
+`
+
+// All specs share one control plane on which the real KubeRay and the real Kueue run beside the manager, each with its own
+// role. Each spec has a namespace of its own, and puts the settings back that it changes.
+var (
+	env     *framework.Env
+	account *operator.Installed
+	manager *framework.Manager
+	kueue   *cluster.Process
+	kubeRay *cluster.Process
+)
+
+func TestRayClustersWithKubeRay(t *testing.T) { framework.Run(t, "RayClusters with KubeRay") }
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	env = framework.Start(ctx, "raycluster-kuberay", cluster.Plain, framework.WithTypes(v1beta2.AddToScheme))
+	account = env.InstallOperator(ctx, "config/default")
+	Expect(env.Admin.Create(ctx, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: account.ServiceAccount.Namespace, Name: configMap},
+		Data:       map[string]string{"config.yaml": settings},
+	})).To(Succeed())
+	manager = env.StartManager(ctx, framework.ManagerOptions{
+		ServiceAccount: account.ServiceAccount, Race: true, Args: []string{"--components=raycluster,appwrapper"}, WebhookPort: account.WebhookPort,
+	})
+	var err error
+	kueue, err = peers.StartKueue(ctx, env.Instance, GinkgoWriter)
+	Expect(err).NotTo(HaveOccurred())
+	kubeRay, err = peers.StartKubeRay(ctx, env.Instance, GinkgoWriter)
+	Expect(err).NotTo(HaveOccurred())
+	furnish(ctx)
+}, NodeTimeout(startTimeout))
+
+var _ = AfterEach(func() {
+	manager.ReportLog()
+	for _, process := range []*cluster.Process{kueue, kubeRay} {
+		if CurrentSpecReport().Failed() {
+			AddReportEntry("log of "+process.Name, process.LogTail(), ReportEntryVisibilityFailureOrVerbose)
+		}
+	}
+})

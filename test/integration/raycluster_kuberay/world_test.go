@@ -1,0 +1,239 @@
+package raycluster_kuberay_test
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+)
+
+const (
+	configMap = "codeflare-operator-config"
+	queues    = "kueue.x-k8s.io/v1beta1"
+	queueName = "kueue.x-k8s.io/queue-name"
+)
+
+// object decodes YAML.
+func object(text string, args ...any) *unstructured.Unstructured {
+	GinkgoHelper()
+	u := &unstructured.Unstructured{}
+	Expect(yaml.Unmarshal([]byte(fmt.Sprintf(text, args...)), &u.Object)).To(Succeed())
+	return u
+}
+
+// spec of a RayCluster with a head and two workers, as a user writes it.
+const spec = `{rayVersion: 2.47.1, headGroupSpec: {enableIngress: false, rayStartParams: {dashboard-host: 0.0.0.0}, template: {spec: {containers: [
+	{name: ray-head, image: 'example.com/ray:1', resources: {requests: {cpu: '100m'}}, ports: [{containerPort: 6379, name: gcs},
+	{containerPort: 8265, name: dashboard}, {containerPort: 10001, name: client}]}]}}}, workerGroupSpecs: [{groupName: small, replicas: 2, minReplicas: 0, maxReplicas: 9,
+	rayStartParams: {}, template: {spec: {containers: [{name: ray-worker, image: 'example.com/ray:1', resources: {requests: {cpu: '100m'}}}]}}}]}`
+
+// rayCluster is one that is not created yet.
+func rayCluster(namespace, name string) *unstructured.Unstructured {
+	GinkgoHelper()
+	return object("{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: %s, namespace: %s}, spec: %s}", name, namespace, spec)
+}
+
+// bare has the name of an object and nothing else.
+func bare(o client.Object) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(o.GetObjectKind().GroupVersionKind())
+	u.SetNamespace(o.GetNamespace())
+	u.SetName(o.GetName())
+	return u
+}
+
+// created makes an object and has it gone before the namespace goes.
+func created(ctx context.Context, o *unstructured.Unstructured) *unstructured.Unstructured {
+	GinkgoHelper()
+	Expect(env.Admin.Create(ctx, o)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) { removed(ctx, o) }, NodeTimeout(specTimeout))
+	return o
+}
+
+func removed(ctx context.Context, o *unstructured.Unstructured) {
+	GinkgoHelper()
+	Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, bare(o)))).To(Succeed())
+	Eventually(func() bool {
+		err := env.Admin.Get(ctx, client.ObjectKeyFromObject(o), bare(o))
+		return err != nil && client.IgnoreNotFound(err) == nil
+	}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(BeTrue(), "%s is still there", o.GetName())
+}
+
+// eventually waits with the patience of the suite.
+func eventually(ctx context.Context, check func(g Gomega)) {
+	GinkgoHelper()
+	Eventually(check).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+}
+
+// ready waits until KubeRay says that a cluster is ready, and returns it.
+func ready(ctx context.Context, cluster *unstructured.Unstructured) *unstructured.Unstructured {
+	GinkgoHelper()
+	live := bare(cluster)
+	eventually(ctx, func(g Gomega) {
+		g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(live), live)).To(Succeed())
+		state, _, _ := unstructured.NestedString(live.Object, "status", "state")
+		g.Expect(state).To(Equal("ready"), "%v", live.Object["status"])
+	})
+	return live
+}
+
+// podsOf lists the pods of a cluster.
+func podsOf(ctx context.Context, g Gomega, cluster *unstructured.Unstructured) []corev1.Pod {
+	var pods corev1.PodList
+	g.Expect(env.Admin.List(ctx, &pods, client.InNamespace(cluster.GetNamespace()), client.MatchingLabels{ray.LabelCluster: cluster.GetName()})).To(Succeed())
+	return pods.Items
+}
+
+// names of what is around a live cluster.
+func names(live *unstructured.Unstructured) ray.Names { return ray.View(live.Object).Names() }
+
+// certificate reads a certificate from a Secret.
+func certificate(ctx context.Context, g Gomega, namespace, secret string) *x509.Certificate {
+	var s corev1.Secret
+	g.Expect(env.Admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: secret}, &s)).To(Succeed())
+	g.Expect(s.Data).To(And(HaveKey("ca.crt"), HaveKey("tls.key")))
+	block, _ := pem.Decode(s.Data[corev1.TLSCertKey])
+	g.Expect(block).NotTo(BeNil())
+	c, err := x509.ParseCertificate(block.Bytes)
+	g.Expect(err).NotTo(HaveOccurred())
+	return c
+}
+
+// served waits until every pod of a cluster has an address, and that stands in the certificate of its role.
+func served(ctx context.Context, live *unstructured.Unstructured, count int) {
+	GinkgoHelper()
+	eventually(ctx, func(g Gomega) {
+		pods := podsOf(ctx, g, live)
+		g.Expect(pods).To(HaveLen(count))
+		for _, pod := range pods {
+			secret := names(live).WorkerTLS
+			if pod.Labels[ray.LabelNodeType] == ray.NodeTypeHead {
+				secret = names(live).HeadTLS
+			}
+			g.Expect(pod.Status.PodIP).NotTo(BeEmpty())
+			g.Expect(certificate(ctx, g, live.GetNamespace(), secret).VerifyHostname(pod.Status.PodIP)).To(Succeed(), pod.Name)
+		}
+	})
+}
+
+// leftovers are the objects that bear the label of a cluster: none after its end.
+func leftovers(ctx context.Context, g Gomega, namespace, name string) []string {
+	var out []string
+	lists := []client.ObjectList{
+		&corev1.SecretList{}, &corev1.ServiceList{}, &corev1.ServiceAccountList{}, &corev1.ConfigMapList{},
+		&networkingv1.IngressList{}, &networkingv1.NetworkPolicyList{}, &rbacv1.ClusterRoleBindingList{},
+	}
+	for _, list := range lists {
+		g.Expect(env.Admin.List(ctx, list, client.MatchingLabels{ray.LabelClusterName: name})).To(Succeed())
+		content, err := yaml.Marshal(list)
+		g.Expect(err).NotTo(HaveOccurred())
+		var named struct {
+			Items []metav1.PartialObjectMetadata `json:"items"`
+		}
+		g.Expect(yaml.Unmarshal(content, &named)).To(Succeed())
+		for _, item := range named.Items {
+			if item.Namespace == namespace || item.Labels[ray.LabelClusterNamespace] == namespace {
+				out = append(out, fmt.Sprintf("%T %s", list, item.Name))
+			}
+		}
+	}
+	return out
+}
+
+// endsWithoutTrace deletes a cluster and waits until nothing of it is left.
+func endsWithoutTrace(ctx context.Context, cluster *unstructured.Unstructured) {
+	GinkgoHelper()
+	removed(ctx, cluster)
+	eventually(ctx, func(g Gomega) {
+		g.Expect(leftovers(ctx, g, cluster.GetNamespace(), cluster.GetName())).To(BeEmpty())
+		g.Expect(podsOf(ctx, g, cluster)).To(BeEmpty())
+	})
+}
+
+// withSettings changes the settings of the CodeFlare operator until the end of the spec, and waits until admission follows.
+func withSettings(ctx context.Context, text, sidecar, inits string) {
+	GinkgoHelper()
+	set := func(ctx context.Context, text, sidecar, inits string) {
+		GinkgoHelper()
+		config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: account.ServiceAccount.Namespace, Name: configMap}}
+		env.Patch(ctx, config, map[string]any{"data": map[string]any{"config.yaml": text}})
+		admitsWith(ctx, sidecar, inits)
+	}
+	set(ctx, text, sidecar, inits)
+	DeferCleanup(func(ctx SpecContext) { set(ctx, settings, "", ray.InitCertificate) }, NodeTimeout(specTimeout))
+}
+
+// admitsWith waits until the head of a new cluster gets a certain sidecar and certain init containers; empty for none.
+func admitsWith(ctx context.Context, sidecar, inits string) {
+	GinkgoHelper()
+	eventually(ctx, func(g Gomega) {
+		probe := rayCluster(metav1.NamespaceDefault, "probe")
+		g.Expect(env.Admin.Create(ctx, probe, client.DryRunAll)).To(Succeed())
+		g.Expect(ray.View(probe.Object).Injected().Sidecar).To(BeEquivalentTo(sidecar))
+		g.Expect(containers(probe, "initContainers")).To(Equal(inits))
+	})
+}
+
+// containers lists those of the head template.
+func containers(cluster *unstructured.Unstructured, field string) string {
+	list, _, _ := unstructured.NestedSlice(cluster.Object, "spec", "headGroupSpec", "template", "spec", field)
+	var out []string
+	for _, c := range list {
+		if fields, ok := c.(map[string]any); ok {
+			out = append(out, fmt.Sprint(fields["name"]))
+		}
+	}
+	return strings.Join(out, ",")
+}
+
+// furnish creates what all queues share, once the webhooks of all answer.
+func furnish(ctx context.Context) {
+	GinkgoHelper()
+	eventually(ctx, func(g Gomega) {
+		flavor := object("{apiVersion: %s, kind: ResourceFlavor, metadata: {name: default-flavor}}", queues)
+		g.Expect(client.IgnoreAlreadyExists(env.Admin.Create(ctx, flavor))).To(Succeed())
+	})
+	admitsWith(ctx, "", ray.InitCertificate)
+}
+
+// queue makes a namespace with a local queue `queue` and quota.
+func queue(ctx context.Context) string {
+	GinkgoHelper()
+	namespace := env.Namespace(ctx, "queued")
+	quota := object("{apiVersion: %s, kind: ClusterQueue, metadata: {name: %s}}", queues, namespace)
+	quota.Object["spec"] = object(`{namespaceSelector: {}, resourceGroups: [{coveredResources: [cpu, memory],
+		flavors: [{name: default-flavor, resources: [{name: cpu, nominalQuota: "9"}, {name: memory, nominalQuota: 9Gi}]}]}]}`).Object
+	eventually(ctx, func(g Gomega) {
+		g.Expect(client.IgnoreAlreadyExists(env.Admin.Create(ctx, quota.DeepCopy()))).To(Succeed())
+	})
+	DeferCleanup(func(ctx SpecContext) {
+		Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, quota))).To(Succeed())
+	}, NodeTimeout(specTimeout))
+	local := object("{apiVersion: %s, kind: LocalQueue, metadata: {name: queue, namespace: %s}, spec: {clusterQueue: %s}}", queues, namespace, namespace)
+	eventually(ctx, func(g Gomega) {
+		g.Expect(client.IgnoreAlreadyExists(env.Admin.Create(ctx, local.DeepCopy()))).To(Succeed())
+	})
+	return namespace
+}
+
+// list reads all objects of a kind in a namespace.
+func list(ctx context.Context, g Gomega, kind schema.GroupVersionKind, namespace string) []unstructured.Unstructured {
+	all := &unstructured.UnstructuredList{}
+	all.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	g.Expect(env.Admin.List(ctx, all, client.InNamespace(namespace))).To(Succeed())
+	return all.Items
+}

@@ -1,0 +1,42 @@
+package raycluster_plain_test
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+const (
+	startTimeout = 20 * time.Minute // the first run builds the control plane
+	specTimeout  = 3 * time.Minute
+	patience     = 90 * time.Second
+	// quiet is how long a spec watches that nothing is sent.
+	quiet = 4 * time.Second
+	own   = "opendatahub"
+)
+
+// Ray clusters where there is no OpenShift, with the webhooks and exactly the shipped rights. KubeRay does not run. Specs
+// change the settings of all clusters, and run one after the other.
+var (
+	env     *framework.Env
+	manager *framework.Manager
+)
+
+func TestRayClusterPlain(t *testing.T) { framework.Run(t, "RayCluster on plain Kubernetes") }
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	env = framework.Start(ctx, "rayplain", cluster.Plain)
+	account := env.InstallOperator(ctx, "config/default")
+	manager = env.StartManager(ctx, framework.ManagerOptions{
+		ServiceAccount: account.ServiceAccount, WebhookPort: account.WebhookPort, Race: true,
+		Args: []string{"--components=raycluster", "--metrics-bind-address=127.0.0.1:0"},
+	})
+	Expect(manager.Process.Running()).To(BeTrue())
+}, NodeTimeout(startTimeout))
+
+var _ = AfterEach(func() { manager.ReportLog() })

@@ -1,0 +1,226 @@
+package raycluster
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+)
+
+func tokenMounts(t *testing.T, object map[string]any, pod []string) []string {
+	t.Helper()
+	var holders []string
+	for _, list := range []string{"containers", "initContainers"} {
+		for _, container := range listAt(object, in(pod, list)...) {
+			fields := container.(map[string]any)
+			if find(listAt(fields, "volumeMounts"), ray.VolumeToken) != nil {
+				holders = append(holders, fields["name"].(string))
+			}
+		}
+	}
+	return holders
+}
+
+// R30: the token of the account that may ask who somebody is goes into the sidecar and to nobody else.
+func TestTokenIsForTheSidecarOnly(t *testing.T) {
+	for name, test := range map[string]struct {
+		s    Settings
+		want string
+	}{"OpenShift": {onOpenShift(), "oauth-proxy"}, "plain": {onOpenShift().with(plain), "kube-rbac-proxy"}} {
+		got := defaulted(t, test.s, parse(t, full), nil)
+		if diff := cmp.Diff([]string{test.want}, tokenMounts(t, got, headPod)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+		projected := listAt(find(listAt(got, in(headPod, "volumes")...), ray.VolumeToken), "projected", "sources")
+		if len(projected) != 3 || at(projected[0].(map[string]any), "serviceAccountToken", "path") != "token" {
+			t.Errorf("%s: %v", name, projected)
+		}
+		if !ray.View(got).Injected().Token {
+			t.Errorf("%s: nobody sees the volume", name)
+		}
+	}
+}
+
+// R30: the account of the user is overwritten, because OAuth of OpenShift knows programs by their account; it is remembered.
+func TestAccountOfTheUser(t *testing.T) {
+	s := onOpenShift()
+	account := func(object map[string]any) [2]any {
+		return [2]any{at(object, in(headPod, "serviceAccountName")...), at(object, "metadata", "annotations", ray.AnnotationServiceAccount)}
+	}
+	const ours = "full-oauth-proxy-"
+	stored := defaulted(t, s, parse(t, full), nil)
+	names := ray.View(stored).Names()
+	if got := account(stored); got != [2]any{names.ServiceAccount, "mine"} || len(names.ServiceAccount) != len(ours)+8 {
+		t.Errorf("%v", got)
+	}
+	for name, test := range map[string]struct {
+		submitted string
+		want      [2]any
+	}{
+		"the manifest applied again": {"mine", [2]any{names.ServiceAccount, "mine"}},
+		"another account":            {"other", [2]any{names.ServiceAccount, "other"}},
+		"ours":                       {names.ServiceAccount, [2]any{names.ServiceAccount, "mine"}},
+		"none any more":              {"", [2]any{names.ServiceAccount, nil}},
+	} {
+		submitted := parse(t, string(encoded(t, stored)), put(test.submitted, in(headPod, "serviceAccountName")...))
+		got := defaulted(t, s, submitted, stored)
+		if diff := cmp.Diff(test.want, account(got)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+		accepted(t, s, got, stored)
+	}
+}
+
+// R30: on request the head keeps its account, and the sidecar has a token of the other from a Secret.
+func TestAccountThatIsKept(t *testing.T) {
+	keep := put("true", "metadata", "annotations", ray.AnnotationKeepServiceAccount)
+	for name, s := range map[string]Settings{"OpenShift": onOpenShift(), "plain": onOpenShift().with(plain)} {
+		got := defaulted(t, s, parse(t, full, keep), nil)
+		names := ray.View(got).Names()
+		if account := at(got, in(headPod, "serviceAccountName")...); account != "mine" {
+			t.Errorf("%s: account %v", name, account)
+		}
+		if secret := at(find(listAt(got, in(headPod, "volumes")...), ray.VolumeToken), "secret", "secretName"); secret != names.TokenSecret {
+			t.Errorf("%s: Secret %v", name, secret)
+		}
+		// KubeRay gives its autoscaler rights by the account of the head, so it needs that token and not ours.
+		if find(listAt(got, autoscalerMounts...), ray.VolumeToken) != nil {
+			t.Errorf("%s: the autoscaler has the token of the dashboard", name)
+		}
+		accepted(t, s, got, nil)
+		accepted(t, s, got, got)
+		// Asked for later, it comes back from where it was remembered.
+		stored := defaulted(t, s, parse(t, full), nil)
+		later := defaulted(t, s, parse(t, string(encoded(t, stored)), keep), stored)
+		if diff := cmp.Diff(normal(got), normal(later)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+		accepted(t, s, later, stored)
+		if answer := judged(t, s, parse(t, string(encoded(t, later)), put(names.ServiceAccount, in(headPod, "serviceAccountName")...)), later); answer.Allowed {
+			t.Errorf("%s: the account of the dashboard for all of the head", name)
+		}
+	}
+}
+
+// R14: KubeRay's autoscaler reaches Ray, which wants certificates, and Kubernetes, for which it needs the token of the head.
+func TestAutoscaler(t *testing.T) {
+	for name, s := range map[string]Settings{"operator": onOpenShift(), "pod": onOpenShift().with(original), "plain": onOpenShift().with(plain)} {
+		got := defaulted(t, s, parse(t, full), nil)
+		if diff := cmp.Diff(append([]string{"OWN"}, tlsNames...), namesAt(got, autoscalerEnv...)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+		if diff := cmp.Diff([]string{"data", "ca-vol", "server-cert", "oauth-proxy-token"}, namesAt(got, autoscalerMounts...)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+		accepted(t, s, got, got)
+		broken := parse(t, string(encoded(t, got)), changeOf(autoscalerEnv, "RAY_USE_TLS", set("0", "value")), changeOf(autoscalerMounts, "server-cert", set("/x", "mountPath")))
+		refused(t, s, broken, got,
+			`spec.autoscalerOptions.env: Invalid value: "RAY_USE_TLS": `+autoscalerImmutable, `spec.autoscalerOptions.volumeMounts: Invalid value: "server-cert": `+autoscalerImmutable)
+		if diff := cmp.Diff(got, defaulted(t, s, broken, got)); diff != "" {
+			t.Errorf("%s is not mended: %s", name, diff)
+		}
+		off := defaulted(t, s, parse(t, string(encoded(t, got)), put(false, "spec", "enableInTreeAutoscaling")), got)
+		if diff := cmp.Diff([]string{"OWN"}, namesAt(off, autoscalerEnv...)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+		if diff := cmp.Diff([]string{"data"}, namesAt(off, autoscalerMounts...)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	// Without options of the user they are made.
+	got := defaulted(t, onOpenShift(), parse(t, minimal, put(true, "spec", "enableInTreeAutoscaling")), nil)
+	if diff := cmp.Diff(tlsNames, namesAt(got, autoscalerEnv...)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// R15: containers of ours have small resources and a restricted context; what a user sets of the resources stays.
+func TestResourcesAndContext(t *testing.T) {
+	for name, s := range map[string]Settings{"OpenShift": onOpenShift(), "plain": onOpenShift().with(plain), "pod": onOpenShift().with(plain).with(original)} {
+		stored := defaulted(t, s, parse(t, minimal), nil)
+		sidecar := listAt(stored, in(headPod, "containers")...)[1].(map[string]any)
+		certificate := find(listAt(stored, in(headPod, "initContainers")...), "create-cert")
+		for _, container := range []element{sidecar, certificate} {
+			for _, kind := range []string{"requests", "limits"} {
+				for _, what := range []string{"cpu", "memory"} {
+					if at(container, "resources", kind, what) == nil {
+						t.Errorf("%s: %s has no %s of %s", name, container["name"], kind, what)
+					}
+				}
+			}
+			if at(container, "securityContext", "allowPrivilegeEscalation") != false || at(container, "securityContext", "runAsNonRoot") != true ||
+				at(container, "securityContext", "seccompProfile", "type") != "RuntimeDefault" || len(listAt(container, "securityContext", "capabilities", "drop")) != 1 {
+				t.Errorf("%s: %v", name, container["securityContext"])
+			}
+		}
+		wantUser := any(int64(1000))
+		if name == "OpenShift" {
+			wantUser = nil // the platform gives every namespace its users
+		}
+		if user := at(certificate, "securityContext", "runAsUser"); user != wantUser {
+			t.Errorf("%s: user %v", name, user)
+		}
+		own := map[string]any{"limits": map[string]any{"memory": "1Gi"}}
+		submitted := parse(t, string(encoded(t, stored)), changeOf(in(headPod, "containers"), sidecar["name"].(string), func(e element) {
+			e["resources"], e["imagePullPolicy"], e["args"] = own, "Always", []any{"--wrong"}
+		}), changeOf(in(headPod, "initContainers"), "create-cert", set(own, "resources")))
+		for _, old := range []map[string]any{nil, stored} {
+			got := defaulted(t, s, submitted, old)
+			accepted(t, s, got, old)
+			kept := listAt(got, in(headPod, "containers")...)[1].(map[string]any)
+			if diff := cmp.Diff(own, kept["resources"]); diff != "" || kept["imagePullPolicy"] != "Always" || len(listAt(kept, "args")) < 5 {
+				t.Errorf("%s: %s %v", name, diff, kept)
+			}
+			if diff := cmp.Diff(own, find(listAt(got, in(headPod, "initContainers")...), "create-cert")["resources"]); diff != "" {
+				t.Errorf("%s: %s", name, diff)
+			}
+		}
+	}
+}
+
+// R16: on plain Kubernetes the key is made by the user who reads it.
+func TestUserOfTheCertificate(t *testing.T) {
+	s := onOpenShift().with(plain)
+	for name, test := range map[string]struct {
+		change   func(map[string]any)
+		want     any
+		wantRoot bool
+	}{
+		"of Ray's images":      {func(map[string]any) {}, int64(1000), true},
+		"of the pod":           {put(int64(7), in(headPod, "securityContext", "runAsUser")...), int64(7), true},
+		"of the Ray container": {put(int64(8), in(headPod, "containers", "0", "securityContext", "runAsUser")...), int64(8), true},
+		"root":                 {put(int64(0), in(headPod, "containers", "0", "securityContext", "runAsUser")...), int64(0), false},
+	} {
+		context := at(find(listAt(defaulted(t, s, parse(t, minimal, test.change), nil), in(headPod, "initContainers")...), "create-cert"), "securityContext").(map[string]any)
+		if _, nonRoot := context["runAsNonRoot"]; context["runAsUser"] != test.want || nonRoot != test.wantRoot {
+			t.Errorf("%s: %v", name, context)
+		}
+	}
+}
+
+// R10: a log-in by the browser needs the same right as a token.
+func TestBrowsersNeedTheRightAsWell(t *testing.T) {
+	sidecar := find(listAt(defaulted(t, onOpenShift(), parse(t, minimal), nil), in(headPod, "containers")...), "oauth-proxy")
+	want := []any{
+		"--https-address=:8443", "--provider=openshift", "--openshift-service-account=test-raycluster-oauth-proxy-ecaffa62",
+		"--upstream=http://localhost:8265", "--tls-cert=/etc/tls/private/tls.crt", "--tls-key=/etc/tls/private/tls.key",
+		"--cookie-secret=$(COOKIE_SECRET)",
+		`--openshift-delegate-urls={"/":{"resource":"pods","namespace":"test-namespace","verb":"get"}}`,
+		`--openshift-sar={"resource":"pods","namespace":"test-namespace","verb":"get"}`,
+	}
+	if diff := cmp.Diff(want, sidecar["args"]); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// R20: certificates are for the Service that the user names.
+func TestHeadServiceOfTheUser(t *testing.T) {
+	s := onOpenShift().with(original)
+	got := defaulted(t, s, parse(t, minimal, put("mine", "spec", "headGroupSpec", "headService", "metadata", "name")), nil)
+	command := listAt(find(listAt(got, in(headPod, "initContainers")...), "create-cert"), "command")
+	want := asAny(ray.SignCommand("rayclient-test-raycluster-test-namespace.apps.example.com", "mine.test-namespace.svc"))
+	if diff := cmp.Diff(want, command); diff != "" {
+		t.Error(diff)
+	}
+}

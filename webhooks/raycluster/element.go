@@ -1,0 +1,163 @@
+package raycluster
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	kjson "sigs.k8s.io/json"
+)
+
+// element is an entry of a list in a pod template, such as a container.
+type element = map[string]any
+
+// encode turns an apply configuration into an element.
+func encode(configuration any) (element, error) {
+	text, err := json.Marshal(configuration)
+	if err != nil {
+		return nil, fmt.Errorf("encoding %T: %w", configuration, err)
+	}
+	var fields element
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &fields); err != nil {
+		return nil, fmt.Errorf("decoding %T: %w", configuration, err)
+	}
+	return fields, nil
+}
+
+func encodeEach[T any](configurations []T) ([]element, error) {
+	var elements []element
+	for _, configuration := range configurations {
+		fields, err := encode(configuration)
+		if err != nil {
+			return nil, err
+		}
+		elements = append(elements, fields)
+	}
+	return elements, nil
+}
+
+// ofUsers are the fields of our containers that users may set.
+var ofUsers = []string{"resources", "imagePullPolicy"}
+
+// same compares two elements as Kubernetes understands them: what is absent counts as its default.
+func same(a, b any) bool { return reflect.DeepEqual(normal(a), normal(b)) }
+
+// sameContainer is same for containers of ours, without what their user may set, and without the given fields.
+func sameContainer(a, b element, without ...string) bool {
+	return same(reduced(a, without...), reduced(b, without...))
+}
+
+func reduced(container element, without ...string) element {
+	rest := maps.Clone(container)
+	for _, field := range ofUsers {
+		delete(rest, field)
+	}
+	for _, field := range without {
+		delete(rest, field)
+	}
+	return rest
+}
+
+// defaults are values that mean the same as nothing.
+var defaults = map[string]any{
+	"protocol": "TCP", "readOnly": false, "optional": false, "defaultMode": int64(0o644), "apiVersion": "v1",
+	"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File", "recursiveReadOnly": "Disabled",
+}
+
+// normal drops nulls, empty values and defaults of fields. Elements of lists stay.
+func normal(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		fields := map[string]any{}
+		for name, field := range value {
+			if field = normal(field); !empty(field) && field != defaults[name] {
+				fields[name] = field
+			}
+		}
+		return fields
+	case []any:
+		list := make([]any, len(value))
+		for i := range value {
+			list[i] = normal(value[i])
+		}
+		return list
+	default:
+		return value
+	}
+}
+
+func empty(value any) bool {
+	switch value := value.(type) {
+	case nil:
+		return true
+	case string:
+		return value == ""
+	case map[string]any:
+		return len(value) == 0
+	case []any:
+		return len(value) == 0
+	default:
+		return false
+	}
+}
+
+// named returns the indexes of the elements of a list that have the name, in their order.
+func named(list []any, name any) []int {
+	var found []int
+	for i := range list {
+		if fields, _ := list[i].(map[string]any); fields != nil && fields["name"] == name {
+			found = append(found, i)
+		}
+	}
+	return found
+}
+
+// find returns the first element of a list that has the name; nil when there is none.
+func find(list []any, name any) element {
+	for _, i := range named(list, name) {
+		return list[i].(map[string]any)
+	}
+	return nil
+}
+
+// upsert puts an element where one of its name stands, or at the end; further ones of the name go.
+func (e *edit) upsert(list place, wanted element) {
+	if present, i := e.only(list, wanted["name"]); present == nil {
+		e.add(list, wanted)
+	} else if !same(present, wanted) {
+		e.replace(list, i, wanted)
+	}
+}
+
+// upsertContainer is upsert for containers: what their user may set stays.
+func (e *edit) upsertContainer(list place, wanted element) {
+	present, i := e.only(list, wanted["name"])
+	if present == nil {
+		e.add(list, wanted)
+		return
+	}
+	if sameContainer(present, wanted) && (!empty(present["resources"]) || empty(wanted["resources"])) {
+		return
+	}
+	merged := maps.Clone(wanted)
+	for _, field := range ofUsers {
+		if !empty(present[field]) {
+			merged[field] = present[field]
+		}
+	}
+	e.replace(list, i, merged)
+}
+
+// only returns the first element of a list that has the name, and where it is. Further ones of the name are dropped.
+func (e *edit) only(list place, name any) (element, int) {
+	found := named(e.list(list), name)
+	if len(found) == 0 {
+		return nil, 0
+	}
+	for _, i := range slices.Backward(found[1:]) {
+		e.drop(list, i)
+	}
+	return e.list(list)[found[0]].(map[string]any), found[0]
+}

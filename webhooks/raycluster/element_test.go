@@ -1,0 +1,96 @@
+package raycluster
+
+import (
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestSame(t *testing.T) {
+	for name, test := range map[string]struct {
+		a, b string
+		want bool
+	}{
+		"nothing":                             {"{}", "{}", true},
+		"null and nothing":                    {"{a: null}", "{}", true},
+		"empty and nothing":                   {"{a: {}, b: [], c: ''}", "{}", true},
+		"empty below":                         {"{a: {b: {c: []}}}", "{}", true},
+		"false is something":                  {"{allowPrivilegeEscalation: false}", "{}", false},
+		"zero is something":                   {"{runAsUser: 0}", "{}", false},
+		"false where that is the default":     {"{readOnly: false, optional: false}", "{}", true},
+		"true where false is the default":     {"{readOnly: true}", "{}", false},
+		"the protocol":                        {"{ports: [{containerPort: 1, protocol: TCP}]}", "{ports: [{containerPort: 1}]}", true},
+		"another protocol":                    {"{ports: [{containerPort: 1, protocol: UDP}]}", "{ports: [{containerPort: 1}]}", false},
+		"the mode":                            {"{secret: {secretName: s, defaultMode: 420}}", "{secret: {secretName: s}}", true},
+		"another mode":                        {"{secret: {secretName: s, defaultMode: 511}}", "{secret: {secretName: s}}", false},
+		"the version of a reference":          {"{fieldRef: {apiVersion: v1, fieldPath: p}}", "{fieldRef: {fieldPath: p}}", true},
+		"what the API server adds":            {"{terminationMessagePath: /dev/termination-log, terminationMessagePolicy: File}", "{}", true},
+		"another path":                        {"{terminationMessagePath: /etc/passwd}", "{}", false},
+		"more elements":                       {"{args: [a, b]}", "{args: [a]}", false},
+		"empty elements count":                {"{args: [a, '']}", "{args: [a]}", false},
+		"another order":                       {"{args: [a, b]}", "{args: [b, a]}", false},
+		"another type where a default stands": {"{protocol: {a: b}}", "{}", false},
+	} {
+		if got := same(parse(t, test.a), parse(t, test.b)); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+		if got := same(parse(t, test.b), parse(t, test.a)); got != test.want {
+			t.Errorf("%s, the other way: %t", name, got)
+		}
+	}
+}
+
+func TestSameContainer(t *testing.T) {
+	container := parse(t, "{name: a, image: i, args: [x]}")
+	for text, want := range map[string]bool{
+		"{name: a, image: i, args: [x]}": true,
+		"{name: a, image: i, args: [x], resources: {limits: {cpu: 1}}, imagePullPolicy: Never}": true,
+		"{name: a, image: j, args: [x]}":                                    false,
+		"{name: a, image: i, args: [x], tty: true}":                         false,
+		"{name: a, image: i, args: [x], envFrom: [{secretRef: {name: s}}]}": false,
+		"{name: a, image: i, args: [x], unknownTomorrow: 1}":                false,
+	} {
+		if got := sameContainer(container, parse(t, text)); got != want {
+			t.Errorf("%s: %t", text, got)
+		}
+	}
+	if !sameContainer(container, parse(t, "{name: a, image: j, args: [x]}"), "image") || sameContainer(container, parse(t, "{name: a, image: j}"), "image") {
+		t.Error("without the image")
+	}
+	if diff := cmp.Diff(parse(t, "{name: a, image: i, args: [x]}"), container); diff != "" {
+		t.Error("comparing changed it")
+	}
+}
+
+func TestEncode(t *testing.T) {
+	type given struct {
+		Number int64  `json:"number"`
+		Text   string `json:"text,omitempty"`
+	}
+	got, err := encode(given{Number: math.MaxInt64})
+	if diff := cmp.Diff(element{"number": int64(math.MaxInt64)}, got); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+	for _, odd := range []any{math.Inf(1), 5, "text", []int{1}} {
+		if _, err := encode(odd); err == nil {
+			t.Errorf("%v is no element", odd)
+		}
+	}
+	if _, err := encodeEach([]float64{math.NaN()}); err == nil {
+		t.Error("no number")
+	}
+}
+
+func TestNamed(t *testing.T) {
+	list := []any{element{"name": "a"}, "a", nil, element{"name": "b"}, element{"name": "a", "n": int64(2)}, element{}}
+	if diff := cmp.Diff([]int{0, 4}, named(list, "a")); diff != "" {
+		t.Error(diff)
+	}
+	if find(list, "c") != nil || find(list, "b")["name"] != "b" || find(nil, "a") != nil {
+		t.Error("find")
+	}
+	if len(named(list, nil)) != 1 {
+		t.Error("elements without a name")
+	}
+}

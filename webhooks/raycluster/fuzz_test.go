@@ -1,0 +1,183 @@
+package raycluster
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+)
+
+// FuzzAdmission sends whatever there is through the webhooks, as a new object and as a change of another. Nothing panics; a
+// patch can be applied, touches only what is ours, and leaves nothing for a second one; and what is defaulted is accepted,
+// but for faults that only its user can mend.
+func FuzzAdmission(f *testing.F) {
+	for i, text := range []string{minimal, headless, full, "metadata: {name: a}", "spec: {workerGroupSpecs: [{}, {template: {spec: {containers: [{}]}}}]}"} {
+		raw := encoded(f, parse(f, text))
+		for bits := range uint8(16) {
+			f.Add(raw, raw, bits)
+		}
+		done := encoded(f, defaulted(f, onOpenShift(), parse(f, text), nil))
+		f.Add(raw, done, uint8(i))
+		f.Add(done, raw, uint8(i+4))
+	}
+	f.Add([]byte(`{"metadata":{"generateName":"x-"},"spec":{"headGroupSpec":{"template":{"spec":{"containers":[{"env":[null]}]}}}}}`), []byte(`{"spec":5}`), uint8(0))
+	f.Add([]byte(`{"mEtadata":{},"spec":{"headGroupSpec":{"template":{"spec":{"containers":[{}]}}}}}`), []byte(`{}`), uint8(0))
+	f.Fuzz(func(t *testing.T, object, old []byte, bits uint8) {
+		s := onOpenShift()
+		for i, change := range []func(*Settings){noOAuth, noMTLS, plain, original, newer} {
+			if bits&(1<<i) != 0 {
+				change(&s)
+			}
+		}
+		holds(t, s, object, nil)
+		holds(t, s, object, old)
+	})
+}
+
+func request(object, old []byte) admission.Request {
+	r := admission.Request{}
+	r.Operation, r.Namespace, r.UID = "CREATE", "team", "u"
+	r.Object = runtime.RawExtension{Raw: object}
+	if old != nil {
+		r.Operation, r.OldObject = "UPDATE", runtime.RawExtension{Raw: old}
+	}
+	return r
+}
+
+// holds checks everything that must hold for a request.
+func holds(t testing.TB, s Settings, object, old []byte) {
+	t.Helper()
+	d, v := &defaulter{s.source}, &validator{s.source}
+	v.Handle(t.Context(), request(object, old))
+	answer := d.Handle(t.Context(), request(object, old))
+	if !answer.Allowed || answer.Patch == nil {
+		return
+	}
+	done := applied(t, object, answer.Patch)
+	if again := d.Handle(t.Context(), request(done, old)); again.Patch != nil {
+		t.Errorf("a second patch %s\nafter %s\nof %s\nold %s", again.Patch, answer.Patch, object, old)
+	}
+	before, after := foreign(t, object), foreign(t, done)
+	if !reflect.DeepEqual(before, after) {
+		t.Errorf("touched what is not ours: %s\nof %s\nold %s", answer.Patch, object, old)
+	}
+	verdict := v.Handle(t.Context(), request(done, old))
+	if verdict.Allowed {
+		return
+	}
+	if verdict.Result.Details == nil {
+		t.Fatalf("%+v", verdict.Result)
+	}
+	for _, cause := range verdict.Result.Details.Causes {
+		mends := slices.ContainsFunc([]string{"metadata.name", "enableIngress", ray.AnnotationCertificates}, func(text string) bool { return strings.Contains(cause.Field, text) })
+		if !mends && !strings.Contains(cause.Message, noContainer) && !strings.Contains(cause.Message, sidecarFirst) {
+			t.Errorf("defaulted, and refused: %s: %s\n%s\nof %s\nold %s", cause.Field, cause.Message, done, object, old)
+		}
+	}
+}
+
+func applied(t testing.TB, object, patch []byte) []byte {
+	t.Helper()
+	decoded, err := jsonpatch.DecodePatch(patch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := jsonpatch.NewApplyOptions()
+	done, err := decoded.ApplyWithOptions(object, options)
+	if err != nil {
+		t.Fatalf("%v: %s\nof %s", err, patch, object)
+	}
+	return done
+}
+
+// foreign is an object without anything that bears one of our names.
+func foreign(t testing.TB, raw []byte) any {
+	t.Helper()
+	c, err := ray.Parse(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := c.Object()
+	if metadata, _ := object["metadata"].(map[string]any); metadata != nil {
+		if empty(metadata["name"]) || metadata["generateName"] != nil {
+			delete(metadata, "name")
+		}
+		if keys, _ := metadata["annotations"].(map[string]any); keys != nil {
+			delete(keys, ray.AnnotationVersion)
+			delete(keys, ray.AnnotationServiceAccount)
+		}
+	}
+	for _, g := range groupsOf(c) {
+		spec := g.spec()
+		if spec == nil {
+			continue
+		}
+		without(spec, "containers", ourContainers)
+		without(spec, "initContainers", ourInits)
+		without(spec, "volumes", ourVolumes)
+		if g.head {
+			delete(spec, "serviceAccountName")
+		}
+		for _, container := range g.containers()[:min(1, len(g.containers()))] {
+			if fields, _ := container.(map[string]any); fields != nil {
+				without(fields, "env", ourEnv)
+				without(fields, "volumeMounts", ourVolumes)
+			}
+		}
+	}
+	if options, _ := at(object, "spec", "autoscalerOptions").(map[string]any); options != nil {
+		without(options, "env", ourEnv)
+		without(options, "volumeMounts", ourVolumes)
+	}
+	return normal(object)
+}
+
+// FuzzEdit holds what an edit says against what it does: its patch makes the same object.
+func FuzzEdit(f *testing.F) {
+	f.Add([]byte(`{"a":{"b":[1,{"name":"x"},{"name":"x"}]},"c~/d":null}`), "a/b", "x", uint8(0))
+	f.Add([]byte(`{}`), "a/b/c", "y", uint8(1))
+	f.Add([]byte(`{"a":[{"name":"x"}]}`), "a", "x", uint8(2))
+	f.Add([]byte(`{"a":"text"}`), "a/b", "x", uint8(3))
+	f.Fuzz(func(t *testing.T, raw []byte, where, name string, what uint8) {
+		c, err := ray.Parse(raw)
+		if err != nil || c.Object() == nil || where == "" || !utf8.ValidString(where+name) {
+			t.Skip()
+		}
+		e := editOf(c.Object())
+		at := place(strings.Split(where, "/"))
+		switch what % 4 {
+		case 0:
+			e.upsert(at, element{"name": name, "value": "v"})
+		case 1:
+			e.set(at, name)
+		case 2:
+			e.dropWhere(at, func(e element) bool { return e["name"] == name })
+		case 3:
+			e.remove(at)
+			e.upsertContainer(at, element{"name": name})
+		}
+		patch, err := json.Marshal(e.patch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := raw
+		if len(e.patch) > 0 {
+			done = applied(t, raw, patch)
+		}
+		got, err := ray.Parse(done)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(got.Object(), e.object) {
+			t.Errorf("%s\nmakes %v\nand not %v", patch, got.Object(), e.object)
+		}
+	})
+}

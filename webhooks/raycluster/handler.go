@@ -1,0 +1,177 @@
+package raycluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+)
+
+// off is what users are told while the component does not run.
+const off = "the component raycluster is switched off: the RayCluster is stored as it is, and nothing secures it"
+
+// source returns the settings as they are now.
+type source func(context.Context) (Settings, error)
+
+// asked is a request about a RayCluster.
+type asked struct {
+	cluster, old ray.Cluster
+	// shape are the faults for which nothing else can be said.
+	shape field.ErrorList
+}
+
+// read takes the objects out of a request; false for operations that do not concern us.
+func read(request admission.Request) (*asked, bool, error) {
+	if request.Operation != admissionv1.Create && request.Operation != admissionv1.Update {
+		return nil, false, nil
+	}
+	a := &asked{}
+	var err error
+	if a.cluster, err = object(request.Object.Raw, request.Namespace); err != nil {
+		return nil, false, err
+	}
+	a.shape = shapeErrors(a.cluster)
+	if request.Operation == admissionv1.Update {
+		if a.old, err = object(request.OldObject.Raw, request.Namespace); err != nil {
+			return nil, false, err
+		}
+		if len(shapeErrors(a.old)) > 0 { // then nothing of it is worth keeping, but it exists
+			a.old = ray.View(map[string]any{"metadata": a.old.Object()["metadata"]})
+		}
+	}
+	return a, true, nil
+}
+
+var errNoObject = errors.New("reading the RayCluster: it is no JSON object")
+
+func object(raw []byte, namespace string) (ray.Cluster, error) {
+	c, err := ray.Parse(raw)
+	if err != nil {
+		return c, err
+	}
+	if c.Object() == nil {
+		return c, errNoObject
+	}
+	if metadata, _ := c.Object()["metadata"].(map[string]any); metadata != nil && namespace != "" {
+		metadata["namespace"] = namespace // a new object may leave it to the request
+	}
+	return c, nil
+}
+
+// defaulter answers the mutating webhook.
+type defaulter struct{ settings source }
+
+// Handle implements admission.Handler.
+func (d *defaulter) Handle(ctx context.Context, request admission.Request) admission.Response {
+	a, concerned, err := read(request)
+	if err != nil {
+		return admission.Errored(http.StatusBadRequest, err)
+	}
+	if !concerned || len(a.shape) > 0 { // validation says what is wrong
+		return admission.Allowed("")
+	}
+	if a.old.Deleted() {
+		return admission.Allowed("")
+	}
+	settings, err := d.settings(ctx)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	patch, err := a.defaulted(settings, request)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	response := admission.Allowed("")
+	if len(patch) == 0 {
+		return response
+	}
+	body, err := json.Marshal(patch)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, fmt.Errorf("encoding the patch: %w", err))
+	}
+	response.Patch, response.PatchType = body, new(admissionv1.PatchTypeJSONPatch)
+	return response
+}
+
+// defaulted is the patch of a request.
+func (a *asked) defaulted(s Settings, request admission.Request) ([]operation, error) {
+	e := editOf(a.cluster.Object())
+	if generate, _ := e.value(place{"metadata", "generateName"}).(string); a.old.Object() == nil && a.cluster.Name() == "" && generate != "" {
+		e.set(place{"metadata", "name"}, generatedName(generate, request.UID))
+	}
+	if a.old.Object() == nil && !a.cluster.Hashed() { // the names in the plan are those of the finished object
+		e.set(annotations.child(ray.AnnotationVersion), s.Version)
+	}
+	p, err := planFor(s, ray.View(e.object), a.old)
+	if err != nil {
+		return nil, err
+	}
+	if !p.mode.Active() {
+		return nil, nil
+	}
+	writer := &edit{object: editOf(e.object).object, patch: e.patch}
+	p.write(writer, s.Version)
+	return writer.patch, nil
+}
+
+// validator answers the validating webhook.
+type validator struct{ settings source }
+
+// Handle implements admission.Handler.
+func (v *validator) Handle(ctx context.Context, request admission.Request) admission.Response {
+	a, concerned, err := read(request)
+	switch {
+	case err != nil:
+		return admission.Errored(http.StatusBadRequest, err)
+	case !concerned:
+		return admission.Allowed("")
+	case a.old.Deleted():
+		return admission.Allowed("") // its end must not depend on us
+	case len(a.shape) > 0:
+		return answerTo(a.shape)
+	}
+	settings, err := v.settings(ctx)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	p, err := planFor(settings, a.cluster, a.old)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	response := answerTo(p.violations())
+	if a.old.Object() == nil && p.mode.Active() {
+		response = response.WithWarnings(hostWarnings(a.cluster)...)
+	}
+	return response
+}
+
+// idle answers for a component that is switched off.
+type idle struct{}
+
+// Handle implements admission.Handler.
+func (idle) Handle(context.Context, admission.Request) admission.Response {
+	return admission.Allowed("").WithWarnings(off)
+}
+
+// answerTo refuses with every violation in the message, and one cause for each.
+func answerTo(errs field.ErrorList) admission.Response {
+	if len(errs) == 0 {
+		return admission.Allowed("")
+	}
+	details := &metav1.StatusDetails{Group: ray.GVK.Group, Kind: ray.GVK.Kind}
+	for _, err := range errs {
+		details.Causes = append(details.Causes, metav1.StatusCause{Type: metav1.CauseType(err.Type), Message: err.ErrorBody(), Field: err.Field})
+	}
+	response := admission.Denied(errs.ToAggregate().Error())
+	response.Result.Message, response.Result.Reason = errs.ToAggregate().Error(), metav1.StatusReasonForbidden
+	response.Result.Details = details
+	return response
+}

@@ -1,0 +1,169 @@
+package raycluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+)
+
+func handlers(s source) map[string]admission.Handler {
+	return map[string]admission.Handler{"mutating": &defaulter{s}, "validating": &validator{s}}
+}
+
+// R23, R29: what is on its way out, or runs elsewhere, is none of our business.
+func TestClustersThatAreLeftAlone(t *testing.T) {
+	elsewhere := put("kueue.x-k8s.io/multikueue", "spec", "managedBy")
+	deleted := put("2026-01-01T00:00:00Z", "metadata", "deletionTimestamp")
+	wrong := put(true, "spec", "headGroupSpec", "enableIngress")
+	for name, test := range map[string]struct{ object, old map[string]any }{
+		"created elsewhere": {parse(t, headless, elsewhere, wrong), nil},
+		"updated elsewhere": {parse(t, headless, elsewhere, wrong), parse(t, minimal, elsewhere)},
+		"deleted":           {parse(t, headless, deleted, wrong), parse(t, minimal, deleted)},
+		"deleted, broken":   {parse(t, "metadata: {deletionTimestamp: x}\nspec: {workerGroupSpecs: 5}"), parse(t, minimal, deleted)},
+	} {
+		for kind, handler := range handlers(onOpenShift().source) {
+			if answer := handler.Handle(t.Context(), requestOf(t, test.object, test.old)); !answer.Allowed || answer.Patch != nil || len(answer.Warnings) > 0 {
+				t.Errorf("%s, %s: %+v", name, kind, answer)
+			}
+		}
+	}
+	// A new cluster that says it were deleted is not; the API server takes that away, but only afterwards.
+	if got := defaulted(t, onOpenShift(), parse(t, minimal, deleted), nil); !ray.View(got).Hashed() {
+		t.Error("a lie helps")
+	}
+}
+
+func TestRequestsThatCannotBeRead(t *testing.T) {
+	for kind, handler := range handlers(onOpenShift().source) {
+		for _, raw := range []string{"[", "null", "5", ""} {
+			request := requestOf(t, parse(t, minimal), nil)
+			request.Object = runtime.RawExtension{Raw: []byte(raw)}
+			if answer := handler.Handle(t.Context(), request); answer.Allowed || answer.Result.Code != http.StatusBadRequest {
+				t.Errorf("%s %q: %+v", kind, raw, answer)
+			}
+			request = requestOf(t, parse(t, minimal), parse(t, minimal))
+			request.OldObject = runtime.RawExtension{Raw: []byte(raw)}
+			if answer := handler.Handle(t.Context(), request); answer.Allowed || answer.Result.Code != http.StatusBadRequest {
+				t.Errorf("%s old %q: %+v", kind, raw, answer)
+			}
+		}
+		for _, operation := range []admissionv1.Operation{admissionv1.Delete, admissionv1.Connect} {
+			request := requestOf(t, parse(t, minimal), nil)
+			request.Operation, request.Object = operation, runtime.RawExtension{}
+			if answer := handler.Handle(t.Context(), request); !answer.Allowed || answer.Patch != nil {
+				t.Errorf("%s %s: %+v", kind, operation, answer)
+			}
+		}
+	}
+}
+
+// Values of other types than expected are left alone and refused, with the field. The schema of the CRD would do it later.
+func TestOtherShapes(t *testing.T) {
+	for text, want := range map[string]string{
+		"{}":                        `metadata: Required value: must be an object`,
+		"spec: 5":                   `spec: Invalid value: "a number": must be an object`,
+		"spec: {headGroupSpec: []}": `spec.headGroupSpec: Invalid value: "a list": must be an object`,
+		"spec: {headGroupSpec: {template: {spec: {containers: {}}}}}":         `spec.headGroupSpec.template.spec.containers: Invalid value: "an object": must be a list of objects`,
+		"spec: {headGroupSpec: {template: {spec: {containers: [text]}}}}":     `spec.headGroupSpec.template.spec.containers.0: Invalid value: "a string": must be an object`,
+		"spec: {headGroupSpec: {template: {spec: {containers: [{env: x}]}}}}": `spec.headGroupSpec.template.spec.containers.0.env: Invalid value: "a string": must be a list of objects`,
+		"spec: {headGroupSpec: {template: {spec: {serviceAccountName: 5}}}}":  `spec.headGroupSpec.template.spec.serviceAccountName: Invalid value: 5: must be a string`,
+		"spec: {workerGroupSpecs: [{}, null]}":                                `spec.workerGroupSpecs.1: Invalid value: "null": must be an object`,
+		"spec: {workerGroupSpecs: [{template: {spec: {volumes: [true]}}}]}":   `spec.workerGroupSpecs.0.template.spec.volumes.0: Invalid value: "a boolean": must be an object`,
+		"spec: {autoscalerOptions: {env: {}}}":                                `spec.autoscalerOptions.env: Invalid value: "an object": must be a list of objects`,
+		"metadata: {annotations: []}":                                         `metadata.annotations: Invalid value: "a list": must be an object`,
+	} {
+		object := parse(t, text)
+		if object["metadata"] == nil && text != "{}" {
+			put("a", "metadata", "name")(object)
+		}
+		if diff := cmp.Diff(object, defaulted(t, onOpenShift(), object, nil)); diff != "" {
+			t.Errorf("%s: %s", text, diff)
+		}
+		answer := judged(t, onOpenShift(), object, nil)
+		if answer.Allowed || answer.Result.Message != want {
+			t.Errorf("%s: %+v", text, answer.Result)
+		}
+		// Stored like that, it is as if there had been nothing to keep, but names stay.
+		mended := defaulted(t, onOpenShift(), parse(t, minimal), object)
+		if ray.View(mended).Hashed() {
+			t.Errorf("%s: hashed", text)
+		}
+		accepted(t, onOpenShift(), mended, object)
+	}
+}
+
+func TestSettingsThatCannotBeRead(t *testing.T) {
+	broken := Options{Settings: func(context.Context) (config.RayCluster, error) {
+		return config.RayCluster{}, errors.New("no such key")
+	}}
+	for kind, handler := range handlers(broken.settings) {
+		answer := handler.Handle(t.Context(), requestOf(t, parse(t, minimal), nil))
+		if answer.Allowed || answer.Result.Code != http.StatusInternalServerError || answer.Result.Message != "the settings of the component raycluster: no such key" {
+			t.Errorf("%s: %+v", kind, answer)
+		}
+	}
+}
+
+// R4, [raycluster-4] [raycluster-32]: what nobody configured is the default, and never missing.
+func TestSettings(t *testing.T) {
+	options := Options{
+		Settings: func(context.Context) (config.RayCluster, error) { return config.DefaultRayCluster(), nil },
+		Served:   func() capability.Set { return capability.NewSet(capability.OpenShiftIngress, capability.Route) },
+		Domain:   func() string { return "d" }, Version: "v",
+	}
+	got, err := options.settings(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defaults := config.DefaultRayCluster()
+	want := Settings{
+		Wishes: ray.Wishes{OAuth: true, MTLS: true, Issuer: ray.IssuerOperator}, Platform: ray.Platform{OpenShift: true}, Domain: "d", Version: "v",
+		OAuthImage: defaults.OAuthProxyImage, ProxyImage: defaults.AuthProxyImage, CertificateImage: defaults.CertGeneratorImage,
+		SidecarResources: defaults.SidecarResources, CertificateResources: defaults.CertificateResources,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	options.Served = func() capability.Set { return capability.Set{} }
+	if got, _ := options.settings(t.Context()); got.Platform.OpenShift {
+		t.Error("no OpenShift")
+	}
+}
+
+func TestSwitchedOff(t *testing.T) {
+	answer := idle{}.Handle(t.Context(), requestOf(t, parse(t, headless), nil))
+	if !answer.Allowed || answer.Patch != nil || len(answer.Warnings) != 1 || answer.Warnings[0] != off {
+		t.Errorf("%+v", answer)
+	}
+}
+
+// The patch has nothing but single operations; an object that is complete has none.
+func TestPatchesAreSmall(t *testing.T) {
+	s := onOpenShift()
+	done := defaulted(t, s, parse(t, full), nil)
+	if answer := (&defaulter{s.source}).Handle(t.Context(), requestOf(t, done, done)); answer.Patch != nil {
+		t.Errorf("%s", answer.Patch)
+	}
+	broken := parse(t, string(encoded(t, done)), changeOf(in(worker0, "containers", "0", "env"), "RAY_USE_TLS", set("0", "value")))
+	answer := (&defaulter{s.source}).Handle(t.Context(), requestOf(t, broken, done))
+	var patch []operation
+	if err := json.Unmarshal(answer.Patch, &patch); err != nil {
+		t.Fatal(err)
+	}
+	want := []operation{{"replace", "/spec/workerGroupSpecs/0/template/spec/containers/0/env/2", map[string]any{"name": "RAY_USE_TLS", "value": "1"}}}
+	if diff := cmp.Diff(want, patch); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,186 @@
+package raycluster
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+)
+
+func namesAt(object map[string]any, names ...string) []string {
+	var found []string
+	for _, entry := range listAt(object, names...) {
+		name, _ := at(entry.(map[string]any), "name").(string)
+		found = append(found, name)
+	}
+	return found
+}
+
+func expectNames(t *testing.T, object map[string]any, pod []string, list string, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(want, namesAt(object, in(pod, list)...)); diff != "" {
+		t.Errorf("%v of %v (-want +got):\n%s", list, pod, diff)
+	}
+}
+
+var tlsNames = []string{"MY_POD_IP", "RAY_USE_TLS", "RAY_TLS_SERVER_CERT", "RAY_TLS_SERVER_KEY", "RAY_TLS_CA_CERT"}
+
+// [raycluster-10] [raycluster-11] [raycluster-12] [raycluster-13] [raycluster-14], in both forms of certificates.
+func TestNewClusterIsCompleted(t *testing.T) {
+	for name, s := range map[string]Settings{"of the operator": onOpenShift(), "of the pod": onOpenShift().with(original)} {
+		t.Run(name, func(t *testing.T) {
+			got := defaulted(t, s, parse(t, minimal), nil)
+			expectNames(t, got, headPod, "containers", "ray-head", "oauth-proxy")
+			// The original had three volumes; the fourth is the token that only the sidecar sees (R30).
+			expectNames(t, got, headPod, "volumes", "proxy-tls-secret", "oauth-proxy-token", "ca-vol", "server-cert")
+			expectNames(t, got, headPod, "initContainers", "create-cert")
+			for _, pod := range [][]string{worker0, worker1} {
+				expectNames(t, got, pod, "containers", "ray-worker")
+				expectNames(t, got, pod, "volumes", "ca-vol", "server-cert")
+				expectNames(t, got, pod, "initContainers", "create-cert")
+			}
+			for _, pod := range [][]string{headPod, worker0, worker1} {
+				expectNames(t, got, in(pod, "containers", "0"), "env", tlsNames...)
+				expectNames(t, got, in(pod, "containers", "0"), "volumeMounts", "ca-vol", "server-cert")
+			}
+			if account := at(got, in(headPod, "serviceAccountName")...); account != "test-raycluster-oauth-proxy-ecaffa62" {
+				t.Errorf("account %v", account)
+			}
+			if version := at(got, "metadata", "annotations", ray.AnnotationVersion); version != "0.0.0" {
+				t.Errorf("version %v", version)
+			}
+			accepted(t, s, got, nil)
+			accepted(t, s, got, got) // [raycluster-19]
+			if diff := cmp.Diff(got, defaulted(t, s, got, got)); diff != "" {
+				t.Errorf("not idempotent:\n%s", diff)
+			}
+		})
+	}
+}
+
+// [raycluster-9] [raycluster-31], R5: an empty list of containers is not filled with a sidecar alone, does not panic, and is
+// refused with the field and the cure.
+func TestEmptyContainerLists(t *testing.T) {
+	for name, s := range map[string]Settings{"all": onOpenShift(), "mTLS only": onOpenShift().with(noOAuth), "plain": onOpenShift().with(plain), "none": onOpenShift().with(noOAuth).with(noMTLS)} {
+		got := defaulted(t, s, parse(t, headless), nil)
+		if containers := listAt(got, in(headPod, "containers")...); len(containers) != 0 {
+			t.Errorf("%s: %v", name, containers)
+		}
+		answer := judged(t, s, got, nil)
+		const want = "spec.headGroupSpec.template.spec.containers: Required value: needs the container in which Ray runs as its first entry: add it"
+		if answer.Allowed || answer.Result.Message != want {
+			t.Errorf("%s: %+v", name, answer.Result)
+		}
+		worker := defaulted(t, s, parse(t, minimal, put([]any{}, in(worker1, "containers")...)), nil)
+		answer = judged(t, s, worker, nil)
+		const wantWorker = "spec.workerGroupSpecs.1.template.spec.containers: Required value: needs the container in which Ray runs as its first entry: add it"
+		if answer.Allowed || answer.Result.Message != wantWorker {
+			t.Errorf("%s: %+v", name, answer.Result)
+		}
+	}
+	sidecarOnly := parse(t, minimal, put([]any{map[string]any{"name": "oauth-proxy", "image": "x"}}, in(headPod, "containers")...))
+	answer := judged(t, onOpenShift(), defaulted(t, onOpenShift(), sidecarOnly, nil), nil)
+	const want = `spec.headGroupSpec.template.spec.containers.0.name: Invalid value: "oauth-proxy": the first container is the one in which Ray runs: put it before oauth-proxy`
+	if answer.Allowed || answer.Result.Message != want {
+		t.Errorf("%+v", answer.Result)
+	}
+	// What is stored like that, by whomever, may still be changed elsewhere.
+	stored := parse(t, headless)
+	updated := defaulted(t, onOpenShift(), parse(t, headless, put("x", "metadata", "labels", "a")), stored)
+	accepted(t, onOpenShift(), updated, stored)
+}
+
+// R1, [raycluster-33]: fields that nobody here knows survive, wherever they stand.
+func TestUnknownFieldsSurvive(t *testing.T) {
+	unknown := map[string]any{"deep": []any{map[string]any{"x": int64(9007199254740993), "y": 1.5, "z": nil}}}
+	places := [][]string{
+		{"spec", "gcsFaultToleranceOptions"}, {"spec", "upgradeStrategy"}, {"spec", "historyServerOptions"}, {"spec", "inventedTomorrow"},
+		{"spec", "headGroupSpec", "labels"}, {"spec", "headGroupSpec", "inventedTomorrow"}, {"spec", "workerGroupSpecs", "0", "idleTimeoutSeconds"},
+		{"spec", "workerGroupSpecs", "1", "resources"}, {"spec", "autoscalerOptions", "version"}, {"metadata", "inventedTomorrow"}, {"inventedTomorrow"},
+		{"status", "inventedTomorrow"}, in(headPod, "inventedTomorrow"), in(headPod, "containers", "0", "inventedTomorrow"), in(worker1, "containers", "0", "resizePolicy"),
+	}
+	object := parse(t, minimal, put(map[string]any{"mode": "disabled", "secretName": "s"}, "spec", "authOptions"))
+	for _, p := range places {
+		put(unknown, p...)(object)
+	}
+	for name, s := range map[string]Settings{"all": onOpenShift(), "plain": onOpenShift().with(plain), "original": onOpenShift().with(original)} {
+		got := defaulted(t, s, object, nil)
+		for _, p := range append(places, []string{"spec", "authOptions"}) {
+			if diff := cmp.Diff(at(object, p...), at(got, p...)); diff != "" {
+				t.Errorf("%s: %v\n%s", name, p, diff)
+			}
+		}
+	}
+}
+
+// R8, [raycluster-8]: an update never gives a legacy cluster hashed names, and a hashed one never loses them.
+func TestLegacyClustersKeepTheirNames(t *testing.T) {
+	s := onOpenShift()
+	legacy := parse(t, minimal)
+	updated := defaulted(t, s, parse(t, minimal, put("Always", in(headPod, "restartPolicy")...)), legacy)
+	if account := at(updated, in(headPod, "serviceAccountName")...); account != "test-raycluster-oauth-proxy" {
+		t.Errorf("account %v", account)
+	}
+	if secret := at(find(listAt(updated, in(headPod, "volumes")...), "ca-vol"), "secret", "secretName"); secret != "ca-secret-test-raycluster" {
+		t.Errorf("CA %v", secret)
+	}
+	if _, there := ray.View(updated).Annotation(ray.AnnotationVersion); there {
+		t.Error("hashed now")
+	}
+	accepted(t, s, updated, legacy)
+	forged := defaulted(t, s, parse(t, minimal, put("1", "metadata", "annotations", ray.AnnotationVersion)), legacy)
+	if ray.View(forged).Hashed() {
+		t.Error("a user made it hashed")
+	}
+	accepted(t, s, forged, legacy)
+
+	hashed := defaulted(t, s, parse(t, minimal), nil)
+	stripped := defaulted(t, s, parse(t, minimal), hashed)
+	if diff := cmp.Diff(hashed, stripped); diff != "" {
+		t.Errorf("a manifest applied again (-stored +got):\n%s", diff)
+	}
+	if answer := judged(t, s, parse(t, minimal), hashed); answer.Allowed {
+		t.Error("names changed")
+	}
+}
+
+// R34: images, and everything else of ours, stay until the user changes a template; Kueue's placement is no change.
+func TestContentIsPinnedUntilTheTemplateChanges(t *testing.T) {
+	s, later := onOpenShift(), onOpenShift().with(newer)
+	for name, s := range map[string][2]Settings{
+		"OpenShift": {s, later}, "plain": {s.with(plain), later.with(plain)}, "original": {s.with(original), later.with(original)},
+		"another domain": {s.with(original), later.with(original).with(func(s *Settings) { s.Domain = "other.example.com" })},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stored := defaulted(t, s[0], parse(t, minimal), nil)
+			submit := func(changes ...func(map[string]any)) map[string]any {
+				got := defaulted(t, s[1], parse(t, string(encoded(t, stored)), changes...), stored)
+				accepted(t, s[1], got, stored)
+				return got
+			}
+			placed := []func(map[string]any){
+				put(map[string]any{"zone": "a"}, in(worker0, "nodeSelector")...), put("b", "spec", "workerGroupSpecs", "0", "template", "metadata", "labels", "a"),
+				put(true, "spec", "suspend"), put(int64(7), "spec", "workerGroupSpecs", "0", "replicas"),
+			}
+			for _, changes := range [][]func(map[string]any){nil, placed} {
+				want := parse(t, string(encoded(t, stored)), changes...)
+				if diff := cmp.Diff(want, submit(changes...)); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+			}
+			changed := submit(put("example.com/ray:2", in(worker0, "containers", "0", "image")...))
+			if image := at(find(listAt(changed, in(worker0, "initContainers")...), "create-cert"), "image"); image != "example.com/ubi:9" {
+				t.Errorf("changed group: %v", image)
+			}
+			for _, pod := range [][]string{worker1, headPod} {
+				if image := at(find(listAt(changed, in(pod, "initContainers")...), "create-cert"), "image"); image != "example.com/ubi:1" {
+					t.Errorf("other group: %v", image)
+				}
+			}
+			if version := at(changed, "metadata", "annotations", ray.AnnotationVersion); version != "9.9.9" {
+				t.Errorf("version %v", version)
+			}
+		})
+	}
+}

@@ -1,0 +1,157 @@
+package raycluster
+
+import (
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+)
+
+// Names of elements that are set aside when templates are compared.
+var (
+	ourContainers = []string{ray.ContainerOAuth, ray.ContainerProxy}
+	ourVolumes    = []string{ray.VolumeProxyTLS, ray.VolumeProxyConfig, ray.VolumeToken, ray.VolumeCA, ray.VolumeServer}
+	ourEnv        = []string{"MY_POD_IP", "RAY_USE_TLS", "RAY_TLS_SERVER_CERT", "RAY_TLS_SERVER_KEY", "RAY_TLS_CA_CERT"}
+	ourInits      = []string{ray.InitCertificate}
+)
+
+// changed tells whether the user changed the template of a group: what is ours does not count.
+func (p *plan) changed(was, is *group) bool {
+	if is.head {
+		if p.old.UserAccount() != p.cluster.UserAccount() || p.old.Autoscaled() != p.cluster.Autoscaled() {
+			return true
+		}
+		options := func(c ray.Cluster) any {
+			return withoutOurs(valueAt(c.Object(), place{"spec", "autoscalerOptions"}), "env", "volumeMounts")
+		}
+		if !reflect.DeepEqual(options(p.old), options(p.cluster)) {
+			return true
+		}
+	}
+	return !reflect.DeepEqual(ofUser(was), ofUser(is))
+}
+
+// placement are the fields of a pod spec that Kueue writes when it admits a workload. Metadata is another: they choose where
+// pods run and not what runs in them, and Kueue compares the rest with what it admitted.
+var placement = []string{"nodeSelector", "tolerations", "schedulingGates"}
+
+// ofUser is the pod spec of a group without what is ours by its name, and without what says where pods run.
+func ofUser(g *group) any {
+	if g.spec() == nil {
+		return nil
+	}
+	spec := runtime.DeepCopyJSON(g.spec())
+	for _, field := range placement {
+		delete(spec, field)
+	}
+	without(spec, "containers", ourContainers)
+	without(spec, "initContainers", ourInits)
+	without(spec, "volumes", ourVolumes)
+	if g.head {
+		delete(spec, "serviceAccountName")
+	}
+	if containers, _ := spec["containers"].([]any); len(containers) > 0 {
+		containers[0] = withoutOurs(containers[0], "env", "volumeMounts")
+	}
+	return normal(spec)
+}
+
+// withoutOurs is a container, or something like it, without the variables and mounts that are ours by their name.
+func withoutOurs(container any, env, mounts string) any {
+	fields, _ := container.(map[string]any)
+	fields = maps.Clone(fields)
+	without(fields, env, ourEnv)
+	without(fields, mounts, ourVolumes)
+	return normal(fields)
+}
+
+// without drops the elements with these names from a list, and a list with its last element.
+func without(fields map[string]any, list string, names []string) {
+	elements, isList := fields[list].([]any)
+	if !isList {
+		return
+	}
+	fields[list] = slices.DeleteFunc(slices.Clone(elements), func(e any) bool {
+		name, _ := valueAt(e, place{"name"}).(string)
+		return slices.Contains(names, name)
+	})
+}
+
+// pin keeps what is stored of ours in a group whose template stays as it is: another image, or whatever else a newer program
+// would write, were a change of the pods (R34). It has to be something that this program, or the one before it, has written.
+func (p *plan) pin(was, is *group) {
+	spec := was.spec()
+	containers, _ := spec["containers"].([]any)
+	if is.sidecar != nil {
+		stored := find(containers, is.sidecar["name"])
+		switch {
+		case stored == nil:
+		case sameContainer(stored, is.sidecar, "image"):
+			is.sidecar = stored
+		case p.original(stored, is.sidecar):
+			is.sidecar = stored
+			is.sidecarVolumes = slices.DeleteFunc(is.sidecarVolumes, func(v element) bool { return v["name"] == ray.VolumeToken })
+		}
+	}
+	inits, _ := spec["initContainers"].([]any)
+	if stored := find(inits, ray.InitCertificate); stored != nil && is.certificate != nil && p.knownCertificate(stored, is) {
+		is.certificate = stored
+	}
+}
+
+// original tells whether a sidecar is the one of the operator that is replaced.
+func (p *plan) original(stored, fresh element) bool {
+	args, err := ray.Sidecar{Names: p.names, Namespace: p.cluster.Namespace()}.OriginalArgs()
+	if err != nil || p.mode.Auth != ray.AuthOAuth || p.mode.KeepsAccount {
+		return false
+	}
+	was := maps.Clone(fresh)
+	was["args"] = asAny(args)
+	mounts, _ := fresh["volumeMounts"].([]any)
+	was["volumeMounts"] = slices.DeleteFunc(slices.Clone(mounts), func(m any) bool { return valueAt(m, place{"name"}) == ray.VolumeToken })
+	delete(was, "securityContext")
+	return sameContainer(stored, was, "image")
+}
+
+// signedNames finds the names that a head signs for itself.
+var signedNames = regexp.MustCompile(`DNS\.5 = ([-a-z0-9.]*)\\nDNS\.6 = ([-a-z0-9.]*)"`)
+
+// knownCertificate tells whether an init container is one that was written for the group, be it under another domain or by
+// the operator that is replaced, which knew no security context.
+func (p *plan) knownCertificate(stored element, is *group) bool {
+	if !sameContainer(stored, is.certificate, "image", "command", "securityContext") {
+		return false
+	}
+	security := stored["securityContext"]
+	if !empty(security) && !same(security, is.certificate["securityContext"]) || empty(security) && p.mode.Issuer != ray.IssuerPod {
+		return false
+	}
+	if same(stored["command"], is.certificate["command"]) {
+		return true
+	}
+	if p.mode.Issuer != ray.IssuerPod || !is.head {
+		return false
+	}
+	script, _ := valueAt(stored, place{"command", "2"}).(string)
+	found := signedNames.FindStringSubmatch(script)
+	if found == nil {
+		return false
+	}
+	client, head := found[1], found[2]
+	ours := strings.HasPrefix(client, p.names.Client+"-"+p.cluster.Namespace()+".") || strings.HasPrefix(client, p.cluster.ClientHost()+".")
+	plain := p.cluster.Name() + "-head-svc." + p.cluster.Namespace() + ".svc"
+	return ours && (head == p.cluster.HeadDNSName() || head == plain) && same(stored["command"], asAny(ray.SignCommand(client, head)))
+}
+
+func asAny(texts []string) []any {
+	list := make([]any, len(texts))
+	for i := range texts {
+		list[i] = texts[i]
+	}
+	return list
+}

@@ -1,0 +1,245 @@
+package raycluster
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+)
+
+// Settings are what the webhooks have to know besides the object.
+type Settings struct {
+	// Wishes of the administrator.
+	Wishes ray.Wishes
+	// Platform is what the cluster offers.
+	Platform ray.Platform
+	// Domain is that under which the cluster publishes; empty when it is not known.
+	Domain string
+	// Version is the value of the annotation on new clusters.
+	Version string
+	// OAuthImage, ProxyImage and CertificateImage are those of the sidecars and of the init container.
+	OAuthImage, ProxyImage, CertificateImage string
+	// SidecarResources and CertificateResources are those of a sidecar and an init container whose user sets none.
+	SidecarResources, CertificateResources corev1.ResourceRequirements
+}
+
+// content is what belongs into one pod template. Zero values belong not.
+type content struct {
+	sidecar        element
+	sidecarVolumes []element
+	env            []element
+	certificate    element // the init container
+	volumes        []element
+	mounts         []element
+}
+
+// group is one pod template of a cluster.
+type group struct {
+	at   place // of the group
+	head bool
+	name string
+	// fields are those of the group as it was submitted.
+	fields map[string]any
+	content
+	// renewed tells that the user changed the template, so that its pods will be made anew anyway.
+	renewed bool
+}
+
+func (g *group) pod() place { return g.at.child("template", "spec") }
+
+func (g *group) spec() map[string]any {
+	spec, _ := valueAt(g.fields, place{"template", "spec"}).(map[string]any)
+	return spec
+}
+
+func (g *group) containers() []any {
+	containers, _ := g.spec()["containers"].([]any)
+	return containers
+}
+
+// plan is what belongs into a cluster.
+type plan struct {
+	mode ray.Mode
+	// cluster is as it was submitted, old as it is stored; the zero value for a new one.
+	cluster, old ray.Cluster
+	names        ray.Names
+	groups       []*group
+	// autoscaler tells what KubeRay's autoscaler, a container of the head, needs.
+	autoscaler autoscaler
+	// variables are those of the certificates, whether they are wanted or not.
+	variables []element
+}
+
+// autoscaler is what belongs into spec.autoscalerOptions.
+type autoscaler struct{ env, mounts []element }
+
+// planFor plans for a new cluster, or for the change of an old one. The shape of both is known to be as expected.
+func planFor(s Settings, cluster, old ray.Cluster) (*plan, error) {
+	p := &plan{mode: ray.Decide(s.Wishes, s.Platform, cluster, old), cluster: cluster, old: old, names: cluster.Names()}
+	if !p.mode.Active() {
+		return p, nil
+	}
+	switch {
+	case old.Object() == nil:
+	case old.Hashed():
+		p.names = cluster.HashedNames()
+	default:
+		p.names = cluster.LegacyNames()
+	}
+	var err error
+	if p.variables, err = encodeEach(ray.TLSEnv()); err != nil {
+		return nil, err
+	}
+	before := groupsOf(old)
+	for _, g := range groupsOf(cluster) {
+		if err := p.fill(s, g); err != nil {
+			return nil, err
+		}
+		g.renewed = true
+		if was := counterpart(g, before); was != nil {
+			g.renewed = p.changed(was, g)
+			if !g.renewed {
+				p.pin(was, g)
+			}
+		}
+		p.groups = append(p.groups, g)
+	}
+	return p, p.forAutoscaler()
+}
+
+// groupsOf lists the head and the groups of workers. The head is there even if it has no fields.
+func groupsOf(c ray.Cluster) []*group {
+	spec, _ := c.Object()["spec"].(map[string]any)
+	head, _ := spec["headGroupSpec"].(map[string]any)
+	groups := []*group{{at: place{"spec", "headGroupSpec"}, head: true, fields: head}}
+	workers, _ := spec["workerGroupSpecs"].([]any)
+	for i, worker := range workers {
+		fields, _ := worker.(map[string]any)
+		name, _ := fields["groupName"].(string)
+		groups = append(groups, &group{at: place{"spec", "workerGroupSpecs"}.index(i), name: name, fields: fields})
+	}
+	return groups
+}
+
+// counterpart finds a group among those which are stored: workers by their name.
+func counterpart(g *group, stored []*group) *group {
+	i := slices.IndexFunc(stored, func(s *group) bool { return s.head == g.head && s.name == g.name })
+	if i < 0 || len(stored[i].fields) == 0 {
+		return nil
+	}
+	return stored[i]
+}
+
+// fill plans a group as for a new cluster. A group without a container for Ray is left as it is; validation refuses it.
+func (p *plan) fill(s Settings, g *group) error {
+	if rayContainer(g) != "" {
+		return nil
+	}
+	if g.head && p.mode.Auth.Sidecar() {
+		if err := p.fillSidecar(s, g); err != nil {
+			return err
+		}
+	}
+	if !p.mode.MTLS {
+		return nil
+	}
+	t := ray.TLS{
+		Issuer: p.mode.Issuer, Names: p.names, Head: g.head, Image: s.CertificateImage, Resources: s.CertificateResources,
+		SignedNames: []string{p.cluster.ClientDNSName(s.Domain), p.cluster.HeadDNSName()},
+	}
+	if !s.Platform.OpenShift { // there the platform gives every namespace its users
+		t.User = new(ray.User(g.spec()))
+	}
+	g.env = p.variables
+	return g.fillTLS(t)
+}
+
+func (p *plan) fillSidecar(s Settings, g *group) error {
+	sidecar := p.sidecar(s)
+	container, err := sidecar.Container()
+	if err != nil {
+		return err
+	}
+	if g.sidecar, err = encode(container); err != nil {
+		return err
+	}
+	g.sidecarVolumes, err = encodeEach(sidecar.Volumes())
+	return err
+}
+
+func (p *plan) sidecar(s Settings) ray.Sidecar {
+	image := s.OAuthImage
+	if p.mode.Auth == ray.AuthProxy {
+		image = s.ProxyImage
+	}
+	return ray.Sidecar{
+		Auth: p.mode.Auth, Names: p.names, Namespace: p.cluster.Namespace(), Image: image, Resources: s.SidecarResources,
+		SecretToken: p.mode.KeepsAccount,
+	}
+}
+
+func (c *content) fillTLS(t ray.TLS) error {
+	var err error
+	if c.certificate, err = encode(t.InitContainer()); err != nil {
+		return err
+	}
+	if c.volumes, err = encodeEach(t.Volumes()); err != nil {
+		return err
+	}
+	c.mounts, err = encodeEach(t.Mounts())
+	return err
+}
+
+// forAutoscaler plans for the autoscaler, which talks to Ray and to Kubernetes from the pod of the head. What it has not
+// while the template of the head stays, it does not get.
+func (p *plan) forAutoscaler() error {
+	head := p.groups[0]
+	if !p.cluster.Autoscaled() {
+		return nil
+	}
+	was, _ := valueAt(p.old.Object(), autoscalerMounts).([]any)
+	if head.renewed || find(was, ray.VolumeServer) != nil {
+		p.autoscaler.env, p.autoscaler.mounts = head.env, slices.Clone(head.mounts)
+	}
+	if find(asList(head.sidecarVolumes), ray.VolumeToken) == nil || p.mode.KeepsAccount {
+		return nil
+	}
+	token, err := encode(ray.TokenMount())
+	p.autoscaler.mounts = append(p.autoscaler.mounts, token)
+	return err
+}
+
+var (
+	autoscalerEnv    = place{"spec", "autoscalerOptions", "env"}
+	autoscalerMounts = place{"spec", "autoscalerOptions", "volumeMounts"}
+)
+
+func asList(elements []element) []any {
+	list := make([]any, len(elements))
+	for i := range elements {
+		list[i] = elements[i]
+	}
+	return list
+}
+
+// account is under which account the head runs: that of the dashboard, or that of the user; empty for that of the namespace.
+func (p *plan) account() string {
+	if p.groups[0].sidecar != nil && !p.mode.KeepsAccount {
+		return p.names.ServiceAccount
+	}
+	return p.cluster.UserAccount()
+}
+
+// version is the value of the annotation that selects hashed names, and whether it belongs there. A legacy cluster keeps its
+// names (R8), and the value follows the program only when pods are made anew anyway (R34).
+func (p *plan) version(current string) (string, bool) {
+	if p.old.Object() == nil {
+		return current, true
+	}
+	stored, hashed := p.old.Annotation(ray.AnnotationVersion)
+	if hashed && slices.ContainsFunc(p.groups, func(g *group) bool { return g.renewed }) {
+		return current, true
+	}
+	return stored, hashed
+}

@@ -1,0 +1,101 @@
+package raycluster
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+)
+
+// drawn makes clusters out of elements that are ours, look like ours, or are the user's, in any order and number.
+type drawn struct {
+	*rapid.T
+	// pool are clusters in whose templates there is something of ours.
+	pool []map[string]any
+}
+
+// some draws elements of a list from all templates of the pool, and others.
+func (d drawn) some(label string, pods [][]string, list []string, more ...any) []any {
+	all := more
+	for _, object := range d.pool {
+		for _, pod := range pods {
+			all = append(all, listAt(object, in(pod, list...)...)...)
+		}
+	}
+	return rapid.SliceOfN(rapid.SampledFrom(all), 0, 5).Draw(d.T, label)
+}
+
+func (d drawn) pod(label string) map[string]any {
+	pods := [][]string{headPod, worker0}
+	spec := map[string]any{
+		"containers":     d.some(label+" containers", pods, []string{"containers"}, element{"name": "ray", "image": "a"}, element{"name": "own"}, element{"name": "oauth-proxy"}, element{}),
+		"initContainers": d.some(label+" inits", pods, []string{"initContainers"}, element{"name": "prepare"}, element{"name": "create-cert"}),
+		"volumes":        d.some(label+" volumes", pods, []string{"volumes"}, element{"name": "data"}, element{"name": "ca-vol"}, element{"name": "server-cert", "emptyDir": element{}}),
+	}
+	if containers := spec["containers"].([]any); len(containers) > 0 {
+		first := editOf(containers[0].(map[string]any)).object
+		first["env"] = d.some(label+" env", pods, []string{"containers", "0", "env"}, element{"name": "OWN"}, element{"name": "RAY_USE_TLS", "value": "0"})
+		first["volumeMounts"] = d.some(label+" mounts", pods, []string{"containers", "0", "volumeMounts"}, element{"name": "data", "mountPath": "/d"}, element{"name": "ca-vol", "mountPath": "/x"})
+		containers[0] = first
+	}
+	if account := rapid.SampledFrom([]any{nil, "", "mine", "c-oauth-proxy", "full-oauth-proxy-63ef1e47"}).Draw(d.T, label+" account"); account != nil {
+		spec["serviceAccountName"] = account
+	}
+	return spec
+}
+
+func (d drawn) cluster(label string) map[string]any {
+	object := map[string]any{"metadata": map[string]any{"name": rapid.SampledFrom([]string{"full", "c"}).Draw(d.T, label+" name"), "namespace": "team"}}
+	for _, key := range []string{ray.AnnotationVersion, ray.AnnotationServiceAccount, ray.AnnotationKeepServiceAccount, ray.AnnotationCertificates} {
+		if value := rapid.SampledFrom([]any{nil, nil, "true", "pod", "mine"}).Draw(d.T, label+" "+key); value != nil {
+			put(value, "metadata", "annotations", key)(object)
+		}
+	}
+	put(d.pod(label+" head"), headPod...)(object)
+	var groups []any
+	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"small", "big"}), 0, 2, rapid.ID[string]).Draw(d.T, label+" groups") {
+		groups = append(groups, element{"groupName": name, "template": element{"spec": d.pod(label + " " + name)}})
+	}
+	put(groups, "spec", "workerGroupSpecs")(object)
+	put(rapid.Bool().Draw(d.T, label+" autoscaled"), "spec", "enableInTreeAutoscaling")(object)
+	put(d.some(label+" autoscaler env", [][]string{nil}, autoscalerEnv, element{"name": "OWN"}), autoscalerEnv...)(object)
+	put(d.some(label+" autoscaler mounts", [][]string{nil}, autoscalerMounts, element{"name": "ca-vol", "mountPath": "/x"}), autoscalerMounts...)(object)
+	return object
+}
+
+// What FuzzAdmission demands of all bytes, for clusters that are likely to hold surprises.
+func TestAnyMixtureOfOursAndTheirs(t *testing.T) {
+	var pool []map[string]any
+	for _, s := range []Settings{onOpenShift(), onOpenShift().with(original), onOpenShift().with(plain), onOpenShift().with(newer)} {
+		pool = append(pool, defaulted(t, s, parse(t, full), nil), defaulted(t, s, parse(t, full), parse(t, full)))
+	}
+	rapid.Check(t, func(r *rapid.T) {
+		d := drawn{r, pool}
+		s := onOpenShift()
+		for _, change := range []func(*Settings){noOAuth, noMTLS, plain, original, newer} {
+			if rapid.Bool().Draw(r, "setting") {
+				change(&s)
+			}
+		}
+		object := encoded(t, d.cluster("new"))
+		old := object
+		switch rapid.IntRange(0, 2).Draw(r, "old") {
+		case 0:
+			old = nil
+		case 1:
+			old = encoded(t, d.cluster("old"))
+		}
+		holds(fatal{t, r}, s, object, old)
+	})
+}
+
+// fatal reports to rapid, which then looks for the smallest example.
+type fatal struct {
+	testing.TB
+	r *rapid.T
+}
+
+func (f fatal) Helper()                           { f.r.Helper() }
+func (f fatal) Errorf(format string, args ...any) { f.r.Fatalf(format, args...) }
+func (f fatal) Fatalf(format string, args ...any) { f.r.Fatalf(format, args...) }

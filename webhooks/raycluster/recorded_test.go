@@ -1,0 +1,240 @@
+package raycluster
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+)
+
+// script is what stands in a recording instead of an embedded program.
+const script = "<script>"
+
+// differences lists where two objects say other things, as Kubernetes understands them, one place a line. Elements of lists
+// are told apart by their name.
+func differences(at string, was, is any) []string {
+	switch w := was.(type) {
+	case map[string]any:
+		i, ok := is.(map[string]any)
+		if !ok {
+			break
+		}
+		var lines []string
+		all := maps.Clone(w)
+		maps.Copy(all, i)
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			lines = append(lines, differences(at+"."+name, w[name], i[name])...)
+		}
+		return lines
+	case []any:
+		if i, ok := is.([]any); ok && at != "" {
+			return differences(at, keyed(w), keyed(i))
+		}
+	}
+	if cmp.Equal(was, is) || was == any(script) {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s: %v -> %v", at, was, is)}
+}
+
+func keyed(list []any) map[string]any {
+	fields := map[string]any{}
+	for i, entry := range list {
+		key := fmt.Sprint(i)
+		if name, ok := entry.(map[string]any)["name"].(string); ok {
+			key = name
+		}
+		fields[key] = entry
+	}
+	return fields
+}
+
+// lists wraps texts, so that they are compared by their index.
+func lists(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for name, field := range value {
+			out[name] = lists(field)
+		}
+		return out
+	case []any:
+		out := make([]any, len(value))
+		for i, entry := range value {
+			if _, isObject := entry.(map[string]any); !isObject {
+				entry = map[string]any{"": entry}
+			}
+			out[i] = lists(entry)
+		}
+		return out
+	default:
+		return value
+	}
+}
+
+func recording(t *testing.T, name, file string) map[string]any {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join("testdata", "recorded", name, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parse(t, string(content))
+}
+
+// recordedSettings are those of the operator that was recorded, so that nothing but what it does can differ.
+func recordedSettings(name string) Settings {
+	s := onOpenShift().with(original)
+	s.Version = "UNKNOWN"
+	s.OAuthImage = "registry.redhat.io/openshift4/ose-oauth-proxy@sha256:1ea6a01bf3e63cdcf125c6064cbd4a4a270deaf0f157b3eabb78f60556840366"
+	s.CertificateImage = "registry.redhat.io/ubi9@sha256:770cf07083e1c85ae69c25181a205b7cdef63c11b794c89b3b487d4670b4c328"
+	switch name {
+	case "plain-ingress-no-mtls":
+		return s.with(plain).with(noOAuth).with(noMTLS)
+	case "suspended-two-worker-groups":
+		return s.with(plain).with(noOAuth)
+	}
+	return s
+}
+
+// cured are the lines that differ from the recordings in every certificate container (R15, R16) of a pod.
+func cured(pod, user string) []string {
+	at := pod + ".initContainers.create-cert."
+	lines := []string{
+		at + "resources: <nil> -> map[limits:map[cpu:500m memory:128Mi] requests:map[cpu:20m memory:32Mi]]",
+		at + "securityContext: <nil> -> map[allowPrivilegeEscalation:false capabilities:map[drop:[map[:ALL]]] readOnlyRootFilesystem:true runAsNonRoot:true" + user + " seccompProfile:map[type:RuntimeDefault]]",
+	}
+	return lines
+}
+
+const byRay = " runAsUser:1000"
+
+// The recordings of the original, in its own form of certificates: what differs is what cures a defect, and nothing else.
+func TestRecordings(t *testing.T) {
+	head, small, big := ".spec.headGroupSpec.template.spec", ".spec.workerGroupSpecs.0.template.spec", ".spec.workerGroupSpecs.1.template.spec"
+	sidecar := head + ".containers.oauth-proxy."
+	for name, want := range map[string][]string{
+		"plain-ingress-no-mtls":       {},
+		"suspended-two-worker-groups": slices.Concat(cured(head, byRay), cured(small, byRay), cured(big, byRay)),
+		"openshift-oauth-mtls": slices.Concat([]string{
+			sidecar + `args.8: <nil> -> map[:--openshift-sar={"resource":"pods","namespace":"team2","verb":"get"}]`,                                                                                            // R10
+			sidecar + "resources: <nil> -> map[limits:map[cpu:500m memory:256Mi] requests:map[cpu:20m memory:64Mi]]",                                                                                           // R15
+			sidecar + "securityContext: <nil> -> map[allowPrivilegeEscalation:false capabilities:map[drop:[map[:ALL]]] readOnlyRootFilesystem:true runAsNonRoot:true seccompProfile:map[type:RuntimeDefault]]", // R15
+			sidecar + "volumeMounts.oauth-proxy-token: <nil> -> map[mountPath:/var/run/secrets/kubernetes.io/serviceaccount name:oauth-proxy-token readOnly:true]",                                             // R30
+		}, cured(head, ""), []string{
+			head + ".volumes.oauth-proxy-token: <nil> -> map[name:oauth-proxy-token projected:map[sources:[map[serviceAccountToken:map[expirationSeconds:3600 path:token]] map[configMap:map[items:[map[key:ca.crt path:ca.crt]] name:kube-root-ca.crt]] map[downwardAPI:map[items:[map[fieldRef:map[fieldPath:metadata.namespace] path:namespace]]]]]]]", // R30
+		}, cured(small, "")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			input, output := recording(t, name, "input.yaml"), recording(t, name, "output.yaml")
+			got := defaulted(t, recordedSettings(name), input, nil)
+			lines := differences("", lists(normal(output)), lists(normal(got)))
+			// What the schema of the CRD and the controller add is not done here.
+			lines = slices.DeleteFunc(lines, func(line string) bool {
+				return strings.HasPrefix(line, ".metadata.finalizers: ") || strings.Contains(line, "numOfHosts")
+			})
+			if diff := cmp.Diff(want, lines, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// In the default form the certificates come from Secrets: these places differ from the form of the recordings, and no others.
+func TestDefaultFormAgainstTheOriginalOne(t *testing.T) {
+	of := func(s Settings) any {
+		return lists(normal(defaulted(t, s, recording(t, "openshift-oauth-mtls", "input.yaml"), nil)))
+	}
+	s := recordedSettings("openshift-oauth-mtls")
+	var places []string
+	for _, line := range differences("", of(s), of(s.with(func(s *Settings) { s.Wishes.Issuer = "" }))) {
+		places = append(places, strings.SplitN(line, ": ", 2)[0])
+	}
+	var want []string
+	for _, pod := range []string{".spec.headGroupSpec.template.spec", ".spec.workerGroupSpecs.0.template.spec"} {
+		for _, place := range []string{
+			".containers.CONTAINER.volumeMounts.server-cert.readOnly", ".initContainers.create-cert.command.2.", ".initContainers.create-cert.env",
+			".initContainers.create-cert.volumeMounts.server-cert.readOnly", ".volumes.ca-vol.secret.items", ".volumes.server-cert.secret",
+		} {
+			container := "ray-head"
+			if strings.Contains(pod, "worker") {
+				container = "ray-worker"
+			}
+			want = append(want, pod+strings.Replace(place, "CONTAINER", container, 1))
+		}
+	}
+	if diff := cmp.Diff(want, places); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// taken is a recording as the cluster holds it: with the program that stands in it, and without hashed names if it is legacy.
+func taken(t *testing.T, name string, legacy bool) map[string]any {
+	t.Helper()
+	object := recording(t, name, "output.yaml")
+	c := ray.View(object)
+	if legacy {
+		put(nil, "metadata", "annotations", ray.AnnotationVersion)(object)
+		text := string(encoded(t, object))
+		hashed, plain := c.HashedNames(), c.LegacyNames()
+		text = strings.NewReplacer(hashed.ServiceAccount, plain.ServiceAccount, hashed.CookieSecret, plain.CookieSecret,
+			hashed.ProxyTLS, plain.ProxyTLS, hashed.CASecret, plain.CASecret).Replace(text)
+		object = parse(t, text)
+	}
+	programs := [][]string{headPod, worker0, worker1}
+	for i, pod := range programs {
+		names := []string{c.ClientDNSName("old.example.com"), c.HeadDNSName()}
+		if i > 0 {
+			names = nil
+		}
+		if certificate := find(listAt(object, in(pod, "initContainers")...), ray.InitCertificate); certificate != nil {
+			certificate["command"] = asAny(ray.SignCommand(names...))
+		}
+	}
+	return object
+}
+
+// R34, R8, [raycluster-20]: what the original wrote is recognised, accepted and left as it is, under another domain and with
+// other images, until its user changes a template; what somebody else wrote under its names is not.
+func TestClustersOfTheOriginalAreTakenOver(t *testing.T) {
+	for _, name := range []string{"openshift-oauth-mtls", "suspended-two-worker-groups"} {
+		for kind, legacy := range map[string]bool{"hashed": false, "legacy": true} {
+			t.Run(kind+" "+name, func(t *testing.T) {
+				s := recordedSettings(name).with(newer).with(func(s *Settings) { s.Wishes.Issuer = ray.IssuerOperator })
+				stored := taken(t, name, legacy)
+				touched := parse(t, string(encoded(t, stored)), put("x", "metadata", "labels", "touched"))
+				if diff := cmp.Diff(touched, defaulted(t, s, touched, stored)); diff != "" {
+					t.Errorf("changed (-stored +got):\n%s", diff)
+				}
+				accepted(t, s, touched, stored)
+				changed := defaulted(t, s, parse(t, string(encoded(t, stored)), put("example.com/ray:2", in(headPod, "containers", "0", "image")...)), stored)
+				accepted(t, s, changed, stored)
+				certificate := find(listAt(changed, in(headPod, "initContainers")...), ray.InitCertificate)
+				if certificate["image"] != "example.com/ubi:9" || !ray.View(changed).Injected().PodIssued || ray.View(changed).Hashed() == legacy {
+					t.Errorf("%v", certificate)
+				}
+				if s.Wishes.OAuth && ray.View(stored).Injected().Token || s.Wishes.OAuth != ray.View(changed).Injected().Token {
+					t.Error("the token of the sidecar")
+				}
+				for what, forge := range map[string]func(map[string]any){
+					"program": changeOf(in(headPod, "initContainers"), "create-cert", set([]any{"sh", "-c", "true"}, "command")),
+					"more":    changeOf(in(headPod, "initContainers"), "create-cert", set([]any{"x"}, "args")),
+					"context": changeOf(in(headPod, "initContainers"), "create-cert", set(true, "securityContext", "privileged")),
+				} {
+					forged := parse(t, string(encoded(t, stored)), forge)
+					if diff := cmp.Diff(find(listAt(changed, in(headPod, "initContainers")...), "create-cert"),
+						find(listAt(defaulted(t, s, forged, forged), in(headPod, "initContainers")...), "create-cert")); diff != "" {
+						t.Errorf("%s: %s", what, diff)
+					}
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,166 @@
+package raycluster
+
+import (
+	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+)
+
+// Messages that clients know.
+const (
+	noIngress           = "RayCluster with enableIngress set to true is not allowed"
+	sidecarImmutable    = "OAuth Proxy container is immutable"
+	sidecarVolumes      = "OAuth Proxy TLS Secret volume is immutable"
+	accountImmutable    = "RayCluster head group service account is immutable"
+	initImmutable       = "create-cert Init Container is immutable"
+	variablesImmutable  = "RAY_TLS related environment variables are immutable"
+	volumesImmutable    = "ca-vol and server-cert Secret volumes are immutable"
+	mountsImmutable     = "ca-vol and server-cert volume mounts are immutable"
+	autoscalerImmutable = "what the autoscaler needs to reach Ray and Kubernetes is immutable"
+	versionImmutable    = "selects the names of objects that exist already, so it cannot be set or removed: create the RayCluster anew"
+)
+
+// Messages of ours.
+const (
+	noContainer   = "needs the container in which Ray runs as its first entry: add it"
+	sidecarFirst  = "the first container is the one in which Ray runs: put it before "
+	unknownIssuer = `must be "operator", "cert-manager" or "pod", or absent for the setting of the operator`
+)
+
+// violations compares a new cluster with its plan, or an update with its.
+func (p *plan) violations() field.ErrorList {
+	if !p.mode.Active() {
+		return nil
+	}
+	r := &review{plan: p}
+	update := p.old.Object() != nil
+	if valueAt(p.cluster.Object(), place{"spec", "headGroupSpec", "enableIngress"}) == true {
+		r.add(field.Invalid(field.NewPath("spec", "headGroupSpec", "enableIngress"), true, noIngress))
+	}
+	r.issuer()
+	if !update {
+		r.errs = append(r.errs, nameErrors(p.cluster.Name())...)
+	} else if p.old.Hashed() != p.cluster.Hashed() {
+		value, _ := p.cluster.Annotation(ray.AnnotationVersion)
+		r.add(field.Invalid(field.NewPath("metadata", "annotations").Key(ray.AnnotationVersion), value, versionImmutable))
+	}
+	for _, g := range p.groups {
+		r.containers(g)
+		if g.sidecar != nil {
+			r.sidecar(g)
+		}
+		if update && g.certificate != nil {
+			r.certificates(g)
+		}
+	}
+	if update {
+		r.autoscaler()
+	}
+	return r.errs
+}
+
+// review collects what is wrong.
+type review struct {
+	*plan
+	errs field.ErrorList
+}
+
+func (r *review) add(err *field.Error) { r.errs = append(r.errs, err) }
+
+// path writes indexes as elements of their own, as clients know it.
+func path(p place) *field.Path { return field.NewPath(p[0], p[1:]...) }
+
+// issuer refuses an annotation that selects no issuer, when it is new.
+func (r *review) issuer() {
+	value, there := r.cluster.Annotation(ray.AnnotationCertificates)
+	before, _ := r.old.Annotation(ray.AnnotationCertificates)
+	if there && value != before && !ray.Issuer(value).Known() {
+		r.add(field.Invalid(field.NewPath("metadata", "annotations").Key(ray.AnnotationCertificates), value, unknownIssuer))
+	}
+}
+
+// containers refuses groups without a container for Ray (R5), unless they are stored like that.
+func (r *review) containers(g *group) {
+	at, containers := g.pod().child("containers"), g.containers()
+	was := counterpart(g, groupsOf(r.old))
+	if was != nil && rayContainer(was) == rayContainer(g) {
+		return
+	}
+	switch name := rayContainer(g); {
+	case len(containers) == 0:
+		r.add(field.Required(path(at), noContainer))
+	case name != "":
+		r.add(field.Invalid(path(at.index(0).child("name")), name, sidecarFirst+name))
+	}
+}
+
+// rayContainer is empty for a group whose first container can be that of Ray, and otherwise says what stands there.
+func rayContainer(g *group) string {
+	if len(g.containers()) == 0 {
+		return "nothing"
+	}
+	name, _ := valueAt(g.containers()[0], place{"name"}).(string)
+	if slices.Contains(ourContainers, name) {
+		return name
+	}
+	return ""
+}
+
+func (r *review) sidecar(g *group) {
+	containers := g.pod().child("containers")
+	r.element(containers, g.sidecar, func(a, b element) bool { return sameContainer(a, b) }, sidecarImmutable)
+	for _, volume := range g.sidecarVolumes {
+		if !r.element(g.pod().child("volumes"), volume, sameFields, sidecarVolumes) {
+			break
+		}
+	}
+	if account := r.cluster.HeadAccount(); account != r.account() {
+		r.add(field.Invalid(path(g.pod().child("serviceAccountName")), account, accountImmutable))
+	}
+}
+
+func (r *review) certificates(g *group) {
+	pod := g.pod()
+	r.element(pod.child("initContainers"), g.certificate, func(a, b element) bool { return sameContainer(a, b) }, initImmutable)
+	container := pod.child("containers", "0")
+	r.elements(container.child("env"), g.env, variablesImmutable)
+	r.elements(pod.child("volumes"), g.volumes, volumesImmutable)
+	r.elements(container.child("volumeMounts"), g.mounts, mountsImmutable)
+}
+
+func (r *review) autoscaler() {
+	r.elements(autoscalerEnv, r.plan.autoscaler.env, autoscalerImmutable)
+	r.elements(autoscalerMounts, r.plan.autoscaler.mounts, autoscalerImmutable)
+}
+
+// elements reports the first of the elements that is not there as it should be.
+func (r *review) elements(list place, wanted []element, message string) {
+	for _, w := range wanted {
+		if !r.element(list, w, sameFields, message) {
+			return
+		}
+	}
+}
+
+func sameFields(a, b element) bool { return same(a, b) }
+
+// element tells whether a list has exactly one element of the name, and it is the wanted one; otherwise it is reported.
+func (r *review) element(list place, wanted element, equal func(a, b element) bool, message string) bool {
+	entries, _ := valueAt(r.cluster.Object(), list).([]any)
+	found := named(entries, wanted["name"])
+	switch {
+	case len(found) == 0:
+		r.add(field.Required(path(list), message))
+		return false
+	case len(found) > 1:
+		r.add(field.Invalid(path(list), strconv.Itoa(len(found))+" times "+wanted["name"].(string), message))
+		return false
+	case !equal(entries[found[0]].(map[string]any), wanted):
+		r.add(field.Invalid(path(list), wanted["name"], message))
+		return false
+	}
+	return true
+}

@@ -1,0 +1,235 @@
+package raycluster
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+)
+
+// refused demands exactly these causes, each "field: message".
+func refused(t *testing.T, s Settings, object, old map[string]any, want ...string) {
+	t.Helper()
+	answer := judged(t, s, object, old)
+	if answer.Allowed {
+		t.Errorf("allowed, want %q", want)
+		return
+	}
+	var causes []string
+	for _, cause := range answer.Result.Details.Causes {
+		causes = append(causes, cause.Field+": "+cause.Message)
+	}
+	if diff := cmp.Diff(want, causes); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if answer.Result.Code != 403 || answer.Result.Reason != metav1.StatusReasonForbidden || !strings.Contains(answer.Result.Message, want[0]) {
+		t.Errorf("%+v", answer.Result)
+	}
+}
+
+// element returns a change of the named element of a list.
+func changeOf(list []string, name string, change func(element)) func(map[string]any) {
+	return func(object map[string]any) { change(find(listAt(object, list...), name)) }
+}
+
+func set(value any, names ...string) func(element) {
+	return func(e element) { put(value, names...)(e) }
+}
+
+const (
+	headTemplate = "spec.headGroupSpec.template.spec."
+	workerOne    = "spec.workerGroupSpecs.1.template.spec."
+)
+
+// Section 7.3: [raycluster-15] [raycluster-16] [raycluster-17] [raycluster-18], on creation and on update; [raycluster-30] and
+// R33: comparisons are exact.
+func TestRulesOfCreationAndUpdate(t *testing.T) {
+	container := func(change func(element)) func(map[string]any) {
+		return changeOf(in(headPod, "containers"), "oauth-proxy", change)
+	}
+	const immutable = headTemplate + `containers: Invalid value: "oauth-proxy": OAuth Proxy container is immutable`
+	for name, test := range map[string]struct {
+		change func(map[string]any)
+		want   string
+	}{
+		"enableIngress": {put(true, "spec", "headGroupSpec", "enableIngress"), "spec.headGroupSpec.enableIngress: Invalid value: true: RayCluster with enableIngress set to true is not allowed"},
+		"no sidecar":    {func(o map[string]any) { (&edit{object: o}).drop(in(headPod, "containers"), 1) }, headTemplate + "containers: Required value: OAuth Proxy container is immutable"},
+		"other args":    {container(set([]any{"--other"}, "args")), immutable},
+		"trailing args": {container(func(e element) { e["args"] = append(e["args"].([]any), "--skip-auth-regex=.*") }), immutable},
+		"other image":   {container(set("example.com/evil:1", "image")), immutable},
+		"a command":     {container(set([]any{"sh"}, "command")), immutable},
+		"no mounts":     {container(set([]any{}, "volumeMounts")), immutable},
+		"one more mount": {container(func(e element) {
+			e["volumeMounts"] = append(e["volumeMounts"].([]any), map[string]any{"name": "x", "mountPath": "/etc"})
+		}), immutable},
+		"more environment": {container(func(e element) {
+			e["env"] = append(e["env"].([]any), map[string]any{"name": "OAUTH_PROXY_X", "value": "1"})
+		}), immutable},
+		"a hook":          {container(set([]any{"sh"}, "lifecycle", "postStart", "exec", "command")), immutable},
+		"another context": {container(set(true, "securityContext", "privileged")), immutable},
+		"secret of volume": {
+			changeOf(in(headPod, "volumes"), "proxy-tls-secret", set("other", "secret", "secretName")),
+			headTemplate + `volumes: Invalid value: "proxy-tls-secret": OAuth Proxy TLS Secret volume is immutable`,
+		},
+		"token of volume": {
+			changeOf(in(headPod, "volumes"), "oauth-proxy-token", set(nil, "projected")),
+			headTemplate + `volumes: Invalid value: "oauth-proxy-token": OAuth Proxy TLS Secret volume is immutable`,
+		},
+		"twice the volume": {
+			func(o map[string]any) {
+				pod := at(o, headPod...).(map[string]any)
+				pod["volumes"] = append(pod["volumes"].([]any), map[string]any{"name": "proxy-tls-secret"})
+			},
+			headTemplate + `volumes: Invalid value: "2 times proxy-tls-secret": OAuth Proxy TLS Secret volume is immutable`,
+		},
+		"account": {
+			put("other", in(headPod, "serviceAccountName")...),
+			headTemplate + `serviceAccountName: Invalid value: "other": RayCluster head group service account is immutable`,
+		},
+		"no account": {
+			put(nil, in(headPod, "serviceAccountName")...),
+			headTemplate + `serviceAccountName: Invalid value: "": RayCluster head group service account is immutable`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := onOpenShift()
+			stored := defaulted(t, s, parse(t, minimal), nil)
+			changed := parse(t, string(encoded(t, stored)), test.change)
+			refused(t, s, changed, nil, test.want)
+			refused(t, s, changed, stored, test.want)
+			// Whatever it was, defaulting mends it, but for the rule about Ingresses.
+			mended := defaulted(t, s, changed, stored)
+			if name == "enableIngress" {
+				refused(t, s, mended, stored, test.want)
+				return
+			}
+			accepted(t, s, mended, stored)
+		})
+	}
+}
+
+// Section 7.4: [raycluster-21] [raycluster-22] [raycluster-23], for the head and for a group of workers.
+func TestRulesOfUpdate(t *testing.T) {
+	for _, group := range []struct {
+		pod  []string
+		path string
+	}{{headPod, headTemplate}, {worker1, workerOne}} {
+		env, mounts := in(group.pod, "containers", "0", "env"), in(group.pod, "containers", "0", "volumeMounts")
+		volumes, inits := in(group.pod, "volumes"), in(group.pod, "initContainers")
+		for name, test := range map[string]struct {
+			change func(map[string]any)
+			want   string
+		}{
+			"command of create-cert":  {changeOf(inits, "create-cert", set([]any{"sh", "-c", "true"}, "command")), `initContainers: Invalid value: "create-cert": create-cert Init Container is immutable`},
+			"arguments":               {changeOf(inits, "create-cert", set([]any{"x"}, "args")), `initContainers: Invalid value: "create-cert": create-cert Init Container is immutable`},
+			"mounts of create-cert":   {changeOf(inits, "create-cert", set([]any{}, "volumeMounts")), `initContainers: Invalid value: "create-cert": create-cert Init Container is immutable`},
+			"no create-cert":          {put(nil, inits...), `initContainers: Required value: create-cert Init Container is immutable`},
+			"RAY_USE_TLS":             {changeOf(env, "RAY_USE_TLS", set("0", "value")), `containers.0.env: Invalid value: "RAY_USE_TLS": RAY_TLS related environment variables are immutable`},
+			"no variables":            {put(nil, env...), `containers.0.env: Required value: RAY_TLS related environment variables are immutable`},
+			"MY_POD_IP":               {changeOf(env, "MY_POD_IP", set("1.2.3.4", "value")), `containers.0.env: Invalid value: "MY_POD_IP": RAY_TLS related environment variables are immutable`},
+			"Secret of ca-vol":        {changeOf(volumes, "ca-vol", set("other", "secret", "secretName")), `volumes: Invalid value: "ca-vol": ca-vol and server-cert Secret volumes are immutable`},
+			"the key in ca-vol":       {changeOf(volumes, "ca-vol", set(nil, "secret", "items")), `volumes: Invalid value: "ca-vol": ca-vol and server-cert Secret volumes are immutable`},
+			"medium of server-cert":   {changeOf(volumes, "server-cert", set("/host", "hostPath", "path")), `volumes: Invalid value: "server-cert": ca-vol and server-cert Secret volumes are immutable`},
+			"place of a mount":        {changeOf(mounts, "server-cert", set("/other", "mountPath")), `containers.0.volumeMounts: Invalid value: "server-cert": ca-vol and server-cert volume mounts are immutable`},
+			"a mount that is missing": {put(nil, mounts...), `containers.0.volumeMounts: Required value: ca-vol and server-cert volume mounts are immutable`},
+		} {
+			t.Run(group.path+name, func(t *testing.T) {
+				for form, s := range map[string]Settings{"operator": onOpenShift(), "pod": onOpenShift().with(original), "legacy": onOpenShift()} {
+					stored := defaulted(t, s, parse(t, minimal), nil)
+					if form == "legacy" { // [raycluster-20]
+						stored = defaulted(t, s, parse(t, minimal), parse(t, minimal))
+						accepted(t, s, stored, stored)
+					}
+					if form == "pod" && name == "the key in ca-vol" {
+						continue // there every key is mounted
+					}
+					changed := parse(t, string(encoded(t, stored)), test.change)
+					refused(t, s, changed, stored, group.path+test.want)
+					accepted(t, s, changed, nil)
+					if diff := cmp.Diff(normal(stored), normal(defaulted(t, s, changed, stored))); diff != "" {
+						t.Errorf("%s is not mended:\n%s", form, diff)
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestSeveralViolationsAreReportedTogether(t *testing.T) {
+	s := onOpenShift()
+	stored := defaulted(t, s, parse(t, minimal), nil)
+	changed := parse(t, string(encoded(t, stored)), put(true, "spec", "headGroupSpec", "enableIngress"), put("x", in(headPod, "serviceAccountName")...),
+		put(nil, in(worker1, "initContainers")...))
+	refused(t, s, changed, stored,
+		"spec.headGroupSpec.enableIngress: Invalid value: true: RayCluster with enableIngress set to true is not allowed",
+		headTemplate+`serviceAccountName: Invalid value: "x": RayCluster head group service account is immutable`,
+		workerOne+"initContainers: Required value: create-cert Init Container is immutable")
+}
+
+// R19: names that KubeRay would not take, or of which no label can be made, are refused when the cluster is new.
+func TestNames(t *testing.T) {
+	s := onOpenShift()
+	named := func(name string) map[string]any { return parse(t, minimal, put(name, "metadata", "name")) }
+	for name, want := range map[string]string{
+		strings.Repeat("a", 54): "must be at most 53 characters, because Services are named after it: this one has 54; choose a shorter name",
+		"1a":                    "a DNS-1035 label must consist of lower case alphanumeric characters",
+		"a.b":                   "Services are named after it",
+	} {
+		answer := judged(t, s, defaulted(t, s, named(name), nil), nil)
+		if answer.Allowed || !strings.HasPrefix(answer.Result.Message, "metadata.name: Invalid value: ") || !strings.Contains(answer.Result.Message, want) {
+			t.Errorf("%s: %+v", name, answer.Result)
+		}
+		stored := named(name)
+		accepted(t, s, defaulted(t, s, named(name), stored), stored)
+	}
+	long := named(strings.Repeat("a", 53))
+	answer := judged(t, s, defaulted(t, s, long, nil), nil)
+	if !answer.Allowed || len(answer.Warnings) != 1 || !strings.Contains(answer.Warnings[0], "the dashboard gets the host "+ray.View(long).DashboardHost()) {
+		t.Errorf("%+v %q", answer.Result, answer.Warnings)
+	}
+}
+
+// The names of Secrets in pods follow from the name of the cluster, so it has to be known when they are written.
+func TestGeneratedNames(t *testing.T) {
+	s := onOpenShift()
+	generated := func(prefix string) map[string]any {
+		return defaulted(t, s, parse(t, minimal, put(nil, "metadata", "name"), put(prefix, "metadata", "generateName")), nil)
+	}
+	first := generated("team-")
+	name, _ := at(first, "metadata", "name").(string)
+	if len(name) != len("team-")+5 || !strings.HasPrefix(name, "team-") {
+		t.Errorf("name %q", name)
+	}
+	accepted(t, s, first, nil)
+	if diff := cmp.Diff(first, defaulted(t, s, first, nil)); diff != "" {
+		t.Error(diff)
+	}
+	if name := at(generated(strings.Repeat("x", 80)), "metadata", "name").(string); len(name) != 53 {
+		t.Errorf("name %q", name)
+	}
+	if generatedName("a-", "one") == generatedName("a-", "other") {
+		t.Error("two requests have one name")
+	}
+}
+
+func TestAnnotations(t *testing.T) {
+	s := onOpenShift()
+	const want = `metadata.annotations[ray.openshift.ai/certificates]: Invalid value: "x": must be "operator", "cert-manager" or "pod", or absent for the setting of the operator`
+	annotated := parse(t, minimal, put("x", "metadata", "annotations", ray.AnnotationCertificates))
+	refused(t, s, defaulted(t, s, annotated, nil), nil, want)
+	stored := defaulted(t, s, annotated, nil)
+	accepted(t, s, stored, stored)
+	for _, issuer := range []ray.Issuer{ray.IssuerPod, ray.IssuerOperator, ray.IssuerCertManager} {
+		got := defaulted(t, s, parse(t, minimal, put(string(issuer), "metadata", "annotations", ray.AnnotationCertificates)), nil)
+		accepted(t, s, got, nil)
+		if pod := ray.View(got).Injected().PodIssued; pod != (issuer == ray.IssuerPod) {
+			t.Errorf("%s: %t", issuer, pod)
+		}
+	}
+	hashed := defaulted(t, s, parse(t, minimal), nil)
+	without := parse(t, string(encoded(t, hashed)), put(nil, "metadata", "annotations", ray.AnnotationVersion))
+	refused(t, s, without, hashed, `metadata.annotations[ray.openshift.ai/version]: Invalid value: "": `+versionImmutable)
+}

@@ -1,0 +1,70 @@
+package raycluster
+
+import (
+	"context"
+	"fmt"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+)
+
+// The paths of the webhooks. Configurations in clusters call them.
+const (
+	MutatePath   = "/mutate-ray-io-v1-raycluster"
+	ValidatePath = "/validate-ray-io-v1-raycluster"
+)
+
+// The configuration objects. They have the names of those which they replace. Kueue must see the finished pod templates,
+// and configurations are called in the order of their names.
+const (
+	MutatingConfiguration   = "codeflare-operator-mutating-webhook-configuration"
+	ValidatingConfiguration = "codeflare-operator-validating-webhook-configuration"
+)
+
+// Options say where the settings come from. The functions are called with every request.
+type Options struct {
+	// Settings are those of the component. While they cannot be read every request is refused.
+	Settings func(context.Context) (config.RayCluster, error)
+	// Served are the kinds that the cluster serves.
+	Served func() capability.Set
+	// Domain is that under which the cluster publishes, as far as it says so itself; empty while it is not known.
+	Domain func() string
+	// Version of the program.
+	Version string
+}
+
+// Register adds the webhooks to the server of the manager. While the component is switched off they let everything pass,
+// with a warning.
+func Register(mgr ctrl.Manager, enabled bool, o Options) error {
+	server := mgr.GetWebhookServer()
+	var mutating, validating admission.Handler = idle{}, idle{}
+	if enabled {
+		mutating, validating = &defaulter{o.settings}, &validator{o.settings}
+	}
+	server.Register(MutatePath, &admission.Webhook{Handler: mutating})
+	server.Register(ValidatePath, &admission.Webhook{Handler: validating})
+	return nil
+}
+
+func (o Options) settings(ctx context.Context) (Settings, error) {
+	c, err := o.Settings(ctx)
+	if err != nil {
+		return Settings{}, fmt.Errorf("the settings of the component raycluster: %w", err)
+	}
+	return Settings{
+		Wishes:               ray.Wishes{OAuth: c.OAuth, MTLS: c.MTLS, Issuer: ray.Issuer(c.Certificates)},
+		Platform:             ray.Platform{OpenShift: o.Served().OpenShift()},
+		Domain:               clusterdomain.Prefer(c.IngressDomain, o.Domain()),
+		Version:              o.Version,
+		OAuthImage:           c.OAuthProxyImage,
+		ProxyImage:           c.AuthProxyImage,
+		CertificateImage:     c.CertGeneratorImage,
+		SidecarResources:     c.SidecarResources,
+		CertificateResources: c.CertificateResources,
+	}, nil
+}

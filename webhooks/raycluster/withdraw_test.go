@@ -1,0 +1,140 @@
+package raycluster
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+)
+
+// full is a cluster whose user has elements of their own beside every place where ours go.
+const full = `
+apiVersion: ray.io/v1
+kind: RayCluster
+metadata: {name: full, namespace: team, annotations: {own: "1"}}
+spec:
+  enableInTreeAutoscaling: true
+  autoscalerOptions: {env: [{name: OWN, value: "1"}], volumeMounts: [{name: data, mountPath: /data}], version: v2}
+  headGroupSpec:
+    rayStartParams: {}
+    template:
+      spec:
+        serviceAccountName: mine
+        containers:
+        - {name: ray-head, image: "example.com/ray:1", env: [{name: OWN, value: "1"}], volumeMounts: [{name: data, mountPath: /data}]}
+        - {name: own, image: "example.com/own:1", env: [{name: RAY_USE_TLS, value: "1"}]}
+        initContainers: [{name: prepare, image: "example.com/own:1"}]
+        volumes: [{name: data, emptyDir: {}}]
+  workerGroupSpecs:
+  - groupName: small
+    template:
+      spec:
+        initContainers: [{name: prepare, image: "example.com/own:1"}]
+        containers: [{name: ray-worker, image: "example.com/ray:1", env: [{name: OWN, value: "1"}], volumeMounts: [{name: data, mountPath: /data}]}]
+        volumes: [{name: data, emptyDir: {}}]
+`
+
+// versioned is what stays of us on a cluster for which nothing is switched on.
+func versioned(object map[string]any) {
+	put("0.0.0", "metadata", "annotations", ray.AnnotationVersion)(object)
+}
+
+// R28: with a feature off an update takes out what is ours, and leaves what the user wrote.
+func TestSwitchedOffFeaturesAreWithdrawn(t *testing.T) {
+	none := func(s *Settings) { noOAuth(s); noMTLS(s) }
+	for form, on := range map[string]Settings{
+		"operator": onOpenShift(), "pod": onOpenShift().with(original), "plain": onOpenShift().with(plain), "plain pod": onOpenShift().with(plain).with(original),
+	} {
+		for name, object := range map[string]string{"full": full, "minimal": minimal} {
+			t.Run(form+" "+name, func(t *testing.T) {
+				stored := defaulted(t, on, parse(t, object), nil)
+				for from, off := range map[string]Settings{
+					"nothing": on.with(none), "mTLS": on.with(noOAuth), "OAuth": on.with(noMTLS),
+				} {
+					got := defaulted(t, off, stored, stored)
+					accepted(t, off, got, stored)
+					// A cluster made with these settings looks the same.
+					if diff := cmp.Diff(normal(defaulted(t, off, parse(t, object), nil)), normal(got)); diff != "" {
+						t.Errorf("with %s only (-new +got):\n%s", from, diff)
+					}
+				}
+				if diff := cmp.Diff(normal(parse(t, object, versioned)), normal(defaulted(t, on.with(none), stored, stored))); diff != "" {
+					t.Errorf("something of ours is left, or something of the user's is gone (-user +got):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+// Elements that only have names like ours belong to the user where we have nothing.
+func TestUsersElementsWithOurNamesStay(t *testing.T) {
+	const own = `
+metadata: {name: c, namespace: team}
+spec:
+  enableInTreeAutoscaling: true
+  autoscalerOptions: {env: [{name: RAY_USE_TLS, value: "1"}], volumeMounts: [{name: ca-vol, mountPath: /home/ray/workspace/ca}]}
+  headGroupSpec:
+    template:
+      spec:
+        serviceAccountName: c-oauth-proxy
+        containers:
+        - {name: ray-head, env: [{name: RAY_USE_TLS, value: "1"}, {name: RAY_TLS_CA_CERT, value: /home/ray/workspace/tls/ca.crt}],
+           volumeMounts: [{name: server-cert, mountPath: /home/ray/workspace/tls}, {name: ca-vol, mountPath: /home/ray/workspace/ca}]}
+        - {name: oauth-proxy, args: ["--openshift-service-account=mine"]}
+        - {name: kube-rbac-proxy, args: ["--upstream=http://127.0.0.1:8265/"]}
+        initContainers: [{name: create-cert, volumeMounts: [{name: server-cert, mountPath: /x}]}]
+        volumes:
+        - {name: proxy-tls-secret, secret: {secretName: mine}}
+        - {name: kube-rbac-proxy-config, configMap: {name: mine}}
+        - {name: oauth-proxy-token, secret: {secretName: mine}}
+        - {name: ca-vol, secret: {secretName: mine}}
+        - {name: server-cert, emptyDir: {}}
+`
+	off := onOpenShift().with(noOAuth).with(noMTLS)
+	stored := parse(t, own, versioned)
+	if diff := cmp.Diff(stored, defaulted(t, off, stored, stored)); diff != "" {
+		t.Errorf("changed (-before +after):\n%s", diff)
+	}
+	if diff := cmp.Diff(stored, defaulted(t, off, parse(t, own), nil)); diff != "" {
+		t.Errorf("changed at creation:\n%s", diff)
+	}
+}
+
+// R16: a cluster from plain Kubernetes, whose sidecar of the original could never start, gets one that can.
+func TestOneSidecarIsExchangedForTheOther(t *testing.T) {
+	on := onOpenShift()
+	stored := defaulted(t, on, parse(t, full), nil)
+	got := defaulted(t, on.with(plain), stored, stored)
+	expectNames(t, got, headPod, "containers", "ray-head", "own", "kube-rbac-proxy")
+	expectNames(t, got, headPod, "volumes", "data", "proxy-tls-secret", "oauth-proxy-token", "ca-vol", "server-cert", "kube-rbac-proxy-config")
+	accepted(t, on.with(plain), got, stored)
+	back := defaulted(t, on, got, got)
+	expectNames(t, back, headPod, "containers", "ray-head", "own", "oauth-proxy")
+	accepted(t, on, back, got)
+}
+
+// A cluster that KubeRay secures itself has nothing of ours for that, also when it comes to that later.
+func TestKubeRaysOwnSecurity(t *testing.T) {
+	on := onOpenShift()
+	for name, test := range map[string]struct {
+		change func(map[string]any)
+		want   Settings
+	}{
+		"token": {put("token", "spec", "authOptions", "mode"), on.with(noOAuth)},
+		"mTLS":  {put(true, "spec", "tlsOptions", "enabled"), on.with(noMTLS)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := defaulted(t, test.want, parse(t, full, test.change), nil)
+			if diff := cmp.Diff(normal(want), normal(defaulted(t, on, parse(t, full, test.change), nil))); diff != "" {
+				t.Errorf("new: %s", diff)
+			}
+			stored := defaulted(t, on, parse(t, full), nil)
+			got := defaulted(t, on, parse(t, string(encoded(t, stored)), test.change), stored)
+			if diff := cmp.Diff(normal(want), normal(got)); diff != "" {
+				t.Errorf("later: %s", diff)
+			}
+			accepted(t, on, got, stored)
+		})
+	}
+}

@@ -1,0 +1,185 @@
+package raycluster
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	"sigs.k8s.io/yaml"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+)
+
+// small clusters, as users write them. Containers are those of the chapter.
+const (
+	minimal = `
+apiVersion: ray.io/v1
+kind: RayCluster
+metadata: {name: test-raycluster, namespace: test-namespace}
+spec:
+  headGroupSpec:
+    rayStartParams: {}
+    template: {spec: {containers: [{name: ray-head, image: "example.com/ray:1"}]}}
+  workerGroupSpecs:
+  - groupName: small
+    rayStartParams: {}
+    template: {spec: {containers: [{name: ray-worker, image: "example.com/ray:1"}]}}
+  - groupName: big
+    rayStartParams: {}
+    template: {spec: {containers: [{name: ray-worker, image: "example.com/ray:1"}]}}
+`
+	headless = `
+metadata: {name: test-raycluster, namespace: test-namespace}
+spec: {headGroupSpec: {rayStartParams: {}, template: {spec: {containers: []}}}}
+`
+)
+
+// onOpenShift are settings with everything switched on.
+func onOpenShift() Settings {
+	return Settings{
+		Wishes: ray.Wishes{OAuth: true, MTLS: true}, Platform: ray.Platform{OpenShift: true}, Domain: "apps.example.com", Version: "0.0.0",
+		OAuthImage: "example.com/oauth:1", ProxyImage: "example.com/proxy:1", CertificateImage: "example.com/ubi:1",
+		SidecarResources: config.DefaultRayCluster().SidecarResources, CertificateResources: config.DefaultRayCluster().CertificateResources,
+	}
+}
+
+func (s Settings) source(context.Context) (Settings, error) { return s, nil }
+
+// with changes a copy of the settings.
+func (s Settings) with(change func(*Settings)) Settings {
+	change(&s)
+	return s
+}
+
+func original(s *Settings) { s.Wishes.Issuer = ray.IssuerPod }
+func noOAuth(s *Settings)  { s.Wishes.OAuth = false }
+func noMTLS(s *Settings)   { s.Wishes.MTLS = false }
+func plain(s *Settings)    { s.Platform.OpenShift = false }
+func newer(s *Settings) {
+	s.Version, s.OAuthImage, s.ProxyImage, s.CertificateImage = "9.9.9", "example.com/oauth:9", "example.com/proxy:9", "example.com/ubi:9"
+}
+
+// parse reads YAML and lets a test change the result.
+func parse(t testing.TB, text string, changes ...func(map[string]any)) map[string]any {
+	t.Helper()
+	raw, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := ray.Parse(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, change := range changes {
+		change(c.Object())
+	}
+	return c.Object()
+}
+
+// put is a change: a value at a place; nil takes away what stands there.
+func put(value any, at ...string) func(map[string]any) {
+	return func(object map[string]any) {
+		e := &edit{object: object}
+		parent := place(at[:len(at)-1])
+		switch holder := e.value(parent).(type) {
+		case []any:
+			for i := range holder {
+				if parent.index(i)[len(parent)] == at[len(at)-1] {
+					holder[i] = value
+				}
+			}
+		default:
+			if value == nil {
+				e.remove(at)
+				return
+			}
+			if fields, ok := holder.(map[string]any); ok {
+				delete(fields, at[len(at)-1])
+			}
+			e.set(at, value)
+		}
+	}
+}
+
+func requestOf(t testing.TB, object, old map[string]any) admission.Request {
+	t.Helper()
+	request := admission.Request{}
+	request.Operation, request.UID = admissionv1.Create, "request"
+	request.Namespace, _ = at(object, "metadata", "namespace").(string)
+	request.Object = runtime.RawExtension{Raw: encoded(t, object)}
+	if old != nil {
+		request.Operation, request.OldObject = admissionv1.Update, runtime.RawExtension{Raw: encoded(t, old)}
+	}
+	return request
+}
+
+func encoded(t testing.TB, object any) []byte {
+	t.Helper()
+	raw, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+// defaulted sends an object through the mutating webhook and applies the patch as the API server does.
+func defaulted(t testing.TB, s Settings, object, old map[string]any) map[string]any {
+	t.Helper()
+	request := requestOf(t, object, old)
+	answer := (&defaulter{s.source}).Handle(t.Context(), request)
+	if !answer.Allowed {
+		t.Fatalf("%+v", answer.Result)
+	}
+	raw := request.Object.Raw
+	if answer.Patch != nil {
+		patch, err := jsonpatch.DecodePatch(answer.Patch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if raw, err = patch.Apply(raw); err != nil {
+			t.Fatalf("%v\n%s", err, answer.Patch)
+		}
+	}
+	c, err := ray.Parse(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.Object()
+}
+
+// judged sends an object through the validating webhook.
+func judged(t testing.TB, s Settings, object, old map[string]any) admission.Response {
+	t.Helper()
+	return (&validator{s.source}).Handle(t.Context(), requestOf(t, object, old))
+}
+
+// accepted demands that validation lets an object pass without a word.
+func accepted(t testing.TB, s Settings, object, old map[string]any) {
+	t.Helper()
+	if answer := judged(t, s, object, old); !answer.Allowed || len(answer.Warnings) > 0 {
+		t.Errorf("%+v %q", answer.Result, answer.Warnings)
+	}
+}
+
+// at returns what stands in an object; nil when nothing does.
+func at(object map[string]any, names ...string) any { return valueAt(object, names) }
+
+// listAt returns a list in an object.
+func listAt(object map[string]any, names ...string) []any {
+	list, _ := at(object, names...).([]any)
+	return list
+}
+
+var (
+	headPod = []string{"spec", "headGroupSpec", "template", "spec"}
+	worker0 = []string{"spec", "workerGroupSpecs", "0", "template", "spec"}
+	worker1 = []string{"spec", "workerGroupSpecs", "1", "template", "spec"}
+)
+
+// in is a place in a pod spec.
+func in(pod []string, names ...string) []string { return place(pod).child(names...) }
