@@ -156,8 +156,8 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 		mine := env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery().WithoutEvents()
 		AddReportEntry("requests per registry", fmt.Sprintf("%d writes, %d reads", len(mine.Writes())/count, len(mine.Reads())/count))
 		// Four children, the finalizer, the note of what pods consume, and a handful of states.
-		Expect(len(mine.Writes())).To(BeNumerically("<=", count*12), "writes")
-		Expect(len(mine.Reads())).To(BeNumerically("<=", count*12), "reads")
+		Expect(len(mine.Writes())).To(BeNumerically("<=", count*14), "writes")
+		Expect(len(mine.Reads())).To(BeNumerically("<=", count*14), "reads")
 		env.ExpectAtRest(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 })
