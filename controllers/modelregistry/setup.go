@@ -23,6 +23,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/storage"
+	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
@@ -61,6 +62,12 @@ type Settings struct {
 	config.ModelRegistry
 	// Version of the program, for nothing but messages.
 	Version string
+}
+
+// over lays the decisions of the platform over the settings of the process.
+func (s Settings) over(hub *aihub.Watcher) Settings {
+	s.ModelRegistry = hub.Over(s.ModelRegistry)
+	return s
 }
 
 var (
@@ -104,7 +111,9 @@ type Environment struct {
 	Settings Settings
 	Served   func() *capability.Watcher
 	Domain   func() *clusterdomain.Watcher
-	Clock    func() clock.Clock
+	// Hub knows the decisions of the platform; nil where nobody follows them.
+	Hub   func() *aihub.Watcher
+	Clock func() clock.Clock
 	// Applier writes as FieldOwner, takes over from LegacyManagers and strips LastApplied.
 	Applier func(ctrl.Manager) *apply.Applier
 }
@@ -120,9 +129,10 @@ func Setup(e Environment) func(context.Context, ctrl.Manager) error {
 		if err != nil {
 			return err
 		}
-		served, domain := e.Served(), e.Domain()
+		served, domain, hub := e.Served(), e.Domain(), e.Hub()
 		r := &registries{
-			settings:   e.Settings,
+			settings:   func() Settings { return e.Settings.over(hub) },
+			hubSettled: hub.Settled,
 			served:     served.Current,
 			domain:     domain,
 			clock:      e.Clock(),
@@ -135,7 +145,7 @@ func Setup(e Environment) func(context.Context, ctrl.Manager) error {
 			recorder:   mgr.GetEventRecorder(ComponentName),
 			logs:       logMemory{read: logs},
 		}
-		c, err := r.watch(mgr, pods, served, domain)
+		c, err := r.watch(mgr, pods, served, domain, hub)
 		if err != nil {
 			return fmt.Errorf("building the controller of model registries: %w", err)
 		}
@@ -151,7 +161,8 @@ func Setup(e Environment) func(context.Context, ctrl.Manager) error {
 }
 
 // watch builds the controller on all kinds that are always there.
-func (r *registries) watch(mgr ctrl.Manager, pods cache.Cache, served *capability.Watcher, domain *clusterdomain.Watcher) (controller.Controller, error) {
+func (r *registries) watch(mgr ctrl.Manager, pods cache.Cache, served *capability.Watcher, domain *clusterdomain.Watcher,
+	hub *aihub.Watcher) (controller.Controller, error) {
 	shell := reconciler.New(reconciler.Options{Client: mgr.GetClient(), Recorder: r.recorder, Component: ComponentName}, r.logic())
 	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
 	return ctrl.NewControllerManagedBy(mgr).Named(ComponentName).
@@ -171,6 +182,7 @@ func (r *registries) watch(mgr ctrl.Manager, pods cache.Cache, served *capabilit
 		WatchesRawSource(source.Kind(pods, client.Object(&corev1.Pod{}), byApp())).
 		WatchesRawSource(served.Changes(&v1beta1.ModelRegistry{}, r.every())). // an optional API appears or goes
 		WatchesRawSource(domain.Changes(&v1beta1.ModelRegistry{}, r.every())).
+		WatchesRawSource(hub.Changes(&v1beta1.ModelRegistry{}, r.every())).
 		Build(shell)
 }
 

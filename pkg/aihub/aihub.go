@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
@@ -57,8 +58,8 @@ func Domain(spec *platformv1alpha1.AIHubSpec) string {
 	return strings.TrimSpace(spec.Gateway.Domain)
 }
 
-// Watcher follows the one AIHub. It is a manager Runnable that runs on every replica, since webhooks ask it too. The zero value
-// and nil know of no AIHub and are settled: so it is where the component platform is off.
+// Watcher follows the one AIHub, on every replica, since webhooks ask it too. Where the component platform is off there is a nil
+// one, which knows of no AIHub and is settled.
 type Watcher struct {
 	follower *follow.Follower
 
@@ -78,11 +79,19 @@ func NewWatcher(client dynamic.Interface, clk clock.Clock, log logr.Logger) *Wat
 	return w
 }
 
-// Runnable is what the manager has to run.
-func (w *Watcher) Runnable() *follow.Follower { return w.follower }
+// AddTo lets a manager run it.
+func (w *Watcher) AddTo(mgr manager.Manager) error {
+	if w == nil {
+		return nil
+	}
+	return mgr.Add(w.follower)
+}
 
 // SetServed says whether the cluster serves AIHub. Where it does not, there is none.
 func (w *Watcher) SetServed(served bool) {
+	if w == nil {
+		return
+	}
 	w.mu.Lock()
 	changed := w.served != served
 	if changed {
