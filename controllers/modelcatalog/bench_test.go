@@ -41,8 +41,6 @@ type bench struct {
 	shell  reconcile.Reconciler
 	clock  *clocktesting.FakeClock
 	served capability.Set
-	// hubUnread: it is not known yet what the platform decided.
-	hubUnread bool
 	// fail decides which requests fail; the verb is get, create, apply, patch or delete.
 	fail func(verb string) error
 	// writes are those since the last reset, as "verb Kind/name".
@@ -120,14 +118,14 @@ func (b *bench) restart() {
 	}
 	settings := Settings{config.ModelRegistry{Images: kubernetes().Images, CatalogPostgresUser: "catalog_user", CatalogPostgresDatabase: "model_catalog", EnableModelCatalog: true}}
 	b.r = &catalogs{
-		settings: func() Settings { return settings }, hubSettled: func() bool { return !b.hubUnread }, cached: cached, live: cached, side: side, clock: b.clock, state: newMemory(b.clock),
+		settings: settings, cached: cached, live: cached, side: side, clock: b.clock, state: newMemory(b.clock),
 		served: func() capability.Set { return b.served },
 		applier: apply.New(apply.Options{Client: cached, Live: cached, FieldOwner: FieldOwner, Component: ComponentName,
 			LegacyManagers: []string{LegacyManager}, StripAnnotations: []string{LastApplied}, Whole: []schema.GroupVersionKind{deploymentKind}}),
 		knowsDomain: func() bool { return true },
 	}
 	b.r.admins = &admins{served: func() capability.Set { return b.served }}
-	b.r.inputs = func() Inputs { return b.r.settings().inputs(b.served, "") }
+	b.r.inputs = func() Inputs { return b.r.settings.inputs(b.served, "") }
 	b.shell = reconciler.New(reconciler.Options{Client: cached, Component: ComponentName}, reconciler.Logic[*aihubv1alpha1.Catalog]{
 		Phases: b.r.phases(), Finalizer: aihubv1alpha1.Finalizer, Finalize: b.r.finalize, Gone: b.r.forget,
 	})

@@ -19,10 +19,8 @@ import (
 
 // start is the start of a program with these settings.
 func (b *bench) start(change func(*Settings)) *bootstrap {
-	settings := b.r.settings()
-	change(&settings)
-	b.r.settings = func() Settings { return settings }
-	return &bootstrap{settings: settings, client: b.r.cached, live: b.r.live, applier: b.r.applier,
+	change(&b.r.settings)
+	return &bootstrap{settings: b.r.settings, client: b.r.cached, live: b.r.live, applier: b.r.applier,
 		served: func() capability.Set { return b.served }, clock: b.clock, log: logr.Discard()}
 }
 

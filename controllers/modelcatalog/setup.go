@@ -76,9 +76,10 @@ type Environment struct {
 	Clock   func() clock.Clock
 }
 
-// over lays the decisions of the platform over the settings of the process.
-func (s Settings) over(hub *aihub.Watcher) Settings {
-	s.ModelRegistry = hub.Over(s.ModelRegistry)
+// decided lays the decisions of the platform over the settings of the process.
+func (r *catalogs) decided() Settings {
+	s := r.settings
+	s.ModelRegistry = r.hub.Over(s.ModelRegistry)
 	return s
 }
 
@@ -144,16 +145,15 @@ func Setup(settings Settings, env Environment) func(context.Context, ctrl.Manage
 			return fmt.Errorf("building the client for Auth: %w", err)
 		}
 		served, domain, hub := env.Served(), env.Domain(), env.Hub()
-		now := func() Settings { return settings.over(hub) }
 		admins := newAdmins(dyn, served, env.Clock(), mgr.GetLogger())
 		reader := side.routed(mgr.GetClient())
 		r := &catalogs{
-			settings: now, hubSettled: hub.Settled, cached: reader, live: mgr.GetAPIReader(), side: side, applier: env.Applier(mgr, reader),
+			settings: settings, hub: hub, cached: reader, live: mgr.GetAPIReader(), side: side, applier: env.Applier(mgr, reader),
 			admins: admins, served: served.Current, clock: env.Clock(), state: newMemory(env.Clock()),
-			inputs:      func() Inputs { return now().inputs(served.Current(), domain.Domain()) },
 			knowsDomain: func() bool { return knowsDomain(settings, served.Current(), domain) },
 		}
-		c, err := r.watch(mgr, served, domain, hub)
+		r.inputs = func() Inputs { return r.decided().inputs(served.Current(), domain.Domain()) }
+		c, err := r.watch(mgr, served, domain)
 		if err != nil {
 			return fmt.Errorf("building the Catalog controller: %w", err)
 		}
@@ -169,7 +169,7 @@ func Setup(settings Settings, env Environment) func(context.Context, ctrl.Manage
 }
 
 // watch builds the controller on all kinds that are always there.
-func (r *catalogs) watch(mgr ctrl.Manager, served *capability.Watcher, domain *clusterdomain.Watcher, hub *aihub.Watcher) (controller.Controller, error) {
+func (r *catalogs) watch(mgr ctrl.Manager, served *capability.Watcher, domain *clusterdomain.Watcher) (controller.Controller, error) {
 	shell := reconciler.New(reconciler.Options{
 		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(ComponentName), Component: ComponentName,
 	}, reconciler.Logic[*aihubv1alpha1.Catalog]{
@@ -189,7 +189,7 @@ func (r *catalogs) watch(mgr ctrl.Manager, served *capability.Watcher, domain *c
 		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, every, builder.WithPredicates(ofCatalog())).
 		WatchesRawSource(served.Changes(catalog, every)).
 		WatchesRawSource(domain.Changes(catalog, every)).
-		WatchesRawSource(hub.Changes(catalog, every)).
+		WatchesRawSource(r.hub.Changes(catalog, every)).
 		WatchesRawSource(r.admins.source(catalog, every))
 	for _, s := range r.side.sources(every) {
 		b.WatchesRawSource(s)

@@ -83,9 +83,9 @@ func TestDomainOrder(t *testing.T) {
 		"none":    {"", "", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &registries{domain: fixedDomain(test.cluster), settings: func() Settings { return Settings{ModelRegistry: config.ModelRegistry{DefaultDomain: test.setting}} }}
+			r := &registries{domain: fixedDomain(test.cluster), settings: Settings{ModelRegistry: config.ModelRegistry{DefaultDomain: test.setting}}}
 			m := &v1beta1.ModelRegistry{Spec: v1beta1.ModelRegistrySpec{KubeRBACProxy: &v1beta1.ProxyConfig{Domain: test.spec}}}
-			r.settings().fill(m, r.defaultDomain())
+			r.settings.fill(m, r.defaultDomain())
 			if got := m.Spec.KubeRBACProxy.Domain; got != test.want {
 				t.Errorf("got %q", got)
 			}

@@ -64,9 +64,10 @@ type Settings struct {
 	Version string
 }
 
-// over lays the decisions of the platform over the settings of the process.
-func (s Settings) over(hub *aihub.Watcher) Settings {
-	s.ModelRegistry = hub.Over(s.ModelRegistry)
+// decided lays the decisions of the platform over the settings of the process.
+func (r *registries) decided() Settings {
+	s := r.settings
+	s.ModelRegistry = r.hub.Over(s.ModelRegistry)
 	return s
 }
 
@@ -131,8 +132,8 @@ func Setup(e Environment) func(context.Context, ctrl.Manager) error {
 		}
 		served, domain, hub := e.Served(), e.Domain(), e.Hub()
 		r := &registries{
-			settings:   func() Settings { return e.Settings.over(hub) },
-			hubSettled: hub.Settled,
+			settings:   e.Settings,
+			hub:        hub,
 			served:     served.Current,
 			domain:     domain,
 			clock:      e.Clock(),
@@ -145,7 +146,7 @@ func Setup(e Environment) func(context.Context, ctrl.Manager) error {
 			recorder:   mgr.GetEventRecorder(ComponentName),
 			logs:       logMemory{read: logs},
 		}
-		c, err := r.watch(mgr, pods, served, domain, hub)
+		c, err := r.watch(mgr, pods, served, domain)
 		if err != nil {
 			return fmt.Errorf("building the controller of model registries: %w", err)
 		}
@@ -161,8 +162,7 @@ func Setup(e Environment) func(context.Context, ctrl.Manager) error {
 }
 
 // watch builds the controller on all kinds that are always there.
-func (r *registries) watch(mgr ctrl.Manager, pods cache.Cache, served *capability.Watcher, domain *clusterdomain.Watcher,
-	hub *aihub.Watcher) (controller.Controller, error) {
+func (r *registries) watch(mgr ctrl.Manager, pods cache.Cache, served *capability.Watcher, domain *clusterdomain.Watcher) (controller.Controller, error) {
 	shell := reconciler.New(reconciler.Options{Client: mgr.GetClient(), Recorder: r.recorder, Component: ComponentName}, r.logic())
 	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
 	return ctrl.NewControllerManagedBy(mgr).Named(ComponentName).
@@ -182,7 +182,7 @@ func (r *registries) watch(mgr ctrl.Manager, pods cache.Cache, served *capabilit
 		WatchesRawSource(source.Kind(pods, client.Object(&corev1.Pod{}), byApp())).
 		WatchesRawSource(served.Changes(&v1beta1.ModelRegistry{}, r.every())). // an optional API appears or goes
 		WatchesRawSource(domain.Changes(&v1beta1.ModelRegistry{}, r.every())).
-		WatchesRawSource(hub.Changes(&v1beta1.ModelRegistry{}, r.every())).
+		WatchesRawSource(r.hub.Changes(&v1beta1.ModelRegistry{}, r.every())).
 		Build(shell)
 }
 
