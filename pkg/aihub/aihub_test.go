@@ -28,6 +28,7 @@ import (
 func process() config.ModelRegistry {
 	return config.ModelRegistry{
 		DefaultDomain: "apps.example.org",
+		Images:        config.RegistryImages{REST: "rest:v1", KubeRBACProxy: "proxy:v1", Postgres: "postgres:v1", CatalogData: "data:v1", BenchmarkData: "benchmark:v1"},
 		Gateway:       config.RegistryGateway{Domain: "set.example.org", Name: "gw", Namespace: "ingress", RouteNamespace: "set-apps"},
 	}
 }
@@ -40,8 +41,8 @@ func spec(domain string) *platformv1alpha1.AIHubSpec {
 	return s
 }
 
-// What the original wrote into the variables of its child programs comes out of the AIHub; all else stays as it is set.
-// [modelregistry-104] [modelregistry-112]
+// What the original wrote into the variables of its child programs comes out of the AIHub; all else stays as it is set, images and
+// whatever has no value included. [modelregistry-104] [modelregistry-105] [modelregistry-106] [modelregistry-112]
 func TestOver(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spec   *platformv1alpha1.AIHubSpec
