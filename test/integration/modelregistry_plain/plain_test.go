@@ -84,7 +84,10 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 				Expect(env.Admin.Create(ctx, restored)).To(Succeed())
 			}, NodeTimeout(specTimeout))
 		}
-		m := registry("unchecked", func(m *v1beta1.ModelRegistry) { m.Spec.Postgres = nil })
+		m := registry("unchecked", func(m *v1beta1.ModelRegistry) {
+			m.Spec.Postgres = nil
+			m.Spec.Rest.Port = new(int32(8080)) // a spec without anything would not be sent
+		})
 		create(ctx, m)
 		env.WaitForCondition(ctx, m, "Available", metav1.ConditionFalse, "DeploymentUnavailable")
 		Expect(condition(m, "Available").Message).To(ContainSubstring("postgres"))
