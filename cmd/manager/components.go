@@ -6,6 +6,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
@@ -44,6 +45,8 @@ type Env struct {
 	Capabilities *capability.Watcher
 	// Domain is where the cluster's routers publish applications.
 	Domain *clusterdomain.Watcher
+	// Hub knows what the platform decided about registries and the catalog; nil while the component platform is off.
+	Hub *aihub.Watcher
 	// Whole lists the kinds that the cache holds as whole objects, for apply.Options.
 	Whole []schema.GroupVersionKind
 }

@@ -1,7 +1,7 @@
 // Command manager runs the controllers of the Open Data Hub components in one process.
 //
 // Sub-commands: run (the default, so that bare flags work), render (print what a custom resource would produce,
-// without a cluster) and version.
+// without a cluster) and version; and modelregistry, catalog and aihub, with which Deployments of an older program start it.
 package main
 
 import (
@@ -27,6 +27,9 @@ type process struct {
 	load           func(config.Program, []string) (config.Config, error)
 	table          func(*Env) []row
 	installLogger  func(logr.Logger) // for the libraries; it changes the whole process
+	// selection and defaults are those of config.Program.
+	selection []string
+	defaults  map[string]string
 }
 
 // command is a sub-command.
@@ -36,11 +39,15 @@ type command struct {
 }
 
 func commands() []command {
-	return []command{
+	all := []command{
 		{"run", "run the controllers (default)", runManager},
 		{"render", "print the objects that a custom resource would produce: render -f FILE [--platform bare|plain|openshift] [flags]", runRender},
 		{"version", "print the versions of the program", runVersion},
 	}
+	for _, w := range words {
+		all = append(all, w.command())
+	}
+	return all
 }
 
 func main() {
@@ -86,7 +93,7 @@ func usage(p process) string {
 	var b strings.Builder
 	b.WriteString("Usage: manager [sub-command] [flags]\n\nSub-commands:\n")
 	for _, c := range commands() {
-		fmt.Fprintf(&b, "  %-8s %s\n", c.name, c.help)
+		fmt.Fprintf(&b, "  %-13s %s\n", c.name, c.help)
 	}
 	b.WriteString("\nSettings (flag before environment before file before default):\n")
 	b.WriteString(config.Usage(program(p)))
@@ -95,5 +102,8 @@ func usage(p process) string {
 
 // program is what the configuration must know about this build.
 func program(p process) config.Program {
-	return config.Program{Components: component.Known(bare(p.table(&Env{}))), MLflowVersion: mlflowVersion}
+	return config.Program{
+		Components: component.Known(bare(p.table(&Env{}))), MLflowVersion: mlflowVersion,
+		Selection: p.selection, Defaults: p.defaults,
+	}
 }

@@ -31,7 +31,7 @@ func TestStartRefusals(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"unknown sub-command":        {[]string{"start"}, []string{`unknown sub-command "start"`, "run, render, version"}},
+		"unknown sub-command":        {[]string{"start"}, []string{`unknown sub-command "start"`, "run, render, version, modelregistry, catalog, aihub"}},
 		"unknown flag":               {[]string{"--metrics-bind-addres=:1"}, []string{"--metrics-bind-addres", "did you mean --metrics-bind-address?"}},
 		"unknown component":          {[]string{"run", "--components=*,-gadgets"}, []string{`"gadgets"`, "known components: widgets"}},
 		"unknown switch":             {[]string{"--enable-gadgets"}, []string{`"gadgets"`, "known components: widgets"}},

@@ -12,6 +12,7 @@ import (
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog"
+	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
@@ -31,13 +32,15 @@ func modelCatalogRow(env *Env) row {
 			Caches:   modelcatalog.Caches(settings.Namespace),
 			Webhooks: func(mgr ctrl.Manager, enabled bool) error {
 				webhook.RegisterCatalog(mgr, enabled, func(context.Context) (webhook.Settings, error) {
-					return webhook.Settings{Namespace: settings.Namespace}, nil
+					decided, err := env.Hub.Certain(settings.ModelRegistry)
+					return webhook.Settings{Namespace: decided.Namespace}, err
 				})
 				return nil
 			},
 			Controllers: modelcatalog.Setup(settings, modelcatalog.Environment{
 				Served: func() *capability.Watcher { return env.Capabilities },
 				Domain: func() *clusterdomain.Watcher { return env.Domain },
+				Hub:    func() *aihub.Watcher { return env.Hub },
 				Clock:  func() clock.Clock { return env.Clock },
 				Applier: func(mgr ctrl.Manager, reader client.Client) *apply.Applier {
 					return apply.New(apply.Options{

@@ -12,6 +12,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry"
+	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
@@ -32,7 +33,11 @@ func modelRegistryRow(env *Env) row {
 			Caches:   modelregistry.Caches(settings.Namespace),
 			Webhooks: func(mgr ctrl.Manager, enabled bool) error {
 				webhook.Register(mgr, enabled, func(context.Context) (webhook.Settings, error) {
-					return modelregistry.RuleSettings(settings, env.Capabilities.Current()), nil
+					decided, err := env.Hub.Certain(settings.ModelRegistry)
+					if err != nil {
+						return webhook.Settings{}, err
+					}
+					return modelregistry.RuleSettings(modelregistry.Settings{ModelRegistry: decided}, env.Capabilities.Current()), nil
 				})
 				return nil
 			},
@@ -40,6 +45,7 @@ func modelRegistryRow(env *Env) row {
 				Settings: settings,
 				Served:   func() *capability.Watcher { return env.Capabilities },
 				Domain:   func() *clusterdomain.Watcher { return env.Domain },
+				Hub:      func() *aihub.Watcher { return env.Hub },
 				Clock:    func() clock.Clock { return env.Clock },
 				Applier: func(mgr ctrl.Manager) *apply.Applier {
 					return env.Applier(mgr, apply.Options{

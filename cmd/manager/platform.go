@@ -1,31 +1,70 @@
 package main
 
 import (
+	"context"
+
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
 
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry"
 	"github.com/odh-platform/odh-platform-operator/controllers/platform"
+	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 )
 
-// platformRow is the line of the resources with which the platform hands areas over.
+// platformRow is the line of the resources with which the platform hands areas over. Each has a supervisor of its own, since
+// there may be one without the other.
 func platformRow(env *Env) row {
 	settings := platform.Settings{Namespace: env.Config.Namespace, MLflowVersion: env.Config.MLflow.Version}
+	served, clk := func() *capability.Watcher { return env.Capabilities }, func() clock.Clock { return env.Clock }
+	parts := platform.Parts(
+		platform.SetupMLflowOperator(settings, served, clk),
+		platform.SetupHub(hubSettings(env), platform.HubEnvironment{
+			Served: served, Clock: clk, Hub: func() *aihub.Watcher { return env.Hub },
+			Applier: func(mgr ctrl.Manager) *apply.Applier {
+				return env.Applier(mgr, apply.Options{FieldOwner: platform.HubFieldOwner, Component: platform.ComponentName})
+			},
+		}))
 	return row{
 		Component: component.Component{
 			Name:     platform.ComponentName,
-			Types:    []func(*runtime.Scheme) error{platformv1alpha1.AddToScheme, mlflowv1.AddToScheme},
-			Requires: platform.Requires(),
+			Types:    []func(*runtime.Scheme) error{platformv1alpha1.AddToScheme, mlflowv1.AddToScheme, aihubv1alpha1.AddToScheme},
 			Optional: platform.Optional(),
 			Caches:   platform.Caches(settings.Namespace),
-			Controllers: platform.Setup(settings,
-				func() *capability.Watcher { return env.Capabilities },
-				func() clock.Clock { return env.Clock }),
+			Controllers: func(ctx context.Context, mgr ctrl.Manager) error {
+				return component.Setup(ctx, mgr, env.Capabilities, parts, func(string) bool { return true })
+			},
 		},
-		Essential: []schema.GroupResource{{Group: platformv1alpha1.GroupVersion.Group, Resource: "mlflowoperators"}},
+		Essential: []schema.GroupResource{
+			{Group: platformv1alpha1.GroupVersion.Group, Resource: "mlflowoperators"}, {Group: platformv1alpha1.GroupVersion.Group, Resource: "aihubs"},
+		},
+	}
+}
+
+// hubSettings say what takes the place of the programs that the original's AIHub brought about.
+func hubSettings(env *Env) platform.HubSettings {
+	return platform.HubSettings{
+		RegistriesNamespace: env.Config.ModelRegistry.Namespace,
+		Registry: platform.Program{
+			Deployment: "model-registry-operator-controller-manager", Component: modelregistry.ComponentName,
+			Enabled: env.Config.Enabled(modelregistry.ComponentName), Requires: []schema.GroupVersionKind{v1beta1.GroupVersion.WithKind(v1beta1.Kind)},
+		},
+		Catalog: platform.Program{
+			Deployment: "catalog-controller-manager", Component: modelcatalog.ComponentName,
+			Enabled: env.Config.Enabled(modelcatalog.ComponentName), Requires: []schema.GroupVersionKind{aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind)},
+		},
+		Releases: []platformv1alpha1.Release{
+			{Name: "Kubeflow Model Registry", Version: modelRegistryVersion, RepoURL: "https://github.com/kubeflow/model-registry"},
+			{Name: "Open Data Hub Model Registry Operator", Version: programVersion(), RepoURL: "https://github.com/opendatahub-io/model-registry-operator"},
+		},
 	}
 }

@@ -29,6 +29,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/platform"
+	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
@@ -200,7 +202,8 @@ func unreachable(err error) bool {
 		discovery.IsGroupDiscoveryFailedError(err) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// addCapabilities follows what the cluster serves and, where it is OpenShift, its TLS profile and its domain.
+// addCapabilities follows what the cluster serves and, where it is OpenShift, its TLS profile and its domain; and the AIHub
+// of the platform.
 func addCapabilities(mgr ctrl.Manager, env *Env, listener *tlsprofile.Listener, kinds []schema.GroupVersionKind) error {
 	restConfig, client, log := mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetLogger()
 	disco, err := discovery.NewDiscoveryClientForConfigAndClient(restConfig, client)
@@ -221,13 +224,17 @@ func addCapabilities(mgr ctrl.Manager, env *Env, listener *tlsprofile.Listener, 
 	})
 	profile := tlsprofile.NewWatcher(listener, dyn, env.Clock, log.WithName("tlsprofile"))
 	env.Domain = clusterdomain.NewWatcher(dyn, env.Clock, log.WithName("clusterdomain"))
+	if env.Config.Enabled(platform.ComponentName) {
+		env.Hub = aihub.NewWatcher(dyn, env.Clock, log.WithName("aihub"))
+	}
 	served := func(s capability.Set) {
 		profile.SetServed(s.Has(capability.OpenShiftIngress))
 		env.Domain.SetServed(s.Has(capability.OpenShiftIngress))
+		env.Hub.SetServed(s.Has(aihub.Kind))
 	}
 	served(env.Capabilities.Current())
 	env.Capabilities.Subscribe(served)
-	if err := errors.Join(mgr.Add(env.Capabilities), mgr.Add(profile), mgr.Add(env.Domain)); err != nil {
+	if err := errors.Join(mgr.Add(env.Capabilities), mgr.Add(profile), mgr.Add(env.Domain), env.Hub.AddTo(mgr)); err != nil {
 		return fmt.Errorf("adding to the manager: %w", err)
 	}
 	return nil

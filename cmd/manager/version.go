@@ -8,12 +8,14 @@ import (
 	"runtime/debug"
 )
 
-// Set at link time with -ldflags "-X main.version=... -X main.mlflowVersion=...".
+// Set at link time with -ldflags "-X main.version=... -X main.mlflowVersion=... -X main.modelRegistryVersion=...".
 var (
 	// version of this program; without it the version of the module is taken.
 	version string
 	// mlflowVersion is the MLflow release that this build supports.
 	mlflowVersion = "3.14.0"
+	// modelRegistryVersion is the release of Model Registry that this build is made for.
+	modelRegistryVersion = "v0.3.14"
 )
 
 // programVersion never returns an empty string.

@@ -110,7 +110,7 @@ func (r *catalogs) keepDatabaseSecret(ctx context.Context, c *aihubv1alpha1.Cata
 	if live.DeletionTimestamp != nil {
 		return nil // its event brings us back
 	}
-	data := completed(live.Data, r.settings.CatalogPostgresUser, r.settings.CatalogPostgresDatabase)
+	data := completed(live.Data, r.decided().CatalogPostgresUser, r.decided().CatalogPostgresDatabase)
 	objects := adopting(apply.Desired{{Config: databaseSecret(c, live.Type, data)}})
 	if err := r.applier.Apply(ctx, c, objects); err != nil {
 		return r.notApplied(c, err)

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
@@ -38,13 +39,15 @@ const (
 // catalogs reconciles Catalogs. Its phases run in the order in which they stand here.
 type catalogs struct {
 	settings Settings
-	cached   client.Client
-	live     client.Reader
-	side     *sideCaches
-	applier  *apply.Applier
-	admins   *admins
-	served   func() capability.Set
-	inputs   func() Inputs
+	// hub knows the decisions of the platform; nil is none.
+	hub     *aihub.Watcher
+	cached  client.Client
+	live    client.Reader
+	side    *sideCaches
+	applier *apply.Applier
+	admins  *admins
+	served  func() capability.Set
+	inputs  func() Inputs
 	// knowsDomain is false until the cluster has said what the domain of its routers is.
 	knowsDomain func() bool
 	clock       clock.Clock
@@ -70,13 +73,25 @@ func (r *catalogs) forget(uid types.UID) {
 	r.state.forget(uid)
 }
 
+// awaitHub waits until it is known what the platform decided: what is published as it wanted must not move because the manager
+// has just started.
+func (r *catalogs) awaitHub() error {
+	if !r.hub.Settled() {
+		return &reconciler.Wait{For: "the AIHub to be read", Retry: soon}
+	}
+	return nil
+}
+
 // checkInCharge lets one Catalog of the cluster work: what it makes outside of its namespace exists once.
 func (r *catalogs) checkInCharge(ctx context.Context, c *aihubv1alpha1.Catalog) error {
+	if err := r.awaitHub(); err != nil {
+		return err
+	}
 	list := &aihubv1alpha1.CatalogList{}
 	if err := r.cached.List(ctx, list); err != nil {
 		return fmt.Errorf("listing Catalogs: %w", err)
 	}
-	problem := standing(c, list.Items, r.settings.Namespace)
+	problem := standing(c, list.Items, r.decided().Namespace)
 	if problem.reason == "" {
 		return nil
 	}

@@ -74,6 +74,9 @@ func (r *catalogs) removeOutside(ctx context.Context, c *aihubv1alpha1.Catalog, 
 // finalize removes what garbage collection cannot: the binding of cluster scope and the HTTPRoute in another namespace, also
 // those of an older release. What belongs to the Catalog of another namespace stays.
 func (r *catalogs) finalize(ctx context.Context, c *aihubv1alpha1.Catalog) error {
+	if err := r.awaitHub(); err != nil {
+		return err
+	}
 	errs := []error{
 		r.removeLive(ctx, c, clusterBindingKind, client.ObjectKey{Name: delegatorBinding}),
 	}

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
@@ -68,9 +69,18 @@ type Environment struct {
 	Served func() *capability.Watcher
 	// Domain knows the domain of the cluster's routers.
 	Domain func() *clusterdomain.Watcher
+	// Hub knows the decisions of the platform; nil where nobody follows them.
+	Hub func() *aihub.Watcher
 	// Applier makes one that reads through the given client.
 	Applier func(ctrl.Manager, client.Client) *apply.Applier
 	Clock   func() clock.Clock
+}
+
+// decided lays the decisions of the platform over the settings of the process.
+func (r *catalogs) decided() Settings {
+	s := r.settings
+	s.ModelRegistry = r.hub.Over(s.ModelRegistry)
+	return s
 }
 
 // inputs joins the settings with what the cluster serves.
@@ -134,15 +144,15 @@ func Setup(settings Settings, env Environment) func(context.Context, ctrl.Manage
 		if err != nil {
 			return fmt.Errorf("building the client for Auth: %w", err)
 		}
-		served, domain := env.Served(), env.Domain()
+		served, domain, hub := env.Served(), env.Domain(), env.Hub()
 		admins := newAdmins(dyn, served, env.Clock(), mgr.GetLogger())
 		reader := side.routed(mgr.GetClient())
 		r := &catalogs{
-			settings: settings, cached: reader, live: mgr.GetAPIReader(), side: side, applier: env.Applier(mgr, reader),
+			settings: settings, hub: hub, cached: reader, live: mgr.GetAPIReader(), side: side, applier: env.Applier(mgr, reader),
 			admins: admins, served: served.Current, clock: env.Clock(), state: newMemory(env.Clock()),
-			inputs:      func() Inputs { return settings.inputs(served.Current(), domain.Domain()) },
 			knowsDomain: func() bool { return knowsDomain(settings, served.Current(), domain) },
 		}
+		r.inputs = func() Inputs { return r.decided().inputs(served.Current(), domain.Domain()) }
 		c, err := r.watch(mgr, served, domain)
 		if err != nil {
 			return fmt.Errorf("building the Catalog controller: %w", err)
@@ -179,6 +189,7 @@ func (r *catalogs) watch(mgr ctrl.Manager, served *capability.Watcher, domain *c
 		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, every, builder.WithPredicates(ofCatalog())).
 		WatchesRawSource(served.Changes(catalog, every)).
 		WatchesRawSource(domain.Changes(catalog, every)).
+		WatchesRawSource(r.hub.Changes(catalog, every)).
 		WatchesRawSource(r.admins.source(catalog, every))
 	for _, s := range r.side.sources(every) {
 		b.WatchesRawSource(s)

@@ -10,7 +10,7 @@ import (
 
 // checkSpec refuses a spec that no webhook has seen, where the settings say that there may be some.
 func (r *registries) checkSpec(_ context.Context, m *v1beta1.ModelRegistry) error {
-	if !r.settings.ValidateInReconciler {
+	if !r.decided().ValidateInReconciler {
 		return nil
 	}
 	admitted, err := r.admitted(m)
@@ -25,14 +25,14 @@ func (r *registries) checkSpec(_ context.Context, m *v1beta1.ModelRegistry) erro
 
 // admitted returns a copy of a registry as the webhooks would have stored it.
 func (r *registries) admitted(m *v1beta1.ModelRegistry) (*v1beta1.ModelRegistry, error) {
-	if !r.settings.ValidateInReconciler {
+	if !r.decided().ValidateInReconciler {
 		return m.DeepCopy(), nil
 	}
 	return rules.Default(m, r.rules())
 }
 
 func (r *registries) rules() rules.Settings {
-	return RuleSettings(r.settings, r.served())
+	return RuleSettings(r.decided(), r.served())
 }
 
 // RuleSettings are what the webhooks must know about the settings and the cluster.

@@ -26,13 +26,22 @@ func (s Settings) inputs(served capability.Set) Inputs {
 
 // defaultDomain is the domain of Routes of registries that name none: the configured one, else that of the cluster.
 func (r *registries) defaultDomain() string {
-	return clusterdomain.Prefer(r.settings.DefaultDomain, r.domain.Domain())
+	return clusterdomain.Prefer(r.decided().DefaultDomain, r.domain.Domain())
+}
+
+// awaitHub waits until it is known what the platform decided: what is published as it wanted must not move because the manager
+// has just started.
+func (r *registries) awaitHub(context.Context, *v1beta1.ModelRegistry) error {
+	if !r.hub.Settled() {
+		return &reconciler.Wait{For: "the AIHub to be read", Retry: time.Second}
+	}
+	return nil
 }
 
 // awaitDomain waits until the cluster has said which domain it has: a Route that was published must not lose its host because
 // the manager has just started.
 func (r *registries) awaitDomain(context.Context, *v1beta1.ModelRegistry) error {
-	if r.settings.DefaultDomain == "" && r.served().Has(capability.OpenShiftIngress) && !r.domain.Settled() {
+	if r.decided().DefaultDomain == "" && r.served().Has(capability.OpenShiftIngress) && !r.domain.Settled() {
 		return &reconciler.Wait{For: "the domain of the cluster", Retry: time.Second}
 	}
 	return nil
@@ -123,7 +132,7 @@ func (r *registries) used(m *v1beta1.ModelRegistry) (*v1beta1.ModelRegistry, err
 		connect(used, data)
 	}
 	moveProxy(&used.Spec, r.served().Has(capability.Route))
-	r.settings.fill(used, r.defaultDomain())
+	r.decided().fill(used, r.defaultDomain())
 	return used, nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
@@ -27,7 +28,9 @@ const blockedRetry = time.Minute
 // registries reconciles the children of registries. Its phases run in the order in which they stand here.
 type registries struct {
 	settings Settings
-	served   func() capability.Set
+	// hub knows the decisions of the platform; nil is none.
+	hub    *aihub.Watcher
+	served func() capability.Set
 	// domain is that of the cluster's routers.
 	domain     routersDomain
 	clock      clock.Clock
@@ -63,6 +66,7 @@ func (r *registries) logic() reconciler.Logic[*v1beta1.ModelRegistry] {
 func (r *registries) phases() []reconciler.Phase[*v1beta1.ModelRegistry] {
 	return []reconciler.Phase[*v1beta1.ModelRegistry]{
 		{Name: "dropping older conditions", Run: dropOlderConditions},
+		{Name: "learning the decisions of the platform", Run: r.awaitHub},
 		{Name: "moving older fields", Run: r.moveFields},
 		{Name: "checking the spec", Run: r.checkSpec},
 		{Name: "learning the domain", Run: r.awaitDomain},
@@ -150,7 +154,7 @@ func refuse(m *v1beta1.ModelRegistry, err error) error {
 
 // inputs joins the settings with what the cluster serves and what the pods were started with.
 func (r *registries) inputs(ctx context.Context, m, used *v1beta1.ModelRegistry) (Inputs, error) {
-	in := r.settings.inputs(r.served())
+	in := r.decided().inputs(r.served())
 	in.ServingCertificate = m.Spec.KubeRBACProxy == nil || m.Spec.KubeRBACProxy.TLSCertificateSecret == nil
 	resolved, err := r.references.Resolve(ctx, m.UID, m.Namespace, consumed(m, used))
 	if err != nil {

@@ -140,7 +140,7 @@ func (r *registries) removeLeftovers(ctx context.Context, m *v1beta1.ModelRegist
 		l.namespaces[m.Namespace] = found
 	}
 	var errs []error
-	for _, at := range olderPlaces(m, r.settings.Gateway.RouteNamespace) {
+	for _, at := range olderPlaces(m, r.decided().Gateway.RouteNamespace) {
 		object := found[at]
 		if object == nil || wanted[at] || !leftBy(object, m) {
 			continue
@@ -194,7 +194,7 @@ func (r *registries) lookBack(ctx context.Context, namespace string, in Inputs) 
 		kinds[capability.Route] = namespace
 	}
 	if in.HTTPRoutes {
-		kinds[capability.HTTPRoute] = r.settings.Gateway.RouteNamespace
+		kinds[capability.HTTPRoute] = r.decided().Gateway.RouteNamespace
 	}
 	found := map[place]*metav1.PartialObjectMetadata{}
 	for kind, where := range kinds {
@@ -221,6 +221,9 @@ func (r *registries) lookBack(ctx context.Context, namespace string, in Inputs) 
 
 // finalize undoes what garbage collection cannot: objects that no registry can own. Data that is to stay loses its owner first.
 func (r *registries) finalize(ctx context.Context, m *v1beta1.ModelRegistry) error {
+	if err := r.awaitHub(ctx, m); err != nil {
+		return err
+	}
 	if meta.FindStatusCondition(m.Status.Conditions, ConditionDegraded) == nil {
 		setCondition(m, ConditionDegraded, metav1.ConditionUnknown, ReasonFinalizing, "Performing finalizer operations for the custom resource: "+m.Name)
 		return waitForStatus()
@@ -248,14 +251,14 @@ func (r *registries) finalize(ctx context.Context, m *v1beta1.ModelRegistry) err
 // removeAllPublished removes Group, ClusterRoleBinding and HTTPRoute of a registry, also those that never got our labels. An API
 // that is not there is no obstacle.
 func (r *registries) removeAllPublished(ctx context.Context, m *v1beta1.ModelRegistry) error {
-	in := r.settings.inputs(r.served())
+	in := r.decided().inputs(r.served())
 	var errs []error
 	for _, kind := range publishedKinds(in) {
 		errs = append(errs, r.removePublished(ctx, m, kind, nil))
 	}
 	older := map[schema.GroupVersionKind]types.NamespacedName{clusterBindingKind: {Name: delegatorName(m)}}
 	if in.HTTPRoutes {
-		older[capability.HTTPRoute] = types.NamespacedName{Namespace: r.settings.Gateway.RouteNamespace, Name: httpRouteName(m)}
+		older[capability.HTTPRoute] = types.NamespacedName{Namespace: r.decided().Gateway.RouteNamespace, Name: httpRouteName(m)}
 	}
 	if in.HasUserAPI {
 		older[capability.UserGroup] = types.NamespacedName{Name: usersName(m)}

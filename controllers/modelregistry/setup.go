@@ -23,6 +23,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/storage"
+	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
@@ -61,6 +62,13 @@ type Settings struct {
 	config.ModelRegistry
 	// Version of the program, for nothing but messages.
 	Version string
+}
+
+// decided lays the decisions of the platform over the settings of the process.
+func (r *registries) decided() Settings {
+	s := r.settings
+	s.ModelRegistry = r.hub.Over(s.ModelRegistry)
+	return s
 }
 
 var (
@@ -104,7 +112,9 @@ type Environment struct {
 	Settings Settings
 	Served   func() *capability.Watcher
 	Domain   func() *clusterdomain.Watcher
-	Clock    func() clock.Clock
+	// Hub knows the decisions of the platform; nil where nobody follows them.
+	Hub   func() *aihub.Watcher
+	Clock func() clock.Clock
 	// Applier writes as FieldOwner, takes over from LegacyManagers and strips LastApplied.
 	Applier func(ctrl.Manager) *apply.Applier
 }
@@ -120,9 +130,10 @@ func Setup(e Environment) func(context.Context, ctrl.Manager) error {
 		if err != nil {
 			return err
 		}
-		served, domain := e.Served(), e.Domain()
+		served, domain, hub := e.Served(), e.Domain(), e.Hub()
 		r := &registries{
 			settings:   e.Settings,
+			hub:        hub,
 			served:     served.Current,
 			domain:     domain,
 			clock:      e.Clock(),
@@ -171,6 +182,7 @@ func (r *registries) watch(mgr ctrl.Manager, pods cache.Cache, served *capabilit
 		WatchesRawSource(source.Kind(pods, client.Object(&corev1.Pod{}), byApp())).
 		WatchesRawSource(served.Changes(&v1beta1.ModelRegistry{}, r.every())). // an optional API appears or goes
 		WatchesRawSource(domain.Changes(&v1beta1.ModelRegistry{}, r.every())).
+		WatchesRawSource(r.hub.Changes(&v1beta1.ModelRegistry{}, r.every())).
 		Build(shell)
 }
 

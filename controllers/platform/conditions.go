@@ -12,17 +12,22 @@ import (
 // ConditionReady says whether the area has all it needs. The platform waits for it.
 const ConditionReady = "Ready"
 
-// setCondition adds or updates one condition and leaves those of others alone. The transition time moves with the status,
-// the heartbeat with any change; neither moves when nothing changes.
+// setCondition adds or updates one condition of a status.
 func setCondition(status *platformv1alpha1.Status, now metav1.Time, c platformv1alpha1.Condition) {
+	mergeCondition(&status.Conditions, now, c)
+}
+
+// mergeCondition adds or updates one condition and leaves those of others alone. The transition time moves with the status,
+// the heartbeat with any change; neither moves when nothing changes.
+func mergeCondition(list *[]platformv1alpha1.Condition, now metav1.Time, c platformv1alpha1.Condition) {
 	c.Message = conditions.Clip(c.Message, conditions.MaxMessage)
 	c.LastTransitionTime, c.LastHeartbeatTime = now, &now
-	i := slices.IndexFunc(status.Conditions, ofType(c.Type))
+	i := slices.IndexFunc(*list, ofType(c.Type))
 	if i < 0 {
-		status.Conditions = append(status.Conditions, c)
+		*list = append(*list, c)
 		return
 	}
-	old := status.Conditions[i]
+	old := (*list)[i]
 	if old.Status == c.Status && old.Reason == c.Reason && old.Message == c.Message &&
 		old.ObservedGeneration == c.ObservedGeneration && old.Severity == c.Severity {
 		return
@@ -30,7 +35,7 @@ func setCondition(status *platformv1alpha1.Status, now metav1.Time, c platformv1
 	if old.Status == c.Status && !old.LastTransitionTime.IsZero() {
 		c.LastTransitionTime = old.LastTransitionTime
 	}
-	status.Conditions[i] = c
+	(*list)[i] = c
 }
 
 // removeCondition drops a condition of ours.
@@ -43,9 +48,9 @@ func ofType(kind string) func(platformv1alpha1.Condition) bool {
 }
 
 // standard returns the conditions as those of Kubernetes, for events and metrics.
-func standard(status *platformv1alpha1.Status) []metav1.Condition {
-	out := make([]metav1.Condition, 0, len(status.Conditions))
-	for _, c := range status.Conditions {
+func standard(list []platformv1alpha1.Condition) []metav1.Condition {
+	out := make([]metav1.Condition, 0, len(list))
+	for _, c := range list {
 		out = append(out, metav1.Condition{
 			Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message,
 			ObservedGeneration: c.ObservedGeneration, LastTransitionTime: c.LastTransitionTime,

@@ -58,7 +58,7 @@ func (r *mlflowOperator) logic() reconciler.Logic[*platformv1alpha1.MLflowOperat
 // access lets the shell of reconciles see and set the conditions.
 func (r *mlflowOperator) access() reconciler.Conditions[*platformv1alpha1.MLflowOperator] {
 	return reconciler.Conditions[*platformv1alpha1.MLflowOperator]{
-		List: func(m *platformv1alpha1.MLflowOperator) []metav1.Condition { return standard(&m.Status.Status) },
+		List: func(m *platformv1alpha1.MLflowOperator) []metav1.Condition { return standard(m.Status.Conditions) },
 		Set: func(m *platformv1alpha1.MLflowOperator, c metav1.Condition) {
 			setCondition(&m.Status.Status, r.now(), platformv1alpha1.Condition{
 				Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message,

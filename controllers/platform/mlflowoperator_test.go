@@ -290,7 +290,7 @@ func TestComesAndGoes(t *testing.T) {
 		p.Update(event.UpdateEvent{ObjectOld: instance(), ObjectNew: instance()}) {
 		t.Error("only appearing and going counts")
 	}
-	list := standard(&platformv1alpha1.Status{Conditions: []platformv1alpha1.Condition{{Type: "A", Status: "True", Reason: "R", Message: "m", ObservedGeneration: 2, LastTransitionTime: at(1), Severity: "Info"}}})
+	list := standard([]platformv1alpha1.Condition{{Type: "A", Status: "True", Reason: "R", Message: "m", ObservedGeneration: 2, LastTransitionTime: at(1), Severity: "Info"}})
 	if diff := cmp.Diff([]metav1.Condition{{Type: "A", Status: "True", Reason: "R", Message: "m", ObservedGeneration: 2, LastTransitionTime: at(1)}}, list); diff != "" {
 		t.Errorf("conditions differ (-want +got):\n%s", diff)
 	}

@@ -56,10 +56,13 @@ type versionSource struct {
 }
 
 // read returns the version, "" when the platform names none.
-func (s *versionSource) read(ctx context.Context) (string, error) {
+func (s *versionSource) read(ctx context.Context) (string, error) { return s.readAt(ctx, s.key) }
+
+// readAt is read for a ConfigMap whose place is not fixed.
+func (s *versionSource) readAt(ctx context.Context, key client.ObjectKey) (string, error) {
 	head := &metav1.PartialObjectMetadata{}
 	head.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
-	if err := s.cached.Get(ctx, s.key, head); err != nil {
+	if err := s.cached.Get(ctx, key, head); err != nil {
 		return "", client.IgnoreNotFound(err)
 	}
 	s.mu.Lock()
@@ -68,11 +71,11 @@ func (s *versionSource) read(ctx context.Context) (string, error) {
 		return s.content, nil
 	}
 	whole := &corev1.ConfigMap{}
-	if err := s.live.Get(ctx, s.key, whole); err != nil {
+	if err := s.live.Get(ctx, key, whole); err != nil {
 		if apierrors.IsNotFound(err) {
 			return "", nil
 		}
-		return "", fmt.Errorf("reading ConfigMap %s: %w", s.key, err)
+		return "", fmt.Errorf("reading ConfigMap %s: %w", key, err)
 	}
 	s.uid, s.seen, s.content = head.UID, head.ResourceVersion, strings.TrimSpace(whole.Data[versionKey])
 	return s.content, nil

@@ -50,11 +50,19 @@ type Settings struct {
 	MLflowVersion string
 }
 
-// Requires are the kinds without which the component rests.
-func Requires() []schema.GroupVersionKind { return []schema.GroupVersionKind{mlflowOperatorKind} }
+// Optional are the kinds that the component looks at while they are served.
+func Optional() []schema.GroupVersionKind {
+	return []schema.GroupVersionKind{mlflowOperatorKind, mlflowKind, hubKind, catalogKind}
+}
 
-// Optional are the kinds that it looks at while they are served.
-func Optional() []schema.GroupVersionKind { return []schema.GroupVersionKind{mlflowKind} }
+// Parts are what the component consists of: one for each resource of the platform, which rests while that is not served. They
+// bear the name of the component, since they are switched as one.
+func Parts(mlflowOperator, hub func(context.Context, ctrl.Manager) error) []component.Component {
+	return []component.Component{
+		{Name: ComponentName, Requires: []schema.GroupVersionKind{mlflowOperatorKind}, Controllers: mlflowOperator},
+		{Name: ComponentName, Requires: []schema.GroupVersionKind{hubKind}, Controllers: hub},
+	}
+}
 
 // Caches says what is held in memory: the few objects of cluster scope, and of ConfigMaps the metadata.
 func Caches(namespace string) []component.CacheNeed {
@@ -62,11 +70,14 @@ func Caches(namespace string) []component.CacheNeed {
 		{Kind: mlflowOperatorKind, Whole: true, Everything: true},
 		{Kind: mlflowKind, Whole: true, Everything: true},
 		{Kind: configMapKind, Namespace: namespace, Everything: true},
+		{Kind: hubKind, Whole: true, Everything: true},
+		{Kind: catalogKind, Whole: true, Everything: true},
+		{Kind: namespaceKind, Everything: true},
 	}
 }
 
-// Setup registers the controllers with a manager.
-func Setup(settings Settings, served func() *capability.Watcher, clk func() clock.Clock) func(context.Context, ctrl.Manager) error {
+// SetupMLflowOperator registers the controller of MLflowOperator with a manager.
+func SetupMLflowOperator(settings Settings, served func() *capability.Watcher, clk func() clock.Clock) func(context.Context, ctrl.Manager) error {
 	return func(ctx context.Context, mgr ctrl.Manager) error {
 		served := served()
 		key := types.NamespacedName{Namespace: settings.Namespace, Name: configMapName}

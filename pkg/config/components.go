@@ -16,11 +16,15 @@ func DefaultOn(component string) bool { return component != "platform" }
 var switchedOnBy = map[string]string{"platform": "ENABLE_MLFLOW_OPERATOR_MODULE_CONTROLLER"}
 
 // components decides for every known component. In each source the single switch (--enable-x, ENABLE_X) counts
-// more than the list, and a higher source more than a lower one.
-func (s sources) components(known []string) (map[string]bool, error) {
+// more than the list, and a higher source more than a lower one. Where nobody says anything the selection counts, if there is
+// one.
+func (s sources) components(known, selection []string) (map[string]bool, error) {
 	enabled := make(map[string]bool, len(known))
 	for _, name := range known {
 		enabled[name] = DefaultOn(name)
+		if selection != nil {
+			enabled[name] = slices.Contains(selection, name)
+		}
 	}
 	if raw, ok := s.file["components"]; ok {
 		if err := applyList(enabled, value{from: s.path + ": components", raw: raw}, known); err != nil {

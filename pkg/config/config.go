@@ -28,6 +28,10 @@ type Program struct {
 	Components []string
 	// MLflowVersion is the MLflow release this build supports, with or without a leading "v".
 	MLflowVersion string
+	// Selection are the components that run unless somebody says otherwise; nil leaves that to DefaultOn.
+	Selection []string
+	// Defaults take the place of the defaults of flags, by their names.
+	Defaults map[string]string
 }
 
 // Config is the validated configuration. It is a value: nobody changes it after Load.
@@ -149,12 +153,15 @@ func Load(p Program, args []string, lookup func(string) (string, bool), read fun
 		return Config{}, fmt.Errorf("configuration file %s: %w", src.path, err)
 	}
 	for _, s := range table {
+		if other, ok := p.Defaults[s.flag]; ok {
+			s.fallback = other
+		}
 		v := src.resolve(s)
 		if err := s.set(v.raw); err != nil {
 			return Config{}, fmt.Errorf("%s: %w", v, err)
 		}
 	}
-	if cfg.enabled, err = src.components(p.Components); err != nil {
+	if cfg.enabled, err = src.components(p.Components, p.Selection); err != nil {
 		return Config{}, err
 	}
 	cfg.resolveNamespaces(src, read)

@@ -56,6 +56,9 @@ func parseArgs(args []string, table []setting, components []string) (map[string]
 		if name == "help" || name == "h" {
 			return nil, ErrHelp
 		}
+		if newer, ok := olderFlags[name]; ok {
+			name = newer
+		}
 		boolFlag, known := isBool[name]
 		switch {
 		case !known:
@@ -73,6 +76,9 @@ func parseArgs(args []string, table []setting, components []string) (map[string]
 	}
 	return out, nil
 }
+
+// olderFlags are names of flags in the originals, with those that they have here.
+var olderFlags = map[string]string{"metrics-cert-dir": "metrics-cert-path", "metrics-key-name": "metrics-cert-key"}
 
 // flagNames maps every flag to whether it is boolean.
 func flagNames(table []setting, components []string) map[string]bool {

@@ -6,6 +6,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
@@ -14,8 +15,6 @@ import (
 )
 
 const (
-	domain = "apps.lab.example.com"
-
 	startTimeout = 20 * time.Minute // the first run builds the control plane
 	specTimeout  = 3 * time.Minute
 	// quiet is how long a spec watches that nothing is sent. Timers of the manager are shorter but for those of servers that are not
@@ -28,6 +27,8 @@ const (
 var (
 	env     *framework.Env
 	manager *framework.Manager
+	// domain of the cluster, which cannot be changed once it is set.
+	domain string
 )
 
 func TestModelRegistry(t *testing.T) {
@@ -40,7 +41,12 @@ func TestModelRegistry(t *testing.T) {
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "modelregistry", cluster.OpenShift, framework.WithTypes(v1beta1.AddToScheme, v1alpha1.AddToScheme))
 	account := env.InstallOperator(ctx, "config/default")
-	env.Patch(ctx, ingress(), map[string]any{"spec": map[string]any{"domain": domain}})
+	config := ingress()
+	env.Get(ctx, config)
+	var err error
+	domain, _, err = unstructured.NestedString(config.Object, "spec", "domain")
+	Expect(err).NotTo(HaveOccurred())
+	Expect(domain).NotTo(BeEmpty())
 	manager = env.StartManager(ctx, framework.ManagerOptions{
 		ServiceAccount: account.ServiceAccount, Race: true, WebhookPort: account.WebhookPort, Args: []string{"--components=modelregistry"},
 		Env: []string{"REST_IMAGE=quay.io/example/model-registry:v1", "KUBE_RBAC_PROXY_IMAGE=quay.io/example/kube-rbac-proxy:v1", "POSTGRES_IMAGE=quay.io/example/postgresql:16"},

@@ -112,7 +112,7 @@ var _ = Describe("An MLflow behind the gate of the platform", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("waits while the cluster does not serve MLflowOperator, and goes on soon after it does [mlflow-4] [mlflow-65]", func(ctx SpecContext) {
-		bringBack := withoutDefinition(ctx)
+		bringBack := withoutDefinition(ctx, definition)
 		pid := manager.Process.PID
 		m := create(ctx, server())
 		env.WaitForCondition(ctx, m, "MLflowOperatorReady", metav1.ConditionFalse, "MLflowOperatorMissing")
@@ -138,7 +138,7 @@ var _ = Describe("An MLflow behind the gate of the platform", func() {
 		// And away again, with a server that runs: what runs goes on running.
 		remove(ctx, m)
 		remove(ctx, module)
-		withoutDefinition(ctx)
+		withoutDefinition(ctx, definition)
 		settle()
 		env.ExpectAtRest(manager.User, quiet)
 		Expect(manager.Process.PID).To(Equal(pid))

@@ -1,4 +1,4 @@
-// Package platform_test holds the hand-over of MLflow by the platform against its behaviours, on a real control plane.
+// Package platform_test holds the hand-over of MLflow, and that of model registries and the catalog, by the platform against its behaviours, on a real control plane.
 package platform_test
 
 import (
@@ -7,7 +7,9 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
@@ -34,10 +36,10 @@ var (
 func TestPlatform(t *testing.T) { framework.Run(t, "Platform") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	env = framework.Start(ctx, "platform", cluster.OpenShift, framework.WithTypes(mlflowv1.AddToScheme, platformv1alpha1.AddToScheme))
+	env = framework.Start(ctx, "platform", cluster.OpenShift, framework.WithTypes(mlflowv1.AddToScheme, platformv1alpha1.AddToScheme, aihubv1alpha1.AddToScheme, v1beta1.AddToScheme))
 	account = env.InstallOperator(ctx, "config/default")
 	manager = env.StartManager(ctx, framework.ManagerOptions{
-		ServiceAccount: account.ServiceAccount, Race: true, Args: []string{"--metrics-secure=false"},
+		ServiceAccount: account.ServiceAccount, Race: true, WebhookPort: account.WebhookPort, Args: []string{"--metrics-secure=false"},
 		Env: []string{
 			"MLFLOW_IMAGE=quay.io/example/mlflow:v3", "MLFLOW_URL=https://env.example.com",
 			"ENABLE_MLFLOW_OPERATOR_MODULE_CONTROLLER=true", "APPLICATIONS_NAMESPACE=" + namespace,

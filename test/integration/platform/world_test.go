@@ -154,8 +154,8 @@ func another(ctx context.Context, options framework.ManagerOptions) *framework.M
 	return other
 }
 
-// withoutDefinition takes the definition of MLflowOperator away for the rest of the spec, and returns what brings it back.
-func withoutDefinition(ctx context.Context) (bringBack func(context.Context)) {
+// withoutDefinition takes a definition away for the rest of the spec, and returns what brings it back.
+func withoutDefinition(ctx context.Context, definition string) (bringBack func(context.Context)) {
 	GinkgoHelper()
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: definition}}
 	env.Get(ctx, crd)

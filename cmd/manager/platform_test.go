@@ -1,0 +1,87 @@
+package main
+
+import (
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry"
+	"github.com/odh-platform/odh-platform-operator/controllers/platform"
+	"github.com/odh-platform/odh-platform-operator/pkg/component"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+)
+
+// What an AIHub says of a component is what the table knows of it: the kinds that its supervisor waits for, and its switch.
+func TestHubSettingsAgreeWithTheTable(t *testing.T) {
+	for name, tc := range map[string]struct {
+		args              []string
+		registry, catalog bool
+	}{
+		"by default":      {nil, true, true},
+		"without catalog": {[]string{"--enable-modelcatalog=false"}, true, false},
+		"neither":         {[]string{"--components=platform"}, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			known := component.Known(bare(components(&Env{})))
+			cfg, err := config.Load(config.Program{Components: known, MLflowVersion: "1"}, tc.args,
+				func(name string) (string, bool) {
+					v, ok := map[string]string{"REGISTRIES_NAMESPACE": "set"}[name]
+					return v, ok
+				}, func(string) ([]byte, error) { return nil, errLoaded })
+			if err != nil {
+				t.Fatal(err)
+			}
+			env := &Env{Config: cfg}
+			got := hubSettings(env)
+			if got.Registry.Enabled != tc.registry || got.Catalog.Enabled != tc.catalog || got.RegistriesNamespace != "set" {
+				t.Errorf("got %+v", got)
+			}
+			for _, program := range []platform.Program{got.Registry, got.Catalog} {
+				i := slices.IndexFunc(components(env), func(r row) bool { return r.Name == program.Component })
+				if i < 0 || !slices.Equal(components(env)[i].Requires, program.Requires) {
+					t.Errorf("%s requires %v, which the table does not say", program.Component, program.Requires)
+				}
+			}
+		})
+	}
+}
+
+func TestHubSettingsNames(t *testing.T) {
+	got := hubSettings(&Env{})
+	if got.Registry.Deployment != "model-registry-operator-controller-manager" || got.Registry.Component != modelregistry.ComponentName ||
+		got.Catalog.Deployment != "catalog-controller-manager" || got.Catalog.Component != modelcatalog.ComponentName {
+		t.Errorf("got %+v", got)
+	}
+	var names []string
+	for _, r := range got.Releases {
+		names = append(names, r.Name)
+		if r.Version == "" || r.RepoURL == "" {
+			t.Errorf("release %+v", r)
+		}
+	}
+	if !slices.Equal(names, []string{"Kubeflow Model Registry", "Open Data Hub Model Registry Operator"}) {
+		t.Errorf("releases %q", names)
+	}
+}
+
+// Each resource of the platform is looked after on its own: a cluster may have one without the other.
+func TestPartsOfThePlatform(t *testing.T) {
+	row := platformRow(&Env{})
+	if len(row.Requires) > 0 || row.Controllers == nil {
+		t.Errorf("the whole requires %v", row.Requires)
+	}
+	var required []schema.GroupVersionKind
+	for _, part := range platform.Parts(nil, nil) {
+		if part.Name != row.Name || len(part.Requires) != 1 {
+			t.Errorf("part %q requires %v", part.Name, part.Requires)
+		}
+		required = append(required, part.Requires...)
+	}
+	for _, kind := range append(required, schema.GroupVersionKind{Group: "aihub.opendatahub.io", Version: "v1alpha1", Kind: "Catalog"}) {
+		if !slices.Contains(component.FollowedKinds([]component.Component{row.Component}), kind) {
+			t.Errorf("whether %s is served is not followed", kind)
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/component"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+)
+
+var errLoaded = errors.New("loaded")
+
+// loadedBy runs the program with the real table up to the point where its configuration is known.
+func loadedBy(t *testing.T, environment map[string]string, args ...string) (config.Config, started) {
+	t.Helper()
+	var got config.Config
+	g := given{env: environment, table: components}
+	s := started{stdout: &output{}, stderr: &output{}}
+	p := g.process(args, s)
+	inner := p.load
+	p.load = func(program config.Program, args []string) (config.Config, error) {
+		cfg, err := inner(program, args)
+		if err != nil {
+			return cfg, err
+		}
+		got = cfg
+		return cfg, errLoaded
+	}
+	s.code = run(t.Context(), p)
+	return got, s
+}
+
+// The command lines of the original start what they started there; whoever says what shall run is heard.
+func TestWordsOfTheOriginal(t *testing.T) {
+	for name, tc := range map[string]struct {
+		env     map[string]string
+		args    []string
+		want    string
+		metrics string
+	}{
+		"bare":                     {nil, nil, "appwrapper mlflow modelcatalog modelregistry", "0"},
+		"registry":                 {nil, []string{"modelregistry"}, "modelregistry", ":8443"},
+		"catalog as shipped":       {nil, []string{"catalog", "--leader-elect"}, "modelcatalog", ":8443"},
+		"aihub as shipped":         {nil, []string{"aihub", "--leader-elect", "--metrics-cert-dir=/certs", "--metrics-cert-name=tls.crt", "--metrics-key-name=tls.key"}, "modelcatalog modelregistry platform", ":8443"},
+		"registry as shipped":      {nil, []string{"--health-probe-bind-address=:8081", "--metrics-bind-address=:8443", "--leader-elect", "--metrics-secure", "--metrics-cert-dir=/etc/server-cert/", "--metrics-cert-name", "tls.crt", "--metrics-key-name", "tls.key"}, "appwrapper mlflow modelcatalog modelregistry", ":8443"},
+		"flag of a list":           {nil, []string{"catalog", "--components=modelregistry"}, "modelregistry", ":8443"},
+		"one more":                 {nil, []string{"catalog", "--enable-platform"}, "modelcatalog platform", ":8443"},
+		"one less, by a variable":  {map[string]string{"ENABLE_PLATFORM": "false"}, []string{"aihub"}, "modelcatalog modelregistry", ":8443"},
+		"a listener of one's own":  {nil, []string{"aihub", "--metrics-bind-address=:9"}, "modelcatalog modelregistry platform", ":9"},
+		"older names, newer value": {nil, []string{"catalog", "--metrics-cert-path=/a"}, "modelcatalog", ":8443"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, s := loadedBy(t, tc.env, tc.args...)
+			if !strings.Contains(s.stderr.String(), errLoaded.Error()) {
+				t.Fatalf("it did not come so far: %s", s.stderr)
+			}
+			on := slices.DeleteFunc(got.EnabledComponents(), func(name string) bool { return name == "ray" || name == "modelmesh" })
+			if strings.Join(on, " ") != tc.want {
+				t.Errorf("components %v, want %q", on, tc.want)
+			}
+			if got.Metrics.BindAddress != tc.metrics {
+				t.Errorf("metrics at %q, want %q", got.Metrics.BindAddress, tc.metrics)
+			}
+		})
+	}
+	got, _ := loadedBy(t, nil, "aihub", "--metrics-cert-dir=/certs", "--metrics-key-name=a.key")
+	if got.Metrics.CertPath != "/certs" || got.Metrics.CertKey != "a.key" {
+		t.Errorf("older names of flags: %+v", got.Metrics)
+	}
+}
+
+func TestWordsAreKnownAndExplained(t *testing.T) {
+	known := component.Known(bare(components(&Env{})))
+	for _, w := range words {
+		for _, name := range w.components {
+			if !slices.Contains(known, name) {
+				t.Errorf("%s selects %s, which there is not", w.name, name)
+			}
+		}
+	}
+	_, s := loadedBy(t, nil, "help")
+	for _, w := range words {
+		if !strings.Contains(s.stdout.String(), w.name) || !strings.Contains(s.stdout.String(), w.help) {
+			t.Errorf("the help does not explain %s", w.name)
+		}
+	}
+	_, s = loadedBy(t, nil, "registry")
+	if s.code != 1 || !strings.Contains(s.stderr.String(), `unknown sub-command "registry"; known sub-commands: run`) {
+		t.Errorf("code %d, %s", s.code, s.stderr)
+	}
+	// A flag that words give another default is a flag of the program.
+	usage := config.Usage(config.Program{Components: known})
+	for flag := range maps.Keys(originalDefaults) {
+		if !strings.Contains(usage, "--"+flag+",") {
+			t.Errorf("no flag %s", flag)
+		}
+	}
+}

@@ -1,0 +1,36 @@
+package modelcatalog
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic/fake"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+)
+
+// Until the AIHub was read nothing is written, and nothing removed: what it decided could differ from the settings.
+func TestCatalogAwaitsTheHub(t *testing.T) {
+	hub := aihub.NewWatcher(fake.NewSimpleDynamicClient(runtime.NewScheme()), clocktesting.NewFakeClock(time.Unix(0, 0)), logr.Discard())
+	hub.SetServed(true)
+	r := &catalogs{hub: hub, settings: Settings{config.ModelRegistry{Namespace: "set"}}}
+	for name, phase := range map[string]func() error{
+		"the first phase": func() error { return r.phases()[0].Run(t.Context(), &aihubv1alpha1.Catalog{}) },
+		"the end":         func() error { return r.finalize(t.Context(), &aihubv1alpha1.Catalog{}) },
+	} {
+		if wait, ok := errors.AsType[*reconciler.Wait](phase()); !ok || wait.Retry != soon {
+			t.Errorf("%s waits %+v", name, wait)
+		}
+	}
+	hub.SetServed(false) // there is none
+	if err := r.awaitHub(); err != nil || r.decided().Namespace != "set" {
+		t.Errorf("error %v, settings %+v", err, r.decided())
+	}
+}

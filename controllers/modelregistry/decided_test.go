@@ -1,0 +1,36 @@
+package modelregistry
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic/fake"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+)
+
+// Until the AIHub was read nothing is written, and nothing removed: what it decided could differ from the settings.
+func TestRegistriesAwaitTheHub(t *testing.T) {
+	hub := aihub.NewWatcher(fake.NewSimpleDynamicClient(runtime.NewScheme()), clocktesting.NewFakeClock(time.Unix(0, 0)), logr.Discard())
+	hub.SetServed(true)
+	r := &registries{hub: hub, settings: Settings{ModelRegistry: config.ModelRegistry{Namespace: "set"}}}
+	for name, phase := range map[string]func() error{
+		"the first phase": func() error { return r.phases()[1].Run(t.Context(), &v1beta1.ModelRegistry{}) },
+		"the end":         func() error { return r.finalize(t.Context(), &v1beta1.ModelRegistry{}) },
+	} {
+		if wait, ok := errors.AsType[*reconciler.Wait](phase()); !ok || wait.Retry != time.Second {
+			t.Errorf("%s waits %+v", name, wait)
+		}
+	}
+	hub.SetServed(false) // there is none
+	if err := r.awaitHub(t.Context(), &v1beta1.ModelRegistry{}); err != nil || r.decided().Namespace != "set" {
+		t.Errorf("error %v, settings %+v", err, r.decided())
+	}
+}

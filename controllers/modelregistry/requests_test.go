@@ -1,0 +1,131 @@
+package modelregistry
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+)
+
+// woken returns the registries that an event of an object leads to.
+func woken(t *testing.T, h handler.TypedEventHandler[client.Object, reconcile.Request], o client.Object) []string {
+	t.Helper()
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer queue.ShutDown()
+	h.Create(t.Context(), event.CreateEvent{Object: o}, queue)
+	var all []string
+	for queue.Len() > 0 {
+		request, _ := queue.Get()
+		all = append(all, request.String())
+		queue.Done(request)
+	}
+	return all
+}
+
+func labelled(o client.Object, namespace, name string, labels map[string]string) client.Object {
+	o.SetNamespace(namespace)
+	o.SetName(name)
+	o.SetLabels(labels)
+	return o
+}
+
+// Objects without an owner lead to their registry by their labels, and those of other components nowhere.
+func TestEventsByLabels(t *testing.T) {
+	ours := names.Labels(ComponentName)
+	with := func(labels map[string]string, more ...string) map[string]string {
+		all := map[string]string{}
+		for key, value := range labels {
+			all[key] = value
+		}
+		for i := 0; i+1 < len(more); i += 2 {
+			all[more[i]] = more[i+1]
+		}
+		return all
+	}
+	for name, test := range map[string]struct {
+		handler handler.TypedEventHandler[client.Object, reconcile.Request]
+		object  client.Object
+		want    []string
+	}{
+		"of cluster scope":    {byLabels(), labelled(&corev1.ConfigMap{}, "", "x", with(ours, labelApp, "demo", labelNamespace, "ns")), []string{"ns/demo"}},
+		"without a namespace": {byLabels(), labelled(&corev1.ConfigMap{}, "", "x", with(ours, labelApp, "demo")), nil},
+		"of the catalog": {byLabels(), labelled(&corev1.ConfigMap{}, "", "x",
+			with(names.Labels("modelcatalog"), labelApp, "demo", labelNamespace, "ns")), nil},
+		"a pod":                  {byApp(), labelled(&corev1.Pod{}, "ns", "demo-1", map[string]string{labelApp: "demo"}), []string{"ns/demo"}},
+		"a pod of its database":  {byApp(), labelled(&corev1.Pod{}, "ns", "demo-postgres-1", databaseSelector(stored("demo"))), []string{"ns/demo"}},
+		"a pod of something":     {byApp(), labelled(&corev1.Pod{}, "ns", "x", nil), nil},
+		"endpoints":              {byServiceName(), labelled(&discoveryv1.EndpointSlice{}, "ns", "x", with(ours, discoveryv1.LabelServiceName, "demo")), []string{"ns/demo"}},
+		"endpoints of another's": {byServiceName(), labelled(&discoveryv1.EndpointSlice{}, "ns", "x", map[string]string{discoveryv1.LabelServiceName: "demo"}), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, woken(t, test.handler, test.object)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// [W2] Secrets, ConfigMaps and claims lead to the registries in their namespace that use them.
+func TestEventsOfWhatIsUsed(t *testing.T) {
+	elsewhere := stored("demo")
+	elsewhere.Namespace = "elsewhere"
+	w := newWorld(t, nil, stored("demo", proxied), stored("own", ownDatabase), stored("tls", postgresTLS), elsewhere)
+	secret := func(name string) client.Object { return labelled(&corev1.Secret{}, "ns", name, nil) }
+	for name, test := range map[string]struct {
+		uses   func(*v1beta1.ModelRegistry, string) bool
+		object client.Object
+		want   []string
+	}{
+		"a password":            {usesSecret, secret("pg-login"), []string{"ns/demo", "ns/tls"}},
+		"a certificate":         {usesSecret, secret("team-a-kube-rbac-proxy"), []string{"ns/demo"}},
+		"that of the platform":  {usesSecret, secret("own-kube-rbac-proxy"), []string{"ns/own"}},
+		"generated credentials": {usesSecret, secret("own-postgres-credentials"), []string{"ns/own"}},
+		"credentials of nobody": {usesSecret, secret("demo-postgres-credentials"), nil},
+		"a client certificate":  {usesSecret, secret("pg-client"), []string{"ns/tls"}},
+		"nothing":               {usesSecret, secret("other"), nil},
+		"a claim":               {usesClaim, labelled(&corev1.PersistentVolumeClaim{}, "ns", "own-postgres-storage", nil), []string{"ns/own"}},
+		"a claim of nobody":     {usesClaim, labelled(&corev1.PersistentVolumeClaim{}, "ns", "demo-postgres-storage", nil), nil},
+		"a ConfigMap":           {usesConfigMap, labelled(&corev1.ConfigMap{}, "ns", "other", nil), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, woken(t, w.consumers(test.uses), test.object)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+	if got := woken(t, w.every(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x"}}); len(got) != 4 {
+		t.Errorf("everything wakes %v", got)
+	}
+}
+
+// What a registry needs in memory is declared once, and no more than what is read is held whole.
+func TestCaches(t *testing.T) {
+	for _, namespace := range []string{"", "registries"} {
+		seen := map[string]bool{}
+		for _, need := range Caches(namespace) {
+			if seen[need.Kind.String()] {
+				t.Errorf("%s is declared twice", need.Kind)
+			}
+			seen[need.Kind.String()] = true
+			if need.Everything && need.Kind != secretKind && need.Kind != configMapKind {
+				t.Errorf("%s of others is held", need.Kind)
+			}
+			if need.Whole && (need.Kind == secretKind || need.Kind == configMapKind) {
+				t.Errorf("the content of %s is held", need.Kind)
+			}
+			if scoped := need.Namespace != ""; scoped && need.Namespace != namespace {
+				t.Errorf("%s of namespace %s", need.Kind, need.Namespace)
+			}
+		}
+	}
+}

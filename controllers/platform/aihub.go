@@ -1,0 +1,278 @@
+package platform
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+)
+
+// ManagementState is the annotation in which the platform says how far an area is to be looked after. Unmanaged leaves what is
+// there as it is; with Removed the Catalog goes. Everything else is as Managed.
+const ManagementState = "component.opendatahub.io/management-state"
+
+const (
+	stateUnmanaged = "Unmanaged"
+	stateRemoved   = "Removed"
+)
+
+// Program is one of the programs that the original ran as a Deployment of its own, and that is a component here.
+type Program struct {
+	// Deployment is the name that it had, for messages.
+	Deployment string
+	// Component is its name here.
+	Component string
+	// Enabled is false when the settings switch it off.
+	Enabled bool
+	// Requires are the kinds without which it rests.
+	Requires []schema.GroupVersionKind
+}
+
+// problem says why the program does not run; empty when it does. It begins as the original's message did.
+func (p Program) problem(served capability.Set) string {
+	if !p.Enabled {
+		return fmt.Sprintf("child deployment %s not found: the component %s, which takes its place, is switched off; switch it on with --enable-%s",
+			p.Deployment, p.Component, p.Component)
+	}
+	var missing []string
+	for _, kind := range p.Requires {
+		if !served.Has(kind) {
+			missing = append(missing, kind.GroupKind().String())
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Sprintf("child deployment %s not yet Available: the component %s, which takes its place, waits for the cluster to serve %s; install the definition",
+			p.Deployment, p.Component, strings.Join(missing, ", "))
+	}
+	return ""
+}
+
+// aiHub reconciles the AIHub.
+type aiHub struct {
+	settings HubSettings
+	cached   client.Client
+	live     client.Reader
+	applier  *apply.Applier
+	clock    clock.PassiveClock
+	served   func() capability.Set
+	version  *versionSource
+	former   *formerPrograms
+	// decided is the namespace of registries as webhooks know it.
+	decided func() string
+}
+
+func (r *aiHub) logic() reconciler.Logic[*platformv1alpha1.AIHub] {
+	return reconciler.Logic[*platformv1alpha1.AIHub]{
+		Phases: []reconciler.Phase[*platformv1alpha1.AIHub]{
+			{Name: "listing the releases", Run: r.listReleases},
+			{Name: "providing for registries and the catalog", Run: r.provide},
+		},
+		Summary:   func(a *platformv1alpha1.AIHub) { summarizeHub(&a.Status, r.now(), a.Generation) },
+		Finalizer: platformv1alpha1.AIHubFinalizer,
+		Finalize:  r.finalize,
+		Gone:      func(types.UID) { r.former.forget() },
+	}
+}
+
+// access lets the shell of reconciles see and set the conditions.
+func (r *aiHub) access() reconciler.Conditions[*platformv1alpha1.AIHub] {
+	return reconciler.Conditions[*platformv1alpha1.AIHub]{
+		List: func(a *platformv1alpha1.AIHub) []metav1.Condition { return standard(a.Status.Conditions) },
+		Set: func(a *platformv1alpha1.AIHub, c metav1.Condition) {
+			mergeCondition(&a.Status.Conditions, r.now(), platformv1alpha1.Condition{
+				Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message,
+				ObservedGeneration: c.ObservedGeneration, Severity: platformv1alpha1.SeverityInfo,
+			})
+		},
+		Remove: func(a *platformv1alpha1.AIHub, kind string) {
+			status := platformv1alpha1.Status{Conditions: a.Status.Conditions}
+			removeCondition(&status, kind)
+			a.Status.Conditions = status.Conditions
+		},
+	}
+}
+
+func (r *aiHub) now() metav1.Time { return metav1.NewTime(r.clock.Now()) }
+
+func (r *aiHub) listReleases(ctx context.Context, a *platformv1alpha1.AIHub) error {
+	version, err := r.version.readAt(ctx, client.ObjectKey{Namespace: a.Spec.ApplicationNamespace, Name: hubConfigMapName})
+	if err != nil {
+		return err
+	}
+	a.Status.Releases = hubReleases(r.settings.Releases, version)
+	return nil
+}
+
+// pending is a failure that an event will end.
+type pending struct{ message string }
+
+// Error implements error.
+func (p *pending) Error() string { return p.message }
+
+// provide makes what is to be there, and reports. Whatever fails is in the status before it is tried again.
+func (r *aiHub) provide(ctx context.Context, a *platformv1alpha1.AIHub) error {
+	served := r.served()
+	f := hubFacts{
+		generation: a.Generation, domain: aihub.Domain(&a.Spec),
+		registry: r.settings.Registry.problem(served), catalog: r.settings.Catalog.problem(served),
+	}
+	err := r.make(ctx, a, &f)
+	if _, waits := errors.AsType[*reconciler.Wait](err); waits {
+		return err // a matter of moments, in which the status stays as it is
+	}
+	if err != nil {
+		f.failure = err.Error()
+	}
+	reportHub(&a.Status, r.now(), f)
+	if _, waits := errors.AsType[*pending](err); waits {
+		return nil
+	}
+	return err
+}
+
+// make does in this order what stands in the way of nothing that comes before.
+func (r *aiHub) make(ctx context.Context, a *platformv1alpha1.AIHub, f *hubFacts) error {
+	state := a.Annotations[ManagementState]
+	if state == stateUnmanaged {
+		f.note = "nothing is made or removed: the annotation " + ManagementState + " is " + stateUnmanaged
+		return nil
+	}
+	if state != stateRemoved {
+		if err := r.ensureNamespace(ctx, a); err != nil {
+			return err
+		}
+	}
+	if err := clash(r.settings.RegistriesNamespace, a.Spec.InstancesNamespace); err != nil {
+		return err
+	}
+	if err := r.former.remove(ctx, r.applier, a); err != nil {
+		return err
+	}
+	return r.provideCatalog(ctx, a, f, state == stateRemoved)
+}
+
+// clash compares the namespace of the AIHub with the setting of the process, which bounds what is held in memory and cannot
+// change while that runs.
+func clash(setting, wanted string) error {
+	if setting == "" || setting == wanted {
+		return nil
+	}
+	return &pending{fmt.Sprintf("spec.instancesNamespace is %q, and this program looks after namespace %q only (REGISTRIES_NAMESPACE); "+
+		"leave REGISTRIES_NAMESPACE empty or set it to %q, or change spec.instancesNamespace", wanted, setting, wanted)}
+}
+
+// ensureNamespace makes the namespace of registries. It has no owner, whose end would take the data of users with it, and is
+// never changed.
+func (r *aiHub) ensureNamespace(ctx context.Context, a *platformv1alpha1.AIHub) error {
+	name := a.Spec.InstancesNamespace
+	if name == a.Spec.ApplicationNamespace {
+		return nil
+	}
+	head := &metav1.PartialObjectMetadata{}
+	head.SetGroupVersionKind(namespaceKind)
+	err := r.cached.Get(ctx, client.ObjectKey{Name: name}, head)
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if err := r.cached.Create(ctx, namespace, client.FieldOwner(HubFieldOwner)); client.IgnoreAlreadyExists(err) != nil {
+		return fmt.Errorf("creating namespace %s (spec.instancesNamespace): %w", name, err)
+	}
+	return nil
+}
+
+// provideCatalog makes the Catalog, in one place only: one that this AIHub made elsewhere goes first.
+func (r *aiHub) provideCatalog(ctx context.Context, a *platformv1alpha1.AIHub, f *hubFacts, removed bool) error {
+	if !r.served().Has(catalogKind) {
+		return nil
+	}
+	home := client.ObjectKey{Namespace: a.Spec.InstancesNamespace, Name: aihubv1alpha1.CatalogName}
+	if removed {
+		home = client.ObjectKey{}
+		f.note = "the Catalog is removed: the annotation " + ManagementState + " is " + stateRemoved
+	}
+	going, err := r.removeCatalogs(ctx, r.cached, a, home)
+	if err != nil {
+		return err
+	}
+	if len(going) > 0 {
+		return &pending{"waiting for " + strings.Join(going, ", ") + " to be gone"}
+	}
+	if removed || f.catalog != "" {
+		return nil
+	}
+	present := &aihubv1alpha1.Catalog{}
+	if err := r.cached.Get(ctx, home, present); !apierrors.IsNotFound(err) {
+		return err
+	}
+	if r.decided() != home.Namespace {
+		return &reconciler.Wait{For: "webhooks to learn of " + home.Namespace, Retry: soon}
+	}
+	err = r.applier.Create(ctx, a, apply.Object{Config: catalogIn(home)})
+	if _, taken := errors.AsType[*apply.ForeignError](err); taken {
+		return nil // somebody was quicker, and that one serves as well
+	}
+	return err
+}
+
+// removeCatalogs deletes the Catalogs that this AIHub controls but for one, and returns those that are still there.
+func (r *aiHub) removeCatalogs(ctx context.Context, reader client.Reader, a *platformv1alpha1.AIHub, but client.ObjectKey) ([]string, error) {
+	list := &aihubv1alpha1.CatalogList{}
+	if err := reader.List(ctx, list); err != nil {
+		return nil, fmt.Errorf("listing Catalogs: %w", err)
+	}
+	var going []string
+	for i := range list.Items {
+		c := &list.Items[i]
+		key := client.ObjectKeyFromObject(c)
+		if key.Name != aihubv1alpha1.CatalogName || key == but || !metav1.IsControlledBy(c, a) {
+			continue
+		}
+		if err := r.applier.Remove(ctx, a.UID, c); err != nil {
+			return nil, err
+		}
+		going = append(going, "Catalog "+key.String())
+	}
+	return going, nil
+}
+
+// finalize keeps the AIHub until its Catalog is gone. The namespace and registries stay.
+func (r *aiHub) finalize(ctx context.Context, a *platformv1alpha1.AIHub) error {
+	var reader client.Reader = r.cached
+	if !r.served().Has(catalogKind) {
+		reader = r.live // letting go cannot be taken back, so what does not seem to be served is asked for once more
+	}
+	going, err := r.removeCatalogs(ctx, reader, a, client.ObjectKey{})
+	if notServed(err) || err == nil && len(going) == 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	served := r.served()
+	a.ObserveGeneration()
+	f := hubFacts{
+		generation: a.Generation, domain: aihub.Domain(&a.Spec), registry: r.settings.Registry.problem(served),
+		catalog: r.settings.Catalog.problem(served), failure: "this AIHub is being deleted and waits for " + strings.Join(going, ", ") + " to be gone",
+	}
+	if f.catalog != "" {
+		f.failure += "; " + f.catalog
+	}
+	reportHub(&a.Status, r.now(), f)
+	return &reconciler.Wait{For: "the Catalog to be gone"}
+}

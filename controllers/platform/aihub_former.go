@@ -1,0 +1,113 @@
+package platform
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/component"
+)
+
+// The Deployments that the original ran, and the one that made the first two.
+const (
+	formerRegistry = "model-registry-operator-controller-manager"
+	formerCatalog  = "catalog-controller-manager"
+	formerHub      = "aihub-controller-manager"
+)
+
+// formerPrograms removes the Deployments that an older controller made for the AIHub: they do what this program does. Only those
+// go that the AIHub controls; what others made may be this very program under an older name.
+type formerPrograms struct {
+	// readers hold the Deployments of the two names.
+	readers []client.Reader
+
+	mu      sync.Mutex
+	deleted map[types.NamespacedName]types.UID
+}
+
+// newFormerPrograms follows the Deployments of the two names, of which alone it may know.
+func newFormerPrograms(mgr ctrl.Manager, h handler.EventHandler) (*formerPrograms, []source.Source, error) {
+	f := &formerPrograms{}
+	var sources []source.Source
+	for _, name := range []string{formerRegistry, formerCatalog} {
+		c, err := component.Narrow(mgr, deploymentHead(), cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", name)}, apply.Transform())
+		if err != nil {
+			return nil, nil, err
+		}
+		f.readers = append(f.readers, c)
+		sources = append(sources, source.Kind(c, client.Object(deploymentHead()), h))
+	}
+	return f, sources, nil
+}
+
+func deploymentHead() *metav1.PartialObjectMetadata {
+	head := &metav1.PartialObjectMetadata{}
+	head.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
+	return head
+}
+
+// remove deletes what is left, and fails with a *pending until it is gone with its pods. A Deployment that comes back was made by
+// somebody who would go on making it: that is for people to end.
+func (f *formerPrograms) remove(ctx context.Context, applier *apply.Applier, a *platformv1alpha1.AIHub) error {
+	for _, reader := range f.readers {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("DeploymentList"))
+		if err := reader.List(ctx, list); err != nil {
+			return fmt.Errorf("listing Deployments of an older operator: %w", err)
+		}
+		for i := range list.Items {
+			if err := f.removeOne(ctx, applier, a, &list.Items[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (f *formerPrograms) removeOne(ctx context.Context, applier *apply.Applier, a *platformv1alpha1.AIHub, d *metav1.PartialObjectMetadata) error {
+	if !metav1.IsControlledBy(d, a) {
+		return nil
+	}
+	d.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
+	key := client.ObjectKeyFromObject(d)
+	if d.DeletionTimestamp == nil && !f.first(key, d.UID) {
+		return &pending{fmt.Sprintf("Deployment %s of an older operator was deleted and has been made anew; delete Deployment %s, which makes it, and then this one", key, formerHub)}
+	}
+	if err := applier.Discard(ctx, a.UID, d); err != nil {
+		return err
+	}
+	return &pending{fmt.Sprintf("waiting for Deployment %s of an older operator, which does the same work, to be gone", key)}
+}
+
+// first notes that a Deployment is deleted, unless another one of the name was before.
+func (f *formerPrograms) first(key types.NamespacedName, uid types.UID) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if before, known := f.deleted[key]; known && before != uid {
+		return false
+	}
+	if f.deleted == nil {
+		f.deleted = map[types.NamespacedName]types.UID{}
+	}
+	f.deleted[key] = uid
+	return true
+}
+
+// forget drops what is remembered, when the AIHub is gone.
+func (f *formerPrograms) forget() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.deleted = nil
+}

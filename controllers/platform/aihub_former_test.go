@@ -1,0 +1,143 @@
+package platform
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/yaml"
+)
+
+// Which Deployments of an older operator go, and what is said of them.
+func TestFormerPrograms(t *testing.T) {
+	for name, tc := range map[string]struct {
+		owner   types.UID
+		before  types.UID // what was deleted under the name earlier
+		deletes bool
+		says    string
+	}{
+		"made for this AIHub":           {"hub", "", true, "waiting for Deployment apps/" + formerRegistry},
+		"made for an AIHub of the past": {"another", "", false, ""},
+		"nobody's":                      {"", "", false, ""},
+		"deleted, and still there":      {"hub", "here", true, "waiting for Deployment"},
+		"made anew":                     {"hub", "gone", false, "has been made anew"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newHubBench(t, aiHubWith(), programOf(formerRegistry, "here", tc.owner))
+			if tc.before != "" {
+				b.logic.former.first(types.NamespacedName{Namespace: "apps", Name: formerRegistry}, tc.before)
+			}
+			err := b.logic.former.remove(t.Context(), b.logic.applier, b.get())
+			_, waits := errors.AsType[*pending](err)
+			if waits != (tc.says != "") || err != nil && !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("error %v, want one that says %q", err, tc.says)
+			}
+			if deleted := !b.exists(programOf(formerRegistry, "", "")); deleted != tc.deletes {
+				t.Errorf("deleted %t, want %t", deleted, tc.deletes)
+			}
+		})
+	}
+}
+
+// Trouble with them is trouble, and not a wait.
+func TestFormerProgramsFail(t *testing.T) {
+	b := newHubBench(t, aiHubWith(), programOf(formerCatalog, "here", "hub"))
+	b.failing = func(verb, kind string) error {
+		if verb == "delete" && kind == "Deployment" {
+			return errors.New("not allowed today")
+		}
+		return nil
+	}
+	others, _, err := b.pass()
+	if err == nil || !strings.Contains(err.Error(), "not allowed today") {
+		t.Errorf("error %v, writes %q", err, others)
+	}
+	if c := b.condition("ProvisioningSucceeded"); !strings.Contains(c.Message, formerCatalog) || !strings.Contains(c.Message, "not allowed today") {
+		t.Errorf("%+v", c)
+	}
+	broken := interceptor.NewClient(b.server, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+		return errors.New("no cache")
+	}})
+	b.logic.former.readers = []client.Reader{broken}
+	if err := b.logic.former.remove(t.Context(), b.logic.applier, b.get()); err == nil || !strings.Contains(err.Error(), "no cache") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A new AIHub starts with a clean slate.
+func TestFormerProgramsAreForgotten(t *testing.T) {
+	f := &formerPrograms{}
+	key := types.NamespacedName{Namespace: "apps", Name: formerRegistry}
+	if !f.first(key, "one") || !f.first(key, "one") || f.first(key, "two") {
+		t.Error("the first of a name counts, as often as it is seen")
+	}
+	if other := (types.NamespacedName{Namespace: "elsewhere", Name: formerRegistry}); !f.first(other, "two") {
+		t.Error("another namespace is another name")
+	}
+	if f.forget(); !f.first(key, "two") {
+		t.Error("it is forgotten")
+	}
+}
+
+// Every event leads to the one AIHub.
+func TestToHub(t *testing.T) {
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer queue.ShutDown()
+	h := toHub()
+	h.Create(t.Context(), event.CreateEvent{Object: &corev1.ConfigMap{}}, queue)
+	h.Delete(t.Context(), event.DeleteEvent{Object: namespaceNamed("a")}, queue)
+	if queue.Len() != 1 {
+		t.Fatalf("%d requests", queue.Len())
+	}
+	if got, _ := queue.Get(); got.NamespacedName != hubKey {
+		t.Errorf("request %v", got)
+	}
+}
+
+// The shipped role holds nothing that would let the program give itself or others more, and nothing without a limit that could
+// have one.
+func TestRoleOfThePlatformIsNarrow(t *testing.T) {
+	raw, err := os.ReadFile("../../config/rbac/platform/role.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documents := strings.Split(string(raw), "\n---\n")
+	if len(documents) != 2 {
+		t.Fatalf("%d documents", len(documents))
+	}
+	named := map[string]bool{"deployments": true, "aihubs/status": true, "aihubs/finalizers": true, "mlflowoperators/status": true}
+	for _, document := range documents {
+		role := &rbacv1.ClusterRole{}
+		if err := yaml.UnmarshalStrict([]byte(document), role); err != nil {
+			t.Fatal(err)
+		}
+		if len(role.Rules) == 0 {
+			t.Errorf("%s %s is empty", role.Kind, role.Name)
+		}
+		for _, rule := range role.Rules {
+			for _, word := range append(append(append([]string{}, rule.Verbs...), rule.Resources...), rule.APIGroups...) {
+				if word == "*" || word == "escalate" || word == "bind" || word == "impersonate" || word == "secrets" || word == "deletecollection" {
+					t.Errorf("%s may %v %v", role.Name, rule.Verbs, rule.Resources)
+				}
+			}
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					changes := verb == "delete" || verb == "patch" || verb == "update"
+					if (changes || named[resource]) && len(rule.ResourceNames) == 0 {
+						t.Errorf("%s may %s any of %s", role.Name, verb, resource)
+					}
+				}
+			}
+		}
+	}
+}

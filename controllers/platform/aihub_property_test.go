@@ -1,0 +1,205 @@
+package platform
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+)
+
+// story is what happens to an AIHub, step by step.
+type story struct {
+	*hubBench
+	rt *rapid.T
+}
+
+var storyNamespaces = []string{"apps", "one", "two"}
+
+// step lets one thing happen.
+func (s *story) step() {
+	switch rapid.SampledFrom([]string{"pass", "pass", "move", "state", "switch", "serve", "fault", "heal", "foreign", "lost", "restart"}).Draw(s.rt, "step") {
+	case "pass":
+		_, _ = s.shell.Reconcile(s.Context(), ctrl.Request{NamespacedName: hubKey})
+	case "move":
+		s.change(func(a *platformv1alpha1.AIHub) {
+			a.Spec.InstancesNamespace = rapid.SampledFrom(storyNamespaces).Draw(s.rt, "namespace")
+		})
+	case "state":
+		s.change(func(a *platformv1alpha1.AIHub) {
+			a.Annotations = map[string]string{ManagementState: rapid.SampledFrom([]string{"Managed", "Removed", "Unmanaged", ""}).Draw(s.rt, "state")}
+		})
+	case "switch":
+		s.logic.settings.Catalog.Enabled = rapid.Bool().Draw(s.rt, "enabled")
+	case "serve":
+		s.served = capability.NewSet(hubKind, registryKind)
+		if rapid.Bool().Draw(s.rt, "served") {
+			s.served = capability.NewSet(hubKind, registryKind, catalogKind)
+		}
+	case "fault":
+		broken := rapid.SampledFrom([]string{"create", "delete", "patch", "patch status"}).Draw(s.rt, "verb")
+		s.failing = func(verb, _ string) error {
+			if verb == broken {
+				return errors.New("broken for a while")
+			}
+			return nil
+		}
+	case "heal":
+		s.failing = nil
+	case "foreign":
+		c := catalogOf(rapid.SampledFrom(storyNamespaces).Draw(s.rt, "namespace"), "")
+		c.Finalizers, c.Labels = nil, map[string]string{"foreign": "yes"}
+		_ = s.server.Create(s.Context(), c)
+	case "lost":
+		for _, c := range s.catalogs() {
+			if c.Labels["foreign"] == "" {
+				_ = s.server.Delete(s.Context(), &c)
+			}
+		}
+	case "restart":
+		s.restart()
+	}
+}
+
+func (s *story) catalogs() []aihubv1alpha1.Catalog {
+	list := &aihubv1alpha1.CatalogList{}
+	if err := s.server.List(s.Context(), list); err != nil {
+		s.rt.Fatal(err)
+	}
+	return list.Items
+}
+
+// calm ends all trouble and lets the controller finish.
+func (s *story) calm() {
+	s.failing = nil
+	s.restart()
+	s.served = capability.NewSet(hubKind, registryKind, catalogKind)
+	s.change(func(a *platformv1alpha1.AIHub) { a.Annotations = nil })
+	for range 6 {
+		if _, err := s.shell.Reconcile(s.Context(), ctrl.Request{NamespacedName: hubKey}); err != nil {
+			s.rt.Fatal(err)
+		}
+	}
+}
+
+// Whatever happens on the way, in the end the AIHub is ready, there is a Catalog in its namespace, none of its own elsewhere, those
+// of others are untouched, and nothing is written any more.
+func TestHubConverges(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		s := &story{newHubBench(t, aiHubWith(func(a *platformv1alpha1.AIHub) { a.Spec.InstancesNamespace = "one" })), rt}
+		foreign := 0
+		for range rapid.IntRange(1, 15).Draw(rt, "steps") {
+			s.step()
+			now := 0
+			for _, c := range s.catalogs() {
+				if c.Labels["foreign"] != "" {
+					now++
+				}
+			}
+			if now < foreign {
+				rt.Fatal("a Catalog of somebody else is gone")
+			}
+			foreign = now
+		}
+		s.calm()
+		a := s.get()
+		if a.Status.Phase != "Ready" {
+			rt.Fatalf("phase %q: %+v", a.Status.Phase, a.Status.Conditions)
+		}
+		home := false
+		for _, c := range s.catalogs() {
+			if metav1.IsControlledBy(&c, a) && c.Namespace != a.Spec.InstancesNamespace {
+				rt.Fatalf("a Catalog of ours is left in %s", c.Namespace)
+			}
+			home = home || c.Namespace == a.Spec.InstancesNamespace
+		}
+		if !home {
+			rt.Fatal("there is no Catalog where it should be")
+		}
+		if a.Spec.InstancesNamespace != "apps" && !s.exists(namespaceNamed(a.Spec.InstancesNamespace)) {
+			rt.Fatal("there is no namespace for registries")
+		}
+		s.writes = nil
+		if _, err := s.shell.Reconcile(s.Context(), ctrl.Request{NamespacedName: hubKey}); err != nil || len(s.writes) > 0 {
+			rt.Fatalf("at rest: error %v, writes %q", err, s.writes)
+		}
+	})
+}
+
+// A component that does not run says why and what to do, and begins as the message of the original does. [modelregistry-108]
+func TestProgramProblem(t *testing.T) {
+	all := capability.NewSet(hubKind, catalogKind, registryKind)
+	for name, tc := range map[string]struct {
+		program Program
+		served  capability.Set
+		parts   []string
+	}{
+		"runs":          {Program{Enabled: true, Requires: nil}, capability.Set{}, nil},
+		"all is served": {Program{Enabled: true, Requires: []schema.GroupVersionKind{catalogKind, registryKind}}, all, nil},
+		"switched off": {Program{Deployment: "d", Component: "c", Requires: []schema.GroupVersionKind{catalogKind}}, all,
+			[]string{"child deployment d not found: ", "component c", "--enable-c"}},
+		"one is missing": {Program{Deployment: "d", Component: "c", Enabled: true, Requires: []schema.GroupVersionKind{catalogKind, registryKind}}, capability.NewSet(catalogKind),
+			[]string{"child deployment d not yet Available: ", "ModelRegistry.modelregistry.opendatahub.io", "install the definition"}},
+		"both are missing": {Program{Deployment: "d", Component: "c", Enabled: true, Requires: []schema.GroupVersionKind{catalogKind, registryKind}}, capability.Set{},
+			[]string{"Catalog.aihub.opendatahub.io, ModelRegistry.modelregistry.opendatahub.io"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := tc.program.problem(tc.served)
+			if (got == "") != (len(tc.parts) == 0) {
+				t.Errorf("problem %q", got)
+			}
+			for _, part := range tc.parts {
+				if !strings.Contains(got, part) {
+					t.Errorf("%q lacks %q", got, part)
+				}
+			}
+		})
+	}
+}
+
+func TestClash(t *testing.T) {
+	for name, tc := range map[string]struct {
+		setting, wanted string
+		clashes         bool
+	}{
+		"no setting": {"", "registries", false}, "the same": {"registries", "registries", false}, "another": {"other", "registries", true},
+	} {
+		err := clash(tc.setting, tc.wanted)
+		if (err != nil) != tc.clashes {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, waits := errors.AsType[*pending](err); tc.clashes && !waits {
+			t.Errorf("%s: %v is tried again, which does not help", name, err)
+		}
+	}
+}
+
+// What is remembered of one ConfigMap is not told of another.
+func TestVersionInTwoPlaces(t *testing.T) {
+	b := newHubBench(t, aiHubWith())
+	for namespace, text := range map[string]string{"one": "1.0.0", "two": "2.0.0"} {
+		c := configMap(text)
+		c.Namespace, c.Name, c.UID = namespace, hubConfigMapName, types.UID("config-"+namespace)
+		if err := b.server.Create(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, place := range []struct{ namespace, want string }{{"one", "1.0.0"}, {"two", "2.0.0"}, {"two", "2.0.0"}, {"three", ""}, {"one", "1.0.0"}} {
+		got, err := b.logic.version.readAt(t.Context(), client.ObjectKey{Namespace: place.namespace, Name: hubConfigMapName})
+		if err != nil || got != place.want {
+			t.Errorf("%s: version %q, error %v, want %q", place.namespace, got, err, place.want)
+		}
+	}
+	if b.reads != 3 {
+		t.Errorf("%d live reads, want one for each change of place", b.reads)
+	}
+}

@@ -1,0 +1,181 @@
+package platform
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
+)
+
+// said is what of a condition tests compare.
+type said struct {
+	kind     string
+	status   metav1.ConditionStatus
+	reason   string
+	severity platformv1alpha1.Severity
+}
+
+func saidBy(list []platformv1alpha1.Condition) []said {
+	var out []said
+	for _, c := range list {
+		out = append(out, said{c.Type, c.Status, c.Reason, c.Severity})
+	}
+	return out
+}
+
+// The status of an AIHub by what is known: conditions in their order, the phase in the words of the platform.
+// [modelregistry-107] [modelregistry-108] [modelregistry-109] [modelregistry-112]
+func TestReportHub(t *testing.T) {
+	const info = platformv1alpha1.SeverityInfo
+	ok := []said{{"ProvisioningSucceeded", "True", "AllResourcesApplied", ""}, {"ModelRegistryReady", "True", "AllDeploymentsAvailable", ""}, {"CatalogReady", "True", "AllDeploymentsAvailable", ""}}
+	healthy := said{"Ready", "True", "AllDependentsHealthy", ""}
+	for name, tc := range map[string]struct {
+		facts hubFacts
+		want  []said
+		phase platformv1alpha1.Phase
+		ready string
+	}{
+		"all is well": {
+			hubFacts{generation: 3, domain: "d"}, slices.Concat([]said{healthy}, ok, []said{{"Degraded", "False", "NoDegradation", info}}), "Ready", "",
+		},
+		"no gateway": {
+			hubFacts{generation: 3}, slices.Concat([]said{healthy}, ok, []said{{"Degraded", "True", "GatewayDomainUnavailable", info}}), "Ready", "",
+		},
+		"the catalog does not run": {
+			hubFacts{generation: 3, catalog: "no catalog", domain: "d"},
+			[]said{{"Ready", "False", "ChildDeploymentNotReady", ""}, ok[0], ok[1], {"CatalogReady", "False", "ChildDeploymentNotReady", ""}, {"Degraded", "False", "NoDegradation", info}},
+			"Not Ready", "no catalog",
+		},
+		"neither runs, and no gateway": {
+			hubFacts{generation: 3, registry: "no registry", catalog: "no catalog"},
+			[]said{{"Ready", "False", "ChildDeploymentNotReady", ""}, ok[0], {"ModelRegistryReady", "False", "ChildDeploymentNotReady", ""}, {"CatalogReady", "False", "ChildDeploymentNotReady", ""}, {"Degraded", "False", "NoDegradation", info}},
+			"Not Ready", "no registry",
+		},
+		"something failed": {
+			hubFacts{generation: 3, failure: "no namespace"},
+			[]said{{"Ready", "False", "DeployFailed", ""}, {"ProvisioningSucceeded", "False", "DeployFailed", ""}, ok[1], ok[2], {"Degraded", "True", "ProvisioningFailed", ""}},
+			"Not Ready", "no namespace",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status := &platformv1alpha1.AIHubStatus{}
+			reportHub(status, at(0), tc.facts)
+			if diff := cmp.Diff(tc.want, saidBy(status.Conditions), cmp.AllowUnexported(said{})); diff != "" {
+				t.Errorf("conditions differ (-want +got):\n%s", diff)
+			}
+			if status.Phase != tc.phase {
+				t.Errorf("phase %q, want %q", status.Phase, tc.phase)
+			}
+			if m := status.Conditions[0].Message; tc.ready != "" && m != tc.ready {
+				t.Errorf("Ready says %q, want %q", m, tc.ready)
+			}
+			for _, c := range status.Conditions {
+				if c.Message == "" || c.ObservedGeneration != 3 || !c.LastTransitionTime.Equal(new(at(0))) {
+					t.Errorf("%+v", c)
+				}
+			}
+			before := *status.DeepCopy()
+			reportHub(status, at(9), tc.facts)
+			if diff := cmp.Diff(before, *status); diff != "" {
+				t.Errorf("saying the same again changes something:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAggregate(t *testing.T) {
+	c := func(kind string, status metav1.ConditionStatus, reason string, minutes int) platformv1alpha1.Condition {
+		return platformv1alpha1.Condition{Type: kind, Status: status, Reason: reason, LastTransitionTime: at(minutes)}
+	}
+	mild := func(c platformv1alpha1.Condition) platformv1alpha1.Condition {
+		c.Severity = platformv1alpha1.SeverityInfo
+		return c
+	}
+	good := []platformv1alpha1.Condition{c("ProvisioningSucceeded", "True", "A", 0), c("ModelRegistryReady", "True", "B", 0), c("CatalogReady", "True", "C", 0)}
+	for name, tc := range map[string]struct {
+		list   []platformv1alpha1.Condition
+		status metav1.ConditionStatus
+		reason string
+	}{
+		"nothing is known yet":      {nil, "Unknown", ""},
+		"one is not known yet":      {good[:2], "Unknown", ""},
+		"all is well":               {good, "True", "AllDependentsHealthy"},
+		"others do not count":       {append(good[:3:3], c("Degraded", "False", "X", 0), c("Theirs", "False", "Y", 0)), "True", "AllDependentsHealthy"},
+		"False before Unknown":      {[]platformv1alpha1.Condition{c("ProvisioningSucceeded", "Unknown", "A", 9), c("ModelRegistryReady", "False", "B", 1), good[2]}, "False", "B"},
+		"the newest False":          {[]platformv1alpha1.Condition{c("ProvisioningSucceeded", "False", "A", 1), good[1], c("CatalogReady", "False", "C", 2)}, "False", "C"},
+		"the first of one age":      {[]platformv1alpha1.Condition{good[0], c("CatalogReady", "False", "C", 2), c("ModelRegistryReady", "False", "B", 2)}, "False", "B"},
+		"Unknown":                   {[]platformv1alpha1.Condition{good[0], c("ModelRegistryReady", "Unknown", "B", 1), good[2]}, "Unknown", "B"},
+		"worth knowing is no cause": {[]platformv1alpha1.Condition{good[0], mild(c("ModelRegistryReady", "False", "B", 1)), good[2]}, "True", "AllDependentsHealthy"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := aggregate(tc.list, 4); got.Status != tc.status || got.Reason != tc.reason || got.ObservedGeneration != 4 || got.Type != "Ready" {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
+
+// Ready is True exactly when no dependent stands in its way, the phase agrees with it, the conditions of others survive, and all
+// stand in their order.
+func TestHubStatusIsConsistent(t *testing.T) {
+	text := rapid.SampledFrom([]string{"", "something"})
+	rapid.Check(t, func(t *rapid.T) {
+		status := &platformv1alpha1.AIHubStatus{}
+		theirs := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"Alpha", "Paused", "Zulu", "Middle"}), 0, 4, rapid.ID[string]).Draw(t, "theirs")
+		for _, kind := range theirs {
+			status.Conditions = append(status.Conditions, platformv1alpha1.Condition{Type: kind, Status: "False", Message: kind})
+		}
+		for step := range rapid.IntRange(1, 5).Draw(t, "steps") {
+			f := hubFacts{
+				generation: int64(step), failure: text.Draw(t, "failure"), registry: text.Draw(t, "registry"),
+				catalog: text.Draw(t, "catalog"), domain: text.Draw(t, "domain"),
+			}
+			reportHub(status, at(step), f)
+			well := f.failure == "" && f.registry == "" && f.catalog == ""
+			if (status.Phase == "Ready") != well || (status.Conditions[0].Status == "True") != well {
+				t.Fatalf("%+v: phase %q, %+v", f, status.Phase, status.Conditions[0])
+			}
+		}
+		kinds := make([]string, 0, len(status.Conditions))
+		for _, c := range status.Conditions {
+			kinds = append(kinds, c.Type)
+		}
+		rest := append([]string{"Degraded"}, theirs...)
+		slices.Sort(rest)
+		if want := append([]string{"Ready", "ProvisioningSucceeded", "ModelRegistryReady", "CatalogReady"}, rest...); !slices.Equal(kinds, want) {
+			t.Fatalf("order %v, want %v", kinds, want)
+		}
+	})
+}
+
+// Two lists become one, duplicates go, gaps are filled. [modelregistry-114] [modelregistry-111]
+func TestHubReleases(t *testing.T) {
+	r := func(name, version string) platformv1alpha1.Release {
+		return platformv1alpha1.Release{Name: name, Version: version}
+	}
+	fallback := platformv1alpha1.Release{Name: "model-registry-operator", Version: "unknown", RepoURL: "https://github.com/opendatahub-io/model-registry-operator"}
+	for name, tc := range map[string]struct {
+		ours     []platformv1alpha1.Release
+		platform string
+		want     []platformv1alpha1.Release
+	}{
+		"two":                    {[]platformv1alpha1.Release{r("a", "1"), r("b", "2")}, "", []platformv1alpha1.Release{r("a", "1"), r("b", "2")}},
+		"the first of a name":    {[]platformv1alpha1.Release{r("a", "1"), r("a", "2")}, "", []platformv1alpha1.Release{r("a", "1")}},
+		"no version":             {[]platformv1alpha1.Release{r("a", "")}, "", []platformv1alpha1.Release{r("a", "unknown")}},
+		"nothing":                {nil, "", []platformv1alpha1.Release{fallback}},
+		"no name":                {[]platformv1alpha1.Release{r("", "1")}, "", []platformv1alpha1.Release{fallback}},
+		"with the platform":      {[]platformv1alpha1.Release{r("a", "1")}, "2.30.0", []platformv1alpha1.Release{r("a", "1"), r("platform", "2.30.0")}},
+		"the platform alone":     {nil, "2.30.0", []platformv1alpha1.Release{fallback, r("platform", "2.30.0")}},
+		"its name is the last's": {[]platformv1alpha1.Release{r("platform", "1")}, "2", []platformv1alpha1.Release{fallback, r("platform", "2")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, hubReleases(tc.ours, tc.platform)); diff != "" {
+				t.Errorf("releases differ (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,396 @@
+package platform
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+)
+
+const (
+	makesNamespace = "create Namespace /registries"
+	makesCatalog   = "create Catalog registries/catalog"
+)
+
+// One pass does everything; the next writes and asks nothing, in this process or another. [modelregistry-107] [modelregistry-109]
+func TestHubFirstSight(t *testing.T) {
+	b := newHubBench(t, aiHubWith())
+	b.passes(makesNamespace, makesCatalog)
+	a := b.get()
+	if !slices.Equal(a.Finalizers, []string{"aihub.opendatahub.io/finalizer"}) || a.Status.Phase != "Ready" || a.Status.ObservedGeneration != 1 {
+		t.Errorf("finalizers %v, phase %q, generation %d", a.Finalizers, a.Status.Phase, a.Status.ObservedGeneration)
+	}
+	namespace, c := namespaceNamed("registries"), catalogOf("registries", "")
+	if !b.exists(namespace) || len(namespace.OwnerReferences) > 0 {
+		t.Errorf("namespace %+v", namespace.ObjectMeta)
+	}
+	if !b.exists(c) || !metav1.IsControlledBy(c, a) || c.Spec.Resources != nil || c.Spec.Database != nil {
+		t.Errorf("Catalog %+v", c)
+	}
+	b.rests()
+	b.restart()
+	b.rests()
+}
+
+// What does not run is named with the cure, and a Catalog waits for whoever reads it. [modelregistry-107] [modelregistry-108]
+func TestHubWaitsForComponents(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change         func(*hubBench)
+		kind, want     string
+		others, writes []string
+	}{
+		"the catalog is switched off": {func(b *hubBench) { b.logic.settings.Catalog.Enabled = false }, "CatalogReady",
+			"child deployment catalog-controller-manager not found: the component modelcatalog, which takes its place, is switched off; switch it on with --enable-modelcatalog",
+			[]string{"ModelRegistryReady"}, []string{makesNamespace}},
+		"its kind is not served": {func(b *hubBench) { b.served = capability.NewSet(hubKind, registryKind) }, "CatalogReady",
+			"child deployment catalog-controller-manager not yet Available: the component modelcatalog, which takes its place, waits for the cluster to serve Catalog.aihub.opendatahub.io; install the definition",
+			[]string{"ModelRegistryReady"}, []string{makesNamespace}},
+		"registries rest": {func(b *hubBench) { b.served = capability.NewSet(hubKind, catalogKind) }, "ModelRegistryReady",
+			"child deployment model-registry-operator-controller-manager not yet Available: the component modelregistry, which takes its place, waits for the cluster to serve ModelRegistry.modelregistry.opendatahub.io; install the definition",
+			[]string{"CatalogReady"}, []string{makesNamespace, makesCatalog}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newHubBench(t, aiHubWith())
+			tc.change(b)
+			b.passes(tc.writes...)
+			if c := b.condition(tc.kind); c.Status != "False" || c.Reason != "ChildDeploymentNotReady" || c.Message != tc.want {
+				t.Errorf("%+v", c)
+			}
+			for _, kind := range append(tc.others, "ProvisioningSucceeded") {
+				if c := b.condition(kind); c.Status != "True" {
+					t.Errorf("%+v", c)
+				}
+			}
+			if ready := b.condition("Ready"); ready.Status != "False" || ready.Message != tc.want || b.get().Status.Phase != "Not Ready" {
+				t.Errorf("%+v, phase %q", ready, b.get().Status.Phase)
+			}
+			b.rests()
+			b.restart()
+			b.served = capability.NewSet(hubKind, catalogKind, registryKind)
+			b.passes(slices.DeleteFunc([]string{makesCatalog}, func(w string) bool { return slices.Contains(tc.writes, w) })...)
+			if b.rests(); b.get().Status.Phase != "Ready" {
+				t.Errorf("phase %q", b.get().Status.Phase)
+			}
+		})
+	}
+}
+
+// The namespace of registries is made once, whole and unowned, and not where registries share that of the programs.
+// [modelregistry-113]
+func TestHubNamespace(t *testing.T) {
+	t.Run("is there", func(t *testing.T) {
+		theirs := namespaceNamed("registries")
+		theirs.Labels = map[string]string{"team": "a"}
+		b := newHubBench(t, aiHubWith(), theirs)
+		b.passes(makesCatalog)
+	})
+	t.Run("is that of the programs", func(t *testing.T) {
+		b := newHubBench(t, aiHubWith(func(a *platformv1alpha1.AIHub) { a.Spec.InstancesNamespace = "apps" }))
+		b.passes("create Catalog apps/catalog")
+	})
+	t.Run("may not be made", func(t *testing.T) {
+		b := newHubBench(t, aiHubWith())
+		b.failing = func(verb, kind string) error {
+			if kind == "Namespace" {
+				return errors.New("no namespaces today")
+			}
+			return nil
+		}
+		if _, _, err := b.pass(); err == nil || !strings.Contains(err.Error(), "no namespaces today") {
+			t.Errorf("error %v", err)
+		}
+		failed, degraded := b.condition("ProvisioningSucceeded"), b.condition("Degraded")
+		if failed.Reason != "DeployFailed" || !strings.Contains(failed.Message, "creating namespace registries (spec.instancesNamespace): no namespaces today") ||
+			degraded.Reason != "ProvisioningFailed" || degraded.Severity != "" || b.get().Status.Phase != "Not Ready" {
+			t.Errorf("%+v %+v", failed, degraded)
+		}
+		b.failing = nil
+		b.passes(makesNamespace, makesCatalog)
+	})
+}
+
+// The caches of the process hold one namespace, which an AIHub cannot change.
+func TestHubAgainstTheSetting(t *testing.T) {
+	b := newHubBench(t, aiHubWith(), namespaceNamed("registries"))
+	b.logic.settings.RegistriesNamespace = "elsewhere"
+	b.passes()
+	c := b.condition("ProvisioningSucceeded")
+	if c.Status != "False" || c.Reason != "DeployFailed" {
+		t.Errorf("%+v", c)
+	}
+	for _, part := range []string{`spec.instancesNamespace is "registries"`, `namespace "elsewhere" only (REGISTRIES_NAMESPACE)`, "leave REGISTRIES_NAMESPACE empty"} {
+		if !strings.Contains(c.Message, part) {
+			t.Errorf("%q lacks %q", c.Message, part)
+		}
+	}
+	b.rests()
+	b.logic.settings.RegistriesNamespace = "registries"
+	b.passes(makesCatalog)
+}
+
+// [modelregistry-110] The Catalog goes first, and the AIHub when that is gone; nobody asks again meanwhile.
+func TestHubEnd(t *testing.T) {
+	b := newHubBench(t, aiHubWith(), namespaceNamed("registries"), catalogOf("registries", "hub"), catalogOf("older", "hub"), catalogOf("foreign", "another"))
+	b.change(func(a *platformv1alpha1.AIHub) { a.Finalizers = []string{platformv1alpha1.AIHubFinalizer} })
+	if err := b.server.Delete(t.Context(), b.get()); err != nil {
+		t.Fatal(err)
+	}
+	b.passes("delete Catalog older/catalog", "delete Catalog registries/catalog")
+	want := "this AIHub is being deleted and waits for Catalog older/catalog, Catalog registries/catalog to be gone"
+	if c := b.condition("ProvisioningSucceeded"); c.Message != want {
+		t.Errorf("%q, want %q", c.Message, want)
+	}
+	b.rests()
+	for _, namespace := range []string{"registries", "older"} {
+		c := catalogOf(namespace, "")
+		if !b.exists(c) || c.DeletionTimestamp == nil {
+			t.Fatalf("Catalog %s %+v", namespace, c.DeletionTimestamp)
+		}
+		c.Finalizers = nil
+		if err := b.server.Update(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.passes()
+	if b.exists(aiHubWith()) {
+		t.Error("the AIHub is still there")
+	}
+	if !b.exists(namespaceNamed("registries")) || !b.exists(catalogOf("foreign", "")) {
+		t.Error("the namespace and the Catalogs of others stay")
+	}
+}
+
+// Without the API of Catalog there can be none; while the API server does not say so, the AIHub stays.
+func TestHubEndWithoutCatalogs(t *testing.T) {
+	b := newHubBench(t, aiHubWith(func(a *platformv1alpha1.AIHub) { a.Finalizers = []string{platformv1alpha1.AIHubFinalizer} }))
+	if err := b.server.Delete(t.Context(), b.get()); err != nil {
+		t.Fatal(err)
+	}
+	b.served = capability.NewSet(hubKind)
+	b.failing = func(verb, _ string) error {
+		if verb == "list" {
+			return errors.New("not now")
+		}
+		return nil
+	}
+	if _, _, err := b.pass(); err == nil || !b.exists(aiHubWith()) {
+		t.Errorf("error %v, or the AIHub is gone", err)
+	}
+	b.failing = func(verb, _ string) error {
+		if verb == "list" {
+			return &meta.NoKindMatchError{}
+		}
+		return nil
+	}
+	if b.passes(); b.exists(aiHubWith()) {
+		t.Error("the AIHub is still there")
+	}
+}
+
+// Another namespace: the Catalog that the AIHub made goes, and when it is gone there is a new one. [D27]
+func TestHubMoves(t *testing.T) {
+	b := newHubBench(t, aiHubWith())
+	b.passes(makesNamespace, makesCatalog)
+	c := catalogOf("registries", "")
+	b.exists(c)
+	c.Finalizers = []string{aihubv1alpha1.Finalizer}
+	if err := b.server.Update(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	b.change(func(a *platformv1alpha1.AIHub) { a.Spec.InstancesNamespace = "new" })
+	b.passes("create Namespace /new", "delete Catalog registries/catalog")
+	if c := b.condition("ProvisioningSucceeded"); c.Status != "False" || c.Message != "waiting for Catalog registries/catalog to be gone" {
+		t.Errorf("%+v", c)
+	}
+	b.rests()
+	b.exists(c)
+	c.Finalizers = nil
+	if err := b.server.Update(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	b.passes("create Catalog new/catalog")
+	if b.get().Status.Phase != "Ready" || !b.exists(namespaceNamed("registries")) {
+		t.Errorf("phase %q, or the old namespace is gone", b.get().Status.Phase)
+	}
+	b.rests()
+}
+
+// A Catalog of somebody else serves as well, and is left alone.
+func TestHubLeavesCatalogsOfOthers(t *testing.T) {
+	b := newHubBench(t, aiHubWith(), namespaceNamed("registries"), catalogOf("registries", ""), catalogOf("other", "someone"))
+	b.passes()
+	if b.get().Status.Phase != "Ready" {
+		t.Errorf("phase %q", b.get().Status.Phase)
+	}
+	b.rests()
+}
+
+// A webhook that does not know the namespace yet would refuse the Catalog.
+func TestHubWaitsForWebhooks(t *testing.T) {
+	b := newHubBench(t, aiHubWith(), namespaceNamed("registries"))
+	b.decided = "older"
+	if others, result, err := b.pass(); err != nil || result.RequeueAfter != soon || len(others) > 0 {
+		t.Errorf("wrote %q, result %+v, error %v", others, result, err)
+	}
+	b.decided = ""
+	b.passes(makesCatalog)
+}
+
+// A refusal of the webhook is in the status before it is tried again.
+func TestHubReportsARefusal(t *testing.T) {
+	b := newHubBench(t, aiHubWith(), namespaceNamed("registries"))
+	b.failing = func(verb, kind string) error {
+		if verb == "create" {
+			return errors.New("webhook says no")
+		}
+		return nil
+	}
+	if _, _, err := b.pass(); err == nil {
+		t.Error("it is tried again")
+	}
+	if c := b.condition("ProvisioningSucceeded"); !strings.Contains(c.Message, "Catalog registries/catalog") || !strings.Contains(c.Message, "webhook says no") {
+		t.Errorf("%+v", c)
+	}
+}
+
+// [D27] The annotation of the platform is heeded.
+func TestHubManagementState(t *testing.T) {
+	in := func(state string) func(*platformv1alpha1.AIHub) {
+		return func(a *platformv1alpha1.AIHub) {
+			a.Annotations = map[string]string{"component.opendatahub.io/management-state": state}
+		}
+	}
+	for state, want := range map[string][]string{
+		"Managed":   {makesNamespace, makesCatalog, "delete Catalog older/catalog"},
+		"":          {makesNamespace, makesCatalog, "delete Catalog older/catalog"},
+		"Unmanaged": nil,
+		"Removed":   {"delete Catalog older/catalog"},
+	} {
+		older := catalogOf("older", "hub")
+		older.Finalizers = nil // it goes at once
+		b := newHubBench(t, aiHubWith(in(state)), older)
+		var got []string
+		for range 3 {
+			others, _, err := b.pass()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, others...)
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("%q: writes %q, want %q", state, got, want)
+		}
+		told := strings.Contains(b.condition("ProvisioningSucceeded").Message, ManagementState)
+		if special := state == "Unmanaged" || state == "Removed"; told != special || b.get().Status.Phase != "Ready" {
+			t.Errorf("%q: %+v", state, b.condition("ProvisioningSucceeded"))
+		}
+	}
+}
+
+// The Deployments that the original's AIHub made are taken away once, with their pods; those of others stay.
+func TestHubRemovesFormerPrograms(t *testing.T) {
+	b := newHubBench(t, aiHubWith(), namespaceNamed("registries"), programOf(formerRegistry, "one", "hub"), programOf(formerCatalog, "two", "another"))
+	going := programOf(formerRegistry, "", "")
+	b.exists(going)
+	going.Finalizers = []string{"foregroundDeletion"}
+	if err := b.server.Update(t.Context(), going); err != nil {
+		t.Fatal(err)
+	}
+	b.passes("delete Deployment apps/" + formerRegistry)
+	if c := b.condition("ProvisioningSucceeded"); c.Reason != "DeployFailed" || !strings.Contains(c.Message, "waiting for Deployment apps/"+formerRegistry) {
+		t.Errorf("%+v", c)
+	}
+	b.rests()
+	b.exists(going)
+	going.Finalizers = nil
+	if err := b.server.Update(t.Context(), going); err != nil {
+		t.Fatal(err)
+	}
+	b.passes(makesCatalog)
+	b.rests()
+
+	// Whoever makes it anew would go on doing so.
+	if err := b.server.Create(t.Context(), programOf(formerRegistry, "three", "hub")); err != nil {
+		t.Fatal(err)
+	}
+	b.passes()
+	if c := b.condition("ProvisioningSucceeded"); c.Status != "False" || !strings.Contains(c.Message, "delete Deployment aihub-controller-manager, which makes it, and then this one") {
+		t.Errorf("%+v", c)
+	}
+	b.rests()
+	if !b.exists(programOf(formerCatalog, "", "")) {
+		t.Error("that of somebody else is gone")
+	}
+}
+
+// The version is read where the AIHub says that the platform is, and only when it changed. [modelregistry-111]
+func TestHubReleaseOfThePlatform(t *testing.T) {
+	tells := func(namespace, version string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "odh-modelregistry-config", UID: "config"}, Data: map[string]string{"platformVersion": version}}
+	}
+	b := newHubBench(t, aiHubWith(), tells("elsewhere", "9.9.9"))
+	ours := platformv1alpha1.Release{Name: "Kubeflow Model Registry", Version: "v1"}
+	b.passes(makesNamespace, makesCatalog)
+	if diff := cmp.Diff([]platformv1alpha1.Release{ours}, b.get().Status.Releases); diff != "" {
+		t.Error(diff)
+	}
+	told := tells("apps", " 2.30.0\n")
+	if err := b.server.Create(t.Context(), told); err != nil {
+		t.Fatal(err)
+	}
+	b.passes()
+	if diff := cmp.Diff([]platformv1alpha1.Release{ours, theirs("2.30.0")}, b.get().Status.Releases); diff != "" {
+		t.Error(diff)
+	}
+	b.rests()
+	told.Data = nil
+	if err := b.server.Update(t.Context(), told); err != nil {
+		t.Fatal(err)
+	}
+	b.passes()
+	if diff := cmp.Diff([]platformv1alpha1.Release{ours}, b.get().Status.Releases); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Pausing is a condition like any other.
+func TestHubPaused(t *testing.T) {
+	b := newHubBench(t, aiHubWith(func(a *platformv1alpha1.AIHub) { a.Annotations = map[string]string{names.PausedAnnotation: "true"} }))
+	b.passes()
+	if c := b.condition("Paused"); c.Status != "True" || c.Severity != "Info" {
+		t.Errorf("%+v", c)
+	}
+	b.change(func(a *platformv1alpha1.AIHub) { a.Annotations = nil })
+	b.passes(makesNamespace, makesCatalog)
+	if c := b.condition("Paused"); c.Type != "" {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestHubEvents(t *testing.T) {
+	other := aiHubWith(func(a *platformv1alpha1.AIHub) { a.Name = "default" })
+	if p := isHub(); p.Create(event.CreateEvent{Object: other}) || !p.Create(event.CreateEvent{Object: aiHubWith()}) {
+		t.Error("one name counts")
+	}
+	namespace := namespaceNamed("a")
+	if p := goes(); p.Create(event.CreateEvent{Object: namespace}) || p.Update(event.UpdateEvent{ObjectOld: namespace, ObjectNew: namespace}) ||
+		!p.Delete(event.DeleteEvent{Object: namespace}) {
+		t.Error("only the end counts")
+	}
+	if got := decidedNamespace(nil, HubSettings{RegistriesNamespace: "set"}); got != "set" {
+		t.Errorf("namespace %q", got)
+	}
+}

@@ -1,0 +1,215 @@
+package aihub
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/util/workqueue"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+)
+
+func process() config.ModelRegistry {
+	return config.ModelRegistry{
+		DefaultDomain: "apps.example.org",
+		Images:        config.RegistryImages{REST: "rest:v1", KubeRBACProxy: "proxy:v1", Postgres: "postgres:v1", CatalogData: "data:v1", BenchmarkData: "benchmark:v1"},
+		Gateway:       config.RegistryGateway{Domain: "set.example.org", Name: "gw", Namespace: "ingress", RouteNamespace: "set-apps"},
+	}
+}
+
+func spec(domain string) *platformv1alpha1.AIHubSpec {
+	s := &platformv1alpha1.AIHubSpec{ApplicationNamespace: "apps", InstancesNamespace: "registries"}
+	if domain != "" {
+		s.Gateway = &platformv1alpha1.AIHubGateway{Domain: domain}
+	}
+	return s
+}
+
+// What the original wrote into the variables of its child programs comes out of the AIHub; all else stays as it is set, images and
+// whatever has no value included. [modelregistry-104] [modelregistry-105] [modelregistry-106] [modelregistry-112]
+func TestOver(t *testing.T) {
+	for name, tc := range map[string]struct {
+		spec   *platformv1alpha1.AIHubSpec
+		change func(*config.ModelRegistry)
+		want   func(*config.ModelRegistry)
+	}{
+		"no AIHub": {nil, nil, func(*config.ModelRegistry) {}},
+		"with a domain": {spec("hub.example.org"), nil, func(m *config.ModelRegistry) {
+			m.Namespace, m.Gateway.RouteNamespace, m.Gateway.Domain = "registries", "apps", "hub.example.org"
+		}},
+		"without one": {spec(""), nil, func(m *config.ModelRegistry) {
+			m.Namespace, m.Gateway.RouteNamespace = "registries", "apps"
+		}},
+		"the namespace of the process bounds its caches": {spec(" "), func(m *config.ModelRegistry) { m.Namespace = "other" }, func(m *config.ModelRegistry) {
+			m.Namespace, m.Gateway.RouteNamespace = "other", "apps"
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			base, want := process(), process()
+			if tc.change != nil {
+				tc.change(&base)
+			}
+			tc.want(&want)
+			if diff := cmp.Diff(want, Over(base, tc.spec)); diff != "" {
+				t.Errorf("settings differ (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func hub(s *platformv1alpha1.AIHubSpec) *unstructured.Unstructured {
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&platformv1alpha1.AIHub{
+		TypeMeta:   metav1.TypeMeta{APIVersion: platformv1alpha1.GroupVersion.String(), Kind: "AIHub"},
+		ObjectMeta: metav1.ObjectMeta{Name: platformv1alpha1.AIHubName}, Spec: *s,
+	})
+	if err != nil {
+		panic(err)
+	}
+	return &unstructured.Unstructured{Object: object}
+}
+
+func newWatcher(objects ...runtime.Object) (*Watcher, *fake.FakeDynamicClient) {
+	c := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{resource: "AIHubList"}, objects...)
+	return NewWatcher(c, clocktesting.NewFakeClock(time.Unix(0, 0)), logr.Discard()), c
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.After(10 * time.Second)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-deadline:
+			t.Fatalf("timed out waiting until %s", what)
+		case <-tick.C:
+		}
+	}
+}
+
+// The AIHub takes effect, and goes out of effect, without a restart.
+func TestFollowsTheHub(t *testing.T) {
+	w, c := newWatcher(hub(spec("one.example.org")))
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- w.follower.Start(ctx) }()
+	if !w.Settled() || w.Over(process()).Namespace != "" {
+		t.Error("while the API is not served there is none, and that is certain")
+	}
+	w.SetServed(true)
+	domain := func() string { return w.Over(process()).Gateway.Domain }
+	eventually(t, "the AIHub is in force", func() bool { return domain() == "one.example.org" })
+	eventually(t, "the watch runs", func() bool { return len(c.Actions()) >= 2 })
+	hubs := c.Resource(resource)
+	if _, err := hubs.Update(t.Context(), hub(spec("two.example.org")), metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "its change is in force", func() bool { return domain() == "two.example.org" })
+	if err := hubs.Delete(t.Context(), platformv1alpha1.AIHubName, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the settings of the process are back", func() bool { return domain() == "set.example.org" })
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSettled(t *testing.T) {
+	for name, answer := range map[string]func(*Watcher){
+		"an AIHub": func(w *Watcher) { w.take(hub(spec(""))) },
+		"none":     func(w *Watcher) { w.take(nil) },
+		"not ours": func(w *Watcher) { w.take(&unstructured.Unstructured{Object: map[string]any{"spec": "text"}}) },
+		"API gone": func(w *Watcher) { w.SetServed(false) },
+	} {
+		w, _ := newWatcher()
+		w.SetServed(true)
+		if _, err := w.Certain(process()); w.Settled() || err == nil || !strings.Contains(err.Error(), "default-aihub") {
+			t.Errorf("%s: settled before the cluster was asked (%v)", name, err)
+		}
+		answer(w)
+		if _, err := w.Certain(process()); !w.Settled() || err != nil {
+			t.Errorf("%s: not settled (%v)", name, err)
+		}
+	}
+}
+
+// A missing permission is as if there were no AIHub, and not an eternal wait.
+func TestForbidden(t *testing.T) {
+	w, c := newWatcher()
+	c.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(resource.GroupResource(), "", nil)
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- w.follower.Start(ctx) }()
+	w.SetServed(true)
+	eventually(t, "it is settled", w.Settled)
+	if diff := cmp.Diff(process(), w.Over(process())); diff != "" {
+		t.Error(diff)
+	}
+	cancel()
+	<-done
+}
+
+// What arrives late about an API that is gone does not count, and the decisions end with the API.
+func TestAPIGoes(t *testing.T) {
+	w, _ := newWatcher()
+	w.SetServed(true)
+	w.take(hub(spec("one.example.org")))
+	w.SetServed(false)
+	w.take(hub(spec("one.example.org")))
+	if diff := cmp.Diff(process(), w.Over(process())); diff != "" || !w.Settled() {
+		t.Errorf("settled %t, %s", w.Settled(), diff)
+	}
+}
+
+func TestChangesWakeAController(t *testing.T) {
+	w, _ := newWatcher()
+	w.SetServed(true)
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer queue.ShutDown()
+	anything := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "b"}}
+	if err := w.Changes(anything, &handler.EnqueueRequestForObject{}).Start(t.Context(), queue); err != nil {
+		t.Fatal(err)
+	}
+	w.take(hub(spec("one.example.org")))
+	eventually(t, "the controller is woken", func() bool { return queue.Len() == 1 })
+	got, _ := queue.Get()
+	if got.Name != "b" || got.Namespace != "a" {
+		t.Errorf("request %v", got)
+	}
+	queue.Done(got)
+	w.take(hub(spec("one.example.org"))) // the same again
+	w.take(nil)
+	eventually(t, "the controller is woken again", func() bool { return queue.Len() == 1 })
+}
+
+// Where the component platform is off nobody follows anything.
+func TestNone(t *testing.T) {
+	var w *Watcher
+	w.SetServed(true)
+	settings, err := w.Certain(process())
+	if diff := cmp.Diff(process(), settings); diff != "" || err != nil || !w.Settled() || w.AddTo(nil) != nil {
+		t.Errorf("%v %s", err, diff)
+	}
+	if w.Changes(&corev1.ConfigMap{}, &handler.EnqueueRequestForObject{}) == nil {
+		t.Error("a source that tells nothing is a source")
+	}
+}

@@ -1,0 +1,244 @@
+package platform_test
+
+import (
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+var _ = Describe("An AIHub", func() {
+	It("has its namespace and its Catalog made, says so, and rests [modelregistry-107] [modelregistry-109] [modelregistry-113]", func(ctx SpecContext) {
+		instances := absentNamespace()
+		mark := env.Mark()
+		a := handOverHub(ctx, hub(instances, published))
+		waitHub(ctx, a, "Ready", metav1.ConditionTrue, "AllDependentsHealthy")
+		Expect(a.Finalizers).To(ContainElement(hubFinalizer))
+		Expect(a.Status.Phase).To(Equal(platformv1alpha1.PhaseReady))
+		var said []string
+		for _, c := range a.Status.Conditions {
+			said = append(said, c.Type+" "+string(c.Status)+" "+c.Reason+" "+string(c.Severity))
+		}
+		Expect(said).To(Equal([]string{
+			"Ready True AllDependentsHealthy ", "ProvisioningSucceeded True AllResourcesApplied ", "ModelRegistryReady True AllDeploymentsAvailable ",
+			"CatalogReady True AllDeploymentsAvailable ", "Degraded False NoDegradation Info",
+		}))
+		Expect(a.Status.Releases).To(HaveLen(2))
+		Expect(a.Status.Releases[0].Name).To(Equal("Kubeflow Model Registry"))
+		Expect(a.Status.Releases[1].Name).To(Equal("Open Data Hub Model Registry Operator"))
+
+		home := namespaceNamed(instances)
+		env.Get(ctx, home)
+		Expect(home.OwnerReferences).To(BeEmpty())
+		c := catalogIn(instances)
+		env.Get(ctx, c)
+		Expect(metav1.IsControlledBy(c, a)).To(BeTrue())
+		Expect(c.Spec.Resources).To(BeNil())
+		Expect(c.Spec.Database).To(BeNil())
+
+		// Whatever happens to it that changes nothing costs nothing, also at the start of a manager.
+		mark = expectWrites(mark, 5)
+		env.Patch(ctx, a, map[string]any{"metadata": map[string]any{"labels": map[string]any{"example.com/touched": "yes"}}})
+		manager.Restart(ctx)
+		env.Settle(manager.User, quiet, specTimeout)
+		expectWrites(mark, 0)
+		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Code == 401 || e.Code == 403 })).To(BeEmpty())
+	}, NodeTimeout(specTimeout))
+
+	It("is refused with another name, without namespaces, or with a domain that is none [modelregistry-103]", func(ctx SpecContext) {
+		for what, change := range map[string]func(*platformv1alpha1.AIHub){
+			"Only the name 'default-aihub' is allowed": func(a *platformv1alpha1.AIHub) { a.Name = "default" },
+			"spec.applicationNamespace":                func(a *platformv1alpha1.AIHub) { a.Spec.ApplicationNamespace = "" },
+			"spec.instancesNamespace":                  func(a *platformv1alpha1.AIHub) { a.Spec.InstancesNamespace = "" },
+			"spec.gateway.domain": func(a *platformv1alpha1.AIHub) {
+				a.Spec.Gateway = &platformv1alpha1.AIHubGateway{Domain: strings.Repeat("a", 64) + ".example.com"}
+			},
+		} {
+			err := env.Admin.Create(ctx, hub("registries", change))
+			Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
+			Expect(err).To(MatchError(ContainSubstring(what)))
+		}
+		bare := routeOf("x")
+		bare.SetAPIVersion(platformv1alpha1.GroupVersion.String())
+		bare.SetKind("AIHub")
+		bare.SetNamespace("")
+		bare.SetName("default-aihub")
+		Expect(env.Admin.Create(ctx, bare)).To(MatchError(ContainSubstring("spec: Required value")))
+	}, NodeTimeout(specTimeout))
+
+	It("goes after its Catalog, and leaves what others have [modelregistry-110]", func(ctx SpecContext) {
+		instances := absentNamespace()
+		a := handOverHub(ctx, hub(instances))
+		c := catalogIn(instances)
+		env.WaitFor(ctx, c, nil)
+		waitHub(ctx, a, "ProvisioningSucceeded", metav1.ConditionTrue, "AllResourcesApplied")
+		remove(ctx, a)
+		env.WaitGone(ctx, c)
+		env.Get(ctx, namespaceNamed(instances))
+
+		foreign := create(ctx, catalogIn(instances))
+		a = handOverHub(ctx, hub(instances))
+		waitHub(ctx, a, "Ready", metav1.ConditionTrue, "AllDependentsHealthy")
+		remove(ctx, a)
+		env.Get(ctx, foreign)
+		Expect(foreign.DeletionTimestamp).To(BeNil())
+		Expect(foreign.OwnerReferences).To(BeEmpty())
+	}, NodeTimeout(specTimeout))
+
+	It("is ready without a gateway, and says that there is none [modelregistry-112]", func(ctx SpecContext) {
+		a := handOverHub(ctx, hub(namespace))
+		c := waitHub(ctx, a, "Degraded", metav1.ConditionTrue, "GatewayDomainUnavailable")
+		Expect(c.Severity).To(Equal(platformv1alpha1.SeverityInfo))
+		Expect(a.Status.Phase).To(Equal(platformv1alpha1.PhaseReady))
+		env.WaitFor(ctx, catalogIn(namespace), nil) // registries may share the namespace of the programs
+		env.Patch(ctx, a, map[string]any{"spec": map[string]any{"gateway": map[string]any{"domain": "hub.example.com"}}})
+		waitHub(ctx, a, "Degraded", metav1.ConditionFalse, "NoDegradation")
+	}, NodeTimeout(specTimeout))
+
+	It("tells the version of the platform, and only that of its namespace [modelregistry-111]", func(ctx SpecContext) {
+		elsewhere := env.Namespace(ctx, "elsewhere")
+		create(ctx, versions(elsewhere, "9.9.9"))
+		a := handOverHub(ctx, hub(absentNamespace()))
+		waitHub(ctx, a, "Ready", metav1.ConditionTrue, "AllDependentsHealthy")
+		Expect(a.Status.Releases).To(HaveLen(2))
+		platformIs := func(version string) {
+			GinkgoHelper()
+			env.WaitFor(ctx, a, func(g Gomega) {
+				g.Expect(a.Status.Releases).To(HaveLen(3))
+				g.Expect(a.Status.Releases[2]).To(Equal(platform(version)))
+			})
+		}
+		told := create(ctx, versions(namespace, "2.30.0"))
+		platformIs("2.30.0")
+		env.Patch(ctx, told, map[string]any{"data": map[string]any{"platformVersion": "2.31.0"}})
+		platformIs("2.31.0")
+		Expect(env.Admin.Delete(ctx, told)).To(Succeed())
+		env.WaitFor(ctx, a, func(g Gomega) { g.Expect(a.Status.Releases).To(HaveLen(2)) })
+	}, NodeTimeout(specTimeout))
+
+	It("says that the catalog does not run while its API is not there, and makes the Catalog when it is [modelregistry-108]", func(ctx SpecContext) {
+		bringBack := withoutDefinition(ctx, catalogsDefinition)
+		instances := absentNamespace()
+		a := create(ctx, hub(instances, published))
+		c := waitHub(ctx, a, "CatalogReady", metav1.ConditionFalse, "ChildDeploymentNotReady")
+		Expect(c.Message).To(HavePrefix("child deployment catalog-controller-manager not yet Available"))
+		Expect(hubCondition(a, "ModelRegistryReady").Status).To(Equal(metav1.ConditionTrue))
+		ready := hubCondition(a, "Ready")
+		Expect(ready.Status).To(Equal(metav1.ConditionFalse))
+		Expect(ready.Message).To(Equal(c.Message))
+		Expect(a.Status.Phase).To(Equal(platformv1alpha1.PhaseNotReady))
+		env.Get(ctx, namespaceNamed(instances))
+
+		bringBack(ctx)
+		waitHub(ctx, a, "Ready", metav1.ConditionTrue, "AllDependentsHealthy")
+		env.WaitFor(ctx, catalogIn(instances), nil)
+	}, NodeTimeout(specTimeout))
+
+	It("moves its Catalog with its namespace, and removes it when the platform says so [D27]", func(ctx SpecContext) {
+		first, second := absentNamespace(), absentNamespace()
+		a := handOverHub(ctx, hub(first))
+		env.WaitFor(ctx, catalogIn(first), nil)
+		env.Patch(ctx, a, map[string]any{"spec": map[string]any{"instancesNamespace": second}})
+		env.WaitFor(ctx, catalogIn(second), nil)
+		env.WaitGone(ctx, catalogIn(first))
+		waitHub(ctx, a, "Ready", metav1.ConditionTrue, "AllDependentsHealthy")
+		env.Get(ctx, namespaceNamed(first))
+
+		env.Patch(ctx, a, map[string]any{"metadata": map[string]any{"annotations": map[string]any{managementState: "Removed"}}})
+		env.WaitGone(ctx, catalogIn(second))
+		env.Patch(ctx, a, map[string]any{"metadata": map[string]any{"annotations": map[string]any{managementState: "Managed"}}})
+		env.WaitFor(ctx, catalogIn(second), nil)
+	}, NodeTimeout(specTimeout))
+
+	It("takes the programs away that the original ran for it, and no others", func(ctx SpecContext) {
+		theirs := create(ctx, childOf(nil, "catalog-controller-manager"))
+		a := handOverHub(ctx, hub(absentNamespace()))
+		waitHub(ctx, a, "Ready", metav1.ConditionTrue, "AllDependentsHealthy")
+		old := create(ctx, childOf(a, "model-registry-operator-controller-manager"))
+		env.WaitGone(ctx, old)
+		waitHub(ctx, a, "ProvisioningSucceeded", metav1.ConditionTrue, "AllResourcesApplied")
+
+		again := create(ctx, childOf(a, "model-registry-operator-controller-manager"))
+		c := waitHub(ctx, a, "ProvisioningSucceeded", metav1.ConditionFalse, "DeployFailed")
+		Expect(c.Message).To(ContainSubstring("has been made anew; delete Deployment aihub-controller-manager"))
+		env.Get(ctx, again)
+		Expect(again.DeletionTimestamp).To(BeNil())
+		env.Get(ctx, theirs)
+		Expect(theirs.DeletionTimestamp).To(BeNil())
+	}, NodeTimeout(specTimeout))
+
+	It("is understood as the sample shows it [D27]", func(ctx SpecContext) {
+		samples, err := framework.ReadObjects("../../../config/samples/platform_aihub.yaml")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(samples).To(HaveLen(1))
+		webhooksAnswer(ctx)
+		create(ctx, samples[0])
+		waitHub(ctx, hub("odh-model-registries"), "Ready", metav1.ConditionTrue, "AllDependentsHealthy")
+	}, NodeTimeout(specTimeout))
+})
+
+var _ = Describe("Registries that an AIHub hands over", func() {
+	It("are published as it says, without a restart, and again as before when it is gone [modelregistry-104] [modelregistry-112]", func(ctx SpecContext) {
+		pid := manager.Process.PID
+		instances := env.Namespace(ctx, "registries")
+		webhooksAnswer(ctx)
+		create(ctx, registry(instances, "before"))
+		a := handOverHub(ctx, hub(instances, published))
+		for _, name := range []string{"before", "after"} {
+			if name == "after" {
+				create(ctx, registry(instances, name))
+			}
+			env.WaitFor(ctx, routeOf(name), nil)
+		}
+		m := registry(instances, "after")
+		env.WaitFor(ctx, m, func(g Gomega) {
+			g.Expect(m.Status.Hosts).To(ContainElement("hub.example.com/model-registry/after"))
+		})
+		env.Patch(ctx, a, map[string]any{"spec": map[string]any{"gateway": map[string]any{"domain": "moved.example.com"}}})
+		env.WaitFor(ctx, m, func(g Gomega) {
+			g.Expect(m.Status.Hosts).To(ContainElement("moved.example.com/model-registry/after"))
+		})
+		remove(ctx, a)
+		for _, name := range []string{"before", "after"} {
+			env.WaitGone(ctx, routeOf(name))
+		}
+		Expect(manager.Process.PID).To(Equal(pid))
+	}, NodeTimeout(specTimeout))
+
+	It("live in its namespace only, as long as it is there [modelregistry-104]", func(ctx SpecContext) {
+		elsewhere := env.Namespace(ctx, "elsewhere")
+		a := handOverHub(ctx, hub(env.Namespace(ctx, "registries")))
+		waitHub(ctx, a, "Ready", metav1.ConditionTrue, "AllDependentsHealthy")
+		try := func() error { return env.Admin.Create(ctx, registry(elsewhere, "stray"), client.DryRunAll) }
+		Expect(try()).To(MatchError(ContainSubstring(a.Spec.InstancesNamespace)))
+		remove(ctx, a)
+		Eventually(try).WithContext(ctx).Should(Succeed())
+	}, NodeTimeout(specTimeout))
+
+	It("cannot be elsewhere than the settings of the program say, which is reported", func(ctx SpecContext) {
+		aside(ctx)
+		another(ctx, framework.ManagerOptions{WebhookPort: account.WebhookPort, Args: []string{"--components=platform,modelregistry,modelcatalog"}, Env: []string{"REGISTRIES_NAMESPACE=set-namespace"}})
+		instances := env.Namespace(ctx, "registries")
+		a := handOverHub(ctx, hub(instances))
+		c := waitHub(ctx, a, "ProvisioningSucceeded", metav1.ConditionFalse, "DeployFailed")
+		Expect(c.Message).To(And(ContainSubstring(instances), ContainSubstring("set-namespace"), ContainSubstring("REGISTRIES_NAMESPACE")))
+		Expect(apierrors.IsNotFound(env.Admin.Get(ctx, client.ObjectKeyFromObject(catalogIn(instances)), catalogIn(instances)))).To(BeTrue())
+		remove(ctx, a)
+	}, NodeTimeout(specTimeout))
+})
+
+// expectWrites waits until the manager is at rest and counts what it wrote for the AIHub: finalizer, namespace, Catalog, and the
+// status once, or twice where webhooks had to hear of the namespace first.
+func expectWrites(mark framework.Mark, most int) framework.Mark {
+	GinkgoHelper()
+	settle()
+	found := hubWrites(mark)
+	Expect(len(found)).To(BeNumerically("<=", most), "%s", found)
+	return env.Mark()
+}
