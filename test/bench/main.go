@@ -16,10 +16,12 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
@@ -57,6 +59,7 @@ func (b *bench) note(name, value, target, originals string) {
 }
 
 func main() {
+	log.SetLogger(logr.Discard()) // else the client complains after half a minute
 	b := &bench{clock: clock.RealClock{}}
 	flag.IntVar(&b.secrets, "secrets", 8000, "foreign Secrets to create, half of them in the operand namespace")
 	flag.IntVar(&b.workloads, "appwrappers", 500, "AppWrappers of two pods to run to success")
