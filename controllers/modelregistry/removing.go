@@ -152,7 +152,7 @@ func (r *registries) removeLeftovers(ctx context.Context, m *v1beta1.ModelRegist
 		}
 		errs = append(errs, err)
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, r.removeSharedGrant(ctx, m, found, in))...)
 }
 
 // leftBy says whether the original made an object for this very registry: it controls it, or nobody does.
@@ -195,6 +195,9 @@ func (r *registries) lookBack(ctx context.Context, namespace string, in Inputs) 
 	}
 	if in.HTTPRoutes {
 		kinds[capability.HTTPRoute] = r.decided().Gateway.RouteNamespace
+	}
+	if in.ReferenceGrants {
+		kinds[capability.ReferenceGrant] = namespace
 	}
 	found := map[place]*metav1.PartialObjectMetadata{}
 	for kind, where := range kinds {

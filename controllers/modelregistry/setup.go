@@ -194,6 +194,9 @@ func (r *registries) watchOptional(ctx context.Context, mgr ctrl.Manager, served
 	} {
 		served.WatchMetadata(ctx, c, kind, h)
 	}
+	for _, kind := range []schema.GroupVersionKind{capability.ReferenceGrant, capability.HTTPRoute} {
+		served.WatchMetadata(ctx, c, kind, r.besideCatalog())
+	}
 	// Whether a router admits a Route stands in its status, which is not among its metadata.
 	served.Watch(ctx, c, capability.Route, func() source.Source {
 		return source.Kind(mgr.GetCache(), client.Object(wholeObject(capability.Route)), owned)

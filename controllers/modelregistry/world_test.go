@@ -55,6 +55,10 @@ func newWorld(t *testing.T, served []schema.GroupVersionKind, objects ...client.
 	if err := v1beta1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
+	for _, kind := range everything { // before the fake client takes the first form in which it meets a kind for that of all its objects
+		scheme.AddKnownTypeWithName(kind, &unstructured.Unstructured{})
+		scheme.AddKnownTypeWithName(kind.GroupVersion().WithKind(kind.Kind+"List"), &unstructured.UnstructuredList{})
+	}
 	w := &world{T: t, events: events.NewFakeRecorder(100)}
 	w.server = interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().
 		WithTypeConverters(managedfields.NewDeducedTypeConverter()).WithRESTMapper(scopes()).WithObjects(objects...).Build(), interceptor.Funcs{List: listHeads})

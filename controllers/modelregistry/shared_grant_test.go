@@ -1,0 +1,225 @@
+package modelregistry
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+)
+
+const sharedGrantGone = "delete ReferenceGrant " + sharedGrantName
+
+// sharedGrant is the grant that the original made once for a namespace.
+func sharedGrant() *unstructured.Unstructured {
+	g := wholeObject(capability.ReferenceGrant)
+	g.SetNamespace("ns")
+	g.SetName(sharedGrantName)
+	g.SetLabels(map[string]string{labelComponent: partOf, labelAppComponent: partOf, labelCreatedBy: createdBy, labelPartOf: partOf, labelManagedBy: createdBy})
+	return g
+}
+
+// catalogRoute publishes a catalog in a namespace.
+func catalogRoute(namespace string) *unstructured.Unstructured {
+	route := wholeObject(capability.HTTPRoute)
+	route.SetNamespace("routes")
+	route.SetName(catalogRouteName)
+	route.Object["spec"] = map[string]any{"rules": []any{map[string]any{"backendRefs": []any{map[string]any{"name": "model-catalog", "namespace": namespace}}}}}
+	return route
+}
+
+// catalogGrant is the one that the catalog has of its own.
+func catalogGrant() *unstructured.Unstructured {
+	g := wholeObject(capability.ReferenceGrant)
+	g.SetNamespace("ns")
+	g.SetName(catalogGrantName)
+	g.SetLabels(names.Labels(catalogComponent))
+	return g
+}
+
+// pausedRegistry is another registry of the namespace, which is left as it is.
+func pausedRegistry(name string) *v1beta1.ModelRegistry {
+	m := stored(name, proxied)
+	m.Annotations = map[string]string{names.PausedAnnotation: "true"}
+	return m
+}
+
+// D26: the grant of the original goes when everybody who lived by it has his own, and no sooner.
+func TestSharedGrantGoes(t *testing.T) {
+	alien, later := sharedGrant(), stored("later")
+	alien.SetLabels(map[string]string{labelCreatedBy: "ann"})
+	later.DeletionTimestamp, later.Finalizers = new(metav1.Now()), []string{v1beta1.Finalizer}
+	elsewhere := stored("elsewhere")
+	elsewhere.Namespace = "elsewhere"
+	for name, test := range map[string]struct {
+		domain string
+		beside []client.Object
+		want   bool
+	}{
+		"all have their own":                    {"gateway.example.com", []client.Object{sharedGrant()}, true},
+		"gateway mode is off":                   {"", []client.Object{sharedGrant()}, true},
+		"another registry has none yet":         {"gateway.example.com", []client.Object{sharedGrant(), stored("other")}, false},
+		"another registry, gateway mode is off": {"", []client.Object{sharedGrant(), stored("other")}, true},
+		"another registry is paused":            {"", []client.Object{sharedGrant(), pausedRegistry("other")}, false},
+		"another registry is going":             {"gateway.example.com", []client.Object{sharedGrant(), later}, true},
+		"another registry is elsewhere":         {"gateway.example.com", []client.Object{sharedGrant(), elsewhere}, true},
+		"the catalog has none yet":              {"gateway.example.com", []client.Object{sharedGrant(), catalogRoute("ns")}, false},
+		"a catalog without gateway mode":        {"", []client.Object{sharedGrant(), catalogRoute("ns")}, false},
+		"the catalog has its own":               {"gateway.example.com", []client.Object{sharedGrant(), catalogRoute("ns"), catalogGrant()}, true},
+		"the catalog is elsewhere":              {"gateway.example.com", []client.Object{sharedGrant(), catalogRoute("elsewhere")}, true},
+		"somebody else's":                       {"gateway.example.com", []client.Object{alien}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := stored("demo", proxied)
+			w := newWorld(t, everything, append(test.beside, m.DeepCopy())...)
+			w.settings.Gateway.Domain = test.domain
+			w.waits(w.pass(m), "available")
+			if got := w.wrote(); strings.Contains(got, sharedGrantGone) != test.want {
+				t.Errorf("wrote\n%s", got)
+			}
+			if gone := !w.get(wholeObject(capability.ReferenceGrant), "ns", sharedGrantName); gone != test.want {
+				t.Errorf("gone %v", gone)
+			}
+			if own := w.get(wholeObject(capability.ReferenceGrant), "ns", grantName(m)); own != (test.domain != "") {
+				t.Errorf("a grant of its own: %v", own)
+			}
+		})
+	}
+}
+
+// D26: what stood in the way is over: the grant goes in the pass of whoever was the last, and is then forgotten.
+func TestSharedGrantGoesLater(t *testing.T) {
+	m, other := stored("demo", proxied), pausedRegistry("other")
+	w := newWorld(t, everything, sharedGrant(), catalogRoute("ns"), m.DeepCopy(), other.DeepCopy())
+	w.settings.Gateway.Domain = "gateway.example.com"
+	w.waits(w.pass(m), "available")
+	w.get(other, "ns", "other")
+	other.Annotations = nil
+	w.must(w.server.Update(t.Context(), other))
+	w.waits(w.pass(other), "available")
+	if got := w.wrote(); strings.Contains(got, sharedGrantGone) {
+		t.Errorf("the catalog needs it still, got\n%s", got)
+	}
+	w.must(w.server.Create(t.Context(), catalogGrant()))
+	boom := errors.New("boom")
+	w.fail = func(verb, _ string) error {
+		if verb == "delete" {
+			return boom
+		}
+		return nil
+	}
+	if err := w.pass(m); !errors.Is(err, boom) {
+		t.Errorf("ended with %v", err)
+	}
+	w.fail = nil
+	w.waits(w.pass(m), "available")
+	if got := w.wrote(); got != sharedGrantGone {
+		t.Errorf("wrote\n%s", got)
+	}
+	w.must(w.server.Create(t.Context(), sharedGrant())) // by somebody who wants it
+	w.waits(w.pass(m), "available")
+	if got := w.wrote(); got != "" {
+		t.Errorf("the past is looked at once, got\n%s", got)
+	}
+}
+
+// D2: where ReferenceGrants are not served, nobody asks for them.
+func TestSharedGrantWithoutItsAPI(t *testing.T) {
+	m := stored("demo", proxied)
+	served := slices.Clone(everything)[:len(everything)-1]
+	w := newWorld(t, served, sharedGrant(), m.DeepCopy())
+	w.settings.Gateway.Domain = "gateway.example.com"
+	w.waits(w.pass(m), "available")
+	if got := w.wrote(); strings.Contains(got, "ReferenceGrant") || !strings.Contains(got, "HTTPRoute") {
+		t.Errorf("wrote\n%s", got)
+	}
+}
+
+// The one that was seen goes, not another that has its name since.
+func TestSharedGrantByUID(t *testing.T) {
+	m, seen := stored("demo", proxied), sharedGrant()
+	seen.SetUID("seen")
+	w := newWorld(t, everything, seen, stored("other"), m.DeepCopy())
+	w.settings.Gateway.Domain = "gateway.example.com"
+	w.waits(w.pass(m), "available")
+	at := place{capability.ReferenceGrant.GroupKind(), types.NamespacedName{Namespace: "ns", Name: sharedGrantName}}
+	if found := w.leftovers.namespaces["ns"][at]; found == nil || found.UID != "seen" {
+		t.Errorf("remembers %v", found)
+	}
+}
+
+// D26: objects of the catalog wake the registries that may wait for them.
+func TestEventsOfTheCatalog(t *testing.T) {
+	elsewhere := stored("demo")
+	elsewhere.Namespace = "elsewhere"
+	w := newWorld(t, everything, stored("demo"), stored("other"), elsewhere)
+	route := catalogRoute("elsewhere")
+	route.SetLabels(names.Labels(catalogComponent))
+	outside := route.DeepCopy()
+	labels := names.Labels(catalogComponent)
+	labels[labelNamespace] = "elsewhere"
+	outside.SetLabels(labels)
+	for name, test := range map[string]struct {
+		object client.Object
+		want   []string
+	}{
+		"its grant":        {catalogGrant(), []string{"ns/demo", "ns/other"}},
+		"its HTTPRoute":    {outside, []string{"elsewhere/demo"}},
+		"one of nowhere":   {route, nil},
+		"of the original":  {sharedGrant(), nil},
+		"of registries":    {labelled(sharedGrant(), "ns", "x", names.Labels(ComponentName)), nil},
+		"of another place": {labelled(catalogGrant(), "third", catalogGrantName, names.Labels(catalogComponent)), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, woken(t, w.besideCatalog(), test.object)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// A route leads to where one of its backends is; anything that is no route leads nowhere.
+func TestLeadsTo(t *testing.T) {
+	two := catalogRoute("a")
+	rules, _, err := unstructured.NestedSlice(two.Object, "spec", "rules")
+	if err != nil {
+		t.Fatal(err)
+	}
+	more, _, err := unstructured.NestedSlice(catalogRoute("b").Object, "spec", "rules")
+	if err != nil {
+		t.Fatal(err)
+	}
+	two.Object["spec"] = map[string]any{"rules": append(rules, more...)}
+	broken := wholeObject(capability.HTTPRoute)
+	broken.Object["spec"] = map[string]any{"rules": []any{"x", map[string]any{"backendRefs": []any{"y"}}, map[string]any{"backendRefs": "z"}}}
+	for name, test := range map[string]struct {
+		route *unstructured.Unstructured
+		want  []string
+	}{
+		"one backend": {catalogRoute("a"), []string{"a"}},
+		"two rules":   {two, []string{"a", "b"}},
+		"no rules":    {wholeObject(capability.HTTPRoute), nil},
+		"no route":    {broken, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, namespace := range []string{"a", "b", "c", ""} {
+				if leadsTo(test.route, namespace) {
+					got = append(got, namespace)
+				}
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
