@@ -224,10 +224,9 @@ func TestTenYears(t *testing.T) {
 		change    func(*unstructured.Unstructured)
 		seeds     uint64
 	}{
-		"of the operator":         {byOperator, "ECDSA", func(*unstructured.Unstructured) {}, 1},
-		"of the operator, legacy": {byOperator, "ECDSA", legacy, 1},
-		"of the pods":             {ray.Mode{MTLS: true, Issuer: ray.IssuerPod}, "ECDSA", func(*unstructured.Unstructured) {}, 1},
-		"of the pods, RSA":        {ray.Mode{MTLS: true, Issuer: ray.IssuerPod}, "RSA", legacy, 1},
+		"of the operator":  {byOperator, "ECDSA", func(*unstructured.Unstructured) {}, 1},
+		"of the pods":      {ray.Mode{MTLS: true, Issuer: ray.IssuerPod}, "ECDSA", func(*unstructured.Unstructured) {}, 1},
+		"of the pods, RSA": {ray.Mode{MTLS: true, Issuer: ray.IssuerPod}, "RSA", legacy, 1},
 	} {
 		for seed := range tc.seeds {
 			t.Run(fmt.Sprintf("%s %d", name, seed), func(t *testing.T) {

@@ -123,10 +123,14 @@ func causesOf(t *testing.T, s Settings, object, old map[string]any) []string {
 	return out
 }
 
-// completed are the clusters of a variant, as they are stored: with hashed and with legacy names.
+// completed are the clusters of a variant, as they are stored: with hashed names, and with legacy ones where there were any.
 func completed(t *testing.T, s Settings) map[string]map[string]any {
 	t.Helper()
-	return map[string]map[string]any{"hashed": defaulted(t, s, crowd(t), nil), "legacy": defaulted(t, s, crowd(t), crowd(t))}
+	all := map[string]map[string]any{"hashed": defaulted(t, s, crowd(t), nil)}
+	if s.Platform.OpenShift && s.Wishes.OAuth {
+		all["legacy"] = defaulted(t, s, crowd(t), crowd(t))
+	}
+	return all
 }
 
 // Sections 7.3 and 7.4, [raycluster-16] [raycluster-17] [raycluster-21] [raycluster-22] [raycluster-23] [R33]: whatever single
