@@ -1,0 +1,265 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/certs"
+)
+
+// entry is one webhook of the manifests.
+type entry struct {
+	configuration, name, path string
+	service                   *admissionregistrationv1.ServiceReference
+	rules                     []admissionregistrationv1.RuleWithOperations
+	policy                    *admissionregistrationv1.FailurePolicyType
+	effects                   *admissionregistrationv1.SideEffectClass
+	versions                  []string
+	mutating                  bool
+}
+
+// shippedWebhooks are all webhooks below config/webhook.
+func shippedWebhooks(t *testing.T) []entry {
+	t.Helper()
+	files, err := filepath.Glob("../../config/webhook/*/configurations.yaml")
+	if err != nil || len(files) < 4 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	var out []entry
+	add := func(configuration, name string, c admissionregistrationv1.WebhookClientConfig, rules []admissionregistrationv1.RuleWithOperations) *entry {
+		if c.Service == nil || c.Service.Path == nil {
+			t.Fatalf("%s leads nowhere", name)
+		}
+		out = append(out, entry{configuration: configuration, name: name, path: *c.Service.Path, service: c.Service, rules: rules})
+		return &out[len(out)-1]
+	}
+	for _, file := range files {
+		path := strings.TrimPrefix(file, "../../config/")
+		for _, c := range manifest[admissionregistrationv1.MutatingWebhookConfiguration](t, path) {
+			for _, w := range c.Webhooks {
+				if c.Kind == "MutatingWebhookConfiguration" {
+					e := add(c.Name, w.Name, w.ClientConfig, w.Rules)
+					e.policy, e.effects, e.versions, e.mutating = w.FailurePolicy, w.SideEffects, w.AdmissionReviewVersions, true
+				}
+			}
+		}
+		for _, c := range manifest[admissionregistrationv1.ValidatingWebhookConfiguration](t, path) {
+			for _, w := range c.Webhooks {
+				if c.Kind == "ValidatingWebhookConfiguration" {
+					e := add(c.Name, w.Name, w.ClientConfig, w.Rules)
+					e.policy, e.effects, e.versions = w.FailurePolicy, w.SideEffects, w.AdmissionReviewVersions
+				}
+			}
+		}
+	}
+	return out
+}
+
+// serving is a manager of which only the webhook server is used.
+type serving struct {
+	ctrl.Manager
+	server webhook.Server
+	scheme *runtime.Scheme
+}
+
+func (s serving) GetWebhookServer() webhook.Server { return s.server }
+func (s serving) GetScheme() *runtime.Scheme       { return s.scheme }
+
+// Every path that the manifests name is answered, also while its component is switched off: the lists of webhooks in a cluster
+// do not follow the switches, and a path that nobody answers refuses every request.
+func TestEveryWebhookOfTheManifestsIsServed(t *testing.T) {
+	m := serving{server: webhook.NewServer(webhook.Options{}), scheme: runtime.NewScheme()}
+	for _, r := range components(&Env{}) {
+		if r.Webhooks == nil {
+			continue
+		}
+		if err := r.Webhooks(m, false); err != nil {
+			t.Fatalf("%s: %v", r.Name, err)
+		}
+	}
+	served := map[string]bool{}
+	for _, e := range shippedWebhooks(t) {
+		request := httptest.NewRequest(http.MethodPost, e.path, nil)
+		if _, pattern := m.server.WebhookMux().Handler(request); pattern == "" {
+			t.Errorf("%s: nobody answers %s", e.name, e.path)
+		}
+		if served[e.path] {
+			t.Errorf("%s: %s is called twice", e.name, e.path)
+		}
+		served[e.path] = true
+		if e.service.Name != webhookService || e.service.Namespace != "system" {
+			t.Errorf("%s calls %s in %s", e.name, e.service.Name, e.service.Namespace)
+		}
+		if e.policy == nil || e.effects == nil || *e.effects != admissionregistrationv1.SideEffectClassNone || !slices.Equal(e.versions, []string{"v1"}) {
+			t.Errorf("%s: policy %v, side effects %v, versions %v", e.name, e.policy, e.effects, e.versions)
+		}
+	}
+}
+
+// Every configuration gets the CA, by its name, and no other is touched; and the manager may do that.
+func TestEveryConfigurationIsTrusted(t *testing.T) {
+	shipped := map[string]bool{}
+	for _, e := range shippedWebhooks(t) {
+		kind := certs.Validating
+		if e.mutating {
+			kind = certs.Mutating
+		}
+		shipped[fmt.Sprint(kind, " ", e.configuration)] = true
+	}
+	trusted := map[string]bool{}
+	rules := rulesBelow(t, "manager")
+	for _, r := range components(&Env{}) {
+		for _, target := range r.Trusts {
+			if target.Kind != certs.Mutating && target.Kind != certs.Validating {
+				continue
+			}
+			trusted[fmt.Sprint(target.Kind, " ", target.Name)] = true
+			resource := "validatingwebhookconfigurations"
+			if target.Kind == certs.Mutating {
+				resource = "mutatingwebhookconfigurations"
+			}
+			for _, verb := range []string{"get", "patch"} {
+				if !allows(rules, "admissionregistration.k8s.io", resource, target.Name, verb) {
+					t.Errorf("%s: the manager may not %s %s %s", r.Name, verb, resource, target.Name)
+				}
+			}
+		}
+	}
+	for name := range shipped {
+		if !trusted[name] {
+			t.Errorf("nobody writes the CA into %s", name)
+		}
+	}
+	for name := range trusted {
+		if !shipped[name] {
+			t.Errorf("%s is no manifest of ours", name)
+		}
+	}
+}
+
+// [R29] Section 7.1: only RayClusters pass here, and nothing of RayJobs and RayServices, whose clusters come by themselves, nor
+// a subresource.
+func TestOnlyRayClustersPassTheirWebhooks(t *testing.T) {
+	found := 0
+	for _, e := range shippedWebhooks(t) {
+		for _, rule := range e.rules {
+			if !slices.Contains(rule.APIGroups, "ray.io") && !slices.Contains(rule.APIGroups, "*") {
+				continue
+			}
+			found++
+			if !slices.Equal(rule.APIGroups, []string{"ray.io"}) || !slices.Equal(rule.APIVersions, []string{"v1"}) || !slices.Equal(rule.Resources, []string{"rayclusters"}) {
+				t.Errorf("%s looks at %v %v %v", e.name, rule.APIGroups, rule.APIVersions, rule.Resources)
+			}
+			want := []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update}
+			if !slices.Equal(rule.Operations, want) || *e.policy != admissionregistrationv1.Fail {
+				t.Errorf("%s: %v, %s", e.name, rule.Operations, *e.policy)
+			}
+		}
+	}
+	if found != 2 {
+		t.Errorf("%d rules for RayClusters", found)
+	}
+}
+
+// rulesBelow are those of all roles below a folder of config/rbac.
+func rulesBelow(t *testing.T, folder string) []rbacv1.PolicyRule {
+	t.Helper()
+	var rules []rbacv1.PolicyRule
+	err := filepath.WalkDir(filepath.Join("..", "..", "config", "rbac", folder), func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(path) != ".yaml" {
+			return err
+		}
+		for _, role := range manifest[rbacv1.ClusterRole](t, strings.TrimPrefix(path, "../../config/")) {
+			rules = append(rules, role.Rules...)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rules
+}
+
+// allows tells whether a rule grants a verb, for the object of that name, or for all when the name is empty.
+func allows(rules []rbacv1.PolicyRule, group, resource, name, verb string) bool {
+	return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
+		named := len(r.ResourceNames) == 0 || slices.Contains(r.ResourceNames, name)
+		return slices.Contains(r.APIGroups, group) && slices.Contains(r.Resources, resource) && slices.Contains(r.Verbs, verb) && named
+	})
+}
+
+// What a component keeps in memory it lists and watches: its own role, or that of the manager, allows both. A kind that is held
+// as a whole is looked at in all namespaces.
+func TestEveryRoleCoversItsWatches(t *testing.T) {
+	always := rulesBelow(t, "manager")
+	for _, r := range components(&Env{}) {
+		if len(r.Caches) == 0 {
+			continue
+		}
+		rules := slices.Concat(always, rulesBelow(t, r.Name))
+		for _, need := range r.Caches {
+			resource, _ := meta.UnsafeGuessKindToResource(need.Kind)
+			for _, verb := range []string{"list", "watch"} {
+				if !granted(rules, need.Kind.Group, resource.Resource, verb) {
+					t.Errorf("%s: nothing allows to %s %s", r.Name, verb, resource.GroupResource())
+				}
+			}
+		}
+		for _, kind := range r.Requires {
+			resource, _ := meta.UnsafeGuessKindToResource(kind)
+			if !granted(rules, kind.Group, resource.Resource, "watch") {
+				t.Errorf("%s: nothing allows to watch %s", r.Name, resource.GroupResource())
+			}
+		}
+		for _, essential := range r.Essential {
+			if !granted(rules, essential.Group, essential.Resource, "list") {
+				t.Errorf("%s: %s is essential and nothing allows to list it", r.Name, essential)
+			}
+		}
+	}
+}
+
+// granted is allows for objects that may be limited by their names.
+func granted(rules []rbacv1.PolicyRule, group, resource, verb string) bool {
+	return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
+		return slices.Contains(r.APIGroups, group) && slices.Contains(r.Resources, resource) && slices.Contains(r.Verbs, verb)
+	})
+}
+
+// [R36] What the controller of RayClusters writes it may write: the host of a Route too, when it is made and when the domain of
+// the cluster changes.
+func TestRayWritesWhatItMay(t *testing.T) {
+	rules := rulesBelow(t, "raycluster")
+	for _, tc := range []struct {
+		group, resource string
+		verbs           []string
+	}{
+		{"", "secrets", []string{"create", "patch", "delete", "get"}}, {"", "services", []string{"create", "patch", "delete"}},
+		{"", "serviceaccounts", []string{"create", "patch", "delete", "get"}}, {"", "configmaps", []string{"create", "patch", "delete"}},
+		{"", "pods", []string{"list", "watch", "patch", "delete"}},
+		{"networking.k8s.io", "ingresses", []string{"create", "patch", "delete"}}, {"networking.k8s.io", "networkpolicies", []string{"create", "patch", "delete"}},
+		{"route.openshift.io", "routes", []string{"create", "patch", "delete"}}, {"route.openshift.io", "routes/custom-host", []string{"create", "update"}},
+		{"gateway.networking.k8s.io", "httproutes", []string{"create", "patch", "delete"}}, {"cert-manager.io", "certificates", []string{"create", "patch", "delete"}},
+		{"rbac.authorization.k8s.io", "clusterrolebindings", []string{"create", "patch", "delete"}},
+		{"ray.io", "rayclusters", []string{"get", "patch"}}, {"ray.io", "rayclusters/finalizers", []string{"update"}},
+	} {
+		for _, verb := range tc.verbs {
+			if !allows(rules, tc.group, tc.resource, "", verb) {
+				t.Errorf("the controller may not %s %s", verb, tc.resource)
+			}
+		}
+	}
+}

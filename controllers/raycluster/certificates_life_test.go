@@ -1,0 +1,282 @@
+package raycluster
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	crand "crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+)
+
+// reader is a process of Ray, or a client of it, that has read its certificate and whom to trust when it started, and never
+// again.
+type reader struct {
+	name    string
+	leaf    *x509.Certificate
+	trusted *x509.CertPool
+	ends    time.Time
+}
+
+// trusts tells whether one accepts the other's certificate.
+func (r reader) trusts(other reader, now time.Time) error {
+	options := x509.VerifyOptions{Roots: r.trusted, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}
+	if _, err := other.leaf.Verify(options); err != nil {
+		return fmt.Errorf("%s does not trust %s: %w", r.name, other.name, err)
+	}
+	return nil
+}
+
+// life is a cluster over years, during which the operator wakes when it asked to, and when a pod comes or goes.
+type life struct {
+	*world
+	dice    *rand.Rand
+	cluster *unstructured.Unstructured
+	mode    ray.Mode
+	readers []reader
+	wakes   time.Time
+	made    int
+	// signers are the keys that have signed, for the number of rotations.
+	signers map[string]bool
+	// least is how long a certificate is good for at the start of who reads it.
+	least time.Duration
+}
+
+func (l *life) names() ray.Names { return ray.View(l.cluster.Object).Names() }
+
+// wake makes passes until nothing is to be done now.
+func (l *life) wake() {
+	l.t.Helper()
+	for range 5 {
+		after := l.keep(l.cluster, l.mode)
+		if after > time.Minute || after == 0 {
+			l.wakes = l.clock.Now().Add(after)
+			l.signers[string(certificateOf(l.t, l.secret(l.names().CASecret).Data["ca.crt"]).RawSubjectPublicKeyInfo)] = true
+			return
+		}
+		l.clock.Step(after)
+	}
+	l.t.Fatal("it does not come to rest")
+}
+
+func pool(t *testing.T, bundle []byte) *x509.CertPool {
+	t.Helper()
+	p := x509.NewCertPool()
+	if !p.AppendCertsFromPEM(bundle) {
+		t.Fatal("no certificate in ca.crt")
+	}
+	return p
+}
+
+// pod starts a pod with an address, which reads what its role has.
+func (l *life) pod() {
+	l.made++
+	role, secret := ray.NodeTypeWorker, l.names().WorkerTLS
+	if l.dice.IntN(3) == 0 {
+		role, secret = ray.NodeTypeHead, l.names().HeadTLS
+	}
+	ip := fmt.Sprintf("10.%d.%d.7", l.made/250, l.made%250)
+	name := fmt.Sprintf("p%d", l.made)
+	l.create(pending(name, role, ip))
+	l.clock.Step(swarm)
+	l.wake()
+	data := l.secret(secret).Data
+	leaf := certificateOf(l.t, data["tls.crt"])
+	if err := leaf.VerifyHostname(ip); err != nil {
+		l.t.Fatalf("%s has a certificate without its address: %v", name, err)
+	}
+	l.starts(reader{name: name, leaf: leaf, trusted: pool(l.t, data["ca.crt"])})
+}
+
+// client issues a certificate for itself, with the CA and the key that its Secret has, as the SDK does and as pods of the
+// original form do.
+func (l *life) client() {
+	l.made++
+	data := l.secret(l.names().CASecret).Data
+	pair, err := tls.X509KeyPair(data["ca.crt"], data["ca.key"])
+	if err != nil {
+		l.t.Fatalf("the key does not belong to the first certificate: %v", err)
+	}
+	signer := certificateOf(l.t, data["ca.crt"])
+	if signer.Subject.String() != "CN=root-ca" || len(signer.SubjectKeyId) == 0 || !signer.IsCA {
+		l.t.Fatalf("clients know the issuer by its name and its key: %+v", signer.Subject)
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), crand.Reader)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(int64(l.made)), Subject: pkix.Name{CommonName: "local"}, DNSNames: []string{"localhost"},
+		NotBefore: l.clock.Now().Add(-time.Minute), NotAfter: l.clock.Now().Add(365 * 24 * time.Hour),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(crand.Reader, template, signer, key.Public(), pair.PrivateKey.(crypto.Signer))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.starts(reader{name: fmt.Sprintf("c%d", l.made), leaf: leaf, trusted: pool(l.t, data["ca.crt"])})
+}
+
+// starts lets a reader live at most as long as its certificate.
+func (l *life) starts(r reader) {
+	l.t.Helper()
+	left := r.leaf.NotAfter.Sub(l.clock.Now())
+	if uses := r.leaf.ExtKeyUsage; left < l.least || !slices.Contains(uses, x509.ExtKeyUsageServerAuth) || !slices.Contains(uses, x509.ExtKeyUsageClientAuth) {
+		l.t.Fatalf("%s starts with a certificate that is good for %s and for %v", r.name, left, uses)
+	}
+	r.ends = l.clock.Now().Add(time.Duration(1 + l.dice.Int64N(int64(left)-1)))
+	l.readers = append(l.readers, r)
+}
+
+// check has everybody talk to everybody, and ends those whose time has come.
+func (l *life) check() {
+	l.t.Helper()
+	now := l.clock.Now()
+	l.readers = slices.DeleteFunc(l.readers, func(r reader) bool {
+		over := now.After(r.ends)
+		if over && r.name[0] == 'p' {
+			pod := &corev1.Pod{}
+			pod.Namespace, pod.Name = "team", r.name
+			if err := client.IgnoreNotFound(l.server.Delete(l.t.Context(), pod)); err != nil {
+				l.t.Fatal(err)
+			}
+		}
+		return over
+	})
+	for _, a := range l.readers {
+		for _, b := range l.readers {
+			if err := a.trusts(b, now); err != nil {
+				l.t.Fatalf("at %s: %v", now.Format(time.DateOnly), err)
+			}
+		}
+	}
+}
+
+// rest makes a pass at a moment at which nothing is due.
+func (l *life) rest() {
+	l.t.Helper()
+	reads, writes, patches := l.reads, l.writes, l.patches
+	l.keep(l.cluster, l.mode)
+	if l.reads != reads || l.writes != writes || l.patches != patches {
+		l.t.Fatalf("at %s %d reads, %d writes and %d patches though nothing was due",
+			l.clock.Now().Format(time.DateOnly), l.reads-reads, l.writes-writes, l.patches-patches)
+	}
+}
+
+// step lets time pass to the next thing that happens: what the operator asked for, or something else before it.
+func (l *life) step() {
+	quiet := time.Duration(1+l.dice.IntN(24*45)) * time.Hour
+	if due := l.wakes.Sub(l.clock.Now()); due > 0 && due <= quiet {
+		l.clock.Step(due)
+		l.wake()
+		l.check()
+		return
+	}
+	l.clock.Step(quiet)
+	l.check()
+	switch l.dice.IntN(4) {
+	case 0, 1:
+		if l.mode.Issuer == ray.IssuerPod {
+			l.client()
+		} else {
+			l.pod()
+		}
+	case 2:
+		l.client()
+	default: // another leader, which knows nothing: it reads, and has nothing to write
+		writes := l.writes
+		l.known = issuedCertificates{byUID: map[types.UID]*issuedFor{}}
+		l.wake()
+		if l.writes != writes {
+			l.t.Fatalf("another leader wrote %d times", l.writes-writes)
+		}
+	}
+	l.check()
+	l.rest()
+}
+
+// R11, and section 11.1: over ten years, through several rotations, whoever is alive trusts whoever else is, pods and clients
+// that issue for themselves, whenever they started; and nothing is written at any moment at which nothing is due.
+func TestTenYears(t *testing.T) {
+	const years = 10
+	legacy := func(u *unstructured.Unstructured) { u.SetAnnotations(nil) }
+	for name, tc := range map[string]struct {
+		mode      ray.Mode
+		algorithm string
+		change    func(*unstructured.Unstructured)
+		seeds     uint64
+	}{
+		"of the operator":  {byOperator, "ECDSA", func(*unstructured.Unstructured) {}, 1},
+		"of the pods":      {ray.Mode{MTLS: true, Issuer: ray.IssuerPod}, "ECDSA", func(*unstructured.Unstructured) {}, 1},
+		"of the pods, RSA": {ray.Mode{MTLS: true, Issuer: ray.IssuerPod}, "RSA", legacy, 1},
+	} {
+		for seed := range tc.seeds {
+			t.Run(fmt.Sprintf("%s %d", name, seed), func(t *testing.T) {
+				l := &life{world: newWorld(t), dice: rand.New(rand.NewPCG(seed, 7)), cluster: demo(t), mode: tc.mode, signers: map[string]bool{}}
+				l.least = leafLifetime*2/3 - 24*time.Hour
+				l.settings.CertificateKeyAlgorithm = tc.algorithm
+				tc.change(l.cluster)
+				l.wake()
+				most := 0
+				for start := l.clock.Now(); l.clock.Since(start) < years*leafLifetime; {
+					l.step()
+					most = max(most, len(l.readers))
+					l.told()
+				}
+				if len(l.signers) < 4 || most < 3 {
+					t.Errorf("%d CAs signed and at most %d talked: the story is too quiet", len(l.signers), most)
+				}
+			})
+		}
+	}
+}
+
+// The operator may be away for a long while. Whoever started before trusts whoever starts after its return, as long as its own
+// certificate lasts, if it was not away for longer than a CA waits before it signs.
+func TestTheOperatorWasAway(t *testing.T) {
+	for name, away := range map[string]time.Duration{"a month": 30 * 24 * time.Hour, "half a year": leafLifetime / 2, "eleven months": leafLifetime * 11 / 12} {
+		t.Run(name, func(t *testing.T) {
+			l := &life{world: newWorld(t), dice: rand.New(rand.NewPCG(1, 1)), cluster: demo(t), mode: byOperator, signers: map[string]bool{}}
+			l.least = leafLifetime / 4 // a CA that was announced late signs almost to its end, and no certificate outlives it
+			l.wake()
+			for range 12 {
+				l.pod()
+				before := l.readers[len(l.readers)-1]
+				l.clock.Step(away)
+				l.wake()
+				l.pod()
+				l.client()
+				now := l.clock.Now()
+				for _, after := range l.readers[len(l.readers)-2:] {
+					if now.After(before.leaf.NotAfter) {
+						continue
+					}
+					for _, err := range []error{before.trusts(after, now), after.trusts(before, now)} {
+						if err != nil {
+							t.Errorf("%s: %v", now.Format(time.DateOnly), err)
+						}
+					}
+				}
+				l.rest()
+			}
+		})
+	}
+}

@@ -1,0 +1,291 @@
+package raycluster
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+)
+
+// Objects of the chapter's section 6, written down by hand. $names are filled in from the tables of section 2.3.
+const (
+	wantCookie  = `{apiVersion: v1, kind: Secret, metadata: {name: $cookie}, data: {cookie_secret: Y29va2ll}}`
+	wantService = `{apiVersion: v1, kind: Service, metadata: {name: $service},
+  spec: {selector: {ray.io/cluster: demo, ray.io/node-type: head}, ports: [{name: oauth-proxy, port: 443, protocol: TCP, targetPort: oauth-proxy}]}}`
+	wantSigned = `{apiVersion: v1, kind: Service, metadata: {name: $service, annotations: {service.beta.openshift.io/serving-cert-secret-name: $tls}},
+  spec: {selector: {ray.io/cluster: demo, ray.io/node-type: head}, ports: [{name: oauth-proxy, port: 443, protocol: TCP, targetPort: oauth-proxy}]}}`
+	wantAccount   = `{apiVersion: v1, kind: ServiceAccount, metadata: {name: $account}}`
+	wantRedirects = `{apiVersion: v1, kind: ServiceAccount, metadata: {name: $account, annotations: {
+  serviceaccounts.openshift.io/oauth-redirectreference.first: '{"kind":"OAuthRedirectReference","apiVersion":"v1","reference":{"kind":"Route","name":"ray-dashboard-demo"}}'}}}`
+	wantRules = `{apiVersion: v1, kind: ConfigMap, metadata: {name: $rules},
+  data: {config-file.yaml: "authorization:\n  resourceAttributes:\n    apiVersion: v1\n    namespace: team1\n    resource: pods\n    verb: get\n"}}`
+	wantBinding = `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: $binding},
+  roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: "system:auth-delegator"},
+  subjects: [{kind: ServiceAccount, name: $account, namespace: team1}]}`
+	wantRoute = `{apiVersion: route.openshift.io/v1, kind: Route, metadata: {name: ray-dashboard-demo},
+  spec: {to: {kind: Service, name: $service, weight: 100}, port: {targetPort: oauth-proxy}, tls: {termination: reencrypt, insecureEdgeTerminationPolicy: Redirect}}}`
+	wantOpenRoute = `{apiVersion: route.openshift.io/v1, kind: Route, metadata: {name: ray-dashboard-demo},
+  spec: {to: {kind: Service, name: demo-head-svc, weight: 100}, port: {targetPort: dashboard}, tls: {termination: edge, insecureEdgeTerminationPolicy: Redirect}}}`
+	wantClientRoute = `{apiVersion: route.openshift.io/v1, kind: Route, metadata: {name: rayclient-demo},
+  spec: {to: {kind: Service, name: demo-head-svc, weight: 100}, port: {targetPort: client}, tls: {termination: passthrough}}}`
+	wantIngress = `{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: ray-dashboard-demo},
+  spec: {rules: [{host: ray-dashboard-demo-team1.apps.example.org, http: {paths: [{path: /, pathType: Prefix,
+    backend: {service: {name: demo-head-svc, port: {name: dashboard}}}}]}}]}}`
+	wantGuardedIngress = `{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: ray-dashboard-demo, annotations: {nginx.ingress.kubernetes.io/backend-protocol: HTTPS}},
+  spec: {rules: [{host: ray-dashboard-demo-team1.apps.example.org, http: {paths: [{path: /, pathType: Prefix,
+    backend: {service: {name: $service, port: {name: oauth-proxy}}}}]}}]}}`
+	wantClientIngress = `{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: rayclient-demo, annotations: {
+  nginx.ingress.kubernetes.io/rewrite-target: /, nginx.ingress.kubernetes.io/ssl-redirect: "true", nginx.ingress.kubernetes.io/ssl-passthrough: "true"}},
+  spec: {ingressClassName: nginx, rules: [{host: rayclient-demo-team1.apps.example.org, http: {paths: [{path: /, pathType: ImplementationSpecific,
+    backend: {service: {name: demo-head-svc, port: {number: 10001}}}}]}}]}}`
+	wantWorkers = `{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: $workers},
+  spec: {podSelector: {matchLabels: {ray.io/cluster: demo, ray.io/node-type: worker}}, policyTypes: [Ingress],
+    ingress: [{from: [{podSelector: {matchLabels: {ray.io/cluster: demo}}}]}]}}`
+	wantHead = `{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: $head},
+  spec: {podSelector: {matchLabels: {ray.io/cluster: demo, ray.io/node-type: head}}, policyTypes: [Ingress], ingress: [
+    {from: [{podSelector: {matchLabels: {ray.io/cluster: demo}}}]},
+    {from: [{podSelector: {}}], ports: [{port: 10001, protocol: TCP}, {port: 8265, protocol: TCP}]},
+    {from: [{podSelector: {matchLabels: {app.kubernetes.io/component: kuberay-operator}},
+             namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: In, values: [$kuberay]}]}}],
+     ports: [{port: 8265, protocol: TCP}, {port: 10001, protocol: TCP}]},
+    {from: [{namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: In, values: [openshift-monitoring, openshift-user-workload-monitoring]}]}}],
+     ports: [{port: 8080, protocol: TCP}]},
+    {ports: [$open]}$routed]}}`
+)
+
+// hashedName is the rule of section 2.3, in the test's own words.
+func hashedName(base string) string {
+	sum := sha256.Sum256([]byte("codeflare-raycluster-controller" + base))
+	return base + "-" + hex.EncodeToString(sum[:])[:8]
+}
+
+// circumstances are everything that decides about the objects of a cluster.
+type circumstances struct {
+	openShift, domain, oauth, mtls, suspended, hashed bool
+	// stored is what the pod templates have: the sidecar's name, and whether they have certificates.
+	sidecar   string
+	encrypted bool
+}
+
+func (c circumstances) String() string {
+	return fmt.Sprintf("openshift=%t domain=%t oauth=%t mtls=%t suspended=%t hashed=%t sidecar=%q encrypted=%t",
+		c.openShift, c.domain, c.oauth, c.mtls, c.suspended, c.hashed, c.sidecar, c.encrypted)
+}
+
+// everyCircumstance lists all combinations.
+func everyCircumstance() []circumstances {
+	all := []circumstances{{}}
+	double := func(set func(*circumstances)) {
+		for _, c := range slices.Clone(all) {
+			set(&c)
+			all = append(all, c)
+		}
+	}
+	double(func(c *circumstances) { c.openShift = true })
+	double(func(c *circumstances) { c.domain = true })
+	double(func(c *circumstances) { c.oauth = true })
+	double(func(c *circumstances) { c.mtls = true })
+	double(func(c *circumstances) { c.suspended = true })
+	double(func(c *circumstances) { c.hashed = true })
+	double(func(c *circumstances) { c.encrypted = true })
+	plain := slices.Clone(all)
+	for _, name := range []string{"oauth-proxy", "kube-rbac-proxy"} {
+		for _, c := range plain {
+			c.sidecar = name
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// guard is the sidecar that objects are made for: the wanted one, and while none is wanted the one that pods still have.
+func (c circumstances) guard() string {
+	switch {
+	case !c.oauth:
+		return c.sidecar
+	case c.openShift:
+		return "oauth-proxy"
+	default:
+		return "kube-rbac-proxy"
+	}
+}
+
+// expected are the manifests for the circumstances, by the tables 5.2 and 6 with what cures R16, R17 and R32.
+func (c circumstances) expected() []string {
+	out := []string{wantHead, wantWorkers}
+	if c.suspended {
+		return out
+	}
+	switch c.guard() {
+	case "oauth-proxy":
+		out = append(out, wantCookie, wantSigned, wantRedirects, wantBinding)
+	case "kube-rbac-proxy":
+		out = append(out, wantRules, wantService, wantAccount, wantBinding)
+	}
+	guarded, speaksTLS := c.guard() != "", c.mtls && c.encrypted
+	pick := func(yes, no string) string {
+		if guarded {
+			return yes
+		}
+		return no
+	}
+	switch {
+	case c.openShift:
+		out = append(out, pick(wantRoute, wantOpenRoute))
+		if speaksTLS {
+			out = append(out, wantClientRoute)
+		}
+	case c.domain:
+		out = append(out, pick(wantGuardedIngress, wantIngress))
+		if speaksTLS {
+			out = append(out, wantClientIngress)
+		}
+	}
+	return out
+}
+
+// filled puts the names into a manifest, which differ between the two naming schemes.
+func (c circumstances) filled(manifest string) string {
+	name := func(base string) string { return base }
+	if c.hashed {
+		name = hashedName
+	}
+	open, routed := "{port: 8443, protocol: TCP}", ""
+	if c.mtls && c.encrypted {
+		open += ", {port: 10001, protocol: TCP}"
+	}
+	if c.guard() == "" && !c.suspended {
+		routers := "ingress-nginx, traefik"
+		if c.openShift {
+			routers = "openshift-ingress"
+		}
+		routed = `, {from: [{namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: In, values: [` + routers +
+			`]}]}}], ports: [{port: 8265, protocol: TCP}]}`
+	}
+	kubeRay := "ray-system"
+	if c.openShift {
+		kubeRay = "opendatahub, redhat-ods-applications"
+	}
+	return strings.NewReplacer(
+		"$cookie", name("demo-oauth-config"), "$service", name("demo-oauth"), "$tls", name("demo-proxy-tls-secret"),
+		"$account", name("demo-oauth-proxy"), "$rules", name("demo-proxy-config"), "$binding", name("demo-team1-auth"),
+		"$head", name("demo-head"), "$workers", name("demo-workers"), "$kuberay", kubeRay, "$open", open, "$routed", routed,
+	).Replace(manifest)
+}
+
+// object reads a manifest and adds what all objects have in common.
+func (c circumstances) object(t *testing.T, manifest string) *unstructured.Unstructured {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	if err := yaml.UnmarshalStrict([]byte(c.filled(manifest)), &u.Object); err != nil {
+		t.Fatalf("%v in %s", err, c.filled(manifest))
+	}
+	labels := map[string]string{
+		"ray.openshift.ai/cluster-name": "demo", "platform.opendatahub.io/operator": "odh-platform-operator", "platform.opendatahub.io/component": "raycluster",
+	}
+	if u.GetKind() == "ClusterRoleBinding" {
+		labels["ray.openshift.ai/cluster-namespace"] = "team1"
+		u.SetLabels(labels)
+		return u
+	}
+	u.SetLabels(labels)
+	u.SetNamespace("team1")
+	_ = unstructured.SetNestedSlice(u.Object, []any{map[string]any{
+		"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "demo", "uid": "11111111-2222-3333-4444-555555555555", "controller": true, "blockOwnerDeletion": true,
+	}}, "metadata", "ownerReferences")
+	return u
+}
+
+func (c circumstances) cluster(t *testing.T) *unstructured.Unstructured {
+	t.Helper()
+	containers := "{name: ray-head}"
+	if c.sidecar != "" {
+		containers += ", {name: " + c.sidecar + "}"
+	}
+	volumes := "{name: data}"
+	if c.encrypted {
+		volumes += ", {name: server-cert, emptyDir: {}}"
+	}
+	annotation := ""
+	if c.hashed {
+		annotation = "ray.openshift.ai/version: ''" // any value, even an empty one
+	}
+	return clusterFrom(t, demoCluster(annotation, fmt.Sprintf("spec: {suspend: %t, headGroupSpec: {template: {spec: {containers: [%s], volumes: [%s]}}}}",
+		c.suspended, containers, volumes)))
+}
+
+// [raycluster-2] [raycluster-3] [raycluster-8] [R16] [R17] [R32] Every object under every combination of settings, platform,
+// suspension, naming scheme and pod template, against the tables of the chapter.
+func TestEveryCircumstance(t *testing.T) {
+	for _, c := range everyCircumstance() {
+		u := c.cluster(t)
+		in := inputsFor(u, c.openShift, func(in *Inputs) {
+			in.OAuth, in.MTLS = c.oauth, c.mtls
+			if c.domain {
+				in.IngressDomain = "apps.example.org"
+			}
+		})
+		want, got := map[string]any{}, map[string]any{}
+		for _, manifest := range c.expected() {
+			o := c.object(t, manifest)
+			want[o.GetKind()+" "+o.GetName()] = canonicalYAML(t, o)
+		}
+		for _, o := range built(t, u, in) {
+			got[o.GetKind()+" "+o.GetName()] = canonicalYAML(t, o)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("%s (-want +got):\n%s", c, diff)
+		}
+	}
+}
+
+// canonicalYAML writes numbers alike, wherever they come from.
+func canonicalYAML(t *testing.T, o *unstructured.Unstructured) string {
+	t.Helper()
+	text, err := yaml.Marshal(o.Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// [raycluster-8] What a suspension keeps is exactly what the sidecar of the cluster needs to come back, and nothing that
+// leads to it.
+func TestWhatASuspensionKeeps(t *testing.T) {
+	for _, c := range everyCircumstance() {
+		u := c.cluster(t)
+		in := inputsFor(u, c.openShift, domain, func(in *Inputs) { in.OAuth, in.MTLS = c.oauth, c.mtls })
+		p, err := Build(ray.View(u.Object), in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kinds := map[string]int{}
+		for _, k := range p.kept {
+			named := k.Config.(interface {
+				GetKind() *string
+			})
+			kinds[*named.GetKind()]++
+		}
+		want := map[string]int{}
+		if c.suspended {
+			switch c.guard() {
+			case "oauth-proxy":
+				want = map[string]int{"Secret": 1, "Service": 1, "ServiceAccount": 1}
+			case "kube-rbac-proxy":
+				want = map[string]int{"ConfigMap": 1, "Service": 1, "ServiceAccount": 1}
+			}
+		}
+		if !maps.Equal(want, kinds) {
+			t.Errorf("%s: %v, want %v", c, kinds, want)
+		}
+	}
+}

@@ -1,0 +1,336 @@
+package raycluster
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+)
+
+// platforms are what decides which objects there are; the pod templates are as admission leaves them.
+var platforms = map[string]struct {
+	spec string
+	set  func(*scene)
+}{
+	"OpenShift":             {fmt.Sprintf(injectedHead, "oauth-proxy"), func(*scene) {}},
+	"OpenShift, no sidecar": {mutualHead, func(s *scene) { s.settings.OAuth = false }},
+	"plain":                 {fmt.Sprintf(injectedHead, "kube-rbac-proxy"), func(s *scene) { s.served = capability.Set{} }},
+	"plain, no sidecar":     {mutualHead, func(s *scene) { s.served, s.settings.OAuth = capability.Set{}, false }},
+	"gateway": {fmt.Sprintf(injectedHead, "kube-rbac-proxy"), func(s *scene) {
+		s.served, s.settings.Publish = capability.NewSet(capability.HTTPRoute), "gateway"
+	}},
+}
+
+// all returns the objects around the cluster by "Kind name".
+func (s *scene) all() map[string]*unstructured.Unstructured {
+	s.t.Helper()
+	out := map[string]*unstructured.Unstructured{}
+	for _, title := range s.around() {
+		out[title] = s.fetch(title)
+	}
+	return out
+}
+
+// fetch reads an object by "Kind name"; nil when it is not there.
+func (s *scene) fetch(title string) *unstructured.Unstructured {
+	s.t.Helper()
+	kind, name, _ := strings.Cut(title, " ")
+	for _, gvk := range append(prunable(capability.NewSet(optionalKinds...)), bindingKind) {
+		if gvk.Kind != kind {
+			continue
+		}
+		o, namespace := &unstructured.Unstructured{}, "team1"
+		o.SetGroupVersionKind(gvk)
+		if gvk == bindingKind {
+			namespace = ""
+		}
+		if s.has(o, namespace, name) {
+			return o
+		}
+	}
+	return nil
+}
+
+// content is an object without what differs from writing to writing.
+func content(o *unstructured.Unstructured) map[string]any {
+	o = o.DeepCopy()
+	for _, field := range []string{"uid", "resourceVersion", "managedFields", "creationTimestamp", "generation"} {
+		unstructured.RemoveNestedField(o.Object, "metadata", field)
+	}
+	unstructured.RemoveNestedField(o.Object, "data", ray.KeyCookie) // a new Secret has a new key
+	return o.Object
+}
+
+// scalars lists the paths to all texts and numbers of an object that are the controller's to say.
+func scalars(value any, path []string) [][]string {
+	fields, isObject := value.(map[string]any)
+	if !isObject {
+		return [][]string{path}
+	}
+	var out [][]string
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if len(path) == 0 && (name == "apiVersion" || name == "kind" || name == "roleRef") || // roleRef cannot be changed
+			len(path) == 1 && path[0] == "metadata" && name != "labels" && name != "annotations" {
+			continue
+		}
+		if _, isList := fields[name].([]any); isList {
+			continue
+		}
+		out = append(out, scalars(fields[name], append(slices.Clone(path), name))...)
+	}
+	return out
+}
+
+// Whatever somebody takes away comes back as it was; and then the controller rests.
+func TestWhatIsDeletedComesBack(t *testing.T) {
+	for name, platform := range platforms {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			platform.set(s)
+			u := s.put(demoCluster(hashedVersion, platform.spec))
+			s.settle(u)
+			before := s.all()
+			if len(before) < 4 {
+				t.Fatalf("only %v", s.around())
+			}
+			for title, was := range before {
+				s.take(title)
+				s.settle(u)
+				is := s.fetch(title)
+				if is == nil {
+					t.Errorf("%s is gone", title)
+					continue
+				}
+				if diff := cmp.Diff(content(was), content(is)); diff != "" {
+					t.Errorf("%s (-before +after):\n%s", title, diff)
+				}
+				s.rests(u)
+			}
+		})
+	}
+}
+
+// Whatever somebody writes into a field that is ours is put right, and what they add beside it stays.
+func TestWhatIsChangedIsPutRight(t *testing.T) {
+	for name, platform := range platforms {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			platform.set(s)
+			u := s.put(demoCluster(hashedVersion, platform.spec))
+			s.settle(u)
+			changes := 0
+			for title, was := range s.all() {
+				for _, path := range scalars(was.Object, nil) {
+					if path[0] == "data" && path[1] == ray.KeyCookie {
+						continue // a key that somebody sets is kept for the life of the process
+					}
+					if path[0] == "metadata" && strings.HasPrefix(path[2], "platform.opendatahub.io/") {
+						continue // the cache selects by these labels, so it would not show the object any more
+					}
+					if was.GetNamespace() == "" && path[0] == "metadata" && path[1] == "labels" {
+						continue // they say whose binding it is: one with others belongs to somebody else
+					}
+					is := s.fetch(title)
+					changed, _, _ := unstructured.NestedFieldNoCopy(is.Object, path...)
+					if _, isText := changed.(string); !isText {
+						continue
+					}
+					changes++
+					_ = unstructured.SetNestedField(is.Object, "tampered", path...)
+					_ = unstructured.SetNestedField(is.Object, "theirs", "metadata", "annotations", "example.com/note")
+					if err := s.server.Update(t.Context(), is); err != nil {
+						t.Fatal(err)
+					}
+					s.settle(u)
+					is = s.fetch(title)
+					if is == nil || is.GetAnnotations()["example.com/note"] != "theirs" {
+						t.Fatalf("%s: what others added is gone after %v", title, path)
+					}
+					unstructured.RemoveNestedField(is.Object, "metadata", "annotations", "example.com/note")
+					if len(is.GetAnnotations()) == 0 {
+						unstructured.RemoveNestedField(is.Object, "metadata", "annotations")
+					}
+					if diff := cmp.Diff(content(was), content(is)); diff != "" {
+						t.Errorf("%s, %v (-before +after):\n%s", title, path, diff)
+					}
+					s.rests(u)
+				}
+			}
+			if changes < 10 {
+				t.Errorf("only %d changes were tried", changes)
+			}
+		})
+	}
+}
+
+// permutations calls with every order of the items.
+func permutations(items []string, with func([]string)) {
+	var next func(done, rest []string)
+	next = func(done, rest []string) {
+		if len(rest) == 0 {
+			with(done)
+		}
+		for i := range rest {
+			next(append(slices.Clone(done), rest[i]), slices.Concat(rest[:i], rest[i+1:]))
+		}
+	}
+	next(nil, items)
+}
+
+// [R6] [R7] In whatever order the end of a cluster, of its binding, of the process, and of a setting come, on a platform that stays or goes: no binding
+// is made after the end began, none is left, and the cluster goes.
+func TestEndsInEveryOrder(t *testing.T) {
+	ends := map[string]func(*scene, *unstructured.Unstructured){
+		"the cluster": func(s *scene, u *unstructured.Unstructured) {
+			if err := s.server.Delete(s.t.Context(), u); err != nil {
+				s.t.Fatal(err)
+			}
+		},
+		"the binding": func(s *scene, u *unstructured.Unstructured) {
+			if title := "ClusterRoleBinding " + ray.View(u.Object).Names().ClusterRoleBinding; s.fetch(title) != nil {
+				s.take(title)
+			}
+		},
+		"the process": func(s *scene, _ *unstructured.Unstructured) { s.restart() },
+		"OAuth":       func(s *scene, _ *unstructured.Unstructured) { s.settings.OAuth = false },
+	}
+	for version, platform := range map[string]capability.Set{"": openShift, hashedVersion: {}} { // as it is, or OpenShift ends first
+		permutations(slices.Sorted(maps.Keys(ends)), func(order []string) {
+			s := newScene(t)
+			u := s.put(demoCluster(version, fmt.Sprintf(injectedHead, "oauth-proxy")))
+			s.settle(u)
+			s.served = platform
+			ended := false
+			for _, end := range order {
+				ends[end](s, u)
+				ended = ended || end == "the cluster"
+				for _, write := range s.must(u) {
+					if ended && strings.HasPrefix(write, "apply") {
+						t.Fatalf("%q: %s after the end", order, write)
+					}
+				}
+			}
+			if s.has(u.DeepCopy(), "team1", "demo") || s.anyBinding() {
+				t.Fatalf("%q: the cluster or its binding is left: %v", order, s.around())
+			}
+			s.rests(u)
+		})
+	}
+}
+
+// A cluster that is made anew under its name takes over what is left of the one before, and nobody takes it from it.
+func TestAClusterIsMadeAnew(t *testing.T) {
+	for name, sweptBefore := range map[string]bool{"before the end was seen": false, "after it": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			u := s.put(demoCluster(hashedVersion, fmt.Sprintf(injectedHead, "oauth-proxy")))
+			s.settle(u)
+			s.edit(u, func() { u.SetFinalizers(nil) }) // by force: the binding stays
+			if err := s.server.Delete(t.Context(), u); err != nil {
+				t.Fatal(err)
+			}
+			if sweptBefore {
+				s.must(u)
+				if s.anyBinding() {
+					t.Error("the binding of the cluster that is gone is left")
+				}
+			}
+			for title := range s.all() { // the garbage collector
+				if !strings.HasPrefix(title, "ClusterRoleBinding ") {
+					s.take(title)
+				}
+			}
+			again := clusterFrom(t, demoCluster(hashedVersion, fmt.Sprintf(injectedHead, "oauth-proxy")))
+			again.SetUID(types.UID("another"))
+			again.SetGeneration(1)
+			if err := s.server.Create(t.Context(), again); err != nil {
+				t.Fatal(err)
+			}
+			s.settle(again)
+			s.rests(again)
+			for title, o := range s.all() {
+				if owners := o.GetOwnerReferences(); len(owners) > 0 && owners[0].UID != "another" {
+					t.Errorf("%s belongs to %v", title, owners)
+				}
+			}
+			if diff := cmp.Diff(s.wanted(again), s.around()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if s.reread(again); !slices.Contains(again.GetFinalizers(), ray.Finalizer) {
+				t.Error("no finalizer stands for the binding")
+			}
+		})
+	}
+}
+
+// Two clusters whose names run into each other share no object, and the end of one takes nothing from the other.
+func TestNeighbours(t *testing.T) {
+	s := newScene(t)
+	text := fmt.Sprintf(injectedHead, "oauth-proxy")
+	clusters := map[string]*unstructured.Unstructured{}
+	for _, name := range []string{"demo", "demo-oauth", "demo-head", "ray-dashboard-demo"} {
+		clusters[name] = s.put(strings.Replace(demoCluster(hashedVersion, text), "name: demo", "name: "+name+", uid: "+name, 1))
+	}
+	settle := func() {
+		for range 3 {
+			for name, u := range clusters {
+				if _, _, err := s.passOf(u); err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+			}
+		}
+	}
+	settle()
+	before := s.all()
+	owned := func(name string) int {
+		return len(slices.DeleteFunc(slices.Collect(maps.Values(before)), func(o *unstructured.Unstructured) bool {
+			return o.GetLabels()[ray.LabelClusterName] != name
+		}))
+	}
+	for name := range clusters {
+		if got, want := owned(name), len(s.wanted(clusters[name])); got != want {
+			t.Errorf("%s has %d objects, want %d", name, got, want)
+		}
+	}
+	if err := s.server.Delete(t.Context(), clusters["demo-oauth"]); err != nil {
+		t.Fatal(err)
+	}
+	s.must(clusters["demo-oauth"])
+	delete(clusters, "demo-oauth")
+	settle()
+	for title, o := range before {
+		mine := o.GetLabels()[ray.LabelClusterName] == "demo-oauth"
+		is := s.fetch(title)
+		if o.GetNamespace() == "" && mine {
+			if is != nil {
+				t.Errorf("%s is left", title)
+			}
+			continue
+		}
+		if !mine && (is == nil || is.GetResourceVersion() != o.GetResourceVersion()) {
+			t.Errorf("%s of another cluster changed", title)
+		}
+	}
+	for _, u := range clusters {
+		s.rests(u)
+	}
+}
+
+// Requests for clusters that were never there cost nothing.
+func TestRequestsForNobody(t *testing.T) {
+	s := newScene(t)
+	u := clusterFrom(t, demoCluster(hashedVersion, plainHead))
+	s.rests(u)
+	if err := s.server.Get(t.Context(), client.ObjectKeyFromObject(u), u); err == nil {
+		t.Error("it was made")
+	}
+}

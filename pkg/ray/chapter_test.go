@@ -1,0 +1,258 @@
+package ray
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// bases are the third column of the table in section 2.3; clusters without the annotation have them as names.
+var bases = map[string]string{
+	"ServiceAccount": "%s-oauth-proxy", "ProxyService": "%s-oauth", "CookieSecret": "%s-oauth-config", "ProxyTLS": "%s-proxy-tls-secret",
+	"CASecret": "%s-ca-secret", "ClusterRoleBinding": "%s-%s-auth", "HeadPolicy": "%s-head", "WorkerPolicy": "%s-workers",
+	"TokenSecret": "%s-oauth-token", "ProxyConfig": "%s-proxy-config", "HeadTLS": "%s-head-tls", "WorkerTLS": "%s-worker-tls",
+}
+
+// kindOf are the kinds of the objects with these names: within one kind each name may occur once.
+var kindOf = map[string]string{
+	"ServiceAccount": "ServiceAccount", "ProxyService": "Service", "HeadService": "Service", "CookieSecret": "Secret", "ProxyTLS": "Secret",
+	"CASecret": "Secret", "TokenSecret": "Secret", "HeadTLS": "Secret", "WorkerTLS": "Secret", "ProxyConfig": "ConfigMap",
+	"ClusterRoleBinding": "ClusterRoleBinding", "HeadPolicy": "NetworkPolicy", "WorkerPolicy": "NetworkPolicy", "Dashboard": "Route", "Client": "Route",
+}
+
+func namedCluster(name, namespace string, hashed bool) Cluster {
+	metadata := map[string]any{"name": name, "namespace": namespace}
+	if hashed {
+		metadata["annotations"] = map[string]any{AnnotationVersion: ""}
+	}
+	return View(map[string]any{"metadata": metadata})
+}
+
+func fieldsOf(n Names) map[string]string {
+	out := map[string]string{}
+	for value, i := reflect.ValueOf(n), 0; i < value.NumField(); i++ {
+		out[value.Type().Field(i).Name] = value.Field(i).String()
+	}
+	return out
+}
+
+// [raycluster-8] Section 2.3: whatever cluster it is, each name follows the rule of the chapter; only what has to fit into a
+// label is cut, and keeps the hash of all of it.
+func TestNamesFollowTheRule(t *testing.T) {
+	word := rapid.StringMatching(`[a-z]([-a-z0-9]{0,51}[a-z0-9])?`)
+	rapid.Check(t, func(t *rapid.T) {
+		name, namespace := word.Draw(t, "name"), word.Draw(t, "namespace")
+		hashed, legacy := fieldsOf(namedCluster(name, namespace, true).Names()), fieldsOf(namedCluster(name, namespace, false).Names())
+		for field, form := range bases {
+			base := fmt.Sprintf(form, name)
+			if strings.Count(form, "%s") == 2 {
+				base = fmt.Sprintf(form, name, namespace)
+			}
+			sum := sha256.Sum256([]byte("codeflare-raycluster-controller" + base))
+			hash := "-" + hex.EncodeToString(sum[:])[:8]
+			switch want := base + hash; {
+			case field == "ProxyService" && len(want) > 63:
+				if got := hashed[field]; len(got) != 63 || !strings.HasSuffix(got, hash) || !strings.HasPrefix(base, strings.TrimSuffix(got, hash)) {
+					t.Errorf("%s is %s, want what fits of %s", field, got, want)
+				}
+			case hashed[field] != want:
+				t.Errorf("%s is %s, want %s", field, hashed[field], want)
+			}
+			if field == "CASecret" {
+				base = "ca-secret-" + name // note the order
+			}
+			if legacy[field] != base {
+				t.Errorf("legacy %s is %s, want %s", field, legacy[field], base)
+			}
+		}
+		for field, want := range map[string]string{"Dashboard": "ray-dashboard-" + name, "Client": "rayclient-" + name, "HeadService": name + "-head-svc"} {
+			if hashed[field] != want || legacy[field] != want {
+				t.Errorf("%s is %s and %s, want %s", field, hashed[field], legacy[field], want)
+			}
+		}
+	})
+	if all := len(fieldsOf(Names{})); all != len(bases)+3 || all != len(kindOf) {
+		t.Errorf("there are %d names", all)
+	}
+}
+
+// Objects of one kind around the clusters of a namespace never share a name, also where one cluster is named like an object of
+// another. Legacy names of the original could; they stay as they are.
+func TestClustersShareNoNames(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		first := rapid.StringMatching(`[a-z][a-z0-9]{0,8}`).Draw(t, "name")
+		second := first + rapid.SampledFrom([]string{"-oauth", "-head", "-workers", "-ca-secret", "-oauth-proxy", "-proxy", "-tls", "-head-tls", "x"}).Draw(t, "suffix")
+		seen := map[string]string{}
+		for _, name := range []string{first, second} {
+			for field, value := range fieldsOf(namedCluster(name, "ns", true).Names()) {
+				key := kindOf[field] + " " + value
+				if other, found := seen[key]; found {
+					t.Fatalf("%s of %s and %s are both %s", field, name, other, key)
+				}
+				seen[key] = field + " of " + name
+			}
+		}
+	})
+}
+
+// [raycluster-4] [R7] [R23] Decide, over every combination of wishes, platform and what the cluster says of itself.
+func TestEveryDecision(t *testing.T) {
+	bools := []bool{false, true}
+	for _, issuer := range []Issuer{"", IssuerOperator, IssuerCertManager, IssuerPod} {
+		for mask := range 1 << 6 {
+			bit := func(i int) bool { return bools[mask>>i&1] }
+			w, p := Wishes{OAuth: bit(0), MTLS: bit(1), Issuer: issuer}, Platform{OpenShift: bit(2)}
+			spec := map[string]any{}
+			if bit(3) {
+				spec["authOptions"] = map[string]any{"mode": "token"}
+			}
+			if bit(4) {
+				spec["tlsOptions"] = map[string]any{"enabled": true}
+			}
+			if bit(5) {
+				spec["networkPolicy"] = map[string]any{}
+			}
+			c := View(map[string]any{"metadata": map[string]any{"name": "c", "namespace": "n"}, "spec": spec})
+			want := Mode{Policies: !bit(5), MTLS: w.MTLS && !bit(4)}
+			switch {
+			case bit(3):
+				want.Auth = AuthRay
+			case w.OAuth && p.OpenShift:
+				want.Auth = AuthOAuth
+			case w.OAuth:
+				want.Auth = AuthProxy
+			}
+			if want.MTLS {
+				want.Issuer = issuer
+				if issuer == "" {
+					want.Issuer = IssuerOperator
+				}
+			}
+			got := Decide(w, p, c, c)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%+v on %+v with %v (-want +got):\n%s", w, p, spec, diff)
+			}
+			// What decides is the same for an object that is new, and it is stable: the result does not change what is asked.
+			if diff := cmp.Diff(got, Decide(w, p, c, Cluster{})); diff != "" {
+				t.Errorf("a new one: %s", diff)
+			}
+		}
+	}
+}
+
+// anyValue draws whatever can stand in JSON.
+func anyValue(t *rapid.T, depth int) any {
+	kinds := []string{"nil", "text", "number", "bool", "list", "object"}
+	if depth == 0 {
+		kinds = kinds[:4]
+	}
+	switch rapid.SampledFrom(kinds).Draw(t, "kind") {
+	case "text":
+		return rapid.SampledFrom([]string{"", "token", "server-cert", "oauth-proxy", "kube-rbac-proxy", "true", ManagerMultiKueue}).Draw(t, "text")
+	case "number":
+		return rapid.Int64Range(-1, 1).Draw(t, "number")
+	case "bool":
+		return rapid.Bool().Draw(t, "bool")
+	case "list":
+		list := make([]any, rapid.IntRange(0, 2).Draw(t, "length"))
+		for i := range list {
+			list[i] = anyValue(t, depth-1)
+		}
+		return list
+	case "object":
+		return anyObject(t, depth-1)
+	default:
+		return nil
+	}
+}
+
+var knownFields = []string{
+	"metadata", "spec", "name", "namespace", "annotations", AnnotationVersion, AnnotationCertificates, AnnotationKeepServiceAccount, "headGroupSpec",
+	"template", "containers", "volumes", "serviceAccountName", "imagePullSecrets", "suspend", "managedBy", "ownerReferences", "controller", "kind",
+	"secret", "workerGroupSpecs", "headService", "authOptions", "mode", "tlsOptions", "enabled", "networkPolicy", "deletionTimestamp",
+}
+
+func anyObject(t *rapid.T, depth int) map[string]any {
+	object := map[string]any{}
+	for _, field := range rapid.SliceOfNDistinct(rapid.SampledFrom(knownFields), 0, 4, rapid.ID[string]).Draw(t, "fields") {
+		object[field] = anyValue(t, depth)
+	}
+	return object
+}
+
+// Whatever stands in an object, looking at it neither fails nor changes it, and what is found goes together.
+func TestViewsOfAnything(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		spec := anyObject(t, 3)
+		spec["headGroupSpec"] = map[string]any{"template": map[string]any{"spec": anyObject(t, 3)}}
+		object := map[string]any{"metadata": anyValue(t, 3), "spec": spec}
+		c := View(object)
+		before := fmt.Sprint(object)
+		injected, own := c.Injected(), c.OwnSecurity()
+		if injected.PodIssued && !injected.MTLS || own.KubernetesToken && !own.Token {
+			t.Errorf("%+v, %+v", injected, own)
+		}
+		for _, previous := range []Cluster{c, {}} {
+			m := Decide(Wishes{OAuth: true, MTLS: true}, Platform{OpenShift: true}, c, previous)
+			if m.MTLS != m.Issuer.Known() || m.KeepsAccount && !m.Auth.Sidecar() || !m.Active() && (m.MTLS || m.Policies || m.Auth != AuthNone) {
+				t.Errorf("%+v of %v", m, object)
+			}
+			if previous.Object() != nil && m.Active() && injected.PodIssued && m.MTLS && m.Issuer != IssuerPod {
+				t.Errorf("pods that sign for themselves lose their issuer: %+v", m)
+			}
+		}
+		_, _, _, _ = c.Names(), c.Owner(), c.DashboardHost(), c.ClientDNSName("d")
+		if c.Workers() < 0 || c.UserAccount() == "" && Decide(Wishes{OAuth: true}, Platform{}, c, Cluster{}).KeepsAccount {
+			t.Errorf("%v", object)
+		}
+		if after := fmt.Sprint(object); after != before {
+			t.Errorf("looking changed\n%s\nto\n%s", before, after)
+		}
+	})
+}
+
+// [raycluster-13] Section 6.12: what the containers of Ray are told leads to the files that the volumes bring, in each form.
+func TestFilesOfTLSAreThere(t *testing.T) {
+	for _, issuer := range []Issuer{IssuerOperator, IssuerCertManager, IssuerPod} {
+		for _, head := range []bool{true, false} {
+			content := TLS{Issuer: issuer, Names: namedCluster("c", "n", true).Names(), Head: head, SignedNames: []string{"a", "b"}}
+			files := map[string]bool{}
+			paths := map[string]string{}
+			for _, m := range content.Mounts() {
+				paths[*m.Name] = *m.MountPath
+			}
+			for _, v := range content.Volumes() {
+				if v.Secret == nil {
+					continue
+				}
+				for _, item := range v.Secret.Items {
+					files[paths[*v.Name]+"/"+*item.Path] = true
+				}
+			}
+			if issuer == IssuerPod { // the init container writes them
+				script := SignCommand()[2]
+				for _, name := range []string{"server.crt", "server.key"} {
+					files["/home/ray/workspace/tls/"+name] = strings.HasPrefix(script, "cd /home/ray/workspace/tls && ") && strings.Contains(script, "out "+name)
+				}
+				files["/home/ray/workspace/tls/server.key"] = strings.Contains(script, "-keyout server.key")
+				files["/home/ray/workspace/tls/ca.crt"] = strings.Contains(script, "cp /home/ray/workspace/ca/* .")
+			}
+			var told []string
+			for _, variable := range TLSEnv() {
+				if variable.Value != nil && strings.HasPrefix(*variable.Value, "/") {
+					told = append(told, *variable.Value)
+				}
+			}
+			if len(told) != 3 || slices.ContainsFunc(told, func(path string) bool { return !files[path] }) {
+				t.Errorf("%s, head %t: Ray looks for %v, there is %v", issuer, head, told, files)
+			}
+		}
+	}
+}

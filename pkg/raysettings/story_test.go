@@ -1,0 +1,191 @@
+package raysettings
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// follows runs the source and returns a way to end it.
+func (f *fixture) follows(t *testing.T) (end func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- f.Start(ctx) }()
+	eventually(t, "the watch runs", func() bool { return len(f.dynamic.Actions()) >= 2 })
+	return func() {
+		t.Helper()
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// edits stores another text, or for none removes the ConfigMap.
+func (f *fixture) edits(t *testing.T, data map[string]string) {
+	t.Helper()
+	m := stored("")
+	m.Data = data
+	if err := f.dynamic.Tracker().Update(configMaps, loose(t, m), "opendatahub"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (f *fixture) domain(t *testing.T) string {
+	t.Helper()
+	got, err := f.Get(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got.IngressDomain
+}
+
+func queueOf(t *testing.T, f *fixture) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+	t.Helper()
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	t.Cleanup(queue.ShutDown)
+	if err := f.Changes(stored(""), &handler.EnqueueRequestForObject{}).Start(t.Context(), queue); err != nil {
+		t.Fatal(err)
+	}
+	return queue
+}
+
+// [R24] Each way in which a ConfigMap can be wrong is told where its author looks, and what held before holds on; the next good
+// one takes effect without anybody's help.
+func TestEveryMistakeIsToldAndMended(t *testing.T) {
+	for name, tc := range map[string]struct {
+		data map[string]string
+		want string
+	}{
+		"no YAML":      {map[string]string{"config.yaml": "{"}, "not valid YAML"},
+		"a list":       {map[string]string{"config.yaml": "[1]"}, "must hold one YAML object"},
+		"two keys":     {map[string]string{"a": "", "b": ""}, "it has 2 keys [a b]: leave exactly one"},
+		"no key":       {nil, "it has 0 keys []: leave exactly one"},
+		"another type": {map[string]string{"x": "kuberay: {rayDashboardOAuthEnabled: 'yes'}"}, `kuberay.rayDashboardOAuthEnabled "yes": must be true or false`},
+		"no section":   {map[string]string{"x": "kuberay: [a]"}, "must be an object"},
+		"no domain":    {map[string]string{"x": "kuberay: {ingressDomain: 'a b'}"}, `kuberay.ingressDomain "a b"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, stored("kuberay: {ingressDomain: good.example.org, mTLSEnabled: false}"))
+			if f.domain(t) != "good.example.org" {
+				t.Fatal("the first reading")
+			}
+			end := f.follows(t)
+			defer end()
+			f.edits(t, tc.data)
+			said := <-f.recorder.Events
+			for _, part := range []string{"Warning " + ReasonRefused, "the settings before stay in force", "ConfigMap opendatahub/" + ConfigMapName, tc.want} {
+				if !strings.Contains(said, part) {
+					t.Errorf("%q lacks %q", said, part)
+				}
+			}
+			if got, err := f.Get(t.Context()); err != nil || got.IngressDomain != "good.example.org" || got.MTLS {
+				t.Errorf("%+v, %v", got, err)
+			}
+			f.edits(t, map[string]string{"any-name": "kuberay: {ingressDomain: better.example.org}"})
+			eventually(t, "the good one is in force", func() bool { return f.domain(t) == "better.example.org" })
+			if got, _ := f.Get(t.Context()); !got.MTLS {
+				t.Error("what is not said any more is not the default")
+			}
+			if f.reads.Load() != 1 {
+				t.Errorf("%d live reads", f.reads.Load())
+			}
+		})
+	}
+}
+
+// Only changes wake, each wakes everybody, and what the other component's keys say changes nothing here.
+func TestOnlyChangesWake(t *testing.T) {
+	f := newFixture(t, stored("kuberay: {ingressDomain: one.example.org}"))
+	f.domain(t)
+	queues := []workqueue.TypedRateLimitingInterface[reconcile.Request]{queueOf(t, f), queueOf(t, f)}
+	end := f.follows(t)
+	defer end()
+	// The last of these is a change of ours, so the others have been seen when it is in force.
+	for _, text := range []string{
+		"kuberay: {ingressDomain: one.example.org, mTLSEnabled: true}", "appwrapper: {enabled: true}\nkuberay: {ingressDomain: .one.example.org.}",
+		"kuberay: {ingressDomain: one.example.org}\nmcad: {}", "kuberay: {ingressDomain: two.example.org}",
+	} {
+		for _, q := range queues {
+			if q.Len() > 0 {
+				t.Errorf("woken before %q", text)
+			}
+		}
+		f.edits(t, map[string]string{"config.yaml": text})
+	}
+	eventually(t, "the change is in force and everybody knows", func() bool {
+		return f.domain(t) == "two.example.org" && queues[0].Len() == 1 && queues[1].Len() == 1
+	})
+	request, _ := queues[0].Get()
+	if request.Name != ConfigMapName {
+		t.Errorf("woken for %v", request)
+	}
+}
+
+// A key without effect is told once, and again only when what is told changes.
+func TestNotesAreToldOnce(t *testing.T) {
+	f := newFixture(t)
+	for _, tc := range []struct {
+		text string
+		told int32
+	}{
+		{"odd: 1", 1}, {"odd: 2", 1}, {"odd: 1\nkuberay: {mTLSEnabled: false}", 1}, {"odd: 1\nstrange: 1", 3}, {"kuberay: {}", 3}, {"odd: 1", 4},
+	} {
+		if _, err := f.take(stored(tc.text)); err != nil {
+			t.Fatal(err)
+		}
+		if got := f.notes.Load(); got != tc.told {
+			t.Errorf("after %q %d notes, want %d", tc.text, got, tc.told)
+		}
+	}
+}
+
+// Webhooks and controllers ask at the same time, before and while the settings change: nobody sees half of a change.
+func TestManyAskAtOnce(t *testing.T) {
+	texts := []string{"kuberay: {ingressDomain: one.example.org, mTLSEnabled: true}", "kuberay: {ingressDomain: two.example.org, mTLSEnabled: false}"}
+	f := newFixture(t, stored(texts[0]))
+	var askers sync.WaitGroup
+	for range 4 {
+		askers.Go(func() {
+			for range 200 {
+				got, err := f.Get(t.Context())
+				if err != nil || got.MTLS != (got.IngressDomain == "one.example.org") {
+					t.Errorf("%t with %s, %v", got.MTLS, got.IngressDomain, err)
+				}
+			}
+		})
+	}
+	for i := range 200 {
+		if _, err := f.take(stored(texts[i%2])); err != nil {
+			t.Error(err)
+		}
+	}
+	askers.Wait()
+}
+
+// What cannot be read at first is asked for again with the next need; what was never read is no default.
+func TestTroubleAtTheStart(t *testing.T) {
+	f := newFixture(t, stored("kuberay: {mTLSEnabled: false}"))
+	f.broken = errors.New("no connection")
+	for range 2 {
+		if got, err := f.Get(t.Context()); err == nil || got.OAuth {
+			t.Errorf("%+v, %v: nobody may go on with defaults", got, err)
+		}
+	}
+	f.broken = nil
+	if got, err := f.Get(t.Context()); err != nil || got.MTLS || !got.OAuth {
+		t.Errorf("%+v, %v", got, err)
+	}
+	var none *corev1.ConfigMap
+	if got, err := f.take(none); err != nil || !got.MTLS {
+		t.Errorf("after the ConfigMap went: %+v, %v", got, err)
+	}
+}

@@ -1,0 +1,220 @@
+package raycluster
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+)
+
+// applied lays a manifest over what is stored, as server-side apply does it: fields of objects are laid over each other, and
+// what admission wrote stays, because nobody who applies ever said it. Lists whose elements have names are either merged by them
+// or replaced as a whole: the CRDs of KubeRay differ in that from version to version.
+func overlaid(stored, manifest any, keyed bool) any {
+	switch m := manifest.(type) {
+	case map[string]any:
+		s, _ := stored.(map[string]any)
+		out := maps.Clone(s)
+		if out == nil {
+			out = map[string]any{}
+		}
+		for name, value := range m {
+			out[name] = overlaid(out[name], value, keyed)
+		}
+		return out
+	case []any:
+		if s, _ := stored.([]any); keyed && len(m) > 0 && hasName(m[0]) {
+			return mergedByName(s, m)
+		}
+	}
+	return manifest
+}
+
+func hasName(entry any) bool {
+	fields, _ := entry.(map[string]any)
+	return fields["name"] != nil
+}
+
+func mergedByName(stored, manifest []any) []any {
+	out := slices.Clone(stored)
+	for _, entry := range manifest {
+		name := entry.(map[string]any)["name"]
+		if found := named(out, name); len(found) > 0 {
+			out[found[0]] = overlaid(out[found[0]], entry, true)
+			continue
+		}
+		out = append(out, entry)
+	}
+	return out
+}
+
+// applies sends a manifest as the SDK does, on what is stored or for a new cluster.
+func applies(t *testing.T, s Settings, stored, manifest map[string]any, keyed bool) map[string]any {
+	t.Helper()
+	if stored == nil {
+		got := defaulted(t, s, manifest, nil)
+		accepted(t, s, got, nil)
+		return got
+	}
+	submitted := overlaid(stored, manifest, keyed).(map[string]any)
+	got := defaulted(t, s, submitted, stored)
+	accepted(t, s, got, stored)
+	return got
+}
+
+// changedPlaces lists where two objects differ.
+func changedPlaces(a, b any, at string) []string {
+	if cmp.Equal(a, b) {
+		return nil
+	}
+	am, aok := a.(map[string]any)
+	bm, bok := b.(map[string]any)
+	var out []string
+	if aok && bok {
+		all := maps.Clone(am)
+		maps.Copy(all, bm)
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			out = append(out, changedPlaces(am[name], bm[name], at+"."+name)...)
+		}
+		return out
+	}
+	al, aok := a.([]any)
+	bl, bok := b.([]any)
+	if aok && bok && len(al) == len(bl) {
+		for i := range al {
+			out = append(out, changedPlaces(al[i], bl[i], at+"."+strconv.Itoa(i))...)
+		}
+		return out
+	}
+	return []string{at}
+}
+
+// merges tell how the lists of the CRD are merged.
+var merges = map[string]bool{"lists by name": true, "whole lists": false}
+
+// Section 11.1: apply() of the SDK on a cluster that exists changes what its manifest changes, and nothing else, be it the same
+// manifest again, under a newer program, or after a change of the settings.
+func TestApplyOfTheSDK(t *testing.T) {
+	const head, group = ".spec.headGroupSpec.template.spec", ".spec.workerGroupSpecs.0.template.spec"
+	for variant, s := range variants {
+		later := s.with(newer)
+		certificate := func(pod string) []string {
+			if !s.Wishes.MTLS {
+				return nil
+			}
+			return []string{pod + ".initContainers.1.image"}
+		}
+		for name, tc := range map[string]struct {
+			settings Settings
+			change   func(map[string]any)
+			want     []string
+		}{
+			"the same again":               {s, func(map[string]any) {}, nil},
+			"the same under a newer one":   {later, func(map[string]any) {}, nil},
+			"the label of a queue":         {later, put("team-queue", "metadata", "labels", "kueue.x-k8s.io/queue-name"), []string{".metadata.labels"}},
+			"more workers":                 {later, put(int64(7), "spec", "workerGroupSpecs", "0", "replicas"), []string{".spec.workerGroupSpecs.0.replicas"}},
+			"suspended":                    {later, put(true, "spec", "suspend"), []string{".spec.suspend"}},
+			"another version of Ray":       {s, put("2.47.1", "spec", "rayVersion"), []string{".spec.rayVersion"}},
+			"another image of the workers": {s, put("example.com/ray:2", in(worker0, "containers", "0", "image")...), []string{group + ".containers.0.image"}},
+			"another image, and a newer program": {later, put("example.com/ray:2", in(worker0, "containers", "0", "image")...), slices.Concat(
+				[]string{".metadata.annotations.ray.openshift.ai/version", group + ".containers.0.image"}, certificate(group))},
+			"resources of the head": {s, put(map[string]any{"limits": map[string]any{"cpu": "2"}}, in(headPod, "containers", "0", "resources")...), []string{head + ".containers.0.resources"}},
+			"a variable": {s, func(o map[string]any) {
+				e := find(listAt(o, in(headPod, "containers", "0", "env")...), "OWN")
+				e["value"] = "2"
+			}, []string{head + ".containers.0.env.0.value"}},
+		} {
+			for merge, keyed := range merges {
+				t.Run(variant+", "+name+", "+merge, func(t *testing.T) {
+					stored := applies(t, s, nil, parse(t, full), keyed)
+					got := applies(t, tc.settings, stored, parse(t, full, tc.change), keyed)
+					if diff := cmp.Diff(tc.want, changedPlaces(stored, got, "")); diff != "" {
+						t.Errorf("changed places (-want +got):\n%s", diff)
+					}
+					if again := applies(t, tc.settings, got, parse(t, full, tc.change), keyed); !cmp.Equal(got, again) {
+						t.Errorf("applied once more:\n%s", cmp.Diff(got, again))
+					}
+				})
+			}
+		}
+	}
+}
+
+// The SDK also applies what it read, with everything of ours in it: that of the moment, or of a cluster that was there before.
+func TestApplyOfWhatWasRead(t *testing.T) {
+	for variant, s := range variants {
+		for naming, stored := range completed(t, s) {
+			for merge, keyed := range merges {
+				if got := applies(t, s.with(newer), stored, parse(t, string(encoded(t, stored))), keyed); !cmp.Equal(stored, got) {
+					t.Errorf("%s, %s, %s:\n%s", variant, naming, merge, cmp.Diff(stored, got))
+				}
+			}
+		}
+		// Read somewhere else, made here: the names in it are of another cluster, and everything of ours follows.
+		read := parse(t, string(encoded(t, defaulted(t, s, crowd(t), nil))), put("elsewhere", "metadata", "namespace"), put("other", "metadata", "name"))
+		fresh := defaulted(t, s, parse(t, string(encoded(t, crowd(t))), put("elsewhere", "metadata", "namespace"), put("other", "metadata", "name")), nil)
+		copied := defaulted(t, s, read, nil)
+		accepted(t, s, copied, nil)
+		wantNames, gotNames := ray.View(fresh).Injected(), ray.View(copied).Injected()
+		if diff := cmp.Diff(wantNames, gotNames); diff != "" {
+			t.Errorf("%s: a copy of a manifest: %s", variant, diff)
+		}
+		for _, pod := range [][]string{headPod, worker0, worker1} {
+			for _, list := range []string{"volumes", "initContainers"} {
+				for _, name := range namesAt(fresh, in(pod, list)...) {
+					want, got := find(listAt(fresh, in(pod, list)...), name), find(listAt(copied, in(pod, list)...), name)
+					if diff := cmp.Diff(normal(want), normal(got)); diff != "" {
+						t.Errorf("%s: %s of %v in a copy:\n%s", variant, name, pod, diff)
+					}
+				}
+			}
+		}
+	}
+}
+
+// A group that goes, comes, or changes its place among the others moves nothing in those that stay.
+func TestGroupsComeAndGo(t *testing.T) {
+	s := onOpenShift()
+	at := []string{"spec", "workerGroupSpecs"}
+	for variant, s := range map[string]Settings{"operator": s, "pod": s.with(original)} {
+		stored := defaulted(t, s, crowd(t), nil)
+		groups := listAt(stored, at...)
+		fresh := parse(t, `{groupName: fresh, template: {spec: {containers: [{name: w, image: "example.com/ray:1"}]}}}`)
+		for name, tc := range map[string]struct {
+			groups  []any
+			renewed string // the group whose pods are new
+		}{
+			"one goes":      {[]any{groups[0], groups[2]}, ""},
+			"all go":        {[]any{}, ""},
+			"another order": {[]any{groups[2], groups[0], groups[1]}, ""},
+			"one comes":     {[]any{groups[0], fresh, groups[1], groups[2]}, "fresh"},
+		} {
+			got := defaulted(t, s.with(newer), parse(t, string(encoded(t, stored)), put(tc.groups, at...)), stored)
+			accepted(t, s.with(newer), got, stored)
+			for _, g := range listAt(got, at...) {
+				fields := g.(map[string]any)
+				was := groups[max(0, slices.IndexFunc(groups, func(w any) bool { return w.(map[string]any)["groupName"] == fields["groupName"] }))]
+				if fields["groupName"] != tc.renewed {
+					if diff := cmp.Diff(was, g); diff != "" {
+						t.Errorf("%s, %s: %v\n%s", variant, name, fields["groupName"], diff)
+					}
+					continue
+				}
+				certificate := find(listAt(fields, "template", "spec", "initContainers"), ray.InitCertificate)
+				if certificate["image"] != "example.com/ubi:9" || len(listAt(fields, "template", "spec", "containers", "0", "env")) != len(tlsNames) {
+					t.Errorf("%s, %s: %v", variant, name, fields)
+				}
+			}
+			if diff := cmp.Diff(at0(stored), at0(got)); diff != "" {
+				t.Errorf("%s, %s: the head:\n%s", variant, name, diff)
+			}
+		}
+	}
+}
+
+// at0 is the head of a cluster.
+func at0(object map[string]any) any { return at(object, "spec", "headGroupSpec") }

@@ -1,0 +1,258 @@
+package raycluster
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+)
+
+// variants are the settings under which admission writes different things.
+var variants = map[string]Settings{
+	"OpenShift":             onOpenShift(),
+	"OpenShift, pods issue": onOpenShift().with(original),
+	"plain":                 onOpenShift().with(plain),
+	"OpenShift, mTLS only":  onOpenShift().with(noOAuth),
+	"plain, sidecar only":   onOpenShift().with(plain).with(noMTLS),
+}
+
+// crowd is a cluster with an autoscaler and three groups of workers, the second of which is that of another shape.
+func crowd(t testing.TB) map[string]any {
+	t.Helper()
+	object := parse(t, full)
+	group := func(name, containers string) any {
+		return parse(t, "groupName: "+name+"\ntemplate: {spec: {containers: "+containers+"}}")
+	}
+	groups := append(listAt(object, "spec", "workerGroupSpecs"),
+		group("gpu", `[{name: w, image: "example.com/ray:2", volumeMounts: [{name: shm, mountPath: /dev/shm}]}, {name: exporter, image: "example.com/x:1"}]`),
+		group("spot", `[{name: machine-learning, image: "example.com/ray:1"}]`))
+	put(groups, "spec", "workerGroupSpecs")(object)
+	return object
+}
+
+// watched is a list in which there are elements of ours.
+type watched struct {
+	list []string
+	// message is what a change of an element of that name is refused with.
+	message func(name string) string
+	// onCreation tells that the rule holds for new clusters too.
+	onCreation func(name string) bool
+}
+
+func always(message string) func(string) string { return func(string) string { return message } }
+
+func never(string) bool { return false }
+
+// watchedLists are all lists with elements of ours, of the head and of every group: sections 7.3 and 7.4.
+func watchedLists(object map[string]any) []watched {
+	ofSidecar := func(name string) bool { return name != ray.VolumeCA && name != ray.VolumeServer }
+	ofVolumes := func(name string) string {
+		if ofSidecar(name) {
+			return "OAuth Proxy TLS Secret volume is immutable"
+		}
+		return "ca-vol and server-cert Secret volumes are immutable"
+	}
+	all := []watched{
+		{in(headPod, "containers"), always("OAuth Proxy container is immutable"), func(string) bool { return true }},
+		{autoscalerEnv, always(autoscalerImmutable), never},
+		{autoscalerMounts, always(autoscalerImmutable), never},
+	}
+	pods := [][]string{headPod}
+	for i := range listAt(object, "spec", "workerGroupSpecs") {
+		pods = append(pods, []string{"spec", "workerGroupSpecs", strconv.Itoa(i), "template", "spec"})
+	}
+	for _, pod := range pods {
+		all = append(all,
+			watched{in(pod, "initContainers"), always("create-cert Init Container is immutable"), never},
+			watched{in(pod, "volumes"), ofVolumes, ofSidecar},
+			watched{in(pod, "containers", "0", "env"), always("RAY_TLS related environment variables are immutable"), never},
+			watched{in(pod, "containers", "0", "volumeMounts"), always("ca-vol and server-cert volume mounts are immutable"), never})
+	}
+	return all
+}
+
+// leaves lists the places of all values below a value, without what users may set.
+func leaves(value any, at place) []place {
+	var out []place
+	switch value := value.(type) {
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(value)) {
+			if name != "resources" && name != "imagePullPolicy" && name != "name" {
+				out = append(out, leaves(value[name], at.child(name))...)
+			}
+		}
+	case []any:
+		for i := range value {
+			out = append(out, leaves(value[i], at.index(i))...)
+		}
+	default:
+		out = append(out, at)
+	}
+	return out
+}
+
+// another is a value of the same type that means something else.
+func another(value any) any {
+	switch value := value.(type) {
+	case bool:
+		return !value
+	case int64:
+		return value + 1
+	default:
+		return fmt.Sprint(value) + "-tampered"
+	}
+}
+
+// causesOf are the causes of a refusal, each "field: message".
+func causesOf(t *testing.T, s Settings, object, old map[string]any) []string {
+	t.Helper()
+	answer := judged(t, s, object, old)
+	if answer.Allowed {
+		return nil
+	}
+	var out []string
+	for _, cause := range answer.Result.Details.Causes {
+		out = append(out, cause.Field+": "+cause.Message)
+	}
+	return out
+}
+
+// completed are the clusters of a variant, as they are stored: with hashed names, and with legacy ones where there were any.
+func completed(t *testing.T, s Settings) map[string]map[string]any {
+	t.Helper()
+	all := map[string]map[string]any{"hashed": defaulted(t, s, crowd(t), nil)}
+	if s.Platform.OpenShift && s.Wishes.OAuth {
+		all["legacy"] = defaulted(t, s, crowd(t), crowd(t))
+	}
+	return all
+}
+
+// Sections 7.3 and 7.4, [raycluster-16] [raycluster-17] [raycluster-21] [raycluster-22] [raycluster-23] [R33]: whatever single
+// value somebody changes in an element of ours, in the head, in any group of workers or for the autoscaler, it is refused with
+// the field and the words that clients know, and defaulting puts it right.
+func TestEveryValueOfOursIsImmutable(t *testing.T) {
+	for variant, s := range variants {
+		for naming, stored := range completed(t, s) {
+			t.Run(variant+", "+naming, func(t *testing.T) {
+				accepted(t, s, stored, stored)
+				tried := 0
+				for _, w := range watchedLists(stored) {
+					own := namesAt(crowd(t), w.list...)
+					for i, name := range namesAt(stored, w.list...) {
+						if slices.Contains(own, name) {
+							continue
+						}
+						for _, at := range leaves(listAt(stored, w.list...)[i], place(w.list).index(i)) {
+							tried++
+							checkImmutable(t, s, stored, w, name, at)
+						}
+					}
+				}
+				if tried < 20 {
+					t.Errorf("only %d values were tried", tried)
+				}
+			})
+		}
+	}
+}
+
+func checkImmutable(t *testing.T, s Settings, stored map[string]any, w watched, name string, at place) {
+	t.Helper()
+	changed := parse(t, string(encoded(t, stored)), put(another(valueAt(stored, at)), at...))
+	want := []string{strings.Join(w.list, ".") + `: Invalid value: "` + name + `": ` + w.message(name)}
+	if diff := cmp.Diff(want, causesOf(t, s, changed, stored)); diff != "" {
+		t.Errorf("update of %s (-want +got):\n%s", at.pointer(), diff)
+	}
+	if hashed := ray.View(stored).Hashed(); hashed && w.onCreation(name) {
+		if diff := cmp.Diff(want, causesOf(t, s, changed, nil)); diff != "" {
+			t.Errorf("creation with %s (-want +got):\n%s", at.pointer(), diff)
+		}
+	} else if hashed {
+		accepted(t, s, changed, nil)
+	}
+	if diff := cmp.Diff(normal(stored), normal(defaulted(t, s, changed, stored))); diff != "" {
+		t.Errorf("%s is not put right:\n%s", at.pointer(), diff)
+	}
+}
+
+// The same for elements that are taken away, that have another name, or that are there twice.
+func TestEveryElementOfOursIsThereOnce(t *testing.T) {
+	for variant, s := range variants {
+		for naming, stored := range completed(t, s) {
+			t.Run(variant+", "+naming, func(t *testing.T) {
+				for _, w := range watchedLists(stored) {
+					own := namesAt(crowd(t), w.list...)
+					for i, name := range namesAt(stored, w.list...) {
+						if slices.Contains(own, name) {
+							continue
+						}
+						path := strings.Join(w.list, ".")
+						missing := path + ": Required value: " + w.message(name)
+						twice := path + `: Invalid value: "2 times ` + name + `": ` + w.message(name)
+						for want, change := range map[string]func(map[string]any){
+							missing: func(o map[string]any) { (&edit{object: o}).drop(w.list, i) },
+							twice: func(o map[string]any) {
+								(&edit{object: o}).add(w.list, map[string]any{"name": name, "image": "example.com/evil:1"})
+							},
+						} {
+							changed := parse(t, string(encoded(t, stored)), change)
+							if diff := cmp.Diff([]string{want}, causesOf(t, s, changed, stored)); diff != "" {
+								t.Errorf("(-want +got):\n%s", diff)
+							}
+							mended := defaulted(t, s, changed, stored)
+							accepted(t, s, mended, stored)
+							if diff := cmp.Diff(sortedNames(stored, w.list), sortedNames(mended, w.list)); diff != "" {
+								t.Errorf("%s is not put right:\n%s", path, diff)
+							}
+						}
+					}
+				}
+			})
+		}
+	}
+}
+
+func sortedNames(object map[string]any, list []string) []string {
+	return slices.Sorted(slices.Values(namesAt(object, list...)))
+}
+
+// What belongs to users they may change at any time, in every group, without a word and without anything of ours moving but
+// what a new template brings.
+func TestUsersKeepTheirRights(t *testing.T) {
+	for variant, s := range variants {
+		for naming, stored := range completed(t, s) {
+			t.Run(variant+", "+naming, func(t *testing.T) {
+				for i := range listAt(stored, "spec", "workerGroupSpecs") {
+					pod := []string{"spec", "workerGroupSpecs", strconv.Itoa(i), "template", "spec"}
+					for _, change := range []func(map[string]any){
+						put("example.com/ray:9", in(pod, "containers", "0", "image")...),
+						put(map[string]any{"limits": map[string]any{"memory": "8Gi"}}, in(pod, "containers", "0", "resources")...),
+						put("robot", in(pod, "serviceAccountName")...),
+						put(map[string]any{"a": "b"}, in(pod, "nodeSelector")...),
+						put(int64(3), in(pod, "terminationGracePeriodSeconds")...),
+						func(o map[string]any) {
+							e := &edit{object: o}
+							e.add(in(pod, "containers"), map[string]any{"name": "extra", "image": "example.com/e:1"})
+							e.add(in(pod, "volumes"), map[string]any{"name": "extra", "emptyDir": map[string]any{}})
+							e.add(in(pod, "containers", "0", "env"), map[string]any{"name": "EXTRA", "value": "1"})
+							e.add(in(pod, "containers", "0", "volumeMounts"), map[string]any{"name": "extra", "mountPath": "/extra"})
+						},
+					} {
+						changed := parse(t, string(encoded(t, stored)), change)
+						accepted(t, s, changed, stored)
+						// The same program with the same settings has nothing to add.
+						if diff := cmp.Diff(normal(changed), normal(defaulted(t, s, changed, stored))); diff != "" {
+							t.Errorf("group %d (-submitted +stored):\n%s", i, diff)
+						}
+					}
+				}
+			})
+		}
+	}
+}
