@@ -80,8 +80,13 @@ func texts(s *v1beta1.ModelRegistrySpec) []text {
 }
 
 func isHost(value string) bool {
-	if _, err := netip.ParseAddr(strings.Trim(value, "[]")); err == nil {
-		return true
+	if address, err := netip.ParseAddr(value); err == nil {
+		return address.Zone() == "" // a zone is one of the node, which the author does not know
+	}
+	if inner, ok := strings.CutPrefix(value, "["); ok {
+		inner, ok = strings.CutSuffix(inner, "]")
+		address, err := netip.ParseAddr(inner)
+		return ok && err == nil && address.Is6() && address.Zone() == ""
 	}
 	return len(value) <= hostLength && hostPattern.MatchString(value)
 }
