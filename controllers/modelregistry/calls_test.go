@@ -58,12 +58,15 @@ func distinct(writes string) []string {
 // [modelregistry-100] [modelregistry-102] Whichever request of the first pass fails: the pass ends with that error, tells it and calls
 // nothing available; when all is well again the same objects are there, and no password was made twice.
 func TestFaultAtEveryCall(t *testing.T) {
-	for name, change := range map[string]func(*v1beta1.ModelRegistrySpec){"generated": ownDatabase, "external": func(*v1beta1.ModelRegistrySpec) {}} {
+	for name, c := range map[string]struct {
+		served []schema.GroupVersionKind
+		change func(*v1beta1.ModelRegistrySpec)
+	}{"generated on Kubernetes": {nil, ownDatabase}, "external on OpenShift": {everything, proxied}} {
 		t.Run(name, func(t *testing.T) {
 			begin := func(n int) (w *world, m *v1beta1.ModelRegistry, calls *int, err error) {
-				w = newWorld(t, everything)
+				w = newWorld(t, c.served)
 				w.settings.Gateway.Domain = "gate.example.com"
-				m = stored("demo", change, proxied)
+				m = stored("demo", c.change)
 				calls = w.failAt(n)
 				err = w.pass(m)
 				w.heal()
@@ -83,7 +86,9 @@ func TestFaultAtEveryCall(t *testing.T) {
 					t.Errorf("call %d: writes (-want +got):\n%s", n, diff)
 				}
 				w.running(broken)
-				w.admit(broken)
+				if c.served != nil {
+					w.admit(broken)
+				}
 				if err := w.pass(broken); err != nil || reasonOf(broken, ConditionAvailable) != ReasonAvailable {
 					t.Errorf("call %d: %v, %v", n, err, broken.Status.Conditions)
 				}
