@@ -1,6 +1,7 @@
 package modelregistry
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
@@ -335,6 +337,55 @@ func TestServerGoesAndComes(t *testing.T) {
 		w.waits(err, "available")
 		if proxy.Reason != ReasonResourcesUnavailable || proxy.Message != "Deployment is unavailable: no minimum" {
 			t.Errorf("%+v", proxy)
+		}
+	}
+}
+
+// What the server logged before it went down is its status, and what its pods say comes after that; each run is read once.
+func TestLogsReachTheStatus(t *testing.T) {
+	w := newWorld(t, nil)
+	w.must(w.server.Create(t.Context(), password("ns", "pg-login")))
+	m := stored("demo")
+	w.goes(m)
+	d := &appsv1.Deployment{}
+	w.get(d, "ns", "demo")
+	d.Status.UnavailableReplicas = 1
+	w.must(w.server.Status().Update(t.Context(), d))
+	pod := podWith("p", waits("rest-container", "CrashLoopBackOff"))
+	pod.Namespace, pod.Labels, pod.UID = "ns", selector(m), "pod"
+	w.must(w.server.Create(t.Context(), &pod))
+	reads, text := 0, ""
+	w.logs.read = func(context.Context, types.NamespacedName, string) (string, error) {
+		reads++
+		return text, nil
+	}
+	for i, c := range []struct {
+		state        corev1.ContainerStatus
+		log          string
+		reads        int
+		reason, says string
+	}{
+		{waits("rest-container", "CrashLoopBackOff"), "x\nCheck failed: absl::OkStatus() == status (OK vs. INTERNAL: 1045) no access\n", 1,
+			ReasonConfiguration, "database configuration error: no access: INTERNAL: 1045"},
+		{waits("rest-container", "CrashLoopBackOff"), "x\n{{ALERT}} downgrade first\n", 2, ReasonAlert, "rest container alert: {{ALERT}} downgrade first"},
+		{waits("rest-container", "CrashLoopBackOff"), "nothing to tell\n", 3, ReasonUnavailable,
+			"Deployment is unavailable: pod p has unready containers [rest-container: {waiting: {reason: CrashLoopBackOff, message: m}}]"},
+		{waits("rest-container", "ContainerCreating"), "{{ALERT}} of nobody", 3, ReasonUnavailable,
+			"Deployment is unavailable: pod p has unready containers [rest-container: {waiting: {reason: ContainerCreating, message: m}}]"},
+		{ended("rest-container"), "{{ALERT}} of nobody", 3, ReasonUnavailable,
+			"Deployment is unavailable: pod p has unready containers [rest-container: {terminated: {reason: Error, message: m}}]"},
+	} {
+		text, c.state.RestartCount = c.log, int32(i)
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{c.state}
+		w.must(w.server.Status().Update(t.Context(), &pod))
+		for range 2 {
+			w.waits(w.pass(m), "available")
+			if got, _ := conditions.Get(m.Status.Conditions, ConditionAvailable); got.Reason != c.reason || got.Message != c.says {
+				t.Errorf("step %d: %s: %q", i, got.Reason, got.Message)
+			}
+		}
+		if reads != c.reads {
+			t.Errorf("step %d: read %d times", i, reads)
 		}
 	}
 }
