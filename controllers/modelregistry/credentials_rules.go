@@ -4,7 +4,8 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"fmt"
-	"regexp"
+
+	rules "github.com/odh-platform/odh-platform-operator/webhooks/modelregistry"
 )
 
 // passwordBytes is how many random bytes a generated password encodes.
@@ -18,15 +19,12 @@ func newPassword() string {
 	return base64.URLEncoding.EncodeToString(random)
 }
 
-// identifier is what the image of the database accepts as the name of a user or a database.
-var identifier = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]{0,62}$`)
-
 func checkDatabaseName(name string) error { return checkIdentifier("spec.postgres.database", name) }
 
 // checkIdentifier refuses a name with which a generated database would not start. Empty is the default.
 func checkIdentifier(field, name string) error {
-	if name == "" || identifier.MatchString(name) {
+	if name == "" || rules.IsIdentifier(name) {
 		return nil
 	}
-	return fmt.Errorf("%s %q cannot be that of a generated database: use at most 63 letters, digits and underscores, and no digit first", field, name)
+	return fmt.Errorf("%s %q %s", field, name, rules.IdentifierDetail)
 }

@@ -58,6 +58,7 @@ func postgresHosts(hosts string) (string, error) {
 	}
 	var all []string
 	for _, host := range strings.Split(hosts, ",") {
+		host = bare(host)
 		switch {
 		case isIPv6(host):
 			all = append(all, "["+host+"]")
@@ -73,7 +74,7 @@ func postgresHosts(hosts string) (string, error) {
 // mysqlDSN is the address of a MySQL database in the notation of its Go driver, which ends the user at the first colon, the
 // password at the last @, and takes the database from the last slash.
 func mysqlDSN(c *v1beta1.MySQLConfig) (string, error) {
-	host := c.Host
+	host := bare(c.Host)
 	switch {
 	case host == "":
 		host = "localhost"
@@ -90,6 +91,16 @@ func mysqlDSN(c *v1beta1.MySQLConfig) (string, error) {
 		user += ":$(" + envMySQLPassword + ")"
 	}
 	return user + "@tcp(" + host + ":" + portOf(c.Port, v1beta1.DefaultMySQLPort) + ")/" + escaped(c.Database) + "?charset=utf8mb4", nil
+}
+
+// bare takes the brackets off an IPv6 address: the originals pasted hosts, so that such an address had to be written in them.
+func bare(host string) string {
+	if inner, ok := strings.CutPrefix(host, "["); ok {
+		if inner, ok = strings.CutSuffix(inner, "]"); ok && isIPv6(inner) {
+			return inner
+		}
+	}
+	return host
 }
 
 func isIPv6(host string) bool {

@@ -21,6 +21,8 @@ func TestPostgresDSN(t *testing.T) {
 		"[D13] the host wins":                 {v1beta1.PostgresConfig{Host: "pg", HostAddress: "192.0.2.1", Username: "u", Database: "d"}, "postgresql://u@pg:5432/d"},
 		"the address":                         {v1beta1.PostgresConfig{HostAddress: "192.0.2.1", Username: "u", Database: "d"}, "postgresql://u@192.0.2.1:5432/d"},
 		"an address of version 6":             {v1beta1.PostgresConfig{HostAddress: "2001:db8::1", Username: "u", Database: "d"}, "postgresql://u@[2001:db8::1]:5432/d"},
+		"an address in brackets":              {v1beta1.PostgresConfig{Host: "[2001:db8::1]", Username: "u", Database: "d"}, "postgresql://u@[2001:db8::1]:5432/d"},
+		"addresses in brackets":               {v1beta1.PostgresConfig{HostAddress: "[2001:db8::1],::1,b", Username: "u", Database: "d"}, "postgresql://u@[2001:db8::1],[::1],b:5432/d"},
 		"several hosts":                       {v1beta1.PostgresConfig{Host: "a:5433,b", Username: "u", Database: "d"}, "postgresql://u@a:5433,b:5432/d"},
 		"a dash in the database":              {v1beta1.PostgresConfig{Host: "pg", Username: "u", Database: "model-registry"}, "postgresql://u@pg:5432/model-registry"},
 		"[D31] signs in user and database":    {v1beta1.PostgresConfig{Host: "pg", Username: "a@b:c", Database: "d/e?sslmode=disable#f"}, "postgresql://a%40b%3Ac@pg:5432/d%2Fe%3Fsslmode%3Ddisable%23f"},
@@ -47,6 +49,7 @@ func TestMySQLDSN(t *testing.T) {
 		"without a password":       {v1beta1.MySQLConfig{Host: "my", Username: "u", Database: "d"}, "u@tcp(my:3306)/d?charset=utf8mb4"},
 		"without a host":           {v1beta1.MySQLConfig{Username: "u", Database: "d"}, "u@tcp(localhost:3306)/d?charset=utf8mb4"},
 		"an address of version 6":  {v1beta1.MySQLConfig{Host: "2001:db8::1", Username: "u", Database: "d"}, "u@tcp([2001:db8::1]:3306)/d?charset=utf8mb4"},
+		"an address in brackets":   {v1beta1.MySQLConfig{Host: "[2001:db8::1]", Username: "u", Database: "d"}, "u@tcp([2001:db8::1]:3306)/d?charset=utf8mb4"},
 		"[D31] signs in the names": {v1beta1.MySQLConfig{Host: "my", Username: "a@b/c$(MYSQL_PASSWORD)", Database: "d/e?tls=false"}, "a@b/c$$(MYSQL_PASSWORD)@tcp(my:3306)/d%2Fe%3Ftls%3Dfalse?charset=utf8mb4"},
 	} {
 		got, err := mysqlDSN(&c.given)
@@ -66,6 +69,9 @@ func TestRefusedAddresses(t *testing.T) {
 		"a host with a user":      {v1beta1.ModelRegistrySpec{Postgres: &v1beta1.PostgresConfig{Host: "evil@pg"}}, `spec.postgres.host "evil@pg"`},
 		"a variable as host":      {v1beta1.ModelRegistrySpec{Postgres: &v1beta1.PostgresConfig{Host: "$(POSTGRES_PASSWORD).evil"}}, "spec.postgres.host"},
 		"an address that is none": {v1beta1.ModelRegistrySpec{Postgres: &v1beta1.PostgresConfig{HostAddress: "fe80::1%eth0"}}, `spec.postgres.hostAddress "fe80::1%eth0"`},
+		"a name in brackets":      {v1beta1.ModelRegistrySpec{Postgres: &v1beta1.PostgresConfig{Host: "[pg]"}}, `spec.postgres.host "[pg]"`},
+		"an address v4 in them":   {v1beta1.ModelRegistrySpec{MySQL: &v1beta1.MySQLConfig{Host: "[192.0.2.1]"}}, `spec.mysql.host "[192.0.2.1]"`},
+		"brackets of one side":    {v1beta1.ModelRegistrySpec{Postgres: &v1beta1.PostgresConfig{Host: "[::1"}}, `spec.postgres.host "[::1"`},
 		"no host":                 {v1beta1.ModelRegistrySpec{Postgres: &v1beta1.PostgresConfig{}}, "set spec.postgres.generateDeployment"},
 		"a MySQL host":            {v1beta1.ModelRegistrySpec{MySQL: &v1beta1.MySQLConfig{Host: "my)/x?("}}, `spec.mysql.host "my)/x?("`},
 		"several MySQL hosts":     {v1beta1.ModelRegistrySpec{MySQL: &v1beta1.MySQLConfig{Host: "a,b"}}, `spec.mysql.host "a,b"`},

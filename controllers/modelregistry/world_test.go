@@ -43,6 +43,8 @@ type world struct {
 	events *events.FakeRecorder
 	writes []string // verb, kind and name of every write
 	fail   func(verb, kind string) error
+	// unread decides which reads fail, of the cache and of the API server.
+	unread func() error
 }
 
 // newWorld serves the given optional kinds beside those of Kubernetes.
@@ -61,7 +63,7 @@ func newWorld(t *testing.T, served []schema.GroupVersionKind, objects ...client.
 	}
 	w := &world{T: t, events: events.NewFakeRecorder(100)}
 	w.server = interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().
-		WithTypeConverters(managedfields.NewDeducedTypeConverter()).WithRESTMapper(scopes()).WithObjects(objects...).Build(), interceptor.Funcs{List: listHeads})
+		WithTypeConverters(managedfields.NewDeducedTypeConverter()).WithRESTMapper(scopes()).WithObjects(objects...).Build(), w.reading())
 	writing := interceptor.NewClient(w.server, w.recording())
 	w.registries = &registries{
 		settings: Settings{ModelRegistry: config.ModelRegistry{
@@ -78,6 +80,24 @@ func newWorld(t *testing.T, served []schema.GroupVersionKind, objects ...client.
 		logs: logMemory{read: func(context.Context, types.NamespacedName, string) (string, error) { return "", nil }},
 	}
 	return w
+}
+
+func (w *world) reading() interceptor.Funcs {
+	w.unread = func() error { return nil }
+	return interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if err := w.unread(); err != nil {
+				return err
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if err := w.unread(); err != nil {
+				return err
+			}
+			return listHeads(ctx, c, list, opts...)
+		},
+	}
 }
 
 // listHeads lists the metadata of kinds that have no Go types here, which the fake client cannot always.

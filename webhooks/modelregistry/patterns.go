@@ -13,9 +13,11 @@ import (
 // Values that become parts of a connection string or of a manifest. They are wider than what a database allows and narrower
 // than what changes the structure around them.
 var (
-	hostPattern     = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?\.?$`)
-	userPattern     = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.@+-]*$`)
-	databasePattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
+	hostPattern = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?\.?$`)
+	userPattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.@+-]*$`)
+	// identifierPattern is what the image of a generated database accepts as the name of a user or a database.
+	identifierPattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}$`)
+	databasePattern   = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
 )
 
 const (
@@ -24,7 +26,9 @@ const (
 	hostDetail     = "must be a host name or an IP address, without scheme, port and path"
 	userDetail     = "must be at most 128 letters, digits and characters of _ . @ + - and begin with a letter, a digit or _"
 	databaseDetail = "must be at most 64 letters, digits and characters of _ . - and begin with a letter, a digit or _"
-	imageDetail    = "must be an image reference such as registry.example.com/team/name:tag"
+	// IdentifierDetail says what IsIdentifier demands.
+	IdentifierDetail = "must be at most 63 letters, digits and underscores and begin with no digit, to be that of a generated database"
+	imageDetail      = "must be an image reference such as registry.example.com/team/name:tag"
 )
 
 // text is a value that somebody can write, and the rule that it has to follow.
@@ -58,11 +62,13 @@ func texts(s *v1beta1.ModelRegistrySpec) []text {
 	spec := field.NewPath("spec")
 	all := []text{{spec.Child("rest", "image"), s.Rest.Image, isImage, imageDetail}}
 	if p, path := s.Postgres, spec.Child("postgres"); p != nil {
-		all = append(all,
+		user, database := text{path.Child("username"), p.Username, isUser, userDetail}, text{path.Child("database"), p.Database, isDatabase, databaseDetail}
+		if isTrue(p.GenerateDeployment) {
+			user.valid, user.detail, database.valid, database.detail = IsIdentifier, IdentifierDetail, IsIdentifier, IdentifierDetail
+		}
+		all = append(all, user, database,
 			text{path.Child("host"), p.Host, isHost, hostDetail},
 			text{path.Child("hostAddress"), p.HostAddress, isHost, hostDetail},
-			text{path.Child("username"), p.Username, isUser, userDetail},
-			text{path.Child("database"), p.Database, isDatabase, databaseDetail},
 			text{path.Child("image"), p.Image, isImage, imageDetail})
 	}
 	if m, path := s.MySQL, spec.Child("mysql"); m != nil {
@@ -80,8 +86,13 @@ func texts(s *v1beta1.ModelRegistrySpec) []text {
 }
 
 func isHost(value string) bool {
-	if _, err := netip.ParseAddr(strings.Trim(value, "[]")); err == nil {
-		return true
+	if address, err := netip.ParseAddr(value); err == nil {
+		return address.Zone() == "" // a zone is one of the node, which the author does not know
+	}
+	if inner, ok := strings.CutPrefix(value, "["); ok {
+		inner, ok = strings.CutSuffix(inner, "]")
+		address, err := netip.ParseAddr(inner)
+		return ok && err == nil && address.Is6() && address.Zone() == ""
 	}
 	return len(value) <= hostLength && hostPattern.MatchString(value)
 }
@@ -91,5 +102,9 @@ func isUser(value string) bool { return len(value) <= userLength && userPattern.
 func isDatabase(value string) bool {
 	return len(value) <= databaseLength && databasePattern.MatchString(value)
 }
+
+// IsIdentifier says whether a generated database can have a user or a database of this name. The controller, which makes it, asks
+// too.
+func IsIdentifier(value string) bool { return identifierPattern.MatchString(value) }
 
 func isImage(value string) bool { return imagePattern.MatchString(value) }

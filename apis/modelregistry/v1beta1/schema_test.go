@@ -3,6 +3,7 @@ package v1beta1
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -258,6 +259,32 @@ func messages(value any, into map[string]bool) {
 	case []any:
 		for _, child := range v {
 			messages(child, into)
+		}
+	}
+}
+
+// The pattern of domains, word for word and by what it accepts. Hosts of Routes begin with more, so an empty one is no domain at all.
+func TestPatternOfDomains(t *testing.T) {
+	_, byName := crd(t)
+	label := strings.Repeat("a", 63)
+	for path, version := range map[string]string{"kubeRBACProxy": "v1beta1", "oauthProxy": "v1alpha1", "istio.gateway": "v1alpha1"} {
+		at := node(byName[version]["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)).child("spec")
+		for _, step := range strings.Split(path, ".") {
+			at = at.child(step)
+		}
+		text, _ := at.child("domain")["pattern"].(string)
+		pattern, err := regexp.Compile(text)
+		if err != nil || text == "" {
+			t.Fatalf("%s: pattern %q, %v", path, text, err)
+		}
+		for domain, fine := range map[string]bool{
+			"": true, "a": true, "apps.example.com": true, "Apps.Example.COM": true, "1.2.3.4": true, "a-b.c--d.e": true, label + ".com": true,
+			"a" + label + ".com": false, "-a.com": false, "a-.com": false, "a..com": false, ".com": false, "com.": false, "a_b.com": false,
+			"a b": false, "a/b": false, "a:443": false, "*.example.com": false, "a\n": false, "bücher.example": false,
+		} {
+			if pattern.MatchString(domain) != fine {
+				t.Errorf("%s: %q is accepted: %t", path, domain, !fine)
+			}
 		}
 	}
 }

@@ -113,3 +113,48 @@ func TestOnlyTheElectedReplicaWorks(t *testing.T) {
 		t.Error("every replica would work")
 	}
 }
+
+// What admission refuses, in whatever words, is moved through its status; what is refused for another reason keeps the old version
+// in the list until it passes.
+func TestRefusalsOfEveryKind(t *testing.T) {
+	resource := schema.GroupResource{Group: v1beta1.GroupVersion.Group, Resource: "modelregistries"}
+	for name, c := range map[string]struct {
+		refusal error
+		moved   bool // past the refusal
+	}{
+		"invalid":          {refused("a"), true},
+		"a webhook says":   {apierrors.NewForbidden(resource, "a", errors.New("admission webhook denied the request")), true},
+		"bad":              {apierrors.NewBadRequest("no ModelRegistry"), true},
+		"gone meanwhile":   {apierrors.NewNotFound(resource, "a"), true},
+		"changed by other": {apierrors.NewConflict(resource, "a", errors.New("modified")), false},
+		"too many":         {apierrors.NewTooManyRequests("later", 1), false},
+		"no answer":        {apierrors.NewInternalError(errors.New("failed calling webhook")), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, nil, crd("v1beta1", "v1alpha1", "v1beta1"), registryOf("a"), registryOf("b"))
+				w.fails = func(request string) error {
+					if request == "patch a" {
+						return c.refusal
+					}
+					return nil
+				}
+				m := w.migration()
+				w.run(m, time.Minute)
+				if got := slices.Contains(w.stored(), "v1alpha1"); got == c.moved {
+					t.Errorf("the old version is still listed: %t, wrote %q", got, w.writes)
+				}
+				if !slices.Contains(w.writes, "patch b") {
+					t.Errorf("one object keeps the others: %q", w.writes)
+				}
+				through := slices.Contains(w.writes, "patch status of a")
+				if want := c.moved && !apierrors.IsNotFound(c.refusal); through != want {
+					t.Errorf("written through its status: %t", through)
+				}
+				w.fails = func(string) error { return nil }
+				w.run(m, time.Hour)
+				w.mustHave("v1beta1")
+			})
+		})
+	}
+}

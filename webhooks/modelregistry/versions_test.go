@@ -1,0 +1,196 @@
+package modelregistry
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kjson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// Every rule of defaulting on both versions: what is given, and what is stored on Kubernetes and on OpenShift. Fields and blocks
+// that nobody knows stay where they are.
+func TestDefaultsOfBothVersions(t *testing.T) {
+	const betaProxy, alphaProxy = "kubeRBACProxy: {serviceRoute: enabled}", "oauthProxy: {serviceRoute: enabled}"
+	for name, c := range map[string]struct{ version, given, kubernetes, openShift string }{
+		"nothing": {beta, "{rest: {}}", "{rest: {serviceRoute: disabled}}", "{rest: {serviceRoute: disabled}, " + betaProxy + "}"},
+		"a Route that is empty": {beta, "{rest: {serviceRoute: ''}, mysql: {host: h}}",
+			"{rest: {serviceRoute: disabled}, mysql: {host: h}}", "{rest: {serviceRoute: disabled}, mysql: {host: h}, " + betaProxy + "}"},
+		"a Route that is wanted": {beta, "{rest: {serviceRoute: enabled}}", "{rest: {serviceRoute: enabled}}", "{rest: {serviceRoute: enabled}, " + betaProxy + "}"},
+		"a server that is not generated": {beta, "{rest: {serviceRoute: disabled}, postgres: {generateDeployment: false}, " + betaProxy + "}",
+			"{rest: {serviceRoute: disabled}, " + betaProxy + "}", "{rest: {serviceRoute: disabled}, " + betaProxy + "}"},
+		"an empty host of a generated one": {beta, "{rest: {serviceRoute: disabled}, postgres: {generateDeployment: true, host: ''}, " + betaProxy + "}",
+			"{rest: {serviceRoute: disabled}, postgres: {generateDeployment: true, host: ''}, " + betaProxy + "}",
+			"{rest: {serviceRoute: disabled}, postgres: {generateDeployment: true, host: ''}, " + betaProxy + "}"},
+		"an older proxy with settings": {beta, "{rest: {serviceRoute: disabled}, oauthProxy: {port: 1, routePort: 2, domain: d, image: i, serviceRoute: disabled, tlsKeySecret: {name: n, key: k}, later: 1}}",
+			"{rest: {serviceRoute: disabled}, kubeRBACProxy: {port: 1, routePort: 2, domain: d, serviceRoute: disabled, tlsKeySecret: {name: n, key: k}, later: 1}}",
+			"{rest: {serviceRoute: disabled}, kubeRBACProxy: {port: 1, routePort: 2, domain: d, serviceRoute: disabled, tlsKeySecret: {name: n, key: k}, later: 1}}"},
+		"Istio without a version that knows it": {beta, "{rest: {serviceRoute: disabled}, istio: {gateway: {domain: d}}, " + betaProxy + "}",
+			"{rest: {serviceRoute: disabled}, istio: {gateway: {domain: d}}, " + betaProxy + "}", "{rest: {serviceRoute: disabled}, istio: {gateway: {domain: d}}, " + betaProxy + "}"},
+		"nothing, v1alpha1": {alpha, "{rest: {}, grpc: {}}", "{rest: {serviceRoute: disabled}, grpc: {}}", "{rest: {serviceRoute: disabled}, grpc: {}, " + alphaProxy + "}"},
+		"databases without servers, v1alpha1": {alpha, "{rest: {serviceRoute: enabled}, grpc: {}, postgres: {database: d}, mysql: {host: '', username: u}, later: [1]}",
+			"{rest: {serviceRoute: enabled}, grpc: {}, later: [1]}", "{rest: {serviceRoute: enabled}, grpc: {}, later: [1], " + alphaProxy + "}"},
+		"Istio without a gateway, v1alpha1": {alpha, "{rest: {serviceRoute: disabled}, grpc: {}, istio: {authProvider: a}}",
+			"{rest: {serviceRoute: disabled}, grpc: {}, oauthProxy: {port: 8443, routePort: 443, serviceRoute: disabled}}",
+			"{rest: {serviceRoute: disabled}, grpc: {}, oauthProxy: {port: 8443, routePort: 443, serviceRoute: disabled}}"},
+		"Istio with a closed gateway, v1alpha1": {alpha, "{rest: {serviceRoute: disabled}, grpc: {}, istio: {gateway: {domain: d, rest: {gatewayRoute: disabled, port: 8}, grpc: {}}}}",
+			"{rest: {serviceRoute: disabled}, grpc: {}, oauthProxy: {port: 8443, routePort: 443, serviceRoute: disabled, domain: d}}",
+			"{rest: {serviceRoute: disabled}, grpc: {}, oauthProxy: {port: 8443, routePort: 443, serviceRoute: disabled, domain: d}}"},
+		"Istio with a port and TLS, v1alpha1": {alpha, "{rest: {serviceRoute: disabled}, grpc: {}, istio: {gateway: {domain: '', rest: {port: 8, tls: {}}, grpc: {}}}}",
+			"{rest: {serviceRoute: disabled}, grpc: {}, oauthProxy: {port: 8443, routePort: 8, serviceRoute: enabled}}",
+			"{rest: {serviceRoute: disabled}, grpc: {}, oauthProxy: {port: 8443, routePort: 8, serviceRoute: enabled}}"},
+		"a proxy whose Route is empty, v1alpha1": {alpha, "{rest: {serviceRoute: disabled}, grpc: {}, oauthProxy: {serviceRoute: '', image: i}}",
+			"{rest: {serviceRoute: disabled}, grpc: {}, oauthProxy: {serviceRoute: enabled, image: i}}",
+			"{rest: {serviceRoute: disabled}, grpc: {}, oauthProxy: {serviceRoute: enabled, image: i}}"},
+	} {
+		for platform, want := range map[bool]string{false: c.kubernetes, true: c.openShift} {
+			d := &defaulter{source(settings(platform))}
+			r := request(t, admissionv1.Create, object(t, c.version, c.given), nil)
+			same(t, fmt.Sprintf("%s, OpenShift %t", name, platform), object(t, c.version, want), patched(t, r, d.Handle(t.Context(), r)))
+		}
+	}
+}
+
+// Every rule of validation on both versions: a refusal names the path and what is wrong, in the words that people search for.
+func TestRefusalsOfBothVersions(t *testing.T) {
+	const host = "postgres: {host: db, username: u, database: d}"
+	for name, c := range map[string]struct{ version, spec, want string }{
+		"a database":                        {beta, "{rest: {}, " + host + "}", ""},
+		"a database, v1alpha1":              {alpha, "{rest: {}, grpc: {}, " + host + "}", ""},
+		"MySQL, v1alpha1":                   {alpha, "{rest: {}, grpc: {}, mysql: {host: h, username: u, database: d}}", ""},
+		"unknown fields":                    {beta, "{rest: {later: 1}, " + host + ", later: {a: [1]}}", ""},
+		"unknown fields, v1alpha1":          {alpha, "{rest: {later: 1}, grpc: {later: 1}, " + host + ", later: {a: [1]}}", ""},
+		"no database":                       {beta, "{rest: {}}", "spec.mysql: Required value: required one of `postgres` or `mysql` database"},
+		"no database, v1alpha1":             {alpha, "{rest: {}, grpc: {}}", "spec.postgres: Required value: required one of `postgres` or `mysql` database"},
+		"a host of a generated one":         {beta, "{rest: {}, postgres: {generateDeployment: true, host: h}}", "spec.postgres.host: Invalid value: \"h\": host should not be set when auto-provisioning is enabled"},
+		"an address of a generated one":     {beta, "{rest: {}, postgres: {generateDeployment: true, hostAddress: 10.0.0.1}}", "spec.postgres.host: Invalid value: \"10.0.0.1\": host should not be set"},
+		"a dash in a generated one":         {beta, "{rest: {}, postgres: {generateDeployment: true, database: model-registry}}", "spec.postgres.database: Invalid value: \"model-registry\": must be at most 63 letters, digits and underscores"},
+		"a digit before a generated user":   {beta, "{rest: {}, postgres: {generateDeployment: true, username: 2nd}}", "spec.postgres.username: Invalid value: \"2nd\": must be at most 63 letters, digits and underscores"},
+		"names of a generated one":          {beta, "{rest: {}, postgres: {generateDeployment: true, username: ann, database: Models_2}}", ""},
+		"a dash in one of the user's":       {beta, "{rest: {}, postgres: {host: h, username: u, database: model-registry}}", ""},
+		"a host that is none, v1alpha1":     {alpha, "{rest: {}, grpc: {}, postgres: {host: 'a/b', database: d}}", "spec.postgres.host: Invalid value: \"a/b\""},
+		"an image that is none, v1alpha1":   {alpha, "{rest: {image: 'a b'}, grpc: {}, " + host + "}", "spec.rest.image: Invalid value"},
+		"a proxy that is none, v1alpha1":    {alpha, "{rest: {}, grpc: {}, " + host + ", oauthProxy: {image: ' '}}", "spec.oauthProxy.image: Invalid value"},
+		"a proxy's image that is none":      {beta, "{rest: {}, " + host + ", kubeRBACProxy: {image: ' '}}", "spec.kubeRBACProxy.image: Invalid value"},
+		"storage that holds nothing":        {beta, "{rest: {}, postgres: {generateDeployment: true, storage: {size: '-1Gi'}}}", "spec.postgres.storage.size: Invalid value"},
+		"a policy that there is not":        {beta, "{rest: {}, postgres: {generateDeployment: true, retentionPolicy: Never}}", "spec.postgres.retentionPolicy: Unsupported value"},
+		"what is no number is no registry":  {beta, "{rest: {port: high}, " + host + "}", "decoding the ModelRegistry"},
+		"what is no object is no registry":  {alpha, "{rest: [], grpc: {}, " + host + "}", "decoding the ModelRegistry"},
+		"a list of hosts is none for admin": {beta, "{rest: {}, postgres: {host: 'a,b', username: u, database: d}}", "spec.postgres.host: Invalid value"},
+	} {
+		v := &validator{source(settings(true)), registries{}.find}
+		for _, operation := range []admissionv1.Operation{admissionv1.Create, admissionv1.Update} {
+			old := object(t, c.version, "{rest: {}, grpc: {}, "+host+"}")
+			answer := v.Handle(t.Context(), request(t, operation, object(t, c.version, c.spec), old))
+			if answer.Allowed != (c.want == "") || !answer.Allowed && !strings.Contains(answer.Result.Message, c.want) {
+				t.Errorf("%s, %s: %v", name, operation, answer.Result)
+			}
+		}
+	}
+}
+
+// A registry of the original that asked for names which it ignored stays editable: its database is there, and is called otherwise.
+func TestIgnoredNamesOfOlderRegistriesStay(t *testing.T) {
+	v := &validator{source(settings(false)), registries{}.find}
+	old := object(t, beta, "{rest: {}, postgres: {generateDeployment: true, database: model-registry, username: a@b}}")
+	edited := object(t, beta, "{rest: {port: 8081}, postgres: {generateDeployment: true, database: model-registry, username: a@b}}")
+	if answer := v.Handle(t.Context(), request(t, admissionv1.Update, edited, old)); !answer.Allowed {
+		t.Errorf("%v", answer.Result)
+	}
+	other := object(t, beta, "{rest: {}, postgres: {generateDeployment: true, database: my-models, username: a@b}}")
+	if answer := v.Handle(t.Context(), request(t, admissionv1.Update, other, old)); answer.Allowed {
+		t.Error("another name of that kind passed")
+	}
+}
+
+// A list of both versions comes back in its order and in one version, whichever is wanted, with what nobody knows.
+func TestListsOfMixedVersions(t *testing.T) {
+	given := []map[string]any{
+		object(t, beta, "{rest: {port: 1}, later: {a: 1}}"), object(t, alpha, "{rest: {port: 2}, grpc: {port: 9}, later: [2]}"),
+		object(t, beta, "{rest: {port: 3}, kubeRBACProxy: {domain: d, image: i}, postgres: {generateDeployment: true}}"),
+		object(t, alpha, "{rest: {port: 4}, grpc: {}, oauthProxy: {domain: e}}"),
+	}
+	for wanted, other := range map[string]string{alpha: beta, beta: alpha} {
+		answer := review(t, wanted, given...).Response
+		if answer.Result.Status != metav1.StatusSuccess || len(answer.ConvertedObjects) != len(given) {
+			t.Fatalf("%s: %+v", wanted, answer)
+		}
+		var there []map[string]any
+		for i, converted := range answer.ConvertedObjects {
+			one := map[string]any{}
+			if err := kjson.Unmarshal(converted.Raw, &one); err != nil {
+				t.Fatal(err)
+			}
+			port := block(block(one, "spec"), "rest")["port"]
+			if one["apiVersion"] != wanted || fmt.Sprint(port) != fmt.Sprint(i+1) || block(one, "metadata")["name"] != "demo" {
+				t.Errorf("%s: object %d is %v", wanted, i, one)
+			}
+			there = append(there, one)
+		}
+		// There and back again, whichever way each of them went, everything is as it was.
+		back := review(t, other, there...).Response
+		again := review(t, wanted, rawObjects(t, back)...).Response
+		for i := range there {
+			same(t, fmt.Sprintf("%s: object %d again", wanted, i), there[i], rawObjects(t, again)[i])
+		}
+	}
+}
+
+func rawObjects(t *testing.T, answer *apiextensionsv1.ConversionResponse) []map[string]any {
+	t.Helper()
+	var all []map[string]any
+	for _, converted := range answer.ConvertedObjects {
+		one := map[string]any{}
+		if err := kjson.Unmarshal(converted.Raw, &one); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// The answer is of the version of the question: definitions of the original ask for v1beta1 reviews first.
+func TestReviewsAreAnsweredInTheirVersion(t *testing.T) {
+	for _, version := range []string{"apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1"} {
+		body := fmt.Sprintf(`{"apiVersion":%q,"kind":"ConversionReview","request":{"uid":"7","desiredAPIVersion":%q,"objects":[%s]}}`,
+			version, alpha, mustJSON(t, object(t, beta, "{rest: {}}")))
+		recorder := httptest.NewRecorder()
+		converter{}.ServeHTTP(recorder, httptest.NewRequest(http.MethodPost, ConvertPath, strings.NewReader(body)))
+		answer := decoded(t, recorder.Body.String())
+		if answer["apiVersion"] != version || answer["kind"] != "ConversionReview" || block(answer, "response")["uid"] != "7" ||
+			block(block(answer, "response"), "result")["status"] != "Success" {
+			t.Errorf("%s: %s", version, recorder.Body)
+		}
+	}
+}
+
+// One object that cannot be converted fails all of them, and the answer says which and why; nothing is answered by halves.
+func TestFailuresOfReviews(t *testing.T) {
+	good := object(t, beta, "{rest: {}}")
+	for name, c := range map[string]struct {
+		wanted  string
+		objects []map[string]any
+		want    string
+	}{
+		"a version that there is not": {"modelregistry.opendatahub.io/v2", []map[string]any{good}, "objects[0]: modelregistry.opendatahub.io/v2 is not of type"},
+		"no version":                  {"", []map[string]any{good}, "objects[0]"},
+		"another kind":                {beta, []map[string]any{good, decoded(t, "{apiVersion: "+beta+", kind: Catalog}")}, "objects[1]: " + beta + " Catalog is not of type v1beta1.ModelRegistry"},
+		"no kind":                     {alpha, []map[string]any{good, good, decoded(t, "{apiVersion: "+beta+"}")}, "objects[2]"},
+		"an empty object":             {alpha, []map[string]any{{}}, "objects[0]"},
+	} {
+		answer := review(t, c.wanted, c.objects...).Response
+		if answer.Result.Status != metav1.StatusFailure || !strings.Contains(answer.Result.Message, c.want) || len(answer.ConvertedObjects) > 0 {
+			t.Errorf("%s: %+v", name, answer)
+		}
+	}
+	for _, text := range []string{"", "null", "1", `"x"`, "[{}]", "{"} {
+		if out, err := convertRaw([]byte(text), beta); err == nil {
+			t.Errorf("%q became %s", text, out)
+		}
+	}
+}
