@@ -33,12 +33,7 @@ var (
 	manager *framework.Manager
 )
 
-func TestModelRegistryPlain(t *testing.T) {
-	RegisterFailHandler(Fail)
-	suite, reporter := GinkgoConfiguration()
-	suite.RandomizeAllSpecs = true
-	RunSpecs(t, "Model registries on plain Kubernetes", suite, reporter)
-}
+func TestModelRegistryPlain(t *testing.T) { framework.Run(t, "Model registries on plain Kubernetes") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "modelregistry-plain", cluster.Bare, framework.WithTypes(v1beta1.AddToScheme))
