@@ -47,6 +47,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	Expect(domain).NotTo(BeEmpty())
 	manager = env.StartManager(ctx, managerOptions())
+	webhooksAnswer(ctx)
 }, NodeTimeout(startTimeout))
 
 // managerOptions are those of the shared manager, from which a spec's own may differ.
