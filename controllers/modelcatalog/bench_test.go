@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
@@ -74,10 +75,14 @@ func (c *reading) List(ctx context.Context, list client.ObjectList, opts ...clie
 func newBench(t *testing.T, objects ...client.Object) *bench {
 	t.Helper()
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, aihubv1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, aihubv1alpha1.AddToScheme, v1beta1.AddToScheme} {
 		if err := add(s); err != nil {
 			t.Fatal(err)
 		}
+	}
+	for _, kind := range optionalKinds { // before the fake client takes the first form in which it meets a kind for that of all its objects
+		s.AddKnownTypeWithName(kind, &unstructured.Unstructured{})
+		s.AddKnownTypeWithName(kind.GroupVersion().WithKind(kind.Kind+"List"), &unstructured.UnstructuredList{})
 	}
 	b := &bench{T: t, clock: clocktesting.NewFakeClock(now), fail: func(string) error { return nil }}
 	server := fake.NewClientBuilder().WithScheme(s).WithRESTMapper(mapper()).WithReturnManagedFields().
@@ -99,6 +104,7 @@ func mapper() meta.RESTMapper {
 		m.Add(kind, scope)
 	}
 	m.Add(aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind), meta.RESTScopeNamespace)
+	m.Add(v1beta1.GroupVersion.WithKind(v1beta1.Kind), meta.RESTScopeNamespace)
 	for _, kind := range optionalKinds {
 		m.Add(kind, meta.RESTScopeNamespace)
 	}

@@ -41,6 +41,7 @@ func (r *catalogs) removeUnwanted(ctx context.Context, c *aihubv1alpha1.Catalog)
 		}
 		errs = append(errs, r.removeOutside(ctx, c, capability.HTTPRoute, keep))
 	}
+	errs = append(errs, r.removeSharedGrant(ctx, c))
 	return errors.Join(errs...)
 }
 

@@ -90,6 +90,14 @@ func TestRightsOnTheRest(t *testing.T) {
 			}
 		}
 	}
+	for verb, want := range map[string]bool{"get": true, "delete": true, "patch": false, "update": false} {
+		if may(rules, verb, "gateway.networking.k8s.io", "referencegrants", sharedGrantName) != want {
+			t.Errorf("%s on the grant of the original: not %v", verb, want)
+		}
+	}
+	if !may(rules, "list", "modelregistry.opendatahub.io", "modelregistries", "") {
+		t.Error("registries beside the catalog cannot be seen")
+	}
 	for _, verb := range []string{"get", "list", "watch", "patch", "update", "delete"} {
 		if may(rules, verb, "", "secrets", "") || may(rules, verb, "", "secrets", "a-registry-db") {
 			t.Errorf("S8: may %s Secrets of others", verb)

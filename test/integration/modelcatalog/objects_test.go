@@ -75,7 +75,15 @@ var _ = Describe("A new Catalog", func() {
 	It("is published on OpenShift by Route and gateway, and takes all of it back when it goes [modelregistry-78] [modelregistry-82] [modelregistry-83] [D25] [D26]", func(ctx SpecContext) {
 		w := onOpenShift
 		ns := w.namespace(ctx)
+		shared := loose(capability.ReferenceGrant, ns, "allow-gateway-httproutes") // of the original, to every Service
+		shared.SetLabels(map[string]string{"app.kubernetes.io/created-by": "model-registry-operator", "component": "model-registry"})
+		shared.Object["spec"] = map[string]any{
+			"from": []any{map[string]any{"group": capability.HTTPRoute.Group, "kind": "HTTPRoute", "namespace": routes}},
+			"to":   []any{map[string]any{"group": "", "kind": "Service"}},
+		}
+		Expect(w.Admin.Create(ctx, shared)).To(Succeed())
 		c := w.ready(ctx, catalog(ns))
+		w.WaitGone(ctx, shared)
 		route := loose(capability.Route, ns, "model-catalog-https")
 		w.Get(ctx, route)
 		spec := route.Object["spec"].(map[string]any)

@@ -11,6 +11,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
@@ -20,6 +21,8 @@ const (
 	// quiet is how long a spec watches that nothing is sent. Timers of the manager are shorter but for those of servers that are not
 	// available, of which a spec leaves none.
 	quiet = 3 * time.Second
+	// routeNamespace is where HTTPRoutes are.
+	routeNamespace = "opendatahub"
 )
 
 // All specs share one control plane with every optional API, and one manager with exactly the shipped rights. Each works in a
@@ -27,30 +30,35 @@ const (
 var (
 	env     *framework.Env
 	manager *framework.Manager
+	account *operator.Installed
 	// domain of the cluster, which cannot be changed once it is set.
 	domain string
 )
 
-func TestModelRegistry(t *testing.T) {
-	RegisterFailHandler(Fail)
-	suite, reporter := GinkgoConfiguration()
-	suite.RandomizeAllSpecs = true
-	RunSpecs(t, "Model registries on OpenShift", suite, reporter)
-}
+func TestModelRegistry(t *testing.T) { framework.Run(t, "Model registries on OpenShift") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "modelregistry", cluster.OpenShift, framework.WithTypes(v1beta1.AddToScheme, v1alpha1.AddToScheme))
-	account := env.InstallOperator(ctx, "config/default")
+	account = env.InstallOperator(ctx, "config/default")
 	config := ingress()
 	env.Get(ctx, config)
 	var err error
 	domain, _, err = unstructured.NestedString(config.Object, "spec", "domain")
 	Expect(err).NotTo(HaveOccurred())
 	Expect(domain).NotTo(BeEmpty())
-	manager = env.StartManager(ctx, framework.ManagerOptions{
-		ServiceAccount: account.ServiceAccount, Race: true, WebhookPort: account.WebhookPort, Args: []string{"--components=modelregistry"},
-		Env: []string{"REST_IMAGE=quay.io/example/model-registry:v1", "KUBE_RBAC_PROXY_IMAGE=quay.io/example/kube-rbac-proxy:v1", "POSTGRES_IMAGE=quay.io/example/postgresql:16"},
-	})
+	manager = env.StartManager(ctx, managerOptions())
+	webhooksAnswer(ctx)
 }, NodeTimeout(startTimeout))
+
+// managerOptions are those of the shared manager, from which a spec's own may differ.
+func managerOptions() framework.ManagerOptions {
+	return framework.ManagerOptions{
+		ServiceAccount: account.ServiceAccount, Race: true, WebhookPort: account.WebhookPort, Args: []string{"--components=modelregistry"},
+		Env: []string{
+			"REST_IMAGE=quay.io/example/model-registry:v1", "KUBE_RBAC_PROXY_IMAGE=quay.io/example/kube-rbac-proxy:v1",
+			"POSTGRES_IMAGE=quay.io/example/postgresql:16", "HTTPROUTE_NAMESPACE=" + routeNamespace,
+		},
+	}
+}
 
 var _ = AfterEach(func() { manager.ReportLog() })

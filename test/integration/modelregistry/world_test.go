@@ -21,6 +21,7 @@ var (
 	routeKind   = schema.GroupVersionKind{Group: "route.openshift.io", Version: "v1", Kind: "Route"}
 	ingressKind = schema.GroupVersionKind{Group: "config.openshift.io", Version: "v1", Kind: "Ingress"}
 	groupKind   = schema.GroupVersionKind{Group: "user.openshift.io", Version: "v1", Kind: "Group"}
+	bindingKind = rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")
 )
 
 // registry is one with an existing PostgreSQL database, unless a change says otherwise.

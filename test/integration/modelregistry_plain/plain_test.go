@@ -108,6 +108,7 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 			children := objects[1:]
 			env.Plant(ctx, children, framework.Planting{Owner: m, Manager: "manager", Annotations: map[string]string{lastApplied: "UEsDBBQACAAIAA=="}})
 			DeferCleanup(func(ctx SpecContext) {
+				remove(ctx, m)               // it would bring its children back
 				for _, c := range children { // the data stays
 					Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, c))).To(Succeed())
 					env.WaitGone(ctx, c)

@@ -33,12 +33,7 @@ var (
 	manager *framework.Manager
 )
 
-func TestModelRegistryPlain(t *testing.T) {
-	RegisterFailHandler(Fail)
-	suite, reporter := GinkgoConfiguration()
-	suite.RandomizeAllSpecs = true
-	RunSpecs(t, "Model registries on plain Kubernetes", suite, reporter)
-}
+func TestModelRegistryPlain(t *testing.T) { framework.Run(t, "Model registries on plain Kubernetes") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "modelregistry-plain", cluster.Bare, framework.WithTypes(v1beta1.AddToScheme))
@@ -50,9 +45,16 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 			"KUBE_RBAC_PROXY_IMAGE=quay.io/example/kube-rbac-proxy:v1", "POSTGRES_IMAGE=quay.io/example/postgresql:16",
 		},
 	})
+	webhooksAnswer(ctx)
 }, NodeTimeout(startTimeout))
 
 var _ = AfterEach(func() { manager.ReportLog() })
+
+// webhooksAnswer waits until the API server reaches the webhooks of the manager, and trusts them.
+func webhooksAnswer(ctx SpecContext) {
+	GinkgoHelper()
+	Eventually(func() error { return env.Admin.Create(ctx, registry("probe"), client.DryRunAll) }).WithContext(ctx).Should(Succeed())
+}
 
 // registry is one with an existing PostgreSQL database and without a proxy, unless a change says otherwise.
 func registry(name string, changes ...func(*v1beta1.ModelRegistry)) *v1beta1.ModelRegistry {

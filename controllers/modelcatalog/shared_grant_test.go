@@ -1,0 +1,114 @@
+package modelcatalog
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+)
+
+const sharedGrantGone = "delete ReferenceGrant/" + sharedGrantName
+
+// sharedGrant is the one of the original.
+func sharedGrant() *unstructured.Unstructured {
+	g := &unstructured.Unstructured{}
+	g.SetGroupVersionKind(capability.ReferenceGrant)
+	g.SetNamespace(sample().Namespace)
+	g.SetName(sharedGrantName)
+	g.SetLabels(map[string]string{labelCreatedBy: createdBy})
+	return g
+}
+
+func registryIn(namespace string) *v1beta1.ModelRegistry {
+	return &v1beta1.ModelRegistry{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "demo"}}
+}
+
+// gatewayBench serves what gateway mode takes.
+func gatewayBench(t *testing.T, domain string) *bench {
+	b := newBench(t, sample())
+	b.served = capability.NewSet(capability.Route, capability.HTTPRoute, capability.ReferenceGrant)
+	b.r.settings.Gateway.Domain, b.r.settings.Gateway.RouteNamespace = domain, "routes"
+	return b
+}
+
+// D26: the grant of the original to every Service goes where the catalog alone lived by it.
+func TestSharedGrantGoes(t *testing.T) {
+	alien := sharedGrant()
+	alien.SetLabels(nil)
+	for name, test := range map[string]struct {
+		domain   string
+		grant    *unstructured.Unstructured
+		registry *v1beta1.ModelRegistry
+		want     bool
+	}{
+		"alone":                       {"gateway.example.com", sharedGrant(), nil, true},
+		"alone, gateway mode is off":  {"", sharedGrant(), nil, true},
+		"a registry beside it":        {"gateway.example.com", sharedGrant(), registryIn(sample().Namespace), false},
+		"a registry elsewhere":        {"gateway.example.com", sharedGrant(), registryIn("elsewhere"), true},
+		"one that somebody else made": {"gateway.example.com", alien, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := gatewayBench(t, test.domain)
+			b.create(test.grant)
+			if test.registry != nil {
+				b.create(test.registry)
+			}
+			b.settle()
+			if gone := !b.get(test.grant); gone != test.want {
+				t.Errorf("gone %v", gone)
+			}
+			own := sharedGrant()
+			own.SetName(grantName)
+			if b.get(own) != (test.domain != "") {
+				t.Error("the grant of its own")
+			}
+		})
+	}
+}
+
+// D26: it is looked for until that has succeeded, and then no more.
+func TestSharedGrantIsLookedForOnce(t *testing.T) {
+	b := gatewayBench(t, "gateway.example.com")
+	b.create(sharedGrant())
+	b.fail = func(verb string) error {
+		if verb == "delete" {
+			return errBroken
+		}
+		return nil
+	}
+	var failed error
+	for range 5 {
+		if _, failed = b.pass(); failed != nil {
+			break
+		}
+	}
+	if !errors.Is(failed, errBroken) || !slices.Contains(b.writes, sharedGrantGone) {
+		t.Fatalf("ended with %v after %v", failed, b.writes)
+	}
+	b.fail = func(string) error { return nil }
+	b.settle()
+	if b.get(sharedGrant()) {
+		t.Error("it is still there")
+	}
+	b.create(sharedGrant())
+	b.settle()
+	if !b.get(sharedGrant()) {
+		t.Error("one that somebody made later is gone")
+	}
+}
+
+// D2: nobody asks for it where ReferenceGrants are not served.
+func TestSharedGrantWithoutItsAPI(t *testing.T) {
+	b := gatewayBench(t, "gateway.example.com")
+	b.served = capability.NewSet(capability.Route, capability.HTTPRoute)
+	b.create(sharedGrant())
+	b.settle()
+	if !b.get(sharedGrant()) {
+		t.Error("it is gone")
+	}
+}

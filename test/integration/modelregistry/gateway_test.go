@@ -1,0 +1,242 @@
+package modelregistry_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+const (
+	gatewayDomain = "gateway.example.com"
+	namespaceMark = "modelregistry.opendatahub.io/namespace"
+)
+
+var (
+	httpRouteKind = schema.GroupVersionKind{Group: "gateway.networking.k8s.io", Version: "v1", Kind: "HTTPRoute"}
+	grantKind     = schema.GroupVersionKind{Group: "gateway.networking.k8s.io", Version: "v1beta1", Kind: "ReferenceGrant"}
+)
+
+// aside stops the shared manager for the rest of the spec. The next one finds it back, with webhooks that answer.
+func aside(ctx context.Context) {
+	GinkgoHelper()
+	DeferCleanup(webhooksAnswer, NodeTimeout(specTimeout))
+	manager.Away(ctx)
+}
+
+// webhooksAnswer waits until the API server reaches the webhooks of the manager, which a start takes away for a moment.
+func webhooksAnswer(ctx SpecContext) {
+	GinkgoHelper()
+	Eventually(func() error {
+		return env.Admin.Create(ctx, registry(metav1.NamespaceDefault, "probe"), client.DryRunAll)
+	}).WithContext(ctx).Should(Succeed())
+}
+
+// behindGateway runs a manager in gateway mode.
+func behindGateway(ctx context.Context, more ...string) *framework.Manager {
+	GinkgoHelper()
+	options := managerOptions()
+	options.Name, options.Env = "gateway", append(append(options.Env, "GATEWAY_DOMAIN="+gatewayDomain), more...)
+	other := env.StartManager(ctx, options)
+	DeferCleanup(other.ReportLog)
+	return other
+}
+
+// withoutWebhooks takes the webhooks of the manager away for the rest of the spec.
+func withoutWebhooks(ctx context.Context) {
+	GinkgoHelper()
+	for _, configuration := range []client.Object{
+		&admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "model-registry-operator-mutating-webhook-configuration"}},
+		&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "model-registry-operator-validating-webhook-configuration"}},
+	} {
+		env.Get(ctx, configuration)
+		restored, ok := configuration.DeepCopyObject().(client.Object)
+		Expect(ok).To(BeTrue())
+		Expect(env.Admin.Delete(ctx, configuration)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) {
+			restored.SetResourceVersion("")
+			restored.SetUID("")
+			Expect(env.Admin.Create(ctx, restored)).To(Succeed())
+		}, NodeTimeout(specTimeout))
+	}
+}
+
+func httpRouteOf(m *v1beta1.ModelRegistry) *unstructured.Unstructured {
+	return foreign(httpRouteKind, routeNamespace, "model-registry-"+m.Name)
+}
+
+func grantOf(m *v1beta1.ModelRegistry) *unstructured.Unstructured {
+	return foreign(grantKind, m.Namespace, "allow-gateway-httproutes-"+m.Name)
+}
+
+// sharedGrant is the one that the original made once for all Services of a namespace.
+func sharedGrant(namespace string) *unstructured.Unstructured {
+	g := foreign(grantKind, namespace, "allow-gateway-httproutes")
+	g.SetLabels(map[string]string{"component": "model-registry", "app.kubernetes.io/component": "model-registry", "app.kubernetes.io/part-of": "model-registry",
+		"app.kubernetes.io/created-by": "model-registry-operator", "app.kubernetes.io/managed-by": "model-registry-operator"})
+	g.Object["spec"] = map[string]any{
+		"from": []any{map[string]any{"group": httpRouteKind.Group, "kind": "HTTPRoute", "namespace": routeNamespace}},
+		"to":   []any{map[string]any{"group": "", "kind": "Service"}},
+	}
+	return g
+}
+
+// backend is the first one of the first rule of an HTTPRoute.
+func backend(route *unstructured.Unstructured) any {
+	rules, _, err := unstructured.NestedSlice(route.Object, "spec", "rules")
+	Expect(err).NotTo(HaveOccurred())
+	Expect(rules).To(HaveLen(1))
+	rule, ok := rules[0].(map[string]any)
+	Expect(ok).To(BeTrue())
+	backends, _, err := unstructured.NestedSlice(rule, "backendRefs")
+	Expect(err).NotTo(HaveOccurred())
+	Expect(backends).To(HaveLen(1))
+	return backends[0]
+}
+
+var _ = Describe("Gateway mode", func() {
+	var namespace string
+	BeforeEach(func(ctx SpecContext) { namespace = env.Namespace(ctx, "gateway") }, NodeTimeout(specTimeout))
+
+	twoRoutes := func(m *v1beta1.ModelRegistry) { m.Spec.Rest.ServiceRoute = v1beta1.RouteEnabled }
+
+	It("comes beside the Routes, and its HTTPRoute goes when it is switched off [modelregistry-38] [modelregistry-39] [modelregistry-40] [D25]", func(ctx SpecContext) {
+		m := ready(ctx, registry(namespace, namespace, twoRoutes))
+		routes := []*unstructured.Unstructured{foreign(routeKind, namespace, m.Name+"-https"), foreign(routeKind, namespace, m.Name+"-http")}
+		before := []*unstructured.Unstructured{env.Live(ctx, routes[0]), env.Live(ctx, routes[1])}
+		aside(ctx)
+		other := behindGateway(ctx)
+
+		route, grant := httpRouteOf(m), grantOf(m)
+		env.WaitFor(ctx, route, nil)
+		Expect(backend(route)).To(Equal(map[string]any{
+			"group": "", "kind": "Service", "name": m.Name, "namespace": namespace, "port": int64(8443), "weight": int64(1),
+		}))
+		Expect(route.GetLabels()).To(HaveKeyWithValue(namespaceMark, namespace))
+		env.WaitFor(ctx, grant, nil)
+		Expect(field(grant, "spec", "to")).To(Equal([]any{map[string]any{"group": "", "kind": "Service", "name": m.Name}}), "[D26]")
+		Expect(field(grant, "spec", "from")).To(Equal([]any{map[string]any{"group": httpRouteKind.Group, "kind": "HTTPRoute", "namespace": routeNamespace}}))
+		env.WaitFor(ctx, m, func(g Gomega) {
+			g.Expect(m.Status.Hosts).To(Equal([]string{
+				gatewayDomain + "/model-registry/" + m.Name, m.Name + "-rest." + domain,
+				m.Name + "." + namespace + ".svc.cluster.local", m.Name + "." + namespace, m.Name,
+			}))
+		})
+		s := child(m, &corev1.Service{}, "")
+		env.Get(ctx, s)
+		Expect(s.Annotations).To(HaveKeyWithValue("routing.opendatahub.io/external-address-rest", gatewayDomain+"/model-registry/"+m.Name))
+		for i, r := range routes {
+			now := env.Live(ctx, r)
+			Expect(now.GetUID()).To(Equal(before[i].GetUID()))
+			Expect(field(now, "spec")).To(Equal(field(before[i], "spec")))
+		}
+		single := registry(env.Namespace(ctx, "single"), namespace+"-s")
+		webhooksAnswer(ctx)
+		ready(ctx, single)
+		Expect(exists(ctx, Default, foreign(routeKind, single.Namespace, single.Name+"-http"))).To(BeFalse())
+		env.Get(ctx, httpRouteOf(single))
+		env.Settle(other.User, quiet, specTimeout)
+
+		other.Stop(ctx)
+		manager.Restart(ctx)
+		for _, o := range []client.Object{route, grant, httpRouteOf(single), grantOf(single)} {
+			env.WaitGone(ctx, o)
+		}
+		env.WaitFor(ctx, m, func(g Gomega) {
+			g.Expect(m.Status.Hosts).To(HaveLen(4))
+			g.Expect(m.Status.Hosts[0]).To(Equal(m.Name + "-rest." + domain))
+		})
+		available(ctx, m)
+		for i, r := range routes {
+			Expect(env.Live(ctx, r).GetUID()).To(Equal(before[i].GetUID()))
+		}
+	}, NodeTimeout(2*specTimeout))
+
+	It("that was over before this operator came leaves an HTTPRoute, which goes with its registry [modelregistry-40]", func(ctx SpecContext) {
+		m := ready(ctx, registry(namespace, namespace))
+		route := httpRouteOf(m)
+		route.SetLabels(map[string]string{"app": m.Name, "component": "model-registry", "app.kubernetes.io/created-by": "model-registry-operator"})
+		route.Object["spec"] = map[string]any{}
+		other := route.DeepCopy()
+		other.SetName(route.GetName() + "-other")
+		create(ctx, route, other)
+		DeferCleanup(func(ctx SpecContext) { remove(ctx, other) }, NodeTimeout(specTimeout))
+		remove(ctx, m)
+		env.WaitGone(ctx, route)
+		env.Get(ctx, other)
+	}, NodeTimeout(specTimeout))
+
+	It("closes what the original opened: its grant for all Services goes when every registry has its own [D26]", func(ctx SpecContext) {
+		m := ready(ctx, registry(namespace, namespace))
+		asleep := registry(namespace, namespace+"-2", func(m *v1beta1.ModelRegistry) { m.Annotations = map[string]string{paused: "true"} })
+		create(ctx, certificate(asleep), asleep)
+		env.WaitForCondition(ctx, asleep, "Paused", metav1.ConditionTrue, "")
+		elsewhere := env.Namespace(ctx, "theirs")
+		shared, theirs := sharedGrant(namespace), sharedGrant(elsewhere)
+		theirs.SetLabels(map[string]string{"app.kubernetes.io/created-by": "ann"})
+		create(ctx, shared, theirs)
+		neighbour := ready(ctx, registry(elsewhere, elsewhere))
+		aside(ctx)
+		other := behindGateway(ctx)
+		env.WaitFor(ctx, grantOf(m), nil)
+		env.WaitFor(ctx, grantOf(neighbour), nil)
+		env.Settle(other.User, quiet, specTimeout)
+		env.Get(ctx, shared) // the one that is paused is reached by it
+
+		webhooksAnswer(ctx)
+		env.Patch(ctx, asleep, map[string]any{"metadata": map[string]any{"annotations": map[string]any{paused: nil}}})
+		env.WaitFor(ctx, grantOf(asleep), nil)
+		env.WaitGone(ctx, shared)
+		env.Get(ctx, theirs) // it is not the original's
+		available(ctx, asleep)
+	}, NodeTimeout(2*specTimeout))
+
+	It("that is off needs no grant of the original", func(ctx SpecContext) {
+		shared := sharedGrant(namespace)
+		create(ctx, shared)
+		ready(ctx, registry(namespace, namespace))
+		env.WaitGone(ctx, shared)
+	}, NodeTimeout(specTimeout))
+
+	It("gives a name of cluster scope to one registry only, where no webhook could refuse the other [D30]", func(ctx SpecContext) {
+		aside(ctx)
+		other := behindGateway(ctx, "ENABLE_WEBHOOKS=false")
+		withoutWebhooks(ctx)
+		m := ready(ctx, registry(namespace, namespace))
+		var kept []*unstructured.Unstructured
+		for _, o := range []*unstructured.Unstructured{group(m), httpRouteOf(m), foreign(bindingKind, "", m.Name+"-auth-delegator")} {
+			env.WaitFor(ctx, o, nil)
+			kept = append(kept, o)
+		}
+		second := registry(env.Namespace(ctx, "second"), m.Name)
+		create(ctx, password(second.Namespace, "first"), certificate(second), second)
+		env.WaitFor(ctx, second, func(g Gomega) {
+			c := condition(second, "Available")
+			g.Expect(c.Status).To(Equal(metav1.ConditionFalse))
+			g.Expect(c.Message).To(ContainSubstring("belongs to ModelRegistry " + namespace + "/" + m.Name))
+		})
+		env.WaitFor(ctx, child(second, &appsv1.Deployment{}, ""), nil) // what is its own it has
+		env.Settle(other.User, quiet, specTimeout)
+		unchanged := func() {
+			GinkgoHelper()
+			for _, o := range kept {
+				now := env.Live(ctx, o)
+				Expect(now.GetResourceVersion()).To(Equal(o.GetResourceVersion()), "%s %s", o.GetKind(), o.GetName())
+				Expect(now.GetLabels()).To(HaveKeyWithValue(namespaceMark, namespace), "%s %s", o.GetKind(), o.GetName())
+			}
+		}
+		unchanged()
+		remove(ctx, second)
+		unchanged()
+	}, NodeTimeout(2*specTimeout))
+})
