@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,6 +31,11 @@ const (
 	quiet       = 5 * time.Second // longer than any timer of a manager that has nothing to do
 )
 
+// alone are the flags that leave one component to look at.
+var alone = []string{
+	"--metrics-secure=false", "--enable-appwrapper=false", "--enable-modelcatalog=false", "--enable-modelregistry=false", "--enable-raycluster=false",
+}
+
 // shipped is the installation of which the managers have the rights; the first spec that needs it makes it.
 var shipped *operator.Installed
 
@@ -42,7 +48,7 @@ func start(ctx context.Context, options framework.ManagerOptions) *framework.Man
 	}
 	options.ServiceAccount = shipped.ServiceAccount
 	options.Env = append([]string{defaultEnv}, options.Env...)
-	options.Args = append([]string{"--metrics-secure=false", "--enable-appwrapper=false"}, options.Args...) // one component is enough to look at
+	options.Args = append(slices.Clone(alone), options.Args...)
 	m := env.StartManager(ctx, options)
 	DeferCleanup(m.ReportLog)
 	return m
