@@ -147,6 +147,7 @@ var _ = Describe("Optional APIs that come and go at run time [D31]", func() {
 		remove(ctx, definition.DeepCopy())
 		env.Settle(manager.User, quiet, specTimeout)
 		Expect(manager.Process.Running()).To(BeTrue())
+		sweep(ctx)
 		bringBack(ctx)
 		ready(ctx, server(func(m *mlflowv1.MLflow) { m.Spec.Workers = new(int32(2)) }))
 	}, NodeTimeout(2*specTimeout))

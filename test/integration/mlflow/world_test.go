@@ -6,6 +6,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -55,14 +56,25 @@ func create(ctx context.Context, object client.Object) {
 	DeferCleanup(func(ctx SpecContext) { remove(ctx, object) }, NodeTimeout(specTimeout))
 }
 
-// remove deletes an object and, if it is an MLflow, waits for the end of its children and removes its claim.
+// remove deletes an object and, if it is an MLflow, what it owns.
 func remove(ctx context.Context, object client.Object) {
 	GinkgoHelper()
-	Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationForeground)))).To(Succeed())
+	Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground)))).To(Succeed())
 	env.WaitGone(ctx, object)
-	if _, isServer := object.(*mlflowv1.MLflow); !isServer {
-		return
+	if _, isServer := object.(*mlflowv1.MLflow); isServer {
+		sweep(ctx)
 	}
+}
+
+// sweep removes what an MLflow owned, and its claim. The garbage collector of Kubernetes does as much, but after an API server
+// or a definition went and came it may take many minutes, and the next spec has the same names.
+func sweep(ctx context.Context) {
+	GinkgoHelper()
+	background := client.PropagationPolicy(metav1.DeletePropagationBackground)
+	migrations := client.MatchingLabels{"mlflow.opendatahub.io/migration-job": "true"}
+	Expect(env.Admin.DeleteAllOf(ctx, &batchv1.Job{}, client.InNamespace(namespace), migrations, background)).To(Succeed())
+	Expect(env.Admin.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(namespace), client.MatchingLabels{"component": "mlflow-migration"})).To(Succeed())
+	Eventually(func() []batchv1.Job { return jobs(ctx) }).WithContext(ctx).Should(BeEmpty())
 	for _, child := range children() {
 		Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, child))).To(Succeed())
 		env.WaitGone(ctx, child)
