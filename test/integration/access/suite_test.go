@@ -31,7 +31,7 @@ var (
 func TestAccess(t *testing.T) { framework.Run(t, "Namespace RBAC") }
 
 var options = framework.ManagerOptions{
-	Race: true, Args: []string{"--metrics-secure=false"},
+	Race: true, Args: []string{"--metrics-secure=false", "--components=mlflow"}, // others look at RoleBindings too
 	Env: []string{"MLFLOW_IMAGE=quay.io/example/mlflow:v3", "ENABLE_NAMESPACE_RBAC=true"},
 }
 
