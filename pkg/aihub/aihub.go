@@ -4,7 +4,6 @@ package aihub
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"sync"
 
@@ -16,7 +15,6 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -61,12 +59,12 @@ func Domain(spec *platformv1alpha1.AIHubSpec) string {
 // Watcher follows the one AIHub, on every replica, since webhooks ask it too. Where the component platform is off there is a nil
 // one, which knows of no AIHub and is settled.
 type Watcher struct {
-	follower *follow.Follower
+	follower  *follow.Follower
+	listeners follow.Listeners
 
 	mu            sync.Mutex
 	served, known bool
 	spec          *platformv1alpha1.AIHubSpec
-	subscribers   []func()
 }
 
 // NewWatcher returns a Watcher that waits for SetServed.
@@ -138,18 +136,10 @@ func (w *Watcher) Certain(settings config.ModelRegistry) (config.ModelRegistry, 
 
 // Changes is a source that wakes a controller with the object whenever the decisions change.
 func (w *Watcher) Changes(object client.Object, h handler.EventHandler) source.Source {
-	events := make(chan event.GenericEvent, 1)
-	if w != nil {
-		w.mu.Lock()
-		w.subscribers = append(w.subscribers, func() {
-			select {
-			case events <- event.GenericEvent{Object: object}:
-			default: // one that has not been taken up yet covers this change too
-			}
-		})
-		w.mu.Unlock()
+	if w == nil {
+		return (&follow.Listeners{}).Changes(object, h)
 	}
-	return source.Channel(events, h)
+	return w.listeners.Changes(object, h)
 }
 
 // take is told every state of the AIHub. One that cannot be read, which its schema prevents, is none.
@@ -182,12 +172,8 @@ func (w *Watcher) store(spec *platformv1alpha1.AIHubSpec) {
 	w.mu.Lock()
 	changed := !equality.Semantic.DeepEqual(w.spec, spec)
 	w.spec = spec
-	subscribers := slices.Clone(w.subscribers)
 	w.mu.Unlock()
-	if !changed {
-		return
-	}
-	for _, notify := range subscribers {
-		notify()
+	if changed {
+		w.listeners.Notify()
 	}
 }

@@ -2,7 +2,6 @@
 package clusterdomain
 
 import (
-	"slices"
 	"strings"
 	"sync"
 
@@ -11,10 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/follow"
 )
@@ -56,11 +51,11 @@ func clean(domain string) string { return strings.Trim(strings.TrimSpace(domain)
 // it, has no domain: that is never an error. It needs list and watch of ingresses.config.openshift.io.
 type Watcher struct {
 	*follow.Follower
+	follow.Listeners // after each change; look at Domain then
 
-	mu          sync.Mutex
-	domain      string
-	settled     bool
-	subscribers []func()
+	mu      sync.Mutex
+	domain  string
+	settled bool
 }
 
 // NewWatcher returns a Watcher without a domain.
@@ -94,38 +89,14 @@ func (w *Watcher) settle() {
 	w.settled = true
 }
 
-// Subscribe registers a function that is called after each change. It must not block; look at Domain afterwards.
-func (w *Watcher) Subscribe(listener func()) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.subscribers = append(w.subscribers, listener)
-}
-
-// Changes is a source that wakes a controller with the given object at every later change. Changes that come faster than
-// the controller takes them up wake it once.
-func (w *Watcher) Changes(object client.Object, h handler.EventHandler) source.Source {
-	events := make(chan event.GenericEvent, 1)
-	w.Subscribe(func() {
-		select {
-		case events <- event.GenericEvent{Object: object}:
-		default: // one that has not been taken up yet covers this change too
-		}
-	})
-	return source.Channel(events, h)
-}
-
 // take stores the domain of the object and tells those who subscribed.
 func (w *Watcher) take(config *unstructured.Unstructured) {
 	domain := FromIngress(config)
 	w.mu.Lock()
 	changed := w.domain != domain
 	w.domain, w.settled = domain, true
-	subscribers := slices.Clone(w.subscribers)
 	w.mu.Unlock()
-	if !changed {
-		return
-	}
-	for _, notify := range subscribers {
-		notify()
+	if changed {
+		w.Notify()
 	}
 }

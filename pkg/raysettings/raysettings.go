@@ -17,9 +17,6 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/follow"
@@ -38,15 +35,15 @@ var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
 // and the settings before it stay in force. It needs get, list and watch of the ConfigMap by its name.
 type Source struct {
 	*follow.Follower
+	follow.Listeners
 	config   config.Config
 	live     client.Reader
 	recorder events.EventRecorder
 	log      logr.Logger
 
-	mu          sync.Mutex
-	current     *config.RayCluster // nil until the first good reading
-	notes       []string           // what was logged last
-	subscribers []func()
+	mu      sync.Mutex
+	current *config.RayCluster // nil until the first good reading
+	notes   []string           // what was logged last
 }
 
 // Options are what a Source is made of; all are required.
@@ -91,20 +88,6 @@ func (s *Source) Get(ctx context.Context) (config.RayCluster, error) {
 	return s.take(stored)
 }
 
-// Changes is a source that wakes a controller with the given object at every later change.
-func (s *Source) Changes(object client.Object, h handler.EventHandler) source.Source {
-	woken := make(chan event.GenericEvent, 1)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.subscribers = append(s.subscribers, func() {
-		select {
-		case woken <- event.GenericEvent{Object: object}:
-		default: // one that has not been taken up yet covers this change too
-		}
-	})
-	return source.Channel(woken, h)
-}
-
 // follow takes what the watch says, and reports a mistake where its author looks.
 func (s *Source) follow(object *unstructured.Unstructured) {
 	var stored *corev1.ConfigMap
@@ -138,7 +121,6 @@ func (s *Source) take(stored *corev1.ConfigMap) (config.RayCluster, error) {
 	s.current = &settings
 	said := slices.Equal(s.notes, notes)
 	s.notes = notes
-	subscribers := slices.Clone(s.subscribers)
 	s.mu.Unlock()
 	if !said {
 		for _, note := range notes {
@@ -149,9 +131,7 @@ func (s *Source) take(stored *corev1.ConfigMap) (config.RayCluster, error) {
 		s.log.Info("The settings of Ray have changed", "oauth", settings.OAuth, "mTLS", settings.MTLS)
 	}
 	if changed {
-		for _, notify := range subscribers {
-			notify()
-		}
+		s.Notify()
 	}
 	return settings, nil
 }
