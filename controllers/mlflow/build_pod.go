@@ -64,10 +64,7 @@ func podSecurity(m *mlflowv1.MLflow) (*corev1ac.PodSecurityContextApplyConfigura
 // containerSecurity is to containers what podSecurity is to pods.
 func containerSecurity(m *mlflowv1.MLflow) (*corev1ac.SecurityContextApplyConfiguration, error) {
 	if m.Spec.SecurityContext == nil {
-		return corev1ac.SecurityContext().
-			WithAllowPrivilegeEscalation(false).
-			WithReadOnlyRootFilesystem(true).
-			WithCapabilities(corev1ac.Capabilities().WithDrop("ALL")), nil
+		return resources.ContainerSecurity().WithReadOnlyRootFilesystem(true), nil
 	}
 	security, err := resources.Apply[corev1ac.SecurityContextApplyConfiguration](m.Spec.SecurityContext)
 	if err != nil {

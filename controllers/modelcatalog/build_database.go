@@ -11,6 +11,7 @@ import (
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 const (
@@ -61,7 +62,7 @@ func databaseServer(c *aihubv1alpha1.Catalog, in Inputs) *corev1ac.ContainerAppl
 		WithLivenessProbe(bashProbe("/usr/bin/pg_isready -U $POSTGRESQL_USER -d $POSTGRESQL_DATABASE", 30, 2)).
 		WithReadinessProbe(bashProbe("psql -w -U $POSTGRESQL_USER -d $POSTGRESQL_DATABASE -c 'SELECT 1'", 10, 5)).
 		WithResources(databaseResources(c)).
-		WithSecurityContext(containerSecurity().WithPrivileged(false)).
+		WithSecurityContext(resources.ContainerSecurity().WithPrivileged(false)).
 		WithTerminationMessagePath("/dev/termination-log").
 		WithVolumeMounts(corev1ac.VolumeMount().WithName(databaseVolume).WithMountPath(databaseDir))
 }

@@ -13,6 +13,7 @@ import (
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/pkg/rbacproxy"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 const (
@@ -75,7 +76,7 @@ func copying(name, image, command, volume, dir string) *corev1ac.ContainerApplyC
 		WithName(name).
 		WithImage(image).
 		WithCommand("/bin/sh", "-c", command).
-		WithSecurityContext(containerSecurity()).
+		WithSecurityContext(resources.ContainerSecurity()).
 		WithVolumeMounts(mount(volume, dir))
 }
 
@@ -91,7 +92,7 @@ func server(c *aihubv1alpha1.Catalog, in Inputs) *corev1ac.ContainerApplyConfigu
 		WithLivenessProbe(probe(30).WithTCPSocket(corev1ac.TCPSocketAction().WithPort(http))).
 		WithReadinessProbe(probe(3).WithHTTPGet(corev1ac.HTTPGetAction().WithPath("/readyz").WithPort(http))).
 		WithResources(serverResources(c)).
-		WithSecurityContext(containerSecurity()).
+		WithSecurityContext(resources.ContainerSecurity()).
 		WithVolumeMounts(serverMounts(in)...)
 }
 
@@ -213,10 +214,4 @@ func podSecurity() *corev1ac.PodSecurityContextApplyConfiguration {
 	return corev1ac.PodSecurityContext().
 		WithRunAsNonRoot(true).
 		WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))
-}
-
-func containerSecurity() *corev1ac.SecurityContextApplyConfiguration {
-	return corev1ac.SecurityContext().
-		WithAllowPrivilegeEscalation(false).
-		WithCapabilities(corev1ac.Capabilities().WithDrop("ALL"))
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 // What a generated database is called when nobody says otherwise, and the keys of its Secret.
@@ -123,7 +124,7 @@ func databaseContainer(m *v1beta1.ModelRegistry) *corev1ac.ContainerApplyConfigu
 		WithResources(corev1ac.ResourceRequirements().
 			WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m"), corev1.ResourceMemory: resource.MustParse("256Mi")}).
 			WithLimits(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m"), corev1.ResourceMemory: resource.MustParse("512Mi")})).
-		WithSecurityContext(containerSecurity()).
+		WithSecurityContext(resources.ContainerSecurity()).
 		WithVolumeMounts(corev1ac.VolumeMount().WithName(databaseVolume).WithMountPath(databasePath))
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/rbacproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 const (
@@ -89,13 +90,6 @@ func podSecurity(in Inputs, volumes bool) *corev1ac.PodSecurityContextApplyConfi
 	return security
 }
 
-// containerSecurity is what restricted namespaces demand of a container beside that.
-func containerSecurity() *corev1ac.SecurityContextApplyConfiguration {
-	return corev1ac.SecurityContext().
-		WithAllowPrivilegeEscalation(false).
-		WithCapabilities(corev1ac.Capabilities().WithDrop("ALL"))
-}
-
 func server(m *v1beta1.ModelRegistry, database backend) *corev1ac.ContainerApplyConfiguration {
 	return corev1ac.Container().
 		WithName(restContainer).
@@ -109,7 +103,7 @@ func server(m *v1beta1.ModelRegistry, database backend) *corev1ac.ContainerApply
 		WithStartupProbe(serverProbe("/readyz/isDirty", 10, 5, 6)).
 		WithReadinessProbe(serverProbe("/readyz/health", 5, 10, 3)).
 		WithResources(serverResources(m)).
-		WithSecurityContext(containerSecurity()).
+		WithSecurityContext(resources.ContainerSecurity()).
 		WithVolumeMounts(database.mounts...)
 }
 

@@ -8,6 +8,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/rbacproxy"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 const (
@@ -71,7 +72,7 @@ func (s Sidecar) oauth() (*corev1ac.ContainerApplyConfiguration, error) {
 			WithSecretKeyRef(corev1ac.SecretKeySelector().WithName(s.Names.CookieSecret).WithKey(KeyCookie)))).
 		WithVolumeMounts(mount(VolumeProxyTLS, proxyTLSDir), mount(VolumeToken, tokenDir)).
 		WithResources(resourcesOf(s.Resources)).
-		WithSecurityContext(restricted()), nil
+		WithSecurityContext(resources.SidecarSecurity()), nil
 }
 
 // OriginalArgs are those which sidecars of the operator that is replaced have: with them every user of OpenShift may log in
@@ -147,14 +148,4 @@ func secretVolume(name, secret string, items ...*corev1ac.KeyToPathApplyConfigur
 
 func resourcesOf(r corev1.ResourceRequirements) *corev1ac.ResourceRequirementsApplyConfiguration {
 	return corev1ac.ResourceRequirements().WithRequests(r.Requests).WithLimits(r.Limits)
-}
-
-// restricted is what Pod Security asks for at its highest level, and a root file system that nobody writes to.
-func restricted() *corev1ac.SecurityContextApplyConfiguration {
-	return corev1ac.SecurityContext().
-		WithAllowPrivilegeEscalation(false).
-		WithReadOnlyRootFilesystem(true).
-		WithRunAsNonRoot(true).
-		WithCapabilities(corev1ac.Capabilities().WithDrop("ALL")).
-		WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))
 }

@@ -3,6 +3,8 @@ package ray
 import (
 	corev1 "k8s.io/api/core/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 // TLS is what encrypts the traffic of the pods of one group.
@@ -71,7 +73,7 @@ func (t TLS) Mounts() []*corev1ac.VolumeMountApplyConfiguration {
 
 // InitContainer signs a certificate, or waits for one.
 func (t TLS) InitContainer() *corev1ac.ContainerApplyConfiguration {
-	security := restricted()
+	security := resources.SidecarSecurity()
 	if t.User != nil {
 		security.WithRunAsUser(*t.User)
 		if *t.User == 0 {

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 // Names that other software relies on.
@@ -78,7 +80,7 @@ func (s Sidecar) Container() *corev1ac.ContainerApplyConfiguration {
 		WithResources(corev1ac.ResourceRequirements().
 			WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("256Mi")}).
 			WithLimits(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")})).
-		WithSecurityContext(restricted())
+		WithSecurityContext(resources.SidecarSecurity())
 	for _, f := range s.secrets() {
 		container.WithVolumeMounts(corev1ac.VolumeMount().WithName(f.Volume).WithMountPath(f.Dir))
 	}
@@ -121,13 +123,4 @@ func probe(delay int32) *corev1ac.ProbeApplyConfiguration {
 		WithPeriodSeconds(5).
 		WithSuccessThreshold(1).
 		WithFailureThreshold(3)
-}
-
-func restricted() *corev1ac.SecurityContextApplyConfiguration {
-	return corev1ac.SecurityContext().
-		WithAllowPrivilegeEscalation(false).
-		WithReadOnlyRootFilesystem(true).
-		WithRunAsNonRoot(true).
-		WithCapabilities(corev1ac.Capabilities().WithDrop("ALL")).
-		WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))
 }
