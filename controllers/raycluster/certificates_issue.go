@@ -169,20 +169,9 @@ func (p *pass) foreignRoot(live *corev1.Secret) *certs.Root {
 
 // keepLeaf looks at one certificate and writes it if it will not do.
 func (p *pass) keepLeaf(ctx context.Context, root *certs.Root, plan leafPlan) error {
-	live, err := p.read(ctx, plan.secret)
-	if err != nil {
+	data, keep, err := p.readKept(ctx, plan.secret, plan.role)
+	if !keep || err != nil {
 		return err
-	}
-	var data map[string][]byte
-	switch {
-	case live == nil:
-	case live.DeletionTimestamp != nil:
-		return nil
-	case !p.isOurs(live): // the user brings certificates
-		p.memory.store(plan.secret, slot{role: plan.role, foreign: true, next: p.now.Add(foreignRecheck)})
-		return nil
-	default:
-		data = live.Data
 	}
 	leaf, err := root.KeepLeaf(data, plan.options, p.now)
 	if err != nil {
@@ -204,6 +193,24 @@ func (p *pass) keepLeaf(ctx context.Context, root *certs.Root, plan leafPlan) er
 	return nil
 }
 
+// readKept reads what a Secret with a certificate holds, nothing when there is none. Not to be kept are one that is on its way out
+// and one of a user who brings certificates.
+func (p *pass) readKept(ctx context.Context, name, role string) (data map[string][]byte, keep bool, err error) {
+	live, err := p.read(ctx, name)
+	switch {
+	case err != nil:
+		return nil, false, err
+	case live == nil:
+		return nil, true, nil
+	case live.DeletionTimestamp != nil:
+		return nil, false, nil
+	case !p.isOurs(live):
+		p.memory.store(name, slot{role: role, foreign: true, next: p.now.Add(foreignRecheck)})
+		return nil, false, nil
+	}
+	return live.Data, true, nil
+}
+
 // keepProxy issues the certificate of the dashboard's proxy where the platform does not.
 func (p *pass) keepProxy(ctx context.Context) error {
 	if p.plan.proxy == "" {
@@ -212,20 +219,9 @@ func (p *pass) keepProxy(ctx context.Context) error {
 	if _, good, err := p.isGood(ctx, p.plan.proxy); good || err != nil {
 		return err
 	}
-	live, err := p.read(ctx, p.plan.proxy)
-	if err != nil {
+	data, keep, err := p.readKept(ctx, p.plan.proxy, roleProxy)
+	if !keep || err != nil {
 		return err
-	}
-	var data map[string][]byte
-	switch {
-	case live == nil:
-	case live.DeletionTimestamp != nil:
-		return nil
-	case !p.isOurs(live):
-		p.memory.store(p.plan.proxy, slot{role: roleProxy, foreign: true, next: p.now.Add(foreignRecheck)})
-		return nil
-	default:
-		data = live.Data
 	}
 	serving, err := certs.KeepServing(data, p.plan.serving, p.now)
 	if err != nil {
