@@ -31,9 +31,9 @@ func damaged(t *rapid.T, data map[string][]byte, others ...map[string][]byte) ma
 		case 3:
 			out[name] = rapid.SliceOfN(rapid.Byte(), 0, 64).Draw(t, "noise")
 		case 4:
-			out[name] = out[rapid.SampledFrom(keys).Draw(t, "from")]
+			out[name] = bytes.Clone(out[rapid.SampledFrom(keys).Draw(t, "from")])
 		default:
-			out[name] = others[rapid.IntRange(0, len(others)-1).Draw(t, "other")][name]
+			out[name] = bytes.Clone(others[rapid.IntRange(0, len(others)-1).Draw(t, "other")][name])
 		}
 	}
 	return out
