@@ -5,6 +5,7 @@ SHELL := /usr/bin/env bash -o pipefail
 
 VERSION ?= 0.1.0
 GOLANGCI_LINT_VERSION ?= v2.12.2
+BUF_VERSION ?= v1.75.0
 # grpcnotrace keeps a tracing package with templates out of the binary, which is 11 MB smaller for it.
 TAGS := grpcnotrace
 LDFLAGS := -s -w -X main.version=$(VERSION)
@@ -42,7 +43,8 @@ build: ## Build bin/manager
 	go build -tags $(TAGS) -ldflags '$(LDFLAGS)' -o bin/manager ./cmd/manager
 
 .PHONY: generate
-generate: ## Regenerate deep copies, CRDs and roles
+generate: ## Regenerate deep copies, CRDs, roles and protocols
+	go run github.com/bufbuild/buf/cmd/buf@$(BUF_VERSION) generate
 	go tool controller-gen object paths=./apis/...
 	rm -f config/crd/bases/*.yaml
 	go tool controller-gen crd paths="./apis/aihub/...;./apis/appwrapper/...;./apis/mlflow/...;./apis/mlflowconfig/...;./apis/modelregistry/...;./apis/platform/..." output:crd:dir=config/crd/bases

@@ -60,7 +60,7 @@ func (s *sources) visit(path string, entry fs.DirEntry, err error) error {
 		}
 		return nil
 	}
-	if !strings.HasSuffix(path, ".go") || strings.HasPrefix(entry.Name(), "zz_generated") {
+	if name := entry.Name(); !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, ".pb.go") || strings.HasPrefix(name, "zz_generated") {
 		return nil
 	}
 	return s.file(path)
