@@ -9,7 +9,7 @@ BUF_VERSION ?= v1.75.0
 # grpcnotrace keeps a tracing package with templates out of the binary, which is 11 MB smaller for it.
 TAGS := grpcnotrace
 LDFLAGS := -s -w -X main.version=$(VERSION)
-COMPONENTS := appwrapper mlflow mlflowaccess modelcatalog modelcatalog/beside modelregistry modelregistry/beside modelregistry/storage platform raycluster
+COMPONENTS := appwrapper mlflow mlflowaccess modelcatalog modelcatalog/beside modelmesh modelregistry modelregistry/beside modelregistry/storage platform raycluster
 CLUSTER ?= dev
 PLATFORM ?= plain
 FUZZTIME ?= 20s

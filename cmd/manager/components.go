@@ -59,7 +59,8 @@ func (e *Env) Applier(mgr ctrl.Manager, o apply.Options) *apply.Applier {
 
 // components is the table of contents of the program.
 func components(env *Env) []row {
-	return []row{mlflowRow(env), appWrapperRow(env), rayClusterRow(env), modelRegistryRow(env), modelCatalogRow(env), platformRow(env)}
+	return []row{mlflowRow(env), appWrapperRow(env), rayClusterRow(env), modelRegistryRow(env), modelCatalogRow(env), modelMeshRow(env),
+		platformRow(env)}
 }
 
 // bare strips the rows down to the components.

@@ -41,11 +41,11 @@ func TestWordsOfTheOriginal(t *testing.T) {
 		want    string
 		metrics string
 	}{
-		"bare":                     {nil, nil, "appwrapper mlflow modelcatalog modelregistry raycluster", "0"},
+		"bare":                     {nil, nil, "appwrapper mlflow modelcatalog modelmesh modelregistry raycluster", "0"},
 		"registry":                 {nil, []string{"modelregistry"}, "modelregistry", ":8443"},
 		"catalog as shipped":       {nil, []string{"catalog", "--leader-elect"}, "modelcatalog", ":8443"},
 		"aihub as shipped":         {nil, []string{"aihub", "--leader-elect", "--metrics-cert-dir=/certs", "--metrics-cert-name=tls.crt", "--metrics-key-name=tls.key"}, "modelcatalog modelregistry platform", ":8443"},
-		"registry as shipped":      {nil, []string{"--health-probe-bind-address=:8081", "--metrics-bind-address=:8443", "--leader-elect", "--metrics-secure", "--metrics-cert-dir=/etc/server-cert/", "--metrics-cert-name", "tls.crt", "--metrics-key-name", "tls.key"}, "appwrapper mlflow modelcatalog modelregistry raycluster", ":8443"},
+		"registry as shipped":      {nil, []string{"--health-probe-bind-address=:8081", "--metrics-bind-address=:8443", "--leader-elect", "--metrics-secure", "--metrics-cert-dir=/etc/server-cert/", "--metrics-cert-name", "tls.crt", "--metrics-key-name", "tls.key"}, "appwrapper mlflow modelcatalog modelmesh modelregistry raycluster", ":8443"},
 		"flag of a list":           {nil, []string{"catalog", "--components=modelregistry"}, "modelregistry", ":8443"},
 		"one more":                 {nil, []string{"catalog", "--enable-platform"}, "modelcatalog platform", ":8443"},
 		"one less, by a variable":  {map[string]string{"ENABLE_PLATFORM": "false"}, []string{"aihub"}, "modelcatalog modelregistry", ":8443"},

@@ -33,7 +33,8 @@ const (
 
 // alone are the flags that leave one component to look at.
 var alone = []string{
-	"--metrics-secure=false", "--enable-appwrapper=false", "--enable-modelcatalog=false", "--enable-modelregistry=false", "--enable-raycluster=false",
+	"--metrics-secure=false", "--enable-appwrapper=false", "--enable-modelcatalog=false", "--enable-modelmesh=false", "--enable-modelregistry=false",
+	"--enable-raycluster=false",
 }
 
 // shipped is the installation of which the managers have the rights; the first spec that needs it makes it.

@@ -1,0 +1,152 @@
+package modelmesh
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/component"
+)
+
+// LabelEnabled on a namespace says whether it is served.
+const LabelEnabled = "modelmesh-enabled"
+
+// labelEnforce on a namespace names the level of pod security without which no pod gets in.
+const labelEnforce = "pod-security.kubernetes.io/enforce"
+
+// Namespaces knows which namespaces are served. Only those with LabelEnabled are held in memory, as metadata.
+type Namespaces struct {
+	// own is the namespace of the manager, which is served as long as it has no label at all.
+	own string
+	// labelled reads the namespaces with the label; nil where only the manager's own is served.
+	labelled cache.Cache
+}
+
+// NewNamespaces returns the namespaces of a cluster, or with onlyOwn just the manager's own, whatever its labels say: the
+// program may not read namespaces then.
+func NewNamespaces(mgr ctrl.Manager, own string, onlyOwn bool) (*Namespaces, error) {
+	if onlyOwn {
+		return &Namespaces{own: own}, nil
+	}
+	has, err := labels.NewRequirement(LabelEnabled, selection.Exists, nil)
+	if err != nil {
+		return nil, fmt.Errorf("selecting namespaces by label: %w", err)
+	}
+	labelled, err := component.Narrow(mgr, namespaceMetadata(), cache.ByObject{Label: labels.NewSelector().Add(*has)}, bareNamespace)
+	if err != nil {
+		return nil, err
+	}
+	return &Namespaces{own: own, labelled: labelled}, nil
+}
+
+// Own is the namespace of the manager.
+func (n *Namespaces) Own() string { return n.own }
+
+// OnlyOwn tells whether no other namespace is ever served.
+func (n *Namespaces) OnlyOwn() bool { return n.labelled == nil }
+
+// Enabled tells whether a namespace is served: when its label says "true" and it is not being deleted, and the manager's own
+// also without a label. An error says that it is not known; nothing must be removed then.
+func (n *Namespaces) Enabled(ctx context.Context, name string) (bool, error) {
+	if n.OnlyOwn() {
+		return name == n.own, nil
+	}
+	namespace := namespaceMetadata()
+	err := n.labelled.Get(ctx, types.NamespacedName{Name: name}, namespace)
+	if apierrors.IsNotFound(err) {
+		return name == n.own, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading namespace %s: %w", name, err)
+	}
+	return enabled(namespace), nil
+}
+
+// List returns the namespaces that are served, sorted.
+func (n *Namespaces) List(ctx context.Context) ([]string, error) {
+	if n.OnlyOwn() {
+		return []string{n.own}, nil
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(namespaceKind.GroupVersion().WithKind("NamespaceList"))
+	if err := n.labelled.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing namespaces: %w", err)
+	}
+	own := true
+	var out []string
+	for i := range list.Items {
+		if list.Items[i].Name == n.own {
+			own = false
+		}
+		if enabled(&list.Items[i]) {
+			out = append(out, list.Items[i].Name)
+		}
+	}
+	if own {
+		out = append(out, n.own)
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// Source tells a controller when a namespace gets, changes or loses the label. There is none where nothing can change.
+func (n *Namespaces) Source(h handler.EventHandler) (source.Source, bool) {
+	if n.OnlyOwn() {
+		return nil, false
+	}
+	return source.Kind(n.labelled, client.Object(namespaceMetadata()), h), true
+}
+
+// Requests returns one request for each namespace that is served, with the namespace as its name.
+func (n *Namespaces) Requests(ctx context.Context) ([]reconcile.Request, error) {
+	list, err := n.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]reconcile.Request, 0, len(list))
+	for _, name := range list {
+		out = append(out, requestFor(name))
+	}
+	return out, nil
+}
+
+// requestFor is the request for a namespace.
+func requestFor(namespace string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Name: namespace}}
+}
+
+// enabled reads the label. A namespace that is being deleted is not served.
+func enabled(namespace metav1.Object) bool {
+	return namespace.GetLabels()[LabelEnabled] == "true" && namespace.GetDeletionTimestamp().IsZero()
+}
+
+func namespaceMetadata() *metav1.PartialObjectMetadata {
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(namespaceKind)
+	return m
+}
+
+// bareNamespace keeps of a namespace what is looked at.
+func bareNamespace(in any) (any, error) {
+	if _, gone := in.(toolscache.DeletedFinalStateUnknown); gone {
+		return in, nil
+	}
+	if m, ok := in.(*metav1.PartialObjectMetadata); ok {
+		m.Labels = map[string]string{LabelEnabled: m.Labels[LabelEnabled], labelEnforce: m.Labels[labelEnforce]}
+		m.Annotations, m.ManagedFields, m.OwnerReferences, m.Finalizers = nil, nil, nil, nil
+	}
+	return in, nil
+}
