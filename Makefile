@@ -47,7 +47,7 @@ generate: ## Regenerate deep copies, CRDs, roles and protocols
 	go run github.com/bufbuild/buf/cmd/buf@$(BUF_VERSION) generate
 	go tool controller-gen object paths=./apis/...
 	rm -f config/crd/bases/*.yaml
-	go tool controller-gen crd paths="./apis/aihub/...;./apis/appwrapper/...;./apis/mlflow/...;./apis/mlflowconfig/...;./apis/modelregistry/...;./apis/platform/..." output:crd:dir=config/crd/bases
+	go tool controller-gen crd paths="./apis/aihub/...;./apis/appwrapper/...;./apis/mlflow/...;./apis/mlflowconfig/...;./apis/modelregistry/...;./apis/platform/...;./apis/serving/v1alpha1" output:crd:dir=config/crd/bases
 	go tool controller-gen rbac:roleName=odh-platform-operator-manager paths=./cmd/manager/... output:rbac:dir=config/rbac/manager
 	for c in $(COMPONENTS); do \
 	  go tool controller-gen rbac:roleName=odh-platform-operator-$${c//\//-} paths=./controllers/$$c output:rbac:dir=config/rbac/$$c; \

@@ -1,0 +1,102 @@
+package v1alpha1
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+)
+
+// [M6] Numbers that the schema of KServe lets pass, and that would make a typed list of all runtimes unreadable.
+func TestOddNumbersDoNotHideOtherRuntimes(t *testing.T) {
+	s := runtime.NewScheme()
+	if err := AddToScheme(s); err != nil {
+		t.Fatal(err)
+	}
+	list := `{"apiVersion":"serving.kserve.io/v1alpha1","kind":"%sList","metadata":{"resourceVersion":"7"},"items":[
+		{"metadata":{"name":"many"},"spec":{"multiModel":true,"replicas":70000,"containers":[]}},
+		{"metadata":{"name":"less"},"spec":{"multiModel":true,"replicas":-1,"containers":[]}},
+		{"metadata":{"name":"huge"},"spec":{"multiModel":true,"replicas":1e30,"containers":[{"name":"x"}],"grpcEndpoint":"port:1"}},
+		{"metadata":{"name":"port"},"spec":{"multiModel":true,"containers":[{"name":"x","ports":[{"containerPort":5000000000}]}]}},
+		{"metadata":{"name":"quantity"},"spec":{"containers":[{"name":"x","resources":{"limits":{"cpu":"no"}}}],"multiModel":true,"disabled":true}},
+		{"metadata":{"name":"text"},"spec":"no"},
+		{"metadata":{"name":"null"},"spec":null},
+		{"metadata":{"name":"good"},"spec":{"multiModel":true,"replicas":3,"containers":[{"name":"x"}]}}]}`
+	type row struct {
+		Name, Malformed string
+		Multi, Disabled bool
+		Replicas        int64
+		Containers      int
+	}
+	want := []row{
+		{Name: "many", Multi: true, Replicas: 70000},
+		{Name: "less", Multi: true, Replicas: -1},
+		{Name: "huge", Multi: true, Containers: 1, Malformed: "spec.replicas cannot be read"},
+		{Name: "port", Multi: true, Malformed: "spec.containers cannot be read"},
+		{Name: "quantity", Multi: true, Disabled: true, Malformed: "spec.containers cannot be read"},
+		{Name: "text", Malformed: "spec cannot be read"},
+		{Name: "null"},
+		{Name: "good", Multi: true, Replicas: 3, Containers: 1},
+	}
+	view := func(name, malformed string, spec ServingRuntimeSpec) row {
+		text, _, _ := strings.Cut(malformed, ":")
+		out := row{Name: name, Malformed: text, Containers: len(spec.Containers)}
+		if spec.MultiModel != nil {
+			out.Multi = *spec.MultiModel
+		}
+		if spec.Disabled != nil {
+			out.Disabled = *spec.Disabled
+		}
+		if spec.Replicas != nil {
+			out.Replicas = *spec.Replicas
+		}
+		return out
+	}
+	decoder := serializer.NewCodecFactory(s).UniversalDeserializer()
+	for _, kind := range []string{KindServingRuntime, KindClusterServingRuntime} {
+		decoded, _, err := decoder.Decode([]byte(strings.Replace(list, "%s", kind, 1)), nil, nil)
+		if err != nil {
+			t.Fatalf("%s: %v", kind, err)
+		}
+		var got []row
+		switch l := decoded.(type) {
+		case *ServingRuntimeList:
+			for _, r := range l.Items {
+				got = append(got, view(r.Name, r.Malformed, r.Spec))
+			}
+		case *ClusterServingRuntimeList:
+			for _, r := range l.Items {
+				got = append(got, view(r.Name, r.Malformed, r.Spec))
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", kind, diff)
+		}
+	}
+}
+
+func TestMetadataOfARuntimeMustBeReadable(t *testing.T) {
+	data := []byte(`{"metadata":{"name":7},"spec":{}}`)
+	for _, into := range []any{&ServingRuntime{}, &ClusterServingRuntime{}} {
+		if err := json.Unmarshal(data, into); err == nil || !strings.HasPrefix(err.Error(), "decoding a runtime: ") {
+			t.Errorf("%T: error %v", into, err)
+		}
+	}
+}
+
+// A decoder may be given an object that held something else before.
+func TestDecodingReplacesWhatWasThere(t *testing.T) {
+	r := &ServingRuntime{Malformed: "before", Spec: ServingRuntimeSpec{Replicas: new(int64(1))}}
+	r.Labels = map[string]string{"old": "x"}
+	if err := json.Unmarshal([]byte(`{"metadata":{"name":"r","uid":"u"},"spec":{"multiModel":false}}`), r); err != nil {
+		t.Fatal(err)
+	}
+	want := &ServingRuntime{Spec: ServingRuntimeSpec{MultiModel: new(false)}}
+	want.Name, want.UID = "r", "u"
+	if diff := cmp.Diff(want, r); diff != "" {
+		t.Error(diff)
+	}
+}
