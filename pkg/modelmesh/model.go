@@ -1,0 +1,106 @@
+package modelmesh
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+)
+
+// The sources of models, as the mesh knows them: they are the owners of its vmodels and part of the ids of its models, so
+// they never change.
+const (
+	SourcePredictor        = "ksp"
+	SourceInferenceService = "isvc"
+)
+
+// Model is what a resource wants the mesh to serve, whatever kind of resource it is.
+type Model struct {
+	// Source is the id of the predictor source: SourcePredictor, SourceInferenceService or that of a plugin.
+	Source    string
+	Namespace string
+	// Name of the resource, which is also the id under which users address the model.
+	Name string
+	UID  types.UID
+	// Deleting tells that the resource is on its way out: the model is not loaded any more on its account.
+	Deleting bool
+	Spec     v1alpha1.PredictorSpec
+}
+
+// FromPredictor returns the model of a Predictor. The spec is shared, not copied.
+func FromPredictor(p *v1alpha1.Predictor) Model {
+	return Model{
+		Source: SourcePredictor, Namespace: p.Namespace, Name: p.Name, UID: p.UID, Deleting: !p.DeletionTimestamp.IsZero(), Spec: p.Spec,
+	}
+}
+
+// Label is the type under which the mesh places the model: a runtime by name, else the format with its version and, joined by
+// a vertical bar, the protocol. A runtime supports the model when it has every part, see Supports.
+func (m Model) Label() string {
+	if r := m.Spec.Runtime; r != nil && r.Name != "" {
+		return "rt:" + r.Name
+	}
+	var b strings.Builder
+	b.WriteString("mt:" + m.Spec.ModelType.Name)
+	if v := said(m.Spec.ModelType.Version); v != "" {
+		b.WriteString(":" + v)
+	}
+	if p := said(m.Spec.ProtocolVersion); p != "" {
+		b.WriteString("|pv:" + p)
+	}
+	return b.String()
+}
+
+// Path is where the model lies in its storage. Without storage there is none, even if the deprecated spec.path says one.
+func (m Model) Path() string {
+	switch s := m.Spec.Storage; {
+	case s == nil:
+		return ""
+	case s.Path != nil:
+		return *s.Path
+	default:
+		return m.Spec.Path
+	}
+}
+
+// Parameters are the storage parameters that count, with the deprecated bucket among them; nil for none.
+func (m Model) Parameters() map[string]string {
+	switch s := m.Spec.Storage; {
+	case s == nil:
+		return nil
+	case s.Parameters != nil:
+		return s.Parameters
+	case s.S3 != nil && s.S3.Bucket != nil:
+		return map[string]string{"bucket": *s.S3.Bucket}
+	default:
+		return nil
+	}
+}
+
+// Invalid says what is wrong with the spec, first things first; empty when nothing is. The texts are those that users of
+// ModelMesh know.
+func (m Model) Invalid() string {
+	s := m.Spec.Storage
+	switch {
+	case s == nil:
+		return ""
+	case s.Path != nil && m.Spec.Path != "":
+		return "Only one of spec.path and spec.storage.path can be specified"
+	case s.SchemaPath != nil && m.Spec.SchemaPath != nil:
+		return "Only one of spec.schemaPath and spec.storage.schemaPath can be specified"
+	case s.PersistentVolumeClaim != nil:
+		return "spec.storage.PersistentVolumeClaim is not supported"
+	case s.S3 != nil && (s.Path != nil || s.SchemaPath != nil || s.Parameters != nil || s.Key != nil):
+		return "spec.storage.s3 cannot be specified with any other keys in spec.storage"
+	}
+	return ""
+}
+
+// said is the value of an optional string; empty when it is not set.
+func said(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}

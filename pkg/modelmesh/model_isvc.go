@@ -1,0 +1,122 @@
+package modelmesh
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
+)
+
+// FromInferenceService returns the model of an InferenceService. False says that ModelMesh is not meant to serve it. An error
+// says why it cannot be converted, in words for its user; the model then has its identity and no spec.
+func FromInferenceService(s *v1beta1.InferenceService) (Model, bool, error) {
+	if s.Annotations[v1beta1.AnnotationDeploymentMode] != v1beta1.DeploymentModeModelMesh {
+		return Model{}, false, nil
+	}
+	m := Model{
+		Source: SourceInferenceService, Namespace: s.Namespace, Name: s.Name, UID: s.UID, Deleting: !s.DeletionTimestamp.IsZero(),
+	}
+	spec, err := convert(&s.Spec.Predictor, s.Annotations)
+	if err != nil {
+		return m, true, fmt.Errorf("the predictor of InferenceService %s: %w", s.Name, err)
+	}
+	m.Spec = spec
+	return m, true, nil
+}
+
+// convert turns a predictor in either form into the spec of a Predictor.
+func convert(p *v1beta1.PredictorSpec, annotations map[string]string) (v1alpha1.PredictorSpec, error) {
+	name, block := framework(p)
+	var spec v1alpha1.PredictorSpec
+	switch {
+	case p.Model != nil && block != nil:
+		return spec, fmt.Errorf("cannot have both the model spec and a framework: remove spec.predictor.%s", name)
+	case p.Model == nil && block == nil:
+		return spec, errors.New("has neither a model nor a framework that ModelMesh knows: set spec.predictor.model")
+	case p.Model != nil:
+		if r, found := annotations[v1beta1.AnnotationServingRuntime]; found {
+			return spec, fmt.Errorf("cannot have both the model spec and the runtime annotation %s=%q: name the runtime in spec.predictor.model.runtime", v1beta1.AnnotationServingRuntime, r)
+		}
+		spec.ModelType = v1alpha1.ModelType{Name: p.Model.ModelFormat.Name, Version: p.Model.ModelFormat.Version}
+		if p.Model.Runtime != nil {
+			spec.Runtime = &v1alpha1.RuntimeRef{Name: *p.Model.Runtime}
+		}
+		block = &p.Model.PredictorExtension
+	default:
+		spec.ModelType = v1alpha1.ModelType{Name: name}
+		if r, found := annotations[v1beta1.AnnotationServingRuntime]; found {
+			spec.Runtime = &v1alpha1.RuntimeRef{Name: r}
+		}
+	}
+	if said(block.ProtocolVersion) != "" {
+		spec.ProtocolVersion = block.ProtocolVersion
+	}
+	storage, err := storageOf(block, annotations)
+	spec.Storage = storage
+	return spec, err
+}
+
+// framework returns the first block of the older form that is set, with its name.
+func framework(p *v1beta1.PredictorSpec) (string, *v1beta1.PredictorExtension) {
+	for _, f := range []struct {
+		name  string
+		block *v1beta1.PredictorExtension
+	}{
+		{"xgboost", p.XGBoost},
+		{"lightgbm", p.LightGBM},
+		{"sklearn", p.SKLearn},
+		{"tensorflow", p.Tensorflow},
+		{"onnx", p.ONNX},
+		{"pytorch", p.PyTorch},
+		{"triton", p.Triton},
+		{"pmml", p.PMML},
+	} {
+		if f.block != nil {
+			return f.name, f.block
+		}
+	}
+	return "", nil
+}
+
+// storageOf always says a path and parameters, even empty ones: they are part of the id.
+func storageOf(block *v1beta1.PredictorExtension, annotations map[string]string) (*v1alpha1.Storage, error) {
+	given := v1beta1.ModelStorage{}
+	if block.Storage != nil {
+		given = *block.Storage
+	}
+	out := &v1alpha1.Storage{
+		Key: annotated(given.Key, annotations, v1beta1.AnnotationSecretKey), Parameters: map[string]string{},
+		SchemaPath: annotated(given.SchemaPath, annotations, v1beta1.AnnotationSchemaPath),
+	}
+	maps.Copy(out.Parameters, given.Parameters)
+	uri := said(block.StorageURI)
+	switch {
+	case uri != "" && given.Path != nil:
+		return nil, fmt.Errorf("has both storageUri %q and storage.path %q: remove one of them", uri, *given.Path)
+	case uri != "":
+		parameters, path, err := fromURI(uri)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(out.Parameters, parameters)
+		out.Path = &path
+	case given.Path != nil:
+		out.Path = given.Path
+	default:
+		return nil, errors.New("says nowhere where the model is: set storageUri or storage.path")
+	}
+	return out, nil
+}
+
+// annotated is the field if it is set, else the annotation if there is one.
+func annotated(field *string, annotations map[string]string, name string) *string {
+	if field != nil {
+		return field
+	}
+	if v, found := annotations[name]; found {
+		return &v
+	}
+	return nil
+}

@@ -1,0 +1,147 @@
+package modelmesh
+
+import (
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
+)
+
+// somewhere is the model; it does not matter where.
+const somewhere = ", storage: {path: p}"
+
+// [modelmesh-54] [modelmesh-55] [modelmesh-56]
+func TestFormatOfAnInferenceService(t *testing.T) {
+	m := converted(t, "m", `{model: {modelFormat: {name: sklearn}`+somewhere+`}}`)
+	if s := m.Spec; s.ModelType.Name != "sklearn" || s.ModelType.Version != nil || s.Runtime != nil || s.ProtocolVersion != nil || s.Path != "" || s.SchemaPath != nil {
+		t.Errorf("format only: %+v", s)
+	}
+	m = converted(t, "m", `{model: {modelFormat: {name: sklearn, version: "0"}, runtime: mine, protocolVersion: v2`+somewhere+`}}`)
+	if s := m.Spec; said(s.ModelType.Version) != "0" || s.Runtime == nil || s.Runtime.Name != "mine" || said(s.ProtocolVersion) != "v2" {
+		t.Errorf("version and runtime: %+v", s)
+	}
+	m = converted(t, "m", `{model: {modelFormat: {name: sklearn}, protocolVersion: ""`+somewhere+`}}`)
+	if m.Spec.ProtocolVersion != nil {
+		t.Error("an empty protocol is none")
+	}
+	m = converted(t, "m", `{sklearn: {protocolVersion: grpc-v2`+somewhere+`}}`, v1beta1.AnnotationServingRuntime, "mine")
+	if s := m.Spec; s.ModelType.Name != "sklearn" || s.ModelType.Version != nil || s.Runtime == nil || s.Runtime.Name != "mine" || said(s.ProtocolVersion) != "grpc-v2" {
+		t.Errorf("a framework: %+v", s)
+	}
+}
+
+func TestFrameworks(t *testing.T) {
+	order := []string{"xgboost", "lightgbm", "sklearn", "tensorflow", "onnx", "pytorch", "triton", "pmml"}
+	for i, name := range order {
+		m := converted(t, "m", `{`+name+`: {storage: {path: p}}}`)
+		if m.Spec.ModelType.Name != name || m.Spec.Runtime != nil {
+			t.Errorf("%s: %+v", name, m.Spec)
+		}
+		if i > 0 { // the first in order counts
+			m = converted(t, "m", `{`+name+`: {storage: {path: p}}, `+order[i-1]+`: {storage: {path: q}}}`)
+			if m.Spec.ModelType.Name != order[i-1] || *m.Spec.Storage.Path != "q" {
+				t.Errorf("%s before %s: %+v", order[i-1], name, m.Spec)
+			}
+		}
+	}
+}
+
+// [modelmesh-57] [modelmesh-58] [modelmesh-59] [modelmesh-60] [modelmesh-65]
+func TestInferenceServicesThatAreNotConverted(t *testing.T) {
+	mode := []string{v1beta1.AnnotationDeploymentMode, v1beta1.DeploymentModeModelMesh}
+	for name, tc := range map[string]struct {
+		spec        string
+		annotations []string
+		ours        bool
+		want        string
+	}{
+		"no mode":         {`{model: {modelFormat: {name: a}` + somewhere + `}}`, nil, false, ""},
+		"another mode":    {`{model: {modelFormat: {name: a}` + somewhere + `}}`, []string{v1beta1.AnnotationDeploymentMode, "RawDeployment"}, false, ""},
+		"another, broken": {`{}`, []string{v1beta1.AnnotationDeploymentMode, "modelmesh"}, false, ""},
+		"empty":           {`{}`, mode, true, "has neither a model nor a framework"},
+		"other framework": {`{huggingface: {storageUri: s3://b/p}}`, mode, true, "has neither a model nor a framework"},
+		"both":            {`{model: {modelFormat: {name: a}` + somewhere + `}, onnx: {}}`, mode, true, "cannot have both the model spec and a framework: remove spec.predictor.onnx"},
+		"runtime twice":   {`{model: {modelFormat: {name: a}` + somewhere + `}}`, append([]string{v1beta1.AnnotationServingRuntime, "r"}, mode...), true, "cannot have both the model spec and the runtime annotation"},
+		"nowhere":         {`{model: {modelFormat: {name: a}}}`, mode, true, "set storageUri or storage.path"},
+		"key only":        {`{onnx: {storage: {key: k}}}`, mode, true, "set storageUri or storage.path"},
+		"URI and path":    {`{model: {modelFormat: {name: a}, storageUri: s3://b/p, storage: {path: q}}}`, mode, true, `has both storageUri "s3://b/p" and storage.path "q"`},
+		"unknown scheme":  {`{model: {modelFormat: {name: a}, storageUri: hdfs://b/p}}`, mode, true, "unsupported storageUri scheme"},
+		"no scheme":       {`{model: {modelFormat: {name: a}, storageUri: b/p}}`, mode, true, "unsupported storageUri scheme"},
+		"what is no URI":  {`{model: {modelFormat: {name: a}, storageUri: "s3://b/%zz"}}`, mode, true, "parsing storageUri"},
+		"what is no host": {`{model: {modelFormat: {name: a}, storageUri: "s3://b:c/d"}}`, mode, true, "parsing storageUri"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, ours, err := FromInferenceService(service(t, "name", tc.spec, tc.annotations...))
+			if ours != tc.ours || (err == nil) != (tc.want == "") {
+				t.Fatalf("ours %t, error %v", ours, err)
+			}
+			if err != nil && (!strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), "InferenceService name")) {
+				t.Errorf("error %v does not say %q", err, tc.want)
+			}
+			if err != nil && (m.Name != "name" || m.Source != SourceInferenceService || m.UID != "uid") {
+				t.Errorf("the identity is lost: %+v", m)
+			}
+		})
+	}
+}
+
+// [modelmesh-61] [modelmesh-62] [modelmesh-63] [modelmesh-64]
+func TestStorageOfAnInferenceService(t *testing.T) {
+	for name, tc := range map[string]struct {
+		block, path string
+		parameters  map[string]string
+	}{
+		"all four":          {`storage: {key: k, path: p, schemaPath: s, parameters: {bucket: b}}`, "p", map[string]string{"bucket": "b"}},
+		"path only":         {`storage: {path: p}`, "p", map[string]string{}},
+		"empty path":        {`storage: {path: ""}`, "", map[string]string{}},
+		"s3":                {`storageUri: "s3://uri-bucket/some/path/in/the/uri"`, "some/path/in/the/uri", map[string]string{"type": "s3", "bucket": "uri-bucket"}},
+		"s3, bucket only":   {`storageUri: "s3://uri-bucket"`, "", map[string]string{"type": "s3", "bucket": "uri-bucket"}},
+		"gs":                {`storageUri: "gs://b/p/q"`, "p/q", map[string]string{"type": "gcs", "bucket": "b"}},
+		"pvc":               {`storageUri: "pvc://claim/p/q"`, "p/q", map[string]string{"type": "pvc", "name": "claim"}},
+		"the URI wins":      {`storageUri: "s3://uri-bucket/p", storage: {parameters: {type: override_me, bucket: b, region: r}}`, "p", map[string]string{"type": "s3", "bucket": "uri-bucket", "region": "r"}},
+		"azure":             {`storageUri: "https://az-account.blob.core.windows.net/az-container/some/path/in/the/uri"`, "some/path/in/the/uri", map[string]string{"type": "azure", "account_name": "az-account", "container": "az-container"}},
+		"azure, no path":    {`storageUri: "http://a.blob.core.windows.net/c"`, "", map[string]string{"type": "azure", "account_name": "a", "container": "c"}},
+		"http":              {`storageUri: "http://example.com/models/a.onnx"`, "models/a.onnx", map[string]string{"type": "http", "url": "http://example.com"}},
+		"https and a query": {`storageUri: "https://example.com:8443/m%2Fa?sig=x&y=1"`, "m/a", map[string]string{"type": "http", "url": "https://example.com:8443?sig=x&y=1"}},
+		"not azure":         {`storageUri: "https://blob.core.windows.net.example.com/c/p"`, "c/p", map[string]string{"type": "http", "url": "https://blob.core.windows.net.example.com"}},
+		"an empty URI":      {`storageUri: "", storage: {path: p}`, "p", map[string]string{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := converted(t, "m", `{model: {modelFormat: {name: a}, `+tc.block+`}}`).Spec.Storage
+			if s.Path == nil || *s.Path != tc.path || !maps.Equal(s.Parameters, tc.parameters) || s.Parameters == nil {
+				t.Errorf("path %q, parameters %v", said(s.Path), s.Parameters)
+			}
+			if name == "all four" && (said(s.Key) != "k" || said(s.SchemaPath) != "s") {
+				t.Errorf("key %q, schema %q", said(s.Key), said(s.SchemaPath))
+			}
+		})
+	}
+}
+
+func TestAnnotationsOfTheStorage(t *testing.T) {
+	given := []string{v1beta1.AnnotationSecretKey, "from-annotation", v1beta1.AnnotationSchemaPath, "schema"}
+	s := converted(t, "m", `{sklearn: {storageUri: "s3://b/p"}}`, given...).Spec.Storage
+	if said(s.Key) != "from-annotation" || said(s.SchemaPath) != "schema" {
+		t.Errorf("key %q, schema %q", said(s.Key), said(s.SchemaPath))
+	}
+	s = converted(t, "m", `{model: {modelFormat: {name: a}, storage: {path: p, key: k, schemaPath: q}}}`, given...).Spec.Storage
+	if said(s.Key) != "k" || said(s.SchemaPath) != "q" {
+		t.Errorf("fields come first: key %q, schema %q", said(s.Key), said(s.SchemaPath))
+	}
+	s = converted(t, "m", `{sklearn: {storageUri: "s3://b/p"}}`).Spec.Storage
+	if s.Key != nil || s.SchemaPath != nil {
+		t.Errorf("nothing was said: %+v", s)
+	}
+}
+
+// What is converted shares nothing with the object, which belongs to the cache.
+func TestConversionLeavesTheObjectAlone(t *testing.T) {
+	s := service(t, "m", `{model: {modelFormat: {name: a}, storageUri: "s3://b/p", storage: {parameters: {x: "1"}}}}`, v1beta1.AnnotationDeploymentMode, v1beta1.DeploymentModeModelMesh)
+	if _, _, err := FromInferenceService(s); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Spec.Predictor.Model.Storage.Parameters; len(got) != 1 {
+		t.Errorf("the object's parameters became %v", got)
+	}
+}

@@ -1,0 +1,51 @@
+package modelmesh
+
+import (
+	"crypto/sha1" // names the content, as the original did; nothing is trusted for it
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+)
+
+// hashLength is how much of the digest is part of an id.
+const hashLength = 10
+
+// key is what the puller needs to fetch a model and the adapter to load it.
+type key struct {
+	StorageKey    *string            `json:"storage_key,omitempty"`
+	StorageParams map[string]string  `json:"storage_params,omitempty"`
+	ModelType     v1alpha1.ModelType `json:"model_type"`
+	SchemaPath    *string            `json:"schema_path,omitempty"`
+}
+
+// ID is the id of the concrete model that the spec describes: another spec is another model for the mesh. The JSON of the spec, in
+// the order of its type, is what is hashed.
+func (m Model) ID() string {
+	document, err := json.Marshal(m.Spec)
+	if err != nil { // strings, maps of strings and a bool always have a form
+		panic(fmt.Sprintf("encoding the spec of model %s/%s: %v", m.Namespace, m.Name, err))
+	}
+	digest := sha1.Sum(document)
+	return m.Name + "__" + m.Source + "-" + hex.EncodeToString(digest[:])[:hashLength]
+}
+
+// Key is the document that accompanies the model to the runtime that loads it.
+func (m Model) Key() (string, error) {
+	k := key{ModelType: m.Spec.ModelType, StorageParams: m.Parameters()}
+	if s := m.Spec.Storage; s != nil {
+		k.SchemaPath, k.StorageKey = s.SchemaPath, s.Key
+		if k.SchemaPath == nil {
+			k.SchemaPath = m.Spec.SchemaPath
+		}
+		if k.StorageKey == nil && s.S3 != nil {
+			k.StorageKey = &s.S3.SecretKey
+		}
+	}
+	document, err := json.Marshal(k)
+	if err != nil {
+		return "", fmt.Errorf("encoding the key of model %s/%s: %w", m.Namespace, m.Name, err)
+	}
+	return string(document), nil
+}
