@@ -11,12 +11,12 @@ import (
 	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/oauthproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/ray"
 	"github.com/odh-platform/odh-platform-operator/pkg/rbacproxy"
 )
 
 const (
-	annotationServingCert = "service.beta.openshift.io/serving-cert-secret-name"
 	annotationRedirect    = "serviceaccounts.openshift.io/oauth-redirectreference.first"
 	annotationAccountName = "kubernetes.io/service-account.name"
 
@@ -36,7 +36,7 @@ func guardObjects(c ray.Cluster, in Inputs) (apply.Desired, error) {
 		}
 		desired.Add(
 			secret(c, n.CookieSecret).WithData(map[string][]byte{ray.KeyCookie: in.Cookie}),
-			proxyService(c).WithAnnotations(map[string]string{annotationServingCert: n.ProxyTLS}),
+			proxyService(c).WithAnnotations(map[string]string{oauthproxy.ServingCertAnnotation: n.ProxyTLS}),
 			account,
 		)
 	case ray.AuthProxy:

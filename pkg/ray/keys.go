@@ -1,6 +1,10 @@
 package ray
 
-import "k8s.io/apimachinery/pkg/runtime/schema"
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/oauthproxy"
+)
 
 // Keys on objects. Clients and existing clusters know them.
 const (
@@ -58,7 +62,7 @@ const (
 	KeyCACert = "ca.crt"
 	KeyCAKey  = "ca.key"
 	// KeyCookie is the key of the cookie secret.
-	KeyCookie = "cookie_secret"
+	KeyCookie = oauthproxy.KeyCookie
 	// KeyProxyConfig is the key of the configuration of the proxy on Kubernetes without OAuth.
 	KeyProxyConfig = "config-file.yaml"
 )

@@ -1,5 +1,7 @@
 package ray
 
+import "github.com/odh-platform/odh-platform-operator/pkg/oauthproxy"
+
 // Auth is how the dashboard of a cluster knows who is there.
 type Auth string
 
@@ -133,7 +135,7 @@ func (c Cluster) UserAccount() string {
 
 // Names of what is put into pod templates. Existing clusters have them.
 const (
-	ContainerOAuth  = "oauth-proxy"
+	ContainerOAuth  = oauthproxy.ContainerName
 	ContainerProxy  = "kube-rbac-proxy"
 	InitCertificate = "create-cert"
 	VolumeProxyTLS  = "proxy-tls-secret"

@@ -1,18 +1,17 @@
 package ray
 
 import (
-	"encoding/json"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
+	"github.com/odh-platform/odh-platform-operator/pkg/oauthproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/rbacproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 const (
-	proxyTLSDir = "/etc/tls/private"
 	// tokenDir is where programs in pods look for the token of their account.
 	tokenDir = "/var/run/secrets/kubernetes.io/serviceaccount"
 	// tokenSeconds is how long a token is valid; the kubelet renews it in time.
@@ -34,13 +33,6 @@ type Sidecar struct {
 	SecretToken bool
 }
 
-// review is the right that callers of the dashboard need, in the order in which it was always written.
-type review struct {
-	Resource  string `json:"resource"`
-	Namespace string `json:"namespace"`
-	Verb      string `json:"verb"`
-}
-
 // Rule is the right that callers of the dashboard need, for the proxy on Kubernetes without OAuth: the same as elsewhere.
 func Rule(namespace string) rbacproxy.Attributes {
 	return rbacproxy.Attributes{APIVersion: "v1", Resource: "pods", Verb: "get", Namespace: namespace}
@@ -55,49 +47,36 @@ func (s Sidecar) Container() (*corev1ac.ContainerApplyConfiguration, error) {
 }
 
 func (s Sidecar) oauth() (*corev1ac.ContainerApplyConfiguration, error) {
-	args, err := s.OriginalArgs()
+	args, err := s.arguments().All()
 	if err != nil {
 		return nil, err
-	}
-	sar, err := json.Marshal(review{"pods", s.Namespace, "get"})
-	if err != nil {
-		return nil, fmt.Errorf("encoding the access review: %w", err)
 	}
 	return corev1ac.Container().
 		WithName(ContainerOAuth).
 		WithImage(s.Image).
-		WithArgs(append(args, "--openshift-sar="+string(sar))...).
+		WithArgs(args...).
 		WithPorts(proxyPort()).
-		WithEnv(corev1ac.EnvVar().WithName("COOKIE_SECRET").WithValueFrom(corev1ac.EnvVarSource().
-			WithSecretKeyRef(corev1ac.SecretKeySelector().WithName(s.Names.CookieSecret).WithKey(KeyCookie)))).
-		WithVolumeMounts(mount(VolumeProxyTLS, proxyTLSDir), mount(VolumeToken, tokenDir)).
+		WithEnv(oauthproxy.CookieVariable(s.Names.CookieSecret)).
+		WithVolumeMounts(mount(VolumeProxyTLS, oauthproxy.TLSDir), mount(VolumeToken, tokenDir)).
 		WithResources(resourcesOf(s.Resources)).
 		WithSecurityContext(resources.SidecarSecurity()), nil
 }
 
+func (s Sidecar) arguments() oauthproxy.Arguments {
+	return oauthproxy.Arguments{
+		Port: PortProxy, ServiceAccount: s.Names.ServiceAccount, Upstream: fmt.Sprintf("http://localhost:%d", PortDashboard),
+		Review: oauthproxy.Review{Resource: "pods", Namespace: s.Namespace, Verb: "get"},
+	}
+}
+
 // OriginalArgs are those which sidecars of the operator that is replaced have: with them every user of OpenShift may log in
 // by the browser.
-func (s Sidecar) OriginalArgs() ([]string, error) {
-	urls, err := json.Marshal(map[string]review{"/": {"pods", s.Namespace, "get"}})
-	if err != nil {
-		return nil, fmt.Errorf("encoding the delegate URLs: %w", err)
-	}
-	return []string{
-		fmt.Sprintf("--https-address=:%d", PortProxy),
-		"--provider=openshift",
-		"--openshift-service-account=" + s.Names.ServiceAccount,
-		fmt.Sprintf("--upstream=http://localhost:%d", PortDashboard),
-		"--tls-cert=" + proxyTLSDir + "/tls.crt",
-		"--tls-key=" + proxyTLSDir + "/tls.key",
-		"--cookie-secret=$(COOKIE_SECRET)",
-		"--openshift-delegate-urls=" + string(urls),
-	}, nil
-}
+func (s Sidecar) OriginalArgs() ([]string, error) { return s.arguments().Delegating() }
 
 // proxy has the port name of the other sidecar, by which Services lead to it.
 func (s Sidecar) proxy() *corev1ac.ContainerApplyConfiguration {
 	file := func(key string) rbacproxy.File {
-		return rbacproxy.File{Secret: s.Names.ProxyTLS, Key: key, Volume: VolumeProxyTLS, Dir: proxyTLSDir}
+		return rbacproxy.File{Secret: s.Names.ProxyTLS, Key: key, Volume: VolumeProxyTLS, Dir: oauthproxy.TLSDir}
 	}
 	container := rbacproxy.Sidecar{
 		Image: s.Image, Port: PortProxy, UpstreamPort: PortDashboard, ConfigMap: s.Names.ProxyConfig,

@@ -23,7 +23,7 @@ const (
 	PortName = "https-proxy"
 	// HealthPortName is the name of the port that answers probes.
 	HealthPortName = "proxy-healthz"
-	// HealthPort is the number of that port.
+	// HealthPort is the number of that port unless another is asked for.
 	HealthPort = 8888
 	// DelegatorRole is the ClusterRole that the account of the pod has to be bound to.
 	DelegatorRole = "system:auth-delegator"
@@ -35,18 +35,32 @@ const (
 	healthPath   = "/healthz"
 )
 
-// Sidecar is one proxy. All fields are needed.
+// Sidecar is one proxy. All fields are needed but HealthPort and Upstream.
 type Sidecar struct {
 	// Image is the image of the proxy.
 	Image string
 	// Port is where it serves TLS, on all addresses of the pod.
 	Port int32
-	// UpstreamPort is where the server listens in the same pod, by plain HTTP on loopback.
+	// UpstreamPort is where the server listens in the same pod.
 	UpstreamPort int32
+	// HealthPort is where it answers probes; zero is the constant of that name.
+	HealthPort int32
+	// Upstream says how the server is reached where it speaks TLS; nil is by plain HTTP on loopback.
+	Upstream *Upstream
 	// ConfigMap holds the file that [Config] makes.
 	ConfigMap string
 	// Certificate and Key are what it serves with. They may share a volume.
 	Certificate, Key File
+}
+
+// Upstream is a server that speaks TLS in the same pod. The files are there already: the sidecar mounts what is in Mount.
+type Upstream struct {
+	// Host is a name that stands in its certificate and leads to loopback.
+	Host string
+	// CA is the file with the certificate by which it is known; Certificate and Key, when set, are what it knows the proxy by.
+	CA, Certificate, Key string
+	// Mount is the volume with these files.
+	Mount *corev1ac.VolumeMountApplyConfiguration
 }
 
 // File is a key of a Secret that is mounted into the sidecar.
@@ -64,17 +78,8 @@ func (s Sidecar) Container() *corev1ac.ContainerApplyConfiguration {
 	container := corev1ac.Container().
 		WithName(ContainerName).
 		WithImage(s.Image).
-		WithArgs(
-			fmt.Sprintf("--secure-listen-address=0.0.0.0:%d", s.Port),
-			fmt.Sprintf("--upstream=http://127.0.0.1:%d/", s.UpstreamPort),
-			fmt.Sprintf("--proxy-endpoints-port=%d", HealthPort),
-			"--logtostderr=true",
-			"--v=0",
-			"--config-file="+path.Join(configDir, ConfigKey),
-			"--tls-cert-file="+s.Certificate.path(),
-			"--tls-private-key-file="+s.Key.path(),
-		).
-		WithPorts(port(PortName, s.Port), port(HealthPortName, HealthPort)).
+		WithArgs(s.args()...).
+		WithPorts(port(PortName, s.Port), port(HealthPortName, s.healthPort())).
 		WithLivenessProbe(probe(30)).
 		WithReadinessProbe(probe(5)).
 		WithResources(corev1ac.ResourceRequirements().
@@ -84,7 +89,39 @@ func (s Sidecar) Container() *corev1ac.ContainerApplyConfiguration {
 	for _, f := range s.secrets() {
 		container.WithVolumeMounts(corev1ac.VolumeMount().WithName(f.Volume).WithMountPath(f.Dir))
 	}
-	return container.WithVolumeMounts(corev1ac.VolumeMount().WithName(configVolume).WithMountPath(configDir))
+	container.WithVolumeMounts(corev1ac.VolumeMount().WithName(configVolume).WithMountPath(configDir))
+	if s.Upstream != nil {
+		container.WithVolumeMounts(s.Upstream.Mount)
+	}
+	return container
+}
+
+func (s Sidecar) args() []string {
+	host := "http://127.0.0.1"
+	var secured []string
+	if u := s.Upstream; u != nil {
+		host, secured = "https://"+u.Host, []string{"--upstream-ca-file=" + u.CA}
+		if u.Certificate != "" {
+			secured = append(secured, "--upstream-client-cert-file="+u.Certificate, "--upstream-client-key-file="+u.Key)
+		}
+	}
+	return append([]string{
+		fmt.Sprintf("--secure-listen-address=0.0.0.0:%d", s.Port),
+		fmt.Sprintf("--upstream=%s:%d/", host, s.UpstreamPort),
+		fmt.Sprintf("--proxy-endpoints-port=%d", s.healthPort()),
+		"--logtostderr=true",
+		"--v=0",
+		"--config-file=" + path.Join(configDir, ConfigKey),
+		"--tls-cert-file=" + s.Certificate.path(),
+		"--tls-private-key-file=" + s.Key.path(),
+	}, secured...)
+}
+
+func (s Sidecar) healthPort() int32 {
+	if s.HealthPort == 0 {
+		return HealthPort
+	}
+	return s.HealthPort
 }
 
 // Volumes are what the sidecar mounts: the Secrets, for the eyes of the owner only, and the ConfigMap. Where the platform

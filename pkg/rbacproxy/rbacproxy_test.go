@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -122,6 +123,33 @@ func TestProbesAndPorts(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("probe after %d s (-want +got):\n%s", delay, diff)
 		}
+	}
+}
+
+// A server that speaks TLS is checked by its certificate, and may ask for one.
+func TestUpstreamWithTLS(t *testing.T) {
+	s := together
+	s.HealthPort = 9999
+	s.Upstream = &Upstream{
+		Host: "mesh.ns", CA: "/mesh/tls.crt",
+		Mount: corev1ac.VolumeMount().WithName("mesh").WithMountPath("/mesh").WithReadOnly(true),
+	}
+	want := []string{
+		"--secure-listen-address=0.0.0.0:8443", "--upstream=https://mesh.ns:8080/", "--proxy-endpoints-port=9999",
+		"--logtostderr=true", "--v=0", "--config-file=/etc/kube-rbac-proxy/config-file.yaml",
+		"--tls-cert-file=/etc/tls/tls.crt", "--tls-private-key-file=/etc/tls/tls.key", "--upstream-ca-file=/mesh/tls.crt",
+	}
+	c := pod(t, s).Containers[0]
+	if diff := cmp.Diff(want, c.Args); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if c.Ports[1].ContainerPort != 9999 || c.VolumeMounts[len(c.VolumeMounts)-1].Name != "mesh" {
+		t.Errorf("ports %v, mounts %v", c.Ports, c.VolumeMounts)
+	}
+	s.Upstream.Certificate, s.Upstream.Key = "/mesh/tls.crt", "/mesh/tls.key"
+	want = append(want, "--upstream-client-cert-file=/mesh/tls.crt", "--upstream-client-key-file=/mesh/tls.key")
+	if diff := cmp.Diff(want, pod(t, s).Containers[0].Args); diff != "" {
+		t.Errorf("with a client certificate (-want +got):\n%s", diff)
 	}
 }
 

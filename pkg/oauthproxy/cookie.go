@@ -1,0 +1,50 @@
+package oauthproxy
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// KeyCookie is the key of the Secret with the key of the sidecar's cookies.
+const KeyCookie = "cookie_secret"
+
+// cookieBytes is the number of random bytes in the key of the sidecar's cookies.
+const cookieBytes = 32
+
+// Cookie returns the key of the sidecar's cookies: the one that its Secret has, and a new one where there is none. Known is what
+// was returned before, or nothing; with it no request is sent while the Secret exists, which cached must know as metadata. Who
+// deletes the Secret wants another key. Errors are those of the API server.
+func Cookie(ctx context.Context, cached, live client.Reader, key client.ObjectKey, known []byte) ([]byte, error) {
+	head := &metav1.PartialObjectMetadata{}
+	head.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	err := cached.Get(ctx, key, head)
+	if err == nil && len(known) > 0 {
+		return known, nil
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading metadata of Secret %s: %w", key, err)
+	}
+	stored := &corev1.Secret{}
+	err = live.Get(ctx, key, stored)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("reading Secret %s: %w", key, err)
+	}
+	if cookie := stored.Data[KeyCookie]; len(cookie) > 0 {
+		return cookie, nil
+	}
+	return newCookie(), nil
+}
+
+// newCookie writes random bytes in the form that the sidecar takes from its environment.
+func newCookie() []byte {
+	random := make([]byte, cookieBytes)
+	_, _ = rand.Read(random) // it never fails
+	return base64.URLEncoding.AppendEncode(nil, random)
+}
