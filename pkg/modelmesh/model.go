@@ -39,15 +39,15 @@ func FromPredictor(p *v1alpha1.Predictor) Model {
 // a vertical bar, the protocol. A runtime supports the model when it has every part, see Supports.
 func (m Model) Label() string {
 	if r := m.Spec.Runtime; r != nil && r.Name != "" {
-		return "rt:" + r.Name
+		return runtimePrefix + r.Name
 	}
 	var b strings.Builder
-	b.WriteString("mt:" + m.Spec.ModelType.Name)
+	b.WriteString(formatPrefix + m.Spec.ModelType.Name)
 	if v := said(m.Spec.ModelType.Version); v != "" {
 		b.WriteString(":" + v)
 	}
 	if p := said(m.Spec.ProtocolVersion); p != "" {
-		b.WriteString("|pv:" + p)
+		b.WriteString("|" + protocolPrefix + p)
 	}
 	return b.String()
 }

@@ -1,0 +1,75 @@
+package modelmesh
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// Annotations of runtimes by which their pods are scaled. KServe reads the same on its own resources.
+const (
+	AnnotationAutoscalerClass = "serving.kserve.io/autoscalerClass"
+	AnnotationMetric          = "serving.kserve.io/metrics"
+	AnnotationTarget          = "serving.kserve.io/targetUtilizationPercentage"
+	AnnotationMinScale        = "serving.kserve.io/min-scale"
+	AnnotationMaxScale        = "serving.kserve.io/max-scale"
+)
+
+// The values that are understood.
+const (
+	AutoscalerHPA  = "hpa"
+	AutoscalerNone = "none"
+	MetricCPU      = "cpu"
+	MetricMemory   = "memory"
+)
+
+// Autoscale says how the pods of a runtime are scaled.
+type Autoscale struct {
+	// Enabled: by a HorizontalPodAutoscaler. The other fields have their defaults otherwise.
+	Enabled bool
+	// Metric is MetricCPU or MetricMemory.
+	Metric string
+	// Target is the wanted utilization in percent of what the pods request.
+	Target int32
+	// Min and Max bound the number of pods; Min is at least 1 and Max at least Min.
+	Min, Max int32
+}
+
+// Autoscaling reads the annotations of a runtime. What cannot be understood counts as not said; the texts tell it.
+func Autoscaling(annotations map[string]string) (Autoscale, []string) {
+	var notes []string
+	switch class := annotations[AnnotationAutoscalerClass]; class {
+	case AutoscalerHPA:
+	case "", AutoscalerNone:
+		return Autoscale{Metric: MetricCPU, Target: 80, Min: 1, Max: 1}, nil
+	default:
+		return Autoscale{Metric: MetricCPU, Target: 80, Min: 1, Max: 1},
+			[]string{fmt.Sprintf("annotation %s is %q: nothing scales the pods, choose %s or %s", AnnotationAutoscalerClass, class, AutoscalerHPA, AutoscalerNone)}
+	}
+	a := Autoscale{Enabled: true, Metric: MetricCPU}
+	if metric, given := annotations[AnnotationMetric]; given {
+		if metric == MetricCPU || metric == MetricMemory {
+			a.Metric = metric
+		} else {
+			notes = append(notes, fmt.Sprintf("annotation %s is %q: %s is used, choose it or %s", AnnotationMetric, metric, MetricCPU, MetricMemory))
+		}
+	}
+	number := func(key string, otherwise, from, to int32) int32 {
+		text, given := annotations[key]
+		if !given {
+			return otherwise
+		}
+		n, err := strconv.ParseInt(text, 10, 32)
+		if err != nil || int32(n) < from || int32(n) > to {
+			notes = append(notes, fmt.Sprintf("annotation %s is %q: %d is used, write a whole number from %d to %d", key, text, otherwise, from, to))
+			return otherwise
+		}
+		return int32(n)
+	}
+	a.Target = number(AnnotationTarget, 80, 1, 100)
+	a.Min = number(AnnotationMinScale, 1, 1, maxScale)
+	a.Max = max(a.Min, number(AnnotationMaxScale, 1, 1, maxScale))
+	return a, notes
+}
+
+// maxScale is the largest number of pods that a Deployment can be asked for.
+const maxScale = 1<<31 - 1

@@ -1,0 +1,127 @@
+package modelmesh
+
+import (
+	"path"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+)
+
+func TestParseEndpoint(t *testing.T) {
+	for text, want := range map[string]Endpoint{
+		"port:1234":               {Port: "1234"},            // [modelmesh-15]
+		"unix:/var/file.sock":     {Path: "/var/file.sock"},  // [modelmesh-15]
+		"unix:///var/file.sock":   {Path: "/var/file.sock"},  // [modelmesh-15]
+		"unix:///var/mount/path":  {Path: "/var/mount/path"}, // [modelmesh-17]
+		"port:65535":              {Port: "65535"},
+		"unix://unix:/tmp/a/b":    {Path: "/tmp/a/b"}, // one of each is taken off, as ever
+		"unix:/tmp/with space/ok": {Path: "/tmp/with space/ok"},
+	} {
+		got, err := ParseEndpoint(text)
+		want.Text = text
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("%s: %v (-want +got):\n%s", text, err, diff)
+		}
+		if want.Path != "" && got.Dir() != path.Dir(want.Path) || want.Path == "" && got.Dir() != "" {
+			t.Errorf("%s lies in %q", text, got.Dir())
+		}
+	}
+}
+
+// Nothing that is no address is taken for the path of a socket. [M43]
+func TestParseEndpointRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		"8085":                 `"8085" is neither port:<number> nor unix:<absolute path>`,
+		"":                     "is neither",
+		"http://localhost:80":  "is neither",
+		"/tmp/a/b":             "is neither",
+		"port:":                "has no port between 1 and 65535",
+		"port:0":               "has no port",
+		"port:65536":           "has no port",
+		"port:+1":              "has no port",
+		"port:8085 ":           "has no port",
+		"port:http":            "has no port",
+		"unix:":                "names no file",
+		"unix:relative.sock":   "names no file",
+		"unix:/file.sock":      "names no file in a folder of its own",
+		"unix:/a/../b":         "names no file",
+		"unix:/a/b/":           "names no file",
+		"unix:/a:b/c":          "names no file",
+		"unix://host/a/b.sock": "names no file",
+	} {
+		if got, err := ParseEndpoint(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %+v, %v", text, got, err)
+		}
+	}
+}
+
+func endpoints(management, data string, adapter bool) *v1alpha1.ServingRuntimeSpec {
+	spec := &v1alpha1.ServingRuntimeSpec{}
+	if management != "" {
+		spec.GRPCEndpoint = &management
+	}
+	if data != "" {
+		spec.GRPCDataEndpoint = &data
+	}
+	if adapter {
+		spec.BuiltInAdapter = &v1alpha1.BuiltInAdapter{ServerType: "triton"}
+	}
+	return spec
+}
+
+func TestEndpointsOf(t *testing.T) {
+	for name, c := range map[string]struct {
+		spec      *v1alpha1.ServingRuntimeSpec
+		port      string
+		socketDir string
+		err       string
+	}{
+		"[modelmesh-16] ports only":     {endpoints("port:8085", "port:8001", true), "8085", "", ""},
+		"[modelmesh-16] a data socket":  {endpoints("port:8085", "unix:///var/mount/path", true), "8085", "/var/mount", ""},
+		"both sockets in one folder":    {endpoints("unix:/tmp/own/a", "unix:///tmp/own/b", false), "", "/tmp/own", ""},
+		"no data endpoint":              {endpoints("unix:/tmp/own/a", "", false), "", "/tmp/own", ""},
+		"[M1] an adapter has a default": {endpoints("", "", true), "8085", "", ""},
+		"[M1] a server has none":        {endpoints("", "", false), "", "", "spec.grpcEndpoint is missing"},
+		"two folders":                   {endpoints("unix:/tmp/a/a", "unix:/tmp/b/b", false), "", "", "Only one unix domain socket path is allowed: spec.grpcEndpoint lies in /tmp/a and spec.grpcDataEndpoint in /tmp/b"},
+		"an adapter by a socket":        {endpoints("unix:/tmp/a/a", "", true), "", "", `Built-in adapter grpcEndpoint must be of the form "port:N": unix:/tmp/a/a`},
+		"an adapter by a word":          {endpoints("8085", "", true), "", "", `Built-in adapter grpcEndpoint must be of the form "port:N": 8085`},
+		"[M43] a word":                  {endpoints("8085", "", false), "", "", `spec.grpcEndpoint "8085" is neither`},
+		"[M43] a word for data":         {endpoints("port:1", "8001", false), "", "", `spec.grpcDataEndpoint "8001" is neither`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := EndpointsOf(c.spec)
+			if c.err != "" {
+				if err == nil || !strings.Contains(err.Error(), c.err) {
+					t.Errorf("error %v", err)
+				}
+				return
+			}
+			if err != nil || got.Management.Port != c.port || got.SocketDir() != c.socketDir {
+				t.Errorf("%+v in %q, %v", got, got.SocketDir(), err)
+			}
+		})
+	}
+}
+
+// FuzzParseEndpoint shows that what is accepted can be mounted and dialled, and that the rest is refused with its text.
+func FuzzParseEndpoint(f *testing.F) {
+	for _, seed := range []string{"port:1", "unix:/a/b", "unix:///a/b", "8085", "", "port:0x10", "unix://unix:unix:/a", "port:١", "unix:/\x00/a"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		e, err := ParseEndpoint(text)
+		switch {
+		case err != nil:
+			if e != (Endpoint{}) {
+				t.Errorf("%q: %+v beside %v", text, e, err)
+			}
+		case e.Text != text || (e.Port == "") == (e.Path == ""):
+			t.Errorf("%q became %+v", text, e)
+		case e.Path != "" && (!strings.HasPrefix(e.Dir(), "/") || e.Dir() == "/" || strings.Contains(e.Dir(), ":")):
+			t.Errorf("%q would be mounted at %q", text, e.Dir())
+		}
+	})
+}

@@ -1,0 +1,76 @@
+package modelmesh
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+)
+
+// Prefixes of the labels by which the mesh places models.
+const (
+	runtimePrefix  = "rt:"
+	formatPrefix   = "mt:"
+	protocolPrefix = "pv:"
+)
+
+// protocols of KServe's version 2: the REST proxy turns the one into the other.
+const (
+	protocolGRPC = "grpc-v2"
+	protocolREST = "v2"
+)
+
+// Labels are what a runtime offers, sorted: its name, each format that may be selected by itself, with and without its version,
+// and its protocols. With the REST proxy, who speaks grpc-v2 speaks v2 as well.
+func Labels(runtime string, spec *v1alpha1.ServingRuntimeSpec, restProxy bool) []string {
+	all := append(formatLabels(spec), protocolLabels(spec, restProxy)...)
+	all = append(all, runtimePrefix+runtime)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func formatLabels(spec *v1alpha1.ServingRuntimeSpec) []string {
+	var all []string
+	for _, format := range spec.SupportedModelFormats {
+		if format.AutoSelect == nil || !*format.AutoSelect {
+			continue
+		}
+		all = append(all, formatPrefix+format.Name)
+		if version := said(format.Version); version != "" {
+			all = append(all, formatPrefix+format.Name+":"+version)
+		}
+	}
+	return all
+}
+
+func protocolLabels(spec *v1alpha1.ServingRuntimeSpec, restProxy bool) []string {
+	var all []string
+	for _, protocol := range spec.ProtocolVersions {
+		all = append(all, protocolPrefix+protocol)
+		if restProxy && protocol == protocolGRPC {
+			all = append(all, protocolPrefix+protocolREST)
+		}
+	}
+	return all
+}
+
+// Supports tells whether a runtime with these labels may serve a model: it has every part of the model's label. A model that is
+// pinned to a runtime by its name asks for nothing else.
+func Supports(runtime []string, model string) bool {
+	for part := range strings.SplitSeq(model, "|") {
+		if !slices.Contains(runtime, part) {
+			return false
+		}
+	}
+	return true
+}
+
+// Serves tells whether a runtime is for the mesh and switched on.
+func Serves(spec *v1alpha1.ServingRuntimeSpec) bool {
+	return MultiModel(spec) && (spec.Disabled == nil || !*spec.Disabled)
+}
+
+// MultiModel tells whether a runtime is for the mesh. All others are the business of KServe.
+func MultiModel(spec *v1alpha1.ServingRuntimeSpec) bool {
+	return spec.MultiModel != nil && *spec.MultiModel
+}

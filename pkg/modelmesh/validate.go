@@ -1,0 +1,118 @@
+package modelmesh
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+)
+
+// reservedPrefix begins names that only ModelMesh gives.
+const reservedPrefix = "mm-"
+
+// Names and ports that the pods of runtimes have anyway, so that no runtime may use them. The first of them always were refused.
+var (
+	reservedContainers = []string{"mm", "rest-proxy", "puller"}
+	reservedMounts     = []string{"storage-config", "etcd-config", "tc-config", "domain-socket"}
+	reservedVolumes    = append(slices.Clone(reservedMounts), ModelsVolume)
+	reservedPortNames  = []string{"grpc", "http", "prometheus"}
+	reservedPorts      = []int32{8080, 8085, 8089, 8090}
+)
+
+// The first and the last port of a range that is reserved as well.
+const (
+	firstReserved, lastReserved = 11881, 11899
+)
+
+// maxReplicas is the largest number that clients of KServe's API can read.
+const maxReplicas = 65535
+
+// ModelsVolume is the volume with the models. Runtimes may mount it, but not define it.
+const ModelsVolume = "models-dir"
+
+// Texts that users of ModelMesh know; they begin with a capital letter as they always did.
+const (
+	managedFields = "ReadinessProbe and Lifecycle are managed by modelmesh and cannot be set"
+	reservedPort  = "Port %d is reserved for internal use"
+	reservedRange = "Port range [%d-%d] is reserved for internal use"
+)
+
+// Validate says why no pods can be made of a runtime; nil when they can. The runtime is a multi-model one, and serverTypes are
+// those of the settings. All mistakes are named, in the order of the spec.
+func Validate(spec *v1alpha1.ServingRuntimeSpec, serverTypes []string) error {
+	problems := adapterProblems(spec, serverTypes)
+	for i := range spec.Containers {
+		c := &spec.Containers[i]
+		for _, problem := range containerProblems(c) {
+			problems = append(problems, fmt.Sprintf("container spec for %s is invalid: %s", c.Name, problem))
+		}
+	}
+	for _, v := range spec.Volumes {
+		if isReserved(v.Name, reservedVolumes) {
+			problems = append(problems, fmt.Sprintf("volume %s is reserved for internal use", v.Name))
+		}
+	}
+	if _, err := EndpointsOf(spec); err != nil {
+		problems = append(problems, err.Error())
+	}
+	if n := spec.Replicas; n != nil && (*n < 0 || *n > maxReplicas) {
+		problems = append(problems, fmt.Sprintf("spec.replicas %d is not between 0 and %d", *n, maxReplicas))
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(problems, "; "))
+}
+
+func adapterProblems(spec *v1alpha1.ServingRuntimeSpec, serverTypes []string) []string {
+	if spec.BuiltInAdapter == nil {
+		return nil
+	}
+	var problems []string
+	server := spec.BuiltInAdapter.ServerType
+	if !slices.Contains(serverTypes, server) {
+		problems = append(problems, "unrecognized built-in runtime server type "+server)
+	}
+	if !slices.ContainsFunc(spec.Containers, func(c corev1.Container) bool { return c.Name == server }) {
+		problems = append(problems, "must include runtime container with name "+server)
+	}
+	return problems
+}
+
+func containerProblems(c *corev1.Container) []string {
+	var problems []string
+	switch {
+	case slices.Contains(reservedContainers, c.Name):
+		problems = append(problems, fmt.Sprintf("container name %s is reserved for internal use", c.Name))
+	case strings.HasPrefix(c.Name, reservedPrefix):
+		problems = append(problems, fmt.Sprintf("container name cannot start with %q, that is reserved for internal use", reservedPrefix))
+	}
+	if c.ReadinessProbe != nil || c.Lifecycle != nil {
+		problems = append(problems, managedFields)
+	}
+	for _, mount := range c.VolumeMounts {
+		if isReserved(mount.Name, reservedMounts) {
+			problems = append(problems, fmt.Sprintf("volume %s is reserved for internal use", mount.Name))
+		}
+	}
+	for _, port := range c.Ports {
+		if isReserved(port.Name, reservedPortNames) {
+			problems = append(problems, fmt.Sprintf("port name %s is reserved for internal use", port.Name))
+		}
+		switch n := port.ContainerPort; {
+		case slices.Contains(reservedPorts, n):
+			problems = append(problems, fmt.Sprintf(reservedPort, n))
+		case n >= firstReserved && n <= lastReserved:
+			problems = append(problems, fmt.Sprintf(reservedRange, firstReserved, lastReserved))
+		}
+	}
+	return problems
+}
+
+func isReserved(name string, names []string) bool {
+	return slices.Contains(names, name) || strings.HasPrefix(name, reservedPrefix)
+}
