@@ -78,6 +78,9 @@ func runManager(ctx context.Context, p process) error {
 	defer cancel(nil)
 	watchPermissions(restConfig, essentials(cfg, enabledRows(rows, cfg.Enabled)), cancel)
 
+	for _, notice := range cfg.Notices {
+		log.Info("A setting has no effect", "reason", notice)
+	}
 	log.Info("Starting", "version", programVersion(), "components", cfg.EnabledComponents(), "namespace", cfg.Namespace)
 	err = serve(ctx, env, rows, restConfig, log)
 	// A cause that is not the plain end of ctx is the better explanation of whatever went wrong after it.

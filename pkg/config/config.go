@@ -53,6 +53,9 @@ type Config struct {
 	MLflow  MLflow
 	// ModelRegistry is for the components modelregistry and modelcatalog.
 	ModelRegistry ModelRegistry
+	ModelMesh     ModelMesh
+	// Notices name what was said in the words of an older program and has no effect.
+	Notices []string
 
 	enabled   map[string]bool
 	sections  map[string]map[string]any // of the file, which [Config.AppWrapper] and [Config.RayCluster] read
@@ -165,6 +168,9 @@ func Load(p Program, args []string, lookup func(string) (string, bool), read fun
 		return Config{}, err
 	}
 	cfg.resolveNamespaces(src, read)
+	if err := cfg.resolveModelMesh(src, read); err != nil {
+		return Config{}, err
+	}
 	return cfg, cfg.validate()
 }
 

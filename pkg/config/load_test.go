@@ -76,6 +76,7 @@ func TestDefaults(t *testing.T) {
 		MLflow: MLflow{Version: "3.14.0", GatewayName: "data-science-gateway", GatewayNamespace: "openshift-ingress",
 			CORSBaseURL: ExampleURL, SectionTitle: "MLflow", ResourceNamePrefix: "mlflow-operator-"},
 		ModelRegistry: defaultRegistry(),
+		ModelMesh:     defaultModelMesh(),
 		enabled:       map[string]bool{"mlflow": true, "appwrapper": true, "platform": false},
 	}
 	if diff := cmp.Diff(want, cfg, cmp.AllowUnexported(Config{}, rayImages{})); diff != "" {

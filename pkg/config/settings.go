@@ -23,7 +23,8 @@ type setting struct {
 // settings is the table of all settings but the component switches, which have rules of their own.
 func settings(c *Config) []setting {
 	return slices.Concat(processSettings(c), listenerSettings(c), mlflowSettings(c), registrySettings(&c.ModelRegistry),
-		catalogSettings(&c.ModelRegistry), rayClusterSettings(c), loggingSettings(c))
+		catalogSettings(&c.ModelRegistry), rayClusterSettings(c),
+		modelMeshSettings(&c.ModelMesh), modelMeshImages(&c.ModelMesh.Images), loggingSettings(c))
 }
 
 func processSettings(c *Config) []setting {

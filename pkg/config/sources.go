@@ -78,7 +78,13 @@ func parseArgs(args []string, table []setting, components []string) (map[string]
 }
 
 // olderFlags are names of flags in the originals, with those that they have here.
-var olderFlags = map[string]string{"metrics-cert-dir": "metrics-cert-path", "metrics-key-name": "metrics-cert-key"}
+var olderFlags = map[string]string{
+	"metrics-cert-dir": "metrics-cert-path", "metrics-key-name": "metrics-cert-key",
+	"metrics-addr": "metrics-bind-address", "enable-leader-election": "leader-elect",
+	"leader-elect-lease-duration-sec":       "leader-elect-lease-duration",
+	"leader-elect-lease-renew-deadline-sec": "leader-elect-renew-deadline",
+	"leader-elect-retry-period-sec":         "leader-elect-retry-period",
+}
 
 // flagNames maps every flag to whether it is boolean.
 func flagNames(table []setting, components []string) map[string]bool {

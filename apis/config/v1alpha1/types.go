@@ -68,6 +68,10 @@ type PlatformOperatorConfiguration struct {
 	// RayCluster holds the settings of the component raycluster.
 	// +optional
 	RayCluster *RayCluster `json:"raycluster,omitempty"`
+
+	// ModelMesh holds the settings of the component modelmesh.
+	// +optional
+	ModelMesh *ModelMesh `json:"modelmesh,omitempty"`
 }
 
 // LeaderElection configures the Lease that the replicas compete for. The default durations are those that

@@ -1,0 +1,131 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// ModelMesh holds what the component modelmesh knows when it starts; see apis/config/v1alpha1 for what it means. The rest is in
+// package meshsettings.
+type ModelMesh struct {
+	// Namespace is that of the configuration; never empty.
+	Namespace string
+	// NamespaceScope serves that namespace only; ControllerDeployment then owns the Service.
+	NamespaceScope       bool
+	ControllerDeployment string
+	// EtcdSecretName is the Secret that says where etcd is.
+	EtcdSecretName string
+	// What is not followed although it is there.
+	IgnoreInferenceServices, IgnoreClusterServingRuntimes, IgnoreSecrets bool
+	// DefaultsFile is the path of a document of defaults, and Defaults its text; "" where there is none.
+	DefaultsFile, Defaults string
+	// MonitoringNamespace is "" where no Prometheus is let in.
+	MonitoringNamespace string
+	// Images are "" where nobody named one.
+	Images ModelMeshImages
+}
+
+// ModelMeshImages are whole references.
+type ModelMeshImages struct {
+	ModelMesh, RESTProxy, RuntimeAdapter, OAuthProxy, KubeRBACProxy string
+}
+
+const (
+	// DefaultEtcdSecretName is the name that installations rely on.
+	DefaultEtcdSecretName = "model-serving-etcd"
+
+	modelMeshDefaults           = "/etc/model-serving/config/default/config-defaults.yaml"
+	defaultControllerDeployment = "modelmesh-controller"
+)
+
+func modelMeshSettings(m *ModelMesh) []setting {
+	return []setting{
+		{env: []string{"NAMESPACE"}, key: "modelmesh.namespace", set: optional(namespace, &m.Namespace),
+			help: "namespace of the configuration of ModelMesh; default: the manager's own"},
+		{env: []string{"NAMESPACE_SCOPE"}, key: "modelmesh.namespaceScope", fallback: "false", isBool: true, set: only("true", &m.NamespaceScope),
+			help: "serve models in that namespace only"},
+		{env: []string{"CONTROLLER_DEPLOYMENT"}, key: "modelmesh.controllerDeployment", set: optional(subdomain, &m.ControllerDeployment),
+			help: "Deployment that owns the Service then; default: by POD_NAME, else " + defaultControllerDeployment},
+		{env: []string{"ETCD_SECRET_NAME"}, key: "modelmesh.etcdSecretName", fallback: DefaultEtcdSecretName,
+			set: subdomain(&m.EtcdSecretName), help: "Secret that says where etcd is"},
+		{env: []string{"ENABLE_ISVC_WATCH"}, key: "modelmesh.watchInferenceServices", fallback: "true", isBool: true,
+			set: only("false", &m.IgnoreInferenceServices), help: "take InferenceServices in mode ModelMesh for models; false: leave them alone"},
+		{env: []string{"ENABLE_CSR_WATCH"}, key: "modelmesh.watchClusterServingRuntimes", fallback: "true", isBool: true,
+			set: only("false", &m.IgnoreClusterServingRuntimes), help: "use ClusterServingRuntimes; false: leave them alone"},
+		{env: []string{"ENABLE_SECRET_WATCH"}, key: "modelmesh.watchSecrets", fallback: "true", isBool: true,
+			set: only("false", &m.IgnoreSecrets), help: "follow storage Secrets for the claims that they name; false: look at them in passing"},
+		{env: []string{"MODELMESH_DEFAULTS_FILE"}, key: "modelmesh.defaultsFile", fallback: modelMeshDefaults, set: required(&m.DefaultsFile),
+			help: "defaults of ModelMesh's settings where no ConfigMap holds them"},
+		{env: []string{"MONITORING_NAMESPACE"}, key: "modelmesh.monitoringNamespace", set: optional(namespace, &m.MonitoringNamespace),
+			help: "namespace of the Prometheus that may read namespaces with runtimes; empty: none"},
+		{flag: "leader-elect-type", fallback: "lease", set: leaderElectType,
+			help: "how replicas agree: by a Lease, and no other way"},
+	}
+}
+
+func modelMeshImages(i *ModelMeshImages) []setting {
+	return []setting{
+		{env: []string{"RELATED_IMAGE_ODH_MODELMESH_IMAGE"}, key: "modelmesh.image", set: image(&i.ModelMesh), help: "image of ModelMesh itself"},
+		{env: []string{"RELATED_IMAGE_ODH_MM_REST_PROXY_IMAGE"}, key: "modelmesh.restProxyImage", set: image(&i.RESTProxy),
+			help: "image of its REST proxy"},
+		{env: []string{"RELATED_IMAGE_ODH_MODELMESH_RUNTIME_ADAPTER_IMAGE"}, key: "modelmesh.runtimeAdapterImage",
+			set: image(&i.RuntimeAdapter), help: "image of its puller and adapters"},
+		{env: []string{"RELATED_IMAGE_OSE_OAUTH_PROXY_IMAGE"}, key: "modelmesh.oauthProxyImage", set: image(&i.OAuthProxy),
+			help: "image of the OAuth proxy before REST on OpenShift"},
+		{env: []string{"RELATED_IMAGE_ODH_KUBE_RBAC_PROXY_IMAGE", "KUBE_RBAC_PROXY_IMAGE"}, key: "modelmesh.kubeRBACProxyImage",
+			set: image(&i.KubeRBACProxy), help: "image of the proxy before REST elsewhere"},
+	}
+}
+
+// leaderElectType refuses the other way of the original, which was never granted the rights that it needs (M35).
+func leaderElectType(raw string) error {
+	if strings.TrimSpace(raw) != "lease" {
+		return errors.New("must be lease: a leader for life was dropped")
+	}
+	return nil
+}
+
+// resolveModelMesh finds out what depends on other settings, and reads the document of defaults.
+func (c *Config) resolveModelMesh(src sources, read func(string) ([]byte, error)) error {
+	m := &c.ModelMesh
+	m.Namespace = cmp.Or(m.Namespace, c.OperatorNamespace)
+	m.ControllerDeployment = cmp.Or(m.ControllerDeployment, deploymentOf(src.env("POD_NAME")), defaultControllerDeployment)
+	if raw := src.env("DEV_MODE_LOGGING"); raw != "" && !isFalse(raw) && !src.says("zap-devel", "logging.development") {
+		c.Logging.Development = true
+	}
+	if raw := src.env("ENABLE_PPROF"); raw != "" {
+		c.Notices = append(c.Notices, fmt.Sprintf("environment variable ENABLE_PPROF %q has no effect: there is no debug server", raw))
+	}
+	if !c.Enabled("modelmesh") {
+		return nil
+	}
+	raw, err := read(m.DefaultsFile)
+	if err != nil && m.DefaultsFile != modelMeshDefaults {
+		return fmt.Errorf("reading the defaults of ModelMesh: %w: check MODELMESH_DEFAULTS_FILE or modelmesh.defaultsFile, and that the file is mounted", err)
+	}
+	m.Defaults = string(raw)
+	return nil
+}
+
+// deploymentOf is the name of a pod without the two parts that a ReplicaSet adds, "" when it has none.
+func deploymentOf(pod string) string {
+	for range 2 {
+		pod = pod[:max(0, strings.LastIndex(pod, "-"))]
+	}
+	return pod
+}
+
+// says tells whether somebody set what the flag and the key of the file are for.
+func (s sources) says(flag, key string) bool {
+	_, byFlag := s.flags[flag]
+	_, byFile := s.file[key]
+	return byFlag || byFile
+}
+
+// isFalse tells whether a switch is off; words that are no switch are not.
+func isFalse(raw string) bool {
+	raw = strings.ToLower(strings.TrimSpace(raw))
+	return raw == "false" || raw == "0" || raw == "f" || raw == "no" || raw == "off"
+}

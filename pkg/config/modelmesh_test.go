@@ -1,0 +1,202 @@
+package config
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func defaultModelMesh() ModelMesh {
+	return ModelMesh{
+		Namespace: "opendatahub", ControllerDeployment: "modelmesh-controller", EtcdSecretName: "model-serving-etcd",
+		DefaultsFile: "/etc/model-serving/config/default/config-defaults.yaml",
+	}
+}
+
+// meshVariables are all variables of the component with a value each, and what comes of it.
+func meshVariables() (map[string]string, ModelMesh) {
+	return map[string]string{
+			"NAMESPACE": " serving ", "NAMESPACE_SCOPE": "true", "CONTROLLER_DEPLOYMENT": "deployed", "ETCD_SECRET_NAME": "etcd",
+			"ENABLE_ISVC_WATCH": "false", "ENABLE_CSR_WATCH": "false", "ENABLE_SECRET_WATCH": "false",
+			"MODELMESH_DEFAULTS_FILE": "/defaults.yaml", "MONITORING_NAMESPACE": "monitoring",
+			"RELATED_IMAGE_ODH_MODELMESH_IMAGE": "mm:1", "RELATED_IMAGE_ODH_MM_REST_PROXY_IMAGE": "rest:1",
+			"RELATED_IMAGE_ODH_MODELMESH_RUNTIME_ADAPTER_IMAGE": "adapter:1", "RELATED_IMAGE_OSE_OAUTH_PROXY_IMAGE": "oauth:1",
+			"RELATED_IMAGE_ODH_KUBE_RBAC_PROXY_IMAGE": "rbac:1",
+		}, ModelMesh{
+			Namespace: "serving", NamespaceScope: true, ControllerDeployment: "deployed", EtcdSecretName: "etcd",
+			IgnoreInferenceServices: true, IgnoreClusterServingRuntimes: true, IgnoreSecrets: true,
+			DefaultsFile: "/defaults.yaml", MonitoringNamespace: "monitoring",
+			Images: ModelMeshImages{ModelMesh: "mm:1", RESTProxy: "rest:1", RuntimeAdapter: "adapter:1", OAuthProxy: "oauth:1", KubeRBACProxy: "rbac:1"},
+		}
+}
+
+// A blank variable leaves the default in force, any other value counts.
+func TestModelMeshVariables(t *testing.T) {
+	env, want := meshVariables()
+	if diff := cmp.Diff(want, mustLoad(t, given{env: env}).ModelMesh); diff != "" {
+		t.Errorf("all set (-want +got):\n%s", diff)
+	}
+	for name := range env {
+		env[name] = "  "
+	}
+	if diff := cmp.Diff(defaultModelMesh(), mustLoad(t, given{env: env}).ModelMesh); diff != "" {
+		t.Errorf("all blank (-want +got):\n%s", diff)
+	}
+}
+
+// The file says the same as the variables.
+func TestModelMeshFile(t *testing.T) {
+	_, want := meshVariables()
+	got := mustLoad(t, given{}.withFile(`
+modelmesh:
+  namespace: serving
+  namespaceScope: true
+  controllerDeployment: deployed
+  etcdSecretName: etcd
+  watchInferenceServices: false
+  watchClusterServingRuntimes: false
+  watchSecrets: false
+  defaultsFile: /defaults.yaml
+  monitoringNamespace: monitoring
+  image: "mm:1"
+  restProxyImage: "rest:1"
+  runtimeAdapterImage: "adapter:1"
+  oauthProxyImage: "oauth:1"
+  kubeRBACProxyImage: "rbac:1"
+`)).ModelMesh
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("from the file (-want +got):\n%s", diff)
+	}
+}
+
+// The switches of the original understood one word each, and nobody's installation stops at another.
+func TestModelMeshSwitches(t *testing.T) {
+	for raw, want := range map[string]struct{ scope, ignore bool }{
+		"": {}, "true": {scope: true}, "false": {ignore: true}, "True": {}, "auto": {}, "0": {},
+	} {
+		m := mustLoad(t, given{env: map[string]string{
+			"NAMESPACE_SCOPE": raw, "ENABLE_ISVC_WATCH": raw, "ENABLE_CSR_WATCH": raw, "ENABLE_SECRET_WATCH": raw,
+		}}).ModelMesh
+		if m.NamespaceScope != want.scope || m.IgnoreInferenceServices != want.ignore ||
+			m.IgnoreClusterServingRuntimes != want.ignore || m.IgnoreSecrets != want.ignore {
+			t.Errorf("%q: %+v", raw, m)
+		}
+	}
+}
+
+func TestModelMeshNamespace(t *testing.T) {
+	mounted := map[string]string{namespaceFile: "from-file\n"}
+	for name, tc := range map[string]struct {
+		given given
+		want  string
+	}{
+		"said":            {given{env: map[string]string{"NAMESPACE": "said", "POD_NAMESPACE": "pod"}, files: mounted}, "said"},
+		"of the pod":      {given{env: map[string]string{"POD_NAMESPACE": "pod"}, files: mounted}, "pod"},
+		"of the account":  {given{files: mounted}, "from-file"},
+		"nobody knows it": {given{}, "opendatahub"},
+	} {
+		if got := mustLoad(t, tc.given).ModelMesh.Namespace; got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+func TestModelMeshControllerDeployment(t *testing.T) {
+	for pod, want := range map[string]string{
+		"":                                defaultControllerDeployment,
+		"alone":                           defaultControllerDeployment,
+		"one-part":                        defaultControllerDeployment,
+		"operator-5d4f8-x2x":              "operator",
+		"odh-platform-operator-5d4f8-x2x": "odh-platform-operator",
+	} {
+		if got := mustLoad(t, given{env: map[string]string{"POD_NAME": pod}}).ModelMesh.ControllerDeployment; got != want {
+			t.Errorf("pod %q: %q, want %q", pod, got, want)
+		}
+	}
+	if got := mustLoad(t, given{env: map[string]string{"POD_NAME": "a-b-c", "CONTROLLER_DEPLOYMENT": "said"}}).ModelMesh.ControllerDeployment; got != "said" {
+		t.Errorf("%q", got)
+	}
+}
+
+// The file of defaults need not be there, unless somebody names it; a component that is off reads none.
+func TestModelMeshDefaultsFile(t *testing.T) {
+	was := program.Components
+	program.Components = append(was[:len(was):len(was)], "modelmesh")
+	defer func() { program.Components = was }()
+	usual := map[string]string{modelMeshDefaults: "podsPerRuntime: 3"}
+	named := map[string]string{"MODELMESH_DEFAULTS_FILE": "/mine.yaml"}
+	for name, tc := range map[string]struct {
+		given given
+		want  string
+	}{
+		"none":             {given{}, ""},
+		"at the old place": {given{files: usual}, "podsPerRuntime: 3"},
+		"named":            {given{env: named, files: map[string]string{"/mine.yaml": "podsPerRuntime: 4"}}, "podsPerRuntime: 4"},
+		"off":              {given{args: []string{"--enable-modelmesh=false"}, files: usual}, ""},
+		"off and named":    {given{args: []string{"--enable-modelmesh=false"}, env: named}, ""},
+	} {
+		if got := mustLoad(t, tc.given).ModelMesh.Defaults; got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+	if _, err := (given{env: named}).load(); err == nil || !strings.Contains(err.Error(), "/mine.yaml") || !strings.Contains(err.Error(), "MODELMESH_DEFAULTS_FILE") {
+		t.Errorf("a file that is named and not there: %v", err)
+	}
+}
+
+// M36: DEV_MODE_LOGGING=false does not switch it on.
+func TestDevModeLogging(t *testing.T) {
+	for raw, want := range map[string]bool{"": false, "false": false, "False": false, "0": false, "no": false, "true": true, "1": true, "please": true} {
+		if got := mustLoad(t, given{env: map[string]string{"DEV_MODE_LOGGING": raw}}).Logging.Development; got != want {
+			t.Errorf("%q: %t", raw, got)
+		}
+	}
+	env := map[string]string{"DEV_MODE_LOGGING": "true"}
+	if mustLoad(t, given{env: env, args: []string{"--zap-devel=false"}}).Logging.Development {
+		t.Error("a flag counts more than the variable")
+	}
+	if mustLoad(t, given{env: env}.withFile("logging: {development: false}")).Logging.Development {
+		t.Error("the file counts more than the variable")
+	}
+}
+
+// What an older program understood is accepted under its name, or refused with what to do (M35).
+func TestModelMeshFlags(t *testing.T) {
+	cfg := mustLoad(t, given{args: []string{
+		"--metrics-addr=:1", "--health-probe-bind-address=:2", "--enable-leader-election", "--leader-elect-type=lease",
+		"--leader-elect-lease-duration-sec=15s", "--leader-elect-lease-renew-deadline-sec", "10s", "--leader-elect-retry-period-sec=2s",
+	}})
+	want := LeaderElection{Enabled: true, Namespace: "opendatahub", LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second}
+	if diff := cmp.Diff(want, cfg.LeaderElection); diff != "" || cfg.Metrics.BindAddress != ":1" || cfg.Health.BindAddress != ":2" {
+		t.Errorf("%s %+v %+v", diff, cfg.Metrics, cfg.Health)
+	}
+	_, err := given{args: []string{"--leader-elect-type=life"}}.load()
+	if err == nil || !strings.Contains(err.Error(), `flag --leader-elect-type "life": must be lease`) {
+		t.Errorf("a leader for life: %v", err)
+	}
+}
+
+// Nobody gets a debug server by a variable, and everybody is told (M8).
+func TestPprofHasNoEffect(t *testing.T) {
+	if notices := mustLoad(t, given{}).Notices; notices != nil {
+		t.Errorf("%q", notices)
+	}
+	notices := mustLoad(t, given{env: map[string]string{"ENABLE_PPROF": "1"}}).Notices
+	if len(notices) != 1 || !strings.Contains(notices[0], `ENABLE_PPROF "1" has no effect`) {
+		t.Errorf("%q", notices)
+	}
+}
+
+func TestModelMeshRefusals(t *testing.T) {
+	for name, value := range map[string]string{
+		"NAMESPACE": "a.b", "CONTROLLER_DEPLOYMENT": "A B", "ETCD_SECRET_NAME": "-x", "MONITORING_NAMESPACE": "Bad_",
+		"RELATED_IMAGE_ODH_MODELMESH_IMAGE": "https://a/b", "RELATED_IMAGE_OSE_OAUTH_PROXY_IMAGE": "a b",
+	} {
+		_, err := given{env: map[string]string{name: value}}.load()
+		if err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), value) || !strings.Contains(err.Error(), "must be") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
