@@ -66,9 +66,11 @@ func (p *KeyPair) equal(other *KeyPair) bool {
 	return bytes.Equal(p.Certificate, other.Certificate) && bytes.Equal(p.Key, other.Key) && bytes.Equal(p.CA, other.CA)
 }
 
-// sameConnection tells whether a connection to one serves for the other too: the REST port is only shown to users.
-func (t Target) sameConnection(other Target) bool {
-	return t.Service == other.Service && t.Port == other.Port && t.Endpoint == other.Endpoint && t.TLS.equal(other.TLS)
+// same tells whether a client of one target serves for the other.
+func (t Target) same(other Target) bool {
+	pair := t.TLS.equal(other.TLS)
+	t.TLS, other.TLS = nil, nil
+	return pair && t == other
 }
 
 func (t Target) validate() error {
