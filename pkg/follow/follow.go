@@ -1,11 +1,12 @@
-// Package follow keeps watch over one named object whose API may be missing or forbidden, where an informer of the
-// manager's cache would wait for ever or keep more than is needed.
+// Package follow keeps watch over one named object, or those of one name in all namespaces, whose API may be missing or
+// forbidden, where an informer of the manager's cache would wait for ever or keep more than is needed.
 package follow
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -22,9 +23,9 @@ import (
 // retryMin and retryMax bound the pauses after trouble, denied is the pause where asking again soon is futile.
 const retryMin, retryMax, denied = time.Second, time.Minute, 10 * time.Minute
 
-// Options say what is followed. All but Denied are required.
+// Options say what is followed. All but Denied are required, and one of Take and TakeAll.
 type Options struct {
-	// Client reads objects of the resource, in the namespace of the object if it has one.
+	// Client reads objects of the resource, in the namespace of the object if it has one; in all of them for TakeAll.
 	Client dynamic.ResourceInterface
 	// Resource is named in messages.
 	Resource schema.GroupResource
@@ -37,6 +38,8 @@ type Options struct {
 	// Take is called with every state of the object, nil while there is none, always from the goroutine of Start. It must
 	// not keep or change the object.
 	Take func(*unstructured.Unstructured)
+	// TakeAll is Take for the objects of that name in all namespaces, ordered by them: it is called with all that there are.
+	TakeAll func([]*unstructured.Unstructured)
 	// Denied is called, from the same goroutine, when the object may not be read or its API is not there.
 	Denied func()
 }
@@ -47,6 +50,7 @@ type Follower struct {
 	Options
 	served chan bool // the latest answer of SetServed that Start has not seen
 	warned string
+	there  map[string]*unstructured.Unstructured // by namespace, for TakeAll
 }
 
 // New returns a Follower that is idle.
@@ -122,12 +126,7 @@ func (f *Follower) follow(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listing %s: %w", f.Resource, err)
 	}
-	found := slices.IndexFunc(list.Items, func(u unstructured.Unstructured) bool { return u.GetName() == f.Name })
-	if found < 0 {
-		f.Take(nil)
-	} else {
-		f.Take(&list.Items[found])
-	}
+	f.takeList(list.Items)
 	selector.ResourceVersion, selector.AllowWatchBookmarks = list.GetResourceVersion(), true
 	watcher, err := f.Client.Watch(ctx, selector)
 	if err != nil {
@@ -154,12 +153,44 @@ func (f *Follower) handle(event watch.Event) error {
 		return fmt.Errorf("watching %s: %w", f.Resource, apierrors.FromObject(event.Object))
 	}
 	obj, ok := event.Object.(*unstructured.Unstructured)
-	if !ok || event.Type == watch.Bookmark || obj.GetName() != f.Name {
-		return nil
+	switch {
+	case !ok || event.Type == watch.Bookmark || obj.GetName() != f.Name:
+	case f.TakeAll != nil:
+		f.there[obj.GetNamespace()] = obj
+		if event.Type == watch.Deleted {
+			delete(f.there, obj.GetNamespace())
+		}
+		f.takeThere()
+	case event.Type == watch.Deleted:
+		f.Take(nil)
+	default:
+		f.Take(obj)
 	}
-	if event.Type == watch.Deleted {
-		obj = nil
-	}
-	f.Take(obj)
 	return nil
+}
+
+// takeList takes what a list says.
+func (f *Follower) takeList(items []unstructured.Unstructured) {
+	f.there = map[string]*unstructured.Unstructured{}
+	var last *unstructured.Unstructured
+	for i := range items {
+		if items[i].GetName() == f.Name {
+			last = &items[i]
+			f.there[last.GetNamespace()] = last
+		}
+	}
+	if f.TakeAll != nil {
+		f.takeThere()
+		return
+	}
+	f.there = nil
+	f.Take(last)
+}
+
+func (f *Follower) takeThere() {
+	all := make([]*unstructured.Unstructured, 0, len(f.there))
+	for _, namespace := range slices.Sorted(maps.Keys(f.there)) {
+		all = append(all, f.there[namespace])
+	}
+	f.TakeAll(all)
 }

@@ -54,11 +54,11 @@ func parse(text string, permits func(string) bool) (*section, error) {
 
 // isNull tells whether nothing is said: no node, or an explicit null.
 func isNull(node *yaml.Node) bool {
-	return node == nil || node.Kind == 0 || follow(node).ShortTag() == "!!null"
+	return node == nil || node.Kind == 0 || target(node).ShortTag() == "!!null"
 }
 
-// follow returns what an alias stands for.
-func follow(node *yaml.Node) *yaml.Node {
+// target returns what an alias stands for.
+func target(node *yaml.Node) *yaml.Node {
 	if node.Kind == yaml.AliasNode {
 		return node.Alias
 	}
@@ -67,7 +67,7 @@ func follow(node *yaml.Node) *yaml.Node {
 
 // mapping opens a mapping; merged keys count.
 func mapping(node *yaml.Node) (map[string]yaml.Node, error) {
-	if follow(node).Kind != yaml.MappingNode {
+	if target(node).Kind != yaml.MappingNode {
 		return nil, fmt.Errorf("it is %s", shown(node))
 	}
 	fields := map[string]yaml.Node{}
@@ -79,7 +79,7 @@ func mapping(node *yaml.Node) (map[string]yaml.Node, error) {
 
 // shown is a value as a message quotes it: shortened, and without passing on how it was written.
 func shown(node *yaml.Node) string {
-	switch node = follow(node); node.Kind {
+	switch node = target(node); node.Kind {
 	case yaml.MappingNode:
 		return "an object"
 	case yaml.SequenceNode:

@@ -18,7 +18,7 @@ import (
 
 // word returns what is written, without blanks around it; false for a list or an object.
 func word(node *yaml.Node) (string, bool) {
-	node = follow(node)
+	node = target(node)
 	return strings.TrimSpace(node.Value), node.Kind == yaml.ScalarNode
 }
 
@@ -81,11 +81,11 @@ func (s *section) list(name, want string) (items []*yaml.Node, ok bool) {
 	if given, scalar := word(node); scalar && given == "" {
 		return nil, true
 	}
-	if follow(node).Kind != yaml.SequenceNode {
+	if target(node).Kind != yaml.SequenceNode {
 		s.refuse(name, node, want)
 		return nil, false
 	}
-	return follow(node).Content, true
+	return target(node).Content, true
 }
 
 // strings reads a list of strings, which takes the place of the one that is there.
@@ -138,11 +138,11 @@ func (s *section) pairs(name string, dst *map[string]string, badKey, badValue fu
 		*dst = map[string]string{}
 	}
 	for key, value := range fields {
-		given := follow(&value).Value
+		given := target(&value).Value
 		switch {
 		case isNull(&value):
 			delete(*dst, key)
-		case follow(&value).Kind != yaml.ScalarNode:
+		case target(&value).Kind != yaml.ScalarNode:
 			s.refuse(name+"."+key, &value, "a string")
 		case len(badKey(key)) > 0:
 			s.refuse(name, &yaml.Node{Kind: yaml.ScalarNode, Value: key, Line: value.Line}, "an object whose keys are names: "+badKey(key)[0])

@@ -1,0 +1,106 @@
+package follow
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// those are objects of the name that is followed, in namespaces.
+func those(values map[string]string) []*unstructured.Unstructured {
+	var all []*unstructured.Unstructured
+	for namespace, value := range values {
+		u := object("settings", value)
+		u.SetNamespace(namespace)
+		all = append(all, u)
+	}
+	return all
+}
+
+// everywhere makes the follower of a fixture take the objects of all namespaces, and tells what it took last.
+func everywhere(f *fixture) (last func() string) {
+	var mu sync.Mutex
+	taken := "nothing yet"
+	f.follower.Client = f.client.Resource(resource)
+	f.follower.Take = func(*unstructured.Unstructured) { panic("Take is for one namespace") }
+	f.follower.TakeAll = func(all []*unstructured.Unstructured) {
+		var parts []string
+		for _, u := range all {
+			value, _, _ := unstructured.NestedString(u.Object, "data", "k")
+			parts = append(parts, fmt.Sprintf("%s=%s", u.GetNamespace(), value))
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		taken = strings.Join(parts, " ")
+	}
+	return func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		return taken
+	}
+}
+
+func TestFollowsAllNamespaces(t *testing.T) {
+	f := newFixture(t)
+	for _, u := range append(those(map[string]string{"b": "2", "a": "1"}), object("other", "never")) {
+		if err := f.client.Tracker().Add(u); err != nil {
+			t.Fatal(err)
+		}
+	}
+	last := everywhere(f)
+	f.start(t).follower.SetServed(true)
+	took := func(want string) {
+		t.Helper()
+		eventually(t, "taken is "+want, func() bool { return last() == want })
+	}
+	took("a=1 b=2")
+	eventually(t, "the watch runs", func() bool { return len(f.client.Actions()) >= 2 })
+	client := f.client.Resource(resource)
+
+	for _, u := range append(those(map[string]string{"c": "3"}), object("other two", "never")) {
+		if _, err := client.Namespace(u.GetNamespace()).Create(t.Context(), u, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	took("a=1 b=2 c=3")
+	if _, err := client.Namespace("a").Update(t.Context(), those(map[string]string{"a": "9"})[0], metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	took("a=9 b=2 c=3")
+	if err := client.Namespace("b").Delete(t.Context(), "settings", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	took("a=9 c=3")
+	for _, namespace := range []string{"a", "c"} {
+		if err := client.Namespace(namespace).Delete(t.Context(), "settings", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	took("")
+	if f.lists.Load() != 1 {
+		t.Errorf("%d lists, want 1", f.lists.Load())
+	}
+}
+
+// What went while nobody watched is gone after the next list.
+func TestAListForgetsWhatIsGone(t *testing.T) {
+	f := newFixture(t)
+	last := everywhere(f)
+	for _, step := range []struct {
+		values map[string]string
+		want   string
+	}{{map[string]string{"a": "1", "b": "2"}, "a=1 b=2"}, {map[string]string{"b": "3"}, "b=3"}, {nil, ""}} {
+		var items []unstructured.Unstructured
+		for _, u := range those(step.values) {
+			items = append(items, *u)
+		}
+		f.follower.takeList(items)
+		if last() != step.want {
+			t.Errorf("%q, want %q", last(), step.want)
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package meshsettings
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// Reasons of Events on ConfigMaps.
+const (
+	// ReasonRefused is that of a document that cannot be used.
+	ReasonRefused = "ConfigurationRefused"
+	// ReasonIgnored is that of keys without effect in one that is used.
+	ReasonIgnored = "ConfigurationIgnored"
+)
+
+// noteLimit is how long the note of an Event may be, with a margin; in bytes.
+const noteLimit = 960
+
+// message is something to be told to the author of a document, or in the log only.
+type message struct {
+	about  *document
+	reason string
+	text   string
+}
+
+// teller tells messages by Events and in the log.
+type teller struct {
+	recorder events.EventRecorder
+	log      logr.Logger
+}
+
+func (t teller) tell(all ...message) {
+	for _, m := range all {
+		if m.about == nil {
+			t.log.Info("The defaults of ModelMesh have mistakes", "reason", m.text)
+			continue
+		}
+		t.log.Info("A ConfigMap of settings has mistakes", "configMap", m.about.String(), "reason", m.text)
+		text := m.text
+		if len(text) > noteLimit {
+			text = strings.ToValidUTF8(text[:noteLimit], "") + "..."
+		}
+		t.recorder.Eventf(m.about.object(), nil, corev1.EventTypeWarning, m.reason, "Configure", "%s", text)
+	}
+}
+
+// watchers are those who are told of changes.
+type watchers struct {
+	wmu  sync.Mutex
+	next int
+	list map[int]func(namespace string)
+}
+
+// Watch calls the function with every namespace whose settings may have changed, until ctx ends; "" is all of them. It must not
+// block, nor ask for settings.
+func (w *watchers) Watch(ctx context.Context, changed func(namespace string)) {
+	w.wmu.Lock()
+	defer w.wmu.Unlock()
+	if w.list == nil {
+		w.list = map[int]func(string){}
+	}
+	id := w.next
+	w.next++
+	w.list[id] = changed
+	context.AfterFunc(ctx, func() {
+		w.wmu.Lock()
+		defer w.wmu.Unlock()
+		delete(w.list, id)
+	})
+}
+
+func (w *watchers) wake(namespace string) {
+	w.wmu.Lock()
+	var all []func(string)
+	for _, changed := range w.list {
+		all = append(all, changed)
+	}
+	w.wmu.Unlock()
+	for _, changed := range all {
+		changed(namespace)
+	}
+}
+
+// Changes is a source that wakes a controller with a Namespace whose settings may have changed; an empty name is all of them.
+func (w *watchers) Changes(h handler.EventHandler) source.Source {
+	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		w.Watch(ctx, func(namespace string) {
+			h.Generic(ctx, event.GenericEvent{Object: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}}, queue)
+		})
+		return nil
+	})
+}
