@@ -8,7 +8,11 @@ GOLANGCI_LINT_VERSION ?= v2.12.2
 BUF_VERSION ?= v1.75.0
 # grpcnotrace keeps a tracing package with templates out of the binary, which is 11 MB smaller for it.
 TAGS := grpcnotrace
-LDFLAGS := -s -w -X main.version=$(VERSION)
+LDFLAGS := -s -w -funcalign=16 -X main.version=$(VERSION)
+# Generated code is not inlined into itself: 2.5 MB less, and no slower (docs/decisions/0004).
+NOT_INLINED := k8s.io/api k8s.io/apimachinery/pkg/apis k8s.io/client-go/applyconfigurations
+GCFLAGS := $(foreach p,$(NOT_INLINED),-gcflags='$(p)/...=-l')
+BINARY ?= bin/manager
 COMPONENTS := appwrapper mlflow mlflowaccess modelcatalog modelcatalog/beside modelmesh modelregistry modelregistry/beside modelregistry/storage platform raycluster
 CLUSTER ?= dev
 PLATFORM ?= plain
@@ -40,7 +44,7 @@ cluster-down: ## End the test cluster
 
 .PHONY: build
 build: ## Build bin/manager
-	go build -tags $(TAGS) -ldflags '$(LDFLAGS)' -o bin/manager ./cmd/manager
+	go build -tags $(TAGS) $(GCFLAGS) -ldflags '$(LDFLAGS)' -o '$(BINARY)' ./cmd/manager
 
 .PHONY: generate
 generate: ## Regenerate deep copies, CRDs, roles and protocols
