@@ -8,8 +8,11 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/certs"
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
+	"github.com/odh-platform/odh-platform-operator/pkg/meshsettings"
+	webhook "github.com/odh-platform/odh-platform-operator/webhooks/modelmesh"
 )
 
 // modelMeshRow is the line of ModelMesh: runtimes, models, and what OpenShift adds.
@@ -19,6 +22,10 @@ func modelMeshRow(env *Env) row {
 			Name:     modelmesh.ComponentName,
 			Requires: []schema.GroupVersionKind{modelmesh.PredictorKind},
 			Caches:   modelmesh.Caches(""),
+			Webhooks: func(mgr ctrl.Manager, enabled bool) error {
+				webhook.Register(mgr, enabled, func(string) []string { return meshsettings.Default().BuiltInServerTypes })
+				return nil
+			},
 			Controllers: modelmesh.Setup(modelmesh.Environment{
 				Config: env.Config,
 				Served: func() *capability.Watcher { return env.Capabilities },
@@ -34,6 +41,7 @@ func modelMeshRow(env *Env) row {
 			}),
 		},
 		FieldOwner: modelmesh.FieldOwner,
+		Trusts:     []certs.Target{{Kind: certs.Validating, Name: webhook.ValidatingConfiguration}},
 		Essential:  []schema.GroupResource{{Group: modelmesh.PredictorKind.Group, Resource: "predictors"}},
 	}
 }

@@ -85,10 +85,7 @@ func (s *section) settings(to *Settings) {
 	s.processors(&to.PayloadProcessors)
 	s.text("modelMeshEndpoint", &to.ModelMeshEndpoint, "an address such as localhost:8033", isAddress)
 	s.child("authProxy", func(c *section) { c.authProxy(&to.AuthProxy) })
-	s.child("networkPolicy", func(c *section) {
-		c.boolean("enabled", &to.NetworkPolicy)
-		c.boolean("restricted", &to.NetworkPolicyRestricted)
-	})
+	s.child("networkPolicy", func(c *section) { c.boolean("enabled", &to.NetworkPolicy) })
 }
 
 func isAddress(text string) bool { return !strings.ContainsFunc(text, unicode.IsSpace) }

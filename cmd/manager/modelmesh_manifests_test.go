@@ -1,0 +1,45 @@
+package main
+
+import (
+	"slices"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/certs"
+	webhook "github.com/odh-platform/odh-platform-operator/webhooks/modelmesh"
+)
+
+// Section 7: the manifest calls what the program serves, by the names that installations of the original have, so that it
+// replaces theirs.
+func TestWebhookManifestOfModelMesh(t *testing.T) {
+	configuration := manifest[admissionregistrationv1.ValidatingWebhookConfiguration](t, "webhook/modelmesh/configurations.yaml")[0]
+	if webhook.ValidatingConfiguration != "modelmesh-servingruntime.serving.kserve.io" || configuration.Name != webhook.ValidatingConfiguration || len(configuration.Webhooks) != 1 {
+		t.Fatalf("%+v", configuration)
+	}
+	if configuration.Annotations[injectedByServiceCA] != "false" {
+		t.Error("an installation over the original would have two who write the CA")
+	}
+	h := configuration.Webhooks[0]
+	if h.Name != "servingruntime.modelmesh-webhook-server.default" || h.ClientConfig.Service.Name != webhookService ||
+		webhook.ValidatePath != "/validate-serving-modelmesh-io-v1alpha1-servingruntime" || *h.ClientConfig.Service.Path != webhook.ValidatePath {
+		t.Errorf("%s calls %+v", h.Name, h.ClientConfig.Service)
+	}
+	if *h.FailurePolicy != "Fail" || *h.SideEffects != "None" || !slices.Equal(h.AdmissionReviewVersions, []string{"v1"}) || h.NamespaceSelector != nil || h.ObjectSelector != nil {
+		t.Errorf("%+v", h)
+	}
+	want := admissionregistrationv1.RuleWithOperations{
+		Operations: []admissionregistrationv1.OperationType{"CREATE", "UPDATE"},
+		Rule: admissionregistrationv1.Rule{
+			APIGroups: []string{"serving.kserve.io"}, APIVersions: []string{"v1alpha1"}, Resources: []string{"servingruntimes", "clusterservingruntimes"},
+		},
+	}
+	if len(h.Rules) != 1 || !slices.Equal(h.Rules[0].Operations, want.Operations) || !slices.Equal(h.Rules[0].APIGroups, want.APIGroups) ||
+		!slices.Equal(h.Rules[0].APIVersions, want.APIVersions) || !slices.Equal(h.Rules[0].Resources, want.Resources) {
+		t.Errorf("%+v", h.Rules)
+	}
+	trusts := modelMeshRow(&Env{}).Trusts
+	if !slices.Equal(trusts, []certs.Target{{Kind: certs.Validating, Name: webhook.ValidatingConfiguration}}) {
+		t.Errorf("the CA goes to %v", trusts)
+	}
+}

@@ -1,0 +1,97 @@
+package modelmesh
+
+import (
+	"encoding/json"
+	"reflect"
+	"regexp"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
+)
+
+var formOfID = regexp.MustCompile(`(?s)^.*__(ksp|isvc)-[0-9a-f]{10}$`)
+
+// FuzzInferenceService takes whatever can be an InferenceService through the conversion. Nothing panics, the object stays as it
+// is, the same object always is the same model, and what cannot be converted says why.
+func FuzzInferenceService(f *testing.F) {
+	for _, spec := range []string{
+		`{"predictor":{"model":{"modelFormat":{"name":"sklearn","version":"1"},"runtime":"r","storage":{"key":"k","path":"p","schemaPath":"s","parameters":{"a":"b"}}}}}`,
+		`{"predictor":{"sklearn":{"storageUri":"s3://bucket/a/b","protocolVersion":"v2"}}}`,
+		`{"predictor":{"model":{"storageUri":"https://account.blob.core.windows.net/container/p"},"onnx":{}}}`,
+		`{"predictor":{"pmml":{"storageUri":"pvc://claim"}}}`, `{"predictor":{"triton":{"storageUri":"http://h/p?q=<&>"}}}`,
+		`{"predictor":{"xgboost":{"storageUri":"gs://%zz"}}}`, `{"predictor":{"lightgbm":{"storage":{"path":""}}}}`, `{}`, `null`, `[]`,
+	} {
+		f.Add([]byte(spec), "", "")
+		f.Add([]byte(spec), v1beta1.AnnotationServingRuntime, "r")
+		f.Add([]byte(spec), v1beta1.AnnotationSecretKey, "")
+	}
+	f.Fuzz(func(t *testing.T, spec []byte, annotation, value string) {
+		s := &v1beta1.InferenceService{}
+		if json.Unmarshal(spec, &s.Spec) != nil || !utf8.ValidString(annotation+value) { // an API server has neither
+			return
+		}
+		s.Namespace, s.Name = "ns", "name"
+		s.Annotations = map[string]string{annotation: value, v1beta1.AnnotationDeploymentMode: v1beta1.DeploymentModeModelMesh}
+		before := s.DeepCopy()
+		m, ours, err := FromInferenceService(s)
+		if !reflect.DeepEqual(before, s) {
+			t.Error("the object was changed")
+		}
+		if !ours || m.Namespace != "ns" || m.Name != "name" || (err != nil && err.Error() == "") {
+			t.Errorf("%t, %+v, %v", ours, m, err)
+		}
+		if err == nil {
+			if m.Spec.Storage == nil || m.Spec.Storage.Path == nil || m.Spec.Storage.Parameters == nil {
+				t.Errorf("no path or no parameters: %+v", m.Spec.Storage)
+			}
+			settled(t, m)
+		}
+		if again, _, _ := FromInferenceService(before); !reflect.DeepEqual(again, m) {
+			t.Errorf("%+v\n%+v", m, again)
+		}
+	})
+}
+
+// FuzzPredictor does the same for Predictors.
+func FuzzPredictor(f *testing.F) {
+	for _, spec := range []string{
+		`{"modelType":{"name":"sklearn"},"path":"p","storage":{"s3":{"secretKey":"k","bucket":"b"}}}`,
+		`{"modelType":{"name":"f","version":""},"storage":{"path":"p","parameters":{}},"runtime":{"name":""},"gpu":"required"}`,
+		`{"modelType":{"name":"<>&"},"storage":{"key":"","persistentVolumeClaim":{"claimName":"c"}}}`, `{}`,
+	} {
+		f.Add([]byte(spec))
+	}
+	f.Fuzz(func(t *testing.T, spec []byte) {
+		p := &v1alpha1.Predictor{}
+		if json.Unmarshal(spec, &p.Spec) != nil {
+			return
+		}
+		p.Name = "name"
+		settled(t, FromPredictor(p))
+	})
+}
+
+// settled says that a model has an id and a key, and has the same after it was stored and read.
+func settled(t *testing.T, m Model) {
+	t.Helper()
+	id := m.ID()
+	key, err := m.Key()
+	if !formOfID.MatchString(id) || err != nil || !json.Valid([]byte(key)) {
+		t.Errorf("id %q, key %q, error %v", id, key, err)
+	}
+	_, _, _ = m.Label(), m.Path(), m.Invalid()
+	stored, err := json.Marshal(m.Spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := m
+	read.Spec = v1alpha1.PredictorSpec{}
+	if err := json.Unmarshal(stored, &read.Spec); err != nil {
+		t.Fatal(err)
+	}
+	if otherKey, _ := read.Key(); read.ID() != id || otherKey != key {
+		t.Errorf("%q with %q becomes %q with %q", id, key, read.ID(), otherKey)
+	}
+}

@@ -1,0 +1,58 @@
+package modelmesh
+
+import (
+	"encoding/json"
+	"net/http"
+	"testing"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+)
+
+// FuzzServingRuntime sends whatever there is through the webhook and through everything that is derived from a runtime without
+// asking anybody. Nothing panics; what is refused is refused with a word; what is stored can be changed back to itself; and what
+// is admitted without a warning is understood without one.
+func FuzzServingRuntime(f *testing.F) {
+	for _, object := range []string{good, single, untold, keda, test, many, fewer, manyOnce, reserved, https, leaving, quantity, `{`, `null`, `{"spec":[]}`} {
+		for _, old := range []string{"", good, keda, many, leaving} {
+			f.Add([]byte(object), []byte(old))
+		}
+	}
+	f.Add([]byte(`{"spec":{"multiModel":true,"replicas":1e30,"grpcEndpoint":"unix:///a/b","grpcDataEndpoint":"unix:c","containers":[{"name":""}],"builtInAdapter":{}}}`), []byte(nil))
+	f.Add([]byte(`{"spec":{"multiModel":true,"supportedModelFormats":[{"name":"a","version":"1","autoSelect":true},{}],"protocolVersions":["grpc-v2",""],"containers":null}}`), []byte(`{}`))
+	f.Fuzz(func(t *testing.T, object, old []byte) {
+		v := &validator{adapters}
+		answer := v.Handle(t.Context(), ask(string(object), string(old)))
+		if !answer.Allowed && (answer.Result == nil || answer.Result.Message == "" || answer.Result.Code < http.StatusBadRequest) {
+			t.Fatalf("refused without a word: %+v", answer)
+		}
+		r := &v1alpha1.ServingRuntime{}
+		if json.Unmarshal(object, r) != nil {
+			if answer.Allowed && len(old) == 0 {
+				t.Fatal("admitted without having been read")
+			}
+			return
+		}
+		if again := v.Handle(t.Context(), ask(string(object), string(object))); !again.Allowed {
+			t.Errorf("what is stored cannot be written again: %+v", again.Result)
+		}
+		derive(t, r, answer.Allowed && len(answer.Warnings) == 0 && len(old) == 0)
+	})
+}
+
+// derive calls what works on runtimes alone.
+func derive(t *testing.T, r *v1alpha1.ServingRuntime, praised bool) {
+	t.Helper()
+	labels := mm.Labels(r.Name, &r.Spec, true)
+	if !mm.Supports(labels, "rt:"+r.Name) {
+		t.Errorf("%q is not among %q", r.Name, labels)
+	}
+	_, notes := mm.Autoscaling(r.Annotations)
+	err := mm.Validate(&r.Spec, adapters(""))
+	if praised && multiModel(r) && (err != nil || len(notes) > 0) {
+		t.Errorf("admitted without a word, and later: %v, %q", err, notes)
+	}
+	if _, err := mm.TypeConstraints(map[string]*v1alpha1.ServingRuntimeSpec{r.Name: &r.Spec}, true); err != nil {
+		t.Errorf("%v", err)
+	}
+}

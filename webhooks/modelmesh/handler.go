@@ -1,0 +1,113 @@
+package modelmesh
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+)
+
+// off is what users are told while the component does not run.
+const off = "the component modelmesh is switched off: the runtime is stored as it is, and nothing acts on it"
+
+// ServerTypes returns the types of servers for which there are adapters in a namespace, by the settings of the moment; the
+// namespace is empty for a ClusterServingRuntime. It is asked with every request.
+type ServerTypes func(namespace string) []string
+
+// validator answers for runtimes of both scopes, which look the same.
+type validator struct{ serverTypes ServerTypes }
+
+// Handle implements admission.Handler.
+func (v *validator) Handle(_ context.Context, request admission.Request) admission.Response {
+	if request.Operation != admissionv1.Create && request.Operation != admissionv1.Update {
+		return admission.Allowed("")
+	}
+	now, err := decode(request.Object.Raw)
+	if err != nil {
+		return admission.Errored(http.StatusBadRequest, err)
+	}
+	before := &v1alpha1.ServingRuntime{}
+	if request.Operation == admissionv1.Update {
+		if before, err = decode(request.OldObject.Raw); err != nil {
+			return admission.Errored(http.StatusBadRequest, err)
+		}
+	}
+	if before.DeletionTimestamp != nil {
+		return admission.Allowed("") // its end must not depend on us
+	}
+	return v.answer(request.Namespace, now, before)
+}
+
+// answer judges a runtime against the rules, and against what it was.
+func (v *validator) answer(namespace string, now, before *v1alpha1.ServingRuntime) admission.Response {
+	var known []string
+	if found := unreadable(now.Malformed, &now.Spec); found != nil {
+		if was := unreadable(before.Malformed, &before.Spec); was == nil || *was != *found {
+			return refusal(http.StatusBadRequest, metav1.StatusReasonBadRequest, found)
+		}
+		known = append(known, found.message)
+	}
+	if !multiModel(now) {
+		return admission.Allowed("").WithWarnings(known...)
+	}
+	if found := contradiction(now.Annotations, &now.Spec); found != nil {
+		if !multiModel(before) || !same(found, contradiction(before.Annotations, &before.Spec)) {
+			return refusal(http.StatusForbidden, metav1.StatusReasonForbidden, found)
+		}
+		known = append(known, found.field+": "+found.message)
+	}
+	return admission.Allowed("").WithWarnings(append(known, v.news(namespace, now, before)...)...)
+}
+
+// news returns the warnings that the user was not given with the runtime before.
+func (v *validator) news(namespace string, now, before *v1alpha1.ServingRuntime) []string {
+	types := v.serverTypes(namespace)
+	texts := mm.Warnings(&now.Spec, types)
+	if !multiModel(before) {
+		return texts
+	}
+	told := mm.Warnings(&before.Spec, types)
+	return slices.DeleteFunc(texts, func(text string) bool { return slices.Contains(told, text) })
+}
+
+func same(a, b *violation) bool { return a != nil && b != nil && *a == *b }
+
+func multiModel(r *v1alpha1.ServingRuntime) bool {
+	return r.Spec.MultiModel != nil && *r.Spec.MultiModel
+}
+
+// decode reads a runtime of either scope.
+func decode(raw []byte) (*v1alpha1.ServingRuntime, error) {
+	r := &v1alpha1.ServingRuntime{}
+	if err := json.Unmarshal(raw, r); err != nil {
+		return nil, fmt.Errorf("reading the object of the request: %w", err)
+	}
+	return r, nil
+}
+
+// refusal carries the exact words in the message, and where the fault is beside it.
+func refusal(code int32, reason metav1.StatusReason, found *violation) admission.Response {
+	response := admission.Denied(found.message)
+	response.Result.Code, response.Result.Reason = code, reason
+	response.Result.Details = &metav1.StatusDetails{
+		Group:  v1alpha1.GroupVersion.Group,
+		Causes: []metav1.StatusCause{{Type: metav1.CauseTypeFieldValueInvalid, Field: found.field, Message: found.message}},
+	}
+	return response
+}
+
+// idle answers for a component that is switched off.
+type idle struct{}
+
+// Handle implements admission.Handler.
+func (idle) Handle(context.Context, admission.Request) admission.Response {
+	return admission.Allowed("").WithWarnings(off)
+}

@@ -1,0 +1,143 @@
+package modelmesh
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+)
+
+const (
+	good     = `{"metadata":{"name":"r"},"spec":{"multiModel":true,"grpcEndpoint":"port:9000","containers":[{"name":"c","image":"i"}]}}`
+	single   = `{"metadata":{"name":"r","annotations":{"serving.kserve.io/autoscalerClass":"keda"}},"spec":{"multiModel":false,"containers":[{"name":"mm"}]}}`
+	untold   = `{"metadata":{"name":"r","annotations":{"serving.kserve.io/autoscalerClass":"keda"}},"spec":{"containers":[{"name":"mm"}]}}`
+	keda     = `{"metadata":{"name":"r","annotations":{"serving.kserve.io/autoscalerClass":"keda"}},"spec":{"multiModel":true,"grpcEndpoint":"port:9000","containers":[{"name":"c"}]}}`
+	test     = `{"metadata":{"name":"r","annotations":{"serving.kserve.io/autoscalerClass":"test"}},"spec":{"multiModel":true,"grpcEndpoint":"port:9000","containers":[{"name":"c"}]}}`
+	many     = `{"metadata":{"name":"r"},"spec":{"multiModel":true,"replicas":70000,"grpcEndpoint":"port:9000","containers":[{"name":"c"}]}}`
+	fewer    = `{"metadata":{"name":"r"},"spec":{"multiModel":true,"replicas":-1,"grpcEndpoint":"port:9000","containers":[{"name":"c"}]}}`
+	manyOnce = `{"metadata":{"name":"r"},"spec":{"multiModel":false,"replicas":70000,"containers":[{"name":"c"}]}}`
+	reserved = `{"metadata":{"name":"r"},"spec":{"multiModel":true,"grpcEndpoint":"port:9000","containers":[{"name":"mm"}]}}`
+	https    = `{"metadata":{"name":"r"},"spec":{"multiModel":true,"grpcEndpoint":"port:9000","containers":[{"name":"mm","ports":[{"name":"https","containerPort":1}]}]}}`
+	leaving  = `{"metadata":{"name":"r","deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{"multiModel":true,"containers":[]}}`
+	quantity = `{"metadata":{"name":"r"},"spec":{"multiModel":true,"containers":[{"name":"c","resources":{"limits":{"cpu":"x"}}}]}}`
+
+	kedaText     = "[keda] is not a supported autoscaler class type.\n"
+	reservedText = "no pods will be made: container spec for mm is invalid: container name mm is reserved for internal use"
+	httpsText    = "spec.containers[mm]: ModelMesh has a port named https: choose another name"
+)
+
+func ask(object, old string) admission.Request {
+	r := admission.Request{}
+	r.Operation, r.Namespace = admissionv1.Create, "team"
+	r.Object = runtime.RawExtension{Raw: []byte(object)}
+	if old != "" {
+		r.Operation, r.OldObject = admissionv1.Update, runtime.RawExtension{Raw: []byte(old)}
+	}
+	return r
+}
+
+func adapters(string) []string { return []string{"mlserver", "ovms"} }
+
+func TestAnswers(t *testing.T) {
+	cases := map[string]struct {
+		object, old string
+		code        int32
+		// message begins the refusal, warnings begin the warnings.
+		message  string
+		warnings []string
+	}{
+		"a good one":                                    {object: good},
+		"no JSON":                                       {object: `{`, code: http.StatusBadRequest, message: "reading the object of the request: "},
+		"no object":                                     {object: `7`, code: http.StatusBadRequest, message: "reading the object of the request: "},
+		"an old one that is no JSON":                    {object: good, old: `[`, code: http.StatusBadRequest, message: "reading the object of the request: "},
+		"of KServe itself":                              {object: single},
+		"of KServe itself, which says nothing":          {object: untold},
+		"a rule broken":                                 {object: keda, code: http.StatusForbidden, message: kedaText},
+		"a rule broken by a change":                     {object: keda, old: good, code: http.StatusForbidden, message: kedaText},
+		"a rule broken in another way":                  {object: keda, old: test, code: http.StatusForbidden, message: kedaText},
+		"a rule that was broken before":                 {object: keda, old: keda, warnings: []string{"metadata.annotations[serving.kserve.io/autoscalerClass]: " + kedaText}},
+		"broken while it was of KServe":                 {object: keda, old: single, code: http.StatusForbidden, message: kedaText},
+		"mended":                                        {object: good, old: keda},
+		"leaving":                                       {object: keda, old: leaving},
+		"a new one cannot say that it leaves":           {object: strings.Replace(keda, `"name":"r",`, `"name":"r","deletionTimestamp":"2026-01-01T00:00:00Z",`, 1), code: http.StatusForbidden, message: kedaText},
+		"[M6] more than KServe can read":                {object: many, code: http.StatusBadRequest, message: "spec.replicas: Invalid value: 70000: must be a number from 0 to 65535"},
+		"[M6] less than KServe can read":                {object: fewer, code: http.StatusBadRequest, message: "spec.replicas: Invalid value: -1: must be a number from 0 to 65535"},
+		"[M6] whatever the runtime is for":              {object: manyOnce, code: http.StatusBadRequest, message: "spec.replicas: Invalid value: 70000"},
+		"[M6] stored before":                            {object: many, old: many, warnings: []string{"spec.replicas: Invalid value: 70000"}},
+		"[M6] stored before, of KServe":                 {object: manyOnce, old: manyOnce, warnings: []string{"spec.replicas: Invalid value: 70000"}},
+		"[M6] stored with another one before":           {object: fewer, old: many, code: http.StatusBadRequest, message: "spec.replicas: Invalid value: -1"},
+		"a quantity that is none":                       {object: quantity, code: http.StatusBadRequest, message: "spec.containers cannot be read: "},
+		"[M41] a reserved name":                         {object: reserved, warnings: []string{reservedText}},
+		"a warning that was not given before":           {object: https, old: reserved, warnings: []string{httpsText}},
+		"a warning that the runtime never was given":    {object: reserved, old: strings.Replace(reserved, "true", "false", 1), warnings: []string{reservedText}},
+		"all warnings were given before":                {object: reserved, old: https},
+		"several warnings":                              {object: https, warnings: []string{reservedText, httpsText}},
+		"[M1] without grpcEndpoint":                     {object: strings.Replace(good, `"grpcEndpoint":"port:9000",`, "", 1), warnings: []string{"no pods will be made: "}},
+		"[M43] an endpoint that is a number":            {object: strings.Replace(good, "port:9000", "8085", 1), warnings: []string{"no pods will be made: "}},
+		"an adapter that the settings do not know":      {object: strings.Replace(good, `"multiModel"`, `"builtInAdapter":{"serverType":"c"},"multiModel"`, 1), warnings: []string{"no pods will be made: unrecognized built-in runtime server type c"}},
+		"an adapter that the settings know":             {object: strings.ReplaceAll(strings.Replace(good, `"multiModel"`, `"builtInAdapter":{"serverType":"c"},"multiModel"`, 1), `"c"`, `"ovms"`)},
+		"class none beside the reserved name of a port": {object: strings.Replace(https, `"name":"r"`, `"annotations":{"serving.kserve.io/autoscalerClass":"none"}`, 1), warnings: []string{reservedText, httpsText}},
+	}
+	v := &validator{adapters}
+	for name, c := range cases {
+		answer := v.Handle(t.Context(), ask(c.object, c.old))
+		if answer.Allowed != (c.code == 0) {
+			t.Errorf("%s: %+v", name, answer)
+			continue
+		}
+		if !answer.Allowed && (answer.Result.Code != c.code || !strings.HasPrefix(answer.Result.Message, c.message)) {
+			t.Errorf("%s: %d %q, want %d %q", name, answer.Result.Code, answer.Result.Message, c.code, c.message)
+		}
+		if !slices.EqualFunc(answer.Warnings, c.warnings, strings.HasPrefix) {
+			t.Errorf("%s: warnings %q, want %q", name, answer.Warnings, c.warnings)
+		}
+	}
+}
+
+// A refusal names the field for programs; its message is the text alone, as programs know it.
+func TestRefusalNamesTheField(t *testing.T) {
+	answer := (&validator{adapters}).Handle(t.Context(), ask(keda, ""))
+	if answer.Result.Message != kedaText || answer.Result.Reason != "Forbidden" || len(answer.Result.Details.Causes) != 1 {
+		t.Fatalf("%+v", answer.Result)
+	}
+	if cause := answer.Result.Details.Causes[0]; cause.Field != "metadata.annotations[serving.kserve.io/autoscalerClass]" || cause.Message != kedaText {
+		t.Errorf("%+v", cause)
+	}
+}
+
+// The settings of the namespace count, and those of the cluster for a ClusterServingRuntime.
+func TestSettingsOfTheNamespaceCount(t *testing.T) {
+	var asked []string
+	v := &validator{func(namespace string) []string {
+		asked = append(asked, namespace)
+		return nil
+	}}
+	request := ask(good, "")
+	v.Handle(t.Context(), request)
+	request.Namespace = ""
+	v.Handle(t.Context(), request)
+	if !slices.Equal(asked, []string{"team", ""}) {
+		t.Errorf("asked for %q", asked)
+	}
+}
+
+func TestOtherOperationsPass(t *testing.T) {
+	for _, operation := range []admissionv1.Operation{admissionv1.Delete, admissionv1.Connect} {
+		request := admission.Request{}
+		request.Operation = operation
+		if answer := (&validator{adapters}).Handle(t.Context(), request); !answer.Allowed {
+			t.Errorf("%s: %+v", operation, answer)
+		}
+	}
+}
+
+func TestSwitchedOff(t *testing.T) {
+	answer := idle{}.Handle(t.Context(), ask(keda, ""))
+	if !answer.Allowed || !slices.Equal(answer.Warnings, []string{off}) {
+		t.Errorf("%+v", answer)
+	}
+}

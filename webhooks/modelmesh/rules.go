@@ -1,0 +1,97 @@
+package modelmesh
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+)
+
+const (
+	// autoscalerExternal is known to KServe and of no use here.
+	autoscalerExternal = "external"
+	// maxReplicas is the largest number that KServe's types hold.
+	maxReplicas = math.MaxUint16
+	// noReplicas is how KServe's types say that nothing is set.
+	noReplicas = math.MaxUint16
+)
+
+// violation is a reason to refuse a runtime.
+type violation struct {
+	// field that is at fault.
+	field string
+	// message is what the user is told.
+	message string
+}
+
+// unreadable returns what keeps other programs from reading the runtime; nil for nothing. One such object hides the lists of all
+// runtimes from them, so it is refused whatever it is for.
+func unreadable(malformed string, spec *v1alpha1.ServingRuntimeSpec) *violation {
+	if malformed != "" {
+		return &violation{"spec", malformed + ": correct the value"}
+	}
+	if n := spec.Replicas; n != nil && (*n < 0 || *n > maxReplicas) {
+		return &violation{"spec.replicas", fmt.Sprintf("spec.replicas: Invalid value: %d: must be a number from 0 to %d: KServe cannot read others", *n, maxReplicas)}
+	}
+	return nil
+}
+
+// contradiction returns the first rule of autoscaling that a runtime for ModelMesh breaks, in the words and in the order of the
+// original; nil for none. Unlike there, the class none is no mistake.
+func contradiction(annotations map[string]string, spec *v1alpha1.ServingRuntimeSpec) *violation {
+	class, given := annotations[mm.AnnotationAutoscalerClass]
+	switch {
+	case class == autoscalerExternal:
+		return about(mm.AnnotationAutoscalerClass, "unknown autoscaler class [external]")
+	case given && class != mm.AutoscalerHPA && class != mm.AutoscalerNone:
+		return about(mm.AnnotationAutoscalerClass, "["+class+"] is not a supported autoscaler class type.\n")
+	}
+	scaled := class == mm.AutoscalerHPA
+	if metric, given := annotations[mm.AnnotationMetric]; scaled && given && metric != mm.MetricCPU && metric != mm.MetricMemory {
+		return about(mm.AnnotationMetric, "["+metric+"] is not a supported metric.\n")
+	}
+	if target, err := number(annotations, mm.AnnotationTarget, 1); err != nil || target < 1 || target > 100 {
+		return about(mm.AnnotationTarget, "The target utilization percentage should be a [1-100] integer.")
+	}
+	if !scaled {
+		return nil
+	}
+	if spec.Replicas != nil && *spec.Replicas != noReplicas {
+		return &violation{"spec.replicas", "Autoscaler is enabled and also replicas variable set. You can not set both."}
+	}
+	return scaleContradiction(annotations)
+}
+
+// scaleContradiction looks at the bounds of the number of pods.
+func scaleContradiction(annotations map[string]string) *violation {
+	least, err := number(annotations, mm.AnnotationMinScale, 1)
+	if err != nil {
+		return about(mm.AnnotationMinScale, "The min replicas should be a integer.")
+	}
+	if least < 1 {
+		return about(mm.AnnotationMinScale, "The min replicas should be more than 0")
+	}
+	most, err := number(annotations, mm.AnnotationMaxScale, 1)
+	if err != nil {
+		return about(mm.AnnotationMaxScale, "The max replicas should be a integer.")
+	}
+	if least > most {
+		return about(mm.AnnotationMaxScale, "The max replicas should be same or bigger than min replicas.")
+	}
+	return nil
+}
+
+func about(annotation, message string) *violation {
+	return &violation{"metadata.annotations[" + annotation + "]", message}
+}
+
+// number reads an annotation, or returns what holds without it. Numbers that do not fit into what autoscalers have are errors.
+func number(annotations map[string]string, key string, otherwise int64) (int64, error) {
+	text, given := annotations[key]
+	if !given {
+		return otherwise, nil
+	}
+	return strconv.ParseInt(text, 10, 32)
+}

@@ -1,0 +1,157 @@
+package modelmesh
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+)
+
+// scaled are the annotations of a runtime with an autoscaler; further ones override them, and "-" removes one.
+func scaled(more ...string) map[string]string {
+	annotations := map[string]string{
+		mm.AnnotationAutoscalerClass: "hpa", mm.AnnotationMetric: "cpu", mm.AnnotationTarget: "75", mm.AnnotationMinScale: "2", mm.AnnotationMaxScale: "3",
+	}
+	return with(annotations, more...)
+}
+
+func with(annotations map[string]string, more ...string) map[string]string {
+	for i := 0; i < len(more); i += 2 {
+		if annotations[more[i]] = more[i+1]; more[i+1] == "-" {
+			delete(annotations, more[i])
+		}
+	}
+	return annotations
+}
+
+const (
+	badTarget = "The target utilization percentage should be a [1-100] integer."
+	bothSet   = "Autoscaler is enabled and also replicas variable set. You can not set both."
+	noMin     = "The min replicas should be a integer."
+	smallMin  = "The min replicas should be more than 0"
+	noMax     = "The max replicas should be a integer."
+	smallMax  = "The max replicas should be same or bigger than min replicas."
+)
+
+// Section 7: every rule, in its words. [modelmesh-1] to [modelmesh-8]
+func TestRules(t *testing.T) {
+	cases := map[string]struct {
+		annotations map[string]string
+		replicas    *int64
+		want        string
+	}{
+		"[modelmesh-1] everything set":                  {annotations: scaled()},
+		"nothing set":                                   {},
+		"[modelmesh-2] unknown class":                   {annotations: scaled(mm.AnnotationAutoscalerClass, "test"), want: "[test] is not a supported autoscaler class type.\n"},
+		"class keda":                                    {annotations: map[string]string{mm.AnnotationAutoscalerClass: "keda"}, want: "[keda] is not a supported autoscaler class type.\n"},
+		"class empty":                                   {annotations: map[string]string{mm.AnnotationAutoscalerClass: ""}, want: "[] is not a supported autoscaler class type.\n"},
+		"class external":                                {annotations: scaled(mm.AnnotationAutoscalerClass, "external"), want: "unknown autoscaler class [external]"},
+		"[modelmesh-8] [M18] class none":                {annotations: map[string]string{mm.AnnotationAutoscalerClass: "none"}},
+		"[modelmesh-8] class hpa alone":                 {annotations: map[string]string{mm.AnnotationAutoscalerClass: "hpa"}},
+		"[modelmesh-3] target below":                    {annotations: scaled(mm.AnnotationTarget, "-1"), want: badTarget},
+		"[modelmesh-3] target above":                    {annotations: scaled(mm.AnnotationTarget, "101"), want: badTarget},
+		"target zero":                                   {annotations: scaled(mm.AnnotationTarget, "0"), want: badTarget},
+		"target one":                                    {annotations: scaled(mm.AnnotationTarget, "1")},
+		"target one hundred":                            {annotations: scaled(mm.AnnotationTarget, "100")},
+		"target no number":                              {annotations: scaled(mm.AnnotationTarget, "80%"), want: badTarget},
+		"target without a class":                        {annotations: map[string]string{mm.AnnotationTarget: "x"}, want: badTarget},
+		"target beside class none":                      {annotations: map[string]string{mm.AnnotationTarget: "0", mm.AnnotationAutoscalerClass: "none"}, want: badTarget},
+		"[modelmesh-4] min zero":                        {annotations: scaled(mm.AnnotationMinScale, "0"), want: smallMin},
+		"min negative":                                  {annotations: scaled(mm.AnnotationMinScale, "-3"), want: smallMin},
+		"min no number":                                 {annotations: scaled(mm.AnnotationMinScale, "two"), want: noMin},
+		"min that no autoscaler can have":               {annotations: scaled(mm.AnnotationMinScale, "2147483648"), want: noMin},
+		"min without a class":                           {annotations: map[string]string{mm.AnnotationMinScale: "two"}},
+		"[modelmesh-5] min above max":                   {annotations: scaled(mm.AnnotationMinScale, "4"), want: smallMax},
+		"min above the max that holds without one":      {annotations: scaled(mm.AnnotationMaxScale, "-"), want: smallMax},
+		"max alone":                                     {annotations: scaled(mm.AnnotationMinScale, "-")},
+		"max no number":                                 {annotations: scaled(mm.AnnotationMaxScale, "1.5"), want: noMax},
+		"min equal to max":                              {annotations: scaled(mm.AnnotationMinScale, "3")},
+		"[modelmesh-6] replicas too":                    {annotations: scaled(), replicas: new(int64(1)), want: bothSet},
+		"replicas zero":                                 {annotations: scaled(), replicas: new(int64(0)), want: bothSet},
+		"replicas as KServe says that nothing is set":   {annotations: scaled(), replicas: new(int64(65535))},
+		"replicas without a class":                      {replicas: new(int64(5))},
+		"replicas beside class none":                    {annotations: map[string]string{mm.AnnotationAutoscalerClass: "none"}, replicas: new(int64(5))},
+		"[modelmesh-7] metric memory":                   {annotations: scaled(mm.AnnotationMetric, "memory")},
+		"[modelmesh-7] metric misspelt":                 {annotations: scaled(mm.AnnotationMetric, "conccurrency"), want: "[conccurrency] is not a supported metric.\n"},
+		"metric empty":                                  {annotations: scaled(mm.AnnotationMetric, ""), want: "[] is not a supported metric.\n"},
+		"metric without a class":                        {annotations: map[string]string{mm.AnnotationMetric: "rps"}},
+		"the class before the target":                   {annotations: scaled(mm.AnnotationAutoscalerClass, "test", mm.AnnotationTarget, "0"), want: "[test] is not a supported autoscaler class type.\n"},
+		"the metric before the target":                  {annotations: scaled(mm.AnnotationMetric, "x", mm.AnnotationTarget, "0"), want: "[x] is not a supported metric.\n"},
+		"the target before replicas":                    {annotations: scaled(mm.AnnotationTarget, "0"), replicas: new(int64(1)), want: badTarget},
+		"replicas before the least number":              {annotations: scaled(mm.AnnotationMinScale, "0"), replicas: new(int64(1)), want: bothSet},
+		"the least number before the largest":           {annotations: scaled(mm.AnnotationMinScale, "0", mm.AnnotationMaxScale, "x"), want: smallMin},
+		"no whole number":                               {annotations: scaled(mm.AnnotationTarget, "75.0"), want: badTarget},
+		"blanks":                                        {annotations: scaled(mm.AnnotationTarget, " 75"), want: badTarget},
+		"memory in Mi, which the target never admitted": {annotations: scaled(mm.AnnotationMetric, "memory", mm.AnnotationTarget, "500"), want: badTarget},
+	}
+	for name, c := range cases {
+		got := contradiction(c.annotations, &v1alpha1.ServingRuntimeSpec{Replicas: c.replicas})
+		if got == nil && c.want == "" {
+			continue
+		}
+		if got == nil || got.message != c.want {
+			t.Errorf("%s: got %v, want %q", name, got, c.want)
+			continue
+		}
+		if got.field != "spec.replicas" && !strings.HasPrefix(got.field, "metadata.annotations[serving.kserve.io/") {
+			t.Errorf("%s: the fault is at %q", name, got.field)
+		}
+	}
+}
+
+// [modelmesh-9] [modelmesh-10] What the rules let pass means what the chapter says, and nothing of it is put aside later.
+func TestWhatPassesIsUnderstood(t *testing.T) {
+	off := mm.Autoscale{Metric: "cpu", Target: 80, Min: 1, Max: 1}
+	on := func(change func(*mm.Autoscale)) mm.Autoscale {
+		a := off
+		a.Enabled = true
+		change(&a)
+		return a
+	}
+	hpa := map[string]string{mm.AnnotationAutoscalerClass: "hpa"}
+	copied := func(more ...string) map[string]string {
+		return with(map[string]string{mm.AnnotationAutoscalerClass: "hpa"}, more...)
+	}
+	cases := map[string]struct {
+		annotations map[string]string
+		want        mm.Autoscale
+		// refused combinations have a meaning all the same: the webhook may have been away.
+		refused bool
+	}{
+		"nothing":         {nil, off, false},
+		"class none":      {map[string]string{mm.AnnotationAutoscalerClass: "none"}, off, false},
+		"class hpa":       {hpa, on(func(*mm.Autoscale) {}), false},
+		"metric memory":   {copied(mm.AnnotationMetric, "memory"), on(func(a *mm.Autoscale) { a.Metric = "memory" }), false},
+		"target 50":       {copied(mm.AnnotationTarget, "50"), on(func(a *mm.Autoscale) { a.Target = 50 }), false},
+		"max 2":           {copied(mm.AnnotationMaxScale, "2"), on(func(a *mm.Autoscale) { a.Max = 2 }), false},
+		"min 2":           {copied(mm.AnnotationMinScale, "2"), on(func(a *mm.Autoscale) { a.Min, a.Max = 2, 2 }), true},
+		"min 2 and max 3": {copied(mm.AnnotationMinScale, "2", mm.AnnotationMaxScale, "3"), on(func(a *mm.Autoscale) { a.Min, a.Max = 2, 3 }), false},
+	}
+	for name, c := range cases {
+		got, notes := mm.Autoscaling(c.annotations)
+		if got != c.want || len(notes) > 0 {
+			t.Errorf("%s: got %+v with %v, want %+v", name, got, notes, c.want)
+		}
+		if found := contradiction(c.annotations, &v1alpha1.ServingRuntimeSpec{}); (found != nil) != c.refused {
+			t.Errorf("%s: %+v", name, found)
+		}
+	}
+}
+
+// [M6] Numbers outside of what KServe's types hold.
+func TestUnreadable(t *testing.T) {
+	for n, bad := range map[int64]bool{-1: true, 0: false, 1: false, 65535: false, 65536: true, 70000: true} {
+		found := unreadable("", &v1alpha1.ServingRuntimeSpec{Replicas: &n})
+		if (found != nil) != bad {
+			t.Errorf("%d: %+v", n, found)
+		}
+	}
+	if found := unreadable("", &v1alpha1.ServingRuntimeSpec{}); found != nil {
+		t.Errorf("%+v", found)
+	}
+	found := unreadable("spec.containers cannot be read: no", &v1alpha1.ServingRuntimeSpec{})
+	if found == nil || found.message != "spec.containers cannot be read: no: correct the value" {
+		t.Errorf("%+v", found)
+	}
+}

@@ -1,0 +1,42 @@
+package modelmesh
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+)
+
+// serving is a manager of which nothing but the webhook server is asked.
+type serving struct {
+	ctrl.Manager
+	server webhook.Server
+}
+
+func (s serving) GetWebhookServer() webhook.Server { return s.server }
+
+// The path answers in both states of the component, in the form of the API server.
+func TestRegister(t *testing.T) {
+	for _, enabled := range []bool{true, false} {
+		m := serving{server: webhook.NewServer(webhook.Options{})}
+		Register(m, enabled, adapters)
+		review := `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"u","operation":"CREATE","object":` + keda + `}}`
+		r := httptest.NewRequest(http.MethodPost, "/validate-serving-modelmesh-io-v1alpha1-servingruntime", strings.NewReader(review))
+		r.Header.Set("Content-Type", "application/json")
+		recorder := httptest.NewRecorder()
+		m.server.WebhookMux().ServeHTTP(recorder, r)
+		answer := &admissionv1.AdmissionReview{}
+		if err := json.Unmarshal(recorder.Body.Bytes(), answer); err != nil || answer.Response == nil {
+			t.Fatalf("%v: %d %s", err, recorder.Code, recorder.Body)
+		}
+		if answer.Response.UID != "u" || answer.Response.Allowed == enabled || slices.Equal(answer.Response.Warnings, []string{off}) == enabled {
+			t.Errorf("enabled %t: %+v", enabled, answer.Response)
+		}
+	}
+}
