@@ -1,0 +1,89 @@
+package modelmesh
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/meshsettings"
+	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh/authproxy"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
+)
+
+// Names of ports, of the Service and of the pods behind it.
+const (
+	portGRPC    = "grpc"
+	portREST    = "http"
+	portMetrics = "prometheus"
+)
+
+// MonitorName is the name of the ServiceMonitor of each namespace.
+const MonitorName = "modelmesh-metrics-monitor"
+
+// NamespaceInputs is what the objects of a namespace depend on.
+type NamespaceInputs struct {
+	Namespace string
+	// Settings are those of the namespace.
+	Settings meshsettings.Settings
+	// Proxy guards REST; nil is none.
+	Proxy *authproxy.Proxy
+	// TLS is nil when traffic is not encrypted.
+	TLS *TLSInputs
+}
+
+// BuildService renders the Service in front of all runtimes of a namespace.
+func BuildService(in NamespaceInputs) *corev1ac.ServiceApplyConfiguration {
+	s := in.Settings
+	spec := corev1ac.ServiceSpec().
+		WithSelector(map[string]string{LabelService: s.ServiceName}).
+		WithPorts(servicePort(portGRPC, s.ServicePort))
+	if s.HeadlessService {
+		spec.WithClusterIP(corev1.ClusterIPNone)
+	}
+	service := corev1ac.Service(s.ServiceName, in.Namespace).WithLabels(serviceLabels(s.ServiceName))
+	if s.RESTProxy.Enabled {
+		spec.WithPorts(servicePort(portREST, s.RESTProxy.Port))
+	}
+	if in.Proxy != nil {
+		spec.WithPorts(in.Proxy.ServicePort())
+		service.WithAnnotations(in.Proxy.ServiceAnnotations())
+	}
+	if s.Metrics.Enabled {
+		spec.WithPorts(servicePort(portMetrics, s.Metrics.Port))
+	}
+	return service.WithSpec(spec)
+}
+
+func servicePort(name string, number int32) *corev1ac.ServicePortApplyConfiguration {
+	return corev1ac.ServicePort().WithName(name).WithPort(number).WithTargetPort(intstr.FromString(name)).WithProtocol(corev1.ProtocolTCP)
+}
+
+// Monitored tells whether the pods of a namespace are to be scraped through a ServiceMonitor.
+func Monitored(s meshsettings.Settings) bool {
+	return s.Metrics.Enabled && !s.Metrics.DisablePrometheusOperatorSupport
+}
+
+// BuildServiceMonitor renders the ServiceMonitor of a namespace. Without a TLS Secret the pods make certificates of their own, in
+// which there is nothing to verify.
+func BuildServiceMonitor(in NamespaceInputs) runtime.ApplyConfiguration {
+	s := in.Settings
+	endpoint := map[string]any{"port": portMetrics, "interval": "30s", "scheme": s.Metrics.Scheme, "tlsConfig": map[string]any{"insecureSkipVerify": true}}
+	if in.TLS != nil && s.Metrics.Scheme == "https" {
+		key := corev1.TLSCertKey
+		if in.TLS.HasCA {
+			key = corev1.ServiceAccountRootCAKey
+		}
+		endpoint["tlsConfig"] = map[string]any{
+			"ca":         map[string]any{"secret": map[string]any{"name": in.TLS.SecretName, "key": key}},
+			"serverName": s.ServiceName + "." + in.Namespace,
+		}
+	}
+	return resources.Literal("monitoring.coreos.com/v1", "ServiceMonitor", MonitorName, in.Namespace, serviceLabels(s.ServiceName), map[string]any{
+		"spec": map[string]any{
+			"selector":          map[string]any{"matchLabels": map[string]any{LabelService: s.ServiceName}},
+			"namespaceSelector": map[string]any{"matchNames": []any{in.Namespace}},
+			"endpoints":         []any{endpoint},
+		},
+	})
+}
