@@ -85,7 +85,10 @@ func (s *section) settings(to *Settings) {
 	s.processors(&to.PayloadProcessors)
 	s.text("modelMeshEndpoint", &to.ModelMeshEndpoint, "an address such as localhost:8033", isAddress)
 	s.child("authProxy", func(c *section) { c.authProxy(&to.AuthProxy) })
-	s.child("networkPolicy", func(c *section) { c.boolean("enabled", &to.NetworkPolicy) })
+	s.child("networkPolicy", func(c *section) {
+		c.boolean("enabled", &to.NetworkPolicy)
+		c.boolean("restricted", &to.NetworkPolicyRestricted)
+	})
 }
 
 func isAddress(text string) bool { return !strings.ContainsFunc(text, unicode.IsSpace) }

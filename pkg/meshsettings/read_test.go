@@ -78,7 +78,7 @@ authProxy:
   rbacImage: {name: example.com/rbac, tag: v9}
   resources: {requests: {cpu: 7, memory: 7Gi}, limits: {cpu: 8, memory: 8Gi}}
   extraArgs: [--debug]
-networkPolicy: {enabled: false}
+networkPolicy: {enabled: false, restricted: true}
 `
 
 func everySetting() Settings {
@@ -103,6 +103,7 @@ func everySetting() Settings {
 		RuntimeArchitectures:     []string{"ppc64le"},
 		AuthProxy: AuthProxy{Mode: AuthProxyAlways, Image: image("oauth"), RBACImage: image("rbac"),
 			Resources: resources("7", "7Gi", "8", "8Gi"), ExtraArgs: []string{"--debug"}},
+		NetworkPolicyRestricted: true,
 	}
 }
 

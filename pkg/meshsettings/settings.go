@@ -51,8 +51,9 @@ type Settings struct {
 	// RuntimeArchitectures are the node architectures that runtime pods may run on; none is any.
 	RuntimeArchitectures []string
 	AuthProxy            AuthProxy
-	// NetworkPolicy guards the pods of runtimes (networkPolicy.enabled).
-	NetworkPolicy bool
+	// NetworkPolicy guards the pods of runtimes (networkPolicy.enabled). NetworkPolicyRestricted lets nobody of other namespaces
+	// reach gRPC and REST but the manager and the routers (networkPolicy.restricted).
+	NetworkPolicy, NetworkPolicyRestricted bool
 }
 
 // TLS of the Service; off while SecretName is "".
