@@ -42,7 +42,8 @@ func (e *entry) rest() { e.again, e.attempts = time.Time{}, 0 }
 
 // due tells whether the mesh has to be asked about what is asked for.
 func (e *entry) due(asked string, now time.Time) bool {
-	return e.stale || e.outcome == unasked || e.asked != asked || !e.again.IsZero() && !now.Before(e.again)
+	return e.stale || e.asked != asked || e.outcome == unasked && e.again.IsZero() ||
+		!e.again.IsZero() && !now.Before(e.again)
 }
 
 // begin drops what was learnt about something else.
