@@ -1,10 +1,18 @@
 package main
 
 import (
+	"context"
+	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
@@ -17,15 +25,14 @@ import (
 
 // modelMeshRow is the line of ModelMesh: runtimes, models, and what OpenShift adds.
 func modelMeshRow(env *Env) row {
+	m := &modelMesh{env: env}
 	return row{
 		Component: component.Component{
 			Name:     modelmesh.ComponentName,
+			Types:    []func(*runtime.Scheme) error{v1alpha1.AddToScheme, v1beta1.AddToScheme},
 			Requires: []schema.GroupVersionKind{modelmesh.PredictorKind},
-			Caches:   modelmesh.Caches(""),
-			Webhooks: func(mgr ctrl.Manager, enabled bool) error {
-				webhook.Register(mgr, enabled, func(string) []string { return meshsettings.Default().BuiltInServerTypes })
-				return nil
-			},
+			Caches:   modelmesh.Caches(m.scope()),
+			Webhooks: m.webhooks,
 			Controllers: modelmesh.Setup(modelmesh.Environment{
 				Config: env.Config,
 				Served: func() *capability.Watcher { return env.Capabilities },
@@ -37,11 +44,72 @@ func modelMeshRow(env *Env) row {
 						LegacyManagers: modelmesh.LegacyManagers(), StripAnnotations: modelmesh.LegacyAnnotations(),
 					})
 				},
-				Parts: []modelmesh.Part{},
+				Settings: m.settings,
+				Parts:    []modelmesh.Part{},
 			}),
 		},
 		FieldOwner: modelmesh.FieldOwner,
 		Trusts:     []certs.Target{{Kind: certs.Validating, Name: webhook.ValidatingConfiguration}},
 		Essential:  []schema.GroupResource{{Group: modelmesh.PredictorKind.Group, Resource: "predictors"}},
 	}
+}
+
+// modelMesh joins webhooks and controllers, which have one source of settings.
+type modelMesh struct {
+	env *Env
+
+	mu     sync.Mutex
+	source *meshsettings.Source
+}
+
+// scope is the namespace to which memory is limited; "" is none.
+func (m *modelMesh) scope() string {
+	if c := m.env.Config.ModelMesh; c.NamespaceScope {
+		return c.Namespace
+	}
+	return ""
+}
+
+// settings returns the source of settings, which is made and added to the manager once.
+func (m *modelMesh) settings(mgr ctrl.Manager) (*meshsettings.Source, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.source != nil {
+		return m.source, nil
+	}
+	client, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("building the dynamic client: %w", err)
+	}
+	source := meshsettings.NewSource(meshsettings.Options{
+		Config: m.env.Config.ModelMesh, Dynamic: client, Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder(modelmesh.ComponentName),
+		Clock: m.env.Clock, Log: mgr.GetLogger().WithName("meshsettings"),
+	})
+	if err := mgr.Add(source); err != nil {
+		return nil, fmt.Errorf("adding the settings of ModelMesh to the manager: %w", err)
+	}
+	m.source = source
+	return source, nil
+}
+
+// webhooks answers for runtimes. Which built-in adapters there are the administrators alone decide; as long as their document
+// was never read, those that hold without one count.
+func (m *modelMesh) webhooks(mgr ctrl.Manager, enabled bool) error {
+	known := meshsettings.Default().BuiltInServerTypes
+	if !enabled {
+		webhook.Register(mgr, false, func(string) []string { return known })
+		return nil
+	}
+	source, err := m.settings(mgr) // here, not in a run of the component, with which it would end
+	if err != nil {
+		return err
+	}
+	webhook.Register(mgr, true, func(string) []string {
+		settings, err := source.Admin(context.Background())
+		if err != nil {
+			return known
+		}
+		return settings.BuiltInServerTypes
+	})
+	return nil
 }

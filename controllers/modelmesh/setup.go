@@ -2,21 +2,28 @@ package modelmesh
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/mesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/meshsettings"
 )
 
 // ComponentName is the name of the component in flags, labels, metrics and folders.
@@ -41,6 +48,7 @@ var (
 	serviceKind    = corev1.SchemeGroupVersion.WithKind("Service")
 	configMapKind  = corev1.SchemeGroupVersion.WithKind("ConfigMap")
 	secretKind     = corev1.SchemeGroupVersion.WithKind("Secret")
+	claimKind      = corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")
 	deploymentKind = appsv1.SchemeGroupVersion.WithKind("Deployment")
 	autoscalerKind = autoscalingv2.SchemeGroupVersion.WithKind("HorizontalPodAutoscaler")
 )
@@ -57,6 +65,12 @@ var (
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=monitoring.coreos.com,resources=servicemonitors,verbs=get;list;watch;create;patch;delete
+
+// Settings are in ConfigMaps of two names, which are followed by these.
+// +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=model-serving-config;model-serving-config-defaults,verbs=get;list;watch
+
+// Where the pods of runtimes answer.
+// +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=list;watch
 
 // Caches says what is held in memory: of children the metadata, by our label; Deployments whole, for their replicas; Secrets and
 // ConfigMaps, which belong to users, as bare metadata. An empty namespace is all.
@@ -78,6 +92,8 @@ type Environment struct {
 	Domain  func() *clusterdomain.Watcher
 	Clock   func() clock.Clock
 	Applier func(ctrl.Manager) *apply.Applier
+	// Settings are those of meshsettings; the source is a runnable of the program.
+	Settings func(ctrl.Manager) (*meshsettings.Source, error)
 	// Parts are the controllers beside that of runtimes.
 	Parts []Part
 }
@@ -85,19 +101,11 @@ type Environment struct {
 // Setup registers the controllers with a manager. It is called anew whenever the API of Predictors appears.
 func Setup(e Environment) func(context.Context, ctrl.Manager) error {
 	return func(ctx context.Context, mgr ctrl.Manager) error {
-		client, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
-		if err != nil {
-			return fmt.Errorf("building the dynamic client: %w", err)
-		}
-		namespaces, err := NewNamespaces(mgr, e.Config.OperatorNamespace, false)
+		shared, err := e.shared(mgr)
 		if err != nil {
 			return err
 		}
-		shared := &Shared{
-			Config: e.Config, Served: e.Served(), Domain: e.Domain(), Clock: e.Clock(), Applier: e.Applier(mgr), Dynamic: client,
-			Recorder: mgr.GetEventRecorder(ComponentName), Namespaces: namespaces,
-		}
-		for _, part := range e.Parts {
+		for _, part := range append([]Part{setupServer}, e.Parts...) {
 			if err := part(ctx, mgr, shared); err != nil {
 				return err
 			}
@@ -105,3 +113,67 @@ func Setup(e Environment) func(context.Context, ctrl.Manager) error {
 		return nil
 	}
 }
+
+// shared makes what the parts have in common, and adds what of it runs to the manager.
+func (e Environment) shared(mgr ctrl.Manager) (*Shared, error) {
+	dyn, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("building the dynamic client: %w", err)
+	}
+	own := e.Config.ModelMesh.Namespace
+	namespaces, err := NewNamespaces(mgr, own, e.Config.ModelMesh.NamespaceScope)
+	if err != nil {
+		return nil, err
+	}
+	settings, err := e.Settings(mgr)
+	if err != nil {
+		return nil, err
+	}
+	log := mgr.GetLogger().WithName(ComponentName)
+	s := &Shared{
+		Config: e.Config, Served: e.Served(), Domain: e.Domain(), Clock: e.Clock(), Applier: e.Applier(mgr), Dynamic: dyn,
+		Recorder: mgr.GetEventRecorder(ComponentName), Namespaces: namespaces, Settings: settings,
+		Pool: mesh.NewPool(log.WithName("mesh")),
+	}
+	slices, err := sliceCache(mgr)
+	if err != nil {
+		return nil, err
+	}
+	return s, errors.Join(mgr.Add(s.Pool), mesh.SetupEndpoints(mgr, ComponentName+"-endpoints", slices, s.Pool))
+}
+
+// sliceCache holds the EndpointSlices of the Services in front of runtimes: slices have the labels of their Service.
+func sliceCache(mgr ctrl.Manager) (cache.Cache, error) {
+	has, err := labels.NewRequirement(LabelService, selection.Exists, nil)
+	if err != nil {
+		return nil, fmt.Errorf("selecting EndpointSlices by label: %w", err)
+	}
+	return component.Narrow(mgr, &discoveryv1.EndpointSlice{}, cache.ByObject{Label: labels.NewSelector().Add(*has)}, nil)
+}
+
+// setupServer registers the controller of runtimes.
+func setupServer(ctx context.Context, mgr ctrl.Manager, shared *Shared) error {
+	claims, err := component.Narrow(mgr, claimMetadata(), cache.ByObject{}, bareClaim)
+	if err != nil {
+		return err
+	}
+	s := newServer(&server{
+		config: shared.Config.ModelMesh, namespaces: shared.Namespaces, settings: shared.Settings.For, served: shared.Served.Current,
+		clock: shared.Clock, recorder: shared.Recorder, cached: mgr.GetClient(), live: mgr.GetAPIReader(), claims: claims,
+		applier: shared.Applier, pool: shared.Pool, stream: nobody{},
+	})
+	shared.Supported = s.supported
+	c, err := s.watch(mgr, claims, shared.Served, shared.Settings)
+	if err != nil {
+		return fmt.Errorf("building the controller of runtimes: %w", err)
+	}
+	s.watchOptional(ctx, mgr, c, shared.Served)
+	return nil
+}
+
+// nobody hears of models but by asking.
+type nobody struct{}
+
+func (nobody) Connect(map[string][]byte) error { return nil }
+func (nobody) Ensure(string, string)           {}
+func (nobody) Forget(string)                   {}

@@ -12,6 +12,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/mesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/meshsettings"
 )
 
 // Shared is what the parts of the component have in common during one run of it.
@@ -27,6 +29,12 @@ type Shared struct {
 	Recorder events.EventRecorder
 	// Namespaces knows which namespaces are served.
 	Namespaces *Namespaces
+	Settings   *meshsettings.Source
+	// Pool has the clients of the namespaces.
+	Pool *mesh.Pool
+	// Supported tells whether a runtime that is served in a namespace supports models with a label, whether its pods know that yet
+	// or not.
+	Supported func(ctx context.Context, namespace, label string) (bool, error)
 }
 
 // Part is a group of controllers of the component. ctx ends with the run of the component.

@@ -1,0 +1,66 @@
+package modelmesh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+)
+
+// common brings about what all runtimes of a namespace read: the types of models that they know, and where etcd is. Where there
+// are no runtimes it goes.
+func (s *server) common(ctx context.Context, f *facts) error {
+	if len(f.templates) == 0 {
+		return errors.Join(s.removeAll(ctx, f.namespace, configMapKind, isConstraints), s.removeAll(ctx, f.namespace, secretKind, isEtcdCopy))
+	}
+	constraints, err := BuildConstraints(f.namespace, specs(f.templates), f.settings.RESTProxy.Enabled)
+	if err == nil {
+		desired := apply.Desired{{Config: constraints, Ownership: apply.Unowned, Adopts: adoptsOriginals}}
+		err = s.applier.Apply(ctx, f.owner, desired)
+	}
+	return errors.Join(err, s.etcdSecret(ctx, f))
+}
+
+// etcdSecret writes what the pods of a namespace read about etcd. The manager's own namespace has the Secret itself, and a
+// namespace may have one that somebody else made, which then is in force there.
+func (s *server) etcdSecret(ctx context.Context, f *facts) error {
+	name, own := f.settings.EtcdSecretName, s.namespaces.Own()
+	if f.etcd == nil {
+		s.refuse(f, "etcd", fmt.Sprintf("Could not get the controller etcd secret: there is no Secret %s in namespace %s; create it", name, own))
+		return nil
+	}
+	problem := ""
+	if err := s.stream.Connect(f.etcd); err != nil {
+		problem = fmt.Sprintf("Secret %s in namespace %s cannot be used: %v", name, own, err)
+	}
+	s.refuse(f, "etcd", problem)
+	if f.namespace == own {
+		return nil
+	}
+	theirs, err := s.hasOwnEtcd(ctx, f.namespace, name)
+	if err != nil || theirs {
+		return err
+	}
+	data, err := EtcdCopy(f.etcd, own, f.namespace)
+	if err != nil {
+		s.refuse(f, "etcd", fmt.Sprintf("Secret %s in namespace %s cannot be used: %v", name, own, err))
+		return nil
+	}
+	desired := apply.Desired{{Config: BuildEtcdSecret(name, f.namespace, data), Ownership: apply.Unowned, Adopts: adoptsOriginals}}
+	return errors.Join(s.applier.Apply(ctx, f.owner, desired), s.removeAll(ctx, f.namespace, secretKind, func(o *metav1.PartialObjectMetadata) bool {
+		return isEtcdCopy(o) && o.Name != name
+	}))
+}
+
+// hasOwnEtcd tells whether a namespace has an etcd Secret that neither we nor the original wrote.
+func (s *server) hasOwnEtcd(ctx context.Context, namespace, name string) (bool, error) {
+	head := secretMetadata()
+	if err := s.cached.Get(ctx, inside(namespace, name), head); err == nil && isOurs(head) {
+		return false, nil
+	}
+	ofOriginal, found, err := s.copies.get(ctx, inside(namespace, name))
+	return found && !ofOriginal, err
+}

@@ -1,0 +1,91 @@
+package modelmesh
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/mesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/meshsettings"
+	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+)
+
+// facts are what a pass over one namespace goes by.
+type facts struct {
+	namespace string
+	settings  meshsettings.Settings
+	// owner of the Service: the Namespace, or in the scope of one namespace the Deployment of the manager.
+	owner client.Object
+	// restricted: pods that could run as root are not let in.
+	restricted bool
+	templates  map[string]template
+	models     []mm.Model
+	// etcd is the content of the Secret in the manager's namespace; nil while there is none.
+	etcd map[string][]byte
+	// tls is nil where traffic is not encrypted; tlsProblem says why runtimes cannot have their certificate.
+	tls        *TLSInputs
+	tlsProblem error
+	// pair is what the manager itself talks with.
+	pair    *mesh.KeyPair
+	storage storageContent
+}
+
+// gather reads what a pass over a namespace goes by, from memory as long as nothing moved.
+func (s *server) gather(ctx context.Context, namespace string) (*facts, error) {
+	f := &facts{namespace: namespace}
+	var err error
+	if f.settings, err = s.settings(ctx, namespace); err != nil {
+		return nil, err
+	}
+	if f.owner, f.restricted, err = s.owner(ctx, namespace); err != nil {
+		return nil, err
+	}
+	if f.templates, err = s.templates(ctx, namespace); err != nil {
+		return nil, err
+	}
+	if f.models, err = s.models(ctx, namespace); err != nil {
+		return nil, err
+	}
+	if f.etcd, _, err = s.etcd.get(ctx, inside(s.namespaces.Own(), f.settings.EtcdSecretName)); err != nil {
+		return nil, err
+	}
+	if f.storage, _, err = s.storage.get(ctx, inside(namespace, f.settings.StorageSecretName)); err != nil {
+		return nil, err
+	}
+	return f, s.gatherTLS(ctx, f)
+}
+
+// gatherTLS looks at the TLS Secret of the namespace, which pods mount, and for the manager's own calls at the one in its own
+// namespace where that one is missing or no good.
+func (s *server) gatherTLS(ctx context.Context, f *facts) error {
+	name := f.settings.TLS.SecretName
+	if name == "" {
+		return nil
+	}
+	f.tls = &TLSInputs{SecretName: name}
+	here, found, err := s.tls.get(ctx, inside(f.namespace, name))
+	if err != nil {
+		return err
+	}
+	if !found {
+		f.tlsProblem = fmt.Errorf("unable to access TLS secret '%s': there is no such Secret in namespace %s; create it", name, f.namespace)
+	}
+	f.tls.HasCA, f.pair = here.hasCA, here.pair
+	if f.pair != nil || f.namespace == s.namespaces.Own() {
+		return nil
+	}
+	own, _, err := s.tls.get(ctx, inside(s.namespaces.Own(), name))
+	f.pair = own.pair
+	return err
+}
+
+// refuse tells every runtime of a namespace what keeps all of them from being served; an empty text that nothing does.
+func (s *server) refuse(f *facts, subject, text string) {
+	for _, name := range sortedNames(f.templates) {
+		if t := f.templates[name]; t.wanted() {
+			s.told.say(f.namespace, t.object, subject, corev1.EventTypeWarning, ReasonRefused, text)
+		}
+	}
+}

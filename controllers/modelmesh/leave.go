@@ -1,0 +1,77 @@
+package modelmesh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+)
+
+// leave removes what we made in a namespace that is not served. What somebody else made under the same names stays.
+func (s *server) leave(ctx context.Context, namespace string) error {
+	s.pool.Forget(namespace)
+	s.stream.Forget(namespace)
+	err := errors.Join(
+		s.removeAll(ctx, namespace, serviceKind, isService),
+		s.removeAll(ctx, namespace, configMapKind, isConstraints),
+		s.removeAll(ctx, namespace, secretKind, isEtcdCopy),
+		s.sweep(ctx, namespace, nil),
+	)
+	s.told.forget(namespace)
+	s.memory.forget(namespace)
+	s.applier.ForgetNamespace(namespace)
+	return err
+}
+
+// sweep removes Deployments and autoscalers of ours that no runtime wants: those of runtimes that are switched off, and those of a
+// Service that has got another name.
+func (s *server) sweep(ctx context.Context, namespace string, kept map[string]bool) error {
+	unwanted := func(o *metav1.PartialObjectMetadata) bool { return !kept[o.Name] }
+	errs := []error{s.removeAll(ctx, namespace, autoscalerKind, unwanted)}
+	list := &appsv1.DeploymentList{}
+	if err := s.cached.List(ctx, list, client.InNamespace(namespace), ours(), client.UnsafeDisableDeepCopy); err != nil {
+		return errors.Join(append(errs, fmt.Errorf("listing our Deployments: %w", err))...)
+	}
+	for i := range list.Items {
+		if d := &list.Items[i]; !kept[d.Name] && isRuntime(d) {
+			errs = append(errs, s.applier.Remove(ctx, ownerOf(d), d))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// ours selects what this component wrote.
+func ours() client.MatchingLabels { return names.Labels(ComponentName) }
+
+// isOurs tells whether this component wrote an object.
+func isOurs(o metav1.Object) bool {
+	for key, value := range names.Labels(ComponentName) {
+		if o.GetLabels()[key] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// isService, isConstraints, isEtcdCopy and isRuntime tell our own objects apart from those of other parts of the component.
+func isService(o *metav1.PartialObjectMetadata) bool { return o.Labels[LabelService] != "" }
+
+func isConstraints(o *metav1.PartialObjectMetadata) bool { return o.Name == ConstraintsName }
+
+func isEtcdCopy(o *metav1.PartialObjectMetadata) bool { return originals(o) }
+
+func isRuntime(o metav1.Object) bool { return o.GetLabels()[LabelService] != "" }
+
+// ownerOf is the uid of the object that another one was made for; empty where none says so.
+func ownerOf(o metav1.Object) types.UID {
+	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
+		return owner.UID
+	}
+	return ""
+}

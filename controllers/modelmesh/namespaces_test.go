@@ -1,0 +1,145 @@
+package modelmesh
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+// fakeCache reads from a client.
+type fakeCache struct {
+	cache.Cache
+	reader client.Reader
+}
+
+func (f fakeCache) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+	return f.reader.Get(ctx, key, object, opts...)
+}
+
+func (f fakeCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return f.reader.List(ctx, list, opts...)
+}
+
+// namespaceNamed has the given value of the label; "" is no label.
+func namespaceNamed(name, value string) *corev1.Namespace {
+	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-of-" + name)}}
+	if value != "" {
+		n.Labels = map[string]string{LabelEnabled: value}
+	}
+	return n
+}
+
+// labelledOnly is what the selection of the cache leaves.
+func labelledOnly(objects ...client.Object) client.Client {
+	b := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme)
+	for _, o := range objects {
+		if _, has := o.GetLabels()[LabelEnabled]; has {
+			b = b.WithObjects(o)
+		}
+	}
+	return b.Build()
+}
+
+// The table of section 1.2: the label decides; without it only the namespace of the manager is served.
+func TestWhichNamespacesAreServed(t *testing.T) {
+	going := namespaceNamed("going", "true")
+	going.Finalizers, going.DeletionTimestamp = []string{"x/y"}, &metav1.Time{Time: time.Unix(1, 0)}
+	all := []client.Object{
+		namespaceNamed("yes", "true"), namespaceNamed("no", "false"), namespaceNamed("odd", "True"), namespaceNamed("plain", ""), going,
+	}
+	for name, tc := range map[string]struct {
+		own  *corev1.Namespace
+		want []string
+	}{
+		"the manager's own without a label": {namespaceNamed("own", ""), []string{"own", "yes"}},
+		"with the label":                    {namespaceNamed("own", "true"), []string{"own", "yes"}},
+		"with another value":                {namespaceNamed("own", "false"), []string{"yes"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := &Namespaces{own: "own", labelled: fakeCache{reader: labelledOnly(append(slices.Clone(all), tc.own)...)}}
+			got, err := n.List(t.Context())
+			if err != nil || !slices.Equal(got, tc.want) {
+				t.Errorf("%v, %v, want %v", got, err, tc.want)
+			}
+			for _, namespace := range []string{"yes", "no", "odd", "plain", "going", "own", "absent"} {
+				on, err := n.Enabled(t.Context(), namespace)
+				if err != nil || on != slices.Contains(tc.want, namespace) {
+					t.Errorf("%s: %v, %v", namespace, on, err)
+				}
+			}
+			requests, err := n.Requests(t.Context())
+			if err != nil || len(requests) != len(tc.want) || requests[0].Name != tc.want[0] || requests[0].Namespace != "" {
+				t.Errorf("%v, %v", requests, err)
+			}
+			if _, watched := n.Source(nil); !watched || n.OnlyOwn() || n.Own() != "own" {
+				t.Error("nobody looks at the namespaces")
+			}
+		})
+	}
+}
+
+// In the scope of one namespace no namespace is ever read.
+func TestOneNamespaceIsServedWhateverItsLabel(t *testing.T) {
+	n, err := NewNamespaces(nil, "own", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := n.List(t.Context())
+	if err != nil || !slices.Equal(list, []string{"own"}) {
+		t.Errorf("%v, %v", list, err)
+	}
+	for name, want := range map[string]bool{"own": true, "other": false} {
+		if on, err := n.Enabled(t.Context(), name); err != nil || on != want {
+			t.Errorf("%s: %v, %v", name, on, err)
+		}
+	}
+	if _, watched := n.Source(nil); watched || !n.OnlyOwn() {
+		t.Error("namespaces are watched")
+	}
+}
+
+// [M11] A namespace that cannot be read is not taken for one that is not served.
+func TestAnErrorIsNoAnswer(t *testing.T) {
+	broken := errors.New("no cache")
+	reader := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return broken
+		},
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return broken },
+	})
+	n := &Namespaces{own: "own", labelled: fakeCache{reader: reader}}
+	if _, err := n.Enabled(t.Context(), "own"); !errors.Is(err, broken) {
+		t.Errorf("error %v", err)
+	}
+	if _, err := n.Requests(t.Context()); !errors.Is(err, broken) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestOfNamespacesLittleIsKept(t *testing.T) {
+	m := namespaceMetadata()
+	m.Name, m.Labels = "a", map[string]string{LabelEnabled: "true", labelEnforce: "restricted", "more": "x"}
+	m.Annotations, m.ManagedFields = map[string]string{"a": "b"}, []metav1.ManagedFieldsEntry{{}}
+	out, err := bareNamespace(m)
+	if err != nil || len(m.Labels) != 2 || m.Annotations != nil || m.ManagedFields != nil || out != any(m) {
+		t.Errorf("%+v, %v", out, err)
+	}
+	for _, other := range []any{toolscache.DeletedFinalStateUnknown{Key: "a"}, runtime.Object(&corev1.Pod{})} {
+		if got, err := bareNamespace(other); err != nil || got == nil {
+			t.Errorf("%v, %v", got, err)
+		}
+	}
+}

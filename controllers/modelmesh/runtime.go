@@ -1,0 +1,219 @@
+package modelmesh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh/authproxy"
+)
+
+// annotationProduct names a ConfigMap that has to be there before the pods are.
+const annotationProduct = "productConfig"
+
+// noProduct begins as it always did.
+const noProduct = "Unable to access ConfigMap '%s', which annotation %s names; create it"
+
+// runtime brings about the Deployment of a runtime and its autoscaler. again is when a grace period ends; 0 is never.
+func (s *server) runtime(ctx context.Context, f *facts, name string, t template) (again time.Duration, err error) {
+	problem, err := s.invalid(ctx, f, t)
+	if err != nil {
+		return 0, err
+	}
+	s.told.validity(f.namespace, t.object, problem)
+	if problem != nil {
+		return 0, nil // its Deployment stays as it is; what mends it wakes us
+	}
+	scale, notes := mm.Autoscaling(t.object.GetAnnotations())
+	live, err := s.deployment(ctx, f, name, t)
+	if err != nil {
+		return 0, err
+	}
+	in := RuntimeInputs{
+		Namespace: f.namespace, Name: name, Annotations: t.object.GetAnnotations(), Spec: t.spec, Settings: f.settings,
+		TLS: f.tls, Proxy: proxyFor(f.namespace, f.settings, s.served()),
+		OpenShift: s.served().OpenShift(), Restricted: f.restricted,
+	}
+	replicas := s.replicas(f, name, t, scale, live)
+	in.Replicas = &replicas.Count
+	config, notices, err := s.render(ctx, f, in, live)
+	if err != nil {
+		s.told.validity(f.namespace, t.object, fmt.Errorf("%s: %w", invalidSpec, err))
+		return replicas.Again, nil
+	}
+	s.told.say(f.namespace, t.object, ReasonNotice, corev1.EventTypeWarning, ReasonNotice, strings.Join(append(notes, notices...), "; "))
+	if !replicas.Autoscaled {
+		scale = mm.Autoscale{}
+	}
+	return replicas.Again, s.write(ctx, f, t, in, config, scale)
+}
+
+// write applies the objects of a runtime; a scale that is not enabled takes the autoscaler away.
+func (s *server) write(ctx context.Context, f *facts, t template, in RuntimeInputs, config *appsv1ac.DeploymentApplyConfiguration, scale mm.Autoscale) error {
+	disowns := func(ref metav1.OwnerReference) bool { // a runtime of the namespace hides one of the cluster by its name
+		return strings.HasPrefix(ref.APIVersion, "serving.kserve.io/") && ref.Name == in.Name && ref.UID != t.object.GetUID()
+	}
+	desired := apply.Desired{{Config: config, Adopts: adoptsOriginals, Disowns: disowns}}
+	name := DeploymentName(f.settings.ServiceName, in.Name)
+	var err error
+	if scale.Enabled {
+		desired = append(desired, apply.Object{Config: BuildAutoscaler(in, t.object.GetLabels(), scale), Adopts: adoptsOriginals, Disowns: disowns})
+	} else {
+		err = s.removeAll(ctx, f.namespace, autoscalerKind, func(o *metav1.PartialObjectMetadata) bool { return o.Name == name })
+	}
+	err = errors.Join(err, s.applier.Apply(ctx, t.object, desired))
+	if err == nil {
+		s.memory.setLooked(inside(f.namespace, name))
+	}
+	return err
+}
+
+// invalid says why a runtime cannot be served, as far as that is for its author or for the administrator of the namespace to mend.
+func (s *server) invalid(ctx context.Context, f *facts, t template) (problem, err error) {
+	if problem := t.broken(); problem != nil {
+		return problem, nil
+	}
+	if problem := mm.Validate(t.spec, f.settings.BuiltInServerTypes); problem != nil {
+		return fmt.Errorf("%s: %w", invalidSpec, problem), nil
+	}
+	if f.tlsProblem != nil {
+		return f.tlsProblem, nil
+	}
+	product := t.object.GetAnnotations()[annotationProduct]
+	if product == "" {
+		return nil, nil
+	}
+	head := &metav1.PartialObjectMetadata{}
+	head.SetGroupVersionKind(configMapKind)
+	err = s.cached.Get(ctx, inside(f.namespace, product), head)
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf(noProduct, product, annotationProduct), nil
+	}
+	return nil, err
+}
+
+// deployment returns the Deployment of a runtime as it is: from memory, or what the original left, which memory does not show. Nil
+// is none. It must not be changed.
+func (s *server) deployment(ctx context.Context, f *facts, name string, t template) (*appsv1.Deployment, error) {
+	key := inside(f.namespace, DeploymentName(f.settings.ServiceName, name))
+	d := &appsv1.Deployment{}
+	err := s.cached.Get(ctx, key, d, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})
+	if err == nil {
+		return d, nil
+	}
+	if !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("reading Deployment %s from the cache: %w", key, err)
+	}
+	if s.memory.hasLooked(key) {
+		return nil, nil
+	}
+	err = s.live.Get(ctx, key, d)
+	if err == nil {
+		return d, nil
+	}
+	return nil, client.IgnoreNotFound(err)
+}
+
+// replicas decides how many pods a runtime has.
+func (s *server) replicas(f *facts, name string, t template, scale mm.Autoscale, live *appsv1.Deployment) Replicas {
+	in := ReplicaInputs{
+		Wanted: t.spec.Replicas, PodsPerRuntime: f.settings.PodsPerRuntime, ScaleToZero: f.settings.ScaleToZero, Autoscale: scale,
+		Needed:    needed(f.models, mm.Labels(name, t.spec, f.settings.RESTProxy.Enabled)),
+		IdleSince: s.memory.idleSince(f.namespace, name), Now: s.clock.Now(),
+	}
+	if live != nil {
+		in.Live = live.Spec.Replicas
+	}
+	decided := DecideReplicas(in)
+	s.memory.setIdle(f.namespace, name, decided.IdleSince)
+	return decided
+}
+
+// render builds the Deployment in the form that its pods shall have, see AnnotationOriginal.
+func (s *server) render(ctx context.Context, f *facts, in RuntimeInputs, live *appsv1.Deployment) (*appsv1ac.DeploymentApplyConfiguration, []string, error) {
+	if live != nil {
+		original, err := s.original(ctx, f, in, live)
+		if err != nil || original != nil {
+			return original, nil, err
+		}
+	}
+	claims, missing, err := s.claimsFor(ctx, f, in)
+	if err != nil {
+		return nil, nil, err
+	}
+	in.Claims = claims
+	in.Settings.ServiceAccountName = authproxy.AccountOf(in.Settings, s.served())
+	built, err := BuildDeployment(in)
+	if err != nil {
+		return nil, nil, err
+	}
+	notices := append(append([]string{}, f.storage.notices...), built.Notices...)
+	for _, claim := range missing {
+		notices = append(notices, fmt.Sprintf("PersistentVolumeClaim %s does not exist and is not mounted; create it", claim))
+	}
+	return built.Config, notices, nil
+}
+
+// original renders the form of the original where the live Deployment has to keep it; nil where it has not.
+func (s *server) original(ctx context.Context, f *facts, in RuntimeInputs, live *appsv1.Deployment) (*appsv1ac.DeploymentApplyConfiguration, error) {
+	recorded, taken := live.Annotations[AnnotationOriginal]
+	if isOurs(live) && !taken || !isOurs(live) && !originals(live) {
+		return nil, nil
+	}
+	in.Form, in.Proxy = Original, originalProxy(f.namespace, &live.Spec.Template)
+	if in.Settings.ServiceAccountName == "" {
+		in.Settings.ServiceAccountName = live.Spec.Template.Spec.ServiceAccountName
+	}
+	claims, _, err := s.claimsFor(ctx, f, in)
+	if err != nil {
+		return nil, err
+	}
+	in.Claims = claims
+	built, err := BuildDeployment(in)
+	if err != nil {
+		return nil, nil // it never was rendered, so the form of ours decides
+	}
+	hash, err := TemplateHash(built.Config)
+	if err != nil {
+		return nil, err
+	}
+	if isOurs(live) {
+		if hash != recorded {
+			return nil, nil
+		}
+		return built.Config.WithAnnotations(map[string]string{AnnotationOriginal: hash}), nil
+	}
+	same, err := holds(built.Config.Spec.Template, &live.Spec.Template)
+	if err != nil || !same {
+		return nil, err
+	}
+	return built.Config.WithAnnotations(map[string]string{AnnotationOriginal: hash}), nil
+}
+
+// claimsFor returns the claims that the pods of a runtime mount, and those that they would if they existed.
+func (s *server) claimsFor(ctx context.Context, f *facts, in RuntimeInputs) (claims, missing []string, err error) {
+	claims, missing = Claims(ClaimInputs{
+		Form: in.Form, Listed: f.storage.claims, AllowAny: f.settings.AllowAnyPVC, Models: f.models,
+		Labels: mm.Labels(in.Name, in.Spec, f.settings.RESTProxy.Enabled),
+		Exists: func(claim string) bool {
+			head := claimMetadata()
+			e := s.claims.Get(ctx, inside(f.namespace, claim), head)
+			if e != nil && !apierrors.IsNotFound(e) {
+				err = errors.Join(err, fmt.Errorf("reading PersistentVolumeClaim %s from the cache: %w", claim, e))
+			}
+			return e == nil
+		},
+	})
+	return claims, missing, err
+}

@@ -1,0 +1,201 @@
+package modelmesh
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/certs"
+)
+
+// copyOf is what pods of ns read about etcd.
+func (w *world) copyOf() *corev1.Secret {
+	w.Helper()
+	s := &corev1.Secret{}
+	if !w.get(s, "ns", "model-serving-etcd") {
+		w.Fatal("no etcd Secret")
+	}
+	return s
+}
+
+// [M30] The copy follows the source, with the files that it names, and leaves alone what others put onto it.
+func TestTheEtcdSecretIsCopied(t *testing.T) {
+	w := newWorld(t, localRuntime("r", "onnx"))
+	w.settle("ns")
+	if got := string(w.copyOf().Data["etcd_connection"]); !strings.Contains(got, `"root_prefix":"models/mm_ns/ns"`) || !strings.Contains(got, "http://etcd.own:2379") {
+		t.Errorf("copy %s", got)
+	}
+	source := &corev1.Secret{}
+	w.get(source, "own", "model-serving-etcd")
+	source.Data = map[string][]byte{
+		"etcd_connection": []byte(`{"endpoints":"https://etcd.example.com:2379","root_prefix":"x","certificate_file":"ca"}`), "ca": []byte("PEM"), "more": []byte("no"),
+	}
+	w.must(w.api.Update(t.Context(), source))
+	w.expect("writes", w.settle("ns"), []string{"apply Secret ns/model-serving-etcd"})
+	data := w.copyOf().Data
+	if string(data["ca"]) != "PEM" || len(data["more"]) > 0 || !strings.Contains(string(data["etcd_connection"]), "https://etcd.example.com:2379") {
+		t.Errorf("copy %q", data)
+	}
+	if string(w.mesh.data["ca"]) != "PEM" {
+		t.Error("the stream was not told")
+	}
+	source.Data = map[string][]byte{"etcd_connection": []byte("{")}
+	w.must(w.api.Update(t.Context(), source))
+	w.expect("a Secret that is no good", w.settle("ns"), nil)
+	if said := strings.Join(heard(w.events), "\n"); !strings.Contains(said, "Secret model-serving-etcd in namespace own cannot be used") {
+		t.Errorf("events %s", said)
+	}
+	w.must(w.api.Delete(t.Context(), source))
+	w.settle("ns")
+	if said := strings.Join(heard(w.events), "\n"); !strings.Contains(said, "Could not get the controller etcd secret") {
+		t.Errorf("events %s", said)
+	}
+}
+
+// [M30] A namespace may have an etcd of its own; what the original left is no such thing and is taken over.
+func TestWhoseEtcdSecretItIs(t *testing.T) {
+	theirs := etcdSecret("ns")
+	w := newWorld(t, localRuntime("r", "onnx"), theirs)
+	for _, write := range w.settle("ns") {
+		if strings.Contains(write, "Secret") {
+			t.Error(write)
+		}
+	}
+	w.reads = nil
+	w.pass("ns")
+	w.expect("live reads at rest", w.reads, nil)
+
+	left := etcdSecret("ns")
+	left.Labels = map[string]string{"app.kubernetes.io/managed-by": "modelmesh-controller"}
+	w = newWorld(t, localRuntime("r", "onnx"), left)
+	w.settle("ns")
+	if got := w.copyOf(); !isOurs(got) || !strings.Contains(string(got.Data["etcd_connection"]), "mm_ns/ns") {
+		t.Errorf("%v %q", got.Labels, got.Data)
+	}
+}
+
+// The manager's own namespace reads the Secret itself; without runtimes there is nothing to read.
+func TestWhereNoCopyIsWanted(t *testing.T) {
+	w := newWorld(t, clusterRuntime("c", "onnx"))
+	for _, write := range w.settle("own") {
+		if strings.Contains(write, "Secret") {
+			t.Error(write)
+		}
+	}
+	r := localRuntime("r", "onnx")
+	w = newWorld(t, r)
+	w.settle("ns")
+	w.must(w.api.Delete(t.Context(), r))
+	w.expect("the last runtime goes", w.settle("ns"), []string{
+		"delete ConfigMap ns/tc-config", "delete Deployment ns/modelmesh-serving-r", "delete Secret ns/model-serving-etcd",
+	})
+}
+
+// tlsSecret has a key pair that works.
+func tlsSecret(t *testing.T, namespace, name string, more map[string][]byte) *corev1.Secret {
+	t.Helper()
+	made, err := certs.KeepServing(nil, certs.ServingOptions{
+		Authority: "test", DNSNames: []string{"modelmesh-serving.ns"}, Lifetime: time.Hour, Algorithm: certs.ECDSA,
+	}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: made.Data}
+	for k, v := range more {
+		s.Data[k] = v
+	}
+	return s
+}
+
+// [M31] Pods have the TLS Secret of their namespace, and so has the manager when it calls them; its own serves where that is no good.
+func TestTLSOfANamespace(t *testing.T) {
+	w := newWorld(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
+	w.settings.TLS.SecretName = "mesh-tls"
+	w.settle("ns")
+	said := strings.Join(heard(w.events), "\n")
+	if w.has("r") || !strings.Contains(said, "unable to access TLS secret 'mesh-tls'") {
+		t.Errorf("events %s", said)
+	}
+	if _, connected := w.mesh.targets["ns"]; connected || !strings.Contains(said, "models cannot be managed") {
+		t.Errorf("connected without a certificate; events %s", said)
+	}
+	own := tlsSecret(t, "own", "mesh-tls", nil)
+	w.create(own)
+	w.settle("ns")
+	if pair := w.mesh.targets["ns"].TLS; w.has("r") || pair == nil || string(pair.Certificate) != string(own.Data["tls.crt"]) {
+		t.Errorf("pair %v", pair)
+	}
+	here := tlsSecret(t, "ns", "mesh-tls", nil)
+	w.create(here)
+	w.settle("ns")
+	if pair := w.mesh.targets["ns"].TLS; !w.has("r") || string(pair.Certificate) != string(here.Data["tls.crt"]) {
+		t.Errorf("pair %v", pair)
+	}
+	here.Data["tls.crt"] = []byte("nothing")
+	w.must(w.api.Update(t.Context(), here))
+	w.settle("ns")
+	if pair := w.mesh.targets["ns"].TLS; string(pair.Certificate) != string(own.Data["tls.crt"]) {
+		t.Error("a certificate that is no good is in force")
+	}
+}
+
+// claim exists in ns.
+func claim(name string) *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}
+}
+
+// mounted are the claims of the pods of a runtime, and how.
+func (w *world) mounted(runtime string) map[string]bool {
+	w.Helper()
+	out := map[string]bool{}
+	for _, v := range w.deploymentOf(runtime).Spec.Template.Spec.Volumes {
+		if v.PersistentVolumeClaim != nil {
+			out[v.PersistentVolumeClaim.ClaimName] = v.PersistentVolumeClaim.ReadOnly
+		}
+	}
+	return out
+}
+
+// [modelmesh-93] [modelmesh-94] [modelmesh-95] [modelmesh-96] [M39] Which claims pods mount, and that a missing one harms nobody.
+func TestClaimsOfRuntimes(t *testing.T) {
+	listed := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "storage-config"}, Data: map[string][]byte{
+		"one": []byte(`{"type":"pvc","name":"listed"}`), "two": []byte(`{"type":"pvc","name":"absent"}`), "three": []byte(`no JSON`),
+	}}
+	model := predictorOf("m", "onnx")
+	model.Spec.Storage = &v1alpha1.Storage{Parameters: map[string]string{"type": "pvc", "name": "named"}}
+	ghost := predictorOf("ghost", "onnx")
+	ghost.Spec.Storage = &v1alpha1.Storage{Parameters: map[string]string{"type": "pvc", "name": "missing"}}
+	w := newWorld(t, localRuntime("r", "onnx"), listed, claim("listed"), claim("named"), model, ghost)
+	w.settle("ns")
+	if got := w.mounted("r"); len(got) != 1 || !got["listed"] {
+		t.Errorf("mounted %v", got)
+	}
+	if said := strings.Join(heard(w.events), "\n"); !strings.Contains(said, "PersistentVolumeClaim absent does not exist") || !strings.Contains(said, "three") {
+		t.Errorf("events %s", said)
+	}
+	w.settings.AllowAnyPVC = true
+	w.settle("ns")
+	if got := w.mounted("r"); len(got) != 2 || !got["named"] {
+		t.Errorf("mounted %v", got)
+	}
+	w.create(claim("absent"))
+	w.settle("ns")
+	if got := w.mounted("r"); len(got) != 3 {
+		t.Errorf("mounted %v", got)
+	}
+}
+
+// [modelmesh-97] Pods start without the storage Secret.
+func TestTheStorageSecretMayBeMissing(t *testing.T) {
+	w := newWorld(t, localRuntime("r", "onnx"))
+	w.settle("ns")
+	for _, v := range w.deploymentOf("r").Spec.Template.Spec.Volumes {
+		if v.Name == "storage-config" && (v.Secret == nil || v.Secret.Optional == nil || !*v.Secret.Optional) {
+			t.Errorf("volume %v", v)
+		}
+	}
+}

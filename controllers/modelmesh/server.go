@@ -1,0 +1,182 @@
+package modelmesh
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/mesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/meshsettings"
+)
+
+// foreignRetry is how long a name that somebody else has taken is left alone: nothing tells when it becomes free.
+const foreignRetry = 2 * time.Minute
+
+// pool and stream are the parts of mesh.Pool and meshevents.Stream that a namespace is told to.
+type (
+	pool interface {
+		Ensure(namespace string, target mesh.Target) error
+		Forget(namespace string)
+	}
+	stream interface {
+		Connect(data map[string][]byte) error
+		Ensure(namespace, service string)
+		Forget(namespace string)
+	}
+)
+
+// server is the controller of what serves models in a namespace. Requests are namespaces.
+type server struct {
+	config     config.ModelMesh
+	namespaces *Namespaces
+	settings   func(ctx context.Context, namespace string) (meshsettings.Settings, error)
+	served     func() capability.Set
+	clock      clock.Clock
+	recorder   events.EventRecorder
+	// cached reads from memory, live from the API server, claims PersistentVolumeClaims from a cache of their own.
+	cached, live, claims client.Reader
+	applier              *apply.Applier
+	pool                 pool
+	stream               stream
+
+	// What is known of Secrets, by what they are for.
+	etcd    *contents[map[string][]byte]
+	copies  *contents[bool]
+	storage *contents[storageContent]
+	tls     *contents[tlsContent]
+
+	told   *told
+	memory *passMemory
+}
+
+// tlsContent is what a TLS Secret is used for.
+type tlsContent struct {
+	pair  *mesh.KeyPair
+	hasCA bool
+	err   error
+}
+
+// storageContent are the claims that the entries of a storage Secret name, and what could not be read of it.
+type storageContent struct {
+	claims  []string
+	notices []string
+}
+
+// newServer fills in what is made of the rest.
+func newServer(s *server) *server {
+	s.etcd = newContents(s.cached, s.live, func(secret *corev1.Secret) map[string][]byte { return secret.Data })
+	s.copies = newContents(s.cached, s.live, func(secret *corev1.Secret) bool { return originals(secret) })
+	s.storage = newContents(s.cached, s.live, readStorage)
+	s.tls = newContents(s.cached, s.live, readTLS)
+	s.told = newTold(s.recorder)
+	s.memory = newMemory()
+	return s
+}
+
+func readTLS(secret *corev1.Secret) tlsContent {
+	pair, err := mesh.KeyPairOf(secret.Name, secret.Data)
+	return tlsContent{pair: pair, hasCA: len(secret.Data["ca.crt"]) > 0, err: err}
+}
+
+func readStorage(secret *corev1.Secret) storageContent {
+	claims, notices := meshsettings.StorageClaims(secret.Data)
+	return storageContent{claims: claims, notices: notices}
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (s *server) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	on, err := s.namespaces.Enabled(ctx, request.Name)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if !on {
+		return ctrl.Result{}, s.leave(ctx, request.Name)
+	}
+	f, err := s.gather(ctx, request.Name)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	again, err := s.serve(ctx, f)
+	return conclude(again, err)
+}
+
+// conclude tells trouble that somebody must mend, which is looked at now and then, from trouble that is tried again soon.
+func conclude(again time.Duration, err error) (ctrl.Result, error) {
+	if err == nil || apply.Vanishing(err) {
+		return ctrl.Result{RequeueAfter: again}, nil
+	}
+	if onlyForeign(err) {
+		if again == 0 || again > foreignRetry {
+			again = foreignRetry
+		}
+		return ctrl.Result{RequeueAfter: again}, nil
+	}
+	return ctrl.Result{}, err
+}
+
+// onlyForeign says that an error consists of nothing but objects of others.
+func onlyForeign(err error) bool {
+	switch e := any(err).(type) { // the tree is walked here, branch by branch
+	case *apply.ForeignError:
+		return true
+	case interface{ Unwrap() []error }:
+		return !slices.ContainsFunc(e.Unwrap(), func(branch error) bool { return !onlyForeign(branch) })
+	case interface{ Unwrap() error }:
+		return onlyForeign(e.Unwrap())
+	default:
+		return false
+	}
+}
+
+// serve brings a namespace to where it shall be. What fails in one place holds up no other.
+func (s *server) serve(ctx context.Context, f *facts) (again time.Duration, err error) {
+	errs := []error{s.front(ctx, f), s.common(ctx, f)}
+	kept := map[string]bool{}
+	for _, name := range sortedNames(f.templates) {
+		t := f.templates[name]
+		if !t.wanted() {
+			s.memory.forgetRuntime(f.namespace, name)
+			continue
+		}
+		kept[DeploymentName(f.settings.ServiceName, name)] = true
+		rest, err := s.runtime(ctx, f, name, t)
+		errs = append(errs, s.refusal(f.namespace, t, err))
+		again = sooner(again, rest)
+	}
+	errs = append(errs, s.sweep(ctx, f.namespace, kept))
+	return again, errors.Join(errs...)
+}
+
+// refusal tells a runtime why its objects could not be written.
+func (s *server) refusal(namespace string, t template, err error) error {
+	text := ""
+	if err != nil && onlyForeign(err) {
+		text = err.Error()
+	}
+	s.told.say(namespace, t.object, ReasonRefused, corev1.EventTypeWarning, ReasonRefused, text)
+	return err
+}
+
+// sooner is the earlier of two pauses, of which 0 is none.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// inside is a name in a namespace.
+func inside(namespace, name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: namespace, Name: name}
+}

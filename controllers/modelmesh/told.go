@@ -1,0 +1,87 @@
+package modelmesh
+
+import (
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Reasons of Events on runtimes. The kinds of KServe have no status in which this could stand.
+const (
+	ReasonInvalid = "InvalidRuntime"
+	ReasonValid   = "ValidRuntime"
+	ReasonRefused = "RuntimeRefused"
+	ReasonNotice  = "RuntimeNotice"
+)
+
+// told remembers what runtimes were told, so that each text is said once for each namespace and not in every pass.
+type told struct {
+	recorder events.EventRecorder
+
+	mu   sync.Mutex
+	said map[saying]string
+}
+
+// saying is one subject of which an object is told.
+type saying struct {
+	namespace string
+	about     types.UID
+	subject   string
+}
+
+func newTold(recorder events.EventRecorder) *told {
+	return &told{recorder: recorder, said: map[saying]string{}}
+}
+
+// say records an Event on an object when the text on this subject is another than the last one. An empty text says nothing, and
+// lets the next one be said. It reports whether the text before was another.
+func (t *told) say(namespace string, about client.Object, subject, kind, reason, text string) (changed bool) {
+	key := saying{namespace, about.GetUID(), subject}
+	t.mu.Lock()
+	last, known := t.said[key]
+	changed = last != text
+	if text == "" {
+		delete(t.said, key)
+	} else {
+		t.said[key] = text
+	}
+	t.mu.Unlock()
+	if !changed || text == "" {
+		return changed && known
+	}
+	t.recorder.Eventf(about, nil, kind, reason, "Serve", "%s", inNamespace(about, namespace)+text)
+	return true
+}
+
+// validity tells an object what keeps it from being served, and once that this is over; nil is nothing.
+func (t *told) validity(namespace string, about client.Object, err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if t.say(namespace, about, ReasonInvalid, corev1.EventTypeWarning, ReasonInvalid, text) && text == "" {
+		t.recorder.Eventf(about, nil, corev1.EventTypeNormal, ReasonValid, "Serve", "%s", inNamespace(about, namespace)+"the runtime is valid again")
+	}
+}
+
+// forget drops what was said about a namespace.
+func (t *told) forget(namespace string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for key := range t.said {
+		if key.namespace == namespace {
+			delete(t.said, key)
+		}
+	}
+}
+
+// inNamespace begins a text about an object that is served in several namespaces.
+func inNamespace(about client.Object, namespace string) string {
+	if about.GetNamespace() != "" {
+		return ""
+	}
+	return "in namespace " + namespace + ": "
+}

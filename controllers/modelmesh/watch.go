@@ -1,0 +1,189 @@
+package modelmesh
+
+import (
+	"context"
+	"reflect"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/meshsettings"
+)
+
+// watch builds the controller on all kinds that are always there.
+func (s *server) watch(mgr ctrl.Manager, claims cache.Cache, served *capability.Watcher, settings *meshsettings.Source) (controller.Controller, error) {
+	moved := builder.WithPredicates(touched())
+	building := ctrl.NewControllerManagedBy(mgr).Named(ComponentName).
+		Watches(&v1alpha1.Predictor{}, s.ofServed(), builder.WithPredicates(specChanged())).
+		Watches(&appsv1.Deployment{}, ofNamespace(), moved).
+		WatchesMetadata(&corev1.Service{}, ofNamespace(), moved).
+		WatchesMetadata(&autoscalingv2.HorizontalPodAutoscaler{}, ofNamespace(), moved).
+		WatchesMetadata(&corev1.ConfigMap{}, s.ofServed(), builder.WithPredicates(predicate.NewPredicateFuncs(s.readsConfigMap))).
+		WatchesMetadata(&corev1.Secret{}, s.bySecret()).
+		WatchesRawSource(source.Kind(claims, client.Object(claimMetadata()), s.ofServed(), comesOrGoes())).
+		WatchesRawSource(settings.Changes(s.bySettings())).
+		WatchesRawSource(served.Changes(&corev1.Namespace{}, s.every()))
+	if namespaces, watched := s.namespaces.Source(byName()); watched {
+		building.WatchesRawSource(namespaces)
+	}
+	return building.Build(s)
+}
+
+// watchOptional follows the kinds whose APIs may come and go.
+func (s *server) watchOptional(ctx context.Context, mgr ctrl.Manager, c controller.Controller, served *capability.Watcher) {
+	follow := func(kind schema.GroupVersionKind, object client.Object, h handler.EventHandler) {
+		served.Watch(ctx, c, kind, func() source.Source { return source.Kind(mgr.GetCache(), object, h, specOrAnnotations()) })
+	}
+	follow(capability.ServingRuntime, &v1alpha1.ServingRuntime{}, s.ofServed())
+	if s.clusterRuntimes() {
+		follow(capability.ClusterServingRuntime, &v1alpha1.ClusterServingRuntime{}, s.every())
+	}
+	if !s.config.IgnoreInferenceServices {
+		follow(capability.InferenceService, &v1beta1.InferenceService{}, s.ofServed())
+	}
+	served.WatchMetadata(ctx, c, capability.ServiceMonitor, ofNamespace(), touched())
+}
+
+// clusterRuntimes tells whether runtimes of cluster scope are used.
+func (s *server) clusterRuntimes() bool {
+	return !s.config.IgnoreClusterServingRuntimes && !s.namespaces.OnlyOwn()
+}
+
+// byName maps a namespace to itself.
+func byName() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+		return []reconcile.Request{requestFor(o.GetName())}
+	})
+}
+
+// ofNamespace maps an object of ours to its namespace, served or not: what we left in one that is not has to go.
+func ofNamespace() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+		return []reconcile.Request{requestFor(o.GetNamespace())}
+	})
+}
+
+// ofServed maps an object of a user to its namespace when that is served. There may be thousands in others.
+func (s *server) ofServed() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
+		on, err := s.namespaces.Enabled(ctx, o.GetNamespace())
+		if err == nil && !on {
+			return nil
+		}
+		return []reconcile.Request{requestFor(o.GetNamespace())}
+	})
+}
+
+// every maps whatever happened to all namespaces that are served.
+func (s *server) every() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request { return s.all(ctx) })
+}
+
+func (s *server) all(ctx context.Context) []reconcile.Request {
+	requests, err := s.namespaces.Requests(ctx)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Finding the namespaces that are served")
+	}
+	return requests
+}
+
+// bySettings maps the Namespace whose settings changed; one without a name stands for all.
+func (s *server) bySettings() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
+		if o.GetName() == "" {
+			return s.all(ctx)
+		}
+		return []reconcile.Request{requestFor(o.GetName())}
+	})
+}
+
+// bySecret maps a Secret that pods or we read: in the manager's own namespace it may matter to all.
+func (s *server) bySecret() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
+		namespace := o.GetNamespace()
+		on, err := s.namespaces.Enabled(ctx, namespace)
+		if err == nil && !on && namespace != s.namespaces.Own() {
+			return nil
+		}
+		settings, err := s.settings(ctx, namespace)
+		if err != nil {
+			return nil // nothing has been served yet, and what is read first brings everybody
+		}
+		shared := o.GetName() == settings.EtcdSecretName || o.GetName() == settings.TLS.SecretName
+		switch {
+		case shared && namespace == s.namespaces.Own():
+			return s.all(ctx)
+		case shared || o.GetName() == settings.StorageSecretName && !s.config.IgnoreSecrets:
+			return []reconcile.Request{requestFor(namespace)}
+		default:
+			return nil
+		}
+	})
+}
+
+// readsConfigMap selects tc-config and, which may be any, what a runtime names as its product: there are few in served namespaces.
+func (s *server) readsConfigMap(o client.Object) bool { return o.GetName() != rootCertificates }
+
+// rootCertificates is a ConfigMap that every namespace has.
+const rootCertificates = "kube-root-ca.crt"
+
+// touched lets through what matters in objects of ours: that they come and go, and that somebody changed a field which we set. Of
+// managed fields the cache keeps our own entry alone.
+func touched() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, after := e.ObjectOld, e.ObjectNew
+		return before.GetUID() != after.GetUID() ||
+			!before.GetDeletionTimestamp().Equal(after.GetDeletionTimestamp()) ||
+			!reflect.DeepEqual(before.GetLabels(), after.GetLabels()) ||
+			!reflect.DeepEqual(before.GetAnnotations(), after.GetAnnotations()) ||
+			!reflect.DeepEqual(before.GetOwnerReferences(), after.GetOwnerReferences()) ||
+			!reflect.DeepEqual(before.GetManagedFields(), after.GetManagedFields())
+	}}
+}
+
+// specChanged lets through what matters in models: their status is written often.
+func specChanged() predicate.Predicate {
+	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() || !e.ObjectOld.GetDeletionTimestamp().Equal(e.ObjectNew.GetDeletionTimestamp())
+	}})
+}
+
+// specOrAnnotations is for the kinds of KServe, which have settings in annotations.
+func specOrAnnotations() predicate.Predicate {
+	return predicate.Or(specChanged(), predicate.AnnotationChangedPredicate{})
+}
+
+// comesOrGoes is for what only has to be there.
+func comesOrGoes() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() }}
+}
+
+func claimMetadata() *metav1.PartialObjectMetadata {
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(claimKind)
+	return m
+}
+
+// bareClaim keeps of a claim that it is there.
+func bareClaim(in any) (any, error) {
+	if m, ok := in.(*metav1.PartialObjectMetadata); ok {
+		m.Labels, m.Annotations, m.ManagedFields, m.OwnerReferences, m.Finalizers = nil, nil, nil, nil, nil
+	}
+	return in, nil
+}
