@@ -2,7 +2,7 @@
 // versions:
 // 	protoc-gen-go v1.36.12
 // 	protoc        (unknown)
-// source: meshpb/model-mesh.proto
+// source: mesh/meshpb/model-mesh.proto
 
 // The management interface of ModelMesh, which every `mm` container serves. Names and numbers are those that its servers know.
 
@@ -65,11 +65,11 @@ func (x ModelStatusInfo_ModelStatus) String() string {
 }
 
 func (ModelStatusInfo_ModelStatus) Descriptor() protoreflect.EnumDescriptor {
-	return file_meshpb_model_mesh_proto_enumTypes[0].Descriptor()
+	return file_mesh_meshpb_model_mesh_proto_enumTypes[0].Descriptor()
 }
 
 func (ModelStatusInfo_ModelStatus) Type() protoreflect.EnumType {
-	return &file_meshpb_model_mesh_proto_enumTypes[0]
+	return &file_mesh_meshpb_model_mesh_proto_enumTypes[0]
 }
 
 func (x ModelStatusInfo_ModelStatus) Number() protoreflect.EnumNumber {
@@ -78,7 +78,7 @@ func (x ModelStatusInfo_ModelStatus) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ModelStatusInfo_ModelStatus.Descriptor instead.
 func (ModelStatusInfo_ModelStatus) EnumDescriptor() ([]byte, []int) {
-	return file_meshpb_model_mesh_proto_rawDescGZIP(), []int{6, 0}
+	return file_mesh_meshpb_model_mesh_proto_rawDescGZIP(), []int{6, 0}
 }
 
 type VModelStatusInfo_VModelStatus int32
@@ -120,11 +120,11 @@ func (x VModelStatusInfo_VModelStatus) String() string {
 }
 
 func (VModelStatusInfo_VModelStatus) Descriptor() protoreflect.EnumDescriptor {
-	return file_meshpb_model_mesh_proto_enumTypes[1].Descriptor()
+	return file_mesh_meshpb_model_mesh_proto_enumTypes[1].Descriptor()
 }
 
 func (VModelStatusInfo_VModelStatus) Type() protoreflect.EnumType {
-	return &file_meshpb_model_mesh_proto_enumTypes[1]
+	return &file_mesh_meshpb_model_mesh_proto_enumTypes[1]
 }
 
 func (x VModelStatusInfo_VModelStatus) Number() protoreflect.EnumNumber {
@@ -133,7 +133,7 @@ func (x VModelStatusInfo_VModelStatus) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use VModelStatusInfo_VModelStatus.Descriptor instead.
 func (VModelStatusInfo_VModelStatus) EnumDescriptor() ([]byte, []int) {
-	return file_meshpb_model_mesh_proto_rawDescGZIP(), []int{8, 0}
+	return file_mesh_meshpb_model_mesh_proto_rawDescGZIP(), []int{8, 0}
 }
 
 type RegisterModelRequest struct {
@@ -149,7 +149,7 @@ type RegisterModelRequest struct {
 
 func (x *RegisterModelRequest) Reset() {
 	*x = RegisterModelRequest{}
-	mi := &file_meshpb_model_mesh_proto_msgTypes[0]
+	mi := &file_mesh_meshpb_model_mesh_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -161,7 +161,7 @@ func (x *RegisterModelRequest) String() string {
 func (*RegisterModelRequest) ProtoMessage() {}
 
 func (x *RegisterModelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meshpb_model_mesh_proto_msgTypes[0]
+	mi := &file_mesh_meshpb_model_mesh_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -174,7 +174,7 @@ func (x *RegisterModelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterModelRequest.ProtoReflect.Descriptor instead.
 func (*RegisterModelRequest) Descriptor() ([]byte, []int) {
-	return file_meshpb_model_mesh_proto_rawDescGZIP(), []int{0}
+	return file_mesh_meshpb_model_mesh_proto_rawDescGZIP(), []int{0}
 }
 
 func (x *RegisterModelRequest) GetModelId() string {
@@ -225,7 +225,7 @@ type ModelInfo struct {
 
 func (x *ModelInfo) Reset() {
 	*x = ModelInfo{}
-	mi := &file_meshpb_model_mesh_proto_msgTypes[1]
+	mi := &file_mesh_meshpb_model_mesh_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -237,7 +237,7 @@ func (x *ModelInfo) String() string {
 func (*ModelInfo) ProtoMessage() {}
 
 func (x *ModelInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_meshpb_model_mesh_proto_msgTypes[1]
+	mi := &file_mesh_meshpb_model_mesh_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -250,7 +250,7 @@ func (x *ModelInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelInfo.ProtoReflect.Descriptor instead.
 func (*ModelInfo) Descriptor() ([]byte, []int) {
-	return file_meshpb_model_mesh_proto_rawDescGZIP(), []int{1}
+	return file_mesh_meshpb_model_mesh_proto_rawDescGZIP(), []int{1}
 }
 
 func (x *ModelInfo) GetType() string {
@@ -283,7 +283,7 @@ type UnregisterModelRequest struct {
 
 func (x *UnregisterModelRequest) Reset() {
 	*x = UnregisterModelRequest{}
-	mi := &file_meshpb_model_mesh_proto_msgTypes[2]
+	mi := &file_mesh_meshpb_model_mesh_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -295,7 +295,7 @@ func (x *UnregisterModelRequest) String() string {
 func (*UnregisterModelRequest) ProtoMessage() {}
 
 func (x *UnregisterModelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meshpb_model_mesh_proto_msgTypes[2]
+	mi := &file_mesh_meshpb_model_mesh_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -308,7 +308,7 @@ func (x *UnregisterModelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnregisterModelRequest.ProtoReflect.Descriptor instead.
 func (*UnregisterModelRequest) Descriptor() ([]byte, []int) {
-	return file_meshpb_model_mesh_proto_rawDescGZIP(), []int{2}
+	return file_mesh_meshpb_model_mesh_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *UnregisterModelRequest) GetModelId() string {
@@ -326,7 +326,7 @@ type UnregisterModelResponse struct {
 
 func (x *UnregisterModelResponse) Reset() {
 	*x = UnregisterModelResponse{}
-	mi := &file_meshpb_model_mesh_proto_msgTypes[3]
+	mi := &file_mesh_meshpb_model_mesh_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -338,7 +338,7 @@ func (x *UnregisterModelResponse) String() string {
 func (*UnregisterModelResponse) ProtoMessage() {}
 
 func (x *UnregisterModelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_meshpb_model_mesh_proto_msgTypes[3]
+	mi := &file_mesh_meshpb_model_mesh_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -351,7 +351,7 @@ func (x *UnregisterModelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnregisterModelResponse.ProtoReflect.Descriptor instead.
 func (*UnregisterModelResponse) Descriptor() ([]byte, []int) {
-	return file_meshpb_model_mesh_proto_rawDescGZIP(), []int{3}
+	return file_mesh_meshpb_model_mesh_proto_rawDescGZIP(), []int{3}
 }
 
 type GetStatusRequest struct {
@@ -363,7 +363,7 @@ type GetStatusRequest struct {
 
 func (x *GetStatusRequest) Reset() {
 	*x = GetStatusRequest{}
-	mi := &file_meshpb_model_mesh_proto_msgTypes[4]
+	mi := &file_mesh_meshpb_model_mesh_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -375,7 +375,7 @@ func (x *GetStatusRequest) String() string {
 func (*GetStatusRequest) ProtoMessage() {}
 
 func (x *GetStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meshpb_model_mesh_proto_msgTypes[4]
+	mi := &file_mesh_meshpb_model_mesh_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -388,7 +388,7 @@ func (x *GetStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatusRequest.ProtoReflect.Descriptor instead.
 func (*GetStatusRequest) Descriptor() ([]byte, []int) {
-	return file_meshpb_model_mesh_proto_rawDescGZIP(), []int{4}
+	return file_mesh_meshpb_model_mesh_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *GetStatusRequest) GetModelId() string {
@@ -409,7 +409,7 @@ type EnsureLoadedRequest struct {
 
 func (x *EnsureLoadedRequest) Reset() {
 	*x = EnsureLoadedRequest{}
-	mi := &file_meshpb_model_mesh_proto_msgTypes[5]
+	mi := &file_mesh_meshpb_model_mesh_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -421,7 +421,7 @@ func (x *EnsureLoadedRequest) String() string {
 func (*EnsureLoadedRequest) ProtoMessage() {}
 
 func (x *EnsureLoadedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meshpb_model_mesh_proto_msgTypes[5]
+	mi := &file_mesh_meshpb_model_mesh_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -434,7 +434,7 @@ func (x *EnsureLoadedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnsureLoadedRequest.ProtoReflect.Descriptor instead.
 func (*EnsureLoadedRequest) Descriptor() ([]byte, []int) {
-	return file_meshpb_model_mesh_proto_rawDescGZIP(), []int{5}
+	return file_mesh_meshpb_model_mesh_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *EnsureLoadedRequest) GetModelId() string {
@@ -469,7 +469,7 @@ type ModelStatusInfo struct {
 
 func (x *ModelStatusInfo) Reset() {
 	*x = ModelStatusInfo{}
-	mi := &file_meshpb_model_mesh_proto_msgTypes[6]
+	mi := &file_mesh_meshpb_model_mesh_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -481,7 +481,7 @@ func (x *ModelStatusInfo) String() string {
 func (*ModelStatusInfo) ProtoMessage() {}
 
 func (x *ModelStatusInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_meshpb_model_mesh_proto_msgTypes[6]
+	mi := &file_mesh_meshpb_model_mesh_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -494,7 +494,7 @@ func (x *ModelStatusInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelStatusInfo.ProtoReflect.Descriptor instead.
 func (*ModelStatusInfo) Descriptor() ([]byte, []int) {
-	return file_meshpb_model_mesh_proto_rawDescGZIP(), []int{6}
+	return file_mesh_meshpb_model_mesh_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ModelStatusInfo) GetStatus() ModelStatusInfo_ModelStatus {
@@ -540,7 +540,7 @@ type SetVModelRequest struct {
 
 func (x *SetVModelRequest) Reset() {
 	*x = SetVModelRequest{}
-	mi := &file_meshpb_model_mesh_proto_msgTypes[7]
+	mi := &file_mesh_meshpb_model_mesh_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -552,7 +552,7 @@ func (x *SetVModelRequest) String() string {
 func (*SetVModelRequest) ProtoMessage() {}
 
 func (x *SetVModelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meshpb_model_mesh_proto_msgTypes[7]
+	mi := &file_mesh_meshpb_model_mesh_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -565,7 +565,7 @@ func (x *SetVModelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetVModelRequest.ProtoReflect.Descriptor instead.
 func (*SetVModelRequest) Descriptor() ([]byte, []int) {
-	return file_meshpb_model_mesh_proto_rawDescGZIP(), []int{7}
+	return file_mesh_meshpb_model_mesh_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *SetVModelRequest) GetVModelId() string {
@@ -652,7 +652,7 @@ type VModelStatusInfo struct {
 
 func (x *VModelStatusInfo) Reset() {
 	*x = VModelStatusInfo{}
-	mi := &file_meshpb_model_mesh_proto_msgTypes[8]
+	mi := &file_mesh_meshpb_model_mesh_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -664,7 +664,7 @@ func (x *VModelStatusInfo) String() string {
 func (*VModelStatusInfo) ProtoMessage() {}
 
 func (x *VModelStatusInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_meshpb_model_mesh_proto_msgTypes[8]
+	mi := &file_mesh_meshpb_model_mesh_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -677,7 +677,7 @@ func (x *VModelStatusInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VModelStatusInfo.ProtoReflect.Descriptor instead.
 func (*VModelStatusInfo) Descriptor() ([]byte, []int) {
-	return file_meshpb_model_mesh_proto_rawDescGZIP(), []int{8}
+	return file_mesh_meshpb_model_mesh_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *VModelStatusInfo) GetStatus() VModelStatusInfo_VModelStatus {
@@ -732,7 +732,7 @@ type DeleteVModelRequest struct {
 
 func (x *DeleteVModelRequest) Reset() {
 	*x = DeleteVModelRequest{}
-	mi := &file_meshpb_model_mesh_proto_msgTypes[9]
+	mi := &file_mesh_meshpb_model_mesh_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -744,7 +744,7 @@ func (x *DeleteVModelRequest) String() string {
 func (*DeleteVModelRequest) ProtoMessage() {}
 
 func (x *DeleteVModelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meshpb_model_mesh_proto_msgTypes[9]
+	mi := &file_mesh_meshpb_model_mesh_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -757,7 +757,7 @@ func (x *DeleteVModelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteVModelRequest.ProtoReflect.Descriptor instead.
 func (*DeleteVModelRequest) Descriptor() ([]byte, []int) {
-	return file_meshpb_model_mesh_proto_rawDescGZIP(), []int{9}
+	return file_mesh_meshpb_model_mesh_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *DeleteVModelRequest) GetVModelId() string {
@@ -782,7 +782,7 @@ type DeleteVModelResponse struct {
 
 func (x *DeleteVModelResponse) Reset() {
 	*x = DeleteVModelResponse{}
-	mi := &file_meshpb_model_mesh_proto_msgTypes[10]
+	mi := &file_mesh_meshpb_model_mesh_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -794,7 +794,7 @@ func (x *DeleteVModelResponse) String() string {
 func (*DeleteVModelResponse) ProtoMessage() {}
 
 func (x *DeleteVModelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_meshpb_model_mesh_proto_msgTypes[10]
+	mi := &file_mesh_meshpb_model_mesh_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -807,7 +807,7 @@ func (x *DeleteVModelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteVModelResponse.ProtoReflect.Descriptor instead.
 func (*DeleteVModelResponse) Descriptor() ([]byte, []int) {
-	return file_meshpb_model_mesh_proto_rawDescGZIP(), []int{10}
+	return file_mesh_meshpb_model_mesh_proto_rawDescGZIP(), []int{10}
 }
 
 type GetVModelStatusRequest struct {
@@ -820,7 +820,7 @@ type GetVModelStatusRequest struct {
 
 func (x *GetVModelStatusRequest) Reset() {
 	*x = GetVModelStatusRequest{}
-	mi := &file_meshpb_model_mesh_proto_msgTypes[11]
+	mi := &file_mesh_meshpb_model_mesh_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -832,7 +832,7 @@ func (x *GetVModelStatusRequest) String() string {
 func (*GetVModelStatusRequest) ProtoMessage() {}
 
 func (x *GetVModelStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_meshpb_model_mesh_proto_msgTypes[11]
+	mi := &file_mesh_meshpb_model_mesh_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -845,7 +845,7 @@ func (x *GetVModelStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVModelStatusRequest.ProtoReflect.Descriptor instead.
 func (*GetVModelStatusRequest) Descriptor() ([]byte, []int) {
-	return file_meshpb_model_mesh_proto_rawDescGZIP(), []int{11}
+	return file_mesh_meshpb_model_mesh_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *GetVModelStatusRequest) GetVModelId() string {
@@ -875,7 +875,7 @@ type ModelStatusInfo_ModelCopyInfo struct {
 
 func (x *ModelStatusInfo_ModelCopyInfo) Reset() {
 	*x = ModelStatusInfo_ModelCopyInfo{}
-	mi := &file_meshpb_model_mesh_proto_msgTypes[12]
+	mi := &file_mesh_meshpb_model_mesh_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -887,7 +887,7 @@ func (x *ModelStatusInfo_ModelCopyInfo) String() string {
 func (*ModelStatusInfo_ModelCopyInfo) ProtoMessage() {}
 
 func (x *ModelStatusInfo_ModelCopyInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_meshpb_model_mesh_proto_msgTypes[12]
+	mi := &file_mesh_meshpb_model_mesh_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -900,7 +900,7 @@ func (x *ModelStatusInfo_ModelCopyInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelStatusInfo_ModelCopyInfo.ProtoReflect.Descriptor instead.
 func (*ModelStatusInfo_ModelCopyInfo) Descriptor() ([]byte, []int) {
-	return file_meshpb_model_mesh_proto_rawDescGZIP(), []int{6, 0}
+	return file_mesh_meshpb_model_mesh_proto_rawDescGZIP(), []int{6, 0}
 }
 
 func (x *ModelStatusInfo_ModelCopyInfo) GetLocation() string {
@@ -924,11 +924,11 @@ func (x *ModelStatusInfo_ModelCopyInfo) GetTime() uint64 {
 	return 0
 }
 
-var File_meshpb_model_mesh_proto protoreflect.FileDescriptor
+var File_mesh_meshpb_model_mesh_proto protoreflect.FileDescriptor
 
-const file_meshpb_model_mesh_proto_rawDesc = "" +
+const file_mesh_meshpb_model_mesh_proto_rawDesc = "" +
 	"\n" +
-	"\x17meshpb/model-mesh.proto\x12\x05mmesh\"\xb2\x01\n" +
+	"\x1cmesh/meshpb/model-mesh.proto\x12\x05mmesh\"\xb2\x01\n" +
 	"\x14RegisterModelRequest\x12\x18\n" +
 	"\amodelId\x18\x01 \x01(\tR\amodelId\x12.\n" +
 	"\tmodelInfo\x18\x02 \x01(\v2\x10.mmesh.ModelInfoR\tmodelInfo\x12\x18\n" +
@@ -1011,20 +1011,20 @@ const file_meshpb_model_mesh_proto_rawDesc = "" +
 	"\x0fgetVModelStatus\x12\x1d.mmesh.GetVModelStatusRequest\x1a\x17.mmesh.VModelStatusInfo\"\x00B?Z=github.com/odh-platform/odh-platform-operator/pkg/mesh/meshpbb\x06proto3"
 
 var (
-	file_meshpb_model_mesh_proto_rawDescOnce sync.Once
-	file_meshpb_model_mesh_proto_rawDescData []byte
+	file_mesh_meshpb_model_mesh_proto_rawDescOnce sync.Once
+	file_mesh_meshpb_model_mesh_proto_rawDescData []byte
 )
 
-func file_meshpb_model_mesh_proto_rawDescGZIP() []byte {
-	file_meshpb_model_mesh_proto_rawDescOnce.Do(func() {
-		file_meshpb_model_mesh_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_meshpb_model_mesh_proto_rawDesc), len(file_meshpb_model_mesh_proto_rawDesc)))
+func file_mesh_meshpb_model_mesh_proto_rawDescGZIP() []byte {
+	file_mesh_meshpb_model_mesh_proto_rawDescOnce.Do(func() {
+		file_mesh_meshpb_model_mesh_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_mesh_meshpb_model_mesh_proto_rawDesc), len(file_mesh_meshpb_model_mesh_proto_rawDesc)))
 	})
-	return file_meshpb_model_mesh_proto_rawDescData
+	return file_mesh_meshpb_model_mesh_proto_rawDescData
 }
 
-var file_meshpb_model_mesh_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_meshpb_model_mesh_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
-var file_meshpb_model_mesh_proto_goTypes = []any{
+var file_mesh_meshpb_model_mesh_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_mesh_meshpb_model_mesh_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_mesh_meshpb_model_mesh_proto_goTypes = []any{
 	(ModelStatusInfo_ModelStatus)(0),      // 0: mmesh.ModelStatusInfo.ModelStatus
 	(VModelStatusInfo_VModelStatus)(0),    // 1: mmesh.VModelStatusInfo.VModelStatus
 	(*RegisterModelRequest)(nil),          // 2: mmesh.RegisterModelRequest
@@ -1041,7 +1041,7 @@ var file_meshpb_model_mesh_proto_goTypes = []any{
 	(*GetVModelStatusRequest)(nil),        // 13: mmesh.GetVModelStatusRequest
 	(*ModelStatusInfo_ModelCopyInfo)(nil), // 14: mmesh.ModelStatusInfo.ModelCopyInfo
 }
-var file_meshpb_model_mesh_proto_depIdxs = []int32{
+var file_mesh_meshpb_model_mesh_proto_depIdxs = []int32{
 	3,  // 0: mmesh.RegisterModelRequest.modelInfo:type_name -> mmesh.ModelInfo
 	0,  // 1: mmesh.ModelStatusInfo.status:type_name -> mmesh.ModelStatusInfo.ModelStatus
 	14, // 2: mmesh.ModelStatusInfo.modelCopyInfos:type_name -> mmesh.ModelStatusInfo.ModelCopyInfo
@@ -1071,27 +1071,27 @@ var file_meshpb_model_mesh_proto_depIdxs = []int32{
 	0,  // [0:8] is the sub-list for field type_name
 }
 
-func init() { file_meshpb_model_mesh_proto_init() }
-func file_meshpb_model_mesh_proto_init() {
-	if File_meshpb_model_mesh_proto != nil {
+func init() { file_mesh_meshpb_model_mesh_proto_init() }
+func file_mesh_meshpb_model_mesh_proto_init() {
+	if File_mesh_meshpb_model_mesh_proto != nil {
 		return
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
-			RawDescriptor: unsafe.Slice(unsafe.StringData(file_meshpb_model_mesh_proto_rawDesc), len(file_meshpb_model_mesh_proto_rawDesc)),
+			RawDescriptor: unsafe.Slice(unsafe.StringData(file_mesh_meshpb_model_mesh_proto_rawDesc), len(file_mesh_meshpb_model_mesh_proto_rawDesc)),
 			NumEnums:      2,
 			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
-		GoTypes:           file_meshpb_model_mesh_proto_goTypes,
-		DependencyIndexes: file_meshpb_model_mesh_proto_depIdxs,
-		EnumInfos:         file_meshpb_model_mesh_proto_enumTypes,
-		MessageInfos:      file_meshpb_model_mesh_proto_msgTypes,
+		GoTypes:           file_mesh_meshpb_model_mesh_proto_goTypes,
+		DependencyIndexes: file_mesh_meshpb_model_mesh_proto_depIdxs,
+		EnumInfos:         file_mesh_meshpb_model_mesh_proto_enumTypes,
+		MessageInfos:      file_mesh_meshpb_model_mesh_proto_msgTypes,
 	}.Build()
-	File_meshpb_model_mesh_proto = out.File
-	file_meshpb_model_mesh_proto_goTypes = nil
-	file_meshpb_model_mesh_proto_depIdxs = nil
+	File_mesh_meshpb_model_mesh_proto = out.File
+	file_mesh_meshpb_model_mesh_proto_goTypes = nil
+	file_mesh_meshpb_model_mesh_proto_depIdxs = nil
 }

@@ -2,7 +2,7 @@
 // versions:
 // - protoc-gen-go-grpc v1.6.2
 // - protoc             (unknown)
-// source: meshpb/model-mesh.proto
+// source: mesh/meshpb/model-mesh.proto
 
 // The management interface of ModelMesh, which every `mm` container serves. Names and numbers are those that its servers know.
 
@@ -355,5 +355,5 @@ var ModelMesh_ServiceDesc = grpc.ServiceDesc{
 		},
 	},
 	Streams:  []grpc.StreamDesc{},
-	Metadata: "meshpb/model-mesh.proto",
+	Metadata: "mesh/meshpb/model-mesh.proto",
 }

@@ -2,7 +2,7 @@
 // versions:
 // 	protoc-gen-go v1.36.12
 // 	protoc        (unknown)
-// source: runtimepb/model-runtime.proto
+// source: mesh/runtimepb/model-runtime.proto
 
 // What adapters and custom runtimes serve and `mm` calls. The manager does not use it; tests speak it with real adapters.
 
@@ -56,11 +56,11 @@ func (x RuntimeStatusResponse_Status) String() string {
 }
 
 func (RuntimeStatusResponse_Status) Descriptor() protoreflect.EnumDescriptor {
-	return file_runtimepb_model_runtime_proto_enumTypes[0].Descriptor()
+	return file_mesh_runtimepb_model_runtime_proto_enumTypes[0].Descriptor()
 }
 
 func (RuntimeStatusResponse_Status) Type() protoreflect.EnumType {
-	return &file_runtimepb_model_runtime_proto_enumTypes[0]
+	return &file_mesh_runtimepb_model_runtime_proto_enumTypes[0]
 }
 
 func (x RuntimeStatusResponse_Status) Number() protoreflect.EnumNumber {
@@ -69,7 +69,7 @@ func (x RuntimeStatusResponse_Status) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use RuntimeStatusResponse_Status.Descriptor instead.
 func (RuntimeStatusResponse_Status) EnumDescriptor() ([]byte, []int) {
-	return file_runtimepb_model_runtime_proto_rawDescGZIP(), []int{9, 0}
+	return file_mesh_runtimepb_model_runtime_proto_rawDescGZIP(), []int{9, 0}
 }
 
 type LoadModelRequest struct {
@@ -84,7 +84,7 @@ type LoadModelRequest struct {
 
 func (x *LoadModelRequest) Reset() {
 	*x = LoadModelRequest{}
-	mi := &file_runtimepb_model_runtime_proto_msgTypes[0]
+	mi := &file_mesh_runtimepb_model_runtime_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -96,7 +96,7 @@ func (x *LoadModelRequest) String() string {
 func (*LoadModelRequest) ProtoMessage() {}
 
 func (x *LoadModelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_runtimepb_model_runtime_proto_msgTypes[0]
+	mi := &file_mesh_runtimepb_model_runtime_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -109,7 +109,7 @@ func (x *LoadModelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LoadModelRequest.ProtoReflect.Descriptor instead.
 func (*LoadModelRequest) Descriptor() ([]byte, []int) {
-	return file_runtimepb_model_runtime_proto_rawDescGZIP(), []int{0}
+	return file_mesh_runtimepb_model_runtime_proto_rawDescGZIP(), []int{0}
 }
 
 func (x *LoadModelRequest) GetModelId() string {
@@ -150,7 +150,7 @@ type LoadModelResponse struct {
 
 func (x *LoadModelResponse) Reset() {
 	*x = LoadModelResponse{}
-	mi := &file_runtimepb_model_runtime_proto_msgTypes[1]
+	mi := &file_mesh_runtimepb_model_runtime_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -162,7 +162,7 @@ func (x *LoadModelResponse) String() string {
 func (*LoadModelResponse) ProtoMessage() {}
 
 func (x *LoadModelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_runtimepb_model_runtime_proto_msgTypes[1]
+	mi := &file_mesh_runtimepb_model_runtime_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -175,7 +175,7 @@ func (x *LoadModelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LoadModelResponse.ProtoReflect.Descriptor instead.
 func (*LoadModelResponse) Descriptor() ([]byte, []int) {
-	return file_runtimepb_model_runtime_proto_rawDescGZIP(), []int{1}
+	return file_mesh_runtimepb_model_runtime_proto_rawDescGZIP(), []int{1}
 }
 
 func (x *LoadModelResponse) GetSizeInBytes() uint64 {
@@ -201,7 +201,7 @@ type UnloadModelRequest struct {
 
 func (x *UnloadModelRequest) Reset() {
 	*x = UnloadModelRequest{}
-	mi := &file_runtimepb_model_runtime_proto_msgTypes[2]
+	mi := &file_mesh_runtimepb_model_runtime_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -213,7 +213,7 @@ func (x *UnloadModelRequest) String() string {
 func (*UnloadModelRequest) ProtoMessage() {}
 
 func (x *UnloadModelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_runtimepb_model_runtime_proto_msgTypes[2]
+	mi := &file_mesh_runtimepb_model_runtime_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -226,7 +226,7 @@ func (x *UnloadModelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnloadModelRequest.ProtoReflect.Descriptor instead.
 func (*UnloadModelRequest) Descriptor() ([]byte, []int) {
-	return file_runtimepb_model_runtime_proto_rawDescGZIP(), []int{2}
+	return file_mesh_runtimepb_model_runtime_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *UnloadModelRequest) GetModelId() string {
@@ -244,7 +244,7 @@ type UnloadModelResponse struct {
 
 func (x *UnloadModelResponse) Reset() {
 	*x = UnloadModelResponse{}
-	mi := &file_runtimepb_model_runtime_proto_msgTypes[3]
+	mi := &file_mesh_runtimepb_model_runtime_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -256,7 +256,7 @@ func (x *UnloadModelResponse) String() string {
 func (*UnloadModelResponse) ProtoMessage() {}
 
 func (x *UnloadModelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_runtimepb_model_runtime_proto_msgTypes[3]
+	mi := &file_mesh_runtimepb_model_runtime_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -269,7 +269,7 @@ func (x *UnloadModelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnloadModelResponse.ProtoReflect.Descriptor instead.
 func (*UnloadModelResponse) Descriptor() ([]byte, []int) {
-	return file_runtimepb_model_runtime_proto_rawDescGZIP(), []int{3}
+	return file_mesh_runtimepb_model_runtime_proto_rawDescGZIP(), []int{3}
 }
 
 type PredictModelSizeRequest struct {
@@ -284,7 +284,7 @@ type PredictModelSizeRequest struct {
 
 func (x *PredictModelSizeRequest) Reset() {
 	*x = PredictModelSizeRequest{}
-	mi := &file_runtimepb_model_runtime_proto_msgTypes[4]
+	mi := &file_mesh_runtimepb_model_runtime_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -296,7 +296,7 @@ func (x *PredictModelSizeRequest) String() string {
 func (*PredictModelSizeRequest) ProtoMessage() {}
 
 func (x *PredictModelSizeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_runtimepb_model_runtime_proto_msgTypes[4]
+	mi := &file_mesh_runtimepb_model_runtime_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -309,7 +309,7 @@ func (x *PredictModelSizeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PredictModelSizeRequest.ProtoReflect.Descriptor instead.
 func (*PredictModelSizeRequest) Descriptor() ([]byte, []int) {
-	return file_runtimepb_model_runtime_proto_rawDescGZIP(), []int{4}
+	return file_mesh_runtimepb_model_runtime_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *PredictModelSizeRequest) GetModelId() string {
@@ -349,7 +349,7 @@ type PredictModelSizeResponse struct {
 
 func (x *PredictModelSizeResponse) Reset() {
 	*x = PredictModelSizeResponse{}
-	mi := &file_runtimepb_model_runtime_proto_msgTypes[5]
+	mi := &file_mesh_runtimepb_model_runtime_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -361,7 +361,7 @@ func (x *PredictModelSizeResponse) String() string {
 func (*PredictModelSizeResponse) ProtoMessage() {}
 
 func (x *PredictModelSizeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_runtimepb_model_runtime_proto_msgTypes[5]
+	mi := &file_mesh_runtimepb_model_runtime_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -374,7 +374,7 @@ func (x *PredictModelSizeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PredictModelSizeResponse.ProtoReflect.Descriptor instead.
 func (*PredictModelSizeResponse) Descriptor() ([]byte, []int) {
-	return file_runtimepb_model_runtime_proto_rawDescGZIP(), []int{5}
+	return file_mesh_runtimepb_model_runtime_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *PredictModelSizeResponse) GetSizeInBytes() uint64 {
@@ -393,7 +393,7 @@ type ModelSizeRequest struct {
 
 func (x *ModelSizeRequest) Reset() {
 	*x = ModelSizeRequest{}
-	mi := &file_runtimepb_model_runtime_proto_msgTypes[6]
+	mi := &file_mesh_runtimepb_model_runtime_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -405,7 +405,7 @@ func (x *ModelSizeRequest) String() string {
 func (*ModelSizeRequest) ProtoMessage() {}
 
 func (x *ModelSizeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_runtimepb_model_runtime_proto_msgTypes[6]
+	mi := &file_mesh_runtimepb_model_runtime_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -418,7 +418,7 @@ func (x *ModelSizeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelSizeRequest.ProtoReflect.Descriptor instead.
 func (*ModelSizeRequest) Descriptor() ([]byte, []int) {
-	return file_runtimepb_model_runtime_proto_rawDescGZIP(), []int{6}
+	return file_mesh_runtimepb_model_runtime_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ModelSizeRequest) GetModelId() string {
@@ -437,7 +437,7 @@ type ModelSizeResponse struct {
 
 func (x *ModelSizeResponse) Reset() {
 	*x = ModelSizeResponse{}
-	mi := &file_runtimepb_model_runtime_proto_msgTypes[7]
+	mi := &file_mesh_runtimepb_model_runtime_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -449,7 +449,7 @@ func (x *ModelSizeResponse) String() string {
 func (*ModelSizeResponse) ProtoMessage() {}
 
 func (x *ModelSizeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_runtimepb_model_runtime_proto_msgTypes[7]
+	mi := &file_mesh_runtimepb_model_runtime_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -462,7 +462,7 @@ func (x *ModelSizeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelSizeResponse.ProtoReflect.Descriptor instead.
 func (*ModelSizeResponse) Descriptor() ([]byte, []int) {
-	return file_runtimepb_model_runtime_proto_rawDescGZIP(), []int{7}
+	return file_mesh_runtimepb_model_runtime_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ModelSizeResponse) GetSizeInBytes() uint64 {
@@ -480,7 +480,7 @@ type RuntimeStatusRequest struct {
 
 func (x *RuntimeStatusRequest) Reset() {
 	*x = RuntimeStatusRequest{}
-	mi := &file_runtimepb_model_runtime_proto_msgTypes[8]
+	mi := &file_mesh_runtimepb_model_runtime_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -492,7 +492,7 @@ func (x *RuntimeStatusRequest) String() string {
 func (*RuntimeStatusRequest) ProtoMessage() {}
 
 func (x *RuntimeStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_runtimepb_model_runtime_proto_msgTypes[8]
+	mi := &file_mesh_runtimepb_model_runtime_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -505,7 +505,7 @@ func (x *RuntimeStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RuntimeStatusRequest.ProtoReflect.Descriptor instead.
 func (*RuntimeStatusRequest) Descriptor() ([]byte, []int) {
-	return file_runtimepb_model_runtime_proto_rawDescGZIP(), []int{8}
+	return file_mesh_runtimepb_model_runtime_proto_rawDescGZIP(), []int{8}
 }
 
 type RuntimeStatusResponse struct {
@@ -525,7 +525,7 @@ type RuntimeStatusResponse struct {
 
 func (x *RuntimeStatusResponse) Reset() {
 	*x = RuntimeStatusResponse{}
-	mi := &file_runtimepb_model_runtime_proto_msgTypes[9]
+	mi := &file_mesh_runtimepb_model_runtime_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -537,7 +537,7 @@ func (x *RuntimeStatusResponse) String() string {
 func (*RuntimeStatusResponse) ProtoMessage() {}
 
 func (x *RuntimeStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_runtimepb_model_runtime_proto_msgTypes[9]
+	mi := &file_mesh_runtimepb_model_runtime_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -550,7 +550,7 @@ func (x *RuntimeStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RuntimeStatusResponse.ProtoReflect.Descriptor instead.
 func (*RuntimeStatusResponse) Descriptor() ([]byte, []int) {
-	return file_runtimepb_model_runtime_proto_rawDescGZIP(), []int{9}
+	return file_mesh_runtimepb_model_runtime_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *RuntimeStatusResponse) GetStatus() RuntimeStatusResponse_Status {
@@ -626,7 +626,7 @@ type RuntimeStatusResponse_MethodInfo struct {
 
 func (x *RuntimeStatusResponse_MethodInfo) Reset() {
 	*x = RuntimeStatusResponse_MethodInfo{}
-	mi := &file_runtimepb_model_runtime_proto_msgTypes[10]
+	mi := &file_mesh_runtimepb_model_runtime_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -638,7 +638,7 @@ func (x *RuntimeStatusResponse_MethodInfo) String() string {
 func (*RuntimeStatusResponse_MethodInfo) ProtoMessage() {}
 
 func (x *RuntimeStatusResponse_MethodInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_runtimepb_model_runtime_proto_msgTypes[10]
+	mi := &file_mesh_runtimepb_model_runtime_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -651,7 +651,7 @@ func (x *RuntimeStatusResponse_MethodInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RuntimeStatusResponse_MethodInfo.ProtoReflect.Descriptor instead.
 func (*RuntimeStatusResponse_MethodInfo) Descriptor() ([]byte, []int) {
-	return file_runtimepb_model_runtime_proto_rawDescGZIP(), []int{9, 0}
+	return file_mesh_runtimepb_model_runtime_proto_rawDescGZIP(), []int{9, 0}
 }
 
 func (x *RuntimeStatusResponse_MethodInfo) GetIdInjectionPath() []uint32 {
@@ -661,11 +661,11 @@ func (x *RuntimeStatusResponse_MethodInfo) GetIdInjectionPath() []uint32 {
 	return nil
 }
 
-var File_runtimepb_model_runtime_proto protoreflect.FileDescriptor
+var File_mesh_runtimepb_model_runtime_proto protoreflect.FileDescriptor
 
-const file_runtimepb_model_runtime_proto_rawDesc = "" +
+const file_mesh_runtimepb_model_runtime_proto_rawDesc = "" +
 	"\n" +
-	"\x1druntimepb/model-runtime.proto\x12\x05mmesh\"\x84\x01\n" +
+	"\"mesh/runtimepb/model-runtime.proto\x12\x05mmesh\"\x84\x01\n" +
 	"\x10LoadModelRequest\x12\x18\n" +
 	"\amodelId\x18\x01 \x01(\tR\amodelId\x12\x1c\n" +
 	"\tmodelType\x18\x02 \x01(\tR\tmodelType\x12\x1c\n" +
@@ -718,20 +718,20 @@ const file_runtimepb_model_runtime_proto_rawDesc = "" +
 	"\rruntimeStatus\x12\x1b.mmesh.RuntimeStatusRequest\x1a\x1c.mmesh.RuntimeStatusResponse\"\x00BBZ@github.com/odh-platform/odh-platform-operator/pkg/mesh/runtimepbb\x06proto3"
 
 var (
-	file_runtimepb_model_runtime_proto_rawDescOnce sync.Once
-	file_runtimepb_model_runtime_proto_rawDescData []byte
+	file_mesh_runtimepb_model_runtime_proto_rawDescOnce sync.Once
+	file_mesh_runtimepb_model_runtime_proto_rawDescData []byte
 )
 
-func file_runtimepb_model_runtime_proto_rawDescGZIP() []byte {
-	file_runtimepb_model_runtime_proto_rawDescOnce.Do(func() {
-		file_runtimepb_model_runtime_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_runtimepb_model_runtime_proto_rawDesc), len(file_runtimepb_model_runtime_proto_rawDesc)))
+func file_mesh_runtimepb_model_runtime_proto_rawDescGZIP() []byte {
+	file_mesh_runtimepb_model_runtime_proto_rawDescOnce.Do(func() {
+		file_mesh_runtimepb_model_runtime_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_mesh_runtimepb_model_runtime_proto_rawDesc), len(file_mesh_runtimepb_model_runtime_proto_rawDesc)))
 	})
-	return file_runtimepb_model_runtime_proto_rawDescData
+	return file_mesh_runtimepb_model_runtime_proto_rawDescData
 }
 
-var file_runtimepb_model_runtime_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_runtimepb_model_runtime_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
-var file_runtimepb_model_runtime_proto_goTypes = []any{
+var file_mesh_runtimepb_model_runtime_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_mesh_runtimepb_model_runtime_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_mesh_runtimepb_model_runtime_proto_goTypes = []any{
 	(RuntimeStatusResponse_Status)(0),        // 0: mmesh.RuntimeStatusResponse.Status
 	(*LoadModelRequest)(nil),                 // 1: mmesh.LoadModelRequest
 	(*LoadModelResponse)(nil),                // 2: mmesh.LoadModelResponse
@@ -746,7 +746,7 @@ var file_runtimepb_model_runtime_proto_goTypes = []any{
 	(*RuntimeStatusResponse_MethodInfo)(nil), // 11: mmesh.RuntimeStatusResponse.MethodInfo
 	nil,                                      // 12: mmesh.RuntimeStatusResponse.MethodInfosEntry
 }
-var file_runtimepb_model_runtime_proto_depIdxs = []int32{
+var file_mesh_runtimepb_model_runtime_proto_depIdxs = []int32{
 	0,  // 0: mmesh.RuntimeStatusResponse.status:type_name -> mmesh.RuntimeStatusResponse.Status
 	12, // 1: mmesh.RuntimeStatusResponse.methodInfos:type_name -> mmesh.RuntimeStatusResponse.MethodInfosEntry
 	11, // 2: mmesh.RuntimeStatusResponse.MethodInfosEntry.value:type_name -> mmesh.RuntimeStatusResponse.MethodInfo
@@ -767,27 +767,27 @@ var file_runtimepb_model_runtime_proto_depIdxs = []int32{
 	0,  // [0:3] is the sub-list for field type_name
 }
 
-func init() { file_runtimepb_model_runtime_proto_init() }
-func file_runtimepb_model_runtime_proto_init() {
-	if File_runtimepb_model_runtime_proto != nil {
+func init() { file_mesh_runtimepb_model_runtime_proto_init() }
+func file_mesh_runtimepb_model_runtime_proto_init() {
+	if File_mesh_runtimepb_model_runtime_proto != nil {
 		return
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
-			RawDescriptor: unsafe.Slice(unsafe.StringData(file_runtimepb_model_runtime_proto_rawDesc), len(file_runtimepb_model_runtime_proto_rawDesc)),
+			RawDescriptor: unsafe.Slice(unsafe.StringData(file_mesh_runtimepb_model_runtime_proto_rawDesc), len(file_mesh_runtimepb_model_runtime_proto_rawDesc)),
 			NumEnums:      1,
 			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
-		GoTypes:           file_runtimepb_model_runtime_proto_goTypes,
-		DependencyIndexes: file_runtimepb_model_runtime_proto_depIdxs,
-		EnumInfos:         file_runtimepb_model_runtime_proto_enumTypes,
-		MessageInfos:      file_runtimepb_model_runtime_proto_msgTypes,
+		GoTypes:           file_mesh_runtimepb_model_runtime_proto_goTypes,
+		DependencyIndexes: file_mesh_runtimepb_model_runtime_proto_depIdxs,
+		EnumInfos:         file_mesh_runtimepb_model_runtime_proto_enumTypes,
+		MessageInfos:      file_mesh_runtimepb_model_runtime_proto_msgTypes,
 	}.Build()
-	File_runtimepb_model_runtime_proto = out.File
-	file_runtimepb_model_runtime_proto_goTypes = nil
-	file_runtimepb_model_runtime_proto_depIdxs = nil
+	File_mesh_runtimepb_model_runtime_proto = out.File
+	file_mesh_runtimepb_model_runtime_proto_goTypes = nil
+	file_mesh_runtimepb_model_runtime_proto_depIdxs = nil
 }

@@ -2,7 +2,7 @@
 // versions:
 // - protoc-gen-go-grpc v1.6.2
 // - protoc             (unknown)
-// source: runtimepb/model-runtime.proto
+// source: mesh/runtimepb/model-runtime.proto
 
 // What adapters and custom runtimes serve and `mm` calls. The manager does not use it; tests speak it with real adapters.
 
@@ -271,5 +271,5 @@ var ModelRuntime_ServiceDesc = grpc.ServiceDesc{
 		},
 	},
 	Streams:  []grpc.StreamDesc{},
-	Metadata: "runtimepb/model-runtime.proto",
+	Metadata: "mesh/runtimepb/model-runtime.proto",
 }
