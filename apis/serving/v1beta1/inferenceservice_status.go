@@ -25,6 +25,8 @@ type InferenceServiceStatus struct {
 	Conditions []Condition `json:"conditions,omitempty"`
 	// URL is the address for requests.
 	URL string `json:"url,omitempty"`
+	// Address is where other servers find the model.
+	Address *Address `json:"address,omitempty"`
 	// Components have addresses of their own.
 	Components map[string]ComponentStatus `json:"components,omitempty"`
 	// ModelStatus is the state of the model.
@@ -47,6 +49,12 @@ type Condition struct {
 	Reason string `json:"reason,omitempty"`
 	// Message tells more.
 	Message string `json:"message,omitempty"`
+}
+
+// Address is one in the form of Knative.
+type Address struct {
+	// URL of the model, with its path.
+	URL string `json:"url,omitempty"`
 }
 
 // ComponentStatus are the addresses of a component.

@@ -1,0 +1,137 @@
+package models
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/mesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/mesh/meshpb"
+)
+
+// ask tells the mesh of a model, or asks for the one it has where the spec cannot be told, and notes what came of it. An error
+// leaves what was known before.
+func (r *models) ask(ctx context.Context, client mesh.Client, rec *record, e *entry) error {
+	var info *meshpb.VModelStatusInfo
+	var err error
+	if rec.problem == "" {
+		info, err = r.register(ctx, client, rec, e)
+	} else {
+		info, err = client.GetVModelStatus(ctx, &meshpb.GetVModelStatusRequest{VModelId: rec.Name, Owner: rec.Source})
+	}
+	switch {
+	case err == nil:
+		e.outcome, e.info = answered, info
+	case errors.Is(err, mesh.ErrNoAddress):
+		e.outcome = noAddress
+	case status.Code(err) == codes.AlreadyExists:
+		return r.clash(ctx, client, rec, e)
+	default:
+		return fmt.Errorf("asking the mesh of namespace %s about the model: %w", rec.Namespace, err)
+	}
+	return nil
+}
+
+// register makes the mesh know the model as the spec describes it.
+func (r *models) register(ctx context.Context, client mesh.Client, rec *record, e *entry) (*meshpb.VModelStatusInfo, error) {
+	key, err := rec.Key()
+	if err != nil {
+		return nil, err
+	}
+	now := r.clock.Now()
+	load := !rec.Deleting && wantsLoad(rec.status) && e.mayLoad(now)
+	info, err := client.SetVModel(ctx, &meshpb.SetVModelRequest{
+		VModelId: rec.Name, Owner: rec.Source, TargetModelId: rec.ID(), AutoDeleteTargetModel: true, LoadNow: load,
+		ModelInfo: &meshpb.ModelInfo{Type: rec.Label(), Path: rec.Path(), Key: key},
+	})
+	if err == nil && load {
+		e.ordered(now)
+	}
+	return info, err
+}
+
+// clash finds out why the mesh will not take the model: because another source has the name, or because it has a model of the same
+// id that differs.
+func (r *models) clash(ctx context.Context, client mesh.Client, rec *record, e *entry) error {
+	info, err := client.GetVModelStatus(ctx, &meshpb.GetVModelStatusRequest{VModelId: rec.Name, Owner: rec.Source})
+	switch {
+	case errors.Is(err, mesh.ErrNoAddress):
+		e.outcome = noAddress
+		return nil
+	case err != nil:
+		return fmt.Errorf("asking the mesh of namespace %s who has the name of the model: %w", rec.Namespace, err)
+	}
+	e.outcome, e.info = taken, info
+	if ours := info.GetOwner() == "" || info.GetOwner() == rec.Source; ours && info.GetTargetModelId() != "" {
+		e.outcome = different
+	}
+	return nil
+}
+
+// judge is the status that follows from what is known; the present one where nothing is.
+func (r *models) judge(ctx context.Context, client mesh.Client, rec *record, e *entry) (v1alpha1.PredictorStatus, error) {
+	next := *rec.status.DeepCopy()
+	var a answer
+	if e.outcome == answered || e.outcome == different {
+		var err error
+		if a, err = r.interpret(ctx, rec, e); err != nil {
+			return next, err
+		}
+		next.GRPCEndpoint, next.HTTPEndpoint = client.Endpoints()
+	}
+	switch {
+	case rec.problem != "":
+		if e.outcome == answered {
+			next = withStates(next, a)
+		}
+		next = withFailure(next, v1alpha1.InvalidPredictorSpec, rec.problem, rec.id())
+	case e.outcome == answered:
+		next = withAnswer(next, a, r.clock.Now())
+	case e.outcome == noAddress:
+		next = withFailure(takenBack(next), v1alpha1.RuntimeUnhealthy, textNoPods, rec.id())
+	case e.outcome == taken:
+		next = withFailure(next, v1alpha1.InvalidPredictorSpec, textOtherSource, rec.id())
+	case e.outcome == different:
+		next = withFailure(withStates(next, a), v1alpha1.InvalidPredictorSpec, textDifferent, rec.id())
+	default:
+		return next, nil
+	}
+	next.Available = available(next)
+	return next, nil
+}
+
+// interpret reads the last answer, by the light of which runtimes there are.
+func (r *models) interpret(ctx context.Context, rec *record, e *entry) (answer, error) {
+	a := interpret(e.info, false)
+	if !a.active.known || a.targeted && !a.target.known {
+		log.FromContext(ctx).V(1).Info("The mesh does not know the state of a model that it has", "status", e.info.GetStatus().String())
+	}
+	if !a.active.unsupported() && !a.target.unsupported() || rec.problem != "" {
+		return a, nil
+	}
+	supported, err := r.supported(ctx, rec.Namespace, rec.Label())
+	if err != nil {
+		return a, fmt.Errorf("looking for a runtime that supports %s: %w", rec.Label(), err)
+	}
+	if supported && e.awaits(r.clock.Now()) {
+		a = interpret(e.info, true)
+	}
+	return a, nil
+}
+
+// takenBack is the status of a spec that is valid again and of which the mesh was not told yet.
+func takenBack(s v1alpha1.PredictorStatus) v1alpha1.PredictorStatus {
+	if s.TransitionStatus != v1alpha1.InvalidSpec {
+		return s
+	}
+	s.TransitionStatus = v1alpha1.InProgress
+	if s.ActiveModelState == v1alpha1.Pending {
+		s.TransitionStatus = v1alpha1.UpToDate
+	}
+	return s
+}

@@ -1,0 +1,264 @@
+package models
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/yaml"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
+)
+
+// brought is the YAML of a status after a model's was put into it.
+func brought(t *testing.T, before string, s v1alpha1.PredictorStatus) string {
+	t.Helper()
+	var status v1beta1.InferenceServiceStatus
+	if err := yaml.Unmarshal([]byte(before), &status); err != nil {
+		t.Fatal(err)
+	}
+	bring(&status, s, "digits", now)
+	text, err := yaml.Marshal(status)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+const (
+	grpcAddress = "grpc://modelmesh-serving.ns:8033"
+	restAddress = "http://modelmesh-serving.ns:8008"
+)
+
+var serving = v1alpha1.PredictorStatus{
+	Available: true, TransitionStatus: v1alpha1.UpToDate, ActiveModelState: v1alpha1.Loaded, TotalCopies: 1,
+	GRPCEndpoint: grpcAddress, HTTPEndpoint: restAddress,
+}
+
+func TestStatusOfAnInferenceServiceThatServes(t *testing.T) {
+	want := `address:
+  url: http://modelmesh-serving.ns:8008/v2/models/digits
+components:
+  predictor:
+    grpcUrl: grpc://modelmesh-serving.ns:8033
+    restUrl: http://modelmesh-serving.ns:8008
+    url: grpc://modelmesh-serving.ns:8033
+conditions:
+- lastTransitionTime: "2026-05-06T07:08:09Z"
+  status: "True"
+  type: PredictorReady
+- lastTransitionTime: "2026-05-06T07:08:09Z"
+  status: "True"
+  type: Ready
+modelStatus:
+  copies:
+    failedCopies: 0
+    totalCopies: 1
+  states:
+    activeModelState: Loaded
+  transitionStatus: UpToDate
+url: grpc://modelmesh-serving.ns:8033
+`
+	if diff := cmp.Diff(want, brought(t, "", serving)); diff != "" {
+		t.Error(diff)
+	}
+	plain := serving
+	plain.HTTPEndpoint = ""
+	var status v1beta1.InferenceServiceStatus
+	bring(&status, plain, "digits", now)
+	if status.Address != nil || status.Components["predictor"].RestURL != "" || status.URL != grpcAddress {
+		t.Errorf("without the REST proxy: %+v", status)
+	}
+}
+
+// The recording of the original, with the reason and message that it lacked.
+func TestStatusOfAnInferenceServiceThatWaits(t *testing.T) {
+	s := v1alpha1.PredictorStatus{ActiveModelState: v1alpha1.Pending, LastFailureInfo: failure("RuntimeUnhealthy", textNoPods, "digits__isvc-9793aabec7", "", nil)}
+	want := `conditions:
+- lastTransitionTime: "2026-05-06T07:08:09Z"
+  message: Waiting for runtime Pod to become available
+  reason: RuntimeUnhealthy
+  status: "False"
+  type: PredictorReady
+- lastTransitionTime: "2026-05-06T07:08:09Z"
+  message: Waiting for runtime Pod to become available
+  reason: RuntimeUnhealthy
+  status: "False"
+  type: Ready
+modelStatus:
+  copies:
+    failedCopies: 0
+  lastFailureInfo:
+    message: Waiting for runtime Pod to become available
+    modelRevisionName: digits__isvc-9793aabec7
+    reason: RuntimeUnhealthy
+  states:
+    activeModelState: Pending
+  transitionStatus: ""
+`
+	if diff := cmp.Diff(want, brought(t, "", s)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+const ofKServe = `
+observedGeneration: 7
+deploymentMode: ModelMesh
+url: http://digits.example.com
+address: {url: http://digits-transformer.ns.svc}
+components:
+  transformer: {url: http://digits-transformer.ns}
+conditions:
+- {type: IngressReady, status: "True", severity: Info, lastTransitionTime: "2020-01-01T00:00:00Z"}
+- {type: PredictorReady, status: "True", lastTransitionTime: "2020-01-01T00:00:00Z"}
+- {type: Ready, status: "True", lastTransitionTime: "2020-01-01T00:00:00Z"}
+- {type: TransformerReady, status: "False", reason: Crashing, message: look at it, lastTransitionTime: "2020-01-01T00:00:00Z"}
+`
+
+func TestWhatBelongsToKServeStays(t *testing.T) {
+	want := `address:
+  url: http://digits-transformer.ns.svc
+components:
+  predictor:
+    grpcUrl: grpc://modelmesh-serving.ns:8033
+    restUrl: http://modelmesh-serving.ns:8008
+    url: grpc://modelmesh-serving.ns:8033
+  transformer:
+    url: http://digits-transformer.ns
+conditions:
+- lastTransitionTime: "2020-01-01T00:00:00Z"
+  severity: Info
+  status: "True"
+  type: IngressReady
+- lastTransitionTime: "2020-01-01T00:00:00Z"
+  status: "True"
+  type: PredictorReady
+- lastTransitionTime: "2026-05-06T07:08:09Z"
+  message: look at it
+  reason: Crashing
+  status: "False"
+  type: Ready
+- lastTransitionTime: "2020-01-01T00:00:00Z"
+  message: look at it
+  reason: Crashing
+  status: "False"
+  type: TransformerReady
+deploymentMode: ModelMesh
+modelStatus:
+  copies:
+    failedCopies: 0
+    totalCopies: 1
+  states:
+    activeModelState: Loaded
+  transitionStatus: UpToDate
+observedGeneration: 7
+url: http://digits.example.com
+`
+	if diff := cmp.Diff(want, brought(t, ofKServe, serving)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWhatWasPublishedIsTakenBack(t *testing.T) {
+	var status v1beta1.InferenceServiceStatus
+	bring(&status, serving, "digits", now)
+	gone := serving
+	gone.Available, gone.ActiveModelState = false, v1alpha1.FailedToLoad
+	later := now.Add(time.Hour)
+	bring(&status, gone, "digits", later)
+	if status.URL != "" || status.Address.URL != "" || status.Components["predictor"] != (v1beta1.ComponentStatus{}) {
+		t.Errorf("still published: %+v", status)
+	}
+	for _, c := range status.Conditions {
+		if c.Status != corev1.ConditionFalse || c.Reason != "ModelFailedToLoad" || c.Message == "" || !c.LastTransitionTime.Equal(seconds(later)) {
+			t.Errorf("%+v", c)
+		}
+	}
+}
+
+func TestReasonsOfWaiting(t *testing.T) {
+	for state, want := range map[v1alpha1.ModelState]string{"": "ModelPending", "Pending": "ModelPending", "FailedToLoad": "ModelFailedToLoad", "Loading": "ModelLoading"} {
+		if reason, message := why(v1alpha1.PredictorStatus{ActiveModelState: state}); reason != want || message == "" {
+			t.Errorf("%q: %s, %q", state, reason, message)
+		}
+	}
+}
+
+// anyStatus draws a status that a model may have.
+func anyStatus(t *rapid.T) v1alpha1.PredictorStatus {
+	s := v1alpha1.PredictorStatus{
+		TransitionStatus: rapid.SampledFrom([]v1alpha1.TransitionStatus{"", "UpToDate", "InProgress", "BlockedByFailedLoad", "InvalidSpec"}).Draw(t, "transition"),
+		ActiveModelState: rapid.SampledFrom([]v1alpha1.ModelState{"Pending", "Standby", "Loading", "Loaded", "FailedToLoad"}).Draw(t, "active"),
+		TargetModelState: rapid.SampledFrom([]v1alpha1.ModelState{"", "Pending", "Standby", "Loading", "Loaded", "FailedToLoad"}).Draw(t, "target"),
+		FailedCopies:     rapid.IntRange(0, 2).Draw(t, "failed"), TotalCopies: rapid.IntRange(0, 3).Draw(t, "total"),
+	}
+	if rapid.Bool().Draw(t, "has failed") {
+		s.LastFailureInfo = failure(rapid.SampledFrom([]v1alpha1.FailureReason{"ModelLoadFailed", "RuntimeUnhealthy"}).Draw(t, "reason"), "text", "m", "a", second(0))
+	}
+	if s.Available = available(s); s.Available {
+		s.GRPCEndpoint = grpcAddress
+		s.HTTPEndpoint = rapid.SampledFrom([]string{"", restAddress}).Draw(t, "http")
+	}
+	return s
+}
+
+// What is written is read again as it was, and brought once more it changes nothing: the status comes to rest.
+func TestInferenceServiceStatusSettles(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var status v1beta1.InferenceServiceStatus
+		if rapid.Bool().Draw(t, "of KServe") {
+			if err := yaml.Unmarshal([]byte(ofKServe), &status); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range rapid.IntRange(1, 3).Draw(t, "steps") {
+			s := anyStatus(t)
+			bring(&status, s, "digits", now)
+			text, err := json.Marshal(status)
+			if err != nil {
+				t.Fatal(err)
+			}
+			status = v1beta1.InferenceServiceStatus{}
+			if err := json.Unmarshal(text, &status); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(s, predictorStatus(&status)); diff != "" {
+				t.Fatalf("read as it was not written:\n%s", diff)
+			}
+			before := &v1beta1.InferenceService{ObjectMeta: metav1.ObjectMeta{Name: "digits"}, Status: status}
+			after := before.DeepCopy()
+			bring(&after.Status, s, "digits", now.Add(time.Hour))
+			if patch, err := servicePatch(before, after); patch != nil || err != nil {
+				t.Fatalf("written again: %s, error %v", patch, err)
+			}
+		}
+	})
+}
+
+// A status of another writer may lack what we always write.
+func TestStatusOfAnInferenceServiceIsReadAsItIs(t *testing.T) {
+	for text, want := range map[string]v1alpha1.PredictorStatus{
+		``: {ActiveModelState: "Pending"},
+		`modelStatus: {transitionStatus: InProgress}`:                                                        {ActiveModelState: "Pending", TransitionStatus: "InProgress"},
+		`modelStatus: {transitionStatus: "", states: {activeModelState: ""}}`:                                {ActiveModelState: "Pending"},
+		`modelStatus: {transitionStatus: "", lastFailureInfo: {}}`:                                           {ActiveModelState: "Pending"},
+		`conditions: [{type: PredictorReady, status: "True"}]`:                                               {ActiveModelState: "Pending", Available: true},
+		`conditions: [{type: Ready, status: "True"}]`:                                                        {ActiveModelState: "Pending"},
+		`components: {predictor: {grpcUrl: a, restUrl: b, url: c}}`:                                          {ActiveModelState: "Pending", GRPCEndpoint: "a", HTTPEndpoint: "b"},
+		`modelStatus: {transitionStatus: "", copies: {failedCopies: 1, totalCopies: 2}}`:                     {ActiveModelState: "Pending", FailedCopies: 1, TotalCopies: 2},
+		`modelStatus: {transitionStatus: "", states: {activeModelState: Loaded, targetModelState: Loading}}`: {ActiveModelState: "Loaded", TargetModelState: "Loading"},
+	} {
+		var status v1beta1.InferenceServiceStatus
+		if err := yaml.Unmarshal([]byte(text), &status); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, predictorStatus(&status)); diff != "" {
+			t.Errorf("%s:\n%s", text, diff)
+		}
+	}
+}

@@ -1,0 +1,167 @@
+package models
+
+import (
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/mesh/meshpb"
+	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+)
+
+// outcome is how the last call about a model ended.
+type outcome int
+
+const (
+	unasked   outcome = iota // nothing is known
+	answered                 // the mesh said how the model is
+	noAddress                // no pod was there to be asked
+	taken                    // another source has the name
+	different                // the mesh has the model under its id with other attributes
+)
+
+// entry is what is remembered of one model. It is worth nothing after a restart: the mesh is asked again then.
+type entry struct {
+	// asked is the id, or the problem, that the outcome is about.
+	asked   string
+	outcome outcome
+	info    *meshpb.VModelStatusInfo
+	// stale tells that something happened in the mesh since, and fresh that it is no more the mesh that it was.
+	stale, fresh bool
+	// again is when to ask without being told to, after so many attempts; zero for never.
+	again    time.Time
+	attempts int
+	// loadAgain is before when the mesh is not told once more to load at once, after so many times.
+	loadAgain time.Time
+	loads     int
+	// awaited is since when a runtime is there that the mesh does not know; zero for never.
+	awaited time.Time
+	// version is the resourceVersion that our last write led to.
+	version string
+}
+
+// impatient drops the patience that was learnt.
+func (e *entry) impatient() {
+	e.again, e.attempts, e.loadAgain, e.loads, e.awaited = time.Time{}, 0, time.Time{}, 0, time.Time{}
+}
+
+// memory has an entry for each model that there is, and for each that may have to be removed from the mesh.
+type memory struct {
+	mu      sync.Mutex
+	entries map[types.NamespacedName]entry
+}
+
+func newMemory() *memory { return &memory{entries: map[types.NamespacedName]entry{}} }
+
+// look returns what is known of a model.
+func (m *memory) look(key types.NamespacedName) (entry, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e, known := m.entries[key]
+	return e, known
+}
+
+// take is look for who is going to ask: what happens from now on makes the entry stale again.
+func (m *memory) take(key types.NamespacedName) entry {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.entries[key]
+	taken := e
+	e.stale, e.fresh = false, false
+	m.entries[key] = e
+	return taken
+}
+
+// put stores what has been learnt, but not over news.
+func (m *memory) put(key types.NamespacedName, e entry) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	news := m.entries[key]
+	e.stale, e.fresh = news.stale, news.fresh
+	if e.fresh {
+		e.impatient()
+	}
+	m.entries[key] = e
+}
+
+// forget drops a model that is gone from the mesh, unless there is news of it.
+func (m *memory) forget(key types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.entries[key].stale {
+		delete(m.entries, key)
+	}
+}
+
+// drop forgets a model whatever there is.
+func (m *memory) drop(key types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.entries, key)
+}
+
+// mark notes that the mesh wrote something about a model. One that is not known may be an orphan.
+func (m *memory) mark(key types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.entries[key]
+	e.stale = true
+	m.entries[key] = e
+}
+
+// markIfKnown is mark for a model that is only possibly concerned.
+func (m *memory) markIfKnown(key types.NamespacedName) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e, known := m.entries[key]
+	if known {
+		e.stale = true
+		m.entries[key] = e
+	}
+	return known
+}
+
+// freshen makes all models of a namespace be asked for anew, without the patience that was learnt, and returns them.
+func (m *memory) freshen(namespace string) []types.NamespacedName {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var keys []types.NamespacedName
+	for key, e := range m.entries {
+		if _, name := split(key); name.Namespace == namespace {
+			e.stale, e.fresh = true, true
+			e.impatient()
+			m.entries[key] = e
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// of returns the models of a source.
+func (m *memory) of(source string) []types.NamespacedName {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var keys []types.NamespacedName
+	for key := range m.entries {
+		if id, _ := split(key); id == source {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// join is the key of a model of a source: namespaces have no underscore.
+func join(source string, name types.NamespacedName) types.NamespacedName {
+	return types.NamespacedName{Namespace: source + "_" + name.Namespace, Name: name.Name}
+}
+
+// split is the source and the name in a key. Without a source it is about a Predictor.
+func split(key types.NamespacedName) (string, types.NamespacedName) {
+	at := strings.LastIndexByte(key.Namespace, '_')
+	if at <= 0 {
+		return modelmesh.SourcePredictor, types.NamespacedName{Namespace: key.Namespace[at+1:], Name: key.Name}
+	}
+	return key.Namespace[:at], types.NamespacedName{Namespace: key.Namespace[at+1:], Name: key.Name}
+}

@@ -1,0 +1,180 @@
+package models
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/mesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/mesh/meshpb"
+)
+
+// models reconciles models of all sources.
+type models struct {
+	// sources by their ids.
+	sources map[string]origin
+	// client of a namespace; false where there is none.
+	client func(namespace string) (mesh.Client, bool)
+	// enabled tells whether a namespace is served.
+	enabled func(ctx context.Context, namespace string) (bool, error)
+	// supported tells whether a namespace has a runtime for models with a label.
+	supported func(ctx context.Context, namespace, label string) (bool, error)
+	clock     clock.PassiveClock
+	recorder  events.EventRecorder
+	memory    *memory
+}
+
+// Reconcile implements reconcile.Reconciler. The namespace of a request has the source before it.
+func (r *models) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	key := request.NamespacedName
+	id, name := split(key)
+	from, known := r.sources[id]
+	if !known {
+		r.memory.drop(key)
+		return ctrl.Result{}, nil
+	}
+	rec, err := from.get(ctx, name)
+	switch {
+	case errors.Is(err, errAway):
+		return ctrl.Result{}, nil // all its models are looked at when it is back
+	case err != nil:
+		return ctrl.Result{}, err
+	case rec == nil:
+		retry, err := r.remove(ctx, key)
+		return ctrl.Result{RequeueAfter: retry}, err
+	}
+	if e, _ := r.memory.look(key); older(rec.version, e.version) {
+		return ctrl.Result{RequeueAfter: lag}, nil
+	}
+	retry, err := r.pass(ctx, key, from, rec)
+	return ctrl.Result{RequeueAfter: retry}, err
+}
+
+// pass brings mesh and status to what the spec wants. It returns when to look again by itself, zero for never.
+func (r *models) pass(ctx context.Context, key types.NamespacedName, from origin, rec *record) (time.Duration, error) {
+	e := r.memory.take(key)
+	next, err := r.status(ctx, rec, &e)
+	if err != nil {
+		r.memory.put(key, e)
+		r.memory.mark(key) // what it was woken for is still to be done
+		return 0, err
+	}
+	done, err := from.write(ctx, rec, next)
+	if done.version != "" {
+		e.version = done.version
+		r.tell(rec, next)
+	}
+	r.memory.put(key, e)
+	switch {
+	case err != nil:
+		return 0, err
+	case done.outdated:
+		return lag, nil
+	case e.again.IsZero():
+		return 0, nil
+	default:
+		return max(e.again.Sub(r.clock.Now()), time.Millisecond), nil
+	}
+}
+
+// status is what the status has to be, after the mesh was asked where that is due.
+func (r *models) status(ctx context.Context, rec *record, e *entry) (v1alpha1.PredictorStatus, error) {
+	client, found := r.client(rec.Namespace)
+	if !found {
+		*e = entry{version: e.version}
+		return r.unserved(ctx, rec)
+	}
+	now := r.clock.Now()
+	asked := rec.id() + " " + rec.problem
+	called := e.due(asked, now)
+	var failure error
+	if called {
+		e.begin(asked)
+		failure = r.ask(ctx, client, rec, e)
+	}
+	next, err := r.judge(ctx, client, rec, e)
+	if err != nil {
+		return next, err
+	}
+	switch {
+	case !called:
+	case failure != nil:
+		log.FromContext(ctx).Info("The mesh did not answer; it is asked again", "reason", failure.Error())
+		e.askAgain(now)
+	case e.outcome == taken || e.outcome == different || e.outcome == answered && underway(next):
+		e.askAgain(now)
+	default: // whatever happens now is told: by etcd, or by addresses that come
+		e.rest()
+	}
+	return next, nil
+}
+
+// unserved is the status where there is nobody to ask. Where a namespace is about to be served nothing is said.
+func (r *models) unserved(ctx context.Context, rec *record) (v1alpha1.PredictorStatus, error) {
+	next := *rec.status.DeepCopy()
+	enabled, err := r.enabled(ctx, rec.Namespace)
+	switch {
+	case err != nil:
+		return next, err
+	case rec.problem != "":
+		next = withFailure(next, v1alpha1.InvalidPredictorSpec, rec.problem, rec.id())
+	case enabled:
+		return next, nil
+	default:
+		next = withFailure(takenBack(next), v1alpha1.RuntimeUnhealthy, textNotServed, rec.id())
+	}
+	next.Available = available(next) && enabled
+	return next, nil
+}
+
+// remove takes a model out of the mesh whose resource is not there, if it ever was in there as far as is known. While nobody can be
+// told it stays in memory; after a restart the mesh's own list shows it again.
+func (r *models) remove(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+	if _, known := r.memory.look(key); !known {
+		return 0, nil
+	}
+	id, name := split(key)
+	client, found := r.client(name.Namespace)
+	if !found {
+		enabled, err := r.enabled(ctx, name.Namespace)
+		if err == nil && !enabled {
+			r.memory.drop(key)
+		}
+		return 0, err
+	}
+	e := r.memory.take(key)
+	e.begin("removal")
+	_, err := client.DeleteVModel(ctx, &meshpb.DeleteVModelRequest{VModelId: name.Name, Owner: id})
+	switch {
+	case err == nil:
+		r.memory.forget(key)
+		return 0, nil
+	case errors.Is(err, mesh.ErrNoAddress):
+		r.memory.put(key, e)
+		return 0, nil
+	default:
+		log.FromContext(ctx).Info("The model was not removed from the mesh; it is tried again", "reason", fmt.Sprint(err))
+		now := r.clock.Now()
+		e.askAgain(now)
+		r.memory.put(key, e)
+		return e.again.Sub(now), nil
+	}
+}
+
+// older tells whether a record is from before our last write.
+func older(version, written string) bool {
+	if version == "" || written == "" {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(version, written)
+	return err == nil && order < 0
+}

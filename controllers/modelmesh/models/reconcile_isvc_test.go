@@ -1,0 +1,168 @@
+package models
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/mesh"
+)
+
+const serviceID = "digits__isvc-6b2eb0b8bf"
+
+func condition(s *v1beta1.InferenceService, name string) v1beta1.Condition {
+	for _, c := range s.Status.Conditions {
+		if c.Type == name {
+			return c
+		}
+	}
+	return v1beta1.Condition{}
+}
+
+// [modelmesh-89]
+func TestAnInferenceServiceBecomesReady(t *testing.T) {
+	for name, spec := range map[string]string{
+		"model":     aModel,
+		"framework": `{sklearn: {storage: {key: localMinIO, path: sklearn/mnist-svm.joblib}}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, service(t, spec))
+			w.mesh.answer = says(serviceID, concrete(loading))
+			w.reconcile(aService)
+			w.mesh.answer = says(serviceID, with(concrete(loaded), copyAt("a", loaded, 1)))
+			w.memory.mark(aService)
+			if again := w.reconcile(aService); again != 0 {
+				t.Errorf("again in %s", again)
+			}
+			s := w.service()
+			if condition(s, "Ready").Status != corev1.ConditionTrue || s.Status.URL != grpcAddress || s.Status.Components["predictor"].RestURL != restAddress {
+				t.Errorf("%+v", s.Status)
+			}
+			if got := w.mesh.sets[0]; got.GetOwner() != "isvc" || got.GetTargetModelId() != serviceID || got.GetVModelId() != "digits" || got.GetModelInfo().GetType() != "mt:sklearn" {
+				t.Errorf("%v", got)
+			}
+			w.rests(aService)
+			w.toldOf("Normal ModelLoaded")
+		})
+	}
+}
+
+// As in the recording: a conflict with what is not known costs nothing but the failure, and the transition stays open.
+func TestAnInferenceServiceWithoutPods(t *testing.T) {
+	w := newWorld(t, service(t, aModel))
+	w.mesh.fault = mesh.ErrNoAddress
+	w.reconcile(aService)
+	m := w.service().Status.ModelStatus
+	if m.TransitionStatus != "" || m.States.ActiveModelState != v1alpha1.Pending || *m.Copies != (v1beta1.ModelCopies{}) ||
+		*m.LastFailureInfo != (v1beta1.FailureInfo{Reason: "RuntimeUnhealthy", Message: textNoPods, ModelRevisionName: serviceID}) {
+		t.Errorf("%+v", m)
+	}
+	if c := condition(w.service(), "PredictorReady"); c.Status != corev1.ConditionFalse || c.Reason != "RuntimeUnhealthy" || c.Message != textNoPods {
+		t.Errorf("%+v", c)
+	}
+	w.rests(aService)
+}
+
+// The failure of a load is written once: its time is kept in seconds.
+func TestAFailedInferenceServiceIsWrittenOnce(t *testing.T) {
+	w := newWorld(t, service(t, aModel))
+	w.mesh.answer = says(serviceID, with(concrete(loadFailed, "broken"), copyAt("a", loadFailed, at(0))))
+	w.reconcile(aService)
+	before := condition(w.service(), "Ready")
+	for range 5 {
+		w.clock.SetTime(w.clock.Now().Add(time.Minute))
+		w.memory.mark(aService)
+		w.reconcile(aService)
+	}
+	if len(w.patches) != 1 {
+		t.Errorf("%d writes: %q", len(w.patches), w.patches)
+	}
+	if after := condition(w.service(), "Ready"); after != before || after.Reason != "ModelLoadFailed" || after.Message != "broken" {
+		t.Errorf("%+v became %+v", before, after)
+	}
+	if f := w.service().Status.ModelStatus.LastFailureInfo; !f.Time.Equal(second(0)) || f.Location != "a" {
+		t.Errorf("%+v", f)
+	}
+}
+
+// Only what is ours is in the patch.
+func TestPatchesHaveOurFieldsOnly(t *testing.T) {
+	s := service(t, aModel)
+	s.Status.ObservedGeneration, s.Status.DeploymentMode = 7, "ModelMesh"
+	s.Status.Components = map[string]v1beta1.ComponentStatus{"transformer": {URL: "http://t"}}
+	s.Status.URL = "http://t.example.com"
+	w := newWorld(t, s)
+	w.mesh.answer = says(serviceID, concrete(loaded))
+	w.reconcile(aService)
+	for _, foreign := range []string{"transformer", "observedGeneration", "deploymentMode", `"url":"http`, "spec"} {
+		if strings.Contains(w.patches[0], foreign) {
+			t.Errorf("%s is in the patch %s", foreign, w.patches[0])
+		}
+	}
+	if got := w.service().Status; got.URL != "http://t.example.com" || got.Components["transformer"].URL != "http://t" || got.ObservedGeneration != 7 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// An InferenceService that cannot be converted says so, and serves what it served.
+func TestConversionErrors(t *testing.T) {
+	w := newWorld(t, service(t, `{model: {modelFormat: {name: a}, storageUri: "hdfs://b/p"}}`))
+	w.mesh.fault = mesh.ErrNoAddress
+	w.reconcile(aService)
+	s := w.service()
+	c, m := condition(s, "PredictorReady"), s.Status.ModelStatus
+	if c.Status != corev1.ConditionFalse || c.Reason != "InvalidPredictorSpec" || !strings.Contains(c.Message, "unsupported storageUri scheme") {
+		t.Errorf("%+v", c)
+	}
+	if m.TransitionStatus != v1alpha1.InvalidSpec || m.LastFailureInfo.ModelRevisionName != "" {
+		t.Errorf("%+v", m)
+	}
+	w.toldOf("Warning InvalidPredictorSpec")
+	w.rests(aService)
+	s.Spec.Predictor.Model.StorageURI = new("ftp://b/p")
+	if err := w.client.Update(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	w.reconcile(aService)
+	w.toldOf("Warning InvalidPredictorSpec")
+
+	w.mesh.fault, w.mesh.answer = nil, says("digits__isvc-0123456789", concrete(loaded))
+	w.memory.freshen("ns")
+	w.reconcile(aService)
+	if c := condition(w.service(), "Ready"); c.Status != corev1.ConditionTrue || len(w.mesh.sets) != 0 {
+		t.Errorf("the model of before answers: %+v", c)
+	}
+}
+
+// Other InferenceServices cost nothing, however often KServe changes them; one that leaves ModelMesh is unregistered.
+func TestInferenceServicesOfOthers(t *testing.T) {
+	s := service(t, aModel)
+	s.Annotations = nil
+	w := newWorld(t, s)
+	w.connected = false
+	for range 3 {
+		if again := w.reconcile(aService); again != 0 {
+			t.Errorf("again in %s", again)
+		}
+	}
+	if w.mesh.calls() != 0 || len(w.patches) != 0 || len(w.memory.entries) != 0 {
+		t.Errorf("%d calls, %d writes, %d entries", w.mesh.calls(), len(w.patches), len(w.memory.entries))
+	}
+	w = newWorld(t, service(t, aModel))
+	w.mesh.answer = says(serviceID, concrete(loaded))
+	w.reconcile(aService)
+	s = w.service()
+	s.Annotations[v1beta1.AnnotationDeploymentMode] = "RawDeployment"
+	if err := w.client.Update(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	w.reconcile(aService)
+	if got := w.mesh.deletes; len(got) != 1 || got[0].GetOwner() != "isvc" {
+		t.Errorf("%v", got)
+	}
+	w.rests(aService)
+}

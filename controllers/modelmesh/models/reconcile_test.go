@@ -1,0 +1,568 @@
+package models
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/mesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/mesh/meshpb"
+)
+
+func TestRegistration(t *testing.T) {
+	w := newWorld(t, predictor())
+	id := modelID(t, w)
+	w.mesh.answer = says(id, with(concrete(loading), copyAt("a", loading, 1)))
+	if again := w.reconcile(aPredictor); again < pauseMin || again > 2*pauseMin {
+		t.Errorf("asked again in %s", again)
+	}
+	want := &meshpb.SetVModelRequest{
+		VModelId: "digits", Owner: "ksp", TargetModelId: id, AutoDeleteTargetModel: true, LoadNow: true,
+		ModelInfo: &meshpb.ModelInfo{Type: "mt:sklearn", Path: "sklearn/mnist-svm.joblib", Key: `{"storage_key":"localMinIO","model_type":{"name":"sklearn"}}`},
+	}
+	if got := w.mesh.sets; len(got) != 1 || got[0].String() != want.String() {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if diff := cmp.Diff(v1alpha1.PredictorStatus{
+		TransitionStatus: "UpToDate", ActiveModelState: "Loading", TotalCopies: 1, Available: true, GRPCEndpoint: grpcAddress, HTTPEndpoint: restAddress,
+	}, w.status()); diff != "" {
+		t.Error(diff)
+	}
+	w.rests(aPredictor)
+
+	// The mesh writes into etcd that it is loaded.
+	w.mesh.answer = says(id, with(concrete(loaded), copyAt("a", loaded, 1)))
+	w.memory.mark(aPredictor)
+	if again := w.reconcile(aPredictor); again != 0 {
+		t.Errorf("asked again in %s", again)
+	}
+	if s := w.status(); s.ActiveModelState != v1alpha1.Loaded || !s.Available {
+		t.Errorf("%+v", s)
+	}
+	if got := w.mesh.loads(); !slices.Equal(got, []bool{true, false}) {
+		t.Errorf("ordered to load: %v", got)
+	}
+	w.toldOf("Normal ModelLoaded")
+	w.clock.SetTime(now.Add(time.Hour))
+	w.rests(aPredictor)
+}
+
+// modelID is the id of the Predictor's model.
+func modelID(t *testing.T, w *world) string {
+	t.Helper()
+	rec, err := w.sources["ksp"].get(t.Context(), inCluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rec.id()
+}
+
+// A model on its way is asked about with growing pauses, in case that etcd is out of sight.
+func TestPausesGrow(t *testing.T) {
+	w := newWorld(t, predictor())
+	w.mesh.answer = says(modelID(t, w), concrete(loading))
+	least := pauseMin
+	for range 10 {
+		again := w.reconcile(aPredictor)
+		if again < least || again > time.Duration(float64(least)*(1+jitter))+time.Second {
+			t.Fatalf("pause %s, want about %s", again, least)
+		}
+		w.clock.SetTime(w.clock.Now().Add(again))
+		least = min(2*least, pauseMax)
+	}
+	if got := len(w.mesh.sets); got != 10 {
+		t.Errorf("%d calls", got)
+	}
+	if len(w.patches) != 1 {
+		t.Errorf("%d writes for one state", len(w.patches))
+	}
+}
+
+// A load that fails is written once, and its events do not order it again and again.
+func TestAFailedLoadIsWrittenOnce(t *testing.T) {
+	w := newWorld(t, predictor())
+	id := modelID(t, w)
+	w.mesh.answer = says(id, with(concrete(loadFailed, "no such bucket"), copyAt("a", loadFailed, at(0))))
+	for range 10 { // each time because the mesh wrote something
+		if again := w.reconcile(aPredictor); again != 0 {
+			t.Errorf("asked again in %s", again)
+		}
+		w.memory.mark(aPredictor)
+	}
+	if len(w.patches) != 1 {
+		t.Errorf("%d writes", len(w.patches))
+	}
+	want := failure("ModelLoadFailed", "no such bucket", id, "a", second(0))
+	if s := w.status(); s.Available || s.ActiveModelState != v1alpha1.FailedToLoad || !cmp.Equal(s.LastFailureInfo, want) {
+		t.Errorf("%+v", s)
+	}
+	if got := w.mesh.loads(); !got[0] || slices.Contains(got[1:], true) {
+		t.Errorf("ordered to load: %v", got)
+	}
+	w.clock.SetTime(now.Add(loadMin * 2))
+	w.reconcile(aPredictor)
+	if got := w.mesh.loads(); !got[len(got)-1] {
+		t.Error("after a while an event orders it again")
+	}
+	w.toldOf("Warning ModelLoadFailed no such bucket")
+}
+
+func TestNoPods(t *testing.T) {
+	w := newWorld(t, predictor())
+	w.mesh.fault = mesh.ErrNoAddress
+	if again := w.reconcile(aPredictor); again != 0 {
+		t.Errorf("asked again in %s: addresses that come are told", again)
+	}
+	want := v1alpha1.PredictorStatus{
+		TransitionStatus: "UpToDate", ActiveModelState: "Pending", LastFailureInfo: failure("RuntimeUnhealthy", "Waiting for runtime Pod to become available", modelID(t, w), "", nil),
+	}
+	if diff := cmp.Diff(want, w.status()); diff != "" { // as in the recordings
+		t.Error(diff)
+	}
+	if !strings.Contains(w.patches[0], `"grpcEndpoint":""`) || !strings.Contains(w.patches[0], `"time":null`) {
+		t.Errorf("patch %s", w.patches[0])
+	}
+	w.rests(aPredictor)
+	w.toldOf("Warning RuntimeUnhealthy")
+
+	w.mesh.fault, w.mesh.answer = nil, says(modelID(t, w), concrete(loaded))
+	if keys := w.memory.freshen("ns"); !slices.Equal(keys, []types.NamespacedName{aPredictor}) {
+		t.Errorf("woken are %v", keys)
+	}
+	w.reconcile(aPredictor)
+	if s := w.status(); !s.Available || s.LastFailureInfo != nil {
+		t.Errorf("%+v", s)
+	}
+
+	// All pods go: the model is not available any more.
+	w.mesh.fault = mesh.ErrNoAddress
+	w.memory.freshen("ns")
+	w.reconcile(aPredictor)
+	if s := w.status(); s.Available || s.ActiveModelState != v1alpha1.Loaded || s.LastFailureInfo.Reason != v1alpha1.RuntimeUnhealthy {
+		t.Errorf("%+v", s)
+	}
+}
+
+// What cannot be said of the model now keeps what was said; the order to load is not spent on a call that failed.
+func TestCallsThatFail(t *testing.T) {
+	w := newWorld(t, predictor())
+	w.mesh.fault = status.Error(codes.Unavailable, "connection refused")
+	again := w.reconcile(aPredictor)
+	if again < pauseMin || len(w.patches) != 0 {
+		t.Errorf("again in %s, %d writes", again, len(w.patches))
+	}
+	w.rests(aPredictor)
+	w.mesh.fault, w.mesh.answer = nil, says(modelID(t, w), concrete(loading))
+	w.clock.SetTime(now.Add(again))
+	w.reconcile(aPredictor)
+	if got := w.mesh.loads(); !slices.Equal(got, []bool{true, true}) {
+		t.Errorf("ordered to load: %v", got)
+	}
+	w.mesh.fault = status.Error(codes.Internal, "broken")
+	w.memory.mark(aPredictor)
+	if again := w.reconcile(aPredictor); again == 0 || w.status().ActiveModelState != v1alpha1.Loading {
+		t.Errorf("again in %s, %+v", again, w.status())
+	}
+}
+
+func TestNewsDuringACall(t *testing.T) {
+	w := newWorld(t, predictor())
+	w.mesh.answer = says(modelID(t, w), concrete(loading))
+	w.mesh.meanwhile = func() { w.memory.mark(aPredictor) }
+	w.reconcile(aPredictor)
+	w.mesh.answer = says(modelID(t, w), concrete(loaded))
+	w.reconcile(aPredictor)
+	if s := w.status(); s.ActiveModelState != v1alpha1.Loaded {
+		t.Errorf("the news are lost: %+v", s)
+	}
+	w.mesh.answer = says(modelID(t, w), concrete(loadFailed, "x"))
+	w.memory.mark(aPredictor)
+	w.reconcile(aPredictor) // Loaded before, so nothing is ordered
+	w.memory.mark(aPredictor)
+	w.mesh.meanwhile = func() { w.memory.freshen("ns") } // pods come while the order to load is under way
+	w.reconcile(aPredictor)
+	w.reconcile(aPredictor)
+	if got := w.mesh.loads(); !got[len(got)-1] {
+		t.Errorf("ordered to load: %v; other pods may be able to", got)
+	}
+}
+
+func TestReplacing(t *testing.T) {
+	w := newWorld(t, predictor())
+	old := modelID(t, w)
+	w.mesh.answer = says(old, with(concrete(loaded), copyAt("a", loaded, 1)))
+	w.reconcile(aPredictor)
+	path := "sklearn/another"
+	w.change(func(p *v1alpha1.Predictor) { p.Spec.Storage.Path = &path })
+	fresh := modelID(t, w)
+	info := two(transitioning, with(concrete(loaded), copyAt("a", loaded, 1)), with(concrete(loading), copyAt("a", loading, 1)))
+	info.ActiveModelId, info.TargetModelId = old, fresh
+	w.mesh.answer = info
+	if again := w.reconcile(aPredictor); again == 0 {
+		t.Error("nobody looks at it again")
+	}
+	if s := w.status(); s.TransitionStatus != v1alpha1.InProgress || s.TargetModelState != v1alpha1.Loading || !s.Available || s.TotalCopies != 2 || s.ActiveModelState != v1alpha1.Loaded {
+		t.Errorf("%+v", s)
+	}
+	if got := w.mesh.sets[1]; got.GetTargetModelId() != fresh || got.GetVModelId() != "digits" {
+		t.Errorf("%v", got)
+	}
+	w.told()
+	w.mesh.answer = says(fresh, concrete(loaded))
+	w.memory.mark(aPredictor)
+	w.reconcile(aPredictor)
+	if s := w.status(); s.TransitionStatus != v1alpha1.UpToDate || s.TargetModelState != "" {
+		t.Errorf("%+v", s)
+	}
+	w.toldOf("Normal ModelReplaced")
+	w.rests(aPredictor)
+}
+
+// An invalid spec leaves the old model in service, and its state is kept up.
+func TestInvalidSpec(t *testing.T) {
+	w := newWorld(t, predictor())
+	old := modelID(t, w)
+	w.mesh.answer = says(old, with(concrete(loaded), copyAt("a", loaded, 1)))
+	w.reconcile(aPredictor)
+	w.told()
+	w.change(func(p *v1alpha1.Predictor) { p.Spec.Path = "a path too many" })
+	w.reconcile(aPredictor)
+	s := w.status()
+	want := failure("InvalidPredictorSpec", "Only one of spec.path and spec.storage.path can be specified", modelID(t, w), "", nil)
+	if s.TransitionStatus != v1alpha1.InvalidSpec || !s.Available || s.ActiveModelState != v1alpha1.Loaded || !cmp.Equal(s.LastFailureInfo, want) {
+		t.Errorf("%+v", s)
+	}
+	if len(w.mesh.sets) != 1 || len(w.mesh.gets) != 1 || w.mesh.gets[0].GetOwner() != "ksp" {
+		t.Errorf("sets %v, gets %v", w.mesh.sets, w.mesh.gets)
+	}
+	w.toldOf("Warning InvalidPredictorSpec Only one of")
+	w.rests(aPredictor)
+	w.mesh.answer = says(old, concrete(notLoaded))
+	w.memory.mark(aPredictor)
+	w.reconcile(aPredictor)
+	if s := w.status(); s.ActiveModelState != v1alpha1.Standby || s.TransitionStatus != v1alpha1.InvalidSpec || s.LastFailureInfo == nil {
+		t.Errorf("%+v", s)
+	}
+	w.mesh.fault = mesh.ErrNoAddress
+	w.memory.freshen("ns")
+	w.change(func(p *v1alpha1.Predictor) { p.Spec.Path = "" })
+	w.reconcile(aPredictor)
+	if s := w.status(); s.TransitionStatus != v1alpha1.InProgress || s.LastFailureInfo.Reason != v1alpha1.RuntimeUnhealthy {
+		t.Errorf("the spec is valid again: %+v", s)
+	}
+}
+
+func TestInvalidSpecOfANewModel(t *testing.T) {
+	for name, arrange := range map[string]func(*world){
+		"without pods":    func(w *world) { w.mesh.fault = mesh.ErrNoAddress },
+		"without answer":  func(w *world) { w.mesh.fault = status.Error(codes.Unavailable, "refused") },
+		"without client":  func(w *world) { w.connected = false },
+		"not served":      func(w *world) { w.connected, w.served = false, false },
+		"with everything": func(w *world) { w.mesh.answer = &meshpb.VModelStatusInfo{ActiveModelStatus: concrete(notFound)} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, predictor(func(p *v1alpha1.Predictor) { p.Spec.Path = "x" }))
+			arrange(w)
+			w.reconcile(aPredictor)
+			s := w.status()
+			if s.TransitionStatus != v1alpha1.InvalidSpec || s.Available || s.ActiveModelState != v1alpha1.Pending || s.LastFailureInfo.Reason != v1alpha1.InvalidPredictorSpec {
+				t.Errorf("%+v", s)
+			}
+			if len(w.mesh.sets) != 0 {
+				t.Error("an invalid model must not be registered")
+			}
+		})
+	}
+}
+
+func TestNamesThatAreTaken(t *testing.T) {
+	w := newWorld(t, predictor())
+	w.mesh.clash = alreadyExists()
+	w.mesh.answer = &meshpb.VModelStatusInfo{ActiveModelStatus: concrete(notFound)} // nothing of ours
+	if again := w.reconcile(aPredictor); again == 0 {
+		t.Error("nobody tries again")
+	}
+	s := w.status()
+	if s.LastFailureInfo.Message != "Predictor already exists with the same name from a different source" || s.TransitionStatus != v1alpha1.InvalidSpec || s.Available {
+		t.Errorf("%+v", s)
+	}
+	w.rests(aPredictor)
+	w.mesh.answer = says("x", concrete(loaded))
+	w.mesh.answer.Owner = "isvc"
+	w.memory.mark(aPredictor)
+	w.reconcile(aPredictor)
+	if got := w.status().LastFailureInfo.Message; got != textOtherSource {
+		t.Error(got)
+	}
+	w.mesh.answer.Owner = "ksp"
+	w.memory.mark(aPredictor)
+	w.reconcile(aPredictor)
+	if s := w.status(); s.LastFailureInfo.Message != textDifferent || s.ActiveModelState != v1alpha1.Loaded || !s.Available {
+		t.Errorf("%+v", s)
+	}
+	w.mesh.fault = mesh.ErrNoAddress
+	w.memory.mark(aPredictor)
+	w.reconcile(aPredictor)
+	if got := w.status().LastFailureInfo.Reason; got != v1alpha1.RuntimeUnhealthy {
+		t.Error(got)
+	}
+	w.mesh.fault = status.Error(codes.DeadlineExceeded, "too slow")
+	w.memory.mark(aPredictor)
+	if again := w.reconcile(aPredictor); again == 0 {
+		t.Error("nobody tries again")
+	}
+}
+
+func TestNamespacesThatAreNotServed(t *testing.T) {
+	w := newWorld(t, predictor())
+	w.connected = false
+	if again := w.reconcile(aPredictor); again != 0 || len(w.patches) != 0 {
+		t.Errorf("again in %s, writes %v: it is about to be served", again, w.patches)
+	}
+	w.served = false
+	if again := w.reconcile(aPredictor); again != 0 {
+		t.Errorf("again in %s: the label is told", again)
+	}
+	if s := w.status(); s.LastFailureInfo == nil || s.LastFailureInfo.Message != textNotServed || s.Available {
+		t.Errorf("%+v", s)
+	}
+	w.rests(aPredictor)
+	w.connected, w.served, w.mesh.answer = true, true, says(modelID(t, w), concrete(loaded))
+	w.memory.freshen("ns")
+	w.reconcile(aPredictor)
+	if s := w.status(); !s.Available || s.LastFailureInfo != nil {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestRemoval(t *testing.T) {
+	w := newWorld(t, predictor())
+	w.mesh.answer = says(modelID(t, w), concrete(loaded))
+	w.reconcile(aPredictor)
+	if err := w.client.Delete(t.Context(), predictor()); err != nil {
+		t.Fatal(err)
+	}
+	w.mesh.fault = mesh.ErrNoAddress
+	if again := w.reconcile(aPredictor); again != 0 {
+		t.Errorf("again in %s", again)
+	}
+	w.mesh.fault = status.Error(codes.Unavailable, "refused")
+	w.memory.freshen("ns")
+	if again := w.reconcile(aPredictor); again < pauseMin {
+		t.Errorf("again in %s", again)
+	}
+	w.mesh.fault = nil
+	if again := w.reconcile(aPredictor); again != 0 {
+		t.Errorf("again in %s", again)
+	}
+	if got := w.mesh.deletes; len(got) != 3 || got[0].GetOwner() != "ksp" || got[0].GetVModelId() != "digits" {
+		t.Errorf("%v", got)
+	}
+	if _, known := w.memory.look(aPredictor); known {
+		t.Error("it is remembered for ever")
+	}
+	w.rests(aPredictor)
+}
+
+// What the mesh lists without a resource behind it was left over while nobody looked.
+func TestOrphans(t *testing.T) {
+	for name, tc := range map[string]struct {
+		key   types.NamespacedName
+		owner string
+	}{"of a Predictor": {aPredictor, "ksp"}, "of an InferenceService": {aService, "isvc"}} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.reconcile(tc.key)
+			if w.mesh.calls() != 0 {
+				t.Error("nothing says that the mesh has it")
+			}
+			w.memory.mark(tc.key)
+			w.reconcile(tc.key)
+			if got := w.mesh.deletes; len(got) != 1 || got[0].GetOwner() != tc.owner {
+				t.Errorf("%v", got)
+			}
+			w.rests(tc.key)
+		})
+	}
+	w := newWorld(t)
+	w.connected = false
+	w.memory.mark(aPredictor)
+	w.reconcile(aPredictor)
+	if _, known := w.memory.look(aPredictor); !known {
+		t.Error("it is forgotten before the namespace has a client")
+	}
+	w.served = false
+	w.reconcile(aPredictor)
+	if _, known := w.memory.look(aPredictor); known || w.mesh.calls() != 0 {
+		t.Error("of a namespace that is not served nothing is remembered")
+	}
+}
+
+// A source that is away says nothing about its models.
+func TestNothingIsRemovedWhileASourceIsAway(t *testing.T) {
+	w := newWorld(t)
+	w.kinds = capability.NewSet()
+	w.memory.mark(aService)
+	w.reconcile(aService)
+	if w.mesh.calls() != 0 {
+		t.Error("nobody knows whether there is an InferenceService")
+	}
+	other := types.NamespacedName{Namespace: "plugin_ns", Name: "x"}
+	w.memory.mark(other)
+	w.reconcile(other)
+	if _, known := w.memory.look(other); known || w.mesh.calls() != 0 {
+		t.Error("a source that we do not know is not our business")
+	}
+}
+
+func TestDeletionIsNotLoaded(t *testing.T) {
+	w := newWorld(t, predictor(func(p *v1alpha1.Predictor) {
+		p.Finalizers, p.DeletionTimestamp = []string{"example.com/wait"}, &metav1.Time{Time: now}
+	}))
+	w.mesh.answer = says(modelID(t, w), concrete(notLoaded))
+	w.reconcile(aPredictor)
+	if got := w.mesh.loads(); !slices.Equal(got, []bool{false}) {
+		t.Errorf("ordered to load: %v", got)
+	}
+}
+
+// A runtime that is there and that the mesh does not know yet is waited for, but not for ever.
+func TestRuntimesThatTheMeshLearnsLater(t *testing.T) {
+	w := newWorld(t, predictor())
+	w.supports = true
+	w.mesh.answer = says(modelID(t, w), concrete(loadFailed, homeless+"mt:sklearn: [_no_runtime]"))
+	if again := w.reconcile(aPredictor); again == 0 || w.status().ActiveModelState != v1alpha1.Loading {
+		t.Errorf("again in %s, %+v", again, w.status())
+	}
+	w.clock.SetTime(now.Add(patienceWithRuntimes))
+	w.reconcile(aPredictor)
+	if s := w.status(); s.ActiveModelState != v1alpha1.FailedToLoad || s.LastFailureInfo.Reason != v1alpha1.NoSupportingRuntime {
+		t.Errorf("%+v", s)
+	}
+	w.rests(aPredictor)
+	if len(w.patches) != 2 {
+		t.Errorf("%d writes for two states", len(w.patches))
+	}
+
+	w = newWorld(t, predictor())
+	w.mesh.answer = says(modelID(t, w), concrete(loadFailed, homeless+"mt:sklearn: [_no_runtime]"))
+	w.reconcile(aPredictor)
+	if s := w.status(); s.ActiveModelState != v1alpha1.FailedToLoad || s.LastFailureInfo.Message != textNoSupport || s.LastFailureInfo.Location != "" || s.LastFailureInfo.Time == nil {
+		t.Errorf("there is no such runtime: %+v", s)
+	}
+}
+
+// A status that somebody else changed is mended without asking the mesh.
+func TestStatusIsMended(t *testing.T) {
+	w := newWorld(t, predictor())
+	w.mesh.answer = says(modelID(t, w), concrete(loaded))
+	w.reconcile(aPredictor)
+	p := predictor()
+	if err := w.client.Get(t.Context(), inCluster, p); err != nil {
+		t.Fatal(err)
+	}
+	p.Status = v1alpha1.PredictorStatus{ActiveModelState: v1alpha1.FailedToLoad, TransitionStatus: v1alpha1.InvalidSpec}
+	if err := w.client.Status().Update(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	calls := w.mesh.calls()
+	w.reconcile(aPredictor)
+	if s := w.status(); s.ActiveModelState != v1alpha1.Loaded || s.TransitionStatus != v1alpha1.UpToDate || w.mesh.calls() != calls {
+		t.Errorf("%+v after %d more calls", s, w.mesh.calls()-calls)
+	}
+}
+
+func TestWritesThatFail(t *testing.T) {
+	w := newWorld(t, predictor())
+	w.mesh.answer = says(modelID(t, w), concrete(loaded))
+	group := schema.GroupResource{Resource: "predictors"}
+	w.patchFault = apierrors.NewConflict(group, "digits", errors.New("changed"))
+	if again := w.reconcile(aPredictor); again != lag {
+		t.Errorf("again in %s", again)
+	}
+	w.patchFault = apierrors.NewInternalError(errors.New("broken"))
+	if _, err := w.Reconcile(t.Context(), ctrl.Request{NamespacedName: aPredictor}); err == nil {
+		t.Error("the failure is lost")
+	}
+	if len(w.told()) != 0 {
+		t.Error("what is not written is not told")
+	}
+	w.patchFault = nil
+	w.reconcile(aPredictor)
+	if w.mesh.calls() != 1 || !w.status().Available {
+		t.Errorf("%d calls, %+v", w.mesh.calls(), w.status())
+	}
+}
+
+// A record from before our last write is no base for a decision.
+func TestTheCacheLagsBehind(t *testing.T) {
+	w := newWorld(t, predictor())
+	w.mesh.answer = says(modelID(t, w), concrete(loaded))
+	w.reconcile(aPredictor)
+	e, _ := w.memory.look(aPredictor)
+	if e.version == "" {
+		t.Fatal("the version is not remembered")
+	}
+	e.version, e.stale = "99999999", true
+	w.memory.entries[aPredictor] = e
+	if again := w.reconcile(aPredictor); again != lag || w.mesh.calls() != 1 {
+		t.Errorf("again in %s, %d calls", again, w.mesh.calls())
+	}
+	for _, tc := range []struct {
+		version, written string
+		want             bool
+	}{{"", "1", false}, {"1", "", false}, {"1", "2", true}, {"2", "2", false}, {"10", "9", false}, {"x", "9", false}} {
+		if got := older(tc.version, tc.written); got != tc.want {
+			t.Errorf("older(%q, %q) = %t", tc.version, tc.written, got)
+		}
+	}
+}
+
+func TestErrorsOfTheWorldAround(t *testing.T) {
+	w := newWorld(t, predictor())
+	broken := errors.New("broken")
+	w.models.enabled = func(_ context.Context, _ string) (bool, error) { return false, broken }
+	w.connected = false
+	if _, err := w.Reconcile(t.Context(), ctrl.Request{NamespacedName: aPredictor}); !errors.Is(err, broken) {
+		t.Errorf("error %v", err)
+	}
+	w = newWorld(t, predictor())
+	w.models.supported = func(context.Context, string, string) (bool, error) { return false, broken }
+	w.mesh.answer = says(modelID(t, w), concrete(loadFailed, homeless+"mt:sklearn: [_no_runtime]"))
+	if _, err := w.Reconcile(t.Context(), ctrl.Request{NamespacedName: aPredictor}); !errors.Is(err, broken) {
+		t.Errorf("error %v", err)
+	}
+	if e, _ := w.memory.look(aPredictor); !e.stale {
+		t.Error("what it was woken for is lost")
+	}
+}
+
+// [modelmesh-71] The fields that have no effect are told of once.
+func TestIgnoredFields(t *testing.T) {
+	gpu, account := v1alpha1.GPURequest("required"), "robot"
+	w := newWorld(t, predictor(func(p *v1alpha1.Predictor) { p.Spec.GPU, p.Spec.ServiceAccountName = &gpu, &account }))
+	w.mesh.answer = says(modelID(t, w), concrete(loading))
+	w.reconcile(aPredictor)
+	got := w.told()
+	if len(got) != 2 || !strings.HasPrefix(got[0], "Warning FieldIgnored spec.gpu") || !strings.HasPrefix(got[1], "Warning FieldIgnored spec.serviceAccountName") {
+		t.Errorf("%q", got)
+	}
+	w.mesh.answer = says(modelID(t, w), concrete(loaded))
+	w.memory.mark(aPredictor)
+	w.reconcile(aPredictor)
+	w.toldOf("Normal ModelLoaded")
+}

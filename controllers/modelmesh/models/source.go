@@ -1,0 +1,128 @@
+package models
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	modelmeshcontroller "github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+)
+
+// errAway says that a source cannot tell now whether a model is there, so that nothing must be concluded from its silence.
+var errAway = errors.New("the source of the model is away")
+
+// fieldOwner is the manager of the status fields.
+const fieldOwner = modelmeshcontroller.FieldOwner
+
+// record is a model with its status, as its source has them.
+type record struct {
+	modelmesh.Model
+	status v1alpha1.PredictorStatus
+	// problem says why there is no model that could be served; empty for none.
+	problem string
+	// object is what events are about; nil where the source has no object.
+	object client.Object
+	// version is the resourceVersion of the object; empty without one.
+	version string
+}
+
+// id is that of the concrete model; empty where the spec describes none.
+func (r *record) id() string {
+	if r.Spec.ModelType.Name == "" && r.problem != "" {
+		return ""
+	}
+	return r.ID()
+}
+
+// origin is where models come from.
+type origin interface {
+	// get returns nil for a model that is not there, or that somebody else serves; errAway where that cannot be told.
+	get(ctx context.Context, name types.NamespacedName) (*record, error)
+	// write stores a status if that changes anything.
+	write(ctx context.Context, r *record, status v1alpha1.PredictorStatus) (written, error)
+}
+
+// written is what came of writing a status. The zero value says that nothing had to be written.
+type written struct {
+	// version that the object got; empty where nothing was written.
+	version string
+	// outdated tells that the record was not the present one, so that nothing was written.
+	outdated bool
+}
+
+// predictors are the resources of our own.
+type predictors struct {
+	client client.Client
+}
+
+func (p *predictors) get(ctx context.Context, name types.NamespacedName) (*record, error) {
+	predictor := &v1alpha1.Predictor{}
+	err := p.client.Get(ctx, name, predictor)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the Predictor: %w", err)
+	}
+	m := modelmesh.FromPredictor(predictor)
+	return &record{Model: m, status: predictor.Status, problem: m.Invalid(), object: predictor, version: predictor.ResourceVersion}, nil
+}
+
+func (p *predictors) write(ctx context.Context, r *record, status v1alpha1.PredictorStatus) (written, error) {
+	if equality.Semantic.DeepEqual(r.status, status) {
+		return written{}, nil
+	}
+	patch, err := predictorPatch(r.version, status)
+	if err != nil {
+		return written{}, err
+	}
+	return patchStatus(ctx, p.client, r.object, patch)
+}
+
+// predictorPatch sets the whole status. What it has not is removed, so that no part of an earlier failure stays.
+func predictorPatch(version string, s v1alpha1.PredictorStatus) ([]byte, error) {
+	status := map[string]any{
+		"available": s.Available, "transitionStatus": s.TransitionStatus, "activeModelState": s.ActiveModelState,
+		"targetModelState": s.TargetModelState, "httpEndpoint": s.HTTPEndpoint, "grpcEndpoint": s.GRPCEndpoint,
+		"failedCopies": s.FailedCopies, "totalCopies": s.TotalCopies, "lastFailureInfo": nil,
+	}
+	if f := s.LastFailureInfo; f != nil {
+		status["lastFailureInfo"] = map[string]any{
+			"reason": orNull(f.Reason), "message": orNull(f.Message), "modelId": orNull(f.ModelID), "location": orNull(f.Location), "time": f.Time,
+		}
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": version}, "status": status})
+	if err != nil {
+		return nil, fmt.Errorf("encoding the status: %w", err)
+	}
+	return patch, nil
+}
+
+// orNull leaves an empty text out of a merge patch's result.
+func orNull[T ~string](s T) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+// patchStatus writes, unless the object has changed or gone.
+func patchStatus(ctx context.Context, c client.Client, object client.Object, patch []byte) (written, error) {
+	err := c.Status().Patch(ctx, object, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(fieldOwner))
+	switch {
+	case err == nil:
+		return written{version: object.GetResourceVersion()}, nil
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		return written{outdated: true}, nil
+	default:
+		return written{}, fmt.Errorf("writing the status: %w", err)
+	}
+}

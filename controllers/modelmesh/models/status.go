@@ -1,0 +1,276 @@
+package models
+
+import (
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/mesh/meshpb"
+)
+
+// Texts that users of ModelMesh know.
+const (
+	textNoPods      = "Waiting for runtime Pod to become available"
+	textNoHome      = "Waiting for supporting runtime Pod to become available"
+	textNoRuntime   = "Specified runtime name not recognized"
+	textNoSupport   = "No ServingRuntime supports specified model type and/or protocol"
+	textOtherSource = "Predictor already exists with the same name from a different source"
+	textDifferent   = "The mesh has a model of this id with another type, path or key: delete the resource and create it anew, or change its spec"
+	textNotServed   = "The namespace is not served by ModelMesh: label it modelmesh-enabled=true"
+)
+
+// homeless begins the error of the mesh for a model that no live instance may load; the type of the model and the labels that an
+// instance would need follow. They are noRuntime where no runtime at all would do.
+const (
+	homeless  = "There are no running instances that meet the label requirements of type "
+	noRuntime = "[_no_runtime]"
+)
+
+// reading is what one concrete model's status means. known is false where the mesh does not know it itself.
+type reading struct {
+	state   v1alpha1.ModelState
+	reason  v1alpha1.FailureReason
+	message string
+	known   bool
+}
+
+// read translates the status of one concrete model; nil is one that the mesh did not report.
+func read(m *meshpb.ModelStatusInfo) reading {
+	if m == nil {
+		return reading{state: v1alpha1.Pending, known: true}
+	}
+	r := reading{known: true}
+	if len(m.GetErrors()) > 0 {
+		r.reason, r.message = v1alpha1.ModelLoadFailed, m.GetErrors()[0]
+	}
+	switch m.GetStatus() {
+	case meshpb.ModelStatusInfo_NOT_LOADED:
+		r.state = v1alpha1.Standby
+	case meshpb.ModelStatusInfo_LOADING:
+		r.state = v1alpha1.Loading
+	case meshpb.ModelStatusInfo_LOADED:
+		r.state = v1alpha1.Loaded
+	case meshpb.ModelStatusInfo_LOADING_FAILED:
+		return failed(r.message)
+	default:
+		return reading{}
+	}
+	return r
+}
+
+// failed tells a load that failed from one for which no instance was there.
+func failed(message string) reading {
+	r := reading{state: v1alpha1.FailedToLoad, reason: v1alpha1.ModelLoadFailed, message: message, known: true}
+	label, found := strings.CutPrefix(message, homeless)
+	switch {
+	case !found:
+	case !strings.HasSuffix(label, noRuntime):
+		r.state, r.reason, r.message = v1alpha1.Loading, v1alpha1.RuntimeUnhealthy, textNoHome
+	case strings.HasPrefix(label, "rt:"):
+		r.reason, r.message = v1alpha1.RuntimeNotRecognized, textNoRuntime
+	default:
+		r.reason, r.message = v1alpha1.NoSupportingRuntime, textNoSupport
+	}
+	return r
+}
+
+// unsupported tells that the mesh knows no runtime for the model.
+func (r reading) unsupported() bool {
+	return r.reason == v1alpha1.RuntimeNotRecognized || r.reason == v1alpha1.NoSupportingRuntime
+}
+
+// awaited shows a model for which the mesh knows no runtime yet, although there is one, as waiting for it: the pods learn of a
+// new runtime minutes later.
+func (r reading) awaited(supported bool) reading {
+	if supported && r.unsupported() {
+		r.state, r.reason, r.message = v1alpha1.Loading, v1alpha1.RuntimeUnhealthy, textNoHome
+	}
+	return r
+}
+
+// answer is what the mesh said of a vmodel, read.
+type answer struct {
+	status         meshpb.VModelStatusInfo_VModelStatus
+	active, target reading
+	// same tells that the active model is the target, and targeted that there is a status of the target.
+	same, targeted bool
+	targetID       string
+	// copies of the target, for where and when it failed.
+	targetCopies []*meshpb.ModelStatusInfo_ModelCopyInfo
+	failed, all  int
+	// loaded tells that the target is in memory, whatever else is said of it.
+	loaded bool
+}
+
+// interpret reads an answer. With supported, a runtime that the mesh does not know is one that it does not know yet.
+func interpret(info *meshpb.VModelStatusInfo, supported bool) answer {
+	a := answer{
+		status: info.GetStatus(), same: info.GetActiveModelId() == info.GetTargetModelId(), targetID: info.GetTargetModelId(),
+		active: read(info.GetActiveModelStatus()).awaited(supported),
+	}
+	target := info.GetTargetModelStatus()
+	if target == nil && a.same {
+		target = info.GetActiveModelStatus()
+	}
+	a.target, a.targeted = read(target).awaited(supported), target != nil
+	a.targetCopies, a.loaded = target.GetModelCopyInfos(), target.GetStatus() == meshpb.ModelStatusInfo_LOADED
+	a.count(a.active, info.GetActiveModelStatus())
+	if !a.same {
+		a.count(a.target, target)
+	}
+	return a
+}
+
+// count adds the copies of a model, unless it has no instances to have copies on.
+func (a *answer) count(r reading, m *meshpb.ModelStatusInfo) {
+	if r.reason != "" && r.reason != v1alpha1.ModelLoadFailed {
+		return
+	}
+	for _, c := range m.GetModelCopyInfos() {
+		a.all++
+		if c.GetCopyStatus() == meshpb.ModelStatusInfo_LOADING_FAILED {
+			a.failed++
+		}
+	}
+}
+
+// transition relates the active model to the target; empty where the mesh cannot tell.
+func (a answer) transition() v1alpha1.TransitionStatus {
+	switch a.status {
+	case meshpb.VModelStatusInfo_DEFINED:
+		return v1alpha1.UpToDate
+	case meshpb.VModelStatusInfo_TRANSITIONING:
+		return v1alpha1.InProgress
+	case meshpb.VModelStatusInfo_TRANSITION_FAILED:
+		if a.target.known && a.target.state == v1alpha1.Loading {
+			return v1alpha1.InProgress // it waits for a pod, or is tried again
+		}
+		return v1alpha1.BlockedByFailedLoad
+	default:
+		return ""
+	}
+}
+
+// withStates brings the states and copies of an answer into a status; what the mesh does not know stays as it was.
+func withStates(s v1alpha1.PredictorStatus, a answer) v1alpha1.PredictorStatus {
+	if a.active.known {
+		s.ActiveModelState = a.active.state
+	}
+	switch {
+	case a.same:
+		s.TargetModelState = v1alpha1.NoState
+	case a.targeted && a.target.known:
+		s.TargetModelState = a.target.state
+	}
+	s.FailedCopies, s.TotalCopies = a.failed, a.all
+	return s
+}
+
+// withAnswer is the status after an answer to a valid spec, save for availability and addresses.
+func withAnswer(s v1alpha1.PredictorStatus, a answer, now time.Time) v1alpha1.PredictorStatus {
+	s = withStates(s, a)
+	if t := a.transition(); t != "" {
+		s.TransitionStatus = t
+	}
+	s.LastFailureInfo = a.failure(s.LastFailureInfo, now)
+	return s
+}
+
+// failure is why the target is not served; nil for no reason.
+func (a answer) failure(before *v1alpha1.FailureInfo, now time.Time) *v1alpha1.FailureInfo {
+	switch {
+	case !a.targeted || a.loaded:
+		return nil
+	case a.target.reason == "":
+		if before != nil && before.Reason == v1alpha1.RuntimeUnhealthy && a.target.state != v1alpha1.Standby {
+			return before // until it is loaded the waiting goes on
+		}
+		return nil
+	}
+	f := &v1alpha1.FailureInfo{Reason: a.target.reason, Message: a.target.message, ModelID: a.targetID}
+	if f.Reason == v1alpha1.ModelLoadFailed {
+		f.Location, f.Time = a.place(before)
+	}
+	if f.Time == nil {
+		f.Time = since(before, f, now)
+	}
+	return f
+}
+
+// place is where and when the target failed first; where it failed in several places, the one that was told before, lest it
+// change with their order.
+func (a answer) place(before *v1alpha1.FailureInfo) (string, *metav1.Time) {
+	var location string
+	var at *metav1.Time
+	found := false
+	for _, c := range a.targetCopies {
+		if c.GetCopyStatus() != meshpb.ModelStatusInfo_LOADING_FAILED {
+			continue
+		}
+		var when *metav1.Time
+		if c.GetTime() > 0 {
+			when = seconds(time.UnixMilli(int64(c.GetTime())))
+		}
+		if before != nil && before.ModelID == a.targetID && before.Location == c.GetLocation() && before.Time.Equal(when) {
+			return c.GetLocation(), when
+		}
+		if !found {
+			location, at, found = c.GetLocation(), when, true
+		}
+	}
+	return location, at
+}
+
+// since is the time of the same failure before, else now: a failure that goes on is no news.
+func since(before, f *v1alpha1.FailureInfo, now time.Time) *metav1.Time {
+	if before != nil && before.Time != nil && before.Reason == f.Reason && before.Message == f.Message && before.ModelID == f.ModelID {
+		return before.Time
+	}
+	return seconds(now)
+}
+
+// seconds is a time as it comes back from the API, which keeps no fractions.
+func seconds(t time.Time) *metav1.Time {
+	return &metav1.Time{Time: t.Truncate(time.Second)}
+}
+
+// withFailure is the status of a model that could not be registered. It has no time where none is given.
+func withFailure(s v1alpha1.PredictorStatus, reason v1alpha1.FailureReason, message, id string) v1alpha1.PredictorStatus {
+	s.LastFailureInfo = &v1alpha1.FailureInfo{Reason: reason, Message: message, ModelID: id}
+	if reason == v1alpha1.InvalidPredictorSpec {
+		s.TransitionStatus = v1alpha1.InvalidSpec
+	}
+	return s
+}
+
+// available tells whether requests are answered, be it after a moment of loading.
+func available(s v1alpha1.PredictorStatus) bool {
+	switch s.ActiveModelState {
+	case v1alpha1.NoState, v1alpha1.Pending, v1alpha1.FailedToLoad:
+		return false
+	default:
+		return s.LastFailureInfo == nil || s.LastFailureInfo.Reason != v1alpha1.RuntimeUnhealthy
+	}
+}
+
+// wantsLoad tells whether the model is to be loaded at once, and not with its first request: where it is new, failed, replaces
+// another or waited for a pod.
+func wantsLoad(s v1alpha1.PredictorStatus) bool {
+	switch s.ActiveModelState {
+	case v1alpha1.Pending, v1alpha1.FailedToLoad:
+		return true
+	case v1alpha1.Loading:
+		if s.LastFailureInfo != nil && s.LastFailureInfo.Reason == v1alpha1.RuntimeUnhealthy {
+			return true
+		}
+	}
+	return s.TargetModelState != v1alpha1.NoState
+}
+
+// underway tells whether the state will change without anybody's doing.
+func underway(s v1alpha1.PredictorStatus) bool {
+	return s.ActiveModelState == v1alpha1.Loading || s.TargetModelState == v1alpha1.Loading || s.TransitionStatus == v1alpha1.InProgress ||
+		s.LastFailureInfo != nil && s.LastFailureInfo.Reason == v1alpha1.RuntimeUnhealthy
+}

@@ -1,0 +1,302 @@
+package models
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/mesh/meshpb"
+)
+
+var now = time.Date(2026, 5, 6, 7, 8, 9, 123456789, time.UTC)
+
+// at is a moment as the mesh counts it, and second as the API keeps it.
+func at(d time.Duration) uint64 { return uint64(now.Add(d).UnixMilli()) }
+func second(d time.Duration) *metav1.Time {
+	return &metav1.Time{Time: now.Add(d).Truncate(time.Second)}
+}
+
+func concrete(state meshpb.ModelStatusInfo_ModelStatus, errors ...string) *meshpb.ModelStatusInfo {
+	return &meshpb.ModelStatusInfo{Status: state, Errors: errors}
+}
+
+func with(m *meshpb.ModelStatusInfo, copies ...*meshpb.ModelStatusInfo_ModelCopyInfo) *meshpb.ModelStatusInfo {
+	m.ModelCopyInfos = copies
+	return m
+}
+
+func copyAt(location string, state meshpb.ModelStatusInfo_ModelStatus, time uint64) *meshpb.ModelStatusInfo_ModelCopyInfo {
+	return &meshpb.ModelStatusInfo_ModelCopyInfo{Location: location, CopyStatus: state, Time: time}
+}
+
+const (
+	notFound      = meshpb.ModelStatusInfo_NOT_FOUND
+	notLoaded     = meshpb.ModelStatusInfo_NOT_LOADED
+	loading       = meshpb.ModelStatusInfo_LOADING
+	loaded        = meshpb.ModelStatusInfo_LOADED
+	loadFailed    = meshpb.ModelStatusInfo_LOADING_FAILED
+	unknown       = meshpb.ModelStatusInfo_UNKNOWN
+	defined       = meshpb.VModelStatusInfo_DEFINED
+	transitioning = meshpb.VModelStatusInfo_TRANSITIONING
+	blocked       = meshpb.VModelStatusInfo_TRANSITION_FAILED
+)
+
+// one is the answer for a vmodel with one model.
+func one(m *meshpb.ModelStatusInfo) *meshpb.VModelStatusInfo {
+	return &meshpb.VModelStatusInfo{Status: defined, ActiveModelId: "m", TargetModelId: "m", ActiveModelStatus: m, TargetModelStatus: m}
+}
+
+// two is the answer for a vmodel whose model is to be replaced.
+func two(s meshpb.VModelStatusInfo_VModelStatus, active, target *meshpb.ModelStatusInfo) *meshpb.VModelStatusInfo {
+	return &meshpb.VModelStatusInfo{Status: s, ActiveModelId: "old", TargetModelId: "new", ActiveModelStatus: active, TargetModelStatus: target}
+}
+
+// [modelmesh-66] [modelmesh-67] [modelmesh-68] [modelmesh-69] [modelmesh-70]
+func TestReadingOfAModel(t *testing.T) {
+	const home = "There are no running instances that meet the label requirements of type "
+	for name, tc := range map[string]struct {
+		in   *meshpb.ModelStatusInfo
+		want reading
+	}{
+		"none":                {nil, reading{v1alpha1.Pending, "", "", true}},
+		"not found":           {concrete(notFound), reading{}},
+		"unknown":             {concrete(unknown, "x"), reading{}},
+		"not loaded":          {concrete(notLoaded), reading{v1alpha1.Standby, "", "", true}},
+		"loading":             {concrete(loading), reading{v1alpha1.Loading, "", "", true}},
+		"loading after fault": {concrete(loading, "first", "second"), reading{v1alpha1.Loading, v1alpha1.ModelLoadFailed, "first", true}},
+		"loaded":              {concrete(loaded), reading{v1alpha1.Loaded, "", "", true}},
+		"two errors":          {concrete(loadFailed, "first", "second"), reading{v1alpha1.FailedToLoad, v1alpha1.ModelLoadFailed, "first", true}},
+		"no error":            {concrete(loadFailed), reading{v1alpha1.FailedToLoad, v1alpha1.ModelLoadFailed, "", true}},
+		"no home for a type": {concrete(loadFailed, home+"mt:SomeType: [mt:SomeType]"),
+			reading{v1alpha1.Loading, v1alpha1.RuntimeUnhealthy, "Waiting for supporting runtime Pod to become available", true}},
+		"no home for a runtime": {concrete(loadFailed, home+"rt:SomeRuntime: [rt:SomeRuntime]"),
+			reading{v1alpha1.Loading, v1alpha1.RuntimeUnhealthy, "Waiting for supporting runtime Pod to become available", true}},
+		"no such runtime": {concrete(loadFailed, home+"rt:SomeRuntime: [_no_runtime]"),
+			reading{v1alpha1.FailedToLoad, v1alpha1.RuntimeNotRecognized, "Specified runtime name not recognized", true}},
+		"no runtime for a type": {concrete(loadFailed, home+"mt:SomeType: [_no_runtime]"),
+			reading{v1alpha1.FailedToLoad, v1alpha1.NoSupportingRuntime, "No ServingRuntime supports specified model type and/or protocol", true}},
+		"the text elsewhere": {concrete(loadFailed, "x: "+home+"mt:a: [_no_runtime]"),
+			reading{v1alpha1.FailedToLoad, v1alpha1.ModelLoadFailed, "x: " + home + "mt:a: [_no_runtime]", true}},
+		"only the first error counts": {concrete(loadFailed, "first", home+"mt:a: [_no_runtime]"),
+			reading{v1alpha1.FailedToLoad, v1alpha1.ModelLoadFailed, "first", true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := read(tc.in); got != tc.want {
+				t.Errorf("got %+v, want %+v", got, tc.want)
+			}
+		})
+	}
+}
+
+func failure(reason v1alpha1.FailureReason, message, id, location string, time *metav1.Time) *v1alpha1.FailureInfo {
+	return &v1alpha1.FailureInfo{Reason: reason, Message: message, ModelID: id, Location: location, Time: time}
+}
+
+var unhealthy = failure(v1alpha1.RuntimeUnhealthy, textNoPods, "m", "", nil)
+
+func TestStatusAfterAnAnswer(t *testing.T) {
+	fresh := v1alpha1.PredictorStatus{TransitionStatus: v1alpha1.UpToDate, ActiveModelState: v1alpha1.Pending}
+	ready := v1alpha1.PredictorStatus{TransitionStatus: v1alpha1.UpToDate, ActiveModelState: v1alpha1.Loaded, TotalCopies: 1, Available: true}
+	const noSuch = homeless + "mt:a: [_no_runtime]"
+	for name, tc := range map[string]struct {
+		before v1alpha1.PredictorStatus
+		info   *meshpb.VModelStatusInfo
+		want   v1alpha1.PredictorStatus
+	}{
+		"loading": {fresh, one(with(concrete(loading), copyAt("a", loading, 1))),
+			v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "Loading", TotalCopies: 1, Available: true}},
+		"loaded twice": {fresh, one(with(concrete(loaded), copyAt("a", loaded, 1), copyAt("b", loaded, 2))),
+			v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "Loaded", TotalCopies: 2, Available: true}},
+		"loaded, and failed elsewhere": {fresh, one(with(concrete(loaded, "x"), copyAt("a", loaded, 1), copyAt("b", loadFailed, 2))),
+			v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "Loaded", TotalCopies: 2, FailedCopies: 1, Available: true}},
+		"failed": {fresh, one(with(concrete(loadFailed, "broken"), copyAt("a", loading, 1), copyAt("b", loadFailed, at(-time.Minute)), copyAt("c", loadFailed, at(0)))),
+			v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "FailedToLoad", TotalCopies: 3, FailedCopies: 2,
+				LastFailureInfo: failure("ModelLoadFailed", "broken", "m", "b", second(-time.Minute))}},
+		"failed without a place": {fresh, one(concrete(loadFailed, "broken")),
+			v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "FailedToLoad", LastFailureInfo: failure("ModelLoadFailed", "broken", "m", "", second(0))}},
+		"no runtime": {fresh, one(with(concrete(loadFailed, noSuch), copyAt("a", loadFailed, 1))),
+			v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "FailedToLoad", LastFailureInfo: failure("NoSupportingRuntime", textNoSupport, "m", "", second(0))}},
+		"only the active status": {fresh, &meshpb.VModelStatusInfo{Status: defined, ActiveModelId: "m", TargetModelId: "m", ActiveModelStatus: concrete(loadFailed, "broken")},
+			v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "FailedToLoad", LastFailureInfo: failure("ModelLoadFailed", "broken", "m", "", second(0))}},
+		"waiting for a pod, loading": {v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "Pending", LastFailureInfo: unhealthy}, one(concrete(loading)),
+			v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "Loading", LastFailureInfo: unhealthy}},
+		"waiting for a pod, loaded": {v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "Loading", LastFailureInfo: unhealthy}, one(concrete(loaded)),
+			v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "Loaded", Available: true}},
+		"waiting for a pod, evicted": {v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "Loading", LastFailureInfo: unhealthy}, one(concrete(notLoaded)),
+			v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "Standby", Available: true}},
+		"a failure that is over": {v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "FailedToLoad", LastFailureInfo: failure("ModelLoadFailed", "x", "m", "", nil)}, one(concrete(loading)),
+			v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "Loading", Available: true}},
+		"replacing": {ready, two(transitioning, with(concrete(loaded), copyAt("a", loaded, 1)), with(concrete(loading), copyAt("b", loading, 1))),
+			v1alpha1.PredictorStatus{TransitionStatus: "InProgress", ActiveModelState: "Loaded", TargetModelState: "Loading", TotalCopies: 2, Available: true}},
+		"replacing failed": {ready, two(blocked, with(concrete(loaded), copyAt("a", loaded, 1)), with(concrete(loadFailed, "broken"), copyAt("b", loadFailed, at(0)))),
+			v1alpha1.PredictorStatus{TransitionStatus: "BlockedByFailedLoad", ActiveModelState: "Loaded", TargetModelState: "FailedToLoad", TotalCopies: 2, FailedCopies: 1, Available: true,
+				LastFailureInfo: failure("ModelLoadFailed", "broken", "new", "b", second(0))}},
+		"replacing waits for a pod": {ready, two(blocked, concrete(loaded), concrete(loadFailed, homeless+"mt:a: [mt:a]")),
+			v1alpha1.PredictorStatus{TransitionStatus: "InProgress", ActiveModelState: "Loaded", TargetModelState: "Loading",
+				LastFailureInfo: failure("RuntimeUnhealthy", textNoHome, "new", "", second(0))}},
+		"no word about the target": {v1alpha1.PredictorStatus{TransitionStatus: "InProgress", ActiveModelState: "Loaded", TargetModelState: "Loading"}, two(transitioning, concrete(loaded), nil),
+			v1alpha1.PredictorStatus{TransitionStatus: "InProgress", ActiveModelState: "Loaded", TargetModelState: "Loading", Available: true}},
+		"the mesh does not know": {ready, two(meshpb.VModelStatusInfo_UNKNOWN, concrete(unknown), concrete(notFound)),
+			v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "Loaded", Available: true}},
+		"there is no vmodel": {ready, &meshpb.VModelStatusInfo{ActiveModelStatus: concrete(notFound)},
+			v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "Loaded", Available: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := withAnswer(tc.before, interpret(tc.info, false), now)
+			got.Available = available(got)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// A failure that goes on is told with the time at which it began, and where it was told first.
+func TestTimeOfAFailureStays(t *testing.T) {
+	info := one(concrete(loadFailed, homeless+"mt:a: [_no_runtime]"))
+	first := withAnswer(v1alpha1.PredictorStatus{}, interpret(info, false), now)
+	later := withAnswer(first, interpret(info, false), now.Add(time.Hour))
+	if diff := cmp.Diff(first, later); diff != "" {
+		t.Errorf("nothing has happened:\n%s", diff)
+	}
+	info.TargetModelId, info.ActiveModelId = "n", "n"
+	if another := withAnswer(first, interpret(info, false), now.Add(time.Hour)); !another.LastFailureInfo.Time.Equal(second(time.Hour)) {
+		t.Errorf("another model failed at %s", another.LastFailureInfo.Time)
+	}
+
+	a, b := copyAt("a", loadFailed, at(0)), copyAt("b", loadFailed, at(time.Minute))
+	first = withAnswer(v1alpha1.PredictorStatus{}, interpret(one(with(concrete(loadFailed, "x"), a, b)), false), now)
+	later = withAnswer(first, interpret(one(with(concrete(loadFailed, "x"), b, a)), false), now)
+	if diff := cmp.Diff(first, later); diff != "" || first.LastFailureInfo.Location != "a" {
+		t.Errorf("the order of copies tells nothing:\n%s", diff)
+	}
+	later = withAnswer(first, interpret(one(with(concrete(loadFailed, "x"), b)), false), now)
+	if later.LastFailureInfo.Location != "b" {
+		t.Errorf("the failure at %s is over", later.LastFailureInfo.Location)
+	}
+}
+
+// A runtime that is there will become known to the pods: its models wait.
+func TestRuntimesThatAreNotKnownYet(t *testing.T) {
+	for _, text := range []string{"mt:a: [_no_runtime]", "rt:a: [_no_runtime]"} {
+		a := interpret(one(concrete(loadFailed, homeless+text)), true)
+		s := withAnswer(v1alpha1.PredictorStatus{}, a, now)
+		if s.ActiveModelState != v1alpha1.Loading || s.LastFailureInfo.Reason != v1alpha1.RuntimeUnhealthy || s.LastFailureInfo.Message != textNoHome || available(s) {
+			t.Errorf("%s: %+v", text, s)
+		}
+	}
+	if s := withAnswer(v1alpha1.PredictorStatus{}, interpret(one(concrete(loadFailed, "broken")), true), now); s.ActiveModelState != v1alpha1.FailedToLoad {
+		t.Errorf("a load that failed is none of that: %+v", s)
+	}
+}
+
+func TestAvailable(t *testing.T) {
+	for state, want := range map[v1alpha1.ModelState]bool{
+		"": false, "Pending": false, "Standby": true, "Loading": true, "Loaded": true, "FailedToLoad": false,
+	} {
+		s := v1alpha1.PredictorStatus{ActiveModelState: state}
+		if got := available(s); got != want {
+			t.Errorf("%q: %t", state, got)
+		}
+		if s.LastFailureInfo = unhealthy; available(s) {
+			t.Errorf("%q: no pod is there", state)
+		}
+		s.LastFailureInfo = failure(v1alpha1.ModelLoadFailed, "", "", "", nil)
+		if got := available(s); got != want {
+			t.Errorf("%q, replacement failed: %t", state, got)
+		}
+	}
+}
+
+func TestWantsLoad(t *testing.T) {
+	for name, tc := range map[string]struct {
+		status v1alpha1.PredictorStatus
+		want   bool
+	}{
+		"new":               {v1alpha1.PredictorStatus{ActiveModelState: v1alpha1.Pending}, true},
+		"failed":            {v1alpha1.PredictorStatus{ActiveModelState: v1alpha1.FailedToLoad}, true},
+		"being replaced":    {v1alpha1.PredictorStatus{ActiveModelState: v1alpha1.Loaded, TargetModelState: v1alpha1.Standby}, true},
+		"waiting for a pod": {v1alpha1.PredictorStatus{ActiveModelState: v1alpha1.Loading, LastFailureInfo: unhealthy}, true},
+		"loading":           {v1alpha1.PredictorStatus{ActiveModelState: v1alpha1.Loading}, false},
+		"loading again":     {v1alpha1.PredictorStatus{ActiveModelState: v1alpha1.Loading, LastFailureInfo: failure("ModelLoadFailed", "", "", "", nil)}, false},
+		"loaded":            {v1alpha1.PredictorStatus{ActiveModelState: v1alpha1.Loaded}, false},
+		"standby":           {v1alpha1.PredictorStatus{ActiveModelState: v1alpha1.Standby, LastFailureInfo: unhealthy}, false},
+	} {
+		if got := wantsLoad(tc.status); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+func TestStatusOfWhatIsNotRegistered(t *testing.T) {
+	s := withFailure(v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "Loaded"}, v1alpha1.InvalidPredictorSpec, "why", "m")
+	if s.TransitionStatus != v1alpha1.InvalidSpec || s.ActiveModelState != v1alpha1.Loaded || *s.LastFailureInfo != *failure("InvalidPredictorSpec", "why", "m", "", nil) {
+		t.Errorf("%+v", s)
+	}
+	s = withFailure(v1alpha1.PredictorStatus{ActiveModelState: "Pending"}, v1alpha1.RuntimeUnhealthy, textNoPods, "m")
+	if s.TransitionStatus != "" || *s.LastFailureInfo != *unhealthy { // the recordings of InferenceServices have an empty one
+		t.Errorf("%+v", s)
+	}
+	for state, want := range map[v1alpha1.ModelState]v1alpha1.TransitionStatus{v1alpha1.Pending: v1alpha1.UpToDate, v1alpha1.Loaded: v1alpha1.InProgress} {
+		if got := takenBack(v1alpha1.PredictorStatus{TransitionStatus: v1alpha1.InvalidSpec, ActiveModelState: state}); got.TransitionStatus != want {
+			t.Errorf("mended while %s: %s", state, got.TransitionStatus)
+		}
+		if got := takenBack(v1alpha1.PredictorStatus{TransitionStatus: v1alpha1.BlockedByFailedLoad, ActiveModelState: state}); got.TransitionStatus != v1alpha1.BlockedByFailedLoad {
+			t.Errorf("was not invalid: %s", got.TransitionStatus)
+		}
+	}
+}
+
+// anyModel draws what the mesh may say of a model, or nothing.
+func anyModel(t *rapid.T, name string) *meshpb.ModelStatusInfo {
+	if rapid.IntRange(0, 5).Draw(t, name+" absent") == 0 {
+		return nil
+	}
+	m := concrete(meshpb.ModelStatusInfo_ModelStatus(rapid.IntRange(0, 5).Draw(t, name)))
+	m.Errors = rapid.SliceOfN(rapid.SampledFrom([]string{
+		"broken", "", homeless + "mt:a: [mt:a]", homeless + "mt:a: [_no_runtime]", homeless + "rt:a: [_no_runtime]",
+	}), 0, 2).Draw(t, name+" errors")
+	for range rapid.IntRange(0, 3).Draw(t, name+" copies") {
+		m.ModelCopyInfos = append(m.ModelCopyInfos, copyAt(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "location"),
+			meshpb.ModelStatusInfo_ModelStatus(rapid.IntRange(0, 5).Draw(t, "copy")), uint64(rapid.IntRange(0, 5000).Draw(t, "time"))))
+	}
+	return m
+}
+
+// Whatever the mesh says: the status is one that the schema takes, and the same answer changes nothing any more. A status that
+// moved by itself would be written for ever.
+func TestAnswersSettle(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ids := rapid.SampledFrom([]string{"", "m", "n"})
+		info := &meshpb.VModelStatusInfo{
+			Status:        meshpb.VModelStatusInfo_VModelStatus(rapid.SampledFrom([]int32{0, 1, 2, 3, 5}).Draw(t, "status")),
+			ActiveModelId: ids.Draw(t, "active id"), TargetModelId: ids.Draw(t, "target id"),
+			ActiveModelStatus: anyModel(t, "active"), TargetModelStatus: anyModel(t, "target"),
+		}
+		before := v1alpha1.PredictorStatus{
+			TransitionStatus: v1alpha1.UpToDate, ActiveModelState: rapid.SampledFrom([]v1alpha1.ModelState{"Pending", "Loaded", "FailedToLoad"}).Draw(t, "before"),
+			LastFailureInfo: rapid.SampledFrom([]*v1alpha1.FailureInfo{nil, unhealthy, failure("ModelLoadFailed", "broken", "m", "a", second(0))}).Draw(t, "failure"),
+		}
+		supported := rapid.Bool().Draw(t, "supported")
+		first := withAnswer(before, interpret(info, supported), now)
+		second := withAnswer(first, interpret(info, supported), now.Add(time.Hour))
+		if diff := cmp.Diff(first, second); diff != "" {
+			t.Fatalf("the same answer again:\n%s", diff)
+		}
+		switch first.TransitionStatus {
+		case v1alpha1.UpToDate, v1alpha1.InProgress, v1alpha1.BlockedByFailedLoad:
+		default:
+			t.Fatalf("transition %q", first.TransitionStatus)
+		}
+		if first.ActiveModelState == "" || first.FailedCopies > first.TotalCopies {
+			t.Fatalf("%+v", first)
+		}
+		if f := first.LastFailureInfo; f != nil && f.Time != nil && f.Time.Nanosecond() != 0 {
+			t.Fatalf("the API would keep another time than %s", f.Time)
+		}
+	})
+}

@@ -1,0 +1,139 @@
+package models
+
+import (
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+func newQueue(t *testing.T) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+	t.Helper()
+	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	t.Cleanup(q.ShutDown)
+	return q
+}
+
+// queued returns what is in the queue, sorted.
+func queued(q workqueue.TypedRateLimitingInterface[reconcile.Request]) []string {
+	out := []string{}
+	for q.Len() > 0 {
+		item, _ := q.Get()
+		q.Done(item)
+		out = append(out, item.String())
+	}
+	slices.Sort(out)
+	return out
+}
+
+func newWakes(t *testing.T) (*wakes, workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	t.Helper()
+	w := &wakes{memory: newMemory(), feed: &feed{}, known: map[string]origin{"ksp": nil, "isvc": nil}}
+	return w, newQueue(t)
+}
+
+func TestWhatIsHeardBeforeTheStartIsNotLost(t *testing.T) {
+	w, q := newWakes(t)
+	w.heard("ksp", "ns", "a")
+	if err := w.feed.Start(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
+	w.heard("", "ns", "b") // without an owner it is of a Predictor
+	w.heard("isvc", "ns", "c")
+	w.heard("isvc", "ns", "c")
+	w.heard("nobody", "ns", "d")
+	if got, want := queued(q), []string{"isvc_ns/c", "ksp_ns/a", "ksp_ns/b"}; !slices.Equal(got, want) {
+		t.Errorf("woken %q, want %q", got, want)
+	}
+	for _, key := range []types.NamespacedName{{Namespace: "ksp_ns", Name: "a"}, {Namespace: "ksp_ns", Name: "b"}, {Namespace: "isvc_ns", Name: "c"}} {
+		if e, known := w.memory.look(key); !known || !e.stale {
+			t.Errorf("%s: %+v", key, e)
+		}
+	}
+}
+
+// A model that waits for a name is woken by what happens to the one that has it.
+func TestTheOtherOfTheSameName(t *testing.T) {
+	w, q := newWakes(t)
+	if err := w.feed.Start(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
+	w.memory.put(types.NamespacedName{Namespace: "isvc_ns", Name: "a"}, entry{outcome: taken})
+	w.heard("ksp", "ns", "a")
+	if got, want := queued(q), []string{"isvc_ns/a", "ksp_ns/a"}; !slices.Equal(got, want) {
+		t.Errorf("woken %q, want %q", got, want)
+	}
+}
+
+func TestAMovedMeshWakesItsNamespace(t *testing.T) {
+	w, q := newWakes(t)
+	if err := w.feed.Start(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []types.NamespacedName{{Namespace: "isvc_ns", Name: "a"}, {Namespace: "ksp_ns", Name: "b"}, {Namespace: "ksp_other", Name: "c"}} {
+		w.memory.put(key, entry{outcome: answered, attempts: 3, loads: 2, loadAgain: now, again: now, awaited: now})
+	}
+	w.moved("ns")
+	if got, want := queued(q), []string{"isvc_ns/a", "ksp_ns/b"}; !slices.Equal(got, want) {
+		t.Errorf("woken %q, want %q", got, want)
+	}
+	if e, _ := w.memory.look(types.NamespacedName{Namespace: "ksp_ns", Name: "b"}); !e.stale || e.attempts != 0 || !e.mayLoad(now) || !e.again.IsZero() || !e.awaited.IsZero() {
+		t.Errorf("%+v", e)
+	}
+	w.back("isvc")
+	if got, want := queued(q), []string{"isvc_ns/a"}; !slices.Equal(got, want) {
+		t.Errorf("woken %q, want %q", got, want)
+	}
+}
+
+func TestKeys(t *testing.T) {
+	for key, want := range map[types.NamespacedName]struct{ source, namespace string }{
+		{Namespace: "ksp_ns"}:       {"ksp", "ns"},
+		{Namespace: "isvc_ns"}:      {"isvc", "ns"},
+		{Namespace: "my_plugin_ns"}: {"my_plugin", "ns"},
+		{Namespace: "ns"}:           {"ksp", "ns"},
+		{Namespace: "_ns"}:          {"ksp", "ns"},
+	} {
+		id, name := split(key)
+		if id != want.source || name.Namespace != want.namespace {
+			t.Errorf("%s: %s in %s", key, id, name.Namespace)
+		}
+	}
+	name := types.NamespacedName{Namespace: "ns", Name: "n"}
+	if id, back := split(join("isvc", name)); id != "isvc" || back != name {
+		t.Errorf("%s %s", id, back)
+	}
+	if got := request("isvc", name); len(got) != 1 || got[0].String() != "isvc_ns/n" {
+		t.Errorf("%v", got)
+	}
+}
+
+// What is learnt during a pass does not cover what happens meanwhile.
+func TestMemoryKeepsNews(t *testing.T) {
+	m := newMemory()
+	e := m.take(aPredictor)
+	e.outcome, e.loads = answered, 3
+	m.mark(aPredictor)
+	m.put(aPredictor, e)
+	if got, _ := m.look(aPredictor); !got.stale || got.loads != 3 || got.outcome != answered {
+		t.Errorf("%+v", got)
+	}
+	if m.forget(aPredictor); len(m.entries) != 1 {
+		t.Error("there are news of it")
+	}
+	e = m.take(aPredictor)
+	m.freshen("ns")
+	m.put(aPredictor, e)
+	if got, _ := m.look(aPredictor); !got.stale || got.loads != 0 {
+		t.Errorf("%+v", got)
+	}
+	m.put(aPredictor, m.take(aPredictor))
+	if m.forget(aPredictor); len(m.entries) != 0 {
+		t.Error("it is remembered for ever")
+	}
+	if m.markIfKnown(aPredictor) || len(m.entries) != 0 {
+		t.Error("who is not known is not concerned")
+	}
+}
