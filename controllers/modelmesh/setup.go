@@ -23,6 +23,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/mesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/meshevents"
 	"github.com/odh-platform/odh-platform-operator/pkg/meshsettings"
 )
 
@@ -133,13 +134,14 @@ func (e Environment) shared(mgr ctrl.Manager) (*Shared, error) {
 	s := &Shared{
 		Config: e.Config, Served: e.Served(), Domain: e.Domain(), Clock: e.Clock(), Applier: e.Applier(mgr), Dynamic: dyn,
 		Recorder: mgr.GetEventRecorder(ComponentName), Namespaces: namespaces, Settings: settings,
-		Pool: mesh.NewPool(log.WithName("mesh")),
+		Pool:   mesh.NewPool(log.WithName("mesh")),
+		Events: meshevents.NewStream(meshevents.Options{Home: own, Clock: e.Clock(), Log: log.WithName("events")}),
 	}
 	slices, err := sliceCache(mgr)
 	if err != nil {
 		return nil, err
 	}
-	return s, errors.Join(mgr.Add(s.Pool), mesh.SetupEndpoints(mgr, ComponentName+"-endpoints", slices, s.Pool))
+	return s, errors.Join(mgr.Add(s.Pool), mgr.Add(s.Events), mesh.SetupEndpoints(mgr, ComponentName+"-endpoints", slices, s.Pool))
 }
 
 // sliceCache holds the EndpointSlices of the Services in front of runtimes: slices have the labels of their Service.
@@ -160,7 +162,7 @@ func setupServer(ctx context.Context, mgr ctrl.Manager, shared *Shared) error {
 	s := newServer(&server{
 		config: shared.Config.ModelMesh, namespaces: shared.Namespaces, settings: shared.Settings.For, served: shared.Served.Current,
 		clock: shared.Clock, recorder: shared.Recorder, cached: mgr.GetClient(), live: mgr.GetAPIReader(), claims: claims,
-		applier: shared.Applier, pool: shared.Pool, stream: nobody{},
+		applier: shared.Applier, pool: shared.Pool, stream: shared.Events,
 	})
 	shared.Supported = s.supported
 	c, err := s.watch(mgr, claims, shared.Served, shared.Settings)
@@ -170,10 +172,3 @@ func setupServer(ctx context.Context, mgr ctrl.Manager, shared *Shared) error {
 	s.watchOptional(ctx, mgr, c, shared.Served)
 	return nil
 }
-
-// nobody hears of models but by asking.
-type nobody struct{}
-
-func (nobody) Connect(map[string][]byte) error { return nil }
-func (nobody) Ensure(string, string)           {}
-func (nobody) Forget(string)                   {}

@@ -13,6 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/mesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/meshevents"
 	"github.com/odh-platform/odh-platform-operator/pkg/meshsettings"
 )
 
@@ -30,8 +31,9 @@ type Shared struct {
 	// Namespaces knows which namespaces are served.
 	Namespaces *Namespaces
 	Settings   *meshsettings.Source
-	// Pool has the clients of the namespaces.
-	Pool *mesh.Pool
+	// Pool has the clients of the namespaces, Events says what happened to models there.
+	Pool   *mesh.Pool
+	Events *meshevents.Stream
 	// Supported tells whether a runtime that is served in a namespace supports models with a label, whether its pods know that yet
 	// or not.
 	Supported func(ctx context.Context, namespace, label string) (bool, error)
