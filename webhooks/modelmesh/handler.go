@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -56,7 +57,7 @@ func (v *validator) answer(namespace string, now, before *v1alpha1.ServingRuntim
 		known = append(known, found.message)
 	}
 	if !multiModel(now) {
-		return admission.Allowed("").WithWarnings(known...)
+		return allowed(known)
 	}
 	if found := contradiction(now.Annotations, &now.Spec); found != nil {
 		if !multiModel(before) || !same(found, contradiction(before.Annotations, &before.Spec)) {
@@ -64,7 +65,16 @@ func (v *validator) answer(namespace string, now, before *v1alpha1.ServingRuntim
 		}
 		known = append(known, found.field+": "+found.message)
 	}
-	return admission.Allowed("").WithWarnings(append(known, v.news(namespace, now, before)...)...)
+	return allowed(append(known, v.news(namespace, now, before)...))
+}
+
+// allowed lets a runtime pass. A warning is the value of an HTTP header: one that has a line break never arrives.
+func allowed(warnings []string) admission.Response {
+	response := admission.Allowed("")
+	for _, text := range warnings {
+		response = response.WithWarnings(strings.Join(strings.Fields(text), " "))
+	}
+	return response
 }
 
 // news returns the warnings that the user was not given with the runtime before.

@@ -59,7 +59,7 @@ func TestAnswers(t *testing.T) {
 		"a rule broken":                                 {object: keda, code: http.StatusForbidden, message: kedaText},
 		"a rule broken by a change":                     {object: keda, old: good, code: http.StatusForbidden, message: kedaText},
 		"a rule broken in another way":                  {object: keda, old: test, code: http.StatusForbidden, message: kedaText},
-		"a rule that was broken before":                 {object: keda, old: keda, warnings: []string{"metadata.annotations[serving.kserve.io/autoscalerClass]: " + kedaText}},
+		"a rule that was broken before":                 {object: keda, old: keda, warnings: []string{"metadata.annotations[serving.kserve.io/autoscalerClass]: " + strings.TrimSpace(kedaText)}},
 		"broken while it was of KServe":                 {object: keda, old: single, code: http.StatusForbidden, message: kedaText},
 		"mended":                                        {object: good, old: keda},
 		"leaving":                                       {object: keda, old: leaving},

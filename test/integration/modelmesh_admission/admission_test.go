@@ -1,0 +1,128 @@
+package modelmesh_admission_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// prefix is how the API server begins the message of a refusal; the name of the webhook is known to clients.
+const prefix = `admission webhook "servingruntime.modelmesh-webhook-server.default" denied the request: `
+
+var _ = Describe("Runtimes at admission", func() {
+	DescribeTable("are judged by the rules of autoscaling", func(ctx SpecContext, annotations, spec, message string) {
+		namespace := env.Namespace(ctx, "rules")
+		for _, kind := range []string{namespaced, clusterWide} {
+			err := env.Admin.Create(ctx, runtimeOf(kind, namespace, annotations, spec), client.DryRunAll)
+			if message == "" {
+				Expect(err).NotTo(HaveOccurred(), kind)
+				continue
+			}
+			Expect(err).To(MatchError(prefix+message), kind)
+			Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%s: %v", kind, err)
+		}
+	},
+		Entry("[modelmesh-1] accepted with everything", hpa, multi, ""),
+		Entry("[modelmesh-2] refused with an unknown class", "serving.kserve.io/autoscalerClass: test", multi, "[test] is not a supported autoscaler class type.\n"),
+		Entry("refused with the class external", "serving.kserve.io/autoscalerClass: external", multi, "unknown autoscaler class [external]"),
+		Entry("[modelmesh-3] refused with a target below", hpa+", serving.kserve.io/targetUtilizationPercentage: '-1'", multi,
+			"The target utilization percentage should be a [1-100] integer."),
+		Entry("[modelmesh-3] refused with a target above", hpa+", serving.kserve.io/targetUtilizationPercentage: '101'", multi,
+			"The target utilization percentage should be a [1-100] integer."),
+		Entry("[modelmesh-4] refused with no pod at least", hpa+", serving.kserve.io/min-scale: '0'", multi, "The min replicas should be more than 0"),
+		Entry("[modelmesh-5] refused with more at least than at most", hpa+", serving.kserve.io/min-scale: '4'", multi,
+			"The max replicas should be same or bigger than min replicas."),
+		Entry("[modelmesh-6] refused with replicas too", hpa, multi+", replicas: 1", "Autoscaler is enabled and also replicas variable set. You can not set both."),
+		Entry("[modelmesh-7] accepted with memory", hpa+", serving.kserve.io/metrics: memory", multi, ""),
+		Entry("[modelmesh-7] refused with an unknown metric", hpa+", serving.kserve.io/metrics: conccurrency", multi, "[conccurrency] is not a supported metric.\n"),
+		Entry("[modelmesh-8] accepted without a class", "", multi, ""),
+		Entry("[modelmesh-8] accepted with the class none, M18", "serving.kserve.io/autoscalerClass: none", multi+", replicas: 5", ""),
+		Entry("accepted with nonsense that is for KServe", "serving.kserve.io/autoscalerClass: keda", single, ""),
+	)
+
+	It("may not hold a number that hides all runtimes from clients, M6", func(ctx SpecContext) {
+		namespace := env.Namespace(ctx, "numbers")
+		for _, kind := range []string{namespaced, clusterWide} {
+			for _, spec := range []string{multi, single} {
+				err := env.Admin.Create(ctx, runtimeOf(kind, namespace, "", spec+", replicas: 70000"), client.DryRunAll)
+				Expect(err).To(MatchError(ContainSubstring("spec.replicas: Invalid value: 70000: must be a number from 0 to 65535")))
+				err = env.Admin.Create(ctx, runtimeOf(kind, namespace, "", spec+", replicas: -1"), client.DryRunAll)
+				Expect(err).To(MatchError(ContainSubstring("spec.replicas: Invalid value: -1: must be a number from 0 to 65535")))
+				Expect(env.Admin.Create(ctx, runtimeOf(kind, namespace, "", spec+", replicas: 65535"), client.DryRunAll)).To(Succeed())
+			}
+		}
+	}, NodeTimeout(specTimeout))
+
+	It("of KServe itself do not depend on the manager, nor does the end of any", func(ctx SpecContext) {
+		namespace := env.Namespace(ctx, "away")
+		kept := runtimeOf(namespaced, namespace, "", multi)
+		kept.SetFinalizers([]string{"example.com/kept"})
+		Expect(env.Admin.Create(ctx, kept)).To(Succeed())
+		Expect(env.Admin.Delete(ctx, kept)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { waitForWebhooks(ctx) }, NodeTimeout(specTimeout))
+		manager.Away(ctx)
+		err := env.Admin.Create(ctx, runtimeOf(namespaced, namespace, "", multi), client.DryRunAll)
+		Expect(err).To(MatchError(ContainSubstring(`failed calling webhook "servingruntime.modelmesh-webhook-server.default"`)))
+		Expect(env.Admin.Create(ctx, runtimeOf(namespaced, namespace, "", single))).To(Succeed())
+		Expect(env.Admin.Create(ctx, runtimeOf(clusterWide, "", "", single+", multiModel: false"), client.DryRunAll)).To(Succeed())
+		Expect(change(ctx, env.Admin, kept, func(o *unstructured.Unstructured) { o.SetFinalizers(nil) })).To(Succeed())
+		env.WaitGone(ctx, kept)
+	}, NodeTimeout(specTimeout))
+
+	It("that were stored against the rules may be changed, mended and not made worse", func(ctx SpecContext) {
+		namespace := env.Namespace(ctx, "stored")
+		who, heard := listening()
+		stored := runtimeOf(namespaced, namespace, "serving.kserve.io/autoscalerClass: keda", multi+", replicas: 70000")
+		switchedOff(ctx, func() {
+			Expect(who.Create(ctx, stored)).To(Succeed())
+			Expect(heard.texts).To(ConsistOf(ContainSubstring("the component modelmesh is switched off")))
+		})
+
+		heard.texts = nil
+		Expect(change(ctx, who, stored, annotate("example.com/note", "x"))).To(Succeed())
+		Expect(heard.texts).To(ConsistOf(
+			ContainSubstring("spec.replicas: Invalid value: 70000"), ContainSubstring("[keda] is not a supported autoscaler class type.")))
+		Expect(change(ctx, who, stored, annotate("serving.kserve.io/autoscalerClass", "test"))).
+			To(MatchError(prefix + "[test] is not a supported autoscaler class type.\n"))
+		Expect(change(ctx, who, stored, func(o *unstructured.Unstructured) {
+			Expect(unstructured.SetNestedField(o.Object, int64(-1), "spec", "replicas")).To(Succeed())
+		})).To(MatchError(ContainSubstring("spec.replicas: Invalid value: -1")))
+		heard.texts = nil
+		Expect(change(ctx, who, stored, func(o *unstructured.Unstructured) {
+			annotate("serving.kserve.io/autoscalerClass", "")(o)
+			unstructured.RemoveNestedField(o.Object, "spec", "replicas")
+		})).To(Succeed())
+		Expect(heard.texts).To(BeEmpty())
+	}, NodeTimeout(specTimeout))
+})
+
+var _ = Describe("Warnings about runtimes", func() {
+	DescribeTable("tell what keeps pods from being made", func(ctx SpecContext, spec, text string) {
+		who, heard := listening()
+		Expect(who.Create(ctx, runtimeOf(clusterWide, "", "", "multiModel: true, grpcEndpoint: 'port:9000', "+spec), client.DryRunAll)).To(Succeed())
+		if text == "" {
+			Expect(heard.texts).To(BeEmpty())
+			return
+		}
+		Expect(heard.texts).To(ContainElement(ContainSubstring(text)))
+	},
+		Entry("[modelmesh-29] nothing of a container of one's own",
+			"containers: [{name: server, securityContext: {capabilities: {add: [NET_ADMIN]}}, ports: [{name: own, containerPort: 54321}], volumeMounts: [{name: own, mountPath: /own}]}], volumes: [{name: own, emptyDir: {}}]", ""),
+		Entry("[modelmesh-29] nothing of an adapter with its container", "containers: [{name: mlserver}], builtInAdapter: {serverType: mlserver}", ""),
+		Entry("[modelmesh-30] a container named mm", "containers: [{name: mm}]", "container name mm is reserved for internal use"),
+		Entry("[modelmesh-30] a container named mm-", "containers: [{name: mm-x}]", "container name cannot start with \"mm-\""),
+		Entry("[modelmesh-30] a lifecycle", "containers: [{name: c, lifecycle: {preStop: {exec: {command: [x]}}}}]", "ReadinessProbe and Lifecycle are managed by modelmesh"),
+		Entry("[modelmesh-30] a readinessProbe", "containers: [{name: c, readinessProbe: {exec: {command: [x]}}}]", "ReadinessProbe and Lifecycle are managed by modelmesh"),
+		Entry("[modelmesh-30] a port named grpc", "containers: [{name: c, ports: [{name: grpc, containerPort: 1}]}]", "port name grpc is reserved"),
+		Entry("[modelmesh-30] a port named mm-", "containers: [{name: c, ports: [{name: mm-x, containerPort: 1}]}]", "mm-"),
+		Entry("[modelmesh-30] port 8080", "containers: [{name: c, ports: [{containerPort: 8080}]}]", "Port 8080 is reserved for internal use"),
+		Entry("[modelmesh-30] port 11888", "containers: [{name: c, ports: [{containerPort: 11888}]}]", "Port range [11881-11899] is reserved for internal use"),
+		Entry("[modelmesh-30] a mount of tc-config", "containers: [{name: c, volumeMounts: [{name: tc-config, mountPath: /x}]}]", "volume tc-config is reserved for internal use"),
+		Entry("[modelmesh-30] a mount of mm-", "containers: [{name: c, volumeMounts: [{name: mm-x, mountPath: /x}]}]", "mm-x"),
+		Entry("[modelmesh-30] an adapter without its container", "containers: [{name: c}], builtInAdapter: {serverType: mlserver}", "must include runtime container with name mlserver"),
+		Entry("a name that is taken in other settings, M41", "containers: [{name: oauth-proxy}]", "spec.containers[oauth-proxy]: ModelMesh has a container of that name"),
+		Entry("an endpoint that is a number, M43", "grpcDataEndpoint: '8085', containers: [{name: c}]", "8085"),
+	)
+})

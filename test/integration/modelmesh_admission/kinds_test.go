@@ -1,0 +1,104 @@
+package modelmesh_admission_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+var _ = Describe("Predictors", func() {
+	It("have a status from the start, and keep a spec as it was given", func(ctx SpecContext) {
+		namespace := env.Namespace(ctx, "predictors")
+		p := &v1alpha1.Predictor{Spec: v1alpha1.PredictorSpec{
+			ModelType: v1alpha1.ModelType{Name: "sklearn", Version: new("")},
+			Storage:   &v1alpha1.Storage{Path: new(""), Parameters: map[string]string{}},
+		}}
+		p.Namespace, p.Name = namespace, "digits"
+		given := p.Spec.DeepCopy()
+		Expect(env.Admin.Create(ctx, p)).To(Succeed())
+		Expect(p.Spec).To(Equal(*given))
+		Expect(p.Status).To(Equal(v1alpha1.PredictorStatus{TransitionStatus: v1alpha1.UpToDate, ActiveModelState: v1alpha1.Pending}))
+		p.Status = v1alpha1.PredictorStatus{
+			TransitionStatus: v1alpha1.InProgress, ActiveModelState: v1alpha1.Loaded, TargetModelState: v1alpha1.Loading, Available: true, TotalCopies: 2,
+			LastFailureInfo: &v1alpha1.FailureInfo{Reason: v1alpha1.ModelLoadFailed, ModelID: "digits__ksp-0123456789"},
+		}
+		want := p.Status.DeepCopy()
+		Expect(env.Admin.Status().Update(ctx, p)).To(Succeed())
+		env.Get(ctx, p)
+		Expect(p.Status).To(Equal(*want))
+		Expect(p.Spec).To(Equal(*given))
+	}, NodeTimeout(specTimeout))
+
+	DescribeTable("are checked by their schema", func(ctx SpecContext, text, message string) {
+		o := &unstructured.Unstructured{}
+		Expect(yaml.Unmarshal([]byte("{apiVersion: serving.kserve.io/v1alpha1, kind: Predictor, metadata: {name: p, namespace: default}"+text+"}"), &o.Object)).To(Succeed())
+		err := env.Admin.Create(ctx, o, client.DryRunAll)
+		if message == "" {
+			Expect(err).NotTo(HaveOccurred())
+			return
+		}
+		Expect(err).To(MatchError(ContainSubstring(message)))
+	},
+		Entry("no spec", "", ""),
+		Entry("an empty spec", ", spec: {}", "spec.modelType: Required value"),
+		Entry("no name of the format", ", spec: {modelType: {version: '1'}}", "spec.modelType.name: Required value"),
+		Entry("a wish for GPUs", ", spec: {modelType: {name: a}, gpu: preferred}", ""),
+		Entry("another wish for GPUs", ", spec: {modelType: {name: a}, gpu: many}", "spec.gpu: Unsupported value"),
+		Entry("no name of the runtime", ", spec: {modelType: {name: a}, runtime: {}}", "spec.runtime.name: Required value"),
+		Entry("an empty name of the runtime", ", spec: {modelType: {name: a}, runtime: {name: ''}}", ""),
+		Entry("no key of the bucket", ", spec: {modelType: {name: a}, storage: {s3: {bucket: b}}}", "spec.storage.s3.secretKey: Required value"),
+		Entry("no name of the claim", ", spec: {modelType: {name: a}, storage: {persistentVolumeClaim: {}}}", "claimName: Required value"),
+		Entry("every form of storage at once, which is told in the status", ", spec: {modelType: {name: a}, path: p, storage: {path: p, s3: {secretKey: k}, persistentVolumeClaim: {claimName: c}}}", ""),
+		Entry("a protocol that nobody knows", ", spec: {modelType: {name: a}, protocolVersion: v99}", ""),
+	)
+})
+
+var _ = Describe("What is shipped for ModelMesh", func() {
+	DescribeTable("is accepted without a warning", func(ctx SpecContext, read func(SpecContext) ([]*unstructured.Unstructured, error), count int) {
+		namespace := env.Namespace(ctx, "shipped")
+		objects, err := read(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(objects).To(HaveLen(count))
+		strict, heard := listening()
+		strict = client.WithFieldValidation(strict, "Strict")
+		for _, o := range objects {
+			if o.GetKind() != clusterWide {
+				o.SetNamespace(namespace)
+			}
+			Expect(strict.Create(ctx, o, client.DryRunAll)).To(Succeed(), "%v", o.Object)
+			Expect(heard.texts).To(BeEmpty(), "%s %s", o.GetKind(), o.GetName())
+		}
+	},
+		Entry("samples of the original", file("testdata/original.yaml"), 10),
+		Entry("a Predictor", sample("predictor"), 1),
+		Entry("a Predictor for one runtime", sample("predictor_pinned"), 1),
+		Entry("a Predictor on a claim, M42", sample("predictor_claim"), 1),
+		Entry("a Predictor of each format", sample("predictors"), 8),
+		Entry("an InferenceService", sample("inferenceservice"), 1),
+		Entry("an InferenceService of the older form", sample("inferenceservice_framework"), 1),
+		Entry("an InferenceService of each format", sample("inferenceservices"), 8),
+		Entry("a runtime that speaks ModelMesh's protocol", sample("runtime_custom"), 1),
+		Entry("a runtime that fetches its models itself", sample("runtime_pullerless"), 1),
+		Entry("the runtimes of a cluster", built("config/runtimes"), 4),
+		Entry("the runtimes of a namespace", built("config/namespace-runtimes"), 4),
+		Entry("the runtimes of the Open Data Hub", built("config/odh-runtimes"), 4),
+	)
+})
+
+type reading func(SpecContext) ([]*unstructured.Unstructured, error)
+
+func file(path string) reading {
+	return func(SpecContext) ([]*unstructured.Unstructured, error) { return framework.ReadObjects(path) }
+}
+
+func sample(name string) reading { return file("../../../config/samples/modelmesh_" + name + ".yaml") }
+
+func built(dir string) reading {
+	return func(ctx SpecContext) ([]*unstructured.Unstructured, error) { return operator.Kustomize(ctx, dir) }
+}

@@ -1,0 +1,120 @@
+package modelmesh_admission_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+const (
+	namespaced  = "ServingRuntime"
+	clusterWide = "ClusterServingRuntime"
+
+	// hpa are the annotations of behaviour 1.
+	hpa = "serving.kserve.io/autoscalerClass: hpa, serving.kserve.io/metrics: cpu, serving.kserve.io/targetUtilizationPercentage: '75', " +
+		"serving.kserve.io/min-scale: '2', serving.kserve.io/max-scale: '3'"
+	// multi is the spec of a runtime with which nothing is wrong.
+	multi = "multiModel: true, grpcEndpoint: 'port:9000', containers: [{name: server, image: i}]"
+	// single is that of a runtime of KServe itself, which ModelMesh could not run.
+	single = "containers: [{name: kserve-container, image: i, readinessProbe: {tcpSocket: {port: 8080}}, ports: [{containerPort: 8080}]}]"
+)
+
+func options(name, components string) framework.ManagerOptions {
+	return framework.ManagerOptions{
+		Name: name, ServiceAccount: account.ServiceAccount, Race: true, WebhookPort: account.WebhookPort,
+		Args: []string{"--components=" + components, "--leader-elect=true"},
+	}
+}
+
+// names of runtimes are never used twice: those of the cluster have one namespace.
+var names int
+
+// runtimeOf is a runtime under a new name. Annotations and spec are the members of a flow mapping in YAML; the namespace is left
+// out of those of the cluster.
+func runtimeOf(kind, namespace, annotations, spec string) *unstructured.Unstructured {
+	GinkgoHelper()
+	names++
+	o := &unstructured.Unstructured{}
+	text := "{apiVersion: serving.kserve.io/v1alpha1, kind: %s, metadata: {name: runtime-%d, annotations: {%s}}, spec: {%s}}"
+	Expect(yaml.Unmarshal(fmt.Appendf(nil, text, kind, names, annotations, spec), &o.Object)).To(Succeed())
+	if kind == namespaced {
+		o.SetNamespace(namespace)
+	}
+	return o
+}
+
+// change updates a stored object.
+func change(ctx context.Context, who client.Client, o *unstructured.Unstructured, do func(*unstructured.Unstructured)) error {
+	GinkgoHelper()
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		env.Get(ctx, o)
+		do(o)
+		return who.Update(ctx, o)
+	})
+}
+
+// annotate sets an annotation; "" removes it.
+func annotate(key, value string) func(*unstructured.Unstructured) {
+	return func(o *unstructured.Unstructured) {
+		annotations := o.GetAnnotations()
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		if annotations[key] = value; value == "" {
+			delete(annotations, key)
+		}
+		o.SetAnnotations(annotations)
+	}
+}
+
+// waitForWebhooks returns when the API server has got an answer of the webhook, good or bad.
+func waitForWebhooks(ctx context.Context) {
+	GinkgoHelper()
+	Eventually(func() string {
+		err := env.Admin.Create(ctx, runtimeOf(clusterWide, "", "", multi), client.DryRunAll)
+		if err != nil && strings.Contains(err.Error(), "failed calling webhook") {
+			return err.Error()
+		}
+		return ""
+	}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(BeEmpty())
+}
+
+// switchedOff does something while the component is switched off.
+func switchedOff(ctx context.Context, do func()) {
+	GinkgoHelper()
+	DeferCleanup(func(ctx SpecContext) { waitForWebhooks(ctx) }, NodeTimeout(specTimeout))
+	manager.Away(ctx)
+	without := env.StartManager(ctx, options("manager-without", "raycluster"))
+	waitForWebhooks(ctx)
+	do()
+	without.Stop(ctx)
+	manager.Restart(ctx)
+	waitForWebhooks(ctx)
+}
+
+// warnings collects what the API server warns of.
+type warnings struct{ texts []string }
+
+// HandleWarningHeader implements rest.WarningHandler.
+func (w *warnings) HandleWarningHeader(_ int, _, text string) { w.texts = append(w.texts, text) }
+
+// listening is an administrator who hears warnings.
+func listening() (client.Client, *warnings) {
+	GinkgoHelper()
+	heard := &warnings{}
+	config := rest.CopyConfig(env.Config)
+	config.WarningHandler = heard
+	c, err := client.New(config, client.Options{Scheme: env.Scheme})
+	Expect(err).NotTo(HaveOccurred())
+	return c, heard
+}
