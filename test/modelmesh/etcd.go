@@ -1,0 +1,90 @@
+package modelmesh
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/meshetcd"
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+)
+
+const (
+	etcdProcess = "modelmesh-etcd"
+	etcdPoll    = 50 * time.Millisecond
+	etcdPatient = time.Minute
+)
+
+// Etcd is an etcd for routing layers beside that of a control plane, so that it may go while Kubernetes stays.
+type Etcd struct {
+	// URL at which it listens, on loopback.
+	URL string
+
+	instance *cluster.Instance
+	args     []string
+}
+
+// StartEtcd starts an etcd that ends with the instance, and returns when it answers.
+func StartEtcd(ctx context.Context, instance *cluster.Instance) (*Etcd, error) {
+	ports, err := instance.ReservePorts(ctx, 2)
+	if err != nil {
+		return nil, err
+	}
+	own, peer := fmt.Sprintf("http://127.0.0.1:%d", ports[0]), fmt.Sprintf("http://127.0.0.1:%d", ports[1])
+	e := &Etcd{URL: own, instance: instance, args: etcdArgs(instance.Dir()+"/"+etcdProcess, own, peer)}
+	return e, e.Restart(ctx)
+}
+
+func etcdArgs(dir, own, peer string) []string {
+	return []string{
+		"--name=modelmesh", "--data-dir=" + dir, "--unsafe-no-fsync", "--log-level=warn",
+		"--listen-client-urls=" + own, "--advertise-client-urls=" + own,
+		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer, "--initial-cluster=modelmesh=" + peer,
+	}
+}
+
+// Kill ends it as a crash would. What was written stays.
+func (e *Etcd) Kill(ctx context.Context) error { return e.instance.Process(etcdProcess).Kill(ctx) }
+
+// Restart starts it again with what was written, and returns when it answers.
+func (e *Etcd) Restart(ctx context.Context) error {
+	if _, err := e.instance.StartProcess(etcdProcess, e.instance.Process(cluster.Etcd).Path, e.args, nil); err != nil {
+		return err
+	}
+	if err := awaitEtcd(ctx, e.URL); err != nil {
+		return fmt.Errorf("%w\n%s", err, e.instance.Process(etcdProcess).LogTail())
+	}
+	return nil
+}
+
+func awaitEtcd(ctx context.Context, url string) error {
+	client := &http.Client{Timeout: etcdPatient, Transport: &http.Transport{DisableKeepAlives: true}}
+	err := wait.PollUntilContextTimeout(ctx, etcdPoll, etcdPatient, true, func(ctx context.Context) (bool, error) {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/health", http.NoBody)
+		if err != nil {
+			return false, fmt.Errorf("asking %s: %w", url, err)
+		}
+		answer, err := client.Do(request)
+		if err != nil {
+			return false, nil
+		}
+		return answer.StatusCode == http.StatusOK, answer.Body.Close()
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for etcd at %s: %w", url, err)
+	}
+	return nil
+}
+
+// SecretData is the data of a Secret model-serving-etcd that leads to an etcd.
+func SecretData(url, rootPrefix string) (map[string][]byte, error) {
+	text, err := json.Marshal(meshetcd.Connection{Endpoints: url, RootPrefix: rootPrefix})
+	if err != nil {
+		return nil, fmt.Errorf("encoding the connection to etcd: %w", err)
+	}
+	return map[string][]byte{meshetcd.Key: text}, nil
+}

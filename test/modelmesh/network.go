@@ -1,0 +1,208 @@
+package modelmesh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// headerTimeout is how long a client may take to say where it wants to.
+const headerTimeout = 10 * time.Second
+
+// Options of [Start].
+type Options struct {
+	// Config of an administrator of the cluster.
+	Config *rest.Config
+	// Address at which the proxy listens; empty means a free port on loopback.
+	Address string
+	// Loader decides what becomes of loads in every namespace; nil means [ByPath].
+	Loader Loader
+	Log    logr.Logger
+}
+
+// Network has the routing layers of all namespaces of a cluster.
+type Network struct {
+	options Options
+	cache   cache.Cache
+	api     client.Reader
+	server  *http.Server
+	address string
+	queue   workqueue.TypedRateLimitingInterface[string]
+	stop    context.CancelFunc
+	running sync.WaitGroup
+
+	mu      sync.Mutex
+	members map[string]*member
+	calls   map[string]map[string]int // of layers that are no more
+}
+
+// Start reads the pods of a cluster and returns when every routing layer whose pods are ready can be reached.
+func Start(ctx context.Context, options Options) (*Network, error) {
+	n := &Network{
+		options: options, members: map[string]*member{}, calls: map[string]map[string]int{},
+		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](100*time.Millisecond, 2*time.Second)),
+	}
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	n.stop = stop
+	if err := n.connect(); err != nil {
+		stop()
+		return nil, err
+	}
+	n.running.Go(func() {
+		if err := n.cache.Start(running); err != nil {
+			options.Log.Error(err, "The cache of pods ended")
+		}
+	})
+	if err := n.begin(ctx, running); err != nil {
+		return nil, errors.Join(err, n.Stop(context.WithoutCancel(ctx)))
+	}
+	return n, nil
+}
+
+// connect makes the clients of the cluster.
+func (n *Network) connect() error {
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		return fmt.Errorf("registering types: %w", err)
+	}
+	pods, err := labels.NewRequirement(serviceLabel, "exists", nil)
+	if err != nil {
+		return fmt.Errorf("selecting pods: %w", err)
+	}
+	n.cache, err = cache.New(n.options.Config, cache.Options{Scheme: scheme, ByObject: map[client.Object]cache.ByObject{
+		&corev1.Pod{}:       {Label: labels.NewSelector().Add(*pods)},
+		&corev1.ConfigMap{}: {Field: fields.OneTermEqualSelector("metadata.name", constraintsName)},
+	}})
+	if err != nil {
+		return fmt.Errorf("caching pods: %w", err)
+	}
+	if n.api, err = client.New(n.options.Config, client.Options{Scheme: scheme}); err != nil {
+		return fmt.Errorf("creating a client: %w", err)
+	}
+	return nil
+}
+
+// begin looks at every namespace once, and then whenever something changes there.
+func (n *Network) begin(ctx, running context.Context) error {
+	for _, kind := range []client.Object{&corev1.Pod{}, &corev1.ConfigMap{}} {
+		informer, err := n.cache.GetInformer(ctx, kind)
+		if err != nil {
+			return fmt.Errorf("watching pods: %w", err)
+		}
+		handler := toolscache.ResourceEventHandlerFuncs{
+			AddFunc: n.enqueue, UpdateFunc: func(_, next any) { n.enqueue(next) }, DeleteFunc: n.enqueue,
+		}
+		registration, err := informer.AddEventHandler(handler)
+		if err != nil {
+			return fmt.Errorf("watching pods: %w", err)
+		}
+		if !toolscache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
+			return fmt.Errorf("watching pods: %w", context.Cause(ctx))
+		}
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", n.listenOn())
+	if err != nil {
+		return fmt.Errorf("listening as a proxy: %w", err)
+	}
+	n.address = listener.Addr().String()
+	for n.queue.Len() > 0 {
+		n.work(running)
+	}
+	n.server = &http.Server{Handler: n, ReadHeaderTimeout: headerTimeout}
+	n.running.Go(func() { _ = n.server.Serve(listener) }) // ends with Close
+	n.running.Go(func() {
+		for n.work(running) {
+		}
+	})
+	return nil
+}
+
+func (n *Network) listenOn() string {
+	if n.options.Address == "" {
+		return "127.0.0.1:0"
+	}
+	return n.options.Address
+}
+
+func (n *Network) enqueue(object any) {
+	if key, err := toolscache.DeletionHandlingMetaNamespaceKeyFunc(object); err == nil {
+		namespace, _, _ := toolscache.SplitMetaNamespaceKey(key)
+		n.queue.Add(namespace)
+	}
+}
+
+func (n *Network) work(ctx context.Context) bool {
+	namespace, end := n.queue.Get()
+	if end {
+		return false
+	}
+	defer n.queue.Done(namespace)
+	if err := n.refresh(ctx, namespace); err != nil {
+		n.options.Log.Error(err, "The routing layer could not follow its pods", "namespace", namespace)
+		n.queue.AddRateLimited(namespace)
+		return true
+	}
+	n.queue.Forget(namespace)
+	return true
+}
+
+// Env are the variables with which a manager reaches the pods through the proxy, as NAME=value. Loopback addresses, at which the
+// API server and etcd of a test listen, never go through a proxy.
+func (n *Network) Env() []string { return []string{"HTTPS_PROXY=http://" + n.address, "NO_PROXY="} }
+
+// Calls returns how often each method has been called in a namespace.
+func (n *Network) Calls(namespace string) map[string]int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	out := map[string]int{}
+	add := func(more map[string]int) {
+		for method, count := range more {
+			out[method] += count
+		}
+	}
+	add(n.calls[namespace])
+	if m := n.members[namespace]; m != nil {
+		add(m.layer.Calls())
+	}
+	return out
+}
+
+// Stop ends all routing layers at once, as the death of all pods does, and the proxy. Their state stays in etcd.
+func (n *Network) Stop(context.Context) error {
+	var errs []error
+	if n.server != nil {
+		errs = append(errs, n.server.Close())
+	}
+	n.queue.ShutDown()
+	n.stop()
+	n.running.Wait()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for namespace, m := range n.members {
+		errs = append(errs, m.close())
+		delete(n.members, namespace)
+	}
+	return errors.Join(errs...)
+}
+
+func (n *Network) memberFor(namespace string) *member {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.members[namespace]
+}

@@ -1,0 +1,67 @@
+package modelmesh
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// noRuntime is the label that no instance has. The constraint of types that nobody knows asks for it.
+const noRuntime = "_no_runtime"
+
+// Instance is a running pod of the routing layer.
+type Instance struct {
+	// ID in the records: the end of the pod's name.
+	ID string
+	// Labels are its MM_LABELS.
+	Labels []string
+}
+
+// instanceIDLength is how much of the end of a pod's name makes the id of the instance.
+const instanceIDLength = 12
+
+// InstanceID is the id of the instance in a pod.
+func InstanceID(pod string) string { return pod[max(0, len(pod)-instanceIDLength):] }
+
+// constraints are the labels that models of a type need of an instance, the document type_constraints.
+type constraints map[string]struct {
+	Required []string `json:"required"`
+}
+
+func parseConstraints(document []byte) (constraints, error) {
+	out := constraints{}
+	if len(document) == 0 {
+		return out, nil
+	}
+	if err := json.Unmarshal(document, &out); err != nil {
+		return nil, fmt.Errorf("decoding type_constraints: %w", err)
+	}
+	return out, nil
+}
+
+// required returns what a type needs.
+func (c constraints) required(kind string) []string {
+	if entry, found := c[kind]; found {
+		return entry.Required
+	}
+	return c["_default"].Required
+}
+
+// homes returns the ids of the instances that may load a type, ordered.
+func (c constraints) homes(kind string, all map[string]Instance) []string {
+	var out []string
+	for id, instance := range all {
+		if !slices.ContainsFunc(c.required(kind), func(label string) bool { return !slices.Contains(instance.Labels, label) }) {
+			out = append(out, id)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// homeless is the error of a model that no running instance may load.
+func (c constraints) homeless(kind string) string {
+	return fmt.Sprintf("There are no running instances that meet the label requirements of type %s: [%s]",
+		kind, strings.Join(c.required(kind), ", "))
+}

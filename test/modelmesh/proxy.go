@@ -1,0 +1,130 @@
+package modelmesh
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// ServeHTTP implements http.Handler: it is a proxy that knows the method CONNECT and the gRPC ports of ready runtime pods.
+func (n *Network) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodConnect {
+		http.Error(w, "only CONNECT", http.StatusMethodNotAllowed)
+		return
+	}
+	pod, err := n.podAt(r.Context(), r.Host)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadGateway)
+		return
+	}
+	config, err := serverTLS(r.Context(), n.api, pod)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadGateway)
+		return
+	}
+	member := n.memberFor(pod.Namespace)
+	if member == nil {
+		http.Error(w, "the routing layer of namespace "+pod.Namespace+" does not run", http.StatusBadGateway)
+		return
+	}
+	if err := hand(w, member, pod, config); err != nil {
+		n.options.Log.V(1).Info("A connection came to nothing", "pod", pod.Name, "error", err.Error())
+	}
+}
+
+// hand gives the connection of a request to a routing layer.
+func hand(w http.ResponseWriter, m *member, pod *corev1.Pod, config *tls.Config) error {
+	w.WriteHeader(http.StatusOK)
+	conn, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return fmt.Errorf("taking over a connection: %w", err)
+	}
+	if buffered.Reader.Buffered() > 0 {
+		return errors.Join(errors.New("the client did not wait for the answer to CONNECT"), conn.Close())
+	}
+	var held net.Conn = &podConn{Conn: conn, pod: pod.Name, member: m}
+	m.hold(pod.Name, conn)
+	if config != nil {
+		held = tls.Server(held, config)
+	}
+	return m.listener.offer(held)
+}
+
+// podAt finds the ready pod behind an address.
+func (n *Network) podAt(ctx context.Context, address string) (*corev1.Pod, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, fmt.Errorf("address %q: %w", address, err)
+	}
+	var pods corev1.PodList
+	if err := n.cache.List(ctx, &pods, client.HasLabels{serviceLabel}); err != nil {
+		return nil, fmt.Errorf("looking for pod %s: %w", address, err)
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if runs(pod) && pod.Status.PodIP == host && strconv.Itoa(int(listensOn(pod))) == port {
+			return pod, nil
+		}
+	}
+	return nil, fmt.Errorf("no ready runtime pod listens on %s", address)
+}
+
+// podConn tells its member when it is closed.
+type podConn struct {
+	net.Conn
+	pod    string
+	member *member
+}
+
+// Close implements net.Conn.
+func (c *podConn) Close() error {
+	c.member.release(c.pod, c.Conn)
+	return c.Conn.Close()
+}
+
+// connListener accepts what is offered to it.
+type connListener struct {
+	conns chan net.Conn
+	done  chan struct{}
+	once  sync.Once
+}
+
+func newConnListener() *connListener {
+	return &connListener{conns: make(chan net.Conn), done: make(chan struct{})}
+}
+
+func (l *connListener) offer(conn net.Conn) error {
+	select {
+	case l.conns <- conn:
+		return nil
+	case <-l.done:
+		return errors.Join(net.ErrClosed, conn.Close())
+	}
+}
+
+// Accept implements net.Listener.
+func (l *connListener) Accept() (net.Conn, error) {
+	select {
+	case conn := <-l.conns:
+		return conn, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (l *connListener) Close() error {
+	l.once.Do(func() { close(l.done) })
+	return nil
+}
+
+// Addr implements net.Listener.
+func (l *connListener) Addr() net.Addr { return &net.UnixAddr{Name: "modelmesh", Net: "proxy"} }

@@ -1,0 +1,104 @@
+package modelmesh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// refresh makes the routing layer of a namespace follow its pods: the layer begins with the first, and ends with the last.
+func (n *Network) refresh(ctx context.Context, namespace string) error {
+	pods, err := n.ready(ctx, namespace)
+	if err != nil {
+		return err
+	}
+	m := n.memberFor(namespace)
+	if len(pods) == 0 && m == nil {
+		return nil
+	}
+	if len(pods) > 0 {
+		if m, err = n.ensure(ctx, &pods[0], m); err != nil {
+			return err
+		}
+	}
+	names := map[string]bool{}
+	var running []Instance
+	for i := range pods {
+		names[pods[i].Name] = true
+		running = append(running, instanceOf(&pods[i]))
+	}
+	err = m.hangUp(func(pod string) bool { return names[pod] })
+	if errs := errors.Join(err, n.constrain(ctx, namespace, m)); errs != nil {
+		return errs
+	}
+	return m.layer.SetInstances(ctx, running)
+}
+
+// ready returns the pods of a namespace that take requests.
+func (n *Network) ready(ctx context.Context, namespace string) ([]corev1.Pod, error) {
+	var all corev1.PodList
+	if err := n.cache.List(ctx, &all, client.InNamespace(namespace), client.HasLabels{serviceLabel}); err != nil {
+		return nil, fmt.Errorf("listing the runtime pods of namespace %s: %w", namespace, err)
+	}
+	var out []corev1.Pod
+	for i := range all.Items {
+		if runs(&all.Items[i]) {
+			out = append(out, all.Items[i])
+		}
+	}
+	return out, nil
+}
+
+// ensure returns a layer with the settings of a pod: the one that there is, unless it has others.
+func (n *Network) ensure(ctx context.Context, pod *corev1.Pod, former *member) (*member, error) {
+	var secret corev1.Secret
+	if err := n.api.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: secretOf(pod, etcdVolume)}, &secret); err != nil {
+		return nil, fmt.Errorf("reading the etcd Secret of pod %s: %w", pod.Name, err)
+	}
+	service := variable(container(pod), "MM_SERVICE_NAME")
+	if former != nil && former.fits(service, secret.Data) {
+		return former, nil
+	}
+	next, err := newMember(LayerOptions{
+		Namespace: pod.Namespace, Etcd: secret.Data, Service: service, Loader: n.options.Loader, Log: n.options.Log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	n.members[pod.Namespace] = next
+	n.mu.Unlock()
+	if former == nil {
+		return next, nil
+	}
+	n.remember(pod.Namespace, former.layer.Calls())
+	return next, former.close()
+}
+
+func (n *Network) remember(namespace string, calls map[string]int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.calls[namespace] == nil {
+		n.calls[namespace] = map[string]int{}
+	}
+	for method, count := range calls {
+		n.calls[namespace][method] += count
+	}
+}
+
+// constrain tells the layer what tc-config says.
+func (n *Network) constrain(ctx context.Context, namespace string, m *member) error {
+	var config corev1.ConfigMap
+	err := n.cache.Get(ctx, client.ObjectKey{Namespace: namespace, Name: constraintsName}, &config)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading the constraints of namespace %s: %w", namespace, err)
+	}
+	if apierrors.IsNotFound(err) {
+		return m.layer.SetConstraints(nil)
+	}
+	return m.layer.SetConstraints(config.BinaryData[constraintsKey])
+}
