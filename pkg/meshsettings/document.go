@@ -85,11 +85,16 @@ func shown(node *yaml.Node) string {
 	case yaml.SequenceNode:
 		return "a list"
 	}
-	text := node.Value
-	if len(text) > 80 {
-		text = strings.ToValidUTF8(text[:80], "") + "..."
+	return fmt.Sprintf("%q", short(node.Value))
+}
+
+// short keeps messages readable.
+func short(text string) string {
+	const enough = 80
+	if len(text) > enough {
+		return strings.ToValidUTF8(text[:enough], "") + "..."
 	}
-	return fmt.Sprintf("%q", text)
+	return text
 }
 
 // take returns the value of a key, nil for none, and notes that the key is known. Two spellings of one key are a mistake.
@@ -138,15 +143,24 @@ func (s *section) refuse(name string, node *yaml.Node, want string) {
 	*s.errs = append(*s.errs, fmt.Errorf("%s%s %s (line %d): must be %s", s.path, name, shown(node), node.Line, want))
 }
 
+// open opens what must be a mapping.
+func (s *section) open(name string, node *yaml.Node, want string) (map[string]yaml.Node, bool) {
+	fields, err := mapping(node)
+	switch {
+	case err == nil:
+	case target(node).Kind == yaml.MappingNode: // a key that stands there twice, or an anchor within itself
+		*s.errs = append(*s.errs, fmt.Errorf("%s%s (line %d): %w", s.path, name, node.Line, err))
+	default:
+		s.refuse(name, node, want)
+	}
+	return fields, err == nil
+}
+
 // child reads the section below a key, which may be absent.
 func (s *section) child(name string, read func(*section)) {
 	child := &section{path: s.path + name + ".", permits: s.permits, errs: s.errs, odd: s.odd, known: s.known}
 	if node := s.take(name); node != nil {
-		fields, err := mapping(node)
-		if err != nil {
-			s.refuse(name, node, "an object")
-		}
-		child.fields = fields
+		child.fields, _ = s.open(name, node, "an object")
 	}
 	read(child)
 	child.finish()
@@ -164,7 +178,7 @@ func (s *section) finish() {
 		if s.taken[key] {
 			continue
 		}
-		*s.odd = append(*s.odd, fmt.Sprintf("%s%s is unknown and has no effect%s", s.path, key, nearest(key, here)))
+		*s.odd = append(*s.odd, fmt.Sprintf("%s%s is unknown and has no effect%s", s.path, short(key), nearest(key, here)))
 	}
 }
 

@@ -121,12 +121,15 @@ type AuthProxy struct {
 
 // clone returns settings that share nothing that reading changes in place.
 func (s Settings) clone() Settings {
-	for _, r := range []*corev1.ResourceRequirements{
-		&s.ModelMeshResources, &s.RESTProxy.Resources, &s.StorageHelper.Resources, &s.AuthProxy.Resources,
-	} {
+	for _, r := range resourcesOf(&s) {
 		*r = *r.DeepCopy()
 	}
 	s.RuntimePodLabels, s.RuntimePodAnnotations = maps.Clone(s.RuntimePodLabels), maps.Clone(s.RuntimePodAnnotations)
 	s.BuiltInServerTypes = slices.Clone(s.BuiltInServerTypes)
 	return s
+}
+
+// resourcesOf are the resources of all containers of ours.
+func resourcesOf(s *Settings) []*corev1.ResourceRequirements {
+	return []*corev1.ResourceRequirements{&s.ModelMeshResources, &s.RESTProxy.Resources, &s.StorageHelper.Resources, &s.AuthProxy.Resources}
 }

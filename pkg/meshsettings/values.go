@@ -111,9 +111,8 @@ func (s *section) objects(name, want string, read func(*section)) bool {
 	items, ok := s.list(name, want)
 	for i, item := range items {
 		at := fmt.Sprintf("%s[%d]", name, i)
-		fields, err := mapping(item)
-		if err != nil {
-			s.refuse(at, item, want)
+		fields, ok := s.open(at, item, want)
+		if !ok {
 			return false
 		}
 		one := &section{path: s.path + at + ".", fields: fields, errs: s.errs, odd: s.odd, known: s.known}
@@ -129,9 +128,8 @@ func (s *section) pairs(name string, dst *map[string]string, badKey, badValue fu
 	if node == nil {
 		return
 	}
-	fields, err := mapping(node)
-	if err != nil {
-		s.refuse(name, node, "an object of strings")
+	fields, ok := s.open(name, node, "an object of strings")
+	if !ok {
 		return
 	}
 	if *dst == nil && len(fields) > 0 {
