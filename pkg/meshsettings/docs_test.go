@@ -36,9 +36,11 @@ func leaves(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var known []string
+	root.asked = func(path string) { known = append(known, path) }
 	root.settings(&Settings{})
-	return slices.DeleteFunc(slices.Compact(*root.known), func(path string) bool {
-		return slices.ContainsFunc(*root.known, func(other string) bool { return strings.HasPrefix(other, path+".") })
+	return slices.DeleteFunc(slices.Clone(known), func(path string) bool {
+		return slices.ContainsFunc(known, func(other string) bool { return strings.HasPrefix(other, path+".") })
 	})
 }
 

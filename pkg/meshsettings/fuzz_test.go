@@ -1,8 +1,10 @@
 package meshsettings
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -89,4 +91,54 @@ func FuzzStorageEntries(f *testing.F) {
 			t.Errorf("%q %q", claims, notices)
 		}
 	})
+}
+
+// A megabyte, which is what a ConfigMap may hold, is read in a moment whatever it looks like: the manager does nothing else meanwhile.
+func TestLargeDocuments(t *testing.T) {
+	const size = 1 << 20
+	fill := func(piece func(i int) string) string {
+		var b strings.Builder
+		for i := 0; b.Len() < size; i++ {
+			b.WriteString(piece(i))
+		}
+		return b.String()
+	}
+	numbered := func(format string) string { return fill(func(i int) string { return fmt.Sprintf(format, i) }) }
+	anchor := "a: &a {" + strings.Repeat("x", 1000) + ": 1, "
+	for i := range 3000 {
+		anchor += fmt.Sprintf("k%d: 1, ", i)
+	}
+	for name, text := range map[string]string{
+		"many keys":       numbered("key%d: 1\n"),
+		"one long key":    "? " + fill(func(int) string { return "a" }) + "\n: 1\n",
+		"deep lists":      "payloadProcessors: " + fill(func(int) string { return "[" }),
+		"deep maps":       "tls: " + fill(func(int) string { return "{a: " }),
+		"many labels":     "runtimePodLabels:\n" + numbered("  l%d: v\n"),
+		"many processors": "payloadProcessors:\n" + numbered("- p%d\n"),
+		"many bad ones":   "payloadProcessors:\n" + numbered("- p %d\n"),
+		"many secrets":    "imagePullSecrets:\n" + numbered("- {name: s%d, odd: 1}\n"),
+		"many variables":  "internalModelMeshEnvVars:\n" + numbered("- {name: 'A B', value: v%d}\n"),
+		"aliases":         "a: &a [x]\npayloadProcessors: [" + fill(func(int) string { return "*a, " }) + "]",
+		"merged aliases":  anchor + "}\nrunTimePodLabels: {<<: [" + fill(func(int) string { return "*a, " }) + "]}",
+		"aliased objects": anchor + "}\nimagePullSecrets: [" + fill(func(int) string { return "*a, " }) + "]",
+		"merged again":    "a: &a {x: 1}\n" + numbered("b%[1]d: &b%[1]d {<<: [*a, *a, *a]}\n") + "tls: {<<: *b7}",
+		"merged for ever": "a: &a {<<: [*a, *a]}\nb: &b {<<: [*a, *a, *b]}\ntls: *b\nmetrics: {<<: *a}",
+		"laughs":          "a: &a [x,x,x]\nb: &b [*a,*a,*a]\nc: &c [*b,*b,*b]\npayloadProcessors: *c\ntls: {a: *c}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			done := make(chan error, 1)
+			go func() {
+				_, notes, err := Read(Default(), text)
+				if len(notes) > enough+1 {
+					t.Errorf("%d notes", len(notes))
+				}
+				done <- err
+			}()
+			select {
+			case <-done:
+			case <-time.After(20 * time.Second):
+				t.Fatal("it is still being read")
+			}
+		})
+	}
 }

@@ -57,13 +57,13 @@ func read(over Settings, text string, permits func(string) bool) (Settings, []st
 	settings := over.clone()
 	root.settings(&settings)
 	root.finish()
-	if len(*root.errs) == 0 {
-		*root.errs = settings.contradictions()
+	if len(root.errs) == 0 {
+		root.errs = settings.contradictions()
 	}
-	if err := errors.Join(*root.errs...); err != nil {
+	if err := errors.Join(root.errs...); err != nil {
 		return Settings{}, nil, err
 	}
-	return settings, *root.odd, nil
+	return settings, root.odd, nil
 }
 
 // settings reads every key.
@@ -97,7 +97,7 @@ func (s *section) tls(to *TLS) {
 	s.text("secretName", &to.SecretName, "the name of a Secret, or empty for no TLS", emptyOr(isName))
 	s.text("clientAuth", &to.ClientAuth, "require, optional or empty", isAddress)
 	if !slices.Contains([]string{"", "require", "optional"}, to.ClientAuth) {
-		*s.odd = append(*s.odd, fmt.Sprintf("tls.clientAuth %q is handed on as it is: the programs know require and optional", to.ClientAuth))
+		s.note("tls.clientAuth %q is handed on as it is: the programs know require and optional", to.ClientAuth)
 	}
 }
 
@@ -145,8 +145,8 @@ func (s *section) pods(to *Settings) {
 	if s.objects("imagePullSecrets", "a list of objects with a name", func(c *section) {
 		var one corev1.LocalObjectReference
 		c.text("name", &one.Name, "the name of a Secret", isName)
-		if one.Name == "" && len(*c.errs) == 0 {
-			*c.errs = append(*c.errs, fmt.Errorf("%sname is missing: name a Secret", c.path))
+		if one.Name == "" && len(c.errs) == 0 {
+			c.fail("%sname is missing: name a Secret", c.path)
 		}
 		pull = append(pull, one)
 	}) {
@@ -160,8 +160,8 @@ func (s *section) pods(to *Settings) {
 	if s.objects("internalModelMeshEnvVars", "a list of objects with name and value", func(c *section) {
 		var one corev1.EnvVar
 		c.text("name", &one.Name, "the name of a variable", func(text string) bool { return len(validation.IsEnvVarName(text)) == 0 })
-		if one.Name == "" && len(*c.errs) == 0 {
-			*c.errs = append(*c.errs, fmt.Errorf("%sname is missing: name a variable", c.path))
+		if one.Name == "" && len(c.errs) == 0 {
+			c.fail("%sname is missing: name a variable", c.path)
 		}
 		c.text("value", &one.Value, "a string", nil)
 		env = append(env, one)
@@ -176,7 +176,7 @@ func (s *section) processors(to *[]string) {
 	s.strings("payloadProcessors", &given, "a list of URIs such as http://collector:8080/v1", func(string) bool { return true })
 	for _, one := range given {
 		if one == "" || strings.ContainsFunc(one, unicode.IsSpace) {
-			*s.errs = append(*s.errs, fmt.Errorf("%s '%s': endpoint must not contain spaces.", "Error parsing payload processor", one))
+			s.fail("%s '%s': endpoint must not contain spaces.", "Error parsing payload processor", short(one))
 		}
 	}
 	if given != nil {

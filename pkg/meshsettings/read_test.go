@@ -124,7 +124,7 @@ func TestSpellingOfKeys(t *testing.T) {
 		t.Errorf("%+v %v", got.RESTProxy, got.RuntimePodLabels)
 	}
 	refused(t, "podsPerRuntime: 1\nPodsPerRuntime: 2", "podsPerRuntime: it is given 2 times, as PodsPerRuntime, podsPerRuntime: leave one")
-	refused(t, "podsPerRuntime: 1\npodsPerRuntime: 2", "already defined")
+	refused(t, "podsPerRuntime: 1\npodsPerRuntime: 2", `key "podsPerRuntime" in line 2 is there already: leave one`)
 }
 
 // [modelmesh-38] What a document does not say keeps its default.

@@ -66,9 +66,11 @@ func TestRefusals(t *testing.T) {
 		"storageHelperResources: {limits: {memory: 1Mi}}":             "Invalid config for 'storageHelperResources': requests.memory 96Mi is more than limits.memory 1Mi",
 		"restProxy: {resources: {requests: {memory: 1Gi}}}":           "Invalid config for 'restProxy.resources': requests.memory 1Gi",
 		"restProxy: {resources: {requests: 1Gi}}":                     `restProxy.resources.requests "1Gi" (line 1): must be an object`,
-		"restProxy: {port: 1, port: 2}":                               `restProxy (line 1): yaml: unmarshal errors:`,
-		"runtimePodLabels: {a: 1, a: 2}":                              "already defined",
-		"x: &x {<<: *x}\nrestProxy: *x":                               "itself",
+		"restProxy: {port: 1, port: 2}":                               `restProxy (line 1): key "port" in line 1 is there already: leave one`,
+		"runtimePodLabels: {a: 1, a: 2}":                              `key "a" in line 1 is there already`,
+		"x: &x {<<: *x}\nrestProxy: *x":                               "restProxy (line 2): anchors repeat too many keys: write out what is meant",
+		"restProxy: {<<: 7}":                                          "what is merged in line 1 must be an object",
+		"? [a]\n: b":                                                  "the key in line 1 must be a string",
 		"podsPerRuntime: a\nheadlessService: b\ntls: {secretName: C}": `"C" (line 3)`,
 	} {
 		refused(t, text, want)

@@ -110,12 +110,15 @@ func (s *section) strings(name string, dst *[]string, want string, check func(st
 func (s *section) objects(name, want string, read func(*section)) bool {
 	items, ok := s.list(name, want)
 	for i, item := range items {
+		if s.full() {
+			return false
+		}
 		at := fmt.Sprintf("%s[%d]", name, i)
 		fields, ok := s.open(at, item, want)
 		if !ok {
 			return false
 		}
-		one := &section{path: s.path + at + ".", fields: fields, errs: s.errs, odd: s.odd, known: s.known}
+		one := &section{path: s.path + at + ".", fields: fields, findings: s.findings}
 		read(one)
 		one.finish()
 	}
@@ -171,7 +174,7 @@ func (s *section) image(name string, dst *Image, command *[]string) {
 		}
 		image, err := dst.over(given["name"], given["tag"], given["digest"])
 		if err != nil {
-			*c.errs = append(*c.errs, fmt.Errorf("%sname %q %w", c.path, *given["name"], err))
+			c.fail("%sname %q %w", c.path, *given["name"], err)
 		}
 		*dst = image
 		if command != nil {
@@ -204,7 +207,7 @@ func (s *section) quantity(name corev1.ResourceName, list corev1.ResourceList, o
 	given, ok := word(node)
 	quantity, err := resource.ParseQuantity(given)
 	if !ok || err != nil || quantity.Sign() < 0 {
-		*s.errs = append(*s.errs, invalid(of, fmt.Errorf("%s%s %s (line %d): must be a quantity such as 100m or 64Mi", s.path, name, shown(node), node.Line)))
+		s.fail("%w", invalid(of, fmt.Errorf("%s%s %s (line %d): must be a quantity such as 100m or 64Mi", s.path, name, shown(node), node.Line)))
 		return
 	}
 	list[name] = quantity
