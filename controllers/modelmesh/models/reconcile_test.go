@@ -535,13 +535,13 @@ func TestTheCacheLagsBehind(t *testing.T) {
 func TestErrorsOfTheWorldAround(t *testing.T) {
 	w := newWorld(t, predictor())
 	broken := errors.New("broken")
-	w.models.enabled = func(_ context.Context, _ string) (bool, error) { return false, broken }
+	w.enabled = func(_ context.Context, _ string) (bool, error) { return false, broken }
 	w.connected = false
 	if _, err := w.Reconcile(t.Context(), ctrl.Request{NamespacedName: aPredictor}); !errors.Is(err, broken) {
 		t.Errorf("error %v", err)
 	}
 	w = newWorld(t, predictor())
-	w.models.supported = func(context.Context, string, string) (bool, error) { return false, broken }
+	w.supported = func(context.Context, string, string) (bool, error) { return false, broken }
 	w.mesh.answer = says(modelID(t, w), concrete(loadFailed, homeless+"mt:sklearn: [_no_runtime]"))
 	if _, err := w.Reconcile(t.Context(), ctrl.Request{NamespacedName: aPredictor}); !errors.Is(err, broken) {
 		t.Errorf("error %v", err)

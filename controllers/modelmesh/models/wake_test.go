@@ -41,13 +41,13 @@ func TestWhatIsHeardBeforeTheStartIsNotLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.heard("", "ns", "b") // without an owner it is of a Predictor
-	w.heard("isvc", "ns", "c")
-	w.heard("isvc", "ns", "c")
+	w.heard("isvc", "other", "c")
+	w.heard("isvc", "other", "c")
 	w.heard("nobody", "ns", "d")
-	if got, want := queued(q), []string{"isvc_ns/c", "ksp_ns/a", "ksp_ns/b"}; !slices.Equal(got, want) {
+	if got, want := queued(q), []string{"isvc_other/c", "ksp_ns/a", "ksp_ns/b"}; !slices.Equal(got, want) {
 		t.Errorf("woken %q, want %q", got, want)
 	}
-	for _, key := range []types.NamespacedName{{Namespace: "ksp_ns", Name: "a"}, {Namespace: "ksp_ns", Name: "b"}, {Namespace: "isvc_ns", Name: "c"}} {
+	for _, key := range []types.NamespacedName{{Namespace: "ksp_ns", Name: "a"}, {Namespace: "ksp_ns", Name: "b"}, {Namespace: "isvc_other", Name: "c"}} {
 		if e, known := w.memory.look(key); !known || !e.stale {
 			t.Errorf("%s: %+v", key, e)
 		}
