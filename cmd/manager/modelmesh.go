@@ -14,6 +14,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/models"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
@@ -45,7 +46,7 @@ func modelMeshRow(env *Env) row {
 					})
 				},
 				Settings: m.settings,
-				Parts:    []modelmesh.Part{},
+				Parts:    []modelmesh.Part{models.Setup},
 			}),
 		},
 		FieldOwner: modelmesh.FieldOwner,

@@ -1,0 +1,78 @@
+package models
+
+import (
+	"context"
+	"fmt"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
+	modelmeshcontroller "github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/meshevents"
+	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+)
+
+// workers is how many models are looked at at a time. They mostly wait for answers, each for ten seconds at most, and the mesh of
+// one namespace must not hold up all others.
+const workers = 16
+
+// controllerName is part of the metrics of the controller.
+const controllerName = modelmeshcontroller.ComponentName + "-models"
+
+// Predictors and InferenceServices are read by the whole component; here their status is written, and nothing else of them.
+
+// +kubebuilder:rbac:groups=serving.kserve.io,resources=predictors/status;inferenceservices/status,verbs=patch
+
+// Setup registers the controller of models with a manager. It is a part of the component modelmesh.
+func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmeshcontroller.Shared) error {
+	r := &models{
+		client: shared.Pool.Client, enabled: shared.Namespaces.Enabled, supported: shared.Supported, clock: shared.Clock,
+		recorder: shared.Recorder, memory: newMemory(),
+		sources: map[string]origin{modelmesh.SourcePredictor: &predictors{client: mgr.GetClient()}},
+	}
+	withServices := !shared.Config.ModelMesh.IgnoreInferenceServices
+	if withServices {
+		r.sources[modelmesh.SourceInferenceService] = &services{client: mgr.GetClient(), served: shared.Served.Current, clock: shared.Clock}
+	}
+	w := &wakes{memory: r.memory, feed: &feed{}, known: r.sources}
+	c, err := ctrl.NewControllerManagedBy(mgr).Named(controllerName).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&v1alpha1.Predictor{}), mapped(modelmesh.SourcePredictor))).
+		WatchesRawSource(w.feed).
+		Build(r)
+	if err != nil {
+		return fmt.Errorf("building the controller of models: %w", err)
+	}
+	if withServices {
+		shared.Served.Watch(ctx, c, capability.InferenceService, func() source.Source {
+			return source.Kind(mgr.GetCache(), client.Object(&v1beta1.InferenceService{}), mapped(modelmesh.SourceInferenceService))
+		})
+	}
+	w.listen(shared)
+	return nil
+}
+
+// listen connects the wakes with everything that wakes.
+func (w *wakes) listen(shared *modelmeshcontroller.Shared) {
+	shared.Pool.Subscribe(w.moved)
+	shared.Events.Subscribe(func(e meshevents.Event) { w.heard(e.Source, e.Namespace, e.Name) })
+	shared.Served.Subscribe(func(s capability.Set) {
+		if s.Has(capability.InferenceService) {
+			w.back(modelmesh.SourceInferenceService)
+		}
+	})
+}
+
+// mapped makes requests for models of a source.
+func mapped(id string) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+		return request(id, client.ObjectKeyFromObject(o))
+	})
+}
