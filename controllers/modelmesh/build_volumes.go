@@ -68,16 +68,20 @@ func (p *pod) storageVolume() *corev1ac.VolumeApplyConfiguration {
 // modelsSize is one and a half times the memory that the servers may use, in whole bytes; 0, which is no limit, when none of them
 // has a limit.
 func modelsSize(containers []corev1.Container) resource.Quantity {
-	var sum resource.Quantity
+	var sum int64
 	for i := range containers {
-		sum.Add(containers[i].Resources.Limits[corev1.ResourceMemory])
+		sum = saturated(sum, containers[i].Resources.Limits.Memory().Value())
 	}
-	bytes := max(0, sum.Value())
-	half := bytes / 2
-	if bytes > math.MaxInt64-half {
-		bytes = math.MaxInt64 - half
+	return *resource.NewQuantity(saturated(sum, sum/2), resource.BinarySI)
+}
+
+// saturated adds numbers of bytes; negative ones count for nothing, and the sum ends at the largest number that there is.
+func saturated(a, b int64) int64 {
+	a, b = max(0, a), max(0, b)
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
 	}
-	return *resource.NewQuantity(bytes+half, resource.BinarySI)
+	return a + b
 }
 
 // claimVolume is a claim with the name of its volume.
