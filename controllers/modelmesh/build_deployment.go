@@ -179,6 +179,9 @@ func checkNames(containers []*corev1ac.ContainerApplyConfiguration, volumes []*c
 				return fmt.Errorf("spec.containers[%s]: two volumes would be mounted at %q, one of them of ModelMesh: choose another path", *c.Name, *m.MountPath)
 			}
 			paths[*m.MountPath] = true
+			if !seen[*m.Name] {
+				return fmt.Errorf("spec.containers[%s]: there is no volume named %q to mount: add it to spec.volumes or choose another", *c.Name, *m.Name)
+			}
 		}
 	}
 	return nil

@@ -175,6 +175,7 @@ func TestClashes(t *testing.T) {
 		"the folder of the models": {inputs(specification(ownVolume("a"), ownMount("a", "/models"))),
 			`spec.containers[server]: two volumes would be mounted at "/models", one of them of ModelMesh: choose another path`},
 		"the folder of the sockets": {inputs(specification(onSockets, ownVolume("a"), ownMount("a", "/tmp/own"))), `mounted at "/tmp/own"`},
+		"no volume":                 {inputs(specification(ownMount("a", "/a"))), `spec.containers[server]: there is no volume named "a" to mount: add it to spec.volumes or choose another`},
 		"an endpoint":               {inputs(specification(func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint = new("8085") })), "spec.grpcEndpoint"},
 	} {
 		if d, err := BuildDeployment(c.in); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -18,7 +18,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh/authproxy"
 )
 
-func ofNamespace(change ...func(*NamespaceInputs)) NamespaceInputs {
+func namespaceInputs(change ...func(*NamespaceInputs)) NamespaceInputs {
 	in := NamespaceInputs{Namespace: "vision", Settings: meshsettings.Default()}
 	for _, f := range change {
 		f(&in)
@@ -47,7 +47,7 @@ func TestPortsOfTheService(t *testing.T) {
 		"grpc 8033>grpc, http 8008>http, https 8443>https, prometheus 2112>prometheus": proxied,
 	} {
 		var got []string
-		for _, p := range serviceOf(t, ofNamespace(change)).Spec.Ports {
+		for _, p := range serviceOf(t, namespaceInputs(change)).Spec.Ports {
 			got = append(got, fmt.Sprintf("%s %d>%s", p.Name, p.Port, p.TargetPort.String()))
 		}
 		if strings.Join(got, ", ") != want {
@@ -57,14 +57,14 @@ func TestPortsOfTheService(t *testing.T) {
 }
 
 func TestService(t *testing.T) {
-	s := serviceOf(t, ofNamespace())
+	s := serviceOf(t, namespaceInputs())
 	if s.Name != "modelmesh-serving" || s.Spec.ClusterIP != corev1.ClusterIPNone || s.Labels[LabelService] != "modelmesh-serving" || s.Annotations != nil {
 		t.Errorf("%+v", s)
 	}
 	if diff := cmp.Diff(map[string]string{LabelService: "modelmesh-serving"}, s.Spec.Selector); diff != "" {
 		t.Errorf("selector (-want +got):\n%s", diff)
 	}
-	s = serviceOf(t, ofNamespace(func(in *NamespaceInputs) {
+	s = serviceOf(t, namespaceInputs(func(in *NamespaceInputs) {
 		in.Settings.ServiceName, in.Settings.HeadlessService = "served", false
 		in.Proxy = authproxy.Original("vision", "", "oauth")
 	}))
@@ -93,7 +93,7 @@ func TestServiceMonitorVerifies(t *testing.T) {
 			in.TLS, in.Settings.Metrics.Scheme = &TLSInputs{SecretName: "serving-tls"}, "http"
 		}, skip},
 	} {
-		in := ofNamespace(c.change)
+		in := namespaceInputs(c.change)
 		namespace := &corev1.Namespace{}
 		namespace.Name, namespace.UID = in.Namespace, "1"
 		u := rendered(t, namespace, apply.Object{Config: BuildServiceMonitor(in)})

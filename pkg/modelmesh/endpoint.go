@@ -85,12 +85,16 @@ func EndpointsOf(spec *v1alpha1.ServingRuntimeSpec) (Endpoints, error) {
 		return Endpoints{}, fmt.Errorf("spec.grpcDataEndpoint %w", err)
 	}
 	if a, b := management.Dir(), data.Dir(); a != "" && b != "" && a != b {
-		return Endpoints{}, errors.New(fmt.Sprintf(oneSocketDir, a, b))
+		return Endpoints{}, refusal(fmt.Sprintf(oneSocketDir, a, b))
 	}
 	return Endpoints{Management: management, Data: &data}, nil
 }
 
-// Texts that users of ModelMesh know; they begin with a capital letter as they always did.
+// refusal is an error whose text users of ModelMesh know. It begins with a capital letter, as it always did.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
 const (
 	oneSocketDir = "Only one unix domain socket path is allowed: spec.grpcEndpoint lies in %s and spec.grpcDataEndpoint in %s"
 	adapterPort  = `Built-in adapter grpcEndpoint must be of the form "port:N": %s`
@@ -106,7 +110,7 @@ func managementEndpoint(spec *v1alpha1.ServingRuntimeSpec) (Endpoint, error) {
 	}
 	e, err := ParseEndpoint(text)
 	if spec.BuiltInAdapter != nil && e.Port == "" {
-		return Endpoint{}, errors.New(fmt.Sprintf(adapterPort, text))
+		return Endpoint{}, refusal(fmt.Sprintf(adapterPort, text))
 	}
 	if err != nil {
 		return Endpoint{}, fmt.Errorf("spec.grpcEndpoint %w", err)
