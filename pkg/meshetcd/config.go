@@ -8,49 +8,33 @@ import (
 	"strings"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 )
 
-// Config is what a client of etcd needs to know.
-type Config struct {
-	// Endpoints are URLs or host:port.
-	Endpoints []string
-	// Username and Password are used when both are set.
-	Username, Password string
-	// RootPrefix stands before every key.
-	RootPrefix string
-	// TLS is nil for plain text.
-	TLS *tls.Config
-	// DialTimeout limits every request but a watch, and the start of a watch.
-	DialTimeout time.Duration
-	// Options are added to those that every connection has.
-	Options []grpc.DialOption
-}
-
-// dialTimeout is how long etcd may take to answer.
+// dialTimeout is how long etcd may take to answer, or to start a watch.
 const dialTimeout = 10 * time.Second
 
-// ConfigOf reads the data of the Secret.
-func ConfigOf(data map[string][]byte) (Config, error) {
+// ConfigOf reads the data of the Secret: what a client needs, and the prefix of every key.
+func ConfigOf(data map[string][]byte) (config clientv3.Config, rootPrefix string, err error) {
 	connection, err := Parse(data)
 	if err != nil {
-		return Config{}, err
-	}
-	config := Config{
-		Endpoints: connection.URLs(), Username: connection.UserID, Password: connection.Password,
-		RootPrefix: connection.RootPrefix, DialTimeout: dialTimeout,
+		return config, "", err
 	}
 	material, err := connection.Material(data)
 	if err != nil {
-		return Config{}, err
+		return config, "", err
+	}
+	config = clientv3.Config{
+		Endpoints: connection.URLs(), Username: connection.UserID, Password: connection.Password, DialTimeout: dialTimeout,
 	}
 	if config.TLS, err = material.config(connection.secured()); err != nil {
-		return Config{}, err
+		return config, "", err
 	}
 	if connection.OverrideAuthority != "" {
-		config.Options = append(config.Options, grpc.WithAuthority(connection.OverrideAuthority))
+		config.DialOptions = append(config.DialOptions, grpc.WithAuthority(connection.OverrideAuthority))
 	}
-	return config, nil
+	return config, connection.RootPrefix, nil
 }
 
 // secured tells whether an endpoint asks for TLS.

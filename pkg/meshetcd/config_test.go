@@ -80,7 +80,7 @@ func TestCertificatesThatAreRefused(t *testing.T) {
 	} {
 		tc.connection.Endpoints = endpoint
 		data := secret(t, tc.connection, tc.files)
-		if _, err := ConfigOf(data); err == nil || err.Error() != tc.want {
+		if _, _, err := ConfigOf(data); err == nil || err.Error() != tc.want {
 			t.Errorf("%s: error %v, want %q", name, err, tc.want)
 		}
 		if _, err := New(data); err == nil || err.Error() != "failed to create etcd client config: "+tc.want {
@@ -93,7 +93,7 @@ func TestCertificatesThatAreRefused(t *testing.T) {
 func TestTheFileOfTheCAWins(t *testing.T) {
 	inline, _ := certificate(t, "inline")
 	file, _ := certificate(t, "file")
-	config, err := ConfigOf(secret(t, Connection{
+	config, _, err := ConfigOf(secret(t, Connection{
 		Endpoints: "https://etcd:2379", UserID: "root", Password: "secret", Certificate: inline, CertificateFile: "ca.crt",
 	}, map[string]string{"ca.crt": file}))
 	must(t, err)
@@ -110,7 +110,7 @@ func TestTheFileOfTheCAWins(t *testing.T) {
 // [modelmesh-49]
 func TestTheFilesOfThePairWin(t *testing.T) {
 	cert, key := certificate(t, "file")
-	config, err := ConfigOf(secret(t, Connection{
+	config, _, err := ConfigOf(secret(t, Connection{
 		Endpoints: "http://etcd:2379", ClientKey: "no PEM", ClientKeyFile: "k", ClientCertificate: "no PEM", ClientCertificateFile: "c",
 	}, map[string]string{"k": key, "c": cert}))
 	must(t, err)
@@ -135,7 +135,7 @@ func TestWhatTurnsTLSOn(t *testing.T) {
 		"no scheme":        {Connection{Endpoints: "etcd:2379"}, false},
 		"a CA":             {Connection{Endpoints: "http://etcd:2379", Certificate: ca}, true},
 	} {
-		config, err := ConfigOf(secret(t, tc.connection, nil))
+		config, _, err := ConfigOf(secret(t, tc.connection, nil))
 		must(t, err)
 		if (config.TLS != nil) != tc.want {
 			t.Errorf("%s: TLS %+v, want %t", name, config.TLS, tc.want)
@@ -148,13 +148,13 @@ func TestWhatTurnsTLSOn(t *testing.T) {
 
 // [modelmesh-51]
 func TestOverrideAuthorityIsOneOption(t *testing.T) {
-	config, err := ConfigOf(secret(t, Connection{Endpoints: "https://etcd:2379", OverrideAuthority: "other"}, nil))
+	config, _, err := ConfigOf(secret(t, Connection{Endpoints: "https://etcd:2379", OverrideAuthority: "other"}, nil))
 	must(t, err)
-	if len(config.Options) != 1 {
-		t.Errorf("%d options, want 1", len(config.Options))
+	if len(config.DialOptions) != 1 {
+		t.Errorf("%d options, want 1", len(config.DialOptions))
 	}
-	if config, err = ConfigOf(secret(t, Connection{Endpoints: "https://etcd:2379"}, nil)); err != nil || len(config.Options) != 0 {
-		t.Errorf("%d options and %v, want none", len(config.Options), err)
+	if config, _, err = ConfigOf(secret(t, Connection{Endpoints: "https://etcd:2379"}, nil)); err != nil || len(config.DialOptions) != 0 {
+		t.Errorf("%d options and %v, want none", len(config.DialOptions), err)
 	}
 }
 
@@ -164,23 +164,5 @@ func TestAClientIsMadeWithoutEtcd(t *testing.T) {
 	c := dial(t, secret(t, Connection{Endpoints: "https://nowhere.invalid:1", RootPrefix: "r", ClientKey: key, ClientCertificate: cert}, nil))
 	if c.RootPrefix() != "r" {
 		t.Errorf("prefix %q", c.RootPrefix())
-	}
-}
-
-func TestEndpointsForConnections(t *testing.T) {
-	for endpoint, want := range map[string]string{
-		"http://etcd:2379": "etcd:2379", "https://10.0.0.1:2379/": "10.0.0.1:2379", "etcd:2379": "etcd:2379", "https://[fd00::1]:2379": "[fd00::1]:2379",
-	} {
-		if got := hostPort(endpoint); got != want {
-			t.Errorf("%s: %q, want %q", endpoint, got, want)
-		}
-	}
-}
-
-func TestWhatIsBehindAPrefix(t *testing.T) {
-	for prefix, want := range map[string]string{"a/": "a0", "a\xff": "b", "\xff\xff": "\x00", "": "\x00"} {
-		if got := string(behind(prefix)); got != want {
-			t.Errorf("%q: %q, want %q", prefix, got, want)
-		}
 	}
 }

@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/metadata"
-
-	"github.com/odh-platform/odh-platform-operator/pkg/meshetcd/etcdpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // pageSize is how many keys are asked for at a time.
@@ -35,118 +33,84 @@ type Listing struct {
 
 // List reads everything below a prefix; keysOnly leaves the values out.
 func (c *Client) List(ctx context.Context, prefix string, keysOnly bool) (Listing, error) {
+	etcd, err := c.connected(ctx)
+	if err != nil {
+		return Listing{}, err
+	}
 	var out Listing
-	request := &etcdpb.RangeRequest{Key: []byte(prefix), RangeEnd: behind(prefix), Limit: pageSize, KeysOnly: keysOnly}
-	for {
-		page, err := c.page(ctx, request)
+	options := []clientv3.OpOption{clientv3.WithRange(clientv3.GetPrefixRangeEnd(prefix)), clientv3.WithLimit(pageSize)}
+	if keysOnly {
+		options = append(options, clientv3.WithKeysOnly())
+	}
+	for from := prefix; ; from = out.Entries[len(out.Entries)-1].Key + "\x00" {
+		page, err := c.get(ctx, etcd, from, options)
 		if err != nil {
 			return Listing{}, fmt.Errorf("listing %s: %w", prefix, err)
 		}
-		if request.Revision == 0 { // all pages show the state that the first one shows
-			out.Revision, out.Cluster = page.GetHeader().GetRevision(), page.GetHeader().GetClusterId()
-			request.Revision = out.Revision
+		if out.Revision == 0 { // all pages show the state that the first one shows
+			out.Revision, out.Cluster = page.Header.GetRevision(), page.Header.GetClusterId()
+			options = append(options, clientv3.WithRev(out.Revision))
 		}
-		for _, kv := range page.GetKvs() {
+		for _, kv := range page.Kvs {
 			out.Entries = append(out.Entries, Entry{Key: string(kv.GetKey()), Value: kv.GetValue(), Revision: kv.GetModRevision()})
 		}
-		if !page.GetMore() || len(page.GetKvs()) == 0 {
+		if !page.More || len(page.Kvs) == 0 {
 			return out, nil
 		}
-		request.Key = append([]byte(out.Entries[len(out.Entries)-1].Key), 0)
 	}
 }
 
-func (c *Client) page(ctx context.Context, request *etcdpb.RangeRequest) (*etcdpb.RangeResponse, error) {
+func (c *Client) get(ctx context.Context, etcd *clientv3.Client, key string, options []clientv3.OpOption) (*clientv3.GetResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.config.DialTimeout)
 	defer cancel()
-	ctx, token, err := c.authorized(ctx)
-	if err != nil {
-		return nil, err
+	page, err := etcd.Get(ctx, key, options...)
+	if err != nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+		return nil, c.silent()
 	}
-	var page etcdpb.RangeResponse
-	if err := c.conn.Invoke(ctx, rangeMethod, request, &page); err != nil {
-		c.drop(token)
-		return nil, fmt.Errorf("asking etcd: %w", err)
-	}
-	return &page, nil
+	return page, err
 }
 
-// behind is the first key after all keys with the prefix.
-func behind(prefix string) []byte {
-	end := []byte(prefix)
-	for i := len(end) - 1; i >= 0; i-- {
-		if end[i] < 0xff {
-			end[i]++
-			return end[:i+1]
-		}
-	}
-	return []byte{0} // no key is behind them
+func (c *Client) silent() error {
+	return fmt.Errorf("etcd at %s did not answer within %v", strings.Join(c.config.Endpoints, ", "), c.config.DialTimeout)
 }
 
 // Watch hands over everything that is written below a prefix after the given revision, in order, until ctx ends or something
 // breaks; it returns an error in any case. ErrCompacted demands a new listing.
 func (c *Client) Watch(ctx context.Context, prefix string, after int64, handle func([]Entry)) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	// Etcd must start the watch in time, and end it when it has lost its leader and could tell nothing new.
-	slow := time.AfterFunc(c.config.DialTimeout, func() { cancel(errors.New("etcd did not start the watch in time")) })
-	defer slow.Stop()
-	ctx, token, err := c.authorized(metadata.AppendToOutgoingContext(ctx, "hasleader", "true"))
+	etcd, err := c.connected(ctx)
 	if err != nil {
 		return err
 	}
-	stream, err := c.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, watchMethod)
-	if err != nil {
-		c.drop(token)
-		return fmt.Errorf("watching %s: %w", prefix, explained(ctx, err))
-	}
-	create := &etcdpb.WatchCreateRequest{Key: []byte(prefix), RangeEnd: behind(prefix), StartRevision: after + 1}
-	if err := stream.SendMsg(&etcdpb.WatchRequest{RequestUnion: &etcdpb.WatchRequest_CreateRequest{CreateRequest: create}}); err != nil {
-		c.drop(token)
-		return fmt.Errorf("watching %s: %w", prefix, explained(ctx, err))
-	}
-	for {
-		var answer etcdpb.WatchResponse
-		if err := stream.RecvMsg(&answer); err != nil {
-			c.drop(token)
-			return fmt.Errorf("watching %s: %w", prefix, explained(ctx, err))
-		}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	slow := time.AfterFunc(c.config.DialTimeout, func() { cancel(c.silent()) })
+	defer slow.Stop()
+	// An etcd that has lost its leader, and could tell nothing new, ends the watch.
+	changes := etcd.Watch(clientv3.WithRequireLeader(ctx), prefix, clientv3.WithPrefix(), clientv3.WithRev(after+1),
+		clientv3.WithCreatedNotify(), clientv3.WithFragment())
+	for change := range changes {
 		slow.Stop()
-		if err := ended(&answer); err != nil {
-			c.drop(token)
+		if change.CompactRevision > 0 {
+			return fmt.Errorf("watching %s: %w", prefix, ErrCompacted)
+		}
+		if err := change.Err(); err != nil {
 			return fmt.Errorf("watching %s: %w", prefix, err)
 		}
-		if len(answer.GetEvents()) > 0 {
-			handle(entries(answer.GetEvents()))
+		if len(change.Events) > 0 {
+			handle(entries(change.Events))
 		}
 	}
-}
-
-// explained names the cause of a cancellation of ours.
-func explained(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
-		return cause
+		return fmt.Errorf("watching %s: %w", prefix, cause)
 	}
-	return err
+	return fmt.Errorf("watching %s: the connection to etcd has ended", prefix)
 }
 
-func ended(answer *etcdpb.WatchResponse) error {
-	switch {
-	case answer.GetCompactRevision() > 0:
-		return ErrCompacted
-	case answer.GetCanceled():
-		return fmt.Errorf("etcd ended the watch: %s", answer.GetCancelReason())
-	}
-	return nil
-}
-
-func entries(events []*etcdpb.Event) []Entry {
+func entries(events []*clientv3.Event) []Entry {
 	out := make([]Entry, 0, len(events))
 	for _, event := range events {
-		kv := event.GetKv()
-		out = append(out, Entry{
-			Key: string(kv.GetKey()), Value: kv.GetValue(), Revision: kv.GetModRevision(), Deleted: event.GetType() == etcdpb.Event_DELETE,
-		})
+		kv := event.Kv
+		out = append(out, Entry{Key: string(kv.GetKey()), Value: kv.GetValue(), Revision: kv.GetModRevision(), Deleted: event.Type == clientv3.EventTypeDelete})
 	}
 	return out
 }

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -24,16 +25,17 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
-
-	"github.com/odh-platform/odh-platform-operator/pkg/meshetcd/etcdpb"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // server speaks etcd's protocol and answers as a test tells it.
 type server struct {
-	list  func(*etcdpb.RangeRequest) (*etcdpb.RangeResponse, error)
-	watch func(*etcdpb.WatchCreateRequest, func(*etcdpb.WatchResponse) error) error
+	pb.UnimplementedKVServer
+	pb.UnimplementedWatchServer
+	pb.UnimplementedAuthServer
+	list  func(*pb.RangeRequest) (*pb.RangeResponse, error)
+	watch func(*pb.WatchCreateRequest, func(*pb.WatchResponse) error) error
 	// password is asked for where it is not empty.
 	password string
 
@@ -68,7 +70,8 @@ func (s *server) forget() {
 	s.token = rand.Text()
 }
 
-func (s *server) authenticate(in *etcdpb.AuthenticateRequest) (*etcdpb.AuthenticateResponse, error) {
+// Authenticate implements pb.AuthServer.
+func (s *server) Authenticate(_ context.Context, in *pb.AuthenticateRequest) (*pb.AuthenticateResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.logins++
@@ -79,51 +82,31 @@ func (s *server) authenticate(in *etcdpb.AuthenticateRequest) (*etcdpb.Authentic
 		return nil, status.Error(codes.InvalidArgument, "etcdserver: authentication failed, invalid user ID or password")
 	}
 	s.token = rand.Text()
-	return &etcdpb.AuthenticateResponse{Token: s.token}, nil
+	return &pb.AuthenticateResponse{Token: s.token}, nil
 }
 
-// unary describes a method of one request and one answer.
-func unary[Q, A any](name string, answer func(*server, context.Context, *Q) (*A, error)) grpc.MethodDesc {
-	return grpc.MethodDesc{MethodName: name, Handler: func(srv any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
-		request := new(Q)
-		if err := decode(request); err != nil {
-			return nil, err
-		}
-		return answer(srv.(*server), ctx, request)
-	}}
+// Range implements pb.KVServer.
+func (s *server) Range(ctx context.Context, in *pb.RangeRequest) (*pb.RangeResponse, error) {
+	if err := s.authorized(ctx); err != nil {
+		return nil, err
+	}
+	return s.list(in)
 }
 
-var services = []grpc.ServiceDesc{
-	{ServiceName: "etcdserverpb.KV", HandlerType: (*any)(nil), Methods: []grpc.MethodDesc{
-		unary("Range", func(s *server, ctx context.Context, in *etcdpb.RangeRequest) (*etcdpb.RangeResponse, error) {
-			if err := s.authorized(ctx); err != nil {
-				return nil, err
-			}
-			return s.list(in)
-		}),
-	}},
-	{ServiceName: "etcdserverpb.Auth", HandlerType: (*any)(nil), Methods: []grpc.MethodDesc{
-		unary("Authenticate", func(s *server, _ context.Context, in *etcdpb.AuthenticateRequest) (*etcdpb.AuthenticateResponse, error) {
-			return s.authenticate(in)
-		}),
-	}},
-	{ServiceName: "etcdserverpb.Watch", HandlerType: (*any)(nil), Streams: []grpc.StreamDesc{
-		{StreamName: "Watch", ServerStreams: true, ClientStreams: true, Handler: func(srv any, stream grpc.ServerStream) error {
-			s := srv.(*server)
-			header, _ := metadata.FromIncomingContext(stream.Context())
-			s.mu.Lock()
-			s.leader = append(s.leader, header.Get("hasleader")...)
-			s.mu.Unlock()
-			if err := s.authorized(stream.Context()); err != nil {
-				return err
-			}
-			var request etcdpb.WatchRequest
-			if err := stream.RecvMsg(&request); err != nil {
-				return err
-			}
-			return s.watch(request.GetCreateRequest(), func(answer *etcdpb.WatchResponse) error { return stream.SendMsg(answer) })
-		}},
-	}},
+// Watch implements pb.WatchServer.
+func (s *server) Watch(stream pb.Watch_WatchServer) error {
+	header, _ := metadata.FromIncomingContext(stream.Context())
+	s.mu.Lock()
+	s.leader = append(s.leader, header.Get("hasleader")...)
+	s.mu.Unlock()
+	if err := s.authorized(stream.Context()); err != nil {
+		return err
+	}
+	request, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	return s.watch(request.GetCreateRequest(), stream.Send)
 }
 
 // serve starts a server at an address and returns where it listens.
@@ -136,9 +119,9 @@ func serve(t *testing.T, at string, s *server, config *tls.Config) (address stri
 		creds = credentials.NewTLS(config)
 	}
 	g := grpc.NewServer(grpc.Creds(creds))
-	for i := range services {
-		g.RegisterService(&services[i], s)
-	}
+	pb.RegisterKVServer(g, s)
+	pb.RegisterWatchServer(g, s)
+	pb.RegisterAuthServer(g, s)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
