@@ -14,6 +14,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/companion"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/models"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
@@ -32,7 +33,7 @@ func modelMeshRow(env *Env) row {
 			Name:     modelmesh.ComponentName,
 			Types:    []func(*runtime.Scheme) error{v1alpha1.AddToScheme, v1beta1.AddToScheme},
 			Requires: []schema.GroupVersionKind{modelmesh.PredictorKind},
-			Caches:   modelmesh.Caches(m.scope()),
+			Caches:   m.caches(),
 			Webhooks: m.webhooks,
 			Controllers: modelmesh.Setup(modelmesh.Environment{
 				Config: env.Config,
@@ -46,7 +47,7 @@ func modelMeshRow(env *Env) row {
 					})
 				},
 				Settings: m.settings,
-				Parts:    []modelmesh.Part{models.Setup},
+				Parts:    []modelmesh.Part{models.Setup, companion.Setup},
 			}),
 		},
 		FieldOwner: modelmesh.FieldOwner,
@@ -69,6 +70,15 @@ func (m *modelMesh) scope() string {
 		return c.Namespace
 	}
 	return ""
+}
+
+// caches are those of runtimes and models, and in a cluster those of what stands beside them.
+func (m *modelMesh) caches() []component.CacheNeed {
+	needs := modelmesh.Caches(m.scope())
+	if m.scope() == "" {
+		needs = append(needs, companion.Caches()...)
+	}
+	return needs
 }
 
 // settings returns the source of settings, which is made and added to the manager once.

@@ -58,19 +58,35 @@ func (n *Namespaces) Own() string { return n.own }
 // OnlyOwn tells whether no other namespace is ever served.
 func (n *Namespaces) OnlyOwn() bool { return n.labelled == nil }
 
+// Head returns the metadata of a namespace that has the label, whatever that says; nil for one that has none, or is none. It is part
+// of the cache and must not be changed.
+func (n *Namespaces) Head(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
+	if n.OnlyOwn() {
+		return nil, nil
+	}
+	namespace := namespaceMetadata()
+	err := n.labelled.Get(ctx, types.NamespacedName{Name: name}, namespace, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading namespace %s: %w", name, err)
+	}
+	return namespace, nil
+}
+
 // Enabled tells whether a namespace is served: when its label says "true" and it is not being deleted, and the manager's own
 // also without a label. An error says that it is not known; nothing must be removed then.
 func (n *Namespaces) Enabled(ctx context.Context, name string) (bool, error) {
 	if n.OnlyOwn() {
 		return name == n.own, nil
 	}
-	namespace := namespaceMetadata()
-	err := n.labelled.Get(ctx, types.NamespacedName{Name: name}, namespace)
-	if apierrors.IsNotFound(err) {
-		return name == n.own, nil
-	}
+	namespace, err := n.Head(ctx, name)
 	if err != nil {
-		return false, fmt.Errorf("reading namespace %s: %w", name, err)
+		return false, err
+	}
+	if namespace == nil {
+		return name == n.own, nil
 	}
 	return enabled(namespace), nil
 }

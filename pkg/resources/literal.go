@@ -7,8 +7,8 @@ import (
 )
 
 // Literal is an object of a kind whose Go types are not worth their weight: optional APIs of which few fields are used. The
-// namespace is empty for kinds of cluster scope. Fields are the top-level fields beside metadata, spec as a rule; numbers
-// in them must be int64, and nil is no field at all.
+// namespace is empty for kinds of cluster scope. Fields are the top-level fields, spec as a rule, of metadata the
+// annotations at most; numbers in them must be int64, and nil is no field at all.
 func Literal(apiVersion, kind, name, namespace string, labels map[string]string, fields map[string]any) runtime.ApplyConfiguration {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	for key, value := range fields {

@@ -1,0 +1,240 @@
+package companion
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/meshsettings"
+	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh/authproxy"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+var (
+	openShift = capability.NewSet(capability.Route, capability.OpenShiftIngress, capability.UserGroup)
+	plain     = capability.NewSet(capability.ServiceMonitor)
+)
+
+// inputs are those of a namespace with models, on a platform, after changes of the settings.
+func inputs(served capability.Set, changes ...func(*meshsettings.Settings)) Inputs {
+	s := meshsettings.Default()
+	for _, change := range changes {
+		change(&s)
+	}
+	return Inputs{
+		Namespace: "team", Settings: s, Home: "opendatahub", Monitoring: "monitoring", Used: true, Runtimes: true,
+		OpenShift: served.OpenShift(), Account: authproxy.AccountOf(s, served), Proxy: authproxy.Decide(authproxy.FromSettings(s, "team"), served),
+		Cookie: []byte("c2VhbA=="),
+	}
+}
+
+func always(s *meshsettings.Settings) { s.AuthProxy.Mode = meshsettings.AuthProxyAlways }
+
+// rendered are the objects as they would be written.
+func rendered(t *testing.T, in Inputs) []*unstructured.Unstructured {
+	t.Helper()
+	desired, err := objects(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: "team", UID: "uid"}}
+	out, err := apply.Render(desired, modelmesh.ComponentName, owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// names are "Kind name" of objects.
+func namesOf(all []*unstructured.Unstructured) []string {
+	var out []string
+	for _, o := range all {
+		out = append(out, o.GetKind()+" "+o.GetName())
+	}
+	slices.Sort(out)
+	return out
+}
+
+// [O4] [O5] what a served namespace needs: the account and its binding, a cookie that nobody knows, a NetworkPolicy, and the way in
+// for the Prometheus of the platform.
+func TestObjects(t *testing.T) {
+	entries := map[string][]byte{"aws": []byte(`{"type":"s3"}`)}
+	for name, in := range map[string]Inputs{
+		"openshift": inputs(openShift),
+		"openshift_storage": func() Inputs {
+			in := inputs(openShift)
+			in.Storage = entries
+			return in
+		}(),
+		"openshift_restricted": inputs(openShift, func(s *meshsettings.Settings) { s.NetworkPolicyRestricted = true }),
+		"openshift_own_account": inputs(openShift, func(s *meshsettings.Settings) {
+			s.ServiceAccountName, s.ServicePort, s.RESTProxy.Port, s.Metrics.Enabled = "runner", 9033, 9008, false
+		}),
+		"plain": inputs(plain),
+		"plain_guarded": func() Inputs {
+			in := inputs(plain, always)
+			in.Certificate = map[string][]byte{"tls.crt": []byte("certificate"), "tls.key": []byte("key"), "ca.crt": []byte("ca")}
+			return in
+		}(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			framework.Golden(t, filepath.Join("testdata", "golden", name+".yaml"), rendered(t, in))
+		})
+	}
+}
+
+func TestGoldenFilesAreUsed(t *testing.T) {
+	files, err := os.ReadDir(filepath.Join("testdata", "golden"))
+	if err != nil || len(files) != 6 {
+		t.Errorf("%d golden files, error %v", len(files), err)
+	}
+}
+
+// Without pods and models nothing is made but what concerns runtimes, and without these nothing at all.
+func TestWhatIsMadeWhen(t *testing.T) {
+	policy, prometheus := "NetworkPolicy modelmesh-runtimes", "RoleBinding prometheus-ns-access"
+	account, delegator := "ServiceAccount modelmesh-serving-sa", "ClusterRoleBinding team-modelmesh-serving-sa-auth-delegator"
+	cookie, rules := "Secret model-serving-proxy-cookie", "ConfigMap model-serving-proxy-rules"
+	entries := "Secret storage-config"
+	stored := map[string][]byte{"a": []byte("{}")}
+	for name, c := range map[string]struct {
+		served capability.Set
+		change func(*Inputs)
+		want   []string
+	}{
+		"all of it":                    {openShift, func(in *Inputs) { in.Storage = stored }, []string{policy, prometheus, account, delegator, cookie, entries}},
+		"no models":                    {openShift, func(in *Inputs) { in.Used, in.Storage = false, stored }, []string{policy, prometheus}},
+		"neither models nor runtimes":  {openShift, func(in *Inputs) { in.Used, in.Runtimes = false, false }, nil},
+		"models without runtimes":      {openShift, func(in *Inputs) { in.Runtimes = false }, []string{account, delegator, cookie}},
+		"nobody scrapes":               {openShift, func(in *Inputs) { in.Monitoring = "" }, []string{policy, account, delegator, cookie}},
+		"no policy":                    {openShift, func(in *Inputs) { in.Settings.NetworkPolicy = false }, []string{prometheus, account, delegator, cookie}},
+		"account of the user":          {openShift, func(in *Inputs) { in.Account = "runner" }, []string{policy, prometheus, delegator, cookie}},
+		"no sidecar":                   {openShift, func(in *Inputs) { in.Proxy = nil }, []string{policy, prometheus, account}},
+		"Kubernetes":                   {plain, func(*Inputs) {}, []string{policy, prometheus}},
+		"Kubernetes, data connections": {plain, func(in *Inputs) { in.Storage = stored }, []string{policy, prometheus, entries}},
+		"Kubernetes, guarded":          {plain, func(in *Inputs) { *in = inputs(plain, always) }, []string{policy, prometheus, account, delegator, rules}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := inputs(c.served)
+			c.change(&in)
+			slices.Sort(c.want)
+			if got := namesOf(rendered(t, in)); !slices.Equal(got, c.want) {
+				t.Errorf("got  %q\nwant %q", got, c.want)
+			}
+		})
+	}
+}
+
+// Everything that is ever made is found again when it is to go.
+func TestEverythingHasItsPlace(t *testing.T) {
+	known := map[place]bool{}
+	for _, p := range places("team") {
+		known[p] = true
+	}
+	seen := map[place]bool{}
+	for _, in := range []Inputs{inputs(openShift), inputs(plain, always)} {
+		in.Certificate = map[string][]byte{"tls.crt": nil}
+		desired, err := objects(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range desired {
+			kind, name, err := o.Place()
+			p := place{kind, name}
+			if err != nil || !known[p] {
+				t.Errorf("%s is never removed, error %v", p, err)
+			}
+			seen[p] = true
+		}
+	}
+	if len(seen) != len(known) {
+		t.Errorf("%d places, of which %d are ever used", len(known), len(seen))
+	}
+}
+
+// written returns an object as somebody else stored it.
+func written(manager string, labels map[string]string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	u.SetLabels(labels)
+	u.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate}})
+	return u
+}
+
+// What the former companion made is taken over, and what a user made is not.
+func TestWhatIsTakenOver(t *testing.T) {
+	in := inputs(openShift)
+	in.Storage = map[string][]byte{"a": nil}
+	desired, err := objects(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	former := written("manager", map[string]string{LabelManaged: "true"})
+	former.Object["spec"] = map[string]any{"podSelector": map[string]any{"matchLabels": map[string]any{"app.kubernetes.io/managed-by": "modelmesh-controller"}}}
+	users := written("kubectl-create", nil)
+	taken := map[string]bool{}
+	for _, o := range desired {
+		kind, name, _ := o.Place()
+		if o.Adopts == nil {
+			continue
+		}
+		taken[kind.Kind+" "+name.Name] = true
+		if !o.Adopts(former) || o.Adopts(users) {
+			t.Errorf("%s %s: takes that of the former companion %t, that of a user %t", kind.Kind, name.Name, o.Adopts(former), o.Adopts(users))
+		}
+	}
+	want := []string{"ClusterRoleBinding team-modelmesh-serving-sa-auth-delegator", "NetworkPolicy modelmesh-runtimes", "RoleBinding prometheus-ns-access",
+		"Secret storage-config", "ServiceAccount modelmesh-serving-sa"}
+	if got := slices.Sorted(maps.Keys(taken)); !slices.Equal(got, want) {
+		t.Errorf("taken over %q", got)
+	}
+	if isStorage(written("manager", map[string]string{LabelManaged: "true", LabelDashboard: "true"})) {
+		t.Error("a data connection with the name of the storage Secret is no storage Secret")
+	}
+	status := written("kubectl", nil)
+	status.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "manager", Subresource: "status"}})
+	if byFormer(status) {
+		t.Error("a status makes no object the former companion's")
+	}
+}
+
+// [O6] Restricted, only those who cannot be told apart otherwise reach the ports that ask nobody who he is.
+func TestRestrictedPolicy(t *testing.T) {
+	ports := func(served capability.Set, changes ...func(*meshsettings.Settings)) map[string]string {
+		out := map[string]string{}
+		rules, _, _ := unstructured.NestedSlice(rendered(t, inputs(served, changes...))[0].Object, "spec", "ingress")
+		for _, r := range rules {
+			rule := r.(map[string]any)
+			from, _ := rule["from"].([]any)
+			for _, p := range rule["ports"].([]any) {
+				port := p.(map[string]any)["port"]
+				key := strings.TrimSpace(strings.Join([]string{text(port)}, " "))
+				out[key] += map[bool]string{true: "all", false: text(len(from))}[len(from) == 0] + " "
+			}
+		}
+		return out
+	}
+	restricted := func(s *meshsettings.Settings) { s.NetworkPolicyRestricted = true }
+	for name, c := range map[string]struct {
+		got, want map[string]string
+	}{
+		"open":                   {ports(openShift), map[string]string{"8033": "1 all ", "8080": "1 ", "8008": "all ", "2112": "all ", "8443": "all "}},
+		"restricted":             {ports(openShift, restricted), map[string]string{"8033": "1 3 ", "8080": "1 ", "8008": "3 ", "2112": "all ", "8443": "all "}},
+		"Kubernetes":             {ports(plain), map[string]string{"8033": "1 all ", "8080": "1 ", "8008": "all ", "2112": "all "}},
+		"Kubernetes, restricted": {ports(plain, restricted), map[string]string{"8033": "1 2 ", "8080": "1 ", "8008": "2 ", "2112": "all "}},
+		"nothing is open": {ports(plain, restricted, func(s *meshsettings.Settings) { s.Metrics.Enabled, s.RESTProxy.Enabled = false, false }),
+			map[string]string{"8033": "1 2 ", "8080": "1 "}},
+	} {
+		if !maps.Equal(c.got, c.want) {
+			t.Errorf("%s: got %v, want %v", name, c.got, c.want)
+		}
+	}
+}
