@@ -1,0 +1,220 @@
+package meshevents
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/testr"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	"k8s.io/utils/clock"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/meshetcd"
+	"github.com/odh-platform/odh-platform-operator/pkg/meshevents"
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+)
+
+// patience is how long anything may take on a busy machine.
+const patience = 90 * time.Second
+
+var binary string
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
+	defer cancel()
+	binaries, err := cluster.Build(ctx, os.Stderr)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	binary = binaries[cluster.Etcd]
+	code := m.Run()
+	if leak := goleak.Find(); code == 0 && leak != nil {
+		fmt.Fprintln(os.Stderr, leak)
+		return 1
+	}
+	return code
+}
+
+// etcd is a process that can be killed and started again at the same address.
+type etcd struct {
+	t         *testing.T
+	url, peer string
+	dir       string
+	process   *exec.Cmd
+}
+
+func startEtcd(t *testing.T) *etcd {
+	t.Helper()
+	e := &etcd{t: t, dir: t.TempDir()}
+	t.Cleanup(e.kill)
+	// Between the search for a free port and its use somebody else may take it.
+	var err error
+	for range 3 {
+		e.url, e.peer = "http://"+free(t), "http://"+free(t)
+		if err = e.try(); err == nil {
+			return e
+		}
+	}
+	t.Fatal(err)
+	return nil
+}
+
+func free(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+func (e *etcd) try() error {
+	e.process = exec.Command(binary, "--name=m", "--data-dir="+e.dir, "--unsafe-no-fsync", "--log-level=error",
+		"--listen-client-urls="+e.url, "--advertise-client-urls="+e.url, "--bcrypt-cost=4",
+		"--listen-peer-urls="+e.peer, "--initial-advertise-peer-urls="+e.peer, "--initial-cluster=m="+e.peer)
+	if err := e.process.Start(); err != nil {
+		return err
+	}
+	ended := make(chan struct{})
+	go func(p *exec.Cmd) { _ = p.Wait(); close(ended) }(e.process)
+	deadline := time.After(patience)
+	for {
+		if err := e.healthy(); err == nil {
+			return nil
+		}
+		select {
+		case <-ended:
+			return errors.New("etcd has ended")
+		case <-deadline:
+			return errors.New("etcd does not answer")
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+func (e *etcd) healthy() error {
+	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Get(e.url + "/health")
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return errors.New(answer.Status)
+	}
+	return nil
+}
+
+// restart starts it again after a kill.
+func (e *etcd) restart() {
+	e.t.Helper()
+	must(e.t, e.try())
+}
+
+// kill ends it as a crash would, and waits until its port is free.
+func (e *etcd) kill() {
+	if e.process == nil || e.process.Process == nil {
+		return
+	}
+	_ = e.process.Process.Kill()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); <-time.After(10 * time.Millisecond) {
+		if connection, err := net.Dial("tcp", e.url[len("http://"):]); err != nil {
+			return
+		} else {
+			_ = connection.Close()
+		}
+	}
+}
+
+// lose makes it start with nothing the next time.
+func (e *etcd) lose() {
+	e.t.Helper()
+	e.dir = e.t.TempDir()
+}
+
+// client writes, as the routing layer does.
+func (e *etcd) client(user, password string) *clientv3.Client {
+	e.t.Helper()
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{e.url}, Username: user, Password: password, DialTimeout: patience, Logger: zap.NewNop()})
+	must(e.t, err)
+	e.t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// secret is the data of the Secret that leads to it.
+func (e *etcd) secret(user, password string) map[string][]byte {
+	return map[string][]byte{meshetcd.Key: fmt.Appendf(nil, `{"endpoints":%q,"root_prefix":"root","userid":%q,"password":%q}`, e.url, user, password)}
+}
+
+// stream is a running stream and what it told.
+type stream struct {
+	*meshevents.Stream
+	mu   sync.Mutex
+	told []meshevents.Event
+}
+
+func startStream(t *testing.T) *stream {
+	t.Helper()
+	s := &stream{Stream: meshevents.NewStream(meshevents.Options{Home: "home", Clock: clock.RealClock{}, Log: testr.New(t)})}
+	s.Subscribe(func(e meshevents.Event) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.told = append(s.told, e)
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		must(t, <-done)
+	})
+	return s
+}
+
+// expect waits until these events were told, and forgets what was told.
+func (s *stream) expect(t *testing.T, want ...meshevents.Event) {
+	t.Helper()
+	deadline := time.After(patience)
+	for {
+		s.mu.Lock()
+		missing := slices.IndexFunc(want, func(e meshevents.Event) bool { return !slices.Contains(s.told, e) })
+		if missing < 0 {
+			s.told = nil
+		}
+		s.mu.Unlock()
+		if missing < 0 {
+			return
+		}
+		select {
+		case <-deadline:
+			t.Fatalf("%v was not told", want[missing])
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// among tells which of the events were told since the last expectation.
+func (s *stream) among(candidates ...meshevents.Event) []meshevents.Event {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.DeleteFunc(candidates, func(e meshevents.Event) bool { return !slices.Contains(s.told, e) })
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
