@@ -47,7 +47,7 @@ func modelMeshRow(env *Env) row {
 					})
 				},
 				Settings: m.settings,
-				Parts:    []modelmesh.Part{models.Setup, companion.Setup},
+				Parts:    []modelmesh.Part{models.Setup(), companion.Setup},
 			}),
 		},
 		FieldOwner: modelmesh.FieldOwner,

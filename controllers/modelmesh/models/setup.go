@@ -17,6 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/meshevents"
 	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/modelsource"
 )
 
 // workers is how many models are looked at at a time. They mostly wait for answers, each for ten seconds at most, and the mesh of
@@ -30,8 +31,15 @@ const controllerName = modelmeshcontroller.ComponentName + "-models"
 
 // +kubebuilder:rbac:groups=serving.kserve.io,resources=predictors/status;inferenceservices/status,verbs=patch
 
-// Setup registers the controller of models with a manager. It is a part of the component modelmesh.
-func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmeshcontroller.Shared) error {
+// Setup registers the controller of models with a manager, for Predictors, InferenceServices and the given further sources. It is a
+// part of the component modelmesh.
+func Setup(plugins ...modelsource.Source) modelmeshcontroller.Part {
+	return func(ctx context.Context, mgr ctrl.Manager, shared *modelmeshcontroller.Shared) error {
+		return setup(ctx, mgr, shared, plugins)
+	}
+}
+
+func setup(ctx context.Context, mgr ctrl.Manager, shared *modelmeshcontroller.Shared, plugins []modelsource.Source) error {
 	r := &models{
 		client: shared.Pool.Client, enabled: shared.Namespaces.Enabled, supported: shared.Supported, clock: shared.Clock,
 		recorder: shared.Recorder, memory: newMemory(),
@@ -42,6 +50,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmeshcontroller.Sh
 		r.sources[modelmesh.SourceInferenceService] = &services{client: mgr.GetClient(), served: shared.Served.Current, clock: shared.Clock}
 	}
 	w := &wakes{memory: r.memory, feed: &feed{}, known: r.sources}
+	if err := addPlugins(mgr, w, plugins); err != nil {
+		return err
+	}
 	c, err := ctrl.NewControllerManagedBy(mgr).Named(controllerName).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&v1alpha1.Predictor{}), mapped(modelmesh.SourcePredictor))).

@@ -257,3 +257,5 @@ func (w *world) toldOf(want string) {
 }
 
 func alreadyExists() error { return status.Error(codes.AlreadyExists, "there is one") }
+
+func requestOf(key types.NamespacedName) ctrl.Request { return ctrl.Request{NamespacedName: key} }

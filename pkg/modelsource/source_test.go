@@ -1,0 +1,38 @@
+package modelsource
+
+import (
+	"strings"
+	"testing"
+)
+
+// named is a source of which only the names matter.
+type named struct {
+	Source
+	id string
+}
+
+func (n named) ID() string          { return n.id }
+func (n named) DisplayName() string { return "source " + n.id }
+
+func TestIDsOfSources(t *testing.T) {
+	for ids, want := range map[string]string{
+		"":           `is not empty`,
+		"a/b":        `has no slash`,
+		"ksp":        `that of Predictors`,
+		"isvc":       `that of InferenceServices`,
+		"mine,mine":  `that of source mine`,
+		"mine,yours": "",
+	} {
+		var sources []Source
+		for id := range strings.SplitSeq(ids, ",") {
+			sources = append(sources, named{id: id})
+		}
+		err := Validate(sources)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: error %v, want %q", ids, err, want)
+		}
+	}
+	if err := Validate(nil); err != nil {
+		t.Error(err)
+	}
+}
