@@ -42,7 +42,7 @@ type Source struct {
 	defaults  *document
 	admin     *document
 	overrides map[string]*document // by namespace
-	state
+	state     state
 }
 
 // Options are what a Source is made of; all are required.
