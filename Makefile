@@ -13,7 +13,7 @@ LDFLAGS := -s -w -funcalign=16 -X main.version=$(VERSION)
 NOT_INLINED := k8s.io/api k8s.io/apimachinery/pkg/apis k8s.io/client-go/applyconfigurations
 GCFLAGS := $(foreach p,$(NOT_INLINED),-gcflags='$(p)/...=-l')
 BINARY ?= bin/manager
-COMPONENTS := appwrapper mlflow mlflowaccess modelcatalog modelcatalog/beside modelmesh modelmesh/companion modelmesh/models modelregistry modelregistry/beside modelregistry/storage platform raycluster
+COMPONENTS := appwrapper mlflow mlflowaccess modelcatalog modelcatalog/beside modelmesh modelmesh/beside modelmesh/companion modelmesh/models modelregistry modelregistry/beside modelregistry/storage platform raycluster
 CLUSTER ?= dev
 PLATFORM ?= plain
 FUZZTIME ?= 20s

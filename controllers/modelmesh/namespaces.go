@@ -75,6 +75,14 @@ func (n *Namespaces) Head(ctx context.Context, name string) (*metav1.PartialObje
 	return namespace, nil
 }
 
+// narrow limits a cache to the namespaces that may ever be served.
+func (n *Namespaces) narrow() cache.ByObject {
+	if n.OnlyOwn() {
+		return cache.ByObject{Namespaces: map[string]cache.Config{n.own: {}}}
+	}
+	return cache.ByObject{}
+}
+
 // Enabled tells whether a namespace is served: when its label says "true" and it is not being deleted, and the manager's own
 // also without a label. An error says that it is not known; nothing must be removed then.
 func (n *Namespaces) Enabled(ctx context.Context, name string) (bool, error) {

@@ -6,8 +6,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -19,7 +17,7 @@ func (s *server) owner(ctx context.Context, namespace string) (owner client.Obje
 		owner, err = s.remembered(ctx, &appsv1.Deployment{}, inside(namespace, s.config.ControllerDeployment))
 		return owner, false, err
 	}
-	head, err := s.namespaces.get(ctx, namespace)
+	head, err := s.namespaces.Head(ctx, namespace)
 	if err != nil {
 		return nil, false, err
 	}
@@ -43,17 +41,4 @@ func (s *server) remembered(ctx context.Context, object client.Object, name type
 	}
 	s.memory.setUID(name.String(), object.GetUID())
 	return object, nil
-}
-
-// get returns a namespace that has the label; nil for any other.
-func (n *Namespaces) get(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
-	namespace := namespaceMetadata()
-	err := n.labelled.Get(ctx, types.NamespacedName{Name: name}, namespace)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading namespace %s: %w", name, err)
-	}
-	return namespace, nil
 }

@@ -54,24 +54,15 @@ var (
 	autoscalerKind = autoscalingv2.SchemeGroupVersion.WithKind("HorizontalPodAutoscaler")
 )
 
-// What is made stands in the namespaces of users, so the rights cannot be limited to some. Of runtimes, Predictors and
-// InferenceServices only the finalizers may be written here: what an owner reference that holds up deletion asks for.
+// Rights on what has no namespace, and on the kinds of KServe and Prometheus, which may come and go and are always watched in all
+// namespaces. Of runtimes and namespaces only the finalizers may be written: what an owner reference that holds up deletion asks
+// for. The rights on what is made are in package beside.
 
 // +kubebuilder:rbac:groups=serving.kserve.io,resources=predictors;inferenceservices;servingruntimes;clusterservingruntimes,verbs=get;list;watch
 // +kubebuilder:rbac:groups=serving.kserve.io,resources=servingruntimes/finalizers;clusterservingruntimes/finalizers,verbs=update
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces/finalizers,verbs=update
-// +kubebuilder:rbac:groups="",resources=services;secrets;configmaps,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=list;watch
-// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=monitoring.coreos.com,resources=servicemonitors,verbs=get;list;watch;create;patch;delete
-
-// Settings are in ConfigMaps of two names, which are followed by these.
-// +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=model-serving-config;model-serving-config-defaults,verbs=get;list;watch
-
-// Where the pods of runtimes answer.
-// +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=list;watch
 
 // Caches says what is held in memory: of children the metadata, by our label; Deployments whole, for their replicas; Secrets and
 // ConfigMaps, which belong to users, as bare metadata. An empty namespace is all.
@@ -137,7 +128,7 @@ func (e Environment) shared(mgr ctrl.Manager) (*Shared, error) {
 		Pool:   mesh.NewPool(log.WithName("mesh")),
 		Events: meshevents.NewStream(meshevents.Options{Home: own, Clock: e.Clock(), Log: log.WithName("events")}),
 	}
-	slices, err := sliceCache(mgr)
+	slices, err := sliceCache(mgr, namespaces)
 	if err != nil {
 		return nil, err
 	}
@@ -145,17 +136,19 @@ func (e Environment) shared(mgr ctrl.Manager) (*Shared, error) {
 }
 
 // sliceCache holds the EndpointSlices of the Services in front of runtimes: slices have the labels of their Service.
-func sliceCache(mgr ctrl.Manager) (cache.Cache, error) {
+func sliceCache(mgr ctrl.Manager, namespaces *Namespaces) (cache.Cache, error) {
 	has, err := labels.NewRequirement(LabelService, selection.Exists, nil)
 	if err != nil {
 		return nil, fmt.Errorf("selecting EndpointSlices by label: %w", err)
 	}
-	return component.Narrow(mgr, &discoveryv1.EndpointSlice{}, cache.ByObject{Label: labels.NewSelector().Add(*has)}, nil)
+	by := namespaces.narrow()
+	by.Label = labels.NewSelector().Add(*has)
+	return component.Narrow(mgr, &discoveryv1.EndpointSlice{}, by, nil)
 }
 
 // setupServer registers the controller of runtimes.
 func setupServer(ctx context.Context, mgr ctrl.Manager, shared *Shared) error {
-	claims, err := component.Narrow(mgr, claimMetadata(), cache.ByObject{}, bareClaim)
+	claims, err := component.Narrow(mgr, claimMetadata(), shared.Namespaces.narrow(), bareClaim)
 	if err != nil {
 		return err
 	}
