@@ -1,11 +1,18 @@
 package modelmesh
 
 import (
+	"encoding/json"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 )
 
 // liveTemplate is a pod template as the API server stores it: with defaults, and with what third parties added.
@@ -88,3 +95,90 @@ func TestHolds(t *testing.T) {
 type rawJSON string
 
 func (r rawJSON) MarshalJSON() ([]byte, error) { return []byte(r), nil }
+
+// leftByOriginal is a Deployment that the original made for a runtime in ns, with a container that a third party added.
+func leftByOriginal(t *testing.T, w *world, r *v1alpha1.ServingRuntime) *appsv1.Deployment {
+	t.Helper()
+	f, err := w.gather(t.Context(), "ns")
+	if err != nil {
+		t.Fatal(err)
+	}
+	built, err := BuildDeployment(RuntimeInputs{Form: Original, Namespace: "ns", Name: r.Name, Spec: &r.Spec, Settings: f.settings, Replicas: new(int32(2))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(built.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &appsv1.Deployment{}
+	if err := json.Unmarshal(text, d); err != nil {
+		t.Fatal(err)
+	}
+	d.Annotations = map[string]string{"manifestival": "new", corev1.LastAppliedConfigAnnotation: "{}"}
+	d.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: "serving.kserve.io/v1alpha1", Kind: "ServingRuntime", Name: r.Name, UID: r.UID, Controller: new(true), BlockOwnerDeletion: new(true),
+	}}
+	d.Spec.Template.Spec.Containers = append(d.Spec.Template.Spec.Containers, corev1.Container{Name: "theirs", Image: "registry.example.com/theirs:1"})
+	return d
+}
+
+// secured tells whether the pods of a runtime have the form of ours.
+func (w *world) secured(runtime string) bool {
+	w.Helper()
+	for _, c := range w.deploymentOf(runtime).Spec.Template.Spec.Containers {
+		if c.Name == "rest-proxy" {
+			return c.SecurityContext != nil && c.SecurityContext.AllowPrivilegeEscalation != nil
+		}
+	}
+	w.Fatal("no rest-proxy")
+	return false
+}
+
+// [M40] Which form the pods of a Deployment have, from the take-over on.
+func TestFormOfATakenDeployment(t *testing.T) {
+	for name, tc := range map[string]struct {
+		// left changes what the original left, later what happens after the take-over.
+		left, later func(*world, *v1alpha1.ServingRuntime, *appsv1.Deployment)
+		// atOnce and afterwards tell whether the pods have the form of ours.
+		atOnce, afterwards bool
+	}{
+		"nothing happens": {},
+		"the runtime changes": {later: func(w *world, r *v1alpha1.ServingRuntime, _ *appsv1.Deployment) {
+			r.Spec.Containers[0].Image = "registry.example.com/server:2"
+			w.must(w.api.Update(w.Context(), r))
+		}, afterwards: true},
+		"the settings change": {later: func(w *world, _ *v1alpha1.ServingRuntime, _ *appsv1.Deployment) {
+			w.settings.EnableAccessLogging = true
+		}, afterwards: true},
+		"somebody removes the annotation": {later: func(w *world, _ *v1alpha1.ServingRuntime, d *appsv1.Deployment) {
+			w.must(w.api.Patch(w.Context(), d, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+AnnotationOriginal+`":null}}}`))))
+		}, afterwards: true},
+		"a restart": {later: func(w *world, _ *v1alpha1.ServingRuntime, _ *appsv1.Deployment) { w.restart() }},
+		"pods roll anyway": {left: func(_ *world, _ *v1alpha1.ServingRuntime, d *appsv1.Deployment) {
+			d.Spec.Template.Spec.TerminationGracePeriodSeconds = new(int64(30))
+		}, atOnce: true, afterwards: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := localRuntime("r", "onnx")
+			w := newWorld(t, r, predictorOf("m", "onnx"))
+			d := leftByOriginal(t, w, r)
+			if tc.left != nil {
+				tc.left(w, r, d)
+			}
+			w.must(w.api.Create(t.Context(), d, client.FieldOwner("manager")))
+			w.restart()
+			w.settle("ns")
+			if got := w.secured("r"); got != tc.atOnce || (w.deploymentOf("r").Annotations[AnnotationOriginal] == "") != tc.atOnce {
+				t.Errorf("after the take-over: %v, annotations %v", got, w.deploymentOf("r").Annotations)
+			}
+			if tc.later != nil {
+				tc.later(w, r, w.deploymentOf("r"))
+			}
+			w.settle("ns")
+			if got := w.secured("r"); got != tc.afterwards || (w.deploymentOf("r").Annotations[AnnotationOriginal] == "") != tc.afterwards {
+				t.Errorf("afterwards: %v, annotations %v", got, w.deploymentOf("r").Annotations)
+			}
+		})
+	}
+}

@@ -1,0 +1,169 @@
+package modelmesh_test
+
+import (
+	"context"
+	"encoding/json"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+// recordings are what the original left on a cluster.
+const recordings = "../../../controllers/modelmesh/testdata/recordings/"
+
+// plant stores a recording as the original had written it: by updates under the name of its program, with a copy of what it had
+// written in an annotation of Deployments.
+func plant(ctx context.Context, ns, file, from string) {
+	GinkgoHelper()
+	owners := map[string]types.UID{}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}
+	env.Get(ctx, namespace)
+	owners[ns] = namespace.UID
+	for _, o := range framework.Recording(recordings+file, from, ns) {
+		if o.GetKind() == "ServiceMonitor" {
+			continue
+		}
+		refs := o.GetOwnerReferences()
+		for i := range refs {
+			refs[i].UID = owners[refs[i].Name]
+		}
+		o.SetOwnerReferences(refs)
+		switch o.GetKind() {
+		case "Secret":
+			o.Object["data"] = map[string]any{"etcd_connection": "e30="}
+		case "Service":
+			Expect(unstructured.SetNestedField(o.Object, "None", "spec", "clusterIP")).To(Succeed())
+			unstructured.RemoveNestedField(o.Object, "spec", "clusterIPs")
+		case "Deployment":
+			text, err := json.Marshal(o.Object)
+			Expect(err).NotTo(HaveOccurred())
+			o.SetAnnotations(map[string]string{"manifestival": "new", corev1.LastAppliedConfigAnnotation: string(text)})
+		}
+		delete(o.Object, "status")
+		Expect(env.Admin.Create(ctx, o, client.FieldOwner("manager"))).To(Succeed(), "%s %s", o.GetKind(), o.GetName())
+		owners[o.GetName()] = o.GetUID()
+	}
+}
+
+var _ = Describe("A take-over from the original", Serial, func() {
+	It("rolls no pod, keeps what third parties patched, and renders better pods at the next change [modelmesh-31] [M40]", func(ctx SpecContext) {
+		manager.Away(ctx)
+		ns := served(ctx)
+		plant(ctx, ns, "custom-runtime-unix-sockets.yaml", "audio")
+		predictor(ctx, ns, "speech", "own-format")
+		d := deployment(ns, "own-server")
+		patch := `{"spec":{"template":{"spec":{"containers":[{"name":"mm","env":[{"name":"MM_PAYLOAD_PROCESSORS","value":"http://trustyai/consumer"}]}]}}}}`
+		env.Get(ctx, d)
+		Expect(env.Admin.Patch(ctx, d, client.RawPatch(types.StrategicMergePatchType, []byte(patch)), client.FieldOwner("trustyai"))).To(Succeed())
+		before := d.DeepCopy()
+
+		mark := env.Mark()
+		manager.Restart(ctx)
+		for _, o := range []client.Object{d, service(ns), constraints(ns), etcdCopy(ns)} {
+			env.WaitFor(ctx, o, func(g Gomega) {
+				g.Expect(o.GetLabels()).To(HaveKeyWithValue("platform.opendatahub.io/component", "modelmesh"), o.GetName())
+			})
+		}
+		settled(ctx, ns)
+		env.Get(ctx, d)
+		Expect(d.Spec.Template).To(Equal(before.Spec.Template), "pods roll")
+		Expect(d.UID).To(Equal(before.UID))
+		Expect(d.Annotations).To(HaveKey(modelmesh.AnnotationOriginal))
+		Expect(d.Annotations).NotTo(HaveKey("manifestival"))
+		Expect(d.Annotations).NotTo(HaveKey(corev1.LastAppliedConfigAnnotation))
+		copied := etcdCopy(ns)
+		env.Get(ctx, copied)
+		Expect(string(copied.Data["etcd_connection"])).To(ContainSubstring("mm_ns/" + ns))
+		s := service(ns)
+		env.Get(ctx, s)
+		Expect(s.Spec.ClusterIP).To(Equal(corev1.ClusterIPNone))
+		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Code == 403 })).To(BeEmpty())
+		expectRest(ns)
+
+		By("a restart")
+		mark = env.Mark()
+		manager.Restart(ctx)
+		settled(ctx, ns)
+		writes := env.Since(mark).ByUser(manager.User).WithoutEvents().Writes().Where(func(e framework.Entry) bool { return e.Namespace == ns })
+		Expect(writes).To(BeEmpty(), "writes after a restart:\n%s", writes)
+
+		By("the next change")
+		r := runtimeNamed(ns, "own-server")
+		env.Patch(ctx, r, map[string]any{"spec": map[string]any{"labels": map[string]any{"more": "labels"}}})
+		env.WaitFor(ctx, d, func(g Gomega) { g.Expect(d.Spec.Template.Labels).To(HaveKeyWithValue("more", "labels")) })
+		settled(ctx, ns)
+		env.Get(ctx, d)
+		Expect(d.Annotations).NotTo(HaveKey(modelmesh.AnnotationOriginal))
+		Expect(variable(container(d, "mm"), "MM_PAYLOAD_PROCESSORS")).To(Equal("http://trustyai/consumer"))
+		for _, c := range d.Spec.Template.Spec.Containers {
+			Expect(c.SecurityContext).NotTo(BeNil(), c.Name)
+			Expect(c.SecurityContext.AllowPrivilegeEscalation).To(HaveValue(BeFalse()), c.Name)
+		}
+	}, NodeTimeout(specTimeout))
+
+	It("renders better pods at once where pods roll anyway [M40]", func(ctx SpecContext) {
+		manager.Away(ctx)
+		ns := served(ctx)
+		plant(ctx, ns, "builtin-triton-scaled-to-zero.yaml", "vision")
+		d := deployment(ns, "triton-a")
+		patch := `{"spec":{"template":{"spec":{"containers":[{"name":"mm","image":"registry.example.com/mm:older"}]}}}}`
+		env.Get(ctx, d)
+		Expect(env.Admin.Patch(ctx, d, client.RawPatch(types.StrategicMergePatchType, []byte(patch)), client.FieldOwner("manager"))).To(Succeed())
+		manager.Restart(ctx)
+		env.WaitFor(ctx, d, func(g Gomega) { g.Expect(container(d, "mm").Image).NotTo(Equal("registry.example.com/mm:older")) })
+		Expect(d.Annotations).NotTo(HaveKey(modelmesh.AnnotationOriginal))
+		Expect(container(d, "mm").SecurityContext.AllowPrivilegeEscalation).To(HaveValue(BeFalse()))
+	}, NodeTimeout(specTimeout))
+})
+
+var _ = Describe("Settings of the administrator", Serial, func() {
+	It("hold without a restart, and a mistake changes nothing [M20] [M36]", func(ctx SpecContext) {
+		ns := served(ctx)
+		r := runtimeOf(ctx, ns, "r", "onnx")
+		predictor(ctx, ns, "m", "onnx")
+		d := deployment(ns, "r")
+		scaled(ctx, d, 2)
+		m := configure(ctx, own, "podsPerRuntime: 4\n")
+		scaled(ctx, d, 4)
+		configure(ctx, own, "podsPerRuntime: none\n")
+		env.Get(ctx, m)
+		told(ctx, m, "ConfigurationRefused", "podsPerRuntime")
+		settled(ctx, ns)
+		scaled(ctx, d, 4)
+
+		By("another name of the Service")
+		configure(ctx, own, "inferenceServiceName: other\nruntimePodLabels: {Team.Example: A}\n")
+		renamed := &appsv1.Deployment{ObjectMeta: at(ns, "other-r")}
+		appear(ctx, renamed, &corev1.Service{ObjectMeta: at(ns, "other")})
+		Expect(renamed.Spec.Template.Labels).To(HaveKeyWithValue("Team.Example", "A"))
+		env.WaitGone(ctx, d)
+		env.WaitGone(ctx, service(ns))
+
+		By("TLS, of which the Secret comes later [modelmesh-90]")
+		configure(ctx, own, "tls: {secretName: mesh-tls}\n")
+		told(ctx, r, "InvalidRuntime", "unable to access TLS secret 'mesh-tls'")
+		Expect(env.Admin.Create(ctx, &corev1.Secret{ObjectMeta: at(ns, "mesh-tls"), StringData: map[string]string{"tls.crt": "x", "tls.key": "y"}})).To(Succeed())
+		d = deployment(ns, "r")
+		appear(ctx, d)
+		Expect(d.Spec.Template.Spec.Volumes).To(ContainElement(HaveField("Name", "tls-certs")))
+		Expect(variable(container(d, "mm"), "MM_TLS_KEY_CERT_PATH")).To(Equal("/opt/kserve/mmesh/tls/tls.crt"))
+
+		By("none")
+		Expect(env.Admin.Delete(ctx, m)).To(Succeed())
+		env.WaitFor(ctx, d, func(g Gomega) {
+			g.Expect(d.Spec.Template.Spec.Volumes).NotTo(ContainElement(HaveField("Name", "tls-certs")))
+			g.Expect(d.Spec.Replicas).To(HaveValue(Equal(int32(2))))
+		})
+		settled(ctx, ns)
+		expectRest(ns)
+	}, NodeTimeout(specTimeout))
+})
