@@ -31,16 +31,23 @@ type Stream struct {
 
 	mu        sync.Mutex
 	listeners []func(Event)
-	secret    map[string][]byte
-	client    etcd
+	common    line
 	spaces    map[string]*space // by namespace
 	ctx       context.Context   // that of Start, nil before and afterwards
 	watches   sync.WaitGroup
 }
 
+// line is a connection to an etcd; the zero value is none.
+type line struct {
+	secret map[string][]byte
+	client etcd
+}
+
 // space is what is watched for one namespace.
 type space struct {
 	service string
+	// own is the connection of a namespace with an etcd of its own.
+	own line
 	// stop ends the watches, nil where none run.
 	stop context.CancelFunc
 	// vmodels and registry are the watches that ran last, nil before the first ones.
@@ -85,40 +92,71 @@ func (s *Stream) emit(event Event) {
 	}
 }
 
-// Connect takes the data of the etcd Secret; nil is none, and all watches rest. The same data again changes nothing, other data
-// starts every watch anew with them. An error says what is wrong with the data; the former connection stays in force then.
+// Connect takes the data of the controller's etcd Secret; nil is none, and the watches rest. The same data again changes nothing,
+// other data starts the watches anew with them. An error says what is wrong with the data; the former connection stays in force then.
 func (s *Stream) Connect(data map[string][]byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.client != nil && maps.EqualFunc(s.secret, data, slices.Equal) {
-		return nil
-	}
-	if data == nil {
-		s.disconnect()
-		return nil
-	}
-	client, err := s.dial(data)
-	if err != nil {
+	next, changed, err := s.redial(s.common, data)
+	if !changed {
 		return err
 	}
-	s.disconnect()
-	s.client, s.secret = client, maps.Clone(data)
-	s.startAll()
+	former := s.common
+	s.common = next
+	for namespace, space := range s.spaces {
+		if space.own.client == nil {
+			space.rest()
+			s.start(namespace, space)
+		}
+	}
+	s.hangUp(former)
 	return nil
 }
 
-// disconnect ends all watches and the client.
-func (s *Stream) disconnect() {
-	for _, space := range s.spaces {
-		space.rest()
+// ConnectOwn takes the data of the Secret of a namespace that has an etcd of its own; nil says that it shares the controller's again.
+// Otherwise it is like Connect. The namespace must be watched (Ensure), and is forgotten with Forget.
+func (s *Stream) ConnectOwn(namespace string, data map[string][]byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	into, found := s.spaces[namespace]
+	if !found {
+		return nil
 	}
-	if s.client == nil {
+	next, changed, err := s.redial(into.own, data)
+	if !changed {
+		return err
+	}
+	former := into.own
+	into.rest()
+	into.own = next
+	s.start(namespace, into)
+	s.hangUp(former)
+	return nil
+}
+
+// redial makes the connection for data, unless the present one was made for the same.
+func (s *Stream) redial(present line, data map[string][]byte) (next line, changed bool, err error) {
+	switch {
+	case data == nil:
+		return line{}, present.client != nil, nil
+	case present.client != nil && maps.EqualFunc(present.secret, data, slices.Equal):
+		return present, false, nil
+	}
+	client, err := s.dial(data)
+	if err != nil {
+		return present, false, err
+	}
+	return line{secret: maps.Clone(data), client: client}, true, nil
+}
+
+// hangUp closes a connection over which nothing is watched any more.
+func (s *Stream) hangUp(l line) {
+	if l.client == nil {
 		return
 	}
-	if err := s.client.Close(); err != nil {
+	if err := l.client.Close(); err != nil {
 		s.Log.Error(err, "The former connection to etcd was not closed cleanly")
 	}
-	s.client, s.secret = nil, nil
 }
 
 // Ensure watches the models of a namespace, behind the Service of the given name.
@@ -147,6 +185,7 @@ func (s *Stream) Forget(namespace string) {
 	defer s.mu.Unlock()
 	if known, found := s.spaces[namespace]; found {
 		known.rest()
+		s.hangUp(known.own)
 		delete(s.spaces, namespace)
 	}
 }
@@ -160,10 +199,21 @@ func (s *Stream) Start(ctx context.Context) error {
 	<-ctx.Done()
 	s.mu.Lock()
 	s.ctx = nil
-	s.disconnect()
+	s.end()
 	s.mu.Unlock()
 	s.watches.Wait()
 	return nil
+}
+
+// end ends all watches and closes all connections.
+func (s *Stream) end() {
+	for _, space := range s.spaces {
+		space.rest()
+		s.hangUp(space.own)
+		space.own = line{}
+	}
+	s.hangUp(s.common)
+	s.common = line{}
 }
 
 func (s *Stream) startAll() {
@@ -175,13 +225,17 @@ func (s *Stream) startAll() {
 // start runs the two watches of a namespace, if there is somebody to ask. They know what the former ones knew, so that what is gone
 // from a new etcd, or from behind a new Service, is noticed.
 func (s *Stream) start(namespace string, into *space) {
-	if s.ctx == nil || s.client == nil {
+	client, home := s.common.client, s.Home
+	if into.own.client != nil {
+		client, home = into.own.client, namespace // its prefix is that of the namespace already
+	}
+	if s.ctx == nil || client == nil {
 		return
 	}
 	ctx, cancel := context.WithCancel(s.ctx)
-	base := Base(s.client.RootPrefix(), s.Home, namespace, into.service)
+	base := Base(client.RootPrefix(), home, namespace, into.service)
 	begin := func(w watch, former *watch) *watch {
-		w.client, w.clock, w.log, w.emit = s.client, s.Clock, s.Log.WithValues("namespace", namespace), s.emit
+		w.client, w.clock, w.log, w.emit = client, s.Clock, s.Log.WithValues("namespace", namespace), s.emit
 		w.done = make(chan struct{})
 		s.watches.Go(func() {
 			defer close(w.done)

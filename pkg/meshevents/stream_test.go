@@ -305,6 +305,67 @@ func TestPausesGrowAndShrink(t *testing.T) {
 	}
 }
 
+// M30: a namespace may have an etcd of its own, whose prefix is all its own.
+func TestAnEtcdOfANamespace(t *testing.T) {
+	f := newFixture(t).start(t)
+	own := map[string][]byte{"store": []byte("b"), "root": []byte("mine")}
+	if err := f.ConnectOwn("fraud", own); err != nil {
+		t.Fatal(err) // nobody asked for the namespace yet
+	}
+	f.connect(t, "a", "root")
+	f.stores["a"].put(fraud+"/vmodels/shared", `{}`)
+	f.stores["a"].put("root/mm_ns/sales/mm/mesh/vmodels/other", `{}`)
+	f.stores["b"].put("mine/mm/mesh/vmodels/digits", `{}`)
+	f.Ensure("fraud", "mesh")
+	f.Ensure("sales", "mesh")
+	f.expect(t, ksp("fraud", "shared"), ksp("sales", "other"))
+	f.watched(t, "a", fraud)
+
+	if err := f.ConnectOwn("fraud", own); err != nil {
+		t.Fatal(err)
+	}
+	f.expect(t, ksp("fraud", "digits"), ksp("fraud", "shared"))
+	f.watched(t, "b", "mine/mm/mesh")
+	f.unwatched(t, "a", fraud)
+	lists, _ := f.stores["b"].counts("")
+	if err := f.ConnectOwn("fraud", own); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.ConnectOwn("fraud", map[string][]byte{"store": []byte("missing")}); err == nil {
+		t.Error("a Secret without sense must be refused")
+	}
+	f.connect(t, "a", "moved") // concerns the others alone
+	f.expect(t, ksp("sales", "other"))
+	f.stores["b"].put("mine/mm/mesh/vmodels/digits", `{"failed":true}`)
+	f.expect(t, ksp("fraud", "digits"))
+	if again, _ := f.stores["b"].counts(""); again != lists {
+		t.Errorf("%d more lists of what did not change", again-lists)
+	}
+	f.Ensure("fraud", "renamed")
+	f.watched(t, "b", "mine/mm/renamed")
+	f.expect(t, ksp("fraud", "digits"))
+
+	if err := f.ConnectOwn("fraud", nil); err != nil {
+		t.Fatal(err)
+	}
+	f.watched(t, "a", "moved/mm_ns/fraud/mm/renamed")
+	f.unwatched(t, "b", "mine/mm/renamed")
+	if err := f.ConnectOwn("fraud", own); err != nil {
+		t.Fatal(err)
+	}
+	f.watched(t, "b", "mine/mm/renamed")
+	if err := f.Connect(nil); err != nil {
+		t.Fatal(err)
+	}
+	f.unwatched(t, "a", "moved/mm_ns/sales/mm/mesh")
+	f.watched(t, "b", "mine/mm/renamed")
+	f.Forget("fraud")
+	f.unwatched(t, "b", "mine/mm/renamed")
+	if want := []string{"a", "b", "a", "b"}; !slices.Equal(f.closed, want) {
+		t.Errorf("closed %v, want %v", f.closed, want)
+	}
+}
+
 func TestManyNamespacesAtOnce(t *testing.T) {
 	f := newFixture(t).start(t)
 	f.connect(t, "a", "")
