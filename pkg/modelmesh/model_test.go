@@ -46,7 +46,7 @@ func converted(t *testing.T, name, spec string, annotations ...string) Model {
 	return m
 }
 
-// The digests were verified against the original, and its ids stand in the recordings: another digest would load every model
+// [modelmesh-87] An id begins with the name of its resource. The digests were verified against the original, and its ids stand in the recordings: another digest would load every model
 // anew at an upgrade.
 func TestIDsOfTheOriginal(t *testing.T) {
 	for want, m := range map[string]Model{

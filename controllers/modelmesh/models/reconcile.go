@@ -31,6 +31,7 @@ type models struct {
 	clock     clock.PassiveClock
 	recorder  events.EventRecorder
 	memory    *memory
+	fuses     fuses
 }
 
 // Reconcile implements reconcile.Reconciler. The namespace of a request has the source before it.
@@ -99,7 +100,7 @@ func (r *models) status(ctx context.Context, rec *record, e *entry) (v1alpha1.Pr
 	var failure error
 	if called {
 		e.begin(asked)
-		failure = r.ask(ctx, client, rec, e)
+		failure = r.call(rec.Namespace, func() error { return r.ask(ctx, client, rec, e) })
 	}
 	next, err := r.judge(ctx, client, rec, e)
 	if err != nil {
@@ -116,6 +117,19 @@ func (r *models) status(ctx context.Context, rec *record, e *entry) (v1alpha1.Pr
 		e.rest()
 	}
 	return next, nil
+}
+
+// errSilent says that the mesh was not called, because it did not answer a moment ago.
+var errSilent = errors.New("it did not answer a moment ago")
+
+// call runs what calls the mesh of a namespace, unless that does not answer.
+func (r *models) call(namespace string, run func() error) error {
+	if !r.fuses.closed(namespace, r.clock.Now()) {
+		return errSilent
+	}
+	err := run()
+	r.fuses.heard(namespace, err, r.clock.Now())
+	return err
 }
 
 // unserved is the status where there is nobody to ask. Where a namespace is about to be served nothing is said.
@@ -153,7 +167,10 @@ func (r *models) remove(ctx context.Context, key types.NamespacedName) (time.Dur
 	}
 	e := r.memory.take(key)
 	e.begin("removal")
-	_, err := client.DeleteVModel(ctx, &meshpb.DeleteVModelRequest{VModelId: name.Name, Owner: id})
+	err := r.call(name.Namespace, func() error {
+		_, err := client.DeleteVModel(ctx, &meshpb.DeleteVModelRequest{VModelId: name.Name, Owner: id})
+		return err
+	})
 	switch {
 	case err == nil:
 		r.memory.forget(key)

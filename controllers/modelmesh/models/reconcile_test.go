@@ -362,10 +362,12 @@ func TestRemoval(t *testing.T) {
 	}
 	w.mesh.fault = status.Error(codes.Unavailable, "refused")
 	w.memory.freshen("ns")
-	if again := w.reconcile(aPredictor); again < pauseMin {
+	again := w.reconcile(aPredictor)
+	if again < pauseMin {
 		t.Errorf("again in %s", again)
 	}
 	w.mesh.fault = nil
+	w.clock.SetTime(now.Add(again))
 	if again := w.reconcile(aPredictor); again != 0 {
 		t.Errorf("again in %s", again)
 	}

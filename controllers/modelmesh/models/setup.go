@@ -49,7 +49,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, shared *modelmeshcontroller.Sh
 	if withServices {
 		r.sources[modelmesh.SourceInferenceService] = &services{client: mgr.GetClient(), served: shared.Served.Current, clock: shared.Clock}
 	}
-	w := &wakes{memory: r.memory, feed: &feed{}, known: r.sources}
+	w := &wakes{memory: r.memory, feed: &feed{}, known: r.sources, fuses: &r.fuses}
 	if err := addPlugins(mgr, w, plugins); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ type wakes struct {
 	memory *memory
 	feed   *feed
 	known  map[string]origin
+	fuses  *fuses
 }
 
 // heard is called with what the mesh wrote into etcd. A model of the same name from another source may have waited for just that.
@@ -33,7 +34,10 @@ func (w *wakes) heard(id, namespace, name string) {
 }
 
 // moved is called when the client of a namespace or the pods behind it have changed.
-func (w *wakes) moved(namespace string) { w.feed.add(w.memory.freshen(namespace)...) }
+func (w *wakes) moved(namespace string) {
+	w.fuses.replace(namespace)
+	w.feed.add(w.memory.freshen(namespace)...)
+}
 
 // back is called when a source that was away may be there again: what was heard meanwhile is looked at.
 func (w *wakes) back(id string) { w.feed.add(w.memory.of(id)...) }

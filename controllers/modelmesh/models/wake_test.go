@@ -30,7 +30,7 @@ func queued(q workqueue.TypedRateLimitingInterface[reconcile.Request]) []string 
 
 func newWakes(t *testing.T) (*wakes, workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	t.Helper()
-	w := &wakes{memory: newMemory(), feed: &feed{}, known: map[string]origin{"ksp": nil, "isvc": nil}}
+	w := &wakes{memory: newMemory(), feed: &feed{}, known: map[string]origin{"ksp": nil, "isvc": nil}, fuses: &fuses{}}
 	return w, newQueue(t)
 }
 

@@ -1,0 +1,185 @@
+package modelmesh_models_test
+
+import (
+	"encoding/json"
+	"slices"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	eventsv1 "k8s.io/api/events/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+// written returns the statuses that the manager wrote for a Predictor since a mark.
+func written(mark framework.Mark, p *v1alpha1.Predictor) []v1alpha1.PredictorStatus {
+	GinkgoHelper()
+	var out []v1alpha1.PredictorStatus
+	for _, e := range env.Since(mark).ByUser(manager.User).Writes().Of("predictors") {
+		if e.Namespace != p.Namespace || e.Name != p.Name {
+			continue
+		}
+		var patch struct{ Status v1alpha1.PredictorStatus }
+		Expect(json.Unmarshal(e.Request, &patch)).To(Succeed())
+		out = append(out, patch.Status)
+	}
+	return out
+}
+
+var _ = Describe("a Predictor", func() {
+	DescribeTable("[modelmesh-78] of a known format goes from Pending to Loaded", func(ctx SpecContext, name, format string) {
+		mark := env.Mark()
+		p := predictor(ctx, "new-"+name, `{modelType: `+format+`, storage: {key: k, path: `+name+`/model}}`)
+		Expect(stateOf(p.Status)).To(Equal(fresh), "the defaults of the schema")
+		becomes(ctx, p, ready)
+		Expect(p.Status.GRPCEndpoint).To(Equal("grpc://modelmesh-serving." + served + ":8033"))
+		Expect(p.Status.HTTPEndpoint).To(Equal("http://modelmesh-serving." + served + ":8008"))
+		order := []v1alpha1.ModelState{v1alpha1.Pending, v1alpha1.Loading, v1alpha1.Standby, v1alpha1.FailedToLoad, v1alpha1.Loaded}
+		last := 0
+		for _, s := range written(mark, p) {
+			at := slices.Index(order, s.ActiveModelState)
+			Expect(at).To(BeNumerically(">=", last), "state %s came back", s.ActiveModelState)
+			last = at
+		}
+	},
+		Entry("tensorflow", "tensorflow", `{name: tensorflow, version: "1"}`, SpecTimeout(specTimeout)),
+		Entry("keras", "keras", `{name: keras}`, SpecTimeout(specTimeout)),
+		Entry("onnx", "onnx", `{name: onnx}`, SpecTimeout(specTimeout)),
+		Entry("pytorch", "pytorch", `{name: pytorch, version: "1"}`, SpecTimeout(specTimeout)),
+		Entry("xgboost", "xgboost", `{name: xgboost}`, SpecTimeout(specTimeout)),
+		Entry("lightgbm", "lightgbm", `{name: lightgbm}`, SpecTimeout(specTimeout)),
+		Entry("openvino", "openvino", `{name: openvino_ir}`, SpecTimeout(specTimeout)),
+		Entry("FIL", "fil", `{name: fil}`, SpecTimeout(specTimeout)),
+	)
+
+	It("[modelmesh-78] with a schema, and in the deprecated form, loads as well", func(ctx SpecContext) {
+		becomes(ctx, predictor(ctx, "schema", `{modelType: {name: onnx}, storage: {key: k, path: a, schemaPath: s.json}}`), ready)
+		becomes(ctx, predictor(ctx, "deprecated", `{modelType: {name: onnx}, path: a, schemaPath: s.json, storage: {s3: {secretKey: k, bucket: b}}}`), ready)
+	}, SpecTimeout(specTimeout))
+
+	It("[modelmesh-79] stands beside others of the same and of another type", func(ctx SpecContext) {
+		a := predictor(ctx, "one-sklearn", `{modelType: {name: sklearn}, storage: {key: k, path: one}}`)
+		b := predictor(ctx, "other-sklearn", `{modelType: {name: sklearn}, storage: {key: k, path: two}}`)
+		c := predictor(ctx, "one-onnx", `{modelType: {name: onnx}, storage: {key: k, path: three}}`)
+		for _, p := range []*v1alpha1.Predictor{a, b, c} {
+			becomes(ctx, p, ready)
+		}
+	}, SpecTimeout(specTimeout))
+
+	It("[modelmesh-80] that is updated stays available until the new model has taken over", func(ctx SpecContext) {
+		p := predictor(ctx, "updated", `{modelType: {name: sklearn}, storage: {key: k, path: one}}`)
+		becomes(ctx, p, ready)
+		mark, open := env.Mark(), gates.close("updated-slowly")
+		env.Patch(ctx, p, map[string]any{"spec": map[string]any{"storage": map[string]any{"path": "updated-slowly/two"}}})
+		becomes(ctx, p, state{true, v1alpha1.Loaded, v1alpha1.Loading, v1alpha1.InProgress})
+		open()
+		becomes(ctx, p, ready)
+		for _, s := range written(mark, p) {
+			Expect(s.Available).To(BeTrue())
+		}
+	}, SpecTimeout(specTimeout))
+
+	It("[modelmesh-81] that is updated to what cannot be loaded goes on with the old model", func(ctx SpecContext) {
+		p := predictor(ctx, "updated-badly", `{modelType: {name: sklearn}, storage: {key: k, path: one}}`)
+		becomes(ctx, p, ready)
+		env.Patch(ctx, p, map[string]any{"spec": map[string]any{"storage": map[string]any{"path": "invalid/two"}}})
+		becomes(ctx, p, state{true, v1alpha1.Loaded, v1alpha1.FailedToLoad, v1alpha1.BlockedByFailedLoad})
+		f := p.Status.LastFailureInfo
+		Expect(f.Reason).To(Equal(v1alpha1.ModelLoadFailed))
+		Expect(f.Location).NotTo(BeEmpty())
+		Expect(f.Time).NotTo(BeNil())
+		Expect(f.ModelID).To(HavePrefix("updated-badly__ksp-"))
+		env.Patch(ctx, p, map[string]any{"spec": map[string]any{"storage": map[string]any{"path": "one"}}})
+		becomes(ctx, p, ready)
+		Expect(p.Status.LastFailureInfo).To(BeNil())
+	}, SpecTimeout(specTimeout))
+
+	It("[modelmesh-82] changes path and type in one step", func(ctx SpecContext) {
+		p := predictor(ctx, "converted", `{modelType: {name: tensorflow}, storage: {key: k, path: tf}}`)
+		becomes(ctx, p, ready)
+		env.Patch(ctx, p, map[string]any{"spec": map[string]any{
+			"modelType": map[string]any{"name": "xgboost"}, "storage": map[string]any{"path": "xgb"},
+		}})
+		Eventually(func(g Gomega) {
+			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(p), p)).To(Succeed())
+			g.Expect(events(ctx, p)).To(ContainElement("ModelReplaced"))
+		}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+		becomes(ctx, p, ready)
+	}, SpecTimeout(specTimeout))
+
+	DescribeTable("[modelmesh-83] [modelmesh-84] that cannot be loaded says where, when and why, once", func(ctx SpecContext, name, storage, message string) {
+		mark := env.Mark()
+		p := predictor(ctx, "bad-"+name, `{modelType: {name: sklearn}`+storage+`}`)
+		becomes(ctx, p, broken)
+		f := p.Status.LastFailureInfo
+		Expect(f.Reason).To(Equal(v1alpha1.ModelLoadFailed))
+		Expect(f.Message).To(ContainSubstring(message))
+		Expect(f.Location).NotTo(BeEmpty())
+		Expect(f.Time).NotTo(BeNil())
+		Eventually(func() []string { return events(ctx, p) }).WithContext(ctx).WithTimeout(patience).Should(ContainElement("ModelLoadFailed"))
+		Consistently(func(g Gomega) {
+			failed := 0
+			for _, s := range written(mark, p) {
+				if s.ActiveModelState == v1alpha1.FailedToLoad {
+					failed++
+				}
+			}
+			g.Expect(failed).To(Equal(1), "a failed load is written once")
+		}).WithTimeout(quiet).WithPolling(quiet / 4).Should(Succeed())
+	},
+		Entry("no storage", "no-storage", ``, "Predictor Storage field missing", SpecTimeout(specTimeout)),
+		Entry("a path without anything", "path", `, storage: {key: k, path: missing/model}`, "missing/model", SpecTimeout(specTimeout)),
+	)
+
+	DescribeTable("[modelmesh-85] [modelmesh-86] that no runtime can serve says so", func(ctx SpecContext, name, spec string, reason v1alpha1.FailureReason, message string) {
+		p := predictor(ctx, "homeless-"+name, spec)
+		becomes(ctx, p, broken)
+		f := p.Status.LastFailureInfo
+		Expect(f.Reason).To(Equal(reason))
+		Expect(f.Message).To(Equal(message))
+		Expect(f.Location).To(BeEmpty())
+		Expect(f.Time).NotTo(BeNil())
+	},
+		Entry("unknown type", "type", `{modelType: {name: unheard-of}, storage: {key: k, path: a}}`,
+			v1alpha1.NoSupportingRuntime, "No ServingRuntime supports specified model type and/or protocol", SpecTimeout(specTimeout)),
+		Entry("unknown type, runtime without a name", "pinned-to-nothing", `{modelType: {name: unheard-of}, runtime: {name: ""}, storage: {key: k, path: a}}`,
+			v1alpha1.NoSupportingRuntime, "No ServingRuntime supports specified model type and/or protocol", SpecTimeout(specTimeout)),
+		Entry("unknown protocol", "protocol", `{modelType: {name: sklearn}, protocolVersion: v9, storage: {key: k, path: a}}`,
+			v1alpha1.NoSupportingRuntime, "No ServingRuntime supports specified model type and/or protocol", SpecTimeout(specTimeout)),
+		Entry("unknown runtime", "runtime", `{modelType: {name: sklearn}, runtime: {name: nobody}, storage: {key: k, path: a}}`,
+			v1alpha1.RuntimeNotRecognized, "Specified runtime name not recognized", SpecTimeout(specTimeout)),
+	)
+
+	It("that contradicts itself is not registered, and is when it is mended", func(ctx SpecContext) {
+		p := predictor(ctx, "contradiction", `{modelType: {name: sklearn}, path: a, storage: {key: k, path: b}}`)
+		becomes(ctx, p, state{false, v1alpha1.Pending, v1alpha1.NoState, v1alpha1.InvalidSpec})
+		Expect(p.Status.LastFailureInfo.Message).To(Equal("Only one of spec.path and spec.storage.path can be specified"))
+		Expect(vmodels(ctx, served)).NotTo(ContainElement("contradiction"))
+		env.Patch(ctx, p, map[string]any{"spec": map[string]any{"path": ""}})
+		becomes(ctx, p, ready)
+	}, SpecTimeout(specTimeout))
+
+	It("that goes is taken out of the mesh", func(ctx SpecContext) {
+		p := predictor(ctx, "short-lived", `{modelType: {name: sklearn}, storage: {key: k, path: a}}`)
+		becomes(ctx, p, ready)
+		Expect(vmodels(ctx, served)).To(ContainElement("short-lived"))
+		Expect(env.Admin.Delete(ctx, p)).To(Succeed())
+		Eventually(func() []string { return vmodels(ctx, served) }).WithContext(ctx).WithTimeout(patience).ShouldNot(ContainElement("short-lived"))
+	}, SpecTimeout(specTimeout))
+})
+
+// events returns the reasons of the events about an object.
+func events(ctx SpecContext, about client.Object) []string {
+	GinkgoHelper()
+	list := &eventsv1.EventList{}
+	Expect(env.Admin.List(ctx, list, client.InNamespace(about.GetNamespace()))).To(Succeed())
+	out := []string{}
+	for i := range list.Items {
+		if r := list.Items[i].Regarding; r.Name == about.GetName() && r.UID == about.GetUID() {
+			out = append(out, list.Items[i].Reason)
+		}
+	}
+	return out
+}

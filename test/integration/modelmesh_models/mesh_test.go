@@ -1,0 +1,250 @@
+package modelmesh_models_test
+
+import (
+	"path/filepath"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+// sklearn is a model that loads at once.
+const sklearn = `{modelType: {name: sklearn}, storage: {key: k, path: a}}`
+
+var _ = Describe("an InferenceService", func() {
+	DescribeTable("[modelmesh-89] in ModelMesh mode becomes ready and tells where it answers", func(ctx SpecContext, name, spec string) {
+		s := service(ctx, served, "isvc-"+name, spec)
+		becomesReady(ctx, s)
+		Expect(s.Status.URL).To(Equal("grpc://modelmesh-serving." + served + ":8033"))
+		Expect(s.Status.Components["predictor"]).To(Equal(v1beta1.ComponentStatus{
+			URL: s.Status.URL, GRPCURL: s.Status.URL, RestURL: "http://modelmesh-serving." + served + ":8008",
+		}))
+		Expect(s.Status.Address.URL).To(Equal("http://modelmesh-serving." + served + ":8008/v2/models/isvc-" + name))
+		Expect(s.Status.ModelStatus.States.ActiveModelState).To(Equal(v1alpha1.Loaded))
+		Expect(s.Status.ModelStatus.TransitionStatus).To(Equal(v1alpha1.UpToDate))
+	},
+		Entry("model", "model", `{model: {modelFormat: {name: sklearn}, storage: {key: localMinIO, path: sklearn/mnist-svm.joblib}}}`, SpecTimeout(specTimeout)),
+		Entry("URI", "uri", `{model: {modelFormat: {name: onnx}, storageUri: "s3://bucket/onnx/mnist.onnx"}}`, SpecTimeout(specTimeout)),
+		Entry("framework", "framework", `{sklearn: {storage: {key: localMinIO, path: sklearn/mnist-svm.joblib}}}`, SpecTimeout(specTimeout)),
+	)
+
+	It("leaves to KServe what is KServe's", func(ctx SpecContext) {
+		s := service(ctx, served, "shared", `{model: {modelFormat: {name: sklearn}, storageUri: "s3://bucket/a"}}`)
+		becomesReady(ctx, s)
+		env.Patch(ctx, s, map[string]any{"status": map[string]any{
+			"observedGeneration": 7, "servingRuntimeName": "mlserver",
+			"components": map[string]any{"predictor": map[string]any{"latestReadyRevision": "r1"}},
+		}}, "status")
+		env.Patch(ctx, s, map[string]any{"spec": map[string]any{"predictor": map[string]any{"model": map[string]any{"storageUri": "s3://bucket/invalid/b"}}}})
+		Eventually(func(g Gomega) {
+			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(s), s)).To(Succeed())
+			g.Expect(s.Status.ModelStatus.TransitionStatus).To(Equal(v1alpha1.BlockedByFailedLoad))
+		}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+		whole := &unstructured.Unstructured{}
+		whole.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(v1beta1.KindInferenceService))
+		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(s), whole)).To(Succeed())
+		status, _ := whole.Object["status"].(map[string]any)
+		Expect(status).To(HaveKeyWithValue("observedGeneration", BeEquivalentTo(7)))
+		Expect(status).To(HaveKeyWithValue("servingRuntimeName", "mlserver"))
+		revision, _, err := unstructured.NestedString(status, "components", "predictor", "latestReadyRevision")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(revision).To(Equal("r1"))
+		Expect(conditionOf(s, "Ready").Status).To(Equal(corev1.ConditionTrue), "the old model answers")
+	}, SpecTimeout(specTimeout))
+
+	It("that cannot be converted says why", func(ctx SpecContext) {
+		s := service(ctx, served, "unconvertible", `{model: {modelFormat: {name: sklearn}, storageUri: "hdfs://bucket/a"}}`)
+		Eventually(func(g Gomega) {
+			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(s), s)).To(Succeed())
+			c := conditionOf(s, "PredictorReady")
+			g.Expect(c.Status).To(Equal(corev1.ConditionFalse))
+			g.Expect(c.Reason).To(Equal("InvalidPredictorSpec"))
+			g.Expect(c.Message).To(ContainSubstring("unsupported storageUri scheme"))
+			g.Expect(events(ctx, s)).To(ContainElement("InvalidPredictorSpec"))
+		}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+	}, SpecTimeout(specTimeout))
+
+	It("of another mode is left alone, and one that leaves the mode is taken out of the mesh", func(ctx SpecContext) {
+		other := &v1beta1.InferenceService{ObjectMeta: metav1.ObjectMeta{Name: "of-others"}}
+		read(&other.Spec.Predictor, `{model: {modelFormat: {name: sklearn}, storageUri: "s3://bucket/a"}}`)
+		create(ctx, served, other)
+		leaving := service(ctx, served, "leaving", `{model: {modelFormat: {name: sklearn}, storageUri: "s3://bucket/a"}}`)
+		becomesReady(ctx, leaving)
+		Expect(vmodels(ctx, served)).To(And(ContainElement("leaving"), Not(ContainElement("of-others"))))
+		env.Patch(ctx, leaving, map[string]any{"metadata": map[string]any{"annotations": map[string]any{v1beta1.AnnotationDeploymentMode: "RawDeployment"}}})
+		Eventually(func() []string { return vmodels(ctx, served) }).WithContext(ctx).WithTimeout(patience).ShouldNot(ContainElement("leaving"))
+		env.Get(ctx, other)
+		Expect(other.Status.ModelStatus).To(BeNil())
+	}, SpecTimeout(specTimeout))
+
+	It("waits for a name that a Predictor has", func(ctx SpecContext) {
+		p := predictor(ctx, "contested", sklearn)
+		becomes(ctx, p, ready)
+		s := service(ctx, served, "contested", `{model: {modelFormat: {name: sklearn}, storageUri: "s3://bucket/a"}}`)
+		Eventually(func(g Gomega) {
+			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(s), s)).To(Succeed())
+			g.Expect(conditionOf(s, "Ready").Message).To(Equal("Predictor already exists with the same name from a different source"))
+			g.Expect(s.Status.ModelStatus.TransitionStatus).To(Equal(v1alpha1.InvalidSpec))
+		}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+		Expect(env.Admin.Delete(ctx, p)).To(Succeed())
+		becomesReady(ctx, s)
+	}, SpecTimeout(specTimeout))
+})
+
+func becomesReady(ctx SpecContext, s *v1beta1.InferenceService) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(s), s)).To(Succeed())
+		for _, c := range []string{"PredictorReady", "Ready"} {
+			g.Expect(conditionOf(s, c).Status).To(Equal(corev1.ConditionTrue), "%+v", s.Status)
+		}
+		g.Expect(s.Status.ModelStatus.States.ActiveModelState).To(Equal(v1alpha1.Loaded))
+	}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+}
+
+func conditionOf(s *v1beta1.InferenceService, name string) v1beta1.Condition {
+	for _, c := range s.Status.Conditions {
+		if c.Type == name {
+			return c
+		}
+	}
+	return v1beta1.Condition{}
+}
+
+var _ = Describe("a namespace", func() {
+	It("[modelmesh-88] with no runtime but those of others has models that wait, and no Deployment", func(ctx SpecContext) {
+		ns := namespace(ctx, "single")
+		single := runtime("single", "sklearn:0")
+		single.Spec.MultiModel = new(false)
+		create(ctx, ns, single)
+		p := predictorIn(ctx, ns, "waiting", sklearn)
+		f := failsBy(ctx, p, v1alpha1.RuntimeUnhealthy)
+		Expect(stateOf(p.Status)).To(Equal(fresh))
+		Expect(*f).To(Equal(v1alpha1.FailureInfo{
+			Reason: v1alpha1.RuntimeUnhealthy, Message: "Waiting for runtime Pod to become available", ModelID: f.ModelID,
+		}))
+		deployments := &appsv1.DeploymentList{}
+		Expect(env.Admin.List(ctx, deployments, client.InNamespace(ns))).To(Succeed())
+		Expect(deployments.Items).To(BeEmpty())
+
+		By("a runtime coming")
+		create(ctx, ns, runtime("multi", "sklearn:0"))
+		becomes(ctx, p, ready)
+		Expect(p.Status.LastFailureInfo).To(BeNil())
+	}, SpecTimeout(specTimeout))
+
+	It("that is not served says so to its models, until it is", func(ctx SpecContext) {
+		ns := env.Namespace(ctx, "unserved")
+		create(ctx, ns, runtime("multi", "sklearn:0"))
+		p := predictorIn(ctx, ns, "early", sklearn)
+		Expect(failsBy(ctx, p, v1alpha1.RuntimeUnhealthy).Message).To(ContainSubstring("modelmesh-enabled=true"))
+		env.Patch(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}},
+			map[string]any{"metadata": map[string]any{"labels": map[string]any{"modelmesh-enabled": "true"}}})
+		becomes(ctx, p, ready)
+	}, SpecTimeout(specTimeout))
+
+	It("without pods gives models the statuses of the original's recordings", func(ctx SpecContext) {
+		ns := namespace(ctx, "recorded")
+		for _, name := range []string{"autoscaled-runtime", "custom-runtime-unix-sockets", "claims-and-inferenceservice"} {
+			objects, err := framework.ReadObjects(filepath.Join("../../../controllers/modelmesh/models/testdata/recordings", name+".yaml"))
+			Expect(err).NotTo(HaveOccurred())
+			input, recorded := objects[0], objects[1]
+			create(ctx, ns, input)
+			want, _ := recorded.Object["status"].(map[string]any)
+			Eventually(func(g Gomega) {
+				g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(input), input)).To(Succeed())
+				g.Expect(asRecorded(input)).To(Equal(want))
+			}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+		}
+	}, SpecTimeout(specTimeout))
+
+	It("at rest costs no request and no call", func(ctx SpecContext) {
+		ns := namespace(ctx, "resting")
+		create(ctx, ns, runtime("multi", "sklearn:0"))
+		a := predictorIn(ctx, ns, "loaded", sklearn)
+		b := predictorIn(ctx, ns, "failed", `{modelType: {name: sklearn}, storage: {key: k, path: missing}}`)
+		c := predictorIn(ctx, ns, "homeless", `{modelType: {name: unheard-of}, storage: {key: k, path: a}}`)
+		s := service(ctx, ns, "service", `{model: {modelFormat: {name: sklearn}, storageUri: "s3://bucket/a"}}`)
+		becomes(ctx, a, ready)
+		becomes(ctx, b, broken)
+		becomes(ctx, c, broken)
+		becomesReady(ctx, s)
+		inNamespace := func(mark framework.Mark) framework.Entries {
+			return framework.AtRest(env.Since(mark), manager.User).Where(func(e framework.Entry) bool { return e.Namespace == ns })
+		}
+		Eventually(func(g Gomega) {
+			mark, before := env.Mark(), calls(ns)
+			g.Consistently(func(g Gomega) {
+				g.Expect(inNamespace(mark)).To(BeEmpty())
+				g.Expect(calls(ns)).To(Equal(before))
+			}).WithTimeout(quiet).WithPolling(quiet / 5).Should(Succeed())
+		}).WithContext(ctx).WithTimeout(patience).WithPolling(time.Second).Should(Succeed())
+	}, SpecTimeout(specTimeout))
+
+	It("goes with its models, held up by nobody", func(ctx SpecContext) {
+		ns := namespace(ctx, "going")
+		create(ctx, ns, runtime("multi", "sklearn:0"))
+		p := predictorIn(ctx, ns, "in-it", sklearn)
+		becomes(ctx, p, ready)
+		Expect(p.Finalizers).To(BeEmpty())
+		gone := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}
+		Expect(env.Admin.Delete(ctx, gone)).To(Succeed())
+		env.WaitGone(ctx, gone)
+	}, SpecTimeout(specTimeout))
+})
+
+// asRecorded is a status in the form of the recordings, which have no reasons yet.
+func asRecorded(object *unstructured.Unstructured) map[string]any {
+	status, _ := object.DeepCopy().Object["status"].(map[string]any)
+	conditions, _ := status["conditions"].([]any)
+	for _, c := range conditions {
+		m, _ := c.(map[string]any)
+		delete(m, "reason")
+		delete(m, "message")
+		m["lastTransitionTime"] = "<time>"
+	}
+	return status
+}
+
+var _ = Describe("the manager", Serial, func() {
+	It("takes out of the mesh what was deleted while it was away", func(ctx SpecContext) {
+		p := predictor(ctx, "orphan", sklearn)
+		s := service(ctx, served, "orphaned-service", `{model: {modelFormat: {name: sklearn}, storageUri: "s3://bucket/a"}}`)
+		stays := predictor(ctx, "stays", sklearn)
+		becomes(ctx, p, ready)
+		becomesReady(ctx, s)
+		becomes(ctx, stays, ready)
+		manager.Away(ctx)
+		Expect(env.Admin.Delete(ctx, p)).To(Succeed())
+		Expect(env.Admin.Delete(ctx, s)).To(Succeed())
+		Expect(vmodels(ctx, served)).To(ContainElements("orphan", "orphaned-service", "stays"))
+		manager.Restart(ctx)
+		Eventually(func() []string { return vmodels(ctx, served) }).WithContext(ctx).WithTimeout(patience).
+			Should(And(Not(ContainElements("orphan")), Not(ContainElements("orphaned-service")), ContainElement("stays")))
+	}, SpecTimeout(specTimeout))
+
+	It("takes out of the mesh later what was deleted while no pod was there", func(ctx SpecContext) {
+		ns := namespace(ctx, "podless")
+		r := runtime("multi", "sklearn:0")
+		create(ctx, ns, r)
+		p := predictorIn(ctx, ns, "left-over", sklearn)
+		becomes(ctx, p, ready)
+		Expect(env.Admin.Delete(ctx, r)).To(Succeed())
+		failsBy(ctx, p, v1alpha1.RuntimeUnhealthy)
+		Expect(p.Status.Available).To(BeFalse())
+		Expect(env.Admin.Delete(ctx, p)).To(Succeed())
+		env.WaitGone(ctx, p)
+		Expect(vmodels(ctx, ns)).To(ContainElement("left-over"))
+		create(ctx, ns, runtime("again", "sklearn:0"))
+		Eventually(func() []string { return vmodels(ctx, ns) }).WithContext(ctx).WithTimeout(patience).Should(BeEmpty())
+	}, SpecTimeout(specTimeout))
+})

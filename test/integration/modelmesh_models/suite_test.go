@@ -1,0 +1,96 @@
+package modelmesh_models_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+	"github.com/odh-platform/odh-platform-operator/test/modelmesh"
+)
+
+const (
+	startTimeout = 20 * time.Minute // the first run builds the control plane
+	specTimeout  = 4 * time.Minute
+	patience     = 90 * time.Second
+	poll         = 100 * time.Millisecond
+	// quiet is how long a spec watches that nothing is sent.
+	quiet = 5 * time.Second
+	// own is the namespace of the manager.
+	own = "opendatahub"
+)
+
+// All specs share one control plane with the APIs of KServe, one manager with exactly the shipped rights, and one stand-in for the
+// routing layers, behind pods that fake nodes make ready. Most also share one namespace with runtimes, in which each has models of
+// its own. Specs that stop the manager are serial.
+var (
+	env     *framework.Env
+	account *operator.Installed
+	manager *framework.Manager
+	network *modelmesh.Network
+	etcd    *modelmesh.Etcd
+	gates   = newGates()
+	// served is the namespace with runtimes.
+	served string
+)
+
+func TestModelMeshModels(t *testing.T) { framework.Run(t, "ModelMesh models") }
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	env = framework.Start(ctx, "modelmesh-models", cluster.Plain, framework.WithSets(cluster.KServe), framework.WithNodes(1),
+		framework.WithTypes(v1alpha1.AddToScheme, v1beta1.AddToScheme))
+	account = env.InstallOperator(ctx, "config/default")
+	withoutWebhooks(ctx)
+	var err error
+	etcd, err = modelmesh.StartEtcd(ctx, env.Instance)
+	Expect(err).NotTo(HaveOccurred())
+	data, err := modelmesh.SecretData(etcd.URL, "modelmesh-serving")
+	Expect(err).NotTo(HaveOccurred())
+	Expect(env.Admin.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "model-serving-etcd", Namespace: own}, Data: data})).To(Succeed())
+	Expect(env.Admin.Create(ctx, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "model-serving-config", Namespace: own},
+		Data:       map[string]string{"config.yaml": "podsPerRuntime: 1\nscaleToZero: {enabled: false}\nrestProxy: {enabled: true}\n"},
+	})).To(Succeed())
+	Eventually(func() error { return env.Admin.List(ctx, &v1alpha1.ServingRuntimeList{}) }).WithContext(ctx).WithTimeout(patience).
+		Should(Succeed(), "discovery follows a moment after the definition")
+	network, err = modelmesh.Start(ctx, modelmesh.Options{Config: env.Config, Loader: gates.load, Log: logr.Discard()})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func(ctx SpecContext) { Expect(network.Stop(ctx)).To(Succeed()) })
+	manager = env.StartManager(ctx, framework.ManagerOptions{
+		ServiceAccount: account.ServiceAccount, Race: true, Env: network.Env(),
+		Args: []string{"--components=modelmesh", "--metrics-bind-address=127.0.0.1:0"},
+	})
+	served = namespace(ctx, "served")
+	for _, r := range []*v1alpha1.ServingRuntime{
+		runtime("mlserver", "sklearn:0", "xgboost:1", "lightgbm:3", "fil"),
+		runtime("triton", "tensorflow:1", "keras:2", "onnx:1", "pytorch:1"),
+		runtime("ovms", "openvino_ir:opset1"),
+	} {
+		create(ctx, served, r)
+	}
+}, NodeTimeout(startTimeout))
+
+// withoutWebhooks empties the webhook configurations: admission has a suite of its own. The objects stay, because the manager looks
+// after the certificate in them.
+func withoutWebhooks(ctx SpecContext) {
+	GinkgoHelper()
+	empty := client.RawPatch(types.MergePatchType, []byte(`{"webhooks":[]}`))
+	for _, object := range account.Objects {
+		if kind := object.GetKind(); kind == "MutatingWebhookConfiguration" || kind == "ValidatingWebhookConfiguration" {
+			Expect(env.Admin.Patch(ctx, object.DeepCopy(), empty)).To(Succeed())
+		}
+	}
+}
+
+var _ = AfterEach(func() { manager.ReportLog() })
