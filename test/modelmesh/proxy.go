@@ -40,15 +40,18 @@ func (n *Network) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// hand gives the connection of a request to a routing layer.
+// hand gives the connection of a request to a routing layer. It is taken over before the answer: a server that still has it would
+// read what the client sends as soon as it has one.
 func hand(w http.ResponseWriter, m *member, pod *corev1.Pod, config *tls.Config) error {
-	w.WriteHeader(http.StatusOK)
 	conn, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return fmt.Errorf("taking over a connection: %w", err)
 	}
 	if buffered.Reader.Buffered() > 0 {
 		return errors.Join(errors.New("the client did not wait for the answer to CONNECT"), conn.Close())
+	}
+	if _, err := conn.Write([]byte("HTTP/1.1 200 Connection established\r\n\r\n")); err != nil {
+		return errors.Join(fmt.Errorf("answering CONNECT: %w", err), conn.Close())
 	}
 	var held net.Conn = &podConn{Conn: conn, pod: pod.Name, member: m}
 	m.hold(pod.Name, conn)
