@@ -40,6 +40,14 @@ cluster-up: ## Start a bare test cluster (CLUSTER=dev PLATFORM=bare|plain|opensh
 cluster-down: ## End the test cluster
 	go run ./test/cluster/cmd/testcluster down $(CLUSTER)
 
+.PHONY: kserve-crds
+kserve-crds: ## Write the CRDs of KServe into config/crd/kserve, for ModelMesh without KServe
+	go run ./test/cluster/cmd/kservecrds write config/crd/kserve
+
+.PHONY: install-kserve-crds
+install-kserve-crds: ## Install the CRDs of KServe into the current cluster; newer ones that are there stay
+	go run ./test/cluster/cmd/kservecrds install
+
 ##@ Develop
 
 .PHONY: build

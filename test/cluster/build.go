@@ -48,19 +48,24 @@ func binaryModules() []module {
 	}
 }
 
-// Peer is an operator of another project that tests run beside ours.
+// Peer is a program of another project that tests run beside ours.
 type Peer string
 
 // The peers. Their requirements exclude each other, so each is a module of its own.
 const (
 	Kueue           Peer = "kueue"
 	KubeRayOperator Peer = "kuberay"
+	// KServeTypes is a small program of ours around the types of KServe.
+	KServeTypes Peer = "kserve-types"
 )
 
 // peers lists the program of each peer. They are built when a suite asks for them.
 var peers = map[Peer]module{
 	Kueue:           {dir: "kueue", ldflags: "-s -w", packages: []string{"sigs.k8s.io/kueue/cmd/kueue"}},
 	KubeRayOperator: {dir: "kuberay", ldflags: "-s -w", packages: []string{"github.com/ray-project/kuberay/ray-operator"}},
+	KServeTypes: {dir: "kserve", ldflags: "-s -w", packages: []string{
+		"github.com/odh-platform/odh-platform-operator/test/cluster/binaries/kserve",
+	}},
 }
 
 // versionStamp is what the release scripts of Kubernetes hand to the linker. Without it the server calls itself
@@ -179,10 +184,11 @@ func (b *builder) module(ctx context.Context, m module, into Binaries) error {
 	source := filepath.Join(b.source, m.dir)
 	goMod, modErr := os.ReadFile(filepath.Join(source, "go.mod"))
 	goSum, sumErr := os.ReadFile(filepath.Join(source, "go.sum"))
-	if err := errors.Join(modErr, sumErr); err != nil {
+	own, ownErr := ownSources(source)
+	if err := errors.Join(modErr, sumErr, ownErr); err != nil {
 		return fmt.Errorf("reading the module of %s: %w", m.dir, err)
 	}
-	target := filepath.Join(b.cache, m.dir+"-"+m.key(goMod, goSum, runtime.Version()+runtime.GOOS+runtime.GOARCH))
+	target := filepath.Join(b.cache, m.dir+"-"+m.key(goMod, append(goSum, own...), runtime.Version()+runtime.GOOS+runtime.GOARCH))
 	for _, pkg := range m.packages {
 		into[programName(pkg)] = filepath.Join(target, programName(pkg))
 	}
@@ -203,6 +209,24 @@ func (b *builder) module(ctx context.Context, m module, into Binaries) error {
 		}
 	}
 	return nil
+}
+
+// ownSources returns what stands in the folder of a module beside its requirements: nothing, where the program is another
+// project's.
+func ownSources(dir string) ([]byte, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		return nil, err
+	}
+	var all []byte
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, content...)
+	}
+	return all, nil
 }
 
 // complete tells whether every program lies in the folder; programs are renamed into place only when they are whole.

@@ -58,21 +58,30 @@ func InstallPlatform(ctx context.Context, config *rest.Config, platform Platform
 
 // InstallSet serves whole sets of CRDs and returns when all of them answer.
 func InstallSet(ctx context.Context, config *rest.Config, sets ...Set) error {
+	crds, err := ReadSet(ctx, sets...)
+	if err != nil {
+		return err
+	}
+	return InstallCRDs(ctx, config, crds...)
+}
+
+// ReadSet returns the CRDs of whole sets, set by set in the order of their names.
+func ReadSet(ctx context.Context, sets ...Set) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	var crds []*apiextensionsv1.CustomResourceDefinition
 	dirs, err := setDirs(ctx, sets)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, set := range sets {
 		for _, name := range slices.Sorted(maps.Keys(sources[set].crds)) {
 			crd, err := readCRD(dirs, set, name)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			crds = append(crds, crd)
 		}
 	}
-	return InstallCRDs(ctx, config, crds...)
+	return crds, nil
 }
 
 // InstallCRD serves one CRD of any set by its name, for example `servicemonitors.monitoring.coreos.com`.

@@ -1,13 +1,18 @@
 package modelmesh_admission_test
 
 import (
+	"bytes"
+	"strings"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/kserve"
 	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
@@ -89,6 +94,20 @@ var _ = Describe("What is shipped for ModelMesh", func() {
 		Entry("the runtimes of a namespace", built("config/namespace-runtimes"), 4),
 		Entry("the runtimes of the Open Data Hub", built("config/odh-runtimes"), 4),
 	)
+})
+
+var _ = Describe("CRDs of KServe", func() {
+	It("that are there already are recognised after their way through the API server, and left alone", func(ctx SpecContext) {
+		crds, err := kserve.Definitions(ctx, false)
+		Expect(err).NotTo(HaveOccurred())
+		api, err := apiextensions.NewForConfig(env.Config)
+		Expect(err).NotTo(HaveOccurred())
+		var out bytes.Buffer
+		mark := env.Mark()
+		Expect(kserve.Install(ctx, api.CustomResourceDefinitions(), crds, &out)).To(Succeed())
+		Expect(strings.Count(out.String(), ": is there already\n")).To(Equal(3), "%s", out.String())
+		Expect(env.Since(mark).Of("customresourcedefinitions").Writes()).To(BeEmpty())
+	}, NodeTimeout(specTimeout))
 })
 
 type reading func(SpecContext) ([]*unstructured.Unstructured, error)

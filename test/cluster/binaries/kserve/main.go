@@ -1,0 +1,65 @@
+// Command kserve reads objects with the types of KServe and writes them again, so that tests can hold views of these types against
+// them. On standard input is a JSON array of objects, on standard output one of answers in the same order.
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"github.com/kserve/kserve/pkg/apis/serving/v1alpha1"
+	"github.com/kserve/kserve/pkg/apis/serving/v1beta1"
+)
+
+// answer is what became of one object.
+type answer struct {
+	// Object as KServe's type writes it.
+	Object any `json:"object,omitempty"`
+	// Error says why KServe cannot read it.
+	Error string `json:"error,omitempty"`
+}
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	var objects []json.RawMessage
+	if err := json.NewDecoder(os.Stdin).Decode(&objects); err != nil {
+		return fmt.Errorf("reading objects: %w", err)
+	}
+	answers := make([]answer, len(objects))
+	for i, raw := range objects {
+		if object, err := read(raw); err != nil {
+			answers[i].Error = err.Error()
+		} else {
+			answers[i].Object = object
+		}
+	}
+	return json.NewEncoder(os.Stdout).Encode(answers)
+}
+
+// read decodes an object by its kind. Fields that the kind does not have are errors.
+func read(raw []byte) (any, error) {
+	var head struct{ Kind string }
+	if err := json.Unmarshal(raw, &head); err != nil {
+		return nil, err
+	}
+	object, known := map[string]any{
+		"ServingRuntime": &v1alpha1.ServingRuntime{}, "ServingRuntimeList": &v1alpha1.ServingRuntimeList{},
+		"ClusterServingRuntime": &v1alpha1.ClusterServingRuntime{}, "InferenceService": &v1beta1.InferenceService{},
+	}[head.Kind]
+	if !known {
+		return nil, fmt.Errorf("unknown kind %q", head.Kind)
+	}
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(object); err != nil {
+		return nil, err
+	}
+	return object, nil
+}

@@ -1,0 +1,82 @@
+// Package kserve installs the CRDs of KServe that ModelMesh works with where nobody else does. They belong to KServe: what it, or
+// somebody else, has installed in a newer form stays.
+package kserve
+
+import (
+	"maps"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// Relation says how an installed CRD stands to ours.
+type Relation string
+
+// The relations.
+const (
+	// Missing means that there is none.
+	Missing Relation = "missing"
+	// Same means that both have the same fields.
+	Same Relation = "same"
+	// Older means that it lacks fields of ours and has all others.
+	Older Relation = "older"
+	// Newer means that it has all fields of ours and more.
+	Newer Relation = "newer"
+	// Different means that each has fields that the other lacks.
+	Different Relation = "different"
+)
+
+// Compare tells how an installed CRD stands to ours, by the fields of the served versions: marks of versions in annotations are
+// lost on the way through other installers. Nil for one that is not there.
+func Compare(live, ours *apiextensionsv1.CustomResourceDefinition) Relation {
+	if live == nil {
+		return Missing
+	}
+	has, wants := fields(live), fields(ours)
+	more, less := lacks(wants, has), lacks(has, wants)
+	switch {
+	case !more && !less:
+		return Same
+	case less && !more:
+		return Older
+	case more && !less:
+		return Newer
+	default:
+		return Different
+	}
+}
+
+// lacks tells whether a has not all that b has.
+func lacks(a, b map[string]string) bool {
+	for path, kind := range b {
+		if a[path] != kind {
+			return true
+		}
+	}
+	return false
+}
+
+// fields maps the path of each field of the served versions to its type.
+func fields(crd *apiextensionsv1.CustomResourceDefinition) map[string]string {
+	found := map[string]string{}
+	for _, version := range crd.Spec.Versions {
+		if version.Served && version.Schema != nil && version.Schema.OpenAPIV3Schema != nil {
+			collect(found, version.Name, version.Schema.OpenAPIV3Schema)
+		}
+	}
+	return found
+}
+
+func collect(into map[string]string, path string, schema *apiextensionsv1.JSONSchemaProps) {
+	into[path] = schema.Type
+	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
+		child := schema.Properties[name]
+		collect(into, path+"."+name, &child)
+	}
+	if schema.Items != nil && schema.Items.Schema != nil {
+		collect(into, path+"[]", schema.Items.Schema)
+	}
+	if schema.AdditionalProperties != nil && schema.AdditionalProperties.Schema != nil {
+		collect(into, path+"{}", schema.AdditionalProperties.Schema)
+	}
+}

@@ -1,0 +1,230 @@
+package conformance
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+// answer is what KServe made of an object.
+type answer struct {
+	Object map[string]any
+	Error  string
+}
+
+// asked gives objects to the types of KServe.
+func asked(t *testing.T, objects []*unstructured.Unstructured) []answer {
+	t.Helper()
+	path, err := cluster.BuildPeer(t.Context(), cluster.KServeTypes, os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	input, err := json.Marshal(objects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.CommandContext(t.Context(), path)
+	command.Stdin = bytes.NewReader(input)
+	command.Stderr = os.Stderr
+	output, err := command.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answers []answer
+	if err := json.Unmarshal(output, &answers); err != nil || len(answers) != len(objects) {
+		t.Fatalf("%d answers to %d objects, error %v", len(answers), len(objects), err)
+	}
+	return answers
+}
+
+// view reads an object with our type.
+func view(t *testing.T, object map[string]any) any {
+	t.Helper()
+	raw, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kind, _ := object["kind"].(string)
+	into := map[string]any{
+		"ServingRuntime": &v1alpha1.ServingRuntime{}, "ClusterServingRuntime": &v1alpha1.ClusterServingRuntime{}, "InferenceService": &v1beta1.InferenceService{},
+	}[kind]
+	if into == nil {
+		t.Fatalf("unknown kind %q", kind)
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		t.Fatal(err)
+	}
+	// KServe's type writes this block also when nothing was set in it.
+	if service, ok := into.(*v1beta1.InferenceService); ok && service.Status.ModelStatus != nil && *service.Status.ModelStatus == (v1beta1.ModelStatus{}) {
+		service.Status.ModelStatus = nil
+	}
+	return into
+}
+
+func read(t *testing.T, patterns ...string) []*unstructured.Unstructured {
+	t.Helper()
+	var objects []*unstructured.Unstructured
+	for _, pattern := range patterns {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %v, %v", pattern, files, err)
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, "kustomization.yaml") {
+				continue
+			}
+			more, err := framework.ReadObjects(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			objects = append(objects, more...)
+		}
+	}
+	return objects
+}
+
+// What our views hold of an object, KServe's types hold too, under the same names and with the same values.
+func TestViewsAgreeWithKServe(t *testing.T) {
+	objects := read(t, "testdata/kserve.yaml", "../../config/runtimes/*.yaml", "../../config/samples/modelmesh_runtime_*.yaml",
+		"../../config/samples/modelmesh_inferenceservice*.yaml")
+	set := map[string]bool{}
+	for i, a := range asked(t, objects) {
+		object := objects[i]
+		name := object.GetKind() + " " + object.GetName()
+		if a.Error != "" {
+			t.Errorf("%s: KServe cannot read it: %s", name, a.Error)
+			continue
+		}
+		ours, theirs := view(t, object.Object), view(t, a.Object)
+		if diff := cmp.Diff(ours, theirs); diff != "" {
+			t.Errorf("%s is another after KServe wrote it:\n%s", name, diff)
+		}
+		raw, err := json.Marshal(ours)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var written map[string]any
+		if err := json.Unmarshal(raw, &written); err != nil {
+			t.Fatal(err)
+		}
+		contains(t, name, a.Object, written)
+		note(set, reflect.ValueOf(ours).Elem())
+	}
+	for _, kind := range []any{v1alpha1.ServingRuntime{}, v1alpha1.ClusterServingRuntime{}, v1beta1.InferenceService{}} {
+		for _, field := range fieldsOf(reflect.TypeOf(kind), nil) {
+			if !set[field] {
+				t.Errorf("no object of the test sets %s", field)
+			}
+		}
+	}
+}
+
+// contains reports what is in part and not, or not so, in whole.
+func contains(t *testing.T, path string, whole, part any) {
+	t.Helper()
+	switch p := part.(type) {
+	case map[string]any:
+		w, _ := whole.(map[string]any)
+		for key, value := range p {
+			if found, ok := w[key]; ok || value != nil {
+				contains(t, path+"."+key, found, value)
+			}
+		}
+	case []any:
+		w, _ := whole.([]any)
+		if len(w) != len(p) {
+			t.Errorf("%s: %v is not %v", path, w, p)
+			return
+		}
+		for i := range p {
+			contains(t, fmt.Sprintf("%s[%d]", path, i), w[i], p[i])
+		}
+	default:
+		if whole != part {
+			t.Errorf("%s: %v is not %v", path, whole, part)
+		}
+	}
+}
+
+const ourPackages = "github.com/odh-platform/odh-platform-operator/apis/serving/"
+
+// fieldsOf lists the fields of a type of ours, and of the types of ours in it.
+func fieldsOf(kind reflect.Type, known []string) []string {
+	for kind.Kind() == reflect.Pointer || kind.Kind() == reflect.Slice || kind.Kind() == reflect.Map {
+		kind = kind.Elem()
+	}
+	if kind.Kind() != reflect.Struct || !strings.HasPrefix(kind.PkgPath(), ourPackages) {
+		return known
+	}
+	for i := range kind.NumField() {
+		field := kind.Field(i)
+		name := kind.String() + "." + field.Name
+		if field.Tag.Get("json") == "-" || slices.Contains(known, name) {
+			continue
+		}
+		known = fieldsOf(field.Type, append(known, name))
+	}
+	return known
+}
+
+// note marks every field of our types that has a value.
+func note(set map[string]bool, value reflect.Value) {
+	switch value.Kind() {
+	case reflect.Pointer:
+		note(set, value.Elem())
+	case reflect.Slice:
+		for i := range value.Len() {
+			note(set, value.Index(i))
+		}
+	case reflect.Map:
+		for _, key := range value.MapKeys() {
+			note(set, value.MapIndex(key))
+		}
+	case reflect.Struct:
+		if !strings.HasPrefix(value.Type().PkgPath(), ourPackages) {
+			return
+		}
+		for i := range value.NumField() {
+			if field := value.Field(i); !field.IsZero() {
+				set[value.Type().String()+"."+value.Type().Field(i).Name] = true
+				note(set, field)
+			}
+		}
+	}
+}
+
+// [M6] One number that the schema lets pass hides all runtimes from those who read lists with KServe's types, and none from us.
+func TestOneNumberHidesAllRuntimesFromKServe(t *testing.T) {
+	list := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "serving.kserve.io/v1alpha1", "kind": "ServingRuntimeList", "items": []any{
+			map[string]any{"metadata": map[string]any{"name": "good"}, "spec": map[string]any{"containers": []any{}}},
+			map[string]any{"metadata": map[string]any{"name": "many"}, "spec": map[string]any{"containers": []any{}, "replicas": int64(70000)}},
+		},
+	}}
+	if a := asked(t, []*unstructured.Unstructured{list})[0]; !strings.Contains(a.Error, "cannot unmarshal number 70000") {
+		t.Errorf("KServe says %q and reads %v", a.Error, a.Object)
+	}
+	raw, err := json.Marshal(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours := &v1alpha1.ServingRuntimeList{}
+	if err := json.Unmarshal(raw, ours); err != nil || len(ours.Items) != 2 || *ours.Items[1].Spec.Replicas != 70000 {
+		t.Errorf("%+v, %v", ours, err)
+	}
+}
