@@ -29,14 +29,14 @@ func (s *server) common(ctx context.Context, f *facts) error {
 func (s *server) etcdSecret(ctx context.Context, f *facts) error {
 	name, own := f.settings.EtcdSecretName, s.namespaces.Own()
 	if f.etcd == nil {
-		s.refuse(f, "etcd", fmt.Sprintf("Could not get the controller etcd secret: there is no Secret %s in namespace %s; create it", name, own))
+		s.refuse(f, aboutEtcd, fmt.Sprintf("Could not get the controller etcd secret: there is no Secret %s in namespace %s; create it", name, own))
 		return nil
 	}
 	problem := ""
 	if err := s.stream.Connect(f.etcd); err != nil {
 		problem = fmt.Sprintf("Secret %s in namespace %s cannot be used: %v", name, own, err)
 	}
-	s.refuse(f, "etcd", problem)
+	s.refuse(f, aboutEtcd, problem)
 	if f.namespace == own {
 		return nil
 	}
@@ -46,7 +46,7 @@ func (s *server) etcdSecret(ctx context.Context, f *facts) error {
 	}
 	data, err := EtcdCopy(f.etcd, own, f.namespace)
 	if err != nil {
-		s.refuse(f, "etcd", fmt.Sprintf("Secret %s in namespace %s cannot be used: %v", name, own, err))
+		s.refuse(f, aboutEtcd, fmt.Sprintf("Secret %s in namespace %s cannot be used: %v", name, own, err))
 		return nil
 	}
 	desired := apply.Desired{{Config: BuildEtcdSecret(name, f.namespace, data), Ownership: apply.Unowned, Adopts: adoptsOriginals}}

@@ -52,7 +52,7 @@ func (s *server) runtime(ctx context.Context, f *facts, name string, t template)
 		s.told.validity(f.namespace, t.object, fmt.Errorf("%s: %w", invalidSpec, err))
 		return replicas.Again, nil
 	}
-	s.told.say(f.namespace, t.object, ReasonNotice, corev1.EventTypeWarning, ReasonNotice, strings.Join(append(notes, notices...), "; "))
+	s.told.say(f.namespace, t.object, aboutPods, corev1.EventTypeWarning, ReasonNotice, strings.Join(append(notes, notices...), "; "))
 	if !replicas.Autoscaled {
 		scale = mm.Autoscale{}
 	}

@@ -164,7 +164,7 @@ func (s *server) refusal(namespace string, t template, err error) error {
 	if err != nil && onlyForeign(err) {
 		text = err.Error()
 	}
-	s.told.say(namespace, t.object, ReasonRefused, corev1.EventTypeWarning, ReasonRefused, text)
+	s.told.say(namespace, t.object, aboutWriting, corev1.EventTypeWarning, ReasonRefused, text)
 	return err
 }
 

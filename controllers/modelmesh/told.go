@@ -4,9 +4,20 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Subjects of what runtimes are told, which are the actions of the Events: within minutes Kubernetes counts Events of one object,
+// reason and action as one, and shows the first text.
+const (
+	aboutSpec    = "Validate"
+	aboutWriting = "Apply"
+	aboutPods    = "Render"
+	aboutEtcd    = "ReadEtcdSecret"
+	aboutClient  = "Connect"
 )
 
 // Reasons of Events on runtimes. The kinds of KServe have no status in which this could stand.
@@ -52,7 +63,7 @@ func (t *told) say(namespace string, about client.Object, subject, kind, reason,
 	if !changed || text == "" {
 		return changed && known
 	}
-	t.recorder.Eventf(about, nil, kind, reason, "Serve", "%s", inNamespace(about, namespace)+text)
+	t.recorder.Eventf(about, where(about, namespace), kind, reason, subject, "%s", inNamespace(about, namespace)+text)
 	return true
 }
 
@@ -62,8 +73,9 @@ func (t *told) validity(namespace string, about client.Object, err error) {
 	if err != nil {
 		text = err.Error()
 	}
-	if t.say(namespace, about, ReasonInvalid, corev1.EventTypeWarning, ReasonInvalid, text) && text == "" {
-		t.recorder.Eventf(about, nil, corev1.EventTypeNormal, ReasonValid, "Serve", "%s", inNamespace(about, namespace)+"the runtime is valid again")
+	if t.say(namespace, about, aboutSpec, corev1.EventTypeWarning, ReasonInvalid, text) && text == "" {
+		t.recorder.Eventf(about, where(about, namespace), corev1.EventTypeNormal, ReasonValid, aboutSpec, "%s",
+			inNamespace(about, namespace)+"the runtime is valid again")
 	}
 }
 
@@ -84,4 +96,12 @@ func inNamespace(about client.Object, namespace string) string {
 		return ""
 	}
 	return "in namespace " + namespace + ": "
+}
+
+// where is what keeps Events on such an object apart by namespace.
+func where(about client.Object, namespace string) runtime.Object {
+	if about.GetNamespace() != "" {
+		return nil
+	}
+	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: namespace}
 }

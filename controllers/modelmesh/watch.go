@@ -34,7 +34,7 @@ func (s *server) watch(mgr ctrl.Manager, claims cache.Cache, served *capability.
 		Watches(&appsv1.Deployment{}, ofNamespace(), moved).
 		WatchesMetadata(&corev1.Service{}, ofNamespace(), moved).
 		WatchesMetadata(&autoscalingv2.HorizontalPodAutoscaler{}, ofNamespace(), moved).
-		WatchesMetadata(&corev1.ConfigMap{}, s.ofServed(), builder.WithPredicates(predicate.NewPredicateFuncs(s.readsConfigMap))).
+		WatchesMetadata(&corev1.ConfigMap{}, s.ofServed(), builder.WithPredicates(touched(), predicate.NewPredicateFuncs(readsConfigMap))).
 		WatchesMetadata(&corev1.Secret{}, s.bySecret()).
 		WatchesRawSource(source.Kind(claims, client.Object(claimMetadata()), s.ofServed(), comesOrGoes())).
 		WatchesRawSource(settings.Changes(s.bySettings())).
@@ -138,7 +138,7 @@ func (s *server) bySecret() handler.EventHandler {
 }
 
 // readsConfigMap selects tc-config and, which may be any, what a runtime names as its product: there are few in served namespaces.
-func (s *server) readsConfigMap(o client.Object) bool { return o.GetName() != rootCertificates }
+func readsConfigMap(o client.Object) bool { return o.GetName() != rootCertificates }
 
 // rootCertificates is a ConfigMap that every namespace has.
 const rootCertificates = "kube-root-ca.crt"

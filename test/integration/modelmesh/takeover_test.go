@@ -2,6 +2,7 @@ package modelmesh_test
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -40,6 +41,13 @@ func plant(ctx context.Context, ns, file, from string) {
 		switch o.GetKind() {
 		case "Secret":
 			o.Object["data"] = map[string]any{"etcd_connection": "e30="}
+		case "ConfigMap":
+			texts, _, err := unstructured.NestedStringMap(o.Object, "binaryData")
+			Expect(err).NotTo(HaveOccurred())
+			for key, text := range texts {
+				texts[key] = base64.StdEncoding.EncodeToString([]byte(text))
+			}
+			Expect(unstructured.SetNestedStringMap(o.Object, texts, "binaryData")).To(Succeed())
 		case "Service":
 			Expect(unstructured.SetNestedField(o.Object, "None", "spec", "clusterIP")).To(Succeed())
 			unstructured.RemoveNestedField(o.Object, "spec", "clusterIPs")
