@@ -163,5 +163,8 @@ func setupServer(ctx context.Context, mgr ctrl.Manager, shared *Shared) error {
 		return fmt.Errorf("building the controller of runtimes: %w", err)
 	}
 	s.watchOptional(ctx, mgr, c, shared.Served)
+	if err := mgr.Add(&leftovers{server: s, log: mgr.GetLogger().WithName(ComponentName)}); err != nil {
+		return fmt.Errorf("adding to the manager: %w", err)
+	}
 	return nil
 }
