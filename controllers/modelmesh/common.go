@@ -28,25 +28,25 @@ func (s *server) common(ctx context.Context, f *facts) error {
 // namespace may have one that somebody else made, which then is in force there.
 func (s *server) etcdSecret(ctx context.Context, f *facts) error {
 	name, own := f.settings.EtcdSecretName, s.namespaces.Own()
-	if f.etcd == nil {
-		s.refuse(f, aboutEtcd, fmt.Sprintf("Could not get the controller etcd secret: there is no Secret %s in namespace %s; create it", name, own))
-		return nil
+	theirs, err := s.ownEtcd(ctx, f.namespace, name)
+	if err != nil {
+		return err
 	}
+	s.refuse(f, aboutOwnEtcd, unusable(name, f.namespace, s.stream.ConnectOwn(f.namespace, theirs)))
 	problem := ""
-	if err := s.stream.Connect(f.etcd); err != nil {
-		problem = fmt.Sprintf("Secret %s in namespace %s cannot be used: %v", name, own, err)
+	switch {
+	case f.etcd != nil:
+		problem = unusable(name, own, s.stream.Connect(f.etcd))
+	case theirs == nil:
+		problem = fmt.Sprintf("Could not get the controller etcd secret: there is no Secret %s in namespace %s; create it", name, own)
 	}
 	s.refuse(f, aboutEtcd, problem)
-	if f.namespace == own {
+	if f.etcd == nil || theirs != nil || f.namespace == own {
 		return nil
-	}
-	theirs, err := s.hasOwnEtcd(ctx, f.namespace, name)
-	if err != nil || theirs {
-		return err
 	}
 	data, err := EtcdCopy(f.etcd, own, f.namespace)
 	if err != nil {
-		s.refuse(f, aboutEtcd, fmt.Sprintf("Secret %s in namespace %s cannot be used: %v", name, own, err))
+		s.refuse(f, aboutEtcd, unusable(name, own, err))
 		return nil
 	}
 	desired := apply.Desired{{Config: BuildEtcdSecret(name, f.namespace, data), Ownership: apply.Unowned, Adopts: adoptsOriginals}}
@@ -55,12 +55,24 @@ func (s *server) etcdSecret(ctx context.Context, f *facts) error {
 	}))
 }
 
-// hasOwnEtcd tells whether a namespace has an etcd Secret that neither we nor the original wrote.
-func (s *server) hasOwnEtcd(ctx context.Context, namespace, name string) (bool, error) {
+// unusable says what is wrong with an etcd Secret, "" without an error.
+func unusable(name, namespace string, err error) string {
+	if err == nil {
+		return ""
+	}
+	return fmt.Sprintf("Secret %s in namespace %s cannot be used: %v", name, namespace, err)
+}
+
+// ownEtcd is the content of the etcd Secret of a namespace that neither we nor the original wrote, nil where there is none. The
+// Secret in the manager's own namespace is that of everybody.
+func (s *server) ownEtcd(ctx context.Context, namespace, name string) (map[string][]byte, error) {
+	if namespace == s.namespaces.Own() {
+		return nil, nil
+	}
 	head := secretMetadata()
 	if err := s.cached.Get(ctx, inside(namespace, name), head); err == nil && isOurs(head) {
-		return false, nil
+		return nil, nil
 	}
-	ofOriginal, found, err := s.copies.get(ctx, inside(namespace, name))
-	return found && !ofOriginal, err
+	data, _, err := s.copies.get(ctx, inside(namespace, name))
+	return data, err
 }

@@ -1,6 +1,7 @@
 package modelmesh
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -65,6 +66,9 @@ func TestWhoseEtcdSecretItIs(t *testing.T) {
 			t.Error(write)
 		}
 	}
+	if len(w.mesh.own["ns"]["etcd_connection"]) == 0 || w.mesh.own["own"] != nil {
+		t.Errorf("the stream was told %q: it listens to what the pods use", w.mesh.own)
+	}
 	w.reads = nil
 	w.pass("ns")
 	w.expect("live reads at rest", w.reads, nil)
@@ -75,6 +79,49 @@ func TestWhoseEtcdSecretItIs(t *testing.T) {
 	w.settle("ns")
 	if got := w.copyOf(); !isOurs(got) || !strings.Contains(string(got.Data["etcd_connection"]), "mm_ns/ns") {
 		t.Errorf("%v %q", got.Labels, got.Data)
+	}
+	if len(w.mesh.own) != 0 {
+		t.Errorf("the stream was told %q", w.mesh.own)
+	}
+}
+
+// [M30] The etcd of a namespace needs none of the manager, and when it goes the common one takes its place.
+func TestTheEtcdOfANamespace(t *testing.T) {
+	theirs := etcdSecret("ns")
+	w := newWorld(t, localRuntime("r", "onnx"), theirs)
+	w.must(w.api.Delete(t.Context(), etcdSecret("own")))
+	w.settle("ns")
+	if said := strings.Join(heard(w.events), "\n"); strings.Contains(said, "controller etcd secret") {
+		t.Errorf("events %s", said)
+	}
+	if len(w.mesh.own["ns"]) == 0 {
+		t.Error("the stream was not told")
+	}
+	w.mesh.failOwn = errors.New("no good")
+	w.pass("ns")
+	if said := strings.Join(heard(w.events), "\n"); !strings.Contains(said, "Secret model-serving-etcd in namespace ns cannot be used: no good") {
+		t.Errorf("events %s", said)
+	}
+	w.mesh.failOwn = nil
+	w.must(w.api.Delete(t.Context(), theirs))
+	w.create(etcdSecret("own"))
+	w.settle("ns")
+	if w.mesh.own["ns"] != nil || w.mesh.data == nil || !isOurs(w.copyOf()) {
+		t.Errorf("told %q and %q", w.mesh.own, w.mesh.data)
+	}
+}
+
+func TestWhatIsForeignInAnEtcdSecret(t *testing.T) {
+	left := etcdSecret("ns")
+	left.Labels = map[string]string{"app.kubernetes.io/managed-by": "modelmesh-controller"}
+	if got := foreignData(left); got != nil {
+		t.Errorf("%q is of the original", got)
+	}
+	if got := foreignData(&corev1.Secret{}); got == nil || len(got) != 0 {
+		t.Errorf("%q: an empty Secret of somebody is one all the same", got)
+	}
+	if got := foreignData(etcdSecret("ns")); len(got["etcd_connection"]) == 0 {
+		t.Errorf("%q", got)
 	}
 }
 

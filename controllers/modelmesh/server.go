@@ -31,6 +31,7 @@ type (
 	}
 	stream interface {
 		Connect(data map[string][]byte) error
+		ConnectOwn(namespace string, data map[string][]byte) error
 		Ensure(namespace, service string)
 		Forget(namespace string)
 	}
@@ -52,7 +53,7 @@ type server struct {
 
 	// What is known of Secrets, by what they are for.
 	etcd    *contents[map[string][]byte]
-	copies  *contents[bool]
+	copies  *contents[map[string][]byte]
 	storage *contents[storageContent]
 	tls     *contents[tlsContent]
 
@@ -76,7 +77,7 @@ type storageContent struct {
 // newServer fills in what is made of the rest.
 func newServer(s *server) *server {
 	s.etcd = newContents(s.cached, s.live, func(secret *corev1.Secret) map[string][]byte { return secret.Data })
-	s.copies = newContents(s.cached, s.live, func(secret *corev1.Secret) bool { return originals(secret) })
+	s.copies = newContents(s.cached, s.live, foreignData)
 	s.storage = newContents(s.cached, s.live, readStorage)
 	s.tls = newContents(s.cached, s.live, readTLS)
 	s.told = newTold(s.recorder)
@@ -87,6 +88,17 @@ func newServer(s *server) *server {
 func readTLS(secret *corev1.Secret) tlsContent {
 	pair, err := mesh.KeyPairOf(secret.Name, secret.Data)
 	return tlsContent{pair: pair, hasCA: len(secret.Data["ca.crt"]) > 0, err: err}
+}
+
+// foreignData is the content of a Secret that somebody else made, nil of the copies that the original made.
+func foreignData(secret *corev1.Secret) map[string][]byte {
+	switch {
+	case originals(secret):
+		return nil
+	case secret.Data == nil:
+		return map[string][]byte{}
+	}
+	return secret.Data
 }
 
 func readStorage(secret *corev1.Secret) storageContent {

@@ -17,6 +17,7 @@ const (
 	aboutWriting = "Apply"
 	aboutPods    = "Render"
 	aboutEtcd    = "ReadEtcdSecret"
+	aboutOwnEtcd = "ReadOwnEtcdSecret"
 	aboutClient  = "Connect"
 )
 

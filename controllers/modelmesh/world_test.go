@@ -54,7 +54,9 @@ type calls struct {
 	targets  map[string]mesh.Target
 	services map[string]string
 	data     map[string][]byte
+	own      map[string]map[string][]byte
 	fail     error
+	failOwn  error
 }
 
 func (c *calls) Ensure(namespace string, target mesh.Target) error {
@@ -68,6 +70,14 @@ type streamCalls struct{ *calls }
 
 func (c streamCalls) Ensure(namespace, service string) { c.services[namespace] = service }
 func (c streamCalls) Forget(namespace string)          { delete(c.services, namespace) }
+func (c streamCalls) ConnectOwn(namespace string, data map[string][]byte) error {
+	if data == nil {
+		delete(c.own, namespace)
+	} else {
+		c.own[namespace] = data
+	}
+	return c.failOwn
+}
 func (c streamCalls) Connect(data map[string][]byte) error {
 	c.data = data
 	return c.fail
@@ -91,7 +101,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	objects = append(objects, namespaceNamed("own", ""), namespaceNamed("ns", "true"), etcdSecret("own"))
 	w := &world{
 		T: t, events: events.NewFakeRecorder(1000), clock: clocktesting.NewFakeClock(time.Unix(1700000000, 0)), settings: meshsettings.Default(),
-		kinds: capability.NewSet(plainKinds...), mesh: &calls{targets: map[string]mesh.Target{}, services: map[string]string{}},
+		kinds: capability.NewSet(plainKinds...), mesh: &calls{targets: map[string]mesh.Target{}, services: map[string]string{}, own: map[string]map[string][]byte{}},
 	}
 	w.api = fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().WithTypeConverters(managedfields.NewDeducedTypeConverter()).
 		WithRESTMapper(scopes()).WithObjects(objects...).Build()

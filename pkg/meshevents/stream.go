@@ -114,14 +114,11 @@ func (s *Stream) Connect(data map[string][]byte) error {
 }
 
 // ConnectOwn takes the data of the Secret of a namespace that has an etcd of its own; nil says that it shares the controller's again.
-// Otherwise it is like Connect. The namespace must be watched (Ensure), and is forgotten with Forget.
+// Otherwise it is like Connect. It may come before Ensure, and is forgotten with Forget.
 func (s *Stream) ConnectOwn(namespace string, data map[string][]byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	into, found := s.spaces[namespace]
-	if !found {
-		return nil
-	}
+	into := s.space(namespace)
 	next, changed, err := s.redial(into.own, data)
 	if !changed {
 		return err
@@ -166,17 +163,23 @@ func (s *Stream) Ensure(namespace, service string) {
 	if service == "" {
 		return
 	}
+	into := s.space(namespace)
+	if into.service == service {
+		return
+	}
+	into.rest()
+	into.service = service
+	s.start(namespace, into)
+}
+
+// space is that of a namespace, a new one if need be.
+func (s *Stream) space(namespace string) *space {
 	known, found := s.spaces[namespace]
 	if !found {
 		known = &space{}
 		s.spaces[namespace] = known
 	}
-	if known.service == service {
-		return
-	}
-	known.rest()
-	known.service = service
-	s.start(namespace, known)
+	return known
 }
 
 // Forget ends the watch of a namespace.
@@ -229,7 +232,7 @@ func (s *Stream) start(namespace string, into *space) {
 	if into.own.client != nil {
 		client, home = into.own.client, namespace // its prefix is that of the namespace already
 	}
-	if s.ctx == nil || client == nil {
+	if s.ctx == nil || client == nil || into.service == "" {
 		return
 	}
 	ctx, cancel := context.WithCancel(s.ctx)

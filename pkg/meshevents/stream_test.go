@@ -309,8 +309,10 @@ func TestPausesGrowAndShrink(t *testing.T) {
 func TestAnEtcdOfANamespace(t *testing.T) {
 	f := newFixture(t).start(t)
 	own := map[string][]byte{"store": []byte("b"), "root": []byte("mine")}
-	if err := f.ConnectOwn("fraud", own); err != nil {
-		t.Fatal(err) // nobody asked for the namespace yet
+	for _, data := range []map[string][]byte{own, nil} {
+		if err := f.ConnectOwn("fraud", data); err != nil {
+			t.Fatal(err) // nobody asked for the namespace yet
+		}
 	}
 	f.connect(t, "a", "root")
 	f.stores["a"].put(fraud+"/vmodels/shared", `{}`)
@@ -361,7 +363,7 @@ func TestAnEtcdOfANamespace(t *testing.T) {
 	f.watched(t, "b", "mine/mm/renamed")
 	f.Forget("fraud")
 	f.unwatched(t, "b", "mine/mm/renamed")
-	if want := []string{"a", "b", "a", "b"}; !slices.Equal(f.closed, want) {
+	if want := []string{"b", "a", "b", "a", "b"}; !slices.Equal(f.closed, want) {
 		t.Errorf("closed %v, want %v", f.closed, want)
 	}
 }
