@@ -9,7 +9,11 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/reference"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -338,3 +342,30 @@ func TestAFirstReadingIsNotNews(t *testing.T) {
 		t.Error("the defaults hold")
 	}
 }
+
+// Each Event is about one version of the ConfigMap: of several on one object with one reason only the words of the first are kept.
+func TestEventsTellMistakesApart(t *testing.T) {
+	f := newFixture(t, config.ModelMesh{})
+	var regarding []corev1.ObjectReference
+	f.teller.recorder = recorder(func(o runtime.Object) {
+		reference, err := reference.GetReference(clientgoscheme.Scheme, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		regarding = append(regarding, *reference)
+	})
+	f.followDefaults(nil)
+	for _, step := range []struct{ version, text string }{{"1", "podsPerRuntime: a"}, {"2", "podsPerRuntime: a"}, {"3", "podsPerRuntime: b"}} {
+		m := stored(home, step.text)
+		m.ResourceVersion = step.version
+		f.followConfigs([]*unstructured.Unstructured{loose(t, m)})
+	}
+	if len(regarding) != 2 || regarding[0].ResourceVersion != "1" || regarding[1].ResourceVersion != "3" ||
+		regarding[0].Kind != "ConfigMap" || regarding[0].APIVersion != "v1" || regarding[0].Namespace != home || regarding[0].Name != ConfigMapName || regarding[0].UID == "" {
+		t.Errorf("%+v", regarding)
+	}
+}
+
+type recorder func(runtime.Object)
+
+func (r recorder) Eventf(regarding, _ runtime.Object, _, _, _, _ string, _ ...any) { r(regarding) }

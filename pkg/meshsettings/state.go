@@ -18,9 +18,10 @@ import (
 // document is what is kept of a ConfigMap.
 type document struct {
 	types.NamespacedName
-	uid  types.UID
-	data map[string]string // of the key that counts, if it has that
-	said string            // what its author was told last
+	uid     types.UID
+	version string            // of the ConfigMap, when it began to say this
+	data    map[string]string // of the key that counts, if it has that
+	said    string            // what its author was told last
 }
 
 // same tells whether two documents say the same, and are one object.
@@ -40,16 +41,20 @@ func (d *document) text(key, missing string) (string, error) {
 	return text, nil
 }
 
-// object is what an Event is about.
+// object is what an Event is about. The version tells one mistake from the next: Events on one object with one reason are counted,
+// and show the words of the first.
 func (d *document) object() *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name, UID: d.uid},
+		ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name, UID: d.uid, ResourceVersion: d.version},
 	}
 }
 
-func newDocument(namespace, name string, uid types.UID, data map[string]string) *document {
-	d := &document{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}, uid: uid, data: map[string]string{}}
+func newDocument(meta metav1.Object, data map[string]string) *document {
+	d := &document{
+		NamespacedName: types.NamespacedName{Namespace: meta.GetNamespace(), Name: meta.GetName()},
+		uid:            meta.GetUID(), version: meta.GetResourceVersion(), data: map[string]string{},
+	}
 	for _, key := range []string{ConfigMapKey, DefaultsKey} {
 		if text, ok := data[key]; ok {
 			d.data[key] = text
@@ -63,7 +68,7 @@ func documentOf(stored *corev1.ConfigMap) *document {
 	if stored == nil {
 		return nil
 	}
-	return newDocument(stored.Namespace, stored.Name, stored.UID, stored.Data)
+	return newDocument(stored, stored.Data)
 }
 
 // looseDocument is the document of a ConfigMap in the form in which watches bring it.
@@ -72,7 +77,7 @@ func looseDocument(object *unstructured.Unstructured) *document {
 		return nil
 	}
 	data, _, _ := unstructured.NestedStringMap(object.Object, "data") // the API server stores nothing else
-	return newDocument(object.GetNamespace(), object.GetName(), object.GetUID(), data)
+	return newDocument(object, data)
 }
 
 // state is what was made of the documents.
