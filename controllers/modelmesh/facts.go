@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/mesh"
@@ -85,7 +84,7 @@ func (s *server) gatherTLS(ctx context.Context, f *facts) error {
 func (s *server) refuse(f *facts, subject, text string) {
 	for _, name := range sortedNames(f.templates) {
 		if t := f.templates[name]; t.wanted() {
-			s.told.say(f.namespace, t.object, subject, corev1.EventTypeWarning, ReasonRefused, text)
+			s.told.say(f.namespace, t.object, subject, ReasonRefused, text)
 		}
 	}
 }

@@ -389,7 +389,7 @@ func TestWhichModelsNeedARuntime(t *testing.T) {
 	if got, err := w.supported(t.Context(), "elsewhere", "mt:onnx"); err != nil || got {
 		t.Errorf("in a namespace that is not served: %v, %v", got, err)
 	}
-	w.server.config.IgnoreInferenceServices = true
+	w.config.IgnoreInferenceServices = true
 	if models, err := w.models(t.Context(), "ns"); err != nil || len(models) > 0 {
 		t.Errorf("%v, %v", models, err)
 	}

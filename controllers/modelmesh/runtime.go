@@ -8,7 +8,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
@@ -23,7 +22,7 @@ import (
 const annotationProduct = "productConfig"
 
 // noProduct begins as it always did.
-const noProduct = "Unable to access ConfigMap '%s', which annotation %s names; create it"
+const noProduct = "Unable to access ConfigMap"
 
 // runtime brings about the Deployment of a runtime and its autoscaler. again is when a grace period ends; 0 is never.
 func (s *server) runtime(ctx context.Context, f *facts, name string, t template) (again time.Duration, err error) {
@@ -36,7 +35,7 @@ func (s *server) runtime(ctx context.Context, f *facts, name string, t template)
 		return 0, nil // its Deployment stays as it is; what mends it wakes us
 	}
 	scale, notes := mm.Autoscaling(t.object.GetAnnotations())
-	live, err := s.deployment(ctx, f, name, t)
+	live, err := s.deployment(ctx, f, name)
 	if err != nil {
 		return 0, err
 	}
@@ -52,7 +51,7 @@ func (s *server) runtime(ctx context.Context, f *facts, name string, t template)
 		s.told.validity(f.namespace, t.object, fmt.Errorf("%s: %w", invalidSpec, err))
 		return replicas.Again, nil
 	}
-	s.told.say(f.namespace, t.object, aboutPods, corev1.EventTypeWarning, ReasonNotice, strings.Join(append(notes, notices...), "; "))
+	s.told.say(f.namespace, t.object, aboutPods, ReasonNotice, strings.Join(append(notes, notices...), "; "))
 	if !replicas.Autoscaled {
 		scale = mm.Autoscale{}
 	}
@@ -98,14 +97,14 @@ func (s *server) invalid(ctx context.Context, f *facts, t template) (problem, er
 	head.SetGroupVersionKind(configMapKind)
 	err = s.cached.Get(ctx, inside(f.namespace, product), head)
 	if apierrors.IsNotFound(err) {
-		return fmt.Errorf(noProduct, product, annotationProduct), nil
+		return fmt.Errorf("%s '%s', which annotation %s names; create it", noProduct, product, annotationProduct), nil
 	}
 	return nil, err
 }
 
 // deployment returns the Deployment of a runtime as it is: from memory, or what the original left, which memory does not show. Nil
 // is none. It must not be changed.
-func (s *server) deployment(ctx context.Context, f *facts, name string, t template) (*appsv1.Deployment, error) {
+func (s *server) deployment(ctx context.Context, f *facts, name string) (*appsv1.Deployment, error) {
 	key := inside(f.namespace, DeploymentName(f.settings.ServiceName, name))
 	d := &appsv1.Deployment{}
 	err := s.cached.Get(ctx, key, d, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})

@@ -176,7 +176,7 @@ func (s *server) refusal(namespace string, t template, err error) error {
 	if err != nil && onlyForeign(err) {
 		text = err.Error()
 	}
-	s.told.say(namespace, t.object, aboutWriting, corev1.EventTypeWarning, ReasonRefused, text)
+	s.told.say(namespace, t.object, aboutWriting, ReasonRefused, text)
 	return err
 }
 

@@ -50,7 +50,7 @@ func newTold(recorder events.EventRecorder) *told {
 
 // say records an Event on an object when the text on this subject is another than the last one. An empty text says nothing, and
 // lets the next one be said. It reports whether the text before was another.
-func (t *told) say(namespace string, about client.Object, subject, kind, reason, text string) (changed bool) {
+func (t *told) say(namespace string, about client.Object, subject, reason, text string) (changed bool) {
 	key := saying{namespace, about.GetUID(), subject}
 	t.mu.Lock()
 	last, known := t.said[key]
@@ -64,7 +64,7 @@ func (t *told) say(namespace string, about client.Object, subject, kind, reason,
 	if !changed || text == "" {
 		return changed && known
 	}
-	t.recorder.Eventf(about, where(about, namespace), kind, reason, subject, "%s", inNamespace(about, namespace)+text)
+	t.recorder.Eventf(about, where(about, namespace), corev1.EventTypeWarning, reason, subject, "%s", inNamespace(about, namespace)+text)
 	return true
 }
 
@@ -74,7 +74,7 @@ func (t *told) validity(namespace string, about client.Object, err error) {
 	if err != nil {
 		text = err.Error()
 	}
-	if t.say(namespace, about, aboutSpec, corev1.EventTypeWarning, ReasonInvalid, text) && text == "" {
+	if t.say(namespace, about, aboutSpec, ReasonInvalid, text) && text == "" {
 		t.recorder.Eventf(about, where(about, namespace), corev1.EventTypeNormal, ReasonValid, aboutSpec, "%s",
 			inNamespace(about, namespace)+"the runtime is valid again")
 	}

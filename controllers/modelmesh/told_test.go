@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
@@ -47,8 +46,8 @@ func TestEachTextIsSaidOnce(t *testing.T) {
 			s.validity("b", global, errors.New("bad"))
 		}, []string{"Warning InvalidRuntime in namespace a: bad", "Warning InvalidRuntime in namespace b: bad"}},
 		{"two subjects", func() {
-			s.say("a", local, "one", corev1.EventTypeWarning, ReasonNotice, "x")
-			s.say("a", local, "two", corev1.EventTypeWarning, ReasonNotice, "x")
+			s.say("a", local, "one", ReasonNotice, "x")
+			s.say("a", local, "two", ReasonNotice, "x")
 		}, []string{"Warning RuntimeNotice x", "Warning RuntimeNotice x"}},
 		{"forgotten", func() {
 			s.forget("a")

@@ -46,14 +46,14 @@ func read(t *testing.T, path string) string {
 var (
 	behaviour = regexp.MustCompile(`(?m)^\| (\d+)(?:–(\d+))? \| (.*) \|$`)
 	put       = regexp.MustCompile(`\*\([^)]*\)\*$`)
-	defect    = regexp.MustCompile(`(?m)^\| ([DRWS]\d+) \|.*\| ([^|]*) \|$`)
+	defect    = regexp.MustCompile(`(?m)^\| ([DMORWS]\d+) \|.*\| ([^|]*) \|$`)
 	quoted    = regexp.MustCompile("`([^`]+)`")
 )
 
 // Every behaviour that its page does not put off has a test with its tag.
 func TestBehavioursHaveTests(t *testing.T) {
 	all := tests(t)
-	for component, want := range map[string]int{"mlflow": 80, "appwrapper": 58, "modelregistry": 114, "raycluster": 33} {
+	for component, want := range map[string]int{"mlflow": 80, "appwrapper": 58, "modelmesh": 102, "modelregistry": 114, "raycluster": 33} {
 		t.Run(component, func(t *testing.T) { checkBehaviours(t, all, component, want) })
 	}
 }
