@@ -121,6 +121,7 @@ func TestAMalformedRuntimeIsToldSo(t *testing.T) {
 	}
 }
 
+// [modelmesh-19] Without the annotation no ConfigMap is looked at; with it the ConfigMap has to be there.
 func TestTheProductOfARuntimeHasToBeThere(t *testing.T) {
 	r := localRuntime("r", "onnx")
 	r.Annotations = map[string]string{"productConfig": "product"}

@@ -140,7 +140,7 @@ func TestCallsAreSpreadOverThePods(t *testing.T) {
 	}
 }
 
-// M31
+// [modelmesh-91] M31: pods that ask for a client certificate see that of the namespace, also after a rotation.
 func TestTLSOfANamespace(t *testing.T) {
 	p, told := newPool(t)
 	pair := pairOf(t, "modelmesh-serving.fraud")

@@ -86,7 +86,7 @@ func TestInferenceServicesThatAreNotConverted(t *testing.T) {
 	}
 }
 
-// [modelmesh-61] [modelmesh-62] [modelmesh-63] [modelmesh-64]
+// [modelmesh-61] [modelmesh-62] [modelmesh-63] [modelmesh-64] [modelmesh-92]
 func TestStorageOfAnInferenceService(t *testing.T) {
 	for name, tc := range map[string]struct {
 		block, path string

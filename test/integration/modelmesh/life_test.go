@@ -82,7 +82,7 @@ var _ = Describe("A namespace that is served", func() {
 		told(ctx, bare, "ValidRuntime", "valid again")
 	}, NodeTimeout(specTimeout))
 
-	It("keeps what third parties patch into its Deployments", func(ctx SpecContext) {
+	It("keeps what third parties patch into its Deployments [modelmesh-28]", func(ctx SpecContext) {
 		ns := served(ctx)
 		r := runtimeOf(ctx, ns, "r", "onnx")
 		d := deployment(ns, "r")
