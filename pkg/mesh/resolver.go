@@ -81,10 +81,10 @@ type place struct {
 
 func parsePlace(text, home string) (place, error) {
 	host, port, found := strings.Cut(text, ":")
-	if !found || host == "" || port == "" || strings.Contains(port, ":") {
+	name, rest, _ := strings.Cut(host, ".")
+	if !found || name == "" || port == "" || strings.Contains(port, ":") {
 		return place{}, fmt.Errorf("target %q is not of the form name[.namespace]:port", text)
 	}
-	name, rest, _ := strings.Cut(host, ".")
 	namespace, _, _ := strings.Cut(rest, ".")
 	if namespace == "" {
 		namespace = home

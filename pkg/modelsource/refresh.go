@@ -32,6 +32,7 @@ type RefreshAndWatch struct {
 	*memory
 	backend Backend
 	version string // what a watch goes on from
+	floor   uint64 // the version of the last listing
 	listed  bool
 }
 
@@ -79,8 +80,13 @@ func (r *RefreshAndWatch) watch(ctx context.Context) {
 	}
 }
 
+// handle takes a change. One from before the last listing is in that already, whatever became of it.
 func (r *RefreshAndWatch) handle(c Change) {
-	if after, ok := r.memory.version(c.Entry); ok && after > number(r.version) {
+	after, ok := r.memory.version(c.Entry)
+	if !ok || after <= r.floor {
+		return
+	}
+	if after > number(r.version) {
 		r.version = c.Entry.Version
 	}
 	r.take(c)
@@ -103,7 +109,7 @@ func (r *RefreshAndWatch) refresh(ctx context.Context) bool {
 	for _, name := range r.retain(listed, number(version)) {
 		r.tell(name)
 	}
-	r.version, r.listed = version, true
+	r.version, r.floor, r.listed = version, number(version), true
 	return true
 }
 
