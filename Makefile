@@ -17,6 +17,8 @@ COMPONENTS := appwrapper mlflow mlflowaccess modelcatalog modelcatalog/beside mo
 CLUSTER ?= dev
 PLATFORM ?= plain
 FUZZTIME ?= 20s
+# A number of inputs and no time: a busy machine then takes longer, and does not fail at the end of it.
+MESH_FUZZ ?= 30000x
 
 export CGO_ENABLED ?= 0
 # A cache per checkout: the linter keeps findings with the path of the checkout that they were made in.
@@ -104,12 +106,19 @@ fuzz: ## Run every fuzz target for FUZZTIME each
 	  done; \
 	done
 
+.PHONY: fuzz-mesh
+fuzz-mesh: ## What users of ModelMesh may write, fuzzed for about a minute; longer with MESH_FUZZ=10m
+	go test -run '^$$' -fuzz '^FuzzServingRuntime$$' -fuzztime $(MESH_FUZZ) ./webhooks/modelmesh
+	go test -run '^$$' -fuzz '^FuzzBuilders$$' -fuzztime $(MESH_FUZZ) ./controllers/modelmesh
+	go test -run '^$$' -fuzz '^FuzzInferenceService$$' -fuzztime $(MESH_FUZZ) ./pkg/modelmesh
+	go test -run '^$$' -fuzz '^FuzzDocuments$$' -fuzztime $(MESH_FUZZ) ./pkg/meshsettings
+
 .PHONY: bench
 bench: cluster-build ## Measure size, memory, requests and writes, and print them beside the targets
 	go run -tags $(TAGS) ./test/bench
 
 .PHONY: ci
-ci: verify lint test test-operands build ## What CI runs
+ci: verify lint test fuzz-mesh test-operands build ## What CI runs
 
 .PHONY: help
 help: ## Show this list
