@@ -91,7 +91,7 @@ test-integration: cluster-build ## Suites against real control planes, two at a 
 	CGO_ENABLED=1 go test -race -shuffle=on -timeout 60m -p 2 ./test/...
 
 .PHONY: test-operands
-test-operands: ## What pods would run, with real MLflow, Model Registry, kube-rbac-proxy, PostgreSQL and MariaDB; what is missing is installed or built
+test-operands: ## What pods would run, with real MLflow, Model Registry, kube-rbac-proxy, adapters of ModelMesh, PostgreSQL and MariaDB; what is missing is installed or built
 	cd test/operands && go test -tags operands -count=1 -parallel 8 -timeout 45m .
 
 .PHONY: cluster-build

@@ -1,0 +1,239 @@
+//go:build operands
+
+package operands
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/mem"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/mesh/runtimepb"
+	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+)
+
+// rawCodec passes messages as bytes: the servers of this file know no messages but those that they answer.
+type rawCodec struct{}
+
+func (rawCodec) Name() string { return "proto" }
+
+func (rawCodec) Marshal(v any) (mem.BufferSlice, error) {
+	return mem.BufferSlice{mem.SliceBuffer(*v.(*[]byte))}, nil
+}
+
+func (rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
+	*v.(*[]byte) = data.Materialize()
+	return nil
+}
+
+var _ encoding.CodecV2 = rawCodec{}
+
+// torchAnswer is what TorchServe says of itself and of its models.
+const torchAnswer = `{"status": "Healthy", "models": []}`
+
+// modelServer stands in for a model server: it says yes to everything, field 1 of whose answer is a bool where there is one.
+type modelServer struct {
+	mu     sync.Mutex
+	called map[string]int
+}
+
+func (s *modelServer) handle(_ any, stream grpc.ServerStream) error {
+	method, _ := grpc.MethodFromServerStream(stream)
+	s.mu.Lock()
+	s.called[method]++
+	s.mu.Unlock()
+	var request []byte
+	if err := stream.RecvMsg(&request); err != nil {
+		return err
+	}
+	var answer []byte
+	switch {
+	case strings.HasSuffix(method, "Ready"), strings.HasSuffix(method, "Live"):
+		answer = []byte{0x08, 0x01}
+	case strings.HasPrefix(method, "/org.pytorch"): // field 1 is JSON
+		answer = append([]byte{0x0a, byte(len(torchAnswer))}, torchAnswer...)
+	}
+	return stream.SendMsg(&answer)
+}
+
+func (s *modelServer) calls(ending string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	count := 0
+	for method, n := range s.called {
+		if strings.HasSuffix(method, ending) {
+			count += n
+		}
+	}
+	return count
+}
+
+func startModelServer(t *testing.T, port string) *modelServer {
+	t.Helper()
+	s := &modelServer{called: map[string]int{}}
+	server := grpc.NewServer(grpc.ForceServerCodecV2(rawCodec{}), grpc.UnknownServiceHandler(s.handle))
+	serveGRPC(t, server, port)
+	return s
+}
+
+func serveGRPC(t *testing.T, server *grpc.Server, port string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:"+port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(server.Stop)
+}
+
+// request is what the routing layer sends for a Predictor in storage behind HTTP.
+func request(t *testing.T, format string) *runtimepb.LoadModelRequest {
+	t.Helper()
+	p := &v1alpha1.Predictor{Spec: v1alpha1.PredictorSpec{
+		ModelType: v1alpha1.ModelType{Name: format}, Storage: &v1alpha1.Storage{Path: new(modelPath), Key: new("over-http")},
+	}}
+	p.Namespace, p.Name = "vision", "digits"
+	model := mm.FromPredictor(p)
+	key, err := model.Key()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &runtimepb.LoadModelRequest{ModelId: model.ID(), ModelType: model.Label(), ModelPath: model.Path(), ModelKey: key}
+}
+
+// Every adapter runs with the environment of the pod that is rendered for its built-in runtime, and tells the routing layer what
+// that environment says.
+func TestAdaptersOfBuiltInRuntimes(t *testing.T) {
+	for name, c := range map[string]struct {
+		adapter, management string
+		loads               uint32
+		loadCall, format    string
+	}{
+		"mlserver-1.x":   {"mlserver-adapter", "8001", 1, "RepositoryModelLoad", "sklearn"},
+		"triton-2.x":     {"triton-adapter", "8001", 2, "RepositoryModelLoad", "onnx"},
+		"torchserve-0.x": {"torchserve-adapter", "7071", 1, "RegisterModel", "pytorch-mar"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := builtInRuntime(t, name)
+			data := strings.TrimPrefix(*r.Spec.GRPCDataEndpoint, "port:")
+			p := newAdapterPod(t, name, r.Annotations, &r.Spec, "8085", c.management, data)
+			server := startModelServer(t, p.ports[c.management])
+			if data != c.management {
+				startModelServer(t, p.ports[data])
+			}
+			client := p.start(c.adapter, "8085")
+			status := p.ready(client)
+			// 1Gi of the server's container, less memBufferBytes.
+			if status.GetCapacityInBytes() != 1<<30-134217728 || status.GetModelLoadingTimeoutMs() != 90000 || status.GetMaxLoadingConcurrency() != c.loads {
+				t.Errorf("the adapter says %v", status)
+			}
+			loaded, err := client.LoadModel(t.Context(), request(t, c.format))
+			sized := loaded.GetSizeInBytes() > 0 || name == "torchserve-0.x" // which is asked for it later
+			if err != nil || !sized || server.calls(c.loadCall) != 1 {
+				t.Errorf("loaded: %v, %v; the server was asked %v", loaded, err, server.called)
+			}
+			if !t.Failed() {
+				report.add("ModelMesh, "+name, c.adapter+" is ready, fetches a model and has it loaded")
+			}
+		})
+	}
+}
+
+// The server of OpenVINO is managed over REST.
+func TestTheAdapterOfOpenVINO(t *testing.T) {
+	r := builtInRuntime(t, "ovms-1.x")
+	p := newAdapterPod(t, "ovms-1.x", r.Annotations, &r.Spec, "8085", "8888", "8001")
+	listener, err := net.Listen("tcp", "127.0.0.1:"+p.ports["8888"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		models := map[string]any{}
+		text, _ := os.ReadFile(filepath.Join(p.dir, "models", "model_config_list.json"))
+		var config struct {
+			List []struct{ Config struct{ Name string } } `json:"model_config_list"`
+		}
+		_ = json.Unmarshal(text, &config) // none yet
+		for _, m := range config.List {
+			models[m.Config.Name] = map[string]any{"model_version_status": []any{
+				map[string]any{"version": "1", "state": "AVAILABLE", "status": map[string]any{"error_code": "OK", "error_message": "OK"}},
+			}}
+		}
+		_ = json.NewEncoder(w).Encode(models) // the client may have gone
+	})}
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() { _ = server.Close() })
+	startModelServer(t, p.ports["8001"])
+	p.spec.Containers[slices.IndexFunc(p.spec.Containers, func(c corev1.Container) bool { return c.Name == "ovms-adapter" })].Env =
+		append(p.container("ovms-adapter").Env, corev1.EnvVar{Name: "MODEL_CONFIG_FILE", Value: filepath.Join(p.dir, "models", "model_config_list.json")})
+	client := p.start("ovms-adapter", "8085")
+	status := p.ready(client)
+	if status.GetCapacityInBytes() != 1<<30-134217728 || status.GetModelLoadingTimeoutMs() != 90000 {
+		t.Errorf("the adapter says %v", status)
+	}
+	report.add("ModelMesh, ovms-1.x", "ovms-adapter is ready")
+}
+
+// A custom runtime speaks the protocol of the routing layer itself, and has a puller before it, which hands on where the model is.
+func TestThePullerOfACustomRuntime(t *testing.T) {
+	spec := &v1alpha1.ServingRuntimeSpec{
+		MultiModel: new(true), GRPCEndpoint: new("port:9103"), Containers: []corev1.Container{{Name: "server", Image: "example.com/server:7"}},
+	}
+	p := newAdapterPod(t, "own", nil, spec, "8086", "9103")
+	own := &customRuntime{}
+	server := grpc.NewServer()
+	runtimepb.RegisterModelRuntimeServer(server, own)
+	serveGRPC(t, server, p.ports["9103"])
+	client := p.start("puller", "8086")
+	p.ready(client)
+	if _, err := client.LoadModel(t.Context(), request(t, "own")); err != nil {
+		t.Fatal(err)
+	}
+	got := own.request
+	var key map[string]any
+	if err := json.Unmarshal([]byte(got.GetModelKey()), &key); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(got.GetModelPath(), p.dir) || key["storage_key"] != nil || key["disk_size_bytes"] == nil || key["model_type"] == nil {
+		t.Errorf("the runtime was asked to load %v", got)
+	}
+	// [modelmesh-83]: what a model without storage fails with, which the stand-in of the routing layer says too.
+	_, err := client.LoadModel(t.Context(), &runtimepb.LoadModelRequest{ModelId: "none", ModelType: "mt:own", ModelKey: `{"model_type":{"name":"own"}}`})
+	if err == nil || !strings.Contains(err.Error(), "Predictor Storage field missing") {
+		t.Errorf("without storage: %v", err)
+	}
+	report.add("ModelMesh, custom runtime", "puller fetches a model and hands it on")
+}
+
+// customRuntime loads everything.
+type customRuntime struct {
+	runtimepb.UnimplementedModelRuntimeServer
+	request *runtimepb.LoadModelRequest
+}
+
+func (c *customRuntime) LoadModel(_ context.Context, r *runtimepb.LoadModelRequest) (*runtimepb.LoadModelResponse, error) {
+	c.request = r
+	return &runtimepb.LoadModelResponse{SizeInBytes: 7}, nil
+}
+
+func (c *customRuntime) RuntimeStatus(context.Context, *runtimepb.RuntimeStatusRequest) (*runtimepb.RuntimeStatusResponse, error) {
+	return &runtimepb.RuntimeStatusResponse{Status: runtimepb.RuntimeStatusResponse_READY, CapacityInBytes: 1 << 30}, nil
+}
+
+// UnloadModel is asked for all that an earlier life of the pod left.
+func (c *customRuntime) UnloadModel(context.Context, *runtimepb.UnloadModelRequest) (*runtimepb.UnloadModelResponse, error) {
+	return &runtimepb.UnloadModelResponse{}, nil
+}
