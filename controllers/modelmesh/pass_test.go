@@ -10,7 +10,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
@@ -433,6 +435,8 @@ func TestConclude(t *testing.T) {
 		"foreign":            {0, errors.Join(foreign, nil), foreignRetry, false},
 		"foreign and sooner": {time.Second, errors.Join(errors.Join(foreign, foreign)), time.Second, false},
 		"foreign and later":  {time.Hour, foreign, foreignRetry, false},
+		"refused":            {0, &apply.Error{Kind: "Deployment", Err: apierrors.NewInvalid(schema.GroupKind{Kind: "Deployment"}, "d", nil)}, foreignRetry, false},
+		"forbidden":          {0, apierrors.NewForbidden(schema.GroupResource{}, "d", nil), 0, true},
 		"both":               {0, errors.Join(foreign, other), 0, true},
 		"another":            {time.Second, other, 0, true},
 	} {
@@ -445,5 +449,33 @@ func TestConclude(t *testing.T) {
 		if got := sooner(tc[0], tc[1]); got != tc[2] {
 			t.Errorf("sooner of %v: %v", tc[:2], got)
 		}
+	}
+}
+
+// [M28] What follows the rules and cannot be rendered is told once, not in every pass; what the API server refuses is told too.
+func TestRuntimesThatCannotBeWritten(t *testing.T) {
+	clash := localRuntime("clash", "onnx", func(s *v1alpha1.ServingRuntimeSpec) {
+		s.Volumes = []corev1.Volume{{Name: "same"}, {Name: "same"}}
+	})
+	refused := localRuntime("refused", "onnx")
+	w := newWorld(t, clash, refused, localRuntime("good", "onnx"))
+	w.fail = func(verb, kind, name string) error {
+		if verb == "apply" && kind == "Deployment" && strings.HasSuffix(name, "-refused") {
+			return apierrors.NewInvalid(schema.GroupKind{Kind: kind}, name, nil)
+		}
+		return nil
+	}
+	for range 3 {
+		if again := w.pass("ns"); again != foreignRetry {
+			t.Errorf("tried again after %s", again)
+		}
+	}
+	said := heard(w.events)
+	slices.Sort(said)
+	if len(said) != 2 || !strings.Contains(said[0], "InvalidRuntime Invalid runtime Spec: ") || !strings.Contains(said[1], "RuntimeRefused applying Deployment ns/modelmesh-serving-refused") {
+		t.Errorf("events %q", said)
+	}
+	if w.has("clash") || !w.has("good") {
+		t.Error("the wrong one is served")
 	}
 }

@@ -30,8 +30,8 @@ func (s *server) runtime(ctx context.Context, f *facts, name string, t template)
 	if err != nil {
 		return 0, err
 	}
-	s.told.validity(f.namespace, t.object, problem)
 	if problem != nil {
+		s.told.validity(f.namespace, t.object, problem)
 		return 0, nil // its Deployment stays as it is; what mends it wakes us
 	}
 	scale, notes := mm.Autoscaling(t.object.GetAnnotations())
@@ -47,16 +47,29 @@ func (s *server) runtime(ctx context.Context, f *facts, name string, t template)
 	replicas := s.replicas(f, name, t, scale, live)
 	in.Replicas = &replicas.Count
 	config, notices, err := s.render(ctx, f, in, live)
-	if err != nil {
-		s.told.validity(f.namespace, t.object, fmt.Errorf("%s: %w", invalidSpec, err))
+	if unfit, ok := errors.AsType[*specError](err); ok {
+		s.told.validity(f.namespace, t.object, unfit)
 		return replicas.Again, nil
 	}
+	if err != nil {
+		return replicas.Again, err
+	}
+	s.told.validity(f.namespace, t.object, nil)
 	s.told.say(f.namespace, t.object, aboutPods, ReasonNotice, strings.Join(append(notes, notices...), "; "))
 	if !replicas.Autoscaled {
 		scale = mm.Autoscale{}
 	}
 	return replicas.Again, s.write(ctx, f, t, in, config, scale)
 }
+
+// specError says what of a spec that follows the rules cannot be rendered all the same.
+type specError struct{ error }
+
+// Error implements error.
+func (e *specError) Error() string { return invalidSpec + ": " + e.error.Error() }
+
+// Unwrap returns the reason.
+func (e *specError) Unwrap() error { return e.error }
 
 // write applies the objects of a runtime; a scale that is not enabled takes the autoscaler away.
 func (s *server) write(ctx context.Context, f *facts, t template, in RuntimeInputs, config *appsv1ac.DeploymentApplyConfiguration, scale mm.Autoscale) error {
@@ -155,7 +168,7 @@ func (s *server) render(ctx context.Context, f *facts, in RuntimeInputs, live *a
 	in.Settings.ServiceAccountName = authproxy.AccountOf(in.Settings, s.served())
 	built, err := BuildDeployment(in)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, &specError{err}
 	}
 	notices := append(append([]string{}, f.storage.notices...), built.Notices...)
 	for _, claim := range missing {

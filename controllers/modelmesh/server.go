@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -20,7 +21,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/meshsettings"
 )
 
-// foreignRetry is how long a name that somebody else has taken is left alone: nothing tells when it becomes free.
+// foreignRetry is how long a name that somebody else has taken is left alone: nothing tells when it becomes free. So is an object
+// that the API server refused.
 const foreignRetry = 2 * time.Minute
 
 // pool and stream are the parts of mesh.Pool and meshevents.Stream that a namespace is told to.
@@ -128,7 +130,7 @@ func conclude(again time.Duration, err error) (ctrl.Result, error) {
 	if err == nil || apply.Vanishing(err) {
 		return ctrl.Result{RequeueAfter: again}, nil
 	}
-	if onlyForeign(err) {
+	if onlyForUsers(err) {
 		if again == 0 || again > foreignRetry {
 			again = foreignRetry
 		}
@@ -137,15 +139,18 @@ func conclude(again time.Duration, err error) (ctrl.Result, error) {
 	return ctrl.Result{}, err
 }
 
-// onlyForeign says that an error consists of nothing but objects of others.
-func onlyForeign(err error) bool {
+// onlyForUsers says that an error consists of nothing but what trying again soon does not mend: names that others have taken, and
+// objects that the API server will not have as they are.
+func onlyForUsers(err error) bool {
 	switch e := any(err).(type) { // the tree is walked here, branch by branch
 	case *apply.ForeignError:
 		return true
+	case *apierrors.StatusError:
+		return apierrors.IsInvalid(e)
 	case interface{ Unwrap() []error }:
-		return !slices.ContainsFunc(e.Unwrap(), func(branch error) bool { return !onlyForeign(branch) })
+		return !slices.ContainsFunc(e.Unwrap(), func(branch error) bool { return !onlyForUsers(branch) })
 	case interface{ Unwrap() error }:
-		return onlyForeign(e.Unwrap())
+		return onlyForUsers(e.Unwrap())
 	default:
 		return false
 	}
@@ -173,7 +178,7 @@ func (s *server) serve(ctx context.Context, f *facts) (again time.Duration, err 
 // refusal tells a runtime why its objects could not be written.
 func (s *server) refusal(namespace string, t template, err error) error {
 	text := ""
-	if err != nil && onlyForeign(err) {
+	if err != nil && onlyForUsers(err) {
 		text = err.Error()
 	}
 	s.told.say(namespace, t.object, aboutWriting, ReasonRefused, text)
