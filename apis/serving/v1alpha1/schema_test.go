@@ -1,0 +1,171 @@
+package v1alpha1
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+)
+
+// schemaNode is what the test reads of a schema.
+type schemaNode struct {
+	Type, Format         string
+	Default              any
+	Enum                 []string
+	Required             []string
+	Properties           map[string]*schemaNode
+	AdditionalProperties *schemaNode
+}
+
+type definitionFile struct {
+	Spec struct {
+		Scope    string
+		Names    map[string]string
+		Versions []struct {
+			Name                     string
+			Served, Storage          bool
+			Subresources             map[string]any
+			AdditionalPrinterColumns []struct{ Name, Type, JSONPath string }
+			Schema                   struct{ OpenAPIV3Schema *schemaNode }
+		}
+	}
+}
+
+func definition(t *testing.T) definitionFile {
+	t.Helper()
+	text, err := os.ReadFile("../../../config/crd/bases/serving.kserve.io_predictors.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d definitionFile
+	if err := yaml.Unmarshal(text, &d); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+const states = `enum=["" Pending Standby Loading Loaded FailedToLoad]`
+
+// Sections 2.1 and 2.2: every field that users rely on, with its type and what is about it. Nothing else is checked at admission:
+// what contradicts itself is told in the status.
+var predictorFields = map[string]string{
+	"spec":                                         "object required=[modelType]",
+	"spec.gpu":                                     "string enum=[required preferred]",
+	"spec.modelType":                               "object required=[name]",
+	"spec.modelType.name":                          "string",
+	"spec.modelType.version":                       "string",
+	"spec.path":                                    "string",
+	"spec.protocolVersion":                         "string",
+	"spec.runtime":                                 "object required=[name]",
+	"spec.runtime.name":                            "string",
+	"spec.schemaPath":                              "string",
+	"spec.serviceAccountName":                      "string",
+	"spec.storage":                                 "object",
+	"spec.storage.key":                             "string",
+	"spec.storage.parameters":                      "object",
+	"spec.storage.parameters{}":                    "string",
+	"spec.storage.path":                            "string",
+	"spec.storage.persistentVolumeClaim":           "object required=[claimName]",
+	"spec.storage.schemaPath":                      "string",
+	"spec.storage.s3":                              "object required=[secretKey]",
+	"spec.storage.s3.bucket":                       "string",
+	"spec.storage.s3.secretKey":                    "string",
+	"status":                                       "object default=map[activeModelState:Pending available:false failedCopies:0 targetModelState: totalCopies:0 transitionStatus:UpToDate] required=[activeModelState available failedCopies targetModelState totalCopies transitionStatus]",
+	"status.activeModelState":                      "string default=Pending " + states,
+	"status.available":                             "boolean",
+	"status.failedCopies":                          "integer default=0",
+	"status.grpcEndpoint":                          "string",
+	"status.httpEndpoint":                          "string",
+	"status.lastFailureInfo":                       "object",
+	"status.lastFailureInfo.location":              "string",
+	"status.lastFailureInfo.message":               "string",
+	"status.lastFailureInfo.modelId":               "string",
+	"status.lastFailureInfo.reason":                "string enum=[ModelLoadFailed RuntimeUnhealthy NoSupportingRuntime RuntimeNotRecognized InvalidPredictorSpec]",
+	"status.lastFailureInfo.time":                  "string format=date-time",
+	"status.targetModelState":                      "string default= " + states,
+	"status.totalCopies":                           "integer default=0",
+	"status.transitionStatus":                      "string default=UpToDate enum=[UpToDate InProgress BlockedByFailedLoad InvalidSpec]",
+	"spec.storage.persistentVolumeClaim.claimName": "string",
+	"spec.storage.persistentVolumeClaim.readOnly":  "boolean",
+}
+
+func TestFieldsOfPredictors(t *testing.T) {
+	found := map[string]string{}
+	root := definition(t).Spec.Versions[0].Schema.OpenAPIV3Schema
+	for _, name := range []string{"spec", "status"} {
+		describe(found, name, root.Properties[name])
+	}
+	if diff := cmp.Diff(predictorFields, found); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if len(root.Required) > 0 {
+		t.Errorf("a Predictor must have %v", root.Required)
+	}
+}
+
+func describe(into map[string]string, path string, n *schemaNode) {
+	text := n.Type
+	if n.Format != "" {
+		text += " format=" + n.Format
+	}
+	if n.Default != nil {
+		text += fmt.Sprintf(" default=%v", n.Default)
+	}
+	if len(n.Enum) > 0 {
+		text += " enum=[" + strings.Join(quoted(n.Enum), " ") + "]"
+	}
+	if len(n.Required) > 0 {
+		slices.Sort(n.Required)
+		text += " required=[" + strings.Join(n.Required, " ") + "]"
+	}
+	into[path] = text
+	for _, name := range slices.Sorted(maps.Keys(n.Properties)) {
+		describe(into, path+"."+name, n.Properties[name])
+	}
+	if n.AdditionalProperties != nil {
+		describe(into, path+"{}", n.AdditionalProperties)
+	}
+}
+
+// quoted shows the empty word.
+func quoted(words []string) []string {
+	out := slices.Clone(words)
+	for i, word := range out {
+		if word == "" {
+			out[i] = `""`
+		}
+	}
+	return out
+}
+
+// Section 1.1: names, versions and columns.
+func TestHeadOfPredictors(t *testing.T) {
+	d := definition(t)
+	if d.Spec.Scope != "Namespaced" || d.Spec.Names["plural"] != "predictors" || d.Spec.Names["kind"] != KindPredictor || d.Spec.Names["listKind"] != "PredictorList" ||
+		d.Spec.Names["shortNames"] != "" {
+		t.Errorf("%s, %v", d.Spec.Scope, d.Spec.Names)
+	}
+	if len(d.Spec.Versions) != 1 {
+		t.Fatalf("%d versions", len(d.Spec.Versions))
+	}
+	v := d.Spec.Versions[0]
+	if _, ok := v.Subresources["status"]; !ok || len(v.Subresources) != 1 || v.Name != GroupVersion.Version || !v.Served || !v.Storage {
+		t.Errorf("%+v", v)
+	}
+	var columns []string
+	for _, c := range v.AdditionalPrinterColumns {
+		columns = append(columns, c.Name+" "+c.Type+" "+c.JSONPath)
+	}
+	want := []string{
+		"Type string .spec.modelType.name", "Available boolean .status.available", "ActiveModel string .status.activeModelState",
+		"TargetModel string .status.targetModelState", "Transition string .status.transitionStatus", "Age date .metadata.creationTimestamp",
+	}
+	if diff := cmp.Diff(want, columns); diff != "" {
+		t.Error(diff)
+	}
+}
