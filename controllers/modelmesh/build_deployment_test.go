@@ -85,7 +85,7 @@ func TestServerKeepsWhatItHas(t *testing.T) {
 	}
 }
 
-// Variables of the runtime replace those of the adapter as a whole, or come after them. [modelmesh-22]
+// Variables of the runtime replace those of the adapter as a whole, or come after them. [modelmesh-22] [modelmesh-28]
 func TestAdapterEnvironment(t *testing.T) {
 	spec := specification(withAdapter, func(s *v1alpha1.ServingRuntimeSpec) {
 		s.BuiltInAdapter.Env = []corev1.EnvVar{
