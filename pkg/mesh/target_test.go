@@ -9,6 +9,7 @@ import (
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -106,5 +107,34 @@ func TestEndpointSlicesReachThePool(t *testing.T) {
 	})
 	if _, err := e.Reconcile(t.Context(), requests[0]); err == nil || !strings.Contains(err.Error(), "fraud/modelmesh-serving: no cache") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// The name by which gRPC decides about proxies ends in .svc, and the certificate of a pod bears <service>.<namespace>.
+func TestWhatGRPCIsTold(t *testing.T) {
+	pair := pairOf(t, "mesh.fraud")
+	for name, tc := range map[string]struct {
+		target  Target
+		address string
+	}{
+		"a Service":        {Target{Service: "mesh", Port: 8033}, "kube:///mesh.fraud.svc:8033"},
+		"with TLS":         {Target{Service: "mesh", Port: 8033, TLS: pair}, "kube:///mesh.fraud.svc:8033"},
+		"a fixed endpoint": {Target{Service: "mesh", Port: 8033, Endpoint: "dns:///localhost:1"}, "dns:///localhost:1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := dial("fraud", tc.target, newDirectory(""))
+			must(t, err)
+			defer func() { must(t, c.conn.Close()) }()
+			if c.address() != tc.address || c.conn.Target() != tc.address {
+				t.Errorf("address %s, target %s; want %s", c.address(), c.conn.Target(), tc.address)
+			}
+			if got := c.place(); got != (place{service: types.NamespacedName{Namespace: "fraud", Name: "mesh"}, port: "8033"}) {
+				t.Errorf("place %+v", got)
+			}
+			config, err := pair.config(tc.target.authority("fraud"))
+			if must(t, err); config.ServerName != "mesh.fraud" {
+				t.Errorf("the certificate must bear %s", config.ServerName)
+			}
+		})
 	}
 }

@@ -50,20 +50,32 @@ func run(m *testing.M) int {
 
 // etcd is a process that can be killed and started again at the same address.
 type etcd struct {
-	t         *testing.T
-	url, peer string
-	dir       string
-	process   *exec.Cmd
+	t       *testing.T
+	address string // of clients
+	scheme  string
+	peer    string
+	health  string
+	dir     string
+	args    []string
+	process *exec.Cmd
 }
+
+func (e *etcd) url() string { return e.scheme + e.address }
 
 func startEtcd(t *testing.T) *etcd {
 	t.Helper()
-	e := &etcd{t: t, dir: t.TempDir()}
+	return startEtcdWith(t, "http://")
+}
+
+// startEtcdWith adds arguments to those that every etcd here has.
+func startEtcdWith(t *testing.T, scheme string, args ...string) *etcd {
+	t.Helper()
+	e := &etcd{t: t, dir: t.TempDir(), scheme: scheme, args: args}
 	t.Cleanup(e.kill)
 	// Between the search for a free port and its use somebody else may take it.
 	var err error
 	for range 3 {
-		e.url, e.peer = "http://"+free(t), "http://"+free(t)
+		e.address, e.peer, e.health = free(t), "http://"+free(t), "http://"+free(t)
 		if err = e.try(); err == nil {
 			return e
 		}
@@ -81,9 +93,11 @@ func free(t *testing.T) string {
 }
 
 func (e *etcd) try() error {
-	e.process = exec.Command(binary, "--name=m", "--data-dir="+e.dir, "--unsafe-no-fsync", "--log-level=error",
-		"--listen-client-urls="+e.url, "--advertise-client-urls="+e.url, "--bcrypt-cost=4",
-		"--listen-peer-urls="+e.peer, "--initial-advertise-peer-urls="+e.peer, "--initial-cluster=m="+e.peer)
+	e.process = exec.Command(binary, append([]string{
+		"--name=m", "--data-dir=" + e.dir, "--unsafe-no-fsync", "--log-level=error", "--listen-metrics-urls=" + e.health,
+		"--listen-client-urls=" + e.url(), "--advertise-client-urls=" + e.url(), "--bcrypt-cost=4",
+		"--listen-peer-urls=" + e.peer, "--initial-advertise-peer-urls=" + e.peer, "--initial-cluster=m=" + e.peer,
+	}, e.args...)...)
 	if err := e.process.Start(); err != nil {
 		return err
 	}
@@ -106,7 +120,7 @@ func (e *etcd) try() error {
 
 func (e *etcd) healthy() error {
 	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
-	answer, err := client.Get(e.url + "/health")
+	answer, err := client.Get(e.health + "/health")
 	if err != nil {
 		return err
 	}
@@ -130,7 +144,7 @@ func (e *etcd) kill() {
 	}
 	_ = e.process.Process.Kill()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); <-time.After(10 * time.Millisecond) {
-		if connection, err := net.Dial("tcp", e.url[len("http://"):]); err != nil {
+		if connection, err := net.Dial("tcp", e.address); err != nil {
 			return
 		} else {
 			_ = connection.Close()
@@ -147,7 +161,7 @@ func (e *etcd) lose() {
 // client writes, as the routing layer does.
 func (e *etcd) client(user, password string) *clientv3.Client {
 	e.t.Helper()
-	c, err := clientv3.New(clientv3.Config{Endpoints: []string{e.url}, Username: user, Password: password, DialTimeout: patience, Logger: zap.NewNop()})
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{e.url()}, Username: user, Password: password, DialTimeout: patience, Logger: zap.NewNop()})
 	must(e.t, err)
 	e.t.Cleanup(func() { _ = c.Close() })
 	return c
@@ -155,7 +169,7 @@ func (e *etcd) client(user, password string) *clientv3.Client {
 
 // secret is the data of the Secret that leads to it.
 func (e *etcd) secret(user, password string) map[string][]byte {
-	return map[string][]byte{meshetcd.Key: fmt.Appendf(nil, `{"endpoints":%q,"root_prefix":"root","userid":%q,"password":%q}`, e.url, user, password)}
+	return map[string][]byte{meshetcd.Key: fmt.Appendf(nil, `{"endpoints":%q,"root_prefix":"root","userid":%q,"password":%q}`, e.url(), user, password)}
 }
 
 // stream is a running stream and what it told.
