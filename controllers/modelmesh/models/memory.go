@@ -24,7 +24,7 @@ const (
 
 // entry is what is remembered of one model. It is worth nothing after a restart: the mesh is asked again then.
 type entry struct {
-	// asked is the id, or the problem, that the outcome is about.
+	// asked is what the outcome is about: the id of a model, its resource, and what is wrong with it.
 	asked   string
 	outcome outcome
 	info    *meshpb.VModelStatusInfo
@@ -38,8 +38,9 @@ type entry struct {
 	loads     int
 	// awaited is since when a runtime is there that the mesh does not know; zero for never.
 	awaited time.Time
-	// version is the resourceVersion that our last write led to.
+	// version is the resourceVersion that our last write led to, on the object with the uid.
 	version string
+	uid     types.UID
 }
 
 // impatient drops the patience that was learnt.

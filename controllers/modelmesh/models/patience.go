@@ -49,7 +49,7 @@ func (e *entry) due(asked string, now time.Time) bool {
 // begin drops what was learnt about something else.
 func (e *entry) begin(asked string) {
 	if e.asked != asked {
-		*e = entry{asked: asked, version: e.version}
+		*e = entry{asked: asked, version: e.version, uid: e.uid}
 	}
 }
 

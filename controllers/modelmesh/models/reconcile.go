@@ -53,7 +53,7 @@ func (r *models) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 		retry, err := r.remove(ctx, key)
 		return ctrl.Result{RequeueAfter: retry}, err
 	}
-	if e, _ := r.memory.look(key); older(rec.version, e.version) {
+	if e, _ := r.memory.look(key); e.uid == rec.UID && older(rec.version, e.version) {
 		return ctrl.Result{RequeueAfter: lag}, nil
 	}
 	retry, err := r.pass(ctx, key, from, rec)
@@ -71,7 +71,7 @@ func (r *models) pass(ctx context.Context, key types.NamespacedName, from origin
 	}
 	done, err := from.write(ctx, rec, next)
 	if done.version != "" {
-		e.version = done.version
+		e.version, e.uid = done.version, rec.UID
 		r.tell(rec, next)
 	}
 	r.memory.put(key, e)
@@ -91,11 +91,11 @@ func (r *models) pass(ctx context.Context, key types.NamespacedName, from origin
 func (r *models) status(ctx context.Context, rec *record, e *entry) (v1alpha1.PredictorStatus, error) {
 	client, found := r.client(rec.Namespace)
 	if !found {
-		*e = entry{version: e.version}
+		*e = entry{version: e.version, uid: e.uid}
 		return r.unserved(ctx, rec)
 	}
 	now := r.clock.Now()
-	asked := rec.id() + " " + rec.problem
+	asked := rec.id() + " " + string(rec.UID) + " " + rec.problem
 	called := e.due(asked, now)
 	var failure error
 	if called {
@@ -173,6 +173,7 @@ func (r *models) remove(ctx context.Context, key types.NamespacedName) (time.Dur
 	})
 	switch {
 	case err == nil:
+		r.memory.put(key, e)
 		r.memory.forget(key)
 		return 0, nil
 	case errors.Is(err, mesh.ErrNoAddress):

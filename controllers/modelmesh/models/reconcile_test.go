@@ -568,3 +568,22 @@ func TestIgnoredFields(t *testing.T) {
 	w.reconcile(aPredictor)
 	w.toldOf("Normal ModelLoaded")
 }
+
+// A resource that comes again under its old name is a new one, whatever was learnt about the old one.
+func TestAModelThatComesAgainIsLoaded(t *testing.T) {
+	w := newWorld(t, predictor())
+	w.mesh.answer = says(modelID(t, w), concrete(loading))
+	w.reconcile(aPredictor)
+	if err := w.client.Delete(t.Context(), predictor()); err != nil {
+		t.Fatal(err)
+	}
+	w.mesh.meanwhile = func() { w.memory.mark(aPredictor) } // the mesh writes that it is gone
+	w.reconcile(aPredictor)
+	if err := w.client.Create(t.Context(), predictor(func(p *v1alpha1.Predictor) { p.UID = "another" })); err != nil {
+		t.Fatal(err)
+	}
+	w.reconcile(aPredictor)
+	if got := w.mesh.loads(); !slices.Equal(got, []bool{true, true}) {
+		t.Errorf("ordered to load: %v", got)
+	}
+}

@@ -20,7 +20,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/modelsource"
 )
 
-// workers is how many models are looked at at a time. They mostly wait for answers, each for ten seconds at most, and the mesh of
+// workers is how many models may be looked at together. They mostly wait for answers, each for ten seconds at most, and the mesh of
 // one namespace must not hold up all others.
 const workers = 16
 
