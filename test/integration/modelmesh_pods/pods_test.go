@@ -1,0 +1,177 @@
+package modelmesh_pods_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+)
+
+var _ = Describe("Pods of runtimes", func() {
+	for _, base := range bases {
+		// Every list that is merged by a key has no doubles, every name and number is one that the API allows.
+		It("with "+base.name+" are taken by the API server in both forms, whatever comes on top, and change nothing when they are applied again [M41]", func(ctx SpecContext) {
+			for _, change := range changes {
+				for _, form := range []modelmesh.Form{modelmesh.Current, modelmesh.Original} {
+					By(change.name)
+					in := inputs(env.Namespace(ctx, "pods"), base, change)
+					in.Form = form
+					owner := namespaceOf(ctx, in.Namespace)
+					Expect(deployed(ctx, owner, in)).To(Succeed())
+					first := deploymentOf(ctx, in)
+					Expect(deployed(ctx, owner, in)).To(Succeed())
+					second := deploymentOf(ctx, in)
+					Expect(second.Generation).To(Equal(first.Generation))
+					Expect(second.Spec).To(Equal(first.Spec))
+				}
+			}
+		}, SpecTimeout(specTimeout))
+
+		It("with "+base.name+" are let in where Pod Security is restricted, and those of the original are not [M40]", func(ctx SpecContext) {
+			namespace := restrictedNamespace(ctx)
+			for _, change := range changes {
+				By(change.name)
+				in := inputs(namespace, base, change)
+				in.Restricted = true
+				Expect(admit(ctx, in)).To(Succeed())
+			}
+			in := inputs(namespace, base, changes[0])
+			in.Form = modelmesh.Original
+			Expect(admit(ctx, in)).To(MatchError(ContainSubstring("violates PodSecurity")))
+		}, SpecTimeout(specTimeout))
+	}
+
+	It("that the author wants to run as root are not let in where Pod Security is restricted", func(ctx SpecContext) {
+		in := inputs(restrictedNamespace(ctx), bases[0], changes[0])
+		in.Restricted = true
+		in.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{RunAsNonRoot: new(false)}
+		Expect(admit(ctx, in)).To(MatchError(ContainSubstring("runAsNonRoot")))
+	}, SpecTimeout(specTimeout))
+})
+
+var _ = Describe("Deployments of the original", func() {
+	for _, name := range recordings() {
+		It("are taken over without a rollout: "+name, func(ctx SpecContext) {
+			r := record(name, env.Namespace(ctx, "takeover"))
+			owner := planted(ctx, r)
+			before := deploymentOf(ctx, r.in)
+			takeOver(ctx, owner, r.in)
+			after := deploymentOf(ctx, r.in)
+			Expect(after.Spec).To(Equal(before.Spec))
+			Expect(after.Annotations).NotTo(HaveKey(corev1.LastAppliedConfigAnnotation))
+			By("and roll when they get the form of ours")
+			r.in.Form = modelmesh.Current
+			takeOver(ctx, owner, r.in)
+			Expect(deploymentOf(ctx, r.in).Spec.Template).NotTo(Equal(before.Spec.Template))
+		}, SpecTimeout(specTimeout))
+	}
+
+	It("keep what others put into them, before and after they are taken over", func(ctx SpecContext) {
+		r := record("custom-runtime-unix-sockets", env.Namespace(ctx, "thirdparty"))
+		owner := planted(ctx, r)
+		addVariable(ctx, r.in, "MM_PAYLOAD_PROCESSORS", "https://trusty:4443/consumer")
+		takeOver(ctx, owner, r.in)
+		addVariable(ctx, r.in, "ANOTHER", "1")
+		for _, form := range []modelmesh.Form{modelmesh.Original, modelmesh.Current} {
+			r.in.Form = form
+			takeOver(ctx, owner, r.in)
+			Expect(variablesOf(ctx, r.in)).To(And(HaveKeyWithValue("MM_PAYLOAD_PROCESSORS", "https://trusty:4443/consumer"),
+				HaveKeyWithValue("ANOTHER", "1"), HaveKeyWithValue("MM_KVSTORE_PREFIX", "mm")))
+		}
+	}, SpecTimeout(specTimeout))
+})
+
+var _ = Describe("Objects of a namespace", func() {
+	It("are taken by the API server, and after a restart nothing is written", func(ctx SpecContext) {
+		namespace := env.Namespace(ctx, "front")
+		owner := namespaceOf(ctx, namespace)
+		in := inputs(namespace, bases[2], changes[1])
+		in.Annotations = map[string]string{mm.AnnotationAutoscalerClass: "hpa", mm.AnnotationMaxScale: "3"}
+		scale, _ := mm.Autoscaling(in.Annotations)
+		front := modelmesh.NamespaceInputs{Namespace: namespace, Settings: in.Settings, TLS: in.TLS}
+		constraints, err := modelmesh.BuildConstraints(namespace, map[string]*v1alpha1.ServingRuntimeSpec{in.Name: in.Spec}, true)
+		Expect(err).NotTo(HaveOccurred())
+		data, err := modelmesh.EtcdCopy(map[string][]byte{"etcd_connection": []byte(`{"endpoints":"http://etcd:2379"}`)}, "mesh", namespace)
+		Expect(err).NotTo(HaveOccurred())
+		var desired apply.Desired
+		desired.Add(modelmesh.BuildService(front), modelmesh.BuildServiceMonitor(front), constraints,
+			modelmesh.BuildEtcdSecret("model-serving-etcd", namespace, data), modelmesh.BuildAutoscaler(in, nil, scale))
+		Expect(applier().Apply(ctx, owner, desired)).To(Succeed())
+		before := versions(ctx, desired)
+		Expect(applier().Apply(ctx, owner, desired)).To(Succeed())
+		Expect(versions(ctx, desired)).To(Equal(before))
+
+		By("and the autoscaler behaves as one of the original")
+		h := &autoscalingv2.HorizontalPodAutoscaler{}
+		Expect(env.Admin.Get(ctx, types.NamespacedName{Namespace: namespace, Name: "modelmesh-serving-own"}, h)).To(Succeed())
+		Expect(h.Spec.Behavior.ScaleUp.Policies).To(HaveLen(2))
+		Expect(*h.Spec.MinReplicas).To(BeEquivalentTo(1))
+		Expect(h.Spec.MaxReplicas).To(BeEquivalentTo(3))
+	}, SpecTimeout(specTimeout))
+})
+
+// namespaceOf owns what belongs to a whole namespace.
+func namespaceOf(ctx SpecContext, name string) client.Object {
+	GinkgoHelper()
+	namespace := &corev1.Namespace{}
+	Expect(env.Admin.Get(ctx, types.NamespacedName{Name: name}, namespace)).To(Succeed())
+	return namespace
+}
+
+// versions are the resource versions of objects by their kinds.
+func versions(ctx SpecContext, desired apply.Desired) map[schema.GroupVersionKind]string {
+	GinkgoHelper()
+	all := map[schema.GroupVersionKind]string{}
+	for _, object := range desired {
+		kind, key, err := object.Place()
+		Expect(err).NotTo(HaveOccurred())
+		live := &unstructured.Unstructured{}
+		live.SetGroupVersionKind(kind)
+		Expect(env.Admin.Get(ctx, key, live)).To(Succeed())
+		all[kind] = live.GetResourceVersion()
+	}
+	return all
+}
+
+// takeOver applies the Deployment of a runtime. The status of it, which others write meanwhile, may stand in the way of an
+// adoption once.
+func takeOver(ctx SpecContext, owner client.Object, in modelmesh.RuntimeInputs) {
+	GinkgoHelper()
+	Eventually(func() error { return deployed(ctx, owner, in) }).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+}
+
+// addVariable puts a variable on the mesh as another operator would: by an update of the whole object.
+func addVariable(ctx SpecContext, in modelmesh.RuntimeInputs, name, value string) {
+	GinkgoHelper()
+	Eventually(func() error {
+		d := deploymentOf(ctx, in)
+		for i := range d.Spec.Template.Spec.Containers {
+			if c := &d.Spec.Template.Spec.Containers[i]; c.Name == "mm" {
+				c.Env = append(c.Env, corev1.EnvVar{Name: name, Value: value})
+			}
+		}
+		return env.Admin.Update(ctx, d, client.FieldOwner("trustyai"))
+	}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+}
+
+func variablesOf(ctx SpecContext, in modelmesh.RuntimeInputs) map[string]string {
+	GinkgoHelper()
+	all := map[string]string{}
+	for _, c := range deploymentOf(ctx, in).Spec.Template.Spec.Containers {
+		for _, v := range c.Env {
+			if c.Name == "mm" {
+				all[v.Name] = v.Value
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,29 @@
+package modelmesh_pods_test
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+const (
+	startTimeout = 20 * time.Minute // the first run builds the control plane
+	specTimeout  = 3 * time.Minute
+	// patience is how long a new namespace may take to get its account.
+	patience = 90 * time.Second
+	poll     = 100 * time.Millisecond
+)
+
+// What the builders of runtimes make is handed to an API server, without a manager: what it takes, what it changes, and what Pod
+// Security says. Each spec has a namespace of its own.
+var env *framework.Env
+
+func TestModelMeshPods(t *testing.T) { framework.Run(t, "Pods of ModelMesh") }
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	env = framework.Start(ctx, "modelmesh-pods", cluster.Plain, framework.WithSets(cluster.KServe))
+}, NodeTimeout(startTimeout))
