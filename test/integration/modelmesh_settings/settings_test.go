@@ -1,0 +1,172 @@
+package modelmesh_settings_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/meshsettings"
+)
+
+var _ = Describe("The settings of ModelMesh", Serial, func() {
+	It("take effect without a restart [modelmesh-36] [M36]", func(ctx SpecContext) {
+		configure(ctx, own, awake)
+		ns := served(ctx)
+		scaled(ctx, ns, 2)
+
+		By("the pods and the Service being described anew")
+		configure(ctx, own, awake+`
+podsPerRuntime: 3
+inferenceServicePort: 8034
+enableAccessLogging: true
+grpcMaxMessageSizeBytes: 33554432
+metrics: {port: 2222, scheme: http}
+restProxy: {enabled: false}
+modelMeshImage: {tag: v9}
+modelMeshResources: {limits: {cpu: "4"}}
+payloadProcessors: ["example:8080/consumer/kserve/v2", "example2:8080/consumer/kserve/v2"]
+internalModelMeshEnvVars: [{name: EXTRA, value: 1.10}]
+imagePullSecrets: [{name: pull}]
+runtimePodLabels: {example.com/Cost.Centre: "42"}
+runtimePodAnnotations: {Example.com/Note: kept as Written}
+serviceAccountName: runner
+`)
+		d := scaled(ctx, ns, 3)
+		template := d.Spec.Template
+		Expect(template.Labels).To(HaveKeyWithValue("example.com/Cost.Centre", "42"))
+		Expect(template.Annotations).To(SatisfyAll(
+			HaveKeyWithValue("Example.com/Note", "kept as Written"), HaveKeyWithValue("prometheus.io/port", "2222"), HaveKeyWithValue("prometheus.io/scheme", "http")))
+		Expect(template.Spec.ServiceAccountName).To(Equal("runner"))
+		Expect(template.Spec.ImagePullSecrets).To(ConsistOf(corev1.LocalObjectReference{Name: "pull"}))
+		Expect(container(d, "rest-proxy").Name).To(BeEmpty())
+		mm := container(d, "mm")
+		Expect(mm.Image).To(Equal("kserve/modelmesh:v9"))
+		Expect(mm.Resources.Limits.Cpu().String()).To(Equal("4"))
+		Expect(mm.Resources.Limits.Memory().String()).To(Equal("448Mi"), "what is not said keeps its default")
+		for name, value := range map[string]string{
+			"MM_SVC_GRPC_PORT": "8034", "MM_LOG_EACH_INVOKE": "true", "MM_SVC_GRPC_MAX_MSG_SIZE": "33554432", "EXTRA": "1.10",
+			"MM_METRICS": "prometheus:port=2222;scheme=http", "MM_PAYLOAD_PROCESSORS": "example:8080/consumer/kserve/v2 example2:8080/consumer/kserve/v2",
+		} {
+			Expect(variable(mm, name)).To(Equal(value), name)
+		}
+		s := service(ns)
+		becomes(ctx, s, func(g Gomega) {
+			ports := map[string]int32{}
+			for _, p := range s.Spec.Ports {
+				ports[p.Name] = p.Port
+			}
+			g.Expect(ports).To(Equal(map[string]int32{"grpc": 8034, "prometheus": 2222}))
+		})
+		settled(ctx, ns)
+		expectRest(ns)
+
+		By("nobody saying anything any more")
+		configure(ctx, own, awake)
+		scaled(ctx, ns, 2)
+		settled(ctx, ns)
+	}, NodeTimeout(specTimeout))
+
+	It("stay as they were while the document has a mistake, and say so [modelmesh-37] [modelmesh-41] [M36]", func(ctx SpecContext) {
+		configure(ctx, own, awake+"podsPerRuntime: 1")
+		ns := served(ctx)
+		d := scaled(ctx, ns, 1)
+		settled(ctx, ns)
+		env.Get(ctx, d)
+		for text, part := range map[string]string{
+			`podsPerRuntime: "none"`:      `podsPerRuntime "none" (line 2): must be a whole number from 0 to 65535`,
+			"payloadProcessors: ['a b']":  "Error parsing payload processor 'a b': endpoint must not contain spaces.",
+			"modelMeshResources: {a: [b":  "not valid YAML",
+			"inferenceServiceName: Wrong": "must be the name of a Service",
+		} {
+			m := configure(ctx, own, awake+text)
+			told(ctx, m, meshsettings.ReasonRefused, part)
+		}
+		settled(ctx, ns)
+		unmoved(ctx, d)
+
+		By("a key that nobody knows")
+		m := configure(ctx, own, awake+"podsPerRuntime: 4\npodPerRuntimes: 5")
+		scaled(ctx, ns, 4)
+		told(ctx, m, meshsettings.ReasonIgnored, "podPerRuntimes is unknown and has no effect (did you mean podsPerRuntime?)")
+	}, NodeTimeout(specTimeout))
+
+	It("are laid over a ConfigMap of defaults, which is followed as well", func(ctx SpecContext) {
+		defaults := func(text string) *corev1.ConfigMap {
+			return write(ctx, own, meshsettings.DefaultsName, meshsettings.DefaultsKey, awake+text)
+		}
+		defaults("podsPerRuntime: 3\nmodelMeshImage: {name: example.com/mm, tag: v1, digest: 'sha256:aa'}\nrestProxy: {enabled: true}")
+		ns := served(ctx)
+		Expect(container(scaled(ctx, ns, 3), "mm").Image).To(Equal("example.com/mm@sha256:aa"))
+
+		configure(ctx, own, "modelMeshImage: {tag: v2}")
+		d := deployment(ns)
+		becomes(ctx, d, func(g Gomega) { g.Expect(container(d, "mm").Image).To(Equal("example.com/mm:v2")) })
+
+		m := defaults("podsPerRuntime: many")
+		told(ctx, m, meshsettings.ReasonRefused, `podsPerRuntime "many"`)
+		configure(ctx, own, "modelMeshImage: {tag: v3}")
+		becomes(ctx, d, func(g Gomega) { g.Expect(container(d, "mm").Image).To(Equal("example.com/mm:v3")) })
+		Expect(d.Spec.Replicas).To(HaveValue(Equal(int32(3))), "the last good defaults hold")
+		defaults("podsPerRuntime: 1")
+		scaled(ctx, ns, 1)
+	}, NodeTimeout(specTimeout))
+
+	It("may be other ones in one namespace, as far as that is its own affair [M36]", func(ctx SpecContext) {
+		configure(ctx, own, awake+"podsPerRuntime: 1")
+		ours, theirs := served(ctx), served(ctx)
+		d := scaled(ctx, ours, 1)
+		scaled(ctx, theirs, 1)
+		settled(ctx, ours)
+		env.Get(ctx, d)
+
+		By("one namespace saying something")
+		m := configure(ctx, theirs, "podsPerRuntime: 4\nruntimePodLabels: {team: blue}")
+		Expect(scaled(ctx, theirs, 4).Spec.Template.Labels).To(HaveKeyWithValue("team", "blue"))
+		settled(ctx, theirs)
+		expectRest(theirs)
+		unmoved(ctx, d)
+
+		By("it wanting more than it may")
+		configure(ctx, theirs, "podsPerRuntime: 5\nserviceAccountName: admin")
+		told(ctx, m, meshsettings.ReasonRefused, "serviceAccountName may not be set for one namespace")
+		settled(ctx, theirs)
+		Expect(scaled(ctx, theirs, 4).Spec.Template.Spec.ServiceAccountName).NotTo(Equal("admin"))
+		unmoved(ctx, d)
+
+		By("it having nothing to say any more")
+		Expect(env.Admin.Delete(ctx, m)).To(Succeed())
+		Expect(scaled(ctx, theirs, 1).Spec.Template.Labels).NotTo(HaveKey("team"))
+	}, NodeTimeout(specTimeout))
+
+	It("are none of our business where nothing is served", func(ctx SpecContext) {
+		configure(ctx, own, awake+"podsPerRuntime: 1")
+		ns := served(ctx)
+		scaled(ctx, ns, 1)
+		stranger := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: env.Namespace(ctx, "stranger")}}
+		m := configure(ctx, stranger.Name, "[this is, no: settings")
+		configure(ctx, own, awake+"podsPerRuntime: 2")
+		scaled(ctx, ns, 2)
+		settled(ctx, stranger.Name)
+		env.Get(ctx, m)
+		Expect(notes(ctx, m)).To(BeEmpty())
+	}, NodeTimeout(specTimeout))
+
+	It("that are wrong at the start move nothing until they are right", func(ctx SpecContext) {
+		configure(ctx, own, awake+"podsPerRuntime: 3")
+		ns := served(ctx)
+		d := scaled(ctx, ns, 3)
+		settled(ctx, ns)
+		env.Get(ctx, d)
+		manager.Away(ctx)
+		m := configure(ctx, own, "podsPerRuntime: none")
+		mark := env.Mark()
+		manager.Restart(ctx)
+		told(ctx, m, meshsettings.ReasonRefused, "no model is served until it is right")
+		unmoved(ctx, d)
+		Expect(requests(mark, ns).Writes()).To(BeEmpty())
+
+		configure(ctx, own, awake+"podsPerRuntime: 1")
+		scaled(ctx, ns, 1)
+	}, NodeTimeout(specTimeout))
+})
