@@ -173,7 +173,7 @@ func newJourney(t *testing.T) *journey {
 
 // begin is a manager that starts: nothing is remembered, every resource is looked at, and the mesh lists what it has.
 func (j *journey) begin(t *rapid.T) {
-	j.models.memory, j.models.fuses = newMemory(), fuses{}
+	j.memory, j.fuses = newMemory(), fuses{}
 	clear(j.queue)
 	clear(j.timers)
 	for _, key := range j.resources(t) {
@@ -223,18 +223,20 @@ func (j *journey) pass(t *rapid.T) bool {
 			j.queue[key] = true
 		}
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(j.queue), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) }) {
-		delete(j.queue, key)
-		result, err := j.Reconcile(context.Background(), requestOf(key))
-		if err != nil {
-			t.Fatalf("%s: %v", key, err)
-		}
-		if result.RequeueAfter > 0 {
-			j.timers[key] = j.clock.Now().Add(result.RequeueAfter)
-		}
-		return true
+	waiting := slices.SortedFunc(maps.Keys(j.queue), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
+	if len(waiting) == 0 {
+		return false
 	}
-	return false
+	key := waiting[0]
+	delete(j.queue, key)
+	result, err := j.Reconcile(context.Background(), requestOf(key))
+	if err != nil {
+		t.Fatalf("%s: %v", key, err)
+	}
+	if result.RequeueAfter > 0 {
+		j.timers[key] = j.clock.Now().Add(result.RequeueAfter)
+	}
+	return true
 }
 
 // edit creates, changes or deletes the resource of a name, and queues it as its watch would.
