@@ -478,4 +478,11 @@ func TestRuntimesThatCannotBeWritten(t *testing.T) {
 	if w.has("clash") || !w.has("good") {
 		t.Error("the wrong one is served")
 	}
+	for _, r := range []client.Object{clash, refused} {
+		w.must(w.api.Delete(t.Context(), r))
+	}
+	w.pass("ns")
+	if len(w.told.said) > 0 {
+		t.Errorf("still remembered of runtimes that are gone: %v", w.told.said)
+	}
 }

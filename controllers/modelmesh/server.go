@@ -159,9 +159,10 @@ func onlyForUsers(err error) bool {
 // serve brings a namespace to where it shall be. What fails in one place holds up no other.
 func (s *server) serve(ctx context.Context, f *facts) (again time.Duration, err error) {
 	errs := []error{s.front(ctx, f), s.common(ctx, f)}
-	kept := map[string]bool{}
+	kept, alive := map[string]bool{}, map[types.UID]bool{}
 	for _, name := range sortedNames(f.templates) {
 		t := f.templates[name]
+		alive[t.object.GetUID()] = true
 		if !t.wanted() {
 			s.memory.forgetRuntime(f.namespace, name)
 			continue
@@ -171,6 +172,7 @@ func (s *server) serve(ctx context.Context, f *facts) (again time.Duration, err 
 		errs = append(errs, s.refusal(f.namespace, t, err))
 		again = sooner(again, rest)
 	}
+	s.told.keep(f.namespace, alive)
 	errs = append(errs, s.sweep(ctx, f.namespace, kept))
 	return again, errors.Join(errs...)
 }

@@ -1,6 +1,7 @@
 package modelmesh
 
 import (
+	"maps"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -82,13 +83,14 @@ func (t *told) validity(namespace string, about client.Object, err error) {
 
 // forget drops what was said about a namespace.
 func (t *told) forget(namespace string) {
+	t.keep(namespace, nil)
+}
+
+// keep drops what was said in a namespace about objects that are gone.
+func (t *told) keep(namespace string, alive map[types.UID]bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for key := range t.said {
-		if key.namespace == namespace {
-			delete(t.said, key)
-		}
-	}
+	maps.DeleteFunc(t.said, func(key saying, _ string) bool { return key.namespace == namespace && !alive[key.about] })
 }
 
 // inNamespace begins a text about an object that is served in several namespaces.
