@@ -98,3 +98,29 @@ func TestLabelsOfBuiltInRuntimes(t *testing.T) {
 		}
 	}
 }
+
+// Every sample of a runtime is one that pods are made of, without a word about it.
+func TestSamplesOfRuntimesAreBuilt(t *testing.T) {
+	files, err := filepath.Glob("../../config/samples/modelmesh_runtime_*.yaml")
+	if err != nil || len(files) < 2 {
+		t.Fatalf("samples: %q, %v", files, err)
+	}
+	for _, file := range files {
+		objects, err := framework.ReadObjects(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, object := range objects {
+			r := typed[v1alpha1.ServingRuntime](t, object)
+			in := inputs(&r.Spec)
+			in.Name, in.Annotations = r.Name, r.Annotations
+			if warnings := mm.Warnings(&r.Spec, in.Settings.BuiltInServerTypes); len(warnings) > 0 {
+				t.Errorf("%s: %q", file, warnings)
+			}
+			d, err := BuildDeployment(in)
+			if err != nil || len(d.Notices) > 0 {
+				t.Errorf("%s: %q, %v", file, d.Notices, err)
+			}
+		}
+	}
+}
