@@ -108,15 +108,15 @@ func (m *modelMesh) settings(mgr ctrl.Manager) (*meshsettings.Source, error) {
 func (m *modelMesh) webhooks(mgr ctrl.Manager, enabled bool) error {
 	known := meshsettings.Default().BuiltInServerTypes
 	if !enabled {
-		webhook.Register(mgr, false, func(string) []string { return known })
+		webhook.Register(mgr, false, func(context.Context, string) []string { return known })
 		return nil
 	}
 	source, err := m.settings(mgr) // here, not in a run of the component, with which it would end
 	if err != nil {
 		return err
 	}
-	webhook.Register(mgr, true, func(string) []string {
-		settings, err := source.Admin(context.Background())
+	webhook.Register(mgr, true, func(ctx context.Context, _ string) []string {
+		settings, err := source.Admin(ctx)
 		if err != nil {
 			return known
 		}

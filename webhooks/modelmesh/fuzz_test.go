@@ -48,7 +48,7 @@ func derive(t *testing.T, r *v1alpha1.ServingRuntime, praised bool) {
 		t.Errorf("%q is not among %q", r.Name, labels)
 	}
 	_, notes := mm.Autoscaling(r.Annotations)
-	err := mm.Validate(&r.Spec, adapters(""))
+	err := mm.Validate(&r.Spec, adapters(t.Context(), ""))
 	if praised && multiModel(r) && (err != nil || len(notes) > 0) {
 		t.Errorf("admitted without a word, and later: %v, %q", err, notes)
 	}

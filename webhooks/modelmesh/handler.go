@@ -21,13 +21,13 @@ const off = "the component modelmesh is switched off: the runtime is stored as i
 
 // ServerTypes returns the types of servers for which there are adapters in a namespace, by the settings of the moment; the
 // namespace is empty for a ClusterServingRuntime. It is asked with every request.
-type ServerTypes func(namespace string) []string
+type ServerTypes func(ctx context.Context, namespace string) []string
 
 // validator answers for runtimes of both scopes, which look the same.
 type validator struct{ serverTypes ServerTypes }
 
 // Handle implements admission.Handler.
-func (v *validator) Handle(_ context.Context, request admission.Request) admission.Response {
+func (v *validator) Handle(ctx context.Context, request admission.Request) admission.Response {
 	if request.Operation != admissionv1.Create && request.Operation != admissionv1.Update {
 		return admission.Allowed("")
 	}
@@ -44,11 +44,11 @@ func (v *validator) Handle(_ context.Context, request admission.Request) admissi
 	if before.DeletionTimestamp != nil {
 		return admission.Allowed("") // its end must not depend on us
 	}
-	return v.answer(request.Namespace, now, before)
+	return v.answer(ctx, request.Namespace, now, before)
 }
 
 // answer judges a runtime against the rules, and against what it was.
-func (v *validator) answer(namespace string, now, before *v1alpha1.ServingRuntime) admission.Response {
+func (v *validator) answer(ctx context.Context, namespace string, now, before *v1alpha1.ServingRuntime) admission.Response {
 	var known []string
 	if found := unreadable(now.Malformed, &now.Spec); found != nil {
 		if was := unreadable(before.Malformed, &before.Spec); was == nil || *was != *found {
@@ -65,7 +65,7 @@ func (v *validator) answer(namespace string, now, before *v1alpha1.ServingRuntim
 		}
 		known = append(known, found.field+": "+found.message)
 	}
-	return allowed(append(known, v.news(namespace, now, before)...))
+	return allowed(append(known, v.news(ctx, namespace, now, before)...))
 }
 
 // allowed lets a runtime pass. A warning is the value of an HTTP header: one that has a line break never arrives.
@@ -78,8 +78,8 @@ func allowed(warnings []string) admission.Response {
 }
 
 // news returns the warnings that the user was not given with the runtime before.
-func (v *validator) news(namespace string, now, before *v1alpha1.ServingRuntime) []string {
-	types := v.serverTypes(namespace)
+func (v *validator) news(ctx context.Context, namespace string, now, before *v1alpha1.ServingRuntime) []string {
+	types := v.serverTypes(ctx, namespace)
 	texts := mm.Warnings(&now.Spec, types)
 	if !multiModel(before) {
 		return texts

@@ -1,6 +1,7 @@
 package modelmesh
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -40,7 +41,7 @@ func ask(object, old string) admission.Request {
 	return r
 }
 
-func adapters(string) []string { return []string{"mlserver", "ovms"} }
+func adapters(context.Context, string) []string { return []string{"mlserver", "ovms"} }
 
 func TestAnswers(t *testing.T) {
 	cases := map[string]struct {
@@ -112,7 +113,7 @@ func TestRefusalNamesTheField(t *testing.T) {
 // The settings of the namespace count, and those of the cluster for a ClusterServingRuntime.
 func TestSettingsOfTheNamespaceCount(t *testing.T) {
 	var asked []string
-	v := &validator{func(namespace string) []string {
+	v := &validator{func(_ context.Context, namespace string) []string {
 		asked = append(asked, namespace)
 		return nil
 	}}
