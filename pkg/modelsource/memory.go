@@ -177,7 +177,7 @@ func (m *memory) bury(name types.NamespacedName, version uint64) bool {
 		return false
 	}
 	delete(m.entries, name)
-	m.graves[name] = grave{version: version, until: m.Clock.Now().Add(burial)}
+	m.graves[name] = grave{version: max(version, m.graves[name].version), until: m.Clock.Now().Add(burial)}
 	return known
 }
 

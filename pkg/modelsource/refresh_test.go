@@ -235,6 +235,7 @@ func TestOldWordsAreNoNews(t *testing.T) {
 	step("an older deletion", Change{Entry: entry("a", 9, "p"), Deleted: true}, false, "10")
 	step("a deletion", Change{Entry: entry("a", 11, "p"), Deleted: true}, true, "gone")
 	step("the same deletion", Change{Entry: entry("a", 11, "p"), Deleted: true}, false, "gone")
+	step("an older deletion of what is gone", Change{Entry: entry("a", 7, "p"), Deleted: true}, false, "gone")
 	step("a late word", Change{Entry: entry("a", 10, "p")}, false, "gone")
 	f.clock.Step(burial / 2)
 	step("still late", Change{Entry: entry("a", 11, "p")}, false, "gone")
