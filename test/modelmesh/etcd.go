@@ -47,6 +47,9 @@ func etcdArgs(dir, own, peer string) []string {
 	}
 }
 
+// Running tells whether it runs.
+func (e *Etcd) Running() bool { return e.instance.Process(etcdProcess).Running() }
+
 // Kill ends it as a crash would. What was written stays.
 func (e *Etcd) Kill(ctx context.Context) error { return e.instance.Process(etcdProcess).Kill(ctx) }
 

@@ -164,7 +164,13 @@ func (n *Network) work(ctx context.Context) bool {
 
 // Env are the variables with which a manager reaches the pods through the proxy, as NAME=value. Loopback addresses, at which the
 // API server and etcd of a test listen, never go through a proxy.
-func (n *Network) Env() []string { return []string{"HTTPS_PROXY=http://" + n.address, "NO_PROXY="} }
+func (n *Network) Env() []string { return Env(n.address) }
+
+// Env is [Network.Env] for a network in another process whose proxy listens at the address.
+func Env(address string) []string { return []string{"HTTPS_PROXY=http://" + address, "NO_PROXY="} }
+
+// Address at which the proxy listens.
+func (n *Network) Address() string { return n.address }
 
 // Calls returns how often each method has been called in a namespace.
 func (n *Network) Calls(namespace string) map[string]int {

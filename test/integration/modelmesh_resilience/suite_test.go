@@ -1,0 +1,102 @@
+package modelmesh_resilience_test
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+	"github.com/odh-platform/odh-platform-operator/test/modelmesh"
+)
+
+const (
+	startTimeout = 20 * time.Minute // the first run builds the control plane
+	specTimeout  = 4 * time.Minute
+	stopTimeout  = time.Minute
+	etcdSecret   = "model-serving-etcd"
+)
+
+// All specs share one control plane, one etcd of the routing layers and one manager with exactly the shipped rights. Specs that
+// end processes run one after the other.
+var (
+	env     *framework.Env
+	manager *framework.Manager
+	account *operator.Installed
+	etcd    *modelmesh.Etcd
+	network *modelmesh.Network
+	// proxyAddress is kept over restarts of the network, since the manager knows it.
+	proxyAddress string
+	loads        = &loader{}
+)
+
+func TestResilience(t *testing.T) { framework.Run(t, "Models while programs end") }
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	env = framework.Start(ctx, "modelmesh-resilience", cluster.Plain, framework.WithSets(cluster.KServe),
+		framework.WithTypes(v1alpha1.AddToScheme, v1beta1.AddToScheme))
+	account = env.InstallOperator(ctx, "config/default")
+	var err error
+	etcd, err = modelmesh.StartEtcd(ctx, env.Instance)
+	Expect(err).NotTo(HaveOccurred())
+	data, err := modelmesh.SecretData(etcd.URL, "modelmesh-serving")
+	Expect(err).NotTo(HaveOccurred())
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: account.ServiceAccount.Namespace, Name: etcdSecret}, Data: data}
+	config := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: account.ServiceAccount.Namespace, Name: "model-serving-config"},
+		Data:       map[string]string{"config.yaml": "podsPerRuntime: 1\nscaleToZero: {enabled: true, gracePeriodSeconds: 60}\n"},
+	}
+	for _, object := range []client.Object{secret, config} {
+		Expect(env.Admin.Create(ctx, object)).To(Succeed())
+	}
+	startNetwork(ctx)
+	DeferCleanup(func(ctx SpecContext) {
+		if network != nil {
+			stopNetwork(ctx)
+		}
+	}, NodeTimeout(stopTimeout))
+	manager = env.StartManager(ctx, framework.ManagerOptions{
+		ServiceAccount: account.ServiceAccount, Race: true, WebhookPort: account.WebhookPort, Args: []string{"--components=modelmesh"},
+		Env: network.Env(),
+	})
+}, NodeTimeout(startTimeout))
+
+var _ = AfterEach(func() { manager.ReportLog() })
+
+// A spec that failed half-way may have left something ended, which the next one needs.
+var _ = BeforeEach(func(ctx SpecContext) {
+	if !etcd.Running() {
+		Expect(etcd.Restart(ctx)).To(Succeed())
+	}
+	if network == nil {
+		startNetwork(ctx)
+	}
+	if !manager.Process.Running() {
+		manager.Restart(ctx)
+	}
+}, NodeTimeout(stopTimeout))
+
+// stopNetwork ends all routing layers at once.
+func stopNetwork(ctx SpecContext) {
+	GinkgoHelper()
+	ended := network
+	network = nil
+	Expect(ended.Stop(ctx)).To(Succeed())
+}
+
+// startNetwork starts the routing layers of all namespaces, at the address of before if there was one.
+func startNetwork(ctx SpecContext) {
+	GinkgoHelper()
+	var err error
+	network, err = modelmesh.Start(ctx, modelmesh.Options{Config: env.Config, Address: proxyAddress, Loader: loads.load, Log: GinkgoLogr})
+	Expect(err).NotTo(HaveOccurred())
+	proxyAddress = network.Address()
+}
