@@ -189,7 +189,7 @@ func TestStories(t *testing.T) {
 		f.followDefaults(nil)
 		f.followConfigs(nil)
 		expected.settle()
-		for range rapid.IntRange(1, 12).Draw(r, "steps") {
+		for range rapid.IntRange(1, 6).Draw(r, "steps") {
 			text := rapid.SampledFrom(documents).Draw(r, "text")
 			remove := rapid.IntRange(0, 4).Draw(r, "remove") == 0
 			where := rapid.SampledFrom([]string{"defaults", "admin", "one", "two"}).Draw(r, "where")
