@@ -64,7 +64,7 @@ func namesOf(all []*unstructured.Unstructured) []string {
 	return out
 }
 
-// [O4] [O5] what a served namespace needs: the account and its binding, a cookie that nobody knows, a NetworkPolicy, and the way in
+// [O5] [M34] what a served namespace needs: the account and its binding, a cookie that nobody knows, a NetworkPolicy, and the way in
 // for the Prometheus of the platform.
 func TestObjects(t *testing.T) {
 	entries := map[string][]byte{"aws": []byte(`{"type":"s3"}`)}

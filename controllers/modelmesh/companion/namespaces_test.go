@@ -71,7 +71,7 @@ func TestComesAndGoesWithModels(t *testing.T) {
 	s.rests("not served", s.must)
 }
 
-// [O10] pods that run need their account, also when the last model is gone; a Predictor is a model, too.
+// [O5] [O9] pods that run need their account, also when the last model is gone; a Predictor is a model, too.
 func TestWhatUsesANamespace(t *testing.T) {
 	other := inference("raw", func(s *v1beta1.InferenceService) { s.Annotations = nil })
 	for name, c := range map[string]struct {
@@ -132,7 +132,7 @@ func entriesOf(t *testing.T, s *scene) map[string]map[string]string {
 	return out
 }
 
-// [O7] storage-config follows the data connections and the CAs, and nothing is read while none of them changes.
+// storage-config follows the data connections and the CAs, and nothing is read while none of them changes.
 func TestStorageFollowsConnections(t *testing.T) {
 	a, b := connection("a", "s3", s3("https://s3")), connection("b", "s3", s3("http://minio:9000"))
 	s := newScene(t, plain, predictor("p"), &a)
@@ -186,7 +186,7 @@ func TestConnectionsToSomethingElse(t *testing.T) {
 	s.rests("nothing to gather", s.must)
 }
 
-// [O7] the storage Secret of a user is his: he is told once, and it is taken over when he says so.
+// the storage Secret of a user is his: he is told once, and it is taken over when he says so.
 func TestStorageSecretOfAUser(t *testing.T) {
 	a := connection("a", "s3", s3("http://minio:9000"))
 	own := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "storage-config"}, Data: map[string][]byte{"localMinIO": []byte("{}")}}
@@ -234,7 +234,7 @@ func TestStorageSecretIsRenamed(t *testing.T) {
 	}
 }
 
-// [O3] where no platform signs certificates, the sidecar gets one of ours, in time a new one, and never over that of a user.
+// [O4] where no platform signs certificates, the sidecar gets one of ours, in time a new one, and never over that of a user.
 func TestCertificate(t *testing.T) {
 	s := newScene(t, plain, predictor("p"))
 	always(&s.settings)

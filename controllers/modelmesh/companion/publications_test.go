@@ -152,7 +152,7 @@ func TestRouteOfSomebodyElse(t *testing.T) {
 	}
 }
 
-// [O2] a mesh with TLS is known by the CA in its Secret, which is read when it has changed.
+// [O3] a mesh with TLS is known by the CA in its Secret, which is read when it has changed.
 func TestTrust(t *testing.T) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "mesh-tls"}, Data: map[string][]byte{"tls.crt": []byte("LEAF")}}
 	s := newScene(t, serving15, annotated("ovms", routed), inference("digits"))
@@ -181,7 +181,7 @@ func TestTrust(t *testing.T) {
 	}
 }
 
-// [O11] the finalizer of the former companion goes when nobody else holds the InferenceService.
+// [O8] the finalizer of the former companion goes when nobody else holds the InferenceService.
 func TestFinalizer(t *testing.T) {
 	kserve := "inferenceservice.finalizers"
 	for name, c := range map[string]struct {

@@ -56,7 +56,7 @@ var (
 	guarded = map[string]string{AnnotationRoute: "true", AnnotationAuth: "true"}
 )
 
-// [O8] [modelmesh-102] the Route of section 14, and those that the original got wrong.
+// [O10] [modelmesh-102] the Route of section 14, and those that the original got wrong.
 func TestPublish(t *testing.T) {
 	never := func(s *meshsettings.Settings) { s.AuthProxy.Mode = meshsettings.AuthProxyNever }
 	for name, c := range map[string]struct {
@@ -168,7 +168,7 @@ func ofCluster(r v1alpha1.ServingRuntime) v1alpha1.ClusterServingRuntime {
 	return v1alpha1.ClusterServingRuntime{ObjectMeta: r.ObjectMeta, Spec: r.Spec}
 }
 
-// [O9] the runtime whose annotations count is the one that the mesh would choose.
+// The runtime whose annotations count is the one that the mesh would choose.
 func TestServing(t *testing.T) {
 	disabled := func(r *v1alpha1.ServingRuntime) { r.Spec.Disabled = new(true) }
 	single := func(r *v1alpha1.ServingRuntime) { r.Spec.MultiModel = nil }

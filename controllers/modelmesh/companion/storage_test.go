@@ -32,7 +32,7 @@ func s3(endpoint string) map[string]string {
 	}
 }
 
-// [O7] the entries of section 14.
+// The entries of section 14.
 func TestStorage(t *testing.T) {
 	whole := map[string]string{
 		"type": "s3", "access_key_id": "id", "secret_access_key": "se\"cret", "endpoint_url": "http://minio:9000",

@@ -104,7 +104,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// [O1] the cookie of each namespace has a key of its own, image and arguments come from the settings, and nothing runs without
+// [O2] [M7] the cookie of each namespace has a key of its own, image and arguments come from the settings, and nothing runs without
 // the restrictions of a restricted namespace.
 func TestOAuthContainer(t *testing.T) {
 	p := Decide(wishes(func(w *Wishes) { w.ExtraArgs = []string{"--request-logging=true"} }), openShift)
@@ -157,7 +157,7 @@ func TestOAuthContainer(t *testing.T) {
 	}
 }
 
-// [O2] the sidecar follows the port and the TLS of the REST proxy, and checks whom it speaks to.
+// [O3] the sidecar follows the port and the TLS of the REST proxy, and checks whom it speaks to.
 func TestSidecarsSpeakTLSToTheMesh(t *testing.T) {
 	mounts := func(c corev1.Container) bool {
 		return slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool {
@@ -197,7 +197,7 @@ func TestSidecarsSpeakTLSToTheMesh(t *testing.T) {
 	}
 }
 
-// [O3] Kubernetes without OpenShift gets a proxy that works there, and none unless it is asked for.
+// [O4] Kubernetes without OpenShift gets a proxy that works there, and none unless it is asked for.
 func TestRBACContainer(t *testing.T) {
 	p := Decide(wishes(mode(Always), func(w *Wishes) { w.ExtraArgs = []string{"--v=4"}; w.ServiceAccount = "runner" }), plain)
 	spec := pod(t, p)
