@@ -1,0 +1,220 @@
+package modelmesh_openshift_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/companion"
+)
+
+var _ = Describe("A namespace on OpenShift", func() {
+	It("serves a model behind a guarded Route, with two pods that have what they need [modelmesh-102] [M7] [M34]", func(ctx SpecContext) {
+		mark := env.Mark()
+		ns := served(ctx)
+		ovms(ctx, ns, companion.AnnotationRoute, "true", companion.AnnotationAuth, "true")
+		model := inference(ctx, ns, "digits")
+		r, d, s := route(ns, "digits"), deployment(ns), service(ns)
+		appear(ctx, append(beside(ns), r, s)...)
+		env.WaitFor(ctx, d, func(g Gomega) { g.Expect(d.Spec.Replicas).To(HaveValue(BeEquivalentTo(2))) })
+
+		By("a Route that leads to the sidecar")
+		Expect(spec(r, "path")).To(Equal("/v2/models/digits"))
+		Expect(spec(r, "port", "targetPort")).To(BeEquivalentTo(8443))
+		Expect(spec(r, "tls", "termination")).To(Equal("reencrypt"))
+		Expect(spec(r, "to", "name")).To(Equal("modelmesh-serving"))
+		Expect(r.GetLabels()).To(HaveKeyWithValue("inferenceservice-name", "digits"))
+		Expect(metav1.IsControlledBy(r, model)).To(BeTrue())
+
+		By("a Service with the port of the sidecar, for which the platform signs a certificate")
+		Expect(s.Annotations).To(HaveKeyWithValue("service.alpha.openshift.io/serving-cert-secret-name", "model-serving-proxy-tls"))
+		Expect(s.Spec.Ports).To(ContainElement(HaveField("Name", "https")))
+
+		By("pods with the sidecar and its account")
+		Expect(d.Spec.Template.Spec.ServiceAccountName).To(Equal("modelmesh-serving-sa"))
+		proxy := container(d, "oauth-proxy")
+		Expect(proxy).NotTo(BeNil())
+		Expect(proxy.Args).To(ContainElement("--cookie-secret=$(COOKIE_SECRET)"))
+		Expect(proxy.Env).To(ContainElement(HaveField("ValueFrom.SecretKeyRef.Name", "model-serving-proxy-cookie")))
+		Expect(d.Spec.Template.Spec.Volumes).To(ContainElement(HaveField("VolumeSource.Secret.SecretName", "model-serving-proxy-tls")))
+
+		By("what the sidecar and a Prometheus may do")
+		binding, access := delegator(ns), prometheus(ns)
+		appear(ctx, binding, access)
+		Expect(binding.Subjects).To(Equal([]rbacv1.Subject{{Kind: "ServiceAccount", Namespace: ns, Name: "modelmesh-serving-sa"}}))
+		Expect(binding.RoleRef.Name).To(Equal("system:auth-delegator"))
+		Expect(access.Subjects).To(Equal([]rbacv1.Subject{{Kind: "ServiceAccount", Namespace: monitoring, Name: "prometheus-custom"}}))
+		appear(ctx, &rbacv1.ClusterRole{ObjectMeta: at("", access.RoleRef.Name)})
+		notForbidden(mark)
+	}, NodeTimeout(specTimeout))
+
+	It("has a cookie of its own in each namespace [O2]", func(ctx SpecContext) {
+		var cookies []string
+		for range 2 {
+			ns := served(ctx)
+			inference(ctx, ns, "digits")
+			c := cookie(ns)
+			appear(ctx, c)
+			cookies = append(cookies, string(c.Data["cookie_secret"]))
+		}
+		Expect(cookies[0]).To(HaveLen(44))
+		Expect(cookies[0]).NotTo(Equal(cookies[1]))
+	}, NodeTimeout(specTimeout))
+
+	It("publishes as the runtime says, and no longer than it says so [O10]", func(ctx SpecContext) {
+		ns := served(ctx)
+		r := ovms(ctx, ns, companion.AnnotationRoute, "true")
+		model := inference(ctx, ns, "digits")
+		inference(ctx, ns, "letters")
+		digits, letters := route(ns, "digits"), route(ns, "letters")
+		appear(ctx, digits, letters)
+		Expect(spec(digits, "port", "targetPort")).To(BeEquivalentTo(8008))
+		Expect(spec(digits, "tls", "termination")).To(Equal("edge"))
+		Expect(digits.GetAnnotations()).To(HaveKeyWithValue(companion.AnnotationTimeout, "30s"))
+		annotate(ctx, model, map[string]any{companion.AnnotationTimeout: "5m"})
+		env.WaitFor(ctx, digits, func(g Gomega) {
+			g.Expect(digits.GetAnnotations()).To(HaveKeyWithValue(companion.AnnotationTimeout, "5m"))
+		})
+		annotate(ctx, r, map[string]any{companion.AnnotationAuth: "true"})
+		for _, published := range []*unstructured.Unstructured{digits, letters} {
+			env.WaitFor(ctx, published, func(g Gomega) { g.Expect(spec(published, "port", "targetPort")).To(BeEquivalentTo(8443)) })
+		}
+		annotate(ctx, r, map[string]any{companion.AnnotationRoute: nil})
+		vanish(ctx, digits, letters)
+	}, NodeTimeout(specTimeout))
+
+	It("gathers data connections while there are models [O9]", func(ctx SpecContext) {
+		ns := served(ctx)
+		aws := connection(ctx, ns, "aws", "https://s3.example.com")
+		model := inference(ctx, ns, "digits")
+		s := storage(ns)
+		env.WaitFor(ctx, s, func(g Gomega) {
+			g.Expect(entries(g, s)).To(Equal(map[string]map[string]string{"aws": {
+				"type": "s3", "access_key_id": "id", "secret_access_key": "secret", "endpoint_url": "https://s3.example.com",
+				"bucket": "models", "default_bucket": "models", "region": "here",
+			}}))
+		})
+		Expect(s.Labels).To(HaveKeyWithValue(companion.LabelManaged, "true"))
+		Expect(env.Admin.Create(ctx, &corev1.ConfigMap{ObjectMeta: at(ns, companion.BundleConfigMap), Data: map[string]string{companion.BundleKey: "PEM"}})).To(Succeed())
+		minio := connection(ctx, ns, "minio", "http://minio:9000")
+		env.WaitFor(ctx, s, func(g Gomega) {
+			got := entries(g, s)
+			g.Expect(got["aws"]).To(HaveKeyWithValue("certificate", "PEM"))
+			g.Expect(got["aws"]).To(HaveKeyWithValue("cabundle_configmap", "odh-kserve-custom-ca-bundle"))
+			g.Expect(got["minio"]).To(HaveKeyWithValue("endpoint_url", "http://minio:9000"))
+		})
+		env.Patch(ctx, minio, map[string]any{"metadata": map[string]any{"labels": map[string]any{companion.LabelDashboard: nil}}})
+		env.WaitFor(ctx, s, func(g Gomega) { g.Expect(entries(g, s)).To(HaveLen(1)) })
+		settled(ctx, ns)
+		env.Touch(ctx, s)
+		settled(ctx, ns)
+		expectRest(ns)
+		Expect(env.Admin.Delete(ctx, model)).To(Succeed())
+		vanish(ctx, s)
+		env.Get(ctx, aws)
+	}, NodeTimeout(specTimeout))
+
+	It("leaves the storage Secret of a user alone, and says so", func(ctx SpecContext) {
+		ns := served(ctx)
+		s := storage(ns)
+		s.StringData = map[string]string{"localMinIO": `{"type":"s3"}`}
+		Expect(env.Admin.Create(ctx, s)).To(Succeed())
+		connection(ctx, ns, "aws", "http://minio:9000")
+		model := inference(ctx, ns, "digits")
+		told(ctx, s, companion.ReasonNotApplied, "label it opendatahub.io/managed=true")
+		settled(ctx, ns)
+		expectRest(ns)
+		Expect(env.Admin.Delete(ctx, model)).To(Succeed())
+		vanish(ctx, serviceAccount(ns))
+		env.Get(ctx, s)
+		Expect(s.Data).To(HaveLen(1))
+		Expect(s.Data).To(HaveKey("localMinIO"))
+	}, NodeTimeout(specTimeout))
+
+	It("is tidied up with its last model, whoever brought the first [O5]", func(ctx SpecContext) {
+		ns := served(ctx)
+		ovms(ctx, ns)
+		first, last := inference(ctx, ns, "digits"), inference(ctx, ns, "letters")
+		appear(ctx, beside(ns)...)
+		Expect(env.Admin.Delete(ctx, first)).To(Succeed())
+		vanish(ctx, first)
+		settled(ctx, ns)
+		appear(ctx, beside(ns)...)
+		Expect(env.Admin.Delete(ctx, last)).To(Succeed())
+		vanish(ctx, serviceAccount(ns), delegator(ns), cookie(ns))
+		d := deployment(ns)
+		env.Get(ctx, d)
+		Expect(d.Spec.Replicas).To(HaveValue(BeEquivalentTo(0)), "pods go before their account does")
+		env.Get(ctx, prometheus(ns))
+		label(ctx, ns, "false")
+		vanish(ctx, prometheus(ns), policy(ns))
+		settled(ctx, ns)
+		expectRest(ns)
+	}, NodeTimeout(specTimeout))
+
+	It("is left with everything when the label is taken from it, but for what we made", func(ctx SpecContext) {
+		ns := served(ctx)
+		ovms(ctx, ns, companion.AnnotationRoute, "true")
+		model := inference(ctx, ns, "digits")
+		user := &corev1.ServiceAccount{ObjectMeta: at(ns, "users")}
+		Expect(env.Admin.Create(ctx, user)).To(Succeed())
+		appear(ctx, append(beside(ns), route(ns, "digits"))...)
+		label(ctx, ns, "false")
+		vanish(ctx, append(beside(ns), route(ns, "digits"))...)
+		env.Get(ctx, model)
+		env.Get(ctx, user)
+	}, NodeTimeout(specTimeout))
+
+	It("rests, and repairs what others change or remove", func(ctx SpecContext) {
+		ns := served(ctx)
+		ovms(ctx, ns, companion.AnnotationRoute, "true")
+		inference(ctx, ns, "digits")
+		published := route(ns, "digits")
+		appear(ctx, append(beside(ns), published)...)
+		settled(ctx, ns)
+		env.Touch(ctx, append(beside(ns), published)...)
+		expectRest(ns)
+
+		Expect(env.Admin.Delete(ctx, serviceAccount(ns))).To(Succeed())
+		Expect(env.Admin.Delete(ctx, delegator(ns))).To(Succeed())
+		env.Patch(ctx, published, map[string]any{"spec": map[string]any{"port": map[string]any{"targetPort": 1}}})
+		env.Patch(ctx, policy(ns), map[string]any{"spec": map[string]any{"ingress": []any{}}})
+		env.WaitFor(ctx, published, func(g Gomega) { g.Expect(spec(published, "port", "targetPort")).To(BeEquivalentTo(8008)) })
+		guard := policy(ns)
+		env.WaitFor(ctx, guard, func(g Gomega) { g.Expect(guard.Spec.Ingress).To(HaveLen(2)) })
+		appear(ctx, serviceAccount(ns), delegator(ns))
+	}, NodeTimeout(specTimeout))
+
+	It("lets an InferenceService end that the former companion holds, and no other [O8]", func(ctx SpecContext) {
+		ns := served(ctx)
+		held := inference(ctx, ns, "held", companion.Finalizer)
+		both := inference(ctx, ns, "both", companion.Finalizer, "example.com/hold")
+		other := inference(ctx, ns, "other", companion.Finalizer)
+		annotate(ctx, other, map[string]any{"serving.kserve.io/deploymentMode": "RawDeployment"})
+		for _, s := range []client.Object{other, both, held} {
+			Expect(env.Admin.Delete(ctx, s)).To(Succeed())
+		}
+		vanish(ctx, held)
+		settled(ctx, ns)
+		env.Get(ctx, both)
+		Expect(both.Finalizers).To(ContainElement(companion.Finalizer))
+		env.Get(ctx, other)
+		env.Patch(ctx, both, map[string]any{"metadata": map[string]any{"finalizers": []any{companion.Finalizer}}})
+		vanish(ctx, both)
+		env.Patch(ctx, other, map[string]any{"metadata": map[string]any{"finalizers": nil}})
+	}, NodeTimeout(specTimeout))
+
+	It("makes nothing where nobody serves models", func(ctx SpecContext) {
+		plain := env.Namespace(ctx, "project")
+		inference(ctx, plain, "digits")
+		connection(ctx, plain, "aws", "http://minio:9000")
+		ns := served(ctx)
+		inference(ctx, ns, "digits")
+		appear(ctx, serviceAccount(ns))
+		absent(ctx, append(beside(plain), storage(plain), route(plain, "digits"))...)
+	}, NodeTimeout(specTimeout))
+})

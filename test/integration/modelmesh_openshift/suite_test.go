@@ -1,0 +1,69 @@
+package modelmesh_openshift_test
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+const (
+	startTimeout = 20 * time.Minute // the first run builds the control plane
+	specTimeout  = 4 * time.Minute
+	patience     = 90 * time.Second
+	// quiet is how long a spec watches that nothing is sent.
+	quiet = 4 * time.Second
+	// own is the namespace of the manager, monitoring that of the Prometheus of the platform.
+	own, monitoring = "opendatahub", "platform-monitoring"
+)
+
+// All specs share one control plane with the APIs of OpenShift and KServe and one manager with exactly the shipped rights; each has
+// its own namespaces. No pod of a runtime ever runs: they ask for nodes that there are not. There is no router and nobody who signs
+// certificates either. Specs that stop the manager are serial.
+var (
+	env     *framework.Env
+	account *operator.Installed
+	manager *framework.Manager
+)
+
+func TestModelMeshOnOpenShift(t *testing.T) { framework.Run(t, "ModelMesh on OpenShift") }
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	env = framework.Start(ctx, "modelmesh-openshift", cluster.OpenShift, framework.WithSets(cluster.KServe),
+		framework.WithTypes(v1alpha1.AddToScheme, v1beta1.AddToScheme))
+	account = env.InstallOperator(ctx, "config/default")
+	withoutWebhooks(ctx)
+	Expect(env.Admin.Create(ctx, etcdSecret())).To(Succeed())
+	Expect(env.Admin.Create(ctx, settings("scaleToZero: {gracePeriodSeconds: 1}"))).To(Succeed())
+	for _, list := range []client.ObjectList{&v1alpha1.ServingRuntimeList{}, &v1beta1.InferenceServiceList{}, &v1alpha1.PredictorList{}} {
+		Eventually(func() error { return env.Admin.List(ctx, list) }).WithContext(ctx).WithTimeout(patience).
+			Should(Succeed(), "discovery follows a moment after the definition")
+	}
+	manager = env.StartManager(ctx, framework.ManagerOptions{
+		ServiceAccount: account.ServiceAccount, Race: true, Args: []string{"--components=modelmesh", "--metrics-bind-address=127.0.0.1:0"},
+		Env: []string{"MONITORING_NAMESPACE=" + monitoring},
+	})
+}, NodeTimeout(startTimeout))
+
+// withoutWebhooks empties the webhook configurations: admission has a suite of its own. The objects stay, because the manager looks
+// after the certificate in them.
+func withoutWebhooks(ctx SpecContext) {
+	GinkgoHelper()
+	empty := client.RawPatch(types.MergePatchType, []byte(`{"webhooks":[]}`))
+	for _, object := range account.Objects {
+		if kind := object.GetKind(); kind == "MutatingWebhookConfiguration" || kind == "ValidatingWebhookConfiguration" {
+			Expect(env.Admin.Patch(ctx, object.DeepCopy(), empty)).To(Succeed())
+		}
+	}
+}
+
+var _ = AfterEach(func() { manager.ReportLog() })

@@ -1,0 +1,260 @@
+package modelmesh_openshift_test
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/companion"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh/authproxy"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+func at(namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name}
+}
+
+func etcdSecret() *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: at(own, "model-serving-etcd"), StringData: map[string]string{"etcd_connection": `{"endpoints":"http://127.0.0.1:1","root_prefix":"models"}`},
+	}
+}
+
+func settings(text string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: at(own, "model-serving-config"), Data: map[string]string{"config.yaml": text}}
+}
+
+// served makes a namespace in which models are served.
+func served(ctx context.Context) string {
+	GinkgoHelper()
+	name := env.Namespace(ctx, "project")
+	label(ctx, name, "true")
+	return name
+}
+
+// label sets the label that decides whether a namespace is served.
+func label(ctx context.Context, namespace, value string) {
+	GinkgoHelper()
+	env.Patch(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
+		map[string]any{"metadata": map[string]any{"labels": map[string]any{"modelmesh-enabled": value}}})
+}
+
+// ovms is a runtime as the dashboard makes it, whose pods fit on no node. The pairs are annotations.
+func ovms(ctx context.Context, namespace string, pairs ...string) *v1alpha1.ServingRuntime {
+	GinkgoHelper()
+	r := &v1alpha1.ServingRuntime{ObjectMeta: at(namespace, "ovms"), Spec: v1alpha1.ServingRuntimeSpec{
+		MultiModel: new(true), GRPCEndpoint: new("port:8085"), GRPCDataEndpoint: new("port:8001"), ProtocolVersions: []string{"grpc-v1"},
+		SupportedModelFormats: []v1alpha1.SupportedModelFormat{{Name: "onnx", Version: new("1"), AutoSelect: new(true)}},
+		BuiltInAdapter:        &v1alpha1.BuiltInAdapter{ServerType: "ovms", RuntimeManagementPort: 8888},
+		Containers:            []corev1.Container{{Name: "ovms", Image: "registry.example.com/ovms:1"}},
+		NodeSelector:          map[string]string{"example.com/none": "such"},
+	}}
+	r.Annotations = map[string]string{}
+	for i := 0; i < len(pairs); i += 2 {
+		r.Annotations[pairs[i]] = pairs[i+1]
+	}
+	Expect(env.Admin.Create(ctx, r)).To(Succeed())
+	return r
+}
+
+// annotate changes annotations of an object; nil removes one.
+func annotate(ctx context.Context, o client.Object, annotations map[string]any) {
+	GinkgoHelper()
+	env.Patch(ctx, o, map[string]any{"metadata": map[string]any{"annotations": annotations}})
+}
+
+// inference makes an InferenceService for the mesh.
+func inference(ctx context.Context, namespace, name string, finalizers ...string) *v1beta1.InferenceService {
+	GinkgoHelper()
+	s := &v1beta1.InferenceService{ObjectMeta: at(namespace, name), Spec: v1beta1.InferenceServiceSpec{Predictor: v1beta1.PredictorSpec{
+		Model: &v1beta1.ModelSpec{
+			ModelFormat:        v1beta1.ModelFormat{Name: "onnx", Version: new("1")},
+			PredictorExtension: v1beta1.PredictorExtension{Storage: &v1beta1.ModelStorage{Key: new("aws"), Path: new("onnx/" + name)}},
+		},
+	}}}
+	s.Annotations, s.Finalizers = map[string]string{v1beta1.AnnotationDeploymentMode: v1beta1.DeploymentModeModelMesh}, finalizers
+	Expect(env.Admin.Create(ctx, s)).To(Succeed())
+	return s
+}
+
+// connection makes a data connection as the dashboard does.
+func connection(ctx context.Context, namespace, name, endpoint string) *corev1.Secret {
+	GinkgoHelper()
+	s := &corev1.Secret{ObjectMeta: at(namespace, name), StringData: map[string]string{
+		"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_S3_ENDPOINT": endpoint, "AWS_S3_BUCKET": "models", "AWS_DEFAULT_REGION": "here",
+	}}
+	s.Labels = map[string]string{companion.LabelManaged: "true", companion.LabelDashboard: "true"}
+	s.Annotations = map[string]string{companion.AnnotationConnection: "s3"}
+	Expect(env.Admin.Create(ctx, s)).To(Succeed())
+	return s
+}
+
+func deployment(namespace string) *appsv1.Deployment {
+	return &appsv1.Deployment{ObjectMeta: at(namespace, "modelmesh-serving-ovms")}
+}
+
+func service(namespace string) *corev1.Service {
+	return &corev1.Service{ObjectMeta: at(namespace, "modelmesh-serving")}
+}
+
+func route(namespace, name string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(capability.Route)
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	return u
+}
+
+func serviceAccount(namespace string) *corev1.ServiceAccount {
+	return &corev1.ServiceAccount{ObjectMeta: at(namespace, authproxy.Account)}
+}
+
+func delegator(namespace string) *rbacv1.ClusterRoleBinding {
+	return &rbacv1.ClusterRoleBinding{ObjectMeta: at("", namespace+"-modelmesh-serving-sa-auth-delegator")}
+}
+
+func cookie(namespace string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: at(namespace, authproxy.CookieSecret)}
+}
+
+func storage(namespace string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: at(namespace, "storage-config")}
+}
+
+func prometheus(namespace string) *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{ObjectMeta: at(namespace, "prometheus-ns-access")}
+}
+
+func policy(namespace string) *networkingv1.NetworkPolicy {
+	return &networkingv1.NetworkPolicy{ObjectMeta: at(namespace, "modelmesh-runtimes")}
+}
+
+// beside is what stands beside the models of a namespace, but for Routes and storage entries.
+func beside(namespace string) []client.Object {
+	return []client.Object{serviceAccount(namespace), delegator(namespace), cookie(namespace), prometheus(namespace), policy(namespace)}
+}
+
+// appear waits until objects exist, and reads them.
+func appear(ctx context.Context, objects ...client.Object) {
+	GinkgoHelper()
+	for _, o := range objects {
+		Eventually(func() error { return env.Admin.Get(ctx, client.ObjectKeyFromObject(o), o) }).WithContext(ctx).WithTimeout(patience).
+			Should(Succeed(), "%T %s", o, o.GetName())
+	}
+}
+
+// vanish waits until objects are gone.
+func vanish(ctx context.Context, objects ...client.Object) {
+	GinkgoHelper()
+	for _, o := range objects {
+		env.WaitGone(ctx, o)
+	}
+}
+
+// absent expects that objects do not exist now. Call it when something has happened that comes after them.
+func absent(ctx context.Context, objects ...client.Object) {
+	GinkgoHelper()
+	for _, o := range objects {
+		err := env.Admin.Get(ctx, client.ObjectKeyFromObject(o), o)
+		Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%T %s: %v", o, o.GetName(), err)
+	}
+}
+
+// ours waits until objects bear the labels of the operator.
+func ours(ctx context.Context, objects ...client.Object) {
+	GinkgoHelper()
+	for _, o := range objects {
+		env.WaitFor(ctx, o, func(g Gomega) {
+			g.Expect(o.GetLabels()).To(HaveKeyWithValue("platform.opendatahub.io/component", "modelmesh"), "%T %s", o, o.GetName())
+		})
+	}
+}
+
+// spec is a field of a Route.
+func spec(r *unstructured.Unstructured, path ...string) any {
+	value, _, err := unstructured.NestedFieldNoCopy(r.Object, append([]string{"spec"}, path...)...)
+	Expect(err).NotTo(HaveOccurred())
+	return value
+}
+
+// entries are the storage entries of a namespace.
+func entries(g Gomega, s *corev1.Secret) map[string]map[string]string {
+	out := map[string]map[string]string{}
+	for name, text := range s.Data {
+		members := map[string]string{}
+		g.Expect(json.Unmarshal(text, &members)).To(Succeed())
+		out[name] = members
+	}
+	return out
+}
+
+// container of the pod template; nil where there is none.
+func container(d *appsv1.Deployment, name string) *corev1.Container {
+	for i := range d.Spec.Template.Spec.Containers {
+		if c := &d.Spec.Template.Spec.Containers[i]; c.Name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// requests are the writes and live reads of the manager in a namespace since a mark.
+func requests(mark framework.Mark, namespace string) framework.Entries {
+	return framework.AtRest(env.Since(mark), manager.User).Where(func(e framework.Entry) bool {
+		return e.Namespace == namespace || e.Name == delegator(namespace).Name
+	})
+}
+
+// settled waits until nothing has been sent for a while in a namespace.
+func settled(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		mark := env.Mark()
+		g.Consistently(func() framework.Entries { return requests(mark, namespace) }).WithContext(ctx).
+			WithTimeout(quiet / 2).WithPolling(time.Second / 4).Should(BeEmpty())
+	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+}
+
+// expectRest expects that nothing is sent for a while in a namespace.
+func expectRest(namespace string) {
+	GinkgoHelper()
+	mark := env.Mark()
+	Consistently(func() framework.Entries { return requests(mark, namespace) }).WithTimeout(quiet).WithPolling(time.Second / 4).Should(BeEmpty())
+}
+
+// notForbidden expects that the rights have sufficed since a mark.
+func notForbidden(mark framework.Mark) {
+	GinkgoHelper()
+	Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Code == 401 || e.Code == 403 })).To(BeEmpty())
+}
+
+// told waits for an Event on an object whose note has a text in it.
+func told(ctx context.Context, o client.Object, reason, text string) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		list := &eventsv1.EventList{}
+		g.Expect(env.Admin.List(ctx, list)).To(Succeed())
+		var notes []string
+		for _, e := range list.Items {
+			if e.Reason == reason && e.Regarding.UID == o.GetUID() {
+				notes = append(notes, e.Note)
+			}
+		}
+		g.Expect(notes).To(ContainElement(ContainSubstring(text)), "no event %s", reason)
+	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+}
