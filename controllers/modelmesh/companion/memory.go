@@ -26,6 +26,26 @@ func (m *memory[K, V]) of(key K) *V {
 	return m.known[key]
 }
 
+// peek returns a copy of what is remembered. Where several workers deal with a key, it goes with keep.
+func (m *memory[K, V]) peek(key K) V {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if known := m.known[key]; known != nil {
+		return *known
+	}
+	return *new(V)
+}
+
+// keep replaces what is remembered.
+func (m *memory[K, V]) keep(key K, value V) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.known == nil {
+		m.known = map[K]*V{}
+	}
+	m.known[key] = &value
+}
+
 // forget drops what is remembered and returns it; nil when that was nothing.
 func (m *memory[K, V]) forget(key K) *V {
 	m.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -162,6 +163,9 @@ func (r *namespaces) apply(ctx context.Context, namespace *metav1.PartialObjectM
 		return 0, nil
 	}
 	known.forgetSecrets()
+	if ending(err) {
+		return 0, nil
+	}
 	if known.news(topicApply, err.Error()) {
 		r.warn(namespace, err.Error())
 	}
@@ -239,16 +243,23 @@ func (a *around) headOf(ctx context.Context, p place) (*metav1.PartialObjectMeta
 
 // foreign tells whether an error consists of nothing but objects of somebody else: trying again at once would change nothing.
 func foreign(err error) bool {
+	return each(err, func(err error) bool {
+		_, is := errors.AsType[*apply.ForeignError](err)
+		return is
+	})
+}
+
+// ending tells whether an error consists of nothing but what a namespace on its way out refuses.
+func ending(err error) bool {
+	return each(err, func(err error) bool { return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) })
+}
+
+// each tells whether a test holds for every error that was joined.
+func each(err error, is func(error) bool) bool {
 	if joined, ok := any(err).(interface{ Unwrap() []error }); ok {
-		for _, e := range joined.Unwrap() {
-			if !foreign(e) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !each(e, is) })
 	}
-	_, is := errors.AsType[*apply.ForeignError](err)
-	return is
+	return is(err)
 }
 
 // sooner is the shorter of two pauses, of which 0 is none.

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -353,6 +354,18 @@ func TestErrorsOfNamespaces(t *testing.T) {
 	writes, _, err := s.pass(s.namespaces, "", "team")
 	if !errors.Is(err, errDown) || !slices.Contains(writes, "apply RoleBinding prometheus-ns-access") {
 		t.Errorf("one that fails: written %q, error %v", writes, err)
+	}
+	s.said()
+	s.refuse = func(verb, kind string) error {
+		if kind != "NetworkPolicy" {
+			return nil
+		}
+		return &apierrors.StatusError{ErrStatus: metav1.Status{
+			Reason: metav1.StatusReasonForbidden, Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}},
+		}}
+	}
+	if _, again, err := s.pass(s.namespaces, "", "team"); err != nil || again != 0 || s.said() != "" {
+		t.Errorf("a namespace on its way out: again after %s, error %v", again, err)
 	}
 	s.refuse = func(string, string) error { return nil }
 	if writes := s.must(); !slices.Equal(writes, []string{"apply NetworkPolicy modelmesh-runtimes"}) {

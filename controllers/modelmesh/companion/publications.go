@@ -123,7 +123,7 @@ func (r *publications) pass(ctx context.Context, s *v1beta1.InferenceService) (t
 func (r *publications) apply(ctx context.Context, s *v1beta1.InferenceService, desired apply.Desired, problem *string) (time.Duration, error) {
 	err := r.applier.Apply(ctx, s, desired)
 	switch {
-	case err == nil:
+	case err == nil, ending(err):
 		return 0, nil
 	case apply.Vanishing(err):
 		return lookAgain, nil
@@ -194,8 +194,7 @@ func (r *publications) certificate(ctx context.Context, name types.NamespacedNam
 		r.trust.forget(name)
 		return "", nil
 	}
-	known := r.trust.of(name)
-	if known.version == head.ResourceVersion {
+	if known := r.trust.peek(name); known.version == head.ResourceVersion {
 		return known.text, nil
 	}
 	var live corev1.Secret
@@ -207,6 +206,6 @@ func (r *publications) certificate(ctx context.Context, name types.NamespacedNam
 	if len(text) == 0 {
 		text = live.Data[corev1.TLSCertKey]
 	}
-	*known = trusted{version: head.ResourceVersion, text: string(text)}
-	return known.text, nil
+	r.trust.keep(name, trusted{version: head.ResourceVersion, text: string(text)})
+	return string(text), nil
 }

@@ -49,7 +49,7 @@ var _ = Describe("A namespace on OpenShift", func() {
 		Expect(binding.RoleRef.Name).To(Equal("system:auth-delegator"))
 		Expect(access.Subjects).To(Equal([]rbacv1.Subject{{Kind: "ServiceAccount", Namespace: monitoring, Name: "prometheus-custom"}}))
 		appear(ctx, &rbacv1.ClusterRole{ObjectMeta: at("", access.RoleRef.Name)})
-		notForbidden(mark)
+		notForbidden(mark, ns)
 	}, NodeTimeout(specTimeout))
 
 	It("has a cookie of its own in each namespace [O2]", func(ctx SpecContext) {

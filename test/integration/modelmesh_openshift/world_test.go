@@ -237,10 +237,11 @@ func expectRest(namespace string) {
 	Consistently(func() framework.Entries { return requests(mark, namespace) }).WithTimeout(quiet).WithPolling(time.Second / 4).Should(BeEmpty())
 }
 
-// notForbidden expects that the rights have sufficed since a mark.
-func notForbidden(mark framework.Mark) {
+// notForbidden expects that the rights have sufficed for a namespace since a mark.
+func notForbidden(mark framework.Mark, namespace string) {
 	GinkgoHelper()
-	Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Code == 401 || e.Code == 403 })).To(BeEmpty())
+	Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Code == 401 || e.Code == 403 && (e.Namespace == "" || e.Namespace == namespace)
+	})).To(BeEmpty())
 }
 
 // told waits for an Event on an object whose note has a text in it.

@@ -1,0 +1,91 @@
+package companion
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+)
+
+// One failure among what somebody else has the name of is a failure.
+func TestErrorsAreTakenApart(t *testing.T) {
+	stranger := &apply.Error{Err: &apply.ForeignError{Kind: "Secret"}}
+	leaving := &apply.Error{Err: &apierrors.StatusError{ErrStatus: metav1.Status{
+		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}},
+	}}}
+	for name, c := range map[string]struct {
+		err             error
+		foreign, ending bool
+	}{
+		"one of somebody else":     {stranger, true, false},
+		"two":                      {errors.Join(stranger, stranger), true, false},
+		"joined twice":             {errors.Join(errors.Join(stranger), stranger), true, false},
+		"and a failure":            {errors.Join(stranger, errDown), false, false},
+		"a failure":                {errDown, false, false},
+		"a namespace that ends":    {errors.Join(leaving, leaving), false, true},
+		"that ends, and a failure": {errors.Join(leaving, errDown), false, false},
+		"both":                     {errors.Join(leaving, stranger), false, false},
+	} {
+		if foreign(c.err) != c.foreign || ending(c.err) != c.ending {
+			t.Errorf("%s: foreign %t, ending %t", name, foreign(c.err), ending(c.err))
+		}
+	}
+}
+
+func TestSooner(t *testing.T) {
+	for _, c := range []struct{ a, b, want time.Duration }{{0, 0, 0}, {0, 5, 5}, {5, 0, 5}, {5, 3, 3}, {3, 5, 3}} {
+		if got := sooner(c.a, c.b); got != c.want {
+			t.Errorf("of %d and %d: %d, want %d", c.a, c.b, got, c.want)
+		}
+	}
+}
+
+// What is remembered belongs to one key, and several workers may ask at once.
+func TestMemory(t *testing.T) {
+	var m memory[string, trusted]
+	if m.peek("a") != (trusted{}) || m.forget("a") != nil {
+		t.Error("something is remembered of nothing")
+	}
+	m.of("a").text = "x"
+	m.keep("b", trusted{text: "y"})
+	if m.peek("a").text != "x" || m.of("b").text != "y" {
+		t.Errorf("remembered %v", m.known)
+	}
+	if gone := m.forget("a"); gone == nil || gone.text != "x" || m.peek("a").text != "" {
+		t.Errorf("forgotten %v", gone)
+	}
+	var all sync.WaitGroup
+	for i := range 20 {
+		all.Go(func() {
+			key := fmt.Sprint(i % 3)
+			m.keep(key, trusted{version: key, text: key})
+			if got := m.peek(key); got.version != got.text {
+				t.Errorf("half of something: %v", got)
+			}
+			m.forget(key)
+		})
+	}
+	all.Wait()
+}
+
+func TestNews(t *testing.T) {
+	var k remembered
+	for i, c := range []struct {
+		text string
+		news bool
+	}{{"", false}, {"a", true}, {"a", false}, {"b", true}, {"", false}, {"b", true}} {
+		if got := k.news(topicApply, c.text); got != c.news {
+			t.Errorf("%d: %q is news: %t", i, c.text, got)
+		}
+	}
+	if !k.news(topicStorage, "b") {
+		t.Error("topics are apart")
+	}
+}
