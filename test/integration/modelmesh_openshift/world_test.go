@@ -72,6 +72,11 @@ func ovms(ctx context.Context, namespace string, pairs ...string) *v1alpha1.Serv
 	return r
 }
 
+// runtimeNamed is one that exists.
+func runtimeNamed(namespace, name string) *v1alpha1.ServingRuntime {
+	return &v1alpha1.ServingRuntime{ObjectMeta: at(namespace, name)}
+}
+
 // annotate changes annotations of an object; nil removes one.
 func annotate(ctx context.Context, o client.Object, annotations map[string]any) {
 	GinkgoHelper()
@@ -240,7 +245,8 @@ func expectRest(namespace string) {
 // notForbidden expects that the rights have sufficed for a namespace since a mark.
 func notForbidden(mark framework.Mark, namespace string) {
 	GinkgoHelper()
-	Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Code == 401 || e.Code == 403 && (e.Namespace == "" || e.Namespace == namespace)
+	Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool {
+		return e.Code == 401 || e.Code == 403 && (e.Namespace == "" || e.Namespace == namespace)
 	})).To(BeEmpty())
 }
 

@@ -1,0 +1,207 @@
+package modelmesh_openshift_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/companion"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+// recording is what the original left on a cluster that is no OpenShift.
+const recording = "../../../controllers/modelmesh/testdata/recordings/builtin-triton-scaled-to-zero.yaml"
+
+// sidecar is the container that the Open Data Hub build of the original put into each pod, with NAMESPACE for the namespace.
+const sidecar = `
+name: oauth-proxy
+image: registry.example.com/oauth-proxy@sha256:d3056b35d9a205b9f2c48d924f199c5ac23904eb18d526e4bff229e7c7181415
+args:
+- --https-address=:8443
+- --provider=openshift
+- --openshift-service-account="modelmesh-serving-sa"
+- --upstream=http://localhost:8008
+- --tls-cert=/etc/tls/private/tls.crt
+- --tls-key=/etc/tls/private/tls.key
+- --cookie-secret=SECRET
+- '--openshift-delegate-urls={"/": {"namespace": "NAMESPACE", "resource": "services", "verb": "get"}}'
+- '--openshift-sar={"namespace": "NAMESPACE", "resource": "services", "verb": "get"}'
+- --skip-auth-regex='(^/metrics|^/apis/v1beta1/healthz)'
+ports:
+- {name: https, containerPort: 8443}
+livenessProbe:
+  httpGet: {path: /oauth/healthz, port: 8443, scheme: HTTPS}
+  initialDelaySeconds: 30
+  timeoutSeconds: 1
+  periodSeconds: 5
+  successThreshold: 1
+  failureThreshold: 3
+readinessProbe:
+  httpGet: {path: /oauth/healthz, port: 8443, scheme: HTTPS}
+  initialDelaySeconds: 5
+  timeoutSeconds: 1
+  periodSeconds: 5
+  successThreshold: 1
+  failureThreshold: 3
+resources:
+  limits: {cpu: 100m, memory: 256Mi}
+  requests: {cpu: 100m, memory: 256Mi}
+volumeMounts:
+- {name: proxy-tls, mountPath: /etc/tls/private}
+`
+
+// guarded gives a recorded Deployment what the build of Open Data Hub added.
+func guarded(o *unstructured.Unstructured, namespace string) *appsv1.Deployment {
+	GinkgoHelper()
+	var d appsv1.Deployment
+	text, err := json.Marshal(o.Object)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(json.Unmarshal(text, &d)).To(Succeed())
+	var c corev1.Container
+	Expect(yaml.UnmarshalStrict([]byte(sidecar), &c)).To(Succeed())
+	for i, arg := range c.Args {
+		c.Args[i] = strings.ReplaceAll(arg, "NAMESPACE", namespace)
+	}
+	pod := &d.Spec.Template.Spec
+	pod.Containers = slices.Insert(pod.Containers, 1, c)
+	pod.Volumes = slices.Insert(pod.Volumes, 0, corev1.Volume{Name: "proxy-tls", VolumeSource: corev1.VolumeSource{
+		Secret: &corev1.SecretVolumeSource{SecretName: "model-serving-proxy-tls"},
+	}})
+	pod.ServiceAccountName = "modelmesh-serving-sa"
+	d.Spec.Replicas = new(int32(2))
+	return &d
+}
+
+// plant stores what the original had written into a namespace: by updates under the name of its program.
+func plant(ctx context.Context, ns string) {
+	GinkgoHelper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}
+	env.Get(ctx, namespace)
+	owners := map[string]types.UID{ns: namespace.UID}
+	for _, o := range framework.Recording(recording, "vision", ns) {
+		refs := o.GetOwnerReferences()
+		for i := range refs {
+			refs[i].UID = owners[refs[i].Name]
+		}
+		o.SetOwnerReferences(refs)
+		var stored client.Object = o
+		switch o.GetKind() {
+		case "ServiceMonitor":
+			continue
+		case "Secret":
+			o.Object["data"] = map[string]any{"etcd_connection": "e30="}
+		case "Service":
+			Expect(unstructured.SetNestedField(o.Object, "None", "spec", "clusterIP")).To(Succeed())
+			unstructured.RemoveNestedField(o.Object, "spec", "clusterIPs")
+		case "Deployment":
+			stored = guarded(o, ns)
+		}
+		former(ctx, stored)
+		owners[stored.GetName()] = stored.GetUID()
+	}
+}
+
+// former stores an object under the name by which both original programs wrote.
+func former(ctx context.Context, objects ...client.Object) {
+	GinkgoHelper()
+	for _, o := range objects {
+		Expect(env.Admin.Create(ctx, o, client.FieldOwner("manager"))).To(Succeed(), "%T %s", o, o.GetName())
+	}
+}
+
+var _ = Describe("A take-over from Open Data Hub", Serial, func() {
+	It("rolls no guarded pod, and mends what stands around them [O7] [O4]", func(ctx SpecContext) {
+		manager.Away(ctx)
+		ns := served(ctx)
+		plant(ctx, ns)
+		inference(ctx, ns, "digits")
+		d := &appsv1.Deployment{ObjectMeta: at(ns, "modelmesh-serving-triton-a")}
+		env.Get(ctx, d)
+		before := d.DeepCopy()
+		mark := env.Mark()
+		manager.Restart(ctx)
+		ours(ctx, d, service(ns))
+		appear(ctx, beside(ns)...)
+		settled(ctx, ns)
+		env.Get(ctx, d)
+		Expect(d.Spec.Template).To(Equal(before.Spec.Template), "pods roll")
+		Expect(d.Annotations).To(HaveKey(modelmesh.AnnotationOriginal))
+		s := service(ns)
+		env.Get(ctx, s)
+		Expect(s.Annotations).To(HaveKeyWithValue("service.alpha.openshift.io/serving-cert-secret-name", "model-serving-proxy-tls"))
+		Expect(s.Spec.Ports).To(ContainElement(HaveField("Name", "https")))
+		notForbidden(mark, ns)
+		expectRest(ns)
+
+		By("the next change of the pods, which brings a cookie of their own")
+		env.Patch(ctx, runtimeNamed(ns, "triton-a"), map[string]any{"spec": map[string]any{"labels": map[string]any{"team": "vision"}}})
+		env.WaitFor(ctx, d, func(g Gomega) {
+			g.Expect(d.Spec.Template.Labels).To(HaveKeyWithValue("team", "vision"))
+			proxy := container(d, "oauth-proxy")
+			g.Expect(proxy).NotTo(BeNil())
+			g.Expect(proxy.Args).To(ContainElement("--cookie-secret=$(COOKIE_SECRET)"))
+			g.Expect(proxy.Args).NotTo(ContainElement("--cookie-secret=SECRET"))
+		})
+	}, NodeTimeout(specTimeout))
+
+	It("takes over what the companion made, without making it anew", func(ctx SpecContext) {
+		manager.Away(ctx)
+		ns := served(ctx)
+		ovms(ctx, ns, companion.AnnotationRoute, "true")
+		connection(ctx, ns, "aws", "http://minio:9000")
+		model := inference(ctx, ns, "digits", companion.Finalizer)
+		published, unpublished := route(ns, "digits"), route(ns, "letters")
+		letters := inference(ctx, ns, "letters")
+		for r, owner := range map[*unstructured.Unstructured]*v1beta1.InferenceService{published: model, unpublished: letters} {
+			r.SetLabels(map[string]string{companion.LabelInferenceService: owner.Name})
+			r.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(owner, v1beta1.GroupVersion.WithKind("InferenceService"))})
+			Expect(unstructured.SetNestedField(r.Object, owner.Name+".apps.example.com", "spec", "host")).To(Succeed())
+			Expect(unstructured.SetNestedField(r.Object, "Service", "spec", "to", "kind")).To(Succeed())
+			Expect(unstructured.SetNestedField(r.Object, "modelmesh-serving", "spec", "to", "name")).To(Succeed())
+		}
+		account, binding, entries := serviceAccount(ns), delegator(ns), storage(ns)
+		account.Labels = map[string]string{"app": "model-mesh"}
+		binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:auth-delegator"}
+		binding.Subjects = []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: ns, Name: "modelmesh-serving-sa"}}
+		entries.Labels, entries.StringData = map[string]string{companion.LabelManaged: "true"}, map[string]string{"old": "{}"}
+		all := []client.Object{account, binding, entries, published, unpublished}
+		former(ctx, all...)
+		made := map[client.Object]types.UID{}
+		for _, o := range all {
+			made[o] = o.GetUID()
+		}
+		By("a model that nobody publishes any more")
+		env.Patch(ctx, letters, map[string]any{"spec": map[string]any{"predictor": map[string]any{"model": map[string]any{"runtime": "elsewhere"}}}})
+
+		manager.Restart(ctx)
+		vanish(ctx, unpublished)
+		ours(ctx, account, binding, entries, published)
+		for _, o := range all[:4] {
+			Expect(o.GetUID()).To(Equal(made[o]), "%T %s is a new one", o, o.GetName())
+		}
+		Expect(spec(published, "host")).To(Equal("digits.apps.example.com"))
+		Expect(spec(published, "path")).To(Equal("/v2/models/digits"))
+		env.WaitFor(ctx, entries, func(g Gomega) {
+			g.Expect(entries.Data).To(HaveLen(1))
+			g.Expect(entries.Data).To(HaveKey("aws"))
+		})
+		for _, s := range []client.Object{model, letters} {
+			Expect(env.Admin.Delete(ctx, s)).To(Succeed())
+		}
+		vanish(ctx, model, letters, published, account, binding, entries)
+	}, NodeTimeout(specTimeout))
+})
