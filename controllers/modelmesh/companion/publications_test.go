@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
@@ -109,7 +110,9 @@ func TestRoutesOfTheFormerCompanion(t *testing.T) {
 		old.SetLabels(map[string]string{LabelInferenceService: "digits"})
 		old.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(model, v1beta1.GroupVersion.WithKind("InferenceService"))})
 		old.Object["spec"] = map[string]any{"host": "digits-team.apps.example.com", "path": "/v2/models/digits"}
-		s.create(old)
+		if err := s.server.Create(t.Context(), old, client.FieldOwner("manager")); err != nil {
+			t.Fatal(err)
+		}
 		writes := s.route("digits")
 		got := routeObject()
 		there := s.has(got, "digits")

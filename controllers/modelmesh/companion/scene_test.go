@@ -78,6 +78,7 @@ func newScene(t *testing.T, served capability.Set, existing ...client.Object) *s
 		usage: usageReader{cached: s.server, served: common.served, inferenceServices: true}.of,
 		head:  heads{live: s.server, of: func(context.Context, string) (*metav1.PartialObjectMetadata, error) { return nil, nil }}.read,
 	}
+	common.applier = keepingHosts(common.applier)
 	s.routes = &publications{around: common, clusterRuntimes: true}
 	return s
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 )
@@ -78,6 +79,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmesh.Shared) erro
 	if config.IgnoreInferenceServices {
 		return nil
 	}
+	common.applier = keepingHosts(shared.Applier)
 	p := &publications{around: common, clusterRuntimes: !config.IgnoreClusterServingRuntimes}
 	c, err = controller.New(routeController, mgr, controller.Options{Reconciler: p})
 	if err != nil {
@@ -87,6 +89,14 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmesh.Shared) erro
 		return fmt.Errorf("watching for %s: %w", routeController, err)
 	}
 	return nil
+}
+
+// keepingHosts is the applier of Routes: what the former companion wrote is not taken from it, because the host is among that. The
+// platform chose it when the Route was made, and clients know it.
+func keepingHosts(a *apply.Applier) *apply.Applier {
+	options := a.Options
+	options.LegacyManagers = nil
+	return apply.New(options)
 }
 
 // heads reads the metadata of namespaces.
