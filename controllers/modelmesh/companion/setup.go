@@ -65,7 +65,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmesh.Shared) erro
 	config := shared.Config.ModelMesh
 	n := &namespaces{
 		around: common, connections: connections, home: config.Namespace, monitoring: config.MonitoringNamespace, clock: shared.Clock,
-		head:  heads{of: shared.Namespaces.Head, own: config.Namespace, live: mgr.GetAPIReader()}.read,
+		head:  heads{of: shared.Namespaces.Head, live: mgr.GetAPIReader()}.read,
 		usage: usageReader{cached: mgr.GetClient(), served: served.Current, inferenceServices: !config.IgnoreInferenceServices}.of,
 	}
 	c, err := controller.New(namespaceController, mgr, controller.Options{Reconciler: n})
@@ -103,7 +103,6 @@ func keepingHosts(a *apply.Applier) *apply.Applier {
 type heads struct {
 	// of knows the namespaces with a label about being served; nil for one without.
 	of   func(context.Context, string) (*metav1.PartialObjectMetadata, error)
-	own  string
 	live client.Reader
 }
 
