@@ -25,9 +25,11 @@ import (
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	servingv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
+	"github.com/odh-platform/odh-platform-operator/test/modelmesh"
 )
 
 const limit = 30 * time.Minute
@@ -47,8 +49,11 @@ type bench struct {
 	workloads int
 	// clusters is the number of RayClusters.
 	clusters int
-	window   time.Duration
-	figures  []figure
+	// models is the number of Predictors.
+	models  int
+	network *modelmesh.Network
+	window  time.Duration
+	figures []figure
 }
 
 // figure is one line of the table; all but the name and the value may be empty.
@@ -64,6 +69,7 @@ func main() {
 	flag.IntVar(&b.secrets, "secrets", 8000, "foreign Secrets to create, half of them in the operand namespace")
 	flag.IntVar(&b.workloads, "appwrappers", 500, "AppWrappers of two pods to run to success")
 	flag.IntVar(&b.clusters, "rayclusters", 200, "RayClusters of one pod to bring up beside KubeRay")
+	flag.IntVar(&b.models, "predictors", 1000, "Predictors to load in ten namespaces, by a stand-in of the routing layer")
 	flag.DurationVar(&b.window, "window", time.Minute, "how long to watch a manager at rest")
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -97,6 +103,11 @@ func (b *bench) run(ctx context.Context, progress io.Writer) (err error) {
 	if err := b.connect(); err != nil {
 		return err
 	}
+	defer func() {
+		if b.network != nil {
+			err = errors.Join(err, b.network.Stop(context.WithoutCancel(ctx)))
+		}
+	}()
 	for _, step := range []struct {
 		title string
 		run   func(context.Context) error
@@ -108,6 +119,7 @@ func (b *bench) run(ctx context.Context, progress io.Writer) (err error) {
 		{"adding Secrets of others", b.foreign},
 		{"running AppWrappers", b.appWrappers},
 		{"bringing up RayClusters", b.rayClusters},
+		{"loading models", b.loadedModels},
 	} {
 		fmt.Fprintln(progress, step.title)
 		if err := step.run(ctx); err != nil {
@@ -145,7 +157,7 @@ func (b *bench) connect() error {
 	}
 	config.QPS = -1
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), mlflowv1.AddToScheme(scheme), awv1beta2.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), mlflowv1.AddToScheme(scheme), awv1beta2.AddToScheme(scheme), servingv1alpha1.AddToScheme(scheme)); err != nil {
 		return fmt.Errorf("registering types: %w", err)
 	}
 	if b.admin, err = client.New(config, client.Options{Scheme: scheme}); err != nil {

@@ -40,13 +40,17 @@ func (b *bench) idle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	routing, err := b.routing(ctx, installed.ServiceAccount.Namespace)
+	if err != nil {
+		return err
+	}
 	mark, err := b.audit.Mark()
 	if err != nil {
 		return err
 	}
 	b.manager, err = operator.Start(ctx, b.instance, operator.Options{
 		Binary: b.binary, ServiceAccount: installed.ServiceAccount, WebhookPort: installed.WebhookPort, Args: []string{"--metrics-secure=false"},
-		Env: []string{"MLFLOW_IMAGE=" + image, "MLFLOW_URL=https://gateway.example.com"},
+		Env: append(routing, "MLFLOW_IMAGE="+image, "MLFLOW_URL=https://gateway.example.com"),
 	})
 	if err != nil {
 		return err

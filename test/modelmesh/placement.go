@@ -7,9 +7,6 @@ import (
 	"strings"
 )
 
-// noRuntime is the label that no instance has. The constraint of types that nobody knows asks for it.
-const noRuntime = "_no_runtime"
-
 // Instance is a running pod of the routing layer.
 type Instance struct {
 	// ID in the records: the end of the pod's name.
@@ -40,7 +37,7 @@ func parseConstraints(document []byte) (constraints, error) {
 	return out, nil
 }
 
-// required returns what a type needs.
+// required returns what a type needs. Of types that nobody knows that is a label which no instance has, `_no_runtime`.
 func (c constraints) required(kind string) []string {
 	if entry, found := c[kind]; found {
 		return entry.Required
