@@ -13,7 +13,12 @@ type kind struct {
 	// ready is the condition that is True when an object is ready; empty for kinds without a status, which are ready
 	// when they exist.
 	ready string
+	// flag is the field of the status that is true when an object of a kind without conditions is ready.
+	flag string
 }
+
+// meshGroup is the group of runtimes and models.
+const meshGroup = "serving.kserve.io"
 
 // kinds lists every kind that may stand in config/samples.
 var kinds = map[schema.GroupKind]kind{
@@ -25,6 +30,10 @@ var kinds = map[schema.GroupKind]kind{
 	{Group: "mlflow.kubeflow.org", Kind: "MLflowConfig"}: {},
 
 	{Group: "workload.codeflare.dev", Kind: "AppWrapper"}: {ready: "PodsReady"},
+
+	{Group: meshGroup, Kind: "ClusterServingRuntime"}: {},
+	{Group: meshGroup, Kind: "Predictor"}:             {flag: "available"},
+	{Group: meshGroup, Kind: "InferenceService"}:      {ready: "Ready"},
 
 	rayCluster: {ready: "RayClusterProvisioned"},
 }
@@ -54,6 +63,7 @@ func nextCommands(namespace string) []string {
 		"kubectl get mlflow",
 		fmt.Sprintf("kubectl -n %s get appwrapper,deployment", namespace),
 		fmt.Sprintf("kubectl -n %s get raycluster,networkpolicy", namespace),
+		fmt.Sprintf("kubectl -n %s get predictor,inferenceservice,deployment", namespace),
 		fmt.Sprintf("kubectl -n %s get all,pvc,networkpolicy", namespace),
 		fmt.Sprintf("kubectl -n %[1]s delete deployment mlflow; kubectl -n %[1]s wait --for=create deployment/mlflow && "+
 			"kubectl -n %[1]s rollout status deployment/mlflow", namespace),

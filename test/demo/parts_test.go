@@ -70,13 +70,31 @@ func TestJudge(t *testing.T) {
 		"ready, yet on its way":  {deleted, "Available", false, "it is being deleted"},
 		"exists, yet on its way": {deleted, "", false, "it is being deleted"},
 	} {
-		got, err := judge(c.live, c.condition)
+		got, err := judge(c.live, kind{ready: c.condition})
 		if want := (verdict{c.ready, c.text}); err != nil || got != want {
 			t.Errorf("%s: %v, %v, want %v", name, got, err, want)
 		}
 	}
-	if _, err := judge(server(map[string]any{"conditions": "text"}), "Available"); err == nil || !strings.Contains(err.Error(), "status of MLflow mlflow") {
+	if _, err := judge(server(map[string]any{"conditions": "text"}), kind{ready: "Available"}); err == nil || !strings.Contains(err.Error(), "status of MLflow mlflow") {
 		t.Errorf("a broken status: %v", err)
+	}
+}
+
+func TestJudgeByFlag(t *testing.T) {
+	for name, c := range map[string]struct {
+		live *unstructured.Unstructured
+		want verdict
+	}{
+		"true":      {server(map[string]any{"available": true}), verdict{true, "available is true"}},
+		"false":     {server(map[string]any{"available": false}), verdict{false, "available is false"}},
+		"no status": {server(nil), verdict{false, "available is false"}},
+	} {
+		if got, err := judge(c.live, kind{flag: "available"}); err != nil || got != c.want {
+			t.Errorf("%s: %v, %v, want %v", name, got, err, c.want)
+		}
+	}
+	if _, err := judge(server(map[string]any{"available": "yes"}), kind{flag: "available"}); err == nil {
+		t.Error("a broken status is no error")
 	}
 }
 

@@ -85,7 +85,7 @@ func (w *world) judgeSample(ctx context.Context, sample *unstructured.Unstructur
 	if err := w.client.Get(ctx, client.ObjectKeyFromObject(sample), live); err != nil {
 		return verdict{text: err.Error()}
 	}
-	state, err := judge(live, kinds[sample.GroupVersionKind().GroupKind()].ready)
+	state, err := judge(live, kinds[sample.GroupVersionKind().GroupKind()])
 	if err != nil {
 		return verdict{text: err.Error()}
 	}
@@ -98,13 +98,17 @@ type verdict struct {
 	text  string
 }
 
-// judge looks whether a condition is True for the present generation of an object. An empty condition asks for no more
-// than that the object exists.
-func judge(live *unstructured.Unstructured, condition string) (verdict, error) {
-	if live.GetDeletionTimestamp() != nil {
+// judge looks whether a condition is True for the present generation of an object. A kind with neither condition nor flag asks for
+// no more than that the object exists.
+func judge(live *unstructured.Unstructured, of kind) (verdict, error) {
+	condition := of.ready
+	switch {
+	case live.GetDeletionTimestamp() != nil:
 		return verdict{text: "it is being deleted"}, nil
-	}
-	if condition == "" {
+	case of.flag != "":
+		ready, _, err := unstructured.NestedBool(live.Object, "status", of.flag)
+		return verdict{ready: ready, text: fmt.Sprintf("%s is %t", of.flag, ready)}, err
+	case condition == "":
 		return verdict{ready: true, text: "exists"}, nil
 	}
 	state, err := readStatus(live)

@@ -130,8 +130,12 @@ func (d *demo) install(ctx context.Context, w *world) error {
 		return err
 	}
 	args, env := settings(installed.Deployment)
+	mesh, err := d.startMesh(ctx, w)
+	if err != nil {
+		return err
+	}
 	manager, err := operator.Start(ctx, w.instance, operator.Options{
-		Binary: binary, ServiceAccount: installed.ServiceAccount, Args: args, Env: env, WebhookPort: installed.WebhookPort,
+		Binary: binary, ServiceAccount: installed.ServiceAccount, Args: args, Env: append(env, mesh...), WebhookPort: installed.WebhookPort,
 	})
 	if err != nil {
 		return err

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/modelmesh"
+)
+
+// standin is the name of the process that stands in for the routing layers of ModelMesh.
+const standin = "modelmesh-standin"
+
+// needsMesh tells whether a sample is for ModelMesh.
+func needsMesh(samples []*unstructured.Unstructured) bool {
+	return slices.ContainsFunc(samples, func(u *unstructured.Unstructured) bool { return u.GroupVersionKind().Group == meshGroup })
+}
+
+// startMesh runs what models need, since no pod runs here: the CRDs of KServe, an etcd, and a stand-in of the routing layer that runtime
+// pods would have. It returns the variables by which the manager reaches that.
+func (d *demo) startMesh(ctx context.Context, w *world) ([]string, error) {
+	if !needsMesh(w.samples) {
+		return nil, nil
+	}
+	config, err := w.instance.Config()
+	if err != nil {
+		return nil, err
+	}
+	if err := cluster.InstallSet(ctx, config, cluster.KServe); err != nil {
+		return nil, err
+	}
+	etcd, err := modelmesh.StartEtcd(ctx, w.instance)
+	if err != nil {
+		return nil, err
+	}
+	data, err := modelmesh.SecretData(etcd.URL, "modelmesh-serving")
+	if err != nil {
+		return nil, err
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "model-serving-etcd"}, Data: data}
+	writer, err := client.New(config, client.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("creating a client: %w", err)
+	}
+	if err := writer.Create(ctx, secret); err != nil {
+		return nil, fmt.Errorf("creating the Secret of etcd: %w", err)
+	}
+	return d.startStandin(ctx, w)
+}
+
+func (d *demo) startStandin(ctx context.Context, w *world) ([]string, error) {
+	d.say("building and starting the stand-in for the routing layer of ModelMesh, and an etcd for it")
+	binary, err := cluster.BuildProgram(ctx, "./test/modelmesh/cmd/standin", nil, false, d.progress)
+	if err != nil {
+		return nil, err
+	}
+	ports, err := w.instance.ReservePorts(ctx, 1)
+	if err != nil {
+		return nil, err
+	}
+	address := fmt.Sprintf("127.0.0.1:%d", ports[0])
+	process, err := w.instance.StartProcess(standin, binary, []string{"--kubeconfig=" + w.instance.Kubeconfig(), "--address=" + address}, nil)
+	if err != nil {
+		return nil, err
+	}
+	err = wait.PollUntilContextTimeout(ctx, readyPoll, d.patience, true, func(ctx context.Context) (bool, error) {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+		if err != nil {
+			return false, nil
+		}
+		return true, conn.Close()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("waiting for the stand-in: %w\n%s", err, process.LogTail())
+	}
+	return modelmesh.Env(address), nil
+}
