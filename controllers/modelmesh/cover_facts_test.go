@@ -123,6 +123,16 @@ func TestOwnerIsTheNamespace(t *testing.T) {
 		}
 	}
 	w.expect("reads", w.reads, []string{"get Namespace /own"})
+	own := &corev1.Namespace{}
+	w.get(own, "", "own")
+	own.Labels = map[string]string{labelEnforce: "restricted"}
+	w.must(w.api.Update(t.Context(), own))
+	w.restart()
+	for range 2 { // as it was read first
+		if owner, restricted, err := w.owner(t.Context(), "own"); err != nil || !restricted || owner.GetUID() != "uid-of-own" {
+			t.Errorf("restricted: %v, %t, %v", owner, restricted, err)
+		}
+	}
 	for level, want := range map[string]bool{"restricted": true, "baseline": false, "privileged": false, "": false} {
 		served := namespaceNamed("ns", "true")
 		served.Labels[labelEnforce] = level

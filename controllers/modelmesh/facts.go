@@ -23,9 +23,11 @@ type facts struct {
 	models     []mm.Model
 	// etcd is the content of the Secret in the manager's namespace; nil while there is none.
 	etcd map[string][]byte
-	// tls is nil where traffic is not encrypted; tlsProblem says why runtimes cannot have their certificate.
+	// tls is nil where traffic is not encrypted; tlsProblem says why runtimes cannot have their certificate, and tlsNotes what is
+	// wrong with Secrets that are there.
 	tls        *TLSInputs
 	tlsProblem error
+	tlsNotes   []string
 	// pair is what the manager itself talks with.
 	pair    *mesh.KeyPair
 	storage storageContent
@@ -72,12 +74,21 @@ func (s *server) gatherTLS(ctx context.Context, f *facts) error {
 		f.tlsProblem = fmt.Errorf("unable to access TLS secret '%s': there is no such Secret in namespace %s; create it", name, f.namespace)
 	}
 	f.tls.HasCA, f.pair = here.hasCA, here.pair
+	f.noteTLS(f.namespace, here)
 	if f.pair != nil || f.namespace == s.namespaces.Own() {
 		return nil
 	}
 	own, _, err := s.tls.get(ctx, inside(s.namespaces.Own(), name))
 	f.pair = own.pair
+	f.noteTLS(s.namespaces.Own(), own)
 	return err
+}
+
+// noteTLS keeps what is wrong with the content of a TLS Secret, if anything.
+func (f *facts) noteTLS(namespace string, content tlsContent) {
+	if content.err != nil {
+		f.tlsNotes = append(f.tlsNotes, fmt.Sprintf("%v, in namespace %s: correct it", content.err, namespace))
+	}
 }
 
 // refuse tells every runtime of a namespace what keeps all of them from being served; an empty text that nothing does.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -63,11 +64,12 @@ func (s *server) connect(f *facts) error {
 		target.RESTPort = f.settings.RESTProxy.Port
 	}
 	s.stream.Ensure(f.namespace, f.settings.ServiceName)
-	problem := ""
+	problem := strings.Join(f.tlsNotes, "; ")
 	var err error
 	if f.settings.TLS.Enabled() && f.pair == nil {
-		problem = fmt.Sprintf("TLS secret '%s' can be used neither from namespace %s nor from %s: models cannot be managed; create it there",
-			f.settings.TLS.SecretName, f.namespace, s.namespaces.Own())
+		f.tlsNotes = append(f.tlsNotes, fmt.Sprintf("TLS secret '%s' can be used neither from namespace %s nor from %s: models cannot be managed; create it there",
+			f.settings.TLS.SecretName, f.namespace, s.namespaces.Own()))
+		problem = strings.Join(f.tlsNotes, "; ")
 	} else if err = s.pool.Ensure(f.namespace, target); err != nil {
 		err = fmt.Errorf("connecting to the runtimes of namespace %s: %w", f.namespace, err)
 	}

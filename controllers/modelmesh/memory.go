@@ -17,13 +17,20 @@ type passMemory struct {
 	looked map[types.NamespacedName]bool
 	// headless is what the Service was seen to be.
 	headless map[string]bool
-	// uids of owners that no cache holds, which never change while we run.
-	uids map[string]types.UID
+	// owners that no cache holds.
+	owners map[string]ownerFacts
+}
+
+// ownerFacts are what is looked at of an owner. Its uid never changes while we run.
+type ownerFacts struct {
+	uid types.UID
+	// restricted: pods that could run as root are not let in, as its labels said when it was read.
+	restricted bool
 }
 
 func newMemory() *passMemory {
 	return &passMemory{
-		idle: map[types.NamespacedName]time.Time{}, looked: map[types.NamespacedName]bool{}, headless: map[string]bool{}, uids: map[string]types.UID{},
+		idle: map[types.NamespacedName]time.Time{}, looked: map[types.NamespacedName]bool{}, headless: map[string]bool{}, owners: map[string]ownerFacts{},
 	}
 }
 
@@ -72,17 +79,18 @@ func (m *passMemory) setHeadless(namespace string, headless bool) {
 	m.headless[namespace] = headless
 }
 
-// uid of an owner, "" where it is not known.
-func (m *passMemory) uid(owner string) types.UID {
+// owner returns what is known of an owner, and whether anything is.
+func (m *passMemory) owner(name string) (facts ownerFacts, known bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.uids[owner]
+	facts, known = m.owners[name]
+	return facts, known
 }
 
-func (m *passMemory) setUID(owner string, uid types.UID) {
+func (m *passMemory) setOwner(name string, facts ownerFacts) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.uids[owner] = uid
+	m.owners[name] = facts
 }
 
 // forgetRuntime drops what is known of a runtime that is not served.

@@ -14,31 +14,36 @@ import (
 // What is not held in memory is read once.
 func (s *server) owner(ctx context.Context, namespace string) (owner client.Object, restricted bool, err error) {
 	if s.namespaces.OnlyOwn() {
-		owner, err = s.remembered(ctx, &appsv1.Deployment{}, inside(namespace, s.config.ControllerDeployment))
-		return owner, false, err
+		return s.remembered(ctx, &appsv1.Deployment{}, inside(namespace, s.config.ControllerDeployment))
 	}
 	head, err := s.namespaces.Head(ctx, namespace)
 	if err != nil {
 		return nil, false, err
 	}
 	if head != nil {
-		return head, head.Labels[labelEnforce] == "restricted", nil
+		return head, isRestricted(head), nil
 	}
-	owner, err = s.remembered(ctx, &corev1.Namespace{}, types.NamespacedName{Name: namespace})
-	return owner, false, err
+	return s.remembered(ctx, &corev1.Namespace{}, types.NamespacedName{Name: namespace})
 }
 
-// remembered returns an object of which no more is known than its name and uid. They last as long as the manager runs in it.
-func (s *server) remembered(ctx context.Context, object client.Object, name types.NamespacedName) (client.Object, error) {
-	if uid := s.memory.uid(name.String()); uid != "" {
+// isRestricted tells whether a namespace lets no pod in that could run as root.
+func isRestricted(namespace client.Object) bool {
+	return namespace.GetLabels()[labelEnforce] == "restricted"
+}
+
+// remembered returns an object of which no more is known than its name, its uid, and its level of pod security when it was read
+// first. It lasts as long as the manager runs in it.
+func (s *server) remembered(ctx context.Context, object client.Object, name types.NamespacedName) (client.Object, bool, error) {
+	if known, ok := s.memory.owner(name.String()); ok {
 		object.SetNamespace(name.Namespace)
 		object.SetName(name.Name)
-		object.SetUID(uid)
-		return object, nil
+		object.SetUID(known.uid)
+		return object, known.restricted, nil
 	}
 	if err := s.live.Get(ctx, name, object); err != nil {
-		return nil, fmt.Errorf("reading %T %s, which owns the Service: %w", object, name, err)
+		return nil, false, fmt.Errorf("reading %T %s, which owns the Service: %w", object, name, err)
 	}
-	s.memory.setUID(name.String(), object.GetUID())
-	return object, nil
+	known := ownerFacts{uid: object.GetUID(), restricted: isRestricted(object)}
+	s.memory.setOwner(name.String(), known)
+	return object, known.restricted, nil
 }

@@ -191,8 +191,41 @@ func TestNamesThatAreTaken(t *testing.T) {
 		}
 	}
 	said := strings.Join(heard(w.events), "\n")
-	if !strings.Contains(said, "RuntimeRefused") || !strings.Contains(said, "Deployment ns/modelmesh-serving-r exists and was not made by this operator") {
-		t.Errorf("events %s", said)
+	for _, want := range []string{"Deployment ns/modelmesh-serving-r", "ConfigMap ns/tc-config"} {
+		if !strings.Contains(said, "RuntimeRefused applying "+want+": "+want+" exists and was not made by this operator; delete or rename it") {
+			t.Errorf("nothing about %s in %s", want, said)
+		}
+	}
+	w.pass("ns")
+	if again := heard(w.events); len(again) > 0 {
+		t.Errorf("told again: %v", again)
+	}
+}
+
+// [M11] A Service of somebody else under the name of ours keeps models from being reached: every runtime is told, until it is gone.
+func TestTheNameOfTheServiceIsTaken(t *testing.T) {
+	theirs := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "modelmesh-serving"}}
+	w := newWorld(t, theirs, localRuntime("r", "onnx"), clusterRuntime("shared", "onnx"), localRuntime("off", "onnx", disabled))
+	if again := w.pass("ns"); again != foreignRetry {
+		t.Errorf("tried again after %s", again)
+	}
+	said := heard(w.events)
+	var told int
+	for _, event := range said {
+		if strings.Contains(event, "Service ns/modelmesh-serving exists and was not made by this operator") {
+			told++
+		}
+	}
+	if told != 2 {
+		t.Errorf("%d of 2 runtimes were told: %q", told, said)
+	}
+	w.must(w.api.Delete(t.Context(), theirs))
+	w.settle("ns")
+	if !w.get(&corev1.Service{}, "ns", "modelmesh-serving") {
+		t.Error("the name is free and there is no Service")
+	}
+	if after := heard(w.events); len(after) > 0 {
+		t.Errorf("told %q", after)
 	}
 }
 

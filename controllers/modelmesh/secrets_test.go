@@ -188,6 +188,33 @@ func TestTLSOfANamespace(t *testing.T) {
 	if pair := w.mesh.targets["ns"].TLS; string(pair.Certificate) != string(own.Data["tls.crt"]) {
 		t.Error("a certificate that is no good is in force")
 	}
+	if said := strings.Join(heard(w.events), "\n"); !strings.Contains(said, "TLS secret 'mesh-tls': could not load client key pair: ") ||
+		!strings.Contains(said, "in namespace ns: correct it") || strings.Contains(said, "models cannot be managed") {
+		t.Errorf("events %s", said)
+	}
+}
+
+// [M31] What is wrong with a TLS Secret is told in the words of the original, for each place where one is, and not again in each pass.
+func TestTLSSecretsThatAreNoGood(t *testing.T) {
+	w := newWorld(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
+	w.settings.TLS.SecretName = "mesh-tls"
+	for _, namespace := range []string{"own", "ns"} {
+		w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mesh-tls"}, Data: map[string][]byte{"ca.crt": []byte("x")}})
+	}
+	w.settle("ns")
+	said := strings.Join(heard(w.events), "\n")
+	for _, want := range []string{
+		"TLS secret 'mesh-tls' missing tls.crt and/or tls.key, in namespace ns: correct it",
+		"TLS secret 'mesh-tls' missing tls.crt and/or tls.key, in namespace own: correct it", "models cannot be managed",
+	} {
+		if !strings.Contains(said, want) {
+			t.Errorf("%q is not in %s", want, said)
+		}
+	}
+	w.settle("ns")
+	if again := heard(w.events); len(again) > 0 {
+		t.Errorf("told again: %v", again)
+	}
 }
 
 // claim exists in ns.

@@ -158,7 +158,7 @@ func onlyForUsers(err error) bool {
 
 // serve brings a namespace to where it shall be. What fails in one place holds up no other.
 func (s *server) serve(ctx context.Context, f *facts) (again time.Duration, err error) {
-	errs := []error{s.front(ctx, f), s.common(ctx, f)}
+	errs := []error{s.shared(f, aboutFront, s.front(ctx, f)), s.shared(f, aboutCommon, s.common(ctx, f))}
 	kept, alive := map[string]bool{}, map[types.UID]bool{}
 	for _, name := range sortedNames(f.templates) {
 		t := f.templates[name]
@@ -179,12 +179,22 @@ func (s *server) serve(ctx context.Context, f *facts) (again time.Duration, err 
 
 // refusal tells a runtime why its objects could not be written.
 func (s *server) refusal(namespace string, t template, err error) error {
-	text := ""
-	if err != nil && onlyForUsers(err) {
-		text = err.Error()
-	}
-	s.told.say(namespace, t.object, aboutWriting, ReasonRefused, text)
+	s.told.say(namespace, t.object, aboutWriting, ReasonRefused, forUsers(err))
 	return err
+}
+
+// shared tells all runtimes of a namespace why an object that they have in common could not be written: nothing else would.
+func (s *server) shared(f *facts, subject string, err error) error {
+	s.refuse(f, subject, forUsers(err))
+	return err
+}
+
+// forUsers is the text of an error that somebody must mend; "" of others, which are tried again and are in the log.
+func forUsers(err error) string {
+	if err == nil || !onlyForUsers(err) {
+		return ""
+	}
+	return err.Error()
 }
 
 // sooner is the earlier of two pauses, of which 0 is none.

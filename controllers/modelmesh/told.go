@@ -20,6 +20,8 @@ const (
 	aboutEtcd    = "ReadEtcdSecret"
 	aboutOwnEtcd = "ReadOwnEtcdSecret"
 	aboutClient  = "Connect"
+	aboutFront   = "ApplyService"
+	aboutCommon  = "ApplyConstraints"
 )
 
 // Reasons of Events on runtimes. The kinds of KServe have no status in which this could stand.
