@@ -44,6 +44,7 @@ type Source struct {
 	mu      sync.Mutex
 	current *config.RayCluster // nil until the first good reading
 	notes   []string           // what was logged last
+	refused string             // what was told of the ConfigMap as it is now, empty while it is good
 }
 
 // Options are what a Source is made of; all are required.
@@ -96,12 +97,26 @@ func (s *Source) follow(object *unstructured.Unstructured) {
 		stored.SetNamespace(object.GetNamespace())
 		stored.SetName(object.GetName())
 		stored.SetUID(object.GetUID())
+		stored.SetResourceVersion(object.GetResourceVersion())                  // Events on one version of an object are counted, and show the words of the first
 		stored.Data, _, _ = unstructured.NestedStringMap(object.Object, "data") // the API server stores nothing else
 	}
-	if _, err := s.take(stored); err != nil {
+	if _, err := s.take(stored); s.isNews(err) {
 		s.log.Error(err, "The settings of Ray are refused; those before stay in force")
 		s.recorder.Eventf(stored, nil, corev1.EventTypeWarning, ReasonRefused, "Configure", "%s", "the settings before stay in force: "+err.Error())
 	}
+}
+
+// isNews tells whether an error is there that was not told yet: a ConfigMap is seen again with each new watch.
+func (s *Source) isNews(err error) bool {
+	var text string
+	if err != nil {
+		text = err.Error()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	former := s.refused
+	s.refused = text
+	return text != "" && text != former
 }
 
 // take puts the settings of a ConfigMap in force; nil is none.

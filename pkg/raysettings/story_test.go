@@ -8,6 +8,9 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/reference"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -187,5 +190,40 @@ func TestTroubleAtTheStart(t *testing.T) {
 	var none *corev1.ConfigMap
 	if got, err := f.take(none); err != nil || !got.MTLS {
 		t.Errorf("after the ConfigMap went: %+v, %v", got, err)
+	}
+}
+
+type recorder func(runtime.Object)
+
+func (r recorder) Eventf(regarding, _ runtime.Object, _, _, _, _ string, _ ...any) { r(regarding) }
+
+// Each Event is about one version of the ConfigMap: of several on one object with one reason only the words of the first are kept. A
+// mistake is told once while it stays.
+func TestEventsTellMistakesApart(t *testing.T) {
+	f := newFixture(t)
+	var versions []string
+	f.Source.recorder = recorder(func(o runtime.Object) {
+		about, err := reference.GetReference(clientgoscheme.Scheme, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if about.Kind != "ConfigMap" || about.Namespace != "opendatahub" || about.Name != ConfigMapName || about.UID != "uid" {
+			t.Errorf("%+v", about)
+		}
+		versions = append(versions, about.ResourceVersion)
+	})
+	for _, step := range []struct{ version, text string }{
+		{"1", "kuberay: [a]"}, {"1", "kuberay: [a]"}, {"2", "kuberay: [a]"}, {"3", "{"}, {"4", ""}, {"5", "{"}, {"6", "kuberay: [a]"},
+	} {
+		m := stored(step.text)
+		m.UID, m.ResourceVersion = "uid", step.version
+		f.follow(loose(t, m))
+	}
+	f.follow(nil)
+	m := stored("kuberay: [a]")
+	m.UID, m.ResourceVersion = "uid", "7"
+	f.follow(loose(t, m))
+	if got := strings.Join(versions, " "); got != "1 3 5 6 7" {
+		t.Errorf("told of the versions %s", got)
 	}
 }
