@@ -100,16 +100,15 @@ func (p *Pool) end(c *connection) {
 
 // SetAddresses takes all EndpointSlices of a Service; none means that it is gone. They must not be changed afterwards.
 func (p *Pool) SetAddresses(service types.NamespacedName, endpoints []discoveryv1.EndpointSlice) {
+	former := p.directory.set(service, endpoints)
+	// Afterwards, so that a client that has come meanwhile is not missed: it may have been told already that there was no pod.
 	p.mu.Lock()
 	c := p.clients[service.Namespace]
 	p.mu.Unlock()
-	concerns := c != nil && c.target.Service == service.Name
-	var before []string
-	if concerns {
-		before = p.directory.addresses(c.place())
+	if c == nil || c.target.Service != service.Name {
+		return
 	}
-	p.directory.set(service, endpoints)
-	if concerns && !slices.Equal(before, p.directory.addresses(c.place())) {
+	if port := c.place().port; !slices.Equal(Addresses(former, port), Addresses(endpoints, port)) {
 		p.notify(service.Namespace)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/testr"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/status"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/mesh/meshpb"
@@ -302,5 +303,39 @@ func TestAddressesOfOthersWakeNobody(t *testing.T) {
 	p.SetAddresses(fraud, at(8033, "1.2.3.4"))
 	if got := told(); len(got) != 1 {
 		t.Errorf("told %v, want one word for one change", got)
+	}
+}
+
+// meanwhile is a connection that runs something while addresses are handed out.
+type meanwhile struct {
+	resolver.ClientConn
+	run func()
+}
+
+func (m meanwhile) UpdateState(resolver.State) error {
+	m.run()
+	return nil
+}
+
+// A client that comes while addresses do may have said already that there is none, and has to be told.
+func TestAClientThatComesWithItsAddresses(t *testing.T) {
+	p, told := newPool(t)
+	cc := meanwhile{run: func() {
+		must(t, p.Ensure("fraud", target(8033)))
+		told()
+	}}
+	r := &resolution{directory: p.directory, place: place{service: fraud, port: "8033"}, cc: cc}
+	p.directory.resolvers[r] = struct{}{}
+	p.SetAddresses(fraud, at(8033, "1.2.3.4"))
+	if got := told(); !slices.Equal(got, []string{"fraud"}) {
+		t.Errorf("told %v", got)
+	}
+	p.SetAddresses(fraud, at(8033, "1.2.3.4"))
+	if got := told(); len(got) != 0 {
+		t.Errorf("told %v, of what has not changed", got)
+	}
+	p.SetAddresses(fraud, nil)
+	if got := told(); !slices.Equal(got, []string{"fraud"}) {
+		t.Errorf("told %v, of the end", got)
 	}
 }

@@ -30,9 +30,10 @@ func newDirectory(home string) *directory {
 	}
 }
 
-// set takes the slices of a Service, none when it is gone, and hands them to the connections.
-func (d *directory) set(service types.NamespacedName, endpoints []discoveryv1.EndpointSlice) {
+// set takes the slices of a Service, none when it is gone, hands them to the connections, and returns the former ones.
+func (d *directory) set(service types.NamespacedName, endpoints []discoveryv1.EndpointSlice) []discoveryv1.EndpointSlice {
 	d.mu.Lock()
+	former := d.services[service]
 	if len(endpoints) == 0 {
 		delete(d.services, service)
 	} else {
@@ -48,6 +49,7 @@ func (d *directory) set(service types.NamespacedName, endpoints []discoveryv1.En
 	for _, r := range affected {
 		r.push()
 	}
+	return former
 }
 
 func (d *directory) addresses(p place) []string {
