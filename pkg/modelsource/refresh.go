@@ -76,8 +76,16 @@ func (r *RefreshAndWatch) watch(ctx context.Context) {
 		}
 	}
 	if ctx.Err() == nil {
-		r.Log.Info("Models are not watched for now; it is tried again", "source", r.Name, "reason", err.Error())
+		r.Log.Info("Models are not watched for now; it is tried again", "source", r.Name, "reason", reason(err))
 	}
+}
+
+// reason is the text of an error, also where a plugin should have given one and did not.
+func reason(err error) string {
+	if err == nil {
+		return "it ended without an error"
+	}
+	return err.Error()
 }
 
 // handle takes a change. One from before the last listing is in that already, whatever became of it.

@@ -1,6 +1,7 @@
 package modelsource
 
 import (
+	"context"
 	"strings"
 	"testing"
 )
@@ -34,5 +35,25 @@ func TestIDsOfSources(t *testing.T) {
 	}
 	if err := Validate(nil); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestBackendsThatEndWithoutAReason(t *testing.T) {
+	for name, made := range map[string]func(*fixture) Source{
+		"watched":  func(f *fixture) Source { return NewRefreshAndWatch(f.options(), mute{f.backend}) },
+		"streamed": func(f *fixture) Source { return NewStreamed(f.options(), mute{f.backend}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture()
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				_ = made(f).Start(ctx)
+			}()
+			eventually(t, "the end was noticed", func() bool { return f.logged("it ended without an error") })
+			cancel()
+			<-ended
+		})
 	}
 }

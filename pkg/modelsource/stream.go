@@ -46,7 +46,7 @@ func (s *Streamed) Start(ctx context.Context) error {
 func (s *Streamed) follow(ctx context.Context, known chan struct{}) {
 	for {
 		if err := s.read(ctx, known); ctx.Err() == nil {
-			s.Log.Info("The stream of models broke; it is opened anew", "source", s.Name, "reason", err.Error())
+			s.Log.Info("The stream of models broke; it is opened anew", "source", s.Name, "reason", reason(err))
 		}
 		if s.pause(ctx) != nil {
 			return
