@@ -199,6 +199,9 @@ func (a answer) failure(before *v1alpha1.FailureInfo, now time.Time) *v1alpha1.F
 	return f
 }
 
+// lastTime in milliseconds has a form in the API, where years have four digits.
+const lastTime = 253402300799999
+
 // place is where and when the target failed first; where it failed in several places, the one that was told before, lest it
 // change with their order.
 func (a answer) place(before *v1alpha1.FailureInfo) (string, *metav1.Time) {
@@ -210,8 +213,8 @@ func (a answer) place(before *v1alpha1.FailureInfo) (string, *metav1.Time) {
 			continue
 		}
 		var when *metav1.Time
-		if c.GetTime() > 0 {
-			when = seconds(time.UnixMilli(int64(c.GetTime())))
+		if ms := c.GetTime(); ms > 0 && ms <= lastTime {
+			when = seconds(time.UnixMilli(int64(ms)))
 		}
 		if before != nil && before.ModelID == a.targetID && before.Location == c.GetLocation() && before.Time.Equal(when) {
 			return c.GetLocation(), when

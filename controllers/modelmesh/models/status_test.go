@@ -1,6 +1,7 @@
 package models
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -177,6 +178,23 @@ func TestTimeOfAFailureStays(t *testing.T) {
 	later = withAnswer(first, interpret(one(with(concrete(loadFailed, "x"), b)), false), now)
 	if later.LastFailureInfo.Location != "b" {
 		t.Errorf("the failure at %s is over", later.LastFailureInfo.Location)
+	}
+}
+
+// The API refuses years of more than four digits, and with them the whole status.
+func TestTimesThatTheAPIHasNoFormFor(t *testing.T) {
+	for ms, want := range map[uint64]*metav1.Time{
+		0: second(0), lastTime: seconds(time.UnixMilli(lastTime)), lastTime + 1: second(0), math.MaxInt64: second(0), math.MaxUint64: second(0),
+	} {
+		info := one(with(concrete(loadFailed, "x"), copyAt("a", loadFailed, ms)))
+		first := withAnswer(v1alpha1.PredictorStatus{}, interpret(info, false), now)
+		f := first.LastFailureInfo
+		if !f.Time.Equal(want) || f.Location != "a" || f.Time.UTC().Year() > 9999 {
+			t.Errorf("%d ms: %s at %s, want %s", ms, f.Time, f.Location, want)
+		}
+		if diff := cmp.Diff(first, withAnswer(first, interpret(info, false), now.Add(time.Hour))); diff != "" {
+			t.Errorf("the same answer again:\n%s", diff)
+		}
 	}
 }
 
