@@ -41,6 +41,8 @@ type entry struct {
 	// version is the resourceVersion that our last write led to, on the object with the uid.
 	version string
 	uid     types.UID
+	// behind is how many passes in a row found an object from before that write, or one that somebody else has changed since.
+	behind int
 }
 
 // impatient drops the patience that was learnt.
@@ -85,6 +87,20 @@ func (m *memory) put(key types.NamespacedName, e entry) {
 		e.impatient()
 	}
 	m.entries[key] = e
+}
+
+// late notes that a pass found an outdated object, and returns how many in a row did. After too many the version that our last write
+// led to counts no more.
+func (m *memory) late(key types.NamespacedName) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.entries[key]
+	e.behind++
+	if e.behind > maxBehind {
+		e.version = ""
+	}
+	m.entries[key] = e
+	return e.behind
 }
 
 // forget drops a model that is gone from the mesh, unless there is news of it.

@@ -18,8 +18,12 @@ const (
 	patienceWithRuntimes = 5 * time.Minute
 	// jitter spreads questions that many models ask for the same cause.
 	jitter = 0.3
-	// lag is the pause while the cache has not seen our last write.
+	// lag is the first pause while the cache has not seen the last write to an object. The object itself wakes when it comes, so the
+	// pauses may grow.
 	lag = 25 * time.Millisecond
+	// maxBehind is after how many such pauses, about three minutes in all, the version of our last write counts no more: the cluster
+	// was restored to a time before it.
+	maxBehind = 13
 )
 
 // pause is the time before the next of several attempts, the first being 1.
@@ -49,7 +53,7 @@ func (e *entry) due(asked string, now time.Time) bool {
 // begin drops what was learnt about something else.
 func (e *entry) begin(asked string) {
 	if e.asked != asked {
-		*e = entry{asked: asked, version: e.version, uid: e.uid}
+		*e = entry{asked: asked, version: e.version, uid: e.uid, behind: e.behind}
 	}
 }
 

@@ -54,7 +54,9 @@ func (r *models) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 		return ctrl.Result{RequeueAfter: retry}, err
 	}
 	if e, _ := r.memory.look(key); e.uid == rec.UID && older(rec.version, e.version) {
-		return ctrl.Result{RequeueAfter: lag}, nil
+		if n := r.memory.late(key); n <= maxBehind {
+			return ctrl.Result{RequeueAfter: pause(n, lag, pauseMax)}, nil
+		}
 	}
 	retry, err := r.pass(ctx, key, from, rec)
 	return ctrl.Result{RequeueAfter: retry}, err
@@ -74,12 +76,15 @@ func (r *models) pass(ctx context.Context, key types.NamespacedName, from origin
 		e.version, e.uid = done.version, rec.UID
 		r.tell(rec, next)
 	}
+	if !done.outdated {
+		e.behind = 0
+	}
 	r.memory.put(key, e)
 	switch {
 	case err != nil:
 		return 0, err
 	case done.outdated:
-		return lag, nil
+		return pause(r.memory.late(key), lag, pauseMax), nil
 	case e.again.IsZero():
 		return 0, nil
 	default:
@@ -91,7 +96,7 @@ func (r *models) pass(ctx context.Context, key types.NamespacedName, from origin
 func (r *models) status(ctx context.Context, rec *record, e *entry) (v1alpha1.PredictorStatus, error) {
 	client, found := r.client(rec.Namespace)
 	if !found {
-		*e = entry{version: e.version, uid: e.uid}
+		*e = entry{version: e.version, uid: e.uid, behind: e.behind}
 		return r.unserved(ctx, rec)
 	}
 	now := r.clock.Now()

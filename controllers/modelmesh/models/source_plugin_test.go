@@ -91,9 +91,7 @@ func TestModelsOfAPlugin(t *testing.T) {
 	w.mesh.fault, w.mesh.answer = nil, says("x", concrete(loaded))
 	w.memory.freshen("ns")
 	f.refuses = true
-	if again := w.reconcile(ofPlugin); again != lag {
-		t.Errorf("again in %s", again)
-	}
+	w.waits(ofPlugin)
 	f.refuses = false
 	w.reconcile(ofPlugin)
 	if len(f.wrote) != 2 || !f.wrote[1].Available || len(w.told()) != 0 {
