@@ -7,7 +7,10 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/mesh"
 )
 
 func TestTransitions(t *testing.T) {
@@ -45,6 +48,29 @@ func TestTransitions(t *testing.T) {
 		}
 		if !slices.Equal(got, tc.want) {
 			t.Errorf("%s: events %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+// One failure after the other: the status before must not be the one that the answer to the write was read into.
+func TestEachFailureIsTold(t *testing.T) {
+	for _, key := range []types.NamespacedName{aPredictor, aService} {
+		w := newWorld(t, predictor(), service(t, aModel))
+		w.mesh.fault = mesh.ErrNoAddress
+		w.reconcile(key)
+		w.toldOf("Warning RuntimeUnhealthy")
+		w.mesh.fault = nil
+		for _, tc := range []struct{ mistake, want string }{
+			{"broken", "ModelLoadFailed"},
+			{homeless + "mt:a: [_no_runtime]", "NoSupportingRuntime"},
+			{homeless + "rt:a: [_no_runtime]", "RuntimeNotRecognized"},
+			{"broken", "ModelLoadFailed"},
+		} {
+			w.mesh.answer = says("m", concrete(loadFailed, tc.mistake))
+			w.memory.mark(key)
+			w.reconcile(key)
+			w.toldOf("Warning " + tc.want)
+			w.rests(key)
 		}
 	}
 }

@@ -76,7 +76,7 @@ func (p *predictors) get(ctx context.Context, name types.NamespacedName) (*recor
 		return nil, fmt.Errorf("reading the Predictor: %w", err)
 	}
 	m := modelmesh.FromPredictor(predictor)
-	return &record{Model: m, status: predictor.Status, problem: m.Invalid(), object: predictor, version: predictor.ResourceVersion}, nil
+	return &record{Model: m, status: *predictor.Status.DeepCopy(), problem: m.Invalid(), object: predictor, version: predictor.ResourceVersion}, nil
 }
 
 func (p *predictors) write(ctx context.Context, r *record, status v1alpha1.PredictorStatus) (written, error) {

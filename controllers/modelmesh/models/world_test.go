@@ -2,6 +2,7 @@ package models
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -137,7 +138,19 @@ func (w *world) patch(ctx context.Context, c client.Client, sub string, o client
 	if w.patchFault != nil {
 		return w.patchFault
 	}
-	return c.SubResource(sub).Patch(ctx, o, p, opts...)
+	answer, ok := o.DeepCopyObject().(client.Object)
+	if !ok {
+		w.t.Fatalf("%T", o)
+	}
+	if err := c.SubResource(sub).Patch(ctx, answer, p, opts...); err != nil {
+		return err
+	}
+	// As a real client does it: the answer is read over what the object has, also over what it points to.
+	document, err := json.Marshal(answer)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(document, o)
 }
 
 var (
