@@ -216,4 +216,12 @@ func TestRuntimeVersion(t *testing.T) {
 			}
 		}
 	}
+	spec := specification(withAdapter)
+	again := spec.Containers[0]
+	again.Image = "registry.example.com/other:9"
+	spec.Containers = append(spec.Containers, again)
+	pod := podOf(t, inputs(spec))
+	if got, _ := variable(container(t, pod, "triton-adapter"), "RUNTIME_VERSION"); got != "9" || container(t, pod, "triton").Image != again.Image {
+		t.Errorf("version %q of image %s", got, container(t, pod, "triton").Image)
+	}
 }

@@ -2,6 +2,7 @@ package modelmesh
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -75,10 +76,10 @@ func (p *pod) adapterEnvironment() (environment, error) {
 	return env, nil
 }
 
-// runtimeVersion is the tag of the server's image. The original took what follows the first colon, whatever that is.
+// runtimeVersion is the tag of the server's image. The original took what follows the first colon, whatever that is. Of several
+// containers of the name the last one is in the pod.
 func (p *pod) runtimeVersion() string {
-	for i := range p.Spec.Containers {
-		c := &p.Spec.Containers[i]
+	for _, c := range slices.Backward(p.Spec.Containers) {
 		if c.Name != p.Spec.BuiltInAdapter.ServerType {
 			continue
 		}

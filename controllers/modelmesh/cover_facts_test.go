@@ -110,6 +110,8 @@ func TestOwnerInOneNamespace(t *testing.T) {
 	w.namespaces = &Namespaces{own: "own"}
 	if _, _, err := w.owner(t.Context(), "own"); err == nil || !strings.Contains(err.Error(), "reading *v1.Deployment own/modelmesh-controller, which owns the Service") {
 		t.Errorf("%v", err)
+	} else if !strings.Contains(err.Error(), "in CONTROLLER_DEPLOYMENT") {
+		t.Errorf("no cure in %v", err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -14,7 +15,11 @@ import (
 // What is not held in memory is read once.
 func (s *server) owner(ctx context.Context, namespace string) (owner client.Object, restricted bool, err error) {
 	if s.namespaces.OnlyOwn() {
-		return s.remembered(ctx, &appsv1.Deployment{}, inside(namespace, s.config.ControllerDeployment))
+		owner, restricted, err = s.remembered(ctx, &appsv1.Deployment{}, inside(namespace, s.config.ControllerDeployment))
+		if apierrors.IsNotFound(err) {
+			err = fmt.Errorf("%w: name the Deployment of the manager in CONTROLLER_DEPLOYMENT, and its namespace in NAMESPACE", err)
+		}
+		return owner, restricted, err
 	}
 	head, err := s.namespaces.Head(ctx, namespace)
 	if err != nil {

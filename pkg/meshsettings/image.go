@@ -44,6 +44,9 @@ func splitTag(name string) (string, string) {
 	return name[:colon], name[colon+1:]
 }
 
+// said tells whether a document gives a part, and not as nothing.
+func said(part *string) bool { return part != nil && *part != "" }
+
 // over lays what a document says of an image over another. nil is what it does not say. A tag or a name with a tag drops the
 // digest below: it would win over the tag.
 func (i Image) over(name, tag, digest *string) (Image, error) {
@@ -54,8 +57,10 @@ func (i Image) over(name, tag, digest *string) (Image, error) {
 			return i, errors.New("must name an image")
 		case given.Tag == "" && given.Digest == "":
 			i.Name = given.Name
-		case tag != nil || digest != nil:
+		case said(tag), said(digest) && given.Digest != "":
 			return i, errors.New("must have no tag and no digest where these stand beside it")
+		case said(digest): // the tag stays in the name: it is for the reader
+			return Image{Name: given.Name + ":" + given.Tag, Digest: *digest}, nil
 		default:
 			return given, nil
 		}

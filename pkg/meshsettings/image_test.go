@@ -29,6 +29,9 @@ func TestImages(t *testing.T) {
 		"whole reference with a tag":        {shipped, "name: mirror:5000/mm:v3", "mirror:5000/mm:v3"},
 		"whole reference with a digest":     {shipped, "name: q/mm@sha256:cc", "q/mm@sha256:cc"},
 		"whole reference with both":         {shipped, "name: q/mm:v3@sha256:cc", "q/mm:v3@sha256:cc"},
+		"a digest beside a tag in the name": {shipped, "{name: 'q/mm:v3', digest: sha256:cc}", "q/mm:v3@sha256:cc"},
+		"nothing beside a whole reference":  {shipped, "{name: 'q/mm:v3', tag: '', digest: ''}", "q/mm:v3"},
+		"no tag beside a whole reference":   {shipped, "{name: 'q/mm@sha256:cc', tag: ''}", "q/mm@sha256:cc"},
 		"a tag over a whole reference":      {ParseImage("q/mm:v3"), "tag: v4", "q/mm:v4"},
 		"a tag over a reference with both":  {ParseImage("h:5/mm:v3@sha256:cc"), "tag: v4", "h:5/mm:v4"},
 		"no tag":                            {Image{Name: "mm", Tag: "latest"}, "tag: ''", "mm"},
@@ -61,15 +64,16 @@ func TestImages(t *testing.T) {
 
 func TestImagesRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		"{name: 'a:1', tag: 2}":          `modelMeshImage.name "a:1" must have no tag and no digest where these stand beside it`,
-		"{name: 'a@sha256:1', tag: 2}":   "must have no tag and no digest",
-		"{name: 'a:1', digest: d}":       "must have no tag and no digest",
-		"{name: ''}":                     `modelMeshImage.name "" must name an image`,
-		"{name: 'a b'}":                  `modelMeshImage.name "a b" (line 1): must be part of an image reference`,
-		"{name: 'https://a/b'}":          "must be part of an image reference",
-		"{tag: [v1]}":                    `modelMeshImage.tag a list (line 1): must be part`,
-		"quay.io/example/modelmesh:v1":   `modelMeshImage "quay.io/example/modelmesh:v1" (line 1): must be an object`,
-		"{name: {a: b}, tag: \"a\\tb\"}": "modelMeshImage.name an object",
+		"{name: 'a:1', tag: 2}":            `modelMeshImage.name "a:1" must have no tag and no digest where these stand beside it`,
+		"{name: 'a@sha256:1', tag: 2}":     "must have no tag and no digest",
+		"{name: 'a@sha256:1', digest: d}":  "must have no tag and no digest",
+		"{name: 'a:1', tag: 2, digest: d}": "must have no tag and no digest",
+		"{name: ''}":                       `modelMeshImage.name "" must name an image`,
+		"{name: 'a b'}":                    `modelMeshImage.name "a b" (line 1): must be part of an image reference`,
+		"{name: 'https://a/b'}":            "must be part of an image reference",
+		"{tag: [v1]}":                      `modelMeshImage.tag a list (line 1): must be part`,
+		"quay.io/example/modelmesh:v1":     `modelMeshImage "quay.io/example/modelmesh:v1" (line 1): must be an object`,
+		"{name: {a: b}, tag: \"a\\tb\"}":   "modelMeshImage.name an object",
 	} {
 		refused(t, "modelMeshImage: "+text, want)
 	}
