@@ -24,13 +24,16 @@ func (r *models) tell(rec *record, after v1alpha1.PredictorStatus) {
 		return
 	}
 	for _, n := range append(transitions(rec.status, after), ignored(rec)...) {
-		r.recorder.Eventf(rec.object, nil, n.kind, n.reason, action, "%s", clip(n.text))
+		r.recorder.Eventf(rec.object, nil, n.kind, n.reason, action, "%s", clip(n.text, maxNote))
 	}
 }
 
-// clip makes a text fit for an event.
-func clip(text string) string {
-	return strings.ToValidUTF8(text[:min(len(text), maxNote)], "")
+// clip cuts a text to so many bytes.
+func clip(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "")
 }
 
 // transitions are the events between two statuses: one for what went wrong, one for what is well again.

@@ -76,10 +76,10 @@ func TestEachFailureIsTold(t *testing.T) {
 }
 
 func TestTextsOfEventsFit(t *testing.T) {
-	if got := clip("short"); got != "short" {
+	if got := clip("short", maxNote); got != "short" {
 		t.Error(got)
 	}
-	if got := clip(strings.Repeat("ü", maxNote)); len(got) > maxNote || !utf8.ValidString(got) {
+	if got := clip(strings.Repeat("ü", maxNote), maxNote); len(got) > maxNote || !utf8.ValidString(got) {
 		t.Errorf("%d bytes, valid %t", len(got), utf8.ValidString(got))
 	}
 }

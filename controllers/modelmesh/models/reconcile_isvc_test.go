@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -65,6 +66,26 @@ func TestAnInferenceServiceWithoutPods(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	w.rests(aService)
+}
+
+// A runtime that has more to say than an object may hold does not keep the status from being written.
+func TestLongFailures(t *testing.T) {
+	w := newWorld(t, service(t, aModel))
+	w.mesh.answer = says(serviceID, with(concrete(loadFailed, strings.Repeat("ä", 1<<20)), copyAt("a", loadFailed, at(0))))
+	w.reconcile(aService)
+	s := w.service()
+	for _, text := range []string{s.Status.ModelStatus.LastFailureInfo.Message, condition(s, "Ready").Message, condition(s, "PredictorReady").Message} {
+		if len(text) > maxMessage || len(text) < maxMessage-4 || !utf8.ValidString(text) {
+			t.Errorf("%d bytes", len(text))
+		}
+	}
+	w.rests(aService)
+	w.mesh.answer = says(serviceID, concrete(loadFailed, homeless+"mt:"+strings.Repeat("a", maxMessage)+": [_no_runtime]"))
+	w.memory.mark(aService)
+	w.reconcile(aService)
+	if got := w.service().Status.ModelStatus.LastFailureInfo; got.Reason != "NoSupportingRuntime" || got.Message != textNoSupport {
+		t.Errorf("%s: the end of the text is lost before it is read", got.Reason)
+	}
 }
 
 // The failure of a load is written once: its time is kept in seconds.

@@ -21,6 +21,10 @@ const (
 	textNotServed   = "The namespace is not served by ModelMesh: label it modelmesh-enabled=true"
 )
 
+// maxMessage is how many bytes of a failure are kept. A runtime may say megabytes, and in an InferenceService each stands three times:
+// the API server would refuse the object.
+const maxMessage = 32 << 10
+
 // homeless begins the error of the mesh for a model that no live instance may load; the type of the model and the labels that an
 // instance would need follow. They are noRuntime where no runtime at all would do.
 const (
@@ -189,7 +193,7 @@ func (a answer) failure(before *v1alpha1.FailureInfo, now time.Time) *v1alpha1.F
 		}
 		return nil
 	}
-	f := &v1alpha1.FailureInfo{Reason: a.target.reason, Message: a.target.message, ModelID: a.targetID}
+	f := &v1alpha1.FailureInfo{Reason: a.target.reason, Message: clip(a.target.message, maxMessage), ModelID: a.targetID}
 	if f.Reason == v1alpha1.ModelLoadFailed {
 		f.Location, f.Time = a.place(before)
 	}
@@ -241,7 +245,7 @@ func seconds(t time.Time) *metav1.Time {
 
 // withFailure is the status of a model that could not be registered. It has no time where none is given.
 func withFailure(s v1alpha1.PredictorStatus, reason v1alpha1.FailureReason, message, id string) v1alpha1.PredictorStatus {
-	s.LastFailureInfo = &v1alpha1.FailureInfo{Reason: reason, Message: message, ModelID: id}
+	s.LastFailureInfo = &v1alpha1.FailureInfo{Reason: reason, Message: clip(message, maxMessage), ModelID: id}
 	if reason == v1alpha1.InvalidPredictorSpec {
 		s.TransitionStatus = v1alpha1.InvalidSpec
 	}
