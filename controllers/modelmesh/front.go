@@ -23,7 +23,7 @@ func (s *server) front(ctx context.Context, f *facts) error {
 	if going, err := s.remakeService(ctx, f); err != nil || going {
 		return err // it comes back with the event of its end
 	}
-	inputs := NamespaceInputs{Namespace: f.namespace, Settings: f.settings, Proxy: proxyFor(f.namespace, f.settings, s.served()), TLS: f.tls}
+	inputs := NamespaceInputs{Namespace: f.namespace, Settings: f.settings, Proxy: s.guard(f), TLS: f.tls}
 	desired := apply.Desired{{Config: BuildService(inputs), Adopts: adoptsOriginals}}
 	errs = append(errs, s.applier.Apply(ctx, f.owner, desired), s.removeServices(ctx, f), s.connect(f), s.monitor(ctx, f, inputs))
 	return errors.Join(errs...)

@@ -14,6 +14,32 @@ func proxyFor(namespace string, s meshsettings.Settings, served capability.Set) 
 	return authproxy.Decide(authproxy.FromSettings(s, namespace), served)
 }
 
+// guard is the sidecar of the pods of a namespace. Where one namespace is served there is none: what it needs beside it, an account
+// with rights on the cluster among it, nobody makes there.
+func (s *server) guard(f *facts) *authproxy.Proxy {
+	if s.namespaces.OnlyOwn() {
+		return nil
+	}
+	return proxyFor(f.namespace, f.settings, s.served())
+}
+
+// unguarded says that a sidecar was asked for which cannot be; nothing else.
+func (s *server) unguarded(f *facts) []string {
+	if f.settings.AuthProxy.Mode != meshsettings.AuthProxyAlways || !s.namespaces.OnlyOwn() {
+		return nil
+	}
+	return []string{"setting authProxy.mode always has no effect where the manager serves its own namespace only, and REST is not guarded: " +
+		"serve all namespaces, or close the port by a NetworkPolicy"}
+}
+
+// account is the service account of pods, "" for the one that every namespace has. Where there is no guard, none is made.
+func (s *server) account(settings meshsettings.Settings) string {
+	if s.namespaces.OnlyOwn() {
+		return settings.ServiceAccountName
+	}
+	return authproxy.AccountOf(settings, s.served())
+}
+
 // originalProxy is the sidecar that the original put into a live pod template; nil where there is none.
 func originalProxy(namespace string, live *corev1.PodTemplateSpec) *authproxy.Proxy {
 	for i := range live.Spec.Containers {

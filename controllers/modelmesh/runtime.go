@@ -15,7 +15,6 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
-	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh/authproxy"
 )
 
 // annotationProduct names a ConfigMap that has to be there before the pods are.
@@ -41,7 +40,7 @@ func (s *server) runtime(ctx context.Context, f *facts, name string, t template)
 	}
 	in := RuntimeInputs{
 		Namespace: f.namespace, Name: name, Annotations: t.object.GetAnnotations(), Spec: t.spec, Settings: f.settings,
-		TLS: f.tls, Proxy: proxyFor(f.namespace, f.settings, s.served()),
+		TLS: f.tls, Proxy: s.guard(f),
 		OpenShift: s.served().OpenShift(), Restricted: f.restricted,
 	}
 	replicas := s.replicas(f, name, t, scale, live)
@@ -55,7 +54,7 @@ func (s *server) runtime(ctx context.Context, f *facts, name string, t template)
 		return replicas.Again, err
 	}
 	s.told.validity(f.namespace, t.object, nil)
-	s.told.say(f.namespace, t.object, aboutPods, ReasonNotice, strings.Join(append(notes, notices...), "; "))
+	s.told.say(f.namespace, t.object, aboutPods, ReasonNotice, strings.Join(append(append(notes, notices...), s.unguarded(f)...), "; "))
 	if !replicas.Autoscaled {
 		scale = mm.Autoscale{}
 	}
@@ -165,7 +164,7 @@ func (s *server) render(ctx context.Context, f *facts, in RuntimeInputs, live *a
 		return nil, nil, err
 	}
 	in.Claims = claims
-	in.Settings.ServiceAccountName = authproxy.AccountOf(in.Settings, s.served())
+	in.Settings.ServiceAccountName = s.account(in.Settings)
 	built, err := BuildDeployment(in)
 	if err != nil {
 		return nil, nil, &specError{err}
