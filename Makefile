@@ -87,8 +87,8 @@ test-unit: ## Unit tests, in random order and with the race detector
 	CGO_ENABLED=1 go test -race -shuffle=on $$(go list ./... | grep -v /test/)
 
 .PHONY: test-integration
-test-integration: cluster-build ## Suites against real control planes, two at a time: they mostly wait
-	CGO_ENABLED=1 go test -race -shuffle=on -timeout 60m -p 2 ./test/...
+test-integration: cluster-build ## Suites against real control planes, three at a time: they mostly wait
+	CGO_ENABLED=1 go test -race -shuffle=on -timeout 60m -p 3 ./test/...
 
 .PHONY: test-operands
 test-operands: ## What pods would run, with real MLflow, Model Registry, kube-rbac-proxy, adapters of ModelMesh, PostgreSQL and MariaDB; what is missing is installed or built
