@@ -8,37 +8,21 @@ import (
 	"strings"
 
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/meshetcd"
 )
-
-// etcdKey is the key of the Secret that says where etcd is.
-const etcdKey = "etcd_connection"
-
-// connection is the value of that key. The order of the members is the one in which the original wrote them.
-type connection struct {
-	Endpoints             string `json:"endpoints"`
-	UserID                string `json:"userid,omitempty"`
-	Password              string `json:"password,omitempty"`
-	RootPrefix            string `json:"root_prefix,omitempty"`
-	Certificate           string `json:"certificate,omitempty"`
-	CertificateFile       string `json:"certificate_file,omitempty"`
-	ClientKey             string `json:"client_key,omitempty"`
-	ClientKeyFile         string `json:"client_key_file,omitempty"`
-	ClientCertificate     string `json:"client_certificate,omitempty"`
-	ClientCertificateFile string `json:"client_certificate_file,omitempty"`
-	OverrideAuthority     string `json:"override_authority,omitempty"`
-}
 
 // EtcdCopy is the data of the Secret by which the pods of a namespace reach etcd, made from that of the manager's own namespace:
 // the state lies below a prefix of the namespace, hosts that only resolve in the manager's namespace get its name, and the files
 // that the connection names come along.
 func EtcdCopy(source map[string][]byte, managerNamespace, namespace string) (map[string][]byte, error) {
-	text, found := source[etcdKey]
+	text, found := source[meshetcd.Key]
 	if !found {
-		return nil, fmt.Errorf("it has no key %s: add it, a JSON object with endpoints and root_prefix", etcdKey)
+		return nil, fmt.Errorf("it has no key %s: add it, a JSON object with endpoints and root_prefix", meshetcd.Key)
 	}
-	var c connection
+	var c meshetcd.Connection
 	if err := json.Unmarshal(text, &c); err != nil {
-		return nil, fmt.Errorf("key %s is no JSON object of texts: %w", etcdKey, withoutValues(err))
+		return nil, fmt.Errorf("key %s is no JSON object of texts: %w", meshetcd.Key, withoutValues(err))
 	}
 	data := map[string][]byte{}
 	for _, file := range []struct{ name, meaning string }{
@@ -57,9 +41,9 @@ func EtcdCopy(source map[string][]byte, managerNamespace, namespace string) (map
 	c.Endpoints = qualified(c.Endpoints, managerNamespace)
 	encoded, err := json.Marshal(c)
 	if err != nil {
-		return nil, fmt.Errorf("encoding %s: %w", etcdKey, err)
+		return nil, fmt.Errorf("encoding %s: %w", meshetcd.Key, err)
 	}
-	data[etcdKey] = encoded
+	data[meshetcd.Key] = encoded
 	return data, nil
 }
 

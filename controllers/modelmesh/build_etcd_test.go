@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/meshetcd"
 )
 
 // The state of a namespace lies below a prefix of its own; all else of the connection stays.
@@ -24,11 +25,11 @@ func TestEtcdCopy(t *testing.T) {
 		},
 		"unknown members": {`{"endpoints":"http://a.b:1","other":1}`, `{"endpoints":"http://a.b:1","root_prefix":"/mm_ns/vision"}`},
 	} {
-		data, err := EtcdCopy(map[string][]byte{etcdKey: []byte(c.source), "other": []byte("x")}, "modelmesh-serving", "vision")
+		data, err := EtcdCopy(map[string][]byte{meshetcd.Key: []byte(c.source), "other": []byte("x")}, "modelmesh-serving", "vision")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(map[string]string{etcdKey: c.want}, texts(data)); diff != "" {
+		if diff := cmp.Diff(map[string]string{meshetcd.Key: c.want}, texts(data)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -72,14 +73,14 @@ func TestEndpointsAreQualified(t *testing.T) {
 // Files that the connection names come along, and no other key. [M30]
 func TestReferencedFiles(t *testing.T) {
 	source := map[string][]byte{
-		etcdKey:  []byte(`{"endpoints":"https://etcd:2379","certificate_file":"ca.pem","client_key_file":"key.pem","client_certificate_file":"cert.pem"}`),
-		"ca.pem": []byte("CA"), "key.pem": []byte("KEY"), "cert.pem": []byte("CERT"), "other": []byte("x"),
+		meshetcd.Key: []byte(`{"endpoints":"https://etcd:2379","certificate_file":"ca.pem","client_key_file":"key.pem","client_certificate_file":"cert.pem"}`),
+		"ca.pem":     []byte("CA"), "key.pem": []byte("KEY"), "cert.pem": []byte("CERT"), "other": []byte("x"),
 	}
 	data, err := EtcdCopy(source, "mesh", "vision")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"ca.pem", "cert.pem", etcdKey, "key.pem"}, slices.Sorted(maps.Keys(data))); diff != "" {
+	if diff := cmp.Diff([]string{"ca.pem", "cert.pem", meshetcd.Key, "key.pem"}, slices.Sorted(maps.Keys(data))); diff != "" {
 		t.Errorf("keys (-want +got):\n%s", diff)
 	}
 	for missing, want := range map[string]string{
@@ -105,8 +106,8 @@ func TestEtcdCopyRefuses(t *testing.T) {
 		`hidden`:                              "breaks at byte",
 		``:                                    "breaks at byte",
 	} {
-		_, err := EtcdCopy(map[string][]byte{etcdKey: []byte(text)}, "mesh", "vision")
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), etcdKey) {
+		_, err := EtcdCopy(map[string][]byte{meshetcd.Key: []byte(text)}, "mesh", "vision")
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), meshetcd.Key) {
 			t.Errorf("%s: %v", text, err)
 		}
 		if err != nil && (strings.Contains(err.Error(), "hidden") || strings.Contains(err.Error(), "4711")) {
@@ -122,9 +123,9 @@ func TestBuildEtcdSecret(t *testing.T) {
 	namespace := &corev1.Namespace{}
 	namespace.Name, namespace.UID = "vision", "1"
 	s := typed[corev1.Secret](t, rendered(t, namespace, apply.Object{
-		Config: BuildEtcdSecret("model-serving-etcd", "vision", map[string][]byte{etcdKey: []byte("{}")}), Ownership: apply.Unowned,
+		Config: BuildEtcdSecret("model-serving-etcd", "vision", map[string][]byte{meshetcd.Key: []byte("{}")}), Ownership: apply.Unowned,
 	}))
-	if s.Labels["app.kubernetes.io/managed-by"] != "modelmesh-controller" || string(s.Data[etcdKey]) != "{}" || s.Name != "model-serving-etcd" {
+	if s.Labels["app.kubernetes.io/managed-by"] != "modelmesh-controller" || string(s.Data[meshetcd.Key]) != "{}" || s.Name != "model-serving-etcd" {
 		t.Errorf("%+v", s)
 	}
 }
@@ -140,13 +141,13 @@ func FuzzEtcdCopy(f *testing.F) {
 		if once := qualified(endpoints, "ns"); qualified(once, "ns") != once {
 			t.Errorf("%q is qualified twice", endpoints)
 		}
-		data, err := EtcdCopy(map[string][]byte{etcdKey: []byte(text)}, "mesh", "vision")
+		data, err := EtcdCopy(map[string][]byte{meshetcd.Key: []byte(text)}, "mesh", "vision")
 		if err != nil {
 			return
 		}
-		var before, after connection
-		if json.Unmarshal([]byte(text), &before) != nil || json.Unmarshal(data[etcdKey], &after) != nil {
-			t.Fatalf("%q became %q", text, data[etcdKey])
+		var before, after meshetcd.Connection
+		if json.Unmarshal([]byte(text), &before) != nil || json.Unmarshal(data[meshetcd.Key], &after) != nil {
+			t.Fatalf("%q became %q", text, data[meshetcd.Key])
 		}
 		before.RootPrefix += "/mm_ns/vision"
 		before.Endpoints = after.Endpoints

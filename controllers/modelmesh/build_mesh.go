@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
+	"github.com/odh-platform/odh-platform-operator/pkg/meshetcd"
 	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
@@ -62,7 +63,7 @@ func (p *pod) meshEnvironment() environment {
 	env.field("WKUBE_POD_NAME", "metadata.name")
 	env.field("WKUBE_POD_IPADDR", "status.podIP")
 	env.field("MM_LOCATION", "status.hostIP")
-	env.set("KV_STORE", "etcd:"+etcdDir+"/"+etcdKey)
+	env.set("KV_STORE", "etcd:"+etcdDir+"/"+meshetcd.Key)
 	env.set("MM_METRICS", metricsOf(p))
 	env.set("SHUTDOWN_TIMEOUT_MS", strconv.Itoa(gracePeriod*1000))
 	for _, v := range s.InternalModelMeshEnvVars {

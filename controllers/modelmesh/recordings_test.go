@@ -15,6 +15,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/meshetcd"
 	"github.com/odh-platform/odh-platform-operator/pkg/meshsettings"
 	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
@@ -142,7 +143,7 @@ func (r *recording) built(t *testing.T) []*unstructured.Unstructured {
 		all = append(all, rendered(t, owner, apply.Object{Config: BuildAutoscaler(r.in, owner.Labels, scale)}))
 	}
 	if r.in.Namespace != "modelmesh-serving" {
-		data, err := EtcdCopy(map[string][]byte{etcdKey: []byte(`{"endpoints":"http://10.0.0.10:2379","root_prefix":"modelmesh-serving"}`)}, "modelmesh-serving", r.in.Namespace)
+		data, err := EtcdCopy(map[string][]byte{meshetcd.Key: []byte(`{"endpoints":"http://10.0.0.10:2379","root_prefix":"modelmesh-serving"}`)}, "modelmesh-serving", r.in.Namespace)
 		if err != nil {
 			t.Fatal(err)
 		}
