@@ -479,7 +479,7 @@ func TestConclude(t *testing.T) {
 		}
 	}
 	for _, tc := range [][3]time.Duration{{0, 0, 0}, {0, 1, 1}, {1, 0, 1}, {2, 1, 1}, {1, 2, 1}} {
-		if got := sooner(tc[0], tc[1]); got != tc[2] {
+		if got := Sooner(tc[0], tc[1]); got != tc[2] {
 			t.Errorf("sooner of %v: %v", tc[:2], got)
 		}
 	}

@@ -3,7 +3,6 @@ package modelmesh
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -142,18 +141,16 @@ func conclude(again time.Duration, err error) (ctrl.Result, error) {
 // onlyForUsers says that an error consists of nothing but what trying again soon does not mend: names that others have taken, and
 // objects that the API server will not have as they are.
 func onlyForUsers(err error) bool {
-	switch e := any(err).(type) { // the tree is walked here, branch by branch
-	case *apply.ForeignError:
-		return true
-	case *apierrors.StatusError:
-		return apierrors.IsInvalid(e)
-	case interface{ Unwrap() []error }:
-		return !slices.ContainsFunc(e.Unwrap(), func(branch error) bool { return !onlyForUsers(branch) })
-	case interface{ Unwrap() error }:
-		return onlyForUsers(e.Unwrap())
-	default:
-		return false
-	}
+	return apply.Only(err, func(err error) bool {
+		switch e := any(err).(type) {
+		case *apply.ForeignError:
+			return true
+		case *apierrors.StatusError:
+			return apierrors.IsInvalid(e)
+		default:
+			return false
+		}
+	})
 }
 
 // serve brings a namespace to where it shall be. What fails in one place holds up no other.
@@ -170,7 +167,7 @@ func (s *server) serve(ctx context.Context, f *facts) (again time.Duration, err 
 		kept[DeploymentName(f.settings.ServiceName, name)] = true
 		rest, err := s.runtime(ctx, f, name, t)
 		errs = append(errs, s.refusal(f.namespace, t, err))
-		again = sooner(again, rest)
+		again = Sooner(again, rest)
 	}
 	s.told.keep(f.namespace, alive)
 	errs = append(errs, s.sweep(ctx, f.namespace, kept))
@@ -197,8 +194,8 @@ func forUsers(err error) string {
 	return err.Error()
 }
 
-// sooner is the earlier of two pauses, of which 0 is none.
-func sooner(a, b time.Duration) time.Duration {
+// Sooner is the earlier of two pauses, of which 0 is none.
+func Sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b != 0 && b < a {
 		return b
 	}

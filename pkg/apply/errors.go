@@ -1,7 +1,9 @@
 package apply
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -54,4 +56,25 @@ func (e *DeletingError) Error() string {
 
 func title(kind, namespace, name string) string {
 	return kind + " " + types.NamespacedName{Namespace: namespace, Name: name}.String()
+}
+
+// OnlyForeign says that an error consists of nothing but objects of others: trying again at once would change nothing.
+func OnlyForeign(err error) bool {
+	return Only(err, func(err error) bool {
+		_, is := any(err).(*ForeignError)
+		return is
+	})
+}
+
+// Only says that an error consists of nothing but what a test holds for. The tree of joined and wrapped errors is walked branch by
+// branch, from the outside, until the test holds. No error at all is nothing of the kind.
+func Only(err error, holds func(error) bool) bool {
+	if err == nil {
+		return false
+	}
+	if joined, ok := any(err).(interface{ Unwrap() []error }); ok {
+		branches := joined.Unwrap()
+		return len(branches) > 0 && !slices.ContainsFunc(branches, func(branch error) bool { return !Only(branch, holds) })
+	}
+	return holds(err) || Only(errors.Unwrap(err), holds)
 }

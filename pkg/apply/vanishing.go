@@ -10,23 +10,10 @@ import (
 // Vanishing says that an error of Apply or Prune consists of nothing but objects whose API is going away: its definition is
 // being deleted, or is deleted and capability detection has not caught up. Waiting for a moment is all there is to do.
 func Vanishing(err error) bool {
-	switch e := any(err).(type) { // the tree is walked here, branch by branch
-	case nil:
-		return false
-	case *Error:
-		return goes(e.Err)
-	case interface{ Unwrap() []error }:
-		for _, branch := range e.Unwrap() {
-			if !Vanishing(branch) {
-				return false
-			}
-		}
-		return len(e.Unwrap()) > 0
-	case interface{ Unwrap() error }:
-		return Vanishing(e.Unwrap())
-	default:
-		return false
-	}
+	return Only(err, func(err error) bool {
+		e, ok := any(err).(*Error)
+		return ok && goes(e.Err)
+	})
 }
 
 // goes recognises what the API server says about objects of a definition that is terminating (403) or gone (404).

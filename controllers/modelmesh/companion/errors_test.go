@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 )
 
@@ -33,15 +34,15 @@ func TestErrorsAreTakenApart(t *testing.T) {
 		"that ends, and a failure": {errors.Join(leaving, errDown), false, false},
 		"both":                     {errors.Join(leaving, stranger), false, false},
 	} {
-		if foreign(c.err) != c.foreign || ending(c.err) != c.ending {
-			t.Errorf("%s: foreign %t, ending %t", name, foreign(c.err), ending(c.err))
+		if apply.OnlyForeign(c.err) != c.foreign || ending(c.err) != c.ending {
+			t.Errorf("%s: foreign %t, ending %t", name, apply.OnlyForeign(c.err), ending(c.err))
 		}
 	}
 }
 
 func TestSooner(t *testing.T) {
 	for _, c := range []struct{ a, b, want time.Duration }{{0, 0, 0}, {0, 5, 5}, {5, 0, 5}, {5, 3, 3}, {3, 5, 3}} {
-		if got := sooner(c.a, c.b); got != c.want {
+		if got := modelmesh.Sooner(c.a, c.b); got != c.want {
 			t.Errorf("of %d and %d: %d, want %d", c.a, c.b, got, c.want)
 		}
 	}

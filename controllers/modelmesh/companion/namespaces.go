@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -119,7 +118,7 @@ func (r *namespaces) pass(ctx context.Context, namespace *metav1.PartialObjectMe
 		}
 		kept = append(kept, place{kind, name})
 	}
-	return sooner(retry, r.untilRenewal(known)), r.clear(ctx, namespace.UID, namespace.Name, kept)
+	return modelmesh.Sooner(retry, r.untilRenewal(known)), r.clear(ctx, namespace.UID, namespace.Name, kept)
 }
 
 // inputs gathers what does not have to be read from Secrets.
@@ -169,7 +168,7 @@ func (r *namespaces) apply(ctx context.Context, namespace *metav1.PartialObjectM
 	if known.news(topicApply, err.Error()) {
 		r.warn(namespace, err.Error())
 	}
-	if foreign(err) {
+	if apply.OnlyForeign(err) {
 		return strangerRetry, nil
 	}
 	return 0, err
@@ -241,31 +240,7 @@ func (a *around) headOf(ctx context.Context, p place) (*metav1.PartialObjectMeta
 	return head, nil
 }
 
-// foreign tells whether an error consists of nothing but objects of somebody else: trying again at once would change nothing.
-func foreign(err error) bool {
-	return each(err, func(err error) bool {
-		_, is := errors.AsType[*apply.ForeignError](err)
-		return is
-	})
-}
-
 // ending tells whether an error consists of nothing but what a namespace on its way out refuses.
 func ending(err error) bool {
-	return each(err, func(err error) bool { return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) })
-}
-
-// each tells whether a test holds for every error that was joined.
-func each(err error, is func(error) bool) bool {
-	if joined, ok := any(err).(interface{ Unwrap() []error }); ok {
-		return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !each(e, is) })
-	}
-	return is(err)
-}
-
-// sooner is the shorter of two pauses, of which 0 is none.
-func sooner(a, b time.Duration) time.Duration {
-	if a == 0 || b != 0 && b < a {
-		return b
-	}
-	return a
+	return apply.Only(err, func(err error) bool { return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) })
 }
