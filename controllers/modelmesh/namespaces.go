@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
-	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -165,9 +164,6 @@ func namespaceMetadata() *metav1.PartialObjectMetadata {
 
 // bareNamespace keeps of a namespace what is looked at.
 func bareNamespace(in any) (any, error) {
-	if _, gone := in.(toolscache.DeletedFinalStateUnknown); gone {
-		return in, nil
-	}
 	if m, ok := in.(*metav1.PartialObjectMetadata); ok {
 		m.Labels = map[string]string{LabelEnabled: m.Labels[LabelEnabled], labelEnforce: m.Labels[labelEnforce]}
 		m.Annotations, m.ManagedFields, m.OwnerReferences, m.Finalizers = nil, nil, nil, nil

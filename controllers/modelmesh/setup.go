@@ -148,7 +148,7 @@ func sliceCache(mgr ctrl.Manager, namespaces *Namespaces) (cache.Cache, error) {
 
 // setupServer registers the controller of runtimes.
 func setupServer(ctx context.Context, mgr ctrl.Manager, shared *Shared) error {
-	claims, err := component.Narrow(mgr, claimMetadata(), shared.Namespaces.narrow(), bareClaim)
+	claims, err := component.Narrow(mgr, claimMetadata(), shared.Namespaces.narrow(), component.Bare)
 	if err != nil {
 		return err
 	}

@@ -179,11 +179,3 @@ func claimMetadata() *metav1.PartialObjectMetadata {
 	m.SetGroupVersionKind(claimKind)
 	return m
 }
-
-// bareClaim keeps of a claim that it is there.
-func bareClaim(in any) (any, error) {
-	if m, ok := in.(*metav1.PartialObjectMetadata); ok {
-		m.Labels, m.Annotations, m.ManagedFields, m.OwnerReferences, m.Finalizers = nil, nil, nil, nil, nil
-	}
-	return in, nil
-}

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	"github.com/odh-platform/odh-platform-operator/pkg/meshsettings"
 )
 
@@ -200,7 +201,7 @@ func TestOfClaimsLittleIsKept(t *testing.T) {
 	claim.SetLabels(map[string]string{"a": "b"})
 	claim.SetAnnotations(map[string]string{"a": "b"})
 	claim.SetFinalizers([]string{"f"})
-	kept, err := bareClaim(claim)
+	kept, err := component.Bare(claim)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +209,7 @@ func TestOfClaimsLittleIsKept(t *testing.T) {
 	if m.Name != "data" || m.UID != "u" || m.Labels != nil || m.Annotations != nil || m.Finalizers != nil || m.Kind != "PersistentVolumeClaim" {
 		t.Errorf("%+v", m)
 	}
-	if other, err := bareClaim("tombstone"); err != nil || other != "tombstone" {
+	if other, err := component.Bare("tombstone"); err != nil || other != "tombstone" {
 		t.Errorf("%v %v", other, err)
 	}
 }

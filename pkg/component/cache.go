@@ -156,13 +156,26 @@ func ours() labels.Selector {
 func identities(next toolscache.TransformFunc) toolscache.TransformFunc {
 	return func(in any) (any, error) {
 		if head, ok := in.(*metav1.PartialObjectMetadata); ok && head.Labels[names.OperatorLabel] != names.OperatorName {
-			head.Labels, head.Annotations, head.OwnerReferences, head.Finalizers = nil, nil, nil, nil
+			shorten(head)
 		}
 		if next == nil {
 			return in, nil
 		}
 		return next(in)
 	}
+}
+
+// Bare is a transform of metadata that keeps what tells an object and its versions apart.
+func Bare(in any) (any, error) {
+	if head, ok := in.(*metav1.PartialObjectMetadata); ok {
+		shorten(head)
+		head.ManagedFields = nil
+	}
+	return in, nil
+}
+
+func shorten(head *metav1.PartialObjectMetadata) {
+	head.Labels, head.Annotations, head.OwnerReferences, head.Finalizers = nil, nil, nil, nil
 }
 
 type newInformer = func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer

@@ -8,7 +8,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -53,7 +52,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmesh.Shared) erro
 	}
 	connections, err := component.Narrow(mgr, headOfKind(secretKind), cache.ByObject{
 		Label: labels.SelectorFromSet(labels.Set{LabelManaged: yes, LabelDashboard: yes}),
-	}, identity)
+	}, component.Bare)
 	if err != nil {
 		return err
 	}
@@ -128,15 +127,4 @@ func (h heads) read(ctx context.Context, name string) (*metav1.PartialObjectMeta
 		return nil, nil
 	}
 	return head, nil
-}
-
-// identity keeps of a data connection what tells it and its versions apart.
-func identity(in any) (any, error) {
-	if _, gone := in.(toolscache.DeletedFinalStateUnknown); gone {
-		return in, nil
-	}
-	if head, ok := in.(*metav1.PartialObjectMetadata); ok {
-		head.Labels, head.Annotations, head.ManagedFields, head.OwnerReferences, head.Finalizers = nil, nil, nil, nil, nil
-	}
-	return in, nil
 }

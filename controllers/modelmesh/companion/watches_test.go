@@ -100,14 +100,14 @@ func TestIdentity(t *testing.T) {
 		Annotations:   map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "a whole Secret"},
 		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "x"}}, Finalizers: []string{"x"}, OwnerReferences: []metav1.OwnerReference{{Name: "x"}},
 	}
-	out, err := identity(head)
+	out, err := component.Bare(head)
 	got, ok := out.(*metav1.PartialObjectMetadata)
 	if err != nil || !ok || got.Name != "aws" || got.UID != "u" || got.ResourceVersion != "7" ||
 		len(got.Labels)+len(got.Annotations)+len(got.ManagedFields)+len(got.Finalizers)+len(got.OwnerReferences) > 0 {
 		t.Errorf("held is %+v, error %v", out, err)
 	}
 	tombstone := toolscache.DeletedFinalStateUnknown{Key: "team/aws"}
-	if out, err := identity(tombstone); err != nil || out != any(tombstone) {
+	if out, err := component.Bare(tombstone); err != nil || out != any(tombstone) {
 		t.Errorf("of a tombstone %v, error %v", out, err)
 	}
 }
