@@ -1,6 +1,7 @@
 package framework
 
 import (
+	"context"
 	"time"
 
 	"github.com/onsi/ginkgo/v2"
@@ -77,6 +78,23 @@ func (e *Env) Settle(user string, quiet, timeout time.Duration) {
 		}
 		g.Expect(e.now().Sub(since)).To(gomega.BeNumerically(">=", quiet), "still busy:\n%s", entries)
 	}).WithTimeout(timeout).WithPolling(observeEvery).Should(gomega.Succeed())
+}
+
+// SettleOn waits until there were none of some requests since a mark for the quiet time, at most for the timeout. It is for suites
+// whose specs share a manager and look at a part of what it sends.
+func (e *Env) SettleOn(ctx context.Context, requests func(Mark) Entries, quiet, timeout time.Duration) {
+	ginkgo.GinkgoHelper()
+	gomega.Eventually(func(g gomega.Gomega) {
+		mark := e.Mark()
+		g.Consistently(func() Entries { return requests(mark) }).WithContext(ctx).WithTimeout(quiet).WithPolling(observeEvery).Should(gomega.BeEmpty())
+	}).WithContext(ctx).WithTimeout(timeout).Should(gomega.Succeed())
+}
+
+// ExpectNone fails the spec at the first of some requests during the duration.
+func (e *Env) ExpectNone(requests func(Mark) Entries, duration time.Duration) {
+	ginkgo.GinkgoHelper()
+	mark := e.Mark()
+	gomega.Consistently(func() Entries { return requests(mark) }).WithTimeout(duration).WithPolling(observeEvery).Should(gomega.BeEmpty())
 }
 
 func (e *Env) now() time.Time { return e.clock.Now() }

@@ -3,7 +3,6 @@ package modelmesh_openshift_test
 import (
 	"context"
 	"encoding/json"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -228,18 +227,13 @@ func requests(mark framework.Mark, namespace string) framework.Entries {
 // settled waits until nothing has been sent for a while in a namespace.
 func settled(ctx context.Context, namespace string) {
 	GinkgoHelper()
-	Eventually(func(g Gomega) {
-		mark := env.Mark()
-		g.Consistently(func() framework.Entries { return requests(mark, namespace) }).WithContext(ctx).
-			WithTimeout(quiet / 2).WithPolling(time.Second / 4).Should(BeEmpty())
-	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+	env.SettleOn(ctx, func(mark framework.Mark) framework.Entries { return requests(mark, namespace) }, quiet/2, patience)
 }
 
 // expectRest expects that nothing is sent for a while in a namespace.
 func expectRest(namespace string) {
 	GinkgoHelper()
-	mark := env.Mark()
-	Consistently(func() framework.Entries { return requests(mark, namespace) }).WithTimeout(quiet).WithPolling(time.Second / 4).Should(BeEmpty())
+	env.ExpectNone(func(mark framework.Mark) framework.Entries { return requests(mark, namespace) }, quiet)
 }
 
 // notForbidden expects that the rights have sufficed for a namespace since a mark.

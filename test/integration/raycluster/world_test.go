@@ -2,7 +2,6 @@ package raycluster_test
 
 import (
 	"context"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -159,18 +158,13 @@ func requests(mark framework.Mark, namespace string) framework.Entries {
 // settled waits until nothing has been sent for a while in a namespace.
 func settled(ctx context.Context, namespace string) {
 	GinkgoHelper()
-	Eventually(func(g Gomega) {
-		mark := env.Mark()
-		g.Consistently(func() framework.Entries { return requests(mark, namespace) }).WithContext(ctx).
-			WithTimeout(quiet / 2).WithPolling(time.Second / 4).Should(BeEmpty())
-	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+	env.SettleOn(ctx, func(mark framework.Mark) framework.Entries { return requests(mark, namespace) }, quiet/2, patience)
 }
 
 // expectRest expects that nothing is sent for a while in a namespace.
 func expectRest(namespace string) {
 	GinkgoHelper()
-	mark := env.Mark()
-	Consistently(func() framework.Entries { return requests(mark, namespace) }).WithTimeout(quiet).WithPolling(time.Second / 4).Should(BeEmpty())
+	env.ExpectNone(func(mark framework.Mark) framework.Entries { return requests(mark, namespace) }, quiet)
 }
 
 // told waits for an Event on a cluster and returns its note.
