@@ -15,6 +15,8 @@ GCFLAGS := $(foreach p,$(NOT_INLINED),-gcflags='$(p)/...=-l')
 BINARY ?= bin/manager
 COMPONENTS := appwrapper mlflow mlflowaccess modelcatalog modelcatalog/beside modelmesh modelmesh/beside modelmesh/companion modelmesh/models modelregistry modelregistry/beside modelregistry/storage platform raycluster
 CLUSTER ?= dev
+# What talks to the cluster of KUBECONFIG; `go run ./test/cluster/cmd/testcluster kubectl` names the one that tests use.
+KUBECTL ?= kubectl
 PLATFORM ?= plain
 FUZZTIME ?= 20s
 # A number of inputs and no time: a busy machine then takes longer, and does not fail at the end of it.

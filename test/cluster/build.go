@@ -114,6 +114,16 @@ func Build(ctx context.Context, progress io.Writer) (Binaries, error) {
 	return buildAll(ctx, progress, binaryModules()...)
 }
 
+// Kubectl makes sure that kubectl exists, in the version of the control plane, and returns its path. It is built with the
+// control plane, as [Build] does.
+func Kubectl(ctx context.Context, progress io.Writer) (string, error) {
+	binaries, err := Build(ctx, progress)
+	if err != nil {
+		return "", err
+	}
+	return binaries["kubectl"], nil
+}
+
 // BuildPeer makes sure that the program of a peer exists and returns its path, as [Build] does.
 func BuildPeer(ctx context.Context, peer Peer, progress io.Writer) (string, error) {
 	m, ok := peers[peer]

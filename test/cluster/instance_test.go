@@ -28,9 +28,9 @@ var _ = Describe("an instance", func() {
 	})
 
 	It("serves kubectl of the same version with its kubeconfig", func(ctx SpecContext) {
-		binaries, err := cluster.Build(ctx, GinkgoWriter)
+		kubectl, err := cluster.Kubectl(ctx, GinkgoWriter)
 		Expect(err).NotTo(HaveOccurred())
-		output, err := exec.CommandContext(ctx, binaries["kubectl"], "--kubeconfig", openshift.Kubeconfig(), "version").CombinedOutput()
+		output, err := exec.CommandContext(ctx, kubectl, "--kubeconfig", openshift.Kubeconfig(), "version").CombinedOutput()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(string(output)).To(ContainSubstring("Client Version: " + cluster.KubernetesVersion))
 		Expect(string(output)).To(ContainSubstring("Server Version: " + cluster.KubernetesVersion))

@@ -25,6 +25,7 @@ const usage = `testcluster runs real Kubernetes control planes on loopback.
   testcluster down NAME... | --all        stop instances and remove everything of them
   testcluster list                        instances and their processes
   testcluster kubeconfig NAME             path of the administrator's kubeconfig
+  testcluster kubectl                     path of the kubectl that is built with the control plane
   testcluster env [NAME]                  shell lines: PATH with kubectl, KUBECONFIG of an instance
 
 Flags:
@@ -65,7 +66,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 		return fmt.Errorf("reading the command line: %w", err)
 	}
 	commands := map[string]func(context.Context, []string) error{
-		"build": p.build, "up": p.up, "down": p.down, "list": p.list, "kubeconfig": p.kubeconfig, "env": p.env,
+		"build": p.build, "up": p.up, "down": p.down, "list": p.list, "kubeconfig": p.kubeconfig, "kubectl": p.kubectl, "env": p.env,
 	}
 	command, ok := commands[p.flags.Arg(0)]
 	if !ok {
@@ -160,12 +161,24 @@ func (p *program) kubeconfig(_ context.Context, names []string) error {
 	return nil
 }
 
-func (p *program) env(ctx context.Context, names []string) error {
-	binaries, err := cluster.Build(ctx, p.progress)
+func (p *program) kubectl(ctx context.Context, names []string) error {
+	if len(names) > 0 {
+		return fmt.Errorf("kubectl takes no argument and prints a path, so run $(testcluster kubectl) %s: %w", strings.Join(names, " "), errUsage)
+	}
+	path, err := cluster.Kubectl(ctx, p.progress)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(p.out, "export PATH=%q:\"$PATH\"\n", filepath.Dir(binaries["kubectl"]))
+	fmt.Fprintln(p.out, path)
+	return nil
+}
+
+func (p *program) env(ctx context.Context, names []string) error {
+	path, err := cluster.Kubectl(ctx, p.progress)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(p.out, "export PATH=%q:\"$PATH\"\n", filepath.Dir(path))
 	if len(names) == 0 {
 		return nil
 	}

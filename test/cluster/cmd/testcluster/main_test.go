@@ -41,6 +41,7 @@ func TestWrongUsage(t *testing.T) {
 		"down with name, all": {[]string{"down", "a", "--all"}, "down takes names or --all"},
 		"kubeconfig of none":  {[]string{"kubeconfig"}, "kubeconfig takes one name"},
 		"kubeconfig missing":  {[]string{"kubeconfig", "absent"}, "no such instance"},
+		"kubectl with more":   {[]string{"kubectl", "get", "pods"}, "run $(testcluster kubectl) get pods"},
 		"unknown platform":    {[]string{"up", "a", "--platform", "vanilla"}, "known are bare, plain and openshift"},
 		"bad name":            {[]string{"kubeconfig", "../a"}, "lower-case letters"},
 	} {
