@@ -6,6 +6,7 @@ SHELL := /usr/bin/env bash -o pipefail
 VERSION ?= 0.1.0
 GOLANGCI_LINT_VERSION ?= v2.12.2
 BUF_VERSION ?= v1.75.0
+GOTESTSUM_VERSION ?= v1.13.0
 # grpcnotrace keeps a tracing package with templates out of the binary, which is 11 MB smaller for it.
 TAGS := grpcnotrace
 LDFLAGS := -s -w -funcalign=16 -X main.version=$(VERSION)
@@ -25,6 +26,18 @@ MESH_FUZZ ?= 30000x
 export CGO_ENABLED ?= 0
 # A cache per checkout: the linter keeps findings with the path of the checkout that they were made in.
 export GOLANGCI_LINT_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/golangci-lint-$(shell echo '$(CURDIR)' | cksum | cut -d' ' -f1)
+
+# run-tests,packages,flags: where nobody watches, a test that fails is tried a second time and named in FLAKED_FILE. Elsewhere
+# it is tried once, so that whoever wrote an unsteady test notices.
+ifeq ($(CI),true)
+define run-tests
+report=$$(mktemp); trap 'cat "$$report" >>"$${FLAKED_FILE:-/dev/stderr}"; rm -f "$$report"' EXIT; \
+CGO_ENABLED=1 go run gotest.tools/gotestsum@$(GOTESTSUM_VERSION) --format standard-quiet --rerun-fails=1 --rerun-fails-max-failures=3 \
+  --rerun-fails-report="$$report" --packages="$(1)" -- $(2)
+endef
+else
+run-tests = CGO_ENABLED=1 go test $(2) $(1)
+endif
 
 ##@ Use
 
@@ -86,11 +99,11 @@ test: test-unit test-integration ## Run every test: unit tests first, then the s
 
 .PHONY: test-unit
 test-unit: ## Unit tests, in random order and with the race detector
-	CGO_ENABLED=1 go test -race -shuffle=on $$(go list ./... | grep -v /test/)
+	@$(call run-tests,$$(go list ./... | grep -v /test/),-race -shuffle=on)
 
 .PHONY: test-integration
 test-integration: cluster-build ## Suites against real control planes, three at a time: they mostly wait
-	CGO_ENABLED=1 go test -race -shuffle=on -timeout 60m -p 3 ./test/...
+	@$(call run-tests,./test/...,-race -shuffle=on -timeout 60m -p 3)
 
 .PHONY: test-operands
 test-operands: ## What pods would run, with real MLflow, Model Registry, kube-rbac-proxy, adapters of ModelMesh, PostgreSQL and MariaDB; what is missing is installed or built
