@@ -14,6 +14,7 @@ LDFLAGS := -s -w -funcalign=16 -X main.version=$(VERSION)
 NOT_INLINED := k8s.io/api k8s.io/apimachinery/pkg/apis k8s.io/client-go/applyconfigurations
 GCFLAGS := $(foreach p,$(NOT_INLINED),-gcflags='$(p)/...=-l')
 BINARY ?= bin/manager
+PLUGIN ?= bin/kubectl-odh
 COMPONENTS := appwrapper mlflow mlflowaccess modelcatalog modelcatalog/beside modelmesh modelmesh/beside modelmesh/companion modelmesh/models modelregistry modelregistry/beside modelregistry/storage platform raycluster
 CLUSTER ?= dev
 # What talks to the cluster of KUBECONFIG; `go run ./test/cluster/cmd/testcluster kubectl` names the one that tests use.
@@ -68,8 +69,12 @@ install-kserve-crds: ## Install the CRDs of KServe into the current cluster; new
 ##@ Develop
 
 .PHONY: build
-build: ## Build bin/manager
+build: plugin ## Build bin/manager and bin/kubectl-odh
 	go build -tags $(TAGS) $(GCFLAGS) -ldflags '$(LDFLAGS)' -o '$(BINARY)' ./cmd/manager
+
+.PHONY: plugin
+plugin: ## Build bin/kubectl-odh, the plugin of kubectl; GOOS and GOARCH choose for which system
+	go build -tags $(TAGS) $(GCFLAGS) -ldflags '$(LDFLAGS)' -o '$(PLUGIN)' ./cmd/kubectl-odh
 
 .PHONY: generate
 generate: ## Regenerate deep copies, CRDs, roles and protocols

@@ -1,0 +1,10 @@
+package main
+
+import (
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/cli"
+)
+
+// commands are the sub-commands in the order of the help.
+func commands() []cli.Command {
+	return []cli.Command{cli.Version()}
+}

@@ -1,0 +1,73 @@
+package screen
+
+import "strings"
+
+// gap stands between columns.
+const gap = 2
+
+// Cell is a piece of a table.
+type Cell struct {
+	Text  string
+	Paint Paint
+}
+
+// Table is a heading and rows of cells. The last column takes what room is left, and is cut there.
+type Table struct {
+	Heading []string
+	Rows    [][]Cell
+}
+
+// Render aligns the columns. Lines end without blanks.
+func (t Table) Render(s Style) string {
+	rows := t.Rows
+	if len(t.Heading) > 0 {
+		heading := make([]Cell, 0, len(t.Heading))
+		for _, text := range t.Heading {
+			heading = append(heading, Cell{text, Bold})
+		}
+		rows = append([][]Cell{heading}, rows...)
+	}
+	widths := columnWidths(rows)
+	var b strings.Builder
+	for _, row := range rows {
+		b.WriteString(s.line(row, widths))
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// columnWidths are those of the widest cells, for all columns but the last.
+func columnWidths(rows [][]Cell) []int {
+	var widths []int
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], Columns(OneLine(cell.Text)))
+		}
+	}
+	return widths
+}
+
+// line joins the cells of a row; what follows the end of the terminal is cut.
+func (s Style) line(row []Cell, widths []int) string {
+	var b strings.Builder
+	used, pending := 0, 0
+	for i, cell := range row {
+		room := -1
+		if s.Width > 0 {
+			room = max(s.Width-used-pending, 0)
+		}
+		text := s.Clip(cell.Text, room)
+		if text == "" || room == 0 {
+			pending += widths[i] + gap
+			continue
+		}
+		b.WriteString(strings.Repeat(" ", pending))
+		b.WriteString(s.Paint(cell.Paint, text))
+		used += pending + Columns(text)
+		pending = widths[i] - Columns(text) + gap
+	}
+	return b.String()
+}
