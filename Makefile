@@ -19,6 +19,8 @@ COMPONENTS := appwrapper mlflow mlflowaccess modelcatalog modelcatalog/beside mo
 CLUSTER ?= dev
 # What talks to the cluster of KUBECONFIG; `go run ./test/cluster/cmd/testcluster kubectl` names the one that tests use.
 KUBECTL ?= kubectl
+OVERLAY ?= kubernetes
+IMG ?=
 PLATFORM ?= plain
 FUZZTIME ?= 20s
 # A number of inputs and no time: a busy machine then takes longer, and does not fail at the end of it.
@@ -65,6 +67,37 @@ kserve-crds: ## Write the CRDs of KServe into config/crd/kserve, for ModelMesh w
 .PHONY: install-kserve-crds
 install-kserve-crds: ## Install the CRDs of KServe into the current cluster; newer ones that are there stay
 	go run ./test/cluster/cmd/kservecrds install
+
+##@ Install into the cluster of KUBECONFIG
+
+# Handed on as they are: a value may hold what a shell would read otherwise.
+install deploy undeploy uninstall deploy-to-platform: export KUBECTL := $(KUBECTL)
+install deploy undeploy uninstall deploy-to-platform: export OVERLAY := $(OVERLAY)
+deploy deploy-to-platform: export IMG := $(IMG)
+deploy-to-platform: export PLATFORM := $(PLATFORM)
+deploy-to-platform: export ODH_GATEWAY_NAME := $(ODH_GATEWAY_NAME)
+deploy-to-platform: export ODH_GATEWAY_NAMESPACE := $(ODH_GATEWAY_NAMESPACE)
+uninstall: export FORCE := $(FORCE)
+
+.PHONY: install
+install: ## Install the CRDs (OVERLAY=kubernetes|openshift|odh|rhoai)
+	config/manage install
+
+.PHONY: deploy
+deploy: ## Install everything (OVERLAY=..., IMG= another image of the manager)
+	config/manage deploy
+
+.PHONY: deploy-to-platform
+deploy-to-platform: ## As deploy, for PLATFORM=odh|rhoai, with the address of the platform's Gateway (ODH_GATEWAY_NAME= ODH_GATEWAY_NAMESPACE=)
+	config/manage deploy-to-platform
+
+.PHONY: undeploy
+undeploy: ## Remove the operator (OVERLAY=...); CRDs, custom resources and what runs for them stay
+	config/manage undeploy
+
+.PHONY: uninstall
+uninstall: ## Remove the CRDs; refuses while custom resources exist, unless FORCE=1
+	config/manage uninstall
 
 ##@ Develop
 

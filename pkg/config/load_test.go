@@ -127,7 +127,7 @@ func TestPrecedence(t *testing.T) {
 			get: func(c Config) any { return c.MLflow.Image }},
 		"gateway": {env: "GATEWAY_NAME", key: "mlflow.gatewayName", values: [3]string{"", "b", "c.d"},
 			fallback: "data-science-gateway", get: func(c Config) any { return c.MLflow.GatewayName }},
-		"gateway namespace": {key: "mlflow.gatewayNamespace", values: [3]string{"", "", "c"},
+		"gateway namespace": {env: "MLFLOW_GATEWAY_NAMESPACE", key: "mlflow.gatewayNamespace", values: [3]string{"", "b", "c"},
 			fallback: "openshift-ingress", get: func(c Config) any { return c.MLflow.GatewayNamespace }},
 		"url": {env: "MLFLOW_URL", key: "mlflow.url", values: [3]string{"", "https://b.test", "https://c.test"},
 			get: func(c Config) any { return c.MLflow.ExternalURL }},

@@ -142,11 +142,14 @@ func TestRegistriesNamespace(t *testing.T) {
 	}
 }
 
-// One variable names the Gateway of MLflow and of registries.
+// One variable names the Gateway of MLflow and of registries, and another that of MLflow alone: the parameters of installations
+// have a key for each.
 func TestGatewayNameIsShared(t *testing.T) {
-	cfg := mustLoad(t, given{env: map[string]string{"GATEWAY_NAME": "gate"}})
-	if cfg.MLflow.GatewayName != "gate" || cfg.ModelRegistry.Gateway.Name != "gate" {
-		t.Errorf("got %q and %q", cfg.MLflow.GatewayName, cfg.ModelRegistry.Gateway.Name)
+	for mlflow, want := range map[string]string{"": "gate", "  ": "gate", "other": "other"} {
+		cfg := mustLoad(t, given{env: map[string]string{"GATEWAY_NAME": "gate", "MLFLOW_GATEWAY_NAME": mlflow}})
+		if cfg.MLflow.GatewayName != want || cfg.ModelRegistry.Gateway.Name != "gate" {
+			t.Errorf("%q: got %q and %q", mlflow, cfg.MLflow.GatewayName, cfg.ModelRegistry.Gateway.Name)
+		}
 	}
 }
 

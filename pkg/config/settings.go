@@ -77,9 +77,9 @@ func mlflowSettings(c *Config) []setting {
 	return []setting{
 		{env: []string{"RELATED_IMAGE_ODH_MLFLOW_IMAGE", "MLFLOW_IMAGE"}, key: "mlflow.image", set: image(&m.Image),
 			help: "image of MLflow where a custom resource names none"},
-		{env: []string{"GATEWAY_NAME"}, key: "mlflow.gatewayName", fallback: "data-science-gateway",
+		{env: []string{"MLFLOW_GATEWAY_NAME", "GATEWAY_NAME"}, key: "mlflow.gatewayName", fallback: "data-science-gateway",
 			set: subdomain(&m.GatewayName), help: "Gateway that HTTPRoutes attach to"},
-		{key: "mlflow.gatewayNamespace", fallback: "openshift-ingress", set: namespace(&m.GatewayNamespace),
+		{env: []string{"MLFLOW_GATEWAY_NAMESPACE"}, key: "mlflow.gatewayNamespace", fallback: "openshift-ingress", set: namespace(&m.GatewayNamespace),
 			help: "namespace of that Gateway"},
 		{env: []string{"MLFLOW_URL"}, key: "mlflow.url", set: m.setURL, help: "external base URL without a path"},
 		{env: []string{"SECTION_TITLE"}, key: "mlflow.sectionTitle", fallback: "MLflow", set: required(&m.SectionTitle),

@@ -190,11 +190,11 @@ type MLflow struct {
 	// +optional
 	Image string `json:"image,omitempty"`
 
-	// GatewayName is the Gateway that HTTPRoutes attach to. Default: GATEWAY_NAME, else "data-science-gateway".
+	// GatewayName is the Gateway that HTTPRoutes attach to. Default: MLFLOW_GATEWAY_NAME, else GATEWAY_NAME, else "data-science-gateway".
 	// +optional
 	GatewayName string `json:"gatewayName,omitempty"`
 
-	// GatewayNamespace is the namespace of that Gateway. Default: "openshift-ingress".
+	// GatewayNamespace is the namespace of that Gateway. Default: MLFLOW_GATEWAY_NAMESPACE, else "openshift-ingress".
 	// +optional
 	GatewayNamespace string `json:"gatewayNamespace,omitempty"`
 
