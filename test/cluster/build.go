@@ -55,6 +55,8 @@ type Peer string
 const (
 	Kueue           Peer = "kueue"
 	KubeRayOperator Peer = "kuberay"
+	// Etcdctl is the client of etcd on the command line.
+	Etcdctl Peer = "etcdctl"
 	// KServeTypes is a small program of ours around the types of KServe.
 	KServeTypes Peer = "kserve-types"
 )
@@ -63,6 +65,7 @@ const (
 var peers = map[Peer]module{
 	Kueue:           {dir: "kueue", ldflags: "-s -w", packages: []string{"sigs.k8s.io/kueue/cmd/kueue"}},
 	KubeRayOperator: {dir: "kuberay", ldflags: "-s -w", packages: []string{"github.com/ray-project/kuberay/ray-operator"}},
+	Etcdctl:         {dir: "etcdctl", ldflags: "-s -w", packages: []string{"go.etcd.io/etcd/etcdctl/v3"}},
 	KServeTypes: {dir: "kserve", ldflags: "-s -w", packages: []string{
 		"github.com/odh-platform/odh-platform-operator/test/cluster/binaries/kserve",
 	}},
@@ -87,10 +90,14 @@ func versionStamp() string {
 
 // programName is the file name of a package's program: a major version at the end of the path is not a name.
 func programName(pkg string) string {
-	if pkg == "go.etcd.io/etcd/server/v3" {
+	switch pkg {
+	case "go.etcd.io/etcd/server/v3":
 		return "etcd"
+	case "go.etcd.io/etcd/etcdctl/v3":
+		return "etcdctl"
+	default:
+		return path.Base(pkg)
 	}
-	return path.Base(pkg)
 }
 
 // key names the results of a build: equal keys mean equal binaries.

@@ -23,7 +23,11 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
-const yamlBuffer = 4096
+const (
+	yamlBuffer = 4096
+	// managerContainer is the name of the container in which the manager runs.
+	managerContainer = "manager"
+)
 
 // Installed is what [Install] found in the manifests.
 type Installed struct {
@@ -123,11 +127,21 @@ func rank(object *unstructured.Unstructured) int {
 	}
 }
 
+// runsManager tells whether a Deployment is that of a manager, and not one of what is installed beside it.
+func runsManager(deployment *unstructured.Unstructured) bool {
+	// What cannot be read has a place to say so.
+	containers, found, err := unstructured.NestedSlice(deployment.Object, "spec", "template", "spec", "containers")
+	return err != nil || !found || slices.ContainsFunc(containers, func(entry any) bool {
+		container, ok := entry.(map[string]any)
+		return ok && container["name"] == managerContainer
+	})
+}
+
 // split takes the manager's Deployment out of the objects and puts the others into the order of creation.
 func split(objects []*unstructured.Unstructured) (*Installed, error) {
 	installed := &Installed{}
 	for _, object := range objects {
-		if object.GetKind() != "Deployment" {
+		if object.GetKind() != "Deployment" || !runsManager(object) {
 			installed.Objects = append(installed.Objects, object)
 			continue
 		}

@@ -51,6 +51,24 @@ func TestSplit(t *testing.T) {
 	}
 }
 
+func TestSplitLeavesOtherDeployments(t *testing.T) {
+	objects, err := decode([]byte(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"etcd"},
+		"spec":{"template":{"spec":{"containers":[{"name":"etcd"}]}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	installed, err := split(append(manifests(t), objects...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last := installed.Objects[len(installed.Objects)-1]; last.GetName() != "etcd" {
+		t.Errorf("the last object to create is %s, want etcd", last.GetName())
+	}
+	if installed.Deployment.Name == "etcd" {
+		t.Error("etcd was taken for the manager")
+	}
+}
+
 func TestSplitNeedsOneDeployment(t *testing.T) {
 	deployment := func(name string) *unstructured.Unstructured {
 		object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment"}}

@@ -1,0 +1,88 @@
+package dependencies_test
+
+import (
+	"os"
+	"path/filepath"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/meshetcd"
+)
+
+var _ = Describe("etcd", func() {
+	var w *etcdWorld
+	BeforeEach(func(ctx SpecContext) { w = installEtcd(ctx) }, NodeTimeout(specTimeout))
+
+	It("lets in whoever has the Secret, from the first moment, and after restarts", func(ctx SpecContext) {
+		w.succeed(ctx, creator)
+		w.succeed(ctx, enabler)
+		for range 2 {
+			end := w.serve(ctx)
+			Eventually(func() error { return w.list(ctx, w.connection(ctx)) }).WithContext(ctx).Should(Succeed())
+			Expect(w.list(ctx, meshetcd.Connection{RootPrefix: "p"})).To(MatchError(ContainSubstring("user name is empty")))
+			Expect(w.list(ctx, meshetcd.Connection{RootPrefix: "p", UserID: "root", Password: "guess"})).To(MatchError(ContainSubstring("invalid user ID or password")))
+			end()
+
+			By("its pod starts again")
+			w.succeed(ctx, creator)
+			Expect(w.succeed(ctx, enabler)).To(ContainSubstring("Authentication is on."))
+		}
+
+		By("the Secrets were made anew: the data has the former password")
+		w.hand("another")
+		output, err := w.run(ctx, enabler)
+		Expect(err).To(HaveOccurred())
+		Expect(output).To(ContainSubstring("was written with another password"))
+		w.hand("")
+		output, err = w.run(ctx, enabler)
+		Expect(err).To(HaveOccurred())
+		Expect(output).To(ContainSubstring("was written with another password, or with one"))
+	}, NodeTimeout(specTimeout))
+
+	It("survives a stop anywhere before authentication is on", func(ctx SpecContext) {
+		for i, at := range []string{"auth status", "user add", "role get", "role add", "grant-role", "auth enable"} {
+			w.hand(string(rune('a' + i)))
+			output, err := w.run(ctx, enabler, w.stopping("etcdctl", at))
+			Expect(err).To(MatchError(ContainSubstring("killed")), "%s: %s", at, output)
+		}
+		w.hand(`"odd' $password \`)
+		w.succeed(ctx, enabler)
+		w.serve(ctx)
+		right := meshetcd.Connection{RootPrefix: "p", UserID: "root", Password: `"odd' $password \`}
+		Eventually(func() error { return w.list(ctx, right) }).WithContext(ctx).Should(Succeed())
+		Expect(w.list(ctx, meshetcd.Connection{RootPrefix: "p", UserID: "root", Password: "f"})).NotTo(Succeed(), "the password of an earlier stop")
+	}, NodeTimeout(specTimeout))
+
+	It("stays open where the connection names no user", func(ctx SpecContext) {
+		w.hand("")
+		Expect(w.succeed(ctx, enabler)).To(ContainSubstring("Authentication stays off"))
+		w.serve(ctx)
+		Eventually(func() error { return w.list(ctx, meshetcd.Connection{RootPrefix: "p"}) }).WithContext(ctx).Should(Succeed())
+	}, NodeTimeout(specTimeout))
+
+	It("says so when it cannot run at all", func(ctx SpecContext) {
+		w.hand("p")
+		Expect(os.WriteFile(filepath.Join(w.dir, "data"), nil, 0o600)).To(Succeed(), "a file where the folder should be")
+		output, err := w.run(ctx, enabler)
+		Expect(err).To(HaveOccurred())
+		Expect(output).To(ContainSubstring("etcd has ended"))
+	}, NodeTimeout(specTimeout))
+
+	It("runs in pods of the restricted level, whose data outlives them, and gives a token to one container only", func(ctx SpecContext) {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "etcd"}, Spec: w.pods}
+		Expect(env.Admin.Create(ctx, pod)).To(Succeed())
+		Expect(w.claims).To(HaveLen(1))
+		Expect(w.pods.Volumes).To(ContainElement(And(
+			HaveField("Name", "data"), HaveField("EmptyDir", BeNil()), HaveField("PersistentVolumeClaim.ClaimName", w.claims[0].Name))))
+		for _, container := range append(pod.Spec.InitContainers, pod.Spec.Containers...) {
+			mounts := ContainElement(HaveField("MountPath", "/var/run/secrets/kubernetes.io/serviceaccount"))
+			if container.Name != creator {
+				mounts = Not(mounts)
+			}
+			Expect(container.VolumeMounts).To(mounts, container.Name)
+		}
+	}, NodeTimeout(specTimeout))
+})

@@ -1,0 +1,145 @@
+package dependencies_test
+
+import (
+	"context"
+	"net/http"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/meshetcd"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+var _ = Describe("The Secrets of etcd", func() {
+	var w *etcdWorld
+	BeforeEach(func(ctx SpecContext) { w = installEtcd(ctx) }, NodeTimeout(specTimeout))
+
+	It("are made once, each from the other when one is missing, and never changed", func(ctx SpecContext) {
+		mark := env.Mark()
+		w.succeed(ctx, creator)
+		password := w.password(ctx)
+		Expect(password).To(MatchRegexp(`^[A-Za-z0-9]{32}$`))
+		Expect(w.connection(ctx)).To(Equal(meshetcd.Connection{
+			Endpoints: "http://etcd." + w.namespace + ".svc:2379", RootPrefix: "modelmesh-serving", UserID: "root", Password: password}))
+		Expect(w.handed()).To(Equal(password))
+
+		By("again")
+		again := env.Mark()
+		w.succeed(ctx, creator)
+		Expect(env.Since(again).ByUser(w.user).Writes()).To(BeEmpty())
+
+		By("one of them, then the other")
+		for _, name := range []string{connections, passwords} {
+			Expect(env.Admin.Delete(ctx, w.secret(name))).To(Succeed())
+			w.succeed(ctx, creator)
+			Expect(w.password(ctx)).To(Equal(password))
+			Expect(w.connection(ctx).Password).To(Equal(password))
+		}
+		denied := env.Since(mark).ByUser(w.user).Where(func(e framework.Entry) bool {
+			// kubectl looks for the namespace of what it does not find, for the sake of its message, and does without.
+			return e.Code == http.StatusForbidden && e.Resource != "namespaces"
+		})
+		Expect(denied).To(BeEmpty(), "the script asked for more than its Role allows")
+
+		By("another password in another namespace")
+		other := installEtcd(ctx)
+		other.succeed(ctx, creator)
+		Expect(other.password(ctx)).NotTo(Equal(password))
+	}, NodeTimeout(specTimeout))
+
+	It("survive a stop anywhere", func(ctx SpecContext) {
+		var password string
+		for _, at := range []string{"create secret generic etcd-passwords", "apply", "create secret generic model-serving-etcd"} {
+			output, err := w.run(ctx, creator, w.stopping("kubectl", at))
+			Expect(err).To(MatchError(ContainSubstring("killed")), "%s: %s", at, output)
+			secret := w.secret(passwords)
+			if err := env.Admin.Get(ctx, client.ObjectKeyFromObject(secret), secret); !apierrors.IsNotFound(err) {
+				Expect(err).NotTo(HaveOccurred())
+				password = string(secret.Data["root"])
+			}
+			Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(w.secret(connections)), w.secret(connections))).To(Satisfy(apierrors.IsNotFound))
+		}
+		Expect(password).NotTo(BeEmpty(), "the last stop came after the first Secret")
+		w.succeed(ctx, creator)
+		Expect(w.connection(ctx).Password).To(Equal(password))
+		Expect(w.handed()).To(Equal(password))
+	}, NodeTimeout(specTimeout))
+
+	It("may be the user's own, whatever stands in them", func(ctx SpecContext) {
+		odd := `a "b" \c $d 'e' ü%s`
+		w.have(ctx, connections, "etcd_connection", `{"endpoints":"http://etcd:2379","root_prefix":"p","userid":"root","password":"a \"b\" \\c $d 'e' \u00fc%s"}`)
+		before := w.secret(connections)
+		env.Get(ctx, before)
+		w.succeed(ctx, creator)
+		Expect(w.password(ctx)).To(Equal(odd))
+		Expect(w.handed()).To(Equal(odd))
+		after := w.secret(connections)
+		env.Get(ctx, after)
+		Expect(after).To(Equal(before))
+
+		By("a password of the user's, and nothing else")
+		Expect(env.Admin.Delete(ctx, after)).To(Succeed())
+		w.have(ctx, passwords, "root", odd)
+		w.succeed(ctx, creator)
+		Expect(w.connection(ctx).Password).To(Equal(odd))
+		Expect(w.password(ctx)).To(Equal(odd))
+
+		By("a connection without a user")
+		Expect(env.Admin.Delete(ctx, w.secret(passwords))).To(Succeed())
+		w.have(ctx, connections, "etcd_connection", `{"endpoints":"http://etcd:2379","root_prefix":"p"}`)
+		Expect(w.succeed(ctx, creator)).To(ContainSubstring("names no user, so authentication stays off"))
+		Expect(w.handed()).To(BeEmpty())
+		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(w.secret(passwords)), w.secret(passwords))).To(Satisfy(apierrors.IsNotFound))
+	}, NodeTimeout(specTimeout))
+
+	DescribeTable("that cannot be used are named, with the cure, and left alone",
+		func(ctx SpecContext, connection, password, want string) {
+			if connection != "" {
+				w.have(ctx, connections, "etcd_connection", connection)
+			}
+			if password != "" {
+				w.have(ctx, passwords, "root", password)
+			}
+			mark := env.Mark()
+			output, err := w.run(ctx, creator)
+			Expect(err).To(HaveOccurred())
+			Expect(output).To(ContainSubstring(want))
+			Expect(env.Since(mark).ByUser(w.user).Writes()).To(BeEmpty())
+		},
+		Entry("another user", `{"endpoints":"http://other:2379","userid":"mesh","password":"p"}`, "", "names the user mesh, but this etcd knows only root"),
+		Entry("no password", `{"endpoints":"http://etcd:2379","userid":"root"}`, "", "names the user root and no password"),
+		Entry("no JSON", `endpoints: x`, "", "etcd_connection is not a JSON object"),
+		Entry("two passwords", `{"endpoints":"http://etcd:2379","userid":"root","password":"a"}`, "b", "have different passwords: delete the one that is wrong"),
+		Entry("a password of two lines", "", "a\nb", "has control characters"),
+	)
+
+	It("are all that the account may touch", func(ctx SpecContext) {
+		config, err := clientcmd.BuildConfigFromFlags("", w.kubeconfig)
+		Expect(err).NotTo(HaveOccurred())
+		account, err := client.New(config, client.Options{Scheme: env.Scheme})
+		Expect(err).NotTo(HaveOccurred())
+		apply := func(namespace, name string) error { return applySecret(ctx, account, namespace, name) }
+		Expect(apply(w.namespace, passwords)).To(Succeed(), "server-side apply creates what the Role names")
+		for what, err := range map[string]error{
+			"another name":         apply(w.namespace, "other"),
+			"another namespace":    apply("default", passwords),
+			"creating without one": account.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, GenerateName: "other-"}}),
+			"listing":              account.List(ctx, &corev1.SecretList{}, client.InNamespace(w.namespace)),
+			"deleting":             account.Delete(ctx, w.secret(passwords)),
+			"ConfigMaps":           account.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: "etcd-scripts"}, &corev1.ConfigMap{}),
+		} {
+			Expect(err).To(Satisfy(apierrors.IsForbidden), what)
+		}
+	}, NodeTimeout(specTimeout))
+})
+
+func applySecret(ctx context.Context, account client.Client, namespace, name string) error {
+	return account.Apply(ctx, corev1ac.Secret(name, namespace).WithData(map[string][]byte{"root": []byte("x")}), client.FieldOwner("test"))
+}

@@ -1,0 +1,41 @@
+// Package dependencies_test tries what can be installed beside the operator: the etcd of ModelMesh with its scripts.
+package dependencies_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+const (
+	startTimeout = 20 * time.Minute // the first run builds the control plane
+	specTimeout  = 4 * time.Minute
+)
+
+// All specs share one control plane, in namespaces of their own.
+var (
+	env *framework.Env
+	// programs is a folder with kubectl, etcd and etcdctl.
+	programs string
+)
+
+func TestDependencies(t *testing.T) { framework.Run(t, "Dependencies") }
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	etcdctl, err := cluster.BuildPeer(ctx, cluster.Etcdctl, GinkgoWriter)
+	Expect(err).NotTo(HaveOccurred())
+	kubectl, err := cluster.Kubectl(ctx, GinkgoWriter)
+	Expect(err).NotTo(HaveOccurred())
+	env = framework.Start(ctx, "dependencies", cluster.Bare)
+	programs = GinkgoT().TempDir()
+	for _, path := range []string{etcdctl, kubectl, env.Instance.Process(cluster.Etcd).Path} {
+		Expect(os.Symlink(path, filepath.Join(programs, filepath.Base(path)))).To(Succeed())
+	}
+}, NodeTimeout(startTimeout))
