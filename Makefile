@@ -140,8 +140,8 @@ test-unit: ## Unit tests, in random order and with the race detector
 	@$(call run-tests,$$(go list ./... | grep -v /test/),-race -shuffle=on)
 
 .PHONY: test-integration
-test-integration: cluster-build ## Suites against real control planes, three at a time: they mostly wait
-	@$(call run-tests,./test/...,-race -shuffle=on -timeout 60m -p 3)
+test-integration: cluster-build ## Suites against real control planes, four at a time: they mostly wait
+	@$(call run-tests,./test/...,-race -shuffle=on -timeout 60m -p 4)
 
 .PHONY: test-operands
 test-operands: ## What pods would run, with real MLflow, Model Registry, kube-rbac-proxy, adapters of ModelMesh, PostgreSQL and MariaDB; what is missing is installed or built
