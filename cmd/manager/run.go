@@ -110,6 +110,8 @@ func serve(ctx context.Context, env *Env, rows []row, restConfig *rest.Config, l
 	}
 	options := managerOptions(env.Config, enabledRows(rows, env.Config.Enabled), scheme, listener)
 	options.WebhookServer = hooks.server
+	hooks.secureMetrics(&options.Metrics)
+	observeBuild()
 	mgr, err := newManager(ctx, env.Clock, restConfig, options, log)
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	configv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/config/v1alpha1"
@@ -26,6 +27,8 @@ const (
 	webhookService = names.OperatorName + "-webhook"
 	// webhookSecret holds the self-issued certificate, in the manager's own namespace.
 	webhookSecret = names.OperatorName + "-webhook-cert"
+	// metricsService is the Service in front of the metrics listener, which serves the same certificate.
+	metricsService = names.OperatorName + "-metrics"
 )
 
 // webhooks is the admission and conversion server with its certificate; the zero value means that nobody needs it.
@@ -58,7 +61,7 @@ func newWebhooks(env *Env, rows []row, restConfig *rest.Config, scheme *runtime.
 		Port:    env.Config.Webhook.Port,
 		TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = source.GetCertificate }, listener.Configure},
 	})
-	return webhooks{server: server, certificate: source}, nil
+	return webhooks{server: judged{server}, certificate: source}, nil
 }
 
 func newCertificate(env *Env, rows []row, restConfig *rest.Config, scheme *runtime.Scheme) (certificate, error) {
@@ -96,10 +99,20 @@ func authorityOptions(env *Env, rows []row, direct client.Client) certs.Options 
 	return options
 }
 
-// serviceNames are the names by which the API server calls the webhook Service.
+// serviceNames are the names by which the API server calls the webhook Service, and scrapers that of metrics. The one without a
+// namespace is for manifests, which cannot know it; the CA signs for nobody else.
 func serviceNames(cfg config.Config) []string {
-	base := webhookService + "." + cfg.OperatorNamespace
-	return []string{base + ".svc", base + ".svc.cluster.local", base}
+	base, metrics := webhookService+"."+cfg.OperatorNamespace, metricsService+"."+cfg.OperatorNamespace
+	return []string{base + ".svc", base + ".svc.cluster.local", base, metrics + ".svc", metrics, metricsService}
+}
+
+// secureMetrics lets the metrics listener serve our own certificate, whose CA scrapers can read, where no other is given.
+func (w webhooks) secureMetrics(options *metricsserver.Options) {
+	self, ok := w.certificate.(*certs.Authority)
+	if !ok || !options.SecureServing || options.CertDir != "" {
+		return
+	}
+	options.TLSOpts = append(options.TLSOpts, func(c *tls.Config) { c.GetCertificate = self.GetCertificate })
 }
 
 // addTo registers the certificate's upkeep and, where it can be missing, its readiness.

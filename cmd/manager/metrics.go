@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"runtime"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+)
+
+// The values of the decision label.
+const (
+	decisionAllowed = "allowed"
+	decisionRefused = "refused"
+	decisionFailed  = "failed"
+)
+
+var (
+	buildInfo = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
+		Name: "odh_platform_build_info",
+		Help: "Always 1; the labels are the version of the program, the commit it was built from and the version of Go.",
+	}, []string{"version", "revision", "goversion"})
+	decisions = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
+		Name: "odh_platform_webhook_decisions_total",
+		Help: "Answers to admission requests, by path of the webhook and decision (allowed, refused, failed). A failed one could not be judged.",
+	}, []string{"webhook", "decision"})
+)
+
+func observeBuild() {
+	buildInfo.WithLabelValues(programVersion(), revision(), runtime.Version()).Set(1)
+}
+
+// judged is a webhook server that counts decisions. The library counts answers by their HTTP status, which is 200 for a refusal.
+type judged struct{ webhook.Server }
+
+// Register implements webhook.Server.
+func (j judged) Register(path string, hook http.Handler) {
+	if a, ok := hook.(*admission.Webhook); ok && a.Handler != nil {
+		a.Handler = counted{path: path, next: a.Handler}
+		for _, decision := range []string{decisionAllowed, decisionRefused, decisionFailed} {
+			decisions.WithLabelValues(path, decision)
+		}
+	}
+	j.Server.Register(path, hook)
+}
+
+// counted is a handler of which decisions are counted.
+type counted struct {
+	path string
+	next admission.Handler
+}
+
+// Handle implements admission.Handler.
+func (c counted) Handle(ctx context.Context, request admission.Request) admission.Response {
+	response := c.next.Handle(ctx, request)
+	decisions.WithLabelValues(c.path, decisionOf(response)).Inc()
+	return response
+}
+
+// decisionOf tells a refusal by the rules from a request that could not be judged, for which the library answers with a status of 5xx.
+func decisionOf(response admission.Response) string {
+	switch {
+	case response.Allowed:
+		return decisionAllowed
+	case response.Result != nil && response.Result.Code >= http.StatusInternalServerError:
+		return decisionFailed
+	default:
+		return decisionRefused
+	}
+}

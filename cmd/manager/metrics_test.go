@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net/http"
+	"runtime"
+	"slices"
+	"testing"
+
+	dto "github.com/prometheus/client_model/go"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/certs"
+	"github.com/odh-platform/odh-platform-operator/pkg/tlsprofile"
+)
+
+// series returns the samples of a metric of ours, by the value of one label.
+func series(t *testing.T, name, label string) map[string]*dto.Metric {
+	t.Helper()
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]*dto.Metric{}
+	for _, family := range families {
+		if family.GetName() != name {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			at := slices.IndexFunc(m.GetLabel(), func(l *dto.LabelPair) bool { return l.GetName() == label })
+			out[m.GetLabel()[at].GetValue()] = m
+		}
+	}
+	return out
+}
+
+func TestBuildInfo(t *testing.T) {
+	observeBuild()
+	info := series(t, "odh_platform_build_info", "version")[programVersion()]
+	if info.GetGauge().GetValue() != 1 {
+		t.Fatalf("no build info of %s", programVersion())
+	}
+	if goVersion := series(t, "odh_platform_build_info", "goversion"); goVersion[runtime.Version()] == nil {
+		t.Errorf("versions of Go: %v", goVersion)
+	}
+}
+
+// The library counts every answer as 200, refusals too.
+func TestDecisionsAreCounted(t *testing.T) {
+	answers := map[string]admission.Response{
+		decisionAllowed: admission.Allowed(""),
+		decisionRefused: admission.Denied("no"),
+		decisionFailed:  admission.Errored(http.StatusInternalServerError, errors.New("the API server is away")),
+	}
+	for decision, answer := range answers {
+		path := "/judged-" + decision
+		hook := &admission.Webhook{Handler: admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return answer })}
+		server := judged{webhook.NewServer(webhook.Options{})}
+		server.Register(path, hook)
+		for range 2 {
+			if got := hook.Handler.Handle(t.Context(), admission.Request{}); got.Allowed != answer.Allowed {
+				t.Errorf("%s: another answer: %+v", decision, got)
+			}
+		}
+		counts := map[string]float64{}
+		for _, other := range []string{decisionAllowed, decisionRefused, decisionFailed} {
+			var m dto.Metric
+			if err := decisions.WithLabelValues(path, other).Write(&m); err != nil {
+				t.Fatal(err)
+			}
+			counts[other] = m.GetCounter().GetValue()
+		}
+		for other, count := range counts {
+			if want := map[bool]float64{true: 2}[other == decision]; count != want {
+				t.Errorf("%s: %v were %s, want %v", decision, count, other, want)
+			}
+		}
+	}
+	if got := decisionOf(admission.Errored(http.StatusBadRequest, errors.New("not JSON"))); got != decisionRefused {
+		t.Errorf("a request that makes no sense is %s", got)
+	}
+}
+
+// What is no admission webhook, such as a conversion, is registered as it is.
+func TestOtherHooksAreNotWrapped(t *testing.T) {
+	server := judged{webhook.NewServer(webhook.Options{})}
+	server.Register("/convert-judged", http.NotFoundHandler())
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "/convert-judged", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, pattern := server.WebhookMux().Handler(request); pattern != "/convert-judged" {
+		t.Errorf("answered by %q", pattern)
+	}
+	if series(t, "odh_platform_webhook_decisions_total", "webhook")["/convert-judged"] != nil {
+		t.Error("decisions of something that decides nothing")
+	}
+}
+
+// Our own certificate is served to scrapers, unless another one is given or nothing is encrypted.
+func TestMetricsAreServedWithOurCertificate(t *testing.T) {
+	env := &Env{Config: load(t, "--namespace=here", "--webhook-cert-mode=self"), Clock: clock.RealClock{}}
+	hooks, err := newWebhooks(env, withHooks(env), &rest.Config{Host: "http://127.0.0.1:1"}, apiruntime.NewScheme(), tlsprofile.NewListener())
+	if err != nil {
+		t.Fatal(err)
+	}
+	authority, ok := hooks.certificate.(*certs.Authority)
+	if !ok {
+		t.Fatalf("certificate of type %T", hooks.certificate)
+	}
+	for _, name := range []string{"odh-platform-operator-metrics", "odh-platform-operator-metrics.here", "odh-platform-operator-metrics.here.svc"} {
+		if !slices.Contains(authority.DNSNames, name) {
+			t.Errorf("the certificate is not issued for %s: %v", name, authority.DNSNames)
+		}
+	}
+	for name, tc := range map[string]struct {
+		hooks   webhooks
+		options metricsserver.Options
+		want    bool
+	}{
+		"self-issued":         {hooks, metricsserver.Options{SecureServing: true}, true},
+		"another certificate": {hooks, metricsserver.Options{SecureServing: true, CertDir: "/etc/metrics-certs"}, false},
+		"plain":               {hooks, metricsserver.Options{}, false},
+		"mounted":             {webhooks{certificate: &certs.Mounted{}}, metricsserver.Options{SecureServing: true}, false},
+		"no webhooks":         {webhooks{}, metricsserver.Options{SecureServing: true}, false},
+	} {
+		config := &tls.Config{MinVersion: tls.VersionTLS12}
+		tc.hooks.secureMetrics(&tc.options)
+		for _, apply := range tc.options.TLSOpts {
+			apply(config)
+		}
+		if got := config.GetCertificate != nil; got != tc.want {
+			t.Errorf("%s: our certificate %v, want %v", name, got, tc.want)
+		}
+	}
+}
