@@ -103,6 +103,7 @@ func New(options Options) *Watcher {
 		w.groups[k.Group] = true
 	}
 	w.current.Store(&Set{})
+	observe(options.Kinds, Set{})
 	ctx, cancel := context.WithTimeout(context.Background(), firstTimeout)
 	defer cancel()
 	w.refresh(ctx)
@@ -341,6 +342,7 @@ func (w *Watcher) publish(next Set) {
 	gained, lost := next.minus(before), before.minus(next)
 	w.removeInformers(gained)
 	w.current.Store(&next)
+	observe(w.options.Kinds, next)
 	w.removeInformers(lost)
 	w.options.Log.Info("Optional APIs changed", "gained", NewSet(gained...).String(), "lost", NewSet(lost...).String())
 	w.settleWatches()

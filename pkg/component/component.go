@@ -99,6 +99,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, caps Capabilities, all []Compo
 	clk clock.Clock) error {
 	for _, c := range all {
 		on := enabled(c.Name)
+		observeSwitch(c.Name, on)
 		if c.Webhooks != nil {
 			if err := c.Webhooks(mgr, on); err != nil {
 				return fmt.Errorf("component %s: setting up webhooks: %w", c.Name, err)
@@ -117,7 +118,11 @@ func setup(ctx context.Context, mgr ctrl.Manager, caps Capabilities, all []Compo
 // start hands the controllers to the manager, directly or through a supervisor.
 func (c Component) start(ctx context.Context, mgr ctrl.Manager, caps Capabilities, clk clock.Clock) error {
 	if len(c.Requires) == 0 {
-		return c.Controllers(ctx, mgr)
+		if err := c.Controllers(ctx, mgr); err != nil {
+			return err
+		}
+		observeRunning(c.Name, true)
+		return nil
 	}
 	s := newSupervisor(c, mgr, clk)
 	caps.Subscribe(s.observe)

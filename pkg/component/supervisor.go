@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
 // retryMin and retryMax bound the pauses after a component failed to start or to run.
@@ -78,7 +79,7 @@ func (s *supervisor) state() (served bool, losses int, changed <-chan struct{}) 
 // Start implements manager.Runnable. It ends with ctx only, and never with an error: one component that cannot run is
 // no reason to stop the others.
 func (s *supervisor) Start(ctx context.Context) error {
-	failures := 0
+	failed := 0
 	for ctx.Err() == nil {
 		served, losses, changed := s.state()
 		if !served {
@@ -91,14 +92,15 @@ func (s *supervisor) Start(ctx context.Context) error {
 		began := s.clock.Now()
 		err := s.run(ctx, losses)
 		if err == nil || ctx.Err() != nil {
-			failures = 0
+			failed = 0
 			continue
 		}
 		if s.clock.Since(began) > retryMax {
-			failures = 0 // it ran well for a while
+			failed = 0 // it ran well for a while
 		}
-		failures++
-		pause := backoff(failures)
+		failed++
+		pause := backoff(failed)
+		failures.WithLabelValues(s.component.Name).Inc()
 		s.log.Error(err, "The component failed and will be started again", "after", pause)
 		s.pause(ctx, pause)
 	}
@@ -110,6 +112,7 @@ func (s *supervisor) run(ctx context.Context, losses int) error {
 	ctx, cancel := context.WithCancel(ctx)
 	g := &group{ctx: ctx, elected: s.mgr.Elected(), failed: make(chan error, 1)}
 	h := &handlers{}
+	defer s.rested() // when nothing runs any more that could write them again
 	defer s.dropInformers(s.mgr)
 	defer h.remove(s.log)
 	defer g.wait()
@@ -119,6 +122,7 @@ func (s *supervisor) run(ctx context.Context, losses int) error {
 	}
 	s.log.Info("The APIs that the component requires are served, starting it")
 	g.start()
+	observeRunning(s.component.Name, true)
 	for {
 		_, now, changed := s.state()
 		if now != losses {
@@ -133,6 +137,12 @@ func (s *supervisor) run(ctx context.Context, losses int) error {
 			return nil
 		}
 	}
+}
+
+// rested takes what the component has shown out of the metrics: nobody keeps it right any more.
+func (s *supervisor) rested() {
+	observeRunning(s.component.Name, false)
+	reconciler.ForgetConditions(s.component.Name)
 }
 
 func (s *supervisor) pause(ctx context.Context, d time.Duration) {

@@ -84,7 +84,14 @@ func (c *connection) away() error {
 }
 
 // call makes one call, unless it is known that nobody can answer.
-func call[Q, A any](ctx context.Context, c *connection, request *Q,
+func call[Q, A any](ctx context.Context, c *connection, name string, request *Q,
+	method func(context.Context, *Q, ...grpc.CallOption) (*A, error)) (*A, error) {
+	answer, err := try(ctx, c, request, method)
+	calls.WithLabelValues(name, outcome(err)).Inc()
+	return answer, err
+}
+
+func try[Q, A any](ctx context.Context, c *connection, request *Q,
 	method func(context.Context, *Q, ...grpc.CallOption) (*A, error)) (*A, error) {
 	if err := c.away(); err != nil {
 		return nil, err
@@ -103,17 +110,17 @@ func call[Q, A any](ctx context.Context, c *connection, request *Q,
 
 // SetVModel implements Client.
 func (c *connection) SetVModel(ctx context.Context, request *meshpb.SetVModelRequest) (*meshpb.VModelStatusInfo, error) {
-	return call(ctx, c, request, c.api.SetVModel)
+	return call(ctx, c, "SetVModel", request, c.api.SetVModel)
 }
 
 // DeleteVModel implements Client.
 func (c *connection) DeleteVModel(ctx context.Context, request *meshpb.DeleteVModelRequest) (*meshpb.DeleteVModelResponse, error) {
-	return call(ctx, c, request, c.api.DeleteVModel)
+	return call(ctx, c, "DeleteVModel", request, c.api.DeleteVModel)
 }
 
 // GetVModelStatus implements Client.
 func (c *connection) GetVModelStatus(ctx context.Context, request *meshpb.GetVModelStatusRequest) (*meshpb.VModelStatusInfo, error) {
-	return call(ctx, c, request, c.api.GetVModelStatus)
+	return call(ctx, c, "GetVModelStatus", request, c.api.GetVModelStatus)
 }
 
 // Endpoints implements Client.

@@ -71,6 +71,7 @@ func (p *Pool) Ensure(namespace string, target Target) error {
 		return fmt.Errorf("client of namespace %s: %w", namespace, err)
 	}
 	p.clients[namespace] = next
+	clientsGauge.Set(float64(len(p.clients)))
 	p.mu.Unlock()
 	p.end(former)
 	p.notify(namespace)
@@ -82,6 +83,7 @@ func (p *Pool) Forget(namespace string) {
 	p.mu.Lock()
 	former := p.clients[namespace]
 	delete(p.clients, namespace)
+	clientsGauge.Set(float64(len(p.clients)))
 	p.mu.Unlock()
 	if former != nil {
 		p.end(former)
@@ -120,6 +122,7 @@ func (p *Pool) Start(ctx context.Context) error {
 	p.closed = true
 	clients := p.clients
 	p.clients = map[string]*connection{}
+	clientsGauge.Set(0)
 	p.mu.Unlock()
 	for _, c := range clients {
 		p.end(c)

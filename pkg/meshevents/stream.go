@@ -237,19 +237,21 @@ func (s *Stream) start(namespace string, into *space) {
 	}
 	ctx, cancel := context.WithCancel(s.ctx)
 	base := Base(client.RootPrefix(), home, namespace, into.service)
-	begin := func(w watch, former *watch) *watch {
+	begin := func(w watch, keys string, former *watch) *watch {
 		w.client, w.clock, w.log, w.emit = client, s.Clock, s.Log.WithValues("namespace", namespace), s.emit
 		w.done = make(chan struct{})
 		s.watches.Go(func() {
 			defer close(w.done)
 			w.inherit(former)
+			w.state = watching.WithLabelValues(namespace, keys)
+			defer watching.DeleteLabelValues(namespace, keys)
 			w.run(ctx)
 		})
 		return &w
 	}
 	into.stop = cancel
-	into.vmodels = begin(watch{prefix: base + vmodels, describe: vmodelEvent(namespace)}, into.vmodels)
-	into.registry = begin(watch{prefix: base + registry, describe: registryEvent(namespace), keysOnly: true}, into.registry)
+	into.vmodels = begin(watch{prefix: base + vmodels, describe: vmodelEvent(namespace)}, keysVModels, into.vmodels)
+	into.registry = begin(watch{prefix: base + registry, describe: registryEvent(namespace), keysOnly: true}, keysRegistry, into.registry)
 }
 
 // vmodelEvent reads an event from a vmodel.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
 
@@ -38,7 +39,9 @@ type watch struct {
 	known   map[string]seen // by the key behind the prefix
 	cluster uint64
 	warned  string
-	done    chan struct{} // closed when run has returned
+	// state shows whether the watch works; nil for one that nobody shows.
+	state prometheus.Gauge
+	done  chan struct{} // closed when run has returned
 }
 
 // seen is what is known of a key.
@@ -67,6 +70,7 @@ func (w *watch) run(ctx context.Context) {
 		if w.clock.Since(began) > retryMax {
 			pause = retryMin
 		}
+		w.show(0)
 		w.complain(err)
 		select {
 		case <-ctx.Done():
@@ -74,6 +78,13 @@ func (w *watch) run(ctx context.Context) {
 		case <-w.clock.After(wait.Jitter(pause, jitter)):
 		}
 		pause = min(2*pause, retryMax)
+	}
+}
+
+// show says whether the watch works.
+func (w *watch) show(works float64) {
+	if w.state != nil {
+		w.state.Set(works)
 	}
 }
 
@@ -92,6 +103,7 @@ func (w *watch) follow(ctx context.Context) error {
 		return err
 	}
 	w.compare(listing)
+	w.show(1)
 	if w.warned != "" {
 		w.warned = ""
 		w.log.Info("The models of a namespace are watched in etcd again", "prefix", w.prefix)

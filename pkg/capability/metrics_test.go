@@ -1,0 +1,27 @@
+package capability
+
+import (
+	"testing"
+
+	dto "github.com/prometheus/client_model/go"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func TestServedKindsAreShown(t *testing.T) {
+	followed := []schema.GroupVersionKind{Route, HTTPRoute, KueueClusterQueue, KueueClusterQueueOlder}
+	shown := func(k schema.GroupVersionKind) float64 {
+		var m dto.Metric
+		if err := servedGauge.WithLabelValues(k.Group, k.Version, k.Kind).Write(&m); err != nil {
+			t.Fatal(err)
+		}
+		return m.GetGauge().GetValue()
+	}
+	for _, set := range []Set{NewSet(Route, KueueClusterQueue), NewSet(HTTPRoute, KueueClusterQueueOlder), {}} {
+		observe(followed, set)
+		for _, k := range followed {
+			if got, want := shown(k), map[bool]float64{true: 1}[set.Has(k)]; got != want {
+				t.Errorf("%s is shown as %v while %s are served", k, got, set)
+			}
+		}
+	}
+}

@@ -1,0 +1,40 @@
+package component
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+var (
+	enabledGauge = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
+		Name: "odh_platform_component_enabled",
+		Help: "1 for a component that is switched on, 0 for one that is off.",
+	}, []string{"component"})
+	runningGauge = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
+		Name: "odh_platform_component_running",
+		Help: "1 while the controllers of a component are set up, 0 while it is off, waits for APIs that it requires, or has failed.",
+	}, []string{"component"})
+	failures = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
+		Name: "odh_platform_component_failures_total",
+		Help: "Times that a component failed to start or to run, and was started again.",
+	}, []string{"component"})
+)
+
+// observeSwitch shows a component before anything of it runs.
+func observeSwitch(name string, enabled bool) {
+	enabledGauge.WithLabelValues(name).Set(number(enabled))
+	runningGauge.WithLabelValues(name).Set(0)
+	failures.WithLabelValues(name)
+}
+
+func observeRunning(name string, running bool) {
+	runningGauge.WithLabelValues(name).Set(number(running))
+}
+
+func number(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}

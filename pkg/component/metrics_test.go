@@ -1,0 +1,73 @@
+package component
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+func valueOf(t *testing.T, m prometheus.Metric) float64 {
+	t.Helper()
+	var out dto.Metric
+	if err := m.Write(&out); err != nil {
+		t.Fatal(err)
+	}
+	return out.GetGauge().GetValue() + out.GetCounter().GetValue()
+}
+
+// states are what is shown of a component: whether it is enabled and running, and its failures.
+func states(t *testing.T, name string) [3]float64 {
+	t.Helper()
+	return [3]float64{valueOf(t, enabledGauge.WithLabelValues(name)), valueOf(t, runningGauge.WithLabelValues(name)), valueOf(t, failures.WithLabelValues(name))}
+}
+
+func TestStatesOfComponentsAreShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		late := ray(&worker{})
+		late.Name = "late"
+		plain := Component{Name: "plain", Controllers: func(context.Context, ctrl.Manager) error { return nil }}
+		off := Component{Name: "off", Controllers: plain.Controllers}
+		broken := ray()
+		broken.Name = "broken"
+		broken.Controllers = func(context.Context, ctrl.Manager) error { return errors.New("no") }
+		h := &house{newManager(t), &fakeCapabilities{}}
+		enabled := func(name string) bool { return name != "off" }
+		if err := Setup(t.Context(), h, h.caps, []Component{late, plain, off, broken}, enabled); err != nil {
+			t.Fatal(err)
+		}
+		close(h.elected)
+		defer h.start()()
+		expect := func(name string, want [3]float64) {
+			t.Helper()
+			synctest.Wait()
+			if got := states(t, name); got != want {
+				t.Errorf("%s: enabled, running, failures are %v, want %v", name, got, want)
+			}
+		}
+		expect("plain", [3]float64{1, 1, 0})
+		expect("off", [3]float64{0, 0, 0})
+		expect("late", [3]float64{1, 0, 0})
+		h.serve()
+		expect("late", [3]float64{1, 1, 0})
+		expect("broken", [3]float64{1, 0, 1})
+		h.withdraw()
+		pass(time.Hour)
+		expect("late", [3]float64{1, 0, 0})
+	})
+}
+
+func TestOneThatCannotBeBuiltDoesNotRun(t *testing.T) {
+	wrong := Component{Name: "wrong", Controllers: func(context.Context, ctrl.Manager) error { return errors.New("no") }}
+	if err := Setup(t.Context(), newManager(t), &fakeCapabilities{}, []Component{wrong}, all); err == nil {
+		t.Fatal("no error")
+	}
+	if got := states(t, "wrong"); got != [3]float64{1, 0, 0} {
+		t.Errorf("got %v", got)
+	}
+}
