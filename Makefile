@@ -110,7 +110,7 @@ plugin: ## Build bin/kubectl-odh, the plugin of kubectl; GOOS and GOARCH choose 
 	go build -tags $(TAGS) $(GCFLAGS) -ldflags '$(LDFLAGS)' -o '$(PLUGIN)' ./cmd/kubectl-odh
 
 .PHONY: generate
-generate: ## Regenerate deep copies, CRDs, roles and protocols
+generate: ## Regenerate deep copies, CRDs, roles, protocols and pages of reference
 	go run github.com/bufbuild/buf/cmd/buf@$(BUF_VERSION) generate
 	go tool controller-gen object paths=./apis/...
 	rm -f config/crd/bases/*.yaml
@@ -119,6 +119,8 @@ generate: ## Regenerate deep copies, CRDs, roles and protocols
 	for c in $(COMPONENTS); do \
 	  go tool controller-gen rbac:roleName=odh-platform-operator-$${c//\//-} paths=./controllers/$$c output:rbac:dir=config/rbac/$$c; \
 	done
+	go run ./cmd/generate/reference config/crd/bases docs/reference
+	go run ./cmd/generate/configuration docs/configuration.md
 
 .PHONY: verify
 verify: generate ## Fail when a generated file is stale or the module files are not tidy

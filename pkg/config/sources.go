@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -85,6 +86,9 @@ var olderFlags = map[string]string{
 	"leader-elect-lease-renew-deadline-sec": "leader-elect-renew-deadline",
 	"leader-elect-retry-period-sec":         "leader-elect-retry-period",
 }
+
+// OlderFlags returns the names of flags in the originals that are accepted, with those that they have here.
+func OlderFlags() map[string]string { return maps.Clone(olderFlags) }
 
 // flagNames maps every flag to whether it is boolean.
 func flagNames(table []setting, components []string) map[string]bool {

@@ -5,39 +5,59 @@ import (
 	"strings"
 )
 
-// Usage returns one paragraph per setting: flag, environment variables, key in the file, default, meaning.
-func Usage(p Program) string {
-	var b strings.Builder
+// Row is one setting as people see it: where its value may come from, and what it means.
+type Row struct {
+	// Flag without its dashes, and Key in the file with dots; empty where the setting has none.
+	Flag, Key string
+	// Env are the variables, of which the first that is not empty counts.
+	Env []string
+	// Default is the value when nobody says anything; empty where there is none, or Help tells of it.
+	Default string
+	Help    string
+}
+
+// Rows are all settings but those of the sections that stand in the file only.
+func Rows(p Program) []Row {
+	var rows []Row
 	var scratch Config
-	for _, row := range settings(&scratch) {
-		writeRow(&b, row)
+	for _, s := range settings(&scratch) {
+		rows = append(rows, Row{Flag: s.flag, Key: s.key, Env: s.env, Default: s.fallback, Help: s.help})
 	}
-	writeRow(&b, setting{flag: "components", key: "components", fallback: "*",
-		help: "what runs: names, \"*\" for the default set, a leading - switches off"})
+	rows = append(rows, Row{Flag: "components", Key: "components", Default: "*",
+		Help: "what runs: names, \"*\" for the default set, a leading - switches off"})
 	for _, name := range p.Components {
 		env := []string{"ENABLE_" + strings.ToUpper(name)}
 		if legacy := switchedOnBy[name]; legacy != "" {
 			env = append(env, legacy)
 		}
-		writeRow(&b, setting{flag: "enable-" + name, env: env, fallback: fmt.Sprint(DefaultOn(name)), help: "run the component " + name})
+		rows = append(rows, Row{Flag: "enable-" + name, Env: env, Default: fmt.Sprint(DefaultOn(name)), Help: "run the component " + name})
+	}
+	return rows
+}
+
+// Usage returns one paragraph per setting: flag, environment variables, key in the file, default, meaning.
+func Usage(p Program) string {
+	var b strings.Builder
+	for _, row := range Rows(p) {
+		writeRow(&b, row)
 	}
 	return b.String()
 }
 
-func writeRow(b *strings.Builder, row setting) {
+func writeRow(b *strings.Builder, row Row) {
 	var places []string
-	if row.flag != "" {
-		places = append(places, "--"+row.flag)
+	if row.Flag != "" {
+		places = append(places, "--"+row.Flag)
 	}
-	for _, name := range row.env {
+	for _, name := range row.Env {
 		places = append(places, "$"+name)
 	}
-	if row.key != "" {
-		places = append(places, "file "+row.key)
+	if row.Key != "" {
+		places = append(places, "file "+row.Key)
 	}
-	fmt.Fprintf(b, "  %s\n        %s", strings.Join(places, ", "), row.help)
-	if row.fallback != "" {
-		fmt.Fprintf(b, " (default %s)", row.fallback)
+	fmt.Fprintf(b, "  %s\n        %s", strings.Join(places, ", "), row.Help)
+	if row.Default != "" {
+		fmt.Fprintf(b, " (default %s)", row.Default)
 	}
 	b.WriteString("\n")
 }

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+)
+
+// inFile are the sections whose keys stand in the file only, with their types.
+var inFile = []field{{name: "appwrapper", typ: "AppWrapper"}, {name: "raycluster", typ: "RayCluster"}}
+
+const head = `<!-- Written by cmd/generate/configuration; change pkg/config or apis/config/v1alpha1 and run make generate. -->
+# Settings of the manager
+
+A flag beats the environment, that beats the file of ` + "`--config`" + `, and the file beats the default. An empty variable counts as unset.
+Of several variables the first one that is set counts. A wrong value ends the start with the setting, its value and the cure.
+` + "`manager --help`" + ` prints the same table.
+
+The file is a ` + "`PlatformOperatorConfiguration`" + `; a key below is a path in it. Unknown keys are refused.
+
+` + "```yaml" + `
+apiVersion: config.platform.opendatahub.io/v1alpha1
+kind: PlatformOperatorConfiguration
+components: ["*", "-appwrapper"]
+namespace: opendatahub
+logging:
+  level: info
+` + "```" + `
+
+The settings of ModelMesh itself stand in ConfigMaps and are followed live: [modelmesh-settings.md](modelmesh-settings.md).
+`
+
+const between = `
+` + "`KUBECONFIG`" + ` counts where ` + "`--kubeconfig`" + ` is not given and the manager runs outside a cluster. ` + "`APPLICATIONS_NAMESPACE`" + ` takes the place of
+` + "`--namespace`" + ` while the component ` + "`platform`" + ` is on. ` + "`POD_NAME`" + ` tells the Deployment that the manager belongs to.
+
+## Sections of the file
+
+These settings have neither flag nor variable, unless their line names one.
+`
+
+const olderHead = `
+## Older names of flags
+
+Deployments of the operators before may go on using them.
+
+| Older | Here |
+|---|---|
+`
+
+// writePage writes the whole page.
+func writePage(out *bytes.Buffer, rows []config.Row, types map[string][]field) error {
+	out.WriteString(head)
+	for _, group := range groups(rows) {
+		fmt.Fprintf(out, "\n## %s\n\n| Flag | Environment | File | Default | Meaning |\n|---|---|---|---|---|\n", group.title)
+		for _, row := range group.rows {
+			fmt.Fprintln(out, line(row))
+		}
+	}
+	out.WriteString(between)
+	for _, section := range inFile {
+		if len(types[section.typ]) == 0 {
+			return fmt.Errorf("the configuration file has no type %s for its section %s", section.typ, section.name)
+		}
+		fmt.Fprintf(out, "\n### %s\n\n| Key | Meaning |\n|---|---|\n", section.name)
+		writeFields(out, section.name, section.typ, types)
+	}
+	out.WriteString(olderHead)
+	older := config.OlderFlags()
+	for _, name := range slices.Sorted(maps.Keys(older)) {
+		fmt.Fprintf(out, "| `--%s` | `--%s` |\n", name, older[name])
+	}
+	return nil
+}
+
+// writeFields writes the keys of a type, and of the types below it, with their paths.
+func writeFields(out *bytes.Buffer, path, typ string, types map[string][]field) {
+	for _, f := range types[typ] {
+		fmt.Fprintf(out, "| `%s.%s` | %s |\n", path, f.name, cell(f.doc))
+		writeFields(out, path+"."+f.name, f.typ, types)
+	}
+}
+
+// group is one table of the page.
+type group struct {
+	title string
+	rows  []config.Row
+}
+
+// groups sorts rows into tables, by the first part of their key in the file.
+func groups(rows []config.Row) []group {
+	titles := []string{"Components", "Process", "Listeners", "Logging", "MLflow", "Model Registry", "Model Catalog", "ModelMesh", "Ray clusters"}
+	byTitle := map[string][]config.Row{}
+	for _, row := range rows {
+		title := titleOf(row)
+		byTitle[title] = append(byTitle[title], row)
+	}
+	var all []group
+	for _, title := range titles {
+		if len(byTitle[title]) > 0 {
+			all = append(all, group{title, byTitle[title]})
+		}
+	}
+	return all
+}
+
+// titleOf names the table of a row. Only the images of Ray have neither flag nor key.
+func titleOf(row config.Row) string {
+	section, _, _ := strings.Cut(row.Key, ".")
+	switch {
+	case section == "components" || strings.HasPrefix(row.Flag, "enable-"):
+		return "Components"
+	case section == "mlflow":
+		return "MLflow"
+	case section == "modelregistry":
+		return "Model Registry"
+	case section == "modelcatalog":
+		return "Model Catalog"
+	case section == "modelmesh":
+		return "ModelMesh"
+	case section == "metrics" || section == "health" || section == "webhook":
+		return "Listeners"
+	case strings.HasPrefix(row.Flag, "zap-"):
+		return "Logging"
+	case row.Flag != "":
+		return "Process"
+	default:
+		return "Ray clusters"
+	}
+}
+
+func line(row config.Row) string {
+	return fmt.Sprintf("| %s | %s | %s | %s | %s |", code(dashed(row.Flag)), code(row.Env...), code(row.Key), code(steady(row.Default)), cell(row.Help))
+}
+
+func dashed(flag string) string {
+	if flag == "" {
+		return ""
+	}
+	return "--" + flag
+}
+
+// steady makes a default the same wherever the page is written: one begins with the folder for temporary files.
+func steady(text string) string {
+	if rest, ok := strings.CutPrefix(text, strings.TrimSuffix(os.TempDir(), "/")); ok && strings.HasPrefix(rest, "/") {
+		return "/tmp" + rest
+	}
+	return text
+}
+
+// code shows texts as code, without those that are empty.
+func code(texts ...string) string {
+	var all []string
+	for _, text := range texts {
+		if text != "" {
+			all = append(all, "`"+text+"`")
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// cell makes a text fit for a table.
+func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// line is one field of a table.
+type line struct {
+	path, star, typ, fallback, meaning string
+	rules                              []string
+}
+
+// known is a type of Kubernetes. A definition does not name its types, so a field is told by its own name and by one that only
+// such a type has below it.
+type known struct{ typ, typical string }
+
+// ofKubernetes are types that are named and not opened, by the field in which they stand.
+var ofKubernetes = map[string]known{
+	"affinity": {"Affinity", "podAntiAffinity"}, "env": {"EnvVar", "valueFrom"}, "envFrom": {"EnvFromSource", "configMapRef"},
+	"podSecurityContext": {"PodSecurityContext", "fsGroup"}, "securityContext": {"SecurityContext", "capabilities"},
+	"tolerations": {"Toleration", "effect"}, "resources": {"ResourceRequirements", "requests"}, "conditions": {"Condition", "lastTransitionTime"},
+	"networkPolicyAdditionalEgressRules": {"NetworkPolicyEgressRule", "to"}, "networkPolicyEgressRules": {"NetworkPolicyEgressRule", "to"},
+	"networkPolicyIngressFrom": {"NetworkPolicyPeer", "ipBlock"}, "resourceClaims": {"PodResourceClaim", "resourceClaimTemplateName"},
+	"workspaceLabelSelector": {"LabelSelector", "matchLabels"}, "selector": {"LabelSelector", "matchLabels"},
+	"dataSource": {"TypedLocalObjectReference", "apiGroup"}, "dataSourceRef": {"TypedObjectReference", "apiGroup"},
+	"imagePullSecrets": {"LocalObjectReference", "name"}, "schedulingGates": {"PodSchedulingGate", "name"},
+}
+
+// kubernetes returns the name of the type of Kubernetes that stands in a field, or "".
+func kubernetes(name string, schema *apiextensionsv1.JSONSchemaProps) string {
+	if schema.Items != nil && schema.Items.Schema != nil {
+		schema = schema.Items.Schema
+	}
+	if _, there := schema.Properties[ofKubernetes[name].typical]; there {
+		return ofKubernetes[name].typ
+	}
+	return ""
+}
+
+// fields lists what stands below a schema, parents before children.
+func fields(path string, schema *apiextensionsv1.JSONSchemaProps) []line {
+	var lines []line
+	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
+		property := schema.Properties[name]
+		one := line{
+			path: path + "." + name, typ: typeOf(name, &property), meaning: property.Description, rules: rulesOf(&property),
+		}
+		if slices.Contains(schema.Required, name) {
+			one.star = `\*`
+		}
+		if property.Default != nil {
+			one.fallback = string(property.Default.Raw)
+		}
+		lines = append(lines, one)
+		if kubernetes(name, &property) == "" {
+			lines = append(lines, below(one.path, &property)...)
+		}
+	}
+	return lines
+}
+
+// below lists what stands below a field: its own fields, those of its items, or those of its values.
+func below(path string, schema *apiextensionsv1.JSONSchemaProps) []line {
+	switch {
+	case schema.Items != nil && schema.Items.Schema != nil:
+		return below(path+"[]", schema.Items.Schema)
+	case schema.AdditionalProperties != nil && schema.AdditionalProperties.Schema != nil:
+		return below(path+"{}", schema.AdditionalProperties.Schema)
+	default:
+		return fields(path, schema)
+	}
+}
+
+// typeOf names the type of a field as a reader would.
+func typeOf(name string, schema *apiextensionsv1.JSONSchemaProps) string {
+	known := kubernetes(name, schema)
+	switch {
+	case schema.XEmbeddedResource:
+		return "any object"
+	case schema.Items != nil && schema.Items.Schema != nil && known != "":
+		return "list of " + known
+	case schema.Items != nil && schema.Items.Schema != nil:
+		return "list of " + plural(typeOf("", schema.Items.Schema))
+	case known != "":
+		return known
+	case schema.AdditionalProperties != nil && schema.AdditionalProperties.Schema != nil:
+		return "map of " + plural(typeOf("", schema.AdditionalProperties.Schema))
+	case schema.XIntOrString:
+		return "quantity or number"
+	case schema.Format == "date-time":
+		return "time"
+	case schema.Type == "" || schema.XPreserveUnknownFields != nil && *schema.XPreserveUnknownFields:
+		return "any"
+	default:
+		return schema.Type
+	}
+}
+
+func plural(typ string) string {
+	if strings.Contains(typ, " ") || typ == "any" {
+		return typ
+	}
+	return typ + "s"
+}
+
+// rulesOf tells what the API server demands of a value.
+func rulesOf(schema *apiextensionsv1.JSONSchemaProps) []string {
+	var rules []string
+	add := func(format string, args ...any) { rules = append(rules, fmt.Sprintf(format, args...)) }
+	if len(schema.Enum) > 0 {
+		var values []string
+		for _, value := range schema.Enum {
+			values = append(values, "`"+strings.Trim(string(value.Raw), `"`)+"`")
+		}
+		add("one of %s", strings.Join(values, ", "))
+	}
+	addBounds(schema, add)
+	if schema.Pattern != "" {
+		add("matches `%s`", schema.Pattern)
+	}
+	if len(schema.XListMapKeys) > 0 {
+		add("one item for each %s", strings.Join(schema.XListMapKeys, ", "))
+	}
+	for _, rule := range schema.XValidations {
+		add("%s", ruleText(rule))
+	}
+	return rules
+}
+
+func addBounds(schema *apiextensionsv1.JSONSchemaProps, add func(string, ...any)) {
+	if schema.Minimum != nil {
+		add("at least %g", *schema.Minimum)
+	}
+	if schema.Maximum != nil {
+		add("at most %g", *schema.Maximum)
+	}
+	for _, bound := range []struct {
+		value *int64
+		text  string
+	}{
+		{schema.MinLength, "at least %d characters"}, {schema.MaxLength, "at most %d characters"},
+		{schema.MinItems, "at least %d items"}, {schema.MaxItems, "at most %d items"},
+		{schema.MinProperties, "at least %d entries"}, {schema.MaxProperties, "at most %d entries"},
+	} {
+		if bound.value != nil {
+			add(bound.text, *bound.value)
+		}
+	}
+}
+
+// ruleText is the message of a rule, which says what is right; the rule itself where there is none.
+func ruleText(rule apiextensionsv1.ValidationRule) string {
+	if rule.Message != "" {
+		return rule.Message
+	}
+	return "`" + rule.Rule + "`"
+}

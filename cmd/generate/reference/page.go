@@ -1,0 +1,109 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+const (
+	written   = "<!-- Written by cmd/generate/reference from config/crd/bases; change the types in apis and run make generate. -->\n"
+	indexHead = written + "# Custom resources\n\n" +
+		"Every field, with its type, default and rules, as the API server holds objects to them. `kubectl explain` shows the same text.\n" +
+		"RayCluster is KubeRay's; ServingRuntime, ClusterServingRuntime and InferenceService are KServe's: their projects document them.\n\n" +
+		"| Kind | Group | Versions | Scope |\n|---|---|---|---|\n"
+	groupHead = written + "# %s\n\n" +
+		"In column \"Field\" `[]` stands for the items of a list and `{}` for the values of a map. A star marks what must be set where its\n" +
+		"parent is. Types of Kubernetes are named and not opened; see its API reference.\n"
+)
+
+func indexLine(crd apiextensionsv1.CustomResourceDefinition) string {
+	var versions []string
+	for _, v := range crd.Spec.Versions {
+		text := v.Name
+		if v.Storage && len(crd.Spec.Versions) > 1 {
+			text += " (stored)"
+		}
+		versions = append(versions, text)
+	}
+	return fmt.Sprintf("| [%s](%s.md#%s) | `%s` | %s | %s |", crd.Spec.Names.Kind, crd.Spec.Group, anchor(crd.Spec.Names.Kind, crd.Spec.Versions[0].Name),
+		crd.Spec.Group, strings.Join(versions, ", "), crd.Spec.Scope)
+}
+
+// anchor is what a heading of kind and version is reached by.
+func anchor(kind, version string) string { return strings.ToLower(kind) + "-" + version }
+
+// writeKind writes a chapter for each version of a kind.
+func writeKind(page *bytes.Buffer, crd apiextensionsv1.CustomResourceDefinition) {
+	for _, version := range crd.Spec.Versions {
+		schema := version.Schema.OpenAPIV3Schema
+		fmt.Fprintf(page, "\n## %s %s\n\n%s\n\n", crd.Spec.Names.Kind, version.Name, oneLine(schema.Description))
+		fmt.Fprintf(page, "%s\n", facts(crd, version))
+		for _, rule := range schema.XValidations {
+			fmt.Fprintf(page, "- Rule: %s\n", ruleText(rule))
+		}
+		for _, part := range []string{"spec", "status"} {
+			if property, ok := schema.Properties[part]; ok {
+				writeTable(page, part, &property)
+			}
+		}
+	}
+}
+
+// facts are what is to be said of a version in a list.
+func facts(crd apiextensionsv1.CustomResourceDefinition, version apiextensionsv1.CustomResourceDefinitionVersion) string {
+	names := crd.Spec.Names
+	lines := []string{fmt.Sprintf("- %s, `kubectl get %s`", crd.Spec.Scope, strings.Join(append([]string{names.Plural}, names.ShortNames...), "`, `kubectl get "))}
+	if version.Storage && len(crd.Spec.Versions) > 1 {
+		lines = append(lines, "- The version in which objects are stored.")
+	}
+	if version.Deprecated {
+		lines = append(lines, "- Deprecated.")
+	}
+	if version.Subresources != nil && version.Subresources.Status != nil {
+		lines = append(lines, "- The status is a subresource.")
+	}
+	var columns []string
+	for _, c := range version.AdditionalPrinterColumns {
+		columns = append(columns, fmt.Sprintf("%s (`%s`)", c.Name, c.JSONPath))
+	}
+	if len(columns) > 0 {
+		lines = append(lines, "- Columns: "+strings.Join(columns, ", "))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func writeTable(page *bytes.Buffer, part string, schema *apiextensionsv1.JSONSchemaProps) {
+	fmt.Fprintf(page, "\n### %s\n\n", part)
+	if schema.Description != "" {
+		fmt.Fprintf(page, "%s\n\n", oneLine(schema.Description))
+	}
+	if rules := rulesOf(schema); len(rules) > 0 {
+		fmt.Fprintf(page, "- %s\n\n", strings.Join(rules, "\n- "))
+	}
+	lines := fields(part, schema)
+	if len(lines) == 0 {
+		fmt.Fprintln(page, "No fields.")
+		return
+	}
+	fmt.Fprintf(page, "| Field | Type | Default | Rules | Meaning |\n|---|---|---|---|---|\n")
+	for _, f := range lines {
+		fmt.Fprintf(page, "| `%s`%s | %s | %s | %s | %s |\n", f.path, f.star, f.typ, code(f.fallback), cell(strings.Join(f.rules, "; ")), cell(f.meaning))
+	}
+}
+
+func code(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "`" + cell(text) + "`"
+}
+
+// cell makes a text fit for a table, where it may neither end a cell nor open a tag.
+func cell(text string) string {
+	return strings.NewReplacer("|", `\|`, "<", "&lt;").Replace(oneLine(text))
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+const (
+	bases = "../../../config/crd/bases"
+	docs  = "../../../docs/reference"
+)
+
+func shipped(t *testing.T) []apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	crds, err := readCRDs(bases)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return crds
+}
+
+// The pages in the checkout are those that the program writes, and there is no other one.
+func TestPagesAreFresh(t *testing.T) {
+	want := pages(shipped(t))
+	for name, text := range want {
+		have, err := os.ReadFile(filepath.Join(docs, name))
+		if err != nil || string(have) != string(text) {
+			t.Errorf("docs/reference/%s is stale (%v): run make generate", name, err)
+		}
+	}
+	there, err := filepath.Glob(filepath.Join(docs, "*"))
+	if err != nil || len(there) != len(want) {
+		t.Errorf("docs/reference has %d pages (%v), want %d: remove the one of no group", len(there), err, len(want))
+	}
+}
+
+// Each property of a definition has a line, or stands below a field whose type is one of Kubernetes.
+func TestEveryFieldHasALine(t *testing.T) {
+	total, met := 0, map[string]bool{}
+	for _, crd := range shipped(t) {
+		for _, version := range crd.Spec.Versions {
+			for _, part := range []string{"spec", "status"} {
+				schema, ok := version.Schema.OpenAPIV3Schema.Properties[part]
+				if !ok {
+					continue
+				}
+				opened, closed := map[string]bool{}, []string{}
+				for _, l := range fields(part, &schema) {
+					opened[l.path] = true
+					if name := l.path[strings.LastIndex(l.path, ".")+1:]; ofKubernetes[name].typ != "" && strings.HasSuffix(l.typ, ofKubernetes[name].typ) {
+						closed, met[name] = append(closed, l.path), true
+					}
+				}
+				total += len(opened)
+				for _, path := range properties(part, &schema) {
+					hidden := slices.ContainsFunc(closed, func(parent string) bool { return len(path) > len(parent) && strings.HasPrefix(path, parent) })
+					if !opened[path] && !hidden {
+						t.Errorf("%s %s lacks %s", crd.Name, version.Name, path)
+					}
+				}
+			}
+		}
+	}
+	if total < 350 {
+		t.Errorf("%d lines are too few for the shipped definitions", total)
+	}
+	for name := range ofKubernetes {
+		if !met[name] {
+			t.Errorf("no definition has a field %s of type %s: take it out of the table", name, ofKubernetes[name].typ)
+		}
+	}
+}
+
+// properties is another walk than that of the program: all paths, without looking at names.
+func properties(path string, schema *apiextensionsv1.JSONSchemaProps) []string {
+	if schema.Items != nil && schema.Items.Schema != nil {
+		return properties(path+"[]", schema.Items.Schema)
+	}
+	if schema.AdditionalProperties != nil && schema.AdditionalProperties.Schema != nil {
+		return properties(path+"{}", schema.AdditionalProperties.Schema)
+	}
+	var all []string
+	for name, property := range schema.Properties {
+		all = append(append(all, path+"."+name), properties(path+"."+name, &property)...)
+	}
+	return all
+}
+
+// A field of ours that has the name of one of Kubernetes is opened all the same.
+func TestKubernetes(t *testing.T) {
+	with := func(name string) *apiextensionsv1.JSONSchemaProps {
+		return &apiextensionsv1.JSONSchemaProps{Properties: map[string]apiextensionsv1.JSONSchemaProps{name: {Type: "string"}}}
+	}
+	if got := kubernetes("resources", with("requests")); got != "ResourceRequirements" {
+		t.Errorf("got %q", got)
+	}
+	if got := kubernetes("resources", with("database")); got != "" {
+		t.Errorf("got %q", got)
+	}
+	if got := kubernetes("anything", with("requests")); got != "" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestFields(t *testing.T) {
+	one, hundred := 1.0, int64(100)
+	schema := &apiextensionsv1.JSONSchemaProps{
+		Required: []string{"size"},
+		Properties: map[string]apiextensionsv1.JSONSchemaProps{
+			"size": {Type: "integer", Minimum: &one, Default: &apiextensionsv1.JSON{Raw: []byte("2")}, Description: "size of it"},
+			"mode": {Type: "string", Enum: []apiextensionsv1.JSON{{Raw: []byte(`"a"`)}, {Raw: []byte(`"b"`)}}, Pattern: "a|b", MaxLength: &hundred},
+			"list": {Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &apiextensionsv1.JSONSchemaProps{
+				Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"inner": {XIntOrString: true}},
+			}}, XListMapKeys: []string{"inner"}},
+			"byName": {Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &apiextensionsv1.JSONSchemaProps{Type: "string"}}},
+			"env": {Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &apiextensionsv1.JSONSchemaProps{
+				Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"valueFrom": {}},
+			}}},
+			"when": {Type: "string", Format: "date-time", XValidations: apiextensionsv1.ValidationRules{{Rule: "self != ''"}, {Rule: "x", Message: "must be x"}}},
+			"free": {},
+		},
+	}
+	want := []line{
+		{path: "spec.byName", typ: "map of strings"},
+		{path: "spec.env", typ: "list of EnvVar"},
+		{path: "spec.free", typ: "any"},
+		{path: "spec.list", typ: "list of objects", rules: []string{"one item for each inner"}},
+		{path: "spec.list[].inner", typ: "quantity or number"},
+		{path: "spec.mode", typ: "string", rules: []string{"one of `a`, `b`", "at most 100 characters", "matches `a|b`"}},
+		{path: "spec.size", star: `\*`, typ: "integer", fallback: "2", meaning: "size of it", rules: []string{"at least 1"}},
+		{path: "spec.when", typ: "time", rules: []string{"`self != ''`", "must be x"}},
+	}
+	got := fields("spec", schema)
+	if len(got) != len(want) {
+		t.Fatalf("got %+v", got)
+	}
+	for i := range want {
+		if got[i].path != want[i].path || got[i].star != want[i].star || got[i].typ != want[i].typ || got[i].fallback != want[i].fallback ||
+			got[i].meaning != want[i].meaning || !slices.Equal(got[i].rules, want[i].rules) {
+			t.Errorf("got  %+v\nwant %+v", got[i], want[i])
+		}
+	}
+}
+
+func TestCell(t *testing.T) {
+	if got, want := cell("a <b>\n  | c"), `a &lt;b> \| c`; got != want {
+		t.Errorf("got %q", got)
+	}
+	if code("") != "" || code("a|b") != "`a\\|b`" {
+		t.Error("code")
+	}
+}
+
+func TestRun(t *testing.T) {
+	if run(nil) == nil || run([]string{t.TempDir(), t.TempDir()}) == nil {
+		t.Error("run needs two folders, and definitions in the first")
+	}
+	if run([]string{bases, filepath.Join(t.TempDir(), "missing")}) == nil {
+		t.Error("a page that cannot be written is an error")
+	}
+	broken := t.TempDir()
+	if err := os.WriteFile(filepath.Join(broken, "a.yaml"), []byte("kind: CustomResourceDefinition\nspecs: {}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if run([]string{broken, t.TempDir()}) == nil {
+		t.Error("what is no definition is refused")
+	}
+	target := t.TempDir()
+	if err := run([]string{bases, target}); err != nil {
+		t.Fatal(err)
+	}
+	if written, err := filepath.Glob(filepath.Join(target, "*.md")); err != nil || len(written) != 8 {
+		t.Errorf("%d pages, %v: want one for each group and an index", len(written), err)
+	}
+}
