@@ -1,0 +1,179 @@
+package overlays
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// clusterScoped are the kinds that have no namespace; what else is rendered has that of the overlay.
+var clusterScoped = []string{
+	"ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "MutatingWebhookConfiguration", "Namespace", "ValidatingWebhookConfiguration",
+	"ConsoleQuickStart", "ConsoleYAMLSample",
+}
+
+// elsewhere are objects that stand in a namespace of OpenShift.
+var elsewhere = map[string]bool{}
+
+// Everything stands in the namespace of its overlay, and all that names a namespace names that one.
+func TestNamespaces(t *testing.T) {
+	eachOverlay(t, func(t *testing.T, name string) {
+		want := namespaces[name]
+		for _, object := range shipped(t, name) {
+			if slices.Contains(clusterScoped, object.GetKind()) {
+				if object.GetNamespace() != "" {
+					t.Errorf("%s has namespace %s", title(object), object.GetNamespace())
+				}
+			} else if object.GetNamespace() != want && !elsewhere[title(object)] {
+				t.Errorf("%s is in %q", title(object), object.GetNamespace())
+			}
+			for _, place := range references(object) {
+				if place != want && !elsewhere[title(object)] {
+					t.Errorf("%s leads to namespace %q", title(object), place)
+				}
+			}
+		}
+	})
+}
+
+var servicePath = regexp.MustCompile(`(clientConfig\.service|^\.subjects\[\d+\])\.namespace$`)
+
+// references are the namespaces of the accounts and Services that an object names.
+func references(object *unstructured.Unstructured) []string {
+	var found []string
+	walk(object.Object, "", func(path, text string) {
+		if servicePath.MatchString(path) {
+			found = append(found, text)
+		}
+	})
+	return found
+}
+
+// Each object stands once, under a name of ours or one that clusters know.
+func TestNoObjectStandsTwice(t *testing.T) {
+	eachOverlay(t, func(t *testing.T, name string) {
+		seen := map[string]bool{}
+		for _, object := range shipped(t, name) {
+			key := object.GroupVersionKind().GroupKind().String() + " " + object.GetNamespace() + "/" + object.GetName()
+			if seen[key] {
+				t.Errorf("%s stands twice", key)
+			}
+			seen[key] = true
+		}
+		if len(seen) < 60 {
+			t.Errorf("%d objects", len(seen))
+		}
+	})
+}
+
+// What a human or another transformer was to fill in is filled in.
+func TestNoPlaceholderIsLeft(t *testing.T) {
+	placeholder := regexp.MustCompile(`(?i)\$\(|\$\{|placeholder|^system$|^controller(:latest)?$|REPLACE|TODO|CERTIFICATE_NAMESPACE`)
+	eachOverlay(t, func(t *testing.T, name string) {
+		for _, object := range shipped(t, name) {
+			switch object.GetKind() {
+			case "CustomResourceDefinition", "Template", "PrometheusRule", "ConfigMap": // their texts are for others to read
+				continue
+			}
+			walk(object.Object, "", func(path, text string) {
+				// The program knows this one for a placeholder.
+				if placeholder.MatchString(text) && text != "https://www.gateway-hostname-placeholder-with-mlflow-path.com" {
+					t.Errorf("%s: %s is %q", title(object), path, text)
+				}
+			})
+		}
+	})
+}
+
+// A platform that applies an overlay owns what it applies: the namespace, with everything of users, must not go with it.
+func TestOnlyOverlaysWithoutAPlatformBringTheNamespace(t *testing.T) {
+	eachOverlay(t, func(t *testing.T, name string) {
+		namespace := shipped(t, name).find("Namespace", namespaces[name])
+		if want := name == "kubernetes" || name == "openshift"; (namespace != nil) != want {
+			t.Fatalf("Namespace is there: %t", namespace != nil)
+		}
+		if namespace != nil && (namespace.GetLabels()[keep] != "namespace" || namespace.GetLabels()["pod-security.kubernetes.io/warn"] != "restricted") {
+			t.Errorf("labels %v", namespace.GetLabels())
+		}
+	})
+}
+
+const keep = "odh-platform-operator/keep"
+
+// kept are the kinds that hold data of users, or that users' objects are made of.
+var kept = map[string]string{"CustomResourceDefinition": "crd", "Namespace": "namespace", "PersistentVolumeClaim": "data"}
+
+// What `make undeploy` must leave has the label by which it does, and nothing else has it but where it says that it is data.
+func TestWhatOutlivesTheOperatorIsLabelled(t *testing.T) {
+	eachOverlay(t, func(t *testing.T, name string) {
+		for _, object := range shipped(t, name) {
+			label := object.GetLabels()[keep]
+			if want := kept[object.GetKind()]; label != want && (want != "" || label != "data") {
+				t.Errorf("%s: label %q, want %q", title(object), label, want)
+			}
+		}
+	})
+}
+
+// The selector of a Deployment never changes: labels of an overlay stay out of it, and out of the Services in front.
+func TestSelectorsAreThoseOfEveryOverlay(t *testing.T) {
+	want := map[string]string{"control-plane": "controller-manager", "app.kubernetes.io/name": "odh-platform-operator"}
+	eachOverlay(t, func(t *testing.T, name string) {
+		all := shipped(t, name)
+		deployment := all.deployment(t)
+		for what, got := range map[string]map[string]string{
+			"selector": deployment.Spec.Selector.MatchLabels, "template": deployment.Spec.Template.Labels,
+			"metrics": selectorOf(t, all, "odh-platform-operator-metrics"), "webhook": selectorOf(t, all, "odh-platform-operator-webhook"),
+		} {
+			if len(got) != len(want) || got["control-plane"] != want["control-plane"] || got["app.kubernetes.io/name"] != want["app.kubernetes.io/name"] {
+				t.Errorf("%s: %v", what, got)
+			}
+		}
+		platform := name == "odh" || name == "rhoai"
+		if got := deployment.Labels["opendatahub.io/component"]; (got == "true") != platform {
+			t.Errorf("label of the platform: %q", got)
+		}
+	})
+}
+
+func selectorOf(t *testing.T, all objects, name string) map[string]string {
+	t.Helper()
+	service := &corev1.Service{}
+	all.into(t, "Service", name, service)
+	return service.Spec.Selector
+}
+
+// On OpenShift the service CA makes the certificate of metrics, and the manager reads it; the webhooks keep the manager's own, and
+// nobody else writes a CA into their configurations.
+func TestCertificatesOnOpenShift(t *testing.T) {
+	const annotation, secret, flag = "service.beta.openshift.io/serving-cert-secret-name", "odh-platform-operator-metrics-tls", "--metrics-cert-path=/etc/metrics-certs"
+	eachOverlay(t, func(t *testing.T, name string) {
+		all := shipped(t, name)
+		manager, pod := all.manager(t), all.deployment(t).Spec.Template.Spec
+		service := all.find("Service", "odh-platform-operator-metrics")
+		if name == "kubernetes" {
+			if len(service.GetAnnotations()) > 0 || slices.Contains(manager.Args, flag) || len(pod.Volumes) > 0 {
+				t.Errorf("%v %v %v", service.GetAnnotations(), manager.Args, pod.Volumes)
+			}
+			return
+		}
+		if service.GetAnnotations()[annotation] != secret || !slices.Contains(manager.Args, flag) {
+			t.Errorf("%v %v", service.GetAnnotations(), manager.Args)
+		}
+		if len(pod.Volumes) != 1 || pod.Volumes[0].Secret.SecretName != secret || manager.VolumeMounts[0].MountPath != "/etc/metrics-certs" {
+			t.Errorf("%+v %+v", pod.Volumes, manager.VolumeMounts)
+		}
+		for _, object := range all {
+			if strings.HasSuffix(object.GetKind(), "WebhookConfiguration") && object.GetAnnotations()["service.beta.openshift.io/inject-cabundle"] == "true" {
+				t.Errorf("%s: two would write the CA", title(object))
+			}
+		}
+		if annotations := all.find("Service", "odh-platform-operator-webhook").GetAnnotations(); len(annotations) > 0 {
+			t.Errorf("the webhook Service has %v", annotations)
+		}
+	})
+}

@@ -1,0 +1,318 @@
+package overlays
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+)
+
+func noFile(path string) ([]byte, error) {
+	return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
+}
+
+// originals are the keys that the chapters name: mlflow 10.1, modelregistry 10.2 with 3.3, modelmesh 13.4, ray 10.4.
+var originals = []string{
+	"MLFLOW_IMAGE", "MLFLOW_OPERATOR_IMAGE", "gateway-name", "mlflow-url", "section-title",
+	"IMAGES_MODELREGISTRY_OPERATOR", "IMAGES_REST_SERVICE", "IMAGES_OAUTH_PROXY", "kube-rbac-proxy", "IMAGES_POSTGRES", "IMAGES_CATALOG_DATA",
+	"IMAGES_BENCHMARK_DATA", "IMAGES_JOBS_ASYNC_UPLOAD", "CREATE_AUTH_RESOURCES", "DEFAULT_CERT", "REGISTRIES_NAMESPACE",
+	"SKIP_MODEL_CATALOG_DB_CREATION", "GATEWAY_DOMAIN", "GATEWAY_NAME", "GATEWAY_NAMESPACE", "HTTPROUTE_NAMESPACE", "ENABLE_MODEL_CATALOG", "DEFAULT_DOMAIN",
+	"RELATED_IMAGE_ODH_MODEL_REGISTRY_IMAGE", "RELATED_IMAGE_ODH_KUBE_RBAC_PROXY_IMAGE", "RELATED_IMAGE_POSTGRESQL_16_IMAGE",
+	"RELATED_IMAGE_ODH_MODEL_METADATA_COLLECTION_IMAGE", "RELATED_IMAGE_ODH_MODEL_PERFORMANCE_DATA_IMAGE",
+	"RELATED_IMAGE_ODH_MODEL_REGISTRY_OPERATOR_IMAGE", "RELATED_IMAGE_ODH_MODEL_REGISTRY_JOB_ASYNC_UPLOAD_IMAGE",
+	"odh-mm-rest-proxy", "odh-modelmesh-runtime-adapter", "odh-modelmesh", "odh-modelmesh-controller", "ose-etcd", "ose-cli",
+	"codeflare-operator-controller-image", "namespace",
+}
+
+// Every overlay has the same keys, in the same order, and all that platforms edit.
+func TestKeys(t *testing.T) {
+	first := keysOf(params(t, "kubernetes"))
+	for _, key := range originals {
+		if !slices.Contains(first, key) {
+			t.Errorf("%s is missing", key)
+		}
+	}
+	eachOverlay(t, func(t *testing.T, name string) {
+		if got := keysOf(params(t, name)); !slices.Equal(got, first) {
+			t.Errorf("keys %v, those of kubernetes are %v", got, first)
+		}
+	})
+}
+
+func keysOf(all []param) []string {
+	var keys []string
+	for _, p := range all {
+		keys = append(keys, p.key)
+	}
+	return keys
+}
+
+// row of the table of keys in docs/install.md: key, effect.
+var row = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (.*) \\|$")
+
+// documented are the effects that the page tells of, by key.
+func documented(t *testing.T) map[string]string {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/install.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "## Parameters")
+	table, _, _ = strings.Cut(table, "\n## ")
+	effects := map[string]string{}
+	for _, match := range row.FindAllStringSubmatch(table, -1) {
+		effects[match[1]] = match[2]
+	}
+	return effects
+}
+
+const none = "none"
+
+// Each key reaches something beside the ConfigMap that holds it, or the page says that it has no effect; and the page names the
+// variables that it reaches.
+func TestEveryKeyHasAnEffect(t *testing.T) {
+	effects := documented(t)
+	found := map[string]bool{}
+	for overlay := range namespaces {
+		marked, rendered := marks(t, overlay)
+		for _, p := range marked {
+			places := placesOf(rendered, p.value)
+			found[p.key] = found[p.key] || len(places) > 0
+			for _, place := range places {
+				if name, ok := strings.CutPrefix(place, "variable "); ok && !strings.Contains(effects[p.key], "`"+name+"`") {
+					t.Errorf("%s: %s reaches %s; the page says %q", overlay, p.key, name, effects[p.key])
+				}
+			}
+		}
+		if len(effects) != len(marked) {
+			t.Errorf("%s: the page has %d keys, params.env %d", overlay, len(effects), len(marked))
+		}
+	}
+	for key, has := range found {
+		effect, known := effects[key]
+		if !known {
+			t.Errorf("docs/install.md does not list %s", key)
+		}
+		if says := !strings.HasPrefix(effect, none); says != has {
+			t.Errorf("%s has an effect: %t; the page says %q", key, has, effect)
+		}
+	}
+}
+
+// marks renders an overlay in which every value can be told from all others.
+func marks(t *testing.T, overlay string) ([]param, objects) {
+	t.Helper()
+	values := params(t, overlay)
+	for index := range values {
+		values[index].value = fmt.Sprintf("mark-%03d.example", index)
+	}
+	all, _ := marked.LoadOrStore(overlay, sync.OnceValue(func() objects {
+		copied := copyOf(t)
+		copied.set(t, overlay, values)
+		return copied.render(t, overlay)
+	}))
+	return values, all.(func() objects)()
+}
+
+// placesOf are the places that hold a value; those in the manager's environment bear the name of their variable.
+func placesOf(all objects, value string) []string {
+	var places []string
+	for _, object := range all {
+		if object.GetName() == paramsName {
+			continue
+		}
+		walk(object.Object, "", func(path, text string) {
+			if strings.Contains(text, value) {
+				places = append(places, title(object)+path)
+			}
+		})
+	}
+	deployment := all.find("Deployment", managerName)
+	for _, container := range containersOf(deployment.Object) {
+		list, _ := container["env"].([]any)
+		for _, item := range list {
+			if variable, ok := item.(map[string]any); ok && variable["value"] == value {
+				places = append(places, fmt.Sprintf("variable %s", variable["name"]))
+			}
+		}
+	}
+	return places
+}
+
+// containersOf are the containers of a workload, whatever its kind.
+func containersOf(value any) []map[string]any {
+	var found []map[string]any
+	switch v := value.(type) {
+	case map[string]any:
+		for key, child := range v {
+			list, isList := child.([]any)
+			if isList && (key == "containers" || key == "initContainers") {
+				for _, item := range list {
+					if container, ok := item.(map[string]any); ok {
+						found = append(found, container)
+					}
+				}
+				continue
+			}
+			found = append(found, containersOf(child)...)
+		}
+	case []any:
+		for _, child := range v {
+			found = append(found, containersOf(child)...)
+		}
+	}
+	return found
+}
+
+// No image stands in the manifests that a key does not replace, and none in the program that no variable of the manager names.
+func TestNoImageWithoutAParameter(t *testing.T) {
+	known := regexp.MustCompile(`\$([A-Z0-9_]*IMAGE)\b`).FindAllStringSubmatch(config.Usage(config.Program{}), -1)
+	if len(known) < 15 {
+		t.Fatalf("the program knows %v", known)
+	}
+	for overlay := range namespaces {
+		_, rendered := marks(t, overlay)
+		for _, object := range rendered {
+			if object.GetKind() == "CustomResourceDefinition" {
+				continue
+			}
+			for _, container := range containersOf(object.Object) {
+				image, _ := container["image"].(string)
+				if !strings.HasPrefix(image, "mark-") && image != "${JOB_IMAGE}" {
+					t.Errorf("%s: %s: image %q of container %s has no key", overlay, title(object), image, container["name"])
+				}
+			}
+		}
+		variables := rendered.variables(t)
+		for _, match := range known {
+			// The newest platforms inject this one; MLFLOW_IMAGE is the same.
+			if match[1] == "RELATED_IMAGE_ODH_MLFLOW_IMAGE" {
+				continue
+			}
+			if !strings.HasPrefix(variables[match[1]], "mark-") {
+				t.Errorf("%s: variable %s is %q: it has no key", overlay, match[1], variables[match[1]])
+			}
+		}
+	}
+}
+
+// Every variable that a key fills is one that the program reads.
+func TestVariablesAreKnown(t *testing.T) {
+	usage := config.Usage(config.Program{Components: append([]string{"platform"}, components...)})
+	for name := range shipped(t, "odh").variables(t) {
+		if !regexp.MustCompile(`\$` + name + `\b`).MatchString(usage) {
+			t.Errorf("nobody reads %s", name)
+		}
+	}
+}
+
+// A value may hold anything but a line break: it reaches the manager as it is, and nothing else changes.
+func TestOddValues(t *testing.T) {
+	odd := []string{
+		"true", "null", "~", "12", "1e3", "0x10", "yes", `"quoted"`, `'quoted'`, "a: b", "# no comment", "{a: b}", "[a]", "&a *b", "!tag", "|", ">-", "%x", "@x", "`x`",
+		`back\slash`, "a=b=c", "$(MLFLOW_URL)", "${HOME}", "é ü 模型", " blank", "trailing ", "- item", "?", "a,b", "<<", "*", "\ttab", "2026-11-22", "---",
+	}
+	want := params(t, "rhoai")
+	for index := range want {
+		want[index].value = odd[index%len(odd)]
+	}
+	copied := copyOf(t)
+	copied.set(t, "rhoai", want)
+	rendered := copied.render(t, "rhoai")
+	if got := len(shipped(t, "rhoai")); len(rendered) != got {
+		t.Errorf("%d objects, want %d", len(rendered), got)
+	}
+	data, _ := rendered.find("ConfigMap", paramsName).Object["data"].(map[string]any)
+	reached := rendered.variables(t)
+	names := variablesOf(t, "rhoai")
+	for _, p := range want {
+		if data[p.key] != p.value {
+			t.Errorf("%s is %q in the ConfigMap, want %q", p.key, data[p.key], p.value)
+		}
+		if name := names[p.key]; name != "" && reached[name] != p.value {
+			t.Errorf("%s is %q in %s, want %q", p.key, reached[name], name, p.value)
+		}
+	}
+	if image := rendered.manager(t).Image; image != "true" {
+		t.Errorf("image %q", image)
+	}
+}
+
+// variablesOf maps each key that fills a variable to its name.
+func variablesOf(t *testing.T, overlay string) map[string]string {
+	t.Helper()
+	names := map[string]string{}
+	marked, rendered := marks(t, overlay)
+	for _, p := range marked {
+		for _, place := range placesOf(rendered, p.value) {
+			if name, ok := strings.CutPrefix(place, "variable "); ok {
+				names[p.key] = name
+			}
+		}
+	}
+	return names
+}
+
+// An empty value leaves the default of the program in force, for every key but the two images that there is no default for.
+func TestEmptyValues(t *testing.T) {
+	eachOverlay(t, func(t *testing.T, name string) {
+		empty := params(t, name)
+		for index := range empty {
+			if key := empty[index].key; key != "odh-platform-operator-image" && key != "MLFLOW_IMAGE" {
+				empty[index].value = ""
+			}
+		}
+		copied := copyOf(t)
+		copied.set(t, name, empty)
+		rendered := copied.render(t, name)
+		got := load(t, rendered)
+		if err := got.CheckComplete(); err != nil {
+			t.Error(err)
+		}
+		image := got.MLflow.Image
+		want, err := config.Load(config.Program{Components: append([]string{"platform"}, components...), MLflowVersion: "v3.14.0"},
+			rendered.manager(t).Args, func(variable string) (string, bool) {
+				value, ok := map[string]string{"POD_NAMESPACE": namespaces[name], "MLFLOW_IMAGE": image}[variable]
+				return value, ok
+			}, noFile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		gotRay, _, gotErr := got.RayCluster(nil)
+		wantRay, _, wantErr := want.RayCluster(nil)
+		if gotErr != nil || wantErr != nil {
+			t.Fatal(gotErr, wantErr)
+		}
+		for what, diff := range map[string]string{
+			"MLflow": cmp.Diff(want.MLflow, got.MLflow), "registries": cmp.Diff(want.ModelRegistry, got.ModelRegistry),
+			"ModelMesh": cmp.Diff(want.ModelMesh, got.ModelMesh), "Ray": cmp.Diff(wantRay, gotRay),
+		} {
+			if diff != "" {
+				t.Errorf("%s (-want +got):\n%s", what, diff)
+			}
+		}
+	})
+}
+
+// What an overlay ships where nothing else is to be said is what the program would take without it, so that both say the same.
+func TestShippedValuesAreTheDefaults(t *testing.T) {
+	rendered := shipped(t, "kubernetes")
+	got := load(t, rendered).ModelRegistry
+	bare, err := config.Load(config.Program{}, nil, func(string) (string, bool) { return "", false }, noFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := bare.ModelRegistry
+	want.Gateway.RouteNamespace = "opendatahub"
+	if got != want {
+		t.Errorf("registries\n%+v\nwant\n%+v", got, want)
+	}
+}
