@@ -17,6 +17,8 @@ BINARY ?= bin/manager
 PLUGIN ?= bin/kubectl-odh
 COMPONENTS := appwrapper mlflow mlflowaccess modelcatalog modelcatalog/beside modelmesh modelmesh/beside modelmesh/companion modelmesh/models modelregistry modelregistry/beside modelregistry/storage platform raycluster
 CLUSTER ?= dev
+# Where suites write which rights the manager used, see test/rbac.
+RIGHTS_DIR ?= $(CURDIR)/bin/rights
 # What talks to the cluster of KUBECONFIG; `go run ./test/cluster/cmd/testcluster kubectl` names the one that tests use.
 KUBECTL ?= kubectl
 OVERLAY ?= kubernetes
@@ -142,8 +144,10 @@ test-unit: ## Unit tests, in random order and with the race detector
 	@$(call run-tests,$$(go list ./... | grep -v /test/),-race -shuffle=on)
 
 .PHONY: test-integration
-test-integration: cluster-build ## Suites against real control planes, four at a time: they mostly wait
-	@$(call run-tests,./test/...,-race -shuffle=on -timeout 60m -p 4)
+test-integration: cluster-build ## Suites against real control planes, four at a time: they mostly wait; then the shipped roles against what all of them used
+	rm -rf '$(RIGHTS_DIR)'
+	@export RIGHTS_DIR='$(RIGHTS_DIR)'; $(call run-tests,$$(go list ./test/... | grep -v '/test/rbac$$'),-race -shuffle=on -timeout 60m -p 4)
+	@export RIGHTS_DIR='$(RIGHTS_DIR)'; $(call run-tests,./test/rbac,-count=1)
 
 .PHONY: test-operands
 test-operands: ## What pods would run, with real MLflow, Model Registry, kube-rbac-proxy, adapters of ModelMesh, PostgreSQL and MariaDB; what is missing is installed or built

@@ -54,8 +54,7 @@ const FieldOwner = ray.FieldOwner
 // +kubebuilder:rbac:groups=apps,resources=deployments,resourceNames=kuberay-operator,verbs=list;watch
 // +kubebuilder:rbac:groups=dscinitialization.opendatahub.io,resources=dscinitializations,resourceNames=default-dsci,verbs=list;watch
 
-// Settings are read from one ConfigMap in the namespace of the manager.
-// +kubebuilder:rbac:namespace=system,groups="",resources=configmaps,resourceNames=codeflare-operator-config,verbs=get;list;watch
+// Settings are read from one ConfigMap in the namespace of the manager, which the rights for ConfigMaps cover.
 
 // Caches says what is held in memory: RayClusters whole, of what was made for them the metadata. Pods are in a cache of
 // their own.

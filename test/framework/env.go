@@ -34,7 +34,8 @@ type Env struct {
 	// Scheme of Admin: the Kubernetes types, CustomResourceDefinition and those of WithTypes.
 	Scheme *runtime.Scheme
 
-	clock clock.PassiveClock
+	clock   clock.PassiveClock
+	watched watched
 }
 
 // Option of [Start].
@@ -87,10 +88,12 @@ func Start(ctx context.Context, name string, platform cluster.Platform, options 
 	gomega.Expect(cluster.InstallSet(ctx, config, s.sets...)).To(gomega.Succeed())
 	admin, err := client.New(config, client.Options{Scheme: scheme})
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
-	return &Env{
+	env := &Env{
 		Instance: instance, Admin: admin, Config: config, KubeconfigPath: instance.Kubeconfig(), Scheme: scheme,
 		clock: clock.RealClock{},
 	}
+	ginkgo.DeferCleanup(env.recordRights, ginkgo.NodeTimeout(stopTimeout))
+	return env
 }
 
 // InstallOperator installs a kustomization of this checkout without the Deployment of the manager, see

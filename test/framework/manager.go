@@ -31,6 +31,7 @@ func (e *Env) StartManager(ctx context.Context, options ManagerOptions) *Manager
 		options.Progress = ginkgo.GinkgoWriter
 	}
 	started, err := operator.Start(ctx, e.Instance, options)
+	e.watched.add(operator.User(options.ServiceAccount), options.ServiceAccount.Namespace, options.Args)
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	manager := &Manager{Manager: started}
 	ginkgo.DeferCleanup(func(ctx context.Context) {

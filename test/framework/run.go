@@ -42,6 +42,9 @@ func Run(t *testing.T, name string) {
 			gomega.Expect(appendTo(path, lines)).To(gomega.Succeed())
 		}
 	})
+	ginkgo.ReportAfterSuite("used rights", func(report ginkgo.Report) {
+		gomega.Expect(writeRights(report)).To(gomega.Succeed())
+	})
 	ginkgo.RunSpecs(t, name, suite, reporter)
 }
 

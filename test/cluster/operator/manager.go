@@ -87,7 +87,7 @@ func Start(ctx context.Context, instance *cluster.Instance, options Options) (*M
 		options.Binary = binary
 	}
 	m := &Manager{instance: instance, name: options.Name, binary: options.Binary}
-	m.User = fmt.Sprintf("system:serviceaccount:%s:%s", options.ServiceAccount.Namespace, options.ServiceAccount.Name)
+	m.User = User(options.ServiceAccount)
 	kubeconfig, err := Kubeconfig(ctx, instance, options.ServiceAccount, options.Name, options.Namespace)
 	if err != nil {
 		return nil, err
@@ -107,6 +107,11 @@ func Start(ctx context.Context, instance *cluster.Instance, options Options) (*M
 		fmt.Sprintf("--webhook-port=%d", options.WebhookPort), "--leader-elect=false")...)
 	m.env = append([]string{"KUBECONFIG=" + m.Kubeconfig, "POD_NAMESPACE=" + options.Namespace}, options.Env...)
 	return m, m.launch(ctx)
+}
+
+// User is the name of a ServiceAccount in the audit log.
+func User(account types.NamespacedName) string {
+	return fmt.Sprintf("system:serviceaccount:%s:%s", account.Namespace, account.Name)
 }
 
 // withDefaults adds flags of the form --name=value whose name is not among the arguments.

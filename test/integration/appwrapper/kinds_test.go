@@ -73,6 +73,7 @@ var _ = Describe("Kinds of components", func() {
 	}, SpecTimeout(specTimeout))
 
 	It("need a role when the shipped one does not know them, and do not block others when they cannot be watched [D14]", func(ctx SpecContext) {
+		env.ExpectRefusals("gadgets.test.example.com")
 		ns := env.Namespace(ctx, "gadget")
 		gadget := `{apiVersion: test.example.com/v1, kind: Gadget, metadata: {name: g}}`
 		aw := create(ctx, wrap(ns, "gadgets", []string{gadget, pod("p", fine)}))

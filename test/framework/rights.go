@@ -1,0 +1,125 @@
+package framework
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2/types"
+	"github.com/onsi/gomega"
+
+	"github.com/odh-platform/odh-platform-operator/test/rights"
+)
+
+// usedRights is what the managers of this suite did, on all its control planes.
+var usedRights rights.Record
+
+// watched is what is known of the managers on a control plane, for the record of their rights.
+type watched struct {
+	accounts []account
+	// components of all of them; nil for all that there are.
+	components []string
+	expected   []expectation
+}
+
+// account of a manager.
+type account struct{ user, namespace string }
+
+// expectation of refusals of a resource from a place in the audit log on.
+type expectation struct {
+	resource string
+	from     Mark
+}
+
+// add takes note of a manager.
+func (w *watched) add(user, namespace string, args []string) {
+	first := len(w.accounts) == 0
+	if who := (account{user: user, namespace: namespace}); !slices.Contains(w.accounts, who) {
+		w.accounts = append(w.accounts, who)
+	}
+	components := componentsOf(args)
+	if components == nil || !first && w.components == nil {
+		w.components = nil
+		return
+	}
+	w.components = append(w.components, components...)
+	slices.Sort(w.components)
+	w.components = slices.Compact(w.components)
+}
+
+// componentsOf are the components that the flag --components switches on; nil where it leaves that to other settings.
+func componentsOf(args []string) []string {
+	for _, arg := range args {
+		list, found := strings.CutPrefix(arg, "--components=")
+		if found && !strings.Contains(list, "*") {
+			return strings.Split(list, ",")
+		}
+	}
+	return nil
+}
+
+// ExpectRefusals says that from now on the manager may be refused what concerns a resource, such as `gadgets.test.example.com`: the
+// spec has taken a right away, or it never was given. Any other refusal fails the test of the shipped rights, see package rbac.
+func (e *Env) ExpectRefusals(resource string) {
+	ginkgo.GinkgoHelper()
+	e.watched.expected = append(e.watched.expected, expectation{resource: resource, from: e.Mark()})
+}
+
+// expects reports whether a refusal was announced.
+func (w *watched) expects(use rights.Use, offset int64) bool {
+	resource, _, _ := strings.Cut(use.Resource, "/")
+	if use.Group != "" {
+		resource += "." + use.Group
+	}
+	return slices.ContainsFunc(w.expected, func(x expectation) bool { return x.resource == resource && int64(x.from) <= offset })
+}
+
+// recordRights reads out of the audit log what the managers did; it goes away with the control plane.
+func (e *Env) recordRights(context.Context) {
+	for _, who := range e.watched.accounts {
+		log, err := os.Open(e.Audit().path)
+		gomega.Expect(err).NotTo(gomega.HaveOccurred())
+		collector := &rights.Collector{User: who.user, Namespace: who.namespace, Expected: e.watched.expects}
+		run, err := collector.Collect(log)
+		gomega.Expect(err).NotTo(gomega.HaveOccurred())
+		gomega.Expect(log.Close()).To(gomega.Succeed())
+		run.Components = e.watched.components
+		usedRights.Add(run)
+	}
+}
+
+// writeRights stores what was recorded, and says what was refused: `go test` fails for it in package rbac only, where all suites are
+// seen. A suite without a manager has no record.
+func writeRights(report ginkgo.Report) error {
+	if len(usedRights.Runs) == 0 {
+		return nil
+	}
+	folder, err := os.Getwd()
+	if err != nil {
+		return fmt.Errorf("finding the folder of the suite: %w", err)
+	}
+	usedRights.Suite, usedRights.Complete = filepath.Base(folder), allRan(report)
+	for _, run := range usedRights.Runs {
+		for _, refusal := range run.Refused {
+			if !refusal.Expected {
+				fmt.Printf("REFUSED: %s\n", refusal.Message)
+			}
+		}
+	}
+	dir, err := rights.Dir()
+	if err != nil {
+		return err
+	}
+	return usedRights.Write(dir)
+}
+
+// allRan reports whether every spec ran to its end: none was left out by a flag or the code, and none failed.
+func allRan(report ginkgo.Report) bool {
+	return report.SuiteSucceeded && !report.SuiteHasProgrammaticFocus && !slices.ContainsFunc(report.SpecReports, func(spec ginkgo.SpecReport) bool {
+		return spec.State == types.SpecStateSkipped
+	})
+}

@@ -1,0 +1,78 @@
+package framework
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2/types"
+
+	"github.com/odh-platform/odh-platform-operator/test/rights"
+)
+
+func TestComponentsOfManagers(t *testing.T) {
+	for name, c := range map[string]struct {
+		managers [][]string
+		want     []string
+	}{
+		"all":             {[][]string{{"--leader-elect"}}, nil},
+		"all but one":     {[][]string{{"--components=*,-mlflow"}}, nil},
+		"one":             {[][]string{{"--components=mlflow"}}, []string{"mlflow"}},
+		"of two managers": {[][]string{{"--components=raycluster,appwrapper"}, {"--components=appwrapper,mlflow"}}, []string{"appwrapper", "mlflow", "raycluster"}},
+		"one and all":     {[][]string{{"--components=mlflow"}, {}}, nil},
+		"all and one":     {[][]string{{}, {"--components=mlflow"}}, nil},
+	} {
+		w := &watched{}
+		for _, args := range c.managers {
+			w.add("manager", "ns", args)
+		}
+		if difference := cmp.Diff(c.want, w.components); difference != "" {
+			t.Errorf("%s: %s", name, difference)
+		}
+		if len(w.accounts) != 1 {
+			t.Errorf("%s: accounts %v", name, w.accounts)
+		}
+	}
+}
+
+func TestExpectedRefusals(t *testing.T) {
+	w := &watched{expected: []expectation{{resource: "gadgets.example.com", from: 10}, {resource: "pods"}}}
+	for _, c := range []struct {
+		use    rights.Use
+		offset int64
+		want   bool
+	}{
+		{rights.Use{Group: "example.com", Resource: "gadgets"}, 9, false},
+		{rights.Use{Group: "example.com", Resource: "gadgets"}, 10, true},
+		{rights.Use{Group: "example.com", Resource: "gadgets/status"}, 11, true},
+		{rights.Use{Group: "example.org", Resource: "gadgets"}, 11, false},
+		{rights.Use{Resource: "pods"}, 0, true},
+	} {
+		if got := w.expects(c.use, c.offset); got != c.want {
+			t.Errorf("%v at %d: %v", c.use, c.offset, got)
+		}
+	}
+}
+
+func TestAllRan(t *testing.T) {
+	report := func(succeeded, focused bool, states ...types.SpecState) ginkgo.Report {
+		r := ginkgo.Report{SuiteSucceeded: succeeded, SuiteHasProgrammaticFocus: focused}
+		for _, state := range states {
+			r.SpecReports = append(r.SpecReports, ginkgo.SpecReport{State: state})
+		}
+		return r
+	}
+	for name, c := range map[string]struct {
+		report ginkgo.Report
+		want   bool
+	}{
+		"all":     {report(true, false, types.SpecStatePassed, types.SpecStatePassed), true},
+		"failed":  {report(false, false, types.SpecStatePassed), false},
+		"focused": {report(true, true, types.SpecStatePassed), false},
+		"chosen":  {report(true, false, types.SpecStatePassed, types.SpecStateSkipped), false},
+	} {
+		if got := allRan(c.report); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

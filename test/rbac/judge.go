@@ -1,0 +1,90 @@
+package rbac
+
+import (
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/odh-platform/odh-platform-operator/test/rights"
+)
+
+// unused are the grants for which no record shows a need.
+func unused(grants []grant, records []*rights.Record) []grant {
+	var left []grant
+	for _, g := range grants {
+		needed := slices.ContainsFunc(records, func(record *rights.Record) bool {
+			return slices.ContainsFunc(record.Runs, func(run rights.Run) bool { return g.neededBy(run, grants) })
+		})
+		if !needed {
+			left = append(left, g)
+		}
+	}
+	return left
+}
+
+// neededBy reports whether managers with the component of the grant used it, or gave it to others.
+func (g grant) neededBy(run rights.Run, all []grant) bool {
+	if g.component != "" && len(run.Components) > 0 && !slices.Contains(run.Components, g.component) {
+		return false
+	}
+	return slices.ContainsFunc(run.Used, g.usedBy) || slices.ContainsFunc(run.Granted, g.covers) ||
+		slices.ContainsFunc(run.Bound, func(bound rights.Bound) bool { return g.neededToBind(bound, all) })
+}
+
+// usedBy reports whether a grant was used. What is watched may be listed too: the client lists before it watches wherever the API server
+// does not send what there is at the start of a watch, as older ones do not.
+func (g grant) usedBy(use rights.Use) bool {
+	if g.Verb == "list" && use.Verb == "watch" {
+		use.Verb = "list"
+	}
+	return g.covers(use)
+}
+
+// neededToBind reports whether a grant lets the manager give a ClusterRole to others: by the verb bind, or, where no grant has that for
+// the role, by having what the role grants.
+func (g grant) neededToBind(bound rights.Bound, all []grant) bool {
+	bind := rights.Use{Verb: "bind", Group: rbacv1.GroupName, Resource: "clusterroles", Name: bound.Name, Namespace: bound.Namespace}
+	if slices.ContainsFunc(all, func(other grant) bool { return other.covers(bind) }) {
+		return g.covers(bind)
+	}
+	return slices.ContainsFunc(bound.Rules, g.covers)
+}
+
+// redundant are the grants that another one of the same role contains.
+func redundant(grants []grant) []grant {
+	var left []grant
+	for _, g := range grants {
+		if slices.ContainsFunc(grants, func(other grant) bool {
+			return other != g && other.role == g.role && other.covers(g.Use)
+		}) {
+			left = append(left, g)
+		}
+	}
+	return left
+}
+
+// refused are the requests of all records that no spec expected to be refused.
+func refused(records []*rights.Record) []string {
+	var messages []string
+	for _, record := range records {
+		for _, run := range record.Runs {
+			for _, refusal := range run.Refused {
+				if !refusal.Expected {
+					messages = append(messages, record.Suite+": "+refusal.Use.String()+": "+refusal.Message)
+				}
+			}
+		}
+	}
+	return messages
+}
+
+// missing are the suites of which there is no record of a whole run.
+func missing(suites []string, records []*rights.Record) []string {
+	var left []string
+	for _, suite := range suites {
+		if !slices.ContainsFunc(records, func(r *rights.Record) bool { return r.Suite == suite && r.Complete }) {
+			left = append(left, suite)
+		}
+	}
+	return left
+}

@@ -1,0 +1,115 @@
+package rbac
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/odh-platform/odh-platform-operator/test/rights"
+)
+
+const (
+	// managerAccount is the ServiceAccount of the manager, and prefix what the names of its roles begin with.
+	managerAccount = "odh-platform-operator-controller-manager"
+	prefix         = "odh-platform-operator-"
+)
+
+// parts are components of the table of components; a role belongs to the one that its name continues with after the prefix, and to the
+// manager itself if there is none.
+var parts = []string{"appwrapper", "mlflow", "modelcatalog", "modelmesh", "modelregistry", "platform", "raycluster"}
+
+// role of a rendered kustomization.
+type role struct {
+	kind, name string
+	// manager says that a binding gives it to the manager.
+	manager bool
+	// labels of aggregation among them.
+	labels map[string]string
+	rules  []rbacv1.PolicyRule
+}
+
+// component that the role belongs to; empty for what the manager needs whatever is switched on.
+func (r role) component() string {
+	name := strings.TrimPrefix(r.name, prefix)
+	for _, part := range parts {
+		if name == part || strings.HasPrefix(name, part+"-") || part == "mlflow" && name == "mlflowaccess" {
+			return part
+		}
+	}
+	return ""
+}
+
+// rolesOf reads roles and bindings out of manifests.
+func rolesOf(objects []*unstructured.Unstructured) ([]role, error) {
+	bound := map[string]bool{}
+	var found []role
+	for _, object := range objects {
+		var err error
+		switch object.GetKind() {
+		case "Role", "ClusterRole":
+			r := rbacv1.ClusterRole{} // a Role has the same fields
+			err = runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &r)
+			found = append(found, role{kind: object.GetKind(), name: r.Name, labels: r.Labels, rules: r.Rules})
+		case "RoleBinding", "ClusterRoleBinding":
+			b := rbacv1.ClusterRoleBinding{}
+			err = runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &b)
+			if slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool { return s.Kind == "ServiceAccount" && s.Name == managerAccount }) {
+				bound[b.RoleRef.Kind+"/"+b.RoleRef.Name] = true
+			}
+		}
+		if err != nil {
+			return nil, fmt.Errorf("decoding %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+	}
+	for i := range found {
+		found[i].manager = bound[found[i].kind+"/"+found[i].name]
+	}
+	return found, nil
+}
+
+// grant is a single right of a role of the manager. Its namespace is [rights.Own] for a Role, and empty for a ClusterRole, which holds
+// wherever it is bound.
+type grant struct {
+	role string
+	// component of the role, see [role].
+	component string
+	rights.Use
+}
+
+// String is the grant in one line.
+func (g grant) String() string { return g.role + ": " + g.Use.String() }
+
+// grantsOf lists the single rights of the manager, each once.
+func grantsOf(roles []role) []grant {
+	seen := map[grant]bool{}
+	for _, r := range roles {
+		if !r.manager {
+			continue
+		}
+		for _, rule := range r.rules {
+			rights.Expand(rule, func(use rights.Use) {
+				if r.kind == "Role" {
+					use.Namespace = rights.Own
+				}
+				seen[grant{role: r.name, component: r.component(), Use: use}] = true
+			})
+		}
+	}
+	var grants []grant
+	for g := range seen {
+		grants = append(grants, g)
+	}
+	slices.SortFunc(grants, func(a, b grant) int { return cmp.Compare(a.String(), b.String()) })
+	return grants
+}
+
+// covers reports whether a grant allows what a use asks for.
+func (g grant) covers(use rights.Use) bool {
+	return g.Verb == use.Verb && g.Group == use.Group && g.Resource == use.Resource && g.Path == use.Path &&
+		(g.Name == "" || g.Name == use.Name) && (g.Namespace == "" || g.Namespace == use.Namespace)
+}

@@ -1,0 +1,214 @@
+package rights
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	clusterRoles = "clusterroles"
+	roles        = "roles"
+)
+
+// Collector reads an audit log for what one manager did.
+type Collector struct {
+	// User is the manager in the audit log.
+	User string
+	// Namespace of the manager.
+	Namespace string
+	// Expected tells refusals that a spec wanted; the offset is where their line starts in the log. Nil means none.
+	Expected func(use Use, offset int64) bool
+
+	names   map[string]bool                // names that a role of the cluster gives to its rules
+	rules   map[string][]rbacv1.PolicyRule // of ClusterRoles by name
+	used    map[Use]bool
+	granted map[Use]bool
+	bound   map[Use]bool // of ClusterRoles: name and namespace
+	refused map[Refusal]bool
+}
+
+// event is the part of audit.k8s.io/v1 Event which matters here.
+type event struct {
+	Stage      string
+	Verb       string
+	RequestURI string
+	User       struct{ Username string }
+	ObjectRef  struct{ APIGroup, Resource, Subresource, Namespace, Name string }
+
+	ResponseStatus struct {
+		Code    int
+		Message string
+	}
+	ResponseObject object
+	Annotations    map[string]string
+}
+
+// object is what is looked at in the answer to a write.
+type object struct {
+	Metadata struct {
+		Name            string
+		OwnerReferences []metav1.OwnerReference
+	}
+	// Rules and Spec have a meaning in some kinds only, RoleRef in bindings.
+	Rules, Spec json.RawMessage
+	RoleRef     struct{ Kind, Name string }
+}
+
+// rules of a role; nothing for other kinds.
+func (e event) rules() []rbacv1.PolicyRule {
+	var rules []rbacv1.PolicyRule
+	isRole := e.ObjectRef.APIGroup == rbacv1.GroupName && (e.ObjectRef.Resource == roles || e.ObjectRef.Resource == clusterRoles)
+	if !isRole || json.Unmarshal(e.ResponseObject.Rules, &rules) != nil {
+		return nil
+	}
+	return rules
+}
+
+// Collect reads a log up to its last complete line. The roles of the cluster are read on the way, whoever writes them: which names
+// matter, and what a binding gives away, depends on them.
+func (c *Collector) Collect(log io.Reader) (Run, error) {
+	c.names, c.rules = map[string]bool{}, map[string][]rbacv1.PolicyRule{}
+	c.used, c.granted, c.bound, c.refused = map[Use]bool{}, map[Use]bool{}, map[Use]bool{}, map[Refusal]bool{}
+	wanted := [][]byte{[]byte(`"username":"` + c.User + `"`), []byte(`"resource":"` + clusterRoles + `"`), []byte(`"resource":"` + roles + `"`)}
+	var offset int64
+	for reader := bufio.NewReaderSize(log, 1<<20); ; {
+		line, err := reader.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return c.run(), nil
+		}
+		if err != nil {
+			return Run{}, fmt.Errorf("reading the audit log: %w", err)
+		}
+		if slices.ContainsFunc(wanted, func(text []byte) bool { return bytes.Contains(line, text) }) {
+			var e event
+			if err := json.Unmarshal(line, &e); err != nil {
+				return Run{}, fmt.Errorf("decoding an audit entry: %w", err)
+			}
+			c.add(e, offset)
+		}
+		offset += int64(len(line))
+	}
+}
+
+// add takes an answered request into account. A watch that runs has been answered, but is logged again when it ends.
+func (c *Collector) add(e event, offset int64) {
+	ok := e.ResponseStatus.Code < http.StatusBadRequest
+	if e.Verb == "watch" && ok != (e.Stage == "ResponseStarted") || e.Verb != "watch" && e.Stage != "ResponseComplete" {
+		return
+	}
+	if ok {
+		c.remember(e)
+	}
+	if e.User.Username != c.User {
+		return
+	}
+	use := c.use(e)
+	if refused(e) {
+		refusal := Refusal{Use: use, Message: e.ResponseStatus.Message}
+		refusal.Expected = c.Expected != nil && c.Expected(use, offset)
+		c.refused[refusal] = true
+		return
+	}
+	c.used[use] = true
+	if ok {
+		c.derive(e, use)
+	}
+}
+
+// remember keeps the rules of the roles of the cluster.
+func (c *Collector) remember(e event) {
+	rules := e.rules()
+	if len(rules) == 0 {
+		return
+	}
+	if e.ObjectRef.Resource == clusterRoles {
+		c.rules[e.ResponseObject.Metadata.Name] = rules
+	}
+	if e.User.Username == c.User {
+		return // a role that the manager makes gives it nothing
+	}
+	for _, rule := range rules {
+		for _, name := range rule.ResourceNames {
+			c.names[name] = true
+		}
+	}
+}
+
+// use is the right that a request needed.
+func (c *Collector) use(e event) Use {
+	ref := e.ObjectRef
+	if ref.Resource == "" {
+		path, _, _ := strings.Cut(e.RequestURI, "?")
+		return Use{Verb: e.Verb, Path: path}
+	}
+	resource := ref.Resource
+	if ref.Subresource != "" {
+		resource += "/" + ref.Subresource
+	}
+	return Use{Verb: e.Verb, Group: ref.APIGroup, Resource: resource, Name: ref.Name, Namespace: c.scope(ref.Namespace)}
+}
+
+func (c *Collector) scope(namespace string) string {
+	switch namespace {
+	case "":
+		return ""
+	case c.Namespace:
+		return Own
+	default:
+		return Other
+	}
+}
+
+// refused reports whether a request failed for want of a right: for the authorizer, or for what admission asks it.
+func refused(e event) bool {
+	if e.ResponseStatus.Code != http.StatusForbidden {
+		return false
+	}
+	for _, text := range []string{"attempting to grant RBAC permissions", "cannot set blockOwnerDeletion", "cannot set an ownerRef on a resource you can't delete"} {
+		if strings.Contains(e.ResponseStatus.Message, text) {
+			return true
+		}
+	}
+	return e.Annotations["authorization.k8s.io/decision"] == "forbid"
+}
+
+// run is what was collected, without the names of objects that no role names.
+func (c *Collector) run() Run {
+	var run Run
+	for use := range c.used {
+		if use.Path == "" { // anybody may discover what is served
+			run.Used = append(run.Used, c.unnamed(use))
+		}
+	}
+	for use := range c.granted {
+		run.Granted = append(run.Granted, c.unnamed(use))
+	}
+	for bound := range c.bound {
+		rules := map[Use]bool{}
+		grants(c.rules[bound.Name], bound.Namespace, rules)
+		run.Bound = append(run.Bound, Bound{Name: bound.Name, Namespace: bound.Namespace, Rules: sorted(slices.Collect(maps.Keys(rules)))})
+	}
+	for refusal := range c.refused {
+		run.Refused = append(run.Refused, refusal)
+	}
+	run.Used, run.Granted, run.Bound, run.Refused = sorted(run.Used), sorted(run.Granted), sorted(run.Bound), sorted(run.Refused)
+	return run
+}
+
+func (c *Collector) unnamed(use Use) Use {
+	if !c.names[use.Name] {
+		use.Name = ""
+	}
+	return use
+}

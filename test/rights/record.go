@@ -1,0 +1,202 @@
+package rights
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+)
+
+// DirVariable names the folder of the records; without it that is bin/rights of the checkout.
+const DirVariable = "RIGHTS_DIR"
+
+// Namespaces of a [Use] which are not written out: their names vary.
+const (
+	// Own is the namespace of the manager.
+	Own = "own"
+	// Other is any other namespace.
+	Other = "other"
+)
+
+// Use of a right.
+type Use struct {
+	Verb  string `json:"verb"`
+	Group string `json:"group,omitempty"`
+	// Resource in plural, with its subresource behind a slash.
+	Resource string `json:"resource,omitempty"`
+	// Name of the object, if a role names it; otherwise it is left out.
+	Name string `json:"name,omitempty"`
+	// Namespace is [Own], [Other], or empty for objects without and for requests across all.
+	Namespace string `json:"namespace,omitempty"`
+	// Path that is no resource, such as /metrics.
+	Path string `json:"path,omitempty"`
+}
+
+// String is the use in one line.
+func (u Use) String() string {
+	if u.Path != "" {
+		return u.Verb + " " + u.Path
+	}
+	text := u.Verb + " " + u.Resource
+	if u.Group != "" {
+		resource, sub, found := strings.Cut(u.Resource, "/")
+		text = u.Verb + " " + resource + "." + u.Group
+		if found {
+			text += "/" + sub
+		}
+	}
+	if u.Name != "" {
+		text += " " + u.Name
+	}
+	switch u.Namespace {
+	case Own:
+		text += " in its own namespace"
+	case Other:
+		text += " in another namespace"
+	}
+	return text
+}
+
+// Bound is a ClusterRole to which a binding refers.
+type Bound struct {
+	Name string `json:"name"`
+	// Namespace of the binding as in [Use].
+	Namespace string `json:"namespace,omitempty"`
+	// Rules of the role when the suite ended.
+	Rules []Use `json:"rules,omitempty"`
+}
+
+// Refusal is a request that the manager had no right to.
+type Refusal struct {
+	Use
+	// Message of the API server.
+	Message string `json:"message"`
+	// Expected says that a spec had taken the right away, or had never given it.
+	Expected bool `json:"expected,omitempty"`
+}
+
+// Run is what managers with the same components did.
+type Run struct {
+	// Components that were switched on, in alphabetical order; empty for all.
+	Components []string `json:"components,omitempty"`
+	// Used are the rights which were used.
+	Used []Use `json:"used"`
+	// Granted is what the rules of created and changed roles give to others.
+	Granted []Use `json:"granted,omitempty"`
+	// Bound are the roles that bindings give to others.
+	Bound []Bound `json:"bound,omitempty"`
+	// Refused is what was not allowed.
+	Refused []Refusal `json:"refused,omitempty"`
+}
+
+// Record of a suite.
+type Record struct {
+	// Suite is the folder of the suite.
+	Suite string `json:"suite"`
+	// Complete says that no spec was left out.
+	Complete bool `json:"complete"`
+	// Runs by their components.
+	Runs []Run `json:"runs"`
+}
+
+// Add takes over what another control plane of the suite, or another start of it, has seen.
+func (r *Record) Add(runs ...Run) {
+	for _, run := range runs {
+		at := slices.IndexFunc(r.Runs, func(known Run) bool { return slices.Equal(known.Components, run.Components) })
+		if at < 0 {
+			r.Runs = append(r.Runs, Run{Components: run.Components})
+			at = len(r.Runs) - 1
+		}
+		known := &r.Runs[at]
+		known.Used = sorted(append(known.Used, run.Used...))
+		known.Granted = sorted(append(known.Granted, run.Granted...))
+		known.Bound = sorted(append(known.Bound, run.Bound...))
+		known.Refused = sorted(append(known.Refused, run.Refused...))
+	}
+	slices.SortFunc(r.Runs, func(a, b Run) int { return slices.Compare(a.Components, b.Components) })
+}
+
+// sorted is a list in an order that does not vary, each element once.
+func sorted[T any](list []T) []T {
+	key := func(element T) string { return fmt.Sprintf("%+v", element) }
+	slices.SortFunc(list, func(a, b T) int { return cmp.Compare(key(a), key(b)) })
+	return slices.CompactFunc(list, func(a, b T) bool { return key(a) == key(b) })
+}
+
+// Dir is the folder of the records.
+func Dir() (string, error) {
+	if dir := os.Getenv(DirVariable); dir != "" {
+		return dir, nil
+	}
+	root, err := cluster.RepositoryRoot()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(root, "bin", "rights"), nil
+}
+
+// Write stores a record in a folder in one step. A complete one replaces an older one; one of chosen specs adds to it.
+func (r *Record) Write(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("creating the folder of the used rights: %w", err)
+	}
+	path := filepath.Join(dir, r.Suite+".json")
+	if !r.Complete {
+		older, err := read(path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if older != nil {
+			r.Complete = older.Complete
+			r.Add(older.Runs...)
+		}
+	}
+	content, err := json.MarshalIndent(r, "", " ")
+	if err != nil {
+		return fmt.Errorf("encoding the used rights of %s: %w", r.Suite, err)
+	}
+	temporary := fmt.Sprintf("%s.%d", path, os.Getpid())
+	if err := os.WriteFile(temporary, append(content, '\n'), 0o644); err != nil {
+		return fmt.Errorf("writing the used rights of %s: %w", r.Suite, err)
+	}
+	if err := os.Rename(temporary, path); err != nil {
+		return fmt.Errorf("writing the used rights of %s: %w", r.Suite, err)
+	}
+	return nil
+}
+
+// ReadAll returns the records of a folder by suite; there are none where there is no folder.
+func ReadAll(dir string) ([]*Record, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	if err != nil {
+		return nil, fmt.Errorf("finding the used rights in %s: %w", dir, err)
+	}
+	var records []*Record
+	for _, path := range paths {
+		record, err := read(path)
+		if err != nil {
+			return nil, err
+		}
+		records = append(records, record)
+	}
+	return records, nil
+}
+
+func read(path string) (*Record, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading used rights: %w", err)
+	}
+	record := &Record{}
+	if err := json.Unmarshal(content, record); err != nil {
+		return nil, fmt.Errorf("reading used rights of %s: %w", path, err)
+	}
+	return record, nil
+}
