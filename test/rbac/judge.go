@@ -70,7 +70,7 @@ func refused(records []*rights.Record) []string {
 		for _, run := range record.Runs {
 			for _, refusal := range run.Refused {
 				if !refusal.Expected {
-					messages = append(messages, record.Suite+": "+refusal.Use.String()+": "+refusal.Message)
+					messages = append(messages, record.Suite+": "+refusal.String()+": "+refusal.Message)
 				}
 			}
 		}

@@ -1,6 +1,7 @@
 package rbac
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -93,7 +94,7 @@ func TestRolesOfManifests(t *testing.T) {
 - {kind: RoleBinding, metadata: {name: x}, roleRef: {kind: ClusterRole, name: odh-platform-operator-modelmesh-beside}, subjects: [{kind: ServiceAccount, name: odh-platform-operator-controller-manager}]}
 - {kind: Role, metadata: {name: odh-platform-operator-webhook-certificate}, rules: [{verbs: [get], apiGroups: [""], resources: [secrets], resourceNames: [c]}]}
 - {kind: RoleBinding, metadata: {name: second}, roleRef: {kind: Role, name: odh-platform-operator-webhook-certificate}, subjects: [{kind: ServiceAccount, name: odh-platform-operator-controller-manager}]}
-- {kind: ClusterRole, metadata: {name: viewer, labels: {a: b}}, rules: [{verbs: [get], nonResourceURLs: [/metrics]}]}
+- {kind: ClusterRole, metadata: {name: viewer, labels: {a: b, rbac.authorization.k8s.io/aggregate-to-view: 'true', rbac.authorization.k8s.io/aggregate-to-edit: 'true', rbac.authorization.k8s.io/aggregate-to-admin: 'false'}}, rules: [{verbs: [get], nonResourceURLs: [/metrics]}]}
 - {kind: ClusterRoleBinding, metadata: {name: z}, roleRef: {kind: ClusterRole, name: viewer}, subjects: [{kind: User, name: odh-platform-operator-controller-manager}]}
 - {kind: ServiceAccount, metadata: {name: odh-platform-operator-controller-manager}}
 `
@@ -113,7 +114,7 @@ func TestRolesOfManifests(t *testing.T) {
 	if difference := cmp.Diff(want, lines(grantsOf(roles))); difference != "" {
 		t.Error(difference)
 	}
-	if roles[0].component() != "modelmesh" || roles[1].component() != "" || roles[2].manager || roles[2].labels["a"] != "b" {
+	if roles[0].component() != "modelmesh" || roles[1].component() != "" || roles[2].manager || !slices.Equal(roles[2].aggregated, []string{"edit", "view"}) {
 		t.Errorf("roles %+v", roles)
 	}
 	objects[0].Object["rules"] = "text"

@@ -28,9 +28,9 @@ type role struct {
 	kind, name string
 	// manager says that a binding gives it to the manager.
 	manager bool
-	// labels of aggregation among them.
-	labels map[string]string
-	rules  []rbacv1.PolicyRule
+	// aggregated names the roles of Kubernetes that contain it: view, edit, admin.
+	aggregated []string
+	rules      []rbacv1.PolicyRule
 }
 
 // component that the role belongs to; empty for what the manager needs whatever is switched on.
@@ -54,7 +54,7 @@ func rolesOf(objects []*unstructured.Unstructured) ([]role, error) {
 		case "Role", "ClusterRole":
 			r := rbacv1.ClusterRole{} // a Role has the same fields
 			err = runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &r)
-			found = append(found, role{kind: object.GetKind(), name: r.Name, labels: r.Labels, rules: r.Rules})
+			found = append(found, role{kind: object.GetKind(), name: r.Name, aggregated: aggregation(r.Labels), rules: r.Rules})
 		case "RoleBinding", "ClusterRoleBinding":
 			b := rbacv1.ClusterRoleBinding{}
 			err = runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &b)
@@ -70,6 +70,18 @@ func rolesOf(objects []*unstructured.Unstructured) ([]role, error) {
 		found[i].manager = bound[found[i].kind+"/"+found[i].name]
 	}
 	return found, nil
+}
+
+// aggregation reads out of labels which roles of Kubernetes a role becomes a part of.
+func aggregation(labels map[string]string) []string {
+	var into []string
+	for label, value := range labels {
+		if name, found := strings.CutPrefix(label, rbacv1.GroupName+"/aggregate-to-"); found && value == "true" {
+			into = append(into, name)
+		}
+	}
+	slices.Sort(into)
+	return into
 }
 
 // grant is a single right of a role of the manager. Its namespace is [rights.Own] for a Role, and empty for a ClusterRole, which holds
