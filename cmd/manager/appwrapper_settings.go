@@ -11,19 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper"
+	"github.com/odh-platform/odh-platform-operator/cmd/internal/render"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
-
-// olderConfigs are the ConfigMaps of the operators that had AppWrappers before, in the manager's own namespace. The
-// later one counts more.
-var olderConfigs = []struct {
-	name     string
-	embedded bool
-}{
-	{"codeflare-operator-config", true},
-	{"appwrapper-operator-config", false},
-}
 
 // appWrapperConfig is the configuration of the component. The ConfigMaps are read once, at the first need: by then the API
 // server answers, and a mistake in them keeps this component from starting and no other. Until they are right every need
@@ -43,8 +33,8 @@ func (a *appWrapperConfig) get(ctx context.Context, live client.Reader, log logr
 		return *a.read, nil
 	}
 	var older []config.OlderConfig
-	for _, o := range olderConfigs {
-		key := types.NamespacedName{Namespace: a.config.OperatorNamespace, Name: o.name}
+	for _, o := range render.OlderConfigs {
+		key := types.NamespacedName{Namespace: a.config.OperatorNamespace, Name: o.Name}
 		stored := &corev1.ConfigMap{}
 		err := live.Get(ctx, key, stored)
 		if apierrors.IsNotFound(err) {
@@ -53,13 +43,13 @@ func (a *appWrapperConfig) get(ctx context.Context, live client.Reader, log logr
 		if err != nil {
 			return config.AppWrapper{}, fmt.Errorf("reading ConfigMap %s: %w", key, err)
 		}
-		older = append(older, config.OlderConfig{Source: "ConfigMap " + key.String(), Data: stored.Data, Embedded: o.embedded})
+		older = append(older, config.OlderConfig{Source: "ConfigMap " + key.String(), Data: stored.Data, Embedded: o.Embedded})
 	}
 	got, notes, err := a.config.AppWrapper(older...)
 	if err != nil {
 		return config.AppWrapper{}, fmt.Errorf("configuration of appwrapper: %w", err)
 	}
-	if err := appWrapperSettings(got).FaultTolerance.Validate(); err != nil {
+	if err := render.AppWrapper(got).FaultTolerance.Validate(); err != nil {
 		return config.AppWrapper{}, fmt.Errorf("configuration of appwrapper, in ConfigMaps of namespace %s or in the configuration file: %w",
 			a.config.OperatorNamespace, err)
 	}
@@ -68,35 +58,4 @@ func (a *appWrapperConfig) get(ctx context.Context, live client.Reader, log logr
 	}
 	a.read = &got
 	return got, nil
-}
-
-// appWrapperSettings are the settings of the controllers.
-func appWrapperSettings(c config.AppWrapper) appwrapper.Settings {
-	settings := appwrapper.DefaultSettings()
-	settings.SchedulerName, settings.SlackQueueName = c.SchedulerName, c.SlackQueueName
-	f := c.FaultTolerance
-	settings.FaultTolerance = appwrapper.FaultTolerance{
-		AdmissionGrace: f.AdmissionGracePeriod, WarmupGrace: f.WarmupGracePeriod, FailureGrace: f.FailureGracePeriod,
-		RetryPause: f.ResetPause, RetryLimit: f.RetryLimit, DeletionGrace: f.DeletionGracePeriod,
-		GraceCeiling: f.GracePeriodCeiling, SuccessTTL: f.SuccessTTLCeiling,
-	}
-	settings.Autopilot = nil
-	if a := c.Autopilot; a != nil {
-		settings.Autopilot = &appwrapper.Autopilot{
-			InjectAntiAffinities: a.InjectAntiAffinities, MonitorNodes: a.MonitorNodes,
-			PreferNoScheduleWeight: a.PreferNoScheduleWeight, ResourceTaints: map[corev1.ResourceName][]corev1.Taint{},
-		}
-		for resource, taints := range a.ResourceTaints {
-			settings.Autopilot.ResourceTaints[corev1.ResourceName(resource)] = nodeTaints(taints)
-		}
-	}
-	return settings
-}
-
-func nodeTaints(taints []config.NodeTaint) []corev1.Taint {
-	out := make([]corev1.Taint, 0, len(taints))
-	for _, t := range taints {
-		out = append(out, corev1.Taint{Key: t.Key, Value: t.Value, Effect: corev1.TaintEffect(t.Effect)})
-	}
-	return out
 }

@@ -1,11 +1,11 @@
 package main
 
 import (
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/odh-platform/odh-platform-operator/cmd/internal/render"
 	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
@@ -25,16 +25,7 @@ type row struct {
 	// Trusts are the webhook configurations and CRDs that must know the CA of a self-issued certificate.
 	Trusts []certs.Target
 	// Renders are the kinds that the sub-command render can show.
-	Renders map[schema.GroupVersionKind]renderFunc
-}
-
-// renderFunc returns the objects that a custom resource would produce, without a cluster.
-type renderFunc func(obj *unstructured.Unstructured, env RenderEnv) ([]*unstructured.Unstructured, error)
-
-// RenderEnv is the cluster that render pretends to be on.
-type RenderEnv struct {
-	Config       config.Config
-	Capabilities capability.Set
+	Renders render.Kinds
 }
 
 // Env is what components are built from. Config is set when the table is read to run; the rest is set when

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
@@ -12,19 +11,18 @@ import (
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/cmd/internal/render"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflowaccess"
-	"github.com/odh-platform/odh-platform-operator/controllers/platform"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
-	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
 // mlflowRow is MLflow's line of the table.
 func mlflowRow(env *Env) row {
 	kind := mlflowv1.GroupVersion.WithKind("MLflow")
-	settings := mlflowSettings(env.Config)
+	settings := render.MLflow(env.Config)
 	return row{
 		Component: component.Component{
 			Name:        mlflow.ComponentName,
@@ -36,11 +34,7 @@ func mlflowRow(env *Env) row {
 		},
 		FieldOwner: mlflow.FieldOwner,
 		Essential:  []schema.GroupResource{{Group: mlflowv1.GroupVersion.Group, Resource: "mlflows"}},
-		Renders: map[schema.GroupVersionKind]renderFunc{
-			kind: func(object *unstructured.Unstructured, env RenderEnv) ([]*unstructured.Unstructured, error) {
-				return mlflow.Render(mlflowSettings(env.Config), env.Capabilities, object)
-			},
-		},
+		Renders:    render.ByComponent()[mlflow.ComponentName],
 	}
 }
 
@@ -68,19 +62,5 @@ func mlflowControllers(env *Env, settings mlflow.Settings) func(context.Context,
 			return err
 		}
 		return servers(ctx, mgr)
-	}
-}
-
-func mlflowSettings(c config.Config) mlflow.Settings {
-	return mlflow.Settings{
-		Namespace:        c.Namespace,
-		Image:            c.MLflow.Image,
-		GatewayName:      c.MLflow.GatewayName,
-		GatewayNamespace: c.MLflow.GatewayNamespace,
-		ExternalURL:      c.MLflow.ExternalURL,
-		CORSBaseURL:      c.MLflow.CORSBaseURL,
-		SectionTitle:     c.MLflow.SectionTitle,
-		Platform:         c.Enabled(platform.ComponentName),
-		Version:          c.MLflow.Version,
 	}
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/cmd/internal/render"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry"
 	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
@@ -62,10 +62,6 @@ func modelRegistryRow(env *Env) row {
 			{Kind: certs.Validating, Name: webhook.ValidatingConfiguration},
 			{Kind: certs.Conversion, Name: webhook.ConvertedCRD},
 		},
-		Renders: map[schema.GroupVersionKind]renderFunc{
-			kind: func(object *unstructured.Unstructured, env RenderEnv) ([]*unstructured.Unstructured, error) {
-				return modelregistry.Render(modelregistry.Settings{ModelRegistry: env.Config.ModelRegistry}, env.Capabilities, object)
-			},
-		},
+		Renders: render.ByComponent()[modelregistry.ComponentName],
 	}
 }

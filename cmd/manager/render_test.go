@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/odh-platform/odh-platform-operator/cmd/internal/render"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 )
 
@@ -72,9 +72,9 @@ func TestRenderPlatforms(t *testing.T) {
 
 func TestRenderRefusals(t *testing.T) {
 	failing := func(*Env) []row {
-		return []row{{Component: component.Component{Name: "widgets"}, Renders: map[schema.GroupVersionKind]renderFunc{
-			widget: func(*unstructured.Unstructured, RenderEnv) ([]*unstructured.Unstructured, error) {
-				return nil, errors.New("boom")
+		return []row{{Component: component.Component{Name: "widgets"}, Renders: render.Kinds{
+			widget: func(*unstructured.Unstructured, render.Env) (render.Result, error) {
+				return render.Result{}, errors.New("boom")
 			},
 		}}}
 	}

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"github.com/odh-platform/odh-platform-operator/cmd/internal/render"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
@@ -81,12 +82,12 @@ func testTable(e *Env) []row {
 	return []row{{
 		Component: component.Component{Name: "widgets"},
 		Essential: []schema.GroupResource{{Group: widget.Group, Resource: "widgets"}},
-		Renders: map[schema.GroupVersionKind]renderFunc{widget: func(obj *unstructured.Unstructured, env RenderEnv) ([]*unstructured.Unstructured, error) {
+		Renders: render.Kinds{widget: func(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
 			out := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
 			out.SetName(obj.GetName())
 			out.SetNamespace(env.Config.Namespace)
 			_ = unstructured.SetNestedField(out.Object, env.Capabilities.String(), "data", "platform")
-			return []*unstructured.Unstructured{out}, nil
+			return render.Result{Objects: []*unstructured.Unstructured{out}}, nil
 		}},
 	}}
 }

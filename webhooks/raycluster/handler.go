@@ -9,6 +9,7 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -85,15 +86,15 @@ func (d *defaulter) Handle(ctx context.Context, request admission.Request) admis
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
-	patch, err := a.defaulted(settings, request)
+	finished, err := a.defaulted(settings, request.UID)
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
 	response := admission.Allowed("")
-	if len(patch) == 0 {
+	if len(finished.patch) == 0 {
 		return response
 	}
-	body, err := json.Marshal(patch)
+	body, err := json.Marshal(finished.patch)
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, fmt.Errorf("encoding the patch: %w", err))
 	}
@@ -101,11 +102,12 @@ func (d *defaulter) Handle(ctx context.Context, request admission.Request) admis
 	return response
 }
 
-// defaulted is the patch of a request.
-func (a *asked) defaulted(s Settings, request admission.Request) ([]operation, error) {
+// defaulted is the cluster of a request with everything that belongs into it, and the patch that leads there. The uid of the request
+// completes a name that is left open.
+func (a *asked) defaulted(s Settings, request types.UID) (*edit, error) {
 	e := editOf(a.cluster.Object())
 	if generate, _ := e.value(place{"metadata", "generateName"}).(string); a.old.Object() == nil && a.cluster.Name() == "" && generate != "" {
-		e.set(place{"metadata", "name"}, generatedName(generate, request.UID))
+		e.set(place{"metadata", "name"}, generatedName(generate, request))
 	}
 	if a.old.Object() == nil && !a.cluster.Hashed() { // the names in the plan are those of the finished object
 		e.set(annotations.child(ray.AnnotationVersion), s.Version)
@@ -115,11 +117,11 @@ func (a *asked) defaulted(s Settings, request admission.Request) ([]operation, e
 		return nil, err
 	}
 	if !p.mode.Active() {
-		return nil, nil
+		return editOf(a.cluster.Object()), nil
 	}
 	writer := &edit{object: editOf(e.object).object, patch: e.patch}
 	p.write(writer, s.Version)
-	return writer.patch, nil
+	return writer, nil
 }
 
 // validator answers the validating webhook.

@@ -56,15 +56,21 @@ func (o Options) settings(ctx context.Context) (Settings, error) {
 	if err != nil {
 		return Settings{}, fmt.Errorf("the settings of the component raycluster: %w", err)
 	}
+	return SettingsOf(c, o.Served(), o.Domain(), o.Version), nil
+}
+
+// SettingsOf joins the settings of the component with what is known of the cluster: what it serves, the domain under which it
+// publishes, "" while that is unknown, and the version of the program.
+func SettingsOf(c config.RayCluster, served capability.Set, domain, version string) Settings {
 	return Settings{
 		Wishes:               ray.Wishes{OAuth: c.OAuth, MTLS: c.MTLS, Issuer: ray.Issuer(c.Certificates)},
-		Platform:             ray.Platform{OpenShift: o.Served().OpenShift()},
-		Domain:               clusterdomain.Prefer(c.IngressDomain, o.Domain()),
-		Version:              o.Version,
+		Platform:             ray.Platform{OpenShift: served.OpenShift()},
+		Domain:               clusterdomain.Prefer(c.IngressDomain, domain),
+		Version:              version,
 		OAuthImage:           c.OAuthProxyImage,
 		ProxyImage:           c.AuthProxyImage,
 		CertificateImage:     c.CertGeneratorImage,
 		SidecarResources:     c.SidecarResources,
 		CertificateResources: c.CertificateResources,
-	}, nil
+	}
 }

@@ -1,0 +1,218 @@
+package render_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/odh-platform/odh-platform-operator/cmd/internal/render"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+// env is a cluster of one of the platforms with everything switched on.
+func env(t *testing.T, platform string, args ...string) render.Env {
+	t.Helper()
+	program := config.Program{MLflowVersion: "3.14.0"}
+	for name := range render.ByComponent() {
+		program.Components = append(program.Components, name)
+	}
+	slices.Sort(program.Components)
+	args = append([]string{"--components=" + strings.Join(program.Components, ",")}, args...)
+	environment := map[string]string{"MLFLOW_IMAGE": "quay.io/example/mlflow:test", "POD_NAMESPACE": "opendatahub"}
+	cfg, err := config.Load(program, args, func(name string) (string, bool) { v, ok := environment[name]; return v, ok }, os.ReadFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	served, err := render.Platform(platform)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return render.Env{Config: cfg, Capabilities: served, Version: "v1.2.3", Namespace: "team", Domain: "apps.example.com"}
+}
+
+// document reads the one object of a text.
+func document(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	objects, err := render.Documents(strings.NewReader(text))
+	if err != nil || len(objects) != 1 {
+		t.Fatalf("%d objects, %v", len(objects), err)
+	}
+	return objects[0]
+}
+
+func sample(t *testing.T, name string) *unstructured.Unstructured {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return document(t, string(text))
+}
+
+// Each kind, rendered for the platforms that make a difference to it. What stands in the golden files is also what the notes say.
+func TestEveryKind(t *testing.T) {
+	seen := map[string]bool{}
+	for name, tc := range map[string]struct {
+		file      string
+		platforms []string
+	}{
+		"raycluster":     {"config/samples/raycluster.yaml", []string{"plain", "openshift"}},
+		"servingruntime": {"config/samples/modelmesh_runtime_custom.yaml", []string{"plain", "openshift"}},
+		"clusterruntime": {"config/runtimes/ovms-1.x.yaml", []string{"plain"}},
+		"predictor":      {"config/samples/modelmesh_predictor.yaml", []string{"plain"}},
+		"service":        {"config/samples/modelmesh_inferenceservice.yaml", []string{"plain"}},
+		"aihub":          {"config/samples/platform_aihub.yaml", []string{"plain"}},
+		"mlflowoperator": {"config/samples/platform_mlflowoperator.yaml", []string{"plain"}},
+		"catalog":        {"config/samples/aihub_catalog.yaml", []string{"plain", "openshift"}},
+		"appwrapper":     {"config/samples/appwrapper_pytorch_job.yaml", []string{"plain"}},
+		"mlflowconfig":   {"config/samples/mlflowconfig.yaml", []string{"plain"}},
+		"mlflow":         {"config/samples/mlflow.yaml", []string{"plain"}},
+		"modelregistry":  {"config/samples/modelregistry_generated.yaml", []string{"plain"}},
+	} {
+		obj := sample(t, tc.file)
+		seen[obj.GroupVersionKind().GroupVersion().String()+"/"+obj.GetKind()] = true
+		for _, platform := range tc.platforms {
+			t.Run(name+"/"+platform, func(t *testing.T) {
+				before := obj.DeepCopy()
+				result, err := render.Table().Render(obj, env(t, platform))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !slices.EqualFunc([]*unstructured.Unstructured{before}, []*unstructured.Unstructured{obj}, func(a, b *unstructured.Unstructured) bool {
+					return strings.EqualFold(string(text(t, a)), string(text(t, b)))
+				}) {
+					t.Error("the object was changed")
+				}
+				framework.Golden(t, filepath.Join("testdata", name+"-"+platform+".yaml"), withNotes(result))
+			})
+		}
+	}
+	for _, kind := range render.Table().Names() {
+		if !seen[kind] {
+			t.Errorf("%s is rendered and has no golden file", kind)
+		}
+	}
+}
+
+func text(t *testing.T, o *unstructured.Unstructured) []byte {
+	t.Helper()
+	raw, err := o.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+// withNotes adds the notes as an object, so that golden files hold them.
+func withNotes(r render.Result) []*unstructured.Unstructured {
+	notes := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Notes"}}
+	notes.SetName("notes")
+	list := make([]any, len(r.Notes))
+	for i, n := range r.Notes {
+		list[i] = n
+	}
+	notes.Object["notes"] = list
+	return append(slices.Clone(r.Objects), notes)
+}
+
+// What ConfigMaps of a cluster say counts.
+func TestSettingsOfACluster(t *testing.T) {
+	e := env(t, "plain")
+	stored := map[string]string{
+		"opendatahub/codeflare-operator-config":     "kuberay: {mTLSEnabled: false, rayDashboardOAuthEnabled: false, ingressDomain: rays.example.com}",
+		"opendatahub/appwrapper-operator-config":    "appwrapper: {schedulerName: packed}",
+		"opendatahub/model-serving-config":          "podsPerRuntime: 5",
+		"models/model-serving-config":               "metrics: {enabled: false}",
+		"opendatahub/model-serving-config-defaults": "inferenceServiceName: front",
+	}
+	keys := map[string]string{"model-serving-config-defaults": "config-defaults.yaml"}
+	e.ConfigMaps = func(namespace, name string) *corev1.ConfigMap {
+		content, ok := stored[namespace+"/"+name]
+		if !ok {
+			return nil
+		}
+		key := "config.yaml"
+		if k, ok := keys[name]; ok {
+			key = k
+		}
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string]string{key: content}}
+	}
+	rendered := func(file, namespace string) string {
+		obj := sample(t, file)
+		if namespace != "" {
+			obj.SetNamespace(namespace)
+		}
+		result, err := render.Table().Render(obj, e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		if err := result.Write(&out); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	if got := rendered("config/samples/raycluster.yaml", ""); strings.Contains(got, "kube-rbac-proxy") || strings.Contains(got, "-tls") || !strings.Contains(got, "rays.example.com") {
+		t.Errorf("the CodeFlare operator's ConfigMap does not count:\n%s", got)
+	}
+	if got := rendered("config/samples/appwrapper_job.yaml", ""); !strings.Contains(got, "schedulerName: packed") {
+		t.Errorf("the ConfigMap of AppWrappers does not count:\n%s", got)
+	}
+	here, there := rendered("config/samples/modelmesh_runtime_custom.yaml", "team"), rendered("config/samples/modelmesh_runtime_custom.yaml", "models")
+	if !strings.Contains(here, "name: front\n") || !strings.Contains(here, "replicas: 5") || strings.Contains(here, "prometheus") {
+		t.Errorf("a document of defaults counts as a whole, and the administrators' over it:\n%s", here)
+	}
+	if strings.Contains(there, "ServiceMonitor") {
+		t.Errorf("the namespace's own document does not count:\n%s", there)
+	}
+}
+
+func TestWhatIsNotMade(t *testing.T) {
+	for name, tc := range map[string]struct{ object, want string }{
+		"another manager's cluster": {`{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: a}, spec: {managedBy: kueue.x-k8s.io/multikueue, headGroupSpec: {template: {spec: {containers: [{name: h, image: i}]}}}}}`,
+			"nothing is made for RayCluster a: spec.managedBy gives it to kueue.x-k8s.io/multikueue"},
+		"one model each":        {`{apiVersion: serving.kserve.io/v1alpha1, kind: ServingRuntime, metadata: {name: a}, spec: {containers: [{name: c}]}}`, "spec.multiModel is not true"},
+		"KServe's":              {`{apiVersion: serving.kserve.io/v1beta1, kind: InferenceService, metadata: {name: a}, spec: {predictor: {}}}`, "KServe serves it: annotation serving.kserve.io/deploymentMode is not ModelMesh"},
+		"removed by annotation": {`{apiVersion: components.platform.opendatahub.io/v1alpha1, kind: AIHub, metadata: {name: default-aihub, annotations: {component.opendatahub.io/management-state: Removed}}, spec: {instancesNamespace: a, applicationNamespace: b}}`, "component.opendatahub.io/management-state is Removed"},
+		"somebody else's":       {`{apiVersion: workload.codeflare.dev/v1beta2, kind: AppWrapper, metadata: {name: a}, spec: {managedBy: somebody, components: []}}`, "spec.managedBy gives it to somebody else"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			result, err := render.Table().Render(document(t, tc.object), env(t, "plain"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if said := strings.Join(result.Notes, "\n"); !strings.Contains(said, tc.want) {
+				t.Errorf("notes %q do not say %q", said, tc.want)
+			}
+		})
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	for name, tc := range map[string]struct{ object, want string }{
+		"unknown kind":          {`{apiVersion: v1, kind: Pod}`, "v1/Pod cannot be rendered; known kinds: "},
+		"unknown field":         {`{apiVersion: workload.codeflare.dev/v1beta2, kind: AppWrapper, metadata: {name: a}, spec: {component: []}}`, "component"},
+		"no head":               {`{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: a}, spec: {headGroupSpec: {template: 1}}}`, "admission of RayCluster a: spec.headGroupSpec.template"},
+		"a wrong name":          {`{apiVersion: modelregistry.opendatahub.io/v1alpha1, kind: Catalog, metadata: {name: a}}`, "cannot be rendered"},
+		"two frameworks":        {`{apiVersion: serving.kserve.io/v1beta1, kind: InferenceService, metadata: {name: a, annotations: {serving.kserve.io/deploymentMode: ModelMesh}}, spec: {predictor: {}}}`, "has neither a model nor a framework"},
+		"a runtime of no sense": {`{apiVersion: serving.kserve.io/v1alpha1, kind: ServingRuntime, metadata: {name: a}, spec: {multiModel: true, containers: [{name: mm}]}}`, "Invalid runtime Spec"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := render.Table().Render(document(t, tc.object), env(t, "plain"))
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error %v does not say %q", err, tc.want)
+			}
+		})
+	}
+	if _, err := render.Platform("mars"); err == nil || !strings.Contains(err.Error(), `"mars"; known platforms: bare, plain, openshift`) {
+		t.Errorf("an unknown platform: %v", err)
+	}
+}

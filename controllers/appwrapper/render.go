@@ -1,0 +1,48 @@
+package appwrapper
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/pkg/podset"
+)
+
+// Render returns the components of an AppWrapper as they are created when it is admitted, in their order, for an object that was just
+// made: without its uid, from which names that a template leaves open are completed. What Kueue adds stands in spec.components.podSetInfos
+// once there is quota. Unknown fields are errors.
+func Render(settings Settings, object *unstructured.Unstructured) (objects []*unstructured.Unstructured, notes []string, err error) {
+	aw := &awv1beta2.AppWrapper{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, aw, true); err != nil {
+		return nil, nil, fmt.Errorf("decoding AppWrapper %s: %w", object.GetName(), err)
+	}
+	if !aw.Ours() {
+		return nil, []string{"nothing is created: spec.managedBy gives it to somebody else"}, nil
+	}
+	aw.Status.ComponentStatus = make([]awv1beta2.AppWrapperComponentStatus, len(aw.Spec.Components))
+	for i := range aw.Spec.Components {
+		sets, err := podset.Of(&aw.Spec.Components[i])
+		if err != nil {
+			return nil, nil, fmt.Errorf("spec.components[%d]: %w", i, err)
+		}
+		aw.Status.ComponentStatus[i].PodSets = sets
+		u, warnings, err := instantiate(aw, i, settings)
+		if err != nil {
+			return nil, nil, fmt.Errorf("spec.components[%d]: %w", i, err)
+		}
+		for _, warning := range warnings {
+			notes = append(notes, fmt.Sprintf("spec.components[%d]: %s", i, warning))
+		}
+		u.SetOwnerReferences(append(u.GetOwnerReferences(), metav1.OwnerReference{
+			APIVersion: awv1beta2.GroupVersion.String(), Kind: awv1beta2.Kind, Name: aw.Name, Controller: new(true), BlockOwnerDeletion: new(true),
+		}))
+		objects = append(objects, u)
+	}
+	if aw.Spec.Suspend {
+		notes = append(notes, "nothing of this exists while spec.suspend is true: Kueue sets it to false when there is quota")
+	}
+	return objects, notes, nil
+}

@@ -1,0 +1,46 @@
+package modelcatalog
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+)
+
+// Render returns what a Catalog would create in an empty cluster that serves the given APIs. Domain is that of its routers, "" where
+// it has none. Notes tell what is not shown. Unknown fields are errors.
+func Render(settings Settings, served capability.Set, domain string, object *unstructured.Unstructured) (objects []*unstructured.Unstructured, notes []string, err error) {
+	c := &aihubv1alpha1.Catalog{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, c, true); err != nil {
+		return nil, nil, fmt.Errorf("decoding Catalog %s: %w", object.GetName(), err)
+	}
+	if problem := standing(c, []aihubv1alpha1.Catalog{*c}, settings.Namespace); problem.reason != "" {
+		return nil, nil, fmt.Errorf("rendering Catalog %s: %s", c.Name, problem.message)
+	}
+	in := settings.inputs(served, domain)
+	var desired apply.Desired
+	for _, m := range userSources {
+		desired = append(desired, apply.Object{Config: userSourcesMap(c, m.name, m.content), Ownership: apply.Unowned})
+	}
+	if ownsDatabase(c, in) {
+		desired.Add(databaseSecret(c, corev1.SecretTypeOpaque, nil))
+		notes = append(notes, "the data of Secret "+databaseName+" is made at random in the cluster")
+	}
+	if issues(c, in) {
+		notes = append(notes, "Secret "+servingSecret(c)+" with the certificate of the proxy is made at random in the cluster")
+	}
+	if served.Has(capability.PlatformAuth) {
+		notes = append(notes, "the groups of administrators come from the Auth of the platform; no binding is shown for them")
+	}
+	built, err := Build(c, in)
+	if err != nil {
+		return nil, nil, fmt.Errorf("building the objects of Catalog %s: %w", c.Name, err)
+	}
+	objects, err = apply.Render(append(desired, built...), ComponentName, c)
+	return objects, notes, err
+}

@@ -1,0 +1,66 @@
+package models
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+)
+
+// Registration is what the mesh of a namespace is told of a model.
+type Registration struct {
+	// VModel is the id under which clients address the model, Owner the source that has the name.
+	VModel string `json:"vModelId"`
+	Owner  string `json:"owner"`
+	// Model is the id of the concrete model; another spec has another one.
+	Model string `json:"targetModelId"`
+	// Type decides which runtimes may load it, Path is where it lies in its storage, Key the document for puller and runtime.
+	Type string `json:"type"`
+	Path string `json:"path"`
+	Key  string `json:"key"`
+}
+
+// Register returns what the mesh would be told of a Predictor or an InferenceService; nil and the reason where it is told nothing.
+func Register(object *unstructured.Unstructured) (*Registration, string, error) {
+	m, reason, err := modelOf(object)
+	if err != nil || reason != "" {
+		return nil, reason, err
+	}
+	if problem := m.Invalid(); problem != "" {
+		return nil, "", fmt.Errorf("%s %s: %s", object.GetKind(), m.Name, problem)
+	}
+	key, err := m.Key()
+	if err != nil {
+		return nil, "", err
+	}
+	return &Registration{VModel: m.Name, Owner: m.Source, Model: m.ID(), Type: m.Label(), Path: m.Path(), Key: key}, "", nil
+}
+
+// modelOf reads the model out of a resource; reason says why there is none in it.
+func modelOf(object *unstructured.Unstructured) (m modelmesh.Model, reason string, err error) {
+	decode := func(into any) error {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, into); err != nil {
+			return fmt.Errorf("decoding %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+		return nil
+	}
+	if object.GetKind() != capability.InferenceService.Kind {
+		p := &v1alpha1.Predictor{}
+		err := decode(p)
+		return modelmesh.FromPredictor(p), "", err
+	}
+	s := &v1beta1.InferenceService{}
+	if err := decode(s); err != nil {
+		return m, "", err
+	}
+	m, ours, err := modelmesh.FromInferenceService(s)
+	if !ours {
+		reason = fmt.Sprintf("KServe serves it: annotation %s is not %s", v1beta1.AnnotationDeploymentMode, v1beta1.DeploymentModeModelMesh)
+	}
+	return m, reason, err
+}

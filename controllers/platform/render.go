@@ -1,0 +1,48 @@
+package platform
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+)
+
+// RenderHub returns what an AIHub creates in an empty cluster: the namespace of registries and the Catalog in it, if the component of
+// that name is on. What the Catalog brings about is not followed. Notes tell what else it decides. Unknown fields are errors.
+func RenderHub(registriesNamespace string, catalog bool, object *unstructured.Unstructured) (objects []*unstructured.Unstructured, notes []string, err error) {
+	a := &platformv1alpha1.AIHub{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, a, true); err != nil {
+		return nil, nil, fmt.Errorf("decoding AIHub %s: %w", object.GetName(), err)
+	}
+	if err := clash(registriesNamespace, a.Spec.InstancesNamespace); err != nil {
+		return nil, nil, err
+	}
+	switch state := a.Annotations[ManagementState]; state {
+	case stateUnmanaged, stateRemoved:
+		return nil, []string{"nothing is made: the annotation " + ManagementState + " is " + state}, nil
+	}
+	if name := a.Spec.InstancesNamespace; name != a.Spec.ApplicationNamespace {
+		namespace := &unstructured.Unstructured{Object: map[string]any{}}
+		namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+		namespace.SetName(name)
+		objects = append(objects, namespace)
+		notes = append(notes, "namespace "+name+" is made if it is missing, and never changed")
+	}
+	notes = append(notes, "registries and the catalog live in namespace "+a.Spec.InstancesNamespace+", HTTPRoutes in "+a.Spec.ApplicationNamespace)
+	if domain := aihub.Domain(&a.Spec); domain != "" {
+		notes = append(notes, "they are published under "+domain)
+	}
+	if !catalog {
+		return objects, append(notes, "no Catalog is made: the component modelcatalog is switched off"), nil
+	}
+	home := types.NamespacedName{Namespace: a.Spec.InstancesNamespace, Name: aihubv1alpha1.CatalogName}
+	rendered, err := apply.Render(apply.Desired{{Config: catalogIn(home)}}, ComponentName, a)
+	return append(objects, rendered...), notes, err
+}

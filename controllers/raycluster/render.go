@@ -1,0 +1,124 @@
+package raycluster
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	webhook "github.com/odh-platform/odh-platform-operator/webhooks/raycluster"
+)
+
+// RenderInputs is what Render goes by beside the cluster.
+type RenderInputs struct {
+	Settings config.RayCluster
+	Served   capability.Set
+	// Domain is that of the cluster's routers, "" where it says none itself.
+	Domain string
+	// Version is what the annotation of new clusters says.
+	Version string
+	// KubeRay are the namespaces in which KubeRay was found.
+	KubeRay []string
+}
+
+// Render returns a new RayCluster as the webhooks let it in, and after it everything that is made around it in an empty cluster.
+// Keys of certificates and of cookies come about by chance, so these Secrets have no data; notes say so, and repeat the warnings
+// of admission.
+func Render(in RenderInputs, object *unstructured.Unstructured) (objects []*unstructured.Unstructured, notes []string, err error) {
+	admitted, notes, err := webhook.Admit(webhook.SettingsOf(in.Settings, in.Served, in.Domain, in.Version), object.Object)
+	if err != nil {
+		return nil, nil, fmt.Errorf("admission of RayCluster %s: %w", object.GetName(), err)
+	}
+	cluster := &unstructured.Unstructured{Object: admitted}
+	c := ray.View(admitted)
+	inputs := in.inputs(c)
+	if !inputs.Mode.Active() {
+		return []*unstructured.Unstructured{cluster}, append(notes, "nothing is made for RayCluster "+c.Name()+": "+inputs.Mode.Skip), nil
+	}
+	p, err := Build(c, inputs)
+	if err != nil {
+		return nil, nil, fmt.Errorf("building the objects of the RayCluster: %w", err)
+	}
+	desired := p.policies
+	if p.binding != nil {
+		desired = append(desired, *p.binding)
+		cluster.SetFinalizers(append(cluster.GetFinalizers(), ray.Finalizer))
+	}
+	certificates, secrets := in.certificates(cluster, c, inputs)
+	desired = append(append(desired, certificates...), p.objects...)
+	around, err := apply.Render(desired, ComponentName, cluster)
+	if err != nil {
+		return nil, nil, err
+	}
+	blank(around, c.Names().CookieSecret)
+	if inputs.Mode.Auth == ray.AuthOAuth && inputs.published(c) {
+		secrets = append(secrets, c.Names().CookieSecret)
+	}
+	if len(secrets) > 0 {
+		notes = append(notes, "the data of these Secrets is made at random in the cluster: "+strings.Join(secrets, ", "))
+	}
+	if inputs.missingDomain(c) {
+		notes = append(notes, "the dashboard is not published: the domain of the cluster is unknown; set raycluster.ingressDomain")
+	}
+	return append([]*unstructured.Unstructured{cluster}, around...), notes, nil
+}
+
+// inputs are those of a controller that reads the cluster for the first time.
+func (in RenderInputs) inputs(c ray.Cluster) Inputs {
+	out := Inputs{
+		RayCluster: in.Settings, OpenShift: in.Served.OpenShift(), Gateway: in.Served.Has(capability.HTTPRoute),
+		Domain: clusterdomain.Prefer(in.Settings.IngressDomain, in.Domain), KubeRay: in.kubeRay(),
+	}
+	wishes := ray.Wishes{OAuth: in.Settings.OAuth, MTLS: in.Settings.MTLS, Issuer: ray.Issuer(in.Settings.Certificates)}
+	out.Mode = ray.Decide(wishes, ray.Platform{OpenShift: out.OpenShift}, c, c)
+	return out
+}
+
+// kubeRay is what locator.Namespaces says.
+func (in RenderInputs) kubeRay() []string {
+	switch {
+	case len(in.Settings.KubeRayNamespaces) > 0:
+		return in.Settings.KubeRayNamespaces
+	case len(in.KubeRay) > 0:
+		return in.KubeRay
+	case in.Served.OpenShift():
+		return platformNamespaces
+	default:
+		return []string{raySystem}
+	}
+}
+
+// certificates are the Secrets of certificates without their data, and the requests to cert-manager.
+func (in RenderInputs) certificates(cluster *unstructured.Unstructured, c ray.Cluster, inputs Inputs) (desired apply.Desired, secrets []string) {
+	keeper := &certificates{certificateDeps: certificateDeps{Served: func() capability.Set { return in.Served }}}
+	p := keeper.effective(planCertificates(c, inputs.inForce(c), in.Settings, inputs.Domain, nil))
+	byManager := p.issuer == ray.IssuerCertManager
+	for _, name := range p.secrets() {
+		if byManager && name != p.proxy {
+			continue // cert-manager makes them
+		}
+		desired.Add(corev1ac.Secret(name, c.Namespace()).WithLabels(map[string]string{ray.LabelClusterName: c.Name()}))
+		secrets = append(secrets, name)
+	}
+	if byManager {
+		for _, leaf := range p.leaves {
+			desired.Add(buildCertificate(cluster, leaf, in.Settings.CertManagerIssuer))
+		}
+	}
+	return desired, secrets
+}
+
+// blank takes the data out of a Secret.
+func blank(objects []*unstructured.Unstructured, name string) {
+	for _, o := range objects {
+		if o.GetKind() == secretGVK.Kind && o.GetName() == name {
+			unstructured.RemoveNestedField(o.Object, "data")
+		}
+	}
+}
