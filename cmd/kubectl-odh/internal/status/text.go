@@ -1,0 +1,208 @@
+package status
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/screen"
+	"github.com/odh-platform/odh-platform-operator/pkg/inspect/health"
+)
+
+// Rows that one screen has room for, of resources that need attention and of those that do not.
+const (
+	badRows  = 12
+	goodRows = 10
+)
+
+// indent stands before what belongs to the line above.
+const indent = "  "
+
+// text shows a report to people.
+type text struct {
+	style screen.Style
+	now   time.Time
+	// all resources are shown.
+	all bool
+}
+
+func (t text) render(r Report) string {
+	var b strings.Builder
+	b.WriteString(t.manager(r.Manager))
+	b.WriteString("\n" + t.components(r))
+	b.WriteString("\n" + t.resources(r))
+	for _, note := range r.Notes {
+		b.WriteString("\n" + t.style.Paint(screen.Yellow, t.style.Clip("Note: "+note, t.room(0))))
+	}
+	if len(r.Notes) > 0 {
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// room is how many columns are left; negative for no bound.
+func (t text) room(used int) int {
+	if t.style.Width == 0 {
+		return -1
+	}
+	return max(t.style.Width-used, 0)
+}
+
+func (t text) manager(m Manager) string {
+	var lines []string
+	first := m.Message
+	if m.Found {
+		first = fmt.Sprintf("%s in %s: %s", m.Name, m.Namespace, m.Message)
+	}
+	lines = append(lines, first)
+	if m.Image != "" {
+		lines = append(lines, "image "+m.Image)
+	}
+	switch {
+	case m.Lease == nil:
+	case m.Leads:
+		lines = append(lines, fmt.Sprintf("led by %s, who renewed the Lease %s ago", m.Lease.Holder, t.age(m.Lease.Renewed)))
+	case m.Lease.Holder == "":
+		lines = append(lines, "nobody leads: the Lease in "+m.Lease.Namespace+" was released")
+	default:
+		lines = append(lines, fmt.Sprintf("nobody leads: %s renewed the Lease %s ago", m.Lease.Holder, t.age(m.Lease.Renewed)))
+	}
+	if len(m.Others) > 0 {
+		lines = append(lines, "there is another one in "+strings.Join(m.Others, ", ")+"; two managers hinder each other")
+	}
+	var b strings.Builder
+	b.WriteString(t.style.Paint(screen.Bold, "MANAGER") + "  " + t.style.Paint(paint(m.State), string(m.State)) + "\n")
+	for _, line := range lines {
+		b.WriteString(indent + t.style.Clip(line, t.room(len(indent))) + "\n")
+	}
+	return b.String()
+}
+
+func (t text) components(r Report) string {
+	table := screen.Table{Heading: []string{"COMPONENT", "STATE", "RESOURCES"}}
+	for _, c := range r.Components {
+		row := []screen.Cell{{Text: c.Name}, {Text: string(c.State), Paint: switchPaints[c.State]}, {Text: counts(c)}}
+		if c.NotReady > 0 {
+			row[2].Paint = screen.Red
+		}
+		table.Rows = append(table.Rows, row)
+	}
+	out := table.Render(t.style)
+	if problem := r.Manager.SettingsProblem; problem != "" {
+		out += indent + t.style.Clip("Which components are on is not known: "+problem+".", t.room(len(indent))) + "\n"
+	}
+	return out
+}
+
+var switchPaints = map[Switch]screen.Paint{On: screen.Green, Off: screen.Dim, Waiting: screen.Yellow, Unclear: screen.Yellow}
+
+// counts of a component in words.
+func counts(c Component) string {
+	var parts []string
+	switch {
+	case c.Resources == 0 && len(c.WaitsFor) == 0:
+		parts = append(parts, "none")
+	case c.NotReady > 0:
+		parts = append(parts, fmt.Sprintf("%d, %d not ready", c.Resources, c.NotReady))
+	case c.Resources > 0:
+		parts = append(parts, fmt.Sprintf("%d", c.Resources))
+	}
+	if len(c.WaitsFor) > 0 {
+		parts = append(parts, "the cluster does not serve "+strings.Join(c.WaitsFor, ", "))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func (t text) resources(r Report) string {
+	split := slices.IndexFunc(r.Resources, func(x Resource) bool { return x.State.OK() })
+	if split < 0 {
+		split = len(r.Resources)
+	}
+	bad, good := r.Resources[:split], r.Resources[split:]
+	if len(r.Resources) == 0 {
+		return "There are no resources yet.\n"
+	}
+	shownBad, hiddenBad := t.limit(bad, badRows)
+	shownGood, hiddenGood := t.limit(good, goodRows)
+	out := t.table(append(slices.Clone(shownBad), shownGood...))
+	if len(hiddenBad) > 0 {
+		out += t.style.Paint(screen.Red, fmt.Sprintf("and %d more that are not ready: %s", len(hiddenBad), tally(hiddenBad))) + "\n"
+	}
+	if len(hiddenGood) > 0 {
+		out += fmt.Sprintf("and %d more that are well: %s\n", len(hiddenGood), tally(hiddenGood))
+	}
+	if len(hiddenBad)+len(hiddenGood) > 0 {
+		out += "--all shows them.\n"
+	}
+	return out
+}
+
+// limit splits what is shown from what is only counted. Nothing is hidden to save a single line.
+func (t text) limit(all []Resource, rows int) (shown, hidden []Resource) {
+	if t.all || len(all) <= rows+1 {
+		return all, nil
+	}
+	return all[:rows], all[rows:]
+}
+
+// tally counts by kind.
+func tally(all []Resource) string {
+	counts := map[string]int{}
+	for _, r := range all {
+		counts[r.Kind]++
+	}
+	var parts []string
+	for _, kind := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, fmt.Sprintf("%d %s", counts[kind], kind))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// table has a line for each resource, and a second one for what is wrong with it.
+func (t text) table(all []Resource) string {
+	table := screen.Table{Heading: []string{"STATE", "AGE", "NAMESPACE", "RESOURCE", "REASON"}}
+	for _, r := range all {
+		state := string(r.State)
+		if r.Paused {
+			state += " (paused)"
+		}
+		table.Rows = append(table.Rows, []screen.Cell{
+			{Text: state, Paint: paint(r.State)}, {Text: t.age(r.began())}, {Text: r.Namespace}, {Text: r.Kind + "/" + r.Name}, {Text: r.Reason},
+		})
+	}
+	lines := slices.Collect(strings.Lines(table.Render(t.style)))
+	var b strings.Builder
+	b.WriteString(lines[0])
+	for i, line := range lines[1:] {
+		b.WriteString(line)
+		if r := all[i]; !r.State.OK() && r.Message != "" {
+			b.WriteString(indent + t.style.Paint(screen.Dim, t.style.Clip(r.Message, t.room(len(indent)))) + "\n")
+		}
+	}
+	return b.String()
+}
+
+// age of what began at a time; empty when that is not known.
+func (t text) age(since time.Time) string {
+	if since.IsZero() {
+		return ""
+	}
+	return duration.HumanDuration(max(t.now.Sub(since), 0))
+}
+
+// paint of a state.
+func paint(state health.State) screen.Paint {
+	switch state {
+	case health.Healthy:
+		return screen.Green
+	case health.Failed:
+		return screen.Red
+	case health.Idle:
+		return screen.Dim
+	}
+	return screen.Yellow
+}

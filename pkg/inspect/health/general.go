@@ -1,0 +1,82 @@
+package health
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// negative conditions are bad when they are True, see the API conventions of Kubernetes.
+var negative = map[string]bool{
+	"Degraded": true, "Stalled": true, "Failed": true, "Failing": true, "Unhealthy": true, "ReplicaFailure": true,
+	"RayClusterReplicaFailure": true, "CredentialsInSpec": true, "UnusedDatabase": true,
+}
+
+// neutral conditions tell of activity, or of what is so by intention.
+var neutral = map[string]bool{
+	"Progressing": true, "Reconciling": true, "Paused": true, "Upgradeable": true, "QuotaReserved": true,
+	"DeletingResources": true, "RayClusterSuspended": true, "RayClusterSuspending": true, "ScalingLimited": true,
+}
+
+// main conditions sum up the others, best first.
+var mains = []string{"Ready", "Available"}
+
+// byCondition judges by one condition, and by one that tells whether somebody is at work; empty for none. Where the first is
+// True, others may still need attention.
+func byCondition(main, activity string) judge {
+	return func(o object) Verdict {
+		c, found := o.condition(main)
+		switch {
+		case !found:
+			return Verdict{State: Unknown, Message: "nobody has reported on it yet"}
+		case o.stale(c):
+			return Verdict{State: Progressing, Reason: c.reason, Message: "the last change is being taken up", Since: c.since}
+		case c.is(metav1.ConditionTrue):
+			return attention(o, c.verdict(Healthy), main)
+		}
+		if at, _ := o.condition(activity); at.is(metav1.ConditionTrue) {
+			return c.verdict(Progressing)
+		}
+		if c.is(metav1.ConditionUnknown) {
+			return c.verdict(Progressing)
+		}
+		return c.verdict(Failed)
+	}
+}
+
+// attention looks for conditions that are bad although the main one is good.
+func attention(o object, well Verdict, main string) Verdict {
+	for _, c := range o.conditions() {
+		bad := c.is(metav1.ConditionFalse)
+		if negative[c.kind] {
+			bad = c.is(metav1.ConditionTrue)
+		}
+		if bad && c.kind != main && !neutral[c.kind] && c.severity != "Info" {
+			verdict := c.verdict(Degraded)
+			if verdict.Reason == "" {
+				verdict.Reason = c.kind
+			}
+			return verdict
+		}
+	}
+	return well
+}
+
+// general judges a kind of which nothing is known, by the rules of kstatus.
+func general(o object) Verdict {
+	all := o.conditions()
+	for _, c := range all {
+		if (c.kind == "Stalled" || c.kind == "Failed") && c.is(metav1.ConditionTrue) {
+			return c.verdict(Failed)
+		}
+	}
+	for _, main := range mains {
+		if slices.ContainsFunc(all, func(c condition) bool { return c.kind == main }) {
+			return byCondition(main, "Progressing")(o)
+		}
+	}
+	if o.stale(condition{}) {
+		return Verdict{State: Progressing, Message: "the last change is being taken up"}
+	}
+	return attention(o, Verdict{State: Healthy}, "")
+}

@@ -1,0 +1,107 @@
+package health
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+)
+
+// model is the state of a model, which Predictors and InferenceServices tell in the same words at different places.
+type model struct {
+	available      bool
+	transition     v1alpha1.TransitionStatus
+	active, target v1alpha1.ModelState
+	failure        object
+	copies, failed int64
+	// since, reason and message are those of the condition, where there is one.
+	since           time.Time
+	reason, message string
+}
+
+func predictor(o object) Verdict {
+	if _, found := o.Object["status"].(map[string]any); !found {
+		return unreported()
+	}
+	copies, _ := o.number("status", "totalCopies")
+	failed, _ := o.number("status", "failedCopies")
+	return model{
+		available: o.flag("status", "available"), transition: v1alpha1.TransitionStatus(o.text("status", "transitionStatus")),
+		active: v1alpha1.ModelState(o.text("status", "activeModelState")), target: v1alpha1.ModelState(o.text("status", "targetModelState")),
+		failure: o.part("status", "lastFailureInfo"), copies: copies, failed: failed,
+	}.verdict()
+}
+
+// inferenceService is judged by the state of its model; by its condition where there is none, as outside ModelMesh.
+func inferenceService(o object) Verdict {
+	status := o.part("status", "modelStatus")
+	if status.text("transitionStatus") == "" {
+		if _, found := o.condition("Ready"); !found {
+			return unreported()
+		}
+		return byCondition("Ready", "")(o)
+	}
+	ready, _ := o.condition("Ready")
+	copies, _ := status.number("copies", "totalCopies")
+	failed, _ := status.number("copies", "failedCopies")
+	return model{
+		available: ready.is(metav1.ConditionTrue), transition: v1alpha1.TransitionStatus(status.text("transitionStatus")),
+		active: v1alpha1.ModelState(status.text("states", "activeModelState")), target: v1alpha1.ModelState(status.text("states", "targetModelState")),
+		failure: status.part("lastFailureInfo"), copies: copies, failed: failed, since: ready.since, reason: ready.reason, message: ready.message,
+	}.verdict()
+}
+
+func unreported() Verdict {
+	return Verdict{State: Unknown, Message: "ModelMesh has not reported on it yet"}
+}
+
+// verdict puts the state of the model into words.
+func (m model) verdict() Verdict {
+	out := Verdict{State: Healthy, Reason: string(m.active), Since: m.since, Message: fmt.Sprintf("%d copies", m.copies)}
+	if m.failed > 0 {
+		out.Message += fmt.Sprintf(", %d failed", m.failed)
+	}
+	switch {
+	case m.transition == v1alpha1.InvalidSpec, m.transition == v1alpha1.BlockedByFailedLoad, m.active == v1alpha1.FailedToLoad:
+		out.State = Failed
+		if m.available {
+			out.State = Degraded // the former model goes on
+		}
+	case !m.available:
+		out.State = Progressing
+	case m.transition == v1alpha1.InProgress:
+		out.State, out.Reason = Progressing, string(m.transition)
+		out.Message = "the former model answers until the new one does, which is " + string(m.target)
+	}
+	if out.State != Healthy {
+		m.explain(&out)
+	}
+	return out
+}
+
+// explain adds what the mesh says about the failure.
+func (m model) explain(v *Verdict) {
+	reason, message := m.failure.text("reason"), m.failure.text("message")
+	if reason == "" && message == "" {
+		reason, message = m.reason, m.message
+	}
+	if reason != "" {
+		v.Reason = reason
+	}
+	if message != "" {
+		v.Message = message
+	}
+}
+
+// servingRuntime has no status. Whether its pods run is told by its Deployments.
+func servingRuntime(o object) Verdict {
+	switch {
+	case o.flag("spec", "disabled"):
+		return Verdict{State: Idle, Reason: "Disabled", Message: "spec.disabled takes it out of service"}
+	case !o.flag("spec", "multiModel"):
+		return Verdict{State: Idle, Reason: "SingleModel", Message: "spec.multiModel is not true, so ModelMesh leaves it to KServe"}
+	}
+	return Verdict{State: Healthy}
+}

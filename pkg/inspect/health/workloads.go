@@ -1,0 +1,158 @@
+package health
+
+import (
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
+)
+
+// odd is the verdict of a status that its own type does not fit.
+func odd() Verdict { return Verdict{State: Unknown, Message: "its status has an unexpected shape"} }
+
+func deployment(o object) Verdict {
+	var d appsv1.Deployment
+	if !o.decode(&d) {
+		return odd()
+	}
+	rollout := conditions.Rollout(&d)
+	verdict := Verdict{State: Progressing, Reason: rollout.Reason, Message: rollout.Message}
+	switch {
+	case rollout.Ready && rollout.Desired == 0:
+		verdict.State = Idle
+	case rollout.Ready:
+		verdict.State = Healthy
+	case rollout.Failed:
+		verdict.State = Failed
+	}
+	if rollout.Desired > 0 {
+		verdict.Message = ready(int64(rollout.ReadyReplicas), int64(rollout.Desired)) + also(verdict.State, rollout.Message)
+	}
+	return verdict
+}
+
+// ready counts.
+func ready(have, want int64) string { return fmt.Sprintf("%d/%d ready", have, want) }
+
+// also adds a text where not all is well.
+func also(state State, text string) string {
+	if state == Healthy || text == "" {
+		return ""
+	}
+	return ": " + text
+}
+
+// counted judges by numbers of replicas.
+func counted(o object, want int64, counts ...string) Verdict {
+	if o.stale(condition{}) {
+		return Verdict{State: Progressing, Message: "the last change is being taken up"}
+	}
+	if want == 0 {
+		return Verdict{State: Idle, Reason: conditions.ReasonScaledToZero}
+	}
+	for _, name := range counts {
+		if have, _ := o.number("status", name); have < want {
+			return Verdict{State: Progressing, Reason: conditions.ReasonNotAvailable, Message: ready(have, want)}
+		}
+	}
+	return Verdict{State: Healthy, Message: ready(want, want)}
+}
+
+// replicas wanted; the API's default is 1.
+func replicas(o object) int64 {
+	if want, found := o.number("spec", "replicas"); found {
+		return want
+	}
+	return 1
+}
+
+func replicaSet(o object) Verdict {
+	if c, _ := o.condition("ReplicaFailure"); c.is(metav1.ConditionTrue) {
+		return c.verdict(Failed)
+	}
+	return counted(o, replicas(o), "availableReplicas")
+}
+
+func statefulSet(o object) Verdict {
+	return counted(o, replicas(o), "updatedReplicas", "readyReplicas")
+}
+
+func daemonSet(o object) Verdict {
+	want, _ := o.number("status", "desiredNumberScheduled")
+	return counted(o, want, "updatedNumberScheduled", "numberAvailable")
+}
+
+func job(o object) Verdict {
+	for _, c := range o.conditions() {
+		switch {
+		case !c.is(metav1.ConditionTrue):
+		case c.kind == "Failed":
+			return c.verdict(Failed)
+		case c.kind == "Complete":
+			return c.verdict(Healthy)
+		case c.kind == "Suspended":
+			return c.verdict(Idle)
+		}
+	}
+	active, _ := o.number("status", "active")
+	return Verdict{State: Progressing, Message: fmt.Sprintf("%d pods at work", active)}
+}
+
+func cronJob(o object) Verdict {
+	if o.flag("spec", "suspend") {
+		return Verdict{State: Idle, Reason: "Suspended"}
+	}
+	return Verdict{State: Healthy, Message: "runs at " + o.text("spec", "schedule")}
+}
+
+func pod(o object) Verdict {
+	var p corev1.Pod
+	if !o.decode(&p) {
+		return odd()
+	}
+	if cause := conditions.Diagnose([]corev1.Pod{p}); cause != "" {
+		return Verdict{State: Failed, Reason: podReason(&p), Message: cause}
+	}
+	switch p.Status.Phase {
+	case corev1.PodSucceeded:
+		return Verdict{State: Healthy, Reason: "Completed"}
+	case corev1.PodFailed:
+		return Verdict{State: Failed, Reason: p.Status.Reason, Message: p.Status.Message}
+	}
+	have, want := int64(0), int64(len(p.Spec.Containers))
+	for _, status := range p.Status.ContainerStatuses {
+		if status.Ready {
+			have++
+		}
+	}
+	if c, _ := o.condition(string(corev1.PodReady)); c.is(metav1.ConditionTrue) {
+		return Verdict{State: Healthy, Reason: string(p.Status.Phase), Message: ready(have, want), Since: c.since}
+	}
+	if c, _ := o.condition(string(corev1.PodScheduled)); c.reason == corev1.PodReasonSchedulingGated {
+		return Verdict{State: Idle, Reason: c.reason, Message: "it waits until its scheduling gates are removed"}
+	}
+	return Verdict{State: Progressing, Reason: string(p.Status.Phase), Message: ready(have, want)}
+}
+
+// podReason is the word with which Kubernetes says why a pod does not run.
+func podReason(p *corev1.Pod) string {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return c.Reason
+		}
+	}
+	for _, statuses := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
+		for _, status := range statuses {
+			switch {
+			case status.State.Waiting != nil && status.State.Waiting.Reason != "PodInitializing" && status.State.Waiting.Reason != "ContainerCreating":
+				return status.State.Waiting.Reason
+			case status.State.Terminated != nil && status.State.Terminated.ExitCode != 0:
+				return status.State.Terminated.Reason
+			}
+		}
+	}
+	return p.Status.Reason
+}
