@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/screen"
-	"github.com/odh-platform/odh-platform-operator/pkg/inspect/health"
 )
 
 // Rows that one screen has room for, of resources that need attention and of those that do not.
@@ -35,21 +34,10 @@ func (t text) render(r Report) string {
 	b.WriteString(t.manager(r.Manager))
 	b.WriteString("\n" + t.components(r))
 	b.WriteString("\n" + t.resources(r))
-	for _, note := range r.Notes {
-		b.WriteString("\n" + t.style.Paint(screen.Yellow, t.style.Clip("Note: "+note, t.room(0))))
-	}
 	if len(r.Notes) > 0 {
-		b.WriteByte('\n')
+		b.WriteString("\n" + t.style.Notes(r.Notes))
 	}
 	return b.String()
-}
-
-// room is how many columns are left; negative for no bound.
-func (t text) room(used int) int {
-	if t.style.Width == 0 {
-		return -1
-	}
-	return max(t.style.Width-used, 0)
 }
 
 func (t text) manager(m Manager) string {
@@ -75,9 +63,9 @@ func (t text) manager(m Manager) string {
 		lines = append(lines, "there is another one in "+strings.Join(m.Others, ", ")+"; two managers hinder each other")
 	}
 	var b strings.Builder
-	b.WriteString(t.style.Paint(screen.Bold, "MANAGER") + "  " + t.style.Paint(paint(m.State), string(m.State)) + "\n")
+	b.WriteString(t.style.Paint(screen.Bold, "MANAGER") + "  " + t.style.Paint(screen.Of(m.State), string(m.State)) + "\n")
 	for _, line := range lines {
-		b.WriteString(indent + t.style.Clip(line, t.room(len(indent))) + "\n")
+		b.WriteString(indent + t.style.Clip(line, t.style.Room(len(indent))) + "\n")
 	}
 	return b.String()
 }
@@ -93,7 +81,7 @@ func (t text) components(r Report) string {
 	}
 	out := table.Render(t.style)
 	if problem := r.Manager.SettingsProblem; problem != "" {
-		out += indent + t.style.Clip("Which components are on is not known: "+problem+".", t.room(len(indent))) + "\n"
+		out += indent + t.style.Clip("Which components are on is not known: "+problem+".", t.style.Room(len(indent))) + "\n"
 	}
 	return out
 }
@@ -171,7 +159,7 @@ func (t text) table(all []Resource) string {
 			state += " (paused)"
 		}
 		table.Rows = append(table.Rows, []screen.Cell{
-			{Text: state, Paint: paint(r.State)}, {Text: t.age(r.began())}, {Text: r.Namespace}, {Text: r.Kind + "/" + r.Name}, {Text: r.Reason},
+			{Text: state, Paint: screen.Of(r.State)}, {Text: t.age(r.began())}, {Text: r.Namespace}, {Text: r.Kind + "/" + r.Name}, {Text: r.Reason},
 		})
 	}
 	lines := slices.Collect(strings.Lines(table.Render(t.style)))
@@ -180,7 +168,7 @@ func (t text) table(all []Resource) string {
 	for i, line := range lines[1:] {
 		b.WriteString(line)
 		if r := all[i]; !r.State.OK() && r.Message != "" {
-			b.WriteString(indent + t.style.Paint(screen.Dim, t.style.Clip(r.Message, t.room(len(indent)))) + "\n")
+			b.WriteString(indent + t.style.Paint(screen.Dim, t.style.Clip(r.Message, t.style.Room(len(indent)))) + "\n")
 		}
 	}
 	return b.String()
@@ -192,17 +180,4 @@ func (t text) age(since time.Time) string {
 		return ""
 	}
 	return duration.HumanDuration(max(t.now.Sub(since), 0))
-}
-
-// paint of a state.
-func paint(state health.State) screen.Paint {
-	switch state {
-	case health.Healthy:
-		return screen.Green
-	case health.Failed:
-		return screen.Red
-	case health.Idle:
-		return screen.Dim
-	}
-	return screen.Yellow
 }
