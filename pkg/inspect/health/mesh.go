@@ -69,6 +69,8 @@ func (m model) verdict() Verdict {
 		if m.available {
 			out.State = Degraded // the former model goes on
 		}
+	case !m.available && m.failure.text("reason") != "":
+		out.State = Failed
 	case !m.available:
 		out.State = Progressing
 	case m.transition == v1alpha1.InProgress:

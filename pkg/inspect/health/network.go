@@ -35,7 +35,7 @@ func route(o object) Verdict {
 		}
 	}
 	if len(ingresses) == 0 {
-		return Verdict{State: Unknown, Message: "no router has reported on it yet"}
+		return Verdict{State: Idle, Message: "no router has taken it up"}
 	}
 	return Verdict{State: Healthy, Message: o.text("spec", "host")}
 }
@@ -51,7 +51,7 @@ func httpRoute(o object) Verdict {
 		}
 	}
 	if len(parents) == 0 {
-		return Verdict{State: Unknown, Message: "no gateway has reported on it yet"}
+		return Verdict{State: Idle, Message: "no gateway has taken it up"}
 	}
 	return Verdict{State: Healthy}
 }

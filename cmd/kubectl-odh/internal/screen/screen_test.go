@@ -74,9 +74,9 @@ func table() Table {
 	return Table{
 		Heading: []string{"NAME", "READY", "MESSAGE"},
 		Rows: [][]Cell{
-			{{"a-long-name", Plain}, {"True", Green}, {"all is well", Plain}},
-			{{"b", Plain}, {"", Plain}, {"the image\ncannot be pulled", Red}},
-			{{"c", Plain}, {"False", Red}},
+			{{Text: "a-long-name"}, {Text: "True", Paint: Green}, {Text: "all is well"}},
+			{{Text: "b"}, {Text: ""}, {Text: "the image\ncannot be pulled", Paint: Red}},
+			{{Text: "c"}, {Text: "False", Paint: Red}},
 		},
 	}
 }
@@ -116,9 +116,16 @@ func TestTable(t *testing.T) {
 			t.Errorf("%s: got\n%s\nwant\n%s", name, got, c.want)
 		}
 	}
-	bare := Table{Rows: [][]Cell{{{"a", Plain}, {"b", Plain}}}}
+	bare := Table{Rows: [][]Cell{{{Text: "a"}, {Text: "b"}}}}
 	if got := bare.Render(Style{}); got != "a  b\n" {
 		t.Errorf("without a heading: %q", got)
+	}
+	led := Table{Rows: [][]Cell{{{Lead: "|  `- ", Text: "long"}, {Text: "b"}}, {{Text: "a"}, {Text: "c"}}}}
+	if got := led.Render(Style{}); got != "|  `- long  b\na           c\n" {
+		t.Errorf("with guides: %q", got)
+	}
+	if got := led.Render(Style{Width: 8}); got != "|  `- l…\na\n" {
+		t.Errorf("with guides, narrow: %q", got)
 	}
 	if got := (Table{}).Render(Style{}); got != "" {
 		t.Errorf("nothing: %q", got)

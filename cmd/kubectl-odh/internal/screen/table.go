@@ -9,7 +9,12 @@ const gap = 2
 type Cell struct {
 	Text  string
 	Paint Paint
+	// Lead stands before the text as it is; it is meant for guides.
+	Lead string
 }
+
+// columns that the whole cell takes.
+func (c Cell) columns() int { return Columns(c.Lead) + Columns(OneLine(c.Text)) }
 
 // Table is a heading and rows of cells. The last column takes what room is left, and is cut there.
 type Table struct {
@@ -23,7 +28,7 @@ func (t Table) Render(s Style) string {
 	if len(t.Heading) > 0 {
 		heading := make([]Cell, 0, len(t.Heading))
 		for _, text := range t.Heading {
-			heading = append(heading, Cell{text, Bold})
+			heading = append(heading, Cell{Text: text, Paint: Bold})
 		}
 		rows = append([][]Cell{heading}, rows...)
 	}
@@ -44,7 +49,7 @@ func columnWidths(rows [][]Cell) []int {
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
-			widths[i] = max(widths[i], Columns(OneLine(cell.Text)))
+			widths[i] = max(widths[i], cell.columns())
 		}
 	}
 	return widths
@@ -55,19 +60,17 @@ func (s Style) line(row []Cell, widths []int) string {
 	var b strings.Builder
 	used, pending := 0, 0
 	for i, cell := range row {
-		room := -1
-		if s.Width > 0 {
-			room = max(s.Width-used-pending, 0)
-		}
+		lead := cell.Lead
+		room := s.Room(used + pending + Columns(lead))
 		text := s.Clip(cell.Text, room)
-		if text == "" || room == 0 {
+		if text == "" {
 			pending += widths[i] + gap
 			continue
 		}
 		b.WriteString(strings.Repeat(" ", pending))
-		b.WriteString(s.Paint(cell.Paint, text))
-		used += pending + Columns(text)
-		pending = widths[i] - Columns(text) + gap
+		b.WriteString(lead + s.Paint(cell.Paint, text))
+		used += pending + Columns(lead) + Columns(text)
+		pending = widths[i] - Columns(lead) - Columns(text) + gap
 	}
 	return b.String()
 }

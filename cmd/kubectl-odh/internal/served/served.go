@@ -87,7 +87,7 @@ func (s Set) Has(gvk schema.GroupVersionKind) bool {
 
 // Kind returns a kind in the version that its group prefers, else in any.
 func (s Set) Kind(group, kind string) (Kind, bool) {
-	return best(s.kinds, func(k Kind) bool { return k.Group == group && k.GroupVersionKind.Kind == kind })
+	return best(s.kinds, func(k Kind) bool { return k.Group == group && k.Kind == kind })
 }
 
 // Exact returns a kind in a version.
@@ -129,7 +129,7 @@ func (s Set) Listable() []Kind {
 		out = append(out, k)
 	}
 	slices.SortFunc(out, func(a, b Kind) int {
-		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.GroupVersionKind.Kind, b.GroupVersionKind.Kind))
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind))
 	})
 	return out
 }
@@ -155,7 +155,7 @@ func (s Set) Find(word string, ours func(schema.GroupKind) bool) (Kind, error) {
 }
 
 func (k Kind) means(name string) bool {
-	return name == k.Resource || name == k.Singular || name == strings.ToLower(k.GroupVersionKind.Kind) || slices.Contains(k.Short, name)
+	return name == k.Resource || name == k.Singular || name == strings.ToLower(k.Kind) || slices.Contains(k.Short, name)
 }
 
 // similar proposes one of our kinds that somebody may have meant.

@@ -93,7 +93,7 @@ func (g *gatherer) list(ctx context.Context, component string, kind ours.Kind) {
 		u := &found[i]
 		switch {
 		case kind.Ours != nil && !kind.Ours(u):
-		case k.GroupVersionKind.Kind == "ServingRuntime", k.GroupVersionKind.Kind == "ClusterServingRuntime":
+		case k.Kind == "ServingRuntime", k.Kind == "ClusterServingRuntime":
 			g.runtimes = append(g.runtimes, *u)
 		default:
 			g.resources = append(g.resources, newResource(component, u, health.Of(u)))

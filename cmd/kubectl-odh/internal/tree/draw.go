@@ -89,7 +89,7 @@ func (d *drawing) table() string {
 	table := screen.Table{Heading: append(heading, "STATE", "AGE", "REASON")}
 	for _, l := range d.lines {
 		n := l.node
-		row := []screen.Cell{{Text: l.before + n.Kind + "/" + n.Name + remark(n.Relation)}}
+		row := []screen.Cell{{Lead: l.before, Text: n.Kind + "/" + n.Name + remark(n.Relation)}}
 		if spread {
 			row = append(row, screen.Cell{Text: n.Namespace})
 		}

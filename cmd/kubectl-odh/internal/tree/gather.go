@@ -58,10 +58,10 @@ func (g *gatherer) tree(ctx context.Context, t target) (*Node, error) {
 	}
 	live, err := g.reader.Get(ctx, kind, namespace, t.name)
 	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("there is no %s %s%s", kind.GroupVersionKind.Kind, t.name, inside(namespace))
+		return nil, fmt.Errorf("there is no %s %s%s", kind.Kind, t.name, inside(namespace))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading %s %s%s: %w", kind.GroupVersionKind.Kind, t.name, inside(namespace), err)
+		return nil, fmt.Errorf("reading %s %s%s: %w", kind.Kind, t.name, inside(namespace), err)
 	}
 	root := itemOf(kind, live)
 	g.forest.add(root)
@@ -153,7 +153,7 @@ func (g *gatherer) searchNamespaces(ctx context.Context, namespaces []string) {
 
 // kinds that may be part of a tree.
 func (g *gatherer) kinds() []served.Kind {
-	return slices.DeleteFunc(g.set.Listable(), func(k served.Kind) bool { return noise[k.GroupVersionKind.Kind] })
+	return slices.DeleteFunc(g.set.Listable(), func(k served.Kind) bool { return noise[k.Kind] })
 }
 
 func (g *gatherer) take(kind served.Kind, found []metav1.PartialObjectMetadata) {

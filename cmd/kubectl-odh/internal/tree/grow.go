@@ -67,7 +67,7 @@ func (f *forest) branch(n *Node, placed map[types.UID]bool) {
 
 // relationOf an object without an owner.
 func relationOf(i *item) Relation {
-	if i.kind.GroupVersionKind.Kind == "PersistentVolumeClaim" {
+	if i.kind.Kind == "PersistentVolumeClaim" {
 		return Kept
 	}
 	return Labelled

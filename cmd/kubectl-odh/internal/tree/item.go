@@ -58,7 +58,7 @@ type Node struct {
 
 func newNode(i *item, relation Relation) *Node {
 	return &Node{
-		APIVersion: i.kind.GroupVersion().String(), Kind: i.kind.GroupVersionKind.Kind, Namespace: i.meta.Namespace, Name: i.meta.Name,
+		APIVersion: i.kind.GroupVersion().String(), Kind: i.kind.Kind, Namespace: i.meta.Namespace, Name: i.meta.Name,
 		Relation: relation, Created: i.meta.CreationTimestamp.Time, Verdict: health.Verdict{State: health.Healthy}, item: i,
 	}
 }

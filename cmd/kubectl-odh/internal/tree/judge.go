@@ -51,6 +51,11 @@ func (g *gatherer) judge(ctx context.Context, top *Node, live *unstructured.Unst
 		}
 	}
 	fetch.Each(tasks, func(task func()) { task() })
+	for _, n := range top.Children {
+		if n.Relation == Serving && len(n.Children) == 0 && n.State == health.Healthy {
+			n.Verdict = health.Verdict{State: health.Idle, Reason: "NotDeployed", Message: "it has no pods in the namespace of the model", Paused: n.Paused}
+		}
+	}
 }
 
 func (g *gatherer) judgeOne(ctx context.Context, n *Node) {
