@@ -137,11 +137,15 @@ lint: ## Run go vet and golangci-lint
 	go run ./test/measure
 
 .PHONY: test
-test: test-unit test-integration ## Run every test: unit tests first, then the suites against a real control plane
+test: test-unit test-rules test-integration ## Run every test: unit tests first, then the suites against a real control plane
 
 .PHONY: test-unit
 test-unit: ## Unit tests, in random order and with the race detector
 	@$(call run-tests,$$(go list ./... | grep -v /test/),-race -shuffle=on)
+
+.PHONY: test-rules
+test-rules: ## Prove alerts, recording rules and dashboards with the engine of Prometheus, in a module of its own
+	cd test/prometheus && go vet ./... && go test -shuffle=on ./...
 
 .PHONY: test-integration
 test-integration: cluster-build ## Suites against real control planes, four at a time: they mostly wait; then the shipped roles against what all of them used

@@ -18,15 +18,23 @@ const (
 )
 
 var (
-	migrationsTotal = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
+	migrationsTotal = fromZero(promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
 		Name: "odh_platform_mlflow_migrations_total",
 		Help: "Database migration Jobs that ended, by result (succeeded, failed, retried).",
-	}, []string{"result"})
+	}, []string{"result"}), resultSucceeded, resultFailed, resultRetried)
 	migrationSeconds = promauto.With(metrics.Registry).NewGauge(prometheus.GaugeOpts{
 		Name: "odh_platform_mlflow_migration_running_seconds",
 		Help: "Age of the unfinished database migration Job when it was looked at last; 0 when there is none.",
 	})
 )
+
+// fromZero shows counters before they count: the first failure is an increase only of one that was there before.
+func fromZero(counters *prometheus.CounterVec, values ...string) *prometheus.CounterVec {
+	for _, value := range values {
+		counters.WithLabelValues(value)
+	}
+	return counters
+}
 
 // measureMigration counts the end of a Job in the pass that draws the conclusion, and shows how long one takes.
 func measureMigration(f *migrationFacts, d *migrationDecision) {
