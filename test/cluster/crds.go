@@ -33,12 +33,15 @@ var (
 	groupCRD []byte
 	//go:embed auth.yaml
 	authCRD []byte
+	//go:embed template.yaml
+	templateCRD []byte
 )
 
 // standIns are the CRDs that come in no file of a module.
 var standIns = map[string][]byte{
 	"groups.user.openshift.io":               groupCRD,
 	"auths.services.platform.opendatahub.io": authCRD,
+	"templates.template.openshift.io":        templateCRD,
 }
 
 // InstallPlatform serves the third-party APIs of a platform and creates the configuration objects which every cluster

@@ -91,6 +91,7 @@ var sources = map[Set]source{
 			"apiservers.config.openshift.io":      configManifests + "0000_10_config-operator_01_apiservers-Default.crd.yaml",
 			"clusterversions.config.openshift.io": configManifests + "0000_00_cluster-version-operator_01_clusterversions-Default.crd.yaml",
 			"groups.user.openshift.io":            "", // aggregated, has no CRD: ours stands in
+			"templates.template.openshift.io":     "", // likewise
 		},
 	},
 	PlatformServices: {

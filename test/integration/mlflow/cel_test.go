@@ -85,7 +85,7 @@ var _ = Describe("The schema", func() {
 	It("accepts every sample", func(ctx SpecContext) {
 		files, err := filepath.Glob("../../../config/samples/mlflow*.yaml")
 		Expect(err).NotTo(HaveOccurred())
-		Expect(files).To(HaveLen(6))
+		Expect(files).To(HaveLen(7))
 		for _, file := range files {
 			sample := &unstructured.Unstructured{}
 			Expect(yaml.Unmarshal(read(file), sample)).To(Succeed(), file)

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"os"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Platforms show the releases of config/component_metadata.yaml: they are those that the program is made for.
+func TestReleasesOfTheMetadata(t *testing.T) {
+	text, err := os.ReadFile("../../config/component_metadata.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var metadata struct {
+		Releases []struct {
+			Name    string `json:"name"`
+			Version string `json:"version"`
+			RepoURL string `json:"repoUrl"`
+		} `json:"releases"`
+	}
+	if err := yaml.UnmarshalStrict(text, &metadata); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"MLflow": "v" + mlflowVersion, "Kubeflow Model Registry": modelRegistryVersion,
+		"Open Data Hub Model Registry Operator": modelRegistryVersion, "ModelMesh Serving": "v0.12.0", "CodeFlare operator": "v1.16.0",
+	}
+	for _, release := range metadata.Releases {
+		if want[release.Name] != release.Version || release.RepoURL == "" {
+			t.Errorf("%+v, want version %q and a repository", release, want[release.Name])
+		}
+		delete(want, release.Name)
+	}
+	if len(want) > 0 {
+		t.Errorf("missing: %v", want)
+	}
+}
