@@ -123,6 +123,7 @@ generate: ## Regenerate deep copies, CRDs, roles, protocols and pages of referen
 	done
 	go run ./cmd/generate/reference config/crd/bases docs/reference
 	go run ./cmd/generate/configuration docs/configuration.md
+	go run ./cmd/generate/dashboards config/dashboards
 
 .PHONY: verify
 verify: generate ## Fail when a generated file is stale or the module files are not tidy
