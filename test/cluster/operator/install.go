@@ -127,11 +127,25 @@ func rank(object *unstructured.Unstructured) int {
 	}
 }
 
-// runsManager tells whether a Deployment is that of a manager, and not one of what is installed beside it.
+// managerOf finds the Deployment of the manager: the only one, or among several the one with a container of that name.
+func managerOf(objects []*unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	deployments := slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool { return o.GetKind() != "Deployment" })
+	if len(deployments) > 1 {
+		deployments = slices.DeleteFunc(deployments, func(o *unstructured.Unstructured) bool { return !runsManager(o) })
+	}
+	switch len(deployments) {
+	case 0:
+		return nil, errors.New("no Deployment of the manager")
+	case 1:
+		return deployments[0], nil
+	default:
+		return nil, fmt.Errorf("two Deployments, %s and %s: which is the manager?", deployments[0].GetName(), deployments[1].GetName())
+	}
+}
+
 func runsManager(deployment *unstructured.Unstructured) bool {
-	// What cannot be read has a place to say so.
-	containers, found, err := unstructured.NestedSlice(deployment.Object, "spec", "template", "spec", "containers")
-	return err != nil || !found || slices.ContainsFunc(containers, func(entry any) bool {
+	containers, _, err := unstructured.NestedSlice(deployment.Object, "spec", "template", "spec", "containers")
+	return err == nil && slices.ContainsFunc(containers, func(entry any) bool {
 		container, ok := entry.(map[string]any)
 		return ok && container["name"] == managerContainer
 	})
@@ -139,22 +153,18 @@ func runsManager(deployment *unstructured.Unstructured) bool {
 
 // split takes the manager's Deployment out of the objects and puts the others into the order of creation.
 func split(objects []*unstructured.Unstructured) (*Installed, error) {
-	installed := &Installed{}
-	for _, object := range objects {
-		if object.GetKind() != "Deployment" || !runsManager(object) {
-			installed.Objects = append(installed.Objects, object)
-			continue
-		}
-		if installed.Deployment != nil {
-			return nil, fmt.Errorf("two Deployments, %s and %s: which is the manager?", installed.Deployment.Name, object.GetName())
-		}
-		installed.Deployment = &appsv1.Deployment{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, installed.Deployment); err != nil {
-			return nil, fmt.Errorf("decoding Deployment %s: %w", object.GetName(), err)
-		}
+	manager, err := managerOf(objects)
+	if err != nil {
+		return nil, err
 	}
-	if installed.Deployment == nil {
-		return nil, errors.New("no Deployment of the manager")
+	installed := &Installed{Deployment: &appsv1.Deployment{}}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(manager.Object, installed.Deployment); err != nil {
+		return nil, fmt.Errorf("decoding Deployment %s: %w", manager.GetName(), err)
+	}
+	for _, object := range objects {
+		if object != manager {
+			installed.Objects = append(installed.Objects, object)
+		}
 	}
 	installed.ServiceAccount = types.NamespacedName{
 		Namespace: installed.Deployment.Namespace, Name: installed.Deployment.Spec.Template.Spec.ServiceAccountName,

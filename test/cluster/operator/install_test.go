@@ -71,7 +71,8 @@ func TestSplitLeavesOtherDeployments(t *testing.T) {
 
 func TestSplitNeedsOneDeployment(t *testing.T) {
 	deployment := func(name string) *unstructured.Unstructured {
-		object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment"}}
+		object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "spec": map[string]any{
+			"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "manager"}}}}}}}
 		object.SetName(name)
 		return object
 	}
@@ -83,6 +84,7 @@ func TestSplitNeedsOneDeployment(t *testing.T) {
 	}{
 		"none":   {nil, "no Deployment"},
 		"two":    {[]*unstructured.Unstructured{deployment("a"), deployment("b")}, "two Deployments, a and b"},
+		"others": {slices.Repeat([]*unstructured.Unstructured{{Object: map[string]any{"kind": "Deployment"}}}, 2), "no Deployment of the manager"},
 		"broken": {[]*unstructured.Unstructured{broken}, "decoding Deployment broken"},
 	} {
 		if _, err := split(c.objects); err == nil || !strings.Contains(err.Error(), c.want) {
