@@ -75,12 +75,11 @@ func rolesOf(objects []*unstructured.Unstructured) ([]role, error) {
 // aggregation reads out of labels which roles of Kubernetes a role becomes a part of.
 func aggregation(labels map[string]string) []string {
 	var into []string
-	for label, value := range labels {
-		if name, found := strings.CutPrefix(label, rbacv1.GroupName+"/aggregate-to-"); found && value == "true" {
+	for _, name := range []string{"admin", "edit", "view"} {
+		if labels[rbacv1.GroupName+"/aggregate-to-"+name] == "true" {
 			into = append(into, name)
 		}
 	}
-	slices.Sort(into)
 	return into
 }
 

@@ -30,12 +30,13 @@ type Collector struct {
 	// Expected tells refusals that a spec wanted; the offset is where their line starts in the log. Nil means none.
 	Expected func(use Use, offset int64) bool
 
-	names   map[string]bool                // names that a role of the cluster gives to its rules
-	rules   map[string][]rbacv1.PolicyRule // of ClusterRoles by name
+	owners  map[string][]metav1.OwnerReference // by uid, of objects that have any
+	names   map[string]bool                    // names that a role of the cluster gives to its rules
+	rules   map[string][]rbacv1.PolicyRule     // of ClusterRoles by name
 	used    map[Use]bool
 	granted map[Use]bool
-	bound   map[Use]bool // of ClusterRoles: name and namespace
-	refused map[Refusal]bool
+	bound   map[Use]bool     // of ClusterRoles: name and namespace
+	refused map[Refusal]bool // whether admission refused
 }
 
 // event is the part of audit.k8s.io/v1 Event which matters here.
@@ -57,7 +58,7 @@ type event struct {
 // object is what is looked at in the answer to a write.
 type object struct {
 	Metadata struct {
-		Name            string
+		Name, UID       string
 		OwnerReferences []metav1.OwnerReference
 	}
 	// Rules and Spec have a meaning in some kinds only, RoleRef in bindings.
@@ -78,9 +79,13 @@ func (e event) rules() []rbacv1.PolicyRule {
 // Collect reads a log up to its last complete line. The roles of the cluster are read on the way, whoever writes them: which names
 // matter, and what a binding gives away, depends on them.
 func (c *Collector) Collect(log io.Reader) (Run, error) {
+	c.owners = map[string][]metav1.OwnerReference{}
 	c.names, c.rules = map[string]bool{}, map[string][]rbacv1.PolicyRule{}
 	c.used, c.granted, c.bound, c.refused = map[Use]bool{}, map[Use]bool{}, map[Use]bool{}, map[Refusal]bool{}
-	wanted := [][]byte{[]byte(`"username":"` + c.User + `"`), []byte(`"resource":"` + clusterRoles + `"`), []byte(`"resource":"` + roles + `"`)}
+	wanted := [][]byte{
+		[]byte(`"username":"` + c.User + `"`), []byte(`"resource":"` + clusterRoles + `"`), []byte(`"resource":"` + roles + `"`), []byte(`"ownerReferences"`),
+	}
+	controllers := []byte(`"username":"system:serviceaccount:kube-system:`) // what they make is theirs
 	var offset int64
 	for reader := bufio.NewReaderSize(log, 1<<20); ; {
 		line, err := reader.ReadBytes('\n')
@@ -90,7 +95,7 @@ func (c *Collector) Collect(log io.Reader) (Run, error) {
 		if err != nil {
 			return Run{}, fmt.Errorf("reading the audit log: %w", err)
 		}
-		if slices.ContainsFunc(wanted, func(text []byte) bool { return bytes.Contains(line, text) }) {
+		if !bytes.Contains(line, controllers) && slices.ContainsFunc(wanted, func(text []byte) bool { return bytes.Contains(line, text) }) {
 			var e event
 			if err := json.Unmarshal(line, &e); err != nil {
 				return Run{}, fmt.Errorf("decoding an audit entry: %w", err)
@@ -110,19 +115,27 @@ func (c *Collector) add(e event, offset int64) {
 	if ok {
 		c.remember(e)
 	}
+	defer c.owned(e)
 	if e.User.Username != c.User {
 		return
 	}
 	use := c.use(e)
-	if refused(e) {
+	if forbidden, byAdmission := refused(e); forbidden {
 		refusal := Refusal{Use: use, Message: e.ResponseStatus.Message}
 		refusal.Expected = c.Expected != nil && c.Expected(use, offset)
-		c.refused[refusal] = true
+		c.refused[refusal] = byAdmission
 		return
 	}
 	c.used[use] = true
 	if ok {
 		c.derive(e, use)
+	}
+}
+
+// owned keeps the owners of what was written.
+func (c *Collector) owned(e event) {
+	if answer := e.ResponseObject.Metadata; answer.UID != "" && e.ObjectRef.Subresource == "" {
+		c.owners[answer.UID] = answer.OwnerReferences
 	}
 }
 
@@ -170,20 +183,22 @@ func (c *Collector) scope(namespace string) string {
 	}
 }
 
-// refused reports whether a request failed for want of a right: for the authorizer, or for what admission asks it.
-func refused(e event) bool {
+// refused reports whether a request failed for want of a right, and whether that was found out by admission, which asks for more than the
+// request itself.
+func refused(e event) (forbidden, byAdmission bool) {
 	if e.ResponseStatus.Code != http.StatusForbidden {
-		return false
+		return false, false
 	}
 	for _, text := range []string{"attempting to grant RBAC permissions", "cannot set blockOwnerDeletion", "cannot set an ownerRef on a resource you can't delete"} {
 		if strings.Contains(e.ResponseStatus.Message, text) {
-			return true
+			return true, true
 		}
 	}
-	return e.Annotations["authorization.k8s.io/decision"] == "forbid"
+	return e.Annotations["authorization.k8s.io/decision"] == "forbid", false
 }
 
-// run is what was collected, without the names of objects that no role names.
+// run is what was collected, without the names of objects that no role names. What was allowed at another time was not refused for want of
+// a right: an API server that has just been started knows no roles for a moment.
 func (c *Collector) run() Run {
 	var run Run
 	for use := range c.used {
@@ -199,8 +214,10 @@ func (c *Collector) run() Run {
 		grants(c.rules[bound.Name], bound.Namespace, rules)
 		run.Bound = append(run.Bound, Bound{Name: bound.Name, Namespace: bound.Namespace, Rules: sorted(slices.Collect(maps.Keys(rules)))})
 	}
-	for refusal := range c.refused {
-		run.Refused = append(run.Refused, refusal)
+	for refusal, byAdmission := range c.refused {
+		if byAdmission || !c.used[refusal.Use] {
+			run.Refused = append(run.Refused, refusal)
+		}
 	}
 	run.Used, run.Granted, run.Bound, run.Refused = sorted(run.Used), sorted(run.Granted), sorted(run.Bound), sorted(run.Refused)
 	return run

@@ -62,6 +62,21 @@ func TestUsedRights(t *testing.T) {
 			done("create", named("services", "", "odh", ""), 201, `{"metadata":{"ownerReferences":[{"apiVersion":"g/v1","kind":"Policy","name":"p","blockOwnerDeletion":true},{"apiVersion":"v1","kind":"Node","name":"n"}]}}`),
 			[]Use{{Verb: "create", Resource: "services", Namespace: Own}, {Verb: "update", Group: "g", Resource: "policies/finalizers", Namespace: Own}},
 		},
+		"owners that change": {
+			entry("ann", "ResponseComplete", "create", named("services", "", "odh", "s"), 201, `,"responseObject":{"metadata":{"uid":"1","ownerReferences":[{"name":"old"}]}}`) +
+				done("patch", named("services", "", "odh", "s"), 200, `{"metadata":{"uid":"1","ownerReferences":[{"name":"new"}]}}`),
+			[]Use{{Verb: "patch", Resource: "services", Namespace: Own}, {Verb: "delete", Resource: "services", Namespace: Own}},
+		},
+		"an owner that is new": {
+			done("patch", named("services", "", "odh", "s"), 200, `{"metadata":{"uid":"1","ownerReferences":[{"name":"new"}]}}`),
+			[]Use{{Verb: "patch", Resource: "services", Namespace: Own}, {Verb: "delete", Resource: "services", Namespace: Own}},
+		},
+		"owners that stay": {
+			entry("ann", "ResponseComplete", "create", named("services", "", "odh", "s"), 201, `,"responseObject":{"metadata":{"uid":"1","ownerReferences":[{"name":"old"}]}}`) +
+				done("patch", named("services", "", "odh", "s"), 200, `{"metadata":{"uid":"1","ownerReferences":[{"name":"old"}]}}`) +
+				done("patch", `{"resource":"services","subresource":"status","namespace":"odh"}`, 200, `{"metadata":{"uid":"1","ownerReferences":[{"name":"old"}]}}`),
+			[]Use{{Verb: "patch", Resource: "services", Namespace: Own}, {Verb: "patch", Resource: "services/status", Namespace: Own}},
+		},
 		"a route with a host": {
 			done("create", route, 201, `{"spec":{"host":"a.example.com"}}`) + done("patch", route, 200, `{"spec":{"host":"b.example.com"}}`),
 			[]Use{
@@ -116,6 +131,8 @@ func TestRefusals(t *testing.T) {
 		"by a webhook":        {decided("allow", "denied", "pods"), nil},
 		"of more rights":      {decided("allow", "is attempting to grant RBAC permissions not currently held", "roles"), []Refusal{{Use: Use{Verb: "create", Resource: "roles"}, Message: "is attempting to grant RBAC permissions not currently held"}}},
 		"of an owner":         {decided("allow", "cannot set blockOwnerDeletion", "pods"), []Refusal{{Use: Use{Verb: "create", Resource: "pods"}, Message: "cannot set blockOwnerDeletion"}}},
+		"of what is allowed":  {decided("forbid", "not yet", "pods") + decided("allow", "", "pods"), nil},
+		"of rights, once":     {decided("allow", "attempting to grant RBAC permissions", "roles") + decided("allow", "", "roles"), []Refusal{{Use: Use{Verb: "create", Resource: "roles"}, Message: "attempting to grant RBAC permissions"}}},
 		"expected":            {decided("allow", "", "pods") + decided("forbid", "no", "gadgets"), []Refusal{{Use: Use{Verb: "create", Resource: "gadgets"}, Message: "no", Expected: true}}},
 		"before its time":     {decided("forbid", "no", "gadgets"), []Refusal{{Use: Use{Verb: "create", Resource: "gadgets"}, Message: "no"}}},
 		"a watch, told twice": {entry(me, "ResponseStarted", "watch", named("pods", "", "", ""), 403, `,"annotations":{"authorization.k8s.io/decision":"forbid"}`) + entry(me, "ResponseComplete", "watch", named("pods", "", "", ""), 403, `,"annotations":{"authorization.k8s.io/decision":"forbid"}`), []Refusal{{Use: Use{Verb: "watch", Resource: "pods"}}}},

@@ -2,6 +2,7 @@ package rights
 
 import (
 	"encoding/json"
+	"reflect"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -16,6 +17,10 @@ func (c *Collector) derive(e event, use Use) {
 		creation.Verb = "create"
 		c.used[creation] = true
 		c.blocking(e)
+	} else if answer := e.ResponseObject.Metadata; answer.UID != "" && !reflect.DeepEqual(c.owners[answer.UID], answer.OwnerReferences) {
+		removal := use
+		removal.Verb = "delete"
+		c.used[removal] = true
 	}
 	if use.Verb != "create" && use.Verb != "patch" && use.Verb != "update" {
 		return

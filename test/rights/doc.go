@@ -10,6 +10,8 @@
 //   - an apply that creates is authorized as a creation too;
 //   - an owner reference that blocks the deletion of the owner needs the right to update the finalizers of the owner, where the
 //     admission plugin OwnerReferencesPermissionEnforcement is on, as on OpenShift;
+//   - a change of the owner references of an object needs the right to delete it, where that plugin is on: taking over what another operator
+//     has left is such a change;
 //   - a Route with a host needs routes/custom-host, which OpenShift asks for itself;
 //   - a binding needs the verb bind, or all that the bound role grants;
 //   - a role needs all that it grants.
