@@ -1,0 +1,119 @@
+package main
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/blang/semver/v4"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// input is everything that a bundle is made of.
+type input struct {
+	// version of the operator, by semantic versioning.
+	version string
+	// base is what no manifest says about the operator.
+	base *v1alpha1.ClusterServiceVersion
+	// description is Markdown, icon an SVG image.
+	description, icon string
+	parameters        []parameter
+	sources           *sources
+	samples           []sample
+}
+
+// output is what stands in a bundle.
+type output struct {
+	csv *unstructured.Unstructured
+	// objects beside it, CRDs first.
+	objects []*unstructured.Unstructured
+}
+
+// build makes the objects of a bundle. The same input always gives the same output.
+func build(in input) (output, error) {
+	s, csv := in.sources, in.base.DeepCopy()
+	version, err := semver.Parse(in.version)
+	if err != nil {
+		return output{}, fmt.Errorf("version %q: %w: it must be one such as 1.2.3", in.version, err)
+	}
+	csv.Spec.Version.Version = version
+	csv.Name = packageName + ".v" + in.version
+	if csv.Spec.CustomResourceDefinitions.Owned, err = own(csv.Spec.CustomResourceDefinitions.Owned, s.crds); err != nil {
+		return output{}, err
+	}
+	if csv.Spec.WebhookDefinitions, err = s.webhooks(); err != nil {
+		return output{}, err
+	}
+	deployment := s.deployment.DeepCopy()
+	if csv.Spec.RelatedImages, err = setImages(deployment, in.parameters); err != nil {
+		return output{}, err
+	}
+	install := &csv.Spec.InstallStrategy.StrategySpec
+	install.DeploymentSpecs = []v1alpha1.StrategyDeploymentSpec{{Name: deployment.Name, Spec: deployment.Spec, Label: deployment.Labels}}
+	if install.Permissions, install.ClusterPermissions, err = s.permissions(); err != nil {
+		return output{}, err
+	}
+	csv.Spec.Description = strings.TrimSpace(in.description)
+	csv.Spec.Icon = []v1alpha1.Icon{{Data: base64.StdEncoding.EncodeToString([]byte(in.icon)), MediaType: "image/svg+xml"}}
+	owned := csv.Spec.CustomResourceDefinitions.Owned
+	if csv.Annotations["alm-examples"], err = examples(in.samples, owned); err != nil {
+		return output{}, err
+	}
+	csv.Annotations["containerImage"] = csv.Spec.RelatedImages[0].Image
+	csv.Annotations["features.operators.openshift.io/disconnected"] = strconv.FormatBool(pinned(csv.Spec.RelatedImages))
+	out := output{objects: consoleSamples(in.samples, owned)}
+	if out.csv, err = withoutStatus(csv); err != nil {
+		return output{}, err
+	}
+	return out, out.add(s)
+}
+
+// add puts the CRDs before what is there, and the rest after it.
+func (o *output) add(s *sources) error {
+	var crds []*unstructured.Unstructured
+	for _, d := range s.crds {
+		crd := d.object.DeepCopy()
+		if err := pointAtOLM(crd, s.deployment.Name); err != nil {
+			return fmt.Errorf("the conversion of CRD %s: %w", d.crd.Name, err)
+		}
+		crds = append(crds, crd)
+	}
+	o.objects = append(crds, o.objects...)
+	for _, object := range append(s.unboundRoles(), s.others...) {
+		object = object.DeepCopy()
+		object.SetNamespace("") // that of the operator, whatever it is
+		o.objects = append(o.objects, object)
+	}
+	return nil
+}
+
+// withoutStatus encodes a CSV without the status, which is OLM's.
+func withoutStatus(csv *v1alpha1.ClusterServiceVersion) (*unstructured.Unstructured, error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(csv)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the CSV: %w", err)
+	}
+	delete(fields, "status")
+	prune(fields, "creationTimestamp")
+	return &unstructured.Unstructured{Object: fields}, nil
+}
+
+// prune takes a field without a value out of a document, wherever it stands.
+func prune(document any, name string) {
+	switch d := document.(type) {
+	case map[string]any:
+		if value, found := d[name]; found && value == nil {
+			delete(d, name)
+		}
+		for _, child := range d {
+			prune(child, name)
+		}
+	case []any:
+		for _, child := range d {
+			prune(child, name)
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// own completes the descriptions of CRDs with what the schemas say. Every version that is served and not deprecated must be
+// described, and nothing else: the console would show what does not exist.
+func own(described []v1alpha1.CRDDescription, crds []definition) ([]v1alpha1.CRDDescription, error) {
+	left := map[string]v1alpha1.CRDDescription{}
+	for _, d := range described {
+		left[d.Name+" "+d.Version] = d
+	}
+	var out []v1alpha1.CRDDescription
+	for _, d := range crds {
+		for _, version := range d.crd.Spec.Versions {
+			key := d.crd.Name + " " + version.Name
+			description, found := left[key]
+			delete(left, key)
+			switch wanted := version.Served && !version.Deprecated; {
+			case wanted && !found:
+				return nil, fmt.Errorf("CRD %s is not described: add it to the base of the CSV", key)
+			case found && !wanted:
+				return nil, fmt.Errorf("CRD %s is described and no longer served: take it out of the base of the CSV", key)
+			case !wanted:
+				continue
+			}
+			completed, err := complete(description, d.crd.Spec.Names.Kind, version.Schema)
+			if err != nil {
+				return nil, fmt.Errorf("describing CRD %s: %w", key, err)
+			}
+			out = append(out, completed)
+		}
+	}
+	if len(left) > 0 {
+		return nil, fmt.Errorf("the base of the CSV describes CRDs that do not exist: %s", strings.Join(slices.Sorted(maps.Keys(left)), ", "))
+	}
+	return out, nil
+}
+
+func complete(d v1alpha1.CRDDescription, kind string, validation *apiextensionsv1.CustomResourceValidation) (v1alpha1.CRDDescription, error) {
+	if validation == nil || validation.OpenAPIV3Schema == nil {
+		return d, fmt.Errorf("it has no schema")
+	}
+	if d.Kind != kind {
+		return d, fmt.Errorf("its kind is %s and not %s", kind, d.Kind)
+	}
+	schema := validation.OpenAPIV3Schema
+	d.Description = oneLine(schema.Description)
+	var spec, status []field
+	for _, s := range d.SpecDescriptors {
+		spec = append(spec, field{path: s.Path, name: s.DisplayName, hints: s.XDescriptors})
+	}
+	for _, s := range d.StatusDescriptors {
+		status = append(status, field{path: s.Path, name: s.DisplayName, hints: s.XDescriptors})
+	}
+	spec, err := fields(spec, schema.Properties["spec"])
+	if err != nil {
+		return d, fmt.Errorf("spec: %w", err)
+	}
+	if status, err = fields(status, schema.Properties["status"]); err != nil {
+		return d, fmt.Errorf("status: %w", err)
+	}
+	d.SpecDescriptors, d.StatusDescriptors = nil, nil
+	for _, f := range spec {
+		d.SpecDescriptors = append(d.SpecDescriptors, v1alpha1.SpecDescriptor{Path: f.path, DisplayName: f.name, Description: f.text, XDescriptors: f.hints})
+	}
+	for _, f := range status {
+		d.StatusDescriptors = append(d.StatusDescriptors, v1alpha1.StatusDescriptor{Path: f.path, DisplayName: f.name, Description: f.text, XDescriptors: f.hints})
+	}
+	return d, nil
+}
+
+// field is a descriptor of either half of an object.
+type field struct {
+	path, name, text string
+	hints            []string
+}
+
+// fields describes every field of the first level, and those below it that are hinted at. A hint about a field that does not exist
+// is an error.
+func fields(hinted []field, schema apiextensionsv1.JSONSchemaProps) ([]field, error) {
+	known := map[string]field{}
+	for _, f := range hinted {
+		if _, found := lookUp(schema, strings.Split(f.path, ".")); !found {
+			return nil, fmt.Errorf("the base of the CSV describes the field %s, which does not exist", f.path)
+		}
+		known[f.path] = f
+	}
+	for path := range schema.Properties {
+		if _, found := known[path]; !found {
+			known[path] = field{path: path}
+		}
+	}
+	out := make([]field, 0, len(known))
+	for _, path := range slices.Sorted(maps.Keys(known)) {
+		f := known[path]
+		property, _ := lookUp(schema, strings.Split(path, "."))
+		f.text = oneLine(property.Description)
+		if f.name == "" {
+			f.name = title(path[strings.LastIndex(path, ".")+1:])
+		}
+		out = append(out, f)
+	}
+	return out, nil
+}
+
+func lookUp(schema apiextensionsv1.JSONSchemaProps, path []string) (apiextensionsv1.JSONSchemaProps, bool) {
+	for _, name := range path {
+		next, found := schema.Properties[name]
+		if !found {
+			return schema, false
+		}
+		schema = next
+	}
+	return schema, true
+}
+
+// title makes words of the name of a field: backendStoreUri becomes Backend Store Uri.
+func title(name string) string {
+	var b strings.Builder
+	last := '_'
+	for _, r := range strings.ReplaceAll(name, "_", " ") {
+		switch {
+		case last == '_' || last == ' ':
+			r = unicode.ToUpper(r)
+		case unicode.IsUpper(r) && !unicode.IsUpper(last):
+			b.WriteByte(' ')
+		}
+		b.WriteRune(r)
+		last = r
+	}
+	return b.String()
+}
+
+// oneLine joins the lines of a description; the console shows one paragraph.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

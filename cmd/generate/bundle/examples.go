@@ -1,0 +1,101 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// sample is one file of config/samples with a single object.
+type sample struct {
+	file   string
+	text   string
+	object *unstructured.Unstructured
+}
+
+// first are the samples with which the console fills the form for a new object; the others are offered beside it.
+var first = []string{
+	"aihub_catalog.yaml", "appwrapper_job.yaml", "mlflow.yaml", "mlflowconfig.yaml", "modelmesh_predictor.yaml",
+	"modelregistry_generated.yaml", "platform_aihub.yaml", "platform_mlflowoperator.yaml",
+}
+
+// examples is the value of the annotation alm-examples: one object for each CRD that the operator owns.
+func examples(samples []sample, owned []v1alpha1.CRDDescription) (string, error) {
+	var objects []map[string]any
+	for _, d := range owned {
+		at := slices.IndexFunc(samples, func(s sample) bool { return slices.Contains(first, s.file) && shows(s, d) })
+		if at < 0 {
+			return "", fmt.Errorf("no sample shows %s %s: add one to config/samples", d.Kind, d.Version)
+		}
+		objects = append(objects, samples[at].object.Object)
+	}
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(objects); err != nil {
+		return "", fmt.Errorf("encoding the examples: %w", err)
+	}
+	return strings.TrimSpace(b.String()), nil
+}
+
+// shows tells whether a sample is an object of a CRD.
+func shows(s sample, d v1alpha1.CRDDescription) bool {
+	_, group, _ := strings.Cut(d.Name, ".")
+	kind := s.object.GroupVersionKind()
+	return kind.Group == group && kind.Version == d.Version && kind.Kind == d.Kind
+}
+
+// consoleSamples are ConsoleYAMLSamples for all samples of kinds that the operator owns, but for those of the forms.
+func consoleSamples(samples []sample, owned []v1alpha1.CRDDescription) []*unstructured.Unstructured {
+	var out []*unstructured.Unstructured
+	for _, s := range samples {
+		at := slices.IndexFunc(owned, func(d v1alpha1.CRDDescription) bool { return shows(s, d) })
+		if at < 0 || slices.Contains(first, s.file) {
+			continue
+		}
+		base := strings.TrimSuffix(s.file, ".yaml")
+		_, variant, _ := strings.Cut(base, "_")
+		out = append(out, &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "console.openshift.io/v1", "kind": "ConsoleYAMLSample",
+			"metadata": map[string]any{"name": "odh-platform-operator-" + strings.ReplaceAll(base, "_", "-")},
+			"spec": map[string]any{
+				"targetResource": map[string]any{"apiVersion": s.object.GetAPIVersion(), "kind": s.object.GetKind()},
+				"title":          owned[at].DisplayName + ": " + strings.ReplaceAll(variant, "_", " "),
+				"description":    comment(s.text), "yaml": s.text, "snippet": false,
+			},
+		}})
+	}
+	return out
+}
+
+// newSample reads a file; false for one with several objects, or none.
+func newSample(file, text string) (sample, bool, error) {
+	if strings.Contains(text, "\n---") {
+		return sample{}, false, nil
+	}
+	object := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &object.Object); err != nil {
+		return sample{}, false, fmt.Errorf("reading sample %s: %w", file, err)
+	}
+	return sample{file, text, object}, object.GetKind() != "" && object.GetKind() != "Kustomization", nil
+}
+
+// comment is what the first lines of a sample say about it.
+func comment(text string) string {
+	var words []string
+	for line := range strings.Lines(text) {
+		said, found := strings.CutPrefix(line, "#")
+		if !found {
+			break
+		}
+		words = append(words, strings.Fields(said)...)
+	}
+	return strings.Join(words, " ")
+}

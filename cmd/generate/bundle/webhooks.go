@@ -1,0 +1,125 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// servicePort is that of the Service which OLM puts before the webhooks.
+const servicePort = 443
+
+// webhooks describes what OLM shall make: a configuration for each webhook, and the conversion.
+func (s *sources) webhooks() ([]v1alpha1.WebhookDescription, error) {
+	port, err := s.webhookPort()
+	if err != nil {
+		return nil, err
+	}
+	var out []v1alpha1.WebhookDescription
+	for _, c := range s.mutating {
+		for _, w := range c.Webhooks {
+			d, err := describe(c.Name, admissionregistrationv1.ValidatingWebhook{
+				Name: w.Name, ClientConfig: w.ClientConfig, Rules: w.Rules, FailurePolicy: w.FailurePolicy, MatchPolicy: w.MatchPolicy,
+				NamespaceSelector: w.NamespaceSelector, ObjectSelector: w.ObjectSelector, SideEffects: w.SideEffects,
+				TimeoutSeconds: w.TimeoutSeconds, AdmissionReviewVersions: w.AdmissionReviewVersions,
+			})
+			if err != nil {
+				return nil, err
+			}
+			d.Type, d.ReinvocationPolicy = v1alpha1.MutatingAdmissionWebhook, w.ReinvocationPolicy
+			out = append(out, d)
+		}
+	}
+	for _, c := range s.validating {
+		for _, w := range c.Webhooks {
+			d, err := describe(c.Name, w)
+			if err != nil {
+				return nil, err
+			}
+			d.Type = v1alpha1.ValidatingAdmissionWebhook
+			out = append(out, d)
+		}
+	}
+	out = append(out, s.conversions()...)
+	for i := range out {
+		if len(out[i].GenerateName) > validation.LabelValueMaxLength {
+			return nil, fmt.Errorf("the name %s of a webhook has more than %d letters: OLM writes it into a label", out[i].GenerateName, validation.LabelValueMaxLength)
+		}
+		out[i].DeploymentName, out[i].ContainerPort, out[i].TargetPort = s.deployment.Name, servicePort, new(intstr.FromInt32(port))
+	}
+	return out, nil
+}
+
+// describe takes over what OLM has a place for. It has none for matchConditions: what they spare the API server the manager then
+// answers itself, see docs/olm.md. A selector of namespaces is an error, since OLM sets its own.
+func describe(configuration string, w admissionregistrationv1.ValidatingWebhook) (v1alpha1.WebhookDescription, error) {
+	if w.ClientConfig.Service == nil || w.ClientConfig.Service.Path == nil {
+		return v1alpha1.WebhookDescription{}, fmt.Errorf("webhook %s names no path of a Service", w.Name)
+	}
+	if w.NamespaceSelector != nil {
+		return v1alpha1.WebhookDescription{}, fmt.Errorf("webhook %s selects namespaces, which OLM does by itself", w.Name)
+	}
+	return v1alpha1.WebhookDescription{
+		GenerateName: generateName(configuration, w.Name), Rules: w.Rules, FailurePolicy: w.FailurePolicy, MatchPolicy: w.MatchPolicy,
+		ObjectSelector: w.ObjectSelector, SideEffects: w.SideEffects, TimeoutSeconds: w.TimeoutSeconds,
+		AdmissionReviewVersions: w.AdmissionReviewVersions, WebhookPath: w.ClientConfig.Service.Path,
+	}, nil
+}
+
+// generateName makes a name that sorts where the configuration did. The API server calls webhooks in the order of their
+// configurations, which OLM names after the webhook; some must come before those of Kueue.
+func generateName(configuration, webhook string) string {
+	first, _, _ := strings.Cut(configuration, "-")
+	return first + "." + webhook
+}
+
+// conversions describes one webhook for each CRD whose versions are converted.
+func (s *sources) conversions() []v1alpha1.WebhookDescription {
+	var out []v1alpha1.WebhookDescription
+	for _, d := range s.crds {
+		if !slices.Contains(s.converted(), d.crd.Name) {
+			continue
+		}
+		webhook := d.crd.Spec.Conversion.Webhook
+		out = append(out, v1alpha1.WebhookDescription{
+			GenerateName: "convert." + d.crd.Name, Type: v1alpha1.ConversionWebhook, ConversionCRDs: []string{d.crd.Name},
+			SideEffects: new(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: webhook.ConversionReviewVersions,
+			WebhookPath: webhook.ClientConfig.Service.Path,
+		})
+	}
+	return out
+}
+
+// webhookPort is the port of the manager's container that is called webhook.
+func (s *sources) webhookPort() (int32, error) {
+	for _, c := range s.deployment.Spec.Template.Spec.Containers {
+		for _, p := range c.Ports {
+			if p.Name == "webhook" {
+				return p.ContainerPort, nil
+			}
+		}
+	}
+	return 0, fmt.Errorf("Deployment %s has no port named webhook", s.deployment.Name)
+}
+
+// pointAtOLM sends the conversion of a CRD to the Service that OLM makes. Between the moment in which OLM replaces a CRD and that in
+// which it writes its own clientConfig, versions so fail to convert instead of being mixed up, as strategy None would.
+func pointAtOLM(crd *unstructured.Unstructured, deployment string) error {
+	config, found, err := unstructured.NestedMap(crd.Object, "spec", "conversion", "webhook", "clientConfig", "service")
+	if err != nil || !found {
+		return err
+	}
+	config["name"] = serviceName(deployment)
+	return unstructured.SetNestedMap(crd.Object, config, "spec", "conversion", "webhook", "clientConfig", "service")
+}
+
+// serviceName is how OLM calls the Service before the webhooks of a Deployment.
+func serviceName(deployment string) string {
+	return strings.ReplaceAll(deployment, ".", "-") + "-service"
+}

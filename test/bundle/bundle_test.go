@@ -1,0 +1,223 @@
+// Package bundle holds the OLM bundle against what OLM, its validators and its scorecard demand.
+package bundle
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	root = "../.."
+	// kubernetes is the oldest version that the CSV allows.
+	kubernetes = "1.30"
+)
+
+// csv reads the ClusterServiceVersion of the bundle, strictly: OLM would drop fields that it does not know.
+func csv(t *testing.T) *v1alpha1.ClusterServiceVersion {
+	t.Helper()
+	paths, err := filepath.Glob(root + "/bundle/manifests/*.clusterserviceversion.yaml")
+	if err != nil || len(paths) != 1 {
+		t.Fatalf("%v, %v", paths, err)
+	}
+	out := &v1alpha1.ClusterServiceVersion{}
+	if err := yaml.UnmarshalStrict(read(t, paths[0]), out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+// manifests are the objects of the bundle, by their files.
+func manifests(t *testing.T) map[string]*unstructured.Unstructured {
+	t.Helper()
+	paths, err := filepath.Glob(root + "/bundle/manifests/*.yaml")
+	if err != nil || len(paths) < 20 {
+		t.Fatalf("%v, %v", paths, err)
+	}
+	out := map[string]*unstructured.Unstructured{}
+	for _, path := range paths {
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(read(t, path), &object.Object); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		out[filepath.Base(path)] = object
+	}
+	return out
+}
+
+// crds are the definitions in the bundle, by their names.
+func crds(t *testing.T) map[string]*apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	out := map[string]*apiextensionsv1.CustomResourceDefinition{}
+	for file, object := range manifests(t) {
+		if object.GetKind() != "CustomResourceDefinition" {
+			continue
+		}
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := yaml.UnmarshalStrict(read(t, root+"/bundle/manifests/"+file), crd); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		out[crd.Name] = crd
+	}
+	return out
+}
+
+// examples are the objects in the annotation alm-examples.
+func examples(t *testing.T) []*unstructured.Unstructured {
+	t.Helper()
+	var out []*unstructured.Unstructured
+	var objects []map[string]any
+	if err := json.Unmarshal([]byte(csv(t).Annotations["alm-examples"]), &objects); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range objects {
+		out = append(out, &unstructured.Unstructured{Object: o})
+	}
+	return out
+}
+
+// schema finds the one that an object has to fit, and the description of its kind in the CSV.
+func schema(t *testing.T, object *unstructured.Unstructured) (*apiextensionsv1.JSONSchemaProps, v1alpha1.CRDDescription) {
+	t.Helper()
+	kind := object.GroupVersionKind()
+	for _, crd := range crds(t) {
+		at := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == kind.Version })
+		if crd.Spec.Group != kind.Group || crd.Spec.Names.Kind != kind.Kind || at < 0 {
+			continue
+		}
+		for _, d := range csv(t).Spec.CustomResourceDefinitions.Owned {
+			if d.Name == crd.Name && d.Version == kind.Version {
+				return crd.Spec.Versions[at].Schema.OpenAPIV3Schema, d
+			}
+		}
+	}
+	t.Fatalf("nobody owns %s", kind)
+	return nil, v1alpha1.CRDDescription{}
+}
+
+// Every CRD of the operator is in the bundle, with a text for people, and its newest version has an example.
+func TestEveryCRDIsOwned(t *testing.T) {
+	sources, err := filepath.Glob(root + "/config/crd/bases/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	owned, shown := csv(t).Spec.CustomResourceDefinitions.Owned, map[string]bool{}
+	if len(owned) != len(sources) || len(crds(t)) != len(sources) {
+		t.Errorf("%d CRDs, %d in the bundle, %d owned", len(sources), len(crds(t)), len(owned))
+	}
+	for _, e := range examples(t) {
+		_, d := schema(t, e)
+		shown[d.Name] = true
+	}
+	for _, d := range owned {
+		crd := crds(t)[d.Name]
+		if crd == nil || crd.Spec.Names.Kind != d.Kind {
+			t.Errorf("%s is owned and not there", d.Name)
+		}
+		if d.DisplayName == "" || len(d.Description) < 30 || len(d.Resources) == 0 || !shown[d.Name] {
+			t.Errorf("%s lacks a name, a description, resources or an example", d.Name)
+		}
+	}
+}
+
+// The fields of both halves have a name and a text, also those that no example has.
+func TestEveryFieldIsDescribed(t *testing.T) {
+	for _, e := range examples(t) {
+		s, d := schema(t, e)
+		spec, status := map[string]string{}, map[string]string{}
+		for _, f := range d.SpecDescriptors {
+			spec[f.Path] = f.DisplayName + f.Description
+		}
+		for _, f := range d.StatusDescriptors {
+			status[f.Path] = f.DisplayName + f.Description
+		}
+		for name := range s.Properties["spec"].Properties {
+			if len(spec[name]) < 10 {
+				t.Errorf("%s: spec.%s: %q", d.Kind, name, spec[name])
+			}
+		}
+		for name := range s.Properties["status"].Properties {
+			if len(status[name]) < 10 {
+				t.Errorf("%s: status.%s: %q", d.Kind, name, status[name])
+			}
+		}
+	}
+}
+
+// Every image that the manager may run is an image of the CSV, and each stands among the related ones, which is what is mirrored.
+func TestEveryImageIsRelated(t *testing.T) {
+	c := csv(t)
+	related := map[string]bool{}
+	for _, i := range c.Spec.RelatedImages {
+		related[i.Image] = true
+	}
+	for _, d := range c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		for _, container := range d.Spec.Template.Spec.Containers {
+			if !related[container.Image] {
+				t.Errorf("the image of container %s, %s, is not related", container.Name, container.Image)
+			}
+			for _, e := range container.Env {
+				if looksLikeImage(e.Value) && !related[e.Value] {
+					t.Errorf("the image in %s, %s, is not related", e.Name, e.Value)
+				}
+			}
+		}
+	}
+	if c.Annotations["containerImage"] != c.Spec.RelatedImages[0].Image || c.Spec.RelatedImages[0].Name != "manager" {
+		t.Errorf("containerImage %s, manager %v", c.Annotations["containerImage"], c.Spec.RelatedImages[0])
+	}
+}
+
+func looksLikeImage(value string) bool {
+	return strings.Contains(value, "/") && (strings.Contains(value, "@sha256:") || strings.LastIndex(value, ":") > strings.LastIndex(value, "/")) &&
+		!strings.Contains(value, "://")
+}
+
+// What the CSV says about itself is what was decided, and true.
+func TestWhatTheCSVClaims(t *testing.T) {
+	c := csv(t)
+	if c.Name != "odh-platform-operator.v"+c.Spec.Version.String() || c.Spec.MinKubeVersion != kubernetes+".0" {
+		t.Errorf("%s, %s, %s", c.Name, c.Spec.Version, c.Spec.MinKubeVersion)
+	}
+	for _, mode := range c.Spec.InstallModes {
+		if mode.Supported != (mode.Type == v1alpha1.InstallModeTypeAllNamespaces) {
+			t.Errorf("%s: %v", mode.Type, mode.Supported)
+		}
+	}
+	pinned := !slices.ContainsFunc(c.Spec.RelatedImages, func(i v1alpha1.RelatedImage) bool { return !strings.Contains(i.Image, "@sha256:") })
+	want := map[string]string{"disconnected": "false", "fips-compliant": "false", "proxy-aware": "false", "tls-profiles": "false", "token-auth-aws": "false",
+		"token-auth-azure": "false", "token-auth-gcp": "false", "cnf": "false", "cni": "false", "csi": "false"}
+	if pinned {
+		want["disconnected"] = "true"
+	}
+	for name, value := range want {
+		if got := c.Annotations["features.operators.openshift.io/"+name]; got != value {
+			t.Errorf("feature %s: %q, want %q", name, got, value)
+		}
+	}
+	if got := c.Annotations["operatorframework.io/suggested-namespace"]; got != "opendatahub" {
+		t.Errorf("suggested namespace %q", got)
+	}
+	for _, platform := range []string{"os.linux", "arch.amd64", "arch.arm64", "arch.ppc64le", "arch.s390x"} {
+		if c.Labels["operatorframework.io/"+platform] != "supported" {
+			t.Errorf("%s is not said to be supported", platform)
+		}
+	}
+}

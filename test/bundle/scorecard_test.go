@@ -1,0 +1,134 @@
+package bundle
+
+import (
+	"slices"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// The tests of the scorecard, which needs a cluster for its pods; each is said in the words of what it looks at.
+var scorecard = map[string]func(*testing.T){
+	"basic-check-spec":         specBlocks,
+	"olm-bundle-validation":    validBundle,
+	"olm-crds-have-validation": validatedFields,
+	"olm-crds-have-resources":  resources,
+	"olm-spec-descriptors":     specDescriptors,
+	"olm-status-descriptors":   statusDescriptors,
+}
+
+// The scorecard of the bundle runs these tests, and they pass.
+func TestScorecard(t *testing.T) {
+	var config struct {
+		Kind   string
+		Stages []struct {
+			Tests []struct {
+				Image      string
+				Entrypoint []string
+				Labels     map[string]string
+			}
+		}
+	}
+	if err := yaml.Unmarshal(read(t, root+"/bundle/tests/scorecard/config.yaml"), &config); err != nil {
+		t.Fatal(err)
+	}
+	if config.Kind != "Configuration" || len(config.Stages) != 1 || len(config.Stages[0].Tests) != len(scorecard) {
+		t.Fatalf("%+v", config)
+	}
+	for _, test := range config.Stages[0].Tests {
+		if len(test.Entrypoint) != 2 || test.Labels["test"] != test.Entrypoint[1]+"-test" || test.Image == "" {
+			t.Errorf("%+v", test)
+			continue
+		}
+		check := scorecard[test.Entrypoint[1]]
+		if check == nil {
+			t.Errorf("nobody knows the test %s", test.Entrypoint[1])
+			continue
+		}
+		t.Run(test.Entrypoint[1], check)
+	}
+}
+
+// specBlocks: every example says what is wanted.
+func specBlocks(t *testing.T) {
+	for _, e := range examples(t) {
+		if spec, _ := e.Object["spec"].(map[string]any); len(spec) == 0 {
+			t.Errorf("%s %s has no spec", e.GetKind(), e.GetName())
+		}
+	}
+}
+
+// validBundle: the format is that of a bundle, and the validators agree; for these see TestValidators.
+func validBundle(t *testing.T) {
+	found := 0
+	for file, object := range manifests(t) {
+		if object.GetKind() == "ClusterServiceVersion" {
+			found++
+		}
+		if object.GetKind() == "" || object.GetAPIVersion() == "" || object.GetName() == "" {
+			t.Errorf("%s: %s %s %q", file, object.GetAPIVersion(), object.GetKind(), object.GetName())
+		}
+		if object.GetKind() != "ClusterServiceVersion" && object.GetNamespace() != "" {
+			t.Errorf("%s is bound to namespace %s: OLM decides", file, object.GetNamespace())
+		}
+	}
+	if found != 1 {
+		t.Errorf("%d ClusterServiceVersions", found)
+	}
+}
+
+// validatedFields: the schema knows every field of the examples.
+func validatedFields(t *testing.T) {
+	for _, e := range examples(t) {
+		s, _ := schema(t, e)
+		for _, half := range []string{"spec", "status"} {
+			block, _ := e.Object[half].(map[string]any)
+			for name := range block {
+				if _, known := s.Properties[half].Properties[name]; !known {
+					t.Errorf("%s: the schema does not know %s.%s", e.GetKind(), half, name)
+				}
+			}
+		}
+	}
+}
+
+// resources: of every CRD it is told what is made for it, by kinds that the console can find.
+func resources(t *testing.T) {
+	builtin := []string{"CronJob", "Deployment", "Job", "NetworkPolicy", "PersistentVolumeClaim", "Pod", "Role", "Secret", "Service", "ServiceAccount", "ConfigMap"}
+	for _, d := range csv(t).Spec.CustomResourceDefinitions.Owned {
+		if len(d.Resources) == 0 {
+			t.Errorf("%s has no resources", d.Kind)
+		}
+		for _, r := range d.Resources {
+			if r.Kind == "" || r.Version == "" || (r.Name == "") != slices.Contains(builtin, r.Kind) {
+				t.Errorf("%s: %+v", d.Kind, r)
+			}
+		}
+	}
+}
+
+// specDescriptors: every field of the examples has one.
+func specDescriptors(t *testing.T) {
+	for _, e := range examples(t) {
+		_, d := schema(t, e)
+		described := map[string]bool{}
+		for _, s := range d.SpecDescriptors {
+			described[s.Path] = true
+		}
+		for name := range e.Object["spec"].(map[string]any) {
+			if !described[name] {
+				t.Errorf("%s: spec.%s has no descriptor", e.GetKind(), name)
+			}
+		}
+	}
+}
+
+// statusDescriptors: a kind that has a status has descriptors of it.
+func statusDescriptors(t *testing.T) {
+	for _, e := range examples(t) {
+		s, d := schema(t, e)
+		if _, has := s.Properties["status"]; has && len(d.StatusDescriptors) == 0 {
+			t.Errorf("%s has a status without descriptors", e.GetKind())
+		}
+	}
+}

@@ -1,0 +1,79 @@
+// Command validators runs every validator of operator-framework/api over a bundle and prints what they find as JSON. It is a module of
+// its own: what the validators need would otherwise be requirements of the operator.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"github.com/operator-framework/api/pkg/manifests"
+	"github.com/operator-framework/api/pkg/validation"
+	"github.com/sirupsen/logrus"
+)
+
+// finding is one result.
+type finding struct {
+	Validator string `json:"validator"`
+	Level     string `json:"level"`
+	Detail    string `json:"detail"`
+}
+
+// report is what is printed.
+type report struct {
+	// Validators that looked at something.
+	Validators []string  `json:"validators"`
+	Findings   []finding `json:"findings"`
+}
+
+// names of the members of validation.AllValidators, in their order.
+var names = []string{
+	"package manifest", "ClusterServiceVersion", "CustomResourceDefinition", "bundle", "operatorhub", "categories", "capabilities", "objects",
+	"operator group", "community", "removed APIs", "good practices", "architectures",
+}
+
+func main() {
+	logrus.SetOutput(os.Stderr)
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "validating a bundle:", err)
+		os.Exit(1)
+	}
+}
+
+// run validates the bundle in the folder of the first argument, for the version of Kubernetes that is the second.
+func run(args []string) error {
+	if len(args) != 2 {
+		return fmt.Errorf("%d arguments: give the folder of a bundle and a version of Kubernetes", len(args))
+	}
+	bundle, err := manifests.GetBundleFromDir(args[0])
+	if err != nil {
+		return fmt.Errorf("loading the bundle in %s: %w", args[0], err)
+	}
+	if len(names) != len(validation.AllValidators) {
+		return fmt.Errorf("there are %d validators and %d names", len(validation.AllValidators), len(names))
+	}
+	// The validator of architectures asks the docker of the PATH.
+	objects := []any{bundle, bundle.CSV, map[string]string{"k8s-version": args[1]}}
+	for _, crd := range bundle.V1CRDs {
+		objects = append(objects, crd)
+	}
+	for _, object := range bundle.Objects {
+		objects = append(objects, object)
+	}
+	var r report
+	for i, v := range validation.AllValidators {
+		name, results := names[i], v.Validate(objects...)
+		if len(results) > 0 {
+			r.Validators = append(r.Validators, name)
+		}
+		for _, result := range results {
+			for _, e := range result.Errors {
+				r.Findings = append(r.Findings, finding{name, "error", e.Error()})
+			}
+			for _, w := range result.Warnings {
+				r.Findings = append(r.Findings, finding{name, "warning", w.Error()})
+			}
+		}
+	}
+	return json.NewEncoder(os.Stdout).Encode(r)
+}
