@@ -19,7 +19,7 @@ COPY controllers/ controllers/
 COPY pkg/ pkg/
 COPY webhooks/ webhooks/
 RUN CGO_ENABLED=0 GOOS=${TARGETOS} GOARCH=${TARGETARCH} GOFIPS140=${GOFIPS140} \
-    make build-manager BINARY=/manager VERSION=${VERSION}
+    make manager BINARY=/manager VERSION=${VERSION}
 
 FROM ${BASE_IMAGE}
 ARG VERSION=0.1.0

@@ -24,6 +24,13 @@ KUBECTL ?= kubectl
 OVERLAY ?= kubernetes
 IMG ?=
 PLATFORM ?= plain
+CONTAINER_TOOL ?= docker
+# The platforms of the image of the manager; the Deployment of the bundle runs on nodes of these.
+PLATFORMS ?= linux/amd64,linux/arm64,linux/ppc64le,linux/s390x
+IMAGE = $(or $(IMG),quay.io/opendatahub/odh-platform-operator:v$(VERSION))
+BUNDLE_IMG ?= quay.io/opendatahub/odh-platform-operator-bundle:v$(VERSION)
+GOFIPS140 ?= off
+IMAGE_ARGS = --build-arg VERSION='$(VERSION)' --build-arg GOFIPS140='$(GOFIPS140)'
 FUZZTIME ?= 20s
 # A number of inputs and no time: a busy machine then takes longer, and does not fail at the end of it.
 MESH_FUZZ ?= 30000x
@@ -101,10 +108,35 @@ undeploy: ## Remove the operator (OVERLAY=...); CRDs, custom resources and what 
 uninstall: ## Remove the CRDs; refuses while custom resources exist, unless FORCE=1
 	config/manage uninstall
 
+##@ Ship
+
+.PHONY: bundle
+bundle: bundle-files ## Make the OLM bundle of VERSION (IMG= another image of the manager) and hold it against all validators
+	go test ./test/bundle
+
+.PHONY: bundle-files
+bundle-files:
+	go run ./cmd/generate/bundle --version '$(VERSION)' --image '$(IMG)'
+
+.PHONY: docker-build
+docker-build: ## Build the image of the manager for this platform (CONTAINER_TOOL=docker|podman, IMAGE=, GOFIPS140=v1.0.0)
+	$(CONTAINER_TOOL) build $(IMAGE_ARGS) -t '$(IMAGE)' .
+
+.PHONY: docker-buildx
+docker-buildx: ## Build and push the image for PLATFORMS
+	$(CONTAINER_TOOL) buildx build --push --platform '$(PLATFORMS)' $(IMAGE_ARGS) -t '$(IMAGE)' .
+
+.PHONY: bundle-build
+bundle-build: ## Build the image of the bundle (BUNDLE_IMG=)
+	$(CONTAINER_TOOL) build -f bundle.Dockerfile -t '$(BUNDLE_IMG)' .
+
 ##@ Develop
 
 .PHONY: build
-build: plugin ## Build bin/manager and bin/kubectl-odh
+build: plugin manager ## Build bin/manager and bin/kubectl-odh
+
+.PHONY: manager
+manager: ## Build bin/manager; GOOS, GOARCH and GOFIPS140 choose for what
 	go build -tags $(TAGS) $(GCFLAGS) -ldflags '$(LDFLAGS)' -o '$(BINARY)' ./cmd/manager
 
 .PHONY: plugin
@@ -124,6 +156,7 @@ generate: ## Regenerate deep copies, CRDs, roles, protocols and pages of referen
 	go run ./cmd/generate/reference config/crd/bases docs/reference
 	go run ./cmd/generate/configuration docs/configuration.md
 	go run ./cmd/generate/dashboards config/dashboards
+	$(MAKE) --no-print-directory bundle-files
 
 .PHONY: verify
 verify: generate ## Fail when a generated file is stale or the module files are not tidy

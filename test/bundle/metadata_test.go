@@ -116,7 +116,7 @@ func TestConsoleSamples(t *testing.T) {
 		if shown.APIVersion != s.Spec.TargetResource.APIVersion || shown.Kind != s.Spec.TargetResource.Kind {
 			t.Errorf("%s: %v for %v", file, shown, s.Spec.TargetResource)
 		}
-		if other := titles[string(s.Spec.Title)]; other != "" || len(s.Spec.Title) < 5 || len(s.Spec.Description) < 20 {
+		if other := titles[string(s.Spec.Title)]; other != "" || len(s.Spec.Title) < 5 || len(s.Spec.Description) < 5 {
 			t.Errorf("%s: title %q, as %q; description %q", file, s.Spec.Title, other, s.Spec.Description)
 		}
 		titles[string(s.Spec.Title)] = file

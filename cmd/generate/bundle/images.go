@@ -42,7 +42,7 @@ func readParameters(text string) ([]parameter, error) {
 func setImages(deployment *appsv1.Deployment, parameters []parameter) ([]v1alpha1.RelatedImage, error) {
 	at := slices.IndexFunc(deployment.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return c.Name == "manager" })
 	if at < 0 {
-		return nil, fmt.Errorf("Deployment %s has no container named manager", deployment.Name)
+		return nil, fmt.Errorf("the Deployment %s has no container named manager", deployment.Name)
 	}
 	container := &deployment.Spec.Template.Spec.Containers[at]
 	// Older variables would hold images that nobody mirrors, and an empty one says nothing.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,44 +11,44 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// permissions are what OLM grants the manager in its namespace and in the cluster, one entry for each role that is bound to it.
+// permissions are what OLM grants in the namespace of the manager and in the cluster: one entry for each binding of a role to an account
+// there, which OLM makes too.
 func (s *sources) permissions() (namespaced, cluster []v1alpha1.StrategyDeploymentPermissions, err error) {
 	for _, b := range s.roleBindings {
-		if !s.bindsManager(b.Subjects) {
-			return nil, nil, fmt.Errorf("RoleBinding %s binds somebody else than the manager: OLM cannot say that", b.Name)
-		}
 		if b.Namespace != s.deployment.Namespace {
 			return nil, nil, fmt.Errorf("RoleBinding %s is in namespace %s: OLM grants rights in that of the manager or in all", b.Name, b.Namespace)
 		}
-		rules, found := s.rulesOf(b.RoleRef)
-		if !found {
-			return nil, nil, fmt.Errorf("RoleBinding %s names %s %s, which does not exist", b.Name, b.RoleRef.Kind, b.RoleRef.Name)
+		if namespaced, err = s.grant(namespaced, b.RoleRef, b.Subjects); err != nil {
+			return nil, nil, fmt.Errorf("RoleBinding %s: %w", b.Name, err)
 		}
-		namespaced = s.grant(namespaced, rules)
 	}
 	for _, b := range s.clusterBindings {
-		rules, found := s.rulesOf(b.RoleRef)
-		if !found || !s.bindsManager(b.Subjects) {
-			return nil, nil, fmt.Errorf("ClusterRoleBinding %s must bind a role of the kustomization to the manager", b.Name)
+		if cluster, err = s.grant(cluster, b.RoleRef, b.Subjects); err != nil {
+			return nil, nil, fmt.Errorf("ClusterRoleBinding %s: %w", b.Name, err)
 		}
-		cluster = s.grant(cluster, rules)
 	}
 	return namespaced, cluster, nil
 }
 
-func (s *sources) grant(list []v1alpha1.StrategyDeploymentPermissions, rules []rbacv1.PolicyRule) []v1alpha1.StrategyDeploymentPermissions {
-	rules = slices.DeleteFunc(slices.Clone(rules), s.forOwnCertificate)
-	if len(rules) == 0 {
-		return list
+func (s *sources) grant(list []v1alpha1.StrategyDeploymentPermissions, ref rbacv1.RoleRef, subjects []rbacv1.Subject) ([]v1alpha1.StrategyDeploymentPermissions, error) {
+	rules, found := s.rulesOf(ref)
+	if !found {
+		return nil, fmt.Errorf("there is no %s %s in the kustomization", ref.Kind, ref.Name)
 	}
-	return append(list, v1alpha1.StrategyDeploymentPermissions{
-		ServiceAccountName: s.deployment.Spec.Template.Spec.ServiceAccountName, Rules: rules,
-	})
+	if len(subjects) != 1 || subjects[0].Kind != rbacv1.ServiceAccountKind || subjects[0].Namespace != s.deployment.Namespace {
+		return nil, errors.New("OLM binds roles to one account, in the namespace of the manager")
+	}
+	if rules = slices.DeleteFunc(slices.Clone(rules), s.forOwnCertificate); len(rules) == 0 {
+		return list, nil
+	}
+	return append(list, v1alpha1.StrategyDeploymentPermissions{ServiceAccountName: subjects[0].Name, Rules: rules}), nil
 }
 
+// bindsManager tells whether a binding is for the account of the manager.
 func (s *sources) bindsManager(subjects []rbacv1.Subject) bool {
-	return len(subjects) == 1 && subjects[0].Kind == rbacv1.ServiceAccountKind &&
-		subjects[0].Name == s.deployment.Spec.Template.Spec.ServiceAccountName
+	return slices.ContainsFunc(subjects, func(subject rbacv1.Subject) bool {
+		return subject.Kind == rbacv1.ServiceAccountKind && subject.Name == s.deployment.Spec.Template.Spec.ServiceAccountName
+	})
 }
 
 func (s *sources) rulesOf(ref rbacv1.RoleRef) ([]rbacv1.PolicyRule, bool) {
@@ -82,14 +83,14 @@ func (s *sources) converted() []string {
 	return names
 }
 
-// unboundRoles are the ClusterRoles for people and for other programs, in the order of their names.
+// unboundRoles are the ClusterRoles for others than the manager, people or programs, in the order of their names.
 func (s *sources) unboundRoles() []*unstructured.Unstructured {
 	bound := map[string]bool{}
 	for _, b := range s.clusterBindings {
-		bound[b.RoleRef.Name] = true
+		bound[b.RoleRef.Name] = bound[b.RoleRef.Name] || s.bindsManager(b.Subjects)
 	}
 	for _, b := range s.roleBindings {
-		bound[b.RoleRef.Name] = true
+		bound[b.RoleRef.Name] = bound[b.RoleRef.Name] || s.bindsManager(b.Subjects)
 	}
 	var out []*unstructured.Unstructured
 	for _, name := range slices.Sorted(maps.Keys(s.clusterRoles)) {

@@ -105,7 +105,7 @@ func (s *sources) webhookPort() (int32, error) {
 			}
 		}
 	}
-	return 0, fmt.Errorf("Deployment %s has no port named webhook", s.deployment.Name)
+	return 0, fmt.Errorf("the Deployment %s has no port named webhook", s.deployment.Name)
 }
 
 // pointAtOLM sends the conversion of a CRD to the Service that OLM makes. Between the moment in which OLM replaces a CRD and that in

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+)
+
+// described is a base for the CRDs of the installation.
+func described() []v1alpha1.CRDDescription {
+	return []v1alpha1.CRDDescription{
+		{Name: "bells.example.org", Version: "v1", Kind: "Bell", DisplayName: "A Bell"},
+		{
+			Name: "things.example.org", Version: "v1", Kind: "Thing", DisplayName: "Some Thing",
+			SpecDescriptors:   []v1alpha1.SpecDescriptor{{Path: "replicas", XDescriptors: []string{"podCount"}}, {Path: "inner.enable_it", DisplayName: "On"}},
+			StatusDescriptors: []v1alpha1.StatusDescriptor{{Path: "url", XDescriptors: []string{"link"}}},
+		},
+	}
+}
+
+func TestOwn(t *testing.T) {
+	owned, err := own(described(), sorted(t).crds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []v1alpha1.CRDDescription{
+		{Name: "bells.example.org", Version: "v1", Kind: "Bell", DisplayName: "A Bell", Description: "Bell rings."},
+		{
+			Name: "things.example.org", Version: "v1", Kind: "Thing", DisplayName: "Some Thing", Description: "Thing is one of ours.",
+			SpecDescriptors: []v1alpha1.SpecDescriptor{
+				{Path: "backendStoreUri", DisplayName: "Backend Store Uri", Description: "where it is."},
+				{Path: "inner", DisplayName: "Inner", Description: "more."},
+				{Path: "inner.enable_it", DisplayName: "On", Description: "a switch."},
+				{Path: "replicas", DisplayName: "Replicas", Description: "replicas is how many.", XDescriptors: []string{"podCount"}},
+			},
+			StatusDescriptors: []v1alpha1.StatusDescriptor{{Path: "url", DisplayName: "Url", Description: "its address.", XDescriptors: []string{"link"}}},
+		},
+	}
+	if difference := cmp.Diff(want, owned); difference != "" {
+		t.Error(difference)
+	}
+}
+
+// A base that does not fit the CRDs is refused: the console would show what does not exist, or nothing of what does.
+func TestOwnRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func([]v1alpha1.CRDDescription) []v1alpha1.CRDDescription
+		want   string
+	}{
+		"one is missing": {func(d []v1alpha1.CRDDescription) []v1alpha1.CRDDescription { return d[:1] }, "CRD things.example.org v1 is not described"},
+		"one is too many": {func(d []v1alpha1.CRDDescription) []v1alpha1.CRDDescription {
+			return append(d, v1alpha1.CRDDescription{Name: "x.y", Version: "v1"})
+		}, "describes CRDs that do not exist: x.y v1"},
+		"one is deprecated": {func(d []v1alpha1.CRDDescription) []v1alpha1.CRDDescription {
+			return append(d, v1alpha1.CRDDescription{Name: "things.example.org", Version: "v1alpha1"})
+		}, "things.example.org v1alpha1 is described and no longer served"},
+		"another kind": {func(d []v1alpha1.CRDDescription) []v1alpha1.CRDDescription { d[1].Kind = "Other"; return d }, "its kind is Thing and not Other"},
+		"an unknown field": {func(d []v1alpha1.CRDDescription) []v1alpha1.CRDDescription {
+			d[1].SpecDescriptors[0].Path = "inner.x"
+			return d
+		}, "spec: the base of the CSV describes the field inner.x"},
+		"an unknown outcome": {func(d []v1alpha1.CRDDescription) []v1alpha1.CRDDescription {
+			d[1].StatusDescriptors[0].Path = "x"
+			return d
+		}, "status: the base of the CSV describes the field x"},
+	} {
+		if _, err := own(c.change(described()), sorted(t).crds); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+	without := sorted(t)
+	without.crds[0].crd.Spec.Versions[0].Schema = nil
+	if _, err := own(described(), without.crds); err == nil || !strings.Contains(err.Error(), "it has no schema") {
+		t.Error(err)
+	}
+}
+
+func TestTitle(t *testing.T) {
+	for name, want := range map[string]string{
+		"": "", "a": "A", "backendStoreUri": "Backend Store Uri", "enable_database_upgrade": "Enable Database Upgrade", "tls": "Tls",
+		"kubeRBACProxy": "Kube RBACProxy", "URL": "URL",
+	} {
+		if got := title(name); got != want {
+			t.Errorf("%q: %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestOneLine(t *testing.T) {
+	if got := oneLine(" a\n  b\tc \n\n d"); got != "a b c d" {
+		t.Errorf("%q", got)
+	}
+}

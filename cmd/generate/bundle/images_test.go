@@ -1,0 +1,143 @@
+package main
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+)
+
+func TestReadParameters(t *testing.T) {
+	got, err := readParameters("# images\n\nA=x/y:1\n  B=x/z@sha256:0=1 \n")
+	if err != nil || !slices.Equal(got, []parameter{{"A", "x/y:1"}, {"B", "x/z@sha256:0=1"}}) {
+		t.Errorf("%v, %v", got, err)
+	}
+	for text, want := range map[string]string{"A": "no line of the form", "=x": "no line of the form", "A=": "no line of the form", "A=1\nA=2": "A stands twice"} {
+		if _, err := readParameters(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestSetImages(t *testing.T) {
+	deployment := sorted(t).deployment
+	images, err := setImages(deployment, []parameter{{managerKey, "r/manager:2"}, {"RELATED_IMAGE_ODH_THING_IMAGE", "r/thing:3"}, {"CERT_GENERATOR_IMAGE", "r/cert:4"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []v1alpha1.RelatedImage{{Name: "manager", Image: "r/manager:2"}, {Name: "odh-thing", Image: "r/thing:3"}, {Name: "cert-generator", Image: "r/cert:4"}}
+	if difference := cmp.Diff(want, images); difference != "" {
+		t.Error(difference)
+	}
+	container := deployment.Spec.Template.Spec.Containers[0]
+	var names []string
+	for _, e := range container.Env {
+		names = append(names, e.Name+"="+e.Value)
+	}
+	if container.Image != "r/manager:2" || !slices.Equal(names, []string{
+		"POD_NAMESPACE=", "ENABLE_THING=true", "RELATED_IMAGE_ODH_THING_IMAGE=r/thing:3", "CERT_GENERATOR_IMAGE=r/cert:4",
+	}) {
+		t.Errorf("%s: %q", container.Image, names)
+	}
+	if _, err := setImages(sorted(t).deployment, []parameter{{"A", "r/a:1"}}); err == nil || !strings.Contains(err.Error(), managerKey+" is missing") {
+		t.Error(err)
+	}
+	other := sorted(t).deployment
+	other.Spec.Template.Spec.Containers[0].Name = "other"
+	if _, err := setImages(other, nil); err == nil || !strings.Contains(err.Error(), "no container named manager") {
+		t.Error(err)
+	}
+}
+
+func TestPinned(t *testing.T) {
+	digest := v1alpha1.RelatedImage{Image: "r/a@sha256:" + strings.Repeat("0", 64)}
+	for _, c := range []struct {
+		images []v1alpha1.RelatedImage
+		want   bool
+	}{
+		{nil, true}, {[]v1alpha1.RelatedImage{digest}, true}, {[]v1alpha1.RelatedImage{digest, {Image: "r/b:1"}}, false},
+	} {
+		if got := pinned(c.images); got != c.want {
+			t.Errorf("%v: %v", c.images, got)
+		}
+	}
+}
+
+// Every image that the manager can be told by its environment has a parameter, under the newest of its names: it is a related image then.
+func TestEveryImageHasAParameter(t *testing.T) {
+	content, err := os.ReadFile("../../../config/manifests/params.env")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parameters, err := readParameters(string(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{managerKey: true}
+	for _, row := range config.Rows(config.Program{}) {
+		if !slices.ContainsFunc(row.Env, func(name string) bool { return strings.Contains(name, "IMAGE") }) {
+			continue
+		}
+		newest := row.Env[0]
+		known[newest] = true
+		if !slices.ContainsFunc(parameters, func(p parameter) bool { return p.key == newest }) {
+			t.Errorf("config/manifests/params.env has no %s (%s)", newest, row.Help)
+		}
+	}
+	if len(known) < 12 {
+		t.Errorf("the manager knows the images %v", known)
+	}
+	for _, p := range parameters {
+		if !known[p.key] {
+			t.Errorf("the manager does not know %s", p.key)
+		}
+	}
+}
+
+// Subscriptions switch components by their variables, which must not be hidden by flags: those count more.
+func TestNoFlagHidesASwitch(t *testing.T) {
+	container := managerOf(t, shipped(t))
+	for _, argument := range container.Args {
+		if strings.HasPrefix(argument, "--enable-") || strings.HasPrefix(argument, "--components") {
+			t.Errorf("%s counts more than what a Subscription sets", argument)
+		}
+	}
+	seen := map[string]bool{}
+	for _, e := range container.Env {
+		if seen[e.Name] {
+			t.Errorf("%s stands twice: a Subscription replaces one of them", e.Name)
+		}
+		seen[e.Name] = true
+	}
+}
+
+// The certificate of OLM is used, for webhooks and metrics, and none of the manager's own is made beside it.
+func TestTheCertificateIsThatOfOLM(t *testing.T) {
+	container := managerOf(t, shipped(t))
+	for _, argument := range []string{"--webhook-cert-mode=mounted", "--metrics-cert-path=/tmp/k8s-webhook-server/serving-certs"} {
+		if !slices.Contains(container.Args, argument) {
+			t.Errorf("%s is missing in %q", argument, container.Args)
+		}
+	}
+}
+
+// managerOf is the container of the manager in the CSV.
+func managerOf(t *testing.T, in input) corev1.Container {
+	t.Helper()
+	in.version = "1.2.3"
+	out, err := build(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	csv := &v1alpha1.ClusterServiceVersion{}
+	if err := into(out.csv, csv); err != nil {
+		t.Fatal(err)
+	}
+	return csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[0]
+}

@@ -1,0 +1,282 @@
+package main
+
+import (
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+const checkout = "../../.."
+
+// readOnce reads the sources of the checkout once for all tests.
+var readOnce = sync.OnceValues(func() (input, error) { return read(checkout) })
+
+// shipped are the sources of the checkout.
+func shipped(t *testing.T) input {
+	t.Helper()
+	in, err := readOnce()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in
+}
+
+// small is an input for the installation of the tests.
+func small(t *testing.T, replace ...string) input {
+	t.Helper()
+	in := input{
+		version: "1.2.3", base: &v1alpha1.ClusterServiceVersion{}, description: "text\n", icon: "<svg/>",
+		parameters: []parameter{{managerKey, "r/manager:2"}, {"RELATED_IMAGE_A_IMAGE", "r/a:1"}}, sources: sorted(t, replace...),
+	}
+	in.base.Annotations = map[string]string{"capabilities": "Basic Install"}
+	in.base.Spec.CustomResourceDefinitions.Owned = described()
+	for file, text := range map[string]string{
+		"aihub_catalog.yaml": "# A bell.\napiVersion: example.org/v1\nkind: Bell\nmetadata: {name: b}\nspec: {}\n",
+		"mlflow.yaml":        "apiVersion: example.org/v1\nkind: Thing\nmetadata: {name: a}\nspec: {replicas: 1, backendStoreUri: \"a<b\"}\n",
+		"mlflow_two.yaml":    "# Two of them,\n# side by side.\n\napiVersion: example.org/v1\nkind: Thing\nmetadata: {name: two}\nspec: {replicas: 2}\n",
+		"other.yaml":         "apiVersion: example.org/v2\nkind: Thing\nmetadata: {name: other}\n",
+	} {
+		s, single, err := newSample(file, text)
+		if err != nil || !single {
+			t.Fatalf("%s: %v, %v", file, single, err)
+		}
+		in.samples = append(in.samples, s)
+	}
+	slices.SortFunc(in.samples, func(a, b sample) int { return strings.Compare(a.file, b.file) })
+	return in
+}
+
+func TestBuild(t *testing.T) {
+	out, err := build(small(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	csv := &v1alpha1.ClusterServiceVersion{}
+	if err := into(out.csv, csv); err != nil {
+		t.Fatal(err)
+	}
+	if csv.Name != "odh-platform-operator.v1.2.3" || csv.Spec.Version.String() != "1.2.3" || csv.Spec.Description != "text" || csv.Spec.Icon[0].Data != "PHN2Zy8+" {
+		t.Errorf("%s %s %q %v", csv.Name, csv.Spec.Version, csv.Spec.Description, csv.Spec.Icon)
+	}
+	want := map[string]string{"capabilities": "Basic Install", "containerImage": "r/manager:2", "features.operators.openshift.io/disconnected": "false"}
+	examples := csv.Annotations["alm-examples"]
+	delete(csv.Annotations, "alm-examples")
+	if difference := cmp.Diff(want, csv.Annotations); difference != "" {
+		t.Error(difference)
+	}
+	if !strings.Contains(examples, `"kind": "Bell"`) || !strings.Contains(examples, `"a<b"`) || strings.Contains(examples, "two") {
+		t.Error(examples)
+	}
+	install := csv.Spec.InstallStrategy.StrategySpec
+	if len(install.DeploymentSpecs) != 1 || install.DeploymentSpecs[0].Name != "the.manager" || install.DeploymentSpecs[0].Label["app"] != "manager" {
+		t.Errorf("%+v", install.DeploymentSpecs)
+	}
+	if len(install.Permissions) != 1 || len(install.ClusterPermissions) != 2 || len(csv.Spec.WebhookDefinitions) != 3 || len(csv.Spec.RelatedImages) != 2 {
+		t.Errorf("%+v", csv.Spec)
+	}
+	var names []string
+	for _, o := range out.objects {
+		names = append(names, o.GetKind()+" "+o.GetName())
+		if o.GetNamespace() != "" {
+			t.Errorf("%s %s is in %s", o.GetKind(), o.GetName(), o.GetNamespace())
+		}
+	}
+	if difference := cmp.Diff([]string{
+		"CustomResourceDefinition bells.example.org", "CustomResourceDefinition things.example.org", "ConsoleYAMLSample odh-platform-operator-mlflow-two",
+		"ClusterRole for-people", "ClusterRole reader", "Service metrics", "ServiceMonitor metrics",
+	}, names); difference != "" {
+		t.Error(difference)
+	}
+}
+
+// Nothing in a CSV changes by itself: no status, no time, and no field without a value that a later tool would leave out.
+func TestTheCSVHasNoTimes(t *testing.T) {
+	in := shipped(t)
+	in.version = "1.2.3"
+	out, err := build(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, found := out.csv.Object["status"]; found {
+		t.Error("the CSV has a status")
+	}
+	files, err := render(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, content := range files {
+		for _, word := range []string{"creationTimestamp", "createdAt", ": null"} {
+			if strings.Contains(content, word) && !strings.Contains(path, "_v1_consoleyamlsample") && !strings.Contains(content, "jsonPath: .metadata."+word) {
+				t.Errorf("%s says %s", path, word)
+			}
+		}
+	}
+}
+
+func TestBuildRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*input)
+		want   string
+	}{
+		"no version":   {func(in *input) { in.version = "" }, `version ""`},
+		"a v":          {func(in *input) { in.version = "v1.2.3" }, "it must be one such as 1.2.3"},
+		"no CRDs":      {func(in *input) { in.base.Spec.CustomResourceDefinitions.Owned = nil }, "is not described"},
+		"no samples":   {func(in *input) { in.samples = nil }, "no sample shows Bell v1"},
+		"no image":     {func(in *input) { in.parameters = nil }, managerKey + " is missing"},
+		"no port":      {func(in *input) { in.sources.deployment.Spec.Template.Spec.Containers[0].Ports = nil }, "no port named webhook"},
+		"no such role": {func(in *input) { in.sources.clusterRoles = nil }, "there is no ClusterRole manager"},
+	} {
+		in := small(t)
+		c.change(&in)
+		if _, err := build(in); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+func TestRender(t *testing.T) {
+	out, err := build(small(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := render(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if difference := cmp.Diff([]string{
+		"bundle.Dockerfile", "bundle/manifests/example.org_bells.yaml", "bundle/manifests/example.org_things.yaml",
+		"bundle/manifests/for-people_rbac.authorization.k8s.io_v1_clusterrole.yaml", "bundle/manifests/metrics_monitoring.coreos.com_v1_servicemonitor.yaml",
+		"bundle/manifests/metrics_v1_service.yaml", "bundle/manifests/odh-platform-operator-mlflow-two_console.openshift.io_v1_consoleyamlsample.yaml",
+		"bundle/manifests/odh-platform-operator.clusterserviceversion.yaml", "bundle/manifests/reader_rbac.authorization.k8s.io_v1_clusterrole.yaml",
+		"bundle/metadata/annotations.yaml", "bundle/metadata/properties.yaml", "bundle/tests/scorecard/config.yaml",
+	}, slices.Sorted(maps.Keys(files))); difference != "" {
+		t.Error(difference)
+	}
+	if text := files["bundle/manifests/odh-platform-operator-mlflow-two_console.openshift.io_v1_consoleyamlsample.yaml"]; !strings.Contains(text, "Some Thing: two") ||
+		!strings.Contains(text, "description: Two of them, side by side.") || !strings.Contains(text, "# Two of them,") {
+		t.Error(text)
+	}
+	properties := files["bundle/metadata/properties.yaml"]
+	if !strings.Contains(properties, "kind: ServiceMonitor") || !strings.Contains(properties, "kind: ConsoleYAMLSample") || strings.Contains(properties, "kind: Service\n") {
+		t.Error(properties)
+	}
+	out.objects = append(out.objects, out.objects[0])
+	if _, err := render(out); err == nil || !strings.Contains(err.Error(), "two objects want the file") {
+		t.Error(err)
+	}
+}
+
+func TestNewSample(t *testing.T) {
+	for text, want := range map[string]bool{
+		"kind: A\n": true, "# nothing\n": false, "kind: A\n---\nkind: B\n": false, "kind: Kustomization\n": false, "{}": false,
+	} {
+		if _, single, err := newSample("f", text); single != want || err != nil {
+			t.Errorf("%q: %v, %v", text, single, err)
+		}
+	}
+	if _, _, err := newSample("f.yaml", "kind: ["); err == nil || !strings.Contains(err.Error(), "f.yaml") {
+		t.Error(err)
+	}
+}
+
+// The bundle in the checkout is the one that its sources make, byte by byte, and nothing else stands there.
+func TestRunIsDeterministic(t *testing.T) {
+	one, two := copied(t), copied(t)
+	if err := os.MkdirAll(filepath.Join(one, "bundle/manifests"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(one, "bundle/manifests/stale.yaml"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, root := range []string{one, two} {
+		if err := run(root, "0.1.0", ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first, second, committed := tree(t, one), tree(t, two), tree(t, checkout)
+	if !maps.Equal(first, second) || first["manifests/stale.yaml"] != "" {
+		t.Error("two runs make two bundles")
+	}
+	if difference := cmp.Diff(slices.Sorted(maps.Keys(first)), slices.Sorted(maps.Keys(committed))); difference != "" {
+		t.Errorf("files of the checkout: %s\nrun make bundle", difference)
+	}
+	for path, content := range first {
+		if committed[path] != content {
+			t.Errorf("%s is stale: run make bundle", path)
+		}
+	}
+}
+
+// Another image of the manager goes to every place that names it.
+func TestRunWithAnotherImage(t *testing.T) {
+	root := copied(t)
+	if err := run(root, "3.2.1", "registry.example.org/mine:3"); err != nil {
+		t.Fatal(err)
+	}
+	text := tree(t, root)["manifests/odh-platform-operator.clusterserviceversion.yaml"]
+	if strings.Count(text, "registry.example.org/mine:3") != 3 || strings.Contains(text, "odh-platform-operator:latest") || !strings.Contains(text, "name: odh-platform-operator.v3.2.1") {
+		t.Error(text)
+	}
+	if err := run(t.TempDir(), "1.0.0", ""); err == nil || !strings.Contains(err.Error(), "reading a source") {
+		t.Error(err)
+	}
+}
+
+// copied is a folder with the sources of the bundle and nothing else.
+func copied(t *testing.T) string {
+	t.Helper()
+	root := t.TempDir()
+	if err := os.CopyFS(filepath.Join(root, "config"), os.DirFS(filepath.Join(checkout, "config"))); err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+// tree are the files of a bundle.
+func tree(t *testing.T, root string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	err := fs.WalkDir(os.DirFS(filepath.Join(root, "bundle")), ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(filepath.Join(root, "bundle", path))
+		out[path] = string(content)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestPrune(t *testing.T) {
+	document := map[string]any{"x": nil, "y": nil, "list": []any{map[string]any{"x": nil, "z": 1}}, "x2": map[string]any{"x": "kept"}}
+	prune(document, "x")
+	want := map[string]any{"y": nil, "list": []any{map[string]any{"z": 1}}, "x2": map[string]any{"x": "kept"}}
+	if difference := cmp.Diff(want, document); difference != "" {
+		t.Error(difference)
+	}
+}
+
+func TestFileName(t *testing.T) {
+	for want, o := range map[string][3]string{
+		"example.org_things.yaml": {"apiextensions.k8s.io/v1", "CustomResourceDefinition", "things.example.org"},
+		"a_v1_service.yaml":       {"v1", "Service", "a"},
+		"a_apps_v1_other.yaml":    {"apps/v1", "Other", "a"},
+	} {
+		object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": o[0], "kind": o[1], "metadata": map[string]any{"name": o[2]}}}
+		if got := fileName(object); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}

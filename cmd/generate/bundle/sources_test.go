@@ -1,0 +1,305 @@
+package main
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// installation is a small operator with everything that a kustomization may hold.
+const installation = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: here}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: manager, namespace: here}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.example.org}
+spec:
+  group: example.org
+  names: {kind: Thing, plural: things, singular: thing, listKind: ThingList}
+  scope: Namespaced
+  conversion:
+    strategy: Webhook
+    webhook:
+      conversionReviewVersions: [v1]
+      clientConfig: {service: {name: hooks, namespace: here, path: /convert}}
+  versions:
+    - name: v1alpha1
+      served: true
+      storage: false
+      deprecated: true
+      schema: {openAPIV3Schema: {type: object}}
+    - name: v1
+      served: true
+      storage: true
+      schema:
+        openAPIV3Schema:
+          type: object
+          description: "Thing is\n one of ours."
+          properties:
+            spec:
+              type: object
+              properties:
+                replicas: {type: integer, description: "replicas is how many."}
+                backendStoreUri: {type: string, description: "where it is."}
+                inner: {type: object, description: "more.", properties: {enable_it: {type: boolean, description: "a switch."}}}
+            status:
+              type: object
+              properties: {url: {type: string, description: "its address."}}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: bells.example.org}
+spec:
+  group: example.org
+  names: {kind: Bell, plural: bells, singular: bell, listKind: BellList}
+  scope: Cluster
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      schema: {openAPIV3Schema: {type: object, description: Bell rings., properties: {spec: {type: object}}}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: the.manager, namespace: here, labels: {app: manager}}
+spec:
+  selector: {matchLabels: {app: manager}}
+  template:
+    metadata: {labels: {app: manager}}
+    spec:
+      serviceAccountName: manager
+      containers:
+        - name: manager
+          image: registry.example.org/older:1
+          ports: [{name: health, containerPort: 8081}, {name: webhook, containerPort: 9443}]
+          env:
+            - {name: POD_NAMESPACE, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}
+            - {name: THING_IMAGE, value: "registry.example.org/older-thing:1"}
+            - {name: NOTHING, value: ""}
+            - {name: ENABLE_THING, value: "true"}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: manager}
+rules:
+  - {apiGroups: [example.org], resources: [things], verbs: [get, list, watch]}
+  - {apiGroups: [admissionregistration.k8s.io], resources: [mutatingwebhookconfigurations], resourceNames: [ours], verbs: [get, patch]}
+  - {apiGroups: [apiextensions.k8s.io], resources: [customresourcedefinitions], verbs: [list, watch]}
+  - {apiGroups: [apiextensions.k8s.io], resources: [customresourcedefinitions], resourceNames: [things.example.org], verbs: [get, patch]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: manager}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: manager}
+subjects: [{kind: ServiceAccount, name: manager, namespace: here}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: reader}
+rules: [{nonResourceURLs: [/metrics], verbs: [get]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: reader}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: reader}
+subjects: [{kind: ServiceAccount, name: scraper, namespace: here}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: for-people, labels: {rbac.authorization.k8s.io/aggregate-to-view: "true"}}
+rules: [{apiGroups: [example.org], resources: [things], verbs: [get]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: lease, namespace: here}
+rules: [{apiGroups: [coordination.k8s.io], resources: [leases], verbs: [create]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: lease, namespace: here}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: lease}
+subjects: [{kind: ServiceAccount, name: manager, namespace: here}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: metrics, namespace: here}
+spec: {ports: [{port: 8443}]}
+---
+apiVersion: monitoring.coreos.com/v1
+kind: ServiceMonitor
+metadata: {name: metrics, namespace: here}
+spec: {}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata: {name: first-of-all}
+webhooks:
+  - name: mthing.example.org
+    admissionReviewVersions: [v1]
+    clientConfig: {service: {name: hooks, namespace: here, path: /mutate}}
+    failurePolicy: Fail
+    reinvocationPolicy: IfNeeded
+    sideEffects: None
+    rules: [{apiGroups: [example.org], apiVersions: [v1], operations: [CREATE], resources: [things]}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: things}
+webhooks:
+  - name: vthing.example.org
+    admissionReviewVersions: [v1]
+    clientConfig: {service: {name: hooks, namespace: here, path: /validate}}
+    failurePolicy: Fail
+    sideEffects: None
+    timeoutSeconds: 5
+    rules: [{apiGroups: [example.org], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [things]}]
+    matchConditions: [{name: alive, expression: "true"}]
+`
+
+// objects are those of a text with several documents.
+func objects(t *testing.T, text string) []*unstructured.Unstructured {
+	t.Helper()
+	var out []*unstructured.Unstructured
+	for document := range strings.SplitSeq(text, "\n---\n") {
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
+			t.Fatalf("%v\n%s", err, document)
+		}
+		out = append(out, object)
+	}
+	return out
+}
+
+// sorted are the sources of the installation with a text replaced; each replacement must change something.
+func sorted(t *testing.T, replace ...string) *sources {
+	t.Helper()
+	text := installation
+	for i := 0; i < len(replace); i += 2 {
+		if !strings.Contains(text, replace[i]) {
+			t.Fatalf("the installation does not say %q", replace[i])
+		}
+		text = strings.ReplaceAll(text, replace[i], replace[i+1])
+	}
+	s, err := newSources(objects(t, text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestNewSources(t *testing.T) {
+	s := sorted(t)
+	var names []string
+	for _, d := range s.crds {
+		names = append(names, d.crd.Name)
+	}
+	if !slices.Equal(names, []string{"bells.example.org", "things.example.org"}) {
+		t.Errorf("CRDs %q", names)
+	}
+	if s.deployment.Name != "the.manager" || len(s.roles) != 1 || len(s.clusterRoles) != 3 || len(s.roleBindings) != 1 || len(s.clusterBindings) != 2 {
+		t.Errorf("%+v", s)
+	}
+	var others []string
+	for _, o := range s.others {
+		others = append(others, o.GetKind())
+	}
+	if !slices.Equal(others, []string{"Service", "ServiceMonitor"}) || len(s.mutating) != 1 || len(s.validating) != 1 {
+		t.Errorf("others %q", others)
+	}
+	if got := slices.Sorted(maps.Keys(s.clusterRoles)); !slices.Equal(got, []string{"for-people", "manager", "reader"}) {
+		t.Errorf("roles %q", got)
+	}
+}
+
+// What would be lost is refused.
+func TestNewSourcesRefuses(t *testing.T) {
+	all := objects(t, installation)
+	second := all[4].DeepCopy()
+	second.SetName("other")
+	for name, c := range map[string]struct {
+		objects []*unstructured.Unstructured
+		want    string
+	}{
+		"nothing":         {nil, "no Deployment of the manager"},
+		"two Deployments": {append(slices.Clone(all), second), "Deployment other: there is a second Deployment, the.manager"},
+		"another kind":    {append(slices.Clone(all), objects(t, "{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: d}}")...), "DaemonSet d: OLM installs no such kind"},
+		"unknown field": {append(slices.Clone(all), objects(t, "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: r}, rule: []}")...),
+			`Role r: decoding: strict decoding error: unknown field "rule"`},
+	} {
+		if _, err := newSources(c.objects); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+func TestPermissions(t *testing.T) {
+	namespaced, cluster, err := sorted(t).permissions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(namespaced) != 1 || namespaced[0].ServiceAccountName != "manager" || namespaced[0].Rules[0].Resources[0] != "leases" {
+		t.Errorf("%+v", namespaced)
+	}
+	if len(cluster) != 2 || cluster[0].ServiceAccountName != "manager" || cluster[1].ServiceAccountName != "scraper" {
+		t.Fatalf("%+v", cluster)
+	}
+	// Webhook configurations and the CRD are written by OLM: what is left is to read things, and to list CRDs.
+	var left []string
+	for _, r := range cluster[0].Rules {
+		left = append(left, strings.Join(r.Resources, " ")+": "+strings.Join(r.Verbs, " "))
+	}
+	if difference := cmp.Diff([]string{"things: get list watch", "customresourcedefinitions: list watch"}, left); difference != "" {
+		t.Error(difference)
+	}
+}
+
+func TestPermissionsThatOLMCannotGrant(t *testing.T) {
+	for _, c := range []struct{ old, new, want string }{
+		{"kind: Role, name: lease", "kind: Role, name: none", "RoleBinding lease: there is no Role none"},
+		{"kind: ClusterRole, name: reader", "kind: ClusterRole, name: none", "ClusterRoleBinding reader: there is no ClusterRole none"},
+		{"kind: RoleBinding\nmetadata: {name: lease, namespace: here}", "kind: RoleBinding\nmetadata: {name: lease, namespace: there}", "RoleBinding lease is in namespace there"},
+		{"{kind: ServiceAccount, name: scraper, namespace: here}", "{kind: Group, name: people}", "ClusterRoleBinding reader: OLM binds roles to one account"},
+		{"{kind: ServiceAccount, name: scraper, namespace: here}", "{kind: ServiceAccount, name: scraper, namespace: there}", "in the namespace of the manager"},
+		{"[{kind: ServiceAccount, name: scraper, namespace: here}]", "[]", "OLM binds roles to one account"},
+	} {
+		if _, _, err := sorted(t, c.old, c.new).permissions(); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.new, err, c.want)
+		}
+	}
+}
+
+// A role of which nothing is left is not granted, and one that may patch other CRDs keeps its rule.
+func TestRightsForTheOwnCertificate(t *testing.T) {
+	s := sorted(t, "resourceNames: [things.example.org], verbs: [get, patch]", "resourceNames: [others.example.org], verbs: [get, patch]",
+		"rules: [{apiGroups: [coordination.k8s.io], resources: [leases], verbs: [create]}]",
+		"rules: [{apiGroups: [admissionregistration.k8s.io], resources: [validatingwebhookconfigurations], verbs: [get]}]")
+	namespaced, cluster, err := s.permissions()
+	if err != nil || len(namespaced) != 0 {
+		t.Errorf("%v, %v", namespaced, err)
+	}
+	if last := cluster[0].Rules[len(cluster[0].Rules)-1]; !slices.Equal(last.ResourceNames, []string{"others.example.org"}) {
+		t.Errorf("%+v", cluster[0].Rules)
+	}
+}
+
+// Roles that others bind are shipped, also where somebody here is bound to them; those of the manager are OLM's to make.
+func TestUnboundRoles(t *testing.T) {
+	var names []string
+	for _, role := range sorted(t).unboundRoles() {
+		names = append(names, role.GetName())
+	}
+	if !slices.Equal(names, []string{"for-people", "reader"}) {
+		t.Errorf("%q", names)
+	}
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+func TestWebhooks(t *testing.T) {
+	hooks, err := sorted(t).webhooks()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(hooks) != 3 {
+		t.Fatalf("%+v", hooks)
+	}
+	for i, want := range []struct {
+		name, path string
+		kind       v1alpha1.WebhookAdmissionType
+	}{
+		{"first.mthing.example.org", "/mutate", v1alpha1.MutatingAdmissionWebhook},
+		{"things.vthing.example.org", "/validate", v1alpha1.ValidatingAdmissionWebhook},
+		{"convert.things.example.org", "/convert", v1alpha1.ConversionWebhook},
+	} {
+		h := hooks[i]
+		if h.GenerateName != want.name || *h.WebhookPath != want.path || h.Type != want.kind {
+			t.Errorf("%+v, want %+v", h, want)
+		}
+		if h.DeploymentName != "the.manager" || h.ContainerPort != 443 || h.TargetPort.IntValue() != 9443 || !slices.Equal(h.AdmissionReviewVersions, []string{"v1"}) {
+			t.Errorf("%+v", h)
+		}
+		if *h.SideEffects != admissionregistrationv1.SideEffectClassNone {
+			t.Errorf("%s: side effects %s", h.GenerateName, *h.SideEffects)
+		}
+	}
+	if *hooks[0].ReinvocationPolicy != admissionregistrationv1.IfNeededReinvocationPolicy || hooks[1].ReinvocationPolicy != nil || *hooks[1].TimeoutSeconds != 5 {
+		t.Errorf("%+v", hooks)
+	}
+	if *hooks[0].FailurePolicy != admissionregistrationv1.Fail || len(hooks[0].Rules) != 1 || hooks[1].Rules[0].Operations[1] != admissionregistrationv1.Update {
+		t.Errorf("%+v", hooks)
+	}
+	if !slices.Equal(hooks[2].ConversionCRDs, []string{"things.example.org"}) || hooks[0].ConversionCRDs != nil {
+		t.Errorf("%+v", hooks[2])
+	}
+}
+
+func TestWebhooksThatOLMCannotMake(t *testing.T) {
+	for _, c := range []struct{ old, new, want string }{
+		{"{name: hooks, namespace: here, path: /mutate}", "{name: hooks, namespace: here}", "webhook mthing.example.org names no path"},
+		{"{service: {name: hooks, namespace: here, path: /validate}}", "{url: \"https://example.org\"}", "webhook vthing.example.org names no path"},
+		{"timeoutSeconds: 5", "namespaceSelector: {matchLabels: {a: b}}", "webhook vthing.example.org selects namespaces"},
+		{"name: vthing.example.org", "name: v" + strings.Repeat("x", 50) + ".example.org", "has more than 63 letters"},
+		{"{name: webhook, containerPort: 9443}", "{name: hooks, containerPort: 9443}", "Deployment the.manager has no port named webhook"},
+	} {
+		if _, err := sorted(t, c.old, c.new).webhooks(); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.new, err, c.want)
+		}
+	}
+}
+
+// The API server calls webhooks in the order of their configurations, and OLM names these after the webhook: those that look at
+// what Kueue manages must still come before its own.
+func TestWebhooksComeBeforeThoseOfKueue(t *testing.T) {
+	in := shipped(t)
+	hooks, err := in.sources.webhooks()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, h := range hooks {
+		path := ""
+		if h.WebhookPath != nil {
+			path = *h.WebhookPath
+		}
+		if h.Type == v1alpha1.MutatingAdmissionWebhook && (strings.Contains(path, "appwrapper") || strings.Contains(path, "raycluster")) {
+			found++
+			if h.GenerateName >= "kueue-mutating-webhook-configuration" {
+				t.Errorf("%s comes after Kueue", h.GenerateName)
+			}
+		}
+	}
+	if found != 2 {
+		t.Errorf("%d webhooks that Kueue must see the work of", found)
+	}
+}
+
+// Names of configurations that OLM makes are unique: it finds its own by them.
+func TestNamesOfWebhooksAreUnique(t *testing.T) {
+	hooks, err := shipped(t).sources.webhooks()
+	if err != nil || len(hooks) < 8 {
+		t.Fatalf("%d, %v", len(hooks), err)
+	}
+	seen := map[string]bool{}
+	for _, h := range hooks {
+		if seen[h.GenerateName] || strings.Count(h.GenerateName, ".") < 2 {
+			t.Errorf("%s: stands twice, or has no domain", h.GenerateName)
+		}
+		seen[h.GenerateName] = true
+	}
+}
+
+func TestPointAtOLM(t *testing.T) {
+	for _, d := range sorted(t).crds {
+		if err := pointAtOLM(d.object, "the.manager"); err != nil {
+			t.Fatal(err)
+		}
+		name, found, _ := unstructured.NestedString(d.object.Object, "spec", "conversion", "webhook", "clientConfig", "service", "name")
+		path, _, _ := unstructured.NestedString(d.object.Object, "spec", "conversion", "webhook", "clientConfig", "service", "path")
+		if converted := d.crd.Name == "things.example.org"; found != converted || converted && (name != "the-manager-service" || path != "/convert") {
+			t.Errorf("%s: %s %s", d.crd.Name, name, path)
+		}
+	}
+	broken := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"conversion": "None"}}}
+	if err := pointAtOLM(broken, "m"); err == nil {
+		t.Error("a conversion that is no object is no error")
+	}
+}

@@ -1,0 +1,146 @@
+package bundle
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// parse reads a Dockerfile at the top of the checkout.
+func parse(t *testing.T, name string) *dockerfile {
+	t.Helper()
+	d, err := readDockerfile(string(read(t, filepath.Join(root, name))))
+	if err != nil || len(d.stages) == 0 {
+		t.Fatalf("%s: %+v, %v", name, d, err)
+	}
+	return d
+}
+
+// exists tells whether there is a file or folder at a path below the top of the checkout.
+func exists(path string) bool {
+	_, err := os.Stat(filepath.Join(root, path))
+	return err == nil
+}
+
+func TestReadDockerfile(t *testing.T) {
+	d, err := readDockerfile("# comment\nARG BASE=scratch PLAIN\n\nFROM --platform=$BUILDPLATFORM golang:1 AS build\nrun a \\\n  && b\nFROM ${BASE}\nLABEL a=b c=\"d\"\nCOPY --from=build /x /y\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !maps.Equal(d.arguments, map[string]string{"BASE": "scratch", "PLAIN": ""}) || len(d.stages) != 2 {
+		t.Errorf("%+v", d)
+	}
+	first, last := d.stages[0], d.stages[1]
+	if first.image != "golang:1" || first.name != "build" || first.platform != "$BUILDPLATFORM" || !slices.Equal(first.instructions[0].arguments, []string{"a", "&&", "b"}) {
+		t.Errorf("%+v", first)
+	}
+	if last.image != "${BASE}" || last.name != "" || !maps.Equal(d.labels(), map[string]string{"a": "b", "c": "d"}) {
+		t.Errorf("%+v", last)
+	}
+	for text, want := range map[string]string{
+		"RUN a": "before the first FROM", "FROM": "not FROM image", "FROM a b": "not FROM image", "FROM a AS": "not FROM image", "FROM a\nRUN": "says nothing",
+	} {
+		if _, err := readDockerfile(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// The compiler runs where the builder is, for the platform that is asked for, without C, with the cryptographic module that is asked for;
+// and what comes out runs as nobody, on a base that can be replaced.
+func TestTheImageOfTheManager(t *testing.T) {
+	d := parse(t, "Dockerfile")
+	if len(d.stages) != 2 {
+		t.Fatalf("%d stages", len(d.stages))
+	}
+	build, final := d.stages[0], d.stages[1]
+	if build.platform != "$BUILDPLATFORM" || build.image != "${GO_IMAGE}" || final.image != "${BASE_IMAGE}" || final.platform != "" {
+		t.Errorf("from %s on %s, then from %s on %q", build.image, build.platform, final.image, final.platform)
+	}
+	if !strings.Contains(d.arguments["GO_IMAGE"], "golang:1.26") || !strings.HasSuffix(d.arguments["BASE_IMAGE"], ":nonroot") {
+		t.Errorf("%v", d.arguments)
+	}
+	compile := ""
+	for _, i := range build.instructions {
+		if text := strings.Join(i.arguments, " "); i.name == "RUN" && strings.Contains(text, "make") {
+			compile = text
+		}
+	}
+	for _, part := range []string{"CGO_ENABLED=0", "GOOS=${TARGETOS}", "GOARCH=${TARGETARCH}", "GOFIPS140=${GOFIPS140}", "make manager BINARY=/manager VERSION=${VERSION}"} {
+		if !strings.Contains(compile, part) {
+			t.Errorf("%q does not say %s", compile, part)
+		}
+	}
+	for _, argument := range []string{"TARGETARCH", "VERSION=0.1.0", "GOFIPS140=off"} {
+		if !build.has("ARG", argument) {
+			t.Errorf("the build knows no %s", argument)
+		}
+	}
+	for _, line := range []string{"USER 65532:65532", `ENTRYPOINT ["/manager"]`, "COPY --from=build /manager /manager"} {
+		name, argument, _ := strings.Cut(line, " ")
+		if !final.has(name, argument) {
+			t.Errorf("the image does not say %q", line)
+		}
+	}
+}
+
+// has tells whether there is an instruction with exactly these arguments.
+func (s stage) has(name, arguments string) bool {
+	return slices.ContainsFunc(s.instructions, func(i instruction) bool { return i.name == name && strings.Join(i.arguments, " ") == arguments })
+}
+
+// What the build copies is there, is let into the context, and is everything that the packages of the manager are in.
+func TestTheImageHoldsItsSources(t *testing.T) {
+	context := strings.Fields(string(read(t, root+"/.dockerignore")))
+	var copied []string
+	for _, file := range []string{"Dockerfile", "bundle.Dockerfile"} {
+		for _, s := range parse(t, file).stages {
+			for _, i := range s.instructions {
+				if i.name != "COPY" || strings.HasPrefix(i.arguments[0], "--from") {
+					continue
+				}
+				for _, path := range i.arguments[:len(i.arguments)-1] {
+					top, _, _ := strings.Cut(path, "/")
+					if !exists(path) || !slices.Contains(context, "!"+top) {
+						t.Errorf("%s copies %s, which is not there or not in the context", file, path)
+					}
+					copied = append(copied, strings.TrimSuffix(path, "/"))
+				}
+			}
+		}
+	}
+	for _, folder := range []string{"apis", "cmd", "controllers", "pkg", "webhooks", "go.mod", "go.sum", "Makefile"} {
+		if !slices.Contains(copied, folder) {
+			t.Errorf("%s is not copied", folder)
+		}
+	}
+}
+
+// The platforms that the image is built for are those that the CSV names and that the pods of the manager accept.
+func TestPlatforms(t *testing.T) {
+	platforms := ""
+	for line := range strings.Lines(string(read(t, root+"/Makefile"))) {
+		if value, found := strings.CutPrefix(line, "PLATFORMS ?= "); found {
+			platforms = strings.TrimSpace(value)
+		}
+	}
+	var built []string
+	for platform := range strings.SplitSeq(platforms, ",") {
+		built = append(built, strings.TrimPrefix(platform, "linux/"))
+	}
+	var said []string
+	for label := range csv(t).Labels {
+		if name, found := strings.CutPrefix(label, "operatorframework.io/arch."); found {
+			said = append(said, name)
+		}
+	}
+	slices.Sort(said)
+	affinity := csv(t).Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Affinity
+	accepted := affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions[0].Values
+	if !slices.Equal(built, said) || !slices.Equal(built, accepted) {
+		t.Errorf("built for %q, said %q, accepted %q", built, said, accepted)
+	}
+}
