@@ -59,7 +59,7 @@ func unreported() Verdict {
 
 // verdict puts the state of the model into words.
 func (m model) verdict() Verdict {
-	out := Verdict{State: Healthy, Reason: string(m.active), Since: m.since, Message: fmt.Sprintf("%d copies", m.copies)}
+	out := Verdict{State: Healthy, Reason: string(m.active), Since: m.since, Message: copies(m.copies)}
 	if m.failed > 0 {
 		out.Message += fmt.Sprintf(", %d failed", m.failed)
 	}
@@ -81,6 +81,13 @@ func (m model) verdict() Verdict {
 		m.explain(&out)
 	}
 	return out
+}
+
+func copies(n int64) string {
+	if n == 1 {
+		return "1 copy"
+	}
+	return fmt.Sprintf("%d copies", n)
 }
 
 // explain adds what the mesh says about the failure.

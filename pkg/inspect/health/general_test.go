@@ -1,0 +1,317 @@
+package health
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"pgregory.net/rapid"
+)
+
+func TestAnyKind(t *testing.T) {
+	check(t, []example{
+		{
+			name: "without a status",
+			object: `
+apiVersion: example.com/v1
+kind: Thing
+metadata: {name: a}
+`,
+			want: Verdict{State: Healthy},
+		},
+		{
+			name: "ready",
+			object: `
+apiVersion: example.com/v1
+kind: Thing
+metadata: {name: a, generation: 2}
+status:
+  observedGeneration: 2
+  conditions:
+  - {type: Ready, status: "True", reason: Fine, message: all is well, lastTransitionTime: "2026-05-01T08:00:00Z"}
+`,
+			want: Verdict{State: Healthy, Reason: "Fine", Message: "all is well", Since: at(8)},
+		},
+		{
+			name: "not ready",
+			object: `
+apiVersion: example.com/v1
+kind: Thing
+metadata: {name: a}
+status:
+  conditions:
+  - {type: Ready, status: "False", reason: Broken, message: it does not work}
+`,
+			want: Verdict{State: Failed, Reason: "Broken", Message: "it does not work"},
+		},
+		{
+			name: "not ready and at work",
+			object: `
+apiVersion: example.com/v1
+kind: Thing
+metadata: {name: a}
+status:
+  conditions:
+  - {type: Progressing, status: "True", reason: Starting}
+  - {type: Ready, status: "False", reason: Starting, message: wait}
+`,
+			want: Verdict{State: Progressing, Reason: "Starting", Message: "wait"},
+		},
+		{
+			name: "not known whether ready",
+			object: `
+apiVersion: example.com/v1
+kind: Thing
+metadata: {name: a}
+status:
+  conditions:
+  - {type: Ready, status: Unknown, reason: Starting}
+`,
+			want: Verdict{State: Progressing, Reason: "Starting"},
+		},
+		{
+			name: "available",
+			object: `
+apiVersion: example.com/v1
+kind: Thing
+metadata: {name: a}
+status:
+  conditions:
+  - {type: Available, status: "True", reason: Up}
+`,
+			want: Verdict{State: Healthy, Reason: "Up"},
+		},
+		{
+			name: "the condition is about an older generation",
+			object: `
+apiVersion: example.com/v1
+kind: Thing
+metadata: {name: a, generation: 3}
+status:
+  conditions:
+  - {type: Ready, status: "True", reason: Fine, observedGeneration: 2}
+`,
+			want: Verdict{State: Progressing, Reason: "Fine", Message: "the last change is being taken up"},
+		},
+		{
+			name: "the status is about an older generation",
+			object: `
+apiVersion: example.com/v1
+kind: Thing
+metadata: {name: a, generation: 3}
+status: {observedGeneration: 2}
+`,
+			want: Verdict{State: Progressing, Message: "the last change is being taken up"},
+		},
+		{
+			name: "stalled, whatever else is said",
+			object: `
+apiVersion: example.com/v1
+kind: Thing
+metadata: {name: a}
+status:
+  conditions:
+  - {type: Ready, status: "True"}
+  - {type: Stalled, status: "True", reason: NoWay, message: it cannot go on}
+`,
+			want: Verdict{State: Failed, Reason: "NoWay", Message: "it cannot go on"},
+		},
+		{
+			name: "ready and degraded",
+			object: `
+apiVersion: example.com/v1
+kind: Thing
+metadata: {name: a}
+status:
+  conditions:
+  - {type: Ready, status: "True"}
+  - {type: Degraded, status: "True", reason: Slow, message: one disk is gone}
+`,
+			want: Verdict{State: Degraded, Reason: "Slow", Message: "one disk is gone"},
+		},
+		{
+			name: "ready and not degraded",
+			object: `
+apiVersion: example.com/v1
+kind: Thing
+metadata: {name: a}
+status:
+  conditions:
+  - {type: Ready, status: "True", reason: Fine}
+  - {type: Degraded, status: "False", reason: Fast}
+  - {type: Progressing, status: "False", reason: Done}
+`,
+			want: Verdict{State: Healthy, Reason: "Fine"},
+		},
+		{
+			name: "a condition beside is not met, and has no reason",
+			object: `
+apiVersion: example.com/v1
+kind: Thing
+metadata: {name: a}
+status:
+  conditions:
+  - {type: Ready, status: "True"}
+  - {type: RouteAccepted, status: "False", message: the gateway refuses it}
+`,
+			want: Verdict{State: Degraded, Reason: "RouteAccepted", Message: "the gateway refuses it"},
+		},
+		{
+			name: "a condition beside is not met, for information only",
+			object: `
+apiVersion: example.com/v1
+kind: Thing
+metadata: {name: a}
+status:
+  conditions:
+  - {type: Ready, status: "True", reason: Fine}
+  - {type: Extra, status: "False", severity: Info}
+`,
+			want: Verdict{State: Healthy, Reason: "Fine"},
+		},
+		{
+			name: "paused",
+			object: `
+apiVersion: example.com/v1
+kind: Thing
+metadata: {name: a, annotations: {platform.opendatahub.io/paused: "true"}}
+status:
+  conditions:
+  - {type: Paused, status: "True", reason: Annotation}
+  - {type: Ready, status: "False", reason: Broken}
+`,
+			want: Verdict{State: Failed, Reason: "Broken", Paused: true},
+		},
+		{
+			name: "the annotation says something else",
+			object: `
+apiVersion: example.com/v1
+kind: Thing
+metadata: {name: a, annotations: {platform.opendatahub.io/paused: "yes"}}
+`,
+			want: Verdict{State: Healthy},
+		},
+		{
+			name: "conditions that nobody understands",
+			object: `
+apiVersion: example.com/v1
+kind: Thing
+metadata: {name: a}
+status: {conditions: [ready, 3, {type: 7}], observedGeneration: two}
+`,
+			want: Verdict{State: Healthy},
+		},
+	})
+}
+
+func TestDeleting(t *testing.T) {
+	check(t, []example{
+		{
+			name: "at once",
+			object: `
+apiVersion: example.com/v1
+kind: Thing
+metadata: {name: a, deletionTimestamp: "2026-05-01T08:00:00Z"}
+`,
+			want: Verdict{State: Deleting, Reason: "Terminating", Message: "it is being deleted", Since: at(8)},
+		},
+		{
+			name: "with finalizers",
+			object: `
+apiVersion: example.com/v1
+kind: Thing
+metadata:
+  name: a
+  deletionTimestamp: "2026-05-01T08:00:00Z"
+  finalizers: [example.com/one, example.com/two]
+status:
+  conditions:
+  - {type: Ready, status: "True", message: all is well}
+`,
+			want: Verdict{State: Deleting, Reason: "Terminating", Since: at(8), Message: "it is being deleted and waits for example.com/one, example.com/two"},
+		},
+		{
+			name: "with something that stands in the way, while paused",
+			object: `
+apiVersion: example.com/v1
+kind: Thing
+metadata:
+  name: a
+  deletionTimestamp: "2026-05-01T08:00:00Z"
+  finalizers: [example.com/one]
+  annotations: {platform.opendatahub.io/paused: "true"}
+status:
+  conditions:
+  - {type: Ready, status: "False", reason: Busy, message: models are left}
+`,
+			want: Verdict{
+				State: Deleting, Reason: "Terminating", Since: at(8), Paused: true,
+				Message: "it is being deleted and waits for example.com/one: models are left",
+			},
+		},
+	})
+}
+
+func TestStates(t *testing.T) {
+	fromBad := []State{Failed, Degraded, Unknown, Progressing, Deleting, Idle, Healthy}
+	for i, state := range fromBad {
+		if state.Rank() != i {
+			t.Errorf("%s has rank %d, want %d", state, state.Rank(), i)
+		}
+		if want := state == Healthy || state == Idle; state.OK() != want {
+			t.Errorf("%s: OK is %t", state, state.OK())
+		}
+	}
+}
+
+func TestWhatIsNotRead(t *testing.T) {
+	for _, kind := range []key{{"", "Secret"}, {"", "ConfigMap"}, {"rbac.authorization.k8s.io", "ClusterRole"}, {"networking.k8s.io", "NetworkPolicy"}} {
+		if Judged(kind.group, kind.kind) {
+			t.Errorf("%v is to be read for nothing", kind)
+		}
+		if judges[kind] != nil {
+			t.Errorf("%v is in both tables", kind)
+		}
+	}
+	for _, kind := range []key{{"apps", "Deployment"}, {"", "Pod"}, {"example.com", "Thing"}, {"mlflow.opendatahub.io", "MLflow"}} {
+		if !Judged(kind.group, kind.kind) {
+			t.Errorf("%v has a health and is not read", kind)
+		}
+	}
+	secret := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "status": map[string]any{"observedGeneration": int64(1)}}}
+	secret.SetGeneration(2)
+	if got := Of(secret); got.State != Healthy {
+		t.Errorf("a Secret is %v", got)
+	}
+}
+
+// TestNothingBreaksIt gives every judge objects whose fields have any type.
+func TestNothingBreaksIt(t *testing.T) {
+	kinds := []key{{"example.com", "Thing"}}
+	for kind := range judges {
+		kinds = append(kinds, kind)
+	}
+	values := []any{nil, true, "True", "text", int64(3), 1.5, []any{}, []any{"a", map[string]any{"type": "Ready"}}, map[string]any{}, map[string]any{"conditions": "none"}}
+	fields := []string{
+		"phase", "state", "conditions", "replicas", "suspend", "modelStatus", "transitionStatus", "lastFailureInfo", "parents", "ingress",
+		"containerStatuses", "observedGeneration", "sources", "available", "multiModel", "containers", "active", "loadBalancer",
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		kind := rapid.SampledFrom(kinds).Draw(t, "kind")
+		part := func(label string) map[string]any {
+			out := map[string]any{}
+			for _, field := range rapid.SliceOfN(rapid.SampledFrom(fields), 0, 6).Draw(t, label) {
+				out[field] = rapid.SampledFrom(values).Draw(t, field)
+			}
+			return out
+		}
+		u := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": kind.group + "/v1", "kind": kind.kind, "spec": part("spec"), "status": part("status"),
+		}}
+		if kind.group == "" {
+			u.SetAPIVersion("v1")
+		}
+		if got := Of(u); got.State == "" {
+			t.Fatalf("%v has no state", u.Object)
+		}
+	})
+}

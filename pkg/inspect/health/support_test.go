@@ -1,0 +1,52 @@
+package health
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// example is an object and what is to be said of it.
+type example struct {
+	name   string
+	object string
+	want   Verdict
+}
+
+// parse reads an object as it comes from an API server.
+func parse(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	content, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := &unstructured.Unstructured{}
+	if err := u.UnmarshalJSON(content); err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+	return u
+}
+
+// check judges each example, and sees that judging changes nothing.
+func check(t *testing.T, examples []example) {
+	t.Helper()
+	for _, e := range examples {
+		t.Run(e.name, func(t *testing.T) {
+			u := parse(t, e.object)
+			before := u.DeepCopy()
+			got := Of(u)
+			if difference := cmp.Diff(e.want, got); difference != "" {
+				t.Errorf("-want +got:\n%s", difference)
+			}
+			if difference := cmp.Diff(before, u); difference != "" {
+				t.Errorf("the object was changed:\n%s", difference)
+			}
+		})
+	}
+}
+
+// at is a time of the examples.
+func at(hour int) time.Time { return time.Date(2026, 5, 1, hour, 0, 0, 0, time.UTC) }

@@ -1,0 +1,189 @@
+package fakecluster
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// ServeHTTP implements http.Handler.
+func (c *Cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c.count(1)
+	defer c.count(-1)
+	if r.Method != http.MethodGet {
+		fail(w, apierrors.NewMethodNotSupported(schema.GroupResource{}, r.Method))
+		return
+	}
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	switch {
+	case r.URL.Path == "/api":
+		answer(w, &metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}})
+	case r.URL.Path == "/apis":
+		answer(w, c.groupList())
+	case r.URL.Path == "/version":
+		answer(w, map[string]string{"major": "1", "minor": "35", "gitVersion": "v1.35.0"})
+	case parts[0] == "api" && len(parts) >= 2:
+		c.version(w, r, schema.GroupVersion{Version: parts[1]}, parts[2:])
+	case parts[0] == "apis" && len(parts) >= 3:
+		c.version(w, r, schema.GroupVersion{Group: parts[1], Version: parts[2]}, parts[3:])
+	default:
+		fail(w, apierrors.NewNotFound(schema.GroupResource{}, r.URL.Path))
+	}
+}
+
+func (c *Cluster) count(change int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.busy += change
+	c.mostBusy = max(c.mostBusy, c.busy)
+}
+
+func (c *Cluster) groupList() *metav1.APIGroupList {
+	list := &metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
+	for _, name := range c.groups() {
+		group := metav1.APIGroup{Name: name}
+		for _, version := range c.versions(name) {
+			group.Versions = append(group.Versions, metav1.GroupVersionForDiscovery{GroupVersion: version.String(), Version: version.Version})
+		}
+		group.PreferredVersion = group.Versions[0]
+		list.Groups = append(list.Groups, group)
+	}
+	return list
+}
+
+// version serves what is below a group version.
+func (c *Cluster) version(w http.ResponseWriter, r *http.Request, version schema.GroupVersion, path []string) {
+	if len(path) == 0 {
+		if c.rejects(c.broken, Request{Verb: "discover", Resource: version.String()}) {
+			fail(w, apierrors.NewServiceUnavailable("the server is away"))
+			return
+		}
+		answer(w, c.resources(version))
+		return
+	}
+	request := Request{Verb: "list", Metadata: strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata")}
+	if path[0] == "namespaces" && len(path) >= 3 {
+		request.Namespace, path = path[1], path[2:]
+	}
+	request.Resource = path[0]
+	if len(path) == 2 {
+		request.Verb, request.Name = "get", path[1]
+	}
+	request.Selector = r.URL.Query().Get("labelSelector")
+	c.mu.Lock()
+	c.requests = append(c.requests, request)
+	c.mu.Unlock()
+	resource := version.WithResource(request.Resource).GroupResource()
+	kind, known := c.kind(version, request.Resource)
+	switch {
+	case !known || len(path) > 2:
+		fail(w, apierrors.NewNotFound(resource, request.Name))
+	case c.rejects(c.forbidden, request):
+		fail(w, apierrors.NewForbidden(resource, request.Name, nil))
+	case c.rejects(c.broken, request):
+		fail(w, apierrors.NewInternalError(http.ErrAbortHandler))
+	case request.Verb == "get":
+		c.get(w, kind, request)
+	default:
+		c.list(w, r, kind, request)
+	}
+}
+
+func (c *Cluster) rejects(which func(Request) bool, r Request) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return which != nil && which(r)
+}
+
+func (c *Cluster) get(w http.ResponseWriter, kind Kind, r Request) {
+	for i := range c.objects {
+		u := &c.objects[i]
+		if u.GroupVersionKind() == kind.GroupVersionKind && u.GetNamespace() == r.Namespace && u.GetName() == r.Name {
+			answer(w, u.Object)
+			return
+		}
+	}
+	fail(w, apierrors.NewNotFound(schema.GroupResource{Group: kind.Group, Resource: kind.Resource}, r.Name))
+}
+
+func (c *Cluster) list(w http.ResponseWriter, r *http.Request, kind Kind, request Request) {
+	query := r.URL.Query()
+	wanted, err := labels.Parse(query.Get("labelSelector"))
+	if err != nil {
+		fail(w, apierrors.NewBadRequest(err.Error()))
+		return
+	}
+	named, err := fields.ParseSelector(query.Get("fieldSelector"))
+	if err != nil {
+		fail(w, apierrors.NewBadRequest(err.Error()))
+		return
+	}
+	var found []any
+	for i := range c.objects {
+		u := &c.objects[i]
+		name := fields.Set{"metadata.name": u.GetName(), "metadata.namespace": u.GetNamespace()}
+		if u.GroupVersionKind() != kind.GroupVersionKind || request.Namespace != "" && u.GetNamespace() != request.Namespace ||
+			!wanted.Matches(labels.Set(u.GetLabels())) || !named.Matches(name) {
+			continue
+		}
+		found = append(found, shown(u, request.Metadata))
+	}
+	start, end, next := c.pageOf(query.Get("continue"), query.Get("limit"), len(found))
+	list := map[string]any{
+		"apiVersion": kind.GroupVersion().String(), "kind": kind.Kind + "List", "items": append([]any{}, found[start:end]...),
+		"metadata": map[string]any{"resourceVersion": "1", "continue": next},
+	}
+	if request.Metadata {
+		list["apiVersion"], list["kind"] = "meta.k8s.io/v1", "PartialObjectMetadataList"
+	}
+	answer(w, list)
+}
+
+// shown is an object, or its metadata.
+func shown(u *unstructured.Unstructured, metadata bool) map[string]any {
+	if !metadata {
+		return u.Object
+	}
+	return map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": u.Object["metadata"]}
+}
+
+// pageOf tells which of the objects are in an answer, and how the client asks for the next ones.
+func (c *Cluster) pageOf(token, limit string, all int) (start, end int, next string) {
+	start, _ = strconv.Atoi(token)
+	size, _ := strconv.Atoi(limit)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	sizes := slices.DeleteFunc([]int{size, c.page, all}, func(n int) bool { return n == 0 })
+	if len(sizes) == 0 {
+		return 0, 0, ""
+	}
+	start = min(start, all)
+	end = min(start+slices.Min(sizes), all)
+	if end < all {
+		next = strconv.Itoa(end)
+	}
+	return start, end, next
+}
+
+func answer(w http.ResponseWriter, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	// The client has gone when this fails.
+	_ = json.NewEncoder(w).Encode(value)
+}
+
+func fail(w http.ResponseWriter, err *apierrors.StatusError) {
+	status := err.Status()
+	status.Kind, status.APIVersion = "Status", "v1"
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(int(status.Code))
+	_ = json.NewEncoder(w).Encode(status)
+}
