@@ -159,3 +159,22 @@ func ReadObjects(path string) ([]*unstructured.Unstructured, error) {
 		}
 	}
 }
+
+// GoldenText compares a text with a file. With `-update` on the command line of go test the file is written.
+func GoldenText(t TestingT, path, actual string) {
+	t.Helper()
+	if *update {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(actual), 0o644)); err != nil {
+			t.Fatalf("writing %s: %v", path, err)
+		}
+		return
+	}
+	expected, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v (run with -update to create it)", err)
+		return
+	}
+	if difference := diff.Diff(string(expected), actual); difference != "" {
+		t.Fatalf("%s differs (-file +actual), run with -update if that is meant:\n%s", path, difference)
+	}
+}

@@ -132,6 +132,9 @@ func newManager(m installed.Manager, now time.Time) Manager {
 	}
 	if m.Deployment != nil {
 		out.Found, out.Namespace, out.Name = true, m.Deployment.Namespace, m.Deployment.Name
+		if out.State == health.Idle {
+			out.State, out.Message = health.Failed, out.Message+", so nobody looks after anything"
+		}
 		return out
 	}
 	out.SettingsProblem = "there is no Deployment of the manager that could be read"
@@ -144,5 +147,5 @@ func newManager(m installed.Manager, now time.Time) Manager {
 
 // ok tells whether the manager does its work. Whether a replica leads counts where there is a Lease.
 func (m Manager) ok() bool {
-	return m.State.OK() && (m.Lease == nil || m.Leads || m.State == health.Idle)
+	return m.State.OK() && (m.Lease == nil || m.Leads)
 }

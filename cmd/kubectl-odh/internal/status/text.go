@@ -18,6 +18,9 @@ const (
 	goodRows = 10
 )
 
+// wide is the width from which on a line has room for reasons.
+const wide = 100
+
 // indent stands before what belongs to the line above.
 const indent = "  "
 
@@ -53,7 +56,7 @@ func (t text) manager(m Manager) string {
 	switch {
 	case m.Lease == nil:
 	case m.Leads:
-		lines = append(lines, fmt.Sprintf("led by %s, who renewed the Lease %s ago", m.Lease.Holder, t.age(m.Lease.Renewed)))
+		lines = append(lines, fmt.Sprintf("Lease renewed %s ago by %s", t.age(m.Lease.Renewed), m.Lease.Holder))
 	case m.Lease.Holder == "":
 		lines = append(lines, "nobody leads: the Lease in "+m.Lease.Namespace+" was released")
 	default:
@@ -152,26 +155,47 @@ func tally(all []Resource) string {
 
 // table has a line for each resource, and a second one for what is wrong with it.
 func (t text) table(all []Resource) string {
-	table := screen.Table{Heading: []string{"STATE", "AGE", "NAMESPACE", "RESOURCE", "REASON"}}
+	table := screen.Table{Heading: []string{"STATE", "AGE", "NAMESPACE", "RESOURCE"}}
+	if !t.narrow() {
+		table.Heading = append(table.Heading, "REASON")
+	}
 	for _, r := range all {
 		state := string(r.State)
 		if r.Paused {
 			state += " (paused)"
 		}
-		table.Rows = append(table.Rows, []screen.Cell{
-			{Text: state, Paint: screen.Of(r.State)}, {Text: t.age(r.began())}, {Text: r.Namespace}, {Text: r.Kind + "/" + r.Name}, {Text: r.Reason},
-		})
+		row := []screen.Cell{{Text: state, Paint: screen.Of(r.State)}, {Text: t.age(r.began())}, {Text: r.Namespace}, {Text: r.Kind + "/" + r.Name}}
+		if !t.narrow() {
+			row = append(row, screen.Cell{Text: r.Reason})
+		}
+		table.Rows = append(table.Rows, row)
 	}
 	lines := slices.Collect(strings.Lines(table.Render(t.style)))
 	var b strings.Builder
 	b.WriteString(lines[0])
 	for i, line := range lines[1:] {
 		b.WriteString(line)
-		if r := all[i]; !r.State.OK() && r.Message != "" {
-			b.WriteString(indent + t.style.Paint(screen.Dim, t.style.Clip(r.Message, t.style.Room(len(indent)))) + "\n")
+		if more := t.more(all[i]); more != "" {
+			b.WriteString(indent + t.style.Paint(screen.Dim, t.style.Clip(more, t.style.Room(len(indent)))) + "\n")
 		}
 	}
 	return b.String()
+}
+
+// narrow tells that a line has no room for reasons, which then stand before the messages.
+func (t text) narrow() bool { return t.style.Width > 0 && t.style.Width < wide }
+
+// more is what is said about a resource that needs attention; empty about others.
+func (t text) more(r Resource) string {
+	switch {
+	case r.State.OK():
+		return ""
+	case !t.narrow() || r.Reason == "":
+		return r.Message
+	case r.Message == "":
+		return r.Reason
+	}
+	return r.Reason + ": " + r.Message
 }
 
 // age of what began at a time; empty when that is not known.

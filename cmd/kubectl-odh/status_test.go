@@ -1,0 +1,286 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/screen"
+	"github.com/odh-platform/odh-platform-operator/test/fakecluster"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+// views are the ways in which the output of commands is held against golden files.
+var views = map[string]struct {
+	sight sight
+	flags string
+}{
+	"pipe":      {sight{}, ""},
+	"80":        {sight{terminal: true, width: 80}, "--no-color"},
+	"120":       {sight{terminal: true, width: 120}, "--no-color"},
+	"120-color": {sight{terminal: true, width: 120}, ""},
+	"80-ascii":  {sight{terminal: true, width: 80, variables: map[string]string{"LANG": "C", "NO_COLOR": "1"}}, ""},
+	"json":      {sight{}, "-o json"},
+	"yaml":      {sight{terminal: true, width: 80}, "-o yaml"},
+}
+
+func TestStatusGolden(t *testing.T) {
+	cluster := whole(t)
+	for name, view := range views {
+		t.Run(name, func(t *testing.T) {
+			got := run(t, cluster, view.sight, "status "+view.flags)
+			got.expect(t, 1)
+			framework.GoldenText(t, "testdata/golden/status-"+name+".txt", got.stdout)
+			expectWidth(t, got.stdout, view.sight.width, view.flags)
+		})
+	}
+}
+
+// expectWidth sees that no line is longer than the terminal.
+func expectWidth(t *testing.T, text string, width int, flags string) {
+	t.Helper()
+	if width == 0 || strings.Contains(flags, "-o") || strings.Contains(text, "\x1b") {
+		return
+	}
+	for line := range strings.Lines(text) {
+		if columns := screen.Columns(strings.TrimSuffix(line, "\n")); columns > width {
+			t.Errorf("%d columns of %d: %s", columns, width, line)
+		}
+	}
+}
+
+func TestStatusHasNoColourWithoutATerminal(t *testing.T) {
+	cluster := whole(t)
+	for name, s := range map[string]sight{
+		"pipe":            {},
+		"dumb terminal":   {terminal: true, variables: map[string]string{"TERM": "dumb"}},
+		"NO_COLOR":        {terminal: true, variables: map[string]string{"NO_COLOR": "1"}},
+		"pipe with COLOR": {variables: map[string]string{"TERM": "xterm-256color"}},
+	} {
+		for _, command := range []string{"status", "tree mlflow/mlflow"} {
+			if got := run(t, cluster, s, command); strings.Contains(got.stdout, "\x1b") {
+				t.Errorf("%s, %s: %q", name, command, got.stdout)
+			}
+		}
+	}
+	if got := run(t, cluster, sight{terminal: true}, "status"); !strings.Contains(got.stdout, "\x1b[31mFailed\x1b[0m") {
+		t.Errorf("a terminal shows no colour: %q", got.stdout)
+	}
+}
+
+// TestStatusJSON reads the output as a program would.
+func TestStatusJSON(t *testing.T) {
+	var report struct {
+		OK      bool
+		Manager struct {
+			Found, Leads                     bool
+			Namespace, State, Image, Version string
+			Lease                            struct{ Holder string }
+		}
+		Components []struct {
+			Name, State         string
+			WaitsFor            []string
+			Resources, NotReady int
+		}
+		Resources []struct {
+			Component, Kind, Namespace, Name, State, Reason, Message string
+			Paused                                                   bool
+		}
+	}
+	got := run(t, whole(t), sight{}, "status -o json")
+	if err := json.Unmarshal([]byte(got.stdout), &report); err != nil {
+		t.Fatal(err)
+	}
+	if report.OK || !report.Manager.Found || !report.Manager.Leads || report.Manager.Version != "v0.1.0" || report.Manager.Namespace != "opendatahub" {
+		t.Errorf("%+v", report.Manager)
+	}
+	states := map[string]string{}
+	for _, c := range report.Components {
+		states[c.Name] = fmt.Sprintf("%s %d/%d", c.State, c.NotReady, c.Resources)
+	}
+	for name, want := range map[string]string{
+		"platform": "on 0/1", "mlflow": "on 1/2", "modelregistry": "on 0/1", "modelcatalog": "off 0/0", "modelmesh": "on 1/4", "raycluster": "on 0/1", "appwrapper": "on 1/1",
+	} {
+		if states[name] != want {
+			t.Errorf("%s: %s, want %s", name, states[name], want)
+		}
+	}
+	if first := report.Resources[0]; first.Kind != "AppWrapper" || first.State != "Failed" {
+		t.Errorf("the first resource is %+v", first)
+	}
+	for _, r := range report.Resources {
+		if r.Paused != (r.Kind == "ModelRegistry") {
+			t.Errorf("paused: %+v", r)
+		}
+	}
+}
+
+func TestStatusReadsNoMoreThanItNeeds(t *testing.T) {
+	cluster := whole(t)
+	cluster.Page(1)
+	run(t, cluster, sight{}, "status").expect(t, 1, "AppWrapper/train", "RayCluster/demo", "Predictor/digits")
+	for _, r := range cluster.Requests() {
+		if r.Resource == "secrets" || r.Resource == "pods" {
+			t.Errorf("%+v", r)
+		}
+	}
+	if most := cluster.MostAtOnce(); most > 12 {
+		t.Errorf("%d requests at once", most)
+	}
+}
+
+func TestStatusOfANamespace(t *testing.T) {
+	got := run(t, whole(t), sight{}, "status -n odh-model-registries")
+	got.expect(t, 1, "ModelRegistry/team-a", "MLflow/mlflow", "odh-platform-operator-controller-manager in opendatahub")
+	got.lacks(t, "AppWrapper/", "Predictor/")
+}
+
+// TestStatusOfHealth has nothing but what is well.
+func TestStatusOfHealth(t *testing.T) {
+	cluster := fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.Ours()...), fakecluster.Objects(t, "testdata/manager.yaml"))
+	got := run(t, cluster, sight{}, "status")
+	got.expect(t, 0, "MANAGER  Healthy", "1/1 ready", "image quay.io/opendatahub/odh-platform-operator:v0.1.0", "Lease renewed 3s ago by odh-platform-operator-controller-manager-7d9f6c5b8-x2x4z_0a1b", "There are no resources yet.")
+	got.lacks(t, "Note:")
+}
+
+func TestStatusWithoutAPIs(t *testing.T) {
+	cluster := fakecluster.Start(t, fakecluster.Kubernetes(), fakecluster.Objects(t, "testdata/manager.yaml"))
+	run(t, cluster, sight{}, "status").expect(t, 0,
+		"mlflow         waiting  the cluster does not serve MLflow.mlflow.opendatahub.io/v1",
+		"platform       waiting  the cluster does not serve MLflowOperator.components.platform.opendatahub.io/v1alpha1, AIHub.components.platform.opendatahub.io/v1alpha1",
+		"modelcatalog   off      none")
+}
+
+// lessThan leaves out objects of the manager.
+func lessThan(all []unstructured.Unstructured, kinds ...string) []unstructured.Unstructured {
+	var out []unstructured.Unstructured
+	for _, u := range all {
+		if !strings.Contains(strings.Join(kinds, " "), u.GetKind()) {
+			out = append(out, u)
+		}
+	}
+	return out
+}
+
+func TestStatusOfTheManager(t *testing.T) {
+	kinds := append(fakecluster.Kubernetes(), fakecluster.Ours()...)
+	manager := fakecluster.Objects(t, "testdata/manager.yaml")
+	changed := func(kind string, change func(u *unstructured.Unstructured)) []unstructured.Unstructured {
+		var out []unstructured.Unstructured
+		for _, u := range manager {
+			u := *u.DeepCopy()
+			if u.GetKind() == kind {
+				change(&u)
+			}
+			out = append(out, u)
+		}
+		return out
+	}
+	set := func(value any, path ...string) func(u *unstructured.Unstructured) {
+		return func(u *unstructured.Unstructured) {
+			if err := unstructured.SetNestedField(u.Object, value, path...); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	twice := func(u *unstructured.Unstructured) {
+		other := *u.DeepCopy()
+		other.SetNamespace("old")
+		other.SetUID("old")
+		unstructured.RemoveNestedField(other.Object, "status")
+		manager = append(manager, other)
+	}
+	for name, c := range map[string]struct {
+		objects []unstructured.Unstructured
+		code    int
+		parts   []string
+	}{
+		"neither Deployment nor Lease": {nil, 1, []string{"MANAGER  Failed", "there is neither a Deployment odh-platform-operator-controller-manager nor a replica that leads", "mlflow         unknown  none"}},
+		"no Deployment": {lessThan(manager, "Deployment"), 0, []string{
+			"MANAGER  Healthy", "it runs without a Deployment", "Lease renewed 3s ago",
+			"Which components are on is not known: there is no Deployment of the manager that could be read.",
+		}},
+		"no Lease":         {lessThan(manager, "Lease"), 0, []string{"MANAGER  Healthy", "1/1 ready"}},
+		"an old Lease":     {changed("Lease", set("2026-05-01T11:00:00.000000Z", "spec", "renewTime")), 1, []string{"nobody leads: odh-platform", "renewed the Lease 60m ago"}},
+		"a released Lease": {changed("Lease", set("", "spec", "holderIdentity")), 1, []string{"nobody leads: the Lease in opendatahub was released"}},
+		"not ready":        {changed("Deployment", set(int64(0), "status", "availableReplicas")), 1, []string{"MANAGER  Progressing"}},
+		"scaled to zero": {changed("Deployment", func(u *unstructured.Unstructured) {
+			set(int64(0), "spec", "replicas")(u)
+			set(map[string]any{"observedGeneration": int64(1)}, "status")(u)
+		}), 1, []string{"MANAGER  Failed", "scaled to zero replicas, so nobody looks after anything"}},
+		"a wrong setting": {changed("ConfigMap", set("perhaps", "data", "platform")), 0, []string{
+			"mlflow         unknown", "Which components are on is not known: environment variable ENABLE_PLATFORM",
+		}},
+		"a digest": {changed("Deployment", func(u *unstructured.Unstructured) {
+			containers, _, _ := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "containers")
+			containers[0].(map[string]any)["image"] = "quay.io/o/p@sha256:0123456789abcdef0123456789abcdef"
+			set(containers, "spec", "template", "spec", "containers")(u)
+		}), 0, []string{"image quay.io/o/p@sha256:0123456789abcdef"}},
+		"without the ConfigMap": {lessThan(manager, "ConfigMap"), 0, []string{"platform       off"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run(t, fakecluster.Start(t, kinds, c.objects), sight{}, "status").expect(t, c.code, c.parts...)
+		})
+	}
+	twice(&manager[0])
+	run(t, fakecluster.Start(t, kinds, manager), sight{}, "status").expect(t, 0, "in opendatahub: 1/1 ready", "there is another one in old; two managers hinder each other")
+	run(t, fakecluster.Start(t, kinds, manager), sight{}, "status --manager-namespace old").expect(t, 1, "in old: 0/1 ready")
+}
+
+// TestStatusOfAUserWithLittle may look at one namespace only.
+func TestStatusOfAUserWithLittle(t *testing.T) {
+	cluster := whole(t)
+	cluster.Forbid(func(r fakecluster.Request) bool { return r.Namespace != "vision" || r.Resource == "rayclusters" })
+	got := run(t, cluster, sight{}, "status")
+	got.expect(t, 1, "AppWrapper/train", "Predictor/digits", "Note: not allowed to look at all namespaces; what is in namespace vision is shown, -n chooses another",
+		"Note: not allowed to read: Deployment odh-platform-operator-controller-manager, Lease odh-platform-operator,", "rayclusters")
+	got.lacks(t, "RayCluster/", "ModelRegistry/")
+	cluster.Forbid(func(r fakecluster.Request) bool {
+		return r.Namespace == "" && r.Selector == "" && (r.Resource == "deployments" || r.Resource == "leases")
+	})
+	run(t, cluster, sight{}, "status").expect(t, 1, "MANAGER  Healthy", "odh-platform-operator-controller-manager in opendatahub: 1/1 ready", "Lease renewed")
+}
+
+func TestStatusOfABrokenCluster(t *testing.T) {
+	cluster := whole(t)
+	cluster.Break(func(r fakecluster.Request) bool { return r.Resource == "predictors" || r.Resource == "ray.io/v1" })
+	got := run(t, cluster, sight{}, "status")
+	got.expect(t, 1, "Note: predictors could not be read:", "Note: the API ray.io/v1 does not answer", "AppWrapper/train")
+	got.lacks(t, "Predictor/")
+	cluster.Break(func(r fakecluster.Request) bool { return r.Verb != "discover" })
+	run(t, cluster, sight{}, "status").expect(t, 2, "kubectl-odh: the cluster does not answer:")
+}
+
+func TestStatusInVain(t *testing.T) {
+	cluster := whole(t)
+	run(t, cluster, sight{}, "status mlflow").expect(t, 2, `status takes no arguments, got "mlflow"; kubectl odh tree shows a single resource`)
+	run(t, cluster, sight{}, "status --context none").expect(t, 2, `context "none" does not exist`)
+	cluster.URL = "http://127.0.0.1:1"
+	run(t, cluster, sight{}, "status").expect(t, 2, "kubectl-odh: asking the API server what it serves:")
+}
+
+// TestStatusOfMany counts what one screen has no room for.
+func TestStatusOfMany(t *testing.T) {
+	objects := fakecluster.Objects(t, "testdata/manager.yaml")
+	for i := range 40 {
+		u := unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "serving.kserve.io/v1alpha1", "kind": "Predictor", "metadata": map[string]any{"name": fmt.Sprintf("model-%02d", i), "namespace": "vision"},
+			"status": map[string]any{"available": i%2 == 0, "transitionStatus": "UpToDate", "activeModelState": "Loaded", "totalCopies": int64(1)},
+		}}
+		objects = append(objects, u)
+	}
+	cluster := fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.Ours()...), objects)
+	got := run(t, cluster, sight{}, "status")
+	got.expect(t, 1, "modelmesh      on     40, 20 not ready", "and 8 more that are not ready: 8 Predictor", "and 10 more that are well: 10 Predictor", "--all shows them.")
+	if lines := strings.Count(got.stdout, "\n"); lines > 60 {
+		t.Errorf("%d lines", lines)
+	}
+	all := run(t, cluster, sight{}, "status --all")
+	if n := strings.Count(all.stdout, "Predictor/model-"); n != 40 {
+		t.Errorf("%d of 40 are shown", n)
+	}
+	all.lacks(t, "more that are")
+}

@@ -1,0 +1,242 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/odh-platform/odh-platform-operator/test/fakecluster"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+func TestTreeGolden(t *testing.T) {
+	cluster := whole(t)
+	for name, view := range views {
+		t.Run(name, func(t *testing.T) {
+			got := run(t, cluster, view.sight, "tree mlflow/mlflow predictor/digits aw/train "+view.flags)
+			got.expect(t, 1)
+			framework.GoldenText(t, "testdata/golden/tree-"+name+".txt", got.stdout)
+			expectWidth(t, got.stdout, view.sight.width, view.flags)
+		})
+	}
+}
+
+// branch is a part of a tree as a program reads it.
+type branch struct {
+	Kind, Namespace, Name, Relation, State, Reason, Message string
+	Children                                                []branch
+}
+
+// lines of a branch, for comparisons.
+func (b branch) lines(before string) []string {
+	out := []string{strings.TrimSpace(fmt.Sprintf("%s%s/%s %s %s", before, b.Kind, b.Name, b.Relation, b.State))}
+	for _, child := range b.Children {
+		out = append(out, child.lines(before+"> ")...)
+	}
+	return out
+}
+
+// treeOf reads the only tree that a command shows.
+func treeOf(t *testing.T, cluster *fakecluster.Cluster, line string) branch {
+	t.Helper()
+	var result struct {
+		OK    bool
+		Trees []branch
+		Notes []string
+	}
+	got := run(t, cluster, sight{}, line+" -o json")
+	if err := json.Unmarshal([]byte(got.stdout), &result); err != nil {
+		t.Fatalf("%v: %s%s", err, got.stdout, got.stderr)
+	}
+	if len(result.Trees) != 1 || result.OK != (got.code == 0) {
+		t.Fatalf("%d trees, OK is %t, exit code %d", len(result.Trees), result.OK, got.code)
+	}
+	return result.Trees[0]
+}
+
+func TestTrees(t *testing.T) {
+	cluster := whole(t)
+	for line, want := range map[string]string{
+		"tree mlflow mlflow": `
+			MLflow/mlflow  Progressing
+			> Deployment/mlflow owned Progressing
+			> > ReplicaSet/mlflow-1 owned Idle
+			> > ReplicaSet/mlflow-2 owned Progressing
+			> > > Pod/mlflow-2-x2x4z owned Failed
+			> Service/mlflow owned Healthy
+			> PersistentVolumeClaim/mlflow-pvc kept Healthy
+			> Secret/mlflow-tls owned Healthy
+			> ClusterRoleBinding/mlflow owned Healthy`,
+		"tree mr/team-a -n odh-model-registries": `
+			ModelRegistry/team-a  Healthy
+			> Deployment/team-a owned Healthy
+			> ClusterRoleBinding/team-a-auth-delegator labelled Healthy`,
+		"tree predictors.serving.kserve.io/digits": `
+			Predictor/digits  Failed
+			> ClusterServingRuntime/mlserver-1.x serving Healthy
+			> > Deployment/modelmesh-serving-mlserver-1.x owned Healthy`,
+		"tree isvc/faces": `
+			InferenceService/faces  Healthy
+			> ClusterServingRuntime/ovms-1.x serving Idle`,
+		"tree inferenceservice/alone": `
+			InferenceService/alone  Unknown`,
+		"tree ClusterServingRuntime/mlserver-1.x": `
+			ClusterServingRuntime/mlserver-1.x  Healthy
+			> Deployment/modelmesh-serving-mlserver-1.x owned Healthy
+			> Deployment/modelmesh-serving-mlserver-1.x owned Healthy`,
+		"tree aw train": `
+			AppWrapper/train  Failed
+			> Job/train owned Failed
+			> > Pod/train-0 owned Failed
+			> Pod/train-helper labelled Healthy`,
+		"tree deploy/mlflow -n opendatahub": `
+			Deployment/mlflow  Progressing
+			> ReplicaSet/mlflow-1 owned Idle
+			> ReplicaSet/mlflow-2 owned Progressing
+			> > Pod/mlflow-2-x2x4z owned Failed`,
+		"tree raycluster/demo": `
+			RayCluster/demo  Idle`,
+		"tree secret/mlflow-tls -n opendatahub": `
+			Secret/mlflow-tls  Healthy`,
+	} {
+		t.Run(line, func(t *testing.T) {
+			var wanted []string
+			for text := range strings.Lines(strings.TrimSpace(want)) {
+				wanted = append(wanted, strings.Join(strings.Fields(text), " "))
+			}
+			var got []string
+			for _, text := range treeOf(t, cluster, line).lines("") {
+				got = append(got, strings.Join(strings.Fields(text), " "))
+			}
+			if !slices.Equal(got, wanted) {
+				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(wanted, "\n"))
+			}
+		})
+	}
+}
+
+// TestTreeReadsNoSecrets sees that of Secrets no more than metadata is asked for, and nothing is read that is not shown.
+func TestTreeReadsNoSecrets(t *testing.T) {
+	cluster := whole(t)
+	cluster.Page(2)
+	run(t, cluster, sight{}, "tree mlflow/mlflow").expect(t, 1, "Secret/mlflow-tls", "Pod/mlflow-2-x2x4z")
+	listed := false
+	for _, r := range cluster.Requests() {
+		listed = listed || r.Resource == "secrets"
+		if !r.Metadata && (r.Resource == "secrets" || r.Verb == "list" || r.Namespace == "vision") {
+			t.Errorf("%+v", r)
+		}
+	}
+	if !listed {
+		t.Error("no Secret was asked for, so this shows nothing")
+	}
+	if most := cluster.MostAtOnce(); most > 12 {
+		t.Errorf("%d requests at once", most)
+	}
+}
+
+// crowd is a Deployment with many pods, one of them in trouble.
+func crowd(pods int) []unstructured.Unstructured {
+	owned := func(kind, name, uid, owner, ownerUID string) unstructured.Unstructured {
+		u := unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind}}
+		u.SetNamespace("vision")
+		u.SetName(name)
+		u.Object["metadata"].(map[string]any)["uid"] = uid
+		if owner != "" {
+			u.Object["metadata"].(map[string]any)["ownerReferences"] = []any{
+				map[string]any{"apiVersion": "apps/v1", "kind": owner, "name": owner, "uid": ownerUID, "controller": true},
+			}
+		}
+		return u
+	}
+	top := owned("Deployment", "crowd", "top", "", "")
+	top.SetAPIVersion("apps/v1")
+	all := []unstructured.Unstructured{top}
+	for i := range pods {
+		pod := owned("Pod", fmt.Sprintf("crowd-%03d", i), fmt.Sprintf("pod-%d", i), "Deployment", "top")
+		pod.Object["status"] = map[string]any{"phase": "Succeeded"}
+		if i == 1 {
+			pod.Object["status"] = map[string]any{"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory. "}
+		}
+		all = append(all, pod)
+	}
+	return all
+}
+
+// TestTreeOfACrowd lists many pods instead of reading each.
+func TestTreeOfACrowd(t *testing.T) {
+	cluster := fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.Ours()...), crowd(300))
+	cluster.Page(100)
+	got := run(t, cluster, sight{}, "tree deployment/crowd")
+	got.expect(t, 1, "Pod/crowd-299", "Completed", "the pod was evicted (The node was low on resource: memory)")
+	if n := strings.Count(got.stdout, "Pod/"); n != 300 {
+		t.Errorf("%d pods are shown", n)
+	}
+	for _, r := range cluster.Requests() {
+		if r.Resource == "pods" && r.Verb == "get" {
+			t.Fatalf("%+v", r)
+		}
+	}
+}
+
+func TestTreeHidesFormerReplicaSets(t *testing.T) {
+	cluster := whole(t)
+	got := run(t, cluster, sight{}, "tree mlflow/mlflow")
+	got.expect(t, 1, "1 ReplicaSets of former templates are not shown; --all shows them.")
+	got.lacks(t, "ReplicaSet/mlflow-1")
+	all := run(t, cluster, sight{}, "tree mlflow/mlflow --all")
+	all.expect(t, 1, "ReplicaSet/mlflow-1")
+	all.lacks(t, "not shown")
+}
+
+// TestTreeOfAUserWithLittle shows what may be seen and says what may not.
+func TestTreeOfAUserWithLittle(t *testing.T) {
+	cluster := whole(t)
+	cluster.Forbid(func(r fakecluster.Request) bool {
+		return r.Namespace != "vision" && r.Resource != "clusterservingruntimes" || r.Resource == "secrets"
+	})
+	got := run(t, cluster, sight{}, "tree predictor/digits")
+	got.expect(t, 1, "Deployment/modelmesh-serving-mlserver-1.x", "Note: not allowed to search all namespaces; searched: vision", "Note: not allowed to read: ", "secrets")
+	run(t, cluster, sight{}, "tree mlflow/mlflow").expect(t, 2, "reading MLflow mlflow:", "forbidden")
+
+	cluster.Forbid(func(r fakecluster.Request) bool { return r.Resource == "pods" && !r.Metadata })
+	run(t, cluster, sight{}, "tree aw/train").expect(t, 1, "Pod/train-0 ", "it could not be read", "Note: not allowed to read: pods")
+}
+
+func TestTreeOfABrokenCluster(t *testing.T) {
+	cluster := whole(t)
+	cluster.Break(func(r fakecluster.Request) bool { return r.Resource == "jobs" })
+	got := run(t, cluster, sight{}, "tree aw/train")
+	got.expect(t, 1, "AppWrapper/train", "Note: jobs could not be read:")
+	cluster.Break(func(r fakecluster.Request) bool { return r.Verb == "get" })
+	run(t, cluster, sight{}, "tree aw/train").expect(t, 2, "reading AppWrapper train in namespace vision")
+}
+
+func TestTreeInVain(t *testing.T) {
+	cluster := whole(t)
+	for line, want := range map[string]string{
+		"tree":                     "tree: nothing to show; name resources as KIND/NAME, such as mlflow/mlflow, or as KIND NAME",
+		"tree mlflow":              "tree mlflow: which one?",
+		"tree mlflow a/b":          "tree mlflow a/b: both forms at once",
+		"tree mlflow/a b":          "tree b: not understood",
+		"tree mlflow/":             "tree mlflow/: not understood",
+		"tree a/b/c":               "tree a/b/c: not understood",
+		"tree -A mlflow/mlflow":    "tree -A: a resource is in one namespace",
+		"tree mlflwo/mlflow":       `the cluster serves no kind "mlflwo"; did you mean "mlflow"?`,
+		"tree unicorn/a":           `the cluster serves no kind "unicorn"; kubectl api-resources lists all`,
+		"tree mlflow/other":        "there is no MLflow other\n",
+		"tree aw/other":            "there is no AppWrapper other in namespace vision; -n chooses another",
+		"tree mlflow.other/mlflow": `the cluster serves no kind "mlflow.other"`,
+		"tree mlflow/mlflow --bad": "tree: unknown flag: --bad",
+	} {
+		got := run(t, cluster, sight{}, line)
+		got.expect(t, 2, want)
+		if got.stdout != "" {
+			t.Errorf("%s prints %q", line, got.stdout)
+		}
+	}
+}
