@@ -103,31 +103,3 @@ func TestDefectsNameTestsThatExist(t *testing.T) {
 		}
 	}
 }
-
-var link = regexp.MustCompile(`\]\(([^)#]+)\)`)
-
-// Every relative link of a page leads somewhere.
-func TestLinks(t *testing.T) {
-	pages, err := filepath.Glob(filepath.Join(root, "docs", "*", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	more, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, page := range append(append(pages, more...), filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md")) {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, target := range link.FindAllStringSubmatch(string(text), -1) {
-			if strings.Contains(target[1], "://") {
-				continue
-			}
-			if _, err := os.Stat(filepath.Join(filepath.Dir(page), target[1])); err != nil {
-				t.Errorf("%s links to %s, which does not exist", page, target[1])
-			}
-		}
-	}
-}

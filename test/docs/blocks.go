@@ -1,0 +1,100 @@
+// Package docs holds the documentation against the code: what a page names must exist, and what it says to type must work.
+//
+// A block of commands is marked `sh`. One that cannot run in a test says what it needs, `sh needs=kind` for example; [Needs] lists the
+// words. A block of YAML that its reader is to save is marked `yaml file=<name>`. The suite test/integration/docs runs and applies
+// these in the order of the page; other blocks of a page are output or pictures.
+package docs
+
+import (
+	"strings"
+)
+
+// Needs are the things that a test has not, with the reason why.
+var Needs = map[string]string{
+	"container-engine": "images are built and pushed by docker or podman",
+	"kind":             "a cluster of kind runs in a container engine",
+	"openshift":        "oc, or an API that only OpenShift serves",
+	"olm":              "the Operator Lifecycle Manager runs in the cluster",
+	"registry":         "images or charts come from a registry",
+	"original":         "an operator that is to be replaced runs in the cluster",
+	"server":           "pods of the test cluster do not run their programs",
+	"pod":              "the manager of the test runs beside the cluster and not in a pod",
+	"prometheus":       "Prometheus or its operator runs in the cluster",
+	"long":             "it takes minutes and is run by CI or a suite of its own",
+	"trouble":          "it is about a cluster with a fault",
+	"example":          "it stands for what the reader fills in",
+}
+
+// Block is a fenced block of a page.
+type Block struct {
+	// Language is the first word after the fence, and Info the words after it.
+	Language string
+	Info     []string
+	Text     string
+	// Line of the page in which the block begins, counted from 1.
+	Line int
+}
+
+// Value returns what the info says after `key=`, or "".
+func (b Block) Value(key string) string {
+	for _, word := range b.Info {
+		if value, ok := strings.CutPrefix(word, key+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// Blocks returns the fenced blocks of a page in their order.
+func Blocks(page string) []Block {
+	var all []Block
+	var open *Block
+	number := 0
+	for line := range strings.Lines(page) {
+		number++
+		trimmed := strings.TrimSpace(line)
+		fenced := strings.HasPrefix(trimmed, "```")
+		switch {
+		case fenced && open == nil:
+			words := strings.Fields(strings.TrimPrefix(trimmed, "```"))
+			open = &Block{Line: number}
+			if len(words) > 0 {
+				open.Language, open.Info = words[0], words[1:]
+			}
+		case fenced:
+			all = append(all, *open)
+			open = nil
+		case open != nil:
+			open.Text += line
+		}
+	}
+	return all
+}
+
+// Commands returns the commands of a block, one for each line; lines that end in a backslash go on, and those of a here-document
+// belong to the command that begins it. Comments are left out.
+func (b Block) Commands() []string {
+	var all []string
+	var current strings.Builder
+	end := "" // of the here-document
+	for line := range strings.Lines(b.Text) {
+		text := strings.TrimRight(line, "\n")
+		if current.Len() > 0 {
+			current.WriteString("\n")
+		} else if text = strings.TrimSpace(text); text == "" || strings.HasPrefix(text, "#") {
+			continue
+		}
+		current.WriteString(text)
+		if _, after, found := strings.Cut(text, "<<"); found && end == "" {
+			end = strings.Trim(strings.Fields(after)[0], `'"-`)
+			continue
+		}
+		if strings.HasSuffix(text, `\`) || end != "" && strings.TrimSpace(text) != end {
+			continue
+		}
+		all = append(all, current.String())
+		current.Reset()
+		end = ""
+	}
+	return all
+}

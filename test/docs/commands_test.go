@@ -1,0 +1,353 @@
+package docs
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+)
+
+// programs are what pages have a reader type, with what a block that calls them must say that it needs; empty for nothing.
+var programs = map[string]string{
+	"kubectl": "", "make": "", "go": "", "manager": "", "bin/manager": "", "bin/kubectl-odh": "", "config/manage": "",
+	"config/must-gather/gather": "", "git": "", "export": "", "cd": "", "diff": "", "rm": "", "base64": "", "eval": "", "true": "", "jq": "", "curl": "",
+	"head": "", "tail": "", "wc": "", "tar": "", "sort": "", "cp": "", "cat": "", "install": "", "openssl": "", "grep": "", "mkdir": "", "ln": "",
+	"helm": "registry", "oc": "openshift", "docker": "container-engine", "podman": "container-engine", "kind": "kind",
+	"operator-sdk": "olm", "opm": "olm", "promtool": "prometheus", "amtool": "prometheus",
+}
+
+// ranElsewhere are pages whose blocks without a need are run by the suites that are named.
+var ranElsewhere = map[string]string{}
+
+// runHere tells whether test/integration/docs runs a page.
+func runHere(page string) bool {
+	return strings.HasPrefix(page, "docs/components/") || page == "README.md" || page == "docs/upgrade/README.md"
+}
+
+func isShell(b Block) bool {
+	return slices.Contains([]string{"sh", "bash", "shell", "console"}, b.Language)
+}
+
+// looksLikeShell tells that an unmarked block holds commands.
+func looksLikeShell(b Block) bool {
+	if b.Language != "" {
+		return false
+	}
+	for _, line := range b.Commands() {
+		all := commandsOf(line)
+		if len(all) == 0 {
+			continue
+		}
+		if _, known := programs[all[0][0]]; known && len(all[0]) > 1 {
+			return true
+		}
+	}
+	return false
+}
+
+// checker looks at commands without running them.
+type checker struct {
+	t        *testing.T
+	where    string
+	targets  []string        // of make
+	kinds    map[string]bool // that kubectl knows
+	flags    []string        // of the manager
+	plugin   func(string) string
+	saved    map[string]bool // files that the page has its reader save, or that its commands write
+	overlays map[string]bool // folders to build
+}
+
+func (c *checker) errorf(format string, args ...any) {
+	c.t.Errorf("%s: %s", c.where, fmt.Sprintf(format, args...))
+}
+
+func (c *checker) exists(path string) {
+	if strings.ContainsAny(path, "<>$*{") || path == "-" || strings.Contains(path, "://") || c.saved[path] || path == "" || filepath.IsAbs(path) {
+		return
+	}
+	if _, err := os.Stat(filepath.Join(root, strings.TrimSuffix(path, "/..."))); err != nil {
+		c.errorf("%s does not exist", path)
+	}
+}
+
+func (c *checker) command(words []string) {
+	for len(words) > 1 && regexp.MustCompile(`^[A-Z_]+=`).MatchString(words[0]) {
+		words = words[1:]
+	}
+	for i, word := range words {
+		if word == ">" && i+1 < len(words) {
+			c.saved[words[i+1]] = true
+			words = words[:i]
+			break
+		}
+	}
+	if len(words) == 0 {
+		return
+	}
+	switch words[0] {
+	case "make":
+		for _, word := range words[1:] {
+			if !strings.Contains(word, "=") && !strings.HasPrefix(word, "-") && !slices.Contains(c.targets, word) {
+				c.errorf("make has no target %s", word)
+			}
+		}
+	case "kubectl":
+		c.kubectl(words[1:])
+	case "bin/kubectl-odh":
+		c.odh(words[1:])
+	case "manager", "bin/manager":
+		c.manager(words[1:])
+	case "go":
+		for _, word := range words[1:] {
+			if strings.HasPrefix(word, "./") {
+				c.exists(word)
+			}
+		}
+	case "helm":
+		for _, word := range words[1:] {
+			if strings.HasPrefix(word, "charts/") {
+				c.exists(word)
+			}
+		}
+	default:
+		if strings.Contains(words[0], "/") {
+			c.exists(words[0])
+		}
+	}
+}
+
+func (c *checker) manager(words []string) {
+	for i, word := range words {
+		flag, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
+		switch {
+		case i == 0 && !strings.HasPrefix(word, "-"):
+			if !slices.Contains([]string{"run", "render", "version", "modelregistry", "catalog", "aihub", "help"}, word) {
+				c.errorf("the manager has no sub-command %s", word)
+			}
+		case strings.HasPrefix(word, "-") && !slices.Contains(c.flags, flag):
+			c.errorf("the manager has no flag %s", word)
+		}
+	}
+}
+
+// odh holds words against what the plugin says of itself.
+func (c *checker) odh(words []string) {
+	if len(words) == 0 {
+		return
+	}
+	help := c.plugin(words[0])
+	if help == "" {
+		c.errorf("kubectl odh has no command %s", words[0])
+		return
+	}
+	for _, word := range words[1:] {
+		flag, _, _ := strings.Cut(word, "=")
+		if strings.HasPrefix(flag, "-") && !regexp.MustCompile(`(^|[\s,(])`+regexp.QuoteMeta(flag)+`($|[\s,=)])`).MatchString(help) {
+			c.errorf("kubectl odh %s has no flag %s", words[0], flag)
+		}
+	}
+}
+
+// verbs of kubectl that name a kind next.
+var verbs = []string{"get", "delete", "wait", "describe", "annotate", "label", "patch", "scale", "edit", "explain"}
+
+// valued are flags of kubectl whose value is the next word.
+var valued = []string{"-n", "--namespace", "-o", "--output", "--selector", "-l", "--field-selector", "--type", "--patch", "-p", "--timeout", "-c", "--as", "--sort-by", "--context"}
+
+func (c *checker) kubectl(words []string) {
+	var plain []string
+	for i := 0; i < len(words); i++ {
+		word := words[i]
+		switch {
+		case word == "-f" || word == "-k":
+			if i++; i < len(words) {
+				c.exists(words[i])
+				if word == "-k" && !strings.ContainsAny(words[i], "<$") {
+					c.overlays[words[i]] = true
+				}
+			}
+		case slices.Contains(valued, word):
+			i++
+		case word == "odh" && len(plain) == 0:
+			c.odh(words[i+1:])
+			return
+		case !strings.HasPrefix(word, "-"):
+			plain = append(plain, word)
+		}
+	}
+	if len(plain) < 2 || !slices.Contains(verbs, plain[0]) || slices.Contains(words, "--raw") {
+		return
+	}
+	for kind := range strings.SplitSeq(plain[1], ",") {
+		kind, _, _ = strings.Cut(kind, "/")
+		kind = strings.ToLower(kind)
+		short, _, _ := strings.Cut(kind, ".")
+		if strings.ContainsAny(kind, "<$") {
+			continue
+		}
+		if !c.kinds[kind] && !(strings.Contains(kind, ".") && c.kinds[short]) {
+			c.errorf("kubectl knows no kind %s", kind)
+		}
+	}
+}
+
+// kinds are the names under which kubectl knows kinds: those of Kubernetes and of projects that pages speak of, and our own.
+func kinds(t *testing.T) map[string]bool {
+	t.Helper()
+	all := map[string]bool{"all": true}
+	for name := range strings.FieldsSeq(`pod po deployment deploy service svc secret configmap cm namespace ns node persistentvolumeclaim pvc
+		event job cronjob role rolebinding clusterrole clusterrolebinding serviceaccount sa customresourcedefinition crd lease
+		httproute gateway route servicemonitor prometheusrule consolelink consoleplugin validatingwebhookconfiguration mutatingwebhookconfiguration
+		clusterservingruntime servingruntime inferenceservice isvc raycluster rayjob workload localqueue clusterqueue auth poddisruptionbudget pdb
+		statefulset replicaset subscription clusterserviceversion csv catalogsource installplan operatorgroup horizontalpodautoscaler hpa
+		group template persistentvolume endpointslice dashboard apiservice flowschema prioritylevelconfiguration`) {
+		all[name], all[name+"s"] = true, true
+	}
+	for _, name := range []string{"networkpolicy", "networkpolicies", "ingress", "ingresses"} {
+		all[name] = true
+	}
+	paths, err := filepath.Glob(filepath.Join(root, "config/crd/bases/*.yaml"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no definitions: %v", err)
+	}
+	for _, path := range paths {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var crd apiextensionsv1.CustomResourceDefinition
+		if err := yaml.Unmarshal(raw, &crd); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range append([]string{crd.Spec.Names.Plural, crd.Spec.Names.Singular}, crd.Spec.Names.ShortNames...) {
+			all[name], all[name+"."+crd.Spec.Group] = true, true
+		}
+	}
+	return all
+}
+
+func makeTargets(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	for _, found := range regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*)( [a-z -]+)?:`).FindAllStringSubmatch(read(t, "Makefile"), -1) {
+		all = append(all, found[1])
+		all = append(all, strings.Fields(found[2])...)
+	}
+	return all
+}
+
+func managerFlags() []string {
+	flags := []string{"f", "platform", "help"}
+	for _, row := range config.Rows(config.Program{Components: []string{
+		"mlflow", "appwrapper", "raycluster", "modelregistry", "modelcatalog", "modelmesh", "platform",
+	}}) {
+		if row.Flag != "" {
+			flags = append(flags, row.Flag)
+		}
+	}
+	return append(flags, slices.Collect(maps.Keys(config.OlderFlags()))...)
+}
+
+// plugin returns what asks `kubectl odh` about its commands, or the empty string for one that it does not know.
+func plugin(t *testing.T) func(string) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "kubectl-odh")
+	known := map[string]string{}
+	return func(command string) string {
+		if _, err := os.Stat(binary); err != nil {
+			build := exec.Command("go", "build", "-o", binary, "./cmd/kubectl-odh")
+			build.Dir = root
+			if text, err := build.CombinedOutput(); err != nil {
+				t.Fatalf("building kubectl-odh: %v\n%s", err, text)
+			}
+		}
+		if _, asked := known[command]; !asked {
+			text, err := exec.Command(binary, "help", command).CombinedOutput()
+			if err != nil {
+				text = nil
+			}
+			known[command] = string(text)
+		}
+		return known[command]
+	}
+}
+
+// What pages have their readers type names what there is: targets, paths, kinds, flags; a block that cannot run here says why.
+func TestCommandsNameWhatThereIs(t *testing.T) {
+	base := checker{
+		t: t, targets: makeTargets(t), kinds: kinds(t), flags: managerFlags(), plugin: plugin(t), overlays: map[string]bool{},
+	}
+	all := pages(t)
+	held := map[string][]string{}
+	total := 0
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		saved := map[string]bool{}
+		for _, b := range Blocks(all[name]) {
+			c := base
+			c.where, c.saved = fmt.Sprintf("%s:%d", name, b.Line), saved
+			if file := b.Value("file"); file != "" {
+				saved[file] = true
+			}
+			if looksLikeShell(b) {
+				c.errorf("a block of commands is to be marked sh, with needs=<why> where it cannot run in a test")
+			}
+			if isShell(b) {
+				total += c.block(name, b, held)
+			}
+		}
+	}
+	if total < 100 {
+		t.Errorf("%d commands are too few: the pages are read wrongly", total)
+	}
+	for folder := range base.overlays {
+		build := exec.Command("go", "tool", "kustomize", "build", folder)
+		build.Dir = root
+		if text, err := build.CombinedOutput(); err != nil {
+			t.Errorf("kustomize build %s: %v\n%s", folder, err, text)
+		}
+	}
+	for _, need := range slices.Sorted(maps.Keys(held)) {
+		t.Logf("not run, because %s:\n  %s", Needs[need], strings.Join(held[need], "\n  "))
+	}
+}
+
+// block checks the commands of a block and returns how many there are.
+func (c *checker) block(page string, b Block, held map[string][]string) int {
+	need := b.Value("needs")
+	switch {
+	case need != "" && Needs[need] == "":
+		c.errorf("the need %q is none of those in test/docs/blocks.go", need)
+	case need != "":
+		held[need] = append(held[need], c.where)
+	case !runHere(page) && ranElsewhere[page] == "":
+		c.errorf("no test runs this block: say needs=<why>, or put the page into runHere or ranElsewhere")
+	}
+	lines := b.Commands()
+	for _, line := range lines {
+		for _, words := range commandsOf(line) {
+			program := words[0]
+			if i := strings.IndexByte(program, '='); i > 0 && len(words) > 1 {
+				program = words[1]
+			}
+			demand, known := programs[program]
+			if !known && !strings.Contains(program, "=") {
+				c.errorf("%s is no program that pages may call; add it to the table if it is", program)
+			}
+			if demand != "" && need == "" {
+				c.errorf("%s cannot run in a test: the block has to say needs=%s", program, demand)
+			}
+			c.command(words)
+		}
+	}
+	return len(lines)
+}

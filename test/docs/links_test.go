@@ -1,0 +1,150 @@
+package docs
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+// pages are all pages of the checkout, by their paths below its root.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := filepath.ToSlash(strings.TrimPrefix(path, root+string(filepath.Separator)))
+		if entry.IsDir() && (entry.Name() == ".git" || entry.Name() == "testdata" || name == "bin") {
+			return filepath.SkipDir
+		}
+		if strings.HasSuffix(name, ".md") {
+			all[name] = read(t, name)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) < 30 {
+		t.Fatalf("%d pages are too few", len(all))
+	}
+	return all
+}
+
+var (
+	fence    = regexp.MustCompile("(?ms)^ *```.*?^ *```[ \t]*$")
+	codeSpan = regexp.MustCompile("`[^`\n]*`")
+	link     = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading  = regexp.MustCompile(`(?m)^#+ +(.*)$`)
+)
+
+// targets are the relative links of a page.
+func targets(page string) []string {
+	var all []string
+	for _, found := range link.FindAllStringSubmatch(codeSpan.ReplaceAllString(fence.ReplaceAllString(page, ""), ""), -1) {
+		if !strings.Contains(found[1], "://") && !strings.HasPrefix(found[1], "mailto:") {
+			all = append(all, found[1])
+		}
+	}
+	return all
+}
+
+// anchors are what links may lead to inside a page.
+func anchors(page string) []string {
+	var all []string
+	for _, found := range heading.FindAllStringSubmatch(fence.ReplaceAllString(page, ""), -1) {
+		all = append(all, slug(found[1]))
+	}
+	return all
+}
+
+// slug is the anchor that a heading gets: small letters, digits, hyphens and underscores, blanks as hyphens.
+func slug(title string) string {
+	title = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`).ReplaceAllString(title, "$1")
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsLetter(r), unicode.IsDigit(r), r == '-', r == '_':
+			return unicode.ToLower(r)
+		case r == ' ':
+			return '-'
+		default:
+			return -1
+		}
+	}, strings.TrimSpace(title))
+}
+
+// promised are pages that are being written.
+var promised = []string{"docs/operate.md", "docs/olm.md", "docs/kind.md", "docs/kubectl-odh.md", "docs/rights.md"}
+
+// Every relative link leads to a file or folder that is there, and its anchor to a heading.
+func TestLinks(t *testing.T) {
+	all := pages(t)
+	for name, page := range all {
+		for _, target := range targets(page) {
+			path, anchor, _ := strings.Cut(target, "#")
+			to := name
+			if path != "" {
+				to = filepath.ToSlash(filepath.Join(filepath.Dir(name), path))
+			}
+			if _, err := os.Stat(filepath.Join(root, to)); err != nil && slices.Contains(promised, to) {
+				continue
+			} else if err != nil {
+				t.Errorf("%s links to %s, which does not exist", name, target)
+				continue
+			}
+			if anchor != "" && !slices.Contains(anchors(all[to]), anchor) {
+				t.Errorf("%s links to %s, and there is no such heading", name, target)
+			}
+		}
+	}
+}
+
+// Every page below docs is reached from README.md or the index docs/README.md by links.
+func TestEveryPageIsReached(t *testing.T) {
+	all := pages(t)
+	reached := map[string]bool{}
+	queue := []string{"README.md"}
+	for len(queue) > 0 {
+		name := queue[0]
+		queue = queue[1:]
+		if reached[name] {
+			continue
+		}
+		reached[name] = true
+		for _, target := range targets(all[name]) {
+			path, _, _ := strings.Cut(target, "#")
+			to := filepath.ToSlash(filepath.Join(filepath.Dir(name), path))
+			if _, page := all[to]; page && path != "" {
+				queue = append(queue, to)
+			}
+		}
+	}
+	for name := range all {
+		folder := strings.HasPrefix(name, "docs/decisions/") // reached as a folder
+		if strings.HasPrefix(name, "docs/") && !folder && !reached[name] {
+			t.Errorf("no page links to %s", name)
+		}
+	}
+}
+
+func TestSlug(t *testing.T) {
+	for title, want := range map[string]string{
+		"How it is built": "how-it-is-built", "`Ready`, twice": "ready-twice", "MLflow v1": "mlflow-v1", "See [x](y.md)": "see-x",
+	} {
+		if got := slug(title); got != want {
+			t.Errorf("%q: got %q, want %q", title, got, want)
+		}
+	}
+	if got := targets("[a](b.md#c) `[d](e)` [f](https://g)\n```\n[h](i)\n```\n"); !slices.Equal(got, []string{"b.md#c"}) {
+		t.Errorf("got %v", got)
+	}
+	if got := anchors("# A b\n```\n# no\n```\n## C\n"); !slices.Equal(got, []string{"a-b", "c"}) {
+		t.Errorf("got %v", got)
+	}
+}

@@ -1,0 +1,213 @@
+package docs
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// chapters of the page of troubleshooting, by the folder whose reasons they explain. The longest prefix counts.
+var chapters = map[string]string{
+	"apis/appwrapper": "AppWrapper", "apis/serving": "ModelMesh",
+	"controllers/appwrapper": "AppWrapper", "controllers/mlflow": "MLflow", "controllers/mlflowaccess": "MLflow",
+	"controllers/modelcatalog": "Model Catalog", "controllers/modelmesh": "ModelMesh", "controllers/modelregistry": "Model Registry",
+	"controllers/platform": "Platform", "controllers/raycluster": "Ray clusters",
+	"pkg/meshsettings": "ModelMesh", "pkg/raysettings": "Ray clusters", "pkg/reconciler": "Every component",
+}
+
+// internal are folders whose reasons never reach an object: the states of a rollout become words of messages, and those of health
+// are words of kubectl odh.
+var internal = []string{"pkg/conditions", "pkg/inspect/health"}
+
+// composed are reasons that no literal of the code is: a word and a state of a model.
+var composed = map[string][]string{"ModelMesh": {"ModelStandby", "ModelLoading", "ModelFailedToLoad"}}
+
+// collector gathers the reasons of one file.
+type collector struct{ found map[string]bool }
+
+func (c *collector) literal(e ast.Expr) {
+	if lit, ok := e.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+		if text, err := strconv.Unquote(lit.Value); err == nil && text != "" {
+			c.found[text] = true
+		}
+	}
+}
+
+// Visit looks for constants named as reasons or of the type of failures, for fields named Reason, for the literal that follows
+// the type of an Event, and for what functions return first as a reason.
+func (c *collector) Visit(node ast.Node) ast.Visitor {
+	switch n := node.(type) {
+	case *ast.GenDecl:
+		if n.Tok == token.CONST {
+			for _, spec := range n.Specs {
+				c.constants(spec.(*ast.ValueSpec))
+			}
+		}
+	case *ast.KeyValueExpr:
+		if key, ok := n.Key.(*ast.Ident); ok && key.Name == "Reason" {
+			c.literal(n.Value)
+		}
+	case *ast.CallExpr:
+		c.afterEventType(n.Args)
+	case *ast.CompositeLit:
+		c.afterEventType(n.Elts)
+	case *ast.FuncDecl:
+		c.returned(n)
+	}
+	return c
+}
+
+func (c *collector) constants(spec *ast.ValueSpec) {
+	typ, _ := spec.Type.(*ast.Ident)
+	for i, name := range spec.Names {
+		isReason := strings.HasPrefix(name.Name, "Reason") || strings.HasPrefix(name.Name, "reason")
+		if i < len(spec.Values) && (isReason || typ != nil && typ.Name == "FailureReason") {
+			c.literal(spec.Values[i])
+		}
+	}
+}
+
+func (c *collector) afterEventType(list []ast.Expr) {
+	for i := 0; i+1 < len(list); i++ {
+		if s, ok := list[i].(*ast.SelectorExpr); ok && strings.HasPrefix(s.Sel.Name, "EventType") {
+			c.literal(list[i+1])
+		}
+	}
+}
+
+func (c *collector) returned(f *ast.FuncDecl) {
+	results := f.Type.Results
+	if f.Body == nil || results == nil || len(results.List[0].Names) == 0 || results.List[0].Names[0].Name != "reason" {
+		return
+	}
+	ast.Inspect(f.Body, func(node ast.Node) bool {
+		if r, ok := node.(*ast.ReturnStmt); ok && len(r.Results) > 0 {
+			c.literal(r.Results[0])
+		}
+		return true
+	})
+}
+
+// reasons of the code by chapter.
+func reasons(t *testing.T) map[string]map[string]bool {
+	t.Helper()
+	all := map[string]map[string]bool{}
+	for _, top := range []string{"apis", "controllers", "pkg", "webhooks"} {
+		err := filepath.WalkDir(filepath.Join(root, top), func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+			if err != nil {
+				return err
+			}
+			c := &collector{found: map[string]bool{}}
+			ast.Walk(c, file)
+			chapter := chapterOf(t, filepath.ToSlash(strings.TrimPrefix(filepath.Dir(path), root+string(filepath.Separator))), c.found)
+			for reason := range c.found {
+				if all[chapter] == nil {
+					all[chapter] = map[string]bool{}
+				}
+				all[chapter][reason] = true
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+func chapterOf(t *testing.T, folder string, found map[string]bool) string {
+	t.Helper()
+	best := ""
+	for prefix := range chapters {
+		if (folder == prefix || strings.HasPrefix(folder, prefix+"/")) && len(prefix) > len(best) {
+			best = prefix
+		}
+	}
+	if slices.Contains(internal, folder) {
+		clear(found)
+	}
+	if best == "" && len(found) > 0 {
+		t.Errorf("the reasons of %s belong to no chapter of docs/troubleshooting.md: %v; add the folder to the table", folder, found)
+	}
+	return chapters[best]
+}
+
+var entry = regexp.MustCompile("(?m)^\\| `([A-Za-z]+)` \\| (.+) \\| (.+) \\| (.+) \\|$")
+
+// Every reason that the code knows has one entry in its chapter, with place, meaning and cure, and no entry is stale.
+func TestReasonsAreExplained(t *testing.T) {
+	want := reasons(t)
+	for chapter, more := range composed {
+		for _, reason := range more {
+			want[chapter][reason] = true
+		}
+	}
+	total := 0
+	have := map[string]map[string]bool{}
+	for chapter := range strings.SplitSeq(read(t, "docs/troubleshooting.md"), "\n## ") {
+		name, text, _ := strings.Cut(chapter, "\n")
+		have[name] = map[string]bool{}
+		for _, row := range entry.FindAllStringSubmatch(text, -1) {
+			if have[name][row[1]] {
+				t.Errorf("%s has two entries for %s", name, row[1])
+			}
+			have[name][row[1]] = true
+			total++
+			if !want[name][row[1]] {
+				t.Errorf("%s explains %s, which the code does not know", name, row[1])
+			}
+		}
+	}
+	for chapter, all := range want {
+		for reason := range all {
+			if !have[chapter][reason] {
+				t.Errorf("docs/troubleshooting.md does not explain %s in %q", reason, chapter)
+			}
+		}
+	}
+	if total < 120 {
+		t.Errorf("%d entries are too few: the test reads the page or the code wrongly", total)
+	}
+}
+
+// The collector finds each way in which the code names a reason, and nothing else.
+func TestCollector(t *testing.T) {
+	source := `package x
+const (
+	ReasonA = "A"
+	reasonB = "B"
+	other   = "No"
+)
+type FailureReason string
+const C FailureReason = "C"
+func d() (reason, message string) { return "D", "no" }
+func e() (text string) { return "no" }
+var f = T{Reason: "F", Message: "no"}
+func g() { event(x, core.EventTypeWarning, "G", "no"); _ = note{core.EventTypeNormal, "H", "no"} }
+`
+	file, err := parser.ParseFile(token.NewFileSet(), "x.go", source, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &collector{found: map[string]bool{}}
+	ast.Walk(c, file)
+	var got []string
+	for reason := range c.found {
+		got = append(got, reason)
+	}
+	slices.Sort(got)
+	if want := []string{"A", "B", "C", "D", "F", "G", "H"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
