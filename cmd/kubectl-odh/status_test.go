@@ -200,7 +200,7 @@ func TestStatusOfTheManager(t *testing.T) {
 	}{
 		"neither Deployment nor Lease": {nil, 1, []string{"MANAGER  Failed", "there is neither a Deployment odh-platform-operator-controller-manager nor a replica that leads", "mlflow         unknown  none"}},
 		"no Deployment": {lessThan(manager, "Deployment"), 0, []string{
-			"MANAGER  Healthy", "it runs without a Deployment", "Lease renewed 3s ago",
+			"MANAGER  Healthy", "it runs, and no Deployment of it is to be seen", "Lease renewed 3s ago",
 			"Which components are on is not known: there is no Deployment of the manager that could be read.",
 		}},
 		"no Lease":         {lessThan(manager, "Lease"), 0, []string{"MANAGER  Healthy", "1/1 ready"}},
@@ -238,6 +238,7 @@ func TestStatusOfAUserWithLittle(t *testing.T) {
 	got.expect(t, 1, "AppWrapper/train", "Predictor/digits", "Note: not allowed to look at all namespaces; what is in namespace vision is shown, -n chooses another",
 		"Note: not allowed to read: Deployment odh-platform-operator-controller-manager, Lease odh-platform-operator,", "rayclusters")
 	got.lacks(t, "RayCluster/", "ModelRegistry/")
+	run(t, cluster, sight{}, "status -n nowhere").expect(t, 0, "MANAGER  Unknown", "you may not look for it in all namespaces; --manager-namespace names one")
 	cluster.Forbid(func(r fakecluster.Request) bool {
 		return r.Namespace == "" && r.Selector == "" && (r.Resource == "deployments" || r.Resource == "leases")
 	})

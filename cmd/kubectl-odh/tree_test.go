@@ -186,7 +186,7 @@ func TestTreeOfACrowd(t *testing.T) {
 func TestTreeHidesFormerReplicaSets(t *testing.T) {
 	cluster := whole(t)
 	got := run(t, cluster, sight{}, "tree mlflow/mlflow")
-	got.expect(t, 1, "1 ReplicaSets of former templates are not shown; --all shows them.")
+	got.expect(t, 1, "ReplicaSets of former templates that are not shown: 1; --all shows them.")
 	got.lacks(t, "ReplicaSet/mlflow-1")
 	all := run(t, cluster, sight{}, "tree mlflow/mlflow --all")
 	all.expect(t, 1, "ReplicaSet/mlflow-1")

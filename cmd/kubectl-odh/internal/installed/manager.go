@@ -34,6 +34,8 @@ var likely = []string{"opendatahub", "redhat-ods-applications"}
 type Manager struct {
 	// Deployment of the manager; nil when there is none, or none that may be seen.
 	Deployment *appsv1.Deployment
+	// Hidden tells that none was found since the caller may not look for it.
+	Hidden bool
 	// Others are the namespaces of further Deployments of the name.
 	Others []string
 	// Health of the Deployment.
@@ -64,19 +66,22 @@ func Find(ctx context.Context, reader fetch.Reader, set served.Set, namespace st
 	var m Manager
 	search := searcher{reader, set, gaps, namespace, slices.Compact(append([]string{own}, likely...))}
 	var found []*appsv1.Deployment
-	for _, u := range search.named(ctx, "apps", "Deployment", DeploymentName) {
+	deployments, allowed := search.named(ctx, "apps", "Deployment", DeploymentName)
+	for _, u := range deployments {
 		var d appsv1.Deployment
 		if decode(&u, &d) {
 			found = append(found, &d)
 		}
 	}
+	m.Hidden = !allowed
 	// Of several the one with replicas counts.
 	slices.SortStableFunc(found, func(a, b *appsv1.Deployment) int { return cmp.Compare(b.Status.Replicas, a.Status.Replicas) })
 	if len(found) > 0 {
 		m.describe(found)
 		m.Settings = readSettings(ctx, reader, set, m.Deployment, gaps)
 	}
-	for _, u := range search.named(ctx, "coordination.k8s.io", "Lease", names.OperatorName) {
+	leases, _ := search.named(ctx, "coordination.k8s.io", "Lease", names.OperatorName)
+	for _, u := range leases {
 		if l := readLease(&u); m.Lease == nil || l.Renewed.After(m.Lease.Renewed) {
 			m.Lease = l
 		}
@@ -136,30 +141,25 @@ type searcher struct {
 	likely    []string // tried when the cluster cannot be searched
 }
 
-func (s searcher) named(ctx context.Context, group, kind, name string) []unstructured.Unstructured {
+// named returns the objects of a name, and whether the caller may look for them.
+func (s searcher) named(ctx context.Context, group, kind, name string) (found []unstructured.Unstructured, allowed bool) {
 	k, ok := s.set.Kind(group, kind)
 	if !ok {
-		return nil
+		return nil, true
 	}
-	options := metav1.ListOptions{FieldSelector: "metadata.name=" + name}
-	all, err := s.reader.List(ctx, k, s.namespace, options)
+	what := fmt.Sprintf("%s %s", kind, name)
+	found, err := s.reader.List(ctx, k, s.namespace, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 	if err == nil || s.namespace != "" {
-		s.gaps.Note(fmt.Sprintf("%s %s", kind, name), err)
-		return all
+		s.gaps.Note(what, err)
+		return found, err == nil
 	}
-	var found []unstructured.Unstructured
-	allowed := false
 	for _, namespace := range s.likely {
-		u, got := s.reader.Get(ctx, k, namespace, name)
-		if got == nil {
-			found = append(found, *u)
+		if u, got := s.reader.Get(ctx, k, namespace, name); got == nil {
+			return append(found, *u), true
 		}
-		allowed = allowed || got == nil
 	}
-	if !allowed {
-		s.gaps.Note(fmt.Sprintf("%s %s", kind, name), err)
-	}
-	return found
+	s.gaps.Note(what, err)
+	return nil, false
 }
 
 func readLease(u *unstructured.Unstructured) *Lease {

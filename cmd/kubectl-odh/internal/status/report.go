@@ -26,7 +26,9 @@ type Report struct {
 // Manager is how the manager is.
 type Manager struct {
 	// Found tells whether there is a Deployment of it.
-	Found     bool   `json:"found"`
+	Found bool `json:"found"`
+	// Hidden tells that you may not look for it, so that nothing is known of it.
+	Hidden    bool   `json:"hidden,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
 	health.Verdict
@@ -138,14 +140,21 @@ func newManager(m installed.Manager, now time.Time) Manager {
 		return out
 	}
 	out.SettingsProblem = "there is no Deployment of the manager that could be read"
-	out.Verdict = health.Verdict{State: health.Failed, Reason: "NotFound", Message: "there is neither a Deployment " + installed.DeploymentName + " nor a replica that leads"}
-	if out.Leads {
-		out.Verdict = health.Verdict{State: health.Healthy, Reason: "NoDeployment", Message: "it runs without a Deployment"}
+	switch {
+	case out.Leads:
+		out.Verdict = health.Verdict{State: health.Healthy, Reason: "NoDeployment", Message: "it runs, and no Deployment of it is to be seen"}
+	case m.Hidden:
+		out.Hidden = true
+		out.Verdict = health.Verdict{State: health.Unknown, Reason: "NotAllowed", Message: "you may not look for it in all namespaces; --manager-namespace names one"}
+	default:
+		out.Verdict = health.Verdict{
+			State: health.Failed, Reason: "NotFound", Message: "there is neither a Deployment " + installed.DeploymentName + " nor a replica that leads",
+		}
 	}
 	return out
 }
 
-// ok tells whether the manager does its work. Whether a replica leads counts where there is a Lease.
+// ok tells whether the manager does its work, as far as that can be seen. Whether a replica leads counts where there is a Lease.
 func (m Manager) ok() bool {
-	return m.State.OK() && (m.Lease == nil || m.Leads)
+	return m.Hidden || m.State.OK() && (m.Lease == nil || m.Leads)
 }

@@ -18,9 +18,6 @@ const (
 	goodRows = 10
 )
 
-// wide is the width from which on a line has room for reasons.
-const wide = 100
-
 // indent stands before what belongs to the line above.
 const indent = "  "
 
@@ -156,7 +153,7 @@ func tally(all []Resource) string {
 // table has a line for each resource, and a second one for what is wrong with it.
 func (t text) table(all []Resource) string {
 	table := screen.Table{Heading: []string{"STATE", "AGE", "NAMESPACE", "RESOURCE"}}
-	if !t.narrow() {
+	if !t.style.Narrow() {
 		table.Heading = append(table.Heading, "REASON")
 	}
 	for _, r := range all {
@@ -165,7 +162,7 @@ func (t text) table(all []Resource) string {
 			state += " (paused)"
 		}
 		row := []screen.Cell{{Text: state, Paint: screen.Of(r.State)}, {Text: t.age(r.began())}, {Text: r.Namespace}, {Text: r.Kind + "/" + r.Name}}
-		if !t.narrow() {
+		if !t.style.Narrow() {
 			row = append(row, screen.Cell{Text: r.Reason})
 		}
 		table.Rows = append(table.Rows, row)
@@ -175,27 +172,11 @@ func (t text) table(all []Resource) string {
 	b.WriteString(lines[0])
 	for i, line := range lines[1:] {
 		b.WriteString(line)
-		if more := t.more(all[i]); more != "" {
+		if more := t.style.More(all[i].Verdict); more != "" {
 			b.WriteString(indent + t.style.Paint(screen.Dim, t.style.Clip(more, t.style.Room(len(indent)))) + "\n")
 		}
 	}
 	return b.String()
-}
-
-// narrow tells that a line has no room for reasons, which then stand before the messages.
-func (t text) narrow() bool { return t.style.Width > 0 && t.style.Width < wide }
-
-// more is what is said about a resource that needs attention; empty about others.
-func (t text) more(r Resource) string {
-	switch {
-	case r.State.OK():
-		return ""
-	case !t.narrow() || r.Reason == "":
-		return r.Message
-	case r.Message == "":
-		return r.Reason
-	}
-	return r.Reason + ": " + r.Message
 }
 
 // age of what began at a time; empty when that is not known.

@@ -47,7 +47,7 @@ func draw(top *Node, style screen.Style, now time.Time, all bool) string {
 	d.add(top, "", "")
 	text := d.table()
 	if d.hidden > 0 {
-		text += fmt.Sprintf("%d ReplicaSets of former templates are not shown; --all shows them.\n", d.hidden)
+		text += fmt.Sprintf("ReplicaSets of former templates that are not shown: %d; --all shows them.\n", d.hidden)
 	}
 	return text
 }
@@ -86,7 +86,11 @@ func (d *drawing) table() string {
 	if spread {
 		heading = append(heading, "NAMESPACE")
 	}
-	table := screen.Table{Heading: append(heading, "STATE", "AGE", "REASON")}
+	heading = append(heading, "STATE", "AGE")
+	if !d.style.Narrow() {
+		heading = append(heading, "REASON")
+	}
+	table := screen.Table{Heading: heading}
 	for _, l := range d.lines {
 		n := l.node
 		row := []screen.Cell{{Lead: l.before, Text: n.Kind + "/" + n.Name + remark(n.Relation)}}
@@ -97,16 +101,20 @@ func (d *drawing) table() string {
 		if n.Paused {
 			state += " (paused)"
 		}
-		table.Rows = append(table.Rows, append(row, screen.Cell{Text: state, Paint: screen.Of(n.State)}, screen.Cell{Text: d.age(n)}, screen.Cell{Text: why(n)}))
+		row = append(row, screen.Cell{Text: state, Paint: screen.Of(n.State)}, screen.Cell{Text: d.age(n)})
+		if !d.style.Narrow() {
+			row = append(row, screen.Cell{Text: why(n)})
+		}
+		table.Rows = append(table.Rows, row)
 	}
 	rendered := slices.Collect(strings.Lines(table.Render(d.style)))
 	var b strings.Builder
 	b.WriteString(rendered[0])
 	for i, text := range rendered[1:] {
 		b.WriteString(text)
-		if n := d.lines[i].node; !n.State.OK() && n.Message != "" {
-			below := d.lines[i].below
-			b.WriteString(below + d.style.Paint(screen.Dim, d.style.Clip(n.Message, d.style.Room(screen.Columns(below)))) + "\n")
+		n, below := d.lines[i].node, d.lines[i].below
+		if more := d.style.More(n.Verdict); more != "" {
+			b.WriteString(below + d.style.Paint(screen.Dim, d.style.Clip(more, d.style.Room(screen.Columns(below)))) + "\n")
 		}
 	}
 	return b.String()
