@@ -147,8 +147,8 @@ func runAsTold(t *testing.T, name, command string) {
 		t.Fatal(err)
 	}
 	shell := exec.CommandContext(t.Context(), "bash", "-ec", command)
-	shell.Env = append(os.Environ(), "KUBECONFIG="+instance.Kubeconfig(),
-		"PATH="+filepath.Dir(binaries["kubectl"])+string(os.PathListSeparator)+os.Getenv("PATH"))
+	folders := []string{filepath.Join(instance.Dir(), "plugins"), filepath.Dir(binaries["kubectl"]), os.Getenv("PATH")}
+	shell.Env = append(os.Environ(), "KUBECONFIG="+instance.Kubeconfig(), "PATH="+strings.Join(folders, string(os.PathListSeparator)))
 	if output, err := shell.CombinedOutput(); err != nil || !strings.Contains(string(output), "mlflow") {
 		t.Errorf("%s: %v\n%s", command, err, output)
 	}

@@ -61,6 +61,8 @@ func checkKinds(samples []*unstructured.Unstructured) error {
 func nextCommands(namespace string) []string {
 	return []string{
 		"kubectl get mlflow",
+		"kubectl odh status",
+		"kubectl odh tree mlflow/mlflow",
 		fmt.Sprintf("kubectl -n %s get appwrapper,deployment", namespace),
 		fmt.Sprintf("kubectl -n %s get raycluster,networkpolicy", namespace),
 		fmt.Sprintf("kubectl -n %s get predictor,inferenceservice,deployment", namespace),

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,6 +26,7 @@ import (
 type world struct {
 	instance  *cluster.Instance
 	kubectl   string
+	plugins   string // folder with kubectl-odh
 	namespace string // of the manager and of what it runs
 	client    client.Client
 	manager   *cluster.Process
@@ -53,7 +56,7 @@ func (d *demo) up(ctx context.Context) error {
 	}
 	w := &world{instance: instance, samples: samples}
 	if err := d.fill(ctx, w); err != nil {
-		return fmt.Errorf("%w\n\nThe demo is left running for inspection; `make demo-down` ends it.\n%s", err, access(w.kubectl, instance.Kubeconfig()))
+		return fmt.Errorf("%w\n\nThe demo is left running for inspection; `make demo-down` ends it.\n%s", err, access(instance.Kubeconfig(), w.kubectl, w.plugins))
 	}
 	return nil
 }
@@ -83,6 +86,9 @@ func (d *demo) fill(ctx context.Context, w *world) error {
 		return err
 	}
 	w.kubectl = binaries["kubectl"]
+	if w.plugins, err = installPlugin(ctx, w.instance, d.progress); err != nil {
+		return err
+	}
 	config, err := w.instance.Config()
 	if err != nil {
 		return err
@@ -112,7 +118,7 @@ func (d *demo) fill(ctx context.Context, w *world) error {
 		return err
 	}
 	fmt.Fprintf(d.out, "\n%s\n%s\nTry next:\n%s\n`make demo-down` ends the demo.\n",
-		table(rows), access(w.kubectl, w.instance.Kubeconfig()), indent(strings.Join(nextCommands(w.namespace), "\n")))
+		table(rows), access(w.instance.Kubeconfig(), w.kubectl, w.plugins), indent(strings.Join(nextCommands(w.namespace), "\n")))
 	return nil
 }
 
@@ -183,11 +189,30 @@ func settings(deployment *appsv1.Deployment) (args, env []string) {
 	return args, env
 }
 
-// access tells how to reach the demo from a shell.
-func access(kubectl, kubeconfig string) string {
+// installPlugin puts kubectl-odh into a folder of the instance, under the name by which kubectl finds it.
+func installPlugin(ctx context.Context, instance *cluster.Instance, progress io.Writer) (dir string, err error) {
+	program, err := cluster.BuildProgram(ctx, "./cmd/kubectl-odh", []string{"grpcnotrace"}, false, progress)
+	if err != nil {
+		return "", err
+	}
+	dir = filepath.Join(instance.Dir(), "plugins")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", fmt.Errorf("installing the plugin: %w", err)
+	}
+	if err := os.Symlink(program, filepath.Join(dir, "kubectl-odh")); err != nil {
+		return "", fmt.Errorf("installing the plugin: %w", err)
+	}
+	return dir, nil
+}
+
+// access tells how to reach the demo from a shell. What has not been built yet is left out.
+func access(kubeconfig, kubectl, plugins string) string {
 	text := "Reach it with:\n"
 	if kubectl != "" {
 		text += fmt.Sprintf("  export PATH=%q:\"$PATH\"\n", filepath.Dir(kubectl))
+	}
+	if plugins != "" {
+		text += fmt.Sprintf("  export PATH=%q:\"$PATH\"\n", plugins)
 	}
 	return text + fmt.Sprintf("  export KUBECONFIG=%q\n", kubeconfig)
 }

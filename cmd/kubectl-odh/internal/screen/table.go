@@ -63,7 +63,7 @@ func (s Style) line(row []Cell, widths []int) string {
 		lead := cell.Lead
 		room := s.Room(used + pending + Columns(lead))
 		text := s.Clip(cell.Text, room)
-		if text == "" {
+		if text == "" || room == 0 {
 			pending += widths[i] + gap
 			continue
 		}

@@ -1,0 +1,142 @@
+package installed
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/served"
+	"github.com/odh-platform/odh-platform-operator/test/fakecluster"
+)
+
+const fileHead = "apiVersion: config.platform.opendatahub.io/v1alpha1\nkind: PlatformOperatorConfiguration\n"
+
+// settingsOf reads the settings of a Deployment in a cluster with two ConfigMaps.
+func settingsOf(t *testing.T, pod string) Settings {
+	t.Helper()
+	d := &appsv1.Deployment{}
+	d.Namespace = "operators"
+	if err := yaml.UnmarshalStrict([]byte(pod), &d.Spec.Template.Spec); err != nil {
+		t.Fatal(err)
+	}
+	configMap := func(name string, data map[string]any) unstructured.Unstructured {
+		u := unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": data}}
+		u.SetNamespace("operators")
+		u.SetName(name)
+		return u
+	}
+	cluster := fakecluster.Start(t, fakecluster.Kubernetes(), []unstructured.Unstructured{
+		configMap("switches", map[string]any{"ENABLE_MLFLOW": "false", "ray": "false", "ODD_ENABLE_APPWRAPPER": "false"}),
+		configMap("file", map[string]any{"settings": fileHead + "components: [mlflow, platform]\n", "other": fileHead + "components: [nonsense]\n"}),
+	})
+	cluster.Forbid(func(r fakecluster.Request) bool { return r.Name == "hidden" })
+	objects, err := dynamic.NewForConfig(&rest.Config{Host: cluster.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := served.New(served.Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Resource: "configmaps", Namespaced: true})
+	var gaps fetch.Gaps
+	return readSettings(t.Context(), fetch.Reader{Objects: objects}, set, d, &gaps)
+}
+
+func TestSettings(t *testing.T) {
+	for name, c := range map[string]struct {
+		pod     string
+		on, off []string
+	}{
+		"defaults":           {`containers: [{name: manager}]`, []string{"mlflow", "modelmesh", "raycluster"}, []string{"platform"}},
+		"arguments":          {`containers: [{name: manager, args: [--enable-platform, --enable-mlflow=false]}]`, []string{"platform"}, []string{"mlflow"}},
+		"the sub-command":    {`containers: [{name: manager, args: [run, --components=mlflow]}]`, []string{"mlflow"}, []string{"modelmesh"}},
+		"part of command":    {`containers: [{name: manager, command: [/manager, run, --components=modelmesh], args: [--enable-mlflow]}]`, []string{"mlflow", "modelmesh"}, []string{"raycluster"}},
+		"variables":          {`containers: [{name: manager, env: [{name: ENABLE_MLFLOW, value: "false"}]}]`, []string{"modelmesh"}, []string{"mlflow"}},
+		"arguments are more": {`containers: [{name: manager, args: [--enable-mlflow], env: [{name: ENABLE_MLFLOW, value: "false"}]}]`, []string{"mlflow"}, nil},
+		"a key": {
+			`containers: [{name: manager, env: [{name: ENABLE_RAYCLUSTER, valueFrom: {configMapKeyRef: {name: switches, key: ray}}}]}]`,
+			[]string{"mlflow"}, []string{"raycluster"},
+		},
+		"a key that is not there": {
+			`containers: [{name: manager, env: [{name: ENABLE_RAYCLUSTER, valueFrom: {configMapKeyRef: {name: switches, key: other}}}]}]`,
+			[]string{"raycluster"}, nil,
+		},
+		"a ConfigMap that may not be read": {
+			`containers: [{name: manager, env: [{name: ENABLE_RAYCLUSTER, valueFrom: {configMapKeyRef: {name: hidden, key: ray}}}]}]`,
+			[]string{"raycluster"}, nil,
+		},
+		"a Secret is not read": {
+			`containers: [{name: manager, env: [{name: ENABLE_RAYCLUSTER, valueFrom: {secretKeyRef: {name: switches, key: ray}}}]}]`,
+			[]string{"raycluster"}, nil,
+		},
+		"a whole ConfigMap": {`containers: [{name: manager, envFrom: [{configMapRef: {name: switches}}]}]`, []string{"appwrapper"}, []string{"mlflow"}},
+		"a whole ConfigMap with a prefix": {
+			`containers: [{name: manager, envFrom: [{prefix: X_, configMapRef: {name: switches}}, {secretRef: {name: a}}]}]`, []string{"mlflow", "appwrapper"}, nil,
+		},
+		"a file": {`
+containers: [{name: manager, args: [--config=/etc/manager/settings], volumeMounts: [{name: other, mountPath: /tmp}, {name: file, mountPath: /etc/manager}]}]
+volumes: [{name: other, emptyDir: {}}, {name: file, configMap: {name: file}}]
+`, []string{"mlflow", "platform"}, []string{"modelmesh"}},
+		"a file under another name": {`
+containers: [{name: manager, args: [--config=/etc/manager/config.yaml], volumeMounts: [{name: file, mountPath: /etc/manager}]}]
+volumes: [{name: file, configMap: {name: file, items: [{key: settings, path: config.yaml}]}}]
+`, []string{"platform"}, []string{"modelmesh"}},
+		"one file of a volume": {`
+containers: [{name: manager, args: [--config=/config.yaml], volumeMounts: [{name: file, mountPath: /config.yaml, subPath: settings}]}]
+volumes: [{name: file, configMap: {name: file}}]
+`, []string{"platform"}, []string{"modelmesh"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := settingsOf(t, c.pod)
+			if !got.Known {
+				t.Fatal(got.Problem)
+			}
+			for _, component := range c.on {
+				if !got.Config.Enabled(component) {
+					t.Errorf("%s is off", component)
+				}
+			}
+			for _, component := range c.off {
+				if got.Config.Enabled(component) {
+					t.Errorf("%s is on", component)
+				}
+			}
+		})
+	}
+	if got := settingsOf(t, `containers: [{name: manager, env: [{name: POD_NAMESPACE, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}]}]`); got.Config.OperatorNamespace != "operators" {
+		t.Errorf("the manager's namespace is %q", got.Config.OperatorNamespace)
+	}
+}
+
+func TestSettingsInVain(t *testing.T) {
+	for name, c := range map[string]struct{ pod, want string }{
+		"no container":    {`containers: [{name: proxy}]`, `the Deployment has no container "manager"`},
+		"a wrong switch":  {`containers: [{name: manager, args: [--enable-unicorn]}]`, ""},
+		"a missing file":  {`containers: [{name: manager, args: [--config=/none]}]`, ""},
+		"a file in error": {"containers: [{name: manager, args: [--config=/c/other], volumeMounts: [{name: f, mountPath: /c}]}]\nvolumes: [{name: f, configMap: {name: file}}]", ""},
+	} {
+		got := settingsOf(t, c.pod)
+		if got.Known || got.Problem == "" || c.want != "" && got.Problem != c.want {
+			t.Errorf("%s: %+v", name, got.Problem)
+		}
+	}
+}
+
+func TestVersionOfAnImage(t *testing.T) {
+	for image, want := range map[string]string{
+		"quay.io/o/p:v1.2":                       "v1.2",
+		"localhost:5000/p":                       "",
+		"localhost:5000/p:latest":                "latest",
+		"p@sha256:0123456789abcdef":              "0123456789ab",
+		"quay.io/o/p:v1@sha256:0123456789abcdef": "v1@0123456789ab",
+		"p@sha256:01":                            "sha256:01",
+		"":                                       "",
+	} {
+		if got := version(image); got != want {
+			t.Errorf("%s: got %q, want %q", image, got, want)
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package served
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+
+	"github.com/odh-platform/odh-platform-operator/test/fakecluster"
+)
+
+func read(t *testing.T, cluster *fakecluster.Cluster) (Set, error) {
+	t.Helper()
+	client, err := discovery.NewDiscoveryClientForConfig(&rest.Config{Host: cluster.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Read(t.Context(), client)
+}
+
+func everything(t *testing.T) Set {
+	t.Helper()
+	foreign := fakecluster.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Catalog"}, Resource: "catalogs", Short: []string{"cat"}, Namespaced: true}
+	kinds := append([]fakecluster.Kind{foreign}, append(fakecluster.Kubernetes(), fakecluster.Ours()...)...)
+	set, err := read(t, fakecluster.Start(t, kinds, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+// ours are the kinds that count more.
+func ours(kind schema.GroupKind) bool { return strings.Contains(kind.Group, "opendatahub") }
+
+func TestFind(t *testing.T) {
+	set := everything(t)
+	for word, want := range map[string]string{
+		"mlflow":                          "mlflow.opendatahub.io/v1, Kind=MLflow",
+		"MLflow":                          "mlflow.opendatahub.io/v1, Kind=MLflow",
+		"mlflows":                         "mlflow.opendatahub.io/v1, Kind=MLflow",
+		"mlf":                             "mlflow.opendatahub.io/v1, Kind=MLflow",
+		"mlflows.mlflow.opendatahub.io":   "mlflow.opendatahub.io/v1, Kind=MLflow",
+		"mlflow.v1.mlflow.opendatahub.io": "mlflow.opendatahub.io/v1, Kind=MLflow",
+		"po":                              "/v1, Kind=Pod",
+		"isvc":                            "serving.kserve.io/v1beta1, Kind=InferenceService",
+		"modelregistry":                   "modelregistry.opendatahub.io/v1beta1, Kind=ModelRegistry",
+		"mr.v1alpha1.modelregistry.opendatahub.io": "modelregistry.opendatahub.io/v1alpha1, Kind=ModelRegistry",
+		"catalog":             "aihub.opendatahub.io/v1alpha1, Kind=Catalog",
+		"catalog.example.com": "example.com/v1, Kind=Catalog",
+		"cat":                 "example.com/v1, Kind=Catalog",
+	} {
+		got, err := set.Find(word, ours)
+		if err != nil || got.String() != want {
+			t.Errorf("%s: %v, %v, want %s", word, got.GroupVersionKind, err, want)
+		}
+	}
+	for word, want := range map[string]string{
+		"mlflwo":           `the cluster serves no kind "mlflwo"; did you mean "mlflow"?`,
+		"catlog":           `did you mean "catalog"?`,
+		"unicorn":          "kubectl api-resources lists all",
+		"pod.example.com":  `the cluster serves no kind "pod.example.com"`,
+		"mlflow.v9.mlflow": `the cluster serves no kind`,
+	} {
+		if got, err := set.Find(word, ours); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, %v", word, got, err)
+		}
+	}
+}
+
+func TestKinds(t *testing.T) {
+	set := everything(t)
+	registry, ok := set.Kind("modelregistry.opendatahub.io", "ModelRegistry")
+	if !ok || registry.Version != "v1beta1" || !registry.Preferred || !registry.Namespaced {
+		t.Errorf("%+v", registry)
+	}
+	older := schema.GroupVersionKind{Group: registry.Group, Version: "v1alpha1", Kind: "ModelRegistry"}
+	if got, ok := set.Exact(older); !ok || got.GVR() != older.GroupVersion().WithResource("modelregistries") {
+		t.Errorf("%+v", got)
+	}
+	if !set.Has(older) || set.Has(older.GroupKind().WithVersion("v1")) {
+		t.Error("versions")
+	}
+	if _, ok := set.Kind("modelregistry.opendatahub.io", "Other"); ok {
+		t.Error("a kind that is not served was found")
+	}
+	if cluster, _ := set.Kind("mlflow.opendatahub.io", "MLflow"); cluster.Namespaced {
+		t.Error("MLflow is of cluster scope")
+	}
+}
+
+func TestListable(t *testing.T) {
+	all := everything(t).Listable()
+	var registries, parts int
+	for _, k := range all {
+		if k.Kind == "ModelRegistry" {
+			registries++
+			if k.Version != "v1beta1" {
+				t.Errorf("%v", k)
+			}
+		}
+		if strings.Contains(k.Resource, "/") {
+			parts++
+		}
+	}
+	if registries != 1 || parts != 0 {
+		t.Errorf("%d versions of one kind, %d parts of resources", registries, parts)
+	}
+	sorted := slices.IsSortedFunc(all, func(a, b Kind) int { return strings.Compare(a.Group+" "+a.Kind, b.Group+" "+b.Kind) })
+	if !sorted {
+		t.Error("the order varies")
+	}
+	one := New(Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Odd"}, Resource: "odds"})
+	if len(one.Listable()) != 0 {
+		t.Error("what cannot be listed is listable")
+	}
+}
+
+func TestReadFromABrokenServer(t *testing.T) {
+	cluster := fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.Ours()...), nil)
+	cluster.Break(func(r fakecluster.Request) bool { return r.Resource == "ray.io/v1" || r.Resource == "batch/v1" })
+	set, err := read(t, cluster)
+	if err != nil || !slices.Equal(set.Failed, []string{"batch/v1", "ray.io/v1"}) {
+		t.Errorf("%v, %v", set.Failed, err)
+	}
+	if _, ok := set.Kind("ray.io", "RayCluster"); ok {
+		t.Error("a kind of a version that does not answer was found")
+	}
+	if _, ok := set.Kind("apps", "Deployment"); !ok {
+		t.Error("what answers was not read")
+	}
+	cluster.URL = "http://127.0.0.1:1"
+	if _, err := read(t, cluster); err == nil || !strings.HasPrefix(err.Error(), "asking the API server what it serves: ") {
+		t.Error(err)
+	}
+}
