@@ -1,0 +1,64 @@
+package docs_test
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+const (
+	startTimeout = 20 * time.Minute // the first run builds the control plane
+	pageTimeout  = 5 * time.Minute
+)
+
+// The commands of the pages, run by a shell as administrator of a real control plane, in the order of each page. Pods are made to
+// look as if they ran; KubeRay and the programs in pods are not there.
+var (
+	env     *framework.Env
+	manager *framework.Manager
+	// bin is the folder with kubectl, and root that of the checkout.
+	bin, root string
+)
+
+func TestDocs(t *testing.T) { framework.Run(t, "The commands of the documentation") }
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	env = framework.Start(ctx, "docs", cluster.Plain, framework.WithSets(cluster.KServe))
+	kubectl, err := cluster.Kubectl(ctx, GinkgoWriter)
+	Expect(err).NotTo(HaveOccurred())
+	bin = filepath.Dir(kubectl)
+	root, err = cluster.RepositoryRoot()
+	Expect(err).NotTo(HaveOccurred())
+	account := env.InstallOperator(ctx, "config/default")
+	manager = env.StartManager(ctx, framework.ManagerOptions{
+		ServiceAccount: account.ServiceAccount, WebhookPort: account.WebhookPort, Race: true,
+		Args: []string{"--metrics-bind-address=127.0.0.1:0"}, Env: []string{"MLFLOW_IMAGE=quay.io/example/mlflow:v3"},
+	})
+	awaitWebhooks(ctx)
+}, NodeTimeout(startTimeout))
+
+// awaitWebhooks returns when the API server can call every webhook: a manager that has just got ready needs a moment to tell it whom to
+// trust. Nothing is stored.
+func awaitWebhooks(ctx context.Context) {
+	GinkgoHelper()
+	for _, sample := range []string{
+		"samples/modelregistry_generated", "samples/aihub_catalog", "samples/appwrapper_job", "samples/raycluster", "samples/modelmesh_runtime_custom",
+	} {
+		objects, err := framework.ReadObjects(filepath.Join(root, "config", sample+".yaml"))
+		Expect(err).NotTo(HaveOccurred())
+		for _, object := range objects {
+			object.SetNamespace("default")
+			Eventually(func() error { return env.Admin.Create(ctx, object.DeepCopy(), client.DryRunAll) }).WithContext(ctx).Should(Succeed(), sample)
+		}
+	}
+}
+
+var _ = AfterEach(func() { manager.ReportLog() })
