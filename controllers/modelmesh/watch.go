@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -38,11 +39,21 @@ func (s *server) watch(mgr ctrl.Manager, claims cache.Cache, served *capability.
 		WatchesMetadata(&corev1.Secret{}, s.bySecret()).
 		WatchesRawSource(source.Kind(claims, client.Object(claimMetadata()), s.ofServed(), comesOrGoes())).
 		WatchesRawSource(settings.Changes(s.bySettings())).
-		WatchesRawSource(served.Changes(&corev1.Namespace{}, s.every()))
+		WatchesRawSource(served.Changes(&corev1.Namespace{}, s.every())).
+		WatchesRawSource(s.atStart())
 	if namespaces, watched := s.namespaces.Source(byName()); watched {
 		building.WatchesRawSource(namespaces)
 	}
 	return building.Build(s)
+}
+
+// atStart asks for one pass over the namespace of the manager. That is served without a label and without a runtime in it, so no event
+// may ever tell of it: the settings may have been read before anybody listened for their changes.
+func (s *server) atStart() source.Source {
+	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		queue.Add(requestFor(s.namespaces.Own()))
+		return nil
+	})
 }
 
 // watchOptional follows the kinds whose APIs may come and go.

@@ -68,6 +68,22 @@ func TestWhoseObjectsWake(t *testing.T) {
 	w.expect("something of the cluster", woken(t, w.every(), clusterRuntime("r", "f")), []string{"ns", "other", "own"})
 }
 
+// The namespace of the manager gets a pass without any event, also where it is the only one.
+func TestOwnNamespaceAtStart(t *testing.T) {
+	w := someWorld(t)
+	for name, namespaces := range map[string]*Namespaces{"one of several": w.namespaces, "the only one": {own: "own"}} {
+		w.namespaces = namespaces
+		queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+		if err := w.atStart().Start(t.Context(), queue); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := queue.Get(); queue.Len() != 0 || got != requestFor("own") {
+			t.Errorf("%s: %d requests beside %s", name, queue.Len(), got)
+		}
+		queue.ShutDown()
+	}
+}
+
 // While it is not known whether a namespace is served, its objects wake: the pass finds out, or tries again.
 func TestUnknownNamespacesWake(t *testing.T) {
 	w := someWorld(t)
