@@ -38,11 +38,11 @@ const FieldOwner = "mlflow-operator"
 
 // The rights that are used here, and those which the roles of server and garbage collection grant: nobody may grant what he does not hold.
 
-// +kubebuilder:rbac:groups=mlflow.opendatahub.io,resources=mlflows,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=mlflow.opendatahub.io,resources=mlflows,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=mlflow.opendatahub.io,resources=mlflows/status,verbs=patch
 // +kubebuilder:rbac:groups=mlflow.opendatahub.io,resources=mlflows/finalizers,verbs=update
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles;clusterrolebindings,verbs=list;watch;create
-// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles;clusterrolebindings,resourceNames=mlflow,verbs=get;patch
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles;clusterrolebindings,resourceNames=mlflow,verbs=get;patch;delete
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles;clusterrolebindings,resourceNames=mlflow-gc,verbs=get;patch;delete
 // +kubebuilder:rbac:groups=mlflow.kubeflow.org,resources=experiments,verbs=get;list;update
 // +kubebuilder:rbac:groups=console.openshift.io,resources=consolelinks,verbs=get;list;watch;create;patch;delete
@@ -54,9 +54,15 @@ const FieldOwner = "mlflow-operator"
 
 // +kubebuilder:rbac:namespace=system,groups=apps,resources=deployments,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:namespace=system,groups="",resources=persistentvolumeclaims;services,verbs=get;list;watch;create;patch
+// Most of these are never deleted, but their owner changes: of the claim with the retention policy and when it is taken over, of all when
+// an MLflow is created again that was deleted without them. OpenShift lets only those change the owners of an object who may delete it.
+// +kubebuilder:rbac:namespace=system,groups=apps,resources=deployments,resourceNames=mlflow,verbs=delete
+// +kubebuilder:rbac:namespace=system,groups="",resources=services,resourceNames=mlflow,verbs=delete
+// +kubebuilder:rbac:namespace=system,groups="",resources=persistentvolumeclaims,resourceNames=mlflow-pvc,verbs=delete
+// +kubebuilder:rbac:namespace=system,groups=networking.k8s.io,resources=networkpolicies,resourceNames=mlflow;mlflow-migration,verbs=delete
 // +kubebuilder:rbac:namespace=system,groups="",resources=serviceaccounts,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:namespace=system,groups="",resources=secrets,verbs=get;list;watch;create
-// +kubebuilder:rbac:namespace=system,groups="",resources=secrets,resourceNames=mlflow-tls,verbs=patch
+// +kubebuilder:rbac:namespace=system,groups="",resources=secrets,resourceNames=mlflow-tls,verbs=patch;delete
 // +kubebuilder:rbac:namespace=system,groups="",resources=configmaps,verbs=get;list;watch;create
 // +kubebuilder:rbac:namespace=system,groups="",resources=configmaps,resourceNames=mlflow-trace-archival-config,verbs=patch;delete
 // +kubebuilder:rbac:namespace=system,groups=batch,resources=cronjobs,verbs=get;list;watch;create;patch;delete

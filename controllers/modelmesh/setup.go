@@ -58,7 +58,7 @@ var (
 // namespaces. Of runtimes and namespaces only the finalizers may be written: what an owner reference that holds up deletion asks
 // for. The rights on what is made are in package beside.
 
-// +kubebuilder:rbac:groups=serving.kserve.io,resources=predictors;inferenceservices;servingruntimes;clusterservingruntimes,verbs=get;list;watch
+// +kubebuilder:rbac:groups=serving.kserve.io,resources=predictors;inferenceservices;servingruntimes;clusterservingruntimes,verbs=list;watch
 // +kubebuilder:rbac:groups=serving.kserve.io,resources=servingruntimes/finalizers;clusterservingruntimes/finalizers,verbs=update
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces/finalizers,verbs=update

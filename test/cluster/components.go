@@ -54,6 +54,8 @@ func (i *Instance) apiServer() *Process {
 		"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none",
 		fmt.Sprintf("--secure-port=%d", i.state.Ports[apiPort]),
 		"--authorization-mode=RBAC", "--service-cluster-ip-range=10.96.0.0/16",
+		// As on OpenShift: references to owners need the rights to block, and to cause, a deletion.
+		"--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
 		"--client-ca-file=" + i.secret("ca.crt"),
 		"--tls-cert-file=" + i.secret("apiserver.crt"), "--tls-private-key-file=" + i.secret("apiserver.key"),
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",

@@ -3,8 +3,10 @@
 // # What runs
 //
 // An [Instance] is etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok as plain processes on
-// loopback. RBAC is on, every write is audited with its request and its response, service-account tokens are signed
-// and `default` accounts exist. kwok plays the kubelets of a few fake nodes. Several instances run side by side: each
+// loopback. RBAC is on, and owner references are checked as on OpenShift: who lets one hold up the deletion of an owner
+// must be allowed to update its finalizers, and who changes those of an object must be allowed to delete it. Every write
+// is audited with its request and its response, service-account tokens are signed and `default` accounts exist. kwok
+// plays the kubelets of a few fake nodes. Several instances run side by side: each
 // has its name, its own ports (20000 to 31999, reserved under a lock) and its own folder below the user's cache
 // directory. The processes are detached and survive the program that started them; [Instance.Stop] ends every recorded
 // process and removes the folder, so that only the binaries stay. Processes are identified by pid and start time, out of

@@ -68,7 +68,7 @@ func TestComponents(t *testing.T) {
 		{i.etcd(), []string{"--unsafe-no-fsync", "--listen-client-urls=http://127.0.0.1:1", "--listen-peer-urls=http://127.0.0.1:2"}},
 		{i.apiServer(), []string{
 			"--authorization-mode=RBAC", "--endpoint-reconciler-type=none", "--advertise-address=127.0.0.1", "--secure-port=3",
-			"--audit-log-path=" + i.AuditLog(),
+			"--audit-log-path=" + i.AuditLog(), "--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
 		}},
 		{i.controllerManager(), []string{"--use-service-account-credentials", "--secure-port=4", "--leader-elect=false"}},
 		{i.scheduler(), []string{"--secure-port=5", "--bind-address=127.0.0.1"}},

@@ -286,3 +286,26 @@ var _ = Describe("A password in the spec", func() {
 		})
 	}, NodeTimeout(specTimeout))
 })
+
+var _ = Describe("An MLflow that was deleted without what it consists of", func() {
+	It("takes that back when it is created again, with no more rights than OpenShift asks for", func(ctx SpecContext) {
+		m := ready(ctx, server())
+		before := deployment()
+		env.Get(ctx, before)
+		manager.Away(ctx)
+		Expect(env.Admin.Delete(ctx, m, client.PropagationPolicy(metav1.DeletePropagationOrphan))).To(Succeed())
+		env.WaitGone(ctx, m)
+		env.WaitFor(ctx, before, func(g Gomega) { g.Expect(before.OwnerReferences).To(BeEmpty()) })
+		mark := env.Mark()
+		manager.Restart(ctx)
+		again := ready(ctx, server())
+		for _, child := range []client.Object{deployment(), certificate(), &corev1.Service{ObjectMeta: object("mlflow")}, account("mlflow-sa")} {
+			env.Get(ctx, child)
+			Expect(metav1.IsControlledBy(child, again)).To(BeTrue(), "%T", child)
+			if _, ok := child.(*appsv1.Deployment); ok {
+				Expect(child.GetUID()).To(Equal(before.UID), "the same Deployment")
+			}
+		}
+		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Code == 403 })).To(BeEmpty())
+	}, SpecTimeout(specTimeout))
+})
