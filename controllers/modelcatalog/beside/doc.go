@@ -29,7 +29,7 @@ package beside
 // +kubebuilder:rbac:groups=route.openshift.io,resources=routes,verbs=create
 // +kubebuilder:rbac:groups=route.openshift.io,resources=routes,resourceNames=model-catalog-https,verbs=get;patch;delete
 // +kubebuilder:rbac:groups=route.openshift.io,resources=routes/custom-host,verbs=create
-// +kubebuilder:rbac:groups=route.openshift.io,resources=routes/custom-host,resourceNames=model-catalog-https,verbs=update;patch
+// +kubebuilder:rbac:groups=route.openshift.io,resources=routes/custom-host,resourceNames=model-catalog-https,verbs=update
 // +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=referencegrants,verbs=create
 // +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=referencegrants,resourceNames=allow-gateway-model-catalog,verbs=get;patch;delete
 // +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=referencegrants,resourceNames=allow-gateway-httproutes,verbs=get;delete

@@ -6,12 +6,14 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
@@ -50,6 +52,30 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 		env.WaitGone(ctx, child(m, &networkingv1.NetworkPolicy{}, "-ingress"))
 		env.WaitFor(ctx, m, func(g Gomega) { g.Expect(condition(m, "KubeRBACProxyAvailable")).To(Equal(metav1.Condition{})) })
 		available(ctx, m)
+	}, NodeTimeout(specTimeout))
+
+	It("takes back what a deletion has orphaned, with no more rights than OpenShift asks for", func(ctx SpecContext) {
+		m := registry("orphaned", generated)
+		create(ctx, m)
+		available(ctx, m)
+		parts := []client.Object{deployment(m), child(m, &appsv1.Deployment{}, "-postgres"), child(m, &corev1.PersistentVolumeClaim{}, "-postgres-storage"), child(m, &corev1.ServiceAccount{}, "")}
+		uids := map[client.Object]types.UID{}
+		for _, part := range parts {
+			env.Get(ctx, part)
+			Expect(metav1.IsControlledBy(part, m)).To(BeTrue(), "%T", part)
+			uids[part] = part.GetUID()
+		}
+		Expect(env.Admin.Delete(ctx, m, client.PropagationPolicy(metav1.DeletePropagationOrphan))).To(Succeed())
+		env.WaitGone(ctx, m)
+		mark := env.Mark()
+		m = registry("orphaned", generated)
+		create(ctx, m)
+		available(ctx, m)
+		for _, part := range parts {
+			env.WaitFor(ctx, part, func(g Gomega) { g.Expect(metav1.IsControlledBy(part, m)).To(BeTrue(), "%T", part) })
+			Expect(part.GetUID()).To(Equal(uids[part]), "%T", part)
+		}
+		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Code == 403 })).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
 	It("runs on MySQL, and can be deleted where no gateway API is [modelregistry-26] [modelregistry-35] [D2]", func(ctx SpecContext) {
