@@ -8,7 +8,7 @@ package main
 // +kubebuilder:rbac:groups=apiregistration.k8s.io,resources=apiservices,verbs=list;watch
 
 // Following the TLS profile of OpenShift (pkg/tlsprofile).
-// +kubebuilder:rbac:groups=config.openshift.io,resources=apiservers,verbs=get;list;watch
+// +kubebuilder:rbac:groups=config.openshift.io,resources=apiservers,verbs=list;watch
 
 // Following the domain of OpenShift's routers (pkg/clusterdomain).
 // +kubebuilder:rbac:groups=config.openshift.io,resources=ingresses,verbs=list;watch

@@ -23,7 +23,7 @@ import (
 // nodesName is the name of the node controller.
 const nodesName = "appwrapper-nodes"
 
-// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
 
 // SetupNodes registers the controller that follows the health of nodes and, when one is named, that of the slack queue. The
 // result is nil when the settings say that nodes are not to be watched. The function returns the watcher of optional APIs.

@@ -1,6 +1,8 @@
 package appwrapper_kueue_test
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -39,14 +41,17 @@ func TestAppWrapperWithKueue(t *testing.T) { framework.Run(t, "AppWrapper with K
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "appwrapper-kueue", cluster.Plain, framework.WithTypes(v1beta2.AddToScheme))
-	account := env.InstallOperator(ctx, "config/default")
+	account := env.InstallOperator(ctx, "test/integration/appwrapper_kueue/testdata/slack-queue")
 	Expect(env.Admin.Create(ctx, pyTorchJobs())).To(Succeed())
 	Expect(env.Admin.Create(ctx, &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: account.ServiceAccount.Namespace, Name: "codeflare-operator-config"},
 		Data:       map[string]string{"config.yaml": "appwrapper:\n  enabled: true\n  Config:\n    defaultQueueName: " + defaultQueue + "\n"},
 	})).To(Succeed())
+	configuration := filepath.Join(GinkgoT().TempDir(), "config.yaml")
+	Expect(os.WriteFile(configuration, []byte("apiVersion: config.platform.opendatahub.io/v1alpha1\nkind: PlatformOperatorConfiguration\n"+
+		"appwrapper: {slackQueueName: slack}\n"), 0o600)).To(Succeed())
 	manager = env.StartManager(ctx, framework.ManagerOptions{
-		ServiceAccount: account.ServiceAccount, Race: true, Args: []string{"--components=appwrapper"}, WebhookPort: account.WebhookPort,
+		ServiceAccount: account.ServiceAccount, Race: true, Args: []string{"--components=appwrapper", "--config=" + configuration}, WebhookPort: account.WebhookPort,
 	})
 	var err error
 	kueue, err = peers.StartKueue(ctx, env.Instance, GinkgoWriter)

@@ -1,0 +1,44 @@
+package appwrapper_kueue_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+var _ = Describe("The slack queue", func() {
+	It("lends what is left of its quota while a node is out of service, with the rights of its component", func(ctx SpecContext) {
+		const quota = 1000
+		slack := clusterQueue("slack")
+		slack.Object["spec"] = object(`{namespaceSelector: {}, cohort: all, resourceGroups: [
+			{coveredResources: [cpu], flavors: [{name: default-flavor, resources: [{name: cpu, nominalQuota: "%d"}]}]}]}`, quota).Object
+		eventuallyCreate(ctx, slack)
+		DeferCleanup(func(ctx SpecContext) { Expect(env.Admin.Delete(ctx, slack)).To(Succeed()) }, NodeTimeout(specTimeout))
+		nodes := &corev1.NodeList{}
+		Expect(env.Admin.List(ctx, nodes)).To(Succeed())
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodes.Items[0].Name}}
+		serves := func(ctx SpecContext, out bool) {
+			env.Patch(ctx, node, map[string]any{"spec": map[string]any{"unschedulable": out}})
+		}
+		lends := func(want string) {
+			GinkgoHelper()
+			env.WaitFor(ctx, slack, func(g Gomega) {
+				groups, _, _ := unstructured.NestedSlice(slack.Object, "spec", "resourceGroups")
+				g.Expect(groups).To(HaveLen(1))
+				cpu := groups[0].(map[string]any)["flavors"].([]any)[0].(map[string]any)["resources"].([]any)[0].(map[string]any)
+				limit, _ := cpu["lendingLimit"].(string)
+				g.Expect(limit).To(Equal(want))
+			})
+		}
+		DeferCleanup(serves, false, NodeTimeout(specTimeout))
+		serves(ctx, true)
+		left := resource.NewQuantity(quota, resource.DecimalSI)
+		left.Sub(nodes.Items[0].Status.Capacity[corev1.ResourceCPU])
+		lends(left.String())
+		serves(ctx, false)
+		lends("")
+	}, SpecTimeout(specTimeout))
+})
