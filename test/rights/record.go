@@ -142,7 +142,8 @@ func Dir() (string, error) {
 	return filepath.Join(root, "bin", "rights"), nil
 }
 
-// Write stores a record in a folder in one step. A complete one replaces an older one; one of chosen specs adds to it.
+// Write stores a record in a folder in one step. A complete one replaces an older one; one of chosen specs adds to it,
+// but for what was refused then: that may have been mended.
 func (r *Record) Write(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("creating the folder of the used rights: %w", err)
@@ -155,6 +156,9 @@ func (r *Record) Write(dir string) error {
 		}
 		if older != nil {
 			r.Complete = older.Complete
+			for i := range older.Runs {
+				older.Runs[i].Refused = nil
+			}
 			r.Add(older.Runs...)
 		}
 	}

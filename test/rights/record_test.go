@@ -37,7 +37,7 @@ func TestRecordsAreKept(t *testing.T) {
 		t.Errorf("records %v, %v", records, err)
 	}
 	write(t, dir, &Record{Suite: "a", Runs: []Run{{Used: []Use{get}}}})
-	write(t, dir, &Record{Suite: "b", Complete: true, Runs: []Run{{Used: []Use{get}}}})
+	write(t, dir, &Record{Suite: "b", Complete: true, Runs: []Run{{Used: []Use{get}, Refused: []Refusal{{Use: list, Message: "no"}}}}})
 	write(t, dir, &Record{Suite: "b", Runs: []Run{{Used: []Use{list}}}})
 	records, err := ReadAll(dir)
 	if err != nil {
