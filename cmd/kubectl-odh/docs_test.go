@@ -1,0 +1,27 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestPageShowsRealOutput holds the page of the program against what it prints.
+func TestPageShowsRealOutput(t *testing.T) {
+	page, err := os.ReadFile("../../docs/kubectl-odh.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster := whole(t)
+	for _, command := range []string{"status", "tree mlflow/mlflow predictor/digits aw/train"} {
+		got := run(t, cluster, sight{terminal: true, width: 120, variables: map[string]string{"NO_COLOR": "1"}}, command)
+		if !strings.Contains(string(page), "```\n$ kubectl odh "+command+"\n"+got.stdout+"```\n") {
+			t.Errorf("docs/kubectl-odh.md does not show what `kubectl odh %s` prints:\n%s", command, got.stdout)
+		}
+	}
+	for _, command := range commands() {
+		if !strings.Contains(string(page), "kubectl odh "+command.Name) {
+			t.Errorf("docs/kubectl-odh.md says nothing of %s", command.Name)
+		}
+	}
+}
