@@ -59,6 +59,7 @@ func looksLikeShell(b Block) bool {
 type checker struct {
 	t        *testing.T
 	where    string
+	makefile string
 	targets  []string        // of make
 	kinds    map[string]bool // that kubectl knows
 	flags    []string        // of the manager
@@ -97,7 +98,11 @@ func (c *checker) command(words []string) {
 	switch words[0] {
 	case "make":
 		for _, word := range words[1:] {
-			if !strings.Contains(word, "=") && !strings.HasPrefix(word, "-") && !slices.Contains(c.targets, word) {
+			name, _, isVariable := strings.Cut(word, "=")
+			switch {
+			case isVariable && !regexp.MustCompile(`\b`+regexp.QuoteMeta(name)+`\b`).MatchString(c.makefile):
+				c.errorf("the Makefile has no variable %s", name)
+			case !isVariable && !strings.HasPrefix(word, "-") && !slices.Contains(c.targets, word):
 				c.errorf("make has no target %s", word)
 			}
 		}
@@ -285,7 +290,7 @@ func plugin(t *testing.T) func(string) string {
 // What pages have their readers type names what there is: targets, paths, kinds, flags; a block that cannot run here says why.
 func TestCommandsNameWhatThereIs(t *testing.T) {
 	base := checker{
-		t: t, targets: makeTargets(t), kinds: kinds(t), flags: managerFlags(), plugin: plugin(t), overlays: map[string]bool{},
+		t: t, makefile: read(t, "Makefile"), targets: makeTargets(t), kinds: kinds(t), flags: managerFlags(), plugin: plugin(t), overlays: map[string]bool{},
 	}
 	all := pages(t)
 	held := map[string][]string{}
@@ -321,6 +326,9 @@ func TestCommandsNameWhatThereIs(t *testing.T) {
 	}
 }
 
+// assigned is a variable that gets the output of a command.
+var assigned = regexp.MustCompile(`^[A-Z_]+=\$\((.*)\)$`)
+
 // block checks the commands of a block and returns how many there are.
 func (c *checker) block(page string, b Block, held map[string][]string) int {
 	need := b.Value("needs")
@@ -334,7 +342,7 @@ func (c *checker) block(page string, b Block, held map[string][]string) int {
 	}
 	lines := b.Commands()
 	for _, line := range lines {
-		for _, words := range commandsOf(line) {
+		for _, words := range commandsOf(assigned.ReplaceAllString(line, "$1")) {
 			program := words[0]
 			if i := strings.IndexByte(program, '='); i > 0 && len(words) > 1 {
 				program = words[1]
