@@ -66,7 +66,7 @@ func InstallObjects(ctx context.Context, instance *cluster.Instance, objects []*
 		return nil, err
 	}
 	installed.WebhookPort = ports[0]
-	if err := routeWebhooks(installed.Objects, int64(installed.WebhookPort)); err != nil {
+	if err := RouteWebhooks(installed.Objects, int64(installed.WebhookPort)); err != nil {
 		return nil, err
 	}
 	config, err := instance.Config()

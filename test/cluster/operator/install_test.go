@@ -118,7 +118,7 @@ func TestRouteWebhooks(t *testing.T) {
 		"webhooks": []any{map[string]any{"clientConfig": map[string]any{"url": "https://example.com"}}, "nonsense"},
 	}}
 	objects := append(manifests(t), conversion, other, byURL)
-	if err := routeWebhooks(objects, 1234); err != nil {
+	if err := RouteWebhooks(objects, 1234); err != nil {
 		t.Fatal(err)
 	}
 	for _, object := range objects {
@@ -140,7 +140,7 @@ func TestRouteWebhooks(t *testing.T) {
 		t.Errorf("the conversion has %d references", len(references))
 	}
 	broken := &unstructured.Unstructured{Object: map[string]any{"kind": "CustomResourceDefinition", "spec": "text"}}
-	if err := routeWebhooks([]*unstructured.Unstructured{broken}, 1); err == nil {
+	if err := RouteWebhooks([]*unstructured.Unstructured{broken}, 1); err == nil {
 		t.Error("a broken CustomResourceDefinition is no error")
 	}
 }

@@ -11,10 +11,10 @@ import (
 // webhookHost is where the manager's webhook server listens, in the words of a Service.
 const webhookHost = "localhost"
 
-// routeWebhooks points every webhook of the objects, admission and conversion, at a port of this machine: the API server
+// RouteWebhooks points every webhook of the objects, admission and conversion, at a port of this machine: the API server
 // takes host and port from a Service of type ExternalName and the port of the reference, and still checks the
 // certificate against the name of the Service.
-func routeWebhooks(objects []*unstructured.Unstructured, port int64) error {
+func RouteWebhooks(objects []*unstructured.Unstructured, port int64) error {
 	var services []types.NamespacedName
 	for _, object := range objects {
 		references, err := webhookReferences(object)

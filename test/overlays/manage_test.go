@@ -1,0 +1,202 @@
+package overlays
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// fakeKubectl notes its arguments, keeps the params.env that it is to apply, and answers as the variables say. FAIL names a word of
+// the calls that fail.
+const fakeKubectl = `#!/usr/bin/env bash
+echo "$*" >>"$CALLS"
+for word in "$@"; do [ "$word" != "${FAIL:-}" ] || { echo "no answer" >&2; exit 1; }; done
+for word in "$@"; do if [ -f "$word/params.env" ]; then cat "$word/params.env" >"$CALLS.params"; fi; done
+case "$*" in
+  *gateways*) printf %s "${ADDRESS:-}" ;;
+  *"get customresourcedefinitions"*) printf '%b' "${CRDS:-}" ;;
+  *--all-namespaces*) printf '%b' "${OBJECTS:-}" ;;
+  *"get deployments"*) printf %s "${RUNTIMES:-}" ;;
+esac
+`
+
+// call is a run of config/manage with that kubectl.
+type call struct {
+	output, calls, params string
+	failed                bool
+}
+
+func manage(t *testing.T, target string, env ...string) call {
+	t.Helper()
+	dir := t.TempDir()
+	kubectl, calls := filepath.Join(dir, "kubectl"), filepath.Join(dir, "calls")
+	if err := os.WriteFile(kubectl, []byte(fakeKubectl), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	command := exec.CommandContext(t.Context(), "../../config/manage", target)
+	command.Env = append([]string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + dir, "KUBECTL=" + kubectl, "CALLS=" + calls}, env...)
+	output, err := command.CombinedOutput()
+	left, globErr := filepath.Glob(filepath.Join(dir, "tmp.*"))
+	if globErr != nil || len(left) > 0 {
+		t.Errorf("the copy was left behind: %v, %v", left, globErr)
+	}
+	return call{output: string(output), calls: content(t, calls), params: content(t, calls+".params"), failed: err != nil}
+}
+
+// content of a file, "" when there is none.
+func content(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// What is applied differs from the checkout in the values that were asked for, and in nothing else, whatever they hold.
+func TestManageSetsParameters(t *testing.T) {
+	const plain, gateway = "odh-platform-operator-image=", "mlflow-url=https://gate.example.org"
+	for name, tc := range map[string]struct {
+		target string
+		env    []string
+		want   []string // lines that are there, and are not in the checkout
+	}{
+		"nothing asked for": {"deploy", []string{"OVERLAY=kubernetes"}, nil},
+		"an image":          {"deploy", []string{"OVERLAY=rhoai", "IMG=a:1"}, []string{plain + "a:1"}},
+		"an odd image":      {"deploy", []string{"OVERLAY=odh", `IMG=a&b\1 "c" $(d) 'e'`}, []string{plain + `a&b\1 "c" $(d) 'e'`}},
+		"the usual Gateway": {"deploy-to-platform", []string{"PLATFORM=odh", "ADDRESS=gate.example.org"}, []string{gateway}},
+		"another Gateway": {"deploy-to-platform", []string{"PLATFORM=rhoai", "ADDRESS=gate.example.org", "ODH_GATEWAY_NAME=g", "ODH_GATEWAY_NAMESPACE=n", "IMG=b"},
+			[]string{gateway, "gateway-name=g", "gateway-namespace=n", plain + "b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := manage(t, tc.target, tc.env...)
+			if got.failed {
+				t.Fatal(got.output)
+			}
+			overlay := strings.TrimPrefix(strings.TrimPrefix(tc.env[0], "OVERLAY="), "PLATFORM=")
+			shipped := strings.Split(content(t, "../../config/overlays/"+overlay+"/params.env"), "\n")
+			var changed []string
+			for index, line := range strings.Split(got.params, "\n") {
+				if index >= len(shipped) || line != shipped[index] {
+					changed = append(changed, line)
+				}
+			}
+			slices.Sort(changed)
+			slices.Sort(tc.want)
+			if !slices.Equal(changed, tc.want) {
+				t.Errorf("changed are %q, want %q", changed, tc.want)
+			}
+			if !strings.Contains(got.calls, "apply --server-side --force-conflicts --field-manager=odh-platform-operator-install -k ") {
+				t.Errorf("calls %s", got.calls)
+			}
+		})
+	}
+}
+
+// Mistakes are told with their cure, before anything is changed.
+func TestManageRefuses(t *testing.T) {
+	for name, tc := range map[string]struct {
+		target string
+		env    []string
+		want   string
+	}{
+		"no target":                          {"", nil, "usage:"},
+		"a wrong target":                     {"destroy", nil, "usage:"},
+		"a wrong overlay":                    {"deploy", []string{"OVERLAY=vanilla"}, `there is no overlay "vanilla": set OVERLAY to one of kubernetes odh openshift rhoai`},
+		"a path":                             {"install", []string{"OVERLAY=../default"}, "there is no overlay"},
+		"no platform":                        {"deploy-to-platform", nil, `PLATFORM is "": set it to odh or rhoai`},
+		"that of test clusters":              {"deploy-to-platform", []string{"PLATFORM=plain"}, `PLATFORM is "plain"`},
+		"no Gateway":                         {"deploy-to-platform", []string{"PLATFORM=odh", "FAIL=data-science-gateway"}, "Gateway data-science-gateway in namespace openshift-ingress cannot be read: name one"},
+		"a Gateway without host":             {"deploy-to-platform", []string{"PLATFORM=odh", "ODH_GATEWAY_NAME=g"}, "Gateway g in namespace openshift-ingress has no address yet"},
+		"an API server that does not answer": {"uninstall", []string{"FAIL=customresourcedefinitions"}, "the CRDs cannot be listed"},
+		"objects":                            {"uninstall", []string{`CRDS=a.b\n`, `OBJECTS=A n/x\n`}, "A n/x\n\nNothing was removed."},
+		"objects that cannot be listed":      {"uninstall", []string{`CRDS=a.b\nc.d\n`, "FAIL=c.d"}, "objects of c.d, which cannot be listed\n\nNothing was removed."},
+		"another word than 1":                {"uninstall", []string{`CRDS=a.b\n`, `OBJECTS=A n/x\n`, "FORCE=yes"}, "Nothing was removed."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := manage(t, tc.target, tc.env...)
+			if !got.failed || !strings.Contains(got.output, tc.want) {
+				t.Errorf("failed %t, says %q, want %q", got.failed, got.output, tc.want)
+			}
+			for _, verb := range []string{"apply", "delete", "create"} {
+				if strings.Contains(got.calls, verb) {
+					t.Errorf("calls %s", got.calls)
+				}
+			}
+		})
+	}
+}
+
+// The CRDs of ours, and their objects, go when nothing is in them, or by force.
+func TestManageUninstalls(t *testing.T) {
+	for name, tc := range map[string]struct {
+		env  []string
+		want string
+	}{
+		"nothing is installed": {nil, ""},
+		"no objects":           {[]string{`CRDS=a.b\nc.d\n`}, "delete customresourcedefinition --timeout=2m a.b c.d\n"},
+		"by force":             {[]string{`CRDS=a.b\n`, `OBJECTS=A n/x\n`, "FORCE=1"}, "delete customresourcedefinition --timeout=2m a.b\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := manage(t, "uninstall", tc.env...)
+			index := strings.Index(got.calls, "delete")
+			if got.failed || (index >= 0) != (tc.want != "") || index >= 0 && got.calls[index:] != tc.want {
+				t.Errorf("failed %t, calls %q, want %q: %s", got.failed, got.calls, tc.want, got.output)
+			}
+		})
+	}
+	got := manage(t, "uninstall", `CRDS=a.b\n`, "FAIL=delete")
+	if !got.failed || !strings.Contains(got.output, "finalizer that the operator removes: make deploy") {
+		t.Errorf("a deletion that waits: %q", got.output)
+	}
+}
+
+// The manager ends before its rights do, and what has the label stays.
+func TestManageUndeploys(t *testing.T) {
+	got := manage(t, "undeploy", "OVERLAY=rhoai")
+	calls := strings.Split(strings.TrimSpace(got.calls), "\n")
+	if got.failed || len(calls) != 6 {
+		t.Fatalf("calls %q: %s", calls, got.output)
+	}
+	for index, want := range []string{
+		"-n redhat-ods-applications delete deployment/" + managerName + " --ignore-not-found --cascade=foreground",
+		"delete -k ", "delete --ignore-not-found -k ", "-n redhat-ods-applications delete --ignore-not-found lease/odh-platform-operator secret/odh-platform-operator-webhook-cert",
+		"-n redhat-ods-applications get deployments -l app.kubernetes.io/managed-by=modelmesh-controller",
+		"-n redhat-ods-applications delete services -l app.kubernetes.io/managed-by=modelmesh-controller",
+	} {
+		if !strings.HasPrefix(calls[index], want) {
+			t.Errorf("call %d is %q, want %q", index, calls[index], want)
+		}
+	}
+	if !strings.Contains(calls[1], "/overlays/rhoai -l !"+keep+" --ignore-not-found") {
+		t.Errorf("%q", calls[1])
+	}
+	if strings.Contains(got.calls, "customresourcedefinition") || strings.Contains(got.calls, "namespace ") {
+		t.Errorf("calls %s", got.calls)
+	}
+}
+
+// A Service that still leads to runtimes stays.
+func TestManageLeavesTheServiceOfRuntimes(t *testing.T) {
+	got := manage(t, "undeploy", "OVERLAY=odh", "RUNTIMES=deployment.apps/modelmesh-serving-mlserver")
+	if got.failed || strings.Contains(got.calls, "delete services") || !strings.Contains(got.output, "Removed.") {
+		t.Errorf("calls %s: %s", got.calls, got.output)
+	}
+}
+
+// A namespace of a platform that is not there yet is created; one that is there stays as it is.
+func TestManageMakesTheNamespace(t *testing.T) {
+	if got := manage(t, "deploy", "OVERLAY=rhoai"); got.failed || strings.Contains(got.calls, "create") {
+		t.Errorf("calls %s", got.calls)
+	}
+	got := manage(t, "deploy", "OVERLAY=rhoai", "FAIL=get")
+	if got.failed || !strings.Contains(got.calls, "create namespace redhat-ods-applications\n") {
+		t.Errorf("calls %s: %s", got.calls, got.output)
+	}
+}
