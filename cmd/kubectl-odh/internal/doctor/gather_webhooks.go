@@ -1,0 +1,174 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/ours"
+	"github.com/odh-platform/odh-platform-operator/pkg/meshsettings"
+)
+
+// maxMesh is how many namespaces of ModelMesh are looked at one by one.
+const maxMesh = 50
+
+func compareText(a, b string) int { return cmp.Compare(a, b) }
+
+// webhooks reads all configurations and keeps what is asked about our kinds.
+func (g *gatherer) webhooks(ctx context.Context) {
+	const group = admissionregistrationv1.GroupName
+	var all []Webhook
+	for _, u := range g.list(ctx, topicWebhooks, group, "MutatingWebhookConfiguration", "", metav1.ListOptions{}) {
+		c := &admissionregistrationv1.MutatingWebhookConfiguration{}
+		if !decode(&u, c) {
+			continue
+		}
+		for _, w := range c.Webhooks {
+			all = append(all, Webhook{"MutatingWebhookConfiguration", c.Name, w.Name, policyOf(w.FailurePolicy), w.Rules, w.ClientConfig.CABundle, w.ClientConfig.Service})
+		}
+	}
+	for _, u := range g.list(ctx, topicWebhooks, group, "ValidatingWebhookConfiguration", "", metav1.ListOptions{}) {
+		c := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+		if !decode(&u, c) {
+			continue
+		}
+		for _, w := range c.Webhooks {
+			all = append(all, Webhook{"ValidatingWebhookConfiguration", c.Name, w.Name, policyOf(w.FailurePolicy), w.Rules, w.ClientConfig.CABundle, w.ClientConfig.Service})
+		}
+	}
+	all = slices.DeleteFunc(all, func(w Webhook) bool { return !g.aboutUs(w) })
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.facts.Webhooks = all
+}
+
+func policyOf(p *admissionregistrationv1.FailurePolicyType) admissionregistrationv1.FailurePolicyType {
+	if p == nil {
+		return admissionregistrationv1.Fail
+	}
+	return *p
+}
+
+// aboutUs tells whether a webhook is one of ours or is called for one of our kinds by name.
+func (g *gatherer) aboutUs(w Webhook) bool {
+	if g.ships.Configurations[w.Kind+" "+w.Configuration] != "" {
+		return true
+	}
+	groups := map[string]bool{}
+	for _, c := range ours.Components() {
+		for _, k := range c.Kinds {
+			groups[k.Group] = true
+		}
+	}
+	return slices.ContainsFunc(w.Rules, func(r admissionregistrationv1.RuleWithOperations) bool {
+		return slices.ContainsFunc(r.APIGroups, func(group string) bool { return groups[group] })
+	})
+}
+
+// services looks at what webhooks and conversions are sent to.
+func (g *gatherer) services(ctx context.Context) {
+	wanted := map[types.NamespacedName]bool{}
+	for _, w := range g.facts.Webhooks {
+		if w.Service != nil {
+			wanted[types.NamespacedName{Namespace: w.Service.Namespace, Name: w.Service.Name}] = true
+		}
+	}
+	for _, crd := range g.facts.CRDs {
+		if c := crd.Spec.Conversion; c != nil && c.Webhook != nil && c.Webhook.ClientConfig != nil && c.Webhook.ClientConfig.Service != nil {
+			s := c.Webhook.ClientConfig.Service
+			wanted[types.NamespacedName{Namespace: s.Namespace, Name: s.Name}] = true
+		}
+	}
+	var list []types.NamespacedName
+	for key := range wanted {
+		list = append(list, key)
+	}
+	fetch.Each(list, func(key types.NamespacedName) {
+		if g.get(ctx, topicServices, "", "Service", key.Namespace, key.Name) == nil {
+			return
+		}
+		before := len(g.gapsOf(topicServices))
+		slices := g.list(ctx, topicServices, discoveryv1.GroupName, "EndpointSlice", key.Namespace,
+			metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + key.Name})
+		ready := 0
+		for i := range slices {
+			ready += readyIn(&slices[i])
+		}
+		if len(g.gapsOf(topicServices)) > before {
+			ready = -1
+		}
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.facts.Services[key] = ready
+	})
+}
+
+// readyIn counts the addresses of a slice that take requests.
+func readyIn(u *unstructured.Unstructured) int {
+	s := &discoveryv1.EndpointSlice{}
+	if !decode(u, s) {
+		return 0
+	}
+	n := 0
+	for _, e := range s.Endpoints {
+		if e.Conditions.Ready == nil || *e.Conditions.Ready {
+			n += len(e.Addresses)
+		}
+	}
+	return n
+}
+
+// meshNamespaces are those that ask for ModelMesh.
+func (g *gatherer) meshNamespaces(ctx context.Context) {
+	var found []MeshNamespace
+	for _, u := range g.list(ctx, topicMesh, "", "Namespace", "", metav1.ListOptions{LabelSelector: "modelmesh-enabled=true"}) {
+		found = append(found, MeshNamespace{Name: u.GetName()})
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.facts.MeshNamespaces = found
+}
+
+// meshSecrets looks at what namespaces of ModelMesh need. Of Secrets only the metadata is read.
+func (g *gatherer) meshSecrets(ctx context.Context) {
+	secrets, ok := g.set.Kind("", "Secret")
+	if !ok {
+		return
+	}
+	exists := func(namespace, name string) bool {
+		u, err := g.reader.Metadata.Resource(secrets.GVR()).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+		return !g.missing(topicMeshSecret, "get", secrets, namespace, name, err) && u != nil
+	}
+	if s := g.facts.Manager.Settings; s.Known && s.Config.Enabled("modelmesh") {
+		there := exists(s.Config.ModelMesh.Namespace, s.Config.ModelMesh.EtcdSecretName)
+		g.mu.Lock()
+		g.facts.EtcdSecret = there
+		g.mu.Unlock()
+	}
+	list := g.facts.MeshNamespaces[:min(len(g.facts.MeshNamespaces), maxMesh)]
+	fetch.Each(slices.Collect(indexes(len(list))), func(i int) {
+		name := list[i].Name
+		service := len(g.list(ctx, topicMesh, "", "Service", name, metav1.ListOptions{LabelSelector: "modelmesh-service"})) > 0
+		storage := exists(name, meshsettings.DefaultStorageSecret)
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		list[i].Service, list[i].Storage = service, storage
+	})
+}
+
+func indexes(n int) func(func(int) bool) {
+	return func(yield func(int) bool) {
+		for i := range n {
+			if !yield(i) {
+				return
+			}
+		}
+	}
+}

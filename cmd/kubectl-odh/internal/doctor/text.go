@@ -1,0 +1,81 @@
+package doctor
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/screen"
+)
+
+var paints = map[Result]screen.Paint{Fail: screen.Red, Warn: screen.Yellow, Unknown: screen.Cyan, OK: screen.Green}
+
+// render writes one line for each check, and below it what is not well, with why and cure. All findings are shown when asked for.
+func (r Report) render(s screen.Style, all bool) string {
+	var b strings.Builder
+	for _, group := range r.byCheck() {
+		result := worst(group)
+		fmt.Fprintf(&b, "%s  %s", s.Paint(paints[result], fmt.Sprintf("%-7s", result)), s.Paint(screen.Bold, group[0].Check))
+		if result == OK && !all {
+			b.WriteString("  " + s.Clip(summaryOf(group), room(s, len(group[0].Check)+11)) + "\n")
+			continue
+		}
+		b.WriteString("\n")
+		for _, f := range group {
+			if f.Result != OK || all {
+				f.render(&b, s)
+			}
+		}
+	}
+	fmt.Fprintf(&b, "\n%d failed, %d warnings, %d unknown, %d ok\n", r.Summary.Fail, r.Summary.Warn, r.Summary.Unknown, r.Summary.OK)
+	return b.String()
+}
+
+// byCheck groups findings that stand beside each other.
+func (r Report) byCheck() [][]Finding {
+	var out [][]Finding
+	for _, f := range r.Findings {
+		if n := len(out); n > 0 && out[n-1][0].Check == f.Check {
+			out[n-1] = append(out[n-1], f)
+			continue
+		}
+		out = append(out, []Finding{f})
+	}
+	return out
+}
+
+// summaryOf says in one line what was found of a check that is well.
+func summaryOf(group []Finding) string {
+	if len(group) == 1 {
+		return group[0].line()
+	}
+	lines := make([]string, 0, len(group))
+	for _, f := range group {
+		lines = append(lines, f.line())
+	}
+	return strings.Join(lines, "; ")
+}
+
+// line is what was found, with its subject.
+func (f Finding) line() string {
+	if f.Subject == "" {
+		return screen.OneLine(f.Found)
+	}
+	return screen.OneLine(f.Subject + ": " + f.Found)
+}
+
+func room(s screen.Style, used int) int {
+	if s.Width == 0 {
+		return -1
+	}
+	return max(s.Width-used, 0)
+}
+
+func (f Finding) render(b *strings.Builder, s screen.Style) {
+	fmt.Fprintf(b, "  %s %s\n", s.Paint(paints[f.Result], fmt.Sprintf("%-7s", f.Result)), f.line())
+	if f.Why != "" {
+		fmt.Fprintf(b, "          %s %s\n", s.Paint(screen.Dim, "why: "), screen.OneLine(f.Why))
+	}
+	if f.Cure != "" {
+		fmt.Fprintf(b, "          %s %s\n", s.Paint(screen.Dim, "cure:"), screen.OneLine(f.Cure))
+	}
+}
