@@ -1,0 +1,187 @@
+package render
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/odh-platform/odh-platform-operator/cmd/internal/render"
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/cli"
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/installed"
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/served"
+	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+)
+
+// live is a real cluster.
+type live struct {
+	reader fetch.Reader
+	set    served.Set
+	env    render.Env
+	gaps   fetch.Gaps
+}
+
+// connect finds out what the cluster serves, and what its manager was told.
+func connect(ctx context.Context, call *cli.Call) (*live, error) {
+	cluster, err := call.Cluster()
+	if err != nil {
+		return nil, err
+	}
+	set, err := served.Read(ctx, cluster.Discovery)
+	if err != nil {
+		return nil, err
+	}
+	l := &live{reader: fetch.Reader{Objects: cluster.Dynamic, Metadata: cluster.Metadata}, set: set}
+	manager := installed.Find(ctx, l.reader, set, call.ManagerNamespace, cluster.Namespace, &l.gaps)
+	switch {
+	case manager.Deployment == nil:
+		return nil, errors.New("the cluster has no manager whose settings could be read: name its namespace with --manager-namespace, or leave out --cluster")
+	case !manager.Settings.Known:
+		return nil, fmt.Errorf("the settings of the manager in namespace %s cannot be read: %s", manager.Deployment.Namespace, manager.Settings.Problem)
+	}
+	var kinds []schema.GroupVersionKind
+	for _, kind := range append(capability.Known(), aihub.Kind) {
+		if set.Has(kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	l.env = render.Env{
+		Config: manager.Settings.Config, Capabilities: capability.NewSet(kinds...), Version: manager.Version, Namespace: cluster.Namespace,
+		ConfigMaps: func(namespace, name string) *corev1.ConfigMap { return l.configMap(ctx, namespace, name) },
+	}
+	l.env.Config.MLflow.Version = mlflowVersion
+	l.env.Domain = l.domain(ctx)
+	l.env.KubeRay = l.kubeRay(ctx)
+	return l, nil
+}
+
+func (l *live) get(ctx context.Context, group, kind, namespace, name string) *unstructured.Unstructured {
+	k, ok := l.set.Kind(group, kind)
+	if !ok {
+		return nil
+	}
+	u, err := l.reader.Get(ctx, k, namespace, name)
+	if !l.gaps.Note(kind+" "+name, err) {
+		return nil
+	}
+	return u
+}
+
+func (l *live) configMap(ctx context.Context, namespace, name string) *corev1.ConfigMap {
+	u := l.get(ctx, "", "ConfigMap", namespace, name)
+	if u == nil {
+		return nil
+	}
+	out := &corev1.ConfigMap{}
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, out) != nil {
+		return nil // the API server stores nothing else
+	}
+	return out
+}
+
+// domain is where routers of OpenShift publish.
+func (l *live) domain(ctx context.Context) string {
+	u := l.get(ctx, "config.openshift.io", "Ingress", "", "cluster")
+	if u == nil {
+		return ""
+	}
+	domain, _, _ := unstructured.NestedString(u.Object, "spec", "domain") // another type says none
+	return domain
+}
+
+// kubeRay are the namespaces with its Deployment. Where it cannot be looked for the usual ones count.
+func (l *live) kubeRay(ctx context.Context) []string {
+	k, ok := l.set.Kind("apps", "Deployment")
+	if !ok {
+		return nil
+	}
+	found, err := l.reader.ListMetadata(ctx, k, "", metav1.ListOptions{FieldSelector: "metadata.name=kuberay-operator"})
+	if !l.gaps.Note("Deployment kuberay-operator", err) {
+		return nil
+	}
+	var namespaces []string
+	for i := range found {
+		namespaces = append(namespaces, found[i].Namespace)
+	}
+	return namespaces
+}
+
+// compare prints how the live objects differ from what documents bring about, and says so by its error.
+func (l *live) compare(ctx context.Context, call *cli.Call, documents []*unstructured.Unstructured) error {
+	out, differs := &printer{out: call.Stdout}, false
+	for _, obj := range documents {
+		result, err := render.Table().Render(l.stored(ctx, obj), l.env)
+		if err != nil {
+			return err
+		}
+		for _, wanted := range result.Objects {
+			is, err := l.differs(ctx, out, wanted)
+			if err != nil {
+				return err
+			}
+			differs = differs || is
+		}
+	}
+	switch {
+	case out.err != nil:
+		return fmt.Errorf("printing: %w", out.err)
+	case differs:
+		return cli.ErrWrong
+	}
+	out.line("no differences")
+	return out.err
+}
+
+// stored takes over from the live custom resource what decides on names and on which form of objects it has.
+func (l *live) stored(ctx context.Context, obj *unstructured.Unstructured) *unstructured.Unstructured {
+	obj = obj.DeepCopy()
+	if k, ok := l.set.Exact(obj.GroupVersionKind()); ok && k.Namespaced && obj.GetNamespace() == "" {
+		obj.SetNamespace(l.env.Namespace)
+	}
+	u := l.get(ctx, obj.GroupVersionKind().Group, obj.GetKind(), obj.GetNamespace(), obj.GetName())
+	if u == nil {
+		return obj
+	}
+	obj.SetGeneration(u.GetGeneration())
+	if status, has := u.Object["status"]; has && obj.GetKind() == "MLflow" {
+		obj.Object["status"] = status // whether a database was migrated
+	}
+	return obj
+}
+
+// differs compares one object with the live one, in the fields that are rendered.
+func (l *live) differs(ctx context.Context, out *printer, wanted *unstructured.Unstructured) (bool, error) {
+	title := wanted.GetKind() + " " + wanted.GetName()
+	if wanted.GetNamespace() != "" {
+		title = wanted.GetKind() + " " + wanted.GetNamespace() + "/" + wanted.GetName()
+	}
+	k, ok := l.set.Exact(wanted.GroupVersionKind())
+	if !ok {
+		out.line("! %s: the cluster does not serve %s", title, wanted.GroupVersionKind().GroupVersion())
+		return true, nil
+	}
+	u, err := l.reader.Get(ctx, k, wanted.GetNamespace(), wanted.GetName())
+	switch {
+	case apierrors.IsNotFound(err):
+		out.line("+ %s: not there", title)
+		return true, nil
+	case apierrors.IsForbidden(err):
+		out.line("? %s: may not be read", title)
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("reading %s: %w", title, err)
+	}
+	found := Differences(wanted.Object, u.Object)
+	for _, d := range found {
+		out.line("~ %s: %s", title, d)
+	}
+	return len(found) > 0, nil
+}
