@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/cli"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/doctor"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/render"
@@ -10,5 +11,5 @@ import (
 
 // commands are the sub-commands in the order of the help.
 func commands() []cli.Command {
-	return []cli.Command{status.Command(), tree.Command(), render.Command(), doctor.Command(), cli.Version()}
+	return []cli.Command{status.Command(), tree.Command(), render.Command(kinds.Table()), doctor.Command(), cli.Version()}
 }

@@ -8,7 +8,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
-	"github.com/odh-platform/odh-platform-operator/cmd/internal/render"
+	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
 	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
@@ -40,12 +40,12 @@ func appWrapperRow(env *Env) row {
 				applier := func(mgr ctrl.Manager) *apply.Applier {
 					return env.Applier(mgr, apply.Options{FieldOwner: appwrapper.FieldOwner, Component: appwrapper.ComponentName})
 				}
-				return appwrapper.Setup(render.AppWrapper(c), func() *capability.Watcher { return env.Capabilities }, applier)(ctx, mgr)
+				return appwrapper.Setup(kinds.AppWrapper(c), func() *capability.Watcher { return env.Capabilities }, applier)(ctx, mgr)
 			},
 		},
 		FieldOwner: appwrapper.FieldOwner,
 		Essential:  []schema.GroupResource{{Group: awv1beta2.GroupVersion.Group, Resource: "appwrappers"}},
-		Renders:    render.ByComponent()[appwrapper.ComponentName],
+		Renders:    kinds.ByComponent()[appwrapper.ComponentName],
 		Trusts: []certs.Target{
 			{Kind: certs.Mutating, Name: webhook.MutatingConfiguration},
 			{Kind: certs.Validating, Name: webhook.ValidatingConfiguration},

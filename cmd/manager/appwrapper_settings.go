@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/odh-platform/odh-platform-operator/cmd/internal/render"
+	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
@@ -33,7 +33,7 @@ func (a *appWrapperConfig) get(ctx context.Context, live client.Reader, log logr
 		return *a.read, nil
 	}
 	var older []config.OlderConfig
-	for _, o := range render.OlderConfigs {
+	for _, o := range kinds.OlderConfigs {
 		key := types.NamespacedName{Namespace: a.config.OperatorNamespace, Name: o.Name}
 		stored := &corev1.ConfigMap{}
 		err := live.Get(ctx, key, stored)
@@ -49,7 +49,7 @@ func (a *appWrapperConfig) get(ctx context.Context, live client.Reader, log logr
 	if err != nil {
 		return config.AppWrapper{}, fmt.Errorf("configuration of appwrapper: %w", err)
 	}
-	if err := render.AppWrapper(got).FaultTolerance.Validate(); err != nil {
+	if err := kinds.AppWrapper(got).FaultTolerance.Validate(); err != nil {
 		return config.AppWrapper{}, fmt.Errorf("configuration of appwrapper, in ConfigMaps of namespace %s or in the configuration file: %w",
 			a.config.OperatorNamespace, err)
 	}

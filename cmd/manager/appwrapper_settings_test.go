@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/odh-platform/odh-platform-operator/cmd/internal/render"
+	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
 	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
@@ -38,7 +38,7 @@ func stored(reads *int, maps ...client.Object) client.Reader {
 
 // [appwrapper-21] The defaults of the configuration are those of the controllers, and they are valid.
 func TestDefaultsOfAppWrapperAgree(t *testing.T) {
-	got := render.AppWrapper(config.DefaultAppWrapper())
+	got := kinds.AppWrapper(config.DefaultAppWrapper())
 	if diff := cmp.Diff(appwrapper.DefaultSettings(), got, cmpopts.IgnoreFields(appwrapper.Settings{}, "Clock")); diff != "" {
 		t.Errorf("(-controllers +configuration):\n%s", diff)
 	}
@@ -60,7 +60,7 @@ func TestAppWrapperConfigIsReadOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		settings := render.AppWrapper(got)
+		settings := kinds.AppWrapper(got)
 		if got.DefaultQueueName != "team" || settings.SchedulerName != "packed" || settings.FaultTolerance.RetryPause != 5*time.Second ||
 			settings.Autopilot.ResourceTaints["example.com/card"][0].Effect != corev1.TaintEffectNoExecute {
 			t.Errorf("%+v", got)
@@ -79,7 +79,7 @@ func TestAutopilotCanBeSwitchedOff(t *testing.T) {
 	reads := 0
 	source := &appWrapperConfig{config: load(t)}
 	got, err := source.get(t.Context(), stored(&reads, olderMap("appwrapper-operator-config", "appwrapper: {autopilot: null}")), logr.Discard())
-	if err != nil || render.AppWrapper(got).Autopilot != nil {
+	if err != nil || kinds.AppWrapper(got).Autopilot != nil {
 		t.Errorf("%+v %v", got.Autopilot, err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
-	"github.com/odh-platform/odh-platform-operator/cmd/internal/render"
+	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflowaccess"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
@@ -22,7 +22,7 @@ import (
 // mlflowRow is MLflow's line of the table.
 func mlflowRow(env *Env) row {
 	kind := mlflowv1.GroupVersion.WithKind("MLflow")
-	settings := render.MLflow(env.Config)
+	settings := kinds.MLflow(env.Config)
 	return row{
 		Component: component.Component{
 			Name:        mlflow.ComponentName,
@@ -34,7 +34,7 @@ func mlflowRow(env *Env) row {
 		},
 		FieldOwner: mlflow.FieldOwner,
 		Essential:  []schema.GroupResource{{Group: mlflowv1.GroupVersion.Group, Resource: "mlflows"}},
-		Renders:    render.ByComponent()[mlflow.ComponentName],
+		Renders:    kinds.ByComponent()[mlflow.ComponentName],
 	}
 }
 

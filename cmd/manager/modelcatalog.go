@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
-	"github.com/odh-platform/odh-platform-operator/cmd/internal/render"
+	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog"
 	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
@@ -56,6 +56,6 @@ func modelCatalogRow(env *Env) row {
 		FieldOwner: modelcatalog.FieldOwner,
 		Essential:  []schema.GroupResource{{Group: aihubv1alpha1.GroupVersion.Group, Resource: "catalogs"}},
 		Trusts:     []certs.Target{{Kind: certs.Validating, Name: webhook.CatalogValidatingConfiguration}},
-		Renders:    render.ByComponent()[modelcatalog.ComponentName],
+		Renders:    kinds.ByComponent()[modelcatalog.ComponentName],
 	}
 }

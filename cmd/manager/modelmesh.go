@@ -13,7 +13,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
-	"github.com/odh-platform/odh-platform-operator/cmd/internal/render"
+	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/companion"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/models"
@@ -54,7 +54,7 @@ func modelMeshRow(env *Env) row {
 		FieldOwner: modelmesh.FieldOwner,
 		Trusts:     []certs.Target{{Kind: certs.Validating, Name: webhook.ValidatingConfiguration}},
 		Essential:  []schema.GroupResource{{Group: modelmesh.PredictorKind.Group, Resource: "predictors"}},
-		Renders:    render.ByComponent()[modelmesh.ComponentName],
+		Renders:    kinds.ByComponent()[modelmesh.ComponentName],
 	}
 }
 

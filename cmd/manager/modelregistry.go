@@ -10,7 +10,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
-	"github.com/odh-platform/odh-platform-operator/cmd/internal/render"
+	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry"
 	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
@@ -62,6 +62,6 @@ func modelRegistryRow(env *Env) row {
 			{Kind: certs.Validating, Name: webhook.ValidatingConfiguration},
 			{Kind: certs.Conversion, Name: webhook.ConvertedCRD},
 		},
-		Renders: render.ByComponent()[modelregistry.ComponentName],
+		Renders: kinds.ByComponent()[modelregistry.ComponentName],
 	}
 }

@@ -12,7 +12,7 @@ import (
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
-	"github.com/odh-platform/odh-platform-operator/cmd/internal/render"
+	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry"
 	"github.com/odh-platform/odh-platform-operator/controllers/platform"
@@ -48,7 +48,7 @@ func platformRow(env *Env) row {
 		Essential: []schema.GroupResource{
 			{Group: platformv1alpha1.GroupVersion.Group, Resource: "mlflowoperators"}, {Group: platformv1alpha1.GroupVersion.Group, Resource: "aihubs"},
 		},
-		Renders: render.ByComponent()[platform.ComponentName],
+		Renders: kinds.ByComponent()[platform.ComponentName],
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/odh-platform/odh-platform-operator/cmd/internal/render"
+	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
 	"github.com/odh-platform/odh-platform-operator/controllers/raycluster"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
@@ -36,7 +36,7 @@ func rayClusterRow(env *Env) row {
 			{Kind: certs.Validating, Name: webhook.ValidatingConfiguration},
 		},
 		Essential: []schema.GroupResource{{Group: ray.GVK.Group, Resource: "rayclusters"}},
-		Renders:   render.ByComponent()[raycluster.ComponentName],
+		Renders:   kinds.ByComponent()[raycluster.ComponentName],
 	}
 }
 

@@ -68,12 +68,12 @@ func judgeCRD(f *Facts, ships Shipped, name string) []Finding {
 	if why := unestablished(live); why != "" {
 		out = append(out, Finding{Result: Fail, Subject: subject, Found: why, Why: "its resources cannot be reached", Cure: "kubectl describe crd " + name})
 	}
-	if Fingerprint(live) != Fingerprint(wanted) {
-		out = append(out, Finding{Result: Warn, Subject: subject,
-			Found: fmt.Sprintf("differs from the one of this release (%s, here %s)%s", Fingerprint(live), Fingerprint(wanted), versionsMissing(live, wanted)), Cure: installCRDs})
-		if versionsMissing(live, wanted) != "" {
-			out[len(out)-1].Result = Fail
+	if there, here := Fingerprint(live), Fingerprint(wanted); there != here {
+		finding := Finding{Result: Warn, Subject: subject, Found: fmt.Sprintf("differs from the one of this release (%s, here %s)", there, here), Cure: installCRDs}
+		if missing := versionsMissing(live, wanted); missing != "" {
+			finding.Result, finding.Found = Fail, finding.Found+missing
 		}
+		out = append(out, finding)
 	}
 	for _, stored := range live.Status.StoredVersions {
 		if !slices.ContainsFunc(wanted.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == stored && v.Storage }) {

@@ -46,17 +46,17 @@ func checkManager(f *Facts, _ Shipped) []Finding {
 	}
 	subject := "Deployment " + d.Namespace + "/" + d.Name
 	verdict := f.Manager.Health
-	switch {
-	case verdict.State == health.Healthy:
+	switch verdict.State {
+	case health.Healthy:
 		out := []Finding{fine(subject, "available, image "+f.Manager.Image)}
 		if l := f.Manager.Lease; !l.Held(f.Now) {
 			out = append(out, Finding{Result: Warn, Subject: "Lease", Found: "no replica leads",
 				Why: "controllers run on the leader only", Cure: "kubectl -n " + d.Namespace + " logs deployment/" + d.Name})
 		}
 		return out
-	case verdict.State == health.Idle:
+	case health.Idle:
 		return []Finding{{Result: Fail, Subject: subject, Found: "scaled to zero", Cure: "kubectl -n " + d.Namespace + " scale deployment " + d.Name + " --replicas=1"}}
-	case verdict.State == health.Progressing:
+	case health.Progressing:
 		return []Finding{{Result: Warn, Subject: subject, Found: "not available yet: " + verdict.Message, Cure: "kubectl -n " + d.Namespace + " get pods; wait, or look at their events"}}
 	}
 	return []Finding{{Result: Fail, Subject: subject, Found: "not available: " + cmp.Or(verdict.Message, verdict.Reason, string(verdict.State)),

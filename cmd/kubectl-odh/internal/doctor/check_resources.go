@@ -76,7 +76,11 @@ func checkMesh(f *Facts, _ Shipped) []Finding {
 	}
 	on := s.Config.Enabled("modelmesh")
 	if on && !f.EtcdSecret && len(f.gaps[topicMeshSecret]) == 0 {
-		out = append(out, Finding{Result: Fail, Subject: "Secret " + s.Config.ModelMesh.Namespace + "/" + s.Config.ModelMesh.EtcdSecretName, Found: "not there",
+		result := Fail
+		if len(f.MeshNamespaces) == 0 {
+			result = Warn // nobody waits for it yet
+		}
+		out = append(out, Finding{Result: result, Subject: "Secret " + s.Config.ModelMesh.Namespace + "/" + s.Config.ModelMesh.EtcdSecretName, Found: "not there",
 			Why: "runtimes do not start: they do not know where etcd is", Cure: "create it with key etcd_connection; docs/components/modelmesh.md has the form, and config/components/modelmesh-etcd brings an etcd"})
 	}
 	for _, n := range f.MeshNamespaces {

@@ -36,7 +36,7 @@ func fine(subject, found string) Finding { return Finding{Result: OK, Subject: s
 
 // unread is the finding of a check whose facts could not be read.
 func unread(gap Gap) Finding {
-	f := Finding{Result: Unknown, Subject: gap.What, Found: "could not be read: " + gap.Reason}
+	f := Finding{Result: Unknown, Subject: gap.What, Found: "could not be read: " + gap.Reason, Cure: "try again; kubectl get --raw /readyz?verbose tells how the API server is"}
 	if gap.Right != "" {
 		f.Found, f.Cure = "may not be read", "ask an administrator for the right to "+gap.Right
 	}

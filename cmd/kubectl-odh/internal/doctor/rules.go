@@ -35,20 +35,27 @@ func (r right) String() string {
 func rightsOf(rules []rbacv1.PolicyRule) []right {
 	var out []right
 	for _, rule := range rules {
-		names := rule.ResourceNames
-		if len(names) == 0 {
-			names = []string{""}
-		}
 		for _, verb := range rule.Verbs {
-			for _, path := range rule.NonResourceURLs {
-				out = append(out, right{verb: verb, path: path})
-			}
-			for _, group := range rule.APIGroups {
-				for _, resource := range rule.Resources {
-					for _, name := range names {
-						out = append(out, right{group: group, resource: resource, verb: verb, name: name})
-					}
-				}
+			out = append(out, rightsTo(verb, rule)...)
+		}
+	}
+	return out
+}
+
+// rightsTo are those of a rule with one verb.
+func rightsTo(verb string, rule rbacv1.PolicyRule) []right {
+	var out []right
+	names := rule.ResourceNames
+	if len(names) == 0 {
+		names = []string{""}
+	}
+	for _, path := range rule.NonResourceURLs {
+		out = append(out, right{verb: verb, path: path})
+	}
+	for _, group := range rule.APIGroups {
+		for _, resource := range rule.Resources {
+			for _, name := range names {
+				out = append(out, right{group: group, resource: resource, verb: verb, name: name})
 			}
 		}
 	}

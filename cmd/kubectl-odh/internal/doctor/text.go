@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/screen"
@@ -20,11 +21,7 @@ func (r Report) render(s screen.Style, all bool) string {
 			continue
 		}
 		b.WriteString("\n")
-		for _, f := range group {
-			if f.Result != OK || all {
-				f.render(&b, s)
-			}
-		}
+		renderAll(&b, s, slices.DeleteFunc(slices.Clone(group), func(f Finding) bool { return f.Result == OK && !all }))
 	}
 	fmt.Fprintf(&b, "\n%d failed, %d warnings, %d unknown, %d ok\n", r.Summary.Fail, r.Summary.Warn, r.Summary.Unknown, r.Summary.OK)
 	return b.String()
@@ -48,6 +45,10 @@ func summaryOf(group []Finding) string {
 	if len(group) == 1 {
 		return group[0].line()
 	}
+	same := !slices.ContainsFunc(group, func(f Finding) bool { return f.Found != group[0].Found })
+	if same {
+		return fmt.Sprintf("all %d: %s", len(group), screen.OneLine(group[0].Found))
+	}
 	lines := make([]string, 0, len(group))
 	for _, f := range group {
 		lines = append(lines, f.line())
@@ -70,12 +71,18 @@ func room(s screen.Style, used int) int {
 	return max(s.Width-used, 0)
 }
 
-func (f Finding) render(b *strings.Builder, s screen.Style) {
-	fmt.Fprintf(b, "  %s %s\n", s.Paint(paints[f.Result], fmt.Sprintf("%-7s", f.Result)), f.line())
-	if f.Why != "" {
-		fmt.Fprintf(b, "          %s %s\n", s.Paint(screen.Dim, "why: "), screen.OneLine(f.Why))
-	}
-	if f.Cure != "" {
-		fmt.Fprintf(b, "          %s %s\n", s.Paint(screen.Dim, "cure:"), screen.OneLine(f.Cure))
+// renderAll writes findings. What follows from several of them and mends them all is said once.
+func renderAll(b *strings.Builder, s screen.Style, found []Finding) {
+	for i, f := range found {
+		fmt.Fprintf(b, "  %s %s\n", s.Paint(paints[f.Result], fmt.Sprintf("%-7s", f.Result)), f.line())
+		if i+1 < len(found) && found[i+1].Why == f.Why && found[i+1].Cure == f.Cure {
+			continue
+		}
+		if f.Why != "" {
+			fmt.Fprintf(b, "          %s %s\n", s.Paint(screen.Dim, "why: "), screen.OneLine(f.Why))
+		}
+		if f.Cure != "" {
+			fmt.Fprintf(b, "          %s %s\n", s.Paint(screen.Dim, "cure:"), screen.OneLine(f.Cure))
+		}
 	}
 }

@@ -47,14 +47,14 @@ func connect(ctx context.Context, call *cli.Call) (*live, error) {
 	case !manager.Settings.Known:
 		return nil, fmt.Errorf("the settings of the manager in namespace %s cannot be read: %s", manager.Deployment.Namespace, manager.Settings.Problem)
 	}
-	var kinds []schema.GroupVersionKind
+	var has []schema.GroupVersionKind
 	for _, kind := range append(capability.Known(), aihub.Kind) {
 		if set.Has(kind) {
-			kinds = append(kinds, kind)
+			has = append(has, kind)
 		}
 	}
 	l.env = render.Env{
-		Config: manager.Settings.Config, Capabilities: capability.NewSet(kinds...), Version: manager.Version, Namespace: cluster.Namespace,
+		Config: manager.Settings.Config, Capabilities: capability.NewSet(has...), Version: manager.Version, Namespace: cluster.Namespace,
 		ConfigMaps: func(namespace, name string) *corev1.ConfigMap { return l.configMap(ctx, namespace, name) },
 	}
 	l.env.Config.MLflow.Version = mlflowVersion
@@ -115,10 +115,10 @@ func (l *live) kubeRay(ctx context.Context) []string {
 }
 
 // compare prints how the live objects differ from what documents bring about, and says so by its error.
-func (l *live) compare(ctx context.Context, call *cli.Call, documents []*unstructured.Unstructured) error {
+func (l *live) compare(ctx context.Context, call *cli.Call, kinds render.Kinds, documents []*unstructured.Unstructured) error {
 	out, differs := &printer{out: call.Stdout}, false
 	for _, obj := range documents {
-		result, err := render.Table().Render(l.stored(ctx, obj), l.env)
+		result, err := kinds.Render(l.stored(ctx, obj), l.env)
 		if err != nil {
 			return err
 		}

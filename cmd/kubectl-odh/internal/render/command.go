@@ -20,8 +20,8 @@ import (
 const long = `Reads custom resources, as YAML or JSON, and prints the objects that the manager would make for them, one document each; what is no
 object, such as the registration of a model in its mesh, stands before them as a comment.
 
-Without --cluster nothing is asked of a cluster: --platform says what it pretends to serve, and flags of the manager such as
---mlflow-image may follow after "--". With --cluster, what is served and the settings come from the current cluster, and --diff prints how
+Without --cluster nothing is asked of a cluster: --platform says what it pretends to serve, and settings come from the variables that the manager
+reads, such as MLFLOW_IMAGE, and from its flags, such as --namespace, which may follow after "--". With --cluster, what is served and the settings come from the current cluster, and --diff prints how
 the objects there differ in the fields that the manager sets, with exit code 1 when they do.
 
 Kinds: `
@@ -31,17 +31,18 @@ const mlflowVersion = "3.14.0"
 
 // options are the flags of the command.
 type options struct {
+	kinds          render.Kinds
 	file, platform string
 	cluster, diff  bool
 }
 
-// Command shows what custom resources bring about.
-func Command() cli.Command {
+// Command shows what custom resources of these kinds bring about.
+func Command(kinds render.Kinds) cli.Command {
 	return cli.Command{
 		Name: "render", Args: "-f FILE [-- MANAGER-FLAGS...]", Short: "show the objects that custom resources bring about",
-		Long: long + strings.Join(render.Table().Names(), ", ") + ".",
+		Long: long + strings.Join(kinds.Names(), ", ") + ".",
 		Setup: func(flags *pflag.FlagSet) cli.Action {
-			o := options{}
+			o := options{kinds: kinds}
 			flags.StringVarP(&o.file, "filename", "f", "", `file with custom resources; "-" reads the standard input`)
 			flags.StringVar(&o.platform, "platform", render.DefaultPlatform, "cluster to pretend: "+strings.Join(render.Platforms(), ", "))
 			flags.BoolVar(&o.cluster, "cluster", false, "take what is served, and the settings, from the current cluster")
@@ -64,7 +65,7 @@ func (o options) run(ctx context.Context, call *cli.Call, args []string) error {
 		if err != nil {
 			return err
 		}
-		return show(call, documents, env)
+		return o.show(call, documents, env)
 	}
 	if len(args) > 0 {
 		return cli.Usage("render: %q are settings, which come from the cluster; leave them out, or leave out --cluster and --diff", args)
@@ -74,9 +75,9 @@ func (o options) run(ctx context.Context, call *cli.Call, args []string) error {
 		return err
 	}
 	if o.diff {
-		return live.compare(ctx, call, documents)
+		return live.compare(ctx, call, o.kinds, documents)
 	}
-	return show(call, documents, live.env)
+	return o.show(call, documents, live.env)
 }
 
 func (o options) read(call *cli.Call) ([]*unstructured.Unstructured, error) {
@@ -106,10 +107,10 @@ func (o options) offline(call *cli.Call, args []string) (render.Env, error) {
 }
 
 // show prints what documents bring about.
-func show(call *cli.Call, documents []*unstructured.Unstructured, env render.Env) error {
+func (o options) show(call *cli.Call, documents []*unstructured.Unstructured, env render.Env) error {
 	var all []render.Result
 	for _, obj := range documents {
-		result, err := render.Table().Render(obj, env)
+		result, err := o.kinds.Render(obj, env)
 		if err != nil {
 			return err
 		}

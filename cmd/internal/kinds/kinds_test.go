@@ -1,4 +1,4 @@
-package render_test
+package kinds_test
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
 	"github.com/odh-platform/odh-platform-operator/cmd/internal/render"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
@@ -21,7 +22,7 @@ import (
 func env(t *testing.T, platform string, args ...string) render.Env {
 	t.Helper()
 	program := config.Program{MLflowVersion: "3.14.0"}
-	for name := range render.ByComponent() {
+	for name := range kinds.ByComponent() {
 		program.Components = append(program.Components, name)
 	}
 	slices.Sort(program.Components)
@@ -82,7 +83,7 @@ func TestEveryKind(t *testing.T) {
 		for _, platform := range tc.platforms {
 			t.Run(name+"/"+platform, func(t *testing.T) {
 				before := obj.DeepCopy()
-				result, err := render.Table().Render(obj, env(t, platform))
+				result, err := kinds.Table().Render(obj, env(t, platform))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -95,7 +96,7 @@ func TestEveryKind(t *testing.T) {
 			})
 		}
 	}
-	for _, kind := range render.Table().Names() {
+	for _, kind := range kinds.Table().Names() {
 		if !seen[kind] {
 			t.Errorf("%s is rendered and has no golden file", kind)
 		}
@@ -150,7 +151,7 @@ func TestSettingsOfACluster(t *testing.T) {
 		if namespace != "" {
 			obj.SetNamespace(namespace)
 		}
-		result, err := render.Table().Render(obj, e)
+		result, err := kinds.Table().Render(obj, e)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -185,7 +186,7 @@ func TestWhatIsNotMade(t *testing.T) {
 		"somebody else's":       {`{apiVersion: workload.codeflare.dev/v1beta2, kind: AppWrapper, metadata: {name: a}, spec: {managedBy: somebody, components: []}}`, "spec.managedBy gives it to somebody else"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			result, err := render.Table().Render(document(t, tc.object), env(t, "plain"))
+			result, err := kinds.Table().Render(document(t, tc.object), env(t, "plain"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -206,7 +207,7 @@ func TestRefusals(t *testing.T) {
 		"a runtime of no sense": {`{apiVersion: serving.kserve.io/v1alpha1, kind: ServingRuntime, metadata: {name: a}, spec: {multiModel: true, containers: [{name: mm}]}}`, "Invalid runtime Spec"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := render.Table().Render(document(t, tc.object), env(t, "plain"))
+			_, err := kinds.Table().Render(document(t, tc.object), env(t, "plain"))
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("error %v does not say %q", err, tc.want)
 			}

@@ -1,4 +1,4 @@
-package render
+package kinds
 
 import (
 	"cmp"
@@ -16,6 +16,7 @@ import (
 	mlflowconfigv1 "github.com/odh-platform/odh-platform-operator/apis/mlflowconfig/v1"
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/cmd/internal/render"
 	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog"
@@ -31,8 +32,8 @@ import (
 )
 
 // ByComponent are the kinds of each component, by its name.
-func ByComponent() map[string]Kinds {
-	return map[string]Kinds{
+func ByComponent() map[string]render.Kinds {
+	return map[string]render.Kinds{
 		mlflow.ComponentName: {
 			mlflowv1.GroupVersion.WithKind("MLflow"):             mlflows,
 			mlflowconfigv1.GroupVersion.WithKind("MLflowConfig"): mlflowConfigs,
@@ -55,122 +56,122 @@ func ByComponent() map[string]Kinds {
 }
 
 // Table are the kinds of all components.
-func Table() Kinds {
-	all := Kinds{}
+func Table() render.Kinds {
+	all := render.Kinds{}
 	for _, kinds := range ByComponent() {
 		maps.Copy(all, kinds)
 	}
 	return all
 }
 
-func mlflows(obj *unstructured.Unstructured, env Env) (Result, error) {
+func mlflows(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
 	objects, err := mlflow.Render(MLflow(env.Config), env.Capabilities, obj)
-	return Result{Objects: objects}, err
+	return render.Result{Objects: objects}, err
 }
 
 // mlflowConfigs are read by the MLflow servers themselves.
-func mlflowConfigs(obj *unstructured.Unstructured, env Env) (Result, error) {
-	namespace := env.placed(obj)
-	return Result{Notes: []string{
+func mlflowConfigs(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
+	namespace := env.Placed(obj)
+	return render.Result{Notes: []string{
 		"nothing is created for MLflowConfig " + obj.GetName() + ": the servers of MLflow read it themselves, and keep artifacts of workspace " +
 			namespace + " in the bucket of Secret " + nested(obj, "spec", "artifactRootSecret") + " there"}}, nil
 }
 
-func registries(obj *unstructured.Unstructured, env Env) (Result, error) {
+func registries(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
 	settings := env.Config.ModelRegistry
 	settings.DefaultDomain = cmp.Or(settings.DefaultDomain, env.Domain)
 	objects, err := modelregistry.Render(modelregistry.Settings{ModelRegistry: settings}, env.Capabilities, obj)
-	return Result{Objects: objects}, err
+	return render.Result{Objects: objects}, err
 }
 
-func catalogs(obj *unstructured.Unstructured, env Env) (Result, error) {
+func catalogs(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
 	if obj.GetNamespace() == "" && env.Config.ModelRegistry.Namespace != "" {
 		obj.SetNamespace(env.Config.ModelRegistry.Namespace)
 	}
-	env.placed(obj)
+	env.Placed(obj)
 	objects, notes, err := modelcatalog.Render(modelcatalog.Settings{ModelRegistry: env.Config.ModelRegistry}, env.Capabilities, env.Domain, obj)
-	return Result{objects, notes}, err
+	return render.Result{Objects: objects, Notes: notes}, err
 }
 
-func hubs(obj *unstructured.Unstructured, env Env) (Result, error) {
+func hubs(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
 	objects, notes, err := platform.RenderHub(env.Config.ModelRegistry.Namespace, env.Config.Enabled(modelcatalog.ComponentName), obj)
-	return Result{objects, notes}, err
+	return render.Result{Objects: objects, Notes: notes}, err
 }
 
-func mlflowOperators(obj *unstructured.Unstructured, _ Env) (Result, error) {
-	return Result{Notes: []string{"nothing is created for MLflowOperator " + obj.GetName() +
+func mlflowOperators(obj *unstructured.Unstructured, _ render.Env) (render.Result, error) {
+	return render.Result{Notes: []string{"nothing is created for MLflowOperator " + obj.GetName() +
 		": it hands MLflow over to the program, which creates what each MLflow asks for"}}, nil
 }
 
-func appWrappers(obj *unstructured.Unstructured, env Env) (Result, error) {
-	env.placed(obj)
+func appWrappers(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
+	env.Placed(obj)
 	var older []config.OlderConfig
 	for _, o := range OlderConfigs {
-		if found := env.older(o.Name, o.Embedded); found != nil {
+		if found := env.Older(o.Name, o.Embedded); found != nil {
 			older = append(older, *found)
 		}
 	}
 	settings, _, err := env.Config.AppWrapper(older...)
 	if err != nil {
-		return Result{}, fmt.Errorf("configuration of appwrapper: %w", err)
+		return render.Result{}, fmt.Errorf("configuration of appwrapper: %w", err)
 	}
 	objects, notes, err := appwrapper.Render(AppWrapper(settings), obj)
-	return Result{objects, notes}, err
+	return render.Result{Objects: objects, Notes: notes}, err
 }
 
-func rayClusters(obj *unstructured.Unstructured, env Env) (Result, error) {
-	env.placed(obj)
-	settings, _, err := env.Config.RayCluster(env.older(CodeFlareConfig, true))
+func rayClusters(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
+	env.Placed(obj)
+	settings, _, err := env.Config.RayCluster(env.Older(CodeFlareConfig, true))
 	if err != nil {
-		return Result{}, fmt.Errorf("settings of Ray: %w", err)
+		return render.Result{}, fmt.Errorf("settings of Ray: %w", err)
 	}
 	objects, notes, err := raycluster.Render(raycluster.RenderInputs{
 		Settings: settings, Served: env.Capabilities, Domain: env.Domain, Version: env.Version, KubeRay: env.KubeRay,
 	}, obj)
-	return Result{objects, notes}, err
+	return render.Result{Objects: objects, Notes: notes}, err
 }
 
 // runtimes are shown in their namespace; those of cluster scope in the one that objects without a namespace go to.
-func runtimes(obj *unstructured.Unstructured, env Env) (Result, error) {
+func runtimes(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
 	in := modelmesh.RenderInputs{Served: env.Capabilities, OnlyOwn: env.Config.ModelMesh.NamespaceScope, Used: true}
 	if obj.GetKind() == capability.ClusterServingRuntime.Kind {
 		in.Namespace = cmp.Or(env.Namespace, corev1.NamespaceDefault)
 	} else {
-		in.Namespace = env.placed(obj)
+		in.Namespace = env.Placed(obj)
 	}
 	var notes, more []string
 	var err error
-	if in.Settings, notes, err = env.mesh(in.Namespace); err != nil {
-		return Result{}, fmt.Errorf("settings of ModelMesh: %w", err)
+	if in.Settings, notes, err = env.Mesh(in.Namespace); err != nil {
+		return render.Result{}, fmt.Errorf("settings of ModelMesh: %w", err)
 	}
 	objects, more, err := modelmesh.Render(in, obj)
 	if err != nil || len(objects) == 0 || in.OnlyOwn {
-		return Result{objects, append(notes, more...)}, err
+		return render.Result{Objects: objects, Notes: append(notes, more...)}, err
 	}
 	home, monitoring := env.Config.ModelMesh.Namespace, env.Config.ModelMesh.MonitoringNamespace
 	beside, about, err := companion.Render(in.Namespace, in.Settings, env.Capabilities, home, monitoring)
-	return Result{append(objects, beside...), slices.Concat(notes, more, about)}, err
+	return render.Result{Objects: append(objects, beside...), Notes: slices.Concat(notes, more, about)}, err
 }
 
 // registrations are made in the mesh, not in the API.
-func registrations(obj *unstructured.Unstructured, env Env) (Result, error) {
-	namespace := env.placed(obj)
+func registrations(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
+	namespace := env.Placed(obj)
 	registration, reason, err := models.Register(obj)
 	if err != nil {
-		return Result{}, err
+		return render.Result{}, err
 	}
 	if registration == nil {
-		return Result{Notes: []string{"nothing is made for " + obj.GetKind() + " " + obj.GetName() + ": " + reason}}, nil
+		return render.Result{Notes: []string{"nothing is made for " + obj.GetKind() + " " + obj.GetName() + ": " + reason}}, nil
 	}
-	settings, notes, err := env.mesh(namespace)
+	settings, notes, err := env.Mesh(namespace)
 	if err != nil {
-		return Result{}, fmt.Errorf("settings of ModelMesh: %w", err)
+		return render.Result{}, fmt.Errorf("settings of ModelMesh: %w", err)
 	}
 	text, err := yaml.Marshal(registration)
 	if err != nil {
-		return Result{}, fmt.Errorf("writing the registration: %w", err)
+		return render.Result{}, fmt.Errorf("writing the registration: %w", err)
 	}
-	return Result{Notes: append(notes,
+	return render.Result{Notes: append(notes,
 		fmt.Sprintf("nothing is created in the API for %s %s: the mesh behind Service %s of namespace %s is told of the model, as", obj.GetKind(), obj.GetName(), settings.ServiceName, namespace),
 		string(text[:len(text)-1]))}, nil
 }

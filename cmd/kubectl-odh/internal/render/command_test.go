@@ -1,0 +1,202 @@
+package render
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	fakediscovery "k8s.io/client-go/discovery/fake"
+	fakedynamic "k8s.io/client-go/dynamic/fake"
+	fakemetadata "k8s.io/client-go/metadata/fake"
+	clienttesting "k8s.io/client-go/testing"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/yaml"
+
+	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/cli"
+)
+
+// started is one run of the command.
+type started struct {
+	code           int
+	stdout, stderr string
+}
+
+// start runs the command with an input and, if there is one, a cluster.
+func start(t *testing.T, stdin string, cluster *cli.Cluster, args ...string) started {
+	t.Helper()
+	var out, errs strings.Builder
+	code := cli.Run(context.Background(), cli.Process{
+		Args: append([]string{"render"}, args...), Stdin: strings.NewReader(stdin), Stdout: &out, Stderr: &errs,
+		Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0)), Lookup: func(string) (string, bool) { return "", false },
+		Terminal: func() (int, bool) { return 0, false }, Version: "v9",
+		Connect: func(o cli.Options) (*cli.Cluster, error) {
+			if cluster == nil {
+				return nil, errors.New("no cluster")
+			}
+			return cluster, nil
+		},
+	}, []cli.Command{Command(kinds.Table())})
+	return started{code, out.String(), errs.String()}
+}
+
+const wrapper = `{apiVersion: workload.codeflare.dev/v1beta2, kind: AppWrapper, metadata: {name: a}, spec: {components: [{template: {apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, image: i}]}}}]}}`
+
+func TestOffline(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a.yaml")
+	if err := os.WriteFile(file, []byte(wrapper), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, args := range map[string][]string{"a file": {"-f", file, "-n", "team"}, "stdin": {"-f", "-", "-n", "team"}} {
+		s := start(t, wrapper, nil, args...)
+		if s.code != 0 || !strings.Contains(s.stdout, "kind: Pod\n") || !strings.Contains(s.stdout, "  namespace: team\n") {
+			t.Errorf("%s: %+v", name, s)
+		}
+	}
+	predictor := `{apiVersion: serving.kserve.io/v1alpha1, kind: Predictor, metadata: {name: m}, spec: {modelType: {name: onnx}, storage: {path: p}}}`
+	s := start(t, predictor, nil, "-f", "-")
+	if s.code != 0 || !strings.Contains(s.stdout, "\n# type: mt:onnx\n") || !strings.Contains(s.stdout, "namespace default") {
+		t.Errorf("a model: %+v", s)
+	}
+	s = start(t, wrapper+"\n---\n"+predictor, nil, "-f", "-", "-o", "json")
+	var l list
+	if err := json.Unmarshal([]byte(s.stdout), &l); err != nil || len(l.Items) != 1 || len(l.Notes) != 2 || l.Kind != "List" {
+		t.Errorf("as JSON: %v, %+v", err, s)
+	}
+	mlflow := `{apiVersion: mlflow.opendatahub.io/v1, kind: MLflow, metadata: {name: mlflow}, spec: {storage: {resources: {requests: {storage: 1Gi}}}, backendStoreUri: "sqlite:////mlflow/a.db", artifactsDestination: "file:///mlflow/artifacts"}}`
+	s = start(t, mlflow, nil, "-f", "-", "--platform", "bare", "--", "--namespace=tracking")
+	if s.code != 0 || !strings.Contains(s.stdout, "namespace: tracking") || strings.Contains(s.stdout, "HTTPRoute") {
+		t.Errorf("flags of the manager: %+v", s)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	for name, tc := range map[string]struct {
+		stdin string
+		args  []string
+		want  string
+	}{
+		"no file":      {wrapper, nil, "render -f FILE"},
+		"a lost file":  {"", []string{"-f", "gone.yaml"}, "gone.yaml"},
+		"nothing":      {"", []string{"-f", "-"}, "no custom resource"},
+		"no cluster":   {wrapper, []string{"-f", "-", "--cluster"}, "no cluster"},
+		"a strange":    {"{apiVersion: v1, kind: Pod}", []string{"-f", "-"}, "known kinds: aihub.opendatahub.io/v1alpha1/Catalog"},
+		"no platform":  {wrapper, []string{"-f", "-", "--platform", "mars"}, `unknown platform "mars"`},
+		"no such flag": {wrapper, []string{"-f", "-", "--", "--colour"}, "unknown flag --colour"},
+		"two sources":  {wrapper, []string{"-f", "-", "--cluster", "--", "--namespace=a"}, "leave out --cluster"},
+	} {
+		s := start(t, tc.stdin, nil, tc.args...)
+		if s.code != cli.ExitFailed || !strings.Contains(s.stderr, tc.want) {
+			t.Errorf("%s: %+v", name, s)
+		}
+	}
+}
+
+// world is a cluster with these objects.
+func world(t *testing.T, documents ...string) *cli.Cluster {
+	t.Helper()
+	var lists []*metav1.APIResourceList
+	listKinds := map[schema.GroupVersionResource]string{}
+	for version, served := range map[string][]string{
+		"v1": {"Pod", "ConfigMap", "Namespace"}, "apps/v1": {"Deployment"}, "workload.codeflare.dev/v1beta2": {"AppWrapper"},
+		"config.openshift.io/v1": {"Ingress"}, "route.openshift.io/v1": {"Route"}, "ray.io/v1": {"RayCluster"},
+	} {
+		gv, _ := schema.ParseGroupVersion(version)
+		l := &metav1.APIResourceList{GroupVersion: version}
+		for _, kind := range served {
+			plural := strings.ToLower(kind) + "s"
+			if strings.HasSuffix(kind, "s") {
+				plural = strings.ToLower(kind) + "es"
+			}
+			l.APIResources = append(l.APIResources, metav1.APIResource{Name: plural, Kind: kind, Namespaced: true, Verbs: []string{"get", "list"}})
+			listKinds[gv.WithResource(plural)] = kind + "List"
+		}
+		lists = append(lists, l)
+	}
+	var objects []runtime.Object
+	for _, text := range documents {
+		u := &unstructured.Unstructured{}
+		raw, err := yaml.YAMLToJSON([]byte(text))
+		if err == nil {
+			err = u.UnmarshalJSON(raw)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects = append(objects, u)
+	}
+	scheme := fakemetadata.NewTestScheme()
+	if err := metav1.AddMetaToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	return &cli.Cluster{Namespace: "team", Dynamic: fakedynamic.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), listKinds, objects...),
+		Discovery: &fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{Resources: lists}}, Metadata: fakemetadata.NewSimpleMetadataClient(scheme)}
+}
+
+const (
+	manager = `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: odh, name: odh-platform-operator-controller-manager}, spec: {template: {spec: {containers: [
+  {name: manager, image: "x:v7", env: [{name: POD_NAMESPACE, value: odh}, {name: ENABLE_APPWRAPPER, value: "true"}]}]}}}}`
+	scheduler = `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: odh, name: appwrapper-operator-config}, data: {config.yaml: "appwrapper: {schedulerName: packed}"}}`
+	domain    = `{apiVersion: config.openshift.io/v1, kind: Ingress, metadata: {name: cluster}, spec: {domain: apps.example.org}}`
+	cluster   = `{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: r}, spec: {headGroupSpec: {rayStartParams: {}, template: {spec: {containers: [{name: h, image: i}]}}}}}`
+	pod       = `{apiVersion: v1, kind: Pod, metadata: {namespace: team, name: p, labels: {workload.codeflare.dev/appwrapper: a, x: y},
+  ownerReferences: [{apiVersion: workload.codeflare.dev/v1beta2, kind: AppWrapper, name: a, uid: u, controller: true, blockOwnerDeletion: true}]},
+  spec: {schedulerName: packed, nodeName: n, containers: [{name: c, image: IMAGE}]}}`
+)
+
+func TestWithACluster(t *testing.T) {
+	s := start(t, wrapper, world(t, manager, scheduler), "-f", "-", "--cluster")
+	if s.code != 0 || !strings.Contains(s.stdout, "schedulerName: packed") || !strings.Contains(s.stdout, "namespace: team") {
+		t.Errorf("%+v", s)
+	}
+	s = start(t, cluster, world(t, manager, domain), "-f", "-", "--cluster")
+	if s.code != 0 || !strings.Contains(s.stdout, "oauth-proxy") || !strings.Contains(s.stdout, "ray.openshift.ai/version: v7") {
+		t.Errorf("OpenShift and the version of the manager: %+v", s)
+	}
+	for want, c := range map[string]*cli.Cluster{
+		"has no manager whose settings": world(t, scheduler),
+		"cannot be read":                world(t, strings.Replace(manager, "name: manager,", "name: other,", 1)),
+	} {
+		if s := start(t, wrapper, c, "-f", "-", "--cluster"); s.code != cli.ExitFailed || !strings.Contains(s.stderr, want) {
+			t.Errorf("%s: %+v", want, s)
+		}
+	}
+}
+
+func TestDiff(t *testing.T) {
+	for name, tc := range map[string]struct {
+		live []string
+		code int
+		want string
+	}{
+		"the same": {[]string{strings.Replace(pod, "IMAGE", "i", 1)}, cli.ExitHealthy, "no differences\n"},
+		"changed":  {[]string{strings.Replace(pod, "IMAGE", "other", 1)}, cli.ExitWrong, "~ Pod team/p: spec.containers[c].image: \"other\", and would be \"i\"\n"},
+		"missing":  {nil, cli.ExitWrong, "+ Pod team/p: not there\n"},
+	} {
+		s := start(t, wrapper, world(t, append(tc.live, manager, scheduler)...), "-f", "-", "--diff")
+		if s.code != tc.code || s.stdout != tc.want {
+			t.Errorf("%s: %+v", name, s)
+		}
+	}
+	strange := strings.Replace(strings.Replace(wrapper, "apiVersion: v1", "apiVersion: x.io/v1", 1), "kind: Pod", "kind: Thing", 1)
+	strange = strings.Replace(strange, "components: [{", "components: [{podSets: [], ", 1)
+	if s := start(t, strange, world(t, manager), "-f", "-", "--diff"); s.code != cli.ExitWrong || !strings.Contains(s.stdout, "! Thing team/p: the cluster does not serve x.io/v1") {
+		t.Errorf("%+v", s)
+	}
+}
+
+// Offline there are no settings but those of flags and environment.
+func TestTableIsShared(t *testing.T) {
+	if !strings.Contains(Command(kinds.Table()).Long, strings.Join(kinds.Table().Names(), ", ")) {
+		t.Error("the help does not name every kind")
+	}
+}
