@@ -9,17 +9,17 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/odh-platform/odh-platform-operator/cmd/internal/render"
+	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
 // TestComponents holds the table against that of the manager.
 func TestComponents(t *testing.T) {
-	want := slices.Sorted(maps.Keys(render.ByComponent()))
+	want := slices.Sorted(maps.Keys(kinds.ByComponent()))
 	if got := slices.Sorted(slices.Values(Names())); !slices.Equal(got, want) {
 		t.Errorf("got %q, the manager has %q", got, want)
 	}
-	for component, kinds := range render.ByComponent() {
+	for component, kinds := range kinds.ByComponent() {
 		for kind := range kinds {
 			if !LookedAfter(kind.GroupKind()) {
 				t.Errorf("%s of component %s is not in the table", kind, component)
