@@ -48,7 +48,7 @@ func build(in input) (output, error) {
 		return output{}, err
 	}
 	deployment := s.deployment.DeepCopy()
-	if csv.Spec.RelatedImages, err = setImages(deployment, in.parameters); err != nil {
+	if csv.Spec.RelatedImages, err = setImages(deployment, released(in.parameters, in.version)); err != nil {
 		return output{}, err
 	}
 	install := &csv.Spec.InstallStrategy.StrategySpec

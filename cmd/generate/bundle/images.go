@@ -14,6 +14,18 @@ import (
 // managerKey is the key of the manager's own image; all others are variables of its environment.
 const managerKey = "odh-platform-operator-image"
 
+// released gives the manager's image the tag of the version where the parameters name neither a tag nor a digest: a bundle names what was
+// built with it.
+func released(parameters []parameter, version string) []parameter {
+	out := slices.Clone(parameters)
+	for i, p := range out {
+		if p.key == managerKey && strings.LastIndex(p.value, ":") <= strings.LastIndex(p.value, "/") {
+			out[i].value += ":v" + version
+		}
+	}
+	return out
+}
+
 // parameter is one line of a params.env.
 type parameter struct{ key, value string }
 

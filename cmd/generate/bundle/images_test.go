@@ -55,6 +55,17 @@ func TestSetImages(t *testing.T) {
 	}
 }
 
+func TestReleased(t *testing.T) {
+	for given, want := range map[string]string{
+		"r/m": "r/m:v1.2.3", "r:5000/m": "r:5000/m:v1.2.3", "r/m:latest": "r/m:latest", "r/m@sha256:00": "r/m@sha256:00", "m": "m:v1.2.3", "m:1": "m:1",
+	} {
+		before := []parameter{{"A_IMAGE", "r/a"}, {managerKey, given}}
+		if got := released(before, "1.2.3"); got[1].value != want || got[0].value != "r/a" || before[1].value != given {
+			t.Errorf("%s: %v, want %s", given, got, want)
+		}
+	}
+}
+
 func TestPinned(t *testing.T) {
 	digest := v1alpha1.RelatedImage{Image: "r/a@sha256:" + strings.Repeat("0", 64)}
 	for _, c := range []struct {

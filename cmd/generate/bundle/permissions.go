@@ -63,13 +63,13 @@ func (s *sources) rulesOf(ref rbacv1.RoleRef) ([]rbacv1.PolicyRule, bool) {
 // forOwnCertificate finds the rules by which the manager writes the CA of a certificate of its own into webhook configurations and
 // CRDs. OLM mounts a certificate and writes its CA, so nobody needs them; and a CSV that may patch CRDs is warned of.
 func (s *sources) forOwnCertificate(rule rbacv1.PolicyRule) bool {
-	switch {
-	case slices.Equal(rule.APIGroups, []string{"admissionregistration.k8s.io"}):
+	if slices.Equal(rule.APIGroups, []string{"admissionregistration.k8s.io"}) {
 		return true
-	case !slices.Equal(rule.APIGroups, []string{"apiextensions.k8s.io"}) || !slices.Contains(rule.Verbs, "patch") || len(rule.ResourceNames) == 0:
-		return false
 	}
-	return !slices.ContainsFunc(rule.ResourceNames, func(name string) bool { return !slices.Contains(s.converted(), name) })
+	written := slices.Equal(rule.APIGroups, []string{"apiextensions.k8s.io"}) && slices.Equal(rule.Resources, []string{"customresourcedefinitions"}) &&
+		slices.Contains(rule.Verbs, "patch")
+	ours := s.converted()
+	return written && len(rule.ResourceNames) > 0 && !slices.ContainsFunc(rule.ResourceNames, func(name string) bool { return !slices.Contains(ours, name) })
 }
 
 // converted are the CRDs whose versions the manager converts.
