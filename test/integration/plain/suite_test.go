@@ -8,6 +8,7 @@ import (
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
@@ -23,17 +24,18 @@ const (
 // What MLflow has to do itself where no OpenShift does it: its certificate. And what a gateway makes of its route. The
 // manager has exactly the shipped rights.
 var (
-	env     *framework.Env
-	manager *framework.Manager
+	env       *framework.Env
+	installed *operator.Installed
+	manager   *framework.Manager
 )
 
 func TestPlain(t *testing.T) { framework.Run(t, "MLflow on plain Kubernetes") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "plain", cluster.Plain, framework.WithTypes(mlflowv1.AddToScheme))
-	account := env.InstallOperator(ctx, "config/default")
+	installed = env.InstallOperator(ctx, "config/default")
 	manager = env.StartManager(ctx, framework.ManagerOptions{
-		ServiceAccount: account.ServiceAccount, Race: true,
+		ServiceAccount: installed.ServiceAccount, Race: true,
 		Env: []string{"MLFLOW_IMAGE=quay.io/example/mlflow:v3", "MLFLOW_URL=https://gateway.example.com"},
 	})
 }, NodeTimeout(startTimeout))

@@ -34,7 +34,7 @@ var likely = []string{"opendatahub", "redhat-ods-applications"}
 type Manager struct {
 	// Deployment of the manager; nil when there is none, or none that may be seen.
 	Deployment *appsv1.Deployment
-	// Hidden tells that none was found since the caller may not look for it.
+	// Hidden tells that the caller may not look for Deployment or Lease, so that there may be more than was found.
 	Hidden bool
 	// Others are the namespaces of further Deployments of the name.
 	Others []string
@@ -73,14 +73,14 @@ func Find(ctx context.Context, reader fetch.Reader, set served.Set, namespace st
 			found = append(found, &d)
 		}
 	}
-	m.Hidden = !allowed
 	// Of several the one with replicas counts.
 	slices.SortStableFunc(found, func(a, b *appsv1.Deployment) int { return cmp.Compare(b.Status.Replicas, a.Status.Replicas) })
 	if len(found) > 0 {
 		m.describe(found)
 		m.Settings = readSettings(ctx, reader, set, m.Deployment, gaps)
 	}
-	leases, _ := search.named(ctx, "coordination.k8s.io", "Lease", names.OperatorName)
+	leases, leaseAllowed := search.named(ctx, "coordination.k8s.io", "Lease", names.OperatorName)
+	m.Hidden = !allowed || !leaseAllowed
 	for _, u := range leases {
 		if l := readLease(&u); m.Lease == nil || l.Renewed.After(m.Lease.Renewed) {
 			m.Lease = l

@@ -145,7 +145,7 @@ func newManager(m installed.Manager, now time.Time) Manager {
 		out.Verdict = health.Verdict{State: health.Healthy, Reason: "NoDeployment", Message: "it runs, and no Deployment of it is to be seen"}
 	case m.Hidden:
 		out.Hidden = true
-		out.Verdict = health.Verdict{State: health.Unknown, Reason: "NotAllowed", Message: "you may not look for it in all namespaces; --manager-namespace names one"}
+		out.Verdict = health.Verdict{State: health.Unknown, Reason: "NotAllowed", Message: "you may not look for its Deployment and its Lease; --manager-namespace names its namespace"}
 	default:
 		out.Verdict = health.Verdict{
 			State: health.Failed, Reason: "NotFound", Message: "there is neither a Deployment " + installed.DeploymentName + " nor a replica that leads",

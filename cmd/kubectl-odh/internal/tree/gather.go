@@ -19,7 +19,13 @@ import (
 )
 
 // noise are kinds that nobody looks for in a tree: they tell about other objects, or are copies of them.
-var noise = map[string]bool{"Event": true, "Endpoints": true, "EndpointSlice": true, "PodMetrics": true, "PackageManifest": true, "Lease": true}
+var noise = map[string]bool{"Event": true, "Endpoints": true, "EndpointSlice": true, "PodMetrics": true, "PackageManifest": true, "Lease": true, "ComponentStatus": true}
+
+// clusterGroups are the groups of which objects of cluster scope may belong to a resource; asking for all others would only show
+// what users may not read.
+var clusterGroups = map[string]bool{
+	"": true, "rbac.authorization.k8s.io": true, "console.openshift.io": true, "user.openshift.io": true, "kueue.x-k8s.io": true,
+}
 
 // gatherer reads what trees are made of.
 type gatherer struct {
@@ -153,7 +159,9 @@ func (g *gatherer) searchNamespaces(ctx context.Context, namespaces []string) {
 
 // kinds that may be part of a tree.
 func (g *gatherer) kinds() []served.Kind {
-	return slices.DeleteFunc(g.set.Listable(), func(k served.Kind) bool { return noise[k.Kind] })
+	return slices.DeleteFunc(g.set.Listable(), func(k served.Kind) bool {
+		return noise[k.Kind] || !k.Namespaced && !clusterGroups[k.Group] && !ours.LookedAfter(k.GroupKind())
+	})
 }
 
 func (g *gatherer) take(kind served.Kind, found []metav1.PartialObjectMetadata) {

@@ -1,0 +1,201 @@
+package plain_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
+)
+
+// endpoint is what a ServiceMonitor says of one.
+type endpoint struct {
+	Path      string
+	TLSConfig struct {
+		ServerName string
+		CA         struct{ Secret corev1.SecretKeySelector }
+	}
+	Authorization struct {
+		Type        string
+		Credentials corev1.SecretKeySelector
+	}
+}
+
+// monitored installs config/prometheus, and returns the endpoint of its ServiceMonitor.
+func monitored(ctx context.Context) endpoint {
+	GinkgoHelper()
+	objects, err := operator.Kustomize(ctx, "config/prometheus")
+	Expect(err).NotTo(HaveOccurred())
+	var monitor struct {
+		Spec struct{ Endpoints []endpoint }
+	}
+	kinds := map[string]bool{}
+	for _, o := range objects {
+		kinds[o.GetKind()] = true
+		if o.GetKind() == "ServiceMonitor" {
+			text, err := o.MarshalJSON()
+			Expect(err).NotTo(HaveOccurred())
+			Expect(json.Unmarshal(text, &monitor)).To(Succeed())
+		}
+		create(ctx, o)
+	}
+	Expect(kinds).To(And(HaveKey("PrometheusRule"), HaveKey("ServiceAccount"), HaveKey("ClusterRoleBinding")))
+	Expect(monitor.Spec.Endpoints).To(HaveLen(1))
+	return monitor.Spec.Endpoints[0]
+}
+
+// held waits for a key of a Secret.
+func held(ctx context.Context, selector corev1.SecretKeySelector) []byte {
+	GinkgoHelper()
+	secret := &corev1.Secret{ObjectMeta: object(selector.Name)}
+	env.WaitFor(ctx, secret, func(g Gomega) { g.Expect(secret.Data[selector.Key]).NotTo(BeEmpty()) })
+	return secret.Data[selector.Key]
+}
+
+// scrape reads the metrics as a Prometheus does that is told so by a ServiceMonitor.
+func scrape(ctx context.Context, e endpoint, token string) (status int, text string) {
+	GinkgoHelper()
+	roots := x509.NewCertPool()
+	Expect(roots.AppendCertsFromPEM(held(ctx, e.TLSConfig.CA.Secret))).To(BeTrue())
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: e.TLSConfig.ServerName, MinVersion: tls.VersionTLS12}}
+	defer transport.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, manager.MetricsURL+e.Path, http.NoBody)
+	Expect(err).NotTo(HaveOccurred())
+	request.Header.Set("Authorization", e.Authorization.Type+" "+token)
+	response, err := (&http.Client{Transport: transport}).Do(request)
+	Expect(err).NotTo(HaveOccurred())
+	body, err := io.ReadAll(response.Body)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(response.Body.Close()).To(Succeed())
+	return response.StatusCode, string(body)
+}
+
+var (
+	row    = regexp.MustCompile("(?m)^\\| `([a-z_0-9]+)` \\| (gauge|counter|histogram) \\| ([^|]*) \\|")
+	typed  = regexp.MustCompile(`(?m)^# TYPE (\S+) (\S+)$`)
+	sample = regexp.MustCompile(`(?m)^([a-z_0-9]+)(?:\{(.*)\})? \S+$`)
+	label  = regexp.MustCompile(`([a-z_]+)="(?:[^"\\]|\\.)*"`)
+)
+
+type described struct {
+	kind   string
+	labels []string
+}
+
+// documented are the metrics of a section of docs/metrics.md.
+func documented(section string) map[string]described {
+	GinkgoHelper()
+	root, err := cluster.RepositoryRoot()
+	Expect(err).NotTo(HaveOccurred())
+	page, err := os.ReadFile(filepath.Join(root, "docs", "metrics.md"))
+	Expect(err).NotTo(HaveOccurred())
+	_, rest, found := strings.Cut(string(page), "\n## "+section+"\n")
+	Expect(found).To(BeTrue(), section)
+	text, _, _ := strings.Cut(rest, "\n## ")
+	out := map[string]described{}
+	for _, r := range row.FindAllStringSubmatch(text, -1) {
+		d := described{kind: r[2]}
+		if names := strings.ReplaceAll(r[3], "`", ""); names != "" {
+			d.labels = strings.Split(names, ", ")
+		}
+		slices.Sort(d.labels)
+		out[r[1]] = d
+	}
+	return out
+}
+
+// served are the metrics of an answer.
+func served(text string) map[string]described {
+	out := map[string]described{}
+	for _, t := range typed.FindAllStringSubmatch(text, -1) {
+		out[t[1]] = described{kind: t[2]}
+	}
+	for _, s := range sample.FindAllStringSubmatch(text, -1) {
+		d, found := out[s[1]]
+		if !found {
+			continue // a part of a histogram
+		}
+		d.labels = nil
+		for _, l := range label.FindAllStringSubmatch(s[2], -1) {
+			d.labels = append(d.labels, l[1])
+		}
+		slices.Sort(d.labels)
+		out[s[1]] = d
+	}
+	return out
+}
+
+// needs are metrics that this suite has no cause to see: an election, and a request to a webhook.
+var needs = []string{"leader_election_master_status", "controller_runtime_webhook_latency_seconds"}
+
+var _ = Describe("Monitoring", func() {
+	It("is let in by what config/prometheus ships, with a verified certificate, and finds every metric as docs/metrics.md describes it", func(ctx SpecContext) {
+		ready(ctx, server())
+		e := monitored(ctx)
+		token := string(held(ctx, e.Authorization.Credentials))
+		var text string
+		Eventually(func() int {
+			var status int
+			status, text = scrape(ctx, e, token)
+			return status
+		}).WithContext(ctx).WithTimeout(specTimeout).Should(Equal(http.StatusOK))
+		status, _ := scrape(ctx, e, "nobody's")
+		Expect(status).To(Equal(http.StatusUnauthorized))
+
+		live, own := served(text), documented("Its own")
+		for name, is := range live {
+			if strings.HasPrefix(name, "odh_platform_") || strings.HasPrefix(name, "appwrapper_") {
+				Expect(own).To(HaveKeyWithValue(name, is))
+			}
+		}
+		for _, name := range []string{
+			"odh_platform_build_info", "odh_platform_component_enabled", "odh_platform_component_running", "odh_platform_component_failures_total",
+			"odh_platform_api_served", "odh_platform_conditions", "odh_platform_apply_writes_total", "odh_platform_certificate_expiry_timestamp_seconds",
+			"odh_platform_webhook_decisions_total", "odh_platform_mlflow_migrations_total", "odh_platform_modelmesh_clients",
+		} {
+			Expect(live).To(HaveKey(name))
+		}
+		for name, want := range documented("Of the libraries in it") {
+			if slices.Contains(needs, name) {
+				continue
+			}
+			Expect(live).To(HaveKey(name))
+			if want.kind != "histogram" {
+				Expect(live[name]).To(Equal(want), name)
+			}
+		}
+		Expect(text).To(ContainSubstring(`odh_platform_component_running{component="mlflow"} 1`))
+		Expect(text).To(ContainSubstring(`odh_platform_api_served{group="monitoring.coreos.com",kind="ServiceMonitor",version="v1"} 1`))
+		Expect(text).To(ContainSubstring(`odh_platform_mlflow_migrations_total{result="failed"} 0`))
+	}, NodeTimeout(2*specTimeout))
+
+	It("shows dashboards to whoever looks for ConfigMaps with the label of Grafana's sidecar", func(ctx SpecContext) {
+		objects, err := operator.Kustomize(ctx, "config/dashboards")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(objects).To(HaveLen(2))
+		for _, o := range objects {
+			o.SetNamespace(namespace)
+			create(ctx, o)
+			stored := &unstructured.Unstructured{}
+			stored.SetGroupVersionKind(o.GroupVersionKind())
+			stored.SetNamespace(namespace)
+			stored.SetName(o.GetName())
+			env.Get(ctx, stored)
+			Expect(stored.GetLabels()).To(HaveKeyWithValue("grafana_dashboard", "1"))
+		}
+	}, NodeTimeout(specTimeout))
+})
