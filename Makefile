@@ -119,7 +119,7 @@ bundle-files:
 	go run ./cmd/generate/bundle --version '$(VERSION)' --image '$(IMG)'
 
 .PHONY: docker-build
-docker-build: ## Build the image of the manager for this platform (CONTAINER_TOOL=docker|podman, IMAGE=, GOFIPS140=v1.0.0)
+docker-build: ## Build the image of the manager for this platform (CONTAINER_TOOL=docker|podman, IMG=, GOFIPS140=v1.0.0)
 	$(CONTAINER_TOOL) build $(IMAGE_ARGS) -t '$(IMAGE)' .
 
 .PHONY: docker-buildx

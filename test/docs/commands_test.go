@@ -197,7 +197,7 @@ func (c *checker) kubectl(words []string) {
 		if strings.ContainsAny(kind, "<$") {
 			continue
 		}
-		if !c.kinds[kind] && !(strings.Contains(kind, ".") && c.kinds[short]) {
+		if !c.kinds[kind] && (short == kind || !c.kinds[short]) {
 			c.errorf("kubectl knows no kind %s", kind)
 		}
 	}
