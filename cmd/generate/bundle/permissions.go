@@ -38,7 +38,7 @@ func (s *sources) grant(list []v1alpha1.StrategyDeploymentPermissions, ref rbacv
 	if len(subjects) != 1 || subjects[0].Kind != rbacv1.ServiceAccountKind || subjects[0].Namespace != s.deployment.Namespace {
 		return nil, errors.New("OLM binds roles to one account, in the namespace of the manager")
 	}
-	if rules = slices.DeleteFunc(slices.Clone(rules), s.forOwnCertificate); len(rules) == 0 {
+	if rules = s.withoutOwnCertificate(rules); len(rules) == 0 {
 		return list, nil
 	}
 	return append(list, v1alpha1.StrategyDeploymentPermissions{ServiceAccountName: subjects[0].Name, Rules: rules}), nil
@@ -60,12 +60,29 @@ func (s *sources) rulesOf(ref rbacv1.RoleRef) ([]rbacv1.PolicyRule, bool) {
 	return role.rules, found
 }
 
-// forOwnCertificate finds the rules by which the manager writes the CA of a certificate of its own into webhook configurations and
+// leftBehind are configurations of the CodeFlare operator, of which the component raycluster takes out what calls that operator.
+var leftBehind = []string{"codeflare-operator-mutating-webhook-configuration", "codeflare-operator-validating-webhook-configuration"}
+
+// withoutOwnCertificate leaves out the rules by which the manager writes the CA of a certificate of its own into webhook configurations and
 // CRDs. OLM mounts a certificate and writes its CA, so nobody needs them; and a CSV that may patch CRDs is warned of.
-func (s *sources) forOwnCertificate(rule rbacv1.PolicyRule) bool {
-	if slices.Equal(rule.APIGroups, []string{"admissionregistration.k8s.io"}) {
-		return true
+func (s *sources) withoutOwnCertificate(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	var kept []rbacv1.PolicyRule
+	for _, rule := range rules {
+		if slices.Equal(rule.APIGroups, []string{"admissionregistration.k8s.io"}) {
+			rule.ResourceNames = slices.DeleteFunc(slices.Clone(rule.ResourceNames), func(name string) bool { return !slices.Contains(leftBehind, name) })
+			if len(rule.ResourceNames) == 0 {
+				continue
+			}
+		}
+		if !s.patchesConversion(rule) {
+			kept = append(kept, rule)
+		}
 	}
+	return kept
+}
+
+// patchesConversion finds the rule for CRDs that are converted.
+func (s *sources) patchesConversion(rule rbacv1.PolicyRule) bool {
 	written := slices.Equal(rule.APIGroups, []string{"apiextensions.k8s.io"}) && slices.Equal(rule.Resources, []string{"customresourcedefinitions"}) &&
 		slices.Contains(rule.Verbs, "patch")
 	ours := s.converted()

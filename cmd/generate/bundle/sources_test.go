@@ -295,6 +295,18 @@ func TestRightsForTheOwnCertificate(t *testing.T) {
 	}
 }
 
+// What another operator left in a cluster is cleaned up under OLM too.
+func TestRightsForWhatIsLeftBehind(t *testing.T) {
+	_, cluster, err := sorted(t, "resourceNames: [ours]", "resourceNames: [ours, codeflare-operator-mutating-webhook-configuration]").permissions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule := cluster[0].Rules[1]
+	if !slices.Equal(rule.ResourceNames, []string{"codeflare-operator-mutating-webhook-configuration"}) || !slices.Equal(rule.Verbs, []string{"get", "patch"}) {
+		t.Errorf("%+v", cluster[0].Rules)
+	}
+}
+
 // Roles that others bind are shipped, also where somebody here is bound to them; those of the manager are OLM's to make.
 func TestUnboundRoles(t *testing.T) {
 	var names []string
