@@ -19,7 +19,7 @@ import (
 )
 
 // noise are kinds that nobody looks for in a tree: they tell about other objects, or are copies of them.
-var noise = map[string]bool{"Event": true, "Endpoints": true, "EndpointSlice": true, "PodMetrics": true, "PackageManifest": true, "Lease": true, "ComponentStatus": true}
+var noise = map[string]bool{"Event": true, "Endpoints": true, "EndpointSlice": true, "PodMetrics": true, "PackageManifest": true, "Lease": true, "ComponentStatus": true, "Node": true}
 
 // clusterGroups are the groups of which objects of cluster scope may belong to a resource; asking for all others would only show
 // what users may not read.
