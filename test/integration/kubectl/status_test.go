@@ -1,0 +1,81 @@
+package kubectl_test
+
+import (
+	"encoding/json"
+	"path/filepath"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+)
+
+// line is a resource as status shows it to programs.
+type line struct {
+	Kind, Namespace, Name, State, Reason, Message string
+}
+
+var _ = Describe("status", func() {
+	It("tells a viewer how everything is, and which components run", func(ctx SpecContext) {
+		got := odh(ctx, viewer, "status", "-o", "json")
+		Expect(got.code).To(Equal(1), "%s", got.stderr)
+		var report struct {
+			OK      bool
+			Manager struct {
+				Found                                    bool
+				Namespace, State, Image, SettingsProblem string
+			}
+			Components []struct {
+				Name, State         string
+				WaitsFor            []string
+				Resources, NotReady int
+			}
+			Resources []line
+			Notes     []string
+		}
+		Expect(json.Unmarshal([]byte(got.stdout), &report)).To(Succeed())
+		Expect(report.OK).To(BeFalse())
+		Expect(report.Manager.Found).To(BeTrue())
+		Expect(report.Manager.Namespace).To(Equal(managerNamespace))
+		Expect(report.Manager.State).To(Equal("Healthy"))
+		Expect(report.Manager.Image).NotTo(BeEmpty())
+		Expect(report.Manager.SettingsProblem).To(BeEmpty())
+		states := map[string]string{}
+		for _, c := range report.Components {
+			states[c.Name] = c.State
+		}
+		Expect(states).To(HaveLen(7))
+		Expect(states).To(And(HaveKeyWithValue("mlflow", "on"), HaveKeyWithValue("appwrapper", "on")))
+		Expect(states).To(HaveKeyWithValue("platform", "off"))
+		Expect(report.Resources).To(ContainElement(And(
+			HaveField("Kind", "MLflow"), HaveField("Name", "mlflow"), HaveField("State", "Healthy"), HaveField("Reason", "DeploymentReady"))))
+		Expect(report.Resources).To(ContainElement(And(HaveField("Kind", "AppWrapper"), HaveField("Namespace", team), HaveField("State", "Progressing"))))
+		Expect(report.Notes).To(ContainElement(And(ContainSubstring("not allowed to read:"), ContainSubstring("predictors"))), "the role view does not show Predictors")
+		Expect(report.Resources[len(report.Resources)-1].State).To(Or(Equal("Healthy"), Equal("Idle")), "what needs attention comes first")
+	}, SpecTimeout(specTimeout))
+
+	It("prints no colour into a pipe, and is a plugin of kubectl", func(ctx SpecContext) {
+		kubectl, err := cluster.Kubectl(ctx, GinkgoWriter)
+		Expect(err).NotTo(HaveOccurred())
+		got := call(ctx, viewer, kubectl, "odh", "status")
+		Expect(got.code).To(Equal(1), "%s", got.stderr)
+		Expect(got.stdout).To(And(ContainSubstring("MANAGER  Healthy"), ContainSubstring("MLflow/mlflow"), ContainSubstring("AppWrapper/broken")))
+		Expect(got.stdout).NotTo(ContainSubstring("\x1b"))
+	}, SpecTimeout(specTimeout))
+
+	It("shows a member of one namespace what he may see, and says what he may not", func(ctx SpecContext) {
+		got := odh(ctx, member, "status")
+		Expect(got.code).To(Equal(1), "%s", got.stderr)
+		Expect(got.stdout).To(And(
+			ContainSubstring("MANAGER  Unknown"), ContainSubstring("AppWrapper/broken"),
+			ContainSubstring("not allowed to look at all namespaces; what is in namespace team is shown"), ContainSubstring("not allowed to read:"), ContainSubstring("mlflows")))
+		Expect(got.stdout).NotTo(ContainSubstring("MLflow/mlflow"))
+	}, SpecTimeout(specTimeout))
+
+	It("ends with 2 when the cluster does not answer", func(ctx SpecContext) {
+		got := odh(ctx, user{kubeconfig: filepath.Join(env.Instance.Dir(), "nothing")}, "status")
+		Expect(got.code).To(Equal(2))
+		Expect(got.stderr).To(HavePrefix("kubectl-odh: "))
+		Expect(got.stdout).To(BeEmpty())
+	}, SpecTimeout(specTimeout))
+})

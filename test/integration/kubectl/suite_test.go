@@ -1,0 +1,122 @@
+package kubectl_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+const (
+	managerNamespace = "opendatahub"
+	team             = "team"
+
+	startTimeout = 20 * time.Minute // the first run builds the control plane
+	specTimeout  = 3 * time.Minute
+)
+
+// The program kubectl-odh, as users run it: a process beside a cluster in which the manager looks after a few resources, some
+// of them broken, with the rights of the ClusterRole view and nothing else.
+var (
+	env       *framework.Env
+	manager   *framework.Manager
+	installed *operator.Installed
+	program   string // path of kubectl-odh
+	plugins   string // folder on the PATH with the program
+	// viewer may look at everything that the role view shows, member at the namespace team only.
+	viewer, member user
+)
+
+// user is somebody with a kubeconfig.
+type user struct {
+	kubeconfig string
+	name       string // in the audit log
+}
+
+func TestKubectl(t *testing.T) { framework.Run(t, "kubectl odh") }
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	env = framework.Start(ctx, "kubectl", cluster.Plain,
+		framework.WithTypes(mlflowv1.AddToScheme, awv1beta2.AddToScheme))
+	var err error
+	program, err = cluster.BuildProgram(ctx, "./cmd/kubectl-odh", []string{"grpcnotrace"}, false, GinkgoWriter)
+	Expect(err).NotTo(HaveOccurred())
+	// kubectl finds plugins by the name of their file.
+	plugins = filepath.Join(env.Instance.Dir(), "plugins")
+	Expect(os.Mkdir(plugins, 0o755)).To(Succeed())
+	Expect(os.Symlink(program, filepath.Join(plugins, "kubectl-odh"))).To(Succeed())
+	installed = env.InstallOperator(ctx, "config/default")
+	manager = env.StartManager(ctx, framework.ManagerOptions{
+		ServiceAccount: installed.ServiceAccount, Race: true, WebhookPort: installed.WebhookPort,
+		Env: []string{"MLFLOW_IMAGE=quay.io/example/mlflow:v3"},
+	})
+	// The pods of this Deployment do nothing; it tells the settings, as it does where the manager runs in the cluster.
+	Expect(env.Admin.Create(ctx, installed.Deployment)).To(Succeed())
+	Expect(env.Admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: team}})).To(Succeed())
+	viewer = newUser(ctx, "viewer")
+	Expect(env.Admin.Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "viewer"}, Subjects: viewer.subjects("viewer"), RoleRef: view,
+	})).To(Succeed())
+	member = newUser(ctx, "member")
+	Expect(env.Admin.Create(ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "member", Namespace: team}, Subjects: member.subjects("member"), RoleRef: view,
+	})).To(Succeed())
+	createResources(ctx)
+}, NodeTimeout(startTimeout))
+
+var _ = AfterEach(func() { manager.ReportLog() })
+
+var view = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"}
+
+// newUser makes an account in the namespace team, without rights.
+func newUser(ctx context.Context, name string) user {
+	GinkgoHelper()
+	Expect(env.Admin.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: team}})).To(Succeed())
+	path, err := operator.Kubeconfig(ctx, env.Instance, types.NamespacedName{Namespace: team, Name: name}, "kubectl-odh-"+name, team)
+	Expect(err).NotTo(HaveOccurred())
+	return user{kubeconfig: path, name: "system:serviceaccount:" + team + ":" + name}
+}
+
+func (user) subjects(name string) []rbacv1.Subject {
+	return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: team, Name: name}}
+}
+
+// result is what a call leaves behind.
+type result struct {
+	code           int
+	stdout, stderr string
+}
+
+// odh runs the program as a user, with its output in pipes.
+func odh(ctx context.Context, as user, args ...string) result {
+	GinkgoHelper()
+	return call(ctx, as, program, args...)
+}
+
+func call(ctx context.Context, as user, path string, args ...string) result {
+	GinkgoHelper()
+	command := exec.CommandContext(ctx, path, args...)
+	command.Env = append(os.Environ(), "KUBECONFIG="+as.kubeconfig, "TERM=xterm-256color", "PATH="+plugins+string(os.PathListSeparator)+os.Getenv("PATH"))
+	out, err := command.Output()
+	if err == nil {
+		return result{stdout: string(out)}
+	}
+	ended, is := err.(*exec.ExitError)
+	Expect(is).To(BeTrue(), "%v", err)
+	return result{ended.ExitCode(), string(out), string(ended.Stderr)}
+}

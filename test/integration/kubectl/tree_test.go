@@ -1,0 +1,61 @@
+package kubectl_test
+
+import (
+	"encoding/json"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// branch is a part of a tree as programs read it.
+type branch struct {
+	Kind, Namespace, Name, Relation, State, Reason, Message string
+	Children                                                []branch
+}
+
+// kinds of a branch and of all below it, with their relations.
+func (b branch) kinds() []string {
+	all := []string{b.Kind + " " + b.Relation}
+	for _, child := range b.Children {
+		all = append(all, child.kinds()...)
+	}
+	return all
+}
+
+var _ = Describe("tree", func() {
+	It("shows a viewer what an MLflow consists of, and reads nothing secret", func(ctx SpecContext) {
+		mark := env.Mark()
+		got := odh(ctx, viewer, "tree", "mlflow/mlflow", "-o", "json")
+		Expect(got.stderr).To(BeEmpty())
+		var result struct {
+			OK    bool
+			Trees []branch
+			Notes []string
+		}
+		Expect(json.Unmarshal([]byte(got.stdout), &result)).To(Succeed())
+		Expect(result.OK).To(BeTrue(), "%s", got.stdout)
+		Expect(got.code).To(Equal(0))
+		Expect(result.Trees).To(HaveLen(1))
+		Expect(result.Trees[0].kinds()).To(ContainElements("Deployment owned", "ReplicaSet owned", "Pod owned", "Service owned", "PersistentVolumeClaim kept", "NetworkPolicy owned"))
+		Expect(result.Notes).To(ContainElement(ContainSubstring("secrets")), "the role view does not show Secrets")
+
+		requests := env.Since(mark).ByUser(viewer.name)
+		Expect(requests).NotTo(BeEmpty())
+		Expect(requests.Writes()).To(BeEmpty())
+	}, SpecTimeout(specTimeout))
+
+	It("leads from an AppWrapper to the cause in its pod", func(ctx SpecContext) {
+		got := odh(ctx, member, "tree", "appwrapper/broken", "--ascii")
+		Expect(got.code).To(Equal(1), "%s", got.stderr)
+		Expect(got.stdout).To(And(
+			ContainSubstring("AppWrapper/broken"), ContainSubstring("`- Pod/broken"), ContainSubstring("ImagePullBackOff"),
+			ContainSubstring(`image "`+badImage+`" of container main cannot be pulled; check its name, the registry and the pull secrets`),
+			ContainSubstring("not allowed to search all namespaces; searched: team")))
+		Expect(got.stdout).NotTo(ContainSubstring("\x1b"))
+	}, SpecTimeout(specTimeout))
+
+	It("says what is not there", func(ctx SpecContext) {
+		got := odh(ctx, viewer, "tree", "mlflow/other")
+		Expect(got).To(Equal(result{code: 2, stderr: "kubectl-odh: there is no MLflow other\n"}))
+	}, SpecTimeout(specTimeout))
+})
