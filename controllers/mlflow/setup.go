@@ -55,7 +55,7 @@ const FieldOwner = "mlflow-operator"
 // +kubebuilder:rbac:namespace=system,groups=apps,resources=deployments,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:namespace=system,groups="",resources=persistentvolumeclaims;services,verbs=get;list;watch;create;patch
 // Most of these are never deleted, but their owner changes: of the claim with the retention policy and when it is taken over, of all when
-// an MLflow is created again that was deleted without them. OpenShift lets only those change the owners of an object who may delete it.
+// somebody takes the owner away, and when an MLflow is created again before all of the earlier one is gone. OpenShift lets only those change the owners of an object who may delete it.
 // +kubebuilder:rbac:namespace=system,groups=apps,resources=deployments,resourceNames=mlflow,verbs=delete
 // +kubebuilder:rbac:namespace=system,groups="",resources=services,resourceNames=mlflow,verbs=delete
 // +kubebuilder:rbac:namespace=system,groups="",resources=persistentvolumeclaims,resourceNames=mlflow-pvc,verbs=delete
