@@ -293,7 +293,7 @@ var _ = Describe("What an MLflow consists of", func() {
 	It("gets its owner back when somebody took it away, which OpenShift lets only those do who may delete it", func(ctx SpecContext) {
 		m := ready(ctx, server())
 		parts := []client.Object{
-			deployment(), certificate(), &corev1.Service{ObjectMeta: object("mlflow")}, account("mlflow-sa"),
+			deployment(), &corev1.Service{ObjectMeta: object("mlflow")}, account("mlflow-sa"),
 			&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "mlflow"}}, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "mlflow"}},
 		}
 		policies := &networkingv1.NetworkPolicyList{}
