@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/served"
 	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
 )
 
 // live is a real cluster.
@@ -118,7 +120,8 @@ func (l *live) kubeRay(ctx context.Context) []string {
 func (l *live) compare(ctx context.Context, call *cli.Call, kinds render.Kinds, documents []*unstructured.Unstructured) error {
 	out, differs := &printer{out: call.Stdout}, false
 	for _, obj := range documents {
-		result, err := kinds.Render(l.stored(ctx, obj), l.env)
+		stored, env := l.stored(ctx, obj)
+		result, err := kinds.Render(stored, env)
 		if err != nil {
 			return err
 		}
@@ -140,21 +143,27 @@ func (l *live) compare(ctx context.Context, call *cli.Call, kinds render.Kinds, 
 	return out.err
 }
 
-// stored takes over from the live custom resource what decides on names and on which form of objects it has.
-func (l *live) stored(ctx context.Context, obj *unstructured.Unstructured) *unstructured.Unstructured {
-	obj = obj.DeepCopy()
+// stored takes over from the live custom resource what decides on the form of its objects: whether a database was migrated, and the
+// version of the program that let a RayCluster in.
+func (l *live) stored(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, render.Env) {
+	obj, env := obj.DeepCopy(), l.env
 	if k, ok := l.set.Exact(obj.GroupVersionKind()); ok && k.Namespaced && obj.GetNamespace() == "" {
 		obj.SetNamespace(l.env.Namespace)
 	}
 	u := l.get(ctx, obj.GroupVersionKind().Group, obj.GetKind(), obj.GetNamespace(), obj.GetName())
 	if u == nil {
-		return obj
+		return obj, env
 	}
 	obj.SetGeneration(u.GetGeneration())
-	if status, has := u.Object["status"]; has && obj.GetKind() == "MLflow" {
-		obj.Object["status"] = status // whether a database was migrated
+	switch obj.GetKind() {
+	case "MLflow":
+		if status, has := u.Object["status"]; has {
+			obj.Object["status"] = status
+		}
+	case ray.GVK.Kind:
+		env.Version = cmp.Or(u.GetAnnotations()[ray.AnnotationVersion], env.Version)
 	}
-	return obj
+	return obj, env
 }
 
 // differs compares one object with the live one, in the fields that are rendered.

@@ -1,0 +1,190 @@
+package render_test
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/odh-platform/odh-platform-operator/cmd/internal/render"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+)
+
+var thing = schema.GroupVersionKind{Group: "test.io", Version: "v1", Kind: "Thing"}
+
+// things renders a ConfigMap for each Thing, and changes what it was given.
+func things() render.Kinds {
+	return render.Kinds{thing: func(obj *unstructured.Unstructured, _ render.Env) (render.Result, error) {
+		if obj.GetName() == "bad" {
+			return render.Result{}, errors.New("boom")
+		}
+		out := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
+		out.SetName(obj.GetName())
+		obj.SetName("changed")
+		return render.Result{Objects: []*unstructured.Unstructured{out}, Notes: []string{"one\ntwo", "three"}}, nil
+	}}
+}
+
+func TestDocuments(t *testing.T) {
+	objects, err := render.Documents(strings.NewReader("a: 1\nb: 1.5\n---\n# nothing\n---\n{\"c\": [2]}\n"))
+	if err != nil || len(objects) != 2 {
+		t.Fatalf("%d objects, %v", len(objects), err)
+	}
+	if whole, is := objects[0].Object["a"].(int64); !is || whole != 1 {
+		t.Errorf("whole numbers stay such: %#v", objects[0].Object)
+	}
+	if part, is := objects[0].Object["b"].(float64); !is || part != 1.5 {
+		t.Errorf("others too: %#v", objects[0].Object)
+	}
+	for text, want := range map[string]string{
+		"":                      "no custom resource",
+		"# words\n---\n":        "no custom resource",
+		"a: [":                  "document 1 is not valid YAML",
+		"a: 1\n---\nb: 1\nb: 2": "document 2 is not valid YAML",
+		"- a":                   "document 1 is no object",
+	} {
+		if _, err := render.Documents(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestKinds(t *testing.T) {
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(thing)
+	obj.SetName("a")
+	result, err := things().Render(obj, render.Env{})
+	if err != nil || len(result.Objects) != 1 || obj.GetName() != "a" {
+		t.Errorf("%+v, %v, the object is %s now", result, err, obj.GetName())
+	}
+	obj.SetName("bad")
+	if _, err := things().Render(obj, render.Env{}); err == nil || err.Error() != "rendering Thing bad: boom" {
+		t.Errorf("%v", err)
+	}
+	obj.SetKind("Other")
+	if _, err := things().Render(obj, render.Env{}); err == nil || err.Error() != "test.io/v1/Other cannot be rendered; known kinds: test.io/v1/Thing" {
+		t.Errorf("%v", err)
+	}
+	if _, err := (render.Kinds{}).Render(obj, render.Env{}); err == nil || !strings.Contains(err.Error(), "renders no kind") {
+		t.Errorf("%v", err)
+	}
+	more := things()
+	more[thing.GroupVersion().WithKind("Another")] = more[thing]
+	if got := more.Names(); !slices.Equal(got, []string{"test.io/v1/Another", "test.io/v1/Thing"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestStream(t *testing.T) {
+	var out bytes.Buffer
+	if err := things().All(strings.NewReader("{apiVersion: test.io/v1, kind: Thing, metadata: {name: a}}"), &out, render.Env{}); err != nil {
+		t.Fatal(err)
+	}
+	want := "---\n# one\n# two\n# three\n---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n"
+	if out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+	again, err := render.Documents(&out)
+	if err != nil || len(again) != 1 {
+		t.Errorf("what is written can be read: %d objects, %v", len(again), err)
+	}
+	for name, text := range map[string]string{"a fault": "{apiVersion: test.io/v1, kind: Thing, metadata: {name: bad}}", "no document": ""} {
+		if err := things().All(strings.NewReader(text), &out, render.Env{}); err == nil {
+			t.Errorf("%s is no error", name)
+		}
+	}
+}
+
+// broken is a pipe that nobody reads any more, after some writes.
+type broken struct{ left int }
+
+func (b *broken) Write(p []byte) (int, error) {
+	if b.left--; b.left < 0 {
+		return 0, errors.New("broken pipe")
+	}
+	return len(p), nil
+}
+
+func TestBrokenPipes(t *testing.T) {
+	for left := range 4 {
+		err := things().All(strings.NewReader("{apiVersion: test.io/v1, kind: Thing, metadata: {name: a}}"), &broken{left}, render.Env{})
+		if err == nil || !strings.Contains(err.Error(), "broken pipe") {
+			t.Errorf("after %d writes: %v", left, err)
+		}
+	}
+}
+
+// Each platform serves what the one before it does, and more.
+func TestPlatforms(t *testing.T) {
+	var before capability.Set
+	for i, name := range render.Platforms() {
+		served, err := render.Platform(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !served.HasAll(before.Kinds()...) || i > 0 && served.Equal(before) {
+			t.Errorf("%s serves no more than the one before it", name)
+		}
+		if served.OpenShift() != (name == "openshift") {
+			t.Errorf("%s: OpenShift is %t", name, served.OpenShift())
+		}
+		before = served
+	}
+	if _, err := render.Platform(render.DefaultPlatform); err != nil {
+		t.Error(err)
+	}
+	if _, err := render.Platform("mars"); err == nil || err.Error() != `unknown platform "mars"; known platforms: bare, plain, openshift` {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestSettingsFromConfigMaps(t *testing.T) {
+	env := render.Env{Config: config.Config{OperatorNamespace: "home"}}
+	env.Config.ModelMesh.Namespace = "home"
+	if older := env.Older("a", true); older != nil {
+		t.Errorf("without a cluster there is none: %+v", older)
+	}
+	if s, notes, err := env.Mesh("team"); err != nil || len(notes) > 0 || s.PodsPerRuntime != 2 {
+		t.Errorf("defaults: %+v, %q, %v", s, notes, err)
+	}
+	stored := map[string]string{"home/model-serving-config": "podsPerRuntime: 3\nodd: 1", "team/model-serving-config": "podsPerRuntime: 4", "bad/model-serving-config": "podsPerRuntime: many"}
+	env.ConfigMaps = func(namespace, name string) *corev1.ConfigMap {
+		text, found := stored[namespace+"/"+name]
+		if !found {
+			return nil
+		}
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string]string{"config.yaml": text}}
+	}
+	older := env.Older("model-serving-config", true)
+	if older == nil || older.Source != "ConfigMap home/model-serving-config" || !older.Embedded || older.Data["config.yaml"] == "" {
+		t.Errorf("%+v", older)
+	}
+	for namespace, want := range map[string]int32{"home": 3, "team": 4, "other": 3} {
+		s, notes, err := env.Mesh(namespace)
+		if err != nil || s.PodsPerRuntime != want || len(notes) == 0 {
+			t.Errorf("%s: %d pods, notes %q, %v", namespace, s.PodsPerRuntime, notes, err)
+		}
+	}
+	if _, _, err := env.Mesh("bad"); err == nil || !strings.Contains(err.Error(), "ConfigMap bad/model-serving-config") || !strings.Contains(err.Error(), "many") {
+		t.Errorf("a mistake of a namespace: %v", err)
+	}
+}
+
+func TestPlaces(t *testing.T) {
+	for name, tc := range map[string]struct{ given, of, want string }{
+		"its own": {"a", "b", "a"}, "that of the caller": {"", "b", "b"}, "default": {"", "", "default"},
+	} {
+		obj := &unstructured.Unstructured{Object: map[string]any{}}
+		obj.SetNamespace(tc.given)
+		if got := (render.Env{Namespace: tc.of}).Placed(obj); got != tc.want || obj.GetNamespace() != tc.want {
+			t.Errorf("%s: %q, the object is in %q", name, got, obj.GetNamespace())
+		}
+	}
+}
