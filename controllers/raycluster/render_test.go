@@ -1,0 +1,124 @@
+package raycluster
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+)
+
+// submitted is a RayCluster as a user writes it.
+func submitted(t *testing.T, spec, metadata string) *unstructured.Unstructured {
+	t.Helper()
+	text := `{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: c, namespace: team` + metadata + `}, spec: {` + spec +
+		`headGroupSpec: {rayStartParams: {}, template: {spec: {containers: [{name: h, image: i}]}}}}}`
+	u := &unstructured.Unstructured{}
+	raw, err := yaml.YAMLToJSON([]byte(text))
+	if err == nil {
+		err = u.UnmarshalJSON(raw)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func titles(objects []*unstructured.Unstructured) []string {
+	var out []string
+	for _, o := range objects {
+		name, _, _ := strings.Cut(strings.TrimPrefix(o.GetName(), "c-"), "-")
+		out = append(out, o.GetKind()+" "+name)
+	}
+	return out
+}
+
+func TestRender(t *testing.T) {
+	plain := capability.NewSet(capability.RayCluster)
+	openshift := capability.NewSet(capability.RayCluster, capability.Route, capability.OpenShiftIngress)
+	for name, tc := range map[string]struct {
+		spec, metadata string
+		served         capability.Set
+		domain         string
+		change         func(*config.RayCluster)
+		want, not      []string
+		notes          string
+	}{
+		"plain": {served: plain, domain: "apps.example.org",
+			want: []string{"RayCluster c", "NetworkPolicy head", "NetworkPolicy workers", "ServiceAccount oauth", "Service oauth", "ConfigMap proxy", "ClusterRoleBinding team", "Ingress ray"},
+			not:  []string{"Route ray"}, notes: "made at random"},
+		"openshift": {served: openshift, want: []string{"Route ray", "Secret oauth", "Secret ca", "Secret head"}, not: []string{"Ingress ray", "ConfigMap proxy"}, notes: "c-oauth-config"},
+		"no domain": {served: plain, want: []string{"Service oauth"}, not: []string{"Ingress ray"}, notes: "set raycluster.ingressDomain"},
+		"suspended": {served: plain, spec: "suspend: true, ", want: []string{"NetworkPolicy head", "Secret ca"}, not: []string{"Service oauth", "ServiceAccount oauth", "ClusterRoleBinding team"}},
+		"no mTLS":   {served: openshift, change: func(s *config.RayCluster) { s.MTLS = false }, want: []string{"Route ray"}, not: []string{"Secret ca", "Secret head"}},
+		"no OAuth":  {served: openshift, change: func(s *config.RayCluster) { s.OAuth = false }, want: []string{"Secret ca"}, not: []string{"ServiceAccount oauth", "Secret oauth", "ClusterRoleBinding team"}},
+		"cert-manager": {served: capability.NewSet(capability.RayCluster, capability.Certificate), metadata: ", annotations: {ray.openshift.ai/certificates: cert-manager}",
+			want: []string{"Certificate head", "Secret proxy"}, not: []string{"Secret head"}},
+		"no cert-manager": {served: plain, metadata: ", annotations: {ray.openshift.ai/certificates: cert-manager}", want: []string{"Secret head"}, not: []string{"Certificate head"}},
+		"elsewhere":       {served: plain, spec: "managedBy: kueue.x-k8s.io/multikueue, ", want: []string{"RayCluster c"}, not: []string{"NetworkPolicy head"}, notes: "nothing is made for RayCluster c"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			settings := config.DefaultRayCluster()
+			if tc.change != nil {
+				tc.change(&settings)
+			}
+			given := submitted(t, tc.spec, tc.metadata)
+			before := given.DeepCopy()
+			objects, notes, err := Render(RenderInputs{Settings: settings, Served: tc.served, Domain: tc.domain, Version: "v1"}, given)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := titles(objects)
+			for _, want := range tc.want {
+				if !slices.Contains(got, want) {
+					t.Errorf("%s is missing among %q", want, got)
+				}
+			}
+			for _, not := range tc.not {
+				if slices.Contains(got, not) {
+					t.Errorf("%s is made", not)
+				}
+			}
+			if !strings.Contains(strings.Join(notes, "\n"), tc.notes) {
+				t.Errorf("notes %q do not say %q", notes, tc.notes)
+			}
+			for _, o := range objects {
+				if data, has := o.Object["data"]; has && o.GetKind() == "Secret" {
+					t.Errorf("Secret %s shows %v", o.GetName(), data)
+				}
+			}
+			if len(given.Object) != len(before.Object) || given.GetAnnotations()["ray.openshift.ai/version"] != "" {
+				t.Error("the object of the user was changed")
+			}
+		})
+	}
+}
+
+func TestRenderFromWhereKubeRayIs(t *testing.T) {
+	for name, tc := range map[string]struct {
+		in   RenderInputs
+		want []string
+	}{
+		"nowhere known": {RenderInputs{}, []string{"ray-system"}},
+		"openshift":     {RenderInputs{Served: capability.NewSet(capability.Route, capability.OpenShiftIngress)}, platformNamespaces},
+		"found":         {RenderInputs{KubeRay: []string{"kr"}}, []string{"kr"}},
+		"set":           {RenderInputs{KubeRay: []string{"kr"}, Settings: config.RayCluster{KubeRayNamespaces: []string{"a"}}}, []string{"a"}},
+	} {
+		if got := tc.in.kubeRay(); !slices.Equal(got, tc.want) {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+func TestRenderRefuses(t *testing.T) {
+	u := submitted(t, "", "")
+	unstructured.RemoveNestedField(u.Object, "spec", "headGroupSpec", "template", "spec", "containers")
+	_, _, err := Render(RenderInputs{Settings: config.DefaultRayCluster(), Version: "v1"}, u)
+	if err == nil || !strings.Contains(err.Error(), "admission of RayCluster c: spec.headGroupSpec.template.spec.containers") {
+		t.Errorf("%v", err)
+	}
+}
