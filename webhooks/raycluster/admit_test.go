@@ -1,0 +1,81 @@
+package raycluster
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+)
+
+func fresh(t *testing.T, text string) map[string]any {
+	t.Helper()
+	object := map[string]any{}
+	if err := json.Unmarshal([]byte(text), &object); err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+const plainCluster = `{"apiVersion":"ray.io/v1","kind":"RayCluster","metadata":{"name":"c","namespace":"team"},"spec":{"headGroupSpec":{"rayStartParams":{},"template":{"spec":{"containers":[{"name":"h","image":"i"}]}}}}}`
+
+// What is let in is refused by nobody when it is stored again, and the object of the user stays as it is.
+func TestAdmit(t *testing.T) {
+	for name, served := range map[string]capability.Set{"plain": capability.NewSet(), "openshift": capability.NewSet(capability.Route, capability.OpenShiftIngress)} {
+		settings := SettingsOf(config.DefaultRayCluster(), served, "apps.example.org", "v7")
+		if settings.Platform.OpenShift != (name == "openshift") || settings.Domain != "apps.example.org" {
+			t.Errorf("%s: %+v", name, settings)
+		}
+		given := fresh(t, plainCluster)
+		before := runtime.DeepCopyJSON(given)
+		admitted, warnings, err := Admit(settings, given)
+		if err != nil || len(warnings) > 0 {
+			t.Fatalf("%s: %q, %v", name, warnings, err)
+		}
+		if !reflect.DeepEqual(given, before) {
+			t.Errorf("%s: the object was changed", name)
+		}
+		c := ray.View(admitted)
+		if v, _ := c.Annotation(ray.AnnotationVersion); v != "v7" {
+			t.Errorf("%s: version %q", name, v)
+		}
+		if in := c.Injected(); !in.MTLS || in.Sidecar == ray.AuthNone {
+			t.Errorf("%s: %+v", name, in)
+		}
+		again, _, err := Admit(settings, admitted)
+		if err != nil || !reflect.DeepEqual(again, admitted) {
+			t.Errorf("%s: what was let in is changed anew: %v", name, err)
+		}
+	}
+}
+
+func TestAdmitGivesWay(t *testing.T) {
+	settings := SettingsOf(config.DefaultRayCluster(), capability.NewSet(), "", "v7")
+	elsewhere := strings.Replace(plainCluster, `"spec":{"headGroupSpec"`, `"spec":{"managedBy":"kueue.x-k8s.io/multikueue","headGroupSpec"`, 1)
+	admitted, _, err := Admit(settings, fresh(t, elsewhere))
+	if err != nil || !reflect.DeepEqual(admitted, fresh(t, elsewhere)) {
+		t.Errorf("a cluster that runs elsewhere: %v, %v", admitted, err)
+	}
+	generated := strings.Replace(plainCluster, `"name":"c"`, `"generateName":"c-"`, 1)
+	admitted, _, err = Admit(settings, fresh(t, generated))
+	if err != nil || !strings.HasPrefix(ray.View(admitted).Name(), "c-") {
+		t.Errorf("a name that is left open: %v", err)
+	}
+	long := strings.Replace(plainCluster, `"name":"c"`, `"name":"`+strings.Repeat("c", 50)+`"`, 1)
+	if _, warnings, err := Admit(settings, fresh(t, long)); err != nil || len(warnings) == 0 {
+		t.Errorf("a host that is cut: %q, %v", warnings, err)
+	}
+	for want, text := range map[string]string{
+		"spec.headGroupSpec": `{"metadata":{"name":"c"},"spec":{"headGroupSpec":7}}`,
+		"containers":         strings.Replace(plainCluster, `[{"name":"h","image":"i"}]`, `[]`, 1),
+	} {
+		if _, _, err := Admit(settings, fresh(t, text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not say %q", err, want)
+		}
+	}
+}
