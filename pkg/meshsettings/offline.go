@@ -14,7 +14,7 @@ type Documents struct {
 }
 
 // Resolve returns the settings that a Source would have for a namespace as the first ones, without a cluster. Notes name what has no
-// effect. An error names what is wrong, and where it stands.
+// effect. An error names what is wrong, and where it stands, also in the document of the namespace, which a Source would leave out.
 func Resolve(cfg config.ModelMesh, d Documents) (Settings, []string, error) {
 	base, notes, err := baseOf(cfg, documentOf(d.Defaults))
 	if err != nil {

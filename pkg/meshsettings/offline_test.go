@@ -18,7 +18,7 @@ func mapOf(namespace, name, key, text string) *corev1.ConfigMap {
 func TestResolve(t *testing.T) {
 	defaults := mapOf("home", DefaultsName, DefaultsKey, "podsPerRuntime: 7\nmetrics: {enabled: true}")
 	admin := mapOf("home", ConfigMapName, ConfigMapKey, "podsPerRuntime: 8\nodd: 1")
-	space := mapOf("team", ConfigMapName, ConfigMapKey, "podsPerRuntime: 9\ninferenceServiceName: other")
+	space := mapOf("team", ConfigMapName, ConfigMapKey, "podsPerRuntime: 9")
 	for name, tc := range map[string]struct {
 		cfg     config.ModelMesh
 		d       Documents
@@ -32,7 +32,7 @@ func TestResolve(t *testing.T) {
 		"a file of defaults":  {config.ModelMesh{Defaults: "podsPerRuntime: 5", DefaultsFile: "f"}, Documents{}, 5, DefaultServiceName, DefaultEtcdSecret, 0},
 		"administrators":      {config.ModelMesh{}, Documents{Defaults: defaults, Admin: admin}, 8, DefaultServiceName, DefaultEtcdSecret, 1},
 		"the environment":     {config.ModelMesh{EtcdSecretName: "mine"}, Documents{}, 2, DefaultServiceName, "mine", 0},
-		"a namespace":         {config.ModelMesh{}, Documents{Admin: admin, Namespace: space}, 9, DefaultServiceName, DefaultEtcdSecret, 2},
+		"a namespace":         {config.ModelMesh{}, Documents{Admin: admin, Namespace: space}, 9, DefaultServiceName, DefaultEtcdSecret, 1},
 		"the usual etcd name": {config.ModelMesh{EtcdSecretName: DefaultEtcdSecret}, Documents{Admin: mapOf("home", ConfigMapName, ConfigMapKey, "{}")}, 2, DefaultServiceName, DefaultEtcdSecret, 0},
 	} {
 		s, notes, err := Resolve(tc.cfg, tc.d)
@@ -45,6 +45,7 @@ func TestResolve(t *testing.T) {
 		"it must contain a key named " + DefaultsKey:                {Defaults: mapOf("home", DefaultsName, "other", "")},
 		"ConfigMap home/" + ConfigMapName + ": podsPerRuntime":      {Admin: mapOf("home", ConfigMapName, ConfigMapKey, "podsPerRuntime: x")},
 		"ConfigMap team/" + ConfigMapName + ": User ConfigMap must": {Namespace: mapOf("team", ConfigMapName, "other", "")},
+		"inferenceServiceName may not be set for one namespace":     {Namespace: mapOf("team", ConfigMapName, ConfigMapKey, "inferenceServiceName: a")},
 		"ConfigMap team/" + ConfigMapName + ": podsPerRuntime":      {Namespace: mapOf("team", ConfigMapName, ConfigMapKey, "podsPerRuntime: x")},
 	} {
 		if _, _, err := Resolve(config.ModelMesh{}, d); err == nil || !strings.Contains(err.Error(), want) {
