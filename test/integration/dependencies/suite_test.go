@@ -1,4 +1,5 @@
-// Package dependencies_test tries what can be installed beside the operator: the etcd of ModelMesh with its scripts.
+// Package dependencies_test tries what can be installed beside the operator: the etcd of ModelMesh with its scripts, the
+// Templates of uploads, and the stores of MLflow in a cluster of kind.
 package dependencies_test
 
 import (
@@ -10,6 +11,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
@@ -33,7 +35,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	kubectl, err := cluster.Kubectl(ctx, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
-	env = framework.Start(ctx, "dependencies", cluster.Bare)
+	env = framework.Start(ctx, "dependencies", cluster.Bare, framework.WithTypes(mlflowv1.AddToScheme))
 	programs = GinkgoT().TempDir()
 	for _, path := range []string{etcdctl, kubectl, env.Instance.Process(cluster.Etcd).Path} {
 		Expect(os.Symlink(path, filepath.Join(programs, filepath.Base(path)))).To(Succeed())

@@ -1,0 +1,126 @@
+package dependencies_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+	"github.com/odh-platform/odh-platform-operator/test/kind"
+)
+
+const kindNamespace = "kind-test"
+
+// kindOptions are the four combinations of stores, each in a namespace of its own, and the one that is really deployed.
+func kindOptions(backend, artifacts string) kind.Options {
+	o := kind.Defaults()
+	o.Namespace, o.BackendStore, o.ArtifactStorage = kindNamespace, backend, artifacts
+	return o
+}
+
+// podOf is what an object makes pods from, if it does.
+func podOf(object client.Object) *corev1.PodSpec {
+	GinkgoHelper()
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	Expect(err).NotTo(HaveOccurred())
+	switch object.GetObjectKind().GroupVersionKind().Kind {
+	case "Deployment":
+		var deployment appsv1.Deployment
+		Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(content, &deployment)).To(Succeed())
+		return &deployment.Spec.Template.Spec
+	case "Job":
+		var job batchv1.Job
+		Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(content, &job)).To(Succeed())
+		return &job.Spec.Template.Spec
+	default:
+		return nil
+	}
+}
+
+var _ = Describe("What make deploy-kind deploys", Ordered, func() {
+	var deployer *kind.Deployer
+	secrets := func(ctx context.Context) map[string]map[string][]byte {
+		GinkgoHelper()
+		list := &corev1.SecretList{}
+		Expect(env.Admin.List(ctx, list, client.InNamespace(kindNamespace))).To(Succeed())
+		all := map[string]map[string][]byte{}
+		for _, secret := range list.Items {
+			all[secret.Name] = secret.Data
+		}
+		return all
+	}
+	everything := kindOptions(kind.Postgres, kind.S3)
+	everything.PostgresTLS, everything.SeaweedFSTLS = true, true
+
+	BeforeAll(func(ctx SpecContext) {
+		scheme := runtime.NewScheme()
+		Expect(kind.AddToScheme(scheme)).To(Succeed())
+		direct, err := client.New(env.Config, client.Options{Scheme: scheme})
+		Expect(err).NotTo(HaveOccurred())
+		deployer = &kind.Deployer{Client: direct, Clock: clock.RealClock{}, Out: GinkgoWriter}
+	}, NodeTimeout(specTimeout))
+
+	It("is applied, the manager makes MLflow of it, and its pods pass the restricted level", func(ctx SpecContext) {
+		Expect(env.Admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+			Name: kindNamespace, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}})).To(Succeed())
+		Expect(deployer.Deploy(ctx, everything)).To(Succeed())
+		manager := env.StartManager(ctx, framework.ManagerOptions{
+			ServiceAccount: types.NamespacedName{Namespace: kindNamespace, Name: "odh-platform-operator-controller-manager"}, Race: true,
+			Args: []string{"--components=mlflow"}, Env: []string{"MLFLOW_IMAGE=quay.io/example/mlflow:v3"},
+		})
+		DeferCleanup(manager.ReportLog)
+		Expect(deployer.Wait(ctx, everything, specTimeout)).To(Succeed())
+		server := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: kindNamespace, Name: "mlflow"}}
+		env.Get(ctx, server)
+		Expect(server.Status.AvailableReplicas).To(BeEquivalentTo(1))
+		for _, name := range []string{"postgres-deployment", "seaweedfs", "odh-platform-operator-controller-manager"} {
+			deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: kindNamespace, Name: name}}
+			env.WaitFor(ctx, deployment, func(g Gomega) { g.Expect(deployment.Status.AvailableReplicas).To(BeEquivalentTo(1)) })
+		}
+
+		By("again: nothing that was generated changes")
+		before := secrets(ctx)
+		Expect(deployer.Deploy(ctx, everything)).To(Succeed())
+		Expect(secrets(ctx)).To(Equal(before))
+	}, NodeTimeout(specTimeout))
+
+	DescribeTable("can be any combination of stores",
+		func(ctx SpecContext, backend, artifacts string, change func(*kind.Options)) {
+			o := kindOptions(backend, artifacts)
+			change(&o)
+			objects, err := deployer.Objects(ctx, o)
+			Expect(err).NotTo(HaveOccurred())
+			seen := 0
+			for i, object := range objects {
+				switch object.GetObjectKind().GroupVersionKind().Kind {
+				case "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding":
+					continue // these were applied, and are the same
+				}
+				Expect(deployer.Apply(ctx, object, client.ApplyOption(client.DryRunAll))).To(Succeed())
+				seen++
+				if pod := podOf(object); pod != nil {
+					Expect(env.Admin.Create(ctx, &corev1.Pod{
+						ObjectMeta: metav1.ObjectMeta{Namespace: kindNamespace, GenerateName: "dry-"}, Spec: *pod}, client.DryRunAll)).To(Succeed(), object.GetName())
+				}
+				if i == len(objects)-1 {
+					Expect(object.GetName()).To(Equal(mlflowv1.SingletonName), "MLflow comes last")
+				}
+			}
+			Expect(seen).To(BeNumerically(">", 10))
+		},
+		Entry("SQLite and files", kind.SQLite, kind.File, func(*kind.Options) {}),
+		Entry("SQLite and S3, with a registry in PostgreSQL", kind.SQLite, kind.S3, func(o *kind.Options) { o.RegistryStore, o.SeaweedFSTLS = kind.Postgres, true }),
+		Entry("PostgreSQL and files, with CAs of the user's", kind.Postgres, kind.File, func(o *kind.Options) { o.CABundleConfigMap = "own" }),
+		Entry("PostgreSQL and S3, which clients reach themselves", kind.Postgres, kind.S3, func(o *kind.Options) { o.ServeArtifacts = false }),
+	)
+})

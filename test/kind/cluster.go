@@ -1,0 +1,73 @@
+package kind
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+)
+
+// Runner runs a program and returns what it says on its standard output.
+type Runner func(ctx context.Context, name string, args ...string) ([]byte, error)
+
+// Exec returns a Runner of real programs. What they say on their standard error goes to a writer.
+func Exec(progress io.Writer) Runner {
+	return func(ctx context.Context, name string, args ...string) ([]byte, error) {
+		command := exec.CommandContext(ctx, name, args...)
+		command.Stderr = progress
+		output, err := command.Output()
+		if errors.Is(err, exec.ErrNotFound) {
+			return nil, fmt.Errorf("%s is not on the PATH: install it, or name it with KIND=", name)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s %s: %w", name, strings.Join(args, " "), err)
+		}
+		return output, nil
+	}
+}
+
+// Cluster is one of kind.
+type Cluster struct {
+	// Program is kind, or its path.
+	Program string
+	// Name of the cluster.
+	Name string
+	Run  Runner
+}
+
+func (c Cluster) exists(ctx context.Context) (bool, error) {
+	output, err := c.Run(ctx, c.Program, "get", "clusters")
+	return err == nil && slices.Contains(strings.Fields(string(output)), c.Name), err
+}
+
+// Up makes sure that the cluster exists and has the image of the manager, if one is given, and returns its kubeconfig.
+func (c Cluster) Up(ctx context.Context, image string) ([]byte, error) {
+	found, err := c.exists(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		if _, err := c.Run(ctx, c.Program, "create", "cluster", "--name", c.Name); err != nil {
+			return nil, err
+		}
+	}
+	if image != "" {
+		if _, err := c.Run(ctx, c.Program, "load", "docker-image", image, "--name", c.Name); err != nil {
+			return nil, fmt.Errorf("the image has to be on this machine, see make docker-build IMG=%s: %w", image, err)
+		}
+	}
+	return c.Run(ctx, c.Program, "get", "kubeconfig", "--name", c.Name)
+}
+
+// Down deletes the cluster with all that is in it, if it exists.
+func (c Cluster) Down(ctx context.Context) error {
+	found, err := c.exists(ctx)
+	if err != nil || !found {
+		return err
+	}
+	_, err = c.Run(ctx, c.Program, "delete", "cluster", "--name", c.Name)
+	return err
+}

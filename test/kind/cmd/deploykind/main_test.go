@@ -1,0 +1,60 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+)
+
+func none(context.Context, string, ...string) ([]byte, error) { return nil, errors.New("no engine") }
+
+func TestRunRenders(t *testing.T) {
+	var out, progress bytes.Buffer
+	if err := run(t.Context(), []string{"-artifact-storage=s3", "-namespace=here", "render"}, &out, &progress, none); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"kind: MLflow\n", "kind: CustomResourceDefinition\n", "name: minio-service\n", "namespace: here\n"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the manifests have no %q", want)
+		}
+	}
+}
+
+func TestRunSaysWhatIsWrong(t *testing.T) {
+	for args, want := range map[string]string{
+		"":                            "usage: deploykind",
+		"render twice":                "usage: deploykind",
+		"fly":                         `unknown command "fly"`,
+		"-backend-store=mysql render": `BACKEND_STORE is "mysql"`,
+		"-nonsense render":            "flag provided but not defined",
+		"up":                          "no engine",
+		"down":                        "no engine",
+	} {
+		var out, progress bytes.Buffer
+		err := run(t.Context(), strings.Fields(args), &out, &progress, none)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", args, err, want)
+		}
+	}
+}
+
+func TestRunTellsOfForcedServing(t *testing.T) {
+	var out, progress bytes.Buffer
+	if err := run(t.Context(), []string{"-serve-artifacts=false", "down"}, &out, &progress, none); err == nil {
+		t.Error("no error")
+	}
+	if !strings.Contains(progress.String(), "it serves them, whatever SERVE_ARTIFACTS says") {
+		t.Errorf("said %q", progress.String())
+	}
+}
+
+// What kind hands over as a kubeconfig may be anything.
+func TestUpNeedsAKubeconfig(t *testing.T) {
+	odd := func(context.Context, string, ...string) ([]byte, error) { return []byte("odh-platform-operator"), nil }
+	var out, progress bytes.Buffer
+	if err := run(t.Context(), []string{"up"}, &out, &progress, odd); err == nil || !strings.Contains(err.Error(), "reading the kubeconfig") {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,189 @@
+package kind
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+)
+
+const (
+	fieldOwner = "deploy-kind"
+	pollEvery  = 500 * time.Millisecond
+	crdTimeout = time.Minute
+)
+
+// Deployer applies to one cluster.
+type Deployer struct {
+	// Client whose scheme has what [AddToScheme] adds.
+	Client client.Client
+	Clock  clock.PassiveClock
+	// Out is told what goes on.
+	Out io.Writer
+}
+
+// AddToScheme adds what a Deployer reads.
+func AddToScheme(s *runtime.Scheme) error {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, apiextensionsv1.AddToScheme, mlflowv1.AddToScheme} {
+		if err := add(s); err != nil {
+			return fmt.Errorf("adding to a scheme: %w", err)
+		}
+	}
+	return nil
+}
+
+// rank orders the objects: kinds before their objects, Secrets before pods, and MLflow last.
+func rank(object client.Object) int {
+	switch object.GetObjectKind().GroupVersionKind().Kind {
+	case "CustomResourceDefinition":
+		return 0
+	case "Namespace":
+		return 1
+	case "Secret", "ConfigMap":
+		return 2
+	case "MLflow":
+		return 4
+	default:
+		return 3
+	}
+}
+
+// Objects are everything that Deploy applies, in order. What is known of the cluster is kept.
+func (d *Deployer) Objects(ctx context.Context, o Options) ([]client.Object, error) {
+	rendered, err := Render(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	all, err := Generate(o, func(name string) (map[string][]byte, error) { return d.known(ctx, o.Namespace, name) }, d.Clock.Now())
+	if err != nil {
+		return nil, err
+	}
+	for _, object := range rendered {
+		all = append(all, object)
+	}
+	slices.SortStableFunc(all, func(a, b client.Object) int { return rank(a) - rank(b) })
+	return all, nil
+}
+
+func (d *Deployer) known(ctx context.Context, namespace, name string) (map[string][]byte, error) {
+	secret := &corev1.Secret{}
+	err := d.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, secret)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading Secret %s: %w", name, err)
+	}
+	return secret.Data, nil
+}
+
+// Deploy makes the cluster what the options ask for. It may be called again, with other options too.
+func (d *Deployer) Deploy(ctx context.Context, o Options) error {
+	all, err := d.Objects(ctx, o)
+	if err != nil {
+		return err
+	}
+	for i, object := range all {
+		if rank(object) > 0 && i > 0 && rank(all[i-1]) == 0 {
+			if err := d.established(ctx, all[:i]); err != nil {
+				return err
+			}
+		}
+		if err := d.Apply(ctx, object); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(d.Out, "%d objects applied to namespace %s: runs in %s, models in %s, artifacts in %s\n",
+		len(all), o.Namespace, o.BackendStore, o.registry(), o.ArtifactStorage)
+	return nil
+}
+
+// Apply writes one object.
+func (d *Deployer) Apply(ctx context.Context, object client.Object, options ...client.ApplyOption) error {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return fmt.Errorf("encoding %s: %w", object.GetName(), err)
+	}
+	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+	wanted := client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: content})
+	options = append(options, client.FieldOwner(fieldOwner), client.ForceOwnership)
+	if err := d.Client.Apply(ctx, wanted, options...); err != nil {
+		return fmt.Errorf("applying %s %s: %w", object.GetObjectKind().GroupVersionKind().Kind, object.GetName(), err)
+	}
+	return nil
+}
+
+// established waits until the CRDs are served.
+func (d *Deployer) established(ctx context.Context, crds []client.Object) error {
+	for _, object := range crds {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		err := wait.PollUntilContextTimeout(ctx, pollEvery, crdTimeout, true, func(ctx context.Context) (bool, error) {
+			if err := d.Client.Get(ctx, client.ObjectKeyFromObject(object), crd); err != nil {
+				return false, fmt.Errorf("reading CustomResourceDefinition: %w", err)
+			}
+			return slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+				return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
+			}), nil
+		})
+		if err != nil {
+			return fmt.Errorf("waiting for %s: %w", object.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// Wait returns when MLflow answers: its condition is read, and so is the number of pods, since a Deployment that is scaled to
+// zero for a migration is available too.
+func (d *Deployer) Wait(ctx context.Context, o Options, patience time.Duration) error {
+	last := "the operator has not seen it yet"
+	err := wait.PollUntilContextTimeout(ctx, pollEvery, patience, true, func(ctx context.Context) (bool, error) {
+		var err error
+		last, err = d.missing(ctx, o)
+		return last == "", err
+	})
+	if wait.Interrupted(err) {
+		return fmt.Errorf("MLflow is not ready after %s: %s", patience, last)
+	}
+	if err == nil {
+		fmt.Fprintf(d.Out, "MLflow is ready: kubectl -n %s port-forward service/mlflow 8443\n", o.Namespace)
+	}
+	return err
+}
+
+// missing says what MLflow waits for; nothing, when it is ready.
+func (d *Deployer) missing(ctx context.Context, o Options) (string, error) {
+	mlflow := &mlflowv1.MLflow{}
+	if err := d.Client.Get(ctx, client.ObjectKey{Name: mlflowv1.SingletonName}, mlflow); err != nil {
+		return "", fmt.Errorf("reading MLflow: %w", err)
+	}
+	available := meta.FindStatusCondition(mlflow.Status.Conditions, "Available")
+	if available == nil || available.Status != metav1.ConditionTrue || available.ObservedGeneration != mlflow.Generation {
+		if available == nil {
+			return "it has no condition yet", nil
+		}
+		return fmt.Sprintf("%s: %s", available.Reason, available.Message), nil
+	}
+	server := &appsv1.Deployment{}
+	if err := d.Client.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: "mlflow"}, server); err != nil {
+		return "", fmt.Errorf("reading the Deployment of MLflow: %w", err)
+	}
+	if server.Status.AvailableReplicas == 0 {
+		return "its Deployment has no available pod", nil
+	}
+	return "", nil
+}

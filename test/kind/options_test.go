@@ -1,0 +1,93 @@
+package kind
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// with returns the defaults, changed.
+func with(change func(*Options)) Options {
+	o := Defaults()
+	change(&o)
+	return o
+}
+
+func TestComponents(t *testing.T) {
+	for name, c := range map[string]struct {
+		options Options
+		want    []string
+	}{
+		"nothing chosen":     {Defaults(), nil},
+		"files and Postgres": {with(func(o *Options) { o.BackendStore = Postgres }), []string{"database", "backend-postgres"}},
+		"S3 and SQLite":      {with(func(o *Options) { o.ArtifactStorage = S3 }), []string{"artifacts-s3"}},
+		"S3 and Postgres": {
+			with(func(o *Options) { o.BackendStore, o.ArtifactStorage = Postgres, S3 }),
+			[]string{"database", "backend-postgres", "artifacts-s3", "no-storage"},
+		},
+		"models elsewhere": {
+			with(func(o *Options) { o.RegistryStore = Postgres }), []string{"database", "registry-postgres"},
+		},
+		"runs elsewhere": {
+			with(func(o *Options) { o.BackendStore, o.RegistryStore, o.ArtifactStorage = Postgres, SQLite, S3 }),
+			[]string{"database", "backend-postgres", "registry-sqlite", "artifacts-s3"},
+		},
+		"the same twice": {with(func(o *Options) { o.RegistryStore = SQLite }), nil},
+		"direct":         {with(func(o *Options) { o.ArtifactStorage, o.ServeArtifacts = S3, false }), []string{"artifacts-s3", "artifacts-direct"}},
+		"direct files":   {with(func(o *Options) { o.ServeArtifacts = false }), nil},
+		"TLS everywhere": {
+			with(func(o *Options) {
+				o.BackendStore, o.ArtifactStorage, o.PostgresTLS, o.SeaweedFSTLS = Postgres, S3, true, true
+			}),
+			[]string{"database", "database-tls", "backend-postgres", "artifacts-s3", "artifacts-s3-tls", "ca-bundle", "no-storage"},
+		},
+		"a file of CAs":      {with(func(o *Options) { o.CABundlePath = "ca.pem" }), []string{"ca-bundle"}},
+		"a ConfigMap of CAs": {with(func(o *Options) { o.CABundleConfigMap = "own" }), []string{"ca-bundle"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := c.options.Validate(); err != nil {
+				t.Fatal(err)
+			}
+			if got := c.options.components(); !slices.Equal(got, c.want) {
+				t.Errorf("components %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestWrongOptionsAreNamed(t *testing.T) {
+	for name, c := range map[string]struct {
+		options Options
+		want    []string
+	}{
+		"words": {
+			Options{Namespace: "Up", BackendStore: "mysql", RegistryStore: "x", ArtifactStorage: "ftp"},
+			[]string{`KIND_NAMESPACE is "Up"`, `BACKEND_STORE is "mysql": set it to sqlite or postgres`, `REGISTRY_STORE is "x"`, `ARTIFACT_STORAGE is "ftp": set it to file or s3`},
+		},
+		"TLS of nobody": {
+			with(func(o *Options) { o.PostgresTLS, o.SeaweedFSTLS = true, true }),
+			[]string{"POSTGRES_TLS is true, but there is no PostgreSQL", "SEAWEEDFS_TLS is true, but there is no SeaweedFS"},
+		},
+		"two bundles": {
+			with(func(o *Options) { o.CABundlePath, o.CABundleConfigMap = "f", "c" }), []string{"CA_BUNDLE_CONFIGMAP excludes CA_BUNDLE_PATH"},
+		},
+		"a bundle and TLS": {
+			with(func(o *Options) { o.BackendStore, o.PostgresTLS, o.CABundleConfigMap = Postgres, true, "c" }), []string{"CA_BUNDLE_CONFIGMAP excludes"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := c.options.Validate()
+			if err == nil {
+				t.Fatal("no error")
+			}
+			for _, want := range c.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%v does not say %q", err, want)
+				}
+			}
+			if _, err := Render(t.Context(), c.options); err == nil {
+				t.Error("and yet it is rendered")
+			}
+		})
+	}
+}

@@ -1,0 +1,131 @@
+package kind
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
+)
+
+const (
+	managerName = "odh-platform-operator-controller-manager"
+	bundleName  = "mlflow-ca-bundle"
+	// kustomizations refer to others by relative paths only: below the root, two folders deep.
+	workFolder = "bin/kind"
+	fromWork   = "../../../config/kind/"
+)
+
+// kustomization is what of one is needed here.
+type kustomization struct {
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Namespace  string   `json:"namespace"`
+	Resources  []string `json:"resources"`
+	Components []string `json:"components,omitempty"`
+	Patches    []patch  `json:"patches,omitempty"`
+}
+
+type patch struct {
+	Target target `json:"target"`
+	Patch  string `json:"patch"`
+}
+
+type target struct {
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+}
+
+// operation is one of JSON Patch.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+}
+
+// patches sets what is not a choice among components.
+func (o Options) patches() ([]patch, error) {
+	var mlflow, manager []operation
+	if o.MLflowImage != "" {
+		mlflow = append(mlflow, operation{"add", "/spec/image", map[string]string{"image": o.MLflowImage, "imagePullPolicy": "IfNotPresent"}})
+	}
+	if o.CABundleConfigMap != "" {
+		mlflow = append(mlflow, operation{"replace", "/spec/caBundleConfigMap/name", o.CABundleConfigMap})
+	}
+	if o.Image != "" {
+		manager = append(manager,
+			operation{"replace", "/spec/template/spec/containers/0/image", o.Image},
+			// It is loaded into the nodes, and stands in no registry.
+			operation{"add", "/spec/template/spec/containers/0/imagePullPolicy", "IfNotPresent"})
+	}
+	var patches []patch
+	for _, part := range []struct {
+		target     target
+		operations []operation
+	}{{target{"MLflow", "mlflow"}, mlflow}, {target{"Deployment", managerName}, manager}} {
+		if len(part.operations) == 0 {
+			continue
+		}
+		text, err := json.Marshal(part.operations)
+		if err != nil {
+			return nil, fmt.Errorf("encoding a patch of %s: %w", part.target.Kind, err)
+		}
+		patches = append(patches, patch{part.target, string(text)})
+	}
+	return patches, nil
+}
+
+func (o Options) kustomization() ([]byte, error) {
+	patches, err := o.patches()
+	if err != nil {
+		return nil, err
+	}
+	k := kustomization{
+		APIVersion: "kustomize.config.k8s.io/v1beta1", Kind: "Kustomization", Namespace: o.Namespace,
+		Resources: []string{fromWork + "base"}, Patches: patches,
+	}
+	for _, component := range o.components() {
+		k.Components = append(k.Components, fromWork+component)
+	}
+	return yaml.Marshal(k)
+}
+
+// Render returns the manifests, without the Secrets and the ConfigMap of CAs, which are made for each cluster.
+func Render(ctx context.Context, o Options) (objects []*unstructured.Unstructured, err error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	text, err := o.kustomization()
+	if err != nil {
+		return nil, err
+	}
+	root, err := cluster.RepositoryRoot()
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Join(root, workFolder), 0o755); err != nil {
+		return nil, fmt.Errorf("creating a folder for the kustomization: %w", err)
+	}
+	dir, err := os.MkdirTemp(filepath.Join(root, workFolder), "*")
+	if err != nil {
+		return nil, fmt.Errorf("creating a folder for the kustomization: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), text, 0o600); err != nil {
+		return nil, fmt.Errorf("writing the kustomization: %w", err)
+	}
+	objects, err = operator.Kustomize(ctx, dir)
+	for _, object := range objects {
+		if object.GetKind() == "MLflow" { // which kustomize cannot know to stand in no namespace
+			object.SetNamespace("")
+		}
+	}
+	return objects, err
+}

@@ -1,0 +1,229 @@
+package kind
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+)
+
+// combinations are the four of stores, and those in which everything else occurs.
+func combinations() map[string]Options {
+	all := map[string]Options{"everything": everything()}
+	for _, backend := range []string{SQLite, Postgres} {
+		for _, artifacts := range []string{File, S3} {
+			all[backend+" and "+artifacts] = with(func(o *Options) { o.BackendStore, o.ArtifactStorage = backend, artifacts })
+		}
+	}
+	all["mixed"] = with(func(o *Options) {
+		o.BackendStore, o.RegistryStore, o.ArtifactStorage, o.ServeArtifacts, o.Namespace = Postgres, SQLite, S3, false, "elsewhere"
+		o.MLflowImage, o.Image, o.CABundleConfigMap = "registry.example.com/mlflow:1", "registry.example.com/manager:dev", "own"
+	})
+	all["models in PostgreSQL"] = with(func(o *Options) { o.RegistryStore = Postgres })
+	return all
+}
+
+type rendered struct {
+	mlflow mlflowv1.MLflow
+	pods   map[string]corev1.PodSpec
+	names  []string
+}
+
+func read(t *testing.T, objects []*unstructured.Unstructured) rendered {
+	t.Helper()
+	r := rendered{pods: map[string]corev1.PodSpec{}}
+	convert := func(object *unstructured.Unstructured, into any) {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, into, true); err != nil {
+			t.Fatalf("%s %s: %v", object.GetKind(), object.GetName(), err)
+		}
+	}
+	for _, object := range objects {
+		r.names = append(r.names, object.GetKind()+"/"+object.GetName())
+		switch object.GetKind() {
+		case "MLflow":
+			convert(object, &r.mlflow)
+		case "Deployment":
+			var deployment appsv1.Deployment
+			convert(object, &deployment)
+			r.pods[object.GetName()] = deployment.Spec.Template.Spec
+		case "Job":
+			var job batchv1.Job
+			convert(object, &job)
+			r.pods[object.GetName()] = job.Spec.Template.Spec
+		}
+	}
+	return r
+}
+
+// renders holds what was rendered: each combination takes a second, and two tests look at it.
+var renders sync.Map
+
+// render renders a combination once.
+func render(t *testing.T, name string) []*unstructured.Unstructured {
+	t.Helper()
+	once, _ := renders.LoadOrStore(name, sync.OnceValues(func() ([]*unstructured.Unstructured, error) {
+		return Render(context.Background(), combinations()[name])
+	}))
+	objects, err := once.(func() ([]*unstructured.Unstructured, error))()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
+}
+
+// references lists the Secrets, and the ConfigMaps with the CAs, that pods and MLflow need, as name or name/key.
+func (r rendered) references() []string {
+	var all []string
+	spec := r.mlflow.Spec
+	for _, ref := range []*corev1.SecretKeySelector{spec.BackendStoreURIFrom, spec.RegistryStoreURIFrom} {
+		if ref != nil {
+			all = append(all, ref.Name+"/"+ref.Key)
+		}
+	}
+	sources := slices.Clone(spec.EnvFrom)
+	if spec.CABundleConfigMap != nil {
+		all = append(all, spec.CABundleConfigMap.Name)
+	}
+	for _, pod := range r.pods {
+		for _, container := range pod.Containers {
+			sources = append(sources, container.EnvFrom...)
+		}
+		for _, volume := range pod.Volumes {
+			if volume.Secret != nil && (volume.Secret.Optional == nil || !*volume.Secret.Optional) {
+				all = append(all, volume.Secret.SecretName)
+			}
+		}
+	}
+	for _, source := range sources {
+		all = append(all, source.SecretRef.Name)
+	}
+	return all
+}
+
+func TestWhatIsReferredToIsMade(t *testing.T) {
+	for name, o := range combinations() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			objects := render(t, name)
+			r := read(t, objects)
+			made := generate(t, o, nothing)
+			wanted := map[string]bool{}
+			for _, reference := range r.references() {
+				name, key, _ := strings.Cut(reference, "/")
+				wanted[name] = true
+				if name == o.CABundleConfigMap {
+					continue
+				}
+				secret, _ := made[name].(*corev1.Secret)
+				if made[name] == nil || key != "" && len(secret.Data[key]) == 0 {
+					t.Errorf("%s is referred to and not made", reference)
+				}
+			}
+			for name := range made {
+				if !wanted[name] {
+					t.Errorf("%s is made and nobody refers to it", name)
+				}
+			}
+			leaks(t, objects, made)
+		})
+	}
+}
+
+// leaks looks for generated values in the manifests.
+func leaks(t *testing.T, objects []*unstructured.Unstructured, made map[string]client.Object) {
+	t.Helper()
+	text, err := json.Marshal(objects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range made {
+		secret, ok := object.(*corev1.Secret)
+		if !ok {
+			continue
+		}
+		for key, value := range secret.Data {
+			if len(value) > 12 && strings.Contains(string(text), string(value)) {
+				t.Errorf("%s of %s stands in the manifests", key, secret.Name)
+			}
+		}
+	}
+	for _, object := range objects {
+		if object.GetKind() == "Secret" {
+			t.Errorf("Secret %s stands in the manifests", object.GetName())
+		}
+	}
+}
+
+func TestRendered(t *testing.T) {
+	for name, want := range map[string]string{
+		"sqlite and file":      "backend sqlite:////mlflow/mlflow.db registry - destination file:///mlflow/artifacts root - serve true storage true ca - image -",
+		"sqlite and s3":        "backend sqlite:////mlflow/mlflow.db registry - destination s3://mlpipeline/mlflow root - serve true storage true ca - image -",
+		"postgres and file":    "backend mlflow-db-credentials registry - destination file:///mlflow/artifacts root - serve true storage true ca - image -",
+		"postgres and s3":      "backend mlflow-db-credentials registry - destination s3://mlpipeline/mlflow root - serve true storage false ca - image -",
+		"everything":           "backend mlflow-db-credentials registry - destination s3://mlpipeline/mlflow root - serve true storage false ca mlflow-ca-bundle image -",
+		"models in PostgreSQL": "backend sqlite:////mlflow/mlflow.db registry mlflow-db-credentials destination file:///mlflow/artifacts root - serve true storage true ca - image -",
+		"mixed":                "backend mlflow-db-credentials registry sqlite:////mlflow/registry.db destination - root s3://mlpipeline/mlflow serve false storage true ca own image registry.example.com/mlflow:1",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := combinations()[name]
+			objects := render(t, name)
+			r := read(t, objects)
+			if got := summary(r.mlflow.Spec); got != want {
+				t.Errorf("MLflow: %s\nwant    %s", got, want)
+			}
+			for part, wanted := range map[string]bool{
+				"Deployment/postgres-deployment": o.database(), "Service/postgres-service": o.database(),
+				"Deployment/seaweedfs": o.s3(), "Service/minio-service": o.s3(), "Job/seaweedfs-bucket": o.s3(),
+				"Deployment/" + managerName: true, "Namespace/" + o.Namespace: true,
+			} {
+				if slices.Contains(r.names, part) != wanted {
+					t.Errorf("%s is there: %v, want %v", part, !wanted, wanted)
+				}
+			}
+			for _, object := range objects {
+				if namespace := object.GetNamespace(); namespace != "" && namespace != o.Namespace {
+					t.Errorf("%s %s is in namespace %s", object.GetKind(), object.GetName(), namespace)
+				}
+			}
+			manager := r.pods[managerName].Containers[0]
+			if o.Image != "" && (manager.Image != o.Image || manager.ImagePullPolicy != corev1.PullIfNotPresent) {
+				t.Errorf("the manager runs %s, %s", manager.Image, manager.ImagePullPolicy)
+			}
+		})
+	}
+}
+
+func summary(spec mlflowv1.MLflowSpec) string {
+	or := func(text string, ref *corev1.SecretKeySelector) string {
+		if ref != nil {
+			return ref.Name
+		}
+		if text == "" {
+			return "-"
+		}
+		return text
+	}
+	ca, image := "-", "-"
+	if spec.CABundleConfigMap != nil {
+		ca = spec.CABundleConfigMap.Name
+	}
+	if spec.Image != nil {
+		image = spec.Image.Image
+	}
+	return fmt.Sprintf("backend %s registry %s destination %s root %s serve %t storage %t ca %s image %s",
+		or(spec.BackendStoreURI, spec.BackendStoreURIFrom), or(spec.RegistryStoreURI, spec.RegistryStoreURIFrom),
+		or(spec.ArtifactsDestination, nil), or(spec.DefaultArtifactRoot, nil), spec.ServeArtifacts, spec.Storage != nil, ca, image)
+}

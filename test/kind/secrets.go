@@ -1,0 +1,186 @@
+package kind
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/certs"
+)
+
+const (
+	databaseSecret = "postgres-credentials"
+	uriSecret      = "mlflow-db-credentials"
+	storeSecret    = "aws-credentials"
+	weedSecret     = "seaweedfs-s3"
+
+	databaseService, databaseTLS = "postgres-service", "postgres-tls"
+	storeService, storeTLS       = "minio-service", "seaweedfs-tls"
+
+	accessKey, secretKey = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"
+
+	certificateLifetime = 365 * 24 * time.Hour
+)
+
+// Known returns the data of a Secret that is in the cluster, or nil.
+type Known func(name string) (map[string][]byte, error)
+
+// generated collects what is made for one cluster. What is known is kept: a database has its first password for ever.
+type generated struct {
+	options Options
+	known   Known
+	now     time.Time
+	objects []client.Object
+	bundle  bytes.Buffer
+}
+
+// Generate returns the Secrets that the rendered manifests refer to, and the ConfigMap with the CAs.
+func Generate(o Options, known Known, now time.Time) ([]client.Object, error) {
+	g := &generated{options: o, known: known, now: now}
+	if o.database() {
+		if err := g.database(); err != nil {
+			return nil, err
+		}
+	}
+	if o.s3() {
+		if err := g.store(); err != nil {
+			return nil, err
+		}
+	}
+	return g.objects, g.authorities()
+}
+
+func (g *generated) meta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: g.options.Namespace, Name: name}
+}
+
+func (g *generated) secret(name string, kind corev1.SecretType, data map[string][]byte) {
+	g.objects = append(g.objects, &corev1.Secret{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: g.meta(name), Type: kind, Data: data,
+	})
+}
+
+// keep makes a Secret of the values, of which those that are known count, and random ones where neither has any.
+func (g *generated) keep(name string, values map[string]string) (map[string][]byte, error) {
+	known, err := g.known(name)
+	if err != nil {
+		return nil, err
+	}
+	data := map[string][]byte{}
+	for key, value := range values {
+		switch {
+		case len(known[key]) > 0:
+			data[key] = known[key]
+		case value != "":
+			data[key] = []byte(value)
+		default:
+			data[key] = []byte(rand.Text())
+		}
+	}
+	g.secret(name, corev1.SecretTypeOpaque, data)
+	return data, nil
+}
+
+func (g *generated) database() error {
+	data, err := g.keep(databaseSecret, map[string]string{
+		"POSTGRESQL_USER": "mlflow", "POSTGRESQL_DATABASE": "mydatabase", "POSTGRESQL_PASSWORD": "",
+	})
+	if err != nil {
+		return err
+	}
+	uri := url.URL{
+		Scheme: "postgresql", User: url.UserPassword(string(data["POSTGRESQL_USER"]), string(data["POSTGRESQL_PASSWORD"])),
+		Host: databaseService + ":5432", Path: "/" + string(data["POSTGRESQL_DATABASE"]),
+	}
+	if g.options.PostgresTLS {
+		uri.RawQuery = "sslmode=verify-full" // the operator names the file with the CAs
+		if err := g.certificate(databaseTLS, databaseService); err != nil {
+			return err
+		}
+	}
+	text := []byte(uri.String())
+	g.secret(uriSecret, corev1.SecretTypeOpaque, map[string][]byte{"backend-store-uri": text, "registry-store-uri": text})
+	return nil
+}
+
+// identities is the configuration of SeaweedFS.
+type identities struct {
+	Identities []identity `json:"identities"`
+}
+
+type identity struct {
+	Name        string       `json:"name"`
+	Credentials []credential `json:"credentials"`
+	Actions     []string     `json:"actions"`
+}
+
+type credential struct {
+	AccessKey string `json:"accessKey"`
+	SecretKey string `json:"secretKey"`
+}
+
+func (g *generated) store() error {
+	data, err := g.keep(storeSecret, map[string]string{accessKey: "", secretKey: ""})
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(identities{[]identity{{
+		Name: "mlflow", Actions: []string{"Admin", "Read", "Write", "List", "Tagging"},
+		Credentials: []credential{{AccessKey: string(data[accessKey]), SecretKey: string(data[secretKey])}},
+	}}})
+	if err != nil {
+		return fmt.Errorf("encoding the configuration of SeaweedFS: %w", err)
+	}
+	g.secret(weedSecret, corev1.SecretTypeOpaque, map[string][]byte{"s3.json": text})
+	if !g.options.SeaweedFSTLS {
+		return nil
+	}
+	return g.certificate(storeTLS, storeService)
+}
+
+// certificate makes a certificate for a Service, and has its CA trusted.
+func (g *generated) certificate(name, service string) error {
+	known, err := g.known(name)
+	if err != nil {
+		return err
+	}
+	host := service + "." + g.options.Namespace
+	serving, err := certs.KeepServing(known, certs.ServingOptions{
+		Authority: name, Lifetime: certificateLifetime, DNSNames: []string{service, host, host + ".svc", host + ".svc.cluster.local", "localhost"},
+	}, g.now)
+	if err != nil {
+		return fmt.Errorf("making the certificate of %s: %w", service, err)
+	}
+	g.secret(name, corev1.SecretTypeTLS, serving.Data)
+	g.bundle.Write(serving.Data["ca.crt"])
+	return nil
+}
+
+func (g *generated) authorities() error {
+	if !g.options.bundle() {
+		return nil
+	}
+	data := map[string]string{}
+	if g.bundle.Len() > 0 {
+		data["generated.crt"] = g.bundle.String()
+	}
+	if path := g.options.CABundlePath; path != "" {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return fmt.Errorf("reading CA_BUNDLE_PATH: %w", err)
+		}
+		data["given.crt"] = string(text)
+	}
+	g.objects = append(g.objects, &corev1.ConfigMap{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: g.meta(bundleName), Data: data,
+	})
+	return nil
+}

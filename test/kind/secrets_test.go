@@ -1,0 +1,174 @@
+package kind
+
+import (
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+func nothing(string) (map[string][]byte, error) { return nil, nil }
+
+// everything asks for all that can be made.
+func everything() Options {
+	return with(func(o *Options) {
+		o.BackendStore, o.ArtifactStorage, o.PostgresTLS, o.SeaweedFSTLS = Postgres, S3, true, true
+	})
+}
+
+func generate(t *testing.T, o Options, known Known) map[string]client.Object {
+	t.Helper()
+	objects, err := Generate(o, known, noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	byName := map[string]client.Object{}
+	for _, object := range objects {
+		if object.GetNamespace() != o.Namespace {
+			t.Errorf("%s is in namespace %q", object.GetName(), object.GetNamespace())
+		}
+		byName[object.GetName()] = object
+	}
+	return byName
+}
+
+func dataOf(t *testing.T, objects map[string]client.Object, name string) map[string][]byte {
+	t.Helper()
+	secret, ok := objects[name].(*corev1.Secret)
+	if !ok {
+		t.Fatalf("no Secret %s", name)
+	}
+	return secret.Data
+}
+
+func TestPasswordsAreRandomAndKept(t *testing.T) {
+	first := generate(t, everything(), nothing)
+	second := generate(t, everything(), nothing)
+	kept := generate(t, everything(), func(name string) (map[string][]byte, error) { return dataOf(t, first, name), nil })
+	for secret, key := range map[string]string{databaseSecret: "POSTGRESQL_PASSWORD", storeSecret: secretKey} {
+		password := string(dataOf(t, first, secret)[key])
+		if len(password) < 20 || password == string(dataOf(t, second, secret)[key]) {
+			t.Errorf("%s of %s is %q, twice or too short", key, secret, password)
+		}
+		if password != string(dataOf(t, kept, secret)[key]) {
+			t.Errorf("%s of %s was not kept", key, secret)
+		}
+	}
+	for _, name := range []string{uriSecret, weedSecret, databaseTLS, storeTLS} {
+		for key, value := range dataOf(t, first, name) {
+			if string(dataOf(t, kept, name)[key]) != string(value) {
+				t.Errorf("%s of %s has changed", key, name)
+			}
+		}
+	}
+}
+
+func TestNothingIsMadeThatNobodyAskedFor(t *testing.T) {
+	if made := generate(t, Defaults(), nothing); len(made) > 0 {
+		t.Errorf("made %v", made)
+	}
+	made := generate(t, with(func(o *Options) { o.RegistryStore = Postgres }), nothing)
+	if len(made) != 2 || made[databaseSecret] == nil || made[uriSecret] == nil {
+		t.Errorf("made %v", made)
+	}
+}
+
+func TestClientsAndServersAgree(t *testing.T) {
+	odd := func(name string) (map[string][]byte, error) {
+		if name == databaseSecret {
+			return map[string][]byte{"POSTGRESQL_PASSWORD": []byte("a/b@c:d %?#")}, nil
+		}
+		return nil, nil
+	}
+	made := generate(t, everything(), odd)
+	uri, err := url.Parse(string(dataOf(t, made, uriSecret)["backend-store-uri"]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if password, _ := uri.User.Password(); password != "a/b@c:d %?#" || uri.User.Username() != "mlflow" {
+		t.Errorf("user %s", uri.User)
+	}
+	if uri.Scheme != "postgresql" || uri.Host != "postgres-service:5432" || uri.Path != "/mydatabase" || uri.Query().Get("sslmode") != "verify-full" {
+		t.Errorf("URI %s", uri.Redacted())
+	}
+	var weed identities
+	if err := json.Unmarshal(dataOf(t, made, weedSecret)["s3.json"], &weed); err != nil {
+		t.Fatal(err)
+	}
+	store := dataOf(t, made, storeSecret)
+	if got := weed.Identities[0].Credentials[0]; got.AccessKey != string(store[accessKey]) || got.SecretKey != string(store[secretKey]) {
+		t.Errorf("SeaweedFS has other credentials than its clients")
+	}
+	plain := generate(t, with(func(o *Options) { o.BackendStore = Postgres }), nothing)
+	if text := string(dataOf(t, plain, uriSecret)["registry-store-uri"]); strings.Contains(text, "?") {
+		t.Errorf("without TLS the URI is %s", text)
+	}
+}
+
+func TestCertificatesAreTrusted(t *testing.T) {
+	made := generate(t, everything(), nothing)
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM([]byte(made[bundleName].(*corev1.ConfigMap).Data["generated.crt"])) {
+		t.Fatal("the bundle has no certificate")
+	}
+	for name, hosts := range map[string][]string{
+		databaseTLS: {"postgres-service", "postgres-service.opendatahub.svc"}, storeTLS: {"minio-service", "minio-service.opendatahub"},
+	} {
+		data := dataOf(t, made, name)
+		if made[name].(*corev1.Secret).Type != corev1.SecretTypeTLS || len(data["tls.key"]) == 0 {
+			t.Errorf("%s is no TLS Secret", name)
+		}
+		block, _ := pem.Decode(data["tls.crt"])
+		leaf, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, host := range hosts {
+			if _, err := leaf.Verify(x509.VerifyOptions{Roots: pool, DNSName: host, CurrentTime: noon}); err != nil {
+				t.Errorf("%s for %s: %v", name, host, err)
+			}
+		}
+	}
+}
+
+func TestGivenCAs(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(path, []byte("a CA"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	made := generate(t, with(func(o *Options) { o.CABundlePath = path }), nothing)
+	if data := made[bundleName].(*corev1.ConfigMap).Data; len(data) != 1 || data["given.crt"] != "a CA" {
+		t.Errorf("bundle %v", data)
+	}
+	if _, err := Generate(with(func(o *Options) { o.CABundlePath = path + "x" }), nothing, noon); err == nil || !strings.Contains(err.Error(), "CA_BUNDLE_PATH") {
+		t.Errorf("a file that is missing: %v", err)
+	}
+	if made := generate(t, with(func(o *Options) { o.CABundleConfigMap = "own" }), nothing); len(made) > 0 {
+		t.Errorf("made %v beside the user's own", made)
+	}
+}
+
+func TestWhatCannotBeReadIsNotReplaced(t *testing.T) {
+	for _, broken := range []string{databaseSecret, storeSecret, databaseTLS, storeTLS} {
+		_, err := Generate(everything(), func(name string) (map[string][]byte, error) {
+			if name == broken {
+				return nil, errors.New("unreachable")
+			}
+			return nil, nil
+		}, noon)
+		if err == nil || !strings.Contains(err.Error(), "unreachable") {
+			t.Errorf("%s: %v", broken, err)
+		}
+	}
+}
