@@ -108,6 +108,53 @@ undeploy: ## Remove the operator (OVERLAY=...); CRDs, custom resources and what 
 uninstall: ## Remove the CRDs; refuses while custom resources exist, unless FORCE=1
 	config/manage uninstall
 
+##@ Try it with kind
+
+KIND ?= kind
+KIND_CLUSTER ?= odh-platform-operator
+KIND_NAMESPACE ?= opendatahub
+BACKEND_STORE ?= sqlite
+REGISTRY_STORE ?=
+ARTIFACT_STORAGE ?= file
+SERVE_ARTIFACTS ?= true
+MLFLOW_IMAGE ?=
+POSTGRES_TLS ?= false
+SEAWEEDFS_TLS ?= false
+CA_BUNDLE_PATH ?=
+CA_BUNDLE_CONFIGMAP ?=
+DEPLOY_KIND = go run -tags $(TAGS) ./test/kind/cmd/deploykind -kind '$(KIND)' -cluster '$(KIND_CLUSTER)' -namespace '$(KIND_NAMESPACE)' \
+  -backend-store '$(BACKEND_STORE)' -registry-store '$(REGISTRY_STORE)' -artifact-storage '$(ARTIFACT_STORAGE)' \
+  -serve-artifacts='$(SERVE_ARTIFACTS)' -mlflow-image '$(MLFLOW_IMAGE)' -image '$(IMG)' -postgres-tls='$(POSTGRES_TLS)' \
+  -seaweedfs-tls='$(SEAWEEDFS_TLS)' -ca-bundle-path '$(CA_BUNDLE_PATH)' -ca-bundle-configmap '$(CA_BUNDLE_CONFIGMAP)'
+
+.PHONY: deploy-kind
+deploy-kind: ## Make a cluster of kind with the operator and an MLflow, and wait for it; help-kind lists the variables
+	$(DEPLOY_KIND) up
+
+.PHONY: undeploy-kind
+undeploy-kind: ## Delete that cluster, with everything in it
+	$(DEPLOY_KIND) down
+
+.PHONY: render-kind
+render-kind: ## Print what deploy-kind applies, but for generated Secrets
+	@$(DEPLOY_KIND) render
+
+.PHONY: apply-kind
+apply-kind: ## Do what deploy-kind does in the cluster of KUBECONFIG, which exists
+	$(DEPLOY_KIND) apply
+
+.PHONY: help-kind
+help-kind: ## List the variables of deploy-kind
+	@echo 'make deploy-kind VARIABLE=value ...; more in docs/kind.md'
+	@echo '  BACKEND_STORE=sqlite|postgres   where MLflow keeps runs'
+	@echo '  REGISTRY_STORE=sqlite|postgres  where it keeps models; where runs are, if not set'
+	@echo '  ARTIFACT_STORAGE=file|s3        where it keeps artifacts'
+	@echo '  SERVE_ARTIFACTS=true|false      whether clients reach them through MLflow'
+	@echo '  POSTGRES_TLS=true SEAWEEDFS_TLS=true   certificates for these servers'
+	@echo '  CA_BUNDLE_PATH= CA_BUNDLE_CONFIGMAP=   further CAs, from a file or a ConfigMap'
+	@echo '  KIND_NAMESPACE=opendatahub KIND_CLUSTER=odh-platform-operator KIND=kind'
+	@echo '  MLFLOW_IMAGE= IMG=              other images; IMG is that of the manager and is loaded into the nodes'
+
 ##@ Ship
 
 .PHONY: bundle
@@ -131,6 +178,18 @@ bundle-build: ## Build the image of the bundle (BUNDLE_IMG=)
 	$(CONTAINER_TOOL) build -f bundle.Dockerfile -t '$(BUNDLE_IMG)' .
 
 ##@ Develop
+
+.PHONY: print-supported-mlflow-version
+print-supported-mlflow-version: ## Print the release of MLflow that this version supports
+	@awk '$$3 == "MLflow" { found = 1 } found && $$1 == "version:" { sub(/^v/, "", $$2); print $$2; exit }' config/component_metadata.yaml
+
+.PHONY: validate-samples
+validate-samples: ## Hold the samples against the CRDs, without a cluster
+	go test -run 'Samples|Sample' ./apis/... ./pkg/podset ./controllers/modelmesh
+
+.PHONY: verify-manifests
+verify-manifests: ## Build every overlay and look at what comes out, without a cluster
+	go test ./test/overlays
 
 .PHONY: build
 build: plugin manager ## Build bin/manager and bin/kubectl-odh

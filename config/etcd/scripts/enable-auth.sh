@@ -31,8 +31,8 @@ state() {
   esac
 }
 
-# enable starts anew: a user that is there was left by a stop in the middle, perhaps with another password.
-enable() {
+# switch_on starts anew: a user that is there was left by a stop in the middle, perhaps with another password.
+switch_on() {
   if etcdctl user get root >/dev/null 2>&1; then
     etcdctl user delete root
   fi
@@ -59,7 +59,7 @@ off)
   if [ -z "$password" ]; then
     echo "Authentication stays off: the connection names no user."
   else
-    enable
+    switch_on
   fi
   ;;
 esac

@@ -35,13 +35,13 @@ const (
 	scriptPatience = time.Minute
 )
 
-// etcdWorld is the etcd of the components, installed in a namespace of its own. There is no container engine: its containers
-// are run as processes with what the installed objects say, but for folders and ports.
+// etcdWorld is the etcd of the components, or another Deployment, installed in a namespace of its own. There is no container
+// engine: its containers are run as processes with what the installed objects say, but for folders and ports.
 type etcdWorld struct {
-	namespace, user, dir, kubeconfig string
-	ports                            []int
-	pods                             corev1.PodSpec
-	claims                           []corev1.PersistentVolumeClaim
+	deployment, namespace, user, dir, kubeconfig string
+	ports                                        []int
+	pods                                         corev1.PodSpec
+	claims                                       []corev1.PersistentVolumeClaim
 }
 
 // objectsIn builds a kustomization and moves its objects into a namespace.
@@ -78,15 +78,24 @@ func restricted(ctx context.Context, prefix string) string {
 
 func installEtcd(ctx context.Context) *etcdWorld {
 	GinkgoHelper()
-	w := &etcdWorld{namespace: restricted(ctx, "etcd"), dir: GinkgoT().TempDir()}
-	w.user = "system:serviceaccount:" + w.namespace + ":etcd-serviceaccount"
+	return install(ctx, "test/integration/dependencies/testdata/etcd", "etcd")
+}
+
+// install creates the objects of a kustomization, whose containers of a Deployment can then be run.
+func install(ctx context.Context, dir, deployment string) *etcdWorld {
+	GinkgoHelper()
+	w := &etcdWorld{deployment: deployment, namespace: restricted(ctx, deployment), dir: GinkgoT().TempDir()}
 	w.kubeconfig = filepath.Join(w.dir, "kubeconfig")
 	Expect(os.MkdirAll(filepath.Join(w.dir, "run"), 0o700)).To(Succeed())
 	Expect(os.MkdirAll(filepath.Join(w.dir, "scripts"), 0o700)).To(Succeed())
-	for _, object := range objectsIn(ctx, "test/integration/dependencies/testdata/etcd", w.namespace) {
+	for _, object := range objectsIn(ctx, dir, w.namespace) {
+		if object.GetKind() == "Predictor" {
+			continue // of a CRD that is not here
+		}
 		Expect(env.Admin.Create(ctx, object.DeepCopy())).To(Succeed(), "%s %s", object.GetKind(), object.GetName())
 		w.keep(object)
 	}
+	w.user = "system:serviceaccount:" + w.namespace + ":" + w.pods.ServiceAccountName
 	token := &authenticationv1.TokenRequest{}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: w.pods.ServiceAccountName}}
 	Expect(env.Admin.SubResource("token").Create(ctx, account, token)).To(Succeed())
@@ -107,7 +116,9 @@ func (w *etcdWorld) keep(object *unstructured.Unstructured) {
 	case "Deployment":
 		var deployment appsv1.Deployment
 		convert(&deployment)
-		w.pods = deployment.Spec.Template.Spec
+		if deployment.Name == w.deployment {
+			w.pods = deployment.Spec.Template.Spec
+		}
 	case "ConfigMap":
 		var scripts corev1.ConfigMap
 		convert(&scripts)
@@ -132,7 +143,7 @@ func (w *etcdWorld) container(name string) corev1.Container {
 // here puts folders and ports of this machine in the place of those of the pod.
 func (w *etcdWorld) here(text string) string {
 	return strings.NewReplacer(
-		"$(NAMESPACE)", w.namespace, "/scripts/", w.dir+"/scripts/", "/run/etcd", w.dir+"/run", "/var/lib/etcd", w.dir+"/data",
+		"$(NAMESPACE)", w.namespace, "/scripts/", w.dir+"/scripts/", "/run/"+w.deployment, w.dir+"/run", "/var/lib/etcd", w.dir+"/data",
 		"0.0.0.0:2379", fmt.Sprintf("127.0.0.1:%d", w.ports[0]), "127.0.0.1:2379", fmt.Sprintf("127.0.0.1:%d", w.ports[0]),
 		"127.0.0.1:2380", fmt.Sprintf("127.0.0.1:%d", w.ports[1])).Replace(text)
 }

@@ -2,6 +2,8 @@ package dependencies_test
 
 import (
 	"context"
+	"os"
+	"os/exec"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -15,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/test/docs"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 	"github.com/odh-platform/odh-platform-operator/test/kind"
 )
@@ -92,6 +95,30 @@ var _ = Describe("What make deploy-kind deploys", Ordered, func() {
 		before := secrets(ctx)
 		Expect(deployer.Deploy(ctx, everything)).To(Succeed())
 		Expect(secrets(ctx)).To(Equal(before))
+	}, NodeTimeout(specTimeout))
+
+	It("is what the commands of its page print and apply", func(ctx SpecContext) {
+		page, err := os.ReadFile("../../../docs/kind.md")
+		Expect(err).NotTo(HaveOccurred())
+		ran := 0
+		for _, block := range docs.Blocks(string(page)) {
+			if block.Language != "sh" || block.Value("needs") != "" {
+				continue
+			}
+			for _, line := range block.Commands() {
+				command := exec.CommandContext(ctx, "sh", "-ec", line)
+				command.Dir, command.Env = "../../..", append(os.Environ(), "KUBECONFIG="+env.KubeconfigPath)
+				output, err := command.CombinedOutput()
+				Expect(err).NotTo(HaveOccurred(), "%s: %s", line, output)
+				ran++
+			}
+		}
+		Expect(ran).To(Equal(2))
+		mlflow := &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Name: mlflowv1.SingletonName}}
+		env.Get(ctx, mlflow)
+		Expect(mlflow.Spec.BackendStoreURI).To(HavePrefix("sqlite:"), "the second time other stores were asked for")
+		Expect(mlflow.Spec.BackendStoreURIFrom).To(BeNil())
+		Expect(mlflow.Spec.ArtifactsDestination).To(HavePrefix("s3:"))
 	}, NodeTimeout(specTimeout))
 
 	DescribeTable("can be any combination of stores",
