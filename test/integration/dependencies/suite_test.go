@@ -13,12 +13,13 @@ import (
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 const (
 	startTimeout = 20 * time.Minute // the first run builds the control plane
-	specTimeout  = 4 * time.Minute
+	specTimeout  = 8 * time.Minute  // a busy machine links programs for minutes
 )
 
 // All specs share one control plane, in namespaces of their own.
@@ -34,6 +35,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	etcdctl, err := cluster.BuildPeer(ctx, cluster.Etcdctl, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
 	kubectl, err := cluster.Kubectl(ctx, GinkgoWriter)
+	Expect(err).NotTo(HaveOccurred())
+	_, err = operator.Build(ctx, true, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
 	env = framework.Start(ctx, "dependencies", cluster.Bare, framework.WithTypes(mlflowv1.AddToScheme))
 	programs = GinkgoT().TempDir()
