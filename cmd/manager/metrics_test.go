@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -64,6 +65,7 @@ func TestDecisionsAreCounted(t *testing.T) {
 		path := "/judged-" + decision
 		hook := &admission.Webhook{Handler: admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return answer })}
 		server := judged{webhook.NewServer(webhook.Options{})}
+		decisions.DeletePartialMatch(prometheus.Labels{"webhook": path}) // of a former run
 		server.Register(path, hook)
 		for range 2 {
 			if got := hook.Handler.Handle(t.Context(), admission.Request{}); got.Allowed != answer.Allowed {
