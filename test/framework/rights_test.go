@@ -58,7 +58,11 @@ func TestAllRan(t *testing.T) {
 	report := func(succeeded, focused bool, states ...types.SpecState) ginkgo.Report {
 		r := ginkgo.Report{SuiteSucceeded: succeeded, SuiteHasProgrammaticFocus: focused}
 		for _, state := range states {
-			r.SpecReports = append(r.SpecReports, ginkgo.SpecReport{State: state})
+			spec := ginkgo.SpecReport{State: state, NumAttempts: 1}
+			if state == types.SpecStateSkipped {
+				spec.NumAttempts = 0
+			}
+			r.SpecReports = append(r.SpecReports, spec)
 		}
 		return r
 	}
@@ -74,5 +78,10 @@ func TestAllRan(t *testing.T) {
 		if got := allRan(c.report); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
+	}
+	itself := report(true, false, types.SpecStatePassed)
+	itself.SpecReports = append(itself.SpecReports, ginkgo.SpecReport{State: types.SpecStateSkipped, NumAttempts: 1})
+	if !allRan(itself) {
+		t.Error("a spec that skips itself has run")
 	}
 }

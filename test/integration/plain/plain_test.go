@@ -297,7 +297,7 @@ var _ = Describe("What an MLflow consists of", func() {
 			&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "mlflow"}}, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "mlflow"}},
 		}
 		policies := &networkingv1.NetworkPolicyList{}
-		Expect(env.Admin.List(ctx, policies, client.InNamespace(namespace))).To(Succeed())
+		Expect(env.Admin.List(ctx, policies, client.InNamespace(namespace), client.MatchingLabels{"platform.opendatahub.io/component": "mlflow"})).To(Succeed())
 		Expect(policies.Items).NotTo(BeEmpty())
 		for i := range policies.Items {
 			parts = append(parts, &policies.Items[i])
