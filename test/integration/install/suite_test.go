@@ -1,0 +1,45 @@
+// Package install_test installs, changes and removes the operator as a user does, with make and kubectl, on a real control plane.
+package install_test
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+const (
+	startTimeout = 20 * time.Minute // the first run builds the control plane
+	specTimeout  = 6 * time.Minute
+)
+
+// Every spec installs on the same control plane, which serves what OpenShift does, and leaves it as it was.
+var (
+	env     *framework.Env
+	kubectl string
+	port    int // of the webhooks of whichever manager runs
+	before  map[string]bool
+)
+
+func TestInstall(t *testing.T) { framework.Run(t, "Installation") }
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	env = framework.Start(ctx, "install", cluster.OpenShift, framework.WithSets(cluster.KServe),
+		framework.WithTypes(mlflowv1.AddToScheme, v1beta1.AddToScheme))
+	path, err := cluster.Kubectl(ctx, GinkgoWriter)
+	Expect(err).NotTo(HaveOccurred())
+	kubectl = path
+	ports, err := env.Instance.ReservePorts(ctx, 1)
+	Expect(err).NotTo(HaveOccurred())
+	port = ports[0]
+	for _, namespace := range []string{"opendatahub", "redhat-ods-applications", "openshift-config-managed", "openshift-ingress"} {
+		restricted(ctx, namespace)
+	}
+	before = everything(ctx)
+}, NodeTimeout(startTimeout))

@@ -1,0 +1,192 @@
+package install_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+const (
+	managerName = "odh-platform-operator-controller-manager"
+	keep        = "odh-platform-operator/keep"
+)
+
+// restricted is a namespace that admits only pods of the restricted level.
+func restricted(ctx context.Context, name string) {
+	GinkgoHelper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}}
+	Expect(client.IgnoreAlreadyExists(env.Admin.Create(ctx, namespace))).To(Succeed())
+}
+
+func root() string {
+	GinkgoHelper()
+	dir, err := cluster.RepositoryRoot()
+	Expect(err).NotTo(HaveOccurred())
+	return dir
+}
+
+// command runs a program in the checkout, against the cluster of the suite, as a user of a shell of their own would.
+func command(ctx context.Context, name string, args ...string) (string, error) {
+	GinkgoHelper()
+	program := exec.CommandContext(ctx, name, args...)
+	program.Dir = root()
+	inherited := slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		return slices.Contains([]string{"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "OVERLAY", "IMG", "FORCE", "PLATFORM", "KUBECTL"}, name)
+	})
+	program.Env = append(inherited, "KUBECONFIG="+env.KubeconfigPath)
+	output, err := program.CombinedOutput()
+	fmt.Fprintf(GinkgoWriter, "%s %s\n%s\n", filepath.Base(name), strings.Join(args, " "), output)
+	return string(output), err
+}
+
+// makeTarget runs targets of the Makefile, with variables among the arguments.
+func makeTarget(ctx context.Context, args ...string) (string, error) {
+	GinkgoHelper()
+	return command(ctx, "make", append(args, "KUBECTL="+kubectl)...)
+}
+
+func mustMake(ctx context.Context, args ...string) string {
+	GinkgoHelper()
+	output, err := makeTarget(ctx, args...)
+	Expect(err).NotTo(HaveOccurred(), "%s", output)
+	return output
+}
+
+func mustKubectl(ctx context.Context, args ...string) string {
+	GinkgoHelper()
+	output, err := command(ctx, kubectl, args...)
+	Expect(err).NotTo(HaveOccurred(), "%s", output)
+	return output
+}
+
+// applied hands an object to kubectl and returns what that says, warnings included.
+func applied(ctx context.Context, namespace, manifest string) (string, error) {
+	GinkgoHelper()
+	program := exec.CommandContext(ctx, kubectl, "--kubeconfig="+env.KubeconfigPath, "-n", namespace, "apply", "--server-side", "-f", "-")
+	program.Stdin = strings.NewReader(manifest)
+	output, err := program.CombinedOutput()
+	return string(bytes.TrimSpace(output)), err
+}
+
+// rendered says what an overlay consists of, and cleans up behind the spec whatever becomes of it.
+func rendered(ctx context.Context, overlay string) []*unstructured.Unstructured {
+	GinkgoHelper()
+	objects, err := operator.Kustomize(ctx, "config/overlays/"+overlay)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func(ctx SpecContext) {
+		mustMake(ctx, "undeploy", "OVERLAY="+overlay)
+		mustMake(ctx, "uninstall", "FORCE=1")
+	}, NodeTimeout(specTimeout))
+	return objects
+}
+
+// live returns the object of the cluster, nil when there is none.
+func live(ctx context.Context, object *unstructured.Unstructured) *unstructured.Unstructured {
+	GinkgoHelper()
+	found := &unstructured.Unstructured{}
+	found.SetGroupVersionKind(object.GroupVersionKind())
+	err := env.Admin.Get(ctx, client.ObjectKeyFromObject(object), found)
+	if apierrors.IsNotFound(err) || strings.Contains(fmt.Sprint(err), "no matches for kind") {
+		return nil
+	}
+	Expect(err).NotTo(HaveOccurred())
+	return found
+}
+
+// settled waits until the pods of the manager's Deployment were admitted and run, and returns it.
+func settled(ctx context.Context, namespace string) *appsv1.Deployment {
+	GinkgoHelper()
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: managerName}}
+	env.WaitFor(ctx, deployment, func(g Gomega) {
+		g.Expect(deployment.Status.ObservedGeneration).To(Equal(deployment.Generation))
+		g.Expect(deployment.Status.AvailableReplicas).To(Equal(int32(1)), "%+v", deployment.Status)
+	})
+	return deployment
+}
+
+// inPodsOnly are flags of which the value holds in a pod: listeners of fixed ports.
+var inPodsOnly = []string{"--health-probe-bind-address", "--metrics-bind-address"}
+
+// manager starts the program with the arguments and variables of its Deployment in the cluster, and the rights of its account.
+func manager(ctx context.Context, objects []*unstructured.Unstructured, deployment *appsv1.Deployment, files map[string]string) *framework.Manager {
+	GinkgoHelper()
+	route(ctx, objects)
+	pod := deployment.Spec.Template.Spec
+	container := pod.Containers[0]
+	Expect(container.Command).To(Equal([]string{"/manager"}))
+	var args, variables []string
+	for _, arg := range container.Args {
+		flag, value, _ := strings.Cut(arg, "=")
+		if mounted, ok := files[value]; ok {
+			arg = flag + "=" + mounted
+		}
+		if !slices.Contains(inPodsOnly, flag) {
+			args = append(args, arg)
+		}
+	}
+	for _, variable := range container.Env {
+		if variable.ValueFrom == nil {
+			variables = append(variables, variable.Name+"="+variable.Value)
+		}
+	}
+	started := env.StartManager(ctx, framework.ManagerOptions{
+		ServiceAccount: types.NamespacedName{Namespace: deployment.Namespace, Name: pod.ServiceAccountName}, Race: true,
+		WebhookPort: port, Args: args, Env: variables,
+	})
+	DeferCleanup(started.ReportLog)
+	return started
+}
+
+// route leads the webhooks of the installation to the port of this machine where the manager answers.
+func route(ctx context.Context, objects []*unstructured.Unstructured) {
+	GinkgoHelper()
+	var found []*unstructured.Unstructured
+	for _, object := range objects {
+		if kind := object.GetKind(); kind == "Service" || kind == "CustomResourceDefinition" || strings.HasSuffix(kind, "WebhookConfiguration") {
+			found = append(found, live(ctx, object))
+		}
+	}
+	Expect(operator.RouteWebhooks(found, int64(port))).To(Succeed())
+	for _, object := range found {
+		Expect(env.Admin.Update(ctx, object)).To(Succeed())
+	}
+}
+
+// fingerprint of the manifests of the checkout.
+func fingerprint() string {
+	GinkgoHelper()
+	hash := sha256.New()
+	err := filepath.WalkDir(filepath.Join(root(), "config"), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		fmt.Fprintf(hash, "%s %d %s\n", path, len(content), content)
+		return err
+	})
+	Expect(err).NotTo(HaveOccurred())
+	return hex.EncodeToString(hash.Sum(nil))
+}
