@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -168,12 +169,23 @@ func TestGather(t *testing.T) {
 			t.Errorf("%s: %d", key, ready)
 		}
 	}
+	if f := gathered(t, external(t)); len(f.Services) != 1 || slices.Collect(maps.Values(f.Services))[0] != -1 {
+		t.Errorf("nobody can look behind the name of a host: %v", f.Services)
+	}
 	if f.CRDs["mlflows.mlflow.opendatahub.io"] == nil || len(f.CRDs) != 1 || len(f.Resources) != 1 || f.ServiceCA == nil || *f.ServiceCA {
 		t.Errorf("CRDs %v, resources %v, service CA %v", f.CRDs, f.Resources, f.ServiceCA)
 	}
 	if len(f.gaps) != 0 {
 		t.Errorf("nothing was refused: %+v", f.gaps)
 	}
+}
+
+// external is the installation with its webhooks on another host.
+func external(t *testing.T) *cli.Cluster {
+	t.Helper()
+	cluster, _ := world(t, strings.Replace(installation, "{apiVersion: v1, kind: Service, metadata: {namespace: opendatahub, name: hooks}}",
+		"{apiVersion: v1, kind: Service, metadata: {namespace: opendatahub, name: hooks}, spec: {type: ExternalName, externalName: localhost}}", 1))
+	return cluster
 }
 
 // What may not be read is unknown, with the right that is missing; the rest is judged all the same.

@@ -91,7 +91,8 @@ func (g *gatherer) services(ctx context.Context) {
 		list = append(list, key)
 	}
 	fetch.Each(list, func(key types.NamespacedName) {
-		if g.get(ctx, topicServices, "", "Service", key.Namespace, key.Name) == nil {
+		service := g.get(ctx, topicServices, "", "Service", key.Namespace, key.Name)
+		if service == nil {
 			return
 		}
 		before := len(g.gapsOf(topicServices))
@@ -101,7 +102,8 @@ func (g *gatherer) services(ctx context.Context) {
 		for i := range slices {
 			ready += readyIn(&slices[i])
 		}
-		if len(g.gapsOf(topicServices)) > before {
+		elsewhere, _, _ := unstructured.NestedString(service.Object, "spec", "externalName") // behind which nobody can look
+		if elsewhere != "" || len(g.gapsOf(topicServices)) > before {
 			ready = -1
 		}
 		g.mu.Lock()

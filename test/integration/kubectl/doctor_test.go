@@ -1,0 +1,157 @@
+package kubectl_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// finding is what doctor says of one thing.
+type finding struct{ Check, Result, Subject, Found, Why, Cure string }
+
+// examine runs doctor and returns its exit code and what it found.
+func examine(ctx context.Context, as user) (int, []finding) {
+	GinkgoHelper()
+	got := odh(ctx, as, "doctor", "-o", "json")
+	Expect(got.stderr).To(BeEmpty())
+	var report struct{ Findings []finding }
+	Expect(json.Unmarshal([]byte(got.stdout), &report)).To(Succeed(), got.stdout)
+	return got.code, report.Findings
+}
+
+// about are the findings of a check whose subject has the text.
+func about(all []finding, check, subject string) []finding {
+	return slices.DeleteFunc(slices.Clone(all), func(f finding) bool { return f.Check != check || !strings.Contains(f.Subject, subject) })
+}
+
+// only is the one finding of a check about a subject.
+func only(all []finding, check, subject string) finding {
+	GinkgoHelper()
+	found := about(all, check, subject)
+	Expect(found).To(HaveLen(1), "%s about %s: %+v", check, subject, all)
+	return found[0]
+}
+
+func administrator() user { return user{kubeconfig: env.Instance.Kubeconfig()} }
+
+var _ = Describe("doctor", func() {
+	It("finds nothing wrong with a fresh installation but the resource that is broken", func(ctx SpecContext) {
+		_, found := examine(ctx, administrator())
+		for _, f := range found {
+			if f.Check != "resources" {
+				Expect(f.Result).NotTo(Or(Equal("fail"), Equal("unknown")), "%+v", f)
+			}
+		}
+		for _, check := range []string{"rights", "crds", "certificate"} {
+			for _, f := range about(found, check, "") {
+				Expect(f.Result).To(Equal("ok"), "%+v", f)
+			}
+		}
+	}, SpecTimeout(specTimeout))
+
+	It("asks for rights where the role view is not enough", func(ctx SpecContext) {
+		_, found := examine(ctx, viewer)
+		Expect(only(found, "certificate", "secrets").Cure).To(ContainSubstring("the right to get secrets odh-platform-operator-webhook-cert in namespace opendatahub"))
+		for _, f := range about(found, "rights", "") {
+			Expect(f.Result).To(Equal("unknown"), "%+v", f)
+		}
+	}, SpecTimeout(specTimeout))
+
+	It("sees a former operator that still runs", func(ctx SpecContext) {
+		namespace := env.Namespace(ctx, "old")
+		labels := map[string]string{"app": "old"}
+		old := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "codeflare-operator-manager"}, Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "manager", Image: "quay.io/example/old:v1"}}}},
+		}}
+		Expect(env.Admin.Create(ctx, old)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(env.Admin.Delete(ctx, old)).To(Succeed()) })
+		code, found := examine(ctx, administrator())
+		Expect(code).To(Equal(1))
+		f := only(found, "originals", "Deployment "+namespace+"/codeflare-operator-manager")
+		Expect(f.Result).To(Equal("fail"))
+		Expect(f.Cure).To(ContainSubstring("kubectl -n " + namespace + " scale deployment codeflare-operator-manager --replicas=0"))
+	}, SpecTimeout(specTimeout))
+
+	It("sees a right that was taken away", func(ctx SpecContext) {
+		// Nothing in this suite is a RayCluster, so the manager does not miss it.
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "odh-platform-operator-raycluster"}}
+		env.Get(ctx, role)
+		whole := role.DeepCopy()
+		role.Rules = slices.DeleteFunc(role.Rules, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, "rayclusters/finalizers") })
+		Expect(len(role.Rules)).To(BeNumerically("<", len(whole.Rules)))
+		Expect(env.Admin.Update(ctx, role)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) {
+			whole.ResourceVersion = ""
+			Expect(env.Admin.Update(ctx, whole)).To(Succeed())
+		})
+		_, found := examine(ctx, administrator())
+		f := only(found, "rights", "role odh-platform-operator-raycluster")
+		Expect(f.Result).To(Equal("fail"))
+		Expect(f.Found).To(ContainSubstring("may not update rayclusters.ray.io/finalizers"))
+	}, SpecTimeout(specTimeout))
+
+	It("sees a CRD of another release", func(ctx SpecContext) {
+		crd := &unstructured.Unstructured{}
+		crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+		crd.SetName("mlflowconfigs.mlflow.kubeflow.org")
+		env.Get(ctx, crd)
+		describe := func(ctx context.Context, text string) string {
+			versions, _, err := unstructured.NestedSlice(crd.Object, "spec", "versions")
+			Expect(err).NotTo(HaveOccurred())
+			before, _, err := unstructured.NestedString(versions[0].(map[string]any), "schema", "openAPIV3Schema", "description")
+			Expect(err).NotTo(HaveOccurred())
+			Expect(unstructured.SetNestedField(versions[0].(map[string]any), text, "schema", "openAPIV3Schema", "description")).To(Succeed())
+			Expect(unstructured.SetNestedSlice(crd.Object, versions, "spec", "versions")).To(Succeed())
+			Expect(env.Admin.Patch(ctx, crd, client.RawPatch("application/merge-patch+json", mustJSON(map[string]any{"spec": map[string]any{"versions": versions}})))).To(Succeed())
+			return before
+		}
+		before := describe(ctx, "Another release.")
+		DeferCleanup(func(ctx SpecContext) { describe(ctx, before) })
+		_, found := examine(ctx, administrator())
+		f := only(found, "crds", "CRD mlflowconfigs.mlflow.kubeflow.org")
+		Expect(f.Result).To(Equal("warn"))
+		Expect(f.Found).To(ContainSubstring("differs from the one of this release"))
+	}, SpecTimeout(specTimeout))
+
+	It("sees webhooks that lead nowhere or trust somebody else", func(ctx SpecContext) {
+		ignore, none := admissionregistrationv1.Ignore, admissionregistrationv1.SideEffectClassNone
+		hook := func(name, service string) admissionregistrationv1.ValidatingWebhook {
+			return admissionregistrationv1.ValidatingWebhook{
+				Name: name + ".example.com", AdmissionReviewVersions: []string{"v1"}, FailurePolicy: &ignore, SideEffects: &none,
+				ClientConfig: admissionregistrationv1.WebhookClientConfig{
+					CABundle: env.Config.CAData, Service: &admissionregistrationv1.ServiceReference{Namespace: managerNamespace, Name: service},
+				},
+				// A resource that does not exist, so nobody is asked.
+				Rules: []admissionregistrationv1.RuleWithOperations{{Operations: []admissionregistrationv1.OperationType{"CREATE"},
+					Rule: admissionregistrationv1.Rule{APIGroups: []string{"mlflow.opendatahub.io"}, APIVersions: []string{"v1"}, Resources: []string{"nothing"}}}},
+			}
+		}
+		left := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "left-behind"},
+			Webhooks: []admissionregistrationv1.ValidatingWebhook{hook("nowhere", "gone"), hook("stranger", "odh-platform-operator-webhook")}}
+		Expect(env.Admin.Create(ctx, left)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(env.Admin.Delete(ctx, left)).To(Succeed()) })
+		_, found := examine(ctx, administrator())
+		Expect(only(found, "webhooks", "nowhere.example.com").Found).To(ContainSubstring("leads to Service opendatahub/gone, which is not there"))
+		Expect(only(found, "webhooks", "stranger.example.com").Found).To(ContainSubstring("does not verify the certificate of the manager"))
+	}, SpecTimeout(specTimeout))
+})
+
+func mustJSON(value any) []byte {
+	GinkgoHelper()
+	raw, err := json.Marshal(value)
+	Expect(err).NotTo(HaveOccurred())
+	return raw
+}

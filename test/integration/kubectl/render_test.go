@@ -1,0 +1,64 @@
+package kubectl_test
+
+import (
+	"os"
+	"path/filepath"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// settled is how long the manager may take to make everything.
+const settled = 90 * time.Second
+
+var _ = Describe("render", func() {
+	DescribeTable("shows what the running manager made", func(ctx SpecContext, document string) {
+		file := filepath.Join(GinkgoT().TempDir(), "resource.yaml")
+		Expect(os.WriteFile(file, []byte(document), 0o600)).To(Succeed())
+		u := &unstructured.Unstructured{}
+		raw, err := yaml.YAMLToJSON([]byte(document))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(u.UnmarshalJSON(raw)).To(Succeed())
+		if u.GetKind() != "MLflow" { // that of the suite is there
+			Expect(env.Admin.Create(ctx, u)).To(Succeed())
+			DeferCleanup(func(ctx SpecContext) {
+				Expect(env.Admin.Delete(ctx, u)).To(Succeed())
+				env.WaitGone(ctx, u)
+			})
+		}
+		Eventually(ctx, func() result { return odh(ctx, administrator(), "render", "-f", file, "--diff") }).
+			WithTimeout(settled).WithPolling(time.Second).Should(Equal(result{stdout: "no differences\n"}))
+	},
+		Entry("of an MLflow", `
+apiVersion: mlflow.opendatahub.io/v1
+kind: MLflow
+metadata: {name: mlflow}
+spec:
+  backendStoreUri: sqlite:////mlflow/mlflow.db
+  artifactsDestination: file:///mlflow/artifacts
+  serveArtifacts: true
+  storage: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+`, SpecTimeout(specTimeout)),
+		Entry("of a RayCluster", `
+apiVersion: ray.io/v1
+kind: RayCluster
+metadata: {name: parity, namespace: team}
+spec:
+  headGroupSpec:
+    rayStartParams: {}
+    template: {spec: {containers: [{name: head, image: quay.io/example/ray:v1}]}}
+`, SpecTimeout(specTimeout)),
+		Entry("of a ModelRegistry", `
+apiVersion: modelregistry.opendatahub.io/v1beta1
+kind: ModelRegistry
+metadata: {name: parity, namespace: team}
+spec:
+  rest: {}
+  grpc: {}
+  postgres: {generateDeployment: true}
+`, SpecTimeout(specTimeout)),
+	)
+})
