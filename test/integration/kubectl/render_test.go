@@ -23,7 +23,7 @@ var _ = Describe("render", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(u.UnmarshalJSON(raw)).To(Succeed())
 		if u.GetKind() != "MLflow" { // that of the suite is there
-			Expect(env.Admin.Create(ctx, u)).To(Succeed())
+			Eventually(ctx, func() error { return env.Admin.Create(ctx, u) }).WithTimeout(settled).Should(Succeed())
 			DeferCleanup(func(ctx SpecContext) {
 				Expect(env.Admin.Delete(ctx, u)).To(Succeed())
 				env.WaitGone(ctx, u)

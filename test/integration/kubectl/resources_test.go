@@ -38,7 +38,8 @@ func createResources(ctx context.Context) {
 		Name: "broken", Namespace: team, Annotations: map[string]string{awv1beta2.AnnotationWarmupGrace: "2h", awv1beta2.AnnotationFailureGrace: "2h"},
 	}}
 	wrapper.Spec.Components = []awv1beta2.AppWrapperComponent{{Template: runtime.RawExtension{Raw: template}}}
-	Expect(env.Admin.Create(ctx, wrapper)).To(Succeed())
+	// API servers take up the CA of webhooks a moment after the manager wrote it.
+	Eventually(ctx, func() error { return env.Admin.Create(ctx, wrapper) }).WithTimeout(settled).Should(Succeed())
 
 	env.WaitForCondition(ctx, mlflow, "Available", metav1.ConditionTrue, "")
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "broken", Namespace: team}}
