@@ -22,26 +22,14 @@ var _ = Describe("render", func() {
 		raw, err := yaml.YAMLToJSON([]byte(document))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(u.UnmarshalJSON(raw)).To(Succeed())
-		if u.GetKind() != "MLflow" { // that of the suite is there
-			Eventually(ctx, func() error { return env.Admin.Create(ctx, u) }).WithTimeout(settled).Should(Succeed())
-			DeferCleanup(func(ctx SpecContext) {
-				Expect(env.Admin.Delete(ctx, u)).To(Succeed())
-				env.WaitGone(ctx, u)
-			})
-		}
+		Eventually(ctx, func() error { return env.Admin.Create(ctx, u) }).WithTimeout(settled).Should(Succeed())
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(env.Admin.Delete(ctx, u)).To(Succeed())
+			env.WaitGone(ctx, u)
+		})
 		Eventually(ctx, func() result { return odh(ctx, administrator(), "render", "-f", file, "--diff") }).
 			WithTimeout(settled).WithPolling(time.Second).Should(Equal(result{stdout: "no differences\n"}))
 	},
-		Entry("of an MLflow", `
-apiVersion: mlflow.opendatahub.io/v1
-kind: MLflow
-metadata: {name: mlflow}
-spec:
-  backendStoreUri: sqlite:////mlflow/mlflow.db
-  artifactsDestination: file:///mlflow/artifacts
-  serveArtifacts: true
-  storage: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
-`, SpecTimeout(specTimeout)),
 		Entry("of a RayCluster", `
 apiVersion: ray.io/v1
 kind: RayCluster
