@@ -2,6 +2,7 @@ package health
 
 import (
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -47,7 +48,7 @@ func byCondition(main, activity string) judge {
 // attention looks for conditions that are bad although the main one is good.
 func attention(o object, well Verdict, main string) Verdict {
 	for _, c := range o.conditions() {
-		bad := c.is(metav1.ConditionFalse)
+		bad := c.is(metav1.ConditionFalse) && !activity(c.kind)
 		if negative[c.kind] {
 			bad = c.is(metav1.ConditionTrue)
 		}
@@ -60,6 +61,12 @@ func attention(o object, well Verdict, main string) Verdict {
 		}
 	}
 	return well
+}
+
+// activity tells, by its name, a condition that is False at rest: somebody is at work, or something presses, while it is True. Issuing of
+// cert-manager, UpgradeInProgress of KubeRay and MemoryPressure of nodes are such.
+func activity(kind string) bool {
+	return strings.HasSuffix(kind, "ing") || strings.HasSuffix(kind, "InProgress") || strings.HasSuffix(kind, "Pressure") || strings.HasSuffix(kind, "Unavailable")
 }
 
 // general judges a kind of which nothing is known, by the rules of kstatus.

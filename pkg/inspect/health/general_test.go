@@ -169,6 +169,35 @@ status:
 			want: Verdict{State: Healthy, Reason: "Fine"},
 		},
 		{
+			name: "nothing is going on beside",
+			object: `
+apiVersion: example.com/v1
+kind: Thing
+metadata: {name: a}
+status:
+  conditions:
+  - {type: Ready, status: "True", reason: Fine}
+  - {type: Issuing, status: "False", reason: Issued}
+  - {type: UpgradeInProgress, status: "False", reason: NoPendingCluster}
+  - {type: MemoryPressure, status: "False", reason: Enough}
+  - {type: NetworkUnavailable, status: "False", reason: RouteCreated}
+`,
+			want: Verdict{State: Healthy, Reason: "Fine"},
+		},
+		{
+			name: "it fails beside",
+			object: `
+apiVersion: example.com/v1
+kind: Thing
+metadata: {name: a}
+status:
+  conditions:
+  - {type: Ready, status: "True"}
+  - {type: Failing, status: "True", reason: Slow}
+`,
+			want: Verdict{State: Degraded, Reason: "Slow"},
+		},
+		{
 			name: "paused",
 			object: `
 apiVersion: example.com/v1
