@@ -49,7 +49,11 @@ func checkManager(f *Facts, _ Shipped) []Finding {
 	switch verdict.State {
 	case health.Healthy:
 		out := []Finding{fine(subject, "available, image "+f.Manager.Image)}
-		if l := f.Manager.Lease; !l.Held(f.Now) {
+		switch l := f.Manager.Lease; {
+		case l == nil && f.Manager.Settings.Known && !f.Manager.Settings.Config.LeaderElection.Enabled: // the only replica needs none
+		case l == nil && f.Manager.Hidden:
+			out = append(out, f.unreadable(topicManager)...)
+		case !l.Held(f.Now):
 			out = append(out, Finding{Result: Warn, Subject: "Lease", Found: "no replica leads",
 				Why: "controllers run on the leader only", Cure: "kubectl -n " + d.Namespace + " logs deployment/" + d.Name})
 		}
@@ -113,6 +117,11 @@ func checkSettings(f *Facts, _ Shipped) []Finding {
 		return []Finding{{Result: Fail, Subject: "settings", Found: s.Problem, Cure: "correct the arguments, variables or ConfigMaps of the Deployment; docs/configuration.md has all settings"}}
 	}
 	var out []Finding
+	for _, gap := range f.gaps[topicManager] {
+		if strings.Contains(gap.Reason, "ConfigMap") { // whose settings count as if nobody had said anything
+			out = append(out, unread(gap))
+		}
+	}
 	if err := s.Config.CheckComplete(); err != nil {
 		out = append(out, Finding{Result: Fail, Subject: "settings", Found: err.Error(), Cure: "see the message"})
 	}

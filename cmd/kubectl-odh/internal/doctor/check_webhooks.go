@@ -5,7 +5,9 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"path"
 	"slices"
+	"strings"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -34,7 +36,7 @@ func checkCertificate(f *Facts, _ Shipped) []Finding {
 	subject := "Secret " + f.namespace() + "/" + certificateSecret
 	restart := "kubectl -n " + f.namespace() + " delete secret " + certificateSecret + "; the manager issues another one within minutes"
 	if f.Certificate == nil {
-		if s := f.Manager.Settings; s.Known && s.Config.Webhook.Mode == "mounted" {
+		if s := f.Manager.Settings; s.Known && s.Config.Webhook.Mode == "mounted" || f.certificateMounted() {
 			return []Finding{fine("", "the certificate is mounted from elsewhere")}
 		}
 		return []Finding{{Result: Warn, Subject: subject, Found: "not there", Why: "unless the platform mounts a certificate, webhooks cannot be called",
@@ -56,6 +58,21 @@ func checkCertificate(f *Facts, _ Shipped) []Finding {
 		return []Finding{{Result: Warn, Subject: subject, Found: "ends on " + until + " and was not renewed", Cure: restart}}
 	}
 	return []Finding{fine(subject, "valid until "+until)}
+}
+
+// servingCertificates is the end of the folder in which managers look for a mounted certificate, as OLM and others know it.
+const servingCertificates = "k8s-webhook-server/serving-certs"
+
+// certificateMounted tells whether the platform, such as OLM, has put a certificate where the manager looks for one.
+func (f *Facts) certificateMounted() bool {
+	for _, c := range f.Manager.Deployment.Spec.Template.Spec.Containers {
+		if slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool {
+			return strings.HasSuffix(path.Clean(m.MountPath), servingCertificates) || f.Manager.Settings.Known && m.MountPath == f.Manager.Settings.Config.Webhook.CertDir
+		}) {
+			return true
+		}
+	}
+	return false
 }
 
 func parse(text []byte) *x509.Certificate {
@@ -113,8 +130,7 @@ func checkWebhooks(f *Facts, ships Shipped) []Finding {
 		out = append(out, found...)
 	}
 	for _, name := range sortedKeys(ships.Configurations) {
-		there := slices.ContainsFunc(f.Webhooks, func(w Webhook) bool { return w.Kind+" "+w.Configuration == name })
-		if component := ships.Configurations[name]; f.enabled(component) && !there {
+		if component := ships.Configurations[name]; f.enabled(component) && !f.calls(name, ships) {
 			out = append(out, Finding{Result: Fail, Subject: name, Found: "not there, and the component " + component + " is on",
 				Why: "what users write is neither checked nor completed", Cure: "kubectl apply -k config/overlays/<your platform>"})
 		}
@@ -123,6 +139,27 @@ func checkWebhooks(f *Facts, ships Shipped) []Finding {
 		out = append(out, fine("", fmt.Sprintf("%d webhooks lead to something that answers", good)))
 	}
 	return out
+}
+
+// calls tells whether a configuration that we ship is there, under its name or, as OLM makes it, in parts under other names.
+func (f *Facts) calls(name string, ships Shipped) bool {
+	if slices.ContainsFunc(f.Webhooks, func(w Webhook) bool { return w.Kind+" "+w.Configuration == name }) {
+		return true
+	}
+	there := map[string]bool{}
+	for _, w := range f.Webhooks {
+		there[w.call()] = true
+	}
+	missing := slices.ContainsFunc(ships.Calls[name], func(call string) bool { return !there[call] })
+	return !missing && len(ships.Calls[name]) > 0
+}
+
+// call is the kind of a webhook and the path that is called; "" where none is known.
+func (w Webhook) call() string {
+	if w.Service == nil || w.Service.Path == nil {
+		return ""
+	}
+	return w.Kind + " " + *w.Service.Path
 }
 
 // judgeWebhook looks at one that is called for our kinds, whoever made it.

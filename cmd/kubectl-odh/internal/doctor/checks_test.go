@@ -353,6 +353,65 @@ func TestMountedCertificates(t *testing.T) {
 	}
 }
 
+// OLM makes one configuration of each webhook, with a name of its own, puts a Service of its own before them, and mounts a certificate.
+func byOLM(t *testing.T) *Facts {
+	t.Helper()
+	f, s := healthy(t), ships(t)
+	service := types.NamespacedName{Namespace: "opendatahub", Name: installed.DeploymentName + "-service"}
+	f.Services = map[types.NamespacedName]int{service: 1}
+	f.Certificate, f.Webhooks = nil, nil
+	f.CRDs["modelregistries.modelregistry.opendatahub.io"].Spec.Conversion = nil
+	for _, name := range sortedKeys(s.Calls) {
+		for _, call := range s.Calls[name] {
+			kind, path, _ := strings.Cut(call, " ")
+			f.Webhooks = append(f.Webhooks, Webhook{Kind: kind, Configuration: "made-by-olm-" + path[1:], Name: "w", Policy: admissionregistrationv1.Fail,
+				Service: &admissionregistrationv1.ServiceReference{Namespace: service.Namespace, Name: service.Name, Path: &path}})
+		}
+	}
+	f.Manager.Deployment.Spec.Template.Spec.Containers = []corev1.Container{{
+		Name: "manager", VolumeMounts: []corev1.VolumeMount{{Name: "webhook-cert", MountPath: "/tmp/k8s-webhook-server/serving-certs"}},
+	}}
+	return f
+}
+
+func TestInstalledByOLM(t *testing.T) {
+	f := byOLM(t)
+	if len(f.Webhooks) < len(ships(t).Configurations) {
+		t.Fatalf("%d webhooks of %d configurations", len(f.Webhooks), len(ships(t).Configurations))
+	}
+	all := judge(f, ships(t))
+	if found := append(of(all, "webhooks"), of(all, "certificate")...); len(found) != 0 {
+		t.Errorf("%+v", found)
+	}
+	gone := *f.Webhooks[0].Service.Path
+	f.Webhooks = f.Webhooks[1:]
+	if found := of(judge(f, ships(t)), "webhooks"); len(found) != 1 || found[0].Result != Fail || !strings.Contains(found[0].Found, "not there") {
+		t.Errorf("without %s: %+v", gone, found)
+	}
+}
+
+func TestLeaderElectionThatCannotBeSeen(t *testing.T) {
+	f := healthy(t)
+	f.Manager.Lease, f.Manager.Settings.Config = nil, settings(t, "--leader-elect=false")
+	if found := of(judge(f, ships(t)), "manager"); len(found) != 0 {
+		t.Errorf("nobody is to be elected: %+v", found)
+	}
+	f = healthy(t)
+	f.Manager.Lease, f.Manager.Hidden = nil, true
+	f.gaps[topicManager] = []Gap{{What: "the manager", Reason: "not allowed to read: Lease odh-platform-operator"}}
+	if found := of(judge(f, ships(t)), "manager"); len(found) != 1 || found[0].Result != Unknown {
+		t.Errorf("the Lease may not be read: %+v", found)
+	}
+}
+
+func TestSettingsInAConfigMapThatMayNotBeRead(t *testing.T) {
+	f := healthy(t)
+	f.gaps[topicManager] = []Gap{{What: "the manager", Reason: "not allowed to read: ConfigMap opendatahub/params"}}
+	if found := of(judge(f, ships(t)), "settings"); len(found) != 1 || found[0].Result != Unknown {
+		t.Errorf("%+v", found)
+	}
+}
+
 func resourceFaults() map[string]fault {
 	one := func(v health.Verdict) func(*testing.T, *Facts) {
 		return change(func(f *Facts) { f.Resources = []Resource{{"modelregistry", "ModelRegistry", "team", "a", v}} })

@@ -12,6 +12,7 @@ import (
 	"path"
 	"strings"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
@@ -28,6 +29,8 @@ type Shipped struct {
 	UserRoles []ShippedRole
 	// Configurations of webhooks by their names, with the component that has them.
 	Configurations map[string]string
+	// Calls are what each configuration calls, as kind and path of a webhook: installers such as OLM give configurations other names.
+	Calls map[string][]string
 }
 
 // ShippedRole is a role with the folder that it comes from.
@@ -42,7 +45,7 @@ type ShippedRole struct {
 
 // readShipped reads what is built in.
 func readShipped(files fs.FS) (Shipped, error) {
-	s := Shipped{CRDs: map[string]*apiextensionsv1.CustomResourceDefinition{}, Configurations: map[string]string{}}
+	s := Shipped{CRDs: map[string]*apiextensionsv1.CustomResourceDefinition{}, Configurations: map[string]string{}, Calls: map[string][]string{}}
 	err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || path.Ext(name) != ".yaml" {
 			return err
@@ -98,7 +101,23 @@ func (s *Shipped) take(file string, raw json.RawMessage) error {
 		}
 		s.addRole(parts, head.Kind, role)
 	case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
-		s.Configurations[head.Kind+" "+head.Metadata.Name] = parts[1]
+		name := head.Kind + " " + head.Metadata.Name
+		s.Configurations[name] = parts[1]
+		return s.addCalls(name, head.Kind, raw)
+	}
+	return nil
+}
+
+// addCalls takes note of the paths of a configuration. Both kinds of configuration have them in the same place.
+func (s *Shipped) addCalls(name, kind string, raw json.RawMessage) error {
+	c := admissionregistrationv1.ValidatingWebhookConfiguration{}
+	if err := json.Unmarshal(raw, &c); err != nil {
+		return err
+	}
+	for _, w := range c.Webhooks {
+		if service := w.ClientConfig.Service; service != nil && service.Path != nil {
+			s.Calls[name] = append(s.Calls[name], kind+" "+*service.Path)
+		}
 	}
 	return nil
 }
