@@ -64,6 +64,86 @@ func TestMask(t *testing.T) {
 	}
 }
 
+// An AppWrapper may hold a Secret, whose values have names of all kinds.
+func TestWrappedSecrets(t *testing.T) {
+	const input = `metadata:
+  annotations:
+    kubectl.kubernetes.io/last-applied-configuration: |
+      {"kind":"AppWrapper","spec":{"components":[{"template":{"kind":"Secret","stringData":{"x":"{\"y\":\"hunter2\"}"}}}]}}
+  name: train
+spec:
+  components:
+  - template:
+      apiVersion: v1
+      data:
+        tls.crt: hunter2
+        config.json: |
+          a: hunter2
+
+          b: hunter2
+        z: hunter2
+      kind: Secret
+      metadata:
+        name: login
+  - template:
+      kind: Secret
+      stringData:
+        any: hunter2
+  suspend: false
+`
+	const want = `metadata:
+  annotations:
+    kubectl.kubernetes.io/last-applied-configuration: "***"
+  name: train
+spec:
+  components:
+  - template:
+      apiVersion: v1
+      data:
+        tls.crt: "***"
+        config.json: "***"
+        z: "***"
+      kind: Secret
+      metadata:
+        name: login
+  - template:
+      kind: Secret
+      stringData:
+        any: "***"
+  suspend: false
+`
+	output, err := bash(t, input, nil, "-c", `source <(sed -n '/^mask()/,/^}/p; /^wrapped()/,/^}/p' `+script+`); wrapped`)
+	if err != nil || output != want {
+		t.Errorf("%v: got\n%s\nwant\n%s", err, output, want)
+	}
+}
+
+// AppWrappers, and nothing else, go through it.
+func TestAppWrappersAreWritten(t *testing.T) {
+	folder := t.TempDir()
+	client := filepath.Join(folder, "client")
+	answers := `#!/bin/sh
+case "$*" in
+*api-resources*--verbs=list*) echo appwrappers.workload.codeflare.dev; echo mlflows.mlflow.opendatahub.io ;;
+*"get appwrappers."*|*"get mlflows."*) printf 'data:\n  any: hunter2\n' ;;
+esac
+`
+	if err := os.WriteFile(client, []byte(answers), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(folder, "out")
+	if output, err := bash(t, "", []string{"KUBECTL=" + client}, script, out); err != nil {
+		t.Fatalf("%v: %s", err, output)
+	}
+	for file, want := range map[string]string{
+		"appwrappers.workload.codeflare.dev": "data:\n  any: \"***\"\n", "mlflows.mlflow.opendatahub.io": "data:\n  any: hunter2\n",
+	} {
+		if text, err := os.ReadFile(filepath.Join(out, "resources", file+".yaml")); err != nil || string(text) != want {
+			t.Errorf("%s: %q, %v", file, text, err)
+		}
+	}
+}
+
 // A client that fails at everything, and talks about a password while it does.
 func TestNothingCanBeRead(t *testing.T) {
 	folder := t.TempDir()
