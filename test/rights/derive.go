@@ -22,9 +22,13 @@ func (c *Collector) derive(e event, use Use) {
 		removal.Verb = "delete"
 		c.used[removal] = true
 	}
-	if use.Verb != "create" && use.Verb != "patch" && use.Verb != "update" {
-		return
+	if use.Verb == "create" || use.Verb == "patch" || use.Verb == "update" {
+		c.deriveContent(e, use, created)
 	}
+}
+
+// deriveContent adds what the content of a written object asks for: rights that it hands on, and the host of a Route.
+func (c *Collector) deriveContent(e event, use Use, created bool) {
 	switch {
 	case use.Group == rbacv1.GroupName && (use.Resource == roles || use.Resource == clusterRoles):
 		grants(e.rules(), use.Namespace, c.granted)

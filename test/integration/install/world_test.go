@@ -18,6 +18,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -98,9 +99,26 @@ func rendered(ctx context.Context, overlay string) []*unstructured.Unstructured 
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func(ctx SpecContext) {
 		mustMake(ctx, "undeploy", "OVERLAY="+overlay)
+		released(ctx)
 		mustMake(ctx, "uninstall", "FORCE=1")
 	}, NodeTimeout(specTimeout))
 	return objects
+}
+
+// released takes the finalizers off AppWrappers that a failed spec left behind, since no manager is there to do it.
+func released(ctx context.Context) {
+	GinkgoHelper()
+	left := &unstructured.UnstructuredList{}
+	left.SetAPIVersion("workload.codeflare.dev/v1beta2")
+	left.SetKind("AppWrapperList")
+	if err := env.Admin.List(ctx, left); meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+		return
+	} else {
+		Expect(err).NotTo(HaveOccurred())
+	}
+	for i := range left.Items {
+		Expect(env.Admin.Patch(ctx, &left.Items[i], client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))).To(Succeed())
+	}
 }
 
 // live returns the object of the cluster, nil when there is none.

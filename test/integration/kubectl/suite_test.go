@@ -2,6 +2,7 @@ package kubectl_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -116,7 +117,7 @@ func call(ctx context.Context, as user, path string, args ...string) result {
 	if err == nil {
 		return result{stdout: string(out)}
 	}
-	ended, is := err.(*exec.ExitError)
-	Expect(is).To(BeTrue(), "%v", err)
+	var ended *exec.ExitError
+	Expect(errors.As(err, &ended)).To(BeTrue(), "%v", err)
 	return result{ended.ExitCode(), string(out), string(ended.Stderr)}
 }

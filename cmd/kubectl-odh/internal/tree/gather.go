@@ -73,7 +73,7 @@ func (g *gatherer) tree(ctx context.Context, t target) (*Node, error) {
 	g.forest.add(root)
 	g.searchManaged(ctx)
 	g.searchNamespaces(ctx, g.concerned(root))
-	top := g.forest.grow(root, "")
+	top := g.forest.grow(root)
 	if isModel(kind.GroupVersionKind) {
 		top.Children = append(g.serving(ctx, live), top.Children...)
 	}
@@ -97,7 +97,7 @@ func itemOf(kind served.Kind, u *unstructured.Unstructured) *item {
 
 // concerned are the namespaces in which parts of a root are, as far as the objects of the manager tell.
 func (g *gatherer) concerned(root *item) []string {
-	all := g.forest.grow(root, "").namespaces()
+	all := g.forest.grow(root).namespaces()
 	if root.meta.Namespace == "" && g.confined {
 		all[g.own] = true
 	}

@@ -28,8 +28,8 @@ func (f *forest) add(i *item) {
 }
 
 // grow returns the tree below a root. Each object is in it once: below its controller, else below the owner that comes first.
-func (f *forest) grow(root *item, relation Relation) *Node {
-	return f.growBeside(root, relation, map[types.UID]bool{})
+func (f *forest) grow(root *item) *Node {
+	return f.growBeside(root, "", map[types.UID]bool{})
 }
 
 func (f *forest) growBeside(root *item, relation Relation, placed map[types.UID]bool) *Node {

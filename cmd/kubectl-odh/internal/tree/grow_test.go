@@ -77,7 +77,7 @@ func TestOwners(t *testing.T) {
 		"itself":                         {[]*item{thing("x", "A", "n", "a", nil, "a!")}, "a"},
 		"order":                          {[]*item{thing("x", "A", "n", "a", nil), thing("", "Secret", "n", "s", nil, "a!"), thing("", "Pod", "n", "q", nil, "a!"), thing("", "Pod", "n", "p", nil, "a!"), thing("x", "Zoo", "n", "z", nil, "a!"), thing("apps", "Deployment", "n", "d", nil, "a!")}, "a(d p q s z)"},
 	} {
-		if got := shape(plant(c.items...).grow(c.items[0], "")); got != c.want {
+		if got := shape(plant(c.items...).grow(c.items[0])); got != c.want {
 			t.Errorf("%s: got %s, want %s", name, got, c.want)
 		}
 	}
@@ -141,7 +141,7 @@ func TestKin(t *testing.T) {
 		}, "aw(job~labelled(pod))"},
 		"a kind without labels": {[]*item{thing("serving.kserve.io", "Predictor", "n", "p", nil), thing("", "Pod", "n", "pod", ofComponent("modelmesh"))}, "p"},
 	} {
-		if got := shape(plant(c.items...).grow(c.items[0], "")); got != c.want {
+		if got := shape(plant(c.items...).grow(c.items[0])); got != c.want {
 			t.Errorf("%s: got %s, want %s", name, got, c.want)
 		}
 	}
@@ -168,7 +168,7 @@ func TestEachObjectIsThereOnce(t *testing.T) {
 			items = append(items, thing("workload.codeflare.dev", "AppWrapper", "n", fmt.Sprintf("o%d", n), labels, owners...))
 		}
 		seen := map[string]int{}
-		plant(items...).grow(items[0], "").walk(func(n *Node) { seen[n.Name]++ })
+		plant(items...).grow(items[0]).walk(func(n *Node) { seen[n.Name]++ })
 		for name, n := range seen {
 			if n != 1 {
 				t.Fatalf("%s is there %d times", name, n)
@@ -190,7 +190,7 @@ func TestAddOnce(t *testing.T) {
 
 func TestNamespaces(t *testing.T) {
 	root := thing("x", "A", "", "a", nil)
-	top := plant(root, thing("x", "B", "n", "b", nil, "a!"), thing("x", "C", "m", "c", nil, "b!")).grow(root, "")
+	top := plant(root, thing("x", "B", "n", "b", nil, "a!"), thing("x", "C", "m", "c", nil, "b!")).grow(root)
 	if all := top.namespaces(); len(all) != 2 || !all["n"] || !all["m"] {
 		t.Errorf("%v", all)
 	}
