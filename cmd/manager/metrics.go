@@ -56,8 +56,10 @@ type counted struct {
 
 // Handle implements admission.Handler.
 func (c counted) Handle(ctx context.Context, request admission.Request) admission.Response {
+	decision := decisionFailed // which a panic leaves: the library turns it into an answer
+	defer func() { decisions.WithLabelValues(c.path, decision).Inc() }()
 	response := c.next.Handle(ctx, request)
-	decisions.WithLabelValues(c.path, decisionOf(response)).Inc()
+	decision = decisionOf(response)
 	return response
 }
 

@@ -91,6 +91,24 @@ func TestDecisionsAreCounted(t *testing.T) {
 	}
 }
 
+// A webhook that panics has judged nothing.
+func TestPanicsOfWebhooksAreFailures(t *testing.T) {
+	const path = "/judged-panic"
+	decisions.DeletePartialMatch(prometheus.Labels{"webhook": path}) // of a former run
+	hook := &admission.Webhook{Handler: admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { panic("oh") })}
+	judged{webhook.NewServer(webhook.Options{})}.Register(path, hook)
+	if answer := hook.Handle(t.Context(), admission.Request{}); answer.Allowed {
+		t.Errorf("%+v", answer)
+	}
+	var m dto.Metric
+	if err := decisions.WithLabelValues(path, decisionFailed).Write(&m); err != nil {
+		t.Fatal(err)
+	}
+	if got := m.GetCounter().GetValue(); got != 1 {
+		t.Errorf("%v failures, want 1", got)
+	}
+}
+
 // What is no admission webhook, such as a conversion, is registered as it is.
 func TestOtherHooksAreNotWrapped(t *testing.T) {
 	server := judged{webhook.NewServer(webhook.Options{})}

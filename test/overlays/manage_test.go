@@ -190,6 +190,14 @@ func TestManageLeavesTheServiceOfRuntimes(t *testing.T) {
 	}
 }
 
+// Whether there are runtimes is not known while the API server does not answer: then their Service stays.
+func TestManageLeavesTheServiceOfRuntimesItCannotList(t *testing.T) {
+	got := manage(t, "undeploy", "OVERLAY=odh", "FAIL=deployments")
+	if !got.failed || strings.Contains(got.calls, "delete services") || strings.Contains(got.output, "Removed.") {
+		t.Errorf("failed %t, calls %s: %s", got.failed, got.calls, got.output)
+	}
+}
+
 // A namespace of a platform that is not there yet is created; one that is there stays as it is.
 func TestManageMakesTheNamespace(t *testing.T) {
 	if got := manage(t, "deploy", "OVERLAY=rhoai"); got.failed || strings.Contains(got.calls, "create") {

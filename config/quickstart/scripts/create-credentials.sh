@@ -25,13 +25,22 @@ random() {
   LC_ALL=C tr -dc 'A-Za-z0-9' </dev/urandom | head -c "$1"
 }
 
-if [ -z "$(value "$credentials" password)" ]; then
+# Each value is read by a statement of its own: in the midst of another one, a request that fails would pass for a value that is
+# missing, and what exists would be written anew.
+password=$(value "$credentials" password)
+if [ -z "$password" ]; then
   password=$(random 32)
   printf '%s' "$password" |
     "$cli" create secret generic "$credentials" --from-literal=user="$(random 20)" --from-file=password=/dev/stdin --dry-run=client -o yaml | apply
 fi
-if [ -z "$(value storage-config localMinIO)" ]; then
+entry=$(value storage-config localMinIO)
+if [ -z "$entry" ]; then
+  user=$(value "$credentials" user)
+  [ -n "$user" ] || {
+    echo "Secret $credentials has no user: set it, or delete the Secret to have one made." >&2
+    exit 1
+  }
   printf '{"type":"s3","access_key_id":"%s","secret_access_key":"%s","endpoint_url":"%s","default_bucket":"modelmesh-example-models","region":"us-south"}' \
-    "$(value "$credentials" user)" "$(value "$credentials" password)" "$ENDPOINT" |
+    "$user" "$password" "$ENDPOINT" |
     "$cli" create secret generic storage-config --from-file=localMinIO=/dev/stdin --dry-run=client -o yaml | apply
 fi

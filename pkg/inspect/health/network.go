@@ -76,6 +76,9 @@ func autoscaler(o object) Verdict {
 
 func kueueWorkload(o object) Verdict {
 	if c, found := o.condition("Finished"); found && c.is(metav1.ConditionTrue) {
+		if c.reason == "Failed" { // the job in it
+			return c.verdict(Failed)
+		}
 		return c.verdict(Healthy)
 	}
 	if c, found := o.condition("Admitted"); found && c.is(metav1.ConditionTrue) {

@@ -248,6 +248,18 @@ status:
 			want: Verdict{State: Healthy, Reason: "Admitted"},
 		},
 		{
+			name: "a workload whose job has failed",
+			object: `
+apiVersion: kueue.x-k8s.io/v1beta1
+kind: Workload
+metadata: {name: a}
+status:
+  conditions:
+  - {type: Finished, status: "True", reason: Failed, message: too many attempts}
+`,
+			want: Verdict{State: Failed, Reason: "Failed", Message: "too many attempts"},
+		},
+		{
 			name: "a workload that is over",
 			object: `
 apiVersion: kueue.x-k8s.io/v1beta1

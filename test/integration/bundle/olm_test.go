@@ -86,7 +86,7 @@ func (o *olm) install(ctx context.Context) {
 		}
 	}
 	Expect(cluster.InstallCRDs(ctx, env.Config, crds...)).To(Succeed())
-	// Secrets of accounts want their accounts first.
+	// Secrets of accounts want their accounts first. OLM has it the other way round, and may lose the Secret: see docs/olm.md.
 	o.grant(ctx)
 	o.others(ctx)
 	o.certify(ctx)

@@ -190,7 +190,7 @@ func (l *live) differs(ctx context.Context, out *printer, wanted *unstructured.U
 	}
 	found := Differences(wanted.Object, u.Object)
 	for _, d := range found {
-		out.line("~ %s: %s", title, d)
+		out.line("~ %s: %s", title, d.of(wanted.GetKind()))
 	}
 	return len(found) > 0, nil
 }

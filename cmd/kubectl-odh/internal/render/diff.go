@@ -27,6 +27,14 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: %s, and would be %s", d.Path, short(d.Live), short(d.Wanted))
 }
 
+// of tells about a field of an object of a kind. What a Secret holds is not shown.
+func (d Difference) of(kind string) string {
+	if field, _, _ := strings.Cut(d.Path, "."); kind == "Secret" && (field == "data" || field == "stringData") {
+		return d.Path + ": is another one"
+	}
+	return d.String()
+}
+
 // maxShown is how much of a value is shown.
 const maxShown = 100
 

@@ -52,3 +52,19 @@ func TestDifferences(t *testing.T) {
 		})
 	}
 }
+
+// AppWrappers may hold Secrets, whose values are no business of the screen.
+func TestWhatSecretsHoldIsNotShown(t *testing.T) {
+	for want, d := range map[string]Difference{
+		"data.key: is another one":           {Path: "data.key", Wanted: "hunter2", Live: "hunter3"},
+		"stringData: is another one":         {Path: "stringData", Wanted: map[string]any{"key": "hunter2"}},
+		`type: "Opaque", and would be "tls"`: {Path: "type", Wanted: "tls", Live: "Opaque"},
+	} {
+		if got := d.of("Secret"); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	if got := (Difference{Path: "data.key", Wanted: "a", Live: "b"}).of("ConfigMap"); got != `data.key: "b", and would be "a"` {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,76 @@
+package overlays
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// secretsKubectl has the Secrets of a folder, whose files are named <secret>.<key>. It notes what is applied. FAIL is a part of the
+// calls that fail.
+const secretsKubectl = `#!/usr/bin/env bash
+call=$*
+if [ -n "${FAIL:-}" ] && [[ $call == *"$FAIL"* ]]; then echo "no answer" >&2; exit 1; fi
+case $call in
+  *"get secret"*)
+    secret=${call#*get secret } key=${call#*index . \"}
+    cat "$SECRETS/${secret%% *}.${key%%\"*}" 2>/dev/null || : ;;
+  create*) echo "$call"; cat ;;
+  *apply*) cat >>"$SECRETS/applied" ;;
+esac
+`
+
+// credentials runs the script of the quick start, and returns what it applies and whether it failed.
+func credentials(t *testing.T, secrets map[string]string, env ...string) (applied string, failed bool) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "kubectl"), []byte(secretsKubectl), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range secrets {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(value), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	command := exec.CommandContext(t.Context(), "/bin/sh", "../../config/quickstart/scripts/create-credentials.sh")
+	command.Env = append([]string{"PATH=" + dir + ":" + os.Getenv("PATH"), "SECRETS=" + dir, "NAMESPACE=n", "ENDPOINT=http://minio.n.svc:9000"}, env...)
+	output, err := command.CombinedOutput()
+	t.Logf("%s", output)
+	return content(t, filepath.Join(dir, "applied")), err != nil
+}
+
+// What exists is never changed, also while the API server does not tell what exists.
+func TestCredentialsOfTheQuickStart(t *testing.T) {
+	minio := map[string]string{"minio-credentials.user": "u", "minio-credentials.password": "p"}
+	both := map[string]string{"minio-credentials.user": "u", "minio-credentials.password": "p", "storage-config.localMinIO": "{}"}
+	const entry = `{"type":"s3","access_key_id":"u","secret_access_key":"p","endpoint_url":"http://minio.n.svc:9000",`
+	for name, tc := range map[string]struct {
+		secrets map[string]string
+		env     []string
+		want    []string // what is applied has all of these; nothing is applied where there are none
+		failed  bool
+	}{
+		"all there":                         {secrets: both},
+		"no entry":                          {secrets: minio, want: []string{"secret generic storage-config ", entry}},
+		"credentials that cannot be read":   {secrets: minio, env: []string{"FAIL=get secret minio-credentials"}, failed: true},
+		"a storage that cannot be read":     {secrets: both, env: []string{"FAIL=get secret storage-config"}, failed: true},
+		"a user that cannot be read":        {secrets: minio, env: []string{`FAIL=index . "user"`}, failed: true},
+		"a password without a user":         {secrets: map[string]string{"minio-credentials.password": "p"}, failed: true},
+		"credentials that cannot be stored": {env: []string{"FAIL=create secret generic minio-credentials"}, failed: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			applied, failed := credentials(t, tc.secrets, tc.env...)
+			if failed != tc.failed || (applied != "") != (len(tc.want) > 0) {
+				t.Errorf("failed %t, applied %q", failed, applied)
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(applied, want) {
+					t.Errorf("applied %q, want %q", applied, want)
+				}
+			}
+		})
+	}
+}
