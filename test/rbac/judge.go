@@ -33,9 +33,12 @@ func (g grant) neededBy(run rights.Run, all []grant) bool {
 
 // usedBy reports whether a grant was used. What is watched may be listed too: the client lists before it watches wherever the API server
 // does not send what there is at the start of a watch, as older ones do not.
+//
+// What is patched may be read too: pkg/apply reads what neither it nor the cache knows before it writes, and whether that happens in a
+// run depends on which event comes first.
 func (g grant) usedBy(use rights.Use) bool {
-	if g.Verb == "list" && use.Verb == "watch" {
-		use.Verb = "list"
+	if g.Verb == "list" && use.Verb == "watch" || g.Verb == "get" && use.Verb == "patch" {
+		use.Verb = g.Verb
 	}
 	return g.covers(use)
 }

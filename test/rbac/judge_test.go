@@ -54,6 +54,8 @@ func TestUnused(t *testing.T) {
 		"by the manager itself":          {grantTo("manager", "", rule("get", "pods")), rights.Run{Components: []string{"modelmesh"}, Used: []rights.Use{pods}}, 0},
 		"given to others":                {grantTo("mlflow", "", rule("get", "pods")), rights.Run{Granted: []rights.Use{{Verb: "get", Resource: "pods", Namespace: rights.Other}}}, 0},
 		"watched, so listed too":         {grantTo("mlflow", "", rule("list", "pods")), use(rights.Use{Verb: "watch", Resource: "pods"}), 0},
+		"patched, so read too":           {grantTo("mlflow", "", rule("get", "pods")), use(rights.Use{Verb: "patch", Resource: "pods"}), 0},
+		"read, not patched":              {grantTo("mlflow", "", rule("patch", "pods")), use(rights.Use{Verb: "get", Resource: "pods"}), 1},
 		"listed, not watched":            {grantTo("mlflow", "", rule("watch", "pods")), use(rights.Use{Verb: "list", Resource: "pods"}), 1},
 		"bound by name":                  {grantTo("mlflow", "", bind), bound, 0},
 		"bound by name, so nothing else": {grantTo("mlflow", "", bind, rule("create", "reviews")), bound, 1},
