@@ -25,7 +25,7 @@ import (
 
 const (
 	crdPoll    = 100 * time.Millisecond
-	crdTimeout = time.Minute
+	crdTimeout = 3 * time.Minute
 )
 
 var (

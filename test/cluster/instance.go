@@ -18,7 +18,7 @@ import (
 
 const (
 	defaultNodes = 2
-	startTimeout = 2 * time.Minute
+	startTimeout = 4 * time.Minute
 )
 
 // ErrInUse says that an instance of that name runs and belongs to somebody else.
