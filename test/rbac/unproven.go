@@ -1,0 +1,69 @@
+package rbac
+
+import "slices"
+
+// unproven are rights that no suite has used so far, with the reason. The keys are the grants of a group in one line each, without the
+// prefix of the roles. They are as few as could be reached: whoever writes a spec that uses one takes it out.
+var unproven = map[string][]string{
+	"no cert-manager runs in the suites; the controller of RayClusters has it in unit tests, before a client of its own": {
+		"raycluster: create certificates.cert-manager.io", "raycluster: delete certificates.cert-manager.io",
+		"raycluster: get certificates.cert-manager.io", "raycluster: list certificates.cert-manager.io",
+		"raycluster: patch certificates.cert-manager.io", "raycluster: watch certificates.cert-manager.io",
+	},
+	"the API of Kubernetes for the migration of stored objects is off by default; unit tests have it before a client of its own": {
+		"modelregistry-storage: create storageversionmigrations.storagemigration.k8s.io",
+		"modelregistry-storage: get storageversionmigrations.storagemigration.k8s.io modelregistry-v1alpha1-to-v1beta1-migration",
+		"modelregistry-storage: delete storageversionmigrations.storagemigration.k8s.io modelregistry-v1alpha1-to-v1beta1-migration",
+	},
+	"no scheduler with PodGroups runs in the suites, and no StatefulSet is wrapped there; these go the way of the other wrapped kinds": {
+		"appwrapper: create podgroups.scheduling.sigs.k8s.io", "appwrapper: create podgroups.scheduling.x-k8s.io",
+		"appwrapper: delete podgroups.scheduling.sigs.k8s.io", "appwrapper: delete podgroups.scheduling.x-k8s.io",
+		"appwrapper: get podgroups.scheduling.sigs.k8s.io", "appwrapper: get podgroups.scheduling.x-k8s.io",
+		"appwrapper: list podgroups.scheduling.sigs.k8s.io", "appwrapper: list podgroups.scheduling.x-k8s.io",
+		"appwrapper: watch podgroups.scheduling.sigs.k8s.io", "appwrapper: watch podgroups.scheduling.x-k8s.io",
+		"appwrapper: get statefulsets.apps", "appwrapper: delete statefulsets.apps",
+	},
+	"the recorder writes an event of the election again only when the same one happens twice": {
+		"leader-election: patch events in its own namespace",
+	},
+	"taking a Route over whose host differs asks for it, and which Routes do so depends on the suite": {
+		"raycluster: update routes.route.openshift.io/custom-host",
+		"modelcatalog-beside: update routes.route.openshift.io/custom-host model-catalog-https",
+	},
+	"the platform's DSCInitialization is served in no suite of RayClusters": {
+		"raycluster: list dscinitializations.dscinitialization.opendatahub.io default-dsci",
+		"raycluster: watch dscinitializations.dscinitialization.opendatahub.io default-dsci",
+	},
+	"OpenShift asks for delete where an owner changes, and an object that somebody orphaned may be any child; some go with a feature": {
+		"mlflow: delete servicemonitors.monitoring.coreos.com in its own namespace",
+		"modelmesh: delete servicemonitors.monitoring.coreos.com",
+		"modelcatalog-beside: delete configmaps default-catalog-sources",
+		"modelcatalog-beside: delete networkpolicies.networking.k8s.io model-catalog-https-route",
+		"modelcatalog-beside: delete networkpolicies.networking.k8s.io model-catalog-ingress",
+		"modelcatalog-beside: delete referencegrants.gateway.networking.k8s.io allow-gateway-model-catalog",
+		"modelcatalog-beside: delete roles.rbac.authorization.k8s.io model-catalog-admin",
+		"modelcatalog-beside: delete routes.route.openshift.io model-catalog-https",
+		"modelcatalog-beside: delete secrets model-catalog-kube-rbac-proxy",
+		"modelcatalog-beside: delete secrets model-catalog-postgres",
+	},
+	"no suite has this part of what an older installation leaves behind": {
+		"platform: delete deployments.apps catalog-controller-manager",
+		"modelcatalog-beside: get configmaps model-catalog-default-sources",
+		"modelcatalog-beside: patch configmaps model-catalog-default-sources",
+		"modelcatalog-beside: get secrets model-catalog-oauth-cookie-secret",
+		"modelcatalog-beside: get persistentvolumeclaims model-catalog-postgres",
+	},
+	"pods are told of their certificate while they have an address and do not run yet; the kubelet of the suites starts them at once": {
+		"raycluster: patch pods",
+	},
+}
+
+// isUnproven reports whether a grant is one of them.
+func isUnproven(g grant) bool {
+	for _, group := range unproven {
+		if slices.Contains(group, g.String()[len(prefix):]) {
+			return true
+		}
+	}
+	return false
+}
