@@ -2,7 +2,7 @@
 //
 // Every suite that runs a manager leaves a record of the rights that it used, see package rights. When all have run, every right of the
 // roles of the manager must have been used by one of them, by a manager that ran the component of the role; or be one that it gives to
-// others, which the API server lets it do only if it has it; or stand in [rare] with a reason. And no request may have been refused.
+// others, which the API server lets it do only if it has it; or stand in [rare] or [unproven] with a reason. And no request may have been refused.
 //
 // `make test-integration` runs the suites and then this package. To see what is unused after single suites:
 //
