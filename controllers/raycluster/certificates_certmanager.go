@@ -2,8 +2,6 @@ package raycluster
 
 import (
 	"context"
-	"crypto/x509"
-	"encoding/pem"
 	"net/netip"
 	"slices"
 
@@ -52,7 +50,7 @@ func (p *pass) lookAtIssued(ctx context.Context, plan leafPlan) error {
 	if err != nil || live == nil || live.Annotations[annotationIssued] != plan.secret { // its event brings us back
 		return err
 	}
-	issued := firstCertificate(live.Data[corev1.TLSCertKey])
+	issued := certs.FirstCertificate(live.Data[corev1.TLSCertKey])
 	if issued == nil {
 		return nil
 	}
@@ -87,18 +85,6 @@ func (p *pass) publishBundle(ctx context.Context, bundle []byte, leaf slot) erro
 	}
 	return p.write(ctx, p.plan.authority, "", map[string][]byte{ray.KeyCACert: bundle},
 		slot{role: roleAuthority, next: leaf.next, expires: leaf.expires})
-}
-
-func firstCertificate(raw []byte) *x509.Certificate {
-	block, _ := pem.Decode(raw)
-	if block == nil {
-		return nil
-	}
-	c, err := x509.ParseCertificate(block.Bytes)
-	if err != nil {
-		return nil
-	}
-	return c
 }
 
 // buildCertificate asks for the certificate of a role. Addresses are sorted, so that their order makes no difference.

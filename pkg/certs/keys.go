@@ -86,6 +86,20 @@ func encodeKey(key crypto.Signer) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
 }
 
+// FirstCertificate reads the first certificate of a text in PEM form, which is that of the server in tls.crt; nil when there is none
+// that can be read.
+func FirstCertificate(raw []byte) *x509.Certificate {
+	block, _ := pem.Decode(raw)
+	if block == nil {
+		return nil
+	}
+	c, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil
+	}
+	return c
+}
+
 func parseCertificates(raw []byte) ([]*x509.Certificate, error) {
 	var out []*x509.Certificate
 	for {

@@ -3,7 +3,6 @@ package doctor
 import (
 	"bytes"
 	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"path"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/odh-platform/odh-platform-operator/pkg/certs"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
@@ -42,7 +42,7 @@ func checkCertificate(f *Facts, _ Shipped) []Finding {
 		return []Finding{{Result: Warn, Subject: subject, Found: "not there", Why: "unless the platform mounts a certificate, webhooks cannot be called",
 			Cure: "kubectl -n " + f.namespace() + " logs deployment/" + f.Manager.Deployment.Name + " | grep certs"}}
 	}
-	leaf := parse(f.Certificate.Data[corev1.TLSCertKey])
+	leaf := certs.FirstCertificate(f.Certificate.Data[corev1.TLSCertKey])
 	if leaf == nil {
 		return []Finding{{Result: Fail, Subject: subject, Found: "holds no certificate", Cure: restart}}
 	}
@@ -75,18 +75,6 @@ func (f *Facts) certificateMounted() bool {
 	return false
 }
 
-func parse(text []byte) *x509.Certificate {
-	block, _ := pem.Decode(text)
-	if block == nil {
-		return nil
-	}
-	c, err := x509.ParseCertificate(block.Bytes)
-	if err != nil {
-		return nil
-	}
-	return c
-}
-
 func signedBy(leaf *x509.Certificate, bundle []byte, now time.Time) bool {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(bundle)
@@ -110,7 +98,7 @@ func (f *Facts) distrust(bundle []byte) string {
 	if f.Certificate == nil {
 		return ""
 	}
-	if leaf := parse(f.Certificate.Data[corev1.TLSCertKey]); leaf != nil && !signedBy(leaf, bundle, f.Now) {
+	if leaf := certs.FirstCertificate(f.Certificate.Data[corev1.TLSCertKey]); leaf != nil && !signedBy(leaf, bundle, f.Now) {
 		return "its caBundle does not verify the certificate of the manager"
 	}
 	return ""
