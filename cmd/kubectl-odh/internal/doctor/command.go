@@ -40,9 +40,6 @@ func run(ctx context.Context, call *cli.Call, args []string, all bool) error {
 		return err
 	}
 	facts, err := gather(ctx, call, cluster, ships)
-	if err == nil {
-		err = facts.answered()
-	}
 	if err != nil {
 		return err
 	}

@@ -2,8 +2,6 @@ package doctor
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -239,15 +237,4 @@ func (g *gatherer) certificate(ctx context.Context) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.facts.Certificate = public
-}
-
-// errNothing is returned where neither the cluster nor its administrators let anything be seen.
-var errNothing = errors.New("nothing of the cluster may be read; use another user or context")
-
-// answered tells whether anything was found out.
-func (f *Facts) answered() error {
-	if len(f.CRDs) == 0 && f.Manager.Deployment == nil && len(f.gaps[topicCRDs]) > 0 && len(f.gaps[topicRights]) > 0 && f.Server == "" {
-		return fmt.Errorf("%w: %s", errNothing, f.gaps[topicCRDs][0].Reason)
-	}
-	return nil
 }

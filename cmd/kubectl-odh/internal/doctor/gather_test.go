@@ -213,8 +213,8 @@ func TestForbidden(t *testing.T) {
 			t.Errorf("%s does not ask for the right to %s: %+v", check, right, unknown)
 		}
 	}
-	if len(f.Originals) != 1 || f.answered() != nil {
-		t.Errorf("%+v, %v", f.Originals, f.answered())
+	if len(f.Originals) != 1 {
+		t.Errorf("%+v", f.Originals)
 	}
 }
 
