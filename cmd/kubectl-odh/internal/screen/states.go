@@ -1,6 +1,11 @@
 package screen
 
-import "github.com/odh-platform/odh-platform-operator/pkg/inspect/health"
+import (
+	"slices"
+	"strings"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/inspect/health"
+)
 
 // Of is the paint of a state of health.
 func Of(state health.State) Paint {
@@ -13,6 +18,15 @@ func Of(state health.State) Paint {
 		return Dim
 	}
 	return Yellow
+}
+
+// StateCell is the cell of a state, which says so when a resource is left alone.
+func StateCell(state health.State, paused bool) Cell {
+	text := string(state)
+	if paused {
+		text += " (paused)"
+	}
+	return Cell{Text: text, Paint: Of(state)}
 }
 
 // roomy is the width from which on a line has room for reasons.
@@ -32,4 +46,20 @@ func (s Style) More(v health.Verdict) string {
 		return v.Reason
 	}
 	return v.Reason + ": " + v.Message
+}
+
+// WithMore draws a table with a heading whose rows are followed by what More says of them. Of gives the guide that stands before that,
+// and the verdict, of the row with an index.
+func (s Style) WithMore(t Table, of func(row int) (guide string, v health.Verdict)) string {
+	lines := slices.Collect(strings.Lines(t.Render(s)))
+	var b strings.Builder
+	b.WriteString(lines[0])
+	for i, line := range lines[1:] {
+		b.WriteString(line)
+		guide, verdict := of(i)
+		if more := s.More(verdict); more != "" {
+			b.WriteString(guide + s.Paint(Dim, s.Clip(more, s.Room(Columns(guide)))) + "\n")
+		}
+	}
+	return b.String()
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/screen"
+	"github.com/odh-platform/odh-platform-operator/pkg/inspect/health"
 )
 
 // Rows that one screen has room for, of resources that need attention and of those that do not.
@@ -157,26 +158,13 @@ func (t text) table(all []Resource) string {
 		table.Heading = append(table.Heading, "REASON")
 	}
 	for _, r := range all {
-		state := string(r.State)
-		if r.Paused {
-			state += " (paused)"
-		}
-		row := []screen.Cell{{Text: state, Paint: screen.Of(r.State)}, {Text: t.age(r.began())}, {Text: r.Namespace}, {Text: r.Kind + "/" + r.Name}}
+		row := []screen.Cell{screen.StateCell(r.State, r.Paused), {Text: t.age(r.began())}, {Text: r.Namespace}, {Text: r.Kind + "/" + r.Name}}
 		if !t.style.Narrow() {
 			row = append(row, screen.Cell{Text: r.Reason})
 		}
 		table.Rows = append(table.Rows, row)
 	}
-	lines := slices.Collect(strings.Lines(table.Render(t.style)))
-	var b strings.Builder
-	b.WriteString(lines[0])
-	for i, line := range lines[1:] {
-		b.WriteString(line)
-		if more := t.style.More(all[i].Verdict); more != "" {
-			b.WriteString(indent + t.style.Paint(screen.Dim, t.style.Clip(more, t.style.Room(len(indent)))) + "\n")
-		}
-	}
-	return b.String()
+	return t.style.WithMore(table, func(row int) (string, health.Verdict) { return indent, all[row].Verdict })
 }
 
 // age of what began at a time; empty when that is not known.

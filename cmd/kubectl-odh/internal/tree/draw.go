@@ -3,7 +3,6 @@ package tree
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -97,27 +96,13 @@ func (d *drawing) table() string {
 		if spread {
 			row = append(row, screen.Cell{Text: n.Namespace})
 		}
-		state := string(n.State)
-		if n.Paused {
-			state += " (paused)"
-		}
-		row = append(row, screen.Cell{Text: state, Paint: screen.Of(n.State)}, screen.Cell{Text: d.age(n)})
+		row = append(row, screen.StateCell(n.State, n.Paused), screen.Cell{Text: d.age(n)})
 		if !d.style.Narrow() {
 			row = append(row, screen.Cell{Text: why(n)})
 		}
 		table.Rows = append(table.Rows, row)
 	}
-	rendered := slices.Collect(strings.Lines(table.Render(d.style)))
-	var b strings.Builder
-	b.WriteString(rendered[0])
-	for i, text := range rendered[1:] {
-		b.WriteString(text)
-		n, below := d.lines[i].node, d.lines[i].below
-		if more := d.style.More(n.Verdict); more != "" {
-			b.WriteString(below + d.style.Paint(screen.Dim, d.style.Clip(more, d.style.Room(screen.Columns(below)))) + "\n")
-		}
-	}
-	return b.String()
+	return d.style.WithMore(table, func(row int) (string, health.Verdict) { return d.lines[row].below, d.lines[row].node.Verdict })
 }
 
 // spread tells whether the namespaces of the nodes need a column.
