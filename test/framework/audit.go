@@ -11,6 +11,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/odh-platform/odh-platform-operator/test/rights"
 )
 
 // Entry is one answered request in the audit log.
@@ -24,8 +26,9 @@ type Entry struct {
 	Group, Resource, Subresource, Namespace, Name string
 	// URI that was asked.
 	URI string
-	// Code of the answer.
-	Code int
+	// Code of the answer, and its message where it is a failure.
+	Code    int
+	Message string
 	// DryRun says that nothing was to be stored.
 	DryRun bool
 	// UID and ResourceVersion of the object in the answer to a write; empty where the answer is not the object.
@@ -93,6 +96,13 @@ func (e Entries) Reads() Entries { return e.verbs("get", "list") }
 
 // Watches keeps the watches.
 func (e Entries) Watches() Entries { return e.verbs("watch") }
+
+// Refused keeps what was refused for want of a right, but not what was only too early, see rights.IsUnknownOwner.
+func (e Entries) Refused() Entries {
+	return e.Where(func(entry Entry) bool {
+		return entry.Code == http.StatusUnauthorized || entry.Code == http.StatusForbidden && !rights.IsUnknownOwner(entry.Message)
+	})
+}
 
 func (e Entries) verbs(verbs ...string) Entries {
 	return e.Where(func(entry Entry) bool { return slices.Contains(verbs, entry.Verb) })
@@ -224,7 +234,10 @@ type auditEvent struct {
 	User       struct{ Username string }
 	ObjectRef  struct{ APIGroup, Resource, Subresource, Namespace, Name string }
 
-	ResponseStatus struct{ Code int }
+	ResponseStatus struct {
+		Code    int
+		Message string
+	}
 	RequestObject  json.RawMessage
 	ResponseObject struct {
 		Metadata struct{ UID, ResourceVersion, Name string }
@@ -245,7 +258,7 @@ func parseEntry(line []byte) (Entry, bool, error) {
 	}
 	ref, answer := event.ObjectRef, event.ResponseObject.Metadata
 	entry := Entry{
-		Verb: event.Verb, User: event.User.Username, URI: event.RequestURI, Code: event.ResponseStatus.Code,
+		Verb: event.Verb, User: event.User.Username, URI: event.RequestURI, Code: event.ResponseStatus.Code, Message: event.ResponseStatus.Message,
 		Group: ref.APIGroup, Resource: ref.Resource, Subresource: ref.Subresource, Namespace: ref.Namespace, Name: ref.Name,
 		DryRun:  strings.Contains(event.RequestURI, "dryRun=All") || bytes.Contains(event.RequestObject, []byte(`"dryRun":["All"]`)),
 		Request: event.RequestObject,

@@ -100,23 +100,26 @@ func TestFilters(t *testing.T) {
 		{Verb: "create", User: "ann", Resource: "subjectaccessreviews"},
 		{Verb: "create", User: "ann", Resource: "tokenreviews"},
 		{Verb: "deletecollection", User: "ann", Resource: "pods"},
-		{Verb: "delete", User: "ann", Resource: "pods"},
+		{Verb: "delete", User: "ann", Resource: "pods", Code: 401},
+		{Verb: "delete", User: "bob", Resource: "pods", Code: 403, Message: "pods is forbidden"},
+		{Verb: "create", User: "bob", Resource: "pods", Code: 403, Message: "cannot set blockOwnerDeletion in this case because cannot find RESTMapping for"},
 	}
 	for name, c := range map[string]struct {
 		got  Entries
 		want int
 	}{
-		"writes":            {entries.Writes(), 7},
+		"writes":            {entries.Writes(), 9},
 		"reads":             {entries.Reads(), 3},
+		"refused":           {entries.Refused(), 2},
 		"watches":           {entries.Watches(), 1},
-		"by user":           {entries.ByUser("bob"), 1},
-		"of a resource":     {entries.Of("pods"), 4},
-		"without leases":    {entries.WithoutLeases(), 10},
-		"without events":    {entries.WithoutEvents(), 10},
-		"without reviews":   {entries.WithoutReviews(), 9},
-		"without discovery": {entries.WithoutDiscovery(), 10},
+		"by user":           {entries.ByUser("bob"), 3},
+		"of a resource":     {entries.Of("pods"), 6},
+		"without leases":    {entries.WithoutLeases(), 12},
+		"without events":    {entries.WithoutEvents(), 12},
+		"without reviews":   {entries.WithoutReviews(), 11},
+		"without discovery": {entries.WithoutDiscovery(), 12},
 		"at rest":           {AtRest(entries, "ann"), 5}, // without the patch of an event
-		"at rest, leases":   {AtRest(entries, "bob"), 0},
+		"at rest, leases":   {AtRest(entries, "bob"), 2},
 	} {
 		if len(c.got) != c.want {
 			t.Errorf("%s: %d entries, want %d:\n%s", name, len(c.got), c.want, c.got)

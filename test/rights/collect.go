@@ -186,7 +186,7 @@ func (c *Collector) scope(namespace string) string {
 // refused reports whether a request failed for want of a right, and whether that was found out by admission, which asks for more than the
 // request itself.
 func refused(e event) (forbidden, byAdmission bool) {
-	if e.ResponseStatus.Code != http.StatusForbidden {
+	if e.ResponseStatus.Code != http.StatusForbidden || IsUnknownOwner(e.ResponseStatus.Message) {
 		return false, false
 	}
 	for _, text := range []string{"attempting to grant RBAC permissions", "cannot set blockOwnerDeletion", "cannot set an ownerRef on a resource you can't delete"} {
@@ -195,6 +195,13 @@ func refused(e event) (forbidden, byAdmission bool) {
 		}
 	}
 	return e.Annotations["authorization.k8s.io/decision"] == "forbid", false
+}
+
+// IsUnknownOwner reports whether the message of a 403 says that admission does not know the kind of an owner. Its view of what is served
+// is refreshed every half minute only (OwnerReferencesPermissionEnforcement of k8s.io/apiserver), so whoever is first to write for a CRD
+// that has just been installed is turned away, whatever its rights are, and tries again.
+func IsUnknownOwner(message string) bool {
+	return strings.Contains(message, "cannot set blockOwnerDeletion in this case because cannot find RESTMapping")
 }
 
 // run is what was collected, without the names of objects that no role names. What was allowed at another time was not refused for want of

@@ -127,15 +127,16 @@ func TestRefusals(t *testing.T) {
 		log  string
 		want []Refusal
 	}{
-		"by the authorizer":   {decided("forbid", "no", "pods"), []Refusal{{Use: Use{Verb: "create", Resource: "pods"}, Message: "no"}}},
-		"by a webhook":        {decided("allow", "denied", "pods"), nil},
-		"of more rights":      {decided("allow", "is attempting to grant RBAC permissions not currently held", "roles"), []Refusal{{Use: Use{Verb: "create", Resource: "roles"}, Message: "is attempting to grant RBAC permissions not currently held"}}},
-		"of an owner":         {decided("allow", "cannot set blockOwnerDeletion", "pods"), []Refusal{{Use: Use{Verb: "create", Resource: "pods"}, Message: "cannot set blockOwnerDeletion"}}},
-		"of what is allowed":  {decided("forbid", "not yet", "pods") + decided("allow", "", "pods"), nil},
-		"of rights, once":     {decided("allow", "attempting to grant RBAC permissions", "roles") + decided("allow", "", "roles"), []Refusal{{Use: Use{Verb: "create", Resource: "roles"}, Message: "attempting to grant RBAC permissions"}}},
-		"expected":            {decided("allow", "", "pods") + decided("forbid", "no", "gadgets"), []Refusal{{Use: Use{Verb: "create", Resource: "gadgets"}, Message: "no", Expected: true}}},
-		"before its time":     {decided("forbid", "no", "gadgets"), []Refusal{{Use: Use{Verb: "create", Resource: "gadgets"}, Message: "no"}}},
-		"a watch, told twice": {entry(me, "ResponseStarted", "watch", named("pods", "", "", ""), 403, `,"annotations":{"authorization.k8s.io/decision":"forbid"}`) + entry(me, "ResponseComplete", "watch", named("pods", "", "", ""), 403, `,"annotations":{"authorization.k8s.io/decision":"forbid"}`), []Refusal{{Use: Use{Verb: "watch", Resource: "pods"}}}},
+		"by the authorizer":                 {decided("forbid", "no", "pods"), []Refusal{{Use: Use{Verb: "create", Resource: "pods"}, Message: "no"}}},
+		"by a webhook":                      {decided("allow", "denied", "pods"), nil},
+		"of more rights":                    {decided("allow", "is attempting to grant RBAC permissions not currently held", "roles"), []Refusal{{Use: Use{Verb: "create", Resource: "roles"}, Message: "is attempting to grant RBAC permissions not currently held"}}},
+		"of an owner":                       {decided("allow", "cannot set blockOwnerDeletion", "pods"), []Refusal{{Use: Use{Verb: "create", Resource: "pods"}, Message: "cannot set blockOwnerDeletion"}}},
+		"of an owner that is not yet known": {decided("allow", `pods \"p\" is forbidden: cannot set blockOwnerDeletion in this case because cannot find RESTMapping for APIVersion g/v1`, "pods"), nil},
+		"of what is allowed":                {decided("forbid", "not yet", "pods") + decided("allow", "", "pods"), nil},
+		"of rights, once":                   {decided("allow", "attempting to grant RBAC permissions", "roles") + decided("allow", "", "roles"), []Refusal{{Use: Use{Verb: "create", Resource: "roles"}, Message: "attempting to grant RBAC permissions"}}},
+		"expected":                          {decided("allow", "", "pods") + decided("forbid", "no", "gadgets"), []Refusal{{Use: Use{Verb: "create", Resource: "gadgets"}, Message: "no", Expected: true}}},
+		"before its time":                   {decided("forbid", "no", "gadgets"), []Refusal{{Use: Use{Verb: "create", Resource: "gadgets"}, Message: "no"}}},
+		"a watch, told twice":               {entry(me, "ResponseStarted", "watch", named("pods", "", "", ""), 403, `,"annotations":{"authorization.k8s.io/decision":"forbid"}`) + entry(me, "ResponseComplete", "watch", named("pods", "", "", ""), 403, `,"annotations":{"authorization.k8s.io/decision":"forbid"}`), []Refusal{{Use: Use{Verb: "watch", Resource: "pods"}}}},
 	} {
 		if difference := cmp.Diff(c.want, collect(t, c.log).Refused); difference != "" {
 			t.Errorf("%s: %s", name, difference)

@@ -152,7 +152,7 @@ var _ = Describe("Namespace RBAC", func() {
 		bothGone(ctx, namespace)
 		remove(ctx, m)
 		mine := env.Since(mark).ByUser(manager.User)
-		Expect(mine.Where(func(e framework.Entry) bool { return e.Code == 401 || e.Code == 403 })).To(BeEmpty())
+		Expect(mine.Refused()).To(BeEmpty())
 		lists := append(mine.Of("rolebindings"), mine.Of("auths")...)
 		for _, e := range append(lists.Watches(), lists.Reads()...) {
 			if e.Name == "" {

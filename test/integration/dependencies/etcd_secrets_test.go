@@ -2,7 +2,6 @@ package dependencies_test
 
 import (
 	"context"
-	"net/http"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -42,9 +41,9 @@ var _ = Describe("The Secrets of etcd", func() {
 			Expect(w.password(ctx)).To(Equal(password))
 			Expect(w.connection(ctx).Password).To(Equal(password))
 		}
-		denied := env.Since(mark).ByUser(w.user).Where(func(e framework.Entry) bool {
+		denied := env.Since(mark).ByUser(w.user).Refused().Where(func(e framework.Entry) bool {
 			// kubectl looks for the namespace of what it does not find, for the sake of its message, and does without.
-			return e.Code == http.StatusForbidden && e.Resource != "namespaces"
+			return e.Resource != "namespaces"
 		})
 		Expect(denied).To(BeEmpty(), "the script asked for more than its Role allows")
 

@@ -12,7 +12,6 @@ import (
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 var _ = Describe("A new Catalog", func() {
@@ -50,7 +49,7 @@ var _ = Describe("A new Catalog", func() {
 		Expect(c.Status.ObservedGeneration).To(Equal(c.Generation))
 
 		mine := w.Since(mark).ByUser(w.manager.User)
-		Expect(mine.Where(func(e framework.Entry) bool { return e.Code == 401 || e.Code == 403 })).To(BeEmpty())
+		Expect(mine.Refused()).To(BeEmpty())
 		w.ExpectAtRest(w.manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 

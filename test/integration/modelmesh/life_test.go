@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
-	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 var _ = Describe("A namespace that is served", func() {
@@ -39,7 +38,7 @@ var _ = Describe("A namespace that is served", func() {
 		absent(ctx, deployment(ns, "single"))
 		settled(ctx, ns)
 		expectRest(ns)
-		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Code == 403 })).To(BeEmpty())
+		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
 
 		By("drift of what a ClusterServingRuntime owns [M19]")
 		of := deployment(ns, shared.Name)

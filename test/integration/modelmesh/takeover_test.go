@@ -94,7 +94,7 @@ var _ = Describe("A take-over from the original", Serial, func() {
 		s := service(ns)
 		env.Get(ctx, s)
 		Expect(s.Spec.ClusterIP).To(Equal(corev1.ClusterIPNone))
-		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Code == 403 })).To(BeEmpty())
+		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
 		expectRest(ns)
 
 		By("a restart")

@@ -239,8 +239,8 @@ func expectRest(namespace string) {
 // notForbidden expects that the rights have sufficed for a namespace since a mark.
 func notForbidden(mark framework.Mark, namespace string) {
 	GinkgoHelper()
-	Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool {
-		return e.Code == 401 || e.Code == 403 && (e.Namespace == "" || e.Namespace == namespace)
+	Expect(env.Since(mark).ByUser(manager.User).Refused().Where(func(e framework.Entry) bool {
+		return e.Code == 401 || e.Namespace == "" || e.Namespace == namespace
 	})).To(BeEmpty())
 }
 

@@ -42,7 +42,7 @@ var _ = Describe("A registry", func() {
 		for _, c := range m.Status.Conditions {
 			Expect(c.ObservedGeneration).To(Equal(m.Generation), "[D19] condition %s", c.Type)
 		}
-		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Code == 401 || e.Code == 403 })).To(BeEmpty())
+		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
 	It("costs nothing at rest, nor when its children are touched, and no write when the manager restarts [modelregistry-101] [W5] [W6]", func(ctx SpecContext) {

@@ -39,7 +39,7 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 		env.Get(ctx, child(m, &networkingv1.NetworkPolicy{}, "-ingress")) // [S1]
 		env.Settle(manager.User, quiet, specTimeout)
 		env.ExpectAtRest(manager.User, quiet)
-		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Code == 401 || e.Code == 403 })).To(BeEmpty(), "[S8]")
+		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty(), "[S8]")
 	}, NodeTimeout(specTimeout))
 
 	It("loses all of its proxy when the spec has none any more", func(ctx SpecContext) {
@@ -79,7 +79,7 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 			env.WaitFor(ctx, part, func(g Gomega) { g.Expect(metav1.IsControlledBy(part, m)).To(BeTrue(), "%T", part) })
 			Expect(part.GetUID()).To(Equal(uids[part]), "%T", part)
 		}
-		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Code == 403 })).To(BeEmpty())
+		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
 	It("runs on MySQL, and can be deleted where no gateway API is [modelregistry-26] [modelregistry-35] [D2]", func(ctx SpecContext) {

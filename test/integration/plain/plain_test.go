@@ -22,7 +22,6 @@ import (
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
-	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 func object(name string) metav1.ObjectMeta {
@@ -110,7 +109,7 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 		Expect(s.Type).To(Equal(corev1.SecretTypeTLS))
 		Expect(metav1.IsControlledBy(s, m)).To(BeTrue())
 		valid(s)
-		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Code == 401 || e.Code == 403 })).To(BeEmpty())
+		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
 		env.ExpectAtRest(manager.User, quiet)
 		before := template(ctx)
 
@@ -312,6 +311,6 @@ var _ = Describe("What an MLflow consists of", func() {
 			env.Patch(ctx, part, map[string]any{"metadata": map[string]any{"ownerReferences": nil}})
 			env.WaitFor(ctx, part, func(g Gomega) { owned(g, part) })
 		}
-		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Code == 403 })).To(BeEmpty())
+		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
 	}, SpecTimeout(specTimeout))
 })

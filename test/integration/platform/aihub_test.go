@@ -48,7 +48,7 @@ var _ = Describe("An AIHub", func() {
 		manager.Restart(ctx)
 		env.Settle(manager.User, quiet, specTimeout)
 		expectWrites(mark, 0)
-		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Code == 401 || e.Code == 403 })).To(BeEmpty())
+		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
 	It("is refused with another name, without namespaces, or with a domain that is none [modelregistry-103]", func(ctx SpecContext) {

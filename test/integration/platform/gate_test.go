@@ -156,7 +156,7 @@ var _ = Describe("The component platform", func() {
 		running(ctx, m)
 		remove(ctx, m)
 		remove(ctx, module)
-		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Code == 401 || e.Code == 403 })).To(BeEmpty())
+		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
 	It("lets go of what it held when it is switched off: the deletion of the MLflowOperator ends [D32]", func(ctx SpecContext) {

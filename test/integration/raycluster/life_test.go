@@ -34,7 +34,7 @@ var _ = Describe("A RayCluster on OpenShift", func() {
 		}
 		env.WaitFor(ctx, u, func(g Gomega) { g.Expect(u.GetFinalizers()).To(ContainElement(ray.Finalizer)) })
 		secured(ctx, u)
-		forbidden := env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Code == 401 || e.Code == 403 })
+		forbidden := env.Since(mark).ByUser(manager.User).Refused()
 		Expect(forbidden).To(BeEmpty(), "[R36] the shipped rights suffice")
 		expectRest(ns)
 

@@ -111,7 +111,7 @@ var _ = Describe("A take-over from the CodeFlare operator", Serial, func() {
 			binding(suspended), route(suspended, names(suspended).Dashboard))
 		env.WaitFor(ctx, suspended, func(g Gomega) { g.Expect(suspended.GetFinalizers()).To(BeEmpty()) })
 		settled(ctx, ns)
-		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Code == 403 })).To(BeEmpty())
+		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
 		expectRest(ns)
 
 		By("a restart")

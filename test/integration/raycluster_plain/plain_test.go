@@ -112,7 +112,7 @@ var _ = Describe("A RayCluster on plain Kubernetes", Serial, func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(ray.View(u.Object).Injected().Sidecar).To(Equal(ray.AuthProxy))
 		Eventually(reasons).WithContext(ctx).WithArguments(ctx, u).WithTimeout(patience).Should(ContainElement("DashboardWaitsForDomain"))
-		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Code == 401 || e.Code == 403 })).To(BeEmpty())
+		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
 
 		By("a domain being set")
 		configure(ctx, "kuberay: {ingressDomain: apps.example.org}")
