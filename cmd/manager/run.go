@@ -116,7 +116,7 @@ func serve(ctx context.Context, env *Env, rows []row, restConfig *rest.Config, l
 	if err != nil {
 		return err
 	}
-	if err := addCapabilities(mgr, env, listener, component.FollowedKinds(component.Enabled(all, env.Config.Enabled))); err != nil {
+	if err := addCapabilities(ctx, mgr, env, listener, component.FollowedKinds(component.Enabled(all, env.Config.Enabled))); err != nil {
 		return err
 	}
 	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("capabilities", env.Capabilities.Ready), hooks.addTo(mgr)); err != nil {
@@ -209,7 +209,7 @@ func unreachable(err error) bool {
 
 // addCapabilities follows what the cluster serves and, where it is OpenShift, its TLS profile and its domain; and the AIHub
 // of the platform.
-func addCapabilities(mgr ctrl.Manager, env *Env, listener *tlsprofile.Listener, kinds []schema.GroupVersionKind) error {
+func addCapabilities(ctx context.Context, mgr ctrl.Manager, env *Env, listener *tlsprofile.Listener, kinds []schema.GroupVersionKind) error {
 	restConfig, client, log := mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetLogger()
 	disco, err := discovery.NewDiscoveryClientForConfigAndClient(restConfig, client)
 	if err != nil {
@@ -238,7 +238,7 @@ func addCapabilities(mgr ctrl.Manager, env *Env, listener *tlsprofile.Listener, 
 		env.Hub.SetServed(s.Has(aihub.Kind))
 	}
 	served(env.Capabilities.Current())
-	env.Capabilities.Subscribe(served)
+	env.Capabilities.Subscribe(ctx, served)
 	if err := errors.Join(mgr.Add(env.Capabilities), mgr.Add(profile), mgr.Add(env.Domain), env.Hub.AddTo(mgr)); err != nil {
 		return fmt.Errorf("adding to the manager: %w", err)
 	}

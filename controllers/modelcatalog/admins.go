@@ -46,7 +46,7 @@ type admins struct {
 	object client.Object
 }
 
-func newAdmins(dyn dynamic.Interface, served *capability.Watcher, clk clock.Clock, log logr.Logger) *admins {
+func newAdmins(ctx context.Context, dyn dynamic.Interface, served *capability.Watcher, clk clock.Clock, log logr.Logger) *admins {
 	a := &admins{served: served.Current, changes: make(chan event.GenericEvent, 1)}
 	resource := capability.PlatformAuth.GroupVersion().WithResource("auths")
 	a.Follower = follow.New(follow.Options{
@@ -60,7 +60,7 @@ func newAdmins(dyn dynamic.Interface, served *capability.Watcher, clk clock.Cloc
 		}
 	}
 	follows(served.Current())
-	served.Subscribe(follows)
+	served.Subscribe(ctx, follows)
 	return a
 }
 

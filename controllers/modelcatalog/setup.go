@@ -145,7 +145,7 @@ func Setup(settings Settings, env Environment) func(context.Context, ctrl.Manage
 			return fmt.Errorf("building the client for Auth: %w", err)
 		}
 		served, domain, hub := env.Served(), env.Domain(), env.Hub()
-		admins := newAdmins(dyn, served, env.Clock(), mgr.GetLogger())
+		admins := newAdmins(ctx, dyn, served, env.Clock(), mgr.GetLogger())
 		reader := side.routed(mgr.GetClient())
 		r := &catalogs{
 			settings: settings, hub: hub, cached: reader, live: mgr.GetAPIReader(), side: side, applier: env.Applier(mgr, reader),

@@ -95,7 +95,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, d Deps) error {
 		}
 	})
 	where.SetServed(d.Served.Current().Has(capability.DSCInitialization))
-	d.Served.Subscribe(func(s capability.Set) { where.SetServed(s.Has(capability.DSCInitialization)) })
+	d.Served.Subscribe(ctx, func(s capability.Set) { where.SetServed(s.Has(capability.DSCInitialization)) })
 	r := &clusters{
 		cached: mgr.GetClient(), whole: mgr.GetCache(), live: mgr.GetAPIReader(), pods: podCache, applier: d.Applier,
 		settings: d.Settings.Get, served: d.Served.Current, domain: d.Domain.Domain, kubeRay: where.Namespaces,

@@ -60,7 +60,7 @@ func Domain(spec *platformv1alpha1.AIHubSpec) string {
 // one, which knows of no AIHub and is settled.
 type Watcher struct {
 	follower  *follow.Follower
-	listeners follow.Listeners
+	listeners follow.Listeners[*platformv1alpha1.AIHubSpec]
 
 	mu            sync.Mutex
 	served, known bool
@@ -137,7 +137,7 @@ func (w *Watcher) Certain(settings config.ModelRegistry) (config.ModelRegistry, 
 // Changes is a source that wakes a controller with the object whenever the decisions change.
 func (w *Watcher) Changes(object client.Object, h handler.EventHandler) source.Source {
 	if w == nil {
-		return (&follow.Listeners{}).Changes(object, h)
+		return (&follow.Listeners[*platformv1alpha1.AIHubSpec]{}).Changes(object, h)
 	}
 	return w.listeners.Changes(object, h)
 }
@@ -174,6 +174,6 @@ func (w *Watcher) store(spec *platformv1alpha1.AIHubSpec) {
 	w.spec = spec
 	w.mu.Unlock()
 	if changed {
-		w.listeners.Notify()
+		w.listeners.Notify(spec)
 	}
 }

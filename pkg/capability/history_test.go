@@ -143,7 +143,7 @@ func TestAnyHistoryEndsInTheTruth(t *testing.T) {
 		inBubble(t, rt, func(t *testing.T) string {
 			world, heard, watched := newWorld(t), &changes{}, map[schema.GroupVersionKind]*sources{}
 			w := New(Options{Discovery: world.d, Metadata: world.cluster, Kinds: kinds})
-			w.Subscribe(heard.add)
+			w.Subscribe(t.Context(), heard.add)
 			c := newController(t)
 			defer start(t, c)()
 			for _, k := range kinds {

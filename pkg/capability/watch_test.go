@@ -184,7 +184,7 @@ func TestWatchNeverBlocksTheNotifier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		world, heard, said := comeAndGo{newDiscovery(), newCluster(t)}, &changes{}, &logs{}
 		w := New(Options{Discovery: world.d, Metadata: world.cluster, Kinds: kinds, Log: said.logger()})
-		w.Subscribe(heard.add)
+		w.Subscribe(t.Context(), heard.add)
 		c := stuck{make(chan struct{})}
 		w.Watch(t.Context(), c, HTTPRoute, (&sources{}).build)
 		run(t, w)

@@ -18,6 +18,11 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/follow"
 )
 
 const (
@@ -66,9 +71,10 @@ type Watcher struct {
 	poke      chan struct{} // an event arrived
 	rewatch   chan struct{} // Watch was called
 
-	mu          sync.Mutex // guards the lists only; nobody is called under it
-	subscribers []func(Set)
-	watches     []*watch
+	listeners follow.Listeners[Set]
+
+	mu      sync.Mutex // guards the watches only; nobody is called under it
+	watches []*watch
 
 	// What follows belongs to the goroutine of Start, and to New before.
 	last         served
@@ -121,12 +127,15 @@ func (w *Watcher) Ready(*http.Request) error {
 	return nil
 }
 
-// Subscribe registers a listener for every later change. Listeners are called one after the other, outside of locks,
-// from one goroutine: they must return soon. To miss nothing, subscribe first and look at Current afterwards.
-func (w *Watcher) Subscribe(listener func(Set)) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.subscribers = append(w.subscribers, listener)
+// Subscribe registers a listener for every later change, until ctx ends. Listeners are called one after the other, outside of
+// locks, from one goroutine: they must return soon. To miss nothing, subscribe first and look at Current afterwards.
+func (w *Watcher) Subscribe(ctx context.Context, listener func(Set)) {
+	w.listeners.Subscribe(ctx, listener)
+}
+
+// Changes is a source that wakes a controller with the given object at every change while it runs.
+func (w *Watcher) Changes(object client.Object, h handler.EventHandler) source.Source {
+	return w.listeners.Changes(object, h)
 }
 
 // NeedLeaderElection makes standby replicas follow too, since webhooks and late starts depend on the set.
@@ -346,12 +355,7 @@ func (w *Watcher) publish(next Set) {
 	w.removeInformers(lost)
 	w.options.Log.Info("Optional APIs changed", "gained", NewSet(gained...).String(), "lost", NewSet(lost...).String())
 	w.settleWatches()
-	w.mu.Lock()
-	subscribers := slices.Clone(w.subscribers)
-	w.mu.Unlock()
-	for _, notify := range subscribers {
-		notify(next)
-	}
+	w.listeners.Notify(next)
 }
 
 // pause is the time until the next reading if no event comes before.

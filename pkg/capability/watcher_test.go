@@ -93,7 +93,7 @@ func TestFollowsDefinitions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, cluster, heard := newDiscovery(), newCluster(t), &changes{}
 		w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds})
-		w.Subscribe(heard.add)
+		w.Subscribe(t.Context(), heard.add)
 		run(t, w)
 		pass(time.Second)
 		if n := d.count(); n != 1 {
@@ -278,7 +278,7 @@ func TestErrorsKeepTheLastKnownState(t *testing.T) {
 				cluster.create(definitions, definitionName(HTTPRoute))
 				cluster.create(apiServices, "v1.route.openshift.io", "v1.gateway.networking.k8s.io")
 				w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds})
-				w.Subscribe(heard.add)
+				w.Subscribe(t.Context(), heard.add)
 				run(t, w)
 				tc.break_(d)
 				cluster.update(definitions, definitionName(HTTPRoute), "2") // anything that starts a reading
@@ -303,7 +303,7 @@ func TestPersistentAbsenceCounts(t *testing.T) {
 		d, cluster, heard := newDiscovery(HTTPRoute, ReferenceGrant), newCluster(t), &changes{}
 		cluster.create(definitions, definitionName(HTTPRoute), definitionName(ReferenceGrant))
 		w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds})
-		w.Subscribe(heard.add)
+		w.Subscribe(t.Context(), heard.add)
 		run(t, w)
 		d.withdraw(ReferenceGrant) // its definition stays and stops to serve this version
 		cluster.update(definitions, definitionName(ReferenceGrant), "2")
@@ -345,7 +345,7 @@ func TestFirstReadingFails(t *testing.T) {
 		if w.Ready(nil) == nil || len(w.Current().Kinds()) != 0 {
 			t.Error("ready without an answer")
 		}
-		w.Subscribe(heard.add)
+		w.Subscribe(t.Context(), heard.add)
 		run(t, w)
 		pass(5 * time.Minute)
 		// 1 s, 2 s, 4 s, 8 s, 16 s, then every 30 s
@@ -408,7 +408,7 @@ func TestWithoutMetadataPolls(t *testing.T) {
 		clk := clocktesting.NewFakeClock(time.Unix(0, 0))
 		w := New(Options{Discovery: d, Kinds: kinds, Clock: clk})
 		run(t, w)
-		w.Subscribe(heard.add) // after Start
+		w.Subscribe(t.Context(), heard.add) // after Start
 		d.serve(Route, OpenShiftIngress)
 		pass(time.Hour)
 		if heard.len() != 0 {
@@ -453,11 +453,11 @@ func TestSubscribersAreCalledOneByOne(t *testing.T) {
 		var active, most int
 		var order []string
 		for _, name := range []string{"a", "b"} {
-			w.Subscribe(func(Set) {
+			w.Subscribe(t.Context(), func(Set) {
 				active++
 				most = max(most, active)
 				order = append(order, name)
-				w.Subscribe(func(Set) {}) // no lock is held
+				w.Subscribe(t.Context(), func(Set) {}) // no lock is held
 				_ = w.Current()
 				active--
 			})

@@ -51,7 +51,7 @@ func clean(domain string) string { return strings.Trim(strings.TrimSpace(domain)
 // it, has no domain: that is never an error. It needs list and watch of ingresses.config.openshift.io.
 type Watcher struct {
 	*follow.Follower
-	follow.Listeners // after each change; look at Domain then
+	follow.Listeners[string] // with each change of the domain
 
 	mu      sync.Mutex
 	domain  string
@@ -97,6 +97,6 @@ func (w *Watcher) take(config *unstructured.Unstructured) {
 	w.domain, w.settled = domain, true
 	w.mu.Unlock()
 	if changed {
-		w.Notify()
+		w.Notify(domain)
 	}
 }

@@ -85,8 +85,8 @@ func eventually(t *testing.T, what string, ok func() bool) {
 
 func TestFollowsTheCluster(t *testing.T) {
 	w, c := newWatcher(ingress(map[string]any{"domain": "apps.example.org"}))
-	told := make(chan struct{}, 10)
-	w.Subscribe(func() { told <- struct{}{} })
+	told := make(chan string, 10)
+	w.Subscribe(t.Context(), func(domain string) { told <- domain })
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- w.Start(ctx) }()
@@ -94,17 +94,15 @@ func TestFollowsTheCluster(t *testing.T) {
 		t.Errorf("domain %q before anything was read", got)
 	}
 	w.SetServed(true)
-	<-told
-	if got := w.Domain(); got != "apps.example.org" {
-		t.Errorf("domain %q", got)
+	if heard, got := <-told, w.Domain(); got != "apps.example.org" || heard != got {
+		t.Errorf("domain %q, heard of %q", got, heard)
 	}
 	eventually(t, "the watch runs", func() bool { return len(c.Actions()) >= 2 })
 	if _, err := c.Resource(resource).Update(t.Context(), ingress(map[string]any{"domain": "apps.example.org", "appsDomain": "new.example.org"}), metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	<-told
-	if got := w.Domain(); got != "new.example.org" {
-		t.Errorf("domain %q", got)
+	if heard, got := <-told, w.Domain(); got != "new.example.org" || heard != got {
+		t.Errorf("domain %q, heard of %q", got, heard)
 	}
 	cancel()
 	if err := <-done; err != nil {

@@ -38,7 +38,7 @@ type Component struct {
 // Capabilities says which kinds are served; *capability.Watcher does.
 type Capabilities interface {
 	Current() capability.Set
-	Subscribe(func(capability.Set))
+	Subscribe(context.Context, func(capability.Set))
 }
 
 // Known returns the names of the components, in their order.
@@ -125,7 +125,7 @@ func (c Component) start(ctx context.Context, mgr ctrl.Manager, caps Capabilitie
 		return nil
 	}
 	s := newSupervisor(c, mgr, clk)
-	caps.Subscribe(s.observe)
+	caps.Subscribe(ctx, s.observe)
 	s.observe(caps.Current())
 	if !s.satisfied() {
 		s.log.Info("Waiting for the APIs that the component requires", "requires", capability.NewSet(c.Requires...).String())

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/follow"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -90,9 +91,9 @@ func (m *fakeManager) start() (stop func()) {
 
 // fakeCapabilities are set by the test.
 type fakeCapabilities struct {
-	mu        sync.Mutex
-	current   capability.Set
-	listeners []func(capability.Set)
+	follow.Listeners[capability.Set]
+	mu      sync.Mutex
+	current capability.Set
 }
 
 func (c *fakeCapabilities) Current() capability.Set {
@@ -101,20 +102,12 @@ func (c *fakeCapabilities) Current() capability.Set {
 	return c.current
 }
 
-func (c *fakeCapabilities) Subscribe(f func(capability.Set)) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.listeners = append(c.listeners, f)
-}
-
 func (c *fakeCapabilities) set(kinds ...schema.GroupVersionKind) {
 	c.mu.Lock()
 	c.current = capability.NewSet(kinds...)
-	set, listeners := c.current, c.listeners
+	set := c.current
 	c.mu.Unlock()
-	for _, f := range listeners {
-		f(set)
-	}
+	c.Notify(set)
 }
 
 // worker is a runnable that counts its runs and ends by its context or with an error on demand.

@@ -14,8 +14,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/follow"
 )
 
 // tally is an informer that counts its handlers, and a cache of which every informer is that one.
@@ -92,6 +96,63 @@ func TestLeavesNothingBehind(t *testing.T) {
 			}
 			if informer.dropped == before {
 				t.Error("the informers of the required kinds were left alone")
+			}
+		}
+	})
+}
+
+// However often a component is stopped and built anew, one run of it listens to what outlives it, and none that rests does; a run
+// whose building fails leaves nobody either.
+func TestNobodyListensForARunThatEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var settings follow.Listeners[string]
+		runs, calls := 0, map[int]int{}
+		c := ray()
+		h := &house{newManager(t), &fakeCapabilities{}}
+		c.Controllers = func(ctx context.Context, mgr ctrl.Manager) error {
+			runs++
+			run := runs
+			h.caps.Subscribe(ctx, func(capability.Set) { calls[run]++ })
+			if run%10 == 0 {
+				return errors.New("not this time")
+			}
+			building, err := controller.NewTypedUnmanaged("heard", controller.TypedOptions[reconcile.Request]{
+				SkipNameValidation: new(true), Logger: mgr.GetLogger(),
+				Reconciler: reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) { return reconcile.Result{}, nil }),
+			})
+			if err != nil {
+				return err
+			}
+			to := &handler.EnqueueRequestForObject{}
+			return errors.Join(building.Watch(settings.Changes(&corev1.Secret{}, to)), building.Watch(h.caps.Changes(&corev1.Secret{}, to)),
+				mgr.Add(building))
+		}
+		if err := Setup(t.Context(), h, h.caps, []Component{c}, all); err != nil {
+			t.Fatal(err)
+		}
+		close(h.elected)
+		defer h.start()()
+		supervisors := h.caps.Len()
+		for range 100 {
+			h.serve()
+			pass(2 * time.Second) // and the second attempt of one that failed
+			if settings.Len() != 1 || h.caps.Len() != supervisors+2 {
+				t.Fatalf("run %d: %d and %d listen, want 1 and %d", runs, settings.Len(), h.caps.Len(), supervisors+2)
+			}
+			settings.Notify("changed")
+			h.withdraw()
+			pass(time.Second)
+			if settings.Len() != 0 || h.caps.Len() != supervisors {
+				t.Fatalf("resting after run %d: %d and %d listen, want 0 and %d", runs, settings.Len(), h.caps.Len(), supervisors)
+			}
+			h.caps.set(capability.Route, capability.HTTPRoute) // a change that only those hear who run
+		}
+		if runs < 110 {
+			t.Errorf("%d runs, want a hundred and those that failed", runs)
+		}
+		for run, n := range calls {
+			if n > 1 { // that which ends it is told while it still runs
+				t.Errorf("run %d was called %d times", run, n)
 			}
 		}
 	})

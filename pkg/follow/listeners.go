@@ -1,53 +1,75 @@
 package follow
 
 import (
+	"context"
 	"slices"
 	"sync"
 
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// Listeners are those who are told that something that is followed has changed. The zero value has none.
-type Listeners struct {
+// Listeners are those who are told of each change of something that lives as long as the process. They themselves may not: a
+// component is stopped and built anew whenever an API that it requires goes and comes back. So each listens until a context ends.
+// The zero value has none.
+type Listeners[T any] struct {
 	mu   sync.Mutex
-	list []func()
+	list []*listener[T] // never changed in place
 }
 
-// Subscribe registers a function that is called after each change. It must not block.
-func (l *Listeners) Subscribe(listener func()) {
+type listener[T any] struct {
+	ctx  context.Context
+	tell func(T)
+}
+
+// Subscribe has the function called after each change, until ctx ends; no call begins after that. It must not block.
+func (l *Listeners[T]) Subscribe(ctx context.Context, tell func(T)) {
+	one := &listener[T]{ctx: ctx, tell: tell}
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.list = append(l.list, listener)
+	l.list = append(slices.Clip(l.list), one)
+	l.mu.Unlock()
+	context.AfterFunc(ctx, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.list = slices.DeleteFunc(slices.Clone(l.list), func(other *listener[T]) bool { return other == one })
+	})
 }
 
 // Notify tells all of them, one after the other and outside of locks.
-func (l *Listeners) Notify() {
+func (l *Listeners[T]) Notify(value T) {
 	l.mu.Lock()
-	list := slices.Clone(l.list)
+	list := l.list
 	l.mu.Unlock()
-	for _, notify := range list {
-		notify()
+	for _, one := range list {
+		if one.ctx.Err() == nil {
+			one.tell(value)
+		}
 	}
 }
 
-// Changes is a source that wakes a controller with the given object at every later change.
-func (l *Listeners) Changes(object client.Object, h handler.EventHandler) source.Source {
-	wake, woken := Waker(object, h)
-	l.Subscribe(wake)
-	return woken
+// Len returns how many listen.
+func (l *Listeners[T]) Len() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.list)
 }
 
-// Waker returns a function that wakes a controller with the given object, and the source through which it does. Calls that come
+// Changes is a source that wakes a controller with the given object at every change while the controller runs. One that comes
+// before is seen anyway, since a controller looks at its objects only after all its sources have been started. Changes that come
 // faster than the controller takes them up wake it once.
-func Waker(object client.Object, h handler.EventHandler) (wake func(), woken source.Source) {
-	events := make(chan event.GenericEvent, 1)
-	return func() {
-		select {
-		case events <- event.GenericEvent{Object: object}:
-		default: // one that has not been taken up yet covers this change too
-		}
-	}, source.Channel(events, h)
+func (l *Listeners[T]) Changes(object client.Object, h handler.EventHandler) source.Source {
+	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		events := make(chan event.GenericEvent, 1)
+		l.Subscribe(ctx, func(T) {
+			select {
+			case events <- event.GenericEvent{Object: object}:
+			default: // one that has not been taken up yet covers this change too
+			}
+		})
+		return source.Channel(events, h).Start(ctx, queue)
+	})
 }

@@ -29,7 +29,7 @@ var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
 // Documents are laid over each other: what the program knows, the defaults (the ConfigMap, else the file), the images of the
 // manager's environment, the ConfigMap of the administrators, and for a namespace its own ConfigMap.
 type Source struct {
-	watchers
+	listeners follow.Listeners[string] // told the namespace whose settings may have changed; "" is all of them
 	config    config.ModelMesh
 	live      client.Reader
 	teller    teller
@@ -230,10 +230,10 @@ func (s *Source) announce(changed bool, moved map[string]bool, said []message) {
 	s.teller.tell(said...)
 	if changed {
 		s.log.Info("The settings of ModelMesh have changed")
-		s.wake("")
+		s.listeners.Notify("")
 		return
 	}
 	for namespace := range maps.Keys(moved) {
-		s.wake(namespace)
+		s.listeners.Notify(namespace)
 	}
 }

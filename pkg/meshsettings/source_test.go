@@ -259,9 +259,9 @@ func TestWhoIsWoken(t *testing.T) {
 		t.Fatal(err)
 	}
 	gone, leave := context.WithCancel(t.Context())
-	f.Watch(gone, func(string) { t.Error("woken after it has left") })
+	f.listeners.Subscribe(gone, func(string) { t.Error("woken after it has left") })
 	leave()
-	eventually(t, "it has left", func() bool { f.wmu.Lock(); defer f.wmu.Unlock(); return len(f.list) == 1 })
+	eventually(t, "it has left", func() bool { return f.listeners.Len() == 1 })
 	f.runs(t)
 	next := func() string {
 		t.Helper()

@@ -3,7 +3,6 @@ package meshsettings
 import (
 	"context"
 	"strings"
-	"sync"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -55,47 +54,10 @@ func (t teller) tell(all ...message) {
 	}
 }
 
-// watchers are those who are told of changes.
-type watchers struct {
-	wmu  sync.Mutex
-	next int
-	list map[int]func(namespace string)
-}
-
-// Watch calls the function with every namespace whose settings may have changed, until ctx ends; "" is all of them. It must not
-// block, nor ask for settings.
-func (w *watchers) Watch(ctx context.Context, changed func(namespace string)) {
-	w.wmu.Lock()
-	defer w.wmu.Unlock()
-	if w.list == nil {
-		w.list = map[int]func(string){}
-	}
-	id := w.next
-	w.next++
-	w.list[id] = changed
-	context.AfterFunc(ctx, func() {
-		w.wmu.Lock()
-		defer w.wmu.Unlock()
-		delete(w.list, id)
-	})
-}
-
-func (w *watchers) wake(namespace string) {
-	w.wmu.Lock()
-	var all []func(string)
-	for _, changed := range w.list {
-		all = append(all, changed)
-	}
-	w.wmu.Unlock()
-	for _, changed := range all {
-		changed(namespace)
-	}
-}
-
 // Changes is a source that wakes a controller with a Namespace whose settings may have changed; an empty name is all of them.
-func (w *watchers) Changes(h handler.EventHandler) source.Source {
+func (s *Source) Changes(h handler.EventHandler) source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		w.Watch(ctx, func(namespace string) {
+		s.listeners.Subscribe(ctx, func(namespace string) {
 			h.Generic(ctx, event.GenericEvent{Object: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}}, queue)
 		})
 		return nil

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/follow"
 )
 
 // burial is how long a removed entry is remembered, so that an older word about it does not bring it back.
@@ -53,10 +54,11 @@ type memory struct {
 	Options
 	writer StatusWriter
 
-	mu        sync.Mutex
-	entries   map[types.NamespacedName]held
-	graves    map[types.NamespacedName]grave
-	listeners []func(types.NamespacedName)
+	listeners follow.Listeners[types.NamespacedName]
+
+	mu      sync.Mutex
+	entries map[types.NamespacedName]held
+	graves  map[types.NamespacedName]grave
 }
 
 type held struct {
@@ -74,10 +76,8 @@ func newMemory(o Options, writer StatusWriter) *memory {
 }
 
 // Subscribe implements Source.
-func (m *memory) Subscribe(listener func(types.NamespacedName)) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.listeners = append(m.listeners, listener)
+func (m *memory) Subscribe(ctx context.Context, listener func(types.NamespacedName)) {
+	m.listeners.Subscribe(ctx, listener)
 }
 
 // Get implements Source.
@@ -126,16 +126,7 @@ func (m *memory) take(c Change) {
 		news = m.put(c.Entry)
 	}
 	if news {
-		m.tell(nameOf(c.Entry))
-	}
-}
-
-func (m *memory) tell(name types.NamespacedName) {
-	m.mu.Lock()
-	listeners := slices.Clone(m.listeners)
-	m.mu.Unlock()
-	for _, listen := range listeners {
-		listen(name)
+		m.listeners.Notify(nameOf(c.Entry))
 	}
 }
 

@@ -20,7 +20,7 @@ type listened struct {
 func newListened(t *testing.T) *listened {
 	l := &listened{fixture: newFixture(), heard: map[string]string{}}
 	l.source = NewRefreshAndWatch(l.options(), l.backend)
-	l.source.Subscribe(func(name types.NamespacedName) {
+	l.source.Subscribe(t.Context(), func(name types.NamespacedName) {
 		delete(l.heard, name.Name)
 		if e := l.source.Get(name); e != nil {
 			l.heard[name.Name] = e.Version

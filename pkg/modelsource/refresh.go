@@ -115,7 +115,7 @@ func (r *RefreshAndWatch) refresh(ctx context.Context) bool {
 		r.take(Change{Entry: e})
 	}
 	for _, name := range r.retain(listed, number(version)) {
-		r.tell(name)
+		r.listeners.Notify(name)
 	}
 	r.version, r.floor, r.listed = version, number(version), true
 	return true

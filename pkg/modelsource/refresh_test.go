@@ -217,8 +217,9 @@ func TestOldWordsAreNoNews(t *testing.T) {
 	step := func(what string, c Change, news bool, want string) {
 		t.Helper()
 		told := false
-		m.listeners = nil
-		m.Subscribe(func(types.NamespacedName) { told = true })
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		m.Subscribe(ctx, func(types.NamespacedName) { told = true })
 		m.take(c)
 		got := "gone"
 		if e := m.Get(inFraud("a")); e != nil {

@@ -28,8 +28,8 @@ type Source interface {
 	List(namespace string, keep func(*Entry) bool) []*Entry
 	// UpdateStatus stores a status. False says that the entry is not the present one, or not there any more.
 	UpdateStatus(ctx context.Context, entry *Entry, status v1alpha1.PredictorStatus) (bool, error)
-	// Subscribe registers a function that is told of each model that is new, changed or gone. It must not block.
-	Subscribe(listener func(types.NamespacedName))
+	// Subscribe registers a function that is told of each model that is new, changed or gone, until ctx ends. It must not block.
+	Subscribe(ctx context.Context, listener func(types.NamespacedName))
 }
 
 // Entry is one model of a source. It is never changed once it was handed out.

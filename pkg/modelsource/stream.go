@@ -90,7 +90,7 @@ func (s *Streamed) read(ctx context.Context, known chan struct{}) error {
 // complete forgets what a whole stream did not tell.
 func (s *Streamed) complete(told map[types.NamespacedName]bool, latest uint64, known chan struct{}) {
 	for _, name := range s.retain(told, max(latest, s.newest())) {
-		s.tell(name)
+		s.listeners.Notify(name)
 	}
 	select {
 	case <-known: // it was known already

@@ -215,7 +215,7 @@ func (f *fixture) options() Options {
 // start subscribes, starts and waits until the source knows what there is.
 func (f *fixture) start(t *testing.T, s Source) {
 	t.Helper()
-	s.Subscribe(func(name types.NamespacedName) {
+	s.Subscribe(t.Context(), func(name types.NamespacedName) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.told[name.Name]++

@@ -35,7 +35,7 @@ var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
 // and the settings before it stay in force. It needs get, list and watch of the ConfigMap by its name.
 type Source struct {
 	*follow.Follower
-	follow.Listeners
+	follow.Listeners[config.RayCluster]
 	config   config.Config
 	live     client.Reader
 	recorder events.EventRecorder
@@ -146,7 +146,7 @@ func (s *Source) take(stored *corev1.ConfigMap) (config.RayCluster, error) {
 		s.log.Info("The settings of Ray have changed", "oauth", settings.OAuth, "mTLS", settings.MTLS)
 	}
 	if changed {
-		s.Notify()
+		s.Notify(settings)
 	}
 	return settings, nil
 }

@@ -66,15 +66,15 @@ func setup(ctx context.Context, mgr ctrl.Manager, shared *modelmeshcontroller.Sh
 			return source.Kind(mgr.GetCache(), client.Object(&v1beta1.InferenceService{}), mapped(modelmesh.SourceInferenceService))
 		})
 	}
-	w.listen(shared)
+	w.listen(ctx, shared)
 	return nil
 }
 
 // listen connects the wakes with everything that wakes.
-func (w *wakes) listen(shared *modelmeshcontroller.Shared) {
+func (w *wakes) listen(ctx context.Context, shared *modelmeshcontroller.Shared) {
 	shared.Pool.Subscribe(w.moved)
 	shared.Events.Subscribe(func(e meshevents.Event) { w.heard(e.Source, e.Namespace, e.Name) })
-	shared.Served.Subscribe(func(s capability.Set) {
+	shared.Served.Subscribe(ctx, func(s capability.Set) {
 		if s.Has(capability.InferenceService) {
 			w.back(modelmesh.SourceInferenceService)
 		}

@@ -56,7 +56,7 @@ func (p *plugin) write(ctx context.Context, r *record, status v1alpha1.Predictor
 // is away for good, and nothing else suffers from that.
 func (p *plugin) run(w *wakes, log logr.Logger) runnable {
 	return func(ctx context.Context) error {
-		p.Subscribe(func(name types.NamespacedName) { w.feed.add(join(p.ID(), name)) })
+		p.Subscribe(ctx, func(name types.NamespacedName) { w.feed.add(join(p.ID(), name)) })
 		if err := p.Start(ctx); err != nil {
 			log.Error(err, "A source of models did not start; its models are left as they are", "source", p.DisplayName())
 			return nil

@@ -58,7 +58,9 @@ func (f *fakeSource) UpdateStatus(_ context.Context, e *modelsource.Entry, s v1a
 	return true, nil
 }
 
-func (f *fakeSource) Subscribe(listener func(types.NamespacedName)) { f.listener = listener }
+func (f *fakeSource) Subscribe(_ context.Context, listener func(types.NamespacedName)) {
+	f.listener = listener
+}
 
 var ofPlugin = types.NamespacedName{Namespace: "plug_ns", Name: "digits"}
 

@@ -1,0 +1,166 @@
+package follow
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+func newQueue(t *testing.T) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+	t.Helper()
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	t.Cleanup(queue.ShutDown)
+	return queue
+}
+
+func awake(l *Listeners[int]) source.Source {
+	return l.Changes(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "awake"}}, &handler.EnqueueRequestForObject{})
+}
+
+// Each listens until its context ends, and nobody else is forgotten with it.
+func TestAListenerListensUntilItsContextEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l Listeners[int]
+		var heard []string
+		listen := func(name string) context.CancelFunc {
+			ctx, leave := context.WithCancel(t.Context())
+			l.Subscribe(ctx, func(int) { heard = append(heard, name) })
+			return leave
+		}
+		tell := func(want ...string) {
+			t.Helper()
+			heard = nil
+			if l.Notify(1); !slices.Equal(heard, want) {
+				t.Errorf("heard %q, want %q", heard, want)
+			}
+		}
+		a, b, c := listen("a"), listen("b"), listen("c")
+		tell("a", "b", "c")
+		b()
+		tell("a", "c") // at once, whoever clears up
+		synctest.Wait()
+		if l.Len() != 2 {
+			t.Errorf("%d listen, want 2", l.Len())
+		}
+		defer listen("d")()
+		tell("a", "c", "d")
+		a()
+		c()
+		synctest.Wait()
+		tell("d")
+	})
+}
+
+// A listener may leave, and others come, while all are told.
+func TestListenersMayChangeWhileTheyAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l Listeners[int]
+		heard := 0
+		ctx, leave := context.WithCancel(t.Context())
+		l.Subscribe(t.Context(), func(int) {
+			leave()
+			l.Subscribe(t.Context(), func(int) { heard += 100 })
+		})
+		l.Subscribe(ctx, func(int) { t.Error("told although it has left") })
+		l.Subscribe(t.Context(), func(n int) { heard += n })
+		l.Notify(7)
+		if heard != 7 {
+			t.Errorf("heard %d: who comes meanwhile is told from the next change on", heard)
+		}
+	})
+}
+
+// Under any mixture of coming, going and telling nobody stays behind; run it with -race.
+func TestListenersOfManyGoroutines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l Listeners[int]
+		var all sync.WaitGroup
+		for range 20 {
+			all.Go(func() {
+				for range 50 {
+					ctx, leave := context.WithCancel(t.Context())
+					l.Subscribe(ctx, func(int) {})
+					l.Notify(1)
+					leave()
+				}
+			})
+		}
+		all.Wait()
+		synctest.Wait()
+		if l.Len() != 0 {
+			t.Errorf("%d listeners stayed", l.Len())
+		}
+	})
+}
+
+// A controller hears of changes while it runs, however many come at once, and nobody waits for it.
+func TestChangesWakeAController(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l Listeners[int]
+		changes, queue := awake(&l), newQueue(t)
+		if l.Notify(0); l.Len() != 0 {
+			t.Error("a controller that has not started listens")
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		if err := changes.Start(ctx, queue); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			for range 5 {
+				l.Notify(1)
+			}
+			synctest.Wait()
+			if n := queue.Len(); n != 1 {
+				t.Fatalf("%d requests wait, want 1", n)
+			}
+			request, _ := queue.Get()
+			if request.Name != "awake" {
+				t.Errorf("got %v", request)
+			}
+			queue.Done(request)
+		}
+		stop()
+		synctest.Wait()
+		l.Notify(1)
+		synctest.Wait()
+		if queue.Len() != 0 || l.Len() != 0 {
+			t.Errorf("%d requests and %d listeners after the end of the controller", queue.Len(), l.Len())
+		}
+		queue.ShutDown()
+	})
+}
+
+// Controllers that are built and stopped for ever leave neither listeners nor goroutines, even those that never run.
+func TestControllersThatComeAndGoLeaveNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l Listeners[int]
+		before := runtime.NumGoroutine()
+		for range 100 {
+			_ = awake(&l) // of a controller whose building failed
+			ctx, stop := context.WithCancel(t.Context())
+			queue := newQueue(t)
+			if err := awake(&l).Start(ctx, queue); err != nil {
+				t.Fatal(err)
+			}
+			if l.Len() != 1 {
+				t.Fatalf("%d listen, want 1", l.Len())
+			}
+			stop()
+			queue.ShutDown()
+			synctest.Wait()
+		}
+		if after := runtime.NumGoroutine(); l.Len() != 0 || after > before+5 {
+			t.Errorf("%d listeners stayed, and %d goroutines where there were %d", l.Len(), after, before)
+		}
+	})
+}
