@@ -22,12 +22,15 @@ var programs = map[string]string{
 	"kubectl": "", "make": "", "go": "", "manager": "", "bin/manager": "", "bin/kubectl-odh": "", "config/manage": "",
 	"config/must-gather/gather": "", "git": "", "export": "", "cd": "", "diff": "", "rm": "", "base64": "", "eval": "", "true": "", "jq": "", "curl": "",
 	"head": "", "tail": "", "wc": "", "tar": "", "sort": "", "cp": "", "cat": "", "install": "", "openssl": "", "grep": "", "mkdir": "", "ln": "",
+	"cut": "", "xargs": "",
 	"helm": "registry", "oc": "openshift", "docker": "container-engine", "podman": "container-engine", "kind": "kind",
 	"operator-sdk": "olm", "opm": "olm", "promtool": "prometheus", "amtool": "prometheus",
 }
 
 // ranElsewhere are pages whose blocks without a need are run by the suites that are named.
-var ranElsewhere = map[string]string{"docs/kind.md": "test/integration/dependencies"}
+var ranElsewhere = map[string]string{
+	"docs/kind.md": "test/integration/dependencies", "docs/upgrade/mlflow-operator.md": "test/integration/install",
+}
 
 // runHere tells whether test/integration/docs runs a page.
 func runHere(page string) bool {

@@ -24,17 +24,17 @@ const (
 var (
 	env     *framework.Env
 	manager *framework.Manager
-	// bin is the folder with kubectl, and root that of the checkout.
-	bin, root string
+	// kubectl is the path of the program, and root that of the checkout.
+	kubectl, root string
 )
 
 func TestDocs(t *testing.T) { framework.Run(t, "The commands of the documentation") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "docs", cluster.Plain, framework.WithSets(cluster.KServe))
-	kubectl, err := cluster.Kubectl(ctx, GinkgoWriter)
+	var err error
+	kubectl, err = cluster.Kubectl(ctx, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
-	bin = filepath.Dir(kubectl)
 	root, err = cluster.RepositoryRoot()
 	Expect(err).NotTo(HaveOccurred())
 	account := env.InstallOperator(ctx, "config/default")

@@ -26,6 +26,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
+	"github.com/odh-platform/odh-platform-operator/test/docs"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
@@ -53,11 +54,7 @@ func command(ctx context.Context, name string, args ...string) (string, error) {
 	GinkgoHelper()
 	program := exec.CommandContext(ctx, name, args...)
 	program.Dir = root()
-	inherited := slices.DeleteFunc(os.Environ(), func(variable string) bool {
-		name, _, _ := strings.Cut(variable, "=")
-		return slices.Contains([]string{"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "OVERLAY", "IMG", "FORCE", "PLATFORM", "KUBECTL"}, name)
-	})
-	program.Env = append(inherited, "KUBECONFIG="+env.KubeconfigPath)
+	program.Env = append(docs.Environment(), "KUBECONFIG="+env.KubeconfigPath)
 	output, err := program.CombinedOutput()
 	fmt.Fprintf(GinkgoWriter, "%s %s\n%s\n", filepath.Base(name), strings.Join(args, " "), output)
 	return string(output), err

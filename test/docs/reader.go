@@ -1,0 +1,116 @@
+package docs
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/gomega"
+)
+
+// commandTimeout bounds one command of a page. Waits in pages that end by themselves have shorter ones; those that a page gives
+// more time must come about in this.
+const commandTimeout = 150 * time.Second
+
+// Reader is somebody who types what a page says, in a shell in the checkout, as administrator of a cluster. Its methods fail the spec.
+type Reader struct {
+	// Page below Root, which is the checkout.
+	Page, Root string
+	// Kubectl is the path of the program, and Kubeconfig that of the file that it works with.
+	Kubectl, Kubeconfig string
+	// After are things to be done after commands that begin with a text, for what the cluster of the test does not do by itself.
+	After map[string]func(context.Context)
+
+	// Saved are the files that the page had him save or write, by the names that it gives them.
+	Saved map[string]string
+	// Typed are the commands, with the names of those files replaced.
+	Typed []string
+
+	folder string // where he saves files
+}
+
+// Environment is that of a shell which a user opened: nothing of a make that runs the test reaches a make that the test runs.
+func Environment() []string {
+	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		return slices.Contains([]string{"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "OVERLAY", "IMG", "FORCE", "PLATFORM", "KUBECTL"}, name)
+	})
+}
+
+// Read does what the page says, from its beginning to its end.
+func (r *Reader) Read(ctx context.Context) {
+	ginkgo.GinkgoHelper()
+	r.folder, r.Saved, r.Typed = ginkgo.GinkgoT().TempDir(), map[string]string{}, nil
+	text, err := os.ReadFile(filepath.Join(r.Root, r.Page))
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
+	for _, block := range Blocks(string(text)) {
+		switch {
+		case block.Language == "yaml" && block.Value("file") != "":
+			gomega.Expect(os.WriteFile(r.file(block.Value("file")), []byte(block.Text), 0o600)).To(gomega.Succeed())
+		case block.Language == "sh" && block.Value("needs") == "":
+			for _, command := range block.Commands() {
+				r.run(ctx, command, block.Line)
+			}
+		}
+	}
+}
+
+// file returns where a file of the page is, from now on.
+func (r *Reader) file(name string) string {
+	r.Saved[name] = filepath.Join(r.folder, name)
+	return r.Saved[name]
+}
+
+// written is a file that a command writes.
+var written = regexp.MustCompile(` > (\S+)`)
+
+// run types one command. Names of files are replaced by where they are.
+func (r *Reader) run(ctx context.Context, command string, line int) {
+	ginkgo.GinkgoHelper()
+	for _, found := range written.FindAllStringSubmatch(command, -1) {
+		r.file(found[1])
+	}
+	script := command
+	for name, path := range r.Saved {
+		script = regexp.MustCompile(`(\s)`+regexp.QuoteMeta(name)+`(\s|$)`).ReplaceAllString(script, "${1}"+path+"${2}")
+	}
+	limited, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
+	shell := exec.CommandContext(limited, "bash", "-euo", "pipefail", "-c", script)
+	shell.Dir = r.Root
+	shell.Env = append(Environment(), "PATH="+filepath.Dir(r.Kubectl)+":"+os.Getenv("PATH"), "KUBECONFIG="+r.Kubeconfig)
+	ginkgo.By(command)
+	output, err := shell.CombinedOutput()
+	gomega.Expect(err).NotTo(gomega.HaveOccurred(), "%s:%d: %s\n%s", r.Page, line, command, output)
+	r.Typed = append(r.Typed, script)
+	for begin, do := range r.After {
+		if strings.HasPrefix(command, begin) {
+			do(ctx)
+		}
+	}
+}
+
+var (
+	created = regexp.MustCompile(`^kubectl( -n \S+)? create (namespace|configmap|secret generic) (\S+)`)
+	applied = regexp.MustCompile(`^kubectl( -n \S+)? apply (-[fk] \S+)$`)
+)
+
+// Undo removes what a page left, so that another attempt and other pages find nothing of it.
+func (r *Reader) Undo(ctx context.Context) {
+	ginkgo.GinkgoHelper()
+	for _, script := range slices.Backward(r.Typed) {
+		if made := created.FindStringSubmatch(script); made != nil {
+			kind, _, _ := strings.Cut(made[2], " ")
+			r.run(ctx, "kubectl"+made[1]+" delete "+kind+" "+made[3]+" --ignore-not-found --timeout=120s", 0)
+		}
+		if made := applied.FindStringSubmatch(script); made != nil {
+			r.run(ctx, "kubectl"+made[1]+" delete "+made[2]+" --ignore-not-found --timeout=120s", 0)
+		}
+	}
+}
