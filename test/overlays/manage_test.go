@@ -31,12 +31,18 @@ type call struct {
 
 func manage(t *testing.T, target string, env ...string) call {
 	t.Helper()
+	return manageBy(t, "../../config/manage", target, env...)
+}
+
+// manageBy runs the script of another checkout.
+func manageBy(t *testing.T, script, target string, env ...string) call {
+	t.Helper()
 	dir := t.TempDir()
 	kubectl, calls := filepath.Join(dir, "kubectl"), filepath.Join(dir, "calls")
 	if err := os.WriteFile(kubectl, []byte(fakeKubectl), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	command := exec.CommandContext(t.Context(), "../../config/manage", target)
+	command := exec.CommandContext(t.Context(), script, target)
 	command.Env = append([]string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + dir, "KUBECTL=" + kubectl, "CALLS=" + calls}, env...)
 	output, err := command.CombinedOutput()
 	left, globErr := filepath.Glob(filepath.Join(dir, "tmp.*"))
@@ -127,6 +133,46 @@ func TestManageRefuses(t *testing.T) {
 				if strings.Contains(got.calls, verb) {
 					t.Errorf("calls %s", got.calls)
 				}
+			}
+		})
+	}
+}
+
+// A key that somebody has removed cannot be set, and nothing is deployed without it. Removed keys that nobody sets do not matter.
+func TestManageMissesKeys(t *testing.T) {
+	const image, url = "odh-platform-operator-image", "mlflow-url"
+	for name, tc := range map[string]struct {
+		removed, target string
+		env             []string
+		want            string // key that is told of
+	}{
+		"of the image":   {image, "deploy", []string{"OVERLAY=odh", "IMG=a:1"}, image},
+		"of the address": {url, "deploy-to-platform", []string{"PLATFORM=odh", "ADDRESS=gate.example.org"}, url},
+		"not asked for":  {image, "deploy", []string{"OVERLAY=odh"}, ""},
+		"of another use": {url, "deploy", []string{"OVERLAY=odh", "IMG=a:1"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			for _, file := range []string{"manage", "overlays/odh/kustomization.yaml", "overlays/odh/params.env"} {
+				text := content(t, "../../config/"+file)
+				if filepath.Ext(file) == ".env" {
+					text = strings.Replace("\n"+text, "\n"+tc.removed+"=", "\n#"+tc.removed+"=", 1)
+				}
+				if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got := manageBy(t, filepath.Join(dir, "manage"), tc.target, tc.env...)
+			want := filepath.Join(dir, "overlays/odh/params.env") + " has no key " + tc.want + ","
+			switch told := strings.Contains(got.output, want) && strings.Contains(got.output, "add the line "+tc.want+"= to the file again"); {
+			case got.failed != (tc.want != ""), got.failed && !told:
+				t.Errorf("failed %t, says %q", got.failed, got.output)
+			case got.failed && (strings.Contains(got.calls, "apply") || strings.Contains(got.calls, "create")):
+				t.Errorf("calls %s", got.calls)
 			}
 		})
 	}
