@@ -28,16 +28,25 @@ func (m Model) ID() string {
 	return m.Name + "__" + m.Source + "-" + hex.EncodeToString(digest[:])[:hashLength]
 }
 
+// StorageKey is the entry of the storage Secret that the model names, in either form; nil when it names none.
+func (m Model) StorageKey() *string {
+	switch s := m.Spec.Storage; {
+	case s == nil:
+		return nil
+	case s.Key == nil && s.S3 != nil:
+		return &s.S3.SecretKey
+	default:
+		return s.Key
+	}
+}
+
 // Key is the document that accompanies the model to the runtime that loads it.
 func (m Model) Key() (string, error) {
 	k := key{ModelType: m.Spec.ModelType, StorageParams: m.Parameters()}
 	if s := m.Spec.Storage; s != nil {
-		k.SchemaPath, k.StorageKey = s.SchemaPath, s.Key
+		k.SchemaPath, k.StorageKey = s.SchemaPath, m.StorageKey()
 		if k.SchemaPath == nil {
 			k.SchemaPath = m.Spec.SchemaPath
-		}
-		if k.StorageKey == nil && s.S3 != nil {
-			k.StorageKey = &s.S3.SecretKey
 		}
 	}
 	document, err := json.Marshal(k)

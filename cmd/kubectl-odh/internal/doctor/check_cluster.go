@@ -62,6 +62,9 @@ func judgeCRD(f *Facts, ships Shipped, name string) []Finding {
 		if slices.ContainsFunc(f.gaps[topicCRDs], func(g Gap) bool { return strings.HasSuffix(g.What, " "+name) }) {
 			return nil // told already
 		}
+		if off := f.offFor(wanted); off != "" {
+			return []Finding{fine(subject, "not needed: component "+off+" is off")}
+		}
 		return []Finding{{Result: Fail, Subject: subject, Found: "not there", Cure: installCRDs}}
 	}
 	var out []Finding
@@ -86,6 +89,17 @@ func judgeCRD(f *Facts, ships Shipped, name string) []Finding {
 		out = append(out, fine(subject, "established, as this release has it"))
 	}
 	return out
+}
+
+// offFor is the component that looks after the kind of a CRD and is known to be off; "" where nobody needs to be asked or it is on.
+func (f *Facts) offFor(crd *apiextensionsv1.CustomResourceDefinition) string {
+	kind := schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}
+	for _, c := range ours.Components() {
+		if slices.ContainsFunc(c.Kinds, func(k ours.Kind) bool { return k.GroupKind() == kind }) && f.off(c.Name) {
+			return c.Name
+		}
+	}
+	return ""
 }
 
 // unestablished says why a CRD does not work yet; "" when it does.

@@ -80,7 +80,7 @@ func checkMesh(f *Facts, _ Shipped) []Finding {
 		if len(f.MeshNamespaces) == 0 {
 			result = Warn // nobody waits for it yet
 		}
-		out = append(out, Finding{Result: result, Subject: "Secret " + s.Config.ModelMesh.Namespace + "/" + s.Config.ModelMesh.EtcdSecretName, Found: "not there",
+		out = append(out, Finding{Result: result, Subject: "Secret " + s.Config.ModelMesh.Namespace + "/" + f.EtcdName, Found: "not there",
 			Why: "runtimes do not start: they do not know where etcd is", Cure: "create it with key etcd_connection; docs/components/modelmesh.md has the form, and config/components/modelmesh-etcd brings an etcd"})
 	}
 	for _, n := range f.MeshNamespaces {
@@ -107,7 +107,7 @@ func judgeMesh(f *Facts, n MeshNamespace) []Finding {
 			Cure: "kubectl -n " + f.namespace() + " logs deployment/odh-platform-operator-controller-manager | grep modelmesh"})
 	}
 	if models := f.Connected[n.Name]; models > 0 && !n.Storage && len(f.gaps[topicMeshSecret]) == 0 {
-		out = append(out, Finding{Result: Fail, Subject: "Secret " + n.Name + "/storage-config", Found: fmt.Sprintf("not there, and %d models name an entry of it", models),
+		out = append(out, Finding{Result: Fail, Subject: "Secret " + n.Name + "/" + f.StorageName, Found: fmt.Sprintf("not there, and %d models name an entry of it", models),
 			Cure: "create the Secret with one JSON document for each entry; docs/components/modelmesh.md has the form"})
 	}
 	return out

@@ -239,6 +239,32 @@ func crdFaults() map[string]fault {
 	}
 }
 
+// A CRD that is missing is no fault while the component that looks after its kind is known to be off.
+func TestCRDsThatNobodyNeeds(t *testing.T) {
+	names := map[string]string{
+		"aihubs.components.platform.opendatahub.io": "platform", "mlflows.mlflow.opendatahub.io": "mlflow",
+		"modelregistries.modelregistry.opendatahub.io": "modelregistry", "appwrappers.workload.codeflare.dev": "appwrapper",
+		"predictors.serving.kserve.io": "modelmesh",
+	}
+	for name, component := range names {
+		off := healthy(t)
+		off.Manager.Settings.Config = settings(t, "--enable-"+component+"=false")
+		delete(off.CRDs, name)
+		if found := judgeCRD(off, ships(t), name); len(found) != 1 || found[0] != fine("CRD "+name, "not needed: component "+component+" is off") {
+			t.Errorf("%s: %+v", name, found)
+		}
+		another, unknown := healthy(t), healthy(t)
+		another.Manager.Settings.Config = settings(t, "--enable-raycluster=false")
+		unknown.Manager.Settings.Known = false
+		for _, f := range []*Facts{another, unknown} {
+			delete(f.CRDs, name)
+			if found := judgeCRD(f, ships(t), name); len(found) != 1 || found[0].Result != Fail || found[0].Found != "not there" {
+				t.Errorf("%s is needed, or may be: %+v", name, found)
+			}
+		}
+	}
+}
+
 func rightsFaults() map[string]fault {
 	drop := func(verb, resource string) func(*testing.T, *Facts) {
 		return change(func(f *Facts) {

@@ -46,8 +46,10 @@ type Facts struct {
 	Certificate *corev1.Secret
 	// Served namespaces of ModelMesh.
 	MeshNamespaces []MeshNamespace
-	// EtcdSecret and its name: the Secret that says where etcd is, in the manager's namespace.
-	EtcdSecret bool
+	// EtcdName is the Secret that says where etcd is, StorageName the one with the storage entries. EtcdSecret tells whether the first
+	// exists in the namespace of ModelMesh.
+	EtcdName, StorageName string
+	EtcdSecret            bool
 	// Connected counts the models that name an entry of the storage Secret, by namespace.
 	Connected map[string]int
 	// Resources are those that the components look after.
@@ -99,6 +101,11 @@ func (f *Facts) namespace() string {
 // enabled tells whether a component is on; false where the settings are not known.
 func (f *Facts) enabled(component string) bool {
 	return f.Manager.Settings.Known && f.Manager.Settings.Config.Enabled(component)
+}
+
+// off tells whether a component is known to be off.
+func (f *Facts) off(component string) bool {
+	return f.Manager.Settings.Known && !f.Manager.Settings.Config.Enabled(component)
 }
 
 // Running is a former operator.

@@ -14,12 +14,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	servingv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	servingv1beta1 "github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/cli"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/installed"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/ours"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/served"
 	"github.com/odh-platform/odh-platform-operator/pkg/inspect/health"
+	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
@@ -189,14 +192,24 @@ func (g *gatherer) resources(ctx context.Context) {
 	})
 }
 
-// connected tells whether a model lies in a storage that an entry of a Secret describes.
+// connected tells whether a model lies in a storage that an entry of a Secret describes, as the manager reads it. A model that the
+// manager cannot read has none; its status says why.
 func connected(u *unstructured.Unstructured) bool {
-	for _, path := range [][]string{{"spec", "storage", "key"}, {"spec", "predictor", "model", "storage", "key"}} {
-		if key, _, _ := unstructured.NestedString(u.Object, path...); key != "" { // another type names none
-			return true
+	var m modelmesh.Model
+	switch p, s := (&servingv1alpha1.Predictor{}), (&servingv1beta1.InferenceService{}); u.GetKind() {
+	case "Predictor":
+		if !decode(u, p) {
+			return false
 		}
+		m = modelmesh.FromPredictor(p)
+	case "InferenceService":
+		if !decode(u, s) {
+			return false
+		}
+		m, _, _ = modelmesh.FromInferenceService(s)
 	}
-	return false
+	key := m.StorageKey()
+	return key != nil && *key != ""
 }
 
 // serviceCA looks for what signs certificates of Services on OpenShift.

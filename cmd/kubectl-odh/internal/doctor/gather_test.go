@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -177,6 +178,70 @@ func TestGather(t *testing.T) {
 	}
 	if len(f.gaps) != 0 {
 		t.Errorf("nothing was refused: %+v", f.gaps)
+	}
+}
+
+// A model that names an entry of the storage Secret counts, in whatever form it says so.
+func TestConnected(t *testing.T) {
+	predictor := "kind: Predictor\nspec: {storage: %s}\n"
+	service := "kind: InferenceService\nmetadata: {annotations: {serving.kserve.io/deploymentMode: ModelMesh%s}}\nspec: {predictor: %s}\n"
+	for name, tc := range map[string]struct {
+		text string
+		want bool
+	}{
+		"a key":                    {fmt.Sprintf(predictor, "{key: k, path: p}"), true},
+		"a key in the older form":  {fmt.Sprintf(predictor, "{s3: {secretKey: k}, path: p}"), true},
+		"no key":                   {fmt.Sprintf(predictor, "{path: p, parameters: {type: pvc}}"), false},
+		"an empty key":             {fmt.Sprintf(predictor, `{key: "", s3: {secretKey: k}}`), false},
+		"no storage":               {"kind: Predictor\nspec: {path: p}\n", false},
+		"another shape":            {fmt.Sprintf(predictor, "k"), false},
+		"a service":                {fmt.Sprintf(service, "", "{model: {modelFormat: {name: onnx}, storage: {key: k, path: p}}}"), true},
+		"a service of older form":  {fmt.Sprintf(service, "", "{sklearn: {storage: {key: k, path: p}}}"), true},
+		"a key in the annotations": {fmt.Sprintf(service, ", serving.kserve.io/secretKey: k", "{sklearn: {storage: {path: p}}}"), true},
+		"a service without key":    {fmt.Sprintf(service, "", "{sklearn: {storage: {path: p}}}"), false},
+		"a service that is wrong":  {fmt.Sprintf(service, "", "{sklearn: {storage: {key: k}}}"), false},
+		"a service of odd shape":   {"kind: InferenceService\nspec: {predictor: {model: [x]}}\n", false},
+		"a runtime":                {"kind: ServingRuntime\nspec: {storage: {key: k}}\n", false},
+	} {
+		u := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(tc.text), &u.Object); err != nil {
+			t.Fatal(err)
+		}
+		if got := connected(u); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// Administrators may give the Secrets of ModelMesh other names.
+func TestNamesOfSecrets(t *testing.T) {
+	config := func(text string) string {
+		return installation + "---\n{apiVersion: v1, kind: Secret, metadata: {namespace: models, name: theirs}}\n" +
+			"---\n{apiVersion: v1, kind: ConfigMap, metadata: {namespace: opendatahub, name: model-serving-config}, data: {config.yaml: '" + text + "'}}"
+	}
+	for text, want := range map[string]string{
+		"storageSecretName: theirs": "theirs", "storageSecretName: storage-config": "storage-config", "storageSecretName: [a mistake]": "storage-config",
+	} {
+		cluster, _ := world(t, config(text))
+		f := gathered(t, cluster)
+		if f.StorageName != want || f.EtcdName != "model-serving-etcd" || !f.EtcdSecret || len(f.MeshNamespaces) != 1 || f.MeshNamespaces[0].Storage != (want == "theirs") {
+			t.Errorf("%s: %s, %s, %+v", text, f.StorageName, f.EtcdName, f.MeshNamespaces)
+		}
+	}
+	cluster, dynamic := world(t, config("storageSecretName: theirs"))
+	dynamic.PrependReactor("get", "configmaps", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "", errors.New("no"))
+	})
+	found := of(judge(gathered(t, cluster), ships(t)), "modelmesh")
+	for _, x := range found {
+		if x.Result == Fail {
+			t.Errorf("the name is not known: %+v", x)
+		}
+	}
+	if !slices.ContainsFunc(found, func(x Finding) bool {
+		return strings.HasSuffix(x.Cure, "the right to get configmaps model-serving-config in namespace opendatahub")
+	}) {
+		t.Errorf("%+v", found)
 	}
 }
 

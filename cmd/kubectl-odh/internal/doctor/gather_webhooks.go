@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/ours"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/meshsettings"
 )
 
@@ -141,28 +143,42 @@ func (g *gatherer) meshNamespaces(ctx context.Context) {
 // meshSecrets looks at what namespaces of ModelMesh need. Of Secrets only the metadata is read.
 func (g *gatherer) meshSecrets(ctx context.Context) {
 	secrets, ok := g.set.Kind("", "Secret")
-	if !ok {
+	manager := g.facts.Manager.Settings
+	if !ok || !manager.Known || !manager.Config.Enabled("modelmesh") {
 		return
 	}
 	exists := func(namespace, name string) bool {
 		u, err := g.reader.Metadata.Resource(secrets.GVR()).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 		return !g.missing(topicMeshSecret, "get", secrets, namespace, name, err) && u != nil
 	}
-	if s := g.facts.Manager.Settings; s.Known && s.Config.Enabled("modelmesh") {
-		there := exists(s.Config.ModelMesh.Namespace, s.Config.ModelMesh.EtcdSecretName)
-		g.mu.Lock()
-		g.facts.EtcdSecret = there
-		g.mu.Unlock()
-	}
+	c := manager.Config.ModelMesh
+	etcd, storage := g.meshNames(ctx, c)
+	g.facts.EtcdName, g.facts.StorageName, g.facts.EtcdSecret = etcd, storage, exists(c.Namespace, etcd)
 	list := g.facts.MeshNamespaces[:min(len(g.facts.MeshNamespaces), maxMesh)]
 	fetch.Each(slices.Collect(indexes(len(list))), func(i int) {
-		name := list[i].Name
-		service := len(g.list(ctx, topicMesh, "", "Service", name, metav1.ListOptions{LabelSelector: "modelmesh-service"})) > 0
-		storage := exists(name, meshsettings.DefaultStorageSecret)
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		list[i].Service, list[i].Storage = service, storage
+		n := &list[i] // each task has its own
+		n.Service = len(g.list(ctx, topicMesh, "", "Service", n.Name, metav1.ListOptions{LabelSelector: "modelmesh-service"})) > 0
+		n.Storage = exists(n.Name, storage)
 	})
+}
+
+// meshNames are the names of the Secrets for etcd and for storage, which administrators may change. Where what they say has a
+// mistake, the usual names count.
+func (g *gatherer) meshNames(ctx context.Context, c config.ModelMesh) (etcd, storage string) {
+	configMap := func(name string) *corev1.ConfigMap {
+		found := &corev1.ConfigMap{}
+		if !decode(g.get(ctx, topicMeshSecret, "", "ConfigMap", c.Namespace, name), found) {
+			return nil
+		}
+		return found
+	}
+	settings, _, err := meshsettings.Resolve(c, meshsettings.Documents{
+		Defaults: configMap(meshsettings.DefaultsName), Admin: configMap(meshsettings.ConfigMapName),
+	})
+	if err != nil {
+		return c.EtcdSecretName, meshsettings.DefaultStorageSecret
+	}
+	return settings.EtcdSecretName, settings.StorageSecretName
 }
 
 func indexes(n int) func(func(int) bool) {

@@ -110,7 +110,7 @@ func healthy(t *testing.T) *Facts {
 	s := ships(t)
 	f := &Facts{
 		Now: noon, Plugin: "1.2.3", Server: "v1.34.1", Served: served.New(everything()...), CRDs: map[string]*apiextensionsv1.CustomResourceDefinition{},
-		UserRoles: map[string]bool{}, Services: map[types.NamespacedName]int{}, EtcdSecret: true, Connected: map[string]int{"models": 1}, gaps: map[topic][]Gap{},
+		UserRoles: map[string]bool{}, Services: map[types.NamespacedName]int{}, EtcdName: "model-serving-etcd", StorageName: "storage-config", EtcdSecret: true, Connected: map[string]int{"models": 1}, gaps: map[topic][]Gap{},
 		Certificate: authority(t, noon.Add(-time.Hour)),
 	}
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: installed.DeploymentName}}
