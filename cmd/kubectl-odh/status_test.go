@@ -248,6 +248,16 @@ func TestStatusOfAUserWithLittle(t *testing.T) {
 	run(t, cluster, sight{}, "status").expect(t, 1, "MANAGER  Healthy", "odh-platform-operator-controller-manager in opendatahub: 1/1 ready", "Lease renewed")
 }
 
+// TestStatusWithSettingsThatMayNotBeRead says which of them count as their defaults.
+func TestStatusWithSettingsThatMayNotBeRead(t *testing.T) {
+	cluster := whole(t)
+	const note = "settings of the manager that could not be read count as their defaults: ENABLE_PLATFORM in ConfigMap opendatahub/"
+	run(t, cluster, sight{}, "status").lacks(t, note)
+	cluster.Forbid(func(r fakecluster.Request) bool { return r.Resource == "configmaps" })
+	run(t, cluster, sight{}, "status").expect(t, 1, "Note: "+note)
+	run(t, cluster, sight{}, "status -o json").expect(t, 1, note)
+}
+
 func TestStatusOfABrokenCluster(t *testing.T) {
 	cluster := whole(t)
 	cluster.Break(func(r fakecluster.Request) bool { return r.Resource == "predictors" || r.Resource == "ray.io/v1" })

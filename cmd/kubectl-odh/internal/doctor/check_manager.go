@@ -117,10 +117,14 @@ func checkSettings(f *Facts, _ Shipped) []Finding {
 		return []Finding{{Result: Fail, Subject: "settings", Found: s.Problem, Cure: "correct the arguments, variables or ConfigMaps of the Deployment; docs/configuration.md has all settings"}}
 	}
 	var out []Finding
-	for _, gap := range f.gaps[topicManager] {
-		if strings.Contains(gap.Reason, "ConfigMap") { // whose settings count as if nobody had said anything
-			out = append(out, unread(gap))
+	for _, u := range s.Unread {
+		resource := strings.ToLower(u.Kind) + "s " + u.Name
+		finding := unread(Gap{What: u.String(), Right: "get " + resource + " in namespace " + u.Namespace})
+		finding.Found = "could not be read, so the default counts here"
+		if u.Kind == "Secret" {
+			finding.Found, finding.Cure = "is not read, so the default counts here", "kubectl -n "+u.Namespace+" get "+strings.ToLower(u.Kind)+" "+u.Name+" -o yaml, if you may; this program reads no Secrets"
 		}
+		out = append(out, finding)
 	}
 	if err := s.Config.CheckComplete(); err != nil {
 		out = append(out, Finding{Result: Fail, Subject: "settings", Found: err.Error(), Cure: "see the message"})

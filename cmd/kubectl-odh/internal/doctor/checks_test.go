@@ -432,9 +432,18 @@ func TestLeaderElectionThatCannotBeSeen(t *testing.T) {
 
 func TestSettingsInAConfigMapThatMayNotBeRead(t *testing.T) {
 	f := healthy(t)
-	f.gaps[topicManager] = []Gap{{What: "the manager", Reason: "not allowed to read: ConfigMap opendatahub/params"}}
-	if found := of(judge(f, ships(t)), "settings"); len(found) != 1 || found[0].Result != Unknown {
-		t.Errorf("%+v", found)
+	f.Manager.Settings.Unread = []installed.Unread{
+		{Variable: "ENABLE_MLFLOW", Kind: "ConfigMap", Namespace: "opendatahub", Name: "params"}, {Kind: "Secret", Namespace: "opendatahub", Name: "more"},
+	}
+	found := of(judge(f, ships(t)), "settings")
+	if len(found) != 2 || found[0].Result != Unknown || found[1].Result != Unknown {
+		t.Fatalf("%+v", found)
+	}
+	if x := found[0]; x.Subject != "ENABLE_MLFLOW in ConfigMap opendatahub/params" || x.Cure != "ask an administrator for the right to get configmaps params in namespace opendatahub" {
+		t.Errorf("%+v", x)
+	}
+	if x := found[1]; x.Subject != "whatever variables there are in Secret opendatahub/more" || !strings.Contains(x.Cure, "kubectl -n opendatahub get secret more") {
+		t.Errorf("%+v", x)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,7 +29,22 @@ type live struct {
 	reader fetch.Reader
 	set    served.Set
 	env    render.Env
-	gaps   fetch.Gaps
+	// gaps are what rendering wanted to read and could not.
+	gaps fetch.Gaps
+	// settings tells of those of the manager that could not be read.
+	settings string
+}
+
+// notes tell what could not be read, so that a default or nothing stands in its place.
+func (l *live) notes() []string {
+	var notes []string
+	if l.settings != "" {
+		notes = append(notes, l.settings)
+	}
+	for _, line := range l.gaps.Lines() {
+		notes = append(notes, line+"; it counts as not there")
+	}
+	return notes
 }
 
 // connect finds out what the cluster serves, and what its manager was told.
@@ -42,10 +58,14 @@ func connect(ctx context.Context, call *cli.Call) (*live, error) {
 		return nil, err
 	}
 	l := &live{reader: fetch.Reader{Objects: cluster.Dynamic, Metadata: cluster.Metadata}, set: set}
-	manager := installed.Find(ctx, l.reader, set, call.ManagerNamespace, cluster.Namespace, &l.gaps)
+	var search fetch.Gaps // only what the settings lack matters here, and they tell it
+	manager := installed.Find(ctx, l.reader, set, call.ManagerNamespace, cluster.Namespace, &search)
+	l.settings = manager.Settings.Unreadable()
 	switch {
+	case manager.Deployment == nil && manager.Hidden:
+		return nil, fmt.Errorf("the settings of the manager are not known: %s; name its namespace with --manager-namespace, or leave out --cluster and --diff", strings.Join(search.Lines(), "; "))
 	case manager.Deployment == nil:
-		return nil, errors.New("the cluster has no manager whose settings could be read: name its namespace with --manager-namespace, or leave out --cluster")
+		return nil, errors.New("the cluster has no manager whose settings could be read: name its namespace with --manager-namespace, or leave out --cluster and --diff")
 	case !manager.Settings.Known:
 		return nil, fmt.Errorf("the settings of the manager in namespace %s cannot be read: %s", manager.Deployment.Namespace, manager.Settings.Problem)
 	}
@@ -71,7 +91,11 @@ func (l *live) get(ctx context.Context, group, kind, namespace, name string) *un
 		return nil
 	}
 	u, err := l.reader.Get(ctx, k, namespace, name)
-	if !l.gaps.Note(kind+" "+name, err) {
+	what := kind + " " + name
+	if namespace != "" {
+		what = kind + " " + namespace + "/" + name
+	}
+	if !l.gaps.Note(what, err) {
 		return nil
 	}
 	return u

@@ -65,7 +65,7 @@ func (o options) run(ctx context.Context, call *cli.Call, args []string) error {
 		if err != nil {
 			return err
 		}
-		return o.show(call, documents, env)
+		return o.show(call, documents, env, func() []string { return nil })
 	}
 	if len(args) > 0 {
 		return cli.Usage("render: %q are settings, which come from the cluster; leave them out, or leave out --cluster and --diff", args)
@@ -74,10 +74,19 @@ func (o options) run(ctx context.Context, call *cli.Call, args []string) error {
 	if err != nil {
 		return err
 	}
-	if o.diff {
-		return live.compare(ctx, call, o.kinds, documents)
+	if !o.diff {
+		return o.show(call, documents, live.env, live.notes)
 	}
-	return o.show(call, documents, live.env)
+	err = live.compare(ctx, call, o.kinds, documents)
+	tell(call, live.notes())
+	return err
+}
+
+// tell says on the standard error what could not be read, where it does not disturb what reads the objects.
+func tell(call *cli.Call, notes []string) {
+	for _, note := range notes {
+		fmt.Fprintf(call.Stderr, "Note: %s\n", note)
+	}
 }
 
 func (o options) read(call *cli.Call) ([]*unstructured.Unstructured, error) {
@@ -106,8 +115,8 @@ func (o options) offline(call *cli.Call, args []string) (render.Env, error) {
 	return render.Env{Config: loaded, Capabilities: served, Version: call.Version, Namespace: call.Namespace}, nil
 }
 
-// show prints what documents bring about.
-func (o options) show(call *cli.Call, documents []*unstructured.Unstructured, env render.Env) error {
+// show prints what documents bring about, and what could not be read for it.
+func (o options) show(call *cli.Call, documents []*unstructured.Unstructured, env render.Env, unread func() []string) error {
 	var all []render.Result
 	for _, obj := range documents {
 		result, err := o.kinds.Render(obj, env)
@@ -116,8 +125,10 @@ func (o options) show(call *cli.Call, documents []*unstructured.Unstructured, en
 		}
 		all = append(all, result)
 	}
+	missing := unread()
+	tell(call, missing)
 	if call.Output == cli.JSON {
-		return call.Encode(listOf(all))
+		return call.Encode(listOf(all, missing))
 	}
 	for _, result := range all {
 		if err := result.Write(call.Stdout); err != nil {
@@ -135,12 +146,13 @@ type list struct {
 	Notes      []string                     `json:"notes,omitempty"`
 }
 
-func listOf(results []render.Result) list {
+func listOf(results []render.Result, more []string) list {
 	l := list{APIVersion: "v1", Kind: "List", Items: []*unstructured.Unstructured{}}
 	for _, r := range results {
 		l.Items = append(l.Items, r.Objects...)
 		l.Notes = append(l.Notes, r.Notes...)
 	}
+	l.Notes = append(l.Notes, more...)
 	return l
 }
 

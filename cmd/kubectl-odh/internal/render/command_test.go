@@ -6,10 +6,12 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -170,6 +172,52 @@ func TestWithACluster(t *testing.T) {
 			t.Errorf("%s: %+v", want, s)
 		}
 	}
+}
+
+// What may not be read counts as not there, or as its default; that is said, and changes neither objects nor exit code.
+func TestWhatMayNotBeRead(t *testing.T) {
+	hidden := strings.Replace(manager, `{name: POD_NAMESPACE, value: odh}`, `{name: POD_NAMESPACE, value: odh}, {name: ENABLE_MLFLOW, valueFrom: {configMapKeyRef: {name: params, key: m}}}`, 1)
+	refused := func() *cli.Cluster {
+		c := world(t, hidden, scheduler, strings.Replace(pod, "IMAGE", "i", 1))
+		forbid(t, c, "get", "configmaps")
+		return c
+	}
+	const settings = "Note: settings of the manager that could not be read count as their defaults: ENABLE_MLFLOW in ConfigMap odh/params\n"
+	const scheduling = "Note: not allowed to read: ConfigMap odh/appwrapper-operator-config"
+	for _, flags := range []string{"--cluster", "--diff", "--cluster -o json"} {
+		s := start(t, wrapper, refused(), append([]string{"-f", "-"}, strings.Fields(flags)...)...)
+		if s.code != cli.ExitHealthy || !strings.Contains(s.stderr, settings) || !strings.Contains(s.stderr, scheduling) || !strings.Contains(s.stderr, "; it counts as not there\n") {
+			t.Errorf("%s: %+v", flags, s)
+		}
+		if strings.Contains(s.stdout, "schedulerName: packed") {
+			t.Errorf("%s: %s", flags, s.stdout)
+		}
+	}
+	var l list
+	if err := json.Unmarshal([]byte(start(t, wrapper, refused(), "-f", "-", "--cluster", "-o", "json").stdout), &l); err != nil || len(l.Items) != 1 ||
+		!slices.Contains(l.Notes, strings.TrimSpace(strings.TrimPrefix(settings, "Note: "))) {
+		t.Errorf("%v, %+v", err, l.Notes)
+	}
+	if s := start(t, wrapper, world(t, manager, scheduler), "-f", "-", "--cluster"); s.stderr != "" {
+		t.Errorf("everything can be read: %s", s.stderr)
+	}
+	lost := world(t, manager)
+	forbid(t, lost, "*", "deployments")
+	if s := start(t, wrapper, lost, "-f", "-", "--cluster"); s.code != cli.ExitFailed || !strings.Contains(s.stderr, "not allowed to read: Deployment odh-platform-operator-controller-manager; name its namespace") {
+		t.Errorf("the Deployment may not be read: %+v", s)
+	}
+}
+
+// forbid lets a cluster refuse requests.
+func forbid(t *testing.T, c *cli.Cluster, verb, resource string) {
+	t.Helper()
+	dynamic, ok := c.Dynamic.(*fakedynamic.FakeDynamicClient)
+	if !ok {
+		t.Fatalf("%T", c.Dynamic)
+	}
+	dynamic.PrependReactor(verb, resource, func(a clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "", errors.New("no"))
+	})
 }
 
 func TestDiff(t *testing.T) {

@@ -74,6 +74,9 @@ func gather(ctx context.Context, call *cli.Call, cluster *cli.Cluster) (findings
 	f.resources = g.resources
 	f.components = judgeComponents(f.manager.Settings, set)
 	f.notes = g.notes()
+	if unread := f.manager.Settings.Unreadable(); unread != "" {
+		f.notes = append(f.notes, unread)
+	}
 	return f, nil
 }
 
