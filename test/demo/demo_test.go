@@ -51,8 +51,10 @@ func TestDemo(t *testing.T) {
 	}
 	expectContains(t, "progress", progress.String(), "a demo is running; it is ended",
 		"MLflow mlflow: Available is True, DeploymentReady", "AppWrapper opendatahub/sample-deployment: PodsReady is True", "RayCluster opendatahub/demo: RayClusterProvisioned is True",
-		"Predictor opendatahub/digits: available is true", "InferenceService opendatahub/digits-isvc: Ready is True", "Deployment opendatahub/modelmesh-serving-mlserver-1.x: 2/2 replicas ready", "Deployment opendatahub/mlflow: 1/1 replicas ready", "the manager made", "1 PersistentVolumeClaim")
-	expectContains(t, "output", out.String(), "export KUBECONFIG=", "make demo-down")
+		"Predictor opendatahub/digits: available is true", "InferenceService opendatahub/digits-isvc: Ready is True", "Deployment opendatahub/modelmesh-serving-mlserver-1.x: 2/2 replicas ready", "Deployment opendatahub/mlflow: 1/1 replicas ready", "the manager made", "1 PersistentVolumeClaim",
+		"Deployment opendatahub/"+deploymentName+" created with the settings of that process; its pod only stands in for it", "Deployment opendatahub/"+deploymentName+": 1/1 replicas ready")
+	expectContains(t, "output", out.String(), "export KUBECONFIG=", "make demo-down", "The manager is the process with pid ",
+		"; the pod of Deployment "+deploymentName+" only stands in for it.")
 	expectContains(t, "table", strings.Join(strings.Fields(out.String()), " "), "MLflow mlflow Available True", "AppWrapper sample-deployment PodsReady True", "RayCluster demo RayClusterProvisioned True")
 	for _, command := range nextCommands("opendatahub") {
 		expectContains(t, "output", out.String(), command)
@@ -63,6 +65,8 @@ func TestDemo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	expectManagerKnown(t, d.name)
+	expectServicesOfTheProcess(t, current)
 	expectTroubleTold(t, d, current)
 	processes := append(failed.Processes(), current.Processes()...)
 	out.Reset()
@@ -135,8 +139,17 @@ func expectContains(t *testing.T, what, text string, parts ...string) {
 	}
 }
 
-// runAsTold runs a recommended command in a shell that was set up as the demo says.
+// runAsTold runs a recommended command, which says something of MLflow.
 func runAsTold(t *testing.T, name, command string) {
+	t.Helper()
+	if output := shell(t, name, command); !strings.Contains(string(output), "mlflow") {
+		t.Errorf("%s:\n%s", command, output)
+	}
+}
+
+// shell runs a command in a shell that was set up as the demo says, and returns its standard output. A command that fails fails the
+// test.
+func shell(t *testing.T, name, command string) []byte {
 	t.Helper()
 	binaries, err := cluster.Build(t.Context(), os.Stderr)
 	if err != nil {
@@ -146,10 +159,14 @@ func runAsTold(t *testing.T, name, command string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shell := exec.CommandContext(t.Context(), "bash", "-ec", command)
+	bash := exec.CommandContext(t.Context(), "bash", "-ec", command)
 	folders := []string{filepath.Join(instance.Dir(), "plugins"), filepath.Dir(binaries["kubectl"]), os.Getenv("PATH")}
-	shell.Env = append(os.Environ(), "KUBECONFIG="+instance.Kubeconfig(), "PATH="+strings.Join(folders, string(os.PathListSeparator)))
-	if output, err := shell.CombinedOutput(); err != nil || !strings.Contains(string(output), "mlflow") {
-		t.Errorf("%s: %v\n%s", command, err, output)
+	var complaints bytes.Buffer
+	bash.Stderr = &complaints
+	bash.Env = append(os.Environ(), "KUBECONFIG="+instance.Kubeconfig(), "PATH="+strings.Join(folders, string(os.PathListSeparator)))
+	output, err := bash.Output()
+	if err != nil {
+		t.Errorf("%s: %v\n%s%s", command, err, output, &complaints)
 	}
+	return output
 }

@@ -62,6 +62,7 @@ func nextCommands(namespace string) []string {
 	return []string{
 		"kubectl get mlflow",
 		"kubectl odh status",
+		"kubectl odh doctor",
 		"kubectl odh tree mlflow/mlflow",
 		fmt.Sprintf("kubectl -n %s get appwrapper,deployment", namespace),
 		fmt.Sprintf("kubectl -n %s get raycluster,networkpolicy", namespace),

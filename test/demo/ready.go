@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
@@ -64,6 +63,9 @@ func (d *demo) check(ctx context.Context, w *world, told map[string]bool) []prob
 	for _, sample := range w.samples {
 		note(title(sample), w.judgeSample(ctx, sample))
 	}
+	if w.standIn != nil {
+		note("Deployment "+w.standIn.Namespace+"/"+w.standIn.Name, w.judgeStandIn(ctx))
+	}
 	if len(problems) > 0 {
 		return problems
 	}
@@ -72,9 +74,7 @@ func (d *demo) check(ctx context.Context, w *world, told map[string]bool) []prob
 		return []problem{{"Deployments", err.Error()}}
 	}
 	for i := range made.Items {
-		state := conditions.Rollout(&made.Items[i])
-		text := fmt.Sprintf("%d/%d replicas ready, %s", state.ReadyReplicas, state.Desired, state.Message)
-		note(fmt.Sprintf("Deployment %s/%s", made.Items[i].Namespace, made.Items[i].Name), verdict{state.Ready, text})
+		note(fmt.Sprintf("Deployment %s/%s", made.Items[i].Namespace, made.Items[i].Name), rolledOut(&made.Items[i]))
 	}
 	return problems
 }

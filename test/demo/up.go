@@ -12,7 +12,6 @@ import (
 
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -30,6 +29,7 @@ type world struct {
 	namespace string // of the manager and of what it runs
 	client    client.Client
 	manager   *cluster.Process
+	standIn   *appsv1.Deployment // nil before the manager runs
 	samples   []*unstructured.Unstructured
 }
 
@@ -117,19 +117,30 @@ func (d *demo) fill(ctx context.Context, w *world) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(d.out, "\n%s\n%s\nTry next:\n%s\n`make demo-down` ends the demo.\n",
-		table(rows), access(w.instance.Kubeconfig(), w.kubectl, w.plugins), indent(strings.Join(nextCommands(w.namespace), "\n")))
+	fmt.Fprintf(d.out, "\n%s\nThe manager is the process with pid %d; the pod of Deployment %s only stands in for it.\n%s\nTry next:\n%s\n`make demo-down` ends the demo.\n",
+		table(rows), w.manager.PID, w.standIn.Name, access(w.instance.Kubeconfig(), w.kubectl, w.plugins), indent(strings.Join(nextCommands(w.namespace), "\n")))
 	return nil
 }
 
 // install applies the shipped manifests and runs the manager as they say.
 func (d *demo) install(ctx context.Context, w *world) error {
-	installed, err := operator.Install(ctx, w.instance, "config/default")
+	const manifests = "config/default"
+	objects, err := operator.Kustomize(ctx, manifests)
 	if err != nil {
 		return err
 	}
+	ports, err := w.instance.ReservePorts(ctx, 1)
+	if err != nil {
+		return err
+	}
+	metrics := ports[0]
+	routeMetrics(objects, int64(metrics))
+	installed, err := operator.InstallObjects(ctx, w.instance, objects)
+	if err != nil {
+		return fmt.Errorf("installing %s: %w", manifests, err)
+	}
 	w.namespace = installed.Deployment.Namespace
-	d.say("config/default installed: %d objects, namespace %s", len(installed.Objects), w.namespace)
+	d.say("%s installed: %d objects, namespace %s", manifests, len(installed.Objects), w.namespace)
 	d.say("building the manager")
 	binary, err := operator.Build(ctx, false, d.progress)
 	if err != nil {
@@ -140,14 +151,19 @@ func (d *demo) install(ctx context.Context, w *world) error {
 	if err != nil {
 		return err
 	}
+	env = append(env, mesh...)
 	manager, err := operator.Start(ctx, w.instance, operator.Options{
-		Binary: binary, ServiceAccount: installed.ServiceAccount, Args: args, Env: append(env, mesh...), WebhookPort: installed.WebhookPort,
+		Binary: binary, ServiceAccount: installed.ServiceAccount, Env: env, WebhookPort: installed.WebhookPort,
+		Args: append(args, fmt.Sprintf("--metrics-bind-address=127.0.0.1:%d", metrics)),
 	})
 	if err != nil {
 		return err
 	}
 	w.manager = manager.Process
 	d.say("manager ready, pid %d, with the rights of ServiceAccount %s", manager.Process.PID, installed.ServiceAccount)
+	if err := d.createStandIn(ctx, w, standIn(installed.Deployment, manager.Args(), env)); err != nil {
+		return err
+	}
 	return d.startPeers(ctx, w)
 }
 
@@ -172,16 +188,16 @@ var listeners = []string{"--health-probe-bind-address", "--metrics-bind-address"
 // settings returns the arguments and the variables of the manager's container, but for its listeners and for variables
 // that a kubelet would fill in.
 func settings(deployment *appsv1.Deployment) (args, env []string) {
-	containers := deployment.Spec.Template.Spec.Containers
-	index := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == "manager" })
+	index := managerIndex(deployment)
 	if index < 0 {
 		return nil, nil
 	}
-	args = slices.DeleteFunc(slices.Clone(containers[index].Args), func(arg string) bool {
+	container := deployment.Spec.Template.Spec.Containers[index]
+	args = slices.DeleteFunc(slices.Clone(container.Args), func(arg string) bool {
 		flag, _, _ := strings.Cut(arg, "=")
 		return slices.Contains(listeners, flag)
 	})
-	for _, variable := range containers[index].Env {
+	for _, variable := range container.Env {
 		if variable.ValueFrom == nil {
 			env = append(env, variable.Name+"="+variable.Value)
 		}

@@ -149,6 +149,9 @@ func Kubeconfig(ctx context.Context, instance *cluster.Instance, account types.N
 	return path, instance.WriteTokenKubeconfig(path, token.Status.Token, namespace)
 }
 
+// Args are the arguments that the manager runs with, listeners included.
+func (m *Manager) Args() []string { return slices.Clone(m.args) }
+
 func (m *Manager) launch(ctx context.Context) error {
 	process, err := m.instance.StartProcess(m.name, m.binary, m.args, m.env)
 	if err != nil {

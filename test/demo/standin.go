@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
+)
+
+const (
+	// managerContainer is the name of the container in which the manager runs.
+	managerContainer = "manager"
+	// metricsLabel marks the Service in front of the manager's metrics.
+	metricsLabel = "platform.opendatahub.io/metrics"
+
+	descriptionAnnotation = "kubernetes.io/description"
+	description           = "Stands in for the manager, which runs as a process beside the control plane with these arguments and variables."
+)
+
+// managerIndex is the position of the manager's container; negative when there is none.
+func managerIndex(deployment *appsv1.Deployment) int {
+	return slices.IndexFunc(deployment.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return c.Name == managerContainer })
+}
+
+// standIn is the Deployment of the manager with what the process really runs with: whoever looks for the manager in the cluster, as
+// kubectl odh does, finds its settings there. Its pod is played by kwok and does nothing, so nothing listens in it and nobody
+// probes it. Of the process's variables the path of its kubeconfig is no setting, and its namespace stands in the Deployment already.
+func standIn(shipped *appsv1.Deployment, args, env []string) *appsv1.Deployment {
+	deployment := shipped.DeepCopy()
+	for _, annotated := range []*map[string]string{&deployment.Annotations, &deployment.Spec.Template.Annotations} {
+		if *annotated == nil {
+			*annotated = map[string]string{}
+		}
+		(*annotated)[descriptionAnnotation] = description
+	}
+	index := managerIndex(deployment)
+	if index < 0 {
+		return deployment
+	}
+	container := &deployment.Spec.Template.Spec.Containers[index]
+	container.Args, container.Ports, container.LivenessProbe, container.ReadinessProbe = args, nil, nil, nil
+	container.Env = slices.DeleteFunc(container.Env, func(v corev1.EnvVar) bool { return v.ValueFrom == nil })
+	for _, variable := range env {
+		name, value, _ := strings.Cut(variable, "=")
+		container.Env = append(container.Env, corev1.EnvVar{Name: name, Value: value})
+	}
+	return deployment
+}
+
+// routeMetrics leads the Service of the manager's metrics to the process on a port of this machine, as is done for webhooks: else it
+// would lead to the pod that stands in.
+func routeMetrics(objects []*unstructured.Unstructured, port int64) {
+	for _, object := range objects {
+		if object.GetKind() == "Service" && object.GetLabels()[metricsLabel] == "true" {
+			object.Object["spec"] = map[string]any{
+				"type": "ExternalName", "externalName": "localhost",
+				"ports": []any{map[string]any{"name": "https", "port": port, "protocol": "TCP"}},
+			}
+		}
+	}
+}
+
+// createStandIn makes the Deployment that stands in for the manager.
+func (d *demo) createStandIn(ctx context.Context, w *world, deployment *appsv1.Deployment) error {
+	config, err := w.instance.Config()
+	if err != nil {
+		return err
+	}
+	writer, err := client.New(config, client.Options{})
+	if err != nil {
+		return fmt.Errorf("creating a client: %w", err)
+	}
+	w.standIn = deployment
+	if err := writer.Create(ctx, deployment); err != nil {
+		return fmt.Errorf("creating Deployment %s: %w", deployment.Name, err)
+	}
+	d.say("Deployment %s/%s created with the settings of that process; its pod only stands in for it", deployment.Namespace, deployment.Name)
+	return nil
+}
+
+// judgeStandIn tells whether the pod that stands in for the manager counts as ready.
+func (w *world) judgeStandIn(ctx context.Context) verdict {
+	live := &appsv1.Deployment{}
+	if err := w.client.Get(ctx, client.ObjectKeyFromObject(w.standIn), live); err != nil {
+		return verdict{text: err.Error()}
+	}
+	return rolledOut(live)
+}
+
+// rolledOut judges a Deployment.
+func rolledOut(deployment *appsv1.Deployment) verdict {
+	state := conditions.Rollout(deployment)
+	return verdict{state.Ready, fmt.Sprintf("%d/%d replicas ready, %s", state.ReadyReplicas, state.Desired, state.Message)}
+}
