@@ -273,7 +273,7 @@ func TestStatusInVain(t *testing.T) {
 	run(t, cluster, sight{}, "status mlflow").expect(t, 2, `status takes no arguments, got "mlflow"; kubectl odh tree shows a single resource`)
 	run(t, cluster, sight{}, "status --context none").expect(t, 2, `context "none" does not exist`)
 	cluster.URL = "http://127.0.0.1:1"
-	run(t, cluster, sight{}, "status").expect(t, 2, "kubectl-odh: asking the API server what it serves:")
+	run(t, cluster, sight{}, "status").expect(t, 2, "kubectl-odh: the API server at http://127.0.0.1:1 cannot be reached:", "--context and --kubeconfig choose another")
 }
 
 // TestStatusOfMany counts what one screen has no room for.

@@ -37,7 +37,7 @@ func call(t *testing.T, action Action, args ...string) outcome {
 	t.Helper()
 	p, out, told := world(nil, args...)
 	commands := []Command{Version(), {
-		Name: "look", Args: "NAME", Short: "look at something", Long: "It looks long.",
+		Name: "look", Args: "NAME", Short: "look at something", Long: "It looks long.", Examples: []string{"look here"},
 		Setup: func(flags *pflag.FlagSet) Action {
 			flags.Bool("deep", false, "look deeper")
 			return action
@@ -61,13 +61,14 @@ func TestRun(t *testing.T) {
 		"wrong":                {returns(ErrWrong), "look", 1, nil, ""},
 		"wrong, wrapped":       {returns(errors.Join(ErrWrong)), "look", 1, nil, ""},
 		"failed":               {returns(errors.New("no\nanswer")), "look", 2, nil, "kubectl-odh: no; answer\n"},
-		"called wrongly":       {returns(Usage("-x %d: too much", 3)), "look", 2, nil, "kubectl-odh: -x 3: too much\nSee kubectl odh help.\n"},
+		"called wrongly":       {returns(Usage("-x %d: too much", 3)), "look", 2, nil, "kubectl-odh: -x 3: too much\nSee kubectl odh help look.\n"},
 		"nothing":              {nothing, "", 0, []string{"Usage: kubectl odh COMMAND", "  look      look at something\n", "version", "Exit code: 0"}, ""},
 		"help":                 {nothing, "help", 0, []string{"Usage: kubectl odh COMMAND"}, ""},
 		"-h":                   {nothing, "-h", 0, []string{"Usage: kubectl odh COMMAND"}, ""},
-		"help of a command":    {nothing, "help look", 0, []string{"Look at something.\n\nUsage: kubectl odh look NAME [flags]\n\nIt looks long.\n\nFlags:\n      --deep", "Common flags:\n", "-n, --namespace"}, ""},
+		"help of a command":    {nothing, "help look", 0, []string{"Look at something.\n\nUsage: kubectl odh look NAME [flags]\n\nIt looks long.\n\nExamples:\n  kubectl odh look here\n\nFlags:\n      --deep", "Common flags:\n", "-n, --namespace"}, ""},
 		"flag for help":        {nothing, "look x --help", 0, []string{"Usage: kubectl odh look NAME"}, ""},
-		"unknown command":      {nothing, "sing", 2, nil, `unknown command "sing"; known are version, look and help`},
+		"unknown command":      {nothing, "sing", 2, nil, "unknown command \"sing\"; known are version, look and help\nSee kubectl odh help.\n"},
+		"version as a flag":    {nothing, "--version", 0, []string{"version:  1.2.3\n"}, ""},
 		"misspelt":             {nothing, "loko", 2, nil, `unknown command "loko"; did you mean "look"?`},
 		"help of nothing":      {nothing, "help sing", 2, nil, `unknown command "sing"`},
 		"flag in front":        {nothing, "-A look", 2, nil, "-A: name a command first, such as: kubectl odh status -A look"},
@@ -209,7 +210,8 @@ func TestConnectInVain(t *testing.T) {
 		want    string
 	}{
 		"no such file":    {"", Options{}, "finding the cluster"},
-		"no such context": {kubeconfig, Options{Context: "third"}, `context "third" does not exist`},
+		"no such context": {kubeconfig, Options{Context: "third"}, `context "third" does not exist; choose one of first, second with --context`},
+		"none is current": {strings.Replace(kubeconfig, "current-context: first", "", 1), Options{}, "the kubeconfig has no current context; choose one of first, second with --context"},
 		"not a config":    {"{", Options{}, "set KUBECONFIG, or use --kubeconfig or --context"},
 	} {
 		c.options.Kubeconfig = filepath.Join(t.TempDir(), "config")

@@ -38,7 +38,8 @@ func Connect(o Options, version string) (*Cluster, error) {
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
 	config, err := loader.ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("finding the cluster: %w; set KUBECONFIG, or use --kubeconfig or --context", err)
+		raw, _ := loader.RawConfig() // empty where it cannot be read, and then err says why
+		return nil, notFound(rules, raw, o.Context, err)
 	}
 	namespace, _, err := loader.Namespace()
 	if err != nil {

@@ -17,7 +17,8 @@ func overview(commands []Command) string {
 	for _, c := range commands {
 		fmt.Fprintf(&b, "  %-9s %s\n", c.Name, c.Short)
 	}
-	fmt.Fprintf(&b, "  %-9s %s\n\nFlags of a command: %s help COMMAND\n%s", "help", "show this, or the help of a command", program, exitText)
+	fmt.Fprintf(&b, "  %-9s %s\n\nNothing is ever changed in the cluster. Begin with: %s status\nFlags and examples of a command: %s help COMMAND\n%s",
+		"help", "show this, or the help of a command", program, program, exitText)
 	return b.String()
 }
 
@@ -28,6 +29,12 @@ func (c Command) help(own, common string) string {
 	fmt.Fprintf(&b, "%s\n\nUsage: %s [flags]\n", sentence(c.Short), usage)
 	if c.Long != "" {
 		fmt.Fprintf(&b, "\n%s\n", strings.TrimSpace(c.Long))
+	}
+	if len(c.Examples) > 0 {
+		b.WriteString("\nExamples:\n")
+		for _, example := range c.Examples {
+			fmt.Fprintf(&b, "  %s %s\n", program, example)
+		}
 	}
 	if own != "" {
 		fmt.Fprintf(&b, "\nFlags:\n%s", own)

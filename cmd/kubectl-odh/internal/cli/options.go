@@ -39,14 +39,14 @@ type Options struct {
 }
 
 func (o *Options) add(flags *pflag.FlagSet) {
-	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "path of the kubeconfig file; without it, what KUBECONFIG names, then ~/.kube/config, then the account of the pod")
+	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "path of the kubeconfig; else $KUBECONFIG, ~/.kube/config, or the account of the pod")
 	flags.StringVar(&o.Context, "context", "", "context of the kubeconfig to use")
-	flags.StringVarP(&o.Namespace, "namespace", "n", "", "namespace to look at; without it, that of the context")
+	flags.StringVarP(&o.Namespace, "namespace", "n", "", "namespace; without it status looks at all, and others use that of the context")
 	flags.BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false, "look at all namespaces")
 	flags.StringVarP(&o.Output, "output", "o", Text, "text, json or yaml")
 	flags.BoolVar(&o.NoColor, "no-color", false, "no colour, even on a terminal; so does the variable NO_COLOR")
 	flags.BoolVar(&o.ASCII, "ascii", false, "draw with ASCII characters only")
-	flags.StringVar(&o.ManagerNamespace, "manager-namespace", "", "namespace of the manager; without it, it is found by its labels")
+	flags.StringVar(&o.ManagerNamespace, "manager-namespace", "", "namespace of the manager; without it, its Deployment is looked for by its name")
 	flags.DurationVar(&o.RequestTimeout, "request-timeout", requestTimeout, "how long a single request may take; 0 for no bound")
 	flags.StringVar(&o.As, "as", "", "user to impersonate")
 	flags.StringSliceVar(&o.AsGroups, "as-group", nil, "group to impersonate; may be given more than once")

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -37,6 +38,8 @@ type Command struct {
 	Name, Args string
 	// Short is one line for the list of commands, Long the rest of its help; it may be empty.
 	Short, Long string
+	// Examples are command lines to begin with, without the name of the program.
+	Examples []string
 	// Setup adds the flags of its own and returns what reads them.
 	Setup func(flags *pflag.FlagSet) Action
 }
@@ -78,15 +81,27 @@ func Run(ctx context.Context, p Process, commands []Command) int {
 	case errors.Is(err, ErrWrong):
 		return ExitWrong
 	}
-	fmt.Fprintf(p.Stderr, "kubectl-odh: %s\n", strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; "))
+	fmt.Fprintf(p.Stderr, "kubectl-odh: %s\n", explain(err))
 	if _, wrongly := errors.AsType[*usageError](err); wrongly {
-		fmt.Fprintln(p.Stderr, "See kubectl odh help.")
+		fmt.Fprintln(p.Stderr, "See "+helpFor(p.Args, commands)+".")
 	}
 	return ExitFailed
 }
 
+// helpFor is the command that prints the help to what was called.
+func helpFor(args []string, commands []Command) string {
+	name, _ := split(args)
+	if slices.ContainsFunc(commands, func(c Command) bool { return c.Name == name }) {
+		return program + " help " + name
+	}
+	return program + " help"
+}
+
 func dispatch(ctx context.Context, p Process, commands []Command) error {
 	name, rest := split(p.Args)
+	if len(p.Args) > 0 && p.Args[0] == "--version" {
+		name, rest = "version", p.Args[1:]
+	}
 	if name == "help" {
 		name, _ = split(rest)
 		rest = []string{"--help"}

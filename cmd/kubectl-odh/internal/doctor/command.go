@@ -11,8 +11,9 @@ import (
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/cli"
 )
 
-const long = `Looks at the cluster once and says for each check whether it is ok, or what was found, why it matters, and what mends it. Nothing is
-changed. What the caller may not read is unknown, with the right that is missing.
+const long = `Looks at the whole cluster once, whatever -n says, and tells for each check
+whether it is ok, or what was found, why it matters, and what mends it. What you
+may not read is unknown, with the right that is missing.
 
 The exit code is 1 when a check fails; warnings and what is unknown do not count.`
 
@@ -20,6 +21,7 @@ The exit code is 1 when a check fails; warnings and what is unknown do not count
 func Command() cli.Command {
 	return cli.Command{
 		Name: "doctor", Short: "look for what is wrong with the installation, and say what mends it", Long: long,
+		Examples: []string{"doctor", "doctor --all", "doctor -o json | jq '.findings[] | select(.result == \"fail\")'"},
 		Setup: func(flags *pflag.FlagSet) cli.Action {
 			all := flags.Bool("all", false, "show what is ok too, one line for each finding")
 			return func(ctx context.Context, call *cli.Call, args []string) error { return run(ctx, call, args, *all) }

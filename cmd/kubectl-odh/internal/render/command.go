@@ -17,14 +17,22 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
-const long = `Reads custom resources, as YAML or JSON, and prints the objects that the manager would make for them, one document each; what is no
-object, such as the registration of a model in its mesh, stands before them as a comment.
+const long = `Reads custom resources, as YAML or JSON, and prints the objects that the manager
+would make for them, one document each; what is no object, such as the
+registration of a model in its mesh, stands before them as a comment.
 
-Without --cluster nothing is asked of a cluster: --platform says what it pretends to serve, and settings come from the variables that the manager
-reads, such as MLFLOW_IMAGE, and from its flags, such as --namespace, which may follow after "--". With --cluster, what is served and the settings come from the current cluster, and --diff prints how
-the objects there differ in the fields that the manager sets, with exit code 1 when they do.
+Without --cluster nothing is asked of a cluster: --platform says what it
+pretends to serve, and settings come from the variables that the manager reads,
+such as MLFLOW_IMAGE, and from its flags, such as --namespace, which may follow
+after "--".
 
-Kinds: `
+With --cluster, what is served and the settings come from the current cluster;
+what could not be read is told on the standard error. --diff prints how the
+objects there differ in the fields that the manager sets, with exit code 1 when
+they do.
+
+Kinds:
+  `
 
 // mlflowVersion is the release that offline settings assume; that of a real manager is its own.
 const mlflowVersion = "3.14.0"
@@ -40,7 +48,10 @@ type options struct {
 func Command(kinds render.Kinds) cli.Command {
 	return cli.Command{
 		Name: "render", Args: "-f FILE [-- MANAGER-FLAGS...]", Short: "show the objects that custom resources bring about",
-		Long: long + strings.Join(kinds.Names(), ", ") + ".",
+		Long: long + strings.Join(kinds.Names(), "\n  "),
+		Examples: []string{
+			"render -f mlflow.yaml", "render -f ray.yaml -n team --platform openshift", "render -f mlflow.yaml -- --namespace=tracking", "render -f mlflow.yaml --diff",
+		},
 		Setup: func(flags *pflag.FlagSet) cli.Action {
 			o := options{kinds: kinds}
 			flags.StringVarP(&o.file, "filename", "f", "", `file with custom resources; "-" reads the standard input`)

@@ -244,7 +244,7 @@ func TestDiff(t *testing.T) {
 
 // Offline there are no settings but those of flags and environment.
 func TestTableIsShared(t *testing.T) {
-	if !strings.Contains(Command(kinds.Table()).Long, strings.Join(kinds.Table().Names(), ", ")) {
+	if !strings.Contains(Command(kinds.Table()).Long, strings.Join(kinds.Table().Names(), "\n  ")) {
 		t.Error("the help does not name every kind")
 	}
 }

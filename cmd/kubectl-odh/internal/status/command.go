@@ -10,18 +10,22 @@ import (
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/cli"
 )
 
-const long = `The manager is found by the name of its Deployment, and which components are on is read from its arguments, variables and
-ConfigMaps. Without a Deployment, as when the manager runs as a process, that is not known.
+const long = `The manager is found by the name of its Deployment, and which components are on
+is read from its arguments, variables and ConfigMaps. Without a Deployment, as
+when the manager runs as a process, that is not known.
 
-Resources of all namespaces are shown unless -n names one, those that need attention first. A resource is paused while its
-annotation platform.opendatahub.io/paused is "true".
+Resources of all namespaces are shown unless -n names one, those that need
+attention first. A resource is paused while its annotation
+platform.opendatahub.io/paused is "true".
 
-The exit code is 1 when the manager or a resource needs attention, also while it is starting.`
+The exit code is 1 when the manager or a resource needs attention, also while it
+is starting.`
 
 // Command shows how everything is.
 func Command() cli.Command {
 	return cli.Command{
 		Name: "status", Short: "show the manager, its components and every resource that they look after", Long: long,
+		Examples: []string{"status", "status -n team --all", "status -o json | jq '.resources[] | select(.state == \"Failed\")'"},
 		Setup: func(flags *pflag.FlagSet) cli.Action {
 			all := flags.Bool("all", false, "show every resource, however many there are")
 			return func(ctx context.Context, call *cli.Call, args []string) error { return run(ctx, call, args, *all) }

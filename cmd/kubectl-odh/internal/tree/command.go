@@ -11,13 +11,19 @@ import (
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/cli"
 )
 
-const long = `Kinds may be written as in kubectl: mlflow, mlf, MLflow, mlflows.mlflow.opendatahub.io. Any kind of the cluster can be shown.
+const long = `Kinds may be written as in kubectl: mlflow, mlf, MLflow,
+mlflows.mlflow.opendatahub.io. Any kind of the cluster can be shown.
 
-Parts are found by owner references and by the labels of the manager, in all namespaces as far as you may look. Some are
-marked: (by label) has no owner reference, since it is in another place; (kept) holds data, and stays when the resource goes;
-(serves it) is a runtime that may serve a model, with its pods in the namespace of the model.
+Parts are found by owner references and by the labels of the manager, in all
+namespaces as far as you may look. Some are marked:
 
-The exit code is 1 when a part of a tree needs attention, also while it is starting.`
+  (by label)   has no owner reference, since it is in another place
+  (kept)       holds data, and stays when the resource goes
+  (serves it)  is a runtime that may serve a model, with its pods in the
+               namespace of the model
+
+The exit code is 1 when a part of a tree needs attention, also while it is
+starting.`
 
 // Result is what the command prints for programs.
 type Result struct {
@@ -32,6 +38,7 @@ type Result struct {
 func Command() cli.Command {
 	return cli.Command{
 		Name: "tree", Args: "KIND/NAME...", Short: "show what a resource consists of, down to the pods, and how each part is", Long: long,
+		Examples: []string{"tree mlflow/mlflow", "tree -n team predictor/digits appwrapper/train", "tree -n team deployment web"},
 		Setup: func(flags *pflag.FlagSet) cli.Action {
 			all := flags.Bool("all", false, "show ReplicaSets of former templates too")
 			return func(ctx context.Context, call *cli.Call, args []string) error { return run(ctx, call, args, *all) }
