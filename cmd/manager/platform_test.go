@@ -85,3 +85,17 @@ func TestPartsOfThePlatform(t *testing.T) {
 		}
 	}
 }
+
+// Nothing is built from what discovery has not said yet: each component waits for a kind, and so for its first answer.
+func TestEveryComponentWaitsForDiscovery(t *testing.T) {
+	for _, c := range bare(components(&Env{})) {
+		if len(c.Requires) == 0 && c.Controllers != nil && c.Name != platform.ComponentName { // which consists of the parts
+			t.Errorf("component %s requires no kind: it would take every API for absent while discovery is silent", c.Name)
+		}
+	}
+	for _, part := range platform.Parts(nil, nil) {
+		if len(part.Requires) == 0 {
+			t.Errorf("a part of %s requires no kind", part.Name)
+		}
+	}
+}

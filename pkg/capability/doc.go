@@ -3,7 +3,9 @@
 // A Watcher reads discovery, listens to the names of CustomResourceDefinitions and APIServices to learn when to
 // read it again, and swaps an immutable Set. A failing discovery call keeps the last known state of the group
 // versions it could not read, and a kind whose definition still exists is given up only when discovery omits it
-// persistently: a transient error never downgrades a platform.
+// persistently: a transient error never downgrades a platform. At the start there is no last state: until discovery has answered
+// once the set is empty, a Watcher is not ready, and components, which all require a kind, rest. A version that is listed then but
+// cannot be described counts as served.
 //
 // Kinds that a Watcher follows are to be watched through Watcher.Watch, or by a component that requires them.
 // When such a kind comes or goes, its informers leave the cache, so that nobody lists an API that is gone for ever,

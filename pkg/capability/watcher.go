@@ -78,6 +78,7 @@ type Watcher struct {
 
 	// What follows belongs to the goroutine of Start, and to New before.
 	last         served
+	known        map[schema.GroupVersion]bool // what discovery has described or left out at least once
 	plurals      map[schema.GroupVersionKind]string
 	feeds        []*feed
 	seen         map[*feed]map[string]bool // names that were followed and, when gone, are still listed
@@ -88,7 +89,7 @@ type Watcher struct {
 }
 
 // New returns a Watcher that has asked discovery once. Failing discovery is not an error: the set stays empty, and
-// Start tries again. A partial answer is used as far as it goes.
+// Start tries again. In a partial answer, what is announced and cannot be described counts as served, see evaluate.
 func New(options Options) *Watcher {
 	if len(options.Kinds) == 0 {
 		options.Kinds = Known()
@@ -102,6 +103,7 @@ func New(options Options) *Watcher {
 		groups:    map[string]bool{},
 		poke:      make(chan struct{}, 1),
 		rewatch:   make(chan struct{}, 1),
+		known:     map[schema.GroupVersion]bool{},
 		plurals:   map[schema.GroupVersionKind]string{},
 		seen:      map[*feed]map[string]bool{},
 	}
@@ -245,6 +247,7 @@ func (w *Watcher) refresh(ctx context.Context) {
 	}
 	w.last = answer
 	next, held := w.evaluate(answer)
+	w.learn(answer)
 	if held && w.settleUntil.IsZero() {
 		w.open()
 	}
@@ -262,83 +265,6 @@ func (w *Watcher) refresh(ctx context.Context) {
 	}
 	w.publish(next)
 	w.ready.Store(true)
-}
-
-// evaluate turns an answer into a set. A kind that was served and is not listed any more stays in it while discovery
-// cannot tell, and, within the window, while its definition still exists; the latter is reported as held.
-func (w *Watcher) evaluate(answer served) (next Set, held bool) {
-	before := w.Current()
-	var kinds []schema.GroupVersionKind
-	expired := !w.settleUntil.IsZero() && !w.options.Clock.Now().Before(w.settleUntil)
-	for _, k := range w.options.Kinds {
-		plural, ok := answer.plural(k)
-		switch _, failed := answer.failed[k.GroupVersion()]; {
-		case ok:
-			w.plurals[k] = plural
-			kinds = append(kinds, k)
-		case !before.Has(k):
-		case failed:
-			kinds = append(kinds, k)
-		case !expired && w.announced(k):
-			held = true
-			kinds = append(kinds, k)
-		}
-	}
-	return NewSet(kinds...), held
-}
-
-// announced reports whether what makes a kind served still exists: its definition, or, for a kind that never had one,
-// its APIService.
-func (w *Watcher) announced(k schema.GroupVersionKind) bool {
-	definition := w.plurals[k] + "." + k.Group
-	defined := false
-	for _, f := range w.feeds {
-		if !f.following() {
-			continue
-		}
-		switch f.resource {
-		case definitions:
-			defined = w.seen[f][definition]
-			if f.has(definition) {
-				return true
-			}
-		case apiServices:
-			if !defined && f.has(k.Version+"."+k.Group) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// agrees reports whether discovery lists what the feeds know and nothing that they saw going.
-func (w *Watcher) agrees(answer served) bool {
-	agreed := true
-	for _, f := range w.feeds {
-		if !f.following() {
-			continue
-		}
-		names := f.names(w.groups)
-		for name := range names {
-			listed, uncertain := f.listed(answer, name)
-			agreed = agreed && (listed || uncertain)
-		}
-		for name := range w.seen[f] {
-			if listed, _ := f.listed(answer, name); listed && !names[name] {
-				agreed = false
-				names[name] = true // still to be watched going
-			}
-		}
-		w.seen[f] = names
-	}
-	return agreed
-}
-
-// forgetGone ends the wait for names that discovery lists although their objects are gone.
-func (w *Watcher) forgetGone() {
-	for _, f := range w.feeds {
-		w.seen[f] = f.names(w.groups)
-	}
 }
 
 // publish swaps the set and tells everybody. Informers go before a kind returns, so that its watches start on fresh
