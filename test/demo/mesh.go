@@ -19,12 +19,15 @@ import (
 // standin is the name of the process that stands in for the routing layers of ModelMesh.
 const standin = "modelmesh-standin"
 
+// storageEntry is an object store that does not exist.
+const storageEntry = `{"type": "s3", "access_key_id": "none", "secret_access_key": "none", "endpoint_url": "http://minio.invalid:9000", "default_bucket": "modelmesh-example-models"}`
+
 // needsMesh tells whether a sample is for ModelMesh.
 func needsMesh(samples []*unstructured.Unstructured) bool {
 	return slices.ContainsFunc(samples, func(u *unstructured.Unstructured) bool { return u.GroupVersionKind().Group == meshGroup })
 }
 
-// startMesh runs what models need, since no pod runs here: the CRDs of KServe, an etcd, and a stand-in of the routing layer that runtime
+// startMesh runs what models need, since no pod runs here: the CRDs of KServe, an etcd, the storage that samples name, and a stand-in of the routing layer that runtime
 // pods would have. It returns the variables by which the manager reaches that.
 func (d *demo) startMesh(ctx context.Context, w *world) ([]string, error) {
 	if !needsMesh(w.samples) {
@@ -45,13 +48,19 @@ func (d *demo) startMesh(ctx context.Context, w *world) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "model-serving-etcd"}, Data: data}
+	secrets := []*corev1.Secret{
+		{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "model-serving-etcd"}, Data: data},
+		// The storage that samples name. Nobody fetches a model here.
+		{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "storage-config"}, StringData: map[string]string{"localMinIO": storageEntry}},
+	}
 	writer, err := client.New(config, client.Options{})
 	if err != nil {
 		return nil, fmt.Errorf("creating a client: %w", err)
 	}
-	if err := writer.Create(ctx, secret); err != nil {
-		return nil, fmt.Errorf("creating the Secret of etcd: %w", err)
+	for _, secret := range secrets {
+		if err := writer.Create(ctx, secret); err != nil {
+			return nil, fmt.Errorf("creating Secret %s: %w", secret.Name, err)
+		}
 	}
 	return d.startStandin(ctx, w)
 }

@@ -77,7 +77,7 @@ func checkMesh(f *Facts, _ Shipped) []Finding {
 	on := s.Config.Enabled("modelmesh")
 	if on && !f.EtcdSecret && len(f.gaps[topicMeshSecret]) == 0 {
 		result := Fail
-		if len(f.MeshNamespaces) == 0 {
+		if !f.meshIsUsed() {
 			result = Warn // nobody waits for it yet
 		}
 		out = append(out, Finding{Result: result, Subject: "Secret " + s.Config.ModelMesh.Namespace + "/" + f.EtcdName, Found: "not there",
@@ -92,6 +92,11 @@ func checkMesh(f *Facts, _ Shipped) []Finding {
 	return out
 }
 
+// meshIsUsed tells whether anybody waits for ModelMesh.
+func (f *Facts) meshIsUsed() bool {
+	return slices.ContainsFunc(f.MeshNamespaces, func(n MeshNamespace) bool { return !n.Own || f.Connected[n.Name] > 0 })
+}
+
 func judgeMesh(f *Facts, n MeshNamespace) []Finding {
 	subject, c := "Namespace "+n.Name, f.Manager.Settings.Config
 	switch {
@@ -102,7 +107,7 @@ func judgeMesh(f *Facts, n MeshNamespace) []Finding {
 			Cure: "take NAMESPACE_SCOPE away, or use namespace " + c.ModelMesh.Namespace}}
 	}
 	var out []Finding
-	if !n.Service && len(f.gaps[topicMesh]) == 0 {
+	if !n.Service && !n.Own && len(f.gaps[topicMesh]) == 0 {
 		out = append(out, Finding{Result: Warn, Subject: subject, Found: "asks for ModelMesh and has no Service in front of runtimes yet",
 			Cure: "kubectl -n " + f.namespace() + " logs deployment/odh-platform-operator-controller-manager | grep modelmesh"})
 	}

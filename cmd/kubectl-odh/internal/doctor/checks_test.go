@@ -239,6 +239,28 @@ func crdFaults() map[string]fault {
 	}
 }
 
+// What one right would let somebody read is told once, with all names, in an order that does not vary.
+func TestGapsAreJoined(t *testing.T) {
+	role := func(name string) Gap {
+		return Gap{What: "clusterroles " + name, Right: "get clusterroles " + name, Of: "get clusterroles", Name: name}
+	}
+	secret := Gap{What: "secrets s", Right: "get secrets s in namespace n", Of: "get secrets in namespace n", Name: "s"}
+	list, broken := Gap{What: "pods", Right: "list pods"}, Gap{What: "nodes", Reason: "no answer"}
+	f := healthy(t)
+	for _, order := range [][]Gap{{role("b"), secret, list, role("a"), broken, role("c")}, {broken, role("c"), role("b"), list, role("a"), secret}} {
+		f.gaps[topicRights] = order
+		want := []Finding{
+			{Result: Unknown, Subject: "nodes", Found: "could not be read: no answer", Cure: "try again; kubectl get --raw /readyz?verbose tells how the API server is"},
+			{Result: Unknown, Subject: "pods", Found: "may not be read", Cure: "ask an administrator for the right to list pods"},
+			{Result: Unknown, Subject: "clusterroles a, b, c", Found: "may not be read", Cure: "ask an administrator for the right to get clusterroles"},
+			{Result: Unknown, Subject: "secrets s", Found: "may not be read", Cure: "ask an administrator for the right to get secrets s in namespace n"},
+		}
+		if got := f.unreadable(topicRights); !slices.Equal(got, want) {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
 // A CRD that is missing is no fault while the component that looks after its kind is known to be off.
 func TestCRDsThatNobodyNeeds(t *testing.T) {
 	names := map[string]string{
@@ -465,6 +487,15 @@ func resourceFaults() map[string]fault {
 		"no etcd yet": {change(func(f *Facts) { f.EtcdSecret, f.MeshNamespaces = false, nil }), "modelmesh", Warn,
 			"Secret opendatahub/model-serving-etcd: not there", "etcd_connection"},
 		"no storage": {change(func(f *Facts) { f.MeshNamespaces[0].Storage = false }), "modelmesh", Fail, "Secret models/storage-config: not there, and 1 models", "docs/components/modelmesh.md"},
+		"no storage in the namespace of the manager": {change(func(f *Facts) {
+			f.MeshNamespaces, f.Connected = []MeshNamespace{{Name: "opendatahub", Own: true}}, map[string]int{"opendatahub": 2}
+		}), "modelmesh", Fail, "Secret opendatahub/storage-config: not there, and 2 models", "docs/components/modelmesh.md"},
+		"no etcd for the namespace of the manager": {change(func(f *Facts) {
+			f.EtcdSecret, f.MeshNamespaces, f.Connected = false, []MeshNamespace{{Name: "opendatahub", Own: true, Storage: true}}, map[string]int{"opendatahub": 1}
+		}), "modelmesh", Fail, "Secret opendatahub/model-serving-etcd: not there", "etcd_connection"},
+		"no etcd, and nobody who asks": {change(func(f *Facts) {
+			f.EtcdSecret, f.MeshNamespaces = false, []MeshNamespace{{Name: "opendatahub", Own: true}}
+		}), "modelmesh", Warn, "Secret opendatahub/model-serving-etcd: not there", "etcd_connection"},
 		"no Service": {change(func(f *Facts) { f.MeshNamespaces[0].Service = false }), "modelmesh", Warn, "Namespace models: asks for ModelMesh and has no Service", "logs"},
 		"off":        {configured("--enable-modelmesh=false"), "modelmesh", Warn, "Namespace models: asks for ModelMesh (label modelmesh-enabled), which is off", "ENABLE_MODELMESH=true"},
 		"elsewhere": {change(func(f *Facts) {

@@ -1,6 +1,8 @@
 package doctor
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -20,6 +22,8 @@ type Gap struct {
 	What string
 	// Right that is missing, "" where it failed for another Reason.
 	Right, Reason string
+	// Of is the right that it shares with other objects of its kind, whose name is Name; "" for what stands for itself.
+	Of, Name string
 }
 
 // Facts are what the checks go by. A topic whose facts are missing has gaps; what is there is whole then as far as it goes.
@@ -44,7 +48,7 @@ type Facts struct {
 	Services map[types.NamespacedName]int
 	// Certificate is the Secret of the manager's own certificate; nil when there is none.
 	Certificate *corev1.Secret
-	// Served namespaces of ModelMesh.
+	// MeshNamespaces are those of ModelMesh.
 	MeshNamespaces []MeshNamespace
 	// EtcdName is the Secret that says where etcd is, StorageName the one with the storage entries. EtcdSecret tells whether the first
 	// exists in the namespace of ModelMesh.
@@ -83,9 +87,27 @@ const (
 func (f *Facts) unreadable(topics ...topic) []Finding {
 	var out []Finding
 	for _, t := range topics {
-		for _, gap := range f.gaps[t] {
+		for _, gap := range joined(f.gaps[t]) {
 			out = append(out, unread(gap))
 		}
+	}
+	return out
+}
+
+// joined makes one gap of those that the same right would close, with all names.
+func joined(gaps []Gap) []Gap {
+	gaps = slices.Clone(gaps)
+	slices.SortFunc(gaps, func(a, b Gap) int {
+		return cmp.Or(cmp.Compare(a.Of, b.Of), cmp.Compare(a.What, b.What), cmp.Compare(a.Right, b.Right))
+	})
+	var out []Gap
+	for _, gap := range gaps {
+		last := len(out) - 1
+		if last < 0 || gap.Of == "" || out[last].Of != gap.Of {
+			out = append(out, gap)
+			continue
+		}
+		out[last].What, out[last].Right = out[last].What+", "+gap.Name, gap.Of
 	}
 	return out
 }
@@ -140,9 +162,11 @@ type Webhook struct {
 	Service *admissionregistrationv1.ServiceReference
 }
 
-// MeshNamespace is one that asks for ModelMesh.
+// MeshNamespace is one that ModelMesh serves or is asked to.
 type MeshNamespace struct {
 	Name string
+	// Own tells that it is that of the manager, which is served without asking for it.
+	Own bool
 	// Service tells whether the Service in front of runtimes is there, Storage whether the Secret with the storage entries is.
 	Service, Storage bool
 }

@@ -89,9 +89,13 @@ func (g *gatherer) missing(t topic, verb string, kind served.Kind, namespace, na
 	}
 	gap := Gap{What: strings.TrimSpace(resource + " " + name), Reason: firstLine(err)}
 	if apierrors.IsForbidden(err) {
-		gap.Right = verb + " " + gap.What
+		where := ""
 		if namespace != "" {
-			gap.Right += " in namespace " + namespace
+			where = " in namespace " + namespace
+		}
+		gap = Gap{What: gap.What, Right: verb + " " + gap.What + where}
+		if name != "" {
+			gap.Of, gap.Name = verb+" "+resource+where, name
 		}
 	}
 	g.mu.Lock()
@@ -143,7 +147,11 @@ func (g *gatherer) manager(ctx context.Context, call *cli.Call, cluster *cli.Clu
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.facts.Manager = m
-	for _, line := range g.Lines() {
+	if hidden := g.Forbidden(); len(hidden) > 0 {
+		g.facts.gaps[topicManager] = append(g.facts.gaps[topicManager],
+			Gap{What: strings.Join(hidden, ", "), Right: "read them in all namespaces, or name the manager's with --manager-namespace"})
+	}
+	for _, line := range g.Failed() {
 		g.facts.gaps[topicManager] = append(g.facts.gaps[topicManager], Gap{What: "the manager", Reason: line})
 	}
 }

@@ -159,7 +159,7 @@ func TestGather(t *testing.T) {
 	if c := f.Certificate; c == nil || string(c.Data[corev1.TLSCertKey]) != "a" || len(c.Data) != 2 {
 		t.Errorf("the certificate, and no key: %+v", c)
 	}
-	if len(f.MeshNamespaces) != 1 || !f.MeshNamespaces[0].Service || f.MeshNamespaces[0].Storage || !f.EtcdSecret || f.Connected["models"] != 1 {
+	if len(f.MeshNamespaces) != 2 || !f.MeshNamespaces[0].Own || !f.MeshNamespaces[1].Service || f.MeshNamespaces[1].Storage || !f.EtcdSecret || f.Connected["models"] != 1 {
 		t.Errorf("ModelMesh: %+v, etcd %t, %v", f.MeshNamespaces, f.EtcdSecret, f.Connected)
 	}
 	if len(f.Webhooks) != 2 || len(f.Services) != 1 {
@@ -224,7 +224,7 @@ func TestNamesOfSecrets(t *testing.T) {
 	} {
 		cluster, _ := world(t, config(text))
 		f := gathered(t, cluster)
-		if f.StorageName != want || f.EtcdName != "model-serving-etcd" || !f.EtcdSecret || len(f.MeshNamespaces) != 1 || f.MeshNamespaces[0].Storage != (want == "theirs") {
+		if f.StorageName != want || f.EtcdName != "model-serving-etcd" || !f.EtcdSecret || len(f.MeshNamespaces) != 2 || f.MeshNamespaces[1].Storage != (want == "theirs") {
 			t.Errorf("%s: %s, %s, %+v", text, f.StorageName, f.EtcdName, f.MeshNamespaces)
 		}
 	}
@@ -239,9 +239,27 @@ func TestNamesOfSecrets(t *testing.T) {
 		}
 	}
 	if !slices.ContainsFunc(found, func(x Finding) bool {
-		return strings.HasSuffix(x.Cure, "the right to get configmaps model-serving-config in namespace opendatahub")
+		return strings.HasSuffix(x.Cure, "the right to get configmaps in namespace opendatahub")
 	}) {
 		t.Errorf("%+v", found)
+	}
+}
+
+// The namespace of the manager is served unless it has a label that says otherwise.
+func TestOwnNamespace(t *testing.T) {
+	namespace := func(label string) string {
+		return installation + "---\n{apiVersion: v1, kind: Namespace, metadata: {name: opendatahub, labels: {" + label + "}}}"
+	}
+	for label, want := range map[string]bool{`a: b`: true, `modelmesh-enabled: "false"`: false} {
+		cluster, _ := world(t, namespace(label))
+		f := gathered(t, cluster)
+		if own := slices.ContainsFunc(f.MeshNamespaces, func(n MeshNamespace) bool { return n.Own && n.Name == "opendatahub" }); own != want {
+			t.Errorf("%s: %+v", label, f.MeshNamespaces)
+		}
+	}
+	cluster, _ := world(t, namespace(`modelmesh-enabled: "true"`))
+	if f := gathered(t, cluster); slices.ContainsFunc(f.MeshNamespaces, func(n MeshNamespace) bool { return n.Own }) {
+		t.Errorf("it asks like others: %+v", f.MeshNamespaces)
 	}
 }
 
@@ -267,7 +285,7 @@ func TestForbidden(t *testing.T) {
 	f := gathered(t, cluster)
 	found := judge(f, ships(t))
 	for check, right := range map[string]string{
-		"crds":        "get customresourcedefinitions.apiextensions.k8s.io appwrappers.workload.codeflare.dev",
+		"crds":        "get customresourcedefinitions.apiextensions.k8s.io",
 		"rights":      "list clusterrolebindings.rbac.authorization.k8s.io",
 		"certificate": "get secrets odh-platform-operator-webhook-cert in namespace opendatahub",
 		"originals":   "list leases.coordination.k8s.io",

@@ -18,6 +18,9 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/meshsettings"
 )
 
+// labelMesh on a namespace says whether ModelMesh serves it.
+const labelMesh = "modelmesh-enabled"
+
 // maxMesh is how many namespaces of ModelMesh are looked at one by one.
 const maxMesh = 50
 
@@ -132,7 +135,7 @@ func readyIn(u *unstructured.Unstructured) int {
 // meshNamespaces are those that ask for ModelMesh.
 func (g *gatherer) meshNamespaces(ctx context.Context) {
 	var found []MeshNamespace
-	for _, u := range g.list(ctx, topicMesh, "", "Namespace", "", metav1.ListOptions{LabelSelector: "modelmesh-enabled=true"}) {
+	for _, u := range g.list(ctx, topicMesh, "", "Namespace", "", metav1.ListOptions{LabelSelector: labelMesh + "=true"}) {
 		found = append(found, MeshNamespace{Name: u.GetName()})
 	}
 	g.mu.Lock()
@@ -154,12 +157,26 @@ func (g *gatherer) meshSecrets(ctx context.Context) {
 	c := manager.Config.ModelMesh
 	etcd, storage := g.meshNames(ctx, c)
 	g.facts.EtcdName, g.facts.StorageName, g.facts.EtcdSecret = etcd, storage, exists(c.Namespace, etcd)
+	g.ownNamespace(ctx, c)
 	list := g.facts.MeshNamespaces[:min(len(g.facts.MeshNamespaces), maxMesh)]
 	fetch.Each(slices.Collect(indexes(len(list))), func(i int) {
 		n := &list[i] // each task has its own
 		n.Service = len(g.list(ctx, topicMesh, "", "Service", n.Name, metav1.ListOptions{LabelSelector: "modelmesh-service"})) > 0
 		n.Storage = exists(n.Name, storage)
 	})
+}
+
+// ownNamespace puts the namespace of the manager first among those of ModelMesh, where it is served though it does not ask for it: without
+// any label.
+func (g *gatherer) ownNamespace(ctx context.Context, c config.ModelMesh) {
+	u := g.get(ctx, topicMesh, "", "Namespace", "", c.Namespace)
+	if u != nil && u.GetLabels()[labelMesh] != "" && !c.NamespaceScope {
+		return
+	}
+	if slices.ContainsFunc(g.facts.MeshNamespaces, func(n MeshNamespace) bool { return n.Name == c.Namespace }) {
+		return
+	}
+	g.facts.MeshNamespaces = append([]MeshNamespace{{Name: c.Namespace, Own: true}}, g.facts.MeshNamespaces...)
 }
 
 // meshNames are the names of the Secrets for etcd and for storage, which administrators may change. Where what they say has a

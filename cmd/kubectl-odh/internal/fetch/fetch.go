@@ -150,12 +150,25 @@ func (g *Gaps) Unanswered() error {
 
 // Lines tell about the gaps, one sentence each.
 func (g *Gaps) Lines() []string {
+	var lines []string
+	if forbidden := g.Forbidden(); len(forbidden) > 0 {
+		lines = append(lines, "not allowed to read: "+strings.Join(forbidden, ", "))
+	}
+	return append(lines, g.Failed()...)
+}
+
+// Forbidden is what the caller may not read.
+func (g *Gaps) Forbidden() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return sorted(g.forbidden)
+}
+
+// Failed tells, one sentence each, what could not be read for another reason.
+func (g *Gaps) Failed() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	var lines []string
-	if len(g.forbidden) > 0 {
-		lines = append(lines, "not allowed to read: "+strings.Join(sorted(g.forbidden), ", "))
-	}
 	for _, what := range sorted(g.failed) {
 		lines = append(lines, fmt.Sprintf("%s could not be read: %s", what, g.failed[what]))
 	}

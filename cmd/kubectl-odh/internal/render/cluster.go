@@ -42,7 +42,7 @@ func (l *live) notes() []string {
 		notes = append(notes, l.settings)
 	}
 	for _, line := range l.gaps.Lines() {
-		notes = append(notes, line+"; it counts as not there")
+		notes = append(notes, line+"; that counts as not there")
 	}
 	return notes
 }

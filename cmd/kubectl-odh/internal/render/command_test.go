@@ -186,7 +186,7 @@ func TestWhatMayNotBeRead(t *testing.T) {
 	const scheduling = "Note: not allowed to read: ConfigMap odh/appwrapper-operator-config"
 	for _, flags := range []string{"--cluster", "--diff", "--cluster -o json"} {
 		s := start(t, wrapper, refused(), append([]string{"-f", "-"}, strings.Fields(flags)...)...)
-		if s.code != cli.ExitHealthy || !strings.Contains(s.stderr, settings) || !strings.Contains(s.stderr, scheduling) || !strings.Contains(s.stderr, "; it counts as not there\n") {
+		if s.code != cli.ExitHealthy || !strings.Contains(s.stderr, settings) || !strings.Contains(s.stderr, scheduling) || !strings.Contains(s.stderr, "; that counts as not there\n") {
 			t.Errorf("%s: %+v", flags, s)
 		}
 		if strings.Contains(s.stdout, "schedulerName: packed") {

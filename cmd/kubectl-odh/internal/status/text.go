@@ -112,7 +112,10 @@ func (t text) resources(r Report) string {
 		split = len(r.Resources)
 	}
 	bad, good := r.Resources[:split], r.Resources[split:]
-	if len(r.Resources) == 0 {
+	switch {
+	case len(r.Resources) == 0 && len(r.Notes) > 0:
+		return "No resources are to be seen; the notes tell what was not looked at.\n"
+	case len(r.Resources) == 0:
 		return "There are no resources yet.\n"
 	}
 	shownBad, hiddenBad := t.limit(bad, badRows)
