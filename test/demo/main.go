@@ -1,5 +1,6 @@
 // Command demo shows the operator at work: a real control plane on loopback, the manager as a process beside it with
-// exactly the rights that it ships, and the custom resources of config/samples, waited for until they are ready.
+// exactly the rights that it ships, and the custom resources of config/samples, waited for until they are ready. The manager's
+// Deployment is there too, with what the process runs with; its pod only stands in for it.
 //
 //	demo up      start it all, and leave it running
 //	demo down    end it

@@ -301,6 +301,23 @@ func TestForbidden(t *testing.T) {
 	}
 }
 
+// Who may not look for the manager in all namespaces may name the one where it is.
+func TestManagerThatMayNotBeLookedFor(t *testing.T) {
+	cluster, dynamic := world(t, strings.Replace(installation, "namespace: opendatahub, name: odh-platform-operator-controller-manager", "namespace: elsewhere, name: odh-platform-operator-controller-manager", 1))
+	dynamic.PrependReactor("*", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		r := a.GetResource()
+		if (r.Resource == "deployments" || r.Resource == "leases") && a.GetNamespace() == "" {
+			return true, nil, apierrors.NewForbidden(r.GroupResource(), "", errors.New("no"))
+		}
+		return false, nil, nil
+	})
+	found := of(judge(gathered(t, cluster), ships(t)), "manager")
+	if len(found) != 1 || found[0].Result != Unknown || found[0].Subject != "Deployment odh-platform-operator-controller-manager, Lease odh-platform-operator" ||
+		found[0].Found != "may not be read" || !strings.HasSuffix(found[0].Cure, "or name the manager's with --manager-namespace") {
+		t.Errorf("%+v", found)
+	}
+}
+
 // Where the API server fails, what it says is told.
 func TestTrouble(t *testing.T) {
 	cluster, dynamic := world(t, installation)
