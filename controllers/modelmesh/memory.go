@@ -13,8 +13,8 @@ type passMemory struct {
 	mu sync.Mutex
 	// idle says since when no model needs a runtime.
 	idle map[types.NamespacedName]time.Time
-	// looked marks Deployments whose name was looked up past the cache, which does not hold those of the original.
-	looked map[types.NamespacedName]bool
+	// missing marks Deployments that were looked up past the cache, which does not hold those of the original, and were not there.
+	missing map[types.NamespacedName]bool
 	// headless is what the Service was seen to be.
 	headless map[string]bool
 	// owners that no cache holds.
@@ -30,7 +30,7 @@ type ownerFacts struct {
 
 func newMemory() *passMemory {
 	return &passMemory{
-		idle: map[types.NamespacedName]time.Time{}, looked: map[types.NamespacedName]bool{}, headless: map[string]bool{}, owners: map[string]ownerFacts{},
+		idle: map[types.NamespacedName]time.Time{}, missing: map[types.NamespacedName]bool{}, headless: map[string]bool{}, owners: map[string]ownerFacts{},
 	}
 }
 
@@ -52,17 +52,17 @@ func (m *passMemory) setIdle(namespace, runtime string, since time.Time) {
 	m.idle[inside(namespace, runtime)] = since
 }
 
-// hasLooked tells whether a Deployment was looked up before.
-func (m *passMemory) hasLooked(deployment types.NamespacedName) bool {
+// isMissing tells whether a Deployment was looked up before and was not there.
+func (m *passMemory) isMissing(deployment types.NamespacedName) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.looked[deployment]
+	return m.missing[deployment]
 }
 
-func (m *passMemory) setLooked(deployment types.NamespacedName) {
+func (m *passMemory) setMissing(deployment types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.looked[deployment] = true
+	m.missing[deployment] = true
 }
 
 // wasHeadless tells what the Service of a namespace was seen to be, and whether it was seen.
@@ -103,6 +103,6 @@ func (m *passMemory) forget(namespace string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	maps.DeleteFunc(m.idle, func(k types.NamespacedName, _ time.Time) bool { return k.Namespace == namespace })
-	maps.DeleteFunc(m.looked, func(k types.NamespacedName, _ bool) bool { return k.Namespace == namespace })
+	maps.DeleteFunc(m.missing, func(k types.NamespacedName, _ bool) bool { return k.Namespace == namespace })
 	delete(m.headless, namespace)
 }

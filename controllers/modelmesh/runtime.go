@@ -83,11 +83,7 @@ func (s *server) write(ctx context.Context, f *facts, t template, in RuntimeInpu
 	} else {
 		err = s.removeAll(ctx, f.namespace, autoscalerKind, func(o *metav1.PartialObjectMetadata) bool { return o.Name == name })
 	}
-	err = errors.Join(err, s.applier.Apply(ctx, t.object, desired))
-	if err == nil {
-		s.memory.setLooked(inside(f.namespace, name))
-	}
-	return err
+	return errors.Join(err, s.applier.Apply(ctx, t.object, desired))
 }
 
 // invalid says why a runtime cannot be served, as far as that is for its author or for the administrator of the namespace to mend.
@@ -114,8 +110,9 @@ func (s *server) invalid(ctx context.Context, f *facts, t template) (problem, er
 	return nil, err
 }
 
-// deployment returns the Deployment of a runtime as it is: from memory, or what the original left, which memory does not show. Nil
-// is none. It must not be changed.
+// deployment returns the Deployment of a runtime as it is: from memory, or what the original left, which memory does not show. Nor
+// does it at once when that was taken over, and whoever took it for new then would roll its pods: only what was not there is not
+// looked up again. Nil is none. It must not be changed.
 func (s *server) deployment(ctx context.Context, f *facts, name string) (*appsv1.Deployment, error) {
 	key := inside(f.namespace, DeploymentName(f.settings.ServiceName, name))
 	d := &appsv1.Deployment{}
@@ -126,14 +123,18 @@ func (s *server) deployment(ctx context.Context, f *facts, name string) (*appsv1
 	if !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("reading Deployment %s from the cache: %w", key, err)
 	}
-	if s.memory.hasLooked(key) {
+	if s.memory.isMissing(key) {
 		return nil, nil
 	}
 	err = s.live.Get(ctx, key, d)
-	if err == nil {
-		return d, nil
+	if apierrors.IsNotFound(err) {
+		s.memory.setMissing(key)
+		return nil, nil
 	}
-	return nil, client.IgnoreNotFound(err)
+	if err != nil {
+		return nil, fmt.Errorf("reading Deployment %s: %w", key, err)
+	}
+	return d, nil
 }
 
 // replicas decides how many pods a runtime has.

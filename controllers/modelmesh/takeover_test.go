@@ -2,8 +2,10 @@ package modelmesh
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -181,4 +183,53 @@ func TestFormOfATakenDeployment(t *testing.T) {
 			}
 		})
 	}
+}
+
+// [M40] Passes that follow a take-over before memory shows it change neither the form of the pods nor their number, and one over a
+// Deployment that is new looks for it once, beside the look of each write.
+func TestATakeOverThatMemoryDoesNotShowYet(t *testing.T) {
+	for name, leave := range map[string]func(*world, *v1alpha1.ServingRuntime){
+		"pods that run": func(*world, *v1alpha1.ServingRuntime) {},
+		"pods that no model needs any more": func(w *world, _ *v1alpha1.ServingRuntime) {
+			w.must(w.api.Delete(w.Context(), predictorOf("m", "onnx")))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := localRuntime("r", "onnx")
+			w := newWorld(t, r, predictorOf("m", "onnx"))
+			w.must(w.api.Create(t.Context(), leftByOriginal(t, w, r), client.FieldOwner("manager")))
+			leave(w, r)
+			w.restart()
+			w.behind = true
+			w.pass("ns")
+			taken := w.deploymentOf("r")
+			if !isOurs(taken) || taken.Annotations[AnnotationOriginal] == "" || w.secured("r") {
+				t.Fatalf("not taken over as it was: labels %v, annotations %v", taken.Labels, taken.Annotations)
+			}
+			for range 3 {
+				w.pass("ns")
+			}
+			w.behind = false
+			w.settle("ns")
+			if diff := cmp.Diff(taken.Spec, w.deploymentOf("r").Spec); diff != "" {
+				t.Errorf("pods roll (-after the take-over +now):\n%s", diff)
+			}
+		})
+	}
+	t.Run("a new one", func(t *testing.T) {
+		w := newWorld(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
+		w.behind = true
+		for range 3 {
+			w.pass("ns")
+		}
+		var looks int
+		for _, read := range w.reads {
+			if strings.Contains(read, "get Deployment ns/modelmesh-serving-r") {
+				looks++
+			}
+		}
+		if got := w.deploymentOf("r"); looks != 1+3 || got.Spec.Replicas == nil || *got.Spec.Replicas == 0 {
+			t.Errorf("%d looks, %+v", looks, got.Spec.Replicas)
+		}
+	})
 }

@@ -47,6 +47,8 @@ type world struct {
 	// writes are verb, kind and name of every write, reads those of the API server past the cache.
 	writes, reads []string
 	fail          func(verb, kind, name string) error
+	// behind: memory does not show yet which Deployments are ours.
+	behind bool
 }
 
 // calls are what pool and stream were told.
@@ -151,6 +153,8 @@ func (w *world) seen() interceptor.Funcs {
 			return err
 		}
 		switch kind := kindOf(o); {
+		case w.behind && kind == "Deployment":
+			return apierrors.NewNotFound(schema.GroupResource{Resource: kind}, key.Name)
 		case isOurs(o):
 		case kind == "Deployment" || kind == "Service" || kind == "HorizontalPodAutoscaler":
 			return apierrors.NewNotFound(schema.GroupResource{Resource: kind}, key.Name)
