@@ -76,7 +76,7 @@ func newScene(t *testing.T, served capability.Set, existing ...client.Object) *s
 	s.namespaces = &namespaces{
 		around: common, home: "opendatahub", monitoring: "monitoring", clock: s.clock, connections: labelled{s.server},
 		usage: usageReader{cached: s.server, served: common.served, inferenceServices: true}.of,
-		head:  heads{live: s.server, of: func(context.Context, string) (*metav1.PartialObjectMetadata, error) { return nil, nil }}.read,
+		head:  (&heads{live: s.server, of: func(context.Context, string) (*metav1.PartialObjectMetadata, error) { return nil, nil }}).read,
 	}
 	common.applier = keepingHosts(common.applier)
 	s.routes = &publications{around: common, clusterRuntimes: true}

@@ -3,6 +3,7 @@ package companion
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -64,7 +65,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmesh.Shared) erro
 	config := shared.Config.ModelMesh
 	n := &namespaces{
 		around: common, connections: connections, home: config.Namespace, monitoring: config.MonitoringNamespace, clock: shared.Clock,
-		head:  heads{of: shared.Namespaces.Head, live: mgr.GetAPIReader()}.read,
+		head:  (&heads{of: shared.Namespaces.Head, live: mgr.GetAPIReader(), own: config.Namespace}).read,
 		usage: usageReader{cached: mgr.GetClient(), served: served.Current, inferenceServices: !config.IgnoreInferenceServices}.of,
 	}
 	c, err := controller.New(namespaceController, mgr, controller.Options{Reconciler: n})
@@ -103,28 +104,44 @@ type heads struct {
 	// of knows the namespaces with a label about being served; nil for one without.
 	of   func(context.Context, string) (*metav1.PartialObjectMetadata, error)
 	live client.Reader
+	// own is the namespace of the manager. It is read once, since it lasts as long as the manager runs in it.
+	own string
+
+	kept atomic.Pointer[metav1.PartialObjectMetadata]
 }
 
 // read returns the metadata of a namespace; nil for one that is gone or going. One without the label is not in memory: it is asked
 // for, which happens where something is to be removed, and for the manager's own.
-func (h heads) read(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
+func (h *heads) read(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
 	head, err := h.of(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	if head == nil {
-		head = &metav1.PartialObjectMetadata{}
-		head.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-		err := h.live.Get(ctx, client.ObjectKey{Name: name}, head)
-		if apierrors.IsNotFound(err) {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("reading namespace %s: %w", name, err)
-		}
+		head, err = h.ask(ctx, name)
 	}
-	if head.DeletionTimestamp != nil {
+	if err != nil || head == nil || head.DeletionTimestamp != nil {
+		return nil, err
+	}
+	return head, nil
+}
+
+// ask reads what is not in memory; nil for a namespace that is gone.
+func (h *heads) ask(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
+	if kept := h.kept.Load(); kept != nil && name == h.own {
+		return kept, nil
+	}
+	head := &metav1.PartialObjectMetadata{}
+	head.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	err := h.live.Get(ctx, client.ObjectKey{Name: name}, head)
+	if apierrors.IsNotFound(err) {
 		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading namespace %s: %w", name, err)
+	}
+	if name == h.own && head.DeletionTimestamp == nil {
+		h.kept.Store(head)
 	}
 	return head, nil
 }

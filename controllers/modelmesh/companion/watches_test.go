@@ -141,7 +141,7 @@ func TestHeads(t *testing.T) {
 		"labelled": {ObjectMeta: metav1.ObjectMeta{Name: "labelled", UID: "uid-of-labelled"}},
 		"ending":   {ObjectMeta: metav1.ObjectMeta{Name: "ending", DeletionTimestamp: &now}},
 	}
-	h := heads{live: s.live(), of: func(_ context.Context, name string) (*metav1.PartialObjectMetadata, error) { return known[name], nil }}
+	h := &heads{own: "own", live: s.live(), of: func(_ context.Context, name string) (*metav1.PartialObjectMetadata, error) { return known[name], nil }}
 	for name, c := range map[string]struct {
 		uid   string
 		reads int
@@ -152,7 +152,11 @@ func TestHeads(t *testing.T) {
 			t.Errorf("%s: %+v after %d reads, error %v", name, head, s.reads, err)
 		}
 	}
-	failing := heads{live: s.live(), of: func(context.Context, string) (*metav1.PartialObjectMetadata, error) { return nil, errDown }}
+	s.reads = 0
+	if again, err := h.read(t.Context(), "own"); err != nil || again.UID != "uid-of-own" || s.reads != 0 {
+		t.Errorf("the manager's own namespace: %+v after %d more reads, error %v", again, s.reads, err)
+	}
+	failing := &heads{live: s.live(), of: func(context.Context, string) (*metav1.PartialObjectMetadata, error) { return nil, errDown }}
 	if _, err := failing.read(t.Context(), "own"); err == nil {
 		t.Error("an error of the cache is lost")
 	}
