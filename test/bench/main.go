@@ -53,6 +53,8 @@ type bench struct {
 	models  int
 	network *modelmesh.Network
 	window  time.Duration
+	// list prints each request that is counted.
+	list    bool
 	figures []figure
 }
 
@@ -71,6 +73,7 @@ func main() {
 	flag.IntVar(&b.clusters, "rayclusters", 200, "RayClusters of one pod to bring up beside KubeRay")
 	flag.IntVar(&b.models, "predictors", 1000, "Predictors to load in ten namespaces, by a stand-in of the routing layer")
 	flag.DurationVar(&b.window, "window", time.Minute, "how long to watch a manager at rest")
+	flag.BoolVar(&b.list, "list", false, "print each read and write of objects that is counted")
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer cancel()
@@ -113,6 +116,7 @@ func (b *bench) run(ctx context.Context, progress io.Writer) (err error) {
 		run   func(context.Context) error
 	}{
 		{"starting without objects", b.idle},
+		{"starting again without objects", b.again},
 		{"creating an MLflow", b.creation},
 		{"watching it at rest and touched", b.rest},
 		{"restarting", b.restart},

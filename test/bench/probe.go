@@ -67,6 +67,10 @@ func (b *bench) requests(since framework.Mark) (reads, writes int, others string
 	entries, err := b.audit.Since(since)
 	mine := entries.ByUser(b.manager.User).WithoutLeases().WithoutReviews()
 	objects := mine.WithoutDiscovery()
+	if b.list {
+		// To see which requests a figure is made of, and whether each has a reason.
+		fmt.Fprintf(os.Stderr, "%s\n%s\n", objects.Reads(), objects.WithoutEvents().Writes())
+	}
 	others = fmt.Sprintf("%d watches, %d of discovery", len(objects.Watches()), len(mine)-len(objects))
 	return len(objects.Reads()), len(objects.WithoutEvents().Writes()), others, err
 }

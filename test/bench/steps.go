@@ -67,8 +67,24 @@ func (b *bench) idle(ctx context.Context) error {
 		return err
 	}
 	b.note("idle resident memory, no objects", mebibytes(rss), "<= 60 MiB", "312 MiB in sum")
-	b.note("from start to rest, no objects", fmt.Sprintf("%d reads, %d writes, %s", reads, writes, others), "<= 10 reads, 0 writes", "36 reads, 20 writes")
+	b.note("first start, no objects", fmt.Sprintf("%d reads, %d writes, %s", reads, writes, others), "a write for each object that it makes or completes", "36 reads, 20 writes")
 	return nil
+}
+
+// again counts what the next process asks for where everything is as the first has left it. `-list` shows each request. They are
+// 37 with all components, each once in the life of a process; the target is older than most of them. What is only watched costs
+// none, since watches bring what there is.
+//
+//   - 8 lists of single objects that are watched by their names, where the account may see nothing else of the kind: domain and TLS
+//     profile of the platform, settings, where KubeRay is;
+//   - 7 lists of what the originals may have left behind that nothing of ours stands for: memory does not show it, as it lacks our label;
+//   - 3 older settings of AppWrapper and Ray, without which nothing may be decided yet;
+//   - 10 for the certificate of the webhooks and whether each object that names its CA has the present one;
+//   - 3 for webhooks of the CodeFlare operator that nobody answers, and for the version in which registries are stored;
+//   - 6 for the namespace of the manager, which ModelMesh always serves: two controllers need its uid, the etcd Secret is not held in
+//     memory, and of each object that is applied the fields are looked at once.
+func (b *bench) again(ctx context.Context) error {
+	return b.restarted(ctx, "next start, no objects", "<= 10 reads, 0 writes", "")
 }
 
 // server is the MLflow that is measured: every kind of child exists.
@@ -135,7 +151,7 @@ func (b *bench) creation(ctx context.Context) error {
 		}
 		ours = append(ours, took)
 	}
-	b.note("creating one MLflow: writes", fmt.Sprintf("%d for %d objects", writes, len(objects)), "children + 1 for the server, which follows the migration + 4 status", "114")
+	b.note("creating one MLflow: writes", fmt.Sprintf("%d for %d objects", writes, len(objects)), "children + 1 for the server, which follows the migration + 4 to 6 status", "114")
 	b.note("creating one MLflow: until all objects exist", fmt.Sprintf("%d ms; bare client %d ms: %.2f times; medians of %d",
 		median(ours).Milliseconds(), median(bare).Milliseconds(), median(ours).Seconds()/median(bare).Seconds(), rounds), "<= 1.5 times", "")
 	return nil
@@ -255,6 +271,10 @@ func (b *bench) rest(ctx context.Context) error {
 
 // restart counts what a new process asks for.
 func (b *bench) restart(ctx context.Context) error {
+	return b.restarted(ctx, "restart with one MLflow", "bounded reads, 0 writes", "344 reads, 1,142 writes for 100 of each kind")
+}
+
+func (b *bench) restarted(ctx context.Context, name, target, originals string) error {
 	mark, err := b.audit.Mark()
 	if err != nil {
 		return err
@@ -266,7 +286,7 @@ func (b *bench) restart(ctx context.Context) error {
 		return err
 	}
 	reads, writes, others, err := b.requests(mark)
-	b.note("restart with one MLflow", fmt.Sprintf("%d reads, %d writes, %s", reads, writes, others), "bounded reads, 0 writes", "344 reads, 1,142 writes for 100 of each kind")
+	b.note(name, fmt.Sprintf("%d reads, %d writes, %s", reads, writes, others), target, originals)
 	return err
 }
 
