@@ -232,13 +232,11 @@ func addCapabilities(ctx context.Context, mgr ctrl.Manager, env *Env, listener *
 	if env.Config.Enabled(platform.ComponentName) {
 		env.Hub = aihub.NewWatcher(dyn, env.Clock, log.WithName("aihub"))
 	}
-	served := func(s capability.Set) {
+	env.Capabilities.Follow(ctx, func(s capability.Set) {
 		profile.SetServed(s.Has(capability.OpenShiftIngress))
 		env.Domain.SetServed(s.Has(capability.OpenShiftIngress))
 		env.Hub.SetServed(s.Has(aihub.Kind))
-	}
-	served(env.Capabilities.Current())
-	env.Capabilities.Subscribe(ctx, served)
+	})
 	if err := errors.Join(mgr.Add(env.Capabilities), mgr.Add(profile), mgr.Add(env.Domain), env.Hub.AddTo(mgr)); err != nil {
 		return fmt.Errorf("adding to the manager: %w", err)
 	}

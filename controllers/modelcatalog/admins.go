@@ -52,15 +52,13 @@ func newAdmins(ctx context.Context, dyn dynamic.Interface, served *capability.Wa
 	a.Follower = follow.New(follow.Options{
 		Client: dyn.Resource(resource), Resource: resource.GroupResource(), Name: authName, Clock: clk, Log: log.WithName("auth"), Take: a.take,
 	})
-	follows := func(s capability.Set) {
+	served.Follow(ctx, func(s capability.Set) {
 		on := s.Has(capability.PlatformAuth)
 		a.SetServed(on)
 		if !on {
 			a.reset()
 		}
-	}
-	follows(served.Current())
-	served.Subscribe(ctx, follows)
+	})
 	return a
 }
 

@@ -94,8 +94,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, d Deps) error {
 		default: // one that has not been taken up yet covers this change too
 		}
 	})
-	where.SetServed(d.Served.Current().Has(capability.DSCInitialization))
-	d.Served.Subscribe(ctx, func(s capability.Set) { where.SetServed(s.Has(capability.DSCInitialization)) })
+	d.Served.Follow(ctx, func(s capability.Set) { where.SetServed(s.Has(capability.DSCInitialization)) })
 	r := &clusters{
 		cached: mgr.GetClient(), whole: mgr.GetCache(), live: mgr.GetAPIReader(), pods: podCache, applier: d.Applier,
 		settings: d.Settings.Get, served: d.Served.Current, domain: d.Domain.Domain, kubeRay: where.Namespaces,

@@ -135,6 +135,19 @@ func (w *Watcher) Subscribe(ctx context.Context, listener func(Set)) {
 	w.listeners.Subscribe(ctx, listener)
 }
 
+// Follow calls the function with the set as it is now, and with every later one until ctx ends: one after the other, none missed, and
+// an older one never after a newer one.
+func (w *Watcher) Follow(ctx context.Context, tell func(Set)) {
+	var order sync.Mutex
+	latest := func(Set) {
+		order.Lock()
+		defer order.Unlock()
+		tell(w.Current())
+	}
+	w.Subscribe(ctx, latest)
+	latest(w.Current())
+}
+
 // Changes is a source that wakes a controller with the given object at every change while it runs.
 func (w *Watcher) Changes(object client.Object, h handler.EventHandler) source.Source {
 	return w.listeners.Changes(object, h)

@@ -1,0 +1,81 @@
+package capability
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Who follows knows the set from the beginning, hears of each change, and of none after its end.
+func TestFollow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		world := comeAndGo{newDiscovery(Route), newCluster(t)}
+		w := New(Options{Discovery: world.d, Metadata: world.cluster, Kinds: kinds})
+		run(t, w)
+		var heard []string
+		ctx, leave := context.WithCancel(t.Context())
+		w.Follow(ctx, func(s Set) { heard = append(heard, s.String()) })
+		world.come(HTTPRoute)
+		world.goAway(HTTPRoute)
+		leave()
+		world.come(RayCluster)
+		route, both := NewSet(Route).String(), NewSet(Route, HTTPRoute).String()
+		if want := []string{route, both, route}; !slices.Equal(heard, want) {
+			t.Errorf("heard %q, want %q", heard, want)
+		}
+	})
+}
+
+// However the beginning falls together with changes, the last that is heard is how it is.
+func TestFollowWhileSetsChange(t *testing.T) {
+	w := New(Options{Discovery: newDiscovery(), Kinds: kinds})
+	followers := make([]*changes, 50)
+	var all sync.WaitGroup
+	all.Go(func() {
+		for i := range 200 {
+			w.publish(NewSet(kinds[i%len(kinds)]))
+		}
+	})
+	for i := range followers {
+		followers[i] = &changes{}
+		all.Go(func() { w.Follow(t.Context(), followers[i].add) })
+	}
+	all.Wait()
+	for i, f := range followers {
+		if got := f.sets[len(f.sets)-1]; !got.Equal(w.Current()) {
+			t.Errorf("follower %d heard of %q last, it is %q", i, got, w.Current())
+		}
+	}
+}
+
+// Components are stopped and built a hundred times: neither listeners nor watches stay, and nobody who has gone is called.
+func TestRunsThatComeAndGoLeaveNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		world := comeAndGo{newDiscovery(), newCluster(t)}
+		w := New(Options{Discovery: world.d, Metadata: world.cluster, Kinds: kinds})
+		run(t, w)
+		left := &changes{}
+		for range 100 {
+			ctx, stop := context.WithCancel(t.Context())
+			w.Subscribe(ctx, left.add)
+			w.Follow(ctx, func(Set) {})
+			for _, k := range []schema.GroupVersionKind{Route, HTTPRoute} {
+				w.Watch(ctx, newController(t), k, (&sources{}).build)
+			}
+			stop()
+			synctest.Wait()
+		}
+		world.come(Route)
+		pass(time.Second)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.listeners.Len() != 0 || len(w.watches) != 0 || left.len() != 0 {
+			t.Errorf("%d listeners and %d watches stayed, and %d calls came after the end", w.listeners.Len(), len(w.watches), left.len())
+		}
+	})
+}
