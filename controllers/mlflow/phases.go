@@ -221,8 +221,12 @@ func (r *objects) stamp(ctx context.Context, m *mlflowv1.MLflow, namespace strin
 		refs, resolved.Hashes[ref.ID()] = append(refs, ref), hash
 	}
 	d, err := r.deployment(ctx, m)
+	if apierrors.IsNotFound(err) {
+		// One that has lost our label is not in memory; without its annotations its pods would roll.
+		err = r.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: resourceName(m)}, d)
+	}
 	if client.IgnoreNotFound(err) != nil {
-		return reference.Stamp{}, err
+		return reference.Stamp{}, fmt.Errorf("reading what the pods were started with: %w", err)
 	}
 	return reference.Next(d.Annotations[reference.BaselineAnnotation],
 		d.Spec.Template.Annotations[reference.RolloutAnnotation], resolved.Hashes, refs)

@@ -4,7 +4,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
@@ -50,5 +52,41 @@ func TestReferences(t *testing.T) {
 	}
 	if refersTo(m, reference.ConfigMap, "db") || refersTo(m, reference.Secret, "other") {
 		t.Error("refersTo is true for objects that nobody consumes")
+	}
+}
+
+// A Deployment that has lost our label is not in memory. It keeps what its annotations say of its pods all the same, and only a
+// rotation changes that. [D19]
+func TestStampOfADeploymentThatMemoryDoesNotShow(t *testing.T) {
+	m := watched()
+	m.Spec.BackendStoreURI = ""
+	m.Spec.BackendStoreURIFrom = &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "db"}, Key: "uri"}
+	db := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: "db", ResourceVersion: "1"}, Data: map[string][]byte{"uri": []byte("a")}}
+	stampOf := func(r *objects) reference.Stamp {
+		t.Helper()
+		stamp, err := r.stamp(t.Context(), m, "opendatahub")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return stamp
+	}
+	first := stampOf(observer(t, nil, db))
+	if first.Baseline == "" || first.Rollout != "" {
+		t.Fatalf("a new Deployment: %+v", first)
+	}
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: "mlflow"}}
+	d.Annotations = map[string]string{reference.BaselineAnnotation: first.Baseline}
+	d.Spec.Template.Annotations = map[string]string{reference.RolloutAnnotation: "rolled before"}
+	for name, tc := range map[string]struct {
+		uri  string
+		same bool
+	}{"the same Secret": {"a", true}, "another one": {"b", false}} {
+		secret := db.DeepCopy()
+		secret.Data["uri"] = []byte(tc.uri)
+		r := observer(t, nil, secret)
+		r.live = observer(t, nil, secret, d).live
+		if got := stampOf(r); (got.Rollout == "rolled before") != tc.same || got.Rollout == "" || (got.Baseline == first.Baseline) != tc.same {
+			t.Errorf("%s: %+v", name, got)
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
@@ -61,6 +62,13 @@ var _ = Describe("Secrets and ConfigMaps that a server consumes [D19]", func() {
 		before = template(ctx)
 		env.Patch(ctx, tls, map[string]any{"stringData": map[string]any{"tls.crt": "two"}})
 		rolls(ctx, before)
+
+		By("our label being taken from the Deployment, which hides it from memory")
+		before = template(ctx)
+		env.Patch(ctx, deployment(), map[string]any{"metadata": map[string]any{"labels": map[string]any{names.OperatorLabel: nil}}})
+		d := deployment()
+		env.WaitFor(ctx, d, func(g Gomega) { g.Expect(d.Labels).To(HaveKey(names.OperatorLabel)) })
+		doesNotRoll(ctx, before)
 
 		By("a restart of the manager, with a rotation meanwhile")
 		before = template(ctx)
