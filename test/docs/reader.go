@@ -24,6 +24,8 @@ type Reader struct {
 	Page, Root string
 	// Kubectl is the path of the program, and Kubeconfig that of the file that it works with.
 	Kubectl, Kubeconfig string
+	// Folder is where he saves files. It has to outlive Undo.
+	Folder string
 	// After are things to be done after commands that begin with a text, for what the cluster of the test does not do by itself.
 	After map[string]func(context.Context)
 
@@ -31,8 +33,6 @@ type Reader struct {
 	Saved map[string]string
 	// Typed are the commands, with the names of those files replaced.
 	Typed []string
-
-	folder string // where he saves files
 }
 
 // Environment is that of a shell which a user opened: nothing of a make that runs the test reaches a make that the test runs.
@@ -46,7 +46,7 @@ func Environment() []string {
 // Read does what the page says, from its beginning to its end.
 func (r *Reader) Read(ctx context.Context) {
 	ginkgo.GinkgoHelper()
-	r.folder, r.Saved, r.Typed = ginkgo.GinkgoT().TempDir(), map[string]string{}, nil
+	r.Saved, r.Typed = map[string]string{}, nil
 	text, err := os.ReadFile(filepath.Join(r.Root, r.Page))
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	for _, block := range Blocks(string(text)) {
@@ -63,12 +63,12 @@ func (r *Reader) Read(ctx context.Context) {
 
 // file returns where a file of the page is, from now on.
 func (r *Reader) file(name string) string {
-	r.Saved[name] = filepath.Join(r.folder, name)
+	r.Saved[name] = filepath.Join(r.Folder, name)
 	return r.Saved[name]
 }
 
-// written is a file that a command writes.
-var written = regexp.MustCompile(` > (\S+)`)
+// written is a file that a command writes into the folder where its reader is.
+var written = regexp.MustCompile(` > ([^\s/]+)(?:\s|$)`)
 
 // run types one command. Names of files are replaced by where they are.
 func (r *Reader) run(ctx context.Context, command string, line int) {
@@ -78,7 +78,7 @@ func (r *Reader) run(ctx context.Context, command string, line int) {
 	}
 	script := command
 	for name, path := range r.Saved {
-		script = regexp.MustCompile(`(\s)`+regexp.QuoteMeta(name)+`(\s|$)`).ReplaceAllString(script, "${1}"+path+"${2}")
+		script = regexp.MustCompile(`([\s=])`+regexp.QuoteMeta(name)+`(\s|$)`).ReplaceAllString(script, "${1}"+path+"${2}")
 	}
 	limited, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()

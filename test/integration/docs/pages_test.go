@@ -41,7 +41,7 @@ var _ = Describe("The page of", func() {
 // open begins to read a page, and has what it leaves removed at the end of the spec.
 func open(page string) *docs.Reader {
 	GinkgoHelper()
-	r := &docs.Reader{Page: page, Root: root, Kubectl: kubectl, Kubeconfig: env.KubeconfigPath}
+	r := &docs.Reader{Page: page, Root: root, Folder: GinkgoT().TempDir(), Kubectl: kubectl, Kubeconfig: env.KubeconfigPath}
 	DeferCleanup(func(ctx SpecContext) { r.Undo(ctx) }, NodeTimeout(pageTimeout))
 	return r
 }

@@ -82,7 +82,7 @@ func (o *older) left(ctx context.Context, owner client.Object, objects ...*unstr
 // read does what a page says. After `make deploy` the manager is started from what is deployed, as a kubelet would.
 func (o *older) read(ctx context.Context, page string) *docs.Reader {
 	GinkgoHelper()
-	r := &docs.Reader{Page: "docs/upgrade/" + page, Root: root(), Kubectl: kubectl, Kubeconfig: env.KubeconfigPath, After: map[string]func(context.Context){
+	r := &docs.Reader{Page: "docs/upgrade/" + page, Root: root(), Folder: GinkgoT().TempDir(), Kubectl: kubectl, Kubeconfig: env.KubeconfigPath, After: map[string]func(context.Context){
 		"make deploy": func(ctx context.Context) {
 			o.running = manager(ctx, o.objects, settled(ctx, namespace), map[string]string{"/etc/metrics-certs": certificate()})
 		},
