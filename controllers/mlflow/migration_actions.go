@@ -111,10 +111,27 @@ func replaceJob(f *migrationFacts) migrationDecision {
 	return removing(f, f.Live.Job, reason, f.because("Deleted migration Job %s, which never started, to make it anew", f.Live.Job.Name))
 }
 
+// removeLeftover makes room for a Job of this MLflow. The other one proves nothing about the stores of this one, and a
+// migration that has nothing to do is a matter of seconds.
+func removeLeftover(f *migrationFacts) migrationDecision {
+	left := f.Live.Leftover
+	if left.Leaving {
+		return holding(f, ReasonMigrationRunning, f.because("Waiting for migration Job %s, which an earlier MLflow left, to be gone", left.Name), recreateDelay)
+	}
+	return removing(f, left, ReasonMigrationRunning, f.because("Deleted finished migration Job %s, which an earlier MLflow left,", left.Name))
+}
+
 func removeOther(f *migrationFacts) migrationDecision {
 	other := f.idleOther()
-	return removing(f, other, ReasonMigrationRunning,
-		f.because("Deleted migration Job %s from a previous desired generation, which never started,", other.Name))
+	return removing(f, other, ReasonMigrationRunning, f.because("Deleted migration Job %s %s, which never started,", other.Name, other.from()))
+}
+
+// from says where a Job comes from that is not the one wanted.
+func (j *migrationJobState) from() string {
+	if j.Left {
+		return "that an earlier MLflow left"
+	}
+	return "from a previous desired generation"
 }
 
 func awaitQuiet(f *migrationFacts) migrationDecision {
@@ -141,7 +158,7 @@ func awaitOther(f *migrationFacts) migrationDecision {
 		retry = recreateDelay
 	}
 	return holding(f, ReasonMigrationRunning, withCause(
-		f.because("Waiting for migration Job %s from a previous desired generation to finish", other.Name), other.Cause), retry)
+		f.because("Waiting for migration Job %s %s to finish", other.Name, other.from()), other.Cause), retry)
 }
 
 func createJob(f *migrationFacts) migrationDecision {

@@ -44,8 +44,10 @@ type migrationFacts struct {
 type migrationWorld struct {
 	// Job is the one with the current name; nil when there is none.
 	Job *migrationJobState
-	// Others are the unfinished Jobs of this MLflow with other names.
+	// Others are the unfinished Jobs of this MLflow with other names, and those that an earlier MLflow left, of any name.
 	Others []migrationJobState
+	// Leftover is a finished Job with the current name that an earlier MLflow left; nil when there is none.
+	Leftover *migrationJobState
 	// Busy counts replicas and pods that may use the database.
 	Busy int32
 	// Settled: Deployment and CronJobs are observed to be off, so that no pod can follow.
@@ -71,6 +73,8 @@ type migrationJobState struct {
 	Phase jobPhase
 	// Ours tells our Jobs, whose events reach us, from those that the original operator made.
 	Ours bool
+	// Left: an earlier MLflow of this name left it, so that nothing reports what becomes of it.
+	Left bool
 	// Leaving: it is being deleted.
 	Leaving bool
 	// Force is the annotation that it was made for; empty when it was not forced.

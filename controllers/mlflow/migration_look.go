@@ -41,25 +41,60 @@ func (r *objects) look(ctx context.Context, m *mlflowv1.MLflow, in Inputs, f *mi
 		return nil, fmt.Errorf("listing migration Jobs: %w", err)
 	}
 	for i := range jobs.Items {
-		job := &jobs.Items[i]
-		current := job.Name == f.JobName
-		if !metav1.IsControlledBy(job, m) || !current && phaseOf(job) != jobRunning {
-			continue
-		}
-		state, err := r.jobState(ctx, m, in, job)
-		if err != nil {
+		if err := r.lookAt(ctx, m, in, &jobs.Items[i], f.JobName, world); err != nil {
 			return nil, err
 		}
-		if current {
-			world.Job = &state
-		} else {
-			world.Others = append(world.Others, state)
-		}
 	}
-	if world.Job != nil && world.Job.Phase != jobRunning {
+	if world.Leftover != nil || world.Job != nil && world.Job.Phase != jobRunning {
 		return world, nil // what else runs decides about nothing
 	}
 	return world, r.lookForUsers(ctx, m, in, world)
+}
+
+// lookAt puts a migration Job into the place that it has in the world, if it has one. name is that of the Job that is wanted.
+func (r *objects) lookAt(ctx context.Context, m *mlflowv1.MLflow, in Inputs, job *batchv1.Job, name string, world *migrationWorld) error {
+	kin, phase, current := kinOf(job, m), phaseOf(job), job.Name == name
+	switch {
+	case kin == kinNone || !current && phase != jobRunning:
+		return nil
+	case kin == kinLeft && phase != jobRunning: // how it ended says nothing about this MLflow, which may have other stores
+		world.Leftover = &migrationJobState{Name: job.Name, UID: job.UID, Phase: phase, Ours: true, Left: true, Leaving: job.DeletionTimestamp != nil}
+		return nil
+	}
+	state, err := r.jobState(ctx, m, in, job)
+	if err != nil {
+		return err
+	}
+	if kin == kinOwn && current {
+		world.Job = &state
+		return nil
+	}
+	state.Left = kin == kinLeft
+	world.Others = append(world.Others, state)
+	return nil
+}
+
+// kinship is what a migration Job is to an MLflow.
+type kinship string
+
+const (
+	kinNone kinship = "somebody else's"
+	kinOwn  kinship = "its own"
+	// kinLeft: this operator made it for an MLflow of this name that is gone, and was told to leave behind what it owned.
+	kinLeft kinship = "left behind"
+)
+
+// kinOf goes by the controller of a Job, and by our labels where nobody owns it at all. Only those on whom nobody else may
+// rely are left behind: they may be removed.
+func kinOf(job *batchv1.Job, m *mlflowv1.MLflow) kinship {
+	switch labels := job.Labels; {
+	case metav1.IsControlledBy(job, m):
+		return kinOwn
+	case len(job.OwnerReferences) == 0 && labels[names.OperatorLabel] == names.OperatorName &&
+		labels[names.ComponentLabel] == ComponentName && labels[labelMigrationInstance] == m.Name:
+		return kinLeft
+	}
+	return kinNone
 }
 
 // jobState reads a Job and, unless it succeeded, its pods.

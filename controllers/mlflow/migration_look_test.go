@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 )
 
@@ -105,6 +106,64 @@ func TestLookFindsOurJobsOnly(t *testing.T) {
 	world = looked(t, observer(t, nil, current), m)
 	if world.Job == nil || world.Job.Phase != jobFailed || world.Job.Force != "token" || world.Job.Failure.Message != "too often" || world.Job.Image != "mlflow:v3" {
 		t.Errorf("job %+v", world.Job)
+	}
+}
+
+// fromHere makes a Job one of this operator.
+func fromHere(j *batchv1.Job) {
+	j.Labels[names.OperatorLabel], j.Labels[names.ComponentLabel] = names.OperatorName, ComponentName
+}
+
+func unowned(j *batchv1.Job)  { j.OwnerReferences = nil }
+func finished(j *batchv1.Job) { j.Status.Succeeded = 1 }
+
+func TestWhatAJobIsToAnMLflow(t *testing.T) {
+	owners := func(refs ...metav1.OwnerReference) func(*batchv1.Job) {
+		return func(j *batchv1.Job) { j.OwnerReferences = refs }
+	}
+	labelled := func(key, value string) func(*batchv1.Job) {
+		return func(j *batchv1.Job) { j.Labels[key] = value }
+	}
+	for name, c := range map[string]struct {
+		changes []func(*batchv1.Job)
+		want    kinship
+	}{
+		"it controls it": {[]func(*batchv1.Job){fromHere}, kinOwn},
+		"it controls it, and the original made it": {nil, kinOwn},
+		"nobody owns it, and it bears our labels":  {[]func(*batchv1.Job){fromHere, unowned}, kinLeft},
+		"nobody owns it, and the original made it": {[]func(*batchv1.Job){unowned}, kinNone},
+		"another component made it":                {[]func(*batchv1.Job){fromHere, unowned, labelled(names.ComponentLabel, "other")}, kinNone},
+		"it is of an MLflow with another name":     {[]func(*batchv1.Job){fromHere, unowned, labelled(labelMigrationInstance, "other")}, kinNone},
+		"somebody else controls it": {[]func(*batchv1.Job){fromHere,
+			owners(metav1.OwnerReference{APIVersion: "batch/v1", Kind: "CronJob", Name: "nightly", UID: "n", Controller: new(true)})}, kinNone},
+		"somebody else owns it": {[]func(*batchv1.Job){fromHere,
+			owners(metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "backup", UID: "b"})}, kinNone},
+		"an earlier MLflow still controls it, and it goes with that": {[]func(*batchv1.Job){fromHere,
+			owners(metav1.OwnerReference{APIVersion: "mlflow.opendatahub.io/v1", Kind: "MLflow", Name: "mlflow", UID: "before", Controller: new(true)})}, kinNone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := kinOf(liveJob("mlflow-mg-3140-g2", "a", c.changes...), watched()); got != c.want {
+				t.Errorf("it is %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestLookFindsWhatAnEarlierMLflowLeft(t *testing.T) {
+	done := liveJob("mlflow-mg-3140-g2", "done", fromHere, unowned, finished)
+	doneBefore := liveJob("mlflow-mg-3140-g1", "done-before", fromHere, unowned, finished)
+	runs := liveJob("mlflow-mg-3140-g3", "runs", fromHere, unowned)
+	world := looked(t, observer(t, nil, done, doneBefore, runs), watched())
+	if world.Job != nil || world.Leftover == nil || world.Leftover.UID != "done" || !world.Leftover.Left || world.Leftover.Leaving {
+		t.Errorf("job %+v, left over %+v", world.Job, world.Leftover)
+	}
+	if len(world.Others) != 1 || world.Others[0].UID != "runs" || !world.Others[0].Left {
+		t.Errorf("others %+v", world.Others)
+	}
+	current := liveJob("mlflow-mg-3140-g2", "current", fromHere, unowned)
+	world = looked(t, observer(t, nil, current), watched())
+	if world.Job != nil || world.Leftover != nil || len(world.Others) != 1 || world.Others[0].UID != "current" {
+		t.Errorf("a Job that runs is waited for, whatever its name: %+v", world)
 	}
 }
 

@@ -52,10 +52,17 @@ func anyFacts(t *rapid.T) *migrationFacts {
 	if rapid.Bool().Draw(t, "current job") {
 		j := anyJob(t, f.JobName)
 		f.Live.Job = &j
+	} else if rapid.Bool().Draw(t, "left over") {
+		j := anyJob(t, f.JobName)
+		j.Left = true
+		if j.Phase == jobRunning {
+			j.Phase = jobFailed
+		}
+		f.Live.Leftover = &j
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "others") {
 		j := anyJob(t, "older")
-		j.Phase = jobRunning
+		j.Phase, j.Left = jobRunning, rapid.Bool().Draw(t, "left")
 		f.Live.Others = append(f.Live.Others, j)
 	}
 	f.Live.Busy, f.Live.Settled = rapid.Int32Range(0, 2).Draw(t, "busy"), rapid.Bool().Draw(t, "settled")
@@ -93,7 +100,7 @@ func checkDecision(t *rapid.T, f *migrationFacts, d migrationDecision) {
 func checkSafety(t *rapid.T, f *migrationFacts, d migrationDecision) {
 	switch d.Step {
 	case stepCreate:
-		if f.Live.Job != nil || len(f.Live.Others) > 0 || !f.Live.quiet() || !f.requested() {
+		if f.Live.Job != nil || f.Live.Leftover != nil || len(f.Live.Others) > 0 || !f.Live.quiet() || !f.requested() {
 			t.Fatalf("a Job is made: %+v", d)
 		}
 		if d.Record == nil || d.Record.Force != f.Force {

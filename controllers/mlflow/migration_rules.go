@@ -125,6 +125,8 @@ var migrationRules = []migrationRule{
 		}, adoptFailure},
 	{"the Job cannot be what is wanted and never started",
 		func(f *migrationFacts) bool { return f.Live.Job != nil && f.outdated(f.Live.Job) }, replaceJob},
+	{"a finished Job of an earlier MLflow has the name",
+		func(f *migrationFacts) bool { return f.Live.Leftover != nil }, removeLeftover},
 	{"a Job of another generation never started",
 		func(f *migrationFacts) bool { return f.Live.Job == nil && f.idleOther() != nil }, removeOther},
 	{"pods still use the database",
@@ -163,9 +165,10 @@ func (f *migrationFacts) idleOther() *migrationJobState {
 	return nil
 }
 
-// untilEvent is when to look after a Job is deleted. Nothing reports the end of a Job that the original made.
+// untilEvent is when to look after a Job is deleted. Nothing reports the end of a Job that the original made, or that nobody
+// owns.
 func untilEvent(j *migrationJobState) time.Duration {
-	if j.Ours {
+	if j.Ours && !j.Left {
 		return fallbackDelay
 	}
 	return recreateDelay

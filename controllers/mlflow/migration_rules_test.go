@@ -69,6 +69,16 @@ func other(changes ...func(*migrationJobState)) change {
 	}
 }
 
+func leftover(changes ...func(*migrationJobState)) change {
+	return func(f *migrationFacts) {
+		j := aJob(f.JobName, jobSucceeded)
+		for _, change := range append(changes, left) {
+			change(&j)
+		}
+		f.Live.Leftover = &j
+	}
+}
+
 func aJob(name string, phase jobPhase) migrationJobState {
 	j := migrationJobState{Name: name, UID: "uid", Phase: phase, Ours: true, Image: "mlflow:v3"}
 	if phase == jobFailed {
@@ -82,6 +92,7 @@ func longAgo(j *migrationJobState)  { j.FailedAt = noon.Add(-retryDelay) }
 func started(j *migrationJobState)  { j.Started = true }
 func leaving(j *migrationJobState)  { j.Leaving = true }
 func legacy(j *migrationJobState)   { j.Ours = false }
+func left(j *migrationJobState)     { j.Left = true }
 func withImage(image string) func(*migrationJobState) {
 	return func(j *migrationJobState) { j.Image = image }
 }
@@ -187,6 +198,16 @@ var ruleCases = []ruleCase{
 		"the Job cannot be what is wanted and never started", standDown, stepDelete, ReasonForceMigrationRestart, "", "", fallbackDelay},
 	{"the Job of another image runs already", situation(job(jobRunning, withImage("other"), started)), "the Job runs", standDown, stepNone,
 		ReasonMigrationRunning, "", running, watchDelay},
+	{"a finished Job that an earlier MLflow left is in the way", situation(leftover()), "a finished Job of an earlier MLflow has the name", standDown, stepDelete,
+		ReasonMigrationRunning, "Deleted finished migration Job mlflow-mg-3140-g2, which an earlier MLflow left, because status.version is empty during bootstrap", "", recreateDelay},
+	{"nor does it answer an annotation", situation(leftover(), forced("a"), busy(1)), "a finished Job of an earlier MLflow has the name", standDown, stepDelete,
+		ReasonForceMigrationRunning, "", "", recreateDelay},
+	{"it is on its way out", situation(leftover(leaving)), "a finished Job of an earlier MLflow has the name", standDown, stepNone,
+		ReasonMigrationRunning, "Waiting for migration Job mlflow-mg-3140-g2, which an earlier MLflow left, to be gone because", "", recreateDelay},
+	{"a Job that an earlier MLflow left never started", situation(other(left)), "a Job of another generation never started", standDown, stepDelete,
+		ReasonMigrationRunning, "Deleted migration Job mlflow-mg-3140-g1 that an earlier MLflow left, which never started,", "", recreateDelay},
+	{"a Job that an earlier MLflow left runs", situation(other(left, started)), "a Job of another generation runs", standDown, stepNone, ReasonMigrationRunning,
+		"Waiting for migration Job mlflow-mg-3140-g1 that an earlier MLflow left to finish because", "", watchDelay},
 	{"[D8] a Job of before never started", situation(other()), "a Job of another generation never started", standDown, stepDelete,
 		ReasonMigrationRunning, "Deleted migration Job mlflow-mg-3140-g1 from a previous desired generation", "", fallbackDelay},
 	{"[mlflow-55] a replica is left", situation(busy(1)), "pods still use the database", standDown, stepNone, ReasonMigrationScalingDown,

@@ -87,7 +87,8 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 	b := &bench{T: t, clock: clocktesting.NewFakeClock(now), fail: func(string) error { return nil }}
 	server := fake.NewClientBuilder().WithScheme(s).WithRESTMapper(mapper()).WithReturnManagedFields().
 		WithTypeConverters(managedfields.NewDeducedTypeConverter()). // the one with schemas does not know policies
-		WithStatusSubresource(&aihubv1alpha1.Catalog{}).WithObjects(objects...).Build()
+		WithStatusSubresource(&aihubv1alpha1.Catalog{}).WithObjects(objects...).
+		WithIndex(&aihubv1alpha1.Catalog{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} }).Build()
 	b.server = server
 	b.restart()
 	return b

@@ -106,10 +106,14 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		kinds: capability.NewSet(plainKinds...), mesh: &calls{targets: map[string]mesh.Target{}, services: map[string]string{}, own: map[string]map[string][]byte{}},
 	}
 	w.api = fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().WithTypeConverters(managedfields.NewDeducedTypeConverter()).
-		WithRESTMapper(scopes()).WithObjects(objects...).Build()
+		WithRESTMapper(scopes()).WithObjects(objects...).
+		WithIndex(&v1alpha1.ServingRuntime{}, metav1.ObjectNameField, nameField).WithIndex(&v1alpha1.ClusterServingRuntime{}, metav1.ObjectNameField, nameField).
+		WithIndex(&corev1.Namespace{}, metav1.ObjectNameField, nameField).WithIndex(&corev1.Service{}, metav1.ObjectNameField, nameField).Build()
 	w.restart()
 	return w
 }
+
+func nameField(o client.Object) []string { return []string{o.GetName()} }
 
 // restart forgets all that the controller knew.
 func (w *world) restart() {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
@@ -12,7 +13,7 @@ import (
 // Adjust changes a live object that is created once and never applied again, such as a volume claim whose spec is nearly all
 // immutable: it sends what change did to live as a merge patch, and nothing when change did nothing. live must be the
 // caller's own copy; it holds the server's answer afterwards. A write that has come in between is a conflict error, an
-// object that is being deleted is left alone. Errors are *Error.
+// object that is being deleted is left alone, and so is one that would get a reference to an owner that is. Errors are *Error.
 func (a *Applier) Adjust(ctx context.Context, live client.Object, change func()) error {
 	gvk, err := apiutil.GVKForObject(live, a.Client.Scheme())
 	if err != nil {
@@ -27,11 +28,22 @@ func (a *Applier) Adjust(ctx context.Context, live client.Object, change func())
 		a.skip(gvk.Kind)
 		return nil
 	}
+	if leaving, err := a.gainsLeaving(ctx, before, live); err != nil || leaving {
+		return adjustError(gvk, live, err)
+	}
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	a.wrote(gvk.Kind, verbPatch)
 	if err := a.Client.Patch(ctx, live, patch, client.FieldOwner(a.FieldOwner)); err != nil {
-		return &Error{Kind: gvk.Kind, Namespace: live.GetNamespace(), Name: live.GetName(), Err: err}
+		return adjustError(gvk, live, err)
 	}
 	count(ctx, updated)
 	return nil
+}
+
+// adjustError names the object that an error is about; nil stays nil.
+func adjustError(kind schema.GroupVersionKind, live client.Object, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &Error{Kind: kind.Kind, Namespace: live.GetNamespace(), Name: live.GetName(), Err: err}
 }

@@ -261,7 +261,7 @@ func TestSharedObjectsKeepEveryOwner(t *testing.T) {
 	object.Ownership = Shared
 	b.settles(both, object)
 	first := b.owner
-	b.owner = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "second", UID: "second-uid"}}
+	b.owner = b.another("second", "second-uid")
 	b.settles(both, object)
 	b.settles(quiet, object)
 	b.owner = first

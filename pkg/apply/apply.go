@@ -17,7 +17,8 @@ import (
 
 // Apply brings all desired objects of an owner to their desired state, in order. An object that fails does not keep
 // the later ones from being written; the result joins one *Error for each that failed. An object that is being
-// deleted is left alone without an error: its deletion event brings the owner back.
+// deleted is left alone without an error: its deletion event brings the owner back. So is one that has lost its
+// reference to an owner that is being deleted.
 func (a *Applier) Apply(ctx context.Context, owner client.Object, desired Desired) error {
 	o, err := newOwner(owner, a.Client.Scheme())
 	if err != nil {
@@ -71,7 +72,7 @@ func (a *Applier) settle(ctx context.Context, o owner, c child) error {
 	case known.intent == c.intent && a.untouched(known, o, c, cached):
 		a.skip(c.key.Kind)
 		return nil
-	case known.intent != c.intent && c.Ownership != Shared:
+	case known.intent != c.intent && c.Ownership != Shared && tied(cached, o, c.Ownership):
 		return a.write(ctx, o, c, known.uid, nil, updated)
 	default:
 		return a.inspect(ctx, o, c)
@@ -153,6 +154,10 @@ func (a *Applier) inspect(ctx context.Context, o owner, c child) error {
 			return nil
 		}
 		return &DeletingError{Kind: c.key.Kind, Namespace: c.key.Namespace, Name: c.key.Name}
+	}
+	if released, err := a.released(ctx, o, c, live); err != nil || released {
+		a.memory.drop(o.uid, c.key)
+		return err
 	}
 	if err := a.prepare(ctx, o, c, live); err != nil {
 		return err

@@ -51,10 +51,22 @@ type bench struct {
 
 func newBench(t *testing.T, objects ...client.Object) *bench {
 	b := &bench{T: t, failing: map[string]error{}, seen: map[string]int{}}
-	b.owner = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "owner", UID: "owner-uid"}}
-	b.server = fake.NewClientBuilder().WithReturnManagedFields().WithRESTMapper(mapper()).WithObjects(objects...).Build()
+	b.owner = anOwner("owner", "owner-uid")
+	b.server = fake.NewClientBuilder().WithReturnManagedFields().WithRESTMapper(mapper()).WithObjects(objects...).WithObjects(b.owner.DeepCopy()).
+		WithIndex(&corev1.ConfigMap{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} }).Build()
 	b.restart()
 	return b
+}
+
+func anOwner(name, uid string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(uid)}}
+}
+
+// another is a second owner, which the server knows.
+func (b *bench) another(name, uid string) *corev1.ConfigMap {
+	b.Helper()
+	b.must(b.server.Create(b.Context(), anOwner(name, uid)))
+	return anOwner(name, uid)
 }
 
 // mapper knows the scopes of the kinds that the tests use; the fake client's own takes every kind for one of cluster scope.

@@ -125,7 +125,7 @@ func TestPruneReleasesSharedObjects(t *testing.T) {
 	b := newBench(t)
 	object := settings("a", "1")
 	object.Ownership = Shared
-	first, second := b.owner, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "second", UID: "second-uid"}}
+	first, second := b.owner, b.another("second", "second-uid")
 	b.settles(both, object)
 	b.owner = second
 	b.settles(both, object)

@@ -7,9 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
@@ -20,7 +18,7 @@ func TestApplyIsSafeForConcurrentUse(t *testing.T) {
 	const owners, passes = 8, 5
 	var group sync.WaitGroup
 	for i := range owners {
-		owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprint("owner-", i), UID: types.UID(fmt.Sprint("uid-", i))}}
+		owner := b.another(fmt.Sprint("owner-", i), fmt.Sprint("uid-", i))
 		group.Go(func() {
 			for pass := range passes {
 				shared := settings("shared", "1")

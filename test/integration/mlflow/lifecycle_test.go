@@ -1,13 +1,16 @@
 package mlflow_test
 
 import (
+	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
@@ -118,6 +121,46 @@ var _ = Describe("An MLflow", func() {
 			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(role), role)).To(Succeed())
 			g.Expect(role.Rules).To(HaveLen(3))
 		}).WithContext(ctx).Should(Succeed())
+	}, NodeTimeout(specTimeout))
+
+	It("takes up again all that an earlier one left, but for its finished Job, which makes room for another", func(ctx SpecContext) {
+		m := ready(ctx, server(withJobs))
+		parts := slices.Concat(children(), collection(), archival(), []client.Object{claim()})
+		uids := map[client.Object]types.UID{}
+		for _, part := range parts {
+			env.Get(ctx, part)
+			uids[part] = part.GetUID()
+		}
+		first := jobs(ctx)[0].UID
+		bystander := strayJob("mlflow-mg-3140-g0", map[string]string{"mlflow.opendatahub.io/migration-job": "true", "mlflow.opendatahub.io/migration-instance": "mlflow"})
+		create(ctx, bystander)
+
+		mark := env.Mark()
+		Expect(env.Admin.Delete(ctx, m, client.PropagationPolicy(metav1.DeletePropagationOrphan))).To(Succeed())
+		env.WaitGone(ctx, m)
+		env.Settle(manager.User, quiet/2, specTimeout)
+		for _, part := range parts {
+			env.Get(ctx, part)
+			Expect(part.GetOwnerReferences()).To(BeEmpty(), "%T %s was taken back by an owner that goes", part, part.GetName())
+		}
+		own := func(e framework.Entry) bool { return e.Resource != "mlflows" }
+		Expect(env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutEvents().WithoutReviews().Writes().Where(own)).To(BeEmpty())
+
+		mark = env.Mark()
+		m = server(withJobs)
+		Expect(env.Admin.Create(ctx, m)).To(Succeed())
+		migrated(ctx, m)
+		for _, part := range parts {
+			env.Get(ctx, part)
+			Expect(part.GetUID()).To(Equal(uids[part]), "%T %s", part, part.GetName())
+			if _, data := part.(*corev1.PersistentVolumeClaim); !data {
+				Expect(part.GetOwnerReferences()).To(ConsistOf(HaveField("UID", m.UID)), "%T %s", part, part.GetName())
+			}
+		}
+		now := jobs(ctx)
+		Expect(now).To(ConsistOf(HaveField("Name", bystander.Name), And(HaveField("Name", firstJob), HaveField("UID", Not(Equal(first))))))
+		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Verb == "delete" })).To(
+			ConsistOf(And(HaveField("Resource", "jobs"), HaveField("Name", firstJob), HaveField("Code", 200))))
 	}, NodeTimeout(specTimeout))
 
 	It("is left alone while it is paused", func(ctx SpecContext) {

@@ -1,0 +1,145 @@
+package apply
+
+import (
+	"errors"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+)
+
+// going marks the owner for deletion, as one that orphans what it owns, and takes the reference from the child as the garbage
+// collector does. The owner that the bench passes on is the one of before, as a cache may hold it.
+func (b *bench) going(child string) {
+	b.Helper()
+	live := b.get("owner")
+	live.Finalizers = []string{metav1.FinalizerOrphanDependents}
+	b.must(b.server.Update(b.Context(), live))
+	b.must(b.server.Delete(b.Context(), live))
+	b.strip(child)
+}
+
+func (b *bench) strip(child string) {
+	b.Helper()
+	object := b.get(child)
+	object.OwnerReferences = nil
+	b.must(b.server.Update(b.Context(), object, client.FieldOwner("garbage-collector")))
+}
+
+func TestWhatAnOwnerLetsGoIsNotTakenBackByIt(t *testing.T) {
+	for name, ownership := range map[string]Ownership{"controlled": Controlled, "shared": Shared} {
+		for change, value := range map[string]string{"the same is wanted": "1", "something else is wanted": "2"} {
+			t.Run(name+", "+change, func(t *testing.T) {
+				b := newBench(t)
+				as := func(value string) Object {
+					o := settings("a", value)
+					o.Ownership = ownership
+					return o
+				}
+				b.settles(both, as("1"))
+				b.going("a")
+				b.settles(looks, as(value))
+				b.settles(looks, as(value)) // nothing is remembered of it
+				if got := b.get("a"); len(got.OwnerReferences) > 0 || got.Data["key"] != "1" {
+					t.Errorf("it was written: %v", got)
+				}
+			})
+		}
+	}
+}
+
+func TestALostReferenceIsGivenBackByAnOwnerThatStays(t *testing.T) {
+	b := newBench(t)
+	b.settles(both, settings("a", "1"))
+	b.strip("a")
+	b.settles(both, settings("a", "2"))
+	if got := b.get("a"); len(got.OwnerReferences) != 1 || got.Data["key"] != "2" {
+		t.Errorf("not taken back: %v", got)
+	}
+	if b.seen["list"] != 1 {
+		t.Errorf("requests: %v", b.seen)
+	}
+	b.settles(quiet, settings("a", "2"))
+	if b.seen["list"] != 0 {
+		t.Errorf("the owner is looked at when nothing was lost: %v", b.seen)
+	}
+}
+
+func TestAnOwnerThatIsGoneTakesNothingUp(t *testing.T) {
+	for name, owner := range map[string]*corev1.ConfigMap{
+		"gone": anOwner("never-was", "x"), "replaced by another of the name": anOwner("owner", "earlier-uid"),
+		"in another namespace": {ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: "owner", UID: "owner-uid"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, found(func(c *corev1.ConfigMap) { c.Labels = names.Labels("test") }))
+			o, err := newOwner(owner, b.Client.Scheme())
+			b.must(err)
+			if leaves, err := b.leaving(t.Context(), o); err != nil || !leaves {
+				t.Errorf("leaving %t, error %v", leaves, err)
+			}
+		})
+	}
+}
+
+// What shall outlive its owner is never asked about, and neither is what another operator made: its reference was never ours.
+func TestOnlyReferencesThatWereOursAreAskedFor(t *testing.T) {
+	b := newBench(t, found(func(*corev1.ConfigMap) {}))
+	b.failing["list"] = errors.New("no")
+	adopted := settings("a", "1")
+	adopted.Adopts = func(*unstructured.Unstructured) bool { return true }
+	b.settles(both, adopted)
+	data := settings("data", "1")
+	data.Ownership = Unowned
+	b.settles(both, data)
+	changed := settings("data", "2")
+	changed.Ownership = Unowned
+	b.settles(blind, changed)
+}
+
+func TestItIsAnErrorNotToKnowWhetherAnOwnerGoes(t *testing.T) {
+	b := newBench(t)
+	b.settles(both, settings("a", "1"))
+	b.strip("a")
+	b.failing["list"] = errors.New("no")
+	err := b.expect(looks, settings("a", "1"))
+	if want := "applying ConfigMap ns/a: looking whether ConfigMap owner is being deleted: no"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	delete(b.failing, "list")
+	b.settles(both, settings("a", "1"))
+}
+
+func TestAdjustGivesNothingToAnOwnerThatGoes(t *testing.T) {
+	adopt := func(b *bench, live *corev1.ConfigMap) error {
+		return b.Adjust(t.Context(), live, func() { live.OwnerReferences = []metav1.OwnerReference{refer("owner", "owner-uid", true)} })
+	}
+	b := newBench(t, found(func(*corev1.ConfigMap) {}))
+	b.must(adopt(b, b.get("a")))
+	if refs := b.get("a").OwnerReferences; len(refs) != 1 || b.seen["list"] != 1 {
+		t.Errorf("owners %v, requests %v", refs, b.seen)
+	}
+	b.must(adopt(b, b.get("a"))) // it has it already
+	if b.seen["list"] != 1 {
+		t.Errorf("requests %v", b.seen)
+	}
+	b.going("a")
+	b.must(adopt(b, b.get("a")))
+	if refs := b.get("a").OwnerReferences; len(refs) != 0 {
+		t.Errorf("owners %v", refs)
+	}
+	b.failing["list"] = errors.New("no")
+	if failed, ok := errors.AsType[*Error](adopt(b, b.get("a"))); !ok || failed.Name != "a" {
+		t.Errorf("got %v, want an error that names the object", failed)
+	}
+	live := b.get("a")
+	err := b.Adjust(t.Context(), live, func() {
+		live.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Nothing", Name: "x", UID: "x"}}
+	})
+	if err == nil {
+		t.Error("an owner of a kind that nobody knows: no error")
+	}
+}
