@@ -228,8 +228,7 @@ func (r *objects) stamp(ctx context.Context, m *mlflowv1.MLflow, namespace strin
 	if client.IgnoreNotFound(err) != nil {
 		return reference.Stamp{}, fmt.Errorf("reading what the pods were started with: %w", err)
 	}
-	return reference.Next(d.Annotations[reference.BaselineAnnotation],
-		d.Spec.Template.Annotations[reference.RolloutAnnotation], resolved.Hashes, refs)
+	return reference.NextOn(d, resolved.Hashes, refs)
 }
 
 // observeRollout reports how far the Deployment is, and why it is not further.

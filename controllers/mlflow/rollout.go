@@ -13,15 +13,8 @@ import (
 // stampDeployment records what the pods consume on the Deployment, and on its pod template once that has changed.
 func stampDeployment(desired apply.Desired, stamp reference.Stamp) {
 	for _, o := range desired {
-		d, ok := o.Config.(*appsv1ac.DeploymentApplyConfiguration)
-		if !ok {
-			continue
-		}
-		if stamp.Baseline != "" {
-			d.WithAnnotations(map[string]string{reference.BaselineAnnotation: stamp.Baseline})
-		}
-		if stamp.Rollout != "" {
-			d.Spec.Template.WithAnnotations(map[string]string{reference.RolloutAnnotation: stamp.Rollout})
+		if d, ok := o.Config.(*appsv1ac.DeploymentApplyConfiguration); ok {
+			stamp.Mark(d)
 		}
 	}
 }

@@ -32,6 +32,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 )
 
 // bench is the reconciler before a fake API server whose requests can be made to fail.
@@ -46,6 +47,8 @@ type bench struct {
 	fail func(verb string) error
 	// writes are those since the last reset, as "verb Kind/name".
 	writes []string
+	// rollouts are the stamps on pods, by Deployment, as they were looked at last.
+	rollouts map[string]string
 }
 
 // reading is a cache that reads the fake server.
@@ -84,7 +87,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 		s.AddKnownTypeWithName(kind, &unstructured.Unstructured{})
 		s.AddKnownTypeWithName(kind.GroupVersion().WithKind(kind.Kind+"List"), &unstructured.UnstructuredList{})
 	}
-	b := &bench{T: t, clock: clocktesting.NewFakeClock(now), fail: func(string) error { return nil }}
+	b := &bench{T: t, clock: clocktesting.NewFakeClock(now), fail: func(string) error { return nil }, rollouts: map[string]string{}}
 	server := fake.NewClientBuilder().WithScheme(s).WithRESTMapper(mapper()).WithReturnManagedFields().
 		WithTypeConverters(managedfields.NewDeducedTypeConverter()). // the one with schemas does not know policies
 		WithStatusSubresource(&aihubv1alpha1.Catalog{}).WithObjects(objects...).
@@ -129,7 +132,7 @@ func (b *bench) restart() {
 		served: func() capability.Set { return b.served },
 		applier: apply.New(apply.Options{Client: cached, Live: cached, FieldOwner: FieldOwner, Component: ComponentName,
 			LegacyManagers: []string{LegacyManager}, StripAnnotations: []string{LastApplied}, Whole: []schema.GroupVersionKind{deploymentKind}}),
-		knowsDomain: func() bool { return true },
+		knowsDomain: func() bool { return true }, references: reference.NewTracker(side.routed(cached), cached),
 	}
 	b.r.admins = &admins{served: func() capability.Set { return b.served }}
 	b.r.inputs = func() Inputs { return b.r.settings.inputs(b.served, "") }

@@ -24,6 +24,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 )
 
 const (
@@ -52,6 +53,7 @@ type catalogs struct {
 	knowsDomain func() bool
 	clock       clock.Clock
 	state       *memory
+	references  *reference.Tracker
 }
 
 func (r *catalogs) phases() []reconciler.Phase[*aihubv1alpha1.Catalog] {
@@ -70,6 +72,7 @@ func (r *catalogs) phases() []reconciler.Phase[*aihubv1alpha1.Catalog] {
 // forget drops what is remembered of a Catalog that is gone.
 func (r *catalogs) forget(uid types.UID) {
 	r.applier.Forget(uid)
+	r.references.Forget(uid)
 	r.state.forget(uid)
 }
 
@@ -143,6 +146,9 @@ func (r *catalogs) applyObjects(ctx context.Context, c *aihubv1alpha1.Catalog) e
 		return r.notApplied(c, err)
 	}
 	if err := r.makeWay(ctx, c, deployments); err != nil {
+		return err
+	}
+	if err := r.stamp(ctx, c, deployments); err != nil {
 		return err
 	}
 	if err := r.applier.Apply(ctx, c, deployments); err != nil {

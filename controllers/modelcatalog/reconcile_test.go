@@ -116,7 +116,7 @@ func TestFaultsAtRandom(t *testing.T) {
 	b := newBench(t, sample())
 	b.fail = failing(0.15, "get", "create", "apply", "patch")
 	done := false
-	for range 200 {
+	for range 1000 { // a pass reads some forty objects, and most passes meet a fault
 		if _, err := b.pass(); err == nil {
 			done = true
 			break

@@ -28,6 +28,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 )
 
 // ComponentName is the name of the component in flags, labels, metrics and folders.
@@ -150,6 +151,7 @@ func Setup(settings Settings, env Environment) func(context.Context, ctrl.Manage
 		r := &catalogs{
 			settings: settings, hub: hub, cached: reader, live: mgr.GetAPIReader(), side: side, applier: env.Applier(mgr, reader),
 			admins: admins, served: served.Current, clock: env.Clock(), state: newMemory(env.Clock()),
+			references:  reference.NewTracker(reader, mgr.GetAPIReader()),
 			knowsDomain: func() bool { return knowsDomain(settings, served.Current(), domain) },
 		}
 		r.inputs = func() Inputs { return r.decided().inputs(served.Current(), domain.Domain()) }

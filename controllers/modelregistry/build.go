@@ -7,6 +7,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 )
 
 // Inputs is what the objects of a registry depend on beside its spec.
@@ -19,9 +20,8 @@ type Inputs struct {
 	Gateway config.RegistryGateway
 	// ServingCertificate: the stored spec names no certificate, so the platform is asked for one.
 	ServingCertificate bool
-	// References and Rollout are the annotations of pkg/reference for the server, PostgresReferences and PostgresRollout
-	// those for a generated database.
-	References, Rollout, PostgresReferences, PostgresRollout string
+	// Stamp says what the pods of the server have read, PostgresStamp those of a generated database.
+	Stamp, PostgresStamp reference.Stamp
 	// Adopts decides whether objects outside of the owner's reach may be taken over; nil is never.
 	Adopts func(live *unstructured.Unstructured) bool
 }

@@ -102,7 +102,8 @@ func databaseDeployment(m *v1beta1.ModelRegistry, in Inputs) *appsv1ac.Deploymen
 			WithStrategy(appsv1ac.DeploymentStrategy().WithType(appsv1.RecreateDeploymentStrategyType)).
 			WithSelector(metav1ac.LabelSelector().WithMatchLabels(databaseSelector(m))).
 			WithTemplate(corev1ac.PodTemplateSpec().WithLabels(databaseSelector(m)).WithSpec(pod)))
-	return stamped(d, in.PostgresReferences, in.PostgresRollout)
+	in.PostgresStamp.Mark(d)
+	return d
 }
 
 func databaseContainer(m *v1beta1.ModelRegistry) *corev1ac.ContainerApplyConfiguration {

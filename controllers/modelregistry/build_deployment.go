@@ -13,7 +13,6 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/rbacproxy"
-	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
@@ -44,18 +43,8 @@ func deployment(m *v1beta1.ModelRegistry, in Inputs) (*appsv1ac.DeploymentApplyC
 			WithRevisionHistoryLimit(0).
 			WithSelector(metav1ac.LabelSelector().WithMatchLabels(selector(m))).
 			WithTemplate(template))
-	return stamped(d, in.References, in.Rollout), nil
-}
-
-// stamped records on a Deployment what its pods consume, and on its pods once that has changed, see pkg/reference.
-func stamped(d *appsv1ac.DeploymentApplyConfiguration, references, rollout string) *appsv1ac.DeploymentApplyConfiguration {
-	if references != "" {
-		d.WithAnnotations(map[string]string{reference.BaselineAnnotation: references})
-	}
-	if rollout != "" {
-		d.Spec.Template.WithAnnotations(map[string]string{reference.RolloutAnnotation: rollout})
-	}
-	return d
+	in.Stamp.Mark(d)
+	return d, nil
 }
 
 // podSpec mounts a token for the proxy only: the server asks the API server for nothing.

@@ -145,7 +145,7 @@ func TestPodGroup(t *testing.T) {
 // [W2] What pods consume is recorded on the Deployment, and rolls the pods once it has changed.
 func TestStamps(t *testing.T) {
 	in := with(plain, func(in *Inputs) {
-		in.References, in.Rollout, in.PostgresReferences, in.PostgresRollout = "server", "rolls", "database", "restarts"
+		in.Stamp, in.PostgresStamp = reference.Stamp{Baseline: "server", Rollout: "rolls"}, reference.Stamp{Baseline: "database", Rollout: "restarts"}
 	})
 	objects := append(built(t, registry(generated), in), builtDatabase(t, registry(generated), in)...)
 	for name, want := range map[string][2]string{"team-a": {"server", "rolls"}, "team-a-postgres": {"database", "restarts"}} {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
@@ -113,8 +114,8 @@ func TestGolden(t *testing.T) {
 		"generated-openshift":         {registry(generated, proxied, sizedAndDeleted), openshift},
 		"long-name-openshift":         {called(registry(generated, proxied), strings.Repeat("a", 60)+"xyz"), gateway},
 		"stamped-plain": {registry(generated, proxied), with(plain, func(in *Inputs) {
-			in.References, in.Rollout = `{"Secret/team-a-postgres-credentials":"1"}`, "a1"
-			in.PostgresReferences, in.PostgresRollout = `{"Secret/team-a-postgres-credentials":"2"}`, "b2"
+			in.Stamp = reference.Stamp{Baseline: `{"Secret/team-a-postgres-credentials":"1"}`, Rollout: "a1"}
+			in.PostgresStamp = reference.Stamp{Baseline: `{"Secret/team-a-postgres-credentials":"2"}`, Rollout: "b2"}
 		})},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -160,19 +160,13 @@ func (r *registries) inputs(ctx context.Context, m, used *v1beta1.ModelRegistry)
 	if err != nil {
 		return in, err
 	}
-	stamp, err := r.stamp(ctx, m, serviceName(m), resolved, references(used))
-	if err != nil {
+	if in.Stamp, err = r.stamp(ctx, m, serviceName(m), resolved, references(used)); err != nil {
 		return in, err
 	}
-	in.References, in.Rollout = stamp.Baseline, stamp.Rollout
 	if generates(m) {
-		stamp, err := r.stamp(ctx, m, databaseName(m), resolved, databaseReferences(m))
-		if err != nil {
-			return in, err
-		}
-		in.PostgresReferences, in.PostgresRollout = stamp.Baseline, stamp.Rollout
+		in.PostgresStamp, err = r.stamp(ctx, m, databaseName(m), resolved, databaseReferences(m))
 	}
-	return in, nil
+	return in, err
 }
 
 // consumed is all that the pods of a registry read of other objects.
@@ -192,7 +186,7 @@ func (r *registries) stamp(ctx context.Context, m *v1beta1.ModelRegistry, deploy
 	if err != nil {
 		return reference.Stamp{}, err
 	}
-	return reference.Next(d.Annotations[reference.BaselineAnnotation], d.Spec.Template.Annotations[reference.RolloutAnnotation], resolved.Hashes, refs)
+	return reference.NextOn(d, resolved.Hashes, refs)
 }
 
 // eventf tells of something that happened to a registry.

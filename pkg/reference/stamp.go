@@ -6,6 +6,9 @@ import (
 	"hash/fnv"
 	"maps"
 	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 )
 
 // Annotations that carry the state of references. They stand in the cluster, so a restart forgets nothing.
@@ -23,6 +26,21 @@ type Stamp struct {
 	Baseline string
 	// Rollout is the value of RolloutAnnotation; empty when pods were never rolled for a reference.
 	Rollout string
+}
+
+// Mark puts the stamp on a workload whose pod template is set.
+func (s Stamp) Mark(d *appsv1ac.DeploymentApplyConfiguration) {
+	if s.Baseline != "" {
+		d.WithAnnotations(map[string]string{BaselineAnnotation: s.Baseline})
+	}
+	if s.Rollout != "" {
+		d.Spec.Template.WithAnnotations(map[string]string{RolloutAnnotation: s.Rollout})
+	}
+}
+
+// NextOn is Next for a live Deployment; an empty one stands for one that does not exist.
+func NextOn(d *appsv1.Deployment, hashes map[string]string, referenced []Reference) (Stamp, error) {
+	return Next(d.Annotations[BaselineAnnotation], d.Spec.Template.Annotations[RolloutAnnotation], hashes, referenced)
 }
 
 // Next decides whether pods must roll. baseline and rollout are the annotations of the live workload and of its pod

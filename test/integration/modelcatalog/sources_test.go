@@ -6,9 +6,18 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// The annotations that say what pods have read, on a Deployment and, once that has changed, on its pods.
+const (
+	recorded = "platform.opendatahub.io/references"
+	rollout  = "platform.opendatahub.io/references-rollout"
 )
 
 // labelled are the sources that the pods of the catalog mount beside the fixed ones, each with its argument.
@@ -192,6 +201,65 @@ var _ = Describe("A second Catalog", func() {
 		w.Get(ctx, binding)
 		Expect(binding.Subjects[0].Namespace).To(Equal(second))
 		Expect(condition(other).Status).To(BeEquivalentTo("True"))
+	}, NodeTimeout(specTimeout))
+})
+
+var _ = Describe("The pods of a Catalog", func() {
+	It("roll when the password of their database is rotated, and for nothing else [W2]", func(ctx SpecContext) {
+		w := onKubernetes
+		ns := w.namespace(ctx)
+		c := w.ready(ctx, catalog(ns))
+		server, database, own := deployment(ns, "model-catalog"), deployment(ns, "model-catalog-postgres"), secret(ns, "model-catalog-postgres")
+		w.Get(ctx, server)
+		generation := server.Generation
+		Expect(server.Annotations).To(HaveKey(recorded))
+		Expect(server.Spec.Template.Annotations).NotTo(HaveKey(rollout), "nothing has changed yet")
+
+		w.Patch(ctx, own, map[string]any{"data": map[string]any{"note": "Mg=="}})
+		w.Patch(ctx, configMap(ns, "model-catalog-sources"), map[string]any{"data": map[string]any{"sources.yaml": "catalogs: [] # mine\n"}})
+		w.settle()
+		w.Get(ctx, server)
+		Expect(server.Generation).To(Equal(generation), "the server reads its sources by itself")
+
+		w.Patch(ctx, own, map[string]any{"data": map[string]any{"database-password": "c2Vjb25k"}})
+		for _, d := range []*appsv1.Deployment{server, database} {
+			w.WaitFor(ctx, d, func(g Gomega) { g.Expect(d.Spec.Template.Annotations).To(HaveKey(rollout)) })
+		}
+		w.Get(ctx, own)
+		Expect(string(own.Data["database-password"])).To(Equal("second"))
+
+		w.available(ctx, c)
+		w.ExpectAtRest(w.manager.User, quiet)
+	}, NodeTimeout(specTimeout))
+
+	It("go on when their Catalog is deleted without them, and are taken up by the next", func(ctx SpecContext) {
+		w := onKubernetes
+		ns := w.namespace(ctx)
+		c := w.ready(ctx, catalog(ns))
+		parts := []client.Object{
+			deployment(ns, "model-catalog"), deployment(ns, "model-catalog-postgres"), service(ns, "model-catalog"), secret(ns, "model-catalog-postgres"),
+			configMap(ns, "default-catalog-sources"), role(ns, "model-catalog"), policy(ns, "model-catalog-postgres"),
+		}
+		uids, generations := map[client.Object]types.UID{}, map[client.Object]int64{}
+		for _, part := range parts {
+			w.Get(ctx, part)
+			uids[part], generations[part] = part.GetUID(), part.GetGeneration()
+		}
+		Expect(w.Admin.Delete(ctx, c, client.PropagationPolicy(metav1.DeletePropagationOrphan))).To(Succeed())
+		w.WaitGone(ctx, c)
+		for _, part := range parts {
+			w.Get(ctx, part)
+			Expect(part.GetOwnerReferences()).To(BeEmpty(), "%T %s", part, part.GetName())
+		}
+		next := catalog(ns)
+		Expect(w.Admin.Create(ctx, next)).To(Succeed())
+		w.available(ctx, next)
+		for _, part := range parts {
+			w.Get(ctx, part)
+			Expect(metav1.IsControlledBy(part, next)).To(BeTrue(), "%T %s", part, part.GetName())
+			Expect(part.GetUID()).To(Equal(uids[part]), "%T %s", part, part.GetName())
+			Expect(part.GetGeneration()).To(Equal(generations[part]), "%T %s was changed", part, part.GetName())
+		}
 	}, NodeTimeout(specTimeout))
 })
 

@@ -1,0 +1,120 @@
+package modelcatalog
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+)
+
+// What the builders let pods read when they start is followed, and nothing else is: every variable that comes from a Secret, but
+// for the Secret of a database elsewhere, which the catalog may not read.
+func TestEveryVariableFromASecretIsFollowed(t *testing.T) {
+	for _, c := range []*aihubv1alpha1.Catalog{sample(), sample(withExternal(aihubv1alpha1.ExternalDatabase{Host: "h", SecretName: "db"}))} {
+		b := newBench(t, c)
+		b.settle()
+		for _, name := range []string{baseName, databaseName} {
+			d := &appsv1.Deployment{ObjectMeta: named(name)}
+			if !b.get(d) {
+				continue
+			}
+			var read []reference.Reference
+			for i := range d.Spec.Template.Spec.Containers {
+				read = append(read, reference.OfEnv(d.Spec.Template.Spec.Containers[i].Env)...)
+				read = append(read, reference.OfEnvFrom(d.Spec.Template.Spec.Containers[i].EnvFrom)...)
+			}
+			want := slices.DeleteFunc(reference.Merge(read), func(r reference.Reference) bool { return r.Name == "db" })
+			if diff := cmp.Diff(want, reference.Merge(references(c, name))); diff != "" {
+				t.Errorf("%s (-reads +followed):\n%s", name, diff)
+			}
+		}
+	}
+}
+
+// rolled returns the names of the Deployments of which the pods were replaced for a reference, and forgets it.
+func (b *bench) rolled() []string {
+	b.Helper()
+	var names []string
+	for _, name := range []string{baseName, databaseName} {
+		d := &appsv1.Deployment{ObjectMeta: named(name)}
+		if !b.get(d) {
+			continue
+		}
+		if now := d.Spec.Template.Annotations[reference.RolloutAnnotation]; now != "" && now != b.rollouts[name] {
+			names = append(names, name)
+			b.rollouts[name] = now
+		}
+	}
+	return names
+}
+
+// [W2]
+func TestPodsOfTheCatalogRollWhenWhatTheyReadChanges(t *testing.T) {
+	b := newBench(t, sample(), &corev1.Secret{ObjectMeta: named("db"), Data: map[string][]byte{keyPassword: []byte("a"), keyUser: []byte("u"), keyDatabase: []byte("d")}})
+	b.settle()
+	own, other := &corev1.Secret{ObjectMeta: named(databaseName)}, &corev1.Secret{ObjectMeta: named("db")}
+	sources, server := &corev1.ConfigMap{ObjectMeta: named(modelSources)}, &appsv1.Deployment{ObjectMeta: named(baseName)}
+	c := sample()
+	for _, step := range []struct {
+		name string
+		do   func()
+		want []string
+	}{
+		{"a new catalog", func() {}, nil},
+		{"a restart", b.restart, nil},
+		{"a password", func() { b.change(own, func() { own.Data[keyPassword] = []byte("rotated") }) }, []string{baseName, databaseName}},
+		{"nothing since", func() {}, nil},
+		{"a key that no pod reads", func() { b.change(own, func() { own.Data["note"] = []byte("x") }) }, nil},
+		{"sources, which the server reads by itself", func() { b.change(sources, func() { sources.Data[sourcesKey] = "catalogs: [] # mine\n" }) }, nil},
+		{"a Secret that is not its own", func() { b.change(other, func() { other.Data[keyPassword] = []byte("b") }) }, nil},
+		{"the manager of before, which recorded nothing", func() {
+			b.change(server, func() { delete(server.Annotations, reference.BaselineAnnotation) })
+			b.restart()
+		}, nil},
+		{"a password after that", func() { b.change(own, func() { own.Data[keyPassword] = []byte("again") }) }, []string{baseName, databaseName}},
+		{"another database", func() {
+			b.change(c, func() { withExternal(aihubv1alpha1.ExternalDatabase{Host: "db", SecretName: "db"})(&c.Spec) })
+		}, nil},
+		{"the password of that, which the catalog may not read", func() { b.change(other, func() { other.Data[keyPassword] = []byte("c") }) }, nil},
+		{"its own again", func() { b.change(c, func() { c.Spec = aihubv1alpha1.CatalogSpec{} }) }, nil},
+		{"a label", func() { b.change(own, func() { own.Labels["theirs"] = "1" }) }, nil},
+		{"a Deployment that lost our label", func() { b.change(server, func() { delete(server.Labels, names.OperatorLabel) }) }, nil},
+		{"the user", func() { b.change(own, func() { own.Data[keyUser] = []byte("another") }) }, []string{baseName, databaseName}},
+	} {
+		step.do()
+		b.settle()
+		if got := b.rolled(); !slices.Equal(got, step.want) {
+			t.Errorf("%s: rolled %v, want %v", step.name, got, step.want)
+		}
+	}
+	if must(b, server).Annotations[reference.BaselineAnnotation] == "" {
+		t.Error("what the pods have read is not recorded")
+	}
+}
+
+func TestWhatPodsReadMustBeKnown(t *testing.T) {
+	b := newBench(t, sample())
+	b.settle()
+	b.restart()
+	b.fail = func(verb string) error {
+		if verb == "get" {
+			return errors.New("not now")
+		}
+		return nil
+	}
+	objects, err := Build(sample(), kubernetes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, deployments := split(objects)
+	if err := b.r.stamp(t.Context(), sample(), deployments); err == nil {
+		t.Error("pods would be started with what nobody knows")
+	}
+}
