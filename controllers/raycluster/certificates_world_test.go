@@ -82,6 +82,14 @@ func newWorld(t *testing.T, existing ...client.Object) *world {
 			}
 			return c.Get(ctx, key, o, opts...)
 		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			heads, ok := list.(*metav1.PartialObjectMetadataList)
+			if !ok || heads.Kind != ray.GVK.Kind+"List" {
+				return c.List(ctx, list, opts...)
+			}
+			heads.Items = []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "demo", UID: "u"}}}
+			return nil // a cluster is given to its passes, and never stored
+		},
 	})
 	w.certificates = newCertificates(certificateDeps{
 		Cached: cached, Live: live, Pods: w.server, Writer: cached,
