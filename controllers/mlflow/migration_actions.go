@@ -116,22 +116,22 @@ func replaceJob(f *migrationFacts) migrationDecision {
 func removeLeftover(f *migrationFacts) migrationDecision {
 	left := f.Live.Leftover
 	if left.Leaving {
-		return holding(f, ReasonMigrationRunning, f.because("Waiting for migration Job %s, which an earlier MLflow left, to be gone", left.Name), recreateDelay)
+		return holding(f, ReasonMigrationRunning, f.because("Waiting for migration Job %s of an earlier MLflow to be gone", left.Name), recreateDelay)
 	}
-	return removing(f, left, ReasonMigrationRunning, f.because("Deleted finished migration Job %s, which an earlier MLflow left,", left.Name))
+	return removing(f, left, ReasonMigrationRunning, f.because("Deleted finished migration Job %s of an earlier MLflow", left.Name))
 }
 
 func removeOther(f *migrationFacts) migrationDecision {
 	other := f.idleOther()
-	return removing(f, other, ReasonMigrationRunning, f.because("Deleted migration Job %s %s, which never started,", other.Name, other.from()))
+	return removing(f, other, ReasonMigrationRunning, f.because("Deleted migration Job %s, which never started,", other.origin()))
 }
 
-// from says where a Job comes from that is not the one wanted.
-func (j *migrationJobState) from() string {
+// origin names a Job that is not the one wanted, and where it comes from.
+func (j *migrationJobState) origin() string {
 	if j.Left {
-		return "that an earlier MLflow left"
+		return j.Name + " of an earlier MLflow"
 	}
-	return "from a previous desired generation"
+	return j.Name + " from a previous desired generation"
 }
 
 func awaitQuiet(f *migrationFacts) migrationDecision {
@@ -158,7 +158,7 @@ func awaitOther(f *migrationFacts) migrationDecision {
 		retry = recreateDelay
 	}
 	return holding(f, ReasonMigrationRunning, withCause(
-		f.because("Waiting for migration Job %s %s to finish", other.Name, other.from()), other.Cause), retry)
+		f.because("Waiting for migration Job %s to finish", other.origin()), other.Cause), retry)
 }
 
 func createJob(f *migrationFacts) migrationDecision {
