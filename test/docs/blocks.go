@@ -2,7 +2,8 @@
 //
 // A block of commands is marked `sh`. One that cannot run in a test says what it needs, `sh needs=kind` for example; [Needs] lists the
 // words. A block of YAML that its reader is to save is marked `yaml file=<name>`. The suite test/integration/docs runs and applies
-// these in the order of the page; other blocks of a page are output or pictures.
+// these in the order of the page, and test/integration/install those of the pages about operators before, see [Reader]; other blocks of
+// a page are output or pictures.
 package docs
 
 import (

@@ -30,6 +30,8 @@ var programs = map[string]string{
 // ranElsewhere are pages whose blocks without a need are run by the suites that are named.
 var ranElsewhere = map[string]string{
 	"docs/kind.md": "test/integration/dependencies", "docs/upgrade/mlflow-operator.md": "test/integration/install",
+	"docs/upgrade/model-registry-operator.md": "test/integration/install", "docs/upgrade/codeflare-operator.md": "test/integration/install",
+	"docs/upgrade/appwrapper.md": "test/integration/install", "docs/upgrade/modelmesh.md": "test/integration/install",
 }
 
 // runHere tells whether test/integration/docs runs a page.

@@ -1,33 +1,48 @@
 package install_test
 
 import (
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
 	"os"
+	"slices"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
+const controllers = "../../../controllers/"
+
 var _ = Describe("The page about the way", func() {
 	It("from mlflow-operator says what works", func(ctx SpecContext) {
-		o := arrange(ctx, "mlflow-operator.yaml")
+		o := arrange(ctx, "odh")
 		minimal := framework.Recording("../takeover/testdata/minimal.yaml", // with what stands in params.env of both
 			"quay.io/example/mlflow:v3", "quay.io/opendatahub/mlflow:odh-stable",
 			"https://mlflow.example.com", "https://www.gateway-hostname-placeholder-with-mlflow-path.com")
-		create(ctx, minimal[0])
-		server := &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Name: mlflowv1.SingletonName}}
-		env.Get(ctx, server)
-		server.SetGroupVersionKind(mlflowv1.GroupVersion.WithKind("MLflow"))
-		o.left(ctx, server, append(framework.Recording("../takeover/testdata/common.yaml"), minimal[1:]...)...)
-		server.Status.Version = "3.14.0"
-		server.Status.Conditions = []metav1.Condition{
-			framework.Condition("Available", metav1.ConditionTrue, "DeploymentReady"),
-			framework.Condition("Migration", metav1.ConditionTrue, "MigrationSucceeded"),
+		minimal[0].Object["status"] = map[string]any{"version": "3.14.0", "conditions": []any{
+			condition("Available", "DeploymentReady"), condition("Migration", "MigrationSucceeded"),
+		}}
+		server := o.owner(ctx, minimal[0])
+		children := append(framework.Recording("../takeover/testdata/common.yaml"), minimal[1:]...)
+		for _, child := range children {
+			reference := *metav1.NewControllerRef(server, server.GroupVersionKind())
+			if child.GetNamespace() == "" {
+				reference.Controller, reference.BlockOwnerDeletion = nil, nil
+			}
+			child.SetOwnerReferences([]metav1.OwnerReference{reference})
 		}
-		Expect(env.Admin.Status().Update(ctx, server)).To(Succeed())
+		o.planted(ctx, server, children...)
+		o.installed(ctx, "mlflow-operator.yaml")
 
 		r := o.read(ctx, "mlflow-operator.md")
 
@@ -39,17 +54,167 @@ var _ = Describe("The page about the way", func() {
 		}
 		o.taken(ctx, "mlflow", "PersistentVolumeClaim mlflow-pvc", "spec")
 		Expect(o.now(ctx, "PersistentVolumeClaim mlflow-pvc").GetOwnerReferences()).To(BeEmpty())
-		env.WaitForCondition(ctx, server, "Available", metav1.ConditionTrue, "DeploymentReady")
-		for _, object := range framework.Recording("testdata/mlflow-operator.yaml") {
-			if object.GetName() != "mlflow-operator-mlflow-view" {
-				env.WaitGone(ctx, object)
-			}
-		}
-		Expect(live(ctx, named("ClusterRole", "mlflow-operator-mlflow-view", o.objects))).NotTo(BeNil(), "it is ours")
+		env.WaitForCondition(ctx, &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Name: server.GetName()}}, "Available", metav1.ConditionTrue, "DeploymentReady")
+		o.expectGone(ctx, "mlflow-operator.yaml", "ClusterRole mlflow-operator-mlflow-view") // which is ours now
 
 		By("deleting the server, which leaves its data")
 		Expect(env.Admin.Delete(ctx, server)).To(Succeed())
 		env.WaitGone(ctx, o.before["Deployment mlflow"])
 		o.now(ctx, "PersistentVolumeClaim mlflow-pvc")
 	}, SpecTimeout(specTimeout))
+
+	It("from model-registry-operator says what works", func(ctx SpecContext) {
+		o := arrange(ctx, "odh")
+		recorded := framework.Recording(controllers+"modelregistry/testdata/recordings/generated-database-plain.yaml",
+			"lab-registries", env.Namespace(ctx, "registries"), "auto-db", "team-a",
+			"quay.io/example/model-registry:v1", "quay.io/opendatahub/model-registry:latest",
+			"quay.io/example/postgresql:16", "quay.io/sclorg/postgresql-16-c10s:latest")
+		registry := o.owner(ctx, recorded[0])
+		o.planted(ctx, registry, recorded[1:]...)
+		o.installed(ctx, "model-registry-operator.yaml")
+
+		o.meanwhile = func(ctx context.Context) { // nobody plays the router
+			route := object("route.openshift.io/v1", "Route", registry.GetNamespace(), "team-a-https", nil)
+			env.WaitFor(ctx, route, nil)
+			env.Patch(ctx, route, map[string]any{"status": map[string]any{"ingress": []any{map[string]any{
+				"host": "h", "routerName": "default", "conditions": []any{map[string]any{"type": "Admitted", "status": "True"}},
+			}}}}, "status")
+		}
+
+		r := o.read(ctx, "model-registry-operator.md")
+
+		Expect(os.ReadFile(r.Saved["registries-before.yaml"])).To(ContainSubstring("name: team-a"))
+		Expect(text(o.now(ctx, "Deployment team-a"), "spec", "template")).To(ContainSubstring("kube-rbac-proxy"), "the registry had no proxy")
+		for name, part := range map[string][]string{
+			"Deployment team-a":                             {"spec", "selector"},
+			"Deployment team-a-postgres":                    {"spec", "template", "spec", "volumes"},
+			"Service team-a":                                {"spec", "clusterIP"},
+			"Service team-a-postgres":                       {"spec"},
+			"PersistentVolumeClaim team-a-postgres-storage": {"spec"},
+			"Secret team-a-postgres-credentials":            {"data"},
+		} {
+			o.taken(ctx, "modelregistry", name, part...)
+		}
+		o.expectGone(ctx, "model-registry-operator.yaml", "MutatingWebhookConfiguration model-registry-operator-mutating-webhook-configuration",
+			"ValidatingWebhookConfiguration model-registry-operator-validating-webhook-configuration")
+
+		By("deleting the registry, which leaves its data")
+		Expect(env.Admin.Delete(ctx, registry)).To(Succeed())
+		env.WaitGone(ctx, o.before["Deployment team-a"])
+		env.WaitGone(ctx, registry)
+		o.now(ctx, "PersistentVolumeClaim team-a-postgres-storage")
+	}, SpecTimeout(specTimeout))
+
+	It("from codeflare-operator says what works", func(ctx SpecContext) {
+		o := arrange(ctx, "odh")
+		create(ctx, object("v1", "Namespace", "", "team2", nil)) // of which names bear the hash
+		recorded := framework.Recording(controllers + "raycluster/testdata/original/openshift-oauth-mtls.yaml")
+		at := slices.IndexFunc(recorded, func(u *unstructured.Unstructured) bool { return u.GetKind() == "RayCluster" })
+		cluster := o.owner(ctx, recorded[at])
+		children := slices.Delete(recorded, at, at+1)
+		o.writer = "codeflare-raycluster-controller" // as which it applied
+		o.planted(ctx, cluster, children...)
+		authority := o.before["Secret board-ca-secret-3b57509c"]
+		env.Patch(ctx, authority, map[string]any{"data": authorityData()})
+		o.installed(ctx, "codeflare-operator.yaml")
+
+		r := o.read(ctx, "codeflare-operator.md")
+
+		Expect(os.ReadFile(r.Saved["workloads-before.yaml"])).To(ContainSubstring("name: board"))
+		Expect(os.ReadFile(r.Saved["codeflare-operator-config.yaml"])).To(ContainSubstring("mTLSEnabled: true"))
+		for _, child := range children {
+			part := map[string][]string{"Secret": {"data"}, "Service": {"spec"}, "Route": {"spec"}}[child.GetKind()]
+			o.taken(ctx, "raycluster", child.GetKind()+" "+child.GetName(), part...)
+		}
+		Expect(text(o.now(ctx, "RayCluster board"), "spec")).To(Equal(text(o.before["RayCluster board"], "spec")), "no pod is replaced")
+		o.expectGone(ctx, "codeflare-operator.yaml", "ConfigMap codeflare-operator-config",
+			"MutatingWebhookConfiguration codeflare-operator-mutating-webhook-configuration",
+			"ValidatingWebhookConfiguration codeflare-operator-validating-webhook-configuration")
+
+		By("deleting the cluster, with which goes what is not in its namespace")
+		Expect(env.Admin.Delete(ctx, cluster)).To(Succeed())
+		env.WaitGone(ctx, cluster)
+		for _, child := range children {
+			env.WaitGone(ctx, child)
+		}
+	}, SpecTimeout(specTimeout))
+
+	It("from the AppWrapper operator says what works", func(ctx SpecContext) {
+		o := arrange(ctx, "odh")
+		jobs := env.Namespace(ctx, "jobs")
+		template := object("v1", "Pod", "", "step", map[string]any{"spec": map[string]any{
+			"restartPolicy": "Never", "containers": []any{map[string]any{"name": "step", "image": "registry.example.com/step:1"}},
+		}})
+		sets := []any{map[string]any{"path": "template", "replicas": int64(1)}}
+		wrapper := o.owner(ctx, object("workload.codeflare.dev/v1beta2", "AppWrapper", jobs, "batch-run", map[string]any{
+			"metadata": map[string]any{"finalizers": []any{"workload.codeflare.dev/finalizer"}},
+			"spec":     map[string]any{"components": []any{map[string]any{"template": template.Object}}},
+			"status": map[string]any{
+				"phase": "Running", "resettingCount": int64(2),
+				"conditions": []any{condition("QuotaReserved", "Resuming"), condition("ResourcesDeployed", "Resuming"), condition("PodsReady", "SufficientPodsReady")},
+				"componentStatus": []any{map[string]any{
+					"apiVersion": "v1", "kind": "Pod", "name": "step", "podSets": sets,
+					"conditions": []any{condition("ResourcesDeployed", "ComponentCreatedSuccessfully")},
+				}},
+			},
+		}))
+		pod := template.DeepCopy()
+		pod.SetNamespace(jobs)
+		pod.SetLabels(map[string]string{"workload.codeflare.dev/appwrapper": wrapper.GetName()})
+		pod.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(wrapper, wrapper.GroupVersionKind())})
+		o.planted(ctx, wrapper, pod)
+		o.installed(ctx, "appwrapper.yaml")
+
+		r := o.read(ctx, "appwrapper.md")
+
+		Expect(os.ReadFile(r.Saved["appwrappers-before.yaml"])).To(ContainSubstring("name: batch-run"))
+		Expect(mustKubectl(ctx, "-n", namespace, "get", "configmap", "appwrapper-operator-config", "-o", "yaml")).To(ContainSubstring("retryLimit: 5"))
+		o.expectGone(ctx, "appwrapper.yaml", "Namespace appwrapper-system", "ConfigMap appwrapper-operator-config", "ClusterRole appwrapper-manager-role",
+			"MutatingWebhookConfiguration appwrapper-mutating-webhook-configuration", "ValidatingWebhookConfiguration appwrapper-validating-webhook-configuration")
+
+		By("suspending what runs, which the manager has to know of for that")
+		Expect(text(o.now(ctx, "AppWrapper batch-run"), "status", "resettingCount")).To(Equal("2\n"))
+		o.now(ctx, "Pod step")
+		mustKubectl(ctx, "-n", jobs, "patch", "appwrapper", "batch-run", "--type=merge", "--patch", `{"spec":{"suspend":true}}`)
+		mustKubectl(ctx, "-n", jobs, "wait", "appwrapper/batch-run", "--for=jsonpath={.status.phase}=Suspended", "--timeout=120s")
+		env.WaitGone(ctx, o.before["Pod step"])
+		Expect(env.Admin.Delete(ctx, wrapper)).To(Succeed())
+		env.WaitGone(ctx, wrapper)
+	}, SpecTimeout(specTimeout))
 })
+
+// condition is one as the operators before wrote them.
+func condition(kind, reason string) map[string]any {
+	return map[string]any{"type": kind, "status": "True", "reason": reason, "message": "", "lastTransitionTime": "2023-11-14T22:13:20Z"}
+}
+
+// object is one of a kind, with more fields than its name.
+func object(apiVersion, kind, namespace, name string, fields map[string]any) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: map[string]any{}}
+	for key, value := range fields {
+		o.Object[key] = value
+	}
+	o.SetAPIVersion(apiVersion)
+	o.SetKind(kind)
+	o.SetNamespace(namespace)
+	o.SetName(name)
+	return o
+}
+
+// authorityData is what the operator before stored of the authority of a cluster.
+func authorityData() map[string][]byte {
+	GinkgoHelper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	Expect(err).NotTo(HaveOccurred())
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "root-ca"}, NotBefore: time.Now(), NotAfter: time.Now().AddDate(1, 0, 0),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	Expect(err).NotTo(HaveOccurred())
+	return map[string][]byte{
+		"ca.crt": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		"ca.key": pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}),
+	}
+}

@@ -1,8 +1,10 @@
 package install_test
 
 import (
+	"cmp"
 	"context"
 	"path/filepath"
+	"slices"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -24,31 +26,53 @@ type older struct {
 	objects []*unstructured.Unstructured
 	// before are objects that have to stay, by kind and name, as they were before the page was read.
 	before map[string]*unstructured.Unstructured
+	// writer is the name under which the operator before wrote, if that was not the usual one.
+	writer string
+	// meanwhile is what else happens once the manager runs, before the next command of the page.
+	meanwhile func(context.Context)
 	// running is the manager, once the page has deployed it.
 	running *framework.Manager
 }
 
-// arrange makes the cluster of somebody who is about to move: CRDs, and the installation of the operator before from a file of testdata.
-func arrange(ctx context.Context, installation string) *older {
+// arrange makes the cluster of somebody who is about to move to an overlay. The CRDs stand for those of the operator before.
+func arrange(ctx context.Context, overlay string) *older {
 	GinkgoHelper()
-	o := &older{objects: rendered(ctx, "odh"), before: map[string]*unstructured.Unstructured{}}
-	mustMake(ctx, "install", "OVERLAY=odh")
-	for _, object := range framework.Recording(filepath.Join("testdata", installation)) {
+	o := &older{objects: rendered(ctx, overlay), before: map[string]*unstructured.Unstructured{}}
+	mustMake(ctx, "install", "OVERLAY="+overlay)
+	return o
+}
+
+// installed puts the operator before into the cluster, from a file of testdata. What its webhooks would see has to be there already.
+func (o *older) installed(ctx context.Context, file string) {
+	GinkgoHelper()
+	for _, object := range installation(file) {
 		create(ctx, object)
 		if object.GetKind() == "Deployment" {
 			available(ctx, object)
 		}
 	}
-	return o
+}
+
+func installation(file string) []*unstructured.Unstructured {
+	GinkgoHelper()
+	return framework.Recording(filepath.Join("testdata", file))
 }
 
 // create has an object removed at the end of the spec, if the spec itself has not.
-func create(ctx context.Context, object client.Object) {
+func create(ctx context.Context, object *unstructured.Unstructured) {
 	GinkgoHelper()
-	Eventually(func() error { return env.Admin.Create(ctx, object, client.FieldOwner("manager")) }).WithContext(ctx).Should(Succeed(), "%T %s", object, object.GetName())
+	Eventually(func() error { return env.Admin.Create(ctx, object, client.FieldOwner("manager")) }).WithContext(ctx).Should(Succeed(), "%s %s", object.GetKind(), object.GetName())
+	removed(object)
+}
+
+// removed takes an object away at the end of the spec, if the spec itself has not.
+func removed(object client.Object) {
+	GinkgoHelper()
 	DeferCleanup(func(ctx SpecContext) {
 		err := env.Admin.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground))
-		Expect(err == nil || apierrors.IsNotFound(err) || meta.IsNoMatchError(err)).To(BeTrue(), "%v", err)
+		if !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
+			Expect(err).NotTo(HaveOccurred())
+		}
 	}, NodeTimeout(specTimeout))
 }
 
@@ -59,19 +83,30 @@ func available(ctx context.Context, object client.Object) {
 	env.WaitFor(ctx, d, func(g Gomega) { g.Expect(d.Status.AvailableReplicas).To(Equal(*d.Spec.Replicas)) })
 }
 
-// left plants what the operator before made for an owner, and remembers what it was.
-func (o *older) left(ctx context.Context, owner client.Object, objects ...*unstructured.Unstructured) {
+// owner creates a custom resource with the status that the operator before had reported.
+func (o *older) owner(ctx context.Context, object *unstructured.Unstructured) *unstructured.Unstructured {
 	GinkgoHelper()
-	kind := owner.GetObjectKind().GroupVersionKind()
-	for _, object := range objects {
-		reference := *metav1.NewControllerRef(owner, kind)
-		if object.GetNamespace() == "" {
-			reference.Controller, reference.BlockOwnerDeletion = nil, nil
-		}
-		object.SetOwnerReferences([]metav1.OwnerReference{reference})
-		create(ctx, object)
+	status, reported := object.Object["status"]
+	create(ctx, object)
+	if reported {
+		object.Object["status"] = status
+		Expect(env.Admin.Status().Update(ctx, object, client.FieldOwner("manager"))).To(Succeed())
 	}
+	o.before[object.GetKind()+" "+object.GetName()] = object.DeepCopy()
+	DeferCleanup(func(ctx SpecContext) {
+		if now := live(ctx, object); now != nil && CurrentSpecReport().Failed() {
+			AddReportEntry("what became of "+object.GetName(), text(now), ReportEntryVisibilityFailureOrVerbose)
+		}
+	}, NodeTimeout(specTimeout))
+	return object
+}
+
+// planted puts there what the operator before had made for an owner, and remembers what it was.
+func (o *older) planted(ctx context.Context, owner client.Object, objects ...*unstructured.Unstructured) {
+	GinkgoHelper()
+	env.Plant(ctx, objects, framework.Planting{Owner: owner, Manager: cmp.Or(o.writer, "manager")})
 	for _, object := range objects {
+		removed(object)
 		if object.GetKind() == "Deployment" {
 			available(ctx, object)
 		}
@@ -82,11 +117,16 @@ func (o *older) left(ctx context.Context, owner client.Object, objects ...*unstr
 // read does what a page says. After `make deploy` the manager is started from what is deployed, as a kubelet would.
 func (o *older) read(ctx context.Context, page string) *docs.Reader {
 	GinkgoHelper()
-	r := &docs.Reader{Page: "docs/upgrade/" + page, Root: root(), Folder: GinkgoT().TempDir(), Kubectl: kubectl, Kubeconfig: env.KubeconfigPath, After: map[string]func(context.Context){
-		"make deploy": func(ctx context.Context) {
-			o.running = manager(ctx, o.objects, settled(ctx, namespace), map[string]string{"/etc/metrics-certs": certificate()})
-		},
-	}}
+	deployed := func(ctx context.Context) {
+		o.running = manager(ctx, o.objects, settled(ctx, namespace), map[string]string{"/etc/metrics-certs": certificate()})
+		if o.meanwhile != nil {
+			o.meanwhile(ctx)
+		}
+	}
+	r := &docs.Reader{
+		Page: "docs/upgrade/" + page, Root: root(), Folder: GinkgoT().TempDir(), Kubectl: kubectl, Kubeconfig: env.KubeconfigPath,
+		After: map[string]func(context.Context){"make deploy": deployed},
+	}
 	DeferCleanup(func(ctx SpecContext) { r.Undo(ctx) }, NodeTimeout(specTimeout))
 	r.Read(ctx)
 	Expect(o.running).NotTo(BeNil(), "the page deploys the operator")
@@ -123,6 +163,19 @@ func (o *older) taken(ctx context.Context, component, name string, path ...strin
 	})
 	Expect(object.GetUID()).To(Equal(o.before[name].GetUID()), name)
 	if len(path) > 0 {
-		Expect(text(object, path...)).To(Equal(text(o.before[name], path...)), name)
+		was, is := text(o.before[name], path...), text(object, path...)
+		Expect(is).To(Equal(was), "%s was\n%s\nand is\n%s", name, was, is)
+	}
+}
+
+// expectGone expects that nothing of the installation of the operator before is left, but for what is named.
+func (o *older) expectGone(ctx context.Context, file string, but ...string) {
+	GinkgoHelper()
+	for _, object := range installation(file) {
+		if slices.Contains(but, object.GetKind()+" "+object.GetName()) {
+			Expect(live(ctx, object)).NotTo(BeNil(), "%s %s", object.GetKind(), object.GetName())
+		} else {
+			env.WaitGone(ctx, object)
+		}
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -102,19 +103,28 @@ func rendered(ctx context.Context, overlay string) []*unstructured.Unstructured 
 	return objects
 }
 
-// released takes the finalizers off AppWrappers that a failed spec left behind, since no manager is there to do it.
+// finalized are kinds of which the manager holds objects by a finalizer.
+var finalized = []schema.GroupVersionKind{
+	{Group: "workload.codeflare.dev", Version: "v1beta2", Kind: "AppWrapper"},
+	{Group: "modelregistry.opendatahub.io", Version: "v1beta1", Kind: "ModelRegistry"},
+	{Group: "ray.io", Version: "v1", Kind: "RayCluster"},
+}
+
+// released takes the finalizers off what a failed spec left behind, since no manager is there to do it.
 func released(ctx context.Context) {
 	GinkgoHelper()
-	left := &unstructured.UnstructuredList{}
-	left.SetAPIVersion("workload.codeflare.dev/v1beta2")
-	left.SetKind("AppWrapperList")
-	if err := env.Admin.List(ctx, left); meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-		return
-	} else {
-		Expect(err).NotTo(HaveOccurred())
-	}
-	for i := range left.Items {
-		Expect(env.Admin.Patch(ctx, &left.Items[i], client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))).To(Succeed())
+	for _, kind := range finalized {
+		left := &unstructured.UnstructuredList{}
+		left.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		if err := env.Admin.List(ctx, left); meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+			continue
+		} else {
+			Expect(err).NotTo(HaveOccurred())
+		}
+		for i := range left.Items {
+			patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+			Expect(client.IgnoreNotFound(env.Admin.Patch(ctx, &left.Items[i], patch))).To(Succeed())
+		}
 	}
 }
 

@@ -1,0 +1,83 @@
+package install_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+// mesh plants a namespace with a runtime, as the older controller had served it.
+func (o *older) mesh(ctx context.Context, namespace string, recorded []*unstructured.Unstructured) {
+	GinkgoHelper()
+	own := object("v1", "Namespace", "", namespace, nil)
+	own.SetLabels(map[string]string{"modelmesh-enabled": "true"})
+	create(ctx, own)
+	owners := map[string]types.UID{namespace: own.GetUID()}
+	for _, child := range recorded {
+		references := child.GetOwnerReferences()
+		for i := range references {
+			references[i].UID = owners[references[i].Name]
+		}
+		child.SetOwnerReferences(references)
+		switch child.GetKind() {
+		case "ServiceMonitor", "ConfigMap":
+			continue // the text of the recording is for people
+		case "Secret":
+			child.Object["stringData"] = map[string]any{
+				"etcd_connection": `{"endpoints":"http://etcd.modelmesh-serving.svc:2379","root_prefix":"modelmesh-serving/mm_ns/` + namespace + `"}`,
+			}
+			delete(child.Object, "data")
+		case "Service":
+			Expect(unstructured.SetNestedField(child.Object, "None", "spec", "clusterIP")).To(Succeed())
+			unstructured.RemoveNestedField(child.Object, "spec", "clusterIPs")
+		case "Deployment":
+			applied, err := json.Marshal(child.Object)
+			Expect(err).NotTo(HaveOccurred())
+			child.SetAnnotations(map[string]string{"manifestival": "new", corev1.LastAppliedConfigAnnotation: string(applied)})
+		}
+		delete(child.Object, "status")
+		create(ctx, child)
+		owners[child.GetName()] = child.GetUID()
+		o.before[child.GetKind()+" "+child.GetName()] = child.DeepCopy()
+	}
+}
+
+var _ = Describe("The page about the way", func() {
+	It("from ModelMesh Serving says what works", func(ctx SpecContext) {
+		const runtime = "Deployment modelmesh-serving-mlserver-1.x"
+		o := arrange(ctx, "openshift")
+		o.mesh(ctx, "models", framework.Recording(controllers+"modelmesh/testdata/recordings/custom-runtime-unix-sockets.yaml",
+			"audio", "models", "own-server", "mlserver-1.x", // with the images that stand in params.env of both
+			"kserve/rest-proxy:latest", "quay.io/opendatahub/rest-proxy:fast", "kserve/modelmesh-runtime-adapter:latest",
+			"quay.io/opendatahub/modelmesh-runtime-adapter:fast", "kserve/modelmesh:latest", "quay.io/opendatahub/modelmesh:fast",
+			"imagePullPolicy: Always", "imagePullPolicy: IfNotPresent"))
+		create(ctx, object("serving.kserve.io/v1alpha1", "Predictor", "models", "speech", map[string]any{
+			"spec": map[string]any{"modelType": map[string]any{"name": "own-format"}, "path": "speech", "storage": map[string]any{"s3": map[string]any{"secretKey": "any"}}},
+		}))
+		o.installed(ctx, "modelmesh.yaml")
+		o.meanwhile = func(ctx context.Context) { // before the page has the pods rolled
+			o.taken(ctx, "modelmesh", runtime, "spec", "template")
+			o.taken(ctx, "modelmesh", "Service modelmesh-serving", "spec", "clusterIP")
+			o.taken(ctx, "modelmesh", "Secret model-serving-etcd", "data")
+		}
+
+		r := o.read(ctx, "modelmesh.md")
+
+		Expect(os.ReadFile(r.Saved["models-before.yaml"])).To(And(ContainSubstring("name: mlserver-1.x"), ContainSubstring("name: speech")))
+		Expect(os.ReadFile(r.Saved["settings-before.yaml"])).To(And(ContainSubstring("podsPerRuntime"), ContainSubstring("etcd_connection")))
+		o.taken(ctx, "modelmesh", runtime, "spec", "selector")
+		Eventually(func() string { return text(o.now(ctx, runtime), "spec", "template") }).WithContext(ctx).
+			Should(ContainSubstring("allowPrivilegeEscalation: false"), "the better form, for which the page asked")
+		o.now(ctx, "ServingRuntime mlserver-1.x")
+		o.expectGone(ctx, "modelmesh.yaml", "Namespace modelmesh-serving", "Secret model-serving-etcd", "ConfigMap model-serving-config",
+			"ValidatingWebhookConfiguration modelmesh-servingruntime.serving.kserve.io")
+	}, SpecTimeout(specTimeout))
+})
