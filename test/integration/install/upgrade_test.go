@@ -95,7 +95,9 @@ var _ = Describe("The page about the way", func() {
 		} {
 			o.taken(ctx, "modelregistry", name, part...)
 		}
-		o.expectGone(ctx, "model-registry-operator.yaml", "MutatingWebhookConfiguration model-registry-operator-mutating-webhook-configuration",
+		o.expectGone(ctx, "model-registry-operator.yaml", "ServiceAccount model-registry-operator-controller-manager",
+			"ServiceAccount catalog-controller-manager", "ServiceAccount aihub-controller-manager", // they may do nothing any more
+			"MutatingWebhookConfiguration model-registry-operator-mutating-webhook-configuration",
 			"ValidatingWebhookConfiguration model-registry-operator-validating-webhook-configuration")
 
 		By("deleting the registry, which leaves its data")
