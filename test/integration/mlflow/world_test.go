@@ -79,6 +79,10 @@ func sweep(ctx context.Context) {
 		Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, child))).To(Succeed())
 		env.WaitGone(ctx, child)
 	}
+	for _, left := range []client.Object{&appsv1.ReplicaSet{}, &corev1.Pod{}} { // a pod holds the claim
+		Expect(env.Admin.DeleteAllOf(ctx, left, client.InNamespace(namespace), client.MatchingLabels{"app": deployment().Name})).To(Succeed())
+	}
+	Eventually(serverPods).WithContext(ctx).WithArguments(ctx).Should(BeEmpty())
 	Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, claim()))).To(Succeed())
 	env.WaitGone(ctx, claim())
 }
