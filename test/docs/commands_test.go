@@ -22,7 +22,7 @@ var programs = map[string]string{
 	"kubectl": "", "make": "", "go": "", "manager": "", "bin/manager": "", "bin/kubectl-odh": "", "config/manage": "",
 	"config/must-gather/gather": "", "git": "", "export": "", "cd": "", "diff": "", "rm": "", "base64": "", "eval": "", "true": "", "jq": "", "curl": "",
 	"head": "", "tail": "", "wc": "", "tar": "", "sort": "", "cp": "", "cat": "", "install": "", "openssl": "", "grep": "", "mkdir": "", "ln": "",
-	"cut": "", "xargs": "",
+	"cut": "", "sed": "", "xargs": "",
 	"helm": "registry", "oc": "openshift", "docker": "container-engine", "podman": "container-engine", "kind": "kind",
 	"operator-sdk": "olm", "opm": "olm", "promtool": "prometheus", "amtool": "prometheus",
 }

@@ -61,7 +61,9 @@ func (e *Env) Plant(ctx context.Context, objects []*unstructured.Unstructured, p
 			annotations[key] = value
 		}
 		object.SetAnnotations(annotations)
-		gomega.Expect(e.Admin.Create(ctx, object, client.FieldOwner(p.Manager))).To(gomega.Succeed(), "%s %s", object.GetKind(), object.GetName())
+		gomega.Eventually(func() error { // one of a former attempt may still be on its way out
+			return e.Admin.Create(ctx, object, client.FieldOwner(p.Manager))
+		}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(waitPoll).Should(gomega.Succeed(), "%s %s", object.GetKind(), object.GetName())
 	}
 }
 

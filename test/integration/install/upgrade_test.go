@@ -84,7 +84,8 @@ var _ = Describe("The page about the way", func() {
 		r := o.read(ctx, "model-registry-operator.md")
 
 		Expect(os.ReadFile(r.Saved["registries-before.yaml"])).To(ContainSubstring("name: team-a"))
-		Expect(text(o.now(ctx, "Deployment team-a"), "spec", "template")).To(ContainSubstring("kube-rbac-proxy"), "the registry had no proxy")
+		Eventually(func() string { return text(o.now(ctx, "Deployment team-a"), "spec", "template") }).WithContext(ctx).
+			Should(ContainSubstring("kube-rbac-proxy"), "the registry had no proxy")
 		for name, part := range map[string][]string{
 			"Deployment team-a":                             {"spec", "selector"},
 			"Deployment team-a-postgres":                    {"spec", "template", "spec", "volumes"},
@@ -177,7 +178,10 @@ var _ = Describe("The page about the way", func() {
 		By("suspending what runs, which the manager has to know of for that")
 		Expect(text(o.now(ctx, "AppWrapper batch-run"), "status", "resettingCount")).To(Equal("2\n"))
 		o.now(ctx, "Pod step")
-		mustKubectl(ctx, "-n", jobs, "patch", "appwrapper", "batch-run", "--type=merge", "--patch", `{"spec":{"suspend":true}}`)
+		Eventually(func() error { // the API server may still know the webhooks of before
+			_, err := command(ctx, kubectl, "-n", jobs, "patch", "appwrapper", "batch-run", "--type=merge", "--patch", `{"spec":{"suspend":true}}`)
+			return err
+		}).WithContext(ctx).Should(Succeed())
 		mustKubectl(ctx, "-n", jobs, "wait", "appwrapper/batch-run", "--for=jsonpath={.status.phase}=Suspended", "--timeout=120s")
 		env.WaitGone(ctx, o.before["Pod step"])
 		Expect(env.Admin.Delete(ctx, wrapper)).To(Succeed())

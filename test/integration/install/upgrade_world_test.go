@@ -65,7 +65,7 @@ func create(ctx context.Context, object *unstructured.Unstructured) {
 	removed(object)
 }
 
-// removed takes an object away at the end of the spec, if the spec itself has not.
+// removed takes an object away at the end of the spec, if it is there.
 func removed(object client.Object) {
 	GinkgoHelper()
 	DeferCleanup(func(ctx SpecContext) {
@@ -104,9 +104,11 @@ func (o *older) owner(ctx context.Context, object *unstructured.Unstructured) *u
 // planted puts there what the operator before had made for an owner, and remembers what it was.
 func (o *older) planted(ctx context.Context, owner client.Object, objects ...*unstructured.Unstructured) {
 	GinkgoHelper()
+	for _, object := range objects {
+		removed(object) // also those before one that cannot be created
+	}
 	env.Plant(ctx, objects, framework.Planting{Owner: owner, Manager: cmp.Or(o.writer, "manager")})
 	for _, object := range objects {
-		removed(object)
 		if object.GetKind() == "Deployment" {
 			available(ctx, object)
 		}
