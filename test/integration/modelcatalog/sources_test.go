@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
 )
 
 // The annotations that say what pods have read, on a Deployment and, once that has changed, on its pods.
@@ -223,7 +225,10 @@ var _ = Describe("The pods of a Catalog", func() {
 
 		w.Patch(ctx, own, map[string]any{"data": map[string]any{"database-password": "c2Vjb25k"}})
 		for _, d := range []*appsv1.Deployment{server, database} {
-			w.WaitFor(ctx, d, func(g Gomega) { g.Expect(d.Spec.Template.Annotations).To(HaveKey(rollout)) })
+			w.WaitFor(ctx, d, func(g Gomega) {
+				g.Expect(d.Spec.Template.Annotations).To(HaveKey(rollout))
+				g.Expect(conditions.Rollout(d).Ready).To(BeTrue(), "the status of the Catalog may change until then")
+			})
 		}
 		w.Get(ctx, own)
 		Expect(string(own.Data["database-password"])).To(Equal("second"))
