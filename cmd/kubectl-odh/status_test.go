@@ -239,7 +239,7 @@ func TestStatusOfAUserWithLittle(t *testing.T) {
 		"Note: not allowed to read: Deployment odh-platform-operator-controller-manager, Lease odh-platform-operator,", "rayclusters")
 	got.lacks(t, "RayCluster/", "ModelRegistry/")
 	run(t, cluster, sight{}, "status -n nowhere").expect(t, 0, "MANAGER  Unknown", "you may not look for its Deployment and its Lease; --manager-namespace names its namespace",
-		"No resources are to be seen; the notes tell what was not looked at.")
+		"No resources are to be seen; the notes tell what could not be read.")
 	empty := fakecluster.Start(t, fakecluster.Kubernetes(), nil)
 	empty.Forbid(func(r fakecluster.Request) bool { return r.Resource == "leases" })
 	run(t, empty, sight{}, "status").expect(t, 0, "MANAGER  Unknown", "Note: not allowed to read: Lease odh-platform-operator\n")

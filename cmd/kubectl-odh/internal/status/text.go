@@ -114,7 +114,7 @@ func (t text) resources(r Report) string {
 	bad, good := r.Resources[:split], r.Resources[split:]
 	switch {
 	case len(r.Resources) == 0 && len(r.Notes) > 0:
-		return "No resources are to be seen; the notes tell what was not looked at.\n"
+		return "No resources are to be seen; the notes tell what could not be read.\n"
 	case len(r.Resources) == 0:
 		return "There are no resources yet.\n"
 	}
