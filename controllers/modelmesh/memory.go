@@ -65,6 +65,13 @@ func (m *passMemory) setMissing(deployment types.NamespacedName) {
 	m.missing[deployment] = true
 }
 
+// found has a Deployment looked up again when the cache does not show it any more: it may only have lost our label.
+func (m *passMemory) found(deployment types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.missing, deployment)
+}
+
 // wasHeadless tells what the Service of a namespace was seen to be, and whether it was seen.
 func (m *passMemory) wasHeadless(namespace string) (headless, seen bool) {
 	m.mu.Lock()

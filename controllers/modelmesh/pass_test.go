@@ -19,6 +19,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
 func TestANamespaceIsServed(t *testing.T) {
@@ -349,6 +350,9 @@ func TestAutoscalerOfARuntime(t *testing.T) {
 	expect("other bounds", 2, 2, 4, 90, "memory")
 	w.must(w.api.Patch(t.Context(), w.deploymentOf("r"), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":3}}`)), client.FieldOwner("autoscaler")))
 	expect("the autoscaler at work", 3, 2, 4, 90, "memory")
+	strip := `{"metadata":{"labels":{"` + names.OperatorLabel + `":null}}}`
+	w.must(w.api.Patch(t.Context(), w.deploymentOf("r"), client.RawPatch("application/merge-patch+json", []byte(strip))))
+	expect("our label was taken, which hides the Deployment from memory", 3, 2, 4, 90, "memory")
 	annotate(map[string]string{"serving.kserve.io/autoscalerClass": "hpa"})
 	expect("back", 1, 1, 1, 80, "cpu")
 	annotate(map[string]string{"serving.kserve.io/autoscalerClass": "none"})

@@ -118,6 +118,7 @@ func (s *server) deployment(ctx context.Context, f *facts, name string) (*appsv1
 	d := &appsv1.Deployment{}
 	err := s.cached.Get(ctx, key, d, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})
 	if err == nil {
+		s.memory.found(key)
 		return d, nil
 	}
 	if !apierrors.IsNotFound(err) {
