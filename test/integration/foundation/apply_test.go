@@ -287,7 +287,7 @@ var _ = Describe("Adoption by the applier", func() {
 
 		desired[0].Ownership = apply.Controlled
 		w.caughtUp(ctx, desired)
-		w.expect(ctx, desired, 0, 1)
+		w.expect(ctx, desired, 2, 1) // the object, and its owner, which must not be on its way out
 		Expect(w.live(ctx, configMapKind, "server").GetOwnerReferences()).To(HaveLen(1))
 	})
 })
