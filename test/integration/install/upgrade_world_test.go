@@ -105,6 +105,10 @@ func (o *older) owner(ctx context.Context, object *unstructured.Unstructured) *u
 func (o *older) planted(ctx context.Context, owner client.Object, objects ...*unstructured.Unstructured) {
 	GinkgoHelper()
 	for _, object := range objects {
+		if left := live(ctx, object); left != nil { // the data of a spec before, which outlives what it was made for
+			Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, left))).To(Succeed())
+			env.WaitGone(ctx, left)
+		}
 		removed(object) // also those before one that cannot be created
 	}
 	env.Plant(ctx, objects, framework.Planting{Owner: owner, Manager: cmp.Or(o.writer, "manager")})
