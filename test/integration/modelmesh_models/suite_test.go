@@ -79,6 +79,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	} {
 		create(ctx, served, r)
 	}
+	env.Settle(manager.User, quiet, patience) // a load ends with the pod, and the first ones are replaced once
 }, NodeTimeout(startTimeout))
 
 // withoutWebhooks empties the webhook configurations: admission has a suite of its own. The objects stay, because the manager looks
