@@ -122,7 +122,7 @@ func checkSettings(f *Facts, _ Shipped) []Finding {
 		finding := unread(Gap{What: u.String(), Right: "get " + resource + " in namespace " + u.Namespace})
 		finding.Found = "could not be read, so the default counts here"
 		if u.Kind == "Secret" {
-			finding.Found, finding.Cure = "is not read, so the default counts here", "kubectl -n "+u.Namespace+" get "+strings.ToLower(u.Kind)+" "+u.Name+" -o yaml, if you may; this program reads no Secrets"
+			finding.Found, finding.Cure = "is not read, so the default counts here", "kubectl -n "+u.Namespace+" get secret "+u.Name+" -o yaml, if you may; this program reads no Secrets"
 		}
 		out = append(out, finding)
 	}

@@ -14,12 +14,10 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/ours"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/meshsettings"
 )
-
-// labelMesh on a namespace says whether ModelMesh serves it.
-const labelMesh = "modelmesh-enabled"
 
 // maxMesh is how many namespaces of ModelMesh are looked at one by one.
 const maxMesh = 50
@@ -135,7 +133,7 @@ func readyIn(u *unstructured.Unstructured) int {
 // meshNamespaces are those that ask for ModelMesh.
 func (g *gatherer) meshNamespaces(ctx context.Context) {
 	var found []MeshNamespace
-	for _, u := range g.list(ctx, topicMesh, "", "Namespace", "", metav1.ListOptions{LabelSelector: labelMesh + "=true"}) {
+	for _, u := range g.list(ctx, topicMesh, "", "Namespace", "", metav1.ListOptions{LabelSelector: modelmesh.LabelEnabled + "=true"}) {
 		found = append(found, MeshNamespace{Name: u.GetName()})
 	}
 	g.mu.Lock()
@@ -170,7 +168,7 @@ func (g *gatherer) meshSecrets(ctx context.Context) {
 // any label.
 func (g *gatherer) ownNamespace(ctx context.Context, c config.ModelMesh) {
 	u := g.get(ctx, topicMesh, "", "Namespace", "", c.Namespace)
-	if u != nil && u.GetLabels()[labelMesh] != "" && !c.NamespaceScope {
+	if u != nil && u.GetLabels()[modelmesh.LabelEnabled] != "" && !c.NamespaceScope {
 		return
 	}
 	if slices.ContainsFunc(g.facts.MeshNamespaces, func(n MeshNamespace) bool { return n.Name == c.Namespace }) {
