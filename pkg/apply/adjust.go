@@ -45,5 +45,5 @@ func adjustError(kind schema.GroupVersionKind, live client.Object, err error) er
 	if err == nil {
 		return nil
 	}
-	return &Error{Kind: kind.Kind, Namespace: live.GetNamespace(), Name: live.GetName(), Err: err}
+	return &Error{Kind: kind.Kind, Namespace: live.GetNamespace(), Name: live.GetName(), Stage: StageOf(kind.GroupKind()), Err: err}
 }

@@ -14,11 +14,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
 // claim returns a *ForeignError unless a live object is ours to write.
 func (a *Applier) claim(o owner, c child, live *unstructured.Unstructured) error {
 	foreign := &ForeignError{Kind: c.key.Kind, Namespace: c.key.Namespace, Name: c.key.Name}
+	if OfAnother(live, a.Component) {
+		foreign.Controller = "component " + live.GetLabels()[names.ComponentLabel]
+		return foreign
+	}
 	if other := metav1.GetControllerOfNoCopy(live); other != nil && c.Ownership == Controlled &&
 		!o.is(*other) && !o.wasRestored(*other) && !c.disowns(*other) {
 		foreign.Controller = other.Kind + " " + other.Name // an object has at most one controller

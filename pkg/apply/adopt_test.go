@@ -57,6 +57,11 @@ func TestClaim(t *testing.T) {
 		"with the labels of another component": {change: func(c *corev1.ConfigMap) { c.Labels = names.Labels("other") },
 			want: "ConfigMap ns/a exists and was not made by this operator; delete or rename it, and it will be created"},
 		"written under our name": {change: func(*corev1.ConfigMap) {}, manager: us},
+		"another component's, though written under our name": {change: func(c *corev1.ConfigMap) { c.Labels = names.Labels("mlflow") }, manager: us,
+			want: "ConfigMap ns/a exists and belongs to component mlflow; delete or rename it, and it will be created"},
+		"another component's, though it may be adopted": {change: func(c *corev1.ConfigMap) { c.Labels = names.Labels("mlflow") }, adopts: true,
+			want: "ConfigMap ns/a exists and belongs to component mlflow; delete or rename it, and it will be created"},
+		"with a label that somebody spoilt": {change: func(c *corev1.ConfigMap) { c.Labels = names.Labels("nonsense") }, manager: us},
 		"controlled by another of ours": {change: func(c *corev1.ConfigMap) {
 			c.Labels = names.Labels("test")
 			c.OwnerReferences = []metav1.OwnerReference{refer("another", "another-uid", true)}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,12 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
-// Apply brings all desired objects of an owner to their desired state, in order. An object that fails does not keep
-// the later ones from being written; the result joins one *Error for each that failed. An object that is being
+// Apply brings all desired objects of an owner to their desired state, stage by stage, and in order within a stage. An object
+// that fails does not keep those of its own stage from being written, but those of later ones: see Stage. The result joins one
+// *Error for each object that failed, within a *HeldBackError when others were held back. An object that is being
 // deleted is left alone without an error: its deletion event brings the owner back. So is one that has lost its
 // reference to an owner that is being deleted.
 func (a *Applier) Apply(ctx context.Context, owner client.Object, desired Desired) error {
@@ -24,6 +25,15 @@ func (a *Applier) Apply(ctx context.Context, owner client.Object, desired Desire
 	if err != nil {
 		return err
 	}
+	for stage := Guards; stage <= Exposure; stage++ {
+		if err := a.applyStage(ctx, o, desired.Of(stage), stage); err != nil {
+			return heldBack(err, desired, stage)
+		}
+	}
+	return nil
+}
+
+func (a *Applier) applyStage(ctx context.Context, o owner, desired Desired, stage Stage) error {
 	var errs []error
 	for _, object := range desired {
 		if err := ctx.Err(); err != nil {
@@ -34,10 +44,26 @@ func (a *Applier) Apply(ctx context.Context, owner client.Object, desired Desire
 			err = a.applyOne(ctx, o, c)
 		}
 		if err != nil {
-			errs = append(errs, &Error{Kind: c.key.Kind, Namespace: c.key.Namespace, Name: c.key.Name, Err: err})
+			errs = append(errs, &Error{Kind: c.key.Kind, Namespace: c.key.Namespace, Name: c.key.Name, Stage: stage, Err: err})
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// heldBack adds to the error of a stage what it kept from being written.
+func heldBack(err error, desired Desired, failed Stage) error {
+	var later []string
+	for stage := failed + 1; stage <= Exposure; stage++ {
+		for _, object := range desired.Of(stage) {
+			if k, err := identify(object.Config); err == nil {
+				later = append(later, title(k.Kind, k.Namespace, k.Name))
+			}
+		}
+	}
+	if len(later) == 0 {
+		return err
+	}
+	return &HeldBackError{Objects: later, Err: err}
 }
 
 func (a *Applier) applyOne(ctx context.Context, o owner, c child) error {
@@ -73,26 +99,29 @@ func (a *Applier) settle(ctx context.Context, o owner, c child) error {
 		a.skip(c.key.Kind)
 		return nil
 	case known.intent != c.intent && c.Ownership != Shared && tied(cached, o, c.Ownership):
-		return a.write(ctx, o, c, known.uid, nil, updated)
+		return a.write(ctx, o, c, change{uid: known.uid})
 	default:
 		return a.inspect(ctx, o, c)
 	}
 }
 
+// maxLag is how long after a write a cache is believed not to have seen it. After a restore of etcd the versions of objects are
+// lower than the one that was written, and stay so.
+const maxLag = 10 * time.Second
+
 // untouched says that a cached object still holds all that we wrote, or is older than our write.
 func (a *Applier) untouched(known record, o owner, c child, cached client.Object) bool {
 	if order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), known.version); err == nil && order < 0 {
-		return true // the cache has not seen our own write yet
+		return a.Clock.Since(known.at) < maxLag
 	}
-	return known.fields != digest{} &&
+	return known.fields != digest{} && known.generation == cached.GetGeneration() &&
 		known.fields == digestOf(cached.GetManagedFields(), a.FieldOwner) &&
 		a.labelled(cached) && tied(cached, o, c.Ownership)
 }
 
 // labelled says whether an object bears the labels of this operator and component.
 func (a *Applier) labelled(object metav1.Object) bool {
-	labels := object.GetLabels()
-	return labels[names.OperatorLabel] == names.OperatorName && labels[names.ComponentLabel] == a.Component
+	return IsOurs(object, a.Component)
 }
 
 // tied says whether the reference of an object to the owner is there or not there as its ownership demands.
@@ -136,7 +165,7 @@ func (a *Applier) inspect(ctx context.Context, o owner, c child) error {
 	live.SetGroupVersionKind(c.key.GroupVersionKind)
 	err := a.Live.Get(ctx, c.key.NamespacedName, live)
 	if apierrors.IsNotFound(err) {
-		return a.write(ctx, o, c, "", nil, created)
+		return a.write(ctx, o, c, change{creates: true})
 	}
 	if err != nil {
 		return fmt.Errorf("reading it: %w", err)
@@ -170,39 +199,82 @@ func (a *Applier) inspect(ctx context.Context, o owner, c child) error {
 	}
 	if a.labelled(live) && tied(live, o, c.Ownership) && settled(want, live, owned, a.Client.Scheme()) {
 		a.skip(c.key.Kind)
-		a.remember(o, c, live)
+		a.remember(o, c, live, 0)
 		return nil
 	}
-	return a.write(ctx, o, c, live.GetUID(), others, updated)
+	if a.rests(ctx, o, c, live) {
+		return nil
+	}
+	return a.write(ctx, o, c, change{uid: live.GetUID(), others: others})
 }
 
-// write sends one server-side apply. The uid, when there is one, keeps an object that was deleted meanwhile from
-// being made anew by what is meant as an update.
-func (a *Applier) write(ctx context.Context, o owner, c child, uid types.UID, others []metav1.OwnerReference,
-	how func(*Changes) *int,
-) error {
-	body, err := c.render(a.Component, o, others)
+// change is one write: of an object that is not there, or of the one with the uid. The uid keeps an object that was deleted
+// meanwhile from being made anew by what is meant as an update.
+type change struct {
+	creates bool
+	uid     types.UID
+	// others are references of other owners that stay.
+	others []metav1.OwnerReference
+}
+
+// write sends one server-side apply, and a second one when the first was refused for something that could be mended.
+func (a *Applier) write(ctx context.Context, o owner, c child, how change) error {
+	body, err := a.send(ctx, o, c, how)
+	if apierrors.IsInvalid(err) && !how.creates {
+		again, problem := a.repair(ctx, o, c, err)
+		if problem != nil {
+			return fmt.Errorf("%v; repairing it: %w", err, problem) // which may pass, while the refusal does not
+		}
+		if again != nil {
+			again.others = how.others
+			body, err = a.send(ctx, o, c, *again)
+		}
+	}
 	if err != nil {
 		return err
 	}
-	if uid != "" {
-		body.SetUID(uid)
+	if how.creates {
+		count(ctx, created)
+	} else {
+		count(ctx, updated)
 	}
-	a.wrote(c.key.Kind, verbApply)
-	err = a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(body), client.FieldOwner(a.FieldOwner), client.ForceOwnership)
-	if err != nil {
-		return err
-	}
-	count(ctx, how)
-	a.remember(o, c, body) // the client has put the answer in its place
+	a.remember(o, c, body, a.alteration(o, c, body, how.others)) // the client has put the answer in its place
 	return nil
 }
 
-func (a *Applier) remember(o owner, c child, answer *unstructured.Unstructured) {
-	a.memory.remember(o.uid, c.key, record{
-		intent:  c.intent,
-		uid:     answer.GetUID(),
-		version: answer.GetResourceVersion(),
-		fields:  digestOf(answer.GetManagedFields(), a.FieldOwner),
-	})
+// send applies an object. One that was not there is not forced: what somebody else has made meanwhile is left as it is.
+func (a *Applier) send(ctx context.Context, o owner, c child, how change) (*unstructured.Unstructured, error) {
+	body, err := c.render(a.Component, o, how.others)
+	if err != nil {
+		return nil, err
+	}
+	options := []client.ApplyOption{client.FieldOwner(a.FieldOwner)}
+	if !how.creates {
+		body.SetUID(how.uid)
+		options = append(options, client.ForceOwnership)
+	}
+	a.wrote(c.key.Kind, verbApply)
+	if err := a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(body), options...); err != nil {
+		return nil, err
+	}
+	if how.creates && slices.ContainsFunc(body.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager != a.FieldOwner && e.Subresource == "" }) {
+		return nil, a.withdraw(ctx, c, body)
+	}
+	return body, nil
+}
+
+// withdraw takes our fields out of an object that somebody else made in the moment in which we meant to: nothing of theirs was
+// overwritten. It is then judged like any other that is there.
+func (a *Applier) withdraw(ctx context.Context, c child, body *unstructured.Unstructured) error {
+	nothing := &unstructured.Unstructured{}
+	nothing.SetGroupVersionKind(c.key.GroupVersionKind)
+	nothing.SetNamespace(c.key.Namespace)
+	nothing.SetName(c.key.Name)
+	nothing.SetUID(body.GetUID())
+	a.wrote(c.key.Kind, verbRelease)
+	err := a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(nothing), client.FieldOwner(a.FieldOwner))
+	if err != nil {
+		return fmt.Errorf("withdrawing from what somebody else has made: %w", err)
+	}
+	return foreign(c.key, body)
 }

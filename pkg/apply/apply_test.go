@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +20,7 @@ import (
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -47,10 +49,12 @@ type bench struct {
 	seen map[string]int
 	// policies of the deletions.
 	policies []metav1.DeletionPropagation
+	clock    *clocktesting.FakePassiveClock
 }
 
 func newBench(t *testing.T, objects ...client.Object) *bench {
-	b := &bench{T: t, failing: map[string]error{}, seen: map[string]int{}}
+	b := &bench{T: t, failing: map[string]error{}, seen: map[string]int{},
+		clock: clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))}
 	b.owner = anOwner("owner", "owner-uid")
 	b.server = fake.NewClientBuilder().WithReturnManagedFields().WithRESTMapper(mapper()).WithObjects(objects...).WithObjects(b.owner.DeepCopy()).
 		WithIndex(&corev1.ConfigMap{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} }).Build()
@@ -139,6 +143,7 @@ func (b *bench) restart() {
 	b.Applier = New(Options{
 		Client: interceptor.NewClient(server, writing), Live: interceptor.NewClient(server, reading),
 		FieldOwner: us, Component: "test", LegacyManagers: []string{"old"}, Whole: []schema.GroupVersionKind{deploymentKind},
+		Clock: b.clock,
 	})
 }
 
@@ -256,23 +261,6 @@ func TestApplyLeavesForeignFieldsAlone(t *testing.T) {
 	if got := b.get("a"); got.Data["theirs"] != "1" || got.Labels["theirs"] != "1" {
 		t.Errorf("foreign fields are gone: %v", got)
 	}
-}
-
-func TestApplyTrustsItsMemoryWhileTheCacheLags(t *testing.T) {
-	b := newBench(t)
-	b.settles(both, settings("a", "1"))
-	stale := b.get("a")
-	b.settles(blind, settings("a", "2"))
-	b.cached = func(_ string, into client.Object) error {
-		into.SetUID(stale.UID)
-		into.SetResourceVersion(stale.ResourceVersion)
-		return nil // no labels, no managed fields: a state long before our write
-	}
-	b.settles(quiet, settings("a", "2"))
-	b.cached = func(name string, _ client.Object) error {
-		return apierrors.NewNotFound(corev1.Resource("configmaps"), name)
-	}
-	b.settles(looks, settings("a", "2")) // it may be gone, so it is looked at, and found as it should be
 }
 
 func TestApplyLooksAgainWhenTheObjectIsAnother(t *testing.T) {

@@ -22,7 +22,7 @@ func (a *Applier) Create(ctx context.Context, owner client.Object, object Object
 		err = a.create(ctx, o, c)
 	}
 	if err != nil {
-		return &Error{Kind: c.key.Kind, Namespace: c.key.Namespace, Name: c.key.Name, Err: err}
+		return &Error{Kind: c.key.Kind, Namespace: c.key.Namespace, Name: c.key.Name, Stage: StageOf(c.key.GroupKind()), Err: err}
 	}
 	return nil
 }

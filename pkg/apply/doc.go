@@ -4,8 +4,11 @@
 // Whether an object is settled is decided without a request: the Applier remembers what the API server answered
 // last, together with a digest of the managed fields entry of its own field owner. Server-side apply moves a field
 // out of that entry as soon as anybody else changes its value, so an unchanged digest proves that all our fields
-// still hold what we wrote, however often status or foreign fields have moved since. After a restart, when the
+// still hold what we wrote, however often status or foreign fields have moved since. Only admission of others can change them
+// without that; it moves the generation, which costs one look. After a restart, when the
 // memory is empty, each object costs one live read that is compared in memory with what is desired.
+//
+// What guards pods stands before them: see Stage. A guard that cannot be written holds back the workloads of its call.
 //
 // An object of the right name that bears none of our marks is never taken over silently: see ForeignError.
 package apply

@@ -12,7 +12,9 @@ import (
 // *ForeignError, or a DeletingError.
 type Error struct {
 	Kind, Namespace, Name string
-	Err                   error
+	// Stage is that of the object.
+	Stage Stage
+	Err   error
 }
 
 // Error implements error.
@@ -29,7 +31,7 @@ func (e *Error) Unwrap() error {
 // been written. It stays until somebody acts, so it belongs into a condition.
 type ForeignError struct {
 	Kind, Namespace, Name string
-	// Controller is "Kind name" of the other object that controls it, and empty when there is none.
+	// Controller is "Kind name" of the other object that controls it, or the component that made it; empty when there is none.
 	Controller string
 }
 

@@ -4,6 +4,7 @@ import (
 	"hash/maphash"
 	"maps"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,7 +24,13 @@ type record struct {
 	intent  uint64    // hash of what was desired
 	uid     types.UID // of the live object
 	version string    // resourceVersion of the answer
+	at      time.Time // of the answer
 	fields  digest    // our own managed fields entry
+	// generation is that of the answer, 0 for kinds without one. Admission of others moves it and leaves our fields ours.
+	generation int64
+	// differs stands for what the answer held when that was not what was sent; rounds counts how often it was the same.
+	differs uint64
+	rounds  int
 }
 
 // memories are the records of one owner. lookedBack says that objects of older operators have been searched once.

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -36,6 +37,9 @@ type Object struct {
 	// Disowns decides which owner references go when a live object is taken over, such as those of the platform's older
 	// resources. A controller among them does not make the object foreign. Nil means none.
 	Disowns func(metav1.OwnerReference) bool
+	// Keeps says that the object holds what may be nowhere else, such as a password or a key that was made here. It is never
+	// deleted to be made anew, also when it cannot become what it should be in any other way. Nor are claims.
+	Keeps bool
 	// Yields says that a live object of that name which is not ours serves as well: it is left alone, without an
 	// error. Finding out costs a request in each pass, since the cache does not hold it.
 	Yields bool
@@ -69,6 +73,8 @@ type Options struct {
 	StripAnnotations []string
 	// Whole lists the kinds which the cache holds as whole typed objects; all others are read as metadata.
 	Whole []schema.GroupVersionKind
+	// Clock measures how long the cache lags; the real one when nil.
+	Clock clock.PassiveClock
 }
 
 // Applier writes the objects of one component. It is safe for concurrent use, with the limit that all work for one object
@@ -83,6 +89,9 @@ type Applier struct {
 
 // New returns an Applier that remembers nothing yet.
 func New(o Options) *Applier {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
 	return &Applier{
 		Options: o,
 		legacy:  sets.New(o.LegacyManagers...).Insert(o.FieldOwner),

@@ -22,7 +22,7 @@ func (a *Applier) Remove(ctx context.Context, forOwner types.UID, object client.
 		err = a.delete(ctx, owner{uid: forOwner}, k, object.GetUID())
 	}
 	if err != nil {
-		return &Error{Kind: k.Kind, Namespace: k.Namespace, Name: k.Name, Err: err}
+		return &Error{Kind: k.Kind, Namespace: k.Namespace, Name: k.Name, Stage: StageOf(k.GroupKind()), Err: err}
 	}
 	return nil
 }
@@ -43,7 +43,7 @@ func (a *Applier) Discard(ctx context.Context, forOwner types.UID, object client
 		a.memory.drop(forOwner, k)
 	}
 	if err != nil {
-		return &Error{Kind: k.Kind, Namespace: k.Namespace, Name: k.Name, Err: err}
+		return &Error{Kind: k.Kind, Namespace: k.Namespace, Name: k.Name, Stage: StageOf(k.GroupKind()), Err: err}
 	}
 	count(ctx, removed)
 	return nil

@@ -45,6 +45,7 @@ func (c child) render(component string, o owner, others []metav1.OwnerReference)
 	if err := body.UnmarshalJSON(c.body); err != nil {
 		return nil, fmt.Errorf("decoding the apply configuration: %w", err)
 	}
+	spellOut(c.key.GroupKind(), body.Object)
 	labels := body.GetLabels()
 	if labels == nil {
 		labels = map[string]string{}

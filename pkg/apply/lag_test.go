@@ -1,0 +1,52 @@
+package apply
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+func TestApplyTrustsItsMemoryWhileTheCacheLags(t *testing.T) {
+	b := newBench(t)
+	b.settles(both, settings("a", "1"))
+	stale := b.get("a")
+	b.settles(blind, settings("a", "2"))
+	b.cached = func(_ string, into client.Object) error {
+		into.SetUID(stale.UID)
+		into.SetResourceVersion(stale.ResourceVersion)
+		return nil // no labels, no managed fields: a state long before our write
+	}
+	b.settles(quiet, settings("a", "2"))
+	b.cached = func(name string, _ client.Object) error {
+		return apierrors.NewNotFound(corev1.Resource("configmaps"), name)
+	}
+	b.settles(looks, settings("a", "2")) // it may be gone, so it is looked at, and found as it should be
+}
+
+// After a restore of etcd the object is the one of before, and its version is below what was written.
+func TestApplyLooksWhenTheVersionsWentBack(t *testing.T) {
+	b := newBench(t)
+	b.settles(both, settings("a", "1"))
+	b.settles(blind, settings("a", "2"))
+	child := key{configMapKind, types.NamespacedName{Namespace: "ns", Name: "a"}}
+	known, _ := b.memory.recall(b.owner.UID, child)
+	known.version = "1000"
+	b.memory.remember(b.owner.UID, child, known)
+	object := b.get("a")
+	object.Data["key"] = "1"
+	b.must(b.server.Update(t.Context(), object, client.FieldOwner("restore")))
+
+	b.clock.SetTime(b.clock.Now().Add(maxLag - time.Millisecond))
+	b.settles(quiet, settings("a", "2"))
+	b.clock.SetTime(b.clock.Now().Add(time.Millisecond))
+	b.settles(both, settings("a", "2"))
+	if got := b.get("a").Data["key"]; got != "2" {
+		t.Errorf("the value is %s", got)
+	}
+	b.clock.SetTime(b.clock.Now().Add(time.Hour))
+	b.settles(quiet, settings("a", "2"))
+}

@@ -1,0 +1,224 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/yaml"
+)
+
+// invalid is what the API server says of some fields.
+func invalid(fields ...*field.Path) error {
+	var list field.ErrorList
+	for _, path := range fields {
+		list = append(list, field.Forbidden(path, "no"))
+	}
+	return apierrors.NewInvalid(configMapKind.GroupKind(), "a", list)
+}
+
+func TestExclusions(t *testing.T) {
+	pod := field.NewPath("spec", "template", "spec")
+	container := pod.Child("containers").Index(0)
+	for name, test := range map[string]struct {
+		want, live string
+		refusal    error
+		patch      []operation
+	}{
+		"value for valueFrom": {
+			want:    `{spec: {template: {spec: {containers: [{name: server, env: [{name: A, value: a}, {name: KEY, valueFrom: {secretKeyRef: {name: s, key: k}}}]}]}}}}`,
+			live:    `{spec: {template: {spec: {containers: [{name: foreign}, {name: server, env: [{name: KEY, value: evil}, {name: A, value: a}]}]}}}}`,
+			refusal: invalid(container.Child("env").Index(1).Child("valueFrom")),
+			patch: []operation{
+				{"remove", "/spec/template/spec/containers/1/env/0/value", nil},
+				{"add", "/spec/template/spec/containers/1/env/0/valueFrom", map[string]any{"secretKeyRef": map[string]any{"name": "s", "key": "k"}}},
+			},
+		},
+		"another source of a volume": {
+			want:    `{spec: {template: {spec: {volumes: [{name: keys, secret: {secretName: s}}]}}}}`,
+			live:    `{spec: {template: {spec: {volumes: [{name: keys, emptyDir: {}}]}}}}`,
+			refusal: invalid(pod.Child("volumes").Index(0).Child("secret")),
+			patch: []operation{
+				{"remove", "/spec/template/spec/volumes/0/emptyDir", nil},
+				{"add", "/spec/template/spec/volumes/0/secret", map[string]any{"secretName": "s"}},
+			},
+		},
+		"another handler of a probe": {
+			want:    `{spec: {template: {spec: {containers: [{name: server, livenessProbe: {httpGet: {port: 1}, periodSeconds: 5}}]}}}}`,
+			live:    `{spec: {template: {spec: {containers: [{name: server, livenessProbe: {exec: {command: [x]}, periodSeconds: 5}}]}}}}`,
+			refusal: invalid(container.Child("livenessProbe", "tcpSocket")),
+			patch: []operation{
+				{"remove", "/spec/template/spec/containers/0/livenessProbe/exec", nil},
+				{"add", "/spec/template/spec/containers/0/livenessProbe/httpGet", map[string]any{"port": int64(1)}},
+			},
+		},
+		"a strategy with parameters": {
+			want: `{spec: {strategy: {type: Recreate}}}`, live: `{spec: {strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 1}}}}`,
+			refusal: invalid(field.NewPath("spec", "strategy", "rollingUpdate")),
+			patch:   []operation{{"remove", "/spec/strategy/rollingUpdate", nil}, {"add", "/spec/strategy/type", "Recreate"}},
+		},
+		"nothing of ours is missing there": {
+			want:    `{spec: {template: {spec: {containers: [{name: server, env: [{name: A, value: a}]}]}}}}`,
+			live:    `{spec: {template: {spec: {containers: [{name: server, env: [{name: A, value: a, foreign: x}]}]}}}}`,
+			refusal: invalid(container.Child("env").Index(0).Child("value")),
+		},
+		"what is refused is elsewhere": {
+			want: `{spec: {strategy: {type: Recreate}, replicas: 1}}`, live: `{spec: {strategy: {type: RollingUpdate, rollingUpdate: {}}}}`,
+			refusal: invalid(field.NewPath("metadata", "annotations").Key("a.b/c")),
+		},
+		"an error without causes": {want: `{spec: {a: 1}}`, live: `{spec: {b: 1}}`, refusal: errors.New("no")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.patch, exclusions(tree(t, test.want), tree(t, test.live), causes(test.refusal))); diff != "" {
+				t.Errorf("patch (-want +got):\n%s", diff)
+			}
+		})
+	}
+	if got := causes(invalid(container.Child("env").Index(1).Child("valueFrom"), field.NewPath("roleRef"))); !got.Equal(sets.New("spec.template.spec.containers.env")) {
+		t.Errorf("causes %v", got)
+	}
+}
+
+func tree(t *testing.T, text string) map[string]any {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte("{apiVersion: v1, kind: X, "+strings.TrimPrefix(text, "{")), &u); err != nil {
+		t.Fatal(err)
+	}
+	return u.Object
+}
+
+// uidOf returns the uid in an apply request.
+func uidOf(t *testing.T, config runtime.ApplyConfiguration) string {
+	t.Helper()
+	data, err := json.Marshal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var head metav1.PartialObjectMetadata
+	if err := json.Unmarshal(data, &head); err != nil {
+		t.Fatal(err)
+	}
+	return string(head.UID)
+}
+
+// An immutable ConfigMap is made anew, by uid and once; what may be data is not, and neither is what is not ours.
+func TestImmutableObjects(t *testing.T) {
+	const sticks, renewed = "old", "1"
+	for name, test := range map[string]struct {
+		change func(*Object, *corev1.ConfigMap)
+		want   string
+		fails  bool
+	}{
+		"made anew":         {func(*Object, *corev1.ConfigMap) {}, renewed, false},
+		"not when it keeps": {func(o *Object, _ *corev1.ConfigMap) { o.Keeps = true }, sticks, true},
+		"nor what outlives its owner": {func(o *Object, c *corev1.ConfigMap) {
+			o.Ownership, c.OwnerReferences = Unowned, nil
+		}, sticks, true},
+		"nor when the refusal has another cause": {func(_ *Object, c *corev1.ConfigMap) { c.Immutable = nil }, sticks, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			object := settings("a", renewed)
+			live := found(func(c *corev1.ConfigMap) {
+				c.Immutable = new(true)
+				c.OwnerReferences = []metav1.OwnerReference{refer("owner", "owner-uid", true)}
+			})
+			test.change(&object, live)
+			b.must(b.server.Create(t.Context(), live, client.FieldOwner(us)))
+			b.refuseChanges()
+			err := b.Apply(t.Context(), b.owner, Desired{object})
+			if (err != nil) != test.fails || b.get("a").Data["key"] != test.want {
+				t.Errorf("data %v, error %v", b.get("a").Data, err)
+			}
+			if deletions := b.seen["delete"]; deletions > 0 == test.fails {
+				t.Errorf("%d deletions", deletions)
+			}
+		})
+	}
+}
+
+// refuseChanges makes the server refuse to apply ConfigMaps that exist, as a real one does when they are immutable.
+func (b *bench) refuseChanges() {
+	b.Helper()
+	inner, ok := b.Client.(client.WithWatch)
+	if !ok {
+		b.Fatal("the client of the bench cannot watch")
+	}
+	b.Client = interceptor.NewClient(inner, interceptor.Funcs{
+		Apply: func(ctx context.Context, c client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			k, err := identify(config)
+			if err != nil {
+				return err
+			}
+			if err := b.server.Get(ctx, k.NamespacedName, &corev1.ConfigMap{}); err == nil {
+				return invalid(field.NewPath("data"))
+			}
+			return c.Apply(ctx, config, opts...)
+		},
+	})
+}
+
+// What is meant as an update names the object that it is for: one that has taken its place is not written over.
+func TestUpdatesNameTheObject(t *testing.T) {
+	b := newBench(t)
+	b.must(b.server.Create(t.Context(), found(func(c *corev1.ConfigMap) {
+		c.UID = "the-first"
+		c.OwnerReferences = []metav1.OwnerReference{refer("owner", "owner-uid", true)}
+	}), client.FieldOwner(us)))
+	var sent []string
+	inner, _ := b.Client.(client.WithWatch)
+	b.Client = interceptor.NewClient(inner, interceptor.Funcs{
+		Apply: func(ctx context.Context, c client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			sent = append(sent, uidOf(t, config))
+			return c.Apply(ctx, config, opts...)
+		},
+	})
+	b.must(b.Apply(t.Context(), b.owner, Desired{settings("a", "1"), settings("b", "1")})) // looked at, and made
+	b.must(b.Apply(t.Context(), b.owner, Desired{settings("a", "2")}))                     // from memory
+	if diff := cmp.Diff([]string{"the-first", "", "the-first"}, sent); diff != "" {
+		t.Errorf("uids in the requests (-want +got):\n%s", diff)
+	}
+}
+
+// Somebody else makes the object in the moment in which we meant to: theirs is left as it was, and reported.
+func TestTwoMakeTheSameObject(t *testing.T) {
+	for name, theirs := range map[string]map[string]string{"nothing in common": {"theirs": "1"}, "the same field": {"key": "theirs"}} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			inner, _ := b.Client.(client.WithWatch)
+			first := true
+			b.Client = interceptor.NewClient(inner, interceptor.Funcs{
+				Apply: func(ctx context.Context, c client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+					if first {
+						first = false
+						b.must(b.server.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}, Data: theirs}, client.FieldOwner("them")))
+					}
+					return c.Apply(ctx, config, opts...)
+				},
+			})
+			if err := b.Apply(t.Context(), b.owner, Desired{settings("a", "ours")}); err == nil {
+				t.Error("nobody is told")
+			}
+			got := b.get("a")
+			if diff := cmp.Diff(theirs, got.Data); diff != "" || len(got.Labels) > 0 || len(got.OwnerReferences) > 0 {
+				t.Errorf("labels %v, owners %v, data (-want +got):\n%s", got.Labels, got.OwnerReferences, diff)
+			}
+			if err := b.Apply(t.Context(), b.owner, Desired{settings("a", "ours")}); !OnlyForeign(err) {
+				t.Errorf("afterwards: %v", err)
+			}
+		})
+	}
+}

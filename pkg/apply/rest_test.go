@@ -1,0 +1,97 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+// mirrored lets a webhook of somebody else replace the image of what we apply while it is on. To the managed fields it is ours.
+func (b *bench) mirrored(on *bool) {
+	b.Helper()
+	inner, ok := b.Client.(client.WithWatch)
+	if !ok {
+		b.Fatal("the client of the bench cannot watch")
+	}
+	b.Client = interceptor.NewClient(inner, interceptor.Funcs{
+		Apply: func(ctx context.Context, c client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			if !*on {
+				return c.Apply(ctx, config, opts...)
+			}
+			data, err := json.Marshal(config)
+			b.must(err)
+			changed := &unstructured.Unstructured{}
+			b.must(changed.UnmarshalJSON(data))
+			containers, _, _ := unstructured.NestedSlice(changed.Object, "spec", "template", "spec", "containers")
+			first, _ := containers[0].(map[string]any)
+			first["image"] = "mirror"
+			b.must(unstructured.SetNestedSlice(changed.Object, containers, "spec", "template", "spec", "containers"))
+			if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(changed), opts...); err != nil {
+				return err
+			}
+			answer, err := changed.MarshalJSON()
+			b.must(err)
+			return json.Unmarshal(answer, config)
+		},
+	})
+}
+
+// moves raises the generation of the Deployment, with another image when one is named. Our fields stay ours.
+func (b *bench) moves(image string) {
+	b.Helper()
+	d := b.deployed()
+	managed := d.ManagedFields
+	if image != "" {
+		d.Spec.Template.Spec.Containers[0].Image = image
+	}
+	d.Generation++
+	b.must(b.server.Update(b.Context(), d, client.FieldOwner("webhook")))
+	d.ManagedFields = managed
+	b.must(b.server.Update(b.Context(), d, client.FieldOwner("webhook")))
+}
+
+func (b *bench) deployed() *appsv1.Deployment {
+	b.Helper()
+	d := &appsv1.Deployment{}
+	b.must(b.server.Get(b.Context(), types.NamespacedName{Namespace: "ns", Name: "server"}, d))
+	return d
+}
+
+// What a webhook of somebody else does is seen when it moves the generation, and put right when it does not do it again and again.
+func TestWebhooksOfOthers(t *testing.T) {
+	b, on := newBench(t), false
+	b.mirrored(&on)
+	b.settles(both, server("ours"))
+	b.settles(quiet, server("ours"))
+	b.moves("mirror")
+	b.settles(both, server("ours"))
+	if got := b.deployed().Spec.Template.Spec.Containers[0].Image; got != "ours" {
+		t.Errorf("the image is %s", got)
+	}
+	b.settles(quiet, server("ours"))
+
+	on = true
+	b.moves("mirror")
+	b.settles(both, server("ours")) // the first answer that differs
+	b.settles(quiet, server("ours"))
+	b.moves("")
+	b.settles(both, server("ours")) // the second
+	b.moves("")
+	b.settles(looks, server("ours")) // enough
+	b.settles(quiet, server("ours"))
+
+	on = false
+	b.moves("something else")
+	b.settles(both, server("ours"))
+	b.settles(quiet, server("ours"))
+	if got := b.deployed().Spec.Template.Spec.Containers[0].Image; got != "ours" {
+		t.Errorf("afterwards the image is %s", got)
+	}
+}

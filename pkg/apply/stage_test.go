@@ -1,0 +1,147 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
+	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+// route is an object of a kind that this operator has no Go type for.
+func route() Object {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(schema.GroupVersionKind{Group: "route.openshift.io", Version: "v1", Kind: "Route"})
+	u.SetNamespace("ns")
+	u.SetName("server")
+	return Object{Config: client.ApplyConfigurationFromUnstructured(u)}
+}
+
+// guarded lists a server with what guards it and what exposes it, in an order that helps nobody.
+func guarded() Desired {
+	desired := Desired{route(), server("image")}
+	policy := networkingv1ac.NetworkPolicy("server", "ns").WithSpec(networkingv1ac.NetworkPolicySpec().
+		WithPodSelector(metav1ac.LabelSelector().WithMatchLabels(map[string]string{"app": "server"})))
+	desired.Add(corev1ac.Service("server", "ns"), policy, corev1ac.ConfigMap("rules", "ns"),
+		rbacv1ac.Role("server", "ns"), corev1ac.Secret("keys", "ns"), corev1ac.ServiceAccount("server", "ns"))
+	return desired
+}
+
+// A guard that cannot be written, because somebody else has its name or because it is refused, holds back what it guards; what
+// only exposes a server does not.
+func TestGuardsStandBeforeWorkloads(t *testing.T) {
+	guards := []string{"NetworkPolicy", "ConfigMap", "Role", "Secret", "ServiceAccount"}
+	all := slices.Concat(guards, []string{"Deployment", "Route", "Service"})
+	meta := metav1.ObjectMeta{Namespace: "ns", Name: "server"}
+	routeOfAnother := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "route.openshift.io/v1", "kind": "Route",
+		"metadata": map[string]any{"namespace": "ns", "name": "server"}}}
+	without := func(kinds ...string) []string {
+		return slices.DeleteFunc(slices.Clone(all), func(kind string) bool { return slices.Contains(kinds, kind) })
+	}
+	for name, test := range map[string]struct {
+		foreign client.Object
+		refused string // a kind
+		written []string
+		held    bool
+	}{
+		"nothing in the way":     {written: all},
+		"foreign ServiceAccount": {foreign: &corev1.ServiceAccount{ObjectMeta: meta}, written: without("ServiceAccount", "Deployment", "Route", "Service"), held: true},
+		"foreign NetworkPolicy":  {foreign: &networkingv1.NetworkPolicy{ObjectMeta: meta}, written: without("NetworkPolicy", "Deployment", "Route", "Service"), held: true},
+		"foreign ConfigMap": {foreign: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "rules"}},
+			written: without("ConfigMap", "Deployment", "Route", "Service"), held: true},
+		"foreign Role":       {foreign: &rbacv1.Role{ObjectMeta: meta}, written: without("Role", "Deployment", "Route", "Service"), held: true},
+		"refused policy":     {refused: "NetworkPolicy", written: without("NetworkPolicy", "Deployment", "Route", "Service"), held: true},
+		"refused Deployment": {refused: "Deployment", written: without("Deployment", "Route", "Service"), held: true},
+		"foreign Service":    {foreign: &corev1.Service{ObjectMeta: meta}, written: without("Service")},
+		"foreign Route":      {foreign: routeOfAnother, written: without("Route")},
+		"refused Route":      {refused: "Route", written: without("Route")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, written := staged(t, test.refused)
+			if test.foreign != nil {
+				b.must(b.server.Create(t.Context(), test.foreign))
+			}
+			err := b.Apply(t.Context(), b.owner, guarded())
+			if diff := cmp.Diff(test.written, *written); diff != "" {
+				t.Errorf("written (-want +got):\n%s", diff)
+			}
+			failed := test.foreign != nil || test.refused != ""
+			if (err != nil) != failed || HeldBack(err) != test.held || OnlyExposure(err) != (failed && !test.held) {
+				t.Errorf("held back %t, only exposure %t: %v", HeldBack(err), OnlyExposure(err), err)
+			}
+			if OnlyForeign(err) != (test.foreign != nil) {
+				t.Errorf("only foreign objects: %t", OnlyForeign(err))
+			}
+		})
+	}
+}
+
+// The message says what is missing and what waits for it.
+func TestHeldBackNamesTheGuard(t *testing.T) {
+	b, _ := staged(t, "")
+	b.must(b.server.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "server"}}))
+	err := b.Apply(t.Context(), b.owner, guarded())
+	const want = "applying ServiceAccount ns/server: ServiceAccount ns/server exists and was not made by this operator; delete or rename it, " +
+		"and it will be created; until then not written: Deployment ns/server, Route ns/server, Service ns/server"
+	if err == nil || err.Error() != want {
+		t.Errorf("got %q, want %q", err, want)
+	}
+	if failed, ok := errors.AsType[*Error](err); !ok || failed.Stage != Guards {
+		t.Errorf("the stage that failed: %+v", failed)
+	}
+	b.must(b.server.Delete(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "server"}}))
+	b.must(b.Apply(t.Context(), b.owner, guarded()))
+}
+
+// staged is a bench whose server refuses a kind, and the kinds that are written there.
+func staged(t *testing.T, refused string) (*bench, *[]string) {
+	b, written := newBench(t), &[]string{}
+	b.server = fake.NewClientBuilder().WithReturnManagedFields().WithTypeConverters(managedfields.NewDeducedTypeConverter()).
+		WithObjects(b.owner.DeepCopy()).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Apply: func(ctx context.Context, c client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+				k, err := identify(config)
+				if err != nil {
+					return err
+				}
+				if k.Kind == refused {
+					return apierrors.NewForbidden(schema.GroupResource{Resource: strings.ToLower(k.Kind)}, k.Name, errors.New("exceeded quota"))
+				}
+				err = c.Apply(ctx, config, opts...)
+				if err == nil {
+					*written = append(*written, k.Kind)
+				}
+				return err
+			},
+		}).Build()
+	b.restart()
+	return b, written
+}
+
+func TestDesiredOf(t *testing.T) {
+	desired := guarded()
+	if got := desired.Of(Exposure, Workloads); len(got) != 3 || got[0].Stage() != Exposure || got[1].Stage() != Workloads {
+		t.Errorf("got %d objects", len(got))
+	}
+	if broken := (Object{Config: corev1ac.ConfigMap("", "")}); broken.Stage() != Guards {
+		t.Error("what cannot be told apart comes first")
+	}
+}
