@@ -1,0 +1,199 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+)
+
+// shipped are the rules of an installation with its defaults.
+var shipped = Rules{Mode: Enforce, Level: Baseline, Namespace: "home", Account: "odh-platform-operator-controller-manager"}
+
+var eve = authenticationv1.UserInfo{Username: "eve", Groups: []string{"team"}}
+
+// holder has the given rights, written as described writes them.
+func holder(rights ...string) Access {
+	return func(_ context.Context, _ authenticationv1.UserInfo, right authorizationv1.ResourceAttributes) (bool, error) {
+		return slices.Contains(rights, described(right)), nil
+	}
+}
+
+// usesIn lists what a pod uses whose fields are written in YAML.
+func usesIn(t *testing.T, namespace, text string) Uses {
+	t.Helper()
+	pod := &corev1.PodTemplateSpec{}
+	if err := yaml.UnmarshalStrict([]byte(text), pod); err != nil {
+		t.Fatal(err)
+	}
+	u, path := Uses{Namespace: namespace}, field.NewPath("spec")
+	u.AddPod(&pod.Spec, path)
+	u.AddMetadata(Label, pod.Labels, path.Child("labels"))
+	u.AddMetadata(Annotation, pod.Annotations, path.Child("annotations"))
+	u.AddPrivileges(shipped.Level, &pod.ObjectMeta, &pod.Spec, path)
+	return u
+}
+
+func TestJudge(t *testing.T) {
+	const (
+		pods    = "create pods in namespace team"
+		plain   = "spec: {containers: [{name: c, image: a}]}"
+		secret  = "spec: {containers: [{name: c, image: a, env: [{name: X, valueFrom: {secretKeyRef: {name: s, key: k}}}]}]}"
+		moved   = "spec: {containers: [{name: c, image: a, envFrom: [{secretRef: {name: s}}]}]}"
+		account = "spec: {serviceAccountName: robot, containers: []}"
+		host    = "spec: {containers: [], volumes: [{name: v, hostPath: {path: /}}]}"
+		hosts   = "spec: {containers: [], volumes: [{name: v, hostPath: {path: /}}, {name: w, hostPath: {path: /etc}}]}"
+		ports   = "spec: {containers: [{name: c, ports: [{containerPort: 1, hostPort: 80}]}]}"
+		root    = "spec: {containers: [{name: c, securityContext: {privileged: true}}]}"
+		token   = "spec: {containers: [], volumes: [{name: v, projected: {sources: [{serviceAccountToken: {path: t}}]}}]}"
+		claim   = "spec: {containers: [], volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]}"
+		pull    = "spec: {containers: [], imagePullSecrets: [{name: s}]}"
+		label   = "{metadata: {labels: {tier: db}}, spec: {containers: []}}"
+	)
+	for name, tc := range map[string]struct {
+		now, before string
+		rights      []string
+		refused     string // part of the message; empty for what passes
+	}{
+		"an image":                                {now: plain, refused: `spec.containers[0].image: Forbidden: user "eve" may not let pods use image "a", because that takes the right to ` + pods},
+		"an image of who may create pods":         {now: plain, rights: []string{pods}},
+		"an image from before":                    {now: plain, before: plain},
+		"another command":                         {now: "spec: {containers: [{name: c, image: a, command: [x]}]}", before: plain, refused: `container "c"`},
+		"another image":                           {now: "spec: {containers: [{name: c, image: b}]}", before: plain, refused: `image "b"`},
+		"more resources":                          {now: "spec: {containers: [{name: c, image: a, resources: {limits: {cpu: 1}}}]}", before: plain},
+		"a Secret":                                {now: secret, before: plain, refused: `Secret "s"`},
+		"a Secret that the author may read":       {now: pull, rights: []string{"get secrets s in namespace team"}},
+		"a Secret that the author may not read":   {now: pull, rights: []string{"get secrets t in namespace team"}, refused: `spec.imagePullSecrets[0].name: Forbidden`},
+		"a Secret at another place":               {now: moved, before: secret, refused: `container "c"`},
+		"an account":                              {now: account, refused: `ServiceAccount "robot", because that takes the right to create pods in namespace team, or to create serviceaccounts/token robot in namespace team`},
+		"an account whose token is theirs":        {now: account, rights: []string{"create serviceaccounts/token robot in namespace team"}},
+		"a folder of the node":                    {now: host, rights: []string{pods}, refused: `the Pod Security level baseline does not allow hostPath volumes (volume "v")`},
+		"a folder of the node from before":        {now: host, before: host},
+		"one more folder of the node":             {now: hosts, before: host, rights: []string{pods}, refused: "hostPath"},
+		"a port of the node":                      {now: ports, rights: []string{pods}, refused: "hostPort"},
+		"a privileged container":                  {now: root, rights: []string{pods}, refused: "privileged"},
+		"a token":                                 {now: token, refused: "token"},
+		"a claim":                                 {now: claim, refused: `volume "v"`},
+		"a label":                                 {now: label, refused: `label of pods "tier"`},
+		"a label of who may create pods":          {now: label, rights: []string{pods}},
+		"a label by which the manager selects":    {now: "{metadata: {labels: {platform.opendatahub.io/manager: x}}, spec: {containers: []}}", rights: []string{pods}, refused: "the platform selects pods by it"},
+		"a label by which Ray selects":            {now: "{metadata: {labels: {ray.io/node-type: head}}, spec: {containers: []}}", rights: []string{pods}, refused: "the platform selects pods by it"},
+		"the name of the manager's account":       {now: "spec: {serviceAccountName: odh-platform-operator-controller-manager, containers: []}", rights: []string{pods}},
+		"a Secret called as one of the manager's": {now: "spec: {imagePullSecrets: [{name: odh-platform-operator-webhook-cert}], containers: []}", rights: []string{pods}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := Uses{}
+			if tc.before != "" {
+				before = usesIn(t, "team", tc.before)
+			}
+			got, err := shipped.Judge(t.Context(), holder(tc.rights...), eve, usesIn(t, "team", tc.now), before)
+			if err != nil || len(got.Warnings) > 0 {
+				t.Fatalf("%v, %v", got.Warnings, err)
+			}
+			if text := errs(got.Errors); (text == "") != (tc.refused == "") || !strings.Contains(text, tc.refused) {
+				t.Errorf("got %q, want %q", text, tc.refused)
+			}
+		})
+	}
+}
+
+func errs(list field.ErrorList) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return list.ToAggregate().Error()
+}
+
+// What belongs to the manager is refused in every mode and to everybody, and the controllers refuse it too.
+func TestNobodyReachesTheManager(t *testing.T) {
+	everything := func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
+		return true, nil
+	}
+	for name, text := range map[string]string{
+		"its account":                "spec: {serviceAccountName: odh-platform-operator-controller-manager, containers: []}",
+		"its account, older name":    "spec: {serviceAccount: odh-platform-operator-controller-manager, containers: []}",
+		"its certificate":            "spec: {containers: [{name: c, envFrom: [{secretRef: {name: odh-platform-operator-webhook-cert}}]}]}",
+		"its certificate, a key":     "spec: {containers: [{name: c, env: [{name: X, valueFrom: {secretKeyRef: {name: odh-platform-operator-webhook-cert, key: ca.key}}}]}]}",
+		"its certificate, a volume":  "spec: {containers: [], volumes: [{name: v, secret: {secretName: odh-platform-operator-webhook-cert}}]}",
+		"its certificate, projected": "spec: {containers: [], volumes: [{name: v, projected: {sources: [{secret: {name: odh-platform-operator-webhook-cert}}]}}]}",
+		"its token":                  "spec: {imagePullSecrets: [{name: odh-platform-operator-controller-manager-token-x}], containers: []}",
+		"a label that it selects by": "{metadata: {labels: {platform.opendatahub.io/manager: odh-platform-operator}}, spec: {containers: []}}",
+	} {
+		for _, namespace := range []string{"home", ""} {
+			for _, mode := range []Mode{Enforce, Warn, Off} {
+				rules := shipped
+				rules.Mode = mode
+				uses := usesIn(t, namespace, text)
+				got, err := rules.Judge(t.Context(), everything, eve, uses, Uses{})
+				if err != nil || len(got.Errors) == 0 {
+					t.Errorf("%s, namespace %q, %s: admitted, %v", name, namespace, mode, err)
+				}
+				if rules.Forbidden(uses) == nil {
+					t.Errorf("%s, namespace %q, %s: the controller lets it pass", name, namespace, mode)
+				}
+			}
+		}
+	}
+}
+
+func TestModes(t *testing.T) {
+	uses := usesIn(t, "team", "spec: {containers: [{name: c, image: a, securityContext: {privileged: true}}]}")
+	for mode, want := range map[Mode]struct {
+		errors, warnings int
+		forbidden        bool
+	}{Enforce: {3, 0, true}, Warn: {0, 3, false}, Off: {0, 0, false}} {
+		rules := shipped
+		rules.Mode = mode
+		got, err := rules.Judge(t.Context(), holder(), eve, uses, Uses{})
+		if err != nil || len(got.Errors) != want.errors || len(got.Warnings) != want.warnings {
+			t.Errorf("%s: %v, %v, %v", mode, got.Errors, got.Warnings, err)
+		}
+		if err := rules.Forbidden(uses); (err != nil) != want.forbidden {
+			t.Errorf("%s: %v", mode, err)
+		}
+	}
+}
+
+// A right that cannot be asked for is no reason to let something pass.
+func TestReviewsThatFail(t *testing.T) {
+	away := func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
+		return true, errors.New("away")
+	}
+	if _, err := shipped.Judge(t.Context(), away, eve, usesIn(t, "team", "spec: {containers: [{name: c, image: a}]}"), Uses{}); err == nil || !strings.Contains(err.Error(), "away") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Each right is asked for once in a request.
+func TestRightsAreAskedOnce(t *testing.T) {
+	asked := map[string]int{}
+	may := func(_ context.Context, _ authenticationv1.UserInfo, right authorizationv1.ResourceAttributes) (bool, error) {
+		asked[described(right)]++
+		return true, nil
+	}
+	uses := usesIn(t, "team", "spec: {containers: [{name: c, image: a}, {name: d, image: b, envFrom: [{secretRef: {name: s}}]}]}")
+	if _, err := shipped.Judge(t.Context(), may, eve, uses, Uses{}); err != nil || len(asked) != 1 || asked["create pods in namespace team"] != 1 {
+		t.Errorf("%v, %v", asked, err)
+	}
+}
+
+// Levels beyond the default are kept to by pods whose author says nothing.
+func TestRestrictedAllowsWhatTheManagerFillsIn(t *testing.T) {
+	u := Uses{}
+	u.AddPrivileges(Restricted, &metav1.ObjectMeta{}, &corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}}, field.NewPath("spec"))
+	if len(u.all) > 0 {
+		t.Errorf("%v", u.all)
+	}
+	u.AddPrivileges(Restricted, &metav1.ObjectMeta{}, &corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: new(false)}}, field.NewPath("spec"))
+	if len(u.all) != 1 {
+		t.Errorf("%v", u.all)
+	}
+}

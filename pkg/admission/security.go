@@ -1,0 +1,68 @@
+package admission
+
+import (
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
+)
+
+// checks are those of the Pod Security Standards. Its error is one of the library itself.
+var checks = sync.OnceValues(func() (policy.Evaluator, error) {
+	return policy.NewEvaluator(policy.DefaultChecks(), nil)
+})
+
+// AddPrivileges adds what of a pod the level does not allow. Of fields that the author leaves out those count that the manager fills
+// in, which every level allows.
+func (u *Uses) AddPrivileges(level Level, metadata *metav1.ObjectMeta, spec *corev1.PodSpec, path *field.Path) {
+	evaluator, err := checks()
+	if err != nil {
+		u.Add(Privilege, err.Error(), path)
+		return
+	}
+	version := api.LevelVersion{Level: api.Level(level), Version: api.LatestVersion()}
+	for _, result := range evaluator.EvaluatePod(version, metadata, hardened(spec)) {
+		if result.Allowed {
+			continue
+		}
+		text := result.ForbiddenReason
+		if result.ForbiddenDetail != "" {
+			text = fmt.Sprintf("%s (%s)", text, result.ForbiddenDetail)
+		}
+		u.Add(Privilege, text, path)
+	}
+}
+
+// hardened is a pod with the security context that the manager gives to pods, where the author says nothing.
+func hardened(spec *corev1.PodSpec) *corev1.PodSpec {
+	spec = spec.DeepCopy()
+	if spec.SecurityContext == nil {
+		spec.SecurityContext = &corev1.PodSecurityContext{}
+	}
+	if spec.SecurityContext.RunAsNonRoot == nil {
+		spec.SecurityContext.RunAsNonRoot = new(true)
+	}
+	if spec.SecurityContext.SeccompProfile == nil {
+		spec.SecurityContext.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}
+	}
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range containers {
+			c := containers[i].SecurityContext
+			if c == nil {
+				c = &corev1.SecurityContext{}
+				containers[i].SecurityContext = c
+			}
+			if c.AllowPrivilegeEscalation == nil {
+				c.AllowPrivilegeEscalation = new(false)
+			}
+			if c.Capabilities == nil {
+				c.Capabilities = &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}
+			}
+		}
+	}
+	return spec
+}

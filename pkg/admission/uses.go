@@ -1,0 +1,199 @@
+package admission
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Kind is what sort of thing is used.
+type Kind string
+
+// The kinds of things that pods use.
+const (
+	Image       Kind = "image"
+	Container   Kind = "container"
+	Account     Kind = "ServiceAccount"
+	Secret      Kind = "Secret"
+	ConfigMap   Kind = "ConfigMap"
+	Token       Kind = "token of a ServiceAccount"
+	Volume      Kind = "volume"
+	Label       Kind = "label of pods"
+	Annotation  Kind = "annotation of pods"
+	Claim       Kind = "existing data for a volume"
+	Device      Kind = "resource claim"
+	Host        Kind = "domain"
+	AccountNote Kind = "annotation of a ServiceAccount"
+	// Privilege is a field of pods that the Pod Security level does not allow.
+	Privilege Kind = "privilege"
+)
+
+// Use is one thing that pods use because the author of an object says so.
+type Use struct {
+	Kind Kind
+	// Name of the thing in the namespace of the pods; of a privilege, what is wrong with it.
+	Name string
+	// content tells apart what has the same name.
+	content string
+	// path is where the object says so.
+	path string
+}
+
+// Uses is what the pods of one object use by the word of its author.
+type Uses struct {
+	// Namespace of the pods; empty for any.
+	Namespace string
+	all       []Use
+}
+
+// Add adds a thing that is used; one without a name is none.
+func (u *Uses) Add(kind Kind, name string, path *field.Path) {
+	if name != "" {
+		u.all = append(u.all, Use{Kind: kind, Name: name, path: path.String()})
+	}
+}
+
+// AddContent adds a thing of which not only the name counts but everything that is said of it.
+func (u *Uses) AddContent(kind Kind, name string, content any, path *field.Path) {
+	text, err := json.Marshal(content)
+	if err != nil { // then it can be compared with nothing
+		text = []byte(err.Error())
+	}
+	sum := sha256.Sum256(text)
+	u.all = append(u.all, Use{Kind: kind, Name: name, content: hex.EncodeToString(sum[:8]), path: path.String()})
+}
+
+// AddMetadata adds labels and annotations of pods.
+func (u *Uses) AddMetadata(kind Kind, values map[string]string, path *field.Path) {
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		u.all = append(u.all, Use{Kind: kind, Name: key, content: values[key], path: path.Key(key).String()})
+	}
+}
+
+// AddPod adds what a pod uses that has these fields. Images and what containers run are counted, the images of nobody else
+// are in it.
+func (u *Uses) AddPod(spec *corev1.PodSpec, path *field.Path) {
+	u.AddReferences(plain(spec), path)
+	for _, list := range []struct {
+		name       string
+		containers []corev1.Container
+	}{{"initContainers", spec.InitContainers}, {"containers", spec.Containers}} {
+		for i := range list.containers {
+			c := list.containers[i].DeepCopy()
+			at := path.Child(list.name).Index(i)
+			u.Add(Image, c.Image, at.Child("image"))
+			c.Resources, c.Image, c.ImagePullPolicy = corev1.ResourceRequirements{}, "", "" // none of them changes what runs
+			u.AddContent(Container, c.Name, c, at)
+		}
+	}
+	for i := range spec.Volumes {
+		if !held(&spec.Volumes[i]) {
+			u.AddContent(Volume, spec.Volumes[i].Name, spec.Volumes[i], path.Child("volumes").Index(i))
+		}
+	}
+}
+
+// held tells whether a volume is empty, or what it shows is counted by itself.
+func held(v *corev1.Volume) bool {
+	return v.EmptyDir != nil || v.ConfigMap != nil || v.Secret != nil || v.DownwardAPI != nil || v.Projected != nil
+}
+
+// plain turns typed values into those of JSON.
+func plain(value any) any {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil
+	}
+	var out any
+	if json.Unmarshal(text, &out) != nil {
+		return nil
+	}
+	return out
+}
+
+// AddReferences adds the Secrets, ConfigMaps, accounts and tokens that a value names, anywhere in it. The value is one of JSON, or one
+// that JSON can be made of. What a field means is told by its name: all APIs of Kubernetes, and ours, keep to it.
+func (u *Uses) AddReferences(value any, path *field.Path) {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			u.addField(key, v[key], path.Child(key))
+			u.AddReferences(v[key], path.Child(key))
+		}
+	case []any:
+		for i := range v {
+			u.AddReferences(v[i], path.Index(i))
+		}
+	case string, bool, float64, int64, nil:
+	default:
+		u.AddReferences(plain(value), path)
+	}
+}
+
+func (u *Uses) addField(key string, value any, path *field.Path) {
+	word := strings.ToLower(key)
+	text, _ := value.(string)
+	switch {
+	case word == "serviceaccountname" || word == "serviceaccount":
+		u.Add(Account, text, path)
+	case word == "serviceaccounttoken":
+		u.AddContent(Token, key, value, path)
+	case word == "imagepullsecrets":
+		list, _ := value.([]any)
+		for i := range list {
+			u.Add(Secret, nameIn(list[i]), path.Index(i).Child("name"))
+		}
+	case ends(word, "secretname"):
+		u.Add(Secret, text, path)
+	case ends(word, "configmapname"):
+		u.Add(ConfigMap, text, path)
+	case ends(word, "secret", "secretref", "secretkeyref", "urifrom"):
+		u.Add(Secret, nameIn(value), path.Child("name"))
+	case ends(word, "configmap", "configmapref", "configmapkeyref"):
+		u.Add(ConfigMap, nameIn(value), path.Child("name"))
+	}
+}
+
+func ends(word string, suffixes ...string) bool {
+	return slices.ContainsFunc(suffixes, func(s string) bool { return strings.HasSuffix(word, s) })
+}
+
+func nameIn(value any) string {
+	object, _ := value.(map[string]any)
+	name, _ := object["name"].(string)
+	return name
+}
+
+// Without takes uses of these names out: things that the manager makes itself, or ships.
+func (u *Uses) Without(kind Kind, names ...string) {
+	u.all = slices.DeleteFunc(u.all, func(use Use) bool { return use.Kind == kind && slices.Contains(names, use.Name) })
+}
+
+// new returns what is used now and was not before, each thing once.
+func (u Uses) new(before Uses) []Use {
+	seen := map[Use]bool{}
+	for _, use := range before.all {
+		use.path = ""
+		seen[use] = true
+	}
+	var out []Use
+	for _, use := range u.all {
+		bare := use
+		bare.path = ""
+		if !seen[bare] {
+			seen[bare] = true
+			out = append(out, use)
+		}
+	}
+	return out
+}
+
+// String names the use in a message.
+func (u Use) String() string { return fmt.Sprintf("%s %q", u.Kind, u.Name) }
