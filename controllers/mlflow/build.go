@@ -2,13 +2,14 @@ package mlflow
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	batchv1ac "k8s.io/client-go/applyconfigurations/batch/v1"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	webhook "github.com/odh-platform/odh-platform-operator/webhooks/mlflow"
 )
 
 // Names and values that other software relies on.
@@ -29,7 +30,7 @@ const (
 	portName         = "https"
 	port             = 8443
 	staticPrefix     = "/mlflow"
-	defaultAccount   = "mlflow-sa"
+	defaultAccount   = webhook.DefaultAccount
 	gcAccount        = "mlflow-gc-sa"
 	archivalAccount  = "mlflow-trace-archival-sa"
 	defaultBackend   = "sqlite:////mlflow/mlflow.db"
@@ -62,42 +63,85 @@ type Inputs struct {
 	Version string
 	// PlatformCABundle: the ConfigMap with the certificate authorities of the platform exists.
 	PlatformCABundle bool
+	// VerifyPostgres: the operator before verified PostgreSQL by the authorities of the platform, and that stays so.
+	VerifyPostgres bool
 }
 
+// plan is what an MLflow asks for, in groups of which a later one never keeps an earlier one from being written.
+type plan struct {
+	// server is the server and what it needs: identity and permissions, settings, storage, policies.
+	server apply.Desired
+	// chores are the CronJobs beside it and the permissions that only they have.
+	chores apply.Desired
+	// exposed is what leads to the server or looks at it.
+	exposed apply.Desired
+}
+
+func (p *plan) all() apply.Desired { return slices.Concat(p.server, p.chores, p.exposed) }
+
 // Build lists the objects of an MLflow in the order in which they are to be
-// written: identity and permissions first, then storage and network, the
-// server, and at last what publishes it. It fails when the spec cannot be
+// written: identity, permissions, storage and the server, then the jobs beside
+// it, and at last what publishes it. It fails when the spec cannot be
 // translated; the error names the field.
 func Build(m *mlflowv1.MLflow, in Inputs) (apply.Desired, error) {
-	policy, err := networkPolicy(m, in)
-	if err != nil {
-		return nil, err
-	}
-	migration, err := migrationPolicy(m, in)
-	if err != nil {
-		return nil, err
-	}
+	p, err := planOf(m, in)
+	return p.all(), err
+}
+
+func planOf(m *mlflowv1.MLflow, in Inputs) (plan, error) {
+	p := plan{server: append(accounts(m, in), sharedRBAC(m, in)...)}
 	settings, err := archivalSettings(m, in)
 	if err != nil {
-		return nil, err
+		return plan{}, err
 	}
-	pods, err := workloads(m, in)
-	if err != nil {
-		return nil, err
-	}
-	desired := accounts(m, in)
-	desired = append(desired, sharedRBAC(m, in)...)
-	desired.Add(collectorRBAC(m, in)...)
-	desired.Add(settings...)
+	p.server.Add(settings...)
 	if m.Spec.Storage != nil {
 		claim, err := buildPVC(m, in)
 		if err != nil {
+			return plan{}, err
+		}
+		p.server = append(p.server, claim)
+	}
+	policy, err := networkPolicy(m, in)
+	if err != nil {
+		return plan{}, err
+	}
+	migration, err := migrationPolicy(m, in)
+	if err != nil {
+		return plan{}, err
+	}
+	pod, err := deployment(m, in)
+	if err != nil {
+		return plan{}, err
+	}
+	p.server.Add(policy, migration, pod)
+	if p.chores, err = chores(m, in); err != nil {
+		return plan{}, err
+	}
+	p.exposed = exposure(m, in)
+	return p, nil
+}
+
+// chores are the jobs beside the server that the spec asks for.
+func chores(m *mlflowv1.MLflow, in Inputs) (apply.Desired, error) {
+	var desired apply.Desired
+	desired.Add(collectorRBAC(m, in)...)
+	for _, build := range []func(*mlflowv1.MLflow, Inputs) (*batchv1ac.CronJobApplyConfiguration, error){collector, archiver} {
+		job, err := build(m, in)
+		if err != nil {
 			return nil, err
 		}
-		desired = append(desired, claim)
+		if job != nil {
+			desired.Add(job)
+		}
 	}
-	desired.Add(policy, migration, service(m, in))
-	desired.Add(pods...)
+	return desired, nil
+}
+
+// exposure leads to the server, as far as the cluster serves the kinds.
+func exposure(m *mlflowv1.MLflow, in Inputs) apply.Desired {
+	var desired apply.Desired
+	desired.Add(service(m, in))
 	if in.ServiceMonitors {
 		desired.Add(serviceMonitor(m, in))
 	}
@@ -107,26 +151,7 @@ func Build(m *mlflowv1.MLflow, in Inputs) (apply.Desired, error) {
 	if in.ConsoleLinks && in.ExternalURL != "" {
 		desired.Add(consoleLink(m, in))
 	}
-	return desired, nil
-}
-
-// workloads are the server and the jobs beside it that the spec asks for.
-func workloads(m *mlflowv1.MLflow, in Inputs) ([]runtime.ApplyConfiguration, error) {
-	server, err := deployment(m, in)
-	if err != nil {
-		return nil, err
-	}
-	pods := []runtime.ApplyConfiguration{server}
-	for _, beside := range []func(*mlflowv1.MLflow, Inputs) (*batchv1ac.CronJobApplyConfiguration, error){collector, archiver} {
-		job, err := beside(m, in)
-		if err != nil {
-			return nil, err
-		}
-		if job != nil {
-			pods = append(pods, job)
-		}
-	}
-	return pods, nil
+	return desired
 }
 
 // externalURL is where users reach the server, "" when it is not published.

@@ -24,6 +24,9 @@ const (
 
 	envArchivalConfig = "MLFLOW_TRACE_ARCHIVAL_CONFIG"
 
+	// envServerStore is where the archiver looks for the database. Only the program of the server sets it, for its children.
+	envServerStore = "_MLFLOW_SERVER_FILE_STORE"
+
 	archivalProgram = "from mlflow.tracing.trace_archival_service import run_trace_archival_scheduler; run_trace_archival_scheduler()"
 )
 
@@ -124,7 +127,12 @@ func archiver(m *mlflowv1.MLflow, in Inputs) (*batchv1ac.CronJobApplyConfigurati
 	if err != nil {
 		return nil, err
 	}
-	env, err := choreEnv(m, archivalEnv(m), authorities.env, platformEnv(in))
+	backend, err := backendVar(m)
+	if err != nil {
+		return nil, err
+	}
+	backend.Name = new(envServerStore)
+	env, err := choreEnv(m, archivalEnv(m), append([]envVar{backend}, authorities.env...), platformEnv(in))
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +144,7 @@ func archiver(m *mlflowv1.MLflow, in Inputs) (*batchv1ac.CronJobApplyConfigurati
 		name:      archivalBaseName,
 		schedule:  m.Spec.TraceArchival.Schedule,
 		account:   archivalAccount,
-		command:   []string{"python", "-c", archivalProgram},
+		command:   []string{"python3.12", "-c", archivalProgram},
 		env:       env,
 		resources: needed,
 		parts:     []part{withScratch(m), withArchival(m), withStorage(m), authorities},

@@ -1,13 +1,16 @@
 package mlflow
 
 import (
+	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
 const (
@@ -168,7 +171,8 @@ func bundleContainer(m *mlflowv1.MLflow, in Inputs, sources []caSource, name, pr
 // of databases and object stores are told of it only if somebody asked for
 // authorities: what a pod adds for its own sake must not change how it reaches
 // the data. A database is made to prove who it is only for a user who named
-// authorities and no mode: that of the platform says nothing about databases.
+// authorities and no mode: that of the platform says nothing about databases. Where
+// it had to prove it by these before the take-over, it goes on to.
 func certificateEnv(m *mlflowv1.MLflow, in Inputs) []envVar {
 	var env []envVar
 	for _, name := range []string{"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "AWS_CA_BUNDLE"} {
@@ -178,12 +182,26 @@ func certificateEnv(m *mlflowv1.MLflow, in Inputs) []envVar {
 		return env
 	}
 	env = append(env, value("PGSSLROOTCERT", combinedBundle))
-	if m.Spec.CABundleConfigMap != nil && m.Spec.CABundleConfigMap.Name != "" && !choosesSSLMode(m) {
+	named := m.Spec.CABundleConfigMap != nil && m.Spec.CABundleConfigMap.Name != ""
+	if (named || in.VerifyPostgres) && !choosesSSLMode(m) {
 		env = append(env, value(envSSLMode, "verify-full"))
 	}
 	return append(env,
 		value("MLFLOW_MYSQL_CA", combinedBundle),
 		value("MLFLOW_S3_IGNORE_TLS", "false"))
+}
+
+// verifyAnnotation on the Deployment keeps for later passes that PostgreSQL was verified when it was taken over.
+const verifyAnnotation = "mlflow.opendatahub.io/verify-postgresql"
+
+// keepsVerification reports that a Deployment was taken over with full verification of PostgreSQL, or is about to be.
+func keepsVerification(d *appsv1.Deployment) bool {
+	if d.Annotations[verifyAnnotation] != "" || d.Labels[names.OperatorLabel] != "" {
+		return d.Annotations[verifyAnnotation] != ""
+	}
+	return slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool {
+		return c.Name == containerName && slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == envSSLMode && e.Value == "verify-full" })
+	})
 }
 
 // needs are requests and limits of a small container.

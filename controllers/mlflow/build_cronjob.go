@@ -23,6 +23,10 @@ type chore struct {
 	parts     []part
 }
 
+// choreDeadline ends a run that hangs, in seconds. What it has not done is done by the next: runs of garbage collection and
+// archival finish one item after the other.
+const choreDeadline = 2 * 60 * 60
+
 // cronJob runs a chore in pods that are confined, placed and fed as those of
 // the server are. One run at a time: a pass that takes longer than the schedule
 // is not overtaken by the next.
@@ -37,11 +41,12 @@ func cronJob(m *mlflowv1.MLflow, in Inputs, c chore) (*batchv1ac.CronJobApplyCon
 		WithLabels(labels(name)).
 		WithSpec(batchv1ac.CronJobSpec().
 			WithSchedule(string(c.schedule)).
+			WithSuspend(false).
 			WithConcurrencyPolicy(batchv1.ForbidConcurrent).
 			WithSuccessfulJobsHistoryLimit(3).
 			WithFailedJobsHistoryLimit(3).
 			WithJobTemplate(batchv1ac.JobTemplateSpec().
-				WithSpec(batchv1ac.JobSpec().WithBackoffLimit(1).WithTemplate(template)))), nil
+				WithSpec(batchv1ac.JobSpec().WithBackoffLimit(1).WithActiveDeadlineSeconds(choreDeadline).WithTemplate(template)))), nil
 }
 
 func chorePod(m *mlflowv1.MLflow, in Inputs, c chore) (*corev1ac.PodSpecApplyConfiguration, error) {
@@ -63,7 +68,7 @@ func chorePod(m *mlflowv1.MLflow, in Inputs, c chore) (*corev1ac.PodSpecApplyCon
 		WithAutomountServiceAccountToken(true).
 		WithRestartPolicy(corev1.RestartPolicyNever)
 	assemble(pod, container, c.parts)
-	if err := placePod(m, pod); err != nil {
+	if err := placePod(m, in, pod); err != nil {
 		return nil, err
 	}
 	joinServer(m, pod)

@@ -36,8 +36,11 @@ func deployment(m *mlflowv1.MLflow, in Inputs) (*appsv1ac.DeploymentApplyConfigu
 		WithLabels(podLabels(m)).
 		WithAnnotations(m.Spec.PodAnnotations).
 		WithSpec(pod)
-	return appsv1ac.Deployment(name, in.Namespace).
-		WithLabels(labels(name)).
+	server := appsv1ac.Deployment(name, in.Namespace).WithLabels(labels(name))
+	if in.VerifyPostgres {
+		server.WithAnnotations(map[string]string{verifyAnnotation: "verify-full"})
+	}
+	return server.
 		WithSpec(appsv1ac.DeploymentSpec().
 			WithReplicas(orOne(m.Spec.Replicas)).
 			WithStrategy(strategy).
@@ -78,8 +81,9 @@ func podSpec(m *mlflowv1.MLflow, in Inputs) (*corev1ac.PodSpecApplyConfiguration
 	pod := corev1ac.PodSpec().
 		WithServiceAccountName(accountName(m)).
 		WithAutomountServiceAccountToken(true)
+	serveAlone(m, pod, server)
 	assemble(pod, server, []part{withScratch(m), withStorage(m), withTLS(in), authorities, withMetrics(in), withArchival(m)})
-	if err := placePod(m, pod); err != nil {
+	if err := placePod(m, in, pod); err != nil {
 		return nil, err
 	}
 	if pod.ResourceClaims, err = resources.ApplyEach[corev1ac.PodResourceClaimApplyConfiguration](m.Spec.ResourceClaims); err != nil {
@@ -87,6 +91,9 @@ func podSpec(m *mlflowv1.MLflow, in Inputs) (*corev1ac.PodSpecApplyConfiguration
 	}
 	return pod, nil
 }
+
+// startupAttempts is how often the startup probe may fail, every ten seconds: a server with little CPU takes minutes to start.
+const startupAttempts = 60
 
 // serverContainer runs MLflow behind TLS on one port.
 func serverContainer(m *mlflowv1.MLflow, in Inputs, certificates []envVar) (*corev1ac.ContainerApplyConfiguration, error) {
@@ -104,6 +111,7 @@ func serverContainer(m *mlflowv1.MLflow, in Inputs, certificates []envVar) (*cor
 		WithPorts(corev1ac.ContainerPort().WithName(portName).WithContainerPort(port).WithProtocol(corev1.ProtocolTCP)).
 		WithResources(needed).
 		WithSecurityContext(security).
+		WithStartupProbe(probe(m, in, "/health", 0, 10).WithFailureThreshold(startupAttempts)).
 		WithLivenessProbe(probe(m, in, "/health", 30, 10)).
 		WithReadinessProbe(probe(m, in, "/api/3.0/mlflow/server-info", 5, 5))
 	if container.Env, err = serverEnv(m, in, certificates); err != nil {

@@ -170,10 +170,14 @@ func TestResources(t *testing.T) {
 		return list
 	}
 	for name, c := range map[string]struct{ given, want *corev1.ResourceRequirements }{
-		"[mlflow-25] default":                {nil, &corev1.ResourceRequirements{Requests: quantities("1", "2Gi"), Limits: quantities("4", "3Gi")}},
-		"[D5] a request above the old limit": {&corev1.ResourceRequirements{Requests: quantities("", "8Gi")}, &corev1.ResourceRequirements{Requests: quantities("", "8Gi")}},
-		"[D5] limits only":                   {&corev1.ResourceRequirements{Limits: quantities("2", "")}, &corev1.ResourceRequirements{Limits: quantities("2", "")}},
-		"[D5] empty":                         {&corev1.ResourceRequirements{}, &corev1.ResourceRequirements{}},
+		"[mlflow-25] default": {nil, &corev1.ResourceRequirements{Requests: quantities("1", "2Gi"), Limits: quantities("4", "3Gi")}},
+		"[D5] a request above the default limit": {&corev1.ResourceRequirements{Requests: quantities("", "8Gi")},
+			&corev1.ResourceRequirements{Requests: quantities("1", "8Gi"), Limits: quantities("4", "")}},
+		"[D5] a limit below the default request": {&corev1.ResourceRequirements{Limits: quantities("500m", "")},
+			&corev1.ResourceRequirements{Requests: quantities("", "2Gi"), Limits: quantities("500m", "3Gi")}},
+		"[D5] what agrees with the default": {&corev1.ResourceRequirements{Requests: quantities("2", ""), Limits: quantities("", "2Gi")},
+			&corev1.ResourceRequirements{Requests: quantities("2", "2Gi"), Limits: quantities("4", "2Gi")}},
+		"[D5] empty": {&corev1.ResourceRequirements{}, &corev1.ResourceRequirements{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := podOf(t, server(func(s *mlflowv1.MLflowSpec) { s.Resources = c.given }), platformInputs["plain"]).Containers[0].Resources

@@ -85,8 +85,8 @@ func collectorAuthorities(m *mlflowv1.MLflow, in Inputs) (part, error) {
 	return authorities, err
 }
 
-// collectorRBAC lets the collector find all workspaces and remove experiments
-// in them. It is not bound to the role of the server, which may read Secrets.
+// collectorRBAC lets the collector find all workspaces and their artifact stores,
+// and remove experiments in them.
 func collectorRBAC(m *mlflowv1.MLflow, in Inputs) []runtime.ApplyConfiguration {
 	if !collects(m) {
 		return nil
@@ -97,6 +97,8 @@ func collectorRBAC(m *mlflowv1.MLflow, in Inputs) []runtime.ApplyConfiguration {
 		WithRules(
 			rbacv1ac.PolicyRule().WithAPIGroups("mlflow.kubeflow.org").WithResources("experiments").WithVerbs("get", "list", "update"),
 			readRule("", "namespaces"),
+			readRule("", "secrets").WithResourceNames(artifactSecret),
+			readRule("mlflow.kubeflow.org", "mlflowconfigs"),
 		)
 	binding := rbacv1ac.ClusterRoleBinding(name).
 		WithLabels(labels(name)).

@@ -65,11 +65,14 @@ func probe(m *mlflowv1.MLflow, in Inputs, path string, delay, period int32) *cor
 	if hosts := allowedHosts(m, in); hosts[0] != anyHost {
 		get.WithHTTPHeaders(corev1ac.HTTPHeader().WithName("Host").WithValue(hosts[0]))
 	}
-	return corev1ac.Probe().
+	checked := corev1ac.Probe().
 		WithHTTPGet(get).
-		WithInitialDelaySeconds(delay).
 		WithPeriodSeconds(period).
 		WithTimeoutSeconds(1).
 		WithSuccessThreshold(1).
 		WithFailureThreshold(3)
+	if delay > 0 {
+		checked.WithInitialDelaySeconds(delay)
+	}
+	return checked
 }

@@ -69,7 +69,11 @@ func TestEgress(t *testing.T) {
 func TestIngress(t *testing.T) {
 	policy := typed[networkingv1.NetworkPolicy](t, server(), platformInputs["plain"], "NetworkPolicy", "mlflow")
 	want := networkingv1.NetworkPolicySpec{
-		PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app.kubernetes.io/instance": "mlflow"}},
+		PodSelector: metav1.LabelSelector{
+			MatchLabels: map[string]string{"app.kubernetes.io/instance": "mlflow"},
+			MatchExpressions: []metav1.LabelSelectorRequirement{ // [D17] pods that migrate have a policy of their own
+				{Key: "component", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"mlflow-migration"}}},
+		},
 		PolicyTypes: []networkingv1.PolicyType{"Ingress", "Egress"},
 		Egress:      policy.Spec.Egress,
 		Ingress: []networkingv1.NetworkPolicyIngressRule{{
@@ -82,7 +86,7 @@ func TestIngress(t *testing.T) {
 	}
 	t.Run("[mlflow-20] nobody calls a migration", func(t *testing.T) {
 		migration := typed[networkingv1.NetworkPolicy](t, server(), platformInputs["plain"], "NetworkPolicy", "mlflow-migration")
-		if migration.Spec.Ingress != nil || len(migration.Spec.PolicyTypes) != 2 {
+		if migration.Spec.Ingress == nil || len(migration.Spec.Ingress) != 0 || len(migration.Spec.PolicyTypes) != 2 {
 			t.Errorf("ingress %v, types %v", migration.Spec.Ingress, migration.Spec.PolicyTypes)
 		}
 		if diff := cmp.Diff(map[string]string{"component": "mlflow-migration"}, migration.Spec.PodSelector.MatchLabels); diff != "" {

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
@@ -43,7 +44,10 @@ func networkPolicy(m *mlflowv1.MLflow, in Inputs) (*networkingv1ac.NetworkPolicy
 	if err != nil {
 		return nil, err
 	}
-	spec := isolated(labelInstance, name).
+	spec := isolated(metav1ac.LabelSelector().
+		WithMatchLabels(map[string]string{labelInstance: name}).
+		WithMatchExpressions(metav1ac.LabelSelectorRequirement(). // those have a policy of their own
+										WithKey(labelComponent).WithOperator(metav1.LabelSelectorOpNotIn).WithValues(migrationName))).
 		WithIngress(networkingv1ac.NetworkPolicyIngressRule().
 			WithFrom(callers...).
 			WithPorts(policyPort(corev1.ProtocolTCP, port))).
@@ -85,7 +89,7 @@ func migrationPolicy(m *mlflowv1.MLflow, in Inputs) (*networkingv1ac.NetworkPoli
 			return nil, err
 		}
 	}
-	spec := isolated(labelComponent, migrationName).
+	spec := isolated(metav1ac.LabelSelector().WithMatchLabels(map[string]string{labelComponent: migrationName})).
 		WithEgress(dnsRule()).
 		WithEgress(databases...).
 		WithEgress(additional...)
@@ -94,10 +98,10 @@ func migrationPolicy(m *mlflowv1.MLflow, in Inputs) (*networkingv1ac.NetworkPoli
 		WithSpec(spec), nil
 }
 
-// isolated selects pods by one label and denies what no rule allows.
-func isolated(key, value string) *networkingv1ac.NetworkPolicySpecApplyConfiguration {
+// isolated denies what no rule allows.
+func isolated(pods *metav1ac.LabelSelectorApplyConfiguration) *networkingv1ac.NetworkPolicySpecApplyConfiguration {
 	return networkingv1ac.NetworkPolicySpec().
-		WithPodSelector(metav1ac.LabelSelector().WithMatchLabels(map[string]string{key: value})).
+		WithPodSelector(pods).
 		WithPolicyTypes(networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress)
 }
 

@@ -2,6 +2,7 @@ package mlflow
 
 import (
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -12,8 +13,8 @@ import (
 
 // placePod carries over where the user wants pods to run, how they are confined,
 // and with what their images are pulled.
-func placePod(m *mlflowv1.MLflow, pod *corev1ac.PodSpecApplyConfiguration) error {
-	security, err := podSecurity(m)
+func placePod(m *mlflowv1.MLflow, in Inputs, pod *corev1ac.PodSpecApplyConfiguration) error {
+	security, err := podSecurity(m, in)
 	if err != nil {
 		return err
 	}
@@ -46,13 +47,21 @@ func assemble(pod *corev1ac.PodSpecApplyConfiguration, container *corev1ac.Conta
 	}
 }
 
+// podGroup owns what is on the volume, where the platform gives pods no group of
+// their own: an ordinary volume belongs to root.
+const podGroup = 1001
+
 // podSecurity is the block of the user as it stands, even an empty one, or a
 // default that restricted namespaces admit.
-func podSecurity(m *mlflowv1.MLflow) (*corev1ac.PodSecurityContextApplyConfiguration, error) {
+func podSecurity(m *mlflowv1.MLflow, in Inputs) (*corev1ac.PodSecurityContextApplyConfiguration, error) {
 	if m.Spec.PodSecurityContext == nil {
-		return corev1ac.PodSecurityContext().
+		security := corev1ac.PodSecurityContext().
 			WithRunAsNonRoot(true).
-			WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault)), nil
+			WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))
+		if m.Spec.Storage != nil && !in.OpenShift {
+			security.WithFSGroup(podGroup).WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch)
+		}
+		return security, nil
 	}
 	security, err := resources.Apply[corev1ac.PodSecurityContextApplyConfiguration](m.Spec.PodSecurityContext)
 	if err != nil {
@@ -73,9 +82,9 @@ func containerSecurity(m *mlflowv1.MLflow) (*corev1ac.SecurityContextApplyConfig
 	return security, nil
 }
 
-// resourcesOf are those of the user as they stand, or a default. The two are not
-// mixed: a request without a limit would meet a limit that it exceeds. The field
-// is named in errors.
+// resourcesOf are those of the user, with the defaults that do not contradict
+// them: a default request above a given limit, and a default limit below a given
+// request, are left out. An empty block asks for nothing. The field is named in errors.
 func resourcesOf(field string, given *corev1.ResourceRequirements, otherwise *corev1ac.ResourceRequirementsApplyConfiguration,
 ) (*corev1ac.ResourceRequirementsApplyConfiguration, error) {
 	if given == nil {
@@ -85,7 +94,24 @@ func resourcesOf(field string, given *corev1.ResourceRequirements, otherwise *co
 	if err != nil {
 		return nil, fmt.Errorf("translating spec.%s: %w", field, err)
 	}
-	return needed, nil
+	if len(given.Requests)+len(given.Limits) == 0 {
+		return needed, nil
+	}
+	requests, limits := corev1.ResourceList{}, corev1.ResourceList{}
+	for name, request := range *otherwise.Requests {
+		if limit, bounded := given.Limits[name]; !bounded || request.Cmp(limit) <= 0 {
+			requests[name] = request
+		}
+	}
+	for name, limit := range *otherwise.Limits {
+		if request, asked := given.Requests[name]; !asked || limit.Cmp(request) >= 0 {
+			limits[name] = limit
+		}
+	}
+	maps.Copy(requests, given.Requests)
+	maps.Copy(limits, given.Limits)
+	needed.Requests, needed.Limits = nil, nil
+	return needed.WithRequests(requests).WithLimits(limits), nil
 }
 
 // choreResources are those of the jobs beside the server.

@@ -6,11 +6,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
 func TestSSLMode(t *testing.T) {
@@ -44,6 +46,37 @@ func TestSSLMode(t *testing.T) {
 				t.Errorf("%s, bundle of the platform %t: PGSSLMODE = %q, want %q", name, platform, got, c.want)
 			}
 		}
+	}
+}
+
+// [D34] Who was protected before the take-over stays so.
+func TestVerificationIsKept(t *testing.T) {
+	theirs := func(mode string, changes ...func(*appsv1.Deployment)) *appsv1.Deployment {
+		d := &appsv1.Deployment{}
+		d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "mlflow", Env: []corev1.EnvVar{{Name: envSSLMode, Value: mode}}}}
+		for _, change := range changes {
+			change(d)
+		}
+		return d
+	}
+	ours := func(d *appsv1.Deployment) { d.Labels = names.Labels(ComponentName) }
+	noted := func(d *appsv1.Deployment) { d.Annotations = map[string]string{verifyAnnotation: "verify-full"} }
+	for name, c := range map[string]struct {
+		live *appsv1.Deployment
+		want bool
+	}{
+		"none": {&appsv1.Deployment{}, false}, "of the original": {theirs("verify-full"), true}, "of the original, weaker": {theirs("require"), false},
+		"ours, for authorities that are not named any more": {theirs("verify-full", ours), false},
+		"ours, taken over": {theirs("verify-full", ours, noted), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := platformInputs["plain"]
+			in.PlatformCABundle, in.VerifyPostgres = true, keepsVerification(c.live)
+			d := deploymentOf(t, server(), in)
+			if got := environment(d.Spec.Template.Spec.Containers[0])[envSSLMode] == "verify-full"; got != c.want || (d.Annotations[verifyAnnotation] != "") != c.want {
+				t.Errorf("verifies %t, annotations %v", got, d.Annotations)
+			}
+		})
 	}
 }
 

@@ -55,7 +55,7 @@ func TestOrder(t *testing.T) {
 	m := server(withStorageOf(corev1.PersistentVolumeClaimSpec{}))
 	want := []string{
 		"ServiceAccount/mlflow-sa", "ClusterRole/mlflow", "ClusterRoleBinding/mlflow", "PersistentVolumeClaim/mlflow-pvc",
-		"NetworkPolicy/mlflow", "NetworkPolicy/mlflow-migration", "Service/mlflow", "Deployment/mlflow",
+		"NetworkPolicy/mlflow", "NetworkPolicy/mlflow-migration", "Deployment/mlflow", "Service/mlflow",
 		"ServiceMonitor/mlflow-metrics-monitor", "HTTPRoute/mlflow", "ConsoleLink/mlflow",
 	}
 	for range 20 { // [D21] the same on every pass

@@ -28,8 +28,8 @@ func ownsClaim(claim *corev1.PersistentVolumeClaim) bool {
 		slices.ContainsFunc(claim.OwnerReferences, isMLflow)
 }
 
-// adjustClaim changes a live claim of ours as far as a claim can follow its spec: marks, owner and a larger size.
-func adjustClaim(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) {
+// markClaim gives a live claim of ours the marks and the owner that it should have.
+func markClaim(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) {
 	if claim.Labels == nil {
 		claim.Labels = map[string]string{}
 	}
@@ -40,6 +40,10 @@ func adjustClaim(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) {
 	if !retains(m) && len(claim.OwnerReferences) == 0 {
 		claim.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(m, mlflowv1.GroupVersion.WithKind("MLflow"))}
 	}
+}
+
+// growClaim asks for the size of the spec where that is larger.
+func growClaim(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) {
 	if want := wantedSize(m); want != nil && want.Cmp(claim.Spec.Resources.Requests[corev1.ResourceStorage]) > 0 {
 		if claim.Spec.Resources.Requests == nil {
 			claim.Spec.Resources.Requests = corev1.ResourceList{}

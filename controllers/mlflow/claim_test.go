@@ -87,7 +87,8 @@ func TestAdjustClaim(t *testing.T) {
 		"smaller": {liveClaim(), withStorageSpec("1Gi"), nil, "7Gi"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			adjustClaim(c.claim, c.mlflow)
+			markClaim(c.claim, c.mlflow)
+			growClaim(c.claim, c.mlflow)
 			var owners []string
 			for _, o := range c.claim.OwnerReferences {
 				owners = append(owners, string(o.UID))
@@ -102,7 +103,8 @@ func TestAdjustClaim(t *testing.T) {
 				t.Errorf("labels = %v", c.claim.Labels)
 			}
 			again := c.claim.DeepCopy()
-			adjustClaim(again, c.mlflow)
+			markClaim(again, c.mlflow)
+			growClaim(again, c.mlflow)
 			if diff := cmp.Diff(c.claim, again); diff != "" {
 				t.Errorf("a second pass changes the claim:\n%s", diff)
 			}

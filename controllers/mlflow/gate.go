@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"unicode"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -171,7 +172,7 @@ func overlay(in Inputs, spec *platformv1alpha1.MLflowOperatorSpec) Inputs {
 
 // domainURL makes the base of public URLs of the domain of a gateway; "" when it names none.
 func domainURL(domain string) string {
-	domain = strings.TrimRight(strings.TrimSpace(domain), "/")
+	domain = strings.TrimRightFunc(strings.TrimSpace(domain), func(r rune) bool { return r == '/' || unicode.IsSpace(r) })
 	if domain == "" || strings.HasPrefix(domain, "http://") || strings.HasPrefix(domain, "https://") {
 		return domain
 	}

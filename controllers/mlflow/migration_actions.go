@@ -134,12 +134,32 @@ func (j *migrationJobState) origin() string {
 	return j.Name + " from a previous desired generation"
 }
 
+// endChore makes room: garbage collection and archival go on where they were with their next run.
+func endChore(f *migrationFacts) migrationDecision {
+	c := f.endable()
+	why := "never started"
+	if c.Started {
+		why = fmt.Sprintf("runs for longer than %s", choreDeadline*time.Second)
+	}
+	return removing(f, &c.migrationJobState, ReasonMigrationScalingDown,
+		withCause(f.because("Deleted Job %s, which %s,", c.Name, why), c.Pods))
+}
+
+func awaitChores(f *migrationFacts) migrationDecision {
+	text := f.because("Waiting for the CronJobs to be suspended before migration")
+	if len(f.Live.Chores) > 0 {
+		c := &f.Live.Chores[0]
+		text = withCause(f.because("Waiting for Job %s to end before migration, at most %s from its start,", c.Name, choreDeadline*time.Second), c.Pods)
+	}
+	return holding(f, ReasonMigrationScalingDown, text, drainDelay)
+}
+
 func awaitQuiet(f *migrationFacts) migrationDecision {
 	text := f.because("Waiting for MLflow pods to quiesce before migration: %d replicas remain", f.Live.Busy)
 	if f.Live.Busy == 0 {
-		text = f.because("Waiting for MLflow pods to quiesce before migration: Deployment and CronJobs are being stopped")
+		text = f.because("Waiting for MLflow pods to quiesce before migration: the Deployment is being stopped")
 	}
-	return holding(f, ReasonMigrationScalingDown, text, drainDelay)
+	return holding(f, ReasonMigrationScalingDown, withCause(text, f.Live.Users), drainDelay)
 }
 
 // awaitJob also makes a Job that runs already the one of an annotation that came later.

@@ -48,14 +48,33 @@ type migrationWorld struct {
 	Others []migrationJobState
 	// Leftover is a finished Job with the current name that an earlier MLflow left; nil when there is none.
 	Leftover *migrationJobState
-	// Busy counts replicas and pods that may use the database.
-	Busy int32
-	// Settled: Deployment and CronJobs are observed to be off, so that no pod can follow.
+	// Scheduling: a CronJob is not suspended, so that another of its Jobs can follow.
+	Scheduling bool
+	// Chores are the unfinished Jobs of the CronJobs.
+	Chores []choreJob
+	// Serving: the server is rolled out and ready.
+	Serving bool
+	// Busy counts replicas and pods that may use the database; Users names some of the pods, with what keeps them.
+	Busy  int32
+	Users string
+	// Settled: the Deployment is observed to be off, so that no pod can follow.
 	Settled bool
 }
 
+// choreJob is one unfinished Job of a CronJob.
+type choreJob struct {
+	migrationJobState
+	// Overdue: it runs for longer than it may.
+	Overdue bool
+	// Pods names its pods, with what keeps them.
+	Pods string
+}
+
+// working reports that a Job beside the server uses the database, or that one can follow.
+func (w *migrationWorld) working() bool { return w.Scheduling || len(w.Chores) > 0 }
+
 // quiet reports that nothing uses the database and nothing will.
-func (w *migrationWorld) quiet() bool { return w.Settled && w.Busy == 0 }
+func (w *migrationWorld) quiet() bool { return w.Settled && w.Busy == 0 && !w.working() }
 
 // jobPhase is how far a Job is. A Job that only announces its failure is still running.
 type jobPhase string
@@ -127,13 +146,18 @@ func (f *migrationFacts) requested() bool {
 	case f.Force != "", f.Recorded != f.Supported:
 		return true
 	case f.Record.Outcome == mlflowv1.MigrationRunning, f.Record.Outcome == mlflowv1.MigrationRolloutPending,
-		f.Record.Outcome == mlflowv1.MigrationFailed:
+		f.Record.Outcome == mlflowv1.MigrationFailed, f.moved():
 		return true
 	case f.currentCondition():
 		return f.Condition.Status != metav1.ConditionTrue && f.Condition.Reason != ReasonDowngradeRefused
 	default:
 		return f.Always
 	}
+}
+
+// moved reports that what was migrated is not what the server would use now.
+func (f *migrationFacts) moved() bool {
+	return f.Record.Outcome == mlflowv1.MigrationCompleted && f.Record.Stores != "" && f.Record.Stores != f.Stores
 }
 
 // currentCondition reports that the condition is about the present generation.
@@ -209,6 +233,8 @@ func (f *migrationFacts) trigger() string {
 		return "status.version is empty during bootstrap"
 	case f.Recorded != f.Supported:
 		return fmt.Sprintf("status.version=%q does not match supported version %s", f.Recorded, f.Supported)
+	case f.moved():
+		return "the stores are others than those that were migrated"
 	default:
 		return fmt.Sprintf("an earlier migration to version %s has not been completed", f.Supported)
 	}

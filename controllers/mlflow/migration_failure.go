@@ -23,14 +23,30 @@ type migrationFailure struct {
 // classifyFailure looks at the newest pod of a failed Job, and without one at what the Job itself says.
 func classifyFailure(job *batchv1.Job, pods []corev1.Pod, supported string) migrationFailure {
 	if len(pods) > 0 {
-		newest := slices.MaxFunc(pods, func(a, b corev1.Pod) int {
-			return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
-		})
-		if f, found := podFailure(&newest, supported); found {
+		if f, found := podFailure(newest(pods), supported); found {
 			return f
 		}
 	}
 	return conditionFailure(job, supported)
+}
+
+// failedAttempt says why the last attempt of an unfinished Job failed; empty when none has.
+func failedAttempt(pods []corev1.Pod, supported string) string {
+	ended := slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool { return pod.Status.Phase != corev1.PodFailed })
+	if len(ended) == 0 {
+		return ""
+	}
+	if f, found := podFailure(newest(ended), supported); found {
+		return "an attempt failed (" + f.Message + "), and another follows; see the log of its pod"
+	}
+	return "an attempt failed, and another follows"
+}
+
+func newest(pods []corev1.Pod) *corev1.Pod {
+	pod := slices.MaxFunc(pods, func(a, b corev1.Pod) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	return &pod
 }
 
 // podFailure reads the end of the container that migrates, or else of any other.

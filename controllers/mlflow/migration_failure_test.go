@@ -120,3 +120,24 @@ func TestRunsProgram(t *testing.T) {
 		}
 	}
 }
+
+// An attempt that failed is told of while the Job goes on with the next one.
+func TestFailedAttempt(t *testing.T) {
+	failed := func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }
+	next := corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodPending}}
+	for name, c := range map[string]struct {
+		pods []corev1.Pod
+		want string
+	}{
+		"none": {[]corev1.Pod{next}, ""},
+		"no permission": {[]corev1.Pod{ending(1, map[string]int32{migrationContainer: 15}, failed), next},
+			"an attempt failed (migration failed due to a retryable database or migration error), and another follows; see the log of its pod"},
+		"without an end": {[]corev1.Pod{{Status: corev1.PodStatus{Phase: corev1.PodFailed}}}, "an attempt failed, and another follows"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := failedAttempt(c.pods, "3.14.0"); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}

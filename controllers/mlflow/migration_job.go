@@ -32,10 +32,6 @@ const (
 	attempts = 3
 	// keepFinished is for how long a finished Job is kept, in seconds.
 	keepFinished = 86400
-	// migrationDeadline is for how long a Job may run, in seconds. Migrations of large tables take hours on slow
-	// databases and may have to start over when they are cut short; the limit is there for what would hang for ever,
-	// such as a connection without an answer or a pod that cannot start.
-	migrationDeadline = 6 * 60 * 60
 )
 
 // migrationJobName tells apart what would be migrated: version and generation.
@@ -70,36 +66,37 @@ func migrationJob(m *mlflowv1.MLflow, in Inputs, force string) (*batchv1ac.JobAp
 		return nil, err
 	}
 	labels := migrationLabels(m)
-	ttl, deadline := int32(keepFinished), int64(migrationDeadline)
+	ttl := int32(keepFinished)
 	if wanted := m.Spec.Migration; wanted != nil && wanted.TTLSecondsAfterFinished != nil {
 		ttl = *wanted.TTLSecondsAfterFinished
-	}
-	if wanted := m.Spec.Migration; wanted != nil && wanted.ActiveDeadlineSeconds != nil {
-		deadline = *wanted.ActiveDeadlineSeconds
 	}
 	job := batchv1ac.Job(migrationJobName(m, in), in.Namespace).
 		WithLabels(labels).
 		WithSpec(batchv1ac.JobSpec().
 			WithBackoffLimit(attempts).
 			WithTTLSecondsAfterFinished(ttl).
-			WithActiveDeadlineSeconds(deadline).
 			WithPodFailurePolicy(terminalExits()).
 			WithTemplate(corev1ac.PodTemplateSpec().WithLabels(labels).WithSpec(pod)))
+	// Without a word of the user there is no deadline: a change of a large table takes hours, and MySQL cannot take it back
+	// when it is cut short.
+	if wanted := m.Spec.Migration; wanted != nil {
+		job.Spec.ActiveDeadlineSeconds = wanted.ActiveDeadlineSeconds
+	}
 	if force != "" {
 		job.WithAnnotations(map[string]string{forcedByAnnotation: force})
 	}
 	return job, nil
 }
 
-// migrationLabels are those of the user, but for those that would bring the pods under the Service or the network
-// policy of the server, and ours.
+// migrationLabels are those of the user, but for the one that would bring the pods under the Service of the server, and ours.
+// The instance is that of all pods of an MLflow, by which policies before a database may admit them.
 func migrationLabels(m *mlflowv1.MLflow) map[string]string {
 	all := maps.Clone(m.Spec.PodLabels)
 	if all == nil {
 		all = map[string]string{}
 	}
 	delete(all, labelApp)
-	delete(all, labelInstance)
+	all[labelInstance] = resourceName(m)
 	all[labelComponent] = migrationName
 	all[labelMigrationJob] = "true"
 	all[labelMigrationInstance] = m.Name
@@ -157,7 +154,7 @@ func migrationPod(m *mlflowv1.MLflow, in Inputs) (*corev1ac.PodSpecApplyConfigur
 		parts[i].args = nil // of the server
 	}
 	assemble(pod, container, parts)
-	if err := placePod(m, pod); err != nil {
+	if err := placePod(m, in, pod); err != nil {
 		return nil, err
 	}
 	return pod, nil

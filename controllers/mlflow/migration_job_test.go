@@ -70,7 +70,7 @@ func TestMigrationJobGolden(t *testing.T) { // [mlflow-38]
 func TestMigrationJobSettings(t *testing.T) {
 	m := server(func(s *mlflowv1.MLflowSpec) {
 		s.Migration = &mlflowv1.MigrationConfig{TTLSecondsAfterFinished: new(int32(7200)), ActiveDeadlineSeconds: new(int64(90))}
-		s.PodLabels = map[string]string{"app": "mlflow", "app.kubernetes.io/instance": "mlflow", "component": "mlflow", "team": "a"}
+		s.PodLabels = map[string]string{"app": "mlflow", "app.kubernetes.io/instance": "other", "component": "mlflow", "team": "a"}
 		s.ReadReplicaBackendStoreURI = "postgresql://replica"
 		s.Env = []corev1.EnvVar{{Name: envReadReplica, Value: "twice"}, {Name: envReadReplica, Value: "thrice"}, {Name: envMigrationProgram, Value: "rm"}, {Name: envSupportedVersion, Value: "1"}}
 		s.Resources = &corev1.ResourceRequirements{Claims: []corev1.ResourceClaim{{Name: "gpu"}}}
@@ -83,7 +83,7 @@ func TestMigrationJobSettings(t *testing.T) {
 		t.Errorf("[D9] [mlflow-38] ttl %d, deadline %d, attempts %d", *spec.TTLSecondsAfterFinished, *spec.ActiveDeadlineSeconds, *spec.BackoffLimit)
 	}
 	pod := spec.Template
-	if pod.Labels["team"] != "a" || pod.Labels["component"] != "mlflow-migration" || pod.Labels["app"] != "" || pod.Labels["app.kubernetes.io/instance"] != "" {
+	if pod.Labels["team"] != "a" || pod.Labels["component"] != "mlflow-migration" || pod.Labels["app"] != "" || pod.Labels["app.kubernetes.io/instance"] != "mlflow" {
 		t.Errorf("[D17] labels %v", pod.Labels)
 	}
 	if len(pod.Annotations) != 0 || len(pod.Spec.ResourceClaims) != 0 || len(pod.Spec.Containers) != 1 || len(pod.Spec.Containers[0].Resources.Claims) != 0 {

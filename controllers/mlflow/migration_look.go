@@ -3,6 +3,9 @@ package mlflow
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -14,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
@@ -45,10 +49,14 @@ func (r *objects) look(ctx context.Context, m *mlflowv1.MLflow, in Inputs, f *mi
 			return nil, err
 		}
 	}
-	if world.Leftover != nil || world.Job != nil && world.Job.Phase != jobRunning {
-		return world, nil // what else runs decides about nothing
+	pods, err := r.appPods(ctx, m, in)
+	if err != nil {
+		return nil, err
 	}
-	return world, r.lookForUsers(ctx, m, in, world)
+	if err := r.lookForChores(ctx, m, in, pods, world); err != nil {
+		return nil, err
+	}
+	return world, r.lookForServers(ctx, m, in, pods, world)
 }
 
 // lookAt puts a migration Job into the place that it has in the world, if it has one. name is that of the Job that is wanted.
@@ -87,11 +95,10 @@ const (
 // kinOf goes by the controller of a Job, and by our labels where nobody owns it at all. Only those on whom nobody else may
 // rely are left behind: they may be removed.
 func kinOf(job *batchv1.Job, m *mlflowv1.MLflow) kinship {
-	switch labels := job.Labels; {
+	switch {
 	case metav1.IsControlledBy(job, m):
 		return kinOwn
-	case len(job.OwnerReferences) == 0 && labels[names.OperatorLabel] == names.OperatorName &&
-		labels[names.ComponentLabel] == ComponentName && labels[labelMigrationInstance] == m.Name:
+	case len(job.OwnerReferences) == 0 && apply.IsOurs(job, ComponentName) && job.Labels[labelMigrationInstance] == m.Name:
 		return kinLeft
 	}
 	return kinNone
@@ -122,8 +129,9 @@ func (r *objects) jobState(ctx context.Context, m *mlflowv1.MLflow, in Inputs, j
 		state.Failure = classifyFailure(job, pods.Items, in.Version)
 		return state, nil
 	}
+	state.Cause = failedAttempt(pods.Items, in.Version)
 	state.Started = runsProgram(pods.Items)
-	if state.Started {
+	if state.Started || state.Cause != "" {
 		return state, nil
 	}
 	var err error
@@ -131,39 +139,86 @@ func (r *objects) jobState(ctx context.Context, m *mlflowv1.MLflow, in Inputs, j
 	return state, err
 }
 
-// lookForUsers counts what may use the database: replicas and pods of the server, and pods of the CronJobs. Pods that
+// appPods are the pods of the server and of the jobs beside it.
+func (r *objects) appPods(ctx context.Context, m *mlflowv1.MLflow, in Inputs) ([]corev1.Pod, error) {
+	apps, err := appsSelector(m)
+	if err != nil {
+		return nil, err
+	}
+	pods := &corev1.PodList{}
+	if err := r.live.List(ctx, pods, client.InNamespace(in.Namespace), client.MatchingLabelsSelector{Selector: apps}); err != nil {
+		return nil, fmt.Errorf("listing the pods that use the database: %w", err)
+	}
+	return pods.Items, nil
+}
+
+// lookForChores finds the CronJobs beside the server, also those that are not wanted any more, and their unfinished Jobs.
+func (r *objects) lookForChores(ctx context.Context, m *mlflowv1.MLflow, in Inputs, pods []corev1.Pod, world *migrationWorld) error {
+	apps, err := appsSelector(m)
+	if err != nil {
+		return err
+	}
+	crons := &batchv1.CronJobList{}
+	if err := r.live.List(ctx, crons, client.InNamespace(in.Namespace), client.MatchingLabelsSelector{Selector: apps}); err != nil {
+		return fmt.Errorf("listing CronJobs: %w", err)
+	}
+	if len(crons.Items) == 0 {
+		return nil
+	}
+	jobs := &batchv1.JobList{}
+	if err := r.live.List(ctx, jobs, client.InNamespace(in.Namespace)); err != nil {
+		return fmt.Errorf("listing the Jobs of the CronJobs: %w", err)
+	}
+	for i := range crons.Items {
+		cron := &crons.Items[i]
+		world.Scheduling = world.Scheduling || cron.Spec.Suspend == nil || !*cron.Spec.Suspend
+		for k := range jobs.Items {
+			if job := &jobs.Items[k]; metav1.IsControlledBy(job, cron) && phaseOf(job) == jobRunning {
+				world.Chores = append(world.Chores, choreOf(job, pods, r.clock.Now()))
+			}
+		}
+	}
+	return nil
+}
+
+// choreOf reads an unfinished Job of a CronJob and what its pods do.
+func choreOf(job *batchv1.Job, all []corev1.Pod, now time.Time) choreJob {
+	pods := slices.DeleteFunc(slices.Clone(all), func(pod corev1.Pod) bool { return pod.Labels[podsOfJob] != string(job.UID) })
+	since := job.CreationTimestamp.Time
+	if job.Status.StartTime != nil {
+		since = job.Status.StartTime.Time
+	}
+	return choreJob{
+		migrationJobState: migrationJobState{
+			Name: job.Name, UID: job.UID, Phase: jobRunning, Since: since, Leaving: job.DeletionTimestamp != nil,
+			Started: slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return !neverStarted(&pod) }),
+		},
+		Overdue: now.Sub(since) > choreDeadline*time.Second,
+		Pods:    nameUsers(pods),
+	}
+}
+
+// lookForServers counts what may use the database: replicas and pods of the server, and other pods of ours. Pods that
 // are on their way out still use it.
-func (r *objects) lookForUsers(ctx context.Context, m *mlflowv1.MLflow, in Inputs, world *migrationWorld) error {
+func (r *objects) lookForServers(ctx context.Context, m *mlflowv1.MLflow, in Inputs, pods []corev1.Pod, world *migrationWorld) error {
 	d := &appsv1.Deployment{}
 	err := r.live.Get(ctx, client.ObjectKey{Namespace: in.Namespace, Name: resourceName(m)}, d)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading Deployment %s: %w", resourceName(m), err)
 	}
 	world.Settled = apierrors.IsNotFound(err) || stopped(d)
+	state := conditions.Rollout(d)
+	world.Serving = state.Ready && state.Desired > 0
 
-	apps := client.MatchingLabelsSelector{}
-	if apps.Selector, err = appsSelector(m); err != nil {
-		return err
-	}
-	pods := &corev1.PodList{}
-	if err := r.live.List(ctx, pods, client.InNamespace(in.Namespace), apps); err != nil {
-		return fmt.Errorf("listing the pods that use the database: %w", err)
-	}
-	servers, others := countUsers(pods.Items, resourceName(m))
-	world.Busy = max(servers, d.Status.Replicas) + others
-
-	if !collects(m) && !archives(m) {
-		return nil // those of before are removed in this pass
-	}
-	jobs := &batchv1.CronJobList{}
-	if err := r.live.List(ctx, jobs, client.InNamespace(in.Namespace), apps); err != nil {
-		return fmt.Errorf("listing CronJobs: %w", err)
-	}
-	for i := range jobs.Items {
-		if suspend := jobs.Items[i].Spec.Suspend; suspend == nil || !*suspend {
-			world.Settled = false
+	users := slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool { return !mayUse(&pod) })
+	servers := int32(0)
+	for i := range users {
+		if users[i].Labels[labelApp] == resourceName(m) {
+			servers++
 		}
 	}
+	world.Busy = max(servers, d.Status.Replicas) + int32(len(users)) - servers
+	world.Users = nameUsers(users)
 	return nil
 }
 
@@ -172,18 +227,43 @@ func stopped(d *appsv1.Deployment) bool {
 	return d.Spec.Replicas != nil && *d.Spec.Replicas == 0 && d.Status.ObservedGeneration >= d.Generation
 }
 
-// countUsers tells pods of the server from others, and leaves out those that have ended.
-func countUsers(pods []corev1.Pod, server string) (servers, others int32) {
-	for i := range pods {
-		switch pod := &pods[i]; {
-		case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
-		case pod.Labels[labelApp] == server:
-			servers++
-		default:
-			others++
-		}
+// mayUse reports that a pod uses the database, or may come to do so. One that has no node, or is deleted, before it started
+// never will: what makes such pods is stopped before they are counted.
+func mayUse(pod *corev1.Pod) bool {
+	switch {
+	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
+		return false
+	case neverStarted(pod):
+		return pod.Spec.NodeName != "" && pod.DeletionTimestamp == nil
 	}
-	return servers, others
+	return true
+}
+
+// neverStarted reports that no container of a pod but those that prepare it has run.
+func neverStarted(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodPending && !slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
+		return s.State.Running != nil || s.State.Terminated != nil || s.LastTerminationState.Terminated != nil
+	})
+}
+
+// maxNamed is how many pods a message names.
+const maxNamed = 3
+
+// nameUsers names pods and the cause for which they do not go on; empty when there is none.
+func nameUsers(pods []corev1.Pod) string {
+	if len(pods) == 0 {
+		return ""
+	}
+	names := make([]string, 0, len(pods))
+	for i := range pods {
+		names = append(names, pods[i].Name)
+	}
+	slices.Sort(names)
+	text := "pod " + strings.Join(names[:min(len(names), maxNamed)], ", ")
+	if len(names) > maxNamed {
+		text += fmt.Sprintf(" and %d more", len(names)-maxNamed)
+	}
+	return withCause(text, conditions.Diagnose(pods))
 }
 
 // causeOf names what keeps pods from running: what they say, else a Secret or key that does not exist, which keeps pods

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	dto "github.com/prometheus/client_model/go"
 	appsv1 "k8s.io/api/apps/v1"
@@ -184,27 +185,89 @@ func TestLookCountsWhatUsesTheDatabase(t *testing.T) {
 		objects []client.Object
 		busy    int32
 		settled bool
+		working bool
 	}{
-		"nothing is there":              {nil, 0, true},
-		"stopped":                       {[]client.Object{deployment(0, 0, 3), chore(new(true))}, 0, true},
-		"not ready counts":              {[]client.Object{deployment(0, 1, 3)}, 1, true},
-		"not seen yet":                  {[]client.Object{deployment(0, 0, 2)}, 0, false},
-		"wanted":                        {[]client.Object{deployment(1, 0, 3)}, 0, false},
-		"a pod that the count left out": {[]client.Object{deployment(0, 0, 3), livePod("a", of("mlflow"), corev1.PodRunning)}, 1, true},
-		"a pod and its replica":         {[]client.Object{deployment(0, 1, 3), livePod("a", of("mlflow"), corev1.PodPending)}, 1, true},
-		"pods that have ended":          {[]client.Object{livePod("a", of("mlflow-gc"), corev1.PodSucceeded), livePod("b", of("mlflow"), corev1.PodFailed)}, 0, true},
-		"garbage collection at work":    {[]client.Object{livePod("a", of("mlflow-gc"), corev1.PodRunning), livePod("b", of("mlflow"), corev1.PodRunning)}, 2, true},
-		"a CronJob that may start":      {[]client.Object{chore(new(false))}, 0, false},
-		"a CronJob that says nothing":   {[]client.Object{chore(nil)}, 0, false},
-		"pods of others":                {[]client.Object{livePod("a", of("other"), corev1.PodRunning)}, 0, true},
+		"nothing is there":              {nil, 0, true, false},
+		"stopped":                       {[]client.Object{deployment(0, 0, 3), chore(new(true))}, 0, true, false},
+		"not ready counts":              {[]client.Object{deployment(0, 1, 3)}, 1, true, false},
+		"not seen yet":                  {[]client.Object{deployment(0, 0, 2)}, 0, false, false},
+		"wanted":                        {[]client.Object{deployment(1, 0, 3)}, 0, false, false},
+		"a pod that the count left out": {[]client.Object{deployment(0, 0, 3), livePod("a", of("mlflow"), corev1.PodRunning)}, 1, true, false},
+		"a pod and its replica":         {[]client.Object{deployment(0, 1, 3), livePod("a", of("mlflow"), corev1.PodPending)}, 1, true, false},
+		"a pod that may start":          {[]client.Object{onNode(livePod("a", of("mlflow"), corev1.PodPending))}, 1, true, false},
+		"a pod without a node":          {[]client.Object{livePod("a", of("mlflow"), corev1.PodPending)}, 0, true, false},
+		"one that goes and never ran":   {[]client.Object{going(onNode(livePod("a", of("mlflow"), corev1.PodPending)))}, 0, true, false},
+		"one that goes and runs":        {[]client.Object{going(onNode(livePod("a", of("mlflow"), corev1.PodRunning)))}, 1, true, false},
+		"pods that have ended":          {[]client.Object{livePod("a", of("mlflow-gc"), corev1.PodSucceeded), livePod("b", of("mlflow"), corev1.PodFailed)}, 0, true, false},
+		"garbage collection at work":    {[]client.Object{livePod("a", of("mlflow-gc"), corev1.PodRunning), livePod("b", of("mlflow"), corev1.PodRunning)}, 2, true, false},
+		"a CronJob that may start":      {[]client.Object{chore(new(false))}, 0, true, true},
+		"a CronJob that says nothing":   {[]client.Object{chore(nil)}, 0, true, true},
+		"pods of others":                {[]client.Object{livePod("a", of("other"), corev1.PodRunning)}, 0, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			world := looked(t, observer(t, nil, c.objects...), watched())
-			if world.Busy != c.busy || world.Settled != c.settled {
-				t.Errorf("busy %d, settled %t", world.Busy, world.Settled)
+			if world.Busy != c.busy || world.Settled != c.settled || world.working() != c.working {
+				t.Errorf("busy %d, settled %t, working %t", world.Busy, world.Settled, world.working())
 			}
 		})
 	}
+}
+
+func onNode(p *corev1.Pod) *corev1.Pod {
+	p.Spec.NodeName = "node-a"
+	return p
+}
+
+func going(p *corev1.Pod) *corev1.Pod {
+	p.DeletionTimestamp, p.Finalizers = new(metav1.NewTime(noon)), []string{"example.com/held"}
+	return p
+}
+
+// collectorOf is the suspended CronJob of the garbage collection, and a Job of it that began before.
+func collectorOf(began time.Duration) (*batchv1.CronJob, *batchv1.Job) {
+	cron := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: "mlflow-gc", UID: "cron", Labels: map[string]string{"app": "mlflow-gc"}},
+		Spec: batchv1.CronJobSpec{Suspend: new(true)}}
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: "mlflow-gc-29000000", UID: "run",
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(cron, batchv1.SchemeGroupVersion.WithKind("CronJob"))}}}
+	job.Status.StartTime = new(metav1.NewTime(noon.Add(-began)))
+	return cron, job
+}
+
+// A pod that the affinity binds to the server, which is about to be stopped, could never run: its Job goes before the server
+// does, and the message names pod and cause.
+func TestAJobBesideTheServerEndsBeforeTheServer(t *testing.T) {
+	labels := map[string]string{"app": "mlflow-gc", podsOfJob: "run"}
+	stuck := livePod("mlflow-gc-29000000-abcde", labels, corev1.PodPending)
+	stuck.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+		Message: "0/3 nodes are available: 3 node(s) didn't match pod affinity rules."}}
+	for name, c := range map[string]struct {
+		began time.Duration
+		pods  []client.Object
+		step  step
+		says  string
+	}{
+		"no pod yet":       {time.Minute, nil, stepDelete, "Deleted Job mlflow-gc-29000000, which never started,"},
+		"it cannot start":  {time.Minute, []client.Object{stuck}, stepDelete, "pod mlflow-gc-29000000-abcde: the pod cannot be scheduled (nodes didn't match pod affinity rules)"},
+		"it works":         {time.Minute, []client.Object{onNode(livePod("gc", labels, corev1.PodRunning))}, stepNone, "Waiting for Job mlflow-gc-29000000 to end before migration"},
+		"between two pods": {time.Minute, []client.Object{livePod("gc", labels, corev1.PodFailed)}, stepNone, "Waiting for Job mlflow-gc-29000000 to end"},
+		"it hangs":         {3 * time.Hour, []client.Object{onNode(livePod("gc", labels, corev1.PodRunning))}, stepDelete, "runs for longer than 2h0m0s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cron, job := collectorOf(c.began)
+			r := observer(t, nil, append(c.pods, cron, job)...)
+			d, err := r.planMigration(t.Context(), watched(), r.inputs())
+			if err != nil || d.Workloads != drain || d.Step != c.step || !strings.Contains(d.Report.Message, c.says) {
+				t.Errorf("error %v, workloads %q, step %q: %s", err, d.Workloads, d.Step, d.Report.Message)
+			}
+		})
+	}
+	t.Run("the Job is gone", func(t *testing.T) {
+		cron, _ := collectorOf(time.Minute)
+		r := observer(t, nil, cron, stuck)
+		if d, err := r.planMigration(t.Context(), watched(), r.inputs()); err != nil || d.Step != stepCreate {
+			t.Errorf("a pod that never ran is in the way: error %v, rule %q", err, d.Rule)
+		}
+	})
 }
 
 // [mlflow-44]

@@ -1,6 +1,7 @@
 package mlflow
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -65,6 +66,12 @@ func anyFacts(t *rapid.T) *migrationFacts {
 		j.Phase, j.Left = jobRunning, rapid.Bool().Draw(t, "left")
 		f.Live.Others = append(f.Live.Others, j)
 	}
+	f.Live.Scheduling, f.Live.Serving = rapid.Bool().Draw(t, "scheduling"), rapid.Bool().Draw(t, "serving")
+	for range rapid.IntRange(0, 2).Draw(t, "chores") {
+		c := choreJob{migrationJobState: anyJob(t, "chore"), Overdue: rapid.Bool().Draw(t, "overdue")}
+		c.Phase = jobRunning
+		f.Live.Chores = append(f.Live.Chores, c)
+	}
 	f.Live.Busy, f.Live.Settled = rapid.Int32Range(0, 2).Draw(t, "busy"), rapid.Bool().Draw(t, "settled")
 	return f
 }
@@ -84,10 +91,10 @@ func checkDecision(t *rapid.T, f *migrationFacts, d migrationDecision) {
 	if (d.Step == stepDelete) != (d.Job != nil) {
 		t.Fatalf("step %q about Job %v", d.Step, d.Job)
 	}
-	if d.Workloads == standDown && d.Step != stepUnmark && d.Report == nil {
+	if !d.rolls() && d.Step != stepUnmark && d.Report == nil {
 		t.Fatalf("the server is stopped without a word: %+v", d)
 	}
-	ends := d.Workloads != standDown || d.Report != nil && d.Report.Status == metav1.ConditionFalse
+	ends := d.rolls() || d.Report != nil && d.Report.Status == metav1.ConditionFalse
 	if !ends && d.Retry <= 0 {
 		t.Fatalf("nothing brings the next pass: %+v", d)
 	}
@@ -96,8 +103,14 @@ func checkDecision(t *rapid.T, f *migrationFacts, d migrationDecision) {
 	}
 }
 
-// checkSafety: no two programs at a time, none beside a server, none that was not asked for, none that is cut short.
+// checkSafety: no two programs at a time, none beside a server, none that was not asked for, none that is cut short, and no
+// server that is stopped under the Jobs beside it.
 func checkSafety(t *rapid.T, f *migrationFacts, d migrationDecision) {
+	unseen := *f
+	unseen.Live = nil
+	if early := decideMigration(&unseen); d.Workloads == standDown && early.Step == stepLook && f.Live.working() {
+		t.Fatalf("the server is stopped while Jobs beside it go on: %+v", d)
+	}
 	switch d.Step {
 	case stepCreate:
 		if f.Live.Job != nil || f.Live.Leftover != nil || len(f.Live.Others) > 0 || !f.Live.quiet() || !f.requested() {
@@ -107,7 +120,8 @@ func checkSafety(t *rapid.T, f *migrationFacts, d migrationDecision) {
 			t.Fatalf("a Job is made that nobody will know: %+v", d)
 		}
 	case stepDelete:
-		if d.Job.Phase == jobRunning && d.Job.Started || d.Job.Leaving {
+		ends := slices.ContainsFunc(f.Live.Chores, func(c choreJob) bool { return c.Overdue && c.migrationJobState == *d.Job })
+		if d.Job.Phase == jobRunning && d.Job.Started && !ends || d.Job.Leaving {
 			t.Fatalf("a Job is deleted that works, or goes anyway: %+v", d.Job)
 		}
 	case stepUnmark:
@@ -149,6 +163,9 @@ func TestMigrationRequested(t *testing.T) {
 		"[mlflow-36] Unknown of a generation before":      {situation(recorded("3.14.0"), mentioned("Unknown", ReasonMigrationRunning, 1)), false},
 		"[mlflow-36] annotation":                          {situation(recorded("3.14.0"), forced("a")), true},
 		"a refused downgrade asks for nothing":            {situation(recorded("3.14.0"), mentioned("False", ReasonDowngradeRefused, 2)), false},
+		"other stores than those that were migrated":      {situation(recorded("3.14.0"), wrote(done, func(r *mlflowv1.MigrationStatus) { r.Stores = "there" })), true},
+		"the stores that were migrated":                   {situation(recorded("3.14.0"), wrote(done)), false},
+		"stores of a record of before":                    {situation(recorded("3.14.0"), wrote(done, func(r *mlflowv1.MigrationStatus) { r.Stores = "" })), false},
 		"our record of an unfinished one":                 {situation(recorded("3.14.0"), wrote(running)), true},
 	} {
 		t.Run(name, func(t *testing.T) {

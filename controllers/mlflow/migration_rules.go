@@ -13,6 +13,9 @@ type serving string
 const (
 	// serve: as the spec says.
 	serve serving = "serve"
+	// drain: no CronJob that starts, and the Deployment stays as it is: its server runs until the Jobs beside it have ended,
+	// which may need it, and whose pods may be bound to its node.
+	drain serving = "drain"
 	// standDown: no replica, and no CronJob that starts.
 	standDown serving = "stand down"
 	// leaveAlone: the Deployment and the CronJobs stay as they are, whatever they are.
@@ -49,6 +52,8 @@ type migrationDecision struct {
 	Rule string
 	// Workloads says what becomes of server and CronJobs.
 	Workloads serving
+	// Serving: the server is ready while the Jobs beside it end.
+	Serving bool
 	// Step is done after the objects are applied. Job is the Job that it is about.
 	Step step
 	Job  *migrationJobState
@@ -61,7 +66,7 @@ type migrationDecision struct {
 }
 
 // rolls reports that the pass goes on to the rollout of the server.
-func (d *migrationDecision) rolls() bool { return d.Workloads != standDown }
+func (d *migrationDecision) rolls() bool { return d.Workloads == serve || d.Workloads == leaveAlone }
 
 // migrationRule is one line of the state machine.
 type migrationRule struct {
@@ -70,12 +75,16 @@ type migrationRule struct {
 	then func(*migrationFacts) migrationDecision
 }
 
-// decideMigration returns what the first rule that fits says. The last rule fits always.
+// decideMigration returns what the first rule that fits says. The last rule fits always. Whatever stops the server stops the
+// Jobs beside it first.
 func decideMigration(f *migrationFacts) migrationDecision {
 	for _, rule := range migrationRules {
 		if rule.when(f) {
 			d := rule.then(f)
 			d.Rule = rule.name
+			if d.Workloads == standDown && f.Live != nil && f.Live.working() {
+				d.Workloads, d.Serving = drain, f.Live.Serving
+			}
 			return d
 		}
 	}
@@ -129,6 +138,10 @@ var migrationRules = []migrationRule{
 		func(f *migrationFacts) bool { return f.Live.Leftover != nil }, removeLeftover},
 	{"a Job of another generation never started",
 		func(f *migrationFacts) bool { return f.Live.Job == nil && f.idleOther() != nil }, removeOther},
+	{"a Job beside the server never ran or overstays",
+		func(f *migrationFacts) bool { return f.endable() != nil }, endChore},
+	{"Jobs beside the server go on",
+		func(f *migrationFacts) bool { return f.Live.working() }, awaitChores},
 	{"pods still use the database",
 		func(f *migrationFacts) bool { return !f.Live.quiet() }, awaitQuiet},
 	{"the Job runs",
@@ -160,6 +173,16 @@ func (f *migrationFacts) idleOther() *migrationJobState {
 	for i := range f.Live.Others {
 		if !f.Live.Others[i].Started && !f.Live.Others[i].Leaving {
 			return &f.Live.Others[i]
+		}
+	}
+	return nil
+}
+
+// endable is a Job beside the server that is not worth waiting for: it never ran, and may never be able to, or hangs.
+func (f *migrationFacts) endable() *choreJob {
+	for i := range f.Live.Chores {
+		if c := &f.Live.Chores[i]; !c.Leaving && (!c.Started || c.Overdue) {
+			return c
 		}
 	}
 	return nil

@@ -102,6 +102,21 @@ func forcedBy(by string) func(*migrationJobState) {
 
 func busy(n int32) change { return func(f *migrationFacts) { f.Live.Busy = n } }
 
+func scheduling(f *migrationFacts) { f.Live.Scheduling = true }
+func ready(f *migrationFacts)      { f.Live.Serving = true }
+func overdue(f *migrationFacts)    { f.Live.Chores[0].Overdue = true }
+
+// beside is a Job of the garbage collection.
+func beside(changes ...func(*migrationJobState)) change {
+	return func(f *migrationFacts) {
+		c := choreJob{migrationJobState: migrationJobState{Name: "mlflow-gc-1", UID: "gc", Phase: jobRunning}, Pods: "pod gc"}
+		for _, change := range changes {
+			change(&c.migrationJobState)
+		}
+		f.Live.Chores = append(f.Live.Chores, c)
+	}
+}
+
 // ruleCase is one situation and what is decided in it.
 type ruleCase struct {
 	name    string
@@ -212,8 +227,19 @@ var ruleCases = []ruleCase{
 		ReasonMigrationRunning, "Deleted migration Job mlflow-mg-3140-g1 from a previous desired generation", "", fallbackDelay},
 	{"[mlflow-55] a replica is left", situation(busy(1)), "pods still use the database", standDown, stepNone, ReasonMigrationScalingDown,
 		"Waiting for MLflow pods to quiesce before migration: 1 replicas remain because status.version is empty during bootstrap", "", drainDelay},
+	{"a CronJob may start a Job, and the server runs on", situation(busy(1), scheduling, ready), "Jobs beside the server go on", drain, stepNone,
+		ReasonMigrationScalingDown, "Waiting for the CronJobs to be suspended before migration because", "", drainDelay},
+	{"a Job beside the server is waited for, and the server runs on", situation(busy(2), beside(started)), "Jobs beside the server go on", drain, stepNone,
+		ReasonMigrationScalingDown, "Waiting for Job mlflow-gc-1 to end before migration, at most 2h0m0s from its start, because status.version is empty during bootstrap: pod gc", "", drainDelay},
+	{"one that is on its way out is waited for", situation(beside(leaving)), "Jobs beside the server go on", drain, stepNone, ReasonMigrationScalingDown, "", "", drainDelay},
+	{"one that never started goes", situation(beside()), "a Job beside the server never ran or overstays", drain, stepDelete,
+		ReasonMigrationScalingDown, "Deleted Job mlflow-gc-1, which never started, because status.version is empty during bootstrap: pod gc", "", recreateDelay},
+	{"one that hangs goes", situation(beside(started), overdue), "a Job beside the server never ran or overstays", drain, stepDelete,
+		ReasonMigrationScalingDown, "Deleted Job mlflow-gc-1, which runs for longer than 2h0m0s,", "", recreateDelay},
+	{"the server is not stopped for a Job that goes either", situation(beside(started), job(jobFailed, longAgo)), "the Job failed and is tried again", drain, stepDelete,
+		ReasonMigrationRetrying, "", "", recreateDelay},
 	{"[D14] no replica, but nobody has seen that yet", situation(func(f *migrationFacts) { f.Live.Settled = false }), "pods still use the database", standDown, stepNone,
-		ReasonMigrationScalingDown, "are being stopped", "", drainDelay},
+		ReasonMigrationScalingDown, "is being stopped", "", drainDelay},
 	{"a forced migration says so while it waits", situation(busy(2), forced("a")), "pods still use the database", standDown, stepNone,
 		ReasonForceMigrationScalingDown, "2 replicas remain because the mlflow.opendatahub.io/force-migrate annotation is present", "", drainDelay},
 	{"the Job runs", situation(job(jobRunning, started), wrote(running)), "the Job runs", standDown, stepNone, ReasonMigrationRunning,
@@ -229,6 +255,8 @@ var ruleCases = []ruleCase{
 		"Created migration Job mlflow-mg-3140-g2 because status.version is empty during bootstrap", running, watchDelay},
 	{"[mlflow-56] upgrade", situation(recorded("3.10.1")), "a Job is needed", standDown, stepCreate, ReasonMigrationRunning,
 		`because status.version="3.10.1" does not match supported version 3.14.0`, running, watchDelay},
+	{"the stores have moved", situation(recorded("3.14.0"), wrote(done, func(r *mlflowv1.MigrationStatus) { r.Stores = "there" })), "a Job is needed", standDown, stepCreate,
+		ReasonMigrationRunning, "because the stores are others than those that were migrated", running, watchDelay},
 	{"mode Always", situation(recorded("3.14.0"), always), "a Job is needed", standDown, stepCreate, ReasonMigrationRunning,
 		"because spec.migration.mode=Always and desired generation 2 has not completed migration yet", running, watchDelay},
 	{"a migration that was cut short and edited away", situation(recorded("3.14.0"), wrote(running)), "a Job is needed", standDown, stepCreate, ReasonMigrationRunning,

@@ -41,28 +41,39 @@ func (r *objects) planMigration(ctx context.Context, m *mlflowv1.MLflow, in Inpu
 }
 
 // workloadsFor makes the wanted objects those of a decision: with all workloads off, or without them.
-func workloadsFor(desired apply.Desired, d *migrationDecision) apply.Desired {
+func workloadsFor(p *plan, d *migrationDecision) (server, chores apply.Desired) {
+	server, chores = withoutClaim(p.server), p.chores
+	if d.Workloads == standDown || d.Workloads == drain {
+		for _, o := range chores {
+			if job, is := o.Config.(*batchv1ac.CronJobApplyConfiguration); is {
+				job.Spec.WithSuspend(true)
+			}
+		}
+	}
 	switch d.Workloads {
 	case standDown:
-		for _, o := range desired {
-			switch config := o.Config.(type) {
-			case *appsv1ac.DeploymentApplyConfiguration:
-				config.Spec.WithReplicas(0)
-			case *batchv1ac.CronJobApplyConfiguration:
-				config.Spec.WithSuspend(true)
+		for _, o := range server {
+			if server, is := o.Config.(*appsv1ac.DeploymentApplyConfiguration); is {
+				server.Spec.WithReplicas(0)
 			}
 		}
 	case leaveAlone:
-		return slices.DeleteFunc(slices.Clone(desired), func(o apply.Object) bool {
-			switch o.Config.(type) {
-			case *appsv1ac.DeploymentApplyConfiguration, *batchv1ac.CronJobApplyConfiguration:
-				return true
-			}
-			return false
-		})
+		return withoutWorkloads(server), withoutWorkloads(chores)
+	case drain:
+		return withoutWorkloads(server), chores
 	case serve:
 	}
-	return desired
+	return server, chores
+}
+
+func withoutWorkloads(desired apply.Desired) apply.Desired {
+	return slices.DeleteFunc(slices.Clone(desired), func(o apply.Object) bool {
+		switch o.Config.(type) {
+		case *appsv1ac.DeploymentApplyConfiguration, *batchv1ac.CronJobApplyConfiguration:
+			return true
+		}
+		return false
+	})
 }
 
 // carryOut does the step of a decision, once the objects are as it wants them, and then says so. A pass that goes on
@@ -97,7 +108,7 @@ func (r *objects) takeStep(ctx context.Context, m *mlflowv1.MLflow, in Inputs, d
 		}
 	case stepDelete:
 		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace, Name: d.Job.Name, UID: d.Job.UID}}
-		if err := r.applier.Remove(ctx, m.UID, job); err != nil && !apierrors.IsConflict(err) {
+		if err := r.applier.Remove(ctx, m.UID, job); err != nil && !apierrors.IsConflict(err) { // with its pods
 			return failMigration(m, err)
 		}
 	case stepUnmark:

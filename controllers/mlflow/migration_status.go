@@ -27,8 +27,8 @@ const (
 	ReasonDowngradeRefused          = "DowngradeRefused"
 )
 
-// migrationReport is what the condition Migration says. Unless the pass goes on to the rollout, Available and
-// Progressing say the same.
+// migrationReport is what the condition Migration says. Unless the pass goes on to the rollout, Progressing
+// says the same, and Available as soon as the server is stopped.
 type migrationReport struct {
 	Status          metav1.ConditionStatus
 	Reason, Message string
@@ -57,7 +57,9 @@ func reportMigration(m *mlflowv1.MLflow, d *migrationDecision) {
 	if r.Progressing {
 		progressing = metav1.ConditionTrue
 	}
-	setCondition(m, ConditionAvailable, metav1.ConditionFalse, r.Reason, r.Message)
+	if !d.Serving {
+		setCondition(m, ConditionAvailable, metav1.ConditionFalse, r.Reason, r.Message)
+	}
 	setCondition(m, ConditionProgressing, progressing, r.Reason, r.Message)
 }
 

@@ -16,10 +16,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+	webhook "github.com/odh-platform/odh-platform-operator/webhooks/mlflow"
 )
 
 // diagnoseAfter is how often the pods of a server that is not ready are asked for the cause. A waiting pod changes
@@ -34,6 +36,7 @@ type objects struct {
 	references *reference.Tracker
 	inputs     func() Inputs
 	module     *module
+	authors    admission.Rules
 	feedback   Feedback
 	clock      clock.PassiveClock
 	// whole reads objects of which the others hold the metadata only.
@@ -46,14 +49,33 @@ func (r *objects) phases() []reconciler.Phase[*mlflowv1.MLflow] {
 	return []reconciler.Phase[*mlflowv1.MLflow]{
 		{Name: "relaying feedback", Run: relay(r.feedback)},
 		{Name: "passing the gate", Run: r.module.pass},
+		{Name: "checking what the pods use", Run: r.checkUses},
 		{Name: "publishing addresses", Run: r.publishAddresses},
 		{Name: "checking the CA bundle", Run: r.checkCABundle},
-		{Name: "keeping the volume claim", Run: r.keepClaim},
-		{Name: "keeping the serving certificate", Run: r.keepCertificate},
-		{Name: "applying objects", Run: r.applyObjects},
-		{Name: "observing the rollout", Run: r.observeRollout},
-		{Name: "awaiting the renewal of the certificate", Run: r.awaitRenewal},
+		{Name: "reconciling objects", Run: r.reconcile},
 	}
+}
+
+// reconcile brings an MLflow to its desired state: first all that the server needs, then the server, the migration of its
+// database, and what leads to it. Only the guards of the server keep it from being written, and nothing that leads to it keeps
+// its database from being migrated.
+func (r *objects) reconcile(ctx context.Context, m *mlflowv1.MLflow) error {
+	aside := &troubles{}
+	return aside.conclude(ctx, r.run(ctx, m, aside))
+}
+
+func (r *objects) run(ctx context.Context, m *mlflowv1.MLflow, aside *troubles) error {
+	if err := checkSpec(m); err != nil {
+		return failBuild(m, err)
+	}
+	if err := r.keepClaim(ctx, m, aside); err != nil {
+		return fmt.Errorf("keeping the volume claim: %w", err)
+	}
+	aside.add("keeping the serving certificate", r.reportCertificate(m, r.keepCertificate(ctx, m)))
+	if err := r.applyObjects(ctx, m, aside); err != nil {
+		return fmt.Errorf("applying objects: %w", err)
+	}
+	return r.awaitRenewal(ctx, m)
 }
 
 // forget drops what is remembered of an MLflow that is gone.
@@ -63,8 +85,19 @@ func (r *objects) forget(uid types.UID) {
 	r.certificates.Delete(uid)
 }
 
-// publishAddresses tells where the server is reached, as soon as that is decided, and what is published that should not be.
-func (r *objects) publishAddresses(ctx context.Context, m *mlflowv1.MLflow) error {
+// checkUses holds back what no author may let pods use. Admission refuses it too; objects may have been stored while it did not. What
+// runs goes on as it is.
+func (r *objects) checkUses(_ context.Context, m *mlflowv1.MLflow) error {
+	err := r.authors.Forbidden(webhook.Uses(r.authors, m, r.inputs().Namespace))
+	if err == nil {
+		return nil
+	}
+	fail(m, ReasonForbidden, err.Error())
+	return &reconciler.Wait{For: "a spec without what is forbidden"}
+}
+
+// publishAddresses tells where the server is reached, as soon as that is decided, and which password the spec shows.
+func (r *objects) publishAddresses(_ context.Context, m *mlflowv1.MLflow) error {
 	in := r.inputs()
 	m.Status.Address = nil
 	if url := addressURL(m, in); url != "" {
@@ -72,7 +105,7 @@ func (r *objects) publishAddresses(ctx context.Context, m *mlflowv1.MLflow) erro
 	}
 	m.Status.URL = externalURL(m, in)
 	reportCredentials(m)
-	return r.checkRoute(ctx, m, in)
+	return nil
 }
 
 // checkCABundle waits for the ConfigMap that the user named: without it the server would trust less than asked for.
@@ -96,7 +129,8 @@ func (r *objects) checkCABundle(ctx context.Context, m *mlflowv1.MLflow) error {
 }
 
 // keepClaim creates the volume claim, or brings the marks, the owner and the size of a live one up to date.
-func (r *objects) keepClaim(ctx context.Context, m *mlflowv1.MLflow) error {
+// What the API server refuses of that is said in a condition and keeps nothing else from being done.
+func (r *objects) keepClaim(ctx context.Context, m *mlflowv1.MLflow, aside *troubles) error {
 	if m.Spec.Storage == nil {
 		reportClaim(m, "")
 		return nil
@@ -114,11 +148,31 @@ func (r *objects) keepClaim(ctx context.Context, m *mlflowv1.MLflow) error {
 	if !ownsClaim(claim) {
 		return nil
 	}
-	if err := r.applier.Adjust(ctx, claim, func() { adjustClaim(claim, m) }); err != nil {
-		failApply(m, err)
-		return err
-	}
+	aside.add("keeping the volume claim", r.adjustClaim(ctx, m, claim))
 	return nil
+}
+
+// adjustClaim brings a claim of ours up to date. A storage class that does not let it grow keeps nothing but its size as it is.
+func (r *objects) adjustClaim(ctx context.Context, m *mlflowv1.MLflow, claim *corev1.PersistentVolumeClaim) error {
+	marked := claim.DeepCopy()
+	refused := r.applier.Adjust(ctx, claim, func() { markClaim(claim, m); growClaim(claim, m) })
+	if refused == nil || apierrors.IsConflict(refused) {
+		return refused
+	}
+	reason, err := ReasonApplyFailed, r.applier.Adjust(ctx, marked, func() { markClaim(marked, m) })
+	if err == nil {
+		reason, err = ReasonExpansionRefused, refused
+	}
+	setCondition(m, ConditionStorage, metav1.ConditionFalse, reason, fmt.Sprintf("PersistentVolumeClaim %s could not be changed: %v", claim.Name, cause(err)))
+	return err
+}
+
+// cause is the reason that an apply.Error holds, for messages which name the object themselves.
+func cause(err error) error {
+	if failed, ok := errors.AsType[*apply.Error](err); ok {
+		return failed.Err
+	}
+	return err
 }
 
 func (r *objects) createClaim(ctx context.Context, m *mlflowv1.MLflow) error {
@@ -143,9 +197,9 @@ func (r *objects) claim(ctx context.Context, m *mlflowv1.MLflow) (*corev1.Persis
 	return claim, r.live.Get(ctx, key, claim)
 }
 
-// applyObjects writes everything but the claim, with the workloads on or off as the database migration demands, removes
-// what is no longer wanted, and does what the migration needs next.
-func (r *objects) applyObjects(ctx context.Context, m *mlflowv1.MLflow) error {
+// applyObjects writes everything but the claim, with the workloads on or off as the database migration demands, does what the
+// migration needs next, and removes what is no longer wanted.
+func (r *objects) applyObjects(ctx context.Context, m *mlflowv1.MLflow, aside *troubles) error {
 	in := r.inputs()
 	exists, err := r.configMapExists(ctx, in.Namespace, platformCAName)
 	if err != nil {
@@ -154,28 +208,42 @@ func (r *objects) applyObjects(ctx context.Context, m *mlflowv1.MLflow) error {
 		return err
 	}
 	in.PlatformCABundle = exists
-	stamp, err := r.stamp(ctx, m, in.Namespace)
+	d, err := r.lastDeployment(ctx, m, in.Namespace)
 	if err != nil {
 		failApply(m, err)
 		return err
 	}
-	desired, err := Build(m, in)
+	in.VerifyPostgres = keepsVerification(d)
+	stamp, err := r.stamp(ctx, m, in.Namespace, d)
+	if err != nil {
+		failApply(m, err)
+		return err
+	}
+	p, err := planOf(m, in)
 	if err != nil {
 		return failBuild(m, err)
 	}
-	stampDeployment(desired, stamp)
+	stampDeployment(p.server, stamp)
 	migration, err := r.planMigration(ctx, m, in)
 	if err != nil {
 		return err
 	}
-	if err := r.applier.Apply(ctx, m, withoutClaim(workloadsFor(desired, &migration))); err != nil {
+	server, chores := workloadsFor(&p, &migration)
+	if err := r.applier.Apply(ctx, m, server); err != nil {
 		return notApplied(m, err)
 	}
-	if err := r.prune(ctx, m, in, desired); err != nil {
-		failApply(m, err)
-		return fmt.Errorf("removing objects that are no longer wanted: %w", err)
+	aside.add("scheduling jobs", reportAside(m, ConditionChores, ReasonScheduledJobsFailed,
+		"Garbage collection or trace archival could not be set up", r.applier.Apply(ctx, m, chores)))
+	aside.add("removing objects that are no longer wanted", reportAside(m, ConditionPruned, ReasonRemovalFailed,
+		"An object that is no longer wanted could not be removed", r.prune(ctx, m, in, p.all())))
+	end := r.carryOut(ctx, m, in, &migration)
+	if end == nil {
+		end = r.observeRollout(ctx, m)
 	}
-	return r.carryOut(ctx, m, in, &migration)
+	if unreachable := r.expose(ctx, m, in, p.exposed, aside); unreachable != nil {
+		failApply(m, unreachable)
+	}
+	return end
 }
 
 // prune removes what is no longer wanted, also of what an operator before this one may have left.
@@ -200,17 +268,34 @@ func notApplied(m *mlflowv1.MLflow, err error) error {
 		return &reconciler.Wait{For: "an optional API to be gone", Retry: time.Second}
 	}
 	failApply(m, err)
-	if foreign, ok := errors.AsType[*apply.ForeignError](err); ok {
+	if foreign, ok := errors.AsType[*apply.ForeignError](err); ok && apply.OnlyForeign(err) {
 		return &reconciler.Wait{For: foreign.Kind + " " + foreign.Name + " to be removed", Retry: time.Minute}
 	}
 	return err
 }
 
-// stamp decides whether running pods must be replaced because something they consume has changed.
-func (r *objects) stamp(ctx context.Context, m *mlflowv1.MLflow, namespace string) (reference.Stamp, error) {
+// lastDeployment is the Deployment as it is, empty when there is none.
+func (r *objects) lastDeployment(ctx context.Context, m *mlflowv1.MLflow, namespace string) (*appsv1.Deployment, error) {
+	d, err := r.deployment(ctx, m)
+	if apierrors.IsNotFound(err) {
+		// One that has lost our label is not in memory; without its annotations its pods would roll.
+		err = r.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: resourceName(m)}, d)
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading what the pods were started with: %w", err)
+	}
+	return d, nil
+}
+
+// stamp decides whether running pods must be replaced because something they consume has changed since d, and says what of
+// it does not exist.
+func (r *objects) stamp(ctx context.Context, m *mlflowv1.MLflow, namespace string, d *appsv1.Deployment) (reference.Stamp, error) {
 	refs := references(m)
 	resolved, err := r.references.Resolve(ctx, m.UID, namespace, refs)
 	if err != nil {
+		return reference.Stamp{}, err
+	}
+	if err := r.reportMissing(ctx, m, namespace, resolved.Missing); err != nil {
 		return reference.Stamp{}, err
 	}
 	if archives(m) {
@@ -219,14 +304,6 @@ func (r *objects) stamp(ctx context.Context, m *mlflowv1.MLflow, namespace strin
 			return reference.Stamp{}, err
 		}
 		refs, resolved.Hashes[ref.ID()] = append(refs, ref), hash
-	}
-	d, err := r.deployment(ctx, m)
-	if apierrors.IsNotFound(err) {
-		// One that has lost our label is not in memory; without its annotations its pods would roll.
-		err = r.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: resourceName(m)}, d)
-	}
-	if client.IgnoreNotFound(err) != nil {
-		return reference.Stamp{}, fmt.Errorf("reading what the pods were started with: %w", err)
 	}
 	return reference.NextOn(d, resolved.Hashes, refs)
 }
@@ -242,6 +319,7 @@ func (r *objects) observeRollout(ctx context.Context, m *mlflowv1.MLflow) error 
 		d, err = &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: m.Spec.Replicas}}, nil // made a moment ago
 	}
 	if err != nil {
+		setCondition(m, ConditionAvailable, metav1.ConditionUnknown, ReasonRolloutUnknown, fmt.Sprintf("Deployment %s could not be read: %v", resourceName(m), err))
 		return err
 	}
 	state := conditions.Rollout(d)
@@ -262,6 +340,7 @@ func (r *objects) observeRollout(ctx context.Context, m *mlflowv1.MLflow) error 
 	}
 	cause, err := r.diagnose(ctx, m, state)
 	if err != nil {
+		reportRollout(m, state, fmt.Sprintf("the cause could not be looked up: %v", err))
 		return err
 	}
 	reportRollout(m, state, cause)

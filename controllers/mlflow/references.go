@@ -1,9 +1,17 @@
 package mlflow
 
 import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 )
 
@@ -29,8 +37,39 @@ func references(m *mlflowv1.MLflow) []reference.Reference {
 	return reference.Merge(refs)
 }
 
-// refersTo reports whether the server's pods consume an object.
+// reportMissing names in a condition what the spec refers to and does not exist, also while pods that were started before
+// run on without it. The serving certificate is left out unless the user provides it: somebody is about to make it.
+func (r *objects) reportMissing(ctx context.Context, m *mlflowv1.MLflow, namespace string, missing []reference.Missing) error {
+	var texts []string
+	for _, x := range missing {
+		if x.Name != tlsSecretName || m.Spec.TLS != nil && m.Spec.TLS.Mode == mlflowv1.TLSProvided {
+			texts = append(texts, x.String())
+		}
+	}
+	for _, pull := range m.Spec.ImagePullSecrets {
+		head := &metav1.PartialObjectMetadata{}
+		head.SetGroupVersionKind(secretKind)
+		err := r.cached.Get(ctx, client.ObjectKey{Namespace: namespace, Name: pull.Name}, head)
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("reading metadata of Secret %s: %w", pull.Name, err)
+		}
+		if err != nil {
+			texts = append(texts, reference.Missing{Reference: reference.Reference{Kind: reference.Secret, Name: pull.Name}}.String())
+		}
+	}
+	if len(texts) == 0 {
+		conditions.Remove(&m.Status.Conditions, ConditionReferences)
+		return nil
+	}
+	setCondition(m, ConditionReferences, metav1.ConditionFalse, ReasonReferencesMissing, "In namespace "+namespace+": "+strings.Join(texts, "; "))
+	return nil
+}
+
+// refersTo reports whether the spec names an object that the server's pods consume.
 func refersTo(m *mlflowv1.MLflow, kind reference.Kind, name string) bool {
+	if kind == reference.Secret && slices.ContainsFunc(m.Spec.ImagePullSecrets, func(s corev1.LocalObjectReference) bool { return s.Name == name }) {
+		return true
+	}
 	for _, r := range references(m) {
 		if r.Kind == kind && r.Name == name {
 			return true

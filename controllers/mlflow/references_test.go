@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
@@ -64,7 +65,11 @@ func TestStampOfADeploymentThatMemoryDoesNotShow(t *testing.T) {
 	db := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: "db", ResourceVersion: "1"}, Data: map[string][]byte{"uri": []byte("a")}}
 	stampOf := func(r *objects) reference.Stamp {
 		t.Helper()
-		stamp, err := r.stamp(t.Context(), m, "opendatahub")
+		last, err := r.lastDeployment(t.Context(), m, "opendatahub")
+		if err != nil {
+			t.Fatal(err)
+		}
+		stamp, err := r.stamp(t.Context(), m, "opendatahub", last)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,5 +93,39 @@ func TestStampOfADeploymentThatMemoryDoesNotShow(t *testing.T) {
 		if got := stampOf(r); (got.Rollout == "rolled before") != tc.same || got.Rollout == "" || (got.Baseline == first.Baseline) != tc.same {
 			t.Errorf("%s: %+v", name, got)
 		}
+	}
+}
+
+// What the spec names and does not exist is said at once, not when pods fail of it.
+func TestMissingReferences(t *testing.T) {
+	m := server(func(s *mlflowv1.MLflowSpec) {
+		s.BackendStoreURI, s.BackendStoreURIFrom = "", keyOf("db", "uri")
+		s.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "pull"}}
+	})
+	secret := func(name, key string) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: name}, Data: map[string][]byte{key: []byte("x")}}
+	}
+	for name, c := range map[string]struct {
+		there []client.Object
+		want  []string
+	}{
+		"nothing is there": {nil, []string{"ReferencesReady=False ReferencesMissing: In namespace opendatahub: Secret db does not exist; create it; Secret pull does not exist; create it"}},
+		"a key is missing": {[]client.Object{secret("db", "url"), secret("pull", "x")},
+			[]string{"ReferencesReady=False ReferencesMissing: In namespace opendatahub: Secret db has no key uri; add it"}},
+		"all is there": {[]client.Object{secret("db", "uri"), secret("pull", "x")}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := m.DeepCopy()
+			setCondition(m, ConditionReferences, metav1.ConditionFalse, ReasonReferencesMissing, "as before")
+			if _, err := observer(t, nil, c.there...).stamp(t.Context(), m, "opendatahub", &appsv1.Deployment{}); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, stateOf(m)); diff != "" {
+				t.Errorf("conditions (-want +got):\n%s", diff)
+			}
+		})
+	}
+	if !refersTo(m, reference.Secret, "pull") || refersTo(m, reference.ConfigMap, "pull") {
+		t.Error("a pull secret that appears wakes its MLflow")
 	}
 }

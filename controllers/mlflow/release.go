@@ -14,6 +14,7 @@ import (
 
 	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
 // The right for the gate, and to let go of an MLflowOperator that the component platform left behind.
@@ -26,7 +27,7 @@ type releaser struct{ client client.Client }
 
 // releaseModule runs a releaser for as long as the API is served.
 func releaseModule(ctx context.Context, mgr ctrl.Manager, served *capability.Watcher) error {
-	c, err := controller.New("mlflowoperator-release", mgr, controller.Options{Reconciler: &releaser{client: mgr.GetClient()}})
+	c, err := controller.New("mlflowoperator-release", mgr, reconciler.ControllerOptionsFor(&releaser{client: mgr.GetClient()}))
 	if err != nil {
 		return fmt.Errorf("building the controller that releases MLflowOperators: %w", err)
 	}

@@ -18,6 +18,9 @@ func Render(settings Settings, served capability.Set, object *unstructured.Unstr
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, m, true); err != nil {
 		return nil, fmt.Errorf("decoding MLflow %s: %w", object.GetName(), err)
 	}
+	if err := checkSpec(m); err != nil {
+		return nil, fmt.Errorf("building the objects of MLflow %s: %w", m.Name, err)
+	}
 	desired, err := Build(m, settings.Inputs(served))
 	if err != nil {
 		return nil, fmt.Errorf("building the objects of MLflow %s: %w", m.Name, err)

@@ -66,6 +66,7 @@ func refusal(parents []routeParent, generation int64, in Inputs) *metav1.Conditi
 func (r *objects) checkRoute(ctx context.Context, m *mlflowv1.MLflow, in Inputs) error {
 	refused, err := r.readRefusal(ctx, m, in)
 	if err != nil {
+		setCondition(m, ConditionRoute, metav1.ConditionUnknown, ReasonRouteUnknown, err.Error())
 		return err
 	}
 	if refused == nil {

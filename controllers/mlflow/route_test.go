@@ -44,6 +44,9 @@ func checked(t *testing.T, in Inputs, status any) *mlflowv1.MLflow {
 	if err := r.publishAddresses(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
+	if err := r.checkRoute(t.Context(), m, in); err != nil {
+		t.Fatal(err)
+	}
 	return m
 }
 

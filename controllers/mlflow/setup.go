@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
@@ -90,6 +91,8 @@ type Settings struct {
 	Platform bool
 	// Version is the MLflow release that databases are migrated to, without a leading "v".
 	Version string
+	// Authors says what nobody may let pods use.
+	Authors admission.Rules
 }
 
 // Inputs joins the settings with what the cluster serves.
@@ -160,6 +163,7 @@ func Setup(settings Settings, served func() *capability.Watcher, applier func(ct
 		gate := &module{on: settings.Platform, cached: mgr.GetClient(), served: served.Current}
 		r := &objects{
 			module:     gate,
+			authors:    settings.Authors,
 			feedback:   feedback,
 			cached:     mgr.GetClient(),
 			live:       mgr.GetAPIReader(),
@@ -192,7 +196,7 @@ func (r *objects) watch(mgr ctrl.Manager, served *capability.Watcher, owned hand
 	}, reconciler.Logic[*mlflowv1.MLflow]{Phases: r.phases(), Gone: r.forget})
 
 	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
-	b := ctrl.NewControllerManagedBy(mgr).Named(ComponentName)
+	b := ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions())
 	if r.feedback != nil {
 		b.WatchesRawSource(r.feedback.Source(r.everyMLflow()))
 	}

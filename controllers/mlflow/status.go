@@ -8,7 +8,6 @@ import (
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
 )
 
@@ -22,8 +21,20 @@ const (
 	ConditionStorage = "StorageInSync"
 	// ConditionCredentials exists, and is True, only while the spec shows a password.
 	ConditionCredentials = "CredentialsInSpec"
-	// ConditionRoute exists, and is False, only while the gateway refuses the HTTPRoute.
+	// ConditionRoute exists, and is False, only while the gateway refuses the HTTPRoute, or it cannot be written.
 	ConditionRoute = "RouteAccepted"
+	// ConditionConsoleLink exists, and is False, only while the ConsoleLink cannot be written.
+	ConditionConsoleLink = "ConsoleLinkReady"
+	// ConditionMonitor exists, and is False, only while the ServiceMonitor cannot be written.
+	ConditionMonitor = "ServiceMonitorReady"
+	// ConditionChores exists, and is False, only while garbage collection or trace archival cannot be scheduled as the spec says.
+	ConditionChores = "ScheduledJobsReady"
+	// ConditionCertificate exists, and is False, only while the serving certificate cannot be issued or renewed, or runs out.
+	ConditionCertificate = "CertificateReady"
+	// ConditionReferences exists, and is False, only while a Secret or ConfigMap does not exist that the spec names.
+	ConditionReferences = "ReferencesReady"
+	// ConditionPruned exists, and is False, only while an object that is no longer wanted cannot be removed.
+	ConditionPruned = "LeftoversRemoved"
 )
 
 // Reasons of the conditions.
@@ -35,9 +46,19 @@ const (
 	ReasonCABundleConfigMap     = "CABundleConfigMapError"
 	ReasonPlatformCABundle      = "PlatformCABundleError"
 	ReasonRenderFailed          = "RenderFailed"
+	ReasonForbidden             = "Forbidden"
 	ReasonApplyFailed           = "ApplyFailed"
 	ReasonConsoleLinkFailed     = "ConsoleLinkFailed"
 	ReasonHTTPRouteFailed       = "HttpRouteFailed"
+	ReasonServiceMonitorFailed  = "ServiceMonitorFailed"
+	ReasonScheduledJobsFailed   = "ScheduledJobsFailed"
+	ReasonCertificateFailed     = "CertificateFailed"
+	ReasonCertificateExpires    = "CertificateExpires"
+	ReasonReferencesMissing     = "ReferencesMissing"
+	ReasonRemovalFailed         = "RemovalFailed"
+	ReasonRouteUnknown          = "RouteUnknown"
+	ReasonRolloutUnknown        = "RolloutUnknown"
+	ReasonExpansionRefused      = "ExpansionRefused"
 	ReasonClaimDiffers          = "ClaimDiffers"
 	ReasonPasswordInURI         = "PasswordInURI"
 	ReasonRouteRefused          = "NotAccepted"
@@ -59,25 +80,23 @@ func fail(m *mlflowv1.MLflow, reason, message string) {
 	setCondition(m, ConditionProgressing, metav1.ConditionFalse, reason, message)
 }
 
-// failApply reports what could not be written. A link or route that fails has a reason of its own, and leaves the
-// progress of the server itself as it is.
+// failApply reports that something which the server needs could not be written.
 func failApply(m *mlflowv1.MLflow, err error) {
-	reason, text := ReasonApplyFailed, fmt.Sprintf("Failed to apply resources: %v", err)
+	text := fmt.Sprintf("Failed to apply resources: %v", err)
 	if failed, ok := errors.AsType[*apply.Error](err); ok {
-		switch failed.Kind {
-		case capability.ConsoleLink.Kind:
-			reason, text = ReasonConsoleLinkFailed, fmt.Sprintf("Failed to reconcile ConsoleLink: %v", failed.Err)
-		case capability.HTTPRoute.Kind:
-			m.Status.URL = "" // nothing leads there
-			reason, text = ReasonHTTPRouteFailed, fmt.Sprintf("Failed to reconcile HttpRoute: %v", failed.Err)
-		default:
-			text = fmt.Sprintf("Failed to apply resources: apply %s/%s: %v", failed.Kind, failed.Name, failed.Err)
-		}
+		text = fmt.Sprintf("Failed to apply resources: apply %s/%s: %v", failed.Kind, failed.Name, failed.Err)
 	}
-	setCondition(m, ConditionAvailable, metav1.ConditionFalse, reason, text)
-	if reason == ReasonApplyFailed {
-		setCondition(m, ConditionProgressing, metav1.ConditionFalse, reason, text)
+	fail(m, ReasonApplyFailed, text)
+}
+
+// reportAside sets a condition that exists only while there is an error, and passes that on.
+func reportAside(m *mlflowv1.MLflow, condition, reason, what string, err error) error {
+	if err == nil {
+		conditions.Remove(&m.Status.Conditions, condition)
+		return nil
 	}
+	setCondition(m, condition, metav1.ConditionFalse, reason, fmt.Sprintf("%s: %v", what, err))
+	return err
 }
 
 // reportRollout tells how far the server is. cause explains why pods do not start; empty when nothing is known.
@@ -91,6 +110,9 @@ func reportRollout(m *mlflowv1.MLflow, r conditions.RolloutState, cause string) 
 	text := messageZero
 	if r.Desired > 0 {
 		text = fmt.Sprintf("MLflow deployment not ready: %d/%d replicas ready", r.ReadyReplicas, r.Desired)
+		if r.ReadyReplicas >= r.Desired { // of the template of before
+			text = "MLflow deployment not ready: the new replicas are not ready, those of before still serve"
+		}
 	}
 	if cause != "" {
 		text += ": " + cause

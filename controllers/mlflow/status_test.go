@@ -63,29 +63,44 @@ func TestReportRollout(t *testing.T) {
 func TestFailApply(t *testing.T) {
 	cause := errors.New("no")
 	for name, c := range map[string]struct {
-		err    error
-		reason string
-		text   string
-		url    string
-		types  int
+		err  error
+		text string
 	}{
-		"workload":     {&apply.Error{Kind: "Deployment", Namespace: "ns", Name: "mlflow", Err: cause}, "ApplyFailed", "Failed to apply resources: apply Deployment/mlflow: no", "https://x", 2},
-		"route":        {&apply.Error{Kind: "HTTPRoute", Name: "mlflow", Err: cause}, "HttpRouteFailed", "Failed to reconcile HttpRoute: no", "", 1},
-		"console link": {&apply.Error{Kind: "ConsoleLink", Name: "mlflow", Err: cause}, "ConsoleLinkFailed", "Failed to reconcile ConsoleLink: no", "https://x", 1},
-		"joined":       {errors.Join(&apply.Error{Kind: "Service", Name: "mlflow", Err: cause}, &apply.Error{Kind: "HTTPRoute", Name: "mlflow", Err: cause}), "ApplyFailed", "apply Service/mlflow: no", "https://x", 2},
-		"other":        {cause, "ApplyFailed", "Failed to apply resources: no", "https://x", 2},
-		"foreign": {&apply.Error{Kind: "Service", Name: "mlflow", Err: &apply.ForeignError{Kind: "Service", Namespace: "ns", Name: "mlflow"}}, "ApplyFailed",
-			"Service ns/mlflow exists and was not made by this operator; delete or rename it", "https://x", 2},
+		"workload": {&apply.Error{Kind: "Deployment", Namespace: "ns", Name: "mlflow", Err: cause}, "Failed to apply resources: apply Deployment/mlflow: no"},
+		"joined":   {errors.Join(&apply.Error{Kind: "Service", Name: "mlflow", Err: cause}, &apply.Error{Kind: "Secret", Name: "mlflow", Err: cause}), "apply Service/mlflow: no"},
+		"other":    {cause, "Failed to apply resources: no"},
+		"foreign": {&apply.Error{Kind: "Service", Name: "mlflow", Err: &apply.ForeignError{Kind: "Service", Namespace: "ns", Name: "mlflow"}},
+			"Service ns/mlflow exists and was not made by this operator; delete or rename it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &mlflowv1.MLflow{}
+			failApply(m, c.err)
+			available, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
+			if available.Reason != ReasonApplyFailed || available.Status != metav1.ConditionFalse || !strings.Contains(available.Message, c.text) {
+				t.Errorf("Available = %+v", available)
+			}
+		})
+	}
+}
+
+func TestReportPublication(t *testing.T) {
+	cause := errors.New("no")
+	for name, c := range map[string]struct {
+		err  error
+		want []string
+		url  string
+	}{
+		"route":        {&apply.Error{Kind: "HTTPRoute", Name: "mlflow", Err: cause}, []string{"RouteAccepted=False HttpRouteFailed: Failed to reconcile HttpRoute: no"}, ""},
+		"console link": {&apply.Error{Kind: "ConsoleLink", Name: "mlflow", Err: cause}, []string{"ConsoleLinkReady=False ConsoleLinkFailed: Failed to reconcile ConsoleLink: no"}, "https://x"},
+		"monitor":      {&apply.Error{Kind: "ServiceMonitor", Name: "mlflow", Err: cause}, []string{"ServiceMonitorReady=False ServiceMonitorFailed: Failed to reconcile ServiceMonitor: no"}, "https://x"},
+		"service":      {&apply.Error{Kind: "Service", Name: "mlflow", Err: cause}, nil, "https://x"},
+		"other":        {cause, nil, "https://x"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &mlflowv1.MLflow{Status: mlflowv1.MLflowStatus{URL: "https://x"}}
-			failApply(m, c.err)
-			available, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
-			if available.Reason != c.reason || available.Status != metav1.ConditionFalse || !strings.Contains(available.Message, c.text) {
-				t.Errorf("Available = %+v", available)
-			}
-			if len(m.Status.Conditions) != c.types || m.Status.URL != c.url {
-				t.Errorf("conditions %v, url %q", stateOf(m), m.Status.URL)
+			reported := reportPublication(m, c.err)
+			if diff := cmp.Diff(c.want, stateOf(m)); diff != "" || m.Status.URL != c.url || reported != (c.want != nil) {
+				t.Errorf("url %q, reported %t, conditions (-want +got):\n%s", m.Status.URL, reported, diff)
 			}
 		})
 	}

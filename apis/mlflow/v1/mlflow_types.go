@@ -91,15 +91,17 @@ type MLflowSpec struct {
 	// +kubebuilder:default={mode: Automatic}
 	Migration *MigrationConfig `json:"migration,omitempty"`
 
-	// resources of the server container. When set, this block is used exactly as
-	// given; it is not merged with the default (requests: 1 CPU, 2Gi of memory;
-	// limits: 4 CPU, 3Gi of memory).
+	// resources of the server container. The default (requests: 1 CPU, 2Gi of
+	// memory; limits: 4 CPU, 3Gi of memory) fills in what is left open, unless it
+	// contradicts what is given: a default request above a given limit, or a
+	// default limit below a given request. An empty block asks for nothing.
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 
 	// serviceAccountName is the service account that is created for the server.
 	// +optional
 	// +kubebuilder:default=mlflow-sa
+	// +kubebuilder:validation:XValidation:rule=`size(self) == 0 || (size(self) <= 253 && self.matches(r'^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$'))`,message="serviceAccountName must be the name of a ServiceAccount: at most 253 lower-case letters, digits, '-' and '.', such as mlflow-sa"
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
 	// serviceAccountAnnotations are annotations of the service accounts that are
@@ -241,7 +243,8 @@ type MLflowSpec struct {
 	PodAnnotations map[string]string `json:"podAnnotations,omitempty"`
 
 	// podSecurityContext replaces the default security context of the pods
-	// (runAsNonRoot, seccomp profile RuntimeDefault) as a whole.
+	// (runAsNonRoot, seccomp profile RuntimeDefault; with storage, and elsewhere
+	// than on OpenShift, fsGroup 1001) as a whole.
 	// +optional
 	PodSecurityContext *corev1.PodSecurityContext `json:"podSecurityContext,omitempty"`
 
@@ -357,6 +360,7 @@ const (
 type ImageConfig struct {
 	// image is the full reference, with tag or digest.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^(\S+)?$') && !self.contains('?')`,message="image must be an image reference without blanks, such as quay.io/example/mlflow:v3"
 	Image string `json:"image,omitempty"`
 
 	// imagePullPolicy of all containers that run the image. Without it, the
@@ -393,9 +397,9 @@ type MigrationConfig struct {
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 
 	// activeDeadlineSeconds is for how long one migration Job may run, in seconds;
-	// then it is ended and another one is made. Without it, six hours: a migration
-	// rewrites tables at the speed of the database, and one that is cut short
-	// may have to start over, so the limit only ends what hangs.
+	// then it is ended and another one is made. Without it there is no limit: a
+	// migration rewrites tables at the speed of the database, and MySQL cannot take
+	// back a change of a table that is cut short.
 	// +optional
 	// +kubebuilder:validation:Minimum=60
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
@@ -421,7 +425,7 @@ type CABundleConfigMapRef struct {
 // One rule for each field keeps the cost of each below the limit of the API
 // server, which must assume that the text has any length. What a rule lets
 // through and Kubernetes does not, such as a range that runs backwards, fails
-// when the CronJob is written. Stray commas, a third digit and what follows *-
+// when the CronJob is written, which is said in condition ScheduledJobsReady. Stray commas, a third digit and what follows *-
 // mean nothing to Kubernetes, which passes over them; here they are refused.
 //
 // +kubebuilder:validation:XValidation:rule=`!self.contains('TZ')`,message="schedule must not name a time zone, because the times of a CronJob are those of the cluster: remove TZ= or CRON_TZ="

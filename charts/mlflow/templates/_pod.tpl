@@ -10,15 +10,48 @@
 {{- include "mlflow.block" (dict "given" .Values.securityContext "default" $default) -}}
 {{- end }}
 
+{{/* A quantity as a number. */}}
+{{- define "mlflow.amount" -}}
+{{- $text := toString . -}}
+{{- $number := regexFind "^[0-9.]+([eE][+-]?[0-9]+)?" $text -}}
+{{- $units := dict "n" 1e-9 "u" 1e-6 "m" 1e-3 "" 1.0 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "P" 1e15 "E" 1e18 -}}
+{{- $units = merge $units (dict "Ki" 1024.0 "Mi" 1048576.0 "Gi" 1073741824.0 "Ti" 1099511627776.0 "Pi" 1125899906842624.0 "Ei" 1152921504606846976.0) -}}
+{{- mulf (float64 $number) (get $units (trimPrefix $number $text)) -}}
+{{- end }}
+
+{{/* Resources of the user with the defaults that do not contradict them: given, default. An empty block asks for nothing. */}}
+{{- define "mlflow.resources" -}}
+{{- $given := .given | default dict -}}
+{{- if and (kindIs "map" .given) (not (or $given.requests $given.limits)) -}}
+{{- toJson $given -}}
+{{- else -}}
+{{- $requests := deepCopy ($given.requests | default dict) -}}
+{{- range $name, $request := .default.requests -}}
+{{- $limit := get ($given.limits | default dict) $name -}}
+{{- if and (not (hasKey $requests $name)) (or (not $limit) (le (include "mlflow.amount" $request | float64) (include "mlflow.amount" $limit | float64))) -}}
+{{- $_ := set $requests $name $request -}}
+{{- end -}}
+{{- end -}}
+{{- $limits := deepCopy ($given.limits | default dict) -}}
+{{- range $name, $limit := .default.limits -}}
+{{- $request := get ($given.requests | default dict) $name -}}
+{{- if and (not (hasKey $limits $name)) (or (not $request) (ge (include "mlflow.amount" $limit | float64) (include "mlflow.amount" $request | float64))) -}}
+{{- $_ := set $limits $name $limit -}}
+{{- end -}}
+{{- end -}}
+{{- toJson (merge (dict "requests" $requests "limits" $limits) $given) -}}
+{{- end -}}
+{{- end }}
+
 {{- define "mlflow.serverResources" -}}
 {{- $default := dict "requests" (dict "cpu" "1" "memory" "2Gi") "limits" (dict "cpu" "4" "memory" "3Gi") -}}
-{{- include "mlflow.block" (dict "given" .Values.resources "default" $default) -}}
+{{- include "mlflow.resources" (dict "given" .Values.resources "default" $default) -}}
 {{- end }}
 
 {{/* Resources of a job beside the server, from what the user gives. */}}
 {{- define "mlflow.choreResources" -}}
 {{- $default := dict "requests" (dict "cpu" "100m" "memory" "256Mi") "limits" (dict "cpu" "500m" "memory" "512Mi") -}}
-{{- include "mlflow.block" (dict "given" . "default" $default) -}}
+{{- include "mlflow.resources" (dict "given" . "default" $default) -}}
 {{- end }}
 
 {{/*
@@ -40,6 +73,9 @@ the user says to which pods a pod is near or far: the two might contradict each 
 {{- define "mlflow.placement" -}}
 {{- with .root -}}
 {{- $default := dict "runAsNonRoot" true "seccompProfile" (dict "type" "RuntimeDefault") -}}
+{{- if and .Values.storage.enabled .Values.fsGroup -}}
+{{- $default = merge $default (dict "fsGroup" .Values.fsGroup "fsGroupChangePolicy" "OnRootMismatch") -}}
+{{- end -}}
 automountServiceAccountToken: true
 securityContext: {{ include "mlflow.json" (include "mlflow.block" (dict "given" .Values.podSecurityContext "default" $default) | fromJson) }}
 {{- with .Values.imagePullSecrets }}
@@ -140,12 +176,14 @@ kind: CronJob
 metadata: {{ include "mlflow.metadata" (dict "root" .root "name" .app "app" .app) }}
 spec:
   schedule: {{ include "mlflow.json" .schedule }}
+  suspend: false
   concurrencyPolicy: Forbid
   successfulJobsHistoryLimit: 3
   failedJobsHistoryLimit: 3
   jobTemplate:
     spec:
       backoffLimit: 1
+      activeDeadlineSeconds: 7200
       template:
         metadata:
           labels: {{ include "mlflow.json" (include "mlflow.podLabels" (dict "root" .root "app" .app) | fromJson) }}

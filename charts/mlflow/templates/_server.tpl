@@ -1,4 +1,22 @@
-{{/* The command line of the server. */}}
+{{/*
+The command of the server. Where a second server could open the SQLite file of this one, it first waits for a lock on the volume:
+a Deployment replaces a pod that is being deleted while its server still runs.
+*/}}
+{{- define "mlflow.serverCommand" -}}
+{{- $sqlite := false -}}
+{{- range $field := list "backendStoreUri" "registryStoreUri" -}}
+{{- if or (index $.Values.mlflow (printf "%sFrom" $field)) (hasPrefix "sqlite" (index $.Values.mlflow $field | default "")) -}}
+{{- $sqlite = true -}}
+{{- end -}}
+{{- end -}}
+{{- if and $sqlite .Values.storage.enabled (eq (int64 .Values.replicaCount) 1) -}}
+{{- toJson (list "python3.12" "-c" (.Files.Get "files/serve.py") "/mlflow/.mlflow-server.lock" "mlflow") -}}
+{{- else -}}
+["mlflow"]
+{{- end -}}
+{{- end }}
+
+{{/* The arguments of the server. */}}
 {{- define "mlflow.serverArgs" -}}
 {{- $args := list "server" -}}
 {{- with .Values.mlflow -}}
@@ -36,7 +54,7 @@
 {{- end }}
 
 {{/*
-A probe of an unauthenticated path, without its times: root, path. The kubelet calls by the address of the pod, so where names
+A probe of an unauthenticated path, without its times: root, path, attempts (3). The kubelet calls by the address of the pod, so where names
 are limited it claims one that is allowed.
 */}}
 {{- define "mlflow.probe" -}}
@@ -47,5 +65,5 @@ are limited it claims one that is allowed.
 httpGet: {{ include "mlflow.json" $get }}
 timeoutSeconds: 1
 successThreshold: 1
-failureThreshold: 3
+failureThreshold: {{ include "mlflow.json" (.attempts | default 3) }}
 {{- end }}

@@ -1,0 +1,338 @@
+package mlflow
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+)
+
+// world is the whole reconciler on a fake API server that refuses what it is told to refuse.
+type world struct {
+	t      *testing.T
+	server client.Client
+	// refuse answers a write to an object; nil lets it through.
+	refuse func(kind, name string) error
+	pass   func() (ctrl.Result, error)
+}
+
+func newWorld(t *testing.T, there ...client.Object) *world {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, mlflowv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := &world{t: t, refuse: func(string, string) error { return nil }}
+	ask := func(o any) error {
+		if claim, is := o.(*corev1.PersistentVolumeClaim); is {
+			return w.refuse("PersistentVolumeClaim", claim.Name)
+		}
+		if o, is := o.(interface {
+			GetName() string
+			GroupVersionKind() schema.GroupVersionKind
+		}); is {
+			return w.refuse(o.GroupVersionKind().Kind, o.GetName())
+		}
+		return nil
+	}
+	w.server = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&mlflowv1.MLflow{}, &appsv1.Deployment{}).
+		WithReturnManagedFields().WithObjects(there...).WithInterceptorFuncs(interceptor.Funcs{
+		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			if err := ask(o); err != nil {
+				return err
+			}
+			err := c.Apply(ctx, o, opts...)
+			if err != nil && strings.Contains(err.Error(), "objects with types from the same schema") {
+				return nil // what the fake API server cannot merge is taken for written
+			}
+			return err
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			if err := ask(o); err != nil {
+				return err
+			}
+			return c.Patch(ctx, o, p, opts...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if heads, is := list.(*metav1.PartialObjectMetadataList); is && strings.Contains(heads.APIVersion, ".") && !scheme.Recognizes(heads.GroupVersionKind()) {
+				return nil // of a kind without a Go type it cannot list metadata
+			}
+			return c.List(ctx, list, opts...)
+		},
+	}).Build()
+	in := platformInputs["openshift"]
+	r := &objects{
+		cached: w.server, live: w.server, whole: w.server, references: reference.NewTracker(w.server, w.server),
+		clock: clocktesting.NewFakePassiveClock(noon), inputs: func() Inputs { return in },
+		module:  &module{cached: w.server, served: func() capability.Set { return capability.Set{} }},
+		applier: apply.New(apply.Options{Client: w.server, Live: w.server, FieldOwner: FieldOwner, Component: ComponentName}),
+	}
+	shell := reconciler.New(reconciler.Options{Client: w.server, Component: ComponentName}, reconciler.Logic[*mlflowv1.MLflow]{Phases: r.phases(), Gone: r.forget})
+	w.pass = func() (ctrl.Result, error) {
+		return shell.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "mlflow"}})
+	}
+	return w
+}
+
+// everything is an MLflow that asks for every kind of child, on a cluster that serves all of them.
+func everything() *mlflowv1.MLflow {
+	m := server(collecting, archiving, withStorageOf(corev1.PersistentVolumeClaimSpec{}))
+	m.Generation = 1
+	return m
+}
+
+// passes runs a few passes, between which the Deployment controller sees what it should.
+func (w *world) passes() (last ctrl.Result, err error) {
+	w.t.Helper()
+	for range 5 {
+		last, err = w.pass()
+		d := &appsv1.Deployment{}
+		if w.get("mlflow", d) {
+			d.Status.ObservedGeneration = d.Generation
+			if err := w.server.Status().Update(w.t.Context(), d); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+	}
+	return last, err
+}
+
+func (w *world) get(name string, o client.Object) bool {
+	w.t.Helper()
+	err := w.server.Get(w.t.Context(), client.ObjectKey{Namespace: "opendatahub", Name: name}, o)
+	if client.IgnoreNotFound(err) != nil {
+		w.t.Fatal(err)
+	}
+	return err == nil
+}
+
+func (w *world) migrates() bool { return w.get("mlflow-mg-3140-g1", &batchv1.Job{}) }
+
+func (w *world) condition(kind string) metav1.Condition {
+	w.t.Helper()
+	m := &mlflowv1.MLflow{}
+	if err := w.server.Get(w.t.Context(), client.ObjectKey{Name: "mlflow"}, m); err != nil {
+		w.t.Fatal(err)
+	}
+	c, _ := conditions.Get(m.Status.Conditions, kind)
+	return c
+}
+
+// fault is one child that cannot be written, and what has to be done in spite of that.
+type fault struct {
+	kind, name string
+	// serves: the Deployment is written; migrates: so is the Job.
+	serves, migrates bool
+	// condition names the fault and stays False.
+	condition, reason string
+}
+
+var faults = []fault{
+	{"ServiceAccount", "mlflow-sa", false, false, ConditionAvailable, ReasonApplyFailed},
+	{"ClusterRole", "mlflow", false, false, ConditionAvailable, ReasonApplyFailed},
+	{"ClusterRoleBinding", "mlflow", false, false, ConditionAvailable, ReasonApplyFailed},
+	{"ConfigMap", "mlflow-trace-archival-config", false, false, ConditionAvailable, ReasonApplyFailed},
+	{"NetworkPolicy", "mlflow", false, false, ConditionAvailable, ReasonApplyFailed},
+	{"NetworkPolicy", "mlflow-migration", false, false, ConditionAvailable, ReasonApplyFailed},
+	{"Deployment", "mlflow", false, false, ConditionAvailable, ReasonApplyFailed},
+	{"ClusterRole", "mlflow-gc", true, true, ConditionChores, ReasonScheduledJobsFailed},
+	{"CronJob", "mlflow-gc", true, true, ConditionChores, ReasonScheduledJobsFailed},
+	{"CronJob", "mlflow-trace-archival", true, true, ConditionChores, ReasonScheduledJobsFailed},
+	{"Service", "mlflow", true, true, ConditionAvailable, ReasonApplyFailed},
+	{"ServiceMonitor", "mlflow-metrics-monitor", true, true, ConditionMonitor, ReasonServiceMonitorFailed},
+	{"HTTPRoute", "mlflow", true, true, ConditionRoute, ReasonHTTPRouteFailed},
+	{"ConsoleLink", "mlflow", true, true, ConditionConsoleLink, ReasonConsoleLinkFailed},
+}
+
+// TestOneFault runs the whole reconciler while one child cannot be written: what guards the server keeps it from being written,
+// and everything else goes on. Whatever fails is named in a condition.
+func TestOneFault(t *testing.T) {
+	group := schema.GroupResource{Resource: "things"}
+	for how, refusal := range map[string]error{
+		"403": apierrors.NewForbidden(group, "x", errors.New("the policy of this cluster says no")),
+		"422": apierrors.NewInvalid(schema.GroupKind{Kind: "Thing"}, "x", nil),
+		"500": apierrors.NewInternalError(errors.New("the policy of this cluster has no answer")),
+	} {
+		for _, f := range faults {
+			t.Run(how+" "+f.kind+" "+f.name, func(t *testing.T) {
+				w := newWorld(t, everything())
+				w.refuse = func(kind, name string) error {
+					if kind == f.kind && name == f.name {
+						return refusal
+					}
+					return nil
+				}
+				w.expect(f, refusal.Error())
+			})
+		}
+	}
+	for _, f := range faults {
+		if f.kind == "ServiceAccount" {
+			continue // an account that somebody made is used as it is
+		}
+		t.Run("foreign "+f.kind+" "+f.name, func(t *testing.T) {
+			w := newWorld(t, everything(), foreign(t, f.kind, f.name))
+			f.serves = f.serves || f.kind == "Deployment" // somebody's is there
+			w.expect(f, "exists and was not made by this operator")
+		})
+	}
+}
+
+func (w *world) expect(f fault, words string) {
+	w.t.Helper()
+	last, err := w.passes()
+	if serves := w.get("mlflow", &appsv1.Deployment{}); serves != f.serves {
+		w.t.Errorf("the Deployment is written: %t", serves)
+	}
+	if migrates := w.migrates(); migrates != f.migrates {
+		w.t.Errorf("the database is migrated: %t", migrates)
+	}
+	c := w.condition(f.condition)
+	if c.Status != metav1.ConditionFalse || c.Reason != f.reason || !strings.Contains(c.Message, words) {
+		w.t.Errorf("%s=%s %s: %s", f.condition, c.Status, c.Reason, c.Message)
+	}
+	if err == nil && (last.RequeueAfter == 0 || last.RequeueAfter > refusedRetry) {
+		w.t.Errorf("nothing brings the next pass in time: %+v", last)
+	}
+}
+
+// foreign is somebody's object with the name of a child.
+func foreign(t *testing.T, kind, name string) client.Object {
+	t.Helper()
+	for _, o := range built(t, everything(), platformInputs["openshift"]) {
+		if o.GetKind() == kind && o.GetName() == name {
+			empty := &unstructured.Unstructured{}
+			empty.SetGroupVersionKind(o.GroupVersionKind())
+			empty.SetName(name)
+			empty.SetNamespace(o.GetNamespace())
+			return empty
+		}
+	}
+	t.Fatalf("nothing makes a %s %s", kind, name)
+	return nil
+}
+
+// With nothing refused there is a Job, and no condition tells of a fault.
+func TestNoFault(t *testing.T) {
+	w := newWorld(t, everything())
+	if _, err := w.passes(); err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []string{ConditionChores, ConditionMonitor, ConditionRoute, ConditionConsoleLink, ConditionCertificate, ConditionStorage, ConditionPruned} {
+		if c := w.condition(kind); c.Type != "" {
+			t.Errorf("%s=%s %s: %s", kind, c.Status, c.Reason, c.Message)
+		}
+	}
+	if !w.migrates() {
+		t.Error("no migration")
+	}
+}
+
+// A storage class that does not let volumes grow keeps the size as it is, and nothing else: also the claim gets its marks.
+func TestRefusedExpansion(t *testing.T) {
+	m := everything()
+	m.Spec.Storage.Resources.Requests = storage("20Gi")
+	claim := liveClaim(func(c *corev1.PersistentVolumeClaim) { c.Namespace = "opendatahub" })
+	w := newWorld(t, m, claim)
+	asked := 0
+	w.refuse = func(kind, _ string) error {
+		// The claim is marked and grows in one write, which a real server refuses as a whole. The second only marks it.
+		if kind != "PersistentVolumeClaim" {
+			return nil
+		}
+		if asked++; asked != 2 {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumeclaims"}, "mlflow-pvc",
+				errors.New("the storageclass that provisions the pvc must support resize"))
+		}
+		return nil
+	}
+	w.expect(fault{serves: true, migrates: true, condition: ConditionStorage, reason: ReasonExpansionRefused}, "must support resize")
+	if !w.get("mlflow-pvc", claim) || claim.Labels[names.ComponentLabel] != ComponentName {
+		t.Errorf("labels of the claim: %v", claim.Labels)
+	}
+}
+
+// A CronJob that cannot be suspended starts Jobs: the server is not stopped for a migration that may not begin.
+func TestCronJobThatCannotBeSuspended(t *testing.T) {
+	m := everything()
+	m.Status.Version = "3.13.0"
+	w := newWorld(t, m)
+	d := typed[appsv1.Deployment](t, m, platformInputs["openshift"], "Deployment", "mlflow")
+	cron := typed[batchv1.CronJob](t, m, platformInputs["openshift"], "CronJob", "mlflow-gc")
+	for _, o := range []client.Object{d, cron} {
+		if err := w.server.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.refuse = func(kind, name string) error {
+		if kind == "CronJob" && name == "mlflow-gc" {
+			return apierrors.NewInvalid(schema.GroupKind{Kind: "CronJob"}, "mlflow-gc", nil)
+		}
+		return nil
+	}
+	w.expect(fault{serves: true, condition: ConditionChores, reason: ReasonScheduledJobsFailed}, "mlflow-gc")
+	if w.get("mlflow", d); *d.Spec.Replicas != 1 {
+		t.Errorf("the server is stopped")
+	}
+	if c := w.condition(ConditionMigration); c.Reason != ReasonMigrationScalingDown || !strings.Contains(c.Message, "CronJobs to be suspended") {
+		t.Errorf("Migration=%s %s: %s", c.Status, c.Reason, c.Message)
+	}
+}
+
+// The server stops only after the Job beside it has gone.
+func TestServerRunsUntilTheJobsBesideItEnd(t *testing.T) {
+	m := everything()
+	m.Status.Version = "3.13.0"
+	cron := typed[batchv1.CronJob](t, m, platformInputs["openshift"], "CronJob", "mlflow-gc")
+	cron.UID = "cron"
+	_, run := collectorOf(time.Minute)
+	pod := onNode(livePod("collecting", map[string]string{"app": "mlflow-gc", podsOfJob: "run"}, corev1.PodRunning))
+	d := typed[appsv1.Deployment](t, m, platformInputs["openshift"], "Deployment", "mlflow")
+	w := newWorld(t, m, cron, run, pod, d)
+	if _, err := w.passes(); err != nil {
+		t.Fatal(err)
+	}
+	if w.get("mlflow", d); *d.Spec.Replicas != 1 || w.migrates() {
+		t.Errorf("the server is stopped under the garbage collection: %d replicas", *d.Spec.Replicas)
+	}
+	if w.get("mlflow-gc", cron); cron.Spec.Suspend == nil || !*cron.Spec.Suspend {
+		t.Error("the CronJob may start another Job")
+	}
+	for _, o := range []client.Object{pod, run} {
+		if err := w.server.Delete(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := w.passes(); err != nil {
+		t.Fatal(err)
+	}
+	if w.get("mlflow", d); *d.Spec.Replicas != 0 || !w.migrates() {
+		t.Errorf("nothing is migrated: %d replicas", *d.Spec.Replicas)
+	}
+}

@@ -1,0 +1,85 @@
+package mlflow
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+)
+
+// imageForm is what can be an image reference at all: registry and repository, then tag or digest.
+var imageForm = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]*(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*(:[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,127})?(@[a-z0-9]+([+._-][a-z0-9]+)*:[0-9a-fA-F]{32,})?$`)
+
+var accessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOncePod}
+
+// checkSpec finds what Kubernetes would refuse in an object that the user does not see, and names the field, the value and the
+// cure for all of it at once.
+func checkSpec(m *mlflowv1.MLflow) error {
+	spec := &m.Spec
+	var errs []error
+	wrong := func(field string, value any, cure string) {
+		errs = append(errs, fmt.Errorf("spec.%s: %q %s", field, fmt.Sprint(value), cure))
+	}
+	if name := spec.ServiceAccountName; name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 {
+		wrong("serviceAccountName", name, "cannot be the name of a ServiceAccount: use lower-case letters, digits, - and .")
+	}
+	if spec.Image != nil && spec.Image.Image != "" && !imageForm.MatchString(spec.Image.Image) {
+		wrong("image.image", spec.Image.Image, "is no image reference: write one such as quay.io/example/mlflow:v3")
+	}
+	for i, e := range spec.Env {
+		if len(validation.IsRelaxedEnvVarName(e.Name)) > 0 {
+			wrong(fmt.Sprintf("env[%d].name", i), e.Name, "cannot be the name of an environment variable: use printable characters without =")
+		}
+	}
+	for key, value := range spec.NodeSelector {
+		if text := slices.Concat(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)); len(text) > 0 {
+			wrong("nodeSelector", key+"="+value, "cannot be a label of a node: "+strings.Join(text, "; "))
+		}
+	}
+	checkTolerations(spec.Tolerations, wrong)
+	checkStorage(spec.Storage, wrong)
+	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(errs...)
+}
+
+func checkTolerations(tolerations []corev1.Toleration, wrong func(string, any, string)) {
+	operators := []corev1.TolerationOperator{"", corev1.TolerationOpEqual, corev1.TolerationOpExists, corev1.TolerationOpLt, corev1.TolerationOpGt}
+	effects := []corev1.TaintEffect{"", corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}
+	for i := range tolerations {
+		t, field := &tolerations[i], fmt.Sprintf("tolerations[%d].", i)
+		switch {
+		case !slices.Contains(operators, t.Operator):
+			wrong(field+"operator", t.Operator, "is unknown: use Exists or Equal")
+		case t.Key == "" && t.Operator != corev1.TolerationOpExists:
+			wrong(field+"operator", t.Operator, "needs a key: set key, or use Exists")
+		case t.Key != "" && len(validation.IsQualifiedName(t.Key)) > 0:
+			wrong(field+"key", t.Key, "cannot be the key of a taint")
+		case t.Operator == corev1.TolerationOpExists && t.Value != "":
+			wrong(field+"value", t.Value, "has no meaning with Exists: remove it")
+		case !slices.Contains(effects, t.Effect):
+			wrong(field+"effect", t.Effect, "is unknown: use NoSchedule, PreferNoSchedule or NoExecute")
+		case t.TolerationSeconds != nil && t.Effect != corev1.TaintEffectNoExecute:
+			wrong(field+"tolerationSeconds", *t.TolerationSeconds, "needs the effect NoExecute")
+		}
+	}
+}
+
+func checkStorage(storage *corev1.PersistentVolumeClaimSpec, wrong func(string, any, string)) {
+	if storage == nil {
+		return
+	}
+	for i, mode := range storage.AccessModes {
+		if !slices.Contains(accessModes, mode) {
+			wrong(fmt.Sprintf("storage.accessModes[%d]", i), mode, "is unknown: use ReadWriteOnce, ReadWriteMany or ReadWriteOncePod")
+		}
+	}
+	if size, found := storage.Resources.Requests[corev1.ResourceStorage]; found && size.Sign() <= 0 {
+		wrong("storage.resources.requests.storage", size.String(), "is no size: write one such as 10Gi")
+	}
+}

@@ -1,0 +1,29 @@
+package mlflow
+
+import (
+	"context"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
+)
+
+// ValidatePath is the path of the webhook. Configurations in clusters call it.
+const ValidatePath = "/validate-mlflow-opendatahub-io-v1-mlflow"
+
+// ValidatingConfiguration is the object that leads to the webhook and is shipped with the program.
+const ValidatingConfiguration = "mlflow-validating-webhook-configuration"
+
+const off = author.Idle("the component mlflow is switched off: the MLflow is stored as it is, and nothing acts on it")
+
+// Register adds the webhook to the server of the manager. Servers run in the given namespace.
+func Register(mgr ctrl.Manager, enabled bool, guards author.Guards, namespace string) {
+	var next admission.Handler = off
+	if enabled {
+		next = admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return admission.Allowed("") })
+	}
+	handler := guards.Before(next, mlflowv1.GroupVersion.WithKind("MLflow").GroupKind(), usesIn(namespace))
+	mgr.GetWebhookServer().Register(ValidatePath, &admission.Webhook{Handler: handler})
+}
