@@ -62,7 +62,7 @@ func TestAdminsTellNews(t *testing.T) {
 }
 
 func TestInputs(t *testing.T) {
-	s := Settings{config.ModelRegistry{Gateway: config.RegistryGateway{Domain: "g"}, SkipCatalogDatabase: true}}
+	s := Settings{ModelRegistry: config.ModelRegistry{Gateway: config.RegistryGateway{Domain: "g"}, SkipCatalogDatabase: true}}
 	in := s.inputs(capability.NewSet(capability.Route, capability.HTTPRoute), "found.example.com")
 	if !in.OpenShift || !in.HTTPRoutes || in.ReferenceGrants || in.Domain != "found.example.com" || !in.SkipDatabase || !in.gatewayMode() {
 		t.Errorf("%+v", in)

@@ -18,16 +18,22 @@ const ConditionAvailable = "Available"
 
 // Reasons of the condition.
 const (
-	ReasonAvailable     = "DeploymentAvailable"
-	ReasonUnavailable   = "DeploymentUnavailable"
-	ReasonCooldown      = "DeploymentCooldown"
+	ReasonAvailable   = "DeploymentAvailable"
+	ReasonUnavailable = "DeploymentUnavailable"
+	ReasonCooldown    = "DeploymentCooldown"
+	// ReasonStarting says that the catalog is on its way, and that nothing is known to be wrong.
+	ReasonStarting      = "DeploymentStarting"
 	ReasonConfiguration = "ConfigurationError"
 	ReasonNotInCharge   = "AnotherCatalogActive"
 	ReasonMisplaced     = "NotAllowedHere"
+	ReasonForbidden     = "Forbidden"
 )
 
 // cooldown is how long a Deployment has to be available before it counts.
 const cooldown = 5 * time.Second
+
+// grace is how long what follows a Deployment may take until it counts as a failure.
+const grace = time.Minute
 
 // availability is the condition that an observation amounts to.
 type availability struct {
@@ -52,25 +58,42 @@ func assess(d *appsv1.Deployment, slices []discoveryv1.EndpointSlice, now time.T
 	if problem := deploymentProblem(d, available); problem != "" {
 		a := unavailable("Deployment is unavailable: " + problem)
 		a.ask = true
+		if !failed(d) {
+			a.reason = ReasonStarting
+		}
 		return a
 	}
-	if n := d.Status.UnavailableReplicas; n != 0 {
-		a := unavailable(fmt.Sprintf("%d unavailable replicas", n))
-		a.ask = true
-		return a
-	}
+	early := now.Sub(available.LastTransitionTime.Time) < grace
 	if len(slices) == 0 {
-		return unavailable("Service endpoints not found: Service " + baseName + " has no EndpointSlice")
+		return following(early, "Service endpoints not found: Service "+baseName+" has no EndpointSlice")
 	}
 	if !anyReady(slices) {
-		return unavailable("Service endpoints not ready - no ready addresses available")
+		return following(early, "Service endpoints not ready - no ready addresses available")
 	}
 	if left := cooldown - now.Sub(available.LastTransitionTime.Time); left > 0 {
 		return availability{
 			status: metav1.ConditionFalse, reason: ReasonCooldown, message: "Deployment only recently available", retry: min(left, cooldown),
 		}
 	}
-	return availability{status: metav1.ConditionTrue, reason: ReasonAvailable, message: "Deployment is available"}
+	// While a rollout replaces the pod that serves, the pods tell what keeps the next one.
+	return availability{
+		status: metav1.ConditionTrue, reason: ReasonAvailable, message: "Deployment is available", ask: d.Status.UnavailableReplicas != 0,
+	}
+}
+
+// following is what is missing after the Deployment has become available. Endpoints follow within moments.
+func following(early bool, message string) availability {
+	a := unavailable(message)
+	if early {
+		a.reason = ReasonStarting
+	}
+	return a
+}
+
+// failed says whether the Deployment controller has given a rollout up.
+func failed(d *appsv1.Deployment) bool {
+	refused, progress := deploymentCondition(d, appsv1.DeploymentReplicaFailure), deploymentCondition(d, appsv1.DeploymentProgressing)
+	return refused != nil && refused.Status == corev1.ConditionTrue || progress != nil && progress.Status == corev1.ConditionFalse
 }
 
 // deploymentProblem is what the conditions of a Deployment say against it; empty when it is available.
@@ -121,10 +144,19 @@ func explain(a availability, pods []corev1.Pod) availability {
 			continue
 		}
 		for _, statuses := range [][]corev1.ContainerStatus{pods[i].Status.InitContainerStatuses, pods[i].Status.ContainerStatuses} {
-			if text := waitingContainer(statuses); text != "" {
+			text := waitingContainer(statuses)
+			switch {
+			case text == "":
+			case a.status == metav1.ConditionTrue:
+				a.message += "; pods of its present spec are not: " + text
+				return a
+			default:
 				return availability{status: metav1.ConditionFalse, reason: ReasonConfiguration, message: text}
 			}
 		}
+	}
+	if a.status == metav1.ConditionTrue {
+		return a
 	}
 	if cause := conditions.Diagnose(pods); cause != "" {
 		return unavailable("Deployment is unavailable: " + cause)

@@ -33,6 +33,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
 )
 
 // bench is the reconciler before a fake API server whose requests can be made to fail.
@@ -126,7 +127,7 @@ func (b *bench) restart() {
 	for _, p := range byName {
 		side.named[p] = &reading{Reader: cached}
 	}
-	settings := Settings{config.ModelRegistry{Images: kubernetes().Images, CatalogPostgresUser: "catalog_user", CatalogPostgresDatabase: "model_catalog", EnableModelCatalog: true}}
+	settings := Settings{ModelRegistry: config.ModelRegistry{Images: kubernetes().Images, CatalogPostgresUser: "catalog_user", CatalogPostgresDatabase: "model_catalog", EnableModelCatalog: true}}
 	b.r = &catalogs{
 		settings: settings, cached: cached, live: cached, side: side, clock: b.clock, state: newMemory(b.clock),
 		served: func() capability.Set { return b.served },
@@ -134,6 +135,7 @@ func (b *bench) restart() {
 			LegacyManagers: []string{LegacyManager}, StripAnnotations: []string{LastApplied}, Whole: []schema.GroupVersionKind{deploymentKind}}),
 		knowsDomain: func() bool { return true }, references: reference.NewTracker(side.routed(cached), cached),
 	}
+	b.r.certificates = &servingcert.Keeper{Component: ComponentName, Cached: side.routed(cached), Live: cached, Applier: b.r.applier, Clock: b.clock}
 	b.r.admins = &admins{served: func() capability.Set { return b.served }}
 	b.r.inputs = func() Inputs { return b.r.settings.inputs(b.served, "") }
 	b.shell = reconciler.New(reconciler.Options{Client: cached, Component: ComponentName}, reconciler.Logic[*aihubv1alpha1.Catalog]{

@@ -6,6 +6,7 @@ import (
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
@@ -90,14 +91,14 @@ func Build(c *aihubv1alpha1.Catalog, in Inputs) (apply.Desired, error) {
 	return adopting(objects), nil
 }
 
-// adopting lets objects of the older operators be taken over. What they made is found by its name, which is not given to
-// anything else, in the namespace of the catalog; elsewhere it must bear their label.
+// adopting lets objects of the older operators be taken over. What they made is found by its name in the namespace of the catalog,
+// unless its labels say that it was made for a registry; elsewhere it must bear their label.
 func adopting(objects apply.Desired) apply.Desired {
 	for i := range objects {
 		objects[i].Disowns = formerOwner
-		objects[i].Adopts = func(*unstructured.Unstructured) bool { return true }
-		if route, ok := objects[i].Config.(interface{ GetKind() string }); ok && route.GetKind() == "HTTPRoute" {
-			objects[i].Adopts = func(live *unstructured.Unstructured) bool { return live.GetLabels()[labelCreatedBy] == createdBy }
+		objects[i].Adopts = func(live *unstructured.Unstructured) bool { return !ofAnother(live) }
+		if kind, _, err := objects[i].Place(); err == nil && (kind == clusterBindingKind || kind.Kind == capability.HTTPRoute.Kind) {
+			objects[i].Adopts = func(live *unstructured.Unstructured) bool { return madeHere(live) }
 		}
 	}
 	return objects

@@ -31,7 +31,7 @@ func readerBinding(c *aihubv1alpha1.Catalog) *rbacv1ac.RoleBindingApplyConfigura
 		WithSubjects(group("system:authenticated"))
 }
 
-// adminRole lets administrators change the ConfigMaps that hold the sources, and see what comes with the catalog. Secrets
+// adminRole lets administrators change the ConfigMaps that hold the sources, and see all, labelled ones among them. Secrets
 // are none of its business: those of the namespace hold the passwords of every registry.
 func adminRole(c *aihubv1alpha1.Catalog) *rbacv1ac.RoleApplyConfiguration {
 	maps := func(verbs ...string) *rbacv1ac.PolicyRuleApplyConfiguration {
@@ -42,8 +42,8 @@ func adminRole(c *aihubv1alpha1.Catalog) *rbacv1ac.RoleApplyConfiguration {
 			annotationDisplayName: "Model Catalog Admin", annotationDescription: "Can change the sources of the model catalog",
 		}).
 		WithRules(
-			maps("get", "list", "watch", "update", "patch").WithResourceNames(modelSources, mcpSources, agentSources),
-			maps("get", "list", "watch").WithResourceNames(defaultSources),
+			maps("update", "patch").WithResourceNames(modelSources, mcpSources, agentSources),
+			maps("get", "list", "watch"), // a list by names would not show the labelled sources
 		)
 }
 

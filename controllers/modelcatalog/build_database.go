@@ -32,8 +32,9 @@ func buildDatabase(c *aihubv1alpha1.Catalog, in Inputs) apply.Desired {
 func databaseDeployment(c *aihubv1alpha1.Catalog, in Inputs) *appsv1ac.DeploymentApplyConfiguration {
 	pod := corev1ac.PodSpec().
 		WithAutomountServiceAccountToken(false).
+		WithTerminationGracePeriodSeconds(resources.PostgresGraceSeconds).
 		WithSecurityContext(podSecurity()).
-		WithContainers(databaseServer(c, in)).
+		WithContainers(resources.StopPostgresFast(databaseServer(c, in))).
 		WithVolumes(corev1ac.Volume().WithName(databaseVolume).WithEmptyDir(
 			corev1ac.EmptyDirVolumeSource().WithSizeLimit(databaseSize(c))))
 	podLabels := selector(databaseName)

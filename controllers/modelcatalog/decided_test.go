@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic/fake"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -20,10 +21,12 @@ import (
 func TestCatalogAwaitsTheHub(t *testing.T) {
 	hub := aihub.NewWatcher(fake.NewSimpleDynamicClient(runtime.NewScheme()), clocktesting.NewFakeClock(time.Unix(0, 0)), logr.Discard())
 	hub.SetServed(true)
-	r := &catalogs{hub: hub, settings: Settings{config.ModelRegistry{Namespace: "set"}}}
+	r := &catalogs{hub: hub, settings: Settings{ModelRegistry: config.ModelRegistry{Namespace: "set"}}}
 	for name, phase := range map[string]func() error{
 		"the first phase": func() error { return r.phases()[0].Run(t.Context(), &aihubv1alpha1.Catalog{}) },
-		"the end":         func() error { return r.finalize(t.Context(), &aihubv1alpha1.Catalog{}) },
+		"the end": func() error {
+			return r.finalize(t.Context(), &aihubv1alpha1.Catalog{ObjectMeta: metav1.ObjectMeta{Name: aihubv1alpha1.CatalogName}})
+		},
 	} {
 		if wait, ok := errors.AsType[*reconciler.Wait](phase()); !ok || wait.Retry != soon {
 			t.Errorf("%s waits %+v", name, wait)

@@ -20,10 +20,7 @@ import (
 )
 
 // ours reports whether this component wrote an object.
-func ours(o metav1.Object) bool {
-	own := o.GetLabels()
-	return own[names.OperatorLabel] == names.OperatorName && own[names.ComponentLabel] == ComponentName
-}
+func ours(o metav1.Object) bool { return apply.IsOurs(o, ComponentName) }
 
 // metadataOf reads the metadata of an object from the caches; nil when it is not there.
 func (r *catalogs) metadataOf(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (*metav1.PartialObjectMetadata, error) {
@@ -94,7 +91,7 @@ func tidy(ctx context.Context, m *corev1.ConfigMap) {
 
 // keepDatabaseSecret makes the Secret of the database, adopts an older one with what it holds, and adds what is missing in it.
 func (r *catalogs) keepDatabaseSecret(ctx context.Context, c *aihubv1alpha1.Catalog) error {
-	if !ownsDatabase(c, r.inputs()) {
+	if !ownsDatabase(c, r.seen(c).Inputs) {
 		return nil
 	}
 	key := client.ObjectKey{Namespace: c.Namespace, Name: databaseName}
@@ -110,8 +107,8 @@ func (r *catalogs) keepDatabaseSecret(ctx context.Context, c *aihubv1alpha1.Cata
 	if live.DeletionTimestamp != nil {
 		return nil // its event brings us back
 	}
-	data := completed(live.Data, r.decided().CatalogPostgresUser, r.decided().CatalogPostgresDatabase)
-	objects := adopting(apply.Desired{{Config: databaseSecret(c, live.Type, data)}})
+	data := completed(live.Data, r.settings.CatalogPostgresUser, r.settings.CatalogPostgresDatabase)
+	objects := adopting(apply.Desired{{Config: databaseSecret(c, live.Type, data), Keeps: true}})
 	if err := r.applier.Apply(ctx, c, objects); err != nil {
 		return r.notApplied(c, err)
 	}

@@ -27,9 +27,7 @@ func versionOf(o metav1.Object) version { return version{o.GetUID(), o.GetResour
 // recollection is what is remembered of one Catalog.
 type recollection struct {
 	// good are the versions of objects that were read and found as they should be, by name.
-	good map[string]version
-	// renew is when the certificate is due; zero while none is ours.
-	renew time.Time
+	good  map[string]version
 	spent int
 	since time.Time // when the last of the spent additions was given back
 	// sources are those that were taken last; postponed says that there are others.
@@ -76,19 +74,6 @@ func (m *memory) found(uid types.UID, name string, o metav1.Object) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.of(uid).good[name] = versionOf(o)
-}
-
-// setRenewal notes when the certificate is due; zero for none of ours.
-func (m *memory) setRenewal(uid types.UID, at time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.of(uid).renew = at
-}
-
-func (m *memory) renewal(uid types.UID) time.Time {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.of(uid).renew
 }
 
 // mayAdd takes one addition of sources from the budget, if there is one.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -25,6 +26,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
+	webhook "github.com/odh-platform/odh-platform-operator/webhooks/modelregistry"
 )
 
 const (
@@ -53,12 +56,17 @@ type catalogs struct {
 	knowsDomain func() bool
 	clock       clock.Clock
 	state       *memory
-	references  *reference.Tracker
+	// snapshots hold the snapshot of the present reconcile, by the uid of the Catalog.
+	snapshots  sync.Map
+	references *reference.Tracker
+	// certificates keeps the serving certificate where no platform makes it.
+	certificates *servingcert.Keeper
 }
 
 func (r *catalogs) phases() []reconciler.Phase[*aihubv1alpha1.Catalog] {
 	return []reconciler.Phase[*aihubv1alpha1.Catalog]{
 		{Name: "finding the Catalog in charge", Run: r.checkInCharge},
+		{Name: "checking what the pods use", Run: r.checkUses},
 		{Name: "keeping the sources of users", Run: r.keepUserSources},
 		{Name: "keeping the Secret of the database", Run: r.keepDatabaseSecret},
 		{Name: "keeping the serving certificate", Run: r.keepCertificate},
@@ -74,6 +82,8 @@ func (r *catalogs) forget(uid types.UID) {
 	r.applier.Forget(uid)
 	r.references.Forget(uid)
 	r.state.forget(uid)
+	r.certificates.Forget(uid)
+	r.snapshots.Delete(uid)
 }
 
 // awaitHub waits until it is known what the platform decided: what is published as it wanted must not move because the manager
@@ -94,7 +104,7 @@ func (r *catalogs) checkInCharge(ctx context.Context, c *aihubv1alpha1.Catalog) 
 	if err := r.cached.List(ctx, list); err != nil {
 		return fmt.Errorf("listing Catalogs: %w", err)
 	}
-	problem := standing(c, list.Items, r.decided().Namespace)
+	problem := standing(c, list.Items, r.look(c).namespace)
 	if problem.reason == "" {
 		return nil
 	}
@@ -103,10 +113,21 @@ func (r *catalogs) checkInCharge(ctx context.Context, c *aihubv1alpha1.Catalog) 
 	return &reconciler.Wait{For: "this Catalog to be the one in charge"}
 }
 
+// checkUses holds back what no author may let pods use. Admission refuses it too; objects may have been stored while it did not.
+func (r *catalogs) checkUses(_ context.Context, c *aihubv1alpha1.Catalog) error {
+	err := r.settings.Authors.Forbidden(webhook.CatalogUses(r.settings.Authors, c))
+	if err == nil {
+		return nil
+	}
+	setAvailable(c, availability{status: metav1.ConditionFalse, reason: ReasonForbidden, message: err.Error()})
+	return &reconciler.Wait{For: "a spec without what is forbidden"}
+}
+
 // current joins what is known outside of the Catalog; judged are its further sources.
 func (r *catalogs) current(ctx context.Context, c *aihubv1alpha1.Catalog) (Inputs, error) {
-	in := r.inputs()
-	if !r.knowsDomain() {
+	seen := r.seen(c)
+	in := seen.Inputs
+	if !seen.knowsDomain {
 		return in, &reconciler.Wait{For: "the domain of the cluster", Retry: soon}
 	}
 	groups, known := r.admins.now()
@@ -130,8 +151,8 @@ func (r *catalogs) current(ctx context.Context, c *aihubv1alpha1.Catalog) (Input
 	return in, nil
 }
 
-// applyObjects writes everything but the Deployments first: what an older release tied to a Deployment must be free of it
-// before that Deployment is made anew.
+// applyObjects writes all objects. Where a Deployment has to be made anew, what an older release tied to it must be free of it
+// before it goes.
 func (r *catalogs) applyObjects(ctx context.Context, c *aihubv1alpha1.Catalog) error {
 	in, err := r.current(ctx, c)
 	if err != nil {
@@ -141,35 +162,19 @@ func (r *catalogs) applyObjects(ctx context.Context, c *aihubv1alpha1.Catalog) e
 	if err != nil {
 		return err
 	}
-	others, deployments := split(desired)
-	if err := r.applier.Apply(ctx, c, others); err != nil {
-		return r.notApplied(c, err)
+	if others, outdated, err := r.outdated(ctx, c, desired); err != nil || len(outdated) > 0 {
+		return errors.Join(err, r.makeWay(ctx, c, others, outdated))
 	}
-	if err := r.makeWay(ctx, c, deployments); err != nil {
+	if err := errors.Join(r.stamp(ctx, c, desired), r.followDatabase(ctx, c, desired)); err != nil {
 		return err
 	}
-	if err := r.stamp(ctx, c, deployments); err != nil {
-		return err
-	}
-	if err := r.applier.Apply(ctx, c, deployments); err != nil {
+	if err := r.applier.Apply(ctx, c, desired); err != nil {
 		return r.notApplied(c, err)
 	}
 	if err := r.applier.Prune(ctx, c, withKept(c, in, desired), prunable(in), nil); err != nil {
 		return fmt.Errorf("removing objects that are no longer wanted: %w", err)
 	}
 	return nil
-}
-
-// split separates Deployments from the rest.
-func split(desired apply.Desired) (others, deployments apply.Desired) {
-	for _, o := range desired {
-		if _, is := o.Config.(*appsv1ac.DeploymentApplyConfiguration); is {
-			deployments = append(deployments, o)
-		} else {
-			others = append(others, o)
-		}
-	}
-	return others, deployments
 }
 
 // withKept adds what is not written and must not be removed: the database, while nobody is to make one.
@@ -193,31 +198,41 @@ func prunable(in Inputs) []schema.GroupVersionKind {
 	return kinds
 }
 
-// makeWay deletes Deployments whose selector is that of an older release and cannot be changed, and waits until their pods
-// are gone. Nothing else makes a Deployment go.
-func (r *catalogs) makeWay(ctx context.Context, c *aihubv1alpha1.Catalog, deployments apply.Desired) error {
-	waiting := ""
-	for _, o := range deployments {
+// outdated returns the live Deployments whose selector is that of an older release and cannot be changed, and all wanted objects
+// but Deployments.
+func (r *catalogs) outdated(ctx context.Context, c *aihubv1alpha1.Catalog, desired apply.Desired) (others apply.Desired, old []*appsv1.Deployment, err error) {
+	for _, o := range desired {
 		want, ok := o.Config.(*appsv1ac.DeploymentApplyConfiguration)
 		if !ok {
+			others = append(others, o)
 			continue
 		}
 		live, err := r.looked(ctx, c, *want.Name)
 		if err != nil {
+			return nil, nil, err
+		}
+		if live != nil && isOutdated(live, *want.Name) {
+			old = append(old, live)
+		}
+	}
+	return others, old, nil
+}
+
+// makeWay deletes Deployments that have to be made anew, once the other objects are free of them, and waits until their pods are
+// gone. Nothing else makes a Deployment go.
+func (r *catalogs) makeWay(ctx context.Context, c *aihubv1alpha1.Catalog, others apply.Desired, outdated []*appsv1.Deployment) error {
+	if len(outdated) == 0 {
+		return nil
+	}
+	if err := r.applier.Apply(ctx, c, others); err != nil {
+		return r.notApplied(c, err)
+	}
+	for _, d := range outdated {
+		if err := r.applier.Discard(ctx, c.UID, d); err != nil {
 			return err
 		}
-		if live == nil || !outdated(live, *want.Name) {
-			continue
-		}
-		if err := r.applier.Discard(ctx, c.UID, live); err != nil {
-			return err
-		}
-		waiting = live.Name
 	}
-	if waiting != "" {
-		return &reconciler.Wait{For: "Deployment " + waiting + " of an older release to be gone", Retry: soon}
-	}
-	return nil
+	return &reconciler.Wait{For: "Deployment " + outdated[0].Name + " of an older release to be gone", Retry: soon}
 }
 
 // looked returns the Deployment as the cache has it, or, until we have written it, as the API server has it; nil when there is
@@ -239,9 +254,9 @@ func (r *catalogs) looked(ctx context.Context, c *aihubv1alpha1.Catalog, name st
 	return d, nil
 }
 
-// outdated reports whether a Deployment cannot become what is wanted of it: its selector never changes, and the database may
+// isOutdated reports whether a Deployment cannot become what is wanted of it: its selector never changes, and the database may
 // not leave RollingUpdate while the settings of that are stored.
-func outdated(d *appsv1.Deployment, name string) bool {
+func isOutdated(d *appsv1.Deployment, name string) bool {
 	selectors := d.Spec.Selector == nil || equality.Semantic.DeepEqual(d.Spec.Selector, &metav1.LabelSelector{MatchLabels: selector(name)})
 	return !selectors || name == databaseName && d.Spec.Strategy.RollingUpdate != nil
 }
@@ -258,11 +273,12 @@ func (r *catalogs) notApplied(c *aihubv1alpha1.Catalog, err error) error {
 	if apply.Vanishing(err) {
 		return &reconciler.Wait{For: "an optional API to be gone", Retry: soon}
 	}
-	if foreign, ok := errors.AsType[*apply.ForeignError](err); ok {
-		setAvailable(c, unavailable(foreign.Error()))
+	foreign, blocked := errors.AsType[*apply.ForeignError](err)
+	switch {
+	case blocked && apply.OnlyForeign(err):
+		setAvailable(c, unavailable(err.Error()))
 		return &reconciler.Wait{For: foreign.Kind + " " + foreign.Name + " to be removed", Retry: removalRetry}
-	}
-	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
+	case blocked, apierrors.IsForbidden(err), apierrors.IsInvalid(err):
 		setAvailable(c, unavailable("unexpected reconcile error: "+err.Error()))
 	}
 	return err
@@ -298,6 +314,8 @@ func (r *catalogs) observe(ctx context.Context, c *aihubv1alpha1.Catalog) error 
 		return &reconciler.Wait{For: "the catalog to stay available", Retry: a.retry}
 	case a.status != metav1.ConditionTrue:
 		return &reconciler.Wait{For: "the catalog to become available", Retry: lookAgain}
+	case a.ask:
+		return &reconciler.Wait{For: "the rollout to end", Retry: lookAgain}
 	case r.state.isPostponed(c.UID):
 		return &reconciler.Wait{For: "sources that were postponed", Retry: lookAgain}
 	}

@@ -28,6 +28,7 @@ var meant = map[string]string{
 	"Service/model-catalog metadata.annotations.routing":                                      "D22: no address of what is not there",
 	"Deployment/model-catalog spec.template.spec.containers.catalog.args":                     "6.8: the sources of agents",
 	"Deployment/model-catalog spec.template.spec.containers.catalog.readin":                   "6.8: readiness asks the server",
+	"Deployment/model-catalog-postgres spec.template.spec.containers.postgresql.lifecycle":    "W10: a stop that waits for no client",
 	"Deployment/model-catalog-postgres spec.template.spec.volumes":                            "6.9: emptyDir in place of a claim",
 	"Deployment/model-catalog-postgres spec.template.spec.containers.postgresql.volumeMounts": "6.9: where the image keeps its data",
 	"Deployment/model-catalog-postgres spec.template.spec.containers.postgresql.env.PGDATA":   "6.9: three variables",

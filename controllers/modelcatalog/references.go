@@ -23,9 +23,9 @@ func references(c *aihubv1alpha1.Catalog, deployment string) []reference.Referen
 }
 
 // stamp records on Deployments what their pods read, and rolls those for which that has changed.
-func (r *catalogs) stamp(ctx context.Context, c *aihubv1alpha1.Catalog, deployments apply.Desired) error {
+func (r *catalogs) stamp(ctx context.Context, c *aihubv1alpha1.Catalog, desired apply.Desired) error {
 	var refs []reference.Reference
-	for _, o := range deployments {
+	for _, o := range desired {
 		if d, ok := o.Config.(*appsv1ac.DeploymentApplyConfiguration); ok {
 			refs = append(refs, references(c, *d.Name)...)
 		}
@@ -34,7 +34,7 @@ func (r *catalogs) stamp(ctx context.Context, c *aihubv1alpha1.Catalog, deployme
 	if err != nil {
 		return err
 	}
-	for _, o := range deployments {
+	for _, o := range desired {
 		d, ok := o.Config.(*appsv1ac.DeploymentApplyConfiguration)
 		if !ok {
 			continue

@@ -113,8 +113,7 @@ func TestWhatPodsReadMustBeKnown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, deployments := split(objects)
-	if err := b.r.stamp(t.Context(), sample(), deployments); err == nil {
+	if err := b.r.stamp(t.Context(), sample(), objects); err == nil {
 		t.Error("pods would be started with what nobody knows")
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
@@ -30,7 +31,7 @@ func (r *catalogs) removeUnwanted(ctx context.Context, c *aihubv1alpha1.Catalog)
 		}
 		errs = append(errs, err)
 	}
-	in := r.inputs()
+	in := r.seen(c).Inputs
 	if !proxied(c) {
 		errs = append(errs, r.removeOutside(ctx, c, clusterBindingKind, ""))
 	}
@@ -46,7 +47,16 @@ func (r *catalogs) removeUnwanted(ctx context.Context, c *aihubv1alpha1.Catalog)
 }
 
 // madeHere reports whether this operator or the one before it made an object.
-func madeHere(o metav1.Object) bool { return ours(o) || o.GetLabels()[labelCreatedBy] == createdBy }
+func madeHere(o metav1.Object) bool {
+	return ours(o) || o.GetLabels()[labelCreatedBy] == createdBy && !ofAnother(o)
+}
+
+// ofAnother says whether its labels name another component as the one that an object was made for: those of registries bear the
+// same created-by, and a registry may be called as the catalog is.
+func ofAnother(o metav1.Object) bool {
+	former, said := o.GetLabels()[labelComponent]
+	return apply.OfAnother(o, ComponentName) || said && former != baseName && former != databaseName
+}
 
 // removeOutside removes our objects of a kind that has no owner, of this Catalog, but for those in the namespace that is kept.
 // They come from the cache.
@@ -73,17 +83,22 @@ func (r *catalogs) removeOutside(ctx context.Context, c *aihubv1alpha1.Catalog, 
 }
 
 // finalize removes what garbage collection cannot: the binding of cluster scope and the HTTPRoute in another namespace, also
-// those of an older release. What belongs to the Catalog of another namespace stays.
+// those of an older release. What belongs to the Catalog of another namespace stays, and a Catalog whose name never let it be in
+// charge has made nothing.
 func (r *catalogs) finalize(ctx context.Context, c *aihubv1alpha1.Catalog) error {
+	if c.Name != aihubv1alpha1.CatalogName {
+		return nil
+	}
 	if err := r.awaitHub(); err != nil {
 		return err
 	}
+	in := r.look(c)
 	errs := []error{
 		r.removeLive(ctx, c, clusterBindingKind, client.ObjectKey{Name: delegatorBinding}),
 	}
-	if r.served().Has(capability.HTTPRoute) {
+	if in.HTTPRoutes {
 		errs = append(errs,
-			r.removeLive(ctx, c, capability.HTTPRoute, client.ObjectKey{Namespace: r.inputs().Gateway.RouteNamespace, Name: baseName}),
+			r.removeLive(ctx, c, capability.HTTPRoute, client.ObjectKey{Namespace: in.Gateway.RouteNamespace, Name: baseName}),
 			r.removeOutside(ctx, c, capability.HTTPRoute, ""))
 	}
 	return errors.Join(errs...)
@@ -102,6 +117,15 @@ func (r *catalogs) removeLive(ctx context.Context, c *aihubv1alpha1.Catalog, kin
 	of, said := found.Labels[labelNamespace]
 	if !madeHere(found) || said && of != c.Namespace {
 		return nil
+	}
+	if !said { // an older release did not say whose it is: the one in charge keeps it
+		list := &aihubv1alpha1.CatalogList{}
+		if err := r.cached.List(ctx, list); err != nil {
+			return fmt.Errorf("listing Catalogs: %w", err)
+		}
+		if first := inCharge(list.Items, r.seen(c).namespace); first != nil && first.UID != c.UID {
+			return nil
+		}
 	}
 	return r.applier.Remove(ctx, c.UID, found)
 }

@@ -9,6 +9,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -21,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
@@ -29,13 +31,15 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
 )
 
 // ComponentName is the name of the component in flags, labels, metrics and folders.
 const ComponentName = "modelcatalog"
 
-// FieldOwner is the manager of every field we set.
-const FieldOwner = "model-registry-operator"
+// FieldOwner is the manager of every field we set. It is nobody else's, also not that of registries: whose an object is can be
+// told by it.
+const FieldOwner = "model-catalog-operator"
 
 // LegacyManager is the name under which the older operator updated objects: that of its program.
 const LegacyManager = "manager"
@@ -62,6 +66,8 @@ const LastApplied = "banzaicloud.com/last-applied"
 // Settings are what the manager's configuration says about the catalog.
 type Settings struct {
 	config.ModelRegistry
+	// Authors says what nobody may let pods use.
+	Authors admission.Rules
 }
 
 // Environment is what the controller needs from the program. All of it is asked for when the controller starts.
@@ -82,6 +88,32 @@ func (r *catalogs) decided() Settings {
 	s := r.settings
 	s.ModelRegistry = r.hub.Over(s.ModelRegistry)
 	return s
+}
+
+// snapshot is what is known outside of a Catalog at the start of a reconcile: all its objects follow the same decisions.
+type snapshot struct {
+	Inputs
+	// namespace is the only one for catalogs; empty for any.
+	namespace string
+	// knowsDomain is false until the cluster has said what the domain of its routers is.
+	knowsDomain bool
+}
+
+// look takes the snapshot of a reconcile.
+func (r *catalogs) look(c *aihubv1alpha1.Catalog) snapshot {
+	s := snapshot{knowsDomain: r.knowsDomain(), Inputs: r.inputs(), namespace: r.decided().Namespace}
+	r.snapshots.Store(c.UID, s)
+	return s
+}
+
+// seen is the snapshot of the present reconcile.
+func (r *catalogs) seen(c *aihubv1alpha1.Catalog) snapshot {
+	if known, ok := r.snapshots.Load(c.UID); ok {
+		if s, ok := known.(snapshot); ok {
+			return s
+		}
+	}
+	return r.look(c)
 }
 
 // inputs joins the settings with what the cluster serves.
@@ -154,6 +186,7 @@ func Setup(settings Settings, env Environment) func(context.Context, ctrl.Manage
 			references:  reference.NewTracker(reader, mgr.GetAPIReader()),
 			knowsDomain: func() bool { return knowsDomain(settings, served.Current(), domain) },
 		}
+		r.certificates = &servingcert.Keeper{Component: ComponentName, Cached: reader, Live: r.live, Applier: r.applier, Clock: r.clock}
 		r.inputs = func() Inputs { return r.decided().inputs(served.Current(), domain.Domain()) }
 		c, err := r.watch(mgr, served, domain)
 		if err != nil {
@@ -179,7 +212,7 @@ func (r *catalogs) watch(mgr ctrl.Manager, served *capability.Watcher, domain *c
 	})
 	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
 	every, catalog := r.everyCatalog(), &aihubv1alpha1.Catalog{}
-	b := ctrl.NewControllerManagedBy(mgr).Named(ComponentName).
+	b := ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions()).
 		For(catalog, builder.WithPredicates(changed)).
 		Watches(&aihubv1alpha1.Catalog{}, every, builder.WithPredicates(comesAndGoes())).
 		Owns(&appsv1.Deployment{}).
@@ -222,7 +255,9 @@ func comesAndGoes() predicate.Predicate {
 	}}
 }
 
-// ofCatalog admits what bears the labels of the catalog: other components keep objects of the same kinds in the cache.
+// ofCatalog admits what bears the labels of the catalog or one of its names, whatever its labels have become: other components
+// keep objects of the same kinds in the cache.
 func ofCatalog() predicate.Predicate {
-	return predicate.NewPredicateFuncs(func(o client.Object) bool { return ours(o) })
+	own := sets.New(delegatorBinding, baseName, routeName, grantName)
+	return predicate.Or(apply.MadeBy(ComponentName), predicate.NewPredicateFuncs(func(o client.Object) bool { return own.Has(o.GetName()) }))
 }

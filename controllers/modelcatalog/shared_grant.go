@@ -23,7 +23,7 @@ func (r *catalogs) removeSharedGrant(ctx context.Context, c *aihubv1alpha1.Catal
 	past := &metav1.PartialObjectMetadata{}
 	past.Name = sharedGrantName
 	past.UID = c.UID
-	if !r.served().Has(capability.ReferenceGrant) || r.state.isGood(c.UID, sharedGrantName, past) {
+	if !r.seen(c).ReferenceGrants || r.state.isGood(c.UID, sharedGrantName, past) {
 		return nil
 	}
 	grant := head(capability.ReferenceGrant)
@@ -31,7 +31,7 @@ func (r *catalogs) removeSharedGrant(ctx context.Context, c *aihubv1alpha1.Catal
 	if err != nil && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
 		return fmt.Errorf("reading ReferenceGrant %s: %w", sharedGrantName, err)
 	}
-	if err == nil && madeHere(grant) {
+	if err == nil && (ours(grant) || grant.GetLabels()[labelCreatedBy] == createdBy) { // its labels name the component of registries
 		alone, err := r.withoutRegistries(ctx, c.Namespace)
 		if err != nil {
 			return err

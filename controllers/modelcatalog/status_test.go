@@ -48,7 +48,7 @@ func (b *bench) rollOut(since time.Duration) {
 func TestStatusFollowsTheRollout(t *testing.T) {
 	b := newBench(t, sample())
 	result, err := b.pass()
-	if err != nil || result.RequeueAfter != lookAgain || b.available().Reason != ReasonUnavailable {
+	if err != nil || result.RequeueAfter != lookAgain || b.available().Reason != ReasonStarting {
 		t.Errorf("at first: %+v, %v, %+v", result, err, b.available())
 	}
 	b.rollOut(time.Second)

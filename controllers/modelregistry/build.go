@@ -20,6 +20,10 @@ type Inputs struct {
 	Gateway config.RegistryGateway
 	// ServingCertificate: the stored spec names no certificate, so the platform is asked for one.
 	ServingCertificate bool
+	// Opening: the pods that serve still run without the proxy that the spec asks for, so the Service leads to them.
+	Opening bool
+	// NamedDomain: the stored spec names the domain, so that the host in it is the user's own.
+	NamedDomain bool
 	// Stamp says what the pods of the server have read, PostgresStamp those of a generated database.
 	Stamp, PostgresStamp reference.Stamp
 	// Adopts decides whether objects outside of the owner's reach may be taken over; nil is never.
@@ -106,9 +110,9 @@ func proxyPort(m *v1beta1.ModelRegistry) int32 {
 	return orDefault(m.Spec.KubeRBACProxy.Port, v1beta1.DefaultProxyPort)
 }
 
-// servingPort is the one of the Service: that of the proxy, if there is one.
-func servingPort(m *v1beta1.ModelRegistry) int32 {
-	if m.Spec.KubeRBACProxy == nil {
+// servingPort is the one of the Service: that of the proxy, if there is one before the pods that serve.
+func servingPort(m *v1beta1.ModelRegistry, in Inputs) int32 {
+	if m.Spec.KubeRBACProxy == nil || in.Opening {
 		return restPort(m)
 	}
 	return proxyPort(m)

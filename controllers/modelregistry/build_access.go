@@ -23,7 +23,9 @@ func serviceAccount(m *v1beta1.ModelRegistry) *corev1ac.ServiceAccountApplyConfi
 	return corev1ac.ServiceAccount(serviceName(m), m.Namespace).WithLabels(labels(m, serviceName(m)))
 }
 
-// role is what users of the registry are bound to, by us or by hand: the right that the proxy asks for.
+// role is what users of the registry are bound to, by us or by hand: the rights that the proxy asks for. Newer proxies ask for get
+// whatever the method, older ones for create when something is posted. The latter gives nothing but that: the API server never
+// grants a creation by name.
 func role(m *v1beta1.ModelRegistry) *rbacv1ac.RoleApplyConfiguration {
 	get := func(resource string) *rbacv1ac.PolicyRuleApplyConfiguration {
 		return rbacv1ac.PolicyRule().WithAPIGroups("").WithResources(resource).WithResourceNames(serviceName(m)).WithVerbs("get")
@@ -34,7 +36,7 @@ func role(m *v1beta1.ModelRegistry) *rbacv1ac.RoleApplyConfiguration {
 			annotationDisplayName: "Registry User " + m.Name,
 			annotationDescription: "Can access Model Registry " + m.Name,
 		}).
-		WithRules(get("services"), get("endpoints"))
+		WithRules(get("services").WithVerbs("create"), get("endpoints"))
 }
 
 // group has no users: those whom administrators add are theirs.

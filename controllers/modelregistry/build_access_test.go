@@ -14,7 +14,7 @@ import (
 func TestRole(t *testing.T) {
 	r := typed[rbacv1.Role](t, built(t, registry(), plain), "Role", "registry-user-team-a")
 	want := []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"services"}, ResourceNames: []string{"team-a"}, Verbs: []string{"get"}},
+		{APIGroups: []string{""}, Resources: []string{"services"}, ResourceNames: []string{"team-a"}, Verbs: []string{"get", "create"}},
 		{APIGroups: []string{""}, Resources: []string{"endpoints"}, ResourceNames: []string{"team-a"}, Verbs: []string{"get"}},
 	}
 	if diff := cmp.Diff(want, r.Rules); diff != "" {

@@ -86,14 +86,15 @@ func databaseService(m *v1beta1.ModelRegistry) *corev1ac.ServiceApplyConfigurati
 				WithProtocol(corev1.ProtocolTCP)))
 }
 
-// databaseDeployment is the server of a generated database. Its volume may be attached to one node only, so the old pod has to
-// go before the new one starts.
+// databaseDeployment is the server of a generated database. Its volume may be attached to one node only, so a rollout ends the
+// old pod before it starts the new one.
 func databaseDeployment(m *v1beta1.ModelRegistry, in Inputs) *appsv1ac.DeploymentApplyConfiguration {
 	claim := corev1ac.PersistentVolumeClaimVolumeSource().WithClaimName(claimName(m))
 	pod := corev1ac.PodSpec().
 		WithAutomountServiceAccountToken(false).
+		WithTerminationGracePeriodSeconds(resources.PostgresGraceSeconds).
 		WithSecurityContext(podSecurity(in, true)).
-		WithContainers(databaseContainer(m)).
+		WithContainers(resources.ExclusivePostgres(databaseContainer(m), databasePath)).
 		WithVolumes(corev1ac.Volume().WithName(databaseVolume).WithPersistentVolumeClaim(claim))
 	d := appsv1ac.Deployment(databaseName(m), m.Namespace).
 		WithLabels(databaseLabels(m)).

@@ -18,6 +18,11 @@ import (
 
 const (
 	restContainer = "rest-container"
+	// The paths of probes. They tell whether the server and its database work, and nothing else.
+	pathDirty, pathHealth = "/readyz/isDirty", "/readyz/health"
+	// startupFailures gives a server five minutes to start: it answers no probe while it waits for a database whose image is still
+	// being pulled.
+	startupFailures = 60
 	// podGroup is a group by which pods read Secrets that only their owner, root, may read. OpenShift gives each namespace
 	// one of its own and refuses others.
 	podGroup = int64(65532)
@@ -84,22 +89,34 @@ func server(m *v1beta1.ModelRegistry, database backend) *corev1ac.ContainerApply
 		WithName(restContainer).
 		WithImage(m.Spec.Rest.Image).
 		WithCommand("/model-registry", "proxy").
-		WithArgs("--hostname=0.0.0.0", "--port="+strconv.Itoa(int(restPort(m)))).
+		WithArgs("--hostname="+listens(m), "--port="+strconv.Itoa(int(restPort(m)))).
 		WithArgs(database.args...).
 		WithEnv(database.env...).
 		WithPorts(corev1ac.ContainerPort().WithName(plainPortName).WithContainerPort(restPort(m)).WithProtocol(corev1.ProtocolTCP)).
-		WithLivenessProbe(serverProbe("/readyz/isDirty", 30, 10, 3)).
-		WithStartupProbe(serverProbe("/readyz/isDirty", 10, 5, 6)).
-		WithReadinessProbe(serverProbe("/readyz/health", 5, 10, 3)).
+		WithLivenessProbe(serverProbe(m, pathDirty, 30, 10, 3)).
+		WithStartupProbe(serverProbe(m, pathDirty, 10, 5, startupFailures)).
+		WithReadinessProbe(serverProbe(m, pathHealth, 5, 10, 3)).
 		WithResources(serverResources(m)).
 		WithSecurityContext(resources.ContainerSecurity()).
 		WithVolumeMounts(database.mounts...)
 }
 
-// serverProbe asks the server itself, past the proxy. Times are in seconds.
-func serverProbe(path string, delay, period, failures int32) *corev1ac.ProbeApplyConfiguration {
+// listens is the address on which the server listens: behind a proxy nobody else in the cluster may reach it.
+func listens(m *v1beta1.ModelRegistry) string {
+	if m.Spec.KubeRBACProxy != nil {
+		return "127.0.0.1"
+	}
+	return "0.0.0.0"
+}
+
+// serverProbe asks the server, through its proxy if it has one, which lets the paths of probes pass. Times are in seconds.
+func serverProbe(m *v1beta1.ModelRegistry, path string, delay, period, failures int32) *corev1ac.ProbeApplyConfiguration {
+	get := corev1ac.HTTPGetAction().WithPath(path).WithPort(intstr.FromString(plainPortName))
+	if m.Spec.KubeRBACProxy != nil {
+		get.WithPort(intstr.FromInt32(proxyPort(m))).WithScheme(corev1.URISchemeHTTPS)
+	}
 	return corev1ac.Probe().
-		WithHTTPGet(corev1ac.HTTPGetAction().WithPath(path).WithPort(intstr.FromString(plainPortName))).
+		WithHTTPGet(get).
 		WithInitialDelaySeconds(delay).
 		WithPeriodSeconds(period).
 		WithTimeoutSeconds(5).
@@ -133,6 +150,7 @@ func sidecar(m *v1beta1.ModelRegistry) (rbacproxy.Sidecar, error) {
 	return rbacproxy.Sidecar{
 		Image:        m.Spec.KubeRBACProxy.Image,
 		Port:         proxyPort(m),
+		IgnoredPaths: []string{pathDirty, pathHealth},
 		UpstreamPort: restPort(m),
 		ConfigMap:    proxyConfigName(m),
 		Certificate:  rbacproxy.File{Secret: cert.Name, Key: cert.Key, Volume: "kube-rbac-proxy-cert", Dir: "/etc/tls/private-cert"},

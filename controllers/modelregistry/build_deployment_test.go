@@ -60,17 +60,31 @@ func TestServerContainer(t *testing.T) {
 }
 
 func TestServerProbes(t *testing.T) {
-	c := deploymentOf(t, registry(), plain).Spec.Template.Spec.Containers[0]
+	for port, m := range map[string]*v1beta1.ModelRegistry{"http-api": registry(), "8443": registry(proxied)} {
+		probesOf(t, m, port)
+	}
+}
+
+// probesOf demands the probes on a port: behind a proxy that of the proxy, since the server listens on loopback only.
+func probesOf(t *testing.T, m *v1beta1.ModelRegistry, port string) {
+	t.Helper()
+	pod := deploymentOf(t, m, plain).Spec.Template.Spec
+	c := pod.Containers[0]
+	if guarded := port != "http-api"; guarded != slices.Contains(c.Args, "--hostname=127.0.0.1") || guarded == slices.Contains(c.Args, "--hostname=0.0.0.0") ||
+		guarded && !slices.Contains(pod.Containers[1].Args, "--ignore-paths=/readyz/isDirty,/readyz/health") ||
+		guarded != (c.LivenessProbe.HTTPGet.Scheme == corev1.URISchemeHTTPS) {
+		t.Errorf("%v, %+v", c.Args, c.LivenessProbe.HTTPGet)
+	}
 	for name, p := range map[string]struct {
 		got                     *corev1.Probe
 		path                    string
 		delay, period, failures int32
 	}{
 		"liveness":  {c.LivenessProbe, "/readyz/isDirty", 30, 10, 3},
-		"startup":   {c.StartupProbe, "/readyz/isDirty", 10, 5, 6},
+		"startup":   {c.StartupProbe, "/readyz/isDirty", 10, 5, 60},
 		"readiness": {c.ReadinessProbe, "/readyz/health", 5, 10, 3},
 	} {
-		if p.got.HTTPGet.Path != p.path || p.got.HTTPGet.Port.StrVal != "http-api" || p.got.InitialDelaySeconds != p.delay ||
+		if p.got.HTTPGet.Path != p.path || p.got.HTTPGet.Port.String() != port || p.got.InitialDelaySeconds != p.delay ||
 			p.got.PeriodSeconds != p.period || p.got.FailureThreshold != p.failures || p.got.TimeoutSeconds != 5 {
 			t.Errorf("%s: %+v", name, p.got)
 		}

@@ -15,13 +15,15 @@ type (
 	peerConfig   = networkingv1ac.NetworkPolicyPeerApplyConfiguration
 )
 
-// ingressPolicy closes the port of the server, which listens on all addresses of the pod, to everybody but the proxy in the
-// same pod. The port of the proxy is open to all, because every request is authorized, unless there is a Route: then the
+// ingressPolicy closes the port of the server to everybody but the proxy in the same pod, until when pods without a proxy serve. The port of the proxy is open to all, because every request is authorized, unless there is a Route: then the
 // policy of the Route says who may come.
 func ingressPolicy(m *v1beta1.ModelRegistry, in Inputs) *policyConfig {
 	spec := ingressTo(selector(m))
 	if !routed(m, in) {
 		spec.WithIngress(allow(proxyPort(m)))
+	}
+	if in.Opening {
+		spec.WithIngress(allow(restPort(m)))
 	}
 	return networkingv1ac.NetworkPolicy(ingressPolicyName(m), m.Namespace).WithLabels(labels(m, ingressPolicyName(m))).WithSpec(spec)
 }

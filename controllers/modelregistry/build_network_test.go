@@ -37,7 +37,7 @@ func TestPolicies(t *testing.T) {
 		"no proxy":                  {registry(), plain, map[string][]networkingv1.NetworkPolicyIngressRule{}},
 		"plain Kubernetes":          {registry(proxied), plain, map[string][]networkingv1.NetworkPolicyIngressRule{"team-a-ingress": {rule(8443)}}},
 		"OpenShift without a Route": {registry(proxied, unrouted), openshift, map[string][]networkingv1.NetworkPolicyIngressRule{"team-a-ingress": {rule(8443)}}},
-		"OpenShift":                 {registry(proxied), openshift, map[string][]networkingv1.NetworkPolicyIngressRule{"team-a-ingress": nil, "team-a-https-route": {routed}}},
+		"OpenShift":                 {registry(proxied), openshift, map[string][]networkingv1.NetworkPolicyIngressRule{"team-a-ingress": {}, "team-a-https-route": {routed}}},
 		"another port":              {registry(proxied, customised), plain, map[string][]networkingv1.NetworkPolicyIngressRule{"team-a-ingress": {rule(9443)}}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -41,7 +41,7 @@ func TestObjects(t *testing.T) {
 			"ConfigMap/team-a-kube-rbac-proxy-config", "ClusterRoleBinding/team-a-auth-delegator", "NetworkPolicy/team-a-ingress",
 			"Service/team-a", "Deployment/team-a",
 		}},
-		"OpenShift with groups of an identity provider": {registry(), with(openshift, func(in *Inputs) { in.HasUserAPI = false }), []string{
+		"[modelregistry-54] OpenShift with groups of an identity provider": {registry(), with(openshift, func(in *Inputs) { in.HasUserAPI = false }), []string{
 			"ServiceAccount/team-a", "Role/registry-user-team-a", "RoleBinding/team-a-users", "Service/team-a", "Deployment/team-a",
 		}},
 		"[modelregistry-38] behind the gateway": {registry(proxied), gateway, []string{

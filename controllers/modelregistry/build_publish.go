@@ -50,7 +50,7 @@ func httpRoute(m *v1beta1.ModelRegistry, in Inputs) runtime.ApplyConfiguration {
 	}
 	prefix := map[string]any{"path": map[string]any{"type": "PathPrefix", "value": "/" + gatewayPath(m) + "/"}}
 	backend := map[string]any{
-		"group": "", "kind": "Service", "name": serviceName(m), "namespace": m.Namespace, "port": int64(servingPort(m)), "weight": int64(1),
+		"group": "", "kind": "Service", "name": serviceName(m), "namespace": m.Namespace, "port": int64(servingPort(m, in)), "weight": int64(1),
 	}
 	return resources.Literal(gatewayGroup+"/v1", "HTTPRoute", httpRouteName(m), in.Gateway.RouteNamespace,
 		clusterLabels(m, httpRouteName(m)), map[string]any{"spec": map[string]any{

@@ -23,7 +23,7 @@ const (
 // fills in.
 func service(m *v1beta1.ModelRegistry, in Inputs) *corev1ac.ServiceApplyConfiguration {
 	port := corev1ac.ServicePort().WithName(plainPortName).WithAppProtocol("http")
-	if m.Spec.KubeRBACProxy != nil {
+	if m.Spec.KubeRBACProxy != nil && !in.Opening {
 		port = corev1ac.ServicePort().WithName(securePortName).WithAppProtocol("https")
 	}
 	return corev1ac.Service(serviceName(m), m.Namespace).
@@ -32,7 +32,7 @@ func service(m *v1beta1.ModelRegistry, in Inputs) *corev1ac.ServiceApplyConfigur
 		WithSpec(corev1ac.ServiceSpec().
 			WithType(corev1.ServiceTypeClusterIP).
 			WithSelector(selector(m)).
-			WithPorts(port.WithPort(servingPort(m)).WithProtocol(corev1.ProtocolTCP)))
+			WithPorts(port.WithPort(servingPort(m, in)).WithProtocol(corev1.ProtocolTCP)))
 }
 
 func serviceAnnotations(m *v1beta1.ModelRegistry, in Inputs) map[string]string {
@@ -61,7 +61,7 @@ func externalAddress(m *v1beta1.ModelRegistry, in Inputs) string {
 		return ""
 	case in.gatewayMode():
 		return gatewayHost(m, in)
-	case routed(m, in) && routeHost(m) != "":
+	case (routed(m, in) || ownHost(m, in)) && routeHost(m) != "":
 		return fmt.Sprintf("%s:%d", routeHost(m), orDefault(m.Spec.KubeRBACProxy.RoutePort, v1beta1.DefaultRoutePort))
 	}
 	return ""
@@ -73,11 +73,16 @@ func hosts(m *v1beta1.ModelRegistry, in Inputs) []string {
 	if in.gatewayMode() {
 		all = append(all, gatewayHost(m, in))
 	}
-	if routed(m, in) && routeHost(m) != "" {
+	if (routed(m, in) || ownHost(m, in)) && routeHost(m) != "" {
 		all = append(all, routeHost(m))
 	}
 	inside := serviceName(m) + "." + m.Namespace
 	return append(all, inside+".svc.cluster.local", inside, serviceName(m))
+}
+
+// ownHost reports whether the user publishes the host that the spec names, where there are no Routes: by an Ingress, for example.
+func ownHost(m *v1beta1.ModelRegistry, in Inputs) bool {
+	return m.Spec.KubeRBACProxy != nil && in.NamedDomain && !in.OpenShift
 }
 
 func gatewayHost(m *v1beta1.ModelRegistry, in Inputs) string {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 )
@@ -28,6 +29,7 @@ func TestAddresses(t *testing.T) {
 		"plain":                              {registry(), plain, nil, ""},
 		"plain with a proxy":                 {registry(proxied), plain, nil, ""},
 		"plain with a proxy and no domain":   {registry(proxied, noDomain), plain, nil, ""},
+		"plain with a domain of the user":    {registry(proxied), with(plain, func(in *Inputs) { in.NamedDomain = true }), []string{route}, route + ":443"},
 		"OpenShift without a proxy":          {registry(), openshift, nil, ""},
 		"OpenShift":                          {registry(proxied), openshift, []string{route}, route + ":443"},
 		"OpenShift with another port":        {registry(proxied, customised), openshift, []string{"team-a-rest.models.example.com"}, "team-a-rest.models.example.com:8443"},
@@ -84,12 +86,12 @@ func TestServicePort(t *testing.T) {
 		m    *v1beta1.ModelRegistry
 		want corev1.ServicePort
 	}{
-		"proxy":              {registry(proxied), corev1.ServicePort{Name: "https-api", Port: 8443, AppProtocol: &https, Protocol: corev1.ProtocolTCP}},
-		"proxy, other port":  {registry(proxied, customised), corev1.ServicePort{Name: "https-api", Port: 9443, AppProtocol: &https, Protocol: corev1.ProtocolTCP}},
-		"server":             {registry(), corev1.ServicePort{Name: "http-api", Port: 8080, AppProtocol: &http, Protocol: corev1.ProtocolTCP}},
-		"server, other port": {registry(everywhere), corev1.ServicePort{Name: "http-api", Port: 9090, AppProtocol: &http, Protocol: corev1.ProtocolTCP}},
+		"proxy":              {registry(proxied), corev1.ServicePort{Name: "https-api", Port: 8443, TargetPort: intstr.FromInt32(8443), AppProtocol: &https, Protocol: corev1.ProtocolTCP}},
+		"proxy, other port":  {registry(proxied, customised), corev1.ServicePort{Name: "https-api", Port: 9443, TargetPort: intstr.FromInt32(9443), AppProtocol: &https, Protocol: corev1.ProtocolTCP}},
+		"server":             {registry(), corev1.ServicePort{Name: "http-api", Port: 8080, TargetPort: intstr.FromInt32(8080), AppProtocol: &http, Protocol: corev1.ProtocolTCP}},
+		"server, other port": {registry(everywhere), corev1.ServicePort{Name: "http-api", Port: 9090, TargetPort: intstr.FromInt32(9090), AppProtocol: &http, Protocol: corev1.ProtocolTCP}},
 		"[D31] no number": {registry(proxied, func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy.Port = nil }),
-			corev1.ServicePort{Name: "https-api", Port: 8443, AppProtocol: &https, Protocol: corev1.ProtocolTCP}},
+			corev1.ServicePort{Name: "https-api", Port: 8443, TargetPort: intstr.FromInt32(8443), AppProtocol: &https, Protocol: corev1.ProtocolTCP}},
 	} {
 		service := typed[corev1.Service](t, built(t, c.m, plain), "Service", "team-a")
 		if diff := cmp.Diff([]corev1.ServicePort{c.want}, service.Spec.Ports); diff != "" {

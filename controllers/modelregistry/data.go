@@ -62,12 +62,53 @@ func (c *credentialsMemory) forget(owner types.UID) {
 // annotation.
 func (r *registries) keepData(ctx context.Context, m *v1beta1.ModelRegistry) error {
 	if !generates(m) {
-		return nil
+		reportClaim(m, "")
+		return r.keepFormerData(ctx, m)
 	}
 	if err := r.keepCredentials(ctx, m); err != nil {
 		return err
 	}
 	return r.keepClaim(ctx, m)
+}
+
+// keepFormerData puts the marks of data right that a registry does not use any more: it must not go with its registry by an owner
+// reference of before. Where the cache shows none with the right marks, the API server is asked once for each registry, since
+// what the original made does not bear our label.
+func (r *registries) keepFormerData(ctx context.Context, m *v1beta1.ModelRegistry) error {
+	for name, kind := range map[string]schema.GroupVersionKind{credentialsName(m): secretKind, claimName(m): claimKind} {
+		known, err := r.dataInCache(ctx, kind, client.ObjectKey{Namespace: m.Namespace, Name: name})
+		if err != nil {
+			return err
+		}
+		if known != nil && !settledData(known, m) {
+			_, err := r.releaseData(ctx, m)
+			return err
+		}
+	}
+	if _, looked := r.stored.of(m.UID); looked {
+		return nil
+	}
+	if _, err := r.releaseData(ctx, m); err != nil {
+		return err
+	}
+	r.stored.remember(m.UID, credentials{})
+	return nil
+}
+
+// dataInCache returns volume or credentials as the cache has them, nil where it has none.
+func (r *registries) dataInCache(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (client.Object, error) {
+	var object client.Object = &corev1.PersistentVolumeClaim{} // which are held whole
+	if kind != claimKind {
+		object = metadataOf(kind)
+	}
+	err := r.cached.Get(ctx, key, object)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s %s: %w", kind.Kind, key, err)
+	}
+	return object, nil
 }
 
 // keepCredentials makes the Secret, or reads the one that is there when it has changed and puts its marks right.
@@ -104,6 +145,14 @@ func (r *registries) createCredentials(ctx context.Context, m *v1beta1.ModelRegi
 	}
 	defaultTo(&user, defaultDatabaseUser)
 	defaultTo(&database, defaultDatabase)
+	claim := &corev1.PersistentVolumeClaim{}
+	err := r.live.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: claimName(m)}, claim)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading PersistentVolumeClaim %s: %w", claimName(m), err)
+	}
+	if made := claim.Annotations; made[annotationUser] != "" { // a lost Secret: the database knows who it was made for, and takes a new password only
+		user, database = made[annotationUser], made[annotationDatabase]
+	}
 	return r.applier.Create(ctx, m, secretFor(m, user, database, newPassword()))
 }
 
@@ -134,26 +183,6 @@ func (r *registries) credentials(m *v1beta1.ModelRegistry) (credentials, error) 
 		return credentials{}, fmt.Errorf("the Secret %s of the generated database has not been read", credentialsName(m))
 	}
 	return known, nil
-}
-
-// keepClaim makes the volume claim, or puts the marks of the one that is there right. Its spec is never written again.
-func (r *registries) keepClaim(ctx context.Context, m *v1beta1.ModelRegistry) error {
-	claim := &corev1.PersistentVolumeClaim{}
-	key := client.ObjectKey{Namespace: m.Namespace, Name: claimName(m)}
-	err := r.cached.Get(ctx, key, claim)
-	if apierrors.IsNotFound(err) { // the cache holds those that bear our label
-		err = r.live.Get(ctx, key, claim)
-	}
-	if apierrors.IsNotFound(err) {
-		return r.applier.Create(ctx, m, claimFor(m))
-	}
-	if err != nil {
-		return fmt.Errorf("reading PersistentVolumeClaim %s: %w", key, err)
-	}
-	if !isOurData(claim) {
-		return nil
-	}
-	return r.applier.Adjust(ctx, claim, func() { adjustData(claim, m) })
 }
 
 // releaseData makes volume and credentials outlive a registry that is being deleted, unless it says otherwise. It reports

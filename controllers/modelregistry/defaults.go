@@ -25,23 +25,24 @@ func (s Settings) inputs(served capability.Set) Inputs {
 }
 
 // defaultDomain is the domain of Routes of registries that name none: the configured one, else that of the cluster.
-func (r *registries) defaultDomain() string {
-	return clusterdomain.Prefer(r.decided().DefaultDomain, r.domain.Domain())
+func (r *registries) defaultDomain(m *v1beta1.ModelRegistry) string {
+	return clusterdomain.Prefer(r.decided(m).DefaultDomain, r.domain.Domain())
 }
 
 // awaitHub waits until it is known what the platform decided: what is published as it wanted must not move because the manager
 // has just started.
-func (r *registries) awaitHub(context.Context, *v1beta1.ModelRegistry) error {
+func (r *registries) awaitHub(_ context.Context, m *v1beta1.ModelRegistry) error {
 	if !r.hub.Settled() {
 		return &reconciler.Wait{For: "the AIHub to be read", Retry: time.Second}
 	}
+	r.decide(m)
 	return nil
 }
 
 // awaitDomain waits until the cluster has said which domain it has: a Route that was published must not lose its host because
 // the manager has just started.
-func (r *registries) awaitDomain(context.Context, *v1beta1.ModelRegistry) error {
-	if r.decided().DefaultDomain == "" && r.served().Has(capability.OpenShiftIngress) && !r.domain.Settled() {
+func (r *registries) awaitDomain(_ context.Context, m *v1beta1.ModelRegistry) error {
+	if r.decided(m).DefaultDomain == "" && r.served().Has(capability.OpenShiftIngress) && !r.domain.Settled() {
 		return &reconciler.Wait{For: "the domain of the cluster", Retry: time.Second}
 	}
 	return nil
@@ -132,7 +133,7 @@ func (r *registries) used(m *v1beta1.ModelRegistry) (*v1beta1.ModelRegistry, err
 		connect(used, data)
 	}
 	moveProxy(&used.Spec, r.served().Has(capability.Route))
-	r.decided().fill(used, r.defaultDomain())
+	r.decided(m).fill(used, r.defaultDomain(m))
 	return used, nil
 }
 

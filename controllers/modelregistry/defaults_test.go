@@ -46,7 +46,7 @@ func TestMoveProxy(t *testing.T) {
 	}
 }
 
-// [modelregistry-12] Defaults of the program fill what a spec leaves open, and nothing else.
+// [modelregistry-12] [modelregistry-20] [modelregistry-21] Defaults of the program fill what a spec leaves open, and nothing else.
 func TestFill(t *testing.T) {
 	s := Settings{ModelRegistry: config.ModelRegistry{Images: config.RegistryImages{REST: "r", KubeRBACProxy: "k", Postgres: "p"}}}
 	m := &v1beta1.ModelRegistry{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}
@@ -85,7 +85,7 @@ func TestDomainOrder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := &registries{domain: fixedDomain(test.cluster), settings: Settings{ModelRegistry: config.ModelRegistry{DefaultDomain: test.setting}}}
 			m := &v1beta1.ModelRegistry{Spec: v1beta1.ModelRegistrySpec{KubeRBACProxy: &v1beta1.ProxyConfig{Domain: test.spec}}}
-			r.settings.fill(m, r.defaultDomain())
+			r.settings.fill(m, r.defaultDomain(&v1beta1.ModelRegistry{}))
 			if got := m.Spec.KubeRBACProxy.Domain; got != test.want {
 				t.Errorf("got %q", got)
 			}

@@ -17,6 +17,7 @@ func TestGatewayModeComes(t *testing.T) {
 	m := stored("demo", proxied)
 	write := func() string {
 		t.Helper()
+		w.must(w.awaitHub(t.Context(), m))
 		used, err := w.used(m)
 		w.must(err)
 		in, err := w.inputs(t.Context(), m, used)

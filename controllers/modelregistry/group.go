@@ -75,8 +75,9 @@ func (r *registries) keepGroup(ctx context.Context, m *v1beta1.ModelRegistry) er
 
 // madeByUs says whether an object bears a sign of this operator or of the one that it replaces. Labels may have been taken away.
 func madeByUs(object client.Object) bool {
-	return object.GetLabels()[names.OperatorLabel] == names.OperatorName || object.GetLabels()[labelCreatedBy] == createdBy ||
-		slices.ContainsFunc(object.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == FieldOwner })
+	return !apply.OfAnother(object, ComponentName) && (object.GetLabels()[names.OperatorLabel] == names.OperatorName ||
+		object.GetLabels()[labelCreatedBy] == createdBy ||
+		slices.ContainsFunc(object.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == FieldOwner }))
 }
 
 // bears says whether an object has all these labels, and no copy of itself in an annotation.

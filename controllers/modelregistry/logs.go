@@ -17,6 +17,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
+	"github.com/odh-platform/odh-platform-operator/pkg/redact"
 )
 
 // Bounds of what is read of a log: the cause of an end stands near the end.
@@ -112,14 +113,17 @@ func scanLog(text string) *finding {
 	var failure, said *finding
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
-		if strings.Contains(line, alertMark) {
-			return &finding{ReasonAlert, "rest container alert: " + conditions.Clip(line, maxLine)}
+		switch alert := strings.Contains(line, alertMark); {
+		case alert && unreadable.MatchString(line):
+			return &finding{ReasonConfiguration, "database configuration error: " + escapePassword}
+		case alert:
+			return &finding{ReasonAlert, "rest container alert: " + conditions.Clip(redact.Text(line), maxLine)}
 		}
 		if found := checkFailure.FindStringSubmatch(line); found != nil && failure == nil {
-			failure = &finding{ReasonConfiguration, "database configuration error: " + conditions.Clip(found[2]+": "+found[1], maxLine)}
+			failure = &finding{ReasonConfiguration, "database configuration error: " + conditions.Clip(redact.Text(found[2]+": "+found[1]), maxLine)}
 		}
 		if cause := unconnected(line); cause != "" {
-			said = &finding{ReasonConfiguration, "database configuration error: " + conditions.Clip(cause, maxLine)}
+			said = &finding{ReasonConfiguration, "database configuration error: " + conditions.Clip(redact.Text(cause), maxLine)}
 		}
 	}
 	if failure == nil {

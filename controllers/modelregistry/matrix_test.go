@@ -281,7 +281,7 @@ func TestProxyProblemsReachTheStatus(t *testing.T) {
 		"without a Route": {good, true, false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, everything)
+			w := newWorld(t, everything, password("ns", "pg-login"), password("ns", "team-a-kube-rbac-proxy"))
 			m := stored("demo", proxied)
 			if c.noRoute {
 				unrouted(&m.Spec)

@@ -58,6 +58,9 @@ func proxyConfigName(m *v1beta1.ModelRegistry) string { return m.Name + "-kube-r
 // servingSecretName is the Secret with the serving certificate unless the spec names others.
 func servingSecretName(m *v1beta1.ModelRegistry) string { return m.Name + "-kube-rbac-proxy" }
 
+// cookieSecretName is the Secret that the original left when oauth-proxy went.
+func cookieSecretName(m *v1beta1.ModelRegistry) string { return m.Name + "-oauth-cookie-secret" }
+
 func plainRouteName(m *v1beta1.ModelRegistry) string { return m.Name + "-http" }
 
 func secureRouteName(m *v1beta1.ModelRegistry) string { return m.Name + "-https" }

@@ -20,6 +20,8 @@ import (
 const (
 	// cooldown is how long a Deployment has to be available before it counts.
 	cooldown = 5 * time.Second
+	// grace is how long what follows a Deployment may take until it counts as a failure.
+	grace = time.Minute
 	// lookAgain is how often a server that is not available is looked at although nothing was heard of it: the log of a container
 	// changes without an event.
 	lookAgain = 30 * time.Second
@@ -43,7 +45,7 @@ func (r *registries) observe(ctx context.Context, m *v1beta1.ModelRegistry) erro
 		return err
 	}
 	if f != nil {
-		reportUnavailable(m, *f)
+		reportUnavailable(m, r.early(d, *f))
 		return &reconciler.Wait{For: "the server to become available", Retry: lookAgain}
 	}
 	if left := r.cooling(d); left > 0 {
@@ -51,17 +53,45 @@ func (r *registries) observe(ctx context.Context, m *v1beta1.ModelRegistry) erro
 		return &reconciler.Wait{For: "the Deployment to stay available", Retry: left}
 	}
 	if m.Spec.KubeRBACProxy != nil {
-		message, err := r.checkProxy(ctx, m)
+		message, err := r.checkProxy(ctx, m, d)
 		if err != nil {
 			return err
 		}
 		if message != "" {
-			reportUnavailable(m, finding{ReasonResourcesUnavailable, message})
+			reportUnavailable(m, r.early(d, finding{ReasonResourcesUnavailable, message}))
 			return &reconciler.Wait{For: "the proxy to become available", Retry: lookAgain}
 		}
 	}
-	reportAvailable(m)
-	return nil
+	return r.reportRollout(ctx, m, d)
+}
+
+// reportRollout tells that the server answers. While its next pods do not, the old one serves, and what keeps them is told too.
+func (r *registries) reportRollout(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment) error {
+	if d.Status.UnavailableReplicas == 0 {
+		reportAvailable(m, "")
+		return nil
+	}
+	f, err := r.diagnose(ctx, m, d)
+	if err != nil {
+		return err
+	}
+	rollout := ""
+	if f != nil && f.reason != ReasonStarting {
+		rollout = f.message
+	}
+	reportAvailable(m, rollout)
+	return &reconciler.Wait{For: "the rollout to end", Retry: lookAgain}
+}
+
+// early says of what is missing after a Deployment has just become available that it is on its way: endpoints and Routes follow
+// within moments.
+func (r *registries) early(d *appsv1.Deployment, f finding) finding {
+	for _, c := range d.Status.Conditions {
+		if c.Type == appsv1.DeploymentAvailable && c.Status == corev1.ConditionTrue && r.clock.Since(c.LastTransitionTime.Time) < grace {
+			f.reason = ReasonStarting
+		}
+	}
+	return f
 }
 
 // deployment reads a Deployment from the cache, or from the API server when it does not bear our label yet. One that is not
@@ -81,18 +111,20 @@ func (r *registries) deployment(ctx context.Context, namespace, name string) (*a
 // problem returns what keeps the server from answering, nil when nothing does.
 func (r *registries) problem(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment) (*finding, error) {
 	available, message := judge(d.Status)
-	if d.Status.UnavailableReplicas != 0 {
+	switch {
+	case available: // also while a rollout replaces the pod that serves
+		return r.checkEndpoints(ctx, m)
+	case d.Status.UnavailableReplicas != 0:
 		return r.diagnose(ctx, m, d)
-	}
-	if !available {
+	case len(d.Status.Conditions) == 0:
+		return &finding{ReasonStarting, "Deployment is unavailable: it has not been taken up yet"}, nil
+	default:
 		return &finding{ReasonUnavailable, "Deployment is unavailable: " + message}, nil
 	}
-	return r.checkEndpoints(ctx, m)
 }
 
 // judge tells from its conditions whether a Deployment is available, and what the telling condition says.
 func judge(status appsv1.DeploymentStatus) (available bool, message string) {
-	failed := false
 	for _, c := range status.Conditions {
 		switch {
 		case c.Type == appsv1.DeploymentAvailable:
@@ -102,10 +134,10 @@ func judge(status appsv1.DeploymentStatus) (available bool, message string) {
 			}
 		case c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse,
 			c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue:
-			failed, message = true, c.Message
+			message = c.Message
 		}
 	}
-	return available && !failed, message
+	return available && !failed(status), message
 }
 
 // cooling returns how long a Deployment that is available has to stay so until it counts.

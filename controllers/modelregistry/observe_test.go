@@ -61,7 +61,7 @@ func TestWayToAvailable(t *testing.T) {
 			t.Errorf("%s: %q, want %s: %q", c.Reason, c.Message, reason, message)
 		}
 	}
-	expect("available", ReasonUnavailable, "Deployment is unavailable: ")
+	expect("available", ReasonStarting, "Deployment is unavailable: it has not been taken up yet")
 	d := &appsv1.Deployment{}
 	state := func(unavailable int32, c ...appsv1.DeploymentCondition) {
 		t.Helper()
@@ -74,7 +74,7 @@ func TestWayToAvailable(t *testing.T) {
 	w.must(w.server.Create(t.Context(), password("ns", "pg-login")))
 	expect("available", ReasonUnavailable, "Deployment is unavailable: Secret team-a-kube-rbac-proxy does not exist; create it")
 	w.must(w.server.Create(t.Context(), password("ns", "team-a-kube-rbac-proxy")))
-	expect("available", ReasonUnavailable, "Deployment is unavailable: 1 containers unavailable")
+	expect("available", ReasonStarting, "Deployment is unavailable: 1 containers unavailable")
 	pod := podWith("p", waits("rest-container", "ImagePullBackOff"), runs("kube-rbac-proxy"))
 	pod.Namespace, pod.Labels = "ns", selector(m)
 	w.must(w.server.Create(t.Context(), &pod))
@@ -82,7 +82,7 @@ func TestWayToAvailable(t *testing.T) {
 	pod.Status.ContainerStatuses[0] = runs("rest-container")
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "Gate", Message: "closed"}}
 	w.must(w.server.Status().Update(t.Context(), &pod))
-	expect("available", ReasonUnavailable, "Deployment is unavailable: pod p containers not ready: {reason: Gate, message: closed}")
+	expect("available", ReasonStarting, "Deployment is unavailable: pod p containers not ready: {reason: Gate, message: closed}")
 	state(0, says(appsv1.DeploymentAvailable, corev1.ConditionTrue, "up"))
 	expect("available", ReasonUnavailable, "Service endpoints not found: Service demo has none yet")
 	slice := &discoveryv1.EndpointSlice{
@@ -218,8 +218,6 @@ func TestChecksWithoutWebhooks(t *testing.T) {
 		t.Errorf("message %q", c.Message)
 	}
 	m.Spec.Postgres = registry().Spec.Postgres
-	w.settings.Namespace = "elsewhere"
-	w.waits(w.pass(m), "valid spec")
 	w.settings.Namespace = "ns"
 	w.waits(w.pass(m), "available")
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -20,6 +21,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
 )
 
 // blockedRetry is the pause while something that is not ours stands in the way: nothing tells us when it is gone.
@@ -44,6 +46,12 @@ type registries struct {
 	logs       logMemory
 	stored     credentialsMemory
 	leftovers  leftovers
+	// certificates keeps the serving certificates where no platform makes them.
+	certificates *servingcert.Keeper
+	// snapshots hold the Settings of the present reconcile, by the uid of the registry.
+	snapshots sync.Map
+	// refusals hold the refusedSize of a claim, by the uid of the registry.
+	refusals sync.Map
 	// publishing keeps two registries of one name from taking the same names of cluster scope at the same time.
 	publishing sync.Mutex
 }
@@ -67,12 +75,15 @@ func (r *registries) phases() []reconciler.Phase[*v1beta1.ModelRegistry] {
 	return []reconciler.Phase[*v1beta1.ModelRegistry]{
 		{Name: "dropping older conditions", Run: dropOlderConditions},
 		{Name: "learning the decisions of the platform", Run: r.awaitHub},
-		{Name: "moving older fields", Run: r.moveFields},
-		{Name: "checking the spec", Run: r.checkSpec},
+		{Name: "checking the namespace", Run: r.checkPlace},
+		{Name: "moving older fields", Run: r.failing(r.moveFields)},
+		{Name: "checking the spec", Run: r.failing(r.checkSpec)},
 		{Name: "learning the domain", Run: r.awaitDomain},
 		{Name: "keeping the data", Run: r.failing(r.keepData)},
+		{Name: "keeping the serving certificate", Run: r.failing(r.keepCertificate)},
 		{Name: "applying objects", Run: r.failing(r.applyObjects)},
 		{Name: "observing the server", Run: r.failing(r.observe)},
+		{Name: "awaiting the renewal of the certificate", Run: r.awaitRenewal},
 	}
 }
 
@@ -81,7 +92,10 @@ func (r *registries) forget(uid types.UID) {
 	r.applier.Forget(uid)
 	r.references.Forget(uid)
 	r.logs.forget(uid)
+	r.certificates.Forget(uid)
 	r.stored.forget(uid)
+	r.snapshots.Delete(uid)
+	r.refusals.Delete(uid)
 }
 
 // failing reports whatever ends a phase in the condition that users look at. Waiting is no failure.
@@ -94,8 +108,11 @@ func (r *registries) failing(run func(context.Context, *v1beta1.ModelRegistry) e
 		if apply.Vanishing(err) {
 			return &reconciler.Wait{For: "an optional API to be gone", Retry: time.Second}
 		}
+		if apply.Only(err, apierrors.IsConflict) {
+			return err // somebody wrote in between: the next reconcile sees it
+		}
 		reportFailure(m, err)
-		if foreign, ok := errors.AsType[*apply.ForeignError](err); ok {
+		if foreign, ok := errors.AsType[*apply.ForeignError](err); ok && apply.OnlyForeign(err) {
 			return &reconciler.Wait{For: foreign.Kind + " " + foreign.Name + " to be removed", Retry: blockedRetry}
 		}
 		return err
@@ -121,27 +138,41 @@ func (r *registries) applyObjects(ctx context.Context, m *v1beta1.ModelRegistry)
 	return err
 }
 
-// writeAll stops at what later objects need: a database that is made anew comes before the server.
+// writeAll stops at what later objects need: a database that is made anew comes before the server, and so do the rights of its
+// proxy. What makes the server reachable holds up nothing.
 func (r *registries) writeAll(ctx context.Context, m, used *v1beta1.ModelRegistry, in Inputs) error {
+	var unexposed error
 	if generates(m) {
 		database, err := BuildDatabase(used, in)
 		if err != nil {
 			return refuse(m, err)
 		}
-		if err := r.apply(ctx, m, database); err != nil {
-			return err
+		if unexposed = r.apply(ctx, m, database); unexposed != nil && !apply.OnlyExposure(unexposed) {
+			return unexposed
 		}
 	}
+	held, err := r.held(ctx, m, used)
+	if err != nil {
+		return err
+	}
+	in.Opening = held.pods && m.Spec.KubeRBACProxy != nil
 	desired, err := Build(used, in)
 	if err != nil {
 		return refuse(m, err)
 	}
-	own, published := split(desired)
-	if err := r.apply(ctx, m, own); err != nil {
+	own, published := split(held.without(desired))
+	if err := r.publish(ctx, m, published.Of(apply.Guards)); err != nil {
 		return err
 	}
-	if err := r.publish(ctx, m, published); err != nil {
+	err = r.apply(ctx, m, own)
+	if err != nil && !apply.OnlyExposure(err) {
+		return errors.Join(unexposed, err)
+	}
+	if err := errors.Join(unexposed, err, r.publish(ctx, m, published.Of(apply.Exposure))); err != nil {
 		return err
+	}
+	if held.pods {
+		return nil // what the pods that serve need stays; their end is an event
 	}
 	return r.removeUnwanted(ctx, m, desired, in)
 }
@@ -154,7 +185,8 @@ func refuse(m *v1beta1.ModelRegistry, err error) error {
 
 // inputs joins the settings with what the cluster serves and what the pods were started with.
 func (r *registries) inputs(ctx context.Context, m, used *v1beta1.ModelRegistry) (Inputs, error) {
-	in := r.decided().inputs(r.served())
+	in := r.decided(m).inputs(r.served())
+	in.NamedDomain = m.Spec.KubeRBACProxy != nil && m.Spec.KubeRBACProxy.Domain != ""
 	in.ServingCertificate = m.Spec.KubeRBACProxy == nil || m.Spec.KubeRBACProxy.TLSCertificateSecret == nil
 	resolved, err := r.references.Resolve(ctx, m.UID, m.Namespace, consumed(m, used))
 	if err != nil {

@@ -16,7 +16,6 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
-	"github.com/odh-platform/odh-platform-operator/pkg/rbacproxy"
 )
 
 // starting are the reasons for which a container waits while all is well.
@@ -37,7 +36,7 @@ func (r *registries) podsOf(ctx context.Context, m *v1beta1.ModelRegistry, selec
 // diagnose says why a replica is unavailable: what the server logged, else what its pods say, else what those of its database
 // say. The database has the labels of the registry but for one, which tells them apart.
 func (r *registries) diagnose(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment) (*finding, error) {
-	if f, err := r.missing(ctx, m); f != nil || err != nil {
+	if f, err := r.missing(ctx, m, d); f != nil || err != nil {
 		return f, err
 	}
 	pods, err := r.podsOf(ctx, m, selector(m))
@@ -48,25 +47,53 @@ func (r *registries) diagnose(ctx context.Context, m *v1beta1.ModelRegistry, d *
 		if !pods[i].DeletionTimestamp.IsZero() {
 			continue
 		}
-		if f, err := r.diagnosePod(ctx, m, &pods[i]); f != nil || err != nil {
+		if f, err := r.diagnosePod(ctx, m, d, &pods[i]); f != nil || err != nil {
 			return f, err
 		}
 	}
-	message := fmt.Sprintf("Deployment is unavailable: %d containers unavailable", d.Status.UnavailableReplicas)
+	f := &finding{ReasonStarting, fmt.Sprintf("Deployment is unavailable: %d containers unavailable", d.Status.UnavailableReplicas)}
+	if failed(d.Status) {
+		f.reason = ReasonUnavailable
+	}
 	if generates(m) {
 		database, err := r.podsOf(ctx, m, databaseSelector(m))
 		if err != nil {
 			return nil, err
 		}
 		if cause := conditions.Diagnose(database); cause != "" {
-			message += "; its database: " + cause
+			f.message += "; its database: " + cause
+		}
+		if !slices.ContainsFunc(database, func(p corev1.Pod) bool { return !comingUp(&p) }) {
+			return f, nil
+		}
+		f.reason = ReasonUnavailable
+	}
+	return f, nil
+}
+
+// failed says whether the Deployment controller has given a rollout up.
+func failed(status appsv1.DeploymentStatus) bool {
+	return slices.ContainsFunc(status.Conditions, func(c appsv1.DeploymentCondition) bool {
+		return c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse ||
+			c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue
+	})
+}
+
+// comingUp says whether a pod is on its way, or up: no container of it has ended or waits for anything but its start, and a node
+// was found for it.
+func comingUp(pod *corev1.Pod) bool {
+	for _, status := range pod.Status.ContainerStatuses {
+		if status.RestartCount > 0 || stuck(status) || !status.Ready && status.State.Terminated != nil {
+			return false
 		}
 	}
-	return &finding{ReasonUnavailable, message}, nil
+	return !slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse
+	})
 }
 
 // missing names a Secret or ConfigMap without which the pods do not start.
-func (r *registries) missing(ctx context.Context, m *v1beta1.ModelRegistry) (*finding, error) {
+func (r *registries) missing(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment) (*finding, error) {
 	used, err := r.used(m)
 	if err != nil {
 		return nil, err
@@ -75,22 +102,30 @@ func (r *registries) missing(ctx context.Context, m *v1beta1.ModelRegistry) (*fi
 	if err != nil || len(resolved.Missing) == 0 {
 		return nil, err
 	}
-	return &finding{ReasonUnavailable, "Deployment is unavailable: " + resolved.Missing[0].String()}, nil
+	first := resolved.Missing[0]
+	if first.Name == servingSecretName(m) && m.Spec.KubeRBACProxy.TLSCertificateSecret == nil && !failed(d.Status) {
+		return &finding{ReasonStarting, "Deployment is unavailable: Secret " + first.Name + " has not been made yet"}, nil
+	}
+	return &finding{ReasonUnavailable, "Deployment is unavailable: " + first.String()}, nil
 }
 
-func (r *registries) diagnosePod(ctx context.Context, m *v1beta1.ModelRegistry, pod *corev1.Pod) (*finding, error) {
+func (r *registries) diagnosePod(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment, pod *corev1.Pod) (*finding, error) {
 	if status, ok := statusOf(pod, restContainer); ok && stuck(status) {
 		f, err := r.logged(ctx, m, pod, status)
 		if f != nil || err != nil {
 			return f, err
 		}
 	}
+	reason := ReasonUnavailable
+	if comingUp(pod) && !failed(d.Status) {
+		reason = ReasonStarting
+	}
 	if unready := unreadyContainers(pod); unready != "" {
-		return &finding{ReasonUnavailable, fmt.Sprintf("Deployment is unavailable: pod %s has unready containers [%s]", pod.Name, unready)}, nil
+		return &finding{reason, fmt.Sprintf("Deployment is unavailable: pod %s has unready containers [%s]", pod.Name, unready)}, nil
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodReady && c.Status == corev1.ConditionFalse {
-			return &finding{ReasonUnavailable, fmt.Sprintf("Deployment is unavailable: pod %s containers not ready: {reason: %s, message: %s}",
+			return &finding{reason, fmt.Sprintf("Deployment is unavailable: pod %s containers not ready: {reason: %s, message: %s}",
 				pod.Name, c.Reason, c.Message)}, nil
 		}
 	}
@@ -128,13 +163,20 @@ func statusOf(pod *corev1.Pod, container string) (corev1.ContainerStatus, bool) 
 }
 
 // checkProxy says what keeps callers from reaching the server through its proxy; empty when nothing does.
-func (r *registries) checkProxy(ctx context.Context, m *v1beta1.ModelRegistry) (string, error) {
+func (r *registries) checkProxy(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment) (string, error) {
 	pods, err := r.podsOf(ctx, m, selector(m))
 	if err != nil {
 		return "", err
 	}
 	if message := judgePods(serviceName(m), pods); message != "" {
-		return message, nil
+		if slices.ContainsFunc(pods, func(p corev1.Pod) bool { return hasProxy(&p) }) {
+			return message, nil
+		}
+		f, err := r.missing(ctx, m, d)
+		if f != nil {
+			message = f.message // without it no pod with a proxy starts
+		}
+		return message, err
 	}
 	routed := m.Spec.KubeRBACProxy.ServiceRoute != v1beta1.RouteDisabled && r.served().Has(capability.Route)
 	if !routed {
@@ -170,7 +212,7 @@ func judgePods(deployment string, pods []corev1.Pod) string {
 }
 
 func judgePod(pod *corev1.Pod) string {
-	if !slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == rbacproxy.ContainerName }) {
+	if !hasProxy(pod) {
 		return "kube-rbac-proxy proxy unavailable in Pod " + pod.Name
 	}
 	if len(pod.Status.ContainerStatuses) < len(pod.Spec.Containers) {

@@ -116,8 +116,9 @@ func (r *registries) removePublished(ctx context.Context, m *v1beta1.ModelRegist
 	return errors.Join(errs...)
 }
 
-// leftovers are the objects of the original that do not bear our labels, by namespace. They are listed once in the life of the
-// process: it is the only one that could make more.
+// leftovers are the objects of the original that do not bear our labels, by namespace. They are cached for the life of the
+// process, because nothing makes more of them. What is remembered may have been adopted since, so it is read again before it is
+// deleted.
 type leftovers struct {
 	mu         sync.Mutex
 	namespaces map[string]map[place]*metav1.PartialObjectMetadata
@@ -140,12 +141,12 @@ func (r *registries) removeLeftovers(ctx context.Context, m *v1beta1.ModelRegist
 		l.namespaces[m.Namespace] = found
 	}
 	var errs []error
-	for _, at := range olderPlaces(m, r.decided().Gateway.RouteNamespace) {
+	for _, at := range olderPlaces(m, r.decided(m).Gateway.RouteNamespace) {
 		object := found[at]
 		if object == nil || wanted[at] || !leftBy(object, m) {
 			continue
 		}
-		err := r.applier.Remove(ctx, m.UID, object)
+		err := r.removeLeft(ctx, m, object)
 		if err == nil || apierrors.IsConflict(err) { // another object has the name
 			delete(found, at)
 			continue
@@ -155,13 +156,40 @@ func (r *registries) removeLeftovers(ctx context.Context, m *v1beta1.ModelRegist
 	return errors.Join(append(errs, r.removeSharedGrant(ctx, m, found, in))...)
 }
 
-// leftBy says whether the original made an object for this very registry: it controls it, or nobody does.
+// removeLeft removes an object of the original if it is still that of the registry.
+func (r *registries) removeLeft(ctx context.Context, m *v1beta1.ModelRegistry, remembered *metav1.PartialObjectMetadata) error {
+	live := metadataOf(remembered.GroupVersionKind())
+	err := r.live.Get(ctx, client.ObjectKeyFromObject(remembered), live)
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading %s %s: %w", remembered.Kind, remembered.Name, err)
+	}
+	if live.Labels[labelCreatedBy] != createdBy || !leftBy(live, m) {
+		return nil
+	}
+	return r.applier.Remove(ctx, m.UID, live)
+}
+
+// leftBy says whether the original made an object for this very registry. It made the registry control whatever a registry can
+// own, but for the Secret with the key of cookies. Another owner, or the labels of another component, say whose it is: names of
+// registries and of the catalog can be the same.
 func leftBy(object *metav1.PartialObjectMetadata, m *v1beta1.ModelRegistry) bool {
-	if namespace, known := object.Labels[labelNamespace]; known && namespace != m.Namespace {
+	if namespace, known := object.Labels[labelNamespace]; known && namespace != m.Namespace || ofAnother(object) {
 		return false
 	}
-	owner := metav1.GetControllerOfNoCopy(object)
-	return owner == nil || owner.UID == m.UID
+	if owner := metav1.GetControllerOfNoCopy(object); owner != nil {
+		return owner.UID == m.UID
+	}
+	ownable := object.Namespace != "" && object.Kind != capability.HTTPRoute.Kind
+	return !ownable || object.Name == cookieSecretName(m)
+}
+
+// ofAnother says whether its labels name another component as the one that an object was made for.
+func ofAnother(object client.Object) bool {
+	former, said := object.GetLabels()[labelComponent]
+	return apply.OfAnother(object, ComponentName) || said && former != partOf && former != databaseComponent
 }
 
 // olderPlaces are the names under which releases of the original left objects that a registry may not want.
@@ -178,7 +206,7 @@ func olderPlaces(m *v1beta1.ModelRegistry, routeNamespace string) []place {
 		at(configMapKind, m.Namespace, proxyConfigName(m)),
 		at(deploymentKind, m.Namespace, m.Name+"-catalog"),
 		at(serviceKind, m.Namespace, m.Name+"-catalog"),
-		at(secretKind, m.Namespace, m.Name+"-oauth-cookie-secret"),
+		at(secretKind, m.Namespace, cookieSecretName(m)),
 		at(clusterBindingKind, "", delegatorName(m)),
 		at(capability.HTTPRoute, routeNamespace, httpRouteName(m)),
 	}
@@ -194,7 +222,7 @@ func (r *registries) lookBack(ctx context.Context, namespace string, in Inputs) 
 		kinds[capability.Route] = namespace
 	}
 	if in.HTTPRoutes {
-		kinds[capability.HTTPRoute] = r.decided().Gateway.RouteNamespace
+		kinds[capability.HTTPRoute] = in.Gateway.RouteNamespace
 	}
 	if in.ReferenceGrants {
 		kinds[capability.ReferenceGrant] = namespace
@@ -242,7 +270,7 @@ func (r *registries) finalize(ctx context.Context, m *v1beta1.ModelRegistry) err
 	if meta.IsStatusConditionTrue(m.Status.Conditions, ConditionDegraded) {
 		return nil
 	}
-	r.eventf(m, corev1.EventTypeWarning, "Deleting", "Custom resource %s is being deleted from the namespace %s", m.Name, m.Namespace)
+	r.eventf(m, corev1.EventTypeNormal, "Deleting", "Custom resource %s is being deleted from the namespace %s", m.Name, m.Namespace)
 	if stays {
 		r.eventf(m, corev1.EventTypeNormal, "DataRetained", "Claim %s and Secret %s of the database stay; a new registry of the same name uses them",
 			claimName(m), credentialsName(m))
@@ -254,14 +282,14 @@ func (r *registries) finalize(ctx context.Context, m *v1beta1.ModelRegistry) err
 // removeAllPublished removes Group, ClusterRoleBinding and HTTPRoute of a registry, also those that never got our labels. An API
 // that is not there is no obstacle.
 func (r *registries) removeAllPublished(ctx context.Context, m *v1beta1.ModelRegistry) error {
-	in := r.decided().inputs(r.served())
+	in := r.decided(m).inputs(r.served())
 	var errs []error
 	for _, kind := range publishedKinds(in) {
 		errs = append(errs, r.removePublished(ctx, m, kind, nil))
 	}
 	older := map[schema.GroupVersionKind]types.NamespacedName{clusterBindingKind: {Name: delegatorName(m)}}
 	if in.HTTPRoutes {
-		older[capability.HTTPRoute] = types.NamespacedName{Namespace: r.decided().Gateway.RouteNamespace, Name: httpRouteName(m)}
+		older[capability.HTTPRoute] = types.NamespacedName{Namespace: in.Gateway.RouteNamespace, Name: httpRouteName(m)}
 	}
 	if in.HasUserAPI {
 		older[capability.UserGroup] = types.NamespacedName{Name: usersName(m)}

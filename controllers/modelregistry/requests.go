@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
-	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 )
 
@@ -56,7 +56,7 @@ func request(namespace, name string) []reconcile.Request {
 // byLabels leads objects that have no owner to their registry.
 func byLabels() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-		if o.GetLabels()[names.ComponentLabel] != ComponentName {
+		if !apply.IsOurs(o, ComponentName) {
 			return nil
 		}
 		return request(o.GetLabels()[labelNamespace], o.GetLabels()[labelApp])
@@ -73,7 +73,7 @@ func byApp() handler.TypedEventHandler[client.Object, reconcile.Request] {
 // byServiceName leads endpoints to the registry whose Service they belong to.
 func byServiceName() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-		if o.GetLabels()[names.ComponentLabel] != ComponentName {
+		if !apply.IsOurs(o, ComponentName) {
 			return nil
 		}
 		return request(o.GetNamespace(), o.GetLabels()[discoveryv1.LabelServiceName])

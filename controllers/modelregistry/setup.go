@@ -23,6 +23,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/storage"
+	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
@@ -31,6 +32,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
 )
 
 // ComponentName is the name of the component in flags, labels, metrics and folders.
@@ -62,12 +64,26 @@ type Settings struct {
 	config.ModelRegistry
 	// Version of the program, for nothing but messages.
 	Version string
+	// Authors says what nobody may let pods use.
+	Authors admission.Rules
 }
 
-// decided lays the decisions of the platform over the settings of the process.
-func (r *registries) decided() Settings {
+// decided returns the settings of the process with the decisions of the platform laid over them. They are taken once at the start
+// of a reconcile, so that all objects of a registry follow the same ones.
+func (r *registries) decided(m *v1beta1.ModelRegistry) Settings {
+	if known, ok := r.snapshots.Load(m.UID); ok {
+		if s, ok := known.(Settings); ok {
+			return s
+		}
+	}
+	return r.decide(m)
+}
+
+// decide takes the decisions of the platform as they are now.
+func (r *registries) decide(m *v1beta1.ModelRegistry) Settings {
 	s := r.settings
 	s.ModelRegistry = r.hub.Over(s.ModelRegistry)
+	r.snapshots.Store(m.UID, s)
 	return s
 }
 
@@ -146,6 +162,7 @@ func Setup(e Environment) func(context.Context, ctrl.Manager) error {
 			recorder:   mgr.GetEventRecorder(ComponentName),
 			logs:       logMemory{read: logs},
 		}
+		r.certificates = &servingcert.Keeper{Component: ComponentName, Cached: r.cached, Live: r.live, Applier: r.applier, Clock: r.clock}
 		c, err := r.watch(mgr, pods, served, domain)
 		if err != nil {
 			return fmt.Errorf("building the controller of model registries: %w", err)
@@ -165,7 +182,7 @@ func Setup(e Environment) func(context.Context, ctrl.Manager) error {
 func (r *registries) watch(mgr ctrl.Manager, pods cache.Cache, served *capability.Watcher, domain *clusterdomain.Watcher) (controller.Controller, error) {
 	shell := reconciler.New(reconciler.Options{Client: mgr.GetClient(), Recorder: r.recorder, Component: ComponentName}, r.logic())
 	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
-	return ctrl.NewControllerManagedBy(mgr).Named(ComponentName).
+	return ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions()).
 		For(&v1beta1.ModelRegistry{}, builder.WithPredicates(changed)).
 		Owns(&appsv1.Deployment{}).
 		Owns(&corev1.Service{}, builder.OnlyMetadata).

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
@@ -58,7 +59,8 @@ func (r *registries) registriesNeedSharedGrant(ctx context.Context, namespace st
 	}
 	for i := range list.Items {
 		m := &list.Items[i]
-		if m.DeletionTimestamp != nil || !in.gatewayMode() && m.Annotations[names.PausedAnnotation] != "true" {
+		paused, _ := names.Paused(m.Annotations)
+		if m.DeletionTimestamp != nil || !in.gatewayMode() && !paused {
 			continue
 		}
 		own, err := r.cachedGrant(ctx, namespace, grantName(m))
@@ -119,7 +121,7 @@ func leadsTo(route *unstructured.Unstructured, namespace string) bool {
 // besideCatalog leads objects of the catalog to the registries in its namespace, which may wait for it to have its own grant.
 func (r *registries) besideCatalog() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
-		if o.GetLabels()[names.ComponentLabel] != catalogComponent {
+		if !apply.IsOurs(o, catalogComponent) {
 			return nil
 		}
 		namespace := o.GetLabels()[labelNamespace]

@@ -1,11 +1,9 @@
 package modelregistry
 
 import (
-	"encoding/json"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
@@ -35,47 +33,6 @@ func TestSpecDefaults(t *testing.T) {
 			t.Errorf("%s: %s, want %s (%v)", name, got, c.want, err)
 		}
 	}
-}
-
-// TestMergePatchLeadsFromOneToTheOther for any two objects without nulls, which a merge patch cannot write.
-func TestMergePatchLeadsFromOneToTheOther(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		before, after := drawObject(t, 3), drawObject(t, 3)
-		patch := mergePatch(before, after)
-		if got := patched(copied(t, before), patch); cmp.Diff(after, got) != "" {
-			t.Errorf("patch %v:\n%s", patch, cmp.Diff(after, got))
-		}
-		if again := mergePatch(after, after); len(again) != 0 {
-			t.Errorf("equal objects differ in %v", again)
-		}
-	})
-}
-
-func drawObject(t *rapid.T, depth int) map[string]any {
-	object := map[string]any{}
-	for _, key := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c"}), 0, 3, rapid.ID[string]).Draw(t, "keys") {
-		switch kind := rapid.IntRange(0, 3).Draw(t, "kind"); {
-		case kind == 0 && depth > 0:
-			object[key] = drawObject(t, depth-1)
-		case kind == 1:
-			object[key] = []any{rapid.SampledFrom([]string{"x", "y"}).Draw(t, "element")}
-		default:
-			object[key] = rapid.SampledFrom([]string{"x", "y", ""}).Draw(t, "value")
-		}
-	}
-	return object
-}
-
-func copied(t *rapid.T, object map[string]any) map[string]any {
-	text, err := json.Marshal(object)
-	if err != nil {
-		t.Fatal(err)
-	}
-	into := map[string]any{}
-	if err := json.Unmarshal(text, &into); err != nil {
-		t.Fatal(err)
-	}
-	return into
 }
 
 // [W2] What the pods read when they start, and nothing else.

@@ -25,12 +25,18 @@ const (
 	ConditionDegraded = "Degraded"
 	// ConditionLeftover exists, and is True, only while a generated database runs that the registry does not use any more.
 	ConditionLeftover = "UnusedDatabase"
+	// ConditionStorage exists, and is False, only while the claim of a generated database cannot become what spec.postgres.storage
+	// asks for.
+	ConditionStorage = "StorageInSync"
 )
 
 // Reasons of the conditions.
 const (
-	ReasonAvailable            = "DeploymentAvailable"
-	ReasonUnavailable          = "DeploymentUnavailable"
+	ReasonAvailable   = "DeploymentAvailable"
+	ReasonUnavailable = "DeploymentUnavailable"
+	// ReasonStarting says that the server is on its way, and that nothing is known to be wrong.
+	ReasonStarting             = "DeploymentStarting"
+	ReasonMisplaced            = "NotAllowedHere"
 	ReasonCooldown             = "DeploymentCooldown"
 	ReasonConfiguration        = "ConfigurationError"
 	ReasonAlert                = "ResourcesAlert"
@@ -41,6 +47,7 @@ const (
 	ReasonCreated              = "CreatedDeployment"
 	ReasonFinalizing           = "Finalizing"
 	ReasonKept                 = "DatabaseKept"
+	ReasonClaimDiffers         = "ClaimDiffers"
 )
 
 // olderConditions are those of releases before this one, which nobody sets any more.
@@ -74,13 +81,21 @@ type finding struct {
 func reportUnavailable(m *v1beta1.ModelRegistry, f finding) {
 	setCondition(m, ConditionAvailable, metav1.ConditionFalse, f.reason, f.message)
 	if m.Spec.KubeRBACProxy != nil {
-		setCondition(m, ConditionProxy, metav1.ConditionFalse, ReasonResourcesUnavailable, f.message)
+		reason := ReasonResourcesUnavailable
+		if f.reason == ReasonStarting || f.reason == ReasonCooldown {
+			reason = f.reason
+		}
+		setCondition(m, ConditionProxy, metav1.ConditionFalse, reason, f.message)
 	}
 }
 
-// reportAvailable tells that the server answers.
-func reportAvailable(m *v1beta1.ModelRegistry) {
-	setCondition(m, ConditionAvailable, metav1.ConditionTrue, ReasonAvailable, "Deployment is available")
+// reportAvailable tells that the server answers, and what keeps its next pods from taking over.
+func reportAvailable(m *v1beta1.ModelRegistry, rollout string) {
+	message := "Deployment is available"
+	if rollout != "" {
+		message += "; pods of its present spec are not: " + rollout
+	}
+	setCondition(m, ConditionAvailable, metav1.ConditionTrue, ReasonAvailable, message)
 	if m.Spec.KubeRBACProxy != nil {
 		setCondition(m, ConditionProxy, metav1.ConditionTrue, ReasonResourcesAvailable, "kube-rbac-proxy was successfully created")
 	}

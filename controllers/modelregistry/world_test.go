@@ -31,6 +31,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
 )
 
 var now = time.Unix(1700000000, 0)
@@ -81,6 +82,7 @@ func newWorld(t *testing.T, served []schema.GroupVersionKind, objects ...client.
 		references: reference.NewTracker(w.server, w.server), recorder: w.events,
 		logs: logMemory{read: func(context.Context, types.NamespacedName, string) (string, error) { return "", nil }},
 	}
+	w.certificates = &servingcert.Keeper{Component: ComponentName, Cached: writing, Live: w.server, Applier: w.applier, Clock: w.clock}
 	return w
 }
 

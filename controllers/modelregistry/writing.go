@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -18,8 +19,10 @@ import (
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
@@ -101,8 +104,8 @@ func deploymentNamed(desired apply.Desired, name string) *appsv1ac.DeploymentApp
 	return nil
 }
 
-// mend deletes a live Deployment, pods first, whose selector is another one, and turns a strategy for which a field of the old
-// one stands in the way. Whatever else the API server refuses is left to people: a running server is never deleted for that.
+// mend deletes a live Deployment, pods first, whose selector is another one. Whatever else the API server refuses, and the applier
+// cannot put right, is left to people: a running server is never deleted for that.
 func (r *registries) mend(ctx context.Context, m *v1beta1.ModelRegistry, want *appsv1ac.DeploymentApplyConfiguration) (bool, error) {
 	live := &appsv1.Deployment{}
 	if err := r.live.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: *want.Name}, live); err != nil {
@@ -114,10 +117,6 @@ func (r *registries) mend(ctx context.Context, m *v1beta1.ModelRegistry, want *a
 	if otherSelector(live, want) {
 		r.eventf(m, corev1.EventTypeWarning, "RecreatingDeployment", "Deployment %s selects its pods by other labels, which cannot be changed: it is made anew", live.Name)
 		return true, r.applier.Discard(ctx, m.UID, live)
-	}
-	recreate := want.Spec != nil && want.Spec.Strategy != nil && want.Spec.Strategy.Type != nil && *want.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType
-	if recreate && live.Spec.Strategy.RollingUpdate != nil {
-		return true, r.applier.Adjust(ctx, live, func() { live.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType} })
 	}
 	return false, nil
 }
@@ -156,7 +155,7 @@ func adoptable(m *v1beta1.ModelRegistry) func(*unstructured.Unstructured) bool {
 	return func(live *unstructured.Unstructured) bool {
 		namespace, known := live.GetLabels()[labelNamespace]
 		return live.GetLabels()[labelCreatedBy] == createdBy && live.GetLabels()[labelApp] == labelOf(m.Name) &&
-			(!known || namespace == m.Namespace)
+			(!known || namespace == m.Namespace) && !ofAnother(live)
 	}
 }
 
@@ -175,24 +174,32 @@ func (r *registries) contested(ctx context.Context, m *v1beta1.ModelRegistry, o 
 		return nil
 	}
 	if err != nil {
-		return &apply.Error{Kind: kind.Kind, Namespace: name.Namespace, Name: name.Name, Err: err}
+		return &apply.Error{Kind: kind.Kind, Namespace: name.Namespace, Name: name.Name, Stage: o.Stage(), Err: err}
 	}
 	return r.servesAnother(ctx, m, live)
 }
 
-// servesAnother returns an error when an object bears the namespace of another registry that exists.
+// servesAnother returns an error when an object was made for the catalog, or bears the namespace of another registry that exists.
 func (r *registries) servesAnother(ctx context.Context, m *v1beta1.ModelRegistry, live client.Object) error {
 	other := live.GetLabels()[labelNamespace]
-	if other == "" || other == m.Namespace {
-		return nil
-	}
-	err := r.cached.Get(ctx, client.ObjectKey{Namespace: other, Name: m.Name}, &v1beta1.ModelRegistry{})
-	if err != nil {
-		return client.IgnoreNotFound(err) // what is left of a registry that is gone may be taken over
-	}
 	foreign := foreignError(live)
-	foreign.Controller = fmt.Sprintf("%s %s/%s", v1beta1.Kind, other, m.Name)
-	return &apply.Error{Kind: foreign.Kind, Namespace: foreign.Namespace, Name: foreign.Name, Err: foreign}
+	switch {
+	case ofAnother(live):
+		foreign.Controller = strings.TrimSpace("component " + live.GetLabels()[names.ComponentLabel])
+		if live.GetLabels()[names.ComponentLabel] == catalogComponent || live.GetLabels()[labelComponent] == catalogRouteName {
+			foreign.Controller = fmt.Sprintf("%s %s/%s", aihubv1alpha1.Kind, other, aihubv1alpha1.CatalogName)
+		}
+	case other == "" || other == m.Namespace:
+		return nil
+	default:
+		err := r.cached.Get(ctx, client.ObjectKey{Namespace: other, Name: m.Name}, &v1beta1.ModelRegistry{})
+		if err != nil {
+			return client.IgnoreNotFound(err) // what is left of a registry that is gone may be taken over
+		}
+		foreign.Controller = fmt.Sprintf("%s %s/%s", v1beta1.Kind, other, m.Name)
+	}
+	stage := apply.StageOf(live.GetObjectKind().GroupVersionKind().GroupKind())
+	return &apply.Error{Kind: foreign.Kind, Namespace: foreign.Namespace, Name: foreign.Name, Stage: stage, Err: foreign}
 }
 
 func foreignError(live client.Object) *apply.ForeignError {

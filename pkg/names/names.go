@@ -6,6 +6,7 @@ package names
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strings"
 )
 
@@ -16,9 +17,18 @@ const (
 	OperatorName = "odh-platform-operator"
 	// ComponentLabel names the component that wrote an object.
 	ComponentLabel = "platform.opendatahub.io/component"
-	// PausedAnnotation makes the controller leave everything as it is while its value on the custom resource is "true".
+	// PausedAnnotation makes the controller leave everything as it is while its value on the custom resource is true, see [Paused].
 	PausedAnnotation = "platform.opendatahub.io/paused"
 )
+
+// components are the values that ComponentLabel has.
+var components = []string{"appwrapper", "mlflow", "modelcatalog", "modelmesh", "modelregistry", "platform", "raycluster"}
+
+// Components returns the names of all components, in order.
+func Components() []string { return slices.Clone(components) }
+
+// IsComponent says whether a component of this operator has a name.
+func IsComponent(name string) bool { return slices.Contains(components, name) }
 
 // hashLength is the number of hexadecimal digits that tell two truncated names apart.
 const hashLength = 8
@@ -26,6 +36,18 @@ const hashLength = 8
 // Labels returns the two labels that every object written for a component bears. The caller may change the map.
 func Labels(component string) map[string]string {
 	return map[string]string{OperatorLabel: OperatorName, ComponentLabel: component}
+}
+
+// Paused reads PausedAnnotation: true, yes, on and 1 pause, in any case; false, no, off, 0 and an empty value do not, nor does its
+// absence. Other values are not understood and do not pause.
+func Paused(annotations map[string]string) (paused, understood bool) {
+	switch strings.ToLower(strings.TrimSpace(annotations[PausedAnnotation])) {
+	case "true", "t", "yes", "y", "on", "1":
+		return true, true
+	case "false", "f", "no", "n", "off", "0", "":
+		return false, true
+	}
+	return false, false
 }
 
 // Truncate returns name when it has at most limit bytes, and otherwise a shortened name of at most limit bytes that

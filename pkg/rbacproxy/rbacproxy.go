@@ -6,6 +6,7 @@ package rbacproxy
 import (
 	"fmt"
 	"path"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -35,7 +36,7 @@ const (
 	healthPath   = "/healthz"
 )
 
-// Sidecar is one proxy. All fields are needed but HealthPort and Upstream.
+// Sidecar is one proxy. All fields are needed but HealthPort, Upstream and IgnoredPaths.
 type Sidecar struct {
 	// Image is the image of the proxy.
 	Image string
@@ -47,6 +48,8 @@ type Sidecar struct {
 	HealthPort int32
 	// Upstream says how the server is reached where it speaks TLS; nil is by plain HTTP on loopback.
 	Upstream *Upstream
+	// IgnoredPaths are passed on without asking who calls: those of probes. Older proxies than v0.6 do not know the flag.
+	IgnoredPaths []string
 	// ConfigMap holds the file that [Config] makes.
 	ConfigMap string
 	// Certificate and Key are what it serves with. They may share a volume.
@@ -104,6 +107,9 @@ func (s Sidecar) args() []string {
 		if u.Certificate != "" {
 			secured = append(secured, "--upstream-client-cert-file="+u.Certificate, "--upstream-client-key-file="+u.Key)
 		}
+	}
+	if len(s.IgnoredPaths) > 0 {
+		secured = append(secured, "--ignore-paths="+strings.Join(s.IgnoredPaths, ","))
 	}
 	return append([]string{
 		fmt.Sprintf("--secure-listen-address=0.0.0.0:%d", s.Port),

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
 // catalogValidator answers the validating webhook of Catalog. It looks at new ones only.
@@ -35,7 +36,7 @@ func (v *catalogValidator) Handle(ctx context.Context, request admission.Request
 		}
 		errs = secondCatalog(request.Name, request.Namespace, namespaces)
 	}
-	return refusal(aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind).GroupKind(), request.Name, errs)
+	return author.Invalid(aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind).GroupKind(), request.Name, errs)
 }
 
 // catalogErrors refuses a new Catalog of another name, or in another namespace than the configured one.

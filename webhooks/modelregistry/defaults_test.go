@@ -123,10 +123,12 @@ func TestDefaultsOfV1alpha1(t *testing.T) {
 
 // What runs is filled in by the controller and never stored: certificate, domain and image of the proxy.
 func TestRuntimeValuesAreNotStored(t *testing.T) { // [modelregistry-12] [modelregistry-20] [modelregistry-21]
-	for apiVersion, spec := range map[string]string{
-		beta:  "{rest: {}, oauthProxy: {}}",
-		alpha: "{rest: {}, grpc: {}, istio: {gateway: {rest: {}, grpc: {}}}}",
+	for _, c := range []struct{ apiVersion, spec string }{
+		{beta, "{rest: {}, oauthProxy: {}}"},
+		{alpha, "{rest: {}, grpc: {}, istio: {gateway: {rest: {}, grpc: {}}}}"},
+		{alpha, "{rest: {}, grpc: {}, oauthProxy: {}}"},
 	} {
+		apiVersion, spec := c.apiVersion, c.spec
 		got := object(t, apiVersion, spec)
 		setDefaults(got, nil, settings(true))
 		stored, err := typed(got)
@@ -138,7 +140,7 @@ func TestRuntimeValuesAreNotStored(t *testing.T) { // [modelregistry-12] [modelr
 			proxy = stored.Spec.OAuthProxy
 		}
 		if proxy == nil || proxy.TLSCertificateSecret != nil || proxy.TLSKeySecret != nil || proxy.Domain != "" || proxy.Image != "" || stored.Spec.Rest.Image != "" || stored.Spec.Rest.Resources != nil {
-			t.Errorf("%s: %+v", apiVersion, stored.Spec)
+			t.Errorf("%s %s: %+v", apiVersion, spec, stored.Spec)
 		}
 	}
 }

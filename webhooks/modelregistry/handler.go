@@ -7,14 +7,13 @@ import (
 	"net/http"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/webhooks/modelregistry/conversion"
 )
 
@@ -23,7 +22,7 @@ type defaulter struct{ settings Source }
 
 // Handle implements admission.Handler.
 func (d *defaulter) Handle(ctx context.Context, request admission.Request) admission.Response {
-	if request.Operation != admissionv1.Create && request.Operation != admissionv1.Update {
+	if !author.Changes(request) {
 		return admission.Allowed("")
 	}
 	object, old, err := decode(request)
@@ -53,7 +52,7 @@ type validator struct {
 
 // Handle implements admission.Handler.
 func (v *validator) Handle(ctx context.Context, request admission.Request) admission.Response {
-	if request.Operation != admissionv1.Create && request.Operation != admissionv1.Update {
+	if !author.Changes(request) {
 		return admission.Allowed("")
 	}
 	object, oldObject, err := decode(request)
@@ -85,13 +84,16 @@ func (v *validator) Handle(ctx context.Context, request admission.Request) admis
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
 	errs = append(keptErrors(object), errs...)
-	return refusal(v1beta1.GroupVersion.WithKind(v1beta1.Kind).GroupKind(), registry.Name, errs).WithWarnings(warnings(registry, old)...)
+	return author.Invalid(v1beta1.GroupVersion.WithKind(v1beta1.Kind).GroupKind(), registry.Name, errs).WithWarnings(warnings(registry, old)...)
 }
 
 func (v *validator) judge(ctx context.Context, registry, old *v1beta1.ModelRegistry, s Settings) (field.ErrorList, error) {
+	if old != nil {
+		s.Namespace = "" // it may have changed since, and what is stored elsewhere must be able to change too
+	}
 	errs := append(nameErrors(registry, old), Validate(registry, s)...)
 	errs = append(errs, patternErrors(registry, old)...)
-	if old != nil || s.Namespace != "" { // in one namespace names are unique
+	if old != nil {
 		return errs, nil
 	}
 	namespaces, err := v.others(ctx, registry.Name)
@@ -152,24 +154,7 @@ func leaving(old map[string]any) bool {
 	return block(old, "metadata")["deletionTimestamp"] != nil
 }
 
-// refusal refuses with every violation in the message, in the words of the API server.
-func refusal(kind schema.GroupKind, name string, errs field.ErrorList) admission.Response {
-	if len(errs) == 0 {
-		return admission.Allowed("")
-	}
-	status := apierrors.NewInvalid(kind, name, errs).Status()
-	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &status}}
-}
-
 // unset refuses while the settings cannot be read.
 func unset(err error) admission.Response {
-	return admission.Errored(http.StatusInternalServerError, fmt.Errorf("the settings of the component modelregistry: %w", err))
-}
-
-// idle answers for a component that is switched off.
-type idle struct{ text string }
-
-// Handle implements admission.Handler.
-func (i idle) Handle(context.Context, admission.Request) admission.Response {
-	return admission.Allowed("").WithWarnings(i.text)
+	return author.Undecided("the settings of the component modelregistry", err)
 }

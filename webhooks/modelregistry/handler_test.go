@@ -1,6 +1,7 @@
 package modelregistry
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/webhooks/modelregistry/conversion"
 )
 
@@ -88,8 +90,16 @@ func TestValidatorAnswers(t *testing.T) {
 			}
 		})
 	}
-	// With one namespace names are unique by themselves, and nobody is asked.
-	alone := &validator{source(Settings{Namespace: "ns"}), lost}
+	// With one namespace others are asked all the same: registries that were stored elsewhere before hold their names.
+	if answer := (&validator{source(Settings{Namespace: "ns"}), lost}).Handle(t.Context(), request(t, admissionv1.Create, object(t, beta, goodSpec), nil)); answer.Allowed {
+		t.Error("a name was not looked for")
+	}
+	// What is stored elsewhere can change although the namespace of registries has moved.
+	moved := &validator{source(Settings{Namespace: "other"}), lost}
+	if answer := moved.Handle(t.Context(), request(t, admissionv1.Update, object(t, beta, goodSpec), object(t, beta, goodSpec))); !answer.Allowed {
+		t.Errorf("%+v", answer.Result)
+	}
+	alone := &validator{source(Settings{Namespace: "ns"}), func(context.Context, string) ([]string, error) { return nil, nil }}
 	if answer := alone.Handle(t.Context(), request(t, admissionv1.Create, object(t, beta, goodSpec), nil)); !answer.Allowed {
 		t.Errorf("%+v", answer.Result)
 	}
@@ -160,7 +170,7 @@ func TestTroubleIsNoConsent(t *testing.T) {
 			t.Errorf("deletion is allowed: %+v", answer)
 		}
 	}
-	if answer := (idle{"off"}).Handle(t.Context(), r); !answer.Allowed || len(answer.Warnings) != 1 {
+	if answer := (author.Idle("off")).Handle(t.Context(), r); !answer.Allowed || len(answer.Warnings) != 1 {
 		t.Errorf("%+v", answer)
 	}
 }

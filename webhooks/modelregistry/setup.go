@@ -11,6 +11,7 @@ import (
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
 // The paths of the webhooks. Configurations in clusters call them.
@@ -43,32 +44,30 @@ type Settings struct {
 type Source func(context.Context) (Settings, error)
 
 // Register adds the webhooks and the conversion of ModelRegistry to the server of the manager. While the component is
-// switched off the webhooks let everything pass, with a warning; conversion goes on.
-func Register(mgr ctrl.Manager, enabled bool, settings Source) {
+// switched off only the author is judged, with a warning; conversion goes on.
+func Register(mgr ctrl.Manager, enabled bool, guards author.Guards, settings Source) {
 	server := mgr.GetWebhookServer()
 	server.Register(ConvertPath, converter{})
-	if !enabled {
-		off := idle{"the component modelregistry is switched off: the ModelRegistry is stored as it is, and nothing acts on it"}
-		server.Register(MutatePath, &admission.Webhook{Handler: off})
-		server.Register(ValidatePath, &admission.Webhook{Handler: off})
-		return
+	kind := v1beta1.GroupVersion.WithKind(v1beta1.Kind)
+	const off = author.Idle("the component modelregistry is switched off: the ModelRegistry is stored as it is, and nothing acts on it")
+	var mutating, validating admission.Handler = off, off
+	if enabled {
+		mutating, validating = &defaulter{settings}, &validator{settings, finder(mgr.GetAPIReader(), kind)}
 	}
-	others := finder(mgr.GetAPIReader(), v1beta1.GroupVersion.WithKind(v1beta1.Kind))
-	server.Register(MutatePath, &admission.Webhook{Handler: &defaulter{settings}})
-	server.Register(ValidatePath, &admission.Webhook{Handler: &validator{settings, others}})
+	server.Register(MutatePath, &admission.Webhook{Handler: mutating})
+	server.Register(ValidatePath, &admission.Webhook{Handler: guards.Before(validating, kind.GroupKind(), usesOf)})
 }
 
-// RegisterCatalog adds the webhook of Catalog to the server of the manager. While the component is switched off it lets
-// everything pass, with a warning.
-func RegisterCatalog(mgr ctrl.Manager, enabled bool, settings Source) {
-	server := mgr.GetWebhookServer()
-	if !enabled {
-		off := idle{"the component modelcatalog is switched off: the Catalog is stored as it is, and nothing acts on it"}
-		server.Register(ValidateCatalogPath, &admission.Webhook{Handler: off})
-		return
+// RegisterCatalog adds the webhook of Catalog to the server of the manager. While the component is switched off only the author is
+// judged, with a warning.
+func RegisterCatalog(mgr ctrl.Manager, enabled bool, guards author.Guards, settings Source) {
+	kind := aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind)
+	var next admission.Handler = author.Idle("the component modelcatalog is switched off: the Catalog is stored as it is, and nothing acts on it")
+	if enabled {
+		next = &catalogValidator{settings, finder(mgr.GetAPIReader(), kind)}
 	}
-	others := finder(mgr.GetAPIReader(), aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind))
-	server.Register(ValidateCatalogPath, &admission.Webhook{Handler: &catalogValidator{settings, others}})
+	handler := guards.Before(next, kind.GroupKind(), catalogUsesOf)
+	mgr.GetWebhookServer().Register(ValidateCatalogPath, &admission.Webhook{Handler: handler})
 }
 
 // find returns the namespaces that hold an object of the name.

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -22,6 +24,7 @@ import (
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
 // serving is a manager of which nothing but the webhook server and the reader is asked.
@@ -33,6 +36,11 @@ type serving struct {
 
 func (s *serving) GetWebhookServer() webhook.Server { return s.server }
 func (s *serving) GetAPIReader() client.Reader      { return s.reader }
+
+// trusted lets every author use everything.
+var trusted = author.Guards{May: func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
+	return true, nil
+}}
 
 // newServing serves the webhooks of a cluster that holds some objects.
 func newServing(t *testing.T, enabled bool, s Settings, objects ...client.Object) *serving {
@@ -47,8 +55,8 @@ func newServing(t *testing.T, enabled bool, s Settings, objects ...client.Object
 	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 		WithIndex(&v1beta1.ModelRegistry{}, "metadata.name", byName).WithIndex(&aihubv1alpha1.Catalog{}, "metadata.name", byName).Build()
 	m := &serving{server: webhook.NewServer(webhook.Options{}), reader: reader}
-	Register(m, enabled, source(s))
-	RegisterCatalog(m, enabled, source(s))
+	Register(m, enabled, trusted, source(s))
+	RegisterCatalog(m, enabled, trusted, source(s))
 	return m
 }
 

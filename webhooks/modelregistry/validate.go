@@ -82,6 +82,9 @@ func nameErrors(registry, old *v1beta1.ModelRegistry) field.ErrorList {
 	if old != nil {
 		return errs
 	}
+	if detail := ReservedName(registry.Name); detail != "" {
+		errs = append(errs, field.Invalid(path, registry.Name, detail))
+	}
 	if wrong := validation.IsDNS1035Label(registry.Name); len(wrong) > 0 && length <= longest {
 		errs = append(errs, field.Invalid(path, registry.Name, "the Service of the registry bears its name: "+strings.Join(wrong, "; ")))
 	}

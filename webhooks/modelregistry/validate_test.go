@@ -142,6 +142,20 @@ func TestWarnings(t *testing.T) {
 			t.Errorf("%s: told again: %q", spec, again)
 		}
 	}
+	for change, want := range map[string]string{
+		"{rest: {}, postgres: {generateDeployment: true, username: other, database: d, storage: {size: 5Gi, storageClassName: fast}}}": "spec.postgres.username: ",
+		"{rest: {}, postgres: {generateDeployment: true, username: u, database: other, storage: {size: 5Gi, storageClassName: fast}}}": "spec.postgres.database: ",
+		"{rest: {}, postgres: {generateDeployment: true, username: u, database: d, storage: {size: 1Gi, storageClassName: fast}}}":     "spec.postgres.storage.size: ",
+		"{rest: {}, postgres: {generateDeployment: true, username: u, database: d, storage: {size: 5Gi, storageClassName: slow}}}":     "spec.postgres.storage.storageClassName: ",
+		"{rest: {}, postgres: {generateDeployment: true, username: u, database: d, storage: {size: 9Gi, storageClassName: fast}}}":     "",
+		"{rest: {}, postgres: {host: h, username: other, database: d}}":                                                                "",
+	} {
+		old := registry(t, "{rest: {}, postgres: {generateDeployment: true, username: u, database: d, storage: {size: 5Gi, storageClassName: fast}}}")
+		got := warnings(registry(t, change), old)
+		if want == "" && len(got) > 0 || want != "" && (len(got) != 1 || !strings.HasPrefix(got[0], want)) {
+			t.Errorf("%s: %q", change, got)
+		}
+	}
 	several := warnings(registry(t, "{rest: {}, grpc: {port: 1}, enable_database_upgrade: true, mysql: {host: h}}"), &v1beta1.ModelRegistry{})
 	if len(several) != 2 || several[0] > several[1] {
 		t.Errorf("in an order that does not vary: %q", several)

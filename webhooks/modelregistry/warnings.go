@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 )
@@ -17,11 +18,53 @@ func warnings(registry, old *v1beta1.ModelRegistry) []string {
 			delete(now, path)
 		}
 	}
-	var texts []string
+	texts := late(&registry.Spec, old)
+	if detail := ReservedName(registry.Name); old != nil && detail != "" {
+		texts = append(texts, "metadata.name: "+detail+" when you create it anew")
+	}
 	for _, path := range slices.Sorted(maps.Keys(now)) {
 		texts = append(texts, path+": "+now[path])
 	}
 	return texts
+}
+
+// late names changes to a generated database that come too late: its data is there.
+func late(now *v1beta1.ModelRegistrySpec, old *v1beta1.ModelRegistry) []string {
+	if old == nil || !isGenerated(now.Postgres) || !isGenerated(old.Spec.Postgres) {
+		return nil
+	}
+	var texts []string
+	before, after := old.Spec.Postgres, now.Postgres
+	const fixed = "has no effect on a database that exists, which keeps what it was made with: set it back"
+	if before.Username != after.Username {
+		texts = append(texts, "spec.postgres.username: "+fixed)
+	}
+	if before.Database != after.Database {
+		texts = append(texts, "spec.postgres.database: "+fixed)
+	}
+	if size := sizeOf(after); size != nil && sizeOf(before) != nil && size.Cmp(*sizeOf(before)) < 0 {
+		texts = append(texts, "spec.postgres.storage.size: a claim cannot shrink: set it back")
+	}
+	if class := classOf(after); class != "" && class != classOf(before) {
+		texts = append(texts, "spec.postgres.storage.storageClassName: has no effect on a claim that exists: set it back")
+	}
+	return texts
+}
+
+func isGenerated(p *v1beta1.PostgresConfig) bool { return p != nil && isTrue(p.GenerateDeployment) }
+
+func sizeOf(p *v1beta1.PostgresConfig) *resource.Quantity {
+	if p.Storage == nil {
+		return nil
+	}
+	return p.Storage.Size
+}
+
+func classOf(p *v1beta1.PostgresConfig) string {
+	if p.Storage == nil || p.Storage.StorageClassName == nil {
+		return ""
+	}
+	return *p.Storage.StorageClassName
 }
 
 // ineffective returns the fields that have no effect, with the reason.

@@ -1,0 +1,82 @@
+package modelcatalog
+
+import (
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+)
+
+// The end of a Catalog that was never in charge takes nothing from the one that is, D23.
+func TestEndOfAMisplacedCatalog(t *testing.T) {
+	b := newBench(t, sample())
+	b.settle()
+	other := &aihubv1alpha1.Catalog{ObjectMeta: metav1.ObjectMeta{Namespace: sample().Namespace, Name: "other", UID: "other"}}
+	if err := b.r.finalize(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	if !b.get(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: delegatorBinding}}) {
+		t.Error("the binding of the Catalog in charge is gone")
+	}
+}
+
+// A binding that does not say whose it is, as releases before this one made it, stays with the Catalog in charge.
+func TestEndBesideTheCatalogInCharge(t *testing.T) {
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: delegatorBinding, Labels: map[string]string{labelCreatedBy: createdBy}}}
+	b := newBench(t, sample(), binding)
+	later := sample()
+	later.Namespace, later.UID = "elsewhere", "later"
+	if err := b.r.finalize(t.Context(), later); err != nil {
+		t.Fatal(err)
+	}
+	if !b.get(binding) {
+		t.Error("the binding is gone")
+	}
+}
+
+// The binding is watched by its name: whoever takes the labels away wakes the Catalog too.
+func TestBindingIsWatchedByName(t *testing.T) {
+	taken := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: delegatorBinding, Labels: names.Labels("modelregistry")}}
+	other := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "demo-auth-delegator", Labels: names.Labels("modelregistry")}}
+	if !ofCatalog().Update(event.UpdateEvent{ObjectOld: taken, ObjectNew: taken}) || ofCatalog().Update(event.UpdateEvent{ObjectOld: other, ObjectNew: other}) {
+		t.Error("the binding of the catalog is to be watched, and no other")
+	}
+}
+
+// A binding that was made for a registry is not taken over: the Catalog says so.
+func TestBindingOfARegistry(t *testing.T) {
+	for name, labels := range map[string]map[string]string{
+		"of ours":         withOwner(names.Labels("modelregistry"), "model-registry"),
+		"of the original": withOwner(map[string]string{}, "model-registry"),
+		"of somebody":     {"app": "model-catalog"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			binding := &rbacv1.ClusterRoleBinding{
+				ObjectMeta: metav1.ObjectMeta{Name: delegatorBinding, Labels: labels},
+				Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "theirs", Name: "model-catalog"}},
+			}
+			b := newBench(t, sample(), binding)
+			b.settle()
+			if !b.get(binding) || binding.Subjects[0].Namespace != "theirs" {
+				t.Errorf("subjects %v", binding.Subjects)
+			}
+			c := sample()
+			b.get(c)
+			got, _ := conditions.Get(c.Status.Conditions, ConditionAvailable)
+			if got.Status != metav1.ConditionFalse || !strings.Contains(got.Message, delegatorBinding) {
+				t.Errorf("condition %v", got)
+			}
+		})
+	}
+}
+
+func withOwner(labels map[string]string, component string) map[string]string {
+	labels[labelCreatedBy], labels[labelComponent] = createdBy, component
+	return labels
+}

@@ -1,0 +1,80 @@
+package modelcatalog
+
+import (
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// podOf is a pod of the catalog that was made some time after the beginning.
+func podOf(name, uid string, after time.Duration) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: sample().Namespace, Name: uid, UID: types.UID(uid), Labels: selector(name), CreationTimestamp: metav1.NewTime(time.Unix(1000, 0).Add(after)),
+	}}
+}
+
+// A database that starts empty, because its pod was replaced, gets a server that fills it: once, and only one that is older.
+func TestServerFollowsItsDatabase(t *testing.T) {
+	b := newBench(t, sample())
+	b.settle()
+	if b.databaseMark() != "" {
+		t.Fatal("a mark without a reason")
+	}
+	server, first := podOf(baseName, "server-1", 0), podOf(databaseName, "database-1", 0)
+	b.create(server)
+	b.create(first)
+	b.databaseAnswers(1)
+	b.settle()
+	if got := b.databaseMark(); got != "" {
+		t.Errorf("the first database replaces the server: %q", got)
+	}
+	if err := b.server.Delete(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	second := podOf(databaseName, "database-2", time.Hour)
+	b.create(second)
+	b.databaseAnswers(0)
+	b.settle()
+	if got := b.databaseMark(); got != "" {
+		t.Errorf("before the database answers: %q", got)
+	}
+	b.databaseAnswers(1)
+	b.settle()
+	if got := b.databaseMark(); got != "database-2" {
+		t.Errorf("mark %q", got)
+	}
+	b.restart() // nothing is remembered
+	b.settle()
+	if got := b.databaseMark(); got != "database-2" {
+		t.Errorf("mark %q", got)
+	}
+	for _, gone := range []*corev1.Pod{server, second} {
+		if err := b.server.Delete(t.Context(), gone); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.create(podOf(databaseName, "database-3", 2*time.Hour))
+	b.create(podOf(baseName, "server-3", 3*time.Hour))
+	b.databaseAnswers(0)
+	b.databaseAnswers(1)
+	b.settle()
+	if got := b.databaseMark(); got != "database-2" {
+		t.Errorf("a server that is younger than its database is replaced: %q", got)
+	}
+}
+
+func (b *bench) databaseAnswers(replicas int32) {
+	b.Helper()
+	d := must(b, &appsv1.Deployment{ObjectMeta: named(databaseName)})
+	b.changeStatus(d, func() { d.Status.AvailableReplicas = replicas })
+}
+
+// databaseMark is the mark on the pods of the server.
+func (b *bench) databaseMark() string {
+	b.Helper()
+	return must(b, &appsv1.Deployment{ObjectMeta: named(baseName)}).Spec.Template.Annotations[annotationDatabasePod]
+}

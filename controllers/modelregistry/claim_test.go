@@ -1,0 +1,91 @@
+package modelregistry
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
+)
+
+func sized(size, class string) *v1beta1.PostgresStorage {
+	s := &v1beta1.PostgresStorage{Size: new(resource.MustParse(size))}
+	if class != "" {
+		s.StorageClassName = &class
+	}
+	return s
+}
+
+// The claim of a generated database grows with the spec; what it cannot become is told and costs no request again.
+func TestClaimFollowsTheSpec(t *testing.T) {
+	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumeclaims"}, "demo-postgres-storage", errors.New("the class does not support resize"))
+	for name, test := range map[string]struct {
+		before, after       *v1beta1.PostgresStorage
+		fail                error
+		size, wrote, reason string
+	}{
+		"larger":              {nil, sized("20Gi", ""), nil, "20Gi", "patch PersistentVolumeClaim demo-postgres-storage", ""},
+		"larger, not granted": {nil, sized("20Gi", ""), refused, "5Gi", "", "cannot grow to 20Gi"},
+		"smaller":             {sized("20Gi", ""), sized("10Gi", ""), nil, "20Gi", "", "cannot shrink to 10Gi"},
+		"of another class":    {sized("5Gi", "slow"), sized("5Gi", "fast"), nil, "5Gi", "", "storage class slow"},
+		"as before":           {sized("5Gi", "slow"), sized("5Gi", "slow"), nil, "5Gi", "", ""},
+		"nothing said":        {sized("5Gi", "slow"), nil, nil, "5Gi", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			m := stored("demo", ownDatabase, func(s *v1beta1.ModelRegistrySpec) { s.Postgres.Storage = test.before })
+			w.waits(w.pass(m), "available")
+			w.wrote()
+			attempts := 0
+			w.fail = func(verb, kind string) error {
+				if verb == "patch" && kind == "PersistentVolumeClaim" {
+					attempts++
+					return test.fail
+				}
+				return nil
+			}
+			m.Spec.Postgres.Storage = test.after
+			w.waits(w.pass(m), "available")
+			if got := w.wrote(); got != test.wrote {
+				t.Errorf("wrote %q", got)
+			}
+			before := attempts
+			w.waits(w.pass(m), "available")
+			if got := w.wrote(); got != "" || attempts != before {
+				t.Errorf("at rest it wrote %q, %d attempts", got, attempts-before)
+			}
+			claim := &corev1.PersistentVolumeClaim{}
+			w.get(claim, "ns", "demo-postgres-storage")
+			if got := claim.Spec.Resources.Requests.Storage().String(); got != test.size {
+				t.Errorf("size %s", got)
+			}
+			c, _ := conditions.Get(m.Status.Conditions, ConditionStorage)
+			if test.reason == "" && c.Reason != "" || test.reason != "" && (c.Reason != ReasonClaimDiffers || !strings.Contains(c.Message, test.reason)) {
+				t.Errorf("condition %v", c)
+			}
+		})
+	}
+}
+
+// A lost Secret is made anew for the user whom the database in the claim knows, whatever the spec says since.
+func TestLostCredentialsKeepTheUser(t *testing.T) {
+	w := newWorld(t, nil)
+	m := stored("demo", ownDatabase, func(s *v1beta1.ModelRegistrySpec) { s.Postgres.Username, s.Postgres.Database = "first", "models" })
+	w.waits(w.pass(m), "available")
+	w.must(w.server.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-postgres-credentials"}}))
+	w.forget(m.UID) // a manager that has just started
+	m.Spec.Postgres.Username, m.Spec.Postgres.Database = "second", "other"
+	w.waits(w.pass(m), "available")
+	secret := &corev1.Secret{}
+	w.get(secret, "ns", "demo-postgres-credentials")
+	if string(secret.Data[keyUsername]) != "first" || string(secret.Data[keyDatabase]) != "models" {
+		t.Errorf("made for %s and %s", secret.Data[keyUsername], secret.Data[keyDatabase])
+	}
+}

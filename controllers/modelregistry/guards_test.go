@@ -1,0 +1,101 @@
+package modelregistry
+
+import (
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+)
+
+// A server runs under nothing and behind nothing that somebody else made: neither as an account of the namespace that is called
+// like the registry, nor behind a foreign rule of its proxy, nor without a NetworkPolicy of ours.
+func TestForeignGuardHoldsTheServerBack(t *testing.T) {
+	meta := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: "ns", Name: name, UID: "foreign"}
+	}
+	for name, foreign := range map[string]client.Object{
+		"ServiceAccount ns/demo": &corev1.ServiceAccount{ObjectMeta: meta("demo")},
+		"ConfigMap ns/demo-kube-rbac-proxy-config": &corev1.ConfigMap{ObjectMeta: meta("demo-kube-rbac-proxy-config"),
+			Data: map[string]string{"config-file.yaml": "authorization:\n  static: [{path: /, verb: '*'}]\n"}},
+		"NetworkPolicy ns/demo-ingress": &networkingv1.NetworkPolicy{ObjectMeta: meta("demo-ingress")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, nil, foreign)
+			m := stored("demo", proxied, func(s *v1beta1.ModelRegistrySpec) { s.Rest.Image = "any:1" })
+			w.waits(w.pass(m), "to be removed")
+			if w.get(&appsv1.Deployment{}, "ns", "demo") || w.get(&corev1.Service{}, "ns", "demo") {
+				t.Errorf("the server was started or exposed:\n%s", w.wrote())
+			}
+			available, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
+			if !strings.Contains(available.Message, name) || !strings.Contains(available.Message, "until then not written: Deployment ns/demo") {
+				t.Errorf("message %q", available.Message)
+			}
+			w.must(w.server.Delete(t.Context(), foreign))
+			w.waits(w.pass(m), "available")
+			if !w.get(&appsv1.Deployment{}, "ns", "demo") {
+				t.Error("the server is held back for nothing")
+			}
+		})
+	}
+}
+
+// A Route that somebody else has taken is reported, and the server runs all the same.
+func TestForeignRouteHoldsNothingBack(t *testing.T) {
+	taken := &unstructured.Unstructured{}
+	taken.SetGroupVersionKind(capability.Route)
+	taken.SetNamespace("ns")
+	taken.SetName("demo-https")
+	w := newWorld(t, everything, taken)
+	m := stored("demo", proxied)
+	_ = w.pass(m)
+	if !w.get(&appsv1.Deployment{}, "ns", "demo") || !w.get(&corev1.Service{}, "ns", "demo") {
+		t.Errorf("the server does not run:\n%s", w.wrote())
+	}
+	if available, _ := conditions.Get(m.Status.Conditions, ConditionAvailable); !strings.Contains(available.Message, "Route ns/demo-https exists") {
+		t.Errorf("message %q", available.Message)
+	}
+}
+
+// The catalog's proxy keeps its rights when a registry is called like the catalog, in another namespace and in that of the
+// catalog, while the registry lives and when it ends.
+func TestBindingOfTheCatalogIsNotTaken(t *testing.T) {
+	for _, namespace := range []string{"catalogs", "ns"} {
+		t.Run(namespace, func(t *testing.T) {
+			labels := names.Labels(catalogComponent)
+			labels[labelNamespace], labels[labelApp], labels[labelCreatedBy] = namespace, "model-catalog", createdBy
+			binding := &rbacv1.ClusterRoleBinding{
+				ObjectMeta: metav1.ObjectMeta{Name: "model-catalog-auth-delegator", UID: "binding", Labels: labels,
+					ManagedFields: []metav1.ManagedFieldsEntry{{Manager: FieldOwner, Operation: metav1.ManagedFieldsOperationApply,
+						APIVersion: "rbac.authorization.k8s.io/v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:subjects":{}}`)}}},
+				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:auth-delegator"},
+				Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "model-catalog"}},
+			}
+			w := newWorld(t, nil, binding)
+			m := stored("model-catalog", proxied)
+			w.waits(w.pass(m), "a valid spec") // the name is reserved
+			if err := w.publish(t.Context(), m, apply.Desired{{Config: delegatorBinding(m), Ownership: apply.Unowned}}); !apply.OnlyForeign(err) {
+				t.Errorf("the binding of the catalog: %v", err)
+			}
+			for range 5 { // an end takes several passes
+				_ = w.finalize(t.Context(), m)
+			}
+			got := &rbacv1.ClusterRoleBinding{}
+			if !w.get(got, "", binding.Name) || got.Subjects[0].Namespace != namespace || got.Subjects[0].Name != "model-catalog" ||
+				got.Labels[names.ComponentLabel] != catalogComponent {
+				t.Errorf("the binding of the catalog is now %+v", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,280 @@
+package modelregistry
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/admission"
+	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+)
+
+// formerCatalog is the catalog as releases before the kind Catalog left it: owned, and controlled by nobody.
+func formerCatalog() (*appsv1.Deployment, *corev1.Service) {
+	labels := map[string]string{labelCreatedBy: createdBy, labelComponent: "model-catalog", labelApp: "model-catalog"}
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: "model-catalog", UID: "catalog-deployment", Labels: labels,
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "components.platform.opendatahub.io/v1alpha1", Kind: "ModelRegistry", Name: "default-modelregistry", UID: "p"}},
+		}}, &corev1.Service{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: "model-catalog", UID: "catalog-service", Labels: labels,
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "model-catalog", UID: "catalog-deployment"}},
+		}}
+}
+
+// [modelregistry-37] A registry named model does not delete the catalog of an earlier release, which it does not control.
+func TestFormerCatalogStays(t *testing.T) {
+	for name, strip := range map[string]func(client.Object){
+		"as it was left":        func(client.Object) {},
+		"without its owners":    func(o client.Object) { o.SetOwnerReferences(nil) },
+		"with created-by alone": func(o client.Object) { o.SetLabels(map[string]string{labelCreatedBy: createdBy}) },
+		"with nothing but that": func(o client.Object) {
+			o.SetLabels(map[string]string{labelCreatedBy: createdBy})
+			o.SetOwnerReferences(nil)
+		},
+		"of another registry":    func(o client.Object) { o.SetOwnerReferences([]metav1.OwnerReference{controlledBy("other")}) },
+		"of an earlier registry": func(o client.Object) { o.SetOwnerReferences([]metav1.OwnerReference{controlledBy("gone")}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, s := formerCatalog()
+			strip(d)
+			strip(s)
+			w := newWorld(t, nil, d, s)
+			w.waits(w.pass(stored("model")), "available")
+			if got := w.wrote(); strings.Contains(got, "delete") {
+				t.Errorf("wrote\n%s", got)
+			}
+		})
+	}
+}
+
+func controlledBy(uid string) metav1.OwnerReference {
+	r := ref(v1beta1.Kind, uid, types.UID(uid))
+	r.Controller = new(true)
+	return r
+}
+
+// What was listed when the process started is read again before it is deleted: a Catalog may have adopted it since.
+func TestAdoptedLeftoverStays(t *testing.T) {
+	m := stored("model")
+	d := left(m, &appsv1.Deployment{}, "model-catalog", true)
+	d.UID = "catalog-deployment"
+	w := newWorld(t, nil, d)
+	w.waits(w.pass(stored("demo")), "available") // any registry of the namespace: the past is listed
+	w.get(d, "ns", "model-catalog")
+	for key, value := range names.Labels("modelcatalog") {
+		d.Labels[key] = value
+	}
+	d.OwnerReferences = []metav1.OwnerReference{{APIVersion: "aihub.opendatahub.io/v1alpha1", Kind: "Catalog", Name: "catalog", UID: "c", Controller: new(true)}}
+	w.must(w.server.Update(t.Context(), d))
+	w.waits(w.pass(m), "available")
+	if !w.get(&appsv1.Deployment{}, "ns", "model-catalog") {
+		t.Error("a Deployment that a Catalog controls was deleted")
+	}
+}
+
+// catalogBinding is the binding of the catalog's proxy, as this operator or the one before it made it.
+func catalogBinding(namespace string, ours bool) *rbacv1.ClusterRoleBinding {
+	labels := map[string]string{labelNamespace: namespace, labelApp: "model-catalog", labelComponent: "model-catalog", labelCreatedBy: createdBy}
+	if ours {
+		for key, value := range names.Labels("modelcatalog") {
+			labels[key] = value
+		}
+	}
+	return &rbacv1.ClusterRoleBinding{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRoleBinding"},
+		ObjectMeta: metav1.ObjectMeta{Name: "model-catalog-auth-delegator", UID: "binding", Labels: labels},
+		RoleRef:    rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "system:auth-delegator"},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "catalogs", Name: "model-catalog"}},
+	}
+}
+
+// A registry that is called as the catalog, wherever it is, neither takes the binding of the catalog's proxy nor removes it at its
+// end, and says whose it is.
+func TestBindingOfTheCatalogStays(t *testing.T) {
+	for name, binding := range map[string]*rbacv1.ClusterRoleBinding{
+		"of another namespace":                  catalogBinding("catalogs", true),
+		"of the same namespace":                 catalogBinding("ns", true),
+		"of the original":                       catalogBinding("catalogs", false),
+		"of the original in the same namespace": catalogBinding("ns", false),
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := stored("model-catalog", proxied)
+			setCondition(m, ConditionAvailable, metav1.ConditionTrue, ReasonAvailable, "") // a new one is refused
+			w := newWorld(t, nil, binding)
+			w.waits(w.pass(m), "removed")
+			c, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
+			if !strings.Contains(c.Message, "Catalog ") || !strings.Contains(c.Message, "model-catalog-auth-delegator") {
+				t.Errorf("message %q", c.Message)
+			}
+			got := &rbacv1.ClusterRoleBinding{}
+			w.get(got, "", binding.Name)
+			if len(got.Subjects) != 1 || got.Subjects[0].Namespace != "catalogs" {
+				t.Errorf("subjects %v labels %v", got.Subjects, got.Labels)
+			}
+			w.waits(w.finalize(t.Context(), m), "status")
+			w.waits(w.finalize(t.Context(), m), "status")
+			w.must(w.finalize(t.Context(), m))
+			if !w.get(got, "", binding.Name) {
+				t.Error("the end of the registry removed the binding")
+			}
+		})
+	}
+}
+
+// Data must not go by an owner reference that it got before: with a foreground deletion that would come before the finalizer.
+func TestFormerDataHasNoOwner(t *testing.T) {
+	elsewhere := &v1beta1.PostgresConfig{Host: "db", Username: "u"}
+	t.Run("of this registry", func(t *testing.T) {
+		w := newWorld(t, nil)
+		m := stored("demo", ownDatabase, func(s *v1beta1.ModelRegistrySpec) { s.Postgres.RetentionPolicy = v1beta1.DeleteData })
+		w.waits(w.pass(m), "available")
+		m.Spec.Postgres = elsewhere
+		w.waits(w.pass(m), "available")
+		w.dataWithoutOwner()
+		w.wrote()
+		w.waits(w.pass(m), "available")
+		if got := w.wrote(); got != "" {
+			t.Errorf("wrote\n%s", got)
+		}
+	})
+	t.Run("that the original made", func(t *testing.T) {
+		m := stored("demo", func(s *v1beta1.ModelRegistrySpec) { s.Postgres = elsewhere })
+		w := newWorld(t, nil, left(m, &corev1.PersistentVolumeClaim{}, "demo-postgres-storage", true), left(m, &corev1.Secret{}, "demo-postgres-credentials", true))
+		w.waits(w.pass(m), "available")
+		w.dataWithoutOwner()
+	})
+	t.Run("of somebody else", func(t *testing.T) {
+		m := stored("demo", func(s *v1beta1.ModelRegistrySpec) { s.Postgres = elsewhere })
+		w := newWorld(t, nil, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-postgres-storage"}})
+		w.waits(w.pass(m), "available")
+		if got := w.wrote(); strings.Contains(got, "PersistentVolumeClaim") {
+			t.Errorf("wrote\n%s", got)
+		}
+	})
+}
+
+func (w *world) dataWithoutOwner() {
+	w.Helper()
+	claim, secret := &corev1.PersistentVolumeClaim{}, &corev1.Secret{}
+	if !w.get(claim, "ns", "demo-postgres-storage") || !w.get(secret, "ns", "demo-postgres-credentials") {
+		w.Fatal("the data is gone")
+	}
+	if len(claim.OwnerReferences)+len(secret.OwnerReferences) > 0 {
+		w.Errorf("owners %v %v", claim.OwnerReferences, secret.OwnerReferences)
+	}
+}
+
+var errQuota = errors.New("exceeded quota")
+
+// An object of somebody else does not hide the other errors: those are retried soon, and told.
+func TestErrorBesideForeign(t *testing.T) {
+	w := newWorld(t, nil, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "registry-user-demo", UID: "role"}})
+	w.fail = func(_, kind string) error {
+		if kind == "ServiceAccount" {
+			return errQuota
+		}
+		return nil
+	}
+	m := stored("demo")
+	if err := w.pass(m); !errors.Is(err, errQuota) {
+		t.Errorf("ended with %v", err)
+	}
+	c, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
+	for _, part := range []string{"exceeded quota", "was not made by this operator"} {
+		if !strings.Contains(c.Message, part) {
+			t.Errorf("%q is not in %q", part, c.Message)
+		}
+	}
+}
+
+// What the API server refuses of the own spec is told.
+func TestRefusedMoveOfFieldsIsTold(t *testing.T) {
+	m := stored("demo", func(s *v1beta1.ModelRegistrySpec) { s.OAuthProxy = &v1beta1.ProxyConfig{} })
+	w := newWorld(t, everything, m.DeepCopy())
+	w.get(m, "ns", "demo")
+	w.fail = func(verb, _ string) error {
+		if verb == "patch" {
+			return errors.New("admission webhook denied the request")
+		}
+		return nil
+	}
+	err := w.pass(m)
+	c, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
+	if err == nil || !strings.Contains(c.Message, "denied the request") {
+		t.Errorf("ended with %v, message %q", err, c.Message)
+	}
+}
+
+// A rollout takes nothing from a server that answers, and tells what keeps the next one.
+func TestRolloutKeepsAvailable(t *testing.T) {
+	w := newWorld(t, nil, password("ns", "pg-login"))
+	m := stored("demo")
+	w.waits(w.pass(m), "available")
+	w.running(m)
+	w.must(w.pass(m))
+	d := &appsv1.Deployment{}
+	w.get(d, "ns", "demo")
+	d.Status.Replicas, d.Status.AvailableReplicas, d.Status.UnavailableReplicas = 2, 1, 1
+	w.must(w.server.Status().Update(t.Context(), d))
+	w.waits(w.pass(m), "rollout")
+	if c, _ := conditions.Get(m.Status.Conditions, ConditionAvailable); c.Status != metav1.ConditionTrue || c.Message != "Deployment is available" {
+		t.Errorf("condition %v", c)
+	}
+	pod := podWith("next", waits("rest-container", "ImagePullBackOff"))
+	pod.Namespace, pod.Labels = "ns", selector(m)
+	w.must(w.server.Create(t.Context(), &pod))
+	w.waits(w.pass(m), "rollout")
+	if c, _ := conditions.Get(m.Status.Conditions, ConditionAvailable); c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "ImagePullBackOff") {
+		t.Errorf("condition %v", c)
+	}
+}
+
+// A registry outside of the namespace of the settings is told so and left alone: nothing there is read or written.
+func TestRegistryElsewhere(t *testing.T) {
+	w := newWorld(t, nil)
+	w.settings.Namespace = "elsewhere"
+	m := stored("demo", proxied)
+	w.unread = func() error { return errors.New("unknown namespace for the cache") }
+	w.waits(w.pass(m), "namespace elsewhere")
+	c, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
+	if c.Reason != ReasonMisplaced || c.Status != metav1.ConditionUnknown || !strings.Contains(c.Message, "REGISTRIES_NAMESPACE") || w.wrote() != "" {
+		t.Errorf("condition %v", c)
+	}
+}
+
+// A registry that came past the webhooks gets no objects under a name of something else, and none of what belongs to the manager.
+func TestWhatNoRegistryMayUse(t *testing.T) {
+	theirs := admission.Rules{Mode: admission.Off, Namespace: "ns", Account: "manager"}
+	for name, tc := range map[string]struct {
+		m    *v1beta1.ModelRegistry
+		want string
+	}{
+		"a name of something else": {stored("a-catalog"), "metadata.name: objects called a-catalog belong to something else"},
+		"the key of the CA": {stored("demo", func(s *v1beta1.ModelRegistrySpec) {
+			s.Postgres = &v1beta1.PostgresConfig{Host: "h", PasswordSecret: &v1beta1.SecretKeyValue{Name: "odh-platform-operator-webhook-cert", Key: "ca.key"}}
+		}), "spec.postgres.passwordSecret.name: Secret"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			w.settings.Authors = theirs
+			for range 2 { // what was refused stays so
+				w.waits(w.pass(tc.m), "a valid spec")
+				if c, _ := conditions.Get(tc.m.Status.Conditions, ConditionAvailable); !strings.Contains(c.Message, tc.want) {
+					t.Errorf("message %q", c.Message)
+				}
+				if w.get(&appsv1.Deployment{}, "ns", tc.m.Name) {
+					t.Error("its server was made")
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,195 @@
+package servingcert
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+)
+
+// bench is a Keeper on a fake API server and clock. It counts what is asked of the server.
+type bench struct {
+	*testing.T
+	*Keeper
+	server        client.Client
+	clock         *clocktesting.FakeClock
+	owner         *corev1.ConfigMap
+	want          Wanted
+	reads, writes int
+	failing       error
+}
+
+func newBench(t *testing.T, existing ...client.Object) *bench {
+	t.Helper()
+	b := &bench{T: t, clock: clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
+		owner: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "owner", UID: "owner-uid"}},
+		want:  Wanted{Namespace: "ns", Name: "serving", Authority: "a-ca", Service: "server", Labels: map[string]string{"app": "server"}}}
+	server := fake.NewClientBuilder().WithReturnManagedFields().WithObjects(existing...).WithObjects(b.owner.DeepCopy()).
+		WithIndex(&corev1.ConfigMap{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} }).Build()
+	b.server = server
+	live := interceptor.NewClient(server, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if _, whole := o.(*corev1.Secret); whole {
+				b.reads++
+			}
+			if b.failing != nil {
+				return b.failing
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+	})
+	writing := interceptor.NewClient(server, interceptor.Funcs{
+		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			b.writes++
+			return c.Apply(ctx, o, opts...)
+		},
+	})
+	b.Keeper = &Keeper{Component: "test", Cached: server, Live: live, Clock: b.clock,
+		Applier: apply.New(apply.Options{Client: writing, Live: live, FieldOwner: "us", Component: "test"})}
+	return b
+}
+
+// pass keeps the certificate and returns for how long nothing is due, 0 when for ever.
+func (b *bench) pass() time.Duration {
+	b.Helper()
+	if err := b.Keep(b.Context(), b.owner, b.want); err != nil {
+		b.Fatal(err)
+	}
+	err := b.AwaitRenewal(b.owner.UID)
+	if err == nil {
+		return 0
+	}
+	wait, ok := errors.AsType[*reconciler.Wait](err)
+	if !ok {
+		b.Fatal(err)
+	}
+	return wait.Retry
+}
+
+func (b *bench) secret() *corev1.Secret {
+	b.Helper()
+	s := &corev1.Secret{}
+	if err := b.server.Get(b.Context(), client.ObjectKey{Namespace: "ns", Name: "serving"}, s); err != nil {
+		b.Fatal(err)
+	}
+	return s
+}
+
+func (b *bench) update(s *corev1.Secret) {
+	b.Helper()
+	if err := b.server.Update(b.Context(), s, client.FieldOwner("them")); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (b *bench) remove(s *corev1.Secret) {
+	b.Helper()
+	if err := b.server.Delete(b.Context(), s); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func TestKeepIssuesOnce(t *testing.T) {
+	b := newBench(t)
+	b.pass()
+	s := b.secret()
+	if s.Type != corev1.SecretTypeTLS || !metav1.IsControlledBy(s, b.owner) || s.Labels["app"] != "server" || len(s.Data) != 3 {
+		t.Errorf("type %s, owners %v, labels %v, %d keys", s.Type, s.OwnerReferences, s.Labels, len(s.Data))
+	}
+	b.pass() // reads what was written, once
+	reads, writes := b.reads, b.writes
+	if pause := b.pass(); pause < lifetime/2 || b.reads != reads || b.writes != writes || writes != 1 {
+		t.Errorf("at rest: pause %s, %d reads, %d writes", pause, b.reads-reads, b.writes-writes)
+	}
+	b.Forget(b.owner.UID)
+	if err := b.AwaitRenewal(b.owner.UID); err != nil {
+		t.Errorf("what was forgotten is waited for: %v", err)
+	}
+	if b.pass(); b.writes != writes {
+		t.Error("a good certificate was replaced after it was forgotten")
+	}
+}
+
+func TestKeepRenewsInTime(t *testing.T) {
+	b := newBench(t)
+	b.pass()
+	before := b.secret().Data
+	pause := b.pass()
+	b.clock.Step(pause - time.Minute)
+	if rest := b.pass(); rest != time.Minute || !bytes.Equal(b.secret().Data["tls.crt"], before["tls.crt"]) {
+		t.Errorf("a minute early: pause %s", rest)
+	}
+	b.clock.Step(time.Minute)
+	b.pass()
+	after := b.secret().Data
+	if bytes.Equal(after["tls.crt"], before["tls.crt"]) || !bytes.Contains(after["ca.crt"], before["ca.crt"]) {
+		t.Error("not renewed, or clients with the new bundle do not trust the old certificate")
+	}
+}
+
+func TestKeepMends(t *testing.T) {
+	for name, damage := range map[string]func(*bench, *corev1.Secret){
+		"a damaged key":    func(b *bench, s *corev1.Secret) { s.Data["tls.key"] = []byte("x"); b.update(s) },
+		"a lost reference": func(b *bench, s *corev1.Secret) { s.OwnerReferences = nil; b.update(s) },
+		"another Service":  func(b *bench, _ *corev1.Secret) { b.want.Service = "other"; b.Forget(b.owner.UID) },
+		"a deleted Secret": func(b *bench, s *corev1.Secret) { b.remove(s) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.pass()
+			b.pass()
+			damage(b, b.secret())
+			b.pass()
+			if s := b.secret(); b.writes != 2 || !metav1.IsControlledBy(s, b.owner) || bytes.Equal(s.Data["tls.key"], []byte("x")) {
+				t.Errorf("%d writes, owners %v", b.writes, s.OwnerReferences)
+			}
+			if b.pass(); b.writes != 2 {
+				t.Errorf("%d writes at rest", b.writes)
+			}
+		})
+	}
+}
+
+func TestKeepLeavesSecretsOfOthersAlone(t *testing.T) {
+	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "serving"}, Data: map[string][]byte{"tls.crt": []byte("x")}}
+	another := theirs.DeepCopy()
+	another.Labels = names.Labels("mlflow")
+	for name, existing := range map[string]*corev1.Secret{"without a label": theirs, "of another component": another} {
+		b := newBench(t, existing.DeepCopy())
+		b.pass()
+		if pause := b.pass(); pause != 0 || b.writes != 0 {
+			t.Errorf("%s: pause %s, %d writes", name, pause, b.writes)
+		}
+	}
+	t.Run("nor one that the cache does not show yet", func(t *testing.T) {
+		b := newBench(t, theirs.DeepCopy())
+		b.Cached = newBench(t).server
+		if b.pass(); b.writes != 0 {
+			t.Error("it was written")
+		}
+	})
+}
+
+func TestKeepPassesErrorsOn(t *testing.T) {
+	b := newBench(t)
+	b.failing = errors.New("no answer")
+	if err := b.Keep(t.Context(), b.owner, b.want); !errors.Is(err, b.failing) {
+		t.Errorf("error %v", err)
+	}
+	if err := b.AwaitRenewal(b.owner.UID); err != nil {
+		t.Errorf("a certificate is remembered that was not issued: %v", err)
+	}
+}

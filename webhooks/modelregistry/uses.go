@@ -1,0 +1,60 @@
+package modelregistry
+
+import (
+	"fmt"
+
+	kjson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
+)
+
+func usesOf(rules author.Rules, raw []byte, namespace string) (author.Uses, error) {
+	object, err := decodeRaw(raw)
+	if err != nil {
+		return author.Uses{}, err
+	}
+	registry, err := typed(object)
+	if err != nil {
+		return author.Uses{}, err
+	}
+	registry.Namespace = namespace
+	return Uses(rules, registry), nil
+}
+
+// Uses lists what the pods of a registry use by the word of its author.
+func Uses(_ author.Rules, registry *v1beta1.ModelRegistry) author.Uses {
+	spec, path := &registry.Spec, field.NewPath("spec")
+	u := author.Uses{Namespace: registry.Namespace}
+	u.AddReferences(spec, path)
+	u.Without(author.Secret, registry.Name+"-postgres-credentials", registry.Name+"-kube-rbac-proxy") // which the operator makes
+	u.Add(author.Image, spec.Rest.Image, path.Child("rest", "image"))
+	if spec.Postgres != nil {
+		u.Add(author.Image, spec.Postgres.Image, path.Child("postgres", "image"))
+	}
+	for name, proxy := range map[string]*v1beta1.ProxyConfig{"oauthProxy": spec.OAuthProxy, "kubeRBACProxy": spec.KubeRBACProxy} {
+		if proxy != nil {
+			u.Add(author.Image, proxy.Image, path.Child(name, "image"))
+			u.Add(author.Host, proxy.Domain, path.Child(name, "domain"))
+		}
+	}
+	return u
+}
+
+func catalogUsesOf(rules author.Rules, raw []byte, namespace string) (author.Uses, error) {
+	c := &aihubv1alpha1.Catalog{}
+	if err := kjson.Unmarshal(raw, c); err != nil {
+		return author.Uses{}, fmt.Errorf("decoding the Catalog: %w", err)
+	}
+	c.Namespace = namespace
+	return CatalogUses(rules, c), nil
+}
+
+// CatalogUses lists what the pods of a Catalog use by the word of its author.
+func CatalogUses(_ author.Rules, c *aihubv1alpha1.Catalog) author.Uses {
+	u := author.Uses{Namespace: c.Namespace}
+	u.AddReferences(c.Spec, field.NewPath("spec"))
+	return u
+}
