@@ -53,6 +53,22 @@ func (r *clusters) bind(ctx context.Context, cluster *unstructured.Unstructured,
 	return 0, r.removeBindings(ctx, r.cached, cluster.GetUID(), c, name)
 }
 
+// bindingFor is the binding of a plan, or nil if it is only to be kept and is not there. One of the CodeFlare operator is not in
+// the cache; a cluster that has one has the finalizer.
+func (r *clusters) bindingFor(ctx context.Context, cluster *unstructured.Unstructured, c ray.Cluster, p plan) (*apply.Object, error) {
+	if p.binding == nil || !p.keepsBinding {
+		return p.binding, nil
+	}
+	head, err := r.bindingHead(ctx, r.cached, c.Names().ClusterRoleBinding)
+	if err == nil && head == nil && controllerutil.ContainsFinalizer(cluster, ray.Finalizer) {
+		head, err = r.bindingHead(ctx, r.live, c.Names().ClusterRoleBinding)
+	}
+	if err != nil || head == nil || !belongs(head, c) {
+		return nil, err
+	}
+	return p.binding, nil
+}
+
 // ended asks the API server whether a cluster is gone or going.
 func (r *clusters) ended(ctx context.Context, cluster *unstructured.Unstructured) (bool, error) {
 	now := &metav1.PartialObjectMetadata{}

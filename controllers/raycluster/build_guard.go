@@ -23,8 +23,8 @@ const (
 	portHTTPS = 443
 )
 
-// guardObjects are what the sidecar before the dashboard needs: an account, a Service, a key for its cookies or rules for
-// whom it lets in. Its certificate is that of the platform or one of certificates.
+// guardObjects are what the sidecar before the dashboard needs: an account, and a key for its cookies or rules for whom it lets
+// in. Its certificate is that of the platform or one of certificates.
 func guardObjects(c ray.Cluster, in Inputs) (apply.Desired, error) {
 	var desired apply.Desired
 	n := c.Names()
@@ -36,7 +36,6 @@ func guardObjects(c ray.Cluster, in Inputs) (apply.Desired, error) {
 		}
 		desired.Add(
 			secret(c, n.CookieSecret).WithData(map[string][]byte{ray.KeyCookie: in.Cookie}),
-			proxyService(c).WithAnnotations(map[string]string{oauthproxy.ServingCertAnnotation: n.ProxyTLS}),
 			account,
 		)
 	case ray.AuthProxy:
@@ -46,7 +45,6 @@ func guardObjects(c ray.Cluster, in Inputs) (apply.Desired, error) {
 		}
 		desired.Add(
 			corev1ac.ConfigMap(n.ProxyConfig, c.Namespace()).WithLabels(marks(c, nil)).WithData(rules),
-			proxyService(c),
 			account(c),
 		)
 	default:
@@ -91,11 +89,15 @@ func redirectingAccount(c ray.Cluster) (*corev1ac.ServiceAccountApplyConfigurati
 	return account(c).WithAnnotations(map[string]string{annotationRedirect: string(text)}), nil
 }
 
-// proxyService leads to the sidecar of the head.
-func proxyService(c ray.Cluster) *corev1ac.ServiceApplyConfiguration {
-	return corev1ac.Service(c.Names().ProxyService, c.Namespace()).
-		WithLabels(marks(c, nil)).
+// proxyService leads to the sidecar of the head. For that of OpenShift the platform issues the certificate.
+func proxyService(c ray.Cluster, auth ray.Auth) *corev1ac.ServiceApplyConfiguration {
+	service := corev1ac.Service(c.Names().ProxyService, c.Namespace()).WithLabels(marks(c, nil))
+	if auth == ray.AuthOAuth {
+		service.WithAnnotations(map[string]string{oauthproxy.ServingCertAnnotation: c.Names().ProxyTLS})
+	}
+	return service.
 		WithSpec(corev1ac.ServiceSpec().
+			WithType(corev1.ServiceTypeClusterIP).
 			WithSelector(map[string]string{ray.LabelCluster: c.Name(), ray.LabelNodeType: ray.NodeTypeHead}).
 			WithPorts(corev1ac.ServicePort().WithName(ray.PortProxyName).WithPort(portHTTPS).
 				WithTargetPort(intstr.FromString(ray.PortProxyName)).WithProtocol(corev1.ProtocolTCP)))

@@ -58,8 +58,7 @@ func headRules(c ray.Cluster, in Inputs) []*rule {
 	if in.OpenToNamespace {
 		rules = append(rules, from([]int32{ray.PortClient, ray.PortDashboard}, networkingv1ac.NetworkPolicyPeer().WithPodSelector(metav1ac.LabelSelector())))
 	}
-	kubeRay := inNamespaces(in.KubeRay).WithPodSelector(pods(map[string]string{labelComponent: kubeRayComponent}))
-	rules = append(rules, from(kubeRayPorts(c), kubeRay))
+	rules = append(rules, kubeRayRule(in, kubeRayPorts(c))...)
 	if len(in.MonitoringNamespaces) > 0 {
 		rules = append(rules, from([]int32{ray.PortMetrics}, inNamespaces(in.MonitoringNamespaces)))
 	}
@@ -82,13 +81,9 @@ func kubeRayPorts(c ray.Cluster) []int32 {
 
 // routedRules let the routers of the cluster to what is published and asks nobody who they are.
 func routedRules(c ray.Cluster, in Inputs) []*rule {
-	var ports []int32
-	if in.publishes() && in.published(c) && !in.guard(c).Sidecar() {
-		ports = append(ports, ray.PortDashboard)
-	}
 	var rules []*rule
-	if routers := in.routers(); len(ports) > 0 && len(routers) > 0 {
-		rules = append(rules, from(ports, inNamespaces(routers)))
+	if routers := in.routers(); in.exposure(c) == bare && len(routers) > 0 {
+		rules = append(rules, from([]int32{ray.PortDashboard}, inNamespaces(routers)))
 	}
 	if serves(c) {
 		rules = append(rules, serveRule(in))
@@ -108,8 +103,7 @@ func serveRule(in Inputs) *rule {
 func workerRules(c ray.Cluster, in Inputs) []*rule {
 	rules := []*rule{from(nil, sameCluster(c))}
 	if serves(c) { // every node that runs a replica answers requests
-		kubeRay := inNamespaces(in.KubeRay).WithPodSelector(pods(map[string]string{labelComponent: kubeRayComponent}))
-		rules = append(rules, from([]int32{portAgent, portServe}, kubeRay), serveRule(in))
+		rules = append(append(rules, kubeRayRule(in, []int32{portAgent, portServe})...), serveRule(in))
 	}
 	return rules
 }
@@ -117,10 +111,16 @@ func workerRules(c ray.Cluster, in Inputs) []*rule {
 // serves tells whether the cluster belongs to a RayService.
 func serves(c ray.Cluster) bool { return c.Owner() == "RayService" }
 
-// publishes tells whether the dashboard gets an address outside the cluster.
-func (in Inputs) publishes() bool { return in.Publish != config.PublishNone }
+// kubeRayRule admits KubeRay, where it is known where that is.
+func kubeRayRule(in Inputs, ports []int32) []*rule {
+	if len(in.KubeRay) == 0 {
+		return nil // no namespaces would be all
+	}
+	return []*rule{from(ports, inNamespaces(in.KubeRay).WithPodSelector(pods(map[string]string{labelComponent: kubeRayComponent})))}
+}
 
-// routers are the namespaces of the ingress controllers.
+// routers are the namespaces of the ingress controllers. Only settings name them on plain Kubernetes, where a tenant may be able
+// to make a namespace of a usual name.
 func (in Inputs) routers() []string {
 	switch {
 	case len(in.IngressNamespaces) > 0:
@@ -130,7 +130,7 @@ func (in Inputs) routers() []string {
 	case in.OpenShift:
 		return []string{"openshift-ingress"}
 	default:
-		return []string{"ingress-nginx", "traefik"}
+		return nil
 	}
 }
 

@@ -13,22 +13,26 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
-// publication is what leads from outside to the dashboard and to the client port. The latter needs TLS, because a router
-// tells clusters apart by what stands in the hello of TLS.
-func publication(c ray.Cluster, in Inputs) apply.Desired {
+// dashboard is what leads from outside to the dashboard.
+func dashboard(c ray.Cluster, in Inputs) apply.Desired {
 	var desired apply.Desired
 	switch {
-	case !in.publishes():
-		return nil
-	case in.Publish == config.PublishGateway && in.Gateway:
+	case in.viaGateway():
 		desired.Add(dashboardHTTPRoute(c, in))
 	case in.OpenShift:
 		desired.Add(dashboardRoute(c, in))
 	case in.Domain != "":
 		desired.Add(dashboardIngress(c, in))
 	}
+	return desired
+}
+
+// clientPort is what leads from outside to the client port. That needs TLS, because a router tells clusters apart by what stands
+// in the hello of TLS.
+func clientPort(c ray.Cluster, in Inputs) apply.Desired {
+	var desired apply.Desired
 	switch {
-	case !in.encrypted(c):
+	case in.Publish == config.PublishNone || !in.published(c) || !in.encrypted(c):
 	case in.OpenShift:
 		desired.Add(clientRoute(c, in))
 	case in.Domain != "":
@@ -39,8 +43,7 @@ func publication(c ray.Cluster, in Inputs) apply.Desired {
 
 // missingDomain tells that nothing is published for want of a domain.
 func (in Inputs) missingDomain(c ray.Cluster) bool {
-	gateway := in.Publish == config.PublishGateway && in.Gateway
-	return in.publishes() && in.published(c) && !gateway && !in.OpenShift && in.Domain == ""
+	return in.exposure(c) > unpublished && !in.viaGateway() && !in.OpenShift && in.Domain == ""
 }
 
 // dashboardRoute ends TLS before a dashboard without a sidecar, and speaks TLS to a sidecar.
@@ -115,14 +118,10 @@ func ingressRule(host string, kind networkingv1.PathType, backend *networkingv1a
 			WithBackend(networkingv1ac.IngressBackend().WithService(backend))))
 }
 
-// dashboardHTTPRoute publishes below a path of the platform's gateway, which has one host for all. References are spelled
+// dashboardHTTPRoute publishes a dashboard without a sidecar below a path of the platform's gateway, which has one host for all. References are spelled
 // out in full, defaults included, because the lists are ours as a whole.
 func dashboardHTTPRoute(c ray.Cluster, in Inputs) runtime.ApplyConfiguration {
 	n := c.Names()
-	service, port := n.HeadService, int64(ray.PortDashboard)
-	if in.guard(c).Sidecar() {
-		service, port = n.ProxyService, portHTTPS
-	}
 	return resources.Literal(capability.HTTPRoute.GroupVersion().String(), "HTTPRoute", n.Dashboard, c.Namespace(), marks(c, nil), map[string]any{"spec": map[string]any{
 		"parentRefs": []any{map[string]any{
 			"group": capability.HTTPRoute.Group, "kind": "Gateway", "name": in.GatewayName, "namespace": in.GatewayNamespace,
@@ -133,7 +132,7 @@ func dashboardHTTPRoute(c ray.Cluster, in Inputs) runtime.ApplyConfiguration {
 				"type":       "URLRewrite",
 				"urlRewrite": map[string]any{"path": map[string]any{"type": "ReplacePrefixMatch", "replacePrefixMatch": "/"}},
 			}},
-			"backendRefs": []any{map[string]any{"group": "", "kind": "Service", "name": service, "port": port, "weight": int64(1)}},
+			"backendRefs": []any{map[string]any{"group": "", "kind": "Service", "name": n.HeadService, "port": int64(ray.PortDashboard), "weight": int64(1)}},
 		}},
 	}})
 }

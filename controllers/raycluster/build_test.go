@@ -17,6 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/ray"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
+	webhook "github.com/odh-platform/odh-platform-operator/webhooks/raycluster"
 )
 
 // clusterFrom reads a RayCluster from YAML below its kind.
@@ -44,7 +45,7 @@ func inputsFor(u *unstructured.Unstructured, openShift bool, changes ...func(*In
 	}
 	c := ray.View(u.Object)
 	in.Domain = strings.TrimSuffix(in.IngressDomain, ".")
-	in.Mode = ray.Decide(ray.Wishes{OAuth: in.OAuth, MTLS: in.MTLS, Issuer: ray.Issuer(in.Certificates)}, ray.Platform{OpenShift: openShift}, c, c)
+	in.Mode = ray.Decide(webhook.WishesOf(in.RayCluster), ray.Platform{OpenShift: openShift}, c, c)
 	return in
 }
 
@@ -55,8 +56,8 @@ func built(t testing.TB, u *unstructured.Unstructured, in Inputs) []*unstructure
 	if err != nil {
 		t.Fatal(err)
 	}
-	desired := slices.Concat(p.policies, p.objects)
-	if p.binding != nil {
+	desired := slices.Concat(p.policies, p.guards, p.exposing)
+	if p.binding != nil && !p.keepsBinding {
 		desired = append(desired, *p.binding)
 	}
 	objects, err := apply.Render(desired, ComponentName, u)
@@ -67,9 +68,14 @@ func built(t testing.TB, u *unstructured.Unstructured, in Inputs) []*unstructure
 }
 
 const (
-	plainHead    = "spec: {headGroupSpec: {template: {spec: {containers: [{name: ray-head}]}}}}"
-	injectedHead = "spec: {headGroupSpec: {template: {spec: {containers: [{name: ray-head}, {name: %s}], volumes: [{name: server-cert, secret: {secretName: x}}, {name: oauth-proxy-token, projected: {}}]}}}}"
-	mutualHead   = "spec: {headGroupSpec: {template: {spec: {containers: [{name: ray-head}], volumes: [{name: server-cert, emptyDir: {}}]}}}}"
+	plainHead = "spec: {headGroupSpec: {template: {spec: {containers: [{name: ray-head}]}}}}"
+	// injectedHead and mutualHead have what is known to be ours by what it says; %s is the name of the sidecar.
+	injectedHead = "spec: {headGroupSpec: {template: {spec: {containers: [" + encryptedRay + ", {name: %s, args: [--openshift-service-account=demo-oauth-proxy], " +
+		"volumeMounts: [{name: proxy-tls-secret}, {name: kube-rbac-proxy-config}]}], volumes: [" + authority + ", {name: server-cert, secret: {secretName: x}}, " +
+		"{name: oauth-proxy-token, projected: {}}, {name: kube-rbac-proxy-config, configMap: {name: demo-proxy-config}}]}}}}"
+	mutualHead   = "spec: {headGroupSpec: {template: {spec: {containers: [" + encryptedRay + "], volumes: [" + authority + ", {name: server-cert, emptyDir: {}}]}}}}"
+	encryptedRay = "{name: ray-head, env: [{name: RAY_USE_TLS, value: '1'}]}"
+	authority    = "{name: ca-vol, secret: {secretName: ca-secret-demo}}"
 )
 
 func demoCluster(annotation, spec string) string {
@@ -82,6 +88,14 @@ func gateway(in *Inputs)   { in.Publish, in.Gateway = config.PublishGateway, tru
 func closed(in *Inputs)    { in.OpenToNamespace = false }
 func nowhere(in *Inputs)   { in.Publish = config.PublishNone }
 func noMetrics(in *Inputs) { in.MonitoringNamespaces = nil }
+func routers(in *Inputs)   { in.IngressNamespaces = []string{"ingress-nginx"} }
+func open(in *Inputs)      { in.Publish = config.PublishOpen }
+func trusting(in *Inputs)  { in.KubeRaySecurity = config.KubeRaySecurityTrust }
+func heads(has ...ray.Injected) func(*Inputs) {
+	return func(in *Inputs) { in.Heads = has }
+}
+
+var tokenHead = strings.Replace(plainHead, "spec: {", "spec: {authOptions: {mode: token}, ", 1)
 
 // [R16] [R17] [R27] [R31] [R32] What is made on each platform, with each setting.
 func TestGolden(t *testing.T) {
@@ -98,17 +112,22 @@ func TestGolden(t *testing.T) {
 		"openshift-no-oauth":          {demoCluster(version, mutualHead), true, []func(*Inputs){noOAuth, domain}},
 		"openshift-keeps-account":     {demoCluster(version+", ray.openshift.ai/keep-service-account: 'true'", strings.Replace(plainHead, "containers:", "serviceAccountName: mine, containers:", 1)), true, nil},
 		"openshift-own-head-service":  {demoCluster(version, strings.Replace(mutualHead, "headGroupSpec: {", "headGroupSpec: {headService: {metadata: {name: front}}, ", 1)), true, []func(*Inputs){noOAuth}},
-		"openshift-ray-token":         {demoCluster(version, strings.Replace(plainHead, "spec: {", "spec: {authOptions: {mode: token}, ", 1)), true, nil},
+		"openshift-ray-token":         {demoCluster(version, tokenHead), true, nil},
+		"openshift-ray-token-trusted": {demoCluster(version, tokenHead), true, []func(*Inputs){trusting, heads(ray.Injected{RayToken: true})}},
+		"openshift-ray-token-pending": {demoCluster(version, tokenHead), true, []func(*Inputs){trusting}},
+		"openshift-ray-token-old-pod": {demoCluster(version, tokenHead), true, []func(*Inputs){trusting, heads(ray.Injected{RayToken: true}, ray.Injected{})}},
+		"openshift-open":              {demoCluster(version, mutualHead), true, []func(*Inputs){noOAuth, open}},
+		"openshift-plaintext-pod":     {demoCluster(version, fmt.Sprintf(injectedHead, "oauth-proxy")), true, []func(*Inputs){heads(ray.Injected{Encrypted: true}, ray.Injected{})}},
 		"openshift-long-names":        {strings.ReplaceAll(demoCluster(version, mutualHead), "team1", "a-namespace-with-a-name-that-is-very-long-indeed-really"), true, []func(*Inputs){domain}},
 		"plain-proxy":                 {demoCluster(version, fmt.Sprintf(injectedHead, "kube-rbac-proxy")), false, []func(*Inputs){domain}},
 		"plain-proxy-no-domain":       {demoCluster(version, fmt.Sprintf(injectedHead, "kube-rbac-proxy")), false, nil},
-		"plain-open":                  {demoCluster(version, plainHead), false, []func(*Inputs){noOAuth, domain}},
+		"plain-open":                  {demoCluster(version, plainHead), false, []func(*Inputs){noOAuth, domain, routers}},
 		"plain-mutual":                {demoCluster(version, mutualHead), false, []func(*Inputs){noOAuth, domain}},
 		"plain-gateway":               {demoCluster(version, plainHead), false, []func(*Inputs){noOAuth, gateway}},
 		"plain-gateway-proxy":         {demoCluster(version, fmt.Sprintf(injectedHead, "kube-rbac-proxy")), false, []func(*Inputs){gateway}},
 		"plain-published-nowhere":     {demoCluster(version, plainHead), false, []func(*Inputs){noOAuth, domain, nowhere}},
 		"closed-to-the-namespace":     {demoCluster(version, plainHead), true, []func(*Inputs){closed, noMetrics}},
-		"of-a-ray-service":            {service + plainHead, false, []func(*Inputs){noOAuth, domain}},
+		"of-a-ray-service":            {service + plainHead, false, []func(*Inputs){noOAuth, domain, routers}},
 		"suspended":                   {demoCluster(version, strings.Replace(mutualHead, "spec: {", "spec: {suspend: true, ", 1)), true, nil},
 		"kuberay-has-policies":        {demoCluster(version, strings.Replace(plainHead, "spec: {", "spec: {networkPolicy: {}, ", 1)), true, nil},
 		"switched-off-still-injected": {demoCluster(version, fmt.Sprintf(injectedHead, "oauth-proxy")), true, []func(*Inputs){noOAuth}},
@@ -191,7 +210,6 @@ func differences(path string, ours, theirs any) []string {
 // [R16] [R17] [R32] The objects are those that the CodeFlare operator was recorded to make, but for what is listed here.
 func TestAgainstTheOriginal(t *testing.T) {
 	monitoring := ".spec.ingress[3].from[0].namespaceSelector.matchExpressions[0].values[1] is new"
-	router := ".spec.ingress[5] is new"
 	for name, tc := range map[string]struct {
 		openShift bool
 		changes   []func(*Inputs)
@@ -199,10 +217,10 @@ func TestAgainstTheOriginal(t *testing.T) {
 	}{
 		"openshift-oauth-mtls": {true, nil, []string{"NetworkPolicy board-head-e2a8ad21" + monitoring}},
 		"plain-ingress-no-mtls": {false, []func(*Inputs){noOAuth, func(in *Inputs) { in.MTLS, in.IngressDomain = false, "apps.lab.example.com" }}, []string{
-			"Ingress rayclient-demo is not made", "NetworkPolicy demo-head-6161c9cb" + monitoring, "NetworkPolicy demo-head-6161c9cb" + router,
+			"Ingress rayclient-demo is not made", "NetworkPolicy demo-head-6161c9cb" + monitoring,
 		}},
 		"embedded-appwrapper": {false, []func(*Inputs){noOAuth, func(in *Inputs) { in.MTLS, in.IngressDomain = false, "ray.example.org" }}, []string{
-			"Ingress rayclient-inner is not made", "NetworkPolicy inner-head-33ee0e34" + monitoring, "NetworkPolicy inner-head-33ee0e34" + router,
+			"Ingress rayclient-inner is not made", "NetworkPolicy inner-head-33ee0e34" + monitoring,
 		}},
 		"suspended-two-worker-groups": {false, []func(*Inputs){noOAuth, func(in *Inputs) { in.IngressDomain = "ray.example.org" }}, []string{
 			"NetworkPolicy paused-head-ec6f913d" + monitoring,
@@ -276,13 +294,13 @@ func TestPlansAreSound(t *testing.T) {
 		in := inputsFor(u, rapid.Bool().Draw(t, "openshift"), func(in *Inputs) {
 			in.OAuth, in.MTLS, in.Gateway = rapid.Bool().Draw(t, "oauth"), rapid.Bool().Draw(t, "mtls"), rapid.Bool().Draw(t, "gateway")
 			in.IngressDomain = rapid.SampledFrom([]string{"", "apps.example.org"}).Draw(t, "domain")
-			in.Publish = rapid.SampledFrom([]string{config.PublishAuto, config.PublishGateway, config.PublishNone}).Draw(t, "publish")
+			in.Publish = rapid.SampledFrom([]string{config.PublishAuto, config.PublishOpen, config.PublishGateway, config.PublishNone}).Draw(t, "publish")
 		})
 		p, err := Build(ray.View(u.Object), in)
 		if err != nil {
 			t.Fatal(err)
 		}
-		all := slices.Concat(p.policies, p.objects)
+		all := slices.Concat(p.policies, p.guards, p.exposing)
 		if p.binding != nil {
 			all = append(all, *p.binding)
 		}
@@ -295,8 +313,8 @@ func TestPlansAreSound(t *testing.T) {
 				t.Errorf("%s has labels %v", o.GetKind(), o.GetLabels())
 			}
 		}
-		if suspended && (len(p.objects) > 0 || p.binding != nil) {
-			t.Errorf("%d objects for a suspended cluster, binding %v", len(p.objects), p.binding)
+		if suspended && (len(p.guards)+len(p.exposing) > 0 || p.binding != nil) {
+			t.Errorf("%d objects for a suspended cluster, binding %v", len(p.exposing), p.binding)
 		}
 		if len(p.policies) != 2 {
 			t.Errorf("%d policies", len(p.policies))

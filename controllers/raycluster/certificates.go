@@ -207,7 +207,7 @@ func (p *pass) isOurs(secret *corev1.Secret) bool {
 	if owner := metav1.GetControllerOf(secret); owner != nil {
 		return owner.Kind == ray.GVK.Kind && owner.Name == p.cluster.GetName()
 	}
-	return ourLabels(secret)
+	return apply.IsOurs(secret, ComponentName)
 }
 
 // write applies a Secret, which costs nothing when it is like that, and remembers it. Without data only its labels and its
@@ -221,7 +221,7 @@ func (p *pass) write(ctx context.Context, name string, kind corev1.SecretType, d
 	if kind != "" {
 		config.WithType(kind)
 	}
-	if err := p.Applier.Apply(ctx, p.cluster, apply.Desired{{Config: config}}); err != nil {
+	if err := p.Applier.Apply(ctx, p.cluster, apply.Desired{{Config: config, Keeps: true}}); err != nil {
 		delete(p.memory.slots, name)
 		return err
 	}

@@ -6,11 +6,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
-	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/ray"
 )
 
@@ -228,10 +226,4 @@ func (p *pass) keepProxy(ctx context.Context) error {
 		return fmt.Errorf("keeping the certificate of the proxy in Secret %s: %w", p.key(p.plan.proxy), err)
 	}
 	return p.write(ctx, p.plan.proxy, corev1.SecretTypeTLS, serving.Data, slot{role: roleProxy, next: serving.Renew, expires: serving.Expires})
-}
-
-// ourLabels reports whether an object bears the labels of this component.
-func ourLabels(o metav1.Object) bool {
-	own := o.GetLabels()
-	return own[names.OperatorLabel] == names.OperatorName && own[names.ComponentLabel] == ComponentName
 }

@@ -129,8 +129,7 @@ func podsOfRole(role string, pods []corev1.Pod) []*corev1.Pod {
 	var out []*corev1.Pod
 	for i := range pods {
 		pod := &pods[i]
-		over := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-		if !over && (pod.Labels[ray.LabelNodeType] == ray.NodeTypeHead) == (role == roleHead) {
+		if !isOver(pod) && isHead(pod) == (role == roleHead) {
 			out = append(out, pod)
 		}
 	}

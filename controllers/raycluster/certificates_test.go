@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
 	"github.com/odh-platform/odh-platform-operator/pkg/ray"
 )
@@ -74,7 +75,7 @@ func TestCertificatesOfANewCluster(t *testing.T) {
 	}
 	for _, secret := range []*corev1.Secret{authority, w.secret(head), w.secret(worker)} {
 		owner := metav1.GetControllerOf(secret)
-		if owner == nil || owner.UID != "u" || secret.Labels[ray.LabelClusterName] != "demo" || !ourLabels(secret) {
+		if owner == nil || owner.UID != "u" || secret.Labels[ray.LabelClusterName] != "demo" || !apply.IsOurs(secret, ComponentName) {
 			t.Errorf("%s: owner %v, labels %v", secret.Name, owner, secret.Labels)
 		}
 	}
@@ -304,7 +305,7 @@ func TestAnExistingCAIsKept(t *testing.T) {
 	w, cluster := newWorld(t, old), demo(t)
 	w.keep(cluster, ray.Mode{MTLS: true, Issuer: ray.IssuerPod})
 	got := w.secret(ca)
-	if !same(got.Data, root.Data) || !ourLabels(got) || w.writes != 1 {
+	if !same(got.Data, root.Data) || !apply.IsOurs(got, ComponentName) || w.writes != 1 {
 		t.Errorf("%d writes, labels %v", w.writes, got.Labels)
 	}
 	if told := w.told(); told != "" {

@@ -2,68 +2,61 @@ package raycluster
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"sync"
 
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/follow"
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
 )
 
-const (
-	// kubeRayDeployment is the name under which KubeRay is installed everywhere.
-	kubeRayDeployment = "kuberay-operator"
-	// initializationName is the one DSCInitialization that a platform has.
-	initializationName = "default-dsci"
-	// raySystem is where KubeRay is on clusters without a platform, unless it is found elsewhere.
-	raySystem = "ray-system"
-)
-
-// platformNamespaces are those of platforms that say nothing else.
-var platformNamespaces = []string{"opendatahub", "redhat-ods-applications"}
-
-var (
-	deploymentResource     = appsv1.SchemeGroupVersion.WithResource("deployments")
-	initializationResource = capability.DSCInitialization.GroupVersion().WithResource("dscinitializations")
-)
-
-// locator finds out from which namespaces KubeRay reaches the heads: those among the trusted ones that have its Deployment.
-// Labels of pods or namespaces say nothing, because every tenant can set them. It is a manager Runnable.
+// locator finds out from which namespaces KubeRay reaches the heads, see ray.KubeRayNamespaces. It is a manager Runnable.
 type locator struct {
-	client  dynamic.Interface
-	clock   clock.Clock
-	log     logr.Logger
-	changed func()
+	log       logr.Logger
+	changed   func()
+	followers map[string]*follow.Follower
 
 	mu sync.Mutex
-	// found tells for each trusted namespace that was looked at whether KubeRay is there; trusted are all of them.
-	found, trusted map[string]bool
-	// platform is the namespace that the platform's resource names; "" for none. initialized tells that it was looked at.
-	platform    string
-	initialized bool
-	// begin follows one more namespace; nil before Start.
-	begin          func(namespace string)
-	initialization *follow.Follower
+	// found is what there is of each source, nil for nothing; one that has not been looked at yet is missing.
+	found map[string]*unstructured.Unstructured
+	// told remembers that the log says that KubeRay was not found.
+	told bool
 }
 
-// newLocator returns a locator that trusts the namespace of the manager and the usual ones. changed is called after each
-// change of what it knows and must not block.
+// Sources of a locator.
+const (
+	fromBinding        = "ClusterRoleBinding"
+	fromDeployment     = "Deployment"
+	fromInitialization = "DSCInitialization"
+)
+
+// newLocator returns a locator for a manager in the namespace own. changed is called after each change of what it knows and must
+// not block.
 func newLocator(client dynamic.Interface, clk clock.Clock, log logr.Logger, own string, changed func()) *locator {
-	l := &locator{client: client, clock: clk, log: log, changed: changed, found: map[string]bool{}, trusted: map[string]bool{}}
-	for _, namespace := range append(slices.Clone(platformNamespaces), raySystem, own) {
-		l.trusted[namespace] = true
+	l := &locator{log: log, changed: changed, followers: map[string]*follow.Follower{}, found: map[string]*unstructured.Unstructured{}}
+	add := func(source, name string, resource dynamic.ResourceInterface, kind schema.GroupVersionResource) {
+		l.followers[source] = follow.New(follow.Options{
+			Client: resource, Resource: kind.GroupResource(), Name: name, Clock: clk, Log: log,
+			Take: func(u *unstructured.Unstructured) { l.take(source, u) }, Denied: func() { l.take(source, nil) },
+		})
 	}
-	l.initialization = follow.New(follow.Options{
-		Client: client.Resource(initializationResource), Resource: initializationResource.GroupResource(), Name: initializationName,
-		Clock: clk, Log: log, Take: l.takeInitialization, Denied: func() { l.takeInitialization(nil) },
-	})
+	bindings := rbacv1.SchemeGroupVersion.WithResource("clusterrolebindings")
+	add(fromBinding, ray.KubeRayName, client.Resource(bindings), bindings)
+	deployments := appsv1.SchemeGroupVersion.WithResource("deployments")
+	add(fromDeployment, ray.KubeRayName, client.Resource(deployments).Namespace(own), deployments)
+	initializations := capability.DSCInitialization.GroupVersion().WithResource("dscinitializations")
+	add(fromInitialization, ray.InitializationName, client.Resource(initializations), initializations)
+	l.followers[fromBinding].SetServed(true)
+	l.followers[fromDeployment].SetServed(true)
 	return l
 }
 
@@ -73,96 +66,52 @@ func (l *locator) NeedLeaderElection() bool { return true }
 // SetServed says whether the cluster serves the platform's resource.
 func (l *locator) SetServed(served bool) {
 	if !served {
-		l.takeInitialization(nil)
+		l.take(fromInitialization, nil)
 	}
-	l.initialization.SetServed(served)
+	l.followers[fromInitialization].SetServed(served)
 }
 
-// Start implements manager.Runnable.
+// Start implements manager.Runnable. It never fails.
 func (l *locator) Start(ctx context.Context) error {
 	var running sync.WaitGroup
-	begin := func(namespace string) {
-		f := l.follower(namespace)
-		f.SetServed(true)
-		running.Go(func() { _ = f.Start(ctx) }) // it never fails
+	for _, follower := range l.followers {
+		running.Go(func() { _ = follower.Start(ctx) }) // it never fails
 	}
-	l.mu.Lock()
-	l.begin = begin
-	for namespace := range l.trusted {
-		begin(namespace)
-	}
-	l.mu.Unlock()
-	err := l.initialization.Start(ctx)
 	running.Wait()
-	return err
+	return nil
 }
 
-// follower looks for KubeRay's Deployment in one namespace.
-func (l *locator) follower(namespace string) *follow.Follower {
-	return follow.New(follow.Options{
-		Client: l.client.Resource(deploymentResource).Namespace(namespace), Resource: deploymentResource.GroupResource(),
-		Name: kubeRayDeployment, Clock: l.clock, Log: l.log.WithValues("namespace", namespace),
-		Take:   func(u *unstructured.Unstructured) { l.take(namespace, u != nil) },
-		Denied: func() { l.take(namespace, false) },
-	})
-}
-
-func (l *locator) take(namespace string, there bool) {
+func (l *locator) take(source string, object *unstructured.Unstructured) {
 	l.mu.Lock()
-	before, known := l.found[namespace]
-	l.found[namespace] = there
-	l.mu.Unlock()
-	if !known || before != there {
-		l.changed()
-	}
-}
-
-// takeInitialization follows the platform to its namespace.
-func (l *locator) takeInitialization(u *unstructured.Unstructured) {
-	namespace := ""
-	if u != nil {
-		namespace, _, _ = unstructured.NestedString(u.Object, "spec", "applicationsNamespace") // another type names none
-	}
-	l.mu.Lock()
-	changed := !l.initialized || l.platform != namespace
-	l.platform, l.initialized = namespace, true
-	if namespace != "" && !l.trusted[namespace] {
-		l.trusted[namespace] = true
-		if l.begin != nil {
-			l.begin(namespace)
-		}
-	}
+	_, known := l.found[source]
+	before := l.namespaces()
+	l.found[source] = object
+	changed := !known || !slices.Equal(before, l.namespaces())
 	l.mu.Unlock()
 	if changed {
 		l.changed()
 	}
 }
 
-// Namespaces returns the namespaces from which KubeRay comes: those of the settings, else those in which it was found, else
-// where the platform puts it. False says that it is not known yet.
-func (l *locator) Namespaces(settings config.RayCluster, openShift bool) ([]string, bool) {
+func (l *locator) namespaces() []string {
+	return ray.KubeRayNamespaces(l.found[fromBinding], l.found[fromDeployment], l.found[fromInitialization])
+}
+
+// Namespaces returns the namespaces from which KubeRay comes: those of the settings, else those in which it was found, none if it
+// was found nowhere. False says that it is not known yet.
+func (l *locator) Namespaces(settings config.RayCluster) ([]string, bool) {
 	if len(settings.KubeRayNamespaces) > 0 {
 		return settings.KubeRayNamespaces, true
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.initialized || len(l.found) < len(l.trusted) {
+	if len(l.found) < len(l.followers) {
 		return nil, false
 	}
-	var found []string
-	for _, namespace := range slices.Sorted(maps.Keys(l.found)) {
-		if l.found[namespace] {
-			found = append(found, namespace)
-		}
+	found := l.namespaces()
+	if len(found) == 0 && !l.told {
+		l.log.Info("KubeRay was not found, so NetworkPolicies do not admit it to Ray heads; set raycluster.kubeRayNamespaces")
 	}
-	switch {
-	case len(found) > 0:
-		return found, true
-	case l.platform != "":
-		return []string{l.platform}, true
-	case openShift:
-		return platformNamespaces, true
-	default:
-		return []string{raySystem}, true
-	}
+	l.told = len(found) == 0
+	return found, true
 }

@@ -29,6 +29,19 @@ func kubeRayIn(namespace string) *unstructured.Unstructured {
 	return u
 }
 
+// kubeRayBinding is the one that Helm and kustomize make.
+func kubeRayBinding(namespace string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"subjects": []any{
+		map[string]any{"kind": "ServiceAccount", "name": "kuberay-operator", "namespace": namespace}, map[string]any{"kind": "Group", "name": "admins"},
+	}}}
+	u.SetAPIVersion("rbac.authorization.k8s.io/v1")
+	u.SetKind("ClusterRoleBinding")
+	u.SetName("kuberay-operator")
+	return u
+}
+
+var deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+
 func dsci(namespace any) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"applicationsNamespace": namespace}}}
 	u.SetAPIVersion("dscinitialization.opendatahub.io/v1")
@@ -47,7 +60,8 @@ type search struct {
 func startSearch(t *testing.T, served bool, objects ...runtime.Object) *search {
 	t.Helper()
 	s := &search{client: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
-		deploymentResource: "DeploymentList", initializationResource: "DSCInitializationList",
+		deployments: "DeploymentList", {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"}: "ClusterRoleBindingList",
+		{Group: "dscinitialization.opendatahub.io", Version: "v1", Resource: "dscinitializations"}: "DSCInitializationList",
 	}, objects...)}
 	s.locator = newLocator(s.client, clocktesting.NewFakeClock(time.Unix(0, 0)), logr.Discard(), "operators", func() { s.changes.Add(1) })
 	s.SetServed(served)
@@ -68,13 +82,13 @@ func (s *search) run(t *testing.T) {
 }
 
 // finds waits until the locator says so.
-func (s *search) finds(t *testing.T, openShift bool, want ...string) {
+func (s *search) finds(t *testing.T, want ...string) {
 	t.Helper()
 	deadline := time.After(10 * time.Second)
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for {
-		got, known := s.Namespaces(config.RayCluster{}, openShift)
+		got, known := s.Namespaces(config.RayCluster{})
 		if known && slices.Equal(got, want) {
 			return
 		}
@@ -86,33 +100,32 @@ func (s *search) finds(t *testing.T, openShift bool, want ...string) {
 	}
 }
 
-// [R2] [R18] KubeRay is where its Deployment is, among namespaces that tenants cannot have; else where the platform says, else
-// where it usually is.
+// [R2] [R18] KubeRay is where administrators say: by the account in its binding, by its Deployment beside the manager, by the
+// resource of the platform. What a tenant can make counts for nothing.
 func TestWhereKubeRayIs(t *testing.T) {
 	for name, tc := range map[string]struct {
-		served, openShift bool
-		objects           []runtime.Object
-		want              []string
+		served  bool
+		objects []runtime.Object
+		want    []string
 	}{
-		"nothing is known, plain":          {false, false, nil, []string{"ray-system"}},
-		"nothing is known, OpenShift":      {false, true, nil, []string{"opendatahub", "redhat-ods-applications"}},
-		"the platform's kind, no object":   {true, true, nil, []string{"opendatahub", "redhat-ods-applications"}},
-		"the platform says":                {true, true, []runtime.Object{dsci("apps")}, []string{"apps"}},
-		"the platform says nothing":        {true, true, []runtime.Object{dsci("")}, []string{"opendatahub", "redhat-ods-applications"}},
-		"the platform says something odd":  {true, true, []runtime.Object{dsci(int64(5))}, []string{"opendatahub", "redhat-ods-applications"}},
-		"found beside the platform":        {true, true, []runtime.Object{dsci("apps"), kubeRayIn("redhat-ods-applications")}, []string{"redhat-ods-applications"}},
-		"found where the platform says":    {true, true, []runtime.Object{dsci("apps"), kubeRayIn("apps"), kubeRayIn("opendatahub")}, []string{"apps", "opendatahub"}},
-		"found beside the manager":         {false, false, []runtime.Object{kubeRayIn("operators")}, []string{"operators"}},
-		"in the namespace of a tenant":     {false, false, []runtime.Object{kubeRayIn("tenant")}, []string{"ray-system"}},
-		"where it usually is, and tenants": {false, false, []runtime.Object{kubeRayIn("tenant"), kubeRayIn("ray-system")}, []string{"ray-system"}},
+		"nothing is known":                {false, nil, nil},
+		"the platform's kind, no object":  {true, nil, nil},
+		"the platform says":               {true, []runtime.Object{dsci("apps")}, []string{"apps"}},
+		"the platform says nothing":       {true, []runtime.Object{dsci("")}, nil},
+		"the platform says something odd": {true, []runtime.Object{dsci(int64(5))}, nil},
+		"installed by Helm":               {false, []runtime.Object{kubeRayBinding("default")}, []string{"default"}},
+		"installed by Helm and platform":  {true, []runtime.Object{kubeRayBinding("default"), dsci("apps")}, []string{"apps", "default"}},
+		"found beside the manager":        {false, []runtime.Object{kubeRayIn("operators")}, []string{"operators"}},
+		"found beside the manager, bound": {false, []runtime.Object{kubeRayIn("operators"), kubeRayBinding("operators")}, []string{"operators"}},
+		"in the namespace of a tenant":    {false, []runtime.Object{kubeRayIn("tenant"), kubeRayIn("ray-system"), kubeRayIn("opendatahub")}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := startSearch(t, tc.served, tc.objects...)
-			if _, known := s.Namespaces(config.RayCluster{}, tc.openShift); known {
+			if _, known := s.Namespaces(config.RayCluster{}); known {
 				t.Error("known before anybody looked")
 			}
 			s.run(t)
-			s.finds(t, tc.openShift, tc.want...)
+			s.finds(t, tc.want...)
 			if s.changes.Load() == 0 {
 				t.Error("nobody was told")
 			}
@@ -123,9 +136,9 @@ func TestWhereKubeRayIs(t *testing.T) {
 func TestKubeRayMoves(t *testing.T) {
 	s := startSearch(t, false)
 	s.run(t)
-	s.finds(t, false, "ray-system")
+	s.finds(t)
 	deadline := time.After(10 * time.Second)
-	for watches := 0; watches < 4; { // one for each trusted namespace
+	for watches := 0; watches < 2; { // of the binding and of the Deployment
 		watches = 0
 		for _, a := range s.client.Actions() {
 			if a.GetVerb() == "watch" {
@@ -138,14 +151,14 @@ func TestKubeRayMoves(t *testing.T) {
 		default:
 		}
 	}
-	if err := s.client.Tracker().Create(deploymentResource, kubeRayIn("operators"), "operators"); err != nil {
+	if err := s.client.Tracker().Create(deployments, kubeRayIn("operators"), "operators"); err != nil {
 		t.Fatal(err)
 	}
-	s.finds(t, false, "operators")
-	if err := s.client.Tracker().Delete(deploymentResource, "operators", "kuberay-operator"); err != nil {
+	s.finds(t, "operators")
+	if err := s.client.Tracker().Delete(deployments, "operators", "kuberay-operator"); err != nil {
 		t.Fatal(err)
 	}
-	s.finds(t, false, "ray-system")
+	s.finds(t)
 }
 
 // [R2] Rights that are missing keep no cluster without policies.
@@ -155,12 +168,12 @@ func TestLookingIsForbidden(t *testing.T) {
 		return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "", errors.New("no"))
 	})
 	s.run(t)
-	s.finds(t, false, "ray-system")
+	s.finds(t)
 }
 
 func TestSettingsSayWhereKubeRayIs(t *testing.T) {
 	s := startSearch(t, false)
-	got, known := s.Namespaces(config.RayCluster{KubeRayNamespaces: []string{"mine"}}, true)
+	got, known := s.Namespaces(config.RayCluster{KubeRayNamespaces: []string{"mine"}})
 	if !known || !slices.Equal(got, []string{"mine"}) {
 		t.Errorf("%v, known %t", got, known)
 	}

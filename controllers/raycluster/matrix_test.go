@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/ray"
 )
 
@@ -20,9 +21,9 @@ import (
 const (
 	wantCookie  = `{apiVersion: v1, kind: Secret, metadata: {name: $cookie}, data: {cookie_secret: Y29va2ll}}`
 	wantService = `{apiVersion: v1, kind: Service, metadata: {name: $service},
-  spec: {selector: {ray.io/cluster: demo, ray.io/node-type: head}, ports: [{name: oauth-proxy, port: 443, protocol: TCP, targetPort: oauth-proxy}]}}`
+  spec: {type: ClusterIP, selector: {ray.io/cluster: demo, ray.io/node-type: head}, ports: [{name: oauth-proxy, port: 443, protocol: TCP, targetPort: oauth-proxy}]}}`
 	wantSigned = `{apiVersion: v1, kind: Service, metadata: {name: $service, annotations: {service.beta.openshift.io/serving-cert-secret-name: $tls}},
-  spec: {selector: {ray.io/cluster: demo, ray.io/node-type: head}, ports: [{name: oauth-proxy, port: 443, protocol: TCP, targetPort: oauth-proxy}]}}`
+  spec: {type: ClusterIP, selector: {ray.io/cluster: demo, ray.io/node-type: head}, ports: [{name: oauth-proxy, port: 443, protocol: TCP, targetPort: oauth-proxy}]}}`
 	wantAccount   = `{apiVersion: v1, kind: ServiceAccount, metadata: {name: $account}}`
 	wantRedirects = `{apiVersion: v1, kind: ServiceAccount, metadata: {name: $account, annotations: {
   serviceaccounts.openshift.io/oauth-redirectreference.first: '{"kind":"OAuthRedirectReference","apiVersion":"v1","reference":{"kind":"Route","name":"ray-dashboard-demo"}}'}}}`
@@ -33,8 +34,6 @@ const (
   subjects: [{kind: ServiceAccount, name: $account, namespace: team1}]}`
 	wantRoute = `{apiVersion: route.openshift.io/v1, kind: Route, metadata: {name: ray-dashboard-demo},
   spec: {to: {kind: Service, name: $service, weight: 100}, port: {targetPort: oauth-proxy}, tls: {termination: reencrypt, insecureEdgeTerminationPolicy: Redirect}}}`
-	wantOpenRoute = `{apiVersion: route.openshift.io/v1, kind: Route, metadata: {name: ray-dashboard-demo},
-  spec: {to: {kind: Service, name: demo-head-svc, weight: 100}, port: {targetPort: dashboard}, tls: {termination: edge, insecureEdgeTerminationPolicy: Redirect}}}`
 	wantClientRoute = `{apiVersion: route.openshift.io/v1, kind: Route, metadata: {name: rayclient-demo},
   spec: {to: {kind: Service, name: demo-head-svc, weight: 100}, port: {targetPort: client}, tls: {termination: passthrough}}}`
 	wantIngress = `{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: ray-dashboard-demo},
@@ -125,30 +124,30 @@ func (c circumstances) expected() []string {
 	if c.suspended {
 		return out
 	}
-	switch c.guard() {
+	guard := c.guard()
+	if !c.oauth {
+		guard = "" // what lingers is kept and not made
+	}
+	switch guard {
 	case "oauth-proxy":
 		out = append(out, wantCookie, wantSigned, wantRedirects, wantBinding)
 	case "kube-rbac-proxy":
 		out = append(out, wantRules, wantService, wantAccount, wantBinding)
 	}
-	guarded, speaksTLS := c.guard() != "", c.mtls && c.encrypted
-	pick := func(yes, no string) string {
-		if guarded {
-			return yes
-		}
-		return no
+	switch {
+	case c.openShift && c.oauth:
+		out = append(out, wantRoute)
+	case !c.openShift && c.domain && c.oauth:
+		out = append(out, wantGuardedIngress)
+	case !c.openShift && c.domain && c.guard() == "":
+		out = append(out, wantIngress)
 	}
 	switch {
+	case !c.mtls || !c.encrypted:
 	case c.openShift:
-		out = append(out, pick(wantRoute, wantOpenRoute))
-		if speaksTLS {
-			out = append(out, wantClientRoute)
-		}
+		out = append(out, wantClientRoute)
 	case c.domain:
-		out = append(out, pick(wantGuardedIngress, wantIngress))
-		if speaksTLS {
-			out = append(out, wantClientIngress)
-		}
+		out = append(out, wantClientIngress)
 	}
 	return out
 }
@@ -163,13 +162,9 @@ func (c circumstances) filled(manifest string) string {
 	if c.mtls && c.encrypted {
 		open += ", {port: 10001, protocol: TCP}"
 	}
-	if c.guard() == "" && !c.suspended {
-		routers := "ingress-nginx, traefik"
-		if c.openShift {
-			routers = "openshift-ingress"
-		}
-		routed = `, {from: [{namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: In, values: [` + routers +
-			`]}]}}], ports: [{port: 8265, protocol: TCP}]}`
+	if c.guard() == "" && !c.suspended && !c.openShift {
+		routed = `, {from: [{namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: In, values: [ingress-nginx]}]}}], ` +
+			`ports: [{port: 8265, protocol: TCP}]}`
 	}
 	kubeRay := "ray-system"
 	if c.openShift {
@@ -208,12 +203,14 @@ func (c circumstances) object(t *testing.T, manifest string) *unstructured.Unstr
 func (c circumstances) cluster(t *testing.T) *unstructured.Unstructured {
 	t.Helper()
 	containers := "{name: ray-head}"
-	if c.sidecar != "" {
-		containers += ", {name: " + c.sidecar + "}"
-	}
 	volumes := "{name: data}"
 	if c.encrypted {
-		volumes += ", {name: server-cert, emptyDir: {}}"
+		containers = encryptedRay
+		volumes += ", " + authority + ", {name: server-cert, emptyDir: {}}"
+	}
+	if c.sidecar != "" {
+		containers += ", {name: " + c.sidecar + ", args: [--openshift-service-account=demo-oauth-proxy], volumeMounts: [{name: proxy-tls-secret}, {name: kube-rbac-proxy-config}]}"
+		volumes += ", {name: kube-rbac-proxy-config, configMap: {name: demo-proxy-config}}"
 	}
 	annotation := ""
 	if c.hashed {
@@ -228,7 +225,7 @@ func (c circumstances) cluster(t *testing.T) *unstructured.Unstructured {
 func TestEveryCircumstance(t *testing.T) {
 	for _, c := range everyCircumstance() {
 		u := c.cluster(t)
-		in := inputsFor(u, c.openShift, func(in *Inputs) {
+		in := inputsFor(u, c.openShift, routers, func(in *Inputs) {
 			in.OAuth, in.MTLS = c.oauth, c.mtls
 			if c.domain {
 				in.IngressDomain = "apps.example.org"
@@ -268,21 +265,28 @@ func TestWhatASuspensionKeeps(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		kept, err := apply.Render(p.kept, ComponentName, u)
+		if err != nil {
+			t.Fatal(err)
+		}
 		kinds := map[string]int{}
-		for _, k := range p.kept {
-			named := k.Config.(interface {
-				GetKind() *string
-			})
-			kinds[*named.GetKind()]++
+		for _, k := range kept {
+			kinds[k.GetKind()]++
 		}
 		want := map[string]int{}
-		if c.suspended {
+		if c.suspended || !c.oauth {
 			switch c.guard() {
 			case "oauth-proxy":
 				want = map[string]int{"Secret": 1, "Service": 1, "ServiceAccount": 1}
 			case "kube-rbac-proxy":
 				want = map[string]int{"ConfigMap": 1, "Service": 1, "ServiceAccount": 1}
 			}
+		}
+		switch lingers := !c.suspended && !c.oauth && c.sidecar != ""; {
+		case lingers && c.openShift:
+			want["Route"] = 1
+		case lingers:
+			want["Ingress"] = 1
 		}
 		if !maps.Equal(want, kinds) {
 			t.Errorf("%s: %v, want %v", c, kinds, want)

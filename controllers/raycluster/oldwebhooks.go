@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
 // Names of the CodeFlare operator's webhooks. Our own stand in objects of the same names, so that they take the place of
@@ -96,17 +98,10 @@ func collect[T any](webhooks []T, of func(T) admissionv1.WebhookClientConfig) []
 	return out
 }
 
-// step of a JSON patch.
-type step struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value string `json:"value,omitempty"`
-}
-
 // cleanOne removes dead entries of one object, the last first, so that the others keep their places; the patch fails when
 // the list moved meanwhile. It returns the number of the entries of the CodeFlare operator that live.
 func (o *oldWebhooks) cleanOne(ctx context.Context, object client.Object, calls []admissionv1.WebhookClientConfig) (int, error) {
-	steps := []step{{Op: "test", Path: "/metadata/resourceVersion", Value: object.GetResourceVersion()}}
+	steps := []author.Operation{{Op: "test", Path: "/metadata/resourceVersion", Value: object.GetResourceVersion()}}
 	alive := 0
 	for i := len(calls) - 1; i >= 0; i-- {
 		service := calls[i].Service
@@ -121,7 +116,7 @@ func (o *oldWebhooks) cleanOne(ctx context.Context, object client.Object, calls 
 			alive++
 			continue
 		}
-		steps = append(steps, step{Op: "remove", Path: fmt.Sprintf("/webhooks/%d", i)})
+		steps = append(steps, author.Operation{Op: "remove", Path: fmt.Sprintf("/webhooks/%d", i)})
 	}
 	if len(steps) == 1 {
 		return alive, nil

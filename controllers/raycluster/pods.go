@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -75,43 +76,33 @@ func podsOf(ctx context.Context, pods client.Reader, namespace string, uid types
 	return list.Items, nil
 }
 
-// slimPod is the transform of the cache. Thousands of pods may be held.
-func slimPod(in any) (any, error) {
-	pod, ok := in.(*corev1.Pod)
-	if !ok {
-		return in, nil // a tombstone holds what was slimmed before
-	}
-	out := &corev1.Pod{TypeMeta: pod.TypeMeta, ObjectMeta: metav1.ObjectMeta{
-		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
-		CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp, OwnerReferences: pod.OwnerReferences, Labels: map[string]string{},
-	}}
-	for _, key := range []string{ray.LabelCluster, ray.LabelNodeType} {
-		if value, found := pod.Labels[key]; found {
-			out.Labels[key] = value
-		}
-	}
-	if value, found := pod.Annotations[annotationServed]; found {
-		out.Annotations = map[string]string{annotationServed: value}
-	}
-	out.Spec.ServiceAccountName, out.Spec.ImagePullSecrets = pod.Spec.ServiceAccountName, pod.Spec.ImagePullSecrets
-	out.Status.Phase, out.Status.PodIP, out.Status.PodIPs = pod.Status.Phase, pod.Status.PodIP, pod.Status.PodIPs
-	out.Status.InitContainerStatuses = waitingOnly(pod.Status.InitContainerStatuses)
-	out.Status.ContainerStatuses = waitingOnly(pod.Status.ContainerStatuses)
-	return out, nil
-}
-
-// waitingOnly keeps the containers that wait, and why.
-func waitingOnly(in []corev1.ContainerStatus) []corev1.ContainerStatus {
-	var out []corev1.ContainerStatus
-	for _, s := range in {
-		if s.State.Waiting == nil {
+// injectedInto are what the pods have of ours that are not over: each head, and the first pod with certificates.
+func injectedInto(c ray.Cluster, pods []corev1.Pod) (heads []ray.Injected, mounted ray.Injected, err error) {
+	for i := range pods {
+		pod := &pods[i]
+		if isOver(pod) {
 			continue
 		}
-		out = append(out, corev1.ContainerStatus{Name: s.Name, State: corev1.ContainerState{
-			Waiting: &corev1.ContainerStateWaiting{Reason: s.State.Waiting.Reason},
-		}})
+		spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&pod.Spec)
+		if err != nil {
+			return nil, mounted, fmt.Errorf("reading pod %s: %w", pod.Name, err)
+		}
+		has := c.InjectedInto(spec)
+		if isHead(pod) {
+			heads = append(heads, has)
+		}
+		if !mounted.MTLS {
+			mounted = has
+		}
 	}
-	return out
+	return heads, mounted, nil
+}
+
+func isHead(pod *corev1.Pod) bool { return pod.Labels[ray.LabelNodeType] == ray.NodeTypeHead }
+
+// isOver tells whether the containers of a pod have ended for good.
+func isOver(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
 // waitingReasons says why the containers of a pod wait, those of its init containers first.
@@ -151,20 +142,20 @@ func byRayCluster(_ context.Context, object client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: owner.Name}}}
 }
 
-// podMoved lets the events of pods through that can matter: an address, and a reason to wait. Pods that go need nothing done.
+// podMoved lets the events of pods through that can matter: a head that comes, an address, a reason to wait, and the end of a
+// pod, after which it counts no more for what is exposed and kept.
 func podMoved() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool {
 			pod, ok := e.Object.(*corev1.Pod)
-			return ok && (len(addressesOf(pod)) > 0 || len(waitingReasons(pod)) > 0)
+			return ok && (isHead(pod) || len(addressesOf(pod)) > 0 || len(waitingReasons(pod)) > 0)
 		},
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, ok := e.ObjectOld.(*corev1.Pod)
 			after, also := e.ObjectNew.(*corev1.Pod)
-			return ok && also && (!slices.Equal(addressesOf(before), addressesOf(after)) ||
+			return ok && also && (!slices.Equal(addressesOf(before), addressesOf(after)) || isOver(before) != isOver(after) ||
 				!slices.Equal(waitingReasons(before), waitingReasons(after)))
 		},
-		DeleteFunc:  func(event.DeleteEvent) bool { return false },
 		GenericFunc: func(event.GenericEvent) bool { return false },
 	}
 }

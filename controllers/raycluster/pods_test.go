@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,11 +49,23 @@ func TestSlimPod(t *testing.T) {
 	pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m", FieldsV1: &metav1.FieldsV1{Raw: make([]byte, 4000)}}}
 	pod.Spec = corev1.PodSpec{
 		ServiceAccountName: "sa", ImagePullSecrets: []corev1.LocalObjectReference{{Name: "pull"}},
-		Containers: []corev1.Container{{Name: "c", Env: []corev1.EnvVar{{Name: "PASSWORD", Value: "secret"}}}},
+		Containers: []corev1.Container{
+			{Name: "c", Image: "i", Args: []string{"ray", "start"}, Env: []corev1.EnvVar{{Name: "PASSWORD", Value: "secret"}, {Name: "RAY_USE_TLS", Value: "1"}, {Name: "RAY_AUTH_MODE", Value: "token"}}},
+			{Name: "oauth-proxy", Image: "i", Args: []string{"--openshift-service-account=demo-oauth-proxy"}, VolumeMounts: []corev1.VolumeMount{{Name: "proxy-tls-secret", MountPath: "/tls"}}},
+		},
+		Volumes: []corev1.Volume{
+			{Name: "data"}, {Name: "ca-vol", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "ca-secret-demo"}}},
+			{Name: "server-cert", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+		},
 	}
 	pod.Status.Phase, pod.Status.ContainerStatuses = corev1.PodPending, waiting("ImagePullBackOff")
 	pod.Status.InitContainerStatuses = waiting("PodInitializing")
 	reasons, addresses := waitingReasons(pod), addressesOf(pod)
+	demo := ray.View(clusterFrom(t, demoCluster("", plainHead)).Object)
+	whole, _, err := injectedInto(demo, []corev1.Pod{*pod})
+	if err != nil {
+		t.Fatal(err)
+	}
 	slimmed, err := slimPod(pod.DeepCopy())
 	if err != nil {
 		t.Fatal(err)
@@ -68,11 +81,16 @@ func TestSlimPod(t *testing.T) {
 		got.Labels[ray.LabelNodeType] != ray.NodeTypeHead || got.Status.Phase != corev1.PodPending || clusterOfPod(got).UID != "u" {
 		t.Errorf("%+v", got)
 	}
+	heads, mounted, err := injectedInto(demo, []corev1.Pod{*got})
+	want := ray.Injected{Sidecar: ray.AuthOAuth, MTLS: true, PodIssued: true, Encrypted: true, RayToken: true}
+	if err != nil || !slices.Equal(heads, whole) || !slices.Equal(heads, []ray.Injected{want}) || mounted != want {
+		t.Errorf("it has %+v, %+v and whole %+v, %v", heads, mounted, whole, err)
+	}
 	raw, err := json.Marshal(got)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(raw) > 1000 || len(got.Spec.Containers) > 0 || len(got.ManagedFields) > 0 {
+	if len(raw) > 1600 || strings.Contains(string(raw), "secret\"}") || len(got.Spec.Containers[0].Args) > 0 || len(got.ManagedFields) > 0 {
 		t.Errorf("%d bytes are held", len(raw))
 	}
 	if other, err := slimPod("tombstone"); err != nil || other != "tombstone" {
@@ -132,18 +150,22 @@ func TestPodMoved(t *testing.T) {
 	ready := addressed.DeepCopy()
 	ready.Status.Phase = corev1.PodRunning
 	ready.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	worker, over := rayPod("p", "worker", "u"), ready.DeepCopy()
+	over.Status.Phase = corev1.PodFailed
 	moved := podMoved()
 	for name, tc := range map[string]struct {
 		got, want bool
 	}{
-		"made":                {moved.Create(event.CreateEvent{Object: bare}), false},
+		"a worker is made":    {moved.Create(event.CreateEvent{Object: worker}), false},
+		"a head is made":      {moved.Create(event.CreateEvent{Object: bare}), true},
+		"is over":             {moved.Update(event.UpdateEvent{ObjectOld: ready, ObjectNew: over}), true},
 		"known with address":  {moved.Create(event.CreateEvent{Object: addressed}), true},
 		"known and stuck":     {moved.Create(event.CreateEvent{Object: stuck}), true},
 		"gets an address":     {moved.Update(event.UpdateEvent{ObjectOld: bare, ObjectNew: addressed}), true},
 		"gets stuck":          {moved.Update(event.UpdateEvent{ObjectOld: bare, ObjectNew: stuck}), true},
 		"gets ready":          {moved.Update(event.UpdateEvent{ObjectOld: addressed, ObjectNew: ready}), false},
 		"nothing":             {moved.Update(event.UpdateEvent{ObjectOld: bare, ObjectNew: bare}), false},
-		"gone":                {moved.Delete(event.DeleteEvent{Object: addressed}), false},
+		"gone":                {moved.Delete(event.DeleteEvent{Object: addressed}), true},
 		"generic":             {moved.Generic(event.GenericEvent{Object: addressed}), false},
 		"of another kind":     {moved.Create(event.CreateEvent{Object: &corev1.Secret{}}), false},
 		"changed to no pod":   {moved.Update(event.UpdateEvent{ObjectOld: bare, ObjectNew: &corev1.Secret{}}), false},

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -19,8 +19,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
-	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	webhook "github.com/odh-platform/odh-platform-operator/webhooks/raycluster"
 )
 
 const (
@@ -54,7 +54,7 @@ type clusters struct {
 	served       func() capability.Set
 	domain       func() string
 	// kubeRay returns the namespaces of KubeRay, false while they are looked for.
-	kubeRay   func(config.RayCluster, bool) ([]string, bool)
+	kubeRay   func(config.RayCluster) ([]string, bool)
 	recorder  events.EventRecorder
 	memory    memory
 	leftovers leftovers
@@ -75,23 +75,27 @@ func (r *clusters) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	switch c := ray.View(cluster.Object); {
 	case c.Deleted():
 		err = r.letGo(ctx, cluster, c)
-	case cluster.GetAnnotations()[names.PausedAnnotation] == "true":
 	default:
 		r.forget(request.NamespacedName, cluster.GetUID())
 		retry, err = r.pass(ctx, cluster, c)
 	}
-	if isConflict(err) {
+	switch {
+	case err == nil:
+		return ctrl.Result{RequeueAfter: retry}, nil
+	case isConflict(err):
 		return ctrl.Result{RequeueAfter: lookAgain}, nil // it changed under our hands; the next pass sees how
+	case ctx.Err() == nil:
+		r.warn(cluster, topicApply, ReasonNotApplied, err.Error())
 	}
-	return ctrl.Result{RequeueAfter: retry}, err
+	return ctrl.Result{}, err
 }
 
 // isConflict tells whether an error consists of nothing but conflicts: one beside a failure must not hide it.
 func isConflict(err error) bool {
-	if joined, ok := any(err).(interface{ Unwrap() []error }); ok { // each branch counts
-		return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !isConflict(e) })
-	}
-	return apierrors.IsConflict(err)
+	return apply.Only(err, func(err error) bool {
+		answer, is := any(err).(apierrors.APIStatus)
+		return is && answer.Status().Reason == metav1.StatusReasonConflict
+	})
 }
 
 // pass brings everything around a living cluster to what it should be. Nothing is exposed before the policies stand.
@@ -107,29 +111,59 @@ func (r *clusters) pass(ctx context.Context, cluster *unstructured.Unstructured,
 	if err != nil {
 		return 0, fmt.Errorf("building the objects of the RayCluster: %w", err)
 	}
-	if err := r.applier.Apply(ctx, cluster, p.policies); err != nil {
-		return r.notApplied(cluster, "the cluster is not published before its NetworkPolicies stand", err)
+	if p.binding, err = r.bindingFor(ctx, cluster, c, p); err != nil {
+		return 0, err
 	}
-	work := newWork()
-	work.add(r.bind(ctx, cluster, c, p.binding))
-	mode := in.inForce(c)
-	if mode.Active() {
-		work.add(r.certificates.Keep(ctx, cluster, mode))
+	paused, again, err := r.paused(ctx, cluster, in)
+	if err != nil {
+		return 0, err
 	}
-	if err := r.applier.Apply(ctx, cluster, p.objects); err != nil {
-		work.add(r.notApplied(cluster, "not everything around the cluster could be made", err))
-	} else {
+	work, mode := newWork(), in.inForce(c)
+	stands := r.guard(ctx, work, cluster, c, in, p, paused)
+	work.add(again, nil)
+	if paused {
+		return work.retry, errors.Join(work.errs...)
+	}
+	if stands {
+		work.add(r.apply(ctx, cluster, "not everything around the cluster could be made", p.exposing))
+	}
+	if len(work.errs) == 0 {
 		r.memory.of(cluster).settle(topicApply)
 	}
-	wanted := append(append(append(p.policies, p.objects...), p.kept...), r.certificates.Wanted(c, mode)...)
-	work.add(0, r.prune(ctx, cluster, c, wanted))
+	work.add(0, r.prune(ctx, cluster, c, append(p.all(), r.certificates.Wanted(c, mode)...)))
 	if p.binding == nil {
 		work.add(0, r.unbind(ctx, cluster, c))
 	}
-	work.add(0, r.catchUp(ctx, cluster, c, in))
+	work.add(0, r.reinject(ctx, cluster, c, in))
 	work.add(0, r.repairPulls(ctx, cluster, c, in))
 	r.tell(cluster, c, in)
 	return work.retry, errors.Join(work.errs...)
+}
+
+// guard makes what guards a cluster: policies, certificates, and what the sidecar needs. It tells whether all of it stands, before
+// which nothing is exposed. A paused cluster has its policies, and its certificates renewed.
+func (r *clusters) guard(ctx context.Context, work *work, cluster *unstructured.Unstructured, c ray.Cluster, in Inputs, p plan, paused bool) bool {
+	failures, retry := len(work.errs), work.retry
+	work.retry = 0
+	work.add(r.apply(ctx, cluster, "the cluster is not published before its NetworkPolicies stand", p.policies))
+	if !paused {
+		work.add(r.apply(ctx, cluster, "the dashboard is not published before its guard stands", p.guards))
+		work.add(r.bind(ctx, cluster, c, p.binding))
+	}
+	stands := len(work.errs) == failures && work.retry == 0 // a retry is for what somebody else has in its place
+	work.add(retry, nil)
+	if mode := in.inForce(c); mode.Active() {
+		work.add(r.certificates.Keep(ctx, cluster, mode))
+	}
+	return stands && len(work.errs) == failures
+}
+
+// apply writes objects, and tells what it means that they could not be.
+func (r *clusters) apply(ctx context.Context, cluster *unstructured.Unstructured, what string, desired apply.Desired) (time.Duration, error) {
+	if err := r.applier.Apply(ctx, cluster, desired); err != nil {
+		return r.notApplied(cluster, what, err)
+	}
+	return 0, nil
 }
 
 // inputs gathers what the objects depend on; false says that it is not known yet.
@@ -143,13 +177,19 @@ func (r *clusters) inputs(ctx context.Context, cluster *unstructured.Unstructure
 		RayCluster: settings, OpenShift: served.OpenShift(), Gateway: served.Has(capability.HTTPRoute),
 		Domain: clusterdomain.Prefer(settings.IngressDomain, r.domain()),
 	}
-	wishes := ray.Wishes{OAuth: settings.OAuth, MTLS: settings.MTLS, Issuer: ray.Issuer(settings.Certificates)}
-	in.Mode = ray.Decide(wishes, ray.Platform{OpenShift: in.OpenShift}, c, c)
+	in.Mode = ray.Decide(webhook.WishesOf(settings), ray.Platform{OpenShift: in.OpenShift}, c, c)
 	var known bool
-	if in.KubeRay, known = r.kubeRay(settings, in.OpenShift); !known {
+	if in.KubeRay, known = r.kubeRay(settings); !known {
 		return in, false, nil
 	}
-	if in.Mode.Active() && in.guard(c) == ray.AuthOAuth && in.published(c) {
+	pods, err := podsOf(ctx, r.pods, c.Namespace(), cluster.GetUID())
+	if err != nil {
+		return in, false, err
+	}
+	if in.Heads, in.Mounted, err = injectedInto(c, pods); err != nil {
+		return in, false, err
+	}
+	if in.Mode.Active() && in.guard(c) == ray.AuthOAuth && !in.lingers(c) && in.published(c) {
 		in.Cookie, err = r.cookie(ctx, cluster, c)
 	}
 	return in, true, err
@@ -161,16 +201,27 @@ func (r *clusters) notApplied(cluster *unstructured.Unstructured, what string, e
 	if apply.Vanishing(err) {
 		return lookAgain, nil
 	}
-	r.warn(cluster, topicApply, ReasonNotApplied, what+": "+err.Error())
-	if _, foreign := errors.AsType[*apply.ForeignError](err); foreign {
+	err = fmt.Errorf("%s: %w", what, err)
+	if apply.OnlyForeign(err) {
+		r.warn(cluster, topicApply, ReasonNotApplied, err.Error())
 		return strangerRetry, nil
 	}
 	return 0, err
 }
 
+// warn says what its user should know of a cluster, once for each change.
 func (r *clusters) warn(cluster *unstructured.Unstructured, topic topic, reason, text string) {
+	r.event(cluster, topic, corev1.EventTypeWarning, reason, text)
+}
+
+// note is warn for what nothing is wrong with.
+func (r *clusters) note(cluster *unstructured.Unstructured, topic topic, reason, text string) {
+	r.event(cluster, topic, corev1.EventTypeNormal, reason, text)
+}
+
+func (r *clusters) event(cluster *unstructured.Unstructured, topic topic, severity, reason, text string) {
 	if r.memory.of(cluster).news(topic, text) {
-		r.recorder.Eventf(cluster, nil, corev1.EventTypeWarning, reason, eventAction, "%s", clip(text))
+		r.recorder.Eventf(cluster, nil, severity, reason, eventAction, "%s", clip(text))
 	}
 }
 

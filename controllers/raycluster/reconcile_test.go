@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/ray"
 )
 
@@ -32,9 +33,9 @@ func TestAPass(t *testing.T) {
 	n := ray.View(u.Object).Names()
 	want := []string{
 		"apply NetworkPolicy " + n.HeadPolicy, "apply NetworkPolicy " + n.WorkerPolicy,
+		"apply Secret " + n.CookieSecret, "apply ServiceAccount " + n.ServiceAccount,
 		"patch RayCluster demo", "apply ClusterRoleBinding " + n.ClusterRoleBinding,
-		"apply Secret " + n.CookieSecret, "apply Service " + n.ProxyService, "apply ServiceAccount " + n.ServiceAccount,
-		"apply Route " + n.Dashboard, "apply Route " + n.Client,
+		"apply Service " + n.ProxyService, "apply Route " + n.Dashboard, "apply Route " + n.Client,
 	}
 	writes, retry, err := s.passOf(u)
 	if err != nil || retry != time.Hour {
@@ -70,8 +71,11 @@ func TestNothingIsExposedBeforeThePolicies(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "admission says no") {
 		t.Errorf("error %v", err)
 	}
-	if slices.ContainsFunc(writes, func(w string) bool { return !strings.Contains(w, "NetworkPolicy") }) {
+	if slices.ContainsFunc(writes, exposes) {
 		t.Errorf("writes %q", writes)
+	}
+	if len(s.kept) != 1 {
+		t.Error("certificates are not renewed")
 	}
 	if said := s.said(); !strings.Contains(said, ReasonNotApplied) || !strings.Contains(said, "not published before its NetworkPolicies stand") {
 		t.Errorf("told %q", said)
@@ -101,7 +105,7 @@ func TestConflicts(t *testing.T) {
 		switch kind {
 		case "RayCluster":
 			return conflict
-		case "Service":
+		case "ServiceAccount":
 			return errors.New("no quota")
 		}
 		return nil
@@ -141,20 +145,42 @@ func TestAPolicyOfSomebodyElse(t *testing.T) {
 	}
 }
 
-func TestAFailureDoesNotKeepTheRestFromBeingMade(t *testing.T) {
-	s := newScene(t)
-	s.refuse = func(_, kind string) error {
-		if kind == "ClusterRoleBinding" {
-			return errors.New("may not bind")
+// exposes tells of a write whether it leads to the cluster from outside.
+func exposes(write string) bool {
+	return slices.ContainsFunc([]string{"apply Service ", "apply Route ", "apply Ingress ", "apply HTTPRoute "}, func(kind string) bool {
+		return strings.HasPrefix(write, kind)
+	})
+}
+
+// [R3] Nothing leads to a dashboard before each part of its guard stands; what does not lead there is made all the same.
+func TestNothingIsExposedBeforeItsGuard(t *testing.T) {
+	for kind, made := range map[string]string{
+		"ClusterRoleBinding": "apply ServiceAccount ", "Secret": "apply ServiceAccount ", "ServiceAccount": "apply Secret ", "RayCluster": "apply Secret ",
+	} {
+		s := newScene(t)
+		s.refuse = func(_, what string) error {
+			if what == kind {
+				return errors.New("no " + kind)
+			}
+			return nil
 		}
-		return nil
+		u := s.put(demoCluster(hashedVersion, plainHead))
+		writes, _, err := s.passOf(u)
+		if err == nil || !strings.Contains(err.Error(), "no "+kind) {
+			t.Errorf("error %v", err)
+		}
+		if slices.ContainsFunc(writes, exposes) || !slices.ContainsFunc(writes, func(w string) bool { return strings.HasPrefix(w, made) }) {
+			t.Errorf("without %s writes %q", kind, writes)
+		}
+		s.refuse = func(string, string) error { return nil }
+		if writes := s.must(u); !slices.ContainsFunc(writes, exposes) {
+			t.Errorf("with %s again writes %q", kind, writes)
+		}
 	}
-	u := s.put(demoCluster(hashedVersion, plainHead))
-	if _, _, err := s.passOf(u); err == nil || !strings.Contains(err.Error(), "may not bind") {
-		t.Errorf("error %v", err)
-	}
-	if !s.has(&corev1.Service{}, "team1", ray.View(u.Object).Names().ProxyService) {
-		t.Error("no Service")
+	s := newScene(t)
+	s.fails = errors.New("no certificates")
+	if writes, _, err := s.passOf(s.put(demoCluster(hashedVersion, plainHead))); err == nil || slices.ContainsFunc(writes, exposes) {
+		t.Errorf("without certificates writes %q, error %v", writes, err)
 	}
 }
 
@@ -169,28 +195,53 @@ func TestKubeRayIsWaitedFor(t *testing.T) {
 	}
 }
 
-// A cluster can be left alone for a while; its end is no business of the annotation.
+// A pause counts with an administrator's word only, and never for policies and certificates; the end of a cluster is no business
+// of it.
 func TestPaused(t *testing.T) {
-	s := newScene(t)
-	u := s.put(demoCluster(hashedVersion+", platform.opendatahub.io/paused: 'true'", plainHead))
-	if writes := s.must(u); len(writes) > 0 {
-		t.Errorf("writes %q", writes)
-	}
-	u.SetAnnotations(map[string]string{ray.AnnotationVersion: "1", "platform.opendatahub.io/paused": "false"})
-	if err := s.server.Update(t.Context(), u); err != nil {
-		t.Fatal(err)
-	}
-	if writes := s.must(u); len(writes) == 0 {
-		t.Error("nothing is made any more")
-	}
-	s.reread(u)
-	u.SetAnnotations(map[string]string{ray.AnnotationVersion: "1", "platform.opendatahub.io/paused": "true"})
-	if err := errors.Join(s.server.Update(t.Context(), u), s.server.Delete(t.Context(), u)); err != nil {
-		t.Fatal(err)
-	}
-	s.must(u)
-	if s.has(u, "team1", "demo") {
-		t.Error("the end of the cluster is held up")
+	const paused = "platform.opendatahub.io/paused"
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team1", Annotations: map[string]string{paused: "true"}}}
+	for name, tc := range map[string]struct {
+		value     string
+		namespace *corev1.Namespace
+		allowed   bool
+		rests     bool
+		told      string
+	}{
+		"by its user":           {"true", nil, false, false, ReasonPauseIgnored},
+		"the setting allows it": {"true", nil, true, true, "Normal " + ReasonPaused},
+		"the namespace says so": {"true", namespace, false, true, "Normal " + ReasonPaused},
+		"another value":         {"false", namespace, true, false, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			if tc.namespace != nil {
+				s = newScene(t, tc.namespace.DeepCopy())
+			}
+			s.settings.AllowPause = tc.allowed
+			u := s.put(demoCluster(hashedVersion+", "+paused+": '"+tc.value+"'", fmt.Sprintf(injectedHead, "oauth-proxy")))
+			n := ray.View(u.Object).Names()
+			writes := s.must(u)
+			if rests := !slices.ContainsFunc(writes, exposes); rests != tc.rests {
+				t.Errorf("writes %q", writes)
+			}
+			if !s.has(&networkingv1.NetworkPolicy{}, "team1", n.HeadPolicy) || len(s.kept) != 1 {
+				t.Error("no policy, or no certificates")
+			}
+			if said := s.said(); !strings.Contains(said, tc.told) || tc.told == "" && said != "" {
+				t.Errorf("told %q", said)
+			}
+			s.must(u)
+			if said := s.said(); said != "" {
+				t.Errorf("told again %q", said)
+			}
+			s.reread(u)
+			if err := s.server.Delete(t.Context(), u); err != nil {
+				t.Fatal(err)
+			}
+			if s.must(u); s.has(u, "team1", "demo") {
+				t.Error("the end of the cluster is held up")
+			}
+		})
 	}
 }
 
@@ -373,8 +424,16 @@ func TestSwitchingOff(t *testing.T) {
 	}
 	route := &unstructured.Unstructured{}
 	route.SetGroupVersionKind(capability.Route)
+	if s.has(route, "team1", n.Dashboard) {
+		t.Error("a dashboard without a guard is published")
+	}
+	if said := s.said(); !strings.Contains(said, ReasonNotPublished) {
+		t.Errorf("told %q", said)
+	}
+	s.settings.Publish = config.PublishOpen
+	s.must(u)
 	if !s.has(route, "team1", n.Dashboard) {
-		t.Fatal("the dashboard is not published any more")
+		t.Fatal("the dashboard is not published, although the setting says so")
 	}
 	if to, _, _ := unstructured.NestedString(route.Object, "spec", "to", "name"); to != "demo-head-svc" {
 		t.Errorf("the Route leads to %s", to)

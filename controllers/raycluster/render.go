@@ -2,6 +2,7 @@ package raycluster
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -45,13 +46,13 @@ func Render(in RenderInputs, object *unstructured.Unstructured) (objects []*unst
 	if err != nil {
 		return nil, nil, fmt.Errorf("building the objects of the RayCluster: %w", err)
 	}
-	desired := p.policies
-	if p.binding != nil {
+	desired := slices.Concat(p.policies, p.guards)
+	if p.binding != nil && !p.keepsBinding {
 		desired = append(desired, *p.binding)
 		cluster.SetFinalizers(append(cluster.GetFinalizers(), ray.Finalizer))
 	}
 	certificates, secrets := in.certificates(cluster, c, inputs)
-	desired = append(append(desired, certificates...), p.objects...)
+	desired = append(append(desired, certificates...), p.exposing...)
 	around, err := apply.Render(desired, ComponentName, cluster)
 	if err != nil {
 		return nil, nil, err
@@ -73,25 +74,13 @@ func Render(in RenderInputs, object *unstructured.Unstructured) (objects []*unst
 func (in RenderInputs) inputs(c ray.Cluster) Inputs {
 	out := Inputs{
 		RayCluster: in.Settings, OpenShift: in.Served.OpenShift(), Gateway: in.Served.Has(capability.HTTPRoute),
-		Domain: clusterdomain.Prefer(in.Settings.IngressDomain, in.Domain), KubeRay: in.kubeRay(),
+		Domain: clusterdomain.Prefer(in.Settings.IngressDomain, in.Domain), KubeRay: in.KubeRay,
 	}
-	wishes := ray.Wishes{OAuth: in.Settings.OAuth, MTLS: in.Settings.MTLS, Issuer: ray.Issuer(in.Settings.Certificates)}
-	out.Mode = ray.Decide(wishes, ray.Platform{OpenShift: out.OpenShift}, c, c)
+	if len(in.Settings.KubeRayNamespaces) > 0 {
+		out.KubeRay = in.Settings.KubeRayNamespaces
+	}
+	out.Mode = ray.Decide(webhook.WishesOf(in.Settings), ray.Platform{OpenShift: out.OpenShift}, c, c)
 	return out
-}
-
-// kubeRay is what locator.Namespaces says.
-func (in RenderInputs) kubeRay() []string {
-	switch {
-	case len(in.Settings.KubeRayNamespaces) > 0:
-		return in.Settings.KubeRayNamespaces
-	case len(in.KubeRay) > 0:
-		return in.KubeRay
-	case in.Served.OpenShift():
-		return platformNamespaces
-	default:
-		return []string{raySystem}
-	}
 }
 
 // certificates are the Secrets of certificates without their data, and the requests to cert-manager.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
 )
 
 // submitted is a RayCluster as a user writes it.
@@ -103,12 +104,11 @@ func TestRenderFromWhereKubeRayIs(t *testing.T) {
 		in   RenderInputs
 		want []string
 	}{
-		"nowhere known": {RenderInputs{}, []string{"ray-system"}},
-		"openshift":     {RenderInputs{Served: capability.NewSet(capability.Route, capability.OpenShiftIngress)}, platformNamespaces},
+		"nowhere known": {RenderInputs{}, nil},
 		"found":         {RenderInputs{KubeRay: []string{"kr"}}, []string{"kr"}},
 		"set":           {RenderInputs{KubeRay: []string{"kr"}, Settings: config.RayCluster{KubeRayNamespaces: []string{"a"}}}, []string{"a"}},
 	} {
-		if got := tc.in.kubeRay(); !slices.Equal(got, tc.want) {
+		if got := tc.in.inputs(ray.View(nil)).KubeRay; !slices.Equal(got, tc.want) {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
 	}

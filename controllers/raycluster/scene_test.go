@@ -39,6 +39,8 @@ type scene struct {
 	known    bool // the namespaces of KubeRay
 	// kept are the modes that certificates were kept in.
 	kept []ray.Mode
+	// fails is what becomes of that.
+	fails error
 	// writes are "verb Kind name" of what was sent; reads counts live reads.
 	writes []string
 	reads  int
@@ -48,7 +50,7 @@ type scene struct {
 // Keep implements Certificates.
 func (s *scene) Keep(_ context.Context, _ *unstructured.Unstructured, mode ray.Mode) (time.Duration, error) {
 	s.kept = append(s.kept, mode)
-	return time.Hour, nil
+	return time.Hour, s.fails
 }
 
 // Wanted implements Certificates.
@@ -106,7 +108,7 @@ func newScene(t *testing.T, existing ...client.Object) *scene {
 		settings: func(context.Context) (config.RayCluster, error) { return s.settings, nil },
 		served:   func() capability.Set { return s.served },
 		domain:   func() string { return "apps.example.org" },
-		kubeRay:  func(config.RayCluster, bool) ([]string, bool) { return []string{"opendatahub"}, s.known },
+		kubeRay:  func(config.RayCluster) ([]string, bool) { return []string{"opendatahub"}, s.known },
 	}
 	return s
 }
@@ -227,5 +229,6 @@ func mapper() meta.RESTMapper {
 	}
 	m.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
 	m.Add(bindingKind, meta.RESTScopeRoot)
+	m.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
 	return m
 }

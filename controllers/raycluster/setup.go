@@ -29,6 +29,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	"github.com/odh-platform/odh-platform-operator/pkg/ray"
 	"github.com/odh-platform/odh-platform-operator/pkg/raysettings"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
 // ComponentName is the name of the component in flags, labels, metrics and folders.
@@ -127,7 +128,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, d Deps) error {
 // watch builds the controller on all kinds that are always there.
 func (r *clusters) watch(mgr ctrl.Manager, podCache cache.Cache, more []source.Source) (controller.Controller, error) {
 	owned := ownedBy(mgr)
-	building := ctrl.NewControllerManagedBy(mgr).Named(ComponentName).
+	building := ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions()).
 		For(wholeCluster(), builder.WithPredicates(concerns())).
 		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, handler.EnqueueRequestsFromMapFunc(byBinding)).
 		WatchesRawSource(source.Kind(podCache, client.Object(&corev1.Pod{}), handler.EnqueueRequestsFromMapFunc(byRayCluster), podMoved()))
@@ -139,7 +140,7 @@ func (r *clusters) watch(mgr ctrl.Manager, podCache cache.Cache, more []source.S
 	for _, s := range more {
 		building.WatchesRawSource(s)
 	}
-	return building.Build(r)
+	return building.Build(reconciler.ClassifyErrors(r))
 }
 
 // concerns lets through what can matter in a RayCluster: KubeRay writes its status often.

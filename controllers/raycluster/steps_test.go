@@ -7,12 +7,14 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/ray"
 )
 
@@ -118,10 +120,20 @@ func TestTold(t *testing.T) {
 		change func(*scene)
 		want   string
 	}{
-		"all is well":        {fmt.Sprintf(injectedHead, "oauth-proxy"), func(*scene) {}, ""},
-		"no domain":          {fmt.Sprintf(injectedHead, "kube-rbac-proxy"), func(s *scene) { s.served = capability.Set{}; s.domain = func() string { return "" } }, ReasonNoDomain},
-		"no sidecar":         {mutualHead, func(*scene) {}, ReasonNotSecured},
-		"no certificates":    {plainHead, func(s *scene) { s.settings.OAuth = false }, ReasonNotSecured},
+		"all is well":         {fmt.Sprintf(injectedHead, "oauth-proxy"), func(*scene) {}, ""},
+		"no domain is normal": {fmt.Sprintf(injectedHead, "kube-rbac-proxy"), func(s *scene) { s.served = capability.Set{}; s.domain = func() string { return "" } }, "Normal "},
+		"no domain":           {fmt.Sprintf(injectedHead, "kube-rbac-proxy"), func(s *scene) { s.served = capability.Set{}; s.domain = func() string { return "" } }, ReasonNoDomain},
+		"no sidecar":          {mutualHead, func(*scene) {}, ReasonNotSecured},
+		"no certificates":     {plainHead, func(s *scene) { s.settings.OAuth = false }, ReasonNotSecured},
+		"OAuth is off":        {mutualHead, func(s *scene) { s.settings.OAuth = false }, "Normal " + ReasonNotPublished},
+		"OAuth off and open":  {mutualHead, func(s *scene) { s.settings.OAuth, s.settings.Publish = false, config.PublishOpen }, ""},
+		"sidecar by gateway": {fmt.Sprintf(injectedHead, "oauth-proxy"), func(s *scene) {
+			s.served, s.settings.Publish = capability.NewSet(capability.Route, capability.OpenShiftIngress, capability.HTTPRoute), config.PublishGateway
+		}, "Normal " + ReasonNotPublished},
+		"token, no pod yet": {tokenHead, func(s *scene) { s.settings.KubeRaySecurity = config.KubeRaySecurityTrust }, "Normal " + ReasonNotPublished},
+		"KubeRay not found": {fmt.Sprintf(injectedHead, "oauth-proxy"), func(s *scene) {
+			s.kubeRay = func(config.RayCluster) ([]string, bool) { return nil, true }
+		}, "Warning " + ReasonNoKubeRay},
 		"OAuth switched off": {fmt.Sprintf(injectedHead, "oauth-proxy"), func(s *scene) { s.settings.OAuth = false }, ReasonOutdated},
 		"mTLS switched off":  {fmt.Sprintf(injectedHead, "oauth-proxy"), func(s *scene) { s.settings.MTLS = false }, ReasonOutdated},
 	} {
@@ -152,9 +164,9 @@ func TestTold(t *testing.T) {
 	}
 }
 
-// [R28] Admission is asked once for each generation to take out what is switched off, and until it has done so all that the
-// pods need stays.
-func TestCatchUp(t *testing.T) {
+// [R28] What is switched off stays with all that it needs while the pods last; of a suspended cluster admission is asked once for
+// each generation to take it out.
+func TestWhatIsSwitchedOffIsTakenOutOfASuspendedCluster(t *testing.T) {
 	s := newScene(t)
 	u := s.put(demoCluster(hashedVersion, fmt.Sprintf(injectedHead, "oauth-proxy")))
 	n := ray.View(u.Object).Names()
@@ -163,25 +175,27 @@ func TestCatchUp(t *testing.T) {
 	asked := func(writes []string) bool {
 		return strings.Contains(strings.Join(writes, "\n"), "patch RayCluster demo")
 	}
-	if !asked(s.must(u)) {
-		t.Error("admission was not asked")
+	if asked(s.must(u)) {
+		t.Error("admission was asked while there may be pods")
 	}
 	if mode := s.kept[len(s.kept)-1]; !mode.MTLS || mode.Issuer != ray.IssuerOperator || mode.Auth != ray.AuthOAuth {
 		t.Errorf("certificates are kept in mode %+v", mode)
+	}
+	route := &unstructured.Unstructured{}
+	route.SetGroupVersionKind(capability.Route)
+	if !s.has(&corev1.ServiceAccount{}, "team1", n.ServiceAccount) || !s.has(&corev1.Secret{}, "team1", n.CookieSecret) ||
+		!s.has(&rbacv1.ClusterRoleBinding{}, "", n.ClusterRoleBinding) || !s.has(route, "team1", n.Dashboard) {
+		t.Error("what the pods need is gone")
+	}
+	s.edit(u, func() { _ = unstructured.SetNestedField(u.Object, true, "spec", "suspend") })
+	if !asked(s.must(u)) {
+		t.Error("admission was not asked")
 	}
 	s.must(u)
 	if asked(s.must(u)) {
 		t.Error("admission was asked twice")
 	}
-	if !s.has(&corev1.ServiceAccount{}, "team1", n.ServiceAccount) || !s.has(&corev1.Secret{}, "team1", n.CookieSecret) {
-		t.Error("what the pods need is gone")
-	}
-	s.reread(u)
-	u.Object["spec"] = clusterFrom(t, plainHead).Object["spec"]
-	u.SetGeneration(u.GetGeneration() + 1)
-	if err := s.server.Update(t.Context(), u); err != nil {
-		t.Fatal(err)
-	}
+	s.edit(u, func() { u.Object["spec"] = clusterFrom(t, plainHead).Object["spec"] })
 	s.must(u)
 	if s.has(&corev1.ServiceAccount{}, "team1", n.ServiceAccount) || s.has(&corev1.Secret{}, "team1", n.CookieSecret) {
 		t.Error("what is switched off is still there")

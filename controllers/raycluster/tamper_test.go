@@ -22,11 +22,11 @@ var platforms = map[string]struct {
 	set  func(*scene)
 }{
 	"OpenShift":             {fmt.Sprintf(injectedHead, "oauth-proxy"), func(*scene) {}},
-	"OpenShift, no sidecar": {mutualHead, func(s *scene) { s.settings.OAuth = false }},
+	"OpenShift, no sidecar": {mutualHead, func(s *scene) { s.settings.OAuth, s.settings.Publish = false, "open" }},
 	"plain":                 {fmt.Sprintf(injectedHead, "kube-rbac-proxy"), func(s *scene) { s.served = capability.Set{} }},
 	"plain, no sidecar":     {mutualHead, func(s *scene) { s.served, s.settings.OAuth = capability.Set{}, false }},
-	"gateway": {fmt.Sprintf(injectedHead, "kube-rbac-proxy"), func(s *scene) {
-		s.served, s.settings.Publish = capability.NewSet(capability.HTTPRoute), "gateway"
+	"gateway": {mutualHead, func(s *scene) {
+		s.served, s.settings.OAuth, s.settings.Publish = capability.NewSet(capability.HTTPRoute), false, "gateway"
 	}},
 }
 

@@ -106,9 +106,9 @@ func TestClustersShareNoNames(t *testing.T) {
 func TestEveryDecision(t *testing.T) {
 	bools := []bool{false, true}
 	for _, issuer := range []Issuer{"", IssuerOperator, IssuerCertManager, IssuerPod} {
-		for mask := range 1 << 6 {
+		for mask := range 1 << 7 {
 			bit := func(i int) bool { return bools[mask>>i&1] }
-			w, p := Wishes{OAuth: bit(0), MTLS: bit(1), Issuer: issuer}, Platform{OpenShift: bit(2)}
+			w, p := Wishes{OAuth: bit(0), MTLS: bit(1), Issuer: issuer, TrustKubeRay: bit(6)}, Platform{OpenShift: bit(2)}
 			spec := map[string]any{}
 			if bit(3) {
 				spec["authOptions"] = map[string]any{"mode": "token"}
@@ -120,9 +120,9 @@ func TestEveryDecision(t *testing.T) {
 				spec["networkPolicy"] = map[string]any{}
 			}
 			c := View(map[string]any{"metadata": map[string]any{"name": "c", "namespace": "n"}, "spec": spec})
-			want := Mode{Policies: !bit(5), MTLS: w.MTLS && !bit(4)}
+			want := Mode{Policies: !bit(5) || !bit(6), MTLS: w.MTLS && !bit(4)}
 			switch {
-			case bit(3):
+			case w.OAuth && bit(3) && bit(6):
 				want.Auth = AuthRay
 			case w.OAuth && p.OpenShift:
 				want.Auth = AuthOAuth

@@ -2,6 +2,7 @@ package ray
 
 import (
 	"fmt"
+	"strconv"
 
 	kjson "sigs.k8s.io/json"
 )
@@ -33,7 +34,7 @@ func (c Cluster) Namespace() string { return text(c.object, "metadata", "namespa
 
 // Annotation returns the value of an annotation, and whether it is there.
 func (c Cluster) Annotation(key string) (string, bool) {
-	value, found := lookup(c.object, "metadata", "annotations", key).(string)
+	value, found := At(c.object, "metadata", "annotations", key).(string)
 	return value, found
 }
 
@@ -44,14 +45,14 @@ func (c Cluster) Hashed() bool {
 }
 
 // Deleted tells whether the cluster is being deleted.
-func (c Cluster) Deleted() bool { return lookup(c.object, "metadata", "deletionTimestamp") != nil }
+func (c Cluster) Deleted() bool { return At(c.object, "metadata", "deletionTimestamp") != nil }
 
 // Suspended tells whether the cluster shall have no pods.
-func (c Cluster) Suspended() bool { return lookup(c.object, "spec", "suspend") == true }
+func (c Cluster) Suspended() bool { return At(c.object, "spec", "suspend") == true }
 
 // Autoscaled tells whether KubeRay adds its autoscaler to the head.
 func (c Cluster) Autoscaled() bool {
-	return lookup(c.object, "spec", "enableInTreeAutoscaling") == true
+	return At(c.object, "spec", "enableInTreeAutoscaling") == true
 }
 
 // ManagedBy is who runs the cluster; empty for KubeRay.
@@ -66,9 +67,9 @@ func (c Cluster) ManagedElsewhere() bool {
 
 // Owner returns the kind of the owner that controls the cluster, such as RayJob; empty for none.
 func (c Cluster) Owner() string {
-	owners, _ := lookup(c.object, "metadata", "ownerReferences").([]any)
+	owners, _ := At(c.object, "metadata", "ownerReferences").([]any)
 	for _, owner := range owners {
-		if lookup(owner, "controller") == true {
+		if At(owner, "controller") == true {
 			return text(owner, "kind")
 		}
 	}
@@ -82,27 +83,37 @@ func (c Cluster) HeadAccount() string {
 
 // HasPullSecrets tells whether the head template lists pull secrets of its own.
 func (c Cluster) HasPullSecrets() bool {
-	list, _ := lookup(c.object, "spec", "headGroupSpec", "template", "spec", "imagePullSecrets").([]any)
+	list, _ := At(c.object, "spec", "headGroupSpec", "template", "spec", "imagePullSecrets").([]any)
 	return len(list) > 0
 }
 
 // Workers returns the number of worker groups.
 func (c Cluster) Workers() int {
-	groups, _ := lookup(c.object, "spec", "workerGroupSpecs").([]any)
+	groups, _ := At(c.object, "spec", "workerGroupSpecs").([]any)
 	return len(groups)
 }
 
-// lookup follows fields through objects; nil when there is no such field.
-func lookup(value any, path ...string) any {
+// At follows fields through objects, and indexes written as numbers through lists; nil when nothing stands there.
+func At(value any, path ...string) any {
 	for _, name := range path {
-		fields, _ := value.(map[string]any)
-		value = fields[name]
+		switch node := value.(type) {
+		case map[string]any:
+			value = node[name]
+		case []any:
+			i, err := strconv.Atoi(name)
+			if err != nil || i < 0 || i >= len(node) {
+				return nil
+			}
+			value = node[i]
+		default:
+			return nil
+		}
 	}
 	return value
 }
 
-// text is lookup for texts; empty when there is none.
+// text is At for texts; empty when there is none.
 func text(value any, path ...string) string {
-	s, _ := lookup(value, path...).(string)
+	s, _ := At(value, path...).(string)
 	return s
 }

@@ -179,14 +179,16 @@ func TestTLSContent(t *testing.T) {
 				t.Errorf("variables (-want +got):\n%s", diff)
 			}
 			container.Env = nil
-			want := corev1.Container{Name: "create-cert", Image: "i", Command: test.command, VolumeMounts: mounts, Resources: sizes, SecurityContext: restrictedContext()}
+			ofRay := restrictedContext()
+			ofRay.RunAsUser = new(int64(1000))
+			want := corev1.Container{Name: "create-cert", Image: "i", Command: test.command, VolumeMounts: mounts, Resources: sizes, SecurityContext: ofRay}
 			if diff := cmp.Diff(want, container); diff != "" {
 				t.Errorf("container (-want +got):\n%s", diff)
 			}
 		})
 	}
 	for user, nonRoot := range map[int64]*bool{0: nil, 7: new(true)} {
-		got := decoded[corev1.Container](t, TLS{Issuer: IssuerPod, User: &user}.InitContainer()).SecurityContext
+		got := decoded[corev1.Container](t, TLS{Issuer: IssuerPod, Pod: map[string]any{"securityContext": map[string]any{"runAsUser": user}}}.InitContainer()).SecurityContext
 		if diff := cmp.Diff(nonRoot, got.RunAsNonRoot); diff != "" || *got.RunAsUser != user {
 			t.Errorf("user %d: %s", user, diff)
 		}

@@ -44,6 +44,9 @@ type Wishes struct {
 	MTLS bool
 	// Issuer of the certificates of new clusters; empty for IssuerOperator.
 	Issuer Issuer
+	// TrustKubeRay relies on what KubeRay does for a cluster by itself: a token of Ray takes the place of the sidecar, and
+	// KubeRay's NetworkPolicies that of ours.
+	TrustKubeRay bool
 }
 
 // Platform is what the Kubernetes cluster offers.
@@ -81,11 +84,11 @@ func Decide(w Wishes, p Platform, cluster, previous Cluster) Mode {
 		return Mode{Skip: "spec.managedBy gives it to " + cluster.ManagedBy()}
 	}
 	own := cluster.OwnSecurity()
-	m := Mode{Policies: !own.NetworkPolicy}
+	m := Mode{Policies: !own.NetworkPolicy || !w.TrustKubeRay}
 	switch {
-	case own.Token:
-		m.Auth = AuthRay
 	case !w.OAuth:
+	case own.Token && w.TrustKubeRay:
+		m.Auth = AuthRay
 	case p.OpenShift:
 		m.Auth = AuthOAuth
 	default:
@@ -94,6 +97,29 @@ func Decide(w Wishes, p Platform, cluster, previous Cluster) Mode {
 	m.KeepsAccount = m.Auth.Sidecar() && cluster.wantsOwnAccount()
 	if w.MTLS && !own.MTLS {
 		m.MTLS, m.Issuer = true, issuerFor(w, cluster, previous)
+	}
+	return m
+}
+
+// WhilePodsLast is the mode of an update after which the pods of the head need not be made anew: what its stored template has
+// of ours stays in, and certificates that it has not are not put in, for pods with and without them cannot talk to each other.
+func (m Mode) WhilePodsLast(cluster, stored Cluster) Mode {
+	has := stored.Injected()
+	if !m.Auth.Sidecar() && has.Sidecar.Sidecar() {
+		m.Auth, m.KeepsAccount = has.Sidecar, cluster.wantsOwnAccount()
+	}
+	return m.WithCertificatesOf(has)
+}
+
+// WithCertificatesOf is the mode with the certificates that a pod spec has.
+func (m Mode) WithCertificatesOf(has Injected) Mode {
+	switch {
+	case !has.MTLS:
+		m.MTLS, m.Issuer = false, ""
+	case has.PodIssued:
+		m.MTLS, m.Issuer = true, IssuerPod
+	case !m.MTLS || m.Issuer == IssuerPod:
+		m.MTLS, m.Issuer = true, IssuerOperator
 	}
 	return m
 }
@@ -107,13 +133,11 @@ func issuerFor(w Wishes, cluster, previous Cluster) Issuer {
 	if value, _ := cluster.Annotation(AnnotationCertificates); Issuer(value).Known() {
 		wanted = Issuer(value)
 	}
-	switch previous.certificates() {
-	case inPods:
+	switch has := previous.Injected(); {
+	case has.PodIssued:
 		return IssuerPod
-	case inSecrets:
-		if wanted == IssuerPod {
-			return IssuerOperator
-		}
+	case has.MTLS && wanted == IssuerPod:
+		return IssuerOperator
 	}
 	return wanted
 }
@@ -146,62 +170,3 @@ const (
 	// VolumeProxyConfig has the rules of the sidecar on Kubernetes without OAuth.
 	VolumeProxyConfig = "kube-rbac-proxy-config"
 )
-
-// certificateForm is how certificates get into the pods of a cluster.
-type certificateForm int
-
-const (
-	nowhere certificateForm = iota
-	inPods
-	inSecrets
-)
-
-// certificates looks at the volume of the certificates in the head template: an empty one is filled by an init container.
-func (c Cluster) certificates() certificateForm {
-	volume := named(c.headPod(), "volumes", VolumeServer)
-	if volume == nil {
-		return nowhere
-	}
-	if _, secret := volume["secret"]; secret {
-		return inSecrets
-	}
-	return inPods
-}
-
-// Injected is what stands in the pod templates of a stored cluster.
-type Injected struct {
-	// Sidecar is the way in which the head's sidecar guards the dashboard; AuthNone when there is none.
-	Sidecar Auth
-	// Token tells that the sidecar has the token of its account from a volume of its own, so that the account need not give
-	// it to every container.
-	Token bool
-	// MTLS tells that the pods have certificates; PodIssued that they issue them themselves.
-	MTLS, PodIssued bool
-}
-
-// Injected looks at the head template. What is exposed depends on it: a wish alone encrypts nothing.
-func (c Cluster) Injected() Injected {
-	form := c.certificates()
-	found := Injected{MTLS: form != nowhere, PodIssued: form == inPods, Token: named(c.headPod(), "volumes", VolumeToken) != nil}
-	switch {
-	case named(c.headPod(), "containers", ContainerOAuth) != nil:
-		found.Sidecar = AuthOAuth
-	case named(c.headPod(), "containers", ContainerProxy) != nil:
-		found.Sidecar = AuthProxy
-	}
-	return found
-}
-
-// headPod is the pod spec of the head.
-func (c Cluster) headPod() any { return lookup(c.object, "spec", "headGroupSpec", "template", "spec") }
-
-// named returns the element of a list in a pod spec that has the name; nil when there is none.
-func named(pod any, list, name string) map[string]any {
-	elements, _ := lookup(pod, list).([]any)
-	for _, element := range elements {
-		if fields, _ := element.(map[string]any); fields["name"] == name {
-			return fields
-		}
-	}
-	return nil
-}

@@ -1,18 +1,20 @@
 package ray
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
 
 const (
-	podForm    = "{headGroupSpec: {template: {spec: {volumes: [{name: server-cert, emptyDir: {}}]}}}}"
-	secretForm = "{headGroupSpec: {template: {spec: {volumes: [{name: other}, {name: server-cert, secret: {secretName: s}}]}}}}"
+	podForm    = "{headGroupSpec: {template: {spec: {volumes: [{name: ca-vol, secret: {secretName: ca-secret-}}, {name: server-cert, emptyDir: {}}]}}}}"
+	secretForm = "{headGroupSpec: {template: {spec: {volumes: [{name: ca-vol, secret: {secretName: ca-secret-}}, {name: server-cert, secret: {secretName: s}}]}}}}"
 )
 
 func TestDecide(t *testing.T) {
 	all := Wishes{OAuth: true, MTLS: true}
+	trusting := Wishes{OAuth: true, MTLS: true, TrustKubeRay: true}
 	shift := Platform{OpenShift: true}
 	for name, test := range map[string]struct {
 		wishes            Wishes
@@ -26,10 +28,12 @@ func TestDecide(t *testing.T) {
 		"deleted, R29":                 {all, shift, "{}", "metadata: {deletionTimestamp: '2026-01-01T00:00:00Z'}", Mode{Skip: "it is being deleted"}},
 		"pretends to be deleted":       {all, shift, "metadata: {deletionTimestamp: '2026-01-01T00:00:00Z'}", "{}", Mode{Auth: AuthOAuth, MTLS: true, Issuer: IssuerOperator, Policies: true}},
 		"runs elsewhere, R23":          {all, shift, "spec: {managedBy: kueue.x-k8s.io/multikueue}", "{}", Mode{Skip: "spec.managedBy gives it to kueue.x-k8s.io/multikueue"}},
-		"token of Ray":                 {all, shift, "spec: {authOptions: {mode: token}}", "{}", Mode{Auth: AuthRay, MTLS: true, Issuer: IssuerOperator, Policies: true}},
-		"token of Ray, and no wish":    {Wishes{}, shift, "spec: {authOptions: {mode: token}}", "{}", Mode{Auth: AuthRay, Policies: true}},
+		"token of Ray, trusted":        {trusting, shift, "spec: {authOptions: {mode: token}}", "{}", Mode{Auth: AuthRay, MTLS: true, Issuer: IssuerOperator, Policies: true}},
+		"token of Ray":                 {all, shift, "spec: {authOptions: {mode: token}}", "{}", Mode{Auth: AuthOAuth, MTLS: true, Issuer: IssuerOperator, Policies: true}},
+		"token of Ray, and no wish":    {Wishes{TrustKubeRay: true}, shift, "spec: {authOptions: {mode: token}}", "{}", Mode{Policies: true}},
 		"certificates of KubeRay":      {all, shift, "spec: {tlsOptions: {enabled: true}}", "{}", Mode{Auth: AuthOAuth, Policies: true}},
-		"policies of KubeRay":          {all, shift, "spec: {networkPolicy: {mode: DenyAll}}", "{}", Mode{Auth: AuthOAuth, MTLS: true, Issuer: IssuerOperator}},
+		"policies of KubeRay":          {all, shift, "spec: {networkPolicy: {mode: DenyAll}}", "{}", Mode{Auth: AuthOAuth, MTLS: true, Issuer: IssuerOperator, Policies: true}},
+		"policies of KubeRay, trusted": {trusting, shift, "spec: {networkPolicy: {mode: DenyAll}}", "{}", Mode{Auth: AuthOAuth, MTLS: true, Issuer: IssuerOperator}},
 		"setting pod":                  {Wishes{MTLS: true, Issuer: IssuerPod}, shift, "{}", "{}", Mode{MTLS: true, Issuer: IssuerPod, Policies: true}},
 		"annotation over setting":      {Wishes{MTLS: true, Issuer: IssuerPod}, shift, "metadata: {annotations: {ray.openshift.ai/certificates: cert-manager}}", "{}", Mode{MTLS: true, Issuer: IssuerCertManager, Policies: true}},
 		"annotation unknown":           {Wishes{MTLS: true, Issuer: IssuerPod}, shift, "metadata: {annotations: {ray.openshift.ai/certificates: x}}", "{}", Mode{MTLS: true, Issuer: IssuerPod, Policies: true}},
@@ -65,16 +69,69 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// What is ours is known by what it says: a name alone is the user's.
 func TestInjected(t *testing.T) {
-	for spec, want := range map[string]Injected{
-		"{}":       {},
-		podForm:    {MTLS: true, PodIssued: true},
-		secretForm: {MTLS: true},
-		"{headGroupSpec: {template: {spec: {containers: [{name: ray}, {name: oauth-proxy}]}}}}":                                 {Sidecar: AuthOAuth},
-		"{headGroupSpec: {template: {spec: {containers: [1, {name: kube-rbac-proxy}], volumes: [{name: oauth-proxy-token}]}}}}": {Sidecar: AuthProxy, Token: true},
+	const authority = "{name: ca-vol, secret: {secretName: ca-secret-c}}"
+	head := func(containers, volumes string) string {
+		return "containers: [" + containers + "]\nvolumes: [" + volumes + "]"
+	}
+	rules := "{name: kube-rbac-proxy-config, configMap: {name: c-proxy-config}}"
+	proxy := "{name: kube-rbac-proxy, volumeMounts: [{name: proxy-tls-secret}, {name: kube-rbac-proxy-config}]}"
+	for name, test := range map[string]struct {
+		pod  string
+		want Injected
+	}{
+		"nothing":                 {"{}", Injected{}},
+		"signs for itself":        {head("", authority+", {name: server-cert, emptyDir: {}}"), Injected{MTLS: true, PodIssued: true}},
+		"from Secrets":            {head("", authority+", {name: server-cert, secret: {secretName: s}}"), Injected{MTLS: true}},
+		"encrypted":               {head("{name: ray, env: [{name: RAY_USE_TLS, value: '1'}]}", authority+", {name: server-cert, emptyDir: {}}"), Injected{MTLS: true, PodIssued: true, Encrypted: true}},
+		"switched off again":      {head("{name: ray, env: [{name: RAY_USE_TLS, value: '1'}, {name: RAY_USE_TLS, value: '0'}]}", authority+", {name: server-cert, emptyDir: {}}"), Injected{MTLS: true, PodIssued: true}},
+		"encrypted by its user":   {head("{name: ray, env: [{name: RAY_USE_TLS, value: '1'}]}", "{name: server-cert, emptyDir: {}}"), Injected{}},
+		"authority of somebody":   {head("", "{name: ca-vol, secret: {secretName: mine}}, {name: server-cert, emptyDir: {}}"), Injected{}},
+		"OAuth":                   {head("{name: ray}, {name: oauth-proxy, args: [a, --openshift-service-account=c-oauth-proxy]}", ""), Injected{Sidecar: AuthOAuth}},
+		"OAuth of the user":       {head("{name: ray}, {name: oauth-proxy, args: [--openshift-service-account=mine]}", ""), Injected{}},
+		"a name for OAuth":        {head("{name: ray}, {name: oauth-proxy}", ""), Injected{}},
+		"kube-rbac-proxy":         {head("1, "+proxy, rules+", {name: oauth-proxy-token, projected: {}}"), Injected{Sidecar: AuthProxy, Token: true}},
+		"rules of the user":       {head(proxy, "{name: kube-rbac-proxy-config, configMap: {name: mine}}, {name: oauth-proxy-token}"), Injected{}},
+		"a name for the proxy":    {head("{name: kube-rbac-proxy}", rules), Injected{}},
+		"asks for a token":        {head("{name: ray, env: [{name: RAY_AUTH_MODE, value: token}]}", ""), Injected{RayToken: true}},
+		"another container asks":  {head("{name: ray}, {name: b, env: [{name: RAY_AUTH_MODE, value: token}]}", ""), Injected{}},
+		"asks and does not":       {head("{name: ray, env: [{name: RAY_AUTH_MODE, value: token}, {name: RAY_AUTH_MODE, value: disabled}]}", ""), Injected{}},
+		"asks for something else": {head("{name: ray, env: [{name: RAY_AUTH_MODE, valueFrom: {}}]}", ""), Injected{}},
 	} {
-		if diff := cmp.Diff(want, clusterOf(t, "spec: "+spec).Injected()); diff != "" {
-			t.Errorf("%s: %s", spec, diff)
+		t.Run(name, func(t *testing.T) {
+			c := clusterOf(t, "metadata: {name: c}")
+			pod := clusterOf(t, test.pod).Object()
+			if diff := cmp.Diff(test.want, c.InjectedInto(pod)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// While the pods of a head last, what they have stays and what they have not does not come, but for the sidecar.
+func TestWhilePodsLast(t *testing.T) {
+	wished := Mode{Auth: AuthOAuth, MTLS: true, Issuer: IssuerCertManager, Policies: true}
+	none := clusterOf(t, "metadata: {name: c}")
+	const volumes = "[{name: ca-vol, secret: {secretName: ca-secret-c}}, {name: server-cert, %s}]"
+	full := func(server string) Cluster {
+		return clusterOf(t, "metadata: {name: c}\nspec: {headGroupSpec: {template: {spec: {containers: [{name: ray}, "+
+			"{name: oauth-proxy, args: [--openshift-service-account=c-oauth-proxy]}], volumes: "+fmt.Sprintf(volumes, server)+"}}}}")
+	}
+	for name, test := range map[string]struct {
+		mode   Mode
+		stored Cluster
+		want   Mode
+	}{
+		"switched on":         {wished, none, Mode{Auth: AuthOAuth, Policies: true}},
+		"switched off":        {Mode{Policies: true}, full("secret: {}"), Mode{Auth: AuthOAuth, MTLS: true, Issuer: IssuerOperator, Policies: true}},
+		"signs for itself":    {Mode{}, full("emptyDir: {}"), Mode{Auth: AuthOAuth, MTLS: true, Issuer: IssuerPod}},
+		"as it is wished":     {wished, full("secret: {}"), wished},
+		"nothing, as wished":  {Mode{}, none, Mode{}},
+		"token for a sidecar": {Mode{Auth: AuthRay}, full("secret: {}"), Mode{Auth: AuthOAuth, MTLS: true, Issuer: IssuerOperator}},
+	} {
+		if diff := cmp.Diff(test.want, test.mode.WhilePodsLast(test.stored, test.stored)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
 		}
 	}
 }

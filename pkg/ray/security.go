@@ -17,12 +17,12 @@ type OwnSecurity struct {
 
 // OwnSecurity looks for what KubeRay does by itself.
 func (c Cluster) OwnSecurity() OwnSecurity {
-	_, policy := lookup(c.object, "spec", "networkPolicy").(map[string]any)
+	_, policy := At(c.object, "spec", "networkPolicy").(map[string]any)
 	token := text(c.object, "spec", "authOptions", "mode") == "token"
 	return OwnSecurity{
 		Token:           token,
-		KubernetesToken: token && lookup(c.object, "spec", "authOptions", "enableK8sTokenAuth") == true,
-		MTLS:            lookup(c.object, "spec", "tlsOptions", "enabled") == true,
+		KubernetesToken: token && At(c.object, "spec", "authOptions", "enableK8sTokenAuth") == true,
+		MTLS:            At(c.object, "spec", "tlsOptions", "enabled") == true,
 		NetworkPolicy:   policy,
 	}
 }

@@ -21,8 +21,10 @@ type TLS struct {
 	Image string
 	// Resources are those of an init container whose user sets none.
 	Resources corev1.ResourceRequirements
-	// User is the user id of the init container; nil for that of its image, or what the platform gives it.
-	User *int64
+	// Pod is the pod spec that the init container comes into: it runs as the Ray container does.
+	Pod map[string]any
+	// OpenShift gives containers their users by the rules for their account.
+	OpenShift bool
 }
 
 // TLSEnv are the variables of a Ray container, in the order in which they were always injected.
@@ -73,19 +75,12 @@ func (t TLS) Mounts() []*corev1ac.VolumeMountApplyConfiguration {
 
 // InitContainer signs a certificate, or waits for one.
 func (t TLS) InitContainer() *corev1ac.ContainerApplyConfiguration {
-	security := resources.SidecarSecurity()
-	if t.User != nil {
-		security.WithRunAsUser(*t.User)
-		if *t.User == 0 {
-			security.RunAsNonRoot = nil
-		}
-	}
 	container := corev1ac.Container().
 		WithName(InitCertificate).
 		WithImage(t.Image).
 		WithVolumeMounts(t.Mounts()...).
 		WithResources(resourcesOf(t.Resources)).
-		WithSecurityContext(security)
+		WithSecurityContext(t.security())
 	if t.Issuer != IssuerPod {
 		env := TLSEnv()
 		return container.WithCommand(WaitCommand()...).WithEnv(env[0], fieldEnv("RAY_NODE_TYPE", "metadata.labels['"+LabelNodeType+"']"), env[2], env[4])
@@ -96,11 +91,32 @@ func (t TLS) InitContainer() *corev1ac.ContainerApplyConfiguration {
 	return container.WithCommand(SignCommand()...)
 }
 
+// security lets the init container run as the Ray container does. On OpenShift it asks for nothing that the Ray container does
+// not ask for: the image has root, and whether the account of the pod gives it another user is not known here.
+func (t TLS) security() *corev1ac.SecurityContextApplyConfiguration {
+	security := resources.SidecarSecurity()
+	if !t.OpenShift {
+		user := User(t.Pod)
+		if security.WithRunAsUser(user); user == 0 {
+			security.RunAsNonRoot = nil
+		}
+		return security
+	}
+	security.RunAsNonRoot = nil
+	given := At(t.Pod, "containers", "0", "securityContext")
+	if nonRoot, ok := At(given, "runAsNonRoot").(bool); ok {
+		security.WithRunAsNonRoot(nonRoot)
+	}
+	if user, ok := At(given, "runAsUser").(int64); ok {
+		security.WithRunAsUser(user)
+	}
+	return security
+}
+
 // User is the user id under which the Ray container of a pod spec runs, as far as the spec says so. Ray's images have 1000.
 func User(pod map[string]any) int64 {
-	containers, _ := pod["containers"].([]any)
-	for _, place := range []any{first(containers), pod} {
-		if id, ok := lookup(place, "securityContext", "runAsUser").(int64); ok {
+	for _, place := range []any{At(pod, "containers", "0"), pod} {
+		if id, ok := At(place, "securityContext", "runAsUser").(int64); ok {
 			return id
 		}
 	}
@@ -109,10 +125,3 @@ func User(pod map[string]any) int64 {
 
 // rayUser is the user of Ray's images.
 const rayUser = 1000
-
-func first(list []any) any {
-	if len(list) == 0 {
-		return nil
-	}
-	return list[0]
-}

@@ -25,8 +25,5 @@ func Admit(s Settings, object map[string]any) (admitted map[string]any, warnings
 	if violations := p.violations(); len(violations) > 0 {
 		return nil, nil, violations.ToAggregate()
 	}
-	if p.mode.Active() {
-		warnings = hostWarnings(cluster)
-	}
-	return finished.object, warnings, nil
+	return finished.object, p.warnings(s), nil
 }

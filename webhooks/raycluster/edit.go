@@ -6,6 +6,9 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
+
+	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
 )
 
 // place leads from the top of an object to a value in it; indexes of lists are written as numbers.
@@ -19,23 +22,16 @@ func (p place) index(i int) place { return p.child(strconv.Itoa(i)) }
 func (p place) pointer() string {
 	var text strings.Builder
 	for _, name := range p {
-		text.WriteString("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name))
+		text.WriteString("/" + author.Pointer(name))
 	}
 	return text.String()
-}
-
-// operation is one step of a JSON patch.
-type operation struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value any    `json:"value,omitempty"`
 }
 
 // edit changes its own copy of an object and remembers how. Where the object has another shape than expected nothing is
 // changed.
 type edit struct {
 	object map[string]any
-	patch  []operation
+	patch  []author.Operation
 }
 
 func editOf(object map[string]any) *edit {
@@ -46,25 +42,7 @@ func editOf(object map[string]any) *edit {
 }
 
 // value is what stands at the place; nil when nothing does.
-func (e *edit) value(p place) any { return valueAt(e.object, p) }
-
-func valueAt(value any, p place) any {
-	for _, name := range p {
-		switch node := value.(type) {
-		case map[string]any:
-			value = node[name]
-		case []any:
-			i, err := strconv.Atoi(name)
-			if err != nil || i < 0 || i >= len(node) {
-				return nil
-			}
-			value = node[i]
-		default:
-			return nil
-		}
-	}
-	return value
-}
+func (e *edit) value(p place) any { return ray.At(e.object, p...) }
 
 func (e *edit) list(p place) []any {
 	list, _ := e.value(p).([]any)
@@ -75,7 +53,7 @@ func (e *edit) record(op string, p place, value any) {
 	if value != nil {
 		value = runtime.DeepCopyJSONValue(value)
 	}
-	e.patch = append(e.patch, operation{op, p.pointer(), value})
+	e.patch = append(e.patch, author.Operation{Op: op, Path: p.pointer(), Value: value})
 }
 
 // set puts a value into a field of an object, and makes the objects that lead to it.

@@ -114,14 +114,6 @@ func named(list []any, name any) []int {
 	return found
 }
 
-// find returns the first element of a list that has the name; nil when there is none.
-func find(list []any, name any) element {
-	for _, i := range named(list, name) {
-		return list[i].(map[string]any)
-	}
-	return nil
-}
-
 // upsert puts an element where one of its name stands, or at the end; further ones of the name go.
 func (e *edit) upsert(list place, wanted element) {
 	if present, i := e.only(list, wanted["name"]); present == nil {

@@ -2,22 +2,21 @@ package raycluster
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
+	"slices"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/ray"
 )
 
 // off is what users are told while the component does not run.
-const off = "the component raycluster is switched off: the RayCluster is stored as it is, and nothing secures it"
+const off = author.Idle("the component raycluster is switched off: the RayCluster is stored as it is, and nothing secures it")
 
 // source returns the settings as they are now.
 type source func(context.Context) (Settings, error)
@@ -27,11 +26,13 @@ type asked struct {
 	cluster, old ray.Cluster
 	// shape are the faults for which nothing else can be said.
 	shape field.ErrorList
+	// stored tells that the cluster is stored with these faults: they must not keep finalizers from coming and going.
+	stored bool
 }
 
 // read takes the objects out of a request; false for operations that do not concern us.
 func read(request admission.Request) (*asked, bool, error) {
-	if request.Operation != admissionv1.Create && request.Operation != admissionv1.Update {
+	if !author.Changes(request) {
 		return nil, false, nil
 	}
 	a := &asked{}
@@ -44,7 +45,10 @@ func read(request admission.Request) (*asked, bool, error) {
 		if a.old, err = object(request.OldObject.Raw, request.Namespace); err != nil {
 			return nil, false, err
 		}
-		if len(shapeErrors(a.old)) > 0 { // then nothing of it is worth keeping, but it exists
+		if before := shapeErrors(a.old); len(before) > 0 { // then nothing of it is worth keeping, but it exists
+			a.stored = len(a.shape) > 0 && !slices.ContainsFunc(a.shape, func(now *field.Error) bool {
+				return !slices.ContainsFunc(before, func(was *field.Error) bool { return was.Error() == now.Error() })
+			})
 			a.old = ray.View(map[string]any{"metadata": a.old.Object()["metadata"]})
 		}
 	}
@@ -90,16 +94,7 @@ func (d *defaulter) Handle(ctx context.Context, request admission.Request) admis
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
-	response := admission.Allowed("")
-	if len(finished.patch) == 0 {
-		return response
-	}
-	body, err := json.Marshal(finished.patch)
-	if err != nil {
-		return admission.Errored(http.StatusInternalServerError, fmt.Errorf("encoding the patch: %w", err))
-	}
-	response.Patch, response.PatchType = body, new(admissionv1.PatchTypeJSONPatch)
-	return response
+	return author.Patched(finished.patch)
 }
 
 // defaulted is the cluster of a request with everything that belongs into it, and the patch that leads there. The uid of the request
@@ -137,8 +132,10 @@ func (v *validator) Handle(ctx context.Context, request admission.Request) admis
 		return admission.Allowed("")
 	case a.old.Deleted():
 		return admission.Allowed("") // its end must not depend on us
+	case a.stored:
+		return admission.Allowed("")
 	case len(a.shape) > 0:
-		return answerTo(a.shape)
+		return author.Deny(ray.GVK.GroupKind(), a.shape)
 	}
 	settings, err := v.settings(ctx)
 	if err != nil {
@@ -148,32 +145,5 @@ func (v *validator) Handle(ctx context.Context, request admission.Request) admis
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
-	response := answerTo(p.violations())
-	if a.old.Object() == nil && p.mode.Active() {
-		response = response.WithWarnings(hostWarnings(a.cluster)...)
-	}
-	return response
-}
-
-// idle answers for a component that is switched off.
-type idle struct{}
-
-// Handle implements admission.Handler.
-func (idle) Handle(context.Context, admission.Request) admission.Response {
-	return admission.Allowed("").WithWarnings(off)
-}
-
-// answerTo refuses with every violation in the message, and one cause for each.
-func answerTo(errs field.ErrorList) admission.Response {
-	if len(errs) == 0 {
-		return admission.Allowed("")
-	}
-	details := &metav1.StatusDetails{Group: ray.GVK.Group, Kind: ray.GVK.Kind}
-	for _, err := range errs {
-		details.Causes = append(details.Causes, metav1.StatusCause{Type: metav1.CauseType(err.Type), Message: err.ErrorBody(), Field: err.Field})
-	}
-	response := admission.Denied(errs.ToAggregate().Error())
-	response.Result.Message, response.Result.Reason = errs.ToAggregate().Error(), metav1.StatusReasonForbidden
-	response.Result.Details = details
-	return response
+	return author.Deny(ray.GVK.GroupKind(), p.violations()).WithWarnings(p.warnings(settings)...)
 }

@@ -13,6 +13,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/ray"
@@ -143,8 +144,8 @@ func TestSettings(t *testing.T) {
 }
 
 func TestSwitchedOff(t *testing.T) {
-	answer := idle{}.Handle(t.Context(), requestOf(t, parse(t, headless), nil))
-	if !answer.Allowed || answer.Patch != nil || len(answer.Warnings) != 1 || answer.Warnings[0] != off {
+	answer := off.Handle(t.Context(), requestOf(t, parse(t, headless), nil))
+	if !answer.Allowed || answer.Patch != nil || len(answer.Warnings) != 1 || answer.Warnings[0] != string(off) {
 		t.Errorf("%+v", answer)
 	}
 }
@@ -158,11 +159,11 @@ func TestPatchesAreSmall(t *testing.T) {
 	}
 	broken := parse(t, string(encoded(t, done)), changeOf(in(worker0, "containers", "0", "env"), "RAY_USE_TLS", set("0", "value")))
 	answer := (&defaulter{s.source}).Handle(t.Context(), requestOf(t, broken, done))
-	var patch []operation
+	var patch []author.Operation
 	if err := json.Unmarshal(answer.Patch, &patch); err != nil {
 		t.Fatal(err)
 	}
-	want := []operation{{"replace", "/spec/workerGroupSpecs/0/template/spec/containers/0/env/2", map[string]any{"name": "RAY_USE_TLS", "value": "1"}}}
+	want := []author.Operation{{Op: "replace", Path: "/spec/workerGroupSpecs/0/template/spec/containers/0/env/2", Value: map[string]any{"name": "RAY_USE_TLS", "value": "1"}}}
 	if diff := cmp.Diff(want, patch); diff != "" {
 		t.Error(diff)
 	}

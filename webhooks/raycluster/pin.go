@@ -15,7 +15,7 @@ import (
 // Names of elements that are set aside when templates are compared.
 var (
 	ourContainers = []string{ray.ContainerOAuth, ray.ContainerProxy}
-	ourVolumes    = []string{ray.VolumeProxyTLS, ray.VolumeProxyConfig, ray.VolumeToken, ray.VolumeCA, ray.VolumeServer}
+	ourVolumes    = ray.Volumes
 	ourEnv        = []string{"MY_POD_IP", "RAY_USE_TLS", "RAY_TLS_SERVER_CERT", "RAY_TLS_SERVER_KEY", "RAY_TLS_CA_CERT"}
 	ourInits      = []string{ray.InitCertificate}
 )
@@ -23,11 +23,11 @@ var (
 // changed tells whether the user changed the template of a group: what is ours does not count.
 func (p *plan) changed(was, is *group) bool {
 	if is.head {
-		if p.old.UserAccount() != p.cluster.UserAccount() || p.old.Autoscaled() != p.cluster.Autoscaled() {
+		if p.old.UserAccount() != p.cluster.UserAccount() || p.old.Autoscaled() != p.cluster.Autoscaled() || p.old.OwnSecurity() != p.cluster.OwnSecurity() {
 			return true
 		}
 		options := func(c ray.Cluster) any {
-			return withoutOurs(valueAt(c.Object(), place{"spec", "autoscalerOptions"}), "env", "volumeMounts")
+			return withoutOurs(ray.At(c.Object(), "spec", "autoscalerOptions"), "env", "volumeMounts")
 		}
 		if !reflect.DeepEqual(options(p.old), options(p.cluster)) {
 			return true
@@ -77,7 +77,7 @@ func without(fields map[string]any, list string, names []string) {
 		return
 	}
 	fields[list] = slices.DeleteFunc(slices.Clone(elements), func(e any) bool {
-		name, _ := valueAt(e, place{"name"}).(string)
+		name, _ := ray.At(e, "name").(string)
 		return slices.Contains(names, name)
 	})
 }
@@ -88,7 +88,7 @@ func (p *plan) pin(was, is *group) {
 	spec := was.spec()
 	containers, _ := spec["containers"].([]any)
 	if is.sidecar != nil {
-		stored := find(containers, is.sidecar["name"])
+		stored := ray.Named(containers, is.sidecar["name"])
 		switch {
 		case stored == nil:
 		case sameContainer(stored, is.sidecar, "image"):
@@ -99,7 +99,7 @@ func (p *plan) pin(was, is *group) {
 		}
 	}
 	inits, _ := spec["initContainers"].([]any)
-	if stored := find(inits, ray.InitCertificate); stored != nil && is.certificate != nil && p.knownCertificate(stored, is) {
+	if stored := ray.Named(inits, ray.InitCertificate); stored != nil && is.certificate != nil && p.knownCertificate(stored, is) {
 		is.certificate = stored
 	}
 }
@@ -113,7 +113,7 @@ func (p *plan) original(stored, fresh element) bool {
 	was := maps.Clone(fresh)
 	was["args"] = asAny(args)
 	mounts, _ := fresh["volumeMounts"].([]any)
-	was["volumeMounts"] = slices.DeleteFunc(slices.Clone(mounts), func(m any) bool { return valueAt(m, place{"name"}) == ray.VolumeToken })
+	was["volumeMounts"] = slices.DeleteFunc(slices.Clone(mounts), func(m any) bool { return ray.At(m, "name") == ray.VolumeToken })
 	delete(was, "securityContext")
 	return sameContainer(stored, was, "image")
 }
@@ -137,7 +137,7 @@ func (p *plan) knownCertificate(stored element, is *group) bool {
 	if p.mode.Issuer != ray.IssuerPod || !is.head {
 		return false
 	}
-	script, _ := valueAt(stored, place{"command", "2"}).(string)
+	script, _ := ray.At(stored, "command", "2").(string)
 	found := signedNames.FindStringSubmatch(script)
 	if found == nil {
 		return false

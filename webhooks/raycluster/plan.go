@@ -12,6 +12,8 @@ import (
 type Settings struct {
 	// Wishes of the administrator.
 	Wishes ray.Wishes
+	// DenyKubeRay refuses what lets KubeRay secure a cluster in place of this program.
+	DenyKubeRay bool
 	// Platform is what the cluster offers.
 	Platform ray.Platform
 	// Domain is that under which the cluster publishes; empty when it is not known.
@@ -49,7 +51,7 @@ type group struct {
 func (g *group) pod() place { return g.at.child("template", "spec") }
 
 func (g *group) spec() map[string]any {
-	spec, _ := valueAt(g.fields, place{"template", "spec"}).(map[string]any)
+	spec, _ := ray.At(g.fields, "template", "spec").(map[string]any)
 	return spec
 }
 
@@ -60,11 +62,15 @@ func (g *group) containers() []any {
 
 // plan is what belongs into a cluster.
 type plan struct {
-	mode ray.Mode
+	mode        ray.Mode
+	denyKubeRay bool
 	// cluster is as it was submitted, old as it is stored; the zero value for a new one.
 	cluster, old ray.Cluster
 	names        ray.Names
 	groups       []*group
+	// remade tells that the pods of the head will be made anew anyway: only then certificates come or go, for pods with and
+	// without them cannot talk to each other.
+	remade bool
 	// autoscaler tells what KubeRay's autoscaler, a container of the head, needs.
 	autoscaler autoscaler
 	// variables are those of the certificates, whether they are wanted or not.
@@ -76,7 +82,7 @@ type autoscaler struct{ env, mounts []element }
 
 // planFor plans for a new cluster, or for the change of an old one. The shape of both is known to be as expected.
 func planFor(s Settings, cluster, old ray.Cluster) (*plan, error) {
-	p := &plan{mode: ray.Decide(s.Wishes, s.Platform, cluster, old), cluster: cluster, old: old, names: cluster.Names()}
+	p := &plan{mode: ray.Decide(s.Wishes, s.Platform, cluster, old), denyKubeRay: s.DenyKubeRay, cluster: cluster, old: old, names: cluster.Names()}
 	if !p.mode.Active() {
 		return p, nil
 	}
@@ -92,18 +98,22 @@ func planFor(s Settings, cluster, old ray.Cluster) (*plan, error) {
 		return nil, err
 	}
 	before := groupsOf(old)
-	for _, g := range groupsOf(cluster) {
+	p.groups = groupsOf(cluster)
+	for _, g := range p.groups {
+		was := counterpart(g, before)
+		g.renewed = was == nil || p.changed(was, g)
+	}
+	p.remade = cluster.Suspended() || p.groups[0].renewed
+	if !p.remade {
+		p.mode = p.mode.WhilePodsLast(cluster, old)
+	}
+	for _, g := range p.groups {
 		if err := p.fill(s, g); err != nil {
 			return nil, err
 		}
-		g.renewed = true
-		if was := counterpart(g, before); was != nil {
-			g.renewed = p.changed(was, g)
-			if !g.renewed {
-				p.pin(was, g)
-			}
+		if !g.renewed {
+			p.pin(counterpart(g, before), g)
 		}
-		p.groups = append(p.groups, g)
 	}
 	return p, p.forAutoscaler()
 }
@@ -146,10 +156,7 @@ func (p *plan) fill(s Settings, g *group) error {
 	}
 	t := ray.TLS{
 		Issuer: p.mode.Issuer, Names: p.names, Head: g.head, Image: s.CertificateImage, Resources: s.CertificateResources,
-		SignedNames: []string{p.cluster.ClientDNSName(s.Domain), p.cluster.HeadDNSName()},
-	}
-	if !s.Platform.OpenShift { // there the platform gives every namespace its users
-		t.User = new(ray.User(g.spec()))
+		SignedNames: []string{p.cluster.ClientDNSName(s.Domain), p.cluster.HeadDNSName()}, Pod: g.spec(), OpenShift: s.Platform.OpenShift,
 	}
 	g.env = p.variables
 	return g.fillTLS(t)
@@ -198,11 +205,11 @@ func (p *plan) forAutoscaler() error {
 	if !p.cluster.Autoscaled() {
 		return nil
 	}
-	was, _ := valueAt(p.old.Object(), autoscalerMounts).([]any)
-	if head.renewed || find(was, ray.VolumeServer) != nil {
+	was, _ := ray.At(p.old.Object(), autoscalerMounts...).([]any)
+	if p.remade || ray.Named(was, ray.VolumeServer) != nil {
 		p.autoscaler.env, p.autoscaler.mounts = head.env, slices.Clone(head.mounts)
 	}
-	if find(asList(head.sidecarVolumes), ray.VolumeToken) == nil || p.mode.KeepsAccount {
+	if ray.Named(asList(head.sidecarVolumes), ray.VolumeToken) == nil || p.mode.KeepsAccount {
 		return nil
 	}
 	token, err := encode(ray.TokenMount())

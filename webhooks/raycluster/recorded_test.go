@@ -109,12 +109,12 @@ func cured(pod, user string) []string {
 	at := pod + ".initContainers.create-cert."
 	lines := []string{
 		at + "resources: <nil> -> map[limits:map[cpu:500m memory:128Mi] requests:map[cpu:20m memory:32Mi]]",
-		at + "securityContext: <nil> -> map[allowPrivilegeEscalation:false capabilities:map[drop:[map[:ALL]]] readOnlyRootFilesystem:true runAsNonRoot:true" + user + " seccompProfile:map[type:RuntimeDefault]]",
+		at + "securityContext: <nil> -> map[allowPrivilegeEscalation:false capabilities:map[drop:[map[:ALL]]] readOnlyRootFilesystem:true" + user + " seccompProfile:map[type:RuntimeDefault]]",
 	}
 	return lines
 }
 
-const byRay = " runAsUser:1000"
+const byRay = " runAsNonRoot:true runAsUser:1000"
 
 // The recordings of the original, in its own form of certificates: what differs is what cures a defect, and nothing else.
 func TestRecordings(t *testing.T) {

@@ -11,7 +11,8 @@ import (
 
 // Messages that clients know.
 const (
-	noIngress           = "RayCluster with enableIngress set to true is not allowed"
+	noIngress = "RayCluster with enableIngress set to true is not allowed: KubeRay would publish the dashboard without a guard; " +
+		"leave it out, and the operator publishes the guarded dashboard"
 	sidecarImmutable    = "OAuth Proxy container is immutable"
 	sidecarVolumes      = "OAuth Proxy TLS Secret volume is immutable"
 	accountImmutable    = "RayCluster head group service account is immutable"
@@ -27,6 +28,7 @@ const (
 const (
 	noContainer   = "needs the container in which Ray runs as its first entry: add it"
 	sidecarFirst  = "the first container is the one in which Ray runs: put it before "
+	kubeRayDenied = "the setting raycluster.kubeRaySecurity of the operator denies it: leave it out, and the operator secures the cluster"
 	unknownIssuer = `must be "operator", "cert-manager" or "pod", or absent for the setting of the operator`
 )
 
@@ -37,10 +39,9 @@ func (p *plan) violations() field.ErrorList {
 	}
 	r := &review{plan: p}
 	update := p.old.Object() != nil
-	if valueAt(p.cluster.Object(), place{"spec", "headGroupSpec", "enableIngress"}) == true {
-		r.add(field.Invalid(field.NewPath("spec", "headGroupSpec", "enableIngress"), true, noIngress))
-	}
+	r.ingress()
 	r.issuer()
+	r.kubeRay()
 	if !update {
 		r.errs = append(r.errs, nameErrors(p.cluster.Name())...)
 	} else if p.old.Hashed() != p.cluster.Hashed() {
@@ -73,6 +74,27 @@ func (r *review) add(err *field.Error) { r.errs = append(r.errs, err) }
 // path writes indexes as elements of their own, as clients know it.
 func path(p place) *field.Path { return field.NewPath(p[0], p[1:]...) }
 
+// ingress refuses KubeRay's own Ingress, unless it is stored: finalizers of such a cluster must come and go.
+func (r *review) ingress() {
+	at := []string{"spec", "headGroupSpec", "enableIngress"}
+	if ray.At(r.cluster.Object(), at...) == true && ray.At(r.old.Object(), at...) != true {
+		r.add(field.Invalid(path(at), true, noIngress))
+	}
+}
+
+// kubeRay refuses what lets KubeRay secure the cluster, where an administrator wants that and it is new.
+func (r *review) kubeRay() {
+	if !r.denyKubeRay {
+		return
+	}
+	before := ownFields(r.old.OwnSecurity())
+	for name := range ownFields(r.cluster.OwnSecurity()) {
+		if _, stored := before[name]; !stored {
+			r.add(field.Forbidden(field.NewPath("spec", name), kubeRayDenied))
+		}
+	}
+}
+
 // issuer refuses an annotation that selects no issuer, when it is new.
 func (r *review) issuer() {
 	value, there := r.cluster.Annotation(ray.AnnotationCertificates)
@@ -102,7 +124,7 @@ func rayContainer(g *group) string {
 	if len(g.containers()) == 0 {
 		return "nothing"
 	}
-	name, _ := valueAt(g.containers()[0], place{"name"}).(string)
+	name, _ := ray.At(g.containers()[0], "name").(string)
 	if slices.Contains(ourContainers, name) {
 		return name
 	}
@@ -149,7 +171,7 @@ func sameFields(a, b element) bool { return same(a, b) }
 
 // element tells whether a list has exactly one element of the name, and it is the wanted one; otherwise it is reported.
 func (r *review) element(list place, wanted element, equal func(a, b element) bool, message string) bool {
-	entries, _ := valueAt(r.cluster.Object(), list).([]any)
+	entries, _ := ray.At(r.cluster.Object(), list...).([]any)
 	found := named(entries, wanted["name"])
 	switch {
 	case len(found) == 0:

@@ -55,7 +55,7 @@ func TestRulesOfCreationAndUpdate(t *testing.T) {
 		change func(map[string]any)
 		want   string
 	}{
-		"enableIngress": {put(true, "spec", "headGroupSpec", "enableIngress"), "spec.headGroupSpec.enableIngress: Invalid value: true: RayCluster with enableIngress set to true is not allowed"},
+		"enableIngress": {put(true, "spec", "headGroupSpec", "enableIngress"), "spec.headGroupSpec.enableIngress: Invalid value: true: " + noIngress},
 		"no sidecar":    {func(o map[string]any) { (&edit{object: o}).drop(in(headPod, "containers"), 1) }, headTemplate + "containers: Required value: OAuth Proxy container is immutable"},
 		"other args":    {container(set([]any{"--other"}, "args")), immutable},
 		"trailing args": {container(func(e element) { e["args"] = append(e["args"].([]any), "--skip-auth-regex=.*") }), immutable},
@@ -140,7 +140,7 @@ func TestRulesOfUpdate(t *testing.T) {
 				for form, s := range map[string]Settings{"operator": onOpenShift(), "pod": onOpenShift().with(original), "legacy": onOpenShift()} {
 					stored := defaulted(t, s, parse(t, minimal), nil)
 					if form == "legacy" { // [raycluster-20]
-						stored = defaulted(t, s, parse(t, minimal), parse(t, minimal))
+						stored = defaulted(t, s, parse(t, minimal), parse(t, minimal, anew))
 						accepted(t, s, stored, stored)
 					}
 					if form == "pod" && name == "the key in ca-vol" {
@@ -164,7 +164,7 @@ func TestSeveralViolationsAreReportedTogether(t *testing.T) {
 	changed := parse(t, string(encoded(t, stored)), put(true, "spec", "headGroupSpec", "enableIngress"), put("x", in(headPod, "serviceAccountName")...),
 		put(nil, in(worker1, "initContainers")...))
 	refused(t, s, changed, stored,
-		"spec.headGroupSpec.enableIngress: Invalid value: true: RayCluster with enableIngress set to true is not allowed",
+		"spec.headGroupSpec.enableIngress: Invalid value: true: "+noIngress,
 		headTemplate+`serviceAccountName: Invalid value: "x": RayCluster head group service account is immutable`,
 		workerOne+"initContainers: Required value: create-cert Init Container is immutable")
 }

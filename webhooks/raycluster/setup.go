@@ -7,6 +7,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
@@ -38,17 +39,26 @@ type Options struct {
 	Version string
 }
 
-// Register adds the webhooks to the server of the manager. While the component is switched off they let everything pass,
-// with a warning.
-func Register(mgr ctrl.Manager, enabled bool, o Options) error {
+// Register adds the webhooks to the server of the manager. While the component is switched off they let pass what does not name
+// anything of the manager, with a warning.
+func Register(mgr ctrl.Manager, enabled bool, guards author.Guards, o Options) {
 	server := mgr.GetWebhookServer()
-	var mutating, validating admission.Handler = idle{}, idle{}
+	var mutating, validating admission.Handler = off, off
 	if enabled {
 		mutating, validating = &defaulter{o.settings}, &validator{o.settings}
 	}
 	server.Register(MutatePath, &admission.Webhook{Handler: mutating})
-	server.Register(ValidatePath, &admission.Webhook{Handler: validating})
-	return nil
+	server.Register(ValidatePath, &admission.Webhook{Handler: guards.OfManager().Before(validating, ray.GVK.GroupKind(), usesOf)})
+}
+
+// usesOf lists what a cluster names. Its pods are made by KubeRay, not by the manager.
+func usesOf(_ author.Rules, raw []byte, namespace string) (author.Uses, error) {
+	cluster, err := object(raw, namespace)
+	u := author.Uses{Namespace: namespace}
+	if err == nil {
+		u.AddReferences(cluster.Object(), nil)
+	}
+	return u, err
 }
 
 func (o Options) settings(ctx context.Context) (Settings, error) {
@@ -63,7 +73,8 @@ func (o Options) settings(ctx context.Context) (Settings, error) {
 // publishes, "" while that is unknown, and the version of the program.
 func SettingsOf(c config.RayCluster, served capability.Set, domain, version string) Settings {
 	return Settings{
-		Wishes:               ray.Wishes{OAuth: c.OAuth, MTLS: c.MTLS, Issuer: ray.Issuer(c.Certificates)},
+		Wishes:               WishesOf(c),
+		DenyKubeRay:          c.KubeRaySecurity == config.KubeRaySecurityDeny,
 		Platform:             ray.Platform{OpenShift: served.OpenShift()},
 		Domain:               clusterdomain.Prefer(c.IngressDomain, domain),
 		Version:              version,
@@ -73,4 +84,9 @@ func SettingsOf(c config.RayCluster, served capability.Set, domain, version stri
 		SidecarResources:     c.SidecarResources,
 		CertificateResources: c.CertificateResources,
 	}
+}
+
+// WishesOf are those that the settings of the component say.
+func WishesOf(c config.RayCluster) ray.Wishes {
+	return ray.Wishes{OAuth: c.OAuth, MTLS: c.MTLS, Issuer: ray.Issuer(c.Certificates), TrustKubeRay: c.KubeRaySecurity == config.KubeRaySecurityTrust}
 }

@@ -164,7 +164,7 @@ func TestEveryValueOfOursIsImmutable(t *testing.T) {
 
 func checkImmutable(t *testing.T, s Settings, stored map[string]any, w watched, name string, at place) {
 	t.Helper()
-	changed := parse(t, string(encoded(t, stored)), put(another(valueAt(stored, at)), at...))
+	changed := parse(t, string(encoded(t, stored)), put(another(ray.At(stored, at...)), at...))
 	want := []string{strings.Join(w.list, ".") + `: Invalid value: "` + name + `": ` + w.message(name)}
 	if diff := cmp.Diff(want, causesOf(t, s, changed, stored)); diff != "" {
 		t.Errorf("update of %s (-want +got):\n%s", at.pointer(), diff)

@@ -40,7 +40,8 @@ func versioned(object map[string]any) {
 	put("0.0.0", "metadata", "annotations", ray.AnnotationVersion)(object)
 }
 
-// R28: with a feature off an update takes out what is ours, and leaves what the user wrote.
+// R28: with a feature off an update that makes the head anew takes out what is ours, and leaves what the user wrote. Any other
+// update leaves all of it in.
 func TestSwitchedOffFeaturesAreWithdrawn(t *testing.T) {
 	none := func(s *Settings) { noOAuth(s); noMTLS(s) }
 	for form, on := range map[string]Settings{
@@ -52,14 +53,22 @@ func TestSwitchedOffFeaturesAreWithdrawn(t *testing.T) {
 				for from, off := range map[string]Settings{
 					"nothing": on.with(none), "mTLS": on.with(noOAuth), "OAuth": on.with(noMTLS),
 				} {
-					got := defaulted(t, off, stored, stored)
+					submitted := parse(t, string(encoded(t, stored)), anew)
+					got := defaulted(t, off, submitted, stored)
 					accepted(t, off, got, stored)
 					// A cluster made with these settings looks the same.
-					if diff := cmp.Diff(normal(defaulted(t, off, parse(t, object), nil)), normal(got)); diff != "" {
+					if diff := cmp.Diff(normal(defaulted(t, off, parse(t, object, anew), nil)), normal(got)); diff != "" {
 						t.Errorf("with %s only (-new +got):\n%s", from, diff)
 					}
+					labelled := parse(t, string(encoded(t, stored)), put("x", "metadata", "labels", "a"))
+					got = defaulted(t, off, labelled, stored)
+					accepted(t, off, got, stored)
+					if diff := cmp.Diff(labelled, got); diff != "" {
+						t.Errorf("with %s only, another label takes something out of pods that run: %s", from, diff)
+					}
 				}
-				if diff := cmp.Diff(normal(parse(t, object, versioned)), normal(defaulted(t, on.with(none), stored, stored))); diff != "" {
+				submitted := parse(t, string(encoded(t, stored)), anew)
+				if diff := cmp.Diff(normal(parse(t, object, versioned, anew)), normal(defaulted(t, on.with(none), submitted, stored))); diff != "" {
 					t.Errorf("something of ours is left, or something of the user's is gone (-user +got):\n%s", diff)
 				}
 			})
@@ -114,9 +123,10 @@ func TestOneSidecarIsExchangedForTheOther(t *testing.T) {
 	accepted(t, on, back, got)
 }
 
-// A cluster that KubeRay secures itself has nothing of ours for that, also when it comes to that later.
+// A cluster that KubeRay secures itself has nothing of ours for that, also when it comes to that later, where an administrator
+// trusts KubeRay with it.
 func TestKubeRaysOwnSecurity(t *testing.T) {
-	on := onOpenShift()
+	on := onOpenShift().with(trusting)
 	for name, test := range map[string]struct {
 		change func(map[string]any)
 		want   Settings

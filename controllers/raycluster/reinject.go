@@ -1,0 +1,47 @@
+package raycluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+)
+
+// inForce is the mode as the pods are made: what is switched off stays in force while pods or their templates need it.
+func (in Inputs) inForce(c ray.Cluster) ray.Mode {
+	mode := in.Mode
+	if !mode.Active() {
+		return mode
+	}
+	mode.Auth = in.guard(c)
+	for _, has := range []ray.Injected{c.Injected(), in.Mounted} {
+		if !mode.MTLS && has.MTLS {
+			mode = mode.WithCertificatesOf(has)
+		}
+	}
+	return mode
+}
+
+// outdated tells whether the pod templates have what is switched off.
+func outdated(c ray.Cluster, in Inputs) bool {
+	has := c.Injected()
+	return !in.Mode.Auth.Sidecar() && has.Sidecar.Sidecar() || !in.Mode.MTLS && has.MTLS
+}
+
+// reinject has admission bring the pod templates of a suspended cluster up to date, which has no pods that could differ from
+// them. An empty patch triggers the webhook, which does the work; once for each generation, for the webhook may not be there.
+func (r *clusters) reinject(ctx context.Context, cluster *unstructured.Unstructured, c ray.Cluster, in Inputs) error {
+	known := r.memory.of(cluster)
+	if !in.Mode.Active() || !c.Suspended() || !outdated(c, in) || known.asked == cluster.GetGeneration() {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": cluster.GetResourceVersion()}})
+	if err != nil {
+		return fmt.Errorf("encoding an empty patch: %w", err)
+	}
+	known.asked = cluster.GetGeneration()
+	return r.patch(ctx, cluster, "pod templates", patch)
+}

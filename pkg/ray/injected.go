@@ -1,0 +1,151 @@
+package ray
+
+import "slices"
+
+// Injected is what of ours stands in a pod spec: in the head template of a stored cluster, or in a pod.
+type Injected struct {
+	// Sidecar is the way in which the sidecar guards the dashboard; AuthNone when there is none.
+	Sidecar Auth
+	// Token tells that the sidecar has the token of its account from a volume of its own, so that the account need not give
+	// it to every container.
+	Token bool
+	// MTLS tells that the pod mounts certificates of its cluster; PodIssued that it issues them itself.
+	MTLS, PodIssued bool
+	// Encrypted tells that Ray serves with them: an application that is not told so speaks plain text.
+	Encrypted bool
+	// RayToken tells that Ray is told to ask for a token, at its dashboard too. That its version can is not known.
+	RayToken bool
+}
+
+const (
+	variableTLS  = "RAY_USE_TLS"
+	variableAuth = "RAY_AUTH_MODE" // written by KubeRay for spec.authOptions
+)
+
+// TellingVariables and Volumes are the names of what Injected goes by, beside the containers.
+var (
+	TellingVariables = []string{variableTLS, variableAuth}
+	Volumes          = []string{VolumeProxyTLS, VolumeProxyConfig, VolumeToken, VolumeCA, VolumeServer}
+)
+
+// Injected looks at the head template.
+func (c Cluster) Injected() Injected { return c.InjectedInto(c.headPod()) }
+
+// InjectedInto looks at a pod spec of the cluster. An element is ours when it says what we write, and not by its name alone: a
+// user may have a container or a volume of such a name.
+func (c Cluster) InjectedInto(pod any) Injected {
+	ours := c.Ours()
+	volumes, containers := List(pod, "volumes"), List(pod, "containers")
+	found := Injected{MTLS: ours.Authority(volumes)}
+	if found.MTLS {
+		server := Named(volumes, VolumeServer)
+		_, secret := server["secret"]
+		found.MTLS, found.PodIssued = server != nil, server != nil && !secret
+	}
+	found.Encrypted = found.MTLS && variable(At(pod, "containers", "0"), variableTLS) == "1"
+	found.RayToken = variable(At(pod, "containers", "0"), variableAuth) == "token"
+	for _, container := range containers {
+		if fields, _ := container.(map[string]any); fields != nil && found.Sidecar == AuthNone {
+			found.Sidecar = ours.Sidecar(fields, volumes)
+		}
+	}
+	token := Named(volumes, VolumeToken)
+	found.Token = token != nil && ours.Volume(token, volumes)
+	return found
+}
+
+// variable is the value of an environment variable of a container; empty unless all entries of the name agree.
+func variable(container any, name string) string {
+	var value string
+	for i, entry := range NamedAll(List(container, "env"), name) {
+		if given := text(entry, "value"); i == 0 {
+			value = given
+		} else if given != value {
+			return ""
+		}
+	}
+	return value
+}
+
+// Ours tells by the names of objects what in a pod spec of one cluster was written by this program or by the CodeFlare
+// operator: legacy names and hashed ones.
+type Ours struct{ legacy, hashed Names }
+
+// Ours of this cluster.
+func (c Cluster) Ours() Ours { return Ours{c.LegacyNames(), c.HashedNames()} }
+
+func (o Ours) either(value any, name func(Names) string) bool {
+	return value == name(o.legacy) || value == name(o.hashed)
+}
+
+// Sidecar is the way in which a container guards the dashboard, if it is a sidecar of ours; the volumes are those of its pod.
+func (o Ours) Sidecar(container map[string]any, volumes []any) Auth {
+	switch container["name"] {
+	case ContainerOAuth:
+		if slices.ContainsFunc(List(container, "args"), func(arg any) bool {
+			return o.either(arg, func(n Names) string { return "--openshift-service-account=" + n.ServiceAccount })
+		}) {
+			return AuthOAuth
+		}
+	case ContainerProxy:
+		mounts, rules := List(container, "volumeMounts"), Named(volumes, VolumeProxyConfig)
+		if Named(mounts, VolumeProxyTLS) != nil && Named(mounts, VolumeProxyConfig) != nil && rules != nil && o.Volume(rules, volumes) {
+			return AuthProxy
+		}
+	}
+	return AuthNone
+}
+
+// Volume tells whether a volume is ours, among those of its pod.
+func (o Ours) Volume(volume map[string]any, volumes []any) bool {
+	secret := At(volume, "secret", "secretName")
+	switch volume["name"] {
+	case VolumeProxyTLS:
+		return o.either(secret, func(n Names) string { return n.ProxyTLS })
+	case VolumeToken:
+		return volume["projected"] != nil || o.either(secret, func(n Names) string { return n.TokenSecret })
+	case VolumeProxyConfig:
+		return o.either(At(volume, "configMap", "name"), func(n Names) string { return n.ProxyConfig })
+	case VolumeCA, VolumeServer:
+		return o.Authority(volumes)
+	}
+	return false
+}
+
+// Authority tells whether volumes have the authority of the cluster. Everything else of our certificates comes with it.
+func (o Ours) Authority(volumes []any) bool {
+	return o.either(At(Named(volumes, VolumeCA), "secret", "secretName"), func(n Names) string { return n.CASecret })
+}
+
+// Certificate tells whether an init container is ours, in a pod that has the authority.
+func (o Ours) Certificate(container map[string]any) bool {
+	return container["name"] == InitCertificate && Named(List(container, "volumeMounts"), VolumeServer) != nil
+}
+
+// headPod is the pod spec of the head.
+func (c Cluster) headPod() any { return At(c.object, "spec", "headGroupSpec", "template", "spec") }
+
+// List is a field of an object that is a list; nil when it is absent or something else.
+func List(object any, field string) []any {
+	list, _ := At(object, field).([]any)
+	return list
+}
+
+// Named returns the first element of a list that has the name; nil when there is none.
+func Named(list []any, name any) map[string]any {
+	for _, element := range NamedAll(list, name) {
+		return element
+	}
+	return nil
+}
+
+// NamedAll returns the elements of a list that have the name, in their order.
+func NamedAll(list []any, name any) []map[string]any {
+	var found []map[string]any
+	for _, element := range list {
+		if fields, _ := element.(map[string]any); fields != nil && fields["name"] == name {
+			found = append(found, fields)
+		}
+	}
+	return found
+}

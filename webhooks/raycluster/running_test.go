@@ -1,0 +1,139 @@
+package raycluster
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+)
+
+// [R28] [R29] What is put into templates is bound to the life of pods: a template must not say what the pods that run are not.
+func TestTemplatesOfRunningClusters(t *testing.T) {
+	s := onOpenShift()
+	label, token := put("x", "metadata", "labels", "a"), func(o map[string]any) {
+		put("token", "spec", "authOptions", "mode")(o)
+		put("2.52.0", "spec", "rayVersion")(o)
+	}
+	group := func(o map[string]any) {
+		groups := listAt(o, "spec", "workerGroupSpecs")
+		at(o, "spec").(map[string]any)["workerGroupSpecs"] = append(groups, map[string]any{"groupName": "more", "template": map[string]any{
+			"spec": map[string]any{"containers": []any{map[string]any{"name": "ray-worker"}}}}})
+	}
+	for name, test := range map[string]struct {
+		stored, now Settings
+		change      func(map[string]any)
+		auth        ray.Auth
+		mTLS        bool
+	}{
+		"a label, mTLS is new":                  {s.with(noMTLS), s, label, ray.AuthOAuth, false},
+		"workers, mTLS is new":                  {s.with(noMTLS), s, group, ray.AuthOAuth, false},
+		"the head, mTLS is new":                 {s.with(noMTLS), s, anew, ray.AuthOAuth, true},
+		"suspended, mTLS is new":                {s.with(noMTLS), s, put(true, "spec", "suspend"), ray.AuthOAuth, true},
+		"a label, mTLS is off":                  {s, s.with(noMTLS), label, ray.AuthOAuth, true},
+		"workers, mTLS is off":                  {s, s.with(noMTLS), group, ray.AuthOAuth, true},
+		"the head, mTLS is off":                 {s, s.with(noMTLS), anew, ray.AuthOAuth, false},
+		"suspended, mTLS is off":                {s, s.with(noMTLS), put(true, "spec", "suspend"), ray.AuthOAuth, false},
+		"a label, OAuth is off":                 {s, s.with(noOAuth), label, ray.AuthOAuth, true},
+		"the head, OAuth is off":                {s, s.with(noOAuth), anew, ray.AuthNone, true},
+		"a label, OAuth is new":                 {s.with(noOAuth), s, label, ray.AuthOAuth, true},
+		"a token of Ray":                        {s, s, token, ray.AuthOAuth, true},
+		"a token of Ray, KubeRay is trusted":    {s, s.with(trusting), token, ray.AuthNone, true},
+		"certificates of KubeRay":               {s, s, put(true, "spec", "tlsOptions", "enabled"), ray.AuthOAuth, false},
+		"the form of the original, mTLS is off": {s.with(original), s.with(noMTLS), label, ray.AuthOAuth, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stored := defaulted(t, test.stored, parse(t, minimal), nil)
+			got := defaulted(t, test.now, parse(t, string(encoded(t, stored)), test.change), stored)
+			if has := ray.View(got).Injected(); has.Sidecar != test.auth || has.MTLS != test.mTLS || has.PodIssued && test.stored.Wishes.Issuer != ray.IssuerPod {
+				t.Errorf("the head has %+v", has)
+			}
+			for i := range listAt(got, "spec", "workerGroupSpecs") {
+				pod := place{"spec", "workerGroupSpecs"}.index(i).child("template", "spec")
+				if has := ray.View(got).InjectedInto(at(got, pod...)); has.MTLS != test.mTLS || has.Encrypted != test.mTLS {
+					t.Errorf("workers have %+v", has)
+				}
+			}
+			if answer := judged(t, test.now, got, stored); !answer.Allowed {
+				t.Errorf("%+v", answer.Result)
+			}
+		})
+	}
+}
+
+// [R29] What switches the security of the operator off in favour of KubeRay's is warned of, or refused where an administrator says
+// so; what is stored is left alone.
+func TestSecurityOfKubeRayIsWarnedOf(t *testing.T) {
+	deny := func(s *Settings) { s.DenyKubeRay = true }
+	for field, change := range map[string]func(map[string]any){
+		"authOptions":   put("token", "spec", "authOptions", "mode"),
+		"tlsOptions":    put(true, "spec", "tlsOptions", "enabled"),
+		"networkPolicy": put(map[string]any{}, "spec", "networkPolicy"),
+	} {
+		t.Run(field, func(t *testing.T) {
+			s := onOpenShift()
+			warned := func(s Settings, old map[string]any) bool {
+				t.Helper()
+				answer := judged(t, s, defaulted(t, s, parse(t, minimal, change), old), old)
+				if !answer.Allowed {
+					t.Errorf("%+v", answer.Result)
+				}
+				return slices.ContainsFunc(answer.Warnings, func(w string) bool { return strings.HasPrefix(w, "spec."+field+": ") })
+			}
+			plain, stored := defaulted(t, s, parse(t, minimal), nil), defaulted(t, s, parse(t, minimal, change), nil)
+			got := []bool{warned(s, nil), warned(s, plain), warned(s, stored), warned(s.with(trusting), nil), warned(s.with(deny), stored)}
+			if diff := cmp.Diff([]bool{true, true, false, false, false}, got); diff != "" {
+				t.Errorf("new, later, stored, trusted, stored before it was denied: %s", diff)
+			}
+			for _, old := range []map[string]any{nil, plain} {
+				denied := s.with(deny)
+				refused(t, denied, defaulted(t, denied, parse(t, minimal, change), old), old, "spec."+field+": Forbidden: "+kubeRayDenied)
+			}
+		})
+	}
+}
+
+// [R30] Who names an account for the head hears that it is another one's, and how to keep it.
+func TestAccountOfTheHeadIsWarnedOf(t *testing.T) {
+	s := onOpenShift()
+	keep := put("true", "metadata", "annotations", ray.AnnotationKeepServiceAccount)
+	stored := defaulted(t, s, parse(t, full), nil)
+	for name, test := range map[string]struct {
+		s      Settings
+		object map[string]any
+		old    map[string]any
+		want   bool
+	}{
+		"new":          {s, parse(t, full), nil, true},
+		"kept":         {s, parse(t, full, keep), nil, false},
+		"OAuth is off": {s.with(noOAuth), parse(t, full), nil, false},
+		"none":         {s, parse(t, minimal), nil, false},
+		"stored":       {s, stored, stored, false},
+		"another":      {s, parse(t, string(encoded(t, stored)), put("other", in(headPod, "serviceAccountName")...)), stored, true},
+	} {
+		answer := judged(t, test.s, defaulted(t, test.s, test.object, test.old), test.old)
+		if got := strings.Contains(strings.Join(answer.Warnings, ""), ray.AnnotationKeepServiceAccount); got != test.want {
+			t.Errorf("%s: %q", name, answer.Warnings)
+		}
+	}
+}
+
+// The operator adds its own finalizer to clusters that were stored while no webhook was there, whatever is wrong with them.
+func TestViolationsThatAreStoredPass(t *testing.T) {
+	s := onOpenShift()
+	for name, fault := range map[string]func(map[string]any){
+		"enableIngress": put(true, "spec", "headGroupSpec", "enableIngress"),
+		"odd shape":     put("text", in(headPod, "volumes")...),
+	} {
+		before := parse(t, minimal, fault)
+		after := parse(t, minimal, fault, put([]any{ray.Finalizer}, "metadata", "finalizers"))
+		if answer := judged(t, s, defaulted(t, s, after, before), before); !answer.Allowed {
+			t.Errorf("%s: %+v", name, answer.Result)
+		}
+		if answer := judged(t, s, after, parse(t, minimal)); answer.Allowed {
+			t.Errorf("%s is allowed to come", name)
+		}
+	}
+}

@@ -1,0 +1,48 @@
+package raycluster
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+)
+
+// warnings tell a user of what happens otherwise than they may expect, when it is new.
+func (p *plan) warnings(s Settings) []string {
+	if !p.mode.Active() {
+		return nil
+	}
+	var out []string
+	if p.old.Object() == nil {
+		out = append(out, hostWarnings(p.cluster)...)
+	}
+	if user := p.cluster.UserAccount(); user != "" && p.account() != user && p.old.UserAccount() != user {
+		out = append(out, fmt.Sprintf("spec.headGroupSpec.template.spec.serviceAccountName: the head runs under %s, the account of its dashboard, "+
+			"and not under %s: annotation %s: \"true\" keeps the latter", p.account(), user, ray.AnnotationKeepServiceAccount))
+	}
+	before, now := ownFields(p.old.OwnSecurity()), ownFields(p.cluster.OwnSecurity())
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		if _, stored := before[name]; !stored && !s.Wishes.TrustKubeRay {
+			out = append(out, "spec."+name+": "+now[name])
+		}
+	}
+	return out
+}
+
+// ownFields are the fields by which a user has KubeRay secure a cluster, and what becomes of that while an administrator has not
+// said that KubeRay is trusted with it.
+func ownFields(own ray.OwnSecurity) map[string]string {
+	out := map[string]string{}
+	if own.Token {
+		out["authOptions"] = "the sidecar stays before the dashboard as well, unless raycluster.kubeRaySecurity of the operator is trust"
+	}
+	if own.MTLS {
+		out["tlsOptions"] = "the operator puts no certificates of its own into the pods; traffic is encrypted only if the KubeRay " +
+			"that is installed does it, which takes version 1.7 and its feature gate"
+	}
+	if own.NetworkPolicy {
+		out["networkPolicy"] = "the NetworkPolicies of the operator stay as well, unless raycluster.kubeRaySecurity of the operator is trust"
+	}
+	return out
+}
