@@ -1,7 +1,6 @@
 package appwrapper
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -36,10 +35,10 @@ type Terms struct {
 	RetryableExitCodes sets.Set[int32]
 }
 
-// termsOf reads the annotations of an AppWrapper. The second result has a sentence for each value that could not be read.
-func termsOf(annotations map[string]string, f FaultTolerance) (Terms, []string) {
-	r := &annotationReader{annotations: annotations, ceiling: f.GraceCeiling}
-	terms := Terms{
+// termsOf reads the annotations of an AppWrapper. What cannot be read counts as absent; admission warns about it.
+func termsOf(annotations map[string]string, f FaultTolerance) Terms {
+	r := annotationReader{annotations: annotations, ceiling: f.GraceCeiling}
+	return Terms{
 		AdmissionGrace:     r.period(awv1beta2.AnnotationAdmissionGrace, f.AdmissionGrace),
 		WarmupGrace:        r.period(awv1beta2.AnnotationWarmupGrace, f.WarmupGrace),
 		FailureGrace:       r.period(awv1beta2.AnnotationFailureGrace, f.FailureGrace),
@@ -51,78 +50,50 @@ func termsOf(annotations map[string]string, f FaultTolerance) (Terms, []string) 
 		TerminalExitCodes:  r.numbers(awv1beta2.AnnotationTerminalExitCodes),
 		RetryableExitCodes: r.numbers(awv1beta2.AnnotationRetryableExitCodes),
 	}
-	return terms, r.warnings
 }
 
-// annotationReader collects what it could not read.
 type annotationReader struct {
 	annotations map[string]string
 	ceiling     time.Duration
-	warnings    []string
-}
-
-func (r *annotationReader) warn(key, value string, usedInstead any, wanted string) {
-	r.warnings = append(r.warnings, fmt.Sprintf("annotation %s is %q, %v holds instead: write %s", key, value, usedInstead, wanted))
 }
 
 // duration is the annotation's value, or the other one where there is none to be read.
-func (r *annotationReader) duration(key string, otherwise time.Duration) time.Duration {
-	text, ok := r.annotations[key]
-	if !ok {
-		return otherwise
-	}
-	value, err := time.ParseDuration(text)
+func (r annotationReader) duration(key string, otherwise time.Duration) time.Duration {
+	value, err := time.ParseDuration(r.annotations[key])
 	if err != nil {
-		r.warn(key, text, otherwise, "a duration such as 90s or 1h30m")
 		return otherwise
 	}
 	return value
 }
 
 // period is a duration between zero and the ceiling.
-func (r *annotationReader) period(key string, configured time.Duration) time.Duration {
+func (r annotationReader) period(key string, configured time.Duration) time.Duration {
 	return max(0, min(r.duration(key, configured), r.ceiling))
 }
 
 // timeToLive can only shorten what is configured.
-func (r *annotationReader) timeToLive(key string, configured time.Duration) time.Duration {
+func (r annotationReader) timeToLive(key string, configured time.Duration) time.Duration {
 	if value := r.duration(key, configured); value > 0 && value < configured {
 		return value
 	}
 	return configured
 }
 
-func (r *annotationReader) number(key string, configured int32) int32 {
-	text, ok := r.annotations[key]
-	if !ok {
-		return configured
-	}
-	value, err := strconv.ParseInt(text, 10, 32)
+func (r annotationReader) number(key string, configured int32) int32 {
+	value, err := strconv.ParseInt(r.annotations[key], 10, 32)
 	if err != nil {
-		r.warn(key, text, configured, "a whole number such as 3")
 		return configured
 	}
 	return int32(value)
 }
 
 // numbers reads a list with commas. Blanks around a number are fine (D25); what is no number is passed over.
-func (r *annotationReader) numbers(key string) sets.Set[int32] {
+func (r annotationReader) numbers(key string) sets.Set[int32] {
 	found := sets.New[int32]()
-	text, ok := r.annotations[key]
-	if !ok {
-		return found
-	}
-	for entry := range strings.SplitSeq(text, ",") {
-		entry = strings.TrimSpace(entry)
-		if entry == "" {
-			continue
+	for entry := range strings.SplitSeq(r.annotations[key], ",") {
+		if value, err := strconv.ParseInt(strings.TrimSpace(entry), 10, 32); err == nil {
+			found.Insert(int32(value))
 		}
-		value, err := strconv.ParseInt(entry, 10, 32)
-		if err != nil {
-			r.warnings = append(r.warnings, fmt.Sprintf("annotation %s has %q, which is passed over: write whole numbers with commas between, such as 1,137", key, entry))
-			continue
-		}
-		found.Insert(int32(value))
 	}
 	return found
 }

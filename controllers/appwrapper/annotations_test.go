@@ -1,7 +1,6 @@
 package appwrapper
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,28 +30,24 @@ func TestPeriods(t *testing.T) {
 			for _, test := range []struct {
 				value string
 				want  time.Duration
-				warns bool
 			}{
-				{"7s", 7 * time.Second, false},
-				{"1h30m", 90 * time.Minute, false},
-				{"0", 0, false},
-				{"-5s", 0, false},
-				{"24h", 24 * time.Hour, false},
-				{"25h", 24 * time.Hour, false},
-				{"222badTime", period.otherwise, true},
-				{"", period.otherwise, true},
-				{"10", period.otherwise, true},
-				{"999999999h", period.otherwise, true},
+				{"7s", 7 * time.Second},
+				{"1h30m", 90 * time.Minute},
+				{"0", 0},
+				{"-5s", 0},
+				{"24h", 24 * time.Hour},
+				{"25h", 24 * time.Hour},
+				{"222badTime", period.otherwise},
+				{"", period.otherwise},
+				{"10", period.otherwise},
+				{"999999999h", period.otherwise},
 			} {
-				terms, warnings := termsOf(map[string]string{key: test.value}, DefaultSettings().FaultTolerance)
+				terms := termsOf(map[string]string{key: test.value}, DefaultSettings().FaultTolerance)
 				if got := period.of(terms); got != test.want {
 					t.Errorf("%q: got %s, want %s", test.value, got, test.want)
 				}
-				if (len(warnings) == 1 && strings.Contains(warnings[0], key)) != test.warns {
-					t.Errorf("%q: warnings %q", test.value, warnings)
-				}
 			}
-			terms, _ := termsOf(nil, DefaultSettings().FaultTolerance)
+			terms := termsOf(nil, DefaultSettings().FaultTolerance)
 			if got := period.of(terms); got != period.otherwise {
 				t.Errorf("without it: got %s, want %s", got, period.otherwise)
 			}
@@ -64,9 +59,9 @@ func TestPeriods(t *testing.T) {
 func TestTermsFromTheConfiguration(t *testing.T) {
 	f := DefaultSettings().FaultTolerance
 	f.DeletionGrace, f.RetryLimit, f.FailureGrace = 48*time.Hour, 9, 3*time.Second
-	terms, warnings := termsOf(map[string]string{"example.com/retryLimit": "1"}, f)
-	if terms.ForcefulDeletion != 24*time.Hour || terms.RetryLimit != 9 || terms.FailureGrace != 3*time.Second || len(warnings) != 0 {
-		t.Errorf("terms %+v, warnings %q", terms, warnings)
+	terms := termsOf(map[string]string{"example.com/retryLimit": "1"}, f)
+	if terms.ForcefulDeletion != 24*time.Hour || terms.RetryLimit != 9 || terms.FailureGrace != 3*time.Second {
+		t.Errorf("terms %+v", terms)
 	}
 	if terms.SuccessTTL != 168*time.Hour || terms.DeletionOnFailure != 0 || len(terms.TerminalExitCodes)+len(terms.RetryableExitCodes) != 0 {
 		t.Errorf("terms %+v", terms)
@@ -76,12 +71,9 @@ func TestTermsFromTheConfiguration(t *testing.T) {
 // [appwrapper-17] [appwrapper-18] The limit has no bounds.
 func TestRetryLimit(t *testing.T) {
 	for value, want := range map[string]int32{"101": 101, "0": 0, "-4": -4, "abc": 3, "1.5": 3, "": 3, "99999999999": 3} {
-		terms, warnings := termsOf(map[string]string{awv1beta2.AnnotationRetryLimit: value}, DefaultSettings().FaultTolerance)
+		terms := termsOf(map[string]string{awv1beta2.AnnotationRetryLimit: value}, DefaultSettings().FaultTolerance)
 		if terms.RetryLimit != want {
 			t.Errorf("%q: got %d, want %d", value, terms.RetryLimit, want)
-		}
-		if unreadable := slices.Contains([]string{"abc", "1.5", "", "99999999999"}, value); (len(warnings) != 0) != unreadable {
-			t.Errorf("%q: warnings %q", value, warnings)
 		}
 	}
 }
@@ -93,7 +85,7 @@ func TestSuccessTTL(t *testing.T) {
 		"10m": 10 * time.Minute, "167h": 167 * time.Hour, "168h": configured, "1000h": configured,
 		"0s": configured, "-1h": configured, "abc": configured,
 	} {
-		terms, _ := termsOf(map[string]string{awv1beta2.AnnotationSuccessTTL: value}, DefaultSettings().FaultTolerance)
+		terms := termsOf(map[string]string{awv1beta2.AnnotationSuccessTTL: value}, DefaultSettings().FaultTolerance)
 		if terms.SuccessTTL != want {
 			t.Errorf("%q: got %s, want %s", value, terms.SuccessTTL, want)
 		}
@@ -103,31 +95,27 @@ func TestSuccessTTL(t *testing.T) {
 // [appwrapper-20] D25: numbers between commas, blanks allowed, the rest passed over.
 func TestExitCodes(t *testing.T) {
 	for _, test := range []struct {
-		value    string
-		want     []int32
-		warnings int
+		value string
+		want  []int32
 	}{
-		{"3,10,abc,42", []int32{3, 10, 42}, 1},
-		{"x,10,20", []int32{10, 20}, 1},
-		{" 3 ,\t10, 42 ", []int32{3, 10, 42}, 0},
-		{"137", []int32{137}, 0},
-		{"1,1,1", []int32{1}, 0},
-		{"", nil, 0},
-		{",,", nil, 0},
-		{"1 2,3", []int32{3}, 1},
-		{"-1,256,4294967296", []int32{-1, 256}, 1},
+		{"3,10,abc,42", []int32{3, 10, 42}},
+		{"x,10,20", []int32{10, 20}},
+		{" 3 ,\t10, 42 ", []int32{3, 10, 42}},
+		{"137", []int32{137}},
+		{"1,1,1", []int32{1}},
+		{"", nil},
+		{",,", nil},
+		{"1 2,3", []int32{3}},
+		{"-1,256,4294967296", []int32{-1, 256}},
 	} {
 		for _, key := range []string{awv1beta2.AnnotationTerminalExitCodes, awv1beta2.AnnotationRetryableExitCodes} {
-			terms, warnings := termsOf(map[string]string{key: test.value}, DefaultSettings().FaultTolerance)
+			terms := termsOf(map[string]string{key: test.value}, DefaultSettings().FaultTolerance)
 			got, other := terms.TerminalExitCodes, terms.RetryableExitCodes
 			if key == awv1beta2.AnnotationRetryableExitCodes {
 				got, other = other, got
 			}
 			if !got.Equal(sets.New(test.want...)) || len(other) != 0 {
 				t.Errorf("%q: got %v and %v", test.value, got, other)
-			}
-			if len(warnings) != test.warnings {
-				t.Errorf("%q: warnings %q, want %d", test.value, warnings, test.warnings)
 			}
 		}
 	}

@@ -140,7 +140,7 @@ func runs() []run {
 			},
 		},
 		{
-			name: "suspended, resumed and deleted", aw: wrapper([]string{wrappedPod("a"), mapTemplate}),
+			name: "suspended, resumed and deleted", aw: wrapper([]string{mapTemplate, fixedMap, wrappedPod("a")}),
 			events: []func(*world){
 				func(w *world) { w.play(corev1.PodRunning) },
 				func(w *world) { w.spec(func(aw *awv1beta2.AppWrapper) { aw.Spec.Suspend = true }) },

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,6 +18,7 @@ import (
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	webhook "github.com/odh-platform/odh-platform-operator/webhooks/appwrapper"
 )
 
 // fatalError is a failure that trying again cannot mend.
@@ -54,7 +56,7 @@ func (w *workloads) create(ctx context.Context, aw *awv1beta2.AppWrapper) *creat
 }
 
 func (w *workloads) createOne(ctx context.Context, aw *awv1beta2.AppWrapper, index int) error {
-	object, warnings, err := w.instantiate(aw, index)
+	object, warnings, err := instantiate(aw, index, w.settings)
 	if err != nil {
 		return fatalError{err}
 	}
@@ -65,14 +67,17 @@ func (w *workloads) createOne(ctx context.Context, aw *awv1beta2.AppWrapper, ind
 	if err := w.mayWrap(kind); err != nil {
 		return err
 	}
+	if err := w.settings.Authors.Forbidden(webhook.Uses(aw)); err != nil {
+		return fatalError{err}
+	}
 	status := &aw.Status.ComponentStatus[index]
-	if id := identify(aw, index); id.generated {
+	if id := identify(aw, index); id.prefix != "" {
 		object.SetName(id.name)
-		if found, err := w.generated(ctx, aw, kind); err != nil || found != "" {
-			if err == nil {
+		if status.Name == "" {
+			if found, err := w.madeByOriginal(ctx, aw, kind, id.prefix); err != nil || found != "" {
 				status.Name = found
+				return err
 			}
-			return err
 		}
 	}
 	status.Name, status.Kind, status.APIVersion = object.GetName(), kind.Kind, kind.GroupVersion().String()
@@ -86,7 +91,7 @@ func (w *workloads) createOne(ctx context.Context, aw *awv1beta2.AppWrapper, ind
 		return nil
 	case apierrors.IsAlreadyExists(err):
 		return w.adopt(ctx, aw, index)
-	case apierrors.IsInvalid(err), meta.IsNoMatchError(err), errors.Is(err, apply.ErrCannotOwn):
+	case isFinal(err):
 		return fatalError{err}
 	default:
 		return explained(err, kind)
@@ -102,31 +107,25 @@ func (w *workloads) mayWrap(kind schema.GroupVersionKind) error {
 	if err != nil {
 		return waitError{fmt.Errorf("finding the resource of %s: %w", kind, err)}
 	}
-	if why := w.refusal(mapping); why != "" {
+	if why := webhook.Refusal(mapping); why != "" {
 		return fatalError{errors.New(why)}
 	}
 	return nil
 }
 
-// generated looks for an object that was made for a component whose name was left open, when nobody has noted its name.
-func (w *workloads) generated(ctx context.Context, aw *awv1beta2.AppWrapper, kind schema.GroupVersionKind) (string, error) {
+// madeByOriginal looks for what the original made for a component whose name its template leaves open: it let the API server
+// complete the name, and announced none. Names that are announced are those of other components.
+func (w *workloads) madeByOriginal(ctx context.Context, aw *awv1beta2.AppWrapper, kind schema.GroupVersionKind, prefix string) (string, error) {
 	found, err := w.ours(ctx, aw, kind)
 	for _, object := range found {
-		if object.DeletionTimestamp == nil && !named(aw, object.Name) {
+		announced := slices.ContainsFunc(aw.Status.ComponentStatus, func(s awv1beta2.AppWrapperComponentStatus) bool {
+			return s.Name == object.Name && s.Kind == kind.Kind
+		})
+		if object.DeletionTimestamp == nil && strings.HasPrefix(object.Name, prefix) && !announced {
 			return object.Name, nil
 		}
 	}
 	return "", err
-}
-
-// named tells whether a name is that of a component which is deployed.
-func named(aw *awv1beta2.AppWrapper, name string) bool {
-	for i := range aw.Status.ComponentStatus {
-		if status := &aw.Status.ComponentStatus[i]; status.Name == name && stageOf(status) == deployed {
-			return true
-		}
-	}
-	return false
 }
 
 // ours lists, from the API server, the objects of a kind that this AppWrapper controls.
@@ -179,6 +178,12 @@ func ambiguous(err error) bool {
 	}
 	code := int(status.Status().Code)
 	return code == 0 || code == http.StatusRequestTimeout || code >= http.StatusInternalServerError
+}
+
+// isFinal tells whether an object would be refused again: for what it is, by the API server or by an admission webhook.
+func isFinal(err error) bool {
+	denied := strings.HasPrefix(err.Error(), "admission webhook ") && strings.Contains(err.Error(), "denied the request")
+	return denied || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || meta.IsNoMatchError(err) || errors.Is(err, apply.ErrCannotOwn)
 }
 
 // explained adds the cure to a refusal for lack of rights, which tells itself from those of quotas and policies by its words.

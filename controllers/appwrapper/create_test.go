@@ -53,7 +53,7 @@ func TestExistingObjects(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, wrapper([]string{wrappedPod("a")}, annotated("deletionOnFailureGracePeriodDuration", "1h", "retryLimit", "0")), tc.pod)
 			for range 12 { // until something has to be waited for
-				if result, err := w.pass(); err != nil || result.RequeueAfter != soon {
+				if result, err := w.pass(); err != nil || result.RequeueAfter != immediately {
 					break
 				}
 			}

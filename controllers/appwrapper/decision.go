@@ -21,8 +21,8 @@ const (
 	forceDeletion
 )
 
-// soon asks for another pass at once: the stored status is what it continues from.
-const soon = time.Millisecond
+// immediately requeues; the next pass starts from the status just written.
+const immediately = time.Millisecond
 
 // blindPoll is the pause where no watch can tell of a change.
 const blindPoll = 5 * time.Second
@@ -63,7 +63,7 @@ func stay(*facts) decision { return decision{} }
 
 // to returns a step to another phase, with what comes along.
 func to(next awv1beta2.AppWrapperPhase, conditions ...metav1.Condition) decision {
-	return decision{next: next, conditions: conditions, again: soon}
+	return decision{next: next, conditions: conditions, again: immediately}
 }
 
 // set returns a condition with its transition left to the status.
@@ -81,15 +81,16 @@ func (f *facts) clear(kind, reason, message string) []metav1.Condition {
 
 // rules are the lists of all phases.
 var rules = map[awv1beta2.AppWrapperPhase][]rule{
-	awv1beta2.PhaseEmpty:       whileNew,
-	awv1beta2.PhaseSuspended:   whileSuspended,
-	awv1beta2.PhaseResuming:    whileResuming,
-	awv1beta2.PhaseRunning:     whileRunning,
-	awv1beta2.PhaseResetting:   whileResetting,
-	awv1beta2.PhaseSuspending:  whileSuspending,
-	awv1beta2.PhaseSucceeded:   whileSucceeded,
-	awv1beta2.PhaseFailed:      whileFailed,
-	awv1beta2.PhaseTerminating: whileTerminating,
+	awv1beta2.PhaseEmpty:      whileNew,
+	awv1beta2.PhaseSuspended:  whileSuspended,
+	awv1beta2.PhaseResuming:   whileResuming,
+	awv1beta2.PhaseRunning:    whileRunning,
+	awv1beta2.PhaseResetting:  whileResetting,
+	awv1beta2.PhaseSuspending: whileSuspending,
+	awv1beta2.PhaseSucceeded:  whileSucceeded,
+	awv1beta2.PhaseFailed:     whileFailed,
+	// A status that was restored without the deletion that it tells of: what is left is cleared away, and it begins anew.
+	awv1beta2.PhaseTerminating: whileSuspending,
 }
 
 // decide asks the rules of a list in order. Every list ends with a rule that always answers.

@@ -20,6 +20,10 @@ type facts struct {
 	completed  *metav1.Time
 	components []componentFact
 	pods       podFacts
+	// changed: the components are not as many as the status tells of, so nothing in it is about them.
+	changed bool
+	// unreviewed: no webhook has seen the AppWrapper, which is to run for the first time.
+	unreviewed bool
 	// created and deleted are how an attempt of this pass ended; nil before it was made.
 	created *creation
 	deleted *deletion
@@ -66,8 +70,8 @@ type componentFact struct {
 	// since is when it got into its stage.
 	since    time.Time
 	replicas int
-	// least is how many of them have to be there: some kinds scale by themselves.
-	least int
+	// minReady is how many of them have to be there: some kinds scale by themselves.
+	minReady int
 	// judges: its kind reports completion by itself, so that its pods do not decide.
 	judges bool
 	// missing: it does not exist, is being deleted, or belongs to somebody else. Asked of the API server, not of the cache.
@@ -85,8 +89,9 @@ func (c componentFact) done() bool { return c.completed || c.outcome == succeede
 // podFacts counts the pods of an AppWrapper, but for those of components that are done.
 type podFacts struct {
 	pending, running, succeeded, failed int
-	// all is the number of labelled pods that exist, whatever they are.
-	all int
+	// all is the number of labelled pods that exist, whatever they are, and active the number of those that have not ended:
+	// they use the quota, also when they belong to a component that is done.
+	all, active int
 	// noExecute names the nodes that running pods should leave.
 	noExecute []string
 	// terminal: a container ended with an exit code after which there is no retry.
@@ -153,7 +158,7 @@ func (f *facts) until(deadline time.Time) time.Duration { return max(0, deadline
 // expected is the number of pods that complete the workload, and needed the number that makes it ready.
 func (f *facts) expected() int { return f.open(func(c componentFact) int { return c.replicas }) }
 
-func (f *facts) needed() int { return f.open(func(c componentFact) int { return c.least }) }
+func (f *facts) needed() int { return f.open(func(c componentFact) int { return c.minReady }) }
 
 // open sums over the components that are not done.
 func (f *facts) open(number func(componentFact) int) int {

@@ -3,7 +3,6 @@ package appwrapper
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,34 +10,34 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/pkg/podset"
 )
 
 // identity is the place of a component.
 type identity struct {
 	apiVersion, kind, name string
-	// generated: the template leaves the end of the name open.
-	generated bool
+	// prefix is how the name begins when the template leaves the rest of it open.
+	prefix string
 }
 
 // identify reads the identity of a component from its template. What cannot be read stays empty: creation reports it.
 func identify(aw *awv1beta2.AppWrapper, index int) identity {
-	var head struct {
-		metav1.TypeMeta `json:",inline"`
-		Metadata        struct{ Name, GenerateName string }
-	}
-	if err := json.Unmarshal(aw.Spec.Components[index].Template.Raw, &head); err != nil {
+	u, err := podset.Decode(&aw.Spec.Components[index])
+	if err != nil {
 		return identity{}
 	}
-	id := identity{apiVersion: head.APIVersion, kind: head.Kind, name: head.Metadata.Name}
-	if id.name == "" && head.Metadata.GenerateName != "" {
-		id.name, id.generated = generateName(head.Metadata.GenerateName, aw.UID, index), true
+	id := identity{apiVersion: u.GetAPIVersion(), kind: u.GetKind(), name: u.GetName()}
+	if id.name == "" && u.GetGenerateName() != "" {
+		id.prefix = u.GetGenerateName()
+		id.name = generateName(id.prefix, aw.UID, index)
 	}
 	return id
 }
 
 const (
-	// maxGenerated is the length of a DNS label, which every kind takes as a name.
-	maxGenerated = 63
+	// maxGenerated is the longest name that every kind takes, those included whose objects make others of longer names: a
+	// CronJob takes no more.
+	maxGenerated = 52
 	// suffixLength digits tell objects apart whose names begin alike.
 	suffixLength = 10
 )

@@ -14,7 +14,7 @@ import (
 
 // instantiate makes the object of a component: the template in the namespace of the AppWrapper, with its label, and in each
 // pod template what Kueue and the settings add. The object holds plain JSON values only and shares nothing with the
-// AppWrapper (D27). The second result has a sentence for each thing that was left undone. Every error is final: the
+// AppWrapper (D27). The second result has a sentence for each thing that was left undone, or is not as it is written. Every error is final: the
 // template or the pod sets would have to be others.
 func instantiate(aw *awv1beta2.AppWrapper, index int, settings Settings) (*unstructured.Unstructured, []string, error) {
 	component := &aw.Spec.Components[index]
@@ -35,6 +35,9 @@ func instantiate(aw *awv1beta2.AppWrapper, index int, settings Settings) (*unstr
 		return nil, nil, err
 	}
 	var warnings []string
+	if raised := podset.RaiseTTL(u); raised != "" {
+		warnings = append(warnings, raised)
+	}
 	for i, set := range aw.Status.ComponentStatus[index].PodSets {
 		var info awv1beta2.AppWrapperPodSetInfo
 		if i < len(component.PodSetInfos) {

@@ -135,8 +135,9 @@ type sighting struct {
 	live bool
 	// blind: no watch tells of changes.
 	blind bool
-	// unreadable: it may not be read; whether it exists is not known.
+	// unreadable: it may not be read, or its kind is not served; whether it exists is not known. Then cause says why.
 	unreadable bool
+	cause      error
 }
 
 // look reads an object from the cache, or from the API server where the cache does not know the kind. The error is a
@@ -169,13 +170,19 @@ func (k *kinds) ask(ctx context.Context, kind schema.GroupVersionKind, key types
 	switch err := k.live.Get(ctx, key, object); {
 	case err == nil:
 		out.object = object
-	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
-	case apierrors.IsForbidden(err):
-		out.unreadable, out.blind = true, true
+	case unserved(err), apierrors.IsForbidden(err):
+		out.unreadable, out.blind, out.cause = true, true, err
+	case apierrors.IsNotFound(err):
 	default:
 		return sighting{}, fmt.Errorf("reading %s %s: %w", kind.Kind, key, err)
 	}
 	return out, nil
+}
+
+// unserved tells whether the API server does not know the kind in this version, as while a CRD is replaced. That says nothing
+// about objects, which may live on in another version.
+func unserved(err error) bool {
+	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
 func (k *kinds) isBlind(kind schema.GroupVersionKind) bool {
@@ -191,7 +198,7 @@ func (k *kinds) labelled(ctx context.Context, kind schema.GroupVersionKind, in c
 	defer cancel()
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	if err := k.live.List(ctx, list, in, label); err != nil && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
+	if err := k.live.List(ctx, list, in, label); err != nil {
 		return nil, fmt.Errorf("looking for %s of the AppWrapper: %w", kind.Kind, err)
 	}
 	return list.Items, nil

@@ -99,11 +99,13 @@ func (m *memory) undo(aw, uid types.UID) {
 	delete(m.of(aw).deleted, uid)
 }
 
-// done notes that a component has reported success.
+// done notes that a component has reported success. Of an AppWrapper that is not known, or not any more, nobody will ask.
 func (m *memory) done(aw, uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.of(aw).done[uid] = true
+	if r, known := m.objects[aw]; known {
+		r.done[uid] = true
+	}
 }
 
 // wasDone tells whether the object that a component was last had reported success before it went.

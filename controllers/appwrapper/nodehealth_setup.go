@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
 // nodesName is the name of the node controller.
@@ -40,9 +41,9 @@ func SetupNodes(ctx context.Context, mgr ctrl.Manager, settings Settings, served
 		return nil, fmt.Errorf("adding the cache of nodes: %w", err)
 	}
 	monitor := &nodeMonitor{reader: nodes, taints: taints, nodes: NewNodes()}
-	err = ctrl.NewControllerManagedBy(mgr).Named(nodesName).
+	err = ctrl.NewControllerManagedBy(mgr).Named(nodesName).WithOptions(reconciler.ControllerOptions()).
 		WatchesRawSource(source.Kind(nodes, client.Object(&corev1.Node{}), &handler.EnqueueRequestForObject{}, healthChanged(taints))).
-		Complete(monitor)
+		Complete(reconciler.ClassifyErrors(monitor))
 	if err != nil {
 		return nil, fmt.Errorf("building the node controller: %w", err)
 	}

@@ -9,7 +9,12 @@ import (
 type verdict struct {
 	outcome outcome
 	message string
+	// rayCluster is the name of the RayCluster that a RayJob runs on.
+	rayCluster string
 }
+
+// rayJobKind is the kind whose pods can only be found with the help of its status.
+var rayJobKind = schema.GroupVersionKind{Group: "ray.io", Version: "v1", Kind: "RayJob"}
 
 // judge reads the status of one kind. It is asked with what slim leaves of an object.
 type judge struct {
@@ -23,8 +28,8 @@ var judges = map[schema.GroupVersionKind]judge{
 	{Group: "batch", Version: "v1", Kind: "Job"}:                    {byConditions("Complete", "Failed"), true},
 	{Group: "jobset.x-k8s.io", Version: "v1alpha2", Kind: "JobSet"}: {byConditions("Completed", "Failed"), true},
 	{Group: "kubeflow.org", Version: "v1", Kind: "PyTorchJob"}:      {byConditions("Succeeded", "Failed"), true},
-	{Group: "ray.io", Version: "v1", Kind: "RayJob"}:                {rayJob, true},
-	{Group: "ray.io", Version: "v1", Kind: "RayCluster"}:            {rayCluster, false},
+	rayJobKind: {rayJob, true},
+	{Group: "ray.io", Version: "v1", Kind: "RayCluster"}: {rayCluster, false},
 }
 
 // judged returns what an object of any kind says about itself.
@@ -55,7 +60,7 @@ func byConditions(success, failure string) func(map[string]any) verdict {
 			}
 			switch c["type"] {
 			case failure:
-				return verdict{failed, text(c, "reason", "message")}
+				return verdict{outcome: failed, message: text(c, "reason", "message")}
 			case success:
 				out.outcome = succeeded
 			}
@@ -67,23 +72,24 @@ func byConditions(success, failure string) func(map[string]any) verdict {
 // rayJob reads the state of the deployment of the job, which is terminal; the state of the job in it is not while retries
 // are left. Complete says that it ended, and only the job how.
 func rayJob(status map[string]any) verdict {
-	why := text(status, "reason", "message")
+	out := verdict{rayCluster: text(status, "rayClusterName")}
 	switch status["jobDeploymentStatus"] {
 	case "Failed", "ValidationFailed":
-		return verdict{failed, why}
+		out.outcome, out.message = failed, text(status, "reason", "message")
 	case "Complete":
 		if status["jobStatus"] == "SUCCEEDED" {
-			return verdict{outcome: succeeded}
+			out.outcome = succeeded
+		} else {
+			out.outcome, out.message = failed, text(status, "jobStatus", "reason", "message")
 		}
-		return verdict{failed, text(status, "jobStatus", "reason", "message")}
 	}
-	return verdict{}
+	return out
 }
 
 // rayCluster reads a state that comes and goes: it counts as a failure when it lasts.
 func rayCluster(status map[string]any) verdict {
 	if status["state"] == "failed" {
-		return verdict{failing, text(status, "reason")}
+		return verdict{outcome: failing, message: text(status, "reason")}
 	}
 	return verdict{}
 }

@@ -11,14 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
 )
 
 const (
 	// maxReported is how many pods a report tells about.
 	maxReported = 10
-	// labelJobSet and labelRayOrigin name, on a pod, the JobSet or Ray object that it belongs to through objects between.
-	labelJobSet    = "jobset.sigs.k8s.io/jobset-name"
-	labelRayOrigin = "ray.io/originated-from-cr-name"
+	// labelJobSet names, on a pod, the JobSet that it belongs to through a Job between.
+	labelJobSet = "jobset.sigs.k8s.io/jobset-name"
 )
 
 // nodeHealth tells which resources of a node running pods should leave.
@@ -29,12 +29,12 @@ type nodeHealth interface {
 // podsOf are the pods of an AppWrapper and what is needed to judge them.
 type podsOf struct {
 	pods []corev1.Pod
-	// born is when the AppWrapper was created: older pods belonged to another one of its name.
-	born metav1.Time
-	// left says that a pod belongs to a component that is done.
-	left  func(*corev1.Pod) bool
-	terms Terms
-	nodes nodeHealth
+	// createdAt is when the AppWrapper was created: older pods belonged to another one of its name.
+	createdAt metav1.Time
+	// componentDone says that a pod belongs to a component that is done.
+	componentDone func(*corev1.Pod) bool
+	terms         Terms
+	nodes         nodeHealth
 }
 
 // observe counts.
@@ -42,7 +42,11 @@ func (p podsOf) observe() podFacts {
 	out := podFacts{all: len(p.pods)}
 	var concerned []corev1.Pod
 	for i := range p.pods {
-		if pod := &p.pods[i]; !pod.CreationTimestamp.Before(&p.born) && !p.left(pod) {
+		pod := &p.pods[i]
+		if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+			out.active++
+		}
+		if !pod.CreationTimestamp.Before(&p.createdAt) && !p.componentDone(pod) {
 			concerned = append(concerned, *pod)
 		}
 	}
@@ -167,16 +171,27 @@ func inBrackets(reason, message string) string {
 	return " (" + conditions.Clip(text, maxCause) + ")"
 }
 
-// belongsTo tells whether a pod is one of a component, by the owner or by the label that its kind is known to set.
-func belongsTo(pod *corev1.Pod, kind, name string, uid types.UID) bool {
-	if owner := metav1.GetControllerOf(pod); owner != nil && (uid != "" && owner.UID == uid || owner.Kind == kind && owner.Name == name) {
+// podOwner is how the pods of a component are known.
+type podOwner struct {
+	kind, name string
+	// uid is that of the component, where it is known.
+	uid types.UID
+	// rayCluster is the RayCluster that a RayJob runs on.
+	rayCluster string
+}
+
+// owns tells whether a pod is one of the component: by the owner of the pod, or by what its kind is known to set.
+func (o podOwner) owns(pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOf(pod)
+	if owner != nil && (o.uid != "" && owner.UID == o.uid || owner.Kind == o.kind && owner.Name == o.name) {
 		return true
 	}
-	switch kind {
+	switch o.kind {
 	case "JobSet":
-		return pod.Labels[labelJobSet] == name
-	case "RayJob":
-		return pod.Labels[labelRayOrigin] == name
+		return pod.Labels[labelJobSet] == o.name
+	case rayJobKind.Kind: // Ray pods name their cluster alone; the submitter is the pod of a Job that has the name of the RayJob
+		return o.rayCluster != "" && pod.Labels[ray.LabelCluster] == o.rayCluster ||
+			owner != nil && owner.Kind == "Job" && owner.Name == o.name
 	}
 	return false
 }

@@ -48,13 +48,9 @@ func (b badNodes) NoExecute(node string) sets.Set[string] {
 	return sets.New(b[node])
 }
 
-func (podsOf) none(*corev1.Pod) bool { return false }
-
 func looking(pods ...corev1.Pod) podsOf {
-	terms, _ := termsOf(nil, DefaultSettings().FaultTolerance)
-	p := podsOf{pods: pods, born: metav1.NewTime(noon), terms: terms}
-	p.left = p.none
-	return p
+	terms := termsOf(nil, DefaultSettings().FaultTolerance)
+	return podsOf{pods: pods, createdAt: metav1.NewTime(noon), terms: terms, componentDone: func(*corev1.Pod) bool { return false }}
 }
 
 func TestPodsAreCounted(t *testing.T) {
@@ -66,35 +62,50 @@ func TestPodsAreCounted(t *testing.T) {
 		seen("e", corev1.PodSucceeded), seen("f", corev1.PodFailed), seen("g", corev1.PodUnknown),
 		seen("h", corev1.PodRunning, older), seen("i", corev1.PodFailed, older),
 	).observe()
-	if got := [...]int{f.pending, f.running, f.succeeded, f.failed, f.all}; got != [...]int{2, 1, 1, 1, 9} {
-		t.Errorf("pending, running, succeeded, failed, all: %v", got)
+	if got := [...]int{f.pending, f.running, f.succeeded, f.failed, f.all, f.active}; got != [...]int{2, 1, 1, 1, 9, 6} {
+		t.Errorf("pending, running, succeeded, failed, all, active: %v", got)
 	}
 }
 
 func TestPodsOfComponentsThatAreDoneDoNotCount(t *testing.T) {
-	p := looking(seen("a", corev1.PodFailed, func(p *corev1.Pod) {
+	ofJob := func(p *corev1.Pod) {
 		p.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", Name: "j", UID: "job-uid", Controller: new(true)}}
-	}), seen("b", corev1.PodRunning, func(p *corev1.Pod) { p.Labels = map[string]string{labelJobSet: "s"} }), seen("c", corev1.PodRunning))
-	p.left = func(pod *corev1.Pod) bool { return belongsTo(pod, "Job", "j", "") || belongsTo(pod, "JobSet", "s", "") }
-	if f := p.observe(); f.failed != 0 || f.running != 1 || f.all != 3 {
+	}
+	// KubeRay labels the pods of a cluster with the name of that alone, whoever made the cluster.
+	ofCluster := func(p *corev1.Pod) {
+		p.Labels = map[string]string{"ray.io/cluster": "j-raycluster-x7k2p"}
+		p.OwnerReferences = []metav1.OwnerReference{{Kind: "RayCluster", Name: "j-raycluster-x7k2p", UID: "rc", Controller: new(true)}}
+	}
+	ofSet := func(p *corev1.Pod) { p.Labels = map[string]string{labelJobSet: "s"} }
+	p := looking(seen("a", corev1.PodFailed, ofJob), seen("b", corev1.PodRunning, ofSet), seen("c", corev1.PodRunning))
+	p.componentDone = func(pod *corev1.Pod) bool {
+		return podOwner{kind: "Job", name: "j"}.owns(pod) || podOwner{kind: "JobSet", name: "s"}.owns(pod)
+	}
+	if f := p.observe(); f.failed != 0 || f.running != 1 || f.all != 3 || f.active != 2 {
 		t.Errorf("%+v", f)
 	}
 	for name, tc := range map[string]struct {
-		pod  corev1.Pod
-		kind string
-		want bool
+		pod   corev1.Pod
+		owner podOwner
+		want  bool
 	}{
-		"by uid":       {p.pods[0], "Other", false},
-		"by name":      {p.pods[0], "Job", true},
-		"ray":          {seen("r", corev1.PodRunning, func(p *corev1.Pod) { p.Labels = map[string]string{labelRayOrigin: "j"} }), "RayJob", true},
-		"another kind": {seen("r", corev1.PodRunning, func(p *corev1.Pod) { p.Labels = map[string]string{labelRayOrigin: "j"} }), "Job", false},
+		"by uid":                   {seen("p", corev1.PodRunning, ofJob), podOwner{kind: "Any", name: "any", uid: "job-uid"}, true},
+		"by another uid":           {seen("p", corev1.PodRunning, ofJob), podOwner{kind: "Any", name: "any", uid: "other"}, false},
+		"by name":                  {seen("p", corev1.PodRunning, ofJob), podOwner{kind: "Job", name: "j"}, true},
+		"of another kind":          {seen("p", corev1.PodRunning, ofJob), podOwner{kind: "Other", name: "j"}, false},
+		"submitter of a RayJob":    {seen("p", corev1.PodRunning, ofJob), podOwner{kind: "RayJob", name: "j"}, true},
+		"of the cluster":           {seen("p", corev1.PodRunning, ofCluster), podOwner{kind: "RayJob", name: "j", rayCluster: "j-raycluster-x7k2p"}, true},
+		"of another cluster":       {seen("p", corev1.PodRunning, ofCluster), podOwner{kind: "RayJob", name: "j", rayCluster: "j-raycluster-other"}, false},
+		"of a cluster not yet set": {seen("p", corev1.PodRunning), podOwner{kind: "RayJob", name: "j"}, false},
+		"of a JobSet":              {seen("p", corev1.PodRunning, ofSet), podOwner{kind: "JobSet", name: "s"}, true},
 	} {
-		if got := belongsTo(&tc.pod, tc.kind, "j", ""); got != tc.want {
+		short, err := slim(tc.pod.DeepCopy())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := tc.owner.owns(short.(*corev1.Pod)); got != tc.want {
 			t.Errorf("%s: %t", name, got)
 		}
-	}
-	if !belongsTo(&p.pods[0], "Any", "any", "job-uid") {
-		t.Error("the uid of the owner does not count")
 	}
 }
 
@@ -187,18 +198,19 @@ func TestJudges(t *testing.T) {
 		"job, running":             {withStatus("batch/v1", "Job", conditionsOf("Suspended", "False")), verdict{}},
 		"job, complete":            {withStatus("batch/v1", "Job", conditionsOf("SuccessCriteriaMet", "True", "Complete", "True")), verdict{outcome: succeeded}},
 		"job, about to end":        {withStatus("batch/v1", "Job", conditionsOf("SuccessCriteriaMet", "True", "FailureTarget", "True")), verdict{}},
-		"job, failed":              {withStatus("batch/v1", "Job", conditionsOf("Failed", "True")), verdict{failed, "Because: of this"}},
+		"job, failed":              {withStatus("batch/v1", "Job", conditionsOf("Failed", "True")), verdict{outcome: failed, message: "Because: of this"}},
 		"job, failed once":         {withStatus("batch/v1", "Job", conditionsOf("Failed", "False")), verdict{}},
 		"jobset, completed":        {withStatus("jobset.x-k8s.io/v1alpha2", "JobSet", conditionsOf("Completed", "True")), verdict{outcome: succeeded}},
-		"jobset, failed":           {withStatus("jobset.x-k8s.io/v1alpha2", "JobSet", conditionsOf("Failed", "True")), verdict{failed, "Because: of this"}},
+		"jobset, failed":           {withStatus("jobset.x-k8s.io/v1alpha2", "JobSet", conditionsOf("Failed", "True")), verdict{outcome: failed, message: "Because: of this"}},
 		"pytorch, succeeded":       {withStatus("kubeflow.org/v1", "PyTorchJob", conditionsOf("Running", "False", "Succeeded", "True")), verdict{outcome: succeeded}},
-		"pytorch, failed":          {withStatus("kubeflow.org/v1", "PyTorchJob", conditionsOf("Failed", "True")), verdict{failed, "Because: of this"}},
+		"pytorch, failed":          {withStatus("kubeflow.org/v1", "PyTorchJob", conditionsOf("Failed", "True")), verdict{outcome: failed, message: "Because: of this"}},
 		"rayjob, running":          {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Running", "jobStatus": "FAILED"}), verdict{}},
+		"rayjob, on its cluster":   {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Running", "rayClusterName": "j-x"}), verdict{rayCluster: "j-x"}},
 		"rayjob, retrying":         {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Retrying"}), verdict{}},
 		"rayjob, complete":         {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"}), verdict{outcome: succeeded}},
-		"rayjob, stopped":          {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Complete", "jobStatus": "STOPPED"}), verdict{failed, "STOPPED"}},
-		"rayjob, failed":           {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Failed", "reason": "AppFailed", "message": "exit 1"}), verdict{failed, "AppFailed: exit 1"}},
-		"raycluster, failed":       {withStatus("ray.io/v1", "RayCluster", map[string]any{"state": "failed", "reason": "no pods"}), verdict{failing, "no pods"}},
+		"rayjob, stopped":          {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Complete", "jobStatus": "STOPPED"}), verdict{outcome: failed, message: "STOPPED"}},
+		"rayjob, failed":           {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Failed", "reason": "AppFailed", "message": "exit 1"}), verdict{outcome: failed, message: "AppFailed: exit 1"}},
+		"raycluster, failed":       {withStatus("ray.io/v1", "RayCluster", map[string]any{"state": "failed", "reason": "no pods"}), verdict{outcome: failing, message: "no pods"}},
 		"raycluster, ready":        {withStatus("ray.io/v1", "RayCluster", map[string]any{"state": "ready"}), verdict{}},
 		"a kind that nobody knows": {withStatus("example.com/v1", "Thing", conditionsOf("Failed", "True")), verdict{}},
 		"broken status":            {withStatus("batch/v1", "Job", map[string]any{"conditions": "none"}), verdict{}},

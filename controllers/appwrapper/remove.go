@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,8 +27,13 @@ type remains struct {
 func (w *workloads) remove(ctx context.Context, aw *awv1beta2.AppWrapper, force bool) *deletion {
 	out := &deletion{}
 	standing := 0 // components that do not even bear a deletion timestamp
+	var unknown unservedComponents
 	for i := range aw.Status.ComponentStatus {
 		left, err := w.removeOne(ctx, aw, i, force)
+		if unserved(err) && force {
+			unknown.indexes, unknown.cause = append(unknown.indexes, i), err
+			continue
+		}
 		if err != nil {
 			out.objects++
 			standing++
@@ -46,10 +50,29 @@ func (w *workloads) remove(ctx context.Context, aw *awv1beta2.AppWrapper, force 
 	if out.objects > 0 && (!force || standing > 0) {
 		return out
 	}
-	if err := w.removePods(ctx, aw, force, out); err != nil {
-		out.trouble = errors.Join(out.trouble, err)
-	}
+	w.removeRest(ctx, aw, force, unknown, out)
 	return out
+}
+
+// unservedComponents are those of kinds that the API server does not know any more, such as one whose CRD was removed.
+type unservedComponents struct {
+	indexes []int
+	cause   error
+}
+
+// removeRest removes the pods when the components are gone. Nothing is left of a component that cannot be asked for when no pods
+// are. Where there are pods its object may live on in another version, and would make new ones.
+func (w *workloads) removeRest(ctx context.Context, aw *awv1beta2.AppWrapper, force bool, unknown unservedComponents, out *deletion) {
+	out.trouble = errors.Join(out.trouble, w.removePods(ctx, aw, force && unknown.cause == nil, out))
+	if out.pods > 0 {
+		out.trouble = errors.Join(out.trouble, unknown.cause)
+	}
+	if !out.finished() {
+		return
+	}
+	for _, i := range unknown.indexes {
+		setComponent(&aw.Status.ComponentStatus[i], metav1.ConditionFalse, awv1beta2.ReasonComponentDeletedTypo, "", w.settings.Clock.Now())
+	}
 }
 
 // removeOne deletes one component, which are several objects in the rare case that nobody knows its name.
@@ -94,11 +117,19 @@ func (w *workloads) find(ctx context.Context, aw *awv1beta2.AppWrapper, index in
 	case err != nil:
 		return nil, err
 	case seen.unreadable:
-		return nil, fmt.Errorf("%s %s may not be read: grant the service account of the operator get and delete on it", kind.Kind, key)
+		return nil, unreadable(kind.Kind, key.String(), seen.cause)
 	case seen.object == nil, !controls(aw, seen.object):
 		return nil, nil
 	}
 	return []remains{{seen.object, seen.blind}}, nil
+}
+
+// unreadable explains why nobody knows whether an object exists.
+func unreadable(kind, name string, cause error) error {
+	if unserved(cause) {
+		return fmt.Errorf("%s %s cannot be read, since its kind is not served in this version: %w", kind, name, cause)
+	}
+	return fmt.Errorf("%s %s may not be read: grant the service account of the operator get and delete on it: %w", kind, name, cause)
 }
 
 // deleteObject sends one deletion, unless one was sent before or the object is on its way out.
@@ -125,7 +156,7 @@ func grace(force bool) *int64 {
 
 // gone: the object does not exist any more, or another one has its name.
 func gone(err error) bool {
-	return apierrors.IsNotFound(err) || apierrors.IsConflict(err) || meta.IsNoMatchError(err)
+	return apierrors.IsNotFound(err) && !unserved(err) || apierrors.IsConflict(err)
 }
 
 // removePods counts the pods that are left, and deletes them when forced. Quota may be given back when there are none, so

@@ -11,15 +11,16 @@ import (
 
 var whileResetting = []rule{
 	{"suspend", suspended, toSuspending},
-	{"clean up", holds, func(f *facts) decision {
+	{"clean up", mayUseQuota, func(f *facts) decision {
 		return f.cleanUp(func(f *facts) decision {
-			return decision{again: soon, conditions: append(f.unready(), set(awv1beta2.ConditionResourcesDeployed, metav1.ConditionFalse,
+			return decision{again: immediately, conditions: append(f.unready(), set(awv1beta2.ConditionResourcesDeployed, metav1.ConditionFalse,
 				awv1beta2.ReasonResetting, "Resources deleted for resetting AppWrapper"))}
 		}, f.unready()...)
 	}},
 	{"pause", func(f *facts) bool { return f.until(f.pauseEnd()) > 0 }, func(f *facts) decision {
 		return decision{conditions: f.unready(), again: f.until(f.pauseEnd())}
 	}},
+	{"components were changed", componentsChanged, (*facts).failChanged},
 	{"resume", always, func(f *facts) decision {
 		const message = "Reset complete; resuming"
 		d := to(awv1beta2.PhaseResuming,
@@ -32,17 +33,15 @@ var whileResetting = []rule{
 }
 
 var whileSuspending = []rule{
-	{"clean up", holds, func(f *facts) decision { return f.cleanUp(toSuspended) }},
+	{"clean up", mayUseQuota, func(f *facts) decision { return f.cleanUp(toSuspended) }},
 	{"suspended", always, toSuspended},
 }
 
 var whileSucceeded = []rule{
 	{"note the end", (*facts).endUnknown, (*facts).noteEnd},
-	{"cleaned up", func(f *facts) bool { return !f.is(awv1beta2.ConditionResourcesDeployed) }, func(f *facts) decision {
-		return decision{conditions: f.clear(awv1beta2.ConditionPodsReady, awv1beta2.ReasonSucceeded, "")}
-	}},
+	{"cleaned up", func(f *facts) bool { return !f.is(awv1beta2.ConditionResourcesDeployed) }, stay},
 	{"keep for a while", func(f *facts) bool { return !f.deleting() && f.until(f.expiry()) > 0 }, func(f *facts) decision {
-		return decision{conditions: f.clear(awv1beta2.ConditionPodsReady, awv1beta2.ReasonSucceeded, ""), again: f.until(f.expiry())}
+		return decision{again: f.until(f.expiry())}
 	}},
 	{"clean up", always, func(f *facts) decision {
 		return f.cleanUp(func(f *facts) decision {
@@ -54,7 +53,7 @@ var whileSucceeded = []rule{
 
 var whileFailed = []rule{
 	{"note the end", (*facts).endUnknown, (*facts).noteEnd},
-	{"cleaned up", func(f *facts) bool { return !holds(f) && !f.is(awv1beta2.ConditionQuotaReserved) }, func(f *facts) decision {
+	{"cleaned up", func(f *facts) bool { return !mayUseQuota(f) && !f.is(awv1beta2.ConditionQuotaReserved) }, func(f *facts) decision {
 		return decision{conditions: f.clear(awv1beta2.ConditionPodsReady, awv1beta2.ReasonFailed, "")}
 	}},
 	{"keep for a while", func(f *facts) bool { return !f.deleting() && !f.suspend && f.until(f.keptUntil()) > 0 }, func(f *facts) decision {
@@ -81,7 +80,7 @@ var whileFailed = []rule{
 
 // whileTerminating holds for every AppWrapper that is being deleted, whatever its phase.
 var whileTerminating = []rule{
-	{"clean up", holds, func(f *facts) decision {
+	{"clean up", mayUseQuota, func(f *facts) decision {
 		d := f.cleanUp(released)
 		if f.deleted != nil && !f.deleted.finished() && f.phase != awv1beta2.PhaseTerminating {
 			d.next = awv1beta2.PhaseTerminating
@@ -93,7 +92,7 @@ var whileTerminating = []rule{
 }
 
 func released(f *facts) decision {
-	d := decision{again: soon}
+	d := decision{again: immediately}
 	d.conditions = f.clear(awv1beta2.ConditionResourcesDeployed, awv1beta2.ReasonTerminating, "Resources successfully deleted")
 	d.conditions = append(d.conditions, f.clear(awv1beta2.ConditionQuotaReserved, awv1beta2.ReasonTerminating, "No resources deployed")...)
 	return d
@@ -109,8 +108,8 @@ func toSuspended(f *facts) decision {
 	return d
 }
 
-// holds: resources are deployed as far as the status knows, or pods say so. Quota is never given back before.
-func holds(f *facts) bool { return f.is(awv1beta2.ConditionResourcesDeployed) || f.pods.all > 0 }
+// mayUseQuota: ResourcesDeployed is True, or labelled pods exist. Quota is released only when it is false.
+func mayUseQuota(f *facts) bool { return f.is(awv1beta2.ConditionResourcesDeployed) || f.pods.all > 0 }
 
 // deleting: clean-up has begun, and is not interrupted any more.
 func (f *facts) deleting() bool { return f.is(awv1beta2.ConditionDeletingResources) }
@@ -139,7 +138,7 @@ func (f *facts) cleanUp(done func(*facts) decision, meanwhile ...metav1.Conditio
 	}
 	again := remaining
 	if f.deleted.blind || f.deleted.trouble != nil || remaining == 0 {
-		again = min(max(remaining, soon), blindPoll)
+		again = min(max(remaining, immediately), blindPoll)
 	}
 	if remaining == 0 && f.deleting() { // what was forced a moment ago needs some time
 		again = blindPoll
@@ -175,5 +174,5 @@ func (f *facts) endUnknown() bool { return f.completed == nil }
 
 func (f *facts) noteEnd() decision {
 	at := f.completedAt()
-	return decision{completed: &at, again: soon}
+	return decision{completed: &at, again: immediately}
 }

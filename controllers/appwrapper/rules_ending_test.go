@@ -37,7 +37,7 @@ const (
 
 func TestRulesWhileResetting(t *testing.T) {
 	runCases(t, awv1beta2.PhaseResetting, whileResetting, []ruleCase{
-		{"suspend wins", []change{suspend}, want{rule: "suspend", next: awv1beta2.PhaseSuspending, again: soon}},
+		{"suspend wins", []change{suspend}, want{rule: "suspend", next: awv1beta2.PhaseSuspending, again: immediately}},
 		{"delete", nil, want{rule: "clean up", act: deleteComponents}},
 		{"something is left", []change{removed(deletion{objects: 1}), ready(time.Minute)}, want{rule: "clean up", again: 10 * time.Minute,
 			sets: []string{deleting, "PodsReady=False/Resetting"}}},
@@ -46,11 +46,13 @@ func TestRulesWhileResetting(t *testing.T) {
 		{"trouble", []change{removed(deletion{trouble: errors.New("forbidden")})}, want{rule: "clean up", again: blindPoll, sets: []string{deleting}}},
 		{"time is up", []change{deletingFor(10 * time.Minute)}, want{rule: "clean up", act: forceDeletion}},
 		{"forced a moment ago", []change{deletingFor(10 * time.Minute), removed(deletion{pods: 2})}, want{rule: "clean up", again: blindPoll, sets: []string{deleting}}},
-		{"all is gone", []change{nothingLeft, deletingFor(time.Second)}, want{rule: "clean up", again: soon,
+		{"all is gone", []change{nothingLeft, deletingFor(time.Second)}, want{rule: "clean up", again: immediately,
 			sets: []string{"ResourcesDeployed=False/Resetting", deleted}}},
 		{"pause", []change{lacking(rd), unwell(80 * time.Second)}, want{rule: "pause", again: 10 * time.Second}},
 		{"resume", []change{lacking(rd), unwell(90 * time.Second), dipped(2 * time.Minute)}, want{rule: "resume", next: awv1beta2.PhaseResuming,
-			again: soon, sets: []string{"ResourcesDeployed=True/Resuming", "Unhealthy=False/Resuming", "PodsReady=False/Resetting"}}},
+			again: immediately, sets: []string{"ResourcesDeployed=True/Resuming", "Unhealthy=False/Resuming", "PodsReady=False/Resetting"}}},
+		{"components were changed", []change{changed, lacking(rd), unwell(90 * time.Second)}, want{rule: "components were changed",
+			next: awv1beta2.PhaseFailed, again: immediately, sets: []string{"Unhealthy=True/ComponentsChanged"}}},
 	})
 }
 
@@ -76,8 +78,8 @@ func TestRulesWhileSuspending(t *testing.T) {
 		{"delete, even when not suspended any more", nil, want{rule: "clean up", act: deleteComponents}},
 		{"something is left", []change{suspend, removed(deletion{objects: 1})}, want{rule: "clean up", again: 10 * time.Minute, sets: []string{deleting}}},
 		{"all is gone", []change{suspend, nothingLeft, ready(time.Minute), unwell(time.Minute)}, want{rule: "clean up", next: awv1beta2.PhaseSuspended,
-			again: soon, sets: append(over, "PodsReady=False/Suspended", "Unhealthy=False/Suspended")}},
-		{"gone before", []change{suspend, lacking(rd)}, want{rule: "suspended", next: awv1beta2.PhaseSuspended, again: soon, sets: over}},
+			again: immediately, sets: append(over, "PodsReady=False/Suspended", "Unhealthy=False/Suspended")}},
+		{"gone before", []change{suspend, lacking(rd)}, want{rule: "suspended", next: awv1beta2.PhaseSuspended, again: immediately, sets: over}},
 		{"pods came back", []change{suspend, lacking(rd), pods(1, 0, 0, 0)}, want{rule: "clean up", act: deleteComponents}},
 	})
 }
@@ -86,9 +88,9 @@ func TestRulesWhileSuspending(t *testing.T) {
 func TestRulesWhileSucceeded(t *testing.T) {
 	ttl := agreed(func(t *Terms) { t.SuccessTTL = 10 * time.Minute })
 	runCases(t, awv1beta2.PhaseSucceeded, whileSucceeded, []ruleCase{
-		{"stored by the original", []change{func(f *facts) { f.completed = nil }}, want{rule: "note the end", again: soon}},
+		{"stored by the original", []change{func(f *facts) { f.completed = nil }}, want{rule: "note the end", again: immediately}},
 		{"cleaned up", []change{lacking(rd)}, want{rule: "cleaned up"}},
-		{"cleaned up, ready as the original left it", []change{lacking(rd), ready(time.Hour)}, want{rule: "cleaned up", sets: []string{"PodsReady=False/Succeeded"}}},
+		{"cleaned up, still ready", []change{lacking(rd), ready(time.Hour)}, want{rule: "cleaned up"}},
 		{"ran for an hour, ended a minute ago", []change{ttl, deployedFor(time.Hour), completed(time.Minute)}, want{rule: "keep for a while", again: 9 * time.Minute}},
 		{"expired", []change{ttl, completed(10 * time.Minute)}, want{rule: "clean up", act: deleteComponents}},
 		{"deletion goes on when the time to live was raised", []change{deletingFor(time.Minute)}, want{rule: "clean up", act: deleteComponents}},
@@ -110,7 +112,7 @@ func TestRulesWhileFailed(t *testing.T) {
 	delay := agreed(func(t *Terms) { t.DeletionOnFailure = 10 * time.Minute })
 	ended := []string{"ResourcesDeployed=False/Failed", "QuotaReserved=False/Failed"}
 	runCases(t, awv1beta2.PhaseFailed, whileFailed, []ruleCase{
-		{"stored by the original", []change{func(f *facts) { f.completed = nil }}, want{rule: "note the end", again: soon}},
+		{"stored by the original", []change{func(f *facts) { f.completed = nil }}, want{rule: "note the end", again: immediately}},
 		{"cleaned up", []change{lacking(rd, qr)}, want{rule: "cleaned up"}},
 		{"cleaned up, ready as the original left it", []change{lacking(rd, qr), ready(time.Hour)}, want{rule: "cleaned up", sets: []string{"PodsReady=False/Failed"}}},
 		{"delayed", []change{delay, completed(4 * time.Minute)}, want{rule: "keep for a while", again: 6 * time.Minute, sets: []string{"DeletingResources=False/DeletionPaused"}}},
@@ -153,9 +155,9 @@ func TestRulesWhileTerminating(t *testing.T) {
 		{"something is left", []change{removed(deletion{objects: 1})}, want{rule: "clean up", next: awv1beta2.PhaseTerminating, again: 10 * time.Minute, sets: []string{deleting}}},
 		{"still", []change{func(f *facts) { f.phase = awv1beta2.PhaseTerminating }, removed(deletion{pods: 1}), deletingFor(time.Minute)},
 			want{rule: "clean up", again: 9 * time.Minute, sets: []string{deleting}}},
-		{"all is gone", []change{nothingLeft, deletingFor(time.Minute)}, want{rule: "clean up", again: soon,
+		{"all is gone", []change{nothingLeft, deletingFor(time.Minute)}, want{rule: "clean up", again: immediately,
 			sets: []string{"ResourcesDeployed=False/Terminating", "QuotaReserved=False/Terminating", deleted}}},
-		{"quota is left", []change{lacking(rd)}, want{rule: "give back the quota", again: soon, sets: []string{"QuotaReserved=False/Terminating"}}},
+		{"quota is left", []change{lacking(rd)}, want{rule: "give back the quota", again: immediately, sets: []string{"QuotaReserved=False/Terminating"}}},
 		{"over", []change{lacking(rd, qr)}, want{rule: "let go"}},
 	})
 	if d := decide(whileTerminating, usual(awv1beta2.PhaseRunning, lacking(rd, qr))); !d.release {

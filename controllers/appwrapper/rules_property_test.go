@@ -40,6 +40,9 @@ func drawFacts(t *rapid.T) *facts {
 			judges: yes.Draw(t, "judges"), missing: yes.Draw(t, "missing"), outcome: outcome(number.Draw(t, "outcome")), completed: yes.Draw(t, "done")})
 	}
 	pods(number.Draw(t, "pending"), number.Draw(t, "running"), number.Draw(t, "succeeded"), number.Draw(t, "failed"))(f)
+	others := number.Draw(t, "active pods of components that are done")
+	f.pods.all, f.pods.active = f.pods.all+others, f.pods.active+others
+	f.changed, f.unreviewed = yes.Draw(t, "changed"), yes.Draw(t, "unreviewed")
 	f.pods.terminal = yes.Draw(t, "terminal")
 	if yes.Draw(t, "bad node") {
 		onBadNode(f)
@@ -85,8 +88,11 @@ func TestDecisionsAreSafe(t *testing.T) {
 			t.Fatalf("no rule for phase %q", f.phase)
 		}
 		quota := meta.FindStatusCondition(d.conditions, qr)
-		if quota != nil && quota.Status == metav1.ConditionFalse && d.next != awv1beta2.PhaseSucceeded && f.pods.all > 0 {
-			t.Fatalf("the rule %q gives back the quota of %d pods", d.rule, f.pods.all)
+		if quota != nil && quota.Status == metav1.ConditionFalse && f.pods.active > 0 {
+			t.Fatalf("the rule %q gives back the quota of %d pods", d.rule, f.pods.active)
+		}
+		if quota != nil && quota.Status == metav1.ConditionFalse && (dying || f.phase != awv1beta2.PhaseRunning) && f.pods.all > 0 {
+			t.Fatalf("the rule %q gives back the quota before %d pods are cleared away", d.rule, f.pods.all)
 		}
 		if d.next != "" && !dying && (f.phase == awv1beta2.PhaseSucceeded || f.phase == awv1beta2.PhaseFailed) {
 			t.Fatalf("the rule %q leads from %s to %s", d.rule, f.phase, d.next)
@@ -94,7 +100,7 @@ func TestDecisionsAreSafe(t *testing.T) {
 		if f.retries <= f.terms.RetryLimit && f.retries+d.retry > f.terms.RetryLimit {
 			t.Fatalf("the rule %q makes it %d retries of %d", d.rule, f.retries+d.retry, f.terms.RetryLimit)
 		}
-		if d.next != "" && !dying && d.again != soon {
+		if d.next != "" && !dying && d.again != immediately {
 			t.Fatalf("the rule %q goes to %s and does not go on", d.rule, d.next)
 		}
 		if d.again < 0 {

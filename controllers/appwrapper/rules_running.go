@@ -12,6 +12,7 @@ import (
 
 var whileRunning = []rule{
 	{"suspend", suspended, toSuspending},
+	{"components were changed", componentsChanged, (*facts).failChanged},
 	{"a component is missing", func(f *facts) bool { return f.found() < len(f.components) }, func(f *facts) decision {
 		message := fmt.Sprintf("Only found %d deployed components, but was expecting %d", f.found(), len(f.components))
 		return f.fail(awv1beta2.ReasonMissingComponent, message, f.titles(isMissing))
@@ -19,13 +20,17 @@ var whileRunning = []rule{
 	{"a component failed", func(f *facts) bool { return f.count(hasFailed) > 0 }, func(f *facts) decision {
 		return f.resetOrFail(awv1beta2.ReasonFailedComponent, fmt.Sprintf("Found %d failed components", f.count(hasFailed)), f.titles(hasFailed))
 	}},
+	{"succeed, but not before its pods have ended", func(f *facts) bool { return complete(f) && f.pods.active > 0 }, func(f *facts) decision {
+		return decision{conditions: append(f.recovered(), set(awv1beta2.ConditionQuotaReserved, metav1.ConditionTrue, awv1beta2.ReasonPodsRunning,
+			"The components have succeeded, and pods of them still run: the quota is given back when these have ended"))}
+	}},
 	{"succeed", complete, func(f *facts) decision {
 		message := f.successMessage()
 		d := to(awv1beta2.PhaseSucceeded,
 			set(awv1beta2.ConditionQuotaReserved, metav1.ConditionFalse, awv1beta2.ReasonSucceeded, message),
-			set(awv1beta2.ConditionResourcesDeployed, metav1.ConditionTrue, awv1beta2.ReasonSucceeded, message))
-		d.conditions = append(d.conditions, f.clear(awv1beta2.ConditionPodsReady, awv1beta2.ReasonSucceeded, message)...)
-		d.conditions = append(d.conditions, f.clear(awv1beta2.ConditionUnhealthy, awv1beta2.ReasonFoundNoFailedPods, "")...)
+			set(awv1beta2.ConditionResourcesDeployed, metav1.ConditionTrue, awv1beta2.ReasonSucceeded, message),
+			set(awv1beta2.ConditionPodsReady, metav1.ConditionTrue, awv1beta2.ReasonSufficientPodsReady, message))
+		d.conditions = append(d.conditions, f.recovered()...)
 		d.completed = &f.now
 		return d
 	}},

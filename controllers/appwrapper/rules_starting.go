@@ -15,6 +15,11 @@ var whileNew = []rule{
 
 var whileSuspended = []rule{
 	{"kept suspended", suspended, stay},
+	{"components were changed", componentsChanged, (*facts).failChanged},
+	{"nobody has reviewed it", func(f *facts) bool { return f.unreviewed }, func(f *facts) decision {
+		return f.fail(awv1beta2.ReasonNotReviewed, "no webhook of this operator has seen who created the AppWrapper, so nobody knows what it may create: "+
+			"delete it and create it again", "")
+	}},
 	{"start", always, func(*facts) decision {
 		const message = "Suspend is false"
 		d := to(awv1beta2.PhaseResuming,
@@ -29,7 +34,8 @@ var whileSuspended = []rule{
 
 var whileResuming = []rule{
 	{"suspend", suspended, toSuspending},
-	{"announce what will be created", isFresh, func(*facts) decision { return decision{announce: true, again: soon} }},
+	{"components were changed", componentsChanged, (*facts).failChanged},
+	{"announce what will be created", isFresh, func(*facts) decision { return decision{announce: true, again: immediately} }},
 	{"run", allDeployed, func(*facts) decision { return to(awv1beta2.PhaseRunning) }},
 	{"create", func(f *facts) bool { return f.created == nil }, func(*facts) decision { return decision{act: createComponents} }},
 	{"run what was just created", func(f *facts) bool { return f.created.err == nil }, func(*facts) decision {
@@ -47,6 +53,13 @@ var whileResuming = []rule{
 }
 
 func suspended(f *facts) bool { return f.suspend }
+
+func componentsChanged(f *facts) bool { return f.changed }
+
+// failChanged ends a workload whose components are others than those that were reviewed and queued.
+func (f *facts) failChanged() decision {
+	return f.fail(awv1beta2.ReasonComponentsChanged, "components were added or removed after the AppWrapper was created: delete it and create it again", "")
+}
 
 func toSuspending(*facts) decision { return to(awv1beta2.PhaseSuspending) }
 

@@ -10,13 +10,18 @@ import (
 
 func TestRulesWhileNewAndSuspended(t *testing.T) {
 	runCases(t, awv1beta2.PhaseEmpty, whileNew, []ruleCase{
-		{"first pass", nil, want{rule: "take it up", next: awv1beta2.PhaseSuspended, again: soon}},
-		{"first pass of a suspended one", []change{suspend}, want{rule: "take it up", next: awv1beta2.PhaseSuspended, again: soon}},
+		{"first pass", nil, want{rule: "take it up", next: awv1beta2.PhaseSuspended, again: immediately}},
+		{"first pass of a suspended one", []change{suspend}, want{rule: "take it up", next: awv1beta2.PhaseSuspended, again: immediately}},
 	})
 	runCases(t, awv1beta2.PhaseSuspended, whileSuspended, []ruleCase{
 		{"suspended", []change{suspend}, want{rule: "kept suspended"}},
-		{"unsuspended", nil, want{rule: "start", next: awv1beta2.PhaseResuming, again: soon,
+		{"unsuspended", nil, want{rule: "start", next: awv1beta2.PhaseResuming, again: immediately,
 			sets: []string{"QuotaReserved=True/Resuming", "ResourcesDeployed=True/Resuming", "PodsReady=False/Resuming", "Unhealthy=False/Resuming"}}},
+		{"components were added", []change{changed}, want{rule: "components were changed", next: awv1beta2.PhaseFailed, again: immediately,
+			sets: []string{"Unhealthy=True/ComponentsChanged"}}},
+		{"stored while no webhook was there", []change{func(f *facts) { f.unreviewed = true }}, want{rule: "nobody has reviewed it",
+			next: awv1beta2.PhaseFailed, again: immediately, sets: []string{"Unhealthy=True/NotReviewed"}}},
+		{"the same, but suspended", []change{suspend, changed}, want{rule: "kept suspended"}},
 	})
 	if d := decide(whileSuspended, usual(awv1beta2.PhaseSuspended)); !d.announce {
 		t.Error("what will be created is not announced")
@@ -27,13 +32,15 @@ func TestRulesWhileResuming(t *testing.T) {
 	broken := errors.New("no route to host")
 	failed := "error creating components: no route to host"
 	runCases(t, awv1beta2.PhaseResuming, whileResuming, []ruleCase{
-		{"suspend wins", []change{suspend, staged(fresh)}, want{rule: "suspend", next: awv1beta2.PhaseSuspending, again: soon}},
-		{"stored by the original, nothing announced", []change{staged(fresh)}, want{rule: "announce what will be created", again: soon}},
-		{"all there", []change{staged(deployed)}, want{rule: "run", next: awv1beta2.PhaseRunning, again: soon}},
+		{"suspend wins", []change{suspend, staged(fresh)}, want{rule: "suspend", next: awv1beta2.PhaseSuspending, again: immediately}},
+		{"stored by the original, nothing announced", []change{staged(fresh)}, want{rule: "announce what will be created", again: immediately}},
+		{"components were removed", []change{changed}, want{rule: "components were changed", next: awv1beta2.PhaseFailed, again: immediately,
+			sets: []string{"Unhealthy=True/ComponentsChanged"}}},
+		{"all there", []change{staged(deployed)}, want{rule: "run", next: awv1beta2.PhaseRunning, again: immediately}},
 		{"announced", nil, want{rule: "create", act: createComponents}},
 		{"refused before", []change{staged(errored)}, want{rule: "create", act: createComponents}},
-		{"created", []change{made(nil, false)}, want{rule: "run what was just created", next: awv1beta2.PhaseRunning, again: soon}},
-		{"fatal", []change{made(broken, true)}, want{rule: "creation failed for good", next: awv1beta2.PhaseFailed, again: soon,
+		{"created", []change{made(nil, false)}, want{rule: "run what was just created", next: awv1beta2.PhaseRunning, again: immediately}},
+		{"fatal", []change{made(broken, true)}, want{rule: "creation failed for good", next: awv1beta2.PhaseFailed, again: immediately,
 			sets: []string{"Unhealthy=True/CreateFailed"}, unhealthy: failed}},
 		{"at first again after a second", []change{made(broken, false), deployedFor(time.Second)},
 			want{rule: "try creation again", again: time.Second}},
@@ -41,8 +48,8 @@ func TestRulesWhileResuming(t *testing.T) {
 		{"but at the deadline", []change{made(broken, false), deployedFor(59500 * time.Millisecond)},
 			want{rule: "try creation again", again: 500 * time.Millisecond}},
 		{"too long, tried again", []change{made(broken, false), deployedFor(time.Minute)}, want{rule: "creation took too long",
-			next: awv1beta2.PhaseResetting, retry: 1, again: soon, sets: []string{"Unhealthy=True/CreateFailed"}, unhealthy: failed}},
+			next: awv1beta2.PhaseResetting, retry: 1, again: immediately, sets: []string{"Unhealthy=True/CreateFailed"}, unhealthy: failed}},
 		{"too long, retries used up", []change{made(broken, false), deployedFor(time.Minute), retried(3)}, want{rule: "creation took too long",
-			next: awv1beta2.PhaseFailed, again: soon, sets: []string{"Unhealthy=True/CreateFailed"}}},
+			next: awv1beta2.PhaseFailed, again: immediately, sets: []string{"Unhealthy=True/CreateFailed"}}},
 	})
 }

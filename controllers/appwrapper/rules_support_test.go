@@ -20,10 +20,10 @@ type change = func(*facts)
 // usual are facts of a phase about a workload of one Job with two pods, with the default terms. Conditions got their status
 // ten minutes ago.
 func usual(phase awv1beta2.AppWrapperPhase, changes ...change) *facts {
-	terms, _ := termsOf(nil, DefaultSettings().FaultTolerance)
+	terms := termsOf(nil, DefaultSettings().FaultTolerance)
 	f := &facts{
 		now: noon, phase: phase, terms: terms,
-		components: []componentFact{{title: "Deployment d", stage: deployed, replicas: 2, least: 2}},
+		components: []componentFact{{title: "Deployment d", stage: deployed, replicas: 2, minReady: 2}},
 	}
 	switch phase {
 	case awv1beta2.PhaseEmpty:
@@ -76,7 +76,7 @@ func suspend(f *facts) { f.suspend = true }
 func pods(pending, running, succeeded, failed int) change {
 	return func(f *facts) {
 		f.pods.pending, f.pods.running, f.pods.succeeded, f.pods.failed = pending, running, succeeded, failed
-		f.pods.all = pending + running + succeeded + failed
+		f.pods.all, f.pods.active = pending+running+succeeded+failed, pending+running
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/clock"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
 // Settings are what the manager's configuration says about AppWrappers.
@@ -19,6 +20,10 @@ type Settings struct {
 	Autopilot *Autopilot
 	// FaultTolerance are the defaults and bounds of the annotations.
 	FaultTolerance FaultTolerance
+	// ReviewAccess lets an AppWrapper start only if a webhook has seen who created it.
+	ReviewAccess bool
+	// Authors says what no component may use.
+	Authors admission.Rules
 	// SlackQueueName is the ClusterQueue whose lending limits follow what nodes cannot offer; empty for none.
 	SlackQueueName string
 	// Clock tells the time.
@@ -97,7 +102,8 @@ func DefaultSettings() Settings {
 			GraceCeiling:   24 * time.Hour,
 			SuccessTTL:     7 * 24 * time.Hour,
 		},
-		Clock: clock.RealClock{},
+		ReviewAccess: true,
+		Clock:        clock.RealClock{},
 	}
 }
 

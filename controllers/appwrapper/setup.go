@@ -127,7 +127,7 @@ func newCache(mgr ctrl.Manager, k *kinds) (cache.Cache, error) {
 func (w *workloads) watch(mgr ctrl.Manager, labelled cache.Cache, more []source.Source) error {
 	shell := reconciler.New(reconciler.Options{Client: mgr.GetClient(), Component: ComponentName}, w.logic())
 	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
-	building := ctrl.NewControllerManagedBy(mgr).Named(ComponentName).
+	building := ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions()).
 		For(&awv1beta2.AppWrapper{}, builder.WithPredicates(changed)).
 		WatchesRawSource(source.Kind(labelled, client.Object(&corev1.Pod{}), handler.EnqueueRequestsFromMapFunc(byLabel), podMoved{})).
 		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {

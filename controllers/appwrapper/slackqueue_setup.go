@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
 const (
@@ -42,9 +43,9 @@ func setupSlackQueue(ctx context.Context, mgr ctrl.Manager, settings Settings, n
 	toQueue := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: s.name}}}
 	})
-	c, err := ctrl.NewControllerManagedBy(mgr).Named(slackName).
+	c, err := ctrl.NewControllerManagedBy(mgr).Named(slackName).WithOptions(reconciler.ControllerOptions()).
 		WatchesRawSource(source.Kind(nodes, client.Object(&corev1.Node{}), toQueue, healthChanged(s.taints))).
-		Build(s)
+		Build(reconciler.ClassifyErrors(s))
 	if err != nil {
 		return fmt.Errorf("building the controller of the slack queue: %w", err)
 	}

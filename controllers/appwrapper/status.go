@@ -8,6 +8,7 @@ import (
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
+	"github.com/odh-platform/odh-platform-operator/pkg/redact"
 )
 
 // carryOut writes a decision into the status. Nothing else does, but for what create and remove find out about components.
@@ -64,6 +65,7 @@ func setComponent(status *awv1beta2.AppWrapperComponentStatus, value metav1.Cond
 func setCondition(ref *[]metav1.Condition, c metav1.Condition, now time.Time) {
 	c.Message = conditions.Clip(c.Message, conditions.MaxMessage)
 	c.LastTransitionTime = metav1.NewTime(now)
+	c.Message = redact.Text(c.Message)
 	meta.SetStatusCondition(ref, c)
 }
 

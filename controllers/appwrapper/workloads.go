@@ -5,7 +5,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -23,15 +22,18 @@ type workloads struct {
 	memory   *memory
 	nodes    nodeHealth
 	recorder events.EventRecorder
-	// instantiate makes the object of a component; refusal says why a kind may be none.
-	instantiate func(*awv1beta2.AppWrapper, int) (*unstructured.Unstructured, []string, error)
-	refusal     func(*meta.RESTMapping) string
+}
+
+// newWorkloads returns what carries out decisions, with an empty memory.
+func newWorkloads(settings Settings, applier *apply.Applier, k *kinds, mapper meta.RESTMapper) *workloads {
+	return &workloads{settings: settings, applier: applier, kinds: k, mapper: mapper, memory: newMemory(settings.Clock)}
 }
 
 // logic is what the shell runs.
 func (w *workloads) logic() reconciler.Logic[*awv1beta2.AppWrapper] {
 	return reconciler.Logic[*awv1beta2.AppWrapper]{
 		Phases:         []reconciler.Phase[*awv1beta2.AppWrapper]{{Name: "deciding", Run: w.step}},
+		IgnoresPause:   func(aw *awv1beta2.AppWrapper) bool { return aw.Spec.Suspend },
 		Finalizer:      awv1beta2.Finalizer,
 		NeedsFinalizer: needsFinalizer,
 		Finalize:       w.finalize,
@@ -56,7 +58,7 @@ func (w *workloads) step(ctx context.Context, aw *awv1beta2.AppWrapper) error {
 	if !aw.Ours() {
 		return nil
 	}
-	d, err := w.decide(ctx, aw, rules[aw.Status.Phase])
+	d, err := w.advance(ctx, aw, rules[aw.Status.Phase])
 	if err != nil || d.again == 0 {
 		return err
 	}
@@ -66,15 +68,15 @@ func (w *workloads) step(ctx context.Context, aw *awv1beta2.AppWrapper) error {
 // finalize takes one decision about an AppWrapper that is being deleted, whoever manages it by now: what was deployed for it
 // was deployed by us.
 func (w *workloads) finalize(ctx context.Context, aw *awv1beta2.AppWrapper) error {
-	d, err := w.decide(ctx, aw, whileTerminating)
+	d, err := w.advance(ctx, aw, whileTerminating)
 	if err != nil || d.release {
 		return err
 	}
 	return &reconciler.Wait{For: d.rule, Retry: d.again}
 }
 
-// decide gathers facts, asks the rules, does what they want to know the outcome of, and carries out what they decide.
-func (w *workloads) decide(ctx context.Context, aw *awv1beta2.AppWrapper, list []rule) (decision, error) {
+// advance gathers facts, asks the rules, does what they want to know the outcome of, and carries out what they decide.
+func (w *workloads) advance(ctx context.Context, aw *awv1beta2.AppWrapper, list []rule) (decision, error) {
 	f, err := w.gather(ctx, aw)
 	if err != nil {
 		return decision{}, err

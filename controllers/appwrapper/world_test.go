@@ -67,7 +67,7 @@ type world struct {
 // wrapper is an AppWrapper of the templates, which are JSON.
 func wrapper(templates []string, changes ...func(*awv1beta2.AppWrapper)) *awv1beta2.AppWrapper {
 	aw := &awv1beta2.AppWrapper{ObjectMeta: metav1.ObjectMeta{Namespace: awKey.Namespace, Name: awKey.Name, UID: "aw-uid", Generation: 1,
-		CreationTimestamp: metav1.NewTime(noon), Annotations: map[string]string{}}}
+		CreationTimestamp: metav1.NewTime(noon), Annotations: map[string]string{}, Labels: map[string]string{awv1beta2.LabelUser: "alice"}}}
 	for _, template := range templates {
 		aw.Spec.Components = append(aw.Spec.Components, awv1beta2.AppWrapperComponent{Template: runtime.RawExtension{Raw: []byte(template)}})
 	}
@@ -96,6 +96,7 @@ func wrappedJob(name string, count int) string {
 
 const (
 	mapTemplate = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"settings-"},"data":{"a":"b"}}`
+	fixedMap    = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"fixed"}}`
 	rayTemplate = `{"apiVersion":"ray.io/v1","kind":"RayJob","metadata":{"name":"ray"},"spec":{"rayClusterSpec":{"headGroupSpec":{"template":{"spec":{"containers":[{"name":"head","image":"i"}]}}}}}}`
 )
 

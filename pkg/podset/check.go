@@ -72,7 +72,7 @@ func checkEach(declared []awv1beta2.AppWrapperPodSet, u *unstructured.Unstructur
 			faults = append(faults, Fault{Place: InPath, Set: i, Missing: true, Message: "podspec must specify path"})
 			continue
 		}
-		if _, err := Template(u.Object, set.Path); err != nil {
+		if err := CheckTemplate(u.Object, set.Path); err != nil {
 			faults = append(faults, Fault{Place: InPath, Set: i, Value: set.Path,
 				Message: fmt.Sprintf("path does not refer to a v1.PodSpecTemplate: %v", err)})
 		}

@@ -62,6 +62,10 @@ func TestCheck(t *testing.T) {
 			{Place: InPodSets, Message: "multiple DeclaredPodSets with path 'template.spec.a'"}}},
 		{"no inference", `{apiVersion: ray.io/v1, kind: RayJob, spec: {clusterSelector: {a: b}}}`, "[]", 0, []Fault{
 			{Place: InTemplate, Message: "error inferring PodSets: " + errClusterSelector.Error()}}},
+		// Whatever is declared, the quota would be asked for no GPU.
+		{"a TrainJob", trainJob, "[]", 0, []Fault{{Place: InTemplate, Message: "error inferring PodSets: " + errTrainJob.Error()}}},
+		{"a TrainJob with a declaration", trainJob, "[{path: 'template.spec.podTemplateOverrides[0]', replicas: 4}]", 1, []Fault{
+			{Place: InTemplate, Message: "error inferring PodSets: " + errTrainJob.Error()}}},
 		{"no pods", `{apiVersion: v1, kind: Service}`, "[]", 0, nil},
 		// The sample declares 3 workers where 4 will run. It was accepted, and it has to be.
 		{"a kind that is known since", lws, "[{path: template.spec.leaderWorkerTemplate.leaderTemplate, replicas: 2}, {path: template.spec.leaderWorkerTemplate.workerTemplate, replicas: 3}]", 2, nil},

@@ -23,8 +23,8 @@ type inferred struct {
 // rule infers the pod sets of one kind. The object's fields are below "spec".
 type rule struct {
 	infer func(object map[string]any) ([]inferred, error)
-	// binding rules are those of the operator that we replace: a declaration has to agree with them. For the other kinds
-	// a declaration was taken as it is, and still is.
+	// binding rules also judge a declaration. They are those of the operator that we replace, and those of kinds whose pods
+	// no declaration can describe. For the other kinds a declaration was taken as it is, and still is.
 	binding bool
 }
 
@@ -43,7 +43,7 @@ var rules = map[string]rule{
 	"kubeflow.org/v1:JAXJob":                      {infer: kubeflow("jaxReplicaSpecs", "Worker")},
 	"kubeflow.org/v1:MPIJob":                      {infer: kubeflow("mpiReplicaSpecs", "Launcher", "Worker")},
 	"kubeflow.org/v2beta1:MPIJob":                 {infer: kubeflow("mpiReplicaSpecs", "Launcher", "Worker")},
-	"trainer.kubeflow.org/v1alpha1:TrainJob":      {infer: inferTrainJob},
+	"trainer.kubeflow.org/v1alpha1:TrainJob":      {infer: refuseTrainJob, binding: true},
 	"leaderworkerset.x-k8s.io/v1:LeaderWorkerSet": {infer: inferLeaderWorkerSet},
 	"ray.io/v1:RayCluster":                        {infer: inferRayCluster, binding: true},
 	"ray.io/v1:RayJob":                            {infer: inferRayJob, binding: true},
@@ -79,7 +79,7 @@ func infer(u *unstructured.Unstructured) ([]inferred, error) {
 		return nil, err
 	}
 	for _, set := range sets {
-		if _, err := Template(u.Object, set.Path); err != nil {
+		if err := CheckTemplate(u.Object, set.Path); err != nil {
 			return nil, fmt.Errorf("%s does not refer to a v1.PodSpecTemplate: %w", set.Path, err)
 		}
 	}

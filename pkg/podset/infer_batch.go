@@ -1,7 +1,7 @@
 package podset
 
 import (
-	"slices"
+	"errors"
 	"strconv"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
@@ -105,33 +105,11 @@ func kubeflow(field string, roles ...string) func(map[string]any) ([]inferred, e
 	}
 }
 
-// inferTrainJob finds the nodes of a TrainJob. Their pods are made from a runtime that stands elsewhere; the only thing in
-// the TrainJob with the shape of a pod template is an override for the job "node", which gets the labels, the node selector
-// and the tolerations to the pods. Without one there is nothing to infer.
-func inferTrainJob(object map[string]any) ([]inferred, error) {
-	nodes, err := count(child(object, "spec", "trainer"), "spec.trainer", "numNodes", 1)
-	if err != nil {
-		return nil, err
-	}
-	for _, field := range []string{"podTemplateOverrides", "podSpecOverrides"} {
-		overrides, _ := lookup(object, "spec", field).([]any)
-		if i := slices.IndexFunc(overrides, overridesNode); i >= 0 {
-			return []inferred{podSet(indexed(Root+".spec."+field, i), nodes, nil)}, nil
-		}
-	}
-	return nil, nil
-}
+var errTrainJob = errors.New("the pods of a TrainJob are described in its runtime, where no path leads: nobody could count what they ask for. " +
+	"Create the TrainJob outside of an AppWrapper and give it the queue label itself, which Kueue's integration trainer.kubeflow.org/trainjob reads")
 
-// overridesNode tells whether an override of a TrainJob has a pod spec for the training nodes alone.
-func overridesNode(entry any) bool {
-	override, _ := entry.(map[string]any)
-	targets, _ := override["targetJobs"].([]any)
-	if len(targets) != 1 || override["spec"] == nil {
-		return false
-	}
-	target, _ := targets[0].(map[string]any)
-	return target["name"] == "node"
-}
+// refuseTrainJob: what stands in a TrainJob has no containers, so that the quota would be asked for nothing.
+func refuseTrainJob(map[string]any) ([]inferred, error) { return nil, errTrainJob }
 
 // inferLeaderWorkerSet counts, in each of the groups, one leader and the workers that fill the group up to its size. Without
 // a template of its own the leader is made from that of the workers.

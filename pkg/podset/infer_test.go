@@ -37,6 +37,11 @@ func ray(groups string) string {
 	return "headGroupSpec: {template: " + pod + "}, workerGroupSpecs: [" + groups + "]"
 }
 
+// trainJob asks for 32 GPUs, which stand where no path leads; the override is the only thing in it that looks like a template.
+const trainJob = `{apiVersion: trainer.kubeflow.org/v1alpha1, kind: TrainJob, spec: {runtimeRef: {name: torch},
+  trainer: {numNodes: 4, resourcesPerNode: {limits: {nvidia.com/gpu: "8"}}},
+  podTemplateOverrides: [{targetJobs: [{name: node}], spec: {nodeSelector: {a: b}}}]}}`
+
 // [appwrapper-35] [appwrapper-58] What each known kind has.
 func TestInfer(t *testing.T) {
 	for _, test := range []struct{ name, text, want string }{
@@ -80,9 +85,6 @@ func TestInfer(t *testing.T) {
 			"template.spec.leaderWorkerTemplate.leaderTemplate=2; template.spec.leaderWorkerTemplate.workerTemplate=4"},
 		{"LeaderWorkerSet without a leader's template", `{apiVersion: leaderworkerset.x-k8s.io/v1, kind: LeaderWorkerSet, spec: {replicas: 2, leaderWorkerTemplate: {size: 3, workerTemplate: ` + pod + `}}}`,
 			"template.spec.leaderWorkerTemplate.workerTemplate=6"},
-		{"TrainJob with an override of its nodes", `{apiVersion: trainer.kubeflow.org/v1alpha1, kind: TrainJob, spec: {trainer: {numNodes: 4}, podTemplateOverrides: [{targetJobs: [{name: launcher}], spec: {}}, {targetJobs: [{name: node}], spec: {nodeSelector: {a: b}}}]}}`,
-			"template.spec.podTemplateOverrides[1]=4"},
-		{"TrainJob without one", `{apiVersion: trainer.kubeflow.org/v1alpha1, kind: TrainJob, spec: {trainer: {numNodes: 4}}}`, ""},
 		{"another version of a kind", `{apiVersion: apps/v1beta1, kind: Deployment, spec: {template: ` + pod + `}}`, ""},
 		{"Service", `{apiVersion: v1, kind: Service}`, ""},
 		{"LeaderWorkerSet of some other group", `{apiVersion: example.com/v1, kind: LeaderWorkerSet}`, ""},
@@ -131,7 +133,7 @@ func TestInferRefuses(t *testing.T) {
 		{"groups of a LeaderWorkerSet", `{apiVersion: leaderworkerset.x-k8s.io/v1, kind: LeaderWorkerSet, spec: {replicas: -2}}`, "spec.replicas is -2"},
 		{"size of a group", `{apiVersion: leaderworkerset.x-k8s.io/v1, kind: LeaderWorkerSet, spec: {leaderWorkerTemplate: {size: big}}}`, "spec.leaderWorkerTemplate.size is big"},
 		{"pods of a LeaderWorkerSet", `{apiVersion: leaderworkerset.x-k8s.io/v1, kind: LeaderWorkerSet, spec: {replicas: 65536, leaderWorkerTemplate: {size: 65536}}}`, "spec.leaderWorkerTemplate asks for more than"},
-		{"nodes of a TrainJob", `{apiVersion: trainer.kubeflow.org/v1alpha1, kind: TrainJob, spec: {trainer: {numNodes: -1}}}`, "spec.trainer.numNodes is -1"},
+		{"TrainJob", trainJob, "the pods of a TrainJob are described in its runtime"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			sets, err := Infer(object(t, test.text))

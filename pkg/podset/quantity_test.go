@@ -28,13 +28,13 @@ func TestTemplateBoundsQuantities(t *testing.T) {
 		"template.spec.volumes[0].ephemeral.volumeClaimTemplate.spec.resources.requests.storage": `{volumes: [{ephemeral: {volumeClaimTemplate: {spec: {resources: {requests: {storage: "1e-2000000000"}}}}}}]}`,
 		"template.spec.containers[0].env[0].valueFrom.resourceFieldRef.divisor":                  `{containers: [{env: [{valueFrom: {resourceFieldRef: {divisor: "1e-2000000000"}}}]}]}`,
 	} {
-		_, err := Template(object(t, `{apiVersion: v1, kind: Pod, spec: `+spec+`}`).Object, "template")
+		err := CheckTemplate(object(t, `{apiVersion: v1, kind: Pod, spec: `+spec+`}`).Object, "template")
 		if err == nil || !strings.Contains(err.Error(), place+": quantity") {
 			t.Errorf("%s: %v", place, err)
 		}
 	}
 	// Elsewhere such a text is nothing to us.
-	if _, err := Template(object(t, `{apiVersion: v1, kind: Pod, spec: {containers: [{name: a, env: [{name: A, value: "1e-2000000000"}]}]}}`).Object, "template"); err != nil {
+	if err := CheckTemplate(object(t, `{apiVersion: v1, kind: Pod, spec: {containers: [{name: a, env: [{name: A, value: "1e-2000000000"}]}]}}`).Object, "template"); err != nil {
 		t.Error(err)
 	}
 }

@@ -38,29 +38,25 @@ func Decode(component *awv1beta2.AppWrapperComponent) (*unstructured.Unstructure
 	return u, nil
 }
 
-// Template returns the pod template at the path: a copy, reduced to what quota and placement depend on, with the defaults
-// that the API server would set. Fields that this program does not know are passed over, because a newer Kubernetes may
-// well know them.
-func Template(object map[string]any, path string) (*corev1.PodTemplateSpec, error) {
-	at, spec, err := specAt(object, path)
+// CheckTemplate returns an error unless the path leads to a pod template. Fields that this program does not know are passed
+// over, because a newer Kubernetes may well know them.
+func CheckTemplate(object map[string]any, path string) error {
+	spec, err := specAt(object, path)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	full := &corev1.PodSpec{}
-	if _, err := decodeSpec(spec, path, full); err != nil {
-		return nil, err
-	}
-	return &corev1.PodTemplateSpec{ObjectMeta: reducedMeta(at), Spec: reduced(full)}, nil
+	_, err = decodeSpec(spec, path)
+	return err
 }
 
 // UnknownFields returns a sentence for each field of the pod template at the path that this program does not know, or that
 // stands there twice: newer than this program, or misspelt. The object must have a pod template there.
 func UnknownFields(object map[string]any, path string) []string {
-	_, spec, err := specAt(object, path)
+	spec, err := specAt(object, path)
 	if err != nil {
 		return nil
 	}
-	unknown, err := decodeSpec(spec, path, &corev1.PodSpec{})
+	unknown, err := decodeSpec(spec, path)
 	if err != nil {
 		return nil
 	}
@@ -71,20 +67,20 @@ func UnknownFields(object map[string]any, path string) []string {
 	return warnings
 }
 
-func specAt(object map[string]any, path string) (at, spec map[string]any, err error) {
-	at, err = At(object, path)
+func specAt(object map[string]any, path string) (map[string]any, error) {
+	at, err := At(object, path)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	spec, ok := at["spec"].(map[string]any)
 	if !ok {
-		return nil, nil, fmt.Errorf("content at %s does not contain a spec", path)
+		return nil, fmt.Errorf("content at %s does not contain a spec", path)
 	}
-	return at, spec, nil
+	return spec, nil
 }
 
-// decodeSpec fills the pod spec. The first result lists what is unknown to it.
-func decodeSpec(spec map[string]any, path string, into *corev1.PodSpec) ([]error, error) {
+// decodeSpec reads the fields as those of a pod spec. The first result lists those that it does not know.
+func decodeSpec(spec map[string]any, path string) ([]error, error) {
 	if err := boundedQuantities(spec, path+".spec", false); err != nil {
 		return nil, fmt.Errorf("content at %s.spec not parseable as a v1.PodSpec: %w", path, err)
 	}
@@ -92,7 +88,7 @@ func decodeSpec(spec map[string]any, path string, into *corev1.PodSpec) ([]error
 	if err != nil {
 		return nil, fmt.Errorf("content at %s.spec cannot be written as JSON: %w", path, err)
 	}
-	unknown, err := kjson.UnmarshalStrict(text, into)
+	unknown, err := kjson.UnmarshalStrict(text, &corev1.PodSpec{})
 	if err != nil {
 		return nil, fmt.Errorf("content at %s.spec not parseable as a v1.PodSpec: %w", path, err)
 	}

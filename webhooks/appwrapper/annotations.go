@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
@@ -18,10 +20,15 @@ var workloadAnnotations = []string{
 
 var podSetAnnotations = []string{v1beta2.AnnotationPodIndexLabel, v1beta2.AnnotationSubGroupIndexLabel, v1beta2.AnnotationSubGroupCount}
 
-// ineffective returns a sentence for each annotation under AnnotationPrefix that has no effect where it stands: misspelt ones,
-// and those on a component, which nothing reads. The order does not vary.
+// ineffective returns a sentence for each annotation that has no effect where it stands: misspelt ones, those whose values cannot
+// be read, and those on a component, which nothing reads. The order does not vary.
 func ineffective(aw *v1beta2.AppWrapper) []string {
 	warnings := strangers("metadata.annotations", aw.Annotations, workloadAnnotations)
+	for _, key := range slices.Sorted(maps.Keys(aw.Annotations)) {
+		if problem := valueProblem(key, aw.Annotations[key]); problem != "" {
+			warnings = append(warnings, fmt.Sprintf("metadata.annotations: %q is %q, %s", key, aw.Annotations[key], problem))
+		}
+	}
 	for i, component := range aw.Spec.Components {
 		place := fmt.Sprintf("spec.components[%d]", i)
 		for _, key := range slices.Sorted(maps.Keys(component.Annotations)) {
@@ -35,6 +42,36 @@ func ineffective(aw *v1beta2.AppWrapper) []string {
 		}
 	}
 	return warnings
+}
+
+// valueProblem says what is wrong with the value of an annotation, what holds instead, and what to write. It is empty for a value
+// that means what it says.
+func valueProblem(key, value string) string {
+	switch {
+	case key == names.PausedAnnotation && value != "true" && value != "false":
+		return `which pauses nothing: write "true"`
+	case key == v1beta2.AnnotationRetryLimit:
+		if _, err := strconv.ParseInt(value, 10, 32); err != nil {
+			return "which is not read, and the configured limit holds: write a whole number such as 3"
+		}
+	case key == v1beta2.AnnotationTerminalExitCodes, key == v1beta2.AnnotationRetryableExitCodes:
+		for entry := range strings.SplitSeq(value, ",") {
+			entry = strings.TrimSpace(entry)
+			if _, err := strconv.ParseInt(entry, 10, 32); err != nil && entry != "" {
+				return fmt.Sprintf("of which %q is not read: write whole numbers with commas between, such as 1,137", entry)
+			}
+		}
+	case slices.Contains(workloadAnnotations, key):
+		switch period, err := time.ParseDuration(value); {
+		case err != nil:
+			return "which is not read, and the configured period holds: write a duration such as 90s or 1h30m"
+		case period <= 0 && key == v1beta2.AnnotationSuccessTTL:
+			return "which is not read, and the configured period holds: write a duration above 0 such as 90s or 1h30m"
+		case period < 0:
+			return "which counts as 0: write a duration such as 90s or 1h30m"
+		}
+	}
+	return ""
 }
 
 // strangers warns of the keys under our prefix that are none of the known ones.

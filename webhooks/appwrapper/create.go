@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/podset"
 )
 
@@ -24,19 +25,18 @@ type kinds interface {
 	RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error)
 }
 
-// access answers whether a user has a right.
-type access func(ctx context.Context, user authenticationv1.UserInfo, right authorizationv1.ResourceAttributes) (bool, error)
-
 // creation is a request to create an AppWrapper, and what is needed to judge it.
 type creation struct {
 	wrapper   *v1beta2.AppWrapper
 	namespace string
 	user      authenticationv1.UserInfo
 	kinds     kinds
-	may       access // nil when no reviews are wanted
+	may       author.Access // nil when no reviews are wanted
 
 	errs    field.ErrorList
 	podSets int
+	// unreadable: a component could not be judged, so nobody knows how many pod sets there are.
+	unreadable bool
 	// answers of the reviews of this request, so that eight Pods cost one question.
 	answers map[authorizationv1.ResourceAttributes]answer
 }
@@ -57,8 +57,9 @@ func (c *creation) judge(ctx context.Context) field.ErrorList {
 		c.component(ctx, &c.wrapper.Spec.Components[i], path.Index(i))
 	}
 	switch {
-	case c.podSets == 0:
-		c.errs = append(c.errs, field.Invalid(path, c.podSets, "components contains no podspecs"))
+	case c.podSets == 0 && !c.unreadable:
+		c.errs = append(c.errs, field.Invalid(path, c.podSets, "components contains no podspecs: add a component that makes pods; "+
+			"for a kind that is not known here, name the paths of its pod templates in podSets"))
 	case c.podSets > maxPodSets:
 		detail := fmt.Sprintf("components contains %d podspecs; at most %d are allowed", c.podSets, maxPodSets)
 		c.errs = append(c.errs, field.Invalid(path, c.podSets, detail))
@@ -71,7 +72,7 @@ func (c *creation) component(ctx context.Context, component *v1beta2.AppWrapperC
 	template := path.Child("template")
 	object, err := decodeTemplate(component)
 	if err != nil {
-		c.podSets += len(component.PodSets)
+		c.podSets, c.unreadable = c.podSets+len(component.PodSets), true
 		c.errs = append(c.errs, field.Invalid(template, summary(component.Template.Raw), "failed to decode as JSON: "+err.Error()))
 		return
 	}
@@ -80,6 +81,9 @@ func (c *creation) component(ctx context.Context, component *v1beta2.AppWrapperC
 		c.errs = append(c.errs, field.Forbidden(template.Child("metadata", "namespace"), "AppWrappers cannot create objects in other namespaces"))
 	}
 	c.sets(object, component.PodSets, path)
+	if queued(c.wrapper) {
+		c.errs = append(c.errs, quotaErrors(component, object, path)...)
+	}
 }
 
 // decodeTemplate reads a template as the controller will, and refuses what would be read as something else later.
@@ -118,6 +122,7 @@ func (c *creation) kind(ctx context.Context, object *unstructured.Unstructured, 
 	mapping, err := c.kinds.RESTMapping(kind.GroupKind(), kind.Version)
 	switch {
 	case meta.IsNoMatchError(err):
+		c.unreadable = true
 		detail := "the cluster serves no " + plain(kind) + " in version " + kind.Version + ": install its CustomResourceDefinition first, or correct apiVersion and kind"
 		c.errs = append(c.errs, field.Invalid(path, kind.Kind, detail))
 		return
@@ -158,6 +163,7 @@ func (c *creation) sets(object *unstructured.Unstructured, declared []v1beta2.Ap
 	count, faults := podset.Check(declared, object)
 	c.podSets += count
 	for _, fault := range faults {
+		c.unreadable = c.unreadable || fault.Place == podset.InTemplate
 		c.errs = append(c.errs, violation(fault, object, len(declared), path))
 	}
 }

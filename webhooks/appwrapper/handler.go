@@ -7,16 +7,17 @@ import (
 	"net/http"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kjson "k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
 // off is what users are told while the component does not run.
-const off = "the component appwrapper is switched off: the AppWrapper is stored as it is, and nothing acts on it"
+const off = "the component appwrapper is switched off: the AppWrapper is stored, and nothing acts on it"
+
+var kind = v1beta2.GroupVersion.WithKind(v1beta2.Kind).GroupKind()
 
 // Settings of the webhooks.
 type Settings struct {
@@ -45,30 +46,31 @@ func (d *defaulter) Handle(ctx context.Context, request admission.Request) admis
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	response := admission.Allowed("")
-	if patch != nil {
-		response.Patch, response.PatchType = patch, new(admissionv1.PatchTypeJSONPatch)
-	}
-	return response
+	return author.Patched(patch)
 }
 
 // validator answers the validating webhook.
 type validator struct {
 	settings source
 	kinds    kinds
-	may      access
+	may      author.Access
+	// on says that the component runs. It judges in either case: what is stored while it does not would be created later.
+	on bool
 }
 
 // Handle implements admission.Handler.
 func (v *validator) Handle(ctx context.Context, request admission.Request) admission.Response {
+	response := admission.Allowed("")
 	switch request.Operation {
 	case admissionv1.Create:
-		return v.create(ctx, request)
+		response = v.create(ctx, request)
 	case admissionv1.Update:
-		return v.update(request)
-	default:
-		return admission.Allowed("")
+		response = v.update(request)
 	}
+	if !v.on {
+		return response.WithWarnings(off)
+	}
+	return response
 }
 
 func (v *validator) create(ctx context.Context, request admission.Request) admission.Response {
@@ -84,7 +86,7 @@ func (v *validator) create(ctx context.Context, request admission.Request) admis
 	if settings.ReviewAccess {
 		c.may = v.may
 	}
-	return answerTo(c.judge(ctx)).WithWarnings(warnings(wrapper)...)
+	return author.Deny(kind, c.judge(ctx)).WithWarnings(warnings(wrapper)...)
 }
 
 // update judges changes, but not those of an AppWrapper that is being deleted: its end must not depend on us.
@@ -100,19 +102,11 @@ func (v *validator) update(request admission.Request) admission.Response {
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	response := answerTo(changes(old, updated))
+	response := author.Deny(kind, append(changes(old, updated), newlyQueued(old, updated)...))
 	if !maps.Equal(old.Annotations, updated.Annotations) {
 		response = response.WithWarnings(ineffective(updated)...)
 	}
 	return response
-}
-
-// idle answers for a component that is switched off.
-type idle struct{}
-
-// Handle implements admission.Handler.
-func (idle) Handle(context.Context, admission.Request) admission.Response {
-	return admission.Allowed("").WithWarnings(off)
 }
 
 // decode reads an AppWrapper as the API server does: the names of fields count as they are written.
@@ -124,24 +118,7 @@ func decode(raw []byte) (*v1beta2.AppWrapper, error) {
 	return wrapper, nil
 }
 
-// answerTo refuses with every violation in the message, and one cause for each.
-func answerTo(errs field.ErrorList) admission.Response {
-	if len(errs) == 0 {
-		return admission.Allowed("")
-	}
-	details := &metav1.StatusDetails{Group: v1beta2.GroupVersion.Group, Kind: v1beta2.Kind}
-	for _, err := range errs {
-		details.Causes = append(details.Causes, metav1.StatusCause{
-			Type: metav1.CauseType(err.Type), Message: err.ErrorBody(), Field: err.Field,
-		})
-	}
-	response := admission.Denied(errs.ToAggregate().Error())
-	response.Result.Message, response.Result.Reason = errs.ToAggregate().Error(), metav1.StatusReasonForbidden
-	response.Result.Details = details
-	return response
-}
-
 // unset refuses while the settings cannot be read: without them a queue or a review would be missing.
 func unset(err error) admission.Response {
-	return admission.Errored(http.StatusInternalServerError, fmt.Errorf("the settings of the component appwrapper: %w", err))
+	return author.Undecided("the settings of the component appwrapper", err)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
@@ -17,10 +18,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
 func validatorOf(c *cluster) *validator {
-	return &validator{settings: settingsOf(Settings{ReviewAccess: true}), kinds: c.mapper, may: c.may}
+	return &validator{settings: settingsOf(Settings{ReviewAccess: true}), kinds: c.mapper, may: c.may, on: true}
 }
 
 func TestDefaulterAnswers(t *testing.T) {
@@ -124,11 +126,49 @@ func TestDeletedOnesPass(t *testing.T) {
 	}
 }
 
-// D17: while the component is off, everything passes with a warning.
-func TestIdlePassesWithAWarning(t *testing.T) {
-	answer := idle{}.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapperOf(t, component(clusterRB)), nil))
-	if !answer.Allowed || answer.Patch != nil || len(answer.Warnings) != 1 || !strings.Contains(answer.Warnings[0], "switched off") {
+// D17: while the component is off, AppWrappers are stored with a warning. They are judged all the same: what is stored now is
+// created once the component is on, and the controller cannot ask whether the author may.
+func TestSwitchedOffJudgesAllTheSame(t *testing.T) {
+	v := validatorOf(newCluster("deployments"))
+	v.on = false
+	for name, tc := range map[string]struct {
+		component string
+		allowed   bool
+	}{
+		"what the author may create":     {pod, true},
+		"what nobody may create":         {clusterRB, false},
+		"what the author may not create": {deployment, false},
+	} {
+		answer := v.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapperOf(t, component(tc.component)), nil))
+		if answer.Allowed != tc.allowed || len(answer.Warnings) == 0 || !strings.Contains(strings.Join(answer.Warnings, " "), "switched off") {
+			t.Errorf("%s: %+v", name, answer)
+		}
+	}
+	updated := storedWrapper(t)
+	updated.Spec.Components = nil
+	if answer := v.Handle(t.Context(), requestOf(t, admissionv1.Update, updated, storedWrapper(t))); answer.Allowed {
+		t.Error("components were taken away")
+	}
+}
+
+// What belongs to the manager is refused to everybody, and kinds of ours that ask for the rights of their author are no components.
+func TestManagerAndJudgedKindsAreOutOfReach(t *testing.T) {
+	rules := author.Rules{Mode: author.Enforce, Namespace: home, Account: "manager"}
+	guards := author.Guards{Rules: rules, May: newCluster().may}.OfManager()
+	const thief = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {serviceAccountName: manager, containers: [{name: main, image: a}]}}"
+	handler := guards.Before(validatorOf(newCluster()), kind, usesOf)
+	answer := handler.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapperOf(t, component(thief)), nil))
+	if answer.Allowed || !strings.Contains(answer.Result.Message, "spec.components[0].template.spec.serviceAccountName") {
 		t.Errorf("%+v", answer)
+	}
+	if answer := handler.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapperOf(t, component(pod)), nil)); !answer.Allowed {
+		t.Errorf("%+v", answer.Result)
+	}
+	for kind := range judged {
+		mapping := &meta.RESTMapping{GroupVersionKind: kind.WithVersion("v1"), Scope: meta.RESTScopeNamespace}
+		if Refusal(mapping) == "" {
+			t.Errorf("%s can be a component", kind)
+		}
 	}
 }
 
@@ -192,7 +232,7 @@ func TestReviewer(t *testing.T) {
 				answer.Status = tc.status
 				return true, answer, tc.err
 			})
-			got, err := reviewer(client.AuthorizationV1().SubjectAccessReviews())(context.Background(), alice, right)
+			got, err := author.Reviewer(client.AuthorizationV1().SubjectAccessReviews())(context.Background(), alice, right)
 			if got != tc.want || (err != nil) != (tc.err != nil) {
 				t.Errorf("%t, %v", got, err)
 			}

@@ -20,6 +20,13 @@ var grantingGroups = map[string]bool{
 	"authorization.openshift.io": true,
 }
 
+// judged are kinds of ours. What their pods may use is held against the rights of whoever creates them, and that would be this program.
+var judged = map[schema.GroupKind]bool{
+	{Group: "modelregistry.opendatahub.io", Kind: "ModelRegistry"}: true,
+	{Group: "aihub.opendatahub.io", Kind: "Catalog"}:               true,
+	{Group: "serving.kserve.io", Kind: "ServingRuntime"}:           true,
+}
+
 // Refusal tells why a kind with that mapping can be no component; it is empty for one that can. Scope and group do not
 // depend on the user, so the controller may ask as well, for objects that were stored while no webhook answered.
 func Refusal(mapping *meta.RESTMapping) string {
@@ -29,6 +36,8 @@ func Refusal(mapping *meta.RESTMapping) string {
 		return "Nested AppWrappers are forbidden"
 	case grantingGroups[kind.Group]:
 		return fmt.Sprintf("AppWrappers cannot create %s: objects that grant rights must be created by the user who grants them", plain(kind))
+	case judged[kind.GroupKind()]:
+		return fmt.Sprintf("AppWrappers cannot create %s: what its pods may use depends on who creates it, so create it without an AppWrapper", plain(kind))
 	case mapping.Scope == nil || mapping.Scope.Name() != meta.RESTScopeNameNamespace:
 		return fmt.Sprintf("AppWrappers cannot create cluster-scoped objects such as %s: ask an administrator to create it", plain(kind))
 	default:

@@ -1,7 +1,6 @@
 package appwrapper
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -9,17 +8,14 @@ import (
 	kjson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
 // labelLength is the longest value of a label, in bytes.
 const labelLength = 63
 
 // operation is one step of a JSON patch.
-type operation struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value any    `json:"value"`
-}
+type operation = author.Operation
 
 // labelled is the part of an object that defaulting reads.
 type labelled struct {
@@ -30,7 +26,7 @@ type labelled struct {
 
 // labels returns the patch that gives a new object the default queue, where it names none, and the labels of its creator,
 // whatever it says itself; nil when it has them. An error means that the object is no JSON object.
-func labels(raw []byte, user authenticationv1.UserInfo, queue string) ([]byte, error) {
+func labels(raw []byte, user authenticationv1.UserInfo, queue string) ([]operation, error) {
 	var object labelled
 	if err := kjson.Unmarshal(raw, &object); err != nil {
 		return nil, fmt.Errorf("reading the labels: %w", err)
@@ -46,15 +42,7 @@ func labels(raw []byte, user authenticationv1.UserInfo, queue string) ([]byte, e
 	if _, given := have[v1beta2.LabelQueue]; !given && queue != "" {
 		wanted = append(wanted, [2]string{v1beta2.LabelQueue, queue})
 	}
-	patch := labelOperations(object.Metadata != nil, have, wanted)
-	if len(patch) == 0 {
-		return nil, nil
-	}
-	body, err := json.Marshal(patch)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the patch: %w", err)
-	}
-	return body, nil
+	return labelOperations(object.Metadata != nil, have, wanted), nil
 }
 
 // labelOperations sets each wanted label that is missing or different, and makes the map that they go into if need be.
@@ -65,22 +53,17 @@ func labelOperations(metadata bool, have map[string]string, wanted [][2]string) 
 			all[label[0]] = label[1]
 		}
 		if !metadata {
-			return []operation{{"add", "/metadata", map[string]any{"labels": all}}}
+			return []operation{{Op: "add", Path: "/metadata", Value: map[string]any{"labels": all}}}
 		}
-		return []operation{{"add", "/metadata/labels", all}}
+		return []operation{{Op: "add", Path: "/metadata/labels", Value: all}}
 	}
 	var patch []operation
 	for _, label := range wanted {
 		if value, ok := have[label[0]]; !ok || value != label[1] {
-			patch = append(patch, operation{"add", "/metadata/labels/" + pointer(label[0]), label[1]})
+			patch = append(patch, operation{Op: "add", Path: "/metadata/labels/" + author.Pointer(label[0]), Value: label[1]})
 		}
 	}
 	return patch
-}
-
-// pointer escapes a key for a JSON pointer.
-func pointer(key string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
 }
 
 // Sanitize makes a label value of a user's name or UID: cut to 63 bytes, every character that a label may not have

@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
 // D32: names and UIDs of users become values that a label may have.
@@ -112,20 +114,15 @@ func TestLabels(t *testing.T) {
 		"keys that need an escape": {`{"metadata":{"labels":{"a~b":"c"}}}`, "", with(map[string]any{"a~b": "c"}), 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			patch, err := labels([]byte(tc.raw), alice, tc.queue)
+			operations, err := labels([]byte(tc.raw), alice, tc.queue)
 			if err != nil {
 				t.Fatal(err)
 			}
+			patch := author.Patched(operations).Patch
 			object := applied(t, []byte(tc.raw), patch)
 			metadata := object["metadata"].(map[string]any)
 			if diff := cmp.Diff(tc.want, metadata["labels"]); diff != "" {
 				t.Error(diff)
-			}
-			var operations []operation
-			if patch != nil {
-				if err := json.Unmarshal(patch, &operations); err != nil {
-					t.Fatal(err)
-				}
 			}
 			if len(operations) != tc.operations {
 				t.Errorf("%d operations, want %d: %s", len(operations), tc.operations, patch)
@@ -139,11 +136,11 @@ func TestLabels(t *testing.T) {
 		t.Error("labels that are no map were read")
 	}
 	// A user without UID, as a certificate may make one, gets an empty label and not a forged one.
-	patch, err := labels([]byte(`{"metadata":{"labels":{"workload.codeflare.dev/userid":"bad"}}}`), authenticationv1.UserInfo{Username: "cert"}, "")
-	if err != nil || !strings.Contains(string(patch), `userid","value":""`) {
+	operations, err := labels([]byte(`{"metadata":{"labels":{"workload.codeflare.dev/userid":"bad"}}}`), authenticationv1.UserInfo{Username: "cert"}, "")
+	if patch := author.Patched(operations).Patch; err != nil || !strings.Contains(string(patch), `userid","value":""`) {
 		t.Errorf("%s %v", patch, err)
 	}
-	if utf8.RuneCountInString(pointer("a~/b")) != len("a~0~1b") {
-		t.Errorf("pointer %q", pointer("a~/b"))
+	if utf8.RuneCountInString(author.Pointer("a~/b")) != len("a~0~1b") {
+		t.Errorf("pointer %q", author.Pointer("a~/b"))
 	}
 }

@@ -2,11 +2,14 @@ package appwrapper
 
 import (
 	"context"
-	"fmt"
 
-	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
+	"github.com/odh-platform/odh-platform-operator/pkg/podset"
 )
 
 // The paths of the webhooks. Configurations in clusters call them.
@@ -22,21 +25,33 @@ const (
 	ValidatingConfiguration = "appwrapper-validating-webhook-configuration"
 )
 
-// Register adds the webhooks to the server of the manager. While the component is switched off they let everything pass,
-// with a warning. The settings are asked for with every creation.
-func Register(mgr ctrl.Manager, enabled bool, settings func(context.Context) (Settings, error)) error {
+// Register adds the webhooks to the server of the manager. The settings are asked for with every creation. While the component is
+// switched off they judge all the same, and tell that nothing acts on what is stored.
+func Register(mgr ctrl.Manager, enabled bool, guards author.Guards, settings func(context.Context) (Settings, error)) {
 	server := mgr.GetWebhookServer()
-	if !enabled {
-		server.Register(MutatePath, &admission.Webhook{Handler: idle{}})
-		server.Register(ValidatePath, &admission.Webhook{Handler: idle{}})
-		return nil
-	}
-	reviews, err := authorizationclient.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
-	if err != nil {
-		return fmt.Errorf("building the client of access reviews: %w", err)
-	}
-	v := &validator{settings: settings, kinds: mgr.GetRESTMapper(), may: reviewer(reviews.SubjectAccessReviews())}
+	v := &validator{settings: settings, kinds: mgr.GetRESTMapper(), may: guards.May, on: enabled}
 	server.Register(MutatePath, &admission.Webhook{Handler: &defaulter{settings}})
-	server.Register(ValidatePath, &admission.Webhook{Handler: v})
-	return nil
+	server.Register(ValidatePath, &admission.Webhook{Handler: guards.OfManager().Before(v, kind, usesOf)})
+}
+
+func usesOf(_ author.Rules, raw []byte, namespace string) (author.Uses, error) {
+	wrapper, err := decode(raw)
+	if err != nil {
+		return author.Uses{}, err
+	}
+	wrapper.Namespace = namespace
+	return Uses(wrapper), nil
+}
+
+// Uses lists what components name. Whether the author may create components is asked by their kinds, so only what belongs to the
+// manager matters here.
+func Uses(wrapper *v1beta2.AppWrapper) author.Uses {
+	u := author.Uses{Namespace: wrapper.Namespace}
+	components := field.NewPath("spec", "components")
+	for i := range wrapper.Spec.Components {
+		if object, err := podset.Decode(&wrapper.Spec.Components[i]); err == nil {
+			u.AddReferences(object.Object, components.Index(i).Child("template"))
+		}
+	}
+	return u
 }

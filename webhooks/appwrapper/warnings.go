@@ -3,12 +3,14 @@ package appwrapper
 import (
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 	"github.com/odh-platform/odh-platform-operator/pkg/podset"
 )
 
-// warnings tells the user what of their AppWrapper will have no effect, or is not known here. Nothing of it is a reason to
-// refuse the AppWrapper.
+// warnings tells the user what of their AppWrapper will have no effect, will be done otherwise, or is not known here. Nothing of it
+// is a reason to refuse the AppWrapper.
 func warnings(wrapper *v1beta2.AppWrapper) []string {
 	all := ineffective(wrapper)
 	for i := range wrapper.Spec.Components {
@@ -17,14 +19,14 @@ func warnings(wrapper *v1beta2.AppWrapper) []string {
 		if err != nil {
 			continue
 		}
-		sets, err := podset.Of(component)
-		if err != nil {
-			continue
-		}
-		for _, set := range sets {
-			for _, problem := range podset.UnknownFields(object.Object, set.Path) {
-				all = append(all, fmt.Sprintf("spec.components[%d]: %s", i, problem))
+		path := field.NewPath("spec", "components").Index(i)
+		if !queued(wrapper) {
+			for _, problem := range quotaProblems(component, object, path) {
+				all = append(all, fmt.Sprintf("%s: %s", problem.place, problem.text))
 			}
+		}
+		if raised := podset.RaiseTTL(object); raised != "" {
+			all = append(all, fmt.Sprintf("%s: %s", path.Child("template"), raised))
 		}
 	}
 	return all

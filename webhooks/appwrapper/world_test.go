@@ -110,6 +110,7 @@ func newCluster(refused ...string) *cluster {
 	add("ray.io", "v1", "RayCluster", meta.RESTScopeNamespace)
 	add("ray.io", "v1", "RayJob", meta.RESTScopeNamespace)
 	add("kubeflow.org", "v1", "PyTorchJob", meta.RESTScopeNamespace)
+	add("trainer.kubeflow.org", "v1alpha1", "TrainJob", meta.RESTScopeNamespace)
 	add("route.openshift.io", "v1", "Route", meta.RESTScopeNamespace)
 	add("rbac.authorization.k8s.io", "v1", "Role", meta.RESTScopeNamespace)
 	add("rbac.authorization.k8s.io", "v1", "RoleBinding", meta.RESTScopeNamespace)

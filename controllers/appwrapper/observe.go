@@ -3,6 +3,7 @@ package appwrapper
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,17 +24,16 @@ const podIndex = "appwrapper"
 // gather collects the facts. Components are looked at only while the AppWrapper runs; their creation and deletion look at
 // them themselves.
 func (w *workloads) gather(ctx context.Context, aw *awv1beta2.AppWrapper) (*facts, error) {
-	terms, warnings := termsOf(aw.Annotations, w.settings.FaultTolerance)
-	for _, warning := range warnings {
-		w.log(ctx).V(1).Info("An annotation cannot be read", "cause", warning)
-	}
+	terms := termsOf(aw.Annotations, w.settings.FaultTolerance)
 	f := &facts{
 		now: w.settings.Clock.Now(), phase: aw.Status.Phase, suspend: aw.Spec.Suspend, retries: aw.Status.Retries, terms: terms,
 		conditions: aw.Status.Conditions, completed: aw.Status.CompletionTime,
+		unreviewed: w.settings.ReviewAccess && neverReviewed(aw),
 	}
 	if err := w.fillIn(aw); err != nil {
 		return nil, err
 	}
+	f.changed = len(aw.Status.ComponentStatus) != len(aw.Spec.Components)
 	switch aw.Status.Phase {
 	case awv1beta2.PhaseEmpty, awv1beta2.PhaseSuspended:
 		if aw.DeletionTimestamp == nil {
@@ -44,32 +44,39 @@ func (w *workloads) gather(ctx context.Context, aw *awv1beta2.AppWrapper) (*fact
 	if err != nil {
 		return nil, err
 	}
-	var done []func(*corev1.Pod) bool
+	var done []podOwner
 	for i := range aw.Status.ComponentStatus {
-		c, uid, err := w.component(ctx, aw, i, f)
+		if f.changed {
+			break
+		}
+		c, owner, err := w.component(ctx, aw, i, f)
 		if err != nil {
 			return nil, err
 		}
 		f.components = append(f.components, c)
-		if status := aw.Status.ComponentStatus[i]; c.done() {
-			done = append(done, func(pod *corev1.Pod) bool { return belongsTo(pod, status.Kind, status.Name, uid) })
+		if c.done() {
+			done = append(done, owner)
 		}
 	}
-	left := func(pod *corev1.Pod) bool {
-		for _, is := range done {
-			if is(pod) {
-				return true
-			}
-		}
-		return false
+	componentDone := func(pod *corev1.Pod) bool {
+		return slices.ContainsFunc(done, func(o podOwner) bool { return o.owns(pod) })
 	}
-	f.pods = podsOf{pods: pods, born: aw.CreationTimestamp, left: left, terms: terms, nodes: w.nodes}.observe()
+	f.pods = podsOf{pods: pods, createdAt: aw.CreationTimestamp, componentDone: componentDone, terms: terms, nodes: w.nodes}.observe()
 	return f, nil
+}
+
+// neverReviewed tells whether an AppWrapper that never ran lacks the labels of its creator, which the webhooks give to everyone.
+func neverReviewed(aw *awv1beta2.AppWrapper) bool {
+	_, named := aw.Labels[awv1beta2.LabelUser]
+	return !named && meta.FindStatusCondition(aw.Status.Conditions, awv1beta2.ConditionResourcesDeployed) == nil
 }
 
 // fillIn gives every component its entry in the status. The pod sets in it are found once, and trusted ever after.
 func (w *workloads) fillIn(aw *awv1beta2.AppWrapper) error {
-	for i := len(aw.Status.ComponentStatus); i < len(aw.Spec.Components); i++ {
+	if len(aw.Status.ComponentStatus) > 0 {
+		return nil
+	}
+	for i := range aw.Spec.Components {
 		sets, err := podset.Of(&aw.Spec.Components[i])
 		if err != nil {
 			return fmt.Errorf("finding the pod sets of component %d: %w", i, err)
@@ -89,37 +96,38 @@ func (w *workloads) pods(ctx context.Context, aw *awv1beta2.AppWrapper) ([]corev
 	return list.Items, nil
 }
 
-// component returns what is known of one component, and its uid if it exists.
-func (w *workloads) component(ctx context.Context, aw *awv1beta2.AppWrapper, index int, f *facts) (componentFact, types.UID, error) {
+// component returns what is known of one component, and how its pods are known.
+func (w *workloads) component(ctx context.Context, aw *awv1beta2.AppWrapper, index int, f *facts) (componentFact, podOwner, error) {
 	status := &aw.Status.ComponentStatus[index]
 	kind := kindOf(status)
+	owner := podOwner{kind: status.Kind, name: status.Name}
 	out := componentFact{
 		title: status.Kind + " " + status.Name, stage: stageOf(status), replicas: int(podset.Total(status.PodSets)),
 		judges: judges[kind].completes, completed: meta.IsStatusConditionTrue(status.Conditions, awv1beta2.ConditionCompleted),
 	}
-	out.least = out.replicas
+	out.minReady = out.replicas
 	if c := meta.FindStatusCondition(status.Conditions, awv1beta2.ConditionResourcesDeployed); c != nil {
 		out.since = c.LastTransitionTime.Time
 	}
-	if aw.Status.Phase != awv1beta2.PhaseRunning || aw.DeletionTimestamp != nil || out.completed {
-		return out, "", nil
+	if aw.Status.Phase != awv1beta2.PhaseRunning || aw.DeletionTimestamp != nil || out.completed && kind != rayJobKind {
+		return out, owner, nil
 	}
 	if status.Name == "" || status.Kind == "" {
 		out.missing = true
-		return out, "", nil
+		return out, owner, nil
 	}
 	seen, err := w.sight(ctx, aw, index)
 	if err != nil {
-		return out, "", err
+		return out, owner, err
 	}
 	if template, err := podset.Decode(&aw.Spec.Components[index]); err == nil {
-		out.least = int(podset.Least(template, status.PodSets))
+		out.minReady = int(podset.Least(template, status.PodSets))
 	}
 	if seen.blind {
 		f.check(blindCheck)
 	}
 	if seen.unreadable {
-		return out, "", nil // the status says that it was deployed, and nothing contradicts
+		return out, owner, nil // the status says that it was deployed, and nothing contradicts
 	}
 	if seen.object == nil {
 		if out.missing = !w.memory.isNew(aw.UID, index); !out.missing {
@@ -128,12 +136,13 @@ func (w *workloads) component(ctx context.Context, aw *awv1beta2.AppWrapper, ind
 		if w.memory.wasDone(aw.UID, index) {
 			out.outcome = succeeded
 		}
-		return out, "", nil
+		return out, owner, nil
 	}
 	w.memory.saw(aw.UID, index, seen.object.GetUID())
 	v := judged(kind, whole(seen.object))
 	out.outcome, out.message = v.outcome, v.message
-	return out, seen.object.GetUID(), nil
+	owner.uid, owner.rayCluster = seen.object.GetUID(), v.rayCluster
+	return out, owner, nil
 }
 
 // sight looks for the object of a component that is ours and not on its way out. What the cache does not show is asked of

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
 )
 
 // slim is the transform of the cache: of pods and components it keeps what rules look at. Thousands of pods are held.
@@ -54,7 +55,7 @@ func slimStatuses(in []corev1.ContainerStatus) []corev1.ContainerStatus {
 // keep leaves the labels by which pods are found and told apart.
 func keep(labels map[string]string) map[string]string {
 	out := make(map[string]string, 1)
-	for _, key := range []string{awv1beta2.LabelAppWrapper, labelJobSet, labelRayOrigin} {
+	for _, key := range []string{awv1beta2.LabelAppWrapper, labelJobSet, ray.LabelCluster} {
 		if value, ok := labels[key]; ok {
 			out[key] = value
 		}
@@ -63,7 +64,7 @@ func keep(labels map[string]string) map[string]string {
 }
 
 // judgedFields are the fields of a status that judges read.
-var judgedFields = []string{"conditions", "jobStatus", "jobDeploymentStatus", "state", "reason", "message"}
+var judgedFields = []string{"conditions", "jobStatus", "jobDeploymentStatus", "rayClusterName", "state", "reason", "message"}
 
 func slimComponent(object *unstructured.Unstructured) *unstructured.Unstructured {
 	out := &unstructured.Unstructured{Object: map[string]any{}}

@@ -29,7 +29,7 @@ func TestEvents(t *testing.T) {
 		"Warning Unhealthy FoundFailedPods: 1 failed pods; pod a: container main ended with exit code 3 (Error)",
 		"Normal Running All components are created",
 		"Warning Unhealthy FoundFailedPods: 1 failed pods; pod a: container main ended with exit code 3 (Error)",
-		"Warning Failed Failed for good after 1 retries",
+		"Warning Failed Failed for good after 1 retries: FoundFailedPods: 1 failed pods; pod a: container main ended with exit code 3 (Error)",
 	}
 	if !slices.Equal(told, want) {
 		t.Errorf("told:\n%s\nwant:\n%s", strings.Join(told, "\n"), strings.Join(want, "\n"))

@@ -66,7 +66,11 @@ func story(before, after *awv1beta2.AppWrapper) []news {
 		}
 		out = append(out, news{corev1.EventTypeNormal, string(to), note})
 	case awv1beta2.PhaseFailed:
-		out = append(out, news{corev1.EventTypeWarning, string(to), fmt.Sprintf("Failed for good after %d retries", after.Status.Retries)})
+		note := fmt.Sprintf("Failed for good after %d retries", after.Status.Retries)
+		if failed != nil {
+			note += ": " + failed.Reason + ": " + failed.Message
+		}
+		out = append(out, news{corev1.EventTypeWarning, string(to), note})
 	}
 	return out
 }

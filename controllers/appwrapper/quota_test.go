@@ -1,0 +1,379 @@
+package appwrapper
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+)
+
+// rayPod is a pod as KubeRay makes it: it names its cluster, and not the RayJob.
+func rayPod(name string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name,
+		Labels:          map[string]string{awv1beta2.LabelAppWrapper: "train", "ray.io/cluster": "ray-x7k2p"},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "ray.io/v1", Kind: "RayCluster", Name: "ray-x7k2p", UID: "rc", Controller: new(true)}}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
+}
+
+// rayJobDone is what KubeRay says of a RayJob that succeeded.
+func (w *world) rayJobDone() {
+	w.Helper()
+	job := &unstructured.Unstructured{}
+	job.SetGroupVersionKind(rayKind)
+	if err := w.server.Get(w.Context(), requestFor("ray").NamespacedName, job); err != nil {
+		w.Fatal(err)
+	}
+	job.Object["status"] = map[string]any{"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED", "rayClusterName": "ray-x7k2p"}
+	if err := w.server.Update(w.Context(), job); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// A RayJob that leaves its cluster running holds its quota until the pods have ended.
+func TestQuotaIsKeptWhilePodsRun(t *testing.T) {
+	w := newWorld(t, wrapper([]string{rayTemplate}))
+	w.must(awv1beta2.PhaseRunning)
+	for _, name := range []string{"ray-head", "ray-worker"} {
+		if err := w.server.Create(t.Context(), rayPod(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.play(corev1.PodRunning)
+	w.rayJobDone()
+	w.settled()
+	w.clock.Step(6 * 24 * time.Hour)
+	if aw := w.settled(); aw.Status.Phase != awv1beta2.PhaseRunning {
+		t.Fatalf("phase %s", aw.Status.Phase)
+	}
+	w.is(qr, "True/PodsRunning")
+	w.play(corev1.PodSucceeded, "ray-worker")
+	if err := w.server.Delete(t.Context(), rayPod("ray-head")); err != nil {
+		t.Fatal(err)
+	}
+	if aw := w.settled(); aw.Status.Phase != awv1beta2.PhaseSucceeded || aw.Status.Retries != 0 {
+		t.Errorf("phase %s after %d retries", aw.Status.Phase, aw.Status.Retries)
+	}
+	w.is(qr, "False/Succeeded")
+	w.is(awv1beta2.ConditionPodsReady, "True/SufficientPodsReady")
+}
+
+// What becomes of the idle pods of a RayJob that is done is no failure, also when its success was noted before.
+func TestADoneRayJobIsNotResetByItsIdlePods(t *testing.T) {
+	w := newWorld(t, wrapper([]string{rayTemplate, wrappedPod("other")}))
+	w.must(awv1beta2.PhaseRunning)
+	if err := w.server.Create(t.Context(), rayPod("ray-worker")); err != nil {
+		t.Fatal(err)
+	}
+	w.play(corev1.PodRunning)
+	w.rayJobDone()
+	w.settled()
+	w.play(corev1.PodFailed, "ray-worker")
+	w.settled()
+	w.clock.Step(2 * time.Minute)
+	w.restart()
+	if aw := w.settled(); aw.Status.Phase != awv1beta2.PhaseRunning || aw.Status.Retries != 0 || created(w, "ray") != 1 {
+		t.Errorf("phase %s, %d retries, made %d times: %+v", aw.Status.Phase, aw.Status.Retries, created(w, "ray"), aw.Status.LastFailure)
+	}
+	w.play(corev1.PodSucceeded, "other")
+	if aw := w.settled(); aw.Status.Phase != awv1beta2.PhaseSucceeded {
+		t.Errorf("phase %s", aw.Status.Phase)
+	}
+}
+
+// Kueue's word goes before that of the owner of an AppWrapper: a pause keeps nobody's quota.
+func TestSuspensionEndsAPause(t *testing.T) {
+	w := newWorld(t, wrapper([]string{wrappedPod("a")}))
+	w.must(awv1beta2.PhaseRunning)
+	w.play(corev1.PodRunning)
+	w.settled()
+	w.spec(func(aw *awv1beta2.AppWrapper) { aw.Annotations = map[string]string{names.PausedAnnotation: "true"} })
+	w.settled()
+	w.is("Paused", "True/Annotation")
+	w.spec(func(aw *awv1beta2.AppWrapper) { aw.Spec.Suspend = true })
+	if aw := w.settled(); aw.Status.Phase != awv1beta2.PhaseSuspended {
+		t.Errorf("phase %s", aw.Status.Phase)
+	}
+	w.is(qr, "False/Suspended")
+}
+
+// [appwrapper-8] While pods are on their way out it is Suspending, with both conditions True.
+func TestSuspendingHoldsWhatItHas(t *testing.T) {
+	w := newWorld(t, wrapper([]string{wrappedPod("a")}))
+	w.must(awv1beta2.PhaseRunning)
+	w.hold("a")
+	w.spec(func(aw *awv1beta2.AppWrapper) { aw.Spec.Suspend = true })
+	for range 6 {
+		if _, err := w.pass(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if aw := w.get(); aw.Status.Phase != awv1beta2.PhaseSuspending || !meta.IsStatusConditionTrue(aw.Status.Conditions, qr) ||
+		!meta.IsStatusConditionTrue(aw.Status.Conditions, rd) {
+		t.Errorf("%s: %+v", aw.Status.Phase, aw.Status.Conditions)
+	}
+}
+
+// conflictAfter lets the status write fail that would tell of the creation of an object.
+func (w *world) conflictAfter(name string) {
+	once := true
+	w.before = func(request string) error {
+		if once && strings.HasPrefix(request, "patch status") && created(w, name) == 1 {
+			once = false
+			return apierrors.NewConflict(schema.GroupResource{Resource: "appwrappers"}, "train", errors.New("annotated meanwhile"))
+		}
+		return nil
+	}
+}
+
+func wrappedGenerated(prefix string) string {
+	return strings.Replace(wrappedJob("x", 1), `"name":"x"`, `"generateName":"`+prefix+`"`, 1)
+}
+
+// [D10] A component whose name is left open keeps its own object, whatever others there are of its kind.
+func TestAGeneratedNameIsNotTakenFromAnother(t *testing.T) {
+	w := newWorld(t, wrapper([]string{wrappedGenerated("z-"), wrappedJob("b", 1), wrappedGenerated("")}))
+	if aw := w.must(awv1beta2.PhaseFailed); !strings.Contains(aw.Status.LastFailure.Message, "name") {
+		t.Fatalf("a template without any name: %+v", aw.Status.LastFailure)
+	}
+	w = newWorld(t, wrapper([]string{wrappedGenerated("z-"), wrappedJob("b", 1), wrappedGenerated("z-")}))
+	w.conflictAfter("b")
+	want := []string{generateName("z-", "aw-uid", 0), "b", generateName("z-", "aw-uid", 2)}
+	aw := w.settled()
+	for i, name := range want {
+		if got := aw.Status.ComponentStatus[i].Name; got != name || created(w, name) != 1 {
+			t.Errorf("component %d is %q, want %q, made %d times", i, got, name, created(w, name))
+		}
+	}
+	w.spec(func(aw *awv1beta2.AppWrapper) { aw.Spec.Suspend = true })
+	aw = w.settled()
+	jobs := &batchv1.JobList{}
+	if err := w.server.List(t.Context(), jobs); err != nil || len(jobs.Items) > 0 || aw.Status.Phase != awv1beta2.PhaseSuspended {
+		t.Errorf("phase %s, %d Jobs are left, %v", aw.Status.Phase, len(jobs.Items), err)
+	}
+}
+
+// What the original made is taken only if its name begins as the template says and is not announced for another component.
+func TestWhatTheOriginalMadeIsToldByItsName(t *testing.T) {
+	ours := []metav1.OwnerReference{{APIVersion: awv1beta2.GroupVersion.String(), Kind: "AppWrapper", Name: "train", UID: "aw-uid", Controller: new(true)}}
+	theirs := func(name string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, UID: types.UID(name), OwnerReferences: ours,
+			Labels: map[string]string{awv1beta2.LabelAppWrapper: "train"}}}
+	}
+	for name, tc := range map[string]struct {
+		exists, want string
+	}{
+		"begins otherwise":        {"other-x7k2p", ""},
+		"of another component":    {"settings-fixed", ""},
+		"what it left unfinished": {"settings-x7k2p", "settings-x7k2p"},
+	} {
+		aw := wrapper([]string{mapTemplate, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings-fixed"}}`})
+		aw.Status.ComponentStatus = []awv1beta2.AppWrapperComponentStatus{{Kind: "ConfigMap", APIVersion: "v1"}, {Kind: "ConfigMap", APIVersion: "v1", Name: "settings-fixed"}}
+		w := newWorld(t, aw, theirs(tc.exists))
+		got, err := w.madeByOriginal(t.Context(), aw, mapKind, "settings-")
+		if err != nil || got != tc.want {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+}
+
+// Components that are others than those of the status are never a panic: the workload fails, and what it made goes.
+func TestChangedComponentsFail(t *testing.T) {
+	for name, change := range map[string]func(*awv1beta2.AppWrapper){
+		"fewer": func(aw *awv1beta2.AppWrapper) { aw.Spec.Components = aw.Spec.Components[:1] },
+		"none":  func(aw *awv1beta2.AppWrapper) { aw.Spec.Components = nil },
+		"more":  func(aw *awv1beta2.AppWrapper) { aw.Spec.Components = append(aw.Spec.Components, aw.Spec.Components...) },
+	} {
+		for _, from := range []awv1beta2.AppWrapperPhase{awv1beta2.PhaseSuspended, awv1beta2.PhaseResuming, awv1beta2.PhaseRunning, awv1beta2.PhaseResetting} {
+			t.Run(name+" while "+string(from), func(t *testing.T) {
+				w := newWorld(t, wrapper([]string{wrappedPod("a"), wrappedPod("b")}, annotated("retryPausePeriodDuration", "1h")))
+				if from == awv1beta2.PhaseResuming {
+					w.before = func(request string) error {
+						if request == "create Pod b" {
+							return apierrors.NewTooManyRequests("slowly", 1)
+						}
+						return nil
+					}
+				}
+				for range 20 {
+					if w.get().Status.Phase == from {
+						break
+					}
+					if _, err := w.pass(); err != nil {
+						t.Fatal(err)
+					}
+					if from == awv1beta2.PhaseResetting && w.get().Status.Phase == awv1beta2.PhaseRunning {
+						w.play(corev1.PodFailed)
+						w.clock.Step(time.Minute)
+					}
+				}
+				if got := w.get().Status.Phase; got != from {
+					t.Fatalf("phase %s, want %s", got, from)
+				}
+				w.spec(change)
+				w.clock.Step(2 * time.Hour)
+				aw := w.settled()
+				if aw.Status.Phase != awv1beta2.PhaseFailed || aw.Status.LastFailure.Reason != awv1beta2.ReasonComponentsChanged {
+					t.Errorf("phase %s, failure %+v", aw.Status.Phase, aw.Status.LastFailure)
+				}
+				left := &corev1.PodList{}
+				if err := w.server.List(t.Context(), left); err != nil || len(left.Items) > 0 {
+					t.Errorf("%d pods are left, %v", len(left.Items), err)
+				}
+			})
+		}
+	}
+}
+
+// What was stored while no webhook was there is not created with the rights of the operator, unless nobody wants reviews.
+func TestAnAppWrapperThatNobodyReviewedFails(t *testing.T) {
+	stored := wrapper([]string{wrappedPod("a")}, func(aw *awv1beta2.AppWrapper) { aw.Labels = nil })
+	w := newWorld(t, stored.DeepCopy())
+	if aw := w.settled(); aw.Status.Phase != awv1beta2.PhaseFailed || created(w, "a") != 0 || aw.Status.LastFailure.Reason != awv1beta2.ReasonNotReviewed {
+		t.Errorf("phase %s, made %d times: %+v", aw.Status.Phase, created(w, "a"), aw.Status.LastFailure)
+	}
+	w = newWorld(t, stored.DeepCopy())
+	w.settings.ReviewAccess = false
+	w.must(awv1beta2.PhaseRunning)
+}
+
+// A kind that is not served for a moment, or in another version now, takes nothing with it.
+func TestAKindThatIsNotServedIsNotGone(t *testing.T) {
+	noMatch := &meta.NoKindMatchError{GroupKind: jobKind.GroupKind(), SearchedVersions: []string{"v1"}}
+	noResource := apierrors.NewGenericServerResponse(404, "get", schema.GroupResource{Group: "batch", Resource: "jobs"}, "j", "404 page not found", 0, true)
+	for name, answer := range map[string]error{"unknown to discovery": noMatch, "unknown to the API server": noResource} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, wrapper([]string{wrappedJob("j", 1)}, annotated("forcefulDeletionGracePeriodDuration", "10m")), grandchild("j-0"))
+			w.must(awv1beta2.PhaseRunning)
+			w.clock.Step(time.Minute)
+			w.hidden["j"] = true
+			w.before = func(request string) error {
+				if request == "get Job j" || request == "delete Job j" {
+					return answer
+				}
+				return nil
+			}
+			if aw := w.must(awv1beta2.PhaseRunning); !meta.IsStatusConditionTrue(aw.Status.Conditions, qr) {
+				t.Errorf("conditions %+v", aw.Status.Conditions)
+			}
+			w.spec(func(aw *awv1beta2.AppWrapper) { aw.Spec.Suspend = true })
+			for range 5 {
+				if _, err := w.pass(); err != nil {
+					t.Fatal(err)
+				}
+				w.clock.Step(blindPoll)
+			}
+			aw := w.get()
+			c := meta.FindStatusCondition(aw.Status.Conditions, awv1beta2.ConditionDeletingResources)
+			if aw.Status.Phase != awv1beta2.PhaseSuspending || stageOf(&aw.Status.ComponentStatus[0]) != deployed || c == nil || !strings.Contains(c.Message, "not served") {
+				t.Errorf("phase %s, condition %+v", aw.Status.Phase, c)
+			}
+			if count(w.writes, "delete Pod j-0") != 0 {
+				t.Error("pods are ended while their owner may make new ones")
+			}
+			// A kind that is gone for good does not hold the AppWrapper for ever.
+			w.clock.Step(10 * time.Minute)
+			for range 8 {
+				if _, err := w.pass(); err != nil {
+					t.Fatal(err)
+				}
+				w.clock.Step(blindPoll)
+			}
+			if aw := w.get(); aw.Status.Phase != awv1beta2.PhaseSuspending || count(w.writes, "delete Pod j-0") != 0 {
+				t.Errorf("phase %s, writes %q", aw.Status.Phase, w.writes)
+			}
+			if err := w.server.Delete(t.Context(), grandchild("j-0")); err != nil {
+				t.Fatal(err)
+			}
+			w.clock.Step(blindPoll)
+			if aw := w.must(awv1beta2.PhaseSuspended); stageOf(&aw.Status.ComponentStatus[0]) != fresh {
+				t.Errorf("%+v", aw.Status.ComponentStatus[0])
+			}
+		})
+	}
+}
+
+// The identity that is announced is that of the object that is created: keys count as they are written.
+func TestIdentifyReadsAsCreationDoes(t *testing.T) {
+	aw := wrapper([]string{`{"apiVersion":"batch/v1","kind":"Job","Kind":"ConfigMap","metadata":{"name":"j","Name":"zzz"},"spec":{"template":{"spec":{"containers":[{"name":"c","image":"i"}]}}}}`})
+	if id := identify(aw, 0); id != (identity{apiVersion: "batch/v1", kind: "Job", name: "j"}) {
+		t.Errorf("%+v", id)
+	}
+}
+
+// What a webhook or the API server has refused is not asked again: it would be refused again.
+func TestRefusalsAreFinal(t *testing.T) {
+	pods := schema.GroupResource{Resource: "pods"}
+	denial := apierrors.NewForbidden(pods, "a", errors.New("no"))
+	denial.ErrStatus.Message = `admission webhook "v.example.com" denied the request: the name is too long`
+	for name, tc := range map[string]struct {
+		err   error
+		final bool
+	}{
+		"denied by a webhook": {denial, true},
+		"bad request":         {apierrors.NewBadRequest("no such field"), true},
+		"forbidden by quota":  {apierrors.NewForbidden(pods, "a", errors.New("exceeded quota: compute")), false},
+		"a webhook is away":   {apierrors.NewInternalError(errors.New(`failed calling webhook "v.example.com"`)), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, wrapper([]string{wrappedPod("a")}, annotated("retryLimit", "0")))
+			w.before = func(request string) error {
+				if request == "create Pod a" {
+					return tc.err
+				}
+				return nil
+			}
+			aw := w.must(map[bool]awv1beta2.AppWrapperPhase{true: awv1beta2.PhaseFailed, false: awv1beta2.PhaseResuming}[tc.final])
+			if tries := count(w.writes, "create Pod a"); (tries == 1) != tc.final {
+				t.Errorf("tried %d times: %+v", tries, aw.Status.LastFailure)
+			}
+		})
+	}
+}
+
+// What comes late about an AppWrapper that is gone is not remembered for ever.
+func TestLateNewsOfWhatIsGone(t *testing.T) {
+	w := newWorld(t, wrapper(nil))
+	w.memory.saw("aw", 0, "job")
+	w.memory.done("aw", "job")
+	if !w.memory.wasDone("aw", 0) {
+		t.Error("a success is forgotten")
+	}
+	w.memory.forget("aw")
+	w.memory.done("aw", "job")
+	if len(w.memory.objects) > 0 {
+		t.Errorf("%+v", w.memory.objects)
+	}
+}
+
+// A status that was restored with the phase Terminating, without a deletion, begins anew once everything is cleared away.
+func TestAPhaseTerminatingThatWasRestored(t *testing.T) {
+	aw := wrapper([]string{wrappedPod("a")}, original(awv1beta2.PhaseTerminating, awv1beta2.ReasonComponentCreated,
+		set(qr, metav1.ConditionTrue, "Resuming", ""), set(rd, metav1.ConditionTrue, "Resuming", "")))
+	w := newWorld(t, aw, theirs(corev1.PodRunning))
+	if got := w.settled(); got.Status.Phase != awv1beta2.PhaseRunning || created(w, "a") != 1 || !slices.Contains(w.writes, "delete Pod a") {
+		t.Errorf("phase %s, writes %q", got.Status.Phase, w.writes)
+	}
+}
+
+// A Job that deletes itself soon stays long enough for an operator that was away to see its success.
+func TestAShortTTLIsRaised(t *testing.T) {
+	w := newWorld(t, wrapper([]string{strings.Replace(wrappedJob("j", 1), `"parallelism"`, `"ttlSecondsAfterFinished":1,"parallelism"`, 1)}))
+	w.must(awv1beta2.PhaseRunning)
+	job := &batchv1.Job{}
+	if err := w.server.Get(t.Context(), requestFor("j").NamespacedName, job); err != nil || *job.Spec.TTLSecondsAfterFinished != 3600 {
+		t.Errorf("%+v, %v", job.Spec.TTLSecondsAfterFinished, err)
+	}
+}

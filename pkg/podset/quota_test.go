@@ -1,0 +1,62 @@
+package podset
+
+import (
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// What Kueue refuses of Ray's kinds is known: a RayJob whose cluster outlives it, and clusters that grow by themselves.
+func TestBeyondQuota(t *testing.T) {
+	for name, tc := range map[string]struct {
+		text string
+		want []string
+	}{
+		"a RayJob that shuts down":         {`{apiVersion: ray.io/v1, kind: RayJob, spec: {shutdownAfterJobFinishes: true, rayClusterSpec: {}}}`, nil},
+		"a RayJob by its default":          {`{apiVersion: ray.io/v1, kind: RayJob, spec: {rayClusterSpec: {}}}`, []string{"spec.shutdownAfterJobFinishes"}},
+		"a RayJob that says so":            {`{apiVersion: ray.io/v1, kind: RayJob, spec: {shutdownAfterJobFinishes: false, rayClusterSpec: {enableInTreeAutoscaling: true}}}`, []string{"spec.shutdownAfterJobFinishes", "spec.rayClusterSpec.enableInTreeAutoscaling"}},
+		"a RayCluster that grows":          {`{apiVersion: ray.io/v1, kind: RayCluster, spec: {enableInTreeAutoscaling: true}}`, []string{"spec.enableInTreeAutoscaling"}},
+		"a RayCluster that does not":       {`{apiVersion: ray.io/v1, kind: RayCluster, spec: {enableInTreeAutoscaling: false}}`, nil},
+		"a RayService that grows":          {`{apiVersion: ray.io/v1, kind: RayService, spec: {rayClusterConfig: {enableInTreeAutoscaling: true}}}`, []string{"spec.rayClusterConfig.enableInTreeAutoscaling"}},
+		"a kind of that name of another's": {`{apiVersion: example.com/v1, kind: RayJob, spec: {}}`, nil},
+		"a Job":                            {job(""), nil},
+	} {
+		var got []string
+		for _, fault := range BeyondQuota(object(t, tc.text)) {
+			got = append(got, fault.Value.(string))
+		}
+		if !slices.Equal(got, tc.want) {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+func TestRaiseTTL(t *testing.T) {
+	for name, tc := range map[string]struct {
+		text string
+		path []string
+		want int64
+		told bool
+	}{
+		"a Job of a second":         {job("ttlSecondsAfterFinished: 1, "), []string{"spec", "ttlSecondsAfterFinished"}, 3600, true},
+		"a Job that goes at once":   {job("ttlSecondsAfterFinished: 0, "), []string{"spec", "ttlSecondsAfterFinished"}, 3600, true},
+		"a Job of a day":            {job("ttlSecondsAfterFinished: 86400, "), []string{"spec", "ttlSecondsAfterFinished"}, 86400, false},
+		"a PyTorchJob of a minute":  {`{apiVersion: kubeflow.org/v1, kind: PyTorchJob, spec: {runPolicy: {ttlSecondsAfterFinished: 60}}}`, []string{"spec", "runPolicy", "ttlSecondsAfterFinished"}, 3600, true},
+		"a JobSet of a minute":      {`{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, spec: {ttlSecondsAfterFinished: 60}}`, []string{"spec", "ttlSecondsAfterFinished"}, 3600, true},
+		"a RayJob, whose pods go":   {`{apiVersion: ray.io/v1, kind: RayJob, spec: {ttlSecondsAfterFinished: 60}}`, []string{"spec", "ttlSecondsAfterFinished"}, 60, false},
+		"a kind that is not judged": {`{apiVersion: example.com/v1, kind: Own, spec: {ttlSecondsAfterFinished: 60}}`, []string{"spec", "ttlSecondsAfterFinished"}, 60, false},
+	} {
+		u := object(t, tc.text)
+		told := RaiseTTL(u)
+		got, _, err := unstructured.NestedInt64(u.Object, tc.path...)
+		if err != nil || got != tc.want || (told != "") != tc.told {
+			t.Errorf("%s: %d, %q, %v", name, got, told, err)
+		}
+	}
+	for _, text := range []string{job(""), job("ttlSecondsAfterFinished: soon, "), `{apiVersion: kubeflow.org/v1, kind: PyTorchJob, spec: {}}`} {
+		if told := RaiseTTL(object(t, text)); told != "" {
+			t.Errorf("%s: %q", text, told)
+		}
+	}
+}
