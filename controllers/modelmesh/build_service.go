@@ -64,21 +64,11 @@ func Monitored(s meshsettings.Settings) bool {
 	return s.Metrics.Enabled && !s.Metrics.DisablePrometheusOperatorSupport
 }
 
-// BuildServiceMonitor renders the ServiceMonitor of a namespace. Without a TLS Secret the pods make certificates of their own, in
-// which there is nothing to verify.
+// BuildServiceMonitor renders the ServiceMonitor of a namespace. The routing layer serves metrics with a certificate that it signs
+// itself, whatever certificate it has for its other ports: there is nothing to verify.
 func BuildServiceMonitor(in NamespaceInputs) runtime.ApplyConfiguration {
 	s := in.Settings
 	endpoint := map[string]any{"port": portMetrics, "interval": "30s", "scheme": s.Metrics.Scheme, "tlsConfig": map[string]any{"insecureSkipVerify": true}}
-	if in.TLS != nil && s.Metrics.Scheme == "https" {
-		key := corev1.TLSCertKey
-		if in.TLS.HasCA {
-			key = corev1.ServiceAccountRootCAKey
-		}
-		endpoint["tlsConfig"] = map[string]any{
-			"ca":         map[string]any{"secret": map[string]any{"name": in.TLS.SecretName, "key": key}},
-			"serverName": s.ServiceName + "." + in.Namespace,
-		}
-	}
 	return resources.Literal("monitoring.coreos.com/v1", "ServiceMonitor", MonitorName, in.Namespace, serviceLabels(s.ServiceName), map[string]any{
 		"spec": map[string]any{
 			"selector":          map[string]any{"matchLabels": map[string]any{LabelService: s.ServiceName}},

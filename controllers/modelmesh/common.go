@@ -32,6 +32,10 @@ func (s *server) etcdSecret(ctx context.Context, f *facts) error {
 	if err != nil {
 		return err
 	}
+	if theirs != nil && !f.settings.AllowNamespaceEtcd {
+		s.refuse(f, aboutOwnEtcd, fmt.Sprintf("Secret %s in namespace %s is not the manager's: delete it, or have the administrator set allowNamespaceEtcd", name, f.namespace))
+		return s.stream.ConnectOwn(f.namespace, nil)
+	}
 	s.refuse(f, aboutOwnEtcd, unusable(name, f.namespace, s.stream.ConnectOwn(f.namespace, theirs)))
 	problem := ""
 	switch {

@@ -3,6 +3,7 @@ package modelmesh
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -71,6 +72,13 @@ func (c *contents[T]) forget(name types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.known, name)
+}
+
+// leave forgets all Secrets of a namespace.
+func (c *contents[T]) leave(namespace string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.known, func(name types.NamespacedName, _ content[T]) bool { return name.Namespace == namespace })
 }
 
 // newer tells whether the version of the cache is later than the one that was read; versions that cannot be compared are.

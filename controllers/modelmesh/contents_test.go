@@ -100,3 +100,20 @@ func TestNewer(t *testing.T) {
 		}
 	}
 }
+
+// Secrets of a namespace that is not served any more are not kept.
+func TestContentsOfANamespaceThatIsLeft(t *testing.T) {
+	secret := func(namespace string) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "s", UID: "1"}, Data: map[string][]byte{"k": []byte("a")}}
+	}
+	world := newCounting(secret("ns"), secret("other"))
+	c := newContents(world, world, func(s *corev1.Secret) string { return string(s.Data["k"]) })
+	for _, namespace := range []string{"ns", "other"} {
+		if _, found, err := c.get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "s"}); !found || err != nil {
+			t.Fatal(namespace, err)
+		}
+	}
+	if c.leave("ns"); len(c.known) != 1 {
+		t.Errorf("known %v", c.known)
+	}
+}

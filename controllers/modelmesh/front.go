@@ -40,7 +40,7 @@ func (s *server) remakeService(ctx context.Context, f *facts) (going bool, err e
 	if err != nil && !apierrors.IsNotFound(err) {
 		return false, fmt.Errorf("reading the Service: %w", err)
 	}
-	ours := err == nil && (originals(live) || isOurs(live))
+	ours := err == nil && (originals(live) || wrote(live))
 	if ours && (live.Spec.ClusterIP == corev1.ClusterIPNone) != f.settings.HeadlessService {
 		return true, s.applier.Remove(ctx, f.owner.GetUID(), live)
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
@@ -23,6 +24,11 @@ func (s *server) leave(ctx context.Context, namespace string) error {
 		s.removeAll(ctx, namespace, secretKind, isEtcdCopy),
 		s.sweep(ctx, namespace, nil),
 	)
+	if namespace != s.namespaces.Own() { // there the Secrets are read for everybody
+		s.copies.leave(namespace)
+		s.storage.leave(namespace)
+		s.tls.leave(namespace)
+	}
 	s.told.forget(namespace)
 	s.memory.forget(namespace)
 	s.applier.ForgetNamespace(namespace)
@@ -49,15 +55,14 @@ func (s *server) sweep(ctx context.Context, namespace string, kept map[string]bo
 // ours selects what this component wrote.
 func ours() client.MatchingLabels { return names.Labels(ComponentName) }
 
-// isOurs tells whether this component wrote an object.
-func isOurs(o metav1.Object) bool {
-	for key, value := range names.Labels(ComponentName) {
-		if o.GetLabels()[key] != value {
-			return false
-		}
-	}
-	return true
+// wrote tells whether this component wrote a live object, also where somebody took our labels off it: the API server remembers who
+// applied. The original updated, under another name.
+func wrote(live metav1.Object) bool {
+	return isOurs(live) || apply.WrittenBy(live, ComponentName, FieldOwner)
 }
+
+// isOurs tells whether this component wrote an object.
+func isOurs(o metav1.Object) bool { return apply.IsOurs(o, ComponentName) }
 
 // isService, isConstraints, isEtcdCopy and isRuntime tell our own objects apart from those of other parts of the component.
 func isService(o *metav1.PartialObjectMetadata) bool { return o.Labels[LabelService] != "" }

@@ -523,3 +523,23 @@ func TestRuntimesThatCannotBeWritten(t *testing.T) {
 		t.Errorf("still remembered of runtimes that are gone: %v", w.told.said)
 	}
 }
+
+// The manager's own namespace is served without a label, for who runs ModelMesh there; others, whose manager has other components,
+// find nothing of it.
+func TestTheOwnNamespaceWithoutRuntimesAndModels(t *testing.T) {
+	w := newWorld(t)
+	w.expect("writes", w.settle("own"), nil)
+	if _, connected := w.mesh.targets["own"]; connected {
+		t.Error("the manager connects to nobody")
+	}
+	r := localRuntime("r", "onnx")
+	r.Namespace = "own"
+	w.create(r)
+	if writes := w.settle("own"); !slices.Contains(writes, "apply Service own/modelmesh-serving") {
+		t.Errorf("writes %q", writes)
+	}
+	w.must(w.api.Delete(t.Context(), r))
+	if writes := w.settle("own"); !slices.Contains(writes, "delete Service own/modelmesh-serving") {
+		t.Errorf("writes %q", writes)
+	}
+}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	webhook "github.com/odh-platform/odh-platform-operator/webhooks/modelmesh"
 )
 
 // annotationProduct names a ConfigMap that has to be there before the pods are.
@@ -93,6 +94,9 @@ func (s *server) invalid(ctx context.Context, f *facts, t template) (problem, er
 	}
 	if problem := mm.Validate(t.spec, f.settings.BuiltInServerTypes); problem != nil {
 		return fmt.Errorf("%s: %w", invalidSpec, problem), nil
+	}
+	if problem := s.authors.Forbidden(webhook.Uses(s.authors, t.spec, f.namespace)); problem != nil {
+		return problem, nil
 	}
 	if f.tlsProblem != nil {
 		return f.tlsProblem, nil
@@ -181,7 +185,8 @@ func (s *server) render(ctx context.Context, f *facts, in RuntimeInputs, live *a
 // original renders the form of the original where the live Deployment has to keep it; nil where it has not.
 func (s *server) original(ctx context.Context, f *facts, in RuntimeInputs, live *appsv1.Deployment) (*appsv1ac.DeploymentApplyConfiguration, error) {
 	recorded, taken := live.Annotations[AnnotationOriginal]
-	if isOurs(live) && !taken || !isOurs(live) && !originals(live) {
+	ours := wrote(live)
+	if ours && !taken || !ours && !originals(live) {
 		return nil, nil
 	}
 	in.Form, in.Proxy = Original, originalProxy(f.namespace, &live.Spec.Template)
@@ -201,7 +206,7 @@ func (s *server) original(ctx context.Context, f *facts, in RuntimeInputs, live 
 	if err != nil {
 		return nil, err
 	}
-	if isOurs(live) {
+	if ours {
 		if hash != recorded {
 			return nil, nil
 		}

@@ -61,6 +61,7 @@ func TestTheEtcdSecretIsCopied(t *testing.T) {
 func TestWhoseEtcdSecretItIs(t *testing.T) {
 	theirs := etcdSecret("ns")
 	w := newWorld(t, localRuntime("r", "onnx"), theirs)
+	w.settings.AllowNamespaceEtcd = true
 	for _, write := range w.settle("ns") {
 		if strings.Contains(write, "Secret") {
 			t.Error(write)
@@ -89,6 +90,7 @@ func TestWhoseEtcdSecretItIs(t *testing.T) {
 func TestTheEtcdOfANamespace(t *testing.T) {
 	theirs := etcdSecret("ns")
 	w := newWorld(t, localRuntime("r", "onnx"), theirs)
+	w.settings.AllowNamespaceEtcd = true
 	w.must(w.api.Delete(t.Context(), etcdSecret("own")))
 	w.settle("ns")
 	if said := strings.Join(heard(w.events), "\n"); strings.Contains(said, "controller etcd secret") {
@@ -108,6 +110,15 @@ func TestTheEtcdOfANamespace(t *testing.T) {
 	w.settle("ns")
 	if w.mesh.own["ns"] != nil || w.mesh.data == nil || !isOurs(w.copyOf()) {
 		t.Errorf("told %q and %q", w.mesh.own, w.mesh.data)
+	}
+}
+
+// A namespace does not make the manager talk to an etcd unless the administrator lets it.
+func TestAnEtcdOfANamespaceThatIsNotAllowed(t *testing.T) {
+	w := newWorld(t, localRuntime("r", "onnx"), etcdSecret("ns"))
+	w.settle("ns")
+	if said := strings.Join(heard(w.events), "\n"); !strings.Contains(said, "allowNamespaceEtcd") || len(w.mesh.own["ns"]) != 0 {
+		t.Errorf("the stream was told %q, events %s", w.mesh.own, said)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
@@ -41,6 +42,7 @@ type (
 // server is the controller of what serves models in a namespace. Requests are namespaces.
 type server struct {
 	config     config.ModelMesh
+	authors    admission.Rules
 	namespaces *Namespaces
 	settings   func(ctx context.Context, namespace string) (meshsettings.Settings, error)
 	served     func() capability.Set
@@ -120,8 +122,17 @@ func (s *server) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	if s.unused(f) {
+		return ctrl.Result{}, s.leave(ctx, request.Name)
+	}
 	again, err := s.serve(ctx, f)
 	return conclude(again, err)
+}
+
+// unused tells that nobody asked for ModelMesh in the manager's own namespace, which is served without a label: there is neither a
+// runtime nor a model. The manager has other components, whose users want no Service there.
+func (s *server) unused(f *facts) bool {
+	return f.namespace == s.namespaces.Own() && !s.namespaces.OnlyOwn() && len(f.templates) == 0 && len(f.models) == 0
 }
 
 // conclude tells trouble that somebody must mend, which is looked at now and then, from trouble that is tried again soon.

@@ -153,7 +153,7 @@ func setupServer(ctx context.Context, mgr ctrl.Manager, shared *Shared) error {
 		return err
 	}
 	s := newServer(&server{
-		config: shared.Config.ModelMesh, namespaces: shared.Namespaces, settings: shared.Settings.For, served: shared.Served.Current,
+		config: shared.Config.ModelMesh, authors: shared.Config.Authors, namespaces: shared.Namespaces, settings: shared.Settings.For, served: shared.Served.Current,
 		clock: shared.Clock, recorder: shared.Recorder, cached: mgr.GetClient(), live: mgr.GetAPIReader(), claims: claims,
 		applier: shared.Applier, pool: shared.Pool, stream: shared.Events,
 	})

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
 // liveTemplate is a pod template as the API server stores it: with defaults, and with what third parties added.
@@ -232,4 +233,20 @@ func TestATakeOverThatMemoryDoesNotShowYet(t *testing.T) {
 			t.Errorf("%d looks, %+v", looks, got.Spec.Replicas)
 		}
 	})
+}
+
+// Whoever takes our label off a Deployment does not take the hardening off its pods: the API server knows who applied it.
+func TestALostLabelKeepsTheHardening(t *testing.T) {
+	w := newWorld(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
+	w.settle("ns")
+	before := w.deploymentOf("r")
+	if !w.secured("r") {
+		t.Fatal("the pods of a new runtime are hardened")
+	}
+	w.must(w.api.Patch(t.Context(), w.deploymentOf("r"), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"`+names.ComponentLabel+`":null}}}`))))
+	w.settle("ns")
+	after := w.deploymentOf("r")
+	if diff := cmp.Diff(before.Spec, after.Spec); diff != "" || !isOurs(after) || after.Annotations[AnnotationOriginal] != "" {
+		t.Errorf("labels %v, pods roll (-before +after):\n%s", after.Labels, diff)
+	}
 }

@@ -25,12 +25,13 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/meshsettings"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
 // watch builds the controller on all kinds that are always there.
 func (s *server) watch(mgr ctrl.Manager, claims cache.Cache, served *capability.Watcher, settings *meshsettings.Source) (controller.Controller, error) {
 	moved := builder.WithPredicates(touched())
-	building := ctrl.NewControllerManagedBy(mgr).Named(ComponentName).
+	building := ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions()).
 		Watches(&v1alpha1.Predictor{}, s.ofServed(), builder.WithPredicates(specChanged())).
 		Watches(&appsv1.Deployment{}, ofNamespace(), moved).
 		WatchesMetadata(&corev1.Service{}, ofNamespace(), moved).
@@ -44,7 +45,7 @@ func (s *server) watch(mgr ctrl.Manager, claims cache.Cache, served *capability.
 	if namespaces, watched := s.namespaces.Source(byName()); watched {
 		building.WatchesRawSource(namespaces)
 	}
-	return building.Build(s)
+	return building.Build(reconciler.ClassifyErrors(s))
 }
 
 // atStart asks for one pass over the namespace of the manager. That is served without a label and without a runtime in it, so no event

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -21,6 +22,9 @@ import (
 // callTimeout is how long one call may take.
 const callTimeout = 10 * time.Second
 
+// maxAnswer is how large an answer may be: pods run what their authors want.
+const maxAnswer = 4 << 20
+
 const serviceConfig = `{"loadBalancingPolicy":"round_robin"}`
 
 // reconnecting bounds the pauses between attempts to connect to a pod. The default of gRPC grows to two minutes, which users would
@@ -29,6 +33,10 @@ var reconnecting = grpc.ConnectParams{
 	Backoff:           backoff.Config{BaseDelay: time.Second, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 15 * time.Second},
 	MinConnectTimeout: 5 * time.Second,
 }
+
+// alive makes a connection end on which nothing was acknowledged for that long: that of a pod whose node has died. Pings, which a
+// server of grpc-java takes amiss more often than every five minutes, are not what does it.
+var alive = keepalive.ClientParameters{Time: 10 * time.Minute, Timeout: 15 * time.Second}
 
 // connection implements Client.
 type connection struct {
@@ -52,7 +60,8 @@ func dial(namespace string, target Target, d *directory) (*connection, error) {
 	}
 	conn, err := grpc.NewClient(c.address(),
 		grpc.WithResolvers(d), grpc.WithTransportCredentials(creds), grpc.WithAuthority(target.authority(namespace)),
-		grpc.WithDefaultServiceConfig(serviceConfig), grpc.WithDisableServiceConfig(), grpc.WithConnectParams(reconnecting))
+		grpc.WithDefaultServiceConfig(serviceConfig), grpc.WithDisableServiceConfig(), grpc.WithConnectParams(reconnecting),
+		grpc.WithKeepaliveParams(alive), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)))
 	if err != nil {
 		return nil, fmt.Errorf("connecting to %s: %w", c.address(), err)
 	}

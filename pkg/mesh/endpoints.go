@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
 // Endpoints carries the EndpointSlices of Services into a pool, one request for each Service.
@@ -44,7 +46,7 @@ func ServiceOf(_ context.Context, slice *discoveryv1.EndpointSlice) []reconcile.
 
 // SetupEndpoints registers a controller of the given name that feeds the pool from a cache of EndpointSlices.
 func SetupEndpoints(mgr ctrl.Manager, name string, slices cache.Cache, pool *Pool) error {
-	err := ctrl.NewControllerManagedBy(mgr).Named(name).
+	err := ctrl.NewControllerManagedBy(mgr).Named(name).WithOptions(reconciler.ControllerOptions()).
 		WatchesRawSource(source.Kind(slices, &discoveryv1.EndpointSlice{}, handler.TypedEnqueueRequestsFromMapFunc(ServiceOf))).
 		Complete(&Endpoints{Slices: slices, Pool: pool})
 	if err != nil {

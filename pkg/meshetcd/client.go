@@ -43,6 +43,7 @@ func New(data map[string][]byte) (*Client, error) {
 	}
 	config.Logger = zap.NewNop() // errors are returned, and logged by whoever gets them
 	config.MaxUnaryRetries = attempts
+	config.MaxCallRecvMsgSize = maxMessage
 	config.DialKeepAliveTime, config.DialKeepAliveTimeout = keepAlive, keepAliveTimeout
 	delays := backoff.DefaultConfig
 	delays.MaxDelay = reconnectMax

@@ -13,6 +13,20 @@ import (
 // pageSize is how many keys are asked for at a time.
 const pageSize = 1000
 
+// A namespace may bring an etcd of its own, and whatever it says is held by a manager that serves all others. A state of ModelMesh
+// is far below these limits: an entry has some hundred bytes.
+const (
+	// MaxKeys is how many keys of one prefix are taken.
+	MaxKeys = 50_000
+	// maxBytes is how large keys and values of a listing may be together, maxMessage one answer, maxListing how long it may take.
+	maxBytes   = 64 << 20
+	maxMessage = 16 << 20
+	maxListing = time.Minute
+)
+
+// ErrTooMuch says that there is more under a prefix than a state of ModelMesh has.
+var ErrTooMuch = fmt.Errorf("more than %d keys or %d MiB are not a state of ModelMesh", MaxKeys, maxBytes>>20)
+
 // Entry is a key, and what is under it.
 type Entry struct {
 	Key   string
@@ -37,7 +51,10 @@ func (c *Client) List(ctx context.Context, prefix string, keysOnly bool) (Listin
 	if err != nil {
 		return Listing{}, err
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, maxListing, fmt.Errorf("listing %s took more than %s", prefix, maxListing))
+	defer cancel()
 	var out Listing
+	size := 0
 	options := []clientv3.OpOption{clientv3.WithRange(clientv3.GetPrefixRangeEnd(prefix)), clientv3.WithLimit(pageSize)}
 	if keysOnly {
 		options = append(options, clientv3.WithKeysOnly())
@@ -53,6 +70,10 @@ func (c *Client) List(ctx context.Context, prefix string, keysOnly bool) (Listin
 		}
 		for _, kv := range page.Kvs {
 			out.Entries = append(out.Entries, Entry{Key: string(kv.GetKey()), Value: kv.GetValue(), Revision: kv.GetModRevision()})
+			size += len(kv.GetKey()) + len(kv.GetValue())
+		}
+		if len(out.Entries) > MaxKeys || size > maxBytes {
+			return Listing{}, fmt.Errorf("listing %s: %w", prefix, ErrTooMuch)
 		}
 		if !page.More || len(page.Kvs) == 0 {
 			return out, nil

@@ -33,6 +33,7 @@ type Stream struct {
 	listeners []func(Event)
 	common    line
 	spaces    map[string]*space // by namespace
+	leaving   map[string]*space // those whose watches have yet to end
 	ctx       context.Context   // that of Start, nil before and afterwards
 	watches   sync.WaitGroup
 }
@@ -71,7 +72,7 @@ type etcd interface {
 // NewStream returns a stream that watches nothing.
 func NewStream(o Options) *Stream {
 	return &Stream{
-		Options: o, spaces: map[string]*space{},
+		Options: o, spaces: map[string]*space{}, leaving: map[string]*space{},
 		dial: func(data map[string][]byte) (etcd, error) { return meshetcd.New(data) },
 	}
 }
@@ -177,9 +178,29 @@ func (s *Stream) space(namespace string) *space {
 	known, found := s.spaces[namespace]
 	if !found {
 		known = &space{}
+		if former := s.leaving[namespace]; former != nil { // its watches have to end before those that come: they share a metric
+			known.vmodels, known.registry = former.vmodels.ending(), former.registry.ending()
+		}
 		s.spaces[namespace] = known
 	}
 	return known
+}
+
+// left forgets a namespace when its watches have ended.
+func (s *Stream) left(namespace string, former *space) {
+	if former.vmodels == nil || s.ctx == nil {
+		return
+	}
+	s.leaving[namespace] = former
+	s.watches.Go(func() {
+		<-former.vmodels.done
+		<-former.registry.done
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.leaving[namespace] == former {
+			delete(s.leaving, namespace)
+		}
+	})
 }
 
 // Forget ends the watch of a namespace.
@@ -190,6 +211,7 @@ func (s *Stream) Forget(namespace string) {
 		known.rest()
 		s.hangUp(known.own)
 		delete(s.spaces, namespace)
+		s.left(namespace, known)
 	}
 }
 

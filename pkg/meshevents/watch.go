@@ -58,6 +58,14 @@ func (w *watch) inherit(former *watch) {
 	}
 }
 
+// ending is a watch to wait for, of which nothing is inherited; nil for none.
+func (w *watch) ending() *watch {
+	if w == nil {
+		return nil
+	}
+	return &watch{done: w.done}
+}
+
 // run follows the prefix until ctx ends.
 func (w *watch) run(ctx context.Context) {
 	pause := retryMin
@@ -108,8 +116,14 @@ func (w *watch) follow(ctx context.Context) error {
 		w.warned = ""
 		w.log.Info("The models of a namespace are watched in etcd again", "prefix", w.prefix)
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	return w.client.Watch(ctx, w.prefix, listing.Revision, func(entries []meshetcd.Entry) {
 		for _, entry := range entries {
+			if len(w.known) >= meshetcd.MaxKeys && !entry.Deleted {
+				cancel(meshetcd.ErrTooMuch)
+				return
+			}
 			w.take(entry)
 		}
 	})

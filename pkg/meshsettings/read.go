@@ -82,6 +82,7 @@ func (s *section) settings(to *Settings) {
 	s.child("scaleToZero", func(c *section) { c.scaleToZero(&to.ScaleToZero) })
 	s.pods(to)
 	s.boolean("allowAnyPVC", &to.AllowAnyPVC)
+	s.boolean("allowNamespaceEtcd", &to.AllowNamespaceEtcd)
 	s.processors(&to.PayloadProcessors)
 	s.text("modelMeshEndpoint", &to.ModelMeshEndpoint, "an address such as localhost:8033", isAddress)
 	s.child("authProxy", func(c *section) { c.authProxy(&to.AuthProxy) })

@@ -67,6 +67,7 @@ runtimePodLabels: {Cost.Centre: 42}
 runtimePodAnnotations: {Example.com/Scrape: "no"}
 imagePullSecrets: [{name: one}, {name: two}]
 allowAnyPVC: true
+allowNamespaceEtcd: true
 builtInServerTypes: [own]
 payloadProcessors: [logger://log, http://collector:8080/v1]
 internalModelMeshEnvVars: [{name: A, value: 1.0}, {name: B}]
@@ -96,6 +97,7 @@ func everySetting() Settings {
 		RuntimePodAnnotations:    map[string]string{"Example.com/Scrape": "no"},
 		ImagePullSecrets:         []corev1.LocalObjectReference{{Name: "one"}, {Name: "two"}},
 		AllowAnyPVC:              true,
+		AllowNamespaceEtcd:       true,
 		BuiltInServerTypes:       []string{"own"},
 		PayloadProcessors:        []string{"logger://log", "http://collector:8080/v1"},
 		InternalModelMeshEnvVars: []corev1.EnvVar{{Name: "A", Value: "1.0"}, {Name: "B"}},

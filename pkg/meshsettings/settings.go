@@ -40,6 +40,8 @@ type Settings struct {
 	ImagePullSecrets                        []corev1.LocalObjectReference
 	// AllowAnyPVC mounts the claims that models name.
 	AllowAnyPVC bool
+	// AllowNamespaceEtcd lets a namespace bring an etcd of its own, which the manager reads.
+	AllowNamespaceEtcd bool
 	// BuiltInServerTypes are the adapters that runtimes may ask for.
 	BuiltInServerTypes []string
 	// PayloadProcessors are the URIs that payloads are sent to.

@@ -6,6 +6,7 @@
 // which nobody runs, the ConfigMap tc-config and the Secret model-serving-etcd, and is an HTTP proxy through which the shipped
 // manager reaches the addresses of those pods, see [Network.Env].
 //
-// What it leaves out: registerModel, unregisterModel, getModelStatus, ensureLoaded and the flag sync, which the manager does not
-// use; scaling by load; the leases of instances; the read-only mode.
+// Its answers and writes are held to those of model-mesh v0.12.0, which were recorded: see testdata. What it leaves out: the leases
+// of instances, their count of models and the election of a leader; further copies of what is used much; what a routing layer
+// forgets and remembers while it does not notice the changes of an etcd that was wiped; TLS to etcd.
 package modelmesh

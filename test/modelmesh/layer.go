@@ -16,57 +16,106 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/mesh/meshpb"
 )
 
-// failureExpiry is how long an instance that could not load a model is not asked again.
-const failureExpiry = 10 * time.Minute
+// What the routing layer does by itself takes that long.
+const (
+	failureExpiry = 15 * time.Minute // how long an instance that could not load a model is not asked again
+	failureCheck  = 6 * time.Minute  // how often an instance looks for failures that have expired
+	afterOutage   = 16 * time.Second // how long nothing can be registered after the store has come back
+	startDelay    = 500 * time.Millisecond
+	firstRound    = 105 * time.Second // the leader loads what is not loaded
+	nextRound     = 7 * time.Minute
+	leaseTime     = 23 * time.Second
+	loadThreads   = 4
+)
 
-// LayerOptions of [NewLayer].
+// LayerOptions of [NewLayer]. Times that are zero are those of the routing layer.
 type LayerOptions struct {
 	// Namespace is told to the loader.
 	Namespace string
-	// Etcd is the data of the Secret model-serving-etcd of the pods.
-	Etcd map[string][]byte
-	// Service is MM_SERVICE_NAME of the pods.
+	// Etcd is the data of the Secret model-serving-etcd of the pods, Service their MM_SERVICE_NAME.
+	Etcd    map[string][]byte
 	Service string
+	// Store is used instead of an etcd; nil for none.
+	Store Store
 	// Loader decides what becomes of loads; nil means [ByPath].
 	Loader Loader
-	Clock  clock.PassiveClock
+	Clock  clock.Clock
 	Log    logr.Logger
+
+	// FailureExpiry and FailureCheck say when a failure is forgotten, AfterOutage how long nothing can be written after an outage,
+	// StartDelay how long an instance counts that nobody can reach yet.
+	// FirstRound is when the leader loads for the first time what is not loaded.
+	FailureExpiry, FailureCheck, AfterOutage, StartDelay, FirstRound time.Duration
+	// Capacity of an instance in MiB, 0 for no limit; Size of a model once it is loaded.
+	Capacity int
+	Size     func(Load) int
 }
 
-// Layer is the routing layer of one namespace: all its instances together. It keeps nothing but what is being loaded; the rest
-// is in etcd, so that a new one continues where a former one ended.
+// Layer is the routing layer of one namespace: all its instances together. What the store has is in its memory too; a new one
+// continues where a former one ended.
 type Layer struct {
 	meshpb.UnimplementedModelMeshServer
 
 	options LayerOptions
-	store   *store
+	clock   clock.Clock
+	store   Store
 	ctx     context.Context // ends with Close, and every load with it
 	stop    context.CancelFunc
 	running sync.WaitGroup
 
 	mu          sync.Mutex
 	closed      bool
-	instances   map[string]Instance
+	instances   map[string]*instance
+	started     int // instances so far
 	constraints constraints
-	loads       map[string]*load // by concrete model
+	vmodels     map[string]*vmodel
+	models      map[string]*model
+	runs        map[string]map[string]*run // by concrete model and instance
+	ghosts      map[string]ghost           // failures of models that an instance still has to unload
 	calls       map[string]int
+	// lost is when the store was away last; deaf tells that it was wiped, so that its changes are not noticed.
+	lost          time.Time
+	looking, deaf bool
 }
 
 // NewLayer opens the routing layer of a namespace. It has no instances yet.
 func NewLayer(options LayerOptions) (*Layer, error) {
-	if options.Loader == nil {
-		options.Loader = ByPath
+	defaults(&options)
+	l := &Layer{
+		options: options, clock: options.Clock, store: options.Store, instances: map[string]*instance{},
+		runs: map[string]map[string]*run{}, ghosts: map[string]ghost{}, calls: map[string]int{},
 	}
-	if options.Clock == nil {
-		options.Clock = clock.RealClock{}
+	if l.store == nil {
+		s, err := openEtcd(options.Etcd, options.Service)
+		if err != nil {
+			return nil, err
+		}
+		l.store = s
 	}
-	s, err := openStore(options.Etcd, options.Service)
-	if err != nil {
-		return nil, err
-	}
-	l := &Layer{options: options, store: s, instances: map[string]Instance{}, loads: map[string]*load{}, calls: map[string]int{}}
 	l.ctx, l.stop = context.WithCancel(context.Background())
+	if err := l.read(); err != nil {
+		return nil, errors.Join(fmt.Errorf("reading what is registered: %w", err), l.Close())
+	}
+	l.after(options.FirstRound, l.round)
 	return l, nil
+}
+
+func defaults(o *LayerOptions) {
+	if o.Loader == nil {
+		o.Loader = ByPath
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	for _, d := range []struct {
+		value *time.Duration
+		usual time.Duration
+	}{{&o.FailureExpiry, failureExpiry}, {&o.FailureCheck, failureCheck}, {&o.AfterOutage, afterOutage},
+		{&o.StartDelay, startDelay}, {&o.FirstRound, firstRound}} {
+		if *d.value == 0 {
+			*d.value = d.usual
+		}
+	}
 }
 
 // Close ends all loads at once, as the death of the pods does.
@@ -76,10 +125,25 @@ func (l *Layer) Close() error {
 	l.mu.Unlock()
 	l.stop()
 	l.running.Wait()
-	if err := l.store.close(); err != nil {
+	if err := l.store.Close(); err != nil {
 		return fmt.Errorf("closing the connection to etcd: %w", err)
 	}
 	return nil
+}
+
+// after does something later, unless the layer has ended.
+func (l *Layer) after(d time.Duration, do func()) {
+	l.running.Go(func() {
+		select {
+		case <-l.ctx.Done():
+		case <-l.clock.After(d):
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			if !l.closed {
+				do()
+			}
+		}
+	})
 }
 
 // Calls returns how often each method has been called.
@@ -101,100 +165,14 @@ func (l *Layer) SetConstraints(document []byte) error {
 	return nil
 }
 
-// SetInstances says which pods run. Models that have lost their only copy are loaded elsewhere, if there is a place for them.
-func (l *Layer) SetInstances(ctx context.Context, running []Instance) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	former := l.instances
-	l.instances = map[string]Instance{}
-	var errs []error
-	for _, instance := range running {
-		l.instances[instance.ID] = instance
-		if _, known := former[instance.ID]; !known {
-			errs = append(errs, l.store.put(ctx, keyInstances+instance.ID, map[string][]string{"labels": instance.Labels}))
-		}
-	}
-	for id, run := range l.loads {
-		if _, stays := l.instances[run.instance]; !stays {
-			run.cancel()
-			delete(l.loads, id)
-		}
-	}
-	return errors.Join(append(errs, l.forgetGone(ctx))...)
-}
-
-// forgetGone removes instances that no longer run from the records.
-func (l *Layer) forgetGone(ctx context.Context) error {
-	known, err := list[struct{}](ctx, l.store, keyInstances)
-	if err != nil {
-		return err
-	}
-	for id := range known {
-		if l.gone(id) {
-			err = errors.Join(err, l.store.remove(ctx, keyInstances+id))
-		}
-	}
-	models, listErr := list[model](ctx, l.store, keyModels)
-	if listErr != nil {
-		return errors.Join(err, listErr)
-	}
-	for id, m := range models {
-		wanted := len(m.Instances) > 0
-		if !m.forget(l.gone, l.options.Clock.Now().Add(-failureExpiry)) {
-			continue
-		}
-		err = errors.Join(err, l.store.put(ctx, keyModels+id, m))
-		if wanted && len(m.Instances) == 0 {
-			l.startLoad(id, m)
-		}
-	}
-	return err
-}
-
-func (l *Layer) gone(instance string) bool {
-	_, runs := l.instances[instance]
-	return !runs
-}
-
 // enter counts a call and locks the layer; the caller unlocks it. A layer without instances answers nobody.
 func (l *Layer) enter(method string) error {
 	l.mu.Lock()
 	l.calls[method]++
-	if l.closed || len(l.instances) == 0 {
-		return status.Error(codes.Unavailable, "there is no instance")
-	}
-	return nil
-}
-
-// describeModel returns the state of a concrete model.
-func (l *Layer) describeModel(ctx context.Context, id string) (*meshpb.ModelStatusInfo, error) {
-	m, err := read[model](ctx, l.store, keyModels+id)
-	if err != nil {
-		return nil, err
-	}
-	loadingIn, homeless := "", ""
-	if run := l.loads[id]; run != nil {
-		loadingIn = run.instance
-	}
-	if m != nil && len(l.constraints.homes(m.Type, l.instances)) == 0 {
-		homeless = l.constraints.homeless(m.Type)
-	}
-	return describe(m, loadingIn, homeless), nil
-}
-
-func (l *Layer) describeVModel(ctx context.Context, v *vmodel) (*meshpb.VModelStatusInfo, error) {
-	if v == nil {
-		return describeV(nil, nil, nil), nil
-	}
-	active, err := l.describeModel(ctx, v.Active)
-	if err != nil {
-		return nil, err
-	}
-	target := active
-	if v.Target != v.Active {
-		if target, err = l.describeModel(ctx, v.Target); err != nil {
-			return nil, err
+	for _, i := range l.instances {
+		if i.alive() && !l.closed {
+			return nil
 		}
 	}
-	return describeV(v, active, target), nil
+	return status.Error(codes.Unavailable, "there is no instance")
 }

@@ -3,118 +3,336 @@ package modelmesh
 import (
 	"context"
 	"errors"
-	"fmt"
+	"regexp"
 	"slices"
 	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/mesh/meshpb"
 )
 
-// maxAttempts is on how many instances a load is tried.
-const maxAttempts = 3
+const (
+	// maxAttempts is on how many instances a load is tried, attemptDelay how long after a failure the next one tries.
+	maxAttempts  = 3
+	attemptDelay = 600 * time.Millisecond
+	// writeDelay is between a failure and its record, and between that and the end of a transition.
+	writeDelay = 150 * time.Millisecond
+	// targetDelay is between the answer that there is a transition and the load of its target.
+	targetDelay = 100 * time.Millisecond
+	// unloadDelay is how long after a failure an instance goes on to have it.
+	unloadDelay = time.Second
+	// recordDelay is how long after an outage a failure is given up that could not be written.
+	recordDelay = 21 * time.Second
+)
 
-// Load is one attempt to load a concrete model.
-type Load struct {
-	Namespace, ID, Instance string
-	// Type is the label that decided where, Key the JSON for the puller.
-	Type, Path, Key string
+const (
+	nowhere     = "Nowhere available to load"
+	firstWords  = "io.grpc.StatusRuntimeException: "
+	notRecorded = "ModelLoadException(message:KV store error attempting to prune model record: " + firstWords + "UNAVAILABLE: io exception, instanceId:"
+)
+
+// run is a model on an instance that loads it, has it, or will load it when a thread is free.
+type run struct {
+	cancel          context.CancelFunc
+	loaded, waiting bool
+	size            int
+	order           int // of those that wait the newest begins first
 }
 
-// Loader does what puller and runtime would: it returns when the model is loaded, or the error that users see. The context ends
-// when the model or the instance goes.
-type Loader func(context.Context, Load) error
+// ghost is a failure that an instance has not got rid of yet.
+type ghost struct {
+	instance, text string
+	until          time.Time
+}
 
-// pullFailed begins what the puller says.
-const pullFailed = "Failed to pull model from storage due to error"
-
-// ByPath loads at once, unless there is no storage at all, or a part of the path says that nothing is there: `missing`, `invalid`.
-func ByPath(_ context.Context, l Load) error {
-	if !strings.Contains(l.Key, `"storage_key"`) && !strings.Contains(l.Key, `"storage_params"`) && l.Path == "" {
-		return fmt.Errorf("%s: Predictor Storage field missing", pullFailed)
+// order loads a model that nobody has, as the instance at was told to. It returns the answer where that differs from what every
+// question tells; used is the time of its last use, 0 to leave it.
+func (l *Layer) order(id, at string, used int64) (*meshpb.ModelStatusInfo, error) {
+	m := l.models[id]
+	if m == nil || len(l.runs[id]) > 0 {
+		return nil, nil
 	}
-	for part := range strings.FieldsFuncSeq(l.Path, func(r rune) bool { return r == '/' || r == '-' }) {
-		if part == "missing" || part == "invalid" {
-			return fmt.Errorf("%s: no objects found for path %q", pullFailed, l.Path)
+	homes, able := l.homes(m), l.able(m)
+	untried := slices.ContainsFunc(homes, func(i *instance) bool { return m.FailedIn[i.ID] == 0 })
+	switch {
+	case len(m.FailedIn) >= maxAttempts || len(homes) > 0 && !untried:
+		return nil, nil
+	case len(homes) == 0 && len(m.FailedIn) == 0:
+		return nobody(m, l.constraints.homeless(m.Type)), nil
+	case len(able) == 0 && len(m.FailedIn) == 0:
+		return nobody(m, nowhere), nil
+	case len(able) == 0:
+		return nil, nil
+	}
+	before := &meshpb.ModelStatusInfo{Status: meshpb.ModelStatusInfo_LOADING, Errors: problems(m), ModelCopyInfos: copies(m)}
+	if err := l.start(id, able[0], used); err != nil || at == "" || at == able[0] {
+		return nil, err
+	}
+	return before, nil
+}
+
+// start writes that an instance has a model, and lets it load.
+func (l *Layer) start(id, instance string, used int64) error {
+	next := l.models[id].clone()
+	next.Instances[instance] = l.clock.Now().UnixMilli()
+	if used != 0 {
+		next.LastUsed = used
+	}
+	if err := l.commit(change{models: map[string]*model{id: next}}); err != nil {
+		return err
+	}
+	l.begin(id, next, instance)
+	return nil
+}
+
+func (l *Layer) begin(id string, m *model, instance string) {
+	if l.runs[id] == nil {
+		l.runs[id] = map[string]*run{}
+	}
+	busy, last := 0, 0
+	for _, on := range l.runs {
+		if r := on[instance]; r != nil && !r.loaded {
+			last = max(last, r.order)
+			if !r.waiting {
+				busy++
+			}
 		}
+	}
+	r := &run{cancel: func() {}, order: last + 1, waiting: busy >= loadThreads}
+	l.runs[id][instance] = r
+	if g := l.ghosts[id]; g.instance == instance && l.clock.Now().Before(g.until) {
+		l.after(targetDelay, func() {
+			if l.runs[id][instance] == r {
+				l.fail(id, instance, r, g.text)
+			}
+		})
+		return
+	}
+	if !r.waiting {
+		l.launch(id, m, instance, r)
+	}
+}
+
+func (l *Layer) launch(id string, m *model, instance string, r *run) {
+	r.waiting = false
+	ctx, cancel := context.WithCancel(l.ctx)
+	r.cancel = cancel
+	what := Load{Namespace: l.options.Namespace, ID: id, Instance: instance, Type: m.Type, Path: m.Path, Key: m.Key}
+	l.running.Go(func() {
+		err := l.options.Loader(ctx, what)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		defer cancel()
+		if ctx.Err() != nil || l.runs[id][instance] != r {
+			return
+		}
+		if err != nil {
+			l.fail(id, instance, r, textOf(err))
+		} else {
+			l.loaded(id, instance, r, what)
+		}
+		l.next(instance)
+	})
+}
+
+// next lets the newest of those that wait begin.
+func (l *Layer) next(instance string) {
+	var id string
+	var newest *run
+	for name, on := range l.runs {
+		if r := on[instance]; r != nil && r.waiting && (newest == nil || r.order > newest.order) {
+			id, newest = name, r
+		}
+	}
+	if newest != nil {
+		l.launch(id, l.models[id], instance, newest)
+	}
+}
+
+// textOf is what the routing layer tells of an error of the runtime: the name of its code before it.
+func textOf(err error) string {
+	s, is := status.FromError(err)
+	if !is {
+		s = status.New(codes.Internal, err.Error())
+	}
+	name := regexp.MustCompile("([a-z])([A-Z])").ReplaceAllString(s.Code().String(), "${1}_$2")
+	return strings.ToUpper(name) + ": " + s.Message()
+}
+
+// loaded ends a load. Nothing is written of it, but transitions end.
+func (l *Layer) loaded(id, instance string, r *run, what Load) {
+	r.loaded = true
+	if l.options.Size != nil {
+		r.size = l.options.Size(what)
+	}
+	l.evict(instance)
+	for name, v := range l.vmodels {
+		if v.Target == id && v.Active != id {
+			l.log(l.point(name, v, &vmodel{Owner: v.Owner, Active: id, Target: id}, nil), "A transition did not end")
+		}
+	}
+}
+
+// evict makes an instance drop what was used least recently until the rest fits.
+func (l *Layer) evict(instance string) {
+	for l.options.Capacity > 0 {
+		total, oldest := 0, ""
+		for id, on := range l.runs {
+			if r := on[instance]; r != nil && r.loaded {
+				total += r.size
+				if oldest == "" || l.models[id].LastUsed < l.models[oldest].LastUsed {
+					oldest = id
+				}
+			}
+		}
+		if total <= l.options.Capacity {
+			return
+		}
+		l.cancel(oldest, instance)
+		next := l.models[oldest].clone()
+		delete(next.Instances, instance)
+		l.log(l.commit(change{models: map[string]*model{oldest: next}}), "A model was not taken off an instance")
+	}
+}
+
+// cancel ends what an instance does with a model.
+func (l *Layer) cancel(id, instance string) {
+	if r := l.runs[id][instance]; r != nil {
+		r.cancel()
+		delete(l.runs[id], instance)
+		if len(l.runs[id]) == 0 {
+			delete(l.runs, id)
+		}
+		if !r.loaded && !r.waiting {
+			l.next(instance)
+		}
+	}
+}
+
+// fail ends a load that came to nothing. For a moment only the instance knows.
+func (l *Layer) fail(id, instance string, r *run, text string) {
+	r.loaded = true // its thread is free
+	l.cancel(id, instance)
+	now := l.clock.Now()
+	next := l.models[id].clone()
+	delete(next.Instances, instance)
+	next.FailedIn[instance], next.Fails[instance] = now.UnixMilli(), failure{Message: firstWords + text}
+	l.models[id] = next
+	l.ghosts[id] = ghost{instance: instance, text: text, until: now.Add(unloadDelay)}
+	l.after(writeDelay, func() { l.record(id, instance, now, text) })
+}
+
+// still returns a copy of a model that has a certain failure; nil if there is none.
+func (l *Layer) still(id, instance string, failed time.Time) *model {
+	if m := l.models[id]; m != nil && m.FailedIn[instance] == failed.UnixMilli() {
+		return m.clone()
 	}
 	return nil
 }
 
-// load is one that is under way.
-type load struct {
-	instance string
-	cancel   context.CancelFunc
-}
-
-// startLoad loads a model on an instance that may have it and has not failed to, unless it is loaded or being loaded.
-func (l *Layer) startLoad(id string, m *model) {
-	if l.closed || len(m.Instances) > 0 || l.loads[id] != nil {
+func (l *Layer) record(id, instance string, failed time.Time, text string) {
+	next := l.still(id, instance, failed)
+	if next == nil {
 		return
 	}
-	m.forget(l.gone, l.options.Clock.Now().Add(-failureExpiry))
-	homes := slices.DeleteFunc(l.constraints.homes(m.Type, l.instances), func(instance string) bool { return m.FailedIn[instance] != 0 })
-	if len(homes) == 0 || len(m.FailedIn) >= maxAttempts {
+	next.Fails[instance] = failure{Message: text}
+	if l.commit(change{models: map[string]*model{id: next}}) != nil {
+		next.Fails[instance] = failure{Message: notRecorded + instance + ", timeout:-2, causeStacktrace:<stack of the server>)"}
+		l.models[id] = next
+		l.giveUp(id, instance, failed)
 		return
 	}
-	ctx, cancel := context.WithCancel(l.ctx)
-	run := &load{instance: homes[0], cancel: cancel}
-	l.loads[id] = run
-	what := Load{Namespace: l.options.Namespace, ID: id, Instance: run.instance, Type: m.Type, Path: m.Path, Key: m.Key}
-	l.running.Go(func() {
-		defer cancel()
-		l.finish(ctx, what, run, l.options.Loader(ctx, what))
+	l.after(writeDelay, func() { l.block(id) })
+	l.after(attemptDelay-writeDelay, func() {
+		if m := l.models[id]; m != nil && len(m.FailedIn) < maxAttempts && len(l.runs[id]) == 0 {
+			if able := l.able(m); len(able) > 0 {
+				l.log(l.start(id, able[0], 0), "The next instance does not load a model")
+			}
+		}
 	})
+	l.after(l.options.FailureExpiry+l.options.FailureCheck, func() { l.forget(id, instance, failed) })
 }
 
-// finish writes down what became of a load, unless it was given up.
-func (l *Layer) finish(ctx context.Context, what Load, run *load, failed error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.loads[what.ID] != run || ctx.Err() != nil {
+// forget takes a failure off a model, unless the instance that had it is gone.
+func (l *Layer) forget(id, instance string, failed time.Time) {
+	next := l.still(id, instance, failed)
+	if next == nil || l.instances[instance] == nil {
 		return
 	}
-	delete(l.loads, what.ID)
-	if err := l.record(ctx, what, failed); err != nil {
-		l.options.Log.Error(err, "What became of a load could not be written down", "model", what.ID)
+	delete(next.FailedIn, instance)
+	delete(next.Fails, instance)
+	if l.commit(change{models: map[string]*model{id: next}}) != nil {
+		l.giveUp(id, instance, failed)
+		return
+	}
+	for _, v := range l.vmodels {
+		if v.Target == id && v.Active != id {
+			_, err := l.order(id, "", 0)
+			l.log(err, "A target was not loaded again")
+		}
 	}
 }
 
-func (l *Layer) record(ctx context.Context, what Load, failed error) error {
-	m, err := read[model](ctx, l.store, keyModels+what.ID)
-	if err != nil || m == nil {
-		return err
+// giveUp forgets a failure that could not be written, some time after the store is back.
+func (l *Layer) giveUp(id, instance string, failed time.Time) {
+	if _, err := l.store.Has(l.ctx, keyModels+id); err != nil {
+		l.after(lookAgainAfter, func() { l.giveUp(id, instance, failed) })
+		return
 	}
-	if failed == nil {
-		m.loaded(what.Instance, l.options.Clock.Now())
-	} else {
-		m.failed(what.Instance, failed.Error(), l.options.Clock.Now())
-		l.startLoad(what.ID, m)
-	}
-	if err := l.store.put(ctx, keyModels+what.ID, m); err != nil {
-		return err
-	}
-	if l.loads[what.ID] != nil {
-		return nil // another instance tries
-	}
-	return l.endTransitions(ctx, what.ID, failed != nil)
+	l.after(recordDelay, func() { l.forget(id, instance, failed) })
 }
 
-// endTransitions lets the vmodels that wait for a target take it, or know that it cannot be had.
-func (l *Layer) endTransitions(ctx context.Context, target string, failed bool) error {
-	all, err := list[vmodel](ctx, l.store, keyVModels)
-	if err != nil {
-		return err
+// block ends the transitions to a model that nobody can load for now.
+func (l *Layer) block(id string) {
+	if l.models[id] == nil || len(l.runs[id]) > 0 || len(l.able(l.models[id])) > 0 && len(l.models[id].FailedIn) < maxAttempts {
+		return
 	}
-	for id, v := range all {
-		if v.Target != target || v.Active == target {
-			continue
-		}
-		next := *v
-		next.Failed = failed
-		if !failed {
-			next.Active = target
-		}
-		if next != *v {
-			err = errors.Join(err, l.replace(ctx, id, v, &next))
+	for name, v := range l.vmodels {
+		if v.Target == id && v.Active != id && !v.Failed {
+			next := *v
+			next.Failed = true
+			l.log(l.commit(change{vmodels: map[string]*vmodel{name: &next}}), "A transition did not end")
 		}
 	}
-	return err
+}
+
+// aim loads the target of a transition.
+func (l *Layer) aim(id string) {
+	_, err := l.order(id, "", 0)
+	l.log(err, "The target of a transition was not loaded")
+	l.block(id)
+}
+
+// round is what the leader does now and then: it loads what nobody has, unless its records say that somebody does.
+func (l *Layer) round() {
+	for id, m := range l.models {
+		if len(m.Instances) == 0 {
+			_, err := l.order(id, "", 0)
+			l.log(err, "A model was not loaded in a round")
+		}
+	}
+	l.after(nextRound, l.round)
+}
+
+// await returns when a model is loaded or nobody loads it any more. The layer is locked before and afterwards, not meanwhile.
+func (l *Layer) await(ctx context.Context, id string) error {
+	for {
+		loading, loaded := l.runningOf(id)
+		if loaded || !loading {
+			return nil
+		}
+		l.mu.Unlock()
+		select {
+		case <-ctx.Done():
+		case <-l.ctx.Done():
+		case <-l.clock.After(10 * time.Millisecond):
+		}
+		l.mu.Lock()
+		if err := errors.Join(ctx.Err(), l.ctx.Err()); err != nil {
+			return status.Error(codes.DeadlineExceeded, "context deadline exceeded")
+		}
+	}
 }

@@ -7,40 +7,54 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"sync"
 	"testing"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/goleak"
 
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
-// etcdURL is where the etcd of all tests of this package listens.
-var etcdURL string
+// etcdURL is where the etcd of all tests of this package listens, once it is asked for.
+var (
+	etcdURL   string
+	etcdOnce  sync.Once
+	etcdFault error
+	stopEtcd  func() error
+)
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
+func TestMain(m *testing.M) { os.Exit(runAll(m)) }
 
-// run starts a real etcd for the tests.
-func run(m *testing.M) int {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
-	defer cancel()
-	binaries, err := cluster.Build(ctx, os.Stderr)
-	if err != nil {
-		return complain(err)
-	}
-	stop, err := startEtcd(ctx, binaries[cluster.Etcd])
-	if err != nil {
-		return complain(err)
-	}
+// runAll ends what the tests have started.
+func runAll(m *testing.M) int {
 	code := m.Run()
 	if leak := goleak.Find(); code == 0 && leak != nil {
 		code = complain(leak)
 	}
-	if err := stop(); err != nil {
-		return complain(err)
+	if stopEtcd != nil {
+		if err := stopEtcd(); err != nil {
+			return complain(err)
+		}
 	}
 	return code
+}
+
+// realEtcd starts an etcd for the tests of this package, once.
+func realEtcd(t *testing.T) {
+	t.Helper()
+	etcdOnce.Do(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
+		defer cancel()
+		binaries, err := cluster.Build(ctx, os.Stderr)
+		if err == nil {
+			stopEtcd, err = startEtcd(ctx, binaries[cluster.Etcd])
+		}
+		etcdFault = err
+	})
+	if etcdFault != nil {
+		t.Fatal(etcdFault)
+	}
 }
 
 func complain(err error) int {
@@ -93,14 +107,4 @@ func freeAddress(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return listener.Addr().String(), listener.Close()
-}
-
-func etcdClient(t *testing.T) *clientv3.Client {
-	t.Helper()
-	c, err := clientv3.New(clientv3.Config{Endpoints: []string{etcdURL}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() })
-	return c
 }

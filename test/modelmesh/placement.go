@@ -45,16 +45,9 @@ func (c constraints) required(kind string) []string {
 	return c["_default"].Required
 }
 
-// homes returns the ids of the instances that may load a type, ordered.
-func (c constraints) homes(kind string, all map[string]Instance) []string {
-	var out []string
-	for id, instance := range all {
-		if !slices.ContainsFunc(c.required(kind), func(label string) bool { return !slices.Contains(instance.Labels, label) }) {
-			out = append(out, id)
-		}
-	}
-	slices.Sort(out)
-	return out
+// fit tells whether an instance with labels may load models of a type.
+func (c constraints) fit(kind string, labels []string) bool {
+	return !slices.ContainsFunc(c.required(kind), func(label string) bool { return !slices.Contains(labels, label) })
 }
 
 // homeless is the error of a model that no running instance may load.

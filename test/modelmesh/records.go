@@ -3,7 +3,6 @@ package modelmesh
 import (
 	"maps"
 	"slices"
-	"time"
 )
 
 // defaultOwner is the owner of vmodels that name none, MM_DEFAULT_VMODEL_OWNER of the pods.
@@ -18,12 +17,8 @@ type vmodel struct {
 	Failed bool `json:"failed,omitempty"`
 }
 
-func ownerOr(owner string) string {
-	if owner == "" {
-		return defaultOwner
-	}
-	return owner
-}
+// answersTo tells whether requests of an owner are about the vmodel; none is any.
+func (v *vmodel) answersTo(owner string) bool { return owner == "" || v.Owner == owner }
 
 // points returns the concrete models that a vmodel keeps alive.
 func (v *vmodel) points() []string {
@@ -32,14 +27,15 @@ func (v *vmodel) points() []string {
 	}
 	out := []string{v.Active, v.Target}
 	slices.Sort(out)
-	return slices.DeleteFunc(slices.Compact(out), func(id string) bool { return id == "" })
+	return slices.Compact(out)
 }
 
 // model is the value of registry/<id>. Times are milliseconds since 1970, keys of maps are ids of instances.
 type model struct {
-	Type      string             `json:"type,omitempty"`
-	Key       string             `json:"encKey,omitempty"`
-	Path      string             `json:"mPath,omitempty"`
+	Type string `json:"type,omitempty"`
+	Key  string `json:"encKey,omitempty"`
+	Path string `json:"mPath,omitempty"`
+	// Instances have begun to load the model then. That they have ended is not written.
 	Instances map[string]int64   `json:"instanceIds,omitempty"`
 	FailedIn  map[string]int64   `json:"failedIn,omitempty"`
 	Fails     map[string]failure `json:"fails,omitempty"`
@@ -52,36 +48,15 @@ type failure struct {
 	Message string `json:"msg"`
 }
 
-// loaded notes a copy.
-func (m *model) loaded(instance string, now time.Time) {
-	if m.Instances == nil {
-		m.Instances = map[string]int64{}
-	}
-	m.Instances[instance], m.LastUsed = now.UnixMilli(), now.UnixMilli()
-	m.heal(instance)
+// clone returns a copy to change.
+func (m *model) clone() *model {
+	out := *m
+	out.Instances, out.FailedIn, out.Fails = own(m.Instances), own(m.FailedIn), own(m.Fails)
+	return &out
 }
 
-// failed notes a failed attempt.
-func (m *model) failed(instance, message string, now time.Time) {
-	if m.FailedIn == nil {
-		m.FailedIn, m.Fails = map[string]int64{}, map[string]failure{}
-	}
-	m.FailedIn[instance], m.Fails[instance] = now.UnixMilli(), failure{Message: message}
-}
-
-func (m *model) heal(instance string) {
-	delete(m.FailedIn, instance)
-	delete(m.Fails, instance)
-}
-
-// forget removes instances that are gone, and failures that are older than the limit. It reports whether there were any.
-func (m *model) forget(gone func(instance string) bool, failedBefore time.Time) bool {
-	before := len(m.Instances) + len(m.FailedIn)
-	maps.DeleteFunc(m.Instances, func(instance string, _ int64) bool { return gone(instance) })
-	for instance, at := range m.FailedIn {
-		if gone(instance) || at < failedBefore.UnixMilli() {
-			m.heal(instance)
-		}
-	}
-	return len(m.Instances)+len(m.FailedIn) != before
+func own[V any](in map[string]V) map[string]V {
+	out := map[string]V{}
+	maps.Copy(out, in)
+	return out
 }

@@ -2,8 +2,7 @@ package modelmesh
 
 import (
 	"context"
-	"errors"
-	"slices"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -11,165 +10,365 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/mesh/meshpb"
 )
 
+// A model that is registered has been used that long ago, ordered or not.
+const (
+	usedOrdered = time.Hour
+	usedLazily  = 6 * time.Hour
+)
+
+// View is the layer as one instance serves it. They differ in little: an instance knows what it loads itself at once.
+type View struct {
+	meshpb.UnimplementedModelMeshServer
+	layer *Layer
+	at    string
+}
+
+// At returns the view of an instance; "" is any.
+func (l *Layer) At(instance string) *View { return &View{layer: l, at: instance} }
+
 // SetVModel implements meshpb.ModelMeshServer.
 func (l *Layer) SetVModel(ctx context.Context, r *meshpb.SetVModelRequest) (*meshpb.VModelStatusInfo, error) {
-	defer l.mu.Unlock()
-	if err := l.enter("setVModel"); err != nil {
-		return nil, err
-	}
-	if r.GetVModelId() == "" || r.GetTargetModelId() == "" {
-		return nil, status.Error(codes.InvalidArgument, "vModelId and targetModelId are required")
-	}
-	former, err := read[vmodel](ctx, l.store, keyVModels+r.GetVModelId())
-	if err != nil {
-		return nil, err
-	}
-	if err := refuse(former, r); err != nil {
-		return nil, err
-	}
-	target, err := l.register(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	next, err := l.pointTo(ctx, former, target, r)
-	if err != nil {
-		return nil, err
-	}
-	transition := next.Active != next.Target
-	if r.GetLoadNow() || transition {
-		l.startLoad(r.GetTargetModelId(), target)
-	}
-	next.Failed = transition && l.loads[r.GetTargetModelId()] == nil
-	if former == nil || *former != *next {
-		if err := l.replace(ctx, r.GetVModelId(), former, next); err != nil {
-			return nil, err
-		}
-	}
-	return l.describeVModel(ctx, next)
-}
-
-// refuse says why a request cannot be followed.
-func refuse(former *vmodel, r *meshpb.SetVModelRequest) error {
-	switch {
-	case former == nil && r.GetUpdateOnly():
-		return status.Errorf(codes.NotFound, "vmodel %s not found", r.GetVModelId())
-	case former != nil && ownerOr(former.Owner) != ownerOr(r.GetOwner()):
-		return status.Errorf(codes.AlreadyExists, "vmodel %s already exists with different owner %s", r.GetVModelId(), ownerOr(former.Owner))
-	case r.GetExpectedTargetModelId() != "" && (former == nil || former.Target != r.GetExpectedTargetModelId()):
-		return status.Errorf(codes.FailedPrecondition, "vmodel %s has another target than expected", r.GetVModelId())
-	}
-	return nil
-}
-
-// register makes the target known, or checks that it is the same as the one that is.
-func (l *Layer) register(ctx context.Context, r *meshpb.SetVModelRequest) (*model, error) {
-	m, err := read[model](ctx, l.store, keyModels+r.GetTargetModelId())
-	info := r.GetModelInfo()
-	switch {
-	case err != nil:
-		return nil, err
-	case m != nil && info != nil && (m.Type != info.GetType() || m.Path != info.GetPath() || m.Key != info.GetKey()):
-		return nil, status.Errorf(codes.AlreadyExists, "model %s already exists with different parameters", r.GetTargetModelId())
-	case m != nil:
-		return m, nil
-	case info == nil:
-		return nil, status.Errorf(codes.NotFound, "model %s not found", r.GetTargetModelId())
-	}
-	m = &model{Type: info.GetType(), Path: info.GetPath(), Key: info.GetKey(), AutoDel: r.GetAutoDeleteTargetModel()}
-	return m, l.store.put(ctx, keyModels+r.GetTargetModelId(), m)
-}
-
-// pointTo decides what the vmodel becomes. The target is active at once where there is nothing loaded that it would replace.
-func (l *Layer) pointTo(ctx context.Context, former *vmodel, wanted *model, r *meshpb.SetVModelRequest) (*vmodel, error) {
-	target := r.GetTargetModelId()
-	next := &vmodel{Owner: r.GetOwner(), Active: target, Target: target}
-	if former == nil || r.GetForce() || former.Active == target || len(wanted.Instances) > 0 {
-		return next, nil
-	}
-	active, err := read[model](ctx, l.store, keyModels+former.Active)
-	if err != nil {
-		return nil, err
-	}
-	if active == nil || len(active.Instances) == 0 {
-		return next, nil
-	}
-	next.Active = former.Active
-	return next, nil
-}
-
-// replace writes a vmodel, nil to delete it, and then the models that gained or lost it.
-func (l *Layer) replace(ctx context.Context, id string, former, next *vmodel) error {
-	err := error(nil)
-	if next == nil {
-		err = l.store.remove(ctx, keyVModels+id)
-	} else {
-		err = l.store.put(ctx, keyVModels+id, next)
-	}
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, pointed := range next.points() {
-		if !slices.Contains(former.points(), pointed) {
-			errs = append(errs, l.count(ctx, pointed, 1))
-		}
-	}
-	for _, pointed := range former.points() {
-		if !slices.Contains(next.points(), pointed) {
-			errs = append(errs, l.count(ctx, pointed, -1))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// count changes the number of vmodels that point to a model. One that deletes itself goes with the last.
-func (l *Layer) count(ctx context.Context, id string, change int) error {
-	m, err := read[model](ctx, l.store, keyModels+id)
-	if err != nil || m == nil {
-		return err
-	}
-	m.Refs += change
-	if m.Refs > 0 || !m.AutoDel {
-		return l.store.put(ctx, keyModels+id, m)
-	}
-	if run := l.loads[id]; run != nil {
-		run.cancel()
-		delete(l.loads, id)
-	}
-	return l.store.remove(ctx, keyModels+id)
+	return l.At("").SetVModel(ctx, r)
 }
 
 // DeleteVModel implements meshpb.ModelMeshServer.
 func (l *Layer) DeleteVModel(ctx context.Context, r *meshpb.DeleteVModelRequest) (*meshpb.DeleteVModelResponse, error) {
-	defer l.mu.Unlock()
-	if err := l.enter("deleteVModel"); err != nil {
-		return nil, err
-	}
-	v, err := read[vmodel](ctx, l.store, keyVModels+r.GetVModelId())
-	if err != nil {
-		return nil, err
-	}
-	if v == nil || ownerOr(v.Owner) != ownerOr(r.GetOwner()) {
-		return &meshpb.DeleteVModelResponse{}, nil
-	}
-	if err := l.replace(ctx, r.GetVModelId(), v, nil); err != nil {
-		return nil, err
-	}
-	return &meshpb.DeleteVModelResponse{}, nil
+	return l.At("").DeleteVModel(ctx, r)
 }
 
 // GetVModelStatus implements meshpb.ModelMeshServer.
 func (l *Layer) GetVModelStatus(ctx context.Context, r *meshpb.GetVModelStatusRequest) (*meshpb.VModelStatusInfo, error) {
+	return l.At("").GetVModelStatus(ctx, r)
+}
+
+// SetVModel implements meshpb.ModelMeshServer.
+func (v *View) SetVModel(ctx context.Context, r *meshpb.SetVModelRequest) (*meshpb.VModelStatusInfo, error) {
+	l := v.layer
+	defer l.mu.Unlock()
+	if err := l.enter("setVModel"); err != nil {
+		return nil, err
+	}
+	former, target, err := l.look(r)
+	if err != nil {
+		return nil, err
+	}
+	if l.deaf {
+		return l.registerAgain(r)
+	}
+	next := l.decide(former, r)
+	if next != former {
+		if err := l.point(r.GetVModelId(), former, next, target); err != nil {
+			return nil, err
+		}
+	}
+	var active *meshpb.ModelStatusInfo
+	switch {
+	case next.Active != next.Target && next != former:
+		l.after(targetDelay, func() { l.aim(next.Target) })
+	case next.Active == next.Target && r.GetLoadNow():
+		if active, err = l.order(next.Active, v.at, l.used(r)); err != nil {
+			return nil, err
+		}
+	}
+	if r.GetSync() {
+		active = nil
+		if err := l.awaitTarget(ctx, r); err != nil {
+			return nil, err
+		}
+		next = l.vmodels[r.GetVModelId()]
+	}
+	return l.describeV(next, active), nil
+}
+
+func (l *Layer) awaitTarget(ctx context.Context, r *meshpb.SetVModelRequest) error {
+	if v := l.vmodels[r.GetVModelId()]; v.Active != v.Target && l.runs[v.Target] == nil {
+		l.aim(v.Target)
+	}
+	return l.await(ctx, r.GetTargetModelId())
+}
+
+// used is the last use that a registration stands for.
+func (l *Layer) used(r *meshpb.SetVModelRequest) int64 {
+	ago := usedLazily
+	if r.GetLoadNow() {
+		ago = usedOrdered
+	}
+	return l.clock.Now().Add(-ago).UnixMilli()
+}
+
+// look finds what a request is about, and says why it cannot be followed. target is the model as it is to be.
+func (l *Layer) look(r *meshpb.SetVModelRequest) (former *vmodel, target *model, err error) {
+	id, name := r.GetVModelId(), r.GetTargetModelId()
+	switch {
+	case id == "":
+		return nil, nil, status.Error(codes.InvalidArgument, "Must provide vModelId")
+	case name == "":
+		return nil, nil, status.Errorf(codes.InvalidArgument, "Must provide target modelId for vmodel %s", id)
+	}
+	if err := l.writable(); err != nil {
+		return nil, nil, err
+	}
+	if former = l.vmodels[id]; former != nil {
+		written, err := l.has(keyVModels + id)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !written {
+			l.deaf = true
+		}
+	}
+	if err := refuse(former, r); err != nil {
+		return nil, nil, err
+	}
+	target, info := l.models[name], r.GetModelInfo()
+	switch {
+	case target == nil && info == nil:
+		return nil, nil, status.Errorf(codes.NotFound, "Target model %s not found", name)
+	case target == nil && info.GetType() == "":
+		return nil, nil, status.Error(codes.Unknown, "")
+	case target == nil:
+		target = &model{Type: info.GetType(), Path: info.GetPath(), Key: info.GetKey(), AutoDel: r.GetAutoDeleteTargetModel(), LastUsed: l.used(r)}
+		switch {
+		case former == nil:
+		case len(l.runs[former.Active]) > 0:
+			target.LastUsed = l.clock.Now().Add(-usedOrdered).UnixMilli()
+		case l.models[former.Active] != nil:
+			target.LastUsed = l.models[former.Active].LastUsed
+		}
+	case info != nil && (target.Type != info.GetType() || target.Path != info.GetPath() || target.Key != info.GetKey()):
+		return nil, nil, status.Errorf(codes.AlreadyExists, "Target model %s already exists with different attribute values", name)
+	}
+	return former, target.clone(), nil
+}
+
+// refuse says why a request does not fit the vmodel that there is.
+func refuse(former *vmodel, r *meshpb.SetVModelRequest) error {
+	id, expected := r.GetVModelId(), r.GetExpectedTargetModelId()
+	switch {
+	case former == nil && r.GetUpdateOnly():
+		return status.Errorf(codes.NotFound, "vmodel %s not found", id)
+	case former == nil && expected != "" && expected != r.GetTargetModelId():
+		return status.Errorf(codes.FailedPrecondition, "vmodel %s not found", id)
+	case former == nil:
+		return nil
+	case !former.answersTo(r.GetOwner()):
+		return status.Errorf(codes.AlreadyExists, "vmodel %s already exists with different owner %q", id, former.Owner)
+	case expected != "" && former.Target != r.GetTargetModelId() && former.Target != expected:
+		return status.Errorf(codes.FailedPrecondition, "Existing target model %s does not match expected %s", former.Target, expected)
+	default:
+		return nil
+	}
+}
+
+// decide is what the vmodel becomes; the same as before where nothing changes. The target is active at once where there is nothing
+// that it would replace, or where it is there already.
+func (l *Layer) decide(former *vmodel, r *meshpb.SetVModelRequest) *vmodel {
+	target := r.GetTargetModelId()
+	next := &vmodel{Owner: r.GetOwner(), Active: target, Target: target}
+	if next.Owner == "" {
+		next.Owner = defaultOwner
+	}
+	if former == nil {
+		return next
+	}
+	next.Owner = former.Owner
+	_, there := l.runningOf(target)
+	switch {
+	case former.Target == target && (former.Active == target || !r.GetForce()):
+		return former
+	case r.GetForce() || former.Active == target || there || len(l.runs[former.Active]) == 0:
+		return next
+	default:
+		next.Active = former.Active
+		return next
+	}
+}
+
+// point writes a vmodel, nil to delete it, with the models that gain or lose it, in one transaction. To name what a transition has
+// already, the active model or by force the target, counts one reference too many: so does the routing layer.
+func (l *Layer) point(id string, former, next *vmodel, target *model) error {
+	c := change{vmodels: map[string]*vmodel{id: next}, models: map[string]*model{}}
+	add := func(name string, count int) {
+		m := c.models[name]
+		if m == nil && target != nil && name == next.Target {
+			m = target
+		}
+		if m == nil && l.models[name] != nil {
+			m = l.models[name].clone()
+		}
+		if m == nil {
+			return
+		}
+		m.Refs += count
+		c.models[name] = m
+	}
+	if target != nil {
+		add(next.Target, 1)
+	}
+	for _, name := range former.points() {
+		if next == nil || name != next.Active && name != next.Target {
+			add(name, -1)
+		}
+	}
+	for name, m := range c.models {
+		if m.Refs <= 0 && m.AutoDel {
+			c.models[name] = nil
+		}
+	}
+	if err := l.commit(c); err != nil {
+		return err
+	}
+	for name, m := range c.models {
+		if m != nil || l.deaf {
+			continue
+		}
+		for instance := range own(l.runs[name]) {
+			l.cancel(name, instance)
+		}
+	}
+	return nil
+}
+
+// registerAgain writes what a store has lost that was wiped, and nothing else: what is in memory stays as it is.
+func (l *Layer) registerAgain(r *meshpb.SetVModelRequest) (*meshpb.VModelStatusInfo, error) {
+	v := &vmodel{Owner: r.GetOwner(), Active: r.GetTargetModelId(), Target: r.GetTargetModelId()}
+	written, err := l.has(keyVModels + r.GetVModelId())
+	if err != nil {
+		return nil, err
+	}
+	if written {
+		return l.describeV(l.vmodels[r.GetVModelId()], nil), nil
+	}
+	info := r.GetModelInfo()
+	m := &model{Type: info.GetType(), Path: info.GetPath(), Key: info.GetKey(), AutoDel: r.GetAutoDeleteTargetModel(), LastUsed: l.used(r), Refs: 1}
+	err = l.commit(change{vmodels: map[string]*vmodel{r.GetVModelId(): v}, models: map[string]*model{v.Target: m}})
+	if err != nil || r.GetLoadNow() {
+		return l.describeV(v, nil), err
+	}
+	return l.describeV(v, &meshpb.ModelStatusInfo{Status: meshpb.ModelStatusInfo_NOT_LOADED}), nil
+}
+
+// DeleteVModel implements meshpb.ModelMeshServer.
+func (v *View) DeleteVModel(_ context.Context, r *meshpb.DeleteVModelRequest) (*meshpb.DeleteVModelResponse, error) {
+	l := v.layer
+	defer l.mu.Unlock()
+	if err := l.enter("deleteVModel"); err != nil {
+		return nil, err
+	}
+	known := l.vmodels[r.GetVModelId()]
+	if known != nil && !known.answersTo(r.GetOwner()) {
+		return &meshpb.DeleteVModelResponse{}, nil
+	}
+	if err := l.writable(); err != nil || known == nil {
+		return &meshpb.DeleteVModelResponse{}, err
+	}
+	return &meshpb.DeleteVModelResponse{}, l.point(r.GetVModelId(), known, nil, nil)
+}
+
+// GetVModelStatus implements meshpb.ModelMeshServer.
+func (v *View) GetVModelStatus(_ context.Context, r *meshpb.GetVModelStatusRequest) (*meshpb.VModelStatusInfo, error) {
+	l := v.layer
 	defer l.mu.Unlock()
 	if err := l.enter("getVModelStatus"); err != nil {
 		return nil, err
 	}
-	v, err := read[vmodel](ctx, l.store, keyVModels+r.GetVModelId())
+	known := l.vmodels[r.GetVModelId()]
+	if known == nil {
+		if _, err := l.has(keyVModels + r.GetVModelId()); err != nil {
+			return nil, err
+		}
+	}
+	if known != nil && !known.answersTo(r.GetOwner()) {
+		known = nil
+	}
+	return l.describeV(known, nil), nil
+}
+
+// GetModelStatus implements meshpb.ModelMeshServer.
+func (v *View) GetModelStatus(_ context.Context, r *meshpb.GetStatusRequest) (*meshpb.ModelStatusInfo, error) {
+	l := v.layer
+	defer l.mu.Unlock()
+	if err := l.enter("getModelStatus"); err != nil {
+		return nil, err
+	}
+	if l.models[r.GetModelId()] == nil {
+		if _, err := l.has(keyModels + r.GetModelId()); err != nil {
+			return nil, status.Errorf(codes.Internal, "Unexpected exception in invokeModel method for model %s", r.GetModelId())
+		}
+	}
+	return l.describe(r.GetModelId()), nil
+}
+
+// EnsureLoaded implements meshpb.ModelMeshServer.
+func (v *View) EnsureLoaded(ctx context.Context, r *meshpb.EnsureLoadedRequest) (*meshpb.ModelStatusInfo, error) {
+	l := v.layer
+	defer l.mu.Unlock()
+	if err := l.enter("ensureLoaded"); err != nil {
+		return nil, err
+	}
+	if l.models[r.GetModelId()] == nil {
+		return nil, status.Error(codes.NotFound, "model not found")
+	}
+	answer, err := l.order(r.GetModelId(), v.at, l.clock.Now().UnixMilli())
 	if err != nil {
 		return nil, err
 	}
-	if v != nil && r.GetOwner() != "" && ownerOr(v.Owner) != r.GetOwner() {
-		v = nil
+	if r.GetSync() {
+		if err := l.await(ctx, r.GetModelId()); err != nil {
+			return nil, err
+		}
+		answer = nil
 	}
-	return l.describeVModel(ctx, v)
+	if answer == nil {
+		answer = l.describe(r.GetModelId())
+	}
+	return answer, nil
+}
+
+// UnregisterModel implements meshpb.ModelMeshServer. A model that a vmodel points to stays.
+func (v *View) UnregisterModel(_ context.Context, r *meshpb.UnregisterModelRequest) (*meshpb.UnregisterModelResponse, error) {
+	l := v.layer
+	defer l.mu.Unlock()
+	if err := l.enter("unregisterModel"); err != nil {
+		return nil, err
+	}
+	m := l.models[r.GetModelId()]
+	if m == nil || m.Refs > 0 {
+		return &meshpb.UnregisterModelResponse{}, nil
+	}
+	for instance := range own(l.runs[r.GetModelId()]) {
+		l.cancel(r.GetModelId(), instance)
+	}
+	return &meshpb.UnregisterModelResponse{}, l.commit(change{models: map[string]*model{r.GetModelId(): nil}})
+}
+
+// Use is an inference request: it loads what is not loaded, and waits for that.
+func (v *View) Use(ctx context.Context, id string) error {
+	l := v.layer
+	defer l.mu.Unlock()
+	if err := l.enter("inference"); err != nil {
+		return err
+	}
+	known := l.vmodels[id]
+	if known == nil {
+		return status.Error(codes.NotFound, "vmodel not found")
+	}
+	now := l.clock.Now().UnixMilli()
+	state, err := l.order(known.Active, "", now)
+	if err != nil {
+		return err
+	}
+	if state == nil {
+		if err := l.await(ctx, known.Active); err != nil {
+			return err
+		}
+		state = l.describe(known.Active)
+	}
+	if state.GetStatus() != meshpb.ModelStatusInfo_LOADED {
+		return status.Error(codes.Internal, state.GetErrors()[0])
+	}
+	next := l.models[known.Active].clone()
+	next.LastUsed = now
+	l.models[known.Active] = next // written with the next change
+	return nil
 }

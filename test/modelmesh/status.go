@@ -2,73 +2,95 @@ package modelmesh
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/mesh/meshpb"
 )
 
-// describe is the state of a concrete model. loadingIn is the instance that loads it right now, or ""; homeless is the error when
-// no instance may load it, or "".
-func describe(m *model, loadingIn, homeless string) *meshpb.ModelStatusInfo {
+// describe is the state of a concrete model, as every question tells it.
+func (l *Layer) describe(id string) *meshpb.ModelStatusInfo {
+	m := l.models[id]
 	if m == nil {
 		return &meshpb.ModelStatusInfo{Status: meshpb.ModelStatusInfo_NOT_FOUND}
 	}
-	out := &meshpb.ModelStatusInfo{ModelCopyInfos: copies(m, loadingIn)}
-	for _, instance := range slices.Sorted(maps.Keys(m.Fails)) {
-		out.Errors = append(out.Errors, m.Fails[instance].Message)
-	}
+	out := &meshpb.ModelStatusInfo{ModelCopyInfos: copies(m), Errors: problems(m)}
+	loading, loaded := l.runningOf(id)
 	switch {
-	case len(m.Instances) > 0:
+	case loaded:
 		out.Status = meshpb.ModelStatusInfo_LOADED
-	case loadingIn != "":
+	case loading:
 		out.Status = meshpb.ModelStatusInfo_LOADING
-	case homeless != "":
-		out.Status, out.Errors = meshpb.ModelStatusInfo_LOADING_FAILED, []string{homeless}
 	case len(m.FailedIn) > 0:
 		out.Status = meshpb.ModelStatusInfo_LOADING_FAILED
 	default:
-		out.Status = meshpb.ModelStatusInfo_NOT_LOADED
+		return &meshpb.ModelStatusInfo{Status: meshpb.ModelStatusInfo_NOT_LOADED}
 	}
 	return out
 }
 
-// copies lists what is known of every instance that has, loads or failed to load a model.
-func copies(m *model, loadingIn string) []*meshpb.ModelStatusInfo_ModelCopyInfo {
+// runningOf tells whether a live instance loads a model, or has it.
+func (l *Layer) runningOf(id string) (loading, loaded bool) {
+	for _, r := range l.runs[id] {
+		loading, loaded = loading || !r.loaded, loaded || r.loaded
+	}
+	return loading, loaded
+}
+
+// copies lists the instances that have, load or failed to load a model, the newest first. Of those that did not fail the state is
+// not told.
+func copies(m *model) []*meshpb.ModelStatusInfo_ModelCopyInfo {
 	var out []*meshpb.ModelStatusInfo_ModelCopyInfo
-	add := func(instance string, state meshpb.ModelStatusInfo_ModelStatus, at int64) {
-		out = append(out, &meshpb.ModelStatusInfo_ModelCopyInfo{Location: instance, CopyStatus: state, Time: uint64(max(0, at))})
+	add := func(all map[string]int64, state meshpb.ModelStatusInfo_ModelStatus) {
+		for instance, at := range all {
+			out = append(out, &meshpb.ModelStatusInfo_ModelCopyInfo{Location: instance, CopyStatus: state, Time: uint64(max(0, at))})
+		}
 	}
-	for instance, at := range m.Instances {
-		add(instance, meshpb.ModelStatusInfo_LOADED, at)
-	}
-	for instance, at := range m.FailedIn {
-		add(instance, meshpb.ModelStatusInfo_LOADING_FAILED, at)
-	}
-	if loadingIn != "" {
-		add(loadingIn, meshpb.ModelStatusInfo_LOADING, m.LastUsed)
-	}
+	add(m.Instances, meshpb.ModelStatusInfo_UNKNOWN)
+	add(m.FailedIn, meshpb.ModelStatusInfo_LOADING_FAILED)
 	slices.SortFunc(out, func(a, b *meshpb.ModelStatusInfo_ModelCopyInfo) int {
-		return cmp.Compare(a.GetLocation(), b.GetLocation())
+		return cmp.Or(-cmp.Compare(a.GetTime(), b.GetTime()), cmp.Compare(a.GetLocation(), b.GetLocation()))
 	})
 	return out
 }
 
-// describeV is the state of a vmodel with those of its two models.
-func describeV(v *vmodel, active, target *meshpb.ModelStatusInfo) *meshpb.VModelStatusInfo {
+// problems are the texts of the failures, the newest first.
+func problems(m *model) []string {
+	var out []string
+	for _, c := range copies(m) {
+		if f, failed := m.Fails[c.GetLocation()]; failed && c.GetCopyStatus() == meshpb.ModelStatusInfo_LOADING_FAILED {
+			out = append(out, f.Message)
+		}
+	}
+	return out
+}
+
+// nobody is the answer to an order that nobody can follow.
+func nobody(m *model, text string) *meshpb.ModelStatusInfo {
+	return &meshpb.ModelStatusInfo{Status: meshpb.ModelStatusInfo_LOADING_FAILED, Errors: []string{text}, ModelCopyInfos: copies(m)}
+}
+
+// describeV is the state of a vmodel. active is what an order for its active model came to, nil where there was none.
+func (l *Layer) describeV(v *vmodel, active *meshpb.ModelStatusInfo) *meshpb.VModelStatusInfo {
 	if v == nil {
-		return &meshpb.VModelStatusInfo{ActiveModelStatus: describe(nil, "", "")}
+		return &meshpb.VModelStatusInfo{Status: meshpb.VModelStatusInfo_NOT_FOUND}
+	}
+	if active == nil {
+		active = l.describe(v.Active)
 	}
 	out := &meshpb.VModelStatusInfo{
-		Status: meshpb.VModelStatusInfo_DEFINED, Owner: v.Owner, ActiveModelId: v.Active, TargetModelId: v.Target,
-		ActiveModelStatus: active, TargetModelStatus: target,
+		Status: meshpb.VModelStatusInfo_DEFINED, Owner: v.Owner, ActiveModelId: v.Active, TargetModelId: v.Target, ActiveModelStatus: active,
 	}
-	switch {
-	case v.Active == v.Target:
-	case v.Failed:
+	if v.Active == v.Target {
+		return out
+	}
+	target := l.describe(v.Target)
+	failed := target.GetStatus() == meshpb.ModelStatusInfo_LOADING_FAILED
+	if target.GetStatus() == meshpb.ModelStatusInfo_NOT_LOADED || failed && !v.Failed {
+		target.Status = meshpb.ModelStatusInfo_LOADING // also where nobody can load it
+	}
+	out.TargetModelStatus = target
+	if out.Status = meshpb.VModelStatusInfo_TRANSITIONING; v.Failed {
 		out.Status = meshpb.VModelStatusInfo_TRANSITION_FAILED
-	default:
-		out.Status = meshpb.VModelStatusInfo_TRANSITIONING
 	}
 	return out
 }

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
+	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -19,20 +21,34 @@ import (
 // storeTimeout is how long one request to etcd may take.
 const storeTimeout = 5 * time.Second
 
+// lookAgainAfter is how often a store is tried that is away.
+const lookAgainAfter = 500 * time.Millisecond
+
 const (
 	keyVModels   = "vmodels/"
 	keyModels    = "registry/"
 	keyInstances = "instances/"
 )
 
-// store keeps the state of one routing layer in etcd. Its errors have the gRPC status with which a call is answered.
-type store struct {
+// Store keeps the state of one routing layer. Keys are those below its service.
+type Store interface {
+	// List returns everything.
+	List(ctx context.Context) (map[string][]byte, error)
+	// Has tells whether there is a key.
+	Has(ctx context.Context, key string) (bool, error)
+	// Commit writes values in one transaction; nil deletes.
+	Commit(ctx context.Context, values map[string][]byte) error
+	Close() error
+}
+
+// etcdStore is a Store in an etcd.
+type etcdStore struct {
 	client *clientv3.Client
 	base   string
 }
 
-// openStore connects as a pod with that Secret would. What is wrong with the address shows at the first request.
-func openStore(data map[string][]byte, service string) (*store, error) {
+// openEtcd connects as a pod with that Secret would. What is wrong with the address shows at the first request.
+func openEtcd(data map[string][]byte, service string) (*etcdStore, error) {
 	c, err := meshetcd.Parse(data)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to etcd: %w", err)
@@ -46,73 +62,235 @@ func openStore(data map[string][]byte, service string) (*store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting to etcd: %w", err)
 	}
-	return &store{client: client, base: c.RootPrefix + "/mm/" + service + "/"}, nil
+	return &etcdStore{client: client, base: c.RootPrefix + "/mm/" + service + "/"}, nil
 }
 
-func (s *store) close() error { return s.client.Close() }
+func (s *etcdStore) Close() error { return s.client.Close() }
 
-// read decodes the value of a key; nil means that there is none.
-func read[T any](ctx context.Context, s *store, key string) (*T, error) {
+func (s *etcdStore) List(ctx context.Context) (map[string][]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	answer, err := s.client.Get(ctx, s.base+key)
+	answer, err := s.client.Get(ctx, s.base, clientv3.WithPrefix())
 	if err != nil {
-		return nil, unavailable("reading "+key, err)
+		return nil, fmt.Errorf("listing %s: %w", s.base, err)
 	}
-	if len(answer.Kvs) == 0 {
-		return nil, nil
-	}
-	return decode[T](key, answer.Kvs[0].Value)
-}
-
-// list decodes all values below a prefix, by what follows it.
-func list[T any](ctx context.Context, s *store, prefix string) (map[string]*T, error) {
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
-	answer, err := s.client.Get(ctx, s.base+prefix, clientv3.WithPrefix())
-	if err != nil {
-		return nil, unavailable("listing "+prefix, err)
-	}
-	out := map[string]*T{}
+	out := map[string][]byte{}
 	for _, entry := range answer.Kvs {
-		id := strings.TrimPrefix(string(entry.Key), s.base+prefix)
-		if out[id], err = decode[T](prefix+id, entry.Value); err != nil {
-			return nil, err
+		out[strings.TrimPrefix(string(entry.Key), s.base)] = entry.Value
+	}
+	return out, nil
+}
+
+func (s *etcdStore) Has(ctx context.Context, key string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	answer, err := s.client.Get(ctx, s.base+key, clientv3.WithCountOnly())
+	if err != nil {
+		return false, fmt.Errorf("reading %s: %w", key, err)
+	}
+	return answer.Count > 0, nil
+}
+
+func (s *etcdStore) Commit(ctx context.Context, values map[string][]byte) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	var operations []clientv3.Op
+	for key, value := range values {
+		if value == nil {
+			operations = append(operations, clientv3.OpDelete(s.base+key))
+		} else {
+			operations = append(operations, clientv3.OpPut(s.base+key, string(value)))
 		}
 	}
-	return out, nil
-}
-
-func decode[T any](key string, value []byte) (*T, error) {
-	out := new(T)
-	if err := json.Unmarshal(value, out); err != nil {
-		return nil, status.Errorf(codes.Internal, "decoding %s: %v", key, err)
+	if _, err := s.client.Txn(ctx).Then(operations...).Commit(); err != nil {
+		return fmt.Errorf("writing to %s: %w", s.base, err)
 	}
-	return out, nil
+	return nil
 }
 
-func (s *store) put(ctx context.Context, key string, value any) error {
+// Memory is a Store of this process.
+type Memory struct {
+	// OnCommit is told each transaction; nil for nobody. It must not call the layer.
+	OnCommit func(values map[string][]byte)
+
+	mu   sync.Mutex
+	away bool
+	data map[string][]byte
+}
+
+var errAway = errors.New("the store is away")
+
+// SetAway makes the store fail, or answer again.
+func (s *Memory) SetAway(away bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.away = away
+}
+
+// Wipe loses everything.
+func (s *Memory) Wipe() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.data = nil
+}
+
+// List implements Store.
+func (s *Memory) List(context.Context) (map[string][]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.away {
+		return nil, errAway
+	}
+	return maps.Clone(s.data), nil
+}
+
+// Has implements Store.
+func (s *Memory) Has(_ context.Context, key string) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.away {
+		return false, errAway
+	}
+	return s.data[key] != nil, nil
+}
+
+// Commit implements Store.
+func (s *Memory) Commit(_ context.Context, values map[string][]byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.away {
+		return errAway
+	}
+	if s.data == nil {
+		s.data = map[string][]byte{}
+	}
+	for key, value := range values {
+		if value == nil {
+			delete(s.data, key)
+		} else {
+			s.data[key] = value
+		}
+	}
+	if s.OnCommit != nil {
+		s.OnCommit(values)
+	}
+	return nil
+}
+
+// Close implements Store.
+func (s *Memory) Close() error { return nil }
+
+// change is what one transaction does to the records; nil deletes.
+type change struct {
+	vmodels map[string]*vmodel
+	models  map[string]*model
+}
+
+// commit writes a change, and remembers it when it is written.
+func (l *Layer) commit(c change) error {
+	values := map[string][]byte{}
+	for id, v := range c.vmodels {
+		if err := encode(values, keyVModels+id, v, v == nil); err != nil {
+			return err
+		}
+	}
+	for id, m := range c.models {
+		if err := encode(values, keyModels+id, m, m == nil); err != nil {
+			return err
+		}
+	}
+	if err := l.store.Commit(l.ctx, values); err != nil {
+		return l.unavailable()
+	}
+	if l.deaf {
+		return nil
+	}
+	remember(l.vmodels, c.vmodels)
+	remember(l.models, c.models)
+	return nil
+}
+
+func encode(into map[string][]byte, key string, value any, gone bool) error {
+	if gone {
+		into[key] = nil
+		return nil
+	}
 	text, err := json.Marshal(value)
 	if err != nil {
 		return status.Errorf(codes.Internal, "encoding %s: %v", key, err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
-	if _, err := s.client.Put(ctx, s.base+key, string(text)); err != nil {
-		return unavailable("writing "+key, err)
+	into[key] = text
+	return nil
+}
+
+func remember[T any](into, changed map[string]*T) {
+	for id, value := range changed {
+		if value == nil {
+			delete(into, id)
+		} else {
+			into[id] = value
+		}
+	}
+}
+
+// unavailable is the answer while the store is away, and notes that it is.
+func (l *Layer) unavailable() error {
+	l.lost = l.clock.Now()
+	if !l.looking {
+		l.looking = true
+		l.after(lookAgainAfter, l.lookAgain)
+	}
+	return status.Error(codes.Unavailable, "io exception")
+}
+
+// lookAgain notes how long the store is away.
+func (l *Layer) lookAgain() {
+	l.looking = false
+	if _, err := l.store.Has(l.ctx, keyInstances); err != nil {
+		_ = l.unavailable()
+	}
+}
+
+// has tells whether there is a key; an error says that the store is away, or has come back only now.
+func (l *Layer) has(key string) (bool, error) {
+	found, err := l.store.Has(l.ctx, key)
+	if err != nil {
+		return false, l.unavailable()
+	}
+	return found, nil
+}
+
+// writable refuses to write while the store is away and for some time after.
+func (l *Layer) writable() error {
+	if _, err := l.has(keyInstances); err != nil {
+		return err
+	}
+	if !l.lost.IsZero() && l.clock.Since(l.lost) < l.options.AfterOutage {
+		return status.Error(codes.Unavailable, "io exception")
 	}
 	return nil
 }
 
-func (s *store) remove(ctx context.Context, key string) error {
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
-	if _, err := s.client.Delete(ctx, s.base+key); err != nil {
-		return unavailable("deleting "+key, err)
+// read fills the memory from the store.
+func (l *Layer) read() error {
+	all, err := l.store.List(l.ctx)
+	if err != nil {
+		return l.unavailable()
+	}
+	l.vmodels, l.models, l.deaf = map[string]*vmodel{}, map[string]*model{}, false
+	for key, value := range all {
+		var err error
+		if id, is := strings.CutPrefix(key, keyVModels); is {
+			l.vmodels[id] = &vmodel{}
+			err = json.Unmarshal(value, l.vmodels[id])
+		}
+		if id, is := strings.CutPrefix(key, keyModels); is {
+			l.models[id] = &model{}
+			err = json.Unmarshal(value, l.models[id])
+		}
+		if err != nil {
+			return status.Errorf(codes.Internal, "decoding %s: %v", key, err)
+		}
 	}
 	return nil
-}
-
-func unavailable(what string, err error) error {
-	return status.Errorf(codes.Unavailable, "%s in etcd: %v", what, err)
 }

@@ -6,18 +6,18 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
 	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
 // off is what users are told while the component does not run.
-const off = "the component modelmesh is switched off: the runtime is stored as it is, and nothing acts on it"
+const off = author.Idle("the component modelmesh is switched off: the runtime is stored as it is, and nothing acts on it")
 
 // ServerTypes returns the types of servers for which there are adapters in a namespace, by the settings of the moment; the
 // namespace is empty for a ClusterServingRuntime. It is asked with every request.
@@ -28,7 +28,7 @@ type validator struct{ serverTypes ServerTypes }
 
 // Handle implements admission.Handler.
 func (v *validator) Handle(ctx context.Context, request admission.Request) admission.Response {
-	if request.Operation != admissionv1.Create && request.Operation != admissionv1.Update {
+	if !author.Changes(request) {
 		return admission.Allowed("")
 	}
 	now, err := decode(request.Object.Raw)
@@ -68,13 +68,9 @@ func (v *validator) answer(ctx context.Context, namespace string, now, before *v
 	return allowed(append(known, v.news(ctx, namespace, now, before)...))
 }
 
-// allowed lets a runtime pass. A warning is the value of an HTTP header: one that has a line break never arrives.
+// allowed lets a runtime pass.
 func allowed(warnings []string) admission.Response {
-	response := admission.Allowed("")
-	for _, text := range warnings {
-		response = response.WithWarnings(strings.Join(strings.Fields(text), " "))
-	}
-	return response
+	return author.Warned(admission.Allowed(""), warnings)
 }
 
 // news returns the warnings that the user was not given with the runtime before.
@@ -112,12 +108,4 @@ func refusal(code int32, reason metav1.StatusReason, found *violation) admission
 		Causes: []metav1.StatusCause{{Type: metav1.CauseTypeFieldValueInvalid, Field: found.field, Message: found.message}},
 	}
 	return response
-}
-
-// idle answers for a component that is switched off.
-type idle struct{}
-
-// Handle implements admission.Handler.
-func (idle) Handle(context.Context, admission.Request) admission.Response {
-	return admission.Allowed("").WithWarnings(off)
 }

@@ -137,8 +137,8 @@ func TestOtherOperationsPass(t *testing.T) {
 }
 
 func TestSwitchedOff(t *testing.T) {
-	answer := idle{}.Handle(t.Context(), ask(keda, ""))
-	if !answer.Allowed || !slices.Equal(answer.Warnings, []string{off}) {
+	answer := off.Handle(t.Context(), ask(keda, ""))
+	if !answer.Allowed || !slices.Equal(answer.Warnings, []string{string(off)}) {
 		t.Errorf("%+v", answer)
 	}
 }

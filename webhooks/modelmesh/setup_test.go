@@ -1,6 +1,7 @@
 package modelmesh
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -9,8 +10,12 @@ import (
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
 // serving is a manager of which nothing but the webhook server is asked.
@@ -25,7 +30,10 @@ func (s serving) GetWebhookServer() webhook.Server { return s.server }
 func TestRegister(t *testing.T) {
 	for _, enabled := range []bool{true, false} {
 		m := serving{server: webhook.NewServer(webhook.Options{})}
-		Register(m, enabled, adapters)
+		everything := func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
+			return true, nil
+		}
+		Register(m, enabled, author.Guards{May: everything}, adapters)
 		review := `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"u","operation":"CREATE","object":` + keda + `}}`
 		r := httptest.NewRequest(http.MethodPost, "/validate-serving-modelmesh-io-v1alpha1-servingruntime", strings.NewReader(review))
 		r.Header.Set("Content-Type", "application/json")
@@ -35,7 +43,7 @@ func TestRegister(t *testing.T) {
 		if err := json.Unmarshal(recorder.Body.Bytes(), answer); err != nil || answer.Response == nil {
 			t.Fatalf("%v: %d %s", err, recorder.Code, recorder.Body)
 		}
-		if answer.Response.UID != "u" || answer.Response.Allowed == enabled || slices.Equal(answer.Response.Warnings, []string{off}) == enabled {
+		if answer.Response.UID != "u" || answer.Response.Allowed == enabled || slices.Equal(answer.Response.Warnings, []string{string(off)}) == enabled {
 			t.Errorf("enabled %t: %+v", enabled, answer.Response)
 		}
 	}

@@ -24,8 +24,8 @@ const (
 )
 
 // policy guards the pods of runtimes: what the mesh says to itself is heard from its own pods only, and ports that are nobody's
-// business, such as that of the model server's management, from nobody. Restricted, the ports that ask nobody who he is are open to
-// the namespace, the manager and routers only.
+// business, such as that of the model server's management, from nobody. Restricted, and wherever a proxy guards REST, the ports that
+// ask nobody who he is are open to the namespace, the manager and routers only.
 func policy(in Inputs) *networkingv1ac.NetworkPolicyApplyConfiguration {
 	s := in.Settings
 	peers := networkingv1ac.NetworkPolicyPeer().WithPodSelector(
@@ -45,7 +45,7 @@ func policy(in Inputs) *networkingv1ac.NetworkPolicyApplyConfiguration {
 		WithPodSelector(runtimePods()).
 		WithPolicyTypes(networkingv1.PolicyTypeIngress).
 		WithIngress(rule(s.ServicePort, peerPort).WithFrom(peers))
-	if s.NetworkPolicyRestricted {
+	if s.NetworkPolicyRestricted || in.Proxy != nil { // the proxy would guard one door of two
 		spec.WithIngress(rule(unguarded...).WithFrom(confidants(in)...))
 	} else {
 		open = append(unguarded, open...)

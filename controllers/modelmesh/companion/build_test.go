@@ -226,8 +226,9 @@ func TestRestrictedPolicy(t *testing.T) {
 	for name, c := range map[string]struct {
 		got, want map[string]string
 	}{
-		"open":                   {ports(openShift), map[string]string{"8033": "1 all ", "8080": "1 ", "8008": "all ", "2112": "all ", "8443": "all "}},
+		"guarded by a proxy":     {ports(openShift), map[string]string{"8033": "1 3 ", "8080": "1 ", "8008": "3 ", "2112": "all ", "8443": "all "}},
 		"restricted":             {ports(openShift, restricted), map[string]string{"8033": "1 3 ", "8080": "1 ", "8008": "3 ", "2112": "all ", "8443": "all "}},
+		"Kubernetes, guarded":    {ports(plain, always), map[string]string{"8033": "1 2 ", "8080": "1 ", "8008": "2 ", "2112": "all ", "8443": "all "}},
 		"Kubernetes":             {ports(plain), map[string]string{"8033": "1 all ", "8080": "1 ", "8008": "all ", "2112": "all "}},
 		"Kubernetes, restricted": {ports(plain, restricted), map[string]string{"8033": "1 2 ", "8080": "1 ", "8008": "2 ", "2112": "all "}},
 		"nothing is open": {ports(plain, restricted, func(s *meshsettings.Settings) { s.Metrics.Enabled, s.RESTProxy.Enabled = false, false }),

@@ -143,12 +143,9 @@ func TestPredicatesByIdentity(t *testing.T) {
 		object    client.Object
 		want      bool
 	}{
-		"one of the names":     {named("a", "b"), head("team", "b", nil), true},
-		"another name":         {named("a", "b"), head("team", "c", nil), false},
-		"no names":             {named(), head("team", "", nil), false},
-		"made here":            {byComponent(), head("team", "x", madeHere()), true},
-		"made by nobody":       {byComponent(), head("team", "x", nil), false},
-		"of another component": {byComponent(), head("team", "x", map[string]string{names.OperatorLabel: names.OperatorName, names.ComponentLabel: "mlflow"}), false},
+		"one of the names": {named("a", "b"), head("team", "b", nil), true},
+		"another name":     {named("a", "b"), head("team", "c", nil), false},
+		"no names":         {named(), head("team", "", nil), false},
 	} {
 		for what, got := range map[string]bool{
 			"create": tc.predicate.Create(event.CreateEvent{Object: tc.object}), "delete": tc.predicate.Delete(event.DeleteEvent{Object: tc.object}),

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh/authproxy"
-	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
 // Names that users and the dashboard of Open Data Hub know.
@@ -79,7 +79,4 @@ func places(namespace string) []place {
 }
 
 // ours tells whether this component made an object.
-func ours(o metav1.Object) bool {
-	labels := o.GetLabels()
-	return labels[names.OperatorLabel] == names.OperatorName && labels[names.ComponentLabel] == modelmesh.ComponentName
-}
+func ours(o metav1.Object) bool { return apply.IsOurs(o, modelmesh.ComponentName) }

@@ -18,6 +18,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
 // What is made stands in the namespaces of users, so the rights cannot be limited to some. `bind` lets us grant two roles without
@@ -68,7 +69,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmesh.Shared) erro
 		head:  (&heads{of: shared.Namespaces.Head, live: mgr.GetAPIReader(), own: config.Namespace}).read,
 		usage: usageReader{cached: mgr.GetClient(), served: served.Current, inferenceServices: !config.IgnoreInferenceServices}.of,
 	}
-	c, err := controller.New(namespaceController, mgr, controller.Options{Reconciler: n})
+	c, err := controller.New(namespaceController, mgr, reconciler.ControllerOptionsFor(n))
 	if err != nil {
 		return fmt.Errorf("building the controller %s: %w", namespaceController, err)
 	}
@@ -81,7 +82,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmesh.Shared) erro
 	}
 	common.applier = keepingHosts(shared.Applier)
 	p := &publications{around: common, clusterRuntimes: !config.IgnoreClusterServingRuntimes}
-	c, err = controller.New(routeController, mgr, controller.Options{Reconciler: p})
+	c, err = controller.New(routeController, mgr, reconciler.ControllerOptionsFor(p))
 	if err != nil {
 		return fmt.Errorf("building the controller %s: %w", routeController, err)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/meshsettings"
 	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh/authproxy"
@@ -42,13 +43,13 @@ func (w watching) namespaces(ctx context.Context, c controller.Controller, conne
 		w.shared.Settings.Changes(every), w.shared.Served.Changes(&metav1.PartialObjectMetadata{}, every),
 		source.Kind(connections, client.Object(headOfKind(secretKind)), toNamespace()),
 		source.Kind(held, client.Object(&v1alpha1.Predictor{}), toNamespace(), comesAndGoes()),
-		source.Kind(held, client.Object(&appsv1.Deployment{}), toNamespace(), predicate.And(byComponent(), podsComeAndGo())),
+		source.Kind(held, client.Object(&appsv1.Deployment{}), toNamespace(), predicate.And(apply.MadeBy(modelmesh.ComponentName), podsComeAndGo())),
 		source.Kind(held, client.Object(headOfKind(secretKind)), toNamespace(), w.concerning()),
 		source.Kind(held, client.Object(headOfKind(configMapKind)), toNamespace(), named(BundleConfigMap, authproxy.RulesConfigMap)),
-		source.Kind(held, client.Object(headOfKind(delegatorKind)), handler.EnqueueRequestsFromMapFunc(byBinding), byComponent()),
+		source.Kind(held, client.Object(headOfKind(delegatorKind)), handler.EnqueueRequestsFromMapFunc(byBinding), apply.MadeBy(modelmesh.ComponentName)),
 	}
 	for _, kind := range []schema.GroupVersionKind{accountKind, policyKind, bindingKind} {
-		sources = append(sources, source.Kind(held, client.Object(headOfKind(kind)), toNamespace(), byComponent()))
+		sources = append(sources, source.Kind(held, client.Object(headOfKind(kind)), toNamespace(), apply.MadeBy(modelmesh.ComponentName)))
 	}
 	if s, some := w.shared.Namespaces.Source(&handler.EnqueueRequestForObject{}); some {
 		sources = append(sources, s)
@@ -153,7 +154,7 @@ func (w watching) concerning() predicate.Predicate {
 	entries := predicate.NewPredicateFuncs(func(o client.Object) bool {
 		return w.isNamed(o, func(s meshsettings.Settings) string { return s.StorageSecretName })
 	})
-	marked := predicate.NewPredicateFuncs(func(o client.Object) bool { return ours(o) && o.GetLabels()[LabelManaged] == yes })
+	marked := apply.BeforeOrAfter(func(o client.Object) bool { return ours(o) && o.GetLabels()[LabelManaged] == yes })
 	return predicate.Or(mine, entries, marked)
 }
 
@@ -180,11 +181,6 @@ func named(all ...string) predicate.Predicate {
 		}
 		return false
 	})
-}
-
-// byComponent admits what this component made.
-func byComponent() predicate.Predicate {
-	return predicate.NewPredicateFuncs(func(o client.Object) bool { return ours(o) })
 }
 
 // comesAndGoes admits objects when they appear and when they are gone.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
@@ -63,9 +64,10 @@ func TestUpdatesThatCount(t *testing.T) {
 		"a Predictor is written":              {comesAndGoes(), update(predictor("p"), predictor("p")), false},
 		"one of our names":                    {named("a", "b"), update(nil, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "b"}}), true},
 		"another name":                        {named("a", "b"), update(nil, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "c"}}), false},
-		"what we made":                        {byComponent(), update(nil, deployment(0)), true},
-		"what we did not make":                {byComponent(), update(nil, unlabelled), false},
-		"what another component of ours made": {byComponent(), update(nil, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Labels: names.Labels("mlflow")}}), false},
+		"what we made":                        {apply.MadeBy(modelmesh.ComponentName), update(unlabelled, deployment(0)), true},
+		"what we made loses its label":        {apply.MadeBy(modelmesh.ComponentName), update(deployment(0), unlabelled), true},
+		"what we did not make":                {apply.MadeBy(modelmesh.ComponentName), update(unlabelled, unlabelled), false},
+		"what another component of ours made": {apply.MadeBy(modelmesh.ComponentName), update(unlabelled, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Labels: names.Labels("mlflow")}}), false},
 	} {
 		if got := c.predicate.Update(c.event); got != c.want {
 			t.Errorf("%s: counts %t, want %t", name, got, c.want)

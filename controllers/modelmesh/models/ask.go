@@ -43,16 +43,38 @@ func (r *models) register(ctx context.Context, client mesh.Client, rec *record, 
 	if err != nil {
 		return nil, err
 	}
-	now := r.clock.Now()
-	load := !rec.Deleting && wantsLoad(rec.status) && e.mayLoad(now)
+	load, err := r.orders(ctx, rec, e)
+	if err != nil {
+		return nil, err
+	}
 	info, err := client.SetVModel(ctx, &meshpb.SetVModelRequest{
 		VModelId: rec.Name, Owner: rec.Source, TargetModelId: rec.ID(), AutoDeleteTargetModel: true, LoadNow: load,
 		ModelInfo: &meshpb.ModelInfo{Type: rec.Label(), Path: rec.Path(), Key: key},
 	})
-	if err == nil && load {
-		e.ordered(now)
+	if err == nil && (load || e.order == orderStart) {
+		e.order = orderNone
 	}
 	return info, err
+}
+
+// orders decides whether the mesh is told to load the model at once. One that was dropped for others is not, even if the pods have
+// changed: its next request brings it back. Only where no runtime can do that any more the order is what shows it.
+func (r *models) orders(ctx context.Context, rec *record, e *entry) (bool, error) {
+	switch {
+	case rec.Deleting:
+		return false, nil
+	case wantsLoad(rec.status) || e.order == orderNew:
+		return true, nil
+	case e.order < orderLost:
+		return e.order == orderStart && rec.status.ActiveModelState == v1alpha1.Loading, nil
+	case rec.status.ActiveModelState != v1alpha1.Standby:
+		return true, nil
+	}
+	supported, err := r.supported(ctx, rec.Namespace, rec.Label())
+	if err != nil {
+		return false, fmt.Errorf("looking for a runtime that supports %s: %w", rec.Label(), err)
+	}
+	return !supported, nil
 }
 
 // clash finds out why the mesh will not take the model: because another source has the name, or because it has a model of the same
@@ -107,19 +129,23 @@ func (r *models) judge(ctx context.Context, client mesh.Client, rec *record, e *
 
 // interpret reads the last answer, by the light of which runtimes there are.
 func (r *models) interpret(ctx context.Context, rec *record, e *entry) (answer, error) {
-	a := interpret(e.info, false)
+	a := interpret(e.info)
 	if !a.active.known || a.targeted && !a.target.known {
 		log.FromContext(ctx).V(1).Info("The mesh does not know the state of a model that it has", "status", e.info.GetStatus().String())
 	}
-	if !a.active.unsupported() && !a.target.unsupported() || rec.problem != "" {
+	speechless := a.speechless()
+	if !a.active.unsupported() && !a.target.unsupported() && !speechless || rec.problem != "" {
 		return a, nil
 	}
 	supported, err := r.supported(ctx, rec.Namespace, rec.Label())
 	if err != nil {
 		return a, fmt.Errorf("looking for a runtime that supports %s: %w", rec.Label(), err)
 	}
+	if speechless {
+		a.target = nobodyLoads(rec.Label())
+	}
 	if supported && e.awaits(r.clock.Now()) {
-		a = interpret(e.info, true)
+		a.active, a.target = a.active.awaited(), a.target.awaited()
 	}
 	return a, nil
 }

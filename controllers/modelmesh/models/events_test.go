@@ -66,7 +66,7 @@ func TestEachFailureIsTold(t *testing.T) {
 			{homeless + "rt:a: [_no_runtime]", "RuntimeNotRecognized"},
 			{"broken", "ModelLoadFailed"},
 		} {
-			w.mesh.answer = says("m", concrete(loadFailed, tc.mistake))
+			w.mesh.answer = says("m", with(concrete(loadFailed, tc.mistake), copyAt("a", loadFailed, at(0))))
 			w.memory.mark(key)
 			w.reconcile(key)
 			w.toldOf("Warning " + tc.want)
@@ -119,15 +119,15 @@ func TestDue(t *testing.T) {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
-	e := entry{asked: "m", outcome: answered, attempts: 3, loads: 2, version: "7", uid: "u"}
+	e := entry{asked: "m", outcome: answered, attempts: 3, version: "7", uid: "u"}
 	if e.begin("m"); e.attempts != 3 {
 		t.Error("it is about the same")
 	}
-	if e.begin("n"); e.attempts != 0 || e.loads != 0 || e.outcome != unasked || e.version != "7" || e.uid != "u" {
+	if e.begin("n"); e.attempts != 0 || e.order != orderNew || e.outcome != unasked || e.version != "7" || e.uid != "u" {
 		t.Errorf("%+v", e)
 	}
-	e.askAgain(now)
-	e.askAgain(now)
+	e.askAgain(now, pauseMax)
+	e.askAgain(now, pauseMax)
 	if e.attempts != 2 || e.again.Before(now.Add(2*pauseMin)) {
 		t.Errorf("%+v", e)
 	}

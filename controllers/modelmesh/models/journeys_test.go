@@ -2,16 +2,21 @@ package models
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,184 +24,192 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/mesh"
 	"github.com/odh-platform/odh-platform-operator/pkg/mesh/meshpb"
+	"github.com/odh-platform/odh-platform-operator/test/modelmesh"
 )
 
-// simulation is a mesh with state: what the wire protocol says of vmodels, and loads that take a while. Paths with "bad" fail.
-type simulation struct {
-	vmodels map[string]*simulated
-	models  map[string]*simulatedModel
-	// pods tells that somebody answers, silent that a call gets nowhere although there are addresses.
-	pods, silent bool
-	// wrote is told what is written into etcd, unless nobody listens.
-	wrote     func(owner, name string)
-	listening bool
+// layered is the mesh of one namespace: the stand-in for the routing layer, over a store in memory. Paths with "bad" fail.
+type layered struct {
+	*modelmesh.Layer
+	store *modelmesh.Memory
+	// silent tells that a call gets nowhere although there are addresses; pods that there are any.
+	silent, pods bool
+	// taking is how long a load takes, and loads are those that began, by path.
+	taking time.Duration
+	mu     sync.Mutex
+	loads  map[string]int
 }
 
-type simulated struct{ owner, active, target string }
+var sklearnPod = modelmesh.Instance{ID: "one", Labels: []string{"mt:a"}}
 
-type simulatedModel struct {
-	path  string
-	state meshpb.ModelStatusInfo_ModelStatus
+const journeyConstraints = `{"_default":{"required":["_no_runtime"]},"mt:a":{"required":["mt:a"]},"mt:b":{"required":["mt:b"]}}`
+
+// newLayered opens the mesh with one pod, for models of format a.
+func newLayered(t testing.TB, change ...func(*modelmesh.LayerOptions)) *layered {
+	t.Helper()
+	m := &layered{store: &modelmesh.Memory{}, pods: true, taking: time.Second, loads: map[string]int{}}
+	options := modelmesh.LayerOptions{Store: m.store, Loader: m.load, Log: logr.Discard()}
+	for _, c := range change {
+		c(&options)
+	}
+	var err error
+	if m.Layer, err = modelmesh.NewLayer(options); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(m.SetConstraints([]byte(journeyConstraints)), m.SetInstances(t.Context(), []modelmesh.Instance{sklearnPod})); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Second) // until it can be reached
+	return m
 }
 
-func (s *simulation) reachable() error {
+func (m *layered) load(ctx context.Context, l modelmesh.Load) error {
+	m.mu.Lock()
+	m.loads[l.Path]++
+	m.mu.Unlock()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(m.taking):
+	}
+	if strings.Contains(l.Path, "bad") {
+		return status.Error(codes.InvalidArgument, "cannot load")
+	}
+	return nil
+}
+
+// begun is how many loads of a path began.
+func (m *layered) begun(path string) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.loads[path]
+}
+
+func (m *layered) reachable() error {
 	switch {
-	case !s.pods:
+	case !m.pods:
 		return mesh.ErrNoAddress
-	case s.silent:
+	case m.silent:
 		return status.Error(codes.Unavailable, "connection refused")
 	default:
 		return nil
 	}
 }
 
-func (s *simulation) Endpoints() (grpc, http string) { return grpcAddress, "" }
+func (m *layered) Endpoints() (grpc, http string) { return grpcAddress, "" }
 
-func (s *simulation) tell(name string, v *simulated) {
-	if s.listening {
-		s.wrote(v.owner, name)
-	}
-}
-
-func (s *simulation) SetVModel(_ context.Context, r *meshpb.SetVModelRequest) (*meshpb.VModelStatusInfo, error) {
-	if err := s.reachable(); err != nil {
+func (m *layered) SetVModel(ctx context.Context, r *meshpb.SetVModelRequest) (*meshpb.VModelStatusInfo, error) {
+	if err := m.reachable(); err != nil {
 		return nil, err
 	}
-	v := s.vmodels[r.GetVModelId()]
-	if v != nil && v.owner != r.GetOwner() {
-		return nil, alreadyExists()
-	}
-	if v == nil {
-		v = &simulated{owner: r.GetOwner(), active: r.GetTargetModelId()}
-		s.vmodels[r.GetVModelId()] = v
-	}
-	m := s.models[r.GetTargetModelId()]
-	if m == nil {
-		m = &simulatedModel{path: r.GetModelInfo().GetPath(), state: notLoaded}
-		s.models[r.GetTargetModelId()] = m
-	}
-	changed := v.target != r.GetTargetModelId()
-	v.target = r.GetTargetModelId()
-	if m.state != loaded && (r.GetLoadNow() || v.active != v.target) && (m.state != loadFailed || changed) && m.state != loading {
-		m.state, changed = loading, true
-	}
-	if changed {
-		s.tell(r.GetVModelId(), v)
-	}
-	return s.describe(v), nil
+	return m.Layer.SetVModel(ctx, r)
 }
 
-func (s *simulation) DeleteVModel(_ context.Context, r *meshpb.DeleteVModelRequest) (*meshpb.DeleteVModelResponse, error) {
-	if err := s.reachable(); err != nil {
+func (m *layered) DeleteVModel(ctx context.Context, r *meshpb.DeleteVModelRequest) (*meshpb.DeleteVModelResponse, error) {
+	if err := m.reachable(); err != nil {
 		return nil, err
 	}
-	if v := s.vmodels[r.GetVModelId()]; v != nil && v.owner == r.GetOwner() {
-		delete(s.vmodels, r.GetVModelId())
-		delete(s.models, v.active)
-		delete(s.models, v.target)
-		s.tell(r.GetVModelId(), v)
-	}
-	return &meshpb.DeleteVModelResponse{}, nil
+	return m.Layer.DeleteVModel(ctx, r)
 }
 
-func (s *simulation) GetVModelStatus(_ context.Context, r *meshpb.GetVModelStatusRequest) (*meshpb.VModelStatusInfo, error) {
-	if err := s.reachable(); err != nil {
+func (m *layered) GetVModelStatus(ctx context.Context, r *meshpb.GetVModelStatusRequest) (*meshpb.VModelStatusInfo, error) {
+	if err := m.reachable(); err != nil {
 		return nil, err
 	}
-	if v := s.vmodels[r.GetVModelId()]; v != nil && v.owner == r.GetOwner() {
-		return s.describe(v), nil
-	}
-	return &meshpb.VModelStatusInfo{ActiveModelStatus: concrete(notFound)}, nil
+	return m.Layer.GetVModelStatus(ctx, r)
 }
 
-func (s *simulation) describe(v *simulated) *meshpb.VModelStatusInfo {
-	of := func(id string) *meshpb.ModelStatusInfo {
-		m := s.models[id]
-		if m.state == loadFailed {
-			return with(concrete(m.state, "cannot load"), copyAt("a", m.state, at(0)))
-		}
-		return with(concrete(m.state), copyAt("a", m.state, at(0)))
-	}
-	info := &meshpb.VModelStatusInfo{
-		Status: defined, Owner: v.owner, ActiveModelId: v.active, TargetModelId: v.target, ActiveModelStatus: of(v.active), TargetModelStatus: of(v.target),
-	}
-	if v.active != v.target {
-		if info.Status = transitioning; s.models[v.target].state == loadFailed {
-			info.Status = blocked
-		}
-	}
-	return info
-}
-
-// settle ends all loads.
-func (s *simulation) settle() {
-	for _, name := range slices.Sorted(maps.Keys(s.vmodels)) {
-		v := s.vmodels[name]
-		for _, id := range []string{v.active, v.target} {
-			m := s.models[id]
-			if m.state != loading {
-				continue
-			}
-			if m.state = loaded; strings.Contains(m.path, "bad") {
-				m.state = loadFailed
-			}
-			if id == v.target && m.state == loaded && v.active != id {
-				delete(s.models, v.active)
-				v.active = id
-			}
-			s.tell(name, v)
-		}
-	}
-}
-
-// journey is a world with a simulated mesh, a queue and timers.
+// journey is a world with a mesh, a queue and timers, in a time of its own.
 type journey struct {
 	*world
-	mesh   *simulation
-	queue  map[types.NamespacedName]bool
+	mesh   *layered
 	timers map[types.NamespacedName]time.Time
 	// created counts resources, each of which has a uid of its own.
 	created int
+
+	mu        sync.Mutex // the mesh writes at any moment
+	queue     map[types.NamespacedName]bool
+	listening bool
 }
 
-func newJourney(t *testing.T) *journey {
-	j := &journey{world: newWorld(t), queue: map[types.NamespacedName]bool{}, timers: map[types.NamespacedName]time.Time{}}
-	j.mesh = &simulation{vmodels: map[string]*simulated{}, models: map[string]*simulatedModel{}, pods: true, listening: true}
-	j.mesh.wrote = func(owner, name string) {
-		key := join(owner, types.NamespacedName{Namespace: "ns", Name: name})
-		j.memory.mark(key)
-		j.queue[key] = true
-	}
+func newJourney(t *testing.T, change ...func(*modelmesh.LayerOptions)) *journey {
+	j := &journey{world: newWorld(t), queue: map[types.NamespacedName]bool{}, timers: map[types.NamespacedName]time.Time{}, listening: true}
+	j.mesh = newLayered(t, change...)
+	j.mesh.store.OnCommit = j.wrote
 	j.models.client = func(string) (mesh.Client, bool) { return j.mesh, true }
+	j.models.clock = clock.RealClock{}
+	j.models.recorder = events.NewFakeRecorder(10000)
 	return j
 }
 
-// begin is a manager that starts: nothing is remembered, every resource is looked at, and the mesh lists what it has.
-func (j *journey) begin(t *rapid.T) {
-	j.memory, j.fuses = newMemory(), fuses{}
-	clear(j.queue)
-	clear(j.timers)
-	for _, key := range j.resources(t) {
-		j.queue[key] = true
-	}
-	j.relist()
-}
-
-// relist is what the stream of events does when it gets through to etcd.
-func (j *journey) relist() {
-	j.mesh.listening = true
-	for name, v := range j.mesh.vmodels {
-		j.mesh.wrote(v.owner, name)
-	}
-	for _, source := range []string{"ksp", "isvc"} { // keys that have vanished are told too
-		for _, key := range j.memory.of(source) {
-			j.memory.mark(key)
-			j.queue[key] = true
+// wrote is what the stream of events tells.
+func (j *journey) wrote(values map[string][]byte) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for key := range values {
+		name, found := strings.CutPrefix(key, "vmodels/")
+		if id, is := strings.CutPrefix(key, "registry/"); is {
+			name, _, found = strings.Cut(id, "__")
+		}
+		if found && j.listening {
+			j.wake(name)
 		}
 	}
 }
 
-func (j *journey) resources(t *rapid.T) []types.NamespacedName {
+// wake queues a model by its name: those of InferenceServices begin with s.
+func (j *journey) wake(name string) {
+	source := "ksp"
+	if strings.HasPrefix(name, "s") {
+		source = "isvc"
+	}
+	key := join(source, types.NamespacedName{Namespace: "ns", Name: name})
+	j.memory.mark(key)
+	j.queue[key] = true
+}
+
+func (j *journey) enqueue(keys ...types.NamespacedName) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, key := range keys {
+		j.queue[key] = true
+	}
+}
+
+// run lets time go by.
+func (j *journey) run(t testing.TB, d time.Duration) {
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		for j.pass(t) {
+		}
+	}
+}
+
+// begin is a manager that starts: nothing is remembered, every resource is looked at, and the mesh lists what it has.
+func (j *journey) begin(t testing.TB) {
+	j.memory.entries, j.breakers.spaces = map[types.NamespacedName]entry{}, nil
+	clear(j.timers)
+	j.enqueue(j.resources(t)...)
+	j.relist(t)
+}
+
+// relist is what the stream of events does when it gets through to etcd.
+func (j *journey) relist(t testing.TB) {
+	all, err := j.mesh.store.List(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.mu.Lock()
+	j.listening = true
+	j.mu.Unlock()
+	j.wrote(all)
+	for _, source := range []string{"ksp", "isvc"} { // keys that have vanished are told too
+		for _, key := range j.memory.of(source) {
+			j.memory.mark(key)
+			j.enqueue(key)
+		}
+	}
+}
+
+func (j *journey) resources(t testing.TB) []types.NamespacedName {
 	var keys []types.NamespacedName
 	var predictors v1alpha1.PredictorList
 	var services v1beta1.InferenceServiceList
@@ -216,36 +229,41 @@ func (j *journey) resources(t *rapid.T) []types.NamespacedName {
 }
 
 // pass looks at one model of the queue.
-func (j *journey) pass(t *rapid.T) bool {
+func (j *journey) pass(t testing.TB) bool {
+	j.mu.Lock()
 	for key, due := range j.timers {
-		if !j.clock.Now().Before(due) {
+		if !time.Now().Before(due) {
 			delete(j.timers, key)
 			j.queue[key] = true
 		}
 	}
 	waiting := slices.SortedFunc(maps.Keys(j.queue), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
+	if len(waiting) > 0 {
+		delete(j.queue, waiting[0])
+	}
+	j.mu.Unlock()
 	if len(waiting) == 0 {
 		return false
 	}
 	key := waiting[0]
-	delete(j.queue, key)
 	result, err := j.Reconcile(context.Background(), requestOf(key))
 	if err != nil {
 		t.Fatalf("%s: %v", key, err)
 	}
+	delete(j.timers, key)
 	if result.RequeueAfter > 0 {
-		j.timers[key] = j.clock.Now().Add(result.RequeueAfter)
+		j.timers[key] = time.Now().Add(result.RequeueAfter)
 	}
 	return true
 }
 
 // edit creates, changes or deletes the resource of a name, and queues it as its watch would.
-func (j *journey) edit(t *rapid.T, name, path string, gone bool) {
+func (j *journey) edit(t testing.TB, name, format, path string, gone bool) {
 	key, object := join("ksp", types.NamespacedName{Namespace: "ns", Name: name}), client.Object(&v1alpha1.Predictor{})
 	if strings.HasPrefix(name, "s") {
 		key, object = join("isvc", types.NamespacedName{Namespace: "ns", Name: name}), &v1beta1.InferenceService{}
 	}
-	j.queue[key] = true
+	j.enqueue(key)
 	_, at := split(key)
 	exists := j.client.Get(context.Background(), at, object) == nil
 	object.SetName(name)
@@ -253,14 +271,14 @@ func (j *journey) edit(t *rapid.T, name, path string, gone bool) {
 	var err error
 	switch o := object.(type) {
 	case *v1alpha1.Predictor:
-		o.Spec = v1alpha1.PredictorSpec{ModelType: v1alpha1.ModelType{Name: "a"}, Storage: &v1alpha1.Storage{Path: &path}}
+		o.Spec = v1alpha1.PredictorSpec{ModelType: v1alpha1.ModelType{Name: format}, Storage: &v1alpha1.Storage{Path: &path}}
 		if !exists {
 			o.Status = predictor().Status
 		}
 	case *v1beta1.InferenceService:
 		o.Annotations = map[string]string{v1beta1.AnnotationDeploymentMode: v1beta1.DeploymentModeModelMesh}
 		o.Spec.Predictor = v1beta1.PredictorSpec{Model: &v1beta1.ModelSpec{
-			ModelFormat: v1beta1.ModelFormat{Name: "a"}, PredictorExtension: v1beta1.PredictorExtension{Storage: &v1beta1.ModelStorage{Path: &path}},
+			ModelFormat: v1beta1.ModelFormat{Name: format}, PredictorExtension: v1beta1.PredictorExtension{Storage: &v1beta1.ModelStorage{Path: &path}},
 		}}
 	}
 	switch {
@@ -283,88 +301,117 @@ func (j *journey) edit(t *rapid.T, name, path string, gone bool) {
 // Whatever happens, in whatever order, to resources, mesh, etcd and manager: once all are well, each model has the status that it
 // has to have, the mesh has no other models, and nothing is asked or written any more.
 func TestJourneys(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		j := newJourney(t)
-		names := []string{"p1", "p2", "s1"}
-		wanted := map[string]string{}
-		for range rapid.IntRange(1, 25).Draw(rt, "steps") {
-			switch rapid.SampledFrom([]string{"edit", "edit", "delete", "pass", "pass", "pass", "settle", "pods", "silence", "deaf", "hear", "restart", "later"}).Draw(rt, "step") {
-			case "edit":
-				name := rapid.SampledFrom(names).Draw(rt, "name")
-				wanted[name] = rapid.SampledFrom([]string{"good", "better", "bad"}).Draw(rt, "path")
-				j.edit(rt, name, wanted[name], false)
-			case "delete":
-				name := rapid.SampledFrom(names).Draw(rt, "name")
-				delete(wanted, name)
-				j.edit(rt, name, "", true)
-			case "pass":
-				j.pass(rt)
-			case "settle":
-				j.mesh.settle()
-			case "pods":
-				j.mesh.pods = !j.mesh.pods
-				j.moved()
-			case "silence":
-				j.mesh.silent = !j.mesh.silent
-			case "deaf":
-				j.mesh.listening = false
-			case "hear":
-				j.relist()
-			case "restart":
-				j.begin(rt)
-			case "later":
-				j.clock.SetTime(j.clock.Now().Add(5 * time.Second))
-			}
+	kinds := rapid.SampledFrom([]string{"edit", "edit", "delete", "pass", "pass", "pass", "settle", "pods", "silence", "deaf", "hear", "restart", "later"})
+	step := rapid.Custom(func(rt *rapid.T) journeyStep {
+		return journeyStep{
+			kind: kinds.Draw(rt, "step"), name: rapid.SampledFrom([]string{"p1", "p2", "s1"}).Draw(rt, "name"),
+			path: rapid.SampledFrom([]string{"good", "better", "bad"}).Draw(rt, "path"),
 		}
-		j.arrive(rt)
-		j.check(rt, wanted)
 	})
+	rapid.Check(t, func(rt *rapid.T) {
+		steps := rapid.SliceOfN(step, 1, 25).Draw(rt, "steps")
+		onJourney(t, func(t *testing.T, j *journey) {
+			wanted := map[string]string{}
+			for _, s := range steps {
+				j.step(t, s, wanted)
+			}
+			j.arrive(t)
+			j.check(t, wanted)
+		})
+	})
+}
+
+type journeyStep struct{ kind, name, path string }
+
+func (j *journey) step(t testing.TB, s journeyStep, wanted map[string]string) {
+	switch s.kind {
+	case "edit":
+		wanted[s.name] = s.path
+		j.edit(t, s.name, "a", s.path, false)
+	case "delete":
+		delete(wanted, s.name)
+		j.edit(t, s.name, "a", "", true)
+	case "pass":
+		j.pass(t)
+	case "settle":
+		time.Sleep(2 * time.Second)
+	case "pods":
+		j.switchPods(t)
+	case "silence":
+		j.mesh.silent = !j.mesh.silent
+	case "deaf":
+		j.mu.Lock()
+		j.listening = false
+		j.mu.Unlock()
+	case "hear":
+		j.relist(t)
+	case "restart":
+		j.begin(t)
+	case "later":
+		time.Sleep(5 * time.Second)
+	}
+}
+
+// switchPods lets the pod come or go.
+func (j *journey) switchPods(t testing.TB) {
+	var running []modelmesh.Instance
+	if !j.mesh.pods {
+		running = append(running, sklearnPod)
+	}
+	if err := j.mesh.SetInstances(context.Background(), running); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Second)
+	j.mesh.pods = !j.mesh.pods
+	j.moved()
 }
 
 // moved is what the pool tells when addresses come or go.
 func (j *journey) moved() {
-	j.fuses.replace("ns")
-	for _, key := range j.memory.freshen("ns") {
-		j.queue[key] = true
-	}
+	j.breakers.reset("ns")
+	j.enqueue(j.memory.freshen("ns")...)
 }
 
 // arrive makes everything well and waits until nothing happens any more.
-func (j *journey) arrive(t *rapid.T) {
+func (j *journey) arrive(t testing.TB) {
 	j.mesh.silent = false
 	if !j.mesh.pods {
-		j.mesh.pods = true
-		j.moved()
+		j.switchPods(t)
 	}
-	if !j.mesh.listening {
-		j.relist()
-	}
+	j.relist(t)
 	for range 500 {
-		for j.pass(t) {
-			j.mesh.settle()
-		}
-		if len(j.timers) == 0 && len(j.queue) == 0 {
+		j.run(t, 5*time.Second)
+		if len(j.timers) == 0 {
 			return
 		}
-		j.clock.SetTime(j.clock.Now().Add(time.Minute))
 	}
 	t.Fatalf("it never comes to rest: %v", j.timers)
 }
 
-func (j *journey) check(t *rapid.T, wanted map[string]string) {
-	has := slices.Sorted(maps.Keys(j.mesh.vmodels))
+func (j *journey) check(t testing.TB, wanted map[string]string) {
+	all, err := j.mesh.store.List(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var has []string
+	for key := range all {
+		if name, is := strings.CutPrefix(key, "vmodels/"); is {
+			has = append(has, name)
+		}
+	}
+	slices.Sort(has)
 	if want := slices.Sorted(maps.Keys(wanted)); !slices.Equal(has, want) {
 		t.Fatalf("the mesh has %q, want %q", has, want)
 	}
 	for name, path := range wanted {
 		s := j.statusOf(t, name)
-		v := j.mesh.vmodels[name]
+		served := s.ActiveModelState == v1alpha1.Loaded || s.ActiveModelState == v1alpha1.Standby
 		switch {
 		case path != "bad":
-			if !s.Available || s.ActiveModelState != v1alpha1.Loaded || s.TransitionStatus != v1alpha1.UpToDate || s.LastFailureInfo != nil {
+			if !s.Available || !served || s.TransitionStatus != v1alpha1.UpToDate || s.LastFailureInfo != nil {
 				t.Fatalf("%s: %+v", name, s)
 			}
-		case v.active == v.target:
+		case s.TransitionStatus == v1alpha1.UpToDate:
 			if s.Available || s.ActiveModelState != v1alpha1.FailedToLoad || s.LastFailureInfo == nil {
 				t.Fatalf("%s, failed: %+v", name, s)
 			}
@@ -374,7 +421,7 @@ func (j *journey) check(t *rapid.T, wanted map[string]string) {
 	}
 }
 
-func (j *journey) statusOf(t *rapid.T, name string) v1alpha1.PredictorStatus {
+func (j *journey) statusOf(t testing.TB, name string) v1alpha1.PredictorStatus {
 	at := types.NamespacedName{Namespace: "ns", Name: name}
 	s, p := &v1beta1.InferenceService{}, &v1alpha1.Predictor{}
 	if strings.HasPrefix(name, "s") {

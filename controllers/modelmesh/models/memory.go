@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/mesh/meshpb"
+	"github.com/odh-platform/odh-platform-operator/pkg/meshetcd"
 	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
@@ -22,20 +23,35 @@ const (
 	different                // the mesh has the model under its id with other attributes
 )
 
-// entry is what is remembered of one model. It is worth nothing after a restart: the mesh is asked again then.
+// order is why a model is to be loaded at once. A model that is not in memory says nothing about the reason: an instance may have
+// dropped it for others, and to load all of those again and again would make models evict each other without end.
+type order int
+
+const (
+	orderNone  order = iota
+	orderStart       // nothing is remembered: a load that was under way may have been lost
+	orderLost        // the pods have changed, and the only copy may be gone
+	orderNew         // the spec has changed
+)
+
+// entry is what is remembered of one model. It is lost on restart: the mesh is asked again then.
 type entry struct {
 	// asked is what the outcome is about: the id of a model, its resource, and what is wrong with it.
 	asked   string
 	outcome outcome
 	info    *meshpb.VModelStatusInfo
-	// stale tells that something happened in the mesh since, and fresh that it is no more the mesh that it was.
+	// stale tells that something happened in the mesh since, and fresh that other pods are there than were.
 	stale, fresh bool
+	// heardOf tells that the first that was known of the model was its name in etcd.
+	heardOf bool
+	// order is why the next question tells the mesh to load the model at once, whatever its state was.
+	order order
+	// failures counts the questions in a row that got no answer, the last one because of trouble.
+	failures int
+	trouble  string
 	// again is when to ask without being told to, after so many attempts; zero for never.
 	again    time.Time
 	attempts int
-	// loadAgain is before when the mesh is not told once more to load at once, after so many times.
-	loadAgain time.Time
-	loads     int
 	// awaited is since when a runtime is there that the mesh does not know; zero for never.
 	awaited time.Time
 	// version is the resourceVersion that our last write led to, on the object with the uid.
@@ -45,18 +61,37 @@ type entry struct {
 	behind int
 }
 
-// impatient drops the patience that was learnt.
-func (e *entry) impatient() {
-	e.again, e.attempts, e.loadAgain, e.loads, e.awaited = time.Time{}, 0, time.Time{}, 0, time.Time{}
+// podsChanged drops the patience that was learnt, and orders what may have lost its only copy.
+func (e *entry) podsChanged() {
+	e.again, e.attempts, e.awaited = time.Time{}, 0, time.Time{}
+	e.order = max(e.order, orderLost)
 }
+
+// maxHeardOf is of how many models of one namespace the mesh may tell before it was looked whether they exist: names in an etcd that
+// a namespace has for itself are endless.
+const maxHeardOf = meshetcd.MaxKeys
 
 // memory has an entry for each model that there is, and for each that may have to be removed from the mesh.
 type memory struct {
 	mu      sync.Mutex
 	entries map[types.NamespacedName]entry
+	// heardOf counts, by namespace of the keys, the entries of which nothing but a name in etcd is known.
+	heardOf map[string]int
 }
 
-func newMemory() *memory { return &memory{entries: map[types.NamespacedName]entry{}} }
+func newMemory() *memory {
+	return &memory{entries: map[types.NamespacedName]entry{}, heardOf: map[string]int{}}
+}
+
+// remove deletes an entry; the memory is locked.
+func (m *memory) remove(key types.NamespacedName) {
+	if m.entries[key].heardOf {
+		if m.heardOf[key.Namespace]--; m.heardOf[key.Namespace] == 0 {
+			delete(m.heardOf, key.Namespace)
+		}
+	}
+	delete(m.entries, key)
+}
 
 // look returns what is known of a model.
 func (m *memory) look(key types.NamespacedName) (entry, bool) {
@@ -82,9 +117,9 @@ func (m *memory) put(key types.NamespacedName, e entry) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	news := m.entries[key]
-	e.stale, e.fresh = news.stale, news.fresh
+	e.stale, e.fresh, e.heardOf = news.stale, news.fresh, news.heardOf
 	if e.fresh {
-		e.impatient()
+		e.podsChanged()
 	}
 	m.entries[key] = e
 }
@@ -108,7 +143,7 @@ func (m *memory) forget(key types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.entries[key].stale {
-		delete(m.entries, key)
+		m.remove(key)
 	}
 }
 
@@ -116,14 +151,21 @@ func (m *memory) forget(key types.NamespacedName) {
 func (m *memory) drop(key types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.entries, key)
+	m.remove(key)
 }
 
 // mark notes that the mesh wrote something about a model. One that is not known may be an orphan.
 func (m *memory) mark(key types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e := m.entries[key]
+	e, known := m.entries[key]
+	if !known {
+		if m.heardOf[key.Namespace] >= maxHeardOf {
+			return
+		}
+		m.heardOf[key.Namespace]++
+		e.heardOf = true
+	}
 	e.stale = true
 	m.entries[key] = e
 }
@@ -148,7 +190,7 @@ func (m *memory) freshen(namespace string) []types.NamespacedName {
 	for key, e := range m.entries {
 		if _, name := split(key); name.Namespace == namespace {
 			e.stale, e.fresh = true, true
-			e.impatient()
+			e.podsChanged()
 			m.entries[key] = e
 			keys = append(keys, key)
 		}

@@ -4,26 +4,31 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 )
 
 const (
-	// pauseMin and pauseMax bound the pauses between questions that nobody prompted. The mesh writes into etcd what happens to a
-	// model, so they matter only where that is out of sight.
+	// pauseMin and pauseMax bound the pauses between questions that nobody prompted.
 	pauseMin, pauseMax = time.Second, time.Minute
-	// loadMin and loadMax bound the pauses between orders to load the same model at once. A load that fails is an event, and one
-	// that is ordered with each event would never end.
-	loadMin, loadMax = 10 * time.Second, 10 * time.Minute
+	// pollMax bounds those about a model that an instance loads: the mesh writes into etcd that a load begins and that it failed,
+	// but not that it has ended.
+	pollMax = 3 * time.Second
+	// waitMax bounds those about a model that waits for a pod, after patientAfter questions. A pod that comes makes them short again.
+	waitMax, patientAfter = 15 * time.Second, 10
 	// patienceWithRuntimes is how long a runtime that the mesh does not know may take to become known: the kubelet brings its
 	// labels to the pods after minutes.
 	patienceWithRuntimes = 5 * time.Minute
 	// jitter spreads questions that many models ask for the same cause.
 	jitter = 0.3
-	// lag is the first pause while the cache has not seen the last write to an object. The object itself wakes when it comes, so the
-	// pauses may grow.
+	// lag is the first pause while the cache has not seen the last write to an object, or while the mesh of a namespace has its
+	// hands full.
 	lag = 25 * time.Millisecond
 	// maxBehind is after how many such pauses, about three minutes in all, the version of our last write counts no more: the cluster
 	// was restored to a time before it.
 	maxBehind = 13
+	// maxFailures is how many questions in a row may get no answer before the status says so.
+	maxFailures = 3
 )
 
 // pause is the time before the next of several attempts, the first being 1.
@@ -35,10 +40,18 @@ func pause(attempt int, least, most time.Duration) time.Duration {
 	return wait.Jitter(min(d, most), jitter)
 }
 
-// askAgain plans the next question.
-func (e *entry) askAgain(now time.Time) {
+// askAgain plans the next question, after a pause of at most so long.
+func (e *entry) askAgain(now time.Time, most time.Duration) {
 	e.attempts++
-	e.again = now.Add(pause(e.attempts, pauseMin, pauseMax))
+	e.again = now.Add(pause(e.attempts, pauseMin, most))
+}
+
+// longest is the longest pause before the next question about a model on its way.
+func (e *entry) longest(s v1alpha1.PredictorStatus) time.Duration {
+	if waits(s) && e.attempts >= patientAfter {
+		return waitMax
+	}
+	return pollMax
 }
 
 // rest says that nothing is to be asked until somebody has news.
@@ -52,18 +65,20 @@ func (e *entry) due(asked string, now time.Time) bool {
 
 // begin drops what was learnt about something else.
 func (e *entry) begin(asked string) {
-	if e.asked != asked {
-		*e = entry{asked: asked, version: e.version, uid: e.uid, behind: e.behind}
+	if e.asked == asked {
+		return
 	}
+	next := entry{asked: asked, version: e.version, uid: e.uid, behind: e.behind, order: max(e.order, orderStart)}
+	if e.asked != "" {
+		next.order = orderNew
+	}
+	*e = next
 }
 
-// mayLoad tells whether the mesh may be told to load at once.
-func (e *entry) mayLoad(now time.Time) bool { return !now.Before(e.loadAgain) }
-
-// ordered notes that the mesh was told to load at once.
-func (e *entry) ordered(now time.Time) {
-	e.loads++
-	e.loadAgain = now.Add(pause(e.loads, loadMin, loadMax))
+// failed notes a question that got no answer.
+func (e *entry) failed(err error) {
+	e.failures++
+	e.trouble = err.Error()
 }
 
 // awaits tells whether a runtime that is there but not known may still become known, and notes since when it is awaited.

@@ -3,7 +3,6 @@ package models
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -14,8 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/mesh"
 	"github.com/odh-platform/odh-platform-operator/pkg/mesh/meshpb"
+	"github.com/odh-platform/odh-platform-operator/pkg/redact"
 )
 
 // models reconciles models of all sources.
@@ -31,7 +32,7 @@ type models struct {
 	clock     clock.PassiveClock
 	recorder  events.EventRecorder
 	memory    *memory
-	fuses     fuses
+	breakers  breakers
 }
 
 // Reconcile implements reconcile.Reconciler. The namespace of a request has the source before it.
@@ -111,29 +112,55 @@ func (r *models) status(ctx context.Context, rec *record, e *entry) (v1alpha1.Pr
 	if err != nil {
 		return next, err
 	}
+	if called {
+		plan(ctx, e, next, failure, now)
+	}
+	return r.withTrouble(rec, e, next), nil
+}
+
+// plan decides when the mesh is asked again.
+func plan(ctx context.Context, e *entry, next v1alpha1.PredictorStatus, failure error, now time.Time) {
 	switch {
-	case !called:
+	case errors.Is(failure, errBusy):
+		e.again = now.Add(pause(maxCalls, lag, pauseMin))
 	case failure != nil:
 		log.FromContext(ctx).Info("The mesh did not answer; it is asked again", "reason", failure.Error())
-		e.askAgain(now)
-	case e.outcome == taken || e.outcome == different || e.outcome == answered && underway(next):
-		e.askAgain(now)
+		e.failed(failure)
+		e.askAgain(now, pauseMax)
+	case e.outcome == taken || e.outcome == different:
+		e.askAgain(now, pauseMax)
+	case e.outcome == answered && underway(next):
+		e.askAgain(now, e.longest(next))
 	default: // whatever happens now is told: by etcd, or by addresses that come
 		e.rest()
 	}
-	return next, nil
+	if failure == nil {
+		e.failures, e.trouble = 0, ""
+	}
 }
 
-// errSilent says that the mesh was not called, because it did not answer a moment ago.
-var errSilent = errors.New("it did not answer a moment ago")
+// withTrouble says in the status that the mesh gives no answer, once it has not for a while. What is known of the model stays: that
+// nobody tells does not mean that requests are not answered.
+func (r *models) withTrouble(rec *record, e *entry, next v1alpha1.PredictorStatus) v1alpha1.PredictorStatus {
+	if e.failures < maxFailures || rec.problem != "" {
+		return next
+	}
+	if silent(rec.status.LastFailureInfo) {
+		next.LastFailureInfo = rec.status.LastFailureInfo // the text of each attempt differs
+	} else {
+		next = withFailure(next, v1alpha1.RuntimeUnhealthy, textSilent+conditions.Clip(redact.Text(e.trouble), maxNote), rec.id())
+	}
+	next.Available = rec.status.Available
+	return next
+}
 
 // call runs what calls the mesh of a namespace, unless that does not answer.
 func (r *models) call(namespace string, run func() error) error {
-	if !r.fuses.closed(namespace, r.clock.Now()) {
-		return errSilent
+	if err := r.breakers.allow(namespace, r.clock.Now()); err != nil {
+		return err
 	}
 	err := run()
-	r.fuses.heard(namespace, err, r.clock.Now())
+	r.breakers.done(namespace, err, r.clock.Now())
 	return err
 }
 
@@ -185,9 +212,9 @@ func (r *models) remove(ctx context.Context, key types.NamespacedName) (time.Dur
 		r.memory.put(key, e)
 		return 0, nil
 	default:
-		log.FromContext(ctx).Info("The model was not removed from the mesh; it is tried again", "reason", fmt.Sprint(err))
+		log.FromContext(ctx).Info("The model was not removed from the mesh; it is tried again", "reason", err.Error())
 		now := r.clock.Now()
-		e.askAgain(now)
+		e.askAgain(now, pauseMax)
 		r.memory.put(key, e)
 		return e.again.Sub(now), nil
 	}

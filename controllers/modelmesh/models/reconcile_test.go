@@ -71,7 +71,8 @@ func modelID(t *testing.T, w *world) string {
 	return rec.id()
 }
 
-// A model on its way is asked about with growing pauses, in case that etcd is out of sight.
+// A model on its way is asked about often: nothing tells when a load has ended. One that waits for a pod is asked about less often
+// after a while.
 func TestPausesGrow(t *testing.T) {
 	w := newWorld(t, predictor())
 	w.mesh.answer = says(modelID(t, w), concrete(loading))
@@ -82,7 +83,7 @@ func TestPausesGrow(t *testing.T) {
 			t.Fatalf("pause %s, want about %s", again, least)
 		}
 		w.clock.SetTime(w.clock.Now().Add(again))
-		least = min(2*least, pauseMax)
+		least = min(2*least, pollMax)
 	}
 	if got := len(w.mesh.sets); got != 10 {
 		t.Errorf("%d calls", got)
@@ -90,35 +91,6 @@ func TestPausesGrow(t *testing.T) {
 	if len(w.patches) != 1 {
 		t.Errorf("%d writes for one state", len(w.patches))
 	}
-}
-
-// A load that fails is written once, and its events do not order it again and again.
-func TestAFailedLoadIsWrittenOnce(t *testing.T) {
-	w := newWorld(t, predictor())
-	id := modelID(t, w)
-	w.mesh.answer = says(id, with(concrete(loadFailed, "no such bucket"), copyAt("a", loadFailed, at(0))))
-	for range 10 { // each time because the mesh wrote something
-		if again := w.reconcile(aPredictor); again != 0 {
-			t.Errorf("asked again in %s", again)
-		}
-		w.memory.mark(aPredictor)
-	}
-	if len(w.patches) != 1 {
-		t.Errorf("%d writes", len(w.patches))
-	}
-	want := failure("ModelLoadFailed", "no such bucket", id, "a", second(0))
-	if s := w.status(); s.Available || s.ActiveModelState != v1alpha1.FailedToLoad || !cmp.Equal(s.LastFailureInfo, want) {
-		t.Errorf("%+v", s)
-	}
-	if got := w.mesh.loads(); !got[0] || slices.Contains(got[1:], true) {
-		t.Errorf("ordered to load: %v", got)
-	}
-	w.clock.SetTime(now.Add(loadMin * 2))
-	w.reconcile(aPredictor)
-	if got := w.mesh.loads(); !got[len(got)-1] {
-		t.Error("after a while an event orders it again")
-	}
-	w.toldOf("Warning ModelLoadFailed no such bucket")
 }
 
 func TestNoPods(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -17,7 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/meshevents"
 	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
-	"github.com/odh-platform/odh-platform-operator/pkg/modelsource"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
 // workers is how many models may be looked at together. They mostly wait for answers, each for ten seconds at most, and the mesh of
@@ -31,15 +30,9 @@ const controllerName = modelmeshcontroller.ComponentName + "-models"
 
 // +kubebuilder:rbac:groups=serving.kserve.io,resources=predictors/status;inferenceservices/status,verbs=patch
 
-// Setup registers the controller of models with a manager, for Predictors, InferenceServices and the given further sources. It is a
-// part of the component modelmesh.
-func Setup(plugins ...modelsource.Source) modelmeshcontroller.Part {
-	return func(ctx context.Context, mgr ctrl.Manager, shared *modelmeshcontroller.Shared) error {
-		return setup(ctx, mgr, shared, plugins)
-	}
-}
-
-func setup(ctx context.Context, mgr ctrl.Manager, shared *modelmeshcontroller.Shared, plugins []modelsource.Source) error {
+// Setup registers the controller of models with a manager, for Predictors and InferenceServices. It is a part of the component
+// modelmesh.
+func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmeshcontroller.Shared) error {
 	r := &models{
 		client: shared.Pool.Client, enabled: shared.Namespaces.Enabled, supported: shared.Supported, clock: shared.Clock,
 		recorder: shared.Recorder, memory: newMemory(),
@@ -49,15 +42,14 @@ func setup(ctx context.Context, mgr ctrl.Manager, shared *modelmeshcontroller.Sh
 	if withServices {
 		r.sources[modelmesh.SourceInferenceService] = &services{client: mgr.GetClient(), served: shared.Served.Current, clock: shared.Clock}
 	}
-	w := &wakes{memory: r.memory, feed: &feed{}, known: r.sources, fuses: &r.fuses}
-	if err := addPlugins(mgr, w, plugins); err != nil {
-		return err
-	}
+	w := &wakes{memory: r.memory, feed: &feed{}, known: r.sources, breakers: &r.breakers}
+	options := reconciler.ControllerOptions()
+	options.MaxConcurrentReconciles = workers
 	c, err := ctrl.NewControllerManagedBy(mgr).Named(controllerName).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		WithOptions(options).
 		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&v1alpha1.Predictor{}), mapped(modelmesh.SourcePredictor))).
 		WatchesRawSource(w.feed).
-		Build(r)
+		Build(reconciler.ClassifyErrors(r))
 	if err != nil {
 		return fmt.Errorf("building the controller of models: %w", err)
 	}

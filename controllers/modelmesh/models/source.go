@@ -14,7 +14,6 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	modelmeshcontroller "github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
-	"github.com/odh-platform/odh-platform-operator/pkg/modelsource"
 )
 
 // errAway says that a source cannot tell now whether a model is there, so that nothing must be concluded from its silence.
@@ -33,8 +32,6 @@ type record struct {
 	object client.Object
 	// version is the resourceVersion of the object; empty without one.
 	version string
-	// entry is what a source that was compiled in gave; nil with all others.
-	entry *modelsource.Entry
 }
 
 // id is that of the concrete model; empty where the spec describes none.

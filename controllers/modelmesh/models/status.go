@@ -1,6 +1,7 @@
 package models
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/pkg/mesh/meshpb"
+	"github.com/odh-platform/odh-platform-operator/pkg/redact"
 )
 
 // Texts that users of ModelMesh know.
@@ -18,6 +20,7 @@ const (
 	textNoSupport   = "No ServingRuntime supports specified model type and/or protocol"
 	textOtherSource = "Predictor already exists with the same name from a different source"
 	textDifferent   = "The mesh has a model of this id with another type, path or key: delete the resource and create it anew, or change its spec"
+	textSilent      = "The mesh does not answer the manager: "
 	textNotServed   = "The namespace is not served by ModelMesh: label it modelmesh-enabled=true"
 )
 
@@ -47,7 +50,7 @@ func read(m *meshpb.ModelStatusInfo) reading {
 	}
 	r := reading{known: true}
 	if len(m.GetErrors()) > 0 {
-		r.reason, r.message = v1alpha1.ModelLoadFailed, m.GetErrors()[0]
+		r.reason, r.message = v1alpha1.ModelLoadFailed, strings.TrimPrefix(m.GetErrors()[0], firstWords)
 	}
 	switch m.GetStatus() {
 	case meshpb.ModelStatusInfo_NOT_LOADED:
@@ -57,27 +60,47 @@ func read(m *meshpb.ModelStatusInfo) reading {
 	case meshpb.ModelStatusInfo_LOADED:
 		r.state = v1alpha1.Loaded
 	case meshpb.ModelStatusInfo_LOADING_FAILED:
-		return failed(r.message)
+		return failed(r.message, m.GetModelCopyInfos())
 	default:
 		return reading{}
 	}
 	return r
 }
 
-// failed tells a load that failed from one for which no instance was there.
-func failed(message string) reading {
+// firstWords are before the text of a failure for the first moments after it.
+const firstWords = "io.grpc.StatusRuntimeException: "
+
+// failed tells a load that failed from one for which no instance was there: it failed where there is a copy that did. For seconds
+// after a pod has started, and from its end until its lease has expired, the mesh finds nowhere to load.
+func failed(message string, copies []*meshpb.ModelStatusInfo_ModelCopyInfo) reading {
 	r := reading{state: v1alpha1.FailedToLoad, reason: v1alpha1.ModelLoadFailed, message: message, known: true}
 	label, found := strings.CutPrefix(message, homeless)
 	switch {
-	case !found:
+	case !found && slices.ContainsFunc(copies, failedThere):
+		return r
 	case !strings.HasSuffix(label, noRuntime):
-		r.state, r.reason, r.message = v1alpha1.Loading, v1alpha1.RuntimeUnhealthy, textNoHome
-	case strings.HasPrefix(label, "rt:"):
-		r.reason, r.message = v1alpha1.RuntimeNotRecognized, textNoRuntime
+		return waiting()
 	default:
-		r.reason, r.message = v1alpha1.NoSupportingRuntime, textNoSupport
+		return nobodyLoads(label)
+	}
+}
+
+// waiting is a model that a pod which comes will load.
+func waiting() reading {
+	return reading{state: v1alpha1.Loading, reason: v1alpha1.RuntimeUnhealthy, message: textNoHome, known: true}
+}
+
+// nobodyLoads is a model with a label that no runtime supports.
+func nobodyLoads(label string) reading {
+	r := reading{state: v1alpha1.FailedToLoad, reason: v1alpha1.NoSupportingRuntime, message: textNoSupport, known: true}
+	if strings.HasPrefix(label, "rt:") {
+		r.reason, r.message = v1alpha1.RuntimeNotRecognized, textNoRuntime
 	}
 	return r
+}
+
+func failedThere(c *meshpb.ModelStatusInfo_ModelCopyInfo) bool {
+	return c.GetCopyStatus() == meshpb.ModelStatusInfo_LOADING_FAILED
 }
 
 // unsupported tells that the mesh knows no runtime for the model.
@@ -87,9 +110,9 @@ func (r reading) unsupported() bool {
 
 // awaited shows a model for which the mesh knows no runtime yet, although there is one, as waiting for it: the pods learn of a
 // new runtime minutes later.
-func (r reading) awaited(supported bool) reading {
-	if supported && r.unsupported() {
-		r.state, r.reason, r.message = v1alpha1.Loading, v1alpha1.RuntimeUnhealthy, textNoHome
+func (r reading) awaited() reading {
+	if r.unsupported() {
+		return waiting()
 	}
 	return r
 }
@@ -108,17 +131,23 @@ type answer struct {
 	loaded bool
 }
 
-// interpret reads an answer. With supported, a runtime that the mesh does not know is one that it does not know yet.
-func interpret(info *meshpb.VModelStatusInfo, supported bool) answer {
+// speechless tells that the target waits for an instance that could load it; of that the mesh says nothing.
+func (a answer) speechless() bool {
+	return a.status == meshpb.VModelStatusInfo_TRANSITION_FAILED && !a.same && a.target.state == v1alpha1.Loading &&
+		a.target.reason == "" && len(a.targetCopies) == 0
+}
+
+// interpret reads an answer.
+func interpret(info *meshpb.VModelStatusInfo) answer {
 	a := answer{
 		status: info.GetStatus(), same: info.GetActiveModelId() == info.GetTargetModelId(), targetID: info.GetTargetModelId(),
-		active: read(info.GetActiveModelStatus()).awaited(supported),
+		active: read(info.GetActiveModelStatus()),
 	}
 	target := info.GetTargetModelStatus()
 	if target == nil && a.same {
 		target = info.GetActiveModelStatus()
 	}
-	a.target, a.targeted = read(target).awaited(supported), target != nil
+	a.target, a.targeted = read(target), target != nil
 	a.targetCopies, a.loaded = target.GetModelCopyInfos(), target.GetStatus() == meshpb.ModelStatusInfo_LOADED
 	a.count(a.active, info.GetActiveModelStatus())
 	if !a.same {
@@ -134,7 +163,7 @@ func (a *answer) count(r reading, m *meshpb.ModelStatusInfo) {
 	}
 	for _, c := range m.GetModelCopyInfos() {
 		a.all++
-		if c.GetCopyStatus() == meshpb.ModelStatusInfo_LOADING_FAILED {
+		if failedThere(c) {
 			a.failed++
 		}
 	}
@@ -188,12 +217,12 @@ func (a answer) failure(before *v1alpha1.FailureInfo, now time.Time) *v1alpha1.F
 	case !a.targeted || a.loaded:
 		return nil
 	case a.target.reason == "":
-		if before != nil && before.Reason == v1alpha1.RuntimeUnhealthy && a.target.state != v1alpha1.Standby {
+		if before != nil && before.Reason == v1alpha1.RuntimeUnhealthy && !silent(before) && a.target.state != v1alpha1.Standby {
 			return before // until it is loaded the waiting goes on
 		}
 		return nil
 	}
-	f := &v1alpha1.FailureInfo{Reason: a.target.reason, Message: clip(a.target.message, maxMessage), ModelID: a.targetID}
+	f := &v1alpha1.FailureInfo{Reason: a.target.reason, Message: clip(redact.Text(a.target.message), maxMessage), ModelID: a.targetID}
 	if f.Reason == v1alpha1.ModelLoadFailed {
 		f.Location, f.Time = a.place(before)
 	}
@@ -213,21 +242,26 @@ func (a answer) place(before *v1alpha1.FailureInfo) (string, *metav1.Time) {
 	var at *metav1.Time
 	found := false
 	for _, c := range a.targetCopies {
-		if c.GetCopyStatus() != meshpb.ModelStatusInfo_LOADING_FAILED {
+		if !failedThere(c) {
 			continue
 		}
 		var when *metav1.Time
 		if ms := c.GetTime(); ms > 0 && ms <= lastTime {
 			when = seconds(time.UnixMilli(int64(ms)))
 		}
-		if before != nil && before.ModelID == a.targetID && before.Location == c.GetLocation() && before.Time.Equal(when) {
-			return c.GetLocation(), when
+		if before != nil && before.ModelID == a.targetID && before.Location == c.GetLocation() && sameMoment(before.Time, when) {
+			return c.GetLocation(), before.Time
 		}
 		if !found {
 			location, at, found = c.GetLocation(), when, true
 		}
 	}
 	return location, at
+}
+
+// sameMoment tells whether two times are those of one failure: the mesh gives it another time once it has written it down.
+func sameMoment(a, b *metav1.Time) bool {
+	return a.Equal(b) || a != nil && b != nil && a.Sub(b.Time).Abs() <= 2*time.Second
 }
 
 // since is the time of the same failure before, else now: a failure that goes on is no news.
@@ -245,7 +279,7 @@ func seconds(t time.Time) *metav1.Time {
 
 // withFailure is the status of a model that could not be registered. It has no time where none is given.
 func withFailure(s v1alpha1.PredictorStatus, reason v1alpha1.FailureReason, message, id string) v1alpha1.PredictorStatus {
-	s.LastFailureInfo = &v1alpha1.FailureInfo{Reason: reason, Message: clip(message, maxMessage), ModelID: id}
+	s.LastFailureInfo = &v1alpha1.FailureInfo{Reason: reason, Message: clip(redact.Text(message), maxMessage), ModelID: id}
 	if reason == v1alpha1.InvalidPredictorSpec {
 		s.TransitionStatus = v1alpha1.InvalidSpec
 	}
@@ -263,21 +297,27 @@ func available(s v1alpha1.PredictorStatus) bool {
 }
 
 // wantsLoad tells whether the model is to be loaded at once, and not with its first request: where it is new, failed, replaces
-// another or waited for a pod.
+// another or waits for a pod. Only an order makes the mesh say that nobody can load a model, and each time it says so anew.
 func wantsLoad(s v1alpha1.PredictorStatus) bool {
 	switch s.ActiveModelState {
 	case v1alpha1.Pending, v1alpha1.FailedToLoad:
 		return true
-	case v1alpha1.Loading:
-		if s.LastFailureInfo != nil && s.LastFailureInfo.Reason == v1alpha1.RuntimeUnhealthy {
-			return true
-		}
+	default:
+		return waits(s) && s.ActiveModelState == v1alpha1.Loading || s.TargetModelState != v1alpha1.NoState
 	}
-	return s.TargetModelState != v1alpha1.NoState
+}
+
+// waits tells that nobody is there who could load the model.
+func waits(s v1alpha1.PredictorStatus) bool {
+	return s.LastFailureInfo != nil && s.LastFailureInfo.Reason == v1alpha1.RuntimeUnhealthy
+}
+
+// silent tells a failure that says that the mesh did not answer.
+func silent(f *v1alpha1.FailureInfo) bool {
+	return f != nil && strings.HasPrefix(f.Message, textSilent)
 }
 
 // underway tells whether the state will change without anybody's doing.
 func underway(s v1alpha1.PredictorStatus) bool {
-	return s.ActiveModelState == v1alpha1.Loading || s.TargetModelState == v1alpha1.Loading || s.TransitionStatus == v1alpha1.InProgress ||
-		s.LastFailureInfo != nil && s.LastFailureInfo.Reason == v1alpha1.RuntimeUnhealthy
+	return s.ActiveModelState == v1alpha1.Loading || s.TargetModelState == v1alpha1.Loading || s.TransitionStatus == v1alpha1.InProgress || waits(s)
 }

@@ -2,6 +2,7 @@ package models
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,8 +22,13 @@ func second(d time.Duration) *metav1.Time {
 	return &metav1.Time{Time: now.Add(d).Truncate(time.Second)}
 }
 
+// concrete is the status of a concrete model. One that an instance failed to load has a copy that says so.
 func concrete(state meshpb.ModelStatusInfo_ModelStatus, errors ...string) *meshpb.ModelStatusInfo {
-	return &meshpb.ModelStatusInfo{Status: state, Errors: errors}
+	m := &meshpb.ModelStatusInfo{Status: state, Errors: errors}
+	if state == loadFailed && (len(errors) == 0 || !strings.HasPrefix(errors[0], homeless)) {
+		m.ModelCopyInfos = append(m.ModelCopyInfos, copyAt("a", loadFailed, 0))
+	}
+	return m
 }
 
 func with(m *meshpb.ModelStatusInfo, copies ...*meshpb.ModelStatusInfo_ModelCopyInfo) *meshpb.ModelStatusInfo {
@@ -74,6 +80,12 @@ func TestReadingOfAModel(t *testing.T) {
 		"no error":            {concrete(loadFailed), reading{v1alpha1.FailedToLoad, v1alpha1.ModelLoadFailed, "", true}},
 		"no home for a type": {concrete(loadFailed, home+"mt:SomeType: [mt:SomeType]"),
 			reading{v1alpha1.Loading, v1alpha1.RuntimeUnhealthy, "Waiting for supporting runtime Pod to become available", true}},
+		"nowhere for now": {&meshpb.ModelStatusInfo{Status: loadFailed, Errors: []string{"Nowhere available to load"}},
+			reading{v1alpha1.Loading, v1alpha1.RuntimeUnhealthy, "Waiting for supporting runtime Pod to become available", true}},
+		"only a copy that is lost": {with(concrete(loadFailed, "Nowhere available to load"), copyAt("a", unknown, 1)),
+			reading{v1alpha1.Loading, v1alpha1.RuntimeUnhealthy, "Waiting for supporting runtime Pod to become available", true}},
+		"right after a failure": {concrete(loadFailed, "io.grpc.StatusRuntimeException: INTERNAL: x"),
+			reading{v1alpha1.FailedToLoad, v1alpha1.ModelLoadFailed, "INTERNAL: x", true}},
 		"no home for a runtime": {concrete(loadFailed, home+"rt:SomeRuntime: [rt:SomeRuntime]"),
 			reading{v1alpha1.Loading, v1alpha1.RuntimeUnhealthy, "Waiting for supporting runtime Pod to become available", true}},
 		"no such runtime": {concrete(loadFailed, home+"rt:SomeRuntime: [_no_runtime]"),
@@ -117,12 +129,12 @@ func TestStatusAfterAnAnswer(t *testing.T) {
 		"failed": {fresh, one(with(concrete(loadFailed, "broken"), copyAt("a", loading, 1), copyAt("b", loadFailed, at(-time.Minute)), copyAt("c", loadFailed, at(0)))),
 			v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "FailedToLoad", TotalCopies: 3, FailedCopies: 2,
 				LastFailureInfo: failure("ModelLoadFailed", "broken", "m", "b", second(-time.Minute))}},
-		"failed without a place": {fresh, one(concrete(loadFailed, "broken")),
-			v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "FailedToLoad", LastFailureInfo: failure("ModelLoadFailed", "broken", "m", "", second(0))}},
+		"failed without a time": {fresh, one(concrete(loadFailed, "broken")),
+			v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "FailedToLoad", LastFailureInfo: failure("ModelLoadFailed", "broken", "m", "a", second(0)), FailedCopies: 1, TotalCopies: 1}},
 		"no runtime": {fresh, one(with(concrete(loadFailed, noSuch), copyAt("a", loadFailed, 1))),
 			v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "FailedToLoad", LastFailureInfo: failure("NoSupportingRuntime", textNoSupport, "m", "", second(0))}},
 		"only the active status": {fresh, &meshpb.VModelStatusInfo{Status: defined, ActiveModelId: "m", TargetModelId: "m", ActiveModelStatus: concrete(loadFailed, "broken")},
-			v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "FailedToLoad", LastFailureInfo: failure("ModelLoadFailed", "broken", "m", "", second(0))}},
+			v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "FailedToLoad", LastFailureInfo: failure("ModelLoadFailed", "broken", "m", "a", second(0)), FailedCopies: 1, TotalCopies: 1}},
 		"waiting for a pod, loading": {v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "Pending", LastFailureInfo: unhealthy}, one(concrete(loading)),
 			v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "Loading", LastFailureInfo: unhealthy}},
 		"waiting for a pod, loaded": {v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "Loading", LastFailureInfo: unhealthy}, one(concrete(loaded)),
@@ -147,7 +159,7 @@ func TestStatusAfterAnAnswer(t *testing.T) {
 			v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "Loaded", Available: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := withAnswer(tc.before, interpret(tc.info, false), now)
+			got := withAnswer(tc.before, interpret(tc.info), now)
 			got.Available = available(got)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Error(diff)
@@ -159,23 +171,23 @@ func TestStatusAfterAnAnswer(t *testing.T) {
 // A failure that goes on is told with the time at which it began, and where it was told first.
 func TestTimeOfAFailureStays(t *testing.T) {
 	info := one(concrete(loadFailed, homeless+"mt:a: [_no_runtime]"))
-	first := withAnswer(v1alpha1.PredictorStatus{}, interpret(info, false), now)
-	later := withAnswer(first, interpret(info, false), now.Add(time.Hour))
+	first := withAnswer(v1alpha1.PredictorStatus{}, interpret(info), now)
+	later := withAnswer(first, interpret(info), now.Add(time.Hour))
 	if diff := cmp.Diff(first, later); diff != "" {
 		t.Errorf("nothing has happened:\n%s", diff)
 	}
 	info.TargetModelId, info.ActiveModelId = "n", "n"
-	if another := withAnswer(first, interpret(info, false), now.Add(time.Hour)); !another.LastFailureInfo.Time.Equal(second(time.Hour)) {
+	if another := withAnswer(first, interpret(info), now.Add(time.Hour)); !another.LastFailureInfo.Time.Equal(second(time.Hour)) {
 		t.Errorf("another model failed at %s", another.LastFailureInfo.Time)
 	}
 
 	a, b := copyAt("a", loadFailed, at(0)), copyAt("b", loadFailed, at(time.Minute))
-	first = withAnswer(v1alpha1.PredictorStatus{}, interpret(one(with(concrete(loadFailed, "x"), a, b)), false), now)
-	later = withAnswer(first, interpret(one(with(concrete(loadFailed, "x"), b, a)), false), now)
+	first = withAnswer(v1alpha1.PredictorStatus{}, interpret(one(with(concrete(loadFailed, "x"), a, b))), now)
+	later = withAnswer(first, interpret(one(with(concrete(loadFailed, "x"), b, a))), now)
 	if diff := cmp.Diff(first, later); diff != "" || first.LastFailureInfo.Location != "a" {
 		t.Errorf("the order of copies tells nothing:\n%s", diff)
 	}
-	later = withAnswer(first, interpret(one(with(concrete(loadFailed, "x"), b)), false), now)
+	later = withAnswer(first, interpret(one(with(concrete(loadFailed, "x"), b))), now)
 	if later.LastFailureInfo.Location != "b" {
 		t.Errorf("the failure at %s is over", later.LastFailureInfo.Location)
 	}
@@ -187,12 +199,12 @@ func TestTimesThatTheAPIHasNoFormFor(t *testing.T) {
 		0: second(0), lastTime: seconds(time.UnixMilli(lastTime)), lastTime + 1: second(0), math.MaxInt64: second(0), math.MaxUint64: second(0),
 	} {
 		info := one(with(concrete(loadFailed, "x"), copyAt("a", loadFailed, ms)))
-		first := withAnswer(v1alpha1.PredictorStatus{}, interpret(info, false), now)
+		first := withAnswer(v1alpha1.PredictorStatus{}, interpret(info), now)
 		f := first.LastFailureInfo
 		if !f.Time.Equal(want) || f.Location != "a" || f.Time.UTC().Year() > 9999 {
 			t.Errorf("%d ms: %s at %s, want %s", ms, f.Time, f.Location, want)
 		}
-		if diff := cmp.Diff(first, withAnswer(first, interpret(info, false), now.Add(time.Hour))); diff != "" {
+		if diff := cmp.Diff(first, withAnswer(first, interpret(info), now.Add(time.Hour))); diff != "" {
 			t.Errorf("the same answer again:\n%s", diff)
 		}
 	}
@@ -201,14 +213,15 @@ func TestTimesThatTheAPIHasNoFormFor(t *testing.T) {
 // A runtime that is there will become known to the pods: its models wait.
 func TestRuntimesThatAreNotKnownYet(t *testing.T) {
 	for _, text := range []string{"mt:a: [_no_runtime]", "rt:a: [_no_runtime]"} {
-		a := interpret(one(concrete(loadFailed, homeless+text)), true)
+		a := interpret(one(concrete(loadFailed, homeless+text)))
+		a.active, a.target = a.active.awaited(), a.target.awaited()
 		s := withAnswer(v1alpha1.PredictorStatus{}, a, now)
 		if s.ActiveModelState != v1alpha1.Loading || s.LastFailureInfo.Reason != v1alpha1.RuntimeUnhealthy || s.LastFailureInfo.Message != textNoHome || available(s) {
 			t.Errorf("%s: %+v", text, s)
 		}
 	}
-	if s := withAnswer(v1alpha1.PredictorStatus{}, interpret(one(concrete(loadFailed, "broken")), true), now); s.ActiveModelState != v1alpha1.FailedToLoad {
-		t.Errorf("a load that failed is none of that: %+v", s)
+	if r := failed("broken", []*meshpb.ModelStatusInfo_ModelCopyInfo{copyAt("a", loadFailed, 1)}); r.awaited() != r {
+		t.Errorf("a load that failed is none of that: %+v", r)
 	}
 }
 
@@ -299,9 +312,8 @@ func TestAnswersSettle(t *testing.T) {
 			TransitionStatus: v1alpha1.UpToDate, ActiveModelState: rapid.SampledFrom([]v1alpha1.ModelState{"Pending", "Loaded", "FailedToLoad"}).Draw(t, "before"),
 			LastFailureInfo: rapid.SampledFrom([]*v1alpha1.FailureInfo{nil, unhealthy, failure("ModelLoadFailed", "broken", "m", "a", second(0))}).Draw(t, "failure"),
 		}
-		supported := rapid.Bool().Draw(t, "supported")
-		first := withAnswer(before, interpret(info, supported), now)
-		second := withAnswer(first, interpret(info, supported), now.Add(time.Hour))
+		first := withAnswer(before, interpret(info), now)
+		second := withAnswer(first, interpret(info), now.Add(time.Hour))
 		if diff := cmp.Diff(first, second); diff != "" {
 			t.Fatalf("the same answer again:\n%s", diff)
 		}
@@ -317,4 +329,15 @@ func TestAnswersSettle(t *testing.T) {
 			t.Fatalf("the API would keep another time than %s", f.Time)
 		}
 	})
+}
+
+// Credentials in what the mesh says are found before the text is cut: half of an address shows no password to look for.
+func TestTroubleIsToldWithoutCredentials(t *testing.T) {
+	for name, before := range map[string]int{"whole": 10, "cut behind the password": maxNote - 24} {
+		e := &entry{failures: maxFailures, trouble: strings.Repeat("x", before) + " https://user:hunter2@mesh.example.com"}
+		got := (&models{}).withTrouble(&record{}, e, v1alpha1.PredictorStatus{}).LastFailureInfo
+		if got == nil || !strings.HasPrefix(got.Message, textSilent) || strings.Contains(got.Message, "hunter2") {
+			t.Errorf("%s: the status says %+v", name, got)
+		}
+	}
 }

@@ -12,7 +12,8 @@ type wakes struct {
 	memory *memory
 	feed   *feed
 	known  map[string]origin
-	fuses  *fuses
+	// breakers of the namespaces are closed when their pods have changed.
+	breakers *breakers
 }
 
 // heard is called with what the mesh wrote into etcd. A model of the same name from another source may have waited for just that.
@@ -35,7 +36,7 @@ func (w *wakes) heard(id, namespace, name string) {
 
 // moved is called when the client of a namespace or the pods behind it have changed.
 func (w *wakes) moved(namespace string) {
-	w.fuses.replace(namespace)
+	w.breakers.reset(namespace)
 	w.feed.add(w.memory.freshen(namespace)...)
 }
 

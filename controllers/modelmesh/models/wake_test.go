@@ -2,6 +2,7 @@ package models
 
 import (
 	"slices"
+	"strconv"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -30,7 +31,7 @@ func queued(q workqueue.TypedRateLimitingInterface[reconcile.Request]) []string 
 
 func newWakes(t *testing.T) (*wakes, workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	t.Helper()
-	w := &wakes{memory: newMemory(), feed: &feed{}, known: map[string]origin{"ksp": nil, "isvc": nil}, fuses: &fuses{}}
+	w := &wakes{memory: newMemory(), feed: &feed{}, known: map[string]origin{"ksp": nil, "isvc": nil}, breakers: &breakers{}}
 	return w, newQueue(t)
 }
 
@@ -73,13 +74,13 @@ func TestAMovedMeshWakesItsNamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, key := range []types.NamespacedName{{Namespace: "isvc_ns", Name: "a"}, {Namespace: "ksp_ns", Name: "b"}, {Namespace: "ksp_other", Name: "c"}} {
-		w.memory.put(key, entry{outcome: answered, attempts: 3, loads: 2, loadAgain: now, again: now, awaited: now})
+		w.memory.put(key, entry{outcome: answered, attempts: 3, again: now, awaited: now})
 	}
 	w.moved("ns")
 	if got, want := queued(q), []string{"isvc_ns/a", "ksp_ns/b"}; !slices.Equal(got, want) {
 		t.Errorf("woken %q, want %q", got, want)
 	}
-	if e, _ := w.memory.look(types.NamespacedName{Namespace: "ksp_ns", Name: "b"}); !e.stale || e.attempts != 0 || !e.mayLoad(now) || !e.again.IsZero() || !e.awaited.IsZero() {
+	if e, _ := w.memory.look(types.NamespacedName{Namespace: "ksp_ns", Name: "b"}); !e.stale || e.attempts != 0 || e.order != orderLost || !e.again.IsZero() || !e.awaited.IsZero() {
 		t.Errorf("%+v", e)
 	}
 	w.back("isvc")
@@ -90,11 +91,11 @@ func TestAMovedMeshWakesItsNamespace(t *testing.T) {
 
 func TestKeys(t *testing.T) {
 	for key, want := range map[types.NamespacedName]struct{ source, namespace string }{
-		{Namespace: "ksp_ns"}:       {"ksp", "ns"},
-		{Namespace: "isvc_ns"}:      {"isvc", "ns"},
-		{Namespace: "my_plugin_ns"}: {"my_plugin", "ns"},
-		{Namespace: "ns"}:           {"ksp", "ns"},
-		{Namespace: "_ns"}:          {"ksp", "ns"},
+		{Namespace: "ksp_ns"}:    {"ksp", "ns"},
+		{Namespace: "isvc_ns"}:   {"isvc", "ns"},
+		{Namespace: "my_own_ns"}: {"my_own", "ns"},
+		{Namespace: "ns"}:        {"ksp", "ns"},
+		{Namespace: "_ns"}:       {"ksp", "ns"},
 	} {
 		id, name := split(key)
 		if id != want.source || name.Namespace != want.namespace {
@@ -114,10 +115,10 @@ func TestKeys(t *testing.T) {
 func TestMemoryKeepsNews(t *testing.T) {
 	m := newMemory()
 	e := m.take(aPredictor)
-	e.outcome, e.loads = answered, 3
+	e.outcome, e.attempts = answered, 3
 	m.mark(aPredictor)
 	m.put(aPredictor, e)
-	if got, _ := m.look(aPredictor); !got.stale || got.loads != 3 || got.outcome != answered {
+	if got, _ := m.look(aPredictor); !got.stale || got.attempts != 3 || got.outcome != answered {
 		t.Errorf("%+v", got)
 	}
 	if m.forget(aPredictor); len(m.entries) != 1 {
@@ -126,7 +127,7 @@ func TestMemoryKeepsNews(t *testing.T) {
 	e = m.take(aPredictor)
 	m.freshen("ns")
 	m.put(aPredictor, e)
-	if got, _ := m.look(aPredictor); !got.stale || got.loads != 0 {
+	if got, _ := m.look(aPredictor); !got.stale || got.attempts != 0 {
 		t.Errorf("%+v", got)
 	}
 	m.put(aPredictor, m.take(aPredictor))
@@ -135,5 +136,27 @@ func TestMemoryKeepsNews(t *testing.T) {
 	}
 	if m.markIfKnown(aPredictor) || len(m.entries) != 0 {
 		t.Error("who is not known is not concerned")
+	}
+}
+
+// An etcd may tell of endless names.
+func TestNamesThatAreOnlyHeardOfAreBounded(t *testing.T) {
+	w, q := newWakes(t)
+	if err := w.feed.Start(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
+	for n := range maxHeardOf + 100 {
+		w.memory.mark(types.NamespacedName{Namespace: "ksp_ns", Name: strconv.Itoa(n)})
+	}
+	other := types.NamespacedName{Namespace: "ksp_other", Name: "a"}
+	w.memory.mark(other)
+	if len(w.memory.entries) != maxHeardOf+1 {
+		t.Errorf("%d entries", len(w.memory.entries))
+	}
+	w.memory.drop(other)
+	w.memory.drop(types.NamespacedName{Namespace: "ksp_ns", Name: "0"})
+	w.memory.mark(types.NamespacedName{Namespace: "ksp_ns", Name: "new"})
+	if _, known := w.memory.look(types.NamespacedName{Namespace: "ksp_ns", Name: "new"}); !known || len(w.memory.heardOf) != 1 {
+		t.Errorf("%v", w.memory.heardOf)
 	}
 }

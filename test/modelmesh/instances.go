@@ -1,0 +1,143 @@
+package modelmesh
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// goodbye is how long an instance takes to hand over its models once it has to end.
+const goodbye = 80 * time.Millisecond
+
+// instance is one that is in the records.
+type instance struct {
+	Instance
+	number int // in the order in which they started
+	// reachable once others know its address, ending once it was told to end, dead once it was killed: its record stays for a while.
+	reachable, ending, dead bool
+}
+
+// alive tells whether it can be asked, and can load.
+func (i *instance) alive() bool { return i.reachable && !i.ending && !i.dead }
+
+// SetInstances says which pods run. One that starts cannot be reached for a moment; one that goes hands its models over first.
+func (l *Layer) SetInstances(_ context.Context, running []Instance) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	wanted := map[string]bool{}
+	for _, i := range running {
+		wanted[i.ID] = true
+		if _, known := l.instances[i.ID]; known {
+			continue
+		}
+		if err := l.add(i); err != nil {
+			return err
+		}
+		l.after(l.options.StartDelay, func() { l.reach(i.ID) })
+	}
+	for id, i := range l.instances {
+		if !wanted[id] && !i.ending && !i.dead {
+			l.end(id)
+		}
+	}
+	return nil
+}
+
+// add writes the record of an instance.
+func (l *Layer) add(i Instance) error {
+	text, err := json.Marshal(map[string]any{"labels": i.Labels, "startTime": l.clock.Now().UnixMilli()})
+	if err != nil {
+		return fmt.Errorf("encoding an instance: %w", err)
+	}
+	if err := l.store.Commit(l.ctx, map[string][]byte{keyInstances + i.ID: text}); err != nil {
+		return l.unavailable()
+	}
+	l.started++
+	l.instances[i.ID] = &instance{Instance: i, number: l.started}
+	return nil
+}
+
+// reach makes an instance one that others can reach. What it had when the layer ended it loads again.
+func (l *Layer) reach(id string) {
+	i := l.instances[id]
+	if i == nil || i.reachable {
+		return
+	}
+	i.reachable = true
+	for name, m := range l.models {
+		if _, had := m.Instances[id]; had && l.runs[name][id] == nil {
+			l.begin(name, m, id)
+		}
+	}
+}
+
+// end is what SIGTERM does: models that others may load are loaded there first.
+func (l *Layer) end(id string) {
+	l.instances[id].ending = true
+	l.after(goodbye, func() {
+		for _, name := range slices.Sorted(maps.Keys(l.models)) {
+			if _, has := l.models[name].Instances[id]; has {
+				l.handOver(name, id)
+			}
+		}
+		l.drop(id)
+	})
+}
+
+func (l *Layer) handOver(name, from string) {
+	if homes := l.able(l.models[name]); len(homes) > 0 && len(l.runs[name]) == 1 && l.runs[name][from] != nil {
+		l.start(name, homes[0], 0)
+	}
+	l.cancel(name, from)
+	next := l.models[name].clone()
+	delete(next.Instances, from)
+	l.log(l.commit(change{models: map[string]*model{name: next}}), "A model was not taken off an instance")
+}
+
+// Kill ends an instance without warning: its models are gone, its record and theirs say otherwise.
+func (l *Layer) Kill(id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.instances[id].dead = true
+	for name := range l.runs {
+		l.cancel(name, id)
+	}
+	l.after(leaseTime, func() { l.drop(id) })
+}
+
+// drop removes the record of an instance.
+func (l *Layer) drop(id string) {
+	delete(l.instances, id)
+	l.log(l.store.Commit(l.ctx, map[string][]byte{keyInstances + id: nil}), "The record of an instance was not removed")
+}
+
+func (l *Layer) log(err error, text string) {
+	if err != nil && l.ctx.Err() == nil {
+		l.options.Log.Error(err, text)
+	}
+}
+
+// homes returns the instances whose labels fit a model, by the records.
+func (l *Layer) homes(m *model) []*instance {
+	var out []*instance
+	for _, i := range l.instances {
+		if !i.ending && l.constraints.fit(m.Type, i.Labels) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// able returns the instances that can load a model now, the newest first.
+func (l *Layer) able(m *model) []string {
+	homes := slices.DeleteFunc(l.homes(m), func(i *instance) bool { return !i.alive() || m.FailedIn[i.ID] != 0 })
+	slices.SortFunc(homes, func(a, b *instance) int { return b.number - a.number })
+	var out []string
+	for _, i := range homes {
+		out = append(out, i.ID)
+	}
+	return out
+}

@@ -1,0 +1,34 @@
+package modelmesh
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// Load is one attempt to load a concrete model.
+type Load struct {
+	Namespace, ID, Instance string
+	// Type is the label that decided where, Key the JSON for the puller.
+	Type, Path, Key string
+}
+
+// Loader does what puller and runtime would: it returns when the model is loaded, or the error that users see. The context ends
+// when the model or the instance goes.
+type Loader func(context.Context, Load) error
+
+// pullFailed begins what the puller says.
+const pullFailed = "Failed to pull model from storage due to error"
+
+// ByPath loads at once, unless there is no storage at all, or a part of the path says that nothing is there: `missing`, `invalid`.
+func ByPath(_ context.Context, l Load) error {
+	if !strings.Contains(l.Key, `"storage_key"`) && !strings.Contains(l.Key, `"storage_params"`) && l.Path == "" {
+		return fmt.Errorf("%s: Predictor Storage field missing", pullFailed)
+	}
+	for part := range strings.FieldsFuncSeq(l.Path, func(r rune) bool { return r == '/' || r == '-' }) {
+		if part == "missing" || part == "invalid" {
+			return fmt.Errorf("%s: no objects found for path %q", pullFailed, l.Path)
+		}
+	}
+	return nil
+}
