@@ -34,6 +34,7 @@ func MLflow(c config.Config) mlflow.Settings {
 		SectionTitle:     c.MLflow.SectionTitle,
 		Platform:         c.Enabled(platform.ComponentName),
 		Version:          c.MLflow.Version,
+		Authors:          c.Authors,
 	}
 }
 
@@ -41,6 +42,7 @@ func MLflow(c config.Config) mlflow.Settings {
 func AppWrapper(c config.AppWrapper) appwrapper.Settings {
 	settings := appwrapper.DefaultSettings()
 	settings.SchedulerName, settings.SlackQueueName = c.SchedulerName, c.SlackQueueName
+	settings.ReviewAccess = c.UserRBACAdmissionCheck
 	f := c.FaultTolerance
 	settings.FaultTolerance = appwrapper.FaultTolerance{
 		AdmissionGrace: f.AdmissionGracePeriod, WarmupGrace: f.WarmupGracePeriod, FailureGrace: f.FailureGracePeriod,

@@ -19,6 +19,9 @@ var neutral = map[string]bool{
 	"DeletingResources": true, "RayClusterSuspended": true, "RayClusterSuspending": true, "ScalingLimited": true,
 }
 
+// passing are reasons of a False condition that ends by itself: a server that has only just got ready.
+var passing = map[string]bool{"DeploymentCooldown": true}
+
 // main conditions sum up the others, best first.
 var mains = []string{"Ready", "Available"}
 
@@ -38,7 +41,7 @@ func byCondition(main, activity string) judge {
 		if at, _ := o.condition(activity); at.is(metav1.ConditionTrue) {
 			return c.verdict(Progressing)
 		}
-		if c.is(metav1.ConditionUnknown) {
+		if c.is(metav1.ConditionUnknown) || passing[c.reason] {
 			return c.verdict(Progressing)
 		}
 		return c.verdict(Failed)

@@ -215,7 +215,7 @@ status:
 			object: `
 apiVersion: example.com/v1
 kind: Thing
-metadata: {name: a, annotations: {platform.opendatahub.io/paused: "yes"}}
+metadata: {name: a, annotations: {platform.opendatahub.io/paused: "perhaps"}}
 `,
 			want: Verdict{State: Healthy},
 		},

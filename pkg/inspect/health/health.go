@@ -59,7 +59,7 @@ type judge func(object) Verdict
 func Of(u *unstructured.Unstructured) Verdict {
 	o := object{u}
 	verdict := kindOf(o)
-	verdict.Paused = u.GetAnnotations()[names.PausedAnnotation] == "true"
+	verdict.Paused, _ = names.Paused(u.GetAnnotations())
 	if at := u.GetDeletionTimestamp(); at != nil {
 		return Verdict{State: Deleting, Reason: "Terminating", Message: deletion(o, verdict), Since: at.Time, Paused: verdict.Paused}
 	}

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
 // model is the state of a model, which Predictors and InferenceServices tell in the same words at different places.
@@ -104,7 +105,7 @@ func (m model) explain(v *Verdict) {
 	}
 }
 
-// servingRuntime has no status. Whether its pods run is told by its Deployments.
+// servingRuntime has no status. Whether its pods run is told by its Deployments, unless its spec can have none.
 func servingRuntime(o object) Verdict {
 	switch {
 	case o.flag("spec", "disabled"):
@@ -112,5 +113,28 @@ func servingRuntime(o object) Verdict {
 	case !o.flag("spec", "multiModel"):
 		return Verdict{State: Idle, Reason: "SingleModel", Message: "spec.multiModel is not true, so ModelMesh leaves it to KServe"}
 	}
+	if problem := invalidRuntime(o); problem != "" {
+		return Verdict{State: Failed, Reason: "InvalidRuntime", Message: "no pods are made or changed: " + problem}
+	}
 	return Verdict{State: Healthy}
+}
+
+// invalidRuntime says why ModelMesh makes no pods of a runtime; "" when it does. Which built-in servers there are is for the settings to
+// say, which are not known here: any will do.
+func invalidRuntime(o object) string {
+	var r v1alpha1.ServingRuntime // those of the cluster have the same fields
+	if !o.decode(&r) {
+		return ""
+	}
+	if r.Malformed != "" {
+		return r.Malformed
+	}
+	var servers []string
+	if r.Spec.BuiltInAdapter != nil {
+		servers = append(servers, r.Spec.BuiltInAdapter.ServerType)
+	}
+	if err := modelmesh.Validate(&r.Spec, servers); err != nil {
+		return err.Error()
+	}
+	return ""
 }

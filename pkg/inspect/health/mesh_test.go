@@ -207,7 +207,7 @@ func TestServingRuntime(t *testing.T) {
 apiVersion: serving.kserve.io/v1alpha1
 kind: ServingRuntime
 metadata: {name: a, namespace: team}
-spec: {multiModel: true}
+spec: {multiModel: true, grpcEndpoint: "port:8085"}
 `,
 			want: Verdict{State: Healthy},
 		},
@@ -228,6 +228,57 @@ apiVersion: serving.kserve.io/v1alpha1
 kind: ClusterServingRuntime
 metadata: {name: a}
 spec: {}
+`,
+			want: Verdict{State: Idle, Reason: "SingleModel", Message: "spec.multiModel is not true, so ModelMesh leaves it to KServe"},
+		},
+		{
+			name: "with a port that is none",
+			object: `
+apiVersion: serving.kserve.io/v1alpha1
+kind: ServingRuntime
+metadata: {name: a, namespace: team}
+spec: {multiModel: true, grpcEndpoint: "port:8085", grpcDataEndpoint: "port:nope"}
+`,
+			want: Verdict{State: Failed, Reason: "InvalidRuntime", Message: `no pods are made or changed: spec.grpcDataEndpoint "port:nope" has no port between 1 and 65535: write port:<number>`},
+		},
+		{
+			name: "of the cluster, with a container that is ours",
+			object: `
+apiVersion: serving.kserve.io/v1alpha1
+kind: ClusterServingRuntime
+metadata: {name: a}
+spec: {multiModel: true, grpcEndpoint: "port:8085", containers: [{name: mm}]}
+`,
+			want: Verdict{State: Failed, Reason: "InvalidRuntime", Message: "no pods are made or changed: container spec for mm is invalid: container name mm is reserved for internal use"},
+		},
+		{
+			name: "with a field that cannot be read",
+			object: `
+apiVersion: serving.kserve.io/v1alpha1
+kind: ServingRuntime
+metadata: {name: a, namespace: team}
+spec: {multiModel: true, grpcEndpoint: "port:8085", grpcDataEndpoint: 8001}
+`,
+			want: Verdict{State: Failed, Reason: "InvalidRuntime", Message: "no pods are made or changed: spec.grpcDataEndpoint cannot be read: " +
+				"json: cannot unmarshal number into Go struct field ServingRuntimeSpec.grpcDataEndpoint of type string"},
+		},
+		{
+			name: "with a built-in server of the settings",
+			object: `
+apiVersion: serving.kserve.io/v1alpha1
+kind: ServingRuntime
+metadata: {name: a, namespace: team}
+spec: {multiModel: true, builtInAdapter: {serverType: own}, containers: [{name: own}]}
+`,
+			want: Verdict{State: Healthy},
+		},
+		{
+			name: "for KServe, with a port that would be none",
+			object: `
+apiVersion: serving.kserve.io/v1alpha1
+kind: ServingRuntime
+metadata: {name: a, namespace: team}
+spec: {grpcDataEndpoint: "port:nope"}
 `,
 			want: Verdict{State: Idle, Reason: "SingleModel", Message: "spec.multiModel is not true, so ModelMesh leaves it to KServe"},
 		},

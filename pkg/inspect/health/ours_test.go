@@ -176,6 +176,17 @@ status:
 `,
 			want: Verdict{State: Failed, Reason: "DeploymentUnavailable", Message: "no pods"},
 		},
+		{
+			name: "a catalog whose server has only just got ready",
+			object: `
+apiVersion: aihub.opendatahub.io/v1alpha1
+kind: Catalog
+metadata: {name: catalog, namespace: registries}
+status:
+  conditions: [{type: Available, status: "False", reason: DeploymentCooldown, message: a moment}]
+`,
+			want: Verdict{State: Progressing, Reason: "DeploymentCooldown", Message: "a moment"},
+		},
 	})
 }
 

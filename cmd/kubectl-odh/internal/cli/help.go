@@ -7,7 +7,7 @@ import (
 
 const (
 	program  = "kubectl odh"
-	exitText = "Exit code: 0 all is well, 1 something is wrong, 2 called wrongly or the cluster does not answer.\n"
+	exitText = "Exit code: 0 all is well, 1 something is wrong, 2 called wrongly or the cluster does not answer,\n3 nothing is wrong in what could be read, and some could not be.\n"
 )
 
 // overview is the help of the whole program.

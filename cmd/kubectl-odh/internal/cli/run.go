@@ -24,10 +24,16 @@ const (
 	ExitWrong = 1
 	// ExitFailed says that the command was called wrongly, or could not find out.
 	ExitFailed = 2
+	// ExitUnknown says that nothing shown is wrong, and that not everything could be read.
+	ExitUnknown = 3
 )
 
 // ErrWrong ends a command that has shown what is wrong; nothing more is said, and the exit code is ExitWrong.
 var ErrWrong = errors.New("something is wrong")
+
+// ErrUnknown ends a command that has shown nothing wrong and could not read everything; nothing more is said, and the exit code is
+// ExitUnknown.
+var ErrUnknown = errors.New("not everything could be read")
 
 // Action does what a command is for.
 type Action func(ctx context.Context, call *Call, args []string) error
@@ -80,6 +86,8 @@ func Run(ctx context.Context, p Process, commands []Command) int {
 		return ExitHealthy
 	case errors.Is(err, ErrWrong):
 		return ExitWrong
+	case errors.Is(err, ErrUnknown):
+		return ExitUnknown
 	}
 	fmt.Fprintf(p.Stderr, "kubectl-odh: %s\n", explain(err))
 	if _, wrongly := errors.AsType[*usageError](err); wrongly {

@@ -146,6 +146,10 @@ func checkCapabilities(f *Facts, _ Shipped) []Finding {
 				Why: "it counts as not there", Cure: "install a release of its operator that serves " + kind.Version})
 		}
 	}
+	if !f.Manager.Settings.Known {
+		out = append(out, Finding{Result: Unknown, Subject: "components", Found: "which of them are on is not known, so neither is what they lack",
+			Cure: "run it as somebody who may read the Deployment of the manager; --manager-namespace names its namespace"})
+	}
 	for _, c := range ours.Components() {
 		out = append(out, required(f, c)...)
 	}

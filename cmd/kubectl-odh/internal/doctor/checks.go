@@ -36,7 +36,7 @@ func judge(f *Facts, ships Shipped) []Finding {
 		found := c.run(f, ships)
 		for i := range found {
 			found[i].Check = c.name
-			if found[i].Why == "" && found[i].Result != OK {
+			if found[i].Why == "" && found[i].Result != OK && found[i].Result != Unknown {
 				found[i].Why = c.why
 			}
 		}

@@ -15,7 +15,8 @@ const long = `Looks at the whole cluster once, whatever -n says, and tells for e
 whether it is ok, or what was found, why it matters, and what mends it. What you
 may not read is unknown, with the right that is missing.
 
-The exit code is 1 when a check fails; warnings and what is unknown do not count.`
+The exit code is 1 when a check fails, and 3 when none does and something is
+unknown; warnings do not count.`
 
 // Command looks for what is wrong.
 func Command() cli.Command {
@@ -54,8 +55,11 @@ func run(ctx context.Context, call *cli.Call, args []string, all bool) error {
 	if err != nil {
 		return fmt.Errorf("printing: %w", err)
 	}
-	if report.Summary.Fail > 0 {
+	switch {
+	case report.Summary.Fail > 0:
 		return cli.ErrWrong
+	case report.Summary.Unknown > 0:
+		return cli.ErrUnknown
 	}
 	return nil
 }

@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -81,7 +80,7 @@ func connect(ctx context.Context, call *cli.Call) (*live, error) {
 	}
 	l.env.Config.MLflow.Version = mlflowVersion
 	l.env.Domain = l.domain(ctx)
-	l.env.KubeRay = l.kubeRay(ctx)
+	l.env.KubeRay = l.kubeRay(ctx, manager.Deployment.Namespace)
 	return l, nil
 }
 
@@ -123,21 +122,12 @@ func (l *live) domain(ctx context.Context) string {
 	return domain
 }
 
-// kubeRay are the namespaces with its Deployment. Where it cannot be looked for the usual ones count.
-func (l *live) kubeRay(ctx context.Context) []string {
-	k, ok := l.set.Kind("apps", "Deployment")
-	if !ok {
-		return nil
-	}
-	found, err := l.reader.ListMetadata(ctx, k, "", metav1.ListOptions{FieldSelector: "metadata.name=kuberay-operator"})
-	if !l.gaps.Note("Deployment kuberay-operator", err) {
-		return nil
-	}
-	var namespaces []string
-	for i := range found {
-		namespaces = append(namespaces, found[i].Namespace)
-	}
-	return namespaces
+// kubeRay are the namespaces of KubeRay, found as the manager finds them.
+func (l *live) kubeRay(ctx context.Context, manager string) []string {
+	return ray.KubeRayNamespaces(
+		l.get(ctx, "rbac.authorization.k8s.io", "ClusterRoleBinding", "", ray.KubeRayName),
+		l.get(ctx, "apps", "Deployment", manager, ray.KubeRayName),
+		l.get(ctx, "dscinitialization.opendatahub.io", "DSCInitialization", "", ray.InitializationName))
 }
 
 // compare prints how the live objects differ from what documents bring about, and says so by its error.

@@ -19,7 +19,7 @@ attention first. A resource is paused while its annotation
 platform.opendatahub.io/paused is "true".
 
 The exit code is 1 when the manager or a resource needs attention, also while it
-is starting.`
+is starting, and 3 when none does and something could not be read.`
 
 // Command shows how everything is.
 func Command() cli.Command {
@@ -55,8 +55,11 @@ func run(ctx context.Context, call *cli.Call, args []string, all bool) error {
 	if err != nil {
 		return fmt.Errorf("printing: %w", err)
 	}
-	if !report.OK {
+	switch {
+	case !report.OK:
 		return cli.ErrWrong
+	case len(report.Notes) > 0:
+		return cli.ErrUnknown
 	}
 	return nil
 }

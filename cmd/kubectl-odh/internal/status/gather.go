@@ -2,6 +2,7 @@ package status
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -68,6 +69,9 @@ func gather(ctx context.Context, call *cli.Call, cluster *cli.Cluster) (findings
 	if err := g.gaps.Unanswered(); err != nil {
 		return findings{}, err
 	}
+	if g.missing(ctx) {
+		return findings{}, fmt.Errorf("namespace %q does not exist", g.namespace)
+	}
 	for i := range g.runtimes {
 		g.resources = append(g.resources, newResource("modelmesh", &g.runtimes[i], runtimeVerdict(&g.runtimes[i], g.workloads)))
 	}
@@ -78,6 +82,16 @@ func gather(ctx context.Context, call *cli.Call, cluster *cli.Cluster) (findings
 		f.notes = append(f.notes, unread)
 	}
 	return f, nil
+}
+
+// missing reports whether the namespace to look at does not exist.
+func (g *gatherer) missing(ctx context.Context) bool {
+	k, ok := g.set.Kind("", "Namespace")
+	if !ok || g.namespace == "" {
+		return false
+	}
+	_, err := g.reader.Get(ctx, k, "", g.namespace)
+	return apierrors.IsNotFound(err)
 }
 
 // list reads the resources of a kind. A kind that is not served has none.

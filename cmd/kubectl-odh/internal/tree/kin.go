@@ -4,7 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
-	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/ray"
 )
 
@@ -55,7 +55,7 @@ func ties(root *item) func(*item) bool {
 
 // byComponent tells whether a component of the manager made an object.
 func byComponent(i *item, component string) bool {
-	return i.meta.Labels[names.OperatorLabel] == names.OperatorName && i.meta.Labels[names.ComponentLabel] == component
+	return apply.IsOurs(&i.meta, component)
 }
 
 // near tells whether an object is in the namespace of a resource, or says by a label that it is for that namespace.
