@@ -302,7 +302,7 @@ func TestRightsForWhatIsLeftBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	rule := cluster[0].Rules[1]
-	if !slices.Equal(rule.ResourceNames, []string{"codeflare-operator-mutating-webhook-configuration"}) || !slices.Equal(rule.Verbs, []string{"get", "patch"}) {
+	if !slices.Equal(rule.ResourceNames, []string{"codeflare-operator-mutating-webhook-configuration"}) || !slices.Equal(rule.Verbs, []string{"get", "list", "patch", "watch"}) {
 		t.Errorf("%+v", cluster[0].Rules)
 	}
 }

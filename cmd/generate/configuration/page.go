@@ -37,7 +37,8 @@ The settings of ModelMesh itself stand in ConfigMaps and are followed live: [mod
 
 const between = `
 ` + "`KUBECONFIG`" + ` counts where ` + "`--kubeconfig`" + ` is not given and the manager runs outside a cluster. ` + "`APPLICATIONS_NAMESPACE`" + ` takes the place of
-` + "`--namespace`" + ` while the component ` + "`platform`" + ` is on. ` + "`POD_NAME`" + ` tells the Deployment that the manager belongs to.
+` + "`--namespace`" + ` while the component ` + "`platform`" + ` is on. ` + "`POD_NAME`" + ` tells the Deployment that the manager belongs to,
+` + "`POD_SERVICE_ACCOUNT`" + ` its own account, which no custom resource may name.
 
 ## Sections of the file
 
@@ -94,7 +95,7 @@ type group struct {
 
 // groups sorts rows into tables, by the first part of their key in the file.
 func groups(rows []config.Row) []group {
-	titles := []string{"Components", "Process", "Listeners", "Logging", "MLflow", "Model Registry", "Model Catalog", "ModelMesh", "Ray clusters"}
+	titles := []string{"Components", "Process", "Listeners", "Authors of custom resources", "Logging", "MLflow", "Model Registry", "Model Catalog", "ModelMesh", "Ray clusters"}
 	byTitle := map[string][]config.Row{}
 	for _, row := range rows {
 		title := titleOf(row)
@@ -123,6 +124,8 @@ func titleOf(row config.Row) string {
 		return "Model Catalog"
 	case section == "modelmesh":
 		return "ModelMesh"
+	case section == "admission":
+		return "Authors of custom resources"
 	case section == "metrics" || section == "health" || section == "webhook":
 		return "Listeners"
 	case strings.HasPrefix(row.Flag, "zap-"):

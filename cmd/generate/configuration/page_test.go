@@ -86,7 +86,7 @@ func TestTitles(t *testing.T) {
 	for want, row := range map[string]config.Row{
 		"Components": {Flag: "enable-mlflow"}, "Listeners": {Flag: "x", Key: "webhook.port"}, "Logging": {Flag: "zap-devel", Key: "logging.development"},
 		"Process": {Flag: "kubeconfig"}, "Ray clusters": {Env: []string{"OAUTH_PROXY_IMAGE"}}, "Model Registry": {Key: "modelregistry.image"},
-		"Model Catalog": {Key: "modelcatalog.image"}, "ModelMesh": {Key: "modelmesh.image"}, "MLflow": {Key: "mlflow.url"},
+		"Authors of custom resources": {Flag: "author-checks", Key: "admission.authorChecks"}, "Model Catalog": {Key: "modelcatalog.image"}, "ModelMesh": {Key: "modelmesh.image"}, "MLflow": {Key: "mlflow.url"},
 	} {
 		if got := titleOf(row); got != want {
 			t.Errorf("%+v stands under %q, want %q", row, got, want)
