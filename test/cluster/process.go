@@ -77,17 +77,24 @@ func (p *Process) launch() error {
 	return nil
 }
 
-// Running tells whether this very process still runs; another process that got the same pid does not count.
+// Running tells whether this very process still runs; another process that got the same pid does not count. Of a process
+// which this program started, it says no only when [Process.ExitCode] knows how it ended.
 func (p *Process) Running() bool {
+	if p.exited == nil {
+		return p.alive()
+	}
+	select {
+	case <-p.exited:
+		return false
+	default:
+		return true
+	}
+}
+
+// alive looks the process up in the list of the kernel.
+func (p *Process) alive() bool {
 	if p.PID <= 0 || p.Start == "" {
 		return false
-	}
-	if p.exited != nil {
-		select {
-		case <-p.exited:
-			return false
-		default:
-		}
 	}
 	start, err := startTime(p.PID)
 	return err == nil && start == p.Start
@@ -109,7 +116,7 @@ func (p *Process) ExitCode() (code int, ok bool) {
 
 // Signal sends a signal to the process if it still is that process.
 func (p *Process) Signal(signal syscall.Signal) error {
-	if !p.Running() {
+	if !p.alive() {
 		return nil
 	}
 	if err := syscall.Kill(p.PID, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
@@ -147,9 +154,6 @@ func (p *Process) Wait(ctx context.Context, timeout time.Duration) error {
 	})
 	if err != nil {
 		return fmt.Errorf("waiting for %s (pid %d) to end: %w", p.Name, p.PID, err)
-	}
-	if p.exited != nil {
-		<-p.exited
 	}
 	return nil
 }

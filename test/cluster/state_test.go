@@ -66,6 +66,22 @@ func TestProcessLife(t *testing.T) {
 	}
 }
 
+// The kernel forgets a process a moment before its exit code is known here: until then it counts as running, so that
+// whoever is told of its end learns how it ended.
+func TestAnEndedProcessHasAnExitCode(t *testing.T) {
+	p := &Process{Name: "gone", PID: sleeper(t).PID, Start: "not that one", exited: make(chan struct{}), code: new(3)}
+	if _, ended := p.ExitCode(); !p.Running() || ended {
+		t.Errorf("running %t, ended %t before the exit code is known", p.Running(), ended)
+	}
+	if err := p.Signal(syscall.SIGKILL); err != nil {
+		t.Errorf("signalling it: %v", err)
+	}
+	close(p.exited)
+	if code, ended := p.ExitCode(); p.Running() || !ended || code != 3 {
+		t.Errorf("running %t, ended %t with %d", p.Running(), ended, code)
+	}
+}
+
 func TestProcessExitCodeAndLog(t *testing.T) {
 	p := &Process{
 		Name: "shell", Path: program(t, "sh"), Log: filepath.Join(t.TempDir(), "log"),

@@ -47,7 +47,8 @@ func AddToScheme(s *runtime.Scheme) error {
 	return nil
 }
 
-// rank orders the objects: kinds before their objects, Secrets before pods, and MLflow last.
+// rank orders the objects: kinds before their objects, Secrets before pods, and MLflow before the webhooks that a manager answers
+// which does not run yet.
 func rank(object client.Object) int {
 	switch object.GetObjectKind().GroupVersionKind().Kind {
 	case "CustomResourceDefinition":
@@ -58,6 +59,8 @@ func rank(object client.Object) int {
 		return 2
 	case "MLflow":
 		return 4
+	case "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration":
+		return 5
 	default:
 		return 3
 	}

@@ -51,10 +51,6 @@ var added = []struct{ name, value, why string }{
 	{"KUBECONFIG", "{dir}/kubeconfig", "the token of the service account, which clients of the tracking server send"},
 }
 
-// publicStore is how the archiver of the public release finds the database: by a variable that only its server sets. It
-// does not read MLFLOW_BACKEND_STORE_URI, which the operator sets, and would open an empty database of its own.
-const publicStore = "_MLFLOW_SERVER_FILE_STORE"
-
 // pod is a place on this machine in which containers of one pod, or of pods with the same volumes, run.
 type pod struct {
 	t    *testing.T

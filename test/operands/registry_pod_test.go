@@ -217,8 +217,9 @@ func (p *registryPod) ready(container *corev1.Container, process *running) {
 func (p *registryPod) probed(container *corev1.Container, get *corev1.HTTPGetAction) string {
 	port := map[intstr.IntOrString]int{
 		intstr.FromString("http-api"): p.rest, intstr.FromString("https-proxy"): p.proxy, intstr.FromString("proxy-healthz"): p.health,
+		intstr.FromInt32(8443): p.proxy, // of the other container, so by its number
 	}[get.Port]
-	named := slices.ContainsFunc(container.Ports, func(c corev1.ContainerPort) bool { return c.Name == get.Port.StrVal })
+	named := get.Port.Type == intstr.Int || slices.ContainsFunc(container.Ports, func(c corev1.ContainerPort) bool { return c.Name == get.Port.StrVal })
 	if port == 0 || !named {
 		p.t.Fatalf("%s is asked at %s, which it does not have", container.Name, get.Port.String())
 	}

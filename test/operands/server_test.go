@@ -132,7 +132,7 @@ func (s *served) started() {
 	go func() { _ = s.process.Wait(); close(s.exited) }()
 	s.t.Cleanup(func() { _ = syscall.Kill(-s.process.Process.Pid, syscall.SIGKILL); <-s.exited })
 
-	command := "mlflow " + strings.Join(s.process.Args[1:], " ")
+	command := "mlflow " + strings.Join(s.process.Args[max(slices.Index(s.process.Args, "server"), 1):], " ")
 	for name, probe := range map[string]*corev1.Probe{"liveness": container.LivenessProbe, "readiness": container.ReadinessProbe} {
 		path := probe.HTTPGet.Path
 		NewWithT(s.t).Eventually(func(g Gomega) {
@@ -290,21 +290,42 @@ func (s *served) chore(name string, spec mlflowv1.MLflowSpec) ended {
 	return end
 }
 
-// archived runs the archiver, which has to find the terms, the database and the workspace in it.
+// archived runs the archiver, which has to find the terms, the database and the old trace in it, and to move its spans.
 func (s *served) archived() {
 	s.t.Helper()
-	uri := "sqlite:///" + s.path("mlflow/mlflow.db")
-	if s.dialect == "PostgreSQL" {
-		uri = database.uri("whole")
-	}
-	s.extra = []string{publicStore + "=" + uri}
+	s.seedOldTrace()
 	end := s.chore("mlflow-trace-archival", whole(s.spec, ""))
-	s.extra = nil
-	want := "Trace archival scheduler pass archived 0 trace(s) across 1 scope(s)"
+	want := "Trace archival scheduler pass archived 1 trace(s) across 1 scope(s)"
 	if !strings.Contains(end.stderr, want) {
 		s.t.Errorf("[mlflow-26] %q is not in %+v", want, end)
 	}
 	s.said("trace archival", "0: "+want)
+}
+
+// seedOldTrace puts a trace with one span into the database, by the ingestion of the server, that ended two hours ago.
+func (s *served) seedOldTrace() {
+	s.t.Helper()
+	var made struct {
+		ID string `json:"experiment_id"`
+	}
+	s.must(json.Unmarshal([]byte(s.expect(http.StatusOK, http.MethodPost, "/mlflow/api/2.0/mlflow/experiments/create", map[string]any{"name": "traced"})), &made))
+	began := time.Now().Add(-2 * time.Hour)
+	span := map[string]any{
+		"traceId": "0af7651916cd43dd8448eb211c80319c", "spanId": "b7ad6b7169203331", "name": "answer", "kind": 1,
+		"startTimeUnixNano": strconv.FormatInt(began.UnixNano(), 10), "endTimeUnixNano": strconv.FormatInt(began.Add(time.Second).UnixNano(), 10),
+	}
+	body, err := json.Marshal(map[string]any{"resourceSpans": []any{map[string]any{"scopeSpans": []any{map[string]any{"spans": []any{span}}}}}})
+	s.must(err)
+	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.address()+"/v1/traces", bytes.NewReader(body))
+	s.must(err)
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("X-Mlflow-Experiment-Id", made.ID)
+	response, err := s.client.Do(request)
+	s.must(err)
+	defer response.Body.Close()
+	if answer, err := io.ReadAll(response.Body); err != nil || response.StatusCode != http.StatusOK {
+		s.t.Fatalf("POST /v1/traces: %d %s (%v)\n%s", response.StatusCode, answer, err, s.read("server.log"))
+	}
 }
 
 // ended stops the server as a kubelet does.

@@ -1,12 +1,15 @@
 package overlays
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
@@ -122,17 +125,19 @@ func TestWhatOutlivesTheOperatorIsLabelled(t *testing.T) {
 	})
 }
 
-// The selector of a Deployment never changes: labels of an overlay stay out of it, and out of the Services in front.
+// The selector of a Deployment never changes: labels of an overlay stay out of it, and out of the Services in front. One label is such
+// as no author of a custom resource can give to pods, so that nobody gets the traffic of the manager, or counts as one of its pods.
 func TestSelectorsAreThoseOfEveryOverlay(t *testing.T) {
-	want := map[string]string{"control-plane": "controller-manager", "app.kubernetes.io/name": "odh-platform-operator"}
+	want := map[string]string{"control-plane": "controller-manager", "app.kubernetes.io/name": "odh-platform-operator", "platform.opendatahub.io/manager": "odh-platform-operator"}
 	eachOverlay(t, func(t *testing.T, name string) {
 		all := shipped(t, name)
 		deployment := all.deployment(t)
 		for what, got := range map[string]map[string]string{
 			"selector": deployment.Spec.Selector.MatchLabels, "template": deployment.Spec.Template.Labels,
 			"metrics": selectorOf(t, all, "odh-platform-operator-metrics"), "webhook": selectorOf(t, all, "odh-platform-operator-webhook"),
+			"network policy": policySelectorOf(t, all), "disruption budget": budgetSelectorOf(t, all),
 		} {
-			if len(got) != len(want) || got["control-plane"] != want["control-plane"] || got["app.kubernetes.io/name"] != want["app.kubernetes.io/name"] {
+			if !maps.Equal(got, want) {
 				t.Errorf("%s: %v", what, got)
 			}
 		}
@@ -141,6 +146,20 @@ func TestSelectorsAreThoseOfEveryOverlay(t *testing.T) {
 			t.Errorf("label of the platform: %q", got)
 		}
 	})
+}
+
+func policySelectorOf(t *testing.T, all objects) map[string]string {
+	t.Helper()
+	policy := &networkingv1.NetworkPolicy{}
+	all.into(t, "NetworkPolicy", "odh-platform-operator-controller-manager", policy)
+	return policy.Spec.PodSelector.MatchLabels
+}
+
+func budgetSelectorOf(t *testing.T, all objects) map[string]string {
+	t.Helper()
+	budget := &policyv1.PodDisruptionBudget{}
+	all.into(t, "PodDisruptionBudget", "odh-platform-operator-controller-manager", budget)
+	return budget.Spec.Selector.MatchLabels
 }
 
 func selectorOf(t *testing.T, all objects, name string) map[string]string {

@@ -140,10 +140,11 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// TestBlocksReplace: what a user gives of resources and security contexts is not mixed with the default. [D5]
+// TestBlocksReplace: what a user gives of security contexts is not mixed with the default, and of resources with none that
+// contradicts it. [D5]
 func TestBlocksReplace(t *testing.T) {
 	got := container(t, "{resources: {requests: {memory: 8Gi}}, securityContext: {}}")
-	for field, want := range map[string]string{"resources": `{"requests":{"memory":"8Gi"}}`, "securityContext": `{}`} {
+	for field, want := range map[string]string{"resources": `{"limits":{"cpu":"4"},"requests":{"cpu":"1","memory":"8Gi"}}`, "securityContext": `{}`} {
 		text, err := json.Marshal(got[field])
 		if err != nil || string(text) != want {
 			t.Errorf("%s is %s, want %s (%v)", field, text, want, err)

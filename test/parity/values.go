@@ -51,6 +51,7 @@ func Values(m *mlflowv1.MLflow, in mlflow.Inputs) (map[string]any, error) {
 		"resources":          spec.Resources,
 		"podSecurityContext": spec.PodSecurityContext,
 		"securityContext":    spec.SecurityContext,
+		"fsGroup":            1001,
 		"podLabels":          spec.PodLabels,
 		"podAnnotations":     spec.PodAnnotations,
 		"nodeSelector":       spec.NodeSelector,
@@ -64,6 +65,9 @@ func Values(m *mlflowv1.MLflow, in mlflow.Inputs) (map[string]any, error) {
 			"additionalEgressRules": spec.NetworkPolicyAdditionalEgressRules,
 		},
 		"caBundle": caValues(m, in),
+	}
+	if in.OpenShift {
+		values["fsGroup"] = nil // the platform gives pods a group
 	}
 	if spec.Storage != nil {
 		if values["storage"], err = storageValues(spec); err != nil {

@@ -167,8 +167,7 @@ func (m *Manager) WaitReady(ctx context.Context) error {
 		if m.ready(ctx) {
 			return true, nil
 		}
-		if !m.Process.Running() {
-			code, _ := m.Process.ExitCode()
+		if code, ended := m.Process.ExitCode(); ended {
 			return false, fmt.Errorf("the manager ended with exit code %d", code)
 		}
 		return false, nil
@@ -193,8 +192,7 @@ func (m *Manager) ready(ctx context.Context) bool {
 
 // Stop ends the manager as a kubelet would and returns an error unless it ends by itself with exit code 0.
 func (m *Manager) Stop(ctx context.Context) error {
-	if !m.Process.Running() {
-		code, _ := m.Process.ExitCode()
+	if code, ended := m.Process.ExitCode(); ended {
 		return fmt.Errorf("stopping the manager: it has ended before with exit code %d\n%s", code, m.Process.LogTail())
 	}
 	if err := m.Process.Terminate(); err != nil {
@@ -203,8 +201,8 @@ func (m *Manager) Stop(ctx context.Context) error {
 	if err := m.Process.Wait(ctx, stopTimeout); err != nil {
 		return errors.Join(err, m.Kill(ctx))
 	}
-	if code, ok := m.Process.ExitCode(); ok && code != 0 {
-		return fmt.Errorf("stopping the manager: exit code %d\n%s", code, m.Process.LogTail())
+	if code, ended := m.Process.ExitCode(); !ended || code != 0 {
+		return fmt.Errorf("stopping the manager: ended %t, exit code %d\n%s", ended, code, m.Process.LogTail())
 	}
 	return nil
 }

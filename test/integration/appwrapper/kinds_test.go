@@ -29,6 +29,12 @@ var _ = Describe("Kinds of components", func() {
 		reach(ctx, torch, awv1beta2.PhaseRunning)
 		asController(ctx, "kubeflow.org/v1", "PyTorchJob", ns, "torch", "torch")
 		reach(ctx, torch, awv1beta2.PhaseRunning, says(torch, "PodsReady=True"))
+		batch := create(ctx, wrap(ns, "batch", []string{job("steady", endless, 2), `{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {name: set}, spec: {replicatedJobs: [
+  {name: w, replicas: 2, template: {spec: {parallelism: 1, completions: 1, template: {spec: {restartPolicy: Never, containers: [{name: main, image: "testcluster.invalid/not-ready:1"}]}}}}}]}}`}))
+		reach(ctx, batch, awv1beta2.PhaseRunning)
+		asJobSetController(ctx, ns, "set")
+		reach(ctx, batch, awv1beta2.PhaseRunning, says(batch, "PodsReady=True"))
+		Expect(podsOf(ctx, batch)).To(HaveLen(4))
 
 		env.Settle(manager.User, quiet/2, specTimeout)
 		expectRestIn(ns)

@@ -34,7 +34,7 @@ var _ = Describe("The life of an AppWrapper", func() {
 			g.Expect(meta.FindStatusCondition(aw.Status.Conditions, "PodsReady").Message).To(Equal("1 pods running; 1 pods succeeded"))
 		})
 		setPhase(ctx, ns, "other", corev1.PodSucceeded)
-		passed(ctx, mark, aw, awv1beta2.PhaseSucceeded, "ResourcesDeployed=True/Succeeded", "QuotaReserved=False/Succeeded", "PodsReady=False/Succeeded")
+		passed(ctx, mark, aw, awv1beta2.PhaseSucceeded, "ResourcesDeployed=True/Succeeded", "QuotaReserved=False/Succeeded", "PodsReady=True/SufficientPodsReady")
 		reach(ctx, aw, awv1beta2.PhaseSucceeded)
 		Expect(aw.Status.CompletionTime).NotTo(BeNil())
 		reach(ctx, aw, awv1beta2.PhaseSucceeded, says(aw, "ResourcesDeployed=False/Succeeded", "DeletingResources=False/DeletionComplete"))
@@ -48,7 +48,9 @@ var _ = Describe("The life of an AppWrapper", func() {
 		create(ctx, aw)
 		reach(ctx, aw, awv1beta2.PhaseRunning, says(aw, "PodsReady=True"))
 
+		mark := env.Mark()
 		suspend(ctx, aw)
+		passed(ctx, mark, aw, awv1beta2.PhaseSuspending, "QuotaReserved=True", "ResourcesDeployed=True", "DeletingResources=True")
 		reach(ctx, aw, awv1beta2.PhaseSuspended, says(aw, "QuotaReserved=False/Suspended", "ResourcesDeployed=False/Suspended", "PodsReady=False/Suspended"))
 		Expect(podsOf(ctx, aw)).To(BeEmpty())
 		Expect(componentReason(aw, 0)).To(Equal("CompononetDeleted"))

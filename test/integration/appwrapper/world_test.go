@@ -27,6 +27,7 @@ const (
 	fine    = "registry.example.com/app:1"
 	failing = "testcluster.invalid/failed:1"
 	stuck   = "testcluster.invalid/image-pull:1"
+	endless = "testcluster.invalid/not-ready:1"
 )
 
 // standIns serve kinds whose controllers are played by the specs.
@@ -59,7 +60,8 @@ type alter = func(*awv1beta2.AppWrapper)
 // wrap puts templates, in YAML, into an AppWrapper.
 func wrap(namespace, name string, templates []string, changes ...alter) *awv1beta2.AppWrapper {
 	GinkgoHelper()
-	aw := &awv1beta2.AppWrapper{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Annotations: map[string]string{}}}
+	aw := &awv1beta2.AppWrapper{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Annotations: map[string]string{},
+		Labels: map[string]string{awv1beta2.LabelUser: "admin"}}} // which the webhooks give
 	for _, template := range templates {
 		raw, err := yaml.YAMLToJSON([]byte(template))
 		Expect(err).NotTo(HaveOccurred())
@@ -260,6 +262,26 @@ func asController(ctx context.Context, apiVersion, kind, namespace, name, appWra
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, UID: owner.GetUID(), Controller: new(true)}}},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: fine}}},
 	})).To(Succeed())
+}
+
+// asJobSetController does what the controller of JobSets would: it makes a Job for each replica, with the pod template that stands in
+// the JobSet. The pods are made by the real Job controller.
+func asJobSetController(ctx context.Context, namespace, name string) {
+	GinkgoHelper()
+	set := object("jobset.x-k8s.io/v1alpha2", "JobSet", namespace, name)
+	env.Get(ctx, set)
+	jobs, _, err := unstructured.NestedSlice(set.Object, "spec", "replicatedJobs")
+	Expect(err).NotTo(HaveOccurred())
+	for _, entry := range jobs {
+		template := entry.(map[string]any)
+		for i := range template["replicas"].(int64) {
+			made := object("batch/v1", "Job", namespace, fmt.Sprintf("%s-%s-%d", name, template["name"], i))
+			made.Object["spec"], _, _ = unstructured.NestedMap(template, "template", "spec")
+			Expect(unstructured.SetNestedField(made.Object, name, "spec", "template", "metadata", "labels", "jobset.sigs.k8s.io/jobset-name")).To(Succeed())
+			made.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(set, set.GroupVersionKind())})
+			Expect(env.Admin.Create(ctx, made)).To(Succeed())
+		}
+	}
 }
 
 // expectRestIn observes one namespace for a while and fails the spec at the first write or live read of the manager there;

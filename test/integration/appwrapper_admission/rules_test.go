@@ -136,9 +136,13 @@ var _ = Describe("A new AppWrapper", func() {
 	It("is warned of what has no effect, D24, and of fields of pods that are not known here, D19", func(ctx SpecContext) {
 		admin, heard := listening()
 		aw := wrapper(namespace, component(strings.Replace(pod, "spec: {", "spec: {fieldOfTomorrow: 1, ", 1)))
-		aw.Annotations = map[string]string{v1beta2.AnnotationPrefix + "retryLimits": "1"}
+		aw.Labels = map[string]string{v1beta2.LabelQueue: ""}
+		aw.Annotations = map[string]string{v1beta2.AnnotationPrefix + "retryLimits": "1", v1beta2.AnnotationRetryLimit: "many"}
 		Expect(admin.Create(ctx, aw)).To(Succeed())
-		Expect(heard.texts).To(ContainElements(ContainSubstring("retryLimits"), ContainSubstring("fieldOfTomorrow")))
+		Expect(heard.texts).To(ContainElements(ContainSubstring("retryLimits"), ContainSubstring("fieldOfTomorrow"), ContainSubstring("a whole number")))
+		By("and refused with such a field in a queue, where it would never start")
+		aw = wrapper(namespace, component(strings.Replace(pod, "spec: {", "spec: {fieldOfTomorrow: 1, ", 1)))
+		Expect(admin.Create(ctx, aw)).To(MatchError(ContainSubstring("fieldOfTomorrow")))
 	}, NodeTimeout(specTimeout))
 
 	It("may be any of the samples", func(ctx SpecContext) {
@@ -224,14 +228,15 @@ var _ = Describe("The webhooks", Ordered, func() {
 		env.WaitGone(ctx, aw)
 	}, NodeTimeout(specTimeout))
 
-	It("let everything pass with a warning while the component is off, D17", func(ctx SpecContext) {
+	It("judge all the same, with a warning, while the component is off, D17", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "admission")
 		away(ctx)
 		env.StartManager(ctx, operatorOff())
 		admin, heard := listening()
 		Eventually(func() error {
-			return admin.Create(ctx, wrapper(namespace, component(service)))
+			return admin.Create(ctx, wrapper(namespace, component(pod)))
 		}).WithContext(ctx).WithTimeout(hooksTimeout).WithPolling(poll).Should(Succeed())
+		Expect(admin.Create(ctx, wrapper(namespace, component(service)))).To(MatchError(ContainSubstring("components contains no podspecs")))
 		Expect(heard.texts).To(ContainElement(ContainSubstring("the component appwrapper is switched off")))
 	}, NodeTimeout(specTimeout))
 

@@ -31,7 +31,7 @@ const (
 	rayCluster = "{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: r}, spec: {" +
 		"headGroupSpec: {rayStartParams: {}, template: {spec: {containers: [{name: head, image: a}]}}}," +
 		"workerGroupSpecs: [{groupName: w, replicas: 7, rayStartParams: {}, template: {spec: {containers: [{name: worker, image: a}]}}}]}}"
-	rayJob = "{apiVersion: ray.io/v1, kind: RayJob, metadata: {name: r}, spec: {entrypoint: x, rayClusterSpec: {" +
+	rayJob = "{apiVersion: ray.io/v1, kind: RayJob, metadata: {name: r}, spec: {entrypoint: x, shutdownAfterJobFinishes: true, rayClusterSpec: {" +
 		"headGroupSpec: {rayStartParams: {}, template: {spec: {containers: [{name: head, image: a}]}}}," +
 		"workerGroupSpecs: [{groupName: w, replicas: 2, rayStartParams: {}, template: {spec: {containers: [{name: worker, image: a}]}}}]}}}"
 	pyTorch = "{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: {name: t}, spec: {pytorchReplicaSpecs: {" +

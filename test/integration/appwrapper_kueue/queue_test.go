@@ -56,7 +56,7 @@ var _ = Describe("AppWrappers in a queue", func() {
 		ready(ctx, aw)
 	}, SpecTimeout(specTimeout))
 
-	It("have a workload with a pod set for each of theirs, and their children have none [appwrapper-36] [appwrapper-37] [appwrapper-42]", func(ctx SpecContext) {
+	It("have a workload with a pod set for each of theirs, and their children have none [appwrapper-36] [appwrapper-42]", func(ctx SpecContext) {
 		namespace := queue(ctx, "7")
 		aw := created(ctx, wrap(namespace, "aw", pyTorchJob("torch"), service("none"), job("job", 2, "1", "testcluster.invalid/image-pull:1")))
 		reach(ctx, aw, v1beta2.PhaseRunning)
@@ -72,8 +72,38 @@ var _ = Describe("AppWrappers in a queue", func() {
 		Expect(counts).To(ConsistOf("aw-0=1", "aw-1=4", "aw-2=2"))
 	}, SpecTimeout(specTimeout))
 
-	It("wait as a whole when their quota is too small [appwrapper-42]", func(ctx SpecContext) {
+	It("get a workload when they are new, and none when they have finished or stand in no queue [appwrapper-37]", func(ctx SpecContext) {
 		namespace := queue(ctx, "2")
+		unmanaged := wrap(namespace, "unmanaged", pod("unmanaged", "1"))
+		finished := wrap(namespace, "finished", job("finished", 1, "1", "example.com/a:1"))
+		withoutDefaults(ctx, namespace)
+		for _, aw := range []*v1beta2.AppWrapper{unmanaged, finished} {
+			aw.Labels = map[string]string{v1beta2.LabelUser: "admin"} // which the webhook would give
+			created(ctx, aw)
+			Expect(aw.Spec.Suspend).To(BeFalse())
+		}
+		ready(ctx, unmanaged)
+		reach(ctx, finished, v1beta2.PhaseSucceeded)
+		env.Patch(ctx, finished, map[string]any{"spec": map[string]any{"suspend": true}}) // Kueue takes a new queue of suspended ones alone
+		env.Patch(ctx, finished, map[string]any{"metadata": map[string]any{"labels": map[string]any{v1beta2.LabelQueue: "queue"}}})
+		fresh := wrap(namespace, "fresh", pod("fresh", "1"))
+		fresh.Labels[v1beta2.LabelUser] = "admin"
+		ready(ctx, created(ctx, fresh))
+		Consistently(func(g Gomega) {
+			var owners []string
+			for _, workload := range workloads(ctx, namespace) {
+				for _, owner := range workload.GetOwnerReferences() {
+					owners = append(owners, owner.Name)
+				}
+			}
+			g.Expect(owners).To(ConsistOf("fresh"))
+		}).WithContext(ctx).WithTimeout(waits).WithPolling(poll).Should(Succeed())
+	}, SpecTimeout(specTimeout))
+
+	It("wait as a whole when their quota is too small, and count a Job of theirs once [appwrapper-42]", func(ctx SpecContext) {
+		namespace := queue(ctx, "2")
+		large := created(ctx, wrap(namespace, "large", pod("small", "1"), job("two", 2, "1", "testcluster.invalid/image-pull:1")))
+		staysSuspended(ctx, large) // though a part of it would fit
 		whole := created(ctx, wrap(namespace, "whole", job("whole", 2, "1", "testcluster.invalid/image-pull:1")))
 		reach(ctx, whole, v1beta2.PhaseRunning) // were the Job counted too, it would not fit
 		Eventually(func(g Gomega) { g.Expect(podsOf(ctx, g, whole)).To(HaveLen(2)) }).

@@ -6,12 +6,14 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -63,6 +65,25 @@ func queue(ctx context.Context, cpus string) string {
 		eventuallyCreate(ctx, object("{apiVersion: %s, kind: LocalQueue, metadata: {name: %s, namespace: %s}, spec: {clusterQueue: %s}}", queues, name, namespace, namespace))
 	}
 	return namespace
+}
+
+// withoutDefaults keeps the mutating webhook away from a namespace for the rest of the spec: what names no queue there gets none.
+func withoutDefaults(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	selects := func(ctx context.Context, selector string) {
+		GinkgoHelper()
+		configuration := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "appwrapper-mutating-webhook-configuration"}}
+		Expect(env.Admin.Patch(ctx, configuration, client.RawPatch(types.JSONPatchType,
+			[]byte(`[{"op": "add", "path": "/webhooks/0/namespaceSelector", "value": `+selector+`}]`)))).To(Succeed())
+	}
+	selects(ctx, `{"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["`+namespace+`"]}]}`)
+	DeferCleanup(selects, "{}", NodeTimeout(specTimeout))
+	Eventually(func(g Gomega) { // the API server takes it up a moment later
+		probe := wrap(namespace, "probe", pod("p", "1"))
+		probe.Labels = nil
+		g.Expect(env.Admin.Create(ctx, probe, client.DryRunAll)).To(Succeed())
+		g.Expect(probe.Labels).To(BeEmpty())
+	}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
 }
 
 func clusterQueue(name string) *unstructured.Unstructured {

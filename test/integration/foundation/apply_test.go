@@ -72,6 +72,7 @@ var _ = Describe("The applier", func() {
 		Expect(env.Admin.Status().Patch(ctx, thing, client.RawPatch(types.MergePatchType, []byte(`{"status":{"phase":"x"}}`)))).To(Succeed())
 
 		w.caughtUp(ctx, desired)
+		w.expect(ctx, desired, 1, 0) // one look at the Deployment, whose generation has moved
 		w.expect(ctx, desired, 0, 0)
 		w.restart()
 		w.expect(ctx, desired, len(desired), 0)

@@ -47,7 +47,7 @@ var _ = Describe("The page about the way", func() {
 		r := o.read(ctx, "mlflow-operator.md")
 
 		Expect(os.ReadFile(r.Saved["mlflow-before.yaml"])).To(ContainSubstring("sqlite:////mlflow/mlflow.db"))
-		o.taken(ctx, "mlflow", "Deployment mlflow", "spec", "template")
+		o.taken(ctx, "mlflow", "Deployment mlflow", "spec", "selector")
 		o.taken(ctx, "mlflow", "Service mlflow", "spec", "clusterIP")
 		for _, name := range []string{"ServiceAccount mlflow-sa", "NetworkPolicy mlflow", "HTTPRoute mlflow", "ClusterRole mlflow", "ClusterRoleBinding mlflow"} {
 			o.taken(ctx, "mlflow", name)
@@ -73,7 +73,10 @@ var _ = Describe("The page about the way", func() {
 		o.planted(ctx, registry, recorded[1:]...)
 		o.installed(ctx, "model-registry-operator.yaml")
 
-		o.meanwhile = func(ctx context.Context) { // nobody plays the router
+		o.meanwhile = func(ctx context.Context) { // nobody plays the router, nor who makes certificates for Services
+			Expect(env.Admin.Create(ctx, object("v1", "Secret", registry.GetNamespace(), "team-a-kube-rbac-proxy", map[string]any{
+				"type": "kubernetes.io/tls", "stringData": map[string]any{"tls.crt": "certificate", "tls.key": "key"},
+			}))).To(Succeed())
 			route := object("route.openshift.io/v1", "Route", registry.GetNamespace(), "team-a-https", nil)
 			env.WaitFor(ctx, route, nil)
 			env.Patch(ctx, route, map[string]any{"status": map[string]any{"ingress": []any{map[string]any{

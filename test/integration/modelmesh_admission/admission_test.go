@@ -109,7 +109,7 @@ var _ = Describe("Warnings about runtimes", func() {
 		Expect(heard.texts).To(ContainElement(ContainSubstring(text)))
 	},
 		Entry("[modelmesh-29] nothing of a container of one's own",
-			"containers: [{name: server, securityContext: {capabilities: {add: [NET_ADMIN]}}, ports: [{name: own, containerPort: 54321}], volumeMounts: [{name: own, mountPath: /own}]}], volumes: [{name: own, emptyDir: {}}]", ""),
+			"containers: [{name: server, securityContext: {capabilities: {add: [CHOWN]}}, ports: [{name: own, containerPort: 54321}], volumeMounts: [{name: own, mountPath: /own}]}], volumes: [{name: own, emptyDir: {}}]", ""),
 		Entry("[modelmesh-29] nothing of an adapter with its container", "containers: [{name: mlserver}], builtInAdapter: {serverType: mlserver}", ""),
 		Entry("[modelmesh-30] a container named mm", "containers: [{name: mm}]", "container name mm is reserved for internal use"),
 		Entry("[modelmesh-30] a container named mm-", "containers: [{name: mm-x}]", "container name cannot start with \"mm-\""),

@@ -8,6 +8,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -225,8 +226,9 @@ var _ = Describe("Gateway mode", func() {
 			g.Expect(c.Status).To(Equal(metav1.ConditionFalse))
 			g.Expect(c.Message).To(ContainSubstring("belongs to ModelRegistry " + namespace + "/" + m.Name))
 		})
-		env.WaitFor(ctx, child(second, &appsv1.Deployment{}, ""), nil) // what is its own it has
 		env.Settle(other.User, quiet, specTimeout)
+		server := child(second, &appsv1.Deployment{}, "")
+		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(server), server)).To(MatchError(apierrors.IsNotFound, "is not found"), "its proxy could ask nobody who calls")
 		unchanged := func() {
 			GinkgoHelper()
 			for _, o := range kept {

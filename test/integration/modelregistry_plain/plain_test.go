@@ -26,8 +26,12 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 	It("becomes available behind a proxy without waiting for a Route [modelregistry-27] [modelregistry-31] [D33]", func(ctx SpecContext) {
 		mark := env.Mark()
 		m := registry("proxied", proxied)
-		create(ctx, certificate(m), m)
+		create(ctx, m)
 		available(ctx, m)
+		serving := certificate(m) // which the manager makes, where no platform does
+		env.Get(ctx, serving)
+		Expect(serving.Data).To(And(HaveKey("tls.crt"), HaveKey("tls.key"), HaveKey("ca.crt")))
+		Expect(metav1.IsControlledBy(serving, m)).To(BeTrue())
 		Expect(m.Status.Hosts).To(Equal([]string{"proxied.opendatahub.svc.cluster.local", "proxied.opendatahub", "proxied"}), "[D22]")
 		s := child(m, &corev1.Service{}, "")
 		env.Get(ctx, s)

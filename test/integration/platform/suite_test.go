@@ -38,6 +38,7 @@ func TestPlatform(t *testing.T) { framework.Run(t, "Platform") }
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "platform", cluster.OpenShift, framework.WithTypes(mlflowv1.AddToScheme, platformv1alpha1.AddToScheme, aihubv1alpha1.AddToScheme, v1beta1.AddToScheme))
 	account = env.InstallOperator(ctx, "config/default")
+	env.SpareMLflow(ctx)
 	manager = env.StartManager(ctx, framework.ManagerOptions{
 		ServiceAccount: account.ServiceAccount, Race: true, WebhookPort: account.WebhookPort, Args: []string{"--metrics-secure=false"},
 		Env: []string{

@@ -66,10 +66,15 @@ func injected(u *unstructured.Unstructured) {
 	spec := []string{"spec", "headGroupSpec", "template", "spec"}
 	containers, _, err := unstructured.NestedSlice(u.Object, append(spec, "containers")...)
 	Expect(err).NotTo(HaveOccurred())
-	containers = append(containers, map[string]any{"name": ray.ContainerOAuth, "image": "registry.example.com/proxy:1"})
+	n := ray.View(u.Object).Names()
+	containers[0].(map[string]any)["env"] = []any{map[string]any{"name": "RAY_USE_TLS", "value": "1"}}
+	containers = append(containers, map[string]any{
+		"name": ray.ContainerOAuth, "image": "registry.example.com/proxy:1", "args": []any{"--openshift-service-account=" + n.ServiceAccount},
+	})
 	Expect(unstructured.SetNestedSlice(u.Object, containers, append(spec, "containers")...)).To(Succeed())
 	Expect(unstructured.SetNestedSlice(u.Object, []any{
-		map[string]any{"name": ray.VolumeServer, "secret": map[string]any{"secretName": ray.View(u.Object).Names().HeadTLS}},
+		map[string]any{"name": ray.VolumeCA, "secret": map[string]any{"secretName": n.CASecret}},
+		map[string]any{"name": ray.VolumeServer, "secret": map[string]any{"secretName": n.HeadTLS}},
 	}, append(spec, "volumes")...)).To(Succeed())
 }
 

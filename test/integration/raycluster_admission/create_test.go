@@ -143,9 +143,9 @@ var _ = Describe("A new RayCluster", func() {
 		Expect(containerNames(head(u).Containers)).To(Equal([]string{"ray-head"}))
 	}, NodeTimeout(specTimeout))
 
-	It("has no sidecar where Ray itself asks for a token", func(ctx SpecContext) {
+	It("keeps its sidecar where Ray itself asks for a token, unless an administrator trusts it", func(ctx SpecContext) {
 		u := created(ctx, rayCluster(namespace, minimal, set("token", "spec", "authOptions", "mode")))
-		Expect(containerNames(head(u).Containers)).To(Equal([]string{"ray-head"}))
+		Expect(containerNames(head(u).Containers)).To(Equal([]string{"ray-head", "oauth-proxy"}))
 		Expect(containerNames(head(u).InitContainers)).To(Equal([]string{"create-cert"}))
 	}, NodeTimeout(specTimeout))
 

@@ -164,9 +164,12 @@ var _ = Describe("The webhooks", func() {
 			g.Expect(env.Admin.Create(ctx, p, client.DryRunAll)).To(Succeed())
 			g.Expect(head(p).Volumes).To(BeEmpty())
 		}).WithContext(ctx).Should(Succeed())
+		before := head(u)
 		Expect(update(ctx, u, labelled("touched", ""))).To(Succeed())
+		Expect(head(u)).To(Equal(before), "pods that run keep what they have")
+		Expect(update(ctx, u, changeHead(func(p *corev1.PodSpec) { p.Containers[0].Image = "example.com/ray:2" }))).To(Succeed())
 		want := head(original)
-		want.ServiceAccountName = "mine"
+		want.ServiceAccountName, want.Containers[0].Image = "mine", "example.com/ray:2"
 		Expect(head(u)).To(Equal(want))
 		Expect(group(u, 0)).To(Equal(group(original, 0)))
 	}, NodeTimeout(specTimeout))
@@ -186,7 +189,7 @@ var _ = Describe("The webhooks", func() {
 		env.WaitGone(ctx, u)
 	}, NodeTimeout(specTimeout))
 
-	It("leave images as they are after an upgrade until a template changes, R34", func(ctx SpecContext) {
+	It("leave images as they are after an upgrade to a program with others until a template changes, R34 [raycluster-29]", func(ctx SpecContext) {
 		u := created(ctx, rayCluster(env.Namespace(ctx, "ray"), minimal))
 		away(ctx)
 		upgraded := env.StartManager(ctx, options("upgraded", "OAUTH_PROXY_IMAGE=example.com/oauth:2"))

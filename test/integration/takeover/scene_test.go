@@ -107,10 +107,7 @@ func (s *scene) report(ctx context.Context) {
 func (s *scene) takeOver(ctx context.Context, variables ...string) {
 	GinkgoHelper()
 	s.mark = env.Mark()
-	s.manager = env.StartManager(ctx, framework.ManagerOptions{
-		ServiceAccount: account.ServiceAccount, Race: true, Env: append([]string{"MLFLOW_IMAGE=" + image}, variables...),
-		Args: []string{"--components=mlflow"}, // what others write at their first start is not counted here
-	})
+	s.manager = env.StartManager(ctx, managerOptions(variables...))
 	DeferCleanup(s.manager.ReportLog)
 	env.WaitFor(ctx, s.server, func(g Gomega) { g.Expect(s.server.Status.ObservedGeneration).To(Equal(s.server.Generation)) })
 	env.WaitForCondition(ctx, s.server, "Available", metav1.ConditionTrue, "DeploymentReady")

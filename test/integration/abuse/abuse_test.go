@@ -1,0 +1,264 @@
+package abuse_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	mlflowEditor   = "editor-of-mlflow"
+	registryEditor = "editor-of-modelregistry"
+	runtimeEditor  = "editor-of-modelmesh-servingruntime"
+	wrapperEditor  = "editor-of-codeflare-operator-appwrapper"
+	rayUser        = "editor-of-rays"
+	// developer has the role edit of Kubernetes as well: pods, Secrets and accounts of the namespace are theirs anyway.
+	developer = "developer"
+)
+
+// refused tries to create an object, which is refused with a message.
+func refused(who, namespace, text, message string) func(SpecContext) {
+	return func(ctx SpecContext) {
+		err := as(who).Create(ctx, object(namespace, text), client.DryRunAll)
+		Expect(err).To(MatchError(ContainSubstring(message)))
+		Expect(apierrors.ReasonForError(err)).To(BeElementOf(metav1.StatusReasonForbidden, metav1.StatusReasonInvalid))
+	}
+}
+
+var _ = Describe("An editor of MLflow and of nothing else", func() {
+	for what, attempt := range map[string]struct{ spec, message string }{
+		"the account of the manager":             {"{serviceAccountName: " + managerAccount + "}", "it is the account of the manager"},
+		"an account of others":                   {"{serviceAccountName: builder}", "create serviceaccounts/token builder"},
+		"the key of the CA, as variables":        {"{envFrom: [{secretRef: {name: " + webhookSecret + "}}]}", "it belongs to the manager"},
+		"the key of the CA, as a variable":       {"{env: [{name: A, valueFrom: {secretKeyRef: {name: " + webhookSecret + ", key: ca.key}}}]}", "it belongs to the manager"},
+		"the key of the CA, as a database":       {"{backendStoreUri: null, backendStoreUriFrom: {name: " + webhookSecret + ", key: ca.key}}", "it belongs to the manager"},
+		"the key of the CA, for images":          {"{imagePullSecrets: [{name: " + webhookSecret + "}]}", "it belongs to the manager"},
+		"a Secret of others":                     {"{envFrom: [{secretRef: {name: model-serving-etcd}}]}", "get secrets model-serving-etcd in namespace opendatahub"},
+		"a ConfigMap of others":                  {"{envFrom: [{configMapRef: {name: some}}]}", "get configmaps some"},
+		"the traffic of the manager":             {"{podLabels: {platform.opendatahub.io/manager: odh-platform-operator, control-plane: controller-manager, app.kubernetes.io/name: odh-platform-operator}}", "the platform selects pods by it"},
+		"the traffic of the original manager":    {"{podLabels: {control-plane: controller-manager}}", "create pods"},
+		"the traffic of a Ray head":              {"{podLabels: {ray.io/node-type: head}}", "the platform selects pods by it"},
+		"the traffic of ModelMesh":               {"{podLabels: {modelmesh-service: modelmesh-serving}}", "the platform selects pods by it"},
+		"an image":                               {"{image: {image: quay.io/evil/image}}", "create pods in namespace opendatahub"},
+		"root on the node":                       {"{securityContext: {privileged: true}}", "Pod Security level baseline"},
+		"capabilities":                           {"{securityContext: {capabilities: {add: [SYS_ADMIN]}}}", "Pod Security level baseline"},
+		"all system calls":                       {"{podSecurityContext: {seccompProfile: {type: Unconfined}}}", "Pod Security level baseline"},
+		"an identity of the cloud":               {"{serviceAccountAnnotations: {eks.amazonaws.com/role-arn: admin}}", "create serviceaccounts"},
+		"data of another claim":                  {"{storage: {dataSource: {kind: PersistentVolumeClaim, name: others}}}", "create persistentvolumeclaims"},
+		"a volume of others":                     {"{storage: {volumeName: others}}", "create persistentvolumeclaims"},
+		"devices":                                {"{resourceClaims: [{name: gpu, resourceClaimName: others}]}", "create pods"},
+		"what annotations do for other programs": {"{podAnnotations: {vault.hashicorp.com/agent-inject: 'true'}}", "create pods"},
+	} {
+		It("does not get "+what, refused(mlflowEditor, "", mlflow(attempt.spec), attempt.message), NodeTimeout(specTimeout))
+	}
+
+	It("gets a server, and changes nothing more of it later", func(ctx SpecContext) {
+		m := object("", mlflow("{}"))
+		Expect(as(mlflowEditor).Create(ctx, m)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, m))).To(Succeed()) }, NodeTimeout(specTimeout))
+		By("an update and an apply, as kubectl edit and kubectl apply send them")
+		patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"serviceAccountName":"`+managerAccount+`"}}`))
+		Expect(as(mlflowEditor).Patch(ctx, m, patch)).To(MatchError(ContainSubstring("it is the account of the manager")))
+		replicas := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":2}}`))
+		Expect(as(mlflowEditor).Patch(ctx, m, replicas)).To(Succeed())
+		By("an administrator giving it an image, which the editor then keeps")
+		image := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"image":{"image":"quay.io/ours/mlflow:1"}}}`))
+		Expect(env.Admin.Patch(ctx, m, image)).To(Succeed())
+		Expect(as(mlflowEditor).Patch(ctx, m, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":1}}`)))).To(Succeed())
+	}, NodeTimeout(specTimeout))
+
+	It("gets nothing of what was stored while no webhook was called", func(ctx SpecContext) {
+		configuration := object("", "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: mlflow-validating-webhook-configuration}}")
+		configuration.SetNamespace("")
+		env.Get(ctx, configuration)
+		Expect(env.Admin.Delete(ctx, configuration.DeepCopy())).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) {
+			configuration.SetResourceVersion("")
+			configuration.SetUID("")
+			Expect(env.Admin.Create(ctx, configuration)).To(Succeed())
+			Eventually(func() error {
+				return as(mlflowEditor).Create(ctx, object("", mlflow("{image: {image: x}}")), client.DryRunAll)
+			}).
+				WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(MatchError(ContainSubstring("create pods")))
+		}, NodeTimeout(specTimeout))
+		m := object("", mlflow("{serviceAccountName: "+managerAccount+"}"))
+		Eventually(func() error { return as(mlflowEditor).Create(ctx, m) }).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, m))).To(Succeed()) }, NodeTimeout(specTimeout))
+		env.WaitForCondition(ctx, m, "Available", metav1.ConditionFalse, "Forbidden")
+		err := env.Admin.Get(ctx, client.ObjectKey{Namespace: operatorNamespace, Name: "mlflow"}, &appsv1.Deployment{})
+		Expect(apierrors.IsNotFound(err)).To(BeTrue(), "the server was made: %v", err)
+	}, NodeTimeout(specTimeout))
+})
+
+var _ = Describe("An editor of registries and of nothing else", func() {
+	external := func(more string) string { return "{postgres: {host: db, username: u, database: d, " + more + "}}" }
+	for what, attempt := range map[string]struct{ namespace, name, spec, message string }{
+		"the account pipeline":                {"", "pipeline", "{rest: {image: quay.io/evil/image}}", "belong to something else"},
+		"the account default":                 {"", "default", "{rest: {image: quay.io/evil/image}}", "belong to something else"},
+		"the account of MLflow":               {operatorNamespace, "mlflow-sa", "{}", "belong to something else"},
+		"the account of the manager, by name": {operatorNamespace, managerAccount, "{}", "belong to something else"},
+		"the name of the catalog":             {"", "model-catalog", "{}", "belong to something else"},
+		"the name of a catalog of another":    {"", "demo-catalog", "{}", "belong to something else"},
+		"the name of another's database":      {"", "demo-postgres", "{}", "belong to something else"},
+		"the name of the webhooks":            {operatorNamespace, "odh-platform-operator-webhook", "{}", "belong to something else"},
+		"the name of ModelMesh":               {"", "modelmesh-serving", "{}", "belong to something else"},
+		"the Service of a Ray head":           {"", "demo-head-svc", "{}", "belong to something else"},
+		"an image for the server":             {"", "demo", "{rest: {image: quay.io/evil/image}}", "create pods"},
+		"an image for the proxy":              {"", "demo", "{kubeRBACProxy: {image: quay.io/evil/image}}", "create pods"},
+		"an image for the database":           {"", "demo", "{postgres: {generateDeployment: true, image: quay.io/evil/image}}", "create pods"},
+		"the key of the CA":                   {operatorNamespace, "demo", external("passwordSecret: {name: " + webhookSecret + ", key: ca.key}"), "it belongs to the manager"},
+		"the key of the CA, for the proxy":    {operatorNamespace, "demo", "{kubeRBACProxy: {tlsCertificateSecret: {name: " + webhookSecret + ", key: a}, tlsKeySecret: {name: " + webhookSecret + ", key: b}}}", "it belongs to the manager"},
+		"a password of others":                {"", "demo", external("passwordSecret: {name: other-credentials, key: password}"), "get secrets other-credentials"},
+		"the password of etcd":                {"", "demo", external("sslMode: verify-full, sslRootCertificateSecret: {name: model-serving-etcd, key: etcd_connection}"), "get secrets model-serving-etcd"},
+		"a ConfigMap of others":               {"", "demo", external("sslRootCertificateConfigMap: {name: others, key: a}"), "get configmaps others"},
+		"a domain of others":                  {"", "demo", "{kubeRBACProxy: {domain: apps.others.example.com}}", "routes/custom-host"},
+	} {
+		It("does not get "+what, func(ctx SpecContext) {
+			namespace := attempt.namespace
+			if namespace == "" {
+				namespace = team
+			}
+			refused(registryEditor, namespace, registry(attempt.name, attempt.spec), attempt.message)(ctx)
+		}, NodeTimeout(specTimeout))
+	}
+
+	It("gets a registry, and no Secret through a change of it or through the older version", func(ctx SpecContext) {
+		m := object(team, registry("honest", "{}"))
+		Expect(as(registryEditor).Create(ctx, m)).To(Succeed())
+		patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"postgres":{"passwordSecret":{"name":"other-credentials","key":"k"}}}}`))
+		Expect(as(registryEditor).Patch(ctx, m, patch)).To(MatchError(ContainSubstring("get secrets other-credentials")))
+		older := object(team, registry("older", "{grpc: {}, kubeRBACProxy: null, postgres: {host: db, username: u, database: d, passwordSecret: {name: other-credentials, key: k}}}"))
+		older.SetAPIVersion("modelregistry.opendatahub.io/v1alpha1")
+		Expect(as(registryEditor).Create(ctx, older, client.DryRunAll)).To(MatchError(ContainSubstring("get secrets other-credentials")))
+		By("a developer of the namespace, who may read it")
+		Expect(as(developer).Patch(ctx, m, patch)).To(Succeed())
+	}, NodeTimeout(specTimeout))
+})
+
+var _ = Describe("An editor of ServingRuntimes and of nothing else", func() {
+	container := func(more string) string { return "{containers: [{name: server, image: i, " + more + "}]}" }
+	for what, attempt := range map[string]struct{ who, spec, message string }{
+		"an image":                              {runtimeEditor, "{}", "create pods in namespace"},
+		"a Secret in a volume":                  {runtimeEditor, "{volumes: [{name: v, secret: {secretName: other-credentials}}]}", "get secrets other-credentials"},
+		"a Secret in a projected volume":        {runtimeEditor, "{volumes: [{name: v, projected: {sources: [{secret: {name: other-credentials}}]}}]}", "get secrets other-credentials"},
+		"a Secret in a variable":                {runtimeEditor, container("env: [{name: A, valueFrom: {secretKeyRef: {name: model-serving-etcd, key: k}}}]"), "get secrets model-serving-etcd"},
+		"a Secret in a variable of the adapter": {runtimeEditor, "{builtInAdapter: {serverType: mlserver, runtimeManagementPort: 8001, env: [{name: A, valueFrom: {secretKeyRef: {name: other-credentials, key: k}}}]}}", "get secrets other-credentials"},
+		"a Secret for images":                   {runtimeEditor, "{imagePullSecrets: [{name: other-credentials}]}", "get secrets other-credentials"},
+		"a token":                               {runtimeEditor, "{volumes: [{name: v, projected: {sources: [{serviceAccountToken: {path: token}}]}}]}", "token of a ServiceAccount"},
+		"a claim of others":                     {runtimeEditor, "{volumes: [{name: v, persistentVolumeClaim: {claimName: others}}]}", `volume "v"`},
+		"labels of other pods":                  {runtimeEditor, "{labels: {app: mlflow}}", `label of pods "app"`},
+		"the folders of the node":               {developer, "{volumes: [{name: v, hostPath: {path: /}}]}", "Pod Security level baseline"},
+		"a port of the node":                    {developer, container("ports: [{containerPort: 9000, hostPort: 80}]"), "Pod Security level baseline"},
+		"root on the node":                      {developer, container("securityContext: {privileged: true}"), "Pod Security level baseline"},
+		"capabilities":                          {developer, container("securityContext: {capabilities: {add: [NET_ADMIN]}}"), "Pod Security level baseline"},
+		"the traffic of the manager":            {developer, "{labels: {platform.opendatahub.io/manager: odh-platform-operator}}", "the platform selects pods by it"},
+	} {
+		It("does not get "+what, func(ctx SpecContext) {
+			err := as(attempt.who).Create(ctx, object(team, runtime("attempt", attempt.spec)), client.DryRunAll)
+			Expect(err).To(HaveOccurred())
+			Expect(apierrors.ReasonForError(err)).To(Equal(metav1.StatusReasonForbidden))
+			Expect(err.Error()).To(ContainSubstring(attempt.message))
+		}, NodeTimeout(specTimeout))
+	}
+
+	It("does not get the key of the CA in the namespace of the manager, whatever the rights", func(ctx SpecContext) {
+		err := as(developer).Create(ctx, object(operatorNamespace, runtime("attempt", "{volumes: [{name: v, secret: {secretName: "+webhookSecret+"}}]}")), client.DryRunAll)
+		Expect(err).To(MatchError(ContainSubstring("it belongs to the manager")))
+	}, NodeTimeout(specTimeout))
+
+	It("scales a runtime of a developer, and changes nothing of what it runs", func(ctx SpecContext) {
+		r := object(team, runtime("shared", "{}"))
+		Expect(as(developer).Create(ctx, r)).To(Succeed())
+		Expect(as(runtimeEditor).Patch(ctx, r, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":1}}`)))).To(Succeed())
+		command := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"containers":[{"name":"server","image":"quay.io/example/server","command":["sh"]}]}}`))
+		Expect(as(runtimeEditor).Patch(ctx, r, command)).To(MatchError(ContainSubstring("create pods")))
+	}, NodeTimeout(specTimeout))
+
+	It("does not get a runtime of KServe, which nobody judges, to be one of ModelMesh", func(ctx SpecContext) {
+		r := object(team, runtime("single", "{multiModel: false, volumes: [{name: v, hostPath: {path: /}}]}"))
+		Expect(as(runtimeEditor).Create(ctx, r)).To(Succeed())
+		multi := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"multiModel":true}}`))
+		Expect(as(developer).Patch(ctx, r, multi)).To(MatchError(ContainSubstring("Pod Security level baseline")))
+		Expect(as(runtimeEditor).Patch(ctx, r, multi)).To(MatchError(ContainSubstring("create pods")))
+	}, NodeTimeout(specTimeout))
+})
+
+var _ = Describe("An editor of AppWrappers and of nothing else", func() {
+	const pod = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, image: i}]}}"
+	const rolebinding = "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: r}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: admin}}"
+	theirs := func() string { return registry("wrapped", "{}") }
+	for what, attempt := range map[string]struct {
+		who, namespace string
+		components     func() []string
+		message        string
+	}{
+		"a Pod":    {wrapperEditor, "", func() []string { return []string{pod} }, "is not authorized to create pods"},
+		"a Job":    {wrapperEditor, "", func() []string { return []string{job("j", "{}")} }, "is not authorized to create jobs.batch"},
+		"a Secret": {wrapperEditor, "", func() []string { return []string{pod, "{apiVersion: v1, kind: Secret, metadata: {name: s}}"} }, "is not authorized to create secrets"},
+		"a token": {wrapperEditor, "", func() []string {
+			return []string{pod, "{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, metadata: {name: s, annotations: {kubernetes.io/service-account.name: default}}}"}
+		}, "is not authorized to create secrets"},
+		"a RoleBinding": {admin, "", func() []string { return []string{pod, rolebinding} }, "objects that grant rights"},
+		"a namespace":   {admin, "", func() []string { return []string{pod, "{apiVersion: v1, kind: Namespace, metadata: {name: mine}}"} }, "cluster-scoped"},
+		"a Pod elsewhere": {developer, "", func() []string {
+			return []string{"{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: kube-system}, spec: {containers: [{name: c, image: i}]}}"}
+		}, "other namespaces"},
+		"an AppWrapper in it": {admin, "", func() []string { return []string{flow(wrapper(pod))} }, "Nested AppWrappers"},
+		"a kind in another spelling": {admin, "", func() []string {
+			return []string{"{apiVersion: workload.codeflare.dev/v1beta2, kind: APPWRAPPER, metadata: {name: x}}"}
+		}, "Nested AppWrappers"},
+		"a registry of the manager's": {admin, "", func() []string { return []string{pod, flow(theirs())} }, "depends on who creates it"},
+		"a runtime of the manager's":  {admin, "", func() []string { return []string{pod, flow(runtime("wrapped", "{}"))} }, "depends on who creates it"},
+		"the account of the manager":  {admin, operatorNamespace, func() []string { return []string{job("j", "{serviceAccountName: "+managerAccount+"}")} }, "it is the account of the manager"},
+		"the key of the CA": {admin, operatorNamespace, func() []string {
+			return []string{job("j", "{volumes: [{name: v, secret: {secretName: "+webhookSecret+"}}]}")}
+		}, "it belongs to the manager"},
+	} {
+		It("does not get "+what, func(ctx SpecContext) {
+			namespace := attempt.namespace
+			if namespace == "" {
+				namespace = team
+			}
+			refused(attempt.who, namespace, wrapper(attempt.components()...), attempt.message)(ctx)
+		}, NodeTimeout(specTimeout))
+	}
+
+	It("cannot sign as somebody else", func(ctx SpecContext) {
+		w := object(team, wrapper("{apiVersion: v1, kind: Pod, metadata: {generateName: p-}, spec: {containers: [{name: c, image: i}]}}"))
+		w.SetLabels(map[string]string{"workload.codeflare.dev/user": "somebody-else", "workload.codeflare.dev/userid": "0"})
+		bind(ctx, team, developer, "codeflare-operator-appwrapper-editor-role")
+		Expect(as(developer).Create(ctx, w, client.DryRunAll)).To(Succeed())
+		Expect(w.GetLabels()).To(HaveKeyWithValue("workload.codeflare.dev/user", developer))
+	}, NodeTimeout(specTimeout))
+})
+
+var _ = Describe("An editor of RayClusters and of nothing else", func() {
+	for what, attempt := range map[string]struct{ pod, message string }{
+		"the key of the CA, as a volume":   {"{volumes: [{name: v, secret: {secretName: " + webhookSecret + "}}]}", "it belongs to the manager"},
+		"the key of the CA, as variables":  {"{containers: [{name: head, image: i, envFrom: [{secretRef: {name: " + webhookSecret + "}}]}]}", "it belongs to the manager"},
+		"the key of the CA, as a variable": {"{containers: [{name: head, image: i, env: [{name: A, valueFrom: {secretKeyRef: {name: " + webhookSecret + ", key: ca.key}}}]}]}", "it belongs to the manager"},
+		"the key of the CA, for images":    {"{imagePullSecrets: [{name: " + webhookSecret + "}]}", "it belongs to the manager"},
+		"the key of the CA, projected":     {"{volumes: [{name: v, projected: {sources: [{secret: {name: " + webhookSecret + "}}]}}]}", "it belongs to the manager"},
+	} {
+		It("does not get "+what, refused(rayUser, operatorNamespace, rayCluster("attempt", attempt.pod), attempt.message), NodeTimeout(specTimeout))
+	}
+
+	It("does not get the account of the manager: the head has one of its own, and workers are refused", func(ctx SpecContext) {
+		head := object(operatorNamespace, rayCluster("attempt", "{serviceAccountName: "+managerAccount+"}"))
+		Expect(as(rayUser).Create(ctx, head, client.DryRunAll)).To(Succeed())
+		account, _, err := unstructured.NestedString(head.Object, "spec", "headGroupSpec", "template", "spec", "serviceAccountName")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(account).NotTo(BeElementOf(managerAccount, ""))
+		workers := object(operatorNamespace, rayCluster("attempt", "{}"))
+		Expect(unstructured.SetNestedSlice(workers.Object, []any{map[string]any{
+			"groupName": "w", "rayStartParams": map[string]any{}, "template": map[string]any{"spec": map[string]any{
+				"serviceAccountName": managerAccount, "containers": []any{map[string]any{"name": "w", "image": "i"}},
+			}},
+		}}, "spec", "workerGroupSpecs")).To(Succeed())
+		Expect(as(rayUser).Create(ctx, workers, client.DryRunAll)).To(MatchError(ContainSubstring("it is the account of the manager")))
+	}, NodeTimeout(specTimeout))
+})

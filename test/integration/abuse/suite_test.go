@@ -1,0 +1,187 @@
+// Package abuse_test holds what users try who may edit custom resources and nothing else: to gain what they have no right to. Each
+// attempt is one that kubectl can make, against a real API server with the shipped roles, webhooks and defaults.
+package abuse_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+const (
+	operatorNamespace = "opendatahub"
+	managerAccount    = "odh-platform-operator-controller-manager"
+	webhookSecret     = "odh-platform-operator-webhook-cert"
+
+	startTimeout = 20 * time.Minute // the first run builds the control plane
+	specTimeout  = 2 * time.Minute
+	// patience is how long the manager may take to publish its CA.
+	patience = time.Minute
+	poll     = 200 * time.Millisecond
+)
+
+// All specs share one control plane and one manager with all components, the shipped rights and the shipped defaults.
+var (
+	env     *framework.Env
+	manager *framework.Manager
+	// team is a namespace of tenants.
+	team string
+)
+
+func TestAbuse(t *testing.T) { framework.Run(t, "Abuse") }
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	env = framework.Start(ctx, "abuse", cluster.Bare, framework.WithSets(cluster.KServe, cluster.KubeRay))
+	account := env.InstallOperator(ctx, "config/default")
+	team = env.Namespace(ctx, "team")
+	for _, namespace := range []string{team, operatorNamespace} {
+		for _, role := range []string{
+			"modelregistry-editor-role", "modelmesh-servingruntime-editor-role", "codeflare-operator-appwrapper-editor-role",
+		} {
+			bind(ctx, namespace, editorOf(role), role)
+		}
+		bind(ctx, namespace, "editor-of-rays", rayEditor(ctx))
+		bind(ctx, namespace, "developer", "edit")
+		bind(ctx, namespace, "developer", "modelregistry-editor-role")
+		bind(ctx, namespace, "developer", "modelmesh-servingruntime-editor-role")
+	}
+	Expect(env.Admin.Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "editor-of-mlflow"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "mlflow-operator-mlflow-edit"}, Subjects: user("editor-of-mlflow"),
+	})).To(Succeed())
+	for _, name := range []string{"other-credentials", "model-serving-etcd"} {
+		Expect(env.Admin.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: name}})).To(Succeed())
+	}
+	Expect(env.Admin.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "pipeline"}})).To(Succeed())
+	manager = env.StartManager(ctx, framework.ManagerOptions{
+		ServiceAccount: account.ServiceAccount, WebhookPort: account.WebhookPort, Race: true,
+		Env: []string{
+			"MLFLOW_IMAGE=quay.io/example/mlflow:v3", "REST_IMAGE=quay.io/example/model-registry:v1", "POSTGRES_IMAGE=quay.io/example/postgresql:16",
+			"KUBE_RBAC_PROXY_IMAGE=quay.io/example/kube-rbac-proxy:v1",
+		},
+	})
+	for _, text := range []string{mlflow("{}"), registry("probe", "{}"), runtime("probe", "{}"), wrapper(job("probe", "{}")), rayCluster("probe", "{}")} {
+		Eventually(func() error { return as(admin).Create(ctx, object(team, text), client.DryRunAll) }).
+			WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+	}
+}, NodeTimeout(startTimeout))
+
+var _ = AfterEach(func() { manager.ReportLog() })
+
+// admin is nobody in particular: the administrator of the control plane.
+const admin = ""
+
+// as is a client of a user with the groups that everybody has.
+func as(name string) client.Client {
+	GinkgoHelper()
+	config := rest.CopyConfig(env.Config)
+	if name != admin {
+		config.Impersonate = rest.ImpersonationConfig{UserName: name, Groups: []string{"system:authenticated"}}
+	}
+	c, err := client.New(config, client.Options{Scheme: env.Scheme})
+	Expect(err).NotTo(HaveOccurred())
+	return c
+}
+
+func user(name string) []rbacv1.Subject {
+	return []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: name}}
+}
+
+// bind gives a user a role in a namespace.
+func bind(ctx context.Context, namespace, name, role string) {
+	GinkgoHelper()
+	Expect(env.Admin.Create(ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name + "." + role},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}, Subjects: user(name),
+	})).To(Succeed())
+}
+
+func editorOf(role string) string { return "editor-of-" + strings.SplitN(role, "-editor", 2)[0] }
+
+// rayEditor makes a role for RayClusters, which KubeRay ships and not we.
+func rayEditor(ctx context.Context) string {
+	GinkgoHelper()
+	role := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: "raycluster-editor-role"},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"ray.io"}, Resources: []string{"rayclusters"}, Verbs: []string{"*"}}},
+	}
+	Expect(client.IgnoreAlreadyExists(env.Admin.Create(ctx, role))).To(Succeed())
+	return role.Name
+}
+
+// object reads one of a namespace; kinds of the cluster have none.
+func object(namespace, text string) *unstructured.Unstructured {
+	GinkgoHelper()
+	o := &unstructured.Unstructured{}
+	Expect(yaml.Unmarshal([]byte(text), &o.Object)).To(Succeed(), text)
+	if o.GetKind() != "MLflow" {
+		o.SetNamespace(namespace)
+	}
+	return o
+}
+
+// with lays the members of a flow mapping over a spec.
+func with(base, spec string) string {
+	GinkgoHelper()
+	all := map[string]any{}
+	Expect(yaml.Unmarshal([]byte(base), &all)).To(Succeed())
+	Expect(yaml.Unmarshal([]byte(spec), &all)).To(Succeed(), spec)
+	text, err := yaml.Marshal(all)
+	Expect(err).NotTo(HaveOccurred())
+	return strings.ReplaceAll("  "+strings.TrimSpace(string(text)), "\n", "\n  ")
+}
+
+func mlflow(spec string) string {
+	return "apiVersion: mlflow.opendatahub.io/v1\nkind: MLflow\nmetadata: {name: mlflow}\nspec:\n" +
+		with("{backendStoreUri: 'postgresql://db/mlflow', serveArtifacts: true, artifactsDestination: 's3://bucket'}", spec)
+}
+
+func registry(name, spec string) string {
+	return "apiVersion: modelregistry.opendatahub.io/v1beta1\nkind: ModelRegistry\nmetadata: {name: " + name + "}\nspec:\n" +
+		with("{rest: {}, postgres: {host: db, username: u, database: d}, kubeRBACProxy: {}}", spec)
+}
+
+// runtime is one of ModelMesh whose image the administrators of the team admit.
+func runtime(name, spec string) string {
+	return "apiVersion: serving.kserve.io/v1alpha1\nkind: ServingRuntime\nmetadata: {name: " + name + "}\nspec:\n" +
+		with("{multiModel: true, grpcEndpoint: 'port:9000', containers: [{name: server, image: quay.io/example/server}]}", spec)
+}
+
+func rayCluster(name, pod string) string {
+	return "{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: " + name + "}, spec: {headGroupSpec: {rayStartParams: {}, template: {spec: " +
+		flow(with("{containers: [{name: head, image: i}]}", pod)) + "}}}}"
+}
+
+func job(name, pod string) string {
+	return "{apiVersion: batch/v1, kind: Job, metadata: {name: " + name + "}, spec: {template: {spec: " + flow(with("{restartPolicy: Never, containers: [{name: c, image: i}]}", pod)) + "}}}"
+}
+
+// flow writes YAML in one line.
+func flow(text string) string {
+	GinkgoHelper()
+	body, err := yaml.YAMLToJSON([]byte(text))
+	Expect(err).NotTo(HaveOccurred())
+	return string(body)
+}
+
+func wrapper(components ...string) string {
+	text := "apiVersion: workload.codeflare.dev/v1beta2\nkind: AppWrapper\nmetadata: {generateName: w-}\nspec:\n  components:\n"
+	for _, component := range components {
+		text += "    - template: " + component + "\n"
+	}
+	return text
+}

@@ -1,0 +1,138 @@
+package foundation
+
+import (
+	"context"
+	"encoding/json"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+)
+
+var secretKind = corev1.SchemeGroupVersion.WithKind("Secret")
+
+// sensitive is a Deployment with everything that strangers can exclude.
+func sensitive(namespace string) apply.Object {
+	app := map[string]string{"app": "sensitive"}
+	key := corev1ac.EnvVarSource().WithSecretKeyRef(corev1ac.SecretKeySelector().WithName("keys").WithKey("key"))
+	container := corev1ac.Container().WithName("server").WithImage("image").
+		WithEnv(corev1ac.EnvVar().WithName("PLAIN").WithValue("1"), corev1ac.EnvVar().WithName("KEY").WithValueFrom(key)).
+		WithLivenessProbe(corev1ac.Probe().WithHTTPGet(corev1ac.HTTPGetAction().WithPath("/").WithPort(intstr.FromInt32(8080)))).
+		WithVolumeMounts(corev1ac.VolumeMount().WithName("keys").WithMountPath("/keys"))
+	return apply.Object{Config: appsv1ac.Deployment("sensitive", namespace).WithSpec(appsv1ac.DeploymentSpec().
+		WithReplicas(0).WithSelector(metav1ac.LabelSelector().WithMatchLabels(app)).
+		WithStrategy(appsv1ac.DeploymentStrategy().WithType(appsv1.RecreateDeploymentStrategyType)).
+		WithTemplate(corev1ac.PodTemplateSpec().WithLabels(app).WithSpec(corev1ac.PodSpec().WithContainers(container).
+			WithVolumes(corev1ac.Volume().WithName("keys").WithSecret(corev1ac.SecretVolumeSource().WithSecretName("keys"))))))}
+}
+
+var _ = Describe("The applier, where a stranger's field excludes ours,", func() {
+	DescribeTable("puts a Deployment right in one pass, and then rests", func(ctx context.Context, patch string) {
+		w := newWorld(ctx)
+		desired := one(sensitive(w.namespace))
+		w.expect(ctx, desired, 1, 1)
+		before := content(w.live(ctx, deploymentKind, "sensitive"))
+		stranger := w.live(ctx, deploymentKind, "sensitive")
+		Expect(env.Admin.Patch(ctx, stranger, client.RawPatch(types.JSONPatchType, []byte(patch)), client.FieldOwner("kubectl-edit"))).To(Succeed())
+		Expect(content(w.live(ctx, deploymentKind, "sensitive"))).NotTo(Equal(before))
+
+		w.restart()
+		Eventually(func(ctx context.Context) error { // the Deployment controller may write at the same moment
+			_, _, err := w.apply(ctx, desired)
+			if apierrors.IsInvalid(err) {
+				return StopTrying("a refusal is final").Wrap(err)
+			}
+			return err
+		}).WithContext(ctx).Should(Succeed())
+		Expect(content(w.live(ctx, deploymentKind, "sensitive"))).To(Equal(before))
+		w.caughtUp(ctx, desired)
+		w.expect(ctx, desired, 0, 0)
+	},
+		Entry("value for valueFrom", `[{"op":"replace","path":"/spec/template/spec/containers/0/env/1","value":{"name":"KEY","value":"evil"}}]`),
+		Entry("another source of a volume", `[{"op":"replace","path":"/spec/template/spec/volumes/0","value":{"name":"keys","emptyDir":{}}}]`),
+		Entry("another handler of a probe", `[{"op":"remove","path":"/spec/template/spec/containers/0/livenessProbe/httpGet"},
+			{"op":"add","path":"/spec/template/spec/containers/0/livenessProbe/exec","value":{"command":["true"]}}]`),
+		Entry("a strategy with parameters", `[{"op":"replace","path":"/spec/strategy","value":{"type":"RollingUpdate","rollingUpdate":{"maxSurge":3}}}]`),
+		Entry("two at once", `[{"op":"replace","path":"/spec/template/spec/volumes/0","value":{"name":"keys","emptyDir":{}}},
+			{"op":"replace","path":"/spec/template/spec/containers/0/env/1","value":{"name":"KEY","value":"evil"}}]`),
+	)
+
+	It("makes anew what cannot be changed: a binding of another role, a Secret of another type, what is immutable", func(ctx context.Context) {
+		w := newWorld(ctx)
+		role := func(name string) *rbacv1ac.RoleRefApplyConfiguration {
+			return rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("ClusterRole").WithName(name)
+		}
+		var desired apply.Desired
+		desired.Add(
+			rbacv1ac.RoleBinding("binding", w.namespace).WithRoleRef(role("view")),
+			corev1ac.Secret("secret", w.namespace).WithType(corev1.SecretTypeOpaque).WithData(map[string][]byte{"key": []byte("ours")}),
+			corev1ac.ConfigMap("settings", w.namespace).WithData(map[string]string{"key": "ours"}))
+		w.expect(ctx, desired, 3, 3)
+		before := map[string]types.UID{}
+		bindingKind := rbacv1.SchemeGroupVersion.WithKind("RoleBinding")
+		kinds := map[string]schema.GroupVersionKind{"binding": bindingKind, "secret": secretKind, "settings": configMapKind}
+		for name, kind := range kinds {
+			live := w.live(ctx, kind, name)
+			changed := &unstructured.Unstructured{}
+			changed.SetGroupVersionKind(kind)
+			changed.SetNamespace(w.namespace)
+			changed.SetName(name)
+			changed.SetLabels(live.GetLabels())
+			changed.SetOwnerReferences(live.GetOwnerReferences())
+			switch name {
+			case "binding":
+				changed.Object["roleRef"] = map[string]any{"apiGroup": rbacv1.GroupName, "kind": "ClusterRole", "name": "edit"}
+			case "secret":
+				changed.Object["type"] = "example.com/other"
+			case "settings":
+				changed.Object["immutable"] = true
+				changed.Object["data"] = map[string]any{"key": "theirs"}
+			}
+			Expect(env.Admin.Delete(ctx, live)).To(Succeed())
+			Expect(env.Admin.Create(ctx, changed)).To(Succeed())
+			before[name] = changed.GetUID()
+		}
+		w.restart()
+		_, _, err := w.apply(ctx, desired)
+		Expect(err).NotTo(HaveOccurred())
+		for name, kind := range kinds {
+			Expect(w.live(ctx, kind, name).GetUID()).NotTo(Equal(before[name]), name)
+		}
+		Expect(w.live(ctx, bindingKind, "binding").Object["roleRef"]).To(HaveKeyWithValue("name", "view"))
+		Expect(w.live(ctx, secretKind, "secret").Object["type"]).To(Equal("Opaque"))
+		Expect(w.live(ctx, configMapKind, "settings").Object["data"]).To(HaveKeyWithValue("key", "ours"))
+	})
+
+	It("never makes anew what keeps data, and says what is wrong", func(ctx context.Context) {
+		w := newWorld(ctx)
+		password := apply.Object{Config: corev1ac.Secret("password", w.namespace).WithData(map[string][]byte{"key": []byte("1")}), Keeps: true}
+		w.expect(ctx, one(password), 1, 1)
+		live := w.live(ctx, secretKind, "password")
+		w.patch(ctx, live.DeepCopy(), `{"immutable":true}`)
+		password.Config = corev1ac.Secret("password", w.namespace).WithData(map[string][]byte{"key": []byte("2")})
+		_, _, err := w.apply(ctx, one(password))
+		Expect(err).To(MatchError(ContainSubstring("immutable")))
+		Expect(w.live(ctx, secretKind, "password").GetUID()).To(Equal(live.GetUID()))
+	})
+})
+
+// content is what an object holds, without what every write moves.
+func content(object *unstructured.Unstructured) string {
+	spec, err := json.Marshal(object.Object["spec"])
+	Expect(err).NotTo(HaveOccurred())
+	return string(spec)
+}

@@ -1,0 +1,44 @@
+// Package secrets_test breaks what can be broken with Secrets that hold one planted word, and looks for the word wherever
+// people look who may not read Secrets.
+package secrets_test
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+const (
+	startTimeout = 20 * time.Minute // the first run builds the control plane
+	specTimeout  = 3 * time.Minute
+	quiet        = 3 * time.Second
+)
+
+var (
+	env       *framework.Env
+	installed *operator.Installed
+	manager   *framework.Manager
+)
+
+func TestSecrets(t *testing.T) { framework.Run(t, "Secrets") }
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	env = framework.Start(ctx, "secrets", cluster.Plain, framework.WithSets(cluster.KServe),
+		framework.WithTypes(mlflowv1.AddToScheme, aihubv1alpha1.AddToScheme, v1beta1.AddToScheme))
+	installed = env.InstallOperator(ctx, "config/default")
+	manager = env.StartManager(ctx, framework.ManagerOptions{
+		ServiceAccount: installed.ServiceAccount, WebhookPort: installed.WebhookPort,
+		Args: []string{"--metrics-secure=false", "--zap-log-level=debug"},
+		Env:  []string{"MLFLOW_IMAGE=testcluster.invalid/exit-3"},
+	})
+}, NodeTimeout(startTimeout))
+
+var _ = AfterEach(func() { manager.ReportLog() })

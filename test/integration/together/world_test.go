@@ -1,0 +1,197 @@
+package together_test
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+// component is a kind of custom resource of which there may be many.
+type component struct {
+	kind   string
+	object func(namespace, name string) *unstructured.Unstructured
+	// labels of the namespaces that it needs.
+	labels map[string]string
+}
+
+func fromSample(file string) func(string, string) *unstructured.Unstructured {
+	return func(namespace, name string) *unstructured.Unstructured {
+		object := sample(file)
+		object.SetNamespace(namespace)
+		object.SetName(name)
+		return object
+	}
+}
+
+var components = []component{
+	{kind: "ModelRegistry", object: fromSample("modelregistry_proxy.yaml")},
+	{kind: "RayCluster", object: fromSample("raycluster.yaml")},
+	{kind: "ServingRuntime", object: fromSample("modelmesh_runtime_custom.yaml"),
+		labels: map[string]string{"modelmesh-enabled": "true"}},
+	{kind: "AppWrapper", object: func(namespace, name string) *unstructured.Unstructured {
+		object := fromSample("appwrapper_job.yaml")(namespace, name)
+		object.SetLabels(nil) // no queue: it starts at once
+		return object
+	}},
+}
+
+// namespace creates one in which a component works.
+func (c component) namespace(ctx context.Context, prefix string) string {
+	GinkgoHelper()
+	namespace := env.Namespace(ctx, prefix)
+	c.admit(ctx, namespace)
+	return namespace
+}
+
+// admit gives a namespace the labels that the component waits for.
+func (c component) admit(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	if c.labels != nil {
+		env.Patch(ctx, namespaceObject(namespace), map[string]any{"metadata": map[string]any{"labels": c.labels}})
+	}
+}
+
+func annotate(ctx context.Context, namespace string, refused ...string) {
+	GinkgoHelper()
+	env.Patch(ctx, namespaceObject(namespace),
+		map[string]any{"metadata": map[string]any{"annotations": map[string]any{refuse: strings.Join(refused, ",")}}})
+}
+
+func impersonating(user string) client.Client {
+	GinkgoHelper()
+	config := rest.CopyConfig(env.Config)
+	config.Impersonate.UserName = user
+	as, err := client.New(config, client.Options{Scheme: env.Scheme, Mapper: env.Admin.RESTMapper()})
+	Expect(err).NotTo(HaveOccurred())
+	return as
+}
+
+// child is an object that the manager writes for a custom resource. Resources have the name of their namespace, since those of
+// registries are unique in the cluster; it is {} in the names of children.
+type child struct{ group, resource, name string }
+
+func (c child) String() string { return c.resource + "/" + c.name }
+
+// hashed names belong to one resource and cannot be foretold.
+var hashed = regexp.MustCompile(`-[0-9a-f]{8}(-|$)`)
+
+// in returns the name that a child has in a namespace.
+func (c child) in(namespace string) string { return strings.ReplaceAll(c.name, "{}", namespace) }
+
+func (c child) kind() schema.GroupVersionKind {
+	GinkgoHelper()
+	kind, err := env.Admin.RESTMapper().KindFor(schema.GroupVersionResource{Group: c.group, Resource: c.resource})
+	Expect(err).NotTo(HaveOccurred())
+	return kind
+}
+
+// children lists what the manager created in a namespace.
+func children(entries framework.Entries, namespace string) []child {
+	var found []child
+	for _, e := range entries.ByUser(manager.User).WithoutEvents().WithoutLeases().WithoutReviews().Writes() {
+		c := child{e.Group, e.Resource, strings.ReplaceAll(e.Name, namespace, "{}")}
+		created := e.Code == 201
+		if e.Namespace == namespace && created && e.Subresource == "" && !slices.Contains(found, c) {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+// said is everything that somebody who looks at a custom resource can read: its conditions and its events.
+func said(ctx context.Context, object *unstructured.Unstructured) string {
+	GinkgoHelper()
+	live := object.DeepCopy()
+	if err := env.Admin.Get(ctx, client.ObjectKeyFromObject(object), live); err != nil {
+		return err.Error()
+	}
+	status, _, _ := unstructured.NestedMap(live.Object, "status")
+	text := []string{fmt.Sprint(status)}
+	events := &corev1.EventList{}
+	Expect(env.Admin.List(ctx, events, client.InNamespace(live.GetNamespace()))).To(Succeed())
+	for _, e := range events.Items {
+		if e.InvolvedObject.UID == live.GetUID() {
+			text = append(text, e.Reason+": "+e.Message)
+		}
+	}
+	return strings.Join(text, "\n")
+}
+
+// workloads names the Deployments of a namespace.
+func workloads(ctx context.Context, namespace string) []string {
+	GinkgoHelper()
+	list := &appsv1.DeploymentList{}
+	Expect(env.Admin.List(ctx, list, client.InNamespace(namespace))).To(Succeed())
+	var names []string
+	for _, d := range list.Items {
+		names = append(names, d.Name)
+	}
+	return names
+}
+
+// foreign is somebody else's object where a child of ours belongs; nil where nobody would have one.
+func foreign(namespace string, c child) *unstructured.Unstructured {
+	GinkgoHelper()
+	object := &unstructured.Unstructured{Object: map[string]any{}}
+	switch c.resource {
+	case "serviceaccounts", "configmaps":
+	case "roles":
+		object.Object["rules"] = []any{}
+	case "networkpolicies":
+		object.Object["spec"] = map[string]any{"podSelector": map[string]any{"matchLabels": map[string]any{"of": "somebody"}}}
+	case "services":
+		object.Object["spec"] = map[string]any{"ports": []any{map[string]any{"port": int64(80)}}}
+	default:
+		return nil
+	}
+	if hashed.MatchString(c.name) {
+		return nil
+	}
+	object.SetGroupVersionKind(c.kind())
+	object.SetNamespace(namespace)
+	object.SetName(c.in(namespace))
+	return object
+}
+
+// nudge is what somebody does who has removed the cause of a failure: a change of the resource, of no effect.
+func nudge(ctx context.Context, object *unstructured.Unstructured) {
+	GinkgoHelper()
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"together.test/nudged":"yes"}}}`))
+	Expect(env.Admin.Patch(ctx, object.DeepCopy(), patch)).To(Succeed())
+}
+
+// ours counts the objects of a kind in a namespace that bear the label of this operator or are owned by a resource of that name.
+func ours(ctx context.Context, namespace string, kind schema.GroupVersionKind) (int, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(kind)
+	if err := env.Admin.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return 0, err
+	}
+	count := 0
+	for _, object := range list.Items {
+		owned := slices.ContainsFunc(object.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.Name == namespace })
+		if owned || object.Labels["platform.opendatahub.io/operator"] == "odh-platform-operator" {
+			count++
+		}
+	}
+	return count, nil
+}
+
+func namespaceObject(name string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
