@@ -10,6 +10,7 @@ import (
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
 	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper"
+	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
@@ -27,10 +28,18 @@ func appWrapperRow(env *Env) row {
 			Requires: []schema.GroupVersionKind{awv1beta2.GroupVersion.WithKind(awv1beta2.Kind)},
 			Caches:   appwrapper.Caches(),
 			Webhooks: func(mgr ctrl.Manager, enabled bool) error {
-				return webhook.Register(mgr, enabled, func(ctx context.Context) (webhook.Settings, error) {
+				guards, err := admission.NewGuards(mgr, env.Config.Authors)
+				if err != nil {
+					return err
+				}
+				webhook.Register(mgr, enabled, guards, func(ctx context.Context) (webhook.Settings, error) {
 					c, err := source.get(ctx, mgr.GetAPIReader(), mgr.GetLogger())
+					if err != nil && !enabled { // its role may be away with it
+						return webhook.Settings{ReviewAccess: true}, nil
+					}
 					return webhook.Settings{DefaultQueueName: c.DefaultQueueName, ReviewAccess: c.UserRBACAdmissionCheck}, err
 				})
+				return nil
 			},
 			Controllers: func(ctx context.Context, mgr ctrl.Manager) error {
 				c, err := source.get(ctx, mgr.GetAPIReader(), mgr.GetLogger())
@@ -40,7 +49,9 @@ func appWrapperRow(env *Env) row {
 				applier := func(mgr ctrl.Manager) *apply.Applier {
 					return env.Applier(mgr, apply.Options{FieldOwner: appwrapper.FieldOwner, Component: appwrapper.ComponentName})
 				}
-				return appwrapper.Setup(kinds.AppWrapper(c), func() *capability.Watcher { return env.Capabilities }, applier)(ctx, mgr)
+				settings := kinds.AppWrapper(c)
+				settings.Authors = env.Config.Authors
+				return appwrapper.Setup(settings, func() *capability.Watcher { return env.Capabilities }, applier)(ctx, mgr)
 			},
 		},
 		FieldOwner: appwrapper.FieldOwner,

@@ -20,7 +20,7 @@ type row struct {
 	component.Component
 	// FieldOwner under which it applies; the cache keeps its managed fields.
 	FieldOwner string
-	// Essential resources: a start without permission for them ends with a message instead of waiting for ever.
+	// Essential resources: a start without permission to list and watch them ends with a message instead of waiting for ever.
 	Essential []schema.GroupResource
 	// Trusts are the webhook configurations and CRDs that must know the CA of a self-issued certificate.
 	Trusts []certs.Target

@@ -12,6 +12,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
 // Whatever is wrong at the start is said in one line, with exit code 1.
@@ -112,19 +120,67 @@ func TestMissingRBACEndsTheStart(t *testing.T) {
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusForbidden)
-		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"no"}`))
+		_, _ = w.Write([]byte(rbac("list", "widgets")))
 	}))
 	defer api.Close()
-	kubeconfig(t, api.URL)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	s := given{table: emptyTable}.run(ctx, "--health-probe-bind-address=0", "--namespace=here")
+	s := startWithWidgets(t, api.URL, func(ctx context.Context, c dynamic.ResourceInterface) error {
+		_, _ = c.List(ctx, metav1.ListOptions{}) // as an informer does, which tries again
+		<-ctx.Done()
+		return nil
+	})
 	lines := strings.Split(strings.TrimSpace(s.stderr.String()), "\n")
 	last := lines[len(lines)-1]
-	want := "manager: missing permission: this account may not get leases.coordination.k8s.io in namespace here: apply the roles"
+	want := "manager: missing permission: this account may not list widgets.test.io in all namespaces: apply the roles"
 	if s.code != 1 || !strings.HasPrefix(last, want) {
 		t.Errorf("exit code %d, last line %q", s.code, last)
 	}
+}
+
+// A write to the object of one tenant that a policy refuses leaves the program, and so all the others, alone.
+func TestARefusedWriteDoesNotEndTheProgram(t *testing.T) {
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,` +
+			`"message":"admission webhook \"validation.gatekeeper.sh\" denied the request: you must provide labels"}`))
+	}))
+	defer api.Close()
+	refused := make(chan error, 1)
+	s := startWithWidgets(t, api.URL, func(ctx context.Context, c dynamic.ResourceInterface) error {
+		_, err := c.Patch(ctx, "old", types.MergePatchType, []byte(`{"metadata":{"finalizers":["x"]}}`), metav1.PatchOptions{})
+		refused <- err
+		return nil
+	})
+	if err := <-refused; !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "gatekeeper") {
+		t.Errorf("the write: %v", err)
+	}
+	if s.code != 0 || strings.Contains(s.stderr.String(), "missing permission") {
+		t.Errorf("exit code %d: %s", s.code, s.stderr)
+	}
+}
+
+// startWithWidgets runs a manager whose only component does what is given to it, until that returns.
+func startWithWidgets(t *testing.T, server string, do func(context.Context, dynamic.ResourceInterface) error) started {
+	t.Helper()
+	kubeconfig(t, server)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	table := func(e *Env) []row {
+		rows := testTable(e)
+		rows[0].Controllers = func(_ context.Context, mgr ctrl.Manager) error {
+			client, err := dynamic.NewForConfig(mgr.GetConfig())
+			if err != nil {
+				return err
+			}
+			widgets := client.Resource(schema.GroupVersionResource{Group: widget.Group, Version: widget.Version, Resource: "widgets"})
+			return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+				defer cancel()
+				return do(ctx, widgets)
+			}))
+		}
+		return rows
+	}
+	return given{table: table}.run(ctx, "--health-probe-bind-address=0", "--metrics-bind-address=0", "--leader-elect=false", "--namespace=here")
 }
 
 // What the shipped binary is made of: no templates (they switch off the linker's dead-code removal), no Helm, no

@@ -14,9 +14,12 @@ import (
 	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflowaccess"
+	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/certs"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
+	webhook "github.com/odh-platform/odh-platform-operator/webhooks/mlflow"
 )
 
 // mlflowRow is MLflow's line of the table.
@@ -25,14 +28,22 @@ func mlflowRow(env *Env) row {
 	settings := kinds.MLflow(env.Config)
 	return row{
 		Component: component.Component{
-			Name:        mlflow.ComponentName,
-			Types:       []func(*runtime.Scheme) error{mlflowv1.AddToScheme, platformv1alpha1.AddToScheme},
-			Requires:    []schema.GroupVersionKind{kind},
-			Optional:    mlflow.Optional(),
-			Caches:      mlflow.Caches(settings.Namespace),
+			Name:     mlflow.ComponentName,
+			Types:    []func(*runtime.Scheme) error{mlflowv1.AddToScheme, platformv1alpha1.AddToScheme},
+			Requires: []schema.GroupVersionKind{kind},
+			Optional: mlflow.Optional(),
+			Caches:   mlflow.Caches(settings.Namespace),
+			Webhooks: func(mgr ctrl.Manager, enabled bool) error {
+				guards, err := admission.NewGuards(mgr, env.Config.Authors)
+				if err == nil {
+					webhook.Register(mgr, enabled, guards, settings.Namespace)
+				}
+				return err
+			},
 			Controllers: mlflowControllers(env, settings),
 		},
 		FieldOwner: mlflow.FieldOwner,
+		Trusts:     []certs.Target{{Kind: certs.Validating, Name: webhook.ValidatingConfiguration}},
 		Essential:  []schema.GroupResource{{Group: mlflowv1.GroupVersion.Group, Resource: "mlflows"}},
 		Renders:    kinds.ByComponent()[mlflow.ComponentName],
 	}

@@ -13,6 +13,7 @@ import (
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog"
+	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
@@ -24,7 +25,7 @@ import (
 
 // modelCatalogRow is the line of the model catalog.
 func modelCatalogRow(env *Env) row {
-	settings := modelcatalog.Settings{ModelRegistry: env.Config.ModelRegistry}
+	settings := modelcatalog.Settings{Authors: env.Config.Authors, ModelRegistry: env.Config.ModelRegistry}
 	return row{
 		Component: component.Component{
 			Name:     modelcatalog.ComponentName,
@@ -32,7 +33,11 @@ func modelCatalogRow(env *Env) row {
 			Requires: []schema.GroupVersionKind{aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind)},
 			Caches:   modelcatalog.Caches(settings.Namespace),
 			Webhooks: func(mgr ctrl.Manager, enabled bool) error {
-				webhook.RegisterCatalog(mgr, enabled, func(context.Context) (webhook.Settings, error) {
+				guards, err := admission.NewGuards(mgr, env.Config.Authors)
+				if err != nil {
+					return err
+				}
+				webhook.RegisterCatalog(mgr, enabled, guards, func(context.Context) (webhook.Settings, error) {
 					decided, err := env.Hub.Certain(settings.ModelRegistry)
 					return webhook.Settings{Namespace: decided.Namespace}, err
 				})

@@ -17,6 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/companion"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/models"
+	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
@@ -48,7 +49,7 @@ func modelMeshRow(env *Env) row {
 					})
 				},
 				Settings: m.settings,
-				Parts:    []modelmesh.Part{models.Setup(), companion.Setup},
+				Parts:    []modelmesh.Part{models.Setup, companion.Setup},
 			}),
 		},
 		FieldOwner: modelmesh.FieldOwner,
@@ -108,16 +109,20 @@ func (m *modelMesh) settings(mgr ctrl.Manager) (*meshsettings.Source, error) {
 // webhooks answers for runtimes. Which built-in adapters there are the administrators alone decide; as long as their document
 // was never read, those that hold without one count.
 func (m *modelMesh) webhooks(mgr ctrl.Manager, enabled bool) error {
+	guards, err := admission.NewGuards(mgr, m.env.Config.Authors)
+	if err != nil {
+		return err
+	}
 	known := meshsettings.Default().BuiltInServerTypes
 	if !enabled {
-		webhook.Register(mgr, false, func(context.Context, string) []string { return known })
+		webhook.Register(mgr, false, guards, func(context.Context, string) []string { return known })
 		return nil
 	}
 	source, err := m.settings(mgr) // here, not in a run of the component, with which it would end
 	if err != nil {
 		return err
 	}
-	webhook.Register(mgr, true, func(ctx context.Context, _ string) []string {
+	webhook.Register(mgr, true, guards, func(ctx context.Context, _ string) []string {
 		settings, err := source.Admin(ctx)
 		if err != nil {
 			return known

@@ -12,6 +12,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry"
+	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
@@ -24,7 +25,7 @@ import (
 // modelRegistryRow is the line of model registries.
 func modelRegistryRow(env *Env) row {
 	kind := v1beta1.GroupVersion.WithKind(v1beta1.Kind)
-	settings := modelregistry.Settings{ModelRegistry: env.Config.ModelRegistry}
+	settings := modelregistry.Settings{Authors: env.Config.Authors, ModelRegistry: env.Config.ModelRegistry}
 	return row{
 		Component: component.Component{
 			Name:     modelregistry.ComponentName,
@@ -32,7 +33,11 @@ func modelRegistryRow(env *Env) row {
 			Requires: []schema.GroupVersionKind{kind},
 			Caches:   modelregistry.Caches(settings.Namespace),
 			Webhooks: func(mgr ctrl.Manager, enabled bool) error {
-				webhook.Register(mgr, enabled, func(context.Context) (webhook.Settings, error) {
+				guards, err := admission.NewGuards(mgr, env.Config.Authors)
+				if err != nil {
+					return err
+				}
+				webhook.Register(mgr, enabled, guards, func(context.Context) (webhook.Settings, error) {
 					decided, err := env.Hub.Certain(settings.ModelRegistry)
 					if err != nil {
 						return webhook.Settings{}, err

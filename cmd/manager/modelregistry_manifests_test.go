@@ -50,7 +50,7 @@ func TestWebhookManifestsOfRegistries(t *testing.T) {
 		"mutating": {webhook.MutatingConfiguration, "mmodelregistry.opendatahub.io", webhook.MutatePath, 10, []string{"CREATE", "UPDATE"}, []string{"v1alpha1", "v1beta1"}},
 		"validating": {webhook.ValidatingConfiguration, "vmodelregistry.opendatahub.io", webhook.ValidatePath, 10, []string{"CREATE", "UPDATE"},
 			[]string{"v1alpha1", "v1beta1"}},
-		"catalog": {webhook.CatalogValidatingConfiguration, "vcatalog.aihub.opendatahub.io", webhook.ValidateCatalogPath, 5, []string{"CREATE"}, []string{"v1alpha1"}},
+		"catalog": {webhook.CatalogValidatingConfiguration, "vcatalog.aihub.opendatahub.io", webhook.ValidateCatalogPath, 5, []string{"CREATE", "UPDATE"}, []string{"v1alpha1"}},
 	} {
 		h := hooks[key]
 		var operations []string
@@ -97,7 +97,7 @@ func TestConversionManifestOfRegistries(t *testing.T) {
 	}
 }
 
-// Every object that must know the CA may be read and patched by name, and nothing else of its kind.
+// Every object that must know the CA may be read, watched and patched by name, and nothing else of its kind.
 func TestTheCAMayBeWrittenWhereItBelongs(t *testing.T) {
 	role := manifest[rbacv1.ClusterRole](t, "rbac/manager/role.yaml")[0]
 	resources := map[string]string{
@@ -107,7 +107,7 @@ func TestTheCAMayBeWrittenWhereItBelongs(t *testing.T) {
 		for _, target := range r.Trusts {
 			granted := slices.ContainsFunc(role.Rules, func(rule rbacv1.PolicyRule) bool {
 				return slices.Contains(rule.Resources, resources[target.Kind.Kind]) && slices.Contains(rule.ResourceNames, target.Name) &&
-					slices.Equal(rule.Verbs, []string{"get", "patch"})
+					slices.Equal(rule.Verbs, []string{"get", "list", "patch", "watch"})
 			})
 			if !granted {
 				t.Errorf("component %s: no right to write the CA into %s %s", r.Name, target.Kind.Kind, target.Name)

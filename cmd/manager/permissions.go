@@ -1,16 +1,16 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
-
-	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
 // permissionError ends a start for which an essential permission is missing.
@@ -31,7 +31,8 @@ func (e *permissionError) Error() string {
 
 // permissions watches the answers of the API server. It needs no request of its own, unlike access reviews, which
 // would be five writes at every start. A resource that was granted once is of no more interest: roles that change
-// later are met by retries, not by an exit.
+// later are met by retries, not by an exit. Only a list or watch that an authorizer refuses counts: no object of a
+// tenant can bring that about, while policies, quotas and namespaces that terminate answer writes with the same 403.
 type permissions struct {
 	next      http.RoundTripper
 	essential map[schema.GroupResource]bool
@@ -42,11 +43,8 @@ type permissions struct {
 }
 
 // essentials lists what the manager cannot work without.
-func essentials(cfg config.Config, enabled []row) map[schema.GroupResource]bool {
+func essentials(enabled []row) map[schema.GroupResource]bool {
 	out := map[schema.GroupResource]bool{}
-	if cfg.LeaderElection.Enabled {
-		out[schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}] = true
-	}
 	for _, r := range enabled {
 		for _, resource := range r.Essential {
 			out[resource] = true
@@ -79,48 +77,45 @@ func (p *permissions) RoundTrip(request *http.Request) (*http.Response, error) {
 	case response.StatusCode < http.StatusMultipleChoices || response.StatusCode == http.StatusNotFound:
 		p.granted[key] = true
 	case response.StatusCode == http.StatusForbidden && !p.granted[key]:
-		p.report(&asked)
+		if refusedByRBAC(response, asked) {
+			p.report(&asked)
+		}
 	}
 	return response, nil
 }
 
-// parseRequest reads verb and resource of a request below /apis; others, and subresources, are not ours to judge.
+// maxRefusal bounds what is read of a refusal.
+const maxRefusal = 16 << 10
+
+// refusedByRBAC reads the answer, and puts it back for those who asked. Its words are those of the API server for what no
+// authorizer allows; the Status has no field that tells it from other refusals.
+func refusedByRBAC(response *http.Response, asked permissionError) bool {
+	head, err := io.ReadAll(io.LimitReader(response.Body, maxRefusal))
+	response.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(head), response.Body), response.Body}
+	return err == nil && bytes.Contains(head, []byte(" cannot "+asked.verb+" resource "))
+}
+
+// parseRequest reads verb and resource of a list or watch of resources below /apis; others are not ours to judge.
 func parseRequest(request *http.Request) (permissionError, bool) {
 	parts := strings.Split(strings.Trim(request.URL.Path, "/"), "/")
-	if len(parts) < 4 || parts[0] != "apis" {
+	if request.Method != http.MethodGet || len(parts) < 4 || parts[0] != "apis" {
 		return permissionError{}, false
 	}
-	asked := permissionError{}
+	asked := permissionError{verb: "list"}
 	asked.resource.Group = parts[1]
 	rest := parts[3:]
 	if rest[0] == "namespaces" && len(rest) >= 3 {
 		asked.namespace, rest = rest[1], rest[2:]
 	}
-	if len(rest) > 2 {
+	if len(rest) > 1 {
 		return permissionError{}, false
 	}
 	asked.resource.Resource = rest[0]
-	asked.verb = verbOf(request, len(rest) == 2)
+	if watch := request.URL.Query().Get("watch"); watch == "true" || watch == "1" {
+		asked.verb = "watch"
+	}
 	return asked, true
-}
-
-func verbOf(request *http.Request, named bool) string {
-	switch request.Method {
-	case http.MethodPost:
-		return "create"
-	case http.MethodPut:
-		return "update"
-	case http.MethodPatch:
-		return "patch"
-	case http.MethodDelete:
-		return "delete"
-	}
-	query := request.URL.Query()
-	switch {
-	case query.Get("watch") == "true" || query.Get("watch") == "1":
-		return "watch"
-	case named:
-		return "get"
-	}
-	return "list"
 }

@@ -2,19 +2,21 @@ package main
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
-	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
 // answering is a transport that always gives the same answer.
 type answering struct {
 	status int
+	text   string
 	err    error
 }
 
@@ -22,44 +24,59 @@ func (a *answering) RoundTrip(*http.Request) (*http.Response, error) {
 	if a.err != nil {
 		return nil, a.err
 	}
-	return &http.Response{StatusCode: a.status, Body: http.NoBody}, nil
+	return &http.Response{StatusCode: a.status, Body: io.NopCloser(strings.NewReader(a.text))}, nil
+}
+
+// rbac is the answer of the API server to what no role allows.
+func rbac(verb, resource string) string {
+	return `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"` + resource +
+		` is forbidden: User \"system:serviceaccount:a:b\" cannot ` + verb + ` resource \"` + resource + `\" in API group \"test.io\" at the cluster scope"}`
 }
 
 func TestPermissions(t *testing.T) {
-	const lease = "/apis/coordination.k8s.io/v1/namespaces/here/leases"
+	const all = "/apis/test.io/v1/widgets"
+	const one = "/apis/test.io/v1/namespaces/here/widgets"
 	for name, tc := range map[string]struct {
 		method, path string
+		answer       string
 		want         string // what the report says this account may not do; "" for no report
 	}{
-		"get":                      {"GET", lease + "/x", "get leases.coordination.k8s.io in namespace here"},
-		"create":                   {"POST", lease, "create leases.coordination.k8s.io in namespace here"},
-		"update":                   {"PUT", lease + "/x", "update leases.coordination.k8s.io in namespace here"},
-		"patch":                    {"PATCH", lease + "/x", "patch leases.coordination.k8s.io in namespace here"},
-		"delete":                   {"DELETE", lease + "/x", "delete leases.coordination.k8s.io in namespace here"},
-		"list":                     {"GET", "/apis/test.io/v1/widgets?limit=500", "list widgets.test.io in all namespaces"},
-		"watch":                    {"GET", "/apis/test.io/v1/widgets?watch=true&allowWatchBookmarks=true", "watch widgets.test.io in all namespaces"},
-		"watch in short":           {"GET", "/apis/test.io/v1/widgets?watch=1", "watch widgets.test.io in all namespaces"},
-		"not essential":            {"GET", "/apis/route.openshift.io/v1/routes", ""},
-		"same name, other group":   {"GET", "/apis/other.io/v1/widgets", ""},
-		"a subresource":            {"PATCH", "/apis/test.io/v1/widgets/x/status", ""},
-		"discovery":                {"GET", "/apis/test.io/v1", ""},
-		"core":                     {"GET", "/api/v1/namespaces/here/secrets/x", ""},
-		"a namespace as an object": {"GET", "/apis/test.io/v1/namespaces/here", ""},
-		"root":                     {"GET", "/", ""},
+		"list":                     {"GET", all + "?limit=500", rbac("list", "widgets"), "list widgets.test.io in all namespaces"},
+		"list of a namespace":      {"GET", one, rbac("list", "widgets"), "list widgets.test.io in namespace here"},
+		"watch":                    {"GET", all + "?watch=true&allowWatchBookmarks=true", rbac("watch", "widgets"), "watch widgets.test.io in all namespaces"},
+		"watch in short":           {"GET", all + "?watch=1", rbac("watch", "widgets"), "watch widgets.test.io in all namespaces"},
+		"a list refused otherwise": {"GET", all, `{"message":"the proxy says no"}`, ""},
+		"get":                      {"GET", one + "/x", rbac("get", "widgets"), ""},
+		"create":                   {"POST", one, rbac("create", "widgets"), ""},
+		"update":                   {"PUT", one + "/x", rbac("update", "widgets"), ""},
+		"patch":                    {"PATCH", one + "/x", rbac("patch", "widgets"), ""},
+		"delete":                   {"DELETE", one + "/x", rbac("delete", "widgets"), ""},
+		"admission":                {"PATCH", one + "/x", `{"message":"admission webhook \"g\" denied the request: user cannot list resource x"}`, ""},
+		"quota":                    {"POST", one, `{"message":"exceeded quota: count, requested: 1, used: 1, limited: 1"}`, ""},
+		"a terminating namespace":  {"POST", one, `{"message":"unable to create new content in namespace here because it is being terminated"}`, ""},
+		"not essential":            {"GET", "/apis/route.openshift.io/v1/routes", rbac("list", "routes"), ""},
+		"same name, other group":   {"GET", "/apis/other.io/v1/widgets", rbac("list", "widgets"), ""},
+		"a subresource":            {"PATCH", all + "/x/status", rbac("patch", "widgets"), ""},
+		"discovery":                {"GET", "/apis/test.io/v1", rbac("list", "widgets"), ""},
+		"core":                     {"GET", "/api/v1/namespaces/here/secrets/x", rbac("list", "secrets"), ""},
+		"a namespace as an object": {"GET", "/apis/test.io/v1/namespaces/here", rbac("list", "widgets"), ""},
+		"root":                     {"GET", "/", rbac("list", "widgets"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var reported error
-			next := &answering{status: http.StatusForbidden}
+			next := &answering{status: http.StatusForbidden, text: tc.answer}
 			p := &permissions{
-				next: next, report: func(err error) { reported = err }, granted: map[string]bool{},
-				essential: essentials(config.Config{LeaderElection: config.LeaderElection{Enabled: true}}, testTable(nil)),
+				next: next, report: func(err error) { reported = err }, granted: map[string]bool{}, essential: essentials(testTable(nil)),
 			}
 			ask := func() {
 				response, err := p.RoundTrip(httptest.NewRequest(tc.method, tc.path, nil))
 				if err != nil {
 					t.Fatal(err)
 				}
-				response.Body.Close()
+				body, err := io.ReadAll(response.Body)
+				if err := errors.Join(err, response.Body.Close()); err != nil || string(body) != tc.answer {
+					t.Errorf("the caller reads %q, %v", body, err)
+				}
 			}
 			ask()
 			if tc.want == "" {
@@ -95,15 +112,11 @@ func TestPermissionsPassErrorsOn(t *testing.T) {
 }
 
 func TestEssentials(t *testing.T) {
-	off := essentials(config.Config{}, nil)
-	if len(off) != 0 {
-		t.Errorf("nothing runs, yet %v is essential", off)
-	}
 	rows := enabledRows([]row{
 		{Component: component.Component{Name: "on"}, Essential: []schema.GroupResource{{Resource: "a"}}},
 		{Component: component.Component{Name: "off"}, Essential: []schema.GroupResource{{Resource: "b"}}},
 	}, func(name string) bool { return name == "on" })
-	got := essentials(config.Config{}, rows)
+	got := essentials(rows)
 	if len(got) != 1 || !got[schema.GroupResource{Resource: "a"}] {
 		t.Errorf("got %v", got)
 	}

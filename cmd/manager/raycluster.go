@@ -11,6 +11,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
 	"github.com/odh-platform/odh-platform-operator/controllers/raycluster"
+	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
@@ -72,17 +73,23 @@ func (r *rayCluster) settings(mgr ctrl.Manager) (*raysettings.Source, error) {
 
 // webhooks answers for RayClusters from the settings of the moment.
 func (r *rayCluster) webhooks(mgr ctrl.Manager, enabled bool) error {
+	guards, err := admission.NewGuards(mgr, r.env.Config.Authors)
+	if err != nil {
+		return err
+	}
 	if !enabled {
-		return webhook.Register(mgr, false, webhook.Options{})
+		webhook.Register(mgr, false, guards, webhook.Options{})
+		return nil
 	}
 	source, err := r.settings(mgr)
 	if err != nil {
 		return err
 	}
-	return webhook.Register(mgr, true, webhook.Options{
+	webhook.Register(mgr, true, guards, webhook.Options{
 		Settings: source.Get, Served: r.env.Capabilities.Current, Version: programVersion(),
 		Domain: func() string { return r.env.Domain.Domain() },
 	})
+	return nil
 }
 
 // controllers is called anew whenever KubeRay's API appears.

@@ -36,6 +36,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/redact"
 	"github.com/odh-platform/odh-platform-operator/pkg/tlsprofile"
 )
 
@@ -59,10 +60,11 @@ func runManager(ctx context.Context, p process) error {
 	if err != nil {
 		return err
 	}
+	left := cfg.LeaveOutIncomplete()
 	if err := cfg.CheckComplete(); err != nil {
 		return err
 	}
-	logger := zap.New(zap.UseFlagOptions(&cfg.Logging), zap.WriteTo(p.stderr))
+	logger := zap.New(zap.UseFlagOptions(&cfg.Logging), zap.WriteTo(redact.Writer(p.stderr)))
 	p.installLogger(logger)
 	log := logger.WithName("manager")
 	env := &Env{Config: cfg, Clock: clock.RealClock{}}
@@ -76,8 +78,12 @@ func runManager(ctx context.Context, p process) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	watchPermissions(restConfig, essentials(cfg, enabledRows(rows, cfg.Enabled)), cancel)
+	redact.Learn(restConfig)
+	watchPermissions(restConfig, essentials(enabledRows(rows, cfg.Enabled)), cancel)
 
+	for _, reason := range left {
+		log.Error(reason, "A component stays off")
+	}
 	for _, notice := range cfg.Notices {
 		log.Info("A setting has no effect", "reason", notice)
 	}
@@ -110,6 +116,9 @@ func serve(ctx context.Context, env *Env, rows []row, restConfig *rest.Config, l
 	}
 	options := managerOptions(env.Config, enabledRows(rows, env.Config.Enabled), scheme, listener)
 	options.WebhookServer = hooks.server
+	if options.LeaderElectionResourceLockInterface, err = leaderLock(env.Config.LeaderElection, restConfig); err != nil {
+		return err
+	}
 	hooks.secureMetrics(&options.Metrics)
 	observeBuild()
 	mgr, err := newManager(ctx, env.Clock, restConfig, options, log)

@@ -26,6 +26,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/tlsprofile"
 )
 
@@ -191,7 +192,15 @@ func TestTrustsOfDisabledComponentsAreOptional(t *testing.T) {
 // The table of the program is well formed, whatever stands in it.
 func TestTheTable(t *testing.T) {
 	seen := map[string]bool{}
+	owners := map[string]string{}
 	for _, r := range components(&Env{}) {
+		if other, taken := owners[r.FieldOwner]; taken && r.FieldOwner != "" {
+			t.Errorf("components %s and %s write as %s: nobody could tell whose an object is", other, r.Name, r.FieldOwner)
+		}
+		owners[r.FieldOwner] = r.Name
+		if !names.IsComponent(r.Name) {
+			t.Errorf("component %s is not among names.Components", r.Name)
+		}
 		if r.Name == "" || seen[r.Name] {
 			t.Errorf("component %q: names must be there and differ", r.Name)
 		}

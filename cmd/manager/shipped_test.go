@@ -14,6 +14,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
@@ -77,6 +78,9 @@ type serving struct {
 
 func (s serving) GetWebhookServer() webhook.Server { return s.server }
 func (s serving) GetScheme() *runtime.Scheme       { return s.scheme }
+func (s serving) GetConfig() *rest.Config          { return &rest.Config{Host: "https://127.0.0.1"} }
+func (s serving) GetHTTPClient() *http.Client      { return http.DefaultClient }
+func (s serving) GetRESTMapper() meta.RESTMapper   { return nil }
 
 // Every path that the manifests name is answered, also while its component is switched off: the lists of webhooks in a cluster
 // do not follow the switches, and a path that nobody answers refuses every request.

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -78,7 +79,11 @@ func newCertificate(env *Env, rows []row, restConfig *rest.Config, scheme *runti
 	if err != nil {
 		return nil, fmt.Errorf("building the client of the certificate authority: %w", err)
 	}
-	return certs.NewAuthority(authorityOptions(env, rows, direct)), nil
+	options := authorityOptions(env, rows, direct)
+	if options.Dynamic, err = dynamic.NewForConfig(restConfig); err != nil {
+		return nil, fmt.Errorf("building the client that watches webhook configurations: %w", err)
+	}
+	return certs.NewAuthority(options), nil
 }
 
 func authorityOptions(env *Env, rows []row, direct client.Client) certs.Options {
@@ -115,12 +120,13 @@ func (w webhooks) secureMetrics(options *metricsserver.Options) {
 	options.TLSOpts = append(options.TLSOpts, func(c *tls.Config) { c.GetCertificate = self.GetCertificate })
 }
 
-// addTo registers the certificate's upkeep and, where it can be missing, its readiness.
+// addTo registers the certificate's upkeep and the readiness of the server and, where it can be missing, of the certificate.
 func (w webhooks) addTo(mgr ctrl.Manager) error {
 	if w.server == nil {
 		return nil
 	}
-	errs := []error{mgr.Add(w.certificate)}
+	// The server answers the checker only when it has a certificate, so that an endpoint that is ready is one that answers.
+	errs := []error{mgr.Add(w.certificate), mgr.AddReadyzCheck("webhook-server", w.server.StartedChecker())}
 	if self, ok := w.certificate.(*certs.Authority); ok {
 		errs = append(errs, mgr.AddReadyzCheck("webhook-certificate", self.Ready))
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
 // controllerName tells this controller from others that reconcile namespaces.
@@ -86,7 +87,7 @@ func (a *Access) Setup(ctx context.Context, mgr ctrl.Manager) error {
 		cached: mgr.GetClient(), labelled: labelled, bindings: readers(bindings),
 		applier: a.applier(mgr, routed(mgr, bindings)), auth: auth, report: a.report, prefix: a.settings.Prefix,
 	}
-	c, err := controller.New(controllerName, mgr, controller.Options{Reconciler: r})
+	c, err := controller.New(controllerName, mgr, reconciler.ControllerOptionsFor(r))
 	if err != nil {
 		return fmt.Errorf("building the controller %s: %w", controllerName, err)
 	}

@@ -104,7 +104,7 @@ func SetupHub(settings HubSettings, env HubEnvironment) func(context.Context, ct
 		shell := reconciler.NewWith(reconciler.Options{
 			Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(ComponentName), Component: ComponentName,
 		}, r.logic(), r.access())
-		b := ctrl.NewControllerManagedBy(mgr).Named("aihub").
+		b := ctrl.NewControllerManagedBy(mgr).Named("aihub").WithOptions(reconciler.ControllerOptions()).
 			For(&platformv1alpha1.AIHub{}, builder.WithPredicates(isHub())).
 			WatchesMetadata(&corev1.Namespace{}, toHub(), builder.WithPredicates(goes()))
 		for _, s := range sources {

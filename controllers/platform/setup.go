@@ -88,7 +88,7 @@ func SetupMLflowOperator(settings Settings, served func() *capability.Watcher, c
 		shell := reconciler.NewWith(reconciler.Options{
 			Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(ComponentName), Component: ComponentName,
 		}, r.logic(), r.access())
-		c, err := ctrl.NewControllerManagedBy(mgr).Named("mlflowoperator").
+		c, err := ctrl.NewControllerManagedBy(mgr).Named("mlflowoperator").WithOptions(reconciler.ControllerOptions()).
 			For(&platformv1alpha1.MLflowOperator{}).
 			WatchesMetadata(&corev1.ConfigMap{}, toMLflowOperator(), builder.WithPredicates(named(key))).
 			// Objects of an API that goes are gone without events.

@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var kinds = []schema.GroupVersionKind{Route, OpenShiftIngress, HTTPRoute, ReferenceGrant, ServiceMonitor, PrometheusRule, RayCluster}
+var kinds = []schema.GroupVersionKind{Route, OpenShiftIngress, UserGroup, HTTPRoute, ReferenceGrant, ServiceMonitor, PrometheusRule, RayCluster}
 
 // logs collects what a watcher says. Errors count as lines too.
 type logs struct {
@@ -263,6 +263,10 @@ func TestErrorsKeepTheLastKnownState(t *testing.T) {
 			func(d *fakeDiscovery) { d.markStale(Route.GroupVersion(), errors.New("stale")) },
 			func(d *fakeDiscovery) { d.markStale(Route.GroupVersion(), nil) },
 		},
+		"[modelregistry-58] the user API times out": {
+			func(d *fakeDiscovery) { d.markStale(UserGroup.GroupVersion(), timeout) },
+			func(d *fakeDiscovery) { d.markStale(UserGroup.GroupVersion(), nil) },
+		},
 		"one kind is missing while its definition exists": {
 			func(d *fakeDiscovery) { d.withdraw(HTTPRoute) },
 			func(d *fakeDiscovery) { d.serve(HTTPRoute) },
@@ -274,16 +278,16 @@ func TestErrorsKeepTheLastKnownState(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d, cluster, heard := newDiscovery(Route, OpenShiftIngress, HTTPRoute), newCluster(t), &changes{}
+				d, cluster, heard := newDiscovery(Route, OpenShiftIngress, HTTPRoute, UserGroup), newCluster(t), &changes{}
 				cluster.create(definitions, definitionName(HTTPRoute))
-				cluster.create(apiServices, "v1.route.openshift.io", "v1.gateway.networking.k8s.io")
+				cluster.create(apiServices, "v1.route.openshift.io", "v1.user.openshift.io", "v1.gateway.networking.k8s.io")
 				w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds})
 				w.Subscribe(t.Context(), heard.add)
 				run(t, w)
 				tc.break_(d)
 				cluster.update(definitions, definitionName(HTTPRoute), "2") // anything that starts a reading
 				pass(20 * time.Second)
-				if !w.Current().Equal(NewSet(Route, OpenShiftIngress, HTTPRoute)) {
+				if !w.Current().Equal(NewSet(Route, OpenShiftIngress, HTTPRoute, UserGroup)) {
 					t.Errorf("current %q: downgraded", w.Current())
 				}
 				tc.repair(d)

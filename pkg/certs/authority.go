@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,22 +17,25 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 const (
-	// recheck is how often the Secret is looked at though nothing is due, to learn what other replicas and people did.
+	// recheck is how often Secret and targets are looked at though nothing is due, to learn what other replicas and people did.
 	recheck = 5 * time.Minute
 	// retryMin and retryMax bound the pauses after trouble.
 	retryMin, retryMax = time.Second, time.Minute
 	// attempts is how often a pass starts over after another replica was faster.
 	attempts = 5
+	// trustPatience bounds how long readiness waits for targets that cannot be written.
+	trustPatience = 30 * time.Second
 )
 
-// Options of an Authority. All but Labels and Targets are required.
+// Options of an Authority. All but Labels, Targets and Dynamic are required.
 type Options struct {
-	// Client reads and writes without a cache: the Secret and the targets by name only, no list, no watch.
+	// Client reads and writes without a cache: the Secret and the targets by name only.
 	Client client.Client
 	// Secret holds the CA and the serving certificate.
 	Secret types.NamespacedName
@@ -41,6 +45,8 @@ type Options struct {
 	DNSNames []string
 	// Targets learn the CA.
 	Targets []Target
+	// Dynamic watches the targets by their names, so that a CA that somebody overwrites is put right at once. Nil for none.
+	Dynamic dynamic.Interface
 	// Clock tells validity and due dates.
 	Clock clock.Clock
 	// Log receives renewals and troubles.
@@ -51,10 +57,13 @@ type Options struct {
 type Authority struct {
 	Options
 	current atomic.Pointer[pair]
+	begun   atomic.Pointer[time.Time] // when there was a certificate first
+	trusted atomic.Bool               // the targets held the CA once, or readiness has waited for long enough
+	moved   chan struct{}             // a target holds another CA
 }
 
 // NewAuthority returns an Authority that serves nothing before Start or the first Sync.
-func NewAuthority(o Options) *Authority { return &Authority{Options: o} }
+func NewAuthority(o Options) *Authority { return &Authority{Options: o, moved: make(chan struct{}, 1)} }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable: webhooks serve on every replica.
 func (a *Authority) NeedLeaderElection() bool { return false }
@@ -68,15 +77,30 @@ func (a *Authority) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, erro
 	return p.certificate(), nil
 }
 
-// Ready is a readiness check: it fails until there is a certificate to serve.
+// Ready is a readiness check: it fails until there is a certificate to serve, and the API server was told to trust it. Each replica
+// sees to that itself, so none waits for another. Targets that cannot be written delay it for trustPatience.
 func (a *Authority) Ready(*http.Request) error {
-	_, err := a.GetCertificate(nil)
-	return err
+	if _, err := a.GetCertificate(nil); err != nil {
+		return err
+	}
+	if a.trusted.Load() {
+		return nil
+	}
+	if a.Clock.Since(*a.begun.Load()) < trustPatience {
+		return errors.New("the CA of the serving certificate does not stand in all webhook configurations yet")
+	}
+	if a.trusted.CompareAndSwap(false, true) {
+		a.Log.Info("Not waiting any longer for the CA to stand in all webhook configurations; calls of the others fail until it does", "after", trustPatience)
+	}
+	return nil
 }
 
 // Start implements manager.Runnable. It returns when ctx ends and never with an error: what fails is tried again, and
 // what is served meanwhile stays valid for a third of its life.
 func (a *Authority) Start(ctx context.Context) error {
+	var watches sync.WaitGroup
+	defer watches.Wait()
+	a.watchTargets(ctx, &watches)
 	failures := time.Duration(0)
 	for {
 		pause, err := a.Sync(ctx)
@@ -87,14 +111,34 @@ func (a *Authority) Start(ctx context.Context) error {
 		} else {
 			failures = 0
 		}
-		timer := a.Clock.NewTimer(pause)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if !a.rest(ctx, pause) {
 			return nil
-		case <-timer.C():
 		}
 	}
+}
+
+// rest returns after the pause, or when a target has moved, but not before retryMin: somebody may write it as often as we do. It
+// returns false when ctx ends.
+func (a *Authority) rest(ctx context.Context, pause time.Duration) bool {
+	if a.Dynamic != nil && pause > retryMin {
+		if !a.wait(ctx, retryMin, nil) {
+			return false
+		}
+		pause -= retryMin
+	}
+	return a.wait(ctx, pause, a.moved)
+}
+
+func (a *Authority) wait(ctx context.Context, pause time.Duration, moved <-chan struct{}) bool {
+	timer := a.Clock.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-moved:
+	case <-timer.C():
+	}
+	return true
 }
 
 // Sync does what is due once and returns how long nothing is.
@@ -104,10 +148,16 @@ func (a *Authority) Sync(ctx context.Context) (time.Duration, error) {
 		return 0, fmt.Errorf("sharing Secret %s: %w", a.Secret, err)
 	}
 	// With nothing to lose the certificate is served at once; otherwise the CA must be known first.
+	now := a.Clock.Now()
+	a.begun.CompareAndSwap(nil, &now)
 	if a.current.CompareAndSwap(nil, p) {
 		observe(p)
 	}
-	if err := a.inject(ctx, p.data[keyCACert]); err != nil {
+	known, err := a.inject(ctx, p.data[keyCACert])
+	if known {
+		a.trusted.Store(true)
+	}
+	if err != nil {
 		return 0, err
 	}
 	a.current.Store(p)

@@ -41,15 +41,21 @@ type operation struct {
 	Value any    `json:"value"`
 }
 
-// inject writes the bundle into every target that holds another one. It goes on after an error and joins them.
-func (a *Authority) inject(ctx context.Context, bundle []byte) error {
+// inject writes the bundle into every target that holds another one. It goes on after an error and joins them. Known says that no
+// call will fail for want of the CA: a target that is absent leads nowhere, nor does one of a component whose role is not granted
+// because it is off.
+func (a *Authority) inject(ctx context.Context, bundle []byte) (known bool, err error) {
 	var errs []error
+	known = true
 	for _, target := range a.Targets {
-		if err := a.injectOne(ctx, target, base64.StdEncoding.EncodeToString(bundle)); err != nil {
+		err := a.injectOne(ctx, target, base64.StdEncoding.EncodeToString(bundle))
+		observeInjected(target, err == nil)
+		if err != nil {
+			known = known && (apierrors.IsNotFound(err) || target.Optional && apierrors.IsForbidden(err))
 			errs = append(errs, fmt.Errorf("writing the CA into %s %s: %w", target.Kind.Kind, target.Name, err))
 		}
 	}
-	return errors.Join(errs...)
+	return known, errors.Join(errs...)
 }
 
 func (a *Authority) injectOne(ctx context.Context, target Target, bundle string) error {

@@ -6,9 +6,13 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
@@ -132,5 +136,80 @@ func TestServesTheOldUntilTargetsKnow(t *testing.T) {
 	w.sync(a)
 	if a.current.Load() == before {
 		t.Error("the new certificate must be in service")
+	}
+}
+
+// The API server refuses what calls a webhook until it knows the CA, so no replica is ready before, the second one no more than the first.
+func TestReadyWhenTheTargetsKnow(t *testing.T) {
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "x"}, "v", nil)
+	for name, test := range map[string]struct {
+		target Target
+		err    error // of reading the target
+		waits  bool
+	}{
+		"written":                              {target: Target{Kind: Validating, Name: "v"}},
+		"absent":                               {target: Target{Kind: Validating, Name: "gone"}},
+		"API server away":                      {target: Target{Kind: Validating, Name: "v"}, err: errors.New("away"), waits: true},
+		"no right":                             {target: Target{Kind: Validating, Name: "v"}, err: forbidden, waits: true},
+		"no right, of a component that is off": {target: Target{Kind: Validating, Name: "v", Optional: true}, err: forbidden},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, webhooks("v", hook("h", map[string]any{})))
+			failing := test.err
+			var during error
+			var a *Authority
+			intercept := &interceptor.Funcs{
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+					if key.Name == test.target.Name {
+						during = a.Ready(nil)
+						if failing != nil {
+							return failing
+						}
+					}
+					return c.Get(ctx, key, o, opts...)
+				},
+			}
+			for _, replica := range []string{"first", "second"} {
+				a, failing = w.replica(intercept, test.target), test.err
+				_, _ = a.Sync(t.Context())
+				if during == nil {
+					t.Errorf("%s: ready before the target was looked at", replica)
+				}
+				if err := a.Ready(nil); (err != nil) != test.waits {
+					t.Errorf("%s: readiness after one pass: %v", replica, err)
+				}
+				failing = nil
+				_, _ = a.Sync(t.Context())
+				if err := a.Ready(nil); err != nil {
+					t.Errorf("%s: readiness when the trouble has passed: %v", replica, err)
+				}
+			}
+		})
+	}
+}
+
+func TestReadinessDoesNotWaitForEver(t *testing.T) {
+	w := newWorld(t, webhooks("v", hook("h", map[string]any{})))
+	a := w.replica(&interceptor.Funcs{
+		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "x"}, "v", nil)
+		},
+	}, Target{Kind: Validating, Name: "v"})
+	var log strings.Builder
+	a.Log = funcr.New(func(_, args string) { log.WriteString(args + "\n") }, funcr.Options{})
+	_, _ = a.Sync(t.Context())
+	w.clock.Step(trustPatience - time.Second)
+	_, _ = a.Sync(t.Context())
+	if a.Ready(nil) == nil {
+		t.Error("ready too early")
+	}
+	w.clock.Step(time.Second)
+	for range 2 {
+		if err := a.Ready(nil); err != nil {
+			t.Errorf("not ready: %v", err)
+		}
+	}
+	if strings.Count(log.String(), "Not waiting any longer") != 1 {
+		t.Errorf("log:\n%s", log.String())
 	}
 }

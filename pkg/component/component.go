@@ -100,6 +100,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, caps Capabilities, all []Compo
 	for _, c := range all {
 		on := enabled(c.Name)
 		observeSwitch(c.Name, on)
+		mgr := &observed{Manager: mgr, component: c.Name}
 		if c.Webhooks != nil {
 			if err := c.Webhooks(mgr, on); err != nil {
 				return fmt.Errorf("component %s: setting up webhooks: %w", c.Name, err)

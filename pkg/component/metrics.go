@@ -13,7 +13,7 @@ var (
 	}, []string{"component"})
 	runningGauge = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
 		Name: "odh_platform_component_running",
-		Help: "1 while the controllers of a component are set up, 0 while it is off, waits for APIs that it requires, or has failed.",
+		Help: "1 while the controllers of a component are set up and have filled their caches, 0 while it is off, waits for APIs that it requires or for rights, or has failed.",
 	}, []string{"component"})
 	failures = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
 		Name: "odh_platform_component_failures_total",
@@ -24,12 +24,16 @@ var (
 // observeSwitch shows a component before anything of it runs.
 func observeSwitch(name string, enabled bool) {
 	enabledGauge.WithLabelValues(name).Set(number(enabled))
-	runningGauge.WithLabelValues(name).Set(0)
+	observeRunning(name, false)
 	failures.WithLabelValues(name)
 }
 
 func observeRunning(name string, running bool) {
-	runningGauge.WithLabelValues(name).Set(number(running))
+	progress.change(name, func(s *state) {
+		if s.setUp = running; !running {
+			clear(s.waiting)
+		}
+	})
 }
 
 func number(yes bool) float64 {

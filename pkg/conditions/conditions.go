@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/redact"
 )
 
 // MaxMessage is the longest condition message in bytes that Set writes. The API allows 32 KiB; nobody reads so much,
@@ -14,14 +16,15 @@ import (
 const MaxMessage = 1024
 
 // Set adds or updates a condition that was observed at the given generation and reports whether anything changed. The
-// transition time moves only with the status. Messages longer than MaxMessage are cut.
+// transition time moves only with the status. Messages lose their credentials, and
+// are cut at MaxMessage.
 func Set(ref *[]metav1.Condition, conditionType string, status metav1.ConditionStatus, reason, message string,
 	generation int64) bool {
 	return meta.SetStatusCondition(ref, metav1.Condition{
 		Type:               conditionType,
 		Status:             status,
 		Reason:             reason,
-		Message:            Clip(message, MaxMessage),
+		Message:            Clip(redact.Text(message), MaxMessage),
 		ObservedGeneration: generation,
 	})
 }
@@ -56,6 +59,9 @@ var neutral = map[string]bool{"Progressing": true, "Reconciling": true, "Paused"
 // negative conditions are bad when they are true.
 var negative = map[string]bool{"Degraded": true, "Stalled": true, "Failed": true, "Failing": true, "CredentialsInSpec": true}
 
+// finalizing is the reason of conditions that tell how far a deletion is, whatever their state: somebody wants it.
+const finalizing = "Finalizing"
+
 // Severity gives the type of the event for a transition: Warning when a condition left its good state or its reason
 // is that of a failure, else Normal. A nil before means that the condition is new.
 func Severity(before *metav1.Condition, after metav1.Condition) string {
@@ -64,7 +70,7 @@ func Severity(before *metav1.Condition, after metav1.Condition) string {
 		good = metav1.ConditionFalse
 	}
 	switch {
-	case !neutral[after.Type] && after.Status == good:
+	case !neutral[after.Type] && after.Status == good, after.Reason == finalizing:
 		return corev1.EventTypeNormal
 	case isFailure(after.Reason):
 		return corev1.EventTypeWarning

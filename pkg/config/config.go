@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -10,6 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	configv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/config/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/admission"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
 // ExampleURL is the external base URL that the originals assume when none is configured. It never becomes a link;
@@ -18,6 +21,9 @@ const ExampleURL = "https://mlflow.example.com"
 
 // PlaceholderURL stands in the shipped params.env until somebody configures a real one.
 const PlaceholderURL = "https://www.gateway-hostname-placeholder-with-mlflow-path.com"
+
+// defaultAccount is the ServiceAccount of the manager where POD_SERVICE_ACCOUNT does not name it.
+const defaultAccount = names.OperatorName + "-controller-manager"
 
 // namespaceFile holds the namespace of the pod's service account.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
@@ -48,6 +54,8 @@ type Config struct {
 	Metrics        Metrics
 	Health         Health
 	Webhook        Webhook
+	// Authors says what the authors of custom resources may make pods use, and who the manager is.
+	Authors admission.Rules
 	// Logging are the options of the zap logger, as the --zap-* flags set them.
 	Logging zap.Options
 	MLflow  MLflow
@@ -64,8 +72,11 @@ type Config struct {
 
 // LeaderElection says whether and where replicas compete, and how patient they are.
 type LeaderElection struct {
-	Enabled                                   bool
-	Namespace                                 string
+	Enabled bool
+	// Namespace of the Lease.
+	Namespace string
+	// Identity of the holder, the name of the pod; empty where it is not known.
+	Identity                                  string
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
 
@@ -98,8 +109,7 @@ type MLflow struct {
 	GatewayName, GatewayNamespace string
 	// ExternalURL is the external base URL without a trailing slash; empty when none is configured.
 	ExternalURL string
-	// CORSBaseURL is the base URL whose origin is allowed to call MLflow: ExternalURL where one is configured,
-	// else the given placeholder, else ExampleURL. Never empty.
+	// CORSBaseURL is the base URL whose origin is allowed to call MLflow: ExternalURL.
 	CORSBaseURL string
 	// SectionTitle is the section of the console's application menu.
 	SectionTitle string
@@ -112,7 +122,18 @@ type MLflow struct {
 // Enabled tells whether the component of that name is to run; false for names this build does not know.
 func (c Config) Enabled(component string) bool { return c.enabled[component] }
 
-// CheckComplete returns an error for a setting that the manager cannot run without. Load does not ask for it, so
+// LeaveOutIncomplete switches off what lacks a setting that it cannot run without, and returns the reasons. The Deployments of the
+// operators before name no image of MLflow, and the other components run without one.
+func (c *Config) LeaveOutIncomplete() []error {
+	err := c.CheckComplete()
+	if err == nil || c.MLflow.Image != "" {
+		return nil
+	}
+	c.enabled["mlflow"] = false
+	return []error{err}
+}
+
+// CheckComplete returns an error for a setting that a component which is on cannot run without. Load does not ask for it, so
 // that commands which talk to no cluster work with less.
 func (c Config) CheckComplete() error {
 	if !c.Enabled("mlflow") {
@@ -191,6 +212,7 @@ func (c *Config) resolveNamespaces(src sources, read func(string) ([]byte, error
 			c.Namespace = ns
 		}
 	}
+	c.LeaderElection.Identity = src.env("POD_NAME")
 	c.OperatorNamespace = src.env("POD_NAMESPACE")
 	if c.OperatorNamespace == "" {
 		if raw, err := read(namespaceFile); err == nil {
@@ -203,6 +225,8 @@ func (c *Config) resolveNamespaces(src sources, read func(string) ([]byte, error
 	if c.LeaderElection.Namespace == "" {
 		c.LeaderElection.Namespace = c.OperatorNamespace
 	}
+	c.Authors.Namespace = c.OperatorNamespace
+	c.Authors.Account = cmp.Or(src.env("POD_SERVICE_ACCOUNT"), defaultAccount)
 }
 
 // validate checks what only shows when several settings meet.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"io/fs"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -18,6 +19,10 @@ import (
 // comma-separated, which is how flags write them. Sections that a ConfigMap may hold too come whole.
 func readFile(path string, read func(string) ([]byte, error)) (scalars map[string]string, sections map[string]map[string]any, err error) {
 	raw, err := read(path)
+	if errors.Is(err, fs.ErrNotExist) && !strings.Contains(path, "/") {
+		return nil, nil, fmt.Errorf("reading the configuration file: %w: --config takes a file; the operators before took the name of a ConfigMap: "+
+			"leave the flag out, ConfigMap codeflare-operator-config of the manager's namespace is read without it", err)
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading the configuration file: %w: check --config and that the file is mounted", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	configv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/config/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
 var program = Program{Components: []string{"mlflow", "appwrapper", "platform"}, MLflowVersion: "v3.14.0"}
@@ -73,8 +74,9 @@ func TestDefaults(t *testing.T) {
 		Metrics: Metrics{BindAddress: "0", Secure: true, CertName: "tls.crt", CertKey: "tls.key"},
 		Health:  Health{BindAddress: ":8081"},
 		Webhook: Webhook{Port: 9443, Mode: configv1alpha1.WebhookModeAuto},
+		Authors: admission.Rules{Mode: admission.Enforce, Level: admission.Baseline, Namespace: "opendatahub", Account: "odh-platform-operator-controller-manager"},
 		MLflow: MLflow{Version: "3.14.0", GatewayName: "data-science-gateway", GatewayNamespace: "openshift-ingress",
-			CORSBaseURL: ExampleURL, SectionTitle: "MLflow", ResourceNamePrefix: "mlflow-operator-"},
+			SectionTitle: "MLflow", ResourceNamePrefix: "mlflow-operator-"},
 		ModelRegistry: defaultRegistry(),
 		ModelMesh:     defaultModelMesh(),
 		enabled:       map[string]bool{"mlflow": true, "appwrapper": true, "platform": false},
@@ -219,7 +221,8 @@ func TestNamespaceMLflow1(t *testing.T) {
 	}
 }
 
-// [mlflow-2] A start needs namespace, image and version, and is refused without any of them.
+// [mlflow-2] MLflow needs an image and a version, and the program a namespace. Without an image MLflow stays off, and the others
+// run, as in the Deployments of the operators before.
 func TestStartNeedsMLflow2(t *testing.T) {
 	image := map[string]string{"MLFLOW_IMAGE": "quay.io/o/mlflow:1"}
 	if err := mustLoad(t, given{env: image}).CheckComplete(); err != nil {
@@ -230,6 +233,13 @@ func TestStartNeedsMLflow2(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("without an image: %v must name %s", err, part)
 		}
+	}
+	left := mustLoad(t, given{})
+	if reasons := left.LeaveOutIncomplete(); len(reasons) != 1 || left.Enabled("mlflow") || left.CheckComplete() != nil {
+		t.Errorf("MLflow is on: %t, reasons %v", left.Enabled("mlflow"), reasons)
+	}
+	if others := mustLoad(t, given{}).EnabledComponents(); len(left.EnabledComponents()) != len(others)-1 {
+		t.Errorf("on are %q, want all of %q but mlflow", left.EnabledComponents(), others)
 	}
 	if err := mustLoad(t, given{args: []string{"--enable-mlflow=false"}}).CheckComplete(); err != nil {
 		t.Errorf("a component that is off needs no image: %v", err)
@@ -314,11 +324,11 @@ func TestImagesMLflow5(t *testing.T) {
 // D29: only a real URL is one, and it is normalised once.
 func TestExternalURL(t *testing.T) {
 	for name, tc := range map[string]struct{ raw, want, cors string }{
-		"unset":                  {"", "", ExampleURL},
-		"blank":                  {"  ", "", ExampleURL},
-		"example":                {"https://mlflow.example.com", "", ExampleURL},
-		"example with slash":     {"https://mlflow.example.com/", "", ExampleURL},
-		"shipped placeholder":    {PlaceholderURL, "", PlaceholderURL},
+		"unset":                  {"", "", ""},
+		"blank":                  {"  ", "", ""},
+		"example":                {"https://mlflow.example.com", "", ""},
+		"example with slash":     {"https://mlflow.example.com/", "", ""},
+		"shipped placeholder":    {PlaceholderURL, "", ""},
 		"real":                   {"https://gw.apps.lab.test", "https://gw.apps.lab.test", "https://gw.apps.lab.test"},
 		"bare host":              {"gw.apps.lab.test/", "https://gw.apps.lab.test", "https://gw.apps.lab.test"},
 		"blanks and slashes":     {" https://gw.apps.lab.test// ", "https://gw.apps.lab.test", "https://gw.apps.lab.test"},

@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
-
-	configv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/config/v1alpha1"
 )
 
 func ignore(string) error { return nil }
@@ -74,11 +72,16 @@ func address(dst *string) func(string) error {
 	}
 }
 
-func mode(dst *configv1alpha1.WebhookMode) func(string) error {
-	known := []configv1alpha1.WebhookMode{configv1alpha1.WebhookModeAuto, configv1alpha1.WebhookModeMounted, configv1alpha1.WebhookModeSelf}
+// oneOf takes one of a few words.
+func oneOf[T ~string](dst *T, known ...T) func(string) error {
+	words := make([]string, len(known))
+	for i, word := range known {
+		words[i] = string(word)
+	}
+	last := len(words) - 1
 	return func(raw string) error {
-		if *dst = configv1alpha1.WebhookMode(strings.TrimSpace(raw)); !slices.Contains(known, *dst) {
-			return errors.New("must be auto, mounted or self")
+		if *dst = T(strings.TrimSpace(raw)); !slices.Contains(known, *dst) {
+			return errors.New("must be " + strings.Join(words[:last], ", ") + " or " + words[last])
 		}
 		return nil
 	}
@@ -138,7 +141,7 @@ func image(dst *string) func(string) error {
 func (m *MLflow) setURL(raw string) error {
 	base := strings.TrimRight(strings.TrimSpace(raw), "/")
 	if base == "" {
-		m.ExternalURL, m.CORSBaseURL = "", ExampleURL
+		m.ExternalURL, m.CORSBaseURL = "", ""
 		return nil
 	}
 	if !strings.Contains(base, "://") {
@@ -153,7 +156,7 @@ func (m *MLflow) setURL(raw string) error {
 	}
 	m.ExternalURL, m.CORSBaseURL = base, base
 	if base == ExampleURL || base == PlaceholderURL {
-		m.ExternalURL = ""
+		m.ExternalURL, m.CORSBaseURL = "", "" // anybody may register the host
 	}
 	return nil
 }

@@ -27,8 +27,16 @@ const (
 // Ways to publish a dashboard.
 const (
 	PublishAuto    = "auto"
+	PublishOpen    = "open"
 	PublishGateway = "gateway"
 	PublishNone    = "none"
+)
+
+// What is done where users ask KubeRay to secure their cluster.
+const (
+	KubeRaySecurityWarn  = "warn"
+	KubeRaySecurityTrust = "trust"
+	KubeRaySecurityDeny  = "deny"
 )
 
 // Images of the CodeFlare operator, and that of the proxy which it did not have.
@@ -57,6 +65,10 @@ type RayCluster struct {
 	OpenToNamespace bool
 	// Publish is one of the constants above.
 	Publish, GatewayName, GatewayNamespace string
+	// KubeRaySecurity is one of the constants above.
+	KubeRaySecurity string
+	// AllowPause lets the annotation of pause count on a RayCluster itself, whose editors can set it.
+	AllowPause bool
 }
 
 // Issuer names an issuer of cert-manager; its Name is empty where there is none.
@@ -75,6 +87,7 @@ func DefaultRayCluster() RayCluster {
 		CertManagerIssuer:    Issuer{Kind: "ClusterIssuer", Group: "cert-manager.io"},
 		ClusterDomain:        "cluster.local",
 		MonitoringNamespaces: []string{"openshift-monitoring", "openshift-user-workload-monitoring"},
+		KubeRaySecurity:      KubeRaySecurityWarn,
 		Publish:              PublishAuto, GatewayName: "data-science-gateway", GatewayNamespace: "openshift-ingress",
 	}
 }
@@ -122,7 +135,9 @@ func (c Config) readRayCluster(settings RayCluster) (RayCluster, error) {
 	s.namespaces("ingressNamespaces", &settings.IngressNamespaces)
 	s.namespaces("monitoringNamespaces", &settings.MonitoringNamespaces)
 	s.boolean("openToNamespace", &settings.OpenToNamespace)
-	s.choice("publish", &settings.Publish, PublishAuto, PublishGateway, PublishNone)
+	s.choice("publish", &settings.Publish, PublishAuto, PublishOpen, PublishGateway, PublishNone)
+	s.choice("kubeRaySecurity", &settings.KubeRaySecurity, KubeRaySecurityWarn, KubeRaySecurityTrust, KubeRaySecurityDeny)
+	s.boolean("allowPause", &settings.AllowPause)
 	s.name("gatewayName", &settings.GatewayName)
 	s.name("gatewayNamespace", &settings.GatewayNamespace)
 	if settings.Certificates == CertificatesByCertManager && settings.CertManagerIssuer.Name == "" {

@@ -95,6 +95,8 @@ const everyRayKey = `raycluster:
   monitoringNamespaces: []
   openToNamespace: false
   publish: gateway
+  kubeRaySecurity: trust
+  allowPause: true
   gatewayName: front
   gatewayNamespace: edge
 `
@@ -110,7 +112,7 @@ func TestEveryKeyOfRayIsRead(t *testing.T) {
 		CertificateResources: corev1.ResourceRequirements{Requests: sizes("cpu", "3m"), Limits: sizes("cpu", "4m")},
 		Certificates:         CertificatesByCertManager, CertificateKeyAlgorithm: "RSA", CertManagerIssuer: Issuer{"team-ca", "Issuer", "example.com"},
 		ClusterDomain: "cluster.example", KubeRayNamespaces: []string{"kuberay"}, IngressNamespaces: []string{"edge"}, MonitoringNamespaces: []string{},
-		Publish: PublishGateway, GatewayName: "front", GatewayNamespace: "edge",
+		Publish: PublishGateway, KubeRaySecurity: KubeRaySecurityTrust, AllowPause: true, GatewayName: "front", GatewayNamespace: "edge",
 	}
 	if diff := cmp.Diff(want, ray); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -158,7 +160,7 @@ func TestRayClusterInTheFileIsChecked(t *testing.T) {
 		"unknown key":  {"raycluster: {mTLSenabled: true}", "did you mean mTLSEnabled?"},
 		"choice":       {"raycluster: {certificates: vault}", `raycluster.certificates "vault": must be one of operator, pod, cert-manager`},
 		"algorithm":    {"raycluster: {certificateKeyAlgorithm: DSA}", "ECDSA, RSA"},
-		"publish":      {"raycluster: {publish: loudly}", "auto, gateway, none"},
+		"publish":      {"raycluster: {publish: loudly}", "auto, open, gateway, none"},
 		"image":        {"raycluster: {oauthProxyImage: https://x}", `raycluster.oauthProxyImage "https://x": must be an image reference`},
 		"namespace":    {"raycluster: {kubeRayNamespaces: [UP]}", `raycluster.kubeRayNamespaces "UP": must be a list of namespaces`},
 		"no issuer":    {"raycluster: {certificates: cert-manager}", "set raycluster.certManagerIssuer.name"},

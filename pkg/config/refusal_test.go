@@ -17,7 +17,7 @@ func TestRefusals(t *testing.T) {
 		want  []string
 	}{
 		"unknown flag": {args("--metrics-adress=:1"),
-			[]string{"unknown flag --metrics-adress", "known flags: --components, --config", "--zap-time-encoding"}},
+			[]string{"unknown flag --metrics-adress", "known flags: --author-checks, --components, --config", "--zap-time-encoding"}},
 		"near flag":         {args("-leader-elekt"), []string{"did you mean --leader-elect?"}},
 		"unknown switch":    {args("--enable-mlfow"), []string{`--enable-mlfow`, `unknown component "mlfow"`, "appwrapper, mlflow, platform"}},
 		"no value":          {args("--namespace"), []string{"--namespace needs a value"}},

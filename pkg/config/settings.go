@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	configv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/config/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
 // setting is one row of the table: where a value may come from and where it goes.
@@ -22,7 +23,7 @@ type setting struct {
 
 // settings is the table of all settings but the component switches, which have rules of their own.
 func settings(c *Config) []setting {
-	return slices.Concat(processSettings(c), listenerSettings(c), mlflowSettings(c), registrySettings(&c.ModelRegistry),
+	return slices.Concat(processSettings(c), listenerSettings(c), authorSettings(&c.Authors), mlflowSettings(c), registrySettings(&c.ModelRegistry),
 		catalogSettings(&c.ModelRegistry), rayClusterSettings(c),
 		modelMeshSettings(&c.ModelMesh), modelMeshImages(&c.ModelMesh.Images), loggingSettings(c))
 }
@@ -67,8 +68,20 @@ func listenerSettings(c *Config) []setting {
 		{flag: "webhook-port", key: "webhook.port", fallback: "9443", set: port(&w.Port), help: "webhook listener"},
 		{flag: "webhook-cert-dir", key: "webhook.certDir", fallback: certDir, set: required(&w.CertDir),
 			help: "directory in which a mounted webhook certificate is looked for"},
-		{flag: "webhook-cert-mode", key: "webhook.mode", fallback: string(configv1alpha1.WebhookModeAuto), set: mode(&w.Mode),
+		{flag: "webhook-cert-mode", key: "webhook.mode", fallback: string(configv1alpha1.WebhookModeAuto), set: oneOf(&w.Mode, configv1alpha1.WebhookModeAuto, configv1alpha1.WebhookModeMounted, configv1alpha1.WebhookModeSelf),
 			help: "where the webhook certificate comes from: auto, mounted or self"},
+	}
+}
+
+func authorSettings(r *admission.Rules) []setting {
+	return []setting{
+		{flag: "author-checks", env: []string{"AUTHOR_CHECKS"}, key: "admission.authorChecks", fallback: string(admission.Enforce),
+			set: oneOf(&r.Mode, admission.Enforce, admission.Warn, admission.Off),
+			help: "what happens to new accounts, Secrets, images and pod fields in custom resources that their author may not use: Enforce, Warn or Off; " +
+				"what belongs to the manager is refused in any case"},
+		{flag: "pod-security-level", env: []string{"POD_SECURITY_LEVEL"}, key: "admission.podSecurityLevel", fallback: string(admission.Baseline),
+			set:  oneOf(&r.Level, admission.Privileged, admission.Baseline, admission.Restricted),
+			help: "Pod Security level that custom resources may ask for: privileged, baseline or restricted"},
 	}
 }
 

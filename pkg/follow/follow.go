@@ -20,8 +20,9 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// retryMin and retryMax bound the pauses after trouble, denied is the pause where asking again soon is futile.
-const retryMin, retryMax, denied = time.Second, time.Minute, 10 * time.Minute
+// retryMin and retryMax bound the pauses after trouble, denied is the pause where asking again soon is futile. After a pause of
+// absent an API that is said to be served and not found still counts as missing.
+const retryMin, retryMax, denied, absent = time.Second, time.Minute, 10 * time.Minute, 4 * time.Second
 
 // Options say what is followed. All but Denied are required, and one of Take and TakeAll.
 type Options struct {
@@ -110,10 +111,12 @@ func (f *Follower) next(err error, last time.Duration) time.Duration {
 		f.warned = text
 		f.Log.Info("An object cannot be followed; what is known of it stays in force", "object", f.Name, "reason", text)
 	}
-	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) {
-		if f.Denied != nil {
-			f.Denied()
-		}
+	forbidden := apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
+	// Of several API servers, one lists an API that is new a moment before the others serve it.
+	if (forbidden || apierrors.IsNotFound(err) && last >= absent) && f.Denied != nil {
+		f.Denied()
+	}
+	if forbidden {
 		return denied
 	}
 	return min(max(2*last, retryMin), retryMax)

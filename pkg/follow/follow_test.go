@@ -3,10 +3,12 @@ package follow
 import (
 	"context"
 	"errors"
+	"net/http"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -139,7 +141,7 @@ func TestPausesAfterTrouble(t *testing.T) {
 	}{
 		"forbidden":    {apierrors.NewForbidden(group, "settings", errors.New("no")), denied, 1},
 		"unauthorized": {apierrors.NewUnauthorized("who"), denied, 1},
-		"not served":   {apierrors.NewNotFound(group, ""), denied, 1},
+		"not served":   {apierrors.NewNotFound(group, ""), retryMin, 0},
 		"unavailable":  {apierrors.NewServiceUnavailable("starting"), retryMin, 0},
 		"timeout":      {context.DeadlineExceeded, retryMin, 0},
 		"other":        {errors.New("connection refused"), retryMin, 0},
@@ -159,6 +161,24 @@ func TestPausesAfterTrouble(t *testing.T) {
 			f.clock.Step(tc.pause)
 			f.took(t, "one")
 		})
+	}
+}
+
+// An API that is new is served by one API server a moment before the others: it is asked for again soon, and counts as missing only
+// when that lasts.
+func TestAnAPIThatIsNotFoundIsAskedForAgain(t *testing.T) {
+	told := 0
+	f := New(Options{Resource: resource.GroupResource(), Name: "settings", Log: logr.Discard(), Denied: func() { told++ }})
+	missing := apierrors.NewGenericServerResponse(http.StatusNotFound, "get", f.Resource, "", "404 page not found", 0, true)
+	pause, waited := time.Duration(0), time.Duration(0)
+	for told == 0 {
+		if pause = f.next(missing, pause); pause > retryMax {
+			t.Fatalf("the next attempt is in %s", pause)
+		}
+		waited += pause
+	}
+	if waited < 5*time.Second || waited > 30*time.Second {
+		t.Errorf("it counts as missing after %s", waited)
 	}
 }
 

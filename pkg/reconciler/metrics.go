@@ -3,11 +3,13 @@ package reconciler
 import (
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
@@ -40,6 +42,8 @@ type record struct {
 	states map[string]metav1.ConditionStatus
 	// written is the resourceVersion of the last status that the shell wrote; empty when it wrote none.
 	written string
+	// waits is since when the cache has been behind that; zero when it is not.
+	waits time.Time
 }
 
 // ledger remembers the uid of each object by its name, which is all that is left when an object is gone, and keeps the
@@ -47,17 +51,19 @@ type record struct {
 type ledger struct {
 	gauge           *prometheus.GaugeVec
 	component, kind string
+	clock           clock.PassiveClock
 
 	mu      sync.Mutex
 	records map[types.NamespacedName]record
 }
 
 // newLedger returns a ledger for one kind.
-func newLedger(component, kind string) *ledger {
+func newLedger(component, kind string, clk clock.PassiveClock) *ledger {
 	return &ledger{
 		gauge:     conditionsGauge(),
 		component: component,
 		kind:      kind,
+		clock:     clk,
 		records:   map[types.NamespacedName]record{},
 	}
 }
@@ -90,16 +96,32 @@ func (l *ledger) wrote(name types.NamespacedName, version string) {
 	l.records[name] = entry
 }
 
-// behind says that an object, as the cache has it, is older than the last status written to it.
-func (l *ledger) behind(obj client.Object) bool {
+// maxLag is how long a cache is believed to be behind. After a restore of etcd the versions of objects are lower than the one
+// that was written, and stay so.
+const maxLag = 10 * time.Second
+
+// behind says that an object, as the cache has it, is older than the last status written to it; expired that this has been so
+// for maxLag and is not believed any more.
+func (l *ledger) behind(obj client.Object) (behind, expired bool) {
 	l.mu.Lock()
-	entry := l.records[client.ObjectKeyFromObject(obj)]
-	l.mu.Unlock()
+	defer l.mu.Unlock()
+	name := client.ObjectKeyFromObject(obj)
+	entry := l.records[name]
 	if entry.uid != obj.GetUID() || entry.written == "" {
-		return false
+		return false, false
 	}
 	order, err := resourceversion.CompareResourceVersion(obj.GetResourceVersion(), entry.written)
-	return err == nil && order < 0
+	behind = err == nil && order < 0
+	switch {
+	case !behind:
+		entry.waits = time.Time{}
+	case entry.waits.IsZero():
+		entry.waits = l.clock.Now()
+	case l.clock.Since(entry.waits) >= maxLag:
+		behind, expired, entry.written, entry.waits = false, true, "", time.Time{}
+	}
+	l.records[name] = entry
+	return behind, expired
 }
 
 // forget drops an object and returns its uid, if it was known.

@@ -7,6 +7,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 )
 
 // seriesOf counts the series of a component.
@@ -33,7 +34,7 @@ func seriesOf(t *testing.T, component string) int {
 // A component that rests shows nothing, and counts from zero when it comes back, whatever it had counted.
 func TestConditionsOfAComponentThatRests(t *testing.T) {
 	available := []metav1.Condition{{Type: "Available", Status: metav1.ConditionTrue}}
-	first, other := newLedger("rests", "Widget"), newLedger("stays", "Widget")
+	first, other := newLedger("rests", "Widget", clock.RealClock{}), newLedger("stays", "Widget", clock.RealClock{})
 	for _, l := range []*ledger{first, other} {
 		l.observe(types.NamespacedName{Name: "a"}, "uid", available)
 	}
@@ -44,7 +45,7 @@ func TestConditionsOfAComponentThatRests(t *testing.T) {
 	if got := seriesOf(t, "stays"); got != 1 {
 		t.Errorf("%d series of another component, want 1", got)
 	}
-	newLedger("rests", "Widget").observe(types.NamespacedName{Name: "a"}, "uid", available)
+	newLedger("rests", "Widget", clock.RealClock{}).observe(types.NamespacedName{Name: "a"}, "uid", available)
 	var m dto.Metric
 	if err := conditionsGauge().WithLabelValues("rests", "Widget", "Available", "True").Write(&m); err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	"pgregory.net/rapid"
 )
 
@@ -127,7 +128,7 @@ func TestAsWait(t *testing.T) {
 func TestLedgerCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		component := rapid.StringMatching(`c[a-z0-9]{12}`).Draw(t, "component")
-		l := newLedger(component, "widget")
+		l := newLedger(component, "widget", clock.RealClock{})
 		model := map[types.NamespacedName]metav1.ConditionStatus{}
 		uids := map[types.NamespacedName]types.UID{}
 		for range rapid.IntRange(0, 30).Draw(t, "steps") {

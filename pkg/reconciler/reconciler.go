@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -18,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/redact"
 )
 
 // conflictRetry is the pause after the object changed under our hands. The change is an event of its own; this is for
@@ -46,6 +49,9 @@ type Logic[T Target] struct {
 	Phases []Phase[T]
 	// Summary derives the top-level conditions from the others. It runs in every pass, also after an error.
 	Summary func(T)
+	// IgnoresPause says that an object is reconciled although it is paused: what others may ask of it goes first. Nil means
+	// never.
+	IgnoresPause func(T) bool
 	// Finalizer names the finalizer. It is added when Finalize is set, and removed on deletion in any case.
 	Finalizer string
 	// NeedsFinalizer says when the finalizer is added; nil means at once.
@@ -67,6 +73,8 @@ type Options struct {
 	Recorder events.EventRecorder
 	// Component is the label of the metrics.
 	Component string
+	// Clock measures how long the cache lags; the real one when nil.
+	Clock clock.PassiveClock
 }
 
 // New wraps logic into a controller-runtime reconciler.
@@ -77,12 +85,16 @@ func New[T Object](options Options, logic Logic[T]) reconcile.Reconciler {
 // NewWith is New for a kind whose conditions are not of the standard type.
 func NewWith[T Target](options Options, logic Logic[T], access Conditions[T]) reconcile.Reconciler {
 	goType := reflect.TypeFor[T]().Elem()
+	clk := options.Clock
+	if clk == nil {
+		clk = clock.RealClock{}
+	}
 	return &shell[T]{
 		client:     options.Client,
 		recorder:   options.Recorder,
 		logic:      logic,
 		conditions: access,
-		ledger:     newLedger(options.Component, goType.Name()),
+		ledger:     newLedger(options.Component, goType.Name(), clk),
 		goType:     goType,
 	}
 }
@@ -106,7 +118,11 @@ func (s *shell[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 		}
 		return ctrl.Result{}, fmt.Errorf("getting %s: %w", s.goType.Name(), err)
 	}
-	if s.ledger.behind(obj) {
+	switch behind, expired := s.ledger.behind(obj); {
+	case expired:
+		log.FromContext(ctx).Info("The cache did not catch up with the last status that was written; going on with what it has",
+			"resourceVersion", obj.GetResourceVersion())
+	case behind:
 		return ctrl.Result{RequeueAfter: lagRetry}, nil
 	}
 	result, err := s.pass(ctx, obj)
@@ -125,7 +141,10 @@ func (s *shell[T]) pass(ctx context.Context, obj T) (ctrl.Result, error) {
 	if !obj.GetDeletionTimestamp().IsZero() {
 		return s.finalize(ctx, obj)
 	}
-	if obj.GetAnnotations()[names.PausedAnnotation] == "true" {
+	// Known before the phases remember anything of it: it may go during its first pass.
+	s.observe(obj)
+	paused, understood := names.Paused(obj.GetAnnotations())
+	if paused && (s.logic.IgnoresPause == nil || !s.logic.IgnoresPause(obj)) {
 		before := clone(obj)
 		s.conditions.Set(obj, metav1.Condition{
 			Type: ConditionPaused, Status: metav1.ConditionTrue, Reason: "Annotation", ObservedGeneration: obj.GetGeneration(),
@@ -137,11 +156,17 @@ func (s *shell[T]) pass(ctx context.Context, obj T) (ctrl.Result, error) {
 		return ctrl.Result{}, err
 	}
 	before := clone(obj)
-	s.conditions.Remove(obj, ConditionPaused)
+	s.condition(obj, !understood, metav1.Condition{
+		Type: ConditionPaused, Status: metav1.ConditionFalse, Reason: "AnnotationInvalid",
+		Message: fmt.Sprintf("annotation %s: %q is neither true nor false, and the object is not paused; set true or remove it",
+			names.PausedAnnotation, obj.GetAnnotations()[names.PausedAnnotation]),
+	})
 	err := s.run(ctx, obj)
 	if ctx.Err() != nil {
 		return ctrl.Result{}, err // half a pass says nothing about the object
 	}
+	err = classify(err)
+	s.report(obj, err)
 	obj.ObserveGeneration()
 	if s.logic.Summary != nil {
 		s.logic.Summary(obj)
@@ -180,6 +205,12 @@ func conclude(pass, patch error) (ctrl.Result, error) {
 
 // patchStatus writes at most once, not at all when the status is the same, and tells of the transitions.
 func (s *shell[T]) patchStatus(ctx context.Context, before, after T) error {
+	for _, c := range slices.Clone(s.conditions.List(after)) {
+		if plain := redact.Text(c.Message); plain != c.Message {
+			c.Message = plain
+			s.conditions.Set(after, c)
+		}
+	}
 	patch, err := statusPatch(before, after)
 	if err != nil {
 		return err
@@ -202,14 +233,19 @@ func (s *shell[T]) patchStatus(ctx context.Context, before, after T) error {
 			s.logic.Written(before, after)
 		}
 	}
-	gone, replaced := s.ledger.observe(name, after.GetUID(), s.conditions.List(after))
-	if replaced && s.logic.Gone != nil {
-		s.logic.Gone(gone)
-	}
+	s.observe(after)
 	if written != "" {
 		s.ledger.wrote(name, written)
 	}
 	return nil
+}
+
+// observe notes an object, and forgets the one that had its name before.
+func (s *shell[T]) observe(obj T) {
+	gone, replaced := s.ledger.observe(client.ObjectKeyFromObject(obj), obj.GetUID(), s.conditions.List(obj))
+	if replaced && s.logic.Gone != nil {
+		s.logic.Gone(gone)
+	}
 }
 
 func (s *shell[T]) ensureFinalizer(ctx context.Context, obj T) error {
@@ -235,7 +271,9 @@ func (s *shell[T]) finalize(ctx context.Context, obj T) (ctrl.Result, error) {
 			if ctx.Err() != nil {
 				return ctrl.Result{}, err
 			}
-			return conclude(fmt.Errorf("finalizing: %w", err), s.patchStatus(ctx, before, obj))
+			err = classify(fmt.Errorf("finalizing: %w", err))
+			s.report(obj, err)
+			return conclude(err, s.patchStatus(ctx, before, obj))
 		}
 	}
 	before := clone(obj)

@@ -59,13 +59,14 @@ type RayCluster struct {
 	// +optional
 	ClusterDomain string `json:"clusterDomain,omitempty"`
 
-	// KubeRayNamespaces are where KubeRay runs, which may reach the dashboards. Default: the namespaces in which it is found
-	// among those of the platform, else the usual ones.
+	// KubeRayNamespaces are where KubeRay runs, which may reach the dashboards. Default: the namespace of the account in
+	// ClusterRoleBinding kuberay-operator, that of the manager where Deployment kuberay-operator is there, and that of the
+	// platform. Where none of these is known KubeRay is not admitted.
 	// +optional
 	KubeRayNamespaces []string `json:"kubeRayNamespaces,omitempty"`
 
-	// IngressNamespaces are where the ingress controllers run, which may reach what is published. Default: on OpenShift its
-	// router, elsewhere ingress-nginx and traefik.
+	// IngressNamespaces are where the ingress controllers run, which may reach Ray Serve and dashboards without a sidecar.
+	// Default: on OpenShift its router, elsewhere none.
 	// +optional
 	IngressNamespaces []string `json:"ingressNamespaces,omitempty"`
 
@@ -78,10 +79,22 @@ type RayCluster struct {
 	// +optional
 	OpenToNamespace *bool `json:"openToNamespace,omitempty"`
 
-	// Publish says how a dashboard is published: auto (Route on OpenShift, Ingress elsewhere), gateway (HTTPRoute to the
-	// Gateway below) or none. Default: auto.
+	// Publish says how a dashboard is published: auto (Route on OpenShift, Ingress elsewhere; on OpenShift only behind a
+	// sidecar), open (as auto, and without a sidecar too where OAuth is off), gateway (HTTPRoute to the Gateway below, for
+	// dashboards without a sidecar) or none. Default: auto.
 	// +optional
 	Publish string `json:"publish,omitempty"`
+
+	// KubeRaySecurity says what is done where users ask KubeRay to secure their cluster (spec.authOptions, tlsOptions and
+	// networkPolicy): warn (a warning; sidecar and NetworkPolicies stay, certificates step aside), trust (all of them step
+	// aside, and a dashboard that only a token of Ray guards is published) or deny (new ones are refused). Default: warn.
+	// +optional
+	KubeRaySecurity string `json:"kubeRaySecurity,omitempty"`
+
+	// AllowPause lets annotation platform.opendatahub.io/paused count on a RayCluster whose namespace does not bear it:
+	// editors of RayClusters can set it. Default: false.
+	// +optional
+	AllowPause *bool `json:"allowPause,omitempty"`
 
 	// GatewayName is the Gateway that HTTPRoutes attach to. Default: data-science-gateway.
 	// +optional

@@ -44,6 +44,10 @@ type PlatformOperatorConfiguration struct {
 	// +optional
 	Webhook *Webhook `json:"webhook,omitempty"`
 
+	// Admission says what authors of custom resources may make pods use.
+	// +optional
+	Admission *Admission `json:"admission,omitempty"`
+
 	// Logging sets what is logged and how.
 	// +optional
 	Logging *Logging `json:"logging,omitempty"`
@@ -98,6 +102,20 @@ type LeaderElection struct {
 	// RetryPeriod is the pause between two attempts, as a Go duration; shorter than renewDeadline. Default: 26s.
 	// +optional
 	RetryPeriod *metav1.Duration `json:"retryPeriod,omitempty"`
+}
+
+// Admission says what authors of custom resources may make pods use.
+type Admission struct {
+	// AuthorChecks says what happens to new accounts, Secrets, images and pod fields that the author of a custom resource
+	// may not use: "Enforce" refuses them, "Warn" lets them pass with a warning, "Off" lets them pass. What belongs to the manager is
+	// refused in any case. Default: "Enforce".
+	// +optional
+	AuthorChecks string `json:"authorChecks,omitempty"`
+
+	// PodSecurityLevel is the Pod Security level that custom resources may ask for: "privileged", "baseline" or "restricted".
+	// Default: "baseline".
+	// +optional
+	PodSecurityLevel string `json:"podSecurityLevel,omitempty"`
 }
 
 // Metrics configures the listener that serves /metrics.

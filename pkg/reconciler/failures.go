@@ -1,0 +1,137 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+)
+
+// terminatingRetry is the pause while a namespace ends. What is in it goes with it; objects elsewhere look again.
+const terminatingRetry = time.Minute
+
+// ConditionStalled is true while the API server refuses what the spec leads to, and ConditionReconciled is false while passes
+// fail for a reason that no other condition tells. Both are absent otherwise.
+const ConditionStalled, ConditionReconciled = "Stalled", "Reconciled"
+
+const (
+	reasonRefused = "RequestInvalid"
+	reasonFailed  = "ReconcileError"
+)
+
+// passing are words of answers 400 and 422 that may be others at the next try: those of policies, which change without our seeing
+// it, and of a JSON patch whose test an object that has changed meanwhile does not pass.
+var passing = []string{"denied the request", "denied request", "the server rejected our request due to an error in our request"}
+
+// IsFinal reports whether an error consists of nothing but answers 400 and 422 of the API server: the same request would get the
+// same answer until the spec, or something that is watched, changes.
+func IsFinal(err error) bool {
+	return apply.Only(err, func(err error) bool {
+		answer, is := any(err).(apierrors.APIStatus)
+		if !is {
+			return false
+		}
+		status := answer.Status()
+		invalid := status.Code == http.StatusBadRequest || status.Code == http.StatusUnprocessableEntity
+		return invalid && !slices.ContainsFunc(passing, func(words string) bool { return strings.Contains(status.Message, words) })
+	})
+}
+
+// isPassing reports whether an error consists of nothing but waits and refusals because of a namespace that is being deleted.
+func isPassing(err error) bool {
+	return apply.Only(err, func(err error) bool {
+		if _, is := any(err).(*Wait); is {
+			return true
+		}
+		_, is := any(err).(apierrors.APIStatus)
+		return is && apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+	})
+}
+
+// classify turns what trying again cannot mend into an error that is not tried again, and the end of a namespace into a wait.
+func classify(err error) error {
+	switch _, waiting := asWait(err); {
+	case err == nil || waiting:
+		return err
+	case isPassing(err):
+		return &Wait{For: "a namespace to end: " + err.Error(), Retry: terminatingRetry}
+	case IsFinal(err) && !errors.Is(err, reconcile.TerminalError(nil)):
+		return reconcile.TerminalError(err)
+	}
+	return err
+}
+
+// ClassifyErrors gives a reconciler that is not made by [New] the same answers to errors: 400 and 422 of the API server are not
+// tried again, and a namespace that ends is no error.
+func ClassifyErrors(r reconcile.Reconciler) reconcile.Reconciler {
+	return reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+		result, err := r.Reconcile(ctx, request)
+		err = classify(err)
+		if wait, waiting := asWait(err); waiting {
+			log.FromContext(ctx).V(1).Info("Waiting", "for", wait.For)
+			return reconcile.Result{RequeueAfter: max(wait.Retry, 0)}, nil
+		}
+		return result, err
+	})
+}
+
+// report sees to it that no error leaves the status as it was.
+func (s *shell[T]) report(obj T, err error) {
+	stalled, failed := false, false
+	if _, waiting := asWait(err); err != nil && !waiting {
+		stalled = IsFinal(err)
+		failed = !stalled && !s.told(obj, err)
+	}
+	s.condition(obj, stalled, metav1.Condition{
+		Type: ConditionStalled, Status: metav1.ConditionTrue, Reason: reasonRefused,
+		Message: "the API server refuses what the spec leads to, and will not be asked again before something changes: " + text(err),
+	})
+	s.condition(obj, failed, metav1.Condition{Type: ConditionReconciled, Status: metav1.ConditionFalse, Reason: reasonFailed, Message: text(err)})
+}
+
+func (s *shell[T]) condition(obj T, wanted bool, c metav1.Condition) {
+	if !wanted {
+		s.conditions.Remove(obj, c.Type)
+		return
+	}
+	c.ObservedGeneration = obj.GetGeneration()
+	s.conditions.Set(obj, c)
+}
+
+// toldBytes is how much of an error's text has to stand in a condition. Messages are clipped.
+const toldBytes = 80
+
+// told reports whether a condition has the words of each part of an error. A conflict needs none: the next pass is on its way.
+func (s *shell[T]) told(obj T, err error) bool {
+	list := s.conditions.List(obj)
+	return apply.Only(err, func(err error) bool {
+		if apierrors.IsConflict(err) {
+			return true
+		}
+		words := err.Error()
+		words = words[:min(len(words), toldBytes)]
+		for _, c := range list {
+			if c.Type != ConditionReconciled && c.Type != ConditionStalled && strings.Contains(c.Message, words) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

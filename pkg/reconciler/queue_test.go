@@ -1,0 +1,158 @@
+package reconciler
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+func ask(namespace, name string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
+}
+
+// newQueue makes the queue of a controller, which ends with the test.
+func newQueue(t *testing.T) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+	t.Helper()
+	options := ControllerOptions()
+	q := options.NewQueue("", options.RateLimiter)
+	t.Cleanup(q.ShutDown)
+	return q
+}
+
+// The queue is full of one namespace: the first request of another is the next that a worker gets.
+func TestTheFirstRequestOfANamespaceDoesNotQueueBehindAnother(t *testing.T) {
+	q := newQueue(t)
+	for i := range 300 {
+		q.Add(ask("crowded", fmt.Sprintf("broken-%03d", i)))
+	}
+	q.Add(ask("quiet", "first"))
+	q.Add(ask("quiet", "second"))
+	q.Add(ask("", "node")) // of cluster scope
+	if q.Len() != 303 {
+		t.Fatalf("%d requests wait", q.Len())
+	}
+	var got []string
+	for range 7 {
+		r, _ := q.Get()
+		got = append(got, r.String())
+		q.Done(r)
+	}
+	want := []string{"crowded/broken-000", "quiet/first", "/node", "crowded/broken-001", "quiet/second", "crowded/broken-002", "crowded/broken-003"}
+	if !slices.Equal(got, want) {
+		t.Errorf("the order is %q, want %q", got, want)
+	}
+}
+
+// Workers that wait for a server of one tenant are not all that there are: the last one is kept for the others.
+func TestOneNamespaceDoesNotGetEveryWorker(t *testing.T) {
+	const workers = 4
+	q := newQueue(t)
+	started, finish := make(chan reconcile.Request), make(chan struct{})
+	var running sync.WaitGroup
+	for range workers {
+		running.Go(func() {
+			for {
+				r, shutdown := q.Get()
+				if shutdown {
+					return
+				}
+				started <- r
+				<-finish
+				q.Done(r)
+			}
+		})
+	}
+	for i := range 300 {
+		q.Add(ask("crowded", fmt.Sprintf("hangs-%03d", i)))
+	}
+	for range workers - 1 {
+		<-started
+	}
+	q.Add(ask("quiet", "first"))
+	if r := <-started; r != ask("quiet", "first") {
+		t.Errorf("the last worker got %s", r)
+	}
+	// And with nobody else there, every request is served.
+	go func() {
+		for range started { //nolint:revive // they only have to be taken
+		}
+	}()
+	close(finish)
+	eventually(t, func() bool { return q.Len() == 0 })
+	q.ShutDown()
+	running.Wait()
+	close(started)
+}
+
+// A worker of its own serves every namespace.
+func TestASingleWorkerServesOneNamespace(t *testing.T) {
+	q := newQueue(t)
+	for i := range 3 {
+		q.Add(ask("only", fmt.Sprint(i)))
+	}
+	for range 3 {
+		r, _ := q.Get()
+		q.Done(r)
+	}
+	if q.Len() != 0 {
+		t.Errorf("%d are left", q.Len())
+	}
+}
+
+// A request that comes while it is worked on is served again, afterwards.
+func TestARequestComesAgain(t *testing.T) {
+	q := newQueue(t)
+	q.Add(ask("a", "x"))
+	first, _ := q.Get()
+	q.Add(first)
+	if q.Len() != 0 {
+		t.Error("it would be worked on twice at a time")
+	}
+	q.Done(first)
+	if again, _ := q.Get(); again != first {
+		t.Errorf("got %s", again)
+	}
+	q.Done(first)
+}
+
+// The pauses grow to a minute and no further, for each object by itself.
+func TestBackOffEndsAtAMinute(t *testing.T) {
+	limiter := ControllerOptions().RateLimiter
+	var last time.Duration
+	for range 1000 {
+		last = limiter.When(ask("a", "broken"))
+	}
+	if last != time.Minute {
+		t.Errorf("a thousand failures lead to a pause of %s", last)
+	}
+	for i := range 300 {
+		limiter.When(ask("a", fmt.Sprint(i)))
+	}
+	if first := limiter.When(ask("b", "x")); first != 5*time.Millisecond {
+		t.Errorf("the first failure of another object leads to a pause of %s", first)
+	}
+	limiter.Forget(ask("a", "broken"))
+	if first := limiter.When(ask("a", "broken")); first != 5*time.Millisecond {
+		t.Errorf("after a success: %s", first)
+	}
+}
+
+func eventually(t *testing.T, ok func() bool) {
+	t.Helper()
+	deadline := time.After(20 * time.Second)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-deadline:
+			t.Fatal("timed out")
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package redact
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	// minValue is the length in bytes below which a value under a telling key is a word that may stand anywhere.
+	minValue = 4
+	// minOther is that length for values under other keys, which must have a letter and a digit besides.
+	minOther = 8
+	// minLine is that length for the lines of a longer text.
+	minLine = 16
+	// maxSecrets bounds how many Secrets are remembered; the one that was read first is forgotten first.
+	maxSecrets = 2000
+	// maxValues and maxLength bound what is remembered of one.
+	maxValues, maxLength = 200, 16 << 10
+)
+
+var (
+	tellingKey = regexp.MustCompile(`(?i)(pass|pwd|secret|token|credential|key|uri|url|dsn|auth|cookie)`)
+	// open are values that are no secret wherever they stand.
+	open = regexp.MustCompile(`(?i)^(?:true|false|none|null|https?://[^@]*|[a-z]+|-----BEGIN CERTIFICATE-----.*)$`)
+	mix  = regexp.MustCompile(`[A-Za-z].*[0-9]|[0-9].*[A-Za-z]`)
+)
+
+// learnt are the values of the Secrets that this process has read.
+var learnt = &values{of: map[types.NamespacedName][]string{}}
+
+type values struct {
+	mu       sync.RWMutex
+	of       map[types.NamespacedName][]string
+	order    []types.NamespacedName
+	replacer *strings.Replacer // nil after a change
+}
+
+// Secret remembers the values of a Secret, instead of those that it had.
+func Secret(s *corev1.Secret) {
+	found := []string{}
+	for key, value := range s.Data {
+		found = append(found, valuesOf(key, string(value))...)
+	}
+	for key, value := range s.StringData {
+		found = append(found, valuesOf(key, value)...)
+	}
+	slices.Sort(found)
+	found = slices.Compact(found)
+	learnt.remember(types.NamespacedName{Namespace: s.Namespace, Name: s.Name}, found[:min(len(found), maxValues)])
+}
+
+// valuesOf returns the texts by which a value may show: itself, its lines, the password of an address, and these as JSON and in base64.
+func valuesOf(key, value string) []string {
+	value = strings.TrimSpace(value)
+	if len(value) > maxLength || !isSecret(key, value) {
+		return nil
+	}
+	out := []string{value}
+	if lines := strings.Split(value, "\n"); len(lines) > 1 {
+		for _, line := range lines {
+			if line = strings.TrimSpace(line); len(line) >= minLine && !strings.HasPrefix(line, "-----") {
+				out = append(out, line)
+			}
+		}
+	}
+	if address, err := url.Parse(value); err == nil && address.User != nil {
+		if password, given := address.User.Password(); given && len(password) >= minValue {
+			out = append(out, password, url.QueryEscape(password), url.PathEscape(password))
+		}
+	}
+	for _, plain := range slices.Clone(out) {
+		out = append(out, base64.StdEncoding.EncodeToString([]byte(plain)))
+		if quoted, err := json.Marshal(plain); err == nil {
+			out = append(out, strings.Trim(string(quoted), `"`))
+		}
+	}
+	return out
+}
+
+func isSecret(key, value string) bool {
+	telling := tellingKey.MatchString(key)
+	switch {
+	case open.MatchString(value) && !(telling && len(value) >= minOther && !strings.Contains(value, "://") && !strings.HasPrefix(value, "-----")):
+		return false
+	case telling:
+		return len(value) >= minValue
+	}
+	return len(value) >= minOther && mix.MatchString(value)
+}
+
+func (v *values) remember(name types.NamespacedName, found []string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	before, known := v.of[name]
+	if known && slices.Equal(before, found) {
+		return
+	}
+	if !known {
+		v.order = append(v.order, name)
+	}
+	v.of[name] = found
+	if len(v.order) > maxSecrets {
+		delete(v.of, v.order[0])
+		v.order = v.order[1:]
+	}
+	v.replacer = nil
+}
+
+func (v *values) replace(text string) string {
+	v.mu.RLock()
+	replacer := v.replacer
+	v.mu.RUnlock()
+	if replacer == nil {
+		replacer = v.build()
+	}
+	return replacer.Replace(text)
+}
+
+// build makes the replacer, of which the longest value counts where several begin.
+func (v *values) build() *strings.Replacer {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	all := []string{}
+	for _, found := range v.of {
+		all = append(all, found...)
+	}
+	slices.SortFunc(all, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	pairs := make([]string, 0, 2*len(all))
+	for _, value := range slices.Compact(all) {
+		pairs = append(pairs, value, Mark)
+	}
+	v.replacer = strings.NewReplacer(pairs...)
+	return v.replacer
+}

@@ -1,0 +1,98 @@
+package redact
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/recorder"
+)
+
+// Writer returns a writer for whole entries of a log, without credentials.
+func Writer(next io.Writer) io.Writer { return writer{next} }
+
+type writer struct{ next io.Writer }
+
+// Write implements io.Writer.
+func (w writer) Write(entry []byte) (int, error) {
+	if _, err := io.WriteString(w.next, Text(string(entry))); err != nil {
+		return 0, err //nolint:wrapcheck // a writer passes errors on
+	}
+	return len(entry), nil
+}
+
+// Recorder returns a recorder whose notes have no credentials.
+func Recorder(next recorder.EventRecorder) recorder.EventRecorder { return notes{next} }
+
+type notes struct{ next recorder.EventRecorder }
+
+// Eventf implements events.EventRecorder.
+func (n notes) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
+	n.next.Eventf(regarding, related, eventType, reason, action, "%s", Text(fmt.Sprintf(note, args...)))
+}
+
+// AnnotatedEventf implements events.AnnotatedEventRecorder.
+func (n notes) AnnotatedEventf(regarding, related runtime.Object, annotations map[string]string, eventType, reason, action, note string, args ...any) {
+	n.next.AnnotatedEventf(regarding, related, annotations, eventType, reason, action, "%s", Text(fmt.Sprintf(note, args...)))
+}
+
+// maxAnswer bounds the answers that are read for their values: those of one Secret are smaller.
+const maxAnswer = 4 << 20
+
+// Learn lets every client of the configuration remember the values of the Secrets that it reads.
+func Learn(config *rest.Config) {
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return reader{next} })
+}
+
+type reader struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (r reader) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := r.next.RoundTrip(request)
+	if err != nil || response.StatusCode >= http.StatusMultipleChoices || !readsSecrets(request) {
+		return response, err //nolint:wrapcheck // a transport passes errors on
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	response.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(body), response.Body), response.Body}
+	if err == nil {
+		learn(body)
+	}
+	return response, nil
+}
+
+// readsSecrets says whether the answer holds whole Secrets: /api/v1/secrets or /api/v1/namespaces/NAMESPACE/secrets[/NAME].
+func readsSecrets(request *http.Request) bool {
+	parts := strings.Split(strings.Trim(request.URL.Path, "/"), "/")
+	at := 2
+	if len(parts) > 4 && parts[2] == "namespaces" {
+		at = 4
+	}
+	if len(parts) <= at || parts[0] != "api" || parts[at] != "secrets" || len(parts) > at+2 {
+		return false
+	}
+	return request.URL.Query().Get("watch") == "" && !strings.Contains(request.Header.Get("Accept"), "PartialObjectMetadata")
+}
+
+func learn(body []byte) {
+	decoded, _, err := clientgoscheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+	if err != nil {
+		return // not for us
+	}
+	switch o := decoded.(type) {
+	case *corev1.Secret:
+		Secret(o)
+	case *corev1.SecretList:
+		for i := range o.Items {
+			Secret(&o.Items[i])
+		}
+	}
+}

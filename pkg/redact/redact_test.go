@@ -1,0 +1,138 @@
+package redact
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+)
+
+const word = "hunter2"
+
+func TestTextRedacts(t *testing.T) {
+	for name, text := range map[string]string{
+		// Lines of Model Registry 0.2.22 with a password that has a space, a percent sign and a slash.
+		"a malformed DSN":     `{{ALERT}} error connecting to datastore: failed to build DSN with TLS: failed to parse PostgreSQL URL DSN: parse "postgresql://registry:hunter2 %/@pg/models": net/url: invalid character " " in host name`,
+		"an invalid escape":   `failed to parse as URL (parse "postgres://registry:hunter2 %/@pg/models": invalid URL escape "%/@")`,
+		"a DSN with an at":    `cannot connect to postgresql://registry:hun@hunter2@pg:5432/models?sslmode=disable`,
+		"SQLAlchemy":          `sqlalchemy.exc: mysql+pymysql://mlflow:hunter2@db/mlflow`,
+		"MySQL in Go":         `dial registry:hunter2/x y@tcp(mysql:3306)/models: refused`,
+		"a web address":       `GET https://user:hunter2@host/path: 401`,
+		"a token in one":      `git clone https://hunter2@github.com/x/y`,
+		"a query":             `https://host/x?user=a&password=hunter2&y=1`,
+		"libpq":               `host=pg user=registry password=hunter2 dbname=models`,
+		"libpq, quoted":       `host=pg password='a hunter2 b' dbname=models`,
+		"an argument":         `--postgres-password=hunter2 --port=8080`,
+		"an argument, spaced": `--db-password hunter2 --port 8080`,
+		"the environment":     `AWS_SECRET_ACCESS_KEY=hunter2 AWS_REGION=eu`,
+		"JSON":                `{"username":"a","password":"hunter2"}`,
+		"JSON in JSON":        `{"msg":"body {\"client_secret\":\"hunter2\"}"}`,
+		"YAML":                "user: a\npassword: hunter2\nhost: pg",
+		"a header":            `Authorization: Bearer hunter2hunter2`,
+		"basic":               `Authorization: Basic aHVudGVyMg==hunter2`,
+		"a JWT":               `token eyJhbGciOiJSUzI1NiJ9.hunter2.c2ln is expired`,
+		"a key":               "-----BEGIN RSA PRIVATE KEY-----\nhunter2\n-----END RSA PRIVATE KEY-----",
+		"a key that was cut":  `-----BEGIN PRIVATE KEY-----\nMIIhunter2`,
+		"Hugging Face":        `401 for hf_abcdefghijhunter2xyz`,
+	} {
+		got := Text(text)
+		if strings.Contains(got, word) || strings.Contains(got, "aHVudGVyMg") {
+			t.Errorf("%s: %s", name, got)
+		}
+		if again := Text(got); again != got {
+			t.Errorf("%s: %q becomes %q", name, got, again)
+		}
+	}
+}
+
+func TestTextKeeps(t *testing.T) {
+	for _, text := range []string{
+		"", "ok", "0/1 replicas ready",
+		`Deployment.apps "x" is invalid: spec.template.spec.serviceAccountName: Invalid value: "My Account": a lowercase RFC 1123 subdomain`,
+		`Secret demo/db has no key password: create it`,
+		`spec.postgres.passwordSecret.name: Required value`,
+		`secrets "team-registry-kube-rbac-proxy" not found`,
+		`http://host:8080/path was called by user@example.com`,
+		`dial tcp 10.0.0.1:5432: connect: connection refused`,
+		`failed to pull image "quay.io/o/image@sha256:0123456789abcdef"`,
+		`postgresql://pg:5432/models does not answer`,
+		`https://mlflow.example.com/mlflow`,
+		`{"msg":"Issuing the webhook certificate","secret":"opendatahub/odh-platform-operator-webhook-cert"}`,
+		`Error 1045 (28000): Access denied for user 'plain'@'127.0.0.1' (using password: YES)`,
+		`FATAL: password authentication failed for user "registry"`,
+		`-----BEGIN CERTIFICATE-----` + "\nMIIB\n-----END CERTIFICATE-----",
+	} {
+		if got := Text(text); got != text {
+			t.Errorf("%q becomes %q", text, got)
+		}
+	}
+}
+
+func forget(t *testing.T) {
+	t.Helper()
+	t.Cleanup(func() {
+		learnt.mu.Lock()
+		defer learnt.mu.Unlock()
+		clear(learnt.of)
+		learnt.order, learnt.replacer = nil, nil
+	})
+}
+
+// Values of Secrets are taken out wherever they stand; what is no secret is not.
+func TestValuesOfSecrets(t *testing.T) {
+	forget(t)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}, Data: map[string][]byte{
+		"password": []byte("zaphod-1\n"), "user": []byte("registry"), "POSTGRES_DB": []byte("models"), "other": []byte("planted-4f9a"), "host": []byte("postgres"),
+		"uri": []byte("postgresql://a:tricia%20m@pg/x"), "tls.key": []byte("-----BEGIN X-----\nMIIEvgIBADANBgkqhkiG9w0B\n-----END X-----"),
+		"note": []byte(`with "quotes" & 1`),
+	}}
+	Secret(secret)
+	for _, leak := range []string{
+		"I am zaphod-1.", "it was planted-4f9a", "tricia m", "tricia%20m", "MIIEvgIBADANBgkqhkiG9w0B", "emFwaG9kLTE=", `{"msg":"with \"quotes\" \u0026 1"}`,
+	} {
+		if got := Text(leak); got == leak || !strings.Contains(got, Mark) {
+			t.Errorf("%q becomes %q", leak, got)
+		}
+	}
+	if text := "registry keeps models in Deployment demo-postgres"; Text(text) != text {
+		t.Errorf("%q", Text(text))
+	}
+	secret.Data = map[string][]byte{"password": []byte("trillian")}
+	Secret(secret)
+	if got := Text("zaphod-1 and trillian"); got != "zaphod-1 and "+Mark {
+		t.Errorf("after a rotation: %q", got)
+	}
+}
+
+// What a client reads is learnt, whatever client that is.
+func TestLearn(t *testing.T) {
+	forget(t)
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"apiVersion":"v1","kind":"Secret","metadata":{"namespace":"ns","name":"s"},"data":{"password":"bWFydmluLTQy"}}`)
+	}))
+	defer api.Close()
+	config := &rest.Config{Host: api.URL}
+	Learn(config)
+	got, err := kubernetes.NewForConfigOrDie(config).CoreV1().Secrets("ns").Get(t.Context(), "s", metav1.GetOptions{})
+	if err != nil || string(got.Data["password"]) != "marvin-42" {
+		t.Fatalf("%v, %v", got, err)
+	}
+	var log bytes.Buffer
+	if n, err := Writer(&log).Write([]byte("here is marvin-42\n")); err != nil || n != 18 || log.String() != "here is "+Mark+"\n" {
+		t.Errorf("%d, %v: %q", n, err, log.String())
+	}
+	recorded := events.NewFakeRecorder(1)
+	Recorder(recorded).Eventf(got, nil, "Warning", "Why", "Act", "because of %s", "marvin-42")
+	if e := <-recorded.Events; e != "Warning Why because of "+Mark {
+		t.Errorf("event %q", e)
+	}
+}
