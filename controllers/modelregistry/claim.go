@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -83,18 +84,23 @@ func (r *registries) growClaim(ctx context.Context, m *v1beta1.ModelRegistry, cl
 	if wish.Size == nil {
 		return "", nil
 	}
+	return r.growTo(ctx, m, claim, *wish.Size)
+}
+
+// growTo raises the request of a claim. A size that was refused is not asked for again while the claim stays as it is.
+func (r *registries) growTo(ctx context.Context, m *v1beta1.ModelRegistry, claim *corev1.PersistentVolumeClaim, wish resource.Quantity) (string, error) {
 	size := claim.Spec.Resources.Requests[corev1.ResourceStorage]
-	switch wish.Size.Cmp(size) {
+	switch wish.Cmp(size) {
 	case 0:
 		return "", nil
 	case -1:
 		return fmt.Sprintf("PersistentVolumeClaim %s asks for %s and cannot shrink to %s: set spec.postgres.storage.size back, or move the data",
-			claim.Name, &size, wish.Size), nil
+			claim.Name, &size, &wish), nil
 	}
 	if !isOurData(claim) {
-		return fmt.Sprintf("PersistentVolumeClaim %s was not made by this operator and stays at %s: raise it to %s by hand", claim.Name, &size, wish.Size), nil
+		return fmt.Sprintf("PersistentVolumeClaim %s was not made by this operator and stays at %s: raise it to %s by hand", claim.Name, &size, &wish), nil
 	}
-	asked := refusedSize{claim: claim.UID, version: claim.ResourceVersion, size: wish.Size.String()}
+	asked := refusedSize{claim: claim.UID, version: claim.ResourceVersion, size: wish.String()}
 	if known, ok := r.refusals.Load(m.UID); ok {
 		if before, is := known.(refusedSize); is && before.claim == asked.claim && before.version == asked.version && before.size == asked.size {
 			return before.because, nil
@@ -105,14 +111,14 @@ func (r *registries) growClaim(ctx context.Context, m *v1beta1.ModelRegistry, cl
 		if requests == nil {
 			requests = corev1.ResourceList{}
 		}
-		requests[corev1.ResourceStorage] = *wish.Size
+		requests[corev1.ResourceStorage] = wish
 		claim.Spec.Resources.Requests = requests
 	})
 	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
 		r.refusals.Delete(m.UID)
 		return "", err
 	}
-	asked.because = fmt.Sprintf("PersistentVolumeClaim %s cannot grow to %s: %v", claim.Name, wish.Size, err)
+	asked.because = fmt.Sprintf("PersistentVolumeClaim %s cannot grow to %s: %v", claim.Name, &wish, err)
 	r.refusals.Store(m.UID, asked)
 	return asked.because, nil
 }

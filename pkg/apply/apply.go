@@ -223,7 +223,7 @@ func (a *Applier) write(ctx context.Context, o owner, c child, how change) error
 	if apierrors.IsInvalid(err) && !how.creates {
 		again, problem := a.repair(ctx, o, c, err)
 		if problem != nil {
-			return fmt.Errorf("%v; repairing it: %w", err, problem) // which may pass, while the refusal does not
+			return fmt.Errorf("%s; repairing it: %w", err.Error(), problem) // which may pass, while the refusal does not
 		}
 		if again != nil {
 			again.others = how.others

@@ -8,7 +8,9 @@ import (
 
 // The CodeFlare and AppWrapper operators took the name of a ConfigMap where this one takes a file.
 func TestConfigThatIsTheNameOfAConfigMap(t *testing.T) {
-	missing := func(path string) ([]byte, error) { return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist} }
+	missing := func(path string) ([]byte, error) {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
+	}
 	for path, want := range map[string]string{
 		"codeflare-operator-config": "leave the flag out",
 		"/etc/operator/config.yaml": "check --config and that the file is mounted",

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"reflect"
 	"slices"
-	"io/fs"
 	"strings"
 
 	"sigs.k8s.io/yaml"

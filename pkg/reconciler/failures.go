@@ -22,7 +22,10 @@ const terminatingRetry = time.Minute
 
 // ConditionStalled is true while the API server refuses what the spec leads to, and ConditionReconciled is false while passes
 // fail for a reason that no other condition tells. Both are absent otherwise.
-const ConditionStalled, ConditionReconciled = "Stalled", "Reconciled"
+const (
+	ConditionStalled    = "Stalled"
+	ConditionReconciled = "Reconciled"
+)
 
 const (
 	reasonRefused = "RequestInvalid"

@@ -80,7 +80,7 @@ func TestOneNamespaceDoesNotGetEveryWorker(t *testing.T) {
 	}
 	// And with nobody else there, every request is served.
 	go func() {
-		for range started { //nolint:revive // they only have to be taken
+		for range started {
 		}
 	}()
 	close(finish)

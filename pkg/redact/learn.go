@@ -88,10 +88,10 @@ func valuesOf(key, value string) []string {
 
 func isSecret(key, value string) bool {
 	telling := tellingKey.MatchString(key)
-	switch {
-	case open.MatchString(value) && !(telling && len(value) >= minOther && !strings.Contains(value, "://") && !strings.HasPrefix(value, "-----")):
-		return false
-	case telling:
+	if open.MatchString(value) {
+		return telling && len(value) >= minOther && !strings.Contains(value, "://") && !strings.HasPrefix(value, "-----")
+	}
+	if telling {
 		return len(value) >= minValue
 	}
 	return len(value) >= minOther && mix.MatchString(value)

@@ -89,7 +89,7 @@ func (l *Layer) end(id string) {
 
 func (l *Layer) handOver(name, from string) {
 	if homes := l.able(l.models[name]); len(homes) > 0 && len(l.runs[name]) == 1 && l.runs[name][from] != nil {
-		l.start(name, homes[0], 0)
+		l.log(l.start(name, homes[0], 0), "A model was not loaded elsewhere")
 	}
 	l.cancel(name, from)
 	next := l.models[name].clone()

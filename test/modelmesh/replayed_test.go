@@ -328,7 +328,7 @@ func differs(s step, a answered) error {
 		if same || a.err != nil && gone(got.Code()) && gone(codeOf(s.Error.Code)) {
 			return nil
 		}
-		return fmt.Errorf("%s %v: %v, %v, want %v", s.Call, s.Request, a.answer, a.err, s.Error)
+		return fmt.Errorf("%s %v: %v, %v, want %v", s.Call, s.Request, a.answer, got, s.Error)
 	}
 	if a.err != nil {
 		return fmt.Errorf("%s %v: %w", s.Call, s.Request, a.err)

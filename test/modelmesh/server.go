@@ -120,25 +120,33 @@ func (l *Layer) look(r *meshpb.SetVModelRequest) (former *vmodel, target *model,
 	if err := refuse(former, r); err != nil {
 		return nil, nil, err
 	}
-	target, info := l.models[name], r.GetModelInfo()
+	target, err = l.targetOf(former, r)
+	return former, target, err
+}
+
+// targetOf is the model that a request points to: a copy of the one that there is, or a new one as it describes it.
+func (l *Layer) targetOf(former *vmodel, r *meshpb.SetVModelRequest) (*model, error) {
+	name, info := r.GetTargetModelId(), r.GetModelInfo()
+	target := l.models[name]
 	switch {
-	case target == nil && info == nil:
-		return nil, nil, status.Errorf(codes.NotFound, "Target model %s not found", name)
-	case target == nil && info.GetType() == "":
-		return nil, nil, status.Error(codes.Unknown, "")
-	case target == nil:
-		target = &model{Type: info.GetType(), Path: info.GetPath(), Key: info.GetKey(), AutoDel: r.GetAutoDeleteTargetModel(), LastUsed: l.used(r)}
-		switch {
-		case former == nil:
-		case len(l.runs[former.Active]) > 0:
-			target.LastUsed = l.clock.Now().Add(-usedOrdered).UnixMilli()
-		case l.models[former.Active] != nil:
-			target.LastUsed = l.models[former.Active].LastUsed
-		}
-	case info != nil && (target.Type != info.GetType() || target.Path != info.GetPath() || target.Key != info.GetKey()):
-		return nil, nil, status.Errorf(codes.AlreadyExists, "Target model %s already exists with different attribute values", name)
+	case target != nil && info != nil && (target.Type != info.GetType() || target.Path != info.GetPath() || target.Key != info.GetKey()):
+		return nil, status.Errorf(codes.AlreadyExists, "Target model %s already exists with different attribute values", name)
+	case target != nil:
+		return target.clone(), nil
+	case info == nil:
+		return nil, status.Errorf(codes.NotFound, "Target model %s not found", name)
+	case info.GetType() == "":
+		return nil, status.Error(codes.Unknown, "")
 	}
-	return former, target.clone(), nil
+	target = &model{Type: info.GetType(), Path: info.GetPath(), Key: info.GetKey(), AutoDel: r.GetAutoDeleteTargetModel(), LastUsed: l.used(r)}
+	switch {
+	case former == nil:
+	case len(l.runs[former.Active]) > 0:
+		target.LastUsed = l.clock.Now().Add(-usedOrdered).UnixMilli()
+	case l.models[former.Active] != nil:
+		target.LastUsed = l.models[former.Active].LastUsed
+	}
+	return target, nil
 }
 
 // refuse says why a request does not fit the vmodel that there is.
@@ -189,18 +197,16 @@ func (l *Layer) decide(former *vmodel, r *meshpb.SetVModelRequest) *vmodel {
 func (l *Layer) point(id string, former, next *vmodel, target *model) error {
 	c := change{vmodels: map[string]*vmodel{id: next}, models: map[string]*model{}}
 	add := func(name string, count int) {
-		m := c.models[name]
-		if m == nil && target != nil && name == next.Target {
-			m = target
-		}
-		if m == nil && l.models[name] != nil {
-			m = l.models[name].clone()
-		}
-		if m == nil {
+		switch {
+		case c.models[name] != nil:
+		case target != nil && name == next.Target:
+			c.models[name] = target
+		case l.models[name] != nil:
+			c.models[name] = l.models[name].clone()
+		default:
 			return
 		}
-		m.Refs += count
-		c.models[name] = m
+		c.models[name].Refs += count
 	}
 	if target != nil {
 		add(next.Target, 1)
@@ -218,15 +224,22 @@ func (l *Layer) point(id string, former, next *vmodel, target *model) error {
 	if err := l.commit(c); err != nil {
 		return err
 	}
+	if !l.deaf {
+		l.cancelDeleted(c)
+	}
+	return nil
+}
+
+// cancelDeleted ends the loads of the models that a change has deleted.
+func (l *Layer) cancelDeleted(c change) {
 	for name, m := range c.models {
-		if m != nil || l.deaf {
+		if m != nil {
 			continue
 		}
 		for instance := range own(l.runs[name]) {
 			l.cancel(name, instance)
 		}
 	}
-	return nil
 }
 
 // registerAgain writes what a store has lost that was wiped, and nothing else: what is in memory stays as it is.

@@ -375,16 +375,6 @@ func (s *tenants) bind(account, role string) {
 	})
 }
 
-// allow gives an account a further verb on the Service of the registry.
-func (s *tenants) allow(account, verb string) {
-	s.t.Helper()
-	s.create(&rbacv1.Role{
-		ObjectMeta: metav1.ObjectMeta{Name: verb, Namespace: s.namespace},
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"services"}, ResourceNames: []string{registryName}, Verbs: []string{verb}}},
-	})
-	s.bind(account, verb)
-}
-
 func (s *tenants) token(account string) string {
 	s.t.Helper()
 	request := &authenticationv1.TokenRequest{}

@@ -71,7 +71,7 @@ func TestAModelThatNobodySupportsStaysFailed(t *testing.T) {
 			})
 		}
 		service := &v1beta1.InferenceService{}
-		if err := j.world.client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "s1"}, service); err != nil {
+		if err := j.client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "s1"}, service); err != nil {
 			t.Fatal(err)
 		}
 		for _, c := range service.Status.Conditions {
