@@ -24,7 +24,7 @@ func recordTransitions(recorder events.EventRecorder, obj client.Object, before,
 	}
 	for _, c := range after {
 		old := meta.FindStatusCondition(before, c.Type)
-		if old == nil && c.Status == metav1.ConditionUnknown {
+		if old == nil && c.Status == metav1.ConditionUnknown || c.Type == conditionReconciling { // Available says the same
 			continue
 		}
 		if old != nil && old.Status == c.Status && old.Reason == c.Reason {

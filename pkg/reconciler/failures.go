@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -19,6 +20,13 @@ import (
 
 // terminatingRetry is the pause while a namespace ends. What is in it goes with it; objects elsewhere look again.
 const terminatingRetry = time.Minute
+
+// conditionReconciling is true while an object is not available, and absent otherwise. Clients that judge by the rules of kstatus
+// (Argo CD, Flux, helm --wait) know it, and take an object for ready that has neither it nor a condition Ready.
+const conditionReconciling, conditionAvailable = "Reconciling", "Available"
+
+// generic conditions are those that are set here.
+var generic = []string{ConditionStalled, ConditionReconciled, conditionReconciling}
 
 // ConditionStalled is true while the API server refuses what the spec leads to, and ConditionReconciled is false while passes
 // fail for a reason that no other condition tells. Both are absent otherwise.
@@ -102,6 +110,18 @@ func (s *shell[T]) report(obj T, err error) {
 	s.condition(obj, failed, metav1.Condition{Type: ConditionReconciled, Status: metav1.ConditionFalse, Reason: reasonFailed, Message: text(err)})
 }
 
+// reportProgress sets or removes the condition Reconciling.
+func (s *shell[T]) reportProgress(obj T) {
+	list := s.conditions.List(obj)
+	available := meta.FindStatusCondition(list, conditionAvailable)
+	if available == nil {
+		return
+	}
+	s.condition(obj, available.Status != metav1.ConditionTrue && !meta.IsStatusConditionTrue(list, ConditionStalled), metav1.Condition{
+		Type: conditionReconciling, Status: metav1.ConditionTrue, Reason: available.Reason, Message: available.Message,
+	})
+}
+
 func (s *shell[T]) condition(obj T, wanted bool, c metav1.Condition) {
 	if !wanted {
 		s.conditions.Remove(obj, c.Type)
@@ -124,7 +144,7 @@ func (s *shell[T]) told(obj T, err error) bool {
 		words := err.Error()
 		words = words[:min(len(words), toldBytes)]
 		for _, c := range list {
-			if c.Type != ConditionReconciled && c.Type != ConditionStalled && strings.Contains(c.Message, words) {
+			if !slices.Contains(generic, c.Type) && strings.Contains(c.Message, words) {
 				return true
 			}
 		}

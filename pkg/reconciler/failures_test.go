@@ -141,6 +141,34 @@ func TestNoErrorLeavesTheStatusAsItWas(t *testing.T) {
 	}
 }
 
+// Clients that know only the rules of kstatus wait for what is not available.
+func TestUnavailableIsReconciling(t *testing.T) {
+	var err error
+	ready := metav1.ConditionFalse
+	logic := failing(&err)
+	logic.Summary = nil
+	logic.Phases = append([]Phase[*widget]{phase("judging", func(w *widget) error {
+		conditions.Set(w.ConditionsRef(), available, ready, "Down", "no pod answers", 1)
+		return nil
+	})}, logic.Phases...)
+	b := newBench(t, logic, newWidget())
+	for _, step := range []struct {
+		err   error
+		ready metav1.ConditionStatus
+		want  bool
+	}{
+		{ready: metav1.ConditionFalse, want: true}, {ready: metav1.ConditionUnknown, want: true}, {ready: metav1.ConditionTrue},
+		{ready: metav1.ConditionFalse, want: true}, {ready: metav1.ConditionFalse, err: invalid},
+	} {
+		err, ready = step.err, step.ready
+		_, _ = b.reconcile() // what it returns is the matter of other tests
+		c, there := conditions.Get(b.get().Status.Conditions, conditionReconciling)
+		if there != step.want || there && (c.Status != metav1.ConditionTrue || c.Message != "no pod answers") {
+			t.Errorf("%+v: there %t, %+v", step, there, c)
+		}
+	}
+}
+
 // A finalizer that cannot do its work says why the object stays.
 func TestAFailedFinalizerIsReported(t *testing.T) {
 	logic := sized()

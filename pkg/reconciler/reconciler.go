@@ -171,6 +171,7 @@ func (s *shell[T]) pass(ctx context.Context, obj T) (ctrl.Result, error) {
 	if s.logic.Summary != nil {
 		s.logic.Summary(obj)
 	}
+	s.reportProgress(obj)
 	return conclude(err, s.patchStatus(ctx, before, obj))
 }
 

@@ -39,7 +39,7 @@ func TestConditionsOfAnotherShape(t *testing.T) {
 	if _, err := b.shell.Reconcile(t.Context(), ctrl.Request{NamespacedName: key}); err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(calls, ", "); got != "set Paused True, remove Paused, remove Stalled, remove Reconciled" {
+	if got := strings.Join(calls, ", "); got != "set Paused True, remove Paused, remove Stalled, remove Reconciled, remove Reconciling" {
 		t.Errorf("calls: %s", got)
 	}
 	if got := strings.Join(b.events(), "\n"); !strings.Contains(got, "SeenAnnotation") || !strings.Contains(got, "SeenMeasured") {
