@@ -2,6 +2,7 @@ package modelmesh
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -278,9 +279,9 @@ func TestClaimsOfRuntimes(t *testing.T) {
 func TestTheStorageSecretMayBeMissing(t *testing.T) {
 	w := newWorld(t, localRuntime("r", "onnx"))
 	w.settle("ns")
-	for _, v := range w.deploymentOf("r").Spec.Template.Spec.Volumes {
-		if v.Name == "storage-config" && (v.Secret == nil || v.Secret.Optional == nil || !*v.Secret.Optional) {
-			t.Errorf("volume %v", v)
-		}
+	volumes := w.deploymentOf("r").Spec.Template.Spec.Volumes
+	at := slices.IndexFunc(volumes, func(v corev1.Volume) bool { return v.Name == "storage-config" })
+	if at < 0 || volumes[at].Secret == nil || volumes[at].Secret.Optional == nil || !*volumes[at].Secret.Optional {
+		t.Errorf("volumes %v", volumes)
 	}
 }
