@@ -9,10 +9,7 @@ BUF_VERSION ?= v1.75.0
 GOTESTSUM_VERSION ?= v1.13.0
 # grpcnotrace keeps a tracing package with templates out of the binary, which is 11 MB smaller for it.
 TAGS := grpcnotrace
-LDFLAGS := -s -w -funcalign=16 -X main.version=$(VERSION)
-# Generated code is not inlined into itself: 2.5 MB less, and no slower (docs/decisions/0004).
-NOT_INLINED := k8s.io/api k8s.io/apimachinery/pkg/apis k8s.io/client-go/applyconfigurations
-GCFLAGS := $(foreach p,$(NOT_INLINED),-gcflags='$(p)/...=-l')
+LDFLAGS := -s -w -X main.version=$(VERSION)
 BINARY ?= bin/manager
 PLUGIN ?= bin/kubectl-odh
 COMPONENTS := appwrapper mlflow mlflowaccess modelcatalog modelcatalog/beside modelmesh modelmesh/beside modelmesh/companion modelmesh/models modelregistry modelregistry/beside modelregistry/storage platform raycluster
@@ -196,11 +193,11 @@ build: plugin manager ## Build bin/manager and bin/kubectl-odh
 
 .PHONY: manager
 manager: ## Build bin/manager; GOOS, GOARCH and GOFIPS140 choose for what
-	go build -tags $(TAGS) $(GCFLAGS) -ldflags '$(LDFLAGS)' -o '$(BINARY)' ./cmd/manager
+	go build -tags $(TAGS) -ldflags '$(LDFLAGS)' -o '$(BINARY)' ./cmd/manager
 
 .PHONY: plugin
 plugin: ## Build bin/kubectl-odh, the plugin of kubectl; GOOS and GOARCH choose for which system
-	go build -tags $(TAGS) $(GCFLAGS) -ldflags '$(LDFLAGS)' -o '$(PLUGIN)' ./cmd/kubectl-odh
+	go build -tags $(TAGS) -ldflags '$(LDFLAGS)' -o '$(PLUGIN)' ./cmd/kubectl-odh
 
 .PHONY: generate
 generate: ## Regenerate deep copies, CRDs, roles, protocols and pages of reference
