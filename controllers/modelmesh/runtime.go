@@ -59,7 +59,11 @@ func (s *server) runtime(ctx context.Context, f *facts, name string, t template)
 	if !replicas.Autoscaled {
 		scale = mm.Autoscale{}
 	}
-	return replicas.Again, s.write(ctx, f, t, in, config, scale)
+	version := "" // the autoscaler may have written since
+	if replicas.Autoscaled && live != nil {
+		version = live.ResourceVersion
+	}
+	return replicas.Again, s.write(ctx, f, t, in, apply.Object{Config: config, Version: version}, scale)
 }
 
 // specError says what of a spec that follows the rules cannot be rendered all the same.
@@ -72,11 +76,12 @@ func (e *specError) Error() string { return invalidSpec + ": " + e.error.Error()
 func (e *specError) Unwrap() error { return e.error }
 
 // write applies the objects of a runtime; a scale that is not enabled takes the autoscaler away.
-func (s *server) write(ctx context.Context, f *facts, t template, in RuntimeInputs, config *appsv1ac.DeploymentApplyConfiguration, scale mm.Autoscale) error {
+func (s *server) write(ctx context.Context, f *facts, t template, in RuntimeInputs, deployment apply.Object, scale mm.Autoscale) error {
 	disowns := func(ref metav1.OwnerReference) bool { // a runtime of the namespace hides one of the cluster by its name
 		return strings.HasPrefix(ref.APIVersion, "serving.kserve.io/") && ref.Name == in.Name && ref.UID != t.object.GetUID()
 	}
-	desired := apply.Desired{{Config: config, Adopts: adoptsOriginals, Disowns: disowns}}
+	deployment.Adopts, deployment.Disowns = adoptsOriginals, disowns
+	desired := apply.Desired{deployment}
 	name := DeploymentName(f.settings.ServiceName, in.Name)
 	var err error
 	if scale.Enabled {

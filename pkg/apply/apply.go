@@ -251,6 +251,7 @@ func (a *Applier) send(ctx context.Context, o owner, c child, how change) (*unst
 	options := []client.ApplyOption{client.FieldOwner(a.FieldOwner)}
 	if !how.creates {
 		body.SetUID(how.uid)
+		body.SetResourceVersion(c.Version)
 		options = append(options, client.ForceOwnership)
 	}
 	a.wrote(c.key.Kind, verbApply)

@@ -225,6 +225,24 @@ func TestApplyWritesOnce(t *testing.T) {
 	}
 }
 
+// A count that was taken over from an autoscaler is not written over the next one.
+func TestApplyKeepsToTheVersionThatWasSeen(t *testing.T) {
+	b := newBench(t)
+	b.settles(both, settings("a", "1"))
+	seen := b.get("a")
+	b.must(b.server.Patch(t.Context(), b.get("a"), client.RawPatch(types.MergePatchType, []byte(`{"data":{"theirs":"1"}}`))))
+	late := settings("a", "2")
+	late.Version = seen.ResourceVersion
+	if err := b.expect(blind, late); !apierrors.IsConflict(err) {
+		t.Fatalf("error %v", err)
+	}
+	late.Version = b.get("a").ResourceVersion
+	b.settles(both, late)
+	if got := b.get("a").Data; got["key"] != "2" || got["theirs"] != "1" {
+		t.Errorf("data %v", got)
+	}
+}
+
 func TestApplyRepairsWhatOthersChange(t *testing.T) {
 	for name, change := range map[string]func(*corev1.ConfigMap){
 		"a value":             func(c *corev1.ConfigMap) { c.Data["key"] = "theirs" },

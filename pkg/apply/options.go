@@ -40,6 +40,9 @@ type Object struct {
 	// Keeps says that the object holds what may be nowhere else, such as a password or a key that was made here. It is never
 	// deleted to be made anew, also when it cannot become what it should be in any other way. Nor are claims.
 	Keeps bool
+	// Version is the resource version that Config was made from, for what must not be written over a later change of others,
+	// such as the count of an autoscaler. A write that finds another version fails with a conflict. Empty is any version.
+	Version string
 	// Yields says that a live object of that name which is not ours serves as well: it is left alone, without an
 	// error. Finding out costs a request in each pass, since the cache does not hold it.
 	Yields bool
