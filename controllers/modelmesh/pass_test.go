@@ -350,9 +350,22 @@ func TestAutoscalerOfARuntime(t *testing.T) {
 	expect("other bounds", 2, 2, 4, 90, "memory")
 	w.must(w.api.Patch(t.Context(), w.deploymentOf("r"), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":3}}`)), client.FieldOwner("autoscaler")))
 	expect("the autoscaler at work", 3, 2, 4, 90, "memory")
+	r.Spec.Containers[0].Image = "next"
+	w.must(w.api.Update(t.Context(), r))
+	w.fail = func(verb, kind, _ string) error {
+		if verb != "apply" || kind != "Deployment" {
+			return nil
+		}
+		w.fail = nil
+		return w.api.Patch(t.Context(), w.deploymentOf("r"), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":4}}`)), client.FieldOwner("autoscaler"))
+	}
+	if _, err := w.Reconcile(t.Context(), requestFor("ns")); !apierrors.IsConflict(err) {
+		t.Errorf("the autoscaler wrote after we had read: %v", err)
+	}
+	expect("the later count of the autoscaler", 4, 2, 4, 90, "memory")
 	strip := `{"metadata":{"labels":{"` + names.OperatorLabel + `":null}}}`
 	w.must(w.api.Patch(t.Context(), w.deploymentOf("r"), client.RawPatch("application/merge-patch+json", []byte(strip))))
-	expect("our label was taken, which hides the Deployment from memory", 3, 2, 4, 90, "memory")
+	expect("our label was taken, which hides the Deployment from memory", 4, 2, 4, 90, "memory")
 	annotate(map[string]string{"serving.kserve.io/autoscalerClass": "hpa"})
 	expect("back", 1, 1, 1, 80, "cpu")
 	annotate(map[string]string{"serving.kserve.io/autoscalerClass": "none"})
