@@ -97,10 +97,10 @@ func (e Entries) Reads() Entries { return e.verbs("get", "list") }
 // Watches keeps the watches.
 func (e Entries) Watches() Entries { return e.verbs("watch") }
 
-// Refused keeps what was refused for want of a right, but not what was only too early, see rights.IsUnknownOwner.
+// Refused keeps what was refused for want of a right, but not what was only untimely, see rights.IsUntimely.
 func (e Entries) Refused() Entries {
 	return e.Where(func(entry Entry) bool {
-		return entry.Code == http.StatusUnauthorized || entry.Code == http.StatusForbidden && !rights.IsUnknownOwner(entry.Message)
+		return entry.Code == http.StatusUnauthorized || entry.Code == http.StatusForbidden && !rights.IsUntimely(entry.Message)
 	})
 }
 

@@ -186,7 +186,7 @@ func (c *Collector) scope(namespace string) string {
 // refused reports whether a request failed for want of a right, and whether that was found out by admission, which asks for more than the
 // request itself.
 func refused(e event) (forbidden, byAdmission bool) {
-	if e.ResponseStatus.Code != http.StatusForbidden || IsUnknownOwner(e.ResponseStatus.Message) {
+	if e.ResponseStatus.Code != http.StatusForbidden || IsUntimely(e.ResponseStatus.Message) {
 		return false, false
 	}
 	for _, text := range []string{"attempting to grant RBAC permissions", "cannot set blockOwnerDeletion", "cannot set an ownerRef on a resource you can't delete"} {
@@ -197,11 +197,12 @@ func refused(e event) (forbidden, byAdmission bool) {
 	return e.Annotations["authorization.k8s.io/decision"] == "forbid", false
 }
 
-// IsUnknownOwner reports whether the message of a 403 says that admission does not know the kind of an owner. Its view of what is served
-// is refreshed every half minute only (OwnerReferencesPermissionEnforcement of k8s.io/apiserver), so whoever is first to write for a CRD
-// that has just been installed is turned away, whatever its rights are, and tries again.
-func IsUnknownOwner(message string) bool {
-	return strings.Contains(message, "cannot set blockOwnerDeletion in this case because cannot find RESTMapping")
+// IsUntimely reports whether the message of a 403 says that a request came too early or too late, whatever the rights of its sender are.
+// Admission's view of the kinds of owners is refreshed every half minute only (OwnerReferencesPermissionEnforcement of k8s.io/apiserver),
+// so whoever is first to write for a CRD that has just been installed is turned away. And nothing can be created in a namespace that ends.
+func IsUntimely(message string) bool {
+	return strings.Contains(message, "cannot set blockOwnerDeletion in this case because cannot find RESTMapping") ||
+		strings.HasSuffix(message, "because it is being terminated")
 }
 
 // run is what was collected, without the names of objects that no role names. What was allowed at another time was not refused for want of

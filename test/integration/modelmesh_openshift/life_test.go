@@ -185,7 +185,7 @@ var _ = Describe("A namespace on OpenShift", func() {
 		env.Patch(ctx, policy(ns), map[string]any{"spec": map[string]any{"ingress": []any{}}})
 		env.WaitFor(ctx, published, func(g Gomega) { g.Expect(spec(published, "port", "targetPort")).To(BeEquivalentTo(8008)) })
 		guard := policy(ns)
-		env.WaitFor(ctx, guard, func(g Gomega) { g.Expect(guard.Spec.Ingress).To(HaveLen(2)) })
+		env.WaitFor(ctx, guard, func(g Gomega) { g.Expect(guard.Spec.Ingress).To(HaveLen(3)) })
 		appear(ctx, serviceAccount(ns), delegator(ns))
 	}, NodeTimeout(specTimeout))
 
