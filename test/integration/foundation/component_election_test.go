@@ -18,23 +18,39 @@ import (
 // lease is how long one is valid: long enough for a leader that gets no processor for seconds.
 const lease = 10 * time.Second
 
-// replica starts one of several managers. Its lease is valid for the given time.
+// elected are the flags of one of several managers, whose lease is valid for the given time.
+func elected(valid time.Duration) []string {
+	return []string{
+		"--leader-elect", "--leader-elect-lease-duration=" + valid.String(), "--leader-elect-renew-deadline=8s", "--leader-elect-retry-period=1s",
+	}
+}
+
 func replica(ctx context.Context, name string, valid time.Duration) *framework.Manager {
 	GinkgoHelper()
-	return start(ctx, framework.ManagerOptions{Name: name, Args: []string{
-		"--leader-elect", "--leader-elect-lease-duration=" + valid.String(), "--leader-elect-renew-deadline=8s", "--leader-elect-retry-period=1s",
-	}})
+	return start(ctx, framework.ManagerOptions{Name: name, Args: elected(valid)})
+}
+
+// pod starts a manager as the shipped Deployment does, in a pod of that name.
+func pod(ctx context.Context, name string) *framework.Manager {
+	GinkgoHelper()
+	return start(ctx, framework.ManagerOptions{Name: name, Args: []string{"--leader-elect"}, Env: []string{"POD_NAME=" + name}})
+}
+
+// office returns the lease, empty when there is none.
+func office(ctx context.Context) *coordinationv1.Lease {
+	GinkgoHelper()
+	held := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: operands, Name: "odh-platform-operator"}}
+	Expect(client.IgnoreNotFound(env.Admin.Get(ctx, client.ObjectKeyFromObject(held), held))).To(Succeed())
+	return held
 }
 
 // leader returns who holds the lease; empty when nobody does.
 func leader(ctx context.Context) string {
 	GinkgoHelper()
-	held := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: operands, Name: "odh-platform-operator"}}
-	Expect(client.IgnoreNotFound(env.Admin.Get(ctx, client.ObjectKeyFromObject(held), held))).To(Succeed())
-	if held.Spec.HolderIdentity == nil {
-		return ""
+	if holder := office(ctx).Spec.HolderIdentity; holder != nil {
+		return *holder
 	}
-	return *held.Spec.HolderIdentity
+	return ""
 }
 
 // tampered removes a child and returns the writes with which it was brought back.
@@ -76,6 +92,28 @@ var _ = Describe("Two replicas", func() {
 		Expect(tampered(ctx, second.User)).To(HaveLen(1))
 		second.Stop(ctx)
 		Expect(leader(ctx)).To(BeEmpty())
+	}, NodeTimeout(specTimeout))
+
+	It("leave the lease to the pod that holds it: restarted in it after a crash, a manager leads at once", func(ctx SpecContext) {
+		first := pod(ctx, "manager-0")
+		available(ctx, first, mlflow(ctx))
+		Expect(leader(ctx)).To(Equal("manager-0"))
+		first.Kill(ctx)
+		held := office(ctx)
+
+		mark := env.Mark()
+		second := pod(ctx, "manager-1")
+		Eventually(func() framework.Entries { return env.Since(mark).ByUser(second.User).Of("leases").Reads() }).ShouldNot(BeEmpty())
+		Expect(env.Admin.Delete(ctx, policy())).To(Succeed())
+		Expect(office(ctx).ResourceVersion).To(Equal(held.ResourceVersion), "another pod waits")
+
+		first.Restart(ctx)
+		env.WaitFor(ctx, policy(), nil)
+		end := held.Spec.RenewTime.Add(time.Duration(*held.Spec.LeaseDurationSeconds) * time.Second)
+		Expect(time.Now()).To(BeTemporally("<", end), "the lease of the process that was killed had not ended")
+		Expect(leader(ctx)).To(Equal("manager-0"))
+		Expect(office(ctx).Spec.LeaseTransitions).To(Equal(held.Spec.LeaseTransitions))
+		Expect(metricsOf(ctx, second)).To(ContainSubstring(`leader_election_master_status{name="odh-platform-operator"} 0`))
 	}, NodeTimeout(specTimeout))
 })
 

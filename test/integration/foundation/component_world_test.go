@@ -40,13 +40,18 @@ var alone = []string{
 // shipped is the installation of which the managers have the rights; the first spec that needs it makes it.
 var shipped *operator.Installed
 
-func start(ctx context.Context, options framework.ManagerOptions) *framework.Manager {
+func install(ctx context.Context) {
 	GinkgoHelper()
 	if shipped == nil {
 		Expect(mlflowv1.AddToScheme(env.Scheme)).To(Succeed())
 		shipped = env.InstallOperator(ctx, "config/default")
 		Eventually(func() error { return env.Admin.List(ctx, &mlflowv1.MLflowList{}) }).Should(Succeed(), "discovery follows a moment after the definition")
 	}
+}
+
+func start(ctx context.Context, options framework.ManagerOptions) *framework.Manager {
+	GinkgoHelper()
+	install(ctx)
 	options.ServiceAccount = shipped.ServiceAccount
 	options.Env = append([]string{defaultEnv}, options.Env...)
 	options.Args = append(slices.Clone(alone), options.Args...)

@@ -1,0 +1,82 @@
+package foundation
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"path"
+	"strings"
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// stuck is a namespace in which the manager can write nothing: each write gets no answer before a moment comes, and a refusal then, again
+// and again.
+type stuck struct {
+	namespace string
+	answers   context.Context // ends when they come
+
+	mu      sync.Mutex
+	waiting int
+	tried   map[string]bool // registries, by name
+}
+
+func (s *stuck) fault(r *http.Request) metav1.StatusReason {
+	if r.Method == http.MethodGet || !strings.Contains(r.URL.Path, "/namespaces/"+s.namespace+"/modelregistries/") {
+		return ""
+	}
+	s.note(1, path.Base(strings.TrimSuffix(r.URL.Path, "/status")))
+	<-s.answers.Done()
+	s.note(-1)
+	return metav1.StatusReasonInternalError
+}
+
+func (s *stuck) note(more int, names ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting += more
+	for _, name := range names {
+		s.tried[name] = true
+	}
+}
+
+// state returns how many writes wait, and how many registries were tried.
+func (s *stuck) state() [2]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return [2]int{s.waiting, len(s.tried)}
+}
+
+var _ = Describe("One tenant with three hundred registries that hang and fail", func() {
+	const many, workers = 300, 4
+
+	It("leaves a worker to the others, who do not wait for any of them", func(ctx SpecContext) {
+		install(ctx)
+		crasher := env.Interpose(ctx, startRegistries(ctx, "manager", shipped.WebhookPort), specTimeout)
+		answers, answer := context.WithCancel(ctx)
+		s := &stuck{namespace: env.Namespace(ctx, "many"), answers: answers, tried: map[string]bool{}}
+		crasher.Inject(s.fault)
+		admin := quietly()
+		DeferCleanup(func(ctx SpecContext) {
+			answer()
+			Expect(admin.DeleteAllOf(ctx, registry(s.namespace, ""), client.InNamespace(s.namespace))).To(Succeed())
+		}, NodeTimeout(specTimeout))
+		for i := range many {
+			Expect(admin.Create(ctx, registry(s.namespace, fmt.Sprintf("broken-%d", i)))).To(Succeed())
+		}
+		Eventually(s.state).Should(Equal([2]int{workers - 1, workers - 1}))
+
+		other := env.Namespace(ctx, "other")
+		create(ctx, admin, registry(other, "fine"))
+		env.WaitFor(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: other, Name: "fine"}}, nil)
+		Expect(s.state()).To(Equal([2]int{workers - 1, workers - 1}), "the others were still being tried")
+
+		answer()
+		Eventually(func() int { return s.state()[1] }).WithTimeout(specTimeout).Should(Equal(many), "and nobody is forgotten")
+	}, NodeTimeout(specTimeout))
+})

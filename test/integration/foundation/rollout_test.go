@@ -1,0 +1,296 @@
+package foundation
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+const (
+	// learning is how long the nodes of a slow cluster still send connections to a pod that ends.
+	learning = 3 * time.Second
+	// several writes are enough to tell that all of the way works.
+	several = 20
+)
+
+// endpoint is a manager that serves webhooks at a port of its own.
+type endpoint struct {
+	*framework.Manager
+	port int
+}
+
+// endpointOf starts a manager with a port of its own for the webhooks.
+func endpointOf(ctx context.Context, name string) endpoint {
+	GinkgoHelper()
+	ports, err := env.Instance.ReservePorts(ctx, 1)
+	Expect(err).NotTo(HaveOccurred())
+	return endpoint{port: ports[0], Manager: startRegistries(ctx, name, ports[0], elected(lease)...)}
+}
+
+// startRegistries starts a manager with the component modelregistry.
+func startRegistries(ctx context.Context, name string, port int, args ...string) *framework.Manager {
+	GinkgoHelper()
+	return start(ctx, framework.ManagerOptions{
+		Name: name, WebhookPort: port, Args: append(args, "--enable-modelregistry"),
+		Env: []string{
+			"POD_NAME=" + name, "REST_IMAGE=quay.io/example/model-registry:v1", "POSTGRES_IMAGE=quay.io/example/postgresql:16",
+			"KUBE_RBAC_PROXY_IMAGE=quay.io/example/kube-rbac-proxy:v1",
+		},
+	})
+}
+
+// balancer is the address of the webhooks. As kube-proxy does, it forwards a connection to one of the endpoints and leaves it there, and
+// knows nothing of an endpoint but what it is told.
+type balancer struct {
+	mu    sync.Mutex
+	ready []endpoint // the oldest first
+}
+
+// balance listens where the API server looks for the webhooks, until the end of the spec.
+func balance() *balancer {
+	GinkgoHelper()
+	listener, err := net.Listen("tcp", fmt.Sprintf("localhost:%d", shipped.WebhookPort))
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(listener.Close)
+	b := &balancer{}
+	go func() {
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go b.forward(connection)
+		}
+	}()
+	return b
+}
+
+// forward takes the oldest endpoint, which is the worst one to take during a rollout.
+func (b *balancer) forward(caller net.Conn) {
+	defer caller.Close()
+	b.mu.Lock()
+	ready := slices.Clone(b.ready)
+	b.mu.Unlock()
+	if len(ready) == 0 {
+		return
+	}
+	called, err := net.Dial("tcp", fmt.Sprintf("localhost:%d", ready[0].port))
+	if err != nil {
+		return
+	}
+	defer called.Close()
+	var both sync.WaitGroup
+	for to, from := range map[net.Conn]net.Conn{caller: called, called: caller} {
+		both.Go(func() {
+			_, _ = io.Copy(to, from)
+			_ = to.(*net.TCPConn).CloseWrite()
+		})
+	}
+	both.Wait()
+}
+
+func (b *balancer) add(e endpoint) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ready = append(b.ready, e)
+}
+
+func (b *balancer) remove(e endpoint) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ready = slices.DeleteFunc(b.ready, func(other endpoint) bool { return other == e })
+}
+
+// end does what follows the deletion of a pod: nodes learn late that its endpoint ends, and its process is told to end after the preStop hook.
+func (b *balancer) end(ctx context.Context, e endpoint, preStop time.Duration) {
+	GinkgoHelper()
+	learnt := make(chan struct{})
+	time.AfterFunc(learning, func() {
+		b.remove(e)
+		close(learnt)
+	})
+	<-time.After(preStop)
+	e.Stop(ctx)
+	<-learnt
+}
+
+// writer changes an object all the time.
+type writer struct {
+	mu      sync.Mutex
+	written int
+	refused []error
+}
+
+func write(ctx context.Context, who client.Client, object client.Object) *writer {
+	ctx, cancel := context.WithCancel(ctx)
+	w, done := &writer{}, make(chan struct{})
+	DeferCleanup(func() {
+		cancel()
+		<-done
+	})
+	go func() {
+		defer close(done)
+		for n := 0; ctx.Err() == nil; n++ {
+			patch := fmt.Appendf(nil, `{"metadata": {"annotations": {"example.com/change": "%d"}}}`, n)
+			w.note(ctx, who.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch)))
+		}
+	}()
+	return w
+}
+
+func (w *writer) note(ctx context.Context, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case err == nil:
+		w.written++
+	case ctx.Err() == nil:
+		w.refused = append(w.refused, err)
+	}
+}
+
+func (w *writer) refusals() []error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.refused)
+}
+
+// goesOn waits for several writes more.
+func (w *writer) goesOn() {
+	GinkgoHelper()
+	count := func() int {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.written
+	}
+	Eventually(count).Should(BeNumerically(">", count()+several))
+}
+
+// registry is one in the old version: a change of it passes the conversion and both webhooks.
+func registry(namespace, name string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "modelregistry.opendatahub.io/v1alpha1", "kind": "ModelRegistry",
+		"metadata": map[string]any{"namespace": namespace, "name": name},
+		"spec": map[string]any{
+			"rest": map[string]any{}, "grpc": map[string]any{}, "postgres": map[string]any{"host": "db", "username": "u", "database": "d"},
+		},
+	}}
+}
+
+// create makes a registry and has it removed at the end of the spec, by a manager that was started before.
+func create(ctx context.Context, who client.Client, o *unstructured.Unstructured) {
+	GinkgoHelper()
+	Eventually(func() error { return who.Create(ctx, o.DeepCopy()) }).Should(Succeed(), "the API server learns a new CA a moment after it was written")
+	DeferCleanup(func(ctx SpecContext) {
+		Expect(client.IgnoreNotFound(who.Delete(ctx, o))).To(Succeed())
+		Eventually(func() error { return who.Get(ctx, client.ObjectKeyFromObject(o), o.DeepCopy()) }).WithContext(ctx).
+			Should(Satisfy(apierrors.IsNotFound))
+	}, NodeTimeout(specTimeout))
+}
+
+// quietly is an administrator who does not repeat the warning of the old version.
+func quietly() client.Client {
+	GinkgoHelper()
+	config := rest.CopyConfig(env.Config)
+	config.WarningHandler = rest.NoWarnings{}
+	c, err := client.New(config, client.Options{})
+	Expect(err).NotTo(HaveOccurred())
+	return c
+}
+
+var _ = Describe("A rollout of the manager", func() {
+	It("refuses no write, thanks to readiness and the preStop hook", func(ctx SpecContext) {
+		first := endpointOf(ctx, "manager-a")
+		service := balance()
+		service.add(first)
+		admin, object := quietly(), registry(env.Namespace(ctx, "rollout"), "written")
+		create(ctx, admin, object)
+		writes := write(ctx, admin, object)
+		writes.goesOn()
+
+		second := endpointOf(ctx, "manager-b")
+		service.add(second)
+		hook := shipped.Deployment.Spec.Template.Spec.Containers[0].Lifecycle.PreStop.Sleep
+		service.end(ctx, first, time.Duration(hook.Seconds)*time.Second)
+		writes.goesOn()
+		Expect(writes.refusals()).To(BeEmpty())
+		Eventually(leader).WithContext(ctx).Should(Equal("manager-b"))
+
+		By("ending the next one as if there were no hook: otherwise the spec could not fail")
+		first.Restart(ctx)
+		service.add(first)
+		service.end(ctx, second, 0)
+		writes.goesOn()
+		Expect(writes.refusals()).NotTo(BeEmpty())
+	}, NodeTimeout(specTimeout))
+})
+
+// callers are the client configurations of an object with which the API server calls webhooks.
+func callers(o *unstructured.Unstructured) []map[string]any {
+	var found []map[string]any
+	hooks, _, _ := unstructured.NestedFieldNoCopy(o.Object, "webhooks")
+	list, _ := hooks.([]any)
+	conversion, _, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "conversion", "webhook")
+	for _, hook := range append(list, conversion) {
+		if fields, ok := hook.(map[string]any); ok {
+			found = append(found, fields["clientConfig"].(map[string]any))
+		}
+	}
+	return found
+}
+
+var _ = Describe("The CA of the webhooks", func() {
+	It("is put right wherever somebody overwrites it, and not at the next look five minutes later", func(ctx SpecContext) {
+		manager := start(ctx, framework.ManagerOptions{})
+		var targets []*unstructured.Unstructured
+		for _, o := range shipped.Objects {
+			if len(callers(o)) > 0 {
+				targets = append(targets, o.DeepCopy())
+			}
+		}
+		Expect(len(targets)).To(BeNumerically(">", 5))
+		bundles := func() map[any]bool {
+			found := map[any]bool{}
+			for _, target := range targets {
+				env.Get(ctx, target)
+				for _, config := range callers(target) {
+					found[config["caBundle"]] = true
+				}
+			}
+			return found
+		}
+		Eventually(bundles).Should(And(HaveLen(1), Not(HaveKey(BeNil()))))
+		right := bundles()
+		env.Settle(manager.User, quiet/2, specTimeout)
+
+		mark := env.Mark()
+		for _, target := range targets {
+			for _, config := range callers(target) {
+				config["caBundle"] = base64.StdEncoding.EncodeToString(env.Config.CAData)
+			}
+			Expect(env.Admin.Update(ctx, target)).To(Succeed())
+		}
+		Eventually(bundles).WithTimeout(10 * time.Second).Should(Equal(right))
+		env.Settle(manager.User, quiet/2, specTimeout)
+		written, metrics := env.Since(mark).ByUser(manager.User).Writes(), metricsOf(ctx, manager)
+		for _, target := range targets {
+			Expect(written.Where(func(e framework.Entry) bool { return e.Name == target.GetName() })).To(HaveLen(1))
+			Expect(metrics).To(ContainSubstring(`odh_platform_webhook_ca_injected{kind="%s",name="%s"} 1`, target.GetKind(), target.GetName()))
+		}
+	}, NodeTimeout(specTimeout))
+})
