@@ -37,8 +37,8 @@ The settings of ModelMesh itself stand in ConfigMaps and are followed live: [mod
 
 const between = `
 ` + "`KUBECONFIG`" + ` counts where ` + "`--kubeconfig`" + ` is not given and the manager runs outside a cluster. ` + "`APPLICATIONS_NAMESPACE`" + ` takes the place of
-` + "`--namespace`" + ` while the component ` + "`platform`" + ` is on. ` + "`POD_NAME`" + ` tells the Deployment that the manager belongs to,
-` + "`POD_SERVICE_ACCOUNT`" + ` its own account, which no custom resource may name.
+` + "`--namespace`" + ` while the component ` + "`platform`" + ` is on. ` + "`POD_NAME`" + ` is the holder of the
+Lease and tells the Deployment that the manager belongs to, ` + "`POD_SERVICE_ACCOUNT`" + ` its own account, which no custom resource may name.
 
 ## Sections of the file
 
