@@ -94,7 +94,7 @@ kind: ClusterRole
 metadata: {name: manager}
 rules:
   - {apiGroups: [example.org], resources: [things], verbs: [get, list, watch]}
-  - {apiGroups: [admissionregistration.k8s.io], resources: [mutatingwebhookconfigurations], resourceNames: [ours], verbs: [get, patch]}
+  - {apiGroups: [admissionregistration.k8s.io], resources: [mutatingwebhookconfigurations], resourceNames: [ours], verbs: [get, list, patch, watch]}
   - {apiGroups: [apiextensions.k8s.io], resources: [customresourcedefinitions], verbs: [list, watch]}
   - {apiGroups: [apiextensions.k8s.io], resources: [customresourcedefinitions], resourceNames: [things.example.org], verbs: [get, patch]}
   - {apiGroups: [apiextensions.k8s.io], resources: [customresourcedefinitions/status], resourceNames: [things.example.org], verbs: [patch]}
