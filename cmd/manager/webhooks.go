@@ -62,7 +62,7 @@ func newWebhooks(env *Env, rows []row, restConfig *rest.Config, scheme *runtime.
 		Port:    env.Config.Webhook.Port,
 		TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = source.GetCertificate }, listener.Configure},
 	})
-	return webhooks{server: judged{server}, certificate: source}, nil
+	return webhooks{server: judged{&parting{Server: server, clock: env.Clock}}, certificate: source}, nil
 }
 
 func newCertificate(env *Env, rows []row, restConfig *rest.Config, scheme *runtime.Scheme) (certificate, error) {

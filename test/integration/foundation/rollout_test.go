@@ -23,7 +23,7 @@ import (
 
 const (
 	// learning is how long the nodes of a slow cluster still send connections to a pod that ends.
-	learning = 3 * time.Second
+	learning = 4 * time.Second
 	// several writes are enough to tell that all of the way works.
 	several = 20
 )

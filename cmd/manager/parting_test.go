@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+)
+
+// standInServer answers what is registered, and listens nowhere.
+type standInServer struct {
+	webhook.Server
+	ended bool
+}
+
+func (s *standInServer) Start(ctx context.Context) error {
+	<-ctx.Done()
+	s.ended = true
+	return nil
+}
+
+func (s *standInServer) connection() string {
+	recorder := httptest.NewRecorder()
+	s.WebhookMux().ServeHTTP(recorder, httptest.NewRequest(http.MethodPost, "/convert-parting", http.NoBody))
+	return recorder.Header().Get("Connection")
+}
+
+// Callers are told to close their connections for as long as they ask, within bounds; nobody waits for those who do not ask.
+func TestCallersAreLetGoBeforeTheEnd(t *testing.T) {
+	for name, tc := range map[string]struct {
+		before, after int // requests, the latter a little more often than is quiet
+		pause         time.Duration
+		want          time.Duration
+	}{
+		"nobody ever asked":               {},
+		"the connection is closed":        {before: 1, pause: connectionIdle + time.Second},
+		"it may still be open":            {before: 1, pause: connectionIdle - time.Second, want: partingQuiet},
+		"somebody asks":                   {before: 1, after: 2, want: 3*partingQuiet - 2*time.Millisecond},
+		"somebody goes on and on with it": {before: 1, after: 8, want: partingMax},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				inner := &standInServer{Server: webhook.NewServer(webhook.Options{})}
+				server := &parting{Server: inner, clock: clock.RealClock{}}
+				server.Register("/convert-parting", http.NotFoundHandler())
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan error, 1)
+				go func() { done <- server.Start(ctx) }()
+				for range tc.before {
+					if got := inner.connection(); got != "" {
+						t.Errorf("Connection: %s while it serves", got)
+					}
+				}
+				time.Sleep(tc.pause)
+				synctest.Wait()
+				if inner.ended {
+					t.Fatal("it ended by itself")
+				}
+				begun := time.Now()
+				cancel()
+				var asking sync.WaitGroup
+				asking.Go(func() {
+					for range tc.after {
+						time.Sleep(partingQuiet - time.Millisecond)
+						if got := inner.connection(); got != "close" {
+							t.Errorf("Connection: %q while it ends", got)
+						}
+					}
+				})
+				defer asking.Wait()
+				if err := <-done; err != nil {
+					t.Error(err)
+				}
+				if took := time.Since(begun); took != tc.want {
+					t.Errorf("ended after %s, want %s", took, tc.want)
+				}
+			})
+		})
+	}
+}
