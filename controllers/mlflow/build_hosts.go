@@ -10,23 +10,11 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
 )
 
 // anyHost makes the server answer under every name.
 const anyHost = "*"
-
-// serviceNames are the names of the Service inside the cluster, and the one
-// under which a forwarded port is reached.
-func serviceNames(m *mlflowv1.MLflow, in Inputs) []string {
-	name := resourceName(m)
-	return []string{
-		name,
-		name + "." + in.Namespace,
-		serviceHost(m, in),
-		serviceHost(m, in) + ".cluster.local",
-		"localhost",
-	}
-}
 
 // allowedHosts are the values of the Host header to which the server answers.
 // MLflow compares the header as a whole, so each name stands there with and
@@ -41,7 +29,7 @@ func allowedHosts(m *mlflowv1.MLflow, in Inputs) []string {
 			hosts = append(hosts, host)
 		}
 	}
-	for _, name := range serviceNames(m, in) {
+	for _, name := range servingcert.DNSNames(resourceName(m), in.Namespace) {
 		add(name)
 		add(fmt.Sprintf("%s:%d", name, port))
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -21,6 +20,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/mlflow"
 )
 
@@ -41,8 +41,8 @@ type objects struct {
 	clock      clock.PassiveClock
 	// whole reads objects of which the others hold the metadata only.
 	whole client.Reader
-	// certificates maps the uid of an MLflow to a certificate.
-	certificates sync.Map
+	// certificates keeps the serving certificate where no platform makes it.
+	certificates *servingcert.Keeper
 }
 
 func (r *objects) phases() []reconciler.Phase[*mlflowv1.MLflow] {
@@ -71,18 +71,18 @@ func (r *objects) run(ctx context.Context, m *mlflowv1.MLflow, aside *troubles) 
 	if err := r.keepClaim(ctx, m, aside); err != nil {
 		return fmt.Errorf("keeping the volume claim: %w", err)
 	}
-	aside.add("keeping the serving certificate", r.reportCertificate(m, r.keepCertificate(ctx, m)))
+	aside.add("keeping the serving certificate", r.keepCertificate(ctx, m))
 	if err := r.applyObjects(ctx, m, aside); err != nil {
 		return fmt.Errorf("applying objects: %w", err)
 	}
-	return r.awaitRenewal(ctx, m)
+	return r.certificates.AwaitRenewal(m.UID)
 }
 
 // forget drops what is remembered of an MLflow that is gone.
 func (r *objects) forget(uid types.UID) {
 	r.applier.Forget(uid)
 	r.references.Forget(uid)
-	r.certificates.Delete(uid)
+	r.certificates.Forget(uid)
 }
 
 // checkUses holds back what no author may let pods use. Admission refuses it too; objects may have been stored while it did not. What

@@ -29,10 +29,12 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
 )
 
 // world is the whole reconciler on a fake API server that refuses what it is told to refuse.
 type world struct {
+	*objects
 	t      *testing.T
 	server client.Client
 	// refuse answers a write to an object; nil lets it through.
@@ -93,8 +95,9 @@ func newWorld(t *testing.T, there ...client.Object) *world {
 		module:  &module{cached: w.server, served: func() capability.Set { return capability.Set{} }},
 		applier: apply.New(apply.Options{Client: w.server, Live: w.server, FieldOwner: FieldOwner, Component: ComponentName}),
 	}
+	r.certificates = &servingcert.Keeper{Cached: w.server, Live: w.server, Applier: r.applier, Clock: r.clock}
 	shell := reconciler.New(reconciler.Options{Client: w.server, Component: ComponentName}, reconciler.Logic[*mlflowv1.MLflow]{Phases: r.phases(), Gone: r.forget})
-	w.pass = func() (ctrl.Result, error) {
+	w.objects, w.pass = r, func() (ctrl.Result, error) {
 		return shell.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "mlflow"}})
 	}
 	return w

@@ -28,6 +28,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
 )
 
 // ComponentName is the name of the component in flags, labels, metrics and folders.
@@ -173,6 +174,7 @@ func Setup(settings Settings, served func() *capability.Watcher, applier func(ct
 			clock:      clk(),
 			whole:      mgr.GetCache(),
 		}
+		r.certificates = &servingcert.Keeper{Cached: r.cached, Live: r.live, Applier: r.applier, Clock: r.clock}
 		owned := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &mlflowv1.MLflow{})
 		c, err := r.watch(mgr, served, owned)
 		if err != nil {

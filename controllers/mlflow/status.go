@@ -9,6 +9,7 @@ import (
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
+	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
 )
 
 // Condition types of MLflow. Pipelines, dashboards and `kubectl wait` read them.
@@ -30,7 +31,7 @@ const (
 	// ConditionChores exists, and is False, only while garbage collection or trace archival cannot be scheduled as the spec says.
 	ConditionChores = "ScheduledJobsReady"
 	// ConditionCertificate exists, and is False, only while the serving certificate cannot be issued or renewed, or runs out.
-	ConditionCertificate = "CertificateReady"
+	ConditionCertificate = servingcert.Condition
 	// ConditionReferences exists, and is False, only while a Secret or ConfigMap does not exist that the spec names.
 	ConditionReferences = "ReferencesReady"
 	// ConditionPruned exists, and is False, only while an object that is no longer wanted cannot be removed.
@@ -53,7 +54,6 @@ const (
 	ReasonServiceMonitorFailed  = "ServiceMonitorFailed"
 	ReasonScheduledJobsFailed   = "ScheduledJobsFailed"
 	ReasonCertificateFailed     = "CertificateFailed"
-	ReasonCertificateExpires    = "CertificateExpires"
 	ReasonReferencesMissing     = "ReferencesMissing"
 	ReasonRemovalFailed         = "RemovalFailed"
 	ReasonRouteUnknown          = "RouteUnknown"

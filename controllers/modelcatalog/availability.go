@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
 )
 
-// ConditionAvailable is the only condition of a Catalog.
+// ConditionAvailable is the one that every Catalog has; servingcert.Condition comes where there is something to say.
 const ConditionAvailable = "Available"
 
 // Reasons of the condition.

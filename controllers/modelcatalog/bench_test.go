@@ -135,7 +135,7 @@ func (b *bench) restart() {
 			LegacyManagers: []string{LegacyManager}, StripAnnotations: []string{LastApplied}, Whole: []schema.GroupVersionKind{deploymentKind}}),
 		knowsDomain: func() bool { return true }, references: reference.NewTracker(side.routed(cached), cached),
 	}
-	b.r.certificates = &servingcert.Keeper{Component: ComponentName, Cached: side.routed(cached), Live: cached, Applier: b.r.applier, Clock: b.clock}
+	b.r.certificates = &servingcert.Keeper{Cached: side.routed(cached), Live: cached, Applier: b.r.applier, Clock: b.clock}
 	b.r.admins = &admins{served: func() capability.Set { return b.served }}
 	b.r.inputs = func() Inputs { return b.r.settings.inputs(b.served, "") }
 	b.shell = reconciler.New(reconciler.Options{Client: cached, Component: ComponentName}, reconciler.Logic[*aihubv1alpha1.Catalog]{

@@ -17,7 +17,7 @@ func issues(c *aihubv1alpha1.Catalog, in Inputs) bool {
 // keepCertificate issues the serving certificate where nobody else does, and renews what it issued.
 func (r *catalogs) keepCertificate(ctx context.Context, c *aihubv1alpha1.Catalog) error {
 	if !issues(c, r.seen(c).Inputs) {
-		r.certificates.Forget(c.UID)
+		r.certificates.Leave(c)
 		return nil
 	}
 	err := r.certificates.Keep(ctx, c, servingcert.Wanted{

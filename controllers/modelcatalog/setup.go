@@ -186,7 +186,7 @@ func Setup(settings Settings, env Environment) func(context.Context, ctrl.Manage
 			references:  reference.NewTracker(reader, mgr.GetAPIReader()),
 			knowsDomain: func() bool { return knowsDomain(settings, served.Current(), domain) },
 		}
-		r.certificates = &servingcert.Keeper{Component: ComponentName, Cached: reader, Live: r.live, Applier: r.applier, Clock: r.clock}
+		r.certificates = &servingcert.Keeper{Cached: reader, Live: r.live, Applier: r.applier, Clock: r.clock}
 		r.inputs = func() Inputs { return r.decided().inputs(served.Current(), domain.Domain()) }
 		c, err := r.watch(mgr, served, domain)
 		if err != nil {

@@ -13,7 +13,7 @@ const certificateAuthority = "odh-platform-operator-model-registry-ca"
 // keepCertificate issues the serving certificate of the proxy where no platform does, and the user brings none.
 func (r *registries) keepCertificate(ctx context.Context, m *v1beta1.ModelRegistry) error {
 	if m.Spec.KubeRBACProxy == nil || m.Spec.KubeRBACProxy.TLSCertificateSecret != nil || r.served().Has(capability.Route) {
-		r.certificates.Forget(m.UID)
+		r.certificates.Leave(m)
 		return nil
 	}
 	return r.certificates.Keep(ctx, m, servingcert.Wanted{

@@ -162,7 +162,7 @@ func Setup(e Environment) func(context.Context, ctrl.Manager) error {
 			recorder:   mgr.GetEventRecorder(ComponentName),
 			logs:       logMemory{read: logs},
 		}
-		r.certificates = &servingcert.Keeper{Component: ComponentName, Cached: r.cached, Live: r.live, Applier: r.applier, Clock: r.clock}
+		r.certificates = &servingcert.Keeper{Cached: r.cached, Live: r.live, Applier: r.applier, Clock: r.clock}
 		c, err := r.watch(mgr, pods, served, domain)
 		if err != nil {
 			return fmt.Errorf("building the controller of model registries: %w", err)

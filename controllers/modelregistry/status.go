@@ -28,6 +28,7 @@ const (
 	// ConditionStorage exists, and is False, only while the claim of a generated database cannot become what spec.postgres.storage
 	// asks for.
 	ConditionStorage = "StorageInSync"
+	// servingcert.Condition exists, and is False, only while a certificate runs out that the operator did not issue.
 )
 
 // Reasons of the conditions.

@@ -207,7 +207,7 @@ func (p *pass) isOurs(secret *corev1.Secret) bool {
 	if owner := metav1.GetControllerOf(secret); owner != nil {
 		return owner.Kind == ray.GVK.Kind && owner.Name == p.cluster.GetName()
 	}
-	return apply.IsOurs(secret, ComponentName)
+	return p.Applier.Made(secret)
 }
 
 // write applies a Secret, which costs nothing when it is like that, and remembers it. Without data only its labels and its

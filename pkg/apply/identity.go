@@ -23,6 +23,11 @@ func WrittenBy(object metav1.Object, component, fieldOwner string) bool {
 	return !OfAnother(object, component) && slices.ContainsFunc(object.GetManagedFields(), applied(fieldOwner))
 }
 
+// Made says whether an object is this component's, be it by its labels alone.
+func (a *Applier) Made(object metav1.Object) bool {
+	return IsOurs(object, a.Component) || WrittenBy(object, a.Component, a.FieldOwner)
+}
+
 // OfAnother says whether the label of an object names another component of this operator. Then it is never this one's, whoever
 // wrote its fields. A value that names no component is damage, and nobody's claim.
 func OfAnother(object metav1.Object, component string) bool {

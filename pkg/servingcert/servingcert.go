@@ -1,15 +1,15 @@
 // Package servingcert keeps the serving certificates of components where no platform makes them: it issues them into Secrets,
-// renews what it issued, and leaves the Secrets of others alone.
+// renews what it issued, and leaves the certificates of others alone, of which it says when they run out.
 package servingcert
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -18,18 +18,30 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
-	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
-// lifetime of a certificate and of the CA that signed it and nothing else.
-const lifetime = 365 * 24 * time.Hour
+const (
+	// Condition exists on an owner, and is False, only while its certificate is not what it should be.
+	Condition = "CertificateReady"
+	// ReasonExpires says that a certificate of somebody else runs out.
+	ReasonExpires = "CertificateExpires"
+
+	// Lifetime of a certificate and of the CA that signed it and nothing else: as long as servers may go without the pause of a
+	// renewal, for which some are replaced.
+	Lifetime = 365 * 24 * time.Hour
+	// expiryWarning is how long before its end a certificate should have been renewed, unless it lives for a short time only.
+	expiryWarning = 14 * 24 * time.Hour
+)
 
 // Wanted describes the Secret with a serving certificate.
 type Wanted struct {
 	// Namespace and Name of the Secret.
 	Namespace, Name string
-	// Authority is the common name of the CA.
+	// Provided: somebody else makes it. It is not written, and looked at for its end only.
+	Provided bool
+	// Authority is the common name of the CA. A certificate in our Secret that another one issued is somebody else's.
 	Authority string
 	// Service is the name of the Service that the certificate is for, in the same namespace.
 	Service string
@@ -39,17 +51,20 @@ type Wanted struct {
 	Disowns func(metav1.OwnerReference) bool
 }
 
-// known is what is remembered of a Secret that was found good, so that it is read once for each of its versions.
+// known is what is remembered of a Secret, so that it is read once for each of its versions.
 type known struct {
-	uid     types.UID
-	version string
-	renew   time.Time
+	uid      types.UID
+	version  string
+	provided bool
+	// due is when it is to be renewed; zero for never. Where it is not ours nobody is asked for more than a warning, once.
+	due    time.Time
+	theirs bool
+	// expires is the end of one that is not ours.
+	expires time.Time
 }
 
 // Keeper keeps the certificates of one component, one for each owner. Its fields are all needed.
 type Keeper struct {
-	// Component is the value of names.ComponentLabel on its Secrets.
-	Component string
 	// Cached holds the metadata of Secrets; Live reads past the cache.
 	Cached, Live client.Reader
 	Applier      *apply.Applier
@@ -58,10 +73,10 @@ type Keeper struct {
 	owners sync.Map // of types.UID to known
 }
 
-// Keep issues the certificate of an owner, or renews the one that it issued. A Secret without the labels of the component is
-// somebody else's: it is neither read nor written. Whoever serves with a renewed one takes it up by itself. Errors of writes are
-// those of apply.Applier.
-func (k *Keeper) Keep(ctx context.Context, owner client.Object, want Wanted) error {
+// Keep issues the certificate of an owner, or renews the one that it issued. It writes neither a Secret that the component did not
+// make nor a certificate that somebody has put in the place of ours, and says in Condition when one of these runs out. Whoever
+// serves with a renewed one takes it up by itself. Errors of writes are those of apply.Applier.
+func (k *Keeper) Keep(ctx context.Context, owner reconciler.Object, want Wanted) error {
 	key := client.ObjectKey{Namespace: want.Namespace, Name: want.Name}
 	head := &metav1.PartialObjectMetadata{}
 	head.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
@@ -69,26 +84,36 @@ func (k *Keeper) Keep(ctx context.Context, owner client.Object, want Wanted) err
 	switch {
 	case client.IgnoreNotFound(err) != nil:
 		return fmt.Errorf("reading metadata of Secret %s: %w", key, err)
-	case err == nil && !k.ours(head):
-		k.Forget(owner.GetUID())
+	case err != nil && want.Provided:
+		k.Leave(owner)
 		return nil
-	case err == nil && k.isGood(owner, head):
-		return nil
+	case err != nil || !k.isSettled(owner, head, want):
+		if err := k.look(ctx, owner, key, want); err != nil {
+			return err
+		}
 	}
-	return k.renew(ctx, owner, key, want)
+	k.report(owner, want)
+	return nil
 }
 
-// Forget drops what is remembered for an owner that is gone, or that needs no certificate.
+// Leave ends the care for the certificate of an owner that needs none.
+func (k *Keeper) Leave(owner reconciler.Object) {
+	k.Forget(owner.GetUID())
+	conditions.Remove(owner.ConditionsRef(), Condition)
+}
+
+// Forget drops what is remembered for an owner that is gone.
 func (k *Keeper) Forget(owner types.UID) { k.owners.Delete(owner) }
 
-// AwaitRenewal returns a *reconciler.Wait until the certificate of an owner is due, nil when none is kept. It belongs to the last
-// phase: what comes back earlier for other reasons looks at the certificate as well.
+// AwaitRenewal returns a *reconciler.Wait until something is due about the certificate of an owner, nil when nothing will be. It
+// belongs to the last phase: what comes back earlier for other reasons looks at the certificate as well.
 func (k *Keeper) AwaitRenewal(owner types.UID) error {
 	found, ok := k.of(owner)
-	if !ok {
-		return nil
+	left := found.due.Sub(k.Clock.Now())
+	if !ok || found.theirs && (found.due.IsZero() || left <= 0) {
+		return nil // said already, or nothing to say
 	}
-	return &reconciler.Wait{For: "the serving certificate to be renewed", Retry: max(found.renew.Sub(k.Clock.Now()), time.Second)}
+	return &reconciler.Wait{For: "the serving certificate to be due", Retry: max(left, time.Second)}
 }
 
 func (k *Keeper) of(owner types.UID) (known, bool) {
@@ -97,47 +122,80 @@ func (k *Keeper) of(owner types.UID) (known, bool) {
 	return found, ok
 }
 
-func (k *Keeper) isGood(owner client.Object, head metav1.Object) bool {
+// isSettled reports whether this version of the Secret is known, and nothing is due.
+func (k *Keeper) isSettled(owner, head metav1.Object, want Wanted) bool {
 	found, ok := k.of(owner.GetUID())
-	return ok && found.uid == head.GetUID() && found.version == head.GetResourceVersion() && k.Clock.Now().Before(found.renew)
+	return ok && found.uid == head.GetUID() && found.version == head.GetResourceVersion() && found.provided == want.Provided &&
+		(found.theirs || k.Clock.Now().Before(found.due))
 }
 
-// ours reports whether the component made a Secret.
-func (k *Keeper) ours(o metav1.Object) bool {
-	own := o.GetLabels()
-	return own[names.OperatorLabel] == names.OperatorName && own[names.ComponentLabel] == k.Component
-}
-
-// renew reads the live Secret, because the cache may be behind what was written a moment ago, and writes it if what it holds will
-// not do.
-func (k *Keeper) renew(ctx context.Context, owner client.Object, key client.ObjectKey, want Wanted) error {
+// look reads the live Secret, because the cache may be behind what was written a moment ago, and writes it if what it holds, or by
+// what we know it, will not do.
+func (k *Keeper) look(ctx context.Context, owner client.Object, key client.ObjectKey, want Wanted) error {
 	live := &corev1.Secret{}
 	err := k.Live.Get(ctx, key, live)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading Secret %s: %w", key, err)
 	}
-	if !apierrors.IsNotFound(err) && (!k.ours(live) || live.DeletionTimestamp != nil) {
+	exists := err == nil
+	if exists && (want.Provided || !k.Applier.Made(live) || replaced(live, want.Authority)) {
+		k.owners.Store(owner.GetUID(), foreign(live, want))
+		return nil
+	}
+	if live.DeletionTimestamp != nil || !exists && want.Provided {
 		return nil // its event brings us back
 	}
 	serving, err := certs.KeepServing(live.Data, certs.ServingOptions{
-		Authority: want.Authority, DNSNames: serviceNames(want), Lifetime: lifetime,
+		Authority: want.Authority, DNSNames: DNSNames(want.Service, want.Namespace), Lifetime: Lifetime,
 	}, k.Clock.Now())
 	if err != nil {
 		return fmt.Errorf("issuing the serving certificate: %w", err)
 	}
-	if serving.Issued || !metav1.IsControlledBy(live, owner) { // the latter comes out of a backup
+	if serving.Issued || !metav1.IsControlledBy(live, owner) || !apply.IsOurs(live, k.Applier.Component) {
 		live = &corev1.Secret{} // what is written has another version, which is read once
 		secret := corev1ac.Secret(want.Name, want.Namespace).WithLabels(want.Labels).WithType(corev1.SecretTypeTLS).WithData(serving.Data)
 		if err := k.Applier.Apply(ctx, owner, apply.Desired{{Config: secret, Disowns: want.Disowns}}); err != nil {
 			return err
 		}
 	}
-	k.owners.Store(owner.GetUID(), known{uid: live.UID, version: live.ResourceVersion, renew: serving.Renew})
+	k.owners.Store(owner.GetUID(), known{uid: live.UID, version: live.ResourceVersion, due: serving.Renew})
 	return nil
 }
 
-// serviceNames are all names under which clients in the cluster know a Service.
-func serviceNames(want Wanted) []string {
-	local := want.Service + "." + want.Namespace
-	return []string{want.Service, local, local + ".svc", local + ".svc.cluster.local", "localhost"}
+// replaced reports that somebody has put a certificate of another authority into a Secret of ours. A damaged one is mended.
+func replaced(s *corev1.Secret, authority string) bool {
+	pair, err := tls.X509KeyPair(s.Data[corev1.TLSCertKey], s.Data[corev1.TLSPrivateKeyKey])
+	return err == nil && pair.Leaf.Issuer.CommonName != authority
+}
+
+// foreign is what there is to know of a certificate that somebody else looks after.
+func foreign(s *corev1.Secret, want Wanted) known {
+	found := known{uid: s.UID, version: s.ResourceVersion, provided: want.Provided, theirs: true}
+	pair, err := tls.X509KeyPair(s.Data[corev1.TLSCertKey], s.Data[corev1.TLSPrivateKeyKey])
+	if err != nil {
+		return found // the server says so
+	}
+	lifetime := pair.Leaf.NotAfter.Sub(pair.Leaf.NotBefore)
+	found.expires, found.due = pair.Leaf.NotAfter, pair.Leaf.NotAfter.Add(-min(expiryWarning, lifetime/10))
+	return found
+}
+
+// report says in a condition that nobody has renewed a certificate in time that is not ours to renew.
+func (k *Keeper) report(owner reconciler.Object, want Wanted) {
+	found, _ := k.of(owner.GetUID())
+	if !found.theirs || found.due.IsZero() || k.Clock.Now().Before(found.due) {
+		conditions.Remove(owner.ConditionsRef(), Condition)
+		return
+	}
+	text := fmt.Sprintf("The certificate in Secret %s, which the operator did not issue, is good until %s: renew it", want.Name, found.expires.UTC().Format(time.RFC3339))
+	if !want.Provided {
+		text += "; or delete the Secret, and one is issued in its place"
+	}
+	conditions.Set(owner.ConditionsRef(), Condition, metav1.ConditionFalse, ReasonExpires, text, owner.GetGeneration())
+}
+
+// DNSNames are all names under which clients in the cluster know a Service, and the one under which a forwarded port is reached.
+func DNSNames(service, namespace string) []string {
+	local := service + "." + namespace
+	return []string{service, local, local + ".svc", local + ".svc.cluster.local", "localhost"}
 }

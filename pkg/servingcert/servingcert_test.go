@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,7 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/certs"
+	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
@@ -26,7 +30,7 @@ type bench struct {
 	*Keeper
 	server        client.Client
 	clock         *clocktesting.FakeClock
-	owner         *corev1.ConfigMap
+	owner         *mlflowv1.MLflow
 	want          Wanted
 	reads, writes int
 	failing       error
@@ -35,10 +39,16 @@ type bench struct {
 func newBench(t *testing.T, existing ...client.Object) *bench {
 	t.Helper()
 	b := &bench{T: t, clock: clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
-		owner: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "owner", UID: "owner-uid"}},
+		owner: &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Name: "owner", UID: "owner-uid"}},
 		want:  Wanted{Namespace: "ns", Name: "serving", Authority: "a-ca", Service: "server", Labels: map[string]string{"app": "server"}}}
-	server := fake.NewClientBuilder().WithReturnManagedFields().WithObjects(existing...).WithObjects(b.owner.DeepCopy()).
-		WithIndex(&corev1.ConfigMap{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} }).Build()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, mlflowv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server := fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().WithObjects(existing...).WithObjects(b.owner.DeepCopy()).
+		WithIndex(&mlflowv1.MLflow{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} }).Build()
 	b.server = server
 	live := interceptor.NewClient(server, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
@@ -57,7 +67,7 @@ func newBench(t *testing.T, existing ...client.Object) *bench {
 			return c.Apply(ctx, o, opts...)
 		},
 	})
-	b.Keeper = &Keeper{Component: "test", Cached: server, Live: live, Clock: b.clock,
+	b.Keeper = &Keeper{Cached: server, Live: live, Clock: b.clock,
 		Applier: apply.New(apply.Options{Client: writing, Live: live, FieldOwner: "us", Component: "test"})}
 	return b
 }
@@ -111,7 +121,7 @@ func TestKeepIssuesOnce(t *testing.T) {
 	}
 	b.pass() // reads what was written, once
 	reads, writes := b.reads, b.writes
-	if pause := b.pass(); pause < lifetime/2 || b.reads != reads || b.writes != writes || writes != 1 {
+	if pause := b.pass(); pause < Lifetime/2 || b.reads != reads || b.writes != writes || writes != 1 {
 		t.Errorf("at rest: pause %s, %d reads, %d writes", pause, b.reads-reads, b.writes-writes)
 	}
 	b.Forget(b.owner.UID)
@@ -146,6 +156,11 @@ func TestKeepMends(t *testing.T) {
 		"a lost reference": func(b *bench, s *corev1.Secret) { s.OwnerReferences = nil; b.update(s) },
 		"another Service":  func(b *bench, _ *corev1.Secret) { b.want.Service = "other"; b.Forget(b.owner.UID) },
 		"a deleted Secret": func(b *bench, s *corev1.Secret) { b.remove(s) },
+		"lost labels":      func(b *bench, s *corev1.Secret) { s.Labels = nil; b.update(s) },
+		"nothing but the data left": func(b *bench, s *corev1.Secret) {
+			s.Labels, s.OwnerReferences = nil, nil
+			b.update(s)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
@@ -153,8 +168,8 @@ func TestKeepMends(t *testing.T) {
 			b.pass()
 			damage(b, b.secret())
 			b.pass()
-			if s := b.secret(); b.writes != 2 || !metav1.IsControlledBy(s, b.owner) || bytes.Equal(s.Data["tls.key"], []byte("x")) {
-				t.Errorf("%d writes, owners %v", b.writes, s.OwnerReferences)
+			if s := b.secret(); b.writes != 2 || !metav1.IsControlledBy(s, b.owner) || !apply.IsOurs(s, "test") || bytes.Equal(s.Data["tls.key"], []byte("x")) {
+				t.Errorf("%d writes, owners %v, labels %v", b.writes, s.OwnerReferences, s.Labels)
 			}
 			if b.pass(); b.writes != 2 {
 				t.Errorf("%d writes at rest", b.writes)
@@ -170,8 +185,8 @@ func TestKeepLeavesSecretsOfOthersAlone(t *testing.T) {
 	for name, existing := range map[string]*corev1.Secret{"without a label": theirs, "of another component": another} {
 		b := newBench(t, existing.DeepCopy())
 		b.pass()
-		if pause := b.pass(); pause != 0 || b.writes != 0 {
-			t.Errorf("%s: pause %s, %d writes", name, pause, b.writes)
+		if pause := b.pass(); pause != 0 || b.reads != 1 || b.writes != 0 {
+			t.Errorf("%s: pause %s, %d reads, %d writes", name, pause, b.reads, b.writes)
 		}
 	}
 	t.Run("nor one that the cache does not show yet", func(t *testing.T) {
@@ -191,5 +206,102 @@ func TestKeepPassesErrorsOn(t *testing.T) {
 	}
 	if err := b.AwaitRenewal(b.owner.UID); err != nil {
 		t.Errorf("a certificate is remembered that was not issued: %v", err)
+	}
+}
+
+// issuedBy is a certificate of somebody else, for a name that ours would have too, and a lifetime.
+func (b *bench) issuedBy(authority string, lifetime time.Duration) map[string][]byte {
+	b.Helper()
+	serving, err := certs.KeepServing(nil, certs.ServingOptions{Authority: authority, DNSNames: []string{"server.ns.svc"}, Lifetime: lifetime}, b.clock.Now())
+	if err != nil {
+		b.Fatal(err)
+	}
+	return serving.Data
+}
+
+// Somebody else's certificate is theirs to renew, whoever made the Secret first, and whatever they did to its labels. Nobody need
+// wait for the end to learn of it.
+func TestKeepSaysWhenACertificateOfOthersRunsOut(t *testing.T) {
+	const lifetime = 90 * 24 * time.Hour
+	for name, labelled := range map[string]bool{"in our Secret": true, "in one without our labels": false} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.pass()
+			theirs := b.secret()
+			theirs.Data = b.issuedBy("team", lifetime)
+			if !labelled {
+				theirs.Labels = nil
+			}
+			b.update(theirs)
+			pause := b.pass()
+			if b.writes != 1 || !bytes.Equal(b.secret().Data["tls.crt"], theirs.Data["tls.crt"]) {
+				t.Error("it was replaced by one of ours")
+			}
+			if pause < lifetime-expiryWarning || pause > lifetime || len(b.owner.Status.Conditions) != 0 {
+				t.Errorf("it is looked at after %s, conditions %v", pause, b.owner.Status.Conditions)
+			}
+			b.clock.Step(pause)
+			if pause := b.pass(); pause != 0 {
+				t.Errorf("it is looked at again after %s, although nothing is to be said", pause)
+			}
+			if c, _ := conditions.Get(b.owner.Status.Conditions, Condition); c.Reason != ReasonExpires || !strings.Contains(c.Message, "delete the Secret") {
+				t.Errorf("condition %+v", c)
+			}
+			renewed := b.secret()
+			renewed.Data = b.issuedBy("team", lifetime)
+			b.update(renewed)
+			if b.pass(); len(b.owner.Status.Conditions) != 0 {
+				t.Errorf("conditions %v", b.owner.Status.Conditions)
+			}
+		})
+	}
+}
+
+// A backup brings our certificate back under another field manager: it is renewed as before.
+func TestKeepRenewsWhatWasRestored(t *testing.T) {
+	b := newBench(t)
+	b.pass()
+	before := b.secret()
+	b.remove(before)
+	restored := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "serving", Labels: before.Labels}, Type: before.Type, Data: before.Data}
+	if err := b.server.Create(t.Context(), restored, client.FieldOwner("backup")); err != nil {
+		t.Fatal(err)
+	}
+	b.pass()
+	if s := b.secret(); b.writes != 2 || !metav1.IsControlledBy(s, b.owner) || !bytes.Equal(s.Data["tls.crt"], before.Data["tls.crt"]) {
+		t.Errorf("%d writes, owners %v", b.writes, s.OwnerReferences)
+	}
+	b.clock.Step(b.pass())
+	if b.pass(); b.writes != 3 {
+		t.Error("it was not renewed")
+	}
+}
+
+// What somebody else provides is not made, and one that was issued before stays until he replaces it, or hands the care back.
+func TestKeepWritesNothingThatIsProvided(t *testing.T) {
+	b := newBench(t)
+	b.want.Provided = true
+	if pause := b.pass(); pause != 0 || b.reads != 0 || b.writes != 0 {
+		t.Errorf("pause %s, %d reads, %d writes", pause, b.reads, b.writes)
+	}
+	b.want.Provided = false
+	b.pass()
+	b.want.Provided = true
+	b.clock.Step(2 * Lifetime)
+	if pause := b.pass(); pause != 0 || b.writes != 1 {
+		t.Errorf("pause %s, %d writes", pause, b.writes)
+	}
+	if c, _ := conditions.Get(b.owner.Status.Conditions, Condition); c.Reason != ReasonExpires || strings.Contains(c.Message, "delete the Secret") {
+		t.Errorf("condition %+v", c)
+	}
+	b.want.Provided = false
+	if b.pass(); b.writes != 2 || len(b.owner.Status.Conditions) != 0 {
+		t.Errorf("%d writes, conditions %v", b.writes, b.owner.Status.Conditions)
+	}
+	b.want.Provided = true
+	b.clock.Step(2 * Lifetime)
+	b.pass()
+	if b.Leave(b.owner); len(b.owner.Status.Conditions) != 0 || b.AwaitRenewal(b.owner.UID) != nil {
+		t.Errorf("conditions %v of one that needs no certificate", b.owner.Status.Conditions)
 	}
 }
