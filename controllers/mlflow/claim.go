@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
@@ -58,6 +59,9 @@ func claimDifference(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) st
 	spec := m.Spec.Storage
 	if spec == nil {
 		return ""
+	}
+	if claim.DeletionTimestamp != nil {
+		return apply.Deleting(claimKind.Kind, claim).Error() + ", without its data: copy them while there are pods that use it"
 	}
 	have := claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	if want := wantedSize(m); want != nil && want.Cmp(have) < 0 {

@@ -1,7 +1,9 @@
 package mlflow
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -134,5 +136,11 @@ func TestClaimDifference(t *testing.T) {
 		if got := claimDifference(liveClaim(), c.mlflow); got != c.want {
 			t.Errorf("%s: claimDifference = %q, want %q", name, got, c.want)
 		}
+	}
+	going := liveClaim(func(c *corev1.PersistentVolumeClaim) {
+		c.DeletionTimestamp, c.Finalizers = &metav1.Time{Time: time.Now()}, []string{"kubernetes.io/pvc-protection"}
+	})
+	if got := claimDifference(going, withStorageSpec("7Gi")); !strings.Contains(got, "held by finalizers kubernetes.io/pvc-protection") || !strings.Contains(got, "copy them") {
+		t.Errorf("a claim that is being deleted: %q", got)
 	}
 }

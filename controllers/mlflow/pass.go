@@ -32,7 +32,7 @@ func (t *troubles) conclude(ctx context.Context, end error) error {
 	for _, err := range t.errs {
 		switch {
 		case apply.Vanishing(err):
-			err = &reconciler.Wait{For: "an optional API to be gone", Retry: time.Second}
+			err = &reconciler.Wait{For: "what is being deleted to be gone", Retry: time.Second}
 		case apply.Only(err, isRefusal):
 			log.FromContext(ctx).Info("Something was refused, and everything else goes on", "error", err.Error())
 			err = &reconciler.Wait{For: "what was refused: " + err.Error(), Retry: refusedRetry}
@@ -44,7 +44,7 @@ func (t *troubles) conclude(ctx context.Context, end error) error {
 
 // isRefusal says that an error stays the same until somebody changes something.
 func isRefusal(err error) bool {
-	if _, foreign := any(err).(*apply.ForeignError); foreign {
+	if apply.Blocked(err) {
 		return true
 	}
 	_, status := any(err).(apierrors.APIStatus)

@@ -181,8 +181,7 @@ func (r *objects) createClaim(ctx context.Context, m *mlflowv1.MLflow) error {
 		return failBuild(m, err)
 	}
 	if err := r.applier.Apply(ctx, m, apply.Desired{claim}); err != nil {
-		failApply(m, err)
-		return err
+		return notApplied(m, err)
 	}
 	return nil
 }
@@ -261,16 +260,12 @@ func failBuild(m *mlflowv1.MLflow, err error) error {
 	return &reconciler.Wait{For: "a valid spec"}
 }
 
-// notApplied reports what could not be written, and says when to try again. An API that is just going away is no fault of
-// anything. An object that stands in the way is not ours, so nothing tells us when it is gone.
+// notApplied reports what could not be written. What is just going away is no fault of anything.
 func notApplied(m *mlflowv1.MLflow, err error) error {
 	if apply.Vanishing(err) {
-		return &reconciler.Wait{For: "an optional API to be gone", Retry: time.Second}
+		return &reconciler.Wait{For: "what is being deleted to be gone", Retry: time.Second}
 	}
 	failApply(m, err)
-	if foreign, ok := errors.AsType[*apply.ForeignError](err); ok && apply.OnlyForeign(err) {
-		return &reconciler.Wait{For: foreign.Kind + " " + foreign.Name + " to be removed", Retry: time.Minute}
-	}
 	return err
 }
 

@@ -196,6 +196,20 @@ func TestOneFault(t *testing.T) {
 		}
 	}
 	for _, f := range faults {
+		t.Run("stuck "+f.kind+" "+f.name, func(t *testing.T) {
+			stuck := foreign(t, f.kind, f.name)
+			stuck.SetLabels(names.Labels(ComponentName))
+			stuck.SetFinalizers([]string{"example.com/audit"})
+			stuck.SetDeletionTimestamp(new(metav1.NewTime(time.Now().Add(-2 * time.Minute))))
+			w := newWorld(t, everything(), stuck)
+			f.serves = f.serves || f.kind == "Deployment"
+			w.expect(f, "held by finalizers example.com/audit")
+			if result, err := w.pass(); err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > time.Minute {
+				t.Errorf("after %s, error %v", result.RequeueAfter, err)
+			}
+		})
+	}
+	for _, f := range faults {
 		if f.kind == "ServiceAccount" {
 			continue // an account that somebody made is used as it is
 		}

@@ -174,10 +174,9 @@ func ignorePassing(err error) error {
 }
 
 // isPassing: a namespace that is being deleted admits nothing new, and the end of a RoleBinding that is being deleted is an
-// event.
+// event, which is missed only after a minute.
 func isPassing(err error) bool {
-	_, deleting := errors.AsType[*apply.DeletingError](err)
-	return deleting || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+	return apply.Vanishing(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
 // isForeign: the name is taken by something that is not ours.

@@ -140,7 +140,8 @@ func TestIgnorePassing(t *testing.T) {
 	terminating := apierrors.NewForbidden(schema.GroupResource{Resource: "rolebindings"}, ViewBinding, errors.New("terminating"))
 	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "rolebindings"}, ViewBinding, errors.New("bind"))
-	deleting, foreign := &apply.DeletingError{Kind: "RoleBinding"}, &apply.ForeignError{Kind: "RoleBinding"}
+	deleting, stuck := &apply.DeletingError{Kind: "RoleBinding"}, &apply.DeletingError{Kind: "RoleBinding", Stuck: true}
+	foreign := &apply.ForeignError{Kind: "RoleBinding"}
 	for name, tc := range map[string]struct {
 		err              error
 		passing, foreign bool
@@ -149,6 +150,7 @@ func TestIgnorePassing(t *testing.T) {
 		"namespace ends":       {wrapped(terminating), true, false},
 		"both bindings":        {errors.Join(wrapped(terminating), wrapped(terminating)), true, false},
 		"binding is going":     {errors.Join(wrapped(deleting)), true, false},
+		"binding does not go":  {wrapped(stuck), false, false},
 		"not allowed":          {wrapped(forbidden), false, false},
 		"a failure beside it":  {errors.Join(wrapped(terminating), wrapped(forbidden)), false, false},
 		"taken":                {errors.Join(wrapped(foreign), wrapped(foreign)), false, true},

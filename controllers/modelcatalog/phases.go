@@ -34,8 +34,6 @@ const (
 	// lookAgain is how often the pods of a catalog that is not available are asked for the cause: a waiting pod changes nothing
 	// on its Deployment, so there is no event to wait for.
 	lookAgain = 30 * time.Second
-	// removalRetry is the pause while something of another's stands in the way.
-	removalRetry = time.Minute
 	// soon is the pause for what is a matter of moments.
 	soon = time.Second
 )
@@ -271,14 +269,14 @@ func (r *catalogs) deployment(ctx context.Context, c *aihubv1alpha1.Catalog, nam
 // status stays as it is.
 func (r *catalogs) notApplied(c *aihubv1alpha1.Catalog, err error) error {
 	if apply.Vanishing(err) {
-		return &reconciler.Wait{For: "an optional API to be gone", Retry: soon}
+		return &reconciler.Wait{For: "what is being deleted to be gone", Retry: soon}
 	}
-	foreign, blocked := errors.AsType[*apply.ForeignError](err)
+	_, foreign := errors.AsType[*apply.ForeignError](err)
+	_, deleting := errors.AsType[*apply.DeletingError](err)
 	switch {
-	case blocked && apply.OnlyForeign(err):
+	case apply.Blocked(err):
 		setAvailable(c, unavailable(err.Error()))
-		return &reconciler.Wait{For: foreign.Kind + " " + foreign.Name + " to be removed", Retry: removalRetry}
-	case blocked, apierrors.IsForbidden(err), apierrors.IsInvalid(err):
+	case foreign, deleting, apierrors.IsForbidden(err), apierrors.IsInvalid(err):
 		setAvailable(c, unavailable("unexpected reconcile error: "+err.Error()))
 	}
 	return err

@@ -3,6 +3,7 @@ package modelcatalog
 import (
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -133,7 +134,7 @@ func TestForeignObjectsAreReported(t *testing.T) {
 	theirs.OwnerReferences = []metav1.OwnerReference{{APIVersion: "modelregistry.opendatahub.io/v1beta1", Kind: "ModelRegistry", Name: baseName, UID: "mr", Controller: new(true)}}
 	b := newBench(t, sample(), theirs)
 	result, err := b.pass()
-	if err != nil || result.RequeueAfter != removalRetry {
+	if err != nil || result.RequeueAfter != time.Minute {
 		t.Errorf("%+v, %v", result, err)
 	}
 	got, _ := conditions.Get(must(b, sample()).Status.Conditions, ConditionAvailable)

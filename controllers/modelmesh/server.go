@@ -154,8 +154,8 @@ func conclude(again time.Duration, err error) (ctrl.Result, error) {
 func onlyForUsers(err error) bool {
 	return apply.Only(err, func(err error) bool {
 		switch e := any(err).(type) {
-		case *apply.ForeignError:
-			return true
+		case *apply.ForeignError, *apply.DeletingError:
+			return apply.Blocked(err)
 		case *apierrors.StatusError:
 			return apierrors.IsInvalid(e)
 		default:

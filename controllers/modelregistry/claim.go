@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
 )
 
@@ -73,6 +74,9 @@ func (r *registries) keepClaim(ctx context.Context, m *v1beta1.ModelRegistry) er
 // growClaim raises the size of a claim of ours to the one that the spec asks for. It returns what of spec.postgres.storage the claim
 // does not follow, and why.
 func (r *registries) growClaim(ctx context.Context, m *v1beta1.ModelRegistry, claim *corev1.PersistentVolumeClaim) (string, error) {
+	if claim.DeletionTimestamp != nil {
+		return apply.Deleting(claimKind.Kind, claim).Error() + ", without its data: copy them while there are pods that use it", nil
+	}
 	wish := m.Spec.Postgres.Storage
 	if wish == nil {
 		return "", nil

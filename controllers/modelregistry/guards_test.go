@@ -85,7 +85,7 @@ func TestBindingOfTheCatalogIsNotTaken(t *testing.T) {
 			w := newWorld(t, nil, binding)
 			m := stored("model-catalog", proxied)
 			w.waits(w.pass(m), "a valid spec") // the name is reserved
-			if err := w.publish(t.Context(), m, apply.Desired{{Config: delegatorBinding(m), Ownership: apply.Unowned}}); !apply.OnlyForeign(err) {
+			if err := w.publish(t.Context(), m, apply.Desired{{Config: delegatorBinding(m), Ownership: apply.Unowned}}); !apply.Blocked(err) {
 				t.Errorf("the binding of the catalog: %v", err)
 			}
 			for range 5 { // an end takes several passes

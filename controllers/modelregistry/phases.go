@@ -24,9 +24,6 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
 )
 
-// blockedRetry is the pause while something that is not ours stands in the way: nothing tells us when it is gone.
-const blockedRetry = time.Minute
-
 // registries reconciles the children of registries. Its phases run in the order in which they stand here.
 type registries struct {
 	settings Settings
@@ -106,15 +103,12 @@ func (r *registries) failing(run func(context.Context, *v1beta1.ModelRegistry) e
 			return err
 		}
 		if apply.Vanishing(err) {
-			return &reconciler.Wait{For: "an optional API to be gone", Retry: time.Second}
+			return &reconciler.Wait{For: "what is being deleted to be gone", Retry: time.Second}
 		}
 		if apply.Only(err, apierrors.IsConflict) {
 			return err // somebody wrote in between: the next reconcile sees it
 		}
 		reportFailure(m, err)
-		if foreign, ok := errors.AsType[*apply.ForeignError](err); ok && apply.OnlyForeign(err) {
-			return &reconciler.Wait{For: foreign.Kind + " " + foreign.Name + " to be removed", Retry: blockedRetry}
-		}
 		return err
 	}
 }

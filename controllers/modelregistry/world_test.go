@@ -2,7 +2,6 @@ package modelregistry
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -257,7 +256,7 @@ func password(namespace, name string) *corev1.Secret {
 // waits demands that a pass ended with a wait.
 func (w *world) waits(err error, part string) {
 	w.Helper()
-	wait, ok := errors.AsType[*reconciler.Wait](err)
+	wait, ok := reconciler.AsWait(err)
 	if !ok || !strings.Contains(wait.For, part) {
 		w.Errorf("ended with %v, want a wait for %s", err, part)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -26,7 +25,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
-// goneRetry is the pause while a Deployment is being deleted that does not bear our labels yet, so that no event tells its end.
+// goneRetry is the pause while a Deployment is being deleted to be made anew.
 const goneRetry = 2 * time.Second
 
 // split tells the objects that a registry owns from those of which the name alone says whose they are.
@@ -47,12 +46,8 @@ func (r *registries) apply(ctx context.Context, m *v1beta1.ModelRegistry, desire
 	if err == nil {
 		return nil
 	}
-	failed := failures(err)
-	if going := slices.IndexFunc(failed, func(e *apply.Error) bool { return !isDeleting(e) }); going < 0 && len(failed) > 0 {
-		return &reconciler.Wait{For: "an object to be gone", Retry: goneRetry}
-	}
 	mended := false
-	for _, failed := range failed {
+	for _, failed := range failures(err) {
 		if failed.Kind != deploymentKind.Kind || !apierrors.IsInvalid(failed.Err) {
 			continue
 		}
@@ -68,11 +63,6 @@ func (r *registries) apply(ctx context.Context, m *v1beta1.ModelRegistry, desire
 		return &reconciler.Wait{For: "a Deployment to be made anew", Retry: goneRetry}
 	}
 	return err
-}
-
-func isDeleting(e *apply.Error) bool {
-	_, deleting := errors.AsType[*apply.DeletingError](e)
-	return deleting
 }
 
 // failures lists what could not be written.

@@ -202,7 +202,7 @@ func (r *clusters) notApplied(cluster *unstructured.Unstructured, what string, e
 		return lookAgain, nil
 	}
 	err = fmt.Errorf("%s: %w", what, err)
-	if apply.OnlyForeign(err) {
+	if apply.Blocked(err) {
 		r.warn(cluster, topicApply, ReasonNotApplied, err.Error())
 		return strangerRetry, nil
 	}

@@ -18,8 +18,8 @@ import (
 // Apply brings all desired objects of an owner to their desired state, stage by stage, and in order within a stage. An object
 // that fails does not keep those of its own stage from being written, but those of later ones: see Stage. The result joins one
 // *Error for each object that failed, within a *HeldBackError when others were held back. An object that is being
-// deleted is left alone without an error: its deletion event brings the owner back. So is one that has lost its
-// reference to an owner that is being deleted.
+// deleted is left alone, without an error for a minute: its deletion event brings the owner back, see also Revisit. So is
+// one that has lost its reference to an owner that is being deleted.
 func (a *Applier) Apply(ctx context.Context, owner client.Object, desired Desired) error {
 	o, err := newOwner(owner, a.Client.Scheme())
 	if err != nil {
@@ -93,8 +93,7 @@ func (a *Applier) settle(ctx context.Context, o owner, c child) error {
 	case cached == nil || cached.GetUID() != known.uid: // gone, replaced, or not yet in the cache
 		return a.inspect(ctx, o, c)
 	case cached.GetDeletionTimestamp() != nil:
-		a.memory.drop(o.uid, c.key)
-		return nil
+		return a.awaitEnd(ctx, o, c, cached)
 	case known.intent == c.intent && a.untouched(known, o, c, cached):
 		a.skip(c.key.Kind)
 		return nil
@@ -178,11 +177,7 @@ func (a *Applier) inspect(ctx context.Context, o owner, c child) error {
 		return err
 	}
 	if live.GetDeletionTimestamp() != nil {
-		a.memory.drop(o.uid, c.key)
-		if a.labelled(live) {
-			return nil
-		}
-		return &DeletingError{Kind: c.key.Kind, Namespace: c.key.Namespace, Name: c.key.Name}
+		return a.awaitEnd(ctx, o, c, live)
 	}
 	if released, err := a.released(ctx, o, c, live); err != nil || released {
 		a.memory.drop(o.uid, c.key)

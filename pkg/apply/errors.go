@@ -9,7 +9,7 @@ import (
 )
 
 // Error says which object could not be applied. Err holds the reason: an error of the API server as it came, a
-// *ForeignError, or a DeletingError.
+// *ForeignError, or a *DeletingError.
 type Error struct {
 	Kind, Namespace, Name string
 	// Stage is that of the object.
@@ -45,26 +45,21 @@ func (e *ForeignError) Error() string {
 		title(e.Kind, e.Namespace, e.Name), because)
 }
 
-// DeletingError says that an object is being deleted whose end the cache does not show, because it does not bear our
-// labels yet. Trying again later is all there is to do.
-type DeletingError struct {
-	Kind, Namespace, Name string
-}
-
-// Error implements error.
-func (e *DeletingError) Error() string {
-	return title(e.Kind, e.Namespace, e.Name) + " is being deleted and will be created again when it is gone"
-}
-
 func title(kind, namespace, name string) string {
 	return kind + " " + types.NamespacedName{Namespace: namespace, Name: name}.String()
 }
 
-// OnlyForeign says that an error consists of nothing but objects of others: trying again at once would change nothing.
-func OnlyForeign(err error) bool {
+// Blocked says that an error consists of nothing but objects that stand in the way, because they are somebody else's or do not
+// go: trying again at once would change nothing.
+func Blocked(err error) bool {
 	return Only(err, func(err error) bool {
-		_, is := any(err).(*ForeignError)
-		return is
+		switch e := any(err).(type) {
+		case *ForeignError:
+			return true
+		case *DeletingError:
+			return e.Stuck
+		}
+		return false
 	})
 }
 

@@ -216,7 +216,7 @@ func TestTwoMakeTheSameObject(t *testing.T) {
 			if diff := cmp.Diff(theirs, got.Data); diff != "" || len(got.Labels) > 0 || len(got.OwnerReferences) > 0 {
 				t.Errorf("labels %v, owners %v, data (-want +got):\n%s", got.Labels, got.OwnerReferences, diff)
 			}
-			if err := b.Apply(t.Context(), b.owner, Desired{settings("a", "ours")}); !OnlyForeign(err) {
+			if err := b.Apply(t.Context(), b.owner, Desired{settings("a", "ours")}); !Blocked(err) {
 				t.Errorf("afterwards: %v", err)
 			}
 		})

@@ -87,8 +87,8 @@ func TestGuardsStandBeforeWorkloads(t *testing.T) {
 			if (err != nil) != failed || HeldBack(err) != test.held || OnlyExposure(err) != (failed && !test.held) {
 				t.Errorf("held back %t, only exposure %t: %v", HeldBack(err), OnlyExposure(err), err)
 			}
-			if OnlyForeign(err) != (test.foreign != nil) {
-				t.Errorf("only foreign objects: %t", OnlyForeign(err))
+			if Blocked(err) != (test.foreign != nil) {
+				t.Errorf("only foreign objects: %t", Blocked(err))
 			}
 		})
 	}

@@ -7,10 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
-// Vanishing says that an error of Apply or Prune consists of nothing but objects whose API is going away: its definition is
-// being deleted, or is deleted and capability detection has not caught up. Waiting for a moment is all there is to do.
+// Vanishing says that an error of Apply or Prune consists of nothing but objects that are just going, or whose API is: its definition
+// is being deleted, or is deleted and capability detection has not caught up. Waiting for a moment is all there is to do.
 func Vanishing(err error) bool {
 	return Only(err, func(err error) bool {
+		if going, ok := any(err).(*DeletingError); ok {
+			return !going.Stuck
+		}
 		e, ok := any(err).(*Error)
 		return ok && goes(e.Err)
 	})

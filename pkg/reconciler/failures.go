@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,9 +16,6 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 )
-
-// terminatingRetry is the pause while a namespace ends. What is in it goes with it; objects elsewhere look again.
-const terminatingRetry = time.Minute
 
 // conditionReconciling is true while an object is not available, and absent otherwise. Clients that judge by the rules of kstatus
 // (Argo CD, Flux, helm --wait) know it, and take an object for ready that has neither it nor a condition Ready.
@@ -58,51 +54,43 @@ func IsFinal(err error) bool {
 	})
 }
 
-// isPassing reports whether an error consists of nothing but waits and refusals because of a namespace that is being deleted.
-func isPassing(err error) bool {
-	return apply.Only(err, func(err error) bool {
-		if _, is := any(err).(*Wait); is {
-			return true
-		}
-		_, is := any(err).(apierrors.APIStatus)
-		return is && apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
-	})
-}
-
-// classify turns what trying again cannot mend into an error that is not tried again, and the end of a namespace into a wait.
+// classify turns what trying again cannot mend into an error that is not tried again.
 func classify(err error) error {
-	switch _, waiting := asWait(err); {
-	case err == nil || waiting:
-		return err
-	case isPassing(err):
-		return &Wait{For: "a namespace to end: " + err.Error(), Retry: terminatingRetry}
-	case IsFinal(err) && !errors.Is(err, reconcile.TerminalError(nil)):
+	if _, waiting := AsWait(err); !waiting && IsFinal(err) && !errors.Is(err, reconcile.TerminalError(nil)) {
 		return reconcile.TerminalError(err)
 	}
 	return err
 }
 
 // ClassifyErrors gives a reconciler that is not made by [New] the same answers to errors: 400 and 422 of the API server are not
-// tried again, and a namespace that ends is no error.
+// tried again, and objects and namespaces whose end has to come first are no error.
 func ClassifyErrors(r reconcile.Reconciler) reconcile.Reconciler {
 	return reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-		result, err := r.Reconcile(ctx, request)
-		err = classify(err)
-		if wait, waiting := asWait(err); waiting {
-			log.FromContext(ctx).V(1).Info("Waiting", "for", wait.For)
-			return reconcile.Result{RequeueAfter: max(wait.Retry, 0)}, nil
-		}
-		return result, err
+		return revisiting(ctx, func(ctx context.Context) (reconcile.Result, error) {
+			result, err := r.Reconcile(ctx, request)
+			if wait, waiting := AsWait(err); waiting {
+				log.FromContext(ctx).V(1).Info("Waiting", "for", wait.For)
+				return reconcile.Result{RequeueAfter: max(wait.Retry, 0)}, nil
+			}
+			return result, classify(err)
+		})
 	})
+}
+
+// revisiting has a pass repeated by the time at which what is being deleted should be gone.
+func revisiting(ctx context.Context, pass func(context.Context) (reconcile.Result, error)) (reconcile.Result, error) {
+	ctx, left := apply.Revisit(ctx)
+	result, err := pass(ctx)
+	if after := left(); err == nil && after > 0 && (result.RequeueAfter == 0 || after < result.RequeueAfter) {
+		result.RequeueAfter = after
+	}
+	return result, err
 }
 
 // report sees to it that no error leaves the status as it was.
 func (s *shell[T]) report(obj T, err error) {
-	stalled, failed := false, false
-	if _, waiting := asWait(err); err != nil && !waiting {
-		stalled = IsFinal(err)
-		failed = !stalled && !s.told(obj, err)
-	}
+	stalled := IsFinal(err)
+	failed := err != nil && !stalled && !s.told(obj, err)
 	s.condition(obj, stalled, metav1.Condition{
 		Type: ConditionStalled, Status: metav1.ConditionTrue, Reason: reasonRefused,
 		Message: "the API server refuses what the spec leads to, and will not be asked again before something changes: " + text(err),
@@ -134,12 +122,22 @@ func (s *shell[T]) condition(obj T, wanted bool, c metav1.Condition) {
 // toldBytes is how much of an error's text has to stand in a condition. Messages are clipped.
 const toldBytes = 80
 
-// told reports whether a condition has the words of each part of an error. A conflict needs none: the next pass is on its way.
+// told reports whether a condition has the words of each part of an error. A conflict needs none: the next pass is on its way. Nor
+// do waits, and what goes by itself within a moment or with its namespace.
 func (s *shell[T]) told(obj T, err error) bool {
 	list := s.conditions.List(obj)
 	return apply.Only(err, func(err error) bool {
-		if apierrors.IsConflict(err) {
+		switch e := any(err).(type) {
+		case *Wait:
 			return true
+		case *apply.DeletingError:
+			if !e.Stuck {
+				return true
+			}
+		case apierrors.APIStatus:
+			if apierrors.IsConflict(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+				return true
+			}
 		}
 		words := err.Error()
 		words = words[:min(len(words), toldBytes)]

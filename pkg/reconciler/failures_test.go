@@ -19,6 +19,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
@@ -114,6 +115,10 @@ func TestNoErrorLeavesTheStatusAsItWas(t *testing.T) {
 		"an error for the user":   {reconcile.TerminalError(errors.New("no such class")), "", true},
 		"a namespace that ends":   {terminating, "", false},
 		"both of two are awaited": {errors.Join(terminating, &Wait{For: "pods"}), "", false},
+		"an object that goes":     {&apply.DeletingError{Kind: "Service"}, "", false},
+		"one that does not":       {&apply.DeletingError{Kind: "Service", Stuck: true}, "", true},
+		"one that is told of":     {&apply.DeletingError{Kind: "Service", Stuck: true}, "oh: " + (&apply.DeletingError{Kind: "Service"}).Error(), false},
+		"one of somebody else":    {&apply.Error{Err: &apply.ForeignError{Kind: "Service"}}, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := tc.err
@@ -273,5 +278,33 @@ func TestAPauseThatIsNotUnderstood(t *testing.T) {
 	b.must()
 	if !conditions.IsTrue(b.get().Status.Conditions, ConditionPaused) {
 		t.Error("Yes does not pause")
+	}
+}
+
+// What stands in the way is waited for, by both forms of reconcilers, and a failure beside it stays one.
+func TestWhatIsInTheWayIsAwaited(t *testing.T) {
+	going, stuck, foreign := &apply.DeletingError{}, &apply.DeletingError{Stuck: true}, &apply.ForeignError{}
+	for name, tc := range map[string]struct {
+		err   error
+		after time.Duration // 0 for an error
+	}{
+		"going":                   {going, time.Second},
+		"it does not go":          {stuck, time.Minute},
+		"somebody else's":         {foreign, time.Minute},
+		"within others":           {fmt.Errorf("x: %w", &apply.HeldBackError{Err: errors.Join(&apply.Error{Err: stuck}, &apply.Error{Err: foreign})}), time.Minute},
+		"beside a shorter wait":   {errors.Join(foreign, &Wait{For: "pods", Retry: time.Second}), time.Second},
+		"beside a failure":        {errors.Join(stuck, broken), 0},
+		"beside a namespace":      {errors.Join(stuck, terminating), time.Minute},
+		"a refusal of the object": {errors.Join(stuck, invalid), 0},
+	} {
+		err := tc.err
+		b := newBench(t, failing(&err), newWidget())
+		shell, shellErr := b.reconcile()
+		plain, plainErr := ClassifyErrors(reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) {
+			return ctrl.Result{}, err
+		})).Reconcile(t.Context(), ctrl.Request{})
+		if shell.RequeueAfter != tc.after || plain.RequeueAfter != tc.after || (shellErr == nil) != (tc.after > 0) || (plainErr == nil) != (tc.after > 0) {
+			t.Errorf("%s: %s, %v; %s, %v", name, shell.RequeueAfter, shellErr, plain.RequeueAfter, plainErr)
+		}
 	}
 }

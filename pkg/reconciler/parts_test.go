@@ -96,7 +96,7 @@ func anyError(t *rapid.T, depth int) (waits []time.Duration, failures int, err e
 func TestAsWait(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		waits, failures, err := anyError(t, 3)
-		wait, ok := asWait(err)
+		wait, ok := AsWait(err)
 		if ok != (failures == 0) {
 			t.Fatalf("%v with %d failures counts as a wait: %t", err, failures, ok)
 		}
@@ -113,10 +113,10 @@ func TestAsWait(t *testing.T) {
 		}
 	})
 	var none *Wait
-	if _, ok := asWait(nil); ok {
+	if _, ok := AsWait(nil); ok {
 		t.Error("no error is no wait")
 	}
-	if _, ok := asWait(none); ok {
+	if _, ok := AsWait(none); ok {
 		t.Error("a nil wait is no wait")
 	}
 	if got := (&Wait{For: "rain"}).Error(); got != "waiting for rain" {

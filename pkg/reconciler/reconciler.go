@@ -125,7 +125,7 @@ func (s *shell[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	case behind:
 		return ctrl.Result{RequeueAfter: lagRetry}, nil
 	}
-	result, err := s.pass(ctx, obj)
+	result, err := revisiting(ctx, func(ctx context.Context) (ctrl.Result, error) { return s.pass(ctx, obj) })
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return ctrl.Result{}, nil // the controller stops; what was interrupted is no error
@@ -189,7 +189,7 @@ func (s *shell[T]) run(ctx context.Context, obj T) error {
 // conclude maps how a pass ended. A status that could not be written is retried even after a terminal error, because
 // nobody would learn of that one otherwise.
 func conclude(pass, patch error) (ctrl.Result, error) {
-	wait, waiting := asWait(pass)
+	wait, waiting := AsWait(pass)
 	switch {
 	case patch != nil && (pass == nil || waiting):
 		return ctrl.Result{}, patch

@@ -2,6 +2,11 @@ package reconciler
 
 import (
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 )
 
 // Wait ends a pass early without being a failure: something is not there yet. It counts as success in the metrics,
@@ -16,9 +21,14 @@ type Wait struct {
 // Error implements error.
 func (w *Wait) Error() string { return "waiting for " + w.For }
 
-// asWait returns the wait that an error consists of. Joined errors are a wait only when each of them is, so that a
-// failure beside a wait stays a failure; the shortest positive Retry counts.
-func asWait(err error) (*Wait, bool) {
+// blockedRetry is the pause while an object stands in the way that is not ours or does not go, or while a namespace ends: what tells
+// their end may be no event for the one who waits. goingRetry is the pause while one is just going.
+const blockedRetry, goingRetry = time.Minute, time.Second
+
+// AsWait returns the wait that an error consists of; objects and namespaces whose end has to come first are waited for as well.
+// Joined errors are a wait only when each of them is, so that a failure beside a wait stays a failure; the shortest positive
+// Retry counts.
+func AsWait(err error) (*Wait, bool) {
 	switch e := any(err).(type) { // the tree is walked here, branch by branch
 	case nil:
 		return nil, false
@@ -27,16 +37,21 @@ func asWait(err error) (*Wait, bool) {
 	case interface{ Unwrap() []error }:
 		return shortest(e.Unwrap())
 	case interface{ Unwrap() error }:
-		return asWait(e.Unwrap())
-	default:
-		return nil, false
+		return AsWait(e.Unwrap())
 	}
+	switch {
+	case apply.Vanishing(err):
+		return &Wait{For: "what is being deleted to be gone: " + err.Error(), Retry: goingRetry}, true
+	case apply.Blocked(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return &Wait{For: "what is in the way to be removed: " + err.Error(), Retry: blockedRetry}, true
+	}
+	return nil, false
 }
 
 func shortest(errs []error) (*Wait, bool) {
 	var out *Wait
 	for _, err := range errs {
-		w, ok := asWait(err)
+		w, ok := AsWait(err)
 		if !ok {
 			return nil, false
 		}

@@ -34,8 +34,8 @@ func TestErrorsAreTakenApart(t *testing.T) {
 		"that ends, and a failure": {errors.Join(leaving, errDown), false, false},
 		"both":                     {errors.Join(leaving, stranger), false, false},
 	} {
-		if apply.OnlyForeign(c.err) != c.foreign || ending(c.err) != c.ending {
-			t.Errorf("%s: foreign %t, ending %t", name, apply.OnlyForeign(c.err), ending(c.err))
+		if apply.Blocked(c.err) != c.foreign || ending(c.err) != c.ending {
+			t.Errorf("%s: foreign %t, ending %t", name, apply.Blocked(c.err), ending(c.err))
 		}
 	}
 }

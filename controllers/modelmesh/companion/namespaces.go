@@ -168,7 +168,7 @@ func (r *namespaces) apply(ctx context.Context, namespace *metav1.PartialObjectM
 	if known.news(topicApply, err.Error()) {
 		r.warn(namespace, err.Error())
 	}
-	if apply.OnlyForeign(err) {
+	if apply.Blocked(err) {
 		return strangerRetry, nil
 	}
 	return 0, err

@@ -127,7 +127,7 @@ func (r *publications) apply(ctx context.Context, s *v1beta1.InferenceService, d
 		return 0, nil
 	case apply.Vanishing(err):
 		return lookAgain, nil
-	case apply.OnlyForeign(err):
+	case apply.Blocked(err):
 		*problem = err.Error()
 		return strangerRetry, nil
 	}

@@ -1,0 +1,97 @@
+package apply
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// held makes the ConfigMap "a", deletes it while somebody holds it, and sets the clock to that moment.
+func held(t *testing.T) *bench {
+	b := newBench(t)
+	b.settles(both, settings("a", "1"))
+	object := b.get("a")
+	object.Finalizers = []string{"example.com/backup", "example.com/audit"}
+	b.must(b.server.Update(t.Context(), object, client.FieldOwner("them")))
+	b.must(b.server.Delete(t.Context(), object))
+	b.clock.SetTime(b.get("a").DeletionTimestamp.Time)
+	return b
+}
+
+// What is being deleted is waited for without a word for a minute, after which it is named with what holds it, until it is gone.
+func TestApplyNamesWhatDoesNotGo(t *testing.T) {
+	b := held(t)
+	since := b.clock.Now()
+	for name, step := range map[string]time.Duration{"known": 0, "after a restart": 20 * time.Second} {
+		b.clock.SetTime(since.Add(step))
+		ctx, left := Revisit(t.Context())
+		b.must(b.Apply(ctx, b.owner, Desired{settings("a", "2")}))
+		if left() != time.Minute-step {
+			t.Errorf("%s: looked at again after %s", name, left())
+		}
+		b.restart()
+	}
+	b.clock.SetTime(since.Add(time.Minute))
+	for range 2 {
+		ctx, left := Revisit(t.Context())
+		err := b.Apply(ctx, b.owner, Desired{settings("a", "2"), settings("b", "1")})
+		going, ok := errors.AsType[*DeletingError](err)
+		if !ok || !going.Stuck || !Blocked(err) || Vanishing(err) || left() != 0 {
+			t.Fatalf("error %v", err)
+		}
+		for _, part := range []string{"ConfigMap ns/a", since.UTC().Format(time.RFC3339), "example.com/backup, example.com/audit"} {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("%q does not say %q", err, part)
+			}
+		}
+		b.get("b") // the others of its stage do not wait for it
+	}
+	object := b.get("a")
+	object.Finalizers = nil
+	b.must(b.server.Update(t.Context(), object, client.FieldOwner("them")))
+	b.must(b.Apply(t.Context(), b.owner, Desired{settings("a", "2")}))
+	if got := b.get("a"); got.DeletionTimestamp != nil || got.Data["key"] != "2" {
+		t.Errorf("made again as %v", got.Data)
+	}
+}
+
+// The end of what does not bear our labels is no event, so it is asked for again and again, without a word for a minute too.
+func TestApplyAsksForWhatTheCacheDoesNotShow(t *testing.T) {
+	b := held(t)
+	object := b.get("a")
+	object.Labels = nil
+	b.must(b.server.Update(t.Context(), object, client.FieldOwner("them")))
+	if err := b.Apply(t.Context(), b.owner, Desired{settings("a", "2")}); !Vanishing(err) || Blocked(err) {
+		t.Errorf("at first: %v", err)
+	}
+	b.clock.SetTime(b.clock.Now().Add(time.Minute))
+	if err := b.Apply(t.Context(), b.owner, Desired{settings("a", "2")}); Vanishing(err) || !Blocked(err) {
+		t.Errorf("after a minute: %v", err)
+	}
+}
+
+func TestDeletingErrorWithoutFinalizers(t *testing.T) {
+	b := held(t)
+	object := b.get("a")
+	object.Finalizers = nil
+	if text := Deleting("ConfigMap", object).Error(); strings.Contains(text, "held") || !strings.Contains(text, "will be made again") {
+		t.Error(text)
+	}
+}
+
+// Of several the first that is due counts.
+func TestRevisit(t *testing.T) {
+	_, left := Revisit(t.Context())
+	if left() != 0 {
+		t.Errorf("nothing is due, and yet %s", left())
+	}
+	v := &visit{}
+	v.within(time.Minute)
+	v.within(time.Second)
+	if got := v.within(time.Hour); got != time.Second {
+		t.Errorf("after %s", got)
+	}
+}
