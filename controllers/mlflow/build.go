@@ -55,8 +55,6 @@ type Inputs struct {
 	GatewayName, GatewayNamespace string
 	// ExternalURL is the base under which the gateway is reached, "" when none is configured.
 	ExternalURL string
-	// CORSBaseURL is the base whose origin browsers may call from, configured or not.
-	CORSBaseURL string
 	// SectionTitle is the section of the console menu.
 	SectionTitle string
 	// Version is the MLflow release that this build supports, without a leading "v".

@@ -232,7 +232,7 @@ func allowedOrigins(m *mlflowv1.MLflow, in Inputs) []string {
 		"localhost:*",
 		"127.0.0.1:*",
 	}
-	if base, err := url.Parse(in.CORSBaseURL); err == nil && base.Scheme != "" && base.Host != "" {
+	if base, err := url.Parse(in.ExternalURL); err == nil && base.Scheme != "" && base.Host != "" {
 		origins = append(origins, base.Scheme+"://"+base.Host)
 	}
 	for _, extra := range m.Spec.ExtraAllowedOrigins {

@@ -183,7 +183,7 @@ func TestOrigins(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := called(server(func(s *mlflowv1.MLflowSpec) { s.ExtraAllowedOrigins = c.extra }), c.name)
-			in := with(platformInputs["bare"], func(in *Inputs) { in.CORSBaseURL = c.base })
+			in := with(platformInputs["bare"], func(in *Inputs) { in.ExternalURL = c.base })
 			if got := envOf(t, m, in)["MLFLOW_SERVER_CORS_ALLOWED_ORIGINS"].Value; got != strings.Join(c.want, ",") {
 				t.Errorf("origins = %q, want %q", got, c.want)
 			}

@@ -31,7 +31,6 @@ func onPlatform(in Inputs) Inputs {
 	in.GatewayName = "data-science-gateway"
 	in.GatewayNamespace = "openshift-ingress"
 	in.ExternalURL = "https://gateway.apps.example.com"
-	in.CORSBaseURL = "https://gateway.apps.example.com"
 	in.SectionTitle = "OpenShift Open Data Hub"
 	in.Version = "3.14.0"
 	return in

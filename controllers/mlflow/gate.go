@@ -164,7 +164,7 @@ func overlay(in Inputs, spec *platformv1alpha1.MLflowOperatorSpec) Inputs {
 	}
 	if spec.Gateway != nil {
 		if url := domainURL(spec.Gateway.Domain); url != "" {
-			in.ExternalURL, in.CORSBaseURL = url, url
+			in.ExternalURL = url
 		}
 	}
 	return in

@@ -165,7 +165,7 @@ func TestGateReadFails(t *testing.T) {
 
 // [mlflow-66] The platform's decisions count while the component platform is on, as far as they are made, and never otherwise.
 func TestGateInputs(t *testing.T) {
-	settings := Settings{GatewayName: "env-gateway", SectionTitle: "Env", ExternalURL: "https://env.example.com", CORSBaseURL: "https://env.example.com"}
+	settings := Settings{GatewayName: "env-gateway", SectionTitle: "Env", ExternalURL: "https://env.example.com"}
 	domain := func(text string) func(*platformv1alpha1.MLflowOperator) {
 		return func(m *platformv1alpha1.MLflowOperator) { m.Spec.Gateway = &platformv1alpha1.GatewaySpec{Domain: text} }
 	}
@@ -185,8 +185,8 @@ func TestGateInputs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_ = c.gate.pass(t.Context(), &mlflowv1.MLflow{}) // whether it is open is another matter
 			in := c.gate.inputs(settings)
-			if in.GatewayName != c.gateway || in.SectionTitle != c.title || in.ExternalURL != c.url || in.CORSBaseURL != c.url {
-				t.Errorf("gateway %q, title %q, URLs %q and %q", in.GatewayName, in.SectionTitle, in.ExternalURL, in.CORSBaseURL)
+			if in.GatewayName != c.gateway || in.SectionTitle != c.title || in.ExternalURL != c.url {
+				t.Errorf("gateway %q, title %q, URL %q", in.GatewayName, in.SectionTitle, in.ExternalURL)
 			}
 		})
 	}

@@ -82,10 +82,8 @@ type Settings struct {
 	Image string
 	// GatewayName and GatewayNamespace name the parent of HTTPRoutes.
 	GatewayName, GatewayNamespace string
-	// ExternalURL is the base of public URLs without a trailing slash; empty when none is configured.
+	// ExternalURL is the base of public URLs without a trailing slash, from whose origin browsers may call; empty when none is configured.
 	ExternalURL string
-	// CORSBaseURL is the base whose origin browsers may always call from.
-	CORSBaseURL string
 	// SectionTitle is the section of the console's application menu.
 	SectionTitle string
 	// Platform: the platform hands MLflow over by an MLflowOperator, which is waited for.
@@ -108,7 +106,6 @@ func (s Settings) Inputs(served capability.Set) Inputs {
 		GatewayName:      s.GatewayName,
 		GatewayNamespace: s.GatewayNamespace,
 		ExternalURL:      s.ExternalURL,
-		CORSBaseURL:      s.CORSBaseURL,
 		SectionTitle:     s.SectionTitle,
 		Version:          s.Version,
 	}

@@ -109,8 +109,6 @@ type MLflow struct {
 	GatewayName, GatewayNamespace string
 	// ExternalURL is the external base URL without a trailing slash; empty when none is configured.
 	ExternalURL string
-	// CORSBaseURL is the base URL whose origin is allowed to call MLflow: ExternalURL.
-	CORSBaseURL string
 	// SectionTitle is the section of the console's application menu.
 	SectionTitle string
 	// ResourceNamePrefix stands before the names of the aggregated ClusterRoles.

@@ -323,21 +323,21 @@ func TestImagesMLflow5(t *testing.T) {
 
 // D29: only a real URL is one, and it is normalised once.
 func TestExternalURL(t *testing.T) {
-	for name, tc := range map[string]struct{ raw, want, cors string }{
-		"unset":                  {"", "", ""},
-		"blank":                  {"  ", "", ""},
-		"example":                {"https://mlflow.example.com", "", ""},
-		"example with slash":     {"https://mlflow.example.com/", "", ""},
-		"shipped placeholder":    {PlaceholderURL, "", ""},
-		"real":                   {"https://gw.apps.lab.test", "https://gw.apps.lab.test", "https://gw.apps.lab.test"},
-		"bare host":              {"gw.apps.lab.test/", "https://gw.apps.lab.test", "https://gw.apps.lab.test"},
-		"blanks and slashes":     {" https://gw.apps.lab.test// ", "https://gw.apps.lab.test", "https://gw.apps.lab.test"},
-		"port and path are kept": {"http://gw.test:8080/ml/", "http://gw.test:8080/ml", "http://gw.test:8080/ml"},
+	for name, tc := range map[string]struct{ raw, want string }{
+		"unset":                  {"", ""},
+		"blank":                  {"  ", ""},
+		"example":                {"https://mlflow.example.com", ""},
+		"example with slash":     {"https://mlflow.example.com/", ""},
+		"shipped placeholder":    {PlaceholderURL, ""},
+		"real":                   {"https://gw.apps.lab.test", "https://gw.apps.lab.test"},
+		"bare host":              {"gw.apps.lab.test/", "https://gw.apps.lab.test"},
+		"blanks and slashes":     {" https://gw.apps.lab.test// ", "https://gw.apps.lab.test"},
+		"port and path are kept": {"http://gw.test:8080/ml/", "http://gw.test:8080/ml"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := mustLoad(t, given{env: map[string]string{"MLFLOW_URL": tc.raw}}).MLflow
-			if m.ExternalURL != tc.want || m.CORSBaseURL != tc.cors {
-				t.Errorf("got %q and %q, want %q and %q", m.ExternalURL, m.CORSBaseURL, tc.want, tc.cors)
+			if m.ExternalURL != tc.want {
+				t.Errorf("got %q, want %q", m.ExternalURL, tc.want)
 			}
 		})
 	}

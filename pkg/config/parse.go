@@ -141,7 +141,7 @@ func image(dst *string) func(string) error {
 func (m *MLflow) setURL(raw string) error {
 	base := strings.TrimRight(strings.TrimSpace(raw), "/")
 	if base == "" {
-		m.ExternalURL, m.CORSBaseURL = "", ""
+		m.ExternalURL = ""
 		return nil
 	}
 	if !strings.Contains(base, "://") {
@@ -154,9 +154,9 @@ func (m *MLflow) setURL(raw string) error {
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return errors.New("must be a base URL without user, query and fragment")
 	}
-	m.ExternalURL, m.CORSBaseURL = base, base
+	m.ExternalURL = base
 	if base == ExampleURL || base == PlaceholderURL {
-		m.ExternalURL, m.CORSBaseURL = "", "" // anybody may register the host
+		m.ExternalURL = "" // anybody may register the host
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ var platforms = map[string]mlflow.Inputs{
 func on(in mlflow.Inputs) mlflow.Inputs {
 	in.Namespace, in.Image = "opendatahub", "quay.io/example/mlflow:v3"
 	in.GatewayName, in.GatewayNamespace = "data-science-gateway", "openshift-ingress"
-	in.ExternalURL, in.CORSBaseURL = "https://gateway.apps.example.com", "https://gateway.apps.example.com:8443/path"
+	in.ExternalURL = "https://gateway.apps.example.com:8443/path"
 	in.SectionTitle = "OpenShift Open Data Hub"
 	return in
 }

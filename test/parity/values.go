@@ -94,7 +94,7 @@ func serverValues(m *mlflowv1.MLflow, in mlflow.Inputs) (object, error) {
 		"defaultArtifactRoot":  spec.DefaultArtifactRoot,
 		"workers":              orElse(spec.Workers, 1),
 		"staticPrefix":         "/mlflow",
-		"extraAllowedOrigins":  append(origin(in.CORSBaseURL), spec.ExtraAllowedOrigins...),
+		"extraAllowedOrigins":  append(origin(in.ExternalURL), spec.ExtraAllowedOrigins...),
 		"allowedHosts":         allowedHosts(spec, in),
 		// A Secret wins where an object that was stored long ago has both forms.
 		"backendStoreUri":                orText(spec.BackendStoreURI, "sqlite:////mlflow/mlflow.db"),

@@ -30,7 +30,6 @@ func MLflow(c config.Config) mlflow.Settings {
 		GatewayName:      c.MLflow.GatewayName,
 		GatewayNamespace: c.MLflow.GatewayNamespace,
 		ExternalURL:      c.MLflow.ExternalURL,
-		CORSBaseURL:      c.MLflow.CORSBaseURL,
 		SectionTitle:     c.MLflow.SectionTitle,
 		Platform:         c.Enabled(platform.ComponentName),
 		Version:          c.MLflow.Version,
