@@ -11,15 +11,17 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/client-go/applyconfigurations"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -56,7 +58,8 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 	b := &bench{T: t, failing: map[string]error{}, seen: map[string]int{},
 		clock: clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))}
 	b.owner = anOwner("owner", "owner-uid")
-	b.server = fake.NewClientBuilder().WithReturnManagedFields().WithRESTMapper(mapper()).WithObjects(objects...).WithObjects(b.owner.DeepCopy()).
+	b.server = fake.NewClientBuilder().WithTypeConverters(schemas{applyconfigurations.NewTypeConverter(scheme.Scheme)}, managedfields.NewDeducedTypeConverter()).
+		WithReturnManagedFields().WithRESTMapper(mapper()).WithObjects(objects...).WithObjects(b.owner.DeepCopy()).
 		WithIndex(&corev1.ConfigMap{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} }).Build()
 	b.restart()
 	return b
@@ -71,17 +74,6 @@ func (b *bench) another(name, uid string) *corev1.ConfigMap {
 	b.Helper()
 	b.must(b.server.Create(b.Context(), anOwner(name, uid)))
 	return anOwner(name, uid)
-}
-
-// mapper knows the scopes of the kinds that the tests use; the fake client's own takes every kind for one of cluster scope.
-func mapper() meta.RESTMapper {
-	m := meta.NewDefaultRESTMapper(nil)
-	m.Add(configMapKind, meta.RESTScopeNamespace)
-	m.Add(deploymentKind, meta.RESTScopeNamespace)
-	for _, kind := range []string{"Namespace", "Node"} {
-		m.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeRoot)
-	}
-	return m
 }
 
 func (b *bench) restart() {

@@ -89,12 +89,16 @@ var _ = Describe("An MLflow", func() {
 		ready(ctx, server())
 		env.Patch(ctx, deployment(), map[string]any{"spec": map[string]any{"replicas": 4}})
 		Expect(env.Admin.Delete(ctx, networkPolicy("mlflow"))).To(Succeed())
+		env.Patch(ctx, networkPolicy("mlflow-migration"), map[string]any{"spec": map[string]any{"ingress": []any{map[string]any{}}}})
 		repaired := func(g Gomega) {
 			d := deployment()
 			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(d), d)).To(Succeed())
 			g.Expect(*d.Spec.Replicas).To(Equal(int32(1)))
 			policy := networkPolicy("mlflow")
 			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(policy), policy)).To(Succeed())
+			closed := networkPolicy("mlflow-migration")
+			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(closed), closed)).To(Succeed())
+			g.Expect(closed.Spec.Ingress).To(BeEmpty(), "it denies by having no rule")
 		}
 		Eventually(repaired).WithContext(ctx).Should(Succeed())
 

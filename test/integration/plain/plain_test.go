@@ -22,6 +22,7 @@ import (
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
 func object(name string) metav1.ObjectMeta {
@@ -117,6 +118,17 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 		env.Patch(ctx, s, map[string]any{"metadata": map[string]any{"labels": map[string]any{"touched": "yes"}}})
 		env.ExpectNoWrites(manager.User, quiet)
 
+		By("its labels and its owner being taken away")
+		env.Patch(ctx, s, map[string]any{"metadata": map[string]any{"ownerReferences": nil, "labels": map[string]any{names.OperatorLabel: nil, names.ComponentLabel: nil}}})
+		Eventually(func(g Gomega) {
+			now := certificate()
+			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(now), now)).To(Succeed())
+			g.Expect(metav1.IsControlledBy(now, m)).To(BeTrue())
+			g.Expect(now.Labels).To(HaveKeyWithValue(names.ComponentLabel, "mlflow"))
+			g.Expect(now.Data).To(Equal(s.Data))
+		}).WithContext(ctx).WithTimeout(specTimeout).Should(Succeed())
+		env.Settle(manager.User, quiet/2, specTimeout)
+
 		By("a restart")
 		mark = env.Mark()
 		manager.Restart(ctx)
@@ -137,7 +149,7 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 
 		By("its time running out")
 		short, err := certs.KeepServing(nil, certs.ServingOptions{
-			Authority: "short", DNSNames: []string{"mlflow", "mlflow.opendatahub", "mlflow.opendatahub.svc", "mlflow.opendatahub.svc.cluster.local", "localhost"},
+			Authority: "odh-platform-operator-mlflow-ca", DNSNames: []string{"mlflow", "mlflow.opendatahub", "mlflow.opendatahub.svc", "mlflow.opendatahub.svc.cluster.local", "localhost"},
 			Lifetime: time.Hour,
 		}, time.Now().Add(-55*time.Minute))
 		Expect(err).NotTo(HaveOccurred())
