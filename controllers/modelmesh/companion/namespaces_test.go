@@ -261,6 +261,18 @@ func TestCertificate(t *testing.T) {
 	}
 	s.must()
 	s.rests("renewed", s.must)
+	second.Labels = nil
+	if err := s.server.Update(t.Context(), &second); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.must(); !slices.Equal(got, []string{"apply Secret model-serving-proxy-tls"}) || !s.has(&first, second.Name) || !ours(&first) {
+		t.Errorf("without its labels %q", got)
+	}
+	if string(first.Data["tls.crt"]) != string(second.Data["tls.crt"]) {
+		t.Error("another certificate is issued because labels were lost")
+	}
+	s.must()
+	s.rests("labelled again", s.must)
 	s.settings.AuthProxy.Mode = meshsettings.AuthProxyNever
 	if got := kinds(s.must(), "delete"); !slices.Contains(got, "Secret model-serving-proxy-tls") {
 		t.Errorf("without a sidecar removed %q", got)

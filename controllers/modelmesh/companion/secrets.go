@@ -154,10 +154,10 @@ func (r *namespaces) certify(ctx context.Context, in *Inputs, known *remembered)
 		return nil, err
 	}
 	switch {
-	case held != nil && !ours(held):
+	case held != nil && !r.applier.Made(held):
 		known.renewal = time.Time{}
 		return nil, nil
-	case held != nil && held.ResourceVersion == known.certificate && r.clock.Now().Before(known.renewal):
+	case held != nil && ours(held) && held.ResourceVersion == known.certificate && r.clock.Now().Before(known.renewal):
 		return []place{target}, nil
 	}
 	live := &corev1.Secret{}
@@ -165,7 +165,7 @@ func (r *namespaces) certify(ctx context.Context, in *Inputs, known *remembered)
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("reading Secret %s: %w", target.NamespacedName, err)
 	}
-	if err == nil && (!ours(live) || live.DeletionTimestamp != nil) {
+	if err == nil && (!r.applier.Made(live) || live.DeletionTimestamp != nil) {
 		return []place{target}, nil // the cache is behind; its event brings us back
 	}
 	serving, err := certs.KeepServing(live.Data, certs.ServingOptions{
@@ -175,7 +175,7 @@ func (r *namespaces) certify(ctx context.Context, in *Inputs, known *remembered)
 		return nil, fmt.Errorf("issuing the serving certificate: %w", err)
 	}
 	known.renewal, known.certificate = serving.Renew, live.ResourceVersion
-	if serving.Issued {
+	if serving.Issued || !ours(live) { // it has lost its labels
 		in.Certificate, known.certificate = serving.Data, "" // what is written has another version, which is read once
 		return nil, nil
 	}
