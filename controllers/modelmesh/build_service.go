@@ -30,6 +30,10 @@ type NamespaceInputs struct {
 	Proxy *authproxy.Proxy
 	// TLS is nil when traffic is not encrypted.
 	TLS *TLSInputs
+	// OpenShift: routers reach the pods from outside.
+	OpenShift bool
+	// Home is the namespace of the manager.
+	Home string
 }
 
 // BuildService renders the Service in front of all runtimes of a namespace.

@@ -6,6 +6,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/mesh"
 	"github.com/odh-platform/odh-platform-operator/pkg/meshsettings"
 	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
@@ -31,6 +32,26 @@ type facts struct {
 	// pair is what the manager itself talks with.
 	pair    *mesh.KeyPair
 	storage storageContent
+	// held says what has to stand before any Deployment is written, and does not; nil where all of it does.
+	held error
+}
+
+// waits says that the Deployment of a runtime waits for its guards; nil when it does not.
+func (f *facts) waits(deployment string) error {
+	if f.held == nil {
+		return nil
+	}
+	return &apply.HeldBackError{Objects: []string{deploymentKind.Kind + " " + inside(f.namespace, deployment).String()}, Err: f.held}
+}
+
+// wanted tells whether any runtime shall have pods.
+func (f *facts) wanted() bool {
+	for _, t := range f.templates {
+		if t.wanted() {
+			return true
+		}
+	}
+	return false
 }
 
 // gather reads what a pass over a namespace goes by, from memory as long as nothing moved.

@@ -23,10 +23,16 @@ func (s *server) front(ctx context.Context, f *facts) error {
 	if going, err := s.remakeService(ctx, f); err != nil || going {
 		return err // it comes back with the event of its end
 	}
-	inputs := NamespaceInputs{Namespace: f.namespace, Settings: f.settings, Proxy: s.guard(f), TLS: f.tls}
+	inputs := s.inputs(f)
 	desired := apply.Desired{{Config: BuildService(inputs), Adopts: adoptsOriginals}}
 	errs = append(errs, s.applier.Apply(ctx, f.owner, desired), s.removeServices(ctx, f), s.connect(f), s.monitor(ctx, f, inputs))
 	return errors.Join(errs...)
+}
+
+func (s *server) inputs(f *facts) NamespaceInputs {
+	return NamespaceInputs{
+		Namespace: f.namespace, Settings: f.settings, Proxy: s.guard(f), TLS: f.tls, OpenShift: s.served().OpenShift(), Home: s.namespaces.Own(),
+	}
 }
 
 // remakeService deletes the Service when its kind of address has to change, which no update can do. It tells whether the Service

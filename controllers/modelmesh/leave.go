@@ -18,11 +18,14 @@ import (
 func (s *server) leave(ctx context.Context, namespace string) error {
 	s.pool.Forget(namespace)
 	s.stream.Forget(namespace)
-	err := errors.Join(
+	left, err := s.sweep(ctx, namespace, nil)
+	if !left {
+		err = errors.Join(err, s.unguard(ctx, namespace, nil))
+	}
+	err = errors.Join(err,
 		s.removeAll(ctx, namespace, serviceKind, isService),
 		s.removeAll(ctx, namespace, configMapKind, isConstraints),
 		s.removeAll(ctx, namespace, secretKind, isEtcdCopy),
-		s.sweep(ctx, namespace, nil),
 	)
 	if namespace != s.namespaces.Own() { // there the Secrets are read for everybody
 		s.copies.leave(namespace)
@@ -36,20 +39,20 @@ func (s *server) leave(ctx context.Context, namespace string) error {
 }
 
 // sweep removes Deployments and autoscalers of ours that no runtime wants: those of runtimes that are switched off, and those of a
-// Service that has got another name.
-func (s *server) sweep(ctx context.Context, namespace string, kept map[string]bool) error {
+// Service that has got another name. It tells whether Deployments of ours are left, be it for a moment.
+func (s *server) sweep(ctx context.Context, namespace string, kept map[string]bool) (left bool, err error) {
 	unwanted := func(o *metav1.PartialObjectMetadata) bool { return !kept[o.Name] }
 	errs := []error{s.removeAll(ctx, namespace, autoscalerKind, unwanted)}
 	list := &appsv1.DeploymentList{}
 	if err := s.cached.List(ctx, list, client.InNamespace(namespace), ours(), client.UnsafeDisableDeepCopy); err != nil {
-		return errors.Join(append(errs, fmt.Errorf("listing our Deployments: %w", err))...)
+		return true, errors.Join(append(errs, fmt.Errorf("listing our Deployments: %w", err))...)
 	}
 	for i := range list.Items {
 		if d := &list.Items[i]; !kept[d.Name] && isRuntime(d) {
 			errs = append(errs, s.applier.Remove(ctx, ownerOf(d), d))
 		}
 	}
-	return errors.Join(errs...)
+	return len(list.Items) > 0, errors.Join(errs...)
 }
 
 // ours selects what this component wrote.

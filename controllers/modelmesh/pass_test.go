@@ -26,7 +26,7 @@ func TestANamespaceIsServed(t *testing.T) {
 	w := newWorld(t, clusterRuntime("shared", "sklearn"), localRuntime("local", "onnx"), predictorOf("m", "onnx"))
 	w.expect("writes", w.settle("ns"), []string{
 		"apply ConfigMap ns/tc-config", "apply Deployment ns/modelmesh-serving-local", "apply Deployment ns/modelmesh-serving-shared",
-		"apply Secret ns/model-serving-etcd", "apply Service ns/modelmesh-serving", "apply ServiceMonitor ns/modelmesh-metrics-monitor",
+		"apply NetworkPolicy ns/modelmesh-runtimes", "apply Secret ns/model-serving-etcd", "apply Service ns/modelmesh-serving", "apply ServiceMonitor ns/modelmesh-metrics-monitor",
 	})
 	for runtime, want := range map[string]int32{"local": 2, "shared": 0} {
 		if got := w.replicasOf(runtime); got != want {
@@ -165,6 +165,7 @@ func TestOnlyOurObjectsAreRemoved(t *testing.T) {
 	w.create(theirs)
 	w.expect("removed", w.settle("ns"), []string{
 		"delete ConfigMap ns/tc-config", "delete Deployment ns/modelmesh-serving-r", "delete Secret ns/model-serving-etcd", "delete Service ns/modelmesh-serving",
+		"delete NetworkPolicy ns/modelmesh-runtimes",
 	})
 	if !w.get(theirs, "ns", "theirs") {
 		t.Error("a Service of others is gone")
@@ -192,14 +193,17 @@ func TestNamesThatAreTaken(t *testing.T) {
 		}
 	}
 	said := strings.Join(heard(w.events), "\n")
-	for _, want := range []string{"Deployment ns/modelmesh-serving-r", "ConfigMap ns/tc-config"} {
+	for _, want := range []string{"ConfigMap ns/tc-config", "Deployment ns/modelmesh-serving-r"} { // what comes later waits for the first
 		if !strings.Contains(said, "RuntimeRefused applying "+want+": "+want+" exists and was not made by this operator; delete or rename it") {
 			t.Errorf("nothing about %s in %s", want, said)
 		}
-	}
-	w.pass("ns")
-	if again := heard(w.events); len(again) > 0 {
-		t.Errorf("told again: %v", again)
+		w.pass("ns")
+		if again := heard(w.events); len(again) > 0 {
+			t.Errorf("told again: %v", again)
+		}
+		w.must(client.IgnoreNotFound(w.api.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "tc-config"}})))
+		w.pass("ns")
+		said = strings.Join(heard(w.events), "\n")
 	}
 }
 

@@ -1,8 +1,15 @@
 package modelmesh
 
 import (
-	corev1 "k8s.io/api/core/v1"
+	"context"
+	"errors"
+	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/meshsettings"
 	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh/authproxy"
@@ -21,6 +28,33 @@ func (s *server) guard(f *facts) *authproxy.Proxy {
 		return nil
 	}
 	return proxyFor(f.namespace, f.settings, s.served())
+}
+
+// guards are what has to stand before any Deployment of a namespace is written. Where one namespace is served there are no rights for it.
+func (s *server) guards(f *facts) (apply.Desired, error) {
+	if s.namespaces.OnlyOwn() || !f.wanted() {
+		return nil, nil
+	}
+	return BuildGuards(s.inputs(f))
+}
+
+// unguard removes the guards that are not wanted any more.
+func (s *server) unguard(ctx context.Context, namespace string, wanted apply.Desired) error {
+	if s.namespaces.OnlyOwn() {
+		return nil
+	}
+	unwanted := func(kind schema.GroupVersionKind, name string) func(*metav1.PartialObjectMetadata) bool {
+		return func(o *metav1.PartialObjectMetadata) bool {
+			return o.Name == name && !slices.ContainsFunc(wanted, func(w apply.Object) bool {
+				k, _, err := w.Place()
+				return err == nil && k == kind
+			})
+		}
+	}
+	return errors.Join(
+		s.removeAll(ctx, namespace, policyKind, unwanted(policyKind, PolicyName)),
+		s.removeAll(ctx, namespace, configMapKind, unwanted(configMapKind, authproxy.RulesConfigMap)),
+	)
 }
 
 // unguarded says that a sidecar was asked for which cannot be; nothing else.

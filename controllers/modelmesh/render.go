@@ -25,13 +25,15 @@ type RenderInputs struct {
 	Served   capability.Set
 	// OnlyOwn: the manager serves its own namespace only, where nothing stands beside runtimes.
 	OnlyOwn bool
+	// Home is the namespace of the manager.
+	Home string
 	// Used: a model waits for the runtime, so its pods are there although the settings scale to zero.
 	Used bool
 }
 
 // Render returns what a ServingRuntime or a ClusterServingRuntime brings about in a served namespace in which it is the only
-// runtime: the Service in front of all runtimes with its ServiceMonitor, the types of models that pods read, the Deployment and its
-// autoscaler. Notes tell what is not shown, and what the author of the runtime would be told.
+// runtime: the Service in front of all runtimes with its ServiceMonitor, the types of models that pods read, their guards, the
+// Deployment and its autoscaler. Notes tell what is not shown, and what the author of the runtime would be told.
 func Render(in RenderInputs, object *unstructured.Unstructured) (objects []*unstructured.Unstructured, notes []string, err error) {
 	t, err := templateOf(object)
 	if err != nil {
@@ -110,12 +112,21 @@ func (in RenderInputs) tls() *TLSInputs {
 
 // front is what all runtimes of the namespace have in common.
 func (in RenderInputs) front(name string, spec *v1alpha1.ServingRuntimeSpec) (apply.Desired, error) {
-	inputs := NamespaceInputs{Namespace: in.Namespace, Settings: in.Settings, Proxy: in.proxy(), TLS: in.tls()}
+	inputs := NamespaceInputs{
+		Namespace: in.Namespace, Settings: in.Settings, Proxy: in.proxy(), TLS: in.tls(), OpenShift: in.Served.OpenShift(), Home: in.Home,
+	}
 	constraints, err := BuildConstraints(in.Namespace, map[string]*v1alpha1.ServingRuntimeSpec{name: spec}, in.Settings.RESTProxy.Enabled)
 	if err != nil {
 		return nil, fmt.Errorf("building ConfigMap %s: %w", ConstraintsName, err)
 	}
 	desired := apply.Desired{{Config: BuildService(inputs)}, {Config: constraints, Ownership: apply.Unowned}}
+	if !in.OnlyOwn {
+		guards, err := BuildGuards(inputs)
+		if err != nil {
+			return nil, err
+		}
+		desired = append(desired, guards...)
+	}
 	if in.Served.Has(capability.ServiceMonitor) && Monitored(in.Settings) {
 		// Its owner is the Service, which has no uid yet.
 		desired = append(desired, apply.Object{Config: BuildServiceMonitor(inputs), Ownership: apply.Unowned})

@@ -75,8 +75,11 @@ func (e *specError) Error() string { return invalidSpec + ": " + e.error.Error()
 // Unwrap returns the reason.
 func (e *specError) Unwrap() error { return e.error }
 
-// write applies the objects of a runtime; a scale that is not enabled takes the autoscaler away.
+// write applies the objects of a runtime once its guards stand; a scale that is not enabled takes the autoscaler away.
 func (s *server) write(ctx context.Context, f *facts, t template, in RuntimeInputs, deployment apply.Object, scale mm.Autoscale) error {
+	if f.held != nil {
+		return nil
+	}
 	disowns := func(ref metav1.OwnerReference) bool { // a runtime of the namespace hides one of the cluster by its name
 		return strings.HasPrefix(ref.APIVersion, "serving.kserve.io/") && ref.Name == in.Name && ref.UID != t.object.GetUID()
 	}

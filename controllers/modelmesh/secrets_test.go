@@ -151,6 +151,7 @@ func TestWhereNoCopyIsWanted(t *testing.T) {
 	w.must(w.api.Delete(t.Context(), r))
 	w.expect("the last runtime goes", w.settle("ns"), []string{
 		"delete ConfigMap ns/tc-config", "delete Deployment ns/modelmesh-serving-r", "delete Secret ns/model-serving-etcd",
+		"delete NetworkPolicy ns/modelmesh-runtimes",
 	})
 }
 

@@ -151,22 +151,27 @@ func conclude(again time.Duration, err error) (ctrl.Result, error) {
 
 // onlyForUsers says that an error consists of nothing but what trying again soon does not mend: names that others have taken, and
 // objects that the API server will not have as they are.
-func onlyForUsers(err error) bool {
-	return apply.Only(err, func(err error) bool {
-		switch e := any(err).(type) {
-		case *apply.ForeignError, *apply.DeletingError:
-			return apply.Blocked(err)
-		case *apierrors.StatusError:
-			return apierrors.IsInvalid(e)
-		default:
-			return false
-		}
-	})
+func onlyForUsers(err error) bool { return apply.Only(err, isLasting) }
+
+func isLasting(err error) bool {
+	switch e := any(err).(type) {
+	case *apply.ForeignError, *apply.DeletingError:
+		return apply.Blocked(err)
+	case *apierrors.StatusError:
+		return apierrors.IsInvalid(e)
+	default:
+		return false
+	}
 }
 
 // serve brings a namespace to where it shall be. What fails in one place holds up no other.
 func (s *server) serve(ctx context.Context, f *facts) (again time.Duration, err error) {
-	errs := []error{s.shared(f, aboutFront, s.front(ctx, f)), s.shared(f, aboutCommon, s.common(ctx, f))}
+	guards, err := s.guards(f)
+	if err != nil {
+		return 0, err
+	}
+	f.held = errors.Join(s.applier.Apply(ctx, f.owner, guards), s.common(ctx, f))
+	errs := []error{s.shared(f, aboutFront, s.front(ctx, f)), f.held}
 	kept, alive := map[string]bool{}, map[types.UID]bool{}
 	for _, name := range sortedNames(f.templates) {
 		t := f.templates[name]
@@ -175,13 +180,19 @@ func (s *server) serve(ctx context.Context, f *facts) (again time.Duration, err 
 			s.memory.forgetRuntime(f.namespace, name)
 			continue
 		}
-		kept[DeploymentName(f.settings.ServiceName, name)] = true
+		deployment := DeploymentName(f.settings.ServiceName, name)
+		kept[deployment] = true
 		rest, err := s.runtime(ctx, f, name, t)
+		s.told.say(f.namespace, t.object, aboutGuards, ReasonRefused, forUsers(f.waits(deployment)))
 		errs = append(errs, s.refusal(f.namespace, t, err))
 		again = Sooner(again, rest)
 	}
 	s.told.keep(f.namespace, alive)
-	errs = append(errs, s.sweep(ctx, f.namespace, kept))
+	left, err := s.sweep(ctx, f.namespace, kept)
+	errs = append(errs, err)
+	if len(kept) > 0 || !left {
+		errs = append(errs, s.unguard(ctx, f.namespace, guards))
+	}
 	return again, errors.Join(errs...)
 }
 
@@ -197,12 +208,16 @@ func (s *server) shared(f *facts, subject string, err error) error {
 	return err
 }
 
-// forUsers is the text of an error that somebody must mend; "" of others, which are tried again and are in the log.
+// forUsers is the text of an error that somebody must mend; "" of others, which are tried again and are in the log. What is
+// forbidden, by a quota or for want of a right, is both.
 func forUsers(err error) string {
-	if err == nil || !onlyForUsers(err) {
-		return ""
+	if apply.Only(err, func(err error) bool {
+		status, is := any(err).(*apierrors.StatusError)
+		return isLasting(err) || is && apierrors.IsForbidden(status)
+	}) {
+		return err.Error()
 	}
-	return err.Error()
+	return ""
 }
 
 // Sooner is the earlier of two pauses, of which 0 is none.

@@ -9,6 +9,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
@@ -51,6 +52,7 @@ var (
 	secretKind     = corev1.SchemeGroupVersion.WithKind("Secret")
 	claimKind      = corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")
 	deploymentKind = appsv1.SchemeGroupVersion.WithKind("Deployment")
+	policyKind     = networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy")
 	autoscalerKind = autoscalingv2.SchemeGroupVersion.WithKind("HorizontalPodAutoscaler")
 )
 
@@ -65,9 +67,9 @@ var (
 // +kubebuilder:rbac:groups=monitoring.coreos.com,resources=servicemonitors,verbs=get;list;watch;create;patch;delete
 
 // Caches says what is held in memory: of children the metadata, by our label; Deployments whole, for their replicas; Secrets and
-// ConfigMaps, which belong to users, as bare metadata. An empty namespace is all.
+// ConfigMaps, which belong to users, as bare metadata. An empty namespace is all; where it is one there is no NetworkPolicy.
 func Caches(namespace string) []component.CacheNeed {
-	return []component.CacheNeed{
+	needs := []component.CacheNeed{
 		{Kind: deploymentKind, Namespace: namespace, Whole: true},
 		{Kind: serviceKind, Namespace: namespace},
 		{Kind: autoscalerKind, Namespace: namespace},
@@ -75,6 +77,10 @@ func Caches(namespace string) []component.CacheNeed {
 		{Kind: configMapKind, Namespace: namespace, Everything: true},
 		{Kind: capability.ServiceMonitor},
 	}
+	if namespace == "" {
+		needs = append(needs, component.CacheNeed{Kind: policyKind})
+	}
+	return needs
 }
 
 // Environment is what Setup needs from the program. What the functions return is needed when the component starts, not before.

@@ -21,7 +21,7 @@ const (
 	aboutOwnEtcd = "ReadOwnEtcdSecret"
 	aboutClient  = "Connect"
 	aboutFront   = "ApplyService"
-	aboutCommon  = "ApplyConstraints"
+	aboutGuards  = "ApplyGuards"
 )
 
 // Reasons of Events on runtimes. The kinds of KServe have no status in which this could stand.

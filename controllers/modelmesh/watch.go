@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
@@ -43,7 +44,7 @@ func (s *server) watch(mgr ctrl.Manager, claims cache.Cache, served *capability.
 		WatchesRawSource(served.Changes(&corev1.Namespace{}, s.every())).
 		WatchesRawSource(s.atStart())
 	if namespaces, watched := s.namespaces.Source(byName()); watched {
-		building.WatchesRawSource(namespaces)
+		building.WatchesRawSource(namespaces).WatchesMetadata(&networkingv1.NetworkPolicy{}, ofNamespace(), moved)
 	}
 	return building.Build(reconciler.ClassifyErrors(s))
 }

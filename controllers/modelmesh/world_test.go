@@ -160,7 +160,7 @@ func (w *world) seen() interceptor.Funcs {
 		case w.behind && kind == "Deployment":
 			return apierrors.NewNotFound(schema.GroupResource{Resource: kind}, key.Name)
 		case isOurs(o):
-		case kind == "Deployment" || kind == "Service" || kind == "HorizontalPodAutoscaler":
+		case kind == "Deployment" || kind == "Service" || kind == "HorizontalPodAutoscaler" || kind == "NetworkPolicy":
 			return apierrors.NewNotFound(schema.GroupResource{Resource: kind}, key.Name)
 		case kind == "Secret" || kind == "ConfigMap":
 			o.SetLabels(nil)
@@ -175,7 +175,7 @@ func scopes() meta.RESTMapper {
 	m.Add(namespaceKind, meta.RESTScopeRoot)
 	m.Add(capability.ClusterServingRuntime, meta.RESTScopeRoot)
 	for _, kind := range []schema.GroupVersionKind{
-		deploymentKind, serviceKind, configMapKind, secretKind, autoscalerKind, claimKind, PredictorKind, capability.ServingRuntime,
+		deploymentKind, serviceKind, configMapKind, secretKind, policyKind, autoscalerKind, claimKind, PredictorKind, capability.ServingRuntime,
 		capability.InferenceService, capability.ServiceMonitor,
 	} {
 		m.Add(kind, meta.RESTScopeNamespace)

@@ -133,7 +133,7 @@ func rayClusters(obj *unstructured.Unstructured, env render.Env) (render.Result,
 
 // runtimes are shown in their namespace; those of cluster scope in the one that objects without a namespace go to.
 func runtimes(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
-	in := modelmesh.RenderInputs{Served: env.Capabilities, OnlyOwn: env.Config.ModelMesh.NamespaceScope, Used: true}
+	in := modelmesh.RenderInputs{Served: env.Capabilities, OnlyOwn: env.Config.ModelMesh.NamespaceScope, Home: env.Config.ModelMesh.Namespace, Used: true}
 	if obj.GetKind() == capability.ClusterServingRuntime.Kind {
 		in.Namespace = cmp.Or(env.Namespace, corev1.NamespaceDefault)
 	} else {
@@ -148,8 +148,7 @@ func runtimes(obj *unstructured.Unstructured, env render.Env) (render.Result, er
 	if err != nil || len(objects) == 0 || in.OnlyOwn {
 		return render.Result{Objects: objects, Notes: append(notes, more...)}, err
 	}
-	home, monitoring := env.Config.ModelMesh.Namespace, env.Config.ModelMesh.MonitoringNamespace
-	beside, about, err := companion.Render(in.Namespace, in.Settings, env.Capabilities, home, monitoring)
+	beside, about, err := companion.Render(in.Namespace, in.Settings, env.Capabilities, env.Config.ModelMesh.MonitoringNamespace)
 	return render.Result{Objects: append(objects, beside...), Notes: slices.Concat(notes, more, about)}, err
 }
 

@@ -1,7 +1,6 @@
 package companion
 
 import (
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,10 +26,8 @@ type Inputs struct {
 	Proxy *authproxy.Proxy
 	// Account is the service account of the runtime pods; "" is the one that every namespace has.
 	Account string
-	// OpenShift: routers reach the pods from outside.
-	OpenShift bool
-	// Home is the namespace of the manager, Monitoring that of the Prometheus that is let in; "" for none.
-	Home, Monitoring string
+	// Monitoring is the namespace of the Prometheus that is let in; "" for none.
+	Monitoring string
 	// Used: there are models, or pods of runtimes. Runtimes: there are runtimes of several models.
 	Used, Runtimes bool
 	// Cookie is the key of the sidecar's cookies.
@@ -42,19 +39,16 @@ type Inputs struct {
 
 // objects are what a served namespace needs, in the order in which it is made. They have no owner: the namespace takes them along,
 // and what is no longer wanted is removed by name. The binding of cluster scope belongs to the Namespace.
-func objects(in Inputs) (apply.Desired, error) {
+func objects(in Inputs) apply.Desired {
 	var desired apply.Desired
 	loose := func(config runtime.ApplyConfiguration, adopts func(*unstructured.Unstructured) bool, yields bool) {
 		desired = append(desired, apply.Object{Config: config, Ownership: apply.Unowned, Adopts: adopts, Yields: yields})
-	}
-	if in.Runtimes && in.Settings.NetworkPolicy {
-		loose(policy(in), samePods, false)
 	}
 	if in.Runtimes && in.Monitoring != "" {
 		loose(prometheus(in), byFormer, true)
 	}
 	if !in.Used {
-		return desired, nil
+		return desired
 	}
 	if in.Account == authproxy.Account {
 		loose(corev1ac.ServiceAccount(in.Account, in.Namespace), byFormer, true)
@@ -63,22 +57,15 @@ func objects(in Inputs) (apply.Desired, error) {
 		loose(secret(in, in.Settings.StorageSecretName).WithLabels(map[string]string{LabelManaged: yes}).WithData(in.Storage), isStorage, false)
 	}
 	if in.Proxy == nil {
-		return desired, nil
+		return desired
 	}
 	if in.Proxy.HasCookie() {
 		loose(secret(in, authproxy.CookieSecret).WithData(map[string][]byte{oauthproxy.KeyCookie: in.Cookie}), nil, false)
 	}
-	if in.Proxy.HasRules() {
-		rules, err := in.Proxy.Rules()
-		if err != nil {
-			return nil, fmt.Errorf("building the rules of the proxy: %w", err)
-		}
-		loose(corev1ac.ConfigMap(authproxy.RulesConfigMap, in.Namespace).WithData(rules), nil, false)
-	}
 	if in.Certificate != nil {
 		loose(secret(in, authproxy.TLSSecret).WithType(corev1.SecretTypeTLS).WithData(in.Certificate), nil, false)
 	}
-	return append(desired, apply.Object{Config: delegator(in), Adopts: byFormer}), nil
+	return append(desired, apply.Object{Config: delegator(in), Adopts: byFormer})
 }
 
 func secret(in Inputs, name string) *corev1ac.SecretApplyConfiguration {

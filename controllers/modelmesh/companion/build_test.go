@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,8 +30,8 @@ func inputs(served capability.Set, changes ...func(*meshsettings.Settings)) Inpu
 		change(&s)
 	}
 	return Inputs{
-		Namespace: "team", Settings: s, Home: "opendatahub", Monitoring: "monitoring", Used: true, Runtimes: true,
-		OpenShift: served.OpenShift(), Account: authproxy.AccountOf(s, served), Proxy: authproxy.Decide(authproxy.FromSettings(s, "team"), served),
+		Namespace: "team", Settings: s, Monitoring: "monitoring", Used: true, Runtimes: true,
+		Account: authproxy.AccountOf(s, served), Proxy: authproxy.Decide(authproxy.FromSettings(s, "team"), served),
 		Cookie: []byte("c2VhbA=="),
 	}
 }
@@ -42,12 +41,8 @@ func always(s *meshsettings.Settings) { s.AuthProxy.Mode = meshsettings.AuthProx
 // rendered are the objects as they would be written.
 func rendered(t *testing.T, in Inputs) []*unstructured.Unstructured {
 	t.Helper()
-	desired, err := objects(in)
-	if err != nil {
-		t.Fatal(err)
-	}
 	owner := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: "team", UID: "uid"}}
-	out, err := apply.Render(desired, modelmesh.ComponentName, owner)
+	out, err := apply.Render(objects(in), modelmesh.ComponentName, owner)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,8 +59,8 @@ func namesOf(all []*unstructured.Unstructured) []string {
 	return out
 }
 
-// [O5] [M34] what a served namespace needs: the account and its binding, a cookie that nobody knows, a NetworkPolicy, and the way in
-// for the Prometheus of the platform.
+// [O5] What a served namespace needs: the account and its binding, a cookie that nobody knows, and the way in for the Prometheus of
+// the platform.
 func TestObjects(t *testing.T) {
 	entries := map[string][]byte{"aws": []byte(`{"type":"s3"}`)}
 	for name, in := range map[string]Inputs{
@@ -75,7 +70,6 @@ func TestObjects(t *testing.T) {
 			in.Storage = entries
 			return in
 		}(),
-		"openshift_restricted": inputs(openShift, func(s *meshsettings.Settings) { s.NetworkPolicyRestricted = true }),
 		"openshift_own_account": inputs(openShift, func(s *meshsettings.Settings) {
 			s.ServiceAccountName, s.ServicePort, s.RESTProxy.Port, s.Metrics.Enabled = "runner", 9033, 9008, false
 		}),
@@ -94,34 +88,32 @@ func TestObjects(t *testing.T) {
 
 func TestGoldenFilesAreUsed(t *testing.T) {
 	files, err := os.ReadDir(filepath.Join("testdata", "golden"))
-	if err != nil || len(files) != 6 {
+	if err != nil || len(files) != 5 {
 		t.Errorf("%d golden files, error %v", len(files), err)
 	}
 }
 
 // Without pods and models nothing is made but what concerns runtimes, and without these nothing at all.
 func TestWhatIsMadeWhen(t *testing.T) {
-	policy, prometheus := "NetworkPolicy modelmesh-runtimes", "RoleBinding prometheus-ns-access"
+	prometheus := "RoleBinding prometheus-ns-access"
 	account, delegator := "ServiceAccount modelmesh-serving-sa", "ClusterRoleBinding team-modelmesh-serving-sa-auth-delegator"
-	cookie, rules := "Secret model-serving-proxy-cookie", "ConfigMap model-serving-proxy-rules"
-	entries := "Secret storage-config"
+	cookie, entries := "Secret model-serving-proxy-cookie", "Secret storage-config"
 	stored := map[string][]byte{"a": []byte("{}")}
 	for name, c := range map[string]struct {
 		served capability.Set
 		change func(*Inputs)
 		want   []string
 	}{
-		"all of it":                    {openShift, func(in *Inputs) { in.Storage = stored }, []string{policy, prometheus, account, delegator, cookie, entries}},
-		"no models":                    {openShift, func(in *Inputs) { in.Used, in.Storage = false, stored }, []string{policy, prometheus}},
+		"all of it":                    {openShift, func(in *Inputs) { in.Storage = stored }, []string{prometheus, account, delegator, cookie, entries}},
+		"no models":                    {openShift, func(in *Inputs) { in.Used, in.Storage = false, stored }, []string{prometheus}},
 		"neither models nor runtimes":  {openShift, func(in *Inputs) { in.Used, in.Runtimes = false, false }, nil},
 		"models without runtimes":      {openShift, func(in *Inputs) { in.Runtimes = false }, []string{account, delegator, cookie}},
-		"nobody scrapes":               {openShift, func(in *Inputs) { in.Monitoring = "" }, []string{policy, account, delegator, cookie}},
-		"no policy":                    {openShift, func(in *Inputs) { in.Settings.NetworkPolicy = false }, []string{prometheus, account, delegator, cookie}},
-		"account of the user":          {openShift, func(in *Inputs) { in.Account = "runner" }, []string{policy, prometheus, delegator, cookie}},
-		"no sidecar":                   {openShift, func(in *Inputs) { in.Proxy = nil }, []string{policy, prometheus, account}},
-		"Kubernetes":                   {plain, func(*Inputs) {}, []string{policy, prometheus}},
-		"Kubernetes, data connections": {plain, func(in *Inputs) { in.Storage = stored }, []string{policy, prometheus, entries}},
-		"Kubernetes, guarded":          {plain, func(in *Inputs) { *in = inputs(plain, always) }, []string{policy, prometheus, account, delegator, rules}},
+		"nobody scrapes":               {openShift, func(in *Inputs) { in.Monitoring = "" }, []string{account, delegator, cookie}},
+		"account of the user":          {openShift, func(in *Inputs) { in.Account = "runner" }, []string{prometheus, delegator, cookie}},
+		"no sidecar":                   {openShift, func(in *Inputs) { in.Proxy = nil }, []string{prometheus, account}},
+		"Kubernetes":                   {plain, func(*Inputs) {}, []string{prometheus}},
+		"Kubernetes, data connections": {plain, func(in *Inputs) { in.Storage = stored }, []string{prometheus, entries}},
+		"Kubernetes, guarded":          {plain, func(in *Inputs) { *in = inputs(plain, always) }, []string{prometheus, account, delegator}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := inputs(c.served)
@@ -143,11 +135,7 @@ func TestEverythingHasItsPlace(t *testing.T) {
 	seen := map[place]bool{}
 	for _, in := range []Inputs{inputs(openShift), inputs(plain, always)} {
 		in.Certificate = map[string][]byte{"tls.crt": nil}
-		desired, err := objects(in)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, o := range desired {
+		for _, o := range objects(in) {
 			kind, name, err := o.Place()
 			p := place{kind, name}
 			if err != nil || !known[p] {
@@ -173,15 +161,10 @@ func written(manager string, labels map[string]string) *unstructured.Unstructure
 func TestWhatIsTakenOver(t *testing.T) {
 	in := inputs(openShift)
 	in.Storage = map[string][]byte{"a": nil}
-	desired, err := objects(in)
-	if err != nil {
-		t.Fatal(err)
-	}
 	former := written("manager", map[string]string{LabelManaged: "true"})
-	former.Object["spec"] = map[string]any{"podSelector": map[string]any{"matchLabels": map[string]any{"app.kubernetes.io/managed-by": "modelmesh-controller"}}}
 	users := written("kubectl-create", nil)
 	taken := map[string]bool{}
-	for _, o := range desired {
+	for _, o := range objects(in) {
 		kind, name, _ := o.Place()
 		if o.Adopts == nil {
 			continue
@@ -191,7 +174,7 @@ func TestWhatIsTakenOver(t *testing.T) {
 			t.Errorf("%s %s: takes that of the former companion %t, that of a user %t", kind.Kind, name.Name, o.Adopts(former), o.Adopts(users))
 		}
 	}
-	want := []string{"ClusterRoleBinding team-modelmesh-serving-sa-auth-delegator", "NetworkPolicy modelmesh-runtimes", "RoleBinding prometheus-ns-access",
+	want := []string{"ClusterRoleBinding team-modelmesh-serving-sa-auth-delegator", "RoleBinding prometheus-ns-access",
 		"Secret storage-config", "ServiceAccount modelmesh-serving-sa"}
 	if got := slices.Sorted(maps.Keys(taken)); !slices.Equal(got, want) {
 		t.Errorf("taken over %q", got)
@@ -203,39 +186,5 @@ func TestWhatIsTakenOver(t *testing.T) {
 	status.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "manager", Subresource: "status"}})
 	if byFormer(status) {
 		t.Error("a status makes no object the former companion's")
-	}
-}
-
-// [O6] Restricted, only those who cannot be told apart otherwise reach the ports that ask nobody who he is.
-func TestRestrictedPolicy(t *testing.T) {
-	ports := func(served capability.Set, changes ...func(*meshsettings.Settings)) map[string]string {
-		out := map[string]string{}
-		rules, _, _ := unstructured.NestedSlice(rendered(t, inputs(served, changes...))[0].Object, "spec", "ingress")
-		for _, r := range rules {
-			rule := r.(map[string]any)
-			from, _ := rule["from"].([]any)
-			for _, p := range rule["ports"].([]any) {
-				port := p.(map[string]any)["port"]
-				key := strings.TrimSpace(strings.Join([]string{text(port)}, " "))
-				out[key] += map[bool]string{true: "all", false: text(len(from))}[len(from) == 0] + " "
-			}
-		}
-		return out
-	}
-	restricted := func(s *meshsettings.Settings) { s.NetworkPolicyRestricted = true }
-	for name, c := range map[string]struct {
-		got, want map[string]string
-	}{
-		"guarded by a proxy":     {ports(openShift), map[string]string{"8033": "1 3 ", "8080": "1 ", "8008": "3 ", "2112": "all ", "8443": "all "}},
-		"restricted":             {ports(openShift, restricted), map[string]string{"8033": "1 3 ", "8080": "1 ", "8008": "3 ", "2112": "all ", "8443": "all "}},
-		"Kubernetes, guarded":    {ports(plain, always), map[string]string{"8033": "1 2 ", "8080": "1 ", "8008": "2 ", "2112": "all ", "8443": "all "}},
-		"Kubernetes":             {ports(plain), map[string]string{"8033": "1 all ", "8080": "1 ", "8008": "all ", "2112": "all "}},
-		"Kubernetes, restricted": {ports(plain, restricted), map[string]string{"8033": "1 2 ", "8080": "1 ", "8008": "2 ", "2112": "all "}},
-		"nothing is open": {ports(plain, restricted, func(s *meshsettings.Settings) { s.Metrics.Enabled, s.RESTProxy.Enabled = false, false }),
-			map[string]string{"8033": "1 2 ", "8080": "1 "}},
-	} {
-		if !maps.Equal(c.got, c.want) {
-			t.Errorf("%s: got %v, want %v", name, c.got, c.want)
-		}
 	}
 }

@@ -2,7 +2,6 @@ package companion
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -36,8 +35,6 @@ const (
 	// PrometheusBinding lets PrometheusAccount read a namespace; it is also the name of the ClusterRole.
 	PrometheusBinding = "prometheus-ns-access"
 	PrometheusAccount = "prometheus-custom"
-	// PolicyName is the NetworkPolicy of runtime pods.
-	PolicyName = "modelmesh-runtimes"
 
 	// kserveBundle is the ConfigMap in which KServe looks for the CAs of the platform.
 	kserveBundle = "odh-kserve-custom-ca-bundle"
@@ -54,7 +51,6 @@ var (
 	accountKind   = corev1.SchemeGroupVersion.WithKind("ServiceAccount")
 	secretKind    = corev1.SchemeGroupVersion.WithKind("Secret")
 	configMapKind = corev1.SchemeGroupVersion.WithKind("ConfigMap")
-	policyKind    = networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy")
 	bindingKind   = rbacv1.SchemeGroupVersion.WithKind("RoleBinding")
 	delegatorKind = rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")
 )
@@ -72,8 +68,8 @@ func places(namespace string) []place {
 		return place{kind, types.NamespacedName{Namespace: namespace, Name: name}}
 	}
 	return []place{
-		in(accountKind, authproxy.Account), in(bindingKind, PrometheusBinding), in(policyKind, PolicyName),
-		in(configMapKind, authproxy.RulesConfigMap), in(secretKind, authproxy.CookieSecret), in(secretKind, authproxy.TLSSecret),
+		in(accountKind, authproxy.Account), in(bindingKind, PrometheusBinding),
+		in(secretKind, authproxy.CookieSecret), in(secretKind, authproxy.TLSSecret),
 		{delegatorKind, types.NamespacedName{Name: BindingName(namespace)}},
 	}
 }

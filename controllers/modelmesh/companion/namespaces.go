@@ -61,10 +61,10 @@ type namespaces struct {
 	// usage looks at what there is in a namespace.
 	usage func(context.Context, string) (usage, error)
 	// connections holds the metadata of data connections.
-	connections      client.Reader
-	home, monitoring string
-	clock            clock.PassiveClock
-	memory           memory[string, remembered]
+	connections client.Reader
+	monitoring  string
+	clock       clock.PassiveClock
+	memory      memory[string, remembered]
 }
 
 // usage is what there is in a namespace.
@@ -103,10 +103,7 @@ func (r *namespaces) pass(ctx context.Context, namespace *metav1.PartialObjectMe
 	if err != nil {
 		return 0, err
 	}
-	desired, err := objects(in)
-	if err != nil {
-		return 0, err
-	}
+	desired := objects(in)
 	retry, err := r.apply(ctx, namespace, desired, known)
 	if err != nil {
 		return 0, err
@@ -129,8 +126,8 @@ func (r *namespaces) inputs(ctx context.Context, namespace string, s meshsetting
 	}
 	served := r.served()
 	return Inputs{
-		Namespace: namespace, Settings: s, Used: use.used, Runtimes: use.runtimes, Home: r.home, Monitoring: r.monitoring,
-		OpenShift: served.OpenShift(), Account: authproxy.AccountOf(s, served), Proxy: authproxy.Decide(authproxy.FromSettings(s, namespace), served),
+		Namespace: namespace, Settings: s, Used: use.used, Runtimes: use.runtimes, Monitoring: r.monitoring,
+		Account: authproxy.AccountOf(s, served), Proxy: authproxy.Decide(authproxy.FromSettings(s, namespace), served),
 	}, nil
 }
 

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,7 +46,7 @@ func TestComesAndGoesWithModels(t *testing.T) {
 	model := inference("digits")
 	s.create(model, deployment(0))
 	want := []string{
-		"ClusterRoleBinding team-modelmesh-serving-sa-auth-delegator", "NetworkPolicy modelmesh-runtimes", "RoleBinding prometheus-ns-access",
+		"ClusterRoleBinding team-modelmesh-serving-sa-auth-delegator", "RoleBinding prometheus-ns-access",
 		"Secret model-serving-proxy-cookie", "ServiceAccount modelmesh-serving-sa",
 	}
 	if got := kinds(s.must(), "apply"); !slices.Equal(got, want) {
@@ -66,7 +65,7 @@ func TestComesAndGoesWithModels(t *testing.T) {
 	}
 	s.rests("without models", s.must)
 	s.enabled = false
-	if got := kinds(s.must(), "delete"); !slices.Equal(got, []string{"NetworkPolicy modelmesh-runtimes", "RoleBinding prometheus-ns-access"}) {
+	if got := kinds(s.must(), "delete"); !slices.Equal(got, []string{"RoleBinding prometheus-ns-access"}) {
 		t.Errorf("not served any more, removed %q", got)
 	}
 	s.rests("not served", s.must)
@@ -239,7 +238,7 @@ func TestStorageSecretIsRenamed(t *testing.T) {
 func TestCertificate(t *testing.T) {
 	s := newScene(t, plain, predictor("p"))
 	always(&s.settings)
-	if got := kinds(s.must(), "apply"); !slices.Contains(got, "Secret model-serving-proxy-tls") || !slices.Contains(got, "ConfigMap model-serving-proxy-rules") {
+	if got := kinds(s.must(), "apply"); !slices.Contains(got, "Secret model-serving-proxy-tls") {
 		t.Fatalf("made %q", got)
 	}
 	var first, second corev1.Secret
@@ -330,21 +329,6 @@ func TestTakesOverFromTheFormerCompanion(t *testing.T) {
 	}
 }
 
-func TestNetworkPolicyOfSomebodyElse(t *testing.T) {
-	s := newScene(t, openShift, deployment(0), &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "modelmesh-runtimes"}})
-	_, again, err := s.pass(s.namespaces, "", "team")
-	if err != nil || again != strangerRetry {
-		t.Errorf("again after %s, error %v", again, err)
-	}
-	if said := s.said(); !strings.Contains(said, "NetworkPolicy team/modelmesh-runtimes") {
-		t.Errorf("said %q", said)
-	}
-	s.must()
-	if said := s.said(); said != "" {
-		t.Errorf("said again %q", said)
-	}
-}
-
 // Errors come back, and nothing is removed while it is not known what is wanted.
 func TestErrorsOfNamespaces(t *testing.T) {
 	s := newScene(t, openShift, predictor("p"))
@@ -357,8 +341,9 @@ func TestErrorsOfNamespaces(t *testing.T) {
 		*set = nil
 	}
 	s.create(deployment(0))
+	s.remove(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "modelmesh-serving-sa"}})
 	s.refuse = func(verb, kind string) error {
-		if kind == "NetworkPolicy" {
+		if kind == "ServiceAccount" {
 			return errDown
 		}
 		return nil
@@ -369,7 +354,7 @@ func TestErrorsOfNamespaces(t *testing.T) {
 	}
 	s.said()
 	s.refuse = func(verb, kind string) error {
-		if kind != "NetworkPolicy" {
+		if kind != "ServiceAccount" {
 			return nil
 		}
 		return &apierrors.StatusError{ErrStatus: metav1.Status{
@@ -380,7 +365,7 @@ func TestErrorsOfNamespaces(t *testing.T) {
 		t.Errorf("a namespace on its way out: again after %s, error %v", again, err)
 	}
 	s.refuse = func(string, string) error { return nil }
-	if writes := s.must(); !slices.Equal(writes, []string{"apply NetworkPolicy modelmesh-runtimes"}) {
+	if writes := s.must(); !slices.Equal(writes, []string{"apply ServiceAccount modelmesh-serving-sa"}) {
 		t.Errorf("afterwards %q", writes)
 	}
 	if writes, _, err := s.pass(s.namespaces, "", "gone"); len(writes) > 0 || err != nil {

@@ -11,21 +11,17 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh/authproxy"
 )
 
-// Render returns what stands beside the runtimes of a served namespace. Home is the namespace of the manager, monitoring that of the
+// Render returns what stands beside the runtimes of a served namespace. Monitoring is the namespace of the
 // Prometheus that is let in, "" for none. Secrets, whose content comes from elsewhere or by chance, are only named, in notes.
-func Render(namespace string, s meshsettings.Settings, served capability.Set, home, monitoring string) ([]*unstructured.Unstructured, []string, error) {
+func Render(namespace string, s meshsettings.Settings, served capability.Set, monitoring string) ([]*unstructured.Unstructured, []string, error) {
 	in := Inputs{
-		Namespace: namespace, Settings: s, Used: true, Runtimes: true, Home: home, Monitoring: monitoring, OpenShift: served.OpenShift(),
+		Namespace: namespace, Settings: s, Used: true, Runtimes: true, Monitoring: monitoring,
 		Account: authproxy.AccountOf(s, served), Proxy: authproxy.Decide(authproxy.FromSettings(s, namespace), served),
-	}
-	desired, err := objects(in)
-	if err != nil {
-		return nil, nil, err
 	}
 	owner := &corev1.Namespace{}
 	owner.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	owner.SetName(namespace)
-	rendered, err := apply.Render(desired, modelmesh.ComponentName, owner)
+	rendered, err := apply.Render(objects(in), modelmesh.ComponentName, owner)
 	var notes []string
 	for _, o := range rendered {
 		if o.GetKind() == secretKind.Kind {

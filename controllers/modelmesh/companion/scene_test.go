@@ -74,7 +74,7 @@ func newScene(t *testing.T, served capability.Set, existing ...client.Object) *s
 		enabled:  func(context.Context, string) (bool, error) { return s.enabled, s.unknown },
 	}
 	s.namespaces = &namespaces{
-		around: common, home: "opendatahub", monitoring: "monitoring", clock: s.clock, connections: labelled{s.server},
+		around: common, monitoring: "monitoring", clock: s.clock, connections: labelled{s.server},
 		usage: usageReader{cached: s.server, served: common.served, inferenceServices: true}.of,
 		head:  (&heads{live: s.server, of: func(context.Context, string) (*metav1.PartialObjectMetadata, error) { return nil, nil }}).read,
 	}

@@ -22,7 +22,8 @@ import (
 )
 
 // What is made stands in the namespaces of users, so the rights cannot be limited to some. `bind` lets us grant two roles without
-// holding what they grant. Secrets, ConfigMaps and runtimes are among the rights of the component.
+// holding what they grant. Secrets, ConfigMaps and runtimes are among the rights of the component. NetworkPolicies are written by the
+// controller of runtimes, which has this role wherever it makes any.
 
 // +kubebuilder:rbac:groups=serving.kserve.io,resources=inferenceservices,verbs=patch
 // +kubebuilder:rbac:groups=serving.kserve.io,resources=inferenceservices/finalizers,verbs=update
@@ -42,7 +43,7 @@ const (
 // Caches says what is held in memory beside what the component holds: of what was made here the metadata.
 func Caches() []component.CacheNeed {
 	return []component.CacheNeed{
-		{Kind: accountKind}, {Kind: policyKind}, {Kind: bindingKind}, {Kind: delegatorKind}, {Kind: capability.Route},
+		{Kind: accountKind}, {Kind: bindingKind}, {Kind: delegatorKind}, {Kind: capability.Route},
 	}
 }
 
@@ -65,7 +66,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmesh.Shared) erro
 	}
 	config := shared.Config.ModelMesh
 	n := &namespaces{
-		around: common, connections: connections, home: config.Namespace, monitoring: config.MonitoringNamespace, clock: shared.Clock,
+		around: common, connections: connections, monitoring: config.MonitoringNamespace, clock: shared.Clock,
 		head:  (&heads{of: shared.Namespaces.Head, live: mgr.GetAPIReader(), own: config.Namespace}).read,
 		usage: usageReader{cached: mgr.GetClient(), served: served.Current, inferenceServices: !config.IgnoreInferenceServices}.of,
 	}

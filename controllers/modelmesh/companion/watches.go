@@ -45,10 +45,10 @@ func (w watching) namespaces(ctx context.Context, c controller.Controller, conne
 		source.Kind(held, client.Object(&v1alpha1.Predictor{}), toNamespace(), comesAndGoes()),
 		source.Kind(held, client.Object(&appsv1.Deployment{}), toNamespace(), predicate.And(apply.MadeBy(modelmesh.ComponentName), podsComeAndGo())),
 		source.Kind(held, client.Object(headOfKind(secretKind)), toNamespace(), w.concerning()),
-		source.Kind(held, client.Object(headOfKind(configMapKind)), toNamespace(), named(BundleConfigMap, authproxy.RulesConfigMap)),
+		source.Kind(held, client.Object(headOfKind(configMapKind)), toNamespace(), named(BundleConfigMap)),
 		source.Kind(held, client.Object(headOfKind(delegatorKind)), handler.EnqueueRequestsFromMapFunc(byBinding), apply.MadeBy(modelmesh.ComponentName)),
 	}
-	for _, kind := range []schema.GroupVersionKind{accountKind, policyKind, bindingKind} {
+	for _, kind := range []schema.GroupVersionKind{accountKind, bindingKind} {
 		sources = append(sources, source.Kind(held, client.Object(headOfKind(kind)), toNamespace(), apply.MadeBy(modelmesh.ComponentName)))
 	}
 	if s, some := w.shared.Namespaces.Source(&handler.EnqueueRequestForObject{}); some {

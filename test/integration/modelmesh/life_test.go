@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -173,8 +174,11 @@ var _ = Describe("A namespace that is served", func() {
 var _ = Describe("Names that others have taken", func() {
 	It("are left to them, and the runtime is told [M11]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "taken")
+		guards := []client.Object{
+			&networkingv1.NetworkPolicy{ObjectMeta: at(ns, "modelmesh-runtimes")},
+			&corev1.ConfigMap{ObjectMeta: at(ns, "tc-config"), Data: map[string]string{"theirs": "x"}}, // whose end wakes the manager
+		}
 		theirs := []client.Object{
-			&corev1.ConfigMap{ObjectMeta: at(ns, "tc-config"), Data: map[string]string{"theirs": "x"}},
 			etcdSecret(ns, "http://theirs:2379"),
 			&appsv1.Deployment{ObjectMeta: at(ns, "modelmesh-serving-r"), Spec: appsv1.DeploymentSpec{
 				Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}},
@@ -182,11 +186,24 @@ var _ = Describe("Names that others have taken", func() {
 					Containers: []corev1.Container{{Name: "theirs", Image: "registry.example.com/theirs:1"}}}},
 			}},
 		}
-		for _, o := range theirs {
+		for _, o := range append(guards, theirs...) {
 			Expect(env.Admin.Create(ctx, o)).To(Succeed())
 		}
 		r := runtimeOf(ctx, ns, "r", "onnx")
 		label(ctx, ns, "true")
+		for _, text := range []string{
+			"NetworkPolicy " + ns + "/modelmesh-runtimes exists and was not made by this operator",
+			"ConfigMap " + ns + "/tc-config exists and was not made by this operator", "until then not written: Deployment " + ns + "/modelmesh-serving-r",
+		} {
+			told(ctx, r, "RuntimeRefused", text)
+		}
+		settled(ctx, ns)
+		for _, o := range guards {
+			before := o.GetResourceVersion()
+			env.Get(ctx, o)
+			Expect(o.GetResourceVersion()).To(Equal(before), "%T was written", o)
+			Expect(env.Admin.Delete(ctx, o)).To(Succeed())
+		}
 		told(ctx, r, "RuntimeRefused", "Deployment "+ns+"/modelmesh-serving-r exists and was not made by this operator")
 		settled(ctx, ns)
 		for _, o := range theirs {

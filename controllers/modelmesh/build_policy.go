@@ -1,35 +1,56 @@
-package companion
+package modelmesh
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
 
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh/authproxy"
 )
 
 const (
+	// PolicyName is the NetworkPolicy of runtime pods.
+	PolicyName = "modelmesh-runtimes"
+
 	// peerPort is where the pods of the mesh speak to each other.
 	peerPort = 8080
-
-	labelManagedBy = "app.kubernetes.io/managed-by"
-	labelService   = "modelmesh-service"
-	managedBy      = "modelmesh-controller"
 	// labelRouters is on the namespaces of OpenShift's routers.
 	labelRouters, routers = "network.openshift.io/policy-group", "ingress"
 )
 
+// BuildGuards renders what no pod of a namespace may run without: the NetworkPolicy, and the rules of the sidecar that asks who calls.
+// What else the sidecar needs package companion makes: without it pods do not start, or let nobody in.
+func BuildGuards(in NamespaceInputs) (apply.Desired, error) {
+	var desired apply.Desired
+	if in.Settings.NetworkPolicy {
+		desired = append(desired, apply.Object{Config: policy(in), Ownership: apply.Unowned, Adopts: samePods})
+	}
+	if in.Proxy == nil || !in.Proxy.HasRules() {
+		return desired, nil
+	}
+	rules, err := in.Proxy.Rules()
+	if err != nil {
+		return nil, fmt.Errorf("building the rules of the proxy: %w", err)
+	}
+	config := corev1ac.ConfigMap(authproxy.RulesConfigMap, in.Namespace).WithData(rules)
+	return append(desired, apply.Object{Config: config, Ownership: apply.Unowned}), nil
+}
+
 // policy guards the pods of runtimes: what the mesh says to itself is heard from its own pods only, and ports that are nobody's
 // business, such as that of the model server's management, from nobody. Restricted, and wherever a proxy guards REST, the ports that
 // ask nobody who he is are open to the namespace, the manager and routers only.
-func policy(in Inputs) *networkingv1ac.NetworkPolicyApplyConfiguration {
+func policy(in NamespaceInputs) *networkingv1ac.NetworkPolicyApplyConfiguration {
 	s := in.Settings
 	peers := networkingv1ac.NetworkPolicyPeer().WithPodSelector(
-		metav1ac.LabelSelector().WithMatchLabels(map[string]string{labelManagedBy: managedBy}))
+		metav1ac.LabelSelector().WithMatchLabels(map[string]string{labelManagedBy: controllerName}))
 	unguarded := []int32{s.ServicePort}
 	if s.RESTProxy.Enabled {
 		unguarded = append(unguarded, s.RESTProxy.Port)
@@ -57,7 +78,7 @@ func policy(in Inputs) *networkingv1ac.NetworkPolicyApplyConfiguration {
 }
 
 // confidants may call ports that ask nobody who he is.
-func confidants(in Inputs) []*networkingv1ac.NetworkPolicyPeerApplyConfiguration {
+func confidants(in NamespaceInputs) []*networkingv1ac.NetworkPolicyPeerApplyConfiguration {
 	namespaces := func(key, value string) *networkingv1ac.NetworkPolicyPeerApplyConfiguration {
 		return networkingv1ac.NetworkPolicyPeer().WithNamespaceSelector(metav1ac.LabelSelector().WithMatchLabels(map[string]string{key: value}))
 	}
@@ -81,12 +102,12 @@ func rule(ports ...int32) *networkingv1ac.NetworkPolicyIngressRuleApplyConfigura
 // runtimePods selects the pods of all runtimes of a namespace.
 func runtimePods() *metav1ac.LabelSelectorApplyConfiguration {
 	return metav1ac.LabelSelector().
-		WithMatchLabels(map[string]string{labelManagedBy: managedBy}).
-		WithMatchExpressions(metav1ac.LabelSelectorRequirement().WithKey(labelService).WithOperator(metav1.LabelSelectorOpExists))
+		WithMatchLabels(map[string]string{labelManagedBy: controllerName}).
+		WithMatchExpressions(metav1ac.LabelSelectorRequirement().WithKey(LabelService).WithOperator(metav1.LabelSelectorOpExists))
 }
 
 // samePods recognises the policy that the original installed beside itself.
 func samePods(live *unstructured.Unstructured) bool {
 	labels, _, err := unstructured.NestedStringMap(live.Object, "spec", "podSelector", "matchLabels")
-	return err == nil && labels[labelManagedBy] == managedBy
+	return err == nil && labels[labelManagedBy] == controllerName
 }
