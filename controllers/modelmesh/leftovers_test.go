@@ -1,11 +1,10 @@
 package modelmesh
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
@@ -67,27 +66,24 @@ func TestLeftoversOfTheOriginal(t *testing.T) {
 
 // What cannot be done is tried again, until it is done or the program ends.
 func TestLeftoversAreTriedAgain(t *testing.T) {
-	w := newWorld(t, &appsv1.Deployment{ObjectMeta: left("ns", "modelmesh-serving-r", "ServingRuntime", LabelService, "modelmesh-serving")})
-	broken := true
-	tried := make(chan struct{}, 10)
-	w.fail = func(verb, kind, _ string) error {
-		if verb == "delete" && broken {
-			tried <- struct{}{}
-			return errors.New("not now")
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, &appsv1.Deployment{ObjectMeta: left("ns", "modelmesh-serving-r", "ServingRuntime", LabelService, "modelmesh-serving")})
+		w.fail = func(verb, _, _ string) error {
+			if verb == "delete" {
+				return errors.New("not now")
+			}
+			return nil
 		}
-		return nil
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	done := make(chan error, 1)
-	go func() { done <- (&leftovers{server: w.server, log: logr.Discard()}).Start(ctx) }()
-	<-tried
-	for !w.clock.HasWaiters() {
-		time.Sleep(time.Millisecond)
-	}
-	broken = false
-	w.clock.Step(leftoversRetry)
-	if err := <-done; err != nil || !strings.Contains(strings.Join(w.wrote(), " "), "delete Deployment ns/modelmesh-serving-r") {
-		t.Errorf("%v", err)
-	}
+		done := make(chan error, 1)
+		go func() { done <- (&leftovers{server: w.server, log: logr.Discard()}).Start(t.Context()) }()
+		synctest.Wait()
+		if !w.clock.HasWaiters() {
+			t.Fatal("it does not wait to try again")
+		}
+		w.fail = nil
+		w.clock.Step(leftoversRetry)
+		if err := <-done; err != nil || !strings.Contains(strings.Join(w.wrote(), " "), "delete Deployment ns/modelmesh-serving-r") {
+			t.Errorf("%v", err)
+		}
+	})
 }
