@@ -29,7 +29,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
-// fakeMesh answers with what it is told to.
+// fakeMesh answers with what it is told to, also what no mesh would say. How one behaves only the stand-in knows, see layered.
 type fakeMesh struct {
 	// answer to SetVModel and GetVModelStatus; fault is an error instead of either, and clash one of SetVModel alone.
 	answer       *meshpb.VModelStatusInfo
