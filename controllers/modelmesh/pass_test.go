@@ -245,6 +245,19 @@ func TestDriftOfADeploymentOfTheCluster(t *testing.T) {
 	}
 }
 
+// A runtime of the namespace takes the Deployment of the cluster's from it in one pass, also where the count is the autoscaler's.
+func TestARuntimeOfTheNamespaceTakesOverWithItsAutoscaler(t *testing.T) {
+	w := newWorld(t, clusterRuntime("r", "onnx"), predictorOf("m", "onnx"))
+	w.settle("ns")
+	r := localRuntime("r", "onnx")
+	r.Annotations = map[string]string{"serving.kserve.io/autoscalerClass": "hpa"}
+	w.create(r)
+	w.pass("ns")
+	if owner := metav1.GetControllerOf(w.deploymentOf("r")); owner == nil || owner.UID != r.UID {
+		t.Errorf("owner %v", owner)
+	}
+}
+
 // [M20] A new name of the Service takes the Deployments and the Service of the old name away.
 func TestTheServiceIsRenamed(t *testing.T) {
 	w := newWorld(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))

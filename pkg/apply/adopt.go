@@ -53,7 +53,7 @@ func (a *Applier) marked(o owner, live *unstructured.Unstructured) bool {
 // removes references to an earlier life of the owner, to the owner itself from objects that shall outlive it, and those
 // that the child disowns, and annotations of older operators. The patch carries the resourceVersion, because it replaces
 // whole lists.
-func (a *Applier) prepare(ctx context.Context, o owner, c child, live *unstructured.Unstructured) error {
+func (a *Applier) prepare(ctx context.Context, o owner, c *child, live *unstructured.Unstructured) error {
 	patch, err := a.migration(live)
 	if err != nil {
 		return err
@@ -76,9 +76,13 @@ func (a *Applier) prepare(ctx context.Context, o owner, c child, live *unstructu
 	if err != nil {
 		return fmt.Errorf("encoding the adoption: %w", err)
 	}
+	seen := live.GetResourceVersion()
 	a.wrote(c.key.Kind, verbAdopt)
 	if err := a.Client.Patch(ctx, live, client.RawPatch(types.JSONPatchType, data), client.FieldOwner(a.FieldOwner)); err != nil {
 		return fmt.Errorf("adopting it: %w", err)
+	}
+	if c.Version == seen {
+		c.Version = live.GetResourceVersion() // this was no change of others
 	}
 	count(ctx, updated)
 	return nil

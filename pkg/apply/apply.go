@@ -183,7 +183,7 @@ func (a *Applier) inspect(ctx context.Context, o owner, c child) error {
 		a.memory.drop(o.uid, c.key)
 		return err
 	}
-	if err := a.prepare(ctx, o, c, live); err != nil {
+	if err := a.prepare(ctx, o, &c, live); err != nil {
 		return err
 	}
 	owned := a.owned(live)
