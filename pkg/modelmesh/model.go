@@ -1,6 +1,9 @@
 package modelmesh
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -14,6 +17,9 @@ const (
 	SourcePredictor        = "ksp"
 	SourceInferenceService = "isvc"
 )
+
+// parameterName is the storage parameter that names a claim.
+const parameterName = "name"
 
 // Model is what a resource wants the mesh to serve, whatever kind of resource it is.
 type Model struct {
@@ -93,6 +99,20 @@ func (m Model) Invalid() string {
 		return "spec.storage.PersistentVolumeClaim is not supported"
 	case s.S3 != nil && (s.Path != nil || s.SchemaPath != nil || s.Parameters != nil || s.Key != nil):
 		return "spec.storage.s3 cannot be specified with any other keys in spec.storage"
+	}
+	return m.astray()
+}
+
+// astray names a text that leads out of the storage. Whoever fetches models puts these texts together to the name of a file, beside
+// files of the pod and of other models.
+func (m Model) astray() string {
+	for _, at := range []struct{ field, text string }{
+		{"path", m.Path()}, {"schemaPath", said(cmp.Or(m.Spec.Storage.SchemaPath, m.Spec.SchemaPath))}, {"key", said(m.StorageKey())},
+		{"parameters[" + parameterName + "]", m.Parameters()[parameterName]},
+	} {
+		if slices.Contains(strings.Split(at.text, "/"), "..") {
+			return fmt.Sprintf("spec.storage.%s %.200q leads out of the storage: leave out every '..'", at.field, at.text)
+		}
 	}
 	return ""
 }
