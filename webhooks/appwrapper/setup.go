@@ -43,14 +43,18 @@ func usesOf(_ author.Rules, raw []byte, namespace string) (author.Uses, error) {
 	return Uses(wrapper), nil
 }
 
-// Uses lists what components name. Whether the author may create components is asked by their kinds, so only what belongs to the
-// manager matters here.
+// Uses lists what components name, and the labels that their pods get beside those of their templates, which anybody may add later.
+// Whether the author may create components is asked by their kinds, so only what belongs to the manager matters here.
 func Uses(wrapper *v1beta2.AppWrapper) author.Uses {
 	u := author.Uses{Namespace: wrapper.Namespace}
 	components := field.NewPath("spec", "components")
 	for i := range wrapper.Spec.Components {
+		at := components.Index(i)
 		if object, err := podset.Decode(&wrapper.Spec.Components[i]); err == nil {
-			u.AddReferences(object.Object, components.Index(i).Child("template"))
+			u.AddReferences(object.Object, at.Child("template"))
+		}
+		for j, info := range wrapper.Spec.Components[i].PodSetInfos {
+			u.AddMetadata(author.Label, info.Labels, at.Child("podSetInfos").Index(j).Child("labels"))
 		}
 	}
 	return u
