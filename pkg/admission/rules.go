@@ -93,6 +93,10 @@ func (r Rules) tooMuch(use Use) string {
 // Access answers whether a user has a right.
 type Access func(ctx context.Context, user authenticationv1.UserInfo, right authorizationv1.ResourceAttributes) (bool, error)
 
+// Most is how many mistakes of one request are told. Each may have cost questions to the API server, and whoever makes thousands wants
+// the manager to ask them.
+const Most = 20
+
 // Judgement is what Judge found.
 type Judgement struct {
 	// Errors are the reasons to refuse the request.
@@ -119,11 +123,15 @@ func (r Rules) Judge(ctx context.Context, may Access, user authenticationv1.User
 	}
 	for _, use := range now.new(before) {
 		at := field.NewPath(use.path)
+		if len(j.Errors) == Most {
+			j.Errors = append(j.Errors, field.Forbidden(at, "what follows was not looked at, because there is too much before it: correct that first"))
+			break
+		}
 		if text := r.never(now.Namespace, use); text != "" {
 			j.Errors = append(j.Errors, field.Forbidden(at, fmt.Sprintf("%s is not allowed: %s", use, text)))
 			continue
 		}
-		if r.Mode == Off {
+		if r.Mode == Off || len(j.Warnings) == Most {
 			continue
 		}
 		text, err := r.lacking(user, use, rightsFor(now.Namespace, use), ask)
@@ -165,7 +173,7 @@ func rightsFor(namespace string, use Use) []authorizationv1.ResourceAttributes {
 		return []authorizationv1.ResourceAttributes{pods, {Namespace: namespace, Verb: verb, Version: "v1", Resource: resource, Name: use.Name}}
 	}
 	switch use.Kind {
-	case Secret:
+	case Secret, Receiver:
 		return one("get", "secrets")
 	case ConfigMap:
 		return one("get", "configmaps")

@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -81,6 +82,7 @@ func TestJudge(t *testing.T) {
 		"a port of the node":                      {now: ports, rights: []string{pods}, refused: "hostPort"},
 		"a privileged container":                  {now: root, rights: []string{pods}, refused: "privileged"},
 		"a token":                                 {now: token, refused: "token"},
+		"a certificate that shows who it is":      {now: "spec: {containers: [], volumes: [{name: v, projected: {sources: [{podCertificate: {signerName: s, keyType: ED25519}}]}}]}", refused: "token"},
 		"a claim":                                 {now: claim, refused: `volume "v"`},
 		"a label":                                 {now: label, refused: `label of pods "tier"`},
 		"a label of who may create pods":          {now: label, rights: []string{pods}},
@@ -100,6 +102,41 @@ func TestJudge(t *testing.T) {
 			}
 			if text := errs(got.Errors); (text == "") != (tc.refused == "") || !strings.Contains(text, tc.refused) {
 				t.Errorf("got %q, want %q", text, tc.refused)
+			}
+		})
+	}
+}
+
+// Who may not read a Secret may not have what it holds sent to another server either.
+func TestReceivers(t *testing.T) {
+	port := func(n int32) *int32 { return &n }
+	to := func(host string, port *int32) Uses {
+		u, path := Uses{Namespace: "team"}, field.NewPath("spec")
+		u.Add(Secret, "s", path.Child("passwordSecret"))
+		u.AddReceiver("s", host, port, path.Child("host"))
+		return u
+	}
+	bare := Uses{Namespace: "team"}
+	bare.Add(Secret, "s", field.NewPath("spec", "passwordSecret"))
+	const refusal = `spec.host: Forbidden: user "eve" may not let pods use another server for Secret "s", because that takes the right to create pods in namespace team, or to get secrets s in namespace team`
+	for name, tc := range map[string]struct {
+		now, before Uses
+		rights      []string
+		refused     string
+	}{
+		"the same":               {now: to("db", port(1)), before: to("db", port(1))},
+		"another host":           {now: to("evil", port(1)), before: to("db", port(1)), refused: refusal},
+		"another port":           {now: to("db", port(2)), before: to("db", port(1)), refused: refusal},
+		"a host where none was":  {now: to("evil", nil), before: bare, refused: refusal},
+		"no host any more":       {now: to("", nil), before: to("db", nil)},
+		"of who may read it":     {now: to("moved", nil), before: to("db", nil), rights: []string{"get secrets s in namespace team"}},
+		"of who may read other":  {now: to("moved", nil), before: to("db", nil), rights: []string{"get secrets t in namespace team"}, refused: refusal},
+		"of who may create pods": {now: to("moved", nil), before: to("db", nil), rights: []string{"create pods in namespace team"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := shipped.Judge(t.Context(), holder(tc.rights...), eve, tc.now, tc.before)
+			if text := errs(got.Errors); err != nil || (text == "") != (tc.refused == "") || !strings.HasPrefix(text, tc.refused) {
+				t.Errorf("got %q, %v, want %q", text, err, tc.refused)
 			}
 		})
 	}
@@ -182,6 +219,28 @@ func TestRightsAreAskedOnce(t *testing.T) {
 	uses := usesIn(t, "team", "spec: {containers: [{name: c, image: a}, {name: d, image: b, envFrom: [{secretRef: {name: s}}]}]}")
 	if _, err := shipped.Judge(t.Context(), may, eve, uses, Uses{}); err != nil || len(asked) != 1 || asked["create pods in namespace team"] != 1 {
 		t.Errorf("%v, %v", asked, err)
+	}
+}
+
+// Thousands of mistakes are no thousands of questions, and what nobody may use is found among them in every mode.
+func TestQuestionsAreFew(t *testing.T) {
+	uses := Uses{Namespace: "home"}
+	for i := range 1000 {
+		uses.Add(Secret, fmt.Sprint("s-", i), field.NewPath("spec"))
+	}
+	uses.Add(Account, shipped.Account, field.NewPath("spec", "account"))
+	for mode, want := range map[Mode]string{Enforce: "was not looked at", Warn: "it is the account of the manager", Off: "it is the account of the manager"} {
+		asked := 0
+		may := func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
+			asked++
+			return false, nil
+		}
+		rules := shipped
+		rules.Mode = mode
+		got, err := rules.Judge(t.Context(), may, eve, uses, Uses{})
+		if err != nil || asked > Most+1 || len(got.Errors) > Most+1 || len(got.Warnings) > Most || !strings.Contains(errs(got.Errors), want) {
+			t.Errorf("%s: %d questions, %d errors, %d warnings, %v", mode, asked, len(got.Errors), len(got.Warnings), err)
+		}
 	}
 }
 

@@ -31,6 +31,8 @@ const (
 	Device      Kind = "resource claim"
 	Host        Kind = "domain"
 	AccountNote Kind = "annotation of a ServiceAccount"
+	// Receiver is a server that is sent what a Secret holds. Its name is that of the Secret.
+	Receiver Kind = "another server for Secret"
 	// Privilege is a field of pods that the Pod Security level does not allow.
 	Privilege Kind = "privilege"
 )
@@ -68,6 +70,14 @@ func (u *Uses) AddContent(kind Kind, name string, content any, path *field.Path)
 	}
 	sum := sha256.Sum256(text)
 	u.all = append(u.all, Use{Kind: kind, Name: name, content: hex.EncodeToString(sum[:8]), path: path.String()})
+}
+
+// AddReceiver adds the server that is sent what a Secret holds, where there are both. Who may not read the Secret may not send it to
+// a server of his own either.
+func (u *Uses) AddReceiver(secret, host string, port *int32, path *field.Path) {
+	if secret != "" && host != "" {
+		u.AddContent(Receiver, secret, []any{host, port}, path)
+	}
 }
 
 // AddMetadata adds labels and annotations of pods.
@@ -143,7 +153,7 @@ func (u *Uses) addField(key string, value any, path *field.Path) {
 	switch {
 	case word == "serviceaccountname" || word == "serviceaccount":
 		u.Add(Account, text, path)
-	case word == "serviceaccounttoken":
+	case word == "serviceaccounttoken" || word == "podcertificate": // both show who the pod is
 		u.AddContent(Token, key, value, path)
 	case word == "imagepullsecrets":
 		list, _ := value.([]any)

@@ -54,6 +54,11 @@ func (c *creation) judge(ctx context.Context) field.ErrorList {
 		c.errs = append(c.errs, field.InternalError(path, errors.New("the request names no user")))
 	}
 	for i := range c.wrapper.Spec.Components {
+		if len(c.errs) >= author.Most {
+			c.unreadable = true
+			c.errs = append(c.errs, field.Forbidden(path.Index(i), "what follows was not looked at, because there are too many mistakes before it: correct them first"))
+			break
+		}
 		c.component(ctx, &c.wrapper.Spec.Components[i], path.Index(i))
 	}
 	switch {

@@ -12,6 +12,8 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
 // [appwrapper-34] [appwrapper-35] Accepted, with declared pod sets and without.
@@ -116,6 +118,14 @@ func TestUndecodableTemplateIsOneError(t *testing.T) {
 	got := lines(newCluster("pods").judge(t, component("{}", "{path: template}"), component(pod)))
 	if len(got) != 2 || !strings.Contains(got[0], "failed to decode") || !strings.Contains(got[1], "is not authorized to create pods") {
 		t.Errorf("got %q", got)
+	}
+}
+
+// Of thousands of components that the cluster does not know only some are looked for.
+func TestManyMistakesAreFewQuestions(t *testing.T) {
+	got := lines(newCluster().judge(t, strings.Repeat(component(strange), 1000)))
+	if len(got) != author.Most+1 || !strings.Contains(got[author.Most], "was not looked at") {
+		t.Errorf("%d errors: %q", len(got), got)
 	}
 }
 

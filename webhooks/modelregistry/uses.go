@@ -1,6 +1,7 @@
 package modelregistry
 
 import (
+	"cmp"
 	"fmt"
 
 	kjson "k8s.io/apimachinery/pkg/util/json"
@@ -31,8 +32,12 @@ func Uses(_ author.Rules, registry *v1beta1.ModelRegistry) author.Uses {
 	u.AddReferences(spec, path)
 	u.Without(author.Secret, registry.Name+"-postgres-credentials", registry.Name+"-kube-rbac-proxy") // which the operator makes
 	u.Add(author.Image, spec.Rest.Image, path.Child("rest", "image"))
-	if spec.Postgres != nil {
-		u.Add(author.Image, spec.Postgres.Image, path.Child("postgres", "image"))
+	if p := spec.Postgres; p != nil {
+		u.Add(author.Image, p.Image, path.Child("postgres", "image"))
+		u.AddReceiver(named(p.PasswordSecret), cmp.Or(p.Host, p.HostAddress), p.Port, path.Child("postgres", "host"))
+	}
+	if m := spec.MySQL; m != nil {
+		u.AddReceiver(named(m.PasswordSecret), m.Host, m.Port, path.Child("mysql", "host"))
 	}
 	for name, proxy := range map[string]*v1beta1.ProxyConfig{"oauthProxy": spec.OAuthProxy, "kubeRBACProxy": spec.KubeRBACProxy} {
 		if proxy != nil {
@@ -41,6 +46,13 @@ func Uses(_ author.Rules, registry *v1beta1.ModelRegistry) author.Uses {
 		}
 	}
 	return u
+}
+
+func named(secret *v1beta1.SecretKeyValue) string {
+	if secret == nil {
+		return ""
+	}
+	return secret.Name
 }
 
 func catalogUsesOf(rules author.Rules, raw []byte, namespace string) (author.Uses, error) {
@@ -55,6 +67,10 @@ func catalogUsesOf(rules author.Rules, raw []byte, namespace string) (author.Use
 // CatalogUses lists what the pods of a Catalog use by the word of its author.
 func CatalogUses(_ author.Rules, c *aihubv1alpha1.Catalog) author.Uses {
 	u := author.Uses{Namespace: c.Namespace}
-	u.AddReferences(c.Spec, field.NewPath("spec"))
+	path := field.NewPath("spec")
+	u.AddReferences(c.Spec, path)
+	if d := c.Spec.Database; d != nil && d.External != nil {
+		u.AddReceiver(d.External.SecretName, d.External.Host, d.External.Port, path.Child("database", "external", "host"))
+	}
 	return u
 }
