@@ -7,6 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -51,24 +52,50 @@ var _ = Describe("An editor of MLflow and of nothing else", func() {
 		"data of another claim":                  {"{storage: {dataSource: {kind: PersistentVolumeClaim, name: others}}}", "create persistentvolumeclaims"},
 		"a volume of others":                     {"{storage: {volumeName: others}}", "create persistentvolumeclaims"},
 		"devices":                                {"{resourceClaims: [{name: gpu, resourceClaimName: others}]}", "create pods"},
+		"settings of the kernel":                 {"{podSecurityContext: {sysctls: [{name: kernel.msgmax, value: '1'}]}}", "Pod Security level baseline"},
+		"a type of SELinux":                      {"{podSecurityContext: {seLinuxOptions: {type: spc_t}}}", "Pod Security level baseline"},
+		"all of the system's proc":               {"{securityContext: {procMount: Unmasked}}", "Pod Security level baseline"},
+		"the host of Windows":                    {"{podSecurityContext: {windowsOptions: {hostProcess: true}}}", "Pod Security level baseline"},
+		"a container without AppArmor":           {"{securityContext: {appArmorProfile: {type: Unconfined}}}", "Pod Security level baseline"},
+		"the same in older words":                {"{podAnnotations: {container.apparmor.security.beta.kubernetes.io/mlflow: unconfined}}", "Pod Security level baseline"},
+		"a token of the manager":                 {"{envFrom: [{secretRef: {name: " + managerAccount + "-token-x}}]}", "it belongs to the manager"},
+		"the key of the CA, as a replica":        {"{readReplicaBackendStoreUriFrom: {name: " + webhookSecret + ", key: ca.key}}", "it belongs to the manager"},
+		"the key of the CA, as another store":    {"{registryStoreUriFrom: {name: " + webhookSecret + ", key: ca.key}}", "it belongs to the manager"},
+		"a ConfigMap in a variable":              {"{env: [{name: A, valueFrom: {configMapKeyRef: {name: some, key: k}}}]}", "get configmaps some"},
+		"CAs of others":                          {"{caBundleConfigMap: {name: some, key: k}}", "get configmaps some"},
+		"data of another namespace":              {"{storage: {dataSourceRef: {apiGroup: '', kind: PersistentVolumeClaim, name: others, namespace: kube-system}}}", "create persistentvolumeclaims"},
+		"devices by a template":                  {"{resourceClaims: [{name: gpu, resourceClaimTemplateName: others}]}", "create pods"},
 		"what annotations do for other programs": {"{podAnnotations: {vault.hashicorp.com/agent-inject: 'true'}}", "create pods"},
 	} {
 		It("does not get "+what, refused(mlflowEditor, "", mlflow(attempt.spec), attempt.message), NodeTimeout(specTimeout))
 	}
+
+	It("does not get fields of pods that an MLflow does not have, nor a second MLflow", func(ctx SpecContext) {
+		m := object("", mlflow("{hostNetwork: true, hostPID: true, nodeName: n, priorityClassName: system-node-critical, schedulerName: s, automountServiceAccountToken: true, "+
+			"serviceAccount: "+managerAccount+", volumes: [{name: v, hostPath: {path: /}}], initContainers: [{name: i, image: evil}], sidecars: [{name: s, image: evil}]}"))
+		Expect(as(mlflowEditor).Create(ctx, m, client.DryRunAll)).To(Succeed())
+		kept, want := m.Object["spec"], object("", mlflow("{}"))
+		Expect(as(mlflowEditor).Create(ctx, want, client.DryRunAll)).To(Succeed())
+		Expect(kept).To(Equal(want.Object["spec"]))
+		second := object("", mlflow("{}"))
+		second.SetName("")
+		second.SetGenerateName("mlflow-")
+		Expect(as(mlflowEditor).Create(ctx, second, client.DryRunAll)).To(MatchError(ContainSubstring("MLflow resource name must be 'mlflow'")))
+	}, NodeTimeout(specTimeout))
 
 	It("gets a server, and changes nothing more of it later", func(ctx SpecContext) {
 		m := object("", mlflow("{}"))
 		Expect(as(mlflowEditor).Create(ctx, m)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, m))).To(Succeed()) }, NodeTimeout(specTimeout))
 		By("an update and an apply, as kubectl edit and kubectl apply send them")
-		patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"serviceAccountName":"`+managerAccount+`"}}`))
+		patch := merge(`{"spec":{"serviceAccountName":"` + managerAccount + `"}}`)
 		Expect(as(mlflowEditor).Patch(ctx, m, patch)).To(MatchError(ContainSubstring("it is the account of the manager")))
-		replicas := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":2}}`))
+		replicas := merge(`{"spec":{"replicas":2}}`)
 		Expect(as(mlflowEditor).Patch(ctx, m, replicas)).To(Succeed())
 		By("an administrator giving it an image, which the editor then keeps")
-		image := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"image":{"image":"quay.io/ours/mlflow:1"}}}`))
+		image := merge(`{"spec":{"image":{"image":"quay.io/ours/mlflow:1"}}}`)
 		Expect(env.Admin.Patch(ctx, m, image)).To(Succeed())
-		Expect(as(mlflowEditor).Patch(ctx, m, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":1}}`)))).To(Succeed())
+		Expect(as(mlflowEditor).Patch(ctx, m, merge(`{"spec":{"replicas":1}}`))).To(Succeed())
 	}, NodeTimeout(specTimeout))
 
 	It("gets nothing of what was stored while no webhook was called", func(ctx SpecContext) {
@@ -115,6 +142,13 @@ var _ = Describe("An editor of registries and of nothing else", func() {
 		"a password of others":                {"", "demo", external("passwordSecret: {name: other-credentials, key: password}"), "get secrets other-credentials"},
 		"the password of etcd":                {"", "demo", external("sslMode: verify-full, sslRootCertificateSecret: {name: model-serving-etcd, key: etcd_connection}"), "get secrets model-serving-etcd"},
 		"a ConfigMap of others":               {"", "demo", external("sslRootCertificateConfigMap: {name: others, key: a}"), "get configmaps others"},
+		"the key of a client of others":       {"", "demo", external("sslKeySecret: {name: other-credentials, key: k}"), "get secrets other-credentials"},
+		"the password of a key of others":     {"", "demo", external("sslPasswordSecret: {name: other-credentials, key: k}"), "get secrets other-credentials"},
+		"a certificate of others":             {"", "demo", "{kubeRBACProxy: {tlsCertificateSecret: {name: other-credentials, key: a}, tlsKeySecret: {name: other-credentials, key: b}}}", "get secrets other-credentials"},
+		"a password of others, by MySQL":      {"", "demo", "{postgres: null, mysql: {host: db, username: u, database: d, passwordSecret: {name: other-credentials, key: k}}}", "get secrets other-credentials"},
+		"a Secret of CAs of others":           {"", "demo", "{postgres: null, mysql: {host: db, username: u, database: d, sslRootCertificatesSecretName: other-credentials}}", "get secrets other-credentials"},
+		"a password by the name of its own":   {"", "demo", external("passwordSecret: {name: demo-postgres-credentials, key: k}"), `another server for Secret "demo-postgres-credentials"`},
+		"a key by the name of its own":        {"", "demo", external("passwordSecret: {name: demo-kube-rbac-proxy, key: tls.key}"), `another server for Secret "demo-kube-rbac-proxy"`},
 		"a domain of others":                  {"", "demo", "{kubeRBACProxy: {domain: apps.others.example.com}}", "routes/custom-host"},
 	} {
 		It("does not get "+what, func(ctx SpecContext) {
@@ -126,10 +160,36 @@ var _ = Describe("An editor of registries and of nothing else", func() {
 		}, NodeTimeout(specTimeout))
 	}
 
+	It("does not get a reserved name by a beginning, nor an image by what an older version keeps of a newer one", func(ctx SpecContext) {
+		begun := object(team, registry("x", "{}"))
+		begun.SetName("")
+		begun.SetGenerateName("modelmesh-serving-")
+		Expect(as(registryEditor).Create(ctx, begun, client.DryRunAll)).To(MatchError(ContainSubstring("belong to something else")))
+		kept := object(team, registry("older", "{grpc: {}, kubeRBACProxy: null}"))
+		kept.SetAPIVersion("modelregistry.opendatahub.io/v1alpha1")
+		kept.SetAnnotations(map[string]string{"modelregistry.opendatahub.io/v1beta1-fields": `{"fields":[{"path":["postgres","image"],"value":"quay.io/evil/image"}]}`})
+		Expect(as(registryEditor).Create(ctx, kept, client.DryRunAll)).To(MatchError(ContainSubstring("create pods")))
+	}, NodeTimeout(specTimeout))
+
+	It("does not get a password of others sent to a server of its own", func(ctx SpecContext) {
+		m := object(team, registry("trusting", "{postgres: {host: db, username: u, database: d, passwordSecret: {name: other-credentials, key: k}}}"))
+		Expect(as(developer).Create(ctx, m)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(as(developer).Delete(ctx, m)).To(Succeed()) }, NodeTimeout(specTimeout))
+		for _, change := range []string{
+			`"postgres":{"host":"evil.example.com"}`, `"postgres":{"host":null,"hostAddress":"10.0.0.1"}`, `"postgres":{"port":1}`,
+			`"postgres":null,"mysql":{"host":"evil.example.com","username":"u","database":"d","passwordSecret":{"name":"other-credentials","key":"k"}}`,
+		} {
+			err := as(registryEditor).Patch(ctx, m.DeepCopy(), merge(`{"spec":{`+change+`}}`))
+			Expect(err).To(MatchError(And(ContainSubstring(`another server for Secret "other-credentials"`), ContainSubstring("get secrets other-credentials"))), change)
+		}
+		Expect(as(registryEditor).Patch(ctx, m.DeepCopy(), merge(`{"spec":{"postgres":{"database":"other"}}}`))).To(Succeed())
+		Expect(as(developer).Patch(ctx, m.DeepCopy(), merge(`{"spec":{"postgres":{"host":"moved"}}}`))).To(Succeed())
+	}, NodeTimeout(specTimeout))
+
 	It("gets a registry, and no Secret through a change of it or through the older version", func(ctx SpecContext) {
 		m := object(team, registry("honest", "{}"))
 		Expect(as(registryEditor).Create(ctx, m)).To(Succeed())
-		patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"postgres":{"passwordSecret":{"name":"other-credentials","key":"k"}}}}`))
+		patch := merge(`{"spec":{"postgres":{"passwordSecret":{"name":"other-credentials","key":"k"}}}}`)
 		Expect(as(registryEditor).Patch(ctx, m, patch)).To(MatchError(ContainSubstring("get secrets other-credentials")))
 		older := object(team, registry("older", "{grpc: {}, kubeRBACProxy: null, postgres: {host: db, username: u, database: d, passwordSecret: {name: other-credentials, key: k}}}"))
 		older.SetAPIVersion("modelregistry.opendatahub.io/v1alpha1")
@@ -150,6 +210,16 @@ var _ = Describe("An editor of ServingRuntimes and of nothing else", func() {
 		"a Secret for images":                   {runtimeEditor, "{imagePullSecrets: [{name: other-credentials}]}", "get secrets other-credentials"},
 		"a token":                               {runtimeEditor, "{volumes: [{name: v, projected: {sources: [{serviceAccountToken: {path: token}}]}}]}", "token of a ServiceAccount"},
 		"a claim of others":                     {runtimeEditor, "{volumes: [{name: v, persistentVolumeClaim: {claimName: others}}]}", `volume "v"`},
+		"a token for others":                    {runtimeEditor, "{volumes: [{name: v, projected: {sources: [{serviceAccountToken: {path: token, audience: vault}}]}}]}", "token of a ServiceAccount"},
+		"a claim that is made with the pod":     {runtimeEditor, "{volumes: [{name: v, ephemeral: {volumeClaimTemplate: {spec: {volumeName: others, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}}]}", `volume "v"`},
+		"a driver with a Secret of others":      {runtimeEditor, "{volumes: [{name: v, csi: {driver: d, nodePublishSecretRef: {name: other-credentials}}}]}", "get secrets other-credentials"},
+		"a share of the network":                {runtimeEditor, "{volumes: [{name: v, nfs: {server: s, path: /}}]}", `volume "v"`},
+		"a command when it starts":              {runtimeEditor, container("lifecycle: {postStart: {exec: {command: [sh]}}}"), `container "server"`},
+		"a probe of other hosts":                {runtimeEditor, container("livenessProbe: {httpGet: {host: 169.254.169.254, port: 80}}"), `container "server"`},
+		"variables of the loader of programs":   {runtimeEditor, "{builtInAdapter: {serverType: mlserver, runtimeManagementPort: 8001, env: [{name: LD_PRELOAD, value: /models/evil.so}]}}", `container "adapter"`},
+		"all system calls":                      {developer, container("securityContext: {seccompProfile: {type: Unconfined}}"), "Pod Security level baseline"},
+		"a type of SELinux":                     {developer, container("securityContext: {seLinuxOptions: {type: spc_t}}"), "Pod Security level baseline"},
+		"the host of Windows":                   {developer, container("securityContext: {windowsOptions: {hostProcess: true}}"), "Pod Security level baseline"},
 		"labels of other pods":                  {runtimeEditor, "{labels: {app: mlflow}}", `label of pods "app"`},
 		"the folders of the node":               {developer, "{volumes: [{name: v, hostPath: {path: /}}]}", "Pod Security level baseline"},
 		"a port of the node":                    {developer, container("ports: [{containerPort: 9000, hostPort: 80}]"), "Pod Security level baseline"},
@@ -173,15 +243,15 @@ var _ = Describe("An editor of ServingRuntimes and of nothing else", func() {
 	It("scales a runtime of a developer, and changes nothing of what it runs", func(ctx SpecContext) {
 		r := object(team, runtime("shared", "{}"))
 		Expect(as(developer).Create(ctx, r)).To(Succeed())
-		Expect(as(runtimeEditor).Patch(ctx, r, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":1}}`)))).To(Succeed())
-		command := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"containers":[{"name":"server","image":"quay.io/example/server","command":["sh"]}]}}`))
+		Expect(as(runtimeEditor).Patch(ctx, r, merge(`{"spec":{"replicas":1}}`))).To(Succeed())
+		command := merge(`{"spec":{"containers":[{"name":"server","image":"quay.io/example/server","command":["sh"]}]}}`)
 		Expect(as(runtimeEditor).Patch(ctx, r, command)).To(MatchError(ContainSubstring("create pods")))
 	}, NodeTimeout(specTimeout))
 
 	It("does not get a runtime of KServe, which nobody judges, to be one of ModelMesh", func(ctx SpecContext) {
 		r := object(team, runtime("single", "{multiModel: false, volumes: [{name: v, hostPath: {path: /}}]}"))
 		Expect(as(runtimeEditor).Create(ctx, r)).To(Succeed())
-		multi := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"multiModel":true}}`))
+		multi := merge(`{"spec":{"multiModel":true}}`)
 		Expect(as(developer).Patch(ctx, r, multi)).To(MatchError(ContainSubstring("Pod Security level baseline")))
 		Expect(as(runtimeEditor).Patch(ctx, r, multi)).To(MatchError(ContainSubstring("create pods")))
 	}, NodeTimeout(specTimeout))
@@ -211,6 +281,22 @@ var _ = Describe("An editor of AppWrappers and of nothing else", func() {
 		"a kind in another spelling": {admin, "", func() []string {
 			return []string{"{apiVersion: workload.codeflare.dev/v1beta2, kind: APPWRAPPER, metadata: {name: x}}"}
 		}, "Nested AppWrappers"},
+		"an eviction": {developer, "", func() []string { return []string{pod, "{apiVersion: policy/v1, kind: Eviction, metadata: {name: p}}"} }, "the cluster serves no Eviction"},
+		"a token, asked for": {developer, "", func() []string {
+			return []string{pod, "{apiVersion: authentication.k8s.io/v1, kind: TokenRequest, metadata: {name: default}, spec: {audiences: []}}"}
+		}, "the cluster serves no TokenRequest"},
+		"an answer about rights": {wrapperEditor, "", func() []string {
+			return []string{pod, "{apiVersion: authorization.k8s.io/v1, kind: LocalSubjectAccessReview, metadata: {name: x}}"}
+		}, "is not authorized to create localsubjectaccessreviews"},
+		"an MLflow":                  {admin, "", func() []string { return []string{pod, flow(mlflow("{}"))} }, "cluster-scoped"},
+		"a Catalog of the manager's": {admin, "", func() []string { return []string{pod, flow(catalog("catalog", "{}"))} }, "depends on who creates it"},
+		"the account of the manager, in older words": {admin, operatorNamespace, func() []string { return []string{job("j", "{serviceAccount: "+managerAccount+"}")} }, "it is the account of the manager"},
+		"the key of the CA, for an init container": {admin, operatorNamespace, func() []string {
+			return []string{job("j", "{initContainers: [{name: i, image: i, envFrom: [{secretRef: {name: "+webhookSecret+"}}]}]}")}
+		}, "it belongs to the manager"},
+		"the key of the CA, by a driver": {admin, operatorNamespace, func() []string {
+			return []string{job("j", "{volumes: [{name: v, csi: {driver: d, nodePublishSecretRef: {name: "+webhookSecret+"}}}]}")}
+		}, "it belongs to the manager"},
 		"a registry of the manager's": {admin, "", func() []string { return []string{pod, flow(theirs())} }, "depends on who creates it"},
 		"a runtime of the manager's":  {admin, "", func() []string { return []string{pod, flow(runtime("wrapped", "{}"))} }, "depends on who creates it"},
 		"the account of the manager":  {admin, operatorNamespace, func() []string { return []string{job("j", "{serviceAccountName: "+managerAccount+"}")} }, "it is the account of the manager"},
@@ -226,6 +312,22 @@ var _ = Describe("An editor of AppWrappers and of nothing else", func() {
 			refused(attempt.who, namespace, wrapper(attempt.components()...), attempt.message)(ctx)
 		}, NodeTimeout(specTimeout))
 	}
+
+	It("does not get another's pods to be pods of the manager, nor other pods into what another created", func(ctx SpecContext) {
+		w := object(team, wrapper(job("queued", "{}")))
+		Expect(unstructured.SetNestedField(w.Object, true, "spec", "suspend")).To(Succeed())
+		Expect(as(admin).Create(ctx, w)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(as(wrapperEditor).Delete(ctx, w)).To(Succeed()) }, NodeTimeout(specTimeout))
+		change := func(path, value string) error {
+			patch := client.RawPatch(types.JSONPatchType, []byte(`[{"op":"add","path":"/spec/components/0/`+path+`","value":`+value+`}]`))
+			return as(wrapperEditor).Patch(ctx, w.DeepCopy(), patch)
+		}
+		Expect(change("podSetInfos", `[{"labels":{"platform.opendatahub.io/manager":"odh-platform-operator"}}]`)).To(MatchError(ContainSubstring("the platform selects pods by it")))
+		Expect(change("podSetInfos", `[{"labels":{"ray.io/node-type":"head"}}]`)).To(MatchError(ContainSubstring("the platform selects pods by it")))
+		Expect(change("template/spec/template/spec/containers/0/image", `"quay.io/evil/image"`)).To(MatchError(ContainSubstring("attempt to change immutable field")))
+		Expect(change("template/spec/parallelism", "1000")).To(MatchError(ContainSubstring("attempt to change immutable field")))
+		Expect(change("podSets", `[{"path":"template.spec.template","replicas":1000}]`)).To(MatchError(ContainSubstring("attempt to change immutable field")))
+	}, NodeTimeout(specTimeout))
 
 	It("cannot sign as somebody else", func(ctx SpecContext) {
 		w := object(team, wrapper("{apiVersion: v1, kind: Pod, metadata: {generateName: p-}, spec: {containers: [{name: c, image: i}]}}"))
@@ -243,6 +345,10 @@ var _ = Describe("An editor of RayClusters and of nothing else", func() {
 		"the key of the CA, as a variable": {"{containers: [{name: head, image: i, env: [{name: A, valueFrom: {secretKeyRef: {name: " + webhookSecret + ", key: ca.key}}}]}]}", "it belongs to the manager"},
 		"the key of the CA, for images":    {"{imagePullSecrets: [{name: " + webhookSecret + "}]}", "it belongs to the manager"},
 		"the key of the CA, projected":     {"{volumes: [{name: v, projected: {sources: [{secret: {name: " + webhookSecret + "}}]}}]}", "it belongs to the manager"},
+		"the key of the CA, by a driver":   {"{volumes: [{name: v, csi: {driver: d, nodePublishSecretRef: {name: " + webhookSecret + "}}}]}", "it belongs to the manager"},
+		"the key of the CA, before it":     {"{initContainers: [{name: i, image: i, envFrom: [{secretRef: {name: " + webhookSecret + "}}]}]}", "it belongs to the manager"},
+		"the key of the CA, beside it":     {"{containers: [{name: head, image: i}, {name: more, image: i, envFrom: [{secretRef: {name: " + webhookSecret + "}}]}]}", "it belongs to the manager"},
+		"a token of the manager":           {"{volumes: [{name: v, secret: {secretName: " + managerAccount + "-token-x}}]}", "it belongs to the manager"},
 	} {
 		It("does not get "+what, refused(rayUser, operatorNamespace, rayCluster("attempt", attempt.pod), attempt.message), NodeTimeout(specTimeout))
 	}
@@ -260,5 +366,17 @@ var _ = Describe("An editor of RayClusters and of nothing else", func() {
 			}},
 		}}, "spec", "workerGroupSpecs")).To(Succeed())
 		Expect(as(rayUser).Create(ctx, workers, client.DryRunAll)).To(MatchError(ContainSubstring("it is the account of the manager")))
+	}, NodeTimeout(specTimeout))
+
+	It("does not get the key of the CA by other fields than those of pods", func(ctx SpecContext) {
+		ref := map[string]any{"name": webhookSecret, "key": "ca.key"}
+		for path, value := range map[string]any{
+			"autoscalerOptions":        map[string]any{"env": []any{map[string]any{"name": "A", "valueFrom": map[string]any{"secretKeyRef": ref}}}},
+			"gcsFaultToleranceOptions": map[string]any{"redisAddress": "r:1", "redisPassword": map[string]any{"valueFrom": map[string]any{"secretKeyRef": ref}}},
+		} {
+			c := object(operatorNamespace, rayCluster("attempt", "{}"))
+			Expect(unstructured.SetNestedField(c.Object, value, "spec", path)).To(Succeed())
+			Expect(as(rayUser).Create(ctx, c, client.DryRunAll)).To(MatchError(ContainSubstring("it belongs to the manager")), path)
+		}
 	}, NodeTimeout(specTimeout))
 })

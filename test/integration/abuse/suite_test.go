@@ -14,6 +14,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -32,6 +33,7 @@ const (
 	// patience is how long the manager may take to publish its CA.
 	patience = time.Minute
 	poll     = 200 * time.Millisecond
+	quiet    = 3 * time.Second
 )
 
 // All specs share one control plane and one manager with all components, the shipped rights and the shipped defaults.
@@ -51,22 +53,30 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	for _, namespace := range []string{team, operatorNamespace} {
 		for _, role := range []string{
 			"modelregistry-editor-role", "modelmesh-servingruntime-editor-role", "codeflare-operator-appwrapper-editor-role",
+			"modelmesh-predictor-editor-role", "modelmesh-inferenceservice-editor-role",
 		} {
 			bind(ctx, namespace, editorOf(role), role)
 		}
-		bind(ctx, namespace, "editor-of-rays", rayEditor(ctx))
-		bind(ctx, namespace, "developer", "edit")
-		bind(ctx, namespace, "developer", "modelregistry-editor-role")
-		bind(ctx, namespace, "developer", "modelmesh-servingruntime-editor-role")
+		bind(ctx, namespace, rayUser, editor(ctx, "ray.io", "rayclusters"))
+		bind(ctx, namespace, catalogEditor, editor(ctx, "aihub.opendatahub.io", "catalogs"))
+		for _, role := range []string{
+			"edit", "modelregistry-editor-role", "modelmesh-servingruntime-editor-role", editor(ctx, "aihub.opendatahub.io", "catalogs"),
+		} {
+			bind(ctx, namespace, developer, role)
+		}
 	}
-	Expect(env.Admin.Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "editor-of-mlflow"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "mlflow-operator-mlflow-edit"}, Subjects: user("editor-of-mlflow"),
-	})).To(Succeed())
+	bindAll(ctx, mlflowEditor, "mlflow-operator-mlflow-edit")
+	for _, who := range []string{clusterRuntimeEditor, developer} {
+		bindAll(ctx, who, editor(ctx, "serving.kserve.io", "clusterservingruntimes"))
+	}
 	for _, name := range []string{"other-credentials", "model-serving-etcd"} {
-		Expect(env.Admin.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: name}})).To(Succeed())
+		Expect(env.Admin.Create(ctx, &corev1.Secret{ObjectMeta: meta(team, name)})).To(Succeed())
 	}
-	Expect(env.Admin.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "pipeline"}})).To(Succeed())
+	Expect(env.Admin.Create(ctx, &corev1.ServiceAccount{ObjectMeta: meta(team, "pipeline")})).To(Succeed())
+	Expect(env.Admin.Create(ctx, &corev1.Secret{
+		ObjectMeta: meta(operatorNamespace, "model-serving-etcd"),
+		StringData: map[string]string{"etcd_connection": `{"endpoints": "http://127.0.0.1:1", "root_prefix": "abuse"}`},
+	})).To(Succeed())
 	manager = env.StartManager(ctx, framework.ManagerOptions{
 		ServiceAccount: account.ServiceAccount, WebhookPort: account.WebhookPort, Race: true,
 		Env: []string{
@@ -74,7 +84,9 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 			"KUBE_RBAC_PROXY_IMAGE=quay.io/example/kube-rbac-proxy:v1",
 		},
 	})
-	for _, text := range []string{mlflow("{}"), registry("probe", "{}"), runtime("probe", "{}"), wrapper(job("probe", "{}")), rayCluster("probe", "{}")} {
+	for _, text := range []string{
+		mlflow("{}"), registry("probe", "{}"), runtime("probe", "{}"), wrapper(job("probe", "{}")), rayCluster("probe", "{}"), catalog("catalog", "{}"),
+	} {
 		Eventually(func() error { return as(admin).Create(ctx, object(team, text), client.DryRunAll) }).
 			WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
 	}
@@ -85,15 +97,22 @@ var _ = AfterEach(func() { manager.ReportLog() })
 // admin is nobody in particular: the administrator of the control plane.
 const admin = ""
 
+// clients of users, by their names.
+var clients = map[string]client.Client{}
+
 // as is a client of a user with the groups that everybody has.
 func as(name string) client.Client {
 	GinkgoHelper()
+	if c, known := clients[name]; known {
+		return c
+	}
 	config := rest.CopyConfig(env.Config)
 	if name != admin {
 		config.Impersonate = rest.ImpersonationConfig{UserName: name, Groups: []string{"system:authenticated"}}
 	}
-	c, err := client.New(config, client.Options{Scheme: env.Scheme})
+	c, err := client.New(config, client.Options{Scheme: env.Scheme, Mapper: env.Admin.RESTMapper()})
 	Expect(err).NotTo(HaveOccurred())
+	clients[name] = c
 	return c
 }
 
@@ -105,22 +124,47 @@ func user(name string) []rbacv1.Subject {
 func bind(ctx context.Context, namespace, name, role string) {
 	GinkgoHelper()
 	Expect(env.Admin.Create(ctx, &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name + "." + role},
+		ObjectMeta: meta(namespace, name+"."+role),
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}, Subjects: user(name),
+	})).To(Succeed())
+}
+
+// bindAll gives a user a role in all namespaces.
+func bindAll(ctx context.Context, name, role string) {
+	GinkgoHelper()
+	Expect(env.Admin.Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: meta("", name+"."+role),
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}, Subjects: user(name),
 	})).To(Succeed())
 }
 
 func editorOf(role string) string { return "editor-of-" + strings.SplitN(role, "-editor", 2)[0] }
 
-// rayEditor makes a role for RayClusters, which KubeRay ships and not we.
-func rayEditor(ctx context.Context) string {
+// editor makes a role for a kind for which we ship none.
+func editor(ctx context.Context, group, resource string) string {
 	GinkgoHelper()
 	role := &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: "raycluster-editor-role"},
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"ray.io"}, Resources: []string{"rayclusters"}, Verbs: []string{"*"}}},
+		ObjectMeta: meta("", resource+"-editor-role"),
+		Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{"create", "delete", "get", "list", "patch", "update", "watch"},
+		}},
 	}
 	Expect(client.IgnoreAlreadyExists(env.Admin.Create(ctx, role))).To(Succeed())
 	return role.Name
+}
+
+func meta(namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name}
+}
+
+// merge is a change as kubectl patch sends it.
+func merge(text string) client.Patch { return client.RawPatch(types.MergePatchType, []byte(text)) }
+
+// long is a text of a length.
+func long(length int) string { return strings.Repeat("x", length) }
+
+func claim(name string) string {
+	return "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: " + name + "}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}"
 }
 
 // object reads one of a namespace; kinds of the cluster have none.
@@ -128,7 +172,7 @@ func object(namespace, text string) *unstructured.Unstructured {
 	GinkgoHelper()
 	o := &unstructured.Unstructured{}
 	Expect(yaml.Unmarshal([]byte(text), &o.Object)).To(Succeed(), text)
-	if o.GetKind() != "MLflow" {
+	if namespace != "" && o.GetKind() != "MLflow" {
 		o.SetNamespace(namespace)
 	}
 	return o

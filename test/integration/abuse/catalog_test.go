@@ -1,0 +1,125 @@
+package abuse_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	catalogEditor        = "editor-of-catalogs"
+	clusterRuntimeEditor = "editor-of-clusterservingruntimes"
+)
+
+func catalog(name, spec string) string {
+	return "apiVersion: aihub.opendatahub.io/v1alpha1\nkind: Catalog\nmetadata: {name: " + name + "}\nspec:\n" + with("{}", spec)
+}
+
+// clusterRuntime is a runtime for the models of all namespaces.
+func clusterRuntime(name, spec string) *unstructured.Unstructured {
+	GinkgoHelper()
+	o := object("", runtime(name, spec))
+	o.SetKind("ClusterServingRuntime")
+	return o
+}
+
+var _ = Describe("An editor of Catalogs and of nothing else", func() {
+	external := func(secret string) string { return "{database: {external: {host: db, secretName: " + secret + "}}}" }
+	for what, attempt := range map[string]struct{ namespace, name, spec, message string }{
+		"another name":                            {"", "mine", "{}", "catalog resource name must be 'catalog'"},
+		"the name of its server":                  {"", "model-catalog", "{}", "catalog resource name must be 'catalog'"},
+		"a password of others":                    {"", "catalog", external("other-credentials"), "get secrets other-credentials"},
+		"the password of etcd":                    {"", "catalog", external("model-serving-etcd"), "get secrets model-serving-etcd"},
+		"a Secret of others as its certificate":   {"", "catalog", "{proxy: {certificateSecretName: other-credentials}}", "get secrets other-credentials"},
+		"the key of the CA, as a database":        {operatorNamespace, "catalog", external(webhookSecret), "it belongs to the manager"},
+		"the key of the CA, as its certificate":   {operatorNamespace, "catalog", "{proxy: {certificateSecretName: " + webhookSecret + "}}", "it belongs to the manager"},
+		"a token of the manager":                  {operatorNamespace, "catalog", external(managerAccount + "-token-x"), "it belongs to the manager"},
+		"a database by a word of its own for TLS": {"", "catalog", "{database: {external: {host: db, secretName: s, sslMode: off}}}", "sslMode"},
+		"a port that is none":                     {"", "catalog", "{database: {external: {host: db, secretName: s, port: 0}}}", "port"},
+		"a name of a host without an end":         {"", "catalog", "{database: {external: {host: " + long(254) + ", secretName: s}}}", "Too long"},
+		"a volume of less than nothing":           {"", "catalog", "{database: {volume: {sizeLimit: '-1'}}}", "sizeLimit must be greater than zero"},
+		"a proxy that is neither on nor off":      {"", "catalog", "{proxy: {mode: Sometimes}}", "Unsupported value"},
+		"readers by a word that nobody knows":     {"", "catalog", "{access: {authenticated: Nobody}}", "Unsupported value"},
+	} {
+		It("does not get "+what, func(ctx SpecContext) {
+			namespace := attempt.namespace
+			if namespace == "" {
+				namespace = team
+			}
+			refused(catalogEditor, namespace, catalog(attempt.name, attempt.spec), attempt.message)(ctx)
+		}, NodeTimeout(specTimeout))
+	}
+
+	It("gets one Catalog, no field of its pods, and nobody's password by a change of the host", func(ctx SpecContext) {
+		c := object(team, catalog("catalog", "{image: quay.io/evil/image, serviceAccountName: pipeline, hostNetwork: true, nodeName: n, "+
+			"volumes: [{name: v, hostPath: {path: /}}], resources: {catalog: {claims: [{name: others}]}}}"))
+		Expect(unstructured.SetNestedField(c.Object, int64(7), "status", "observedGeneration")).To(Succeed())
+		Expect(as(catalogEditor).Create(ctx, c)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, c))).To(Succeed())
+			env.WaitGone(ctx, c)
+		}, NodeTimeout(specTimeout))
+		Expect(c.Object).NotTo(HaveKey("status"))
+		Expect(c.Object["spec"]).To(HaveLen(1), "only resources are a field of a Catalog")
+		server := &appsv1.Deployment{}
+		Eventually(func() error {
+			return env.Admin.Get(ctx, client.ObjectKey{Namespace: team, Name: "model-catalog"}, server)
+		}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
+		pod := server.Spec.Template.Spec
+		Expect(pod.ServiceAccountName).To(Equal("model-catalog"))
+		Expect(pod.HostNetwork).To(BeFalse())
+		for _, container := range pod.Containers {
+			Expect(container.Resources.Claims).To(BeEmpty())
+			Expect(container.Image).NotTo(ContainSubstring("evil"))
+		}
+		By("a second one in another namespace, which would share host and rights")
+		refused(catalogEditor, operatorNamespace, catalog("catalog", "{}"), "there is one Catalog in a cluster")(ctx)
+		By("a developer giving it a database, to which its password may be sent, and to no other")
+		Expect(as(developer).Patch(ctx, c, merge(`{"spec":{"database":{"external":{"host":"db","secretName":"other-credentials"}}}}`))).To(Succeed())
+		for _, change := range []string{`"host":"evil.example.com"`, `"host":"169.254.169.254"`, `"host":"kubernetes.default.svc"`, `"port":1234`} {
+			err := as(catalogEditor).Patch(ctx, c.DeepCopy(), merge(`{"spec":{"database":{"external":{`+change+`}}}}`))
+			Expect(err).To(MatchError(ContainSubstring(`spec.database.external.host: Forbidden: user "`+catalogEditor+`" may not let pods use another server for Secret "other-credentials"`)), change)
+		}
+		Expect(as(catalogEditor).Patch(ctx, c, merge(`{"spec":{"database":{"external":{"sslMode":"verify-full"}}}}`))).To(Succeed())
+	}, NodeTimeout(specTimeout))
+})
+
+var _ = Describe("An editor of ClusterServingRuntimes and of nothing else", func() {
+	container := func(more string) string { return "{containers: [{name: server, image: i, " + more + "}]}" }
+	for what, attempt := range map[string]struct{ who, spec, message string }{
+		"an image":                            {clusterRuntimeEditor, "{}", "create pods in all namespaces"},
+		"an image by rights in one namespace": {developer, "{}", "create pods in all namespaces"},
+		"another command":                     {clusterRuntimeEditor, container("command: [sh]"), `container "server"`},
+		"a Secret in a volume":                {clusterRuntimeEditor, "{volumes: [{name: v, secret: {secretName: other-credentials}}]}", "get secrets other-credentials in all namespaces"},
+		"a Secret by rights in one namespace": {developer, "{volumes: [{name: v, secret: {secretName: other-credentials}}]}", "get secrets other-credentials in all namespaces"},
+		"a Secret for images":                 {clusterRuntimeEditor, "{imagePullSecrets: [{name: other-credentials}]}", "get secrets other-credentials"},
+		"the password of etcd in a variable":  {clusterRuntimeEditor, container("env: [{name: A, valueFrom: {secretKeyRef: {name: model-serving-etcd, key: k}}}]"), "get secrets model-serving-etcd"},
+		"a ConfigMap":                         {clusterRuntimeEditor, container("envFrom: [{configMapRef: {name: others}}]"), "get configmaps others"},
+		"a token":                             {clusterRuntimeEditor, "{volumes: [{name: v, projected: {sources: [{serviceAccountToken: {path: token, audience: vault}}]}}]}", "token of a ServiceAccount"},
+		"a claim of others":                   {clusterRuntimeEditor, "{volumes: [{name: v, persistentVolumeClaim: {claimName: others}}]}", `volume "v"`},
+		"labels of other pods":                {clusterRuntimeEditor, "{labels: {app: mlflow}}", `label of pods "app"`},
+		"the key of the CA, by whoever it is": {admin, "{volumes: [{name: v, secret: {secretName: " + webhookSecret + "}}]}", "it belongs to the manager"},
+		"the key of the CA in a variable":     {admin, container("env: [{name: A, valueFrom: {secretKeyRef: {name: " + webhookSecret + ", key: ca.key}}}]"), "it belongs to the manager"},
+		"the traffic of the manager":          {admin, "{labels: {platform.opendatahub.io/manager: odh-platform-operator}}", "the platform selects pods by it"},
+		"the traffic of the mesh":             {admin, "{labels: {modelmesh-service: modelmesh-serving}}", "the platform selects pods by it"},
+		"the folders of the node":             {admin, "{volumes: [{name: v, hostPath: {path: /}}]}", "Pod Security level baseline"},
+		"a port of the node":                  {admin, container("ports: [{containerPort: 9000, hostPort: 80}]"), "Pod Security level baseline"},
+		"root on the node":                    {admin, container("securityContext: {privileged: true}"), "Pod Security level baseline"},
+	} {
+		It("does not get "+what, func(ctx SpecContext) {
+			err := as(attempt.who).Create(ctx, clusterRuntime("attempt", attempt.spec), client.DryRunAll)
+			Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%v", err)
+			Expect(err).To(MatchError(ContainSubstring(attempt.message)))
+		}, NodeTimeout(specTimeout))
+	}
+
+	It("does not get one of KServe to be one of ModelMesh", func(ctx SpecContext) {
+		r := clusterRuntime("single", "{multiModel: false, volumes: [{name: v, secret: {secretName: other-credentials}}]}")
+		Expect(as(clusterRuntimeEditor).Create(ctx, r)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, r))).To(Succeed()) }, NodeTimeout(specTimeout))
+		Expect(as(clusterRuntimeEditor).Patch(ctx, r, merge(`{"spec":{"multiModel":true}}`))).To(MatchError(ContainSubstring("get secrets other-credentials in all namespaces")))
+	}, NodeTimeout(specTimeout))
+})

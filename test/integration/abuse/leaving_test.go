@@ -1,0 +1,49 @@
+package abuse_test
+
+import (
+	"encoding/json"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Nobody judges changes of what is being deleted, so nothing may follow them.
+var _ = Describe("An editor who keeps from its end what was deleted", func() {
+	for what, attempt := range map[string]struct {
+		who, change string
+		object      func() *unstructured.Unstructured
+	}{
+		"an MLflow":  {mlflowEditor, `{"image":{"image":"quay.io/evil/image"}}`, func() *unstructured.Unstructured { return object("", mlflow("{}")) }},
+		"a registry": {registryEditor, `{"rest":{"image":"quay.io/evil/image"}}`, func() *unstructured.Unstructured { return object(team, registry("leaving", "{}")) }},
+		"a Catalog": {catalogEditor, `{"proxy":{"certificateSecretName":"evil"},"database":{"external":{"host":"db","secretName":"evil"}}}`, func() *unstructured.Unstructured {
+			return object(team, catalog("catalog", "{}"))
+		}},
+	} {
+		It("changes no pod of "+what+" any more", func(ctx SpecContext) {
+			o := attempt.object()
+			o.SetFinalizers([]string{"example.com/stay"})
+			Expect(as(attempt.who).Create(ctx, o)).To(Succeed())
+			DeferCleanup(func(ctx SpecContext) {
+				Expect(env.Admin.Patch(ctx, o, merge(`{"metadata":{"finalizers":null}}`))).To(Succeed())
+				env.WaitGone(ctx, o)
+			}, NodeTimeout(specTimeout))
+			Expect(as(attempt.who).Delete(ctx, o)).To(Succeed())
+			Expect(as(attempt.who).Patch(ctx, o, merge(`{"spec":`+attempt.change+`}`))).To(Succeed())
+			env.Settle(manager.User, quiet, patience)
+			namespace := o.GetNamespace()
+			if namespace == "" {
+				namespace = operatorNamespace
+			}
+			for _, list := range []client.ObjectList{&appsv1.DeploymentList{}, &batchv1.JobList{}, &batchv1.CronJobList{}} {
+				Expect(env.Admin.List(ctx, list, client.InNamespace(namespace))).To(Succeed())
+				text, err := json.Marshal(list)
+				Expect(err).NotTo(HaveOccurred())
+				Expect(string(text)).NotTo(ContainSubstring("evil"))
+			}
+		}, NodeTimeout(specTimeout))
+	}
+})
