@@ -13,15 +13,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// guards are resources without which no pod of ours may start; the rest may be written late.
-var guards = []string{"serviceaccounts", "roles", "rolebindings", "networkpolicies", "configmaps", "secrets", "persistentvolumeclaims"}
-
 // fault is a namespace in which writes fail, and the resource that meets them.
 type fault struct {
+	component
+
 	namespace string
 	object    *unstructured.Unstructured
 	refused   string
-	foreign   *unstructured.Unstructured
+	// foreign is in the place of a child of ours; nil for nobody.
+	foreign *unstructured.Unstructured
+	// unguarded: a guard is refused, or somebody else's object is in its place.
+	unguarded bool
 	// all is what the component makes where nothing is wrong.
 	all []child
 }
@@ -34,15 +36,26 @@ func (f fault) String() string {
 	return text
 }
 
-// undisturbed creates a resource where nothing is wrong, and returns what the manager made of it.
-func (c component) undisturbed(ctx context.Context) []child {
+// undisturbed creates a resource of each component where nothing is wrong, and returns what the manager made of them.
+func undisturbed(ctx context.Context) map[string][]child {
 	GinkgoHelper()
-	namespace := c.namespace(ctx, "well")
 	mark := env.Mark()
-	Expect(env.Admin.Create(ctx, c.object(namespace, namespace))).To(Succeed())
-	Eventually(func() []child { return children(env.Since(mark), namespace) }).WithContext(ctx).WithTimeout(patience).ShouldNot(BeEmpty())
+	namespaces := map[string]string{}
+	for _, c := range components {
+		namespaces[c.kind] = c.namespace(ctx, "well")
+		Expect(env.Admin.Create(ctx, c.object(namespaces[c.kind], namespaces[c.kind]))).To(Succeed())
+	}
+	made := func(kind string) []child { return children(env.Since(mark), namespaces[kind]) }
+	for _, c := range components {
+		Eventually(made).WithContext(ctx).WithArguments(c.kind).WithTimeout(patience).ShouldNot(BeEmpty())
+	}
 	env.Settle(manager.User, quiet, patience)
-	return children(env.Since(mark), namespace)
+	all := map[string][]child{}
+	for _, c := range components {
+		all[c.kind] = made(c.kind)
+		AddReportEntry(c.kind, fmt.Sprint(all[c.kind]))
+	}
+	return all
 }
 
 // resources are the kinds of children, each once.
@@ -56,17 +69,20 @@ func resources(all []child) []string {
 	return kinds
 }
 
-// foreignTo is somebody else's object in the place of a child of another kind than the one that is refused.
-func foreignTo(namespace string, all []child, refused string, from int) *unstructured.Unstructured {
+// occupy puts somebody else's object in the place of a child of another kind than the one that is refused.
+func (f *fault) occupy(ctx context.Context, from int) {
 	GinkgoHelper()
-	for i := range all {
-		if c := all[(from+i)%len(all)]; c.resource != refused {
-			if object := foreign(namespace, c); object != nil {
-				return object
-			}
+	for i := range f.all {
+		c := f.all[(from+i)%len(f.all)]
+		if c.resource == f.refused {
+			continue
+		}
+		if f.foreign = foreign(f.namespace, c); f.foreign != nil {
+			Expect(env.Admin.Create(ctx, f.foreign)).To(Succeed())
+			f.unguarded = f.unguarded || slices.Contains(f.guards, c.resource)
+			return
 		}
 	}
-	return nil
 }
 
 // disturb creates one resource for each kind of child, with that kind refused and, where pairs are wanted, another one in the way.
@@ -74,13 +90,11 @@ func (c component) disturb(ctx context.Context, all []child, pairs bool) []fault
 	GinkgoHelper()
 	var faults []fault
 	for i, refused := range resources(all) {
-		f := fault{refused: refused, all: all, namespace: env.Namespace(ctx, "ill")}
+		f := fault{component: c, refused: refused, all: all, namespace: env.Namespace(ctx, "ill"), unguarded: slices.Contains(c.guards, refused)}
 		f.object = c.object(f.namespace, f.namespace)
 		annotate(ctx, f.namespace, refused)
 		if pairs {
-			if f.foreign = foreignTo(f.namespace, all, refused, i+1); f.foreign != nil {
-				Expect(env.Admin.Create(ctx, f.foreign)).To(Succeed())
-			}
+			f.occupy(ctx, i+1)
 		}
 		c.admit(ctx, f.namespace)
 		Expect(env.Admin.Create(ctx, f.object)).To(Succeed())
@@ -96,23 +110,18 @@ func (f fault) expectNamed(ctx context.Context) {
 		Should(Or(ContainSubstring(refusal), ContainSubstring("was not made by this operator")), f.String())
 }
 
-// expectGuarded fails when pods could run without one of their guards.
-func (f fault) expectGuarded(ctx context.Context) {
+// running names the Deployments that run without a guard of theirs. Databases have guards of their own.
+func (f fault) running(ctx context.Context) []string {
 	GinkgoHelper()
-	if f.missesGuard() {
-		Consistently(func() []string { return f.unguarded(ctx) }).WithContext(ctx).WithTimeout(quiet/4).Should(BeEmpty(), f.String())
+	if !f.unguarded {
+		return nil
 	}
-}
-
-// unguarded names the Deployments that run. Databases have guards of their own.
-func (f fault) unguarded(ctx context.Context) []string {
-	GinkgoHelper()
 	shared := slices.Contains([]string{"networkpolicies", "secrets", "persistentvolumeclaims"}, f.refused)
-	return slices.DeleteFunc(workloads(ctx, f.namespace), func(name string) bool { return !shared && strings.HasSuffix(name, "-postgres") })
-}
-
-func (f fault) missesGuard() bool {
-	return slices.Contains(guards, f.refused) || f.foreign != nil && f.foreign.GetKind() != "Service"
+	names := slices.DeleteFunc(workloads(ctx, f.namespace), func(name string) bool { return !shared && strings.HasSuffix(name, "-postgres") })
+	for i := range names {
+		names[i] = f.String() + ": " + names[i]
+	}
+	return names
 }
 
 // mend takes all faults away.
@@ -133,48 +142,51 @@ func (f fault) expectWhole(ctx context.Context) {
 	}
 	for kind, count := range want {
 		Eventually(ours).WithContext(ctx).WithArguments(f.namespace, kind).WithTimeout(patience).
-			Should(BeNumerically(">=", count), "%s: %s; it says:\n%s", f.String(), kind.Kind, said(ctx, f.object))
+			Should(BeNumerically(">=", count), func() string { return fmt.Sprintf("%s: %s; it says:\n%s", f, kind.Kind, said(ctx, f.object)) })
 	}
 }
 
+// Faults of all kinds stand side by side, so that the pauses between attempts pass for all at once.
 var _ = Describe("Faults", func() {
-	for _, pairs := range []bool{false, true} {
-		title := map[bool]string{false: "one at each step", true: "in pairs"}[pairs]
-		It(title+", are named, start no pod without its guards, stop nobody else, and end without a trace", func(ctx SpecContext) {
-			process := manager.Process.PID
-			made := map[string][]child{}
-			for _, c := range components {
-				made[c.kind] = c.undisturbed(ctx)
-				AddReportEntry(c.kind, fmt.Sprint(made[c.kind]))
+	It("one at each step and in pairs, are named, start no pod without its guards, stop nobody else, and end without a trace", func(ctx SpecContext) {
+		process := manager.Process.PID
+		made := undisturbed(ctx)
+		var faults []fault
+		for _, c := range components {
+			if c.kind != "AppWrapper" { // what it wraps is retried by rules of its own
+				faults = append(append(faults, c.disturb(ctx, made[c.kind], false)...), c.disturb(ctx, made[c.kind], true)...)
 			}
-			var faults []fault
-			for _, c := range components {
-				if c.kind != "AppWrapper" { // what it wraps is retried by rules of its own
-					faults = append(faults, c.disturb(ctx, made[c.kind], pairs)...)
-				}
-			}
+		}
+		for _, f := range faults {
+			f.expectNamed(ctx)
+		}
+		Consistently(func() (all []string) {
 			for _, f := range faults {
-				f.expectNamed(ctx)
+				all = append(all, f.running(ctx)...)
 			}
-			for _, f := range faults {
-				f.expectGuarded(ctx)
-			}
-			By("serving everybody else meanwhile")
-			for _, c := range components {
-				namespace := c.namespace(ctx, "meanwhile")
-				Expect(env.Admin.Create(ctx, c.object(namespace, namespace))).To(Succeed())
-				fault{namespace: namespace, object: c.object(namespace, namespace), all: made[c.kind]}.expectWhole(ctx)
-			}
-			By("going on where it stopped")
-			for _, f := range faults {
-				f.mend(ctx)
-			}
-			for _, f := range faults {
-				f.expectWhole(ctx)
-			}
-			Expect(manager.Process.Running()).To(BeTrue())
-			Expect(manager.Process.PID).To(Equal(process), "the manager did not restart")
-			env.ExpectAtRest(manager.User, quiet)
-		}, NodeTimeout(specTimeout))
-	}
+			return all
+		}).WithContext(ctx).WithTimeout(quiet).Should(BeEmpty())
+		By("serving everybody else meanwhile")
+		var served []fault
+		for _, c := range components {
+			namespace := c.namespace(ctx, "meanwhile")
+			f := fault{component: c, namespace: namespace, object: c.object(namespace, namespace), all: made[c.kind]}
+			Expect(env.Admin.Create(ctx, f.object)).To(Succeed())
+			served = append(served, f)
+		}
+		for _, f := range served {
+			f.expectWhole(ctx)
+		}
+		By("going on where it stopped")
+		for _, f := range faults {
+			f.mend(ctx)
+		}
+		for _, f := range faults {
+			f.expectWhole(ctx)
+		}
+		Expect(manager.Process.Running()).To(BeTrue())
+		Expect(manager.Process.PID).To(Equal(process), "the manager did not restart")
+		env.Settle(manager.User, quiet, patience)
+		env.ExpectAtRest(manager.User, quiet)
+	}, NodeTimeout(specTimeout))
 })

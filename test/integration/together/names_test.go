@@ -1,45 +1,60 @@
 package together_test
 
 import (
+	"context"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// admitted creates an object, and tells whether admission let it pass. A refusal names what is wrong.
+func admitted(ctx context.Context, object *unstructured.Unstructured) bool {
+	GinkgoHelper()
+	err := env.Admin.Create(ctx, object)
+	if err != nil {
+		Expect(err.Error()).To(ContainSubstring(object.GetName()))
+	}
+	return err == nil
+}
+
+func remove(ctx context.Context, objects []*unstructured.Unstructured) {
+	GinkgoHelper()
+	for _, object := range objects {
+		Expect(env.Admin.Delete(ctx, object)).To(Succeed())
+	}
+	for _, object := range objects {
+		env.WaitGone(ctx, object)
+	}
+}
+
 // What several components would make under one name, in one namespace and in several.
 var _ = Describe("Colliding names", func() {
-	for _, name := range []string{"demo", "mlflow", "modelmesh-serving", "model-serving-etcd"} {
-		It("end in rest, whatever is called "+name, func(ctx SpecContext) {
+	It("end in rest, whatever things are called", func(ctx SpecContext) {
+		var created []*unstructured.Unstructured
+		for _, name := range []string{"demo", "mlflow", "modelmesh-serving", "model-serving-etcd"} {
 			namespace := env.Namespace(ctx, "collide")
 			env.Patch(ctx, namespaceObject(namespace), map[string]any{"metadata": map[string]any{"labels": map[string]any{"modelmesh-enabled": "true"}}})
 			elsewhere := env.Namespace(ctx, "collide")
-			var created []*unstructured.Unstructured
 			for _, at := range []string{namespace, elsewhere} {
 				for _, c := range components {
-					object := c.object(at, name)
-					if err := env.Admin.Create(ctx, object); err != nil {
-						Expect(err.Error()).To(ContainSubstring(name), "a refusal at admission names what is wrong")
-						continue
+					if object := c.object(at, name); admitted(ctx, object) {
+						created = append(created, object)
 					}
-					created = append(created, object)
 				}
 			}
-			env.Settle(manager.User, quiet, patience)
-			env.ExpectAtRest(manager.User, quiet) // nobody writes an object that another one writes back
-			for _, object := range created {
-				Expect(env.Admin.Delete(ctx, object)).To(Succeed())
-			}
-			for _, object := range created {
-				env.WaitGone(ctx, object)
-			}
-		}, NodeTimeout(specTimeout))
-	}
+		}
+		env.Settle(manager.User, quiet, patience)
+		env.ExpectAtRest(manager.User, quiet) // nobody writes an object that another one writes back
+		remove(ctx, created)
+	}, NodeTimeout(specTimeout))
 
 	It("leave the shared catalog its binding and its server when registries are called as it is", func(ctx SpecContext) {
 		catalog := sample("aihub_catalog.yaml")
 		catalog.SetNamespace(env.Namespace(ctx, "catalog"))
 		Expect(env.Admin.Create(ctx, catalog)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { remove(ctx, []*unstructured.Unstructured{catalog}) }, NodeTimeout(specTimeout))
 		binding := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding"}}
 		binding.SetName("model-catalog-auth-delegator")
 		server := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment"}}
@@ -50,17 +65,15 @@ var _ = Describe("Colliding names", func() {
 		env.Settle(manager.User, quiet, patience)
 		uids := []string{string(binding.GetUID()), string(server.GetUID())}
 
-		for _, registry := range []string{"model", "model-catalog"} {
-			for _, at := range []string{catalog.GetNamespace(), env.Namespace(ctx, "tenant")} {
-				object := components[0].object(at, registry)
-				if err := env.Admin.Create(ctx, object); err != nil {
-					Expect(err.Error()).To(ContainSubstring(registry))
-					continue
+		for _, at := range []string{catalog.GetNamespace(), env.Namespace(ctx, "tenant")} {
+			var created []*unstructured.Unstructured
+			for _, registry := range []string{"model", "model-catalog"} {
+				if object := components[0].object(at, registry); admitted(ctx, object) {
+					created = append(created, object)
 				}
-				env.Settle(manager.User, quiet/2, patience)
-				Expect(env.Admin.Delete(ctx, object)).To(Succeed())
-				env.WaitGone(ctx, object)
 			}
+			env.Settle(manager.User, quiet/2, patience)
+			remove(ctx, created)
 		}
 		env.Get(ctx, binding)
 		env.Get(ctx, server)

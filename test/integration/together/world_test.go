@@ -27,6 +27,8 @@ type component struct {
 	object func(namespace, name string) *unstructured.Unstructured
 	// labels of the namespaces that it needs.
 	labels map[string]string
+	// guards are resources without which none of its pods may start.
+	guards []string
 }
 
 func fromSample(file string) func(string, string) *unstructured.Unstructured {
@@ -39,10 +41,11 @@ func fromSample(file string) func(string, string) *unstructured.Unstructured {
 }
 
 var components = []component{
-	{kind: "ModelRegistry", object: fromSample("modelregistry_proxy.yaml")},
-	{kind: "RayCluster", object: fromSample("raycluster.yaml")},
-	{kind: "ServingRuntime", object: fromSample("modelmesh_runtime_custom.yaml"),
-		labels: map[string]string{"modelmesh-enabled": "true"}},
+	{kind: "ModelRegistry", object: fromSample("modelregistry_proxy.yaml"),
+		guards: []string{"serviceaccounts", "roles", "rolebindings", "networkpolicies", "configmaps", "secrets", "persistentvolumeclaims"}},
+	{kind: "RayCluster", object: fromSample("raycluster.yaml")}, // KubeRay makes its pods
+	{kind: "ServingRuntime", object: fromSample("modelmesh_runtime_custom.yaml"), labels: map[string]string{"modelmesh-enabled": "true"},
+		guards: []string{"networkpolicies", "configmaps", "secrets"}},
 	{kind: "AppWrapper", object: func(namespace, name string) *unstructured.Unstructured {
 		object := fromSample("appwrapper_job.yaml")(namespace, name)
 		object.SetLabels(nil) // no queue: it starts at once
