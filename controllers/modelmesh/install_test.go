@@ -6,27 +6,24 @@ import (
 	"slices"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 )
 
 // In the scope of one namespace the Service belongs to the Deployment of the manager, which is found by the name of its pod: the
-// shipped component has to tell it, since no Deployment of ours has the name that the original's had.
+// shipped manifests have to tell it, since no Deployment of ours has the name that the original's had.
 func TestOneNamespaceKnowsItsDeployment(t *testing.T) {
-	text, err := os.ReadFile("../../config/components/modelmesh-one-namespace/kustomization.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	manager := &appsv1.Deployment{}
+	read(t, "../../config/manager/deployment.yaml", manager)
+	env := slices.Clone(manager.Spec.Template.Spec.Containers[0].Env)
 	var component struct {
 		Patches []struct {
 			Target struct{ Kind string }
 			Patch  string
 		}
 	}
-	if err := yaml.Unmarshal(text, &component); err != nil {
-		t.Fatal(err)
-	}
-	var env []corev1.EnvVar
+	read(t, "../../config/components/modelmesh-one-namespace/kustomization.yaml", &component)
 	for _, p := range component.Patches {
 		if p.Target.Kind != "Deployment" {
 			continue
@@ -53,5 +50,16 @@ func TestOneNamespaceKnowsItsDeployment(t *testing.T) {
 		return v.Name == "POD_NAME" && v.ValueFrom != nil && v.ValueFrom.FieldRef != nil && v.ValueFrom.FieldRef.FieldPath == "metadata.name"
 	}) {
 		t.Errorf("no name of the pod in %v", env)
+	}
+}
+
+func read(t *testing.T, path string, into any) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(text, into); err != nil {
+		t.Fatal(err)
 	}
 }
