@@ -28,7 +28,7 @@ func (a *Applier) alteration(o owner, c child, answer *unstructured.Unstructured
 // contentOf is a hash of what an object holds, without what every write and every controller moves.
 func contentOf(object *unstructured.Unstructured) uint64 {
 	content := maps.Clone(object.Object)
-	delete(content, "metadata")
+	content["metadata"] = []any{object.GetLabels(), object.GetAnnotations()}
 	delete(content, "status")
 	data, err := json.Marshal(content)
 	if err != nil {
