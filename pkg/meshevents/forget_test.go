@@ -44,8 +44,8 @@ func TestForgottenAndServedAgain(t *testing.T) {
 	f.Ensure("fraud", "mesh")
 	close(let)
 	eventually(t, "the former watches have ended", func() bool {
-		f.mu.Lock()
-		defer f.mu.Unlock()
+		f.Stream.mu.Lock() // the fixture has one of its own
+		defer f.Stream.mu.Unlock()
 		return len(f.leaving) == 0
 	})
 	eventually(t, "both watches are shown", func() bool { return maps.Equal(shown(t), want) })

@@ -2,15 +2,12 @@ package companion
 
 import (
 	"encoding/json"
-	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
-
-func text(v any) string { return fmt.Sprint(v) }
 
 // connection is a data connection as the dashboard stores it.
 func connection(name, kind string, data map[string]string) corev1.Secret {
