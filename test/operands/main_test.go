@@ -14,7 +14,7 @@ import (
 )
 
 // installExpiry bounds the installation of MLflow and PostgreSQL on a machine that has neither.
-const installExpiry = 10 * time.Minute
+const installExpiry = 20 * time.Minute
 
 // The machine that all tests share.
 var (
