@@ -105,12 +105,14 @@ func TestTheCAMayBeWrittenWhereItBelongs(t *testing.T) {
 	}
 	for _, r := range components(&Env{}) {
 		for _, target := range r.Trusts {
-			granted := slices.ContainsFunc(role.Rules, func(rule rbacv1.PolicyRule) bool {
-				return slices.Contains(rule.Resources, resources[target.Kind.Kind]) && slices.Contains(rule.ResourceNames, target.Name) &&
-					slices.Equal(rule.Verbs, []string{"get", "list", "patch", "watch"})
-			})
-			if !granted {
-				t.Errorf("component %s: no right to write the CA into %s %s", r.Name, target.Kind.Kind, target.Name)
+			for _, verb := range []string{"get", "list", "patch", "watch"} {
+				granted := slices.ContainsFunc(role.Rules, func(rule rbacv1.PolicyRule) bool {
+					return slices.Contains(rule.Resources, resources[target.Kind.Kind]) && slices.Contains(rule.Verbs, verb) &&
+						(len(rule.ResourceNames) == 0 || slices.Contains(rule.ResourceNames, target.Name))
+				})
+				if !granted {
+					t.Errorf("component %s: no right to %s %s %s, into which the CA is written", r.Name, verb, target.Kind.Kind, target.Name)
+				}
 			}
 		}
 	}
