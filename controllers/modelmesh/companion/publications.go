@@ -46,7 +46,11 @@ func (r *publications) Reconcile(ctx context.Context, request ctrl.Request) (ctr
 		return ctrl.Result{}, fmt.Errorf("reading the InferenceService: %w", err)
 	}
 	if s.DeletionTimestamp != nil {
-		return ctrl.Result{}, r.release(ctx, s)
+		err := r.release(ctx, s)
+		if apierrors.IsConflict(err) { // the cache is behind a status, which is no event here
+			return ctrl.Result{RequeueAfter: lookAgain}, nil
+		}
+		return ctrl.Result{}, err
 	}
 	retry, err := r.pass(ctx, s)
 	return ctrl.Result{RequeueAfter: retry}, err
@@ -74,9 +78,6 @@ func (r *publications) release(ctx context.Context, s *v1beta1.InferenceService)
 	}
 	target := &v1beta1.InferenceService{ObjectMeta: s.ObjectMeta}
 	err = r.cached.Patch(ctx, target.DeepCopy(), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(r.applier.FieldOwner))
-	if apierrors.IsConflict(err) {
-		return nil // its event brings us back
-	}
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("removing finalizer %s: %w", Finalizer, err)
 	}

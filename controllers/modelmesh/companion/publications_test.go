@@ -241,8 +241,9 @@ func TestErrorsOfRoutes(t *testing.T) {
 	s.remove(model)
 	for cause, fails := range map[error]bool{errDown: true, apierrors.NewConflict(schema.GroupResource{}, "digits", errDown): false, apierrors.NewNotFound(schema.GroupResource{}, "digits"): false} {
 		s.refuse = func(string, string) error { return cause }
-		if _, _, err := s.pass(s.routes, "team", "digits"); (err != nil) != fails {
-			t.Errorf("the finalizer: error %v", err)
+		_, again, err := s.pass(s.routes, "team", "digits")
+		if (err != nil) != fails || (again > 0) != apierrors.IsConflict(cause) {
+			t.Errorf("the finalizer: again after %s, error %v", again, err)
 		}
 	}
 }
