@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	mlflowconfigv1 "github.com/odh-platform/odh-platform-operator/apis/mlflowconfig/v1"
 	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow"
@@ -29,7 +30,7 @@ func mlflowRow(env *Env) row {
 	return row{
 		Component: component.Component{
 			Name:     mlflow.ComponentName,
-			Types:    []func(*runtime.Scheme) error{mlflowv1.AddToScheme, platformv1alpha1.AddToScheme},
+			Types:    []func(*runtime.Scheme) error{mlflowv1.AddToScheme, mlflowconfigv1.AddToScheme, platformv1alpha1.AddToScheme},
 			Requires: []schema.GroupVersionKind{kind},
 			Optional: mlflow.Optional(),
 			Caches:   mlflow.Caches(settings.Namespace),

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/artifactstore"
 	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
@@ -53,6 +54,7 @@ const FieldOwner = "mlflow-operator"
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=secrets,resourceNames=mlflow-artifact-connection,verbs=get;list;watch
 // +kubebuilder:rbac:groups=mlflow.kubeflow.org,resources=mlflowconfigs,verbs=get;list;watch
+// +kubebuilder:rbac:groups=mlflow.kubeflow.org,resources=mlflowconfigs/status,verbs=patch
 
 // +kubebuilder:rbac:namespace=system,groups=apps,resources=deployments,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:namespace=system,groups="",resources=persistentvolumeclaims;services,verbs=get;list;watch;create;patch
@@ -127,7 +129,9 @@ var (
 var optionalKinds = []schema.GroupVersionKind{capability.ServiceMonitor, capability.HTTPRoute, capability.ConsoleLink}
 
 // Optional are the kinds beside those of package capability that are used while they are served.
-func Optional() []schema.GroupVersionKind { return []schema.GroupVersionKind{mlflowOperatorKind} }
+func Optional() []schema.GroupVersionKind {
+	return []schema.GroupVersionKind{mlflowOperatorKind, artifactstore.Kind}
+}
 
 // Caches says what is held in memory: children by our label, and of Secrets and ConfigMaps, which belong to users, the
 // metadata of all in the operand namespace.
@@ -148,6 +152,7 @@ func Caches(namespace string) []component.CacheNeed {
 		{Kind: capability.HTTPRoute, Namespace: namespace},
 		{Kind: capability.ConsoleLink},
 		{Kind: mlflowOperatorKind, Everything: true},
+		{Kind: artifactstore.Kind, Whole: true, Everything: true},
 	}
 }
 
@@ -184,6 +189,9 @@ func Setup(settings Settings, served func() *capability.Watcher, applier func(ct
 		served.Watch(ctx, c, capability.HTTPRoute, func() source.Source {
 			return source.Kind[client.Object](mgr.GetCache(), wholeObject(capability.HTTPRoute), owned)
 		})
+		if err := artifactstore.Setup(ctx, mgr, served); err != nil {
+			return err
+		}
 		return gate.follow(ctx, mgr, served, c, r.everyMLflow())
 	}
 }

@@ -6,6 +6,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // is. There is one for each namespace, named mlflow.
 //
 // +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
 // +kubebuilder:validation:XValidation:rule="self.metadata.name == 'mlflow'",message="MLflowConfig resource name must be 'mlflow'"
 type MLflowConfig struct {
 	metav1.TypeMeta `json:",inline"`
@@ -15,7 +16,14 @@ type MLflowConfig struct {
 	// spec is the wanted artifact store.
 	// +required
 	Spec MLflowConfigSpec `json:"spec"`
+
+	// status is what was observed last.
+	// +optional
+	Status MLflowConfigStatus `json:"status,omitempty"`
 }
+
+// Name is the one name that an MLflowConfig may have.
+const Name = "mlflow"
 
 // MLflowConfigList is a list of MLflowConfig objects.
 //
@@ -44,3 +52,23 @@ type MLflowConfigSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!self.matches('(^|.*/)[.][.](/.*)?$')",message="artifactRootPath must not contain '..' path segments"
 	ArtifactRootPath string `json:"artifactRootPath,omitempty"`
 }
+
+// MLflowConfigStatus is what was observed last.
+type MLflowConfigStatus struct {
+	// observedGeneration is the generation that was processed last.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// conditions of the configuration. ReferencesReady is False while its
+	// Secret or the bucket in it is missing.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// ConditionsRef returns the conditions in the status.
+func (c *MLflowConfig) ConditionsRef() *[]metav1.Condition { return &c.Status.Conditions }
+
+// ObserveGeneration notes metadata.generation in the status.
+func (c *MLflowConfig) ObserveGeneration() { c.Status.ObservedGeneration = c.Generation }

@@ -72,8 +72,12 @@ status:
 apiVersion: mlflow.kubeflow.org/v1
 kind: MLflowConfig
 metadata: {name: mlflow, namespace: team, generation: 4}
+status:
+  observedGeneration: 4
+  conditions:
+  - {type: ReferencesReady, status: "False", reason: ReferencesMissing, message: Secret s does not exist, lastTransitionTime: "2026-05-01T06:00:00Z"}
 `,
-			want: Verdict{State: Healthy},
+			want: Verdict{State: Failed, Reason: "ReferencesMissing", Message: "Secret s does not exist", Since: at(6)},
 		},
 		{
 			name: "an MLflowOperator",

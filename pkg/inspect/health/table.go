@@ -17,6 +17,7 @@ const meshGroup = "serving.kserve.io"
 // judges know more about a kind than the rules for all.
 var judges = map[key]judge{
 	{mlflowv1.GroupVersion.Group, "MLflow"}:                 byCondition("Available", "Progressing"),
+	{mlflowconfigv1.GroupVersion.Group, "MLflowConfig"}:     byCondition("ReferencesReady", ""),
 	{platformv1alpha1.GroupVersion.Group, "MLflowOperator"}: byCondition("Ready", ""),
 	{platformv1alpha1.GroupVersion.Group, "AIHub"}:          byCondition("Ready", ""),
 	{v1beta1.GroupVersion.Group, v1beta1.Kind}:              byCondition("Available", "Progressing"),
@@ -46,8 +47,6 @@ var judges = map[key]judge{
 
 // plain kinds have no status worth a request; Secrets are not read for more than their names.
 var plain = map[key]bool{
-	{mlflowconfigv1.GroupVersion.Group, "MLflowConfig"}: true,
-
 	{"", "Secret"}:                                      true,
 	{"", "ConfigMap"}:                                   true,
 	{"", "ServiceAccount"}:                              true,

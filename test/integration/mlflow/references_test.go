@@ -10,6 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	mlflowconfigv1 "github.com/odh-platform/odh-platform-operator/apis/mlflowconfig/v1"
+	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
@@ -134,3 +136,33 @@ func message(m *mlflowv1.MLflow, condition string) string {
 	}
 	return ""
 }
+
+var _ = Describe("The Secret of an MLflowConfig", func() {
+	It("is named while it or its bucket is missing", func(ctx SpecContext) {
+		config := &mlflowconfigv1.MLflowConfig{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace(ctx, "workspace"), Name: mlflowconfigv1.Name}}
+		config.Spec.ArtifactRootSecret = "mlflow-artifact-connection"
+		create(ctx, config)
+		expect := func(status metav1.ConditionStatus, reason, text string) {
+			GinkgoHelper()
+			env.WaitFor(ctx, config, func(g Gomega) {
+				c, found := conditions.Get(config.Status.Conditions, "ReferencesReady")
+				g.Expect(found).To(BeTrue())
+				g.Expect(c.Status).To(Equal(status))
+				g.Expect(c.Reason).To(Equal(reason))
+				g.Expect(c.Message).To(ContainSubstring(text))
+			})
+		}
+		expect(metav1.ConditionFalse, "ReferencesMissing", "Secret mlflow-artifact-connection does not exist; create it")
+		s := secret(config.Spec.ArtifactRootSecret, map[string]string{"AWS_ACCESS_KEY_ID": "key"})
+		s.Namespace = config.Namespace
+		create(ctx, s)
+		expect(metav1.ConditionFalse, "ReferencesMissing", "has no key AWS_S3_BUCKET; add it")
+		env.Patch(ctx, s, map[string]any{"stringData": map[string]any{"AWS_S3_BUCKET": "experiments"}})
+		expect(metav1.ConditionTrue, "ReferencesFound", "names a bucket")
+		env.Settle(manager.User, quiet/2, specTimeout)
+		env.Patch(ctx, s, map[string]any{"stringData": map[string]any{"AWS_S3_BUCKET": "others"}})
+		env.ExpectNoWrites(manager.User, quiet)
+		Expect(env.Admin.Delete(ctx, s)).To(Succeed())
+		expect(metav1.ConditionFalse, "ReferencesMissing", "does not exist")
+	}, NodeTimeout(specTimeout))
+})

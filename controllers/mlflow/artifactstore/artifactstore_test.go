@@ -1,0 +1,72 @@
+package artifactstore
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflowconfig/v1"
+	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
+	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+)
+
+func configOf(namespace string) *mlflowv1.MLflowConfig {
+	return &mlflowv1.MLflowConfig{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: mlflowv1.Name, Generation: 3, UID: "u"},
+		Spec:       mlflowv1.MLflowConfigSpec{ArtifactRootSecret: secretName},
+	}
+}
+
+func TestReport(t *testing.T) {
+	for name, tc := range map[string]struct {
+		data    map[string][]byte
+		status  metav1.ConditionStatus
+		reason  string
+		message string
+	}{
+		"no Secret": {nil, metav1.ConditionFalse, ReasonMissing,
+			"In namespace team: Secret mlflow-artifact-connection does not exist; create it; until then artifacts go to the bucket of the server"},
+		"no bucket": {map[string][]byte{"AWS_ACCESS_KEY_ID": nil}, metav1.ConditionFalse, ReasonMissing,
+			"In namespace team: Secret mlflow-artifact-connection has no key AWS_S3_BUCKET; add it; until then artifacts go to the bucket of the server"},
+		"a bucket": {map[string][]byte{bucketKey: []byte("b")}, metav1.ConditionTrue, ReasonFound, "Secret mlflow-artifact-connection names a bucket"},
+	} {
+		b := fake.NewClientBuilder().WithObjects(
+			// That of another namespace counts for nothing.
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: secretName}, Data: map[string][]byte{bucketKey: nil}})
+		if tc.data != nil {
+			b.WithObjects(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: secretName}, Data: tc.data})
+		}
+		c := b.Build()
+		config := configOf("team")
+		if err := (&reporter{references: reference.NewTracker(c, c)}).report(t.Context(), config); err != nil {
+			t.Fatal(err)
+		}
+		got, _ := conditions.Get(config.Status.Conditions, ConditionReferences)
+		if got.Status != tc.status || got.Reason != tc.reason || got.Message != tc.message || got.ObservedGeneration != 3 {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// What cannot be read is neither there nor missing.
+func TestReportKeepsWhatItKnows(t *testing.T) {
+	refused := errors.New("refused")
+	c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return refused
+		},
+	}).Build()
+	config := configOf("team")
+	if err := (&reporter{references: reference.NewTracker(c, c)}).report(t.Context(), config); !errors.Is(err, refused) {
+		t.Errorf("error %v", err)
+	}
+	if len(config.Status.Conditions) != 0 {
+		t.Errorf("conditions %+v", config.Status.Conditions)
+	}
+}
