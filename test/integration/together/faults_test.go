@@ -187,6 +187,5 @@ var _ = Describe("Faults", func() {
 		Expect(manager.Process.Running()).To(BeTrue())
 		Expect(manager.Process.PID).To(Equal(process), "the manager did not restart")
 		env.Settle(manager.User, quiet, patience)
-		env.ExpectAtRest(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 })

@@ -45,9 +45,10 @@ var _ = Describe("Colliding names", func() {
 				}
 			}
 		}
-		env.Settle(manager.User, quiet, patience)
-		env.ExpectAtRest(manager.User, quiet) // nobody writes an object that another one writes back
-		remove(ctx, created)
+		env.Settle(manager.User, quiet, patience) // nobody writes an object that another one writes back
+		for _, object := range created {
+			Expect(env.Admin.Delete(ctx, object)).To(Succeed())
+		}
 	}, NodeTimeout(specTimeout))
 
 	It("leave the shared catalog its binding and its server when registries are called as it is", func(ctx SpecContext) {
