@@ -18,6 +18,8 @@ const (
 	// flakedVariable names the file to which CI wants the lines about flaked specs appended: `go test` shows nothing of a
 	// package that passes.
 	flakedVariable = "FLAKED_FILE"
+	// timingsVariable names the file to which the duration of each spec is appended, to see where the time of a run goes.
+	timingsVariable = "TIMINGS_FILE"
 	// attemptsInCI is how often a spec is tried in CI before it fails. Elsewhere it is tried once, so that whoever wrote a
 	// spec that is not steady notices.
 	attemptsInCI = 2
@@ -38,9 +40,8 @@ func Run(t *testing.T, name string) {
 	ginkgo.ReportAfterSuite("flaked specs", func(report ginkgo.Report) {
 		lines := flaked(report)
 		fmt.Print(lines)
-		if path := os.Getenv(flakedVariable); path != "" {
-			gomega.Expect(appendTo(path, lines)).To(gomega.Succeed())
-		}
+		gomega.Expect(appendTo(os.Getenv(flakedVariable), lines)).To(gomega.Succeed())
+		gomega.Expect(appendTo(os.Getenv(timingsVariable), timings(report))).To(gomega.Succeed())
 	})
 	ginkgo.ReportAfterSuite("used rights", func(report ginkgo.Report) {
 		gomega.Expect(writeRights(report)).To(gomega.Succeed())
@@ -68,16 +69,31 @@ func flaked(report ginkgo.Report) string {
 	return lines
 }
 
+// timings has one line for each spec that ran and each node around them: seconds, suite and name, for sort -rn.
+func timings(report ginkgo.Report) string {
+	var lines string
+	for _, spec := range report.SpecReports {
+		if spec.RunTime > 0 {
+			lines += fmt.Sprintf("%.1f\t%s\t%s %s\n", spec.RunTime.Seconds(), report.SuiteDescription, spec.LeafNodeType, spec.FullText())
+		}
+	}
+	return lines
+}
+
+// appendTo writes nothing where no file is named.
 func appendTo(path, text string) error {
+	if path == "" {
+		return nil
+	}
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
-		return fmt.Errorf("noting flaked specs: %w", err)
+		return fmt.Errorf("noting specs: %w", err)
 	}
 	if _, err := file.WriteString(text); err != nil {
-		return fmt.Errorf("noting flaked specs in %s: %w", path, err)
+		return fmt.Errorf("noting specs in %s: %w", path, err)
 	}
 	if err := file.Close(); err != nil {
-		return fmt.Errorf("noting flaked specs in %s: %w", path, err)
+		return fmt.Errorf("noting specs in %s: %w", path, err)
 	}
 	return nil
 }

@@ -42,6 +42,17 @@ func TestFlakedSpecsGetOneLineEach(t *testing.T) {
 	}
 }
 
+func TestTimingsAreThoseOfWhatRan(t *testing.T) {
+	got := timings(ginkgo.Report{SuiteDescription: "Suite", SpecReports: types.SpecReports{
+		{ContainerHierarchyTexts: []string{"A thing"}, LeafNodeText: "works", LeafNodeType: types.NodeTypeIt, RunTime: 61500 * time.Millisecond},
+		{LeafNodeType: types.NodeTypeBeforeSuite, RunTime: time.Second},
+		{LeafNodeText: "is skipped", LeafNodeType: types.NodeTypeIt},
+	}})
+	if want := "61.5\tSuite\tIt A thing works\n1.0\tSuite\tBeforeSuite \n"; got != want {
+		t.Errorf("got:\n%q\nwant:\n%q", got, want)
+	}
+}
+
 func TestFlakedSpecsOfEverySuiteAreKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "flaked")
 	for _, line := range []string{"one\n", "", "two\n"} {
