@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/mlflowtest"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
 )
 
@@ -25,26 +27,26 @@ func TestCertificateIsIssued(t *testing.T) {
 		platform string
 		issued   bool
 	}{
-		"no word about TLS":      {server(), "plain", true},
-		"an empty block":         {server(withMode("")), "plain", true},
-		"automatic":              {server(withMode(mlflowv1.TLSAutomatic)), "plain", true},
-		"provided":               {server(withMode(mlflowv1.TLSProvided)), "plain", false},
-		"on OpenShift":           {server(), "openshift", false},
-		"on OpenShift, provided": {server(withMode(mlflowv1.TLSProvided)), "openshift", false},
+		"no word about TLS":      {mlflowtest.Server(), "plain", true},
+		"an empty block":         {mlflowtest.Server(withMode("")), "plain", true},
+		"automatic":              {mlflowtest.Server(withMode(mlflowv1.TLSAutomatic)), "plain", true},
+		"provided":               {mlflowtest.Server(withMode(mlflowv1.TLSProvided)), "plain", false},
+		"on OpenShift":           {mlflowtest.Server(), "openshift", false},
+		"on OpenShift, provided": {mlflowtest.Server(withMode(mlflowv1.TLSProvided)), "openshift", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, in, s := newWorld(t, c.m), platformInputs[c.platform], &corev1.Secret{}
-			w.inputs = func() Inputs { return in }
+			w, in, s := newWorld(t, c.m), on[c.platform], &corev1.Secret{}
+			w.inputs = func() resources.Inputs { return in }
 			if err := w.keepCertificate(t.Context(), c.m); err != nil {
 				t.Fatal(err)
 			}
-			if w.get(tlsSecretName, s) != c.issued {
+			if w.get(resources.TLSSecretName, s) != c.issued {
 				t.Fatalf("issued %t", !c.issued)
 			}
 			if !c.issued {
 				return
 			}
-			if s.Type != corev1.SecretTypeTLS || !metav1.IsControlledBy(s, c.m) || s.Labels[labelApp] != "mlflow" || len(s.Data) != 3 {
+			if s.Type != corev1.SecretTypeTLS || !metav1.IsControlledBy(s, c.m) || s.Labels[resources.LabelApp] != "mlflow" || len(s.Data) != 3 {
 				t.Errorf("type %s, owners %v, labels %v, %d keys", s.Type, s.OwnerReferences, s.Labels, len(s.Data))
 			}
 		})
@@ -52,14 +54,14 @@ func TestCertificateIsIssued(t *testing.T) {
 }
 
 func TestCertificateErrors(t *testing.T) {
-	w, m := newWorld(t), server()
+	w, m := newWorld(t), mlflowtest.Server()
 	broken := errors.New("no answer")
 	w.certificates.Live = fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			return broken
 		},
 	}).Build()
-	w.inputs = func() Inputs { return platformInputs["plain"] }
+	w.inputs = func() resources.Inputs { return on["plain"] }
 	err := w.keepCertificate(t.Context(), m)
 	if c, _ := conditions.Get(m.Status.Conditions, ConditionCertificate); !errors.Is(err, broken) || c.Reason != ReasonCertificateFailed {
 		t.Errorf("error %v, condition %+v", err, c)

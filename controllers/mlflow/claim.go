@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
@@ -25,7 +26,7 @@ func ownsClaim(claim *corev1.PersistentVolumeClaim) bool {
 	if claim.Labels[names.OperatorLabel] == names.OperatorName {
 		return true
 	}
-	return claim.Labels[labelApp] == baseName && claim.Labels[labelComponent] == baseName ||
+	return claim.Labels[resources.LabelApp] == resources.BaseName && claim.Labels[resources.LabelComponent] == resources.BaseName ||
 		slices.ContainsFunc(claim.OwnerReferences, isMLflow)
 }
 
@@ -36,9 +37,9 @@ func markClaim(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) {
 	}
 	maps.Copy(claim.Labels, names.Labels(ComponentName))
 	claim.OwnerReferences = slices.DeleteFunc(claim.OwnerReferences, func(o metav1.OwnerReference) bool {
-		return isMLflow(o) && (retains(m) || o.UID != m.UID)
+		return isMLflow(o) && (resources.Retains(m) || o.UID != m.UID)
 	})
-	if !retains(m) && len(claim.OwnerReferences) == 0 {
+	if !resources.Retains(m) && len(claim.OwnerReferences) == 0 {
 		claim.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(m, mlflowv1.GroupVersion.WithKind("MLflow"))}
 	}
 }
@@ -75,9 +76,6 @@ func claimDifference(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) st
 	}
 	return ""
 }
-
-// retains reports whether the claim outlives its MLflow; only an explicit Delete says otherwise.
-func retains(m *mlflowv1.MLflow) bool { return m.Spec.StorageRetentionPolicy != mlflowv1.StorageDelete }
 
 // wantedSize is the size that the spec names, nil when it names none.
 func wantedSize(m *mlflowv1.MLflow) *resource.Quantity {

@@ -1,6 +1,17 @@
 // Package mlflow turns the cluster-scoped MLflow resource into a running, TLS-terminating MLflow server in one namespace,
 // reachable inside the cluster and, where the cluster serves the Gateway API, through a gateway.
 //
-// setup.go says what is watched and with which rights, phases.go what one pass does, build*.go what the cluster should hold
-// (pure functions), status.go what users are told.
+// The creation of an MLflow, file by file:
+//
+//   - setup.go: the event of the new MLflow becomes a request; RBAC, watches and caches stand there
+//   - pkg/reconciler reads it and runs the phases of phases.go in order
+//   - gate.go: on a platform, wait until an MLflowOperator hands MLflow over; validate.go: refuse what cannot run
+//   - references.go, certificate.go: hash and name what pods consume; issue the serving certificate where no platform does
+//   - claim.go: create the volume claim, and keep it within what its policy allows
+//   - migration.go: collect facts (migration_observe.go), decide (migration), create the Job, report (migration_status.go)
+//   - resources: build every object as a pure function of the MLflow and the inputs
+//   - pkg/apply: write guards, then the Deployment; exposure.go, route.go: then what leads to it
+//   - status.go: derive the conditions from what the Deployment says; pkg/reconciler patches the status once
+//
+// feedback.go shows the state of namespace RBAC (controllers/mlflowaccess), and artifactstore reports on MLflowConfigs.
 package mlflow

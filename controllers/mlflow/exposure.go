@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
@@ -24,7 +25,7 @@ var publications = map[string]publication{
 
 // expose writes what leads to the server, whatever the server and its database do, and says of each kind in a condition of
 // its own that it could not be written. The error for the Service, without which nobody reaches the server, comes apart.
-func (r *objects) expose(ctx context.Context, m *mlflowv1.MLflow, in Inputs, exposed apply.Desired, aside *troubles) (service error) {
+func (r *objects) expose(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, exposed apply.Desired, aside *troubles) (service error) {
 	for _, c := range []string{ConditionConsoleLink, ConditionMonitor} {
 		conditions.Remove(&m.Status.Conditions, c)
 	}

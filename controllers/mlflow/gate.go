@@ -18,6 +18,7 @@ import (
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
@@ -147,12 +148,12 @@ func (g *module) find(ctx context.Context) (*platformv1alpha1.MLflowOperator, er
 }
 
 // inputs joins the settings, what the cluster serves and what the platform decided.
-func (g *module) inputs(settings Settings) Inputs {
+func (g *module) inputs(settings Settings) resources.Inputs {
 	return overlay(settings.Inputs(g.served()), g.spec.Load())
 }
 
 // overlay lets the platform's decisions take the place of the settings; nil changes nothing.
-func overlay(in Inputs, spec *platformv1alpha1.MLflowOperatorSpec) Inputs {
+func overlay(in resources.Inputs, spec *platformv1alpha1.MLflowOperatorSpec) resources.Inputs {
 	if spec == nil {
 		return in
 	}

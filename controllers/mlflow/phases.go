@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
@@ -34,7 +35,7 @@ type objects struct {
 	live       client.Reader
 	applier    *apply.Applier
 	references *reference.Tracker
-	inputs     func() Inputs
+	inputs     func() resources.Inputs
 	module     *module
 	authors    admission.Rules
 	feedback   Feedback
@@ -100,10 +101,10 @@ func (r *objects) checkUses(_ context.Context, m *mlflowv1.MLflow) error {
 func (r *objects) publishAddresses(_ context.Context, m *mlflowv1.MLflow) error {
 	in := r.inputs()
 	m.Status.Address = nil
-	if url := addressURL(m, in); url != "" {
+	if url := resources.AddressURL(m, in); url != "" {
 		m.Status.Address = &mlflowv1.MLflowAddress{URL: url}
 	}
-	m.Status.URL = externalURL(m, in)
+	m.Status.URL = resources.ExternalURL(m, in)
 	reportCredentials(m)
 	return nil
 }
@@ -141,8 +142,8 @@ func (r *objects) keepClaim(ctx context.Context, m *mlflowv1.MLflow, aside *trou
 		return r.createClaim(ctx, m)
 	}
 	if err != nil {
-		failApply(m, &apply.Error{Kind: claimKind.Kind, Name: claimName(m), Err: err})
-		return fmt.Errorf("reading PersistentVolumeClaim %s: %w", claimName(m), err)
+		failApply(m, &apply.Error{Kind: claimKind.Kind, Name: resources.ClaimName(m), Err: err})
+		return fmt.Errorf("reading PersistentVolumeClaim %s: %w", resources.ClaimName(m), err)
 	}
 	reportClaim(m, claimDifference(claim, m))
 	if !ownsClaim(claim) {
@@ -176,7 +177,7 @@ func cause(err error) error {
 }
 
 func (r *objects) createClaim(ctx context.Context, m *mlflowv1.MLflow) error {
-	claim, err := buildPVC(m, r.inputs())
+	claim, err := resources.PVC(m, r.inputs())
 	if err != nil {
 		return failBuild(m, err)
 	}
@@ -189,7 +190,7 @@ func (r *objects) createClaim(ctx context.Context, m *mlflowv1.MLflow) error {
 // claim reads the claim from the cache, which holds those that bear our label, and else from the API server.
 func (r *objects) claim(ctx context.Context, m *mlflowv1.MLflow) (*corev1.PersistentVolumeClaim, error) {
 	claim := &corev1.PersistentVolumeClaim{}
-	key := client.ObjectKey{Namespace: r.inputs().Namespace, Name: claimName(m)}
+	key := client.ObjectKey{Namespace: r.inputs().Namespace, Name: resources.ClaimName(m)}
 	if err := r.cached.Get(ctx, key, claim); !apierrors.IsNotFound(err) {
 		return claim, err
 	}
@@ -200,10 +201,10 @@ func (r *objects) claim(ctx context.Context, m *mlflowv1.MLflow) (*corev1.Persis
 // migration needs next, and removes what is no longer wanted.
 func (r *objects) applyObjects(ctx context.Context, m *mlflowv1.MLflow, aside *troubles) error {
 	in := r.inputs()
-	exists, err := r.configMapExists(ctx, in.Namespace, platformCAName)
+	exists, err := r.configMapExists(ctx, in.Namespace, resources.PlatformCAName)
 	if err != nil {
 		setCondition(m, ConditionAvailable, metav1.ConditionFalse, ReasonPlatformCABundle,
-			fmt.Sprintf("Failed to check for platform CA bundle ConfigMap %q: %v", platformCAName, err))
+			fmt.Sprintf("Failed to check for platform CA bundle ConfigMap %q: %v", resources.PlatformCAName, err))
 		return err
 	}
 	in.PlatformCABundle = exists
@@ -212,17 +213,17 @@ func (r *objects) applyObjects(ctx context.Context, m *mlflowv1.MLflow, aside *t
 		failApply(m, err)
 		return err
 	}
-	in.VerifyPostgres = keepsVerification(d)
+	in.VerifyPostgres = resources.KeepsVerification(d)
 	stamp, err := r.stamp(ctx, m, in.Namespace, d)
 	if err != nil {
 		failApply(m, err)
 		return err
 	}
-	p, err := planOf(m, in)
+	p, err := resources.NewPlan(m, in)
 	if err != nil {
 		return failBuild(m, err)
 	}
-	stampDeployment(p.server, stamp)
+	resources.Stamp(p.Server, stamp)
 	migration, err := r.planMigration(ctx, m, in)
 	if err != nil {
 		return err
@@ -234,19 +235,19 @@ func (r *objects) applyObjects(ctx context.Context, m *mlflowv1.MLflow, aside *t
 	aside.add("scheduling jobs", reportAside(m, ConditionChores, ReasonScheduledJobsFailed,
 		"Garbage collection or trace archival could not be set up", r.applier.Apply(ctx, m, chores)))
 	aside.add("removing objects that are no longer wanted", reportAside(m, ConditionPruned, ReasonRemovalFailed,
-		"An object that is no longer wanted could not be removed", r.prune(ctx, m, in, p.all())))
+		"An object that is no longer wanted could not be removed", r.prune(ctx, m, in, p.All())))
 	end := r.carryOut(ctx, m, in, &migration)
 	if end == nil {
 		end = r.observeRollout(ctx, m)
 	}
-	if unreachable := r.expose(ctx, m, in, p.exposed, aside); unreachable != nil {
+	if unreachable := r.expose(ctx, m, in, p.Exposed, aside); unreachable != nil {
 		failApply(m, unreachable)
 	}
 	return end
 }
 
 // prune removes what is no longer wanted, also of what an operator before this one may have left.
-func (r *objects) prune(ctx context.Context, m *mlflowv1.MLflow, in Inputs, desired apply.Desired) error {
+func (r *objects) prune(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, desired apply.Desired) error {
 	apps, err := appsSelector(m)
 	if err != nil {
 		return err
@@ -274,7 +275,7 @@ func (r *objects) lastDeployment(ctx context.Context, m *mlflowv1.MLflow, namesp
 	d, err := r.deployment(ctx, m)
 	if apierrors.IsNotFound(err) {
 		// One that has lost our label is not in memory; without its annotations its pods would roll.
-		err = r.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: resourceName(m)}, d)
+		err = r.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: resources.NameOf(m)}, d)
 	}
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("reading what the pods were started with: %w", err)
@@ -293,8 +294,8 @@ func (r *objects) stamp(ctx context.Context, m *mlflowv1.MLflow, namespace strin
 	if err := r.reportMissing(ctx, m, namespace, resolved.Missing); err != nil {
 		return reference.Stamp{}, err
 	}
-	if archives(m) {
-		ref, hash, err := archivalReference(m)
+	if resources.Archives(m) {
+		ref, hash, err := resources.ArchivalReference(m)
 		if err != nil {
 			return reference.Stamp{}, err
 		}
@@ -308,19 +309,19 @@ func (r *objects) observeRollout(ctx context.Context, m *mlflowv1.MLflow) error 
 	d, err := r.deployment(ctx, m)
 	if _, is := refused(m); is && apierrors.IsNotFound(err) {
 		// It is left as it is, so it may lack the label by which the cache knows it.
-		err = r.live.Get(ctx, client.ObjectKey{Namespace: r.inputs().Namespace, Name: resourceName(m)}, d)
+		err = r.live.Get(ctx, client.ObjectKey{Namespace: r.inputs().Namespace, Name: resources.NameOf(m)}, d)
 	}
 	if apierrors.IsNotFound(err) {
 		d, err = &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: m.Spec.Replicas}}, nil // made a moment ago
 	}
 	if err != nil {
-		setCondition(m, ConditionAvailable, metav1.ConditionUnknown, ReasonRolloutUnknown, fmt.Sprintf("Deployment %s could not be read: %v", resourceName(m), err))
+		setCondition(m, ConditionAvailable, metav1.ConditionUnknown, ReasonRolloutUnknown, fmt.Sprintf("Deployment %s could not be read: %v", resources.NameOf(m), err))
 		return err
 	}
 	state := conditions.Rollout(d)
 	if _, is := refused(m); !is && state.Desired == 0 {
 		// This pass has started what the migration had stopped, and the cache does not show it yet.
-		state.Ready, state.Desired = false, orOne(m.Spec.Replicas)
+		state.Ready, state.Desired = false, resources.OrOne(m.Spec.Replicas)
 	}
 	if state.Ready && state.Desired > 0 {
 		if err := r.concludeMigration(ctx, m); err != nil {
@@ -346,7 +347,7 @@ func (r *objects) observeRollout(ctx context.Context, m *mlflowv1.MLflow) error 
 func (r *objects) diagnose(ctx context.Context, m *mlflowv1.MLflow, state conditions.RolloutState) (string, error) {
 	namespace := r.inputs().Namespace
 	pods := &corev1.PodList{}
-	if err := r.live.List(ctx, pods, client.InNamespace(namespace), client.MatchingLabels{labelApp: resourceName(m)}, client.Limit(20)); err != nil {
+	if err := r.live.List(ctx, pods, client.InNamespace(namespace), client.MatchingLabels{resources.LabelApp: resources.NameOf(m)}, client.Limit(20)); err != nil {
 		return "", fmt.Errorf("listing the pods of the server: %w", err)
 	}
 	if cause, err := r.causeOf(ctx, m, pods.Items); cause != "" || err != nil {
@@ -360,7 +361,7 @@ func (r *objects) diagnose(ctx context.Context, m *mlflowv1.MLflow, state condit
 
 func (r *objects) deployment(ctx context.Context, m *mlflowv1.MLflow) (*appsv1.Deployment, error) {
 	d := &appsv1.Deployment{}
-	err := r.cached.Get(ctx, client.ObjectKey{Namespace: r.inputs().Namespace, Name: resourceName(m)}, d)
+	err := r.cached.Get(ctx, client.ObjectKey{Namespace: r.inputs().Namespace, Name: resources.NameOf(m)}, d)
 	return d, err
 }
 

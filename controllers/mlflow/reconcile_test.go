@@ -23,6 +23,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/migration"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/mlflowtest"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
@@ -88,10 +91,10 @@ func newWorld(t *testing.T, there ...client.Object) *world {
 			return c.List(ctx, list, opts...)
 		},
 	}).Build()
-	in := platformInputs["openshift"]
+	in := on["openshift"]
 	r := &objects{
 		cached: w.server, live: w.server, whole: w.server, references: reference.NewTracker(w.server, w.server),
-		clock: clocktesting.NewFakePassiveClock(noon), inputs: func() Inputs { return in },
+		clock: clocktesting.NewFakePassiveClock(midday), inputs: func() resources.Inputs { return in },
 		module:  &module{cached: w.server, served: func() capability.Set { return capability.Set{} }},
 		applier: apply.New(apply.Options{Client: w.server, Live: w.server, FieldOwner: FieldOwner, Component: ComponentName}),
 	}
@@ -105,7 +108,7 @@ func newWorld(t *testing.T, there ...client.Object) *world {
 
 // everything is an MLflow that asks for every kind of child, on a cluster that serves all of them.
 func everything() *mlflowv1.MLflow {
-	m := server(collecting, archiving, withStorageOf(corev1.PersistentVolumeClaimSpec{}))
+	m := mlflowtest.Server(mlflowtest.Collecting, mlflowtest.Archiving, mlflowtest.WithStorageOf(corev1.PersistentVolumeClaimSpec{}))
 	m.Generation = 1
 	return m
 }
@@ -242,7 +245,7 @@ func (w *world) expect(f fault, words string) {
 // foreign is somebody's object with the name of a child.
 func foreign(t *testing.T, kind, name string) client.Object {
 	t.Helper()
-	for _, o := range built(t, everything(), platformInputs["openshift"]) {
+	for _, o := range rendered(t, everything(), on["openshift"]) {
 		if o.GetKind() == kind && o.GetName() == name {
 			empty := &unstructured.Unstructured{}
 			empty.SetGroupVersionKind(o.GroupVersionKind())
@@ -274,7 +277,7 @@ func TestNoFault(t *testing.T) {
 // A storage class that does not let volumes grow keeps the size as it is, and nothing else: also the claim gets its marks.
 func TestRefusedExpansion(t *testing.T) {
 	m := everything()
-	m.Spec.Storage.Resources.Requests = storage("20Gi")
+	m.Spec.Storage.Resources.Requests = mlflowtest.Storage("20Gi")
 	claim := liveClaim(func(c *corev1.PersistentVolumeClaim) { c.Namespace = "opendatahub" })
 	w := newWorld(t, m, claim)
 	asked := 0
@@ -300,8 +303,8 @@ func TestCronJobThatCannotBeSuspended(t *testing.T) {
 	m := everything()
 	m.Status.Version = "3.13.0"
 	w := newWorld(t, m)
-	d := typed[appsv1.Deployment](t, m, platformInputs["openshift"], "Deployment", "mlflow")
-	cron := typed[batchv1.CronJob](t, m, platformInputs["openshift"], "CronJob", "mlflow-gc")
+	d := one[appsv1.Deployment](t, m, "Deployment", "mlflow")
+	cron := one[batchv1.CronJob](t, m, "CronJob", "mlflow-gc")
 	for _, o := range []client.Object{d, cron} {
 		if err := w.server.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
@@ -317,7 +320,7 @@ func TestCronJobThatCannotBeSuspended(t *testing.T) {
 	if w.get("mlflow", d); *d.Spec.Replicas != 1 {
 		t.Errorf("the server is stopped")
 	}
-	if c := w.condition(ConditionMigration); c.Reason != ReasonMigrationScalingDown || !strings.Contains(c.Message, "CronJobs to be suspended") {
+	if c := w.condition(migration.ConditionMigration); c.Reason != migration.ReasonMigrationScalingDown || !strings.Contains(c.Message, "CronJobs to be suspended") {
 		t.Errorf("Migration=%s %s: %s", c.Status, c.Reason, c.Message)
 	}
 }
@@ -326,11 +329,11 @@ func TestCronJobThatCannotBeSuspended(t *testing.T) {
 func TestServerRunsUntilTheJobsBesideItEnd(t *testing.T) {
 	m := everything()
 	m.Status.Version = "3.13.0"
-	cron := typed[batchv1.CronJob](t, m, platformInputs["openshift"], "CronJob", "mlflow-gc")
+	cron := one[batchv1.CronJob](t, m, "CronJob", "mlflow-gc")
 	cron.UID = "cron"
 	_, run := collectorOf(time.Minute)
 	pod := onNode(livePod("collecting", map[string]string{"app": "mlflow-gc", podsOfJob: "run"}, corev1.PodRunning))
-	d := typed[appsv1.Deployment](t, m, platformInputs["openshift"], "Deployment", "mlflow")
+	d := one[appsv1.Deployment](t, m, "Deployment", "mlflow")
 	w := newWorld(t, m, cron, run, pod, d)
 	if _, err := w.passes(); err != nil {
 		t.Fatal(err)

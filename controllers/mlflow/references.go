@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 )
@@ -19,8 +20,8 @@ import (
 // certificate and the sources of the CA bundle.
 func references(m *mlflowv1.MLflow) []reference.Reference {
 	refs := []reference.Reference{
-		{Kind: reference.Secret, Name: tlsSecretName, Keys: []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey}},
-		{Kind: reference.ConfigMap, Name: platformCAName, Optional: true},
+		{Kind: reference.Secret, Name: resources.TLSSecretName, Keys: []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey}},
+		{Kind: reference.ConfigMap, Name: resources.PlatformCAName, Optional: true},
 	}
 	for _, selector := range []*corev1.SecretKeySelector{
 		m.Spec.BackendStoreURIFrom, m.Spec.ReadReplicaBackendStoreURIFrom, m.Spec.RegistryStoreURIFrom,
@@ -42,7 +43,7 @@ func references(m *mlflowv1.MLflow) []reference.Reference {
 func (r *objects) reportMissing(ctx context.Context, m *mlflowv1.MLflow, namespace string, missing []reference.Missing) error {
 	var texts []string
 	for _, x := range missing {
-		if x.Name != tlsSecretName || m.Spec.TLS != nil && m.Spec.TLS.Mode == mlflowv1.TLSProvided {
+		if x.Name != resources.TLSSecretName || m.Spec.TLS != nil && m.Spec.TLS.Mode == mlflowv1.TLSProvided {
 			texts = append(texts, x.String())
 		}
 	}

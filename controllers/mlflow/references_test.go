@@ -10,12 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/mlflowtest"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 )
-
-func keyOf(name, key string) *corev1.SecretKeySelector {
-	return &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: name}, Key: key}
-}
 
 // [D19] Everything that pods read at their start is followed.
 func TestReferences(t *testing.T) {
@@ -28,10 +25,10 @@ func TestReferences(t *testing.T) {
 		t.Errorf("without anything of the user (-want +got):\n%s", diff)
 	}
 
-	m.Spec.BackendStoreURIFrom = keyOf("db", "uri")
-	m.Spec.RegistryStoreURIFrom = keyOf("db", "registry")
-	m.Spec.ReadReplicaBackendStoreURIFrom = keyOf("replica", "uri")
-	m.Spec.Env = []corev1.EnvVar{{Name: "TOKEN", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: keyOf("token", "t")}}}
+	m.Spec.BackendStoreURIFrom = mlflowtest.KeyOf("db", "uri")
+	m.Spec.RegistryStoreURIFrom = mlflowtest.KeyOf("db", "registry")
+	m.Spec.ReadReplicaBackendStoreURIFrom = mlflowtest.KeyOf("replica", "uri")
+	m.Spec.Env = []corev1.EnvVar{{Name: "TOKEN", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: mlflowtest.KeyOf("token", "t")}}}
 	m.Spec.EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "s3"}}}}
 	m.Spec.CABundleConfigMap = &mlflowv1.CABundleConfigMapRef{Name: "corporate"}
 	want := []reference.Reference{
@@ -98,8 +95,8 @@ func TestStampOfADeploymentThatMemoryDoesNotShow(t *testing.T) {
 
 // What the spec names and does not exist is said at once, not when pods fail of it.
 func TestMissingReferences(t *testing.T) {
-	m := server(func(s *mlflowv1.MLflowSpec) {
-		s.BackendStoreURI, s.BackendStoreURIFrom = "", keyOf("db", "uri")
+	m := mlflowtest.Server(func(s *mlflowv1.MLflowSpec) {
+		s.BackendStoreURI, s.BackendStoreURIFrom = "", mlflowtest.KeyOf("db", "uri")
 		s.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "pull"}}
 	})
 	secret := func(name, key string) *corev1.Secret {

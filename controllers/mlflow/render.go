@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
@@ -21,13 +22,13 @@ func Render(settings Settings, served capability.Set, object *unstructured.Unstr
 	if err := checkSpec(m); err != nil {
 		return nil, fmt.Errorf("building the objects of MLflow %s: %w", m.Name, err)
 	}
-	desired, err := Build(m, settings.Inputs(served))
+	desired, err := resources.Build(m, settings.Inputs(served))
 	if err != nil {
 		return nil, fmt.Errorf("building the objects of MLflow %s: %w", m.Name, err)
 	}
 	if m.Status.Version == "" {
 		m.Generation = max(m.Generation, 1)
-		job, err := migrationJob(m, settings.Inputs(served), "")
+		job, err := resources.MigrationJob(m, settings.Inputs(served), "")
 		if err != nil {
 			return nil, fmt.Errorf("building the migration Job of MLflow %s: %w", m.Name, err)
 		}

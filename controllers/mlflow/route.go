@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
 )
@@ -32,10 +33,10 @@ type routeParent struct {
 }
 
 // is reports whether this parent is the gateway of the platform. What the reference leaves out has its default.
-func (p routeParent) is(in Inputs) bool {
+func (p routeParent) is(in resources.Inputs) bool {
 	ref := p.ParentRef
 	return ref.Name == in.GatewayName && orElse(ref.Namespace, in.Namespace) == in.GatewayNamespace &&
-		orElse(ref.Kind, "Gateway") == "Gateway" && orElse(ref.Group, gatewayGroup) == gatewayGroup
+		orElse(ref.Kind, "Gateway") == "Gateway" && orElse(ref.Group, resources.GatewayGroup) == resources.GatewayGroup
 }
 
 func orElse(p *string, otherwise string) string {
@@ -47,7 +48,7 @@ func orElse(p *string, otherwise string) string {
 
 // refusal is the first condition in which our gateway says no to the present route, nil when there is none. A gateway
 // that has not spoken yet, or has spoken about an older route only, does not refuse.
-func refusal(parents []routeParent, generation int64, in Inputs) *metav1.Condition {
+func refusal(parents []routeParent, generation int64, in resources.Inputs) *metav1.Condition {
 	for _, parent := range parents {
 		if !parent.is(in) {
 			continue
@@ -63,7 +64,7 @@ func refusal(parents []routeParent, generation int64, in Inputs) *metav1.Conditi
 }
 
 // checkRoute takes the external URL back while the gateway refuses the route, and says why.
-func (r *objects) checkRoute(ctx context.Context, m *mlflowv1.MLflow, in Inputs) error {
+func (r *objects) checkRoute(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs) error {
 	refused, err := r.readRefusal(ctx, m, in)
 	if err != nil {
 		setCondition(m, ConditionRoute, metav1.ConditionUnknown, ReasonRouteUnknown, err.Error())
@@ -80,19 +81,19 @@ func (r *objects) checkRoute(ctx context.Context, m *mlflowv1.MLflow, in Inputs)
 	}
 	setCondition(m, ConditionRoute, metav1.ConditionFalse, reason, fmt.Sprintf(
 		"Gateway %s/%s does not take HTTPRoute %s (%s is False): %s; let a listener of the Gateway allow routes of namespace %s, or configure another Gateway",
-		in.GatewayNamespace, in.GatewayName, resourceName(m), refused.Type, refused.Message, in.Namespace))
+		in.GatewayNamespace, in.GatewayName, resources.NameOf(m), refused.Type, refused.Message, in.Namespace))
 	return nil
 }
 
 // readRefusal looks the route up in the cache. A route that is not there, or whose API just goes, is refused by nobody.
-func (r *objects) readRefusal(ctx context.Context, m *mlflowv1.MLflow, in Inputs) (*metav1.Condition, error) {
+func (r *objects) readRefusal(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs) (*metav1.Condition, error) {
 	if !in.HTTPRoutes {
 		return nil, nil
 	}
 	route := wholeObject(capability.HTTPRoute)
-	err := r.whole.Get(ctx, client.ObjectKey{Namespace: in.Namespace, Name: resourceName(m)}, route)
+	err := r.whole.Get(ctx, client.ObjectKey{Namespace: in.Namespace, Name: resources.NameOf(m)}, route)
 	if client.IgnoreNotFound(err) != nil && !meta.IsNoMatchError(err) {
-		return nil, fmt.Errorf("reading HTTPRoute %s from the cache: %w", resourceName(m), err)
+		return nil, fmt.Errorf("reading HTTPRoute %s from the cache: %w", resources.NameOf(m), err)
 	}
 	if err != nil {
 		return nil, nil
@@ -103,7 +104,7 @@ func (r *objects) readRefusal(ctx context.Context, m *mlflowv1.MLflow, in Inputs
 	}
 	status := routeStatus{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(said, &status); err != nil {
-		return nil, fmt.Errorf("reading the status of HTTPRoute %s: %w", resourceName(m), err)
+		return nil, fmt.Errorf("reading the status of HTTPRoute %s: %w", resources.NameOf(m), err)
 	}
 	return refusal(status.Parents, route.GetGeneration(), in), nil
 }

@@ -10,6 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/mlflowtest"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
 )
@@ -30,7 +32,7 @@ func parent(name, namespace string, conditions ...any) map[string]any {
 	return map[string]any{"parentRef": ref, "controllerName": "example.com/gateway", "conditions": conditions}
 }
 
-func checked(t *testing.T, in Inputs, status any) *mlflowv1.MLflow {
+func checked(t *testing.T, in resources.Inputs, status any) *mlflowv1.MLflow {
 	t.Helper()
 	route := wholeObject(capability.HTTPRoute)
 	route.SetNamespace(in.Namespace)
@@ -39,8 +41,8 @@ func checked(t *testing.T, in Inputs, status any) *mlflowv1.MLflow {
 	if status != nil {
 		route.Object["status"] = status
 	}
-	r := &objects{whole: fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(route).Build(), inputs: func() Inputs { return in }}
-	m := server()
+	r := &objects{whole: fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(route).Build(), inputs: func() resources.Inputs { return in }}
+	m := mlflowtest.Server()
 	if err := r.publishAddresses(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +76,7 @@ func TestRouteRefusal(t *testing.T) {
 		"[D30] ours beside one that is content":  {map[string]any{"parents": []any{parent("other", "x", said("Accepted", yes, 2)), parent("data-science-gateway", "openshift-ingress", said("Accepted", no, 2))}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := checked(t, platformInputs["plain"], c.status)
+			m := checked(t, on["plain"], c.status)
 			condition, found := conditions.Get(m.Status.Conditions, ConditionRoute)
 			if found != c.refused || (m.Status.URL == "") != c.refused || m.Status.Address == nil {
 				t.Fatalf("condition %v, url %q, address %v", condition, m.Status.URL, m.Status.Address)
@@ -93,8 +95,9 @@ func TestRouteRefusal(t *testing.T) {
 		})
 	}
 	t.Run("[D30] the namespace of the gateway is a setting", func(t *testing.T) {
-		in := with(platformInputs["plain"], func(in *Inputs) { in.GatewayNamespace = "gateways" })
-		refs, _, _ := unstructured.NestedSlice(object(built(t, server(), in), "HTTPRoute", "mlflow").Object, "spec", "parentRefs")
+		in := on["plain"]
+		in.GatewayNamespace = "gateways"
+		refs, _, _ := unstructured.NestedSlice(mlflowtest.Object(rendered(t, mlflowtest.Server(), in), "HTTPRoute", "mlflow").Object, "spec", "parentRefs")
 		if got := refs[0].(map[string]any)["namespace"]; got != "gateways" {
 			t.Errorf("namespace %v", got)
 		}
@@ -106,7 +109,7 @@ func TestRouteRefusal(t *testing.T) {
 	t.Run("[D30] a refusal without a reason", func(t *testing.T) {
 		condition := said("Accepted", no, 2)
 		delete(condition, "reason")
-		got, _ := conditions.Get(checked(t, platformInputs["plain"], ours(condition)).Status.Conditions, ConditionRoute)
+		got, _ := conditions.Get(checked(t, on["plain"], ours(condition)).Status.Conditions, ConditionRoute)
 		if got.Reason != ReasonRouteRefused {
 			t.Errorf("condition %v", got)
 		}
@@ -117,21 +120,21 @@ func TestRouteRefusal(t *testing.T) {
 		route.SetName("mlflow")
 		route.Object["status"] = map[string]any{"parents": "x"}
 		r := &objects{whole: fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(route).Build()}
-		if err := r.checkRoute(t.Context(), server(), platformInputs["plain"]); err == nil || !strings.Contains(err.Error(), "HTTPRoute mlflow") {
+		if err := r.checkRoute(t.Context(), mlflowtest.Server(), on["plain"]); err == nil || !strings.Contains(err.Error(), "HTTPRoute mlflow") {
 			t.Errorf("error %v", err)
 		}
 	})
 	t.Run("[mlflow-31] without the API", func(t *testing.T) {
-		m := server()
+		m := mlflowtest.Server()
 		setCondition(m, ConditionRoute, no, "Old", "old")
-		if err := (&objects{}).checkRoute(t.Context(), m, platformInputs["bare"]); err != nil || len(m.Status.Conditions) != 0 {
+		if err := (&objects{}).checkRoute(t.Context(), m, on["bare"]); err != nil || len(m.Status.Conditions) != 0 {
 			t.Errorf("conditions %v, %v", m.Status.Conditions, err)
 		}
 	})
 }
 
 func TestCredentialsInSpec(t *testing.T) {
-	m := server(func(s *mlflowv1.MLflowSpec) {
+	m := mlflowtest.Server(func(s *mlflowv1.MLflowSpec) {
 		s.BackendStoreURI, s.RegistryStoreURI = "postgresql://a:hidden@db/x", "mysql://b:hidden@db/x"
 	})
 	reportCredentials(m)

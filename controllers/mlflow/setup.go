@@ -23,6 +23,7 @@ import (
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/artifactstore"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
@@ -97,8 +98,8 @@ type Settings struct {
 }
 
 // Inputs joins the settings with what the cluster serves.
-func (s Settings) Inputs(served capability.Set) Inputs {
-	return Inputs{
+func (s Settings) Inputs(served capability.Set) resources.Inputs {
+	return resources.Inputs{
 		Namespace:        s.Namespace,
 		OpenShift:        served.OpenShift(),
 		ConsoleLinks:     served.Has(capability.ConsoleLink),
@@ -172,7 +173,7 @@ func Setup(settings Settings, served func() *capability.Watcher, applier func(ct
 			live:       mgr.GetAPIReader(),
 			applier:    applier(mgr),
 			references: reference.NewTracker(mgr.GetClient(), mgr.GetAPIReader()),
-			inputs:     func() Inputs { return gate.inputs(settings) },
+			inputs:     func() resources.Inputs { return gate.inputs(settings) },
 			clock:      clk(),
 			whole:      mgr.GetCache(),
 		}
@@ -253,7 +254,7 @@ func (r *objects) each(concerned func(*mlflowv1.MLflow, client.Object) bool) han
 }
 
 // prunable are the kinds of which an object may become unwanted, as far as the cluster serves them.
-func prunable(in Inputs) []schema.GroupVersionKind {
+func prunable(in resources.Inputs) []schema.GroupVersionKind {
 	kinds := []schema.GroupVersionKind{cronJobKind, configMapKind, serviceAccountKind, bindingKind, roleKind}
 	for kind, served := range map[schema.GroupVersionKind]bool{
 		capability.ServiceMonitor: in.ServiceMonitors, capability.HTTPRoute: in.HTTPRoutes, capability.ConsoleLink: in.ConsoleLinks,

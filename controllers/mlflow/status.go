@@ -3,10 +3,13 @@ package mlflow
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/migration"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
@@ -125,7 +128,7 @@ func reportRollout(m *mlflowv1.MLflow, r conditions.RolloutState, cause string) 
 // keepRefusal says that nothing goes on while a downgrade is refused, whatever the server that was left alone does.
 func keepRefusal(m *mlflowv1.MLflow) {
 	if text, is := refused(m); is {
-		setCondition(m, ConditionProgressing, metav1.ConditionFalse, ReasonDowngradeRefused, text)
+		setCondition(m, ConditionProgressing, metav1.ConditionFalse, migration.ReasonDowngradeRefused, text)
 	}
 }
 
@@ -136,4 +139,23 @@ func reportClaim(m *mlflowv1.MLflow, difference string) {
 		return
 	}
 	setCondition(m, ConditionStorage, metav1.ConditionFalse, ReasonClaimDiffers, difference)
+}
+
+// reportCredentials warns of passwords in the spec, which whoever may read the MLflow, its Deployment or its pods can see,
+// and takes the warning back when they are gone. Nothing else depends on it.
+func reportCredentials(m *mlflowv1.MLflow) {
+	var found, cures []string
+	for _, s := range resources.InlineStores(m) {
+		if resources.HoldsPassword(s.URI) {
+			found, cures = append(found, "spec."+s.Field), append(cures, "spec."+s.Field+"From")
+		}
+	}
+	if len(found) == 0 {
+		conditions.Remove(&m.Status.Conditions, ConditionCredentials)
+		return
+	}
+	setCondition(m, ConditionCredentials, metav1.ConditionTrue, ReasonPasswordInURI, fmt.Sprintf(
+		"%s holds a password that is visible to everybody who may read the MLflow, its Deployment or its pods; "+
+			"put the URI into a Secret, name that in %s, and change the password",
+		strings.Join(found, " and "), strings.Join(cures, " and ")))
 }

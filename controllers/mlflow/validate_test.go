@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/mlflowtest"
 )
 
 func TestCheckSpec(t *testing.T) {
@@ -16,7 +17,7 @@ func TestCheckSpec(t *testing.T) {
 		return func(s *mlflowv1.MLflowSpec) { s.Tolerations = []corev1.Toleration{toleration} }
 	}
 	mode := func(mode corev1.PersistentVolumeAccessMode) func(*mlflowv1.MLflowSpec) {
-		return withStorageOf(corev1.PersistentVolumeClaimSpec{AccessModes: []corev1.PersistentVolumeAccessMode{mode}})
+		return mlflowtest.WithStorageOf(corev1.PersistentVolumeClaimSpec{AccessModes: []corev1.PersistentVolumeAccessMode{mode}})
 	}
 	for name, c := range map[string]struct {
 		change func(*mlflowv1.MLflowSpec)
@@ -28,9 +29,9 @@ func TestCheckSpec(t *testing.T) {
 		"image of a port":   {image("registry.example.com:5000/team_a/mlflow"), ""},
 		"image of a digest": {image("mlflow:v3@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"), ""},
 		"image of a host":   {image("localhost/Team/mlflow"), `spec.image.image: "localhost/Team/mlflow" is no image reference: write one such as quay.io/example/mlflow:v3`},
-		"variable": {withEnv(corev1.EnvVar{Name: "FINE"}, corev1.EnvVar{Name: "A=B"}),
+		"variable": {mlflowtest.WithEnv(corev1.EnvVar{Name: "FINE"}, corev1.EnvVar{Name: "A=B"}),
 			`spec.env[1].name: "A=B" cannot be the name of an environment variable: use printable characters without =`},
-		"variable with a dot": {withEnv(corev1.EnvVar{Name: "a.b-c"}), ""},
+		"variable with a dot": {mlflowtest.WithEnv(corev1.EnvVar{Name: "a.b-c"}), ""},
 		"node": {func(s *mlflowv1.MLflowSpec) { s.NodeSelector = map[string]string{"disk type": "fast"} },
 			`spec.nodeSelector: "disk type=fast" cannot be a label of a node: name part must consist of alphanumeric characters, '-', '_' or '.', ` +
 				`and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')`},
@@ -41,12 +42,12 @@ func TestCheckSpec(t *testing.T) {
 		"seconds":           {tolerating(corev1.Toleration{Key: "gpu", TolerationSeconds: new(int64(5))}), `spec.tolerations[0].tolerationSeconds: "5" needs the effect NoExecute`},
 		"everything":        {tolerating(corev1.Toleration{Operator: "Exists"}), ""},
 		"access mode":       {mode("ReadWriteSometimes"), `spec.storage.accessModes[0]: "ReadWriteSometimes" is unknown: use ReadWriteOnce, ReadWriteMany or ReadWriteOncePod`},
-		"size": {withStorageOf(corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{Requests: storage("-5Gi")}}),
+		"size": {mlflowtest.WithStorageOf(corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{Requests: mlflowtest.Storage("-5Gi")}}),
 			`spec.storage.resources.requests.storage: "-5Gi" is no size: write one such as 10Gi`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			if err := checkSpec(server(c.change)); err != nil {
+			if err := checkSpec(mlflowtest.Server(c.change)); err != nil {
 				got = err.Error()
 			}
 			if got != c.want {

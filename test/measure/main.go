@@ -77,7 +77,7 @@ func (s *sources) file(path string) error {
 		return err
 	}
 	code := codeLines(string(text), files, tree)
-	isTest := strings.HasSuffix(path, "_test.go") || strings.HasPrefix(path, "test/")
+	isTest := strings.HasSuffix(path, "_test.go") || strings.HasPrefix(path, "test/") || strings.HasSuffix(filepath.Dir(path), "test")
 	if isTest {
 		s.tests += len(code)
 	} else {

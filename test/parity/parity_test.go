@@ -16,6 +16,7 @@ import (
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
@@ -29,15 +30,15 @@ var leftOut = map[string]string{
 }
 
 // platforms are the settings and clusters that every spec is built for.
-var platforms = map[string]mlflow.Inputs{
-	"bare":                  on(mlflow.Inputs{}),
-	"plain":                 on(mlflow.Inputs{HTTPRoutes: true, ServiceMonitors: true}),
-	"openshift":             on(mlflow.Inputs{HTTPRoutes: true, ServiceMonitors: true, OpenShift: true, ConsoleLinks: true}),
-	"openshift with CA":     on(mlflow.Inputs{ServiceMonitors: true, OpenShift: true, PlatformCABundle: true}),
+var platforms = map[string]resources.Inputs{
+	"bare":                  on(resources.Inputs{}),
+	"plain":                 on(resources.Inputs{HTTPRoutes: true, ServiceMonitors: true}),
+	"openshift":             on(resources.Inputs{HTTPRoutes: true, ServiceMonitors: true, OpenShift: true, ConsoleLinks: true}),
+	"openshift with CA":     on(resources.Inputs{ServiceMonitors: true, OpenShift: true, PlatformCABundle: true}),
 	"plain with CA, no URL": {Namespace: "team-tracking", Image: "registry.example.com:5000/mlflow", ServiceMonitors: true, PlatformCABundle: true},
 }
 
-func on(in mlflow.Inputs) mlflow.Inputs {
+func on(in resources.Inputs) resources.Inputs {
 	in.Namespace, in.Image = "opendatahub", "quay.io/example/mlflow:v3"
 	in.GatewayName, in.GatewayNamespace = "data-science-gateway", "openshift-ingress"
 	in.ExternalURL = "https://gateway.apps.example.com:8443/path"
@@ -49,7 +50,7 @@ func on(in mlflow.Inputs) mlflow.Inputs {
 func specs(t testing.TB) map[string]*mlflowv1.MLflow {
 	t.Helper()
 	all := map[string]*mlflowv1.MLflow{}
-	for _, file := range []string{"../../controllers/mlflow/testdata/cases.yaml", "testdata/specs.yaml"} {
+	for _, file := range []string{"../../controllers/mlflow/resources/testdata/cases.yaml", "testdata/specs.yaml"} {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -113,9 +114,9 @@ func TestChartEqualsBuilders(t *testing.T) {
 // expected is what the operator makes, but for what the chart leaves out, which is returned by name, and for what is said
 // in other words: who owns an object and the two labels of the operator. A claim without an owner outlives its MLflow, and
 // one with the annotation outlives its release.
-func expected(t *testing.T, m *mlflowv1.MLflow, in mlflow.Inputs) (want map[string]any, missing map[string]bool) {
+func expected(t *testing.T, m *mlflowv1.MLflow, in resources.Inputs) (want map[string]any, missing map[string]bool) {
 	t.Helper()
-	desired, err := mlflow.Build(m, in)
+	desired, err := resources.Build(m, in)
 	if err != nil {
 		t.Fatalf("building: %v", err)
 	}

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
-	"github.com/odh-platform/odh-platform-operator/controllers/mlflow"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 )
 
 type object = map[string]any
@@ -24,7 +24,7 @@ var refusedEnv = []string{
 }
 
 // Values are those with which the chart makes what the operator makes of an MLflow.
-func Values(m *mlflowv1.MLflow, in mlflow.Inputs) (map[string]any, error) {
+func Values(m *mlflowv1.MLflow, in resources.Inputs) (map[string]any, error) {
 	spec := &m.Spec
 	image := object{"name": in.Image, "tag": ""}
 	if spec.Image != nil {
@@ -82,7 +82,7 @@ func Values(m *mlflowv1.MLflow, in mlflow.Inputs) (map[string]any, error) {
 }
 
 // serverValues is the value mlflow.
-func serverValues(m *mlflowv1.MLflow, in mlflow.Inputs) (object, error) {
+func serverValues(m *mlflowv1.MLflow, in resources.Inputs) (object, error) {
 	spec := &m.Spec
 	selector, err := metav1.LabelSelectorAsSelector(spec.WorkspaceLabelSelector)
 	if err != nil {
@@ -111,7 +111,7 @@ func serverValues(m *mlflowv1.MLflow, in mlflow.Inputs) (object, error) {
 }
 
 // allowedHosts are any, or the host of the external URL and those of the spec.
-func allowedHosts(spec *mlflowv1.MLflowSpec, in mlflow.Inputs) []string {
+func allowedHosts(spec *mlflowv1.MLflowSpec, in resources.Inputs) []string {
 	if len(spec.AllowedHosts) == 0 {
 		return []string{"*"}
 	}
@@ -142,14 +142,14 @@ func jobValues(values object, spec *mlflowv1.MLflowSpec) {
 }
 
 // tlsValues: on OpenShift pods share a group with their volumes, and the platform has ciphers and an authority.
-func tlsValues(in mlflow.Inputs) object {
+func tlsValues(in resources.Inputs) object {
 	if in.OpenShift {
 		return object{"defaultMode": 0o640, "ciphers": "PROFILE=SYSTEM", "caConfigMap": "openshift-service-ca.crt"}
 	}
 	return object{"defaultMode": 0o644}
 }
 
-func metricsValues(m *mlflowv1.MLflow, in mlflow.Inputs) object {
+func metricsValues(m *mlflowv1.MLflow, in resources.Inputs) object {
 	values := object{"enabled": in.ServiceMonitors, "serviceMonitor": "always"}
 	if in.OpenShift {
 		values["tlsConfig"] = object{
@@ -160,7 +160,7 @@ func metricsValues(m *mlflowv1.MLflow, in mlflow.Inputs) object {
 	return values
 }
 
-func caValues(m *mlflowv1.MLflow, in mlflow.Inputs) object {
+func caValues(m *mlflowv1.MLflow, in resources.Inputs) object {
 	configMaps := []object{}
 	if in.PlatformCABundle {
 		configMaps = append(configMaps, object{"name": "odh-trusted-ca-bundle", "mountPath": "/etc/pki/tls/certs/platform"})

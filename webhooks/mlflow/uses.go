@@ -12,9 +12,6 @@ import (
 	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
-// DefaultAccount is the ServiceAccount of servers whose MLflow names none. The operator makes it.
-const DefaultAccount = "mlflow-sa"
-
 func usesIn(namespace string) author.UsesOf {
 	return func(rules author.Rules, raw []byte, _ string) (author.Uses, error) {
 		m := &mlflowv1.MLflow{}
@@ -30,7 +27,7 @@ func Uses(rules author.Rules, m *mlflowv1.MLflow, namespace string) author.Uses 
 	spec, path := &m.Spec, field.NewPath("spec")
 	u := author.Uses{Namespace: namespace}
 	u.AddReferences(spec, path) // Secrets, ConfigMaps and the account
-	u.Without(author.Account, DefaultAccount)
+	u.Without(author.Account, mlflowv1.DefaultServiceAccount)
 	if spec.Image != nil {
 		u.Add(author.Image, spec.Image.Image, path.Child("image", "image"))
 	}

@@ -10,6 +10,9 @@ import (
 // SingletonName is the only name that an MLflow object may bear.
 const SingletonName = "mlflow"
 
+// DefaultServiceAccount is the account of servers whose MLflow names none. The operator makes it.
+const DefaultServiceAccount = "mlflow-sa"
+
 // MLflow describes the MLflow server of the cluster. There is one, named mlflow.
 //
 // +kubebuilder:object:root=true

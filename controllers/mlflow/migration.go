@@ -1,0 +1,165 @@
+package mlflow
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	batchv1ac "k8s.io/client-go/applyconfigurations/batch/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/migration"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+)
+
+// planMigration decides what this pass does about the migration. It writes nothing, and reads from the API server only
+// when a migration is asked for and not settled by what is recorded.
+func (r *objects) planMigration(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs) (migration.Decision, error) {
+	f, err := migration.FactsOf(m, in, r.clock.Now())
+	if err != nil {
+		return migration.Decision{}, failBuild(m, err)
+	}
+	d := migration.Decide(&f)
+	if d.Step == migration.StepLook {
+		if f.Live, err = r.look(ctx, m, in, &f); err != nil {
+			return migration.Decision{}, failMigration(m, err)
+		}
+		d = migration.Decide(&f)
+	}
+	migration.Measure(&f, &d)
+	return d, nil
+}
+
+// workloadsFor makes the wanted objects those of a decision: with all workloads off, or without them.
+func workloadsFor(p *resources.Plan, d *migration.Decision) (server, chores apply.Desired) {
+	server, chores = resources.WithoutClaim(p.Server), p.Chores
+	if d.Workloads == migration.ScaleToZero || d.Workloads == migration.Drain {
+		for _, o := range chores {
+			if job, is := o.Config.(*batchv1ac.CronJobApplyConfiguration); is {
+				job.Spec.WithSuspend(true)
+			}
+		}
+	}
+	switch d.Workloads {
+	case migration.ScaleToZero:
+		for _, o := range server {
+			if server, is := o.Config.(*appsv1ac.DeploymentApplyConfiguration); is {
+				server.Spec.WithReplicas(0)
+			}
+		}
+	case migration.DoNotTouch:
+		return withoutWorkloads(server), withoutWorkloads(chores)
+	case migration.Drain:
+		return withoutWorkloads(server), chores
+	case migration.RunAsSpecified:
+	}
+	return server, chores
+}
+
+func withoutWorkloads(desired apply.Desired) apply.Desired {
+	return slices.DeleteFunc(slices.Clone(desired), func(o apply.Object) bool {
+		switch o.Config.(type) {
+		case *appsv1ac.DeploymentApplyConfiguration, *batchv1ac.CronJobApplyConfiguration:
+			return true
+		}
+		return false
+	})
+}
+
+// carryOut does the step of a decision, once the objects are as it wants them, and then says so. A pass that goes on
+// with the rollout gets no error.
+func (r *objects) carryOut(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, d *migration.Decision) error {
+	if err := r.takeStep(ctx, m, in, d); err != nil {
+		return err
+	}
+	reportMigration(m, d)
+	if d.Record != nil {
+		m.Status.Migration = d.Record
+	}
+	if d.Rolls() {
+		return nil
+	}
+	return &reconciler.Wait{For: "the database migration (" + d.Rule + ")", Retry: d.Retry}
+}
+
+func (r *objects) takeStep(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, d *migration.Decision) error {
+	switch d.Step {
+	case migration.StepCreate:
+		job, err := resources.MigrationJob(m, in, d.Record.Force)
+		if err != nil {
+			return failBuild(m, err)
+		}
+		err = r.applier.Create(ctx, m, apply.Object{Config: job})
+		if _, taken := errors.AsType[*apply.ForeignError](err); taken {
+			return &reconciler.Wait{For: failMigration(m, err).Error(), Retry: migration.WatchDelay}
+		}
+		if err != nil {
+			return failMigration(m, err)
+		}
+	case migration.StepDelete:
+		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace, Name: d.Job.Name, UID: d.Job.UID}}
+		if err := r.applier.Remove(ctx, m.UID, job); err != nil && !apierrors.IsConflict(err) { // with its pods
+			return failMigration(m, err)
+		}
+	case migration.StepUnmark:
+		return r.unmark(ctx, m)
+	case migration.StepNone, migration.StepLook:
+	}
+	return nil
+}
+
+// unmark removes the annotation, unless its value has been changed meanwhile: that is another wish. The pass ends with
+// it, because it changes the object that the status would be written to; its event brings the next.
+func (r *objects) unmark(ctx context.Context, m *mlflowv1.MLflow) error {
+	const path = "/metadata/annotations/mlflow.opendatahub.io~1force-migrate"
+	patch, err := json.Marshal([]map[string]string{
+		{"op": "test", "path": path, "value": m.Annotations[migration.ForceAnnotation]},
+		{"op": "remove", "path": path},
+	})
+	if err != nil {
+		return fmt.Errorf("encoding the removal of the annotation %s: %w", migration.ForceAnnotation, err)
+	}
+	answer := &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Name: m.Name}}
+	err = r.cached.Patch(ctx, answer, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(FieldOwner))
+	if err != nil && !apierrors.IsInvalid(err) && !apierrors.IsNotFound(err) {
+		return failMigration(m, fmt.Errorf("removing the annotation %s: %w", migration.ForceAnnotation, err))
+	}
+	return &reconciler.Wait{For: "the annotation " + migration.ForceAnnotation + " to be gone", Retry: migration.RecreateDelay}
+}
+
+// concludeMigration makes a migration a success, once the server that follows it is ready: first the annotation that
+// asked for it goes, then version, condition and record are written together.
+func (r *objects) concludeMigration(ctx context.Context, m *mlflowv1.MLflow) error {
+	in := r.inputs()
+	record := m.Status.Migration
+	if record == nil || record.Outcome != mlflowv1.MigrationRolloutPending || record.Version != in.Version {
+		return nil
+	}
+	d := &appsv1.Deployment{} // the cache may still show the server of before the migration
+	if err := r.live.Get(ctx, client.ObjectKey{Namespace: in.Namespace, Name: resources.NameOf(m)}, d); err != nil {
+		return failMigration(m, fmt.Errorf("reading Deployment %s: %w", resources.NameOf(m), err))
+	}
+	if state := conditions.Rollout(d); !state.Ready || state.Desired == 0 {
+		return &reconciler.Wait{For: "the cache to show Deployment " + d.Name, Retry: migration.RecreateDelay}
+	}
+	if _, marked := m.Annotations[migration.ForceAnnotation]; marked {
+		return r.unmark(ctx, m)
+	}
+	record.Outcome, record.Force = mlflowv1.MigrationCompleted, "" // what was asked for is done
+	m.Status.Version = in.Version
+	done := migration.Succeeded(m.Generation)
+	setCondition(m, migration.ConditionMigration, done.Status, done.Reason, done.Message)
+	return nil
+}

@@ -1,0 +1,249 @@
+package migration
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/version"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
+)
+
+// ForceAnnotation on an MLflow asks for one migration, whatever its value.
+const ForceAnnotation = "mlflow.opendatahub.io/force-migrate"
+
+// Facts is all that decides about a migration.
+type Facts struct {
+	Now        time.Time
+	Generation int64
+	// Supported is the version of this build, Recorded that of status.version.
+	Supported, Recorded string
+	// Always: the mode asks for one migration in each generation.
+	Always bool
+	// Force stands for the value of the annotation; empty without one.
+	Force string
+	// Image and Stores are what a Job made now would run and migrate.
+	Image, Stores string
+	// Condition is the last one of type Migration; nil when there is none.
+	Condition *metav1.Condition
+	// Record is what earlier passes wrote down.
+	Record mlflowv1.MigrationStatus
+	// JobName is the name of the Job for version and generation.
+	JobName string
+	// Live is what only the API server knows; nil before it was asked.
+	Live *World
+}
+
+// World is what runs in the cluster.
+type World struct {
+	// Job is the one with the current name; nil when there is none.
+	Job *JobState
+	// Others are the unfinished Jobs of this MLflow with other names, and those that an earlier MLflow left, of any name.
+	Others []JobState
+	// Leftover is a finished Job with the current name that an earlier MLflow left; nil when there is none.
+	Leftover *JobState
+	// Scheduling: a CronJob is not suspended, so that another of its Jobs can follow.
+	Scheduling bool
+	// Chores are the unfinished Jobs of the CronJobs.
+	Chores []ChoreJob
+	// Serving: the server is rolled out and ready.
+	Serving bool
+	// Busy counts replicas and pods that may use the database; Users names some of the pods, with what keeps them.
+	Busy  int32
+	Users string
+	// Settled: the Deployment is observed to be off, so that no pod can follow.
+	Settled bool
+}
+
+// ChoreJob is one unfinished Job of a CronJob.
+type ChoreJob struct {
+	JobState
+	// Overdue: it runs for longer than it may.
+	Overdue bool
+	// Pods names its pods, with what keeps them.
+	Pods string
+}
+
+// Working reports that a Job beside the server uses the database, or that one can follow.
+func (w *World) Working() bool { return w.Scheduling || len(w.Chores) > 0 }
+
+// Quiet reports that nothing uses the database and nothing will.
+func (w *World) Quiet() bool { return w.Settled && w.Busy == 0 && !w.Working() }
+
+// jobPhase is how far a Job is. A Job that only announces its failure is still running.
+type jobPhase string
+
+const (
+	JobRunning   jobPhase = "running"
+	JobSucceeded jobPhase = "succeeded"
+	JobFailed    jobPhase = "failed"
+)
+
+// JobState is one migration Job.
+type JobState struct {
+	Name  string
+	UID   types.UID
+	Phase jobPhase
+	// Ours tells our Jobs, whose events reach us, from those that the original operator made.
+	Ours bool
+	// Left: an earlier MLflow of this name left it, so that nothing reports what becomes of it.
+	Left bool
+	// Leaving: it is being deleted.
+	Leaving bool
+	// Force is the annotation that it was made for; empty when it was not forced.
+	Force string
+	// Image that it runs.
+	Image string
+	// Started: its program runs or has just ended.
+	Started bool
+	// Since is when it was made.
+	Since time.Time
+	// FailedAt and Failure say how it failed.
+	FailedAt time.Time
+	Failure  Failure
+	// Cause is why its pod does not run; empty when nothing is known.
+	Cause string
+}
+
+// FactsOf collects what the object itself tells.
+func FactsOf(m *mlflowv1.MLflow, in resources.Inputs, now time.Time) (Facts, error) {
+	stores, err := resources.StoresHash(m)
+	if err != nil {
+		return Facts{}, err
+	}
+	f := Facts{
+		Now:        now,
+		Generation: m.Generation,
+		Supported:  in.Version,
+		Recorded:   m.Status.Version,
+		Always:     m.Spec.Migration != nil && m.Spec.Migration.Mode == mlflowv1.MigrateAlways,
+		Image:      resources.ImageOf(m, in),
+		Stores:     stores,
+		JobName:    resources.MigrationJobName(m, in),
+	}
+	if text, present := m.Annotations[ForceAnnotation]; present {
+		f.Force = resources.ShortHash(text)
+	}
+	if c, present := conditions.Get(m.Status.Conditions, ConditionMigration); present {
+		f.Condition = &c
+	}
+	if m.Status.Migration != nil {
+		f.Record = *m.Status.Migration
+	}
+	return f, nil
+}
+
+// requested follows the reference: annotation, version, a condition of this generation that is not true, mode. Our own
+// record of something unfinished counts too, because the others forget it when the object is edited.
+func (f *Facts) requested() bool {
+	switch {
+	case f.Force != "", f.Recorded != f.Supported:
+		return true
+	case f.Record.Outcome == mlflowv1.MigrationRunning, f.Record.Outcome == mlflowv1.MigrationRolloutPending,
+		f.Record.Outcome == mlflowv1.MigrationFailed, f.moved():
+		return true
+	case f.currentCondition():
+		return f.Condition.Status != metav1.ConditionTrue && f.Condition.Reason != ReasonDowngradeRefused
+	default:
+		return f.Always
+	}
+}
+
+// moved reports that what was migrated is not what the server would use now.
+func (f *Facts) moved() bool {
+	return f.Record.Outcome == mlflowv1.MigrationCompleted && f.Record.Stores != "" && f.Record.Stores != f.Stores
+}
+
+// currentCondition reports that the condition is about the present generation.
+func (f *Facts) currentCondition() bool {
+	return f.Condition != nil && f.Condition.ObservedGeneration == f.Generation
+}
+
+// reasonIs compares with the reason of the last condition, of any generation.
+func (f *Facts) reasonIs(reason string) bool {
+	return f.Condition != nil && f.Condition.Reason == reason
+}
+
+// downgrade reports that the database is known to be newer than what this build supports.
+func (f *Facts) downgrade() bool {
+	pending := f.Record.Outcome == mlflowv1.MigrationRolloutPending && olderVersion(f.Supported, f.Record.Version)
+	return pending || olderVersion(f.Supported, f.Recorded)
+}
+
+// newestKnown is the newest version that the database is known to have seen.
+func (f *Facts) newestKnown() string {
+	if f.Record.Outcome == mlflowv1.MigrationRolloutPending && olderVersion(f.Recorded, f.Record.Version) || f.Recorded == "" {
+		return f.Record.Version
+	}
+	return f.Recorded
+}
+
+// rolloutPending reports that a Job has migrated what would be migrated now, and that only the server has to follow.
+func (f *Facts) rolloutPending() bool {
+	r := &f.Record
+	return r.Outcome == mlflowv1.MigrationRolloutPending && r.Version == f.Supported && r.Stores == f.Stores &&
+		(f.Force == "" || f.Force == r.Force) && (!f.Always || r.Generation == f.Generation)
+}
+
+// failureHolds reports that the recorded failure is about what would be migrated now.
+func (f *Facts) failureHolds() bool {
+	r := &f.Record
+	return r.Outcome == mlflowv1.MigrationFailed && r.Version == f.Supported && r.Image == f.Image && r.Stores == f.Stores
+}
+
+// counts reports that a Job is the one which was asked for. A forced migration is asked for once: a Job of before the
+// annotation does not count, nor one whose end has led to something already. Jobs that carry no mark count when the
+// condition says that they were taken for the forced one, as the original operator does.
+func (f *Facts) counts(j *JobState) bool {
+	switch {
+	case f.Force == "":
+		return true
+	case string(j.UID) == f.Record.JobUID && f.Record.Outcome != mlflowv1.MigrationRolloutPending:
+		return false
+	case j.Force != "":
+		return j.Force == f.Force
+	default:
+		return f.currentCondition() && (f.Record.Force == "" || f.Record.Force == f.Force) &&
+			(f.reasonIs(ReasonForceMigrationRunning) || f.reasonIs(ReasonForceMigrationScalingDown))
+	}
+}
+
+// record is what to write down about the present inputs.
+func (f *Facts) record(outcome mlflowv1.MigrationOutcome, job types.UID) *mlflowv1.MigrationStatus {
+	return &mlflowv1.MigrationStatus{
+		Outcome: outcome, JobUID: string(job), Generation: f.Generation,
+		Version: f.Supported, Image: f.Image, Stores: f.Stores, Force: f.Force,
+	}
+}
+
+// trigger says why there is a migration, for messages: "<action> because <trigger>".
+func (f *Facts) trigger() string {
+	switch {
+	case f.Force != "":
+		return "the " + ForceAnnotation + " annotation is present"
+	case f.Always:
+		return fmt.Sprintf("spec.migration.mode=Always and desired generation %d has not completed migration yet", f.Generation)
+	case f.Recorded == "":
+		return "status.version is empty during bootstrap"
+	case f.Recorded != f.Supported:
+		return fmt.Sprintf("status.version=%q does not match supported version %s", f.Recorded, f.Supported)
+	case f.moved():
+		return "the stores are others than those that were migrated"
+	default:
+		return fmt.Sprintf("an earlier migration to version %s has not been completed", f.Supported)
+	}
+}
+
+// olderVersion reports that a is a semantic version older than b. What is no semantic version is not older.
+func olderVersion(a, b string) bool {
+	first, err := version.ParseSemantic(a)
+	if err != nil {
+		return false
+	}
+	second, err := version.ParseSemantic(b)
+	return err == nil && first.LessThan(second)
+}

@@ -1,0 +1,152 @@
+package migration
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
+)
+
+// Failure is how a Job failed, in words that may be shown to everybody who may read the MLflow: what a program
+// wrote about its end is never repeated, because it could hold a password.
+type Failure struct {
+	// Terminal: repetition would end the same way.
+	Terminal bool
+	// Message for the conditions.
+	Message string
+}
+
+// Classify looks at the newest pod of a failed Job, and without one at what the Job itself says.
+func Classify(job *batchv1.Job, pods []corev1.Pod, supported string) Failure {
+	if len(pods) > 0 {
+		if f, found := podFailure(newest(pods), supported); found {
+			return f
+		}
+	}
+	return conditionFailure(job, supported)
+}
+
+// FailedAttempt says why the last attempt of an unfinished Job failed; empty when none has.
+func FailedAttempt(pods []corev1.Pod, supported string) string {
+	ended := slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool { return pod.Status.Phase != corev1.PodFailed })
+	if len(ended) == 0 {
+		return ""
+	}
+	if f, found := podFailure(newest(ended), supported); found {
+		return "an attempt failed (" + f.Message + "), and another follows; see the log of its pod"
+	}
+	return "an attempt failed, and another follows"
+}
+
+func newest(pods []corev1.Pod) *corev1.Pod {
+	pod := slices.MaxFunc(pods, func(a, b corev1.Pod) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	return &pod
+}
+
+// podFailure reads the end of the container that migrates, or else of any other.
+func podFailure(pod *corev1.Pod, supported string) (Failure, bool) {
+	end := ended(pod)
+	if end == nil {
+		return Failure{}, false
+	}
+	if exit, known := resources.MigrationExitOf(end.ExitCode); known {
+		return Failure{Terminal: exit.Terminal, Message: exit.Message(supported)}, true
+	}
+	switch {
+	case pod.Status.Reason != "":
+		return Failure{Message: pod.Status.Reason}, true
+	case end.Reason != "" && end.Reason != "Error": // which only repeats that there is an exit code
+		return Failure{Message: end.Reason}, true
+	default:
+		return Failure{Message: fmt.Sprintf("migration Job container exited with code %d", end.ExitCode)}, true
+	}
+}
+
+func ended(pod *corev1.Pod) *corev1.ContainerStateTerminated {
+	var other *corev1.ContainerStateTerminated
+	for _, status := range slices.Concat(pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses) {
+		switch end := status.State.Terminated; {
+		case end == nil:
+		case status.Name == resources.MigrationContainer:
+			return end
+		case end.ExitCode != 0: // one that ended well is not what failed
+			other = end
+		}
+	}
+	return other
+}
+
+// exitInMessage is how Kubernetes tells of a container that a rule of the Job's pod failure policy fits.
+var exitInMessage = regexp.MustCompile(`failed with exit code (\d+) matching FailJob rule`)
+
+// conditionFailure is for a Job whose pods are gone.
+func conditionFailure(job *batchv1.Job, supported string) Failure {
+	condition := FailedCondition(job)
+	switch {
+	case condition != nil && condition.Reason == batchv1.JobReasonPodFailurePolicy:
+		return policyFailure(condition.Message, supported)
+	case condition != nil && condition.Message != "":
+		return Failure{Message: condition.Message}
+	case condition != nil && condition.Reason != "":
+		return Failure{Message: condition.Reason}
+	case job.Status.Failed > 0:
+		return Failure{Message: fmt.Sprintf("migration Job failed after %d attempt(s)", job.Status.Failed)}
+	default:
+		return Failure{Message: "migration Job failed"}
+	}
+}
+
+// policyFailure finds the exit code in what Kubernetes says.
+func policyFailure(message, supported string) Failure {
+	if found := exitInMessage.FindStringSubmatch(message); found != nil {
+		code, err := strconv.ParseInt(found[1], 10, 32)
+		if exit, known := resources.MigrationExitOf(int32(code)); known && err == nil {
+			return Failure{Terminal: exit.Terminal, Message: exit.Message(supported)}
+		}
+	}
+	return Failure{Message: message}
+}
+
+// PhaseOf reads the end of a Job from its Failed condition and its count of successes. FailureTarget alone announces a
+// failure, while pods are still being ended.
+func PhaseOf(job *batchv1.Job) jobPhase {
+	switch {
+	case FailedCondition(job) != nil:
+		return JobFailed
+	case job.Status.Succeeded > 0:
+		return JobSucceeded
+	default:
+		return JobRunning
+	}
+}
+
+// FailedCondition is the condition that says that a Job failed; nil while it did not.
+func FailedCondition(job *batchv1.Job) *batchv1.JobCondition {
+	for i := range job.Status.Conditions {
+		if c := &job.Status.Conditions[i]; c.Type == batchv1.JobFailed && c.Status == corev1.ConditionTrue {
+			return c
+		}
+	}
+	return nil
+}
+
+// RunsProgram reports that one of the pods of an unfinished Job migrates at this moment, or has just done so. A pod that
+// failed does nothing any more; the Job that would make another may be replaced.
+func RunsProgram(pods []corev1.Pod) bool {
+	return slices.ContainsFunc(pods, func(pod corev1.Pod) bool {
+		if pod.Status.Phase == corev1.PodFailed {
+			return false
+		}
+		return slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
+			return s.Name == resources.MigrationContainer && (s.State.Running != nil || s.State.Terminated != nil)
+		})
+	})
+}

@@ -1,0 +1,145 @@
+package migration
+
+import (
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
+)
+
+// ending is a pod that was made at a minute and whose containers ended with these codes.
+func ending(minute int, codes map[string]int32, changes ...func(*corev1.Pod)) corev1.Pod {
+	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(noon.Add(time.Duration(minute) * time.Minute))}}
+	pod.Status.Phase = corev1.PodFailed
+	for name, code := range codes {
+		status := corev1.ContainerStatus{Name: name}
+		status.State.Terminated = &corev1.ContainerStateTerminated{ExitCode: code, Reason: "Error", Message: "postgresql://user:secret@db"}
+		if name == resources.MigrationContainer {
+			pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, status)
+		} else {
+			pod.Status.InitContainerStatuses = append(pod.Status.InitContainerStatuses, status)
+		}
+	}
+	for _, change := range changes {
+		change(&pod)
+	}
+	return pod
+}
+
+func failedJob(reason, message string) *batchv1.Job {
+	return &batchv1.Job{Status: batchv1.JobStatus{Conditions: []batchv1.JobCondition{
+		{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: reason, Message: message},
+	}}}
+}
+
+func TestClassifyFailure(t *testing.T) {
+	migrate := func(code int32) map[string]int32 { return map[string]int32{resources.MigrationContainer: code} }
+	backoff := failedJob("BackoffLimitExceeded", "Job has reached the specified backoff limit")
+	policy := failedJob("PodFailurePolicy", "Container db-migrate for pod ns/x failed with exit code 11 matching FailJob rule at index 0")
+	for name, c := range map[string]struct {
+		job  *batchv1.Job
+		pods []corev1.Pod
+		want Failure
+	}{
+		"[mlflow-43] 10": {backoff, []corev1.Pod{ending(0, migrate(10))}, Failure{true, "migration image reports an unexpected MLflow version; expected 3.14.0"}},
+		"[mlflow-43] 11": {backoff, []corev1.Pod{ending(0, migrate(11))}, Failure{true, "operator-managed migration only supports SQL backend store URIs"}},
+		"[mlflow-43] 12": {backoff, []corev1.Pod{ending(0, migrate(12))}, Failure{true, "operator-managed migration only supports SQL registry store URIs"}},
+		"[mlflow-43] 13": {backoff, []corev1.Pod{ending(0, migrate(13))}, Failure{true, "migration completed but the resulting schema revision does not match the image's Alembic head"}},
+		"[mlflow-43] 14": {backoff, []corev1.Pod{ending(0, migrate(14))}, Failure{true, "migration failed because Alembic could not resolve the schema revision graph"}},
+		"[mlflow-43] 15": {backoff, []corev1.Pod{ending(0, migrate(15))}, Failure{false, "migration failed due to a retryable database or migration error"}},
+		"[mlflow-43] [mlflow-44] an unknown code": {backoff, []corev1.Pod{ending(0, migrate(1))},
+			Failure{false, "migration Job container exited with code 1"}},
+		"a reason that tells more": {backoff, []corev1.Pod{ending(0, migrate(137), func(p *corev1.Pod) { p.Status.ContainerStatuses[0].State.Terminated.Reason = "OOMKilled" })},
+			Failure{false, "OOMKilled"}},
+		"a pod that was evicted": {backoff, []corev1.Pod{ending(0, migrate(137), func(p *corev1.Pod) { p.Status.Reason = "Evicted" })},
+			Failure{false, "Evicted"}},
+		"the newest pod counts": {backoff, []corev1.Pod{ending(5, migrate(14)), ending(9, migrate(15)), ending(1, migrate(11))},
+			Failure{false, "migration failed due to a retryable database or migration error"}},
+		"the program counts, not what ran before": {backoff, []corev1.Pod{ending(0, map[string]int32{resources.MigrationContainer: 13, "combine-ca-bundles": 2})},
+			Failure{true, "migration completed but the resulting schema revision does not match the image's Alembic head"}},
+		"what ran before failed": {backoff, []corev1.Pod{ending(0, map[string]int32{"combine-ca-bundles": 2})},
+			Failure{false, "migration Job container exited with code 2"}},
+		"what ran before ended well": {backoff, []corev1.Pod{ending(0, map[string]int32{"combine-ca-bundles": 0})},
+			Failure{false, "Job has reached the specified backoff limit"}},
+		"[mlflow-51] no pod":       {backoff, nil, Failure{false, "Job has reached the specified backoff limit"}},
+		"[D15] no pod, but a code": {policy, nil, Failure{true, "operator-managed migration only supports SQL backend store URIs"}},
+		"a policy of another text": {failedJob("PodFailurePolicy", "some other rule"), nil, Failure{false, "some other rule"}},
+		"a reason only":            {failedJob("DeadlineExceeded", ""), nil, Failure{false, "DeadlineExceeded"}},
+		"counted failures":         {&batchv1.Job{Status: batchv1.JobStatus{Failed: 4}}, nil, Failure{false, "migration Job failed after 4 attempt(s)"}},
+		"nothing at all":           {&batchv1.Job{}, nil, Failure{false, "migration Job failed"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Classify(c.job, c.pods, "3.14.0"); got != c.want {
+				t.Errorf("got %+v, want %+v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestJobPhase(t *testing.T) {
+	announced := &batchv1.Job{Status: batchv1.JobStatus{Failed: 4, Conditions: []batchv1.JobCondition{{Type: batchv1.JobFailureTarget, Status: corev1.ConditionTrue}}}}
+	notFailed := &batchv1.Job{Status: batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionFalse}}}}
+	for name, c := range map[string]struct {
+		job  *batchv1.Job
+		want jobPhase
+	}{
+		"[mlflow-40] announced": {announced, JobRunning}, "not failed": {notFailed, JobRunning}, "new": {&batchv1.Job{}, JobRunning},
+		"failed": {failedJob("x", "y"), JobFailed}, "succeeded": {&batchv1.Job{Status: batchv1.JobStatus{Succeeded: 1}}, JobSucceeded},
+	} {
+		if got := PhaseOf(c.job); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// A Job may be replaced only while its program does not run.
+func TestRunsProgram(t *testing.T) {
+	status := func(name string, phase corev1.PodPhase, state corev1.ContainerState) corev1.Pod {
+		return corev1.Pod{Status: corev1.PodStatus{Phase: phase, ContainerStatuses: []corev1.ContainerStatus{{Name: name, State: state}}}}
+	}
+	runs := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+	ended := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}
+	waits := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}
+	for name, c := range map[string]struct {
+		pods []corev1.Pod
+		want bool
+	}{
+		"no pod":                  {nil, false},
+		"it waits for its image":  {[]corev1.Pod{status(resources.MigrationContainer, corev1.PodPending, waits)}, false},
+		"it runs":                 {[]corev1.Pod{status(resources.MigrationContainer, corev1.PodRunning, runs)}, true},
+		"one of two runs":         {[]corev1.Pod{status(resources.MigrationContainer, corev1.PodFailed, ended), status(resources.MigrationContainer, corev1.PodRunning, runs)}, true},
+		"it has just ended":       {[]corev1.Pod{status(resources.MigrationContainer, corev1.PodRunning, ended)}, true},
+		"it has just succeeded":   {[]corev1.Pod{status(resources.MigrationContainer, corev1.PodSucceeded, ended)}, true},
+		"it failed":               {[]corev1.Pod{status(resources.MigrationContainer, corev1.PodFailed, ended)}, false},
+		"another container of it": {[]corev1.Pod{status("injected", corev1.PodRunning, runs)}, false},
+	} {
+		if got := RunsProgram(c.pods); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// An attempt that failed is told of while the Job goes on with the next one.
+func TestFailedAttempt(t *testing.T) {
+	failed := func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }
+	next := corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodPending}}
+	for name, c := range map[string]struct {
+		pods []corev1.Pod
+		want string
+	}{
+		"none": {[]corev1.Pod{next}, ""},
+		"no permission": {[]corev1.Pod{ending(1, map[string]int32{resources.MigrationContainer: 15}, failed), next},
+			"an attempt failed (migration failed due to a retryable database or migration error), and another follows; see the log of its pod"},
+		"without an end": {[]corev1.Pod{{Status: corev1.PodStatus{Phase: corev1.PodFailed}}}, "an attempt failed, and another follows"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := FailedAttempt(c.pods, "3.14.0"); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}

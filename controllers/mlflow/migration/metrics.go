@@ -1,0 +1,54 @@
+package migration
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+)
+
+// The values of the result label.
+const (
+	resultSucceeded = "succeeded"
+	resultFailed    = "failed"
+	resultRetried   = "retried"
+)
+
+var (
+	migrationsTotal = fromZero(promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
+		Name: "odh_platform_mlflow_migrations_total",
+		Help: "Database migration Jobs that ended, by result (succeeded, failed, retried).",
+	}, []string{"result"}), resultSucceeded, resultFailed, resultRetried)
+	migrationSeconds = promauto.With(metrics.Registry).NewGauge(prometheus.GaugeOpts{
+		Name: "odh_platform_mlflow_migration_running_seconds",
+		Help: "Age of the unfinished database migration Job when it was looked at last; 0 when there is none.",
+	})
+)
+
+// fromZero shows counters before they count: the first failure is an increase only of one that was there before.
+func fromZero(counters *prometheus.CounterVec, values ...string) *prometheus.CounterVec {
+	for _, value := range values {
+		counters.WithLabelValues(value)
+	}
+	return counters
+}
+
+// Measure counts the end of a Job in the pass that draws the conclusion, and shows how long one takes.
+func Measure(f *Facts, d *Decision) {
+	switch {
+	case d.Record != nil && d.Record.Outcome == mlflowv1.MigrationRolloutPending:
+		migrationsTotal.WithLabelValues(resultSucceeded).Inc()
+	case d.Record != nil && d.Record.Outcome == mlflowv1.MigrationFailed && d.Record.JobUID != "":
+		migrationsTotal.WithLabelValues(resultFailed).Inc()
+	case d.Step == StepDelete && d.Job.Phase == JobFailed && d.Report.Reason == ReasonMigrationRetrying:
+		migrationsTotal.WithLabelValues(resultRetried).Inc()
+	}
+	var age time.Duration
+	if f.Live != nil && f.Live.Job != nil && f.Live.Job.Phase == JobRunning {
+		age = f.Now.Sub(f.Live.Job.Since)
+	}
+	migrationSeconds.Set(age.Seconds())
+}

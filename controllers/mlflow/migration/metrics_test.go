@@ -1,0 +1,47 @@
+package migration
+
+import (
+	"testing"
+
+	dto "github.com/prometheus/client_model/go"
+)
+
+// [D39]
+func TestMeasureMigration(t *testing.T) {
+	counted := func(result string) float64 {
+		var m dto.Metric
+		if err := migrationsTotal.WithLabelValues(result).Write(&m); err != nil {
+			t.Fatal(err)
+		}
+		return m.GetCounter().GetValue()
+	}
+	for _, c := range []struct {
+		facts *Facts
+		want  string
+	}{
+		{situation(job(JobSucceeded)), resultSucceeded}, {situation(job(JobFailed, terminal)), resultFailed}, {situation(job(JobFailed, longAgo)), resultRetried},
+		{situation(job(JobRunning)), ""}, {situation(), ""}, {situation(mentioned("False", ReasonMigrationFailed, 1)), ""},
+	} {
+		before := map[string]float64{}
+		for _, result := range []string{resultSucceeded, resultFailed, resultRetried} {
+			before[result] = counted(result)
+		}
+		d := Decide(c.facts)
+		Measure(c.facts, &d)
+		for result, count := range before {
+			want := count
+			if result == c.want {
+				want++
+			}
+			if got := counted(result); got != want {
+				t.Errorf("rule %q: %s counts %v, want %v", d.Rule, result, got, want)
+			}
+		}
+	}
+	f := situation(job(JobRunning, func(j *JobState) { j.Since = noon.Add(-retryDelay) }))
+	Measure(f, &Decision{})
+	var m dto.Metric
+	if err := migrationSeconds.Write(&m); err != nil || m.GetGauge().GetValue() != retryDelay.Seconds() {
+		t.Errorf("a Job of two minutes: %v, error %v", m.GetGauge(), err)
+	}
+}

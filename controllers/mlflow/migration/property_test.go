@@ -1,0 +1,191 @@
+package migration
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+)
+
+var (
+	anyVersion = rapid.SampledFrom([]string{"", "3.13.0", "3.14.0", "3.15.0", "nightly"})
+	anyToken   = rapid.SampledFrom([]string{"", "", "a", "b"})
+	anySetting = rapid.SampledFrom([]string{"here", "there"})
+	anyUID     = rapid.SampledFrom([]types.UID{"", "one", "two"})
+)
+
+func anyJob(t *rapid.T, name string) JobState {
+	return JobState{
+		Name: name, UID: anyUID.Draw(t, "uid"),
+		Phase: rapid.SampledFrom([]jobPhase{JobRunning, JobSucceeded, JobFailed}).Draw(t, "phase"),
+		Ours:  rapid.Bool().Draw(t, "ours"), Leaving: rapid.Bool().Draw(t, "leaving"), Started: rapid.Bool().Draw(t, "started"),
+		Force: anyToken.Draw(t, "job force"), Image: anySetting.Draw(t, "job image"),
+		FailedAt: noon.Add(-time.Duration(rapid.IntRange(0, 300).Draw(t, "failed ago")) * time.Second),
+		Failure:  Failure{Terminal: rapid.Bool().Draw(t, "terminal"), Message: "it broke"},
+	}
+}
+
+func anyFacts(t *rapid.T) *Facts {
+	f := &Facts{
+		Now: noon, Generation: rapid.Int64Range(1, 2).Draw(t, "generation"), Supported: "3.14.0",
+		Recorded: anyVersion.Draw(t, "recorded"), Always: rapid.Bool().Draw(t, "always"), Force: anyToken.Draw(t, "force"),
+		Image: anySetting.Draw(t, "image"), Stores: anySetting.Draw(t, "stores"), JobName: "current", Live: &World{},
+		Record: mlflowv1.MigrationStatus{
+			Outcome: rapid.SampledFrom([]mlflowv1.MigrationOutcome{"", running, pending, failed, done}).Draw(t, "outcome"),
+			JobUID:  string(anyUID.Draw(t, "recorded uid")), Generation: rapid.Int64Range(0, 2).Draw(t, "recorded generation"),
+			Version: anyVersion.Draw(t, "migrated to"), Image: anySetting.Draw(t, "migrated by"),
+			Stores: anySetting.Draw(t, "migrated"), Force: anyToken.Draw(t, "answered"),
+		},
+	}
+	if rapid.Bool().Draw(t, "condition") {
+		f.Condition = &metav1.Condition{
+			ObservedGeneration: rapid.Int64Range(0, 2).Draw(t, "condition generation"), Message: "as before",
+			Status: rapid.SampledFrom([]metav1.ConditionStatus{"True", "False", "Unknown"}).Draw(t, "status"),
+			Reason: rapid.SampledFrom([]string{ReasonMigrationRunning, ReasonMigrationFailed, ReasonMigrationSucceeded, ReasonMigrationRetrying,
+				ReasonForceMigrationRunning, ReasonForceMigrationScalingDown, ReasonForceMigrationRestart, ReasonDowngradeRefused, ReasonMigrationError}).Draw(t, "reason"),
+		}
+	}
+	if rapid.Bool().Draw(t, "current job") {
+		j := anyJob(t, f.JobName)
+		f.Live.Job = &j
+	} else if rapid.Bool().Draw(t, "left over") {
+		j := anyJob(t, f.JobName)
+		j.Left = true
+		if j.Phase == JobRunning {
+			j.Phase = JobFailed
+		}
+		f.Live.Leftover = &j
+	}
+	for range rapid.IntRange(0, 2).Draw(t, "others") {
+		j := anyJob(t, "older")
+		j.Phase, j.Left = JobRunning, rapid.Bool().Draw(t, "left")
+		f.Live.Others = append(f.Live.Others, j)
+	}
+	f.Live.Scheduling, f.Live.Serving = rapid.Bool().Draw(t, "scheduling"), rapid.Bool().Draw(t, "serving")
+	for range rapid.IntRange(0, 2).Draw(t, "chores") {
+		c := ChoreJob{JobState: anyJob(t, "chore"), Overdue: rapid.Bool().Draw(t, "overdue")}
+		c.Phase = JobRunning
+		f.Live.Chores = append(f.Live.Chores, c)
+	}
+	f.Live.Busy, f.Live.Settled = rapid.Int32Range(0, 2).Draw(t, "busy"), rapid.Bool().Draw(t, "settled")
+	return f
+}
+
+// A decision is whole: it has a rule, it does at most one thing, and it says what clients have to know.
+func checkDecision(t *rapid.T, f *Facts, d Decision) {
+	if d.Rule == "" || d.Workloads == "" || d.Step == StepLook {
+		t.Fatalf("nothing is decided: %+v", d)
+	}
+	refuses := d.Workloads == DoNotTouch
+	if refuses != (d.Report != nil && d.Report.Reason == ReasonDowngradeRefused) || refuses && (d.Step != StepNone || d.Record != nil) {
+		t.Fatalf("it refuses and runs: %+v", d)
+	}
+	if d.Workloads == RunAsSpecified && d.Step != StepNone {
+		t.Fatalf("Jobs are handled while the server runs: %+v", d)
+	}
+	if (d.Step == StepDelete) != (d.Job != nil) {
+		t.Fatalf("step %q about Job %v", d.Step, d.Job)
+	}
+	if !d.Rolls() && d.Step != StepUnmark && d.Report == nil {
+		t.Fatalf("the server is stopped without a word: %+v", d)
+	}
+	ends := d.Rolls() || d.Report != nil && d.Report.Status == metav1.ConditionFalse
+	if !ends && d.Retry <= 0 {
+		t.Fatalf("nothing brings the next pass: %+v", d)
+	}
+	if d.Workloads == RunAsSpecified && f.requested() && (d.Report == nil || d.Report.Status != unknown) {
+		t.Fatalf("it is called a success before the server is ready: %+v", d)
+	}
+}
+
+// checkSafety: no two programs at a time, none beside a server, none that was not asked for, none that is cut short, and no
+// server that is stopped under the Jobs beside it.
+func checkSafety(t *rapid.T, f *Facts, d Decision) {
+	unseen := *f
+	unseen.Live = nil
+	if early := Decide(&unseen); d.Workloads == ScaleToZero && early.Step == StepLook && f.Live.Working() {
+		t.Fatalf("the server is stopped while Jobs beside it go on: %+v", d)
+	}
+	switch d.Step {
+	case StepCreate:
+		if f.Live.Job != nil || f.Live.Leftover != nil || len(f.Live.Others) > 0 || !f.Live.Quiet() || !f.requested() {
+			t.Fatalf("a Job is made: %+v", d)
+		}
+		if d.Record == nil || d.Record.Force != f.Force {
+			t.Fatalf("a Job is made that nobody will know: %+v", d)
+		}
+	case StepDelete:
+		ends := slices.ContainsFunc(f.Live.Chores, func(c ChoreJob) bool { return c.Overdue && c.JobState == *d.Job })
+		if d.Job.Phase == JobRunning && d.Job.Started && !ends || d.Job.Leaving {
+			t.Fatalf("a Job is deleted that works, or goes anyway: %+v", d.Job)
+		}
+	case StepUnmark:
+		if f.Force == "" || !f.counts(f.Live.Job) {
+			t.Fatalf("an annotation is removed that was not answered: %+v", d)
+		}
+	case StepNone, StepLook:
+	}
+}
+
+func TestMigrationDecidesOneThing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := anyFacts(t)
+		d := Decide(f)
+		checkDecision(t, f, d)
+		checkSafety(t, f, d)
+		blind := *f
+		blind.Live = nil // what is decided without a look is decided alike with one
+		if early := Decide(&blind); early.Step != StepLook && early.Rule != d.Rule {
+			t.Fatalf("%q without a look, %q with one", early.Rule, d.Rule)
+		}
+	})
+}
+
+func TestMigrationRequested(t *testing.T) {
+	for name, c := range map[string]struct {
+		facts *Facts
+		want  bool
+	}{
+		"[mlflow-36] empty version":                       {situation(), true},
+		"[mlflow-36] equal version":                       {situation(recorded("3.14.0")), false},
+		"[mlflow-36] different version":                   {situation(recorded("3.13.0")), true},
+		"[mlflow-36] Always":                              {situation(recorded("3.14.0"), always), true},
+		"[mlflow-36] Always with success":                 {situation(recorded("3.14.0"), always, mentioned("True", ReasonMigrationSucceeded, 2)), false},
+		"[mlflow-36] Always with success of before":       {situation(recorded("3.14.0"), always, mentioned("True", ReasonMigrationSucceeded, 1)), true},
+		"[mlflow-36] different version despite a success": {situation(recorded("3.13.0"), mentioned("True", ReasonMigrationSucceeded, 2)), true},
+		"[mlflow-36] False of this generation":            {situation(recorded("3.14.0"), mentioned("False", ReasonMigrationFailed, 2)), true},
+		"[mlflow-36] Unknown of this generation":          {situation(recorded("3.14.0"), mentioned("Unknown", ReasonMigrationRunning, 2)), true},
+		"[mlflow-36] Unknown of a generation before":      {situation(recorded("3.14.0"), mentioned("Unknown", ReasonMigrationRunning, 1)), false},
+		"[mlflow-36] annotation":                          {situation(recorded("3.14.0"), forced("a")), true},
+		"a refused downgrade asks for nothing":            {situation(recorded("3.14.0"), mentioned("False", ReasonDowngradeRefused, 2)), false},
+		"other stores than those that were migrated":      {situation(recorded("3.14.0"), wrote(done, func(r *mlflowv1.MigrationStatus) { r.Stores = "there" })), true},
+		"the stores that were migrated":                   {situation(recorded("3.14.0"), wrote(done)), false},
+		"stores of a record of before":                    {situation(recorded("3.14.0"), wrote(done, func(r *mlflowv1.MigrationStatus) { r.Stores = "" })), false},
+		"our record of an unfinished one":                 {situation(recorded("3.14.0"), wrote(running)), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := c.facts.requested(); got != c.want {
+				t.Errorf("requested %t, want %t", got, c.want)
+			}
+		})
+	}
+}
+
+func TestOlderVersion(t *testing.T) { // [mlflow-39]
+	for _, c := range []struct {
+		supported, recorded string
+		want                bool
+	}{
+		{"3.14.0", "3.15.0", true}, {"3.14.0", "v3.14.1", true}, {"3.9.0", "3.14.0", true}, {"3.14.0", "3.14.0", false}, {"3.14.0", "3.13.9", false},
+		{"3.14.0", "nightly", false}, {"nightly", "3.14.0", false}, {"3.14.0", "", false}, {"3.14.0-rc.1", "3.14.0", true},
+	} {
+		if got := olderVersion(c.supported, c.recorded); got != c.want {
+			t.Errorf("%q older than %q: %t", c.supported, c.recorded, got)
+		}
+	}
+}

@@ -1,0 +1,202 @@
+package migration
+
+import (
+	"fmt"
+	"time"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+)
+
+// What the workloads of the server shall do.
+type serving string
+
+const (
+	// serve: as the spec says.
+	RunAsSpecified serving = "serve"
+	// drain: no CronJob that starts, and the Deployment stays as it is: its server runs until the Jobs beside it have ended,
+	// which may need it, and whose pods may be bound to its node.
+	Drain serving = "drain"
+	// standDown: no replica, and no CronJob that starts.
+	ScaleToZero serving = "stand down"
+	// leaveAlone: the Deployment and the CronJobs stay as they are, whatever they are.
+	DoNotTouch serving = "leave alone"
+)
+
+// Step is the one thing that a decision does beside that.
+type Step string
+
+const (
+	StepNone   Step = ""
+	StepLook   Step = "look at the cluster"
+	StepCreate Step = "create the Job"
+	StepDelete Step = "delete a Job"
+	StepUnmark Step = "remove the annotation"
+)
+
+const (
+	// retryDelay is the pause after a failure that may go away by itself.
+	retryDelay = 2 * time.Minute
+	// RecreateDelay is the pause between deleting a failed Job and making the next.
+	RecreateDelay = 2 * time.Second
+	// WatchDelay is how often an unfinished Job is looked at: a pod that waits for something causes no event.
+	WatchDelay = 30 * time.Second
+	// drainDelay is how often pods are counted that still use the database: their end causes no event.
+	drainDelay = 5 * time.Second
+	// fallbackDelay is for what an event reports long before.
+	fallbackDelay = 5 * time.Minute
+)
+
+// Decision is what one pass does about the migration.
+type Decision struct {
+	// Rule is the name of the rule that decided.
+	Rule string
+	// Workloads says what becomes of server and CronJobs.
+	Workloads serving
+	// Serving: the server is ready while the Jobs beside it end.
+	Serving bool
+	// Step is done after the objects are applied. Job is the Job that it is about.
+	Step Step
+	Job  *JobState
+	// Report is what the conditions say; nil leaves them to the rollout.
+	Report *Report
+	// Record replaces what is written down; nil leaves it.
+	Record *mlflowv1.MigrationStatus
+	// Retry is when to look again at the latest; zero waits for an event.
+	Retry time.Duration
+}
+
+// Rolls reports that the pass goes on to the rollout of the server.
+func (d *Decision) Rolls() bool { return d.Workloads == RunAsSpecified || d.Workloads == DoNotTouch }
+
+// migrationRule is one line of the state machine.
+type migrationRule struct {
+	name string
+	when func(*Facts) bool
+	then func(*Facts) Decision
+}
+
+// Decide returns what the first rule that fits says. The last rule fits always. Whatever stops the server stops the
+// Jobs beside it first.
+func Decide(f *Facts) Decision {
+	for _, rule := range migrationRules {
+		if rule.when(f) {
+			d := rule.then(f)
+			d.Rule = rule.name
+			if d.Workloads == ScaleToZero && f.Live != nil && f.Live.Working() {
+				d.Workloads, d.Serving = Drain, f.Live.Serving
+			}
+			return d
+		}
+	}
+	return Decision{} // not reached, see the test of the last rule
+}
+
+// migrationRules are the state machine. Rules above "look" need nothing but the object, so that an object at rest costs
+// no request; those below may rely on Live.
+var migrationRules = []migrationRule{
+	{"a downgrade is refused",
+		func(f *Facts) bool { return f.Force == "" && f.downgrade() }, refuseDowngrade},
+	{"a refused downgrade is over",
+		func(f *Facts) bool { return !f.requested() && f.reasonIs(ReasonDowngradeRefused) }, forgetDowngrade},
+	{"nothing is asked for",
+		func(f *Facts) bool { return !f.requested() },
+		func(*Facts) Decision { return Decision{Workloads: RunAsSpecified} }},
+	{"the server follows a migrated database",
+		func(f *Facts) bool { return f.rolloutPending() }, awaitRollout},
+	{"a recorded failure holds",
+		func(f *Facts) bool { return f.Force == "" && f.failureHolds() }, keepFailure},
+	{"look",
+		func(f *Facts) bool { return f.Live == nil },
+		func(*Facts) Decision {
+			return Decision{Workloads: ScaleToZero, Step: StepLook}
+		}},
+	{"the Job is on its way out",
+		func(f *Facts) bool { return f.Live.Job != nil && f.Live.Job.Leaving }, awaitDeletion},
+	{"the Job does not answer the annotation",
+		func(f *Facts) bool { return f.finished() && !f.counts(f.Live.Job) }, restartForced},
+	{"the Job failed under other settings",
+		func(f *Facts) bool {
+			return f.failed() && f.Record.JobUID == string(f.Live.Job.UID) && f.changedSinceFailure()
+		}, rerunChanged},
+	{"the forced Job failed for good",
+		func(f *Facts) bool { return f.failed() && f.Live.Job.Failure.Terminal && f.Force != "" }, consumeForce},
+	{"the Job failed for good",
+		func(f *Facts) bool { return f.failed() && f.Live.Job.Failure.Terminal }, recordFailure},
+	{"the Job failed and is tried again later",
+		func(f *Facts) bool { return f.failed() && f.Now.Before(f.retryAt()) }, postponeRetry},
+	{"the Job failed and is tried again",
+		func(f *Facts) bool { return f.failed() }, retryJob},
+	{"the Job has migrated",
+		func(f *Facts) bool { return f.finished() }, recordSuccess},
+	{"a failure that the original recorded holds",
+		func(f *Facts) bool {
+			return f.Force == "" && f.Record.Outcome == "" && f.reasonIs(ReasonMigrationFailed)
+		}, adoptFailure},
+	{"the Job cannot be what is wanted and never started",
+		func(f *Facts) bool { return f.Live.Job != nil && f.outdated(f.Live.Job) }, replaceJob},
+	{"a finished Job of an earlier MLflow has the name",
+		func(f *Facts) bool { return f.Live.Leftover != nil }, removeLeftover},
+	{"a Job of another generation never started",
+		func(f *Facts) bool { return f.Live.Job == nil && f.idleOther() != nil }, removeOther},
+	{"a Job beside the server never ran or overstays",
+		func(f *Facts) bool { return f.endable() != nil }, endChore},
+	{"Jobs beside the server go on",
+		func(f *Facts) bool { return f.Live.Working() }, awaitChores},
+	{"pods still use the database",
+		func(f *Facts) bool { return !f.Live.Quiet() }, awaitQuiet},
+	{"the Job runs",
+		func(f *Facts) bool { return f.Live.Job != nil }, awaitJob},
+	{"a Job of another generation runs",
+		func(f *Facts) bool { return len(f.Live.Others) > 0 }, awaitOther},
+	{"a Job is needed",
+		func(*Facts) bool { return true }, createJob},
+}
+
+func (f *Facts) finished() bool { return f.Live.Job != nil && f.Live.Job.Phase != JobRunning }
+
+func (f *Facts) failed() bool { return f.Live.Job != nil && f.Live.Job.Phase == JobFailed }
+
+func (f *Facts) retryAt() time.Time { return f.Live.Job.FailedAt.Add(retryDelay) }
+
+func (f *Facts) changedSinceFailure() bool {
+	return f.Record.Outcome == mlflowv1.MigrationFailed && !f.failureHolds()
+}
+
+// outdated reports that a Job which has not started would run an older image, or was made before it was forced. Waiting
+// for it could be for ever.
+func (f *Facts) outdated(j *JobState) bool {
+	return !j.Started && (j.Image != f.Image || f.Force != "" && j.Force != f.Force)
+}
+
+// idleOther is a Job of another generation that does not run its program, and so cannot be waited for.
+func (f *Facts) idleOther() *JobState {
+	for i := range f.Live.Others {
+		if !f.Live.Others[i].Started && !f.Live.Others[i].Leaving {
+			return &f.Live.Others[i]
+		}
+	}
+	return nil
+}
+
+// endable is a Job beside the server that is not worth waiting for: it never ran, and may never be able to, or hangs.
+func (f *Facts) endable() *ChoreJob {
+	for i := range f.Live.Chores {
+		if c := &f.Live.Chores[i]; !c.Leaving && (!c.Started || c.Overdue) {
+			return c
+		}
+	}
+	return nil
+}
+
+// untilEvent is when to look after a Job is deleted. Nothing reports the end of a Job that the original made, or that nobody
+// owns.
+func untilEvent(j *JobState) time.Duration {
+	if j.Ours && !j.Left {
+		return fallbackDelay
+	}
+	return RecreateDelay
+}
+
+func (f *Facts) because(format string, args ...any) string {
+	return fmt.Sprintf(format, args...) + " because " + f.trigger()
+}

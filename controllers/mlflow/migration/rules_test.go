@@ -1,0 +1,317 @@
+package migration
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+)
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// situation is an MLflow of generation 2 that was never migrated, in a cluster that was looked at and is quiet.
+func situation(changes ...func(*Facts)) *Facts {
+	f := &Facts{
+		Now: noon, Generation: 2, Supported: "3.14.0", Image: "mlflow:v3", Stores: "here",
+		JobName: "mlflow-mg-3140-g2", Live: &World{Settled: true},
+	}
+	for _, change := range changes {
+		change(f)
+	}
+	return f
+}
+
+type change = func(*Facts)
+
+func recorded(version string) change { return func(f *Facts) { f.Recorded = version } }
+func forced(by string) change        { return func(f *Facts) { f.Force = by } }
+func always(f *Facts)                { f.Always = true }
+func unseen(f *Facts)                { f.Live = nil }
+
+func mentioned(status metav1.ConditionStatus, reason string, generation int64) change {
+	return func(f *Facts) {
+		f.Condition = &metav1.Condition{Status: status, Reason: reason, Message: "as before", ObservedGeneration: generation}
+	}
+}
+
+func wrote(outcome mlflowv1.MigrationOutcome, changes ...func(*mlflowv1.MigrationStatus)) change {
+	return func(f *Facts) {
+		f.Record = *f.record(outcome, "uid")
+		for _, change := range changes {
+			change(&f.Record)
+		}
+	}
+}
+
+func job(phase jobPhase, changes ...func(*JobState)) change {
+	return func(f *Facts) {
+		j := aJob(f.JobName, phase)
+		for _, change := range changes {
+			change(&j)
+		}
+		f.Live.Job = &j
+	}
+}
+
+func other(changes ...func(*JobState)) change {
+	return func(f *Facts) {
+		j := aJob("mlflow-mg-3140-g1", JobRunning)
+		for _, change := range changes {
+			change(&j)
+		}
+		f.Live.Others = append(f.Live.Others, j)
+	}
+}
+
+func leftover(changes ...func(*JobState)) change {
+	return func(f *Facts) {
+		j := aJob(f.JobName, JobSucceeded)
+		for _, change := range append(changes, left) {
+			change(&j)
+		}
+		f.Live.Leftover = &j
+	}
+}
+
+func aJob(name string, phase jobPhase) JobState {
+	j := JobState{Name: name, UID: "uid", Phase: phase, Ours: true, Image: "mlflow:v3"}
+	if phase == JobFailed {
+		j.FailedAt, j.Failure = noon.Add(-time.Minute), Failure{Message: "it broke"}
+	}
+	return j
+}
+
+func terminal(j *JobState) { j.Failure.Terminal = true }
+func longAgo(j *JobState)  { j.FailedAt = noon.Add(-retryDelay) }
+func started(j *JobState)  { j.Started = true }
+func leaving(j *JobState)  { j.Leaving = true }
+func legacy(j *JobState)   { j.Ours = false }
+func left(j *JobState)     { j.Left = true }
+func withImage(image string) func(*JobState) {
+	return func(j *JobState) { j.Image = image }
+}
+func forcedBy(by string) func(*JobState) {
+	return func(j *JobState) { j.Force = by }
+}
+
+func busy(n int32) change { return func(f *Facts) { f.Live.Busy = n } }
+
+func scheduling(f *Facts) { f.Live.Scheduling = true }
+func ready(f *Facts)      { f.Live.Serving = true }
+func overdue(f *Facts)    { f.Live.Chores[0].Overdue = true }
+
+// beside is a Job of the garbage collection.
+func beside(changes ...func(*JobState)) change {
+	return func(f *Facts) {
+		c := ChoreJob{JobState: JobState{Name: "mlflow-gc-1", UID: "gc", Phase: JobRunning}, Pods: "pod gc"}
+		for _, change := range changes {
+			change(&c.JobState)
+		}
+		f.Live.Chores = append(f.Live.Chores, c)
+	}
+}
+
+// ruleCase is one situation and what is decided in it.
+type ruleCase struct {
+	name    string
+	facts   *Facts
+	rule    string
+	serving serving
+	step    Step
+	reason  string // of the report; "" for none
+	message string // part of it
+	outcome mlflowv1.MigrationOutcome
+	retry   time.Duration
+}
+
+const (
+	unknown = metav1.ConditionUnknown
+	running = mlflowv1.MigrationRunning
+	pending = mlflowv1.MigrationRolloutPending
+	failed  = mlflowv1.MigrationFailed
+	done    = mlflowv1.MigrationCompleted
+)
+
+// ruleCases cover every rule, and what one could take for it.
+var ruleCases = []ruleCase{
+	{"[D16] the recorded version is newer", situation(unseen, recorded("3.15.0"), always), "a downgrade is refused", DoNotTouch, StepNone,
+		ReasonDowngradeRefused, "The database was migrated to MLflow 3.15.0, and this operator supports 3.14.0", "", 0},
+	{"[D16] a newer version was migrated to and never rolled out", situation(unseen, recorded("3.13.0"), wrote(pending, func(r *mlflowv1.MigrationStatus) { r.Version = "3.15.0" })),
+		"a downgrade is refused", DoNotTouch, StepNone, ReasonDowngradeRefused, "migrated to MLflow 3.15.0", "", 0},
+	{"[D16] a forced downgrade is tried", situation(unseen, recorded("3.15.0"), forced("a")), "look", ScaleToZero, StepLook, "", "", "", 0},
+	{"[D16] the newer operator is back", situation(unseen, recorded("3.14.0"), always, mentioned(metav1.ConditionFalse, ReasonDowngradeRefused, 2)),
+		"a refused downgrade is over", RunAsSpecified, StepNone, ReasonMigrationSucceeded, "Migration for generation 2 completed successfully", "", 0},
+	{"[mlflow-36] the version is recorded", situation(unseen, recorded("3.14.0")), "nothing is asked for", RunAsSpecified, StepNone, "", "", "", 0},
+	{"[mlflow-36] this generation is done", situation(unseen, recorded("3.14.0"), always, mentioned(metav1.ConditionTrue, ReasonMigrationSucceeded, 2)),
+		"nothing is asked for", RunAsSpecified, StepNone, "", "", "", 0},
+	{"[D12] a rollout is pending", situation(unseen, wrote(pending)), "the server follows a migrated database", RunAsSpecified, StepNone,
+		ReasonMigrationRunning, "waiting for the server to become ready", "", 0},
+	{"[D12] a rollout is pending, and the object was edited", situation(unseen, wrote(pending, func(r *mlflowv1.MigrationStatus) { r.Generation = 1 })),
+		"the server follows a migrated database", RunAsSpecified, StepNone, ReasonMigrationRunning, "", "", 0},
+	{"[mlflow-47] a forced rollout is pending", situation(unseen, forced("a"), wrote(pending)), "the server follows a migrated database", RunAsSpecified, StepNone,
+		ReasonForceMigrationRunning, "", "", 0},
+	{"a forced rollout is pending, and the annotation is gone", situation(unseen, wrote(pending, func(r *mlflowv1.MigrationStatus) { r.Force = "a" })),
+		"the server follows a migrated database", RunAsSpecified, StepNone, ReasonForceMigrationRunning, "", "", 0},
+	{"mode Always migrates each generation, pending or not", situation(unseen, always, wrote(pending, func(r *mlflowv1.MigrationStatus) { r.Generation = 1 })),
+		"look", ScaleToZero, StepLook, "", "", "", 0},
+	{"a rollout is pending for another database", situation(unseen, wrote(pending, func(r *mlflowv1.MigrationStatus) { r.Stores = "there" })),
+		"look", ScaleToZero, StepLook, "", "", "", 0},
+	{"[mlflow-53] a failure holds in a new generation", situation(unseen, wrote(failed), mentioned(metav1.ConditionFalse, ReasonMigrationFailed, 1)),
+		"a recorded failure holds", ScaleToZero, StepNone, ReasonMigrationFailed, "as before", "", 0},
+	{"a failure holds although the condition was lost", situation(unseen, wrote(failed), mentioned(unknown, ReasonMigrationError, 2)),
+		"a recorded failure holds", ScaleToZero, StepNone, ReasonMigrationFailed, "The migration to version 3.14.0 failed. After fixing", "", 0},
+	{"[D11] a failure does not hold for another image", situation(wrote(failed, func(r *mlflowv1.MigrationStatus) { r.Image = "broken" })),
+		"a Job is needed", ScaleToZero, StepCreate, ReasonMigrationRunning, "", running, WatchDelay},
+	{"[D11] nor for another version", situation(wrote(failed, func(r *mlflowv1.MigrationStatus) { r.Version = "3.13.0" })),
+		"a Job is needed", ScaleToZero, StepCreate, ReasonMigrationRunning, "", running, WatchDelay},
+	{"[D11] nor for other stores", situation(wrote(failed, func(r *mlflowv1.MigrationStatus) { r.Stores = "there" })),
+		"a Job is needed", ScaleToZero, StepCreate, ReasonMigrationRunning, "", running, WatchDelay},
+	{"[D11] the Job that failed with another image goes", situation(job(JobFailed, terminal), wrote(failed, func(r *mlflowv1.MigrationStatus) { r.Image = "broken" })),
+		"the Job failed under other settings", ScaleToZero, StepDelete, ReasonMigrationRunning, "Deleted failed migration Job mlflow-mg-3140-g2", "", fallbackDelay},
+	{"a Job that is being deleted", situation(job(JobRunning, leaving)), "the Job is on its way out", ScaleToZero, StepNone, ReasonMigrationRunning, "to be gone", "", RecreateDelay},
+	{"[mlflow-48] the annotation came after the success", situation(forced("a"), job(JobSucceeded), mentioned(unknown, ReasonMigrationRunning, 2)),
+		"the Job does not answer the annotation", ScaleToZero, StepDelete, ReasonForceMigrationRestart,
+		"Deleted completed migration Job mlflow-mg-3140-g2 so the force-migrate annotation can create a fresh Job with the same generated name because the mlflow.opendatahub.io/force-migrate annotation is present", "", fallbackDelay},
+	{"[mlflow-49] the old success does not count while the restart is pending", situation(forced("a"), job(JobSucceeded), mentioned(unknown, ReasonForceMigrationRestart, 2)),
+		"the Job does not answer the annotation", ScaleToZero, StepDelete, ReasonForceMigrationRestart, "", "", fallbackDelay},
+	{"[mlflow-54] the annotation came after a failure", situation(forced("a"), job(JobFailed, terminal), wrote(failed), mentioned(metav1.ConditionFalse, ReasonMigrationFailed, 2)),
+		"the Job does not answer the annotation", ScaleToZero, StepDelete, ReasonForceMigrationRestart, "Deleted failed migration Job", "", fallbackDelay},
+	{"nothing tells of the end of a Job of the original", situation(forced("a"), job(JobSucceeded, legacy)),
+		"the Job does not answer the annotation", ScaleToZero, StepDelete, ReasonForceMigrationRestart, "", "", RecreateDelay},
+	{"the annotation was added again after a success", situation(forced("a"), recorded("3.14.0"), job(JobSucceeded, forcedBy("a")), wrote(done)),
+		"the Job does not answer the annotation", ScaleToZero, StepDelete, ReasonForceMigrationRestart, "", "", fallbackDelay},
+	{"the annotation got another value", situation(forced("b"), job(JobSucceeded, forcedBy("a")), mentioned(unknown, ReasonForceMigrationRunning, 2)),
+		"the Job does not answer the annotation", ScaleToZero, StepDelete, ReasonForceMigrationRestart, "", "", fallbackDelay},
+	{"[mlflow-37] the annotation came while the Job ran, as the original does it", situation(forced("a"), job(JobSucceeded), mentioned(unknown, ReasonForceMigrationRunning, 2)),
+		"the Job has migrated", RunAsSpecified, StepNone, ReasonForceMigrationRunning, "", pending, 0},
+	{"[D10] a forced Job that failed for good consumes the annotation", situation(forced("a"), job(JobFailed, terminal, forcedBy("a"))),
+		"the forced Job failed for good", ScaleToZero, StepUnmark, "", "", "", RecreateDelay},
+	{"[D10] and its failure is recorded like any other", situation(job(JobFailed, terminal, forcedBy("a")), wrote(running), mentioned(unknown, ReasonForceMigrationRunning, 2)),
+		"the Job failed for good", ScaleToZero, StepNone, ReasonMigrationFailed, "it broke. After fixing the issue, add the mlflow.opendatahub.io/force-migrate annotation to the MLflow resource to force a rerun.", failed, 0},
+	{"[D10] a forced Job that may succeed later is not replaced at once", situation(forced("a"), job(JobFailed, forcedBy("a"))),
+		"the Job failed and is tried again later", ScaleToZero, StepNone, ReasonMigrationRetrying, "it broke Retrying automatically after 2026-11-21T12:01:00Z.", "", time.Minute},
+	{"[mlflow-50] a terminal failure", situation(job(JobFailed, terminal)), "the Job failed for good", ScaleToZero, StepNone, ReasonMigrationFailed,
+		"to force a rerun", failed, 0},
+	{"[mlflow-51] a failure that may go away", situation(job(JobFailed)), "the Job failed and is tried again later", ScaleToZero, StepNone, ReasonMigrationRetrying,
+		"If you want to rerun immediately after fixing the issue, add the mlflow.opendatahub.io/force-migrate annotation.", "", time.Minute},
+	{"[mlflow-52] the delay has passed", situation(job(JobFailed, longAgo)), "the Job failed and is tried again", ScaleToZero, StepDelete, ReasonMigrationRetrying,
+		"Retrying automatically after 2026-11-21T12:00:02Z", "", RecreateDelay},
+	{"[mlflow-46] the Job succeeded", situation(job(JobSucceeded)), "the Job has migrated", RunAsSpecified, StepNone, ReasonMigrationRunning, "", pending, 0},
+	{"[mlflow-53] a failure of the original stays", situation(mentioned(metav1.ConditionFalse, ReasonMigrationFailed, 1)),
+		"a failure that the original recorded holds", ScaleToZero, StepNone, ReasonMigrationFailed, "as before", failed, 0},
+	{"[mlflow-53] until it is forced", situation(mentioned(metav1.ConditionFalse, ReasonMigrationFailed, 1), forced("a")),
+		"a Job is needed", ScaleToZero, StepCreate, ReasonForceMigrationRunning, "", running, WatchDelay},
+	{"[D8] the Job that could not start has the wrong image", situation(job(JobRunning, withImage("missing"))),
+		"the Job cannot be what is wanted and never started", ScaleToZero, StepDelete, ReasonMigrationRunning, "which never started", "", fallbackDelay},
+	{"[D8] the Job that could not start is forced anew", situation(forced("a"), job(JobRunning)),
+		"the Job cannot be what is wanted and never started", ScaleToZero, StepDelete, ReasonForceMigrationRestart, "", "", fallbackDelay},
+	{"the Job of another image runs already", situation(job(JobRunning, withImage("other"), started)), "the Job runs", ScaleToZero, StepNone,
+		ReasonMigrationRunning, "", running, WatchDelay},
+	{"a finished Job that an earlier MLflow left is in the way", situation(leftover()), "a finished Job of an earlier MLflow has the name", ScaleToZero, StepDelete,
+		ReasonMigrationRunning, "Deleted finished migration Job mlflow-mg-3140-g2 of an earlier MLflow because status.version is empty during bootstrap", "", RecreateDelay},
+	{"nor does it answer an annotation", situation(leftover(), forced("a"), busy(1)), "a finished Job of an earlier MLflow has the name", ScaleToZero, StepDelete,
+		ReasonForceMigrationRunning, "", "", RecreateDelay},
+	{"it is on its way out", situation(leftover(leaving)), "a finished Job of an earlier MLflow has the name", ScaleToZero, StepNone,
+		ReasonMigrationRunning, "Waiting for migration Job mlflow-mg-3140-g2 of an earlier MLflow to be gone because", "", RecreateDelay},
+	{"a Job that an earlier MLflow left never started", situation(other(left)), "a Job of another generation never started", ScaleToZero, StepDelete,
+		ReasonMigrationRunning, "Deleted migration Job mlflow-mg-3140-g1 of an earlier MLflow, which never started,", "", RecreateDelay},
+	{"a Job that an earlier MLflow left runs", situation(other(left, started)), "a Job of another generation runs", ScaleToZero, StepNone, ReasonMigrationRunning,
+		"Waiting for migration Job mlflow-mg-3140-g1 of an earlier MLflow to finish because", "", WatchDelay},
+	{"[D8] a Job of before never started", situation(other()), "a Job of another generation never started", ScaleToZero, StepDelete,
+		ReasonMigrationRunning, "Deleted migration Job mlflow-mg-3140-g1 from a previous desired generation", "", fallbackDelay},
+	{"[mlflow-55] a replica is left", situation(busy(1)), "pods still use the database", ScaleToZero, StepNone, ReasonMigrationScalingDown,
+		"Waiting for MLflow pods to quiesce before migration: 1 replicas remain because status.version is empty during bootstrap", "", drainDelay},
+	{"a CronJob may start a Job, and the server runs on", situation(busy(1), scheduling, ready), "Jobs beside the server go on", Drain, StepNone,
+		ReasonMigrationScalingDown, "Waiting for the CronJobs to be suspended before migration because", "", drainDelay},
+	{"a Job beside the server is waited for, and the server runs on", situation(busy(2), beside(started)), "Jobs beside the server go on", Drain, StepNone,
+		ReasonMigrationScalingDown, "Waiting for Job mlflow-gc-1 to end before migration, at most 2h0m0s from its start, because status.version is empty during bootstrap: pod gc", "", drainDelay},
+	{"one that is on its way out is waited for", situation(beside(leaving)), "Jobs beside the server go on", Drain, StepNone, ReasonMigrationScalingDown, "", "", drainDelay},
+	{"one that never started goes", situation(beside()), "a Job beside the server never ran or overstays", Drain, StepDelete,
+		ReasonMigrationScalingDown, "Deleted Job mlflow-gc-1, which never started, because status.version is empty during bootstrap: pod gc", "", RecreateDelay},
+	{"one that hangs goes", situation(beside(started), overdue), "a Job beside the server never ran or overstays", Drain, StepDelete,
+		ReasonMigrationScalingDown, "Deleted Job mlflow-gc-1, which runs for longer than 2h0m0s,", "", RecreateDelay},
+	{"the server is not stopped for a Job that goes either", situation(beside(started), job(JobFailed, longAgo)), "the Job failed and is tried again", Drain, StepDelete,
+		ReasonMigrationRetrying, "", "", RecreateDelay},
+	{"[D14] no replica, but nobody has seen that yet", situation(func(f *Facts) { f.Live.Settled = false }), "pods still use the database", ScaleToZero, StepNone,
+		ReasonMigrationScalingDown, "is being stopped", "", drainDelay},
+	{"a forced migration says so while it waits", situation(busy(2), forced("a")), "pods still use the database", ScaleToZero, StepNone,
+		ReasonForceMigrationScalingDown, "2 replicas remain because the mlflow.opendatahub.io/force-migrate annotation is present", "", drainDelay},
+	{"the Job runs", situation(job(JobRunning, started), wrote(running)), "the Job runs", ScaleToZero, StepNone, ReasonMigrationRunning,
+		"Waiting for migration Job mlflow-mg-3140-g2 to finish because", "", WatchDelay},
+	{"[D9] the Job waits, and why", situation(job(JobRunning, func(j *JobState) { j.Cause = "no such image" }), wrote(running)), "the Job runs", ScaleToZero, StepNone,
+		ReasonMigrationRunning, "because status.version is empty during bootstrap: no such image", "", WatchDelay},
+	{"a running Job becomes the forced one", situation(forced("a"), job(JobRunning, started), wrote(running, func(r *mlflowv1.MigrationStatus) { r.Force = "" })), "the Job runs", ScaleToZero, StepNone,
+		ReasonForceMigrationRunning, "", running, WatchDelay},
+	{"[D8] a Job of before runs", situation(other(started)), "a Job of another generation runs", ScaleToZero, StepNone, ReasonMigrationRunning,
+		"Waiting for migration Job mlflow-mg-3140-g1 from a previous desired generation to finish because", "", WatchDelay},
+	{"a Job of before is on its way out", situation(other(leaving)), "a Job of another generation runs", ScaleToZero, StepNone, ReasonMigrationRunning, "", "", RecreateDelay},
+	{"[mlflow-46] bootstrap", situation(), "a Job is needed", ScaleToZero, StepCreate, ReasonMigrationRunning,
+		"Created migration Job mlflow-mg-3140-g2 because status.version is empty during bootstrap", running, WatchDelay},
+	{"[mlflow-56] upgrade", situation(recorded("3.10.1")), "a Job is needed", ScaleToZero, StepCreate, ReasonMigrationRunning,
+		`because status.version="3.10.1" does not match supported version 3.14.0`, running, WatchDelay},
+	{"the stores have moved", situation(recorded("3.14.0"), wrote(done, func(r *mlflowv1.MigrationStatus) { r.Stores = "there" })), "a Job is needed", ScaleToZero, StepCreate,
+		ReasonMigrationRunning, "because the stores are others than those that were migrated", running, WatchDelay},
+	{"mode Always", situation(recorded("3.14.0"), always), "a Job is needed", ScaleToZero, StepCreate, ReasonMigrationRunning,
+		"because spec.migration.mode=Always and desired generation 2 has not completed migration yet", running, WatchDelay},
+	{"a migration that was cut short and edited away", situation(recorded("3.14.0"), wrote(running)), "a Job is needed", ScaleToZero, StepCreate, ReasonMigrationRunning,
+		"because an earlier migration to version 3.14.0 has not been completed", running, WatchDelay},
+}
+
+func TestMigrationRules(t *testing.T) {
+	seen := map[string]bool{}
+	for _, c := range ruleCases {
+		t.Run(c.name, func(t *testing.T) {
+			d := Decide(c.facts)
+			seen[d.Rule] = true
+			if d.Rule != c.rule || d.Workloads != c.serving || d.Step != c.step || d.Retry != c.retry {
+				t.Errorf("rule %q, workloads %q, step %q, retry %s", d.Rule, d.Workloads, d.Step, d.Retry)
+			}
+			var reason, message string
+			if d.Report != nil {
+				reason, message = d.Report.Reason, d.Report.Message
+			}
+			if reason != c.reason || !strings.Contains(message, c.message) {
+				t.Errorf("report %s: %s", reason, message)
+			}
+			var want *mlflowv1.MigrationStatus
+			if c.outcome != "" {
+				want = c.facts.record(c.outcome, "uid")
+			}
+			if diff := cmp.Diff(want, d.Record, cmpopts.IgnoreFields(mlflowv1.MigrationStatus{}, "JobUID")); diff != "" {
+				t.Errorf("record (-want +got):\n%s", diff)
+			}
+		})
+	}
+	for _, rule := range migrationRules {
+		if !seen[rule.name] {
+			t.Errorf("no case shows the rule %q", rule.name)
+		}
+	}
+}
+
+// TestMigrationRuleOrder shows that each rule matters where it stands: there is a situation in which it and a later one
+// fit, and it decides.
+func TestMigrationRuleOrder(t *testing.T) {
+	last := len(migrationRules) - 1
+	if !migrationRules[last].when(&Facts{}) {
+		t.Errorf("rule %q does not fit always", migrationRules[last].name)
+	}
+	look := slices.IndexFunc(migrationRules, func(r migrationRule) bool { return r.name == "look" })
+	for i, rule := range migrationRules[:last] {
+		precedes := slices.ContainsFunc(ruleCases, func(c ruleCase) bool {
+			return c.rule == rule.name && slices.ContainsFunc(migrationRules[i+1:], func(later migrationRule) bool {
+				needsNoLook := slices.IndexFunc(migrationRules, func(r migrationRule) bool { return r.name == later.name }) <= look
+				return (c.facts.Live != nil || needsNoLook || later.name == migrationRules[last].name) && later.when(c.facts)
+			})
+		})
+		if !precedes {
+			t.Errorf("rule %q could stand anywhere", rule.name)
+		}
+	}
+}

@@ -1,0 +1,283 @@
+package mlflow
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	k8slabels "k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/migration"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+)
+
+// podsOfJob is the label that ties a pod to one life of a Job. A Job of the same name may have had others.
+const podsOfJob = batchv1.ControllerUidLabel
+
+// appsSelector selects what belongs to the server and the jobs beside it, whoever made it.
+func appsSelector(m *mlflowv1.MLflow) (k8slabels.Selector, error) {
+	apps, err := k8slabels.NewRequirement(resources.LabelApp, selection.In,
+		[]string{resources.NameOf(m), resources.Suffixed(resources.GCBaseName, m), resources.Suffixed(resources.ArchivalBaseName, m)})
+	if err != nil {
+		return nil, fmt.Errorf("selecting the objects of the server: %w", err)
+	}
+	return k8slabels.NewSelector().Add(*apps), nil
+}
+
+// look asks the API server for what decides about a migration that is asked for. The cache does not serve: it holds no
+// pods, no Jobs that the original operator made, and it may lag behind what this controller did a moment ago.
+func (r *objects) look(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, f *migration.Facts) (*migration.World, error) {
+	world := &migration.World{}
+	jobs := &batchv1.JobList{}
+	labels := client.MatchingLabels{resources.LabelMigrationJob: "true", resources.LabelMigrationInstance: m.Name}
+	if err := r.live.List(ctx, jobs, client.InNamespace(in.Namespace), labels); err != nil {
+		return nil, fmt.Errorf("listing migration Jobs: %w", err)
+	}
+	for i := range jobs.Items {
+		if err := r.lookAt(ctx, m, in, &jobs.Items[i], f.JobName, world); err != nil {
+			return nil, err
+		}
+	}
+	pods, err := r.appPods(ctx, m, in)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.lookForChores(ctx, m, in, pods, world); err != nil {
+		return nil, err
+	}
+	return world, r.lookForServers(ctx, m, in, pods, world)
+}
+
+// lookAt puts a migration Job into the place that it has in the world, if it has one. name is that of the Job that is wanted.
+func (r *objects) lookAt(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, job *batchv1.Job, name string, world *migration.World) error {
+	kin, phase, current := kinOf(job, m), migration.PhaseOf(job), job.Name == name
+	switch {
+	case kin == kinNone || !current && phase != migration.JobRunning:
+		return nil
+	case kin == kinLeft && phase != migration.JobRunning: // how it ended says nothing about this MLflow, which may have other stores
+		world.Leftover = &migration.JobState{Name: job.Name, UID: job.UID, Phase: phase, Ours: true, Left: true, Leaving: job.DeletionTimestamp != nil}
+		return nil
+	}
+	state, err := r.jobState(ctx, m, in, job)
+	if err != nil {
+		return err
+	}
+	if kin == kinOwn && current {
+		world.Job = &state
+		return nil
+	}
+	state.Left = kin == kinLeft
+	world.Others = append(world.Others, state)
+	return nil
+}
+
+// kinship is what a migration Job is to an MLflow.
+type kinship string
+
+const (
+	kinNone kinship = "somebody else's"
+	kinOwn  kinship = "its own"
+	// kinLeft: this operator made it for an MLflow of this name that is gone, and was told to leave behind what it owned.
+	kinLeft kinship = "left behind"
+)
+
+// kinOf goes by the controller of a Job, and by our labels where nobody owns it at all. Only those on whom nobody else may
+// rely are left behind: they may be removed.
+func kinOf(job *batchv1.Job, m *mlflowv1.MLflow) kinship {
+	switch {
+	case metav1.IsControlledBy(job, m):
+		return kinOwn
+	case len(job.OwnerReferences) == 0 && apply.IsOurs(job, ComponentName) && job.Labels[resources.LabelMigrationInstance] == m.Name:
+		return kinLeft
+	}
+	return kinNone
+}
+
+// jobState reads a Job and, unless it succeeded, its pods.
+func (r *objects) jobState(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, job *batchv1.Job) (migration.JobState, error) {
+	state := migration.JobState{
+		Name: job.Name, UID: job.UID, Phase: migration.PhaseOf(job), Since: job.CreationTimestamp.Time,
+		Ours:    job.Labels[names.OperatorLabel] == names.OperatorName,
+		Leaving: job.DeletionTimestamp != nil,
+		Force:   job.Annotations[resources.ForcedByAnnotation],
+	}
+	for i := range job.Spec.Template.Spec.Containers {
+		if c := &job.Spec.Template.Spec.Containers[i]; c.Name == resources.MigrationContainer {
+			state.Image = c.Image
+		}
+	}
+	if state.Phase == migration.JobSucceeded {
+		return state, nil
+	}
+	pods := &corev1.PodList{}
+	if err := r.live.List(ctx, pods, client.InNamespace(in.Namespace), client.MatchingLabels{podsOfJob: string(job.UID)}); err != nil {
+		return state, fmt.Errorf("list pods for migration Job %s: %w", job.Name, err)
+	}
+	if state.Phase == migration.JobFailed {
+		state.FailedAt = migration.FailedCondition(job).LastTransitionTime.Time
+		state.Failure = migration.Classify(job, pods.Items, in.Version)
+		return state, nil
+	}
+	state.Cause = migration.FailedAttempt(pods.Items, in.Version)
+	state.Started = migration.RunsProgram(pods.Items)
+	if state.Started || state.Cause != "" {
+		return state, nil
+	}
+	var err error
+	state.Cause, err = r.causeOf(ctx, m, pods.Items)
+	return state, err
+}
+
+// appPods are the pods of the server and of the jobs beside it.
+func (r *objects) appPods(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs) ([]corev1.Pod, error) {
+	apps, err := appsSelector(m)
+	if err != nil {
+		return nil, err
+	}
+	pods := &corev1.PodList{}
+	if err := r.live.List(ctx, pods, client.InNamespace(in.Namespace), client.MatchingLabelsSelector{Selector: apps}); err != nil {
+		return nil, fmt.Errorf("listing the pods that use the database: %w", err)
+	}
+	return pods.Items, nil
+}
+
+// lookForChores finds the CronJobs beside the server, also those that are not wanted any more, and their unfinished Jobs.
+func (r *objects) lookForChores(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, pods []corev1.Pod, world *migration.World) error {
+	apps, err := appsSelector(m)
+	if err != nil {
+		return err
+	}
+	crons := &batchv1.CronJobList{}
+	if err := r.live.List(ctx, crons, client.InNamespace(in.Namespace), client.MatchingLabelsSelector{Selector: apps}); err != nil {
+		return fmt.Errorf("listing CronJobs: %w", err)
+	}
+	if len(crons.Items) == 0 {
+		return nil
+	}
+	jobs := &batchv1.JobList{}
+	if err := r.live.List(ctx, jobs, client.InNamespace(in.Namespace)); err != nil {
+		return fmt.Errorf("listing the Jobs of the CronJobs: %w", err)
+	}
+	for i := range crons.Items {
+		cron := &crons.Items[i]
+		world.Scheduling = world.Scheduling || cron.Spec.Suspend == nil || !*cron.Spec.Suspend
+		for k := range jobs.Items {
+			if job := &jobs.Items[k]; metav1.IsControlledBy(job, cron) && migration.PhaseOf(job) == migration.JobRunning {
+				world.Chores = append(world.Chores, choreOf(job, pods, r.clock.Now()))
+			}
+		}
+	}
+	return nil
+}
+
+// choreOf reads an unfinished Job of a CronJob and what its pods do.
+func choreOf(job *batchv1.Job, all []corev1.Pod, now time.Time) migration.ChoreJob {
+	pods := slices.DeleteFunc(slices.Clone(all), func(pod corev1.Pod) bool { return pod.Labels[podsOfJob] != string(job.UID) })
+	since := job.CreationTimestamp.Time
+	if job.Status.StartTime != nil {
+		since = job.Status.StartTime.Time
+	}
+	return migration.ChoreJob{
+		JobState: migration.JobState{
+			Name: job.Name, UID: job.UID, Phase: migration.JobRunning, Since: since, Leaving: job.DeletionTimestamp != nil,
+			Started: slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return !neverStarted(&pod) }),
+		},
+		Overdue: now.Sub(since) > resources.ChoreDeadline*time.Second,
+		Pods:    nameUsers(pods),
+	}
+}
+
+// lookForServers counts what may use the database: replicas and pods of the server, and other pods of ours. Pods that
+// are on their way out still use it.
+func (r *objects) lookForServers(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, pods []corev1.Pod, world *migration.World) error {
+	d := &appsv1.Deployment{}
+	err := r.live.Get(ctx, client.ObjectKey{Namespace: in.Namespace, Name: resources.NameOf(m)}, d)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading Deployment %s: %w", resources.NameOf(m), err)
+	}
+	world.Settled = apierrors.IsNotFound(err) || stopped(d)
+	state := conditions.Rollout(d)
+	world.Serving = state.Ready && state.Desired > 0
+
+	users := slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool { return !mayUse(&pod) })
+	servers := int32(0)
+	for i := range users {
+		if users[i].Labels[resources.LabelApp] == resources.NameOf(m) {
+			servers++
+		}
+	}
+	world.Busy = max(servers, d.Status.Replicas) + int32(len(users)) - servers
+	world.Users = nameUsers(users)
+	return nil
+}
+
+// stopped reports that a Deployment wants no replica and that its controller knows.
+func stopped(d *appsv1.Deployment) bool {
+	return d.Spec.Replicas != nil && *d.Spec.Replicas == 0 && d.Status.ObservedGeneration >= d.Generation
+}
+
+// mayUse reports that a pod uses the database, or may come to do so. One that has no node, or is deleted, before it started
+// never will: what makes such pods is stopped before they are counted.
+func mayUse(pod *corev1.Pod) bool {
+	switch {
+	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
+		return false
+	case neverStarted(pod):
+		return pod.Spec.NodeName != "" && pod.DeletionTimestamp == nil
+	}
+	return true
+}
+
+// neverStarted reports that no container of a pod but those that prepare it has run.
+func neverStarted(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodPending && !slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
+		return s.State.Running != nil || s.State.Terminated != nil || s.LastTerminationState.Terminated != nil
+	})
+}
+
+// maxNamed is how many pods a message names.
+const maxNamed = 3
+
+// nameUsers names pods and the cause for which they do not go on; empty when there is none.
+func nameUsers(pods []corev1.Pod) string {
+	if len(pods) == 0 {
+		return ""
+	}
+	names := make([]string, 0, len(pods))
+	for i := range pods {
+		names = append(names, pods[i].Name)
+	}
+	slices.Sort(names)
+	text := "pod " + strings.Join(names[:min(len(names), maxNamed)], ", ")
+	if len(names) > maxNamed {
+		text += fmt.Sprintf(" and %d more", len(names)-maxNamed)
+	}
+	return migration.WithCause(text, conditions.Diagnose(pods))
+}
+
+// causeOf names what keeps pods from running: what they say, else a Secret or key that does not exist, which keeps pods
+// waiting without a word; empty when nothing is known.
+func (r *objects) causeOf(ctx context.Context, m *mlflowv1.MLflow, pods []corev1.Pod) (string, error) {
+	if cause := conditions.Diagnose(pods); cause != "" {
+		return cause, nil
+	}
+	namespace := r.inputs().Namespace
+	resolved, err := r.references.Resolve(ctx, m.UID, namespace, references(m))
+	if err != nil || len(resolved.Missing) == 0 {
+		return "", err
+	}
+	return resolved.Missing[0].String() + " in namespace " + namespace, nil
+}

@@ -1,0 +1,315 @@
+package mlflow
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/migration"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/mlflowtest"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+)
+
+// observer is a controller before a fake API server that refuses to list a kind, if one is named.
+func observer(t *testing.T, broken client.ObjectList, there ...client.Object) *objects {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, mlflowv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server := fake.NewClientBuilder().WithScheme(scheme).WithObjects(there...).WithInterceptorFuncs(interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if broken != nil && reflect.TypeOf(list) == reflect.TypeOf(broken) {
+				return errors.New("not now")
+			}
+			return c.List(ctx, list, opts...)
+		},
+	}).Build()
+	return &objects{
+		cached: server, live: server, references: reference.NewTracker(server, server), clock: clocktesting.NewFakePassiveClock(midday),
+		inputs: func() resources.Inputs { return on["plain"] },
+	}
+}
+
+// watched is the MLflow that the observer looks for.
+func watched() *mlflowv1.MLflow {
+	m := mlflowtest.Server(func(s *mlflowv1.MLflowSpec) {
+		s.GarbageCollection = &mlflowv1.GarbageCollectionConfig{Schedule: "@daily"}
+	})
+	m.Generation = 2
+	return m
+}
+
+func liveJob(name, uid string, changes ...func(*batchv1.Job)) *batchv1.Job {
+	j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "opendatahub", Name: name, UID: types.UID(uid), Labels: map[string]string{resources.LabelMigrationJob: "true", resources.LabelMigrationInstance: "mlflow"},
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(watched(), mlflowv1.GroupVersion.WithKind("MLflow"))},
+	}}
+	j.Spec.Template.Spec.Containers = []corev1.Container{{Name: resources.MigrationContainer, Image: "mlflow:v3"}}
+	for _, change := range changes {
+		change(j)
+	}
+	return j
+}
+
+func livePod(name string, labels map[string]string, phase corev1.PodPhase) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: name, Labels: labels}, Status: corev1.PodStatus{Phase: phase}}
+}
+
+func looked(t *testing.T, r *objects, m *mlflowv1.MLflow) *migration.World {
+	t.Helper()
+	in := r.inputs()
+	f, err := migration.FactsOf(m, in, midday)
+	if err != nil {
+		t.Fatal(err)
+	}
+	world, err := r.look(t.Context(), m, in, &f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return world
+}
+
+func TestLookFindsOurJobsOnly(t *testing.T) {
+	m := watched()
+	foreign := liveJob("mlflow-mg-3140-g1", "foreign", func(j *batchv1.Job) { j.OwnerReferences = nil })
+	finished := liveJob("mlflow-mg-3130-g1", "finished", func(j *batchv1.Job) { j.Status.Succeeded = 1 })
+	older := liveJob("mlflow-mg-3130-g2", "older")
+	unrelated := liveJob("nightly", "unrelated", func(j *batchv1.Job) { j.Labels = nil })
+	world := looked(t, observer(t, nil, foreign, finished, older, unrelated), m)
+	if world.Job != nil || len(world.Others) != 1 || world.Others[0].Name != older.Name || world.Others[0].Ours {
+		t.Errorf("world %+v", world)
+	}
+	if !world.Quiet() {
+		t.Error("nothing else is there")
+	}
+	current := liveJob("mlflow-mg-3140-g2", "current", func(j *batchv1.Job) {
+		j.Annotations, j.Status = map[string]string{resources.ForcedByAnnotation: "token"}, batchv1.JobStatus{Conditions: []batchv1.JobCondition{
+			{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "BackoffLimitExceeded", Message: "too often"}}}
+	})
+	world = looked(t, observer(t, nil, current), m)
+	if world.Job == nil || world.Job.Phase != migration.JobFailed || world.Job.Force != "token" || world.Job.Failure.Message != "too often" || world.Job.Image != "mlflow:v3" {
+		t.Errorf("job %+v", world.Job)
+	}
+}
+
+// fromHere makes a Job one of this operator.
+func fromHere(j *batchv1.Job) {
+	j.Labels[names.OperatorLabel], j.Labels[names.ComponentLabel] = names.OperatorName, ComponentName
+}
+
+func unowned(j *batchv1.Job)  { j.OwnerReferences = nil }
+func finished(j *batchv1.Job) { j.Status.Succeeded = 1 }
+
+func TestWhatAJobIsToAnMLflow(t *testing.T) {
+	owners := func(refs ...metav1.OwnerReference) func(*batchv1.Job) {
+		return func(j *batchv1.Job) { j.OwnerReferences = refs }
+	}
+	labelled := func(key, value string) func(*batchv1.Job) {
+		return func(j *batchv1.Job) { j.Labels[key] = value }
+	}
+	for name, c := range map[string]struct {
+		changes []func(*batchv1.Job)
+		want    kinship
+	}{
+		"it controls it": {[]func(*batchv1.Job){fromHere}, kinOwn},
+		"it controls it, and the original made it": {nil, kinOwn},
+		"nobody owns it, and it bears our labels":  {[]func(*batchv1.Job){fromHere, unowned}, kinLeft},
+		"nobody owns it, and the original made it": {[]func(*batchv1.Job){unowned}, kinNone},
+		"another component made it":                {[]func(*batchv1.Job){fromHere, unowned, labelled(names.ComponentLabel, "other")}, kinNone},
+		"it is of an MLflow with another name":     {[]func(*batchv1.Job){fromHere, unowned, labelled(resources.LabelMigrationInstance, "other")}, kinNone},
+		"somebody else controls it": {[]func(*batchv1.Job){fromHere,
+			owners(metav1.OwnerReference{APIVersion: "batch/v1", Kind: "CronJob", Name: "nightly", UID: "n", Controller: new(true)})}, kinNone},
+		"somebody else owns it": {[]func(*batchv1.Job){fromHere,
+			owners(metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "backup", UID: "b"})}, kinNone},
+		"an earlier MLflow still controls it, and it goes with that": {[]func(*batchv1.Job){fromHere,
+			owners(metav1.OwnerReference{APIVersion: "mlflow.opendatahub.io/v1", Kind: "MLflow", Name: "mlflow", UID: "before", Controller: new(true)})}, kinNone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := kinOf(liveJob("mlflow-mg-3140-g2", "a", c.changes...), watched()); got != c.want {
+				t.Errorf("it is %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestLookFindsWhatAnEarlierMLflowLeft(t *testing.T) {
+	done := liveJob("mlflow-mg-3140-g2", "done", fromHere, unowned, finished)
+	doneBefore := liveJob("mlflow-mg-3140-g1", "done-before", fromHere, unowned, finished)
+	runs := liveJob("mlflow-mg-3140-g3", "runs", fromHere, unowned)
+	world := looked(t, observer(t, nil, done, doneBefore, runs), watched())
+	if world.Job != nil || world.Leftover == nil || world.Leftover.UID != "done" || !world.Leftover.Left || world.Leftover.Leaving {
+		t.Errorf("job %+v, left over %+v", world.Job, world.Leftover)
+	}
+	if len(world.Others) != 1 || world.Others[0].UID != "runs" || !world.Others[0].Left {
+		t.Errorf("others %+v", world.Others)
+	}
+	current := liveJob("mlflow-mg-3140-g2", "current", fromHere, unowned)
+	world = looked(t, observer(t, nil, current), watched())
+	if world.Job != nil || world.Leftover != nil || len(world.Others) != 1 || world.Others[0].UID != "current" {
+		t.Errorf("a Job that runs is waited for, whatever its name: %+v", world)
+	}
+}
+
+// [mlflow-45] [D14]
+func TestLookCountsWhatUsesTheDatabase(t *testing.T) {
+	deployment := func(wanted, replicas int32, seen int64) *appsv1.Deployment {
+		return &appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: "mlflow", Generation: 3}, Spec: appsv1.DeploymentSpec{Replicas: &wanted},
+			Status: appsv1.DeploymentStatus{Replicas: replicas, ObservedGeneration: seen},
+		}
+	}
+	chore := func(suspended *bool) *batchv1.CronJob {
+		return &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: "mlflow-gc", Labels: map[string]string{"app": "mlflow-gc"}},
+			Spec: batchv1.CronJobSpec{Suspend: suspended}}
+	}
+	of := func(app string) map[string]string { return map[string]string{"app": app} }
+	for name, c := range map[string]struct {
+		objects []client.Object
+		busy    int32
+		settled bool
+		working bool
+	}{
+		"nothing is there":              {nil, 0, true, false},
+		"stopped":                       {[]client.Object{deployment(0, 0, 3), chore(new(true))}, 0, true, false},
+		"not ready counts":              {[]client.Object{deployment(0, 1, 3)}, 1, true, false},
+		"not seen yet":                  {[]client.Object{deployment(0, 0, 2)}, 0, false, false},
+		"wanted":                        {[]client.Object{deployment(1, 0, 3)}, 0, false, false},
+		"a pod that the count left out": {[]client.Object{deployment(0, 0, 3), livePod("a", of("mlflow"), corev1.PodRunning)}, 1, true, false},
+		"a pod and its replica":         {[]client.Object{deployment(0, 1, 3), livePod("a", of("mlflow"), corev1.PodPending)}, 1, true, false},
+		"a pod that may start":          {[]client.Object{onNode(livePod("a", of("mlflow"), corev1.PodPending))}, 1, true, false},
+		"a pod without a node":          {[]client.Object{livePod("a", of("mlflow"), corev1.PodPending)}, 0, true, false},
+		"one that goes and never ran":   {[]client.Object{going(onNode(livePod("a", of("mlflow"), corev1.PodPending)))}, 0, true, false},
+		"one that goes and runs":        {[]client.Object{going(onNode(livePod("a", of("mlflow"), corev1.PodRunning)))}, 1, true, false},
+		"pods that have ended":          {[]client.Object{livePod("a", of("mlflow-gc"), corev1.PodSucceeded), livePod("b", of("mlflow"), corev1.PodFailed)}, 0, true, false},
+		"garbage collection at work":    {[]client.Object{livePod("a", of("mlflow-gc"), corev1.PodRunning), livePod("b", of("mlflow"), corev1.PodRunning)}, 2, true, false},
+		"a CronJob that may start":      {[]client.Object{chore(new(false))}, 0, true, true},
+		"a CronJob that says nothing":   {[]client.Object{chore(nil)}, 0, true, true},
+		"pods of others":                {[]client.Object{livePod("a", of("other"), corev1.PodRunning)}, 0, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			world := looked(t, observer(t, nil, c.objects...), watched())
+			if world.Busy != c.busy || world.Settled != c.settled || world.Working() != c.working {
+				t.Errorf("busy %d, settled %t, working %t", world.Busy, world.Settled, world.Working())
+			}
+		})
+	}
+}
+
+func onNode(p *corev1.Pod) *corev1.Pod {
+	p.Spec.NodeName = "node-a"
+	return p
+}
+
+func going(p *corev1.Pod) *corev1.Pod {
+	p.DeletionTimestamp, p.Finalizers = new(metav1.NewTime(midday)), []string{"example.com/held"}
+	return p
+}
+
+// collectorOf is the suspended CronJob of the garbage collection, and a Job of it that began before.
+func collectorOf(began time.Duration) (*batchv1.CronJob, *batchv1.Job) {
+	cron := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: "mlflow-gc", UID: "cron", Labels: map[string]string{"app": "mlflow-gc"}},
+		Spec: batchv1.CronJobSpec{Suspend: new(true)}}
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: "mlflow-gc-29000000", UID: "run",
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(cron, batchv1.SchemeGroupVersion.WithKind("CronJob"))}}}
+	job.Status.StartTime = new(metav1.NewTime(midday.Add(-began)))
+	return cron, job
+}
+
+// A pod that the affinity binds to the server, which is about to be stopped, could never run: its Job goes before the server
+// does, and the message names pod and cause.
+func TestAJobBesideTheServerEndsBeforeTheServer(t *testing.T) {
+	labels := map[string]string{"app": "mlflow-gc", podsOfJob: "run"}
+	stuck := livePod("mlflow-gc-29000000-abcde", labels, corev1.PodPending)
+	stuck.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+		Message: "0/3 nodes are available: 3 node(s) didn't match pod affinity rules."}}
+	for name, c := range map[string]struct {
+		began time.Duration
+		pods  []client.Object
+		step  migration.Step
+		says  string
+	}{
+		"no pod yet":       {time.Minute, nil, migration.StepDelete, "Deleted Job mlflow-gc-29000000, which never started,"},
+		"it cannot start":  {time.Minute, []client.Object{stuck}, migration.StepDelete, "pod mlflow-gc-29000000-abcde: the pod cannot be scheduled (nodes didn't match pod affinity rules)"},
+		"it works":         {time.Minute, []client.Object{onNode(livePod("gc", labels, corev1.PodRunning))}, migration.StepNone, "Waiting for Job mlflow-gc-29000000 to end before migration"},
+		"between two pods": {time.Minute, []client.Object{livePod("gc", labels, corev1.PodFailed)}, migration.StepNone, "Waiting for Job mlflow-gc-29000000 to end"},
+		"it hangs":         {3 * time.Hour, []client.Object{onNode(livePod("gc", labels, corev1.PodRunning))}, migration.StepDelete, "runs for longer than 2h0m0s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cron, job := collectorOf(c.began)
+			r := observer(t, nil, append(c.pods, cron, job)...)
+			d, err := r.planMigration(t.Context(), watched(), r.inputs())
+			if err != nil || d.Workloads != migration.Drain || d.Step != c.step || !strings.Contains(d.Report.Message, c.says) {
+				t.Errorf("error %v, workloads %q, step %q: %s", err, d.Workloads, d.Step, d.Report.Message)
+			}
+		})
+	}
+	t.Run("the Job is gone", func(t *testing.T) {
+		cron, _ := collectorOf(time.Minute)
+		r := observer(t, nil, cron, stuck)
+		if d, err := r.planMigration(t.Context(), watched(), r.inputs()); err != nil || d.Step != migration.StepCreate {
+			t.Errorf("a pod that never ran is in the way: error %v, rule %q", err, d.Rule)
+		}
+	})
+}
+
+// [mlflow-44]
+func TestLookReportsWhatItCannotRead(t *testing.T) {
+	for name, c := range map[string]struct {
+		broken client.ObjectList
+		job    *batchv1.Job
+		text   string
+	}{
+		"Jobs":               {&batchv1.JobList{}, nil, "listing migration Jobs: not now"},
+		"the pods of a Job":  {&corev1.PodList{}, liveJob("mlflow-mg-3140-g2", "a"), "list pods for migration Job mlflow-mg-3140-g2: not now"},
+		"other pods":         {&corev1.PodList{}, nil, "listing the pods that use the database: not now"},
+		"the CronJobs of it": {&batchv1.CronJobList{}, nil, "listing CronJobs: not now"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var there []client.Object
+			if c.job != nil {
+				there = append(there, c.job)
+			}
+			r, m := observer(t, c.broken, there...), watched()
+			_, err := r.planMigration(t.Context(), m, r.inputs())
+			if err == nil || err.Error() != c.text {
+				t.Fatalf("error %v", err)
+			}
+			condition := m.Status.Conditions[len(m.Status.Conditions)-1]
+			if condition.Type != migration.ConditionMigration || condition.Reason != migration.ReasonMigrationError || condition.Status != metav1.ConditionUnknown ||
+				!strings.Contains(condition.Message, "Failed to reconcile migration: "+c.text) {
+				t.Errorf("condition %+v", condition)
+			}
+		})
+	}
+}
+
+// At rest, and after a failure that is recorded, nothing is read.
+func TestPlanReadsNothingWhenSettled(t *testing.T) {
+	m := watched()
+	m.Status.Version = "3.14.0"
+	r := observer(t, &batchv1.JobList{})
+	if d, err := r.planMigration(t.Context(), m, r.inputs()); err != nil || d.Workloads != migration.RunAsSpecified {
+		t.Errorf("decision %+v, error %v", d, err)
+	}
+}

@@ -1,0 +1,71 @@
+// Package mlflowtest has the MLflows that the tests of several packages use.
+package mlflowtest
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+)
+
+// Server is an MLflow with a remote database and remote artifacts, changed by
+// the given functions.
+func Server(change ...func(*mlflowv1.MLflowSpec)) *mlflowv1.MLflow {
+	m := &mlflowv1.MLflow{}
+	m.SetGroupVersionKind(mlflowv1.GroupVersion.WithKind("MLflow"))
+	m.Name = mlflowv1.SingletonName
+	m.UID = "7f0c2f5e-0000-4000-8000-000000000001"
+	m.Spec = mlflowv1.MLflowSpec{
+		BackendStoreURI:      "postgresql://tracker@db.data.example.com:5432/tracking",
+		ArtifactsDestination: "s3://team-artifacts",
+		ServeArtifacts:       true,
+	}
+	for _, f := range change {
+		f(&m.Spec)
+	}
+	return m
+}
+
+// Object finds one of the built objects by kind and name; nil when it is absent.
+func Object(objects []*unstructured.Unstructured, kind, name string) *unstructured.Unstructured {
+	for _, o := range objects {
+		if o.GetKind() == kind && o.GetName() == name {
+			return o
+		}
+	}
+	return nil
+}
+
+// WithEnv gives an MLflow environment variables.
+func WithEnv(env ...corev1.EnvVar) func(*mlflowv1.MLflowSpec) {
+	return func(s *mlflowv1.MLflowSpec) { s.Env = env }
+}
+
+// Collecting switches garbage collection on.
+func Collecting(s *mlflowv1.MLflowSpec) {
+	s.GarbageCollection = &mlflowv1.GarbageCollectionConfig{Schedule: "15 3 * * 0", OlderThan: "30d"}
+}
+
+// Archiving switches the archival of traces on.
+func Archiving(s *mlflowv1.MLflowSpec) {
+	s.TraceArchival = &mlflowv1.TraceArchivalConfig{
+		Enabled: true, Schedule: "*/30 * * * *", Location: "s3://archive", Retention: "14d",
+		MaxTracesPerPass: new(int32(250)), LongRetentionAllowlist: []string{"7", "yes", "1e3"},
+	}
+}
+
+// Storage is a request for so much of a volume.
+func Storage(size string) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}
+}
+
+// WithStorageOf gives an MLflow a volume.
+func WithStorageOf(claim corev1.PersistentVolumeClaimSpec) func(*mlflowv1.MLflowSpec) {
+	return func(s *mlflowv1.MLflowSpec) { s.Storage = &claim }
+}
+
+// KeyOf selects a key of a Secret.
+func KeyOf(name, key string) *corev1.SecretKeySelector {
+	return &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: name}, Key: key}
+}

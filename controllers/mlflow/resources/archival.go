@@ -1,0 +1,152 @@
+package resources
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	batchv1ac "k8s.io/client-go/applyconfigurations/batch/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"sigs.k8s.io/yaml"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+)
+
+const (
+	archivalConfigName = "mlflow-trace-archival-config"
+	archivalVolume     = "trace-archival-config"
+	archivalFile       = "trace-archival.yaml"
+	archivalPath       = "/etc/mlflow"
+
+	envArchivalConfig = "MLFLOW_TRACE_ARCHIVAL_CONFIG"
+
+	// envServerStore is where the archiver looks for the database. Only the program of the server sets it, for its children.
+	envServerStore = "_MLFLOW_SERVER_FILE_STORE"
+
+	archivalProgram = "from mlflow.tracing.trace_archival_service import run_trace_archival_scheduler; run_trace_archival_scheduler()"
+)
+
+// Archives reports whether trace archival is switched on.
+func Archives(m *mlflowv1.MLflow) bool {
+	return m.Spec.TraceArchival != nil && m.Spec.TraceArchival.Enabled
+}
+
+// archivalDocument is the file that server and archiver read. Its names and
+// shape are those of MLflow.
+type archivalDocument struct {
+	TraceArchival archivalTerms `json:"trace_archival"`
+}
+
+type archivalTerms struct {
+	Enabled                bool     `json:"enabled"`
+	Location               string   `json:"location,omitempty"`
+	Retention              string   `json:"retention,omitempty"`
+	MaxTracesPerPass       *int32   `json:"max_traces_per_pass,omitempty"`
+	LongRetentionAllowlist []string `json:"long_retention_allowlist,omitempty"`
+}
+
+// archivalText is the content of the file. The encoder quotes whatever YAML
+// would not read as text, such as the number of an experiment.
+func archivalText(m *mlflowv1.MLflow) (string, error) {
+	spec := m.Spec.TraceArchival
+	text, err := yaml.Marshal(archivalDocument{archivalTerms{
+		Enabled:                true,
+		Location:               spec.Location,
+		Retention:              spec.Retention,
+		MaxTracesPerPass:       spec.MaxTracesPerPass,
+		LongRetentionAllowlist: spec.LongRetentionAllowlist,
+	}})
+	if err != nil {
+		return "", fmt.Errorf("encoding spec.traceArchival: %w", err)
+	}
+	return string(text), nil
+}
+
+// archivalSettings is the ConfigMap with the file, if archival is on.
+func archivalSettings(m *mlflowv1.MLflow, in Inputs) ([]runtime.ApplyConfiguration, error) {
+	if !Archives(m) {
+		return nil, nil
+	}
+	if m.Spec.Storage == nil && strings.HasPrefix(m.Spec.TraceArchival.Location, "file://") {
+		return nil, errors.New("storage must be enabled when traceArchival.location uses file-based storage: add spec.storage")
+	}
+	text, err := archivalText(m)
+	if err != nil {
+		return nil, err
+	}
+	return []runtime.ApplyConfiguration{
+		corev1ac.ConfigMap(Suffixed(archivalConfigName, m), in.Namespace).
+			WithLabels(Labels(NameOf(m))).
+			WithData(map[string]string{archivalFile: text}),
+	}, nil
+}
+
+// ArchivalReference is the file as something that the server consumes. Its hash
+// is that of what is about to be written, so that file and server change in one
+// pass.
+func ArchivalReference(m *mlflowv1.MLflow) (reference.Reference, string, error) {
+	text, err := archivalText(m)
+	if err != nil {
+		return reference.Reference{}, "", err
+	}
+	sum := sha256.Sum256([]byte(text))
+	ref := reference.Reference{Kind: reference.ConfigMap, Name: Suffixed(archivalConfigName, m), Keys: []string{archivalFile}}
+	return ref, hex.EncodeToString(sum[:8]), nil
+}
+
+// withArchival gives a pod the file and tells it where it is.
+func withArchival(m *mlflowv1.MLflow) part {
+	if !Archives(m) {
+		return part{}
+	}
+	source := corev1ac.ConfigMapVolumeSource().WithName(Suffixed(archivalConfigName, m))
+	return part{
+		volumes: []*corev1ac.VolumeApplyConfiguration{corev1ac.Volume().WithName(archivalVolume).WithConfigMap(source)},
+		mounts:  []*corev1ac.VolumeMountApplyConfiguration{mount(archivalVolume, archivalPath).WithReadOnly(true)},
+	}
+}
+
+// archivalEnv is the variable that goes with withArchival.
+func archivalEnv(m *mlflowv1.MLflow) []envVar {
+	if !Archives(m) {
+		return nil
+	}
+	return []envVar{value(envArchivalConfig, archivalPath+"/"+archivalFile)}
+}
+
+// archiver moves old traces from the database to the archive.
+func archiver(m *mlflowv1.MLflow, in Inputs) (*batchv1ac.CronJobApplyConfiguration, error) {
+	if !Archives(m) {
+		return nil, nil
+	}
+	authorities, err := withCABundle(m, in, caSources(m, in))
+	if err != nil {
+		return nil, err
+	}
+	backend, err := backendVar(m)
+	if err != nil {
+		return nil, err
+	}
+	backend.Name = new(envServerStore)
+	env, err := choreEnv(m, archivalEnv(m), append([]envVar{backend}, authorities.env...), platformEnv(in))
+	if err != nil {
+		return nil, err
+	}
+	needed, err := resourcesOf("traceArchival.resources", m.Spec.TraceArchival.Resources, choreResources())
+	if err != nil {
+		return nil, err
+	}
+	return cronJob(m, in, chore{
+		name:      ArchivalBaseName,
+		schedule:  m.Spec.TraceArchival.Schedule,
+		account:   archivalAccount,
+		command:   []string{"python3.12", "-c", archivalProgram},
+		env:       env,
+		resources: needed,
+		parts:     []part{withScratch(m), withArchival(m), withStorage(m), authorities},
+	})
+}

@@ -1,0 +1,222 @@
+package resources
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	batchv1ac "k8s.io/client-go/applyconfigurations/batch/v1"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+)
+
+// Names and values that other software relies on.
+const (
+	BaseName         = "mlflow"
+	containerName    = "mlflow"
+	migrationName    = "mlflow-migration"
+	claimBaseName    = "mlflow-pvc"
+	GCBaseName       = "mlflow-gc"
+	ArchivalBaseName = "mlflow-trace-archival"
+	monitorBaseName  = "mlflow-metrics-monitor"
+	sharedRoleName   = "mlflow"
+	TLSSecretName    = "mlflow-tls"
+	artifactSecret   = "mlflow-artifact-connection"
+	PlatformCAName   = "odh-trusted-ca-bundle"
+	serviceCAName    = "openshift-service-ca.crt"
+	serviceCAKey     = "service-ca.crt"
+	portName         = "https"
+	port             = 8443
+	staticPrefix     = "/mlflow"
+	defaultAccount   = mlflowv1.DefaultServiceAccount
+	gcAccount        = "mlflow-gc-sa"
+	archivalAccount  = "mlflow-trace-archival-sa"
+	defaultBackend   = "sqlite:////mlflow/mlflow.db"
+	defaultArtifacts = "file:///mlflow/artifacts"
+
+	LabelApp       = "app"
+	LabelComponent = "component"
+	labelInstance  = "app.kubernetes.io/instance"
+)
+
+// Inputs is what the objects of an MLflow depend on beside its spec.
+type Inputs struct {
+	// Namespace is where the server runs.
+	Namespace string
+	// OpenShift: the platform signs serving certificates and has its own cipher policy.
+	OpenShift bool
+	// ConsoleLinks, HTTPRoutes and ServiceMonitors say which optional kinds are served.
+	ConsoleLinks, HTTPRoutes, ServiceMonitors bool
+	// Image is the MLflow image unless the spec names one.
+	Image string
+	// GatewayName and GatewayNamespace are the parent of the HTTPRoute.
+	GatewayName, GatewayNamespace string
+	// ExternalURL is the base under which the gateway is reached, "" when none is configured.
+	ExternalURL string
+	// SectionTitle is the section of the console menu.
+	SectionTitle string
+	// Version is the MLflow release that this build supports, without a leading "v".
+	Version string
+	// PlatformCABundle: the ConfigMap with the certificate authorities of the platform exists.
+	PlatformCABundle bool
+	// VerifyPostgres: the operator before verified PostgreSQL by the authorities of the platform, and that stays so.
+	VerifyPostgres bool
+}
+
+// Plan is what an MLflow asks for, in groups of which a later one never keeps an earlier one from being written.
+type Plan struct {
+	// Server is the server and what it needs: identity and permissions, settings, storage, policies.
+	Server apply.Desired
+	// Chores are the CronJobs beside it and the permissions that only they have.
+	Chores apply.Desired
+	// Exposed is what leads to the server or looks at it.
+	Exposed apply.Desired
+}
+
+// All joins the parts in the order in which they are made.
+func (p *Plan) All() apply.Desired { return slices.Concat(p.Server, p.Chores, p.Exposed) }
+
+// Build lists the objects of an MLflow in the order in which they are to be
+// written: identity, permissions, storage and the server, then the jobs beside
+// it, and at last what publishes it. It fails when the spec cannot be
+// translated; the error names the field.
+func Build(m *mlflowv1.MLflow, in Inputs) (apply.Desired, error) {
+	p, err := NewPlan(m, in)
+	return p.All(), err
+}
+
+// NewPlan builds every object of an MLflow but the Job of a migration.
+func NewPlan(m *mlflowv1.MLflow, in Inputs) (Plan, error) {
+	p := Plan{Server: append(accounts(m, in), sharedRBAC(m, in)...)}
+	settings, err := archivalSettings(m, in)
+	if err != nil {
+		return Plan{}, err
+	}
+	p.Server.Add(settings...)
+	if m.Spec.Storage != nil {
+		claim, err := PVC(m, in)
+		if err != nil {
+			return Plan{}, err
+		}
+		p.Server = append(p.Server, claim)
+	}
+	policy, err := networkPolicy(m, in)
+	if err != nil {
+		return Plan{}, err
+	}
+	migration, err := migrationPolicy(m, in)
+	if err != nil {
+		return Plan{}, err
+	}
+	pod, err := deployment(m, in)
+	if err != nil {
+		return Plan{}, err
+	}
+	p.Server.Add(policy, migration, pod)
+	if p.Chores, err = chores(m, in); err != nil {
+		return Plan{}, err
+	}
+	p.Exposed = exposure(m, in)
+	return p, nil
+}
+
+// Chores are the jobs beside the server that the spec asks for.
+func chores(m *mlflowv1.MLflow, in Inputs) (apply.Desired, error) {
+	var desired apply.Desired
+	desired.Add(collectorRBAC(m, in)...)
+	for _, build := range []func(*mlflowv1.MLflow, Inputs) (*batchv1ac.CronJobApplyConfiguration, error){collector, archiver} {
+		job, err := build(m, in)
+		if err != nil {
+			return nil, err
+		}
+		if job != nil {
+			desired.Add(job)
+		}
+	}
+	return desired, nil
+}
+
+// exposure leads to the server, as far as the cluster serves the kinds.
+func exposure(m *mlflowv1.MLflow, in Inputs) apply.Desired {
+	var desired apply.Desired
+	desired.Add(service(m, in))
+	if in.ServiceMonitors {
+		desired.Add(serviceMonitor(m, in))
+	}
+	if in.HTTPRoutes {
+		desired.Add(httpRoute(m, in))
+	}
+	if in.ConsoleLinks && in.ExternalURL != "" {
+		desired.Add(consoleLink(m, in))
+	}
+	return desired
+}
+
+// ExternalURL is where users reach the server, "" when it is not published.
+func ExternalURL(m *mlflowv1.MLflow, in Inputs) string {
+	if !in.HTTPRoutes || in.ExternalURL == "" {
+		return ""
+	}
+	return publicURL(m, in)
+}
+
+// AddressURL is where workloads in the cluster reach the server, "" when its
+// namespace is not known.
+func AddressURL(m *mlflowv1.MLflow, in Inputs) string {
+	if in.Namespace == "" {
+		return ""
+	}
+	return fmt.Sprintf("https://%s:%d%s", serviceHost(m, in), port, staticPrefix)
+}
+
+// publicURL joins the configured base and the path of this server with exactly
+// one slash.
+func publicURL(m *mlflowv1.MLflow, in Inputs) string {
+	return strings.TrimRight(in.ExternalURL, "/") + "/" + NameOf(m)
+}
+
+func serviceHost(m *mlflowv1.MLflow, in Inputs) string {
+	return NameOf(m) + "." + in.Namespace + ".svc"
+}
+
+// NameOf is the name of the objects of which there is one of a kind.
+func NameOf(m *mlflowv1.MLflow) string { return Suffixed(BaseName, m) }
+
+// ClaimName is the name of the claim of an MLflow.
+func ClaimName(m *mlflowv1.MLflow) string { return Suffixed(claimBaseName, m) }
+
+// Suffixed tells the objects of several servers apart. The schema admits one
+// name only, for which the suffix is empty.
+func Suffixed(base string, m *mlflowv1.MLflow) string {
+	if m.Name == mlflowv1.SingletonName || m.Name == "" {
+		return base
+	}
+	return base + "-" + m.Name
+}
+
+// selector finds the pods of the server. It cannot change: Deployments of the
+// originals carry it.
+func selector(m *mlflowv1.MLflow) map[string]string {
+	return map[string]string{LabelApp: NameOf(m)}
+}
+
+// podLabelsOf are the labels of pods of one application beside the server. The
+// label of the instance puts them under the network policy of the server.
+func podLabelsOf(app string, m *mlflowv1.MLflow) map[string]string {
+	all := Labels(app)
+	all[labelInstance] = NameOf(m)
+	return all
+}
+
+// Labels are those of an object that belongs to the app.
+func Labels(app string) map[string]string {
+	return map[string]string{LabelApp: app, LabelComponent: BaseName}
+}
+
+func accountName(m *mlflowv1.MLflow) string {
+	if m.Spec.ServiceAccountName == "" {
+		return defaultAccount
+	}
+	return m.Spec.ServiceAccountName
+}

@@ -1,0 +1,241 @@
+package resources
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/mlflowtest"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+)
+
+// typed builds and reads one object as a Go type, unknown fields refused.
+func typed[T any](t testing.TB, m *mlflowv1.MLflow, in Inputs, kind, name string) *T {
+	t.Helper()
+	o := mlflowtest.Object(built(t, m, in), kind, name)
+	if o == nil {
+		t.Fatalf("no %s %s was built", kind, name)
+		return nil
+	}
+	into := new(T)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(o.Object, into, true); err != nil {
+		t.Fatalf("reading %s %s: %v", kind, name, err)
+	}
+	return into
+}
+
+func deploymentOf(t testing.TB, m *mlflowv1.MLflow, in Inputs) *appsv1.Deployment {
+	t.Helper()
+	return typed[appsv1.Deployment](t, m, in, "Deployment", NameOf(m))
+}
+
+func podOf(t testing.TB, m *mlflowv1.MLflow, in Inputs) corev1.PodSpec {
+	t.Helper()
+	return deploymentOf(t, m, in).Spec.Template.Spec
+}
+
+func TestOrder(t *testing.T) {
+	m := mlflowtest.Server(mlflowtest.WithStorageOf(corev1.PersistentVolumeClaimSpec{}))
+	want := []string{
+		"ServiceAccount/mlflow-sa", "ClusterRole/mlflow", "ClusterRoleBinding/mlflow", "PersistentVolumeClaim/mlflow-pvc",
+		"NetworkPolicy/mlflow", "NetworkPolicy/mlflow-migration", "Deployment/mlflow", "Service/mlflow",
+		"ServiceMonitor/mlflow-metrics-monitor", "HTTPRoute/mlflow", "ConsoleLink/mlflow",
+	}
+	for range 20 { // [D21] the same on every pass
+		var got []string
+		for _, o := range built(t, m, platformInputs["openshift"]) {
+			got = append(got, o.GetKind()+"/"+o.GetName())
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("order (-want +got):\n%s", diff)
+		}
+	}
+}
+
+func TestOptionalObjects(t *testing.T) {
+	for name, c := range map[string]struct {
+		in   Inputs
+		want []string
+	}{
+		"bare":      {platformInputs["bare"], nil},
+		"plain":     {platformInputs["plain"], []string{"ServiceMonitor", "HTTPRoute"}},
+		"openshift": {platformInputs["openshift"], []string{"ServiceMonitor", "HTTPRoute", "ConsoleLink"}},
+		"[D29] no link without a real address": {with(platformInputs["openshift"], func(in *Inputs) { in.ExternalURL = "" }),
+			[]string{"ServiceMonitor", "HTTPRoute"}},
+		"[D31] OpenShift without console": {with(platformInputs["openshift"], func(in *Inputs) { in.ConsoleLinks = false }),
+			[]string{"ServiceMonitor", "HTTPRoute"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, o := range built(t, mlflowtest.Server(), c.in) {
+				switch o.GetKind() {
+				case "ServiceMonitor", "HTTPRoute", "ConsoleLink":
+					got = append(got, o.GetKind())
+				}
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("optional objects (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func with(in Inputs, change func(*Inputs)) Inputs {
+	change(&in)
+	return in
+}
+
+func TestMarks(t *testing.T) {
+	m := mlflowtest.Server(mlflowtest.WithStorageOf(corev1.PersistentVolumeClaimSpec{}))
+	for _, o := range built(t, m, platformInputs["openshift"]) {
+		if o.GetLabels()[names.OperatorLabel] != names.OperatorName || o.GetLabels()[names.ComponentLabel] != "mlflow" {
+			t.Errorf("%s %s lacks the common labels: %v", o.GetKind(), o.GetName(), o.GetLabels())
+		}
+		owners := o.GetOwnerReferences()
+		switch o.GetKind() {
+		case "PersistentVolumeClaim":
+			if len(owners) != 0 {
+				t.Errorf("[D23] the claim would go with its MLflow: %v", owners)
+			}
+		case "ClusterRole", "ClusterRoleBinding":
+			if len(owners) != 1 || owners[0].Controller != nil && *owners[0].Controller {
+				t.Errorf("%s is shared and wants a plain owner, has %v", o.GetKind(), owners)
+			}
+		default:
+			if !metav1.IsControlledBy(o, m) {
+				t.Errorf("%s %s is not controlled by its MLflow", o.GetKind(), o.GetName())
+			}
+		}
+		for _, app := range []string{"HTTPRoute", "ConsoleLink"} {
+			if o.GetKind() == app && (o.GetLabels()[LabelApp] != "mlflow" || o.GetLabels()[LabelComponent] != "") {
+				t.Errorf("%s has labels %v", app, o.GetLabels())
+			}
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	t.Run("[mlflow-25] namespace and suffix", func(t *testing.T) {
+		m := called(mlflowtest.Server(mlflowtest.WithStorageOf(corev1.PersistentVolumeClaimSpec{})), "team")
+		in := with(platformInputs["openshift"], func(in *Inputs) { in.Namespace = "tracking" })
+		want := []string{
+			"tracking/mlflow-sa", "/mlflow", "/mlflow", "tracking/mlflow-pvc-team", "tracking/mlflow-team",
+			"tracking/mlflow-team-migration", "tracking/mlflow-team", "tracking/mlflow-team",
+			"tracking/mlflow-metrics-monitor-team", "tracking/mlflow-team", "/mlflow-team",
+		}
+		var got []string
+		for _, o := range built(t, m, in) {
+			got = append(got, o.GetNamespace()+"/"+o.GetName())
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("names (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("[mlflow-24] shared roles keep their name and can read the fixed Secret", func(t *testing.T) {
+		for _, name := range []string{"mlflow", "team"} {
+			m := called(mlflowtest.Server(func(s *mlflowv1.MLflowSpec) { s.ServiceAccountName = "runner" }), name)
+			role := typed[rbacv1.ClusterRole](t, m, platformInputs["bare"], "ClusterRole", "mlflow")
+			read := []string{"get", "list", "watch"}
+			want := []rbacv1.PolicyRule{
+				{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: read},
+				{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"mlflow-artifact-connection"}, Verbs: read},
+				{APIGroups: []string{"mlflow.kubeflow.org"}, Resources: []string{"mlflowconfigs"}, Verbs: read},
+			}
+			if diff := cmp.Diff(want, role.Rules); diff != "" {
+				t.Errorf("rules (-want +got):\n%s", diff)
+			}
+			binding := typed[rbacv1.ClusterRoleBinding](t, m, platformInputs["bare"], "ClusterRoleBinding", "mlflow")
+			subjects := []rbacv1.Subject{{Kind: "ServiceAccount", Name: "runner", Namespace: "opendatahub"}}
+			if diff := cmp.Diff(subjects, binding.Subjects); diff != "" {
+				t.Errorf("subjects (-want +got):\n%s", diff)
+			}
+		}
+	})
+}
+
+func TestURLs(t *testing.T) {
+	plain := platformInputs["plain"]
+	for name, c := range map[string]struct {
+		name string
+		in   Inputs
+		want string
+	}{
+		"[mlflow-34] configured":              {"mlflow", plain, "https://gateway.apps.example.com/mlflow"},
+		"[mlflow-34] suffix":                  {"team", plain, "https://gateway.apps.example.com/mlflow-team"},
+		"[mlflow-34] trailing slashes go":     {"mlflow", with(plain, func(in *Inputs) { in.ExternalURL = "https://a.example.com//" }), "https://a.example.com/mlflow"},
+		"[mlflow-34] base path stays":         {"mlflow", with(plain, func(in *Inputs) { in.ExternalURL = "https://a.example.com/base/" }), "https://a.example.com/base/mlflow"},
+		"[mlflow-34] none without a base":     {"mlflow", with(plain, func(in *Inputs) { in.ExternalURL = "" }), ""},
+		"[mlflow-34] none without routes":     {"mlflow", platformInputs["bare"], ""},
+		"[mlflow-34] example host configured": {"mlflow", with(plain, func(in *Inputs) { in.ExternalURL = "https://mlflow.example.com" }), "https://mlflow.example.com/mlflow"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := ExternalURL(called(mlflowtest.Server(), c.name), c.in); got != c.want {
+				t.Errorf("externalURL = %q, want %q", got, c.want)
+			}
+		})
+	}
+	t.Run("[mlflow-34] address", func(t *testing.T) {
+		if got := AddressURL(mlflowtest.Server(), plain); got != "https://mlflow.opendatahub.svc:8443/mlflow" {
+			t.Errorf("addressURL = %q", got)
+		}
+		if got := AddressURL(called(mlflowtest.Server(), "team"), plain); got != "https://mlflow-team.opendatahub.svc:8443/mlflow" {
+			t.Errorf("addressURL with suffix = %q", got)
+		}
+		if got := AddressURL(mlflowtest.Server(), Inputs{}); got != "" {
+			t.Errorf("addressURL without namespace = %q", got)
+		}
+	})
+	t.Run("[D29] one slash in the console link", func(t *testing.T) {
+		in := with(platformInputs["openshift"], func(in *Inputs) { in.ExternalURL = "https://a.example.com/" })
+		link := mlflowtest.Object(built(t, mlflowtest.Server(), in), "ConsoleLink", "mlflow")
+		href, _, _ := unstructured.NestedString(link.Object, "spec", "href")
+		if href != "https://a.example.com/mlflow" {
+			t.Errorf("href = %q", href)
+		}
+		image, _, _ := unstructured.NestedString(link.Object, "spec", "applicationMenu", "imageURL")
+		if !strings.HasPrefix(image, "data:image/svg+xml;base64,") {
+			t.Errorf("imageURL = %q", image)
+		}
+	})
+}
+
+func TestBuildErrors(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*mlflowv1.MLflowSpec)
+		want   string
+	}{
+		"[mlflow-11] unknown selector operator": {func(s *mlflowv1.MLflowSpec) {
+			s.WorkspaceLabelSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Around"}}}
+		}, "workspaceLabelSelector"},
+		"backend selector without key": {func(s *mlflowv1.MLflowSpec) {
+			s.BackendStoreURIFrom = &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "db"}}
+		}, "backendStoreUriFrom must include non-empty 'name' and 'key'"},
+		"replica selector without name": {func(s *mlflowv1.MLflowSpec) {
+			s.ReadReplicaBackendStoreURIFrom = &corev1.SecretKeySelector{Key: "uri"}
+		}, "readReplicaBackendStoreUriFrom must include non-empty 'name' and 'key'"},
+		"a control character in a file": {func(s *mlflowv1.MLflowSpec) {
+			s.TraceArchival = &mlflowv1.TraceArchivalConfig{Enabled: true, Location: "s3://a\u008d"}
+		}, "encoding spec.traceArchival"},
+		"registry selector without name": {func(s *mlflowv1.MLflowSpec) {
+			s.RegistryStoreURIFrom = &corev1.SecretKeySelector{Key: "uri"}
+		}, "registryStoreUriFrom must include non-empty 'name' and 'key'"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			desired, err := Build(mlflowtest.Server(c.change), platformInputs["plain"])
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want one that says %q", err, c.want)
+			}
+			if desired != nil {
+				t.Error("objects beside an error")
+			}
+		})
+	}
+}

@@ -1,0 +1,247 @@
+package resources
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
+)
+
+// deployment is the server. A volume may be attached to one node only, so with
+// storage the old pod has to go before the new one starts.
+func deployment(m *mlflowv1.MLflow, in Inputs) (*appsv1ac.DeploymentApplyConfiguration, error) {
+	name := NameOf(m)
+	pod, err := podSpec(m, in)
+	if err != nil {
+		return nil, err
+	}
+	strategy := appsv1ac.DeploymentStrategy().WithType(appsv1.RecreateDeploymentStrategyType)
+	if m.Spec.Storage == nil {
+		strategy = appsv1ac.DeploymentStrategy().WithType(appsv1.RollingUpdateDeploymentStrategyType).
+			WithRollingUpdate(appsv1ac.RollingUpdateDeployment().
+				WithMaxSurge(intstr.FromInt32(1)).WithMaxUnavailable(intstr.FromInt32(0)))
+	}
+	template := corev1ac.PodTemplateSpec().
+		WithLabels(podLabels(m)).
+		WithAnnotations(m.Spec.PodAnnotations).
+		WithSpec(pod)
+	server := appsv1ac.Deployment(name, in.Namespace).WithLabels(Labels(name))
+	if in.VerifyPostgres {
+		server.WithAnnotations(map[string]string{verifyAnnotation: "verify-full"})
+	}
+	return server.
+		WithSpec(appsv1ac.DeploymentSpec().
+			WithReplicas(OrOne(m.Spec.Replicas)).
+			WithStrategy(strategy).
+			WithSelector(metav1ac.LabelSelector().WithMatchLabels(selector(m))).
+			WithTemplate(template)), nil
+}
+
+// podLabels are those of the user and ours. Ours win: other objects select the
+// pods by them.
+func podLabels(m *mlflowv1.MLflow) map[string]string {
+	merged := maps.Clone(m.Spec.PodLabels)
+	if merged == nil {
+		merged = map[string]string{}
+	}
+	maps.Copy(merged, podLabelsOf(NameOf(m), m))
+	return merged
+}
+
+// part is what one concern adds to a pod and its main container.
+type part struct {
+	volumes        []*corev1ac.VolumeApplyConfiguration
+	mounts         []*corev1ac.VolumeMountApplyConfiguration
+	args           []string
+	env            []envVar
+	initContainers []*corev1ac.ContainerApplyConfiguration
+	sidecars       []*corev1ac.ContainerApplyConfiguration
+}
+
+func podSpec(m *mlflowv1.MLflow, in Inputs) (*corev1ac.PodSpecApplyConfiguration, error) {
+	authorities, err := withLiveCABundle(m, in, caSources(m, in))
+	if err != nil {
+		return nil, err
+	}
+	server, err := serverContainer(m, in, authorities.env)
+	if err != nil {
+		return nil, err
+	}
+	pod := corev1ac.PodSpec().
+		WithServiceAccountName(accountName(m)).
+		WithAutomountServiceAccountToken(true)
+	serveAlone(m, pod, server)
+	assemble(pod, server, []part{withScratch(m), withStorage(m), withTLS(in), authorities, withMetrics(in), withArchival(m)})
+	if err := placePod(m, in, pod); err != nil {
+		return nil, err
+	}
+	if pod.ResourceClaims, err = resources.ApplyEach[corev1ac.PodResourceClaimApplyConfiguration](m.Spec.ResourceClaims); err != nil {
+		return nil, fmt.Errorf("translating spec.resourceClaims: %w", err)
+	}
+	return pod, nil
+}
+
+// startupAttempts is how often the startup probe may fail, every ten seconds: a server with little CPU takes minutes to start.
+const startupAttempts = 60
+
+// serverContainer runs MLflow behind TLS on one port.
+func serverContainer(m *mlflowv1.MLflow, in Inputs, certificates []envVar) (*corev1ac.ContainerApplyConfiguration, error) {
+	security, err := containerSecurity(m)
+	if err != nil {
+		return nil, err
+	}
+	needed, err := serverResources(m)
+	if err != nil {
+		return nil, err
+	}
+	container := imageContainer(m, in, containerName).
+		WithCommand("mlflow").
+		WithArgs(serverArgs(m, in)...).
+		WithPorts(corev1ac.ContainerPort().WithName(portName).WithContainerPort(port).WithProtocol(corev1.ProtocolTCP)).
+		WithResources(needed).
+		WithSecurityContext(security).
+		WithStartupProbe(probe(m, in, "/health", 0, 10).WithFailureThreshold(startupAttempts)).
+		WithLivenessProbe(probe(m, in, "/health", 30, 10)).
+		WithReadinessProbe(probe(m, in, "/api/3.0/mlflow/server-info", 5, 5))
+	if container.Env, err = serverEnv(m, in, certificates); err != nil {
+		return nil, err
+	}
+	if container.EnvFrom, err = userEnvFrom(m); err != nil {
+		return nil, err
+	}
+	return container, nil
+}
+
+func serverResources(m *mlflowv1.MLflow) (*corev1ac.ResourceRequirementsApplyConfiguration, error) {
+	return resourcesOf("resources", m.Spec.Resources, needs("1", "2Gi", "4", "3Gi"))
+}
+
+func serverArgs(m *mlflowv1.MLflow, in Inputs) []string {
+	args := []string{"server"}
+	if m.Spec.ServeArtifacts {
+		destination := m.Spec.ArtifactsDestination
+		if destination == "" {
+			destination = defaultArtifacts
+		}
+		args = append(args, "--serve-artifacts", "--artifacts-destination="+destination)
+	} else {
+		args = append(args, "--no-serve-artifacts")
+	}
+	if m.Spec.DefaultArtifactRoot != "" {
+		args = append(args, "--default-artifact-root="+m.Spec.DefaultArtifactRoot)
+	}
+	return append(args,
+		"--app-name=kubernetes-auth",
+		"--enable-workspaces",
+		"--workspace-store-uri="+workspaceStore,
+		"--host=0.0.0.0",
+		fmt.Sprintf("--port=%d", port),
+		"--workers="+strconv.Itoa(int(OrOne(m.Spec.Workers))),
+		"--uvicorn-opts=--ssl-keyfile="+tlsPath+"/tls.key --ssl-certfile="+tlsPath+"/tls.crt --proxy-headers",
+		"--allowed-hosts", strings.Join(allowedHosts(m, in), ","),
+		"--static-prefix="+staticPrefix)
+}
+
+// imageContainer is a container that runs the MLflow image.
+func imageContainer(m *mlflowv1.MLflow, in Inputs, name string) *corev1ac.ContainerApplyConfiguration {
+	container := corev1ac.Container().WithName(name).WithImage(ImageOf(m, in))
+	if image := m.Spec.Image; image != nil && image.ImagePullPolicy != "" {
+		container.WithImagePullPolicy(image.ImagePullPolicy)
+	}
+	return container
+}
+
+// ImageOf is the image of the spec, or that of the platform.
+func ImageOf(m *mlflowv1.MLflow, in Inputs) string {
+	if m.Spec.Image != nil && m.Spec.Image.Image != "" {
+		return m.Spec.Image.Image
+	}
+	return in.Image
+}
+
+const (
+	tmpPath     = "/tmp"
+	storagePath = "/mlflow"
+	tlsPath     = "/etc/tls/private"
+	metricsPath = "/prometheus"
+)
+
+// withScratch gives the server, whose root is read-only, a place to write.
+func withScratch(m *mlflowv1.MLflow) part {
+	size := resource.MustParse("1Gi")
+	if temporary := m.Spec.TemporaryStorage; temporary != nil && temporary.SizeLimit != nil {
+		size = *temporary.SizeLimit
+	}
+	return part{
+		volumes: []*corev1ac.VolumeApplyConfiguration{emptyDir("tmp", size)},
+		mounts:  []*corev1ac.VolumeMountApplyConfiguration{mount("tmp", tmpPath)},
+	}
+}
+
+// withStorage mounts the volume claim of the spec, if it asks for one.
+func withStorage(m *mlflowv1.MLflow) part {
+	if m.Spec.Storage == nil {
+		return part{}
+	}
+	claim := corev1ac.PersistentVolumeClaimVolumeSource().WithClaimName(ClaimName(m))
+	return part{
+		volumes: []*corev1ac.VolumeApplyConfiguration{corev1ac.Volume().WithName("mlflow-storage").WithPersistentVolumeClaim(claim)},
+		mounts:  []*corev1ac.VolumeMountApplyConfiguration{mount("mlflow-storage", storagePath)},
+	}
+}
+
+// withTLS mounts the serving certificate. Elsewhere than on OpenShift the pod
+// may lack the group that could read a file of mode 0640.
+func withTLS(in Inputs) part {
+	mode := int32(0o644)
+	if in.OpenShift {
+		mode = 0o640
+	}
+	secret := corev1ac.SecretVolumeSource().WithSecretName(TLSSecretName).WithDefaultMode(mode)
+	return part{
+		volumes: []*corev1ac.VolumeApplyConfiguration{corev1ac.Volume().WithName(TLSSecretName).WithSecret(secret)},
+		mounts:  []*corev1ac.VolumeMountApplyConfiguration{mount(TLSSecretName, tlsPath).WithReadOnly(true)},
+	}
+}
+
+// withMetrics lets the server keep the counters of its workers, where somebody
+// can scrape them.
+func withMetrics(in Inputs) part {
+	if !in.ServiceMonitors {
+		return part{}
+	}
+	return part{
+		volumes: []*corev1ac.VolumeApplyConfiguration{emptyDir("metrics", resource.MustParse("100Mi"))},
+		mounts:  []*corev1ac.VolumeMountApplyConfiguration{mount("metrics", metricsPath)},
+		args:    []string{"--expose-prometheus=" + metricsPath},
+	}
+}
+
+func emptyDir(name string, size resource.Quantity) *corev1ac.VolumeApplyConfiguration {
+	return corev1ac.Volume().WithName(name).WithEmptyDir(corev1ac.EmptyDirVolumeSource().WithSizeLimit(size))
+}
+
+func mount(volume, path string) *corev1ac.VolumeMountApplyConfiguration {
+	return corev1ac.VolumeMount().WithName(volume).WithMountPath(path)
+}
+
+func caVolume(index int) string { return "ca-bundle-" + strconv.Itoa(index) }
+
+// OrOne is the number of replicas, 1 when none is given.
+func OrOne(n *int32) int32 {
+	if n == nil {
+		return 1
+	}
+	return *n
+}

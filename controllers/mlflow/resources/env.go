@@ -1,0 +1,256 @@
+package resources
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
+)
+
+const (
+	envTelemetry = "MLFLOW_DISABLE_TELEMETRY"
+	// workspaceStore makes the namespaces of the cluster the workspaces.
+	workspaceStore = "kubernetes://"
+)
+
+type envVar = corev1ac.EnvVarApplyConfiguration
+
+// Variables that a user may not set: they decide who is authorized and where,
+// which database is migrated and served, or what TLS is worth. The schema
+// refuses them; objects stored before it did keep working, with the value of
+// the operator, or without the name where that sets none.
+const (
+	envBackendStore      = "MLFLOW_BACKEND_STORE_URI"
+	envAuthorization     = "MLFLOW_K8S_AUTH_AUTHORIZATION_MODE"
+	envJobExecution      = "MLFLOW_SERVER_ENABLE_JOB_EXECUTION"
+	envDisableMiddleware = "MLFLOW_SERVER_DISABLE_SECURITY_MIDDLEWARE"
+	envWorkspaces        = "MLFLOW_ENABLE_WORKSPACES"
+	envWorkspaceStore    = "MLFLOW_WORKSPACE_STORE_URI"
+	envAllowedHosts      = "MLFLOW_SERVER_ALLOWED_HOSTS"
+	envInsecureTLS       = "MLFLOW_TRACKING_INSECURE_TLS"
+)
+
+// envReadReplica names the copy of the backend that answers queries.
+const envReadReplica = "MLFLOW_READ_REPLICA_BACKEND_STORE_URI"
+
+var protectedEnv = map[string]bool{
+	envBackendStore:      true,
+	envAuthorization:     true,
+	envJobExecution:      true,
+	envDisableMiddleware: true,
+	envWorkspaces:        true,
+	envWorkspaceStore:    true,
+	envAllowedHosts:      true,
+	envInsecureTLS:       true,
+}
+
+// serverEnv is the environment of the server: what MLflow needs, what the user
+// wants, and what platform and certificates ask for, in this order.
+func serverEnv(m *mlflowv1.MLflow, in Inputs, certificates []envVar) ([]envVar, error) {
+	spec, err := translateEnv(m)
+	if err != nil {
+		return nil, err
+	}
+	before := []envVar{value(envTelemetry, "true"), value(envJobExecution, "false")}
+	before = append(before, archivalEnv(m)...)
+	before = append(before, spec.stores...)
+	before = append(before,
+		value(envAuthorization, "self_subject_access_review"),
+		value("MLFLOW_SERVER_CORS_ALLOWED_ORIGINS", strings.Join(allowedOrigins(m, in), ",")))
+	before = append(before, spec.selector...)
+	after := append(platformEnv(in), value(envDisableMiddleware, "false"))
+	after = append(after, certificates...)
+	return mergeEnv(before, spec.user, after), nil
+}
+
+// specEnv is what the spec says about the environment, whoever reads it.
+type specEnv struct {
+	// stores are the store URIs, the backend first.
+	stores []envVar
+	// selector limits the workspaces; empty when nothing does.
+	selector []envVar
+	// user is spec.env.
+	user []envVar
+}
+
+func translateEnv(m *mlflowv1.MLflow) (specEnv, error) {
+	var env specEnv
+	var err error
+	if env.stores, err = storeEnv(m); err != nil {
+		return specEnv{}, err
+	}
+	if env.selector, err = selectorEnv(m); err != nil {
+		return specEnv{}, err
+	}
+	if env.user, err = userEnv(m); err != nil {
+		return specEnv{}, err
+	}
+	return env, nil
+}
+
+// userEnv is spec.env.
+func userEnv(m *mlflowv1.MLflow) ([]envVar, error) {
+	user, err := resources.ApplyEach[envVar](m.Spec.Env)
+	if err != nil {
+		return nil, fmt.Errorf("translating spec.env: %w", err)
+	}
+	for i := range user {
+		defaultFieldRef(&user[i])
+	}
+	return user, nil
+}
+
+// platformEnv makes TLS follow the cipher policy of the platform.
+func platformEnv(in Inputs) []envVar {
+	if !in.OpenShift {
+		return nil
+	}
+	return []envVar{value("UVICORN_SSL_CIPHERS", "PROFILE=SYSTEM")}
+}
+
+// mergeEnv puts the entries of the user between ours so that every name occurs
+// once. The user wins, the last of several entries of a user holds, and
+// protected names stay ours.
+func mergeEnv(before, user, after []envVar) []envVar {
+	last := map[string]int{}
+	for i := range user {
+		if name := *user[i].Name; !protectedEnv[name] {
+			last[name] = i
+		}
+	}
+	merged := make([]envVar, 0, len(before)+len(user)+len(after))
+	ours := func(entries []envVar) {
+		for i := range entries {
+			if _, overridden := last[*entries[i].Name]; !overridden {
+				merged = append(merged, entries[i])
+			}
+		}
+	}
+	ours(before)
+	for i := range user {
+		if at, found := last[*user[i].Name]; found && at == i {
+			merged = append(merged, user[i])
+		}
+	}
+	ours(after)
+	return merged
+}
+
+// storeEnv tells the server where its data is. A Secret wins over an inline
+// URI, the registry follows the backend, and an MLflow that was stored before
+// the backend became mandatory has a database on its volume.
+func storeEnv(m *mlflowv1.MLflow) ([]envVar, error) {
+	spec := &m.Spec
+	backend, err := backendVar(m)
+	if err != nil {
+		return nil, err
+	}
+	env := []envVar{backend}
+	replica, err := storeVar(envReadReplica, "readReplicaBackendStoreUriFrom",
+		spec.ReadReplicaBackendStoreURI, spec.ReadReplicaBackendStoreURIFrom)
+	if err != nil {
+		return nil, err
+	}
+	if replica != nil {
+		env = append(env, *replica)
+	}
+	const name = "MLFLOW_REGISTRY_STORE_URI"
+	registry, err := storeVar(name, "registryStoreUriFrom", spec.RegistryStoreURI, spec.RegistryStoreURIFrom)
+	if err != nil {
+		return nil, err
+	}
+	if registry == nil {
+		registry = &envVar{Name: new(name), Value: backend.Value, ValueFrom: backend.ValueFrom}
+	}
+	return append(env, *registry), nil
+}
+
+// backendVar tells where the metadata is.
+func backendVar(m *mlflowv1.MLflow) (envVar, error) {
+	backend, err := storeVar(envBackendStore, "backendStoreUriFrom", m.Spec.BackendStoreURI, m.Spec.BackendStoreURIFrom)
+	if err != nil {
+		return envVar{}, err
+	}
+	if backend == nil {
+		return value(envBackendStore, defaultBackend), nil
+	}
+	return *backend, nil
+}
+
+// storeVar is nil when neither form of the URI is given.
+func storeVar(name, field, uri string, from *corev1.SecretKeySelector) (*envVar, error) {
+	switch {
+	case from != nil && (from.Name == "" || from.Key == ""):
+		return nil, fmt.Errorf("spec.%s must include non-empty 'name' and 'key'", field)
+	case from != nil:
+		ref := corev1ac.SecretKeySelector().WithName(from.Name).WithKey(from.Key)
+		ref.Optional = from.Optional
+		return corev1ac.EnvVar().WithName(name).WithValueFrom(corev1ac.EnvVarSource().WithSecretKeyRef(ref)), nil
+	case uri != "":
+		return new(value(name, uri)), nil
+	default:
+		return nil, nil
+	}
+}
+
+// selectorEnv limits the workspaces, if the spec does.
+func selectorEnv(m *mlflowv1.MLflow) ([]envVar, error) {
+	selector, err := workspaceSelector(m.Spec.WorkspaceLabelSelector)
+	if err != nil || selector == "" {
+		return nil, err
+	}
+	return []envVar{value("MLFLOW_K8S_WORKSPACE_LABEL_SELECTOR", selector)}, nil
+}
+
+// workspaceSelector is the selector in the notation of the API, "" for all
+// namespaces.
+func workspaceSelector(selector *metav1.LabelSelector) (string, error) {
+	if selector == nil {
+		return "", nil
+	}
+	parsed, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return "", fmt.Errorf("reading spec.workspaceLabelSelector: %w", err)
+	}
+	return parsed.String(), nil
+}
+
+// allowedOrigins lists from where browsers may call the server: its own names,
+// a forwarded port, the gateway, and what the spec adds.
+func allowedOrigins(m *mlflowv1.MLflow, in Inputs) []string {
+	host := serviceHost(m, in)
+	origins := []string{
+		fmt.Sprintf("https://%s:%d", NameOf(m), port),
+		fmt.Sprintf("https://%s:%d", host, port),
+		fmt.Sprintf("https://%s.cluster.local:%d", host, port),
+		"localhost:*",
+		"127.0.0.1:*",
+	}
+	if base, err := url.Parse(in.ExternalURL); err == nil && base.Scheme != "" && base.Host != "" {
+		origins = append(origins, base.Scheme+"://"+base.Host)
+	}
+	for _, extra := range m.Spec.ExtraAllowedOrigins {
+		if extra = strings.TrimSpace(extra); extra != "" && !strings.Contains(extra, ",") {
+			origins = append(origins, extra)
+		}
+	}
+	return origins
+}
+
+func value(name, text string) envVar {
+	return envVar{Name: &name, Value: &text}
+}
+
+// defaultFieldRef spells out the default of a reference that is written as one
+// value and would otherwise differ from what is stored.
+func defaultFieldRef(entry *envVar) {
+	if entry.ValueFrom != nil && entry.ValueFrom.FieldRef != nil && entry.ValueFrom.FieldRef.APIVersion == nil {
+		entry.ValueFrom.FieldRef.WithAPIVersion("v1")
+	}
+}

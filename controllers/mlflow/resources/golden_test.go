@@ -1,0 +1,123 @@
+package resources
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/mlflowtest"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// platformInputs are what the three platforms differ in.
+var platformInputs = map[string]Inputs{
+	"bare":      onPlatform(Inputs{}),
+	"plain":     onPlatform(Inputs{HTTPRoutes: true, ServiceMonitors: true}),
+	"openshift": onPlatform(Inputs{HTTPRoutes: true, ServiceMonitors: true, OpenShift: true, ConsoleLinks: true}),
+}
+
+func onPlatform(in Inputs) Inputs {
+	in.Namespace = "opendatahub"
+	in.Image = "quay.io/example/mlflow:v3"
+	in.GatewayName = "data-science-gateway"
+	in.GatewayNamespace = "openshift-ingress"
+	in.ExternalURL = "https://gateway.apps.example.com"
+	in.SectionTitle = "OpenShift Open Data Hub"
+	in.Version = "3.14.0"
+	return in
+}
+
+// goldenCase is one document of testdata/cases.yaml.
+type goldenCase struct {
+	Name, Platform string
+	Inputs         json.RawMessage
+	Spec           mlflowv1.MLflowSpec
+}
+
+func goldenCases(t *testing.T) []goldenCase {
+	t.Helper()
+	data, err := os.ReadFile("testdata/cases.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []goldenCase
+	if err := yaml.UnmarshalStrict(data, &cases); err != nil {
+		t.Fatalf("reading the cases: %v", err)
+	}
+	return cases
+}
+
+func (c goldenCase) inputs(t *testing.T) Inputs {
+	t.Helper()
+	in := platformInputs[c.Platform]
+	if len(c.Inputs) > 0 {
+		if err := json.Unmarshal(c.Inputs, &in); err != nil {
+			t.Fatalf("reading the inputs: %v", err)
+		}
+	}
+	return in
+}
+
+// TestGolden shows every object of every case as it would be written.
+func TestGolden(t *testing.T) {
+	for _, c := range goldenCases(t) {
+		t.Run(c.Name, func(t *testing.T) {
+			golden(t, c.Name, built(t, mlflowtest.Server(func(s *mlflowv1.MLflowSpec) { *s = c.Spec }), c.inputs(t)))
+		})
+	}
+}
+
+func golden(t *testing.T, name string, objects []*unstructured.Unstructured) {
+	t.Helper()
+	var got bytes.Buffer
+	for _, o := range objects {
+		document, err := yaml.Marshal(o.Object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got.WriteString("---\n")
+		got.Write(document)
+	}
+	file := filepath.Join("testdata", "golden", name+".yaml")
+	if *update {
+		if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatalf("%v (run the test with -update to write it)", err)
+	}
+	if diff := cmp.Diff(string(want), got.String()); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", file, diff)
+	}
+}
+
+func called(m *mlflowv1.MLflow, name string) *mlflowv1.MLflow {
+	m.Name = name
+	return m
+}
+
+// built is what would be written for an MLflow.
+func built(t testing.TB, m *mlflowv1.MLflow, in Inputs) []*unstructured.Unstructured {
+	t.Helper()
+	desired, err := Build(m, in)
+	if err != nil {
+		t.Fatalf("building: %v", err)
+	}
+	objects, err := apply.Render(desired, "mlflow", m)
+	if err != nil {
+		t.Fatalf("rendering: %v", err)
+	}
+	return objects
+}

@@ -1,0 +1,176 @@
+package resources
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	batchv1ac "k8s.io/client-go/applyconfigurations/batch/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+)
+
+const (
+	MigrationContainer = "db-migrate"
+
+	LabelMigrationJob      = "mlflow.opendatahub.io/migration-job"
+	LabelMigrationInstance = "mlflow.opendatahub.io/migration-instance"
+	// ForcedByAnnotation on a Job says which value of the force annotation it was made for, as a hash. It is written with
+	// the Job itself, so that no crash can part the two.
+	ForcedByAnnotation = "mlflow.opendatahub.io/forced-by"
+
+	envMigrationProgram = "MIGRATION_PYTHON_SCRIPT"
+	envSupportedVersion = "SUPPORTED_MLFLOW_VERSION"
+
+	// maxJobName is the longest name of a Job: its pods bear it as a label.
+	maxJobName = 63
+	// attempts is how often a pod is tried again within one Job.
+	attempts = 3
+	// keepFinished is for how long a finished Job is kept, in seconds.
+	keepFinished = 86400
+)
+
+// MigrationJobName tells apart what would be migrated: version and generation.
+func MigrationJobName(m *mlflowv1.MLflow, in Inputs) string {
+	suffix := fmt.Sprintf("-mg-%s-g%d", versionKey(in.Version), m.Generation)
+	base := NameOf(m)
+	if room := maxJobName - len(suffix); len(base) > room {
+		base = strings.TrimRight(base[:room], "-.")
+	}
+	return base + suffix
+}
+
+// versionKey is a version as part of a name.
+func versionKey(version string) string {
+	key := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return -1
+	}, strings.ToLower(version))
+	if key = strings.TrimPrefix(key, "v"); key == "" {
+		return "unknown"
+	}
+	return key
+}
+
+// MigrationJob runs the migration program in a pod that is confined, placed and fed as those of the server are. force
+// is the hash of the annotation that asked for it, or empty.
+func MigrationJob(m *mlflowv1.MLflow, in Inputs, force string) (*batchv1ac.JobApplyConfiguration, error) {
+	pod, err := migrationPod(m, in)
+	if err != nil {
+		return nil, err
+	}
+	labels := migrationLabels(m)
+	ttl := int32(keepFinished)
+	if wanted := m.Spec.Migration; wanted != nil && wanted.TTLSecondsAfterFinished != nil {
+		ttl = *wanted.TTLSecondsAfterFinished
+	}
+	job := batchv1ac.Job(MigrationJobName(m, in), in.Namespace).
+		WithLabels(labels).
+		WithSpec(batchv1ac.JobSpec().
+			WithBackoffLimit(attempts).
+			WithTTLSecondsAfterFinished(ttl).
+			WithPodFailurePolicy(terminalExits()).
+			WithTemplate(corev1ac.PodTemplateSpec().WithLabels(labels).WithSpec(pod)))
+	// Without a word of the user there is no deadline: a change of a large table takes hours, and MySQL cannot take it back
+	// when it is cut short.
+	if wanted := m.Spec.Migration; wanted != nil {
+		job.Spec.ActiveDeadlineSeconds = wanted.ActiveDeadlineSeconds
+	}
+	if force != "" {
+		job.WithAnnotations(map[string]string{ForcedByAnnotation: force})
+	}
+	return job, nil
+}
+
+// migrationLabels are those of the user, but for the one that would bring the pods under the Service of the server, and ours.
+// The instance is that of all pods of an MLflow, by which policies before a database may admit them.
+func migrationLabels(m *mlflowv1.MLflow) map[string]string {
+	all := maps.Clone(m.Spec.PodLabels)
+	if all == nil {
+		all = map[string]string{}
+	}
+	delete(all, LabelApp)
+	all[labelInstance] = NameOf(m)
+	all[LabelComponent] = migrationName
+	all[LabelMigrationJob] = "true"
+	all[LabelMigrationInstance] = m.Name
+	return all
+}
+
+// terminalExits end the Job at once where another attempt would end the same way.
+func terminalExits() *batchv1ac.PodFailurePolicyApplyConfiguration {
+	var codes []int32
+	for _, exit := range migrationExits {
+		if exit.Terminal {
+			codes = append(codes, exit.code)
+		}
+	}
+	return batchv1ac.PodFailurePolicy().WithRules(batchv1ac.PodFailurePolicyRule().
+		WithAction(batchv1.PodFailurePolicyActionFailJob).
+		WithOnExitCodes(batchv1ac.PodFailurePolicyOnExitCodesRequirement().
+			WithContainerName(MigrationContainer).
+			WithOperator(batchv1.PodFailurePolicyOnExitCodesOpIn).
+			WithValues(codes...)))
+}
+
+// migrationPod has the volumes of the server, without what only a server needs.
+func migrationPod(m *mlflowv1.MLflow, in Inputs) (*corev1ac.PodSpecApplyConfiguration, error) {
+	authorities, err := withCABundle(m, in, caSources(m, in))
+	if err != nil {
+		return nil, err
+	}
+	security, err := containerSecurity(m)
+	if err != nil {
+		return nil, err
+	}
+	needed, err := serverResources(m)
+	if err != nil {
+		return nil, err
+	}
+	needed.Claims = nil
+	container := imageContainer(m, in, MigrationContainer).
+		WithCommand("/bin/sh", "-ec").
+		WithArgs(`exec python3.12 -c "$` + envMigrationProgram + `"`).
+		WithResources(needed).
+		WithSecurityContext(security)
+	if container.Env, err = migrationEnv(m, in, authorities.env); err != nil {
+		return nil, err
+	}
+	if container.EnvFrom, err = userEnvFrom(m); err != nil {
+		return nil, err
+	}
+	pod := corev1ac.PodSpec().
+		WithServiceAccountName(accountName(m)).
+		WithAutomountServiceAccountToken(true).
+		WithRestartPolicy(corev1.RestartPolicyNever)
+	parts := []part{withScratch(m), withStorage(m), withTLS(in), authorities, withMetrics(in), withArchival(m)}
+	for i := range parts {
+		parts[i].args = nil // of the server
+	}
+	assemble(pod, container, parts)
+	if err := placePod(m, in, pod); err != nil {
+		return nil, err
+	}
+	return pod, nil
+}
+
+// migrationEnv is that of the server with the program and the version, and without the read replica, which is no place
+// to migrate.
+func migrationEnv(m *mlflowv1.MLflow, in Inputs, certificates []envVar) ([]envVar, error) {
+	env, err := serverEnv(m, in, certificates)
+	if err != nil {
+		return nil, err
+	}
+	ours := []string{envReadReplica, envMigrationProgram, envSupportedVersion}
+	env = slices.DeleteFunc(env, func(v envVar) bool { return slices.Contains(ours, *v.Name) })
+	return append(env,
+		value(envReadReplica, ""),
+		value(envMigrationProgram, migrationProgram),
+		value(envSupportedVersion, in.Version)), nil
+}

@@ -1,0 +1,170 @@
+package resources
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/mlflowtest"
+)
+
+type rule = networkingv1.NetworkPolicyEgressRule
+
+func ports(protocol corev1.Protocol, numbers ...int32) []networkingv1.NetworkPolicyPort {
+	var list []networkingv1.NetworkPolicyPort
+	for _, n := range numbers {
+		list = append(list, networkingv1.NetworkPolicyPort{Protocol: &protocol, Port: new(intstr.FromInt32(n))})
+	}
+	return list
+}
+
+func tcp(numbers ...int32) rule { return rule{Ports: ports(corev1.ProtocolTCP, numbers...)} }
+
+// dns allows both protocols on the port of name resolution and on that of OpenShift.
+func dns() rule {
+	var r rule
+	for _, n := range []int32{53, 5353} {
+		r.Ports = append(r.Ports, append(ports(corev1.ProtocolUDP, n), ports(corev1.ProtocolTCP, n)...)...)
+	}
+	return r
+}
+
+func TestEgress(t *testing.T) {
+	store := rule{To: []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: "192.0.2.0/24"}}}, Ports: ports(corev1.ProtocolTCP, 9000)}
+	unspecific := rule{Ports: []networkingv1.NetworkPolicyPort{{Port: new(intstr.FromInt32(7000))}}}
+	spelledOut := tcp(7000)
+	defaults := []rule{dns(), tcp(443, 6443, 8443), tcp(5432), tcp(3306), tcp(9000, 8333, 8334)}
+	migration := []rule{dns(), tcp(5432, 3306)}
+	for name, c := range map[string]struct {
+		replace, add        []rule
+		want, wantMigration []rule
+	}{
+		"[mlflow-20] five by default": {want: defaults, wantMigration: migration},
+		"[mlflow-20] one more":        {add: []rule{store}, want: append(defaults[:5:5], store), wantMigration: append(migration[:2:2], store)},
+		"[mlflow-20] replaced [D17]":  {replace: []rule{store}, want: []rule{store}, wantMigration: []rule{dns(), store}},
+		"[mlflow-20] replaced and one more": {replace: []rule{store}, add: []rule{unspecific}, want: []rule{store, spelledOut},
+			wantMigration: []rule{dns(), store, spelledOut}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := mlflowtest.Server(func(s *mlflowv1.MLflowSpec) {
+				s.NetworkPolicyEgressRules, s.NetworkPolicyAdditionalEgressRules = c.replace, c.add
+			})
+			policy := typed[networkingv1.NetworkPolicy](t, m, platformInputs["plain"], "NetworkPolicy", "mlflow")
+			if diff := cmp.Diff(c.want, policy.Spec.Egress); diff != "" {
+				t.Errorf("server (-want +got):\n%s", diff)
+			}
+			other := typed[networkingv1.NetworkPolicy](t, m, platformInputs["plain"], "NetworkPolicy", "mlflow-migration")
+			if diff := cmp.Diff(c.wantMigration, other.Spec.Egress); diff != "" {
+				t.Errorf("migration (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestIngress(t *testing.T) {
+	policy := typed[networkingv1.NetworkPolicy](t, mlflowtest.Server(), platformInputs["plain"], "NetworkPolicy", "mlflow")
+	want := networkingv1.NetworkPolicySpec{
+		PodSelector: metav1.LabelSelector{
+			MatchLabels: map[string]string{"app.kubernetes.io/instance": "mlflow"},
+			MatchExpressions: []metav1.LabelSelectorRequirement{ // [D17] pods that migrate have a policy of their own
+				{Key: "component", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"mlflow-migration"}}},
+		},
+		PolicyTypes: []networkingv1.PolicyType{"Ingress", "Egress"},
+		Egress:      policy.Spec.Egress,
+		Ingress: []networkingv1.NetworkPolicyIngressRule{{
+			Ports: ports(corev1.ProtocolTCP, 8443),
+			From:  []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{}}, {NamespaceSelector: &metav1.LabelSelector{}}},
+		}},
+	}
+	if diff := cmp.Diff(want, policy.Spec); diff != "" {
+		t.Errorf("server (-want +got):\n%s", diff)
+	}
+	t.Run("[mlflow-20] nobody calls a migration", func(t *testing.T) {
+		migration := typed[networkingv1.NetworkPolicy](t, mlflowtest.Server(), platformInputs["plain"], "NetworkPolicy", "mlflow-migration")
+		if migration.Spec.Ingress == nil || len(migration.Spec.Ingress) != 0 || len(migration.Spec.PolicyTypes) != 2 {
+			t.Errorf("ingress %v, types %v", migration.Spec.Ingress, migration.Spec.PolicyTypes)
+		}
+		if diff := cmp.Diff(map[string]string{"component": "mlflow-migration"}, migration.Spec.PodSelector.MatchLabels); diff != "" {
+			t.Errorf("pods (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestService(t *testing.T) {
+	for _, platform := range []string{"bare", "openshift"} {
+		service := typed[corev1.Service](t, called(mlflowtest.Server(), "team"), platformInputs[platform], "Service", "mlflow-team")
+		want := corev1.ServiceSpec{
+			Type:     corev1.ServiceTypeClusterIP,
+			Selector: map[string]string{"app": "mlflow-team"},
+			Ports:    []corev1.ServicePort{{Name: "https", Protocol: corev1.ProtocolTCP, Port: 8443, TargetPort: intstr.FromString("https")}},
+		}
+		if diff := cmp.Diff(want, service.Spec); diff != "" {
+			t.Errorf("service (-want +got):\n%s", diff)
+		}
+		if got := service.Annotations["service.beta.openshift.io/serving-cert-secret-name"]; got != "mlflow-tls" {
+			t.Errorf("certificate asked for under %q", got)
+		}
+	}
+}
+
+func TestHTTPRoute(t *testing.T) {
+	for name, path := range map[string]string{"mlflow": "/mlflow", "team": "/mlflow-team"} {
+		t.Run("[mlflow-33] "+path, func(t *testing.T) {
+			m := called(mlflowtest.Server(), name)
+			in := with(platformInputs["plain"], func(in *Inputs) { in.GatewayName, in.GatewayNamespace = "own", "gateways" })
+			route := mlflowtest.Object(built(t, m, in), "HTTPRoute", NameOf(m))
+			backends := []any{map[string]any{"group": "", "kind": "Service", "name": NameOf(m), "port": int64(8443), "weight": int64(1)}}
+			match := func(path string) []any {
+				return []any{map[string]any{"path": map[string]any{"type": "PathPrefix", "value": path}}}
+			}
+			want := map[string]any{
+				"parentRefs": []any{map[string]any{"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "own", "namespace": "gateways"}},
+				"rules": []any{
+					map[string]any{"backendRefs": backends, "matches": match(path + "/v1"), "filters": []any{map[string]any{"type": "URLRewrite",
+						"urlRewrite": map[string]any{"path": map[string]any{"type": "ReplacePrefixMatch", "replacePrefixMatch": "/v1"}}}}},
+					map[string]any{"backendRefs": backends, "matches": match(path)},
+				},
+			}
+			if diff := cmp.Diff(want, route.Object["spec"]); diff != "" {
+				t.Errorf("route (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestServiceMonitor(t *testing.T) {
+	for name, c := range map[string]struct {
+		name string
+		in   Inputs
+		want map[string]any
+	}{
+		"[mlflow-17] OpenShift": {"mlflow", platformInputs["openshift"], map[string]any{
+			"ca": map[string]any{"configMap": map[string]any{"name": "openshift-service-ca.crt", "key": "service-ca.crt"}}, "serverName": "mlflow.opendatahub.svc"}},
+		"[mlflow-17] OpenShift, suffix": {"team", platformInputs["openshift"], map[string]any{
+			"ca": map[string]any{"configMap": map[string]any{"name": "openshift-service-ca.crt", "key": "service-ca.crt"}}, "serverName": "mlflow-team.opendatahub.svc"}},
+		"[mlflow-17] plain": {"mlflow", platformInputs["plain"], map[string]any{"insecureSkipVerify": true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := called(mlflowtest.Server(), c.name)
+			monitor := mlflowtest.Object(built(t, m, c.in), "ServiceMonitor", Suffixed("mlflow-metrics-monitor", m))
+			endpoints, _, err := unstructured.NestedSlice(monitor.Object, "spec", "endpoints")
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := []any{map[string]any{"path": "/metrics", "port": "https", "scheme": "https", "tlsConfig": c.want}}
+			if diff := cmp.Diff(want, endpoints); diff != "" {
+				t.Errorf("endpoints (-want +got):\n%s", diff)
+			}
+			selector, _, _ := unstructured.NestedStringMap(monitor.Object, "spec", "selector", "matchLabels")
+			if selector["app"] != NameOf(m) {
+				t.Errorf("selects %v", selector)
+			}
+		})
+	}
+}

@@ -1,0 +1,67 @@
+package resources
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/mlflowtest"
+)
+
+func TestClaim(t *testing.T) {
+	rwo, rwx := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany, corev1.ReadOnlyMany}
+	for name, c := range map[string]struct {
+		given, want corev1.PersistentVolumeClaimSpec
+	}{
+		"[mlflow-22] empty": {corev1.PersistentVolumeClaimSpec{},
+			corev1.PersistentVolumeClaimSpec{AccessModes: rwo, Resources: corev1.VolumeResourceRequirements{Requests: mlflowtest.Storage("2Gi")}}},
+		"[mlflow-22] size, class and modes": {
+			corev1.PersistentVolumeClaimSpec{AccessModes: rwx, StorageClassName: new("fast"), Resources: corev1.VolumeResourceRequirements{Requests: mlflowtest.Storage("20Gi")}},
+			corev1.PersistentVolumeClaimSpec{AccessModes: rwx, StorageClassName: new("fast"), Resources: corev1.VolumeResourceRequirements{Requests: mlflowtest.Storage("20Gi")}}},
+		"[D23] a limit without a request": {
+			corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{Limits: mlflowtest.Storage("9Gi")}},
+			corev1.PersistentVolumeClaimSpec{AccessModes: rwo, Resources: corev1.VolumeResourceRequirements{Requests: mlflowtest.Storage("2Gi"), Limits: mlflowtest.Storage("9Gi")}}},
+		"[D23] provisioned by hand": {
+			corev1.PersistentVolumeClaimSpec{StorageClassName: new(""), VolumeName: "disk", VolumeMode: new(corev1.PersistentVolumeFilesystem),
+				Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"disk": "tracking"}}},
+			corev1.PersistentVolumeClaimSpec{StorageClassName: new(""), VolumeName: "disk", VolumeMode: new(corev1.PersistentVolumeFilesystem),
+				Selector:    &metav1.LabelSelector{MatchLabels: map[string]string{"disk": "tracking"}},
+				AccessModes: rwo, Resources: corev1.VolumeResourceRequirements{Requests: mlflowtest.Storage("2Gi")}}},
+		"[D23] from a snapshot": {
+			corev1.PersistentVolumeClaimSpec{DataSource: &corev1.TypedLocalObjectReference{APIGroup: new("snapshot.storage.k8s.io"), Kind: "VolumeSnapshot", Name: "s"},
+				VolumeAttributesClassName: new("gold")},
+			corev1.PersistentVolumeClaimSpec{DataSource: &corev1.TypedLocalObjectReference{APIGroup: new("snapshot.storage.k8s.io"), Kind: "VolumeSnapshot", Name: "s"},
+				VolumeAttributesClassName: new("gold"), AccessModes: rwo, Resources: corev1.VolumeResourceRequirements{Requests: mlflowtest.Storage("2Gi")}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			given := c.given.DeepCopy()
+			claim := typed[corev1.PersistentVolumeClaim](t, mlflowtest.Server(mlflowtest.WithStorageOf(c.given)), platformInputs["plain"], "PersistentVolumeClaim", "mlflow-pvc")
+			if diff := cmp.Diff(c.want, claim.Spec); diff != "" {
+				t.Errorf("claim (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(*given, c.given); diff != "" {
+				t.Errorf("the spec itself was changed:\n%s", diff)
+			}
+		})
+	}
+	t.Run("[mlflow-22] none", func(t *testing.T) {
+		if mlflowtest.Object(built(t, mlflowtest.Server(), platformInputs["plain"]), "PersistentVolumeClaim", "mlflow-pvc") != nil {
+			t.Error("a claim that nobody asked for")
+		}
+	})
+}
+
+func TestClaimOwner(t *testing.T) {
+	for policy, owned := range map[mlflowv1.StorageRetentionPolicy]bool{"": false, mlflowv1.StorageRetain: false, mlflowv1.StorageDelete: true} {
+		t.Run("[D23] "+string(policy), func(t *testing.T) {
+			m := mlflowtest.Server(mlflowtest.WithStorageOf(corev1.PersistentVolumeClaimSpec{}), func(s *mlflowv1.MLflowSpec) { s.StorageRetentionPolicy = policy })
+			claim := mlflowtest.Object(built(t, m, platformInputs["plain"]), "PersistentVolumeClaim", "mlflow-pvc")
+			if metav1.IsControlledBy(claim, m) != owned {
+				t.Errorf("owners under %q: %v", policy, claim.GetOwnerReferences())
+			}
+		})
+	}
+}

@@ -1,0 +1,128 @@
+package resources
+
+import (
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
+)
+
+// placePod carries over where the user wants pods to run, how they are confined,
+// and with what their images are pulled.
+func placePod(m *mlflowv1.MLflow, in Inputs, pod *corev1ac.PodSpecApplyConfiguration) error {
+	security, err := podSecurity(m, in)
+	if err != nil {
+		return err
+	}
+	pod.WithSecurityContext(security)
+	for _, secret := range m.Spec.ImagePullSecrets {
+		pod.WithImagePullSecrets(corev1ac.LocalObjectReference().WithName(secret.Name))
+	}
+	if len(m.Spec.NodeSelector) > 0 {
+		pod.WithNodeSelector(m.Spec.NodeSelector)
+	}
+	if m.Spec.Affinity != nil {
+		if pod.Affinity, err = resources.Apply[corev1ac.AffinityApplyConfiguration](m.Spec.Affinity); err != nil {
+			return fmt.Errorf("translating spec.affinity: %w", err)
+		}
+	}
+	if pod.Tolerations, err = resources.ApplyEach[corev1ac.TolerationApplyConfiguration](m.Spec.Tolerations); err != nil {
+		return fmt.Errorf("translating spec.tolerations: %w", err)
+	}
+	return nil
+}
+
+// assemble puts a container into a pod, with what each part adds to both.
+func assemble(pod *corev1ac.PodSpecApplyConfiguration, container *corev1ac.ContainerApplyConfiguration, parts []part) {
+	for _, p := range parts {
+		container.WithArgs(p.args...).WithVolumeMounts(p.mounts...)
+	}
+	pod.WithContainers(container)
+	for _, p := range parts {
+		pod.WithVolumes(p.volumes...).WithInitContainers(p.initContainers...).WithContainers(p.sidecars...)
+	}
+}
+
+// podGroup owns what is on the volume, where the platform gives pods no group of
+// their own: an ordinary volume belongs to root.
+const podGroup = 1001
+
+// podSecurity is the block of the user as it stands, even an empty one, or a
+// default that restricted namespaces admit.
+func podSecurity(m *mlflowv1.MLflow, in Inputs) (*corev1ac.PodSecurityContextApplyConfiguration, error) {
+	if m.Spec.PodSecurityContext == nil {
+		security := corev1ac.PodSecurityContext().
+			WithRunAsNonRoot(true).
+			WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))
+		if m.Spec.Storage != nil && !in.OpenShift {
+			security.WithFSGroup(podGroup).WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch)
+		}
+		return security, nil
+	}
+	security, err := resources.Apply[corev1ac.PodSecurityContextApplyConfiguration](m.Spec.PodSecurityContext)
+	if err != nil {
+		return nil, fmt.Errorf("translating spec.podSecurityContext: %w", err)
+	}
+	return security, nil
+}
+
+// containerSecurity is to containers what podSecurity is to pods.
+func containerSecurity(m *mlflowv1.MLflow) (*corev1ac.SecurityContextApplyConfiguration, error) {
+	if m.Spec.SecurityContext == nil {
+		return resources.ContainerSecurity().WithReadOnlyRootFilesystem(true), nil
+	}
+	security, err := resources.Apply[corev1ac.SecurityContextApplyConfiguration](m.Spec.SecurityContext)
+	if err != nil {
+		return nil, fmt.Errorf("translating spec.securityContext: %w", err)
+	}
+	return security, nil
+}
+
+// resourcesOf are those of the user, with the defaults that do not contradict
+// them: a default request above a given limit, and a default limit below a given
+// request, are left out. An empty block asks for nothing. The field is named in errors.
+func resourcesOf(field string, given *corev1.ResourceRequirements, otherwise *corev1ac.ResourceRequirementsApplyConfiguration,
+) (*corev1ac.ResourceRequirementsApplyConfiguration, error) {
+	if given == nil {
+		return otherwise, nil
+	}
+	needed, err := resources.Apply[corev1ac.ResourceRequirementsApplyConfiguration](given)
+	if err != nil {
+		return nil, fmt.Errorf("translating spec.%s: %w", field, err)
+	}
+	if len(given.Requests)+len(given.Limits) == 0 {
+		return needed, nil
+	}
+	requests, limits := corev1.ResourceList{}, corev1.ResourceList{}
+	for name, request := range *otherwise.Requests {
+		if limit, bounded := given.Limits[name]; !bounded || request.Cmp(limit) <= 0 {
+			requests[name] = request
+		}
+	}
+	for name, limit := range *otherwise.Limits {
+		if request, asked := given.Requests[name]; !asked || limit.Cmp(request) >= 0 {
+			limits[name] = limit
+		}
+	}
+	maps.Copy(requests, given.Requests)
+	maps.Copy(limits, given.Limits)
+	needed.Requests, needed.Limits = nil, nil
+	return needed.WithRequests(requests).WithLimits(limits), nil
+}
+
+// choreResources are those of the jobs beside the server.
+func choreResources() *corev1ac.ResourceRequirementsApplyConfiguration {
+	return needs("100m", "256Mi", "500m", "512Mi")
+}
+
+func userEnvFrom(m *mlflowv1.MLflow) ([]corev1ac.EnvFromSourceApplyConfiguration, error) {
+	sources, err := resources.ApplyEach[corev1ac.EnvFromSourceApplyConfiguration](m.Spec.EnvFrom)
+	if err != nil {
+		return nil, fmt.Errorf("translating spec.envFrom: %w", err)
+	}
+	return sources, nil
+}

@@ -1,0 +1,322 @@
+package resources
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/mlflowtest"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+)
+
+func TestSSLMode(t *testing.T) {
+	own := func(s *mlflowv1.MLflowSpec) {
+		s.CABundleConfigMap = &mlflowv1.CABundleConfigMapRef{Name: "corporate-ca"}
+	}
+	backend := func(uri string) func(*mlflowv1.MLflowSpec) {
+		return func(s *mlflowv1.MLflowSpec) { s.BackendStoreURI = uri }
+	}
+	withMode := "postgresql://db.example.com/x?sslmode=require"
+	for name, c := range map[string]struct {
+		m    *mlflowv1.MLflow
+		want string
+	}{
+		"[mlflow-12] an authority of the user":                 {mlflowtest.Server(own), "verify-full"},
+		"[mlflow-12] only that of the platform":                {mlflowtest.Server(), ""},
+		"[D34] the user gives a mode":                          {mlflowtest.Server(own, mlflowtest.WithEnv(corev1.EnvVar{Name: "PGSSLMODE", Value: "require"})), "require"},
+		"[D34] the backend names a mode":                       {mlflowtest.Server(own, backend(withMode)), ""},
+		"[D34] among other parameters":                         {mlflowtest.Server(own, backend("postgresql+psycopg2://db/x?connect_timeout=9&sslmode=disable")), ""},
+		"[D34] the registry names a mode":                      {mlflowtest.Server(own, func(s *mlflowv1.MLflowSpec) { s.RegistryStoreURI = withMode }), ""},
+		"[D34] the replica names a mode":                       {mlflowtest.Server(own, func(s *mlflowv1.MLflowSpec) { s.ReadReplicaBackendStoreURI = withMode }), ""},
+		"[D34] a URI that a Secret overrules says nothing":     {mlflowtest.Server(own, backend(withMode), func(s *mlflowv1.MLflowSpec) { s.BackendStoreURIFrom = secretKey("db", "uri") }), "verify-full"},
+		"[D34] another database has no such mode":              {mlflowtest.Server(own, backend("mysql://db/x?sslmode=require")), "verify-full"},
+		"[D34] a database that is called so names none":        {mlflowtest.Server(own, backend("postgresql://db/sslmode=require")), "verify-full"},
+		"[D34] a mode of the user without any authority too":   {mlflowtest.Server(mlflowtest.WithEnv(corev1.EnvVar{Name: "PGSSLMODE", Value: "allow"})), "allow"},
+		"[D34] an empty name is none, as in objects of before": {mlflowtest.Server(func(s *mlflowv1.MLflowSpec) { s.CABundleConfigMap = &mlflowv1.CABundleConfigMapRef{} }), ""},
+	} {
+		for _, platform := range []bool{true, false} {
+			in := with(platformInputs["plain"], func(in *Inputs) { in.PlatformCABundle = platform })
+			if got := envOf(t, c.m, in)["PGSSLMODE"].Value; got != c.want {
+				t.Errorf("%s, bundle of the platform %t: PGSSLMODE = %q, want %q", name, platform, got, c.want)
+			}
+		}
+	}
+}
+
+// [D34] Who was protected before the take-over stays so.
+func TestVerificationIsKept(t *testing.T) {
+	theirs := func(mode string, changes ...func(*appsv1.Deployment)) *appsv1.Deployment {
+		d := &appsv1.Deployment{}
+		d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "mlflow", Env: []corev1.EnvVar{{Name: envSSLMode, Value: mode}}}}
+		for _, change := range changes {
+			change(d)
+		}
+		return d
+	}
+	ours := func(d *appsv1.Deployment) { d.Labels = names.Labels("mlflow") }
+	noted := func(d *appsv1.Deployment) { d.Annotations = map[string]string{verifyAnnotation: "verify-full"} }
+	for name, c := range map[string]struct {
+		live *appsv1.Deployment
+		want bool
+	}{
+		"none": {&appsv1.Deployment{}, false}, "of the original": {theirs("verify-full"), true}, "of the original, weaker": {theirs("require"), false},
+		"ours, for authorities that are not named any more": {theirs("verify-full", ours), false},
+		"ours, taken over": {theirs("verify-full", ours, noted), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := platformInputs["plain"]
+			in.PlatformCABundle, in.VerifyPostgres = true, KeepsVerification(c.live)
+			d := deploymentOf(t, mlflowtest.Server(), in)
+			if got := environment(d.Spec.Template.Spec.Containers[0])[envSSLMode] == "verify-full"; got != c.want || (d.Annotations[verifyAnnotation] != "") != c.want {
+				t.Errorf("verifies %t, annotations %v", got, d.Annotations)
+			}
+		})
+	}
+}
+
+func TestAllowedHosts(t *testing.T) {
+	plain := platformInputs["plain"]
+	ours := "mlflow,mlflow:8443,mlflow.opendatahub,mlflow.opendatahub:8443,mlflow.opendatahub.svc,mlflow.opendatahub.svc:8443," +
+		"mlflow.opendatahub.svc.cluster.local,mlflow.opendatahub.svc.cluster.local:8443,localhost,localhost:8443"
+	hosts := func(list ...mlflowv1.AllowedHost) func(*mlflowv1.MLflowSpec) {
+		return func(s *mlflowv1.MLflowSpec) { s.AllowedHosts = list }
+	}
+	for name, c := range map[string]struct {
+		m    *mlflowv1.MLflow
+		in   Inputs
+		want string
+		host string // in the probes
+	}{
+		"[mlflow-27] no list":        {mlflowtest.Server(), plain, "*", ""},
+		"[mlflow-27] an empty list":  {mlflowtest.Server(hosts()), plain, "*", ""},
+		"[D35] a list":               {mlflowtest.Server(hosts("ml.example.com", "*.lab.example.com")), plain, ours + ",gateway.apps.example.com,ml.example.com,*.lab.example.com", "mlflow"},
+		"[D35] nothing twice":        {mlflowtest.Server(hosts("localhost", "gateway.apps.example.com")), plain, ours + ",gateway.apps.example.com", "mlflow"},
+		"[D35] no external URL":      {mlflowtest.Server(hosts("a")), with(plain, func(in *Inputs) { in.ExternalURL = "" }), ours + ",a", "mlflow"},
+		"[D35] a URL with a port":    {mlflowtest.Server(hosts("a")), with(plain, func(in *Inputs) { in.ExternalURL = "https://gw.example.com:9443/base" }), ours + ",gw.example.com:9443,a", "mlflow"},
+		"[D35] an unreadable URL":    {mlflowtest.Server(hosts("a")), with(plain, func(in *Inputs) { in.ExternalURL = "https://[" }), ours + ",a", "mlflow"},
+		"[D35] everything, in words": {mlflowtest.Server(hosts("a", "*")), plain, "*", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			container := podOf(t, c.m, c.in).Containers[0]
+			at := slices.Index(container.Args, "--allowed-hosts")
+			if at < 0 || container.Args[at+1] != c.want {
+				t.Errorf("arguments %q, want %q", container.Args, c.want)
+			}
+			for _, probe := range []*corev1.Probe{container.LivenessProbe, container.ReadinessProbe} {
+				var want []corev1.HTTPHeader
+				if c.host != "" {
+					want = []corev1.HTTPHeader{{Name: "Host", Value: c.host}}
+				}
+				if diff := cmp.Diff(want, probe.HTTPGet.HTTPHeaders); diff != "" {
+					t.Errorf("headers of the probe (-want +got):\n%s", diff)
+				}
+			}
+		})
+	}
+}
+
+func TestIngressFrom(t *testing.T) {
+	peers := []networkingv1.NetworkPolicyPeer{
+		{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": "openshift-ingress"}}},
+		{PodSelector: &metav1.LabelSelector{}},
+		{IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.0/8", Except: []string{"10.1.0.0/16"}}},
+	}
+	m := mlflowtest.Server(func(s *mlflowv1.MLflowSpec) { s.NetworkPolicyIngressFrom = peers })
+	rules := typed[networkingv1.NetworkPolicy](t, m, platformInputs["plain"], "NetworkPolicy", "mlflow").Spec.Ingress
+	want := []networkingv1.NetworkPolicyIngressRule{{From: peers, Ports: ports(corev1.ProtocolTCP, 8443)}}
+	if diff := cmp.Diff(want, rules); diff != "" {
+		t.Errorf("[D35] callers (-want +got):\n%s", diff)
+	}
+	migration := typed[networkingv1.NetworkPolicy](t, m, platformInputs["plain"], "NetworkPolicy", "mlflow-migration")
+	if len(migration.Spec.Ingress) != 0 {
+		t.Errorf("the migration may be called by %v", migration.Spec.Ingress)
+	}
+}
+
+// Tokens are mounted where somebody needs one, and no account hands them out by itself.
+func TestTokens(t *testing.T) {
+	m := mlflowtest.Server(mlflowtest.Collecting, mlflowtest.Archiving)
+	for _, name := range []string{"mlflow-sa", "mlflow-gc-sa", "mlflow-trace-archival-sa"} {
+		account := typed[corev1.ServiceAccount](t, m, platformInputs["plain"], "ServiceAccount", name)
+		if account.AutomountServiceAccountToken == nil || *account.AutomountServiceAccountToken {
+			t.Errorf("[D35] %s hands out tokens", name)
+		}
+	}
+	for name, pod := range podsOf(t, m, platformInputs["plain"]) {
+		if pod.AutomountServiceAccountToken == nil || !*pod.AutomountServiceAccountToken {
+			t.Errorf("%s talks to the API server and has no token", name)
+		}
+	}
+}
+
+// podsOf are the pods of the server and of both chores.
+func podsOf(t *testing.T, m *mlflowv1.MLflow, in Inputs) map[string]corev1.PodSpec {
+	t.Helper()
+	return map[string]corev1.PodSpec{
+		"server": podOf(t, m, in), "mlflow-gc": jobPod(t, m, in, "mlflow-gc"),
+		"mlflow-trace-archival": jobPod(t, m, in, "mlflow-trace-archival"),
+	}
+}
+
+func TestIdentity(t *testing.T) {
+	annotations := map[string]string{"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/mlflow"}
+	m := mlflowtest.Server(mlflowtest.Collecting, mlflowtest.Archiving, func(s *mlflowv1.MLflowSpec) {
+		s.ServiceAccountAnnotations = annotations
+		s.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "registry"}, {Name: "mirror"}}
+	})
+	for _, name := range []string{"mlflow-sa", "mlflow-gc-sa", "mlflow-trace-archival-sa"} {
+		account := typed[corev1.ServiceAccount](t, m, platformInputs["plain"], "ServiceAccount", name)
+		if diff := cmp.Diff(annotations, account.Annotations); diff != "" {
+			t.Errorf("[D36] annotations of %s (-want +got):\n%s", name, diff)
+		}
+	}
+	for name, pod := range podsOf(t, m, platformInputs["plain"]) {
+		if diff := cmp.Diff(m.Spec.ImagePullSecrets, pod.ImagePullSecrets); diff != "" {
+			t.Errorf("[D36] pull secrets of %s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestProtectedNames(t *testing.T) {
+	for name := range protectedEnv {
+		m := mlflowtest.Server(mlflowtest.Collecting, mlflowtest.Archiving, mlflowtest.WithEnv(corev1.EnvVar{Name: name, Value: "evil"}, corev1.EnvVar{Name: "OWN", Value: "a"}))
+		for pod, spec := range podsOf(t, m, platformInputs["plain"]) {
+			env := environment(spec.Containers[0])
+			if env[name] == "evil" || env["OWN"] != "a" {
+				t.Errorf("[D4] %s has %s=%q, OWN=%q", pod, name, env[name], env["OWN"])
+			}
+		}
+	}
+}
+
+func TestChoresJoinTheServer(t *testing.T) {
+	modes := func(modes ...corev1.PersistentVolumeAccessMode) func(*mlflowv1.MLflowSpec) {
+		return mlflowtest.WithStorageOf(corev1.PersistentVolumeClaimSpec{AccessModes: modes})
+	}
+	placed := func(a *corev1.Affinity) func(*mlflowv1.MLflowSpec) {
+		return func(s *mlflowv1.MLflowSpec) { s.Affinity = a }
+	}
+	apart := &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "zone"}}}}
+	near := &corev1.Affinity{PodAffinity: &corev1.PodAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "zone"}}}}
+	nodes := &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: "In", Values: []string{"a"}}}}}}}
+	join := &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "mlflow"}}, TopologyKey: "kubernetes.io/hostname"}}}
+	for name, c := range map[string]struct {
+		m    *mlflowv1.MLflow
+		want *corev1.Affinity
+	}{
+		"[D24] no volume":                       {mlflowtest.Server(), nil},
+		"[D24] a volume by default for one":     {mlflowtest.Server(modes()), &corev1.Affinity{PodAffinity: join}},
+		"[D24] a volume for one node":           {mlflowtest.Server(modes(corev1.ReadWriteOnce)), &corev1.Affinity{PodAffinity: join}},
+		"[D24] a volume for many":               {mlflowtest.Server(modes(corev1.ReadWriteMany)), nil},
+		"[D24] a volume for one or many":        {mlflowtest.Server(modes(corev1.ReadWriteOnce, corev1.ReadWriteMany)), nil},
+		"[D24] nodes of the user are kept":      {mlflowtest.Server(modes(), placed(&corev1.Affinity{NodeAffinity: nodes})), &corev1.Affinity{NodeAffinity: nodes, PodAffinity: join}},
+		"[D24] who decides about pods, decides": {mlflowtest.Server(modes(), placed(apart)), apart},
+		"[D24] also about being near":           {mlflowtest.Server(modes(), placed(near)), near},
+		"[D24] the user's, without a volume":    {mlflowtest.Server(placed(near)), near},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mlflowtest.Collecting(&c.m.Spec)
+			mlflowtest.Archiving(&c.m.Spec)
+			for pod, spec := range podsOf(t, c.m, platformInputs["plain"]) {
+				want := c.want
+				if pod == "server" {
+					want = c.m.Spec.Affinity
+				}
+				if diff := cmp.Diff(want, spec.Affinity); diff != "" {
+					t.Errorf("affinity of %s (-want +got):\n%s", pod, diff)
+				}
+			}
+		})
+	}
+}
+
+func TestCollectorTrustsTheServer(t *testing.T) {
+	t.Run("[D3] for calls to the server alone", func(t *testing.T) {
+		pod := jobPod(t, mlflowtest.Server(mlflowtest.Collecting), platformInputs["plain"], "mlflow-gc")
+		env := environment(pod.Containers[0])
+		if env["MLFLOW_TRACKING_SERVER_CERT_PATH"] != combinedBundle || env["REQUESTS_CA_BUNDLE"] != "" || env["AWS_CA_BUNDLE"] != "" {
+			t.Errorf("environment %v", env)
+		}
+		if len(pod.InitContainers) != 1 {
+			t.Errorf("init containers %v", pod.InitContainers)
+		}
+	})
+	t.Run("[D3] beside the authorities of the user", func(t *testing.T) {
+		m := mlflowtest.Server(mlflowtest.Collecting, func(s *mlflowv1.MLflowSpec) {
+			s.CABundleConfigMap = &mlflowv1.CABundleConfigMapRef{Name: "corporate-ca"}
+		})
+		pod := jobPod(t, m, platformInputs["plain"], "mlflow-gc")
+		paths := environment(pod.InitContainers[0])["CA_BUNDLE_MOUNT_PATHS"]
+		if paths != customCAPath+" "+serviceCAPath || environment(pod.Containers[0])["REQUESTS_CA_BUNDLE"] != combinedBundle {
+			t.Errorf("sources %s, environment %v", paths, environment(pod.Containers[0]))
+		}
+	})
+	t.Run("the key stays where it is", func(t *testing.T) {
+		for _, v := range jobPod(t, mlflowtest.Server(mlflowtest.Collecting), platformInputs["plain"], "mlflow-gc").Volumes {
+			if v.Secret == nil {
+				continue
+			}
+			want := []corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}}
+			if diff := cmp.Diff(want, v.Secret.Items); diff != "" || !*v.Secret.Optional {
+				t.Errorf("volume %s, optional %v (-want +got):\n%s", v.Name, v.Secret.Optional, diff)
+			}
+		}
+	})
+	t.Run("the archiver calls no server", func(t *testing.T) {
+		pod := jobPod(t, mlflowtest.Server(mlflowtest.Archiving), platformInputs["plain"], "mlflow-trace-archival")
+		if len(pod.InitContainers) != 0 {
+			t.Errorf("init containers %v", pod.InitContainers)
+		}
+	})
+}
+
+func TestPasswords(t *testing.T) {
+	for uri, want := range map[string]bool{
+		"postgresql://tracker@db.example.com/x":        false,
+		"postgresql://tracker:secret@db.example.com/x": true,
+		"postgresql+psycopg2://a:b@c/x":                true,
+		"mysql://:secret@db/x":                         true,
+		"mysql://a:pa@ss@db/x":                         true,
+		"mysql://a:pa#ss?@db/x":                        true,
+		"mysql://a:@db/x":                              false,
+		"postgresql://db:5432/x":                       false,
+		"postgresql://db:5432/x?options=a:b@c":         false,
+		"postgresql://db/x?user=a&password=secret":     true,
+		"mysql://db/x?passwd=secret":                   true,
+		"postgresql://db/x?password=":                  false,
+		"postgresql://db/x?sslmode=require":            false,
+		"sqlite:////mlflow/a:b@c.db":                   false,
+		"":                                             false,
+	} {
+		if got := HoldsPassword(uri); got != want {
+			t.Errorf("[D28] holdsPassword(%q) = %t", uri, got)
+		}
+	}
+}
+
+// A URI of a Secret reaches commands by the expansion of the kubelet only: no object shows it.
+func TestSecretStoresStandInNoObject(t *testing.T) {
+	m := mlflowtest.Server(mlflowtest.Collecting, mlflowtest.Archiving, func(s *mlflowv1.MLflowSpec) {
+		s.BackendStoreURI, s.BackendStoreURIFrom = "postgresql://left:over@db/x", secretKey("db", "uri")
+	})
+	for _, o := range built(t, m, platformInputs["plain"]) {
+		text, err := o.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "left:over") {
+			t.Errorf("[D28] %s %s shows a URI that is not used", o.GetKind(), o.GetName())
+		}
+	}
+}

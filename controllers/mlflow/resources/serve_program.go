@@ -1,0 +1,46 @@
+package resources
+
+import (
+	_ "embed"
+	"slices"
+	"strings"
+
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+)
+
+// serveProgram starts the server once no other one holds the lock on the volume, and stops it fast and clean. A Deployment
+// replaces a pod that is being deleted while its server still runs, and two servers would write to one SQLite file. It does
+// nothing where the stores, which may stand in Secrets, are no SQLite files.
+//
+//go:embed serve.py
+var serveProgram string
+
+// serverLock is the file that the server locks.
+const serverLock = storagePath + "/.mlflow-server.lock"
+
+// serverGrace is how long a server may take to stop, in seconds.
+const serverGrace = 60
+
+// mayShareFile reports that a second server could open a SQLite file that this one uses. Several replicas on one volume are
+// what their user asked for.
+func mayShareFile(m *mlflowv1.MLflow) bool {
+	if m.Spec.Storage == nil || OrOne(m.Spec.Replicas) > 1 {
+		return false
+	}
+	if m.Spec.BackendStoreURIFrom != nil || m.Spec.RegistryStoreURIFrom != nil || m.Spec.BackendStoreURI == "" {
+		return true
+	}
+	return slices.ContainsFunc(InlineStores(m), func(s inlineStore) bool {
+		return s.Field != "readReplicaBackendStoreUri" && strings.HasPrefix(s.URI, "sqlite")
+	})
+}
+
+// serveAlone makes a container of the server the only one on its volume, where that matters.
+func serveAlone(m *mlflowv1.MLflow, pod *corev1ac.PodSpecApplyConfiguration, container *corev1ac.ContainerApplyConfiguration) {
+	if mayShareFile(m) {
+		container.Command = []string{"python3.12", "-c", serveProgram, serverLock, "mlflow"}
+		pod.WithTerminationGracePeriodSeconds(serverGrace)
+	}
+}

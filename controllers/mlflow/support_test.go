@@ -1,0 +1,59 @@
+package mlflow
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/mlflowtest"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+)
+
+// midday is the time on the clocks of tests.
+var midday = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// on are the inputs of a platform.
+var on = map[string]resources.Inputs{
+	"bare":      inputsWith(resources.Inputs{}),
+	"plain":     inputsWith(resources.Inputs{HTTPRoutes: true, ServiceMonitors: true}),
+	"openshift": inputsWith(resources.Inputs{HTTPRoutes: true, ServiceMonitors: true, OpenShift: true, ConsoleLinks: true}),
+}
+
+func inputsWith(in resources.Inputs) resources.Inputs {
+	in.Namespace = "opendatahub"
+	in.Image = "quay.io/example/mlflow:v3"
+	in.GatewayName = "data-science-gateway"
+	in.GatewayNamespace = "openshift-ingress"
+	in.ExternalURL = "https://gateway.apps.example.com"
+	in.SectionTitle = "OpenShift Open Data Hub"
+	in.Version = "3.14.0"
+	return in
+}
+
+// rendered is all that is made for an MLflow.
+func rendered(t testing.TB, m *mlflowv1.MLflow, in resources.Inputs) []*unstructured.Unstructured {
+	t.Helper()
+	desired, err := resources.Build(m, in)
+	if err != nil {
+		t.Fatalf("building: %v", err)
+	}
+	objects, err := apply.Render(desired, ComponentName, m)
+	if err != nil {
+		t.Fatalf("rendering: %v", err)
+	}
+	return objects
+}
+
+// one reads one of the objects as a Go type.
+func one[T any](t testing.TB, m *mlflowv1.MLflow, kind, name string) *T {
+	t.Helper()
+	into := new(T)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(mlflowtest.Object(rendered(t, m, on["openshift"]), kind, name).Object, into); err != nil {
+		t.Fatalf("reading %s %s: %v", kind, name, err)
+	}
+	return into
+}
