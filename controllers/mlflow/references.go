@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,7 +11,6 @@ import (
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
-	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 )
 
@@ -41,12 +39,9 @@ func references(m *mlflowv1.MLflow) []reference.Reference {
 // reportMissing names in a condition what the spec refers to and does not exist, also while pods that were started before
 // run on without it. The serving certificate is left out unless the user provides it: somebody is about to make it.
 func (r *objects) reportMissing(ctx context.Context, m *mlflowv1.MLflow, namespace string, missing []reference.Missing) error {
-	var texts []string
-	for _, x := range missing {
-		if x.Name != resources.TLSSecretName || m.Spec.TLS != nil && m.Spec.TLS.Mode == mlflowv1.TLSProvided {
-			texts = append(texts, x.String())
-		}
-	}
+	missing = slices.DeleteFunc(slices.Clone(missing), func(x reference.Missing) bool {
+		return x.Name == resources.TLSSecretName && (m.Spec.TLS == nil || m.Spec.TLS.Mode != mlflowv1.TLSProvided)
+	})
 	for _, pull := range m.Spec.ImagePullSecrets {
 		head := &metav1.PartialObjectMetadata{}
 		head.SetGroupVersionKind(secretKind)
@@ -55,14 +50,10 @@ func (r *objects) reportMissing(ctx context.Context, m *mlflowv1.MLflow, namespa
 			return fmt.Errorf("reading metadata of Secret %s: %w", pull.Name, err)
 		}
 		if err != nil {
-			texts = append(texts, reference.Missing{Reference: reference.Reference{Kind: reference.Secret, Name: pull.Name}}.String())
+			missing = append(missing, reference.Missing{Reference: reference.Reference{Kind: reference.Secret, Name: pull.Name}})
 		}
 	}
-	if len(texts) == 0 {
-		conditions.Remove(&m.Status.Conditions, ConditionReferences)
-		return nil
-	}
-	setCondition(m, ConditionReferences, metav1.ConditionFalse, ReasonReferencesMissing, "In namespace "+namespace+": "+strings.Join(texts, "; "))
+	reference.Report(&m.Status.Conditions, m.Generation, namespace, missing)
 	return nil
 }
 

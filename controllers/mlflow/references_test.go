@@ -113,7 +113,7 @@ func TestMissingReferences(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := m.DeepCopy()
-			setCondition(m, ConditionReferences, metav1.ConditionFalse, ReasonReferencesMissing, "as before")
+			setCondition(m, reference.Condition, metav1.ConditionFalse, reference.ReasonMissing, "as before")
 			if _, err := observer(t, nil, c.there...).stamp(t.Context(), m, "opendatahub", &appsv1.Deployment{}); err != nil {
 				t.Fatal(err)
 			}

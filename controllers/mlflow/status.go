@@ -35,8 +35,7 @@ const (
 	ConditionChores = "ScheduledJobsReady"
 	// ConditionCertificate exists, and is False, only while the serving certificate cannot be issued or renewed, or runs out.
 	ConditionCertificate = servingcert.Condition
-	// ConditionReferences exists, and is False, only while a Secret or ConfigMap does not exist that the spec names.
-	ConditionReferences = "ReferencesReady"
+	// reference.Condition exists, and is False, only while a Secret or ConfigMap does not exist that the spec names.
 	// ConditionPruned exists, and is False, only while an object that is no longer wanted cannot be removed.
 	ConditionPruned = "LeftoversRemoved"
 )
@@ -57,7 +56,6 @@ const (
 	ReasonServiceMonitorFailed  = "ServiceMonitorFailed"
 	ReasonScheduledJobsFailed   = "ScheduledJobsFailed"
 	ReasonCertificateFailed     = "CertificateFailed"
-	ReasonReferencesMissing     = "ReferencesMissing"
 	ReasonRemovalFailed         = "RemovalFailed"
 	ReasonRouteUnknown          = "RouteUnknown"
 	ReasonRolloutUnknown        = "RolloutUnknown"

@@ -13,7 +13,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
 )
 
-// ConditionAvailable is the one that every Catalog has; servingcert.Condition comes where there is something to say.
+// ConditionAvailable is the one that every Catalog has; servingcert.Condition and
+// reference.Condition come where there is something to say.
 const ConditionAvailable = "Available"
 
 // Reasons of the condition.

@@ -259,6 +259,13 @@ func (b *bench) create(o client.Object) {
 	}
 }
 
+func (b *bench) remove(o client.Object) {
+	b.Helper()
+	if err := b.server.Delete(b.Context(), o); err != nil {
+		b.Fatal(err)
+	}
+}
+
 func (b *bench) change(o client.Object, edit func()) {
 	b.Helper()
 	if !b.get(o) {

@@ -108,6 +108,7 @@ func (r *catalogs) checkInCharge(ctx context.Context, c *aihubv1alpha1.Catalog) 
 	}
 	setAvailable(c, problem)
 	c.Status.Sources, c.Status.SourcesOmitted = nil, 0
+	reference.Report(&c.Status.Conditions, c.Generation, c.Namespace, nil)
 	return &reconciler.Wait{For: "this Catalog to be the one in charge"}
 }
 

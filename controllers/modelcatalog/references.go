@@ -2,6 +2,7 @@ package modelcatalog
 
 import (
 	"context"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
@@ -13,18 +14,35 @@ import (
 
 // references are what the pods of a Deployment read when they start, so that a change rolls them: the Secret of the database. The
 // server and the proxy notice by themselves when the files of sources and of the serving certificate change, and the rule of the
-// proxy is ours and never another. The Secret of a database elsewhere is not among them: it may have any name, and the
-// catalog may not read the Secrets of others, among which are the passwords of registries.
+// proxy is ours and never another. The Secret of a database elsewhere is among them only if it has the name of our own: the
+// catalog may read no other Secrets, among which are the passwords of registries.
 func references(c *aihubv1alpha1.Catalog, deployment string) []reference.Reference {
-	if external(c) != nil && deployment == baseName {
+	if ext := external(c); ext != nil && deployment == baseName && ext.SecretName != databaseName {
 		return nil
 	}
 	return []reference.Reference{{Kind: reference.Secret, Name: databaseName, Keys: []string{keyDatabase, keyUser, keyPassword}}}
 }
 
+// sourcesOfUsers are the ConfigMaps of users without whose key the server does not start. It notices changes by itself, so that
+// none rolls its pods.
+func sourcesOfUsers() []reference.Reference {
+	refs := make([]reference.Reference, 0, len(userSources))
+	for _, s := range userSources {
+		refs = append(refs, reference.Reference{Kind: reference.ConfigMap, Name: s.name, Keys: []string{sourcesKey}})
+	}
+	return refs
+}
+
+// reportMissing names in a condition what pods need and does not exist, but for objects that are about to be made here.
+func reportMissing(c *aihubv1alpha1.Catalog, in Inputs, missing []reference.Missing) {
+	reference.Report(&c.Status.Conditions, c.Generation, c.Namespace, slices.DeleteFunc(missing, func(x reference.Missing) bool {
+		return x.Key == "" && (x.Kind == reference.ConfigMap || ownsDatabase(c, in))
+	}))
+}
+
 // stamp records on Deployments what their pods read, and rolls those for which that has changed.
 func (r *catalogs) stamp(ctx context.Context, c *aihubv1alpha1.Catalog, desired apply.Desired) error {
-	var refs []reference.Reference
+	refs := sourcesOfUsers()
 	for _, o := range desired {
 		if d, ok := o.Config.(*appsv1ac.DeploymentApplyConfiguration); ok {
 			refs = append(refs, references(c, *d.Name)...)
@@ -34,6 +52,7 @@ func (r *catalogs) stamp(ctx context.Context, c *aihubv1alpha1.Catalog, desired 
 	if err != nil {
 		return err
 	}
+	reportMissing(c, r.seen(c).Inputs, resolved.Missing)
 	for _, o := range desired {
 		d, ok := o.Config.(*appsv1ac.DeploymentApplyConfiguration)
 		if !ok {

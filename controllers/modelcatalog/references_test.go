@@ -8,8 +8,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 )
@@ -115,5 +117,41 @@ func TestWhatPodsReadMustBeKnown(t *testing.T) {
 	}
 	if err := b.r.stamp(t.Context(), sample(), objects); err == nil {
 		t.Error("pods would be started with what nobody knows")
+	}
+}
+
+// What pods need and the catalog can see is told of while it is missing, and no longer once it is back. Its own objects are made.
+func TestMissingReferences(t *testing.T) {
+	b := newBench(t, sample())
+	own := &corev1.Secret{ObjectMeta: named(databaseName), Data: map[string][]byte{keyDatabase: []byte("d"), keyUser: []byte("u"), keyPassword: []byte("p")}}
+	sources := &corev1.ConfigMap{ObjectMeta: named(modelSources)}
+	c := sample()
+	for _, step := range []struct {
+		name string
+		do   func()
+		want string
+	}{
+		{"a new catalog", func() {}, ""},
+		{"its own Secret goes", func() { b.remove(own.DeepCopy()) }, ""},
+		{"sources without their key", func() { b.change(sources, func() { sources.Data = map[string]string{"source.yaml": "catalogs: []"} }) },
+			"In namespace lab-registries: ConfigMap model-catalog-sources has no key sources.yaml; add it"},
+		{"a database elsewhere", func() {
+			b.change(c, func() { withExternal(aihubv1alpha1.ExternalDatabase{Host: "db", SecretName: databaseName})(&c.Spec) })
+			b.remove(own.DeepCopy())
+		}, "In namespace lab-registries: ConfigMap model-catalog-sources has no key sources.yaml; add it; Secret model-catalog-postgres does not exist; create it"},
+		{"both again", func() {
+			b.change(sources, func() { sources.Data = map[string]string{sourcesKey: "catalogs: []"} })
+			b.create(own.DeepCopy())
+		}, ""},
+		{"without the user", func() { b.change(own, func() { delete(own.Data, keyUser) }) },
+			"In namespace lab-registries: Secret model-catalog-postgres has no key database-user; add it"},
+		{"a Secret that the catalog may not read", func() { b.change(c, func() { c.Spec.Database.External.SecretName = "theirs" }) }, ""},
+	} {
+		step.do()
+		b.settle()
+		got, _ := conditions.Get(must(b, sample()).Status.Conditions, reference.Condition)
+		if got.Message != step.want || (got.Status == metav1.ConditionFalse) != (step.want != "") {
+			t.Errorf("%s: condition %+v, want %q", step.name, got, step.want)
+		}
 	}
 }

@@ -186,6 +186,7 @@ func (r *registries) inputs(ctx context.Context, m, used *v1beta1.ModelRegistry)
 	if err != nil {
 		return in, err
 	}
+	reference.Report(&m.Status.Conditions, m.Generation, m.Namespace, awaitedOfUsers(m, resolved.Missing))
 	if in.Stamp, err = r.stamp(ctx, m, serviceName(m), resolved, references(used)); err != nil {
 		return in, err
 	}

@@ -1,6 +1,8 @@
 package modelregistry
 
 import (
+	"slices"
+
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 )
@@ -36,6 +38,15 @@ func servingReferences(m *v1beta1.ModelRegistry) []reference.Reference {
 // databaseReferences are what the pods of a generated database read when they start.
 func databaseReferences(m *v1beta1.ModelRegistry) []reference.Reference {
 	return []reference.Reference{{Kind: reference.Secret, Name: credentialsName(m), Keys: []string{keyPassword, keyUsername}}}
+}
+
+// awaitedOfUsers leaves out what is about to be made without users: the credentials of a generated database, and the serving
+// certificate unless the spec names one.
+func awaitedOfUsers(m *v1beta1.ModelRegistry, missing []reference.Missing) []reference.Missing {
+	issued := m.Spec.KubeRBACProxy == nil || m.Spec.KubeRBACProxy.TLSCertificateSecret == nil
+	return slices.DeleteFunc(slices.Clone(missing), func(x reference.Missing) bool {
+		return x.Kind == reference.Secret && (issued && x.Name == servingSecretName(m) || generates(m) && x.Name == credentialsName(m))
+	})
 }
 
 func ofSecrets(keys ...*v1beta1.SecretKeyValue) []reference.Reference {

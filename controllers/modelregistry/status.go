@@ -28,6 +28,7 @@ const (
 	// ConditionStorage exists, and is False, only while the claim of a generated database cannot become what spec.postgres.storage
 	// asks for.
 	ConditionStorage = "StorageInSync"
+	// reference.Condition exists, and is False, only while a Secret or ConfigMap does not exist that the spec names.
 	// servingcert.Condition exists, and is False, only while a certificate runs out that the operator did not issue.
 )
 

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
 )
 
@@ -235,6 +236,37 @@ var _ = Describe("The pods of a Catalog", func() {
 
 		w.available(ctx, c)
 		w.ExpectAtRest(w.manager.User, quiet)
+	}, NodeTimeout(specTimeout))
+
+	It("need what the Catalog says is missing while they run on, until it is back", func(ctx SpecContext) {
+		w := onKubernetes
+		ns := w.namespace(ctx)
+		login := secret(ns, "model-catalog-postgres")
+		login.StringData = map[string]string{"database-name": "d", "database-user": "u", "database-password": "p"}
+		Expect(w.Admin.Create(ctx, login.DeepCopy())).To(Succeed())
+		c := w.ready(ctx, catalog(ns, func(s *aihubv1alpha1.CatalogSpec) {
+			s.Database = &aihubv1alpha1.CatalogDatabase{External: &aihubv1alpha1.ExternalDatabase{Host: "db.example.com", SecretName: login.Name}}
+		}))
+		DeferCleanup(func(ctx SpecContext) { w.remove(ctx, login) }, NodeTimeout(specTimeout))
+		says := func(message string) {
+			GinkgoHelper()
+			w.WaitFor(ctx, c, func(g Gomega) {
+				said, _ := conditions.Get(c.Status.Conditions, "ReferencesReady")
+				g.Expect(said.Message).To(Equal(message))
+			})
+			Expect(condition(c).Status).To(Equal(metav1.ConditionTrue), "its pods run on")
+			w.settle()
+			w.ExpectAtRest(w.manager.User, quiet)
+		}
+		says("")
+		w.remove(ctx, login.DeepCopy())
+		says("In namespace " + ns + ": Secret model-catalog-postgres does not exist; create it")
+		sources := configMap(ns, "model-catalog-sources")
+		w.Patch(ctx, sources, map[string]any{"data": map[string]any{"sources.yaml": nil, "other": "x"}})
+		says("In namespace " + ns + ": ConfigMap model-catalog-sources has no key sources.yaml; add it; Secret model-catalog-postgres does not exist; create it")
+		Expect(w.Admin.Create(ctx, login.DeepCopy())).To(Succeed())
+		w.Patch(ctx, sources, map[string]any{"data": map[string]any{"sources.yaml": "catalogs: []\n"}})
+		says("")
 	}, NodeTimeout(specTimeout))
 
 	It("go on when their Catalog is deleted without them, and are taken up by the next", func(ctx SpecContext) {

@@ -111,6 +111,27 @@ var _ = Describe("A registry", func() {
 		})
 	}, NodeTimeout(specTimeout))
 
+	It("says what is missing that its spec names, while its pods run on, and no longer when it is back", func(ctx SpecContext) {
+		m := ready(ctx, registry(namespace, namespace))
+		Expect(condition(m, "ReferencesReady").Type).To(BeEmpty())
+		says := func(message string) {
+			GinkgoHelper()
+			env.WaitFor(ctx, m, func(g Gomega) { g.Expect(condition(m, "ReferencesReady").Message).To(Equal(message)) })
+			Expect(condition(m, "ReferencesReady").Reason).To(Equal("ReferencesMissing"))
+			Expect(condition(m, "Available").Status).To(Equal(metav1.ConditionTrue), "its pods run on")
+			env.Settle(manager.User, quiet, specTimeout)
+			env.ExpectAtRest(manager.User, quiet)
+		}
+		remove(ctx, password(namespace, ""))
+		says("In namespace " + namespace + ": Secret db does not exist; create it")
+		another := password(namespace, "")
+		another.StringData = map[string]string{"other": "1"}
+		create(ctx, another)
+		says("In namespace " + namespace + ": Secret db has no key password; add it")
+		env.Patch(ctx, another, map[string]any{"data": map[string]any{"password": "c2Vjb25k"}})
+		env.WaitFor(ctx, m, func(g Gomega) { g.Expect(condition(m, "ReferencesReady").Type).To(BeEmpty()) })
+	}, NodeTimeout(specTimeout))
+
 	It("loses Route and policy where the spec wants none, and gets them back [modelregistry-29] [modelregistry-32]", func(ctx SpecContext) {
 		m := ready(ctx, registry(namespace, namespace))
 		Expect(exists(ctx, Default, foreign(routeKind, namespace, m.Name+"-http"))).To(BeFalse())
