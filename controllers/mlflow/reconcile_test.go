@@ -67,7 +67,8 @@ func newWorld(t *testing.T, there ...client.Object) *world {
 		return nil
 	}
 	w.server = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&mlflowv1.MLflow{}, &appsv1.Deployment{}).
-		WithReturnManagedFields().WithObjects(there...).WithInterceptorFuncs(interceptor.Funcs{
+		WithReturnManagedFields().WithObjects(there...).
+		WithIndex(&mlflowv1.MLflow{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} }).WithInterceptorFuncs(interceptor.Funcs{
 		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 			if err := ask(o); err != nil {
 				return err

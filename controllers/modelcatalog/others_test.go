@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -79,4 +80,22 @@ func TestBindingOfARegistry(t *testing.T) {
 func withOwner(labels map[string]string, component string) map[string]string {
 	labels[labelCreatedBy], labels[labelComponent] = createdBy, component
 	return labels
+}
+
+// A restart may begin with a list of the past, in which a Catalog stands that is gone. What nothing would take away again is not
+// made for it.
+func TestACatalogOfAListOfThePast(t *testing.T) {
+	b := newBench(t)
+	for _, phase := range b.r.phases() {
+		if err := phase.Run(t.Context(), sample()); err != nil {
+			t.Logf("%s: %v", phase.Name, err)
+			break
+		}
+	}
+	if b.get(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: delegatorBinding}}) {
+		t.Error("its binding is there for ever")
+	}
+	if b.get(&corev1.ConfigMap{ObjectMeta: named(modelSources)}) {
+		t.Error("its sources are there for ever")
+	}
 }

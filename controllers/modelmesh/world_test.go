@@ -108,7 +108,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	w.api = fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().WithTypeConverters(managedfields.NewDeducedTypeConverter()).
 		WithRESTMapper(scopes()).WithObjects(objects...).
 		WithIndex(&v1alpha1.ServingRuntime{}, metav1.ObjectNameField, nameField).WithIndex(&v1alpha1.ClusterServingRuntime{}, metav1.ObjectNameField, nameField).
-		WithIndex(&corev1.Namespace{}, metav1.ObjectNameField, nameField).WithIndex(&corev1.Service{}, metav1.ObjectNameField, nameField).Build()
+		WithIndex(&appsv1.Deployment{}, metav1.ObjectNameField, nameField).WithIndex(&corev1.Namespace{}, metav1.ObjectNameField, nameField).WithIndex(&corev1.Service{}, metav1.ObjectNameField, nameField).Build()
 	w.restart()
 	return w
 }

@@ -15,6 +15,7 @@ import (
 func TestGatewayModeComes(t *testing.T) {
 	w := newWorld(t, everything)
 	m := stored("demo", proxied)
+	w.present = m
 	write := func() string {
 		t.Helper()
 		w.must(w.awaitHub(t.Context(), m))

@@ -206,3 +206,30 @@ func TestKindsToLookAt(t *testing.T) {
 		t.Errorf("kinds %v", got)
 	}
 }
+
+// A restart may begin with a list of the past, in which a registry stands that is gone. What nothing would take away again is not
+// made for it.
+func TestARegistryOfAListOfThePast(t *testing.T) {
+	for name, m := range map[string]*v1beta1.ModelRegistry{"its binding and group": stored("demo", proxied), "its data": stored("demo", ownDatabase)} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, everything)
+			for _, phase := range w.phases() {
+				if phase.Run(t.Context(), m) != nil {
+					break
+				}
+			}
+			for _, o := range []client.Object{
+				&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: delegatorName(m)}}, wholeObject(capability.UserGroup),
+				&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: credentialsName(m)}},
+				&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: claimName(m)}},
+			} {
+				if o.GetName() == "" {
+					o.SetName(usersName(m))
+				}
+				if w.get(o, o.GetNamespace(), o.GetName()) {
+					t.Errorf("%T %s is there for ever", o, o.GetName())
+				}
+			}
+		})
+	}
+}

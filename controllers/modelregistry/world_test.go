@@ -65,7 +65,8 @@ func newWorld(t *testing.T, served []schema.GroupVersionKind, objects ...client.
 	}
 	w := &world{T: t, events: events.NewFakeRecorder(100)}
 	w.server = interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().
-		WithTypeConverters(managedfields.NewDeducedTypeConverter()).WithRESTMapper(scopes()).WithObjects(objects...).Build(), w.reading())
+		WithTypeConverters(managedfields.NewDeducedTypeConverter()).WithRESTMapper(scopes()).WithObjects(objects...).
+		WithIndex(&v1beta1.ModelRegistry{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} }).Build(), w.reading())
 	writing := interceptor.NewClient(w.server, w.recording())
 	w.registries = &registries{
 		settings: Settings{ModelRegistry: config.ModelRegistry{

@@ -54,7 +54,8 @@ func newWorld(t *testing.T, existing ...client.Object) *world {
 		settings: config.DefaultRayCluster(), domain: "apps.example.org", hidden: map[string]bool{},
 	}
 	w.server = fake.NewClientBuilder().WithObjects(existing...).WithReturnManagedFields().
-		WithIndex(&corev1.Pod{}, podIndex, indexPod).Build()
+		WithIndex(&corev1.Pod{}, podIndex, indexPod).
+		WithIndex(rayClusters(), metav1.ObjectNameField, nameOf).Build()
 	cached := interceptor.NewClient(w.server, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			if w.hidden[key.Name] {

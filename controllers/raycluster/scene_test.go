@@ -61,12 +61,22 @@ func (s *scene) Forget(types.UID) {}
 
 var openShift = capability.NewSet(capability.Route, capability.OpenShiftIngress)
 
+// rayClusters and nameOf let the fake server find RayClusters by name.
+func rayClusters() client.Object {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(ray.GVK)
+	return u
+}
+
+func nameOf(o client.Object) []string { return []string{o.GetName()} }
+
 func newScene(t *testing.T, existing ...client.Object) *scene {
 	t.Helper()
 	s := &scene{t: t, events: events.NewFakeRecorder(100), settings: config.DefaultRayCluster(), served: openShift, known: true,
 		refuse: func(string, string) error { return nil }}
 	s.server = fake.NewClientBuilder().WithObjects(existing...).WithReturnManagedFields().
-		WithRESTMapper(mapper()).WithTypeConverters(managedfields.NewDeducedTypeConverter()).WithIndex(&corev1.Pod{}, podIndex, indexPod).Build()
+		WithRESTMapper(mapper()).WithTypeConverters(managedfields.NewDeducedTypeConverter()).WithIndex(&corev1.Pod{}, podIndex, indexPod).
+		WithIndex(rayClusters(), metav1.ObjectNameField, nameOf).Build()
 	writer := interceptor.NewClient(s.server, interceptor.Funcs{
 		List: listHeads,
 		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {

@@ -19,7 +19,8 @@ import (
 // that fails does not keep those of its own stage from being written, but those of later ones: see Stage. The result joins one
 // *Error for each object that failed, within a *HeldBackError when others were held back. An object that is being
 // deleted is left alone, without an error for a minute: its deletion event brings the owner back, see also Revisit. So is
-// one that has lost its reference to an owner that is being deleted.
+// one that has lost its reference to an owner that is being deleted; and nothing is created without a reference for an owner that
+// is gone, which would stay for ever.
 func (a *Applier) Apply(ctx context.Context, owner client.Object, desired Desired) error {
 	o, err := newOwner(owner, a.Client.Scheme())
 	if err != nil {
@@ -164,6 +165,9 @@ func (a *Applier) inspect(ctx context.Context, o owner, c child) error {
 	live.SetGroupVersionKind(c.key.GroupVersionKind)
 	err := a.Live.Get(ctx, c.key.NamespacedName, live)
 	if apierrors.IsNotFound(err) {
+		if abandoned, err := a.abandoned(ctx, o, c); err != nil || abandoned {
+			return err
+		}
 		return a.write(ctx, o, c, change{creates: true})
 	}
 	if err != nil {

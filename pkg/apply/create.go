@@ -31,6 +31,9 @@ func (a *Applier) create(ctx context.Context, o owner, c child) error {
 	if err := o.mayOwn(c); err != nil {
 		return err
 	}
+	if abandoned, err := a.abandoned(ctx, o, c); err != nil || abandoned {
+		return err
+	}
 	body, err := c.render(a.Component, o, nil)
 	if err != nil {
 		return err

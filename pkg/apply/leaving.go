@@ -16,8 +16,8 @@ import (
 // the owner is seen to go. Giving the reference back then would have the child collected a moment later. An owner that goes is
 // marked before the first reference is taken, so whoever sees the child without it and asks the API server knows for sure.
 
-// leaving says whether the owner is being deleted, or is gone. It is asked, past the cache, only before a reference to it is
-// given to an object that was there without one, so it costs nothing at rest. It lists by name, because that takes no right
+// leaving says whether the owner is being deleted, or is gone. It is asked, past the cache, only before an object is created or
+// gets a reference to it, so it costs nothing at rest. It lists by name, because that takes no right
 // that whoever watches the kind does not have.
 func (a *Applier) leaving(ctx context.Context, o owner) (bool, error) {
 	list := metadataList(o.GroupVersionKind)
@@ -35,6 +35,19 @@ func (a *Applier) released(ctx context.Context, o owner, c child, live metav1.Ob
 	}
 	return a.leaving(ctx, o)
 }
+
+// abandoned says whether an object that is to be created would stay behind for ever: it will not be collected with its owner, and
+// that one is gone or going, though a cache that was filled with a list of the past still shows it. While the owner is there its
+// finalizer lets it go only after whatever is created now has been removed.
+func (a *Applier) abandoned(ctx context.Context, o owner, c child) (bool, error) {
+	if c.Ownership != Unowned || o.GroupKind() == namespaceKind && o.Name == c.key.Namespace {
+		return false, nil
+	}
+	return a.leaving(ctx, o)
+}
+
+// namespaceKind is an owner that takes with it whatever is inside.
+var namespaceKind = schema.GroupKind{Kind: "Namespace"}
 
 // gainsLeaving says whether an object gets a reference to an owner that goes.
 func (a *Applier) gainsLeaving(ctx context.Context, before, after metav1.Object) (bool, error) {

@@ -85,16 +85,16 @@ func TestAnOwnerThatIsGoneTakesNothingUp(t *testing.T) {
 	}
 }
 
-// What shall outlive its owner is never asked about, and neither is what another operator made: its reference was never ours.
+// Of what shall outlive its owner only the creation is asked about, and what another operator made never: its reference was never ours.
 func TestOnlyReferencesThatWereOursAreAskedFor(t *testing.T) {
 	b := newBench(t, found(func(*corev1.ConfigMap) {}))
+	data := settings("data", "1")
+	data.Ownership = Unowned
+	b.settles(both, data)
 	b.failing["list"] = errors.New("no")
 	adopted := settings("a", "1")
 	adopted.Adopts = func(*unstructured.Unstructured) bool { return true }
 	b.settles(both, adopted)
-	data := settings("data", "1")
-	data.Ownership = Unowned
-	b.settles(both, data)
 	changed := settings("data", "2")
 	changed.Ownership = Unowned
 	b.settles(blind, changed)
@@ -141,5 +141,45 @@ func TestAdjustGivesNothingToAnOwnerThatGoes(t *testing.T) {
 	})
 	if err == nil {
 		t.Error("an owner of a kind that nobody knows: no error")
+	}
+}
+
+// A cache that was filled with a list of the past shows owners that are gone, or another that has the name now. What no garbage
+// collector would take away again is not created for them; the rest goes by itself.
+func TestNothingThatWouldStayIsCreatedForAnOwnerThatIsGone(t *testing.T) {
+	unowned := settings("a", "1")
+	unowned.Ownership = Unowned
+	for name, end := range map[string]func(b *bench){
+		"gone":     func(b *bench) { b.must(b.server.Delete(b.Context(), b.get("owner"))) },
+		"going":    func(b *bench) { b.going("owner") },
+		"replaced": func(b *bench) { b.owner = anOwner("owner", "another uid") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			end(b)
+			b.must(b.Apply(t.Context(), b.owner, Desired{unowned}))
+			b.must(b.Applier.Create(t.Context(), b.owner, unowned))
+			if b.server.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "a"}, &corev1.ConfigMap{}) == nil {
+				t.Error("it was created, and stays for ever")
+			}
+			b.must(b.Apply(t.Context(), b.owner, Desired{settings("b", "1")}))
+			b.get("b")
+		})
+	}
+	b := newBench(t)
+	b.failing["list"] = errors.New("not now")
+	if b.Apply(t.Context(), b.owner, Desired{unowned}) == nil || b.Applier.Create(t.Context(), b.owner, unowned) == nil {
+		t.Error("it is created for an owner of which nobody knows whether it is there")
+	}
+	delete(b.failing, "list")
+	b.must(b.Apply(t.Context(), b.owner, Desired{unowned}))
+	b.get("a")
+	inside := unowned
+	b.seen = map[string]int{}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", UID: "ns-uid"}}
+	inside.Config = settings("c", "1").Config
+	b.must(b.Apply(t.Context(), namespace, Desired{inside}))
+	if b.get("c"); b.seen["list"] != 0 {
+		t.Errorf("a namespace takes along what is in it, and needs no look: %v", b.seen)
 	}
 }
