@@ -10,11 +10,6 @@ var unproven = map[string][]string{
 		"raycluster: get certificates.cert-manager.io", "raycluster: list certificates.cert-manager.io",
 		"raycluster: patch certificates.cert-manager.io", "raycluster: watch certificates.cert-manager.io",
 	},
-	"the API of Kubernetes for the migration of stored objects is off by default; unit tests have it before a client of its own": {
-		"modelregistry-storage: create storageversionmigrations.storagemigration.k8s.io",
-		"modelregistry-storage: get storageversionmigrations.storagemigration.k8s.io modelregistry-v1alpha1-to-v1beta1-migration",
-		"modelregistry-storage: delete storageversionmigrations.storagemigration.k8s.io modelregistry-v1alpha1-to-v1beta1-migration",
-	},
 	"no scheduler with PodGroups runs in the suites, and no StatefulSet is wrapped there; these go the way of the other wrapped kinds": {
 		"appwrapper: create podgroups.scheduling.sigs.k8s.io", "appwrapper: create podgroups.scheduling.x-k8s.io",
 		"appwrapper: delete podgroups.scheduling.sigs.k8s.io", "appwrapper: delete podgroups.scheduling.x-k8s.io",

@@ -45,13 +45,12 @@ func TestNoFaultTrimsTooEarly(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		count := rapid.IntRange(0, 4).Draw(rt, "registries")
 		faults := rapid.SliceOfN(anyFault(), 0, 40).Draw(rt, "faults")
-		served := rapid.SampledFrom([][]schema.GroupVersion{nil, {builtIn}, {older}, {builtIn, older}}).Draw(rt, "served")
 		synctest.Test(t, func(t *testing.T) {
 			objects := []client.Object{crd("v1beta1", "v1alpha1", "v1beta1")}
 			for i := range count {
 				objects = append(objects, registryOf(fmt.Sprintf("r%d", i)))
 			}
-			w := newWorld(t, served, objects...)
+			w := newWorld(t, objects...)
 			h := &history{faults: faults}
 			written := map[string]bool{}
 			w.fails = func(request string) error {
@@ -65,7 +64,6 @@ func TestNoFaultTrimsTooEarly(t *testing.T) {
 				}
 				return err
 			}
-			// A migrator that nobody runs is given up after a while, and then every object is written back.
 			w.run(w.migration(), 24*time.Hour)
 			w.fails = func(string) error { return nil }
 			w.mustHave("v1beta1")
@@ -85,22 +83,22 @@ func TestNoFaultTrimsTooEarly(t *testing.T) {
 func TestTheNextReplicaGoesOn(t *testing.T) {
 	for stop := 1; stop <= 4; stop++ {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, nil, crd("v1beta1", "v1alpha1", "v1beta1"), registryOf("a"), registryOf("b"), registryOf("c"))
+			w := newWorld(t, crd("v1beta1", "v1alpha1", "v1beta1"), registryOf("a"), registryOf("b"), registryOf("c"))
 			w.fails = func(request string) error {
 				if strings.HasPrefix(request, "patch") && len(w.writes) >= stop {
 					return errors.New("killed")
 				}
 				return nil
 			}
-			if done, err := w.migration().pass(t.Context()); done || err == nil {
-				t.Fatalf("stopped at write %d: done %v, %v", stop, done, err)
+			if w.migration().run(t.Context()) == nil {
+				t.Fatalf("stopped at write %d: no error", stop)
 			}
 			if !slices.Contains(w.stored(), "v1alpha1") {
 				t.Errorf("stopped at write %d: trimmed", stop)
 			}
 			w.fails = func(string) error { return nil }
-			if done, err := w.migration().pass(t.Context()); !done || err != nil {
-				t.Errorf("the next one after write %d: done %v, %v", stop, done, err)
+			if err := w.migration().run(t.Context()); err != nil {
+				t.Errorf("the next one after write %d: %v", stop, err)
 			}
 			w.mustHave("v1beta1")
 		})
@@ -132,7 +130,7 @@ func TestRefusalsOfEveryKind(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, nil, crd("v1beta1", "v1alpha1", "v1beta1"), registryOf("a"), registryOf("b"))
+				w := newWorld(t, crd("v1beta1", "v1alpha1", "v1beta1"), registryOf("a"), registryOf("b"))
 				w.fails = func(request string) error {
 					if request == "patch a" {
 						return c.refusal

@@ -3,13 +3,16 @@ package storage
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,10 +24,8 @@ import (
 const (
 	// crdName is the definition whose objects are moved.
 	crdName = "modelregistries.modelregistry.opendatahub.io"
-	// retryMin and retryMax bound the pauses after a failed pass; the conversion webhook needs a moment after the start.
+	// retryMin and retryMax bound the pauses after a failure; the conversion webhook needs a moment after the start.
 	retryMin, retryMax = time.Second, 10 * time.Minute
-	// poll is how often a migrator of the cluster is asked how far it is.
-	poll = 10 * time.Second
 )
 
 // Options of a Migration. All are required.
@@ -40,74 +41,45 @@ type Options struct {
 }
 
 // Migration moves stored objects. It is a manager Runnable that runs in the elected replica.
-type Migration struct {
-	Options
-	// started is the uid of the migration of the cluster's migrator that was created here; others may have ended before
-	// the storage version changed.
-	started types.UID
-	// refused says that the migrator of the cluster failed, or that nobody runs it.
-	refused bool
-}
+type Migration struct{ Options }
 
 // New returns a Migration that does nothing before Start.
-func New(o Options) *Migration { return &Migration{Options: o} }
+func New(o Options) *Migration { return &Migration{o} }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (m *Migration) NeedLeaderElection() bool { return true }
 
-// Start implements manager.Runnable. It returns when ctx ends and never with an error: what fails is tried again, since
-// nothing but the removal of an old version waits for it.
+// Start implements manager.Runnable. It never returns an error: what fails is tried again, since nothing but the removal of an
+// old version waits for it.
 func (m *Migration) Start(ctx context.Context) error {
-	var failures time.Duration
-	for m.Source != m.Target && m.Source != "" && m.Target != "" && ctx.Err() == nil {
-		done, err := m.pass(ctx)
-		if done {
-			break
+	if m.Source == m.Target || m.Source == "" || m.Target == "" {
+		return nil
+	}
+	for pause := retryMin; ; pause = min(2*pause, retryMax) {
+		err := m.run(ctx)
+		if err == nil {
+			return nil
 		}
-		pause := poll
-		if err != nil {
-			failures = min(max(2*failures, retryMin), retryMax)
-			pause = failures
-			m.Log.Error(err, "Moving stored ModelRegistry objects failed and will be tried again", "after", pause)
-		}
+		m.Log.Error(err, "Moving stored ModelRegistry objects failed and will be tried again", "after", pause)
 		timer := m.Clock.NewTimer(pause)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
+			return nil
 		case <-timer.C():
 		}
 	}
-	<-ctx.Done()
-	return nil
 }
 
-// pass does what can be done now, and reports whether nothing is left.
-func (m *Migration) pass(ctx context.Context) (done bool, err error) {
-	crd, err := m.definition(ctx)
-	if err != nil || crd == nil {
-		return err == nil, err
+// run moves all objects once, if any may be stored in the source version.
+func (m *Migration) run(ctx context.Context) error {
+	if crd, err := m.definition(ctx); err != nil || crd == nil {
+		return err
 	}
-	moved, err := m.move(ctx)
-	if err != nil || !moved {
-		return false, err
+	if err := m.rewrite(ctx); err != nil {
+		return err
 	}
-	err = m.trim(ctx)
-	return err == nil, err
-}
-
-// move moves the objects, and reports whether all are moved.
-func (m *Migration) move(ctx context.Context) (bool, error) {
-	if !m.refused {
-		state, err := m.delegate(ctx)
-		if err != nil {
-			m.Log.Info("The storage migrator of the cluster cannot be used", "reason", err.Error())
-		}
-		if err == nil && state != unsupported {
-			return state == succeeded, nil
-		}
-		m.refused = true
-	}
-	return true, m.rewrite(ctx)
+	return m.trim(ctx)
 }
 
 // definition returns the CRD if objects may be stored in the source version, else nil. It returns an error while they would
@@ -163,4 +135,64 @@ func (m *Migration) trim(ctx context.Context) error {
 	}
 	m.Log.Info("Stored objects are moved", "kind", v1beta1.Kind, "from", m.Source, "to", m.Target)
 	return nil
+}
+
+// page is how many objects are listed at a time.
+const page = 100
+
+// Annotations of an object that was written back. They are those that clusters know.
+const (
+	markerPrefix    = "storage-migration.opendatahub.io/migrated-"
+	versionMigrated = "storage-migration.opendatahub.io/last-migrated-rv"
+)
+
+// rewrite writes every object back as it is. It goes on after an error and joins them; what was written before costs no
+// write when it is tried again.
+func (m *Migration) rewrite(ctx context.Context) error {
+	var errs []error
+	for next := ""; ; {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(m.kind("List"))
+		if err := m.Reader.List(ctx, list, client.Limit(page), client.Continue(next)); err != nil {
+			return errors.Join(append(errs, fmt.Errorf("listing ModelRegistry objects: %w", err))...)
+		}
+		for i := range list.Items {
+			object := &list.Items[i]
+			object.SetGroupVersionKind(m.kind(""))
+			if err := m.writeBack(ctx, object); err != nil {
+				errs = append(errs, fmt.Errorf("writing ModelRegistry %s/%s back: %w", object.Namespace, object.Name, err))
+			}
+		}
+		if next = list.Continue; next == "" {
+			return errors.Join(errs...)
+		}
+	}
+}
+
+func (m *Migration) kind(suffix string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: v1beta1.GroupVersion.Group, Version: m.Target, Kind: v1beta1.Kind + suffix}
+}
+
+// writeBack sends an object the patch that makes the API server write it in the version that it stores now. What is marked
+// gets a patch without content: the mark may be older than the last change of the stored version, and where it is not,
+// nothing is written. An object that admission refuses is written through its status, at which admission does not look.
+func (m *Migration) writeBack(ctx context.Context, object *metav1.PartialObjectMetadata) error {
+	patch := []byte("{}")
+	marker := markerPrefix + m.Source + "-to-" + m.Target
+	if _, marked := object.Annotations[marker]; !marked {
+		var err error
+		patch, err = json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{
+			marker: m.Clock.Now().UTC().Format(time.RFC3339), versionMigrated: object.ResourceVersion,
+		}}})
+		if err != nil {
+			return fmt.Errorf("encoding the mark: %w", err)
+		}
+	}
+	err := m.Client.Patch(ctx, object.DeepCopy(), client.RawPatch(types.MergePatchType, patch))
+	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) {
+		m.Log.Info("Admission refuses an object as it is; writing it back through its status",
+			"namespace", object.Namespace, "name", object.Name, "reason", err.Error())
+		err = m.Client.Status().Patch(ctx, object.DeepCopy(), client.RawPatch(types.MergePatchType, []byte("{}")))
+	}
+	return client.IgnoreNotFound(err)
 }

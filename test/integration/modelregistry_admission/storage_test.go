@@ -18,10 +18,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/webhooks/modelregistry/conversion"
 )
 
-const (
-	marker   = "storage-migration.opendatahub.io/migrated-v1alpha1-to-v1beta1"
-	migrator = "modelregistry-v1alpha1-to-v1beta1-migration"
-)
+const marker = "storage-migration.opendatahub.io/migrated-v1alpha1-to-v1beta1"
 
 // elected starts a second manager that works on registries; the API server calls the first one. Registries of these specs
 // are paused, so that nothing but their version changes.
@@ -120,35 +117,8 @@ var _ = Describe("Stored registries", func() {
 		leader.Restart(ctx)
 		env.Settle(leader.User, poll*20, patience)
 		again := env.Since(mark).ByUser(leader.User)
-		Expect(again.Of("storageversionmigrations")).To(BeEmpty())
 		Expect(again.Of("customresourcedefinitions").Writes()).To(BeEmpty())
 		Expect(again.Of("modelregistries").Writes()).To(BeEmpty())
-		leave(ctx, leader, older, newer)
-	}, NodeTimeout(specTimeout))
-
-	It("are moved by the migrator of the cluster where there is one [modelregistry-71], D29", func(ctx SpecContext) {
-		crd := migratorCRD()
-		Expect(env.Admin.Create(ctx, crd)).To(Succeed())
-		DeferCleanup(func(ctx SpecContext) {
-			Expect(env.Admin.Delete(ctx, crd)).To(Succeed())
-			env.WaitGone(ctx, crd)
-		}, NodeTimeout(specTimeout))
-		env.WaitForCondition(ctx, crd, "Established", metav1.ConditionTrue, "")
-		older, newer := inBothVersions(ctx)
-		ended := object("{apiVersion: migration.k8s.io/v1alpha1, kind: StorageVersionMigration, metadata: {name: " + migrator +
-			", labels: {app.kubernetes.io/managed-by: model-registry-operator}}, status: {conditions: [{type: Succeeded, status: 'True'}]}}")
-		Expect(env.Admin.Create(ctx, ended)).To(Succeed())
-		leader := elected(ctx)
-		made := ended.DeepCopy()
-		Eventually(func(g Gomega) {
-			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(ended), made)).To(Succeed())
-			g.Expect(made.GetUID()).NotTo(Equal(ended.GetUID()), "one that ended some day proves nothing")
-		}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
-		Expect(at(made, "resource")).To(Equal(map[string]any{"group": "modelregistry.opendatahub.io", "resource": "modelregistries", "version": "v1beta1"}))
-		Expect(definition(ctx).Status.StoredVersions).To(ContainElement("v1alpha1"))
-		env.Patch(ctx, made, map[string]any{"status": map[string]any{"conditions": []any{map[string]any{"type": "Succeeded", "status": "True"}}}})
-		trimmed(ctx).Should(Equal([]string{"v1beta1"}))
-		Expect(as(ctx, v1beta1.GroupVersion, older).GetAnnotations()).NotTo(HaveKey(marker))
 		leave(ctx, leader, older, newer)
 	}, NodeTimeout(specTimeout))
 
@@ -182,23 +152,3 @@ var _ = Describe("Stored registries", func() {
 		leave(ctx, again, older, newer)
 	}, NodeTimeout(specTimeout))
 })
-
-// migratorCRD serves the older API of migrators, which nobody runs here: a spec plays its part.
-func migratorCRD() *apiextensionsv1.CustomResourceDefinition {
-	return &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{
-			Name:        "storageversionmigrations.migration.k8s.io",
-			Annotations: map[string]string{"api-approved.kubernetes.io": "unapproved, a stand-in"},
-		},
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: "migration.k8s.io", Scope: apiextensionsv1.ClusterScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{
-				Kind: "StorageVersionMigration", ListKind: "StorageVersionMigrationList", Plural: "storageversionmigrations", Singular: "storageversionmigration",
-			},
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: "v1alpha1", Served: true, Storage: true,
-				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}},
-			}},
-		},
-	}
-}
