@@ -57,7 +57,7 @@ func defaultAlpha(object, old map[string]any, s Settings) {
 		return
 	}
 	defaultRoute(block(spec, "rest"), v1beta1.RouteDisabled)
-	dropEmptyDatabases(spec, kept.Lookup("postgres", "generateDeployment") == true)
+	dropEmptyDatabases(spec, kept.Postgres["generateDeployment"] == true)
 	conversion.ReplaceIstio(spec)
 	if s.OpenShift && spec["oauthProxy"] == nil {
 		spec["oauthProxy"] = map[string]any{}
@@ -80,7 +80,7 @@ func carryKept(object, old map[string]any) conversion.Kept {
 		}
 	}
 	if postgres := block(block(object, "spec"), "postgres"); hasServer(postgres) {
-		kept = kept.Without("postgres", "generateDeployment")
+		delete(kept.Postgres, "generateDeployment")
 	}
 	if wanted := kept.Text(); wanted != text {
 		annotate(object, wanted)

@@ -69,7 +69,7 @@ func TestValidatorAnswers(t *testing.T) {
 		"the host of a generated database":              {object(t, beta, "{rest: {}, postgres: {generateDeployment: true, host: h}}"), object(t, beta, goodSpec), "spec.postgres.host"},
 		"a host that is none":                           {object(t, beta, "{rest: {}, postgres: {host: 'a b'}}"), object(t, beta, goodSpec), "spec.postgres.host"},
 		"an annotation that cannot be read":             {annotated(t, "{"), object(t, alpha, goodSpec), "metadata.annotations[" + conversion.Annotation + "]: Invalid value"},
-		"an annotation with a policy that there is not": {annotated(t, `{"fields":[{"path":["postgres","retentionPolicy"],"value":"x"}]}`), object(t, alpha, goodSpec), "spec.postgres.retentionPolicy"},
+		"an annotation with a policy that there is not": {annotated(t, `{"postgres":{"retentionPolicy":"x"}}`), object(t, alpha, goodSpec), "spec.postgres.retentionPolicy"},
 		"a v1alpha1 object [modelregistry-22]":          {object(t, alpha, goodSpec), object(t, alpha, goodSpec), ""},
 	} {
 		t.Run(name, func(t *testing.T) {

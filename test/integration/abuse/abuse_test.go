@@ -167,7 +167,7 @@ var _ = Describe("An editor of registries and of nothing else", func() {
 		Expect(as(registryEditor).Create(ctx, begun, client.DryRunAll)).To(MatchError(ContainSubstring("belong to something else")))
 		kept := object(team, registry("older", "{grpc: {}, kubeRBACProxy: null}"))
 		kept.SetAPIVersion("modelregistry.opendatahub.io/v1alpha1")
-		kept.SetAnnotations(map[string]string{"modelregistry.opendatahub.io/v1beta1-fields": `{"fields":[{"path":["postgres","image"],"value":"quay.io/evil/image"}]}`})
+		kept.SetAnnotations(map[string]string{"modelregistry.opendatahub.io/v1beta1-fields": `{"postgres":{"image":"quay.io/evil/image"}}`})
 		Expect(as(registryEditor).Create(ctx, kept, client.DryRunAll)).To(MatchError(ContainSubstring("create pods")))
 	}, NodeTimeout(specTimeout))
 

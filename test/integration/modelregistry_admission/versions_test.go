@@ -47,7 +47,7 @@ var _ = Describe("A registry of v1alpha1", func() {
 		Expect(env.Admin.Create(ctx, alpha(namespace, "{rest: {}, grpc: {}, postgres: {host: h}}"))).To(MatchError(ContainSubstring("spec.postgres.database")))
 		Expect(env.Admin.Create(ctx, alpha(namespace, "{rest: {}, "+mysql+"}"))).To(MatchError(ContainSubstring("spec.grpc")))
 		forged := alpha(namespace, "{rest: {}, grpc: {}, "+mysql+"}")
-		forged.SetAnnotations(map[string]string{conversion.Annotation: `{"fields":[{"path":["rest","port"],"value":0}]}`})
+		forged.SetAnnotations(map[string]string{conversion.Annotation: `{"rest":{"port":0}}`})
 		Expect(env.Admin.Create(ctx, forged)).To(MatchError(ContainSubstring("metadata.annotations[" + conversion.Annotation + "]: Invalid value")))
 	}, NodeTimeout(specTimeout))
 

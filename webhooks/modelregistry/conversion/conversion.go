@@ -96,35 +96,7 @@ func toV1alpha1(object map[string]any) {
 		return
 	}
 	shown := runtime.DeepCopyJSON(spec)
-	kept := Kept{Proxy: showProxy(shown)}
-	if postgres, ok := shown[fieldPostgres].(map[string]any); ok {
-		for _, field := range PostgresOnlyInV1beta1 {
-			delete(postgres, field)
-		}
-		// v1alpha1 demands the field.
-		if _, given := postgres[fieldDatabase]; !given {
-			postgres[fieldDatabase] = ""
-		}
-	}
-	if _, given := shown[fieldGRPC]; !given {
-		// v1alpha1 demands the field, and its schema would fill in the port: it is said here, so that the object does not
-		// look edited when it comes back.
-		shown[fieldGRPC] = map[string]any{"port": int64(v1beta1.DefaultGRPCPort)}
-	}
-	back := runtime.DeepCopyJSON(shown)
-	kept.hideProxy(back)
-	kept.Fields = difference(nil, back, spec)
+	kept := hide(shown)
 	object["spec"] = shown
 	kept.put(object)
-}
-
-// showProxy gives the proxy of v1beta1 the name that it has in v1alpha1, and returns the name that it had.
-func showProxy(spec map[string]any) string {
-	proxy, ok := spec[fieldKubeRBACProxy]
-	if !ok {
-		return ""
-	}
-	delete(spec, fieldKubeRBACProxy)
-	spec[fieldOAuthProxy] = proxy
-	return fieldKubeRBACProxy
 }

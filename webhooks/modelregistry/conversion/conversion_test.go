@@ -58,7 +58,7 @@ func TestV1alpha1ShowsProxyAndDatabase(t *testing.T) {
 	shown := convert(t, stored, alpha)
 	same(t, "spec", object(t, alpha, "{rest: {}, grpc: {port: 9090}, postgres: {database: ''}, oauthProxy: {port: 9443, domain: example.com}}")["spec"], shown["spec"])
 	kept, err := KeptIn(shown)
-	if err != nil || kept.Proxy != "kubeRBACProxy" || kept.Lookup("postgres", "generateDeployment") != true || kept.Lookup("postgres", "host") != nil {
+	if err != nil || kept.Proxy != "kubeRBACProxy" || kept.Postgres["generateDeployment"] != true || !kept.WithoutGRPC {
 		t.Errorf("kept %+v, error %v", kept, err)
 	}
 	same(t, "back again", stored, convert(t, shown, beta))
@@ -136,12 +136,13 @@ func TestTheAnnotationIsNotStored(t *testing.T) {
 func TestForgedAnnotationsSayNothing(t *testing.T) {
 	for name, text := range map[string]string{
 		"no JSON":                 "{",
-		"no path":                 `{"fields":[{"value":1}]}`,
-		"a field of both":         `{"fields":[{"path":["postgres","sslMode"],"value":"x&y"}]}`,
-		"a deep field":            `{"fields":[{"path":["rest","resources","limits"],"value":{}}]}`,
-		"a value for gRPC":        `{"fields":[{"path":["grpc"],"value":1,"shown":{}}]}`,
-		"a wrong type":            `{"fields":[{"path":["postgres","generateDeployment"],"value":"x"}]}`,
-		"a wrong type of a proxy": `{"proxy":"kubeRBACProxy","fields":[{"path":["oauthProxy"],"value":[]}]}`,
+		"no object":               `[]`,
+		"a path":                  `{"fields":[{"path":["rest","port"],"value":1}]}`,
+		"a field of both":         `{"postgres":{"sslMode":"x&y"}}`,
+		"another block":           `{"rest":{"resources":{"limits":{}}}}`,
+		"a value for gRPC":        `{"withoutGRPC":{}}`,
+		"a wrong type":            `{"postgres":{"generateDeployment":"x"}}`,
+		"a wrong type of a proxy": `{"proxy":"kubeRBACProxy","oauthProxy":[]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			shown := object(t, alpha, "{rest: {}, grpc: {}, postgres: {host: h, database: d}, oauthProxy: {}}")

@@ -90,7 +90,8 @@ func FuzzRoundTripFromV1alpha1(f *testing.F) {
 func FuzzConvertAnything(f *testing.F) {
 	f.Add([]byte(`{"spec":{"rest":{},"istio":{"gateway":{"rest":{"port":1,"tls":{}}}}},"metadata":{"annotations":{"x":"y"}}}`))
 	f.Add([]byte(`{"spec":{"postgres":{"database":null},"oauthProxy":[],"grpc":1},"metadata":[]}`))
-	f.Add([]byte(`{"spec":{"postgres":{}},"metadata":{"annotations":{"` + Annotation + `":"{\"proxy\":\"kubeRBACProxy\",\"fields\":[{\"path\":[\"postgres\",\"image\"],\"value\":\"x\"}]}"}}}`))
+	f.Add([]byte(`{"spec":{"postgres":{}},"metadata":{"annotations":{"` + Annotation + `":"{\"proxy\":\"kubeRBACProxy\",\"postgres\":{\"image\":\"x\"}}"}}}`))
+	f.Add([]byte(`{"spec":{"oauthProxy":null},"metadata":{"annotations":{"` + Annotation + `":"null"}}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var in map[string]any
 		if err := kjson.Unmarshal(text, &in); err != nil || in == nil {

@@ -3,34 +3,30 @@ package conversion
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	kjson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 )
 
 // Annotation of a v1alpha1 object holds what only v1beta1 can say about it.
 const Annotation = "modelregistry.opendatahub.io/v1beta1-fields"
 
-// Kept is what a v1alpha1 object cannot say, as it stands in its annotation.
+// Kept is what a v1alpha1 object cannot say, as it stands in its annotation. Anybody can write that, and it must not be a way
+// around the schema: it has room for nothing but what v1alpha1 has no word for, or demands though v1beta1 does without it.
 type Kept struct {
 	// Proxy is the name that the field oauthProxy has in v1beta1; empty for the same.
 	Proxy string `json:"proxy,omitempty"`
-	// Fields of the v1beta1 spec that are missing or different in v1alpha1.
-	Fields []Field `json:"fields,omitempty"`
-}
-
-// Field is one field of the spec.
-type Field struct {
-	// Path to it, below spec.
-	Path []string `json:"path"`
-	// Value in v1beta1; nil when it is absent there.
-	Value any `json:"value,omitempty"`
-	// Shown is what v1alpha1 says instead; nil when it says nothing.
-	Shown any `json:"shown,omitempty"`
+	// OAuthProxy is the field of v1beta1 of that name, which v1alpha1 does not show beside the newer proxy.
+	OAuthProxy any `json:"oauthProxy,omitempty"`
+	// Postgres has the fields of PostgresOnlyInV1beta1.
+	Postgres map[string]any `json:"postgres,omitempty"`
+	// WithoutDatabase and WithoutGRPC: v1beta1 says nothing where v1alpha1 shows an empty database and the default port.
+	WithoutDatabase bool `json:"withoutDatabase,omitempty"`
+	WithoutGRPC     bool `json:"withoutGRPC,omitempty"`
 }
 
 // KeptIn returns what the annotation of an object says; nothing when it has none. An error means that it cannot be read.
@@ -39,58 +35,26 @@ func KeptIn(object map[string]any) (Kept, error) {
 	if !ok {
 		return Kept{}, nil
 	}
-	var kept Kept
-	if err := kjson.Unmarshal([]byte(text), &kept); err != nil {
+	var fields map[string]any
+	if err := kjson.Unmarshal([]byte(text), &fields); err != nil {
 		return Kept{}, fmt.Errorf("reading it: %w", err)
 	}
-	for i, field := range kept.Fields {
-		if !field.allowed() {
-			return Kept{}, fmt.Errorf("fields[%d]: nothing of v1beta1 is kept for spec.%s", i, strings.Join(field.Path, "."))
+	kept := Kept{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(fields, &kept, true); err != nil {
+		return Kept{}, fmt.Errorf("reading it: %w", err)
+	}
+	for name := range kept.Postgres {
+		if !slices.Contains(PostgresOnlyInV1beta1, name) {
+			return Kept{}, fmt.Errorf("nothing of v1beta1 is kept for spec.postgres.%s", name)
 		}
 	}
 	return kept, nil
 }
 
-// allowed tells whether this program would keep such a field. Anybody can write the annotation, and it must not be a way
-// around the schema: only what v1alpha1 has no word for, or demands though v1beta1 does without it.
-func (f Field) allowed() bool {
-	switch {
-	case len(f.Path) == 1 && f.Path[0] == fieldGRPC:
-		return f.Value == nil
-	case len(f.Path) == 1 && f.Path[0] == fieldOAuthProxy:
-		return f.Shown == nil
-	case len(f.Path) != 2 || f.Path[0] != fieldPostgres:
-		return false
-	case f.Path[1] == fieldDatabase:
-		return f.Value == nil
-	default:
-		return f.Shown == nil && slices.Contains(PostgresOnlyInV1beta1, f.Path[1])
-	}
-}
-
-// Lookup returns the value that is kept for a field, nil for none.
-func (k Kept) Lookup(path ...string) any {
-	for _, field := range k.Fields {
-		if slices.Equal(field.Path, path) {
-			return field.Value
-		}
-	}
-	return nil
-}
-
-// Without returns what is kept beside the field at path.
-func (k Kept) Without(path ...string) Kept {
-	k.Fields = slices.DeleteFunc(slices.Clone(k.Fields), func(f Field) bool { return slices.Equal(f.Path, path) })
-	return k
-}
-
 // Text is the value of the annotation; empty when nothing is kept.
 func (k Kept) Text() string {
-	if k.Proxy == "" && len(k.Fields) == 0 {
-		return ""
-	}
 	text, err := json.Marshal(k)
-	if err != nil { // decoded JSON can be encoded
+	if err != nil || string(text) == "{}" { // decoded JSON can be encoded
 		return ""
 	}
 	return string(text)
@@ -138,57 +102,66 @@ func annotationsOf(object map[string]any) map[string]any {
 	return annotations
 }
 
-// hideProxy gives the proxy its name of v1beta1 back.
-func (k Kept) hideProxy(spec map[string]any) {
+// shownGRPC stands in v1alpha1, which demands the field and whose schema would fill in the port, where v1beta1 has none.
+func shownGRPC() map[string]any { return map[string]any{"port": int64(v1beta1.DefaultGRPCPort)} }
+
+// hide changes a v1beta1 spec into one of v1alpha1 and returns what that cannot say.
+func hide(spec map[string]any) Kept {
+	kept := Kept{}
+	if proxy, ok := spec[fieldKubeRBACProxy]; ok {
+		kept.Proxy, kept.OAuthProxy = fieldKubeRBACProxy, spec[fieldOAuthProxy]
+		delete(spec, fieldKubeRBACProxy)
+		spec[fieldOAuthProxy] = proxy
+	}
+	if postgres, ok := spec[fieldPostgres].(map[string]any); ok {
+		for _, field := range PostgresOnlyInV1beta1 {
+			if value, given := postgres[field]; given {
+				kept.keepPostgres(field, value)
+				delete(postgres, field)
+			}
+		}
+		if _, given := postgres[fieldDatabase]; !given {
+			kept.WithoutDatabase = true
+			postgres[fieldDatabase] = ""
+		}
+	}
+	if _, given := spec[fieldGRPC]; !given {
+		kept.WithoutGRPC = true
+		spec[fieldGRPC] = shownGRPC()
+	}
+	return kept
+}
+
+func (k *Kept) keepPostgres(field string, value any) {
+	if k.Postgres == nil {
+		k.Postgres = map[string]any{}
+	}
+	k.Postgres[field] = value
+}
+
+// restore changes a v1alpha1 spec into the one of v1beta1. What an edit through v1alpha1 has changed since stays as it is, and what
+// belongs to a block that is gone went with it.
+func (k Kept) restore(spec map[string]any) {
 	if proxy, ok := spec[fieldOAuthProxy]; ok && k.Proxy == fieldKubeRBACProxy {
 		delete(spec, fieldOAuthProxy)
 		spec[fieldKubeRBACProxy] = proxy
 	}
-}
-
-// restore puts every kept field back where v1alpha1 still says what it was shown. A field of a block that is gone, or that
-// is no block any more, went with it.
-func (k Kept) restore(spec map[string]any) {
-	k.hideProxy(spec)
-	for _, field := range k.Fields {
-		parent := spec
-		last := len(field.Path) - 1
-		for _, step := range field.Path[:last] {
-			parent, _ = parent[step].(map[string]any)
-		}
-		name := field.Path[last]
-		switch {
-		case parent == nil || !reflect.DeepEqual(parent[name], field.Shown):
-		case name == fieldOAuthProxy && last == 0 && spec[fieldKubeRBACProxy] == nil: // it stood behind the proxy that was removed
-		case field.Value == nil:
-			delete(parent, name)
-		default:
-			parent[name] = runtime.DeepCopyJSONValue(field.Value)
+	if k.OAuthProxy != nil && spec[fieldOAuthProxy] == nil && spec[fieldKubeRBACProxy] != nil {
+		spec[fieldOAuthProxy] = runtime.DeepCopyJSONValue(k.OAuthProxy)
+	}
+	if k.WithoutGRPC && reflect.DeepEqual(spec[fieldGRPC], shownGRPC()) {
+		delete(spec, fieldGRPC)
+	}
+	postgres, ok := spec[fieldPostgres].(map[string]any)
+	if !ok {
+		return
+	}
+	for field, value := range k.Postgres {
+		if postgres[field] == nil {
+			postgres[field] = runtime.DeepCopyJSONValue(value)
 		}
 	}
-}
-
-// difference lists the fields that make want out of have, in an order that does not vary. Blocks are entered, everything
-// else is replaced whole.
-func difference(path []string, have, want map[string]any) []Field {
-	names := map[string]bool{}
-	for name := range have {
-		names[name] = true
+	if k.WithoutDatabase && postgres[fieldDatabase] == "" {
+		delete(postgres, fieldDatabase)
 	}
-	for name := range want {
-		names[name] = true
-	}
-	var fields []Field
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		here := append(slices.Clone(path), name)
-		haveBlock, haveIs := have[name].(map[string]any)
-		wantBlock, wantIs := want[name].(map[string]any)
-		switch {
-		case haveIs && wantIs:
-			fields = append(fields, difference(here, haveBlock, wantBlock)...)
-		case !reflect.DeepEqual(have[name], want[name]):
-			fields = append(fields, Field{Path: here, Value: want[name], Shown: have[name]})
-		}
-	}
-	return fields
 }
