@@ -59,7 +59,7 @@ func assess(d *appsv1.Deployment, slices []discoveryv1.EndpointSlice, now time.T
 	if problem := deploymentProblem(d, available); problem != "" {
 		a := unavailable("Deployment is unavailable: " + problem)
 		a.ask = true
-		if !failed(d) {
+		if !conditions.GivenUp(d.Status) {
 			a.reason = ReasonStarting
 		}
 		return a
@@ -68,7 +68,7 @@ func assess(d *appsv1.Deployment, slices []discoveryv1.EndpointSlice, now time.T
 	if len(slices) == 0 {
 		return following(early, "Service endpoints not found: Service "+baseName+" has no EndpointSlice")
 	}
-	if !anyReady(slices) {
+	if !conditions.AnyReady(slices) {
 		return following(early, "Service endpoints not ready - no ready addresses available")
 	}
 	if left := cooldown - now.Sub(available.LastTransitionTime.Time); left > 0 {
@@ -89,12 +89,6 @@ func following(early bool, message string) availability {
 		a.reason = ReasonStarting
 	}
 	return a
-}
-
-// failed says whether the Deployment controller has given a rollout up.
-func failed(d *appsv1.Deployment) bool {
-	refused, progress := deploymentCondition(d, appsv1.DeploymentReplicaFailure), deploymentCondition(d, appsv1.DeploymentProgressing)
-	return refused != nil && refused.Status == corev1.ConditionTrue || progress != nil && progress.Status == corev1.ConditionFalse
 }
 
 // deploymentProblem is what the conditions of a Deployment say against it; empty when it is available.
@@ -121,17 +115,6 @@ func deploymentCondition(d *appsv1.Deployment, kind appsv1.DeploymentConditionTy
 		return nil
 	}
 	return &d.Status.Conditions[i]
-}
-
-func anyReady(all []discoveryv1.EndpointSlice) bool {
-	for _, s := range all {
-		for _, e := range s.Endpoints {
-			if len(e.Addresses) > 0 && (e.Conditions.Ready == nil || *e.Conditions.Ready) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // explain adds what the pods tell to an availability that asks for it: a container that waits for something that does not

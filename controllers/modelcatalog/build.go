@@ -1,7 +1,6 @@
 package modelcatalog
 
 import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
@@ -102,16 +101,4 @@ func adopting(objects apply.Desired) apply.Desired {
 		}
 	}
 	return objects
-}
-
-// formerOwner recognises the owners that the catalog had before there was a Catalog.
-func formerOwner(ref metav1.OwnerReference) bool {
-	switch ref.Kind {
-	case "ModelRegistry":
-		return ref.Name == "default-modelregistry"
-	case "Deployment":
-		return ref.Name == baseName || ref.Name == databaseName
-	default:
-		return false
-	}
 }

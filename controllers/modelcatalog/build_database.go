@@ -33,7 +33,7 @@ func databaseDeployment(c *aihubv1alpha1.Catalog, in Inputs) *appsv1ac.Deploymen
 	pod := corev1ac.PodSpec().
 		WithAutomountServiceAccountToken(false).
 		WithTerminationGracePeriodSeconds(resources.PostgresGraceSeconds).
-		WithSecurityContext(podSecurity()).
+		WithSecurityContext(resources.PodSecurity()).
 		WithContainers(resources.StopPostgresFast(databaseServer(c, in))).
 		WithVolumes(corev1ac.Volume().WithName(databaseVolume).WithEmptyDir(
 			corev1ac.EmptyDirVolumeSource().WithSizeLimit(databaseSize(c))))
@@ -55,9 +55,9 @@ func databaseServer(c *aihubv1alpha1.Catalog, in Inputs) *corev1ac.ContainerAppl
 		WithImage(in.Images.Postgres).
 		WithImagePullPolicy(corev1.PullIfNotPresent).
 		WithEnv(
-			fromSecret("POSTGRESQL_USER", databaseName, keyUser),
-			fromSecret("POSTGRESQL_PASSWORD", databaseName, keyPassword),
-			fromSecret("POSTGRESQL_DATABASE", databaseName, keyDatabase),
+			resources.FromSecret("POSTGRESQL_USER", databaseName, keyUser),
+			resources.FromSecret("POSTGRESQL_PASSWORD", databaseName, keyPassword),
+			resources.FromSecret("POSTGRESQL_DATABASE", databaseName, keyDatabase),
 		).
 		WithPorts(corev1ac.ContainerPort().WithContainerPort(databasePort).WithProtocol(corev1.ProtocolTCP)).
 		WithLivenessProbe(bashProbe("/usr/bin/pg_isready -U $POSTGRESQL_USER -d $POSTGRESQL_DATABASE", 30, 2)).
@@ -86,9 +86,9 @@ func databaseSize(c *aihubv1alpha1.Catalog) resource.Quantity {
 // databaseResources are those of the spec, unless they say nothing.
 func databaseResources(c *aihubv1alpha1.Catalog) *corev1ac.ResourceRequirementsApplyConfiguration {
 	if r := c.Spec.Resources; r != nil && r.Postgres != nil && len(r.Postgres.Requests)+len(r.Postgres.Limits) > 0 {
-		return requirements(r.Postgres.Requests, r.Postgres.Limits)
+		return resources.Requirements(r.Postgres.Requests, r.Postgres.Limits)
 	}
-	return requirements(amounts("250m", "256Mi"), amounts("500m", "512Mi"))
+	return resources.Requirements(amounts("250m", "256Mi"), amounts("500m", "512Mi"))
 }
 
 func databaseService(c *aihubv1alpha1.Catalog) *corev1ac.ServiceApplyConfiguration {
@@ -109,9 +109,4 @@ func databasePolicy(c *aihubv1alpha1.Catalog) *networkingv1ac.NetworkPolicyApply
 	return policy(c, databaseName, databaseName, databaseName, networkingv1ac.NetworkPolicyIngressRule().
 		WithFrom(networkingv1ac.NetworkPolicyPeer().WithPodSelector(metav1ac.LabelSelector().WithMatchLabels(selector(baseName)))).
 		WithPorts(tcp(databasePort)))
-}
-
-func fromSecret(variable, secret, key string) *corev1ac.EnvVarApplyConfiguration {
-	return corev1ac.EnvVar().WithName(variable).WithValueFrom(corev1ac.EnvVarSource().
-		WithSecretKeyRef(corev1ac.SecretKeySelector().WithName(secret).WithKey(key)))
 }

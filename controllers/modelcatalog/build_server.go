@@ -41,7 +41,7 @@ var fixedSources = []struct{ volume, configMap string }{
 }
 
 func serverDeployment(c *aihubv1alpha1.Catalog, in Inputs) *appsv1ac.DeploymentApplyConfiguration {
-	security := podSecurity()
+	security := resources.PodSecurity()
 	if !in.OpenShift {
 		security.WithFSGroup(podGroup)
 	}
@@ -158,9 +158,9 @@ func databaseEnv(c *aihubv1alpha1.Catalog) []*corev1ac.EnvVarApplyConfiguration 
 	}
 	env := []*corev1ac.EnvVarApplyConfiguration{
 		corev1ac.EnvVar().WithName("PGHOST").WithValue(host),
-		fromSecret("PGDATABASE", secret, keyDatabase),
-		fromSecret("PGUSER", secret, keyUser),
-		fromSecret("PGPASSWORD", secret, keyPassword),
+		resources.FromSecret("PGDATABASE", secret, keyDatabase),
+		resources.FromSecret("PGUSER", secret, keyUser),
+		resources.FromSecret("PGPASSWORD", secret, keyPassword),
 	}
 	if ext != nil && ext.Port != nil {
 		env = append(env, corev1ac.EnvVar().WithName("PGPORT").WithValue(strconv.Itoa(int(*ext.Port))))
@@ -185,20 +185,9 @@ func proxy(c *aihubv1alpha1.Catalog, in Inputs) rbacproxy.Sidecar {
 // serverResources are those of the spec as they stand, even none.
 func serverResources(c *aihubv1alpha1.Catalog) *corev1ac.ResourceRequirementsApplyConfiguration {
 	if r := c.Spec.Resources; r != nil && r.Catalog != nil {
-		return requirements(r.Catalog.Requests, r.Catalog.Limits)
+		return resources.Requirements(r.Catalog.Requests, r.Catalog.Limits)
 	}
-	return requirements(amounts("100m", "256Mi"), corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")})
-}
-
-func requirements(requests, limits corev1.ResourceList) *corev1ac.ResourceRequirementsApplyConfiguration {
-	r := corev1ac.ResourceRequirements()
-	if len(requests) > 0 {
-		r.WithRequests(requests)
-	}
-	if len(limits) > 0 {
-		r.WithLimits(limits)
-	}
-	return r
+	return resources.Requirements(amounts("100m", "256Mi"), corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")})
 }
 
 func amounts(cpu, memory string) corev1.ResourceList {
@@ -207,11 +196,4 @@ func amounts(cpu, memory string) corev1.ResourceList {
 
 func mount(volume, dir string) *corev1ac.VolumeMountApplyConfiguration {
 	return corev1ac.VolumeMount().WithName(volume).WithMountPath(dir)
-}
-
-// podSecurity and containerSecurity are what restricted namespaces demand.
-func podSecurity() *corev1ac.PodSecurityContextApplyConfiguration {
-	return corev1ac.PodSecurityContext().
-		WithRunAsNonRoot(true).
-		WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))
 }

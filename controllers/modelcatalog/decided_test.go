@@ -33,7 +33,7 @@ func TestCatalogAwaitsTheHub(t *testing.T) {
 		}
 	}
 	hub.SetServed(false) // there is none
-	if err := r.awaitHub(); err != nil || r.decided().Namespace != "set" {
+	if err := r.hub.Await(); err != nil || r.decided().Namespace != "set" {
 		t.Errorf("error %v, settings %+v", err, r.decided())
 	}
 }

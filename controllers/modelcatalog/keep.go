@@ -12,11 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
 // ours reports whether this component wrote an object.
@@ -66,27 +64,6 @@ func (r *catalogs) keepUserSource(ctx context.Context, c *aihubv1alpha1.Catalog,
 	}
 	r.state.found(c.UID, name, live)
 	return nil
-}
-
-// tidy marks a ConfigMap of users as one that we watch, and removes what older releases left in it. What users wrote stays,
-// to the byte where the one entry is not in it.
-func tidy(ctx context.Context, m *corev1.ConfigMap) {
-	if !ours(m) {
-		if m.Labels == nil {
-			m.Labels = map[string]string{}
-		}
-		maps.Copy(m.Labels, names.Labels(ComponentName))
-	}
-	delete(m.Annotations, LastApplied)
-	m.OwnerReferences = slices.DeleteFunc(m.OwnerReferences, formerOwner)
-	text, err := withoutFormerDefault(m.Data[sourcesKey])
-	if err != nil {
-		log.FromContext(ctx).Info("Sources are not understood and left alone", "configMap", m.Name, "reason", err.Error())
-		return
-	}
-	if text != "" {
-		m.Data[sourcesKey] = text
-	}
 }
 
 // keepDatabaseSecret makes the Secret of the database, adopts an older one with what it holds, and adds what is missing in it.

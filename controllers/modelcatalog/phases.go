@@ -10,12 +10,10 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -84,18 +82,9 @@ func (r *catalogs) forget(uid types.UID) {
 	r.snapshots.Delete(uid)
 }
 
-// awaitHub waits until it is known what the platform decided: what is published as it wanted must not move because the manager
-// has just started.
-func (r *catalogs) awaitHub() error {
-	if !r.hub.Settled() {
-		return &reconciler.Wait{For: "the AIHub to be read", Retry: soon}
-	}
-	return nil
-}
-
 // checkInCharge lets one Catalog of the cluster work: what it makes outside of its namespace exists once.
 func (r *catalogs) checkInCharge(ctx context.Context, c *aihubv1alpha1.Catalog) error {
-	if err := r.awaitHub(); err != nil {
+	if err := r.hub.Await(); err != nil {
 		return err
 	}
 	list := &aihubv1alpha1.CatalogList{}
@@ -197,43 +186,6 @@ func prunable(in Inputs) []schema.GroupVersionKind {
 	return kinds
 }
 
-// outdated returns the live Deployments whose selector is that of an older release and cannot be changed, and all wanted objects
-// but Deployments.
-func (r *catalogs) outdated(ctx context.Context, c *aihubv1alpha1.Catalog, desired apply.Desired) (others apply.Desired, old []*appsv1.Deployment, err error) {
-	for _, o := range desired {
-		want, ok := o.Config.(*appsv1ac.DeploymentApplyConfiguration)
-		if !ok {
-			others = append(others, o)
-			continue
-		}
-		live, err := r.looked(ctx, c, *want.Name)
-		if err != nil {
-			return nil, nil, err
-		}
-		if live != nil && isOutdated(live, *want.Name) {
-			old = append(old, live)
-		}
-	}
-	return others, old, nil
-}
-
-// makeWay deletes Deployments that have to be made anew, once the other objects are free of them, and waits until their pods are
-// gone. Nothing else makes a Deployment go.
-func (r *catalogs) makeWay(ctx context.Context, c *aihubv1alpha1.Catalog, others apply.Desired, outdated []*appsv1.Deployment) error {
-	if len(outdated) == 0 {
-		return nil
-	}
-	if err := r.applier.Apply(ctx, c, others); err != nil {
-		return r.notApplied(c, err)
-	}
-	for _, d := range outdated {
-		if err := r.applier.Discard(ctx, c.UID, d); err != nil {
-			return err
-		}
-	}
-	return &reconciler.Wait{For: "Deployment " + outdated[0].Name + " of an older release to be gone", Retry: soon}
-}
-
 // looked returns the Deployment as the cache has it, or, until we have written it, as the API server has it; nil when there is
 // none, or when it belongs to somebody else.
 func (r *catalogs) looked(ctx context.Context, c *aihubv1alpha1.Catalog, name string) (*appsv1.Deployment, error) {
@@ -251,13 +203,6 @@ func (r *catalogs) looked(ctx context.Context, c *aihubv1alpha1.Catalog, name st
 		return nil, nil // reported when it is to be written
 	}
 	return d, nil
-}
-
-// isOutdated reports whether a Deployment cannot become what is wanted of it: its selector never changes, and the database may
-// not leave RollingUpdate while the settings of that are stored.
-func isOutdated(d *appsv1.Deployment, name string) bool {
-	selectors := d.Spec.Selector == nil || equality.Semantic.DeepEqual(d.Spec.Selector, &metav1.LabelSelector{MatchLabels: selector(name)})
-	return !selectors || name == databaseName && d.Spec.Strategy.RollingUpdate != nil
 }
 
 func (r *catalogs) deployment(ctx context.Context, c *aihubv1alpha1.Catalog, name string) (*appsv1.Deployment, error) {

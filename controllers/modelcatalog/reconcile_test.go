@@ -20,6 +20,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 // everything is what a Catalog has on plain Kubernetes.
@@ -220,7 +221,7 @@ func TestDatabaseSecret(t *testing.T) {
 func TestNewPassword(t *testing.T) {
 	seen := map[string]bool{}
 	for range 100 {
-		p := newPassword()
+		p := resources.NewPassword()
 		if len(p) < 20 || seen[p] || strings.Trim(p, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_=") != "" {
 			t.Errorf("password %q", p)
 		}

@@ -19,7 +19,7 @@ const annotationDatabasePod = "catalog.opendatahub.io/database-pod"
 // followDatabase replaces the pods of the server when that of its database was replaced: the new one starts empty, and a server fills
 // its database when it starts, and only then. Server pods that are younger than the database need not be.
 func (r *catalogs) followDatabase(ctx context.Context, c *aihubv1alpha1.Catalog, deployments apply.Desired) error {
-	want := deploymentNamed(deployments, baseName)
+	want := deployments.Deployment(baseName)
 	if want == nil || !ownsDatabase(c, r.seen(c).Inputs) {
 		return nil
 	}
@@ -84,13 +84,4 @@ func olderServer(pods []corev1.Pod, database *corev1.Pod) bool {
 		}
 	}
 	return false
-}
-
-func deploymentNamed(desired apply.Desired, name string) *appsv1ac.DeploymentApplyConfiguration {
-	for _, o := range desired {
-		if d, ok := o.Config.(*appsv1ac.DeploymentApplyConfiguration); ok && *d.Name == name {
-			return d
-		}
-	}
-	return nil
 }

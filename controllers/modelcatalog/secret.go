@@ -1,25 +1,14 @@
 package modelcatalog
 
 import (
-	"crypto/rand"
-	"encoding/base64"
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
-
-// passwordBytes is how much chance there is in a password.
-const passwordBytes = 16
-
-// newPassword returns a password of the URL-safe alphabet. crypto/rand does not fail.
-func newPassword() string {
-	bytes := make([]byte, passwordBytes)
-	_, _ = rand.Read(bytes)
-	return base64.URLEncoding.EncodeToString(bytes)
-}
 
 // completed returns the data of the Secret of the database with what is missing in it. What is there stays: the database has
 // been made with it.
@@ -34,7 +23,7 @@ func completed(data map[string][]byte, user, database string) map[string][]byte 
 		}
 	}
 	if len(all[keyPassword]) == 0 {
-		all[keyPassword] = []byte(newPassword())
+		all[keyPassword] = []byte(resources.NewPassword())
 	}
 	return all
 }

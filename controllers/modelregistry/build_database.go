@@ -32,7 +32,7 @@ const (
 // BuildDatabase lists the workload of a generated database in the order in which it is to be written. The image, and the name
 // of the database, are those of spec.postgres, which describes the connection.
 func BuildDatabase(m *v1beta1.ModelRegistry, in Inputs) (apply.Desired, error) {
-	if err := checkDatabaseName(m.Spec.Postgres.Database); err != nil {
+	if err := checkIdentifier("spec.postgres.database", m.Spec.Postgres.Database); err != nil {
 		return nil, err
 	}
 	var desired apply.Desired
@@ -118,8 +118,8 @@ func databaseContainer(m *v1beta1.ModelRegistry) *corev1ac.ContainerApplyConfigu
 		WithPorts(corev1ac.ContainerPort().WithContainerPort(v1beta1.DefaultPostgresPort).WithProtocol(corev1.ProtocolTCP)).
 		WithEnv(
 			corev1ac.EnvVar().WithName("POSTGRESQL_DATABASE").WithValue(literal(name)),
-			credential(m, "POSTGRESQL_USER", keyUsername),
-			credential(m, "POSTGRESQL_PASSWORD", keyPassword),
+			resources.FromSecret("POSTGRESQL_USER", credentialsName(m), keyUsername),
+			resources.FromSecret("POSTGRESQL_PASSWORD", credentialsName(m), keyPassword),
 		).
 		WithReadinessProbe(databaseProbe(5, checkCommand)).
 		WithLivenessProbe(databaseProbe(30, checkCommand, "--live")).
@@ -128,11 +128,6 @@ func databaseContainer(m *v1beta1.ModelRegistry) *corev1ac.ContainerApplyConfigu
 			WithLimits(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m"), corev1.ResourceMemory: resource.MustParse("512Mi")})).
 		WithSecurityContext(resources.ContainerSecurity()).
 		WithVolumeMounts(corev1ac.VolumeMount().WithName(databaseVolume).WithMountPath(databasePath))
-}
-
-func credential(m *v1beta1.ModelRegistry, variable, key string) *corev1ac.EnvVarApplyConfiguration {
-	ref := corev1ac.SecretKeySelector().WithName(credentialsName(m)).WithKey(key)
-	return corev1ac.EnvVar().WithName(variable).WithValueFrom(corev1ac.EnvVarSource().WithSecretKeyRef(ref))
 }
 
 // databaseProbe runs the check that the image brings. Times are in seconds.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 // [modelregistry-34]
@@ -145,7 +146,7 @@ func TestCredentials(t *testing.T) {
 func TestNewPassword(t *testing.T) {
 	safe, seen := regexp.MustCompile(`^[-_A-Za-z0-9]{22}==$`), map[string]bool{}
 	for range 100 {
-		password := newPassword()
+		password := resources.NewPassword()
 		if !safe.MatchString(password) || seen[password] {
 			t.Fatalf("password %q", password)
 		}

@@ -75,9 +75,7 @@ func podSpec(m *v1beta1.ModelRegistry, in Inputs) (*corev1ac.PodSpecApplyConfigu
 
 // podSecurity is what restricted namespaces demand. Pods with volumes need a group, where the platform gives them none.
 func podSecurity(in Inputs, volumes bool) *corev1ac.PodSecurityContextApplyConfiguration {
-	security := corev1ac.PodSecurityContext().
-		WithRunAsNonRoot(true).
-		WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))
+	security := resources.PodSecurity()
 	if volumes && !in.OpenShift {
 		security.WithFSGroup(podGroup).WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch)
 	}
@@ -125,16 +123,10 @@ func serverProbe(m *v1beta1.ModelRegistry, path string, delay, period, failures 
 
 // serverResources are requests and limits of the spec; claims are ignored.
 func serverResources(m *v1beta1.ModelRegistry) *corev1ac.ResourceRequirementsApplyConfiguration {
-	needed := corev1ac.ResourceRequirements()
 	if given := m.Spec.Rest.Resources; given != nil {
-		if len(given.Requests) > 0 {
-			needed.WithRequests(given.Requests)
-		}
-		if len(given.Limits) > 0 {
-			needed.WithLimits(given.Limits)
-		}
+		return resources.Requirements(given.Requests, given.Limits)
 	}
-	return needed
+	return corev1ac.ResourceRequirements()
 }
 
 // sidecar is the proxy of the spec, whose certificate and key may come from two Secrets.

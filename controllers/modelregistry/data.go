@@ -17,6 +17,8 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
+	rules "github.com/odh-platform/odh-platform-operator/webhooks/modelregistry"
 )
 
 // Volume and credentials of a generated database hold data of users, so they are treated unlike every other child: they are
@@ -153,7 +155,7 @@ func (r *registries) createCredentials(ctx context.Context, m *v1beta1.ModelRegi
 	if made := claim.Annotations; made[annotationUser] != "" { // a lost Secret: the database knows who it was made for, and takes a new password only
 		user, database = made[annotationUser], made[annotationDatabase]
 	}
-	return r.applier.Create(ctx, m, secretFor(m, user, database, newPassword()))
+	return r.applier.Create(ctx, m, secretFor(m, user, database, resources.NewPassword()))
 }
 
 // takeCredentials puts the marks of a Secret of ours right and remembers what it says. That of somebody else is used as it is.
@@ -282,4 +284,12 @@ func connect(m *v1beta1.ModelRegistry, to credentials) {
 		RetentionPolicy: wish.RetentionPolicy,
 		Storage:         wish.Storage,
 	}
+}
+
+// checkIdentifier refuses a name with which a generated database would not start. Empty is the default.
+func checkIdentifier(field, name string) error {
+	if name == "" || rules.IsIdentifier(name) {
+		return nil
+	}
+	return fmt.Errorf("%s %q %s", field, name, rules.IdentifierDetail)
 }

@@ -29,11 +29,10 @@ func (r *registries) defaultDomain(m *v1beta1.ModelRegistry) string {
 	return clusterdomain.Prefer(r.decided(m).DefaultDomain, r.domain.Domain())
 }
 
-// awaitHub waits until it is known what the platform decided: what is published as it wanted must not move because the manager
-// has just started.
+// awaitHub waits for the decisions of the platform and takes them for this reconcile.
 func (r *registries) awaitHub(_ context.Context, m *v1beta1.ModelRegistry) error {
-	if !r.hub.Settled() {
-		return &reconciler.Wait{For: "the AIHub to be read", Retry: time.Second}
+	if err := r.hub.Await(); err != nil {
+		return err
 	}
 	r.decide(m)
 	return nil

@@ -137,7 +137,7 @@ func judge(status appsv1.DeploymentStatus) (available bool, message string) {
 			message = c.Message
 		}
 	}
-	return available && !failed(status), message
+	return available && !conditions.GivenUp(status), message
 }
 
 // cooling returns how long a Deployment that is available has to stay so until it counts.
@@ -166,12 +166,8 @@ func (r *registries) checkEndpoints(ctx context.Context, m *v1beta1.ModelRegistr
 	if len(slices.Items) == 0 {
 		return &finding{ReasonUnavailable, "Service endpoints not found: Service " + serviceName(m) + " has none yet"}, nil
 	}
-	for _, slice := range slices.Items {
-		for _, endpoint := range slice.Endpoints {
-			if endpoint.Conditions.Ready == nil || *endpoint.Conditions.Ready {
-				return nil, nil
-			}
-		}
+	if conditions.AnyReady(slices.Items) {
+		return nil, nil
 	}
 	return &finding{ReasonUnavailable, "Service endpoints not ready - no ready addresses available"}, nil
 }

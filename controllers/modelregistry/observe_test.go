@@ -87,7 +87,7 @@ func TestWayToAvailable(t *testing.T) {
 	expect("available", ReasonUnavailable, "Service endpoints not found: Service demo has none yet")
 	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", Labels: map[string]string{discoveryv1.LabelServiceName: "demo"}},
-		Endpoints:  []discoveryv1.Endpoint{{Conditions: discoveryv1.EndpointConditions{Ready: new(false)}}},
+		Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}, Conditions: discoveryv1.EndpointConditions{Ready: new(false)}}},
 	}
 	w.must(w.server.Create(t.Context(), slice))
 	expect("available", ReasonUnavailable, "Service endpoints not ready - no ready addresses available")

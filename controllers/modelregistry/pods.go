@@ -52,7 +52,7 @@ func (r *registries) diagnose(ctx context.Context, m *v1beta1.ModelRegistry, d *
 		}
 	}
 	f := &finding{ReasonStarting, fmt.Sprintf("Deployment is unavailable: %d containers unavailable", d.Status.UnavailableReplicas)}
-	if failed(d.Status) {
+	if conditions.GivenUp(d.Status) {
 		f.reason = ReasonUnavailable
 	}
 	if generates(m) {
@@ -69,14 +69,6 @@ func (r *registries) diagnose(ctx context.Context, m *v1beta1.ModelRegistry, d *
 		f.reason = ReasonUnavailable
 	}
 	return f, nil
-}
-
-// failed says whether the Deployment controller has given a rollout up.
-func failed(status appsv1.DeploymentStatus) bool {
-	return slices.ContainsFunc(status.Conditions, func(c appsv1.DeploymentCondition) bool {
-		return c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse ||
-			c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue
-	})
 }
 
 // comingUp says whether a pod is on its way, or up: no container of it has ended or waits for anything but its start, and a node
@@ -103,7 +95,7 @@ func (r *registries) missing(ctx context.Context, m *v1beta1.ModelRegistry, d *a
 		return nil, err
 	}
 	first := resolved.Missing[0]
-	if first.Name == servingSecretName(m) && m.Spec.KubeRBACProxy.TLSCertificateSecret == nil && !failed(d.Status) {
+	if first.Name == servingSecretName(m) && m.Spec.KubeRBACProxy.TLSCertificateSecret == nil && !conditions.GivenUp(d.Status) {
 		return &finding{ReasonStarting, "Deployment is unavailable: Secret " + first.Name + " has not been made yet"}, nil
 	}
 	return &finding{ReasonUnavailable, "Deployment is unavailable: " + first.String()}, nil
@@ -117,7 +109,7 @@ func (r *registries) diagnosePod(ctx context.Context, m *v1beta1.ModelRegistry, 
 		}
 	}
 	reason := ReasonUnavailable
-	if comingUp(pod) && !failed(d.Status) {
+	if comingUp(pod) && !conditions.GivenUp(d.Status) {
 		reason = ReasonStarting
 	}
 	if unready := unreadyContainers(pod); unready != "" {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,7 +19,6 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
 // place is where an object is.
@@ -92,162 +90,13 @@ func publishedKinds(in Inputs) []schema.GroupVersionKind {
 	return kinds
 }
 
-// removePublished removes the objects of a kind whose labels lead to the registry and that it does not want. They come from the
-// cache, wherever they are: the namespace of HTTPRoutes is a setting that may have changed.
+// removePublished removes the objects of a kind whose labels lead to the registry and that it does not want. The namespace of
+// HTTPRoutes is a setting that may have changed, so they may be anywhere.
 func (r *registries) removePublished(ctx context.Context, m *v1beta1.ModelRegistry, kind schema.GroupVersionKind, wanted map[place]bool) error {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	mine := client.MatchingLabels(names.Labels(ComponentName))
-	mine[labelApp], mine[labelNamespace] = labelOf(m.Name), m.Namespace
-	if err := r.cached.List(ctx, list, mine); err != nil {
-		if meta.IsNoMatchError(err) {
-			return nil
-		}
-		return fmt.Errorf("listing %s objects: %w", kind.Kind, err)
-	}
-	var errs []error
-	for i := range list.Items {
-		object := &list.Items[i]
-		if !wanted[place{kind.GroupKind(), client.ObjectKeyFromObject(object)}] {
-			object.SetGroupVersionKind(kind)
-			errs = append(errs, r.applier.Remove(ctx, m.UID, object))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// leftovers are the objects of the original that do not bear our labels, by namespace. They are cached for the life of the
-// process, because nothing makes more of them. What is remembered may have been adopted since, so it is read again before it is
-// deleted.
-type leftovers struct {
-	mu         sync.Mutex
-	namespaces map[string]map[place]*metav1.PartialObjectMetadata
-}
-
-// removeLeftovers removes what the original made under names that its releases used and that are not wanted.
-func (r *registries) removeLeftovers(ctx context.Context, m *v1beta1.ModelRegistry, wanted map[place]bool, in Inputs) error {
-	l := &r.leftovers
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	found, ok := l.namespaces[m.Namespace]
-	if !ok {
-		var err error
-		if found, err = r.lookBack(ctx, m.Namespace, in); err != nil {
-			return err
-		}
-		if l.namespaces == nil {
-			l.namespaces = map[string]map[place]*metav1.PartialObjectMetadata{}
-		}
-		l.namespaces[m.Namespace] = found
-	}
-	var errs []error
-	for _, at := range olderPlaces(m, r.decided(m).Gateway.RouteNamespace) {
-		object := found[at]
-		if object == nil || wanted[at] || !leftBy(object, m) {
-			continue
-		}
-		err := r.removeLeft(ctx, m, object)
-		if err == nil || apierrors.IsConflict(err) { // another object has the name
-			delete(found, at)
-			continue
-		}
-		errs = append(errs, err)
-	}
-	return errors.Join(append(errs, r.removeSharedGrant(ctx, m, found, in))...)
-}
-
-// removeLeft removes an object of the original if it is still that of the registry.
-func (r *registries) removeLeft(ctx context.Context, m *v1beta1.ModelRegistry, remembered *metav1.PartialObjectMetadata) error {
-	live := metadataOf(remembered.GroupVersionKind())
-	err := r.live.Get(ctx, client.ObjectKeyFromObject(remembered), live)
-	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("reading %s %s: %w", remembered.Kind, remembered.Name, err)
-	}
-	if live.Labels[labelCreatedBy] != createdBy || !leftBy(live, m) {
-		return nil
-	}
-	return r.applier.Remove(ctx, m.UID, live)
-}
-
-// leftBy says whether the original made an object for this very registry. It made the registry control whatever a registry can
-// own, but for the Secret with the key of cookies. Another owner, or the labels of another component, say whose it is: names of
-// registries and of the catalog can be the same.
-func leftBy(object *metav1.PartialObjectMetadata, m *v1beta1.ModelRegistry) bool {
-	if namespace, known := object.Labels[labelNamespace]; known && namespace != m.Namespace || ofAnother(object) {
-		return false
-	}
-	if owner := metav1.GetControllerOfNoCopy(object); owner != nil {
-		return owner.UID == m.UID
-	}
-	ownable := object.Namespace != "" && object.Kind != capability.HTTPRoute.Kind
-	return !ownable || object.Name == cookieSecretName(m)
-}
-
-// ofAnother says whether its labels name another component as the one that an object was made for.
-func ofAnother(object client.Object) bool {
-	former, said := object.GetLabels()[labelComponent]
-	return apply.OfAnother(object, ComponentName) || said && former != partOf && former != databaseComponent
-}
-
-// olderPlaces are the names under which releases of the original left objects that a registry may not want.
-func olderPlaces(m *v1beta1.ModelRegistry, routeNamespace string) []place {
-	at := func(kind schema.GroupVersionKind, namespace, name string) place {
-		return place{kind.GroupKind(), types.NamespacedName{Namespace: namespace, Name: name}}
-	}
-	return []place{
-		at(capability.Route, m.Namespace, plainRouteName(m)),
-		at(capability.Route, m.Namespace, secureRouteName(m)),
-		at(capability.Route, m.Namespace, m.Name+"-catalog-https"),
-		at(policyKind, m.Namespace, routePolicyName(m)),
-		at(policyKind, m.Namespace, m.Name+"-catalog-https-route"),
-		at(configMapKind, m.Namespace, proxyConfigName(m)),
-		at(deploymentKind, m.Namespace, m.Name+"-catalog"),
-		at(serviceKind, m.Namespace, m.Name+"-catalog"),
-		at(secretKind, m.Namespace, cookieSecretName(m)),
-		at(clusterBindingKind, "", delegatorName(m)),
-		at(capability.HTTPRoute, routeNamespace, httpRouteName(m)),
-	}
-}
-
-// lookBack lists what the original made in a namespace, and of the kinds without one.
-func (r *registries) lookBack(ctx context.Context, namespace string, in Inputs) (map[place]*metav1.PartialObjectMetadata, error) {
-	kinds := map[schema.GroupVersionKind]string{
-		deploymentKind: namespace, serviceKind: namespace, policyKind: namespace, configMapKind: namespace, secretKind: namespace,
-		clusterBindingKind: "",
-	}
-	if in.OpenShift {
-		kinds[capability.Route] = namespace
-	}
-	if in.HTTPRoutes {
-		kinds[capability.HTTPRoute] = in.Gateway.RouteNamespace
-	}
-	if in.ReferenceGrants {
-		kinds[capability.ReferenceGrant] = namespace
-	}
-	found := map[place]*metav1.PartialObjectMetadata{}
-	for kind, where := range kinds {
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		err := r.live.List(ctx, list, client.InNamespace(where), client.MatchingLabels{labelCreatedBy: createdBy})
-		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("listing %s objects: %w", kind.Kind, err)
-		}
-		for i := range list.Items {
-			object := &list.Items[i]
-			if object.Labels[names.OperatorLabel] == names.OperatorName {
-				continue // the cache knows it
-			}
-			object.SetGroupVersionKind(kind)
-			found[place{kind.GroupKind(), client.ObjectKeyFromObject(object)}] = object
-		}
-	}
-	return found, nil
+	mine := map[string]string{labelApp: labelOf(m.Name), labelNamespace: m.Namespace}
+	return r.applier.RemoveLabelled(ctx, m.UID, kind, mine, func(o client.Object) bool {
+		return wanted[place{kind.GroupKind(), client.ObjectKeyFromObject(o)}]
+	})
 }
 
 // finalize undoes what garbage collection cannot: objects that no registry can own. Data that is to stay loses its owner first.

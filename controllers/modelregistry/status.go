@@ -1,7 +1,6 @@
 package modelregistry
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -51,19 +50,6 @@ const (
 	ReasonKept                 = "DatabaseKept"
 	ReasonClaimDiffers         = "ClaimDiffers"
 )
-
-// olderConditions are those of releases before this one, which nobody sets any more.
-var olderConditions = []string{"OAuthProxyAvailable", "IstioAvailable", "GatewayAvailable"}
-
-func dropOlderConditions(_ context.Context, m *v1beta1.ModelRegistry) error {
-	for _, kind := range olderConditions {
-		conditions.Remove(&m.Status.Conditions, kind)
-	}
-	if m.Spec.KubeRBACProxy == nil {
-		conditions.Remove(&m.Status.Conditions, ConditionProxy)
-	}
-	return nil
-}
 
 func setCondition(m *v1beta1.ModelRegistry, kind string, status metav1.ConditionStatus, reason, message string) {
 	conditions.Set(&m.Status.Conditions, kind, status, reason, message, m.Generation)

@@ -51,7 +51,7 @@ func (r *registries) apply(ctx context.Context, m *v1beta1.ModelRegistry, desire
 		if failed.Kind != deploymentKind.Kind || !apierrors.IsInvalid(failed.Err) {
 			continue
 		}
-		if want := deploymentNamed(desired, failed.Name); want != nil {
+		if want := desired.Deployment(failed.Name); want != nil {
 			done, mendErr := r.mend(ctx, m, want)
 			if mendErr != nil {
 				return errors.Join(err, mendErr)
@@ -83,15 +83,6 @@ func failures(err error) []*apply.Error {
 	default:
 		return nil
 	}
-}
-
-func deploymentNamed(desired apply.Desired, name string) *appsv1ac.DeploymentApplyConfiguration {
-	for _, o := range desired {
-		if d, ok := o.Config.(*appsv1ac.DeploymentApplyConfiguration); ok && d.Name != nil && *d.Name == name {
-			return d
-		}
-	}
-	return nil
 }
 
 // mend deletes a live Deployment, pods first, whose selector is another one. Whatever else the API server refuses, and the applier

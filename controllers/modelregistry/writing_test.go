@@ -101,7 +101,7 @@ func TestOtherSelector(t *testing.T) {
 	if otherSelector(&appsv1.Deployment{}, appsv1ac.Deployment("d", "ns")) {
 		t.Error("what is not wanted cannot differ")
 	}
-	if deploymentNamed(apply.Desired{{Config: want}}, "d") != want || deploymentNamed(apply.Desired{{Config: want}}, "e") != nil {
+	if (apply.Desired{{Config: want}}).Deployment("d") != want || (apply.Desired{{Config: want}}).Deployment("e") != nil {
 		t.Error("a Deployment is found by its name")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -22,6 +23,7 @@ import (
 	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/follow"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
 // Kind of the resource with which the platform hands registries and the catalog over.
@@ -75,6 +77,15 @@ func NewWatcher(client dynamic.Interface, clk clock.Clock, log logr.Logger) *Wat
 		Name: platformv1alpha1.AIHubName, Clock: clk, Log: log, Take: w.take, Denied: func() { w.set(nil) },
 	})
 	return w
+}
+
+// Await returns a wait until it is known what the platform decided: what is published as it wanted must not move because the
+// manager has just started.
+func (w *Watcher) Await() error {
+	if !w.Settled() {
+		return &reconciler.Wait{For: "the AIHub to be read", Retry: time.Second}
+	}
+	return nil
 }
 
 // AddTo lets a manager run it.

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -56,6 +57,16 @@ func (d *Desired) Add(configs ...runtime.ApplyConfiguration) {
 	for _, config := range configs {
 		*d = append(*d, Object{Config: config})
 	}
+}
+
+// Deployment returns the Deployment of a name, nil where there is none.
+func (d Desired) Deployment(name string) *appsv1ac.DeploymentApplyConfiguration {
+	for _, o := range d {
+		if config, ok := o.Config.(*appsv1ac.DeploymentApplyConfiguration); ok && text(config.Name) == name {
+			return config
+		}
+	}
+	return nil
 }
 
 // Options configure an Applier.

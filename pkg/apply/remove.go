@@ -2,11 +2,17 @@ package apply
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
 // Remove deletes one object of which the caller knows that it is ours to delete: exactly the one with the uid that the given
@@ -47,6 +53,26 @@ func (a *Applier) Discard(ctx context.Context, forOwner types.UID, object client
 	}
 	count(ctx, removed)
 	return nil
+}
+
+// RemoveLabelled removes the objects of a kind that bear the labels of the component and the given ones, but for those that are kept.
+// They come from the cache, wherever they are. A kind that is not served has none.
+func (a *Applier) RemoveLabelled(ctx context.Context, forOwner types.UID, kind schema.GroupVersionKind, labels map[string]string, keep func(client.Object) bool) error {
+	list := metadataList(kind)
+	if err := a.Client.List(ctx, list, client.MatchingLabels(names.Labels(a.Component)), client.MatchingLabels(labels)); err != nil {
+		if meta.IsNoMatchError(err) {
+			return nil
+		}
+		return fmt.Errorf("listing %s objects: %w", kind.Kind, err)
+	}
+	var errs []error
+	for i := range list.Items {
+		if object := &list.Items[i]; !keep(object) {
+			object.SetGroupVersionKind(kind)
+			errs = append(errs, a.Remove(ctx, forOwner, object))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // ForgetNamespace drops all that is remembered about objects in a namespace that is gone, or in which nothing is wanted.

@@ -20,3 +20,10 @@ func SidecarSecurity() *corev1ac.SecurityContextApplyConfiguration {
 		WithRunAsNonRoot(true).
 		WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))
 }
+
+// PodSecurity is what the restricted level demands of pods whose containers have ContainerSecurity.
+func PodSecurity() *corev1ac.PodSecurityContextApplyConfiguration {
+	return corev1ac.PodSecurityContext().
+		WithRunAsNonRoot(true).
+		WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))
+}
