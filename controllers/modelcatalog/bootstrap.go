@@ -188,16 +188,6 @@ func (b *bootstrap) targets(namespace string) []target {
 }
 
 func (b *bootstrap) removeOne(ctx context.Context, t target) error {
-	found := head(t.kind)
-	err := b.live.Get(ctx, client.ObjectKey{Namespace: t.namespace, Name: t.name}, found)
-	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("reading %s %s: %w", t.kind.Kind, t.name, err)
-	}
-	if !madeHere(found) {
-		return nil
-	}
-	return b.applier.Remove(ctx, "", found)
+	return b.applier.RemoveNamed(ctx, "", t.kind, client.ObjectKey{Namespace: t.namespace, Name: t.name},
+		func(found *metav1.PartialObjectMetadata) (bool, error) { return madeHere(found), nil })
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -53,7 +52,7 @@ type catalogs struct {
 	clock       clock.Clock
 	state       *memory
 	// snapshots hold the snapshot of the present reconcile, by the uid of the Catalog.
-	snapshots  sync.Map
+	snapshots  reconciler.Memory[snapshot]
 	references *reference.Tracker
 	// certificates keeps the serving certificate where no platform makes it.
 	certificates *servingcert.Keeper
@@ -79,7 +78,7 @@ func (r *catalogs) forget(uid types.UID) {
 	r.references.Forget(uid)
 	r.state.forget(uid)
 	r.certificates.Forget(uid)
-	r.snapshots.Delete(uid)
+	r.snapshots.Forget(uid)
 }
 
 // checkInCharge lets one Catalog of the cluster work: what it makes outside of its namespace exists once.
@@ -268,4 +267,32 @@ func (r *catalogs) observe(ctx context.Context, c *aihubv1alpha1.Catalog) error 
 
 func setAvailable(c *aihubv1alpha1.Catalog, a availability) {
 	conditions.Set(&c.Status.Conditions, ConditionAvailable, a.status, a.reason, a.message, c.Generation)
+}
+
+const certificateAuthority = "odh-platform-operator-model-catalog-ca"
+
+// issues reports whether the serving certificate is made here: where no platform does it, and the user does not.
+func issues(c *aihubv1alpha1.Catalog, in Inputs) bool {
+	return proxied(c) && !in.OpenShift && servingSecret(c) == certificateSecret
+}
+
+// keepCertificate issues the serving certificate where nobody else does, and renews what it issued.
+func (r *catalogs) keepCertificate(ctx context.Context, c *aihubv1alpha1.Catalog) error {
+	if !issues(c, r.seen(c).Inputs) {
+		r.certificates.Leave(c)
+		return nil
+	}
+	err := r.certificates.Keep(ctx, c, servingcert.Wanted{
+		Namespace: c.Namespace, Name: certificateSecret, Authority: certificateAuthority, Service: baseName,
+		Labels: labels(baseName), Disowns: formerOwner,
+	})
+	if err != nil {
+		return r.notApplied(c, err)
+	}
+	return nil
+}
+
+// awaitRenewal brings the Catalog back when its certificate is due.
+func (r *catalogs) awaitRenewal(_ context.Context, c *aihubv1alpha1.Catalog) error {
+	return r.certificates.AwaitRenewal(c.UID)
 }

@@ -5,8 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -64,26 +63,17 @@ func (r *catalogs) finalize(ctx context.Context, c *aihubv1alpha1.Catalog) error
 
 // removeLive removes one object by name, as the API server has it.
 func (r *catalogs) removeLive(ctx context.Context, c *aihubv1alpha1.Catalog, kind schema.GroupVersionKind, key client.ObjectKey) error {
-	found := head(kind)
-	err := r.live.Get(ctx, key, found)
-	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("reading %s %s: %w", kind.Kind, key, err)
-	}
-	of, said := found.Labels[labelNamespace]
-	if !madeHere(found) || said && of != c.Namespace {
-		return nil
-	}
-	if !said { // an older release did not say whose it is: the one in charge keeps it
+	return r.applier.RemoveNamed(ctx, c.UID, kind, key, func(found *metav1.PartialObjectMetadata) (bool, error) {
+		of, said := found.Labels[labelNamespace]
+		if !madeHere(found) || said {
+			return madeHere(found) && of == c.Namespace, nil
+		}
+		// An older release did not say whose it is: the one in charge keeps it.
 		list := &aihubv1alpha1.CatalogList{}
 		if err := r.cached.List(ctx, list); err != nil {
-			return fmt.Errorf("listing Catalogs: %w", err)
+			return false, fmt.Errorf("listing Catalogs: %w", err)
 		}
-		if first := inCharge(list.Items, r.seen(c).namespace); first != nil && first.UID != c.UID {
-			return nil
-		}
-	}
-	return r.applier.Remove(ctx, c.UID, found)
+		first := inCharge(list.Items, r.seen(c).namespace)
+		return first == nil || first.UID == c.UID, nil
+	})
 }

@@ -102,16 +102,14 @@ type snapshot struct {
 // look takes the snapshot of a reconcile.
 func (r *catalogs) look(c *aihubv1alpha1.Catalog) snapshot {
 	s := snapshot{knowsDomain: r.knowsDomain(), Inputs: r.inputs(), namespace: r.decided().Namespace}
-	r.snapshots.Store(c.UID, s)
+	r.snapshots.Set(c.UID, s)
 	return s
 }
 
 // seen is the snapshot of the present reconcile.
 func (r *catalogs) seen(c *aihubv1alpha1.Catalog) snapshot {
-	if known, ok := r.snapshots.Load(c.UID); ok {
-		if s, ok := known.(snapshot); ok {
-			return s
-		}
+	if s, ok := r.snapshots.Get(c.UID); ok {
+		return s
 	}
 	return r.look(c)
 }

@@ -33,7 +33,7 @@ const (
 
 // ownerOfData are the annotations of the claim.
 func (r *registries) ownerOfData(m *v1beta1.ModelRegistry) map[string]string {
-	known, _ := r.stored.of(m.UID) // which keepCredentials has read
+	known, _ := r.stored.Get(m.UID) // which keepCredentials has read
 	return map[string]string{annotationUser: known.user, annotationDatabase: known.database}
 }
 
@@ -105,10 +105,8 @@ func (r *registries) growTo(ctx context.Context, m *v1beta1.ModelRegistry, claim
 		return fmt.Sprintf("PersistentVolumeClaim %s was not made by this operator and stays at %s: raise it to %s by hand", claim.Name, &size, &wish), nil
 	}
 	asked := refusedSize{claim: claim.UID, version: claim.ResourceVersion, size: wish.String()}
-	if known, ok := r.refusals.Load(m.UID); ok {
-		if before, is := known.(refusedSize); is && before.claim == asked.claim && before.version == asked.version && before.size == asked.size {
-			return before.because, nil
-		}
+	if before, ok := r.refusals.Get(m.UID); ok && before.claim == asked.claim && before.version == asked.version && before.size == asked.size {
+		return before.because, nil
 	}
 	err := r.applier.Adjust(ctx, claim, func() {
 		requests := maps.Clone(claim.Spec.Resources.Requests)
@@ -119,11 +117,11 @@ func (r *registries) growTo(ctx context.Context, m *v1beta1.ModelRegistry, claim
 		claim.Spec.Resources.Requests = requests
 	})
 	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
-		r.refusals.Delete(m.UID)
+		r.refusals.Forget(m.UID)
 		return "", err
 	}
 	asked.because = fmt.Sprintf("PersistentVolumeClaim %s cannot grow to %s: %v", claim.Name, &wish, err)
-	r.refusals.Store(m.UID, asked)
+	r.refusals.Set(m.UID, asked)
 	return asked.because, nil
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,39 +24,12 @@ import (
 // created once, never respecified, and by default owned by nobody. An owner reference that were removed only on deletion
 // would come too late for a foreground deletion, where the garbage collector removes dependents before it waits for finalizers.
 
-// credentials are what the pods of server and database are told in clear; the password is never kept.
+// credentials are what the pods of server and database are told in clear, with the version of the Secret that they were read from;
+// the password is never kept.
 type credentials struct {
 	uid            types.UID
 	version        string
 	user, database string
-}
-
-// credentialsMemory remembers them for the version of the Secret that they were read from.
-type credentialsMemory struct {
-	mu     sync.Mutex
-	owners map[types.UID]credentials
-}
-
-func (c *credentialsMemory) of(owner types.UID) (credentials, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	known, ok := c.owners[owner]
-	return known, ok
-}
-
-func (c *credentialsMemory) remember(owner types.UID, read credentials) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.owners == nil {
-		c.owners = map[types.UID]credentials{}
-	}
-	c.owners[owner] = read
-}
-
-func (c *credentialsMemory) forget(owner types.UID) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.owners, owner)
 }
 
 // keepData sees to credentials and volume of a generated database, credentials first: those of the original lie open in an
@@ -87,13 +59,13 @@ func (r *registries) keepFormerData(ctx context.Context, m *v1beta1.ModelRegistr
 			return err
 		}
 	}
-	if _, looked := r.stored.of(m.UID); looked {
+	if _, looked := r.stored.Get(m.UID); looked {
 		return nil
 	}
 	if _, err := r.releaseData(ctx, m); err != nil {
 		return err
 	}
-	r.stored.remember(m.UID, credentials{})
+	r.stored.Set(m.UID, credentials{})
 	return nil
 }
 
@@ -122,7 +94,7 @@ func (r *registries) keepCredentials(ctx context.Context, m *v1beta1.ModelRegist
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading metadata of Secret %s: %w", key, err)
 	}
-	known, ok := r.stored.of(m.UID)
+	known, ok := r.stored.Get(m.UID)
 	if err == nil && ok && known.uid == head.UID && known.version == head.ResourceVersion && settledData(head, m) {
 		return nil
 	}
@@ -174,13 +146,13 @@ func (r *registries) takeCredentials(ctx context.Context, m *v1beta1.ModelRegist
 	if named := secret.Data[keyDatabase]; len(named) > 0 {
 		read.database = string(named)
 	}
-	r.stored.remember(m.UID, read)
+	r.stored.Set(m.UID, read)
 	return nil
 }
 
 // credentials returns what keepCredentials has read.
 func (r *registries) credentials(m *v1beta1.ModelRegistry) (credentials, error) {
-	known, ok := r.stored.of(m.UID)
+	known, ok := r.stored.Get(m.UID)
 	if !ok {
 		return credentials{}, fmt.Errorf("the Secret %s of the generated database has not been read", credentialsName(m))
 	}

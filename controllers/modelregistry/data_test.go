@@ -129,18 +129,3 @@ func TestConnect(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
-
-func TestCredentialsMemory(t *testing.T) {
-	var memory credentialsMemory
-	if _, ok := memory.of("a"); ok {
-		t.Error("nothing is known")
-	}
-	memory.remember("a", credentials{user: "u"})
-	if known, ok := memory.of("a"); !ok || known.user != "u" {
-		t.Errorf("got %+v", known)
-	}
-	memory.forget("a")
-	if _, ok := memory.of("a"); ok {
-		t.Error("it is forgotten")
-	}
-}

@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -52,50 +51,20 @@ func newLogReader(config *rest.Config, client *http.Client) (readLog, error) {
 	}, nil
 }
 
-// logMemory reads the log of a container once for each of its runs.
-type logMemory struct {
-	read readLog
-
-	mu     sync.Mutex
-	owners map[types.UID]run
-}
-
-// run is one run of a container and what its log said.
-type run struct {
+// logRun is one run of a container and what its log said.
+type logRun struct {
 	pod      types.UID
 	restarts int32
 	said     *finding
 }
 
-func (l *logMemory) forget(owner types.UID) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.owners, owner)
-}
-
-func (l *logMemory) recall(owner, pod types.UID, restarts int32) (*finding, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	known, ok := l.owners[owner]
-	return known.said, ok && known.pod == pod && known.restarts == restarts
-}
-
-func (l *logMemory) remember(owner types.UID, known run) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.owners == nil {
-		l.owners = map[types.UID]run{}
-	}
-	l.owners[owner] = known
-}
-
-// logged returns what the log of a server that does not start says about the cause, nil when it says nothing. A log that cannot
-// be read is no obstacle: there may be none.
+// logged returns what the log of a server that does not start says about the cause, nil when it says nothing. It is read once for
+// each run of the container. A log that cannot be read is no obstacle: there may be none.
 func (r *registries) logged(ctx context.Context, m *v1beta1.ModelRegistry, pod *corev1.Pod, status corev1.ContainerStatus) (*finding, error) {
-	if said, ok := r.logs.recall(m.UID, pod.UID, status.RestartCount); ok {
-		return said, nil
+	if known, ok := r.logs.Get(m.UID); ok && known.pod == pod.UID && known.restarts == status.RestartCount {
+		return known.said, nil
 	}
-	text, err := r.logs.read(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, restContainer)
+	text, err := r.readLog(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, restContainer)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -103,7 +72,7 @@ func (r *registries) logged(ctx context.Context, m *v1beta1.ModelRegistry, pod *
 		ctrl.LoggerFrom(ctx).V(1).Info("The log of the server cannot be read", "pod", pod.Name, "reason", err.Error())
 	}
 	said := scanLog(text)
-	r.logs.remember(m.UID, run{pod: pod.UID, restarts: status.RestartCount, said: said})
+	r.logs.Set(m.UID, logRun{pod: pod.UID, restarts: status.RestartCount, said: said})
 	return said, nil
 }
 
@@ -130,4 +99,28 @@ func scanLog(text string) *finding {
 		failure = said
 	}
 	return failure
+}
+
+// connecting is how a server that is written in Go logs why it does not reach its database: at each attempt, and at its end.
+var connecting = regexp.MustCompile(`(?:Retrying connection to \w+ \(attempt \d+/\d+\)|error connecting to datastore): (.*)$`)
+
+// unreadable is in lines of a server that cannot read the address of its database. They may quote the address with the
+// password in it, so nothing of them is repeated.
+var unreadable = regexp.MustCompile(`failed to parse PostgreSQL URL DSN|failed to parse as URL|cannot parse .?postgres`)
+
+// escapePassword is the cure of a password that ends in the middle, because the kubelet pastes it into a URL.
+const escapePassword = "the address of the database cannot be read: where the password has one of / ? # % or a space, " +
+	"let its Secret hold %2F %3F %23 %25 or %20 instead"
+
+// unconnected is what a line of the log says about a database that cannot be used, "" when it says nothing. It never holds an
+// address, since that may have a password in it.
+func unconnected(line string) string {
+	if unreadable.MatchString(line) {
+		return escapePassword
+	}
+	found := connecting.FindStringSubmatch(line)
+	if found == nil || strings.Contains(found[1], "://") {
+		return ""
+	}
+	return found[1]
 }

@@ -44,13 +44,13 @@ func TestScanLog(t *testing.T) {
 // A log is read once for each run of the container, whatever else happens to the registry, and of a limited length.
 func TestLogIsReadOnceForEachRun(t *testing.T) {
 	reads, text, failure := 0, failedCheck, error(nil)
-	r := &registries{logs: logMemory{read: func(_ context.Context, pod types.NamespacedName, container string) (string, error) {
+	r := &registries{readLog: func(_ context.Context, pod types.NamespacedName, container string) (string, error) {
 		reads++
 		if pod.Name != "p" || container != "rest-container" {
 			t.Errorf("read %v %s", pod, container)
 		}
 		return text, failure
-	}}}
+	}}
 	m := &v1beta1.ModelRegistry{ObjectMeta: metav1.ObjectMeta{UID: "m"}}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p1"}}
 	look := func(restarts int32, wantReads int, wantFinding bool) {
@@ -69,11 +69,11 @@ func TestLogIsReadOnceForEachRun(t *testing.T) {
 	look(2, 2, false)
 	pod.UID = "p2"
 	look(2, 3, false)
-	r.logs.forget("m")
+	r.logs.Forget("m")
 	look(2, 4, false)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	r.logs.forget("m")
+	r.logs.Forget("m")
 	if _, err := r.logged(ctx, m, pod, waits("rest-container", "x")); !errors.Is(err, context.Canceled) {
 		t.Errorf("a pass that ends learns nothing: %v", err)
 	}

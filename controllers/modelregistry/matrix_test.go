@@ -355,7 +355,7 @@ func TestLogsReachTheStatus(t *testing.T) {
 	pod.Namespace, pod.Labels, pod.UID = "ns", selector(m), "pod"
 	w.must(w.server.Create(t.Context(), &pod))
 	reads, text := 0, ""
-	w.logs.read = func(context.Context, types.NamespacedName, string) (string, error) {
+	w.readLog = func(context.Context, types.NamespacedName, string) (string, error) {
 		reads++
 		return text, nil
 	}

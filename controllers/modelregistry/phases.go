@@ -40,15 +40,16 @@ type registries struct {
 	applier    *apply.Applier
 	references *reference.Tracker
 	recorder   events.EventRecorder
-	logs       logMemory
-	stored     credentialsMemory
+	readLog    readLog
+	logs       reconciler.Memory[logRun]
+	stored     reconciler.Memory[credentials]
 	leftovers  leftovers
 	// certificates keeps the serving certificates where no platform makes them.
 	certificates *servingcert.Keeper
 	// snapshots hold the Settings of the present reconcile, by the uid of the registry.
-	snapshots sync.Map
-	// refusals hold the refusedSize of a claim, by the uid of the registry.
-	refusals sync.Map
+	snapshots reconciler.Memory[Settings]
+	// refusals hold the refusal of a claim to grow, by the uid of the registry.
+	refusals reconciler.Memory[refusedSize]
 	// publishing keeps two registries of one name from taking the same names of cluster scope at the same time.
 	publishing sync.Mutex
 }
@@ -88,11 +89,11 @@ func (r *registries) phases() []reconciler.Phase[*v1beta1.ModelRegistry] {
 func (r *registries) forget(uid types.UID) {
 	r.applier.Forget(uid)
 	r.references.Forget(uid)
-	r.logs.forget(uid)
+	r.logs.Forget(uid)
 	r.certificates.Forget(uid)
-	r.stored.forget(uid)
-	r.snapshots.Delete(uid)
-	r.refusals.Delete(uid)
+	r.stored.Forget(uid)
+	r.snapshots.Forget(uid)
+	r.refusals.Forget(uid)
 }
 
 // failing reports whatever ends a phase in the condition that users look at. Waiting is no failure.
@@ -253,4 +254,23 @@ func explain(what string, err error) error {
 		return nil
 	}
 	return fmt.Errorf("%s: %w", what, err)
+}
+
+const certificateAuthority = "odh-platform-operator-model-registry-ca"
+
+// keepCertificate issues the serving certificate of the proxy where no platform does, and the user brings none.
+func (r *registries) keepCertificate(ctx context.Context, m *v1beta1.ModelRegistry) error {
+	if m.Spec.KubeRBACProxy == nil || m.Spec.KubeRBACProxy.TLSCertificateSecret != nil || r.served().Has(capability.Route) {
+		r.certificates.Leave(m)
+		return nil
+	}
+	return r.certificates.Keep(ctx, m, servingcert.Wanted{
+		Namespace: m.Namespace, Name: servingSecretName(m), Authority: certificateAuthority, Service: serviceName(m),
+		Labels: labels(m, serviceName(m)),
+	})
+}
+
+// awaitRenewal brings the registry back when its certificate is due.
+func (r *registries) awaitRenewal(_ context.Context, m *v1beta1.ModelRegistry) error {
+	return r.certificates.AwaitRenewal(m.UID)
 }

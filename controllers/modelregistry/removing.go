@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -144,15 +143,7 @@ func (r *registries) removeAllPublished(ctx context.Context, m *v1beta1.ModelReg
 		older[capability.UserGroup] = types.NamespacedName{Name: usersName(m)}
 	}
 	for kind, name := range older {
-		object := metadataOf(kind)
-		err := r.live.Get(ctx, name, object)
-		switch {
-		case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
-		case err != nil:
-			errs = append(errs, fmt.Errorf("reading %s %s: %w", kind.Kind, name.Name, err))
-		case object.Labels[labelCreatedBy] == createdBy && leftBy(object, m):
-			errs = append(errs, client.IgnoreNotFound(r.applier.Remove(ctx, m.UID, object)))
-		}
+		errs = append(errs, r.applier.RemoveNamed(ctx, m.UID, kind, name, leftFor(m)))
 	}
 	return errors.Join(errs...)
 }

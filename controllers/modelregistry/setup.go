@@ -71,10 +71,8 @@ type Settings struct {
 // decided returns the settings of the process with the decisions of the platform laid over them. They are taken once at the start
 // of a reconcile, so that all objects of a registry follow the same ones.
 func (r *registries) decided(m *v1beta1.ModelRegistry) Settings {
-	if known, ok := r.snapshots.Load(m.UID); ok {
-		if s, ok := known.(Settings); ok {
-			return s
-		}
+	if s, ok := r.snapshots.Get(m.UID); ok {
+		return s
 	}
 	return r.decide(m)
 }
@@ -83,7 +81,7 @@ func (r *registries) decided(m *v1beta1.ModelRegistry) Settings {
 func (r *registries) decide(m *v1beta1.ModelRegistry) Settings {
 	s := r.settings
 	s.ModelRegistry = r.hub.Over(s.ModelRegistry)
-	r.snapshots.Store(m.UID, s)
+	r.snapshots.Set(m.UID, s)
 	return s
 }
 
@@ -160,7 +158,7 @@ func Setup(e Environment) func(context.Context, ctrl.Manager) error {
 			applier:    e.Applier(mgr),
 			references: reference.NewTracker(mgr.GetClient(), mgr.GetAPIReader()),
 			recorder:   mgr.GetEventRecorder(ComponentName),
-			logs:       logMemory{read: logs},
+			readLog:    logs,
 		}
 		r.certificates = &servingcert.Keeper{Cached: r.cached, Live: r.live, Applier: r.applier, Clock: r.clock}
 		c, err := r.watch(mgr, pods, served, domain)

@@ -75,7 +75,7 @@ func (r *registries) removeLeftovers(ctx context.Context, m *v1beta1.ModelRegist
 		if object == nil || wanted[at] || !leftBy(object, m) {
 			continue
 		}
-		err := r.removeLeft(ctx, m, object)
+		err := r.applier.RemoveNamed(ctx, m.UID, object.GroupVersionKind(), at.NamespacedName, leftFor(m))
 		if err == nil || apierrors.IsConflict(err) { // another object has the name
 			delete(found, at)
 			continue
@@ -85,20 +85,11 @@ func (r *registries) removeLeftovers(ctx context.Context, m *v1beta1.ModelRegist
 	return errors.Join(append(errs, r.removeSharedGrant(ctx, m, found, in))...)
 }
 
-// removeLeft removes an object of the original if it is still that of the registry.
-func (r *registries) removeLeft(ctx context.Context, m *v1beta1.ModelRegistry, remembered *metav1.PartialObjectMetadata) error {
-	live := metadataOf(remembered.GroupVersionKind())
-	err := r.live.Get(ctx, client.ObjectKeyFromObject(remembered), live)
-	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
-		return nil
+// leftFor recognizes what the original made for a registry and is still its own.
+func leftFor(m *v1beta1.ModelRegistry) func(*metav1.PartialObjectMetadata) (bool, error) {
+	return func(live *metav1.PartialObjectMetadata) (bool, error) {
+		return live.Labels[labelCreatedBy] == createdBy && leftBy(live, m), nil
 	}
-	if err != nil {
-		return fmt.Errorf("reading %s %s: %w", remembered.Kind, remembered.Name, err)
-	}
-	if live.Labels[labelCreatedBy] != createdBy || !leftBy(live, m) {
-		return nil
-	}
-	return r.applier.Remove(ctx, m.UID, live)
 }
 
 // leftBy says whether the original made an object for this very registry. It made the registry control whatever a registry can

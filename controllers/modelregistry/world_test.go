@@ -80,7 +80,7 @@ func newWorld(t *testing.T, served []schema.GroupVersionKind, objects ...client.
 			StripAnnotations: []string{LastApplied}, Whole: []schema.GroupVersionKind{deploymentKind, claimKind, sliceKind},
 		}),
 		references: reference.NewTracker(w.server, w.server), recorder: w.events,
-		logs: logMemory{read: func(context.Context, types.NamespacedName, string) (string, error) { return "", nil }},
+		readLog: func(context.Context, types.NamespacedName, string) (string, error) { return "", nil },
 	}
 	w.certificates = &servingcert.Keeper{Cached: writing, Live: w.server, Applier: w.applier, Clock: w.clock}
 	return w

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -73,6 +74,24 @@ func (a *Applier) RemoveLabelled(ctx context.Context, forOwner types.UID, kind s
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// RemoveNamed removes the object of a name, as the API server has it, if ours says so of it. One that is not there is fine.
+func (a *Applier) RemoveNamed(ctx context.Context, forOwner types.UID, kind schema.GroupVersionKind, name types.NamespacedName,
+	ours func(*metav1.PartialObjectMetadata) (bool, error),
+) error {
+	live := metadata(key{kind, name})
+	err := a.Live.Get(ctx, name, live)
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading %s %s: %w", kind.Kind, name, err)
+	}
+	if remove, err := ours(live); err != nil || !remove {
+		return err
+	}
+	return a.Remove(ctx, forOwner, live)
 }
 
 // ForgetNamespace drops all that is remembered about objects in a namespace that is gone, or in which nothing is wanted.
