@@ -8,12 +8,12 @@ import (
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	rules "github.com/odh-platform/odh-platform-operator/webhooks/modelregistry"
 )
 
 // inputs joins the settings with what the cluster serves.
@@ -88,7 +88,7 @@ func (s Settings) fill(m *v1beta1.ModelRegistry, domain string) {
 	defaultTo(&spec.Rest.Image, s.Images.REST)
 	defaultPointer(&spec.Rest.Port, v1beta1.DefaultRESTPort)
 	if spec.Rest.Resources == nil {
-		spec.Rest.Resources = defaultResources()
+		spec.Rest.Resources = new(rules.DefaultRESTResources())
 	}
 	if spec.Postgres != nil {
 		defaultTo(&spec.Postgres.Image, s.Images.Postgres)
@@ -109,14 +109,6 @@ func (s Settings) fill(m *v1beta1.ModelRegistry, domain string) {
 		if proxy.TLSKeySecret == nil {
 			proxy.TLSKeySecret = &v1beta1.SecretKeyValue{Name: servingSecretName(m), Key: corev1.TLSPrivateKeyKey}
 		}
-	}
-}
-
-func defaultResources() *corev1.ResourceRequirements {
-	memory := resource.MustParse("256Mi")
-	return &corev1.ResourceRequirements{
-		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: memory},
-		Limits:   corev1.ResourceList{corev1.ResourceMemory: memory},
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	rules "github.com/odh-platform/odh-platform-operator/webhooks/modelregistry"
 )
 
 // [modelregistry-9] [modelregistry-28] An older proxy gets its present name, without its image, and only where there is no
@@ -54,7 +55,7 @@ func TestFill(t *testing.T) {
 	m.Spec.OAuthProxy = &v1beta1.ProxyConfig{}
 	s.fill(m, "apps")
 	want := v1beta1.ModelRegistrySpec{
-		Rest:       v1beta1.RestSpec{Image: "r", Port: new(int32(8080)), Resources: defaultResources()},
+		Rest:       v1beta1.RestSpec{Image: "r", Port: new(int32(8080)), Resources: new(rules.DefaultRESTResources())},
 		Postgres:   &v1beta1.PostgresConfig{Image: "p", Port: new(int32(5432))},
 		MySQL:      &v1beta1.MySQLConfig{Port: new(int32(3306))},
 		OAuthProxy: &v1beta1.ProxyConfig{},

@@ -89,22 +89,8 @@ func (r *aiHub) logic() reconciler.Logic[*platformv1alpha1.AIHub] {
 	}
 }
 
-// access lets the shell of reconciles see and set the conditions.
 func (r *aiHub) access() reconciler.Conditions[*platformv1alpha1.AIHub] {
-	return reconciler.Conditions[*platformv1alpha1.AIHub]{
-		List: func(a *platformv1alpha1.AIHub) []metav1.Condition { return standard(a.Status.Conditions) },
-		Set: func(a *platformv1alpha1.AIHub, c metav1.Condition) {
-			mergeCondition(&a.Status.Conditions, r.now(), platformv1alpha1.Condition{
-				Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message,
-				ObservedGeneration: c.ObservedGeneration, Severity: platformv1alpha1.SeverityInfo,
-			})
-		},
-		Remove: func(a *platformv1alpha1.AIHub, kind string) {
-			status := platformv1alpha1.Status{Conditions: a.Status.Conditions}
-			removeCondition(&status, kind)
-			a.Status.Conditions = status.Conditions
-		},
-	}
+	return access(func(a *platformv1alpha1.AIHub) *[]platformv1alpha1.Condition { return &a.Status.Conditions }, r.now)
 }
 
 func (r *aiHub) now() metav1.Time { return metav1.NewTime(r.clock.Now()) }

@@ -7,15 +7,11 @@ import (
 
 	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
 // ConditionReady says whether the area has all it needs. The platform waits for it.
 const ConditionReady = "Ready"
-
-// setCondition adds or updates one condition of a status.
-func setCondition(status *platformv1alpha1.Status, now metav1.Time, c platformv1alpha1.Condition) {
-	mergeCondition(&status.Conditions, now, c)
-}
 
 // mergeCondition adds or updates one condition and leaves those of others alone. The transition time moves with the status,
 // the heartbeat with any change; neither moves when nothing changes.
@@ -39,8 +35,22 @@ func mergeCondition(list *[]platformv1alpha1.Condition, now metav1.Time, c platf
 }
 
 // removeCondition drops a condition of ours.
-func removeCondition(status *platformv1alpha1.Status, kind string) {
-	status.Conditions = slices.DeleteFunc(status.Conditions, ofType(kind))
+func removeCondition(list *[]platformv1alpha1.Condition, kind string) {
+	*list = slices.DeleteFunc(*list, ofType(kind))
+}
+
+// access lets the shell of reconciles see and set the conditions of a resource of the platform.
+func access[T reconciler.Target](of func(T) *[]platformv1alpha1.Condition, now func() metav1.Time) reconciler.Conditions[T] {
+	return reconciler.Conditions[T]{
+		List: func(o T) []metav1.Condition { return standard(*of(o)) },
+		Set: func(o T, c metav1.Condition) {
+			mergeCondition(of(o), now(), platformv1alpha1.Condition{
+				Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message,
+				ObservedGeneration: c.ObservedGeneration, Severity: platformv1alpha1.SeverityInfo,
+			})
+		},
+		Remove: func(o T, kind string) { removeCondition(of(o), kind) },
+	}
 }
 
 func ofType(kind string) func(platformv1alpha1.Condition) bool {

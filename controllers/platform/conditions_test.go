@@ -34,10 +34,10 @@ func TestSetConditionTimes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			status := &platformv1alpha1.Status{}
-			setCondition(status, at(0), base)
+			mergeCondition(&status.Conditions, at(0), base)
 			next := base
 			tc.change(&next)
-			setCondition(status, at(5), next)
+			mergeCondition(&status.Conditions, at(5), next)
 			got := status.Conditions[0]
 			if !got.LastTransitionTime.Equal(new(at(tc.transition))) || !got.LastHeartbeatTime.Equal(new(at(tc.heartbeat))) {
 				t.Errorf("transition %s, heartbeat %s, want minutes %d and %d", got.LastTransitionTime, got.LastHeartbeatTime, tc.transition, tc.heartbeat)
@@ -49,11 +49,11 @@ func TestSetConditionTimes(t *testing.T) {
 		})
 	}
 	old := &platformv1alpha1.Status{Conditions: []platformv1alpha1.Condition{{Type: "Ready", Status: metav1.ConditionTrue}}}
-	setCondition(old, at(3), base)
+	mergeCondition(&old.Conditions, at(3), base)
 	if !old.Conditions[0].LastTransitionTime.Equal(new(at(3))) {
 		t.Error("a condition without a time of transition gets one")
 	}
-	setCondition(old, at(4), platformv1alpha1.Condition{Type: "Long", Message: strings.Repeat("x", 2*conditions.MaxMessage)})
+	mergeCondition(&old.Conditions, at(4), platformv1alpha1.Condition{Type: "Long", Message: strings.Repeat("x", 2*conditions.MaxMessage)})
 	if n := len(old.Conditions[1].Message); n != conditions.MaxMessage {
 		t.Errorf("a message of %d bytes", n)
 	}
@@ -75,11 +75,11 @@ func TestConditionsOfOthersSurvive(t *testing.T) {
 		for range rapid.IntRange(1, 8).Draw(t, "steps") {
 			kind := rapid.SampledFrom([]string{ConditionReady, ConditionVersion}).Draw(t, "kind")
 			if rapid.Bool().Draw(t, "remove") {
-				removeCondition(status, kind)
+				removeCondition(&status.Conditions, kind)
 				continue
 			}
 			value := rapid.SampledFrom([]metav1.ConditionStatus{"True", "False"}).Draw(t, "status")
-			setCondition(status, at(0), platformv1alpha1.Condition{Type: kind, Status: value})
+			mergeCondition(&status.Conditions, at(0), platformv1alpha1.Condition{Type: kind, Status: value})
 			summarize(status)
 		}
 		kept := slices.DeleteFunc(slices.Clone(status.Conditions), func(c platformv1alpha1.Condition) bool {

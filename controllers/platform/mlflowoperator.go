@@ -55,18 +55,8 @@ func (r *mlflowOperator) logic() reconciler.Logic[*platformv1alpha1.MLflowOperat
 	}
 }
 
-// access lets the shell of reconciles see and set the conditions.
 func (r *mlflowOperator) access() reconciler.Conditions[*platformv1alpha1.MLflowOperator] {
-	return reconciler.Conditions[*platformv1alpha1.MLflowOperator]{
-		List: func(m *platformv1alpha1.MLflowOperator) []metav1.Condition { return standard(m.Status.Conditions) },
-		Set: func(m *platformv1alpha1.MLflowOperator, c metav1.Condition) {
-			setCondition(&m.Status.Status, r.now(), platformv1alpha1.Condition{
-				Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message,
-				ObservedGeneration: c.ObservedGeneration, Severity: platformv1alpha1.SeverityInfo,
-			})
-		},
-		Remove: func(m *platformv1alpha1.MLflowOperator, kind string) { removeCondition(&m.Status.Status, kind) },
-	}
+	return access(func(m *platformv1alpha1.MLflowOperator) *[]platformv1alpha1.Condition { return &m.Status.Conditions }, r.now)
 }
 
 func (r *mlflowOperator) now() metav1.Time { return metav1.NewTime(r.clock.Now()) }
@@ -93,7 +83,7 @@ func (r *mlflowOperator) checkSpec(_ context.Context, m *platformv1alpha1.MLflow
 }
 
 func (r *mlflowOperator) setReady(m *platformv1alpha1.MLflowOperator, status metav1.ConditionStatus, reason, message string) {
-	setCondition(&m.Status.Status, r.now(), platformv1alpha1.Condition{
+	mergeCondition(&m.Status.Conditions, r.now(), platformv1alpha1.Condition{
 		Type: ConditionReady, Status: status, Reason: reason, Message: message, ObservedGeneration: m.Generation,
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -96,7 +97,7 @@ func (s *versionSource) reportReleases(ctx context.Context, status *platformv1al
 			all = append(all, platformv1alpha1.Release{Name: platformRelease, Version: text})
 		} else {
 			removed = false
-			setCondition(status, now, platformv1alpha1.Condition{
+			mergeCondition(&status.Conditions, now, platformv1alpha1.Condition{
 				Type: ConditionVersion, Status: metav1.ConditionFalse, Reason: ReasonInvalidVersion,
 				Severity: platformv1alpha1.SeverityInfo, ObservedGeneration: generation,
 				Message: fmt.Sprintf("invalid platform version in %s: %s %q: %v; write a semantic version such as 2.30.0 or v2.30.0",
@@ -105,8 +106,41 @@ func (s *versionSource) reportReleases(ctx context.Context, status *platformv1al
 		}
 	}
 	if removed {
-		removeCondition(status, ConditionVersion)
+		removeCondition(&status.Conditions, ConditionVersion)
 	}
 	status.Releases = append(all, ours...)
 	return nil
+}
+
+// unknownVersion stands where nobody knows a version.
+const unknownVersion = "unknown"
+
+// fallbackRelease is what an AIHub reports when the program names no release.
+var fallbackRelease = platformv1alpha1.Release{
+	Name: "model-registry-operator", Version: unknownVersion, RepoURL: "https://github.com/opendatahub-io/model-registry-operator",
+}
+
+// hubReleases lists the releases of the program, of each name the first one, and then that of the platform, if it tells its
+// version. No entry is without a version, and there is always one.
+func hubReleases(ours []platformv1alpha1.Release, platform string) []platformv1alpha1.Release {
+	var all []platformv1alpha1.Release
+	known := func(name string) bool {
+		return slices.ContainsFunc(all, func(r platformv1alpha1.Release) bool { return r.Name == name })
+	}
+	for _, r := range ours {
+		if r.Name == "" || r.Name == platformRelease || known(r.Name) {
+			continue
+		}
+		if r.Version == "" {
+			r.Version = unknownVersion
+		}
+		all = append(all, r)
+	}
+	if len(all) == 0 {
+		all = append(all, fallbackRelease)
+	}
+	if platform != "" {
+		all = append(all, platformv1alpha1.Release{Name: platformRelease, Version: platform})
+	}
+	return all
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
 // Suffixes that make longer names of the name of a registry.
@@ -33,7 +34,7 @@ func Validate(registry *v1beta1.ModelRegistry, s Settings) field.ErrorList {
 		return errs
 	}
 	path := spec.Child("postgres")
-	if generated(registry) {
+	if generated(&registry.Spec) {
 		const detail = "host should not be set when auto-provisioning is enabled: remove it, or set spec.postgres.generateDeployment to false"
 		if postgres.Host != "" {
 			errs = append(errs, field.Invalid(path.Child("host"), postgres.Host, detail))
@@ -61,9 +62,8 @@ func namespaceErrors(namespace, wanted, who string) field.ErrorList {
 	return field.ErrorList{field.Invalid(field.NewPath("metadata", "namespace"), namespace, detail)}
 }
 
-func generated(registry *v1beta1.ModelRegistry) bool {
-	postgres := registry.Spec.Postgres
-	return postgres != nil && postgres.GenerateDeployment != nil && *postgres.GenerateDeployment
+func generated(spec *v1beta1.ModelRegistrySpec) bool {
+	return spec.Postgres != nil && isTrue(spec.Postgres.GenerateDeployment)
 }
 
 // nameErrors refuses names of new registries that would fail later. Those that exist are accepted, whatever they are called.
@@ -71,11 +71,11 @@ func nameErrors(registry, old *v1beta1.ModelRegistry) field.ErrorList {
 	path := field.NewPath("metadata", "name")
 	var errs field.ErrorList
 	longest, because := validation.DNS1035LabelMaxLength-len(hostSuffix), "the host of its Route begins with the name and "+hostSuffix
-	if generated(registry) {
+	if generated(&registry.Spec) {
 		longest, because = validation.DNS1035LabelMaxLength-len(databaseSuffix), "the Service of its database is called by the name and "+databaseSuffix
 	}
 	length := len(registry.Name)
-	grew := old == nil || generated(registry) && !generated(old)
+	grew := old == nil || generated(&registry.Spec) && !generated(&old.Spec)
 	if length > longest && grew {
 		errs = append(errs, field.Invalid(path, registry.Name, fmt.Sprintf("must be at most %d characters, because %s; this one has %d", longest, because, length)))
 	}
@@ -102,4 +102,27 @@ func taken(registry *v1beta1.ModelRegistry, namespaces []string) field.ErrorList
 		return field.ErrorList{err}
 	}
 	return nil
+}
+
+// Objects of a registry bear its name, or begin with it. These names, and names with these beginnings and ends, belong to objects that
+// something else in the namespace has or may want: accounts of Kubernetes and OpenShift, other components, other registries.
+var (
+	reservedNames = []string{
+		"default", "builder", "deployer", "pipeline",
+		"mlflow", "mlflow-sa", "mlflow-gc", "mlflow-gc-sa", "mlflow-trace-archival", "mlflow-trace-archival-sa",
+		"etcd", "modelmesh-serving", "modelmesh-controller",
+	}
+	reservedBeginnings = []string{names.OperatorName, "modelmesh-serving-"}
+	reservedEnds       = []string{"-catalog", databaseSuffix, "-head-svc"}
+)
+
+// ReservedName says why a registry should not have a name; empty when it may. Those that exist keep theirs: no object of somebody else
+// is touched for it.
+func ReservedName(name string) string {
+	begins := func(beginning string) bool { return strings.HasPrefix(name, beginning) }
+	ends := func(end string) bool { return strings.HasSuffix(name, end) }
+	if slices.Contains(reservedNames, name) || slices.ContainsFunc(reservedBeginnings, begins) || slices.ContainsFunc(reservedEnds, ends) {
+		return fmt.Sprintf("objects called %s belong to something else, or may one day: choose another name", name)
+	}
+	return ""
 }

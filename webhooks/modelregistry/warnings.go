@@ -30,7 +30,7 @@ func warnings(registry, old *v1beta1.ModelRegistry) []string {
 
 // late names changes to a generated database that come too late: its data is there.
 func late(now *v1beta1.ModelRegistrySpec, old *v1beta1.ModelRegistry) []string {
-	if old == nil || !isGenerated(now.Postgres) || !isGenerated(old.Spec.Postgres) {
+	if old == nil || !generated(now) || !generated(&old.Spec) {
 		return nil
 	}
 	var texts []string
@@ -50,8 +50,6 @@ func late(now *v1beta1.ModelRegistrySpec, old *v1beta1.ModelRegistry) []string {
 	}
 	return texts
 }
-
-func isGenerated(p *v1beta1.PostgresConfig) bool { return p != nil && isTrue(p.GenerateDeployment) }
 
 func sizeOf(p *v1beta1.PostgresConfig) *resource.Quantity {
 	if p.Storage == nil {

@@ -20,6 +20,9 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 )
 
+// This file ends what the original operator left running, and may go with release 1.0: who comes from the original has to run an
+// earlier release first.
+
 // The Deployments that the original ran, and the one that made the first two.
 const (
 	formerRegistry = "model-registry-operator-controller-manager"
