@@ -225,5 +225,5 @@ func (p *pass) keepProxy(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("keeping the certificate of the proxy in Secret %s: %w", p.key(p.plan.proxy), err)
 	}
-	return p.write(ctx, p.plan.proxy, corev1.SecretTypeTLS, serving.Data, slot{role: roleProxy, next: serving.Renew, expires: serving.Expires})
+	return p.write(ctx, p.plan.proxy, corev1.SecretTypeTLS, serving.Data, slot{role: roleProxy, next: serving.Next, expires: serving.Expires})
 }

@@ -1,12 +1,10 @@
 package certs
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -74,7 +72,7 @@ func (a *Authority) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, erro
 	if p == nil {
 		return nil, errors.New("the serving certificate is not ready yet")
 	}
-	return p.certificate(), nil
+	return p.served, nil
 }
 
 // Ready is a readiness check: it fails until there is a certificate to serve, and the API server was told to trust it. Each replica
@@ -162,7 +160,7 @@ func (a *Authority) Sync(ctx context.Context) (time.Duration, error) {
 	}
 	a.current.Store(p)
 	observe(p)
-	return max(min(p.next().Sub(a.Clock.Now()), recheck), retryMin), nil
+	return max(min(p.leaf.Next.Sub(a.Clock.Now()), recheck), retryMin), nil
 }
 
 // share reads the Secret, renews what is due and writes it back, until reading and writing agree.
@@ -179,7 +177,7 @@ func (a *Authority) share(ctx context.Context) (*pair, error) {
 		if err != nil {
 			return nil, err
 		}
-		if maps.EqualFunc(live.Data, want.data, bytes.Equal) {
+		if want.holds(live.Data) {
 			return want, nil
 		}
 		if conflict = a.write(ctx, live, want, missing); conflict == nil {
@@ -196,21 +194,21 @@ func (a *Authority) share(ctx context.Context) (*pair, error) {
 // keeping: the cluster trusts it already.
 func (a *Authority) decide(live *corev1.Secret) (*pair, error) {
 	now := a.Clock.Now()
-	p, err := load(live.Data, a.DNSNames, now)
-	if err != nil {
-		if len(live.Data) > 0 {
+	data := live.Data
+	if _, err := LoadRoot(data, now); err != nil {
+		if len(data) > 0 {
 			a.Log.Info("Repairing the Secret of the webhook certificate", "secret", a.Secret.String(), "reason", err.Error())
 		}
 		if served := a.current.Load(); served != nil {
-			p, _ = load(served.data, a.DNSNames, now)
+			data = served.data
 		}
 	}
-	return renew(p, a.DNSNames, now)
+	return keepPair(data, a.DNSNames, now)
 }
 
 func (a *Authority) write(ctx context.Context, live *corev1.Secret, want *pair, missing bool) error {
 	a.Log.Info("Issuing the webhook certificate", "secret", a.Secret.String(),
-		"expires", want.leaf.NotAfter, "caExpires", want.authorities[0].NotAfter)
+		"expires", want.leaf.Expires, "caExpires", want.root.Expires)
 	if missing {
 		return a.Client.Create(ctx, &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: a.Secret.Namespace, Name: a.Secret.Name, Labels: a.Labels},

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"gomodules.xyz/jsonpatch/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -32,13 +33,6 @@ type Target struct {
 	// Service is the only one whose entries get the CA, in any namespace; the object may hold entries of another operator.
 	// Empty for all entries.
 	Service string
-}
-
-// operation is one step of a JSON patch.
-type operation struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value any    `json:"value"`
 }
 
 // inject writes the bundle into every target that holds another one. It goes on after an error and joins them. Known says that no
@@ -73,7 +67,7 @@ func (a *Authority) injectOne(ctx context.Context, target Target, bundle string)
 		return nil
 	}
 	// The test makes the patch fail when the list of webhooks moved in between; the next pass sees the new one.
-	patch = append([]operation{{Op: "test", Path: "/metadata/resourceVersion", Value: obj.GetResourceVersion()}}, patch...)
+	patch = append([]jsonpatch.Operation{jsonpatch.NewOperation("test", "/metadata/resourceVersion", obj.GetResourceVersion())}, patch...)
 	body, err := json.Marshal(patch)
 	if err != nil {
 		return err
@@ -82,22 +76,22 @@ func (a *Authority) injectOne(ctx context.Context, target Target, bundle string)
 }
 
 // patchFor touches nothing but caBundle, so that fields unknown to this program survive.
-func patchFor(obj *unstructured.Unstructured, bundle, service string) []operation {
+func patchFor(obj *unstructured.Unstructured, bundle, service string) []jsonpatch.Operation {
 	if obj.GroupVersionKind() == Conversion {
 		config, found, _ := unstructured.NestedMap(obj.Object, "spec", "conversion", "webhook", "clientConfig")
 		if !found || config["caBundle"] == bundle {
 			return nil
 		}
-		return []operation{{Op: "add", Path: "/spec/conversion/webhook/clientConfig/caBundle", Value: bundle}}
+		return []jsonpatch.Operation{jsonpatch.NewOperation("add", "/spec/conversion/webhook/clientConfig/caBundle", bundle)}
 	}
-	var patch []operation
+	var patch []jsonpatch.Operation
 	hooks, _, _ := unstructured.NestedSlice(obj.Object, "webhooks")
 	for i, hook := range hooks {
 		fields, _ := hook.(map[string]any)
 		config, found, _ := unstructured.NestedMap(fields, "clientConfig")
 		called, _, _ := unstructured.NestedString(config, "service", "name")
 		if found && config["caBundle"] != bundle && (service == "" || called == service) {
-			patch = append(patch, operation{Op: "add", Path: fmt.Sprintf("/webhooks/%d/clientConfig/caBundle", i), Value: bundle})
+			patch = append(patch, jsonpatch.NewOperation("add", fmt.Sprintf("/webhooks/%d/clientConfig/caBundle", i), bundle))
 		}
 	}
 	return patch

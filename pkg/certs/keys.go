@@ -8,12 +8,16 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"math/big"
-	"time"
+)
+
+// Keys of the Secrets. The first two are those of type kubernetes.io/tls.
+const (
+	keyLeafCert, keyLeafKey = "tls.crt", "tls.key"
+	keyCACert, keyCAKey     = "ca.crt", "ca.key"
 )
 
 // Algorithm is the kind of key that a certificate is made for.
@@ -44,16 +48,6 @@ func belongs(key crypto.Signer, c *x509.Certificate) bool { return equalKeys(c.P
 func equalKeys(public crypto.PublicKey, key crypto.Signer) bool {
 	own, ok := key.Public().(interface{ Equal(crypto.PublicKey) bool })
 	return ok && own.Equal(public)
-}
-
-// authorityTemplate is what a CA consists of, apart from what sign adds.
-func authorityTemplate(commonName string, now time.Time, lifetime time.Duration) *x509.Certificate {
-	return &x509.Certificate{
-		Subject:   pkix.Name{CommonName: commonName},
-		NotBefore: now.Add(-skew), NotAfter: now.Add(lifetime),
-		IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-	}
 }
 
 // sign gives a template a random serial number and signs it. An authority gets the id of its key.

@@ -22,14 +22,17 @@ type LeafOptions struct {
 	// with the next one that is issued for another reason.
 	DNSNames  []string
 	Addresses []netip.Addr
-	// Lifetime of the certificate, which never outlives its CA. It is renewed after a third of it, because who starts with it
-	// keeps it for as long as he runs.
+	// Lifetime of the certificate, which never outlives its CA. It is renewed after a third of it, because a process that starts
+	// with it keeps it for as long as it runs.
 	Lifetime time.Duration
+	// ServerOnly is for a program that reads a renewed certificate without a restart and calls nobody with it: it is renewed after
+	// two thirds of its life.
+	ServerOnly bool
 	// Algorithm of its key.
 	Algorithm Algorithm
 }
 
-// Leaf is a certificate for one role of servers that trust each other.
+// Leaf is a certificate for a server, or for one role of servers that trust each other.
 type Leaf struct {
 	// Data of a Secret of type kubernetes.io/tls: tls.crt, tls.key and ca.crt with the whole bundle. It is the given map when
 	// nothing changed.
@@ -52,10 +55,10 @@ type Leaf struct {
 func (r *Root) KeepLeaf(data map[string][]byte, o LeafOptions, now time.Time) (Leaf, error) {
 	old, key, why := r.judge(data, o, now)
 	if why == "" && bytes.Equal(data[keyCACert], r.Data[keyCACert]) {
-		return r.leaf(data, old, ""), nil
+		return r.leaf(o, data, old, ""), nil
 	}
 	if why == "" { // the bundle alone has changed
-		return r.leaf(map[string][]byte{
+		return r.leaf(o, map[string][]byte{
 			keyLeafCert: data[keyLeafCert], keyLeafKey: data[keyLeafKey], keyCACert: r.Data[keyCACert],
 		}, old, "other CAs are trusted"), nil
 	}
@@ -78,7 +81,7 @@ func (r *Root) KeepLeaf(data map[string][]byte, o LeafOptions, now time.Time) (L
 	if err != nil {
 		return Leaf{}, fmt.Errorf("issuing certificate %s: %w", o.CommonName, err)
 	}
-	l := r.leaf(map[string][]byte{
+	l := r.leaf(o, map[string][]byte{
 		keyLeafCert: encodeCertificates(issued), keyLeafKey: encoded, keyCACert: r.Data[keyCACert],
 	}, issued, why)
 	l.Renewed = old == nil && len(data) > 0
@@ -102,8 +105,10 @@ func (r *Root) judge(data map[string][]byte, o LeafOptions, now time.Time) (*x50
 	switch {
 	case !belongs(key, c):
 		return nil, nil, keyLeafKey + " does not belong to " + keyLeafCert
-	case !now.Before(r.renewal(c)) || now.Before(c.NotBefore):
-		return nil, nil, "a third of its life is over"
+	case c.IsCA:
+		return nil, nil, keyLeafCert + " holds a CA"
+	case !now.Before(r.renewal(o, c)) || now.Before(c.NotBefore):
+		return nil, nil, o.share() + " of its life is over"
 	case c.CheckSignatureFrom(r.bundle[0]) != nil:
 		return c, key, "another CA signs"
 	}
@@ -114,11 +119,22 @@ func (r *Root) judge(data map[string][]byte, o LeafOptions, now time.Time) (*x50
 }
 
 // renewal is when a leaf is due. One that ends with its CA cannot be bettered before that is replaced.
-func (r *Root) renewal(c *x509.Certificate) time.Time {
+func (r *Root) renewal(o LeafOptions, c *x509.Certificate) time.Time {
+	if o.ServerOnly {
+		return c.NotBefore.Add(life(c) * 2 / 3)
+	}
 	if !c.NotAfter.Before(r.bundle[0].NotAfter) {
 		return c.NotAfter
 	}
 	return c.NotBefore.Add(life(c) / 3)
+}
+
+// share of its life after which a certificate is renewed.
+func (o LeafOptions) share() string {
+	if o.ServerOnly {
+		return "two thirds"
+	}
+	return "a third"
 }
 
 // missing returns the first name or address that a certificate lacks.
@@ -161,11 +177,15 @@ func (o LeafOptions) template(now time.Time, signer *x509.Certificate) *x509.Cer
 	if signer.NotAfter.Before(end) {
 		end = signer.NotAfter
 	}
+	usages := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+	if o.ServerOnly {
+		usages = usages[:1]
+	}
 	return &x509.Certificate{
 		Subject: pkix.Name{CommonName: o.CommonName}, DNSNames: unique(o.DNSNames), IPAddresses: ips,
 		NotBefore: now.Add(-skew), NotAfter: end, BasicConstraintsValid: true,
 		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		ExtKeyUsage: usages,
 	}
 }
 
@@ -182,9 +202,9 @@ func unique(names []string) []string {
 	return out
 }
 
-func (r *Root) leaf(data map[string][]byte, c *x509.Certificate, why string) Leaf {
-	next := r.renewal(c)
-	if r.Next.Before(next) {
+func (r *Root) leaf(o LeafOptions, data map[string][]byte, c *x509.Certificate, why string) Leaf {
+	next := r.renewal(o, c)
+	if !r.Next.IsZero() && r.Next.Before(next) {
 		next = r.Next
 	}
 	return Leaf{Data: data, Why: why, Expires: c.NotAfter, Next: next, Names: c.DNSNames, Addresses: addressesOf(c)}

@@ -30,6 +30,6 @@ func observeInjected(target Target, done bool) {
 }
 
 func observe(p *pair) {
-	expiry.WithLabelValues(servingLabel).Set(float64(p.leaf.NotAfter.Unix()))
-	expiry.WithLabelValues(caLabel).Set(float64(p.authorities[0].NotAfter.Unix()))
+	expiry.WithLabelValues(servingLabel).Set(float64(p.leaf.Expires.Unix()))
+	expiry.WithLabelValues(caLabel).Set(float64(p.root.Expires.Unix()))
 }

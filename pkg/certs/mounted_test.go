@@ -12,7 +12,7 @@ import (
 // mount writes a certificate as a volume would and returns its expiry.
 func mount(t *testing.T, dir string) time.Time {
 	t.Helper()
-	p, err := renew(nil, []string{serviceName}, time.Now())
+	p, err := keepPair(nil, []string{serviceName}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,7 +21,7 @@ func mount(t *testing.T, dir string) time.Time {
 			t.Fatal(err)
 		}
 	}
-	return p.leaf.NotAfter
+	return p.leaf.Expires
 }
 
 func TestMounted(t *testing.T) {

@@ -3,6 +3,7 @@ package certs
 import (
 	"crypto"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"errors"
 	"fmt"
 	"slices"
@@ -159,13 +160,22 @@ func freshRoot(data map[string][]byte, o RootOptions, reason error, now time.Tim
 	return r, nil
 }
 
+func (o RootOptions) template(now time.Time) *x509.Certificate {
+	return &x509.Certificate{
+		Subject:   pkix.Name{CommonName: o.CommonName},
+		NotBefore: now.Add(-skew), NotAfter: now.Add(o.Lifetime),
+		IsCA: true, BasicConstraintsValid: true,
+		KeyUsage:    x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
+	}
+}
+
 func (o RootOptions) issue(now time.Time) (*x509.Certificate, crypto.Signer, error) {
 	key, err := newKey(o.Algorithm)
 	if err != nil {
 		return nil, nil, fmt.Errorf("generating the key of the CA: %w", err)
 	}
-	template := authorityTemplate(o.CommonName, now, o.Lifetime)
-	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}
+	template := o.template(now)
 	ca, err := sign(template, template, key, key)
 	if err != nil {
 		return nil, nil, fmt.Errorf("issuing the CA: %w", err)

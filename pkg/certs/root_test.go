@@ -111,7 +111,8 @@ func TestAValidRootIsKept(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ca, err := sign(authorityTemplate("root-ca", epoch, year), authorityTemplate("root-ca", epoch, year), signer, signer)
+			template := RootOptions{CommonName: "root-ca", Lifetime: year}.template(epoch)
+			ca, err := sign(template, template, signer, signer)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,7 +1,7 @@
 package certs
 
 import (
-	"fmt"
+	"crypto/x509"
 	"time"
 )
 
@@ -17,47 +17,29 @@ type ServingOptions struct {
 	Algorithm Algorithm
 }
 
-// Serving is a serving certificate for a program that is not this one.
-type Serving struct {
-	// Data of a Secret of type kubernetes.io/tls: tls.crt, tls.key, and ca.crt with the CA that signed, followed by the
-	// one before it while that is valid.
-	Data map[string][]byte
-	// Issued says that Data is new and has to be written.
-	Issued bool
-	// Renew is when this is to be looked at again; Expires is when the certificate ends.
-	Renew, Expires time.Time
-}
-
 // KeepServing returns the certificate in the data of a Secret while it is good, and otherwise a new one. The key of a CA
 // signs once and is thrown away: whoever reads the Secret, the program that serves with it above all, can pose as this
-// service and as no other. Clients that read ca.crt trust both the old certificate and the new one during the change.
-func KeepServing(data map[string][]byte, o ServingOptions, now time.Time) (Serving, error) {
-	p := &pair{}
+// service and as no other. ca.crt holds the CA that signed and the one before it, while that is valid: clients that read it trust
+// both the old certificate and the new one during the change.
+func KeepServing(data map[string][]byte, o ServingOptions, now time.Time) (Leaf, error) {
+	leaf := LeafOptions{CommonName: o.DNSNames[0], DNSNames: o.DNSNames, Lifetime: o.Lifetime, Algorithm: o.Algorithm, ServerOnly: true}
+	var r Root
+	var before []*x509.Certificate
 	if known, err := parseCertificates(data[keyCACert]); err == nil {
-		p.authorities = known
-		p.leaf, p.leafKey = loadLeaf(data, known[:1], o.DNSNames, now)
+		r.bundle, before = known, known[:1]
+		old, _, why := r.judge(data, leaf, now)
+		if why == "" {
+			return r.leaf(leaf, data, old, ""), nil
+		}
+		if now.After(known[0].NotAfter) {
+			before = nil
+		}
 	}
-	if p.leaf != nil && now.Before(renewal(p.leaf)) {
-		return Serving{Data: data, Renew: renewal(p.leaf), Expires: p.leaf.NotAfter}, nil
-	}
-	if len(p.authorities) > 0 && now.After(p.authorities[0].NotAfter) {
-		p.authorities = nil
-	}
-	t := terms{authority: o.Authority, names: o.DNSNames, caLifetime: o.Lifetime, leafLifetime: o.Lifetime, algorithm: o.Algorithm}
-	if err := p.issueCA(t, now); err != nil {
-		return Serving{}, err
-	}
-	if err := p.issueLeaf(t, now); err != nil {
-		return Serving{}, err
-	}
-	key, err := encodeKey(p.leafKey)
+	ca, key, err := RootOptions{CommonName: o.Authority, Lifetime: o.Lifetime, Algorithm: o.Algorithm}.issue(now)
 	if err != nil {
-		return Serving{}, fmt.Errorf("encoding the serving certificate: %w", err)
+		return Leaf{}, err
 	}
-	return Serving{
-		Data: map[string][]byte{
-			keyLeafCert: encodeCertificates(p.leaf), keyLeafKey: key, keyCACert: encodeCertificates(p.authorities...),
-		},
-		Issued: true, Renew: renewal(p.leaf), Expires: p.leaf.NotAfter,
-	}, nil
+	r.bundle, r.key = append([]*x509.Certificate{ca}, before...), key
+	r.Data = map[string][]byte{keyCACert: encodeCertificates(r.bundle...)}
+	return r.KeepLeaf(nil, leaf, now)
 }

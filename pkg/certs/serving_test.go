@@ -10,7 +10,7 @@ import (
 
 var servingOptions = ServingOptions{Authority: "test-ca", DNSNames: []string{"mlflow", "mlflow.ns.svc", "localhost"}, Lifetime: 90 * 24 * time.Hour}
 
-func keepServing(t *testing.T, data map[string][]byte, now time.Time) Serving {
+func keepServing(t *testing.T, data map[string][]byte, now time.Time) Leaf {
 	t.Helper()
 	s, err := KeepServing(data, servingOptions, now)
 	if err != nil {
@@ -41,17 +41,17 @@ func accepts(t *testing.T, data map[string][]byte, bundle []byte, now time.Time)
 func TestServingIsIssuedOnce(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	first := keepServing(t, nil, now)
-	if !first.Issued || !accepts(t, first.Data, first.Data["ca.crt"], now) {
+	if first.Why == "" || !accepts(t, first.Data, first.Data["ca.crt"], now) {
 		t.Fatal("the first certificate is of no use")
 	}
 	if len(first.Data) != 3 {
 		t.Errorf("%d keys: the key of the CA must not be kept", len(first.Data))
 	}
-	again := keepServing(t, first.Data, first.Renew.Add(-time.Second))
-	if again.Issued || !again.Renew.Equal(first.Renew) || !again.Expires.Equal(first.Expires) {
-		t.Errorf("issued again before it is due: %t, %s, %s", again.Issued, again.Renew, again.Expires)
+	again := keepServing(t, first.Data, first.Next.Add(-time.Second))
+	if again.Why != "" || !again.Next.Equal(first.Next) || !again.Expires.Equal(first.Expires) {
+		t.Errorf("issued again before it is due: %q, %s, %s", again.Why, again.Next, again.Expires)
 	}
-	if early := first.Expires.Sub(first.Renew); early < servingOptions.Lifetime/4 {
+	if early := first.Expires.Sub(first.Next); early < servingOptions.Lifetime/4 {
 		t.Errorf("renewed only %s before the end", early)
 	}
 }
@@ -60,12 +60,12 @@ func TestServingIsIssuedOnce(t *testing.T) {
 func TestServingOverlaps(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	first := keepServing(t, nil, now)
-	second := keepServing(t, first.Data, first.Renew)
-	if !second.Issued || bytes.Equal(first.Data["tls.key"], second.Data["tls.key"]) {
+	second := keepServing(t, first.Data, first.Next)
+	if second.Why == "" || bytes.Equal(first.Data["tls.key"], second.Data["tls.key"]) {
 		t.Fatal("nothing new when it was due")
 	}
 	for name, data := range map[string]map[string][]byte{"old": first.Data, "new": second.Data} {
-		if !accepts(t, data, second.Data["ca.crt"], first.Renew) {
+		if !accepts(t, data, second.Data["ca.crt"], first.Next) {
 			t.Errorf("the %s certificate is not trusted", name)
 		}
 	}
@@ -103,7 +103,7 @@ func TestServingIsRepaired(t *testing.T) {
 			}
 			change(data)
 			repaired := keepServing(t, data, now)
-			if !repaired.Issued || !accepts(t, repaired.Data, repaired.Data["ca.crt"], now) {
+			if repaired.Why == "" || !accepts(t, repaired.Data, repaired.Data["ca.crt"], now) {
 				t.Error("not repaired")
 			}
 		})
@@ -111,8 +111,8 @@ func TestServingIsRepaired(t *testing.T) {
 	t.Run("other names", func(t *testing.T) {
 		o := servingOptions
 		o.DNSNames = append([]string{"elsewhere"}, o.DNSNames...)
-		if s, err := KeepServing(good.Data, o, now); err != nil || !s.Issued {
-			t.Errorf("issued %t, %v", s.Issued, err)
+		if s, err := KeepServing(good.Data, o, now); err != nil || s.Why == "" {
+			t.Errorf("issued %t, %v", s.Why != "", err)
 		}
 	})
 }

@@ -151,14 +151,14 @@ func (k *Keeper) look(ctx context.Context, owner client.Object, key client.Objec
 	if err != nil {
 		return fmt.Errorf("issuing the serving certificate: %w", err)
 	}
-	if serving.Issued || !metav1.IsControlledBy(live, owner) || !apply.IsOurs(live, k.Applier.Component) {
+	if serving.Why != "" || !metav1.IsControlledBy(live, owner) || !apply.IsOurs(live, k.Applier.Component) {
 		live = &corev1.Secret{} // what is written has another version, which is read once
 		secret := corev1ac.Secret(want.Name, want.Namespace).WithLabels(want.Labels).WithType(corev1.SecretTypeTLS).WithData(serving.Data)
 		if err := k.Applier.Apply(ctx, owner, apply.Desired{{Config: secret, Disowns: want.Disowns}}); err != nil {
 			return err
 		}
 	}
-	k.owners.Store(owner.GetUID(), known{uid: live.UID, version: live.ResourceVersion, due: serving.Renew})
+	k.owners.Store(owner.GetUID(), known{uid: live.UID, version: live.ResourceVersion, due: serving.Next})
 	return nil
 }
 

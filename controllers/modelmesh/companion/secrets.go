@@ -174,8 +174,8 @@ func (r *namespaces) certify(ctx context.Context, in *Inputs, known *remembered)
 	if err != nil {
 		return nil, fmt.Errorf("issuing the serving certificate: %w", err)
 	}
-	known.renewal, known.certificate = serving.Renew, live.ResourceVersion
-	if serving.Issued || !ours(live) { // it has lost its labels
+	known.renewal, known.certificate = serving.Next, live.ResourceVersion
+	if serving.Why != "" || !ours(live) { // it has lost its labels
 		in.Certificate, known.certificate = serving.Data, "" // what is written has another version, which is read once
 		return nil, nil
 	}
