@@ -61,7 +61,7 @@ func mlflowControllers(env *Env, settings mlflow.Settings) func(context.Context,
 	if !env.Config.MLflow.NamespaceRBAC {
 		return mlflow.Setup(settings, served, applier, clk, nil)
 	}
-	access := mlflowaccess.New(mlflowaccess.Settings{Prefix: env.Config.MLflow.ResourceNamePrefix}, served,
+	access := mlflowaccess.New(mlflowaccess.Settings{Prefix: env.Config.MLflow.ResourceNamePrefix}, served, clk,
 		func(mgr ctrl.Manager, reader client.Client) *apply.Applier {
 			return apply.New(apply.Options{
 				Client: reader, Live: mgr.GetAPIReader(), FieldOwner: mlflow.FieldOwner, Component: mlflow.ComponentName,

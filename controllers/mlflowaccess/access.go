@@ -24,7 +24,7 @@ type namespaces struct {
 	labelled client.Reader
 	bindings map[string]client.Reader
 	applier  *apply.Applier
-	auth     *follower
+	auth     *authFollower
 	report   *report
 	prefix   string
 }
@@ -65,7 +65,7 @@ func (r *namespaces) Reconcile(ctx context.Context, request reconcile.Request) (
 	if ctx.Err() == nil {
 		r.report.note(request.Name, err)
 	}
-	if err != nil && all(err, isForeign) {
+	if apply.Only(err, isForeign) {
 		return reconcile.Result{}, nil // the end of what is in the way is an event
 	}
 	return result, err
@@ -167,7 +167,7 @@ func (r *namespaces) binding(ctx context.Context, namespace, name string) (*rbac
 
 // ignorePassing drops what ends by itself.
 func ignorePassing(err error) error {
-	if err != nil && all(err, isPassing) {
+	if apply.Only(err, isPassing) {
 		return nil
 	}
 	return err
@@ -183,18 +183,4 @@ func isPassing(err error) bool {
 func isForeign(err error) bool {
 	_, foreign := errors.AsType[*apply.ForeignError](err)
 	return foreign
-}
-
-// all says that every one of joined errors is of a kind.
-func all(err error, is func(error) bool) bool {
-	joined, ok := err.(interface{ Unwrap() []error }) // not errors.As: it would look below
-	if !ok {
-		return is(err)
-	}
-	for _, branch := range joined.Unwrap() {
-		if !all(branch, is) {
-			return false
-		}
-	}
-	return true
 }

@@ -160,7 +160,7 @@ func TestIgnorePassing(t *testing.T) {
 		if got := ignorePassing(tc.err); (got == nil) != tc.passing {
 			t.Errorf("%s: %v", name, got)
 		}
-		if got := tc.err != nil && all(tc.err, isForeign); got != tc.foreign {
+		if got := apply.Only(tc.err, isForeign); got != tc.foreign {
 			t.Errorf("%s: foreign %t", name, got)
 		}
 	}

@@ -1,7 +1,6 @@
 package mlflowaccess
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -9,14 +8,13 @@ import (
 	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
-	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/follow"
 )
 
 // authName is the name of the one Auth.
@@ -69,102 +67,59 @@ func groupList(object *unstructured.Unstructured, field string) ([]string, error
 	return slices.DeleteFunc(list, func(name string) bool { return name == "" }), nil
 }
 
-// follower keeps what is known of Auth current while its API is served. It never lists more than the one object.
-type follower struct {
-	client dynamic.Interface
-	served func() capability.Set
+// authFollower keeps what is known of Auth current while its API is served. It is a manager Runnable.
+type authFollower struct {
+	*follow.Follower
+	// listeners hear of every change of what is known.
+	listeners follow.Listeners[auth]
 
 	mu      sync.Mutex
+	served  bool
 	current auth
-	run     int // how often the API has appeared: what a former run still has to say counts no more
+}
+
+func newAuthFollower(client dynamic.Interface, clk clock.Clock, log logr.Logger) *authFollower {
+	f := &authFollower{current: auth{state: authNotServed}}
+	f.Follower = follow.New(follow.Options{
+		Client: client.Resource(auths), Resource: auths.GroupResource(), Name: authName, Clock: clk, Log: log,
+		Take: func(object *unstructured.Unstructured) { f.learn(readAuth(object)) },
+	})
+	return f
+}
+
+// observe follows Auth while the cluster serves it. What was known counts no more when the API goes.
+func (f *authFollower) observe(set capability.Set) {
+	served := set.Has(capability.PlatformAuth)
+	f.mu.Lock()
+	changed := served != f.served
+	f.served = served
+	f.mu.Unlock()
+	if !changed {
+		return
+	}
+	f.learn(auth{})
+	f.SetServed(served)
 }
 
 // now returns what is known at the moment, without a request.
-func (f *follower) now() auth {
-	if !f.served().Has(capability.PlatformAuth) {
-		return auth{state: authNotServed}
-	}
+func (f *authFollower) now() auth {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.current
 }
 
-// follow watches Auth until ctx ends, and returns at once. It calls changed whenever something else is known than before,
-// and once after ctx has ended.
-func (f *follower) follow(ctx context.Context, changed func()) error {
-	run := f.begin()
-	informer := toolscache.NewSharedIndexInformer(f.only(), &unstructured.Unstructured{}, 0, nil)
-	look := func() {
-		if f.take(run, informer.GetStore()) {
-			changed()
-		}
-	}
-	handle, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { look() }, UpdateFunc: func(any, any) { look() }, DeleteFunc: func(any) { look() },
-	})
-	if err != nil {
-		return fmt.Errorf("following Auth: %w", err)
-	}
-	go informer.RunWithContext(ctx)
-	go func() {
-		if toolscache.WaitForCacheSync(ctx.Done(), handle.HasSynced) {
-			look() // there may be none, of which no event tells
-		}
-	}()
-	context.AfterFunc(ctx, func() {
-		f.end(run)
-		changed()
-	})
-	return nil
-}
-
-func (f *follower) begin() int {
+// learn stores what is known and wakes the listeners when it is news.
+func (f *authFollower) learn(next auth) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.run++
-	f.current = auth{}
-	return f.run
-}
-
-func (f *follower) end(run int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if run == f.run {
-		f.run++
-		f.current = auth{}
+	if !f.served {
+		next = auth{state: authNotServed}
 	}
-}
-
-// take evaluates what the store holds, and reports whether that is news. It may be called from several places at once:
-// whoever comes last sees the latest.
-func (f *follower) take(run int, store toolscache.Store) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	var object *unstructured.Unstructured
-	if found, exists, err := store.GetByKey(authName); err == nil && exists {
-		object, _ = found.(*unstructured.Unstructured)
-	}
-	next := readAuth(object)
-	if run != f.run || reflect.DeepEqual(next, f.current) {
-		return false
-	}
+	news := !reflect.DeepEqual(next, f.current)
 	f.current = next
-	return true
-}
-
-// only lists and watches the one Auth: the shipped role admits no more.
-func (f *follower) only() toolscache.ListerWatcher {
-	resource, selector := f.client.Resource(auths), "metadata.name="+authName
-	return toolscache.ToListWatcherWithWatchListSemantics(&toolscache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			options.FieldSelector = selector
-			return resource.List(ctx, options)
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.FieldSelector = selector
-			return resource.Watch(ctx, options)
-		},
-	}, f.client)
+	f.mu.Unlock()
+	if news {
+		f.listeners.Notify(next)
+	}
 }
 
 // unknownRetry is how soon a namespace is looked at again while Auth is being read for the first time. What is known then

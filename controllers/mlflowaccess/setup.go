@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -57,13 +57,15 @@ type Access struct {
 	*report
 	settings Settings
 	served   func() *capability.Watcher
+	clock    func() clock.Clock
 	applier  func(ctrl.Manager, client.Client) *apply.Applier
 }
 
 // New returns an Access that does nothing before Setup. The applier reads with the given client, holds RoleBindings whole and
 // writes as mlflow-operator.
-func New(settings Settings, served func() *capability.Watcher, applier func(ctrl.Manager, client.Client) *apply.Applier) *Access {
-	return &Access{report: newReport(), settings: settings, served: served, applier: applier}
+func New(settings Settings, served func() *capability.Watcher, clk func() clock.Clock,
+	applier func(ctrl.Manager, client.Client) *apply.Applier) *Access {
+	return &Access{report: newReport(), settings: settings, served: served, clock: clk, applier: applier}
 }
 
 // Setup registers the controller with a manager.
@@ -81,17 +83,21 @@ func (a *Access) Setup(ctx context.Context, mgr ctrl.Manager) error {
 		return fmt.Errorf("building the client for Auth: %w", err)
 	}
 	served := a.served()
-	auth := &follower{client: client, served: served.Current}
-	a.begin(auth.now)
+	follower := newAuthFollower(client, a.clock(), mgr.GetLogger().WithName("auth"))
+	served.Follow(ctx, follower.observe)
+	follower.listeners.Subscribe(ctx, func(auth) { a.wake() })
+	if err := mgr.Add(follower); err != nil {
+		return fmt.Errorf("adding what follows Auth: %w", err)
+	}
+	a.begin(follower.now)
 	r := &namespaces{
 		cached: mgr.GetClient(), labelled: labelled, bindings: readers(bindings),
-		applier: a.applier(mgr, routed(mgr, bindings)), auth: auth, report: a.report, prefix: a.settings.Prefix,
+		applier: a.applier(mgr, routed(mgr, bindings)), auth: follower, report: a.report, prefix: a.settings.Prefix,
 	}
 	c, err := controller.New(controllerName, mgr, reconciler.ControllerOptionsFor(r))
 	if err != nil {
 		return fmt.Errorf("building the controller %s: %w", controllerName, err)
 	}
-	served.Watch(ctx, c, capability.PlatformAuth, func() source.Source { return a.authSource(ctx, auth, r) })
 	return a.watch(mgr, c, r, labelled, bindings)
 }
 
@@ -100,6 +106,8 @@ func (a *Access) watch(mgr ctrl.Manager, c controller.Controller, r *namespaces,
 	sources := []source.Source{
 		source.Kind(labelled, client.Object(namespaceHead()), &handler.EnqueueRequestForObject{}, optedIn()),
 		source.Kind(mgr.GetCache(), client.Object(&mlflowv1.MLflow{}), r.ofMLflow(), comesAndGoes()),
+		// An MLflow without a name is any: Auth concerns all namespaces that ask for one.
+		r.auth.listeners.Changes(&mlflowv1.MLflow{}, r.ofMLflow()),
 	}
 	for _, name := range bindingNames {
 		sources = append(sources, source.Kind(bindings[name], client.Object(&rbacv1.RoleBinding{}), toNamespace()))
@@ -110,19 +118,6 @@ func (a *Access) watch(mgr ctrl.Manager, c controller.Controller, r *namespaces,
 		}
 	}
 	return nil
-}
-
-// authSource follows Auth while it is served, and wakes all namespaces with our label and the MLflow when it changes. ctx is
-// that of the component, which outlives the API.
-func (a *Access) authSource(ctx context.Context, auth *follower, r *namespaces) source.Source {
-	return source.Func(func(served context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		return auth.follow(served, func() {
-			for _, request := range r.everyNamespace(ctx, "") {
-				queue.Add(request)
-			}
-			a.wake()
-		})
-	})
 }
 
 func namespaceHead() *metav1.PartialObjectMetadata {
