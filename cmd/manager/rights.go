@@ -5,7 +5,6 @@ package main
 
 // Following which optional APIs are served (pkg/capability).
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=list;watch
-// +kubebuilder:rbac:groups=apiregistration.k8s.io,resources=apiservices,verbs=list;watch
 
 // Following the TLS profile of OpenShift (pkg/tlsprofile).
 // +kubebuilder:rbac:groups=config.openshift.io,resources=apiservers,verbs=list;watch

@@ -3,6 +3,8 @@ package capability
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -99,26 +101,17 @@ func (s served) plural(gvk schema.GroupVersionKind) (string, bool) {
 	return name, ok
 }
 
-// hasResource reports whether any readable version of the group serves the resource, and whether a version of the
-// group could not be read, so that the answer is not certain.
-func (s served) hasResource(group, plural string) (found, uncertain bool) {
+// lists reports whether any version of the group serves the resource, or cannot be read.
+func (s served) lists(group, plural string) bool {
 	for gv := range s.failed {
-		uncertain = uncertain || gv.Group == group
+		if gv.Group == group {
+			return true
+		}
 	}
 	for gv, plurals := range s.kinds {
-		if gv.Group != group {
-			continue
-		}
-		for _, name := range plurals {
-			found = found || name == plural
+		if gv.Group == group && slices.Contains(slices.Collect(maps.Values(plurals)), plural) {
+			return true
 		}
 	}
-	return found, uncertain
-}
-
-// hasVersion reports whether the group version is listed, readable or not.
-func (s served) hasVersion(gv schema.GroupVersion) bool {
-	_, readable := s.kinds[gv]
-	_, failed := s.failed[gv]
-	return readable || failed
+	return false
 }

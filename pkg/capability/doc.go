@@ -1,9 +1,8 @@
 // Package capability knows which optional APIs the cluster serves, follows them live, and says when that changes.
 //
-// A Watcher reads discovery, listens to the names of CustomResourceDefinitions and APIServices to learn when to
-// read it again, and swaps an immutable Set. A failing discovery call keeps the last known state of the group
-// versions it could not read, and a kind whose definition still exists is given up only when discovery omits it
-// persistently: a transient error never downgrades a platform. At the start there is no last state: until discovery has answered
+// A Watcher reads discovery, listens to the names of CustomResourceDefinitions to learn when to read it again, looks for
+// aggregated APIs every ten minutes, and swaps an immutable Set. A failing discovery call keeps the last known state of the group
+// versions it could not read, and a kind is given up only when its definition goes or discovery omits it persistently: a transient error never downgrades a platform. At the start there is no last state: until discovery has answered
 // once the set is empty, a Watcher is not ready, and components, which all require a kind, rest. A version that is listed then but
 // cannot be described counts as served.
 //

@@ -145,7 +145,7 @@ func (l legacyCalls) ServerResourcesForGroupVersion(version string) (*metav1.API
 	return &metav1.APIResourceList{GroupVersion: version, APIResources: slices.Clone(l.d.lists[gv])}, l.d.stale[gv]
 }
 
-// fakeCluster holds the metadata of definitions and API services.
+// fakeCluster holds the metadata of definitions.
 type fakeCluster struct {
 	*metadatafake.FakeMetadataClient
 	t *testing.T
@@ -160,40 +160,36 @@ func newCluster(t *testing.T) *fakeCluster {
 	return &fakeCluster{metadatafake.NewSimpleMetadataClient(scheme), t}
 }
 
-func object(gvr schema.GroupVersionResource, name string) *metav1.PartialObjectMetadata {
+func object(name string) *metav1.PartialObjectMetadata {
 	obj := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Name: name, ResourceVersion: "1", Labels: map[string]string{"big": "label"},
 		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "somebody"}},
 	}}
-	kind := "CustomResourceDefinition"
-	if gvr == apiServices {
-		kind = "APIService"
-	}
-	obj.SetGroupVersionKind(gvr.GroupVersion().WithKind(kind))
+	obj.SetGroupVersionKind(customResourceDefinitions.GroupVersion().WithKind("CustomResourceDefinition"))
 	return obj
 }
 
-func (c *fakeCluster) create(gvr schema.GroupVersionResource, names ...string) {
+func (c *fakeCluster) create(names ...string) {
 	c.t.Helper()
 	for _, name := range names {
-		if err := c.Tracker().Create(gvr, object(gvr, name), ""); err != nil {
+		if err := c.Tracker().Create(customResourceDefinitions, object(name), ""); err != nil {
 			c.t.Fatal(err)
 		}
 	}
 }
 
-func (c *fakeCluster) update(gvr schema.GroupVersionResource, name, version string) {
+func (c *fakeCluster) update(name, version string) {
 	c.t.Helper()
-	obj := object(gvr, name)
+	obj := object(name)
 	obj.ResourceVersion = version
-	if err := c.Tracker().Update(gvr, obj, ""); err != nil {
+	if err := c.Tracker().Update(customResourceDefinitions, obj, ""); err != nil {
 		c.t.Fatal(err)
 	}
 }
 
-func (c *fakeCluster) remove(gvr schema.GroupVersionResource, name string) {
+func (c *fakeCluster) remove(name string) {
 	c.t.Helper()
-	if err := c.Tracker().Delete(gvr, "", name); err != nil {
+	if err := c.Tracker().Delete(customResourceDefinitions, "", name); err != nil {
 		c.t.Fatal(err)
 	}
 }

@@ -24,8 +24,7 @@ func TestWhatTheFirstAnswerCannotDescribe(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d, cluster, heard := newDiscovery(Route, OpenShiftIngress, HTTPRoute), newCluster(t), &changes{}
-				cluster.create(definitions, definitionName(HTTPRoute))
-				cluster.create(apiServices, "v1.route.openshift.io")
+				cluster.create(definitionName(HTTPRoute))
 				d.markStale(Route.GroupVersion(), tc.cause)
 				w := New(Options{Discovery: tc.client(d), Metadata: cluster, Kinds: kinds})
 				w.Subscribe(t.Context(), heard.add)
@@ -48,8 +47,7 @@ func TestWhatTheFirstAnswerCannotDescribe(t *testing.T) {
 func TestTheFirstDescriptionHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, cluster := newDiscovery(ServiceMonitor), newCluster(t)
-		cluster.create(definitions, definitionName(ServiceMonitor))
-		cluster.create(apiServices, "v1.monitoring.coreos.com")
+		cluster.create(definitionName(ServiceMonitor))
 		gv := ServiceMonitor.GroupVersion()
 		d.markStale(gv, errors.New("stale"))
 		w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds})
@@ -64,7 +62,7 @@ func TestTheFirstDescriptionHolds(t *testing.T) {
 			t.Errorf("current %q after the first description", w.Current())
 		}
 		d.markStale(gv, errors.New("stale again"))
-		cluster.update(definitions, definitionName(ServiceMonitor), "2") // starts a reading
+		cluster.update(definitionName(ServiceMonitor), "2") // starts a reading
 		pass(time.Minute)
 		if !w.Current().Equal(NewSet(ServiceMonitor)) {
 			t.Errorf("current %q: the last description has to hold", w.Current())
@@ -80,7 +78,6 @@ func TestAnAPIThatIsInstalledCountsWhenItAnswers(t *testing.T) {
 		run(t, w)
 		d.serve(Route)
 		d.markStale(Route.GroupVersion(), errors.New("no endpoints yet"))
-		cluster.create(apiServices, "v1.route.openshift.io")
 		pass(time.Minute)
 		if w.Current().Has(Route) {
 			t.Error("served before it answered")

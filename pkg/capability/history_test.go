@@ -32,9 +32,9 @@ func newWorld(t *testing.T) *world {
 // define turns the definition of a kind on or off.
 func (w *world) define(k schema.GroupVersionKind) {
 	if w.defined[k] {
-		w.cluster.remove(definitions, definitionName(k))
+		w.cluster.remove(definitionName(k))
 	} else {
-		w.cluster.create(definitions, definitionName(k))
+		w.cluster.create(definitionName(k))
 	}
 	w.defined[k] = !w.defined[k]
 }
@@ -209,7 +209,7 @@ func TestFailuresNeverDowngrade(t *testing.T) {
 				} else {
 					world.toggleStale(s.kind.GroupVersion())
 				}
-				world.cluster.create(apiServices, fmt.Sprintf("v%d.%s", i+7, Route.Group)) // starts a reading
+				world.cluster.create(fmt.Sprintf("things%d.%s", i, Route.Group)) // starts a reading
 				pass(10 * s.pause)
 				if !w.Current().HasAll(served...) {
 					return fmt.Sprintf("downgraded to %q", w.Current())

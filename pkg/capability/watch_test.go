@@ -97,13 +97,13 @@ type comeAndGo struct {
 
 func (c comeAndGo) come(k schema.GroupVersionKind) {
 	c.d.serve(k)
-	c.cluster.create(definitions, definitionName(k))
+	c.cluster.create(definitionName(k))
 	pass(time.Second)
 }
 
 func (c comeAndGo) goAway(k schema.GroupVersionKind) {
 	c.d.withdraw(k)
-	c.cluster.remove(definitions, definitionName(k))
+	c.cluster.remove(definitionName(k))
 	pass(time.Second)
 }
 
@@ -258,7 +258,7 @@ func TestWatchMetadataOfAVanishingKind(t *testing.T) {
 }
 
 func TestOptionalSourceNamesItself(t *testing.T) {
-	o := &optional{watch: &watch{kind: Route}}
+	o := &optional{kind: Route}
 	if got, want := o.String(), "optional kind source: route.openshift.io/v1, Kind=Route"; got != want {
 		t.Errorf("String %q, want %q", got, want)
 	}

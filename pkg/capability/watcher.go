@@ -3,9 +3,8 @@ package capability
 import (
 	"context"
 	"errors"
-	"fmt"
+	"math"
 	"net/http"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,12 +28,11 @@ const (
 	// debounce lets the events of one installation gather, and gives a new definition the moment it needs until it
 	// is served.
 	debounce = 300 * time.Millisecond
-	// window is how long discovery is asked again until it agrees with the definitions that were seen.
+	// window is how long discovery is asked again until it lists the definitions that were seen, and how long a kind that it
+	// leaves out still counts as served.
 	window = 30 * time.Second
-	// recheckMin and recheckMax bound the pauses within the window.
-	recheckMin, recheckMax = 250 * time.Millisecond, 4 * time.Second
-	// retryMin and retryMax bound the pauses after discovery failed.
-	retryMin, retryMax = time.Second, 30 * time.Second
+	// retryMin and retryMax bound the pauses meanwhile, and after discovery failed.
+	retryMin, retryMax = 250 * time.Millisecond, 30 * time.Second
 	// slowPeriod is the safety net under the events, pollPeriod replaces them where they are not allowed.
 	slowPeriod, pollPeriod = 10 * time.Minute, 30 * time.Second
 	// firstTimeout bounds the reading in New, so that an API server that does not answer delays the start only so
@@ -46,8 +44,8 @@ const (
 type Options struct {
 	// Discovery asks the API server; it must not be a caching client.
 	Discovery discovery.DiscoveryInterface
-	// Metadata follows the names of CustomResourceDefinitions and APIServices, for which it needs the permission to
-	// list and watch them. Without it, or without the permission, discovery is polled every 30 s.
+	// Metadata follows the names of CustomResourceDefinitions, for which it needs the permission to list and watch them. Without
+	// it, or without the permission, discovery is polled every 30 s.
 	Metadata metadata.Interface
 	// Cache is the manager's cache. Informers of kinds that come or go are removed from it. May be nil.
 	Cache cache.Cache
@@ -69,23 +67,17 @@ type Watcher struct {
 	current   atomic.Pointer[Set]
 	ready     atomic.Bool
 	poke      chan struct{} // an event arrived
-	rewatch   chan struct{} // Watch was called
 
 	listeners follow.Listeners[Set]
 
-	mu      sync.Mutex // guards the watches only; nobody is called under it
-	watches []*watch
-
 	// What follows belongs to the goroutine of Start, and to New before.
-	last         served
-	known        map[schema.GroupVersion]bool // what discovery has described or left out at least once
-	plurals      map[schema.GroupVersionKind]string
-	feeds        []*feed
-	seen         map[*feed]map[string]bool // names that were followed and, when gone, are still listed
-	settleUntil  time.Time                 // end of the window; zero when settled
-	rechecks     int
-	failures     int
-	watchStarter sync.WaitGroup
+	definitions *definitions
+	known       map[schema.GroupVersion]bool                     // what discovery has described or left out at least once
+	resources   map[schema.GroupVersionKind]schema.GroupResource // of kinds that discovery has listed
+	omitted     map[schema.GroupVersionKind]time.Time            // since when discovery leaves out what was served
+	settled     bool                                             // the last reading was complete and agreed with the definitions
+	settleUntil time.Time                                        // the end of the window after the last event
+	retry       wait.Backoff
 }
 
 // New returns a Watcher that has asked discovery once. Failing discovery is not an error: the set stays empty, and
@@ -102,16 +94,16 @@ func New(options Options) *Watcher {
 		discovery: discovery.ToDiscoveryInterfaceWithContext(options.Discovery),
 		groups:    map[string]bool{},
 		poke:      make(chan struct{}, 1),
-		rewatch:   make(chan struct{}, 1),
 		known:     map[schema.GroupVersion]bool{},
-		plurals:   map[schema.GroupVersionKind]string{},
-		seen:      map[*feed]map[string]bool{},
+		resources: map[schema.GroupVersionKind]schema.GroupResource{},
+		omitted:   map[schema.GroupVersionKind]time.Time{},
 	}
 	for _, k := range options.Kinds {
 		w.groups[k.Group] = true
 	}
 	w.current.Store(&Set{})
 	observe(options.Kinds, Set{})
+	w.begin()
 	ctx, cancel := context.WithTimeout(context.Background(), firstTimeout)
 	defer cancel()
 	w.refresh(ctx)
@@ -162,12 +154,14 @@ func (w *Watcher) Start(ctx context.Context) error {
 	var followers sync.WaitGroup
 	defer followers.Wait()
 	defer cancel()
-	synced, err := w.follow(ctx, &followers)
-	if err != nil {
-		return err
+	if w.options.Metadata != nil {
+		d, err := newDefinitions(w.options.Metadata, w.groups, w.options.Log, w.signal)
+		if err != nil {
+			return err
+		}
+		w.definitions = d
+		followers.Go(func() { d.informer.RunWithContext(ctx) })
 	}
-	defer w.stopWatches()
-	w.settleWatches()
 
 	due := w.options.Clock.Now().Add(w.pause())
 	for {
@@ -176,47 +170,18 @@ func (w *Watcher) Start(ctx context.Context) error {
 		case <-ctx.Done():
 			timer.Stop()
 			return nil
-		case <-w.rewatch:
-			w.settleWatches()
-		case <-synced:
-			synced = nil
-			due = w.compareFirst(due)
 		case <-w.poke:
-			w.open()
-			due = earlier(due, w.options.Clock.Now().Add(debounce))
+			w.begin()
+			w.settleUntil = w.options.Clock.Now().Add(window)
+			if soon := w.options.Clock.Now().Add(debounce); soon.Before(due) {
+				due = soon
+			}
 		case <-timer.C():
 			w.refresh(ctx)
 			due = w.options.Clock.Now().Add(w.pause())
 		}
 		timer.Stop()
 	}
-}
-
-// follow starts the feeds; the returned channel is closed when they know what exists.
-func (w *Watcher) follow(ctx context.Context, running *sync.WaitGroup) (<-chan struct{}, error) {
-	if w.options.Metadata == nil {
-		return nil, nil
-	}
-	for _, resource := range []schema.GroupVersionResource{definitions, apiServices} {
-		f, err := newFeed(w.options.Metadata, resource, w.groups, w.options.Log, w.signal)
-		if err != nil {
-			return nil, fmt.Errorf("following optional APIs: %w", err)
-		}
-		w.feeds = append(w.feeds, f)
-		running.Go(func() { f.informer.RunWithContext(ctx) })
-	}
-	synced := make(chan struct{})
-	running.Go(func() {
-		for _, f := range w.feeds {
-			select {
-			case <-f.informer.HasSyncedChecker().Done():
-			case <-ctx.Done():
-				return
-			}
-		}
-		close(synced)
-	})
-	return synced, nil
 }
 
 // signal notes an event without ever blocking; events that come together are one.
@@ -227,28 +192,16 @@ func (w *Watcher) signal() {
 	}
 }
 
-// open starts the window anew.
-func (w *Watcher) open() {
-	w.settleUntil = w.options.Clock.Now().Add(window)
-	w.rechecks = 0
-}
-
-// compareFirst compares what the feeds found with the reading that New made, which saves a second one. What went between the
-// two was never seen by a feed, so nothing will tell of it: it is missed here or not at all.
-func (w *Watcher) compareFirst(due time.Time) time.Time {
-	vanished := slices.ContainsFunc(w.Current().Kinds(), func(k schema.GroupVersionKind) bool { return !w.announced(k) })
-	if w.failures == 0 && w.agrees(w.last) && !vanished {
-		return w.options.Clock.Now().Add(w.pause())
-	}
-	w.open()
-	return earlier(due, w.options.Clock.Now().Add(debounce))
+// begin lets the pauses grow from the shortest.
+func (w *Watcher) begin() {
+	w.retry = wait.Backoff{Duration: retryMin, Factor: 2, Cap: retryMax, Steps: math.MaxInt}
 }
 
 // refresh asks discovery and publishes what it learnt.
 func (w *Watcher) refresh(ctx context.Context) {
 	answer, err := read(ctx, w.discovery, w.groups)
 	if err != nil {
-		w.failures++
+		w.settled = false
 		if !errors.Is(ctx.Err(), context.Canceled) { // the program ends
 			w.options.Log.Error(err, "Reading discovery; keeping the last known optional APIs")
 		}
@@ -258,26 +211,49 @@ func (w *Watcher) refresh(ctx context.Context) {
 		w.options.Log.V(1).Info("Keeping the last known state of an API that discovery could not describe",
 			"groupVersion", gv.String(), "cause", cause.Error())
 	}
-	w.last = answer
 	next, held := w.evaluate(answer)
-	w.learn(answer)
-	if held && w.settleUntil.IsZero() {
-		w.open()
-	}
-	switch {
-	case len(answer.failed) > 0:
-		w.failures++
-	case w.agrees(answer) && !held:
-		w.failures, w.settleUntil = 0, time.Time{}
-	case w.options.Clock.Now().Before(w.settleUntil):
-		w.failures = 0
-		w.rechecks++
-	default:
-		w.failures, w.settleUntil = 0, time.Time{}
-		w.forgetGone()
-	}
+	w.settled = len(answer.failed) == 0 && !held && (w.definitions.agree(answer) || !w.options.Clock.Now().Before(w.settleUntil))
 	w.publish(next)
 	w.ready.Store(true)
+}
+
+// evaluate turns an answer into a set. A kind whose definition went is not served, whatever discovery says. One that was served and
+// is left out stays while discovery cannot tell, and for the window; the latter is reported as held.
+//
+// The kinds of a version that is announced and was never described count as served: its server is away, as that of an aggregated
+// API may be when the manager starts. A wrong "absent" would prune children; a wrong "served" is an error that is tried again.
+func (w *Watcher) evaluate(answer served) (next Set, held bool) {
+	before, now := w.Current(), w.options.Clock.Now()
+	var kinds []schema.GroupVersionKind
+	for _, k := range w.options.Kinds {
+		plural, listed := answer.plural(k)
+		_, failed := answer.failed[k.GroupVersion()]
+		unknown := !w.known[k.GroupVersion()]
+		if listed {
+			w.resources[k] = schema.GroupResource{Group: k.Group, Resource: plural}
+		}
+		switch {
+		case w.definitions.gone(w.resources[k]):
+		case listed, failed && (unknown || before.Has(k)):
+			kinds = append(kinds, k)
+		case unknown, !before.Has(k):
+		default:
+			if w.omitted[k].IsZero() {
+				w.omitted[k] = now
+			}
+			if now.Sub(w.omitted[k]) < window {
+				kinds, held = append(kinds, k), true
+				continue
+			}
+		}
+		delete(w.omitted, k)
+	}
+	for _, k := range w.options.Kinds {
+		if _, failed := answer.failed[k.GroupVersion()]; !failed {
+			w.known[k.GroupVersion()] = true
+		}
+	}
+	return NewSet(kinds...), held
 }
 
 // publish swaps the set and tells everybody. Informers go before a kind returns, so that its watches start on fresh
@@ -293,37 +269,17 @@ func (w *Watcher) publish(next Set) {
 	observe(w.options.Kinds, next)
 	w.removeInformers(lost)
 	w.options.Log.Info("Optional APIs changed", "gained", NewSet(gained...).String(), "lost", NewSet(lost...).String())
-	w.settleWatches()
 	w.listeners.Notify(next)
 }
 
 // pause is the time until the next reading if no event comes before.
 func (w *Watcher) pause() time.Duration {
-	switch {
-	case w.failures > 0:
-		return doubled(retryMin, w.failures-1, retryMax)
-	case !w.settleUntil.IsZero():
-		return doubled(recheckMin, w.rechecks, recheckMax)
-	case len(w.feeds) > 0 && !slices.ContainsFunc(w.feeds, func(f *feed) bool { return !f.following() }):
+	if !w.settled {
+		return w.retry.Step()
+	}
+	w.begin()
+	if w.definitions.following() {
 		return wait.Jitter(slowPeriod, 0.1)
-	default:
-		return pollPeriod
 	}
-}
-
-func doubled(first time.Duration, times int, limit time.Duration) time.Duration {
-	d := first
-	for range times {
-		if d *= 2; d >= limit {
-			return limit
-		}
-	}
-	return d
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
+	return pollPeriod
 }

@@ -97,11 +97,11 @@ func TestFollowsDefinitions(t *testing.T) {
 		run(t, w)
 		pass(time.Second)
 		if n := d.count(); n != 1 {
-			t.Errorf("discovery was asked %d times until rest, want 1", n)
+			t.Errorf("discovery was asked %d times until rest without a definition, want 1", n)
 		}
 
 		// A definition is announced before it is served.
-		cluster.create(definitions, definitionName(RayCluster))
+		cluster.create(definitionName(RayCluster))
 		pass(time.Second)
 		if w.Current().Has(RayCluster) {
 			t.Fatal("the kind is not served yet")
@@ -113,14 +113,13 @@ func TestFollowsDefinitions(t *testing.T) {
 		}
 
 		// A definition is gone before discovery says so.
-		cluster.remove(definitions, definitionName(RayCluster))
+		cluster.remove(definitionName(RayCluster))
 		pass(2 * time.Second)
-		d.withdraw(RayCluster)
-		pass(5 * time.Second)
 		if w.Current().Has(RayCluster) || heard.len() != 2 {
 			t.Fatalf("current %q after %d changes, want none after 2", w.Current(), heard.len())
 		}
 
+		d.withdraw(RayCluster)
 		before := d.count()
 		pass(8 * time.Minute)
 		if n := d.count() - before; n != 0 {
@@ -141,9 +140,9 @@ func TestEventsAreGathered(t *testing.T) {
 		before := d.count()
 		d.serve(HTTPRoute, ReferenceGrant, ServiceMonitor)
 		for _, k := range []schema.GroupVersionKind{HTTPRoute, ReferenceGrant, ServiceMonitor} {
-			cluster.create(definitions, definitionName(k))
+			cluster.create(definitionName(k))
 			for version := range 5 {
-				cluster.update(definitions, definitionName(k), fmt.Sprint(version+2))
+				cluster.update(definitionName(k), fmt.Sprint(version+2))
 			}
 		}
 		pass(time.Second)
@@ -159,11 +158,13 @@ func TestEventsAreGathered(t *testing.T) {
 func TestForeignGroupsDoNotMatter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, cluster := newDiscovery(), newCluster(t)
+		cluster.create(definitionName(HTTPRoute))
+		d.serve(HTTPRoute)
 		w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds})
 		run(t, w)
+		pass(time.Second)
 		before := d.count()
-		cluster.create(definitions, "things.example.com", "routes.example.com")
-		cluster.create(apiServices, "v1.example.com", "v1.")
+		cluster.create("things.example.com", "routes.example.com")
 		pass(time.Minute)
 		if n := d.count() - before; n != 0 {
 			t.Errorf("foreign APIs led to %d readings", n)
@@ -171,48 +172,47 @@ func TestForeignGroupsDoNotMatter(t *testing.T) {
 	})
 }
 
-func TestFollowsAPIServices(t *testing.T) {
+// No definition tells of an aggregated API.
+func TestAggregatedAPIsAreLookedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, cluster := newDiscovery(), newCluster(t)
+		d, cluster := newDiscovery(HTTPRoute), newCluster(t)
+		cluster.create(definitionName(HTTPRoute))
 		w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds})
 		run(t, w)
-		cluster.create(apiServices, "v1.route.openshift.io")
-		pass(2 * time.Second)
 		d.serve(Route)
-		pass(4 * time.Second)
+		pass(slowPeriod + slowPeriod/5)
 		if !w.Current().Has(Route) {
 			t.Fatal("the aggregated API was not noticed")
 		}
-		cluster.remove(apiServices, "v1.route.openshift.io")
 		d.withdraw(Route)
-		pass(time.Second)
+		pass(slowPeriod + slowPeriod/5 + window + retryMax)
 		if w.Current().Has(Route) {
 			t.Fatal("the end of the aggregated API was not noticed")
 		}
 	})
 }
 
-// What happened between New and the first list of the feeds is compared once.
+// What happened between New and the first list of the definitions is noticed.
 func TestComparesAtTheStart(t *testing.T) {
 	for name, tc := range map[string]struct {
 		existing, servedAtNew, servedLater, withdrawn []schema.GroupVersionKind
 		readings                                      int
 	}{
-		"agreement costs nothing": {existing: kinds[:3], servedAtNew: kinds[:3], servedLater: nil, readings: 1},
-		"a definition came":       {existing: kinds[:3], servedAtNew: kinds[:2], servedLater: kinds[2:3], readings: 2},
-		"a definition went":       {existing: kinds[:2], servedAtNew: kinds[:3], withdrawn: kinds[2:3], readings: 2},
+		"agreement":         {existing: kinds[:3], servedAtNew: kinds[:3], servedLater: nil, readings: 2},
+		"a definition came": {existing: kinds[:3], servedAtNew: kinds[:2], servedLater: kinds[2:3], readings: 2},
+		"a definition went": {existing: kinds[:2], servedAtNew: kinds[:3], withdrawn: kinds[2:3], readings: 9},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d, cluster := newDiscovery(tc.servedAtNew...), newCluster(t)
 				w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds})
 				for _, k := range tc.existing {
-					cluster.create(definitions, definitionName(k))
+					cluster.create(definitionName(k))
 				}
 				d.serve(tc.servedLater...)
 				d.withdraw(tc.withdrawn...)
 				run(t, w)
-				pass(5 * time.Second)
+				pass(window + 5*time.Second)
 				if n := d.count(); n != tc.readings {
 					t.Errorf("%d readings, want %d", n, tc.readings)
 				}
@@ -227,14 +227,14 @@ func TestComparesAtTheStart(t *testing.T) {
 func TestRecheckEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, cluster := newDiscovery(RayCluster), newCluster(t)
-		cluster.create(definitions, definitionName(RayCluster))
+		cluster.create(definitionName(RayCluster))
 		w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds})
 		run(t, w)
 		before := d.count()
-		// One definition that never gets established, one whose end discovery never learns.
-		cluster.create(definitions, definitionName(HTTPRoute))
-		cluster.remove(definitions, definitionName(RayCluster))
-		pass(window + recheckMax)
+		// One definition that is never established, one whose end discovery never learns.
+		cluster.create(definitionName(HTTPRoute))
+		cluster.remove(definitionName(RayCluster))
+		pass(window + retryMax)
 		during := d.count() - before
 		if during < 5 || during > 15 {
 			t.Errorf("%d readings in the window, want a handful", during)
@@ -243,8 +243,8 @@ func TestRecheckEnds(t *testing.T) {
 		if n := d.count() - before - during; n != 0 {
 			t.Errorf("%d readings after the window, want none", n)
 		}
-		if !w.Current().Equal(NewSet(RayCluster)) {
-			t.Errorf("current %q: what discovery lists counts", w.Current())
+		if !w.Current().Equal(NewSet()) {
+			t.Errorf("current %q: the end of a definition counts", w.Current())
 		}
 	})
 }
@@ -271,7 +271,7 @@ func TestErrorsKeepTheLastKnownState(t *testing.T) {
 			func(d *fakeDiscovery) { d.withdraw(HTTPRoute) },
 			func(d *fakeDiscovery) { d.serve(HTTPRoute) },
 		},
-		"one version is missing while its API service exists": {
+		"one aggregated version is missing": {
 			func(d *fakeDiscovery) { d.withdraw(Route) },
 			func(d *fakeDiscovery) { d.serve(Route) },
 		},
@@ -279,13 +279,12 @@ func TestErrorsKeepTheLastKnownState(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d, cluster, heard := newDiscovery(Route, OpenShiftIngress, HTTPRoute, UserGroup), newCluster(t), &changes{}
-				cluster.create(definitions, definitionName(HTTPRoute))
-				cluster.create(apiServices, "v1.route.openshift.io", "v1.user.openshift.io", "v1.gateway.networking.k8s.io")
+				cluster.create(definitionName(HTTPRoute))
 				w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds})
 				w.Subscribe(t.Context(), heard.add)
 				run(t, w)
 				tc.break_(d)
-				cluster.update(definitions, definitionName(HTTPRoute), "2") // anything that starts a reading
+				cluster.update(definitionName(HTTPRoute), "2") // anything that starts a reading
 				pass(20 * time.Second)
 				if !w.Current().Equal(NewSet(Route, OpenShiftIngress, HTTPRoute, UserGroup)) {
 					t.Errorf("current %q: downgraded", w.Current())
@@ -305,12 +304,12 @@ func TestErrorsKeepTheLastKnownState(t *testing.T) {
 func TestPersistentAbsenceCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, cluster, heard := newDiscovery(HTTPRoute, ReferenceGrant), newCluster(t), &changes{}
-		cluster.create(definitions, definitionName(HTTPRoute), definitionName(ReferenceGrant))
+		cluster.create(definitionName(HTTPRoute), definitionName(ReferenceGrant))
 		w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds})
 		w.Subscribe(t.Context(), heard.add)
 		run(t, w)
 		d.withdraw(ReferenceGrant) // its definition stays and stops to serve this version
-		cluster.update(definitions, definitionName(ReferenceGrant), "2")
+		cluster.update(definitionName(ReferenceGrant), "2")
 		pass(window - 5*time.Second)
 		if !w.Current().Has(ReferenceGrant) {
 			t.Error("given up too early")
@@ -326,12 +325,11 @@ func TestPersistentAbsenceCounts(t *testing.T) {
 func TestSiblingsDoNotDelayALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, cluster := newDiscovery(ServiceMonitor, PrometheusRule), newCluster(t)
-		cluster.create(definitions, definitionName(ServiceMonitor), definitionName(PrometheusRule))
-		cluster.create(apiServices, "v1.monitoring.coreos.com")
+		cluster.create(definitionName(ServiceMonitor), definitionName(PrometheusRule))
 		w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds})
 		run(t, w)
 		d.withdraw(PrometheusRule)
-		cluster.remove(definitions, definitionName(PrometheusRule))
+		cluster.remove(definitionName(PrometheusRule))
 		pass(time.Second)
 		if !w.Current().Equal(NewSet(ServiceMonitor)) {
 			t.Errorf("current %q", w.Current())
@@ -352,8 +350,8 @@ func TestFirstReadingFails(t *testing.T) {
 		w.Subscribe(t.Context(), heard.add)
 		run(t, w)
 		pass(5 * time.Minute)
-		// 1 s, 2 s, 4 s, 8 s, 16 s, then every 30 s
-		if n := d.count(); n < 12 || n > 17 {
+		// 250 ms, 500 ms, 1 s, 2 s, 4 s, 8 s, 16 s, then every 30 s
+		if n := d.count(); n < 14 || n > 19 {
 			t.Errorf("%d readings in five minutes of failure", n)
 		}
 		d.fail(nil)
@@ -374,8 +372,8 @@ func TestForbiddenFallsBackToPolling(t *testing.T) {
 		w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds, Log: said.logger()})
 		run(t, w)
 		pass(5 * time.Minute)
-		if n := said.with("May not list and watch"); n != 2 {
-			t.Errorf("said %d times that following is forbidden, want once per resource", n)
+		if n := said.with("May not list and watch"); n != 1 {
+			t.Errorf("said %d times that following is forbidden, want once", n)
 		}
 		d.serve(Route)
 		pass(pollPeriod)
@@ -383,7 +381,7 @@ func TestForbiddenFallsBackToPolling(t *testing.T) {
 			t.Error("polling did not notice the API")
 		}
 		d.withdraw(Route)
-		pass(pollPeriod)
+		pass(pollPeriod + window + retryMax)
 		if w.Current().Has(Route) {
 			t.Error("polling did not notice that the API went")
 		}
@@ -392,7 +390,7 @@ func TestForbiddenFallsBackToPolling(t *testing.T) {
 		allow()
 		pass(2 * time.Minute)
 		d.serve(RayCluster)
-		cluster.create(definitions, definitionName(RayCluster))
+		cluster.create(definitionName(RayCluster))
 		pass(time.Second)
 		if !w.Current().Has(RayCluster) {
 			t.Error("the definition was not followed")
@@ -469,7 +467,7 @@ func TestSubscribersAreCalledOneByOne(t *testing.T) {
 		run(t, w)
 		for _, k := range []schema.GroupVersionKind{HTTPRoute, RayCluster} {
 			d.serve(k)
-			cluster.create(definitions, definitionName(k))
+			cluster.create(definitionName(k))
 			pass(time.Second)
 		}
 		if most != 1 || !slices.Equal(order, []string{"a", "b", "a", "b"}) {
@@ -479,7 +477,7 @@ func TestSubscribersAreCalledOneByOne(t *testing.T) {
 }
 
 func TestFeedsKeepOnlyNames(t *testing.T) {
-	in := object(definitions, "routes.example.com")
+	in := object("routes.example.com")
 	out, err := nameOnly(in)
 	if err != nil {
 		t.Fatal(err)

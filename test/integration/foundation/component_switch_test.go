@@ -17,7 +17,7 @@ import (
 
 // neutral are the resources that a manager without components looks at: definitions, for what it may have to start, and
 // the configurations that have to trust the certificate of its webhooks. The certificate itself is a Secret.
-var neutral = []string{"customresourcedefinitions", "apiservices", "mutatingwebhookconfigurations", "validatingwebhookconfigurations"}
+var neutral = []string{"customresourcedefinitions", "mutatingwebhookconfigurations", "validatingwebhookconfigurations"}
 
 const webhookCertificate = "odh-platform-operator-webhook-cert"
 

@@ -1,0 +1,114 @@
+package capability
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
+	toolscache "k8s.io/client-go/tools/cache"
+)
+
+var customResourceDefinitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+// definitions follows the names of CustomResourceDefinitions. Its informer is not one of the manager's cache, because nothing but
+// names is of interest, a few hundred bytes where the whole objects take megabytes, and because it may be forbidden. A nil one
+// knows nothing.
+type definitions struct {
+	groups   map[string]bool
+	informer toolscache.SharedIndexInformer
+	seen     sync.Map // names of definitions of the groups that there were
+	denied   atomic.Bool
+}
+
+// newDefinitions prepares the following of all definitions. Signal is called for every event about one of the groups.
+func newDefinitions(client metadata.Interface, groups map[string]bool, log logr.Logger, signal func()) (*definitions, error) {
+	d := &definitions{groups: groups}
+	d.informer = metadatainformer.NewFilteredMetadataInformer(client, customResourceDefinitions, "", 0, toolscache.Indexers{}, nil).Informer()
+	if err := d.informer.SetTransform(nameOnly); err != nil {
+		return nil, fmt.Errorf("following definitions: %w", err)
+	}
+	var once sync.Once
+	onError := func(ctx context.Context, r *toolscache.Reflector, err error) {
+		if !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) {
+			toolscache.DefaultWatchErrorHandler(ctx, r, err)
+			return
+		}
+		d.denied.Store(true)
+		once.Do(func() {
+			log.Info("May not list and watch CustomResourceDefinitions; polling discovery instead, which notices changes later",
+				"period", pollPeriod, "cause", err.Error())
+			signal()
+		})
+	}
+	if err := d.informer.SetWatchErrorHandlerWithContext(onError); err != nil {
+		return nil, fmt.Errorf("following definitions: %w", err)
+	}
+	relevant := func(obj any) {
+		d.denied.Store(false)
+		if key, err := toolscache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil && groups[groupOf(key)] {
+			d.seen.Store(key, true)
+			signal()
+		}
+	}
+	_, err := d.informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: relevant, DeleteFunc: relevant, UpdateFunc: func(_, after any) { relevant(after) },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("following definitions: %w", err)
+	}
+	return d, nil
+}
+
+// following reports whether events can be relied on.
+func (d *definitions) following() bool {
+	return d != nil && d.informer.HasSynced() && !d.denied.Load()
+}
+
+// gone reports that the definition of a resource was there and is not any more.
+func (d *definitions) gone(resource schema.GroupResource) bool {
+	if !d.following() {
+		return false
+	}
+	_, seen := d.seen.Load(resource.String())
+	_, found, err := d.informer.GetStore().GetByKey(resource.String())
+	return seen && !found && err == nil
+}
+
+// agree reports whether discovery lists every definition of our groups, as far as it can tell.
+func (d *definitions) agree(answer served) bool {
+	if !d.following() {
+		return true
+	}
+	for _, name := range d.informer.GetStore().ListKeys() {
+		plural, group, _ := strings.Cut(name, ".")
+		if d.groups[group] && !answer.lists(group, plural) {
+			return false
+		}
+	}
+	return true
+}
+
+// nameOnly keeps what the informer itself needs: the name, and the resource version by which it sees changes.
+func nameOnly(in any) (any, error) {
+	obj, ok := in.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return in, nil // a tombstone carries an object that was transformed before
+	}
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Name: obj.Name, ResourceVersion: obj.ResourceVersion,
+	}}, nil
+}
+
+// groupOf gives the API group of a definition: they are always named plural.group.
+func groupOf(name string) string {
+	_, group, _ := strings.Cut(name, ".")
+	return group
+}
