@@ -135,7 +135,12 @@ func serve(ctx context.Context, env *Env, rows []row, restConfig *rest.Config, l
 	if err := component.Setup(ctx, mgr, env.Capabilities, all, env.Config.Enabled); err != nil {
 		return err
 	}
-	if err := mgr.Start(ctx); err != nil {
+	err = mgr.Start(ctx)
+	if errors.Is(err, component.ErrGone) {
+		log.Info("Ending, to be started again without what is gone", "reason", err.Error())
+		return nil
+	}
+	if err != nil {
 		return fmt.Errorf("running: %w", err)
 	}
 	log.Info("Stopped")

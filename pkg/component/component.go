@@ -30,8 +30,8 @@ type Component struct {
 	// Webhooks registers its webhooks. It is called for disabled components too: lists of webhooks in the cluster are
 	// static, so the paths must answer "allowed" then, and conversion must go on.
 	Webhooks func(mgr ctrl.Manager, enabled bool) error
-	// Controllers builds its controllers and adds them to the manager. With Requires, it is called once for every
-	// appearance of the required kinds; ctx ends when they go. Otherwise it is called once, before the start.
+	// Controllers builds its controllers and adds them to the manager. With Requires, it is called when the required kinds are
+	// served and this replica leads, and again after it has failed. Otherwise it is called once, before the start.
 	Controllers func(ctx context.Context, mgr ctrl.Manager) error
 }
 
@@ -128,7 +128,7 @@ func (c Component) start(ctx context.Context, mgr ctrl.Manager, caps Capabilitie
 	s := newSupervisor(c, mgr, clk)
 	caps.Subscribe(ctx, s.observe)
 	s.observe(caps.Current())
-	if !s.satisfied() {
+	if served, _, _ := s.state(); !served {
 		s.log.Info("Waiting for the APIs that the component requires", "requires", capability.NewSet(c.Requires...).String())
 	}
 	return mgr.Add(s)

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
@@ -100,13 +99,6 @@ func TestSetupErrors(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestNeedsElection(t *testing.T) {
-	if !needsElection(&worker{}) || needsElection(&standby{}) || needsElection(&supervisor{}) {
-		t.Error("only what says so runs without an election")
-	}
-	var _ manager.LeaderElectionRunnable = &supervisor{}
 }
 
 func TestFollowedKinds(t *testing.T) {

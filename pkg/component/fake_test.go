@@ -33,10 +33,11 @@ type fakeManager struct {
 	elected chan struct{}
 	indexer client.FieldIndexer
 	cache   cache.Cache
-	client  client.Client
 
 	mu    sync.Mutex
 	added []manager.Runnable
+	run   func(manager.Runnable)
+	ended error
 	said  []string
 }
 
@@ -53,8 +54,6 @@ func (m *fakeManager) GetScheme() *runtime.Scheme           { return clientgosch
 
 func (m *fakeManager) GetCache() cache.Cache { return m.cache }
 
-func (m *fakeManager) GetClient() client.Client { return m.client }
-
 func (m *fakeManager) GetLogger() logr.Logger {
 	return funcr.New(func(_, args string) {
 		m.mu.Lock()
@@ -63,30 +62,57 @@ func (m *fakeManager) GetLogger() logr.Logger {
 	}, funcr.Options{})
 }
 
+// Add implements manager.Manager. What is added while the manager runs begins at once, or with the election.
 func (m *fakeManager) Add(r manager.Runnable) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.added = append(m.added, r)
+	if m.run != nil {
+		m.run(r)
+	}
 	return nil
 }
 
-// start runs what was added, in the bubble of the test.
+// start runs what was added, in the bubble of the test. As that of the library, the manager ends with the first error of a runnable.
 func (m *fakeManager) start() (stop func()) {
 	m.t.Helper()
 	ctx, cancel := context.WithCancel(m.t.Context())
 	var running sync.WaitGroup
-	for _, r := range m.added {
+	m.run = func(r manager.Runnable) {
 		running.Go(func() {
-			if err := r.Start(ctx); err != nil {
-				m.t.Errorf("a runnable would end the process: %v", err)
+			if le, ok := r.(manager.LeaderElectionRunnable); !ok || le.NeedLeaderElection() {
+				select {
+				case <-m.elected:
+				case <-ctx.Done():
+					return
+				}
+			}
+			if err := r.Start(ctx); err != nil && ctx.Err() == nil {
+				m.mu.Lock()
+				defer m.mu.Unlock()
+				m.ended = err
+				cancel()
 			}
 		})
 	}
+	m.mu.Lock()
+	for _, r := range m.added {
+		m.run(r)
+	}
+	m.mu.Unlock()
 	synctest.Wait()
 	return func() {
 		cancel()
 		running.Wait()
 	}
+}
+
+// end returns the error with which the manager has ended, if it has.
+func (m *fakeManager) end() error {
+	synctest.Wait()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.ended
 }
 
 // fakeCapabilities are set by the test.
@@ -116,7 +142,6 @@ type worker struct {
 	running, total int
 	most           int
 	fail           chan error
-	slow           time.Duration // how long stopping takes
 }
 
 func (w *worker) Start(ctx context.Context) error {
@@ -134,7 +159,6 @@ func (w *worker) Start(ctx context.Context) error {
 	case err := <-w.fail:
 		return err
 	case <-ctx.Done():
-		<-time.After(w.slow) // virtual time
 		return ctx.Err()
 	}
 }

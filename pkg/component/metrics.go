@@ -13,11 +13,11 @@ var (
 	}, []string{"component"})
 	runningGauge = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
 		Name: "odh_platform_component_running",
-		Help: "1 while the controllers of a component are set up and have filled their caches, 0 while it is off, waits for APIs that it requires or for rights, or has failed.",
+		Help: "1 while the controllers of a component are set up and have filled their caches, 0 while it is off, waits for APIs that it requires or for rights, has failed, or another replica leads.",
 	}, []string{"component"})
 	failures = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
 		Name: "odh_platform_component_failures_total",
-		Help: "Times that a component failed to start or to run, and was started again.",
+		Help: "Times that a component could not be set up, and was tried again.",
 	}, []string{"component"})
 )
 
@@ -29,11 +29,7 @@ func observeSwitch(name string, enabled bool) {
 }
 
 func observeRunning(name string, running bool) {
-	progress.change(name, func(s *state) {
-		if s.setUp = running; !running {
-			clear(s.waiting)
-		}
-	})
+	progress.change(name, func(s *state) { s.setUp = running })
 }
 
 func number(yes bool) float64 {

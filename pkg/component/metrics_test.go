@@ -5,7 +5,6 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
@@ -56,9 +55,6 @@ func TestStatesOfComponentsAreShown(t *testing.T) {
 		h.serve()
 		expect("late", [3]float64{1, 1, 0})
 		expect("broken", [3]float64{1, 0, 1})
-		h.withdraw()
-		pass(time.Hour)
-		expect("late", [3]float64{1, 0, 0})
 	})
 }
 

@@ -59,7 +59,7 @@ func TestAComponentThatWaitsForItsCachesDoesNotRun(t *testing.T) {
 	}
 	expect("when it has filled", 1)
 	observeRunning("hungry", false)
-	expect("when the component rests", 0)
+	expect("when it does not run", 0)
 }
 
 // No component gets a recorder that repeats credentials.

@@ -4,29 +4,36 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
-// retryMin and retryMax bound the pauses after a component failed to start or to run.
+// ErrGone ends the manager when an API goes that a running component requires: informers and controllers of it cannot be taken out
+// of a manager. The program should end without an error and be started again, which builds the other components only.
+var ErrGone = errors.New("an API that it requires is gone")
+
+// retryMin and retryMax bound the pauses after a component could not be set up.
 const retryMin, retryMax = time.Second, 30 * time.Second
 
-// supervisor runs the controllers of one component while the kinds that it requires are served. It is a Runnable on
-// every replica; the controllers inside wait for the election one by one.
+// supervisor sets up the controllers of one component when the kinds that it requires are served. It runs on the leader only, so
+// that a replica that does not lead goes on serving webhooks when a required kind goes.
 type supervisor struct {
 	component Component
 	mgr       ctrl.Manager
 	clock     clock.Clock
 	log       logr.Logger
-	indexes   *indexes
+	indexed   map[string]bool
 
 	mu      sync.Mutex
 	served  bool
@@ -40,13 +47,10 @@ func newSupervisor(c Component, mgr ctrl.Manager, clk clock.Clock) *supervisor {
 		mgr:       mgr,
 		clock:     clk,
 		log:       mgr.GetLogger().WithValues("component", c.Name),
-		indexes:   newIndexes(),
+		indexed:   map[string]bool{},
 		changed:   make(chan struct{}),
 	}
 }
-
-// NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (s *supervisor) NeedLeaderElection() bool { return false }
 
 // observe takes in a new set of capabilities. It never blocks.
 func (s *supervisor) observe(set capability.Set) {
@@ -64,11 +68,6 @@ func (s *supervisor) observe(set capability.Set) {
 	s.changed = make(chan struct{})
 }
 
-func (s *supervisor) satisfied() bool {
-	served, _, _ := s.state()
-	return served
-}
-
 // state returns whether the component may run, the number of losses so far, and a channel for the next change.
 func (s *supervisor) state() (served bool, losses int, changed <-chan struct{}) {
 	s.mu.Lock()
@@ -76,163 +75,123 @@ func (s *supervisor) state() (served bool, losses int, changed <-chan struct{}) 
 	return s.served, s.losses, s.changed
 }
 
-// Start implements manager.Runnable. It ends with ctx only, and never with an error: one component that cannot run is
-// no reason to stop the others.
-func (s *supervisor) Start(ctx context.Context) error {
-	failed := 0
-	for ctx.Err() == nil {
-		served, losses, changed := s.state()
-		if !served {
-			select {
-			case <-changed:
-			case <-ctx.Done():
-			}
-			continue
-		}
-		began := s.clock.Now()
-		err := s.run(ctx, losses)
-		if err == nil || ctx.Err() != nil {
-			failed = 0
-			continue
-		}
-		if s.clock.Since(began) > retryMax {
-			failed = 0 // it ran well for a while
-		}
-		failed++
-		pause := backoff(failed)
-		failures.WithLabelValues(s.component.Name).Inc()
-		s.log.Error(err, "The component failed and will be started again", "after", pause)
-		s.pause(ctx, pause)
-	}
-	return nil
-}
-
-// run builds the controllers and runs them until the required kinds go, one of them fails, or ctx ends.
-func (s *supervisor) run(ctx context.Context, losses int) error {
-	ctx, cancel := context.WithCancel(ctx)
-	g := &group{ctx: ctx, elected: s.mgr.Elected(), failed: make(chan error, 1)}
-	h := &handlers{}
-	defer s.rested() // when nothing runs any more that could write them again
-	defer s.dropInformers(s.mgr)
-	defer h.remove(s.log)
-	defer g.wait()
-	defer cancel()
-	if err := s.component.Controllers(ctx, &managerOf{Manager: s.mgr, group: g, indexes: s.indexes, handlers: h}); err != nil {
-		return fmt.Errorf("setting up controllers: %w", err)
-	}
-	s.log.Info("The APIs that the component requires are served, starting it")
-	g.start()
-	observeRunning(s.component.Name, true)
+// await returns the number of losses when the condition holds; ok is false when ctx has ended before.
+func (s *supervisor) await(ctx context.Context, holds func(served bool, losses int) bool) (losses int, ok bool) {
 	for {
-		_, now, changed := s.state()
-		if now != losses {
-			s.log.Info("An API that the component requires is gone, the component rests")
-			return nil
+		served, losses, changed := s.state()
+		if holds(served, losses) {
+			return losses, true
 		}
 		select {
 		case <-changed:
-		case err := <-g.failed:
+		case <-ctx.Done():
+			return losses, false
+		}
+	}
+}
+
+// Start implements manager.Runnable. A component that cannot be set up is tried again, since that is no reason to stop the others.
+// It returns an error only for an API that is gone.
+func (s *supervisor) Start(ctx context.Context) error {
+	retry := wait.Backoff{Duration: retryMin, Factor: 2, Cap: retryMax, Steps: math.MaxInt}
+	for attempt, began := 0, 0; ; attempt++ {
+		losses, ok := s.await(ctx, func(served bool, _ int) bool { return served })
+		if !ok {
+			return nil
+		}
+		if attempt > 0 && losses != began {
+			return s.gone() // an informer that the former attempt gave an index went with the kind
+		}
+		began = losses
+		err := s.run(ctx, losses)
+		if err == nil || errors.Is(err, ErrGone) {
 			return err
+		}
+		pause := retry.Step()
+		failures.WithLabelValues(s.component.Name).Inc()
+		s.log.Error(err, "The component failed and will be started again", "after", pause)
+		select {
+		case <-s.clock.After(pause):
 		case <-ctx.Done():
 			return nil
 		}
 	}
 }
 
-// rested takes what the component has shown out of the metrics: nobody keeps it right any more.
-func (s *supervisor) rested() {
-	observeRunning(s.component.Name, false)
-	reconciler.ForgetConditions(s.component.Name)
-}
-
-func (s *supervisor) pause(ctx context.Context, d time.Duration) {
-	timer := s.clock.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C():
-	case <-ctx.Done():
+// run sets the component up and returns when a required kind goes or ctx ends.
+func (s *supervisor) run(ctx context.Context, losses int) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // what a failed attempt has subscribed to ends with it
+	stage := &staged{Manager: s.mgr, indexed: s.indexed}
+	if err := s.component.Controllers(ctx, stage); err != nil {
+		return fmt.Errorf("setting up controllers: %w", err)
 	}
+	s.log.Info("The APIs that the component requires are served, starting it")
+	if err := stage.launch(); err != nil {
+		return err
+	}
+	observeRunning(s.component.Name, true)
+	if _, gone := s.await(ctx, func(_ bool, now int) bool { return now != losses }); !gone {
+		return nil
+	}
+	return s.gone()
 }
 
-func backoff(failures int) time.Duration {
-	d := retryMin
-	for range failures - 1 {
-		if d *= 2; d >= retryMax {
-			return retryMax
+func (s *supervisor) gone() error {
+	return fmt.Errorf("component %s, which needs %s: %w", s.component.Name, capability.NewSet(s.component.Requires...), ErrGone)
+}
+
+// staged is the manager as one attempt to set up a component sees it: what it adds waits until the attempt has succeeded, and a
+// later attempt may use the same names and indexes.
+type staged struct {
+	ctrl.Manager
+	indexed map[string]bool
+
+	mu        sync.Mutex
+	launched  bool
+	runnables []manager.Runnable
+}
+
+// Add implements manager.Manager.
+func (s *staged) Add(r manager.Runnable) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.launched {
+		return s.Manager.Add(r)
+	}
+	s.runnables = append(s.runnables, r)
+	return nil
+}
+
+func (s *staged) launch() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.launched = true
+	for _, r := range s.runnables {
+		if err := s.Manager.Add(r); err != nil {
+			return fmt.Errorf("adding to the manager: %w", err)
 		}
-	}
-	return d
-}
-
-// group runs what one run of a component added. What is added before start waits for it, so that a component is
-// started as a whole or not at all.
-type group struct {
-	ctx     context.Context
-	elected <-chan struct{}
-	failed  chan error // the first failure
-
-	mu      sync.Mutex
-	started bool
-	closed  bool
-	staged  []manager.Runnable
-	running sync.WaitGroup
-}
-
-var errStopped = errors.New("the component is being stopped")
-
-// add takes a runnable in, or starts it when the group runs already.
-func (g *group) add(r manager.Runnable) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	switch {
-	case g.closed || g.ctx.Err() != nil:
-		return errStopped
-	case g.started:
-		g.launch(r)
-	default:
-		g.staged = append(g.staged, r)
 	}
 	return nil
 }
 
-func (g *group) start() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.started = true
-	for _, r := range g.staged {
-		g.launch(r)
+// GetControllerOptions allows a controller to have the name of one of an earlier attempt.
+func (s *staged) GetControllerOptions() config.Controller {
+	options := s.Manager.GetControllerOptions()
+	options.SkipNameValidation = new(true)
+	return options
+}
+
+// GetFieldIndexer implements cluster.Cluster.
+func (s *staged) GetFieldIndexer() client.FieldIndexer { return s }
+
+// IndexField implements client.FieldIndexer. Informers outlive an attempt and refuse to take an index twice.
+func (s *staged) IndexField(ctx context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
+	key := fmt.Sprintf("%T %s %s", obj, obj.GetObjectKind().GroupVersionKind(), field)
+	if s.indexed[key] {
+		return nil
 	}
-	g.staged = nil
-}
-
-func (g *group) launch(r manager.Runnable) {
-	g.running.Go(func() {
-		if needsElection(r) {
-			select {
-			case <-g.elected:
-			case <-g.ctx.Done():
-				return
-			}
-		}
-		if err := r.Start(g.ctx); err != nil && g.ctx.Err() == nil {
-			select {
-			case g.failed <- err:
-			default: // the group ends already
-			}
-		}
-	})
-}
-
-// wait refuses what is still to come and returns when everything has ended; the context must have been cancelled.
-func (g *group) wait() {
-	g.mu.Lock()
-	g.closed = true
-	g.mu.Unlock()
-	g.running.Wait()
-}
-
-// needsElection follows the manager: what does not say otherwise runs on the leader only.
-func needsElection(r manager.Runnable) bool {
-	le, ok := r.(manager.LeaderElectionRunnable)
-	return !ok || le.NeedLeaderElection()
+	err := s.Manager.GetFieldIndexer().IndexField(ctx, obj, field, extract)
+	s.indexed[key] = err == nil
+	return err
 }

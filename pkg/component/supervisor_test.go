@@ -9,9 +9,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
@@ -61,9 +66,9 @@ func (h *house) heard(text string) int {
 	return n
 }
 
-func TestStartsLateRestsAndComesBack(t *testing.T) {
+func TestStartsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &worker{slow: time.Minute}
+		w := &worker{}
 		h := newHouse(t, ray(w))
 		close(h.elected)
 		defer h.start()()
@@ -73,16 +78,38 @@ func TestStartsLateRestsAndComesBack(t *testing.T) {
 		}
 		h.caps.set(capability.RayCluster) // one of two
 		w.want(t, 0, 0)
-		for round := range 3 {
-			h.serve()
-			w.want(t, 1, round+1)
-			h.caps.set(capability.RayCluster, capability.Route, capability.HTTPRoute) // does not matter
-			w.want(t, 1, round+1)
-			h.withdraw()
-			pass(time.Hour)
-			w.want(t, 0, round+1)
+		h.serve()
+		w.want(t, 1, 1)
+		h.caps.set(capability.RayCluster, capability.Route, capability.HTTPRoute) // does not matter
+		w.want(t, 1, 1)
+		if err := h.end(); err != nil {
+			t.Error(err)
 		}
 	})
+}
+
+// Even the shortest absence ends the manager: the informers went with the kind. What ran ends with it.
+func TestALossEndsTheManager(t *testing.T) {
+	for name, back := range map[string]bool{"for good": false, "for a moment": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := &worker{}
+				h := newHouse(t, ray(w))
+				close(h.elected)
+				defer h.start()()
+				h.serve()
+				w.want(t, 1, 1)
+				h.withdraw()
+				if back {
+					h.serve() // before anybody could look
+				}
+				if err := h.end(); !errors.Is(err, ErrGone) || !strings.Contains(err.Error(), "component ray, which needs RayCluster") {
+					t.Errorf("ended with %v", err)
+				}
+				w.want(t, 0, 1)
+			})
+		})
+	}
 }
 
 func TestStartsAtOnceWhenServed(t *testing.T) {
@@ -101,36 +128,22 @@ func TestStartsAtOnceWhenServed(t *testing.T) {
 	})
 }
 
-// The informers of the first life are gone, so that even the shortest absence asks for a new start.
-func TestShortAbsence(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := &worker{slow: time.Second}
-		h := newHouse(t, ray(w))
-		close(h.elected)
-		defer h.start()()
-		h.serve()
-		w.want(t, 1, 1)
-		h.withdraw()
-		h.serve() // before anybody could look
-		pass(2 * time.Second)
-		w.want(t, 1, 2)
-	})
-}
-
+// A replica that does not lead neither sets the component up nor ends with the kind.
 func TestElection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leader, everywhere := &worker{}, &standby{}
 		h := newHouse(t, ray(leader, everywhere))
 		defer h.start()()
 		h.serve()
-		leader.want(t, 0, 0)
-		everywhere.want(t, 1, 1)
 		h.withdraw() // before the election
-		everywhere.want(t, 0, 1)
+		everywhere.want(t, 0, 0)
 		h.serve()
 		close(h.elected)
 		leader.want(t, 1, 1)
-		everywhere.want(t, 1, 2)
+		everywhere.want(t, 1, 1)
+		if err := h.end(); err != nil {
+			t.Error(err)
+		}
 	})
 }
 
@@ -166,51 +179,25 @@ func TestFailingSetupIsRetried(t *testing.T) {
 	})
 }
 
-func TestFailingControllerRestartsTheComponent(t *testing.T) {
+// What a failed attempt has indexed stays, unless its informer went with a required kind.
+func TestLossAfterAFailedAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		bad, good := &worker{fail: make(chan error)}, &worker{}
-		h := newHouse(t, ray(bad, good))
+		c := ray()
+		c.Controllers = func(context.Context, ctrl.Manager) error { return errors.New("no") }
+		h := newHouse(t, c)
 		close(h.elected)
 		defer h.start()()
 		h.serve()
-		good.want(t, 1, 1)
-		bad.fail <- errors.New("timed out waiting for cache to be synced")
-		bad.want(t, 0, 1)
-		good.want(t, 0, 1)
-		pass(retryMin)
-		bad.want(t, 1, 2)
-		good.want(t, 1, 2)
-		if h.heard("timed out waiting for cache") != 1 {
-			t.Errorf("said %q", h.said)
-		}
-
-		// After a good while the back-off begins anew.
-		pass(time.Hour)
-		bad.fail <- errors.New("again")
-		pass(retryMin)
-		bad.want(t, 1, 3)
-
-		// One that ends well does not concern the others.
-		bad.fail <- nil
-		pass(time.Hour)
-		good.want(t, 1, 3)
-	})
-}
-
-func TestLossDuringBackOff(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := &worker{fail: make(chan error)}
-		h := newHouse(t, ray(w))
-		close(h.elected)
-		defer h.start()()
-		h.serve()
-		synctest.Wait()
-		w.fail <- errors.New("gone")
+		pass(retryMin / 2)
 		h.withdraw()
 		pass(time.Hour)
-		w.want(t, 0, 1)
+		if err := h.end(); err != nil {
+			t.Errorf("ended with %v while nothing is served", err)
+		}
 		h.serve()
-		w.want(t, 1, 2)
+		if err := h.end(); !errors.Is(err, ErrGone) {
+			t.Errorf("ended with %v", err)
+		}
 	})
 }
 
@@ -229,37 +216,80 @@ func TestAddingLater(t *testing.T) {
 			t.Fatal(err)
 		}
 		late.want(t, 1, 1)
-		h.withdraw()
-		late.want(t, 0, 1)
-		if err := seen.Add(late); !errors.Is(err, errStopped) {
-			t.Errorf("error %v, want that the component is being stopped", err)
-		}
 	})
 }
 
-// The context that Controllers gets ends with the run, so that what hangs on it ends too.
-func TestContextOfARun(t *testing.T) {
+// The context that Controllers gets ends with a failed attempt, so that what hangs on it ends too, and with the manager.
+func TestContextOfAnAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var contexts []context.Context
 		c := ray()
 		c.Controllers = func(ctx context.Context, _ ctrl.Manager) error {
 			contexts = append(contexts, ctx)
+			if len(contexts) == 1 {
+				return errors.New("not this time")
+			}
 			return nil
 		}
 		h := newHouse(t, c)
+		close(h.elected)
 		stop := h.start()
 		h.serve()
-		synctest.Wait()
-		h.withdraw()
-		synctest.Wait()
-		h.serve()
-		synctest.Wait()
+		pass(2 * retryMin)
 		if len(contexts) != 2 || contexts[0].Err() == nil || contexts[1].Err() != nil {
-			t.Fatalf("%d runs; the context of the first has to be over, that of the second not", len(contexts))
+			t.Fatalf("%d attempts; the context of the first has to be over, that of the second not", len(contexts))
 		}
 		stop()
 		if contexts[1].Err() == nil {
 			t.Error("the context outlives the manager")
+		}
+	})
+}
+
+// counting indexes fields as an informer does, which refuses the same one twice.
+type counting struct {
+	client.FieldIndexer
+	calls map[string]int
+}
+
+func (c *counting) IndexField(_ context.Context, _ client.Object, field string, _ client.IndexerFunc) error {
+	if c.calls[field]++; c.calls[field] > 1 {
+		return errors.New("indexer conflict")
+	}
+	return nil
+}
+
+// A later attempt may use the names and the indexes of an earlier one.
+func TestNamesAndIndexesMayReturn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		attempts := 0
+		c := ray()
+		c.Controllers = func(ctx context.Context, mgr ctrl.Manager) error {
+			options := mgr.GetControllerOptions()
+			_, err := controller.NewUnmanaged("again", controller.Options{
+				SkipNameValidation: options.SkipNameValidation, Logger: logr.Discard(),
+				Reconciler: reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) { return reconcile.Result{}, nil }),
+			})
+			extract := func(client.Object) []string { return nil }
+			err = errors.Join(err, mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, "spec.a", extract),
+				mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, "spec.b", extract))
+			if err != nil || options.GroupKindConcurrency["kept"] != 3 {
+				t.Errorf("%v, options %+v", err, options)
+			}
+			if attempts++; attempts < 3 {
+				return errors.New("not this time")
+			}
+			return nil
+		}
+		h := newHouse(t, c)
+		index := &counting{calls: map[string]int{}}
+		h.indexer = index
+		close(h.elected)
+		defer h.start()()
+		h.serve()
+		pass(time.Minute)
+		if attempts != 3 || index.calls["spec.a"] != 1 || index.calls["spec.b"] != 1 {
+			t.Errorf("%d attempts, indexed %v", attempts, index.calls)
 		}
 	})
 }
@@ -273,6 +303,7 @@ func TestPausesComeFromTheClock(t *testing.T) {
 		if err := setup(t.Context(), mgr, caps, []Component{c}, all, clk); err != nil {
 			t.Fatal(err)
 		}
+		close(mgr.elected)
 		defer mgr.start()()
 		caps.set(capability.RayCluster, capability.Route)
 		pass(time.Hour)
@@ -285,12 +316,4 @@ func TestPausesComeFromTheClock(t *testing.T) {
 			t.Errorf("%d attempts", attempts)
 		}
 	})
-}
-
-func TestBackoff(t *testing.T) {
-	for failures, want := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 5: 16 * time.Second, 6: retryMax, 1000: retryMax} {
-		if got := backoff(failures); got != want {
-			t.Errorf("after %d failures %s, want %s", failures, got, want)
-		}
-	}
 }

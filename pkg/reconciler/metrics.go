@@ -30,12 +30,6 @@ var conditionsGauge = sync.OnceValue(func() *prometheus.GaugeVec {
 	return gauge
 })
 
-// ForgetConditions takes the conditions of all kinds of a component out of the metrics. It is for components whose controllers have
-// ended: those that come after them count anew.
-func ForgetConditions(component string) {
-	conditionsGauge().DeletePartialMatch(prometheus.Labels{"component": component})
-}
-
 // record is what the shell remembers of one object.
 type record struct {
 	uid    types.UID

@@ -87,6 +87,15 @@ func (m *Manager) Restart(ctx context.Context) {
 	gomega.Expect(m.Manager.Restart(ctx)).To(gomega.Succeed())
 }
 
+// AwaitEnd waits until the manager has ended by itself with exit code 0, and starts it again as the kubelet would.
+func (m *Manager) AwaitEnd(ctx context.Context) {
+	ginkgo.GinkgoHelper()
+	gomega.Eventually(m.Process.Running).WithContext(ctx).WithTimeout(stopTimeout).Should(gomega.BeFalse(), "the manager goes on")
+	code, _ := m.Process.ExitCode()
+	gomega.Expect(code).To(gomega.BeZero())
+	m.Restart(ctx)
+}
+
 // WaitReady returns when the manager is ready.
 func (m *Manager) WaitReady(ctx context.Context) {
 	ginkgo.GinkgoHelper()

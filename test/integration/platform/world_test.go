@@ -154,7 +154,8 @@ func another(ctx context.Context, options framework.ManagerOptions) *framework.M
 	return other
 }
 
-// withoutDefinition takes a definition away for the rest of the spec, and returns what brings it back.
+// withoutDefinition takes a definition that the manager requires away for the rest of the spec, and returns what brings it back. The
+// manager ends with it and is started again.
 func withoutDefinition(ctx context.Context, definition string) (bringBack func(context.Context)) {
 	GinkgoHelper()
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: definition}}
@@ -162,6 +163,7 @@ func withoutDefinition(ctx context.Context, definition string) (bringBack func(c
 	fresh := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: crd.Name}, Spec: crd.Spec}
 	Expect(env.Admin.Delete(ctx, crd)).To(Succeed())
 	env.WaitGone(ctx, crd)
+	manager.AwaitEnd(ctx)
 	bringBack = func(ctx context.Context) {
 		GinkgoHelper()
 		Expect(cluster.InstallCRDs(ctx, env.Config, fresh.DeepCopy())).To(Succeed())
