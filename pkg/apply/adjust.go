@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
@@ -29,21 +28,13 @@ func (a *Applier) Adjust(ctx context.Context, live client.Object, change func())
 		return nil
 	}
 	if leaving, err := a.gainsLeaving(ctx, before, live); err != nil || leaving {
-		return adjustError(gvk, live, err)
+		return key{gvk, client.ObjectKeyFromObject(live)}.failed(err)
 	}
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	a.wrote(gvk.Kind, verbPatch)
 	if err := a.Client.Patch(ctx, live, patch, client.FieldOwner(a.FieldOwner)); err != nil {
-		return adjustError(gvk, live, err)
+		return key{gvk, client.ObjectKeyFromObject(live)}.failed(err)
 	}
 	count(ctx, updated)
 	return nil
-}
-
-// adjustError names the object that an error is about; nil stays nil.
-func adjustError(kind schema.GroupVersionKind, live client.Object, err error) error {
-	if err == nil {
-		return nil
-	}
-	return &Error{Kind: kind.Kind, Namespace: live.GetNamespace(), Name: live.GetName(), Stage: StageOf(kind.GroupKind()), Err: err}
 }

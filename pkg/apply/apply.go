@@ -27,14 +27,14 @@ func (a *Applier) Apply(ctx context.Context, owner client.Object, desired Desire
 		return err
 	}
 	for stage := Guards; stage <= Exposure; stage++ {
-		if err := a.applyStage(ctx, o, desired.Of(stage), stage); err != nil {
+		if err := a.applyStage(ctx, o, desired.Of(stage)); err != nil {
 			return heldBack(err, desired, stage)
 		}
 	}
 	return nil
 }
 
-func (a *Applier) applyStage(ctx context.Context, o owner, desired Desired, stage Stage) error {
+func (a *Applier) applyStage(ctx context.Context, o owner, desired Desired) error {
 	var errs []error
 	for _, object := range desired {
 		if err := ctx.Err(); err != nil {
@@ -44,9 +44,7 @@ func (a *Applier) applyStage(ctx context.Context, o owner, desired Desired, stag
 		if err == nil {
 			err = a.applyOne(ctx, o, c)
 		}
-		if err != nil {
-			errs = append(errs, &Error{Kind: c.key.Kind, Namespace: c.key.Namespace, Name: c.key.Name, Stage: stage, Err: err})
-		}
+		errs = append(errs, c.key.failed(err))
 	}
 	return errors.Join(errs...)
 }

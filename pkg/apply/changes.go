@@ -2,13 +2,12 @@ package apply
 
 import (
 	"context"
-	"sync"
+	"sync/atomic"
 )
 
 // Changes counts what was written under one context. It is safe for concurrent use.
 type Changes struct {
-	mu                        sync.Mutex
-	created, updated, removed int
+	created, updated, removed atomic.Int32
 }
 
 type changesKey struct{}
@@ -19,32 +18,22 @@ func Count(ctx context.Context) (context.Context, *Changes) {
 	return context.WithValue(ctx, changesKey{}, c), c
 }
 
-// Created returns how many objects were made, Updated how many were changed, Removed how many were deleted.
-func (c *Changes) Created() int { return c.read(&c.created) }
+// Created returns how many objects were made.
+func (c *Changes) Created() int { return int(c.created.Load()) }
 
 // Updated returns how many objects were changed.
-func (c *Changes) Updated() int { return c.read(&c.updated) }
+func (c *Changes) Updated() int { return int(c.updated.Load()) }
 
 // Removed returns how many objects were deleted.
-func (c *Changes) Removed() int { return c.read(&c.removed) }
-
-func (c *Changes) read(n *int) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return *n
-}
+func (c *Changes) Removed() int { return int(c.removed.Load()) }
 
 // count notes one write, if anybody counts.
-func count(ctx context.Context, which func(*Changes) *int) {
-	c, ok := ctx.Value(changesKey{}).(*Changes)
-	if !ok {
-		return
+func count(ctx context.Context, which func(*Changes) *atomic.Int32) {
+	if c, ok := ctx.Value(changesKey{}).(*Changes); ok {
+		which(c).Add(1)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	*which(c)++
 }
 
-func created(c *Changes) *int { return &c.created }
-func updated(c *Changes) *int { return &c.updated }
-func removed(c *Changes) *int { return &c.removed }
+func created(c *Changes) *atomic.Int32 { return &c.created }
+func updated(c *Changes) *atomic.Int32 { return &c.updated }
+func removed(c *Changes) *atomic.Int32 { return &c.removed }

@@ -21,10 +21,7 @@ func (a *Applier) Create(ctx context.Context, owner client.Object, object Object
 	if err == nil {
 		err = a.create(ctx, o, c)
 	}
-	if err != nil {
-		return &Error{Kind: c.key.Kind, Namespace: c.key.Namespace, Name: c.key.Name, Stage: StageOf(c.key.GroupKind()), Err: err}
-	}
-	return nil
+	return c.key.failed(err)
 }
 
 func (a *Applier) create(ctx context.Context, o owner, c child) error {

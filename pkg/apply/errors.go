@@ -17,6 +17,14 @@ type Error struct {
 	Err   error
 }
 
+// failed returns what went wrong with an object as an *Error, nil for nothing.
+func (k key) failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &Error{Kind: k.Kind, Namespace: k.Namespace, Name: k.Name, Stage: StageOf(k.GroupKind()), Err: err}
+}
+
 // Error implements error.
 func (e *Error) Error() string {
 	return fmt.Sprintf("applying %s: %v", title(e.Kind, e.Namespace, e.Name), e.Err)

@@ -147,7 +147,7 @@ func (a *Applier) remove(ctx context.Context, o owner, k key, object metav1.Obje
 	case i < 0:
 		return nil
 	case metav1.IsControlledBy(object, &metav1.ObjectMeta{UID: o.uid}):
-		return a.delete(ctx, o, k, object.GetUID())
+		return a.delete(ctx, o, k, object.GetUID(), metav1.DeletePropagationBackground)
 	default:
 		return a.release(ctx, o, k, object.GetUID())
 	}
@@ -165,7 +165,7 @@ func (a *Applier) release(ctx context.Context, o owner, k key, uid types.UID) er
 	case i < 0 || live.UID != uid:
 		return nil
 	case len(live.OwnerReferences) == 1:
-		return a.delete(ctx, o, k, uid)
+		return a.delete(ctx, o, k, uid, metav1.DeletePropagationBackground)
 	}
 	reference := fmt.Sprintf("/metadata/ownerReferences/%d", i)
 	patch, err := json.Marshal([]operation{
@@ -182,8 +182,8 @@ func (a *Applier) release(ctx context.Context, o owner, k key, uid types.UID) er
 }
 
 // delete removes exactly the object with the given uid.
-func (a *Applier) delete(ctx context.Context, o owner, k key, uid types.UID) error {
-	err := a.Delete(ctx, k.GroupVersionKind, k.NamespacedName, uid, nil)
+func (a *Applier) delete(ctx context.Context, o owner, k key, uid types.UID, policy metav1.DeletionPropagation) error {
+	err := a.deleteWith(ctx, k, uid, client.PropagationPolicy(policy))
 	a.memory.drop(o.uid, k)
 	return client.IgnoreNotFound(err)
 }

@@ -20,40 +20,25 @@ import (
 // object bears, and in the background what it owns. One that is gone or going is fine; a conflict says that another has its name
 // now. forOwner is the uid of the object that it was made for, or empty.
 func (a *Applier) Remove(ctx context.Context, forOwner types.UID, object client.Object) error {
-	if object.GetDeletionTimestamp() != nil {
-		return nil
-	}
-	k := key{NamespacedName: client.ObjectKeyFromObject(object)}
-	var err error
-	if k.GroupVersionKind, err = apiutil.GVKForObject(object, a.Client.Scheme()); err == nil {
-		err = a.delete(ctx, owner{uid: forOwner}, k, object.GetUID())
-	}
-	if err != nil {
-		return &Error{Kind: k.Kind, Namespace: k.Namespace, Name: k.Name, Stage: StageOf(k.GroupKind()), Err: err}
-	}
-	return nil
+	return a.removeBy(ctx, forOwner, object, metav1.DeletePropagationBackground)
 }
 
 // Discard is Remove for an object that is about to be made anew, such as a Deployment whose selector has to change: it is
 // there until all that it owns is gone, so that old and new pods never meet.
 func (a *Applier) Discard(ctx context.Context, forOwner types.UID, object client.Object) error {
+	return a.removeBy(ctx, forOwner, object, metav1.DeletePropagationForeground)
+}
+
+func (a *Applier) removeBy(ctx context.Context, forOwner types.UID, object client.Object, policy metav1.DeletionPropagation) error {
 	if object.GetDeletionTimestamp() != nil {
 		return nil
 	}
 	k := key{NamespacedName: client.ObjectKeyFromObject(object)}
 	var err error
 	if k.GroupVersionKind, err = apiutil.GVKForObject(object, a.Client.Scheme()); err == nil {
-		a.wrote(k.Kind, verbDelete)
-		uid := object.GetUID()
-		err = client.IgnoreNotFound(a.Client.Delete(ctx, metadata(k),
-			client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationForeground)))
-		a.memory.drop(forOwner, k)
+		err = a.delete(ctx, owner{uid: forOwner}, k, object.GetUID(), policy)
 	}
-	if err != nil {
-		return &Error{Kind: k.Kind, Namespace: k.Namespace, Name: k.Name, Stage: StageOf(k.GroupKind()), Err: err}
-	}
-	count(ctx, removed)
-	return nil
+	return k.failed(err)
 }
 
 // RemoveLabelled removes the objects of a kind that bear the labels of the component and the given ones, but for those that are kept.

@@ -13,6 +13,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -43,7 +44,7 @@ func (a *Applier) repair(ctx context.Context, o owner, c child, refusal error) (
 		if c.Keeps || c.Ownership == Unowned && c.key.Group == "" {
 			return nil, nil // data that may be nowhere else
 		}
-		return &change{creates: true}, a.delete(ctx, o, c.key, live.GetUID())
+		return &change{creates: true}, a.delete(ctx, o, c.key, live.GetUID(), metav1.DeletePropagationBackground)
 	}
 	patch := exclusions(want.Object, live.Object, causes(refusal))
 	if len(patch) == 0 {

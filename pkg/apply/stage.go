@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -78,12 +77,6 @@ func (e *HeldBackError) Error() string {
 // Unwrap returns the reason.
 func (e *HeldBackError) Unwrap() error {
 	return e.Err
-}
-
-// HeldBack says whether objects were not written because of others that must stand before them.
-func HeldBack(err error) bool {
-	_, is := errors.AsType[*HeldBackError](err)
-	return is
 }
 
 // OnlyExposure says that an error consists of nothing but objects that lead to pods, show or watch them: what runs is as it shall be.

@@ -1,11 +1,11 @@
 package reconciler
 
 import (
-	"errors"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -15,20 +15,10 @@ import (
 )
 
 // conditionsGauge counts the objects in each state; its labels never name user objects.
-var conditionsGauge = sync.OnceValue(func() *prometheus.GaugeVec {
-	gauge := prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "odh_platform_conditions",
-		Help: "Number of custom resources by component, kind, condition type and condition status.",
-	}, []string{"component", "kind", "condition", "status"})
-	if err := metrics.Registry.Register(gauge); err != nil {
-		if existing, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
-			if vec, ok := existing.ExistingCollector.(*prometheus.GaugeVec); ok {
-				return vec
-			}
-		}
-	}
-	return gauge
-})
+var conditionsGauge = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
+	Name: "odh_platform_conditions",
+	Help: "Number of custom resources by component, kind, condition type and condition status.",
+}, []string{"component", "kind", "condition", "status"})
 
 // record is what the shell remembers of one object.
 type record struct {
@@ -54,7 +44,7 @@ type ledger struct {
 // newLedger returns a ledger for one kind.
 func newLedger(component, kind string, clk clock.PassiveClock) *ledger {
 	return &ledger{
-		gauge:     conditionsGauge(),
+		gauge:     conditionsGauge,
 		component: component,
 		kind:      kind,
 		clock:     clk,

@@ -157,11 +157,11 @@ func TestLedgerCounts(t *testing.T) {
 					want++
 				}
 			}
-			if got := gaugeValue(t, conditionsGauge().WithLabelValues(component, "widget", available, string(status))); int(got) != want {
+			if got := gaugeValue(t, conditionsGauge.WithLabelValues(component, "widget", available, string(status))); int(got) != want {
 				t.Fatalf("%s counts %v, want %d", status, got, want)
 			}
 		}
-		conditionsGauge().DeletePartialMatch(map[string]string{"component": component})
+		conditionsGauge.DeletePartialMatch(map[string]string{"component": component})
 	})
 }
 

@@ -409,7 +409,7 @@ func (brokenReader) Get(context.Context, client.ObjectKey, client.Object, ...cli
 func TestMetrics(t *testing.T) {
 	b := newBench(t, sized(), newWidget())
 	value := func(condition, status string) float64 {
-		return gaugeValue(t, conditionsGauge().WithLabelValues(t.Name(), "widget", condition, status))
+		return gaugeValue(t, conditionsGauge.WithLabelValues(t.Name(), "widget", condition, status))
 	}
 	b.must()
 	b.must()

@@ -54,60 +54,41 @@ func complete(d v1alpha1.CRDDescription, kind string, validation *apiextensionsv
 	}
 	schema := validation.OpenAPIV3Schema
 	d.Description = oneLine(schema.Description)
-	var spec, status []field
-	for _, s := range d.SpecDescriptors {
-		spec = append(spec, field{path: s.Path, name: s.DisplayName, hints: s.XDescriptors})
-	}
-	for _, s := range d.StatusDescriptors {
-		status = append(status, field{path: s.Path, name: s.DisplayName, hints: s.XDescriptors})
-	}
-	spec, err := fields(spec, schema.Properties["spec"])
-	if err != nil {
+	var err error
+	if d.SpecDescriptors, err = fields(d.SpecDescriptors, schema.Properties["spec"]); err != nil {
 		return d, fmt.Errorf("spec: %w", err)
 	}
-	if status, err = fields(status, schema.Properties["status"]); err != nil {
+	if d.StatusDescriptors, err = fields(d.StatusDescriptors, schema.Properties["status"]); err != nil {
 		return d, fmt.Errorf("status: %w", err)
-	}
-	d.SpecDescriptors, d.StatusDescriptors = nil, nil
-	for _, f := range spec {
-		d.SpecDescriptors = append(d.SpecDescriptors, v1alpha1.SpecDescriptor{Path: f.path, DisplayName: f.name, Description: f.text, XDescriptors: f.hints})
-	}
-	for _, f := range status {
-		d.StatusDescriptors = append(d.StatusDescriptors, v1alpha1.StatusDescriptor{Path: f.path, DisplayName: f.name, Description: f.text, XDescriptors: f.hints})
 	}
 	return d, nil
 }
 
-// field is a descriptor of either half of an object.
-type field struct {
-	path, name, text string
-	hints            []string
-}
-
 // fields describes every field of the first level, and those below it that are hinted at. A hint about a field that does not exist
 // is an error.
-func fields(hinted []field, schema apiextensionsv1.JSONSchemaProps) ([]field, error) {
-	known := map[string]field{}
-	for _, f := range hinted {
-		if _, found := lookUp(schema, strings.Split(f.path, ".")); !found {
-			return nil, fmt.Errorf("the base of the CSV describes the field %s, which does not exist", f.path)
+func fields[D v1alpha1.SpecDescriptor | v1alpha1.StatusDescriptor](hinted []D, schema apiextensionsv1.JSONSchemaProps) ([]D, error) {
+	known := map[string]v1alpha1.SpecDescriptor{}
+	for _, hint := range hinted {
+		f := v1alpha1.SpecDescriptor(hint)
+		if _, found := lookUp(schema, strings.Split(f.Path, ".")); !found {
+			return nil, fmt.Errorf("the base of the CSV describes the field %s, which does not exist", f.Path)
 		}
-		known[f.path] = f
+		known[f.Path] = f
 	}
 	for path := range schema.Properties {
 		if _, found := known[path]; !found {
-			known[path] = field{path: path}
+			known[path] = v1alpha1.SpecDescriptor{Path: path}
 		}
 	}
-	out := make([]field, 0, len(known))
+	var out []D
 	for _, path := range slices.Sorted(maps.Keys(known)) {
 		f := known[path]
 		property, _ := lookUp(schema, strings.Split(path, "."))
-		f.text = oneLine(property.Description)
-		if f.name == "" {
-			f.name = title(path[strings.LastIndex(path, ".")+1:])
+		f.Description = oneLine(property.Description)
+		if f.DisplayName == "" {
+			f.DisplayName = title(path[strings.LastIndex(path, ".")+1:])
 		}
-		out = append(out, f)
+		out = append(out, D(f))
 	}
 	return out, nil
 }

@@ -95,14 +95,14 @@ type group struct {
 
 // groups sorts rows into tables, by the first part of their key in the file.
 func groups(rows []config.Row) []group {
-	titles := []string{"Components", "Process", "Listeners", "Authors of custom resources", "Logging", "MLflow", "Model Registry", "Model Catalog", "ModelMesh", "Ray clusters"}
+	order := []string{"Components", "Process", "Listeners", "Authors of custom resources", "Logging", "MLflow", "Model Registry", "Model Catalog", "ModelMesh", "Ray clusters"}
 	byTitle := map[string][]config.Row{}
 	for _, row := range rows {
 		title := titleOf(row)
 		byTitle[title] = append(byTitle[title], row)
 	}
 	var all []group
-	for _, title := range titles {
+	for _, title := range order {
 		if len(byTitle[title]) > 0 {
 			all = append(all, group{title, byTitle[title]})
 		}
@@ -114,20 +114,10 @@ func groups(rows []config.Row) []group {
 func titleOf(row config.Row) string {
 	section, _, _ := strings.Cut(row.Key, ".")
 	switch {
-	case section == "components" || strings.HasPrefix(row.Flag, "enable-"):
+	case strings.HasPrefix(row.Flag, "enable-"):
 		return "Components"
-	case section == "mlflow":
-		return "MLflow"
-	case section == "modelregistry":
-		return "Model Registry"
-	case section == "modelcatalog":
-		return "Model Catalog"
-	case section == "modelmesh":
-		return "ModelMesh"
-	case section == "admission":
-		return "Authors of custom resources"
-	case section == "metrics" || section == "health" || section == "webhook":
-		return "Listeners"
+	case titles[section] != "":
+		return titles[section]
 	case strings.HasPrefix(row.Flag, "zap-"):
 		return "Logging"
 	case row.Flag != "":
@@ -135,6 +125,12 @@ func titleOf(row config.Row) string {
 	default:
 		return "Ray clusters"
 	}
+}
+
+// titles of the tables, by the sections of the file.
+var titles = map[string]string{
+	"components": "Components", "mlflow": "MLflow", "modelregistry": "Model Registry", "modelcatalog": "Model Catalog", "modelmesh": "ModelMesh",
+	"admission": "Authors of custom resources", "metrics": "Listeners", "health": "Listeners", "webhook": "Listeners",
 }
 
 func line(row config.Row) string {
