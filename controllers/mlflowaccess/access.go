@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -22,7 +23,7 @@ type namespaces struct {
 	// cached reads MLflow objects, labelled holds the namespaces with our label, bindings the RoleBindings of our names.
 	cached   client.Reader
 	labelled client.Reader
-	bindings map[string]client.Reader
+	bindings map[string]cache.Cache
 	applier  *apply.Applier
 	auth     *authFollower
 	report   *report

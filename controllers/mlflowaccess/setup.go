@@ -91,7 +91,7 @@ func (a *Access) Setup(ctx context.Context, mgr ctrl.Manager) error {
 	}
 	a.begin(follower.now)
 	r := &namespaces{
-		cached: mgr.GetClient(), labelled: labelled, bindings: readers(bindings),
+		cached: mgr.GetClient(), labelled: labelled, bindings: bindings,
 		applier: a.applier(mgr, routed(mgr, bindings)), auth: follower, report: a.report, prefix: a.settings.Prefix,
 	}
 	c, err := controller.New(controllerName, mgr, reconciler.ControllerOptionsFor(r))
@@ -147,14 +147,6 @@ func bindingCaches(mgr ctrl.Manager) (map[string]cache.Cache, error) {
 		all[name] = c
 	}
 	return all, nil
-}
-
-func readers(caches map[string]cache.Cache) map[string]client.Reader {
-	out := map[string]client.Reader{}
-	for name, c := range caches {
-		out[name] = c
-	}
-	return out
 }
 
 // routed is the manager's client with RoleBindings from our caches.

@@ -2,7 +2,6 @@ package config
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -88,69 +87,52 @@ func (s *section) join(child *section) {
 	s.odd = append(s.odd, child.unknown()...)
 }
 
-func (s *section) boolean(name string, dst *bool) {
+// readScalar reads one value, unless it is absent or null.
+func readScalar[T any](s *section, name string, dst *T, want string, parse func(any) (T, bool)) {
 	value, _ := s.take(name)
 	if value == nil {
 		return
 	}
-	on, ok := value.(bool)
+	parsed, ok := parse(value)
 	if !ok {
-		s.refuse(name, value, "true or false")
+		s.refuse(name, value, want)
 		return
 	}
-	*dst = on
+	*dst = parsed
 }
 
-func (s *section) text(name string, dst *string) {
-	value, _ := s.take(name)
-	if value == nil {
-		return
-	}
-	text, ok := value.(string)
-	if !ok {
-		s.refuse(name, value, "a string")
-		return
-	}
-	*dst = text
+func as[T any](value any) (T, bool) {
+	typed, ok := value.(T)
+	return typed, ok
 }
+
+func (s *section) boolean(name string, dst *bool) { readScalar(s, name, dst, "true or false", as[bool]) }
+
+func (s *section) text(name string, dst *string) { readScalar(s, name, dst, "a string", as[string]) }
 
 func (s *section) integer(name string, dst *int32) {
-	value, _ := s.take(name)
-	if value == nil {
-		return
-	}
-	number, ok := value.(json.Number)
-	n, err := strconv.ParseInt(string(number), 10, 32)
-	if !ok || err != nil {
-		s.refuse(name, value, fmt.Sprintf("a whole number of at most %d", math.MaxInt32))
-		return
-	}
-	*dst = int32(n)
+	readScalar(s, name, dst, fmt.Sprintf("a whole number of at most %d", math.MaxInt32), func(value any) (int32, bool) {
+		number, ok := value.(json.Number)
+		n, err := strconv.ParseInt(string(number), 10, 32)
+		return int32(n), ok && err == nil
+	})
 }
 
 // duration reads nanoseconds, as the originals wrote them, or a Go duration.
 func (s *section) duration(name string, dst *time.Duration) {
-	value, _ := s.take(name)
-	if value == nil {
-		return
-	}
-	period, err := parsePeriod(value)
-	if err != nil {
-		s.refuse(name, value, `a duration such as "5m", or a whole number of nanoseconds`)
-		return
-	}
-	*dst = period
+	readScalar(s, name, dst, `a duration such as "5m", or a whole number of nanoseconds`, parsePeriod)
 }
 
-func parsePeriod(value any) (time.Duration, error) {
+func parsePeriod(value any) (time.Duration, bool) {
 	switch value := value.(type) {
 	case json.Number:
 		n, err := strconv.ParseInt(string(value), 10, 64)
-		return time.Duration(n), err
+		return time.Duration(n), err == nil
 	case string:
-		return time.ParseDuration(strings.TrimSpace(value))
+		period, err := time.ParseDuration(strings.TrimSpace(value))
+		return period, err == nil
 	default:
-		return 0, errors.New("neither a number nor a string")
+		return 0, false
 	}
 }
 

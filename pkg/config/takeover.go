@@ -1,5 +1,8 @@
 package config
 
+// What stands in this file reads the ConfigMaps of the CodeFlare operator and of the AppWrapper operator. It may go with version 1.0,
+// by when their settings belong into the configuration file.
+
 import (
 	"bytes"
 	"encoding/json"
@@ -7,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"sigs.k8s.io/yaml"
 )
@@ -79,4 +83,43 @@ func (o OlderConfig) apply(settings *AppWrapper) ([]string, error) {
 		return nil, err
 	}
 	return notes, nil
+}
+
+// past are keys of older versions in the ConfigMap, and sections for things that flags say here.
+var past = []string{"mcad", "instascale", "clientConnection", "metrics", "health", "leaderElection", appWrapperKey}
+
+// applyRay reads the settings over those that are there and returns notes on keys without effect. What stands in the
+// section of AppWrappers is not looked at.
+func (o OlderConfig) applyRay(settings *RayCluster) ([]string, error) {
+	tree, err := o.document()
+	if err != nil {
+		return nil, err
+	}
+	root := &section{tree: tree, anyCase: true}
+	for _, key := range past {
+		root.take(key)
+	}
+	ray, _ := root.child(rayKey)
+	ray.path = rayKey
+	ray.take("certGeneratorImage")
+	ray.kubeRay(settings)
+	var notes []string
+	for _, key := range root.unknown() {
+		key = strings.TrimPrefix(key, ".")
+		hint := ""
+		if probe := (&section{tree: map[string]any{key: nil}, anyCase: true}); probe.knowsRay() {
+			hint = ": settings of Ray stand below " + rayKey
+		}
+		notes = append(notes, fmt.Sprintf("%s: %s is unknown and has no effect%s", o.Source, key, hint))
+	}
+	for _, key := range ray.unknown() {
+		notes = append(notes, fmt.Sprintf("%s: %s is unknown and has no effect", o.Source, key))
+	}
+	return notes, errors.Join(append(root.errs, ray.errs...)...)
+}
+
+// knowsRay tells whether all keys of the section are settings of Ray.
+func (s *section) knowsRay() bool {
+	s.kubeRay(&RayCluster{})
+	return len(s.unknown()) == 0
 }
