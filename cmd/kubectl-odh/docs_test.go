@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/cli"
 )
 
 // TestPageShowsRealOutput holds the page of the program against what it prints.
@@ -20,8 +22,8 @@ func TestPageShowsRealOutput(t *testing.T) {
 		}
 	}
 	for _, command := range commands() {
-		if !strings.Contains(string(page), "kubectl odh "+command.Name) {
-			t.Errorf("docs/kubectl-odh.md says nothing of %s", command.Name)
+		if name := command(cli.NewOptions("")).Name(); !strings.Contains(string(page), "kubectl odh "+name) {
+			t.Errorf("docs/kubectl-odh.md says nothing of %s", name)
 		}
 	}
 }

@@ -10,7 +10,12 @@ import (
 	"runtime/debug"
 	"syscall"
 
+	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/cli"
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/doctor"
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/render"
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/status"
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/tree"
 )
 
 // version of this program, set at link time with -ldflags "-X main.version=..."; without it the version of the module is taken.
@@ -18,9 +23,15 @@ var version string
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := cli.Run(ctx, cli.FromSystem(programVersion()), commands())
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
+	code := cli.Run(ctx, cli.NewOptions(programVersion()), os.Args[1:], commands())
 	stop()
 	os.Exit(code)
+}
+
+// commands are the sub-commands.
+func commands() []cli.Command {
+	return []cli.Command{status.Command, tree.Command, render.Command(kinds.Table()), doctor.Command}
 }
 
 // programVersion never returns an empty string.

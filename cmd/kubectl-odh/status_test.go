@@ -1,13 +1,16 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/cli"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/screen"
 	"github.com/odh-platform/odh-platform-operator/test/fakecluster"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
@@ -272,7 +275,7 @@ func TestStatusOfABrokenCluster(t *testing.T) {
 
 func TestStatusInVain(t *testing.T) {
 	cluster := whole(t)
-	run(t, cluster, sight{}, "status mlflow").expect(t, 2, `status takes no arguments, got "mlflow"; kubectl odh tree shows a single resource`)
+	run(t, cluster, sight{}, "status mlflow").expect(t, 2, `unknown command "mlflow" for "kubectl odh status"`)
 	run(t, cluster, sight{}, "status --context none").expect(t, 2, `context "none" does not exist`)
 	cluster.URL = "http://127.0.0.1:1"
 	run(t, cluster, sight{}, "status").expect(t, 2, "kubectl-odh: the API server at http://127.0.0.1:1 cannot be reached:", "--context and --kubeconfig choose another")
@@ -299,4 +302,57 @@ func TestStatusOfMany(t *testing.T) {
 		t.Errorf("%d of 40 are shown", n)
 	}
 	all.lacks(t, "more that are")
+}
+
+// TestStatusInFormats prints as kubectl does.
+func TestStatusInFormats(t *testing.T) {
+	cluster := whole(t)
+	run(t, cluster, sight{}, "status -o name").expect(t, 1, "appwrapper.workload.codeflare.dev/train\n", "mlflow.mlflow.opendatahub.io/mlflow\n")
+	run(t, cluster, sight{}, "status -o jsonpath={.resources[0].name}").expect(t, 1, "train")
+	run(t, cluster, sight{}, "status -o go-template={{.manager.namespace}}").expect(t, 1, "opendatahub")
+	wide := run(t, cluster, sight{terminal: true, width: 80}, "status -o wide")
+	wide.expect(t, 1, "COMPONENT", "MESSAGE", "ModelLoadFailed      modelmesh      could not download s3://models/digits: no such key\n")
+	wide.lacks(t, "…")
+	run(t, cluster, sight{}, "status -o xml").expect(t, 2, `unable to match a printer suitable for the output format "xml"`)
+}
+
+// TestStatusOfSelectedResources asks the API server for those with a label only.
+func TestStatusOfSelectedResources(t *testing.T) {
+	cluster := whole(t)
+	run(t, cluster, sight{}, "status -l team=a").lacks(t, "AppWrapper/")
+	for _, r := range cluster.Requests() {
+		if r.Resource == "appwrappers" && r.Selector != "team=a" {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+// printed is a writer that reports what it gets.
+type printed chan string
+
+func (p printed) Write(text []byte) (int, error) {
+	p <- string(text)
+	return len(text), nil
+}
+
+// TestStatusWatches prints again when a resource has changed, and ends well when it is interrupted.
+func TestStatusWatches(t *testing.T) {
+	cluster := whole(t)
+	out := make(printed)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan int)
+	o := options(t, sight{}, out, io.Discard)
+	args := []string{"--kubeconfig", cluster.Kubeconfig(t, "vision"), "status", "-w"}
+	go func() { ended <- cli.Run(ctx, o, args, commands()) }()
+	if first := <-out; !strings.Contains(first, "AppWrapper/train") {
+		t.Errorf("%s", first)
+	}
+	cluster.Forbid(func(r fakecluster.Request) bool { return r.Resource == "appwrappers" })
+	if second := <-out; strings.Contains(second, "AppWrapper/train") || !strings.Contains(second, "not allowed to read: appwrappers") {
+		t.Errorf("%s", second)
+	}
+	stop()
+	if code := <-ended; code != 0 {
+		t.Errorf("exit code %d", code)
+	}
 }

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"io"
 	"strings"
 	"testing"
 	"time"
 
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/cli"
@@ -31,22 +33,25 @@ type outcome struct {
 // run calls the program as a user in the namespace vision of a cluster.
 func run(t *testing.T, cluster *fakecluster.Cluster, s sight, line string) outcome {
 	t.Helper()
-	var out, told strings.Builder
-	config := cluster.Kubeconfig(t, "vision")
-	code := cli.Run(t.Context(), cli.Process{
-		Args: strings.Fields(line), Stdin: strings.NewReader(""), Stdout: &out, Stderr: &told, Version: "0.1.0",
-		Clock: clocktesting.NewFakePassiveClock(noon),
-		Lookup: func(name string) (string, bool) {
-			value, found := s.variables[name]
-			return value, found
-		},
-		Terminal: func() (int, bool) { return s.width, s.terminal },
-		Connect: func(o cli.Options) (*cli.Cluster, error) {
-			o.Kubeconfig = config
-			return cli.Connect(o, "0.1.0")
-		},
-	}, commands())
-	return outcome{code, out.String(), told.String()}
+	var out, errors strings.Builder
+	code := cli.Run(t.Context(), options(t, s, &out, &errors), append([]string{"--kubeconfig", cluster.Kubeconfig(t, "vision")}, strings.Fields(line)...), commands())
+	return outcome{code, out.String(), errors.String()}
+}
+
+// options of a program that prints to writers.
+func options(t *testing.T, s sight, out, errors io.Writer) *cli.Options {
+	t.Helper()
+	t.Setenv("KUBECACHEDIR", t.TempDir())
+	o := cli.NewOptions("0.1.0")
+	o.IOStreams = genericiooptions.IOStreams{In: strings.NewReader(""), Out: out, ErrOut: errors}
+	o.Clock = clocktesting.NewFakePassiveClock(noon)
+	o.Lookup = func(name string) (string, bool) {
+		value, found := s.variables[name]
+		return value, found
+	}
+	o.Terminal = func() (int, bool) { return s.width, s.terminal }
+	o.Interval = time.Millisecond
+	return o
 }
 
 // whole is a cluster with everything in testdata.

@@ -201,7 +201,7 @@ func TestTreeOfAUserWithLittle(t *testing.T) {
 	})
 	got := run(t, cluster, sight{}, "tree predictor/digits")
 	got.expect(t, 1, "Deployment/modelmesh-serving-mlserver-1.x", "Note: not allowed to search all namespaces; searched: vision", "Note: not allowed to read: ", "secrets")
-	run(t, cluster, sight{}, "tree mlflow/mlflow").expect(t, 2, "reading MLflow mlflow:", "forbidden")
+	run(t, cluster, sight{}, "tree mlflow/mlflow").expect(t, 2, "forbidden")
 
 	cluster.Forbid(func(r fakecluster.Request) bool { return r.Resource == "pods" && !r.Metadata })
 	run(t, cluster, sight{}, "tree aw/train").expect(t, 1, "Pod/train-0 ", "it could not be read", "Note: not allowed to read: pods")
@@ -213,7 +213,7 @@ func TestTreeOfABrokenCluster(t *testing.T) {
 	got := run(t, cluster, sight{}, "tree aw/train")
 	got.expect(t, 1, "AppWrapper/train", "Note: jobs could not be read:")
 	cluster.Break(func(r fakecluster.Request) bool { return r.Verb == "get" })
-	run(t, cluster, sight{}, "tree aw/train").expect(t, 2, "reading AppWrapper train in namespace vision")
+	run(t, cluster, sight{}, "tree aw/train").expect(t, 2, "kubectl-odh: ")
 }
 
 func TestTreeInVain(t *testing.T) {
@@ -221,16 +221,15 @@ func TestTreeInVain(t *testing.T) {
 	for line, want := range map[string]string{
 		"tree":                     "tree: nothing to show; name resources as KIND/NAME, such as mlflow/mlflow, or as KIND NAME",
 		"tree mlflow":              "tree mlflow: which one?",
-		"tree mlflow a/b":          "tree mlflow a/b: both forms at once",
-		"tree mlflow/a b":          "tree b: not understood",
-		"tree mlflow/":             "tree mlflow/: not understood",
-		"tree a/b/c":               "tree a/b/c: not understood",
+		"tree mlflow a/b":          "there is no need to specify a resource type as a separate argument",
+		"tree mlflow/a b":          "there is no need to specify a resource type as a separate argument",
+		"tree mlflow/":             "arguments in resource/name form must have a single resource and name",
+		"tree a/b/c":               "arguments in resource/name form may not have more than one slash",
 		"tree -A mlflow/mlflow":    "tree -A: a resource is in one namespace",
-		"tree mlflwo/mlflow":       `the cluster serves no kind "mlflwo"; did you mean "mlflow"?`,
-		"tree unicorn/a":           `the cluster serves no kind "unicorn"; kubectl api-resources lists all`,
-		"tree mlflow/other":        "there is no MLflow other\n",
-		"tree aw/other":            "there is no AppWrapper other in namespace vision; -n chooses another",
-		"tree mlflow.other/mlflow": `the cluster serves no kind "mlflow.other"`,
+		"tree unicorn/a":           `the server doesn't have a resource type "unicorn"`,
+		"tree mlflow/other":        `mlflows.mlflow.opendatahub.io "other" not found`,
+		"tree aw/other":            "not found",
+		"tree mlflow.other/mlflow": `the server doesn't have a resource type "mlflow"`,
 		"tree mlflow/mlflow --bad": "tree: unknown flag: --bad",
 	} {
 		got := run(t, cluster, sight{}, line)
@@ -239,4 +238,18 @@ func TestTreeInVain(t *testing.T) {
 			t.Errorf("%s prints %q", line, got.stdout)
 		}
 	}
+}
+
+// TestTreeOfSelectedResources chooses them by labels, as kubectl does.
+func TestTreeOfSelectedResources(t *testing.T) {
+	cluster := whole(t)
+	run(t, cluster, sight{}, "tree deployment -n opendatahub -l app=mlflow -o name").expect(t, 1, "deployment.apps/mlflow\n", "pod/mlflow-2-x2x4z\n")
+	run(t, cluster, sight{terminal: true, width: 80}, "tree deployment -n opendatahub -l app=mlflow -o wide").expect(t, 1, "MESSAGE", "cannot be pulled; check its name, the registry and the pull secrets")
+}
+
+// TestTreeCompletes proposes the resources of the namespace and of the cluster.
+func TestTreeCompletes(t *testing.T) {
+	got := run(t, whole(t), sight{}, "__complete tree m")
+	got.expect(t, 0, "predictor/digits\n", "appwrapper/train\n", "mlflow/mlflow\n", ":4\n")
+	got.lacks(t, "modelregistry/team-a")
 }

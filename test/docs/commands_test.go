@@ -282,7 +282,7 @@ func plugin(t *testing.T) func(string) string {
 			}
 		}
 		if _, asked := known[command]; !asked {
-			text, err := exec.Command(binary, "help", command).CombinedOutput()
+			text, err := exec.Command(binary, command, "--help").CombinedOutput()
 			if err != nil {
 				text = nil
 			}

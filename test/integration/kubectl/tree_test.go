@@ -56,6 +56,6 @@ var _ = Describe("tree", func() {
 
 	It("says what is not there", func(ctx SpecContext) {
 		got := odh(ctx, viewer, "tree", "mlflow/other")
-		Expect(got).To(Equal(result{code: 2, stderr: "kubectl-odh: there is no MLflow other\n"}))
+		Expect(got).To(Equal(result{code: 2, stderr: "kubectl-odh: mlflows.mlflow.opendatahub.io \"other\" not found\n"}))
 	}, SpecTimeout(specTimeout))
 })

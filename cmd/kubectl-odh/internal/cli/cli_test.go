@@ -9,7 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/screen"
 )
@@ -20,68 +21,63 @@ type outcome struct {
 	stdout, stderr string
 }
 
-// world is a process without a terminal, with these variables.
-func world(environment map[string]string, args ...string) (Process, *strings.Builder, *strings.Builder) {
-	out, told := new(strings.Builder), new(strings.Builder)
-	return Process{
-		Args: args, Stdin: strings.NewReader(""), Stdout: out, Stderr: told, Version: "1.2.3",
-		Lookup: func(name string) (string, bool) {
-			value, ok := environment[name]
-			return value, ok
-		},
-		Terminal: func() (int, bool) { return 0, false },
-	}, out, told
-}
-
-func call(t *testing.T, action Action, args ...string) outcome {
+// call runs a program without a terminal, with a command that does what action says.
+func call(t *testing.T, action func(*Options, []string) error, args ...string) outcome {
 	t.Helper()
-	p, out, told := world(nil, args...)
-	commands := []Command{Version(), {
-		Name: "look", Args: "NAME", Short: "look at something", Long: "It looks long.", Examples: []string{"look here"},
-		Setup: func(flags *pflag.FlagSet) Action {
-			flags.Bool("deep", false, "look deeper")
-			return action
-		},
-	}}
-	code := Run(t.Context(), p, commands)
-	return outcome{code, out.String(), told.String()}
+	var out, errs strings.Builder
+	o := NewOptions("1.2.3")
+	o.IOStreams = genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errs}
+	o.Lookup = func(string) (string, bool) { return "", false }
+	o.Terminal = func() (int, bool) { return 0, false }
+	look := func(o *Options) *cobra.Command {
+		c := &cobra.Command{
+			Use: "look NAME", Short: "Look at something", Long: "It looks long.", Example: "  kubectl odh look here",
+			RunE: func(_ *cobra.Command, args []string) error { return action(o, args) },
+		}
+		c.Flags().Bool("deep", false, "Look deeper.")
+		return c
+	}
+	code := Run(t.Context(), o, args, []Command{look})
+	return outcome{code, out.String(), errs.String()}
 }
 
 func TestRun(t *testing.T) {
-	nothing := func(context.Context, *Call, []string) error { return nil }
-	returns := func(err error) Action { return func(context.Context, *Call, []string) error { return err } }
+	nothing := func(*Options, []string) error { return nil }
+	returns := func(err error) func(*Options, []string) error {
+		return func(*Options, []string) error { return err }
+	}
 	for name, c := range map[string]struct {
-		action Action
+		action func(*Options, []string) error
 		args   string
 		code   int
 		stdout []string // parts
 		stderr string   // part
 	}{
-		"well":                 {nothing, "look", 0, nil, ""},
-		"wrong":                {returns(ErrWrong), "look", 1, nil, ""},
-		"wrong, wrapped":       {returns(errors.Join(ErrWrong)), "look", 1, nil, ""},
-		"failed":               {returns(errors.New("no\nanswer")), "look", 2, nil, "kubectl-odh: no; answer\n"},
-		"called wrongly":       {returns(Usage("-x %d: too much", 3)), "look", 2, nil, "kubectl-odh: -x 3: too much\nSee kubectl odh help look.\n"},
-		"nothing":              {nothing, "", 0, []string{"Usage: kubectl odh COMMAND", "  look      look at something\n", "version", "Exit code: 0"}, ""},
-		"help":                 {nothing, "help", 0, []string{"Usage: kubectl odh COMMAND"}, ""},
-		"-h":                   {nothing, "-h", 0, []string{"Usage: kubectl odh COMMAND"}, ""},
-		"help of a command":    {nothing, "help look", 0, []string{"Look at something.\n\nUsage: kubectl odh look NAME [flags]\n\nIt looks long.\n\nExamples:\n  kubectl odh look here\n\nFlags:\n      --deep", "Common flags:\n", "-n, --namespace"}, ""},
-		"flag for help":        {nothing, "look x --help", 0, []string{"Usage: kubectl odh look NAME"}, ""},
-		"unknown command":      {nothing, "sing", 2, nil, "unknown command \"sing\"; known are version, look and help\nSee kubectl odh help.\n"},
-		"version as a flag":    {nothing, "--version", 0, []string{"version:  1.2.3\n"}, ""},
-		"misspelt":             {nothing, "loko", 2, nil, `unknown command "loko"; did you mean "look"?`},
-		"help of nothing":      {nothing, "help sing", 2, nil, `unknown command "sing"`},
-		"flag in front":        {nothing, "-A look", 2, nil, "-A: name a command first, such as: kubectl odh status -A look"},
-		"unknown flag":         {nothing, "look --wide", 2, nil, "look: unknown flag: --wide"},
-		"unknown format":       {nothing, "look -o xml", 2, nil, "-o xml: unknown format; use text, json, yaml"},
-		"contradiction":        {nothing, "look -n a -A", 2, nil, "-n a and -A contradict each other"},
-		"negative time":        {nothing, "look --request-timeout=-1s", 2, nil, "--request-timeout -1s: a time cannot be negative"},
-		"group without user":   {nothing, "look --as-group=a", 2, nil, "--as-group a: name a user with --as too"},
-		"version":              {nothing, "version", 0, []string{"version:  1.2.3\ngo:       go1"}, ""},
-		"version as JSON":      {nothing, "version -o json", 0, []string{"{\n  \"version\": \"1.2.3\","}, ""},
-		"version as YAML":      {nothing, "version -o yaml", 0, []string{"version: 1.2.3\n"}, ""},
-		"version with a word":  {nothing, "version x", 2, nil, `version takes no arguments, got "x"`},
-		"flags after the name": {nothing, "look name -A", 0, nil, ""},
+		"well":                {nothing, "look", 0, nil, ""},
+		"wrong":               {returns(ErrWrong), "look", 1, nil, ""},
+		"wrong, wrapped":      {returns(errors.Join(ErrWrong)), "look", 1, nil, ""},
+		"not known":           {returns(ErrUnknown), "look", 3, nil, ""},
+		"failed":              {returns(errors.New("no\nanswer")), "look", 2, nil, "kubectl-odh: no; answer\n"},
+		"nothing":             {nothing, "", 0, []string{"kubectl odh [command]", "look        Look at something\n", "completion", "version", "Exit code: 0"}, ""},
+		"help":                {nothing, "help", 0, []string{"kubectl odh [command]"}, ""},
+		"-h":                  {nothing, "-h", 0, []string{"kubectl odh [command]"}, ""},
+		"help of a command":   {nothing, "help look", 0, []string{"It looks long.\n", "kubectl odh look NAME [flags]\n", "Examples:\n  kubectl odh look here\n", "--deep", "Global Flags:\n", "-n, --namespace"}, ""},
+		"flag for help":       {nothing, "look x --help", 0, []string{"kubectl odh look NAME"}, ""},
+		"unknown command":     {nothing, "sing", 2, nil, "unknown command \"sing\" for \"kubectl odh\"\n"},
+		"version as a flag":   {nothing, "--version", 0, []string{"version 1.2.3\n"}, ""},
+		"misspelt":            {nothing, "loko", 2, nil, `unknown command "loko" for "kubectl odh"; `},
+		"help of nothing":     {nothing, "sing --help", 2, nil, `unknown command "sing"`},
+		"flag in front":       {nothing, "-A look", 0, nil, ""},
+		"unknown flag":        {nothing, "look --wide", 2, nil, "look: unknown flag: --wide; see kubectl odh look --help"},
+		"unknown format":      {nothing, "look -o xml", 2, nil, `the output format "xml", allowed formats are: `},
+		"the usual format":    {nothing, "look -o text", 0, nil, ""},
+		"contradiction":       {nothing, "look -n a -A", 2, nil, "-n a and -A contradict each other"},
+		"version":             {nothing, "version", 0, []string{"version:  1.2.3\ngo:       go1"}, ""},
+		"version as JSON":     {nothing, "version -o json", 0, []string{`"version": "1.2.3"`, `"kind": "Version"`}, ""},
+		"version as YAML":     {nothing, "version -o yaml", 0, []string{"version: 1.2.3\n"}, ""},
+		"version with a word": {nothing, "version x", 2, nil, `unknown command "x" for "kubectl odh version"`},
+		"completed":           {nothing, "__complete lo", 0, []string{"look\tLook at something\n"}, "Completion ended"},
+		"a completed format":  {nothing, "__complete look -o w", 0, []string{"wide\n"}, "Completion ended"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := call(t, c.action, strings.Fields(c.args)...)
@@ -100,30 +96,31 @@ func TestRun(t *testing.T) {
 	}
 }
 
-func TestCallGetsWhatFlagsSay(t *testing.T) {
-	var got *Call
-	var rest []string
-	look := func(_ context.Context, c *Call, args []string) error {
-		got, rest = c, args
-		return nil
+// With -w an error ends the command, and so does the user, which is none.
+func TestWatchEnds(t *testing.T) {
+	o := NewOptions("")
+	o.Out, o.Interval, o.watch = new(strings.Builder), time.Millisecond, true
+	times := 0
+	ctx, stop := context.WithCancel(t.Context())
+	look := func(err error, end bool) func(context.Context) (View, error) {
+		times = 0
+		return func(context.Context) (View, error) {
+			if times++; times < 3 {
+				return View{Text: func(screen.Style) string { return "" }, Changing: times}, nil
+			}
+			if end {
+				stop()
+			}
+			return View{}, err
+		}
 	}
-	line := "look one -n space two --context=c --kubeconfig k --as me --as-group a,b --as-group c --request-timeout 3s --manager-namespace m --ascii --no-color -o json"
-	if result := call(t, look, strings.Fields(line)...); result.code != 0 {
-		t.Fatal(result.stderr)
+	lost := errors.New("lost")
+	if err := o.Show(ctx, look(lost, false)); !errors.Is(err, lost) || times != 3 {
+		t.Errorf("%v after %d looks", err, times)
 	}
-	want := Options{
-		Kubeconfig: "k", Context: "c", Namespace: "space", As: "me", AsGroups: []string{"a", "b", "c"}, Output: JSON, NoColor: true, ASCII: true,
-		ManagerNamespace: "m", RequestTimeout: 3 * time.Second,
+	if err := o.Show(ctx, look(lost, true)); err != nil {
+		t.Errorf("the user ended it: %v", err)
 	}
-	if !equal(got.Options, want) || strings.Join(rest, " ") != "one two" {
-		t.Errorf("got %+v and %q", got.Options, rest)
-	}
-}
-
-func equal(a, b Options) bool {
-	groups := strings.Join(a.AsGroups, " ") == strings.Join(b.AsGroups, " ")
-	return groups && a.Kubeconfig == b.Kubeconfig && a.Context == b.Context && a.Namespace == b.Namespace && a.As == b.As && a.Output == b.Output &&
-		a.NoColor == b.NoColor && a.ASCII == b.ASCII && a.ManagerNamespace == b.ManagerNamespace && a.RequestTimeout == b.RequestTimeout && a.AllNamespaces == b.AllNamespaces
 }
 
 func TestStyle(t *testing.T) {
@@ -131,28 +128,36 @@ func TestStyle(t *testing.T) {
 		columns     int
 		is          bool
 		environment map[string]string
-		options     Options
+		flags       string
 		want        screen.Style
 	}{
 		"a pipe":                  {want: screen.Style{}},
 		"a pipe, locale C":        {environment: map[string]string{"LANG": "C"}, want: screen.Style{}},
-		"a terminal":              {100, true, nil, Options{}, screen.Style{Color: true, Width: 100}},
-		"UTF-8":                   {100, true, map[string]string{"LANG": "de_DE.UTF-8"}, Options{}, screen.Style{Color: true, Width: 100}},
-		"utf8":                    {100, true, map[string]string{"LC_CTYPE": "C.utf8", "LANG": "C"}, Options{}, screen.Style{Color: true, Width: 100}},
-		"locale C":                {100, true, map[string]string{"LC_ALL": "C", "LANG": "de_DE.UTF-8"}, Options{}, screen.Style{Color: true, Width: 100, ASCII: true}},
-		"NO_COLOR":                {100, true, map[string]string{"NO_COLOR": "1"}, Options{}, screen.Style{Width: 100}},
-		"empty NO_COLOR":          {100, true, map[string]string{"NO_COLOR": ""}, Options{}, screen.Style{Color: true, Width: 100}},
-		"--no-color":              {100, true, nil, Options{NoColor: true}, screen.Style{Width: 100}},
-		"a dumb terminal":         {100, true, map[string]string{"TERM": "dumb"}, Options{}, screen.Style{Width: 100}},
-		"--ascii":                 {0, false, nil, Options{ASCII: true}, screen.Style{ASCII: true}},
-		"COLUMNS":                 {100, true, map[string]string{"COLUMNS": "60"}, Options{}, screen.Style{Color: true, Width: 60}},
-		"COLUMNS of a pipe":       {0, false, map[string]string{"COLUMNS": "60"}, Options{}, screen.Style{Width: 60}},
-		"COLUMNS is no number":    {100, true, map[string]string{"COLUMNS": "many"}, Options{}, screen.Style{Color: true, Width: 100}},
-		"COLUMNS is not positive": {100, true, map[string]string{"COLUMNS": "0"}, Options{}, screen.Style{Color: true, Width: 100}},
+		"a terminal":              {100, true, nil, "", screen.Style{Color: true, Width: 100}},
+		"UTF-8":                   {100, true, map[string]string{"LANG": "de_DE.UTF-8"}, "", screen.Style{Color: true, Width: 100}},
+		"utf8":                    {100, true, map[string]string{"LC_CTYPE": "C.utf8", "LANG": "C"}, "", screen.Style{Color: true, Width: 100}},
+		"locale C":                {100, true, map[string]string{"LC_ALL": "C", "LANG": "de_DE.UTF-8"}, "", screen.Style{Color: true, Width: 100, ASCII: true}},
+		"NO_COLOR":                {100, true, map[string]string{"NO_COLOR": "1"}, "", screen.Style{Width: 100}},
+		"empty NO_COLOR":          {100, true, map[string]string{"NO_COLOR": ""}, "", screen.Style{Color: true, Width: 100}},
+		"--no-color":              {100, true, nil, "--no-color", screen.Style{Width: 100}},
+		"a dumb terminal":         {100, true, map[string]string{"TERM": "dumb"}, "", screen.Style{Width: 100}},
+		"--ascii":                 {0, false, nil, "--ascii", screen.Style{ASCII: true}},
+		"COLUMNS":                 {100, true, map[string]string{"COLUMNS": "60"}, "", screen.Style{Color: true, Width: 60}},
+		"COLUMNS of a pipe":       {0, false, map[string]string{"COLUMNS": "60"}, "", screen.Style{Width: 60}},
+		"COLUMNS is no number":    {100, true, map[string]string{"COLUMNS": "many"}, "", screen.Style{Color: true, Width: 100}},
+		"COLUMNS is not positive": {100, true, map[string]string{"COLUMNS": "0"}, "", screen.Style{Color: true, Width: 100}},
 	} {
-		p, _, _ := world(c.environment)
-		p.Terminal = func() (int, bool) { return c.columns, c.is }
-		if got := p.style(c.options); got != c.want {
+		var got screen.Style
+		call(t, func(o *Options, _ []string) error {
+			o.Lookup = func(name string) (string, bool) {
+				value, ok := c.environment[name]
+				return value, ok
+			}
+			o.Terminal = func() (int, bool) { return c.columns, c.is }
+			got = o.Style()
+			return nil
+		}, append([]string{"look"}, strings.Fields(c.flags)...)...)
+		if got != c.want {
 			t.Errorf("%s: got %+v, want %+v", name, got, c.want)
 		}
 	}
@@ -177,51 +182,68 @@ func TestConnect(t *testing.T) {
 	if err := os.WriteFile(path, []byte(kubeconfig), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for name, c := range map[string]struct {
-		options         Options
-		host, namespace string
-	}{
-		"the current context": {Options{}, "https://one.invalid", "own"},
-		"another context":     {Options{Context: "second"}, "https://two.invalid", "default"},
-		"a namespace":         {Options{Namespace: "mine"}, "https://one.invalid", "mine"},
+	for name, c := range map[string]struct{ flags, host, namespace string }{
+		"the current context": {"", "https://one.invalid", "own"},
+		"another context":     {"--context=second", "https://two.invalid", "default"},
+		"a namespace":         {"-n mine", "https://one.invalid", "mine"},
 	} {
-		c.options.Kubeconfig, c.options.RequestTimeout = path, 7*time.Second
-		c.options.As, c.options.AsGroups = "me", []string{"us"}
-		got, err := Connect(c.options, "1.2.3")
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		if got.Config.Host != c.host || got.Namespace != c.namespace {
-			t.Errorf("%s: %s, %s", name, got.Config.Host, got.Namespace)
-		}
-		if got.Config.Timeout != 7*time.Second || got.Config.Impersonate.UserName != "me" || got.Config.UserAgent != "kubectl-odh/1.2.3" {
-			t.Errorf("%s: %+v", name, got.Config)
-		}
-		if got.Discovery == nil || got.Dynamic == nil || got.Metadata == nil {
-			t.Errorf("%s: a client is missing", name)
+		flags := "look --kubeconfig=" + path + " --request-timeout=7s --as=me --as-group=us " + c.flags
+		got := call(t, func(o *Options, _ []string) error {
+			cluster, err := o.Connect()
+			if err != nil {
+				return err
+			}
+			config, err := o.Config.ToRESTConfig()
+			if err != nil {
+				return err
+			}
+			if config.Host != c.host || cluster.Namespace != c.namespace {
+				t.Errorf("%s: %s, %s", name, config.Host, cluster.Namespace)
+			}
+			if config.Timeout != 7*time.Second || config.Impersonate.UserName != "me" || config.UserAgent != "kubectl-odh/1.2.3" || config.QPS != requestsPerSecond {
+				t.Errorf("%s: %+v", name, config)
+			}
+			if cluster.Discovery == nil || cluster.Dynamic == nil || cluster.Metadata == nil {
+				t.Errorf("%s: a client is missing", name)
+			}
+			return nil
+		}, strings.Fields(flags)...)
+		if got.code != 0 {
+			t.Errorf("%s: %s", name, got.stderr)
 		}
 	}
 }
 
+// connect asks a command for the cluster of some flags.
+func connect(t *testing.T, flags ...string) outcome {
+	t.Helper()
+	return call(t, func(o *Options, _ []string) error {
+		_, err := o.Connect()
+		return err
+	}, append([]string{"look"}, flags...)...)
+}
+
 func TestConnectInVain(t *testing.T) {
-	for name, c := range map[string]struct {
-		content string
-		options Options
-		want    string
-	}{
-		"no such file":    {"", Options{}, "finding the cluster"},
-		"no such context": {kubeconfig, Options{Context: "third"}, `context "third" does not exist; choose one of first, second with --context`},
-		"none is current": {strings.Replace(kubeconfig, "current-context: first", "", 1), Options{}, "the kubeconfig has no current context; choose one of first, second with --context"},
-		"not a config":    {"{", Options{}, "set KUBECONFIG, or use --kubeconfig or --context"},
+	for name, c := range map[string]struct{ content, flag, want string }{
+		"no such file":       {"", "", "finding the cluster"},
+		"no such context":    {kubeconfig, "--context=third", `context "third" does not exist; choose one of first, second with --context`},
+		"none is current":    {strings.Replace(kubeconfig, "current-context: first", "", 1), "", "the kubeconfig has no current context; choose one of first, second with --context"},
+		"not a config":       {"{", "", "set KUBECONFIG, or use --kubeconfig or --context"},
+		"group without user": {kubeconfig, "--as-group=a", "without impersonating a user"},
+		"a time":             {kubeconfig, "--request-timeout=soon", "timeout"},
 	} {
-		c.options.Kubeconfig = filepath.Join(t.TempDir(), "config")
+		path := filepath.Join(t.TempDir(), "config")
 		if c.content != "" {
-			if err := os.WriteFile(c.options.Kubeconfig, []byte(c.content), 0o600); err != nil {
+			if err := os.WriteFile(path, []byte(c.content), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if _, err := Connect(c.options, ""); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want %q", name, err, c.want)
+		flags := []string{"--kubeconfig", path}
+		if c.flag != "" {
+			flags = append(flags, c.flag)
+		}
+		if got := connect(t, flags...); got.code != ExitFailed || !strings.Contains(got.stderr, c.want) {
+			t.Errorf("%s: %+v, want %q", name, got, c.want)
 		}
 	}
 }

@@ -2,76 +2,158 @@ package cli
 
 import (
 	"fmt"
-	"slices"
+	"os"
 	"strings"
 	"time"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/clock"
 )
 
-// Output formats.
+// Requests are many, short and few at a time, so the client does not hold them back much; the API server has its own fairness.
 const (
-	Text = "text"
-	JSON = "json"
-	YAML = "yaml"
+	requestsPerSecond = 100
+	requestsAtOnce    = 200
 )
 
-var formats = []string{Text, JSON, YAML}
+// requestTimeout is how long one request may take unless a flag says otherwise. Each command sends several at once.
+const requestTimeout = "20s"
 
-// requestTimeout is how long one request may take unless somebody says otherwise. Each command sends several at once.
-const requestTimeout = 20 * time.Second
-
-// Options are the flags that all sub-commands have.
+// Options are the flags that all sub-commands have, and the world outside the program.
 type Options struct {
-	// Kubeconfig, Context, Namespace, As and AsGroups are those of kubectl.
-	Kubeconfig, Context, Namespace, As string
-	AsGroups                           []string
+	genericiooptions.IOStreams
+	// Config are the flags of kubectl that choose a cluster, and Print those of the output.
+	Config *genericclioptions.ConfigFlags
+	Print  *genericclioptions.PrintFlags
 	// AllNamespaces looks at the whole cluster.
 	AllNamespaces bool
-	// Output is Text, JSON or YAML.
-	Output string
 	// NoColor and ASCII plain down the text.
 	NoColor, ASCII bool
 	// ManagerNamespace is where the manager runs; empty to have it found.
 	ManagerNamespace string
-	// RequestTimeout bounds each request; 0 for no bound.
-	RequestTimeout time.Duration
+	// Version of the program.
+	Version string
+
+	Clock clock.PassiveClock
+	// Lookup reads the environment.
+	Lookup func(string) (string, bool)
+	// Terminal tells whether Out is a terminal, and how many columns it has; 0 when that is not known.
+	Terminal func() (columns int, is bool)
+	// Interval is how long -w waits before it looks again.
+	Interval time.Duration
+	// Connect finds the cluster.
+	Connect func() (*Cluster, error)
+
+	watch bool
 }
 
-func (o *Options) add(flags *pflag.FlagSet) {
-	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "path of the kubeconfig; else $KUBECONFIG, ~/.kube/config, or the account of the pod")
-	flags.StringVar(&o.Context, "context", "", "context of the kubeconfig to use")
-	flags.StringVarP(&o.Namespace, "namespace", "n", "", "namespace; without it status looks at all, and others use that of the context")
-	flags.BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false, "look at all namespaces")
-	flags.StringVarP(&o.Output, "output", "o", Text, "text, json or yaml")
-	flags.BoolVar(&o.NoColor, "no-color", false, "no colour, even on a terminal; so does the variable NO_COLOR")
-	flags.BoolVar(&o.ASCII, "ascii", false, "draw with ASCII characters only")
-	flags.StringVar(&o.ManagerNamespace, "manager-namespace", "", "namespace of the manager; without it, its Deployment is looked for by its name")
-	flags.DurationVar(&o.RequestTimeout, "request-timeout", requestTimeout, "how long a single request may take; 0 for no bound")
-	flags.StringVar(&o.As, "as", "", "user to impersonate")
-	flags.StringSliceVar(&o.AsGroups, "as-group", nil, "group to impersonate; may be given more than once")
+// NewOptions are those of the process that runs.
+func NewOptions(version string) *Options {
+	o := &Options{
+		IOStreams: genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},
+		Print:     genericclioptions.NewPrintFlags(""), Version: version,
+		Clock: clock.RealClock{}, Lookup: os.LookupEnv, Terminal: terminal, Interval: 2 * time.Second,
+	}
+	o.Config = genericclioptions.NewConfigFlags(true).WithDiscoveryQPS(requestsPerSecond).WithDiscoveryBurst(requestsAtOnce).
+		WithWrapConfigFn(func(c *rest.Config) *rest.Config {
+			c.UserAgent, c.QPS, c.Burst = "kubectl-odh/"+version, requestsPerSecond, requestsAtOnce
+			c.WarningHandlerWithContext = rest.NoWarnings{} // who lists every kind meets deprecated ones
+			return c
+		})
+	*o.Config.Timeout = requestTimeout
+	o.Connect = o.connect
+	return o
 }
 
-func (o *Options) check() error {
-	switch {
-	case !slices.Contains(formats, o.Output):
-		return Usage("-o %s: unknown format; use %s", o.Output, strings.Join(formats, ", "))
-	case o.AllNamespaces && o.Namespace != "":
-		return Usage("-n %s and -A contradict each other; leave one out", o.Namespace)
-	case o.RequestTimeout < 0:
-		return Usage("--request-timeout %s: a time cannot be negative; use 0 for no bound", o.RequestTimeout)
-	case o.As == "" && len(o.AsGroups) > 0:
-		return Usage("--as-group %s: name a user with --as too", strings.Join(o.AsGroups, ","))
+func (o *Options) addTo(root *cobra.Command) {
+	flags := root.PersistentFlags()
+	o.Config.AddFlags(flags)
+	flags.BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false, "Look at all namespaces.")
+	flags.BoolVar(&o.NoColor, "no-color", false, "No color, even on a terminal; so does the variable NO_COLOR.")
+	flags.BoolVar(&o.ASCII, "ascii", false, "Draw with ASCII characters only.")
+	flags.StringVar(&o.ManagerNamespace, "manager-namespace", "", "Namespace of the manager; without it, its Deployment is looked for by its name.")
+}
+
+// AddOutput gives a command the flag -o.
+func (o *Options) AddOutput(c *cobra.Command) {
+	o.Print.AddFlags(c)
+	flag := c.Flag("output")
+	flag.Usage = strings.Replace(flag.Usage, "(", "("+formatText+", "+formatWide+", ", 1)
+	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(append(o.Print.AllowedFormats(), formatText, formatWide), cobra.ShellCompDirectiveNoFileComp)) // fails for unknown flags only
+}
+
+// AddWatch gives a command the flag -w.
+func (o *Options) AddWatch(c *cobra.Command) {
+	c.Flags().BoolVarP(&o.watch, "watch", "w", false, "Go on, and print again whatever changes.")
+}
+
+// Namespace that a flag names, empty for none.
+func (o *Options) Namespace() string { return *o.Config.Namespace }
+
+func (o *Options) check(*cobra.Command, []string) error {
+	if o.AllNamespaces && o.Namespace() != "" {
+		return fmt.Errorf("-n %s and -A contradict each other; leave one out", o.Namespace())
+	}
+	if format := *o.Print.OutputFormat; format != formatText && format != formatWide && format != "" {
+		_, err := o.Print.ToPrinter()
+		return err
 	}
 	return nil
 }
 
-// usageError is a mistake in the command line.
-type usageError struct{ text string }
+func terminal() (columns int, is bool) {
+	descriptor := int(os.Stdout.Fd())
+	if !term.IsTerminal(descriptor) {
+		return 0, false
+	}
+	columns, _, err := term.GetSize(descriptor)
+	if err != nil {
+		return 0, true
+	}
+	return columns, true
+}
 
-func (e *usageError) Error() string { return e.text }
+// Cluster is the way to a cluster.
+type Cluster struct {
+	// Namespace is the one given by flag, else that of the context.
+	Namespace string
+	Discovery discovery.DiscoveryInterface
+	Dynamic   dynamic.Interface
+	Metadata  metadata.Interface
+}
 
-// Usage is the error of a command that was called wrongly: say what, and the cure.
-func Usage(format string, args ...any) error {
-	return &usageError{fmt.Sprintf(format, args...)}
+// nowhere is the server that kubectl asks when no kubeconfig names one.
+const nowhere = "http://localhost:8080"
+
+// connect finds a cluster as kubectl does. Nothing is sent.
+func (o *Options) connect() (*Cluster, error) {
+	config, err := o.Config.ToRESTConfig()
+	if err == nil && config.Host == nowhere && *o.Config.APIServer == "" {
+		err = clientcmd.ErrEmptyConfig
+	}
+	if err != nil {
+		return nil, o.notFound(err)
+	}
+	cluster := &Cluster{}
+	if cluster.Namespace, _, err = o.Config.ToRawKubeConfigLoader().Namespace(); err != nil {
+		return nil, fmt.Errorf("finding the namespace: %w; use -n", err)
+	}
+	if cluster.Discovery, err = discovery.NewDiscoveryClientForConfig(config); err != nil {
+		return nil, fmt.Errorf("building the discovery client: %w", err)
+	}
+	if cluster.Dynamic, err = dynamic.NewForConfig(config); err != nil {
+		return nil, fmt.Errorf("building the client: %w", err)
+	}
+	if cluster.Metadata, err = metadata.NewForConfig(config); err != nil {
+		return nil, fmt.Errorf("building the metadata client: %w", err)
+	}
+	return cluster, nil
 }

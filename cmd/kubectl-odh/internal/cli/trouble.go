@@ -11,7 +11,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
 // explain is an error in words for its user. What API server and network say is completed by what to do about it.
@@ -37,18 +36,21 @@ func explain(err error) string {
 	return fmt.Sprintf("%s cannot be reached: %v; is the cluster up, and is it the right one? --context and --kubeconfig choose another", server, failed.Err)
 }
 
-// notFound says why no cluster was found by a configuration, and the cure.
-func notFound(rules *clientcmd.ClientConfigLoadingRules, config clientcmdapi.Config, context string, err error) error {
+// notFound says why the flags lead to no cluster, and what to do.
+func (o *Options) notFound(err error) error {
+	loader, chosen := o.Config.ToRawKubeConfigLoader(), *o.Config.Context
+	config, _ := loader.RawConfig() // empty where it cannot be read, and then err says why
 	known := slices.Sorted(maps.Keys(config.Contexts))
 	choose := "choose one of " + strings.Join(known, ", ") + " with --context"
-	_, exists := config.Contexts[context]
+	_, exists := config.Contexts[chosen]
 	switch {
 	case len(known) == 0 && clientcmd.IsEmptyConfig(err):
-		return fmt.Errorf("finding the cluster: there is no kubeconfig in %s; set KUBECONFIG to the path of one, or use --kubeconfig", strings.Join(rules.GetLoadingPrecedence(), " or "))
-	case len(known) > 0 && context == "" && config.CurrentContext == "":
+		files := strings.Join(loader.ConfigAccess().GetLoadingPrecedence(), " or ")
+		return fmt.Errorf("finding the cluster: there is no kubeconfig in %s; set KUBECONFIG to the path of one, or use --kubeconfig", files)
+	case len(known) > 0 && chosen == "" && config.CurrentContext == "":
 		return fmt.Errorf("finding the cluster: the kubeconfig has no current context; %s", choose)
-	case len(known) > 0 && context != "" && !exists:
-		return fmt.Errorf("finding the cluster: context %q does not exist; %s", context, choose)
+	case len(known) > 0 && chosen != "" && !exists:
+		return fmt.Errorf("finding the cluster: context %q does not exist; %s", chosen, choose)
 	}
 	return fmt.Errorf("finding the cluster: %w; set KUBECONFIG, or use --kubeconfig or --context", err)
 }

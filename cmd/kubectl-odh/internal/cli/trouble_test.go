@@ -45,7 +45,7 @@ func TestConnectWithoutKubeconfig(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "") // else this would be a pod
 	t.Setenv("KUBECONFIG", named)
 	want := "finding the cluster: there is no kubeconfig in " + named + "; set KUBECONFIG to the path of one, or use --kubeconfig"
-	if _, err := Connect(Options{}, ""); err == nil || err.Error() != want {
-		t.Errorf("%v, want %s", err, want)
+	if got := connect(t); got.stderr != "kubectl-odh: "+want+"\n" {
+		t.Errorf("%+v, want %s", got, want)
 	}
 }

@@ -2,66 +2,63 @@ package doctor
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"slices"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/cli"
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/screen"
 )
 
-const long = `Looks at the whole cluster once, whatever -n says, and tells for each check
+const long = `Look for what is wrong with the installation, and say what mends it.
+
+Looks at the whole cluster once, whatever -n says, and tells for each check
 whether it is ok, or what was found, why it matters, and what mends it. What you
 may not read is unknown, with the right that is missing.
 
 The exit code is 1 when a check fails, and 3 when none does and something is
 unknown; warnings do not count.`
 
+const examples = `  kubectl odh doctor
+  kubectl odh doctor --all
+  kubectl odh doctor -o json | jq '.findings[] | select(.result == "fail")'`
+
 // Command looks for what is wrong.
-func Command() cli.Command {
-	return cli.Command{
-		Name: "doctor", Short: "look for what is wrong with the installation, and say what mends it", Long: long,
-		Examples: []string{"doctor", "doctor --all", "doctor -o json | jq '.findings[] | select(.result == \"fail\")'"},
-		Setup: func(flags *pflag.FlagSet) cli.Action {
-			all := flags.Bool("all", false, "show what is ok too, one line for each finding")
-			return func(ctx context.Context, call *cli.Call, args []string) error { return run(ctx, call, args, *all) }
+func Command(o *cli.Options) *cobra.Command {
+	var all bool
+	c := &cobra.Command{
+		Use: "doctor", Short: "Look for what is wrong with the installation", Long: long, Example: examples, Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			ships, err := builtIn()
+			if err != nil {
+				return err
+			}
+			cluster, err := o.Connect()
+			if err != nil {
+				return err
+			}
+			return o.Show(c.Context(), func(ctx context.Context) (cli.View, error) {
+				facts, err := gather(ctx, o, cluster, ships)
+				if err != nil {
+					return cli.View{}, err
+				}
+				return newReport(judge(facts, ships)).view(all), nil
+			})
 		},
 	}
+	c.Flags().BoolVar(&all, "all", false, "Show what is ok too, one line for each finding.")
+	return c
 }
 
-func run(ctx context.Context, call *cli.Call, args []string, all bool) error {
-	if len(args) > 0 {
-		return cli.Usage("doctor takes no arguments, got %q", args[0])
-	}
-	ships, err := builtIn()
-	if err != nil {
-		return err
-	}
-	cluster, err := call.Cluster()
-	if err != nil {
-		return err
-	}
-	facts, err := gather(ctx, call, cluster, ships)
-	if err != nil {
-		return err
-	}
-	report := newReport(judge(facts, ships))
-	if call.Output != cli.Text {
-		err = call.Encode(report)
-	} else {
-		_, err = io.WriteString(call.Stdout, report.render(call.Style, all))
-	}
-	if err != nil {
-		return fmt.Errorf("printing: %w", err)
-	}
+func (r Report) view(all bool) cli.View {
+	v := cli.View{Kind: "Examination", Object: r, Text: func(s screen.Style) string { return r.render(s, all || s.Wide) }}
 	switch {
-	case report.Summary.Fail > 0:
-		return cli.ErrWrong
-	case report.Summary.Unknown > 0:
-		return cli.ErrUnknown
+	case r.Summary.Fail > 0:
+		v.Err = cli.ErrWrong
+	case r.Summary.Unknown > 0:
+		v.Err = cli.ErrUnknown
 	}
-	return nil
+	return v
 }
 
 // Report is the outcome of all checks.

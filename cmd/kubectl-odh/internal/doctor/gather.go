@@ -46,7 +46,7 @@ type gatherer struct {
 }
 
 // gather finds out everything. An error means that nothing was found out.
-func gather(ctx context.Context, call *cli.Call, cluster *cli.Cluster, ships Shipped) (*Facts, error) {
+func gather(ctx context.Context, o *cli.Options, cluster *cli.Cluster, ships Shipped) (*Facts, error) {
 	set, err := served.Read(ctx, cluster.Discovery)
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func gather(ctx context.Context, call *cli.Call, cluster *cli.Cluster, ships Shi
 	g := &gatherer{
 		reader: fetch.Reader{Objects: cluster.Dynamic, Metadata: cluster.Metadata}, set: set, ships: ships,
 		facts: &Facts{
-			Now: call.Clock.Now(), Plugin: call.Version, Served: set, CRDs: map[string]*apiextensionsv1.CustomResourceDefinition{},
+			Now: o.Clock.Now(), Plugin: o.Version, Served: set, CRDs: map[string]*apiextensionsv1.CustomResourceDefinition{},
 			Services: map[types.NamespacedName]int{}, UserRoles: map[string]bool{}, Connected: map[string]int{}, gaps: map[topic][]Gap{},
 		},
 	}
@@ -62,7 +62,7 @@ func gather(ctx context.Context, call *cli.Call, cluster *cli.Cluster, ships Shi
 		g.facts.Server = version.GitVersion
 	}
 	first := []func(){
-		func() { g.manager(ctx, call, cluster) },
+		func() { g.manager(ctx, o, cluster) },
 		func() { g.crds(ctx) }, func() { g.originals(ctx) }, func() { g.webhooks(ctx) }, func() { g.userRoles(ctx) }, func() { g.resources(ctx) },
 		func() { g.serviceCA(ctx) }, func() { g.meshNamespaces(ctx) },
 	}
@@ -142,8 +142,8 @@ func decode(u *unstructured.Unstructured, into any) bool {
 	return u != nil && runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, into) == nil
 }
 
-func (g *gatherer) manager(ctx context.Context, call *cli.Call, cluster *cli.Cluster) {
-	m := installed.Find(ctx, g.reader, g.set, call.ManagerNamespace, cluster.Namespace, &g.Gaps)
+func (g *gatherer) manager(ctx context.Context, o *cli.Options, cluster *cli.Cluster) {
+	m := installed.Find(ctx, g.reader, g.set, o.ManagerNamespace, cluster.Namespace, &g.Gaps)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.facts.Manager = m

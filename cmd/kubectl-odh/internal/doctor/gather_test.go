@@ -90,8 +90,8 @@ func world(t *testing.T, documents string) (*cli.Cluster, *fakedynamic.FakeDynam
 
 func gathered(t *testing.T, cluster *cli.Cluster) *Facts {
 	t.Helper()
-	call := &cli.Call{Process: cli.Process{Clock: clocktesting.NewFakePassiveClock(noon), Version: "1.2.3"}}
-	f, err := gather(t.Context(), call, cluster, ships(t))
+	o := &cli.Options{Clock: clocktesting.NewFakePassiveClock(noon), Version: "1.2.3"}
+	f, err := gather(t.Context(), o, cluster, ships(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,8 +48,8 @@ func (l *live) notes() []string {
 }
 
 // connect finds out what the cluster serves, and what its manager was told.
-func connect(ctx context.Context, call *cli.Call) (*live, error) {
-	cluster, err := call.Cluster()
+func connect(ctx context.Context, o *cli.Options) (*live, error) {
+	cluster, err := o.Connect()
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +59,7 @@ func connect(ctx context.Context, call *cli.Call) (*live, error) {
 	}
 	l := &live{reader: fetch.Reader{Objects: cluster.Dynamic, Metadata: cluster.Metadata}, set: set}
 	var search fetch.Gaps // only what the settings lack matters here, and they tell it
-	manager := installed.Find(ctx, l.reader, set, call.ManagerNamespace, cluster.Namespace, &search)
+	manager := installed.Find(ctx, l.reader, set, o.ManagerNamespace, cluster.Namespace, &search)
 	l.settings = manager.Settings.Unreadable()
 	switch {
 	case manager.Deployment == nil && manager.Hidden:
@@ -131,8 +132,8 @@ func (l *live) kubeRay(ctx context.Context, manager string) []string {
 }
 
 // compare prints how the live objects differ from what documents bring about, and says so by its error.
-func (l *live) compare(ctx context.Context, call *cli.Call, kinds render.Kinds, documents []*unstructured.Unstructured) error {
-	out, differs := &printer{out: call.Stdout}, false
+func (l *live) compare(ctx context.Context, w io.Writer, kinds render.Kinds, documents []*unstructured.Unstructured) error {
+	out, differs := &printer{out: w}, false
 	for _, obj := range documents {
 		stored, env := l.stored(ctx, obj)
 		result, err := kinds.Render(stored, env)

@@ -3,21 +3,26 @@ package render
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/odh-platform/odh-platform-operator/cmd/internal/render"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/cli"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/ours"
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/screen"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
-const long = `Reads custom resources, as YAML or JSON, and prints the objects that the manager
+const long = `Show the objects that custom resources bring about.
+
+Reads custom resources, as YAML or JSON, and prints the objects that the manager
 would make for them, one document each; what is no object, such as the
 registration of a model in its mesh, stands before them as a comment.
 
@@ -39,69 +44,73 @@ const mlflowVersion = "3.14.0"
 
 // options are the flags of the command.
 type options struct {
+	*cli.Options
 	kinds          render.Kinds
 	file, platform string
 	cluster, diff  bool
 }
 
+const examples = `  kubectl odh render -f mlflow.yaml
+  kubectl odh render -f ray.yaml -n team --platform openshift
+  kubectl odh render -f mlflow.yaml -- --namespace=tracking
+  kubectl odh render -f mlflow.yaml --diff`
+
 // Command shows what custom resources of these kinds bring about.
 func Command(kinds render.Kinds) cli.Command {
-	return cli.Command{
-		Name: "render", Args: "-f FILE [-- MANAGER-FLAGS...]", Short: "show the objects that custom resources bring about",
-		Long: long + strings.Join(kinds.Names(), "\n  "),
-		Examples: []string{
-			"render -f mlflow.yaml", "render -f ray.yaml -n team --platform openshift", "render -f mlflow.yaml -- --namespace=tracking", "render -f mlflow.yaml --diff",
-		},
-		Setup: func(flags *pflag.FlagSet) cli.Action {
-			o := options{kinds: kinds}
-			flags.StringVarP(&o.file, "filename", "f", "", `file with custom resources; "-" reads the standard input`)
-			flags.StringVar(&o.platform, "platform", render.DefaultPlatform, "cluster to pretend: "+strings.Join(render.Platforms(), ", "))
-			flags.BoolVar(&o.cluster, "cluster", false, "take what is served, and the settings, from the current cluster")
-			flags.BoolVar(&o.diff, "diff", false, "print how the objects in the cluster differ; implies --cluster")
-			return func(ctx context.Context, call *cli.Call, args []string) error { return o.run(ctx, call, args) }
-		},
+	return func(common *cli.Options) *cobra.Command {
+		o := options{Options: common, kinds: kinds}
+		c := &cobra.Command{
+			Use: "render -f FILE [-- MANAGER-FLAGS...]", Short: "Show the objects that custom resources bring about",
+			Long: long + strings.Join(kinds.Names(), "\n  "), Example: examples,
+			RunE: func(c *cobra.Command, args []string) error { return o.run(c.Context(), args) },
+		}
+		c.Flags().StringVarP(&o.file, "filename", "f", "", `File with custom resources; "-" reads the standard input.`)
+		c.Flags().StringVar(&o.platform, "platform", render.DefaultPlatform, "Cluster to pretend: "+strings.Join(render.Platforms(), ", ")+".")
+		c.Flags().BoolVar(&o.cluster, "cluster", false, "Take what is served, and the settings, from the current cluster.")
+		c.Flags().BoolVar(&o.diff, "diff", false, "Print how the objects in the cluster differ; implies --cluster.")
+		return c
 	}
 }
 
-func (o options) run(ctx context.Context, call *cli.Call, args []string) error {
+func (o options) run(ctx context.Context, args []string) error {
 	if o.file == "" {
-		return cli.Usage(`render: name the file with custom resources: render -f FILE ("-" reads the standard input)`)
+		return errors.New(`render: name the file with custom resources: render -f FILE ("-" reads the standard input)`)
 	}
-	documents, err := o.read(call)
+	documents, err := o.read()
 	if err != nil {
 		return err
 	}
 	if !o.cluster && !o.diff {
-		env, err := o.offline(call, args)
+		env, err := o.offline(args)
 		if err != nil {
 			return err
 		}
-		return o.show(call, documents, env, func() []string { return nil })
+		return o.show(ctx, documents, env, func() []string { return nil })
 	}
 	if len(args) > 0 {
-		return cli.Usage("render: %q are settings, which come from the cluster; leave them out, or leave out --cluster and --diff", args)
+		return fmt.Errorf("render: %q are settings, which come from the cluster; leave them out, or leave out --cluster and --diff", args)
 	}
-	live, err := connect(ctx, call)
+	live, err := connect(ctx, o.Options)
 	if err != nil {
 		return err
 	}
 	if !o.diff {
-		return o.show(call, documents, live.env, live.notes)
+		return o.show(ctx, documents, live.env, live.notes)
 	}
-	err = live.compare(ctx, call, o.kinds, documents)
-	tell(call, live.notes())
+	err = live.compare(ctx, o.Out, o.kinds, documents)
+	o.tell(live.notes())
 	return err
 }
 
 // tell says on the standard error what could not be read, where it does not disturb what reads the objects.
-func tell(call *cli.Call, notes []string) {
+func (o options) tell(notes []string) {
 	for _, note := range notes {
-		fmt.Fprintf(call.Stderr, "Note: %s\n", note)
+		fmt.Fprintf(o.ErrOut, "Note: %s\n", note)
 	}
 }
 
-func (o options) read(call *cli.Call) ([]*unstructured.Unstructured, error) {
-	in := call.Stdin
+func (o options) read() ([]*unstructured.Unstructured, error) {
+	in := o.In
 	if o.file != "-" {
 		text, err := os.ReadFile(o.file)
 		if err != nil {
@@ -113,40 +122,42 @@ func (o options) read(call *cli.Call) ([]*unstructured.Unstructured, error) {
 }
 
 // offline is a pretended cluster with every component on, so that whatever is asked for can be shown.
-func (o options) offline(call *cli.Call, args []string) (render.Env, error) {
+func (o options) offline(args []string) (render.Env, error) {
 	served, err := render.Platform(o.platform)
 	if err != nil {
-		return render.Env{}, cli.Usage("render: %s", err)
+		return render.Env{}, fmt.Errorf("render: %w", err)
 	}
 	program := config.Program{Components: ours.Names(), Selection: ours.Names(), MLflowVersion: mlflowVersion}
-	loaded, err := config.Load(program, args, call.Lookup, os.ReadFile)
+	loaded, err := config.Load(program, args, o.Lookup, os.ReadFile)
 	if err != nil {
-		return render.Env{}, cli.Usage("render: %s", err)
+		return render.Env{}, fmt.Errorf("render: %w", err)
 	}
-	return render.Env{Config: loaded, Capabilities: served, Version: call.Version, Namespace: call.Namespace}, nil
+	return render.Env{Config: loaded, Capabilities: served, Version: o.Version, Namespace: o.Namespace()}, nil
 }
 
 // show prints what documents bring about, and what could not be read for it.
-func (o options) show(call *cli.Call, documents []*unstructured.Unstructured, env render.Env, unread func() []string) error {
-	var all []render.Result
+func (o options) show(ctx context.Context, documents []*unstructured.Unstructured, env render.Env, unread func() []string) error {
+	var text bytes.Buffer
+	l := list{APIVersion: "v1", Kind: "List", Items: []*unstructured.Unstructured{}}
 	for _, obj := range documents {
 		result, err := o.kinds.Render(obj, env)
 		if err != nil {
 			return err
 		}
-		all = append(all, result)
+		if err := result.Write(&text); err != nil {
+			return err
+		}
+		l.Items, l.Notes = append(l.Items, result.Objects...), append(l.Notes, result.Notes...)
 	}
 	missing := unread()
-	tell(call, missing)
-	if call.Output == cli.JSON {
-		return call.Encode(listOf(all, missing))
+	o.tell(missing)
+	l.Notes = append(l.Notes, missing...)
+	if *o.Print.OutputFormat == "yaml" {
+		*o.Print.OutputFormat = "" // the text is YAML, one document for each object
 	}
-	for _, result := range all {
-		if err := result.Write(call.Stdout); err != nil {
-			return fmt.Errorf("printing: %w", err)
-		}
-	}
-	return nil
+	return o.Show(ctx, func(context.Context) (cli.View, error) {
+		return cli.View{Object: l, Names: l.names(), Text: func(screen.Style) string { return text.String() }}, nil
+	})
 }
 
 // list is what -o json prints: one List, and the notes beside it.
@@ -157,14 +168,14 @@ type list struct {
 	Notes      []string                     `json:"notes,omitempty"`
 }
 
-func listOf(results []render.Result, more []string) list {
-	l := list{APIVersion: "v1", Kind: "List", Items: []*unstructured.Unstructured{}}
-	for _, r := range results {
-		l.Items = append(l.Items, r.Objects...)
-		l.Notes = append(l.Notes, r.Notes...)
+func (l list) names() []metav1.PartialObjectMetadata {
+	var out []metav1.PartialObjectMetadata
+	for _, u := range l.Items {
+		out = append(out, metav1.PartialObjectMetadata{
+			TypeMeta: metav1.TypeMeta{APIVersion: u.GetAPIVersion(), Kind: u.GetKind()}, ObjectMeta: metav1.ObjectMeta{Name: u.GetName()},
+		})
 	}
-	l.Notes = append(l.Notes, more...)
-	return l
+	return out
 }
 
 // printer writes lines and keeps the first error.

@@ -1,7 +1,6 @@
 package render
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"os"
@@ -9,18 +8,17 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	fakediscovery "k8s.io/client-go/discovery/fake"
 	fakedynamic "k8s.io/client-go/dynamic/fake"
 	fakemetadata "k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
-	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/yaml"
 
 	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
@@ -37,17 +35,17 @@ type started struct {
 func start(t *testing.T, stdin string, cluster *cli.Cluster, args ...string) started {
 	t.Helper()
 	var out, errs strings.Builder
-	code := cli.Run(context.Background(), cli.Process{
-		Args: append([]string{"render"}, args...), Stdin: strings.NewReader(stdin), Stdout: &out, Stderr: &errs,
-		Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0)), Lookup: func(string) (string, bool) { return "", false },
-		Terminal: func() (int, bool) { return 0, false }, Version: "v9",
-		Connect: func(o cli.Options) (*cli.Cluster, error) {
-			if cluster == nil {
-				return nil, errors.New("no cluster")
-			}
-			return cluster, nil
-		},
-	}, []cli.Command{Command(kinds.Table())})
+	o := cli.NewOptions("v9")
+	o.IOStreams = genericiooptions.IOStreams{In: strings.NewReader(stdin), Out: &out, ErrOut: &errs}
+	o.Lookup = func(string) (string, bool) { return "", false }
+	o.Terminal = func() (int, bool) { return 0, false }
+	o.Connect = func() (*cli.Cluster, error) {
+		if cluster == nil {
+			return nil, errors.New("no cluster")
+		}
+		return cluster, nil
+	}
+	code := cli.Run(t.Context(), o, append([]string{"render"}, args...), []cli.Command{Command(kinds.Table())})
 	return started{code, out.String(), errs.String()}
 }
 
@@ -244,7 +242,7 @@ func TestDiff(t *testing.T) {
 
 // Offline there are no settings but those of flags and environment.
 func TestTableIsShared(t *testing.T) {
-	if !strings.Contains(Command(kinds.Table()).Long, strings.Join(kinds.Table().Names(), "\n  ")) {
+	if !strings.Contains(Command(kinds.Table())(cli.NewOptions("")).Long, strings.Join(kinds.Table().Names(), "\n  ")) {
 		t.Error("the help does not name every kind")
 	}
 }

@@ -33,12 +33,12 @@ func StateCell(state health.State, paused bool) Cell {
 const roomy = 100
 
 // Narrow tells that a line has no room for reasons, which then stand before the messages.
-func (s Style) Narrow() bool { return s.Width > 0 && s.Width < roomy }
+func (s Style) Narrow() bool { return !s.Wide && s.Width > 0 && s.Width < roomy }
 
 // More is what a line of its own says about what needs attention; empty about what is well.
 func (s Style) More(v health.Verdict) string {
 	switch {
-	case v.State.OK():
+	case v.State.OK(), s.Wide:
 		return ""
 	case !s.Narrow() || v.Reason == "":
 		return v.Message

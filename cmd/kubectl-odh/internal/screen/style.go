@@ -12,6 +12,8 @@ type Style struct {
 	Color bool
 	// ASCII allows no other characters in what is drawn; texts from the cluster stay as they are.
 	ASCII bool
+	// Wide shows every column, and messages in them.
+	Wide bool
 	// Width of a line in columns; 0 for no bound.
 	Width int
 }

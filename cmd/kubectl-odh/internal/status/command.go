@@ -2,15 +2,17 @@ package status
 
 import (
 	"context"
-	"fmt"
-	"io"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/cli"
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/screen"
 )
 
-const long = `The manager is found by the name of its Deployment, and which components are on
+const long = `Show the manager, its components and every resource that they look after.
+
+The manager is found by the name of its Deployment, and which components are on
 is read from its arguments, variables and ConfigMaps. Without a Deployment, as
 when the manager runs as a process, that is not known.
 
@@ -21,45 +23,51 @@ platform.opendatahub.io/paused is "true".
 The exit code is 1 when the manager or a resource needs attention, also while it
 is starting, and 3 when none does and something could not be read.`
 
+const examples = `  kubectl odh status
+  kubectl odh status -n team --all
+  kubectl odh status -o json | jq '.resources[] | select(.state == "Failed")'`
+
 // Command shows how everything is.
-func Command() cli.Command {
-	return cli.Command{
-		Name: "status", Short: "show the manager, its components and every resource that they look after", Long: long,
-		Examples: []string{"status", "status -n team --all", "status -o json | jq '.resources[] | select(.state == \"Failed\")'"},
-		Setup: func(flags *pflag.FlagSet) cli.Action {
-			all := flags.Bool("all", false, "show every resource, however many there are")
-			return func(ctx context.Context, call *cli.Call, args []string) error { return run(ctx, call, args, *all) }
+func Command(o *cli.Options) *cobra.Command {
+	var all bool
+	var selector string
+	c := &cobra.Command{
+		Use: "status", Short: "Show the manager, its components and their resources", Long: long, Example: examples, Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			cluster, err := o.Connect()
+			if err != nil {
+				return err
+			}
+			return o.Show(c.Context(), func(ctx context.Context) (cli.View, error) {
+				found, err := gather(ctx, o, cluster, selector)
+				if err != nil {
+					return cli.View{}, err
+				}
+				return view(o, newReport(found, o.Clock.Now()), all), nil
+			})
 		},
 	}
+	c.Flags().BoolVar(&all, "all", false, "Show every resource, however many there are.")
+	c.Flags().StringVarP(&selector, "selector", "l", "", "Only resources with these labels, as in kubectl.")
+	o.AddWatch(c)
+	return c
 }
 
-func run(ctx context.Context, call *cli.Call, args []string, all bool) error {
-	if len(args) > 0 {
-		return cli.Usage("status takes no arguments, got %q; kubectl odh tree shows a single resource", args[0])
+func view(o *cli.Options, r Report, all bool) cli.View {
+	v := cli.View{
+		Kind: "Status", Object: r, Changing: []any{r.OK, r.Components, r.Resources, r.Notes},
+		Text: func(s screen.Style) string { return text{style: s, now: o.Clock.Now(), all: all || s.Wide}.render(r) },
 	}
-	cluster, err := call.Cluster()
-	if err != nil {
-		return err
-	}
-	found, err := gather(ctx, call, cluster)
-	if err != nil {
-		return err
-	}
-	now := call.Clock.Now()
-	report := newReport(found, now)
-	if call.Output != cli.Text {
-		err = call.Encode(report)
-	} else {
-		_, err = io.WriteString(call.Stdout, text{style: call.Style, now: now, all: all}.render(report))
-	}
-	if err != nil {
-		return fmt.Errorf("printing: %w", err)
+	for _, x := range r.Resources {
+		v.Names = append(v.Names, metav1.PartialObjectMetadata{
+			TypeMeta: metav1.TypeMeta{APIVersion: x.APIVersion, Kind: x.Kind}, ObjectMeta: metav1.ObjectMeta{Namespace: x.Namespace, Name: x.Name},
+		})
 	}
 	switch {
-	case !report.OK:
-		return cli.ErrWrong
-	case len(report.Notes) > 0:
-		return cli.ErrUnknown
+	case !r.OK:
+		v.Err = cli.ErrWrong
+	case len(r.Notes) > 0:
+		v.Err = cli.ErrUnknown
 	}
-	return nil
+	return v
 }

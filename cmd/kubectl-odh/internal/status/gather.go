@@ -36,6 +36,8 @@ type gatherer struct {
 	gaps   fetch.Gaps
 	// namespace to look at, empty for all; own is that of the context, which is left where not all may be seen.
 	namespace, own string
+	// selector of labels, for the resources.
+	selector string
 
 	mu        sync.Mutex
 	confined  bool // to own, since listing all is forbidden
@@ -45,13 +47,13 @@ type gatherer struct {
 }
 
 // gather finds out everything. An error means that nothing was found out.
-func gather(ctx context.Context, call *cli.Call, cluster *cli.Cluster) (findings, error) {
+func gather(ctx context.Context, o *cli.Options, cluster *cli.Cluster, selector string) (findings, error) {
 	set, err := served.Read(ctx, cluster.Discovery)
 	if err != nil {
 		return findings{}, err
 	}
 	g := &gatherer{
-		reader: fetch.Reader{Objects: cluster.Dynamic, Metadata: cluster.Metadata}, set: set, namespace: call.Namespace, own: cluster.Namespace,
+		reader: fetch.Reader{Objects: cluster.Dynamic, Metadata: cluster.Metadata}, set: set, namespace: o.Namespace(), selector: selector, own: cluster.Namespace,
 	}
 	var f findings
 	var tasks []func()
@@ -63,7 +65,7 @@ func gather(ctx context.Context, call *cli.Call, cluster *cli.Cluster) (findings
 	tasks = append(tasks,
 		func() { g.deployments(ctx) },
 		func() {
-			f.manager = installed.Find(ctx, g.reader, set, call.ManagerNamespace, cluster.Namespace, &g.gaps)
+			f.manager = installed.Find(ctx, g.reader, set, o.ManagerNamespace, cluster.Namespace, &g.gaps)
 		})
 	fetch.Each(tasks, func(task func()) { task() })
 	if err := g.gaps.Unanswered(); err != nil {
@@ -100,7 +102,7 @@ func (g *gatherer) list(ctx context.Context, component string, kind ours.Kind) {
 	if !ok {
 		return
 	}
-	found, ok := g.read(ctx, k, metav1.ListOptions{})
+	found, ok := g.read(ctx, k, metav1.ListOptions{LabelSelector: g.selector})
 	if !ok {
 		return
 	}

@@ -160,10 +160,16 @@ func (t text) table(all []Resource) string {
 	if !t.style.Narrow() {
 		table.Heading = append(table.Heading, "REASON")
 	}
+	if t.style.Wide {
+		table.Heading = append(table.Heading, "COMPONENT", "MESSAGE")
+	}
 	for _, r := range all {
 		row := []screen.Cell{screen.StateCell(r.State, r.Paused), {Text: t.age(r.began())}, {Text: r.Namespace}, {Text: r.Kind + "/" + r.Name}}
 		if !t.style.Narrow() {
 			row = append(row, screen.Cell{Text: r.Reason})
+		}
+		if t.style.Wide {
+			row = append(row, screen.Cell{Text: r.Component}, screen.Cell{Text: r.Message})
 		}
 		table.Rows = append(table.Rows, row)
 	}

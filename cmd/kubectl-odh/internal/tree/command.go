@@ -2,17 +2,23 @@ package tree
 
 import (
 	"context"
-	"fmt"
-	"io"
+	"errors"
 	"strings"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/cli"
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/ours"
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/screen"
 )
 
-const long = `Kinds may be written as in kubectl: mlflow, mlf, MLflow,
-mlflows.mlflow.opendatahub.io. Any kind of the cluster can be shown.
+const long = `Show what a resource consists of, down to the pods, and how each part is.
+
+Resources are named as in kubectl: mlflow/mlflow, deployment web, mr -l team=a.
+Any kind of the cluster can be shown.
 
 Parts are found by owner references and by the labels of the manager, in all
 namespaces as far as you may look. Some are marked:
@@ -25,6 +31,10 @@ namespaces as far as you may look. Some are marked:
 The exit code is 1 when a part of a tree needs attention, also while it is
 starting.`
 
+const examples = `  kubectl odh tree mlflow/mlflow
+  kubectl odh tree -n team predictor/digits appwrapper/train
+  kubectl odh tree -n team deployment web`
+
 // Result is what the command prints for programs.
 type Result struct {
 	// OK tells that nothing in the trees is wrong.
@@ -35,65 +45,96 @@ type Result struct {
 }
 
 // Command shows what resources consist of.
-func Command() cli.Command {
-	return cli.Command{
-		Name: "tree", Args: "KIND/NAME...", Short: "show what a resource consists of, down to the pods, and how each part is", Long: long,
-		Examples: []string{"tree mlflow/mlflow", "tree -n team predictor/digits appwrapper/train", "tree -n team deployment web"},
-		Setup: func(flags *pflag.FlagSet) cli.Action {
-			all := flags.Bool("all", false, "show ReplicaSets of former templates too")
-			return func(ctx context.Context, call *cli.Call, args []string) error { return run(ctx, call, args, *all) }
+func Command(o *cli.Options) *cobra.Command {
+	var all bool
+	var selector string
+	c := &cobra.Command{
+		Use: "tree (KIND/NAME... | KIND NAME... | KIND -l LABELS)", Short: "Show what a resource consists of, down to the pods", Long: long, Example: examples,
+		ValidArgsFunction: complete(o),
+		RunE: func(c *cobra.Command, args []string) error {
+			switch {
+			case len(args) == 0:
+				return errors.New("tree: nothing to show; name resources as KIND/NAME, such as mlflow/mlflow, or as KIND NAME")
+			case len(args) == 1 && !strings.Contains(args[0], "/") && selector == "":
+				return errors.New("tree " + args[0] + ": which one? Name resources as KIND/NAME, or choose them with -l")
+			case o.AllNamespaces:
+				return errors.New("tree -A: a resource is in one namespace; name it with -n, its parts are found everywhere")
+			}
+			cluster, err := o.Connect()
+			if err != nil {
+				return err
+			}
+			return o.Show(c.Context(), func(ctx context.Context) (cli.View, error) {
+				infos, err := resource.NewBuilder(o.Config).Unstructured().NamespaceParam(cluster.Namespace).DefaultNamespace().
+					LabelSelectorParam(selector).ResourceTypeOrNameArgs(false, args...).Flatten().Do().Infos()
+				if err != nil {
+					return cli.View{}, err
+				}
+				return look(ctx, o, cluster, infos, all)
+			})
 		},
 	}
+	c.Flags().BoolVar(&all, "all", false, "Show ReplicaSets of former templates too.")
+	c.Flags().StringVarP(&selector, "selector", "l", "", "The resources of a kind with these labels.")
+	o.AddWatch(c)
+	return c
 }
 
-func run(ctx context.Context, call *cli.Call, args []string, all bool) error {
-	targets, err := parse(args)
-	if err != nil {
-		return err
-	}
-	if call.AllNamespaces {
-		return cli.Usage("tree -A: a resource is in one namespace; name it with -n, its parts are found everywhere")
-	}
-	cluster, err := call.Cluster()
-	if err != nil {
-		return err
-	}
+// look makes the trees of some resources.
+func look(ctx context.Context, o *cli.Options, cluster *cli.Cluster, infos []*resource.Info, all bool) (cli.View, error) {
 	g, err := newGatherer(ctx, cluster)
 	if err != nil {
-		return err
+		return cli.View{}, err
 	}
 	result := Result{OK: true}
-	for _, t := range targets {
-		top, err := g.tree(ctx, t)
-		if err != nil {
-			return err
-		}
-		top.walk(func(n *Node) { result.OK = result.OK && n.State.OK() })
+	v := cli.View{Kind: "Tree"}
+	for _, info := range infos {
+		top := g.tree(ctx, info.Mapping.GroupVersionKind, info.Object.(*unstructured.Unstructured))
+		top.walk(func(n *Node) {
+			result.OK = result.OK && n.State.OK()
+			v.Names = append(v.Names, metav1.PartialObjectMetadata{
+				TypeMeta: metav1.TypeMeta{APIVersion: n.APIVersion, Kind: n.Kind}, ObjectMeta: metav1.ObjectMeta{Namespace: n.Namespace, Name: n.Name},
+			})
+		})
 		result.Trees = append(result.Trees, top)
 	}
 	result.Notes = g.notes()
-	if call.Output != cli.Text {
-		err = call.Encode(result)
-	} else {
-		_, err = io.WriteString(call.Stdout, result.text(call, all))
-	}
-	if err != nil {
-		return fmt.Errorf("printing: %w", err)
+	v.Object, v.Changing = result, result
+	v.Text = func(s screen.Style) string {
+		var parts []string
+		for _, top := range result.Trees {
+			parts = append(parts, draw(top, s, o.Clock.Now(), all))
+		}
+		if len(result.Notes) > 0 {
+			parts = append(parts, s.Notes(result.Notes))
+		}
+		return strings.Join(parts, "\n")
 	}
 	if !result.OK {
-		return cli.ErrWrong
+		v.Err = cli.ErrWrong
 	}
-	return nil
+	return v, nil
 }
 
-// text of all trees, with an empty line between them.
-func (r Result) text(call *cli.Call, all bool) string {
-	parts := make([]string, 0, len(r.Trees)+1)
-	for _, top := range r.Trees {
-		parts = append(parts, draw(top, call.Style, call.Clock.Now(), all))
+// complete proposes the resources of our components.
+func complete(o *cli.Options) cobra.CompletionFunc {
+	return func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		var kinds []string
+		for _, c := range ours.Components() {
+			for _, k := range c.Kinds {
+				kinds = append(kinds, k.Kind+"."+k.Group)
+			}
+		}
+		cluster, err := o.Connect()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		infos, _ := resource.NewBuilder(o.Config).Unstructured().NamespaceParam(cluster.Namespace).DefaultNamespace().ContinueOnError().
+			ResourceTypeOrNameArgs(true, strings.Join(kinds, ",")).Flatten().Do().Infos() // what cannot be read is not proposed
+		var out []cobra.Completion
+		for _, info := range infos {
+			out = append(out, strings.ToLower(info.Mapping.GroupVersionKind.Kind)+"/"+info.Name)
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp
 	}
-	if len(r.Notes) > 0 {
-		parts = append(parts, call.Style.Notes(r.Notes))
-	}
-	return strings.Join(parts, "\n")
 }

@@ -89,6 +89,9 @@ func (d *drawing) table() string {
 	if !d.style.Narrow() {
 		heading = append(heading, "REASON")
 	}
+	if d.style.Wide {
+		heading = append(heading, "MESSAGE")
+	}
 	table := screen.Table{Heading: heading}
 	for _, l := range d.lines {
 		n := l.node
@@ -98,7 +101,10 @@ func (d *drawing) table() string {
 		}
 		row = append(row, screen.StateCell(n.State, n.Paused), screen.Cell{Text: d.age(n)})
 		if !d.style.Narrow() {
-			row = append(row, screen.Cell{Text: why(n)})
+			row = append(row, screen.Cell{Text: d.why(n)})
+		}
+		if d.style.Wide {
+			row = append(row, screen.Cell{Text: n.Message})
 		}
 		table.Rows = append(table.Rows, row)
 	}
@@ -125,8 +131,8 @@ func remark(r Relation) string {
 }
 
 // why is the reason, and for what is well also the message, which then has no line of its own.
-func why(n *Node) string {
-	if !n.State.OK() || n.Message == "" {
+func (d *drawing) why(n *Node) string {
+	if d.style.Wide || !n.State.OK() || n.Message == "" {
 		return n.Reason
 	}
 	if n.Reason == "" {

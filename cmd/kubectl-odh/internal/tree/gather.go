@@ -2,7 +2,6 @@ package tree
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -10,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/cli"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
@@ -52,22 +52,11 @@ func newGatherer(ctx context.Context, cluster *cli.Cluster) (*gatherer, error) {
 	}, nil
 }
 
-// tree returns the tree of one target, judged.
-func (g *gatherer) tree(ctx context.Context, t target) (*Node, error) {
-	kind, err := g.set.Find(t.kind, ours.LookedAfter)
-	if err != nil {
-		return nil, err
-	}
-	namespace := ""
-	if kind.Namespaced {
-		namespace = g.own
-	}
-	live, err := g.reader.Get(ctx, kind, namespace, t.name)
-	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("there is no %s %s%s", kind.Kind, t.name, inside(namespace))
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading %s %s%s: %w", kind.Kind, t.name, inside(namespace), err)
+// tree returns the tree of an object, judged.
+func (g *gatherer) tree(ctx context.Context, gvk schema.GroupVersionKind, live *unstructured.Unstructured) *Node {
+	kind, ok := g.set.Exact(gvk)
+	if !ok {
+		kind.GroupVersionKind = gvk // it came a moment ago
 	}
 	root := itemOf(kind, live)
 	g.forest.add(root)
@@ -78,14 +67,7 @@ func (g *gatherer) tree(ctx context.Context, t target) (*Node, error) {
 		top.Children = append(g.serving(ctx, live), top.Children...)
 	}
 	g.judge(ctx, top, live)
-	return top, nil
-}
-
-func inside(namespace string) string {
-	if namespace == "" {
-		return ""
-	}
-	return " in namespace " + namespace + "; -n chooses another"
+	return top
 }
 
 func itemOf(kind served.Kind, u *unstructured.Unstructured) *item {

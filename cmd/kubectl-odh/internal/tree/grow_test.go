@@ -2,7 +2,6 @@ package tree
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -193,24 +192,6 @@ func TestNamespaces(t *testing.T) {
 	top := plant(root, thing("x", "B", "n", "b", nil, "a!"), thing("x", "C", "m", "c", nil, "b!")).grow(root)
 	if all := top.namespaces(); len(all) != 2 || !all["n"] || !all["m"] {
 		t.Errorf("%v", all)
-	}
-}
-
-func TestParse(t *testing.T) {
-	for line, want := range map[string][]target{
-		"mlflow/mlflow":     {{"mlflow", "mlflow"}},
-		"a/b c/d":           {{"a", "b"}, {"c", "d"}},
-		"mlflow a b":        {{"mlflow", "a"}, {"mlflow", "b"}},
-		"pods.v1./mlserver": {{"pods.v1.", "mlserver"}},
-	} {
-		if got, err := parse(strings.Fields(line)); err != nil || !slices.Equal(got, want) {
-			t.Errorf("%s: %v, %v", line, got, err)
-		}
-	}
-	for _, line := range []string{"", "a", "a/b c", "a b/c", "/b", "a/", "a/b/c"} {
-		if got, err := parse(strings.Fields(line)); err == nil {
-			t.Errorf("%s: %v", line, got)
-		}
 	}
 }
 
