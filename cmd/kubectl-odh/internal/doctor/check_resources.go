@@ -38,12 +38,17 @@ func checkResources(f *Facts, _ Shipped) []Finding {
 	return out
 }
 
+// nameOf names an object.
+func nameOf(kind, namespace, name string) string {
+	if namespace != "" {
+		name = namespace + "/" + name
+	}
+	return kind + " " + name
+}
+
 // judgeResource turns a verdict into a finding.
 func judgeResource(r Resource) (Finding, bool) {
-	subject := r.Kind + " " + r.Name
-	if r.Namespace != "" {
-		subject = r.Kind + " " + r.Namespace + "/" + r.Name
-	}
+	subject := nameOf(r.Kind, r.Namespace, r.Name)
 	word := strings.ToLower(r.Kind)
 	where := ""
 	if r.Namespace != "" {

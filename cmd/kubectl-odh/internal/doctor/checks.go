@@ -26,6 +26,7 @@ var checks = []check{
 	{"webhooks", "while a webhook with failurePolicy Fail does not answer, its kinds can be neither created nor changed", checkWebhooks},
 	{"modelmesh", "models are not loaded", checkMesh},
 	{"platform", "what only OpenShift provides is missing", checkPlatform},
+	{"references", "pods that name them do not start, or run on with what they were started with", checkReferences},
 	{"resources", "users do not have what they asked for", checkResources},
 }
 

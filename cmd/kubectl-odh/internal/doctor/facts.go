@@ -58,6 +58,8 @@ type Facts struct {
 	Connected map[string]int
 	// Resources are those that the components look after.
 	Resources []Resource
+	// Needed are the Secrets and ConfigMaps that resources name.
+	Needed []Needed
 	// ServiceCA tells whether the service CA of OpenShift runs; nil where there is none or it is not known.
 	ServiceCA *bool
 
@@ -81,6 +83,7 @@ const (
 	topicResources  topic = "resources"
 	topicOpenShift  topic = "openshift"
 	topicMeshSecret topic = "meshsecret"
+	topicReferences topic = "references"
 )
 
 // unreadable are the findings about what of the topics could not be read.

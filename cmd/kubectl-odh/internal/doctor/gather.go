@@ -20,6 +20,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/installed"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/ours"
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/references"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/served"
 	"github.com/odh-platform/odh-platform-operator/pkg/inspect/health"
 	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
@@ -69,7 +70,7 @@ func gather(ctx context.Context, o *cli.Options, cluster *cli.Cluster, ships Shi
 	fetch.Each(first, func(task func()) { task() })
 	// What follows depends on the namespace of the manager, and on what is named elsewhere.
 	second := []func(){
-		func() { g.rights(ctx) }, func() { g.services(ctx) }, func() { g.certificate(ctx) }, func() { g.meshSecrets(ctx) },
+		func() { g.rights(ctx) }, func() { g.services(ctx) }, func() { g.certificate(ctx) }, func() { g.meshSecrets(ctx) }, func() { g.references(ctx) },
 	}
 	fetch.Each(second, func(task func()) { task() })
 	return g.facts, nil
@@ -80,7 +81,7 @@ func (g *gatherer) missing(t topic, verb string, kind served.Kind, namespace, na
 	if err == nil {
 		return false
 	}
-	if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
+	if isNotFound(err) {
 		return true
 	}
 	resource := kind.Resource
@@ -104,6 +105,10 @@ func (g *gatherer) missing(t topic, verb string, kind served.Kind, namespace, na
 		g.facts.gaps[t] = append(g.facts.gaps[t], gap)
 	}
 	return true
+}
+
+func isNotFound(err error) bool {
+	return apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
 }
 
 func firstLine(err error) string {
@@ -189,8 +194,9 @@ func (g *gatherer) resources(ctx context.Context) {
 			if t.kind.Ours != nil && !t.kind.Ours(&u) {
 				continue
 			}
-			verdict := health.Of(&u)
+			verdict, _ := references.Verdict(ctx, g.reader, g.set, &u) // check references says what could not be read
 			g.mu.Lock()
+			g.facts.Needed = append(g.facts.Needed, needs(&u)...)
 			if t.component == "modelmesh" && connected(&u) {
 				g.facts.Connected[u.GetNamespace()]++
 			}

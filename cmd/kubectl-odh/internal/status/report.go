@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/installed"
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/references"
 	"github.com/odh-platform/odh-platform-operator/pkg/inspect/health"
 )
 
@@ -106,7 +107,7 @@ func newReport(f findings, now time.Time) Report {
 				continue
 			}
 			c.Resources++
-			if !resource.State.OK() {
+			if !resource.State.OK() && resource.Reason != references.NotAllowed { // of which a note speaks
 				c.NotReady++
 				r.OK = false
 			}

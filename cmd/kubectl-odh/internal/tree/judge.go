@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/references"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/served"
 	"github.com/odh-platform/odh-platform-operator/pkg/inspect/health"
 )
@@ -28,7 +29,9 @@ func (g *gatherer) judge(ctx context.Context, top *Node, live *unstructured.Unst
 	groups := map[string]*group{}
 	top.walk(func(n *Node) {
 		if n.item.meta.UID == live.GetUID() {
-			n.Verdict = health.Of(live)
+			verdict, err := references.Verdict(ctx, g.reader, g.set, live)
+			g.gaps.Note("secrets", err)
+			n.Verdict = verdict
 			return
 		}
 		if !health.Judged(n.item.kind.Group, n.Kind) {
