@@ -1,9 +1,9 @@
 package health
 
 import (
-	"slices"
 	"strings"
 
+	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -72,21 +72,40 @@ func activity(kind string) bool {
 	return strings.HasSuffix(kind, "ing") || strings.HasSuffix(kind, "InProgress") || strings.HasSuffix(kind, "Pressure") || strings.HasSuffix(kind, "Unavailable")
 }
 
-// general judges a kind of which nothing is known, by the rules of kstatus.
+// computedStates are those of kstatus in our words.
+var computedStates = map[kstatus.Status]State{
+	kstatus.CurrentStatus: Healthy, kstatus.InProgressStatus: Progressing, kstatus.FailedStatus: Failed, kstatus.UnknownStatus: Unknown,
+}
+
+// computed judges by the rules of kstatus.
+func computed(o object) Verdict {
+	result, err := kstatus.Compute(o.Unstructured)
+	if err != nil {
+		return odd()
+	}
+	verdict := Verdict{State: computedStates[result.Status]}
+	if verdict.State != Healthy {
+		verdict.Message = result.Message
+	}
+	for _, c := range result.Conditions {
+		verdict.Reason = c.Reason
+	}
+	return verdict
+}
+
+// general judges a kind of which nothing is known: by kstatus, where it has no condition that sums up the others.
 func general(o object) Verdict {
-	all := o.conditions()
-	for _, c := range all {
-		if (c.kind == "Stalled" || c.kind == "Failed") && c.is(metav1.ConditionTrue) {
-			return c.verdict(Failed)
-		}
+	verdict := computed(o)
+	if verdict.State == Failed {
+		return verdict
 	}
 	for _, main := range mains {
-		if slices.ContainsFunc(all, func(c condition) bool { return c.kind == main }) {
+		if _, found := o.condition(main); found {
 			return byCondition(main, "Progressing")(o)
 		}
 	}
-	if o.stale(condition{}) {
-		return Verdict{State: Progressing, Message: "the last change is being taken up"}
+	if verdict.State == Progressing {
+		return verdict
 	}
 	return attention(o, Verdict{State: Healthy}, "")
 }

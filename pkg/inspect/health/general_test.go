@@ -100,7 +100,7 @@ kind: Thing
 metadata: {name: a, generation: 3}
 status: {observedGeneration: 2}
 `,
-			want: Verdict{State: Progressing, Message: "the last change is being taken up"},
+			want: Verdict{State: Progressing, Reason: "LatestGenerationNotObserved", Message: "Thing generation is 3, but latest observed generation is 2"},
 		},
 		{
 			name: "stalled, whatever else is said",

@@ -31,7 +31,7 @@ var judges = map[key]judge{
 	{"apps", "Deployment"}:                                  deployment,
 	{"apps", "ReplicaSet"}:                                  replicaSet,
 	{"apps", "StatefulSet"}:                                 statefulSet,
-	{"apps", "DaemonSet"}:                                   daemonSet,
+	{"apps", "DaemonSet"}:                                   computed,
 	{"", "Pod"}:                                             pod,
 	{"", "PersistentVolumeClaim"}:                           claim,
 	{"", "Service"}:                                         service,
@@ -41,7 +41,7 @@ var judges = map[key]judge{
 	{"route.openshift.io", "Route"}:                         route,
 	{"gateway.networking.k8s.io", "HTTPRoute"}:              httpRoute,
 	{"autoscaling", "HorizontalPodAutoscaler"}:              autoscaler,
-	{"policy", "PodDisruptionBudget"}:                       existing,
+	{"policy", "PodDisruptionBudget"}:                       computed,
 	{"kueue.x-k8s.io", "Workload"}:                          kueueWorkload,
 }
 

@@ -45,22 +45,6 @@ func also(state State, text string) string {
 	return ": " + text
 }
 
-// counted judges by numbers of replicas.
-func counted(o object, want int64, counts ...string) Verdict {
-	if o.stale(condition{}) {
-		return Verdict{State: Progressing, Message: "the last change is being taken up"}
-	}
-	if want == 0 {
-		return Verdict{State: Idle, Reason: conditions.ReasonScaledToZero}
-	}
-	for _, name := range counts {
-		if have, _ := o.number("status", name); have < want {
-			return Verdict{State: Progressing, Reason: conditions.ReasonNotAvailable, Message: ready(have, want)}
-		}
-	}
-	return Verdict{State: Healthy, Message: ready(want, want)}
-}
-
 // replicas wanted; the API's default is 1.
 func replicas(o object) int64 {
 	if want, found := o.number("spec", "replicas"); found {
@@ -73,16 +57,22 @@ func replicaSet(o object) Verdict {
 	if c, _ := o.condition("ReplicaFailure"); c.is(metav1.ConditionTrue) {
 		return c.verdict(Failed)
 	}
-	return counted(o, replicas(o), "availableReplicas")
+	want := replicas(o)
+	have, _ := o.number("status", "availableReplicas")
+	switch {
+	case want == 0:
+		return Verdict{State: Idle, Reason: conditions.ReasonScaledToZero}
+	case have < want:
+		return Verdict{State: Progressing, Reason: conditions.ReasonNotAvailable, Message: ready(have, want)}
+	}
+	return Verdict{State: Healthy, Message: ready(want, want)}
 }
 
 func statefulSet(o object) Verdict {
-	return counted(o, replicas(o), "updatedReplicas", "readyReplicas")
-}
-
-func daemonSet(o object) Verdict {
-	want, _ := o.number("status", "desiredNumberScheduled")
-	return counted(o, want, "updatedNumberScheduled", "numberAvailable")
+	if replicas(o) == 0 {
+		return Verdict{State: Idle, Reason: conditions.ReasonScaledToZero}
+	}
+	return computed(o)
 }
 
 func job(o object) Verdict {

@@ -144,9 +144,9 @@ apiVersion: apps/v1
 kind: StatefulSet
 metadata: {name: a}
 spec: {replicas: 1}
-status: {updatedReplicas: 1, readyReplicas: 1}
+status: {replicas: 1, currentReplicas: 1, updatedReplicas: 1, readyReplicas: 1}
 `,
-			want: Verdict{State: Healthy, Message: "1/1 ready"},
+			want: Verdict{State: Healthy},
 		},
 		{
 			name: "a StatefulSet in the middle of an update",
@@ -155,9 +155,9 @@ apiVersion: apps/v1
 kind: StatefulSet
 metadata: {name: a}
 spec: {replicas: 3}
-status: {updatedReplicas: 1, readyReplicas: 3}
+status: {replicas: 3, currentReplicas: 2, updatedReplicas: 1, readyReplicas: 3}
 `,
-			want: Verdict{State: Progressing, Reason: "ReplicasNotAvailable", Message: "1/3 ready"},
+			want: Verdict{State: Progressing, Reason: "LessCurrent", Message: "current: 2/3"},
 		},
 		{
 			name: "a DaemonSet",
@@ -165,9 +165,9 @@ status: {updatedReplicas: 1, readyReplicas: 3}
 apiVersion: apps/v1
 kind: DaemonSet
 metadata: {name: a, generation: 1}
-status: {observedGeneration: 1, desiredNumberScheduled: 2, updatedNumberScheduled: 2, numberAvailable: 1}
+status: {observedGeneration: 1, desiredNumberScheduled: 2, currentNumberScheduled: 2, updatedNumberScheduled: 2, numberAvailable: 1}
 `,
-			want: Verdict{State: Progressing, Reason: "ReplicasNotAvailable", Message: "1/2 ready"},
+			want: Verdict{State: Progressing, Reason: "LessAvailable", Message: "Available: 1/2"},
 		},
 		{
 			name: "a DaemonSet that nobody has looked at",
@@ -177,7 +177,7 @@ kind: DaemonSet
 metadata: {name: a, generation: 2}
 status: {observedGeneration: 1}
 `,
-			want: Verdict{State: Progressing, Message: "the last change is being taken up"},
+			want: Verdict{State: Progressing, Reason: "LatestGenerationNotObserved", Message: "DaemonSet generation is 2, but latest observed generation is 1"},
 		},
 	})
 }
