@@ -5,6 +5,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/component-helpers/auth/rbac/validation"
 )
 
 // shown is how many of many things a finding names.
@@ -61,34 +65,35 @@ func (f *Facts) needs(folder string) bool {
 	return f.enabled(folder)
 }
 
-// withheld are the rights of a role that the account does not have.
+// withheld are the permissions of a role that the account does not have. Those of the manager's own namespace, and those that an
+// installation may narrow to namespaces, count wherever they were found.
 func (f *Facts) withheld(role ShippedRole) []string {
-	own := f.namespace()
+	granted := slices.Clone(f.Granted.Everywhere)
+	if role.Inside || role.Narrowed {
+		for _, rules := range f.Granted.Inside {
+			granted = append(granted, rules...)
+		}
+	}
+	_, rules := validation.Covers(granted, role.Rules)
 	var missing []string
-	for _, r := range rightsOf(role.Rules) {
-		granted := grants(f.Granted.Everywhere, r)
-		if !granted && role.Inside {
-			granted = grants(f.Granted.Inside[own], r) || f.insideAny(r)
-		}
-		if !granted && role.Narrowed {
-			granted = f.insideAny(r)
-		}
-		if !granted && !slices.Contains(missing, r.String()) {
-			missing = append(missing, r.String())
-		}
+	for _, rule := range rules {
+		missing = append(missing, inWords(rule))
 	}
 	slices.Sort(missing)
-	return missing
+	return slices.Compact(missing)
 }
 
-// insideAny tells whether a right holds in one of the namespaces that were looked at.
-func (f *Facts) insideAny(r right) bool {
-	for _, rules := range f.Granted.Inside {
-		if grants(rules, r) {
-			return true
-		}
+// inWords names what a rule of one verb and one resource or path allows.
+func inWords(rule rbacv1.PolicyRule) string {
+	if len(rule.NonResourceURLs) > 0 {
+		return rule.Verbs[0] + " " + rule.NonResourceURLs[0]
 	}
-	return false
+	name, part, _ := strings.Cut(rule.Resources[0], "/")
+	what := schema.GroupResource{Group: rule.APIGroups[0], Resource: name}.String()
+	if part != "" {
+		what += "/" + part
+	}
+	return strings.Join(append([]string{rule.Verbs[0], what}, rule.ResourceNames...), " ")
 }
 
 // checkUserRoles looks for the roles of users of what is on.

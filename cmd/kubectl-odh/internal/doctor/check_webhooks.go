@@ -157,7 +157,6 @@ func (f *Facts) judgeWebhook(w Webhook, ships Shipped) []Finding {
 		return nil // by URL: nothing is known of that
 	}
 	key := types.NamespacedName{Namespace: w.Service.Namespace, Name: w.Service.Name}
-	ready, there := f.Services[key]
 	result := Fail
 	if w.Policy == admissionregistrationv1.Ignore {
 		result = Warn
@@ -165,20 +164,13 @@ func (f *Facts) judgeWebhook(w Webhook, ships Shipped) []Finding {
 	reinstall := "kubectl apply -k config/overlays/<your platform>"
 	ours := ships.Configurations[w.Kind+" "+w.Configuration] != ""
 	if !ours || key.Name != webhookService {
-		reinstall = "kubectl delete " + kindWord(w.Kind) + " " + w.Configuration + ", if what it belonged to is gone"
+		reinstall = "kubectl delete " + strings.ToLower(w.Kind) + " " + w.Configuration + ", if what it belonged to is gone"
 		if ours {
 			reinstall = "kubectl apply -k config/overlays/<your platform>, which leads it to the manager"
 		}
 	}
-	switch {
-	case !there && len(f.gaps[topicServices]) == 0:
-		return []Finding{{Result: result, Subject: subject, Found: "leads to Service " + key.String() + ", which is not there", Cure: reinstall}}
-	case there && ready == 0:
-		return []Finding{{Result: result, Subject: subject, Found: "leads to Service " + key.String() + ", behind which no pod is ready",
-			Cure: "kubectl -n " + key.Namespace + " get pods,endpointslices"}}
-	}
-	if !f.leadsToManager(key) {
-		return nil
+	if nowhere := f.nowhere(key, Finding{Result: result, Subject: subject, Found: "leads", Cure: reinstall}); nowhere != nil || !f.leadsToManager(key) {
+		return nowhere
 	}
 	var out []Finding
 	if why := f.distrust(w.CABundle); why != "" {
@@ -191,16 +183,24 @@ func (f *Facts) judgeWebhook(w Webhook, ships Shipped) []Finding {
 	return out
 }
 
+// nowhere completes a finding about what leads to a Service, if that or a pod behind it is missing.
+func (f *Facts) nowhere(key types.NamespacedName, finding Finding) []Finding {
+	finding.Found += " to Service " + key.String()
+	switch ready, there := f.Services[key]; {
+	case !there && len(f.gaps[topicServices]) == 0:
+		finding.Found += ", which is not there"
+	case there && ready == 0:
+		finding.Found += ", behind which no pod is ready"
+		finding.Cure = "kubectl -n " + key.Namespace + " get pods,endpointslices"
+	default:
+		return nil
+	}
+	return []Finding{finding}
+}
+
 // leadsToManager tells whether a Service is that of the manager's webhooks.
 func (f *Facts) leadsToManager(key types.NamespacedName) bool {
 	return f.Manager.Deployment != nil && key.Namespace == f.namespace() && key.Name == webhookService
-}
-
-func kindWord(kind string) string {
-	if kind == "MutatingWebhookConfiguration" {
-		return "mutatingwebhookconfiguration"
-	}
-	return "validatingwebhookconfiguration"
 }
 
 // conversion looks at the webhook that turns versions of a CRD into each other.
@@ -212,14 +212,9 @@ func conversion(f *Facts, crd *apiextensionsv1.CustomResourceDefinition, subject
 	s := c.Webhook.ClientConfig.Service
 	key := types.NamespacedName{Namespace: s.Namespace, Name: s.Name}
 	const why = "objects that are stored in another version than the one asked for cannot be read"
-	ready, there := f.Services[key]
-	switch {
-	case !there && len(f.gaps[topicServices]) == 0:
-		return []Finding{{Result: Fail, Subject: subject, Found: "its conversion leads to Service " + key.String() + ", which is not there", Why: why, Cure: installCRDs}}
-	case there && ready == 0:
-		return []Finding{{Result: Fail, Subject: subject, Found: "its conversion leads to Service " + key.String() + ", behind which no pod is ready", Why: why, Cure: "kubectl -n " + key.Namespace + " get pods,endpointslices"}}
-	case !f.leadsToManager(key):
-		return nil
+	nowhere := f.nowhere(key, Finding{Result: Fail, Subject: subject, Found: "its conversion leads", Why: why, Cure: installCRDs})
+	if nowhere != nil || !f.leadsToManager(key) {
+		return nowhere
 	}
 	if problem := f.distrust(c.Webhook.ClientConfig.CABundle); problem != "" {
 		return []Finding{{Result: Fail, Subject: subject, Found: "its conversion webhook: " + problem, Why: why,

@@ -76,6 +76,13 @@ func gather(ctx context.Context, o *cli.Options, cluster *cli.Cluster, ships Shi
 	return g.facts, nil
 }
 
+// put writes facts.
+func (g *gatherer) put(write func(*Facts)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	write(g.facts)
+}
+
 // missing takes note of what could not be read. That something is not there is no gap.
 func (g *gatherer) missing(t topic, verb string, kind served.Kind, namespace, name string, err error) bool {
 	if err == nil {
@@ -99,11 +106,11 @@ func (g *gatherer) missing(t topic, verb string, kind served.Kind, namespace, na
 			gap.Of, gap.Name = verb+" "+resource+where, name
 		}
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if !slices.Contains(g.facts.gaps[t], gap) {
-		g.facts.gaps[t] = append(g.facts.gaps[t], gap)
-	}
+	g.put(func(f *Facts) {
+		if !slices.Contains(f.gaps[t], gap) {
+			f.gaps[t] = append(f.gaps[t], gap)
+		}
+	})
 	return true
 }
 
@@ -152,11 +159,12 @@ func (g *gatherer) manager(ctx context.Context, o *cli.Options, cluster *cli.Clu
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.facts.Manager = m
-	if hidden := g.Forbidden(); len(hidden) > 0 {
+	hidden, failed := g.Split()
+	if len(hidden) > 0 {
 		g.facts.gaps[topicManager] = append(g.facts.gaps[topicManager],
 			Gap{What: strings.Join(hidden, ", "), Right: "read them in all namespaces, or name the manager's with --manager-namespace"})
 	}
-	for _, line := range g.Failed() {
+	for _, line := range failed {
 		g.facts.gaps[topicManager] = append(g.facts.gaps[topicManager], Gap{What: "the manager", Reason: line})
 	}
 }
@@ -171,9 +179,7 @@ func (g *gatherer) crds(ctx context.Context) {
 		if !decode(g.get(ctx, topicCRDs, "apiextensions.k8s.io", "CustomResourceDefinition", "", name), crd) {
 			return
 		}
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		g.facts.CRDs[name] = crd
+		g.put(func(f *Facts) { f.CRDs[name] = crd })
 	})
 }
 
@@ -236,9 +242,7 @@ func (g *gatherer) serviceCA(ctx context.Context) {
 		return
 	}
 	runs := u != nil && health.Of(u).State == health.Healthy
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.facts.ServiceCA = &runs
+	g.put(func(f *Facts) { f.ServiceCA = &runs })
 }
 
 func (g *gatherer) gapsOf(t topic) []Gap {
@@ -261,7 +265,5 @@ func (g *gatherer) certificate(ctx context.Context) {
 	for _, key := range []string{corev1.TLSCertKey, corev1.ServiceAccountRootCAKey} {
 		public.Data[key] = s.Data[key]
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.facts.Certificate = public
+	g.put(func(f *Facts) { f.Certificate = public })
 }

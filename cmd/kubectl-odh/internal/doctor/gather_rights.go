@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -39,11 +40,11 @@ func (g *gatherer) originals(ctx context.Context) {
 				}
 			}
 		}
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		for _, r := range found {
-			g.facts.Originals = append(g.facts.Originals, *r)
-		}
+		g.put(func(f *Facts) {
+			for _, r := range found {
+				f.Originals = append(f.Originals, *r)
+			}
+		})
 	})
 }
 
@@ -63,9 +64,7 @@ func (g *gatherer) holder(u *unstructured.Unstructured) string {
 func (g *gatherer) userRoles(ctx context.Context) {
 	fetch.Each(g.ships.UserRoles, func(r ShippedRole) {
 		there := g.get(ctx, topicUserRoles, rbacv1.GroupName, "ClusterRole", "", r.Name) != nil
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		g.facts.UserRoles[r.Name] = there
+		g.put(func(f *Facts) { f.UserRoles[r.Name] = there })
 	})
 }
 
@@ -99,9 +98,7 @@ func (g *gatherer) rights(ctx context.Context) {
 		}
 		granted.Inside[namespace] = g.rules(ctx, namespace, refs)
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.facts.Granted = granted
+	g.put(func(f *Facts) { f.Granted = granted })
 }
 
 // namespacesOfRights are the manager's own and those that its settings name.
@@ -122,11 +119,7 @@ func concerns(subjects []rbacv1.Subject, home string, account rbacv1.Subject) bo
 	return slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool {
 		switch s.Kind {
 		case rbacv1.ServiceAccountKind:
-			namespace := s.Namespace
-			if namespace == "" {
-				namespace = home
-			}
-			return s.Name == account.Name && namespace == account.Namespace
+			return s.Name == account.Name && cmp.Or(s.Namespace, home) == account.Namespace
 		case rbacv1.UserKind:
 			return s.Name == user
 		default:
@@ -138,7 +131,7 @@ func concerns(subjects []rbacv1.Subject, home string, account rbacv1.Subject) bo
 // rules are those of the roles that bindings name.
 func (g *gatherer) rules(ctx context.Context, namespace string, refs []rbacv1.RoleRef) []rbacv1.PolicyRule {
 	refs = slices.Clone(refs)
-	slices.SortFunc(refs, func(a, b rbacv1.RoleRef) int { return compareText(a.Kind+a.Name, b.Kind+b.Name) })
+	slices.SortFunc(refs, func(a, b rbacv1.RoleRef) int { return cmp.Compare(a.Kind+a.Name, b.Kind+b.Name) })
 	var all []rbacv1.PolicyRule
 	for _, ref := range slices.Compact(refs) {
 		place := namespace

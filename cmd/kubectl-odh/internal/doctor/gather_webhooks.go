@@ -1,8 +1,8 @@
 package doctor
 
 import (
-	"cmp"
 	"context"
+	"maps"
 	"slices"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/ours"
@@ -22,41 +23,23 @@ import (
 // maxMesh is how many namespaces of ModelMesh are looked at one by one.
 const maxMesh = 50
 
-func compareText(a, b string) int { return cmp.Compare(a, b) }
-
-// webhooks reads all configurations and keeps what is asked about our kinds.
+// webhooks reads all configurations and keeps what is asked about our kinds. Both kinds of configuration have the fields that matter in
+// the same places.
 func (g *gatherer) webhooks(ctx context.Context) {
-	const group = admissionregistrationv1.GroupName
 	var all []Webhook
-	for _, u := range g.list(ctx, topicWebhooks, group, "MutatingWebhookConfiguration", "", metav1.ListOptions{}) {
-		c := &admissionregistrationv1.MutatingWebhookConfiguration{}
-		if !decode(&u, c) {
-			continue
-		}
-		for _, w := range c.Webhooks {
-			all = append(all, Webhook{"MutatingWebhookConfiguration", c.Name, w.Name, policyOf(w.FailurePolicy), w.Rules, w.ClientConfig.CABundle, w.ClientConfig.Service})
-		}
-	}
-	for _, u := range g.list(ctx, topicWebhooks, group, "ValidatingWebhookConfiguration", "", metav1.ListOptions{}) {
-		c := &admissionregistrationv1.ValidatingWebhookConfiguration{}
-		if !decode(&u, c) {
-			continue
-		}
-		for _, w := range c.Webhooks {
-			all = append(all, Webhook{"ValidatingWebhookConfiguration", c.Name, w.Name, policyOf(w.FailurePolicy), w.Rules, w.ClientConfig.CABundle, w.ClientConfig.Service})
+	for _, kind := range []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
+		for _, u := range g.list(ctx, topicWebhooks, admissionregistrationv1.GroupName, kind, "", metav1.ListOptions{}) {
+			c := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+			if !decode(&u, c) {
+				continue
+			}
+			for _, w := range c.Webhooks {
+				policy := ptr.Deref(w.FailurePolicy, admissionregistrationv1.Fail)
+				all = append(all, Webhook{kind, c.Name, w.Name, policy, w.Rules, w.ClientConfig.CABundle, w.ClientConfig.Service})
+			}
 		}
 	}
-	all = slices.DeleteFunc(all, func(w Webhook) bool { return !g.aboutUs(w) })
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.facts.Webhooks = all
-}
-
-func policyOf(p *admissionregistrationv1.FailurePolicyType) admissionregistrationv1.FailurePolicyType {
-	if p == nil {
-		return admissionregistrationv1.Fail
-	}
-	return *p
+	g.put(func(f *Facts) { f.Webhooks = slices.DeleteFunc(all, func(w Webhook) bool { return !g.aboutUs(w) }) })
 }
 
 // aboutUs tells whether a webhook is one of ours or is called for one of our kinds by name.
@@ -89,11 +72,7 @@ func (g *gatherer) services(ctx context.Context) {
 			wanted[types.NamespacedName{Namespace: s.Namespace, Name: s.Name}] = true
 		}
 	}
-	var list []types.NamespacedName
-	for key := range wanted {
-		list = append(list, key)
-	}
-	fetch.Each(list, func(key types.NamespacedName) {
+	fetch.Each(slices.Collect(maps.Keys(wanted)), func(key types.NamespacedName) {
 		service := g.get(ctx, topicServices, "", "Service", key.Namespace, key.Name)
 		if service == nil {
 			return
@@ -109,9 +88,7 @@ func (g *gatherer) services(ctx context.Context) {
 		if elsewhere != "" || len(g.gapsOf(topicServices)) > before {
 			ready = -1
 		}
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		g.facts.Services[key] = ready
+		g.put(func(f *Facts) { f.Services[key] = ready })
 	})
 }
 
@@ -136,9 +113,7 @@ func (g *gatherer) meshNamespaces(ctx context.Context) {
 	for _, u := range g.list(ctx, topicMesh, "", "Namespace", "", metav1.ListOptions{LabelSelector: modelmesh.LabelEnabled + "=true"}) {
 		found = append(found, MeshNamespace{Name: u.GetName()})
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.facts.MeshNamespaces = found
+	g.put(func(f *Facts) { f.MeshNamespaces = found })
 }
 
 // meshSecrets looks at what namespaces of ModelMesh need. Of Secrets only the metadata is read.

@@ -79,44 +79,42 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
-func TestGrants(t *testing.T) {
+// What the account may not do is said one permission at a time; rules of namespaces count for roles that may be bound there.
+func TestWithheld(t *testing.T) {
 	rule := func(group, resource, verb string, names ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{verb}, ResourceNames: names}
 	}
-	secret := right{resource: "secrets", verb: "get"}
-	named := right{resource: "secrets", verb: "get", name: "a"}
-	status := right{group: "x", resource: "things/status", verb: "patch"}
+	path := rbacv1.PolicyRule{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}
+	secret, named, status := rule("", "secrets", "get"), rule("", "secrets", "get", "a"), rule("x", "things/status", "patch")
 	for name, tc := range map[string]struct {
-		rules []rbacv1.PolicyRule
-		right right
-		want  bool
+		granted rbacv1.PolicyRule
+		wanted  rbacv1.PolicyRule
+		missing string
 	}{
-		"none":              {nil, secret, false},
-		"exact":             {[]rbacv1.PolicyRule{rule("", "secrets", "get")}, secret, true},
-		"another verb":      {[]rbacv1.PolicyRule{rule("", "secrets", "list")}, secret, false},
-		"another group":     {[]rbacv1.PolicyRule{rule("x", "secrets", "get")}, secret, false},
-		"stars":             {[]rbacv1.PolicyRule{rule("*", "*", "*")}, secret, true},
-		"one name for all":  {[]rbacv1.PolicyRule{rule("", "secrets", "get", "a")}, secret, false},
-		"one name":          {[]rbacv1.PolicyRule{rule("", "secrets", "get", "a")}, named, true},
-		"another name":      {[]rbacv1.PolicyRule{rule("", "secrets", "get", "b")}, named, false},
-		"all names for one": {[]rbacv1.PolicyRule{rule("", "secrets", "get")}, named, true},
-		"subresource":       {[]rbacv1.PolicyRule{rule("x", "things/status", "patch")}, status, true},
-		"its resource":      {[]rbacv1.PolicyRule{rule("x", "things", "patch")}, status, false},
-		"every resource's":  {[]rbacv1.PolicyRule{rule("x", "*/status", "patch")}, status, true},
-		"a path":            {[]rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}}, right{verb: "get", path: "/metrics"}, true},
-		"paths":             {[]rbacv1.PolicyRule{{NonResourceURLs: []string{"/met*"}, Verbs: []string{"get"}}}, right{verb: "get", path: "/metrics"}, true},
-		"another path":      {[]rbacv1.PolicyRule{{NonResourceURLs: []string{"/healthz"}, Verbs: []string{"get"}}}, right{verb: "get", path: "/metrics"}, false},
+		"another verb":     {rule("", "secrets", "list"), secret, "get secrets"},
+		"stars":            {rule("*", "*", "*"), secret, ""},
+		"one name for all": {named, secret, "get secrets"},
+		"another name":     {rule("", "secrets", "get", "b"), named, "get secrets a"},
+		"all for one":      {secret, named, ""},
+		"its resource":     {rule("x", "things", "patch"), status, "patch things.x/status"},
+		"every resource's": {rule("x", "*/status", "patch"), status, ""},
+		"paths":            {rbacv1.PolicyRule{NonResourceURLs: []string{"/met*"}, Verbs: []string{"get"}}, path, ""},
+		"another path":     {rbacv1.PolicyRule{NonResourceURLs: []string{"/healthz"}, Verbs: []string{"get"}}, path, "get /metrics"},
 	} {
-		if got := grants(tc.rules, tc.right); got != tc.want {
-			t.Errorf("%s: %t", name, got)
+		for place, role := range map[string]ShippedRole{"": {}, "inside": {Inside: true}, "narrowed": {Narrowed: true}} {
+			role.Rules = []rbacv1.PolicyRule{tc.wanted, tc.wanted}
+			f := &Facts{Granted: Granted{Everywhere: []rbacv1.PolicyRule{tc.granted}}}
+			if place != "" {
+				f.Granted = Granted{Inside: map[string][]rbacv1.PolicyRule{"n": {tc.granted}}}
+			}
+			if got := strings.Join(f.withheld(role), ", "); got != tc.missing {
+				t.Errorf("%s %s: %q, want %q", name, place, got, tc.missing)
+			}
 		}
 	}
-	for want, r := range map[string]right{
-		"get secrets": secret, "get secrets a": named, "patch things.x/status": status, "get /metrics": {verb: "get", path: "/metrics"},
-	} {
-		if r.String() != want {
-			t.Errorf("%q, want %q", r, want)
-		}
+	f := &Facts{Granted: Granted{Inside: map[string][]rbacv1.PolicyRule{"n": {secret}}}}
+	if got := f.withheld(ShippedRole{Rules: []rbacv1.PolicyRule{secret}}); len(got) != 1 {
+		t.Errorf("a role of the cluster that is bound in a namespace: %q", got)
 	}
 }
 

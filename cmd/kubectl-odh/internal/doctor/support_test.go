@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -138,7 +139,7 @@ func healthy(t *testing.T) *Facts {
 		f.Webhooks = append(f.Webhooks, Webhook{Kind: kind, Configuration: configuration, Name: "w", Policy: admissionregistrationv1.Fail, CABundle: bundle,
 			Service: &admissionregistrationv1.ServiceReference{Namespace: key.Namespace, Name: key.Name}})
 	}
-	slices.SortFunc(f.Webhooks, func(a, b Webhook) int { return compareText(a.Kind+a.Configuration, b.Kind+b.Configuration) })
+	slices.SortFunc(f.Webhooks, func(a, b Webhook) int { return cmp.Compare(a.Kind+a.Configuration, b.Kind+b.Configuration) })
 	f.Granted = Granted{Inside: map[string][]rbacv1.PolicyRule{}}
 	for _, role := range s.Roles {
 		if role.Inside {

@@ -17,7 +17,7 @@ func (r Report) render(s screen.Style, all bool) string {
 		result := worst(group)
 		fmt.Fprintf(&b, "%s  %s", s.Paint(paints[result], fmt.Sprintf("%-7s", result)), s.Paint(screen.Bold, group[0].Check))
 		if result == OK && !all {
-			b.WriteString("  " + s.Clip(summaryOf(group), room(s, len(group[0].Check)+11)) + "\n")
+			b.WriteString("  " + s.Clip(summaryOf(group), s.Room(len(group[0].Check)+11)) + "\n")
 			continue
 		}
 		b.WriteString("\n")
@@ -62,13 +62,6 @@ func (f Finding) line() string {
 		return screen.OneLine(f.Found)
 	}
 	return screen.OneLine(f.Subject + ": " + f.Found)
-}
-
-func room(s screen.Style, used int) int {
-	if s.Width == 0 {
-		return -1
-	}
-	return max(s.Width-used, 0)
 }
 
 // renderAll writes findings. What follows from several of them and mends them all is said once.

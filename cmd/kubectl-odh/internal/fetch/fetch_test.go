@@ -68,7 +68,7 @@ func reader(t *testing.T, cluster *fakecluster.Cluster) Reader {
 
 var configMaps = served.Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Resource: "configmaps", Namespaced: true, Listable: true}
 
-func maps(count int) []unstructured.Unstructured {
+func someMaps(count int) []unstructured.Unstructured {
 	var out []unstructured.Unstructured
 	for i := range count {
 		u := unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"a": "b"}}}
@@ -80,7 +80,7 @@ func maps(count int) []unstructured.Unstructured {
 }
 
 func TestLists(t *testing.T) {
-	cluster := fakecluster.Start(t, fakecluster.Kubernetes(), maps(7))
+	cluster := fakecluster.Start(t, fakecluster.Kubernetes(), someMaps(7))
 	cluster.Page(2)
 	r := reader(t, cluster)
 	for namespace, want := range map[string]int{"": 7, "one": 4, "two": 3, "three": 0} {

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -133,7 +134,7 @@ func (l *live) kubeRay(ctx context.Context, manager string) []string {
 
 // compare prints how the live objects differ from what documents bring about, and says so by its error.
 func (l *live) compare(ctx context.Context, w io.Writer, kinds render.Kinds, documents []*unstructured.Unstructured) error {
-	out, differs := &printer{out: w}, false
+	out, differs := &bytes.Buffer{}, false
 	for _, obj := range documents {
 		stored, env := l.stored(ctx, obj)
 		result, err := kinds.Render(stored, env)
@@ -148,14 +149,16 @@ func (l *live) compare(ctx context.Context, w io.Writer, kinds render.Kinds, doc
 			differs = differs || is
 		}
 	}
-	switch {
-	case out.err != nil:
-		return fmt.Errorf("printing: %w", out.err)
-	case differs:
+	if !differs {
+		out.WriteString("no differences\n")
+	}
+	if _, err := out.WriteTo(w); err != nil {
+		return fmt.Errorf("printing: %w", err)
+	}
+	if differs {
 		return cli.ErrWrong
 	}
-	out.line("no differences")
-	return out.err
+	return nil
 }
 
 // stored takes over from the live custom resource what decides on the form of its objects: whether a database was migrated, and the
@@ -182,30 +185,30 @@ func (l *live) stored(ctx context.Context, obj *unstructured.Unstructured) (*uns
 }
 
 // differs compares one object with the live one, in the fields that are rendered.
-func (l *live) differs(ctx context.Context, out *printer, wanted *unstructured.Unstructured) (bool, error) {
+func (l *live) differs(ctx context.Context, out io.Writer, wanted *unstructured.Unstructured) (bool, error) {
 	title := wanted.GetKind() + " " + wanted.GetName()
 	if wanted.GetNamespace() != "" {
 		title = wanted.GetKind() + " " + wanted.GetNamespace() + "/" + wanted.GetName()
 	}
 	k, ok := l.set.Exact(wanted.GroupVersionKind())
 	if !ok {
-		out.line("! %s: the cluster does not serve %s", title, wanted.GroupVersionKind().GroupVersion())
+		fmt.Fprintf(out, "! %s: the cluster does not serve %s\n", title, wanted.GroupVersionKind().GroupVersion())
 		return true, nil
 	}
 	u, err := l.reader.Get(ctx, k, wanted.GetNamespace(), wanted.GetName())
 	switch {
 	case apierrors.IsNotFound(err):
-		out.line("+ %s: not there", title)
+		fmt.Fprintf(out, "+ %s: not there\n", title)
 		return true, nil
 	case apierrors.IsForbidden(err):
-		out.line("? %s: may not be read", title)
+		fmt.Fprintf(out, "? %s: may not be read\n", title)
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("reading %s: %w", title, err)
 	}
 	found := Differences(wanted.Object, u.Object)
 	for _, d := range found {
-		out.line("~ %s: %s", title, d.of(wanted.GetKind()))
+		fmt.Fprintf(out, "~ %s: %s\n", title, d.of(wanted.GetKind()))
 	}
 	return len(found) > 0, nil
 }

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/mattn/go-runewidth"
 )
 
 // Style says how text looks.
@@ -48,6 +50,9 @@ func (s Style) Ellipsis() string {
 	return "…"
 }
 
+// widths are the columns of characters, in every locale the same.
+var widths = runewidth.Condition{StrictEmojiNeutral: true}
+
 // Clip folds white space and control characters, which could play tricks on a terminal, and cuts a text to a number of columns. A
 // negative limit means no bound.
 func (s Style) Clip(text string, limit int) string {
@@ -57,17 +62,9 @@ func (s Style) Clip(text string, limit int) string {
 	}
 	mark := s.Ellipsis()
 	if limit <= Columns(mark) {
-		return mark[:min(limit*len(mark)/Columns(mark), len(mark))]
+		return widths.Truncate(mark, limit, "")
 	}
-	end, columns := 0, 0
-	for i, r := range text {
-		if columns+width(r) > limit-Columns(mark) {
-			break
-		}
-		columns += width(r)
-		end = i + utf8.RuneLen(r)
-	}
-	return strings.TrimRight(text[:end], " ") + mark
+	return strings.TrimRight(widths.Truncate(text, limit-Columns(mark), ""), " ") + mark
 }
 
 // OneLine folds white space and drops control characters.
@@ -85,26 +82,4 @@ func OneLine(text string) string {
 }
 
 // Columns is how many columns a text without escape sequences takes.
-func Columns(text string) int {
-	n := 0
-	for _, r := range text {
-		n += width(r)
-	}
-	return n
-}
-
-// wide are the blocks whose characters take two columns: East Asian scripts and pictures.
-var wide = &unicode.RangeTable{
-	R16: []unicode.Range16{{0x1100, 0x115f, 1}, {0x2e80, 0x303e, 1}, {0x3041, 0xa4cf, 1}, {0xac00, 0xd7a3, 1}, {0xf900, 0xfaff, 1}, {0xfe30, 0xfe6f, 1}, {0xff00, 0xff60, 1}, {0xffe0, 0xffe6, 1}},
-	R32: []unicode.Range32{{0x1f300, 0x1f64f, 1}, {0x1f900, 0x1f9ff, 1}, {0x20000, 0x3fffd, 1}},
-}
-
-func width(r rune) int {
-	switch {
-	case unicode.Is(unicode.Mn, r):
-		return 0
-	case unicode.Is(wide, r):
-		return 2
-	}
-	return 1
-}
+func Columns(text string) int { return widths.StringWidth(text) }

@@ -1,4 +1,4 @@
-// Package served knows which kinds a cluster serves, and finds the one that a user means by a word.
+// Package served knows which kinds a cluster serves.
 package served
 
 import (
@@ -11,16 +11,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
-
-	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
 // Kind is a kind that is served.
 type Kind struct {
 	schema.GroupVersionKind
-	// Resource is its plural name, Singular its other one, and Short are the abbreviations.
-	Resource, Singular string
-	Short              []string
+	// Resource is its plural name.
+	Resource string
 	// Namespaced tells whether its objects are in namespaces, Listable whether they can be listed.
 	Namespaced, Listable bool
 	// Preferred tells whether it is the version that the group prefers.
@@ -70,19 +67,18 @@ func (s *Set) add(list *metav1.APIResourceList, preferred bool) {
 		return // no version that a request could name
 	}
 	for _, r := range list.APIResources {
-		if strings.Contains(r.Name, "/") {
-			continue // a part of another resource
+		if !strings.Contains(r.Name, "/") { // else it is a part of another resource
+			s.kinds = append(s.kinds, Kind{
+				GroupVersionKind: version.WithKind(r.Kind), Resource: r.Name, Namespaced: r.Namespaced, Listable: slices.Contains(r.Verbs, "list"), Preferred: preferred,
+			})
 		}
-		s.kinds = append(s.kinds, Kind{
-			GroupVersionKind: version.WithKind(r.Kind), Resource: r.Name, Singular: cmp.Or(r.SingularName, strings.ToLower(r.Kind)),
-			Short: r.ShortNames, Namespaced: r.Namespaced, Listable: slices.Contains(r.Verbs, "list"), Preferred: preferred,
-		})
 	}
 }
 
 // Has reports whether a kind is served in that version.
 func (s Set) Has(gvk schema.GroupVersionKind) bool {
-	return slices.ContainsFunc(s.kinds, func(k Kind) bool { return k.GroupVersionKind == gvk })
+	_, ok := s.Exact(gvk)
+	return ok
 }
 
 // Kind returns a kind in the version that its group prefers, else in any.
@@ -95,75 +91,25 @@ func (s Set) Exact(gvk schema.GroupVersionKind) (Kind, bool) {
 	return best(s.kinds, func(k Kind) bool { return k.GroupVersionKind == gvk })
 }
 
+// best is a wanted kind, in the preferred version if that is among them.
 func best(kinds []Kind, wanted func(Kind) bool) (Kind, bool) {
-	var found []Kind
+	var found Kind
 	for _, k := range kinds {
-		if wanted(k) {
-			found = append(found, k)
+		if wanted(k) && (found.Resource == "" || k.Preferred && !found.Preferred) {
+			found = k
 		}
 	}
-	if len(found) == 0 {
-		return Kind{}, false
-	}
-	return slices.MinFunc(found, func(a, b Kind) int { return cmp.Compare(later(a), later(b)) }), true
-}
-
-// later sorts versions that are not preferred behind those that are.
-func later(k Kind) int {
-	if k.Preferred {
-		return 0
-	}
-	return 1
+	return found, found.Resource != ""
 }
 
 // Listable returns each kind that can be listed once, in the preferred version of its group, sorted.
 func (s Set) Listable() []Kind {
-	seen := map[schema.GroupKind]Kind{}
-	for _, k := range s.kinds {
-		if old, known := seen[k.GroupKind()]; k.Listable && (!known || !old.Preferred && k.Preferred) {
-			seen[k.GroupKind()] = k
-		}
-	}
-	var out []Kind
-	for _, k := range seen {
-		out = append(out, k)
-	}
+	out := slices.DeleteFunc(slices.Clone(s.kinds), func(k Kind) bool {
+		chosen, _ := best(s.kinds, func(other Kind) bool { return other.Listable && other.GroupKind() == k.GroupKind() })
+		return k.GroupVersionKind != chosen.GroupVersionKind
+	})
 	slices.SortFunc(out, func(a, b Kind) int {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind))
 	})
 	return out
-}
-
-// Find returns the kind that a word means, as kubectl does: its name, the singular or plural one, an abbreviation, any of them with
-// ".group" behind. Of several groups that have the word, the first one that ours prefers counts.
-func (s Set) Find(word string, ours func(schema.GroupKind) bool) (Kind, error) {
-	word = strings.ToLower(word)
-	name, group, qualified := strings.Cut(word, ".")
-	matches := func(k Kind) bool {
-		if qualified && k.Group != group && k.Version+"."+k.Group != group {
-			return false
-		}
-		return k.means(name)
-	}
-	if found, ok := best(s.kinds, func(k Kind) bool { return matches(k) && ours(k.GroupKind()) }); ok {
-		return found, nil
-	}
-	if found, ok := best(s.kinds, matches); ok {
-		return found, nil
-	}
-	return Kind{}, fmt.Errorf("the cluster serves no kind %q%s", word, s.similar(name, ours))
-}
-
-func (k Kind) means(name string) bool {
-	return name == k.Resource || name == k.Singular || name == strings.ToLower(k.Kind) || slices.Contains(k.Short, name)
-}
-
-// similar proposes one of our kinds that somebody may have meant.
-func (s Set) similar(name string, ours func(schema.GroupKind) bool) string {
-	for _, k := range s.kinds {
-		if ours(k.GroupKind()) && names.Edits(name, k.Singular) <= 2 {
-			return fmt.Sprintf("; did you mean %q?", k.Singular)
-		}
-	}
-	return "; kubectl api-resources lists all"
 }

@@ -32,44 +32,6 @@ func everything(t *testing.T) Set {
 	return set
 }
 
-// ours are the kinds that count more.
-func ours(kind schema.GroupKind) bool { return strings.Contains(kind.Group, "opendatahub") }
-
-func TestFind(t *testing.T) {
-	set := everything(t)
-	for word, want := range map[string]string{
-		"mlflow":                          "mlflow.opendatahub.io/v1, Kind=MLflow",
-		"MLflow":                          "mlflow.opendatahub.io/v1, Kind=MLflow",
-		"mlflows":                         "mlflow.opendatahub.io/v1, Kind=MLflow",
-		"mlf":                             "mlflow.opendatahub.io/v1, Kind=MLflow",
-		"mlflows.mlflow.opendatahub.io":   "mlflow.opendatahub.io/v1, Kind=MLflow",
-		"mlflow.v1.mlflow.opendatahub.io": "mlflow.opendatahub.io/v1, Kind=MLflow",
-		"po":                              "/v1, Kind=Pod",
-		"isvc":                            "serving.kserve.io/v1beta1, Kind=InferenceService",
-		"modelregistry":                   "modelregistry.opendatahub.io/v1beta1, Kind=ModelRegistry",
-		"mr.v1alpha1.modelregistry.opendatahub.io": "modelregistry.opendatahub.io/v1alpha1, Kind=ModelRegistry",
-		"catalog":             "aihub.opendatahub.io/v1alpha1, Kind=Catalog",
-		"catalog.example.com": "example.com/v1, Kind=Catalog",
-		"cat":                 "example.com/v1, Kind=Catalog",
-	} {
-		got, err := set.Find(word, ours)
-		if err != nil || got.String() != want {
-			t.Errorf("%s: %v, %v, want %s", word, got.GroupVersionKind, err, want)
-		}
-	}
-	for word, want := range map[string]string{
-		"mlflwo":           `the cluster serves no kind "mlflwo"; did you mean "mlflow"?`,
-		"catlog":           `did you mean "catalog"?`,
-		"unicorn":          "kubectl api-resources lists all",
-		"pod.example.com":  `the cluster serves no kind "pod.example.com"`,
-		"mlflow.v9.mlflow": `the cluster serves no kind`,
-	} {
-		if got, err := set.Find(word, ours); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, %v", word, got, err)
-		}
-	}
-}
-
 func TestKinds(t *testing.T) {
 	set := everything(t)
 	registry, ok := set.Kind("modelregistry.opendatahub.io", "ModelRegistry")
