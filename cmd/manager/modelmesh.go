@@ -118,7 +118,7 @@ func (m *modelMesh) webhooks(mgr ctrl.Manager, enabled bool) error {
 		webhook.Register(mgr, false, guards, func(context.Context, string) []string { return known })
 		return nil
 	}
-	source, err := m.settings(mgr) // here, not in a run of the component, with which it would end
+	source, err := m.settings(mgr) // here, not with the controllers, which the replica that leads sets up
 	if err != nil {
 		return err
 	}

@@ -92,7 +92,7 @@ func (r *rayCluster) webhooks(mgr ctrl.Manager, enabled bool) error {
 	return nil
 }
 
-// controllers is called anew whenever KubeRay's API appears.
+// controllers is called when KubeRay's API is served, and again after it has failed.
 func (r *rayCluster) controllers(ctx context.Context, mgr ctrl.Manager) error {
 	source, err := r.settings(mgr)
 	if err != nil {

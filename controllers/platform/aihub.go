@@ -39,7 +39,7 @@ type Program struct {
 	Component string
 	// Enabled is false when the settings switch it off.
 	Enabled bool
-	// Requires are the kinds without which it rests.
+	// Requires are the kinds without which it does not run.
 	Requires []schema.GroupVersionKind
 }
 

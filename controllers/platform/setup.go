@@ -55,7 +55,7 @@ func Optional() []schema.GroupVersionKind {
 	return []schema.GroupVersionKind{mlflowOperatorKind, mlflowKind, hubKind, catalogKind}
 }
 
-// Parts are what the component consists of: one for each resource of the platform, which rests while that is not served. They
+// Parts are what the component consists of: one for each resource of the platform, which waits until that is served. They
 // bear the name of the component, since they are switched as one.
 func Parts(mlflowOperator, hub func(context.Context, ctrl.Manager) error) []component.Component {
 	return []component.Component{

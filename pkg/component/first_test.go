@@ -45,7 +45,7 @@ func (d *dawn) ServerResourcesForGroupVersion(gv string) (*metav1.APIResourceLis
 	return list, nil
 }
 
-// A component rests until discovery has answered; one that is built then never sees an API as absent of which the server is away.
+// A component waits until discovery has answered; one that is built then never sees an API as absent of which the server is away.
 func TestComponentsWaitForTheFirstAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, w, mgr := &dawn{}, &worker{}, newManager(t)

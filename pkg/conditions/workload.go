@@ -44,13 +44,14 @@ func Rollout(d *appsv1.Deployment) RolloutState {
 	if d.Spec.Replicas != nil {
 		state.Desired = *d.Spec.Replicas
 	}
+	failure := condition(d, appsv1.DeploymentReplicaFailure)
 	switch status := d.Status; {
 	case status.ObservedGeneration < d.Generation:
 		return state.waiting(ReasonNotObserved, "the last change of the Deployment is being taken up")
-	case isCondition(d, appsv1.DeploymentReplicaFailure, corev1.ConditionTrue):
+	case failure.Status == corev1.ConditionTrue:
 		return state.failed(ReasonReplicaFailure,
-			"pods cannot be created: "+stableReplicaFailure(message(d, appsv1.DeploymentReplicaFailure)))
-	case deadlineExceeded(d):
+			"pods cannot be created: "+stableReplicaFailure(failure.Message))
+	case condition(d, appsv1.DeploymentProgressing).Reason == ReasonDeadlineExceeded:
 		return state.failed(ReasonDeadlineExceeded, "the rollout made no progress within its deadline")
 	case status.UpdatedReplicas < state.Desired:
 		return state.waiting(ReasonUpdating, "new replicas are being created")
@@ -84,31 +85,14 @@ func notAvailable(d *appsv1.Deployment) string {
 	return "replicas are not ready yet"
 }
 
-func deadlineExceeded(d *appsv1.Deployment) bool {
-	for _, c := range d.Status.Conditions {
-		if c.Type == appsv1.DeploymentProgressing {
-			return c.Reason == ReasonDeadlineExceeded
-		}
-	}
-	return false
-}
-
-func isCondition(d *appsv1.Deployment, t appsv1.DeploymentConditionType, status corev1.ConditionStatus) bool {
+// condition returns that of a type, one without a status when there is none.
+func condition(d *appsv1.Deployment, t appsv1.DeploymentConditionType) appsv1.DeploymentCondition {
 	for _, c := range d.Status.Conditions {
 		if c.Type == t {
-			return c.Status == status
+			return c
 		}
 	}
-	return false
-}
-
-func message(d *appsv1.Deployment, t appsv1.DeploymentConditionType) string {
-	for _, c := range d.Status.Conditions {
-		if c.Type == t {
-			return c.Message
-		}
-	}
-	return ""
+	return appsv1.DeploymentCondition{}
 }
 
 var (

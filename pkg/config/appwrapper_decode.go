@@ -106,7 +106,9 @@ func as[T any](value any) (T, bool) {
 	return typed, ok
 }
 
-func (s *section) boolean(name string, dst *bool) { readScalar(s, name, dst, "true or false", as[bool]) }
+func (s *section) boolean(name string, dst *bool) {
+	readScalar(s, name, dst, "true or false", as[bool])
+}
 
 func (s *section) text(name string, dst *string) { readScalar(s, name, dst, "a string", as[string]) }
 
