@@ -2,6 +2,7 @@ package capability
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -25,64 +26,31 @@ type served struct {
 // failures of single group versions are part of the answer.
 func read(ctx context.Context, client discovery.DiscoveryInterfaceWithContext, groups map[string]bool) (served, error) {
 	out := served{kinds: map[schema.GroupVersion]map[string]string{}, failed: map[schema.GroupVersion]error{}}
-	var (
-		list  *metav1.APIGroupList
-		known map[schema.GroupVersion]*metav1.APIResourceList
-		stale map[schema.GroupVersion]error
-		err   error
-	)
-	if aggregated, ok := client.(discovery.AggregatedDiscoveryInterfaceWithContext); ok {
-		list, known, stale, err = aggregated.GroupsAndMaybeResourcesWithContext(ctx)
-	} else {
-		list, err = client.ServerGroupsWithContext(ctx)
+	list, resources, err := discovery.ServerGroupsAndResourcesWithContext(ctx, client)
+	failed, partly := discovery.GroupDiscoveryFailedErrorGroups(err)
+	if err != nil && !partly {
+		return served{}, fmt.Errorf("reading discovery: %w", err)
 	}
-	if err != nil {
-		return served{}, fmt.Errorf("reading the API groups: %w", err)
-	}
-	for gv, cause := range stale {
-		if groups[gv.Group] {
-			out.failed[gv] = cause
+	for _, r := range resources {
+		if gv, err := schema.ParseGroupVersion(r.GroupVersion); err == nil && groups[gv.Group] {
+			out.add(gv, r)
 		}
 	}
-	for _, gv := range versionsOf(list, groups) {
-		if _, bad := out.failed[gv]; bad {
-			continue
-		}
-		if resources, ok := known[gv]; ok {
-			out.add(gv, resources)
-			continue
-		}
-		if known != nil {
-			// The aggregated document lists the version without its resources while it is being collected.
-			out.failed[gv] = fmt.Errorf("resources of %s are not known yet", gv)
-			continue
-		}
-		resources, err := client.ServerResourcesForGroupVersionWithContext(ctx, gv.String())
-		switch {
-		case apierrors.IsNotFound(err): // it went away between the two requests
-		case err != nil:
-			out.failed[gv] = fmt.Errorf("reading the resources of %s: %w", gv, err)
-		default:
-			out.add(gv, resources)
+	for _, group := range list {
+		for _, version := range group.Versions {
+			gv := schema.GroupVersion{Group: group.Name, Version: version.Version}
+			_, described := out.kinds[gv]
+			cause := failed[gv]
+			if described || !groups[gv.Group] || apierrors.IsNotFound(cause) { // the last went away between two requests
+				continue
+			}
+			if cause == nil { // the aggregated document lists a version without its resources while it is being collected
+				cause = errors.New("its resources are not known yet")
+			}
+			out.failed[gv] = fmt.Errorf("reading the resources of %s: %w", gv, cause)
 		}
 	}
 	return out, nil
-}
-
-func versionsOf(list *metav1.APIGroupList, groups map[string]bool) []schema.GroupVersion {
-	var out []schema.GroupVersion
-	if list == nil {
-		return nil
-	}
-	for _, group := range list.Groups {
-		if !groups[group.Name] {
-			continue
-		}
-		for _, version := range group.Versions {
-			out = append(out, schema.GroupVersion{Group: group.Name, Version: version.Version})
-		}
-	}
-	return out
 }
 
 func (s served) add(gv schema.GroupVersion, list *metav1.APIResourceList) {

@@ -108,7 +108,7 @@ func (d *fakeDiscovery) GroupsAndMaybeResourcesWithContext(context.Context) (*me
 	if d.failing != nil {
 		return nil, nil, nil, d.failing
 	}
-	resources := map[schema.GroupVersion]*metav1.APIResourceList{}
+	resources := core()
 	for gv, list := range d.lists {
 		if d.stale[gv] == nil {
 			resources[gv] = &metav1.APIResourceList{GroupVersion: gv.String(), APIResources: slices.Clone(list)}
@@ -131,7 +131,10 @@ func (l legacyCalls) ServerGroups() (*metav1.APIGroupList, error) {
 	l.d.mu.Lock()
 	defer l.d.mu.Unlock()
 	l.d.calls++
-	return l.d.groups(), l.d.failing
+	if l.d.failing != nil {
+		return nil, l.d.failing
+	}
+	return l.d.groups(), nil
 }
 
 func (l legacyCalls) ServerResourcesForGroupVersion(version string) (*metav1.APIResourceList, error) {
@@ -142,7 +145,10 @@ func (l legacyCalls) ServerResourcesForGroupVersion(version string) (*metav1.API
 	if err != nil {
 		return nil, err
 	}
-	return &metav1.APIResourceList{GroupVersion: version, APIResources: slices.Clone(l.d.lists[gv])}, l.d.stale[gv]
+	if err := l.d.stale[gv]; err != nil {
+		return nil, err
+	}
+	return &metav1.APIResourceList{GroupVersion: version, APIResources: slices.Clone(l.d.lists[gv])}, nil
 }
 
 // fakeCluster holds the metadata of definitions.
@@ -248,5 +254,10 @@ type partial struct{ *fakeDiscovery }
 
 func (p partial) GroupsAndMaybeResourcesWithContext(context.Context) (*metav1.APIGroupList,
 	map[schema.GroupVersion]*metav1.APIResourceList, map[schema.GroupVersion]error, error) {
-	return p.groups(), map[schema.GroupVersion]*metav1.APIResourceList{}, nil, nil
+	return p.groups(), core(), nil, nil
+}
+
+// core is the version that every API server describes.
+func core() map[schema.GroupVersion]*metav1.APIResourceList {
+	return map[schema.GroupVersion]*metav1.APIResourceList{{Version: "v1"}: {GroupVersion: "v1"}}
 }
