@@ -182,24 +182,11 @@ func (o LeafOptions) template(now time.Time, signer *x509.Certificate) *x509.Cer
 		usages = usages[:1]
 	}
 	return &x509.Certificate{
-		Subject: pkix.Name{CommonName: o.CommonName}, DNSNames: unique(o.DNSNames), IPAddresses: ips,
+		Subject: pkix.Name{CommonName: o.CommonName}, DNSNames: slices.Compact(slices.Sorted(slices.Values(o.DNSNames))), IPAddresses: ips,
 		NotBefore: now.Add(-skew), NotAfter: end, BasicConstraintsValid: true,
 		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment,
 		ExtKeyUsage: usages,
 	}
-}
-
-// unique drops repetitions and keeps the order.
-func unique(names []string) []string {
-	seen := sets.New[string]()
-	var out []string
-	for _, name := range names {
-		if !seen.Has(name) {
-			seen.Insert(name)
-			out = append(out, name)
-		}
-	}
-	return out
 }
 
 func (r *Root) leaf(o LeafOptions, data map[string][]byte, c *x509.Certificate, why string) Leaf {
