@@ -36,14 +36,8 @@ const (
 	secretName, bucketKey = "mlflow-artifact-connection", "AWS_S3_BUCKET"
 )
 
-// ConditionReferences is False while the Secret of an MLflowConfig or its bucket is missing, and True otherwise.
-const ConditionReferences = "ReferencesReady"
-
-// The reasons of ConditionReferences.
-const (
-	ReasonFound   = "ReferencesFound"
-	ReasonMissing = "ReferencesMissing"
-)
+// ReasonFound is the reason of reference.Condition, which is always there, while the Secret of an MLflowConfig names a bucket.
+const ReasonFound = "ReferencesFound"
 
 // Kind is the kind that is reported on while it is served.
 var Kind = mlflowv1.GroupVersion.WithKind("MLflowConfig")
@@ -105,9 +99,9 @@ func (r *reporter) report(ctx context.Context, config *mlflowv1.MLflowConfig) er
 		for _, missing := range resolved.Missing {
 			texts = append(texts, missing.String())
 		}
-		status, reason = metav1.ConditionFalse, ReasonMissing
+		status, reason = metav1.ConditionFalse, reference.ReasonMissing
 		message = "In namespace " + config.Namespace + ": " + strings.Join(texts, "; ") + "; until then artifacts go to the bucket of the server"
 	}
-	conditions.Set(&config.Status.Conditions, ConditionReferences, status, reason, message, config.Generation)
+	conditions.Set(&config.Status.Conditions, reference.Condition, status, reason, message, config.Generation)
 	return nil
 }

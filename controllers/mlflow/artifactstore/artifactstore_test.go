@@ -30,9 +30,9 @@ func TestReport(t *testing.T) {
 		reason  string
 		message string
 	}{
-		"no Secret": {nil, metav1.ConditionFalse, ReasonMissing,
+		"no Secret": {nil, metav1.ConditionFalse, reference.ReasonMissing,
 			"In namespace team: Secret mlflow-artifact-connection does not exist; create it; until then artifacts go to the bucket of the server"},
-		"no bucket": {map[string][]byte{"AWS_ACCESS_KEY_ID": nil}, metav1.ConditionFalse, ReasonMissing,
+		"no bucket": {map[string][]byte{"AWS_ACCESS_KEY_ID": nil}, metav1.ConditionFalse, reference.ReasonMissing,
 			"In namespace team: Secret mlflow-artifact-connection has no key AWS_S3_BUCKET; add it; until then artifacts go to the bucket of the server"},
 		"a bucket": {map[string][]byte{bucketKey: []byte("b")}, metav1.ConditionTrue, ReasonFound, "Secret mlflow-artifact-connection names a bucket"},
 	} {
@@ -47,7 +47,7 @@ func TestReport(t *testing.T) {
 		if err := (&reporter{references: reference.NewTracker(c, c)}).report(t.Context(), config); err != nil {
 			t.Fatal(err)
 		}
-		got, _ := conditions.Get(config.Status.Conditions, ConditionReferences)
+		got, _ := conditions.Get(config.Status.Conditions, reference.Condition)
 		if got.Status != tc.status || got.Reason != tc.reason || got.Message != tc.message || got.ObservedGeneration != 3 {
 			t.Errorf("%s: %+v", name, got)
 		}
