@@ -1,7 +1,20 @@
 // Package modelregistry reconciles ModelRegistry objects: for each it runs one REST server behind kube-rbac-proxy, with an
 // existing database or with a PostgreSQL server of its own, and publishes it.
 //
-// Builders (build*.go) are pure functions of a spec in which every default stands. The phases fill those defaults in, keep
-// the data of a generated database, write everything through pkg/apply, and tell from Deployment, pods, endpoints and Route
-// whether the server answers.
+// The creation of a registry, file by file:
+//
+//   - setup.go: the event of the new registry becomes a request (events.go: those of everything else); RBAC and caches stand there
+//   - pkg/reconciler reads it, adds the finalizer and runs the phases of reconcile.go in order
+//   - check.go: refuse what may not run; defaults.go: wait for AIHub and domain, fill in every default
+//   - data.go, claim.go: create credentials and volume of a generated database, once
+//   - references.go: hash what pods consume of users, and name what is missing
+//   - build.go lists the objects, in their order: build_access.go, build_backend.go (dsn.go: the address of the database),
+//     build_deployment.go, build_database.go, build_service.go, build_network.go, build_publish.go; names.go has their names
+//   - writing.go: write guards, then the Deployments, then what leads there (held.go: not before pods serve); group.go: the Group
+//   - remove.go: remove what is not wanted any more, and at the end what no owner reference takes along
+//   - observe.go judges Deployment and endpoints, pods.go and logs.go find the cause; status.go turns that into conditions
+//   - pkg/reconciler patches the status, once
+//
+// render.go does the same without a cluster; takeover.go removes what the original operator left; storage moves objects that are
+// stored in v1alpha1; beside has the rights in the namespaces of registries.
 package modelregistry
