@@ -33,7 +33,7 @@ func TestCatalogAwaitsTheHub(t *testing.T) {
 		}
 	}
 	hub.SetServed(false) // there is none
-	if err := r.hub.Await(); err != nil || r.decided().Namespace != "set" {
-		t.Errorf("error %v, settings %+v", err, r.decided())
+	if err := r.hub.Await(); err != nil || r.effective().Namespace != "set" {
+		t.Errorf("error %v, settings %+v", err, r.effective())
 	}
 }

@@ -70,7 +70,7 @@ func (r *catalogs) keepUserSource(ctx context.Context, c *aihubv1alpha1.Catalog,
 
 // keepDatabaseSecret makes the Secret of the database, adopts an older one with what it holds, and adds what is missing in it.
 func (r *catalogs) keepDatabaseSecret(ctx context.Context, c *aihubv1alpha1.Catalog) error {
-	if !ownsDatabase(c, r.seen(c).Inputs) {
+	if !ownsDatabase(c, r.snapshot(c).Inputs) {
 		return nil
 	}
 	key := client.ObjectKey{Namespace: c.Namespace, Name: databaseName}

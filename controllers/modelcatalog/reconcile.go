@@ -90,7 +90,7 @@ func (r *catalogs) checkInCharge(ctx context.Context, c *aihubv1alpha1.Catalog) 
 	if err := r.cached.List(ctx, list); err != nil {
 		return fmt.Errorf("listing Catalogs: %w", err)
 	}
-	problem := standing(c, list.Items, r.look(c).namespace)
+	problem := standing(c, list.Items, r.takeSnapshot(c).namespace)
 	if problem.reason == "" {
 		return nil
 	}
@@ -112,7 +112,7 @@ func (r *catalogs) checkUses(_ context.Context, c *aihubv1alpha1.Catalog) error 
 
 // current joins what is known outside of the Catalog; judged are its further sources.
 func (r *catalogs) current(ctx context.Context, c *aihubv1alpha1.Catalog) (Inputs, error) {
-	seen := r.seen(c)
+	seen := r.snapshot(c)
 	in := seen.Inputs
 	if !seen.knowsDomain {
 		return in, &reconciler.Wait{For: "the domain of the cluster", Retry: soon}
@@ -138,7 +138,7 @@ func (r *catalogs) current(ctx context.Context, c *aihubv1alpha1.Catalog) (Input
 	return in, nil
 }
 
-// applyObjects writes all objects. Where a Deployment has to be made anew, what an older release tied to it must be free of it
+// applyObjects writes all objects. Where a Deployment has to be recreated, what an older release tied to it must be free of it
 // before it goes.
 func (r *catalogs) applyObjects(ctx context.Context, c *aihubv1alpha1.Catalog) error {
 	in, err := r.current(ctx, c)
@@ -150,7 +150,7 @@ func (r *catalogs) applyObjects(ctx context.Context, c *aihubv1alpha1.Catalog) e
 		return err
 	}
 	if others, outdated, err := r.outdated(ctx, c, desired); err != nil || len(outdated) > 0 {
-		return errors.Join(err, r.makeWay(ctx, c, others, outdated))
+		return errors.Join(err, r.deleteOutdated(ctx, c, others, outdated))
 	}
 	if err := errors.Join(r.stamp(ctx, c, desired), r.followDatabase(ctx, c, desired)); err != nil {
 		return err
@@ -185,9 +185,9 @@ func prunable(in Inputs) []schema.GroupVersionKind {
 	return kinds
 }
 
-// looked returns the Deployment as the cache has it, or, until we have written it, as the API server has it; nil when there is
+// findDeployment returns the Deployment as the cache has it, or, until we have written it, as the API server has it; nil when there is
 // none, or when it belongs to somebody else.
-func (r *catalogs) looked(ctx context.Context, c *aihubv1alpha1.Catalog, name string) (*appsv1.Deployment, error) {
+func (r *catalogs) findDeployment(ctx context.Context, c *aihubv1alpha1.Catalog, name string) (*appsv1.Deployment, error) {
 	d, err := r.deployment(ctx, c, name)
 	if apierrors.IsNotFound(err) {
 		err = r.live.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: name}, d)
@@ -278,7 +278,7 @@ func issues(c *aihubv1alpha1.Catalog, in Inputs) bool {
 
 // keepCertificate issues the serving certificate where nobody else does, and renews what it issued.
 func (r *catalogs) keepCertificate(ctx context.Context, c *aihubv1alpha1.Catalog) error {
-	if !issues(c, r.seen(c).Inputs) {
+	if !issues(c, r.snapshot(c).Inputs) {
 		r.certificates.Leave(c)
 		return nil
 	}

@@ -52,13 +52,13 @@ func (r *catalogs) stamp(ctx context.Context, c *aihubv1alpha1.Catalog, desired 
 	if err != nil {
 		return err
 	}
-	reportMissing(c, r.seen(c).Inputs, resolved.Missing)
+	reportMissing(c, r.snapshot(c).Inputs, resolved.Missing)
 	for _, o := range desired {
 		d, ok := o.Config.(*appsv1ac.DeploymentApplyConfiguration)
 		if !ok {
 			continue
 		}
-		live, err := r.looked(ctx, c, *d.Name) // also one that lost our label, or its pods would roll
+		live, err := r.findDeployment(ctx, c, *d.Name) // also one that lost our label, or its pods would roll
 		if err != nil {
 			return err
 		}

@@ -17,7 +17,7 @@ import (
 // namespace and is no longer wanted.
 func (r *catalogs) removeUnwanted(ctx context.Context, c *aihubv1alpha1.Catalog) error {
 	errs := []error{r.removeLeftovers(ctx, c)}
-	in := r.seen(c).Inputs
+	in := r.snapshot(c).Inputs
 	if !proxied(c) {
 		errs = append(errs, r.removeOutside(ctx, c, clusterBindingKind, ""))
 	}
@@ -49,7 +49,7 @@ func (r *catalogs) finalize(ctx context.Context, c *aihubv1alpha1.Catalog) error
 	if err := r.hub.Await(); err != nil {
 		return err
 	}
-	in := r.look(c)
+	in := r.takeSnapshot(c)
 	errs := []error{
 		r.removeLive(ctx, c, clusterBindingKind, client.ObjectKey{Name: delegatorBinding}),
 	}
@@ -73,7 +73,7 @@ func (r *catalogs) removeLive(ctx context.Context, c *aihubv1alpha1.Catalog, kin
 		if err := r.cached.List(ctx, list); err != nil {
 			return false, fmt.Errorf("listing Catalogs: %w", err)
 		}
-		first := inCharge(list.Items, r.seen(c).namespace)
+		first := inCharge(list.Items, r.snapshot(c).namespace)
 		return first == nil || first.UID == c.UID, nil
 	})
 }

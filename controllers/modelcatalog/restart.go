@@ -20,15 +20,15 @@ const annotationDatabasePod = "catalog.opendatahub.io/database-pod"
 // its database when it starts, and only then. Server pods that are younger than the database need not be.
 func (r *catalogs) followDatabase(ctx context.Context, c *aihubv1alpha1.Catalog, deployments apply.Desired) error {
 	want := deployments.Deployment(baseName)
-	if want == nil || !ownsDatabase(c, r.seen(c).Inputs) {
+	if want == nil || !ownsDatabase(c, r.snapshot(c).Inputs) {
 		return nil
 	}
-	live, err := r.looked(ctx, c, baseName)
+	live, err := r.findDeployment(ctx, c, baseName)
 	if err != nil || live == nil {
 		return err
 	}
 	known, replaced := live.Annotations[annotationDatabasePod], live.Spec.Template.Annotations[annotationDatabasePod]
-	database, err := r.looked(ctx, c, databaseName)
+	database, err := r.findDeployment(ctx, c, databaseName)
 	if err != nil {
 		return err
 	}

@@ -37,8 +37,7 @@ import (
 // ComponentName is the name of the component in flags, labels, metrics and folders.
 const ComponentName = "modelcatalog"
 
-// FieldOwner is the manager of every field we set. It is nobody else's, also not that of registries: whose an object is can be
-// told by it.
+// FieldOwner is the manager of every field we set. Registries have another one, so that it shows whose an object is.
 const FieldOwner = "model-catalog-operator"
 
 // LegacyManager is the name under which the older operator updated objects: that of its program.
@@ -83,8 +82,8 @@ type Environment struct {
 	Clock   func() clock.Clock
 }
 
-// decided lays the decisions of the platform over the settings of the process.
-func (r *catalogs) decided() Settings {
+// effective lays the decisions of the platform over the settings of the process.
+func (r *catalogs) effective() Settings {
 	s := r.settings
 	s.ModelRegistry = r.hub.Over(s.ModelRegistry)
 	return s
@@ -99,19 +98,19 @@ type snapshot struct {
 	knowsDomain bool
 }
 
-// look takes the snapshot of a reconcile.
-func (r *catalogs) look(c *aihubv1alpha1.Catalog) snapshot {
-	s := snapshot{knowsDomain: r.knowsDomain(), Inputs: r.inputs(), namespace: r.decided().Namespace}
+// takeSnapshot takes the snapshot of a reconcile.
+func (r *catalogs) takeSnapshot(c *aihubv1alpha1.Catalog) snapshot {
+	s := snapshot{knowsDomain: r.knowsDomain(), Inputs: r.inputs(), namespace: r.effective().Namespace}
 	r.snapshots.Set(c.UID, s)
 	return s
 }
 
-// seen is the snapshot of the present reconcile.
-func (r *catalogs) seen(c *aihubv1alpha1.Catalog) snapshot {
+// snapshot is the snapshot of the present reconcile.
+func (r *catalogs) snapshot(c *aihubv1alpha1.Catalog) snapshot {
 	if s, ok := r.snapshots.Get(c.UID); ok {
 		return s
 	}
-	return r.look(c)
+	return r.takeSnapshot(c)
 }
 
 // inputs joins the settings with what the cluster serves.
@@ -185,7 +184,7 @@ func Setup(settings Settings, env Environment) func(context.Context, ctrl.Manage
 			knowsDomain: func() bool { return knowsDomain(settings, served.Current(), domain) },
 		}
 		r.certificates = &servingcert.Keeper{Cached: reader, Live: r.live, Applier: r.applier, Clock: r.clock}
-		r.inputs = func() Inputs { return r.decided().inputs(served.Current(), domain.Domain()) }
+		r.inputs = func() Inputs { return r.effective().inputs(served.Current(), domain.Domain()) }
 		c, err := r.watch(mgr, served, domain)
 		if err != nil {
 			return fmt.Errorf("building the Catalog controller: %w", err)

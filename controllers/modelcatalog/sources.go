@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"go.yaml.in/yaml/v3"
@@ -187,9 +186,6 @@ func presentSources(volumes []corev1.Volume) []string {
 	}
 	return names
 }
-
-// isSource reports whether a ConfigMap bears the label of a source.
-func isSource(o metav1.Object) bool { return o.GetLabels()[SourceLabel] == sourceLabelValue }
 
 // readSources parses one document that is a map; nil for an empty text.
 func readSources(text string) (document *yaml.Node, err error) {

@@ -79,7 +79,7 @@ func (r *catalogs) outdated(ctx context.Context, c *aihubv1alpha1.Catalog, desir
 			others = append(others, o)
 			continue
 		}
-		live, err := r.looked(ctx, c, *want.Name)
+		live, err := r.findDeployment(ctx, c, *want.Name)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -90,9 +90,9 @@ func (r *catalogs) outdated(ctx context.Context, c *aihubv1alpha1.Catalog, desir
 	return others, old, nil
 }
 
-// makeWay deletes Deployments that have to be made anew, once the other objects are free of them, and waits until their pods are
+// deleteOutdated deletes Deployments that have to be recreated, once the other objects are free of them, and waits until their pods are
 // gone. Nothing else makes a Deployment go.
-func (r *catalogs) makeWay(ctx context.Context, c *aihubv1alpha1.Catalog, others apply.Desired, outdated []*appsv1.Deployment) error {
+func (r *catalogs) deleteOutdated(ctx context.Context, c *aihubv1alpha1.Catalog, others apply.Desired, outdated []*appsv1.Deployment) error {
 	if len(outdated) == 0 {
 		return nil
 	}
@@ -194,7 +194,7 @@ func (r *catalogs) removeSharedGrant(ctx context.Context, c *aihubv1alpha1.Catal
 	past := &metav1.PartialObjectMetadata{}
 	past.Name = sharedGrantName
 	past.UID = c.UID
-	if !r.seen(c).ReferenceGrants || r.state.isGood(c.UID, sharedGrantName, past) {
+	if !r.snapshot(c).ReferenceGrants || r.state.isGood(c.UID, sharedGrantName, past) {
 		return nil
 	}
 	grant := head(capability.ReferenceGrant)

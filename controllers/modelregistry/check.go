@@ -24,7 +24,7 @@ func (r *registries) checkSpec(_ context.Context, m *v1beta1.ModelRegistry) erro
 	if detail := rules.ReservedName(m.Name); detail != "" && untouched(m, detail) {
 		return refuse(m, errors.New("metadata.name: "+detail))
 	}
-	if !r.decided(m).ValidateInReconciler {
+	if !r.effective(m).ValidateInReconciler {
 		return nil
 	}
 	admitted, err := r.admitted(m)
@@ -46,20 +46,20 @@ func untouched(m *v1beta1.ModelRegistry, refusal string) bool {
 
 // admitted returns a copy of a registry as the webhooks would have stored it.
 func (r *registries) admitted(m *v1beta1.ModelRegistry) (*v1beta1.ModelRegistry, error) {
-	if !r.decided(m).ValidateInReconciler {
+	if !r.effective(m).ValidateInReconciler {
 		return m.DeepCopy(), nil
 	}
 	return rules.Default(m, r.rules(m))
 }
 
 func (r *registries) rules(m *v1beta1.ModelRegistry) rules.Settings {
-	return RuleSettings(r.decided(m), r.served())
+	return RuleSettings(r.effective(m), r.served())
 }
 
 // checkPlace leaves registries alone that live outside of the namespace which the settings name: nothing is read there. What they
 // have made goes on as it is.
 func (r *registries) checkPlace(_ context.Context, m *v1beta1.ModelRegistry) error {
-	wanted := r.decided(m).Namespace
+	wanted := r.effective(m).Namespace
 	if wanted == "" || m.Namespace == wanted {
 		return nil
 	}

@@ -38,7 +38,7 @@ func (r *registries) ownerOfData(m *v1beta1.ModelRegistry) map[string]string {
 }
 
 // keepClaim makes the volume claim, or puts the marks of the one that is there right and lets it grow. Nothing else of its spec
-// can change, which is told.
+// can change, which a condition says.
 func (r *registries) keepClaim(ctx context.Context, m *v1beta1.ModelRegistry) error {
 	claim := &corev1.PersistentVolumeClaim{}
 	key := client.ObjectKey{Namespace: m.Namespace, Name: claimName(m)}

@@ -24,7 +24,7 @@ import (
 // created once, never respecified, and by default owned by nobody. An owner reference that were removed only on deletion
 // would come too late for a foreground deletion, where the garbage collector removes dependents before it waits for finalizers.
 
-// credentials are what the pods of server and database are told in clear, with the version of the Secret that they were read from;
+// credentials are what stands in clear in the pods of server and database, with the version of the Secret that they were read from;
 // the password is never kept.
 type credentials struct {
 	uid            types.UID

@@ -30,7 +30,7 @@ func TestRegistriesAwaitTheHub(t *testing.T) {
 		}
 	}
 	hub.SetServed(false) // there is none
-	if err := r.awaitHub(t.Context(), &v1beta1.ModelRegistry{}); err != nil || r.decided(&v1beta1.ModelRegistry{}).Namespace != "set" {
-		t.Errorf("error %v, settings %+v", err, r.decided(&v1beta1.ModelRegistry{}))
+	if err := r.awaitHub(t.Context(), &v1beta1.ModelRegistry{}); err != nil || r.effective(&v1beta1.ModelRegistry{}).Namespace != "set" {
+		t.Errorf("error %v, settings %+v", err, r.effective(&v1beta1.ModelRegistry{}))
 	}
 }

@@ -29,7 +29,7 @@ func (s Settings) inputs(served capability.Set) Inputs {
 
 // defaultDomain is the domain of Routes of registries that name none: the configured one, else that of the cluster.
 func (r *registries) defaultDomain(m *v1beta1.ModelRegistry) string {
-	return clusterdomain.Prefer(r.decided(m).DefaultDomain, r.domain.Domain())
+	return clusterdomain.Prefer(r.effective(m).DefaultDomain, r.domain.Domain())
 }
 
 // awaitHub waits for the decisions of the platform and takes them for this reconcile.
@@ -37,21 +37,21 @@ func (r *registries) awaitHub(_ context.Context, m *v1beta1.ModelRegistry) error
 	if err := r.hub.Await(); err != nil {
 		return err
 	}
-	r.decide(m)
+	r.takeDecisions(m)
 	return nil
 }
 
 // awaitDomain waits until the cluster has said which domain it has: a Route that was published must not lose its host because
 // the manager has just started.
 func (r *registries) awaitDomain(_ context.Context, m *v1beta1.ModelRegistry) error {
-	if r.decided(m).DefaultDomain == "" && r.served().Has(capability.OpenShiftIngress) && !r.domain.Settled() {
+	if r.effective(m).DefaultDomain == "" && r.served().Has(capability.OpenShiftIngress) && !r.domain.Settled() {
 		return &reconciler.Wait{For: "the domain of the cluster", Retry: time.Second}
 	}
 	return nil
 }
 
 // moveFields rewrites what older releases stored: oauthProxy becomes kubeRBACProxy, and on OpenShift there is always a proxy.
-// It changes these fields only, and the pass goes on with the changed object.
+// It changes these fields only, and the reconcile goes on with the changed object.
 func (r *registries) moveFields(ctx context.Context, m *v1beta1.ModelRegistry) error {
 	openShift := r.served().Has(capability.Route)
 	if !needsMove(m, openShift) {
@@ -112,9 +112,9 @@ func (s Settings) fill(m *v1beta1.ModelRegistry, domain string) {
 	}
 }
 
-// used returns the registry as it is deployed: a copy in which every default stands and a generated database is one like any
+// completed returns the registry as it is deployed: a copy in which every default stands and a generated database is one like any
 // other.
-func (r *registries) used(m *v1beta1.ModelRegistry) (*v1beta1.ModelRegistry, error) {
+func (r *registries) completed(m *v1beta1.ModelRegistry) (*v1beta1.ModelRegistry, error) {
 	used, err := r.admitted(m)
 	if err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func (r *registries) used(m *v1beta1.ModelRegistry) (*v1beta1.ModelRegistry, err
 		connect(used, data)
 	}
 	moveProxy(&used.Spec, r.served().Has(capability.Route))
-	r.decided(m).fill(used, r.defaultDomain(m))
+	r.effective(m).fill(used, r.defaultDomain(m))
 	return used, nil
 }
 

@@ -19,7 +19,7 @@ func TestGatewayModeComes(t *testing.T) {
 	write := func() string {
 		t.Helper()
 		w.must(w.awaitHub(t.Context(), m))
-		used, err := w.used(m)
+		used, err := w.completed(m)
 		w.must(err)
 		in, err := w.inputs(t.Context(), m, used)
 		w.must(err)

@@ -65,7 +65,7 @@ func (r *registries) observe(ctx context.Context, m *v1beta1.ModelRegistry) erro
 	return r.reportRollout(ctx, m, d)
 }
 
-// reportRollout tells that the server answers. While its next pods do not, the old one serves, and what keeps them is told too.
+// reportRollout tells that the server answers. While its next pods do not, the old one serves, and the condition says why.
 func (r *registries) reportRollout(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment) error {
 	if d.Status.UnavailableReplicas == 0 {
 		reportAvailable(m, "")
@@ -172,7 +172,7 @@ func (r *registries) checkEndpoints(ctx context.Context, m *v1beta1.ModelRegistr
 	return &finding{ReasonUnavailable, "Service endpoints not ready - no ready addresses available"}, nil
 }
 
-// reportLeftover tells of a generated database that still runs although the registry turned to another one.
+// reportLeftover reports a generated database that still runs although the registry turned to another one.
 func (r *registries) reportLeftover(ctx context.Context, m *v1beta1.ModelRegistry) error {
 	if !generates(m) {
 		d := &appsv1.Deployment{}

@@ -86,7 +86,7 @@ func comingUp(pod *corev1.Pod) bool {
 
 // missing names a Secret or ConfigMap without which the pods do not start.
 func (r *registries) missing(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment) (*finding, error) {
-	used, err := r.used(m)
+	used, err := r.completed(m)
 	if err != nil {
 		return nil, err
 	}

@@ -74,13 +74,13 @@ func (r *registries) phases() []reconciler.Phase[*v1beta1.ModelRegistry] {
 		{Name: "dropping older conditions", Run: dropOlderConditions},
 		{Name: "learning the decisions of the platform", Run: r.awaitHub},
 		{Name: "checking the namespace", Run: r.checkPlace},
-		{Name: "moving older fields", Run: r.failing(r.moveFields)},
-		{Name: "checking the spec", Run: r.failing(r.checkSpec)},
+		{Name: "moving older fields", Run: r.reportErrors(r.moveFields)},
+		{Name: "checking the spec", Run: r.reportErrors(r.checkSpec)},
 		{Name: "learning the domain", Run: r.awaitDomain},
-		{Name: "keeping the data", Run: r.failing(r.keepData)},
-		{Name: "keeping the serving certificate", Run: r.failing(r.keepCertificate)},
-		{Name: "applying objects", Run: r.failing(r.applyObjects)},
-		{Name: "observing the server", Run: r.failing(r.observe)},
+		{Name: "keeping the data", Run: r.reportErrors(r.keepData)},
+		{Name: "keeping the serving certificate", Run: r.reportErrors(r.keepCertificate)},
+		{Name: "applying objects", Run: r.reportErrors(r.applyObjects)},
+		{Name: "observing the server", Run: r.reportErrors(r.observe)},
 		{Name: "awaiting the renewal of the certificate", Run: r.awaitRenewal},
 	}
 }
@@ -96,8 +96,8 @@ func (r *registries) forget(uid types.UID) {
 	r.refusals.Forget(uid)
 }
 
-// failing reports whatever ends a phase in the condition that users look at. Waiting is no failure.
-func (r *registries) failing(run func(context.Context, *v1beta1.ModelRegistry) error) func(context.Context, *v1beta1.ModelRegistry) error {
+// reportErrors reports whatever ends a phase in the condition that users look at. Waiting is no failure.
+func (r *registries) reportErrors(run func(context.Context, *v1beta1.ModelRegistry) error) func(context.Context, *v1beta1.ModelRegistry) error {
 	return func(ctx context.Context, m *v1beta1.ModelRegistry) error {
 		err := run(ctx, m)
 		if _, waits := errors.AsType[*reconciler.Wait](err); err == nil || waits {
@@ -117,7 +117,7 @@ func (r *registries) failing(run func(context.Context, *v1beta1.ModelRegistry) e
 // applyObjects writes everything but the data, removes what is no longer wanted, and says where the server is reached.
 func (r *registries) applyObjects(ctx context.Context, m *v1beta1.ModelRegistry) error {
 	ctx, changes := apply.Count(ctx)
-	used, err := r.used(m)
+	used, err := r.completed(m)
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (r *registries) applyObjects(ctx context.Context, m *v1beta1.ModelRegistry)
 	return err
 }
 
-// writeAll stops at what later objects need: a database that is made anew comes before the server, and so do the rights of its
+// writeAll stops at what later objects need: a database that is recreated comes before the server, and so do the rights of its
 // proxy. What makes the server reachable holds up nothing.
 func (r *registries) writeAll(ctx context.Context, m, used *v1beta1.ModelRegistry, in Inputs) error {
 	var unexposed error
@@ -172,7 +172,7 @@ func (r *registries) writeAll(ctx context.Context, m, used *v1beta1.ModelRegistr
 	return r.removeUnwanted(ctx, m, desired, in)
 }
 
-// refuse ends the pass until the spec changes: nothing else can help.
+// refuse ends the reconcile until the spec changes: nothing else can help.
 func refuse(m *v1beta1.ModelRegistry, err error) error {
 	reportFailure(m, err)
 	return &reconciler.Wait{For: "a valid spec"}
@@ -180,7 +180,7 @@ func refuse(m *v1beta1.ModelRegistry, err error) error {
 
 // inputs joins the settings with what the cluster serves and what the pods were started with.
 func (r *registries) inputs(ctx context.Context, m, used *v1beta1.ModelRegistry) (Inputs, error) {
-	in := r.decided(m).inputs(r.served())
+	in := r.effective(m).inputs(r.served())
 	in.NamedDomain = m.Spec.KubeRBACProxy != nil && m.Spec.KubeRBACProxy.Domain != ""
 	in.ServingCertificate = m.Spec.KubeRBACProxy == nil || m.Spec.KubeRBACProxy.TLSCertificateSecret == nil
 	resolved, err := r.references.Resolve(ctx, m.UID, m.Namespace, consumed(m, used))
@@ -217,13 +217,13 @@ func (r *registries) stamp(ctx context.Context, m *v1beta1.ModelRegistry, deploy
 	return reference.NextOn(d, resolved.Hashes, refs)
 }
 
-// eventf tells of something that happened to a registry.
+// eventf sends an event about a registry.
 func (r *registries) eventf(m *v1beta1.ModelRegistry, kind, reason, note string, args ...any) {
 	r.recorder.Eventf(m, nil, kind, reason, reason, note, args...)
 }
 
-// tell sends the events by which the original told that it had written something.
-func (r *registries) tell(m *v1beta1.ModelRegistry, changes *apply.Changes) {
+// recordWrites sends the events that the original sent when it had written something.
+func (r *registries) recordWrites(m *v1beta1.ModelRegistry, changes *apply.Changes) {
 	switch {
 	case changes.Created() > 0:
 		r.eventf(m, corev1.EventTypeNormal, "ServiceCreated", "Created service for custom resource %s in namespace %s", m.Name, m.Namespace)
@@ -232,12 +232,12 @@ func (r *registries) tell(m *v1beta1.ModelRegistry, changes *apply.Changes) {
 	}
 }
 
-// reportProgress tells what this pass has written, all of it and not only the last object.
+// reportProgress says what this reconcile has written, all of it and not only the last object.
 func (r *registries) reportProgress(ctx context.Context, m *v1beta1.ModelRegistry, changes *apply.Changes) {
 	if ctx.Err() != nil {
 		return
 	}
-	r.tell(m, changes)
+	r.recordWrites(m, changes)
 	switch {
 	case changes.Created() > 0:
 		setCondition(m, ConditionProgressing, metav1.ConditionTrue, ReasonCreating, "Creating deployment")

@@ -194,7 +194,7 @@ func TestMend(t *testing.T) {
 			err := w.pass(m)
 			got := w.wrote()
 			if kindOfWait := test.want != ""; kindOfWait {
-				w.waits(err, "made anew")
+				w.waits(err, "recreated")
 			} else if !apierrors.IsInvalid(err) {
 				t.Errorf("ended with %v", err)
 			}

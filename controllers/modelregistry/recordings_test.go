@@ -110,8 +110,8 @@ func recordings(t *testing.T) []recording {
 	return all
 }
 
-// used is the registry with the defaults that the original had filled in, as its status says.
-func (r recording) used(t *testing.T) *v1beta1.ModelRegistry {
+// completed is the registry with the defaults that the original had filled in, as its status says.
+func (r recording) completed(t *testing.T) *v1beta1.ModelRegistry {
 	t.Helper()
 	stored, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&r.stored.Spec)
 	if err != nil {
@@ -159,7 +159,7 @@ func TestRecordings(t *testing.T) {
 	met := map[int]bool{}
 	for _, r := range recordings(t) {
 		t.Run(r.name, func(t *testing.T) {
-			m := r.used(t)
+			m := r.completed(t)
 			ours := built(t, m, r.in)
 			if r.generates() {
 				m.Spec.Postgres.Image = "quay.io/example/postgresql:16"
@@ -192,11 +192,11 @@ func TestRecordedStatus(t *testing.T) {
 		"gateway-mode-openshift": "2.5: the gateway, newer than the recording",
 	}
 	for _, r := range recordings(t) {
-		got := hosts(r.used(t), r.in)
+		got := hosts(r.completed(t), r.in)
 		if _, meant := differs[r.name]; slices.Equal(got, r.stored.Status.Hosts) == meant {
 			t.Errorf("%s: hosts %q, recorded %q", r.name, got, r.stored.Status.Hosts)
 		}
-		defaults, err := specDefaults(&r.stored.Spec, &r.used(t).Spec)
+		defaults, err := specDefaults(&r.stored.Spec, &r.completed(t).Spec)
 		if err != nil || defaults != r.stored.Status.SpecDefaults {
 			t.Errorf("%s: defaults %s, recorded %s (%v)", r.name, defaults, r.stored.Status.SpecDefaults, err)
 		}

@@ -130,7 +130,7 @@ func (r *registries) finalize(ctx context.Context, m *v1beta1.ModelRegistry) err
 // removeAllPublished removes Group, ClusterRoleBinding and HTTPRoute of a registry, also those that never got our labels. An API
 // that is not there is no obstacle.
 func (r *registries) removeAllPublished(ctx context.Context, m *v1beta1.ModelRegistry) error {
-	in := r.decided(m).inputs(r.served())
+	in := r.effective(m).inputs(r.served())
 	var errs []error
 	for _, kind := range publishedKinds(in) {
 		errs = append(errs, r.removePublished(ctx, m, kind, nil))

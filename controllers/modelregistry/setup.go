@@ -68,17 +68,17 @@ type Settings struct {
 	Authors admission.Rules
 }
 
-// decided returns the settings of the process with the decisions of the platform laid over them. They are taken once at the start
+// effective returns the settings of the process with the decisions of the platform laid over them. They are taken once at the start
 // of a reconcile, so that all objects of a registry follow the same ones.
-func (r *registries) decided(m *v1beta1.ModelRegistry) Settings {
+func (r *registries) effective(m *v1beta1.ModelRegistry) Settings {
 	if s, ok := r.snapshots.Get(m.UID); ok {
 		return s
 	}
-	return r.decide(m)
+	return r.takeDecisions(m)
 }
 
-// decide takes the decisions of the platform as they are now.
-func (r *registries) decide(m *v1beta1.ModelRegistry) Settings {
+// takeDecisions takes the decisions of the platform as they are now.
+func (r *registries) takeDecisions(m *v1beta1.ModelRegistry) Settings {
 	s := r.settings
 	s.ModelRegistry = r.hub.Over(s.ModelRegistry)
 	r.snapshots.Set(m.UID, s)

@@ -57,7 +57,7 @@ func TestSharedGrantStaysInDoubt(t *testing.T) {
 			head := metadataOf(capability.ReferenceGrant)
 			head.Namespace, head.Name = "ns", sharedGrantName
 			found := map[place]*metav1.PartialObjectMetadata{at: head}
-			err := w.removeSharedGrant(t.Context(), m, found, w.decided(m).inputs(w.served()))
+			err := w.removeSharedGrant(t.Context(), m, found, w.effective(m).inputs(w.served()))
 			if !errors.Is(err, boom) || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("ended with %v", err)
 			}

@@ -55,7 +55,7 @@ func setCondition(m *v1beta1.ModelRegistry, kind string, status metav1.Condition
 	conditions.Set(&m.Status.Conditions, kind, status, reason, message, m.Generation)
 }
 
-// reportFailure tells what ended a pass.
+// reportFailure says what ended a reconcile.
 func reportFailure(m *v1beta1.ModelRegistry, err error) {
 	reportUnavailable(m, finding{reason: ReasonUnavailable, message: fmt.Sprintf("unexpected reconcile error: %v", err)})
 }
@@ -101,7 +101,7 @@ func reportSpec(m, used *v1beta1.ModelRegistry, in Inputs) error {
 	return nil
 }
 
-// waitForStatus ends a pass so that its status is written before the next goes on.
+// waitForStatus ends a reconcile so that its status is written before the next one.
 func waitForStatus() error {
 	return &reconciler.Wait{For: "the status to be written", Retry: time.Millisecond}
 }

@@ -70,7 +70,7 @@ func (r *registries) removeLeftovers(ctx context.Context, m *v1beta1.ModelRegist
 		l.namespaces[m.Namespace] = found
 	}
 	var errs []error
-	for _, at := range olderPlaces(m, r.decided(m).Gateway.RouteNamespace) {
+	for _, at := range olderPlaces(m, r.effective(m).Gateway.RouteNamespace) {
 		object := found[at]
 		if object == nil || wanted[at] || !leftBy(object, m) {
 			continue

@@ -25,10 +25,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
-// goneRetry is the pause while a Deployment is being deleted to be made anew.
+// goneRetry is the pause while a Deployment is being deleted to be recreated.
 const goneRetry = 2 * time.Second
 
-// split tells the objects that a registry owns from those of which the name alone says whose they are.
+// split separates what a registry owns from what is of cluster scope or in another namespace, and has no owner reference.
 func split(desired apply.Desired) (own, published apply.Desired) {
 	for _, o := range desired {
 		if o.Ownership == apply.Unowned {
@@ -52,7 +52,7 @@ func (r *registries) apply(ctx context.Context, m *v1beta1.ModelRegistry, desire
 			continue
 		}
 		if want := desired.Deployment(failed.Name); want != nil {
-			done, mendErr := r.mend(ctx, m, want)
+			done, mendErr := r.recreate(ctx, m, want)
 			if mendErr != nil {
 				return errors.Join(err, mendErr)
 			}
@@ -60,7 +60,7 @@ func (r *registries) apply(ctx context.Context, m *v1beta1.ModelRegistry, desire
 		}
 	}
 	if mended {
-		return &reconciler.Wait{For: "a Deployment to be made anew", Retry: goneRetry}
+		return &reconciler.Wait{For: "a Deployment to be recreated", Retry: goneRetry}
 	}
 	return err
 }
@@ -85,9 +85,9 @@ func failures(err error) []*apply.Error {
 	}
 }
 
-// mend deletes a live Deployment, pods first, whose selector is another one. Whatever else the API server refuses, and the applier
+// recreate deletes a live Deployment, pods first, whose selector is another one. Whatever else the API server refuses, and the applier
 // cannot put right, is left to people: a running server is never deleted for that.
-func (r *registries) mend(ctx context.Context, m *v1beta1.ModelRegistry, want *appsv1ac.DeploymentApplyConfiguration) (bool, error) {
+func (r *registries) recreate(ctx context.Context, m *v1beta1.ModelRegistry, want *appsv1ac.DeploymentApplyConfiguration) (bool, error) {
 	live := &appsv1.Deployment{}
 	if err := r.live.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: *want.Name}, live); err != nil {
 		return false, client.IgnoreNotFound(err)
@@ -96,7 +96,7 @@ func (r *registries) mend(ctx context.Context, m *v1beta1.ModelRegistry, want *a
 		return false, nil
 	}
 	if otherSelector(live, want) {
-		r.eventf(m, corev1.EventTypeWarning, "RecreatingDeployment", "Deployment %s selects its pods by other labels, which cannot be changed: it is made anew", live.Name)
+		r.eventf(m, corev1.EventTypeWarning, "RecreatingDeployment", "Deployment %s selects its pods by other labels, which cannot be changed: it is recreated", live.Name)
 		return true, r.applier.Discard(ctx, m.UID, live)
 	}
 	return false, nil

@@ -131,7 +131,8 @@ func (r *aiHub) provide(ctx context.Context, a *platformv1alpha1.AIHub) error {
 	return err
 }
 
-// make does in this order what stands in the way of nothing that comes before.
+// make creates the namespace, checks settings, ends the programs of the original, and then creates the Catalog; each step depends on
+// the one before.
 func (r *aiHub) make(ctx context.Context, a *platformv1alpha1.AIHub, f *hubFacts) error {
 	state := a.Annotations[ManagementState]
 	if state == stateUnmanaged {

@@ -86,7 +86,7 @@ func (f *formerPrograms) removeOne(ctx context.Context, applier *apply.Applier, 
 	d.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
 	key := client.ObjectKeyFromObject(d)
 	if d.DeletionTimestamp == nil && !f.first(key, d.UID) {
-		return &pending{fmt.Sprintf("Deployment %s of an older operator was deleted and has been made anew; delete Deployment %s, which makes it, and then this one", key, formerHub)}
+		return &pending{fmt.Sprintf("Deployment %s of an older operator was deleted and has been created again; delete Deployment %s, which makes it, and then this one", key, formerHub)}
 	}
 	if err := applier.Discard(ctx, a.UID, d); err != nil {
 		return err

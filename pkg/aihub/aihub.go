@@ -1,5 +1,5 @@
 // Package aihub tells registries and the catalog what the platform decided about them in its AIHub. The originals learnt it
-// from variables that the controller of AIHub wrote into their Deployments, and started anew for each change.
+// from variables that the controller of AIHub wrote into their Deployments, and restarted for each change.
 package aihub
 
 import (
@@ -31,7 +31,7 @@ var Kind = platformv1alpha1.GroupVersion.WithKind("AIHub")
 
 var resource = platformv1alpha1.GroupVersion.WithResource("aihubs")
 
-// errUnsettled is what whoever cannot wait is told.
+// errUnsettled is for callers that cannot wait.
 var errUnsettled = errors.New("the AIHub " + platformv1alpha1.AIHubName + " has not been read yet; try again in a moment")
 
 // Over lays the decisions of an AIHub over the settings of the process; nil changes nothing. A namespace that is set for the
@@ -153,7 +153,7 @@ func (w *Watcher) Changes(object client.Object, h handler.EventHandler) source.S
 	return w.listeners.Changes(object, h)
 }
 
-// take is told every state of the AIHub. One that cannot be read, which its schema prevents, is none.
+// take receives every state of the AIHub. One that cannot be read, which its schema prevents, is none.
 func (w *Watcher) take(object *unstructured.Unstructured) {
 	if object == nil {
 		w.set(nil)

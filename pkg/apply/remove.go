@@ -23,7 +23,7 @@ func (a *Applier) Remove(ctx context.Context, forOwner types.UID, object client.
 	return a.removeBy(ctx, forOwner, object, metav1.DeletePropagationBackground)
 }
 
-// Discard is Remove for an object that is about to be made anew, such as a Deployment whose selector has to change: it is
+// Discard is Remove for an object that is about to be recreated, such as a Deployment whose selector has to change: it is
 // there until all that it owns is gone, so that old and new pods never meet.
 func (a *Applier) Discard(ctx context.Context, forOwner types.UID, object client.Object) error {
 	return a.removeBy(ctx, forOwner, object, metav1.DeletePropagationForeground)

@@ -34,7 +34,7 @@ type Options struct {
 	Name string
 	// Clock measures the pauses.
 	Clock clock.Clock
-	// Log is told of trouble, once for each kind of trouble in a row.
+	// Log gets trouble, once for each kind of trouble in a row.
 	Log logr.Logger
 	// Take is called with every state of the object, nil while there is none, always from the goroutine of Start. It must
 	// not keep or change the object.

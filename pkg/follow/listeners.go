@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// Listeners hear of each change of something that lives as long as the process. They themselves may not: an attempt to set up a
-// component may fail, and another one follows. So each listens until a context ends.
+// Listeners are functions that are called at each change of something that lives as long as the process. They themselves may not: an
+// attempt to set up a component may fail, and another one follows. So each listens until a context ends.
 // The zero value has none.
 type Listeners[T any] struct {
 	mu   sync.Mutex

@@ -52,7 +52,7 @@ func NextOn(d *appsv1.Deployment, hashes map[string]string, referenced []Referen
 func Next(baseline, rollout string, hashes map[string]string, referenced []Reference) (Stamp, error) {
 	before := map[string]string{}
 	if baseline != "" && json.Unmarshal([]byte(baseline), &before) != nil {
-		before = map[string]string{} // edited by hand: start anew rather than fail for ever
+		before = map[string]string{} // edited by hand: start again rather than fail for ever
 	}
 	after := map[string]string{}
 	changed := false

@@ -10,7 +10,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 )
 
-// warnings tells the user what of a registry has no effect, as far as they have not been told with the registry before it.
+// warnings tells the user what of a registry has no effect, unless the registry before it had the same.
 func warnings(registry, old *v1beta1.ModelRegistry) []string {
 	now := ineffective(&registry.Spec)
 	if old != nil {
@@ -20,7 +20,7 @@ func warnings(registry, old *v1beta1.ModelRegistry) []string {
 	}
 	texts := late(&registry.Spec, old)
 	if detail := ReservedName(registry.Name); old != nil && detail != "" {
-		texts = append(texts, "metadata.name: "+detail+" when you create it anew")
+		texts = append(texts, "metadata.name: "+detail+" when you create it again")
 	}
 	for _, path := range slices.Sorted(maps.Keys(now)) {
 		texts = append(texts, path+": "+now[path])

@@ -166,7 +166,7 @@ var _ = Describe("An AIHub", func() {
 
 		again := create(ctx, childOf(a, "model-registry-operator-controller-manager"))
 		c := waitHub(ctx, a, "ProvisioningSucceeded", metav1.ConditionFalse, "DeployFailed")
-		Expect(c.Message).To(ContainSubstring("has been made anew; delete Deployment aihub-controller-manager"))
+		Expect(c.Message).To(ContainSubstring("has been created again; delete Deployment aihub-controller-manager"))
 		env.Get(ctx, again)
 		Expect(again.DeletionTimestamp).To(BeNil())
 		env.Get(ctx, theirs)

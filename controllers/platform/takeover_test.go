@@ -30,7 +30,7 @@ func TestFormerPrograms(t *testing.T) {
 		"made for an AIHub of the past": {"another", "", false, ""},
 		"nobody's":                      {"", "", false, ""},
 		"deleted, and still there":      {"hub", "here", true, "waiting for Deployment"},
-		"made anew":                     {"hub", "gone", false, "has been made anew"},
+		"made anew":                     {"hub", "gone", false, "has been created again"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newHubBench(t, aiHubWith(), programOf(formerRegistry, "here", tc.owner))
