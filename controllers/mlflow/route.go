@@ -7,55 +7,27 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
+	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
-
-// routeStatus is the part of the status of an HTTPRoute that says what its parents make of it.
-type routeStatus struct {
-	Parents []routeParent `json:"parents"`
-}
-
-type routeParent struct {
-	ParentRef struct {
-		Group     *string `json:"group"`
-		Kind      *string `json:"kind"`
-		Namespace *string `json:"namespace"`
-		Name      string  `json:"name"`
-	} `json:"parentRef"`
-	Conditions []metav1.Condition `json:"conditions"`
-}
-
-// is reports whether this parent is the gateway of the platform. What the reference leaves out has its default.
-func (p routeParent) is(in resources.Inputs) bool {
-	ref := p.ParentRef
-	return ref.Name == in.GatewayName && orElse(ref.Namespace, in.Namespace) == in.GatewayNamespace &&
-		orElse(ref.Kind, "Gateway") == "Gateway" && orElse(ref.Group, resources.GatewayGroup) == resources.GatewayGroup
-}
-
-func orElse(p *string, otherwise string) string {
-	if p == nil {
-		return otherwise
-	}
-	return *p
-}
 
 // refusal is the first condition in which our gateway says no to the present route, nil when there is none. A gateway
 // that has not spoken yet, or has spoken about an older route only, does not refuse.
-func refusal(parents []routeParent, generation int64, in resources.Inputs) *metav1.Condition {
-	for _, parent := range parents {
-		if !parent.is(in) {
+func refusal(route *gatewayv1.HTTPRoute, in resources.Inputs) *metav1.Condition {
+	for _, parent := range route.Status.Parents {
+		if !in.Gateway().Is(parent.ParentRef, in.Namespace) {
 			continue
 		}
-		for _, kind := range []string{"Accepted", "ResolvedRefs"} {
-			c, found := conditions.Get(parent.Conditions, kind)
-			if found && c.Status == metav1.ConditionFalse && (c.ObservedGeneration == 0 || c.ObservedGeneration >= generation) {
+		for _, kind := range []gatewayv1.RouteConditionType{gatewayv1.RouteConditionAccepted, gatewayv1.RouteConditionResolvedRefs} {
+			c, found := conditions.Get(parent.Conditions, string(kind))
+			if found && c.Status == metav1.ConditionFalse && (c.ObservedGeneration == 0 || c.ObservedGeneration >= route.Generation) {
 				return &c
 			}
 		}
@@ -98,15 +70,11 @@ func (r *objects) readRefusal(ctx context.Context, m *mlflowv1.MLflow, in resour
 	if err != nil {
 		return nil, nil
 	}
-	said, found, err := unstructured.NestedMap(route.Object, "status")
-	if err != nil || !found {
-		return nil, nil // no gateway has spoken
+	typed, err := common.Decode[gatewayv1.HTTPRoute](route)
+	if err != nil {
+		return nil, err
 	}
-	status := routeStatus{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(said, &status); err != nil {
-		return nil, fmt.Errorf("reading the status of HTTPRoute %s: %w", resources.NameOf(m), err)
-	}
-	return refusal(status.Parents, route.GetGeneration(), in), nil
+	return refusal(typed, in), nil
 }
 
 // wholeObject is an empty object of a kind that has no Go type here.

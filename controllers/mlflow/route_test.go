@@ -120,7 +120,7 @@ func TestRouteRefusal(t *testing.T) {
 		route.SetName("mlflow")
 		route.Object["status"] = map[string]any{"parents": "x"}
 		r := &objects{whole: fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(route).Build()}
-		if err := r.checkRoute(t.Context(), mlflowtest.Server(), on["plain"]); err == nil || !strings.Contains(err.Error(), "HTTPRoute mlflow") {
+		if err := r.checkRoute(t.Context(), mlflowtest.Server(), on["plain"]); err == nil || !strings.Contains(err.Error(), "HTTPRoute opendatahub/mlflow") {
 			t.Errorf("error %v", err)
 		}
 	})

@@ -4,10 +4,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
-	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
@@ -105,8 +105,9 @@ func databaseService(c *aihubv1alpha1.Catalog) *corev1ac.ServiceApplyConfigurati
 }
 
 // databasePolicy admits the server and nobody else.
-func databasePolicy(c *aihubv1alpha1.Catalog) *networkingv1ac.NetworkPolicyApplyConfiguration {
-	return policy(c, databaseName, databaseName, databaseName, networkingv1ac.NetworkPolicyIngressRule().
-		WithFrom(networkingv1ac.NetworkPolicyPeer().WithPodSelector(metav1ac.LabelSelector().WithMatchLabels(selector(baseName)))).
-		WithPorts(tcp(databasePort)))
+func databasePolicy(c *aihubv1alpha1.Catalog) runtime.ApplyConfiguration {
+	meta := metaOf(c, databaseName)
+	meta.Labels = labels(databaseName)
+	return resources.IngressPolicy(meta, selector(databaseName),
+		resources.AllowTCP(databasePort).WithFrom(resources.PodsWith(selector(baseName))))
 }

@@ -1,20 +1,17 @@
 package modelcatalog
 
 import (
+	routev1 "github.com/openshift/api/route/v1"
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
-	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
-	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
-
-const gatewayGroup = "gateway.networking.k8s.io"
 
 // endpoint is the port at which clients reach the catalog.
 type endpoint struct {
@@ -80,78 +77,54 @@ func published(c *aihubv1alpha1.Catalog, in Inputs) apply.Desired {
 
 // route publishes the catalog at the routers. References are spelled out in full, defaults included.
 func route(c *aihubv1alpha1.Catalog, in Inputs) runtime.ApplyConfiguration {
-	e := endpointOf(c)
-	termination := "reencrypt"
-	if !proxied(c) {
-		termination = "edge"
+	p := resources.Published{
+		Service:  baseName,
+		Port:     intstr.FromString(endpointOf(c).name),
+		TLS:      &routev1.TLSConfig{Termination: routev1.TLSTerminationReencrypt},
+		Weight:   new(resources.RouteWeight),
+		Wildcard: routev1.WildcardPolicyNone,
 	}
-	spec := map[string]any{
-		"to":             map[string]any{"kind": "Service", "name": baseName, "weight": int64(100)},
-		"port":           map[string]any{"targetPort": e.name},
-		"tls":            map[string]any{"termination": termination},
-		"wildcardPolicy": "None",
+	if !proxied(c) {
+		p.TLS.Termination = routev1.TLSTerminationEdge
 	}
 	if in.Domain != "" {
-		spec["host"] = baseName + "." + in.Domain
+		p.Host = baseName + "." + in.Domain
 	}
-	return resources.Literal("route.openshift.io/v1", "Route", routeName, c.Namespace, labels(baseName), map[string]any{"spec": spec})
+	return p.Route(metaOf(c, routeName))
 }
 
-// httpRoute publishes the catalog behind the Gateway, which lives in another namespace.
+// atGateway is the catalog as the Gateway publishes it, which lives in another namespace.
+func atGateway(c *aihubv1alpha1.Catalog, in Inputs) resources.Published {
+	return resources.Published{
+		Service:   baseName,
+		Namespace: c.Namespace,
+		Port:      intstr.FromInt32(endpointOf(c).port),
+		Gateway:   resources.Gateway{Name: in.Gateway.Name, Namespace: in.Gateway.Namespace},
+		Prefixes:  []resources.Prefix{{Path: "/catalog/", Rewritten: "/"}},
+	}
+}
+
 func httpRoute(c *aihubv1alpha1.Catalog, in Inputs) runtime.ApplyConfiguration {
-	own := withLabels(baseName, map[string]string{labelNamespace: c.Namespace})
-	return resources.Literal(gatewayGroup+"/v1", "HTTPRoute", baseName, in.Gateway.RouteNamespace, own, map[string]any{"spec": map[string]any{
-		"parentRefs": []any{map[string]any{
-			"group": gatewayGroup, "kind": "Gateway", "name": in.Gateway.Name, "namespace": in.Gateway.Namespace,
-		}},
-		"rules": []any{map[string]any{
-			"matches": []any{map[string]any{"path": map[string]any{"type": "PathPrefix", "value": "/catalog/"}}},
-			"filters": []any{map[string]any{
-				"type":       "URLRewrite",
-				"urlRewrite": map[string]any{"path": map[string]any{"type": "ReplacePrefixMatch", "replacePrefixMatch": "/"}},
-			}},
-			"backendRefs": []any{map[string]any{
-				"group": "", "kind": "Service", "name": baseName, "namespace": c.Namespace, "port": int64(endpointOf(c).port), "weight": int64(1),
-			}},
-		}},
-	}})
+	return atGateway(c, in).HTTPRoute(metav1.ObjectMeta{
+		Name: baseName, Namespace: in.Gateway.RouteNamespace, Labels: withLabels(baseName, map[string]string{labelNamespace: c.Namespace}),
+	})
 }
 
-// referenceGrant lets HTTPRoutes of the one namespace reach the one Service, and no database.
 func referenceGrant(c *aihubv1alpha1.Catalog, in Inputs) runtime.ApplyConfiguration {
-	return resources.Literal(gatewayGroup+"/v1beta1", "ReferenceGrant", grantName, c.Namespace, labels(baseName), map[string]any{"spec": map[string]any{
-		"from": []any{map[string]any{"group": gatewayGroup, "kind": "HTTPRoute", "namespace": in.Gateway.RouteNamespace}},
-		"to":   []any{map[string]any{"group": "", "kind": "Service", "name": baseName}},
-	}})
+	return atGateway(c, in).ReferenceGrant(metaOf(c, grantName), in.Gateway.RouteNamespace)
 }
 
 // routerPolicy admits the routers and the namespaces of the dashboard.
-func routerPolicy(c *aihubv1alpha1.Catalog) *networkingv1ac.NetworkPolicyApplyConfiguration {
-	from := func(key, value string) *networkingv1ac.NetworkPolicyPeerApplyConfiguration {
-		return networkingv1ac.NetworkPolicyPeer().
-			WithNamespaceSelector(metav1ac.LabelSelector().WithMatchLabels(map[string]string{key: value}))
-	}
-	rule := networkingv1ac.NetworkPolicyIngressRule().
-		WithFrom(from("network.openshift.io/policy-group", "ingress"), from("opendatahub.io/generated-namespace", "true")).
-		WithPorts(tcp(endpointOf(c).port))
-	return policy(c, routePolicy, baseName, baseName, rule)
+func routerPolicy(c *aihubv1alpha1.Catalog) runtime.ApplyConfiguration {
+	return resources.RouterPolicy(metaOf(c, routePolicy), selector(baseName), endpointOf(c).port)
 }
 
 // openPolicy admits everybody to the port where callers are authenticated, and nobody to the server behind it.
-func openPolicy(c *aihubv1alpha1.Catalog) *networkingv1ac.NetworkPolicyApplyConfiguration {
-	return policy(c, ingressPolicy, baseName, baseName, networkingv1ac.NetworkPolicyIngressRule().WithPorts(tcp(endpointOf(c).port)))
+func openPolicy(c *aihubv1alpha1.Catalog) runtime.ApplyConfiguration {
+	return resources.IngressPolicy(metaOf(c, ingressPolicy), selector(baseName), resources.AllowTCP(endpointOf(c).port))
 }
 
-// policy guards the pods of the server, or of the database.
-func policy(c *aihubv1alpha1.Catalog, name, pods, component string, rule *networkingv1ac.NetworkPolicyIngressRuleApplyConfiguration,
-) *networkingv1ac.NetworkPolicyApplyConfiguration {
-	return networkingv1ac.NetworkPolicy(name, c.Namespace).WithLabels(labels(component)).
-		WithSpec(networkingv1ac.NetworkPolicySpec().
-			WithPodSelector(metav1ac.LabelSelector().WithMatchLabels(selector(pods))).
-			WithPolicyTypes(networkingv1.PolicyTypeIngress).
-			WithIngress(rule))
-}
-
-func tcp(port int32) *networkingv1ac.NetworkPolicyPortApplyConfiguration {
-	return networkingv1ac.NetworkPolicyPort().WithProtocol(corev1.ProtocolTCP).WithPort(intstr.FromInt32(port))
+// metaOf is the metadata of an object of the server.
+func metaOf(c *aihubv1alpha1.Catalog, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Namespace: c.Namespace, Labels: labels(baseName)}
 }

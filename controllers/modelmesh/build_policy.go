@@ -7,13 +7,13 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh/authproxy"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 const (
@@ -22,8 +22,6 @@ const (
 
 	// peerPort is where the pods of the mesh speak to each other.
 	peerPort = 8080
-	// labelRouters is on the namespaces of OpenShift's routers.
-	labelRouters, routers = "network.openshift.io/policy-group", "ingress"
 )
 
 // BuildGuards renders what no pod of a namespace may run without: the NetworkPolicy, and the rules of the sidecar that asks who calls.
@@ -49,8 +47,7 @@ func BuildGuards(in NamespaceInputs) (apply.Desired, error) {
 // ask nobody who he is are open to the namespace, the manager and routers only.
 func policy(in NamespaceInputs) *networkingv1ac.NetworkPolicyApplyConfiguration {
 	s := in.Settings
-	peers := networkingv1ac.NetworkPolicyPeer().WithPodSelector(
-		metav1ac.LabelSelector().WithMatchLabels(map[string]string{labelManagedBy: controllerName}))
+	peers := resources.PodsWith(map[string]string{labelManagedBy: controllerName})
 	unguarded := []int32{s.ServicePort}
 	if s.RESTProxy.Enabled {
 		unguarded = append(unguarded, s.RESTProxy.Port)
@@ -65,38 +62,27 @@ func policy(in NamespaceInputs) *networkingv1ac.NetworkPolicyApplyConfiguration 
 	spec := networkingv1ac.NetworkPolicySpec().
 		WithPodSelector(runtimePods()).
 		WithPolicyTypes(networkingv1.PolicyTypeIngress).
-		WithIngress(rule(s.ServicePort, peerPort).WithFrom(peers))
+		WithIngress(resources.AllowTCP(s.ServicePort, peerPort).WithFrom(peers))
 	if s.NetworkPolicyRestricted || in.Proxy != nil { // the proxy would guard one door of two
-		spec.WithIngress(rule(unguarded...).WithFrom(confidants(in)...))
+		spec.WithIngress(resources.AllowTCP(unguarded...).WithFrom(confidants(in)...))
 	} else {
 		open = append(unguarded, open...)
 	}
 	if len(open) > 0 {
-		spec.WithIngress(rule(open...))
+		spec.WithIngress(resources.AllowTCP(open...))
 	}
 	return networkingv1ac.NetworkPolicy(PolicyName, in.Namespace).WithSpec(spec)
 }
 
 // confidants may call ports that ask nobody who he is.
 func confidants(in NamespaceInputs) []*networkingv1ac.NetworkPolicyPeerApplyConfiguration {
-	namespaces := func(key, value string) *networkingv1ac.NetworkPolicyPeerApplyConfiguration {
-		return networkingv1ac.NetworkPolicyPeer().WithNamespaceSelector(metav1ac.LabelSelector().WithMatchLabels(map[string]string{key: value}))
-	}
 	all := []*networkingv1ac.NetworkPolicyPeerApplyConfiguration{
-		networkingv1ac.NetworkPolicyPeer().WithPodSelector(metav1ac.LabelSelector()), namespaces(corev1.LabelMetadataName, in.Home),
+		resources.PodsWith(nil), resources.NamespacesWith(corev1.LabelMetadataName, in.Home),
 	}
 	if in.OpenShift {
-		all = append(all, namespaces(labelRouters, routers))
+		all = append(all, resources.Routers())
 	}
 	return all
-}
-
-func rule(ports ...int32) *networkingv1ac.NetworkPolicyIngressRuleApplyConfiguration {
-	r := networkingv1ac.NetworkPolicyIngressRule()
-	for _, port := range ports {
-		r.WithPorts(networkingv1ac.NetworkPolicyPort().WithProtocol(corev1.ProtocolTCP).WithPort(intstr.FromInt32(port)))
-	}
-	return r
 }
 
 // runtimePods selects the pods of all runtimes of a namespace.

@@ -1,7 +1,9 @@
 package modelmesh
 
 import (
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -72,12 +74,9 @@ func Monitored(s meshsettings.Settings) bool {
 // itself, whatever certificate it has for its other ports: there is nothing to verify.
 func BuildServiceMonitor(in NamespaceInputs) runtime.ApplyConfiguration {
 	s := in.Settings
-	endpoint := map[string]any{"port": portMetrics, "interval": "30s", "scheme": s.Metrics.Scheme, "tlsConfig": map[string]any{"insecureSkipVerify": true}}
-	return resources.Literal("monitoring.coreos.com/v1", "ServiceMonitor", MonitorName, in.Namespace, serviceLabels(s.ServiceName), map[string]any{
-		"spec": map[string]any{
-			"selector":          map[string]any{"matchLabels": map[string]any{LabelService: s.ServiceName}},
-			"namespaceSelector": map[string]any{"matchNames": []any{in.Namespace}},
-			"endpoints":         []any{endpoint},
-		},
-	})
+	return resources.ServiceMonitor(
+		metav1.ObjectMeta{Name: MonitorName, Namespace: in.Namespace, Labels: serviceLabels(s.ServiceName)},
+		map[string]string{LabelService: s.ServiceName},
+		monitoringv1.Endpoint{Port: portMetrics, Interval: "30s", Scheme: new(monitoringv1.Scheme(s.Metrics.Scheme))},
+		monitoringv1.SafeTLSConfig{InsecureSkipVerify: new(true)}, in.Namespace)
 }

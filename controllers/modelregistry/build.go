@@ -46,7 +46,7 @@ func Build(m *v1beta1.ModelRegistry, in Inputs) (apply.Desired, error) {
 	desired.Add(serviceAccount(m), role(m))
 	if in.OpenShift {
 		if in.HasUserAPI {
-			desired = append(desired, in.unowned(group(m)))
+			desired = append(desired, in.unowned(group(m, nil)))
 		}
 		desired.Add(roleBinding(m))
 	}

@@ -3,12 +3,15 @@ package modelregistry
 import (
 	"fmt"
 
+	userv1 "github.com/openshift/api/user/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/rbacproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
@@ -39,9 +42,11 @@ func role(m *v1beta1.ModelRegistry) *rbacv1ac.RoleApplyConfiguration {
 		WithRules(get("services").WithVerbs("create"), get("endpoints"))
 }
 
-// group has no users: those whom administrators add are theirs.
-func group(m *v1beta1.ModelRegistry) runtime.ApplyConfiguration {
-	return resources.Literal("user.openshift.io/v1", "Group", usersName(m), "", clusterLabels(m, usersName(m)), nil)
+// group says nothing of users unless they are given: those whom administrators add are theirs.
+func group(m *v1beta1.ModelRegistry, users userv1.OptionalNames) runtime.ApplyConfiguration {
+	return resources.Typed(capability.UserGroup, &userv1.Group{
+		ObjectMeta: metav1.ObjectMeta{Name: usersName(m), Labels: clusterLabels(m, usersName(m))}, Users: users,
+	})
 }
 
 // roleBinding gives the group its right. Where OpenShift has no groups of its own, those of the identity provider count.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	userv1 "github.com/openshift/api/user/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,7 +15,6 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
-	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 // The Group of a registry holds what administrators put into it. Its list of users is made empty, because the API demands one,
@@ -45,9 +45,7 @@ func (r *registries) keepGroup(ctx context.Context, m *v1beta1.ModelRegistry) er
 	live := wholeObject(capability.UserGroup)
 	err = r.live.Get(ctx, key, live)
 	if apierrors.IsNotFound(err) {
-		apiVersion, kind := capability.UserGroup.ToAPIVersionAndKind()
-		empty := resources.Literal(apiVersion, kind, usersName(m), "", clusterLabels(m, usersName(m)), map[string]any{"users": []any{}})
-		return r.applier.Create(ctx, m, apply.Object{Config: empty, Ownership: apply.Unowned})
+		return r.applier.Create(ctx, m, apply.Object{Config: group(m, userv1.OptionalNames{}), Ownership: apply.Unowned})
 	}
 	if err != nil {
 		return fmt.Errorf("reading Group %s: %w", key.Name, err)

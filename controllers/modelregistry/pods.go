@@ -7,15 +7,16 @@ import (
 	"slices"
 	"strings"
 
+	routev1 "github.com/openshift/api/route/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 // starting are the reasons for which a container waits while all is well.
@@ -182,7 +183,11 @@ func (r *registries) checkProxy(ctx context.Context, m *v1beta1.ModelRegistry, d
 	if apierrors.IsNotFound(err) {
 		return fmt.Sprintf("KubeRBACProxy Route %s is unavailable: it does not exist yet", secureRouteName(m)), nil
 	}
-	return judgeRoute(route), nil
+	typed, err := resources.Decode[routev1.Route](route)
+	if err != nil {
+		return "", err
+	}
+	return judgeRoute(typed), nil
 }
 
 // judgePods demands one active pod in which everything is ready, the proxy among it. Containers that others inject count like
@@ -219,27 +224,19 @@ func judgePod(pod *corev1.Pod) string {
 }
 
 // judgeRoute demands that a router admits the Route.
-func judgeRoute(route *unstructured.Unstructured) string {
-	host, _, _ := unstructured.NestedString(route.Object, "spec", "host")
-	ingresses, _, _ := unstructured.NestedSlice(route.Object, "status", "ingress")
+func judgeRoute(route *routev1.Route) string {
 	detail := ""
-	for _, ingress := range ingresses {
-		fields, ok := ingress.(map[string]any)
-		if !ok {
-			continue
-		}
-		list, _, _ := unstructured.NestedSlice(fields, "conditions")
-		for _, item := range list {
-			c, ok := item.(map[string]any)
-			if !ok || c["type"] != "Admitted" {
+	for _, ingress := range route.Status.Ingress {
+		for _, c := range ingress.Conditions {
+			if c.Type != routev1.RouteAdmitted {
 				continue
 			}
-			if c["status"] == "True" {
+			if c.Status == corev1.ConditionTrue {
 				return ""
 			}
-			detail = fmt.Sprintf("{reason: %v, message: %v}", c["reason"], c["message"])
+			detail = fmt.Sprintf("{reason: %s, message: %s}", c.Reason, c.Message)
 		}
 	}
-	name := route.GetName()
-	return strings.TrimRight(fmt.Sprintf("KubeRBACProxy Route %s is unavailable: Host %s in Route %s is unavailable: %s", name, host, name, detail), " ")
+	return strings.TrimRight(fmt.Sprintf("KubeRBACProxy Route %s is unavailable: Host %s in Route %s is unavailable: %s",
+		route.Name, route.Spec.Host, route.Name, detail), " ")
 }

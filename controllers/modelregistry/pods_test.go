@@ -3,6 +3,7 @@ package modelregistry
 import (
 	"testing"
 
+	routev1 "github.com/openshift/api/route/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -91,11 +92,11 @@ func TestJudgeRoute(t *testing.T) {
 		"by one of two":     {route(admitted("False"), admitted("True")), ""},
 		"refused": {route(admitted("False")),
 			"KubeRBACProxy Route demo-https is unavailable: Host h in Route demo-https is unavailable: {reason: HostAlreadyClaimed, message: taken}"},
-		"other condition": {route(map[string]any{"type": "Other", "status": "True"}, "odd"),
+		"other condition": {route(map[string]any{"type": "Other", "status": "True"}),
 			"KubeRBACProxy Route demo-https is unavailable: Host h in Route demo-https is unavailable:"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := judgeRoute(test.route); got != test.want {
+			if got := judgeRoute(decoded[routev1.Route](t, test.route)); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})

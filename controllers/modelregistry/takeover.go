@@ -13,13 +13,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
@@ -27,6 +27,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/rbacproxy"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 // This file removes what the original operator left behind, and may go with release 1.0: who comes from the original has to run an
@@ -239,7 +240,11 @@ func (r *registries) catalogNeedsSharedGrant(ctx context.Context, namespace stri
 	if err != nil {
 		return false, fmt.Errorf("reading HTTPRoute %s: %w", key, err)
 	}
-	return leadsTo(route, namespace), nil
+	typed, err := resources.Decode[gatewayv1.HTTPRoute](route)
+	if err != nil {
+		return false, err
+	}
+	return leadsTo(typed, namespace), nil
 }
 
 // cachedGrant returns a ReferenceGrant that bears our label, nil where there is none.
@@ -256,14 +261,10 @@ func (r *registries) cachedGrant(ctx context.Context, namespace, name string) (*
 }
 
 // leadsTo says whether an HTTPRoute has a backend in a namespace.
-func leadsTo(route *unstructured.Unstructured, namespace string) bool {
-	rules, _, _ := unstructured.NestedSlice(route.Object, "spec", "rules")
-	return slices.ContainsFunc(rules, func(rule any) bool {
-		fields, _ := rule.(map[string]any)
-		backends, _, _ := unstructured.NestedSlice(fields, "backendRefs")
-		return slices.ContainsFunc(backends, func(backend any) bool {
-			ref, _ := backend.(map[string]any)
-			return ref["namespace"] == namespace
+func leadsTo(route *gatewayv1.HTTPRoute, namespace string) bool {
+	return slices.ContainsFunc(route.Spec.Rules, func(rule gatewayv1.HTTPRouteRule) bool {
+		return slices.ContainsFunc(rule.BackendRefs, func(backend gatewayv1.HTTPBackendRef) bool {
+			return backend.Namespace != nil && string(*backend.Namespace) == namespace
 		})
 	})
 }

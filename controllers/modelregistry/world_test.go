@@ -30,6 +30,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
 )
 
@@ -281,4 +282,14 @@ func (w *world) running(m *v1beta1.ModelRegistry) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name + "-slice", Labels: map[string]string{discoveryv1.LabelServiceName: m.Name}},
 		Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}},
 	}))
+}
+
+// decoded is a foreign object as the controller reads it.
+func decoded[T any](t *testing.T, object *unstructured.Unstructured) *T {
+	t.Helper()
+	typed, err := resources.Decode[T](object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return typed
 }

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -31,7 +32,6 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
-	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 // HubFieldOwner is the manager of what is made for an AIHub, as in the original.
@@ -128,7 +128,11 @@ func decidedNamespace(hub *aihub.Watcher, settings HubSettings) string {
 
 // catalogIn is a Catalog that leaves everything to its defaults.
 func catalogIn(place types.NamespacedName) runtime.ApplyConfiguration {
-	return resources.Literal(aihubv1alpha1.GroupVersion.String(), aihubv1alpha1.Kind, place.Name, place.Namespace, nil, map[string]any{"spec": map[string]any{}})
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
+	u.SetGroupVersionKind(aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind))
+	u.SetName(place.Name)
+	u.SetNamespace(place.Namespace)
+	return client.ApplyConfigurationFromUnstructured(u)
 }
 
 // toHub maps whatever happened to the one AIHub.

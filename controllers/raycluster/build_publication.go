@@ -1,13 +1,15 @@
 package raycluster
 
 import (
+	routev1 "github.com/openshift/api/route/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/ray"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
@@ -49,36 +51,41 @@ func (in Inputs) missingDomain(c ray.Cluster) bool {
 // dashboardRoute ends TLS before a dashboard without a sidecar, and speaks TLS to a sidecar.
 func dashboardRoute(c ray.Cluster, in Inputs) runtime.ApplyConfiguration {
 	n := c.Names()
-	service, port, termination := n.HeadService, ray.PortDashboardName, "edge"
-	if in.guard(c).Sidecar() {
-		service, port, termination = n.ProxyService, ray.PortProxyName, "reencrypt"
+	tls := &routev1.TLSConfig{
+		Termination: routev1.TLSTerminationEdge, InsecureEdgeTerminationPolicy: routev1.InsecureEdgeTerminationPolicyRedirect,
 	}
-	return route(c, n.Dashboard, withHost(map[string]any{
-		"to":   map[string]any{"kind": "Service", "name": service, "weight": int64(100)},
-		"port": map[string]any{"targetPort": port},
-		"tls":  map[string]any{"termination": termination, "insecureEdgeTerminationPolicy": "Redirect"},
-	}, n.Dashboard+"-"+c.Namespace(), c.DashboardHost(), in))
+	service, port := n.HeadService, ray.PortDashboardName
+	if in.guard(c).Sidecar() {
+		service, port, tls.Termination = n.ProxyService, ray.PortProxyName, routev1.TLSTerminationReencrypt
+	}
+	return route(c, n.Dashboard, resources.Published{
+		Service: service, Port: intstr.FromString(port), TLS: tls, Host: longHost(n.Dashboard+"-"+c.Namespace(), c.DashboardHost(), in),
+	})
 }
 
 func clientRoute(c ray.Cluster, in Inputs) runtime.ApplyConfiguration {
 	n := c.Names()
-	return route(c, n.Client, withHost(map[string]any{
-		"to":   map[string]any{"kind": "Service", "name": n.HeadService, "weight": int64(100)},
-		"port": map[string]any{"targetPort": ray.PortClientName},
-		"tls":  map[string]any{"termination": "passthrough"},
-	}, n.Client+"-"+c.Namespace(), c.ClientHost(), in))
+	return route(c, n.Client, resources.Published{
+		Service: n.HeadService, Port: intstr.FromString(ray.PortClientName), TLS: &routev1.TLSConfig{Termination: routev1.TLSTerminationPassthrough},
+		Host: longHost(n.Client+"-"+c.Namespace(), c.ClientHost(), in),
+	})
 }
 
-func route(c ray.Cluster, name string, spec map[string]any) runtime.ApplyConfiguration {
-	return resources.Literal(capability.Route.GroupVersion().String(), "Route", name, c.Namespace(), marks(c, nil), map[string]any{"spec": spec})
+func route(c ray.Cluster, name string, p resources.Published) runtime.ApplyConfiguration {
+	p.Weight = new(resources.RouteWeight)
+	return p.Route(metaOf(c, name))
 }
 
-// withHost names the host where the one that the router would make is longer than a label may be.
-func withHost(spec map[string]any, natural, host string, in Inputs) map[string]any {
+func metaOf(c ray.Cluster, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Namespace: c.Namespace(), Labels: marks(c, nil)}
+}
+
+// longHost is the host where the one that the router would make is longer than a label may be.
+func longHost(natural, host string, in Inputs) string {
 	if len(natural) > validation.DNS1123LabelMaxLength && in.Domain != "" {
-		spec["host"] = host + "." + in.Domain
+		return host + "." + in.Domain
 	}
-	return spec
+	return ""
 }
 
 // dashboardIngress has no class: that of the cluster counts.
@@ -118,21 +125,13 @@ func ingressRule(host string, kind networkingv1.PathType, backend *networkingv1a
 			WithBackend(networkingv1ac.IngressBackend().WithService(backend))))
 }
 
-// dashboardHTTPRoute publishes a dashboard without a sidecar below a path of the platform's gateway, which has one host for all. References are spelled
-// out in full, defaults included, because the lists are ours as a whole.
+// dashboardHTTPRoute publishes a dashboard without a sidecar below a path of the platform's gateway, which has one host for all.
 func dashboardHTTPRoute(c ray.Cluster, in Inputs) runtime.ApplyConfiguration {
 	n := c.Names()
-	return resources.Literal(capability.HTTPRoute.GroupVersion().String(), "HTTPRoute", n.Dashboard, c.Namespace(), marks(c, nil), map[string]any{"spec": map[string]any{
-		"parentRefs": []any{map[string]any{
-			"group": capability.HTTPRoute.Group, "kind": "Gateway", "name": in.GatewayName, "namespace": in.GatewayNamespace,
-		}},
-		"rules": []any{map[string]any{
-			"matches": []any{map[string]any{"path": map[string]any{"type": "PathPrefix", "value": "/ray/" + c.Namespace() + "/" + c.Name()}}},
-			"filters": []any{map[string]any{
-				"type":       "URLRewrite",
-				"urlRewrite": map[string]any{"path": map[string]any{"type": "ReplacePrefixMatch", "replacePrefixMatch": "/"}},
-			}},
-			"backendRefs": []any{map[string]any{"group": "", "kind": "Service", "name": n.HeadService, "port": int64(ray.PortDashboard), "weight": int64(1)}},
-		}},
-	}})
+	return resources.Published{
+		Service:  n.HeadService,
+		Port:     intstr.FromInt32(ray.PortDashboard),
+		Gateway:  resources.Gateway{Name: in.GatewayName, Namespace: in.GatewayNamespace},
+		Prefixes: []resources.Prefix{{Path: "/ray/" + c.Namespace() + "/" + c.Name(), Rewritten: "/"}},
+	}.HTTPRoute(metaOf(c, n.Dashboard))
 }

@@ -72,18 +72,7 @@ func (r *clusters) prune(ctx context.Context, cluster *unstructured.Unstructured
 
 func isWanted(wanted apply.Desired, object *metav1.PartialObjectMetadata) bool {
 	for _, w := range wanted {
-		config, ok := w.Config.(interface {
-			GetKind() *string
-			GetName() *string
-		})
-		if ok && *config.GetKind() == object.Kind && *config.GetName() == object.Name {
-			return true
-		}
-		loose, ok := w.Config.(interface {
-			GetKind() string
-			GetName() string
-		})
-		if ok && loose.GetKind() == object.Kind && loose.GetName() == object.Name {
+		if kind, at, err := w.Place(); err == nil && kind.Kind == object.Kind && at.Name == object.Name {
 			return true
 		}
 	}

@@ -6,12 +6,14 @@ import (
 	"sync"
 
 	"github.com/go-logr/logr"
+	configv1 "github.com/openshift/api/config/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/follow"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 // objectName is the one Ingress configuration that an OpenShift cluster has.
@@ -25,14 +27,11 @@ func FromIngress(config *unstructured.Unstructured) string {
 	if config == nil {
 		return ""
 	}
-	for _, field := range []string{"appsDomain", "domain"} {
-		if value, _, err := unstructured.NestedString(config.Object, "spec", field); err == nil {
-			if domain := clean(value); domain != "" {
-				return domain
-			}
-		}
+	ingress, err := resources.Decode[configv1.Ingress](config)
+	if err != nil {
+		return "" // of another schema
 	}
-	return ""
+	return Prefer(ingress.Spec.AppsDomain, ingress.Spec.Domain)
 }
 
 // Prefer returns the domain that somebody configured, and the discovered one where that is empty. Dots and spaces around

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 
+	configv1 "github.com/openshift/api/config/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 // Profile is what a TLS profile means to a Go listener.
@@ -18,42 +21,9 @@ type Profile struct {
 	CipherSuites []uint16
 }
 
-// The predefined profiles as in openshift/api config/v1, whose type package would add 0.8 MB of dead types to the
-// program; a test compares the two tables.
-var (
-	tls13 = []string{"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"}
-
-	forward = []string{
-		"ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-RSA-AES128-GCM-SHA256",
-		"ECDHE-ECDSA-AES256-GCM-SHA384", "ECDHE-RSA-AES256-GCM-SHA384",
-		"ECDHE-ECDSA-CHACHA20-POLY1305", "ECDHE-RSA-CHACHA20-POLY1305",
-	}
-
-	old = []string{
-		"ECDHE-ECDSA-AES128-SHA256", "ECDHE-RSA-AES128-SHA256", "ECDHE-ECDSA-AES128-SHA", "ECDHE-RSA-AES128-SHA",
-		"ECDHE-ECDSA-AES256-SHA", "ECDHE-RSA-AES256-SHA", "AES128-GCM-SHA256", "AES256-GCM-SHA384",
-		"AES128-SHA256", "AES128-SHA", "AES256-SHA", "DES-CBC3-SHA",
-	}
-)
-
-// specification is a profile in the words of the API.
-type specification struct {
-	minVersion string
-	ciphers    []string
-}
-
-func predefined() map[string]specification {
-	intermediate := append(append([]string{}, tls13...), forward...)
-	return map[string]specification{
-		"Old":          {minVersion: "VersionTLS10", ciphers: append(append([]string{}, intermediate...), old...)},
-		"Intermediate": {minVersion: "VersionTLS12", ciphers: intermediate},
-		"Modern":       {minVersion: "VersionTLS13", ciphers: tls13},
-	}
-}
-
-var versions = map[string]uint16{
-	"VersionTLS10": tls.VersionTLS10, "VersionTLS11": tls.VersionTLS11,
-	"VersionTLS12": tls.VersionTLS12, "VersionTLS13": tls.VersionTLS13,
+var versions = map[configv1.TLSProtocolVersion]uint16{
+	configv1.VersionTLS10: tls.VersionTLS10, configv1.VersionTLS11: tls.VersionTLS11,
+	configv1.VersionTLS12: tls.VersionTLS12, configv1.VersionTLS13: tls.VersionTLS13,
 }
 
 // openSSL maps the OpenSSL names that the API uses to the suites that Go has.
@@ -80,7 +50,7 @@ var openSSL = map[string]uint16{
 
 // Intermediate is the profile of clusters that choose none.
 func Intermediate() Profile {
-	p, _, _ := predefined()["Intermediate"].profile("Intermediate")
+	p, _, _ := profile(configv1.TLSProfileIntermediateType, configv1.TLSProfiles[configv1.TLSProfileIntermediateType])
 	return p
 }
 
@@ -88,34 +58,31 @@ func Intermediate() Profile {
 // ciphers that Go does not have. No type and an unknown type mean Intermediate. An incomplete Custom profile is an
 // error; the profile returned beside it is Intermediate.
 func FromAPIServer(obj *unstructured.Unstructured) (Profile, []string, error) {
-	kind, _, _ := unstructured.NestedString(obj.Object, "spec", "tlsSecurityProfile", "type")
-	if kind != "Custom" {
-		spec, known := predefined()[kind]
-		if !known {
-			return Intermediate(), nil, nil
-		}
-		return spec.profile(kind)
+	server, err := resources.Decode[configv1.APIServer](obj)
+	if err != nil {
+		return Intermediate(), nil, err
 	}
-	custom, found, err := unstructured.NestedMap(obj.Object, "spec", "tlsSecurityProfile", "custom")
-	if err != nil || !found {
+	chosen := server.Spec.TLSSecurityProfile
+	switch {
+	case chosen == nil || chosen.Type != configv1.TLSProfileCustomType && configv1.TLSProfiles[chosen.Type] == nil:
+		return Intermediate(), nil, nil
+	case chosen.Type != configv1.TLSProfileCustomType:
+		return profile(chosen.Type, configv1.TLSProfiles[chosen.Type])
+	case chosen.Custom == nil:
 		return Intermediate(), nil, errors.New("the Custom profile has no body: fill spec.tlsSecurityProfile.custom")
+	default:
+		return profile(chosen.Type, &chosen.Custom.TLSProfileSpec)
 	}
-	spec := specification{}
-	spec.minVersion, _, _ = unstructured.NestedString(custom, "minTLSVersion")
-	if spec.ciphers, _, err = unstructured.NestedStringSlice(custom, "ciphers"); err != nil {
-		return Intermediate(), nil, fmt.Errorf("reading spec.tlsSecurityProfile.custom.ciphers: %w", err)
-	}
-	return spec.profile(kind)
 }
 
-func (s specification) profile(name string) (Profile, []string, error) {
-	version, ok := versions[s.minVersion]
+func profile(name configv1.TLSProfileType, spec *configv1.TLSProfileSpec) (Profile, []string, error) {
+	version, ok := versions[spec.MinTLSVersion]
 	if !ok {
-		return Intermediate(), nil, fmt.Errorf("minTLSVersion %q is none of VersionTLS10 to VersionTLS13", s.minVersion)
+		return Intermediate(), nil, fmt.Errorf("minTLSVersion %q is none of VersionTLS10 to VersionTLS13", spec.MinTLSVersion)
 	}
-	p := Profile{Name: name, MinVersion: version}
+	p := Profile{Name: string(name), MinVersion: version}
 	var unknown []string
-	for _, cipher := range s.ciphers {
+	for _, cipher := range spec.Ciphers {
 		id, always := suite(cipher)
 		switch {
 		case always:

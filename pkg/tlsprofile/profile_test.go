@@ -5,28 +5,20 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	configv1 "github.com/openshift/api/config/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// The table is a copy; it must not drift from the API's own.
-func TestPredefinedProfilesAreThoseOfTheAPI(t *testing.T) {
-	mine := predefined()
-	if len(mine) != len(configv1.TLSProfiles) {
-		t.Errorf("have %d profiles, the API has %d", len(mine), len(configv1.TLSProfiles))
+// Every cipher of the predefined profiles has a name that is known here.
+func TestPredefinedProfiles(t *testing.T) {
+	for kind, spec := range configv1.TLSProfiles {
+		got, unknown, err := profile(kind, spec)
+		if err != nil || len(unknown) > 0 || got.Name != string(kind) {
+			t.Errorf("%s: profile %+v, unknown ciphers %v, error %v", kind, got, unknown, err)
+		}
 	}
-	for kind, want := range configv1.TLSProfiles {
-		got := mine[string(kind)]
-		if got.minVersion != string(want.MinTLSVersion) {
-			t.Errorf("%s: minimum version %s, want %s", kind, got.minVersion, want.MinTLSVersion)
-		}
-		if diff := cmp.Diff(want.Ciphers, got.ciphers, cmpopts.SortSlices(func(a, b string) bool { return a < b })); diff != "" {
-			t.Errorf("%s: ciphers (-API +mine):\n%s", kind, diff)
-		}
-		if _, unknown, err := got.profile(string(kind)); err != nil || len(unknown) > 0 {
-			t.Errorf("%s: unknown ciphers %v, error %v", kind, unknown, err)
-		}
+	if len(configv1.TLSProfiles) < 3 {
+		t.Errorf("the API has only %d profiles", len(configv1.TLSProfiles))
 	}
 }
 

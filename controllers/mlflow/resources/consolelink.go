@@ -3,23 +3,28 @@ package resources
 import (
 	"encoding/base64"
 
+	consolev1 "github.com/openshift/api/console/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 // consoleLink puts the server into the application menu of the OpenShift console.
 func consoleLink(m *mlflowv1.MLflow, in Inputs) runtime.ApplyConfiguration {
-	return resources.Literal("console.openshift.io/v1", "ConsoleLink", NameOf(m), "", map[string]string{LabelApp: BaseName}, map[string]any{"spec": map[string]any{
-		"text":     "MLflow",
-		"href":     publicURL(m, in),
-		"location": "ApplicationMenu",
-		"applicationMenu": map[string]any{
-			"section":  in.SectionTitle,
-			"imageURL": "data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString([]byte(icon)),
+	return resources.Typed(capability.ConsoleLink, &consolev1.ConsoleLink{
+		ObjectMeta: metav1.ObjectMeta{Name: NameOf(m), Labels: map[string]string{LabelApp: BaseName}},
+		Spec: consolev1.ConsoleLinkSpec{
+			Link:     consolev1.Link{Text: "MLflow", Href: publicURL(m, in)},
+			Location: consolev1.ApplicationMenu,
+			ApplicationMenu: &consolev1.ApplicationMenuSpec{
+				Section:  in.SectionTitle,
+				ImageURL: "data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString([]byte(icon)),
+			},
 		},
-	}})
+	})
 }
 
 // icon is a flask with a liquid in it, drawn for the console menu.

@@ -1,6 +1,9 @@
 package resources
 
 import (
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
@@ -12,20 +15,17 @@ import (
 // pointed at; elsewhere the certificate is whatever the administrator made.
 func serviceMonitor(m *mlflowv1.MLflow, in Inputs) runtime.ApplyConfiguration {
 	name := NameOf(m)
-	tls := map[string]any{"insecureSkipVerify": true}
+	tls := monitoringv1.SafeTLSConfig{InsecureSkipVerify: new(true)}
 	if in.OpenShift {
-		tls = map[string]any{
-			"ca":         map[string]any{"configMap": map[string]any{"name": serviceCAName, "key": serviceCAKey}},
-			"serverName": serviceHost(m, in),
+		tls = monitoringv1.SafeTLSConfig{
+			CA: monitoringv1.SecretOrConfigMap{ConfigMap: &corev1.ConfigMapKeySelector{
+				LocalObjectReference: corev1.LocalObjectReference{Name: serviceCAName}, Key: serviceCAKey,
+			}},
+			ServerName: new(serviceHost(m, in)),
 		}
 	}
-	return resources.Literal("monitoring.coreos.com/v1", "ServiceMonitor", Suffixed(monitorBaseName, m), in.Namespace, Labels(name), map[string]any{"spec": map[string]any{
-		"endpoints": []any{map[string]any{
-			"path":      "/metrics",
-			"port":      portName,
-			"scheme":    "https",
-			"tlsConfig": tls,
-		}},
-		"selector": map[string]any{"matchLabels": map[string]any{LabelApp: name}},
-	}})
+	return resources.ServiceMonitor(
+		metav1.ObjectMeta{Name: Suffixed(monitorBaseName, m), Namespace: in.Namespace, Labels: Labels(name)},
+		map[string]string{LabelApp: name},
+		monitoringv1.Endpoint{Path: "/metrics", Port: portName, Scheme: new(monitoringv1.Scheme("https"))}, tls)
 }

@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"fmt"
 
+	routev1 "github.com/openshift/api/route/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/meshsettings"
 	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh/authproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
@@ -41,30 +44,32 @@ func publish(s *v1beta1.InferenceService, p publication) (route apply.Desired, p
 	if !rest.Enabled {
 		return nil, "there is no Route, because restProxy.enabled is false: nothing answers REST"
 	}
-	port, tls := rest.Port, map[string]any{"termination": "edge"}
+	port, tls := rest.Port, routev1.TLSConfig{Termination: routev1.TLSTerminationEdge}
 	switch {
 	case p.guarded() && p.proxy == nil:
 		return nil, fmt.Sprintf("there is no Route, because annotation %s is set and authProxy.mode is %s: nobody would check callers",
 			AnnotationAuth, p.settings.AuthProxy.Mode)
 	case p.guarded():
-		port, tls = authproxy.Port, map[string]any{"termination": "reencrypt"}
+		port, tls.Termination = authproxy.Port, routev1.TLSTerminationReencrypt
 	case p.settings.TLS.Enabled() && p.settings.TLS.ClientAuth == "require":
 		return nil, fmt.Sprintf("there is no Route, because tls.clientAuth is require and routers have no certificate to show: set annotation %s on the runtime",
 			AnnotationAuth)
 	case p.settings.TLS.Enabled() && p.trust == "":
 		return nil, fmt.Sprintf("there is no Route yet, because Secret %s holds no certificate", p.settings.TLS.SecretName)
 	case p.settings.TLS.Enabled():
-		tls = map[string]any{"termination": "reencrypt", "destinationCACertificate": p.trust}
+		tls.Termination, tls.DestinationCACertificate = routev1.TLSTerminationReencrypt, p.trust
 	}
-	tls["insecureEdgeTerminationPolicy"] = "Redirect"
-	object := map[string]any{"metadata": map[string]any{"annotations": map[string]any{AnnotationTimeout: timeout(s)}}, "spec": map[string]any{
-		"path": "/v2/models/" + s.Name,
-		"to":   map[string]any{"kind": "Service", "name": p.settings.ServiceName, "weight": int64(100)},
-		"port": map[string]any{"targetPort": int64(port)},
-		"tls":  tls,
-	}}
-	route.Add(resources.Literal(capability.Route.GroupVersion().String(), capability.Route.Kind, s.Name, s.Namespace,
-		map[string]string{LabelInferenceService: s.Name}, object))
+	tls.InsecureEdgeTerminationPolicy = routev1.InsecureEdgeTerminationPolicyRedirect
+	route.Add(resources.Published{
+		Service: p.settings.ServiceName,
+		Port:    intstr.FromInt32(port),
+		Path:    "/v2/models/" + s.Name,
+		TLS:     &tls,
+		Weight:  new(resources.RouteWeight),
+	}.Route(metav1.ObjectMeta{
+		Name: s.Name, Namespace: s.Namespace,
+		Labels: map[string]string{LabelInferenceService: s.Name}, Annotations: map[string]string{AnnotationTimeout: timeout(s)},
+	}))
 	return route, ""
 }
 

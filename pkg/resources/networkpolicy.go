@@ -1,0 +1,57 @@
+package resources
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
+)
+
+type (
+	policyConfig = networkingv1ac.NetworkPolicyApplyConfiguration
+	peerConfig   = networkingv1ac.NetworkPolicyPeerApplyConfiguration
+	ingressRule  = networkingv1ac.NetworkPolicyIngressRuleApplyConfiguration
+)
+
+// labelPolicyGroup is on the namespaces of OpenShift's routers, labelGenerated on those that the platform has made, among them
+// that of the dashboard.
+const labelPolicyGroup, labelGenerated = "network.openshift.io/policy-group", "opendatahub.io/generated-namespace"
+
+// IngressPolicy closes pods to what no rule allows. Probes of the kubelet are no concern of policies.
+func IngressPolicy(meta metav1.ObjectMeta, pods map[string]string, rules ...*ingressRule) *policyConfig {
+	return networkingv1ac.NetworkPolicy(meta.Name, meta.Namespace).WithLabels(meta.Labels).
+		WithSpec(networkingv1ac.NetworkPolicySpec().
+			WithPodSelector(metav1ac.LabelSelector().WithMatchLabels(pods)).
+			WithPolicyTypes(networkingv1.PolicyTypeIngress).
+			WithIngress(rules...))
+}
+
+// RouterPolicy admits the routers of OpenShift to a port of pods, and the namespaces of the platform.
+func RouterPolicy(meta metav1.ObjectMeta, pods map[string]string, port int32) *policyConfig {
+	return IngressPolicy(meta, pods, AllowTCP(port).WithFrom(Routers(), NamespacesWith(labelGenerated, "true")))
+}
+
+// AllowTCP opens a port to everybody, as long as nobody in particular is named.
+func AllowTCP(ports ...int32) *ingressRule {
+	rule := networkingv1ac.NetworkPolicyIngressRule()
+	for _, port := range ports {
+		rule.WithPorts(networkingv1ac.NetworkPolicyPort().WithProtocol(corev1.ProtocolTCP).WithPort(intstr.FromInt32(port)))
+	}
+	return rule
+}
+
+// Routers are those of OpenShift.
+func Routers() *peerConfig { return NamespacesWith(labelPolicyGroup, "ingress") }
+
+// NamespacesWith are all pods of namespaces that bear a label.
+func NamespacesWith(key, value string) *peerConfig {
+	return networkingv1ac.NetworkPolicyPeer().
+		WithNamespaceSelector(metav1ac.LabelSelector().WithMatchLabels(map[string]string{key: value}))
+}
+
+// PodsWith are pods of the same namespace; without labels all of them.
+func PodsWith(labels map[string]string) *peerConfig {
+	return networkingv1ac.NetworkPolicyPeer().WithPodSelector(metav1ac.LabelSelector().WithMatchLabels(labels))
+}

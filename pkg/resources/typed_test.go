@@ -1,0 +1,106 @@
+package resources
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	consolev1 "github.com/openshift/api/console/v1"
+	routev1 "github.com/openshift/api/route/v1"
+	userv1 "github.com/openshift/api/user/v1"
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+)
+
+var meta = metav1.ObjectMeta{Name: "a", Namespace: "ns", Labels: map[string]string{"app": ""}}
+
+// Nothing is owned but what was set, or the API server would keep it for us and take it from others.
+func TestTypedObjectsSayNoMoreThanIsSet(t *testing.T) {
+	for name, c := range map[string]struct {
+		config runtime.ApplyConfiguration
+		want   string
+	}{
+		"a Route": {Published{Service: "s", Port: intstr.FromString("http")}.Route(meta),
+			`{"apiVersion":"route.openshift.io/v1","kind":"Route","metadata":{"labels":{"app":""},"name":"a","namespace":"ns"},` +
+				`"spec":{"port":{"targetPort":"http"},"to":{"kind":"Service","name":"s"}}}`},
+		"a Route with everything": {
+			Published{Service: "s", Port: intstr.FromInt32(1), Host: "h", Path: "/p", Weight: new(int32(0)), Wildcard: "None",
+				TLS: &routev1.TLSConfig{Termination: "edge"}}.Route(metav1.ObjectMeta{Name: "a", Annotations: map[string]string{"k": "v"}}),
+			`{"apiVersion":"route.openshift.io/v1","kind":"Route","metadata":{"annotations":{"k":"v"},"name":"a"},"spec":{"host":"h","path":"/p",` +
+				`"port":{"targetPort":1},"tls":{"termination":"edge"},"to":{"kind":"Service","name":"s","weight":0},"wildcardPolicy":"None"}}`},
+		"a ServiceMonitor": {
+			ServiceMonitor(meta, map[string]string{"x": "y"}, monitoringv1.Endpoint{Port: "m"}, monitoringv1.SafeTLSConfig{InsecureSkipVerify: new(false)}),
+			`{"apiVersion":"monitoring.coreos.com/v1","kind":"ServiceMonitor","metadata":{"labels":{"app":""},"name":"a","namespace":"ns"},` +
+				`"spec":{"endpoints":[{"port":"m","tlsConfig":{"insecureSkipVerify":false}}],"selector":{"matchLabels":{"x":"y"}}}}`},
+		"a ConsoleLink": {Typed(capability.ConsoleLink, &consolev1.ConsoleLink{Spec: consolev1.ConsoleLinkSpec{Link: consolev1.Link{Text: "t"}}}),
+			`{"apiVersion":"console.openshift.io/v1","kind":"ConsoleLink","spec":{"href":"","location":"","text":"t"}}`},
+		"a Group of which nothing is said": {Typed(capability.UserGroup, &userv1.Group{ObjectMeta: metav1.ObjectMeta{Name: "g"}}),
+			`{"apiVersion":"user.openshift.io/v1","kind":"Group","metadata":{"name":"g"}}`},
+		"a Group without users": {Typed(capability.UserGroup, &userv1.Group{ObjectMeta: metav1.ObjectMeta{Name: "g"}, Users: userv1.OptionalNames{}}),
+			`{"apiVersion":"user.openshift.io/v1","kind":"Group","metadata":{"name":"g"},"users":[]}`},
+	} {
+		t.Run(name, func(t *testing.T) { renders(t, c.want, c.config) })
+	}
+}
+
+func renders(t *testing.T, want string, config runtime.ApplyConfiguration) {
+	t.Helper()
+	got, err := json.Marshal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestGatewayObjects(t *testing.T) {
+	p := Published{Service: "s", Port: intstr.FromInt32(8443), Gateway: Gateway{"g", "gateways"},
+		Prefixes: []Prefix{{Path: "/a/v1", Rewritten: "/v1"}, {Path: "/a"}}}
+	const head = `"metadata":{"name":"a","namespace":"ns","labels":{"app":""}}`
+	route := func(backend string) string {
+		return `{"kind":"HTTPRoute","apiVersion":"gateway.networking.k8s.io/v1",` + head + `,"spec":{"parentRefs":[{"group":"gateway.networking.k8s.io",` +
+			`"kind":"Gateway","namespace":"gateways","name":"g"}],"rules":[{"matches":[{"path":{"type":"PathPrefix","value":"/a/v1"}}],"filters":[{"type":"URLRewrite",` +
+			`"urlRewrite":{"path":{"type":"ReplacePrefixMatch","replacePrefixMatch":"/v1"}}}],"backendRefs":[` + backend + `]},` +
+			`{"matches":[{"path":{"type":"PathPrefix","value":"/a"}}],"backendRefs":[` + backend + `]}]}}`
+	}
+	renders(t, route(`{"group":"","kind":"Service","name":"s","port":8443,"weight":1}`), p.HTTPRoute(meta))
+	p.Namespace = "servers"
+	renders(t, route(`{"group":"","kind":"Service","name":"s","namespace":"servers","port":8443,"weight":1}`), p.HTTPRoute(meta))
+	renders(t, `{"kind":"ReferenceGrant","apiVersion":"gateway.networking.k8s.io/v1beta1",`+head+`,"spec":{"from":[{"group":"gateway.networking.k8s.io",`+
+		`"kind":"HTTPRoute","namespace":"routes"}],"to":[{"group":"","kind":"Service","name":"s"}]}}`, p.ReferenceGrant(meta, "routes"))
+}
+
+func TestGatewayIs(t *testing.T) {
+	ref := gatewayv1.ParentReference{Name: "g"}
+	if g := (Gateway{"g", "ns"}); !g.Is(ref, "ns") || g.Is(ref, "other") {
+		t.Error("a reference without a namespace is to the one of the route")
+	}
+	ref.Namespace = new(gatewayv1.Namespace("gateways"))
+	if g := (Gateway{"g", "gateways"}); !g.Is(ref, "ns") || (Gateway{"h", "gateways"}).Is(ref, "ns") {
+		t.Error("a reference names the Gateway")
+	}
+	ref.Kind = new(gatewayv1.Kind("Service"))
+	if (Gateway{"g", "gateways"}).Is(ref, "ns") {
+		t.Error("a Service is no Gateway")
+	}
+}
+
+func TestDecode(t *testing.T) {
+	u := &unstructured.Unstructured{Object: map[string]any{"kind": "Route", "metadata": map[string]any{"name": "a", "namespace": "ns"}}}
+	route, err := Decode[routev1.Route](u)
+	if err != nil || route.Name != "a" {
+		t.Fatalf("%+v, %v", route, err)
+	}
+	u.Object["spec"] = map[string]any{"rules": "x", "host": int64(1)}
+	if _, err := Decode[routev1.Route](u); err == nil || !strings.Contains(err.Error(), "Route ns/a") {
+		t.Errorf("error %v", err)
+	}
+}
