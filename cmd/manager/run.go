@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/zapr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -64,7 +65,7 @@ func runManager(ctx context.Context, p process) error {
 	if err := cfg.CheckComplete(); err != nil {
 		return err
 	}
-	logger := zap.New(zap.UseFlagOptions(&cfg.Logging), zap.WriteTo(redact.Writer(p.stderr)))
+	logger := zapr.NewLogger(zap.NewRaw(zap.UseFlagOptions(&cfg.Logging), zap.WriteTo(redact.Writer(p.stderr))))
 	p.installLogger(logger)
 	log := logger.WithName("manager")
 	env := &Env{Config: cfg, Clock: clock.RealClock{}}

@@ -3,21 +3,23 @@ package modelmesh
 import (
 	"fmt"
 	"strconv"
+
+	"github.com/kserve/kserve/pkg/constants"
 )
 
 // Annotations of runtimes by which their pods are scaled. KServe reads the same on its own resources.
-const (
-	AnnotationAutoscalerClass = "serving.kserve.io/autoscalerClass"
-	AnnotationMetric          = "serving.kserve.io/metrics"
-	AnnotationTarget          = "serving.kserve.io/targetUtilizationPercentage"
-	AnnotationMinScale        = "serving.kserve.io/min-scale"
-	AnnotationMaxScale        = "serving.kserve.io/max-scale"
+var (
+	AnnotationAutoscalerClass = constants.AutoscalerClass
+	AnnotationMetric          = constants.AutoscalerMetrics
+	AnnotationTarget          = constants.TargetUtilizationPercentage
+	AnnotationMinScale        = constants.KServeAPIGroupName + "/min-scale"
+	AnnotationMaxScale        = constants.KServeAPIGroupName + "/max-scale"
 )
 
 // The values that are understood.
 const (
-	AutoscalerHPA  = "hpa"
-	AutoscalerNone = "none"
+	AutoscalerHPA  = string(constants.AutoscalerClassHPA)
+	AutoscalerNone = string(constants.AutoscalerClassNone)
 	MetricCPU      = "cpu"
 	MetricMemory   = "memory"
 )
