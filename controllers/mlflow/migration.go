@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"gomodules.xyz/jsonpatch/v2"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -124,9 +125,9 @@ func (r *objects) takeStep(ctx context.Context, m *mlflowv1.MLflow, in resources
 // it, because it changes the object that the status would be written to; its event brings the next.
 func (r *objects) unmark(ctx context.Context, m *mlflowv1.MLflow) error {
 	const path = "/metadata/annotations/mlflow.opendatahub.io~1force-migrate"
-	patch, err := json.Marshal([]map[string]string{
-		{"op": "test", "path": path, "value": m.Annotations[migration.ForceAnnotation]},
-		{"op": "remove", "path": path},
+	patch, err := json.Marshal([]jsonpatch.Operation{
+		{Operation: "test", Path: path, Value: m.Annotations[migration.ForceAnnotation]},
+		{Operation: "remove", Path: path},
 	})
 	if err != nil {
 		return fmt.Errorf("encoding the removal of the annotation %s: %w", migration.ForceAnnotation, err)

@@ -101,7 +101,7 @@ func collect[T any](webhooks []T, of func(T) admissionv1.WebhookClientConfig) []
 // cleanOne removes dead entries of one object, the last first, so that the others keep their places; the patch fails when
 // the list moved meanwhile. It returns the number of the entries of the CodeFlare operator that live.
 func (o *oldWebhooks) cleanOne(ctx context.Context, object client.Object, calls []admissionv1.WebhookClientConfig) (int, error) {
-	steps := []author.Operation{{Op: "test", Path: "/metadata/resourceVersion", Value: object.GetResourceVersion()}}
+	steps := []author.Operation{{Operation: "test", Path: "/metadata/resourceVersion", Value: object.GetResourceVersion()}}
 	alive := 0
 	for i := len(calls) - 1; i >= 0; i-- {
 		service := calls[i].Service
@@ -116,7 +116,7 @@ func (o *oldWebhooks) cleanOne(ctx context.Context, object client.Object, calls 
 			alive++
 			continue
 		}
-		steps = append(steps, author.Operation{Op: "remove", Path: fmt.Sprintf("/webhooks/%d", i)})
+		steps = append(steps, author.Operation{Operation: "remove", Path: fmt.Sprintf("/webhooks/%d", i)})
 	}
 	if len(steps) == 1 {
 		return alive, nil

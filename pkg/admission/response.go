@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 
+	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -62,14 +63,10 @@ func Warned(response admission.Response, warnings []string) admission.Response {
 }
 
 // Operation is one step of a JSON patch.
-type Operation struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value any    `json:"value,omitempty"`
-}
+type Operation = jsonpatch.Operation
 
 // Patched allows with a JSON patch; an empty one is none.
-func Patched[T any](patch []T) admission.Response {
+func Patched(patch []Operation) admission.Response {
 	response := admission.Allowed("")
 	if len(patch) == 0 {
 		return response

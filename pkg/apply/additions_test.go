@@ -53,7 +53,7 @@ func TestWhatOthersAdd(t *testing.T) {
 			before := b.entire(ours)
 			var value any
 			b.must(yaml.Unmarshal([]byte(c.value), &value))
-			patch, err := json.Marshal([]operation{{"add", c.path, value}})
+			patch, err := json.Marshal([]operation{{Operation: "add", Path: c.path, Value: value}})
 			b.must(err)
 			b.must(b.server.Patch(t.Context(), before.DeepCopy(), client.RawPatch(types.JSONPatchType, patch), client.FieldOwner("them")))
 			added := contentOf(b.entire(ours))

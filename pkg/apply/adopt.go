@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"gomodules.xyz/jsonpatch/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -64,10 +65,10 @@ func (a *Applier) prepare(ctx context.Context, o owner, c *child, live *unstruct
 	})
 	own := a.stripping(live)
 	if len(kept) != len(refs) {
-		own = append(own, operation{"replace", "/metadata/ownerReferences", kept})
+		own = append(own, operation{Operation: "replace", Path: "/metadata/ownerReferences", Value: kept})
 	}
 	if len(own) > 0 {
-		patch = append(append(patch, own...), operation{"replace", "/metadata/resourceVersion", live.GetResourceVersion()})
+		patch = append(append(patch, own...), operation{Operation: "replace", Path: "/metadata/resourceVersion", Value: live.GetResourceVersion()})
 	}
 	if len(patch) == 0 {
 		return nil
@@ -93,7 +94,7 @@ func (a *Applier) stripping(live *unstructured.Unstructured) []operation {
 	var steps []operation
 	for _, name := range a.StripAnnotations {
 		if _, there := live.GetAnnotations()[name]; there {
-			steps = append(steps, operation{Op: "remove", Path: "/metadata/annotations/" + pointer.Replace(name)})
+			steps = append(steps, operation{Operation: "remove", Path: "/metadata/annotations/" + pointer.Replace(name)})
 		}
 	}
 	return steps
@@ -103,11 +104,7 @@ func (a *Applier) stripping(live *unstructured.Unstructured) []operation {
 var pointer = strings.NewReplacer("~", "~0", "/", "~1")
 
 // operation is one step of a JSON patch.
-type operation struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value any    `json:"value,omitempty"`
-}
+type operation = jsonpatch.Operation
 
 // migration returns the steps that hand the fields of older managers to ours, or nothing.
 func (a *Applier) migration(live *unstructured.Unstructured) ([]operation, error) {

@@ -169,8 +169,8 @@ func (a *Applier) release(ctx context.Context, o owner, k key, uid types.UID) er
 	}
 	reference := fmt.Sprintf("/metadata/ownerReferences/%d", i)
 	patch, err := json.Marshal([]operation{
-		{Op: "test", Path: reference + "/uid", Value: o.uid},
-		{Op: "remove", Path: reference},
+		{Operation: "test", Path: reference + "/uid", Value: o.uid},
+		{Operation: "remove", Path: reference},
 	})
 	if err != nil {
 		return fmt.Errorf("encoding the release: %w", err)

@@ -50,7 +50,7 @@ func (a *Applier) repair(ctx context.Context, o owner, c child, refusal error) (
 	if len(patch) == 0 {
 		return nil, nil
 	}
-	patch = append(patch, operation{"replace", "/metadata/resourceVersion", live.GetResourceVersion()})
+	patch = append(patch, operation{Operation: "replace", Path: "/metadata/resourceVersion", Value: live.GetResourceVersion()})
 	data, err := json.Marshal(patch)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the repair: %w", err)
@@ -154,7 +154,7 @@ func (e *exclusion) settle(place string, want, live map[string]any) {
 	differs := false
 	for _, name := range slices.Sorted(maps.Keys(live)) {
 		if _, wanted := want[name]; !wanted {
-			steps = append(steps, operation{Op: "remove", Path: place + "/" + pointer.Replace(name)})
+			steps = append(steps, operation{Operation: "remove", Path: place + "/" + pointer.Replace(name)})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(want)) {
@@ -165,7 +165,7 @@ func (e *exclusion) settle(place string, want, live map[string]any) {
 			continue
 		}
 		differs = true
-		steps = append(steps, operation{Op: "add", Path: place + "/" + pointer.Replace(name), Value: want[name]})
+		steps = append(steps, operation{Operation: "add", Path: place + "/" + pointer.Replace(name), Value: want[name]})
 	}
 	if differs {
 		e.steps = append(e.steps, steps...)

@@ -42,8 +42,8 @@ func TestExclusions(t *testing.T) {
 			live:    `{spec: {template: {spec: {containers: [{name: foreign}, {name: server, env: [{name: KEY, value: evil}, {name: A, value: a}]}]}}}}`,
 			refusal: invalid(container.Child("env").Index(1).Child("valueFrom")),
 			patch: []operation{
-				{"remove", "/spec/template/spec/containers/1/env/0/value", nil},
-				{"add", "/spec/template/spec/containers/1/env/0/valueFrom", map[string]any{"secretKeyRef": map[string]any{"name": "s", "key": "k"}}},
+				{Operation: "remove", Path: "/spec/template/spec/containers/1/env/0/value"},
+				{Operation: "add", Path: "/spec/template/spec/containers/1/env/0/valueFrom", Value: map[string]any{"secretKeyRef": map[string]any{"name": "s", "key": "k"}}},
 			},
 		},
 		"another source of a volume": {
@@ -51,8 +51,8 @@ func TestExclusions(t *testing.T) {
 			live:    `{spec: {template: {spec: {volumes: [{name: keys, emptyDir: {}}]}}}}`,
 			refusal: invalid(pod.Child("volumes").Index(0).Child("secret")),
 			patch: []operation{
-				{"remove", "/spec/template/spec/volumes/0/emptyDir", nil},
-				{"add", "/spec/template/spec/volumes/0/secret", map[string]any{"secretName": "s"}},
+				{Operation: "remove", Path: "/spec/template/spec/volumes/0/emptyDir"},
+				{Operation: "add", Path: "/spec/template/spec/volumes/0/secret", Value: map[string]any{"secretName": "s"}},
 			},
 		},
 		"another handler of a probe": {
@@ -60,14 +60,14 @@ func TestExclusions(t *testing.T) {
 			live:    `{spec: {template: {spec: {containers: [{name: server, livenessProbe: {exec: {command: [x]}, periodSeconds: 5}}]}}}}`,
 			refusal: invalid(container.Child("livenessProbe", "tcpSocket")),
 			patch: []operation{
-				{"remove", "/spec/template/spec/containers/0/livenessProbe/exec", nil},
-				{"add", "/spec/template/spec/containers/0/livenessProbe/httpGet", map[string]any{"port": int64(1)}},
+				{Operation: "remove", Path: "/spec/template/spec/containers/0/livenessProbe/exec"},
+				{Operation: "add", Path: "/spec/template/spec/containers/0/livenessProbe/httpGet", Value: map[string]any{"port": int64(1)}},
 			},
 		},
 		"a strategy with parameters": {
 			want: `{spec: {strategy: {type: Recreate}}}`, live: `{spec: {strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 1}}}}`,
 			refusal: invalid(field.NewPath("spec", "strategy", "rollingUpdate")),
-			patch:   []operation{{"remove", "/spec/strategy/rollingUpdate", nil}, {"add", "/spec/strategy/type", "Recreate"}},
+			patch:   []operation{{Operation: "remove", Path: "/spec/strategy/rollingUpdate"}, {Operation: "add", Path: "/spec/strategy/type", Value: "Recreate"}},
 		},
 		"nothing of ours is missing there": {
 			want:    `{spec: {template: {spec: {containers: [{name: server, env: [{name: A, value: a}]}]}}}}`,

@@ -53,14 +53,14 @@ func labelOperations(metadata bool, have map[string]string, wanted [][2]string) 
 			all[label[0]] = label[1]
 		}
 		if !metadata {
-			return []operation{{Op: "add", Path: "/metadata", Value: map[string]any{"labels": all}}}
+			return []operation{{Operation: "add", Path: "/metadata", Value: map[string]any{"labels": all}}}
 		}
-		return []operation{{Op: "add", Path: "/metadata/labels", Value: all}}
+		return []operation{{Operation: "add", Path: "/metadata/labels", Value: all}}
 	}
 	var patch []operation
 	for _, label := range wanted {
 		if value, ok := have[label[0]]; !ok || value != label[1] {
-			patch = append(patch, operation{Op: "add", Path: "/metadata/labels/" + author.Pointer(label[0]), Value: label[1]})
+			patch = append(patch, operation{Operation: "add", Path: "/metadata/labels/" + author.Pointer(label[0]), Value: label[1]})
 		}
 	}
 	return patch

@@ -69,7 +69,7 @@ func applied(t *testing.T, raw, patch []byte) map[string]any {
 		t.Fatal(err)
 	}
 	for _, o := range operations {
-		if o.Op != "add" {
+		if o.Operation != "add" {
 			t.Fatalf("operation %+v", o)
 		}
 		at := object

@@ -53,7 +53,7 @@ func (e *edit) record(op string, p place, value any) {
 	if value != nil {
 		value = runtime.DeepCopyJSONValue(value)
 	}
-	e.patch = append(e.patch, author.Operation{Op: op, Path: p.pointer(), Value: value})
+	e.patch = append(e.patch, author.Operation{Operation: op, Path: p.pointer(), Value: value})
 }
 
 // set puts a value into a field of an object, and makes the objects that lead to it.
