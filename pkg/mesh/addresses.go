@@ -8,21 +8,20 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
-// Addresses returns where the ready endpoints of a Service listen on a port, which is given by name or number: each once, ordered.
+// Addresses returns where the ready endpoints of a Service listen on the port of a number: each once, ordered.
 // Of pods with addresses of both families the IPv4 ones count, since each pod is to be called once.
 func Addresses(endpoints []discoveryv1.EndpointSlice, port string) []string {
 	var v4, v6 []string
 	for i := range endpoints {
 		slice := &endpoints[i]
-		number, found := portNumber(slice.Ports, port)
-		if !found {
+		if !slices.ContainsFunc(slice.Ports, func(p discoveryv1.EndpointPort) bool { return p.Port != nil && strconv.Itoa(int(*p.Port)) == port }) {
 			continue
 		}
 		switch slice.AddressType {
 		case discoveryv1.AddressTypeIPv4:
-			v4 = append(v4, ready(slice.Endpoints, number)...)
+			v4 = append(v4, ready(slice.Endpoints, port)...)
 		case discoveryv1.AddressTypeIPv6:
-			v6 = append(v6, ready(slice.Endpoints, number)...)
+			v6 = append(v6, ready(slice.Endpoints, port)...)
 		}
 	}
 	out := v4
@@ -31,19 +30,6 @@ func Addresses(endpoints []discoveryv1.EndpointSlice, port string) []string {
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
-}
-
-func portNumber(ports []discoveryv1.EndpointPort, wanted string) (string, bool) {
-	for _, port := range ports {
-		if port.Port == nil {
-			continue
-		}
-		number := strconv.Itoa(int(*port.Port))
-		if number == wanted || port.Name != nil && *port.Name == wanted {
-			return number, true
-		}
-	}
-	return "", false
 }
 
 // ready returns the addresses of endpoints that take requests. By the API's rule one that says nothing is ready, and the first

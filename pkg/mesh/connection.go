@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/status"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -59,7 +60,7 @@ func dial(namespace string, target Target, d *directory) (*connection, error) {
 		creds = credentials.NewTLS(config)
 	}
 	conn, err := grpc.NewClient(c.address(),
-		grpc.WithResolvers(d), grpc.WithTransportCredentials(creds), grpc.WithAuthority(target.authority(namespace)),
+		grpc.WithResolvers(c), grpc.WithTransportCredentials(creds), grpc.WithAuthority(target.authority(namespace)),
 		grpc.WithDefaultServiceConfig(serviceConfig), grpc.WithDisableServiceConfig(), grpc.WithConnectParams(reconnecting),
 		grpc.WithKeepaliveParams(alive), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)))
 	if err != nil {
@@ -74,7 +75,15 @@ func (c *connection) address() string {
 	if c.target.Endpoint != "" {
 		return c.target.Endpoint
 	}
-	return Scheme + ":///" + c.target.authority(c.namespace) + ".svc:" + c.place().port
+	return scheme + ":///" + c.target.authority(c.namespace) + ".svc:" + c.place().port
+}
+
+// Scheme implements resolver.Builder.
+func (c *connection) Scheme() string { return scheme }
+
+// Build implements resolver.Builder.
+func (c *connection) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
+	return c.directory.resolve(c.place(), cc), nil
 }
 
 func (c *connection) place() place {

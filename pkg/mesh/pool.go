@@ -25,7 +25,7 @@ type Pool struct {
 
 // NewPool returns an empty pool.
 func NewPool(log logr.Logger) *Pool {
-	return &Pool{log: log, directory: newDirectory(""), clients: map[string]*connection{}}
+	return &Pool{log: log, directory: newDirectory(), clients: map[string]*connection{}}
 }
 
 // Subscribe registers a function that is told the namespace whenever its client comes, goes or is replaced, or the ready addresses

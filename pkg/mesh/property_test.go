@@ -51,8 +51,8 @@ func TestAddressesAreThoseOfReadyPods(t *testing.T) {
 			t.Fatalf("addresses %v, want %v", got, want)
 		}
 		slices.Reverse(endpoints)
-		if again := Addresses(append(endpoints, endpoints...), "p8033"); !slices.Equal(again, got) {
-			t.Fatalf("addresses %v in another order, by name, and twice; want %v", again, got)
+		if again := Addresses(append(endpoints, endpoints...), "8033"); !slices.Equal(again, got) {
+			t.Fatalf("addresses %v in another order, and twice; want %v", again, got)
 		}
 	})
 }
@@ -60,14 +60,14 @@ func TestAddressesAreThoseOfReadyPods(t *testing.T) {
 // However changes and connections cross each other, the last word to each connection is the last state.
 func TestTheLastWordIsTheLastState(t *testing.T) {
 	const rounds, connections = 50, 8
-	d := newDirectory("home")
+	d := newDirectory()
 	var told [connections]*callback
 	var all sync.WaitGroup
 	for i := range connections {
 		all.Go(func() {
-			told[i], _ = build(t, d, "kube:///modelmesh-serving.fraud:8033")
+			told[i], _ = resolve(d)
 			for range rounds {
-				_, r := build(t, d, "kube:///modelmesh-serving.fraud:8033")
+				_, r := resolve(d)
 				r.Close()
 			}
 		})
@@ -88,15 +88,4 @@ func TestTheLastWordIsTheLastState(t *testing.T) {
 	if len(d.resolvers) != connections {
 		t.Errorf("%d connections are known, want %d", len(d.resolvers), connections)
 	}
-}
-
-func FuzzTargets(f *testing.F) {
-	f.Add("mesh.fraud.svc:8033")
-	f.Add(":::")
-	f.Fuzz(func(t *testing.T, text string) {
-		p, err := parsePlace(text, "home")
-		if err == nil && (p.service.Namespace == "" || p.port == "" || p.service.Name == "") {
-			t.Errorf("%q gives %+v", text, p)
-		}
-	})
 }

@@ -1,8 +1,6 @@
 package mesh
 
 import (
-	"fmt"
-	"strings"
 	"sync"
 
 	"google.golang.org/grpc/resolver"
@@ -10,24 +8,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Scheme of the targets that the directory resolves: `kube:///name[.namespace[...]]:port`, with the port's number or name.
-const Scheme = "kube"
+// scheme of the targets whose addresses come from EndpointSlices.
+const scheme = "kube"
 
-// directory knows the endpoints of Services and is the resolver of every connection. It is asked for addresses also while no
-// connection needs them, when gRPC has put its resolver to rest.
+// directory knows the endpoints of Services and hands them to the connections. It is asked for addresses also while no connection
+// needs them, when gRPC has put its resolver to rest.
 type directory struct {
-	home string // the namespace of targets that name none
-
 	mu        sync.Mutex
 	services  map[types.NamespacedName][]discoveryv1.EndpointSlice
 	resolvers map[*resolution]struct{}
 }
 
-func newDirectory(home string) *directory {
-	return &directory{
-		home:     home,
-		services: map[types.NamespacedName][]discoveryv1.EndpointSlice{}, resolvers: map[*resolution]struct{}{},
-	}
+func newDirectory() *directory {
+	return &directory{services: map[types.NamespacedName][]discoveryv1.EndpointSlice{}, resolvers: map[*resolution]struct{}{}}
 }
 
 // set takes the slices of a Service, none when it is gone, hands them to the connections, and returns the former ones.
@@ -58,40 +51,20 @@ func (d *directory) addresses(p place) []string {
 	return Addresses(d.services[p.service], p.port)
 }
 
-// Scheme implements resolver.Builder.
-func (d *directory) Scheme() string { return Scheme }
-
-// Build implements resolver.Builder. The connection gets what is known now, and every change from then on.
-func (d *directory) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
-	p, err := parsePlace(target.Endpoint(), d.home)
-	if err != nil {
-		return nil, err
-	}
+// resolve gives a connection the addresses of a place now, and after every change.
+func (d *directory) resolve(p place, cc resolver.ClientConn) *resolution {
 	r := &resolution{directory: d, place: p, cc: cc}
 	d.mu.Lock()
 	d.resolvers[r] = struct{}{}
 	d.mu.Unlock()
 	r.push()
-	return r, nil
+	return r
 }
 
 // place is a port of a Service.
 type place struct {
 	service types.NamespacedName
 	port    string
-}
-
-func parsePlace(text, home string) (place, error) {
-	host, port, found := strings.Cut(text, ":")
-	name, rest, _ := strings.Cut(host, ".")
-	if !found || name == "" || port == "" || strings.Contains(port, ":") {
-		return place{}, fmt.Errorf("target %q is not of the form name[.namespace]:port", text)
-	}
-	namespace, _, _ := strings.Cut(rest, ".")
-	if namespace == "" {
-		namespace = home
-	}
-	return place{service: types.NamespacedName{Namespace: namespace, Name: name}, port: port}, nil
 }
 
 // resolution is the resolver of one connection.

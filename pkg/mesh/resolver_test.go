@@ -1,9 +1,7 @@
 package mesh
 
 import (
-	"net/url"
 	"slices"
-	"strings"
 	"testing"
 
 	"google.golang.org/grpc/resolver"
@@ -45,25 +43,19 @@ func (c *callback) last(t *testing.T, times int, want ...string) {
 	}
 }
 
-func build(t *testing.T, d *directory, text string) (*callback, resolver.Resolver) {
-	t.Helper()
-	parsed, err := url.Parse(text)
-	must(t, err)
+func resolve(d *directory) (*callback, resolver.Resolver) {
 	cc := &callback{}
-	r, err := d.Build(resolver.Target{URL: *parsed}, cc, resolver.BuildOptions{})
-	must(t, err)
-	return cc, r
+	return cc, d.resolve(place{service: fraud, port: "8033"}, cc)
 }
 
 // [modelmesh-53]
 func TestResolversOfOneService(t *testing.T) {
-	d := newDirectory("home")
-	service := types.NamespacedName{Namespace: "namespace", Name: "modelmesh-serving"}
+	d, service := newDirectory(), fraud
 	d.set(service, at(8033, "1.2.3.4"))
 
-	one, first := build(t, d, "kube:///modelmesh-serving.namespace:8033")
+	one, first := resolve(d)
 	one.last(t, 1, "1.2.3.4:8033")
-	two, second := build(t, d, "kube:///modelmesh-serving.namespace.svc.cluster.local:8033")
+	two, second := resolve(d)
 	two.last(t, 1, "1.2.3.4:8033")
 	one.last(t, 1, "1.2.3.4:8033")
 
@@ -89,33 +81,6 @@ func TestResolversOfOneService(t *testing.T) {
 	}
 }
 
-func TestTargetsOfTheResolver(t *testing.T) {
-	named := func(namespace, name, port string) place {
-		return place{service: types.NamespacedName{Namespace: namespace, Name: name}, port: port}
-	}
-	for text, want := range map[string]place{
-		"mesh:8033":                           named("home", "mesh", "8033"),
-		"mesh.fraud:grpc":                     named("fraud", "mesh", "grpc"),
-		"mesh.fraud.svc:8033":                 named("fraud", "mesh", "8033"),
-		"mesh.fraud.svc.cluster.example:8033": named("fraud", "mesh", "8033"),
-	} {
-		if got, err := parsePlace(text, "home"); err != nil || got != want {
-			t.Errorf("%s: %+v, %v; want %+v", text, got, err, want)
-		}
-	}
-	for _, text := range []string{"", "mesh", "mesh.fraud", ":8033", "mesh:", "mesh:80:33", "[::1]:8033"} {
-		if got, err := parsePlace(text, "home"); err == nil || !strings.Contains(err.Error(), "name[.namespace]:port") {
-			t.Errorf("%q: %+v, %v; want an error that tells the form", text, got, err)
-		}
-	}
-	if _, err := newDirectory("").Build(resolver.Target{}, &callback{}, resolver.BuildOptions{}); err == nil {
-		t.Error("a target of another form must be refused")
-	}
-	if got := newDirectory("").Scheme(); got != "kube" {
-		t.Errorf("scheme %s", got)
-	}
-}
-
 // [modelmesh-53] M33
 func TestAddressesOfEndpointSlices(t *testing.T) {
 	ready := func(is *bool, addresses ...string) discoveryv1.Endpoint {
@@ -136,9 +101,8 @@ func TestAddressesOfEndpointSlices(t *testing.T) {
 	}{
 		"no slice":              {nil, "8033", nil},
 		"by number":             {[]discoveryv1.EndpointSlice{slice(four, both, ready(new(true), "1.1.1.1"))}, "8033", []string{"1.1.1.1:8033"}},
-		"by name":               {[]discoveryv1.EndpointSlice{slice(four, both, ready(new(true), "1.1.1.1"))}, "prometheus", []string{"1.1.1.1:2112"}},
 		"another port":          {[]discoveryv1.EndpointSlice{slice(four, both, ready(new(true), "1.1.1.1"))}, "8008", nil},
-		"a port without number": {[]discoveryv1.EndpointSlice{slice(four, []discoveryv1.EndpointPort{{Name: new("grpc")}}, ready(nil, "1.1.1.1"))}, "grpc", nil},
+		"a port without number": {[]discoveryv1.EndpointSlice{slice(four, []discoveryv1.EndpointPort{{Name: new("grpc")}}, ready(nil, "1.1.1.1"))}, "8033", nil},
 		"who says nothing is ready": {
 			[]discoveryv1.EndpointSlice{slice(four, both, ready(nil, "1.1.1.1"), ready(new(false), "2.2.2.2"))}, "8033", []string{"1.1.1.1:8033"}},
 		"all slices, ordered, each once": {

@@ -122,7 +122,7 @@ func TestWhatGRPCIsTold(t *testing.T) {
 		"a fixed endpoint": {Target{Service: "mesh", Port: 8033, Endpoint: "dns:///localhost:1"}, "dns:///localhost:1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, err := dial("fraud", tc.target, newDirectory(""))
+			c, err := dial("fraud", tc.target, newDirectory())
 			must(t, err)
 			defer func() { must(t, c.conn.Close()) }()
 			if c.address() != tc.address || c.conn.Target() != tc.address {
