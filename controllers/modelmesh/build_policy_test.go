@@ -101,7 +101,7 @@ func TestNoRuntimeWithoutItsGuards(t *testing.T) {
 				}
 				return nil
 			}
-			result, err := w.Reconcile(t.Context(), requestFor("ns"))
+			result, err := w.Reconcile(t.Context(), RequestFor("ns"))
 			if again := result.RequeueAfter > 0; again != (why == foreign) || again == (err != nil) {
 				t.Errorf("%s %s: again after %s, error %v", guard.GetName(), why, result.RequeueAfter, err)
 			}

@@ -8,15 +8,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/meshetcd"
 )
 
 // common brings about what all runtimes of a namespace read: the types of models that they know, and where etcd is. Where there
 // are no runtimes it goes.
 func (s *server) common(ctx context.Context, f *facts) error {
-	if len(f.templates) == 0 {
+	if len(f.runtimes) == 0 {
 		return errors.Join(s.removeAll(ctx, f.namespace, configMapKind, isConstraints), s.removeAll(ctx, f.namespace, secretKind, isEtcdCopy))
 	}
-	constraints, err := BuildConstraints(f.namespace, specs(f.templates), f.settings.RESTProxy.Enabled)
+	constraints, err := BuildConstraints(f.namespace, specs(f.runtimes), f.settings.RESTProxy.Enabled)
 	if err == nil {
 		desired := apply.Desired{{Config: constraints, Ownership: apply.Unowned, Adopts: adoptsOriginals}}
 		err = s.applier.Apply(ctx, f.owner, desired)
@@ -27,7 +28,7 @@ func (s *server) common(ctx context.Context, f *facts) error {
 // etcdSecret writes what the pods of a namespace read about etcd. The manager's own namespace has the Secret itself, and a
 // namespace may have one that somebody else made, which then is in force there.
 func (s *server) etcdSecret(ctx context.Context, f *facts) error {
-	name, own := f.settings.EtcdSecretName, s.namespaces.Own()
+	name, own := f.settings.EtcdSecretName, s.Namespaces.Own()
 	theirs, err := s.ownEtcd(ctx, f.namespace, name)
 	if err != nil {
 		return err
@@ -48,14 +49,14 @@ func (s *server) etcdSecret(ctx context.Context, f *facts) error {
 	if f.etcd == nil || theirs != nil || f.namespace == own {
 		return nil
 	}
-	data, err := EtcdCopy(f.etcd, own, f.namespace)
+	data, err := meshetcd.Copy(f.etcd, own, f.namespace)
 	if err != nil {
 		s.refuse(f, aboutEtcd, unusable(name, own, err))
 		return nil
 	}
 	desired := apply.Desired{{Config: BuildEtcdSecret(name, f.namespace, data), Ownership: apply.Unowned, Adopts: adoptsOriginals}}
-	return errors.Join(s.applier.Apply(ctx, f.owner, desired), s.removeAll(ctx, f.namespace, secretKind, func(o *metav1.PartialObjectMetadata) bool {
-		return isEtcdCopy(o) && o.Name != name
+	return errors.Join(s.applier.Apply(ctx, f.owner, desired), s.removeAll(ctx, f.namespace, secretKind, func(o metav1.Object) bool {
+		return isEtcdCopy(o) && o.GetName() != name
 	}))
 }
 
@@ -70,11 +71,11 @@ func unusable(name, namespace string, err error) string {
 // ownEtcd is the content of the etcd Secret of a namespace that neither we nor the original wrote, nil where there is none. The
 // Secret in the manager's own namespace is that of everybody.
 func (s *server) ownEtcd(ctx context.Context, namespace, name string) (map[string][]byte, error) {
-	if namespace == s.namespaces.Own() {
+	if namespace == s.Namespaces.Own() {
 		return nil, nil
 	}
-	head := secretMetadata()
-	if err := s.cached.Get(ctx, inside(namespace, name), head); err == nil && isOurs(head) {
+	head := Metadata(secretKind)
+	if err := s.Cached.Get(ctx, inside(namespace, name), head); err == nil && isOurs(head) {
 		return nil, nil
 	}
 	data, _, err := s.copies.get(ctx, inside(namespace, name))

@@ -71,8 +71,8 @@ func TestContentsAreReadWhenTheyMoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect("gone", "", false, 2)
-	if len(c.known) != 0 {
-		t.Errorf("still known: %v", c.known)
+	if c.known.Len() != 0 {
+		t.Errorf("still known: %d", c.known.Len())
 	}
 }
 
@@ -113,7 +113,7 @@ func TestContentsOfANamespaceThatIsLeft(t *testing.T) {
 			t.Fatal(namespace, err)
 		}
 	}
-	if c.leave("ns"); len(c.known) != 1 {
-		t.Errorf("known %v", c.known)
+	if c.leave("ns"); c.known.Len() != 1 {
+		t.Errorf("known %d", c.known.Len())
 	}
 }

@@ -20,7 +20,7 @@ type facts struct {
 	owner client.Object
 	// restricted: pods that could run as root are not let in.
 	restricted bool
-	templates  map[string]template
+	runtimes   map[string]Runtime
 	models     []mm.Model
 	// etcd is the content of the Secret in the manager's namespace; nil while there is none.
 	etcd map[string][]byte
@@ -46,8 +46,8 @@ func (f *facts) waits(deployment string) error {
 
 // wanted tells whether any runtime shall have pods.
 func (f *facts) wanted() bool {
-	for _, t := range f.templates {
-		if t.wanted() {
+	for _, t := range f.runtimes {
+		if t.Wanted() {
 			return true
 		}
 	}
@@ -58,19 +58,19 @@ func (f *facts) wanted() bool {
 func (s *server) gather(ctx context.Context, namespace string) (*facts, error) {
 	f := &facts{namespace: namespace}
 	var err error
-	if f.settings, err = s.settings(ctx, namespace); err != nil {
+	if f.settings, err = s.Settings(ctx, namespace); err != nil {
 		return nil, err
 	}
 	if f.owner, f.restricted, err = s.owner(ctx, namespace); err != nil {
 		return nil, err
 	}
-	if f.templates, err = s.templates(ctx, namespace); err != nil {
+	if f.runtimes, err = s.Runtimes(ctx, namespace); err != nil {
 		return nil, err
 	}
-	if f.models, err = s.models(ctx, namespace); err != nil {
+	if f.models, err = s.Models(ctx, namespace); err != nil {
 		return nil, err
 	}
-	if f.etcd, _, err = s.etcd.get(ctx, inside(s.namespaces.Own(), f.settings.EtcdSecretName)); err != nil {
+	if f.etcd, _, err = s.etcd.get(ctx, inside(s.Namespaces.Own(), f.settings.EtcdSecretName)); err != nil {
 		return nil, err
 	}
 	if f.storage, _, err = s.storage.get(ctx, inside(namespace, f.settings.StorageSecretName)); err != nil {
@@ -96,12 +96,12 @@ func (s *server) gatherTLS(ctx context.Context, f *facts) error {
 	}
 	f.tls.HasCA, f.pair = here.hasCA, here.pair
 	f.noteTLS(f.namespace, here)
-	if f.pair != nil || f.namespace == s.namespaces.Own() {
+	if f.pair != nil || f.namespace == s.Namespaces.Own() {
 		return nil
 	}
-	own, _, err := s.tls.get(ctx, inside(s.namespaces.Own(), name))
+	own, _, err := s.tls.get(ctx, inside(s.Namespaces.Own(), name))
 	f.pair = own.pair
-	f.noteTLS(s.namespaces.Own(), own)
+	f.noteTLS(s.Namespaces.Own(), own)
 	return err
 }
 
@@ -114,9 +114,9 @@ func (f *facts) noteTLS(namespace string, content tlsContent) {
 
 // refuse tells every runtime of a namespace what keeps all of them from being served; an empty text that nothing does.
 func (s *server) refuse(f *facts, subject, text string) {
-	for _, name := range sortedNames(f.templates) {
-		if t := f.templates[name]; t.wanted() {
-			s.told.say(f.namespace, t.object, subject, ReasonRefused, text)
+	for _, name := range sortedNames(f.runtimes) {
+		if t := f.runtimes[name]; t.Wanted() {
+			s.told.say(f.namespace, t.Object, subject, ReasonRefused, text)
 		}
 	}
 }

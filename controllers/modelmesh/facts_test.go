@@ -21,7 +21,7 @@ import (
 // failing makes reads of one kind from memory fail; of lists the kind ends with List.
 func (w *world) failing(kind string) {
 	broken := errors.New(kind + " cannot be read")
-	w.cached = interceptor.NewClient(w.cached.(client.WithWatch), interceptor.Funcs{
+	w.Cached = interceptor.NewClient(w.Cached.(client.WithWatch), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			if kindOf(o) == kind {
 				return broken
@@ -57,7 +57,7 @@ func TestAFactThatCannotBeRead(t *testing.T) {
 			w := newWorld(t, localRuntime("r", "sklearn"))
 			w.settle("ns")
 			w.failing(kind)
-			if _, err := w.Reconcile(t.Context(), requestFor("ns")); err == nil || !strings.Contains(err.Error(), "cannot be read") {
+			if _, err := w.Reconcile(t.Context(), RequestFor("ns")); err == nil || !strings.Contains(err.Error(), "cannot be read") {
 				t.Errorf("%v", err)
 			}
 			w.expect("writes", w.wrote(), nil)
@@ -65,10 +65,10 @@ func TestAFactThatCannotBeRead(t *testing.T) {
 	}
 	w := newWorld(t, localRuntime("r", "sklearn"))
 	w.settle("ns")
-	w.server.settings = func(context.Context, string) (meshsettings.Settings, error) {
+	w.Settings = func(context.Context, string) (meshsettings.Settings, error) {
 		return meshsettings.Settings{}, errors.New("no good ones yet")
 	}
-	if _, err := w.Reconcile(t.Context(), requestFor("ns")); err == nil || err.Error() != "no good ones yet" {
+	if _, err := w.Reconcile(t.Context(), RequestFor("ns")); err == nil || err.Error() != "no good ones yet" {
 		t.Errorf("%v", err)
 	}
 	w.expect("writes without settings", w.wrote(), nil)
@@ -86,7 +86,7 @@ func TestSecretsThatCannotBeRead(t *testing.T) {
 			}
 			return nil
 		}
-		if _, err := w.Reconcile(t.Context(), requestFor("ns")); err == nil || !strings.Contains(err.Error(), "refused") {
+		if _, err := w.Reconcile(t.Context(), RequestFor("ns")); err == nil || !strings.Contains(err.Error(), "refused") {
 			t.Errorf("%s: %v", name, err)
 		}
 		w.expect("writes without "+name, w.wrote(), nil)
@@ -97,7 +97,7 @@ func TestSecretsThatCannotBeRead(t *testing.T) {
 func TestOwnerInOneNamespace(t *testing.T) {
 	manager := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "own", Name: "modelmesh-controller", UID: "uid-of-the-manager"}}
 	w := newWorld(t, manager)
-	w.namespaces = &Namespaces{own: "own"}
+	w.Namespaces = &Namespaces{Home: "own"}
 	for range 3 {
 		owner, restricted, err := w.owner(t.Context(), "own")
 		if err != nil || restricted || owner.GetUID() != "uid-of-the-manager" || owner.GetName() != "modelmesh-controller" || owner.GetNamespace() != "own" {
@@ -107,7 +107,7 @@ func TestOwnerInOneNamespace(t *testing.T) {
 	w.expect("reads", w.reads, []string{"get Deployment own/modelmesh-controller"})
 
 	w = newWorld(t)
-	w.namespaces = &Namespaces{own: "own"}
+	w.Namespaces = &Namespaces{Home: "own"}
 	if _, _, err := w.owner(t.Context(), "own"); err == nil || !strings.Contains(err.Error(), "reading *v1.Deployment own/modelmesh-controller, which owns the Service") {
 		t.Errorf("%v", err)
 	} else if !strings.Contains(err.Error(), "in CONTROLLER_DEPLOYMENT") {
@@ -138,13 +138,13 @@ func TestOwnerIsTheNamespace(t *testing.T) {
 	for level, want := range map[string]bool{"restricted": true, "baseline": false, "privileged": false, "": false} {
 		served := namespaceNamed("ns", "true")
 		served.Labels[labelEnforce] = level
-		w.namespaces = &Namespaces{own: "own", labelled: fakeCache{reader: labelledOnly(served)}}
+		w.Namespaces = &Namespaces{Home: "own", Labelled: fakeCache{reader: labelledOnly(served)}}
 		owner, restricted, err := w.owner(t.Context(), "ns")
 		if err != nil || restricted != want || owner.GetUID() != types.UID("uid-of-ns") {
 			t.Errorf("%s: %v, %t, %v", level, owner, restricted, err)
 		}
 	}
-	w.namespaces = &Namespaces{own: "own", labelled: fakeCache{reader: brokenReader{}}}
+	w.Namespaces = &Namespaces{Home: "own", Labelled: fakeCache{reader: brokenReader{}}}
 	if _, _, err := w.owner(t.Context(), "ns"); err == nil {
 		t.Error("an unknown namespace owns nothing")
 	}
@@ -173,23 +173,23 @@ func TestSupported(t *testing.T) {
 	for label, want := range map[string]bool{
 		"mt:sklearn": true, "rt:r": true, "mt:xgboost": true, "mt:onnx": false, "rt:off": false, "mt:pmml": false, "mt:sklearn|pv:v2": false, "mt:other": false,
 	} {
-		got, err := w.supported(t.Context(), "ns", label)
+		got, err := w.Supported(t.Context(), "ns", label)
 		if err != nil || got != want {
 			t.Errorf("%s: %t, %v", label, got, err)
 		}
 	}
-	if got, err := w.supported(t.Context(), "stranger", "mt:xgboost"); err != nil || got {
+	if got, err := w.Supported(t.Context(), "stranger", "mt:xgboost"); err != nil || got {
 		t.Errorf("where nothing is served: %t, %v", got, err)
 	}
-	w.server.settings = func(context.Context, string) (meshsettings.Settings, error) {
+	w.Settings = func(context.Context, string) (meshsettings.Settings, error) {
 		return meshsettings.Settings{}, errors.New("none")
 	}
-	if _, err := w.supported(t.Context(), "ns", "mt:xgboost"); err == nil {
+	if _, err := w.Supported(t.Context(), "ns", "mt:xgboost"); err == nil {
 		t.Error("without settings nobody knows")
 	}
 	w = newWorld(t)
 	w.failing("ServingRuntimeList")
-	if _, err := w.supported(t.Context(), "ns", "mt:xgboost"); err == nil {
+	if _, err := w.Supported(t.Context(), "ns", "mt:xgboost"); err == nil {
 		t.Error("without runtimes nobody knows")
 	}
 }

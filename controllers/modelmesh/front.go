@@ -31,14 +31,14 @@ func (s *server) front(ctx context.Context, f *facts) error {
 
 func (s *server) inputs(f *facts) NamespaceInputs {
 	return NamespaceInputs{
-		Namespace: f.namespace, Settings: f.settings, Proxy: s.guard(f), TLS: f.tls, OpenShift: s.served().OpenShift(), Home: s.namespaces.Own(),
+		Namespace: f.namespace, Settings: f.settings, Proxy: s.guard(f), TLS: f.tls, OpenShift: s.Served().OpenShift(), Home: s.Namespaces.Own(),
 	}
 }
 
 // remakeService deletes the Service when its kind of address has to change, which no update can do. It tells whether the Service
 // is on its way out. The API server is asked once, and again when the setting changes.
 func (s *server) remakeService(ctx context.Context, f *facts) (going bool, err error) {
-	if headless, seen := s.memory.wasHeadless(f.namespace); seen && headless == f.settings.HeadlessService {
+	if headless, seen := s.headless.Get(f.namespace); seen && headless == f.settings.HeadlessService {
 		return false, nil
 	}
 	live := &corev1.Service{}
@@ -50,14 +50,14 @@ func (s *server) remakeService(ctx context.Context, f *facts) (going bool, err e
 	if ours && (live.Spec.ClusterIP == corev1.ClusterIPNone) != f.settings.HeadlessService {
 		return true, s.applier.Remove(ctx, f.owner.GetUID(), live)
 	}
-	s.memory.setHeadless(f.namespace, f.settings.HeadlessService)
+	s.headless.Set(f.namespace, f.settings.HeadlessService)
 	return false, nil
 }
 
 // removeServices deletes Services of ours that have another name than the settings say now.
 func (s *server) removeServices(ctx context.Context, f *facts) error {
-	return s.removeAll(ctx, f.namespace, serviceKind, func(o *metav1.PartialObjectMetadata) bool {
-		return isService(o) && o.Name != f.settings.ServiceName
+	return s.removeAll(ctx, f.namespace, serviceKind, func(o metav1.Object) bool {
+		return ofMesh(o) && o.GetName() != f.settings.ServiceName
 	})
 }
 
@@ -74,7 +74,7 @@ func (s *server) connect(f *facts) error {
 	var err error
 	if f.settings.TLS.Enabled() && f.pair == nil {
 		f.tlsNotes = append(f.tlsNotes, fmt.Sprintf("TLS secret '%s' can be used neither from namespace %s nor from %s: models cannot be managed; create it there",
-			f.settings.TLS.SecretName, f.namespace, s.namespaces.Own()))
+			f.settings.TLS.SecretName, f.namespace, s.Namespaces.Own()))
 		problem = strings.Join(f.tlsNotes, "; ")
 	} else if err = s.pool.Ensure(f.namespace, target); err != nil {
 		err = fmt.Errorf("connecting to the runtimes of namespace %s: %w", f.namespace, err)
@@ -85,15 +85,14 @@ func (s *server) connect(f *facts) error {
 
 // monitor brings about the ServiceMonitor, which goes with the Service.
 func (s *server) monitor(ctx context.Context, f *facts, inputs NamespaceInputs) error {
-	if !s.served().Has(capability.ServiceMonitor) {
+	if !s.Served().Has(capability.ServiceMonitor) {
 		return nil
 	}
 	if !Monitored(f.settings) {
-		return s.removeAll(ctx, f.namespace, capability.ServiceMonitor, func(o *metav1.PartialObjectMetadata) bool { return o.Name == MonitorName })
+		return s.removeAll(ctx, f.namespace, capability.ServiceMonitor, func(o metav1.Object) bool { return o.GetName() == MonitorName })
 	}
-	service := &metav1.PartialObjectMetadata{}
-	service.SetGroupVersionKind(serviceKind)
-	err := s.cached.Get(ctx, inside(f.namespace, f.settings.ServiceName), service)
+	service := Metadata(serviceKind)
+	err := s.Cached.Get(ctx, inside(f.namespace, f.settings.ServiceName), service)
 	if apierrors.IsNotFound(err) {
 		return nil // its event brings us back
 	}
@@ -104,10 +103,10 @@ func (s *server) monitor(ctx context.Context, f *facts, inputs NamespaceInputs) 
 }
 
 // removeAll deletes what is ours of a kind in a namespace, as far as it is unwanted.
-func (s *server) removeAll(ctx context.Context, namespace string, kind schema.GroupVersionKind, unwanted func(*metav1.PartialObjectMetadata) bool) error {
+func (s *server) removeAll(ctx context.Context, namespace string, kind schema.GroupVersionKind, unwanted func(metav1.Object) bool) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	if err := s.cached.List(ctx, list, client.InNamespace(namespace), ours(), client.UnsafeDisableDeepCopy); err != nil {
+	if err := s.Cached.List(ctx, list, client.InNamespace(namespace), ours(), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing our objects of kind %s: %w", kind.Kind, err)
 	}
 	var errs []error

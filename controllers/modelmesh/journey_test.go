@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
 // journey is a namespace to which things happen, and what there has to be of it.
@@ -113,7 +114,7 @@ func (j *journey) failStep() string {
 		}
 		return nil
 	}
-	_, _ = j.Reconcile(j.Context(), requestFor("ns"))
+	_, _ = j.Reconcile(j.Context(), RequestFor("ns"))
 	j.fail = nil
 	return "writes of " + kind + " failed"
 }
@@ -142,7 +143,7 @@ func (j *journey) check() {
 	for _, name := range formats {
 		spec := j.effective(name)
 		known = known || spec != nil
-		if spec == nil || !j.on || !isTrue(spec.MultiModel) || isTrue(spec.Disabled) {
+		if spec == nil || !j.on || !mm.Serves(spec) {
 			continue
 		}
 		if spec.Containers[0].Name == "puller" {
@@ -223,7 +224,7 @@ func TestJourneysOfANamespace(t *testing.T) {
 		for range rapid.IntRange(1, 8).Draw(r, "steps") {
 			what := j.step()
 			for range 5 {
-				if _, err := j.Reconcile(t.Context(), requestFor("ns")); err != nil {
+				if _, err := j.Reconcile(t.Context(), RequestFor("ns")); err != nil {
 					r.Fatalf("after %s: %v", what, err)
 				}
 				if len(j.wrote()) == 0 {
@@ -233,7 +234,7 @@ func TestJourneysOfANamespace(t *testing.T) {
 			r.Log(what)
 			j.check()
 			j.reads = nil
-			if _, err := j.Reconcile(t.Context(), requestFor("ns")); err != nil || len(j.wrote())+len(j.reads) > 0 {
+			if _, err := j.Reconcile(t.Context(), RequestFor("ns")); err != nil || len(j.wrote())+len(j.reads) > 0 {
 				r.Fatalf("after %s: at rest it wrote %q and read %q: %v", what, j.wrote(), j.reads, err)
 			}
 		}

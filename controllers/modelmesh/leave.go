@@ -23,17 +23,19 @@ func (s *server) leave(ctx context.Context, namespace string) error {
 		err = errors.Join(err, s.unguard(ctx, namespace, nil))
 	}
 	err = errors.Join(err,
-		s.removeAll(ctx, namespace, serviceKind, isService),
+		s.removeAll(ctx, namespace, serviceKind, ofMesh),
 		s.removeAll(ctx, namespace, configMapKind, isConstraints),
 		s.removeAll(ctx, namespace, secretKind, isEtcdCopy),
 	)
-	if namespace != s.namespaces.Own() { // there the Secrets are read for everybody
+	if namespace != s.Namespaces.Own() { // there the Secrets are read for everybody
 		s.copies.leave(namespace)
 		s.storage.leave(namespace)
 		s.tls.leave(namespace)
 	}
-	s.told.forget(namespace)
-	s.memory.forget(namespace)
+	s.told.keep(namespace, nil)
+	s.idle.DeleteFunc(func(runtime types.NamespacedName) bool { return runtime.Namespace == namespace })
+	s.missing.DeleteFunc(func(deployment types.NamespacedName) bool { return deployment.Namespace == namespace })
+	s.headless.Delete(namespace)
 	s.applier.ForgetNamespace(namespace)
 	return err
 }
@@ -41,14 +43,14 @@ func (s *server) leave(ctx context.Context, namespace string) error {
 // sweep removes Deployments and autoscalers of ours that no runtime wants: those of runtimes that are switched off, and those of a
 // Service that has got another name. It tells whether Deployments of ours are left, be it for a moment.
 func (s *server) sweep(ctx context.Context, namespace string, kept map[string]bool) (left bool, err error) {
-	unwanted := func(o *metav1.PartialObjectMetadata) bool { return !kept[o.Name] }
+	unwanted := func(o metav1.Object) bool { return !kept[o.GetName()] }
 	errs := []error{s.removeAll(ctx, namespace, autoscalerKind, unwanted)}
 	list := &appsv1.DeploymentList{}
-	if err := s.cached.List(ctx, list, client.InNamespace(namespace), ours(), client.UnsafeDisableDeepCopy); err != nil {
+	if err := s.Cached.List(ctx, list, client.InNamespace(namespace), ours(), client.UnsafeDisableDeepCopy); err != nil {
 		return true, errors.Join(append(errs, fmt.Errorf("listing our Deployments: %w", err))...)
 	}
 	for i := range list.Items {
-		if d := &list.Items[i]; !kept[d.Name] && isRuntime(d) {
+		if d := &list.Items[i]; !kept[d.Name] && ofMesh(d) {
 			errs = append(errs, s.applier.Remove(ctx, ownerOf(d), d))
 		}
 	}
@@ -67,14 +69,13 @@ func wrote(live metav1.Object) bool {
 // isOurs tells whether this component wrote an object.
 func isOurs(o metav1.Object) bool { return apply.IsOurs(o, ComponentName) }
 
-// isService, isConstraints, isEtcdCopy and isRuntime tell our own objects apart from those of other parts of the component.
-func isService(o *metav1.PartialObjectMetadata) bool { return o.Labels[LabelService] != "" }
+// ofMesh, isConstraints and isEtcdCopy tell our own objects apart from those of other parts of the component: Services and Deployments
+// of runtimes, the ConfigMap and the Secret that pods read.
+func ofMesh(o metav1.Object) bool { return o.GetLabels()[LabelService] != "" }
 
-func isConstraints(o *metav1.PartialObjectMetadata) bool { return o.Name == ConstraintsName }
+func isConstraints(o metav1.Object) bool { return o.GetName() == ConstraintsName }
 
-func isEtcdCopy(o *metav1.PartialObjectMetadata) bool { return originals(o) }
-
-func isRuntime(o metav1.Object) bool { return o.GetLabels()[LabelService] != "" }
+func isEtcdCopy(o metav1.Object) bool { return originals(o) }
 
 // ownerOf is the uid of the object that another one was made for; empty where none says so.
 func ownerOf(o metav1.Object) types.UID {

@@ -77,8 +77,8 @@ func (l *leftovers) list(ctx context.Context, kind schema.GroupVersionKind, labe
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	options := []client.ListOption{client.MatchingLabelsSelector{Selector: selector}}
-	if l.namespaces.OnlyOwn() {
-		options = append(options, client.InNamespace(l.namespaces.Own()))
+	if l.Namespaces.OnlyOwn() {
+		options = append(options, client.InNamespace(l.Namespaces.Own()))
 	}
 	if err := l.live.List(ctx, list, options...); err != nil {
 		return nil, fmt.Errorf("listing what the original left of kind %s: %w", kind.Kind, err)
@@ -113,21 +113,21 @@ func (l *leftovers) isOriginals(kind schema.GroupVersionKind, o *metav1.PartialO
 	case configMapKind:
 		return originals(o) && o.Name == ConstraintsName
 	default:
-		return originals(o) && o.Name == l.config.EtcdSecretName && o.Namespace != l.namespaces.Own()
+		return originals(o) && o.Name == l.Config.EtcdSecretName && o.Namespace != l.Namespaces.Own()
 	}
 }
 
 // wants tells whether a pass over the namespace takes the object over, or has other reasons to keep it.
 func (l *leftovers) wants(ctx context.Context, kind schema.GroupVersionKind, o *metav1.PartialObjectMetadata) (bool, error) {
-	on, err := l.namespaces.Enabled(ctx, o.Namespace)
+	on, err := l.Namespaces.Enabled(ctx, o.Namespace)
 	if err != nil || !on {
 		return false, err
 	}
-	settings, err := l.settings(ctx, o.Namespace)
+	settings, err := l.Settings(ctx, o.Namespace)
 	if err != nil {
 		return false, err
 	}
-	templates, err := l.templates(ctx, o.Namespace)
+	templates, err := l.Runtimes(ctx, o.Namespace)
 	if err != nil {
 		return false, err
 	}
@@ -138,8 +138,8 @@ func (l *leftovers) wants(ctx context.Context, kind schema.GroupVersionKind, o *
 		return len(templates) > 0, nil
 	}
 	for name, t := range templates {
-		if t.wanted() && DeploymentName(settings.ServiceName, name) == o.Name {
-			scale, _ := mm.Autoscaling(t.object.GetAnnotations())
+		if t.Wanted() && DeploymentName(settings.ServiceName, name) == o.Name {
+			scale, _ := mm.Autoscaling(t.Object.GetAnnotations())
 			return kind == deploymentKind || scale.Enabled, nil
 		}
 	}

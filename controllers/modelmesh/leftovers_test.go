@@ -52,7 +52,7 @@ func TestLeftoversOfTheOriginal(t *testing.T) {
 		hpa("ns", "modelmesh-serving-r", "ServingRuntime"), hpa("ns", "modelmesh-serving-scaled", "ServingRuntime"),
 		hpa("no", "theirs", "InferenceService"),
 	)
-	w.config.EtcdSecretName = "model-serving-etcd"
+	w.Config.EtcdSecretName = "model-serving-etcd"
 	l := &leftovers{server: w.server, log: logr.Discard()}
 	if err := l.Start(t.Context()); err != nil {
 		t.Fatal(err)

@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -28,34 +30,38 @@ const labelEnforce = "pod-security.kubernetes.io/enforce"
 
 // Namespaces knows which namespaces are served. Only those with LabelEnabled are held in memory, as metadata.
 type Namespaces struct {
-	// own is the namespace of the manager, which is served as long as it has no label at all.
-	own string
-	// labelled reads the namespaces with the label; nil where only the manager's own is served.
-	labelled cache.Cache
+	// Home is the namespace of the manager, which is served as long as it has no label at all.
+	Home string
+	// Labelled reads the namespaces with the label; nil where only the manager's own is served.
+	Labelled cache.Cache
+	// Live reads those without.
+	Live client.Reader
+
+	home atomic.Pointer[metav1.PartialObjectMetadata]
 }
 
 // NewNamespaces returns the namespaces of a cluster, or with onlyOwn just the manager's own, whatever its labels say: the
 // program may not read namespaces then.
 func NewNamespaces(mgr ctrl.Manager, own string, onlyOwn bool) (*Namespaces, error) {
 	if onlyOwn {
-		return &Namespaces{own: own}, nil
+		return &Namespaces{Home: own}, nil
 	}
 	has, err := labels.NewRequirement(LabelEnabled, selection.Exists, nil)
 	if err != nil {
 		return nil, fmt.Errorf("selecting namespaces by label: %w", err)
 	}
-	labelled, err := component.Narrow(mgr, namespaceMetadata(), cache.ByObject{Label: labels.NewSelector().Add(*has)}, bareNamespace)
+	labelled, err := component.Narrow(mgr, Metadata(namespaceKind), cache.ByObject{Label: labels.NewSelector().Add(*has)}, bareNamespace)
 	if err != nil {
 		return nil, err
 	}
-	return &Namespaces{own: own, labelled: labelled}, nil
+	return &Namespaces{Home: own, Labelled: labelled, Live: mgr.GetAPIReader()}, nil
 }
 
 // Own is the namespace of the manager.
-func (n *Namespaces) Own() string { return n.own }
+func (n *Namespaces) Own() string { return n.Home }
 
 // OnlyOwn tells whether no other namespace is ever served.
-func (n *Namespaces) OnlyOwn() bool { return n.labelled == nil }
+func (n *Namespaces) OnlyOwn() bool { return n.Labelled == nil }
 
 // Head returns the metadata of a namespace that has the label, whatever that says; nil for one that has none, or is none. It is part
 // of the cache and must not be changed.
@@ -63,8 +69,8 @@ func (n *Namespaces) Head(ctx context.Context, name string) (*metav1.PartialObje
 	if n.OnlyOwn() {
 		return nil, nil
 	}
-	namespace := namespaceMetadata()
-	err := n.labelled.Get(ctx, types.NamespacedName{Name: name}, namespace, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})
+	namespace := Metadata(namespaceKind)
+	err := n.Labelled.Get(ctx, types.NamespacedName{Name: name}, namespace, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -74,10 +80,34 @@ func (n *Namespaces) Head(ctx context.Context, name string) (*metav1.PartialObje
 	return namespace, nil
 }
 
+// Metadata returns that of a namespace; nil for one that is gone. One without the label is not in memory: it is read, the manager's
+// own once, since it lasts as long as the manager runs in it.
+func (n *Namespaces) Metadata(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
+	head, err := n.Head(ctx, name)
+	if err != nil || head != nil {
+		return head, err
+	}
+	if known := n.home.Load(); known != nil && name == n.Home {
+		return known, nil
+	}
+	head = Metadata(namespaceKind)
+	err = n.Live.Get(ctx, client.ObjectKey{Name: name}, head)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading namespace %s: %w", name, err)
+	}
+	if name == n.Home && head.DeletionTimestamp == nil {
+		n.home.Store(head)
+	}
+	return head, nil
+}
+
 // narrow limits a cache to the namespaces that may ever be served.
 func (n *Namespaces) narrow() cache.ByObject {
 	if n.OnlyOwn() {
-		return cache.ByObject{Namespaces: map[string]cache.Config{n.own: {}}}
+		return cache.ByObject{Namespaces: map[string]cache.Config{n.Home: {}}}
 	}
 	return cache.ByObject{}
 }
@@ -86,14 +116,14 @@ func (n *Namespaces) narrow() cache.ByObject {
 // also without a label. An error says that it is not known; nothing must be removed then.
 func (n *Namespaces) Enabled(ctx context.Context, name string) (bool, error) {
 	if n.OnlyOwn() {
-		return name == n.own, nil
+		return name == n.Home, nil
 	}
 	namespace, err := n.Head(ctx, name)
 	if err != nil {
 		return false, err
 	}
 	if namespace == nil {
-		return name == n.own, nil
+		return name == n.Home, nil
 	}
 	return enabled(namespace), nil
 }
@@ -101,17 +131,17 @@ func (n *Namespaces) Enabled(ctx context.Context, name string) (bool, error) {
 // List returns the namespaces that are served, sorted.
 func (n *Namespaces) List(ctx context.Context) ([]string, error) {
 	if n.OnlyOwn() {
-		return []string{n.own}, nil
+		return []string{n.Home}, nil
 	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(namespaceKind.GroupVersion().WithKind("NamespaceList"))
-	if err := n.labelled.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := n.Labelled.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing namespaces: %w", err)
 	}
 	own := true
 	var out []string
 	for i := range list.Items {
-		if list.Items[i].Name == n.own {
+		if list.Items[i].Name == n.Home {
 			own = false
 		}
 		if enabled(&list.Items[i]) {
@@ -119,7 +149,7 @@ func (n *Namespaces) List(ctx context.Context) ([]string, error) {
 		}
 	}
 	if own {
-		out = append(out, n.own)
+		out = append(out, n.Home)
 	}
 	slices.Sort(out)
 	return out, nil
@@ -130,7 +160,7 @@ func (n *Namespaces) Source(h handler.EventHandler) (source.Source, bool) {
 	if n.OnlyOwn() {
 		return nil, false
 	}
-	return source.Kind(n.labelled, client.Object(namespaceMetadata()), h), true
+	return source.Kind(n.Labelled, client.Object(Metadata(namespaceKind)), h), true
 }
 
 // Requests returns one request for each namespace that is served, with the namespace as its name.
@@ -141,13 +171,13 @@ func (n *Namespaces) Requests(ctx context.Context) ([]reconcile.Request, error) 
 	}
 	out := make([]reconcile.Request, 0, len(list))
 	for _, name := range list {
-		out = append(out, requestFor(name))
+		out = append(out, RequestFor(name))
 	}
 	return out, nil
 }
 
-// requestFor is the request for a namespace.
-func requestFor(namespace string) reconcile.Request {
+// RequestFor is the request for a namespace.
+func RequestFor(namespace string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: namespace}}
 }
 
@@ -156,9 +186,10 @@ func enabled(namespace metav1.Object) bool {
 	return namespace.GetLabels()[LabelEnabled] == "true" && namespace.GetDeletionTimestamp().IsZero()
 }
 
-func namespaceMetadata() *metav1.PartialObjectMetadata {
+// Metadata is an empty object of a kind, to read its metadata into.
+func Metadata(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 	m := &metav1.PartialObjectMetadata{}
-	m.SetGroupVersionKind(namespaceKind)
+	m.SetGroupVersionKind(kind)
 	return m
 }
 

@@ -69,7 +69,7 @@ func TestWhichNamespacesAreServed(t *testing.T) {
 		"with another value":                {namespaceNamed("own", "false"), []string{"yes"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := &Namespaces{own: "own", labelled: fakeCache{reader: labelledOnly(append(slices.Clone(all), tc.own)...)}}
+			n := &Namespaces{Home: "own", Labelled: fakeCache{reader: labelledOnly(append(slices.Clone(all), tc.own)...)}}
 			got, err := n.List(t.Context())
 			if err != nil || !slices.Equal(got, tc.want) {
 				t.Errorf("%v, %v, want %v", got, err, tc.want)
@@ -120,7 +120,7 @@ func TestAnErrorIsNoAnswer(t *testing.T) {
 		},
 		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return broken },
 	})
-	n := &Namespaces{own: "own", labelled: fakeCache{reader: reader}}
+	n := &Namespaces{Home: "own", Labelled: fakeCache{reader: reader}}
 	if _, err := n.Enabled(t.Context(), "own"); !errors.Is(err, broken) {
 		t.Errorf("error %v", err)
 	}
@@ -130,7 +130,7 @@ func TestAnErrorIsNoAnswer(t *testing.T) {
 }
 
 func TestOfNamespacesLittleIsKept(t *testing.T) {
-	m := namespaceMetadata()
+	m := Metadata(namespaceKind)
 	m.Name, m.Labels = "a", map[string]string{LabelEnabled: "true", labelEnforce: "restricted", "more": "x"}
 	m.Annotations, m.ManagedFields = map[string]string{"a": "b"}, []metav1.ManagedFieldsEntry{{}}
 	out, err := bareNamespace(m)
@@ -141,5 +141,31 @@ func TestOfNamespacesLittleIsKept(t *testing.T) {
 		if got, err := bareNamespace(other); err != nil || got == nil {
 			t.Errorf("%v, %v", got, err)
 		}
+	}
+}
+
+// A namespace without the label is read, the manager's own once.
+func TestMetadataOfNamespaces(t *testing.T) {
+	reads := 0
+	live := interceptor.NewClient(fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(namespaceNamed("own", "")).Build(), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			reads++
+			return c.Get(ctx, key, o, opts...)
+		},
+	})
+	n := &Namespaces{Home: "own", Live: live, Labelled: fakeCache{reader: labelledOnly(namespaceNamed("labelled", "false"))}}
+	for _, c := range []struct {
+		name, uid string
+		reads     int
+	}{{"labelled", "uid-of-labelled", 0}, {"own", "uid-of-own", 1}, {"own", "uid-of-own", 0}, {"gone", "", 1}} {
+		reads = 0
+		head, err := n.Metadata(t.Context(), c.name)
+		if err != nil || (head == nil) != (c.uid == "") || head != nil && string(head.UID) != c.uid || reads != c.reads {
+			t.Errorf("%s: %+v after %d reads, error %v", c.name, head, reads, err)
+		}
+	}
+	n.Labelled = fakeCache{reader: brokenReader{}}
+	if _, err := n.Metadata(t.Context(), "own"); err == nil {
+		t.Error("an error of the cache is lost")
 	}
 }

@@ -113,12 +113,12 @@ func TestAnInvalidRuntimeHoldsUpNobody(t *testing.T) {
 func TestAMalformedRuntimeIsToldSo(t *testing.T) {
 	w := newWorld(t)
 	odd := localRuntime("odd", "onnx")
-	text := template{object: odd, spec: &odd.Spec, malformed: "spec.replicas cannot be read"}.broken()
+	text := broken(Runtime{Object: odd, Spec: &odd.Spec, Malformed: "spec.replicas cannot be read"})
 	if text == nil || text.Error() != "Invalid runtime Spec: spec.replicas cannot be read" {
 		t.Errorf("%v", text)
 	}
 	f := &facts{namespace: "ns", settings: w.settings}
-	problem, err := w.invalid(t.Context(), f, template{object: odd, spec: &odd.Spec, malformed: "spec.x cannot be read"})
+	problem, err := w.invalid(t.Context(), f, Runtime{Object: odd, Spec: &odd.Spec, Malformed: "spec.x cannot be read"})
 	if problem == nil || err != nil {
 		t.Errorf("%v, %v", problem, err)
 	}
@@ -376,7 +376,7 @@ func TestAutoscalerOfARuntime(t *testing.T) {
 		w.fail = nil
 		return w.api.Patch(t.Context(), w.deploymentOf("r"), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":4}}`)), client.FieldOwner("autoscaler"))
 	}
-	if _, err := w.Reconcile(t.Context(), requestFor("ns")); !apierrors.IsConflict(err) {
+	if _, err := w.Reconcile(t.Context(), RequestFor("ns")); !apierrors.IsConflict(err) {
 		t.Errorf("the autoscaler wrote after we had read: %v", err)
 	}
 	expect("the later count of the autoscaler", 4, 2, 4, 90, "memory")
@@ -452,15 +452,15 @@ func TestWhichModelsNeedARuntime(t *testing.T) {
 		t.Errorf("replicas %d and %d", w.replicasOf("r"), w.replicasOf("other"))
 	}
 	for label, want := range map[string]bool{"mt:onnx": true, "mt:onnx:9": false, "rt:other": true, "rt:none": false} {
-		if got, err := w.supported(t.Context(), "ns", label); err != nil || got != want {
+		if got, err := w.Supported(t.Context(), "ns", label); err != nil || got != want {
 			t.Errorf("%s: %v, %v", label, got, err)
 		}
 	}
-	if got, err := w.supported(t.Context(), "elsewhere", "mt:onnx"); err != nil || got {
+	if got, err := w.Supported(t.Context(), "elsewhere", "mt:onnx"); err != nil || got {
 		t.Errorf("in a namespace that is not served: %v, %v", got, err)
 	}
-	w.config.IgnoreInferenceServices = true
-	if models, err := w.models(t.Context(), "ns"); err != nil || len(models) > 0 {
+	w.Config.IgnoreInferenceServices = true
+	if models, err := w.Models(t.Context(), "ns"); err != nil || len(models) > 0 {
 		t.Errorf("%v, %v", models, err)
 	}
 }
@@ -476,7 +476,7 @@ func TestTroubleInOnePlace(t *testing.T) {
 			}
 			return nil
 		}
-		if _, err := w.Reconcile(t.Context(), requestFor("ns")); !errors.Is(err, broken) {
+		if _, err := w.Reconcile(t.Context(), RequestFor("ns")); !errors.Is(err, broken) {
 			t.Errorf("%s: error %v", kind, err)
 		}
 		wrote := w.wrote()
@@ -549,8 +549,8 @@ func TestRuntimesThatCannotBeWritten(t *testing.T) {
 		w.must(w.api.Delete(t.Context(), r))
 	}
 	w.pass("ns")
-	if len(w.told.said) > 0 {
-		t.Errorf("still remembered of runtimes that are gone: %v", w.told.said)
+	if w.told.said.Len() > 0 {
+		t.Errorf("still remembered of runtimes that are gone: %d", w.told.said.Len())
 	}
 }
 

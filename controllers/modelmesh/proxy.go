@@ -24,15 +24,15 @@ func proxyFor(namespace string, s meshsettings.Settings, served capability.Set) 
 // guard is the sidecar of the pods of a namespace. Where one namespace is served there is none: what it needs beside it, an account
 // with rights on the cluster among it, nobody makes there.
 func (s *server) guard(f *facts) *authproxy.Proxy {
-	if s.namespaces.OnlyOwn() {
+	if s.Namespaces.OnlyOwn() {
 		return nil
 	}
-	return proxyFor(f.namespace, f.settings, s.served())
+	return proxyFor(f.namespace, f.settings, s.Served())
 }
 
 // guards are what has to stand before any Deployment of a namespace is written. Where one namespace is served there are no rights for it.
 func (s *server) guards(f *facts) (apply.Desired, error) {
-	if s.namespaces.OnlyOwn() || !f.wanted() {
+	if s.Namespaces.OnlyOwn() || !f.wanted() {
 		return nil, nil
 	}
 	return BuildGuards(s.inputs(f))
@@ -40,12 +40,12 @@ func (s *server) guards(f *facts) (apply.Desired, error) {
 
 // unguard removes the guards that are not wanted any more.
 func (s *server) unguard(ctx context.Context, namespace string, wanted apply.Desired) error {
-	if s.namespaces.OnlyOwn() {
+	if s.Namespaces.OnlyOwn() {
 		return nil
 	}
-	unwanted := func(kind schema.GroupVersionKind, name string) func(*metav1.PartialObjectMetadata) bool {
-		return func(o *metav1.PartialObjectMetadata) bool {
-			return o.Name == name && !slices.ContainsFunc(wanted, func(w apply.Object) bool {
+	unwanted := func(kind schema.GroupVersionKind, name string) func(metav1.Object) bool {
+		return func(o metav1.Object) bool {
+			return o.GetName() == name && !slices.ContainsFunc(wanted, func(w apply.Object) bool {
 				k, _, err := w.Place()
 				return err == nil && k == kind
 			})
@@ -59,7 +59,7 @@ func (s *server) unguard(ctx context.Context, namespace string, wanted apply.Des
 
 // unguarded says that a sidecar was asked for which cannot be; nothing else.
 func (s *server) unguarded(f *facts) []string {
-	if f.settings.AuthProxy.Mode != meshsettings.AuthProxyAlways || !s.namespaces.OnlyOwn() {
+	if f.settings.AuthProxy.Mode != meshsettings.AuthProxyAlways || !s.Namespaces.OnlyOwn() {
 		return nil
 	}
 	return []string{"setting authProxy.mode always has no effect where the manager serves its own namespace only, and REST is not guarded: " +
@@ -68,10 +68,10 @@ func (s *server) unguarded(f *facts) []string {
 
 // account is the service account of pods, "" for the one that every namespace has. Where there is no guard, none is made.
 func (s *server) account(settings meshsettings.Settings) string {
-	if s.namespaces.OnlyOwn() {
+	if s.Namespaces.OnlyOwn() {
 		return settings.ServiceAccountName
 	}
-	return authproxy.AccountOf(settings, s.served())
+	return authproxy.AccountOf(settings, s.Served())
 }
 
 // originalProxy is the sidecar that the original put into a live pod template; nil where there is none.

@@ -47,7 +47,7 @@ var (
 		{regexp.MustCompile(`\.metadata\.labels\.platform\.opendatahub\.io/(operator|component)$`), "every object that this operator writes bears them"},
 		{regexp.MustCompile(`^Deployment/.*\.metadata\.annotations\.manifestival$`), "the mark of a client-side merge that is no more"},
 		{regexp.MustCompile(`^ServiceMonitor/.*\.bearerTokenSecret\.(key|name)$`), "empty fields of a client library"},
-		{regexp.MustCompile(`^Secret/.*\.data\.etcd_connection$`), "the recording masks it, see TestEtcdCopy"},
+		{regexp.MustCompile(`^Secret/.*\.data\.etcd_connection$`), "the recording masks it, see TestCopy"},
 	}
 	inCurrentForm = []acceptedDifference{
 		{regexp.MustCompile(`^Deployment/.*\.template\.spec\.securityContext\.seccompProfile\.type$`), "M40: Pod Security"},
@@ -143,7 +143,7 @@ func (r *recording) built(t *testing.T) []*unstructured.Unstructured {
 		all = append(all, rendered(t, owner, apply.Object{Config: BuildAutoscaler(r.in, owner.Labels, scale)}))
 	}
 	if r.in.Namespace != "modelmesh-serving" {
-		data, err := EtcdCopy(map[string][]byte{meshetcd.Key: []byte(`{"endpoints":"http://10.0.0.10:2379","root_prefix":"modelmesh-serving"}`)}, "modelmesh-serving", r.in.Namespace)
+		data, err := meshetcd.Copy(map[string][]byte{meshetcd.Key: []byte(`{"endpoints":"http://10.0.0.10:2379","root_prefix":"modelmesh-serving"}`)}, "modelmesh-serving", r.in.Namespace)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
@@ -35,23 +34,23 @@ type RenderInputs struct {
 // runtime: the Service in front of all runtimes with its ServiceMonitor, the types of models that pods read, their guards, the
 // Deployment and its autoscaler. Notes tell what is not shown, and what the author of the runtime would be told.
 func Render(in RenderInputs, object *unstructured.Unstructured) (objects []*unstructured.Unstructured, notes []string, err error) {
-	t, err := templateOf(object)
+	t, err := runtimeOf(object)
 	if err != nil {
 		return nil, nil, err
 	}
-	if !t.wanted() {
+	if !t.Wanted() {
 		return nil, []string{"ModelMesh makes nothing for this runtime: spec.multiModel is not true, or spec.disabled is"}, nil
 	}
-	if problem := t.broken(); problem != nil {
+	if problem := broken(t); problem != nil {
 		return nil, nil, problem
 	}
-	if problem := mm.Validate(t.spec, in.Settings.BuiltInServerTypes); problem != nil {
+	if problem := mm.Validate(t.Spec, in.Settings.BuiltInServerTypes); problem != nil {
 		return nil, nil, fmt.Errorf("%s: %w", invalidSpec, problem)
 	}
 	namespace := &corev1.Namespace{}
 	namespace.SetGroupVersionKind(namespaceKind)
 	namespace.SetName(in.Namespace)
-	front, err := in.front(object.GetName(), t.spec)
+	front, err := in.front(object.GetName(), t.Spec)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -62,7 +61,7 @@ func Render(in RenderInputs, object *unstructured.Unstructured) (objects []*unst
 	if err != nil {
 		return nil, nil, err
 	}
-	rendered, err := apply.Render(own, ComponentName, t.object)
+	rendered, err := apply.Render(own, ComponentName, t.Object)
 	notes = append(notes,
 		fmt.Sprintf("namespace %s has to bear the label %s=true", in.Namespace, LabelEnabled),
 		fmt.Sprintf("ConfigMap %s lists this runtime alone; in the cluster it lists all runtimes of the namespace", ConstraintsName),
@@ -70,28 +69,24 @@ func Render(in RenderInputs, object *unstructured.Unstructured) (objects []*unst
 	return append(objects, rendered...), notes, err
 }
 
-// templateOf reads a runtime of either scope.
-func templateOf(object *unstructured.Unstructured) (template, error) {
-	var (
-		typed client.Object
-		t     template
-		err   error
-	)
+// runtimeOf reads a runtime of either scope.
+func runtimeOf(object *unstructured.Unstructured) (Runtime, error) {
+	var out Runtime
+	var err error
 	if object.GetKind() == capability.ClusterServingRuntime.Kind {
 		r := &v1alpha1.ClusterServingRuntime{}
 		err = runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, r)
-		typed, t = r, template{spec: &r.Spec, malformed: r.Malformed}
+		out = Runtime{Object: r, Spec: &r.Spec, Malformed: r.Malformed}
 	} else {
 		r := &v1alpha1.ServingRuntime{}
 		err = runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, r)
-		typed, t = r, template{spec: &r.Spec, malformed: r.Malformed}
+		out = Runtime{Object: r, Spec: &r.Spec, Malformed: r.Malformed}
 	}
 	if err != nil {
-		return template{}, fmt.Errorf("decoding %s %s: %w", object.GetKind(), object.GetName(), err)
+		return Runtime{}, fmt.Errorf("decoding %s %s: %w", object.GetKind(), object.GetName(), err)
 	}
-	typed.GetObjectKind().SetGroupVersionKind(object.GroupVersionKind())
-	t.object = typed
-	return t, nil
+	out.Object.GetObjectKind().SetGroupVersionKind(object.GroupVersionKind())
+	return out, nil
 }
 
 // proxy is the sidecar of the pods; nil is none.
@@ -135,17 +130,17 @@ func (in RenderInputs) front(name string, spec *v1alpha1.ServingRuntimeSpec) (ap
 }
 
 // pods are the Deployment of the runtime and its autoscaler.
-func (in RenderInputs) pods(name string, t template) (apply.Desired, []string, error) {
-	scale, notes := mm.Autoscaling(t.object.GetAnnotations())
+func (in RenderInputs) pods(name string, t Runtime) (apply.Desired, []string, error) {
+	scale, notes := mm.Autoscaling(t.Object.GetAnnotations())
 	inputs := RuntimeInputs{
-		Namespace: in.Namespace, Name: name, Annotations: t.object.GetAnnotations(), Spec: t.spec, Settings: in.Settings,
+		Namespace: in.Namespace, Name: name, Annotations: t.Object.GetAnnotations(), Spec: t.Spec, Settings: in.Settings,
 		TLS: in.tls(), Proxy: in.proxy(), OpenShift: in.Served.OpenShift(),
 	}
 	if !in.OnlyOwn {
 		inputs.Settings.ServiceAccountName = authproxy.AccountOf(in.Settings, in.Served)
 	}
 	replicas := DecideReplicas(ReplicaInputs{
-		Wanted: t.spec.Replicas, PodsPerRuntime: in.Settings.PodsPerRuntime, ScaleToZero: in.Settings.ScaleToZero, Autoscale: scale, Needed: in.Used,
+		Wanted: t.Spec.Replicas, PodsPerRuntime: in.Settings.PodsPerRuntime, ScaleToZero: in.Settings.ScaleToZero, Autoscale: scale, Needed: in.Used,
 	})
 	inputs.Replicas = &replicas.Count
 	built, err := BuildDeployment(inputs)
@@ -154,7 +149,7 @@ func (in RenderInputs) pods(name string, t template) (apply.Desired, []string, e
 	}
 	desired := apply.Desired{{Config: built.Config}}
 	if replicas.Autoscaled {
-		desired.Add(BuildAutoscaler(inputs, t.object.GetLabels(), scale))
+		desired.Add(BuildAutoscaler(inputs, t.Object.GetLabels(), scale))
 	}
 	if replicas.Count == 0 && !in.Used {
 		notes = append(notes, "there are no pods until a model needs the runtime (setting scaleToZero)")

@@ -30,7 +30,7 @@ func TestOwnersMayBeNamedOnOpenShift(t *testing.T) {
 
 	manager := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "own", Name: "modelmesh-controller", UID: "uid-of-the-manager"}}
 	w = newWorld(t, manager)
-	w.namespaces = &Namespaces{own: "own"}
+	w.Namespaces = &Namespaces{Home: "own"}
 	w.settle("own")
 	owners = append(owners, w.holding("own", "modelmesh-serving")...)
 

@@ -25,37 +25,37 @@ const annotationProduct = "productConfig"
 const noProduct = "Unable to access ConfigMap"
 
 // runtime brings about the Deployment of a runtime and its autoscaler. again is when a grace period ends; 0 is never.
-func (s *server) runtime(ctx context.Context, f *facts, name string, t template) (again time.Duration, err error) {
+func (s *server) runtime(ctx context.Context, f *facts, name string, t Runtime) (again time.Duration, err error) {
 	problem, err := s.invalid(ctx, f, t)
 	if err != nil {
 		return 0, err
 	}
 	if problem != nil {
-		s.told.validity(f.namespace, t.object, problem)
+		s.told.validity(f.namespace, t.Object, problem)
 		return 0, nil // its Deployment stays as it is; what mends it wakes us
 	}
-	scale, notes := mm.Autoscaling(t.object.GetAnnotations())
+	scale, notes := mm.Autoscaling(t.Object.GetAnnotations())
 	live, err := s.deployment(ctx, f, name)
 	if err != nil {
 		return 0, err
 	}
 	in := RuntimeInputs{
-		Namespace: f.namespace, Name: name, Annotations: t.object.GetAnnotations(), Spec: t.spec, Settings: f.settings,
+		Namespace: f.namespace, Name: name, Annotations: t.Object.GetAnnotations(), Spec: t.Spec, Settings: f.settings,
 		TLS: f.tls, Proxy: s.guard(f),
-		OpenShift: s.served().OpenShift(), Restricted: f.restricted,
+		OpenShift: s.Served().OpenShift(), Restricted: f.restricted,
 	}
 	replicas := s.replicas(f, name, t, scale, live)
 	in.Replicas = &replicas.Count
 	config, notices, err := s.render(ctx, f, in, live)
 	if unfit, ok := errors.AsType[*specError](err); ok {
-		s.told.validity(f.namespace, t.object, unfit)
+		s.told.validity(f.namespace, t.Object, unfit)
 		return replicas.Again, nil
 	}
 	if err != nil {
 		return replicas.Again, err
 	}
-	s.told.validity(f.namespace, t.object, nil)
-	s.told.say(f.namespace, t.object, aboutPods, ReasonNotice, strings.Join(append(append(notes, notices...), s.unguarded(f)...), "; "))
+	s.told.validity(f.namespace, t.Object, nil)
+	s.told.say(f.namespace, t.Object, aboutPods, ReasonNotice, strings.Join(append(append(notes, notices...), s.unguarded(f)...), "; "))
 	if !replicas.Autoscaled {
 		scale = mm.Autoscale{}
 	}
@@ -76,46 +76,44 @@ func (e *specError) Error() string { return invalidSpec + ": " + e.error.Error()
 func (e *specError) Unwrap() error { return e.error }
 
 // write applies the objects of a runtime once its guards stand; a scale that is not enabled takes the autoscaler away.
-func (s *server) write(ctx context.Context, f *facts, t template, in RuntimeInputs, deployment apply.Object, scale mm.Autoscale) error {
+func (s *server) write(ctx context.Context, f *facts, t Runtime, in RuntimeInputs, deployment apply.Object, scale mm.Autoscale) error {
 	if f.held != nil {
 		return nil
 	}
 	disowns := func(ref metav1.OwnerReference) bool { // a runtime of the namespace hides one of the cluster by its name
-		return strings.HasPrefix(ref.APIVersion, "serving.kserve.io/") && ref.Name == in.Name && ref.UID != t.object.GetUID()
+		return strings.HasPrefix(ref.APIVersion, "serving.kserve.io/") && ref.Name == in.Name && ref.UID != t.Object.GetUID()
 	}
 	deployment.Adopts, deployment.Disowns = adoptsOriginals, disowns
 	desired := apply.Desired{deployment}
 	name := DeploymentName(f.settings.ServiceName, in.Name)
 	var err error
 	if scale.Enabled {
-		desired = append(desired, apply.Object{Config: BuildAutoscaler(in, t.object.GetLabels(), scale), Adopts: adoptsOriginals, Disowns: disowns})
+		desired = append(desired, apply.Object{Config: BuildAutoscaler(in, t.Object.GetLabels(), scale), Adopts: adoptsOriginals, Disowns: disowns})
 	} else {
-		err = s.removeAll(ctx, f.namespace, autoscalerKind, func(o *metav1.PartialObjectMetadata) bool { return o.Name == name })
+		err = s.removeAll(ctx, f.namespace, autoscalerKind, func(o metav1.Object) bool { return o.GetName() == name })
 	}
-	return errors.Join(err, s.applier.Apply(ctx, t.object, desired))
+	return errors.Join(err, s.applier.Apply(ctx, t.Object, desired))
 }
 
 // invalid says why a runtime cannot be served, as far as that is for its author or for the administrator of the namespace to mend.
-func (s *server) invalid(ctx context.Context, f *facts, t template) (problem, err error) {
-	if problem := t.broken(); problem != nil {
+func (s *server) invalid(ctx context.Context, f *facts, t Runtime) (problem, err error) {
+	if problem := broken(t); problem != nil {
 		return problem, nil
 	}
-	if problem := mm.Validate(t.spec, f.settings.BuiltInServerTypes); problem != nil {
+	if problem := mm.Validate(t.Spec, f.settings.BuiltInServerTypes); problem != nil {
 		return fmt.Errorf("%s: %w", invalidSpec, problem), nil
 	}
-	if problem := s.authors.Forbidden(webhook.Uses(s.authors, t.spec, f.namespace)); problem != nil {
+	if problem := s.authors.Forbidden(webhook.Uses(s.authors, t.Spec, f.namespace)); problem != nil {
 		return problem, nil
 	}
 	if f.tlsProblem != nil {
 		return f.tlsProblem, nil
 	}
-	product := t.object.GetAnnotations()[annotationProduct]
+	product := t.Object.GetAnnotations()[annotationProduct]
 	if product == "" {
 		return nil, nil
 	}
-	head := &metav1.PartialObjectMetadata{}
-	head.SetGroupVersionKind(configMapKind)
-	err = s.cached.Get(ctx, inside(f.namespace, product), head)
+	err = s.Cached.Get(ctx, inside(f.namespace, product), Metadata(configMapKind))
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("%s '%s', which annotation %s names; create it", noProduct, product, annotationProduct), nil
 	}
@@ -128,20 +126,20 @@ func (s *server) invalid(ctx context.Context, f *facts, t template) (problem, er
 func (s *server) deployment(ctx context.Context, f *facts, name string) (*appsv1.Deployment, error) {
 	key := inside(f.namespace, DeploymentName(f.settings.ServiceName, name))
 	d := &appsv1.Deployment{}
-	err := s.cached.Get(ctx, key, d, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})
+	err := s.Cached.Get(ctx, key, d, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})
 	if err == nil {
-		s.memory.found(key)
+		s.missing.Delete(key)
 		return d, nil
 	}
 	if !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("reading Deployment %s from the cache: %w", key, err)
 	}
-	if s.memory.isMissing(key) {
+	if _, missing := s.missing.Get(key); missing {
 		return nil, nil
 	}
 	err = s.live.Get(ctx, key, d)
 	if apierrors.IsNotFound(err) {
-		s.memory.setMissing(key)
+		s.missing.Set(key, struct{}{})
 		return nil, nil
 	}
 	if err != nil {
@@ -151,17 +149,19 @@ func (s *server) deployment(ctx context.Context, f *facts, name string) (*appsv1
 }
 
 // replicas decides how many pods a runtime has.
-func (s *server) replicas(f *facts, name string, t template, scale mm.Autoscale, live *appsv1.Deployment) Replicas {
+func (s *server) replicas(f *facts, name string, t Runtime, scale mm.Autoscale, live *appsv1.Deployment) Replicas {
+	runtime := inside(f.namespace, name)
+	idleSince, _ := s.idle.Get(runtime)
 	in := ReplicaInputs{
-		Wanted: t.spec.Replicas, PodsPerRuntime: f.settings.PodsPerRuntime, ScaleToZero: f.settings.ScaleToZero, Autoscale: scale,
-		Needed:    needed(f.models, mm.Labels(name, t.spec, f.settings.RESTProxy.Enabled)),
-		IdleSince: s.memory.idleSince(f.namespace, name), Now: s.clock.Now(),
+		Wanted: t.Spec.Replicas, PodsPerRuntime: f.settings.PodsPerRuntime, ScaleToZero: f.settings.ScaleToZero, Autoscale: scale,
+		Needed:    needed(f.models, mm.Labels(name, t.Spec, f.settings.RESTProxy.Enabled)),
+		IdleSince: idleSince, Now: s.clock.Now(),
 	}
 	if live != nil {
 		in.Live = live.Spec.Replicas
 	}
 	decided := DecideReplicas(in)
-	s.memory.setIdle(f.namespace, name, decided.IdleSince)
+	s.idle.Set(runtime, decided.IdleSince)
 	return decided
 }
 
@@ -233,8 +233,7 @@ func (s *server) claimsFor(ctx context.Context, f *facts, in RuntimeInputs) (cla
 		Form: in.Form, Listed: f.storage.claims, AllowAny: f.settings.AllowAnyPVC, Models: f.models,
 		Labels: mm.Labels(in.Name, in.Spec, f.settings.RESTProxy.Enabled),
 		Exists: func(claim string) bool {
-			head := claimMetadata()
-			e := s.claims.Get(ctx, inside(f.namespace, claim), head)
+			e := s.claims.Get(ctx, inside(f.namespace, claim), Metadata(claimKind))
 			if e != nil && !apierrors.IsNotFound(e) {
 				err = errors.Join(err, fmt.Errorf("reading PersistentVolumeClaim %s from the cache: %w", claim, e))
 			}

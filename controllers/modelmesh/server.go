@@ -3,8 +3,10 @@ package modelmesh
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -15,8 +17,6 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/mesh"
 	"github.com/odh-platform/odh-platform-operator/pkg/meshsettings"
 )
@@ -41,18 +41,15 @@ type (
 
 // server is the controller of what serves models in a namespace. Requests are namespaces.
 type server struct {
-	config     config.ModelMesh
-	authors    admission.Rules
-	namespaces *Namespaces
-	settings   func(ctx context.Context, namespace string) (meshsettings.Settings, error)
-	served     func() capability.Set
-	clock      clock.Clock
-	recorder   events.EventRecorder
-	// cached reads from memory, live from the API server, claims PersistentVolumeClaims from a cache of their own.
-	cached, live, claims client.Reader
-	applier              *apply.Applier
-	pool                 pool
-	stream               stream
+	*Catalog
+	authors  admission.Rules
+	clock    clock.Clock
+	recorder events.EventRecorder
+	// live reads from the API server, claims PersistentVolumeClaims from a cache of their own.
+	live, claims client.Reader
+	applier      *apply.Applier
+	pool         pool
+	stream       stream
 
 	// What is known of Secrets, by what they are for.
 	etcd    *contents[map[string][]byte]
@@ -60,8 +57,15 @@ type server struct {
 	storage *contents[storageContent]
 	tls     *contents[tlsContent]
 
-	told   *told
-	memory *passMemory
+	told *told
+	// idle says since when no model needs a runtime; zero while one does.
+	idle Store[types.NamespacedName, time.Time]
+	// missing has Deployments that were looked up past the cache, which does not hold those of the original, and were not there.
+	missing Store[types.NamespacedName, struct{}]
+	// headless is what the Service of a namespace was seen to be.
+	headless Store[string, bool]
+	// manager is the Deployment of the manager, where only its own namespace is served.
+	manager atomic.Pointer[appsv1.Deployment]
 }
 
 // tlsContent is what a TLS Secret is used for.
@@ -79,12 +83,11 @@ type storageContent struct {
 
 // newServer fills in what is made of the rest.
 func newServer(s *server) *server {
-	s.etcd = newContents(s.cached, s.live, func(secret *corev1.Secret) map[string][]byte { return secret.Data })
-	s.copies = newContents(s.cached, s.live, foreignData)
-	s.storage = newContents(s.cached, s.live, readStorage)
-	s.tls = newContents(s.cached, s.live, readTLS)
-	s.told = newTold(s.recorder)
-	s.memory = newMemory()
+	s.etcd = newContents(s.Cached, s.live, func(secret *corev1.Secret) map[string][]byte { return secret.Data })
+	s.copies = newContents(s.Cached, s.live, foreignData)
+	s.storage = newContents(s.Cached, s.live, readStorage)
+	s.tls = newContents(s.Cached, s.live, readTLS)
+	s.told = &told{recorder: s.recorder}
 	return s
 }
 
@@ -111,7 +114,7 @@ func readStorage(secret *corev1.Secret) storageContent {
 
 // Reconcile implements reconcile.Reconciler.
 func (s *server) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	on, err := s.namespaces.Enabled(ctx, request.Name)
+	on, err := s.Namespaces.Enabled(ctx, request.Name)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -132,7 +135,7 @@ func (s *server) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 // unused tells that nobody asked for ModelMesh in the manager's own namespace, which is served without a label: there is neither a
 // runtime nor a model. The manager has other components, whose users want no Service there.
 func (s *server) unused(f *facts) bool {
-	return f.namespace == s.namespaces.Own() && !s.namespaces.OnlyOwn() && len(f.templates) == 0 && len(f.models) == 0
+	return f.namespace == s.Namespaces.Own() && !s.Namespaces.OnlyOwn() && len(f.runtimes) == 0 && len(f.models) == 0
 }
 
 // conclude tells trouble that somebody must mend, which is looked at now and then, from trouble that is tried again soon.
@@ -173,17 +176,17 @@ func (s *server) serve(ctx context.Context, f *facts) (again time.Duration, err 
 	f.held = errors.Join(s.applier.Apply(ctx, f.owner, guards), s.common(ctx, f))
 	errs := []error{s.shared(f, aboutFront, s.front(ctx, f)), f.held}
 	kept, alive := map[string]bool{}, map[types.UID]bool{}
-	for _, name := range sortedNames(f.templates) {
-		t := f.templates[name]
-		alive[t.object.GetUID()] = true
-		if !t.wanted() {
-			s.memory.forgetRuntime(f.namespace, name)
+	for _, name := range sortedNames(f.runtimes) {
+		t := f.runtimes[name]
+		alive[t.Object.GetUID()] = true
+		if !t.Wanted() {
+			s.idle.Delete(inside(f.namespace, name))
 			continue
 		}
 		deployment := DeploymentName(f.settings.ServiceName, name)
 		kept[deployment] = true
 		rest, err := s.runtime(ctx, f, name, t)
-		s.told.say(f.namespace, t.object, aboutGuards, ReasonRefused, forUsers(f.waits(deployment)))
+		s.told.say(f.namespace, t.Object, aboutGuards, ReasonRefused, forUsers(f.waits(deployment)))
 		errs = append(errs, s.refusal(f.namespace, t, err))
 		again = Sooner(again, rest)
 	}
@@ -197,8 +200,8 @@ func (s *server) serve(ctx context.Context, f *facts) (again time.Duration, err 
 }
 
 // refusal tells a runtime why its objects could not be written.
-func (s *server) refusal(namespace string, t template, err error) error {
-	s.told.say(namespace, t.object, aboutWriting, ReasonRefused, forUsers(err))
+func (s *server) refusal(namespace string, t Runtime, err error) error {
+	s.told.say(namespace, t.Object, aboutWriting, ReasonRefused, forUsers(err))
 	return err
 }
 

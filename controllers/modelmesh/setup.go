@@ -128,8 +128,11 @@ func (e Environment) shared(mgr ctrl.Manager) (*Shared, error) {
 		return nil, err
 	}
 	log := mgr.GetLogger().WithName(ComponentName)
+	catalog := &Catalog{
+		Config: e.Config.ModelMesh, Cached: mgr.GetClient(), Namespaces: namespaces, Served: e.Served().Current, Settings: settings.For,
+	}
 	s := &Shared{
-		Config: e.Config, Served: e.Served(), Domain: e.Domain(), Clock: e.Clock(), Applier: e.Applier(mgr), Dynamic: dyn,
+		Catalog: catalog, Config: e.Config, Served: e.Served(), Domain: e.Domain(), Clock: e.Clock(), Applier: e.Applier(mgr), Dynamic: dyn,
 		Recorder: mgr.GetEventRecorder(ComponentName), Namespaces: namespaces, Settings: settings,
 		Pool:   mesh.NewPool(log.WithName("mesh")),
 		Events: meshevents.NewStream(meshevents.Options{Home: own, Clock: e.Clock(), Log: log.WithName("events")}),
@@ -154,16 +157,14 @@ func sliceCache(mgr ctrl.Manager, namespaces *Namespaces) (cache.Cache, error) {
 
 // setupServer registers the controller of runtimes.
 func setupServer(ctx context.Context, mgr ctrl.Manager, shared *Shared) error {
-	claims, err := component.Narrow(mgr, claimMetadata(), shared.Namespaces.narrow(), component.Bare)
+	claims, err := component.Narrow(mgr, Metadata(claimKind), shared.Namespaces.narrow(), component.Bare)
 	if err != nil {
 		return err
 	}
 	s := newServer(&server{
-		config: shared.Config.ModelMesh, authors: shared.Config.Authors, namespaces: shared.Namespaces, settings: shared.Settings.For, served: shared.Served.Current,
-		clock: shared.Clock, recorder: shared.Recorder, cached: mgr.GetClient(), live: mgr.GetAPIReader(), claims: claims,
-		applier: shared.Applier, pool: shared.Pool, stream: shared.Events,
+		Catalog: shared.Catalog, authors: shared.Config.Authors, clock: shared.Clock, recorder: shared.Recorder,
+		live: mgr.GetAPIReader(), claims: claims, applier: shared.Applier, pool: shared.Pool, stream: shared.Events,
 	})
-	shared.Supported = s.supported
 	c, err := s.watch(mgr, claims, shared.Served, shared.Settings)
 	if err != nil {
 		return fmt.Errorf("building the controller of runtimes: %w", err)

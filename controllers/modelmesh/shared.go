@@ -34,9 +34,8 @@ type Shared struct {
 	// Pool has the clients of the namespaces, Events says what happened to models there.
 	Pool   *mesh.Pool
 	Events *meshevents.Stream
-	// Supported tells whether a runtime that is served in a namespace supports models with a label, whether its pods know that yet
-	// or not.
-	Supported func(ctx context.Context, namespace, label string) (bool, error)
+	// Catalog has the runtimes and models of the namespaces.
+	Catalog *Catalog
 }
 
 // Part is a group of controllers of the component. ctx ends with the run of the component.

@@ -1,9 +1,6 @@
 package modelmesh
 
 import (
-	"maps"
-	"sync"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -35,9 +32,7 @@ const (
 // told remembers what runtimes were told, so that each text is said once for each namespace and not in every pass.
 type told struct {
 	recorder events.EventRecorder
-
-	mu   sync.Mutex
-	said map[saying]string
+	said     Store[saying, string]
 }
 
 // saying is one subject of which an object is told.
@@ -47,28 +42,21 @@ type saying struct {
 	subject   string
 }
 
-func newTold(recorder events.EventRecorder) *told {
-	return &told{recorder: recorder, said: map[saying]string{}}
-}
-
 // say records an Event on an object when the text on this subject is another than the last one. An empty text says nothing, and
 // lets the next one be said. It reports whether the text before was another.
 func (t *told) say(namespace string, about client.Object, subject, reason, text string) (changed bool) {
 	key := saying{namespace, about.GetUID(), subject}
-	t.mu.Lock()
-	last, known := t.said[key]
-	changed = last != text
+	var before string
 	if text == "" {
-		delete(t.said, key)
+		before, _ = t.said.Delete(key)
 	} else {
-		t.said[key] = text
+		before = t.said.Set(key, text)
 	}
-	t.mu.Unlock()
-	if !changed || text == "" {
-		return changed && known
+	changed = before != text
+	if changed && text != "" {
+		t.recorder.Eventf(about, where(about, namespace), corev1.EventTypeWarning, reason, subject, "%s", inNamespace(about, namespace)+text)
 	}
-	t.recorder.Eventf(about, where(about, namespace), corev1.EventTypeWarning, reason, subject, "%s", inNamespace(about, namespace)+text)
-	return true
+	return changed
 }
 
 // validity tells an object what keeps it from being served, and once that this is over; nil is nothing.
@@ -83,16 +71,9 @@ func (t *told) validity(namespace string, about client.Object, err error) {
 	}
 }
 
-// forget drops what was said about a namespace.
-func (t *told) forget(namespace string) {
-	t.keep(namespace, nil)
-}
-
 // keep drops what was said in a namespace about objects that are gone.
 func (t *told) keep(namespace string, alive map[types.UID]bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	maps.DeleteFunc(t.said, func(key saying, _ string) bool { return key.namespace == namespace && !alive[key.about] })
+	t.said.DeleteFunc(func(key saying) bool { return key.namespace == namespace && !alive[key.about] })
 }
 
 // inNamespace begins a text about an object that is served in several namespaces.

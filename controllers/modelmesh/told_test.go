@@ -26,7 +26,7 @@ func heard(r *events.FakeRecorder) []string {
 // [M28] Each text is said once for each namespace, again when it changes, and the end of the trouble too.
 func TestEachTextIsSaidOnce(t *testing.T) {
 	recorder := events.NewFakeRecorder(100)
-	s := newTold(recorder)
+	s := &told{recorder: recorder}
 	local, global := &v1alpha1.ServingRuntime{}, &v1alpha1.ClusterServingRuntime{}
 	local.UID, local.Namespace, local.Name = "1", "a", "local"
 	global.UID, global.Name = "2", "global"
@@ -50,7 +50,7 @@ func TestEachTextIsSaidOnce(t *testing.T) {
 			s.say("a", local, "two", ReasonNotice, "x")
 		}, []string{"Warning RuntimeNotice x", "Warning RuntimeNotice x"}},
 		{"forgotten", func() {
-			s.forget("a")
+			s.keep("a", nil)
 			s.validity("a", global, errors.New("bad"))
 			s.validity("b", global, errors.New("bad"))
 		}, []string{"Warning InvalidRuntime in namespace a: bad"}},

@@ -8,7 +8,6 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -33,18 +32,18 @@ import (
 func (s *server) watch(mgr ctrl.Manager, claims cache.Cache, served *capability.Watcher, settings *meshsettings.Source) (controller.Controller, error) {
 	moved := builder.WithPredicates(touched())
 	building := ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions()).
-		Watches(&v1alpha1.Predictor{}, s.ofServed(), builder.WithPredicates(specChanged())).
-		Watches(&appsv1.Deployment{}, ofNamespace(), moved).
-		WatchesMetadata(&corev1.Service{}, ofNamespace(), moved).
-		WatchesMetadata(&autoscalingv2.HorizontalPodAutoscaler{}, ofNamespace(), moved).
-		WatchesMetadata(&corev1.ConfigMap{}, s.ofServed(), builder.WithPredicates(touched(), predicate.NewPredicateFuncs(readsConfigMap))).
+		Watches(&v1alpha1.Predictor{}, s.Namespaces.EnqueueServed(), builder.WithPredicates(specChanged())).
+		Watches(&appsv1.Deployment{}, EnqueueNamespace(), moved).
+		WatchesMetadata(&corev1.Service{}, EnqueueNamespace(), moved).
+		WatchesMetadata(&autoscalingv2.HorizontalPodAutoscaler{}, EnqueueNamespace(), moved).
+		WatchesMetadata(&corev1.ConfigMap{}, s.Namespaces.EnqueueServed(), builder.WithPredicates(touched(), predicate.NewPredicateFuncs(readsConfigMap))).
 		WatchesMetadata(&corev1.Secret{}, s.bySecret()).
-		WatchesRawSource(source.Kind(claims, client.Object(claimMetadata()), s.ofServed(), comesOrGoes())).
-		WatchesRawSource(settings.Changes(s.bySettings())).
-		WatchesRawSource(served.Changes(&corev1.Namespace{}, s.every())).
+		WatchesRawSource(source.Kind(claims, client.Object(Metadata(claimKind)), s.Namespaces.EnqueueServed(), ComesOrGoes())).
+		WatchesRawSource(settings.Changes(s.Namespaces.EnqueueNamed())).
+		WatchesRawSource(served.Changes(&corev1.Namespace{}, s.Namespaces.EnqueueAll())).
 		WatchesRawSource(s.atStart())
-	if namespaces, watched := s.namespaces.Source(byName()); watched {
-		building.WatchesRawSource(namespaces).WatchesMetadata(&networkingv1.NetworkPolicy{}, ofNamespace(), moved)
+	if namespaces, watched := s.Namespaces.Source(&handler.EnqueueRequestForObject{}); watched {
+		building.WatchesRawSource(namespaces).WatchesMetadata(&networkingv1.NetworkPolicy{}, EnqueueNamespace(), moved)
 	}
 	return building.Build(reconciler.ClassifyErrors(s))
 }
@@ -53,7 +52,7 @@ func (s *server) watch(mgr ctrl.Manager, claims cache.Cache, served *capability.
 // may ever tell of it: the settings may have been read before anybody listened for their changes.
 func (s *server) atStart() source.Source {
 	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		queue.Add(requestFor(s.namespaces.Own()))
+		queue.Add(RequestFor(s.Namespaces.Own()))
 		return nil
 	})
 }
@@ -63,87 +62,34 @@ func (s *server) watchOptional(ctx context.Context, mgr ctrl.Manager, c controll
 	follow := func(kind schema.GroupVersionKind, object client.Object, h handler.EventHandler) {
 		served.Watch(ctx, c, kind, func() source.Source { return source.Kind(mgr.GetCache(), object, h, specOrAnnotations()) })
 	}
-	follow(capability.ServingRuntime, &v1alpha1.ServingRuntime{}, s.ofServed())
-	if s.clusterRuntimes() {
-		follow(capability.ClusterServingRuntime, &v1alpha1.ClusterServingRuntime{}, s.every())
+	follow(capability.ServingRuntime, &v1alpha1.ServingRuntime{}, s.Namespaces.EnqueueServed())
+	if s.UsesClusterRuntimes() {
+		follow(capability.ClusterServingRuntime, &v1alpha1.ClusterServingRuntime{}, s.Namespaces.EnqueueAll())
 	}
-	if !s.config.IgnoreInferenceServices {
-		follow(capability.InferenceService, &v1beta1.InferenceService{}, s.ofServed())
+	if !s.Config.IgnoreInferenceServices {
+		follow(capability.InferenceService, &v1beta1.InferenceService{}, s.Namespaces.EnqueueServed())
 	}
-	served.WatchMetadata(ctx, c, capability.ServiceMonitor, ofNamespace(), touched())
-}
-
-// clusterRuntimes tells whether runtimes of cluster scope are used.
-func (s *server) clusterRuntimes() bool {
-	return !s.config.IgnoreClusterServingRuntimes && !s.namespaces.OnlyOwn()
-}
-
-// byName maps a namespace to itself.
-func byName() handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-		return []reconcile.Request{requestFor(o.GetName())}
-	})
-}
-
-// ofNamespace maps an object of ours to its namespace, served or not: what we left in one that is not has to go.
-func ofNamespace() handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-		return []reconcile.Request{requestFor(o.GetNamespace())}
-	})
-}
-
-// ofServed maps an object of a user to its namespace when that is served. There may be thousands in others.
-func (s *server) ofServed() handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
-		on, err := s.namespaces.Enabled(ctx, o.GetNamespace())
-		if err == nil && !on {
-			return nil
-		}
-		return []reconcile.Request{requestFor(o.GetNamespace())}
-	})
-}
-
-// every maps whatever happened to all namespaces that are served.
-func (s *server) every() handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request { return s.all(ctx) })
-}
-
-func (s *server) all(ctx context.Context) []reconcile.Request {
-	requests, err := s.namespaces.Requests(ctx)
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Finding the namespaces that are served")
-	}
-	return requests
-}
-
-// bySettings maps the Namespace whose settings changed; one without a name stands for all.
-func (s *server) bySettings() handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
-		if o.GetName() == "" {
-			return s.all(ctx)
-		}
-		return []reconcile.Request{requestFor(o.GetName())}
-	})
+	served.WatchMetadata(ctx, c, capability.ServiceMonitor, EnqueueNamespace(), touched())
 }
 
 // bySecret maps a Secret that pods or we read: in the manager's own namespace it may matter to all.
 func (s *server) bySecret() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 		namespace := o.GetNamespace()
-		on, err := s.namespaces.Enabled(ctx, namespace)
-		if err == nil && !on && namespace != s.namespaces.Own() {
+		on, err := s.Namespaces.Enabled(ctx, namespace)
+		if err == nil && !on && namespace != s.Namespaces.Own() {
 			return nil
 		}
-		settings, err := s.settings(ctx, namespace)
+		settings, err := s.Settings(ctx, namespace)
 		if err != nil {
 			return nil // nothing has been served yet, and what is read first brings everybody
 		}
 		shared := o.GetName() == settings.EtcdSecretName || o.GetName() == settings.TLS.SecretName
 		switch {
-		case shared && namespace == s.namespaces.Own():
-			return s.all(ctx)
-		case shared || o.GetName() == settings.StorageSecretName && !s.config.IgnoreSecrets:
-			return []reconcile.Request{requestFor(namespace)}
+		case shared && namespace == s.Namespaces.Own():
+			return s.Namespaces.All(ctx)
+		case shared || o.GetName() == settings.StorageSecretName && !s.Config.IgnoreSecrets:
+			return []reconcile.Request{RequestFor(namespace)}
 		default:
 			return nil
 		}
@@ -180,15 +126,4 @@ func specChanged() predicate.Predicate {
 // specOrAnnotations is for the kinds of KServe, which have settings in annotations.
 func specOrAnnotations() predicate.Predicate {
 	return predicate.Or(specChanged(), predicate.AnnotationChangedPredicate{})
-}
-
-// comesOrGoes is for what only has to be there.
-func comesOrGoes() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() }}
-}
-
-func claimMetadata() *metav1.PartialObjectMetadata {
-	m := &metav1.PartialObjectMetadata{}
-	m.SetGroupVersionKind(claimKind)
-	return m
 }

@@ -42,7 +42,7 @@ func woken(t *testing.T, h handler.EventHandler, o client.Object) []string {
 func someWorld(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)
-	w.namespaces = &Namespaces{own: "own", labelled: fakeCache{reader: labelledOnly(namespaceNamed("own", ""), namespaceNamed("ns", "true"),
+	w.Namespaces = &Namespaces{Home: "own", Labelled: fakeCache{reader: labelledOnly(namespaceNamed("own", ""), namespaceNamed("ns", "true"),
 		namespaceNamed("other", "true"), namespaceNamed("stranger", ""), namespaceNamed("closed", "false"))}}
 	return w
 }
@@ -61,23 +61,23 @@ func TestWhoseObjectsWake(t *testing.T) {
 		"closed":   {nil, []string{"closed"}},
 		"gone":     {nil, []string{"gone"}},
 	} {
-		w.expect("an object of a user in "+namespace, woken(t, w.ofServed(), in(namespace, "x")), want.users)
-		w.expect("an object of ours in "+namespace, woken(t, ofNamespace(), in(namespace, "x")), want.ours)
+		w.expect("an object of a user in "+namespace, woken(t, w.Namespaces.EnqueueServed(), in(namespace, "x")), want.users)
+		w.expect("an object of ours in "+namespace, woken(t, EnqueueNamespace(), in(namespace, "x")), want.ours)
 	}
-	w.expect("a namespace", woken(t, byName(), namespaceNamed("closed", "false")), []string{"closed"})
-	w.expect("something of the cluster", woken(t, w.every(), clusterRuntime("r", "f")), []string{"ns", "other", "own"})
+	w.expect("a namespace", woken(t, &handler.EnqueueRequestForObject{}, namespaceNamed("closed", "false")), []string{"closed"})
+	w.expect("something of the cluster", woken(t, w.Namespaces.EnqueueAll(), clusterRuntime("r", "f")), []string{"ns", "other", "own"})
 }
 
 // The namespace of the manager gets a pass without any event, also where it is the only one.
 func TestOwnNamespaceAtStart(t *testing.T) {
 	w := someWorld(t)
-	for name, namespaces := range map[string]*Namespaces{"one of several": w.namespaces, "the only one": {own: "own"}} {
-		w.namespaces = namespaces
+	for name, namespaces := range map[string]*Namespaces{"one of several": w.Namespaces, "the only one": {Home: "own"}} {
+		w.Namespaces = namespaces
 		queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 		if err := w.atStart().Start(t.Context(), queue); err != nil {
 			t.Fatal(err)
 		}
-		if got, _ := queue.Get(); queue.Len() != 0 || got != requestFor("own") {
+		if got, _ := queue.Get(); queue.Len() != 0 || got != RequestFor("own") {
 			t.Errorf("%s: %d requests beside %s", name, queue.Len(), got)
 		}
 		queue.ShutDown()
@@ -87,9 +87,9 @@ func TestOwnNamespaceAtStart(t *testing.T) {
 // While it is not known whether a namespace is served, its objects wake: the pass finds out, or tries again.
 func TestUnknownNamespacesWake(t *testing.T) {
 	w := someWorld(t)
-	w.namespaces = &Namespaces{own: "own", labelled: fakeCache{reader: brokenReader{}}}
-	w.expect("an object of a user", woken(t, w.ofServed(), in("ns", "x")), []string{"ns"})
-	w.expect("all", woken(t, w.every(), in("ns", "x")), nil)
+	w.Namespaces = &Namespaces{Home: "own", Labelled: fakeCache{reader: brokenReader{}}}
+	w.expect("an object of a user", woken(t, w.Namespaces.EnqueueServed(), in("ns", "x")), []string{"ns"})
+	w.expect("all", woken(t, w.Namespaces.EnqueueAll(), in("ns", "x")), nil)
 	w.expect("a Secret", woken(t, w.bySecret(), in("ns", meshsettings.DefaultStorageSecret)), []string{"ns"})
 }
 
@@ -106,8 +106,8 @@ func (brokenReader) List(context.Context, client.ObjectList, ...client.ListOptio
 // Changed settings wake the namespace that they are for, or all that are served.
 func TestSettingsWake(t *testing.T) {
 	w := someWorld(t)
-	w.expect("of one namespace", woken(t, w.bySettings(), namespaceNamed("ns", "")), []string{"ns"})
-	w.expect("of all", woken(t, w.bySettings(), &corev1.Namespace{}), []string{"ns", "other", "own"})
+	w.expect("of one namespace", woken(t, w.Namespaces.EnqueueNamed(), namespaceNamed("ns", "")), []string{"ns"})
+	w.expect("of all", woken(t, w.Namespaces.EnqueueNamed(), &corev1.Namespace{}), []string{"ns", "other", "own"})
 }
 
 // Of the Secrets, which are all held as bare metadata, few matter (M10, M30, M31).
@@ -133,12 +133,12 @@ func TestSecretsThatWake(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := someWorld(t)
-			w.settings.TLS.SecretName, w.config.IgnoreSecrets = tc.tls, tc.ignore
+			w.settings.TLS.SecretName, w.Config.IgnoreSecrets = tc.tls, tc.ignore
 			w.expect("woken", woken(t, w.bySecret(), tc.secret), tc.want)
 		})
 	}
 	w := someWorld(t)
-	w.server.settings = func(context.Context, string) (meshsettings.Settings, error) {
+	w.Settings = func(context.Context, string) (meshsettings.Settings, error) {
 		return meshsettings.Settings{}, errors.New("not read yet")
 	}
 	w.expect("before the settings are known", woken(t, w.bySecret(), in("ns", meshsettings.DefaultStorageSecret)), nil)
@@ -146,16 +146,16 @@ func TestSecretsThatWake(t *testing.T) {
 
 func TestClusterRuntimesAreUsed(t *testing.T) {
 	w := someWorld(t)
-	if !w.clusterRuntimes() {
+	if !w.UsesClusterRuntimes() {
 		t.Error("by default")
 	}
-	w.config.IgnoreClusterServingRuntimes = true
-	if w.clusterRuntimes() {
+	w.Config.IgnoreClusterServingRuntimes = true
+	if w.UsesClusterRuntimes() {
 		t.Error("although they are to be left alone")
 	}
-	w.config.IgnoreClusterServingRuntimes = false
-	w.namespaces = &Namespaces{own: "own"}
-	if w.clusterRuntimes() {
+	w.Config.IgnoreClusterServingRuntimes = false
+	w.Namespaces = &Namespaces{Home: "own"}
+	if w.UsesClusterRuntimes() {
 		t.Error("in the scope of one namespace")
 	}
 }
@@ -190,7 +190,7 @@ func TestChangesThatMatter(t *testing.T) {
 		"objects of ours": {touched(), []string{"a label", "an annotation", "an owner", "another one", "deletion", "our fields"}},
 		"models":          {specChanged(), []string{"another one", "deletion", "spec"}},
 		"runtimes":        {specOrAnnotations(), []string{"an annotation", "another one", "deletion", "spec"}},
-		"claims":          {comesOrGoes(), []string{"another one"}},
+		"claims":          {ComesOrGoes(), []string{"another one"}},
 	} {
 		var lets []string
 		for what, change := range changes {
@@ -210,7 +210,7 @@ func TestChangesThatMatter(t *testing.T) {
 
 // Of claims nothing is kept but that they are there.
 func TestOfClaimsLittleIsKept(t *testing.T) {
-	claim := claimMetadata()
+	claim := Metadata(claimKind)
 	claim.SetNamespace("ns")
 	claim.SetName("data")
 	claim.SetUID("u")

@@ -128,19 +128,19 @@ func (w *world) restart() {
 	})
 	writing := interceptor.NewClient(cached, w.recording())
 	w.server = newServer(&server{
-		config: config.ModelMesh{Namespace: "own", ControllerDeployment: "modelmesh-controller"},
-		namespaces: &Namespaces{own: "own", labelled: fakeCache{reader: interceptor.NewClient(w.api, interceptor.Funcs{
-			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-				err := c.Get(ctx, key, o, opts...)
-				if _, has := o.GetLabels()[LabelEnabled]; err == nil && !has {
-					return apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, key.Name)
-				}
-				return err
-			},
-		})}},
-		settings: func(context.Context, string) (meshsettings.Settings, error) { return w.settings, nil },
-		served:   func() capability.Set { return w.kinds }, clock: w.clock, recorder: w.events,
-		cached: cached, live: live, claims: cached,
+		Catalog: &Catalog{Config: config.ModelMesh{Namespace: "own", ControllerDeployment: "modelmesh-controller"}, Cached: cached,
+			Namespaces: &Namespaces{Home: "own", Live: live, Labelled: fakeCache{reader: interceptor.NewClient(w.api, interceptor.Funcs{
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+					err := c.Get(ctx, key, o, opts...)
+					if _, has := o.GetLabels()[LabelEnabled]; err == nil && !has {
+						return apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, key.Name)
+					}
+					return err
+				},
+			})}},
+			Settings: func(context.Context, string) (meshsettings.Settings, error) { return w.settings, nil },
+			Served:   func() capability.Set { return w.kinds }}, clock: w.clock, recorder: w.events,
+		live: live, claims: cached,
 		applier: apply.New(apply.Options{
 			Client: writing, Live: live, FieldOwner: FieldOwner, Component: ComponentName, LegacyManagers: LegacyManagers(),
 			StripAnnotations: LegacyAnnotations(), Whole: []schema.GroupVersionKind{deploymentKind},
@@ -231,7 +231,7 @@ func kindOf(o client.Object) string {
 // pass runs one pass over a namespace, and returns after what time the next is asked for.
 func (w *world) pass(namespace string) time.Duration {
 	w.Helper()
-	result, err := w.Reconcile(w.Context(), requestFor(namespace))
+	result, err := w.Reconcile(w.Context(), RequestFor(namespace))
 	if err != nil {
 		w.Fatalf("pass over %s: %v", namespace, err)
 	}

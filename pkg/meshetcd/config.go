@@ -21,6 +21,9 @@ func ConfigOf(data map[string][]byte) (config clientv3.Config, rootPrefix string
 	if err != nil {
 		return config, "", err
 	}
+	if len(connection.URLs()) == 0 {
+		return config, "", fmt.Errorf("key %s names no endpoints; write the URLs of etcd, separated by commas", Key)
+	}
 	material, err := connection.Material(data)
 	if err != nil {
 		return config, "", err

@@ -31,7 +31,7 @@ type Connection struct {
 	OverrideAuthority string `json:"override_authority,omitempty"`
 }
 
-// Parse reads the connection from the data of the Secret.
+// Parse reads the connection from the data of the Secret. An error shows nothing of what stands in it.
 func Parse(data map[string][]byte) (Connection, error) {
 	var c Connection
 	raw, found := data[Key]
@@ -39,12 +39,22 @@ func Parse(data map[string][]byte) (Connection, error) {
 		return c, fmt.Errorf("key %s is missing; write the connection under it as JSON", Key)
 	}
 	if err := json.Unmarshal(raw, &c); err != nil {
-		return c, fmt.Errorf("key %s is not the JSON of a connection: %w", Key, err)
-	}
-	if len(c.URLs()) == 0 {
-		return c, fmt.Errorf("key %s names no endpoints; write the URLs of etcd, separated by commas", Key)
+		return c, fmt.Errorf("key %s is not the JSON of a connection: %w", Key, withoutValues(err))
 	}
 	return c, nil
+}
+
+// withoutValues drops what an error quotes of a document that has passwords in it.
+func withoutValues(err error) error {
+	var mistyped *json.UnmarshalTypeError
+	if errors.As(err, &mistyped) {
+		return fmt.Errorf("%s is a %s", mistyped.Field, strings.Fields(mistyped.Value + " value")[0])
+	}
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		return fmt.Errorf("it breaks at byte %d", syntax.Offset)
+	}
+	return errors.New("it cannot be read")
 }
 
 // URLs returns the endpoints one by one.

@@ -61,7 +61,7 @@ func madeHere(more ...string) map[string]string {
 }
 
 func TestObjectsWakeTheirNamespace(t *testing.T) {
-	if got := woken(t, toNamespace(), head("team", "x", nil)); !slices.Equal(got, []string{"/team"}) {
+	if got := woken(t, modelmesh.EnqueueNamespace(), head("team", "x", nil)); !slices.Equal(got, []string{"/team"}) {
 		t.Errorf("%q", got)
 	}
 	binding := handler.EnqueueRequestsFromMapFunc(byBinding)
@@ -128,7 +128,7 @@ func TestSecretsThatMatter(t *testing.T) {
 }
 
 func TestSettingsWakeNamespaces(t *testing.T) {
-	h := handler.EnqueueRequestsFromMapFunc(watchingWith(t, "").servedNamespaces)
+	h := watchingWith(t, "").shared.Namespaces.EnqueueNamed()
 	if got := woken(t, h, head("", "team", nil)); !slices.Equal(got, []string{"/team"}) {
 		t.Errorf("one namespace: %q", got)
 	}
@@ -192,7 +192,7 @@ func TestDeploymentsThatMatter(t *testing.T) {
 	if podsComeAndGo().Update(event.UpdateEvent{ObjectOld: head("team", "x", nil), ObjectNew: head("team", "x", nil)}) {
 		t.Error("what is no Deployment has no pods")
 	}
-	if updates(t, comesAndGoes(), with(0, nil), with(1, madeHere())) {
+	if updates(t, modelmesh.ComesOrGoes(), with(0, nil), with(1, madeHere())) {
 		t.Error("of models only their being there matters")
 	}
 }
@@ -263,7 +263,7 @@ func TestAllIsWatched(t *testing.T) {
 	if err := watchAll(c, sources); err == nil || c.watched != 2 {
 		t.Errorf("%d, %v", c.watched, err)
 	}
-	if h := headOfKind(secretKind); h.Kind != "Secret" || h.APIVersion != "v1" {
+	if h := modelmesh.Metadata(secretKind); h.Kind != "Secret" || h.APIVersion != "v1" {
 		t.Errorf("%+v", h)
 	}
 }

@@ -2,8 +2,6 @@ package companion
 
 import (
 	"errors"
-	"fmt"
-	"sync"
 	"testing"
 	"time"
 
@@ -46,34 +44,6 @@ func TestSooner(t *testing.T) {
 			t.Errorf("of %d and %d: %d, want %d", c.a, c.b, got, c.want)
 		}
 	}
-}
-
-// What is remembered belongs to one key, and several workers may ask at once.
-func TestMemory(t *testing.T) {
-	var m memory[string, trusted]
-	if m.peek("a") != (trusted{}) || m.forget("a") != nil {
-		t.Error("something is remembered of nothing")
-	}
-	m.of("a").text = "x"
-	m.keep("b", trusted{text: "y"})
-	if m.peek("a").text != "x" || m.of("b").text != "y" {
-		t.Errorf("remembered %v", m.known)
-	}
-	if gone := m.forget("a"); gone == nil || gone.text != "x" || m.peek("a").text != "" {
-		t.Errorf("forgotten %v", gone)
-	}
-	var all sync.WaitGroup
-	for i := range 20 {
-		all.Go(func() {
-			key := fmt.Sprint(i % 3)
-			m.keep(key, trusted{version: key, text: key})
-			if got := m.peek(key); got.version != got.text {
-				t.Errorf("half of something: %v", got)
-			}
-			m.forget(key)
-		})
-	}
-	all.Wait()
 }
 
 func TestNews(t *testing.T) {

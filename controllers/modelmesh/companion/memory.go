@@ -1,59 +1,10 @@
 package companion
 
 import (
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 )
-
-// memory is what is remembered of each namespace or object between two passes. All of it can be lost.
-type memory[K comparable, V any] struct {
-	mu    sync.Mutex
-	known map[K]*V
-}
-
-// of returns what is remembered, nothing at first. One worker at a time deals with a key.
-func (m *memory[K, V]) of(key K) *V {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.known == nil {
-		m.known = map[K]*V{}
-	}
-	if m.known[key] == nil {
-		m.known[key] = new(V)
-	}
-	return m.known[key]
-}
-
-// peek returns a copy of what is remembered. Where several workers deal with a key, it goes with keep.
-func (m *memory[K, V]) peek(key K) V {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if known := m.known[key]; known != nil {
-		return *known
-	}
-	return *new(V)
-}
-
-// keep replaces what is remembered.
-func (m *memory[K, V]) keep(key K, value V) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.known == nil {
-		m.known = map[K]*V{}
-	}
-	m.known[key] = &value
-}
-
-// forget drops what is remembered and returns it; nil when that was nothing.
-func (m *memory[K, V]) forget(key K) *V {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	gone := m.known[key]
-	delete(m.known, key)
-	return gone
-}
 
 // remembered is what is remembered of one namespace. No credential is among it but the key of cookies.
 type remembered struct {

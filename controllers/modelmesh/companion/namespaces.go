@@ -18,7 +18,6 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/meshsettings"
 	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh/authproxy"
@@ -41,34 +40,26 @@ const (
 	ReasonNoRoute = "RouteNotPublished"
 )
 
-// around are the facts that both controllers look at.
-type around struct {
+// common is what both controllers need.
+type common struct {
+	*modelmesh.Catalog
 	// cached reads InferenceServices and runtimes whole, of all else the metadata, and writes.
 	cached   client.Client
 	live     client.Reader
 	applier  *apply.Applier
 	recorder events.EventRecorder
-	served   func() capability.Set
-	settings func(context.Context, string) (meshsettings.Settings, error)
 	enabled  func(context.Context, string) (bool, error)
 }
 
 // namespaces makes what a served namespace needs.
 type namespaces struct {
-	around
-	// head returns the metadata of a namespace; nil for one that is gone or going.
-	head func(context.Context, string) (*metav1.PartialObjectMetadata, error)
-	// usage looks at what there is in a namespace.
-	usage func(context.Context, string) (usage, error)
+	common
 	// connections holds the metadata of data connections.
 	connections client.Reader
 	monitoring  string
 	clock       clock.PassiveClock
-	memory      memory[string, remembered]
+	memory      modelmesh.Store[string, *remembered]
 }
-
-// usage is what there is in a namespace.
-type usage struct{ used, runtimes bool }
 
 // Reconcile implements reconcile.Reconciler. Requests name a namespace.
 func (r *namespaces) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
@@ -77,14 +68,14 @@ func (r *namespaces) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	if !enabled {
-		r.memory.forget(request.Name)
+		r.memory.Delete(request.Name)
 		return ctrl.Result{}, r.clear(ctx, "", request.Name, nil)
 	}
-	namespace, err := r.head(ctx, request.Name)
-	if err != nil || namespace == nil {
+	namespace, err := r.Namespaces.Metadata(ctx, request.Name)
+	if err != nil || namespace == nil || namespace.DeletionTimestamp != nil {
 		return ctrl.Result{}, err
 	}
-	settings, err := r.settings(ctx, request.Name)
+	settings, err := r.Settings(ctx, request.Name)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -98,7 +89,11 @@ func (r *namespaces) pass(ctx context.Context, namespace *metav1.PartialObjectMe
 	if err != nil {
 		return 0, err
 	}
-	known := r.memory.of(namespace.Name)
+	known, found := r.memory.Get(namespace.Name)
+	if !found {
+		known = &remembered{}
+		r.memory.Set(namespace.Name, known)
+	}
 	kept, err := r.secrets(ctx, &in, known)
 	if err != nil {
 		return 0, err
@@ -124,7 +119,7 @@ func (r *namespaces) inputs(ctx context.Context, namespace string, s meshsetting
 	if err != nil {
 		return Inputs{}, err
 	}
-	served := r.served()
+	served := r.Served()
 	return Inputs{
 		Namespace: namespace, Settings: s, Used: use.used, Runtimes: use.runtimes, Monitoring: r.monitoring,
 		Account: authproxy.AccountOf(s, served), Proxy: authproxy.Decide(authproxy.FromSettings(s, namespace), served),
@@ -224,9 +219,8 @@ func (r *namespaces) remove(ctx context.Context, uid types.UID, p place) error {
 }
 
 // headOf reads the metadata of an object from the cache; nil when there is none.
-func (a *around) headOf(ctx context.Context, p place) (*metav1.PartialObjectMetadata, error) {
-	head := &metav1.PartialObjectMetadata{}
-	head.SetGroupVersionKind(p.GroupVersionKind)
+func (a *common) headOf(ctx context.Context, p place) (*metav1.PartialObjectMetadata, error) {
+	head := modelmesh.Metadata(p.GroupVersionKind)
 	err := a.cached.Get(ctx, p.NamespacedName, head)
 	if apierrors.IsNotFound(err) {
 		return nil, nil

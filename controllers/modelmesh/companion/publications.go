@@ -13,8 +13,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
@@ -25,11 +25,9 @@ import (
 
 // publications makes the Routes of InferenceServices, and lets those go that the former companion holds.
 type publications struct {
-	around
-	// clusterRuntimes: ClusterServingRuntimes count.
-	clusterRuntimes bool
-	memory          memory[types.NamespacedName, published]
-	trust           memory[types.NamespacedName, trusted]
+	common
+	memory modelmesh.Store[types.NamespacedName, published]
+	trust  modelmesh.Store[types.NamespacedName, trusted]
 }
 
 // Reconcile implements reconcile.Reconciler. Requests name an InferenceService.
@@ -37,7 +35,7 @@ func (r *publications) Reconcile(ctx context.Context, request ctrl.Request) (ctr
 	s := &v1beta1.InferenceService{}
 	err := r.cached.Get(ctx, request.NamespacedName, s)
 	if apierrors.IsNotFound(err) {
-		if gone := r.memory.forget(request.NamespacedName); gone != nil {
+		if gone, found := r.memory.Delete(request.NamespacedName); found {
 			r.applier.Forget(gone.uid)
 		}
 		return ctrl.Result{}, nil
@@ -86,7 +84,7 @@ func (r *publications) release(ctx context.Context, s *v1beta1.InferenceService)
 
 // pass makes the Route that is wanted, and removes the one that is not.
 func (r *publications) pass(ctx context.Context, s *v1beta1.InferenceService) (time.Duration, error) {
-	if !r.served().Has(capability.Route) {
+	if !r.Served().Has(capability.Route) {
 		return 0, nil
 	}
 	mesh := onMesh(s)
@@ -103,15 +101,11 @@ func (r *publications) pass(ctx context.Context, s *v1beta1.InferenceService) (t
 			}
 		}
 	}
-	known := r.memory.of(client.ObjectKeyFromObject(s))
-	if known.uid != s.UID {
-		*known = published{uid: s.UID}
-	}
 	retry, err := r.apply(ctx, s, desired, &problem)
 	if err != nil {
 		return 0, err
 	}
-	r.tell(s, known, problem)
+	r.tell(s, problem)
 	var former client.ListOption // the Routes of the former companion lack our labels
 	if mesh {
 		former = client.MatchingLabels{LabelInferenceService: s.Name}
@@ -136,20 +130,20 @@ func (r *publications) apply(ctx context.Context, s *v1beta1.InferenceService, d
 }
 
 // tell says why there is no Route, once for each change of that.
-func (r *publications) tell(s *v1beta1.InferenceService, known *published, problem string) {
-	if problem != "" && problem != known.told {
+func (r *publications) tell(s *v1beta1.InferenceService, problem string) {
+	now := published{uid: s.UID, told: problem}
+	if before := r.memory.Set(client.ObjectKeyFromObject(s), now); problem != "" && before != now {
 		r.recorder.Eventf(s, nil, corev1.EventTypeWarning, ReasonNoRoute, eventAction, "%s", conditions.Clip(problem, maxNote))
 	}
-	known.told = problem
 }
 
 // decide looks at what the Route depends on.
 func (r *publications) decide(ctx context.Context, s *v1beta1.InferenceService) (apply.Desired, string, error) {
-	settings, err := r.settings(ctx, s.Namespace)
+	settings, err := r.Settings(ctx, s.Namespace)
 	if err != nil {
 		return nil, "", err
 	}
-	p := publication{settings: settings, proxy: authproxy.Decide(authproxy.FromSettings(settings, s.Namespace), r.served())}
+	p := publication{settings: settings, proxy: authproxy.Decide(authproxy.FromSettings(settings, s.Namespace), r.Served())}
 	if p.annotations, err = r.runtime(ctx, s, settings); err != nil {
 		return nil, "", err
 	}
@@ -168,20 +162,11 @@ func (r *publications) runtime(ctx context.Context, s *v1beta1.InferenceService,
 	if err != nil || !ok {
 		return nil, nil // its status says what is wrong with it
 	}
-	var namespaced v1alpha1.ServingRuntimeList
-	var cluster v1alpha1.ClusterServingRuntimeList
-	served := r.served()
-	if served.Has(capability.ServingRuntime) {
-		if err := r.cached.List(ctx, &namespaced, client.InNamespace(s.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-			return nil, fmt.Errorf("listing ServingRuntimes: %w", err)
-		}
+	runtimes, err := r.Runtimes(ctx, s.Namespace)
+	if err != nil {
+		return nil, err
 	}
-	if r.clusterRuntimes && served.Has(capability.ClusterServingRuntime) {
-		if err := r.cached.List(ctx, &cluster, client.UnsafeDisableDeepCopy); err != nil {
-			return nil, fmt.Errorf("listing ClusterServingRuntimes: %w", err)
-		}
-	}
-	return serving(model, namespaced.Items, cluster.Items, settings.RESTProxy.Enabled), nil
+	return serving(model, runtimes, settings.RESTProxy.Enabled), nil
 }
 
 // certificate returns what the mesh of a namespace is known by: the CA in its TLS Secret, else the certificate itself. It is read
@@ -192,10 +177,10 @@ func (r *publications) certificate(ctx context.Context, name types.NamespacedNam
 		return "", err
 	}
 	if head == nil {
-		r.trust.forget(name)
+		r.trust.Delete(name)
 		return "", nil
 	}
-	if known := r.trust.peek(name); known.version == head.ResourceVersion {
+	if known, _ := r.trust.Get(name); known.version == head.ResourceVersion {
 		return known.text, nil
 	}
 	var live corev1.Secret
@@ -207,6 +192,6 @@ func (r *publications) certificate(ctx context.Context, name types.NamespacedNam
 	if len(text) == 0 {
 		text = live.Data[corev1.TLSCertKey]
 	}
-	r.trust.keep(name, trusted{version: head.ResourceVersion, text: string(text)})
+	r.trust.Set(name, trusted{version: head.ResourceVersion, text: string(text)})
 	return string(text), nil
 }

@@ -256,7 +256,7 @@ func TestForgets(t *testing.T) {
 	s.route("digits")
 	s.remove(model)
 	s.route("digits")
-	if len(s.routes.memory.known) > 0 {
+	if s.routes.memory.Len() > 0 {
 		t.Error("it is remembered")
 	}
 	s.create(inference("digits", func(s *v1beta1.InferenceService) { s.UID = "two" }))

@@ -204,11 +204,15 @@ func TestServing(t *testing.T) {
 			if !ok || err != nil {
 				t.Fatalf("no model: %t %v", ok, err)
 			}
-			var cluster []v1alpha1.ClusterServingRuntime
+			runtimes := map[string]modelmesh.Runtime{}
 			for _, r := range c.cluster {
-				cluster = append(cluster, ofCluster(r))
+				r := ofCluster(r)
+				runtimes[r.Name] = modelmesh.Runtime{Object: &r, Spec: &r.Spec}
 			}
-			got := serving(model, c.namespaced, cluster, true)
+			for _, r := range c.namespaced {
+				runtimes[r.Name] = modelmesh.Runtime{Object: &r, Spec: &r.Spec}
+			}
+			got := serving(model, runtimes, true)
 			if got["is"] != c.want || (got == nil) != (c.want == "") {
 				t.Errorf("got %v, want %q", got, c.want)
 			}
@@ -216,7 +220,7 @@ func TestServing(t *testing.T) {
 	}
 	bare := runtimeOf("a", 1, func(r *v1alpha1.ServingRuntime) { r.Annotations = nil })
 	model, _, _ := mm.FromInferenceService(onnx)
-	if got := serving(model, []v1alpha1.ServingRuntime{bare}, nil, true); got == nil || len(got) > 0 {
+	if got := serving(model, map[string]modelmesh.Runtime{"a": {Object: &bare, Spec: &bare.Spec}}, true); got == nil || len(got) > 0 {
 		t.Errorf("a runtime without annotations is a runtime: %v", got)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	testclock "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -66,21 +67,31 @@ func newScene(t *testing.T, served capability.Set, existing ...client.Object) *s
 	s.server = fake.NewClientBuilder().WithScheme(scheme).WithObjects(existing...).WithReturnManagedFields().
 		WithRESTMapper(mapper(scheme)).WithTypeConverters(managedfields.NewDeducedTypeConverter()).Build()
 	writer, live := s.writer(), s.live()
-	common := around{
-		cached: writer, live: live, recorder: s.events, served: func() capability.Set { return s.served },
+	shares := common{
+		Catalog: &modelmesh.Catalog{
+			Cached: writer, Namespaces: &modelmesh.Namespaces{Home: "own", Live: live, Labelled: everyone{reader: s.server}},
+			Served:   func() capability.Set { return s.served },
+			Settings: func(context.Context, string) (meshsettings.Settings, error) { return s.settings, s.broken },
+		},
+		cached: writer, live: live, recorder: s.events,
 		applier: apply.New(apply.Options{Client: writer, Live: live, FieldOwner: modelmesh.FieldOwner, Component: modelmesh.ComponentName,
 			LegacyManagers: modelmesh.LegacyManagers(), StripAnnotations: modelmesh.LegacyAnnotations()}),
-		settings: func(context.Context, string) (meshsettings.Settings, error) { return s.settings, s.broken },
-		enabled:  func(context.Context, string) (bool, error) { return s.enabled, s.unknown },
+		enabled: func(context.Context, string) (bool, error) { return s.enabled, s.unknown },
 	}
-	s.namespaces = &namespaces{
-		around: common, monitoring: "monitoring", clock: s.clock, connections: labelled{s.server},
-		usage: usageReader{cached: s.server, served: common.served, inferenceServices: true}.of,
-		head:  (&heads{live: s.server, of: func(context.Context, string) (*metav1.PartialObjectMetadata, error) { return nil, nil }}).read,
-	}
-	common.applier = keepingHosts(common.applier)
-	s.routes = &publications{around: common, clusterRuntimes: true}
+	s.namespaces = &namespaces{common: shares, monitoring: "monitoring", clock: s.clock, connections: labelled{s.server}}
+	shares.applier = keepingHosts(shares.applier)
+	s.routes = &publications{common: shares}
 	return s
+}
+
+// everyone is a cache of all namespaces.
+type everyone struct {
+	cache.Cache
+	reader client.Reader
+}
+
+func (e everyone) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	return e.reader.Get(ctx, key, o, opts...)
 }
 
 // labelled is a cache that holds data connections only.

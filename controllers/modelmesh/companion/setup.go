@@ -3,15 +3,10 @@ package companion
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
@@ -53,23 +48,18 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmesh.Shared) erro
 	if shared.Namespaces.OnlyOwn() {
 		return nil
 	}
-	connections, err := component.Narrow(mgr, headOfKind(secretKind), cache.ByObject{
+	connections, err := component.Narrow(mgr, modelmesh.Metadata(secretKind), cache.ByObject{
 		Label: labels.SelectorFromSet(labels.Set{LabelManaged: yes, LabelDashboard: yes}),
 	}, component.Bare)
 	if err != nil {
 		return err
 	}
-	served := shared.Served
-	common := around{
-		cached: mgr.GetClient(), live: mgr.GetAPIReader(), applier: shared.Applier, recorder: shared.Recorder,
-		served: served.Current, settings: shared.Settings.For, enabled: shared.Namespaces.Enabled,
+	shares := common{
+		Catalog: shared.Catalog, cached: mgr.GetClient(), live: mgr.GetAPIReader(), applier: shared.Applier, recorder: shared.Recorder,
+		enabled: shared.Namespaces.Enabled,
 	}
 	config := shared.Config.ModelMesh
-	n := &namespaces{
-		around: common, connections: connections, monitoring: config.MonitoringNamespace, clock: shared.Clock,
-		head:  (&heads{of: shared.Namespaces.Head, live: mgr.GetAPIReader(), own: config.Namespace}).read,
-		usage: usageReader{cached: mgr.GetClient(), served: served.Current, inferenceServices: !config.IgnoreInferenceServices}.of,
-	}
+	n := &namespaces{common: shares, connections: connections, monitoring: config.MonitoringNamespace, clock: shared.Clock}
 	c, err := controller.New(namespaceController, mgr, reconciler.ControllerOptionsFor(n))
 	if err != nil {
 		return fmt.Errorf("building the controller %s: %w", namespaceController, err)
@@ -81,8 +71,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmesh.Shared) erro
 	if config.IgnoreInferenceServices {
 		return nil
 	}
-	common.applier = keepingHosts(shared.Applier)
-	p := &publications{around: common, clusterRuntimes: !config.IgnoreClusterServingRuntimes}
+	shares.applier = keepingHosts(shared.Applier)
+	p := &publications{common: shares}
 	c, err = controller.New(routeController, mgr, reconciler.ControllerOptionsFor(p))
 	if err != nil {
 		return fmt.Errorf("building the controller %s: %w", routeController, err)
@@ -99,51 +89,4 @@ func keepingHosts(a *apply.Applier) *apply.Applier {
 	options := a.Options
 	options.LegacyManagers = nil
 	return apply.New(options)
-}
-
-// heads reads the metadata of namespaces.
-type heads struct {
-	// of knows the namespaces with a label about being served; nil for one without.
-	of   func(context.Context, string) (*metav1.PartialObjectMetadata, error)
-	live client.Reader
-	// own is the namespace of the manager. It is read once, since it lasts as long as the manager runs in it.
-	own string
-
-	kept atomic.Pointer[metav1.PartialObjectMetadata]
-}
-
-// read returns the metadata of a namespace; nil for one that is gone or going. One without the label is not in memory: it is asked
-// for, which happens where something is to be removed, and for the manager's own.
-func (h *heads) read(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
-	head, err := h.of(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	if head == nil {
-		head, err = h.ask(ctx, name)
-	}
-	if err != nil || head == nil || head.DeletionTimestamp != nil {
-		return nil, err
-	}
-	return head, nil
-}
-
-// ask reads what is not in memory; nil for a namespace that is gone.
-func (h *heads) ask(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
-	if kept := h.kept.Load(); kept != nil && name == h.own {
-		return kept, nil
-	}
-	head := &metav1.PartialObjectMetadata{}
-	head.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	err := h.live.Get(ctx, client.ObjectKey{Name: name}, head)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading namespace %s: %w", name, err)
-	}
-	if name == h.own && head.DeletionTimestamp == nil {
-		h.kept.Store(head)
-	}
-	return head, nil
 }

@@ -7,27 +7,19 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
-	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
-// usageReader looks at the models and the runtimes of a namespace.
-type usageReader struct {
-	cached client.Reader
-	served func() capability.Set
-	// inferenceServices: those for the mesh count.
-	inferenceServices bool
-}
+// usage is what there is in a namespace.
+type usage struct{ used, runtimes bool }
 
-// of tells what there is. What pods need stays as long as there are pods, also when the last model is gone: without its account a
-// pod that is made anew would be refused.
-func (u usageReader) of(ctx context.Context, namespace string) (usage, error) {
+// usage tells what there is. What pods need stays as long as there are pods, also when the last model is gone: without its account a
+// new pod would be refused.
+func (a *common) usage(ctx context.Context, namespace string) (usage, error) {
 	var out usage
 	var deployments appsv1.DeploymentList
-	err := u.cached.List(ctx, &deployments, client.InNamespace(namespace), client.MatchingLabels(names.Labels(modelmesh.ComponentName)), client.UnsafeDisableDeepCopy)
+	err := a.cached.List(ctx, &deployments, client.InNamespace(namespace), client.MatchingLabels(names.Labels(modelmesh.ComponentName)), client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return out, fmt.Errorf("listing the Deployments of runtimes: %w", err)
 	}
@@ -38,22 +30,9 @@ func (u usageReader) of(ctx context.Context, namespace string) (usage, error) {
 	if out.used {
 		return out, nil
 	}
-	var predictors v1alpha1.PredictorList
-	if err := u.cached.List(ctx, &predictors, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return out, fmt.Errorf("listing Predictors: %w", err)
-	}
-	out.used = len(predictors.Items) > 0
-	if out.used || !u.inferenceServices || !u.served().Has(capability.InferenceService) {
-		return out, nil
-	}
-	var services v1beta1.InferenceServiceList
-	if err := u.cached.List(ctx, &services, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return out, fmt.Errorf("listing InferenceServices: %w", err)
-	}
-	for i := range services.Items {
-		out.used = out.used || onMesh(&services.Items[i])
-	}
-	return out, nil
+	models, err := a.Models(ctx, namespace)
+	out.used = len(models) > 0
+	return out, err
 }
 
 // hasPods tells whether a Deployment has pods or is to have some.

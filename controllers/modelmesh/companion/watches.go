@@ -2,12 +2,12 @@ package companion
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,26 +37,26 @@ type watching struct {
 }
 
 func (w watching) namespaces(ctx context.Context, c controller.Controller, connections cache.Cache) error {
-	every := handler.EnqueueRequestsFromMapFunc(w.servedNamespaces)
+	every := w.shared.Namespaces.EnqueueNamed()
 	held := w.mgr.GetCache()
 	sources := []source.Source{
 		w.shared.Settings.Changes(every), w.shared.Served.Changes(&metav1.PartialObjectMetadata{}, every),
-		source.Kind(connections, client.Object(headOfKind(secretKind)), toNamespace()),
-		source.Kind(held, client.Object(&v1alpha1.Predictor{}), toNamespace(), comesAndGoes()),
-		source.Kind(held, client.Object(&appsv1.Deployment{}), toNamespace(), predicate.And(apply.MadeBy(modelmesh.ComponentName), podsComeAndGo())),
-		source.Kind(held, client.Object(headOfKind(secretKind)), toNamespace(), w.concerning()),
-		source.Kind(held, client.Object(headOfKind(configMapKind)), toNamespace(), named(BundleConfigMap)),
-		source.Kind(held, client.Object(headOfKind(delegatorKind)), handler.EnqueueRequestsFromMapFunc(byBinding), apply.MadeBy(modelmesh.ComponentName)),
+		source.Kind(connections, client.Object(modelmesh.Metadata(secretKind)), modelmesh.EnqueueNamespace()),
+		source.Kind(held, client.Object(&v1alpha1.Predictor{}), modelmesh.EnqueueNamespace(), modelmesh.ComesOrGoes()),
+		source.Kind(held, client.Object(&appsv1.Deployment{}), modelmesh.EnqueueNamespace(), predicate.And(apply.MadeBy(modelmesh.ComponentName), podsComeAndGo())),
+		source.Kind(held, client.Object(modelmesh.Metadata(secretKind)), modelmesh.EnqueueNamespace(), w.concerning()),
+		source.Kind(held, client.Object(modelmesh.Metadata(configMapKind)), modelmesh.EnqueueNamespace(), named(BundleConfigMap)),
+		source.Kind(held, client.Object(modelmesh.Metadata(delegatorKind)), handler.EnqueueRequestsFromMapFunc(byBinding), apply.MadeBy(modelmesh.ComponentName)),
 	}
 	for _, kind := range []schema.GroupVersionKind{accountKind, bindingKind} {
-		sources = append(sources, source.Kind(held, client.Object(headOfKind(kind)), toNamespace(), apply.MadeBy(modelmesh.ComponentName)))
+		sources = append(sources, source.Kind(held, client.Object(modelmesh.Metadata(kind)), modelmesh.EnqueueNamespace(), apply.MadeBy(modelmesh.ComponentName)))
 	}
 	if s, some := w.shared.Namespaces.Source(&handler.EnqueueRequestForObject{}); some {
 		sources = append(sources, s)
 	}
 	if w.inferenceServices {
 		w.shared.Served.Watch(ctx, c, capability.InferenceService, func() source.Source {
-			return source.Kind(held, client.Object(&v1beta1.InferenceService{}), toNamespace(), changesSides())
+			return source.Kind(held, client.Object(&v1beta1.InferenceService{}), modelmesh.EnqueueNamespace(), changesSides())
 		})
 	}
 	return watchAll(c, sources)
@@ -79,7 +79,7 @@ func (w watching) publications(ctx context.Context, c controller.Controller) err
 		w.mgr.GetScheme(), w.mgr.GetRESTMapper(), &v1beta1.InferenceService{}, handler.OnlyControllerOwner()))
 	sources := []source.Source{
 		w.shared.Settings.Changes(all), served.Changes(&metav1.PartialObjectMetadata{}, all),
-		source.Kind(held, client.Object(headOfKind(secretKind)), all, w.ofTheMesh()),
+		source.Kind(held, client.Object(modelmesh.Metadata(secretKind)), all, w.ofTheMesh()),
 	}
 	if s, some := w.shared.Namespaces.Source(all); some {
 		sources = append(sources, s)
@@ -94,18 +94,6 @@ func watchAll(c controller.Controller, sources []source.Source) error {
 		}
 	}
 	return nil
-}
-
-// servedNamespaces maps an event about settings or APIs to one namespace, or to all that are served.
-func (w watching) servedNamespaces(ctx context.Context, object client.Object) []reconcile.Request {
-	if object.GetName() != "" {
-		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: object.GetName()}}}
-	}
-	requests, err := w.shared.Namespaces.Requests(ctx)
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Listing the namespaces that are served")
-	}
-	return requests
 }
 
 // models maps an object to the InferenceServices for the mesh that are in its namespace, or are so if it is a namespace itself, and
@@ -132,20 +120,13 @@ func (w watching) models(ctx context.Context, object client.Object) []reconcile.
 	return requests
 }
 
-// toNamespace maps an object to its namespace.
-func toNamespace() handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: o.GetNamespace()}}}
-	})
-}
-
 // byBinding maps a ClusterRoleBinding to the namespace that it was made for.
 func byBinding(_ context.Context, o client.Object) []reconcile.Request {
 	namespace, is := strings.CutSuffix(o.GetName(), delegatorTail)
 	if !is || namespace == "" {
 		return nil
 	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: namespace}}}
+	return []reconcile.Request{modelmesh.RequestFor(namespace)}
 }
 
 // concerning admits the Secrets that are made here: by name, since metadata of others bears no labels.
@@ -174,18 +155,8 @@ func (w watching) isNamed(o client.Object, which func(meshsettings.Settings) str
 // named admits objects by their names.
 func named(all ...string) predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(o client.Object) bool {
-		for _, name := range all {
-			if o.GetName() == name {
-				return true
-			}
-		}
-		return false
+		return slices.Contains(all, o.GetName())
 	})
-}
-
-// comesAndGoes admits objects when they appear and when they are gone.
-func comesAndGoes() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 }
 
 // podsComeAndGo admits a Deployment when it gets its first pod or loses its last.
@@ -213,10 +184,4 @@ func concerns() predicate.Predicate {
 			return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() || e.ObjectNew.GetDeletionTimestamp() != nil &&
 				(e.ObjectOld.GetDeletionTimestamp() == nil || len(e.ObjectOld.GetFinalizers()) != len(e.ObjectNew.GetFinalizers()))
 		}})
-}
-
-func headOfKind(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
-	head := &metav1.PartialObjectMetadata{}
-	head.SetGroupVersionKind(kind)
-	return head
 }

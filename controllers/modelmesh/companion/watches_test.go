@@ -61,7 +61,7 @@ func TestUpdatesThatCount(t *testing.T) {
 		"the last pod has gone":               {podsComeAndGo(), update(going, deployment(0)), true},
 		"a Deployment is taken over":          {podsComeAndGo(), update(unlabelled, deployment(1)), true},
 		"no Deployment":                       {podsComeAndGo(), update(model(), model()), false},
-		"a Predictor is written":              {comesAndGoes(), update(predictor("p"), predictor("p")), false},
+		"a Predictor is written":              {modelmesh.ComesOrGoes(), update(predictor("p"), predictor("p")), false},
 		"one of our names":                    {named("a", "b"), update(nil, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "b"}}), true},
 		"another name":                        {named("a", "b"), update(nil, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "c"}}), false},
 		"what we made":                        {apply.MadeBy(modelmesh.ComponentName), update(unlabelled, deployment(0)), true},
@@ -73,7 +73,7 @@ func TestUpdatesThatCount(t *testing.T) {
 			t.Errorf("%s: counts %t, want %t", name, got, c.want)
 		}
 	}
-	for name, p := range map[string]predicate.Predicate{"models": concerns(), "sides": changesSides(), "pods": podsComeAndGo(), "Predictors": comesAndGoes()} {
+	for name, p := range map[string]predicate.Predicate{"models": concerns(), "sides": changesSides(), "pods": podsComeAndGo(), "Predictors": modelmesh.ComesOrGoes()} {
 		if !p.Create(event.CreateEvent{Object: model()}) || !p.Delete(event.DeleteEvent{Object: model()}) {
 			t.Errorf("%s: their coming and going does not count", name)
 		}
@@ -85,7 +85,7 @@ func TestByBinding(t *testing.T) {
 	for name, want := range map[string]string{
 		BindingName("team"): "team", BindingName("a-b"): "a-b", "team-else": "", delegatorTail: "", BindingName("x" + delegatorTail): "x" + delegatorTail,
 	} {
-		object := headOfKind(delegatorKind)
+		object := modelmesh.Metadata(delegatorKind)
 		object.SetName(name)
 		got := byBinding(context.Background(), object)
 		if want == "" && len(got) > 0 || want != "" && (len(got) != 1 || got[0].Name != want) {
@@ -96,7 +96,7 @@ func TestByBinding(t *testing.T) {
 
 // Of data connections nothing is held but what tells them and their versions apart.
 func TestIdentity(t *testing.T) {
-	head := headOfKind(secretKind)
+	head := modelmesh.Metadata(secretKind)
 	head.ObjectMeta = metav1.ObjectMeta{
 		Namespace: "team", Name: "aws", UID: "u", ResourceVersion: "7", Labels: map[string]string{LabelManaged: "true"},
 		Annotations:   map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "a whole Secret"},
@@ -117,7 +117,7 @@ func TestIdentity(t *testing.T) {
 // Versions tell which objects there were, and in which state.
 func TestVersions(t *testing.T) {
 	head := func(name, version string) *metav1.PartialObjectMetadata {
-		h := headOfKind(secretKind)
+		h := modelmesh.Metadata(secretKind)
 		h.Name, h.UID, h.ResourceVersion = name, "u", version
 		return h
 	}
@@ -132,35 +132,6 @@ func TestVersions(t *testing.T) {
 	}
 	if versionsOf([]*metav1.PartialObjectMetadata{head("a", "1"), nil}) != versionsOf([]*metav1.PartialObjectMetadata{head("a", "1")}) {
 		t.Error("what is not there counts")
-	}
-}
-
-// A namespace is read where it is not in memory, and one on its way out is none.
-func TestHeads(t *testing.T) {
-	now := metav1.Now()
-	s := newScene(t, plain, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "own", UID: "uid-of-own"}})
-	known := map[string]*metav1.PartialObjectMetadata{
-		"labelled": {ObjectMeta: metav1.ObjectMeta{Name: "labelled", UID: "uid-of-labelled"}},
-		"ending":   {ObjectMeta: metav1.ObjectMeta{Name: "ending", DeletionTimestamp: &now}},
-	}
-	h := &heads{own: "own", live: s.live(), of: func(_ context.Context, name string) (*metav1.PartialObjectMetadata, error) { return known[name], nil }}
-	for name, c := range map[string]struct {
-		uid   string
-		reads int
-	}{"labelled": {"uid-of-labelled", 0}, "ending": {"", 0}, "own": {"uid-of-own", 1}, "gone": {"", 1}} {
-		s.reads = 0
-		head, err := h.read(t.Context(), name)
-		if err != nil || (head == nil) != (c.uid == "") || head != nil && string(head.UID) != c.uid || s.reads != c.reads {
-			t.Errorf("%s: %+v after %d reads, error %v", name, head, s.reads, err)
-		}
-	}
-	s.reads = 0
-	if again, err := h.read(t.Context(), "own"); err != nil || again.UID != "uid-of-own" || s.reads != 0 {
-		t.Errorf("the manager's own namespace: %+v after %d more reads, error %v", again, s.reads, err)
-	}
-	failing := &heads{live: s.live(), of: func(context.Context, string) (*metav1.PartialObjectMetadata, error) { return nil, errDown }}
-	if _, err := failing.read(t.Context(), "own"); err == nil {
-		t.Error("an error of the cache is lost")
 	}
 }
 

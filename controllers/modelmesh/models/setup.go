@@ -34,7 +34,7 @@ const controllerName = modelmeshcontroller.ComponentName + "-models"
 // modelmesh.
 func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmeshcontroller.Shared) error {
 	r := &models{
-		client: shared.Pool.Client, enabled: shared.Namespaces.Enabled, supported: shared.Supported, clock: shared.Clock,
+		client: shared.Pool.Client, enabled: shared.Namespaces.Enabled, supported: shared.Catalog.Supported, clock: shared.Clock,
 		recorder: shared.Recorder, memory: newMemory(),
 		sources: map[string]origin{modelmesh.SourcePredictor: &predictors{client: mgr.GetClient()}},
 	}
