@@ -11,6 +11,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/meshsettings"
 	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh/authproxy"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
@@ -65,8 +66,8 @@ func TestGoldenWithEverything(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := inputs(c.spec, c.change...)
-			in.Settings.AuthProxy.Mode = string(authproxy.Always)
-			in.Proxy = authproxy.Decide(authproxy.FromSettings(in.Settings, in.Namespace), c.served)
+			in.Settings.AuthProxy.Mode = meshsettings.AuthProxyAlways
+			in.Proxy = authproxy.Decide(in.Settings, in.Namespace, c.served)
 			in.Settings.ServiceAccountName = authproxy.AccountOf(in.Settings, c.served)
 			in.Annotations = map[string]string{mm.AnnotationAutoscalerClass: "hpa"}
 			scale, _ := mm.Autoscaling(in.Annotations)

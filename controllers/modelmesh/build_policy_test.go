@@ -19,6 +19,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/meshsettings"
+	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh/authproxy"
 )
 
 // guardsOf are the guards of a namespace on a platform as they would be written.
@@ -28,7 +29,7 @@ func guardsOf(t *testing.T, served capability.Set, changes ...func(*meshsettings
 	for _, change := range changes {
 		change(&in.Settings)
 	}
-	in.Proxy = proxyFor(in.Namespace, in.Settings, served)
+	in.Proxy = authproxy.Decide(in.Settings, in.Namespace, served)
 	desired, err := BuildGuards(in)
 	if err != nil {
 		t.Fatal(err)

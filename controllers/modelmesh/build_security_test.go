@@ -8,6 +8,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/meshsettings"
 	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh/authproxy"
 )
 
@@ -168,9 +169,8 @@ func TestAuthenticationProxy(t *testing.T) {
 		t.Error("a container of the runtime took the place of the proxy")
 	}
 	in := inputs(specification(), encrypted)
-	wishes := authproxy.FromSettings(in.Settings, in.Namespace)
-	wishes.Mode = authproxy.Always
-	in.Proxy = authproxy.Decide(wishes, capability.Set{})
+	in.Settings.AuthProxy.Mode = meshsettings.AuthProxyAlways
+	in.Proxy = authproxy.Decide(in.Settings, in.Namespace, capability.Set{})
 	pod := podOf(t, in)
 	if len(pod.HostAliases) != 1 || pod.HostAliases[0].IP != "127.0.0.1" {
 		t.Errorf("with TLS the name of the certificate leads to %+v", pod.HostAliases)

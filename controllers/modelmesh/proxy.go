@@ -10,16 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/meshsettings"
 	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh/authproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/oauthproxy"
 )
-
-// proxyFor returns the sidecar that guards REST in a namespace, or nil for none.
-func proxyFor(namespace string, s meshsettings.Settings, served capability.Set) *authproxy.Proxy {
-	return authproxy.Decide(authproxy.FromSettings(s, namespace), served)
-}
 
 // guard is the sidecar of the pods of a namespace. Where one namespace is served there is none: what it needs beside it, an account
 // with rights on the cluster among it, nobody makes there.
@@ -27,7 +21,7 @@ func (s *server) guard(f *facts) *authproxy.Proxy {
 	if s.Namespaces.OnlyOwn() {
 		return nil
 	}
-	return proxyFor(f.namespace, f.settings, s.Served())
+	return authproxy.Decide(f.settings, f.namespace, s.Served())
 }
 
 // guards are what has to stand before any Deployment of a namespace is written. Where one namespace is served there are no rights for it.

@@ -94,7 +94,7 @@ func (in RenderInputs) proxy() *authproxy.Proxy {
 	if in.OnlyOwn {
 		return nil
 	}
-	return proxyFor(in.Namespace, in.Settings, in.Served)
+	return authproxy.Decide(in.Settings, in.Namespace, in.Served)
 }
 
 // tls are the inputs of a Secret whose content is not known; nil where traffic is not encrypted.

@@ -7,9 +7,6 @@ import (
 	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
-// maxReplicas is the largest number of pods that a runtime can ask for.
-const maxReplicas = 65535
-
 // ReplicaInputs is what the number of pods of a runtime depends on.
 type ReplicaInputs struct {
 	// Wanted is the number in the spec; nil leaves it to PodsPerRuntime.
@@ -65,7 +62,7 @@ func (in ReplicaInputs) base() int32 {
 	if in.Wanted == nil {
 		return max(0, in.PodsPerRuntime)
 	}
-	return int32(min(max(0, *in.Wanted), maxReplicas))
+	return int32(min(max(0, *in.Wanted), mm.MaxReplicas))
 }
 
 // idleSince starts the period, unless it runs.

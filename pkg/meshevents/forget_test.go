@@ -40,14 +40,12 @@ func TestForgottenAndServedAgain(t *testing.T) {
 	f.start(t)
 	want := map[string]float64{"fraud/vmodels": 1, "fraud/registry": 1}
 	eventually(t, "both watches work", func() bool { return maps.Equal(shown(t), want) })
+	former := f.spaces["fraud"]
 	f.Forget("fraud")
 	f.Ensure("fraud", "mesh")
 	close(let)
-	eventually(t, "the former watches have ended", func() bool {
-		f.Stream.mu.Lock() // the fixture has one of its own
-		defer f.Stream.mu.Unlock()
-		return len(f.leaving) == 0
-	})
+	<-former.vmodels.done
+	<-former.registry.done
 	eventually(t, "both watches are shown", func() bool { return maps.Equal(shown(t), want) })
 }
 

@@ -1,16 +1,13 @@
 package meshevents
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
-
-// DefaultSource owns the vmodels that name no owner.
-const DefaultSource = "ksp"
-
-// hashLength is that of the hash at the end of the id of a concrete model.
-const hashLength = 10
 
 // Event says that something about a model changed: that it is there, has another state, or is gone.
 type Event struct {
@@ -34,7 +31,7 @@ const (
 	registry = "/registry/"
 )
 
-// ownerOf reads the owner from the value of a vmodel.
+// ownerOf reads the owner from the value of a vmodel. Those that name none are of Predictors.
 func ownerOf(value []byte) (string, error) {
 	var vmodel struct {
 		Owner string `json:"o"`
@@ -42,16 +39,13 @@ func ownerOf(value []byte) (string, error) {
 	if err := json.Unmarshal(value, &vmodel); err != nil {
 		return "", fmt.Errorf("the value of a vmodel is not JSON: %w", err)
 	}
-	if vmodel.Owner == "" {
-		return DefaultSource, nil
-	}
-	return vmodel.Owner, nil
+	return cmp.Or(vmodel.Owner, modelmesh.SourcePredictor), nil
 }
 
 // splitID takes the id of a concrete model apart, `<name>__<source>-<hash>`.
 func splitID(id string) (source, name string, ok bool) {
 	name, rest, found := strings.Cut(id, "__")
-	end := len(rest) - hashLength - 1
+	end := len(rest) - modelmesh.HashLength - 1
 	if !found || name == "" || end < 1 || rest[end] != '-' || strings.Contains(rest[end+1:], "-") {
 		return "", "", false
 	}

@@ -9,7 +9,9 @@ import (
 // keysVModels and keysRegistry are the values of the label "keys".
 const keysVModels, keysRegistry = "vmodels", "registry"
 
+const labelNamespace = "namespace"
+
 var watching = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
 	Name: "odh_platform_modelmesh_etcd_watching",
 	Help: "1 while keys of ModelMesh are watched in etcd, 0 while that fails and is tried again, by namespace and keys (vmodels, registry).",
-}, []string{"namespace", "keys"})
+}, []string{labelNamespace, "keys"})

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/meshetcd"
+	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
 // world is a watch beside the prefix that it follows. What it must tell is worked out from what it could see.
@@ -147,7 +148,7 @@ func FuzzEntries(f *testing.F) {
 	f.Add("__-", `[`)
 	f.Fuzz(func(t *testing.T, id, value string) {
 		if source, name, ok := splitID(id); ok {
-			if source == "" || name == "" || fmt.Sprintf("%s__%s-", name, source) != id[:len(id)-hashLength] {
+			if source == "" || name == "" || fmt.Sprintf("%s__%s-", name, source) != id[:len(id)-modelmesh.HashLength] {
 				t.Errorf("%q is not made of %q and %q", id, name, source)
 			}
 		}

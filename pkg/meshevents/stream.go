@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/meshetcd"
@@ -33,7 +34,6 @@ type Stream struct {
 	listeners []func(Event)
 	common    line
 	spaces    map[string]*space // by namespace
-	leaving   map[string]*space // those whose watches have yet to end
 	ctx       context.Context   // that of Start, nil before and afterwards
 	watches   sync.WaitGroup
 }
@@ -55,10 +55,12 @@ type space struct {
 	vmodels, registry *watch
 }
 
-func (s *space) rest() {
+// rest stops the watches, and has them shown no more.
+func (s *space) rest(namespace string) {
 	if s.stop != nil {
 		s.stop()
 		s.stop = nil
+		watching.DeletePartialMatch(prometheus.Labels{labelNamespace: namespace})
 	}
 }
 
@@ -72,7 +74,7 @@ type etcd interface {
 // NewStream returns a stream that watches nothing.
 func NewStream(o Options) *Stream {
 	return &Stream{
-		Options: o, spaces: map[string]*space{}, leaving: map[string]*space{},
+		Options: o, spaces: map[string]*space{},
 		dial: func(data map[string][]byte) (etcd, error) { return meshetcd.New(data) },
 	}
 }
@@ -106,7 +108,7 @@ func (s *Stream) Connect(data map[string][]byte) error {
 	s.common = next
 	for namespace, space := range s.spaces {
 		if space.own.client == nil {
-			space.rest()
+			space.rest(namespace)
 			s.start(namespace, space)
 		}
 	}
@@ -125,7 +127,7 @@ func (s *Stream) ConnectOwn(namespace string, data map[string][]byte) error {
 		return err
 	}
 	former := into.own
-	into.rest()
+	into.rest(namespace)
 	into.own = next
 	s.start(namespace, into)
 	s.hangUp(former)
@@ -168,39 +170,17 @@ func (s *Stream) Ensure(namespace, service string) {
 	if into.service == service {
 		return
 	}
-	into.rest()
+	into.rest(namespace)
 	into.service = service
 	s.start(namespace, into)
 }
 
 // space is that of a namespace, a new one if need be.
 func (s *Stream) space(namespace string) *space {
-	known, found := s.spaces[namespace]
-	if !found {
-		known = &space{}
-		if former := s.leaving[namespace]; former != nil { // its watches have to end before those that come: they share a metric
-			known.vmodels, known.registry = former.vmodels.ending(), former.registry.ending()
-		}
-		s.spaces[namespace] = known
+	if s.spaces[namespace] == nil {
+		s.spaces[namespace] = &space{}
 	}
-	return known
-}
-
-// left forgets a namespace when its watches have ended.
-func (s *Stream) left(namespace string, former *space) {
-	if former.vmodels == nil || s.ctx == nil {
-		return
-	}
-	s.leaving[namespace] = former
-	s.watches.Go(func() {
-		<-former.vmodels.done
-		<-former.registry.done
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.leaving[namespace] == former {
-			delete(s.leaving, namespace)
-		}
-	})
+	return s.spaces[namespace]
 }
 
 // Forget ends the watch of a namespace.
@@ -208,10 +188,9 @@ func (s *Stream) Forget(namespace string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if known, found := s.spaces[namespace]; found {
-		known.rest()
+		known.rest(namespace)
 		s.hangUp(known.own)
 		delete(s.spaces, namespace)
-		s.left(namespace, known)
 	}
 }
 
@@ -232,8 +211,8 @@ func (s *Stream) Start(ctx context.Context) error {
 
 // end ends all watches and closes all connections.
 func (s *Stream) end() {
-	for _, space := range s.spaces {
-		space.rest()
+	for namespace, space := range s.spaces {
+		space.rest(namespace)
 		s.hangUp(space.own)
 		space.own = line{}
 	}
@@ -261,12 +240,10 @@ func (s *Stream) start(namespace string, into *space) {
 	base := Base(client.RootPrefix(), home, namespace, into.service)
 	begin := func(w watch, keys string, former *watch) *watch {
 		w.client, w.clock, w.log, w.emit = client, s.Clock, s.Log.WithValues("namespace", namespace), s.emit
-		w.done = make(chan struct{})
+		w.done, w.state = make(chan struct{}), watching.WithLabelValues(namespace, keys)
 		s.watches.Go(func() {
 			defer close(w.done)
 			w.inherit(former)
-			w.state = watching.WithLabelValues(namespace, keys)
-			defer watching.DeleteLabelValues(namespace, keys)
 			w.run(ctx)
 		})
 		return &w

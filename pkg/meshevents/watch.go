@@ -58,14 +58,6 @@ func (w *watch) inherit(former *watch) {
 	}
 }
 
-// ending is a watch to wait for, of which nothing is inherited; nil for none.
-func (w *watch) ending() *watch {
-	if w == nil {
-		return nil
-	}
-	return &watch{done: w.done}
-}
-
 // run follows the prefix until ctx ends.
 func (w *watch) run(ctx context.Context) {
 	pause := retryMin

@@ -11,6 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
@@ -179,11 +180,7 @@ func shown(node *yaml.Node) string {
 
 // short keeps messages readable.
 func short(text string) string {
-	const enough = 80
-	if len(text) > enough {
-		return strings.ToValidUTF8(text[:enough], "") + "..."
-	}
-	return text
+	return conditions.Clip(text, 83)
 }
 
 // take returns the value of a key, nil for none, and notes that the key is known. Two spellings of one key are a mistake.

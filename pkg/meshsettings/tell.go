@@ -2,7 +2,6 @@ package meshsettings
 
 import (
 	"context"
-	"strings"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
 )
 
 // Reasons of Events on ConfigMaps.
@@ -46,11 +47,7 @@ func (t teller) tell(all ...message) {
 			continue
 		}
 		t.log.Info("A ConfigMap of settings has mistakes", "configMap", m.about.String(), "reason", m.text)
-		text := m.text
-		if len(text) > noteLimit {
-			text = strings.ToValidUTF8(text[:noteLimit], "") + "..."
-		}
-		t.recorder.Eventf(m.about.object(), nil, corev1.EventTypeWarning, m.reason, "Configure", "%s", text)
+		t.recorder.Eventf(m.about.object(), nil, corev1.EventTypeWarning, m.reason, "Configure", "%s", conditions.Clip(m.text, noteLimit))
 	}
 }
 

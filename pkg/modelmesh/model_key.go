@@ -9,8 +9,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 )
 
-// hashLength is how much of the digest is part of an id.
-const hashLength = 10
+// HashLength is how much of the digest is part of an id.
+const HashLength = 10
 
 // key is what the puller needs to fetch a model and the adapter to load it.
 type key struct {
@@ -25,7 +25,7 @@ type key struct {
 func (m Model) ID() string {
 	document, _ := json.Marshal(m.Spec) // texts, maps of texts and a bool: all have a form
 	digest := sha1.Sum(document)
-	return m.Name + "__" + m.Source + "-" + hex.EncodeToString(digest[:])[:hashLength]
+	return m.Name + "__" + m.Source + "-" + hex.EncodeToString(digest[:])[:HashLength]
 }
 
 // StorageKey is the entry of the storage Secret that the model names, in either form; nil when it names none.

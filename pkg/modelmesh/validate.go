@@ -3,6 +3,7 @@ package modelmesh
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -28,8 +29,8 @@ const (
 	firstReserved, lastReserved = 11881, 11899
 )
 
-// maxReplicas is the largest number that clients of KServe's API can read.
-const maxReplicas = 65535
+// MaxReplicas is the largest number of pods that clients of KServe's API can read.
+const MaxReplicas = math.MaxUint16
 
 // ModelsVolume is the volume with the models. Runtimes may mount it, but not define it.
 const ModelsVolume = "models-dir"
@@ -59,8 +60,8 @@ func Validate(spec *v1alpha1.ServingRuntimeSpec, serverTypes []string) error {
 	if _, err := EndpointsOf(spec); err != nil {
 		problems = append(problems, err.Error())
 	}
-	if n := spec.Replicas; n != nil && (*n < 0 || *n > maxReplicas) {
-		problems = append(problems, fmt.Sprintf("spec.replicas %d is not between 0 and %d", *n, maxReplicas))
+	if n := spec.Replicas; n != nil && (*n < 0 || *n > MaxReplicas) {
+		problems = append(problems, fmt.Sprintf("spec.replicas %d is not between 0 and %d", *n, MaxReplicas))
 	}
 	if len(problems) == 0 {
 		return nil

@@ -49,7 +49,7 @@ func derive(t *testing.T, r *v1alpha1.ServingRuntime, praised bool) {
 	}
 	_, notes := mm.Autoscaling(r.Annotations)
 	err := mm.Validate(&r.Spec, adapters(t.Context(), ""))
-	if praised && multiModel(r) && (err != nil || len(notes) > 0) {
+	if praised && mm.MultiModel(&r.Spec) && (err != nil || len(notes) > 0) {
 		t.Errorf("admitted without a word, and later: %v, %q", err, notes)
 	}
 	if _, err := mm.TypeConstraints(map[string]*v1alpha1.ServingRuntimeSpec{r.Name: &r.Spec}, true); err != nil {

@@ -56,11 +56,11 @@ func (v *validator) answer(ctx context.Context, namespace string, now, before *v
 		}
 		known = append(known, found.message)
 	}
-	if !multiModel(now) {
+	if !mm.MultiModel(&now.Spec) {
 		return allowed(known)
 	}
 	if found := contradiction(now.Annotations, &now.Spec); found != nil {
-		if !multiModel(before) || !same(found, contradiction(before.Annotations, &before.Spec)) {
+		if !mm.MultiModel(&before.Spec) || !same(found, contradiction(before.Annotations, &before.Spec)) {
 			return refusal(http.StatusForbidden, metav1.StatusReasonForbidden, found)
 		}
 		known = append(known, found.field+": "+found.message)
@@ -77,7 +77,7 @@ func allowed(warnings []string) admission.Response {
 func (v *validator) news(ctx context.Context, namespace string, now, before *v1alpha1.ServingRuntime) []string {
 	types := v.serverTypes(ctx, namespace)
 	texts := mm.Warnings(&now.Spec, types)
-	if !multiModel(before) {
+	if !mm.MultiModel(&before.Spec) {
 		return texts
 	}
 	told := mm.Warnings(&before.Spec, types)
@@ -85,10 +85,6 @@ func (v *validator) news(ctx context.Context, namespace string, now, before *v1a
 }
 
 func same(a, b *violation) bool { return a != nil && b != nil && *a == *b }
-
-func multiModel(r *v1alpha1.ServingRuntime) bool {
-	return r.Spec.MultiModel != nil && *r.Spec.MultiModel
-}
 
 // decode reads a runtime of either scope.
 func decode(raw []byte) (*v1alpha1.ServingRuntime, error) {

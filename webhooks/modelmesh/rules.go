@@ -2,7 +2,6 @@ package modelmesh
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
@@ -12,10 +11,8 @@ import (
 const (
 	// autoscalerExternal is known to KServe and of no use here.
 	autoscalerExternal = "external"
-	// maxReplicas is the largest number that KServe's types hold.
-	maxReplicas = math.MaxUint16
 	// noReplicas is how KServe's types say that nothing is set.
-	noReplicas = math.MaxUint16
+	noReplicas = mm.MaxReplicas
 )
 
 // violation is a reason to refuse a runtime.
@@ -32,8 +29,8 @@ func unreadable(malformed string, spec *v1alpha1.ServingRuntimeSpec) *violation 
 	if malformed != "" {
 		return &violation{"spec", malformed + ": correct the value"}
 	}
-	if n := spec.Replicas; n != nil && (*n < 0 || *n > maxReplicas) {
-		return &violation{"spec.replicas", fmt.Sprintf("spec.replicas: Invalid value: %d: must be a number from 0 to %d: KServe cannot read others", *n, maxReplicas)}
+	if n := spec.Replicas; n != nil && (*n < 0 || *n > mm.MaxReplicas) {
+		return &violation{"spec.replicas", fmt.Sprintf("spec.replicas: Invalid value: %d: must be a number from 0 to %d: KServe cannot read others", *n, mm.MaxReplicas)}
 	}
 	return nil
 }

@@ -7,11 +7,12 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
+	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
 func usesOf(rules author.Rules, raw []byte, namespace string) (author.Uses, error) {
 	r, err := decode(raw)
-	if err != nil || !multiModel(r) { // of others the manager makes no pods
+	if err != nil || !mm.MultiModel(&r.Spec) { // of others the manager makes no pods
 		return author.Uses{}, err
 	}
 	return Uses(rules, &r.Spec, namespace), nil

@@ -31,7 +31,7 @@ func inputs(served capability.Set, changes ...func(*meshsettings.Settings)) Inpu
 	}
 	return Inputs{
 		Namespace: "team", Settings: s, Monitoring: "monitoring", Used: true, Runtimes: true,
-		Account: authproxy.AccountOf(s, served), Proxy: authproxy.Decide(authproxy.FromSettings(s, "team"), served),
+		Account: authproxy.AccountOf(s, served), Proxy: authproxy.Decide(s, "team", served),
 		Cookie: []byte("c2VhbA=="),
 	}
 }

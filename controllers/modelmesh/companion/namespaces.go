@@ -122,7 +122,7 @@ func (r *namespaces) inputs(ctx context.Context, namespace string, s meshsetting
 	served := r.Served()
 	return Inputs{
 		Namespace: namespace, Settings: s, Used: use.used, Runtimes: use.runtimes, Monitoring: r.monitoring,
-		Account: authproxy.AccountOf(s, served), Proxy: authproxy.Decide(authproxy.FromSettings(s, namespace), served),
+		Account: authproxy.AccountOf(s, served), Proxy: authproxy.Decide(s, namespace, served),
 	}, nil
 }
 

@@ -143,7 +143,7 @@ func (r *publications) decide(ctx context.Context, s *v1beta1.InferenceService) 
 	if err != nil {
 		return nil, "", err
 	}
-	p := publication{settings: settings, proxy: authproxy.Decide(authproxy.FromSettings(settings, s.Namespace), r.Served())}
+	p := publication{settings: settings, proxy: authproxy.Decide(settings, s.Namespace, r.Served())}
 	if p.annotations, err = r.runtime(ctx, s, settings); err != nil {
 		return nil, "", err
 	}

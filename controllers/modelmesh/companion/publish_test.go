@@ -44,7 +44,7 @@ func publicationOf(served capability.Set, annotations map[string]string, changes
 	for _, change := range changes {
 		change(&s)
 	}
-	return publication{settings: s, annotations: annotations, trust: "PEM", proxy: authproxy.Decide(authproxy.FromSettings(s, "team"), served)}
+	return publication{settings: s, annotations: annotations, trust: "PEM", proxy: authproxy.Decide(s, "team", served)}
 }
 
 func meshTLS(auth string) func(*meshsettings.Settings) {

@@ -16,7 +16,7 @@ import (
 func Render(namespace string, s meshsettings.Settings, served capability.Set, monitoring string) ([]*unstructured.Unstructured, []string, error) {
 	in := Inputs{
 		Namespace: namespace, Settings: s, Used: true, Runtimes: true, Monitoring: monitoring,
-		Account: authproxy.AccountOf(s, served), Proxy: authproxy.Decide(authproxy.FromSettings(s, namespace), served),
+		Account: authproxy.AccountOf(s, served), Proxy: authproxy.Decide(s, namespace, served),
 	}
 	owner := &corev1.Namespace{}
 	owner.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))

@@ -2,11 +2,11 @@ package models
 
 import (
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
 )
 
 // action of all events.
@@ -24,16 +24,8 @@ func (r *models) tell(rec *record, after v1alpha1.PredictorStatus) {
 		return
 	}
 	for _, n := range append(transitions(rec.status, after), ignored(rec)...) {
-		r.recorder.Eventf(rec.object, nil, n.kind, n.reason, action, "%s", clip(n.text, maxNote))
+		r.recorder.Eventf(rec.object, nil, n.kind, n.reason, action, "%s", conditions.Clip(n.text, maxNote))
 	}
-}
-
-// clip cuts a text to so many bytes.
-func clip(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "")
 }
 
 // transitions are the events between two statuses: one for what went wrong, one for what is well again.

@@ -2,10 +2,8 @@ package models
 
 import (
 	"slices"
-	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -72,15 +70,6 @@ func TestEachFailureIsTold(t *testing.T) {
 			w.toldOf("Warning " + tc.want)
 			w.rests(key)
 		}
-	}
-}
-
-func TestTextsOfEventsFit(t *testing.T) {
-	if got := clip("short", maxNote); got != "short" {
-		t.Error(got)
-	}
-	if got := clip(strings.Repeat("ü", maxNote), maxNote); len(got) > maxNote || !utf8.ValidString(got) {
-		t.Errorf("%d bytes, valid %t", len(got), utf8.ValidString(got))
 	}
 }
 

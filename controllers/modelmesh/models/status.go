@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/mesh/meshpb"
 	"github.com/odh-platform/odh-platform-operator/pkg/redact"
 )
@@ -222,7 +223,7 @@ func (a answer) failure(before *v1alpha1.FailureInfo, now time.Time) *v1alpha1.F
 		}
 		return nil
 	}
-	f := &v1alpha1.FailureInfo{Reason: a.target.reason, Message: clip(redact.Text(a.target.message), maxMessage), ModelID: a.targetID}
+	f := &v1alpha1.FailureInfo{Reason: a.target.reason, Message: conditions.Clip(redact.Text(a.target.message), maxMessage), ModelID: a.targetID}
 	if f.Reason == v1alpha1.ModelLoadFailed {
 		f.Location, f.Time = a.place(before)
 	}
@@ -279,7 +280,7 @@ func seconds(t time.Time) *metav1.Time {
 
 // withFailure is the status of a model that could not be registered. It has no time where none is given.
 func withFailure(s v1alpha1.PredictorStatus, reason v1alpha1.FailureReason, message, id string) v1alpha1.PredictorStatus {
-	s.LastFailureInfo = &v1alpha1.FailureInfo{Reason: reason, Message: clip(redact.Text(message), maxMessage), ModelID: id}
+	s.LastFailureInfo = &v1alpha1.FailureInfo{Reason: reason, Message: conditions.Clip(redact.Text(message), maxMessage), ModelID: id}
 	if reason == v1alpha1.InvalidPredictorSpec {
 		s.TransitionStatus = v1alpha1.InvalidSpec
 	}

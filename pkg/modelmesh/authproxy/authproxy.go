@@ -3,6 +3,7 @@
 package authproxy
 
 import (
+	"cmp"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,6 +11,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/meshsettings"
 	"github.com/odh-platform/odh-platform-operator/pkg/oauthproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/rbacproxy"
 )
@@ -42,36 +44,6 @@ const (
 	loopback      = "127.0.0.1"
 )
 
-// Mode says where the REST API is guarded.
-type Mode string
-
-// The modes.
-const (
-	// Auto guards it on OpenShift.
-	Auto Mode = "auto"
-	// Always guards it on any platform.
-	Always Mode = "always"
-	// Never leaves it as open as it is on plain Kubernetes.
-	Never Mode = "never"
-)
-
-// Wishes are what the settings say for one namespace.
-type Wishes struct {
-	Mode Mode
-	// OAuthImage and RBACImage are those of the two sidecars.
-	OAuthImage, RBACImage string
-	Resources             corev1.ResourceRequirements
-	// ExtraArgs are appended to the arguments of the sidecar.
-	ExtraArgs []string
-	// Namespace, Service and ServiceAccount are those of the runtime pods.
-	Namespace, Service, ServiceAccount string
-	// RESTPort is where the REST proxy listens; 0 when there is none.
-	RESTPort int32
-	// TLSSecret is that of the model mesh; empty when it speaks no TLS. ClientAuth is whether it asks for certificates of
-	// clients: "", "optional" or "require".
-	TLSSecret, ClientAuth string
-}
-
 type kind int
 
 const (
@@ -82,48 +54,54 @@ const (
 
 // Proxy is the sidecar of the runtime pods of one namespace.
 type Proxy struct {
-	kind   kind
-	wishes Wishes
+	kind      kind
+	settings  meshsettings.Settings
+	namespace string
 	// serviceCA: the platform signs certificates of Services.
 	serviceCA bool
 }
 
-// Decide returns the sidecar that the settings ask for on a platform, or nil for none: there is nothing to guard without the REST
-// proxy. The OAuth proxy has no client certificate to show, so where the mesh demands one, kube-rbac-proxy stands in its place.
-func Decide(w Wishes, served capability.Set) *Proxy {
+// Decide returns the sidecar that the settings of a namespace ask for on a platform, or nil for none: there is nothing to guard
+// without the REST proxy. The OAuth proxy has no client certificate to show, so where the mesh demands one, it is kube-rbac-proxy.
+func Decide(s meshsettings.Settings, namespace string, served capability.Set) *Proxy {
 	openShift := served.OpenShift()
+	mode := s.AuthProxy.Mode
+	p := &Proxy{kind: rbac, settings: s, namespace: namespace, serviceCA: openShift}
 	switch {
-	case w.RESTPort == 0, w.Mode == Never, w.Mode != Always && !openShift:
+	case !s.RESTProxy.Enabled, mode == meshsettings.AuthProxyNever, mode != meshsettings.AuthProxyAlways && !openShift:
 		return nil
-	case openShift && served.Has(capability.UserGroup) && !w.mutual():
-		return &Proxy{kind: oauth, wishes: w, serviceCA: true}
-	default:
-		return &Proxy{kind: rbac, wishes: w, serviceCA: openShift}
+	case openShift && served.Has(capability.UserGroup) && !p.mutual():
+		p.kind = oauth
 	}
+	return p
 }
 
 // Original is the sidecar exactly as the Open Data Hub build of the original rendered it into each pod, with the image that a pod
 // has. Its cookies are sealed with a word that everybody knows, so nothing new is made in this form.
 func Original(namespace, serviceAccount, image string) *Proxy {
-	return &Proxy{kind: original, serviceCA: true, wishes: Wishes{Namespace: namespace, ServiceAccount: serviceAccount, OAuthImage: image}}
+	s := meshsettings.Settings{ServiceAccountName: serviceAccount, AuthProxy: meshsettings.AuthProxy{Image: meshsettings.ParseImage(image)}}
+	return &Proxy{kind: original, settings: s, namespace: namespace, serviceCA: true}
+}
+
+// AccountOf is the service account of runtime pods: the one that the settings name, else [Account] where the platform or a sidecar
+// relies on it, else "" for the account that every namespace has.
+func AccountOf(s meshsettings.Settings, served capability.Set) string {
+	if s.ServiceAccountName == "" && (served.OpenShift() || Decide(s, "", served) != nil) {
+		return Account
+	}
+	return s.ServiceAccountName
 }
 
 // mutual tells that the mesh demands certificates of its clients.
-func (w Wishes) mutual() bool { return w.TLSSecret != "" && w.ClientAuth == "require" }
-
-// meshName is the name that certificates of the mesh have to bear.
-func (w Wishes) meshName() string { return w.Service + "." + w.Namespace }
-
-// account is the service account of the pods.
-func (w Wishes) account() string {
-	if w.ServiceAccount == "" {
-		return Account
-	}
-	return w.ServiceAccount
+func (p *Proxy) mutual() bool {
+	return p.settings.TLS.Enabled() && p.settings.TLS.ClientAuth == "require"
 }
 
+// meshName is the name that certificates of the mesh have to bear.
+func (p *Proxy) meshName() string { return p.settings.ServiceName + "." + p.namespace }
+
 // ServiceAccount is the account of the pods; it needs ClusterRole system:auth-delegator.
-func (p *Proxy) ServiceAccount() string { return p.wishes.account() }
+func (p *Proxy) ServiceAccount() string { return cmp.Or(p.settings.ServiceAccountName, Account) }
 
 // HasCookie tells whether the sidecar needs CookieSecret.
 func (p *Proxy) HasCookie() bool { return p.kind == oauth }
@@ -136,7 +114,7 @@ func (p *Proxy) NeedsCertificate() bool { return !p.serviceCA }
 
 // Rules are the data of RulesConfigMap: callers need the right to get Services of the namespace, as with the OAuth proxy.
 func (p *Proxy) Rules() (map[string]string, error) {
-	return rbacproxy.Config(rbacproxy.Attributes{APIVersion: "v1", Resource: "services", Verb: "get", Namespace: p.wishes.Namespace})
+	return rbacproxy.Config(rbacproxy.Attributes{APIVersion: "v1", Resource: "services", Verb: "get", Namespace: p.namespace})
 }
 
 // ServiceAnnotations ask the platform for the certificate of the sidecar, on the Service of the mesh.
@@ -154,10 +132,10 @@ func (p *Proxy) ServicePort() *corev1ac.ServicePortApplyConfiguration {
 
 // HostAliases lead the name in the certificate of the mesh to the pod itself, so that the sidecar can check whom it speaks to.
 func (p *Proxy) HostAliases() []*corev1ac.HostAliasApplyConfiguration {
-	if p.kind == original || p.wishes.TLSSecret == "" {
+	if p.kind == original || !p.settings.TLS.Enabled() {
 		return nil
 	}
-	return []*corev1ac.HostAliasApplyConfiguration{corev1ac.HostAlias().WithIP(loopback).WithHostnames(p.wishes.meshName())}
+	return []*corev1ac.HostAliasApplyConfiguration{corev1ac.HostAlias().WithIP(loopback).WithHostnames(p.meshName())}
 }
 
 // Volumes are those of the sidecar. Nobody else in the pod mounts them.
@@ -186,13 +164,12 @@ func (p *Proxy) Container() (*corev1ac.ContainerApplyConfiguration, error) {
 
 // arguments are those of the OAuth proxy.
 func (p *Proxy) arguments() oauthproxy.Arguments {
-	w := p.wishes
 	a := oauthproxy.Arguments{
-		Port: Port, ServiceAccount: w.account(), Upstream: fmt.Sprintf("http://localhost:%d", w.RESTPort),
-		Review: oauthproxy.Review{Resource: "services", Namespace: w.Namespace, Verb: "get"}, Extra: w.ExtraArgs,
+		Port: Port, ServiceAccount: p.ServiceAccount(), Upstream: fmt.Sprintf("http://localhost:%d", p.settings.RESTProxy.Port),
+		Review: oauthproxy.Review{Resource: "services", Namespace: p.namespace, Verb: "get"}, Extra: p.settings.AuthProxy.ExtraArgs,
 	}
-	if w.TLSSecret != "" {
-		a.Upstream = fmt.Sprintf("https://%s:%d", w.meshName(), w.RESTPort)
+	if p.settings.TLS.Enabled() {
+		a.Upstream = fmt.Sprintf("https://%s:%d", p.meshName(), p.settings.RESTProxy.Port)
 		a.UpstreamCA = []string{meshTLSDir + "/" + corev1.TLSCertKey}
 	}
 	return a

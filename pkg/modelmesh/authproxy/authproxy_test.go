@@ -8,12 +8,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/meshsettings"
 )
 
 var (
@@ -23,23 +23,21 @@ var (
 	plain   = capability.NewSet(capability.ServiceMonitor)
 )
 
-func wishes(changes ...func(*Wishes)) Wishes {
-	amount := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("256Mi")}
-	w := Wishes{
-		Mode: Auto, OAuthImage: "quay.io/example/oauth:1", RBACImage: "quay.io/example/rbac:1",
-		Resources: corev1.ResourceRequirements{Requests: amount, Limits: amount},
-		Namespace: "ns", Service: "modelmesh-serving", RESTPort: 8008,
-	}
+func wishes(changes ...func(*meshsettings.Settings)) meshsettings.Settings {
+	s := meshsettings.Default()
+	s.AuthProxy.Image, s.AuthProxy.RBACImage = meshsettings.ParseImage("quay.io/example/oauth:1"), meshsettings.ParseImage("quay.io/example/rbac:1")
 	for _, change := range changes {
-		change(&w)
+		change(&s)
 	}
-	return w
+	return s
 }
 
-func mode(m Mode) func(*Wishes) { return func(w *Wishes) { w.Mode = m } }
+func mode(m string) func(*meshsettings.Settings) {
+	return func(s *meshsettings.Settings) { s.AuthProxy.Mode = m }
+}
 
-func tls(auth string) func(*Wishes) {
-	return func(w *Wishes) { w.TLSSecret, w.ClientAuth = "mesh-tls", auth }
+func tls(auth string) func(*meshsettings.Settings) {
+	return func(s *meshsettings.Settings) { s.TLS = meshsettings.TLS{SecretName: "mesh-tls", ClientAuth: auth} }
 }
 
 // pod is what the sidecar adds to a pod, as the API has it.
@@ -61,29 +59,29 @@ func pod(t *testing.T, p *Proxy) corev1.PodSpec {
 }
 
 func TestDecide(t *testing.T) {
-	none := func(w *Wishes) { w.RESTPort = 0 }
+	none := func(s *meshsettings.Settings) { s.RESTProxy.Enabled = false }
 	for name, c := range map[string]struct {
-		wishes    Wishes
+		wishes    meshsettings.Settings
 		served    capability.Set
 		container string
 		upstream  string
 		signed    bool // the platform makes the certificate
 	}{
 		"OpenShift":                     {wishes(), openShift, "oauth-proxy", "http://localhost:8008", true},
-		"another port":                  {wishes(func(w *Wishes) { w.RESTPort = 9009 }), openShift, "oauth-proxy", "http://localhost:9009", true},
+		"another port":                  {wishes(func(s *meshsettings.Settings) { s.RESTProxy.Port = 9009 }), openShift, "oauth-proxy", "http://localhost:9009", true},
 		"OpenShift without OAuth":       {wishes(), noOAuth, "kube-rbac-proxy", "http://127.0.0.1:8008/", true},
 		"Kubernetes":                    {wishes(), plain, "", "", false},
-		"Kubernetes, asked for":         {wishes(mode(Always)), plain, "kube-rbac-proxy", "http://127.0.0.1:8008/", false},
-		"OpenShift, not wanted":         {wishes(mode(Never)), openShift, "", "", false},
+		"Kubernetes, asked for":         {wishes(mode(meshsettings.AuthProxyAlways)), plain, "kube-rbac-proxy", "http://127.0.0.1:8008/", false},
+		"OpenShift, not wanted":         {wishes(mode(meshsettings.AuthProxyNever)), openShift, "", "", false},
 		"Routes alone are no OpenShift": {wishes(), capability.NewSet(capability.Route), "", "", false},
-		"no REST proxy":                 {wishes(none, mode(Always)), openShift, "", "", false},
+		"no REST proxy":                 {wishes(none, mode(meshsettings.AuthProxyAlways)), openShift, "", "", false},
 		"TLS":                           {wishes(tls("")), openShift, "oauth-proxy", "https://modelmesh-serving.ns:8008", true},
 		"TLS that asks clients":         {wishes(tls("optional")), openShift, "oauth-proxy", "https://modelmesh-serving.ns:8008", true},
 		"TLS that demands a certificate of clients":   {wishes(tls("require")), openShift, "kube-rbac-proxy", "https://modelmesh-serving.ns:8008/", true},
-		"client certificates without TLS mean little": {wishes(func(w *Wishes) { w.ClientAuth = "require" }), openShift, "oauth-proxy", "http://localhost:8008", true},
+		"client certificates without TLS mean little": {wishes(func(s *meshsettings.Settings) { s.TLS.ClientAuth = "require" }), openShift, "oauth-proxy", "http://localhost:8008", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := Decide(c.wishes, c.served)
+			p := Decide(c.wishes, "ns", c.served)
 			if (p == nil) != (c.container == "") {
 				t.Fatalf("got %+v, want container %q", p, c.container)
 			}
@@ -107,7 +105,7 @@ func TestDecide(t *testing.T) {
 // [O2] [M7] the cookie of each namespace has a key of its own, image and arguments come from the settings, and nothing runs without
 // the restrictions of a restricted namespace.
 func TestOAuthContainer(t *testing.T) {
-	p := Decide(wishes(func(w *Wishes) { w.ExtraArgs = []string{"--request-logging=true"} }), openShift)
+	p := Decide(wishes(func(s *meshsettings.Settings) { s.AuthProxy.ExtraArgs = []string{"--request-logging=true"} }), "ns", openShift)
 	spec := pod(t, p)
 	c := spec.Containers[0]
 	if c.Image != "quay.io/example/oauth:1" {
@@ -168,9 +166,9 @@ func TestSidecarsSpeakTLSToTheMesh(t *testing.T) {
 		proxy *Proxy
 		args  []string
 	}{
-		"OAuth":           {Decide(wishes(tls("")), openShift), []string{"--upstream-ca=/opt/kserve/mmesh/tls/tls.crt"}},
-		"kube-rbac-proxy": {Decide(wishes(tls("optional"), mode(Always)), plain), []string{"--upstream-ca-file=/opt/kserve/mmesh/tls/tls.crt"}},
-		"with a client certificate": {Decide(wishes(tls("require")), openShift), []string{
+		"OAuth":           {Decide(wishes(tls("")), "ns", openShift), []string{"--upstream-ca=/opt/kserve/mmesh/tls/tls.crt"}},
+		"kube-rbac-proxy": {Decide(wishes(tls("optional"), mode(meshsettings.AuthProxyAlways)), "ns", plain), []string{"--upstream-ca-file=/opt/kserve/mmesh/tls/tls.crt"}},
+		"with a client certificate": {Decide(wishes(tls("require")), "ns", openShift), []string{
 			"--upstream-ca-file=/opt/kserve/mmesh/tls/tls.crt", "--upstream-client-cert-file=/opt/kserve/mmesh/tls/tls.crt",
 			"--upstream-client-key-file=/opt/kserve/mmesh/tls/tls.key",
 		}},
@@ -192,14 +190,16 @@ func TestSidecarsSpeakTLSToTheMesh(t *testing.T) {
 			}
 		})
 	}
-	if got := pod(t, Decide(wishes(tls("optional"), mode(Always)), plain)).Containers[0]; strings.Contains(strings.Join(got.Args, " "), "client-cert") {
+	if got := pod(t, Decide(wishes(tls("optional"), mode(meshsettings.AuthProxyAlways)), "ns", plain)).Containers[0]; strings.Contains(strings.Join(got.Args, " "), "client-cert") {
 		t.Errorf("a certificate that nobody demands: %q", got.Args)
 	}
 }
 
 // [O4] Kubernetes without OpenShift gets a proxy that works there, and none unless it is asked for.
 func TestRBACContainer(t *testing.T) {
-	p := Decide(wishes(mode(Always), func(w *Wishes) { w.ExtraArgs = []string{"--v=4"}; w.ServiceAccount = "runner" }), plain)
+	p := Decide(wishes(mode(meshsettings.AuthProxyAlways), func(s *meshsettings.Settings) {
+		s.AuthProxy.ExtraArgs, s.ServiceAccountName = []string{"--v=4"}, "runner"
+	}), "ns", plain)
 	spec := pod(t, p)
 	c := spec.Containers[0]
 	if c.Image != "quay.io/example/rbac:1" || c.Args[len(c.Args)-1] != "--v=4" || !slices.Contains(c.Args, "--proxy-endpoints-port=8444") {
@@ -233,7 +233,7 @@ func TestRBACContainer(t *testing.T) {
 }
 
 func TestServicePort(t *testing.T) {
-	p := Decide(wishes(), openShift)
+	p := Decide(wishes(), "ns", openShift)
 	port := p.ServicePort()
 	if *port.Name != "https" || *port.Port != 8443 || port.TargetPort.StrVal != "https" {
 		t.Errorf("port %+v", port)
@@ -284,12 +284,12 @@ func TestCertificatesComeFromSomewhere(t *testing.T) {
 			}
 		}
 		set := capability.NewSet(served...)
-		for _, m := range []Mode{Auto, Always, Never, ""} {
-			p := Decide(wishes(mode(m)), set)
+		for _, m := range []string{meshsettings.AuthProxyAuto, meshsettings.AuthProxyAlways, meshsettings.AuthProxyNever, ""} {
+			p := Decide(wishes(mode(m)), "ns", set)
 			if p != nil && p.NeedsCertificate() == set.OpenShift() {
 				t.Errorf("%s, mode %q: needs a certificate of ours: %t", set, m, p.NeedsCertificate())
 			}
-			if p != nil && m == Never || p == nil && m == Always {
+			if p != nil && m == meshsettings.AuthProxyNever || p == nil && m == meshsettings.AuthProxyAlways {
 				t.Errorf("%s, mode %q: %+v", set, m, p)
 			}
 		}

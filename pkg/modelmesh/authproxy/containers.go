@@ -18,12 +18,12 @@ func (p *Proxy) oauth() (*corev1ac.ContainerApplyConfiguration, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := guarded(p.wishes.OAuthImage, args).
+	c := guarded(p.settings.AuthProxy.Image.Reference(), args).
 		WithEnv(oauthproxy.CookieVariable(CookieSecret)).
 		WithVolumeMounts(mount(VolumeTLS, oauthproxy.TLSDir).WithReadOnly(true)).
-		WithResources(resourcesOf(p.wishes.Resources)).
+		WithResources(resourcesOf(p.settings.AuthProxy.Resources)).
 		WithSecurityContext(resources.SidecarSecurity())
-	if p.wishes.TLSSecret != "" {
+	if p.settings.TLS.Enabled() {
 		c.WithVolumeMounts(mount(meshTLSVolume, meshTLSDir).WithReadOnly(true))
 	}
 	return c, nil
@@ -31,23 +31,23 @@ func (p *Proxy) oauth() (*corev1ac.ContainerApplyConfiguration, error) {
 
 // rbac has the port name of the other sidecar, by which the Service leads to it.
 func (p *Proxy) rbac() *corev1ac.ContainerApplyConfiguration {
-	w := p.wishes
+	own := p.settings.AuthProxy
 	file := func(key string) rbacproxy.File {
 		return rbacproxy.File{Secret: TLSSecret, Key: key, Volume: VolumeTLS, Dir: oauthproxy.TLSDir}
 	}
 	s := rbacproxy.Sidecar{
-		Image: w.RBACImage, Port: Port, UpstreamPort: w.RESTPort, HealthPort: HealthPort, ConfigMap: RulesConfigMap,
+		Image: own.RBACImage.Reference(), Port: Port, UpstreamPort: p.settings.RESTProxy.Port, HealthPort: HealthPort, ConfigMap: RulesConfigMap,
 		Certificate: file(corev1.TLSCertKey), Key: file(corev1.TLSPrivateKeyKey),
 	}
-	if w.TLSSecret != "" {
+	if p.settings.TLS.Enabled() {
 		s.Upstream = &rbacproxy.Upstream{
-			Host: w.meshName(), CA: meshTLSDir + "/" + corev1.TLSCertKey, Mount: mount(meshTLSVolume, meshTLSDir).WithReadOnly(true),
+			Host: p.meshName(), CA: meshTLSDir + "/" + corev1.TLSCertKey, Mount: mount(meshTLSVolume, meshTLSDir).WithReadOnly(true),
 		}
 	}
-	if w.mutual() {
+	if p.mutual() {
 		s.Upstream.Certificate, s.Upstream.Key = s.Upstream.CA, meshTLSDir+"/"+corev1.TLSPrivateKeyKey
 	}
-	c := s.Container().WithArgs(w.ExtraArgs...).WithResources(resourcesOf(w.Resources))
+	c := s.Container().WithArgs(own.ExtraArgs...).WithResources(resourcesOf(own.Resources))
 	c.Ports[0].WithName(PortName)
 	return c
 }
@@ -55,12 +55,12 @@ func (p *Proxy) rbac() *corev1ac.ContainerApplyConfiguration {
 // original leaves nothing out and mends nothing: the quotes around the account, the constant key of the cookies, the port, and
 // the expression that never matches.
 func (p *Proxy) original() *corev1ac.ContainerApplyConfiguration {
-	review := fmt.Sprintf(`{"namespace": %q, "resource": "services", "verb": "get"}`, p.wishes.Namespace)
+	review := fmt.Sprintf(`{"namespace": %q, "resource": "services", "verb": "get"}`, p.namespace)
 	amount := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("256Mi")}
-	return guarded(p.wishes.OAuthImage, []string{
+	return guarded(p.settings.AuthProxy.Image.Reference(), []string{
 		fmt.Sprintf("--https-address=:%d", Port),
 		"--provider=openshift",
-		fmt.Sprintf("--openshift-service-account=%q", p.wishes.ServiceAccount),
+		fmt.Sprintf("--openshift-service-account=%q", p.settings.ServiceAccountName),
 		"--upstream=http://localhost:8008",
 		"--tls-cert=" + oauthproxy.TLSDir + "/tls.crt",
 		"--tls-key=" + oauthproxy.TLSDir + "/tls.key",

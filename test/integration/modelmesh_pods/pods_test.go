@@ -13,6 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/meshetcd"
 	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
@@ -100,7 +101,7 @@ var _ = Describe("Objects of a namespace", func() {
 		front := modelmesh.NamespaceInputs{Namespace: namespace, Settings: in.Settings, TLS: in.TLS}
 		constraints, err := modelmesh.BuildConstraints(namespace, map[string]*v1alpha1.ServingRuntimeSpec{in.Name: in.Spec}, true)
 		Expect(err).NotTo(HaveOccurred())
-		data, err := modelmesh.EtcdCopy(map[string][]byte{"etcd_connection": []byte(`{"endpoints":"http://etcd:2379"}`)}, "mesh", namespace)
+		data, err := meshetcd.Copy(map[string][]byte{"etcd_connection": []byte(`{"endpoints":"http://etcd:2379"}`)}, "mesh", namespace)
 		Expect(err).NotTo(HaveOccurred())
 		var desired apply.Desired
 		desired.Add(modelmesh.BuildService(front), modelmesh.BuildServiceMonitor(front), constraints,

@@ -76,8 +76,8 @@ var changes = []variant{
 
 func proxied(served capability.Set) func(*modelmesh.RuntimeInputs) {
 	return func(in *modelmesh.RuntimeInputs) {
-		in.Settings.AuthProxy.Mode = string(authproxy.Always)
-		in.Proxy = authproxy.Decide(authproxy.FromSettings(in.Settings, in.Namespace), served)
+		in.Settings.AuthProxy.Mode = meshsettings.AuthProxyAlways
+		in.Proxy = authproxy.Decide(in.Settings, in.Namespace, served)
 	}
 }
 
