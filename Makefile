@@ -12,7 +12,7 @@ TAGS := grpcnotrace
 LDFLAGS := -s -w -X main.version=$(VERSION)
 BINARY ?= bin/manager
 PLUGIN ?= bin/kubectl-odh
-COMPONENTS := appwrapper mlflow mlflowaccess modelcatalog modelcatalog/beside modelmesh modelmesh/beside modelmesh/companion modelmesh/models modelregistry modelregistry/beside modelregistry/storage platform raycluster
+COMPONENTS := appwrapper mlflow mlflowaccess modelcatalog modelcatalog/beside modelmesh modelmesh/models modelmesh/openshift modelmesh/runtimes modelregistry modelregistry/beside modelregistry/storage platform raycluster
 CLUSTER ?= dev
 # Where suites write which rights the manager used, see test/rbac.
 RIGHTS_DIR ?= $(CURDIR)/bin/rights
@@ -182,7 +182,7 @@ print-supported-mlflow-version: ## Print the release of MLflow that this version
 
 .PHONY: validate-samples
 validate-samples: ## Hold the samples against the CRDs, without a cluster
-	go test -run 'Samples|Sample' ./apis/... ./pkg/podset ./controllers/modelmesh
+	go test -run 'Samples|Sample' ./apis/... ./pkg/podset ./controllers/modelmesh/resources
 
 .PHONY: verify-manifests
 verify-manifests: ## Build every overlay and look at what comes out, without a cluster
@@ -262,9 +262,9 @@ fuzz: ## Run every fuzz target for FUZZTIME each
 .PHONY: fuzz-mesh
 fuzz-mesh: ## What users of ModelMesh may write, fuzzed for about a minute; longer with MESH_FUZZ=10m
 	go test -run '^$$' -fuzz '^FuzzServingRuntime$$' -fuzztime $(MESH_FUZZ) ./webhooks/modelmesh
-	go test -run '^$$' -fuzz '^FuzzBuilders$$' -fuzztime $(MESH_FUZZ) ./controllers/modelmesh
+	go test -run '^$$' -fuzz '^FuzzBuilders$$' -fuzztime $(MESH_FUZZ) ./controllers/modelmesh/resources
 	go test -run '^$$' -fuzz '^FuzzInferenceService$$' -fuzztime $(MESH_FUZZ) ./pkg/modelmesh
-	go test -run '^$$' -fuzz '^FuzzDocuments$$' -fuzztime $(MESH_FUZZ) ./pkg/meshsettings
+	go test -run '^$$' -fuzz '^FuzzDocuments$$' -fuzztime $(MESH_FUZZ) ./pkg/modelmesh/settings
 
 .PHONY: bench
 bench: cluster-build ## Measure size, memory, requests and writes, and print them beside the targets

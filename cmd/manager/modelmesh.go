@@ -15,15 +15,16 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
-	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/companion"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/models"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/openshift"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/runtimes"
 	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
-	"github.com/odh-platform/odh-platform-operator/pkg/meshsettings"
+	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/modelmesh"
 )
 
@@ -49,7 +50,7 @@ func modelMeshRow(env *Env) row {
 					})
 				},
 				Settings: m.settings,
-				Parts:    []modelmesh.Part{models.Setup, companion.Setup},
+				Parts:    []modelmesh.Part{runtimes.Setup, models.Setup, openshift.Setup},
 			}),
 		},
 		FieldOwner: modelmesh.FieldOwner,
@@ -77,9 +78,9 @@ func (m *modelMesh) scope() string {
 
 // caches are those of runtimes and models, and in a cluster those of what stands beside them.
 func (m *modelMesh) caches() []component.CacheNeed {
-	needs := modelmesh.Caches(m.scope())
+	needs := runtimes.Caches(m.scope())
 	if m.scope() == "" {
-		needs = append(needs, companion.Caches()...)
+		needs = append(needs, openshift.Caches()...)
 	}
 	return needs
 }

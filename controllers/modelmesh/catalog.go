@@ -10,8 +10,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
-	"github.com/odh-platform/odh-platform-operator/pkg/meshsettings"
 	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 )
 
 // Catalog reads from memory which runtimes and models namespaces have.

@@ -1,8 +1,15 @@
-// Package modelmesh serves runtimes of ModelMesh: in every enabled namespace one Deployment for each multi-model runtime, the
-// Service in front of all of them, and what their pods read.
+// Package modelmesh is what the controllers of ModelMesh share: which namespaces are served (namespaces.go), which runtimes and models
+// they have (catalog.go), how events become requests (enqueue.go), and the start of the component (setup.go).
 //
-// One controller looks at one namespace at a time: it reads the runtimes, the models and the settings from memory, builds what
-// there has to be by pure functions (build_*.go), and hands it to pkg/apply. A runtime that cannot be served holds up no other.
-// The models themselves are the business of package models, what only OpenShift has of package companion; both share with this
-// one what is in Shared.
+// How a ServingRuntime gets its pods: runtimes/watches.go enqueues the namespace, runtimes/reconcile.go gathers the facts (facts.go) and
+// reconciles it. Package resources builds the NetworkPolicy (policy.go) and what all pods read (constraints.go), then the Service
+// (service.go) and the Deployment (deployment.go, containers.go, volumes.go); pkg/apply writes them in this order. The same reconcile
+// tells package client where the Service is, and package events which prefix of etcd to watch (runtimes/service.go).
+//
+// How a Predictor gets its model: models/setup.go watches it, models/reconcile.go registers it with the mesh through package client
+// (ask.go), reads the answer (status.go) and writes the status (source.go; condition.go for an InferenceService). Later package events
+// tells of each change that the mesh writes into etcd (package etcd reads it), and models/wake.go enqueues the model again.
+//
+// On OpenShift package openshift adds accounts, storage entries and Routes; package authproxy decides and builds the sidecar that
+// guards REST. Rules that the webhook asks too are in pkg/modelmesh, settings in pkg/modelmesh/settings.
 package modelmesh

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -25,8 +26,8 @@ import (
 // LabelEnabled on a namespace says whether it is served.
 const LabelEnabled = "modelmesh-enabled"
 
-// labelEnforce on a namespace names the level of pod security without which no pod gets in.
-const labelEnforce = "pod-security.kubernetes.io/enforce"
+// LabelEnforce on a namespace names the level of pod security without which no pod gets in.
+const LabelEnforce = "pod-security.kubernetes.io/enforce"
 
 // Namespaces knows which namespaces are served. Only those with LabelEnabled are held in memory, as metadata.
 type Namespaces struct {
@@ -104,8 +105,8 @@ func (n *Namespaces) Metadata(ctx context.Context, name string) (*metav1.Partial
 	return head, nil
 }
 
-// narrow limits a cache to the namespaces that may ever be served.
-func (n *Namespaces) narrow() cache.ByObject {
+// Narrow limits a cache to the namespaces that may ever be served.
+func (n *Namespaces) Narrow() cache.ByObject {
 	if n.OnlyOwn() {
 		return cache.ByObject{Namespaces: map[string]cache.Config{n.Home: {}}}
 	}
@@ -176,6 +177,8 @@ func (n *Namespaces) Requests(ctx context.Context) ([]reconcile.Request, error) 
 	return out, nil
 }
 
+var namespaceKind = corev1.SchemeGroupVersion.WithKind("Namespace")
+
 // RequestFor is the request for a namespace.
 func RequestFor(namespace string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: namespace}}
@@ -196,7 +199,7 @@ func Metadata(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 // bareNamespace keeps of a namespace what is looked at.
 func bareNamespace(in any) (any, error) {
 	if m, ok := in.(*metav1.PartialObjectMetadata); ok {
-		m.Labels = map[string]string{LabelEnabled: m.Labels[LabelEnabled], labelEnforce: m.Labels[labelEnforce]}
+		m.Labels = map[string]string{LabelEnabled: m.Labels[LabelEnabled], LabelEnforce: m.Labels[LabelEnforce]}
 		m.Annotations, m.ManagedFields, m.OwnerReferences, m.Finalizers = nil, nil, nil, nil
 	}
 	return in, nil

@@ -131,7 +131,7 @@ func TestAnErrorIsNoAnswer(t *testing.T) {
 
 func TestOfNamespacesLittleIsKept(t *testing.T) {
 	m := Metadata(namespaceKind)
-	m.Name, m.Labels = "a", map[string]string{LabelEnabled: "true", labelEnforce: "restricted", "more": "x"}
+	m.Name, m.Labels = "a", map[string]string{LabelEnabled: "true", LabelEnforce: "restricted", "more": "x"}
 	m.Annotations, m.ManagedFields = map[string]string{"a": "b"}, []metav1.ManagedFieldsEntry{{}}
 	out, err := bareNamespace(m)
 	if err != nil || len(m.Labels) != 2 || m.Annotations != nil || m.ManagedFields != nil || out != any(m) {
@@ -168,4 +168,10 @@ func TestMetadataOfNamespaces(t *testing.T) {
 	if _, err := n.Metadata(t.Context(), "own"); err == nil {
 		t.Error("an error of the cache is lost")
 	}
+}
+
+type brokenReader struct{ client.Reader }
+
+func (brokenReader) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return errors.New("no memory")
 }

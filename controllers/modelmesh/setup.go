@@ -5,11 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	appsv1 "k8s.io/api/apps/v1"
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
@@ -18,14 +15,15 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
+	meshclient "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client"
+	meshevents "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/events"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
-	"github.com/odh-platform/odh-platform-operator/pkg/mesh"
-	"github.com/odh-platform/odh-platform-operator/pkg/meshevents"
-	"github.com/odh-platform/odh-platform-operator/pkg/meshsettings"
+	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 )
 
 // ComponentName is the name of the component in flags, labels, metrics and folders.
@@ -45,43 +43,15 @@ func LegacyAnnotations() []string {
 // PredictorKind is the resource of our own that the component needs; all other APIs of KServe may come and go.
 var PredictorKind = schema.GroupVersionKind{Group: "serving.kserve.io", Version: "v1alpha1", Kind: "Predictor"}
 
-var (
-	namespaceKind  = corev1.SchemeGroupVersion.WithKind("Namespace")
-	serviceKind    = corev1.SchemeGroupVersion.WithKind("Service")
-	configMapKind  = corev1.SchemeGroupVersion.WithKind("ConfigMap")
-	secretKind     = corev1.SchemeGroupVersion.WithKind("Secret")
-	claimKind      = corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")
-	deploymentKind = appsv1.SchemeGroupVersion.WithKind("Deployment")
-	policyKind     = networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy")
-	autoscalerKind = autoscalingv2.SchemeGroupVersion.WithKind("HorizontalPodAutoscaler")
-)
-
 // Rights on what has no namespace, and on the kinds of KServe and Prometheus, which may come and go and are always watched in all
 // namespaces. Of runtimes and namespaces only the finalizers may be written: what an owner reference that holds up deletion asks
-// for. The rights on what is made are in package beside.
+// for. The rights on what is made are in package runtimes.
 
 // +kubebuilder:rbac:groups=serving.kserve.io,resources=predictors;inferenceservices;servingruntimes;clusterservingruntimes,verbs=list;watch
 // +kubebuilder:rbac:groups=serving.kserve.io,resources=servingruntimes/finalizers;clusterservingruntimes/finalizers,verbs=update
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces/finalizers,verbs=update
 // +kubebuilder:rbac:groups=monitoring.coreos.com,resources=servicemonitors,verbs=get;list;watch;create;patch;delete
-
-// Caches says what is held in memory: of children the metadata, by our label; Deployments whole, for their replicas; Secrets and
-// ConfigMaps, which belong to users, as bare metadata. An empty namespace is all; where it is one there is no NetworkPolicy.
-func Caches(namespace string) []component.CacheNeed {
-	needs := []component.CacheNeed{
-		{Kind: deploymentKind, Namespace: namespace, Whole: true},
-		{Kind: serviceKind, Namespace: namespace},
-		{Kind: autoscalerKind, Namespace: namespace},
-		{Kind: secretKind, Namespace: namespace, Everything: true},
-		{Kind: configMapKind, Namespace: namespace, Everything: true},
-		{Kind: capability.ServiceMonitor},
-	}
-	if namespace == "" {
-		needs = append(needs, component.CacheNeed{Kind: policyKind})
-	}
-	return needs
-}
 
 // Environment is what Setup needs from the program. What the functions return is needed when the component starts, not before.
 type Environment struct {
@@ -92,7 +62,7 @@ type Environment struct {
 	Applier func(ctrl.Manager) *apply.Applier
 	// Settings are those of meshsettings; the source is a runnable of the program.
 	Settings func(ctrl.Manager) (*meshsettings.Source, error)
-	// Parts are the controllers beside that of runtimes.
+	// Parts are the controllers of the component.
 	Parts []Part
 }
 
@@ -103,7 +73,7 @@ func Setup(e Environment) func(context.Context, ctrl.Manager) error {
 		if err != nil {
 			return err
 		}
-		for _, part := range append([]Part{setupServer}, e.Parts...) {
+		for _, part := range e.Parts {
 			if err := part(ctx, mgr, shared); err != nil {
 				return err
 			}
@@ -134,44 +104,23 @@ func (e Environment) shared(mgr ctrl.Manager) (*Shared, error) {
 	s := &Shared{
 		Catalog: catalog, Config: e.Config, Served: e.Served(), Domain: e.Domain(), Clock: e.Clock(), Applier: e.Applier(mgr), Dynamic: dyn,
 		Recorder: mgr.GetEventRecorder(ComponentName), Namespaces: namespaces, Settings: settings,
-		Pool:   mesh.NewPool(log.WithName("mesh")),
+		Pool:   meshclient.NewPool(log.WithName("mesh")),
 		Events: meshevents.NewStream(meshevents.Options{Home: own, Clock: e.Clock(), Log: log.WithName("events")}),
 	}
 	slices, err := sliceCache(mgr, namespaces)
 	if err != nil {
 		return nil, err
 	}
-	return s, errors.Join(mgr.Add(s.Pool), mgr.Add(s.Events), mesh.SetupEndpoints(mgr, ComponentName+"-endpoints", slices, s.Pool))
+	return s, errors.Join(mgr.Add(s.Pool), mgr.Add(s.Events), meshclient.SetupEndpoints(mgr, ComponentName+"-endpoints", slices, s.Pool))
 }
 
 // sliceCache holds the EndpointSlices of the Services in front of runtimes: slices have the labels of their Service.
 func sliceCache(mgr ctrl.Manager, namespaces *Namespaces) (cache.Cache, error) {
-	has, err := labels.NewRequirement(LabelService, selection.Exists, nil)
+	has, err := labels.NewRequirement(resources.LabelService, selection.Exists, nil)
 	if err != nil {
 		return nil, fmt.Errorf("selecting EndpointSlices by label: %w", err)
 	}
-	by := namespaces.narrow()
+	by := namespaces.Narrow()
 	by.Label = labels.NewSelector().Add(*has)
 	return component.Narrow(mgr, &discoveryv1.EndpointSlice{}, by, nil)
-}
-
-// setupServer registers the controller of runtimes.
-func setupServer(ctx context.Context, mgr ctrl.Manager, shared *Shared) error {
-	claims, err := component.Narrow(mgr, Metadata(claimKind), shared.Namespaces.narrow(), component.Bare)
-	if err != nil {
-		return err
-	}
-	s := newServer(&server{
-		Catalog: shared.Catalog, authors: shared.Config.Authors, clock: shared.Clock, recorder: shared.Recorder,
-		live: mgr.GetAPIReader(), claims: claims, applier: shared.Applier, pool: shared.Pool, stream: shared.Events,
-	})
-	c, err := s.watch(mgr, claims, shared.Served, shared.Settings)
-	if err != nil {
-		return fmt.Errorf("building the controller of runtimes: %w", err)
-	}
-	s.watchOptional(ctx, mgr, c, shared.Served)
-	if err := mgr.Add(&leftovers{server: s, log: mgr.GetLogger().WithName(ComponentName)}); err != nil {
-		return fmt.Errorf("adding to the manager: %w", err)
-	}
-	return nil
 }

@@ -2,19 +2,20 @@ package modelmesh
 
 import (
 	"context"
+	"time"
 
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	meshclient "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client"
+	meshevents "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/events"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
-	"github.com/odh-platform/odh-platform-operator/pkg/mesh"
-	"github.com/odh-platform/odh-platform-operator/pkg/meshevents"
-	"github.com/odh-platform/odh-platform-operator/pkg/meshsettings"
+	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 )
 
 // Shared is what the parts of the component have in common during one run of it.
@@ -32,7 +33,7 @@ type Shared struct {
 	Namespaces *Namespaces
 	Settings   *meshsettings.Source
 	// Pool has the clients of the namespaces, Events says what happened to models there.
-	Pool   *mesh.Pool
+	Pool   *meshclient.Pool
 	Events *meshevents.Stream
 	// Catalog has the runtimes and models of the namespaces.
 	Catalog *Catalog
@@ -40,3 +41,11 @@ type Shared struct {
 
 // Part is a group of controllers of the component. ctx ends with the run of the component.
 type Part func(ctx context.Context, mgr ctrl.Manager, shared *Shared) error
+
+// Sooner is the earlier of two pauses, of which 0 is none.
+func Sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}

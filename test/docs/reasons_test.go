@@ -19,7 +19,7 @@ var chapters = map[string]string{
 	"controllers/appwrapper": "AppWrapper", "controllers/mlflow": "MLflow", "controllers/mlflowaccess": "MLflow",
 	"controllers/modelcatalog": "Model Catalog", "controllers/modelmesh": "ModelMesh", "controllers/modelregistry": "Model Registry",
 	"controllers/platform": "Platform", "controllers/raycluster": "Ray clusters",
-	"pkg/meshsettings": "ModelMesh", "pkg/raysettings": "Ray clusters", "pkg/reconciler": "Every component", "pkg/reference": "Every component", "pkg/servingcert": "Every component",
+	"pkg/modelmesh/settings": "ModelMesh", "pkg/raysettings": "Ray clusters", "pkg/reconciler": "Every component", "pkg/reference": "Every component", "pkg/servingcert": "Every component",
 }
 
 // internal are folders whose reasons never reach an object: the states of a rollout become words of messages, and those of health

@@ -8,8 +8,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/meshetcd"
-	"github.com/odh-platform/odh-platform-operator/pkg/meshevents"
+	meshetcd "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/etcd"
+	meshevents "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/events"
 )
 
 const vmodels = "root/mm_ns/fraud/mm/mesh/vmodels/"

@@ -19,8 +19,8 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/utils/clock"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/meshetcd"
-	"github.com/odh-platform/odh-platform-operator/pkg/meshevents"
+	meshetcd "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/etcd"
+	meshevents "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/events"
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 

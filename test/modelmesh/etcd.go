@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/meshetcd"
+	meshetcd "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/etcd"
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 

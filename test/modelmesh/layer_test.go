@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/mesh/meshpb"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
 )
 
 const testConstraints = `{"_default":{"required":["_no_runtime"]},"mt:onnx":{"required":["mt:onnx"]}}`

@@ -9,7 +9,7 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/mesh/meshpb"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
 )
 
 // member is the routing layer of one namespace of a Network, with its server.

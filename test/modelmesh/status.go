@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/mesh/meshpb"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
 )
 
 // describe is the state of a concrete model, as every question tells it.

@@ -24,9 +24,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
-	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
-	"github.com/odh-platform/odh-platform-operator/pkg/mesh/runtimepb"
-	"github.com/odh-platform/odh-platform-operator/pkg/meshsettings"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/runtimepb"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
+	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 )
 
 // adapterPackages are the programs of github.com/kserve/modelmesh-runtime-adapter v0.12.0, by the command of the container.
@@ -89,7 +89,7 @@ const modelPath = "digits/model.onnx"
 // newAdapterPod renders the pod of a runtime. The ports are those that are said to differ on this machine.
 func newAdapterPod(t *testing.T, name string, annotations map[string]string, spec *v1alpha1.ServingRuntimeSpec, ports ...string) *adapterPod {
 	t.Helper()
-	d, err := modelmesh.BuildDeployment(modelmesh.RuntimeInputs{
+	d, err := resources.BuildDeployment(resources.RuntimeInputs{
 		Namespace: "vision", Name: name, Annotations: annotations, Spec: spec, Settings: meshsettings.Default(),
 	})
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
-	"github.com/odh-platform/odh-platform-operator/pkg/mesh/runtimepb"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/runtimepb"
 	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 

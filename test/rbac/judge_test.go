@@ -92,8 +92,8 @@ func TestRefusedAndMissing(t *testing.T) {
 
 func TestRolesOfManifests(t *testing.T) {
 	const manifests = `
-- {kind: ClusterRole, metadata: {name: odh-platform-operator-modelmesh-beside}, rules: [{verbs: [get], apiGroups: [""], resources: [pods]}]}
-- {kind: RoleBinding, metadata: {name: x}, roleRef: {kind: ClusterRole, name: odh-platform-operator-modelmesh-beside}, subjects: [{kind: ServiceAccount, name: odh-platform-operator-controller-manager}]}
+- {kind: ClusterRole, metadata: {name: odh-platform-operator-modelmesh-runtimes}, rules: [{verbs: [get], apiGroups: [""], resources: [pods]}]}
+- {kind: RoleBinding, metadata: {name: x}, roleRef: {kind: ClusterRole, name: odh-platform-operator-modelmesh-runtimes}, subjects: [{kind: ServiceAccount, name: odh-platform-operator-controller-manager}]}
 - {kind: Role, metadata: {name: odh-platform-operator-webhook-certificate}, rules: [{verbs: [get], apiGroups: [""], resources: [secrets], resourceNames: [c]}]}
 - {kind: RoleBinding, metadata: {name: second}, roleRef: {kind: Role, name: odh-platform-operator-webhook-certificate}, subjects: [{kind: ServiceAccount, name: odh-platform-operator-controller-manager}]}
 - {kind: ClusterRole, metadata: {name: viewer, labels: {a: b, rbac.authorization.k8s.io/aggregate-to-view: 'true', rbac.authorization.k8s.io/aggregate-to-edit: 'true', rbac.authorization.k8s.io/aggregate-to-admin: 'false'}}, rules: [{verbs: [get], nonResourceURLs: [/metrics]}]}
@@ -112,7 +112,7 @@ func TestRolesOfManifests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"odh-platform-operator-modelmesh-beside: get pods", "odh-platform-operator-webhook-certificate: get secrets c in its own namespace"}
+	want := []string{"odh-platform-operator-modelmesh-runtimes: get pods", "odh-platform-operator-webhook-certificate: get secrets c in its own namespace"}
 	if difference := cmp.Diff(want, lines(grantsOf(roles))); difference != "" {
 		t.Error(difference)
 	}

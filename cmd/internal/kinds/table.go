@@ -21,8 +21,9 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
-	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/companion"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/models"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/openshift"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/runtimes"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry"
 	"github.com/odh-platform/odh-platform-operator/controllers/platform"
 	"github.com/odh-platform/odh-platform-operator/controllers/raycluster"
@@ -47,8 +48,8 @@ func ByComponent() map[string]render.Kinds {
 		appwrapper.ComponentName: {awv1beta2.GroupVersion.WithKind(awv1beta2.Kind): appWrappers},
 		raycluster.ComponentName: {ray.GVK: rayClusters},
 		modelmesh.ComponentName: {
-			capability.ServingRuntime:        runtimes,
-			capability.ClusterServingRuntime: runtimes,
+			capability.ServingRuntime:        servingRuntimes,
+			capability.ClusterServingRuntime: servingRuntimes,
 			modelmesh.PredictorKind:          registrations,
 			capability.InferenceService:      registrations,
 		},
@@ -131,9 +132,9 @@ func rayClusters(obj *unstructured.Unstructured, env render.Env) (render.Result,
 	return render.Result{Objects: objects, Notes: notes}, err
 }
 
-// runtimes are shown in their namespace; those of cluster scope in the one that objects without a namespace go to.
-func runtimes(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
-	in := modelmesh.RenderInputs{Served: env.Capabilities, OnlyOwn: env.Config.ModelMesh.NamespaceScope, Home: env.Config.ModelMesh.Namespace, Used: true}
+// servingRuntimes are shown in their namespace; those of cluster scope in the one that objects without a namespace go to.
+func servingRuntimes(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
+	in := runtimes.RenderInputs{Served: env.Capabilities, OnlyOwn: env.Config.ModelMesh.NamespaceScope, Home: env.Config.ModelMesh.Namespace, Used: true}
 	if obj.GetKind() == capability.ClusterServingRuntime.Kind {
 		in.Namespace = cmp.Or(env.Namespace, corev1.NamespaceDefault)
 	} else {
@@ -144,11 +145,11 @@ func runtimes(obj *unstructured.Unstructured, env render.Env) (render.Result, er
 	if in.Settings, notes, err = env.Mesh(in.Namespace); err != nil {
 		return render.Result{}, fmt.Errorf("settings of ModelMesh: %w", err)
 	}
-	objects, more, err := modelmesh.Render(in, obj)
+	objects, more, err := runtimes.Render(in, obj)
 	if err != nil || len(objects) == 0 || in.OnlyOwn {
 		return render.Result{Objects: objects, Notes: append(notes, more...)}, err
 	}
-	beside, about, err := companion.Render(in.Namespace, in.Settings, env.Capabilities, env.Config.ModelMesh.MonitoringNamespace)
+	beside, about, err := openshift.Render(in.Namespace, in.Settings, env.Capabilities, env.Config.ModelMesh.MonitoringNamespace)
 	return render.Result{Objects: append(objects, beside...), Notes: slices.Concat(notes, more, about)}, err
 }
 

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
-	"github.com/odh-platform/odh-platform-operator/pkg/meshsettings"
+	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 )
 
 // Older is a ConfigMap in the namespace of the manager as settings read it; nil when there is none.

@@ -10,13 +10,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
-	"github.com/odh-platform/odh-platform-operator/pkg/mesh"
-	"github.com/odh-platform/odh-platform-operator/pkg/mesh/meshpb"
+	meshclient "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
 )
 
 // ask tells the mesh of a model, or asks for the one it has where the spec cannot be told, and notes what came of it. An error
 // leaves what was known before.
-func (r *models) ask(ctx context.Context, client mesh.Client, rec *record, e *entry) error {
+func (r *models) ask(ctx context.Context, client meshclient.Client, rec *record, e *entry) error {
 	var info *meshpb.VModelStatusInfo
 	var err error
 	if rec.problem == "" {
@@ -27,7 +27,7 @@ func (r *models) ask(ctx context.Context, client mesh.Client, rec *record, e *en
 	switch {
 	case err == nil:
 		e.outcome, e.info = answered, info
-	case errors.Is(err, mesh.ErrNoAddress):
+	case errors.Is(err, meshclient.ErrNoAddress):
 		e.outcome = noAddress
 	case status.Code(err) == codes.AlreadyExists:
 		return r.clash(ctx, client, rec, e)
@@ -38,7 +38,7 @@ func (r *models) ask(ctx context.Context, client mesh.Client, rec *record, e *en
 }
 
 // register makes the mesh know the model as the spec describes it.
-func (r *models) register(ctx context.Context, client mesh.Client, rec *record, e *entry) (*meshpb.VModelStatusInfo, error) {
+func (r *models) register(ctx context.Context, client meshclient.Client, rec *record, e *entry) (*meshpb.VModelStatusInfo, error) {
 	key, err := rec.Key()
 	if err != nil {
 		return nil, err
@@ -79,10 +79,10 @@ func (r *models) orders(ctx context.Context, rec *record, e *entry) (bool, error
 
 // clash finds out why the mesh will not take the model: because another source has the name, or because it has a model of the same
 // id that differs.
-func (r *models) clash(ctx context.Context, client mesh.Client, rec *record, e *entry) error {
+func (r *models) clash(ctx context.Context, client meshclient.Client, rec *record, e *entry) error {
 	info, err := client.GetVModelStatus(ctx, &meshpb.GetVModelStatusRequest{VModelId: rec.Name, Owner: rec.Source})
 	switch {
-	case errors.Is(err, mesh.ErrNoAddress):
+	case errors.Is(err, meshclient.ErrNoAddress):
 		e.outcome = noAddress
 		return nil
 	case err != nil:
@@ -96,7 +96,7 @@ func (r *models) clash(ctx context.Context, client mesh.Client, rec *record, e *
 }
 
 // judge is the status that follows from what is known; the present one where nothing is.
-func (r *models) judge(ctx context.Context, client mesh.Client, rec *record, e *entry) (v1alpha1.PredictorStatus, error) {
+func (r *models) judge(ctx context.Context, client meshclient.Client, rec *record, e *entry) (v1alpha1.PredictorStatus, error) {
 	next := *rec.status.DeepCopy()
 	var a answer
 	if e.outcome == answered || e.outcome == different {

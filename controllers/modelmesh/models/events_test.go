@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
-	"github.com/odh-platform/odh-platform-operator/pkg/mesh"
+	meshclient "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client"
 )
 
 func TestTransitions(t *testing.T) {
@@ -54,7 +54,7 @@ func TestTransitions(t *testing.T) {
 func TestEachFailureIsTold(t *testing.T) {
 	for _, key := range []types.NamespacedName{aPredictor, aService} {
 		w := newWorld(t, predictor(), service(t, aModel))
-		w.mesh.fault = mesh.ErrNoAddress
+		w.mesh.fault = meshclient.ErrNoAddress
 		w.reconcile(key)
 		w.toldOf("Warning RuntimeUnhealthy")
 		w.mesh.fault = nil

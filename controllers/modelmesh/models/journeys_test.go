@@ -24,8 +24,8 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
-	"github.com/odh-platform/odh-platform-operator/pkg/mesh"
-	"github.com/odh-platform/odh-platform-operator/pkg/mesh/meshpb"
+	meshclient "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
 	"github.com/odh-platform/odh-platform-operator/test/modelmesh"
 )
 
@@ -95,7 +95,7 @@ func (m *layered) begun(path string) int {
 func (m *layered) reachable() error {
 	switch {
 	case !m.pods:
-		return mesh.ErrNoAddress
+		return meshclient.ErrNoAddress
 	case m.silent:
 		return status.Error(codes.Unavailable, "connection refused")
 	default:
@@ -143,7 +143,7 @@ func newJourney(t *testing.T, change ...func(*modelmesh.LayerOptions)) *journey 
 	j := &journey{world: newWorld(t), queue: map[types.NamespacedName]bool{}, timers: map[types.NamespacedName]time.Time{}, listening: true}
 	j.mesh = newLayered(t, change...)
 	j.mesh.store.OnCommit = j.wrote
-	j.models.client = func(string) (mesh.Client, bool) { return j.mesh, true }
+	j.models.client = func(string) (meshclient.Client, bool) { return j.mesh, true }
 	j.models.clock = clock.RealClock{}
 	j.models.recorder = events.NewFakeRecorder(10000)
 	return j

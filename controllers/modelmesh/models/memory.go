@@ -7,8 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/mesh/meshpb"
-	"github.com/odh-platform/odh-platform-operator/pkg/meshetcd"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
+	meshetcd "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/etcd"
 	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 

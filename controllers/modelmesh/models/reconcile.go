@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	meshclient "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
 	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
-	"github.com/odh-platform/odh-platform-operator/pkg/mesh"
-	"github.com/odh-platform/odh-platform-operator/pkg/mesh/meshpb"
 	"github.com/odh-platform/odh-platform-operator/pkg/redact"
 )
 
@@ -24,7 +24,7 @@ type models struct {
 	// sources by their ids.
 	sources map[string]origin
 	// client of a namespace; false where there is none.
-	client func(namespace string) (mesh.Client, bool)
+	client func(namespace string) (meshclient.Client, bool)
 	// enabled tells whether a namespace is served.
 	enabled func(ctx context.Context, namespace string) (bool, error)
 	// supported tells whether a namespace has a runtime for models with a label.
@@ -208,7 +208,7 @@ func (r *models) remove(ctx context.Context, key types.NamespacedName) (time.Dur
 		r.memory.put(key, e)
 		r.memory.forget(key)
 		return 0, nil
-	case errors.Is(err, mesh.ErrNoAddress):
+	case errors.Is(err, meshclient.ErrNoAddress):
 		r.memory.put(key, e)
 		return 0, nil
 	default:

@@ -10,7 +10,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
-	"github.com/odh-platform/odh-platform-operator/pkg/mesh"
+	meshclient "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client"
 )
 
 const serviceID = "digits__isvc-6b2eb0b8bf"
@@ -55,7 +55,7 @@ func TestAnInferenceServiceBecomesReady(t *testing.T) {
 // As in the recording: a conflict with what is not known costs nothing but the failure, and the transition stays open.
 func TestAnInferenceServiceWithoutPods(t *testing.T) {
 	w := newWorld(t, service(t, aModel))
-	w.mesh.fault = mesh.ErrNoAddress
+	w.mesh.fault = meshclient.ErrNoAddress
 	w.reconcile(aService)
 	m := w.service().Status.ModelStatus
 	if m.TransitionStatus != "" || m.States.ActiveModelState != v1alpha1.Pending || *m.Copies != (v1beta1.ModelCopies{}) ||
@@ -132,7 +132,7 @@ func TestPatchesHaveOurFieldsOnly(t *testing.T) {
 // An InferenceService that cannot be converted says so, and serves what it served.
 func TestConversionErrors(t *testing.T) {
 	w := newWorld(t, service(t, `{model: {modelFormat: {name: a}, storageUri: "hdfs://b/p"}}`))
-	w.mesh.fault = mesh.ErrNoAddress
+	w.mesh.fault = meshclient.ErrNoAddress
 	w.reconcile(aService)
 	s := w.service()
 	c, m := condition(s, "PredictorReady"), s.Status.ModelStatus

@@ -18,9 +18,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	meshclient "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/mesh"
-	"github.com/odh-platform/odh-platform-operator/pkg/mesh/meshpb"
 )
 
 func TestRegistration(t *testing.T) {
@@ -95,7 +95,7 @@ func TestPausesGrow(t *testing.T) {
 
 func TestNoPods(t *testing.T) {
 	w := newWorld(t, predictor())
-	w.mesh.fault = mesh.ErrNoAddress
+	w.mesh.fault = meshclient.ErrNoAddress
 	if again := w.reconcile(aPredictor); again != 0 {
 		t.Errorf("asked again in %s: addresses that come are told", again)
 	}
@@ -121,7 +121,7 @@ func TestNoPods(t *testing.T) {
 	}
 
 	// All pods go: the model is not available any more.
-	w.mesh.fault = mesh.ErrNoAddress
+	w.mesh.fault = meshclient.ErrNoAddress
 	w.memory.freshen("ns")
 	w.reconcile(aPredictor)
 	if s := w.status(); s.Available || s.ActiveModelState != v1alpha1.Loaded || s.LastFailureInfo.Reason != v1alpha1.RuntimeUnhealthy {
@@ -229,7 +229,7 @@ func TestInvalidSpec(t *testing.T) {
 	if s := w.status(); s.ActiveModelState != v1alpha1.Standby || s.TransitionStatus != v1alpha1.InvalidSpec || s.LastFailureInfo == nil {
 		t.Errorf("%+v", s)
 	}
-	w.mesh.fault = mesh.ErrNoAddress
+	w.mesh.fault = meshclient.ErrNoAddress
 	w.memory.freshen("ns")
 	w.change(func(p *v1alpha1.Predictor) { p.Spec.Path = "" })
 	w.reconcile(aPredictor)
@@ -240,7 +240,7 @@ func TestInvalidSpec(t *testing.T) {
 
 func TestInvalidSpecOfANewModel(t *testing.T) {
 	for name, arrange := range map[string]func(*world){
-		"without pods":    func(w *world) { w.mesh.fault = mesh.ErrNoAddress },
+		"without pods":    func(w *world) { w.mesh.fault = meshclient.ErrNoAddress },
 		"without answer":  func(w *world) { w.mesh.fault = status.Error(codes.Unavailable, "refused") },
 		"without client":  func(w *world) { w.connected = false },
 		"not served":      func(w *world) { w.connected, w.served = false, false },
@@ -286,7 +286,7 @@ func TestNamesThatAreTaken(t *testing.T) {
 	if s := w.status(); s.LastFailureInfo.Message != textDifferent || s.ActiveModelState != v1alpha1.Loaded || !s.Available {
 		t.Errorf("%+v", s)
 	}
-	w.mesh.fault = mesh.ErrNoAddress
+	w.mesh.fault = meshclient.ErrNoAddress
 	w.memory.mark(aPredictor)
 	w.reconcile(aPredictor)
 	if got := w.status().LastFailureInfo.Reason; got != v1alpha1.RuntimeUnhealthy {
@@ -328,7 +328,7 @@ func TestRemoval(t *testing.T) {
 	if err := w.client.Delete(t.Context(), predictor()); err != nil {
 		t.Fatal(err)
 	}
-	w.mesh.fault = mesh.ErrNoAddress
+	w.mesh.fault = meshclient.ErrNoAddress
 	if again := w.reconcile(aPredictor); again != 0 {
 		t.Errorf("again in %s", again)
 	}

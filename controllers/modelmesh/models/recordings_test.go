@@ -13,7 +13,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
-	"github.com/odh-platform/odh-platform-operator/pkg/mesh"
+	meshclient "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client"
 )
 
 // Each file of testdata/recordings holds a resource and the status that the original controller gave it while no pod of the mesh
@@ -32,7 +32,7 @@ func TestRecordings(t *testing.T) {
 			input, status, _ := bytes.Cut(text, []byte("---\n"))
 			object, source := recorded(t, input)
 			w := newWorld(t, object)
-			w.mesh.fault = mesh.ErrNoAddress
+			w.mesh.fault = meshclient.ErrNoAddress
 			w.reconcile(types.NamespacedName{Namespace: source + "_" + object.GetNamespace(), Name: object.GetName()})
 			if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
 				t.Fatal(err)

@@ -13,8 +13,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 	modelmeshcontroller "github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	meshevents "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/events"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/meshevents"
 	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )

@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
 	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
-	"github.com/odh-platform/odh-platform-operator/pkg/mesh/meshpb"
 	"github.com/odh-platform/odh-platform-operator/pkg/redact"
 )
 

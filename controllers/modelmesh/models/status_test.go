@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
-	"github.com/odh-platform/odh-platform-operator/pkg/mesh/meshpb"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
 )
 
 var now = time.Date(2026, 5, 6, 7, 8, 9, 123456789, time.UTC)

@@ -23,9 +23,9 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
+	meshclient "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/mesh"
-	"github.com/odh-platform/odh-platform-operator/pkg/mesh/meshpb"
 	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
@@ -120,7 +120,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 			modelmesh.SourcePredictor:        &predictors{client: w.client},
 			modelmesh.SourceInferenceService: &services{client: w.client, served: func() capability.Set { return w.kinds }, clock: w.clock},
 		},
-		client:    func(string) (mesh.Client, bool) { return w.mesh, w.connected },
+		client:    func(string) (meshclient.Client, bool) { return w.mesh, w.connected },
 		enabled:   func(context.Context, string) (bool, error) { return w.served, nil },
 		supported: func(context.Context, string, string) (bool, error) { return w.supports, nil },
 		clock:     w.clock, recorder: w.recorder, memory: newMemory(),

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/meshetcd"
+	meshetcd "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/etcd"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 

@@ -14,12 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/runtimes"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 // recordings are what the original left on a cluster.
-const recordings = "../../../controllers/modelmesh/testdata/recordings/"
+const recordings = "../../../controllers/modelmesh/resources/testdata/recordings/"
 
 // plant stores a recording as the original had written it: by updates under the name of its program, with a copy of what it had
 // written in an annotation of Deployments.
@@ -85,7 +85,7 @@ var _ = Describe("A take-over from the original", Serial, func() {
 		env.Get(ctx, d)
 		Expect(d.Spec.Template).To(Equal(before.Spec.Template), "pods roll")
 		Expect(d.UID).To(Equal(before.UID))
-		Expect(d.Annotations).To(HaveKey(modelmesh.AnnotationOriginal))
+		Expect(d.Annotations).To(HaveKey(runtimes.AnnotationOriginal))
 		Expect(d.Annotations).NotTo(HaveKey("manifestival"))
 		Expect(d.Annotations).NotTo(HaveKey(corev1.LastAppliedConfigAnnotation))
 		copied := etcdCopy(ns)
@@ -110,7 +110,7 @@ var _ = Describe("A take-over from the original", Serial, func() {
 		env.WaitFor(ctx, d, func(g Gomega) { g.Expect(d.Spec.Template.Labels).To(HaveKeyWithValue("more", "labels")) })
 		settled(ctx, ns)
 		env.Get(ctx, d)
-		Expect(d.Annotations).NotTo(HaveKey(modelmesh.AnnotationOriginal))
+		Expect(d.Annotations).NotTo(HaveKey(runtimes.AnnotationOriginal))
 		Expect(variable(container(d, "mm"), "MM_PAYLOAD_PROCESSORS")).To(Equal("http://trustyai/consumer"))
 		for _, c := range d.Spec.Template.Spec.Containers {
 			Expect(c.SecurityContext).NotTo(BeNil(), c.Name)
@@ -128,7 +128,7 @@ var _ = Describe("A take-over from the original", Serial, func() {
 		Expect(env.Admin.Patch(ctx, d, client.RawPatch(types.StrategicMergePatchType, []byte(patch)), client.FieldOwner("manager"))).To(Succeed())
 		manager.Restart(ctx)
 		env.WaitFor(ctx, d, func(g Gomega) { g.Expect(container(d, "mm").Image).NotTo(Equal("registry.example.com/mm:older")) })
-		Expect(d.Annotations).NotTo(HaveKey(modelmesh.AnnotationOriginal))
+		Expect(d.Annotations).NotTo(HaveKey(runtimes.AnnotationOriginal))
 		Expect(container(d, "mm").SecurityContext.AllowPrivilegeEscalation).To(HaveValue(BeFalse()))
 	}, NodeTimeout(specTimeout))
 })

@@ -9,14 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/companion"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/openshift"
 )
 
 var _ = Describe("A namespace on OpenShift", func() {
 	It("serves a model behind a guarded Route, with two pods that have what they need [modelmesh-102] [M7] [M34]", func(ctx SpecContext) {
 		mark := env.Mark()
 		ns := served(ctx)
-		ovms(ctx, ns, companion.AnnotationRoute, "true", companion.AnnotationAuth, "true")
+		ovms(ctx, ns, openshift.AnnotationRoute, "true", openshift.AnnotationAuth, "true")
 		model := inference(ctx, ns, "digits")
 		r, d, s := route(ns, "digits"), deployment(ns), service(ns)
 		appear(ctx, append(beside(ns), r, s)...)
@@ -67,23 +67,23 @@ var _ = Describe("A namespace on OpenShift", func() {
 
 	It("publishes as the runtime says, and no longer than it says so [O10]", func(ctx SpecContext) {
 		ns := served(ctx)
-		r := ovms(ctx, ns, companion.AnnotationRoute, "true")
+		r := ovms(ctx, ns, openshift.AnnotationRoute, "true")
 		model := inference(ctx, ns, "digits")
 		inference(ctx, ns, "letters")
 		digits, letters := route(ns, "digits"), route(ns, "letters")
 		appear(ctx, digits, letters)
 		Expect(spec(digits, "port", "targetPort")).To(BeEquivalentTo(8008))
 		Expect(spec(digits, "tls", "termination")).To(Equal("edge"))
-		Expect(digits.GetAnnotations()).To(HaveKeyWithValue(companion.AnnotationTimeout, "30s"))
-		annotate(ctx, model, map[string]any{companion.AnnotationTimeout: "5m"})
+		Expect(digits.GetAnnotations()).To(HaveKeyWithValue(openshift.AnnotationTimeout, "30s"))
+		annotate(ctx, model, map[string]any{openshift.AnnotationTimeout: "5m"})
 		env.WaitFor(ctx, digits, func(g Gomega) {
-			g.Expect(digits.GetAnnotations()).To(HaveKeyWithValue(companion.AnnotationTimeout, "5m"))
+			g.Expect(digits.GetAnnotations()).To(HaveKeyWithValue(openshift.AnnotationTimeout, "5m"))
 		})
-		annotate(ctx, r, map[string]any{companion.AnnotationAuth: "true"})
+		annotate(ctx, r, map[string]any{openshift.AnnotationAuth: "true"})
 		for _, published := range []*unstructured.Unstructured{digits, letters} {
 			env.WaitFor(ctx, published, func(g Gomega) { g.Expect(spec(published, "port", "targetPort")).To(BeEquivalentTo(8443)) })
 		}
-		annotate(ctx, r, map[string]any{companion.AnnotationRoute: nil})
+		annotate(ctx, r, map[string]any{openshift.AnnotationRoute: nil})
 		vanish(ctx, digits, letters)
 	}, NodeTimeout(specTimeout))
 
@@ -98,8 +98,8 @@ var _ = Describe("A namespace on OpenShift", func() {
 				"bucket": "models", "default_bucket": "models", "region": "here",
 			}}))
 		})
-		Expect(s.Labels).To(HaveKeyWithValue(companion.LabelManaged, "true"))
-		Expect(env.Admin.Create(ctx, &corev1.ConfigMap{ObjectMeta: at(ns, companion.BundleConfigMap), Data: map[string]string{companion.BundleKey: "PEM"}})).To(Succeed())
+		Expect(s.Labels).To(HaveKeyWithValue(openshift.LabelManaged, "true"))
+		Expect(env.Admin.Create(ctx, &corev1.ConfigMap{ObjectMeta: at(ns, openshift.BundleConfigMap), Data: map[string]string{openshift.BundleKey: "PEM"}})).To(Succeed())
 		minio := connection(ctx, ns, "minio", "http://minio:9000")
 		env.WaitFor(ctx, s, func(g Gomega) {
 			got := entries(g, s)
@@ -107,7 +107,7 @@ var _ = Describe("A namespace on OpenShift", func() {
 			g.Expect(got["aws"]).To(HaveKeyWithValue("cabundle_configmap", "odh-kserve-custom-ca-bundle"))
 			g.Expect(got["minio"]).To(HaveKeyWithValue("endpoint_url", "http://minio:9000"))
 		})
-		env.Patch(ctx, minio, map[string]any{"metadata": map[string]any{"labels": map[string]any{companion.LabelDashboard: nil}}})
+		env.Patch(ctx, minio, map[string]any{"metadata": map[string]any{"labels": map[string]any{openshift.LabelDashboard: nil}}})
 		env.WaitFor(ctx, s, func(g Gomega) { g.Expect(entries(g, s)).To(HaveLen(1)) })
 		settled(ctx, ns)
 		env.Touch(ctx, s)
@@ -125,7 +125,7 @@ var _ = Describe("A namespace on OpenShift", func() {
 		Expect(env.Admin.Create(ctx, s)).To(Succeed())
 		connection(ctx, ns, "aws", "http://minio:9000")
 		model := inference(ctx, ns, "digits")
-		told(ctx, s, companion.ReasonNotApplied, "label it opendatahub.io/managed=true")
+		told(ctx, s, openshift.ReasonNotApplied, "label it opendatahub.io/managed=true")
 		settled(ctx, ns)
 		expectRest(ns)
 		Expect(env.Admin.Delete(ctx, model)).To(Succeed())
@@ -158,7 +158,7 @@ var _ = Describe("A namespace on OpenShift", func() {
 
 	It("is left with everything when the label is taken from it, but for what we made", func(ctx SpecContext) {
 		ns := served(ctx)
-		ovms(ctx, ns, companion.AnnotationRoute, "true")
+		ovms(ctx, ns, openshift.AnnotationRoute, "true")
 		model := inference(ctx, ns, "digits")
 		user := &corev1.ServiceAccount{ObjectMeta: at(ns, "users")}
 		Expect(env.Admin.Create(ctx, user)).To(Succeed())
@@ -171,7 +171,7 @@ var _ = Describe("A namespace on OpenShift", func() {
 
 	It("rests, and repairs what others change or remove", func(ctx SpecContext) {
 		ns := served(ctx)
-		ovms(ctx, ns, companion.AnnotationRoute, "true")
+		ovms(ctx, ns, openshift.AnnotationRoute, "true")
 		inference(ctx, ns, "digits")
 		published := route(ns, "digits")
 		appear(ctx, append(beside(ns), published)...)
@@ -191,9 +191,9 @@ var _ = Describe("A namespace on OpenShift", func() {
 
 	It("lets an InferenceService end that the former companion holds, and no other [O8]", func(ctx SpecContext) {
 		ns := served(ctx)
-		held := inference(ctx, ns, "held", companion.Finalizer)
-		both := inference(ctx, ns, "both", companion.Finalizer, "example.com/hold")
-		other := inference(ctx, ns, "other", companion.Finalizer)
+		held := inference(ctx, ns, "held", openshift.Finalizer)
+		both := inference(ctx, ns, "both", openshift.Finalizer, "example.com/hold")
+		other := inference(ctx, ns, "other", openshift.Finalizer)
 		annotate(ctx, other, map[string]any{"serving.kserve.io/deploymentMode": "RawDeployment"})
 		for _, s := range []client.Object{other, both, held} {
 			Expect(env.Admin.Delete(ctx, s)).To(Succeed())
@@ -201,9 +201,9 @@ var _ = Describe("A namespace on OpenShift", func() {
 		vanish(ctx, held)
 		settled(ctx, ns)
 		env.Get(ctx, both)
-		Expect(both.Finalizers).To(ContainElement(companion.Finalizer))
+		Expect(both.Finalizers).To(ContainElement(openshift.Finalizer))
 		env.Get(ctx, other)
-		env.Patch(ctx, both, map[string]any{"metadata": map[string]any{"finalizers": []any{companion.Finalizer}}})
+		env.Patch(ctx, both, map[string]any{"metadata": map[string]any{"finalizers": []any{openshift.Finalizer}}})
 		vanish(ctx, both)
 		env.Patch(ctx, other, map[string]any{"metadata": map[string]any{"finalizers": nil}})
 	}, NodeTimeout(specTimeout))

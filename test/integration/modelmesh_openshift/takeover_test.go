@@ -18,13 +18,13 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
-	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
-	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/companion"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/openshift"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/runtimes"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 // recording is what the original left on a cluster that is no OpenShift.
-const recording = "../../../controllers/modelmesh/testdata/recordings/builtin-triton-scaled-to-zero.yaml"
+const recording = "../../../controllers/modelmesh/resources/testdata/recordings/builtin-triton-scaled-to-zero.yaml"
 
 // sidecar is the container that the Open Data Hub build of the original put into each pod, with NAMESPACE for the namespace.
 const sidecar = `
@@ -137,7 +137,7 @@ var _ = Describe("A take-over from Open Data Hub", Serial, func() {
 		settled(ctx, ns)
 		env.Get(ctx, d)
 		Expect(d.Spec.Template).To(Equal(before.Spec.Template), "pods roll")
-		Expect(d.Annotations).To(HaveKey(modelmesh.AnnotationOriginal))
+		Expect(d.Annotations).To(HaveKey(runtimes.AnnotationOriginal))
 		s := service(ns)
 		env.Get(ctx, s)
 		Expect(s.Annotations).To(HaveKeyWithValue("service.alpha.openshift.io/serving-cert-secret-name", "model-serving-proxy-tls"))
@@ -159,13 +159,13 @@ var _ = Describe("A take-over from Open Data Hub", Serial, func() {
 	It("takes over what the companion made, without making it anew", func(ctx SpecContext) {
 		manager.Away(ctx)
 		ns := served(ctx)
-		ovms(ctx, ns, companion.AnnotationRoute, "true")
+		ovms(ctx, ns, openshift.AnnotationRoute, "true")
 		connection(ctx, ns, "aws", "http://minio:9000")
-		model := inference(ctx, ns, "digits", companion.Finalizer)
+		model := inference(ctx, ns, "digits", openshift.Finalizer)
 		published, unpublished := route(ns, "digits"), route(ns, "letters")
 		letters := inference(ctx, ns, "letters")
 		for r, owner := range map[*unstructured.Unstructured]*v1beta1.InferenceService{published: model, unpublished: letters} {
-			r.SetLabels(map[string]string{companion.LabelInferenceService: owner.Name})
+			r.SetLabels(map[string]string{openshift.LabelInferenceService: owner.Name})
 			r.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(owner, v1beta1.GroupVersion.WithKind("InferenceService"))})
 			Expect(unstructured.SetNestedField(r.Object, owner.Name+".apps.example.com", "spec", "host")).To(Succeed())
 			Expect(unstructured.SetNestedField(r.Object, "Service", "spec", "to", "kind")).To(Succeed())
@@ -175,7 +175,7 @@ var _ = Describe("A take-over from Open Data Hub", Serial, func() {
 		account.Labels = map[string]string{"app": "model-mesh"}
 		binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:auth-delegator"}
 		binding.Subjects = []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: ns, Name: "modelmesh-serving-sa"}}
-		entries.Labels, entries.StringData = map[string]string{companion.LabelManaged: "true"}, map[string]string{"old": "{}"}
+		entries.Labels, entries.StringData = map[string]string{openshift.LabelManaged: "true"}, map[string]string{"old": "{}"}
 		all := []client.Object{account, binding, entries, published, unpublished}
 		former(ctx, all...)
 		made := map[client.Object]types.UID{}

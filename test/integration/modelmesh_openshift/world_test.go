@@ -18,9 +18,9 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
-	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/companion"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/openshift"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh/authproxy"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
@@ -102,8 +102,8 @@ func connection(ctx context.Context, namespace, name, endpoint string) *corev1.S
 	s := &corev1.Secret{ObjectMeta: at(namespace, name), StringData: map[string]string{
 		"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_S3_ENDPOINT": endpoint, "AWS_S3_BUCKET": "models", "AWS_DEFAULT_REGION": "here",
 	}}
-	s.Labels = map[string]string{companion.LabelManaged: "true", companion.LabelDashboard: "true"}
-	s.Annotations = map[string]string{companion.AnnotationConnection: "s3"}
+	s.Labels = map[string]string{openshift.LabelManaged: "true", openshift.LabelDashboard: "true"}
+	s.Annotations = map[string]string{openshift.AnnotationConnection: "s3"}
 	Expect(env.Admin.Create(ctx, s)).To(Succeed())
 	return s
 }

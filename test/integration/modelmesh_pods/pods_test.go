@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
-	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	meshetcd "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/etcd"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	"github.com/odh-platform/odh-platform-operator/pkg/meshetcd"
 	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
@@ -22,7 +22,7 @@ var _ = Describe("Pods of runtimes", func() {
 		// Every list that is merged by a key has no doubles, every name and number is one that the API allows.
 		It("with "+base.name+" are taken by the API server in both forms, whatever comes on top, and change nothing when they are applied again [M41]", func(ctx SpecContext) {
 			for _, change := range changes {
-				for _, form := range []modelmesh.Form{modelmesh.Current, modelmesh.Original} {
+				for _, form := range []resources.Form{resources.Current, resources.Original} {
 					By(change.name)
 					in := inputs(env.Namespace(ctx, "pods"), base, change)
 					in.Form = form
@@ -46,7 +46,7 @@ var _ = Describe("Pods of runtimes", func() {
 				Expect(admit(ctx, in)).To(Succeed())
 			}
 			in := inputs(namespace, base, changes[0])
-			in.Form = modelmesh.Original
+			in.Form = resources.Original
 			Expect(admit(ctx, in)).To(MatchError(ContainSubstring("violates PodSecurity")))
 		}, SpecTimeout(specTimeout))
 	}
@@ -70,7 +70,7 @@ var _ = Describe("Deployments of the original", func() {
 			Expect(after.Spec).To(Equal(before.Spec))
 			Expect(after.Annotations).NotTo(HaveKey(corev1.LastAppliedConfigAnnotation))
 			By("and roll when they get the form of ours")
-			r.in.Form = modelmesh.Current
+			r.in.Form = resources.Current
 			takeOver(ctx, owner, r.in)
 			Expect(deploymentOf(ctx, r.in).Spec.Template).NotTo(Equal(before.Spec.Template))
 		}, SpecTimeout(specTimeout))
@@ -82,7 +82,7 @@ var _ = Describe("Deployments of the original", func() {
 		addVariable(ctx, r.in, "MM_PAYLOAD_PROCESSORS", "https://trusty:4443/consumer")
 		takeOver(ctx, owner, r.in)
 		addVariable(ctx, r.in, "ANOTHER", "1")
-		for _, form := range []modelmesh.Form{modelmesh.Original, modelmesh.Current} {
+		for _, form := range []resources.Form{resources.Original, resources.Current} {
 			r.in.Form = form
 			takeOver(ctx, owner, r.in)
 			Expect(variablesOf(ctx, r.in)).To(And(HaveKeyWithValue("MM_PAYLOAD_PROCESSORS", "https://trusty:4443/consumer"),
@@ -98,14 +98,14 @@ var _ = Describe("Objects of a namespace", func() {
 		in := inputs(namespace, bases[2], changes[1])
 		in.Annotations = map[string]string{mm.AnnotationAutoscalerClass: "hpa", mm.AnnotationMaxScale: "3"}
 		scale, _ := mm.Autoscaling(in.Annotations)
-		front := modelmesh.NamespaceInputs{Namespace: namespace, Settings: in.Settings, TLS: in.TLS}
-		constraints, err := modelmesh.BuildConstraints(namespace, map[string]*v1alpha1.ServingRuntimeSpec{in.Name: in.Spec}, true)
+		front := resources.NamespaceInputs{Namespace: namespace, Settings: in.Settings, TLS: in.TLS}
+		constraints, err := resources.BuildConstraints(namespace, map[string]*v1alpha1.ServingRuntimeSpec{in.Name: in.Spec}, true)
 		Expect(err).NotTo(HaveOccurred())
 		data, err := meshetcd.Copy(map[string][]byte{"etcd_connection": []byte(`{"endpoints":"http://etcd:2379"}`)}, "mesh", namespace)
 		Expect(err).NotTo(HaveOccurred())
 		var desired apply.Desired
-		desired.Add(modelmesh.BuildService(front), modelmesh.BuildServiceMonitor(front), constraints,
-			modelmesh.BuildEtcdSecret("model-serving-etcd", namespace, data), modelmesh.BuildAutoscaler(in, nil, scale))
+		desired.Add(resources.BuildService(front), resources.BuildServiceMonitor(front), constraints,
+			resources.BuildEtcdSecret("model-serving-etcd", namespace, data), resources.BuildAutoscaler(in, nil, scale))
 		Expect(applier().Apply(ctx, owner, desired)).To(Succeed())
 		before := versions(ctx, desired)
 		Expect(applier().Apply(ctx, owner, desired)).To(Succeed())
@@ -145,13 +145,13 @@ func versions(ctx SpecContext, desired apply.Desired) map[schema.GroupVersionKin
 
 // takeOver applies the Deployment of a runtime. The status of it, which others write meanwhile, may stand in the way of an
 // adoption once.
-func takeOver(ctx SpecContext, owner client.Object, in modelmesh.RuntimeInputs) {
+func takeOver(ctx SpecContext, owner client.Object, in resources.RuntimeInputs) {
 	GinkgoHelper()
 	Eventually(func() error { return deployed(ctx, owner, in) }).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
 }
 
 // addVariable puts a variable on the mesh as another operator would: by an update of the whole object.
-func addVariable(ctx SpecContext, in modelmesh.RuntimeInputs, name, value string) {
+func addVariable(ctx SpecContext, in resources.RuntimeInputs, name, value string) {
 	GinkgoHelper()
 	Eventually(func() error {
 		d := deploymentOf(ctx, in)
@@ -164,7 +164,7 @@ func addVariable(ctx SpecContext, in modelmesh.RuntimeInputs, name, value string
 	}).WithContext(ctx).WithTimeout(patience).WithPolling(poll).Should(Succeed())
 }
 
-func variablesOf(ctx SpecContext, in modelmesh.RuntimeInputs) map[string]string {
+func variablesOf(ctx SpecContext, in resources.RuntimeInputs) map[string]string {
 	GinkgoHelper()
 	all := map[string]string{}
 	for _, c := range deploymentOf(ctx, in).Spec.Template.Spec.Containers {

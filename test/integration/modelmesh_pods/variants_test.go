@@ -6,54 +6,54 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
-	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/meshsettings"
 	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
-	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh/authproxy"
+	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 )
 
 // variant changes a runtime or the settings around it.
 type variant struct {
 	name   string
-	change func(*modelmesh.RuntimeInputs)
+	change func(*resources.RuntimeInputs)
 }
 
 // bases are the kinds of runtimes that there are.
 var bases = []variant{
-	{"a puller", func(*modelmesh.RuntimeInputs) {}},
-	{"no puller", func(in *modelmesh.RuntimeInputs) { in.Spec.StorageHelper = &v1alpha1.StorageHelper{Disabled: true} }},
-	{"an adapter", func(in *modelmesh.RuntimeInputs) {
+	{"a puller", func(*resources.RuntimeInputs) {}},
+	{"no puller", func(in *resources.RuntimeInputs) { in.Spec.StorageHelper = &v1alpha1.StorageHelper{Disabled: true} }},
+	{"an adapter", func(in *resources.RuntimeInputs) {
 		in.Spec.Containers[0].Name = "triton"
 		in.Spec.BuiltInAdapter = &v1alpha1.BuiltInAdapter{ServerType: "triton", RuntimeManagementPort: 8001, Env: []corev1.EnvVar{
 			{Name: "ADAPTER_PORT", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}},
 		}}
 	}},
-	{"sockets", func(in *modelmesh.RuntimeInputs) {
+	{"sockets", func(in *resources.RuntimeInputs) {
 		in.Spec.GRPCEndpoint, in.Spec.GRPCDataEndpoint = new("unix:/tmp/own/a.sock"), new("unix:///tmp/own/b.sock")
 	}},
 }
 
 // changes may come on top of each.
 var changes = []variant{
-	{"nothing more", func(*modelmesh.RuntimeInputs) {}},
-	{"TLS", func(in *modelmesh.RuntimeInputs) {
+	{"nothing more", func(*resources.RuntimeInputs) {}},
+	{"TLS", func(in *resources.RuntimeInputs) {
 		in.Settings.TLS = meshsettings.TLS{SecretName: "serving-tls", ClientAuth: "optional"}
-		in.TLS = &modelmesh.TLSInputs{SecretName: "serving-tls", HasCA: true}
+		in.TLS = &resources.TLSInputs{SecretName: "serving-tls", HasCA: true}
 	}},
-	{"claims", func(in *modelmesh.RuntimeInputs) { in.Claims = []string{"shelf", "with.dots", "models-dir"} }},
-	{"neither metrics nor REST", func(in *modelmesh.RuntimeInputs) {
+	{"claims", func(in *resources.RuntimeInputs) { in.Claims = []string{"shelf", "with.dots", "models-dir"} }},
+	{"neither metrics nor REST", func(in *resources.RuntimeInputs) {
 		in.Settings.Metrics.Enabled, in.Settings.RESTProxy.Enabled = false, false
 	}},
 	{"kube-rbac-proxy", proxied(capability.Set{})},
 	{"the OAuth proxy", proxied(capability.NewSet(capability.OpenShiftIngress, capability.Route, capability.UserGroup))},
-	{"doubles", func(in *modelmesh.RuntimeInputs) {
+	{"doubles", func(in *resources.RuntimeInputs) {
 		c := &in.Spec.Containers[0]
 		c.Env = []corev1.EnvVar{{Name: "A", Value: "1"}, {Name: "B"}, {Name: "A", Value: "2"}}
 		c.Ports = []corev1.ContainerPort{{ContainerPort: 7000}, {Name: "b", ContainerPort: 7000}, {Name: "c", ContainerPort: 7000, Protocol: "UDP"}}
 		in.Settings.InternalModelMeshEnvVars = []corev1.EnvVar{{Name: "MM_LABELS", Value: "x"}, {Name: "MM_LOCATION", Value: "rack"}}
 	}},
-	{"much of its own", func(in *modelmesh.RuntimeInputs) {
+	{"much of its own", func(in *resources.RuntimeInputs) {
 		c := &in.Spec.Containers[0]
 		in.Spec.Volumes = []corev1.Volume{{Name: "own", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 		c.VolumeMounts = []corev1.VolumeMount{{Name: "own", MountPath: "/own"}, {Name: mm.ModelsVolume, MountPath: "/models"}}
@@ -62,28 +62,28 @@ var changes = []variant{
 		in.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 		in.Spec.NodeSelector = map[string]string{"a": "b"}
 		in.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "a"}, {Name: "a"}}
-		in.Spec.Labels = map[string]string{modelmesh.LabelService: "other", "own": "1"}
+		in.Spec.Labels = map[string]string{resources.LabelService: "other", "own": "1"}
 		in.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{
 				{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"n"}},
 			}}},
 		}}}
 	}},
-	{"a long name", func(in *modelmesh.RuntimeInputs) {
+	{"a long name", func(in *resources.RuntimeInputs) {
 		in.Name = "a-name-that-is-longer-than-any-label-may-be-and-has.dots-in-it-as-well"
 	}},
 }
 
-func proxied(served capability.Set) func(*modelmesh.RuntimeInputs) {
-	return func(in *modelmesh.RuntimeInputs) {
+func proxied(served capability.Set) func(*resources.RuntimeInputs) {
+	return func(in *resources.RuntimeInputs) {
 		in.Settings.AuthProxy.Mode = meshsettings.AuthProxyAlways
 		in.Proxy = authproxy.Decide(in.Settings, in.Namespace, served)
 	}
 }
 
 // inputs is a runtime of a kind with a change.
-func inputs(namespace string, base, change variant) modelmesh.RuntimeInputs {
-	in := modelmesh.RuntimeInputs{
+func inputs(namespace string, base, change variant) resources.RuntimeInputs {
+	in := resources.RuntimeInputs{
 		Namespace: namespace, Name: "own", Settings: meshsettings.Default(), Replicas: new(int32(0)),
 		Spec: &v1alpha1.ServingRuntimeSpec{
 			MultiModel: new(true), GRPCEndpoint: new("port:9103"), Containers: []corev1.Container{{Name: "server", Image: "example.com/server:7"}},

@@ -19,12 +19,13 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	"github.com/odh-platform/odh-platform-operator/pkg/meshsettings"
+	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-const recordingsDir = "../../../controllers/modelmesh/testdata/recordings"
+const recordingsDir = "../../../controllers/modelmesh/resources/testdata/recordings"
 
 // recordings are the names of the files that hold what the original made.
 func recordings() []string {
@@ -43,7 +44,7 @@ func recordings() []string {
 type recorded struct {
 	runtime    *unstructured.Unstructured
 	deployment *unstructured.Unstructured
-	in         modelmesh.RuntimeInputs
+	in         resources.RuntimeInputs
 }
 
 func record(name, namespace string) recorded {
@@ -66,8 +67,8 @@ func record(name, namespace string) recorded {
 	r.deployment.SetNamespace(namespace)
 	view := &v1alpha1.ServingRuntime{}
 	Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(r.runtime.Object, view)).To(Succeed())
-	r.in = modelmesh.RuntimeInputs{
-		Form: modelmesh.Original, Namespace: namespace, Name: view.Name, Annotations: view.Annotations, Spec: &view.Spec, Settings: settings,
+	r.in = resources.RuntimeInputs{
+		Form: resources.Original, Namespace: namespace, Name: view.Name, Annotations: view.Annotations, Spec: &view.Spec, Settings: settings,
 	}
 	live := &appsv1.Deployment{}
 	Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(r.deployment.Object, live)).To(Succeed())
@@ -78,7 +79,7 @@ func record(name, namespace string) recorded {
 		}
 	}
 	if name := settings.TLS.SecretName; name != "" {
-		r.in.TLS = &modelmesh.TLSInputs{SecretName: name, HasCA: true}
+		r.in.TLS = &resources.TLSInputs{SecretName: name, HasCA: true}
 	}
 	return r
 }
@@ -96,10 +97,10 @@ func planted(ctx context.Context, r recorded) client.Object {
 }
 
 // deploymentOf is the Deployment of a runtime as it is.
-func deploymentOf(ctx context.Context, in modelmesh.RuntimeInputs) *appsv1.Deployment {
+func deploymentOf(ctx context.Context, in resources.RuntimeInputs) *appsv1.Deployment {
 	GinkgoHelper()
 	d := &appsv1.Deployment{}
-	key := types.NamespacedName{Namespace: in.Namespace, Name: modelmesh.DeploymentName(in.Settings.ServiceName, in.Name)}
+	key := types.NamespacedName{Namespace: in.Namespace, Name: resources.DeploymentName(in.Settings.ServiceName, in.Name)}
 	Expect(env.Admin.Get(ctx, key, d)).To(Succeed())
 	return d
 }
@@ -116,9 +117,9 @@ func applier() *apply.Applier {
 func anybodys(*unstructured.Unstructured) bool { return true }
 
 // deployed applies the Deployment of a runtime.
-func deployed(ctx context.Context, owner client.Object, in modelmesh.RuntimeInputs) error {
+func deployed(ctx context.Context, owner client.Object, in resources.RuntimeInputs) error {
 	GinkgoHelper()
-	built, err := modelmesh.BuildDeployment(in)
+	built, err := resources.BuildDeployment(in)
 	Expect(err).NotTo(HaveOccurred())
 	return applier().Apply(ctx, owner, apply.Desired{{Config: built.Config, Adopts: anybodys}})
 }
@@ -134,9 +135,9 @@ func restrictedNamespace(ctx context.Context) string {
 }
 
 // admit asks whether a pod of a runtime would be let in. It waits for the account of the namespace, without which none is.
-func admit(ctx context.Context, in modelmesh.RuntimeInputs) error {
+func admit(ctx context.Context, in resources.RuntimeInputs) error {
 	GinkgoHelper()
-	built, err := modelmesh.BuildDeployment(in)
+	built, err := resources.BuildDeployment(in)
 	Expect(err).NotTo(HaveOccurred())
 	text, err := json.Marshal(built.Config)
 	Expect(err).NotTo(HaveOccurred())

@@ -17,7 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/ours"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
-	"github.com/odh-platform/odh-platform-operator/pkg/meshsettings"
+	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 )
 
 // maxMesh is how many namespaces of ModelMesh are looked at one by one.

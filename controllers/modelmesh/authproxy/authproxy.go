@@ -1,0 +1,176 @@
+// Package authproxy decides how the REST API of the model mesh is guarded, and builds the sidecar that does it: the OAuth proxy
+// of OpenShift where the platform has OAuth, kube-rbac-proxy elsewhere. All of it is a pure function of settings and platform.
+package authproxy
+
+import (
+	"cmp"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
+	"github.com/odh-platform/odh-platform-operator/pkg/oauthproxy"
+	"github.com/odh-platform/odh-platform-operator/pkg/rbacproxy"
+)
+
+// Names that other software relies on.
+const (
+	// Port is where the sidecar serves TLS, and PortName the name of that port in pod and Service.
+	Port     = 8443
+	PortName = "https"
+	// HealthPort answers the probes of kube-rbac-proxy. Its usual one is that of OpenVINO's management.
+	HealthPort = 8444
+	// Account is the service account of runtime pods where the settings name none.
+	Account = "modelmesh-serving-sa"
+	// TLSSecret holds the serving certificate of the sidecar.
+	TLSSecret = "model-serving-proxy-tls"
+	// CookieSecret holds the key of the OAuth proxy's cookies.
+	CookieSecret = "model-serving-proxy-cookie"
+	// RulesConfigMap holds the rules of kube-rbac-proxy.
+	RulesConfigMap = "model-serving-proxy-rules"
+	// VolumeTLS is the volume with the serving certificate.
+	VolumeTLS = "proxy-tls"
+	// VolumeRules is the volume with the rules of kube-rbac-proxy.
+	VolumeRules = "kube-rbac-proxy-config"
+
+	// servingCertAnnotation is the older one of two that mean the same. Services of the original have it.
+	servingCertAnnotation = "service.alpha.openshift.io/serving-cert-secret-name"
+
+	meshTLSVolume = "tls-certs"
+	meshTLSDir    = "/opt/kserve/mmesh/tls"
+	loopback      = "127.0.0.1"
+)
+
+type kind int
+
+const (
+	oauth kind = iota
+	rbac
+	original
+)
+
+// Proxy is the sidecar of the runtime pods of one namespace.
+type Proxy struct {
+	kind      kind
+	settings  meshsettings.Settings
+	namespace string
+	// serviceCA: the platform signs certificates of Services.
+	serviceCA bool
+}
+
+// Decide returns the sidecar that the settings of a namespace ask for on a platform, or nil for none: there is nothing to guard
+// without the REST proxy. The OAuth proxy has no client certificate to show, so where the mesh demands one, it is kube-rbac-proxy.
+func Decide(s meshsettings.Settings, namespace string, served capability.Set) *Proxy {
+	openShift := served.OpenShift()
+	mode := s.AuthProxy.Mode
+	p := &Proxy{kind: rbac, settings: s, namespace: namespace, serviceCA: openShift}
+	switch {
+	case !s.RESTProxy.Enabled, mode == meshsettings.AuthProxyNever, mode != meshsettings.AuthProxyAlways && !openShift:
+		return nil
+	case openShift && served.Has(capability.UserGroup) && !p.mutual():
+		p.kind = oauth
+	}
+	return p
+}
+
+// Original is the sidecar exactly as the Open Data Hub build of the original rendered it into each pod, with the image that a pod
+// has. Its cookies are sealed with a word that everybody knows, so nothing new is made in this form.
+func Original(namespace, serviceAccount, image string) *Proxy {
+	s := meshsettings.Settings{ServiceAccountName: serviceAccount, AuthProxy: meshsettings.AuthProxy{Image: meshsettings.ParseImage(image)}}
+	return &Proxy{kind: original, settings: s, namespace: namespace, serviceCA: true}
+}
+
+// AccountOf is the service account of runtime pods: the one that the settings name, else [Account] where the platform or a sidecar
+// relies on it, else "" for the account that every namespace has.
+func AccountOf(s meshsettings.Settings, served capability.Set) string {
+	if s.ServiceAccountName == "" && (served.OpenShift() || Decide(s, "", served) != nil) {
+		return Account
+	}
+	return s.ServiceAccountName
+}
+
+// mutual tells that the mesh demands certificates of its clients.
+func (p *Proxy) mutual() bool {
+	return p.settings.TLS.Enabled() && p.settings.TLS.ClientAuth == "require"
+}
+
+// meshName is the name that certificates of the mesh have to bear.
+func (p *Proxy) meshName() string { return p.settings.ServiceName + "." + p.namespace }
+
+// ServiceAccount is the account of the pods; it needs ClusterRole system:auth-delegator.
+func (p *Proxy) ServiceAccount() string { return cmp.Or(p.settings.ServiceAccountName, Account) }
+
+// HasCookie tells whether the sidecar needs CookieSecret.
+func (p *Proxy) HasCookie() bool { return p.kind == oauth }
+
+// HasRules tells whether the sidecar needs RulesConfigMap.
+func (p *Proxy) HasRules() bool { return p.kind == rbac }
+
+// NeedsCertificate tells whether nobody but this program makes TLSSecret.
+func (p *Proxy) NeedsCertificate() bool { return !p.serviceCA }
+
+// Rules are the data of RulesConfigMap: callers need the right to get Services of the namespace, as with the OAuth proxy.
+func (p *Proxy) Rules() (map[string]string, error) {
+	return rbacproxy.Config(rbacproxy.Attributes{APIVersion: "v1", Resource: "services", Verb: "get", Namespace: p.namespace})
+}
+
+// ServiceAnnotations ask the platform for the certificate of the sidecar, on the Service of the mesh.
+func (p *Proxy) ServiceAnnotations() map[string]string {
+	if !p.serviceCA {
+		return nil
+	}
+	return map[string]string{servingCertAnnotation: TLSSecret}
+}
+
+// ServicePort leads to the sidecar.
+func (p *Proxy) ServicePort() *corev1ac.ServicePortApplyConfiguration {
+	return corev1ac.ServicePort().WithName(PortName).WithPort(Port).WithTargetPort(intstr.FromString(PortName)).WithProtocol(corev1.ProtocolTCP)
+}
+
+// HostAliases lead the name in the certificate of the mesh to the pod itself, so that the sidecar can check whom it speaks to.
+func (p *Proxy) HostAliases() []*corev1ac.HostAliasApplyConfiguration {
+	if p.kind == original || !p.settings.TLS.Enabled() {
+		return nil
+	}
+	return []*corev1ac.HostAliasApplyConfiguration{corev1ac.HostAlias().WithIP(loopback).WithHostnames(p.meshName())}
+}
+
+// Volumes are those of the sidecar. Nobody else in the pod mounts them.
+func (p *Proxy) Volumes() []*corev1ac.VolumeApplyConfiguration {
+	volumes := []*corev1ac.VolumeApplyConfiguration{
+		corev1ac.Volume().WithName(VolumeTLS).WithSecret(corev1ac.SecretVolumeSource().WithSecretName(TLSSecret)),
+	}
+	if p.kind == rbac {
+		volumes = append(volumes, corev1ac.Volume().WithName(VolumeRules).
+			WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(RulesConfigMap)))
+	}
+	return volumes
+}
+
+// Container is the sidecar. An error means that a name is no text that JSON can hold.
+func (p *Proxy) Container() (*corev1ac.ContainerApplyConfiguration, error) {
+	switch p.kind {
+	case rbac:
+		return p.rbac(), nil
+	case original:
+		return p.original(), nil
+	default:
+		return p.oauth()
+	}
+}
+
+// arguments are those of the OAuth proxy.
+func (p *Proxy) arguments() oauthproxy.Arguments {
+	a := oauthproxy.Arguments{
+		Port: Port, ServiceAccount: p.ServiceAccount(), Upstream: fmt.Sprintf("http://localhost:%d", p.settings.RESTProxy.Port),
+		Review: oauthproxy.Review{Resource: "services", Namespace: p.namespace, Verb: "get"}, Extra: p.settings.AuthProxy.ExtraArgs,
+	}
+	if p.settings.TLS.Enabled() {
+		a.Upstream = fmt.Sprintf("https://%s:%d", p.meshName(), p.settings.RESTProxy.Port)
+		a.UpstreamCA = []string{meshTLSDir + "/" + corev1.TLSCertKey}
+	}
+	return a
+}

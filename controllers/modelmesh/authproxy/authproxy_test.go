@@ -1,0 +1,297 @@
+package authproxy
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/yaml"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
+)
+
+var (
+	openShift = capability.NewSet(capability.Route, capability.OpenShiftIngress, capability.UserGroup)
+	// noOAuth is an OpenShift whose users come from elsewhere.
+	noOAuth = capability.NewSet(capability.Route, capability.OpenShiftIngress)
+	plain   = capability.NewSet(capability.ServiceMonitor)
+)
+
+func wishes(changes ...func(*meshsettings.Settings)) meshsettings.Settings {
+	s := meshsettings.Default()
+	s.AuthProxy.Image, s.AuthProxy.RBACImage = meshsettings.ParseImage("quay.io/example/oauth:1"), meshsettings.ParseImage("quay.io/example/rbac:1")
+	for _, change := range changes {
+		change(&s)
+	}
+	return s
+}
+
+func mode(m string) func(*meshsettings.Settings) {
+	return func(s *meshsettings.Settings) { s.AuthProxy.Mode = m }
+}
+
+func tls(auth string) func(*meshsettings.Settings) {
+	return func(s *meshsettings.Settings) { s.TLS = meshsettings.TLS{SecretName: "mesh-tls", ClientAuth: auth} }
+}
+
+// pod is what the sidecar adds to a pod, as the API has it.
+func pod(t *testing.T, p *Proxy) corev1.PodSpec {
+	t.Helper()
+	container, err := p.Container()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(map[string]any{"containers": []any{container}, "volumes": p.Volumes(), "hostAliases": p.HostAliases()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var spec corev1.PodSpec
+	if err := yaml.UnmarshalStrict(text, &spec); err != nil {
+		t.Fatal(err)
+	}
+	return spec
+}
+
+func TestDecide(t *testing.T) {
+	none := func(s *meshsettings.Settings) { s.RESTProxy.Enabled = false }
+	for name, c := range map[string]struct {
+		wishes    meshsettings.Settings
+		served    capability.Set
+		container string
+		upstream  string
+		signed    bool // the platform makes the certificate
+	}{
+		"OpenShift":                     {wishes(), openShift, "oauth-proxy", "http://localhost:8008", true},
+		"another port":                  {wishes(func(s *meshsettings.Settings) { s.RESTProxy.Port = 9009 }), openShift, "oauth-proxy", "http://localhost:9009", true},
+		"OpenShift without OAuth":       {wishes(), noOAuth, "kube-rbac-proxy", "http://127.0.0.1:8008/", true},
+		"Kubernetes":                    {wishes(), plain, "", "", false},
+		"Kubernetes, asked for":         {wishes(mode(meshsettings.AuthProxyAlways)), plain, "kube-rbac-proxy", "http://127.0.0.1:8008/", false},
+		"OpenShift, not wanted":         {wishes(mode(meshsettings.AuthProxyNever)), openShift, "", "", false},
+		"Routes alone are no OpenShift": {wishes(), capability.NewSet(capability.Route), "", "", false},
+		"no REST proxy":                 {wishes(none, mode(meshsettings.AuthProxyAlways)), openShift, "", "", false},
+		"TLS":                           {wishes(tls("")), openShift, "oauth-proxy", "https://modelmesh-serving.ns:8008", true},
+		"TLS that asks clients":         {wishes(tls("optional")), openShift, "oauth-proxy", "https://modelmesh-serving.ns:8008", true},
+		"TLS that demands a certificate of clients":   {wishes(tls("require")), openShift, "kube-rbac-proxy", "https://modelmesh-serving.ns:8008/", true},
+		"client certificates without TLS mean little": {wishes(func(s *meshsettings.Settings) { s.TLS.ClientAuth = "require" }), openShift, "oauth-proxy", "http://localhost:8008", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := Decide(c.wishes, "ns", c.served)
+			if (p == nil) != (c.container == "") {
+				t.Fatalf("got %+v, want container %q", p, c.container)
+			}
+			if p == nil {
+				return
+			}
+			got := pod(t, p).Containers[0]
+			if got.Name != c.container || !slices.Contains(got.Args, "--upstream="+c.upstream) {
+				t.Errorf("container %s with %q", got.Name, got.Args)
+			}
+			if p.NeedsCertificate() == c.signed || (len(p.ServiceAnnotations()) > 0) != c.signed {
+				t.Errorf("needs a certificate of ours: %t, annotations %v", p.NeedsCertificate(), p.ServiceAnnotations())
+			}
+			if p.HasCookie() != (c.container == "oauth-proxy") || p.HasRules() == p.HasCookie() {
+				t.Errorf("cookie %t, rules %t", p.HasCookie(), p.HasRules())
+			}
+		})
+	}
+}
+
+// [O2] [M7] the cookie of each namespace has a key of its own, image and arguments come from the settings, and nothing runs without
+// the restrictions of a restricted namespace.
+func TestOAuthContainer(t *testing.T) {
+	p := Decide(wishes(func(s *meshsettings.Settings) { s.AuthProxy.ExtraArgs = []string{"--request-logging=true"} }), "ns", openShift)
+	spec := pod(t, p)
+	c := spec.Containers[0]
+	if c.Image != "quay.io/example/oauth:1" {
+		t.Errorf("image %s", c.Image)
+	}
+	want := []string{
+		"--https-address=:8443", "--provider=openshift", "--openshift-service-account=modelmesh-serving-sa", "--upstream=http://localhost:8008",
+		"--tls-cert=/etc/tls/private/tls.crt", "--tls-key=/etc/tls/private/tls.key", "--cookie-secret=$(COOKIE_SECRET)",
+		`--openshift-delegate-urls={"/":{"resource":"services","namespace":"ns","verb":"get"}}`,
+		`--openshift-sar={"resource":"services","namespace":"ns","verb":"get"}`, "--request-logging=true",
+	}
+	if diff := cmp.Diff(want, c.Args); diff != "" {
+		t.Errorf("arguments (-want +got):\n%s", diff)
+	}
+	env := c.Env[0].ValueFrom.SecretKeyRef
+	if env.Name != CookieSecret || env.Key != "cookie_secret" {
+		t.Errorf("cookie from %+v", env)
+	}
+	if diff := cmp.Diff([]corev1.ContainerPort{{Name: "https", ContainerPort: 8443, Protocol: corev1.ProtocolTCP}}, c.Ports); diff != "" {
+		t.Errorf("ports (-want +got):\n%s", diff)
+	}
+	for delay, got := range map[int32]*corev1.Probe{30: c.LivenessProbe, 5: c.ReadinessProbe} {
+		want := &corev1.Probe{
+			ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
+				Path: "/oauth/healthz", Port: intstr.FromInt32(8443), Scheme: corev1.URISchemeHTTPS,
+			}},
+			InitialDelaySeconds: delay, TimeoutSeconds: 1, PeriodSeconds: 5, SuccessThreshold: 1, FailureThreshold: 3,
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("probe after %d s (-want +got):\n%s", delay, diff)
+		}
+	}
+	if s := c.SecurityContext; s == nil || *s.AllowPrivilegeEscalation || !*s.RunAsNonRoot || s.Capabilities.Drop[0] != "ALL" {
+		t.Errorf("security context %+v", s)
+	}
+	if q := c.Resources.Limits[corev1.ResourceMemory]; q.String() != "256Mi" || c.Resources.Requests.Cpu().String() != "100m" {
+		t.Errorf("resources %+v", c.Resources)
+	}
+	if len(spec.Volumes) != 1 || spec.Volumes[0].Secret.SecretName != "model-serving-proxy-tls" || spec.Volumes[0].Name != "proxy-tls" {
+		t.Errorf("volumes %+v", spec.Volumes)
+	}
+	if diff := cmp.Diff([]corev1.VolumeMount{{Name: "proxy-tls", MountPath: "/etc/tls/private", ReadOnly: true}}, c.VolumeMounts); diff != "" {
+		t.Errorf("mounts (-want +got):\n%s", diff)
+	}
+	if len(spec.HostAliases) > 0 {
+		t.Errorf("aliases %v without TLS", spec.HostAliases)
+	}
+}
+
+// [O3] the sidecar follows the port and the TLS of the REST proxy, and checks whom it speaks to.
+func TestSidecarsSpeakTLSToTheMesh(t *testing.T) {
+	mounts := func(c corev1.Container) bool {
+		return slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool {
+			return m.Name == "tls-certs" && m.MountPath == "/opt/kserve/mmesh/tls" && m.ReadOnly
+		})
+	}
+	for name, c := range map[string]struct {
+		proxy *Proxy
+		args  []string
+	}{
+		"OAuth":           {Decide(wishes(tls("")), "ns", openShift), []string{"--upstream-ca=/opt/kserve/mmesh/tls/tls.crt"}},
+		"kube-rbac-proxy": {Decide(wishes(tls("optional"), mode(meshsettings.AuthProxyAlways)), "ns", plain), []string{"--upstream-ca-file=/opt/kserve/mmesh/tls/tls.crt"}},
+		"with a client certificate": {Decide(wishes(tls("require")), "ns", openShift), []string{
+			"--upstream-ca-file=/opt/kserve/mmesh/tls/tls.crt", "--upstream-client-cert-file=/opt/kserve/mmesh/tls/tls.crt",
+			"--upstream-client-key-file=/opt/kserve/mmesh/tls/tls.key",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := pod(t, c.proxy)
+			got := spec.Containers[0]
+			for _, arg := range c.args {
+				if !slices.Contains(got.Args, arg) {
+					t.Errorf("%q lacks %s", got.Args, arg)
+				}
+			}
+			if !mounts(got) {
+				t.Errorf("mounts %v", got.VolumeMounts)
+			}
+			want := []corev1.HostAlias{{IP: "127.0.0.1", Hostnames: []string{"modelmesh-serving.ns"}}}
+			if diff := cmp.Diff(want, spec.HostAliases); diff != "" {
+				t.Errorf("aliases (-want +got):\n%s", diff)
+			}
+		})
+	}
+	if got := pod(t, Decide(wishes(tls("optional"), mode(meshsettings.AuthProxyAlways)), "ns", plain)).Containers[0]; strings.Contains(strings.Join(got.Args, " "), "client-cert") {
+		t.Errorf("a certificate that nobody demands: %q", got.Args)
+	}
+}
+
+// [O4] Kubernetes without OpenShift gets a proxy that works there, and none unless it is asked for.
+func TestRBACContainer(t *testing.T) {
+	p := Decide(wishes(mode(meshsettings.AuthProxyAlways), func(s *meshsettings.Settings) {
+		s.AuthProxy.ExtraArgs, s.ServiceAccountName = []string{"--v=4"}, "runner"
+	}), "ns", plain)
+	spec := pod(t, p)
+	c := spec.Containers[0]
+	if c.Image != "quay.io/example/rbac:1" || c.Args[len(c.Args)-1] != "--v=4" || !slices.Contains(c.Args, "--proxy-endpoints-port=8444") {
+		t.Errorf("image %s, arguments %q", c.Image, c.Args)
+	}
+	want := []corev1.ContainerPort{
+		{Name: "https", ContainerPort: 8443, Protocol: corev1.ProtocolTCP}, {Name: "proxy-healthz", ContainerPort: 8444, Protocol: corev1.ProtocolTCP},
+	}
+	if diff := cmp.Diff(want, c.Ports); diff != "" {
+		t.Errorf("ports (-want +got):\n%s", diff)
+	}
+	if c.Resources.Limits.Cpu().String() != "100m" || p.ServiceAccount() != "runner" {
+		t.Errorf("resources %+v, account %s", c.Resources, p.ServiceAccount())
+	}
+	var names []string
+	for _, v := range spec.Volumes {
+		names = append(names, v.Name)
+	}
+	if diff := cmp.Diff([]string{"proxy-tls", "kube-rbac-proxy-config"}, names); diff != "" || spec.Volumes[1].ConfigMap.Name != RulesConfigMap {
+		t.Errorf("volumes %+v", spec.Volumes)
+	}
+	for _, m := range c.VolumeMounts {
+		if !slices.Contains(names, m.Name) {
+			t.Errorf("mount of %s, which is no volume", m.Name)
+		}
+	}
+	rules, err := p.Rules()
+	if err != nil || !strings.Contains(rules["config-file.yaml"], "resource: services") || !strings.Contains(rules["config-file.yaml"], "namespace: ns") {
+		t.Errorf("rules %v, error %v", rules, err)
+	}
+}
+
+func TestServicePort(t *testing.T) {
+	p := Decide(wishes(), "ns", openShift)
+	port := p.ServicePort()
+	if *port.Name != "https" || *port.Port != 8443 || port.TargetPort.StrVal != "https" {
+		t.Errorf("port %+v", port)
+	}
+	want := map[string]string{"service.alpha.openshift.io/serving-cert-secret-name": "model-serving-proxy-tls"}
+	if diff := cmp.Diff(want, p.ServiceAnnotations()); diff != "" {
+		t.Errorf("annotations (-want +got):\n%s", diff)
+	}
+}
+
+// What the original rendered stays word for word as long as pods of its making run, see section 13.2.
+func TestOriginalContainer(t *testing.T) {
+	p := Original("team-a", "modelmesh-serving-sa", "registry.example.com/oauth@sha256:1")
+	spec := pod(t, p)
+	c := spec.Containers[0]
+	want := []string{
+		"--https-address=:8443", "--provider=openshift", `--openshift-service-account="modelmesh-serving-sa"`, "--upstream=http://localhost:8008",
+		"--tls-cert=/etc/tls/private/tls.crt", "--tls-key=/etc/tls/private/tls.key", "--cookie-secret=SECRET",
+		`--openshift-delegate-urls={"/": {"namespace": "team-a", "resource": "services", "verb": "get"}}`,
+		`--openshift-sar={"namespace": "team-a", "resource": "services", "verb": "get"}`,
+		`--skip-auth-regex='(^/metrics|^/apis/v1beta1/healthz)'`,
+	}
+	if diff := cmp.Diff(want, c.Args); diff != "" {
+		t.Errorf("arguments (-want +got):\n%s", diff)
+	}
+	if c.Name != "oauth-proxy" || c.Image != "registry.example.com/oauth@sha256:1" || len(c.Env) > 0 || c.SecurityContext != nil {
+		t.Errorf("container %+v", c)
+	}
+	if c.Resources.Limits.Memory().String() != "256Mi" || c.Resources.Requests.Cpu().String() != "100m" {
+		t.Errorf("resources %+v", c.Resources)
+	}
+	if diff := cmp.Diff([]corev1.VolumeMount{{Name: "proxy-tls", MountPath: "/etc/tls/private"}}, c.VolumeMounts); diff != "" {
+		t.Errorf("mounts (-want +got):\n%s", diff)
+	}
+	if len(spec.HostAliases) > 0 || p.HasCookie() || p.HasRules() || p.NeedsCertificate() {
+		t.Errorf("aliases %v, cookie %t, rules %t, certificate %t", spec.HostAliases, p.HasCookie(), p.HasRules(), p.NeedsCertificate())
+	}
+}
+
+// Whatever is served, nobody gets a sidecar that would wait for a certificate which nobody makes.
+func TestCertificatesComeFromSomewhere(t *testing.T) {
+	kinds := []schema.GroupVersionKind{capability.Route, capability.OpenShiftIngress, capability.UserGroup}
+	for mask := range 1 << len(kinds) {
+		var served []schema.GroupVersionKind
+		for i, k := range kinds {
+			if mask&(1<<i) != 0 {
+				served = append(served, k)
+			}
+		}
+		set := capability.NewSet(served...)
+		for _, m := range []string{meshsettings.AuthProxyAuto, meshsettings.AuthProxyAlways, meshsettings.AuthProxyNever, ""} {
+			p := Decide(wishes(mode(m)), "ns", set)
+			if p != nil && p.NeedsCertificate() == set.OpenShift() {
+				t.Errorf("%s, mode %q: needs a certificate of ours: %t", set, m, p.NeedsCertificate())
+			}
+			if p != nil && m == meshsettings.AuthProxyNever || p == nil && m == meshsettings.AuthProxyAlways {
+				t.Errorf("%s, mode %q: %+v", set, m, p)
+			}
+		}
+	}
+}

@@ -1,0 +1,56 @@
+package client
+
+import (
+	"context"
+	"fmt"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+)
+
+// Endpoints carries the EndpointSlices of Services into a pool, one request for each Service.
+type Endpoints struct {
+	// Slices reads from a cache that holds at least the slices of the Services that matter.
+	Slices client.Reader
+	// Pool is told.
+	Pool *Pool
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (e *Endpoints) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	var list discoveryv1.EndpointSliceList
+	err := e.Slices.List(ctx, &list, client.InNamespace(request.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: request.Name})
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("listing the endpoints of service %s: %w", request.NamespacedName, err)
+	}
+	e.Pool.SetAddresses(request.NamespacedName, list.Items)
+	return reconcile.Result{}, nil
+}
+
+// ServiceOf is the request for the Service of an EndpointSlice; there is none for a slice of another origin.
+func ServiceOf(_ context.Context, slice *discoveryv1.EndpointSlice) []reconcile.Request {
+	name := slice.Labels[discoveryv1.LabelServiceName]
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: slice.Namespace, Name: name}}}
+}
+
+// SetupEndpoints registers a controller of the given name that feeds the pool from a cache of EndpointSlices.
+func SetupEndpoints(mgr ctrl.Manager, name string, slices cache.Cache, pool *Pool) error {
+	err := ctrl.NewControllerManagedBy(mgr).Named(name).WithOptions(reconciler.ControllerOptions()).
+		WatchesRawSource(source.Kind(slices, &discoveryv1.EndpointSlice{}, handler.TypedEnqueueRequestsFromMapFunc(ServiceOf))).
+		Complete(&Endpoints{Slices: slices, Pool: pool})
+	if err != nil {
+		return fmt.Errorf("building the controller of endpoints: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,131 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/go-logr/logr"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Pool has the clients of all namespaces. It is safe for concurrent use, and a manager Runnable that closes every connection when
+// the manager ends.
+type Pool struct {
+	log       logr.Logger
+	directory *directory
+
+	mu        sync.Mutex
+	clients   map[string]*connection
+	listeners []func(namespace string)
+	closed    bool
+}
+
+// NewPool returns an empty pool.
+func NewPool(log logr.Logger) *Pool {
+	return &Pool{log: log, directory: newDirectory(), clients: map[string]*connection{}}
+}
+
+// Subscribe registers a function that is told the namespace whenever its client comes, goes or is replaced, or the ready addresses
+// behind it change. It must not block.
+func (p *Pool) Subscribe(listener func(namespace string)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.listeners = append(p.listeners, listener)
+}
+
+func (p *Pool) notify(namespace string) {
+	p.mu.Lock()
+	listeners := slices.Clone(p.listeners)
+	p.mu.Unlock()
+	for _, tell := range listeners {
+		tell(namespace)
+	}
+}
+
+// Client returns the client of a namespace, if there is one.
+func (p *Pool) Client(namespace string) (Client, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c, found := p.clients[namespace]
+	return c, found
+}
+
+// Ensure makes the client of a namespace talk to the target; nothing happens when it does. After an error, which names what is
+// wrong with the target, the former client stays in force, and the next call tries again.
+func (p *Pool) Ensure(namespace string, target Target) error {
+	if err := target.validate(); err != nil {
+		return fmt.Errorf("client of namespace %s: %w", namespace, err)
+	}
+	p.mu.Lock()
+	former := p.clients[namespace]
+	if p.closed || former != nil && former.target.same(target) {
+		p.mu.Unlock()
+		return nil
+	}
+	next, err := dial(namespace, target, p.directory)
+	if err != nil {
+		p.mu.Unlock()
+		return fmt.Errorf("client of namespace %s: %w", namespace, err)
+	}
+	p.clients[namespace] = next
+	clientsGauge.Set(float64(len(p.clients)))
+	p.mu.Unlock()
+	p.end(former)
+	p.notify(namespace)
+	return nil
+}
+
+// Forget ends the client of a namespace. Calls that are under way fail.
+func (p *Pool) Forget(namespace string) {
+	p.mu.Lock()
+	former := p.clients[namespace]
+	delete(p.clients, namespace)
+	clientsGauge.Set(float64(len(p.clients)))
+	p.mu.Unlock()
+	if former != nil {
+		p.end(former)
+		p.notify(namespace)
+	}
+}
+
+func (p *Pool) end(c *connection) {
+	if c == nil {
+		return
+	}
+	if err := c.conn.Close(); err != nil {
+		p.log.Error(err, "A connection to the routing layer was not closed cleanly", "namespace", c.namespace)
+	}
+}
+
+// SetAddresses takes all EndpointSlices of a Service; none means that it is gone. They must not be changed afterwards.
+func (p *Pool) SetAddresses(service types.NamespacedName, endpoints []discoveryv1.EndpointSlice) {
+	former := p.directory.set(service, endpoints)
+	// Afterwards, so that a client that has come meanwhile is not missed: it may have been told already that there was no pod.
+	p.mu.Lock()
+	c := p.clients[service.Namespace]
+	p.mu.Unlock()
+	if c == nil || c.target.Service != service.Name {
+		return
+	}
+	if port := c.place().port; !slices.Equal(Addresses(former, port), Addresses(endpoints, port)) {
+		p.notify(service.Namespace)
+	}
+}
+
+// Start implements manager.Runnable.
+func (p *Pool) Start(ctx context.Context) error {
+	<-ctx.Done()
+	p.mu.Lock()
+	p.closed = true
+	clients := p.clients
+	p.clients = map[string]*connection{}
+	clientsGauge.Set(0)
+	p.mu.Unlock()
+	for _, c := range clients {
+		p.end(c)
+	}
+	return nil
+}

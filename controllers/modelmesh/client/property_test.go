@@ -1,0 +1,91 @@
+package client
+
+import (
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"pgregory.net/rapid"
+)
+
+// drawSlices draws the slices of a Service of which every pod listens on its ports.
+func drawSlices(t *rapid.T) []discoveryv1.EndpointSlice {
+	endpoint := rapid.Custom(func(t *rapid.T) discoveryv1.Endpoint {
+		e := discoveryv1.Endpoint{Addresses: []string{"10.0.0." + strconv.Itoa(rapid.IntRange(1, 5).Draw(t, "pod"))}}
+		switch rapid.SampledFrom([]string{"ready", "not", "silent"}).Draw(t, "state") {
+		case "ready":
+			e.Conditions.Ready = new(true)
+		case "not":
+			e.Conditions.Ready = new(false)
+		}
+		return e
+	})
+	slice := rapid.Custom(func(t *rapid.T) discoveryv1.EndpointSlice {
+		s := discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4, Endpoints: rapid.SliceOfN(endpoint, 0, 4).Draw(t, "endpoints")}
+		for _, number := range rapid.SliceOfDistinct(rapid.SampledFrom([]int32{8033, 8008, 2112}), rapid.ID[int32]).Draw(t, "ports") {
+			s.Ports = append(s.Ports, discoveryv1.EndpointPort{Name: new("p" + strconv.Itoa(int(number))), Port: &number})
+		}
+		return s
+	})
+	return rapid.SliceOfN(slice, 0, 4).Draw(t, "slices")
+}
+
+// Whatever the order and the repetition of slices: the addresses are those of ready pods, ordered, each once.
+func TestAddressesAreThoseOfReadyPods(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		endpoints := drawSlices(t)
+		want := map[string]bool{}
+		for _, slice := range endpoints {
+			has := slices.ContainsFunc(slice.Ports, func(p discoveryv1.EndpointPort) bool { return *p.Port == 8033 })
+			for _, e := range slice.Endpoints {
+				if has && (e.Conditions.Ready == nil || *e.Conditions.Ready) {
+					want[net.JoinHostPort(e.Addresses[0], "8033")] = true
+				}
+			}
+		}
+		got := Addresses(endpoints, "8033")
+		if len(got) != len(want) || !slices.IsSorted(got) || slices.ContainsFunc(got, func(a string) bool { return !want[a] }) {
+			t.Fatalf("addresses %v, want %v", got, want)
+		}
+		slices.Reverse(endpoints)
+		if again := Addresses(append(endpoints, endpoints...), "8033"); !slices.Equal(again, got) {
+			t.Fatalf("addresses %v in another order, and twice; want %v", again, got)
+		}
+	})
+}
+
+// However changes and connections cross each other, the last word to each connection is the last state.
+func TestTheLastWordIsTheLastState(t *testing.T) {
+	const rounds, connections = 50, 8
+	d := newDirectory()
+	var told [connections]*callback
+	var all sync.WaitGroup
+	for i := range connections {
+		all.Go(func() {
+			told[i], _ = resolve(d)
+			for range rounds {
+				_, r := resolve(d)
+				r.Close()
+			}
+		})
+		all.Go(func() {
+			for n := range rounds {
+				d.set(fraud, at(8033, "10.0."+strconv.Itoa(i)+"."+strconv.Itoa(n)))
+			}
+		})
+	}
+	all.Wait()
+	want := d.addresses(place{fraud, "8033"})
+	for i, cc := range told {
+		last := cc.states[len(cc.states)-1].Endpoints
+		if len(last) != 1 || !slices.Equal(want, []string{last[0].Addresses[0].Addr}) {
+			t.Errorf("connection %d was told %v last, want %v", i, last, want)
+		}
+	}
+	if len(d.resolvers) != connections {
+		t.Errorf("%d connections are known, want %d", len(d.resolvers), connections)
+	}
+}

@@ -1,0 +1,209 @@
+package client
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// routing is a routing layer that answers as it is told and remembers what it was asked.
+type routing struct {
+	meshpb.UnimplementedModelMeshServer
+	answer func(context.Context) error
+
+	mu    sync.Mutex
+	asked []any
+}
+
+func (r *routing) take(ctx context.Context, request any) error {
+	r.mu.Lock()
+	r.asked = append(r.asked, request)
+	r.mu.Unlock()
+	if r.answer != nil {
+		return r.answer(ctx)
+	}
+	return nil
+}
+
+func (r *routing) calls() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.asked)
+}
+
+func (r *routing) SetVModel(ctx context.Context, in *meshpb.SetVModelRequest) (*meshpb.VModelStatusInfo, error) {
+	return &meshpb.VModelStatusInfo{TargetModelId: in.TargetModelId}, r.take(ctx, in)
+}
+
+func (r *routing) DeleteVModel(ctx context.Context, in *meshpb.DeleteVModelRequest) (*meshpb.DeleteVModelResponse, error) {
+	return &meshpb.DeleteVModelResponse{}, r.take(ctx, in)
+}
+
+func (r *routing) GetVModelStatus(ctx context.Context, in *meshpb.GetVModelStatusRequest) (*meshpb.VModelStatusInfo, error) {
+	return &meshpb.VModelStatusInfo{ActiveModelId: in.VModelId, Owner: in.Owner}, r.take(ctx, in)
+}
+
+// serve starts a routing layer at an address and returns its port. It ends with the test, or when stop is called.
+func serve(t *testing.T, address string, r *routing, config *tls.Config) (port int32, stop func()) {
+	t.Helper()
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	creds := insecure.NewCredentials()
+	if config != nil {
+		creds = credentials.NewTLS(config)
+	}
+	server := grpc.NewServer(grpc.Creds(creds))
+	meshpb.RegisterModelMeshServer(server, r)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = server.Serve(listener)
+	}()
+	stop = sync.OnceFunc(func() { server.Stop(); <-done })
+	t.Cleanup(stop)
+	return int32(listener.Addr().(*net.TCPAddr).Port), stop
+}
+
+// newPool returns a pool that is closed with the test, and the namespaces that its subscriber was told.
+func newPool(t *testing.T) (*Pool, func() []string) {
+	t.Helper()
+	p := NewPool(testLogger(t))
+	var mu sync.Mutex
+	var told []string
+	p.Subscribe(func(namespace string) {
+		mu.Lock()
+		defer mu.Unlock()
+		told = append(told, namespace)
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- p.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("a pool must never fail: %v", err)
+		}
+	})
+	return p, func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		out := told
+		told = nil
+		return out
+	}
+}
+
+var fraud = types.NamespacedName{Namespace: "fraud", Name: "modelmesh-serving"}
+
+func target(port int32) Target { return Target{Service: fraud.Name, Port: port} }
+
+// at is the slice of a Service whose pods are ready at the given addresses.
+func at(port int32, addresses ...string) []discoveryv1.EndpointSlice {
+	slice := discoveryv1.EndpointSlice{
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Ports:       []discoveryv1.EndpointPort{{Name: new("grpc"), Port: &port}},
+	}
+	for _, address := range addresses {
+		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{address}})
+	}
+	return []discoveryv1.EndpointSlice{slice}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func clientOf(t *testing.T, p *Pool, namespace string) Client {
+	t.Helper()
+	c, found := p.Client(namespace)
+	if !found {
+		t.Fatalf("namespace %s has no client", namespace)
+	}
+	return c
+}
+
+// eventually tries again until there is no error, for what other processes and connections need time for.
+func eventually(t *testing.T, what string, try func() error) {
+	t.Helper()
+	deadline := time.After(60 * time.Second)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := try()
+		if err == nil {
+			return
+		}
+		select {
+		case <-deadline:
+			t.Fatalf("timed out waiting until %s: %v", what, err)
+		case <-tick.C:
+		}
+	}
+}
+
+// certificate is a self-signed pair for the given name, as PEM.
+func certificate(t *testing.T, name string) (cert, key []byte) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, BasicConstraintsValid: true, IsCA: true,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	raw, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	must(t, err)
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	must(t, err)
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+}
+
+func pairOf(t *testing.T, name string) *KeyPair {
+	t.Helper()
+	cert, key := certificate(t, name)
+	pair, err := KeyPairOf("mesh-tls", map[string][]byte{"tls.crt": cert, "tls.key": key})
+	must(t, err)
+	return pair
+}
+
+// mutual is the server side that demands a client certificate which the pair vouches for.
+func mutual(t *testing.T, pair *KeyPair) *tls.Config {
+	t.Helper()
+	own, err := tls.X509KeyPair(pair.Certificate, pair.Key)
+	must(t, err)
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(pair.Certificate)
+	return &tls.Config{
+		Certificates: []tls.Certificate{own}, ClientCAs: roots, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12,
+	}
+}
+
+func loopback(port int32) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))) }

@@ -1,0 +1,253 @@
+package etcd
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+func header(revision int64) *pb.ResponseHeader {
+	return &pb.ResponseHeader{ClusterId: 42, Revision: revision}
+}
+
+func kv(key, value string, revision int64) *mvccpb.KeyValue {
+	return &mvccpb.KeyValue{Key: []byte(key), Value: []byte(value), ModRevision: revision}
+}
+
+func at(address string) Connection { return Connection{Endpoints: "http://" + address} }
+
+func TestListingByPages(t *testing.T) {
+	var asked []string
+	s := &server{list: func(in *pb.RangeRequest) (*pb.RangeResponse, error) {
+		asked = append(asked, fmt.Sprintf("%q %q %d@%d %t", in.Key, in.RangeEnd, in.Limit, in.Revision, in.KeysOnly))
+		if in.Revision == 0 {
+			return &pb.RangeResponse{Header: header(7), Kvs: []*mvccpb.KeyValue{kv("p/a", "1", 3), kv("p/b", "2", 4)}, More: true}, nil
+		}
+		return &pb.RangeResponse{Header: header(9), Kvs: []*mvccpb.KeyValue{kv("p/c", "3", 5)}}, nil
+	}}
+	address, _ := serve(t, "127.0.0.1:0", s, nil)
+	got, err := dial(t, secret(t, at(address), nil)).List(t.Context(), "p/", true)
+	must(t, err)
+	if got.Revision != 7 || got.Cluster != 42 || len(got.Entries) != 3 {
+		t.Fatalf("listing %+v, want that of the first page's moment", got)
+	}
+	if last := got.Entries[2]; last.Key != "p/c" || string(last.Value) != "3" || last.Revision != 5 || last.Deleted {
+		t.Errorf("entry %+v", last)
+	}
+	if want := []string{`"p/" "p0" 1000@0 true`, `"p/b\x00" "p0" 1000@7 true`}; !slices.Equal(asked, want) {
+		t.Errorf("asked %v, want %v", asked, want)
+	}
+}
+
+func TestListingFails(t *testing.T) {
+	s := &server{list: func(*pb.RangeRequest) (*pb.RangeResponse, error) {
+		return nil, status.Error(codes.PermissionDenied, "etcdserver: permission denied")
+	}}
+	address, _ := serve(t, "127.0.0.1:0", s, nil)
+	_, err := dial(t, secret(t, at(address), nil)).List(t.Context(), "p/", false)
+	if err == nil || err.Error() != "listing p/: etcdserver: permission denied" {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestWatching(t *testing.T) {
+	var asked *pb.WatchCreateRequest
+	s := &server{watch: func(in *pb.WatchCreateRequest, say func(*pb.WatchResponse) error) error {
+		asked = in
+		return errors.Join(
+			say(&pb.WatchResponse{Header: header(7), Created: true}),
+			say(&pb.WatchResponse{Header: header(8), Events: []*mvccpb.Event{
+				{Type: mvccpb.Event_PUT, Kv: kv("p/a", "1", 8)}, {Type: mvccpb.Event_DELETE, Kv: kv("p/b", "", 8)},
+			}}),
+			say(&pb.WatchResponse{Header: header(9)}), // a sign of life
+			status.Error(codes.Unavailable, "etcdserver: no leader"))
+	}}
+	address, _ := serve(t, "127.0.0.1:0", s, nil)
+	var got []Entry
+	err := dial(t, secret(t, at(address), nil)).Watch(t.Context(), "p/", 7, func(news []Entry) { got = append(got, news...) })
+	if err == nil || !strings.Contains(err.Error(), "watching p/: ") || !strings.Contains(err.Error(), "no leader") {
+		t.Errorf("error %v", err)
+	}
+	if len(got) != 2 || got[0].Key != "p/a" || string(got[0].Value) != "1" || got[0].Deleted || got[1].Key != "p/b" || !got[1].Deleted || got[1].Revision != 8 {
+		t.Errorf("entries %+v", got)
+	}
+	if asked.GetStartRevision() != 8 || string(asked.GetKey()) != "p/" || string(asked.GetRangeEnd()) != "p0" || !slices.Equal(s.leader, []string{"true"}) {
+		t.Errorf("asked %v, leader %v", asked, s.leader)
+	}
+}
+
+func TestHowAWatchEnds(t *testing.T) {
+	for name, tc := range map[string]struct {
+		answer *pb.WatchResponse
+		want   string
+	}{
+		"compacted": {&pb.WatchResponse{Header: header(9), Canceled: true, CompactRevision: 9}, ErrCompacted.Error()},
+		"canceled":  {&pb.WatchResponse{Header: header(9), WatchId: -1, Created: true, Canceled: true, CancelReason: "permission denied"}, "watching p/: permission denied"},
+	} {
+		s := &server{watch: closing(t, tc.answer)}
+		address, _ := serve(t, "127.0.0.1:0", s, nil)
+		err := dial(t, secret(t, at(address), nil)).Watch(t.Context(), "p/", 1, func([]Entry) { t.Error("there was no entry") })
+		if err == nil || !strings.Contains(err.Error(), tc.want) || errors.Is(err, ErrCompacted) != (name == "compacted") {
+			t.Errorf("%s: error %v, want %q", name, err, tc.want)
+		}
+	}
+}
+
+// closing answers once and leaves the stream open until the test ends, as etcd does.
+func closing(t *testing.T, answer *pb.WatchResponse) func(*pb.WatchCreateRequest, func(*pb.WatchResponse) error) error {
+	done := make(chan struct{})
+	t.Cleanup(func() { close(done) })
+	return func(_ *pb.WatchCreateRequest, say func(*pb.WatchResponse) error) error {
+		var err error
+		if !answer.GetCreated() {
+			err = say(&pb.WatchResponse{Header: header(1), Created: true})
+		}
+		err = errors.Join(err, say(answer))
+		<-done
+		return err
+	}
+}
+
+// M5: the end that was asked for is an end, also while etcd does not answer.
+func TestCancellation(t *testing.T) {
+	silent := closing(t, &pb.WatchResponse{Created: true})
+	address, _ := serve(t, "127.0.0.1:0", &server{watch: silent}, nil)
+	for name, endpoint := range map[string]string{"in a watch": address, "while etcd is away": "127.0.0.1:1"} {
+		c := dial(t, secret(t, at(endpoint), nil))
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- c.Watch(ctx, "p/", 1, func([]Entry) {}) }()
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: error %v, want the cancellation", name, err)
+		}
+	}
+}
+
+func TestAnEtcdThatIsAwayCostsTheLimit(t *testing.T) {
+	c := dial(t, secret(t, at("127.0.0.1:1"), nil))
+	c.config.DialTimeout = 500 * time.Millisecond
+	if _, err := c.List(t.Context(), "p/", false); err == nil || err.Error() != "listing p/: etcd at http://127.0.0.1:1 did not answer within 500ms" {
+		t.Errorf("error %v", err)
+	}
+	if err := c.Watch(t.Context(), "p/", 1, func([]Entry) {}); err == nil || !strings.Contains(err.Error(), "watching p/: etcd at http://127.0.0.1:1 did not answer within 500ms") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestPasswords(t *testing.T) {
+	s := &server{password: "secret", list: func(*pb.RangeRequest) (*pb.RangeResponse, error) {
+		return &pb.RangeResponse{Header: header(1)}, nil
+	}}
+	s.watch = closing(t, &pb.WatchResponse{Header: header(9), WatchId: -1, Created: true, Canceled: true, CancelReason: "enough"})
+	address, _ := serve(t, "127.0.0.1:0", s, nil)
+	login := at(address)
+	login.UserID, login.Password = "root", "secret"
+	c := dial(t, secret(t, login, nil))
+	list := func() error { _, err := c.List(t.Context(), "p/", false); return err }
+	watch := func() error { return c.Watch(t.Context(), "p/", 1, func([]Entry) {}) }
+	must(t, list())
+	must(t, list())
+	if s.logins != 1 {
+		t.Errorf("%d logins, want one for all", s.logins)
+	}
+	s.forget() // as etcd does after some minutes, and with every restart
+	must(t, list())
+	s.forget()
+	if err := watch(); err == nil || !strings.Contains(err.Error(), "enough") {
+		t.Errorf("error %v: the watch must be let in", err)
+	}
+
+	login.Password = "wrong"
+	c = dial(t, secret(t, login, nil))
+	for _, err := range []error{list(), watch()} {
+		if err == nil || !strings.Contains(err.Error(), "connecting to etcd: etcdserver: authentication failed") || strings.Contains(err.Error(), "wrong") {
+			t.Errorf("error %v", err)
+		}
+	}
+	s.password = ""
+	must(t, func() error { _, err := dial(t, secret(t, login, nil)).List(t.Context(), "p/", false); return err }())
+}
+
+func TestSeveralEndpoints(t *testing.T) {
+	answers := func(revision int64) *server {
+		return &server{list: func(*pb.RangeRequest) (*pb.RangeResponse, error) {
+			return &pb.RangeResponse{Header: header(revision)}, nil
+		}}
+	}
+	one, stop := serve(t, "127.0.0.1:0", answers(1), nil)
+	two, _ := serve(t, "127.0.0.1:0", answers(2), nil)
+	c := dial(t, secret(t, Connection{Endpoints: "http://" + one + ",http://" + two}, nil))
+	seen := map[int64]bool{}
+	for deadline := time.Now().Add(time.Minute); len(seen) < 2 && time.Now().Before(deadline); {
+		got, err := c.List(t.Context(), "p/", false)
+		must(t, err)
+		seen[got.Revision] = true
+	}
+	if len(seen) != 2 {
+		t.Fatalf("answers of %v, want both", seen)
+	}
+	stop()
+	for range 3 {
+		_, err := c.List(t.Context(), "p/", false)
+		if status.Code(err) == codes.Unavailable {
+			continue // one request may be lost with its connection
+		}
+		must(t, err)
+	}
+	got, err := c.List(t.Context(), "p/", false)
+	if must(t, err); got.Revision != 2 {
+		t.Errorf("answer of %d", got.Revision)
+	}
+}
+
+func TestTLS(t *testing.T) {
+	cert, key := certificate(t, "127.0.0.1")
+	named, namedKey := certificate(t, "etcd.example")
+	client, clientKey := certificate(t, "client")
+	answers := &server{list: func(*pb.RangeRequest) (*pb.RangeResponse, error) {
+		return &pb.RangeResponse{Header: header(1)}, nil
+	}}
+	started := func(cert, key string) string {
+		pair, err := tls.X509KeyPair([]byte(cert), []byte(key))
+		must(t, err)
+		roots, err := Material{CA: []byte(client)}.config(true)
+		must(t, err)
+		address, _ := serve(t, "127.0.0.1:0", answers, &tls.Config{
+			Certificates: []tls.Certificate{pair}, ClientCAs: roots.RootCAs, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12,
+		})
+		return "https://" + address
+	}
+	byAddress, byName := started(cert, key), started(named, namedKey)
+	for name, tc := range map[string]struct {
+		connection Connection
+		fails      bool
+	}{
+		"the address is in the certificate":      {Connection{Endpoints: byAddress, Certificate: cert, ClientKey: clientKey, ClientCertificate: client}, false},
+		"another name is":                        {Connection{Endpoints: byName, Certificate: named, ClientKey: clientKey, ClientCertificate: client}, true},
+		"another name is, and it is given":       {Connection{Endpoints: byName, Certificate: named, ClientKey: clientKey, ClientCertificate: client, OverrideAuthority: "etcd.example"}, false},
+		"a CA that did not sign":                 {Connection{Endpoints: byAddress, Certificate: named, ClientKey: clientKey, ClientCertificate: client}, true},
+		"no certificate of the client":           {Connection{Endpoints: byAddress, Certificate: cert}, true},
+		"the CAs of the system, which know none": {Connection{Endpoints: byAddress, ClientKey: clientKey, ClientCertificate: client}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := dial(t, secret(t, tc.connection, nil))
+			if tc.fails {
+				c.config.DialTimeout = 500 * time.Millisecond
+			}
+			if _, err := c.List(t.Context(), "p/", false); (err != nil) != tc.fails {
+				t.Errorf("error %v, want one: %t", err, tc.fails)
+			}
+		})
+	}
+}

@@ -1,0 +1,168 @@
+package etcd
+
+import (
+	"crypto/x509"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestDocumentsThatAreRefused(t *testing.T) {
+	for name, tc := range map[string]struct{ document, want string }{
+		"no JSON":           {"endpoints", "key etcd_connection is not the JSON of a connection"},
+		"a number":          {`{"endpoints":2379}`, "key etcd_connection is not the JSON of a connection"},
+		"no endpoints":      {`{"userid":"root"}`, "key etcd_connection names no endpoints; write the URLs of etcd"},
+		"blank endpoints":   {`{"endpoints":" , "}`, "key etcd_connection names no endpoints"},
+		"a word too little": {`{"endpoints":"http://etcd:2379"`, "key etcd_connection is not the JSON of a connection"},
+	} {
+		if _, err := New(map[string][]byte{Key: []byte(tc.document)}); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: error %v, want %q", name, err, tc.want)
+		}
+	}
+	if _, err := New(nil); err == nil || !strings.Contains(err.Error(), "key etcd_connection is missing") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestWordsOfTheDocument(t *testing.T) {
+	got, err := Parse(map[string][]byte{Key: []byte(`{
+		"endpoints": "https://a:2379, https://b:2379,", "userid": "u", "password": "p", "root_prefix": "r",
+		"certificate": "1", "certificate_file": "2", "client_key": "3", "client_key_file": "4", "client_certificate": "5",
+		"client_certificate_file": "6", "override_authority": "7", "of_a_later_time": true}`)})
+	must(t, err)
+	want := Connection{
+		Endpoints: "https://a:2379, https://b:2379,", UserID: "u", Password: "p", RootPrefix: "r", Certificate: "1", CertificateFile: "2",
+		ClientKey: "3", ClientKeyFile: "4", ClientCertificate: "5", ClientCertificateFile: "6", OverrideAuthority: "7",
+	}
+	if got != want {
+		t.Errorf("connection %+v", got)
+	}
+	if !slices.Equal(got.URLs(), []string{"https://a:2379", "https://b:2379"}) || !slices.Equal(got.Files(), []string{"2", "4", "6"}) {
+		t.Errorf("URLs %v, files %v", got.URLs(), got.Files())
+	}
+	got.ClientKeyFile = "2"
+	if !slices.Equal(got.Files(), []string{"2", "6"}) || len(Connection{}.Files()) != 0 {
+		t.Errorf("files %v", got.Files())
+	}
+	raw, err := json.Marshal(Connection{RootPrefix: "r"})
+	if must(t, err); string(raw) != `{"endpoints":"","root_prefix":"r"}` {
+		t.Errorf("document %s: only endpoints are always written", raw)
+	}
+}
+
+// [modelmesh-46] [modelmesh-47]
+func TestCertificatesThatAreRefused(t *testing.T) {
+	const endpoint = "https://etcd:2379"
+	cert, key := certificate(t, "etcd")
+	for name, tc := range map[string]struct {
+		connection Connection
+		files      map[string]string
+		want       string
+	}{
+		"a CA that is not there": {
+			Connection{CertificateFile: "path/to/certificate"}, nil, "referenced TLS certificate secret key not found: path/to/certificate"},
+		"a key that is not there": {
+			Connection{ClientKeyFile: "client.key", ClientCertificate: cert}, nil, "referenced TLS key secret key not found: client.key"},
+		"a certificate that is not there": {
+			Connection{ClientKey: key, ClientCertificateFile: "client.crt"}, nil, "referenced TLS client certificate secret key not found: client.crt"},
+		"a key alone": {
+			Connection{ClientKey: key}, nil, "need to set both client_key/client_key_file and client_certificate/client_certificate_file"},
+		"a certificate alone": {
+			Connection{ClientCertificateFile: "c"}, map[string]string{"c": cert},
+			"need to set both client_key/client_key_file and client_certificate/client_certificate_file"},
+		"a pair that is no PEM": {
+			Connection{ClientKey: "key", ClientCertificate: "certificate"}, nil,
+			"could not load client key pair: tls: failed to find any PEM data in certificate input"},
+		"a CA that is no PEM": {
+			Connection{Certificate: "certificate"}, nil, "certificate/certificate_file has no certificate in PEM form"},
+	} {
+		tc.connection.Endpoints = endpoint
+		data := secret(t, tc.connection, tc.files)
+		if _, _, err := ConfigOf(data); err == nil || err.Error() != tc.want {
+			t.Errorf("%s: error %v, want %q", name, err, tc.want)
+		}
+		if _, err := New(data); err == nil || err.Error() != "failed to create etcd client config: "+tc.want {
+			t.Errorf("%s: the client says %v", name, err)
+		}
+	}
+}
+
+// [modelmesh-48]
+func TestTheFileOfTheCAWins(t *testing.T) {
+	inline, _ := certificate(t, "inline")
+	file, _ := certificate(t, "file")
+	config, _, err := ConfigOf(secret(t, Connection{
+		Endpoints: "https://etcd:2379", UserID: "root", Password: "secret", Certificate: inline, CertificateFile: "ca.crt",
+	}, map[string]string{"ca.crt": file}))
+	must(t, err)
+	want := x509.NewCertPool()
+	want.AppendCertsFromPEM([]byte(file))
+	if !config.TLS.RootCAs.Equal(want) || len(config.TLS.Certificates) != 0 {
+		t.Errorf("TLS %+v: it must trust the file and nothing else, and show no certificate", config.TLS)
+	}
+	if config.Username != "root" || config.Password != "secret" || config.DialTimeout != 10*time.Second {
+		t.Errorf("user %q, password %q, dial timeout %v", config.Username, config.Password, config.DialTimeout)
+	}
+}
+
+// [modelmesh-49]
+func TestTheFilesOfThePairWin(t *testing.T) {
+	cert, key := certificate(t, "file")
+	config, _, err := ConfigOf(secret(t, Connection{
+		Endpoints: "http://etcd:2379", ClientKey: "no PEM", ClientKeyFile: "k", ClientCertificate: "no PEM", ClientCertificateFile: "c",
+	}, map[string]string{"k": key, "c": cert}))
+	must(t, err)
+	if config.TLS == nil || len(config.TLS.Certificates) != 1 || config.TLS.Certificates[0].Leaf.DNSNames[0] != "file" {
+		t.Errorf("TLS %+v, want the pair of the files, which turns TLS on", config.TLS)
+	}
+	if config.TLS.RootCAs != nil {
+		t.Error("without a CA those of the system are trusted")
+	}
+}
+
+// [modelmesh-50]
+func TestWhatTurnsTLSOn(t *testing.T) {
+	ca, _ := certificate(t, "ca")
+	for name, tc := range map[string]struct {
+		connection Connection
+		want       bool
+	}{
+		"https":            {Connection{Endpoints: "https://etcd:2379"}, true},
+		"the second https": {Connection{Endpoints: "http://a:2379,https://b:2379"}, true},
+		"http":             {Connection{Endpoints: "http://etcd:2379"}, false},
+		"no scheme":        {Connection{Endpoints: "etcd:2379"}, false},
+		"a CA":             {Connection{Endpoints: "http://etcd:2379", Certificate: ca}, true},
+	} {
+		config, _, err := ConfigOf(secret(t, tc.connection, nil))
+		must(t, err)
+		if (config.TLS != nil) != tc.want {
+			t.Errorf("%s: TLS %+v, want %t", name, config.TLS, tc.want)
+		}
+		if tc.want && (config.TLS.RootCAs == nil) == (tc.connection.Certificate != "") || tc.want && config.TLS.InsecureSkipVerify {
+			t.Errorf("%s: the roots are those of the system, or the CA that is given", name)
+		}
+	}
+}
+
+// [modelmesh-51]
+func TestOverrideAuthorityIsOneOption(t *testing.T) {
+	config, _, err := ConfigOf(secret(t, Connection{Endpoints: "https://etcd:2379", OverrideAuthority: "other"}, nil))
+	must(t, err)
+	if len(config.DialOptions) != 1 {
+		t.Errorf("%d options, want 1", len(config.DialOptions))
+	}
+	if config, _, err = ConfigOf(secret(t, Connection{Endpoints: "https://etcd:2379"}, nil)); err != nil || len(config.DialOptions) != 0 {
+		t.Errorf("%d options and %v, want none", len(config.DialOptions), err)
+	}
+}
+
+// [modelmesh-52]
+func TestAClientIsMadeWithoutEtcd(t *testing.T) {
+	cert, key := certificate(t, "client")
+	c := dial(t, secret(t, Connection{Endpoints: "https://nowhere.invalid:1", RootPrefix: "r", ClientKey: key, ClientCertificate: cert}, nil))
+	if c.RootPrefix() != "r" {
+		t.Errorf("prefix %q", c.RootPrefix())
+	}
+}

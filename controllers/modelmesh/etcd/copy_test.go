@@ -1,0 +1,143 @@
+package etcd
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// The state of a namespace lies below a prefix of its own; all else of the connection stays.
+func TestCopy(t *testing.T) {
+	for name, c := range map[string]struct{ source, want string }{
+		"the least":   {`{"endpoints":"http://10.0.0.10:2379"}`, `{"endpoints":"http://10.0.0.10:2379","root_prefix":"/mm_ns/vision"}`},
+		"no endpoint": {`{}`, `{"endpoints":"","root_prefix":"/mm_ns/vision"}`},
+		"everything": {
+			`{"override_authority":"a","client_certificate":"c","client_key":"k","certificate":"ca","root_prefix":"modelmesh-serving","password":"p","userid":"root","endpoints":"https://etcd.example.com:2379"}`,
+			`{"endpoints":"https://etcd.example.com:2379","userid":"root","password":"p","root_prefix":"modelmesh-serving/mm_ns/vision","certificate":"ca","client_key":"k","client_certificate":"c","override_authority":"a"}`,
+		},
+		"unknown members": {`{"endpoints":"http://a.b:1","other":1}`, `{"endpoints":"http://a.b:1","root_prefix":"/mm_ns/vision"}`},
+	} {
+		data, err := Copy(map[string][]byte{Key: []byte(c.source), "other": []byte("x")}, "modelmesh-serving", "vision")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(map[string]string{Key: c.want}, texts(data)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func texts(data map[string][]byte) map[string]string {
+	all := map[string]string{}
+	for key, value := range data {
+		all[key] = string(value)
+	}
+	return all
+}
+
+// Names that only the manager's namespace knows get its name; addresses and whole names stay. [O1]
+func TestEndpointsAreQualified(t *testing.T) {
+	for endpoints, want := range map[string]string{
+		"http://etcd:2379":                     "http://etcd.mesh:2379",
+		"http://my-service:2379":               "http://my-service.mesh:2379",
+		"https://etcd":                         "https://etcd.mesh",
+		"etcd:2379":                            "etcd.mesh:2379",
+		"http://etcd/path":                     "http://etcd.mesh/path",
+		"http://a:1,https://b.c:2,http://s:3":  "http://a.mesh:1,https://b.c:2,http://s.mesh:3",
+		"http://a:1, http://b:2":               "http://a.mesh:1, http://b.mesh:2",
+		"http://etcd.other.svc:2379":           "http://etcd.other.svc:2379",
+		"http://10.0.0.1:2379":                 "http://10.0.0.1:2379",
+		"http://[fd00::1]:2379":                "http://[fd00::1]:2379",
+		"fd00::1":                              "fd00::1",
+		"http://localhost:2379":                "http://localhost:2379",
+		"http://ssss:2379":                     "http://ssss.mesh:2379",
+		"":                                     "",
+		"http://":                              "http://",
+		"http://etcd.:2379":                    "http://etcd.:2379",
+		"https://etcd.mesh:2379,http://x.y:80": "https://etcd.mesh:2379,http://x.y:80",
+	} {
+		if got := qualified(endpoints, "mesh"); got != want {
+			t.Errorf("%s became %s, want %s", endpoints, got, want)
+		}
+	}
+}
+
+// Files that the connection names come along, and no other key. [M30]
+func TestReferencedFiles(t *testing.T) {
+	source := map[string][]byte{
+		Key:      []byte(`{"endpoints":"https://etcd:2379","certificate_file":"ca.pem","client_key_file":"key.pem","client_certificate_file":"cert.pem"}`),
+		"ca.pem": []byte("CA"), "key.pem": []byte("KEY"), "cert.pem": []byte("CERT"), "other": []byte("x"),
+	}
+	data, err := Copy(source, "mesh", "vision")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"ca.pem", "cert.pem", Key, "key.pem"}, slices.Sorted(maps.Keys(data))); diff != "" {
+		t.Errorf("keys (-want +got):\n%s", diff)
+	}
+	for missing, want := range map[string]string{
+		"ca.pem":   "referenced TLS certificate secret key not found: ca.pem",
+		"key.pem":  "referenced TLS key secret key not found: key.pem",
+		"cert.pem": "referenced TLS client certificate secret key not found: cert.pem",
+	} {
+		incomplete := maps.Clone(source)
+		delete(incomplete, missing)
+		if _, err := Copy(incomplete, "mesh", "vision"); err == nil || err.Error() != want {
+			t.Errorf("without %s: %v", missing, err)
+		}
+	}
+}
+
+// A document that cannot be read is refused without showing what stands in it.
+func TestCopyRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"password":"hidden"`:                "breaks at byte",
+		`{"endpoints":{"password":"hidden"}}`: "endpoints is a object",
+		`{"endpoints":4711,"x":"hidden"}`:     "endpoints is a number",
+		`"hidden"`:                            "is a string",
+		`hidden`:                              "breaks at byte",
+		``:                                    "breaks at byte",
+	} {
+		_, err := Copy(map[string][]byte{Key: []byte(text)}, "mesh", "vision")
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), Key) {
+			t.Errorf("%s: %v", text, err)
+		}
+		if err != nil && (strings.Contains(err.Error(), "hidden") || strings.Contains(err.Error(), "4711")) {
+			t.Errorf("%s is shown: %v", text, err)
+		}
+	}
+	if _, err := Copy(nil, "mesh", "vision"); err == nil || !strings.Contains(err.Error(), "key etcd_connection is missing") {
+		t.Errorf("without the key: %v", err)
+	}
+}
+
+// FuzzCopy shows that a connection that can be read is copied with all that the mesh reads, and that nothing panics.
+func FuzzCopy(f *testing.F) {
+	f.Add(`{"endpoints":"http://etcd:2379","root_prefix":"a","password":"p"}`, "http://[::1]:2379,x")
+	f.Add(`{`, "a,b,,://,:,[")
+	f.Fuzz(func(t *testing.T, text, endpoints string) {
+		if got := qualified(endpoints, "ns"); strings.Count(got, ",") != strings.Count(endpoints, ",") || len(got) < len(endpoints) {
+			t.Errorf("%q became %q", endpoints, got)
+		}
+		if once := qualified(endpoints, "ns"); qualified(once, "ns") != once {
+			t.Errorf("%q is qualified twice", endpoints)
+		}
+		data, err := Copy(map[string][]byte{Key: []byte(text)}, "mesh", "vision")
+		if err != nil {
+			return
+		}
+		var before, after Connection
+		if json.Unmarshal([]byte(text), &before) != nil || json.Unmarshal(data[Key], &after) != nil {
+			t.Fatalf("%q became %q", text, data[Key])
+		}
+		before.RootPrefix += "/mm_ns/vision"
+		before.Endpoints = after.Endpoints
+		if diff := cmp.Diff(before, after); diff != "" {
+			t.Errorf("-before +after:\n%s", diff)
+		}
+	})
+}

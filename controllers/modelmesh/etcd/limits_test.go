@@ -1,0 +1,63 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"google.golang.org/grpc"
+)
+
+// endless is an etcd that always has more keys.
+type endless struct {
+	pb.UnimplementedKVServer
+	value string
+	keys  int
+}
+
+func (e *endless) Range(context.Context, *pb.RangeRequest) (*pb.RangeResponse, error) {
+	r := &pb.RangeResponse{Header: &pb.ResponseHeader{Revision: 7, ClusterId: 1}, More: true}
+	for range pageSize {
+		e.keys++
+		r.Kvs = append(r.Kvs, &mvccpb.KeyValue{Key: fmt.Appendf(nil, "p/%012d", e.keys), Value: []byte(e.value), ModRevision: 1})
+	}
+	return r, nil
+}
+
+// The etcd of a namespace cannot take the memory of the manager: a listing ends, by keys, by bytes, and by the size of an answer.
+func TestAListingHasAnEnd(t *testing.T) {
+	for name, tc := range map[string]struct {
+		value string
+		most  int
+		want  error
+	}{
+		"many keys":    {"x", MaxKeys + pageSize, ErrTooMuch},
+		"large values": {strings.Repeat("x", 8<<10), maxBytes/(8<<10) + pageSize, ErrTooMuch},
+		"huge answers": {strings.Repeat("x", 20<<10), 2 * pageSize, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			e, s := &endless{value: tc.value}, grpc.NewServer()
+			pb.RegisterKVServer(s, e)
+			go func() { _ = s.Serve(l) }()
+			defer s.Stop()
+			c, err := New(map[string][]byte{Key: []byte(`{"endpoints":"http://` + l.Addr().String() + `"}`)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = c.Close() }()
+			listing, err := c.List(t.Context(), "p/", true)
+			if err == nil || tc.want != nil && !errors.Is(err, tc.want) || len(listing.Entries) != 0 || e.keys > tc.most {
+				t.Errorf("%d keys handed over, %d taken: %v", e.keys, len(listing.Entries), err)
+			}
+		})
+	}
+}

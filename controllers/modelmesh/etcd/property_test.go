@@ -1,0 +1,109 @@
+package etcd
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// Whatever is in the Secret, reading it gives a client or an error, and no error tells the password.
+func FuzzSecrets(f *testing.F) {
+	f.Add(`{"endpoints":"http://etcd:2379","root_prefix":"r"}`, "ca.crt", "PEM")
+	f.Add(`{"endpoints":"https://a,b","certificate_file":"ca.crt","password":"very-secret"}`, "ca.crt", "-----BEGIN CERTIFICATE-----\n")
+	f.Add(`{"endpoints":"%zz://:::","client_key":"a","client_certificate":"b"}`, "", "")
+	f.Add(`[]`, "x", "y")
+	f.Fuzz(func(t *testing.T, document, file, content string) {
+		data := map[string][]byte{Key: []byte(document)}
+		if file != Key {
+			data[file] = []byte(content)
+		}
+		c, err := New(data)
+		if err == nil {
+			if c.config.Password == "" { // otherwise etcd would be asked
+				_, _ = c.connected(t.Context()) // an address may still be none
+			}
+			if err := c.Close(); err != nil || len(c.config.Endpoints) == 0 {
+				t.Errorf("closing: %v; endpoints %v", err, c.config.Endpoints)
+			}
+			return
+		}
+		var readable Connection
+		if json.Unmarshal([]byte(document), &readable) == nil && len(readable.Password) > 8 && strings.Contains(err.Error(), readable.Password) &&
+			!strings.Contains(readable.CertificateFile+readable.ClientKeyFile+readable.ClientCertificateFile, readable.Password) {
+			t.Errorf("the password is in %q", err)
+		}
+	})
+}
+
+// What is given inline counts where no file is named, and a file counts wherever it is named; the keys to copy are those files.
+func TestMaterialComesFromWhereItIsNamed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		data := map[string][]byte{}
+		part := func(name string) (inline, file, want string) {
+			if rapid.Bool().Draw(t, name+" inline") {
+				inline, want = name+" inline", name+" inline"
+			}
+			if rapid.Bool().Draw(t, name+" file") {
+				file, want = name+".pem", name+" file"
+				data[file] = []byte(want)
+			}
+			return inline, file, want
+		}
+		var c Connection
+		var ca, key, certificate string
+		c.Certificate, c.CertificateFile, ca = part("ca")
+		c.ClientKey, c.ClientKeyFile, key = part("key")
+		c.ClientCertificate, c.ClientCertificateFile, certificate = part("certificate")
+		var files []string
+		for name := range data {
+			files = append(files, name)
+		}
+		slices.Sort(files)
+		if got := c.Files(); !slices.Equal(got, files) {
+			t.Fatalf("files %v, want %v", got, files)
+		}
+		m, err := c.Material(data)
+		if (key == "") != (certificate == "") {
+			if err == nil {
+				t.Fatal("half a pair must be refused")
+			}
+			return
+		}
+		if err != nil || string(m.CA) != ca || string(m.Key) != key || string(m.Certificate) != certificate {
+			t.Fatalf("material %q, error %v", m, err)
+		}
+		for _, name := range files {
+			kept := data[name]
+			delete(data, name)
+			if _, err := c.Material(data); err == nil || !strings.Contains(err.Error(), "secret key not found: "+name) {
+				t.Fatalf("without %s: error %v", name, err)
+			}
+			data[name] = kept
+		}
+	})
+}
+
+// A copy of the connection says the same, and says it in as few words.
+func TestConnectionsSurviveACopy(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		word := rapid.StringMatching(`[a-z/<>&"]{0,6}`)
+		c := Connection{
+			Endpoints: "http://" + rapid.StringMatching(`[a-z]{1,6}`).Draw(t, "host") + ":2379", UserID: word.Draw(t, "user"), Password: word.Draw(t, "password"),
+			RootPrefix: word.Draw(t, "prefix"), Certificate: word.Draw(t, "ca"), OverrideAuthority: word.Draw(t, "authority"),
+		}
+		raw, err := json.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := Parse(map[string][]byte{Key: raw})
+		if err != nil || got != c {
+			t.Fatalf("%s gives %+v, %v", raw, got, err)
+		}
+		if strings.Contains(string(raw), `""`) && !strings.Contains(c.Certificate+c.Password+c.RootPrefix+c.UserID+c.OverrideAuthority, `"`) {
+			t.Fatalf("%s has empty members", raw)
+		}
+	})
+}

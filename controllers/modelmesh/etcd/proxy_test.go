@@ -1,0 +1,44 @@
+package etcd
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+)
+
+// child is set in the process that TestNoProxyIsAsked starts, since the environment is read once in a process.
+const child = "MESHETCD_TEST_CHILD"
+
+// A platform may set a proxy for everybody. Etcd is reached as the pods reach it, which know nothing of proxies.
+func TestNoProxyIsAsked(t *testing.T) {
+	if os.Getenv(child) != "" {
+		c := dial(t, secret(t, Connection{Endpoints: "http://etcd.invalid:2379"}, nil))
+		c.config.DialTimeout = time.Second
+		if _, err := c.List(t.Context(), "p/", false); err == nil {
+			t.Error("there is no such etcd")
+		}
+		return
+	}
+	proxy, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer proxy.Close()
+	asked := make(chan struct{}, 1)
+	go func() {
+		if connection, err := proxy.Accept(); err == nil {
+			asked <- struct{}{}
+			_ = connection.Close()
+		}
+	}()
+	command := exec.Command(os.Args[0], "-test.run=^TestNoProxyIsAsked$")
+	command.Env = append(os.Environ(), child+"=1", "HTTPS_PROXY=http://"+proxy.Addr().String(), "NO_PROXY=", "no_proxy=")
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	select {
+	case <-asked:
+		t.Error("the proxy was asked for etcd")
+	default:
+	}
+}

@@ -1,0 +1,78 @@
+package events
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"k8s.io/utils/clock"
+
+	meshetcd "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/etcd"
+)
+
+// lingering ends a watch when it is let, as a network does.
+type lingering struct {
+	*store
+	let chan struct{}
+}
+
+func (l lingering) RootPrefix() string { return "root" }
+func (l lingering) Close() error       { return nil }
+func (l lingering) Watch(ctx context.Context, prefix string, after int64, handle func([]meshetcd.Entry)) error {
+	err := l.store.Watch(ctx, prefix, after, handle)
+	<-l.let
+	return err
+}
+
+// A namespace whose label goes and comes back at once is still shown as watched: the end of the former watches takes nothing away.
+func TestForgottenAndServedAgain(t *testing.T) {
+	watching.Reset()
+	f := newFixture(t)
+	let := make(chan struct{})
+	f.dial = func(map[string][]byte) (etcd, error) { return lingering{newStore(), let}, nil }
+	f.Ensure("fraud", "mesh")
+	if err := f.Connect(map[string][]byte{"a": nil}); err != nil {
+		t.Fatal(err)
+	}
+	f.start(t)
+	want := map[string]float64{"fraud/vmodels": 1, "fraud/registry": 1}
+	eventually(t, "both watches work", func() bool { return maps.Equal(shown(t), want) })
+	former := f.spaces["fraud"]
+	f.Forget("fraud")
+	f.Ensure("fraud", "mesh")
+	close(let)
+	<-former.vmodels.done
+	<-former.registry.done
+	eventually(t, "both watches are shown", func() bool { return maps.Equal(shown(t), want) })
+}
+
+// flood tells of ever more keys.
+type flood struct{ most int }
+
+func (f *flood) List(context.Context, string, bool) (meshetcd.Listing, error) {
+	return meshetcd.Listing{Revision: 1, Cluster: 1}, nil
+}
+
+func (f *flood) Watch(ctx context.Context, prefix string, _ int64, handle func([]meshetcd.Entry)) error {
+	for n := range f.most {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		handle([]meshetcd.Entry{{Key: fmt.Sprintf("%s%d", prefix, n), Revision: int64(n)}})
+	}
+	return errors.New("no end")
+}
+
+// What a watch remembers is bounded, however much an etcd tells.
+func TestAWatchHasAnEnd(t *testing.T) {
+	w := &watch{
+		client: &flood{meshetcd.MaxKeys * 2}, prefix: "p/", clock: clock.RealClock{}, log: logr.Discard(), emit: func(Event) {},
+		describe: func(id string, _ []byte) (Event, error) { return Event{Name: id}, nil },
+	}
+	if err := w.follow(t.Context()); !errors.Is(err, meshetcd.ErrTooMuch) || len(w.known) > meshetcd.MaxKeys {
+		t.Errorf("%d keys: %v", len(w.known), err)
+	}
+}

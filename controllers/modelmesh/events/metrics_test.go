@@ -1,0 +1,59 @@
+package events
+
+import (
+	"errors"
+	"maps"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+)
+
+// shown are the values of the gauge by namespace and keys.
+func shown(t *testing.T) map[string]float64 {
+	t.Helper()
+	collected := make(chan prometheus.Metric, 16)
+	watching.Collect(collected)
+	close(collected)
+	out := map[string]float64{}
+	for sample := range collected {
+		var m dto.Metric
+		if err := sample.Write(&m); err != nil {
+			t.Fatal(err)
+		}
+		labels := map[string]string{}
+		for _, l := range m.GetLabel() {
+			labels[l.GetName()] = l.GetValue()
+		}
+		out[labels["namespace"]+"/"+labels["keys"]] = m.GetGauge().GetValue()
+	}
+	return out
+}
+
+// Whether etcd is watched is shown for each namespace, and for none that has gone.
+func TestStateOfWatchesIsShown(t *testing.T) {
+	watching.Reset()
+	f := newFixture(t)
+	expect := func(what string, want map[string]float64) {
+		t.Helper()
+		eventually(t, what, func() bool { return maps.Equal(shown(t), want) })
+	}
+	f.Ensure("fraud", "mesh")
+	f.connect(t, "a", "root")
+	f.start(t)
+	expect("both watches work", map[string]float64{"fraud/vmodels": 1, "fraud/registry": 1})
+	f.stores["a"].fail(errors.New("no etcd"))
+	expect("both watches fail", map[string]float64{"fraud/vmodels": 0, "fraud/registry": 0})
+	f.stores["a"].fail(nil)
+	f.resume(t, 2)
+	expect("both watches work again", map[string]float64{"fraud/vmodels": 1, "fraud/registry": 1})
+	f.Ensure("home", "mesh")
+	expect("another namespace", map[string]float64{"fraud/vmodels": 1, "fraud/registry": 1, "home/vmodels": 1, "home/registry": 1})
+	f.Forget("fraud")
+	expect("one has gone", map[string]float64{"home/vmodels": 1, "home/registry": 1})
+	f.Ensure("home", "another")
+	expect("another Service takes over", map[string]float64{"home/vmodels": 1, "home/registry": 1})
+	f.Forget("home")
+	expect("nobody is left", map[string]float64{})
+	(&watch{}).show(1) // nobody looks
+}

@@ -1,0 +1,159 @@
+package events
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"pgregory.net/rapid"
+
+	meshetcd "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/etcd"
+	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+)
+
+// world is a watch beside the prefix that it follows. What it must tell is worked out from what it could see.
+type world struct {
+	watch   *watch
+	entries map[string]meshetcd.Entry
+	// seen is the state that the watch has heard of: the revision and the owner of each vmodel, "" where the value is not understood.
+	seen     map[string]owned
+	revision int64
+	away     bool
+	told     map[Event]bool
+}
+
+type owned struct {
+	revision int64
+	owner    string
+}
+
+func newWorld() *world {
+	w := &world{entries: map[string]meshetcd.Entry{}, seen: map[string]owned{}, told: map[Event]bool{}}
+	w.watch = &watch{prefix: "p/", log: logr.Discard(), emit: func(e Event) { w.told[e] = true }, describe: vmodelEvent("n"), cluster: 1}
+	return w
+}
+
+// change writes or deletes a vmodel, and lets the watch hear of it unless it is away.
+func (w *world) change(t *rapid.T) {
+	name := rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "name")
+	value := rapid.SampledFrom([]string{`{}`, `{"o":"isvc"}`, `{"o":"ksp","failed":true}`, `broken`, ""}).Draw(t, "value")
+	w.revision++
+	entry := meshetcd.Entry{Key: "p/" + name, Value: []byte(value), Revision: w.revision, Deleted: value == ""}
+	if entry.Deleted {
+		delete(w.entries, name)
+	} else {
+		w.entries[name] = entry
+	}
+	if w.away {
+		return
+	}
+	w.watch.take(entry)
+	w.verify(t, map[string]bool{name: true})
+}
+
+// leave breaks the connection.
+func (w *world) leave(*rapid.T) { w.away = true }
+
+// back lists anew, after a break or a compaction.
+func (w *world) back(t *rapid.T) {
+	w.away = false
+	w.watch.compare(w.listing())
+	changed := map[string]bool{}
+	for name := range w.seen {
+		if now, found := w.entries[name]; !found || now.Revision != w.seen[name].revision {
+			changed[name] = true
+		}
+	}
+	for name := range w.entries {
+		if _, known := w.seen[name]; !known {
+			changed[name] = true
+		}
+	}
+	w.verify(t, changed)
+}
+
+// lose starts a store with other revisions, which may have the same entries.
+func (w *world) lose(t *rapid.T) {
+	w.watch.cluster += 100
+	w.revision = int64(rapid.IntRange(0, 3).Draw(t, "revision"))
+	for name, entry := range w.entries {
+		w.revision++
+		entry.Revision = w.revision
+		w.entries[name] = entry
+		if rapid.Bool().Draw(t, "lost") {
+			delete(w.entries, name)
+		}
+	}
+	w.away = false
+	w.watch.compare(w.listing())
+	changed := map[string]bool{}
+	for name := range w.seen {
+		changed[name] = true
+	}
+	for name := range w.entries {
+		changed[name] = true
+	}
+	w.verify(t, changed)
+}
+
+func (w *world) listing() meshetcd.Listing {
+	return meshetcd.Listing{Entries: slices.Collect(maps.Values(w.entries)), Revision: w.revision, Cluster: 1}
+}
+
+// verify holds what was told against what changed: who owned a vmodel before, and who does now, nobody else.
+func (w *world) verify(t *rapid.T, changed map[string]bool) {
+	want := map[Event]bool{}
+	for name := range changed {
+		before, known := w.seen[name]
+		entry, there := w.entries[name]
+		now := owned{revision: entry.Revision}
+		if owner, err := ownerOf(entry.Value); there && err == nil {
+			now.owner = owner
+			want[Event{Source: owner, Namespace: "n", Name: name}] = true
+		}
+		if known && before.owner != "" && before.owner != now.owner {
+			want[Event{Source: before.owner, Namespace: "n", Name: name}] = true
+		}
+		delete(w.seen, name)
+		if there {
+			w.seen[name] = now
+		}
+	}
+	if !maps.Equal(w.told, want) {
+		t.Fatalf("told %v, want %v", w.told, want)
+	}
+	clear(w.told)
+	if len(w.watch.known) != len(w.seen) {
+		t.Fatalf("%d entries are known, want %d", len(w.watch.known), len(w.seen))
+	}
+}
+
+// M32: whatever happens while a watch looks and while it does not, it tells of everybody whose vmodel changed, and of nobody else.
+func TestWhatIsToldIsWhatChanged(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld()
+		w.back(t)
+		t.Repeat(map[string]func(*rapid.T){
+			"change": w.change, "change more": w.change, "leave": w.leave, "back": w.back, "lose": w.lose,
+		})
+	})
+}
+
+// Ids and values come from whoever may write to etcd.
+func FuzzEntries(f *testing.F) {
+	f.Add("digits", `{"o":"isvc"}`)
+	f.Add("digits__isvc-6b2eb0b8bf", `{}`)
+	f.Add("__-", `[`)
+	f.Fuzz(func(t *testing.T, id, value string) {
+		if source, name, ok := splitID(id); ok {
+			if source == "" || name == "" || fmt.Sprintf("%s__%s-", name, source) != id[:len(id)-modelmesh.HashLength] {
+				t.Errorf("%q is not made of %q and %q", id, name, source)
+			}
+		}
+		if owner, err := ownerOf([]byte(value)); err == nil && owner == "" {
+			t.Errorf("%q has an owner without a name", value)
+		}
+	})
+}

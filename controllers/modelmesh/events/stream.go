@@ -1,0 +1,273 @@
+package events
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
+
+	meshetcd "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/etcd"
+)
+
+// Options of a Stream. All are required.
+type Options struct {
+	// Home is the namespace of the controller, whose keys stand without their namespace.
+	Home string
+	// Clock measures the pauses after trouble.
+	Clock clock.Clock
+	// Log is told of trouble, once for each kind of trouble in a row.
+	Log logr.Logger
+}
+
+// Stream watches etcd for any number of namespaces. It is a manager Runnable; before Start and after its end it only remembers what
+// it is told. All methods are safe for concurrent use, and none of them waits for etcd.
+type Stream struct {
+	Options
+	dial func(data map[string][]byte) (etcd, error)
+
+	mu        sync.Mutex
+	listeners []func(Event)
+	common    line
+	spaces    map[string]*space // by namespace
+	ctx       context.Context   // that of Start, nil before and afterwards
+	watches   sync.WaitGroup
+}
+
+// line is a connection to an etcd; the zero value is none.
+type line struct {
+	secret map[string][]byte
+	client etcd
+}
+
+// space is what is watched for one namespace.
+type space struct {
+	service string
+	// own is the connection of a namespace with an etcd of its own.
+	own line
+	// stop ends the watches, nil where none run.
+	stop context.CancelFunc
+	// vmodels and registry are the watches that ran last, nil before the first ones.
+	vmodels, registry *watch
+}
+
+// rest stops the watches, and has them shown no more.
+func (s *space) rest(namespace string) {
+	if s.stop != nil {
+		s.stop()
+		s.stop = nil
+		watching.DeletePartialMatch(prometheus.Labels{"namespace": namespace})
+	}
+}
+
+// etcd is what is needed of a client.
+type etcd interface {
+	reader
+	RootPrefix() string
+	Close() error
+}
+
+// NewStream returns a stream that watches nothing.
+func NewStream(o Options) *Stream {
+	return &Stream{
+		Options: o, spaces: map[string]*space{},
+		dial: func(data map[string][]byte) (etcd, error) { return meshetcd.New(data) },
+	}
+}
+
+// Subscribe registers a function that is told every event, several at a time and some more than once. It must not block.
+func (s *Stream) Subscribe(listener func(Event)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listeners = append(s.listeners, listener)
+}
+
+func (s *Stream) emit(event Event) {
+	s.mu.Lock()
+	listeners := s.listeners // never changed in place
+	s.mu.Unlock()
+	for _, tell := range listeners {
+		tell(event)
+	}
+}
+
+// Connect takes the data of the controller's etcd Secret; nil is none, and the watches rest. The same data again changes nothing,
+// other data starts the watches anew with them. An error says what is wrong with the data; the former connection stays in force then.
+func (s *Stream) Connect(data map[string][]byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next, changed, err := s.redial(s.common, data)
+	if !changed {
+		return err
+	}
+	former := s.common
+	s.common = next
+	for namespace, space := range s.spaces {
+		if space.own.client == nil {
+			space.rest(namespace)
+			s.start(namespace, space)
+		}
+	}
+	s.hangUp(former)
+	return nil
+}
+
+// ConnectOwn takes the data of the Secret of a namespace that has an etcd of its own; nil says that it shares the controller's again.
+// Otherwise it is like Connect. It may come before Ensure, and is forgotten with Forget.
+func (s *Stream) ConnectOwn(namespace string, data map[string][]byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	into := s.space(namespace)
+	next, changed, err := s.redial(into.own, data)
+	if !changed {
+		return err
+	}
+	former := into.own
+	into.rest(namespace)
+	into.own = next
+	s.start(namespace, into)
+	s.hangUp(former)
+	return nil
+}
+
+// redial makes the connection for data, unless the present one was made for the same.
+func (s *Stream) redial(present line, data map[string][]byte) (next line, changed bool, err error) {
+	switch {
+	case data == nil:
+		return line{}, present.client != nil, nil
+	case present.client != nil && maps.EqualFunc(present.secret, data, slices.Equal):
+		return present, false, nil
+	}
+	client, err := s.dial(data)
+	if err != nil {
+		return present, false, err
+	}
+	return line{secret: maps.Clone(data), client: client}, true, nil
+}
+
+// hangUp closes a connection over which nothing is watched any more.
+func (s *Stream) hangUp(l line) {
+	if l.client == nil {
+		return
+	}
+	if err := l.client.Close(); err != nil {
+		s.Log.Error(err, "The former connection to etcd was not closed cleanly")
+	}
+}
+
+// Ensure watches the models of a namespace, behind the Service of the given name.
+func (s *Stream) Ensure(namespace, service string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if service == "" {
+		return
+	}
+	into := s.space(namespace)
+	if into.service == service {
+		return
+	}
+	into.rest(namespace)
+	into.service = service
+	s.start(namespace, into)
+}
+
+// space is that of a namespace, a new one if need be.
+func (s *Stream) space(namespace string) *space {
+	if s.spaces[namespace] == nil {
+		s.spaces[namespace] = &space{}
+	}
+	return s.spaces[namespace]
+}
+
+// Forget ends the watch of a namespace.
+func (s *Stream) Forget(namespace string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known, found := s.spaces[namespace]; found {
+		known.rest(namespace)
+		s.hangUp(known.own)
+		delete(s.spaces, namespace)
+	}
+}
+
+// Start implements manager.Runnable. When it returns nothing runs any more.
+func (s *Stream) Start(ctx context.Context) error {
+	s.mu.Lock()
+	s.ctx = ctx
+	s.startAll()
+	s.mu.Unlock()
+	<-ctx.Done()
+	s.mu.Lock()
+	s.ctx = nil
+	s.end()
+	s.mu.Unlock()
+	s.watches.Wait()
+	return nil
+}
+
+// end ends all watches and closes all connections.
+func (s *Stream) end() {
+	for namespace, space := range s.spaces {
+		space.rest(namespace)
+		s.hangUp(space.own)
+		space.own = line{}
+	}
+	s.hangUp(s.common)
+	s.common = line{}
+}
+
+func (s *Stream) startAll() {
+	for namespace, space := range s.spaces {
+		s.start(namespace, space)
+	}
+}
+
+// start runs the two watches of a namespace, if there is somebody to ask. They know what the former ones knew, so that what is gone
+// from a new etcd, or from behind a new Service, is noticed.
+func (s *Stream) start(namespace string, into *space) {
+	client, home := s.common.client, s.Home
+	if into.own.client != nil {
+		client, home = into.own.client, namespace // its prefix is that of the namespace already
+	}
+	if s.ctx == nil || client == nil || into.service == "" {
+		return
+	}
+	ctx, cancel := context.WithCancel(s.ctx)
+	base := Base(client.RootPrefix(), home, namespace, into.service)
+	begin := func(w watch, keys string, former *watch) *watch {
+		w.client, w.clock, w.log, w.emit = client, s.Clock, s.Log.WithValues("namespace", namespace), s.emit
+		w.done, w.state = make(chan struct{}), watching.WithLabelValues(namespace, keys)
+		s.watches.Go(func() {
+			defer close(w.done)
+			w.inherit(former)
+			w.run(ctx)
+		})
+		return &w
+	}
+	into.stop = cancel
+	into.vmodels = begin(watch{prefix: base + vmodels, describe: vmodelEvent(namespace)}, keysVModels, into.vmodels)
+	into.registry = begin(watch{prefix: base + registry, describe: registryEvent(namespace), keysOnly: true}, keysRegistry, into.registry)
+}
+
+// vmodelEvent reads an event from a vmodel.
+func vmodelEvent(namespace string) func(string, []byte) (Event, error) {
+	return func(id string, value []byte) (Event, error) {
+		owner, err := ownerOf(value)
+		return Event{Source: owner, Namespace: namespace, Name: id}, err
+	}
+}
+
+// registryEvent reads an event from the id of a concrete model.
+func registryEvent(namespace string) func(string, []byte) (Event, error) {
+	return func(id string, _ []byte) (Event, error) {
+		source, name, ok := splitID(id)
+		if !ok {
+			return Event{}, fmt.Errorf("the id of a concrete model is not <name>__<source>-<hash>: %s", id)
+		}
+		return Event{Source: source, Namespace: namespace, Name: name}, nil
+	}
+}

@@ -1,0 +1,99 @@
+package openshift
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
+	"github.com/odh-platform/odh-platform-operator/pkg/oauthproxy"
+	"github.com/odh-platform/odh-platform-operator/pkg/rbacproxy"
+)
+
+// Inputs are what the objects of one namespace depend on.
+type Inputs struct {
+	Namespace string
+	Settings  meshsettings.Settings
+	// Proxy is the sidecar of the runtime pods; nil for none.
+	Proxy *authproxy.Proxy
+	// Account is the service account of the runtime pods; "" is the one that every namespace has.
+	Account string
+	// Monitoring is the namespace of the Prometheus that is let in; "" for none.
+	Monitoring string
+	// Used: there are models, or pods of runtimes. Runtimes: there are runtimes of several models.
+	Used, Runtimes bool
+	// Cookie is the key of the sidecar's cookies.
+	Cookie []byte
+	// Certificate is the data of the sidecar's serving certificate where it has to be written, and Storage that of the Secret with
+	// the storage entries. nil leaves alone what is there.
+	Certificate, Storage map[string][]byte
+}
+
+// objects are what a served namespace needs, in the order in which it is made. They have no owner: the namespace takes them along,
+// and what is no longer wanted is removed by name. The binding of cluster scope belongs to the Namespace.
+func objects(in Inputs) apply.Desired {
+	var desired apply.Desired
+	loose := func(config runtime.ApplyConfiguration, adopts func(*unstructured.Unstructured) bool, yields bool) {
+		desired = append(desired, apply.Object{Config: config, Ownership: apply.Unowned, Adopts: adopts, Yields: yields})
+	}
+	if in.Runtimes && in.Monitoring != "" {
+		loose(prometheus(in), byFormer, true)
+	}
+	if !in.Used {
+		return desired
+	}
+	if in.Account == authproxy.Account {
+		loose(corev1ac.ServiceAccount(in.Account, in.Namespace), byFormer, true)
+	}
+	if in.Storage != nil {
+		loose(secret(in, in.Settings.StorageSecretName).WithLabels(map[string]string{LabelManaged: yes}).WithData(in.Storage), isStorage, false)
+	}
+	if in.Proxy == nil {
+		return desired
+	}
+	if in.Proxy.HasCookie() {
+		loose(secret(in, authproxy.CookieSecret).WithData(map[string][]byte{oauthproxy.KeyCookie: in.Cookie}), nil, false)
+	}
+	if in.Certificate != nil {
+		loose(secret(in, authproxy.TLSSecret).WithType(corev1.SecretTypeTLS).WithData(in.Certificate), nil, false)
+	}
+	return append(desired, apply.Object{Config: delegator(in), Adopts: byFormer})
+}
+
+func secret(in Inputs, name string) *corev1ac.SecretApplyConfiguration {
+	return corev1ac.Secret(name, in.Namespace)
+}
+
+// delegator lets the sidecars ask who calls and what he may.
+func delegator(in Inputs) *rbacv1ac.ClusterRoleBindingApplyConfiguration {
+	return rbacv1ac.ClusterRoleBinding(BindingName(in.Namespace)).
+		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("ClusterRole").WithName(rbacproxy.DelegatorRole)).
+		WithSubjects(rbacv1ac.Subject().WithKind(rbacv1.ServiceAccountKind).WithName(in.Proxy.ServiceAccount()).WithNamespace(in.Namespace))
+}
+
+// prometheus lets that of the platform find what is to be scraped.
+func prometheus(in Inputs) *rbacv1ac.RoleBindingApplyConfiguration {
+	return rbacv1ac.RoleBinding(PrometheusBinding, in.Namespace).
+		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("ClusterRole").WithName(PrometheusBinding)).
+		WithSubjects(rbacv1ac.Subject().WithKind(rbacv1.ServiceAccountKind).WithName(PrometheusAccount).WithNamespace(in.Monitoring))
+}
+
+// byFormer recognises what the former companion wrote.
+func byFormer(live *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(live.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager == formerManager && e.Subresource == ""
+	})
+}
+
+// isStorage recognises the storage entries that the former companion gathered. A data connection may have the name of that Secret.
+func isStorage(live *unstructured.Unstructured) bool {
+	return live.GetLabels()[LabelManaged] == yes && live.GetLabels()[LabelDashboard] != yes
+}

@@ -1,0 +1,190 @@
+package openshift
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+var (
+	openShift = capability.NewSet(capability.Route, capability.OpenShiftIngress, capability.UserGroup)
+	plain     = capability.NewSet(capability.ServiceMonitor)
+)
+
+// inputs are those of a namespace with models, on a platform, after changes of the settings.
+func inputs(served capability.Set, changes ...func(*meshsettings.Settings)) Inputs {
+	s := meshsettings.Default()
+	for _, change := range changes {
+		change(&s)
+	}
+	return Inputs{
+		Namespace: "team", Settings: s, Monitoring: "monitoring", Used: true, Runtimes: true,
+		Account: authproxy.AccountOf(s, served), Proxy: authproxy.Decide(s, "team", served),
+		Cookie: []byte("c2VhbA=="),
+	}
+}
+
+func always(s *meshsettings.Settings) { s.AuthProxy.Mode = meshsettings.AuthProxyAlways }
+
+// rendered are the objects as they would be written.
+func rendered(t *testing.T, in Inputs) []*unstructured.Unstructured {
+	t.Helper()
+	owner := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: "team", UID: "uid"}}
+	out, err := apply.Render(objects(in), modelmesh.ComponentName, owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// names are "Kind name" of objects.
+func namesOf(all []*unstructured.Unstructured) []string {
+	var out []string
+	for _, o := range all {
+		out = append(out, o.GetKind()+" "+o.GetName())
+	}
+	slices.Sort(out)
+	return out
+}
+
+// [O5] What a served namespace needs: the account and its binding, a cookie that nobody knows, and the way in for the Prometheus of
+// the platform.
+func TestObjects(t *testing.T) {
+	entries := map[string][]byte{"aws": []byte(`{"type":"s3"}`)}
+	for name, in := range map[string]Inputs{
+		"openshift": inputs(openShift),
+		"openshift_storage": func() Inputs {
+			in := inputs(openShift)
+			in.Storage = entries
+			return in
+		}(),
+		"openshift_own_account": inputs(openShift, func(s *meshsettings.Settings) {
+			s.ServiceAccountName, s.ServicePort, s.RESTProxy.Port, s.Metrics.Enabled = "runner", 9033, 9008, false
+		}),
+		"plain": inputs(plain),
+		"plain_guarded": func() Inputs {
+			in := inputs(plain, always)
+			in.Certificate = map[string][]byte{"tls.crt": []byte("certificate"), "tls.key": []byte("key"), "ca.crt": []byte("ca")}
+			return in
+		}(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			framework.Golden(t, filepath.Join("testdata", "golden", name+".yaml"), rendered(t, in))
+		})
+	}
+}
+
+func TestGoldenFilesAreUsed(t *testing.T) {
+	files, err := os.ReadDir(filepath.Join("testdata", "golden"))
+	if err != nil || len(files) != 5 {
+		t.Errorf("%d golden files, error %v", len(files), err)
+	}
+}
+
+// Without pods and models nothing is made but what concerns runtimes, and without these nothing at all.
+func TestWhatIsMadeWhen(t *testing.T) {
+	prometheus := "RoleBinding prometheus-ns-access"
+	account, delegator := "ServiceAccount modelmesh-serving-sa", "ClusterRoleBinding team-modelmesh-serving-sa-auth-delegator"
+	cookie, entries := "Secret model-serving-proxy-cookie", "Secret storage-config"
+	stored := map[string][]byte{"a": []byte("{}")}
+	for name, c := range map[string]struct {
+		served capability.Set
+		change func(*Inputs)
+		want   []string
+	}{
+		"all of it":                    {openShift, func(in *Inputs) { in.Storage = stored }, []string{prometheus, account, delegator, cookie, entries}},
+		"no models":                    {openShift, func(in *Inputs) { in.Used, in.Storage = false, stored }, []string{prometheus}},
+		"neither models nor runtimes":  {openShift, func(in *Inputs) { in.Used, in.Runtimes = false, false }, nil},
+		"models without runtimes":      {openShift, func(in *Inputs) { in.Runtimes = false }, []string{account, delegator, cookie}},
+		"nobody scrapes":               {openShift, func(in *Inputs) { in.Monitoring = "" }, []string{account, delegator, cookie}},
+		"account of the user":          {openShift, func(in *Inputs) { in.Account = "runner" }, []string{prometheus, delegator, cookie}},
+		"no sidecar":                   {openShift, func(in *Inputs) { in.Proxy = nil }, []string{prometheus, account}},
+		"Kubernetes":                   {plain, func(*Inputs) {}, []string{prometheus}},
+		"Kubernetes, data connections": {plain, func(in *Inputs) { in.Storage = stored }, []string{prometheus, entries}},
+		"Kubernetes, guarded":          {plain, func(in *Inputs) { *in = inputs(plain, always) }, []string{prometheus, account, delegator}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := inputs(c.served)
+			c.change(&in)
+			slices.Sort(c.want)
+			if got := namesOf(rendered(t, in)); !slices.Equal(got, c.want) {
+				t.Errorf("got  %q\nwant %q", got, c.want)
+			}
+		})
+	}
+}
+
+// Everything that is ever made is found again when it is to go.
+func TestEverythingHasItsPlace(t *testing.T) {
+	known := map[place]bool{}
+	for _, p := range places("team") {
+		known[p] = true
+	}
+	seen := map[place]bool{}
+	for _, in := range []Inputs{inputs(openShift), inputs(plain, always)} {
+		in.Certificate = map[string][]byte{"tls.crt": nil}
+		for _, o := range objects(in) {
+			kind, name, err := o.Place()
+			p := place{kind, name}
+			if err != nil || !known[p] {
+				t.Errorf("%s is never removed, error %v", p, err)
+			}
+			seen[p] = true
+		}
+	}
+	if len(seen) != len(known) {
+		t.Errorf("%d places, of which %d are ever used", len(known), len(seen))
+	}
+}
+
+// written returns an object as somebody else stored it.
+func written(manager string, labels map[string]string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	u.SetLabels(labels)
+	u.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate}})
+	return u
+}
+
+// What the former companion made is taken over, and what a user made is not.
+func TestWhatIsTakenOver(t *testing.T) {
+	in := inputs(openShift)
+	in.Storage = map[string][]byte{"a": nil}
+	former := written("manager", map[string]string{LabelManaged: "true"})
+	users := written("kubectl-create", nil)
+	taken := map[string]bool{}
+	for _, o := range objects(in) {
+		kind, name, _ := o.Place()
+		if o.Adopts == nil {
+			continue
+		}
+		taken[kind.Kind+" "+name.Name] = true
+		if !o.Adopts(former) || o.Adopts(users) {
+			t.Errorf("%s %s: takes that of the former companion %t, that of a user %t", kind.Kind, name.Name, o.Adopts(former), o.Adopts(users))
+		}
+	}
+	want := []string{"ClusterRoleBinding team-modelmesh-serving-sa-auth-delegator", "RoleBinding prometheus-ns-access",
+		"Secret storage-config", "ServiceAccount modelmesh-serving-sa"}
+	if got := slices.Sorted(maps.Keys(taken)); !slices.Equal(got, want) {
+		t.Errorf("taken over %q", got)
+	}
+	if isStorage(written("manager", map[string]string{LabelManaged: "true", LabelDashboard: "true"})) {
+		t.Error("a data connection with the name of the storage Secret is no storage Secret")
+	}
+	status := written("kubectl", nil)
+	status.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "manager", Subresource: "status"}})
+	if byFormer(status) {
+		t.Error("a status makes no object the former companion's")
+	}
+}

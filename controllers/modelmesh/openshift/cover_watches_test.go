@@ -1,0 +1,269 @@
+package openshift
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	testclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+)
+
+// woken are the requests of a handler when something happens to an object.
+func woken(t *testing.T, h handler.EventHandler, o client.Object) []string {
+	t.Helper()
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer queue.ShutDown()
+	h.Generic(t.Context(), event.GenericEvent{Object: o}, queue)
+	var out []string
+	for range queue.Len() {
+		request, _ := queue.Get()
+		out = append(out, request.String())
+	}
+	slices.Sort(out)
+	return out
+}
+
+func head(namespace, name string, labels map[string]string) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}}
+}
+
+// madeHere has the labels of what this component makes.
+func madeHere(more ...string) map[string]string {
+	labels := map[string]string{names.OperatorLabel: names.OperatorName, names.ComponentLabel: modelmesh.ComponentName}
+	for _, key := range more {
+		labels[key] = "true"
+	}
+	return labels
+}
+
+func TestObjectsWakeTheirNamespace(t *testing.T) {
+	if got := woken(t, modelmesh.EnqueueNamespace(), head("team", "x", nil)); !slices.Equal(got, []string{"/team"}) {
+		t.Errorf("%q", got)
+	}
+	binding := handler.EnqueueRequestsFromMapFunc(byBinding)
+	for name, want := range map[string][]string{
+		BindingName("team"): {"/team"}, BindingName("a-b"): {"/a-b"}, BindingName(""): nil, "somebody-elses": nil, "team": nil,
+	} {
+		if got := woken(t, binding, head("", name, nil)); !slices.Equal(got, want) {
+			t.Errorf("%s wakes %q", name, got)
+		}
+	}
+}
+
+// settingsOf is a source with a document of the administrators; "" is none.
+func settingsOf(t *testing.T, text string) *meshsettings.Source {
+	t.Helper()
+	live := fake.NewClientBuilder().WithIndex(&corev1.ConfigMap{}, "metadata.name", func(o client.Object) []string { return []string{o.GetName()} })
+	if text != "" {
+		live.WithObjects(&corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "own", Name: meshsettings.ConfigMapName}, Data: map[string]string{meshsettings.ConfigMapKey: text},
+		})
+	}
+	return meshsettings.NewSource(meshsettings.Options{
+		Config: config.ModelMesh{Namespace: "own"}, Dynamic: dynamicfake.NewSimpleDynamicClient(clientscheme.Scheme), Live: live.Build(),
+		Recorder: events.NewFakeRecorder(10), Clock: testclock.NewFakeClock(time.Unix(0, 0)), Log: logr.Discard(),
+	})
+}
+
+func watchingWith(t *testing.T, text string) watching {
+	t.Helper()
+	own, err := modelmesh.NewNamespaces(nil, "own", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return watching{shared: &modelmesh.Shared{Settings: settingsOf(t, text), Namespaces: own}}
+}
+
+// Of the Secrets, which are all held as bare metadata, few matter.
+func TestSecretsThatMatter(t *testing.T) {
+	for name, tc := range map[string]struct {
+		settings         string
+		secret           *metav1.PartialObjectMetadata
+		namespaces, mesh bool
+	}{
+		"the cookie":                        {"", head("team", authproxy.CookieSecret, nil), true, false},
+		"the certificate of the proxy":      {"", head("team", authproxy.TLSSecret, nil), true, false},
+		"storage entries":                   {"", head("team", meshsettings.DefaultStorageSecret, nil), true, false},
+		"storage entries by another name":   {"storageSecretName: mine", head("team", "mine", nil), true, false},
+		"the usual name then":               {"storageSecretName: mine", head("team", meshsettings.DefaultStorageSecret, nil), false, false},
+		"what we made under a former name":  {"storageSecretName: mine", head("team", "former", madeHere(LabelManaged)), true, false},
+		"what others made with that label":  {"", head("team", "former", map[string]string{LabelManaged: "true"}), false, false},
+		"the certificate of the mesh":       {"tls: {secretName: serving}", head("team", "serving", nil), false, true},
+		"something else":                    {"tls: {secretName: serving}", head("team", "other", nil), false, false},
+		"anything while nothing is settled": {"tls: [", head("team", "serving", nil), false, false},
+		"the cookie all the same":           {"tls: [", head("team", authproxy.CookieSecret, nil), true, false},
+	} {
+		w := watchingWith(t, tc.settings)
+		if got := w.concerning().Create(event.CreateEvent{Object: tc.secret}); got != tc.namespaces {
+			t.Errorf("%s concerns namespaces: %t", name, got)
+		}
+		if got := w.ofTheMesh().Create(event.CreateEvent{Object: tc.secret}); got != tc.mesh {
+			t.Errorf("%s is of the mesh: %t", name, got)
+		}
+	}
+}
+
+func TestSettingsWakeNamespaces(t *testing.T) {
+	h := watchingWith(t, "").shared.Namespaces.EnqueueNamed()
+	if got := woken(t, h, head("", "team", nil)); !slices.Equal(got, []string{"/team"}) {
+		t.Errorf("one namespace: %q", got)
+	}
+	if got := woken(t, h, head("", "", nil)); !slices.Equal(got, []string{"/own"}) {
+		t.Errorf("all that are served: %q", got)
+	}
+}
+
+func TestPredicatesByIdentity(t *testing.T) {
+	for name, tc := range map[string]struct {
+		predicate predicate.Predicate
+		object    client.Object
+		want      bool
+	}{
+		"one of the names": {named("a", "b"), head("team", "b", nil), true},
+		"another name":     {named("a", "b"), head("team", "c", nil), false},
+		"no names":         {named(), head("team", "", nil), false},
+	} {
+		for what, got := range map[string]bool{
+			"create": tc.predicate.Create(event.CreateEvent{Object: tc.object}), "delete": tc.predicate.Delete(event.DeleteEvent{Object: tc.object}),
+			"update": tc.predicate.Update(event.UpdateEvent{ObjectOld: tc.object, ObjectNew: tc.object}),
+		} {
+			if got != tc.want {
+				t.Errorf("%s, %s: %t", name, what, got)
+			}
+		}
+	}
+}
+
+// updates tells whether a change from one object to another matters, and that coming and going always does.
+func updates(t *testing.T, p predicate.Predicate, before, after client.Object) bool {
+	t.Helper()
+	if !p.Create(event.CreateEvent{Object: after}) || !p.Delete(event.DeleteEvent{Object: before}) {
+		t.Errorf("%T: coming and going always matters", after)
+	}
+	return p.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})
+}
+
+func TestDeploymentsThatMatter(t *testing.T) {
+	with := func(replicas int32, labels map[string]string) *appsv1.Deployment {
+		d := deployment(replicas)
+		d.Labels = labels
+		return d
+	}
+	for name, tc := range map[string]struct {
+		before, after *appsv1.Deployment
+		want          bool
+	}{
+		"the first pod":       {with(0, madeHere()), with(1, madeHere()), true},
+		"the last pod":        {with(3, madeHere()), with(0, madeHere()), true},
+		"more pods":           {with(1, madeHere()), with(5, madeHere()), false},
+		"nothing":             {with(2, madeHere()), with(2, madeHere()), false},
+		"it becomes ours":     {with(2, nil), with(2, madeHere()), true},
+		"it is ours no more":  {with(2, madeHere()), with(2, nil), true},
+		"somebody else's one": {with(2, nil), with(2, nil), false},
+	} {
+		if got := updates(t, podsComeAndGo(), tc.before, tc.after); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	if podsComeAndGo().Update(event.UpdateEvent{ObjectOld: head("team", "x", nil), ObjectNew: head("team", "x", nil)}) {
+		t.Error("what is no Deployment has no pods")
+	}
+	if updates(t, modelmesh.ComesOrGoes(), with(0, nil), with(1, madeHere())) {
+		t.Error("of models only their being there matters")
+	}
+}
+
+func TestInferenceServicesThatMatter(t *testing.T) {
+	now := metav1.Now()
+	for name, tc := range map[string]struct {
+		change                     func(*v1beta1.InferenceService)
+		toNamespaces, toTheirRoute bool
+	}{
+		"nothing":                     {func(*v1beta1.InferenceService) {}, false, false},
+		"spec":                        {func(s *v1beta1.InferenceService) { s.Generation++ }, false, true},
+		"status":                      {func(s *v1beta1.InferenceService) { s.ResourceVersion = "9" }, false, false},
+		"another one of the name":     {func(s *v1beta1.InferenceService) { s.UID = "other" }, false, true},
+		"an annotation":               {func(s *v1beta1.InferenceService) { s.Annotations["a"] = "b" }, false, true},
+		"another mode":                {func(s *v1beta1.InferenceService) { s.Annotations[v1beta1.AnnotationDeploymentMode] = "Serverless" }, true, true},
+		"no mode":                     {func(s *v1beta1.InferenceService) { s.Annotations = nil }, true, true},
+		"deletion begins":             {func(s *v1beta1.InferenceService) { s.DeletionTimestamp = &now }, false, true},
+		"a label":                     {func(s *v1beta1.InferenceService) { s.Labels = map[string]string{"a": "b"} }, false, false},
+		"a finalizer without an end":  {func(s *v1beta1.InferenceService) { s.Finalizers = []string{"f"} }, false, false},
+		"a finalizer goes at the end": {func(s *v1beta1.InferenceService) { s.DeletionTimestamp, s.Finalizers = &now, nil }, false, true},
+	} {
+		before := inference("digits")
+		before.Generation = 1
+		after := inference("digits")
+		after.Generation = 1
+		tc.change(after)
+		if got := updates(t, changesSides(), before, after); got != tc.toNamespaces {
+			t.Errorf("%s matters to the namespace: %t", name, got)
+		}
+		if got := updates(t, concerns(), before, after); got != tc.toTheirRoute {
+			t.Errorf("%s matters to the route: %t", name, got)
+		}
+	}
+	ending, ended := inference("digits"), inference("digits")
+	ending.DeletionTimestamp, ended.DeletionTimestamp = &now, &now
+	ending.Finalizers = []string{"a", "b"}
+	ended.Finalizers = []string{"a"}
+	if !concerns().Update(event.UpdateEvent{ObjectOld: ending, ObjectNew: ended}) {
+		t.Error("the last finalizer but ours has to be seen")
+	}
+	if changesSides().Update(event.UpdateEvent{ObjectOld: head("team", "x", nil), ObjectNew: ended}) {
+		t.Error("what is no InferenceService has no side")
+	}
+}
+
+// watchCounter is a controller that counts its watches, and refuses one.
+type watchCounter struct {
+	controller.Controller
+	watched, refuse int
+}
+
+func (c *watchCounter) Watch(source.Source) error {
+	c.watched++
+	if c.watched == c.refuse {
+		return errors.New("refused")
+	}
+	return nil
+}
+
+func TestAllIsWatched(t *testing.T) {
+	sources := []source.Source{source.Func(nil), source.Func(nil), source.Func(nil)}
+	c := &watchCounter{}
+	if err := watchAll(c, sources); err != nil || c.watched != 3 {
+		t.Errorf("%d, %v", c.watched, err)
+	}
+	c = &watchCounter{refuse: 2}
+	if err := watchAll(c, sources); err == nil || c.watched != 2 {
+		t.Errorf("%d, %v", c.watched, err)
+	}
+	if h := modelmesh.Metadata(secretKind); h.Kind != "Secret" || h.APIVersion != "v1" {
+		t.Errorf("%+v", h)
+	}
+}

@@ -1,0 +1,62 @@
+package openshift
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+)
+
+// One failure among what somebody else has the name of is a failure.
+func TestErrorsAreTakenApart(t *testing.T) {
+	stranger := &apply.Error{Err: &apply.ForeignError{Kind: "Secret"}}
+	leaving := &apply.Error{Err: &apierrors.StatusError{ErrStatus: metav1.Status{
+		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}},
+	}}}
+	for name, c := range map[string]struct {
+		err             error
+		foreign, ending bool
+	}{
+		"one of somebody else":     {stranger, true, false},
+		"two":                      {errors.Join(stranger, stranger), true, false},
+		"joined twice":             {errors.Join(errors.Join(stranger), stranger), true, false},
+		"and a failure":            {errors.Join(stranger, errDown), false, false},
+		"a failure":                {errDown, false, false},
+		"a namespace that ends":    {errors.Join(leaving, leaving), false, true},
+		"that ends, and a failure": {errors.Join(leaving, errDown), false, false},
+		"both":                     {errors.Join(leaving, stranger), false, false},
+	} {
+		if apply.Blocked(c.err) != c.foreign || ending(c.err) != c.ending {
+			t.Errorf("%s: foreign %t, ending %t", name, apply.Blocked(c.err), ending(c.err))
+		}
+	}
+}
+
+func TestSooner(t *testing.T) {
+	for _, c := range []struct{ a, b, want time.Duration }{{0, 0, 0}, {0, 5, 5}, {5, 0, 5}, {5, 3, 3}, {3, 5, 3}} {
+		if got := modelmesh.Sooner(c.a, c.b); got != c.want {
+			t.Errorf("of %d and %d: %d, want %d", c.a, c.b, got, c.want)
+		}
+	}
+}
+
+func TestNews(t *testing.T) {
+	var k remembered
+	for i, c := range []struct {
+		text string
+		news bool
+	}{{"", false}, {"a", true}, {"a", false}, {"b", true}, {"", false}, {"b", true}} {
+		if got := k.news(topicApply, c.text); got != c.news {
+			t.Errorf("%d: %q is news: %t", i, c.text, got)
+		}
+	}
+	if !k.news(topicStorage, "b") {
+		t.Error("topics are apart")
+	}
+}

@@ -1,0 +1,237 @@
+package openshift
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
+	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/oauthproxy"
+)
+
+const (
+	// strangerRetry is the pause while an object of somebody else has a name that we need: its end is no event for us.
+	strangerRetry = time.Minute
+	// lookAgain is the pause where what is missing comes without an event, such as an API that goes.
+	lookAgain = time.Second
+	// maxNote bounds the note of an event, which the API server limits to 1 KiB.
+	maxNote = 1000
+	// eventAction is what controllers do when they tell something.
+	eventAction = "Reconcile"
+	// ReasonNotApplied is the reason of the events about what could not be made.
+	ReasonNotApplied = "CompanionNotApplied"
+	// ReasonNoRoute is the reason of the events about models that are not published as they are asked for.
+	ReasonNoRoute = "RouteNotPublished"
+)
+
+// common is what both controllers need.
+type common struct {
+	*modelmesh.Catalog
+	// cached reads InferenceServices and runtimes whole, of all else the metadata, and writes.
+	cached   client.Client
+	live     client.Reader
+	applier  *apply.Applier
+	recorder events.EventRecorder
+	enabled  func(context.Context, string) (bool, error)
+}
+
+// namespaces makes what a served namespace needs.
+type namespaces struct {
+	common
+	// connections holds the metadata of data connections.
+	connections client.Reader
+	monitoring  string
+	clock       clock.PassiveClock
+	memory      modelmesh.Store[string, *remembered]
+}
+
+// Reconcile implements reconcile.Reconciler. Requests name a namespace.
+func (r *namespaces) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	enabled, err := r.enabled(ctx, request.Name)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if !enabled {
+		r.memory.Delete(request.Name)
+		return ctrl.Result{}, r.clear(ctx, "", request.Name, nil)
+	}
+	namespace, err := r.Namespaces.Metadata(ctx, request.Name)
+	if err != nil || namespace == nil || namespace.DeletionTimestamp != nil {
+		return ctrl.Result{}, err
+	}
+	settings, err := r.Settings(ctx, request.Name)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	retry, err := r.pass(ctx, namespace, settings)
+	return ctrl.Result{RequeueAfter: retry}, err
+}
+
+// pass brings what stands in a served namespace to what it should be.
+func (r *namespaces) pass(ctx context.Context, namespace *metav1.PartialObjectMetadata, s meshsettings.Settings) (time.Duration, error) {
+	in, err := r.inputs(ctx, namespace.Name, s)
+	if err != nil {
+		return 0, err
+	}
+	known, found := r.memory.Get(namespace.Name)
+	if !found {
+		known = &remembered{}
+		r.memory.Set(namespace.Name, known)
+	}
+	kept, err := r.secrets(ctx, &in, known)
+	if err != nil {
+		return 0, err
+	}
+	desired := objects(in)
+	retry, err := r.apply(ctx, namespace, desired, known)
+	if err != nil {
+		return 0, err
+	}
+	for _, object := range desired {
+		kind, name, err := object.Place()
+		if err != nil {
+			return 0, err
+		}
+		kept = append(kept, place{kind, name})
+	}
+	return modelmesh.Sooner(retry, r.untilRenewal(known)), r.clear(ctx, namespace.UID, namespace.Name, kept)
+}
+
+// inputs gathers what does not have to be read from Secrets.
+func (r *namespaces) inputs(ctx context.Context, namespace string, s meshsettings.Settings) (Inputs, error) {
+	use, err := r.usage(ctx, namespace)
+	if err != nil {
+		return Inputs{}, err
+	}
+	served := r.Served()
+	return Inputs{
+		Namespace: namespace, Settings: s, Used: use.used, Runtimes: use.runtimes, Monitoring: r.monitoring,
+		Account: authproxy.AccountOf(s, served), Proxy: authproxy.Decide(s, namespace, served),
+	}, nil
+}
+
+// secrets fills in what is kept in Secrets, and returns the places of those that are good as they are.
+func (r *namespaces) secrets(ctx context.Context, in *Inputs, known *remembered) ([]place, error) {
+	if !in.Used {
+		return nil, nil
+	}
+	kept, err := r.gather(ctx, in, known)
+	if err != nil || in.Proxy == nil {
+		return kept, err
+	}
+	if in.Proxy.HasCookie() {
+		key := client.ObjectKey{Namespace: in.Namespace, Name: authproxy.CookieSecret}
+		if known.cookie, err = oauthproxy.Cookie(ctx, r.cached, r.live, key, known.cookie); err != nil {
+			return nil, err
+		}
+		in.Cookie = known.cookie
+	}
+	more, err := r.certify(ctx, in, known)
+	return append(kept, more...), err
+}
+
+// apply writes what is wanted, and tells users of what somebody else has the name of.
+func (r *namespaces) apply(ctx context.Context, namespace *metav1.PartialObjectMetadata, desired apply.Desired, known *remembered) (time.Duration, error) {
+	err := r.applier.Apply(ctx, namespace, desired)
+	if err == nil {
+		known.news(topicApply, "")
+		return 0, nil
+	}
+	known.forgetSecrets()
+	if ending(err) {
+		return 0, nil
+	}
+	if known.news(topicApply, err.Error()) {
+		r.warn(namespace, err.Error())
+	}
+	if apply.Blocked(err) {
+		return strangerRetry, nil
+	}
+	return 0, err
+}
+
+func (r *namespaces) warn(about runtime.Object, text string) {
+	r.recorder.Eventf(about, nil, corev1.EventTypeWarning, ReasonNotApplied, eventAction, "%s", conditions.Clip(text, maxNote))
+}
+
+// forgetSecrets has Secrets looked at again.
+func (k *remembered) forgetSecrets() { k.gathered, k.entries, k.certificate = "", "", "" }
+
+// clear removes what was made for a namespace and is not among the places that are kept.
+func (r *namespaces) clear(ctx context.Context, uid types.UID, namespace string, kept []place) error {
+	keep := map[place]bool{}
+	for _, p := range kept {
+		keep[p] = true
+	}
+	storages, err := r.storages(ctx, namespace)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, p := range append(places(namespace), storages...) {
+		if !keep[p] {
+			keep[p] = true // once is enough
+			errs = append(errs, r.remove(ctx, uid, p))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// storages are the Secrets of storage entries, also under a name that the settings had before.
+func (r *namespaces) storages(ctx context.Context, namespace string) ([]place, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(secretKind.GroupVersion().WithKind("SecretList"))
+	labels := names.Labels(modelmesh.ComponentName)
+	labels[LabelManaged] = yes
+	if err := r.cached.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels(labels), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the Secrets with storage entries: %w", err)
+	}
+	var out []place
+	for i := range list.Items {
+		out = append(out, place{secretKind, client.ObjectKeyFromObject(&list.Items[i])})
+	}
+	return out, nil
+}
+
+// remove removes one object if we made it. The uid is that of the namespace, or empty.
+func (r *namespaces) remove(ctx context.Context, uid types.UID, p place) error {
+	head, err := r.headOf(ctx, p)
+	if err != nil || head == nil || !ours(head) {
+		return err
+	}
+	return r.applier.Remove(ctx, uid, head)
+}
+
+// headOf reads the metadata of an object from the cache; nil when there is none.
+func (a *common) headOf(ctx context.Context, p place) (*metav1.PartialObjectMetadata, error) {
+	head := modelmesh.Metadata(p.GroupVersionKind)
+	err := a.cached.Get(ctx, p.NamespacedName, head)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading metadata of %s %s: %w", p.Kind, p.NamespacedName, err)
+	}
+	return head, nil
+}
+
+// ending tells whether an error consists of nothing but what a namespace on its way out refuses.
+func ending(err error) bool {
+	return apply.Only(err, func(err error) bool { return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) })
+}

@@ -1,0 +1,374 @@
+package openshift
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
+)
+
+func predictor(name string) *v1alpha1.Predictor {
+	return &v1alpha1.Predictor{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}}
+}
+
+// kinds of what was written.
+func kinds(writes []string, verb string) []string {
+	var out []string
+	for _, w := range writes {
+		if rest, is := strings.CutPrefix(w, verb+" "); is {
+			out = append(out, rest)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// The first model brings everything, later passes cost nothing, and the last model takes everything along that nobody uses then.
+func TestComesAndGoesWithModels(t *testing.T) {
+	served := openShift.Kinds()
+	s := newScene(t, capability.NewSet(append(served, capability.InferenceService)...))
+	if writes := s.must(); len(writes) > 0 {
+		t.Fatalf("without anything %q", writes)
+	}
+	model := inference("digits")
+	s.create(model, deployment(0))
+	want := []string{
+		"ClusterRoleBinding team-modelmesh-serving-sa-auth-delegator", "RoleBinding prometheus-ns-access",
+		"Secret model-serving-proxy-cookie", "ServiceAccount modelmesh-serving-sa",
+	}
+	if got := kinds(s.must(), "apply"); !slices.Equal(got, want) {
+		t.Fatalf("made %q", got)
+	}
+	var cookie corev1.Secret
+	if !s.has(&cookie, "model-serving-proxy-cookie") || len(cookie.Data["cookie_secret"]) != 44 {
+		t.Errorf("cookie %q", cookie.Data)
+	}
+	s.rests("with a model", s.must)
+	s.remove(model)
+	if got := kinds(s.must(), "delete"); !slices.Equal(got, []string{
+		"ClusterRoleBinding team-modelmesh-serving-sa-auth-delegator", "Secret model-serving-proxy-cookie", "ServiceAccount modelmesh-serving-sa",
+	}) {
+		t.Errorf("removed %q", got)
+	}
+	s.rests("without models", s.must)
+	s.enabled = false
+	if got := kinds(s.must(), "delete"); !slices.Equal(got, []string{"RoleBinding prometheus-ns-access"}) {
+		t.Errorf("not served any more, removed %q", got)
+	}
+	s.rests("not served", s.must)
+}
+
+// [O5] [O9] pods that run need their account, also when the last model is gone; a Predictor is a model, too.
+func TestWhatUsesANamespace(t *testing.T) {
+	other := inference("raw", func(s *v1beta1.InferenceService) { s.Annotations = nil })
+	for name, c := range map[string]struct {
+		existing []client.Object
+		want     usage
+	}{
+		"nothing":                             {nil, usage{}},
+		"a Predictor":                         {[]client.Object{predictor("p")}, usage{used: true}},
+		"an InferenceService":                 {[]client.Object{inference("i")}, usage{used: true}},
+		"an InferenceService of another mode": {[]client.Object{other}, usage{}},
+		"a runtime without pods":              {[]client.Object{deployment(0)}, usage{runtimes: true}},
+		"a runtime with pods":                 {[]client.Object{deployment(1)}, usage{used: true, runtimes: true}},
+		"a runtime whose pods are going": {[]client.Object{func() client.Object {
+			d := deployment(0)
+			d.Status.Replicas = 1
+			return d
+		}()}, usage{used: true, runtimes: true}},
+		"a Deployment of somebody else": {[]client.Object{func() client.Object {
+			d := deployment(1)
+			d.Labels = nil
+			return d
+		}()}, usage{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, capability.NewSet(capability.InferenceService), c.existing...)
+			got, err := s.namespaces.usage(t.Context(), "team")
+			if err != nil || got != c.want {
+				t.Errorf("%+v, error %v; want %+v", got, err, c.want)
+			}
+			if got, err := s.namespaces.usage(t.Context(), "other"); err != nil || got != (usage{}) {
+				t.Errorf("elsewhere %+v, error %v", got, err)
+			}
+		})
+	}
+	s := newScene(t, plain, inference("i"))
+	if got, err := s.namespaces.usage(t.Context(), "team"); err != nil || got.used {
+		t.Errorf("of an API that is not served: %+v, error %v", got, err)
+	}
+}
+
+func entriesOf(t *testing.T, s *scene) map[string]map[string]string {
+	t.Helper()
+	var secret corev1.Secret
+	if !s.has(&secret, "storage-config") {
+		return nil
+	}
+	if secret.Labels[LabelManaged] != "true" {
+		t.Errorf("labels %v", secret.Labels)
+	}
+	out := map[string]map[string]string{}
+	for key, value := range secret.Data {
+		members := map[string]string{}
+		if err := json.Unmarshal(value, &members); err != nil {
+			t.Fatal(err)
+		}
+		out[key] = members
+	}
+	return out
+}
+
+// storage-config follows the data connections and the CAs, and nothing is read while none of them changes.
+func TestStorageFollowsConnections(t *testing.T) {
+	a, b := connection("a", "s3", s3("https://s3")), connection("b", "s3", s3("http://minio:9000"))
+	s := newScene(t, plain, predictor("p"), &a)
+	s.must()
+	if got := entriesOf(t, s); len(got) != 1 || got["a"]["certificate"] != "" {
+		t.Fatalf("entries %v", got)
+	}
+	s.must() // what was written is looked at once
+	s.rests("one connection", s.must)
+	bundle := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: BundleConfigMap}, Data: map[string]string{BundleKey: "PEM"}}
+	s.create(&b, bundle)
+	s.must()
+	if got := entriesOf(t, s); len(got) != 2 || got["a"]["certificate"] != "PEM" || got["b"]["endpoint_url"] != "http://minio:9000" {
+		t.Errorf("entries %v", got)
+	}
+	s.must()
+	s.rests("two connections", s.must)
+	b.Data["AWS_S3_BUCKET"] = []byte("others")
+	s.update(&b)
+	s.must()
+	if got := entriesOf(t, s); got["b"]["bucket"] != "others" {
+		t.Errorf("entries %v", got)
+	}
+	var tampered corev1.Secret
+	s.has(&tampered, "storage-config")
+	tampered.Data["a"] = []byte("{}")
+	s.update(&tampered)
+	s.must()
+	if got := entriesOf(t, s); got["a"]["bucket"] != "models" {
+		t.Errorf("entries that somebody changed: %v", got)
+	}
+	s.remove(&a)
+	s.must()
+	if got := entriesOf(t, s); len(got) != 1 {
+		t.Errorf("entries %v", got)
+	}
+	s.remove(&b)
+	if got := s.must(); !slices.Equal(got, []string{"delete Secret storage-config"}) {
+		t.Errorf("without connections %q", got)
+	}
+}
+
+// Connections that say nothing of S3 are read once and make no Secret.
+func TestConnectionsToSomethingElse(t *testing.T) {
+	uri := connection("model", "uri", map[string]string{"URI": "x"})
+	s := newScene(t, plain, predictor("p"), &uri)
+	s.must()
+	if got := entriesOf(t, s); got != nil {
+		t.Errorf("entries %v", got)
+	}
+	s.rests("nothing to gather", s.must)
+}
+
+// the storage Secret of a user is his: he is told once, and it is taken over when he says so.
+func TestStorageSecretOfAUser(t *testing.T) {
+	a := connection("a", "s3", s3("http://minio:9000"))
+	own := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "storage-config"}, Data: map[string][]byte{"localMinIO": []byte("{}")}}
+	s := newScene(t, plain, predictor("p"), &a, own)
+	if writes := s.must(); len(writes) > 0 {
+		t.Errorf("written %q", writes)
+	}
+	if said := s.said(); !strings.Contains(said, ReasonNotApplied) || !strings.Contains(said, "label it opendatahub.io/managed=true") {
+		t.Errorf("said %q", said)
+	}
+	s.rests("a Secret of the user", s.must)
+	if said := s.said(); said != "" {
+		t.Errorf("said again %q", said)
+	}
+	own.Labels = map[string]string{LabelManaged: "true"}
+	s.update(own)
+	s.must()
+	if got := entriesOf(t, s); len(got) == 0 || got["a"]["bucket"] != "models" {
+		t.Errorf("entries %v", got)
+	}
+	var kept corev1.Secret
+	s.has(&kept, "storage-config")
+	s.must()
+	s.rests("taken over", s.must)
+}
+
+// A data connection that has the name of the storage Secret is left alone.
+func TestConnectionNamedLikeTheStorage(t *testing.T) {
+	odd := connection("storage-config", "s3", s3("http://minio:9000"))
+	s := newScene(t, plain, predictor("p"), &odd)
+	if writes := s.must(); len(writes) > 0 {
+		t.Errorf("written %q", writes)
+	}
+}
+
+// The entries move with the name in the settings.
+func TestStorageSecretIsRenamed(t *testing.T) {
+	a := connection("a", "s3", s3("http://minio:9000"))
+	s := newScene(t, plain, predictor("p"), &a)
+	s.must()
+	s.settings.StorageSecretName = "elsewhere"
+	writes := s.must()
+	if !slices.Contains(writes, "apply Secret elsewhere") || !slices.Contains(writes, "delete Secret storage-config") {
+		t.Errorf("written %q", writes)
+	}
+}
+
+// [O4] where no platform signs certificates, the sidecar gets one of ours, in time a new one, and never over that of a user.
+func TestCertificate(t *testing.T) {
+	s := newScene(t, plain, predictor("p"))
+	always(&s.settings)
+	if got := kinds(s.must(), "apply"); !slices.Contains(got, "Secret model-serving-proxy-tls") {
+		t.Fatalf("made %q", got)
+	}
+	var first, second corev1.Secret
+	if !s.has(&first, "model-serving-proxy-tls") || first.Type != corev1.SecretTypeTLS || len(first.Data["tls.key"]) == 0 {
+		t.Fatalf("certificate %v", first.Data)
+	}
+	s.must()
+	s.rests("with a certificate", s.must)
+	_, again, err := s.pass(s.namespaces, "", "team")
+	if err != nil || again < 200*24*time.Hour || again > 365*24*time.Hour {
+		t.Errorf("looked at again after %s, error %v", again, err)
+	}
+	s.clock.SetTime(s.clock.Now().Add(again + time.Minute))
+	if got := s.must(); !slices.Equal(got, []string{"apply Secret model-serving-proxy-tls"}) {
+		t.Errorf("when due %q", got)
+	}
+	if s.has(&second, "model-serving-proxy-tls"); string(first.Data["tls.crt"]) == string(second.Data["tls.crt"]) {
+		t.Error("the certificate was not renewed")
+	}
+	s.must()
+	s.rests("renewed", s.must)
+	second.Labels = nil
+	if err := s.server.Update(t.Context(), &second); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.must(); !slices.Equal(got, []string{"apply Secret model-serving-proxy-tls"}) || !s.has(&first, second.Name) || !ours(&first) {
+		t.Errorf("without its labels %q", got)
+	}
+	if string(first.Data["tls.crt"]) != string(second.Data["tls.crt"]) {
+		t.Error("another certificate is issued because labels were lost")
+	}
+	s.must()
+	s.rests("labelled again", s.must)
+	s.settings.AuthProxy.Mode = meshsettings.AuthProxyNever
+	if got := kinds(s.must(), "delete"); !slices.Contains(got, "Secret model-serving-proxy-tls") {
+		t.Errorf("without a sidecar removed %q", got)
+	}
+}
+
+func TestCertificateOfAUser(t *testing.T) {
+	own := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "model-serving-proxy-tls"}}
+	s := newScene(t, plain, predictor("p"), own)
+	always(&s.settings)
+	if got := s.must(); slices.Contains(got, "apply Secret model-serving-proxy-tls") {
+		t.Errorf("written %q", got)
+	}
+	s.rests("a certificate of the user", s.must)
+	s.settings.AuthProxy.Mode = meshsettings.AuthProxyNever
+	if got := kinds(s.must(), "delete"); slices.Contains(got, "Secret model-serving-proxy-tls") {
+		t.Errorf("removed what is not ours: %q", got)
+	}
+}
+
+// What the former companion made is taken over without being made anew, and goes with the last model; what a user made stays.
+func TestTakesOverFromTheFormerCompanion(t *testing.T) {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "modelmesh-serving-sa", Labels: map[string]string{"a": "b"}}}
+	delegator := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: BindingName("team")},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:auth-delegator"},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Name: "modelmesh-serving-sa", Namespace: "team"}},
+	}
+	for _, manager := range []string{"manager", "kubectl-create"} {
+		t.Run(manager, func(t *testing.T) {
+			s := newScene(t, openShift)
+			p := predictor("p")
+			s.create(p)
+			for _, o := range []client.Object{account.DeepCopy(), delegator.DeepCopy()} {
+				if err := s.server.Create(t.Context(), o, client.FieldOwner(manager)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, again, err := s.pass(s.namespaces, "", "team")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got corev1.ServiceAccount
+			s.has(&got, "modelmesh-serving-sa")
+			formers := manager == "manager"
+			if ours(&got) != formers || (again > 0) == formers || strings.Contains(s.said(), "was not made by this operator") == formers {
+				t.Errorf("labels %v, again after %s", got.Labels, again)
+			}
+			s.remove(p)
+			s.must()
+			if s.has(&got, "modelmesh-serving-sa") == formers {
+				t.Errorf("after the last model: there %t", !formers)
+			}
+		})
+	}
+}
+
+// Errors come back, and nothing is removed while it is not known what is wanted.
+func TestErrorsOfNamespaces(t *testing.T) {
+	s := newScene(t, openShift, predictor("p"))
+	s.must()
+	for name, set := range map[string]*error{"settings": &s.broken, "whether it is served": &s.unknown} {
+		*set = errDown
+		if writes, _, err := s.pass(s.namespaces, "", "team"); !errors.Is(err, errDown) || len(writes) > 0 {
+			t.Errorf("%s: written %q, error %v", name, writes, err)
+		}
+		*set = nil
+	}
+	s.create(deployment(0))
+	s.remove(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "modelmesh-serving-sa"}})
+	s.refuse = func(verb, kind string) error {
+		if kind == "ServiceAccount" {
+			return errDown
+		}
+		return nil
+	}
+	writes, _, err := s.pass(s.namespaces, "", "team")
+	if !errors.Is(err, errDown) || !slices.Contains(writes, "apply RoleBinding prometheus-ns-access") {
+		t.Errorf("one that fails: written %q, error %v", writes, err)
+	}
+	s.said()
+	s.refuse = func(verb, kind string) error {
+		if kind != "ServiceAccount" {
+			return nil
+		}
+		return &apierrors.StatusError{ErrStatus: metav1.Status{
+			Reason: metav1.StatusReasonForbidden, Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}},
+		}}
+	}
+	if _, again, err := s.pass(s.namespaces, "", "team"); err != nil || again != 0 || s.said() != "" {
+		t.Errorf("a namespace on its way out: again after %s, error %v", again, err)
+	}
+	s.refuse = func(string, string) error { return nil }
+	if writes := s.must(); !slices.Equal(writes, []string{"apply ServiceAccount modelmesh-serving-sa"}) {
+		t.Errorf("afterwards %q", writes)
+	}
+	if writes, _, err := s.pass(s.namespaces, "", "gone"); len(writes) > 0 || err != nil {
+		t.Errorf("a namespace that is gone: %q, error %v", writes, err)
+	}
+}

@@ -1,0 +1,197 @@
+package openshift
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
+	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
+)
+
+// publications makes the Routes of InferenceServices, and lets those go that the former companion holds.
+type publications struct {
+	common
+	memory modelmesh.Store[types.NamespacedName, published]
+	trust  modelmesh.Store[types.NamespacedName, trusted]
+}
+
+// Reconcile implements reconcile.Reconciler. Requests name an InferenceService.
+func (r *publications) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	s := &v1beta1.InferenceService{}
+	err := r.cached.Get(ctx, request.NamespacedName, s)
+	if apierrors.IsNotFound(err) {
+		if gone, found := r.memory.Delete(request.NamespacedName); found {
+			r.applier.Forget(gone.uid)
+		}
+		return ctrl.Result{}, nil
+	}
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("reading the InferenceService: %w", err)
+	}
+	if s.DeletionTimestamp != nil {
+		err := r.release(ctx, s)
+		if apierrors.IsConflict(err) { // the cache is behind a status, which is no event here
+			return ctrl.Result{RequeueAfter: lookAgain}, nil
+		}
+		return ctrl.Result{}, err
+	}
+	retry, err := r.pass(ctx, s)
+	return ctrl.Result{RequeueAfter: retry}, err
+}
+
+// held tells whether nothing but the former companion keeps an InferenceService of the mesh from ending.
+func held(s *v1beta1.InferenceService) bool {
+	return onMesh(s) && len(s.Finalizers) == 1 && s.Finalizers[0] == Finalizer
+}
+
+// onMesh tells whether an InferenceService is for the mesh.
+func onMesh(s *v1beta1.InferenceService) bool {
+	return s.Annotations[v1beta1.AnnotationDeploymentMode] == v1beta1.DeploymentModeModelMesh
+}
+
+// release removes the finalizer of the former companion where nobody else does. All that was made for the InferenceService goes with
+// it, or with the last of its namespace.
+func (r *publications) release(ctx context.Context, s *v1beta1.InferenceService) error {
+	if !held(s) {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": s.ResourceVersion, "finalizers": nil}})
+	if err != nil {
+		return fmt.Errorf("encoding the finalizers: %w", err)
+	}
+	target := &v1beta1.InferenceService{ObjectMeta: s.ObjectMeta}
+	err = r.cached.Patch(ctx, target.DeepCopy(), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(r.applier.FieldOwner))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("removing finalizer %s: %w", Finalizer, err)
+	}
+	return nil
+}
+
+// pass makes the Route that is wanted, and removes the one that is not.
+func (r *publications) pass(ctx context.Context, s *v1beta1.InferenceService) (time.Duration, error) {
+	if !r.Served().Has(capability.Route) {
+		return 0, nil
+	}
+	mesh := onMesh(s)
+	var desired apply.Desired
+	var problem string
+	if mesh {
+		enabled, err := r.enabled(ctx, s.Namespace)
+		if err != nil {
+			return 0, err
+		}
+		if enabled {
+			if desired, problem, err = r.decide(ctx, s); err != nil {
+				return 0, err
+			}
+		}
+	}
+	retry, err := r.apply(ctx, s, desired, &problem)
+	if err != nil {
+		return 0, err
+	}
+	r.tell(s, problem)
+	var former client.ListOption // the Routes of the former companion lack our labels
+	if mesh {
+		former = client.MatchingLabels{LabelInferenceService: s.Name}
+	}
+	err = r.applier.Prune(ctx, s, desired, []schema.GroupVersionKind{capability.Route}, former)
+	return retry, err
+}
+
+// apply writes the Route. Why it could not be written becomes the problem, unless trying again may help.
+func (r *publications) apply(ctx context.Context, s *v1beta1.InferenceService, desired apply.Desired, problem *string) (time.Duration, error) {
+	err := r.applier.Apply(ctx, s, desired)
+	switch {
+	case err == nil, ending(err):
+		return 0, nil
+	case apply.Vanishing(err):
+		return lookAgain, nil
+	case apply.Blocked(err):
+		*problem = err.Error()
+		return strangerRetry, nil
+	}
+	return 0, err
+}
+
+// tell says why there is no Route, once for each change of that.
+func (r *publications) tell(s *v1beta1.InferenceService, problem string) {
+	now := published{uid: s.UID, told: problem}
+	if before := r.memory.Set(client.ObjectKeyFromObject(s), now); problem != "" && before != now {
+		r.recorder.Eventf(s, nil, corev1.EventTypeWarning, ReasonNoRoute, eventAction, "%s", conditions.Clip(problem, maxNote))
+	}
+}
+
+// decide looks at what the Route depends on.
+func (r *publications) decide(ctx context.Context, s *v1beta1.InferenceService) (apply.Desired, string, error) {
+	settings, err := r.Settings(ctx, s.Namespace)
+	if err != nil {
+		return nil, "", err
+	}
+	p := publication{settings: settings, proxy: authproxy.Decide(settings, s.Namespace, r.Served())}
+	if p.annotations, err = r.runtime(ctx, s, settings); err != nil {
+		return nil, "", err
+	}
+	if settings.TLS.Enabled() && p.wanted() && !p.guarded() {
+		if p.trust, err = r.certificate(ctx, types.NamespacedName{Namespace: s.Namespace, Name: settings.TLS.SecretName}); err != nil {
+			return nil, "", err
+		}
+	}
+	desired, problem := publish(s, p)
+	return desired, problem, nil
+}
+
+// runtime returns the annotations of the runtime that serves an InferenceService; nil when none does, or when nobody can tell.
+func (r *publications) runtime(ctx context.Context, s *v1beta1.InferenceService, settings meshsettings.Settings) (map[string]string, error) {
+	model, ok, err := mm.FromInferenceService(s)
+	if err != nil || !ok {
+		return nil, nil // its status says what is wrong with it
+	}
+	runtimes, err := r.Runtimes(ctx, s.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	return serving(model, runtimes, settings.RESTProxy.Enabled), nil
+}
+
+// certificate returns what the mesh of a namespace is known by: the CA in its TLS Secret, else the certificate itself. It is read
+// when the Secret has changed.
+func (r *publications) certificate(ctx context.Context, name types.NamespacedName) (string, error) {
+	head, err := r.headOf(ctx, place{secretKind, name})
+	if err != nil {
+		return "", err
+	}
+	if head == nil {
+		r.trust.Delete(name)
+		return "", nil
+	}
+	if known, _ := r.trust.Get(name); known.version == head.ResourceVersion {
+		return known.text, nil
+	}
+	var live corev1.Secret
+	err = r.live.Get(ctx, name, &live)
+	if client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("reading Secret %s: %w", name, err)
+	}
+	text := live.Data[corev1.ServiceAccountRootCAKey]
+	if len(text) == 0 {
+		text = live.Data[corev1.TLSCertKey]
+	}
+	r.trust.Set(name, trusted{version: head.ResourceVersion, text: string(text)})
+	return string(text), nil
+}

@@ -1,0 +1,271 @@
+package openshift
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+)
+
+var serving15 = capability.NewSet(capability.Route, capability.OpenShiftIngress, capability.UserGroup,
+	capability.InferenceService, capability.ServingRuntime, capability.ClusterServingRuntime)
+
+func routeObject() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(capability.Route)
+	return u
+}
+
+func annotated(name string, annotations map[string]string) *v1alpha1.ServingRuntime {
+	r := runtimeOf(name, 1)
+	r.Annotations = annotations
+	return &r
+}
+
+// A Route comes with the annotation of the runtime, follows it, and goes with it.
+func TestRouteFollowsTheRuntime(t *testing.T) {
+	runtime, model := annotated("ovms", nil), inference("digits", func(s *v1beta1.InferenceService) { s.UID = "uid-of-digits" })
+	s := newScene(t, serving15, runtime, model)
+	if writes := s.route("digits"); len(writes) > 0 {
+		t.Fatalf("without the annotation %q", writes)
+	}
+	runtime.Annotations = routed
+	s.update(runtime)
+	if writes := s.route("digits"); !slices.Equal(writes, []string{"apply Route digits"}) {
+		t.Fatalf("with the annotation %q", writes)
+	}
+	s.rests("published", func() []string { return s.route("digits") })
+	runtime.Annotations = guarded
+	s.update(runtime)
+	s.route("digits")
+	got := routeObject()
+	s.has(got, "digits")
+	if port, _, _ := unstructured.NestedInt64(got.Object, "spec", "port", "targetPort"); port != 8443 {
+		t.Errorf("guarded by port %d", port)
+	}
+	runtime.Annotations = nil
+	s.update(runtime)
+	if writes := s.route("digits"); !slices.Equal(writes, []string{"delete Route digits"}) {
+		t.Errorf("without the annotation again %q", writes)
+	}
+	s.rests("not published", func() []string { return s.route("digits") })
+}
+
+// A Route is not for models of KServe, nor for namespaces that are not served, nor where there are none.
+func TestWhoGetsNoRoute(t *testing.T) {
+	for name, change := range map[string]func(*scene, *v1beta1.InferenceService){
+		"not served": func(s *scene, _ *v1beta1.InferenceService) { s.enabled = false },
+		"no Routes":  func(s *scene, _ *v1beta1.InferenceService) { s.served = capability.NewSet(capability.InferenceService) },
+		"not for us": func(_ *scene, m *v1beta1.InferenceService) {
+			m.Annotations = map[string]string{v1beta1.AnnotationDeploymentMode: "RawDeployment"}
+		},
+		"no storage": func(_ *scene, m *v1beta1.InferenceService) { m.Spec.Predictor.Model.Storage = nil },
+		"no runtimes": func(s *scene, _ *v1beta1.InferenceService) {
+			s.served = capability.NewSet(capability.Route, capability.InferenceService)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			model := inference("digits")
+			s := newScene(t, serving15, annotated("ovms", routed))
+			change(s, model)
+			s.create(model)
+			if writes := s.route("digits"); len(writes) > 0 {
+				t.Errorf("written %q", writes)
+			}
+		})
+	}
+}
+
+// Where a Route ceases to be wanted, it goes.
+func TestRouteGoesWithTheMode(t *testing.T) {
+	model := inference("digits", func(s *v1beta1.InferenceService) { s.UID = "uid-of-digits" })
+	s := newScene(t, serving15, annotated("ovms", routed), model)
+	s.route("digits")
+	model.Annotations[v1beta1.AnnotationDeploymentMode] = "RawDeployment"
+	s.update(model)
+	if writes := s.route("digits"); !slices.Equal(writes, []string{"delete Route digits"}) {
+		t.Errorf("written %q", writes)
+	}
+}
+
+// Routes of the former companion are taken over, and removed where they are not wanted any more.
+func TestRoutesOfTheFormerCompanion(t *testing.T) {
+	for _, annotations := range []map[string]string{routed, nil} {
+		model := inference("digits", func(s *v1beta1.InferenceService) { s.UID = "uid-of-digits" })
+		s := newScene(t, serving15, annotated("ovms", annotations), model)
+		old := routeObject()
+		old.SetNamespace("team")
+		old.SetName("digits")
+		old.SetLabels(map[string]string{LabelInferenceService: "digits"})
+		old.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(model, v1beta1.GroupVersion.WithKind("InferenceService"))})
+		old.Object["spec"] = map[string]any{"host": "digits-team.apps.example.com", "path": "/v2/models/digits"}
+		if err := s.server.Create(t.Context(), old, client.FieldOwner("manager")); err != nil {
+			t.Fatal(err)
+		}
+		writes := s.route("digits")
+		got := routeObject()
+		there := s.has(got, "digits")
+		host, _, _ := unstructured.NestedString(got.Object, "spec", "host")
+		if there != (annotations != nil) || there && (host != "digits-team.apps.example.com" || !ours(got)) {
+			t.Errorf("there %t with host %s, written %q", there, host, writes)
+		}
+		s.rests("taken over", func() []string { return s.route("digits") })
+	}
+}
+
+// Users are told why there is no Route, once.
+func TestProblemsAreTold(t *testing.T) {
+	model := inference("digits")
+	s := newScene(t, serving15, annotated("ovms", routed), model)
+	s.settings.RESTProxy.Enabled = false
+	s.route("digits")
+	s.route("digits")
+	if said := s.said(); strings.Count(said, ReasonNoRoute) != 1 || !strings.Contains(said, "restProxy.enabled is false") {
+		t.Errorf("said %q", said)
+	}
+	s.settings.RESTProxy.Enabled = true
+	s.route("digits")
+	s.settings.RESTProxy.Enabled = false
+	s.route("digits")
+	if said := s.said(); strings.Count(said, ReasonNoRoute) != 1 {
+		t.Errorf("the same after a while: %q", said)
+	}
+}
+
+func TestRouteOfSomebodyElse(t *testing.T) {
+	s := newScene(t, serving15, annotated("ovms", routed), inference("digits"))
+	theirs := routeObject()
+	theirs.SetNamespace("team")
+	theirs.SetName("digits")
+	s.create(theirs)
+	_, again, err := s.pass(s.routes, "team", "digits")
+	if err != nil || again != strangerRetry || !strings.Contains(s.said(), "was not made by this operator") {
+		t.Errorf("again after %s, error %v", again, err)
+	}
+}
+
+// [O3] a mesh with TLS is known by the CA in its Secret, which is read when it has changed.
+func TestTrust(t *testing.T) {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "mesh-tls"}, Data: map[string][]byte{"tls.crt": []byte("LEAF")}}
+	s := newScene(t, serving15, annotated("ovms", routed), inference("digits"))
+	meshTLS("")(&s.settings)
+	s.route("digits")
+	if said := s.said(); !strings.Contains(said, "Secret mesh-tls holds no certificate") {
+		t.Errorf("said %q", said)
+	}
+	trust := func() string {
+		got := routeObject()
+		s.has(got, "digits")
+		text, _, _ := unstructured.NestedString(got.Object, "spec", "tls", "destinationCACertificate")
+		return text
+	}
+	s.create(secret)
+	s.route("digits")
+	if got := trust(); got != "LEAF" {
+		t.Errorf("trusts %q", got)
+	}
+	s.rests("known", func() []string { return s.route("digits") })
+	secret.Data["ca.crt"] = []byte("CA")
+	s.update(secret)
+	s.route("digits")
+	if got := trust(); got != "CA" {
+		t.Errorf("trusts %q", got)
+	}
+}
+
+// [O8] the finalizer of the former companion goes when nobody else holds the InferenceService.
+func TestFinalizer(t *testing.T) {
+	kserve := "inferenceservice.finalizers"
+	for name, c := range map[string]struct {
+		finalizers []string
+		change     func(*v1beta1.InferenceService)
+		deleted    bool
+		gone       bool
+	}{
+		"held by it alone":        {[]string{Finalizer}, func(*v1beta1.InferenceService) {}, true, true},
+		"held by KServe, too":     {[]string{kserve, Finalizer}, func(*v1beta1.InferenceService) {}, true, false},
+		"not deleted":             {[]string{Finalizer}, func(*v1beta1.InferenceService) {}, false, false},
+		"of another mode":         {[]string{Finalizer}, func(s *v1beta1.InferenceService) { s.Annotations = nil }, true, false},
+		"held by somebody else":   {[]string{"example.com/hold"}, func(*v1beta1.InferenceService) {}, true, false},
+		"without Routes, as well": {[]string{Finalizer}, func(*v1beta1.InferenceService) {}, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			served := serving15
+			if strings.HasPrefix(name, "without") {
+				served = capability.NewSet(capability.InferenceService)
+			}
+			model := inference("digits", func(s *v1beta1.InferenceService) { s.Finalizers = c.finalizers }, c.change)
+			s := newScene(t, served, model)
+			if c.deleted {
+				s.remove(model)
+			}
+			s.route("digits")
+			if gone := !s.has(&v1beta1.InferenceService{}, "digits"); gone != c.gone {
+				t.Errorf("gone %t", gone)
+			}
+		})
+	}
+}
+
+func TestErrorsOfRoutes(t *testing.T) {
+	model := inference("digits", func(s *v1beta1.InferenceService) { s.Finalizers = []string{Finalizer} })
+	s := newScene(t, serving15, annotated("ovms", routed), model)
+	for name, set := range map[string]*error{"settings": &s.broken, "whether it is served": &s.unknown} {
+		*set = errDown
+		if writes, _, err := s.pass(s.routes, "team", "digits"); !errors.Is(err, errDown) || len(writes) > 0 {
+			t.Errorf("%s: written %q, error %v", name, writes, err)
+		}
+		*set = nil
+	}
+	s.refuse = func(string, string) error { return errDown }
+	if _, _, err := s.pass(s.routes, "team", "digits"); !errors.Is(err, errDown) {
+		t.Errorf("the Route: error %v", err)
+	}
+	s.refuse = func(string, string) error {
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "routes"}, "digits", errors.New("custom resource definition is terminating"))
+	}
+	if _, again, err := s.pass(s.routes, "team", "digits"); err != nil || again != lookAgain {
+		t.Errorf("an API that goes: again after %s, error %v", again, err)
+	}
+	s.remove(model)
+	for cause, fails := range map[error]bool{errDown: true, apierrors.NewConflict(schema.GroupResource{}, "digits", errDown): false, apierrors.NewNotFound(schema.GroupResource{}, "digits"): false} {
+		s.refuse = func(string, string) error { return cause }
+		_, again, err := s.pass(s.routes, "team", "digits")
+		if (err != nil) != fails || (again > 0) != apierrors.IsConflict(cause) {
+			t.Errorf("the finalizer: again after %s, error %v", again, err)
+		}
+	}
+}
+
+// What is gone is forgotten, and one of the same name is a new one.
+func TestForgets(t *testing.T) {
+	model := inference("digits", func(s *v1beta1.InferenceService) { s.UID = "one" })
+	s := newScene(t, serving15, annotated("ovms", routed), model)
+	s.settings.RESTProxy.Enabled = false
+	s.route("digits")
+	s.remove(model)
+	s.route("digits")
+	if s.routes.memory.Len() > 0 {
+		t.Error("it is remembered")
+	}
+	s.create(inference("digits", func(s *v1beta1.InferenceService) { s.UID = "two" }))
+	s.route("digits")
+	s.said()
+	s.remove(model)
+	s.create(inference("digits", func(s *v1beta1.InferenceService) { s.UID = "three" })) // in between nobody looked
+	s.route("digits")
+	if said := s.said(); !strings.Contains(said, ReasonNoRoute) {
+		t.Errorf("the third is not told: %q", said)
+	}
+}

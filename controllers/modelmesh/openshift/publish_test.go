@@ -1,0 +1,226 @@
+package openshift
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
+)
+
+// inference is an InferenceService for the mesh.
+func inference(name string, changes ...func(*v1beta1.InferenceService)) *v1beta1.InferenceService {
+	path := "models/" + name
+	s := &v1beta1.InferenceService{
+		TypeMeta: metav1.TypeMeta{APIVersion: "serving.kserve.io/v1beta1", Kind: "InferenceService"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "team", Name: name, Generation: 1, Annotations: map[string]string{v1beta1.AnnotationDeploymentMode: v1beta1.DeploymentModeModelMesh},
+		},
+		Spec: v1beta1.InferenceServiceSpec{Predictor: v1beta1.PredictorSpec{Model: &v1beta1.ModelSpec{
+			ModelFormat:        v1beta1.ModelFormat{Name: "onnx"},
+			PredictorExtension: v1beta1.PredictorExtension{Storage: &v1beta1.ModelStorage{Path: &path}},
+		}}},
+	}
+	for _, change := range changes {
+		change(s)
+	}
+	return s
+}
+
+// published is the publication of a model whose runtime has the annotations.
+func publicationOf(served capability.Set, annotations map[string]string, changes ...func(*meshsettings.Settings)) publication {
+	s := meshsettings.Default()
+	for _, change := range changes {
+		change(&s)
+	}
+	return publication{settings: s, annotations: annotations, trust: "PEM", proxy: authproxy.Decide(s, "team", served)}
+}
+
+func meshTLS(auth string) func(*meshsettings.Settings) {
+	return func(s *meshsettings.Settings) { s.TLS = meshsettings.TLS{SecretName: "mesh-tls", ClientAuth: auth} }
+}
+
+var (
+	routed  = map[string]string{AnnotationRoute: "true"}
+	guarded = map[string]string{AnnotationRoute: "true", AnnotationAuth: "true"}
+)
+
+// [O10] [modelmesh-102] the Route of section 14, and those that the original got wrong.
+func TestPublish(t *testing.T) {
+	never := func(s *meshsettings.Settings) { s.AuthProxy.Mode = meshsettings.AuthProxyNever }
+	for name, c := range map[string]struct {
+		publication publication
+		port        int64
+		tls         map[string]any
+		problem     string // part of it
+	}{
+		"open":                  {publicationOf(openShift, routed), 8008, map[string]any{"termination": "edge"}, ""},
+		"another port":          {publicationOf(openShift, routed, func(s *meshsettings.Settings) { s.RESTProxy.Port = 9008 }), 9008, map[string]any{"termination": "edge"}, ""},
+		"guarded":               {publicationOf(openShift, guarded), 8443, map[string]any{"termination": "reencrypt"}, ""},
+		"not asked for":         {publicationOf(openShift, map[string]string{AnnotationAuth: "true"}), 0, nil, ""},
+		"asked for with no":     {publicationOf(openShift, map[string]string{AnnotationRoute: "false"}), 0, nil, ""},
+		"no runtime":            {publicationOf(openShift, nil), 0, nil, ""},
+		"guard switched off":    {publicationOf(openShift, guarded, never), 0, nil, "authProxy.mode is never"},
+		"nothing speaks REST":   {publicationOf(openShift, routed, func(s *meshsettings.Settings) { s.RESTProxy.Enabled = false }), 0, nil, "restProxy.enabled is false"},
+		"TLS":                   {publicationOf(openShift, routed, meshTLS("")), 8008, map[string]any{"termination": "reencrypt", "destinationCACertificate": "PEM"}, ""},
+		"TLS, guarded":          {publicationOf(openShift, guarded, meshTLS("require")), 8443, map[string]any{"termination": "reencrypt"}, ""},
+		"TLS, client must show": {publicationOf(openShift, routed, meshTLS("require")), 0, nil, "set annotation enable-auth"},
+		"TLS without a certificate": {func() publication {
+			p := publicationOf(openShift, routed, meshTLS(""))
+			p.trust = ""
+			return p
+		}(), 0, nil, "Secret mesh-tls holds no certificate"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			desired, problem := publish(inference("digits"), c.publication)
+			if (c.problem == "") != (problem == "") || !strings.Contains(problem, c.problem) {
+				t.Errorf("problem %q, want %q", problem, c.problem)
+			}
+			if c.tls == nil {
+				if len(desired) > 0 {
+					t.Errorf("a Route that is not to be")
+				}
+				return
+			}
+			out, err := apply.Render(desired, modelmesh.ComponentName, inference("digits"))
+			if err != nil || len(out) != 1 {
+				t.Fatalf("%d objects, error %v", len(out), err)
+			}
+			c.tls["insecureEdgeTerminationPolicy"] = "Redirect"
+			want := map[string]any{
+				"path": "/v2/models/digits", "port": map[string]any{"targetPort": c.port}, "tls": c.tls,
+				"to": map[string]any{"kind": "Service", "name": "modelmesh-serving", "weight": int64(100)},
+			}
+			if diff := cmp.Diff(want, out[0].Object["spec"]); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			checkIdentity(t, out[0])
+		})
+	}
+}
+
+func checkIdentity(t *testing.T, route *unstructured.Unstructured) {
+	t.Helper()
+	if route.GetName() != "digits" || route.GetNamespace() != "team" || route.GetLabels()["inferenceservice-name"] != "digits" {
+		t.Errorf("metadata %v", route.Object["metadata"])
+	}
+	if owner := metav1.GetControllerOf(route); owner == nil || owner.Kind != "InferenceService" || owner.Name != "digits" {
+		t.Errorf("owner %v", owner)
+	}
+	if got := route.GetAnnotations()["haproxy.router.openshift.io/timeout"]; got != "30s" {
+		t.Errorf("timeout %s", got)
+	}
+}
+
+func TestTimeout(t *testing.T) {
+	ten := int64(10)
+	for name, c := range map[string]struct {
+		change func(*v1beta1.InferenceService)
+		want   string
+	}{
+		"nothing said":   {func(*v1beta1.InferenceService) {}, "30s"},
+		"of the model":   {func(s *v1beta1.InferenceService) { s.Spec.Predictor.Timeout = &ten }, "10s"},
+		"two components": {func(s *v1beta1.InferenceService) { s.Spec.Transformer = &v1beta1.Component{Timeout: &ten} }, "40s"},
+		"all components": {func(s *v1beta1.InferenceService) {
+			s.Spec.Transformer, s.Spec.Explainer = &v1beta1.Component{}, &v1beta1.Component{}
+		}, "90s"},
+		"by the annotation": {func(s *v1beta1.InferenceService) {
+			s.Annotations[AnnotationTimeout] = "5m"
+			s.Spec.Predictor.Timeout = &ten
+		}, "5m"},
+	} {
+		if got := timeout(inference("m", c.change)); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// runtimeOf is a runtime of several models for onnx, made so many hours after the beginning.
+func runtimeOf(name string, hour int, changes ...func(*v1alpha1.ServingRuntime)) v1alpha1.ServingRuntime {
+	r := v1alpha1.ServingRuntime{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "team", Name: name, Annotations: map[string]string{"is": name},
+			CreationTimestamp: metav1.NewTime(time.Date(2026, 1, 1, hour, 0, 0, 0, time.UTC)),
+		},
+		Spec: v1alpha1.ServingRuntimeSpec{
+			MultiModel: new(true), SupportedModelFormats: []v1alpha1.SupportedModelFormat{{Name: "onnx", AutoSelect: new(true)}},
+		},
+	}
+	for _, change := range changes {
+		change(&r)
+	}
+	return r
+}
+
+func ofCluster(r v1alpha1.ServingRuntime) v1alpha1.ClusterServingRuntime {
+	r.Namespace = ""
+	return v1alpha1.ClusterServingRuntime{ObjectMeta: r.ObjectMeta, Spec: r.Spec}
+}
+
+// The runtime whose annotations count is the one that the mesh would choose.
+func TestServing(t *testing.T) {
+	disabled := func(r *v1alpha1.ServingRuntime) { r.Spec.Disabled = new(true) }
+	single := func(r *v1alpha1.ServingRuntime) { r.Spec.MultiModel = nil }
+	byHand := func(r *v1alpha1.ServingRuntime) { r.Spec.SupportedModelFormats[0].AutoSelect = nil }
+	other := func(r *v1alpha1.ServingRuntime) { r.Spec.SupportedModelFormats[0].Name = "sklearn" }
+	onnx := inference("m")
+	pinned := inference("m", func(s *v1beta1.InferenceService) { s.Spec.Predictor.Model.Runtime = new("chosen") })
+	rest := inference("m", func(s *v1beta1.InferenceService) { s.Spec.Predictor.Model.ProtocolVersion = new("v2") })
+	grpc := func(r *v1alpha1.ServingRuntime) { r.Spec.ProtocolVersions = []string{"grpc-v2"} }
+	for name, c := range map[string]struct {
+		model      *v1beta1.InferenceService
+		namespaced []v1alpha1.ServingRuntime
+		cluster    []v1alpha1.ServingRuntime
+		want       string
+	}{
+		"none":                      {onnx, nil, nil, ""},
+		"the only one":              {onnx, []v1alpha1.ServingRuntime{runtimeOf("a", 1)}, nil, "a"},
+		"the newest":                {onnx, []v1alpha1.ServingRuntime{runtimeOf("a", 1), runtimeOf("b", 3), runtimeOf("c", 2)}, nil, "b"},
+		"of equal age the first":    {onnx, []v1alpha1.ServingRuntime{runtimeOf("b", 1), runtimeOf("a", 1)}, nil, "a"},
+		"not a disabled one":        {onnx, []v1alpha1.ServingRuntime{runtimeOf("a", 1), runtimeOf("b", 2, disabled)}, nil, "a"},
+		"not one of single models":  {onnx, []v1alpha1.ServingRuntime{runtimeOf("b", 2, single)}, nil, ""},
+		"not one chosen by hand":    {onnx, []v1alpha1.ServingRuntime{runtimeOf("b", 2, byHand)}, nil, ""},
+		"not another format":        {onnx, []v1alpha1.ServingRuntime{runtimeOf("b", 2, other)}, nil, ""},
+		"the one that is named":     {pinned, []v1alpha1.ServingRuntime{runtimeOf("newest", 9), runtimeOf("chosen", 1, byHand)}, nil, "chosen"},
+		"named, of the cluster":     {pinned, []v1alpha1.ServingRuntime{runtimeOf("newest", 9)}, []v1alpha1.ServingRuntime{runtimeOf("chosen", 1)}, "chosen"},
+		"the namespace goes before": {onnx, []v1alpha1.ServingRuntime{runtimeOf("a", 1)}, []v1alpha1.ServingRuntime{runtimeOf("b", 9)}, "a"},
+		"of the cluster":            {onnx, nil, []v1alpha1.ServingRuntime{runtimeOf("b", 9)}, "b"},
+		"hidden by its name":        {onnx, []v1alpha1.ServingRuntime{runtimeOf("b", 1, disabled)}, []v1alpha1.ServingRuntime{runtimeOf("b", 9)}, ""},
+		"REST through the proxy":    {rest, []v1alpha1.ServingRuntime{runtimeOf("a", 9), runtimeOf("b", 1, grpc)}, nil, "b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			model, ok, err := mm.FromInferenceService(c.model)
+			if !ok || err != nil {
+				t.Fatalf("no model: %t %v", ok, err)
+			}
+			runtimes := map[string]modelmesh.Runtime{}
+			for _, r := range c.cluster {
+				r := ofCluster(r)
+				runtimes[r.Name] = modelmesh.Runtime{Object: &r, Spec: &r.Spec}
+			}
+			for _, r := range c.namespaced {
+				runtimes[r.Name] = modelmesh.Runtime{Object: &r, Spec: &r.Spec}
+			}
+			got := serving(model, runtimes, true)
+			if got["is"] != c.want || (got == nil) != (c.want == "") {
+				t.Errorf("got %v, want %q", got, c.want)
+			}
+		})
+	}
+	bare := runtimeOf("a", 1, func(r *v1alpha1.ServingRuntime) { r.Annotations = nil })
+	model, _, _ := mm.FromInferenceService(onnx)
+	if got := serving(model, map[string]modelmesh.Runtime{"a": {Object: &bare, Spec: &bare.Spec}}, true); got == nil || len(got) > 0 {
+		t.Errorf("a runtime without annotations is a runtime: %v", got)
+	}
+}

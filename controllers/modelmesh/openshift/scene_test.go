@@ -1,0 +1,283 @@
+package openshift
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	testclock "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+)
+
+// scene has both controllers on a fake API server, whose objects the cache shows at once.
+type scene struct {
+	t          *testing.T
+	server     client.WithWatch
+	namespaces *namespaces
+	routes     *publications
+	events     *events.FakeRecorder
+	clock      *testclock.FakePassiveClock
+	settings   meshsettings.Settings
+	served     capability.Set
+	enabled    bool
+	// broken is what the settings, and what the question whether a namespace is served, answer; nil for no error.
+	broken, unknown error
+	// writes are "verb Kind name" of what was sent; reads counts live reads.
+	writes []string
+	reads  int
+	refuse func(verb, kind string) error
+}
+
+func newScene(t *testing.T, served capability.Set, existing ...client.Object) *scene {
+	t.Helper()
+	s := &scene{t: t, events: events.NewFakeRecorder(100), settings: meshsettings.Default(), served: served, enabled: true,
+		clock: testclock.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)), refuse: func(string, string) error { return nil }}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientscheme.AddToScheme, v1alpha1.AddToScheme, v1beta1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	existing = append(existing, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team", UID: "uid-of-team"}})
+	s.server = fake.NewClientBuilder().WithScheme(scheme).WithObjects(existing...).WithReturnManagedFields().
+		WithRESTMapper(mapper(scheme)).WithTypeConverters(managedfields.NewDeducedTypeConverter()).Build()
+	writer, live := s.writer(), s.live()
+	shares := common{
+		Catalog: &modelmesh.Catalog{
+			Cached: writer, Namespaces: &modelmesh.Namespaces{Home: "own", Live: live, Labelled: everyone{reader: s.server}},
+			Served:   func() capability.Set { return s.served },
+			Settings: func(context.Context, string) (meshsettings.Settings, error) { return s.settings, s.broken },
+		},
+		cached: writer, live: live, recorder: s.events,
+		applier: apply.New(apply.Options{Client: writer, Live: live, FieldOwner: modelmesh.FieldOwner, Component: modelmesh.ComponentName,
+			LegacyManagers: modelmesh.LegacyManagers(), StripAnnotations: modelmesh.LegacyAnnotations()}),
+		enabled: func(context.Context, string) (bool, error) { return s.enabled, s.unknown },
+	}
+	s.namespaces = &namespaces{common: shares, monitoring: "monitoring", clock: s.clock, connections: labelled{s.server}}
+	shares.applier = keepingHosts(shares.applier)
+	s.routes = &publications{common: shares}
+	return s
+}
+
+// everyone is a cache of all namespaces.
+type everyone struct {
+	cache.Cache
+	reader client.Reader
+}
+
+func (e everyone) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	return e.reader.Get(ctx, key, o, opts...)
+}
+
+// labelled is a cache that holds data connections only.
+type labelled struct{ client.Reader }
+
+func (l labelled) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return l.Reader.List(ctx, list, append(opts, client.MatchingLabels{LabelManaged: "true", LabelDashboard: "true"})...)
+}
+
+func (s *scene) writer() client.Client {
+	return interceptor.NewClient(s.server, interceptor.Funcs{
+		List: listHeads,
+		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			named, _ := o.(interface {
+				GetKind() string
+				GetName() string
+			})
+			if err := s.sent("apply", named.GetKind(), named.GetName()); err != nil {
+				return err
+			}
+			return c.Apply(ctx, o, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			if err := s.sent("patch", kindOf(o), o.GetName()); err != nil {
+				return err
+			}
+			return c.Patch(ctx, o, p, opts...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			if err := s.sent("delete", kindOf(o), o.GetName()); err != nil {
+				return err
+			}
+			return c.Delete(ctx, o, opts...)
+		},
+	})
+}
+
+func kindOf(o client.Object) string {
+	if kind := o.GetObjectKind().GroupVersionKind().Kind; kind != "" {
+		return kind
+	}
+	return "InferenceService" // the only one that is typed
+}
+
+func (s *scene) live() client.Reader {
+	return interceptor.NewClient(s.server, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			s.reads++
+			return c.Get(ctx, key, o, opts...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
+			s.reads++
+			return listHeads(ctx, c, l, opts...)
+		},
+	})
+}
+
+func (s *scene) sent(verb, kind, name string) error {
+	s.writes = append(s.writes, verb+" "+kind+" "+name)
+	return s.refuse(verb, kind)
+}
+
+// pass has a controller look at an object and returns what was written, and after which time it comes back.
+func (s *scene) pass(r reconcile.Reconciler, namespace, name string) ([]string, time.Duration, error) {
+	s.t.Helper()
+	s.writes = nil
+	result, err := r.Reconcile(s.t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
+	return s.writes, result.RequeueAfter, err
+}
+
+// must has the namespace looked at without an error.
+func (s *scene) must() []string {
+	s.t.Helper()
+	writes, _, err := s.pass(s.namespaces, "", "team")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return writes
+}
+
+// route has an InferenceService looked at without an error.
+func (s *scene) route(name string) []string {
+	s.t.Helper()
+	writes, _, err := s.pass(s.routes, "team", name)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return writes
+}
+
+// rests expects that what is done costs no request.
+func (s *scene) rests(what string, pass func() []string) {
+	s.t.Helper()
+	before := s.reads
+	if writes := pass(); len(writes) > 0 || s.reads != before {
+		s.t.Errorf("%s: at rest %q and %d reads", what, writes, s.reads-before)
+	}
+}
+
+func (s *scene) create(objects ...client.Object) {
+	s.t.Helper()
+	for _, o := range objects {
+		if err := s.server.Create(s.t.Context(), o); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+func (s *scene) update(o client.Object) {
+	s.t.Helper()
+	if err := s.server.Update(s.t.Context(), o); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *scene) remove(o client.Object) {
+	s.t.Helper()
+	if err := s.server.Delete(s.t.Context(), o); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// has reads an object of the namespace; false when there is none.
+func (s *scene) has(o client.Object, name string) bool {
+	s.t.Helper()
+	err := s.server.Get(s.t.Context(), client.ObjectKey{Namespace: "team", Name: name}, o)
+	if client.IgnoreNotFound(err) != nil {
+		s.t.Fatal(err)
+	}
+	return err == nil
+}
+
+// said returns the Events since the last call.
+func (s *scene) said() string {
+	var out []string
+	for {
+		select {
+		case e := <-s.events.Events:
+			out = append(out, e)
+		default:
+			return strings.Join(out, "\n")
+		}
+	}
+}
+
+// deployment is that of a runtime.
+func deployment(replicas int32) *appsv1.Deployment {
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "modelmesh-serving-ovms", Labels: names.Labels(modelmesh.ComponentName)},
+		Spec:       appsv1.DeploymentSpec{Replicas: &replicas},
+	}
+}
+
+var errDown = errors.New("the API server is away")
+
+// listHeads lists metadata also of kinds that the fake API server has no types for.
+func listHeads(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
+	heads, ok := l.(*metav1.PartialObjectMetadataList)
+	if !ok || c.Scheme().Recognizes(heads.GroupVersionKind()) {
+		return c.List(ctx, l, opts...)
+	}
+	whole := &unstructured.UnstructuredList{}
+	whole.SetGroupVersionKind(heads.GroupVersionKind())
+	if err := c.List(ctx, whole, opts...); err != nil {
+		return err
+	}
+	for i := range whole.Items {
+		head := metav1.PartialObjectMetadata{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(whole.Items[i].Object, &head); err != nil {
+			return err
+		}
+		heads.Items = append(heads.Items, head)
+	}
+	return nil
+}
+
+// mapper knows the scope of what is used here.
+func mapper(scheme *runtime.Scheme) meta.RESTMapper {
+	m := meta.NewDefaultRESTMapper(nil)
+	for kind := range scheme.AllKnownTypes() {
+		scope := meta.RESTScopeNamespace
+		if kind == delegatorKind || kind.Kind == "Namespace" || kind.Kind == "ClusterServingRuntime" {
+			scope = meta.RESTScopeRoot
+		}
+		m.Add(kind, scope)
+	}
+	m.Add(capability.Route, meta.RESTScopeNamespace)
+	return m
+}

@@ -1,0 +1,97 @@
+package openshift
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// connection is a data connection as the dashboard stores it.
+func connection(name, kind string, data map[string]string) corev1.Secret {
+	s := corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "team", Name: name, Labels: map[string]string{LabelManaged: "true", LabelDashboard: "true"}, Annotations: map[string]string{},
+	}, Data: map[string][]byte{}}
+	if kind != "" {
+		s.Annotations[AnnotationConnection] = kind
+	}
+	for k, v := range data {
+		s.Data[k] = []byte(v)
+	}
+	return s
+}
+
+func s3(endpoint string) map[string]string {
+	return map[string]string{
+		"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "se\"cret", "AWS_S3_ENDPOINT": endpoint, "AWS_S3_BUCKET": "models", "AWS_DEFAULT_REGION": "here",
+	}
+}
+
+// The entries of section 14.
+func TestStorage(t *testing.T) {
+	whole := map[string]string{
+		"type": "s3", "access_key_id": "id", "secret_access_key": "se\"cret", "endpoint_url": "http://minio:9000",
+		"bucket": "models", "default_bucket": "models", "region": "here",
+	}
+	with := func(more map[string]string) map[string]string {
+		out := map[string]string{}
+		for _, m := range []map[string]string{whole, more} {
+			for k, v := range m {
+				out[k] = v
+			}
+		}
+		return out
+	}
+	trusting := map[string]string{"endpoint_url": "https://s3", "certificate": "PEM", "cabundle_configmap": "odh-kserve-custom-ca-bundle"}
+	for name, c := range map[string]struct {
+		connection corev1.Secret
+		bundle     string
+		want       map[string]string // nil for no entry
+	}{
+		"plain":                          {connection("c", "s3", s3("http://minio:9000")), "PEM", whole},
+		"https":                          {connection("c", "s3", s3("https://s3")), "PEM", with(trusting)},
+		"https in capitals":              {connection("c", "s3", s3("HTTPS://s3")), "PEM", with(map[string]string{"endpoint_url": "HTTPS://s3", "certificate": "PEM", "cabundle_configmap": "odh-kserve-custom-ca-bundle"})},
+		"https without CAs":              {connection("c", "s3", s3("https://s3")), "", with(map[string]string{"endpoint_url": "https://s3"})},
+		"no type":                        {connection("c", "", s3("http://minio:9000")), "", whole},
+		"some fields":                    {connection("c", "s3", map[string]string{"AWS_S3_BUCKET": "b", "OTHER": "x"}), "", map[string]string{"type": "s3", "bucket": "b", "default_bucket": "b"}},
+		"no fields":                      {connection("c", "s3", nil), "", map[string]string{"type": "s3"}},
+		"another type":                   {connection("c", "minio", map[string]string{"AWS_S3_BUCKET": "b"}), "", map[string]string{"type": "minio", "bucket": "b", "default_bucket": "b"}},
+		"a connection to something else": {connection("c", "uri", map[string]string{"URI": "aHR0cA=="}), "PEM", nil},
+		"a Secret that says nothing":     {connection("c", "", nil), "", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			data, err := storage([]corev1.Secret{c.connection}, c.bundle)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.want == nil {
+				if data != nil {
+					t.Errorf("entries %q", data)
+				}
+				return
+			}
+			var got map[string]string
+			if err := json.Unmarshal(data["c"], &got); err != nil || len(data) != 1 {
+				t.Fatalf("entries %q, error %v", data, err)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// No entry takes anything from another.
+func TestEntriesAreApart(t *testing.T) {
+	data, err := storage([]corev1.Secret{
+		connection("a", "s3", s3("https://s3")), connection("b", "uri", nil), connection("c", "s3", map[string]string{"AWS_S3_BUCKET": "b"}),
+	}, "PEM")
+	if err != nil || len(data) != 2 || string(data["c"]) != `{"bucket":"b","default_bucket":"b","type":"s3"}` {
+		t.Errorf("entries %q, error %v", data, err)
+	}
+	if data, err := storage(nil, "PEM"); data != nil || err != nil {
+		t.Errorf("of nothing %q, error %v", data, err)
+	}
+}

@@ -1,0 +1,149 @@
+package openshift
+
+import (
+	"context"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/runtimes"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/component"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+)
+
+func update(before, after client.Object) event.UpdateEvent {
+	return event.UpdateEvent{ObjectOld: before, ObjectNew: after}
+}
+
+// What is written often and changes nothing wakes nobody.
+func TestUpdatesThatCount(t *testing.T) {
+	now := metav1.Now()
+	model := func(changes ...func(*v1beta1.InferenceService)) *v1beta1.InferenceService {
+		return inference("digits", append([]func(*v1beta1.InferenceService){func(s *v1beta1.InferenceService) { s.UID = "one" }}, changes...)...)
+	}
+	deleted := func(finalizers ...string) *v1beta1.InferenceService {
+		return model(func(s *v1beta1.InferenceService) { s.DeletionTimestamp, s.Finalizers = &now, finalizers })
+	}
+	raw := model(func(s *v1beta1.InferenceService) {
+		s.Annotations = map[string]string{v1beta1.AnnotationDeploymentMode: "RawDeployment"}
+	})
+	unlabelled := deployment(1)
+	unlabelled.Labels = nil
+	going := deployment(0)
+	going.Status.Replicas = 2
+	for name, c := range map[string]struct {
+		predicate predicate.Predicate
+		event     event.UpdateEvent
+		want      bool
+	}{
+		"status of a model":                   {concerns(), update(model(), model()), false},
+		"spec of a model":                     {concerns(), update(model(), model(func(s *v1beta1.InferenceService) { s.Generation = 2 })), true},
+		"annotation of a model":               {concerns(), update(model(), raw), true},
+		"a model is deleted":                  {concerns(), update(model(), deleted(Finalizer)), true},
+		"a finalizer less":                    {concerns(), update(deleted("a", Finalizer), deleted(Finalizer)), true},
+		"a finalizer less on a living model":  {concerns(), update(model(func(s *v1beta1.InferenceService) { s.Finalizers = []string{"a"} }), model()), false},
+		"another model of the name":           {concerns(), update(model(), inference("digits")), true},
+		"a model changes sides":               {changesSides(), update(model(), raw), true},
+		"and back":                            {changesSides(), update(raw, model()), true},
+		"it stays on its side":                {changesSides(), update(model(), model(func(s *v1beta1.InferenceService) { s.Generation = 2 })), false},
+		"something else":                      {changesSides(), update(unlabelled, unlabelled), false},
+		"a first pod":                         {podsComeAndGo(), update(deployment(0), deployment(1)), true},
+		"a second pod":                        {podsComeAndGo(), update(deployment(1), deployment(2)), false},
+		"pods are going":                      {podsComeAndGo(), update(deployment(2), going), false},
+		"the last pod has gone":               {podsComeAndGo(), update(going, deployment(0)), true},
+		"a Deployment is taken over":          {podsComeAndGo(), update(unlabelled, deployment(1)), true},
+		"no Deployment":                       {podsComeAndGo(), update(model(), model()), false},
+		"a Predictor is written":              {modelmesh.ComesOrGoes(), update(predictor("p"), predictor("p")), false},
+		"one of our names":                    {named("a", "b"), update(nil, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "b"}}), true},
+		"another name":                        {named("a", "b"), update(nil, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "c"}}), false},
+		"what we made":                        {apply.MadeBy(modelmesh.ComponentName), update(unlabelled, deployment(0)), true},
+		"what we made loses its label":        {apply.MadeBy(modelmesh.ComponentName), update(deployment(0), unlabelled), true},
+		"what we did not make":                {apply.MadeBy(modelmesh.ComponentName), update(unlabelled, unlabelled), false},
+		"what another component of ours made": {apply.MadeBy(modelmesh.ComponentName), update(unlabelled, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Labels: names.Labels("mlflow")}}), false},
+	} {
+		if got := c.predicate.Update(c.event); got != c.want {
+			t.Errorf("%s: counts %t, want %t", name, got, c.want)
+		}
+	}
+	for name, p := range map[string]predicate.Predicate{"models": concerns(), "sides": changesSides(), "pods": podsComeAndGo(), "Predictors": modelmesh.ComesOrGoes()} {
+		if !p.Create(event.CreateEvent{Object: model()}) || !p.Delete(event.DeleteEvent{Object: model()}) {
+			t.Errorf("%s: their coming and going does not count", name)
+		}
+	}
+}
+
+// A binding of cluster scope leads to its namespace.
+func TestByBinding(t *testing.T) {
+	for name, want := range map[string]string{
+		BindingName("team"): "team", BindingName("a-b"): "a-b", "team-else": "", delegatorTail: "", BindingName("x" + delegatorTail): "x" + delegatorTail,
+	} {
+		object := modelmesh.Metadata(delegatorKind)
+		object.SetName(name)
+		got := byBinding(context.Background(), object)
+		if want == "" && len(got) > 0 || want != "" && (len(got) != 1 || got[0].Name != want) {
+			t.Errorf("%s leads to %v, want %q", name, got, want)
+		}
+	}
+}
+
+// Of data connections nothing is held but what tells them and their versions apart.
+func TestIdentity(t *testing.T) {
+	head := modelmesh.Metadata(secretKind)
+	head.ObjectMeta = metav1.ObjectMeta{
+		Namespace: "team", Name: "aws", UID: "u", ResourceVersion: "7", Labels: map[string]string{LabelManaged: "true"},
+		Annotations:   map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "a whole Secret"},
+		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "x"}}, Finalizers: []string{"x"}, OwnerReferences: []metav1.OwnerReference{{Name: "x"}},
+	}
+	out, err := component.Bare(head)
+	got, ok := out.(*metav1.PartialObjectMetadata)
+	if err != nil || !ok || got.Name != "aws" || got.UID != "u" || got.ResourceVersion != "7" ||
+		len(got.Labels)+len(got.Annotations)+len(got.ManagedFields)+len(got.Finalizers)+len(got.OwnerReferences) > 0 {
+		t.Errorf("held is %+v, error %v", out, err)
+	}
+	tombstone := toolscache.DeletedFinalStateUnknown{Key: "team/aws"}
+	if out, err := component.Bare(tombstone); err != nil || out != any(tombstone) {
+		t.Errorf("of a tombstone %v, error %v", out, err)
+	}
+}
+
+// Versions tell which objects there were, and in which state.
+func TestVersions(t *testing.T) {
+	head := func(name, version string) *metav1.PartialObjectMetadata {
+		h := modelmesh.Metadata(secretKind)
+		h.Name, h.UID, h.ResourceVersion = name, "u", version
+		return h
+	}
+	seen := map[string]bool{}
+	for _, heads := range [][]*metav1.PartialObjectMetadata{
+		nil, {head("a", "1")}, {head("a", "2")}, {head("b", "1")}, {head("a", "1"), head("b", "1")}, {head("a", "1"), nil, head("c", "1")},
+	} {
+		seen[versionsOf(heads)] = true
+	}
+	if len(seen) != 6 {
+		t.Errorf("%d different of 6", len(seen))
+	}
+	if versionsOf([]*metav1.PartialObjectMetadata{head("a", "1"), nil}) != versionsOf([]*metav1.PartialObjectMetadata{head("a", "1")}) {
+		t.Error("what is not there counts")
+	}
+}
+
+// Nothing of users is held whole.
+func TestCaches(t *testing.T) {
+	for _, need := range append(Caches(), runtimes.Caches("")...) {
+		if need.Everything && need.Whole && (need.Kind == secretKind || need.Kind == configMapKind) {
+			t.Errorf("%s: all of them are held whole", need.Kind.Kind)
+		}
+	}
+	if len(Caches()) != len(component.WholeKinds([]component.Component{{Caches: Caches()}}))+4 {
+		t.Errorf("what is made here is held as metadata: %+v", Caches())
+	}
+}

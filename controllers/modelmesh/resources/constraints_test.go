@@ -1,0 +1,20 @@
+package resources
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+)
+
+func TestBuildEtcdSecret(t *testing.T) {
+	namespace := &corev1.Namespace{}
+	namespace.Name, namespace.UID = "vision", "1"
+	s := typed[corev1.Secret](t, rendered(t, namespace, apply.Object{
+		Config: BuildEtcdSecret("model-serving-etcd", "vision", map[string][]byte{"etcd_connection": []byte("{}")}), Ownership: apply.Unowned,
+	}))
+	if s.Labels["app.kubernetes.io/managed-by"] != "modelmesh-controller" || string(s.Data["etcd_connection"]) != "{}" || s.Name != "model-serving-etcd" {
+		t.Errorf("%+v", s)
+	}
+}

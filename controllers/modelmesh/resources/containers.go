@@ -1,0 +1,164 @@
+package resources
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
+)
+
+// Names of containers and volumes.
+const (
+	meshContainer   = "mm"
+	restContainer   = "rest-proxy"
+	pullerContainer = "puller"
+
+	volumeSocket      = "domain-socket"
+	volumeStorage     = "storage-config"
+	volumeConstraints = "tc-config"
+	volumeEtcd        = "etcd-config"
+	volumeTLS         = "tls-certs"
+)
+
+// Folders in the pods.
+const (
+	modelsDir      = "/models"
+	claimsDir      = "/pvc_mounts"
+	storageDir     = "/storage-config"
+	constraintsDir = "/etc/watson/mmesh/config"
+	etcdDir        = "/opt/kserve/mmesh/etcd"
+	tlsDir         = "/opt/kserve/mmesh/tls"
+)
+
+// preStopPort answers when a pod may stop.
+const preStopPort = 8090
+
+// containers lists the containers in their order. The mesh waits a limited time for the server, so images of servers are pulled
+// first: the mesh changes places with the last container before the puller joins.
+func (p *pod) containers() ([]*corev1ac.ContainerApplyConfiguration, error) {
+	all, err := p.templateContainers()
+	if err != nil {
+		return nil, err
+	}
+	last := len(all) - 1
+	all[0], all[last] = all[last], all[0]
+	if p.pulls() {
+		all = append(all, p.puller())
+	}
+	return all, nil
+}
+
+// templateContainers are those before the exchange.
+func (p *pod) templateContainers() ([]*corev1ac.ContainerApplyConfiguration, error) {
+	all := []*corev1ac.ContainerApplyConfiguration{p.mesh()}
+	if p.Proxy != nil {
+		sidecar, err := p.Proxy.Container()
+		if err != nil {
+			return nil, fmt.Errorf("the authentication proxy: %w", err)
+		}
+		all = append(all, sidecar)
+	}
+	own := len(all)
+	for i := range p.Spec.Containers {
+		c, err := p.runtime(&p.Spec.Containers[i])
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(all[:own], func(o *corev1ac.ContainerApplyConfiguration) bool { return *o.Name == *c.Name }) {
+			return nil, fmt.Errorf("spec.containers: ModelMesh has a container named %q itself: choose another name", *c.Name)
+		}
+		all = replaceOrAppend(all, c)
+	}
+	if p.Spec.BuiltInAdapter != nil {
+		adapter, err := p.adapter()
+		if err != nil {
+			return nil, err
+		}
+		all = replaceOrAppend(all, adapter)
+	}
+	if p.Settings.RESTProxy.Enabled {
+		all = append(all, p.restProxy())
+	}
+	return all, nil
+}
+
+// replaceOrAppend puts a container in the place of the one of its name, or at the end.
+func replaceOrAppend(all []*corev1ac.ContainerApplyConfiguration, c *corev1ac.ContainerApplyConfiguration) []*corev1ac.ContainerApplyConfiguration {
+	at := slices.IndexFunc(all, func(o *corev1ac.ContainerApplyConfiguration) bool { return *o.Name == *c.Name })
+	if at < 0 {
+		return append(all, c)
+	}
+	all[at] = c
+	return all
+}
+
+// runtime is a container of the runtime. Whether the pod is ready, the mesh decides.
+func (p *pod) runtime(given *corev1.Container) (*corev1ac.ContainerApplyConfiguration, error) {
+	c, err := resources.Apply[corev1ac.ContainerApplyConfiguration](given)
+	if err != nil {
+		return nil, fmt.Errorf("spec.containers[%s]: %w", given.Name, err)
+	}
+	c.WithName(given.Name) // an empty name is left out by the translation
+	c.Env, c.Ports = p.distinctEnv(given.Name, c.Env), p.distinctPorts(given.Name, c.Ports)
+	own := c.VolumeMounts
+	c.VolumeMounts = nil
+	if !slices.ContainsFunc(own, func(m corev1ac.VolumeMountApplyConfiguration) bool {
+		return m.Name != nil && *m.Name == mm.ModelsVolume && m.MountPath != nil && *m.MountPath == modelsDir
+	}) {
+		c.WithVolumeMounts(mount(mm.ModelsVolume, modelsDir))
+	}
+	c.WithVolumeMounts(p.claimMounts()...)
+	for i := range own {
+		c.WithVolumeMounts(namedMount(&own[i]))
+	}
+	if dir := p.endpoints.SocketDir(); dir != "" {
+		c.WithVolumeMounts(mount(volumeSocket, dir))
+	}
+	c.SecurityContext = p.runtimeSecurity(c.SecurityContext)
+	return c.WithLifecycle(waitForModels()), nil
+}
+
+// namedMount has a name and a path, if only empty ones.
+func namedMount(m *corev1ac.VolumeMountApplyConfiguration) *corev1ac.VolumeMountApplyConfiguration {
+	if m.Name == nil {
+		m.WithName("")
+	}
+	if m.MountPath == nil {
+		m.WithMountPath("")
+	}
+	return m
+}
+
+// waitForModels keeps a container until its models are handed to others.
+func waitForModels() *corev1ac.LifecycleApplyConfiguration {
+	return corev1ac.Lifecycle().WithPreStop(corev1ac.LifecycleHandler().WithHTTPGet(
+		corev1ac.HTTPGetAction().WithPath("/prestop").WithPort(intstr.FromInt32(preStopPort))))
+}
+
+func mount(volume, path string) *corev1ac.VolumeMountApplyConfiguration {
+	return corev1ac.VolumeMount().WithName(volume).WithMountPath(path)
+}
+
+func readOnly(volume, path string) *corev1ac.VolumeMountApplyConfiguration {
+	return mount(volume, path).WithReadOnly(true)
+}
+
+func tcpPort(name string, number int32) *corev1ac.ContainerPortApplyConfiguration {
+	return corev1ac.ContainerPort().WithName(name).WithContainerPort(number).WithProtocol(corev1.ProtocolTCP)
+}
+
+func requirements(r corev1.ResourceRequirements) *corev1ac.ResourceRequirementsApplyConfiguration {
+	all := corev1ac.ResourceRequirements()
+	if len(r.Requests) > 0 {
+		all.WithRequests(r.Requests)
+	}
+	if len(r.Limits) > 0 {
+		all.WithLimits(r.Limits)
+	}
+	return all
+}

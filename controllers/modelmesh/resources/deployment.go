@@ -1,0 +1,196 @@
+package resources
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
+)
+
+// gracePeriod is how long a pod may take to hand its models to others, in seconds.
+const gracePeriod = 90
+
+// Deployment is the Deployment of a runtime.
+type Deployment struct {
+	Config *appsv1ac.DeploymentApplyConfiguration
+	// Notices tell the author of the runtime what was left out of it, and why.
+	Notices []string
+}
+
+// BuildDeployment renders the pods of a runtime. It fails when the spec cannot be rendered; the error names the field.
+func BuildDeployment(in RuntimeInputs) (Deployment, error) {
+	endpoints, err := mm.EndpointsOf(in.Spec)
+	if err != nil {
+		return Deployment{}, err
+	}
+	p := &pod{RuntimeInputs: in, endpoints: endpoints}
+	p.claims = p.claimVolumes()
+	spec, err := p.spec()
+	if err != nil {
+		return Deployment{}, err
+	}
+	labels := p.labels()
+	template := corev1ac.PodTemplateSpec().WithLabels(p.podLabels(labels)).WithAnnotations(p.podAnnotations()).WithSpec(spec)
+	deployment := appsv1ac.DeploymentSpec().
+		WithSelector(metav1ac.LabelSelector().WithMatchLabels(map[string]string{
+			LabelService: labels[LabelService], LabelName: labels[LabelName],
+		})).
+		WithStrategy(appsv1ac.DeploymentStrategy().WithRollingUpdate(appsv1ac.RollingUpdateDeployment().
+			WithMaxSurge(intstr.FromString("75%")).WithMaxUnavailable(intstr.FromString("15%")))).
+		WithTemplate(template)
+	if in.Replicas != nil {
+		deployment.WithReplicas(*in.Replicas)
+	}
+	config := appsv1ac.Deployment(p.deploymentName(), in.Namespace).WithLabels(labels).WithSpec(deployment)
+	return Deployment{Config: config, Notices: p.notices}, nil
+}
+
+// TemplateHash tells two pod templates apart.
+func TemplateHash(d *appsv1ac.DeploymentApplyConfiguration) (string, error) {
+	text, err := json.Marshal(d.Spec.Template)
+	if err != nil {
+		return "", fmt.Errorf("encoding the pod template of Deployment %s: %w", *d.GetName(), err)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])[:16], nil
+}
+
+// labels are those of the Deployment, and the first ones of its pods.
+func (p *pod) labels() map[string]string {
+	labels := serviceLabels(p.Settings.ServiceName)
+	labels[LabelName] = p.deploymentName()
+	return labels
+}
+
+// podLabels adds the labels of the settings and those of the runtime, which win. None may replace what selects the pods.
+func (p *pod) podLabels(labels map[string]string) map[string]string {
+	reserved := []string{LabelService, LabelName, LabelManagedBy}
+	if p.original() {
+		reserved = reserved[:2]
+	}
+	all := maps.Clone(labels)
+	for _, more := range []struct {
+		from   string
+		labels map[string]string
+	}{{"setting runtimePodLabels", p.Settings.RuntimePodLabels}, {"spec.labels", p.Spec.Labels}} {
+		for _, key := range slices.Sorted(maps.Keys(more.labels)) {
+			if slices.Contains(reserved, key) && more.labels[key] != labels[key] {
+				p.notice("%s: %s is ignored, pods are found by it: choose another key", more.from, key)
+				continue
+			}
+			all[key] = more.labels[key]
+		}
+	}
+	return all
+}
+
+func (p *pod) podAnnotations() map[string]string {
+	all := map[string]string{}
+	if m := p.Settings.Metrics; m.Enabled {
+		all["prometheus.io/path"] = "/metrics"
+		all["prometheus.io/port"] = strconv.Itoa(int(m.Port))
+		all["prometheus.io/scheme"] = m.Scheme
+		all["prometheus.io/scrape"] = "true"
+	}
+	maps.Copy(all, p.Settings.RuntimePodAnnotations)
+	maps.Copy(all, p.Spec.Annotations)
+	return all
+}
+
+// spec renders the pod itself.
+func (p *pod) spec() (*corev1ac.PodSpecApplyConfiguration, error) {
+	containers, err := p.containers()
+	if err != nil {
+		return nil, err
+	}
+	volumes, err := p.volumes()
+	if err != nil {
+		return nil, err
+	}
+	if err := checkNames(containers, volumes); err != nil {
+		return nil, err
+	}
+	tolerations, err := resources.ApplyEach[corev1ac.TolerationApplyConfiguration](p.Spec.Tolerations)
+	if err != nil {
+		return nil, fmt.Errorf("spec.tolerations: %w", err)
+	}
+	affinity, err := p.affinity()
+	if err != nil {
+		return nil, err
+	}
+	spec := corev1ac.PodSpec().
+		WithTerminationGracePeriodSeconds(gracePeriod).
+		WithContainers(containers...).
+		WithVolumes(volumes...).
+		WithImagePullSecrets(p.pullSecrets()...).
+		WithNodeSelector(p.Spec.NodeSelector).
+		WithTolerations(pointers(tolerations)...)
+	if account := p.Settings.ServiceAccountName; account != "" {
+		spec.WithServiceAccountName(account)
+	}
+	if p.Proxy != nil {
+		spec.WithHostAliases(p.Proxy.HostAliases()...)
+	}
+	spec.Affinity = affinity
+	spec.SecurityContext = p.podSecurity()
+	return spec, nil
+}
+
+// pullSecrets are those of the settings and those of the runtime, each once, at its first place.
+func (p *pod) pullSecrets() []*corev1ac.LocalObjectReferenceApplyConfiguration {
+	seen := map[string]bool{}
+	var all []*corev1ac.LocalObjectReferenceApplyConfiguration
+	for _, from := range [][]corev1.LocalObjectReference{p.Settings.ImagePullSecrets, p.Spec.ImagePullSecrets} {
+		for _, secret := range from {
+			if secret.Name != "" && !seen[secret.Name] {
+				seen[secret.Name] = true
+				all = append(all, corev1ac.LocalObjectReference().WithName(secret.Name))
+			}
+		}
+	}
+	return all
+}
+
+// checkNames refuses what the API server would refuse, in words that tell the author of the runtime what to do.
+func checkNames(containers []*corev1ac.ContainerApplyConfiguration, volumes []*corev1ac.VolumeApplyConfiguration) error {
+	seen := map[string]bool{}
+	for _, v := range volumes {
+		if seen[*v.Name] {
+			return fmt.Errorf("spec.volumes: the pod would have two volumes named %q, one of them of ModelMesh or of a claim: choose another name", *v.Name)
+		}
+		seen[*v.Name] = true
+	}
+	for _, c := range containers {
+		paths := map[string]bool{}
+		for _, m := range c.VolumeMounts {
+			if paths[*m.MountPath] {
+				return fmt.Errorf("spec.containers[%s]: two volumes would be mounted at %q, one of them of ModelMesh: choose another path", *c.Name, *m.MountPath)
+			}
+			paths[*m.MountPath] = true
+			if !seen[*m.Name] {
+				return fmt.Errorf("spec.containers[%s]: there is no volume named %q to mount: add it to spec.volumes or choose another", *c.Name, *m.Name)
+			}
+		}
+	}
+	return nil
+}
+
+func pointers[T any](values []T) []*T {
+	all := make([]*T, len(values))
+	for i := range values {
+		all[i] = &values[i]
+	}
+	return all
+}

@@ -1,0 +1,334 @@
+package resources
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+)
+
+var forms = map[string]func(*RuntimeInputs){"current": func(*RuntimeInputs) {}, "original": original}
+
+// The order of containers decides which images are pulled first. [modelmesh-22] [modelmesh-34]
+func TestOrderOfContainers(t *testing.T) {
+	for name, c := range map[string]struct {
+		spec *v1alpha1.ServingRuntimeSpec
+		rest bool
+		want string
+	}{
+		"an adapter":                    {specification(withAdapter), false, "triton-adapter triton mm"},
+		"an adapter and the REST proxy": {specification(withAdapter), true, "rest-proxy triton triton-adapter mm"},
+		"a puller":                      {specification(), false, "server mm puller"},
+		"a puller and the REST proxy":   {specification(), true, "rest-proxy server mm puller"},
+		"[modelmesh-34] no puller":      {specification(pullerless), true, "rest-proxy server mm"},
+		"two servers":                   {specification(pullerless, alsoNamed("second")), false, "second server mm"},
+		"no server":                     {specification(func(s *v1alpha1.ServingRuntimeSpec) { s.Containers = nil }), false, "mm puller"},
+		"two of one name":               {specification(pullerless, alsoNamed("second"), alsoNamed("server")), false, "second server mm"},
+		"one named like the adapter":    {specification(withAdapter, alsoNamed("triton-adapter")), false, "triton-adapter triton mm"},
+	} {
+		for form, change := range forms {
+			in := inputs(c.spec, change)
+			in.Settings.RESTProxy.Enabled = c.rest
+			if got := strings.Join(containerNames(podOf(t, in)), " "); got != c.want {
+				t.Errorf("%s, form %s: %s, want %s", name, form, got, c.want)
+			}
+		}
+	}
+}
+
+// alsoNamed adds a container with an image of its own.
+func alsoNamed(name string) func(*v1alpha1.ServingRuntimeSpec) {
+	return func(s *v1alpha1.ServingRuntimeSpec) {
+		s.Containers = append(s.Containers, corev1.Container{Name: name, Image: fmt.Sprintf("example.com/%s:%d", name, len(s.Containers))})
+	}
+}
+
+// Of several containers with one name the last one stands in the place of the first.
+func TestLastContainerOfANameWins(t *testing.T) {
+	pod := podOf(t, inputs(specification(alsoNamed("second"), alsoNamed("server")), plainMesh))
+	if got := container(t, pod, "server").Image; got != "example.com/server:2" {
+		t.Error(got)
+	}
+}
+
+// A container of the runtime keeps what its author says. [modelmesh-22]
+func TestServerKeepsWhatItHas(t *testing.T) {
+	given := corev1.Container{
+		Name: "triton", Image: "example.com/server:7", Args: []string{"--a", "b"}, Command: []string{"/run"}, WorkingDir: "/work",
+		Env: []corev1.EnvVar{
+			{Name: "PLAIN", Value: "1"}, {Name: "EMPTY"},
+			{Name: "REF", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "s"}, Key: "k"}}},
+		},
+		Ports: []corev1.ContainerPort{{Name: "own", ContainerPort: 54321}}, Resources: corev1.ResourceRequirements{Limits: memory("1Gi")},
+		LivenessProbe: &corev1.Probe{PeriodSeconds: 7}, StartupProbe: &corev1.Probe{PeriodSeconds: 8},
+		SecurityContext: &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"SYS_NICE"}}},
+	}
+	for form, change := range forms {
+		pod := podOf(t, inputs(specification(withAdapter, func(s *v1alpha1.ServingRuntimeSpec) { s.Containers[0] = given }), change))
+		got := container(t, pod, "triton")
+		want := given.DeepCopy()
+		want.Lifecycle = got.Lifecycle
+		want.VolumeMounts = []corev1.VolumeMount{{Name: "models-dir", MountPath: "/models"}}
+		if diff := cmp.Diff(*want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", form, diff)
+		}
+		if stop := got.Lifecycle.PreStop.HTTPGet; stop.Path != "/prestop" || stop.Port.IntVal != 8090 {
+			t.Errorf("%s: stops by %+v", form, stop)
+		}
+	}
+}
+
+// Variables of the runtime replace those of the adapter as a whole, or come after them. [modelmesh-22] [modelmesh-28]
+func TestAdapterEnvironment(t *testing.T) {
+	spec := specification(withAdapter, func(s *v1alpha1.ServingRuntimeSpec) {
+		s.BuiltInAdapter.Env = []corev1.EnvVar{
+			{Name: "ADAPTER_PORT", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}},
+			{Name: "NEW_ENV_VAR", Value: "new"}, {Name: "NEW_ENV_VAR", Value: "newer"},
+		}
+	})
+	in := inputs(spec)
+	in.Annotations = map[string]string{"maxLoadingConcurrency": "2", "perModelConcurrencyLimit": "3"}
+	got := container(t, podOf(t, in), "triton-adapter")
+	want := []corev1.EnvVar{
+		spec.BuiltInAdapter.Env[0],
+		{Name: "RUNTIME_PORT", Value: "8001"},
+		{Name: "RUNTIME_DATA_ENDPOINT", Value: "port:8001"},
+		{Name: "CONTAINER_MEM_REQ_BYTES", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{ContainerName: "triton", Resource: "requests.memory"}}},
+		{Name: "MEM_BUFFER_BYTES", Value: "134217728"},
+		{Name: "LOADTIME_TIMEOUT", Value: "90000"},
+		{Name: "USE_EMBEDDED_PULLER", Value: "true"},
+		{Name: "RUNTIME_VERSION", Value: "7"},
+		{Name: "LOADING_CONCURRENCY", Value: "2"},
+		{Name: "LIMIT_PER_MODEL_CONCURRENCY", Value: "3"},
+		{Name: "NEW_ENV_VAR", Value: "newer"},
+	}
+	if diff := cmp.Diff(want, got.Env); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"/opt/app/triton-adapter"}, got.Command); diff != "" {
+		t.Errorf("command:\n%s", diff)
+	}
+}
+
+// Without a data endpoint the adapter answers requests where it manages models, and its own port has a default. [M1]
+func TestAdapterDefaults(t *testing.T) {
+	pod := podOf(t, inputs(specification(withAdapter, func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint, s.GRPCDataEndpoint = nil, nil })))
+	adapter := container(t, pod, "triton-adapter")
+	if port, _ := variable(adapter, "ADAPTER_PORT"); port != "8085" {
+		t.Errorf("ADAPTER_PORT=%s", port)
+	}
+	if data, _ := variable(adapter, "RUNTIME_DATA_ENDPOINT"); data != "port:8001" {
+		t.Errorf("RUNTIME_DATA_ENDPOINT=%s", data)
+	}
+	mesh := container(t, pod, "mm")
+	if port, _ := variable(mesh, "INTERNAL_GRPC_PORT"); port != "8085" {
+		t.Errorf("INTERNAL_GRPC_PORT=%s", port)
+	}
+	for _, name := range variableNames(mesh) {
+		if strings.HasPrefix(name, "INTERNAL_SERVING") {
+			t.Errorf("%s although there is no data endpoint", name)
+		}
+	}
+}
+
+// Of a list that knows no doubles, one element stays, and the author is told.
+func TestDoubles(t *testing.T) {
+	spec := specification(func(s *v1alpha1.ServingRuntimeSpec) {
+		s.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "1"}, {Name: "B", Value: "2"}, {Name: "A", Value: "3"}}
+		s.Containers[0].Ports = []corev1.ContainerPort{{Name: "a", ContainerPort: 1}, {Name: "b", ContainerPort: 1, Protocol: "UDP"}, {Name: "c", ContainerPort: 1, Protocol: "TCP"}}
+	})
+	d, err := BuildDeployment(inputs(spec))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{
+		"spec.containers[server].env: A stands there more than once, the last one counts: remove the others",
+		"spec.containers[server].ports: 1 stands there more than once, the first one counts: remove the others",
+	}, d.Notices); diff != "" {
+		t.Errorf("notices (-want +got):\n%s", diff)
+	}
+	server := container(t, podOf(t, inputs(spec)), "server")
+	if diff := cmp.Diff([]corev1.EnvVar{{Name: "B", Value: "2"}, {Name: "A", Value: "3"}}, server.Env); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if len(server.Ports) != 2 || server.Ports[0].Name != "a" || server.Ports[1].Name != "b" {
+		t.Errorf("ports %+v", server.Ports)
+	}
+}
+
+// What the API server would refuse is refused in words that say what to do. [M41]
+func TestClashes(t *testing.T) {
+	for name, c := range map[string]struct {
+		in   RuntimeInputs
+		want string
+	}{
+		"a volume of TLS": {inputs(specification(ownVolume("tls-certs")), encrypted),
+			`spec.volumes: the pod would have two volumes named "tls-certs", one of them of ModelMesh or of a claim: choose another name`},
+		"two volumes": {inputs(specification(ownVolume("a"), ownVolume("a"))), `two volumes named "a"`},
+		"the folder of the models": {inputs(specification(ownVolume("a"), ownMount("a", "/models"))),
+			`spec.containers[server]: two volumes would be mounted at "/models", one of them of ModelMesh: choose another path`},
+		"the folder of the sockets": {inputs(specification(onSockets, ownVolume("a"), ownMount("a", "/tmp/own"))), `mounted at "/tmp/own"`},
+		"no volume":                 {inputs(specification(ownMount("a", "/a"))), `spec.containers[server]: there is no volume named "a" to mount: add it to spec.volumes or choose another`},
+		"an endpoint":               {inputs(specification(func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint = new("8085") })), "spec.grpcEndpoint"},
+	} {
+		if d, err := BuildDeployment(c.in); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, %v", name, d, err)
+		}
+	}
+	if _, err := BuildDeployment(inputs(specification(ownVolume("tls-certs")))); err != nil {
+		t.Errorf("without TLS the name is free: %v", err)
+	}
+	pod := podOf(t, inputs(specification(ownMount("models-dir", "/models"), ownMount("models-dir", "/more"))))
+	if diff := cmp.Diff([]string{"models-dir /models", "models-dir /more"}, mounts(container(t, pod, "server"))); diff != "" {
+		t.Errorf("own mounts of the models are allowed (-want +got):\n%s", diff)
+	}
+}
+
+func ownVolume(name string) func(*v1alpha1.ServingRuntimeSpec) {
+	return func(s *v1alpha1.ServingRuntimeSpec) {
+		s.Volumes = append(s.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
+	}
+}
+
+func ownMount(volume, path string) func(*v1alpha1.ServingRuntimeSpec) {
+	return func(s *v1alpha1.ServingRuntimeSpec) {
+		s.Containers[0].VolumeMounts = append(s.Containers[0].VolumeMounts, corev1.VolumeMount{Name: volume, MountPath: path})
+	}
+}
+
+// [modelmesh-26] Labels and annotations of the settings and of the runtime; those of the runtime win.
+func TestPodLabelsAndAnnotations(t *testing.T) {
+	in := inputs(specification(func(s *v1alpha1.ServingRuntimeSpec) {
+		s.Labels = map[string]string{"both": "spec", "spec": "1"}
+		s.Annotations = map[string]string{"both": "spec", "spec": "1"}
+	}), plainMesh)
+	in.Settings.RuntimePodLabels = map[string]string{"both": "settings", "settings": "1"}
+	in.Settings.RuntimePodAnnotations = map[string]string{"both": "settings", "settings": "1"}
+	template := typed[appsv1.Deployment](t, deployed(t, in)).Spec.Template
+	more := map[string]string{"both": "spec", "spec": "1", "settings": "1"}
+	if diff := cmp.Diff(more, template.Annotations); diff != "" {
+		t.Errorf("annotations (-want +got):\n%s", diff)
+	}
+	for key, value := range map[string]string{LabelService: "modelmesh-serving", LabelName: "modelmesh-serving-own", labelAppName: ControllerName,
+		labelInstance: ControllerName, LabelManagedBy: ControllerName} {
+		more[key] = value
+	}
+	if diff := cmp.Diff(more, template.Labels); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+	none := typed[appsv1.Deployment](t, deployed(t, inputs(specification(), plainMesh))).Spec.Template
+	if none.Annotations != nil || len(none.Labels) != 5 {
+		t.Errorf("without any: %v, %v", none.Annotations, none.Labels)
+	}
+}
+
+// Labels by which pods are found stay, whatever the settings and the runtime say. [M38]
+func TestReservedLabels(t *testing.T) {
+	for form, change := range forms {
+		in := inputs(specification(func(s *v1alpha1.ServingRuntimeSpec) { s.Labels = map[string]string{LabelName: "mine", "ok": "1"} }), change)
+		in.Settings.RuntimePodLabels = map[string]string{LabelService: "mine", LabelName: "modelmesh-serving-own"}
+		d, err := BuildDeployment(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		deployment := typed[appsv1.Deployment](t, deployed(t, in))
+		for key, value := range deployment.Spec.Selector.MatchLabels {
+			if deployment.Spec.Template.Labels[key] != value {
+				t.Errorf("%s: %s of the pods is %q", form, key, deployment.Spec.Template.Labels[key])
+			}
+		}
+		if diff := cmp.Diff([]string{
+			"setting runtimePodLabels: modelmesh-service is ignored, pods are found by it: choose another key",
+			"spec.labels: name is ignored, pods are found by it: choose another key",
+		}, d.Notices); diff != "" {
+			t.Errorf("%s: notices (-want +got):\n%s", form, diff)
+		}
+	}
+}
+
+// [modelmesh-27] Pull secrets of the settings, then those of the runtime, each once.
+func TestPullSecrets(t *testing.T) {
+	refs := func(names ...string) []corev1.LocalObjectReference {
+		var all []corev1.LocalObjectReference
+		for _, name := range names {
+			all = append(all, corev1.LocalObjectReference{Name: name})
+		}
+		return all
+	}
+	for name, c := range map[string]struct{ settings, spec, want []corev1.LocalObjectReference }{
+		"settings":     {refs("b", "a"), nil, refs("b", "a")},
+		"none":         {nil, nil, nil},
+		"spec":         {nil, refs("b", "a"), refs("b", "a")},
+		"both":         {refs("config-1", "config-2", "overlap"), refs("sr-1", "overlap", "sr-2"), refs("config-1", "config-2", "overlap", "sr-1", "sr-2")},
+		"an empty one": {refs(""), refs("a", "a"), refs("a")},
+	} {
+		in := inputs(specification(func(s *v1alpha1.ServingRuntimeSpec) { s.ImagePullSecrets = c.spec }))
+		in.Settings.ImagePullSecrets = c.settings
+		if diff := cmp.Diff(c.want, podOf(t, in).ImagePullSecrets); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// [modelmesh-33] Replicas are what the controller decided; without a decision the field is left to others.
+func TestReplicasOfTheDeployment(t *testing.T) {
+	in := inputs(specification())
+	in.Replicas = new(int32(5))
+	if got := typed[appsv1.Deployment](t, deployed(t, in)).Spec.Replicas; got == nil || *got != 5 {
+		t.Errorf("replicas %v", got)
+	}
+	in.Replicas = nil
+	if got := typed[appsv1.Deployment](t, deployed(t, in)).Spec.Replicas; got != nil {
+		t.Errorf("replicas %d", *got)
+	}
+}
+
+// Names as long as Kubernetes allows make objects that Kubernetes allows, and no two runtimes share one.
+func TestLongNames(t *testing.T) {
+	seen := map[string]bool{}
+	for _, tail := range []string{"a", "b"} {
+		in := inputs(specification())
+		in.Name = strings.Repeat("long.", 50) + tail
+		d := typed[appsv1.Deployment](t, deployed(t, in))
+		if problems := slices.Concat(validation.IsDNS1123Subdomain(d.Name), validation.IsValidLabelValue(d.Labels[LabelName])); len(problems) > 0 || seen[d.Name] {
+			t.Errorf("%s: %q", d.Name, problems)
+		}
+		seen[d.Name] = true
+		if labels, _ := variable(container(t, d.Spec.Template.Spec, "mm"), "MM_LABELS"); !strings.HasSuffix(labels, "rt:"+in.Name) {
+			t.Errorf("models are pinned by the whole name, and labels are %s", labels)
+		}
+	}
+	if got := DeploymentName("modelmesh-serving", "mlserver-1.x"); got != "modelmesh-serving-mlserver-1.x" {
+		t.Error(got)
+	}
+}
+
+// The hash tells forms and specs apart, and nothing else.
+func TestTemplateHash(t *testing.T) {
+	hash := func(in RuntimeInputs) string {
+		d, err := BuildDeployment(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := TemplateHash(d.Config)
+		if err != nil || len(h) != 16 {
+			t.Fatalf("%q, %v", h, err)
+		}
+		return h
+	}
+	in := inputs(specification())
+	scaled := inputs(specification(), func(in *RuntimeInputs) { in.Replicas = new(int32(9)) })
+	if hash(in) != hash(inputs(specification())) || hash(in) != hash(scaled) {
+		t.Error("the same pods have two hashes")
+	}
+	if hash(in) == hash(inputs(specification(), original)) || hash(in) == hash(inputs(specification(onSockets))) {
+		t.Error("two pods have the same hash")
+	}
+}

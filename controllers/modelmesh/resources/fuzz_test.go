@@ -1,0 +1,172 @@
+package resources
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
+	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+// FuzzBuilders shows that no spec that KServe's API can hold makes a builder panic, in either form, whether the rules accept it
+// or not, and that what is built is an object. [M1]
+func FuzzBuilders(f *testing.F) {
+	files, err := filepath.Glob("testdata/recordings/*.yaml")
+	if err != nil || len(files) == 0 {
+		f.Fatalf("no seeds: %v", err)
+	}
+	for _, file := range files {
+		objects, err := framework.ReadObjects(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		spec, err := json.Marshal(objects[0].Object["spec"])
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(spec, true, true, "shelf,a.b", "k")
+	}
+	for _, seed := range []string{
+		`{}`, `{"containers":[{}]}`, `{"containers":[{},{}],"volumes":[{}]}`, `{"builtInAdapter":{},"containers":[{"env":[{},{}],"ports":[{},{}],"volumeMounts":[{},{}]}]}`,
+		`{"grpcEndpoint":"","affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{}}}}`,
+		`{"grpcEndpoint":"port:1","containers":[{"securityContext":{"capabilities":{}}}],"imagePullSecrets":[{}],"tolerations":[{}]}`,
+		`{"grpcEndpoint":"port:1","containers":[{"resources":{"limits":{"memory":"-1"}}}],"storageHelper":{"disabled":true}}`,
+	} {
+		f.Add([]byte(seed), false, false, "", "")
+	}
+	f.Fuzz(func(t *testing.T, text []byte, adapter, proxied bool, claims, annotation string) {
+		spec := &v1alpha1.ServingRuntimeSpec{}
+		if json.Unmarshal(text, spec) != nil {
+			return
+		}
+		if !adapter {
+			spec.BuiltInAdapter = nil
+		}
+		before := spec.DeepCopy()
+		valid := mm.Validate(spec, meshsettings.Default().BuiltInServerTypes) == nil
+		mm.Warnings(spec, meshsettings.Default().BuiltInServerTypes)
+		if _, err := BuildConstraints("vision", map[string]*v1alpha1.ServingRuntimeSpec{annotation: spec}, true); err != nil {
+			t.Error(err)
+		}
+		annotations := map[string]string{mm.AnnotationAutoscalerClass: "hpa", mm.AnnotationMinScale: annotation, annotationLoading: annotation, annotation: annotation}
+		scale, _ := mm.Autoscaling(annotations)
+		for _, form := range []Form{Current, Original} {
+			in := inputs(spec, encrypted, claiming(strings.Split(claims, ",")...), func(in *RuntimeInputs) {
+				in.Form, in.Annotations, in.Restricted = form, annotations, proxied
+				if proxied {
+					in.Proxy = authproxy.Original("vision", "", "image")
+				}
+			})
+			BuildAutoscaler(in, annotations, scale)
+			d, err := BuildDeployment(in)
+			if err != nil {
+				continue
+			}
+			if _, err := TemplateHash(d.Config); err != nil {
+				t.Error(err)
+			}
+			if valid {
+				checkKeyed(t, typed[appsv1.Deployment](t, deployed(t, in)))
+			}
+		}
+		if after, _ := json.Marshal(spec); string(after) != string(must(json.Marshal(before))) {
+			t.Errorf("the spec was changed to %s", after)
+		}
+	})
+}
+
+func must(text []byte, _ error) []byte { return text }
+
+// failing is what a test and rapid have in common.
+type failing interface{ Errorf(string, ...any) }
+
+// checkKeyed looks for doubles in lists that server-side apply merges by a key: the API server refuses them.
+func checkKeyed(t failing, d *appsv1.Deployment) {
+	pod := d.Spec.Template.Spec
+	distinct(t, "containers", pod.Containers, func(c corev1.Container) string { return c.Name })
+	distinct(t, "volumes", pod.Volumes, func(v corev1.Volume) string { return v.Name })
+	distinct(t, "imagePullSecrets", pod.ImagePullSecrets, func(r corev1.LocalObjectReference) string { return r.Name })
+	for _, c := range pod.Containers {
+		distinct(t, "env of "+c.Name, c.Env, func(v corev1.EnvVar) string { return v.Name })
+		distinct(t, "mounts of "+c.Name, c.VolumeMounts, func(m corev1.VolumeMount) string { return m.MountPath })
+	}
+	for _, c := range pod.Containers {
+		for _, m := range c.VolumeMounts {
+			if !slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name }) {
+				t.Errorf("%s mounts %s, which is not there", c.Name, m.Name)
+			}
+		}
+	}
+	if last := pod.Containers[len(pod.Containers)-1].Name; last != meshContainer && last != pullerContainer {
+		t.Errorf("%s is pulled after the mesh", last)
+	}
+}
+
+func distinct[T any](t failing, what string, list []T, key func(T) string) {
+	seen := map[string]bool{}
+	for _, each := range list {
+		if seen[key(each)] {
+			t.Errorf("%s: %q stands there twice", what, key(each))
+		}
+		seen[key(each)] = true
+	}
+}
+
+// Specs that differ from good ones in names, ports and paths that may clash are refused by the rules, refused by the builder, or
+// built into a Deployment that the API server takes.
+func TestBuiltOrRefused(t *testing.T) {
+	name := rapid.SampledFrom([]string{"a", "b", "server", "triton", "triton-adapter", "tls-certs", "models-dir", "shelf", "oauth-proxy", "proxy-tls"})
+	place := rapid.SampledFrom([]string{"/a", "/b", "/models", "/tmp/own", "/pvc_mounts/shelf"})
+	number := rapid.Int32Range(1, 3)
+	rapid.Check(t, func(t *rapid.T) {
+		spec := specification(func(s *v1alpha1.ServingRuntimeSpec) { s.Containers = nil })
+		for range rapid.IntRange(0, 3).Draw(t, "containers") {
+			c := corev1.Container{Name: name.Draw(t, "container"), Image: "i"}
+			for range rapid.IntRange(0, 3).Draw(t, "details") {
+				c.Env = append(c.Env, corev1.EnvVar{Name: name.Draw(t, "env"), Value: place.Draw(t, "value")})
+				c.Ports = append(c.Ports, corev1.ContainerPort{ContainerPort: number.Draw(t, "port")})
+				c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: name.Draw(t, "mount"), MountPath: place.Draw(t, "path")})
+			}
+			spec.Containers = append(spec.Containers, c)
+		}
+		for range rapid.IntRange(0, 2).Draw(t, "volumes") {
+			ownVolume(name.Draw(t, "volume"))(spec)
+		}
+		rapid.SampledFrom([]func(*v1alpha1.ServingRuntimeSpec){onSockets, pullerless, func(*v1alpha1.ServingRuntimeSpec) {}, func(s *v1alpha1.ServingRuntimeSpec) {
+			s.BuiltInAdapter = &v1alpha1.BuiltInAdapter{ServerType: "triton"}
+		}}).Draw(t, "kind")(spec)
+		if mm.Validate(spec, meshsettings.Default().BuiltInServerTypes) != nil {
+			t.Skip()
+		}
+		in := inputs(spec, claiming("shelf", "a.b"))
+		rapid.SampledFrom([]func(*RuntimeInputs){encrypted, original, restricted, plainMesh, func(in *RuntimeInputs) {
+			in.Proxy = authproxy.Original("vision", "", "image")
+		}}).Draw(t, "inputs")(&in)
+		d, err := BuildDeployment(in)
+		if err != nil {
+			if !strings.Contains(err.Error(), "spec.") || !strings.Contains(err.Error(), "choose another") {
+				t.Fatalf("refused without a cure: %v", err)
+			}
+			return
+		}
+		text, err := json.Marshal(d.Config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		deployment := &appsv1.Deployment{}
+		if err := json.Unmarshal(text, deployment); err != nil {
+			t.Fatal(err)
+		}
+		checkKeyed(t, deployment)
+	})
+}

@@ -1,0 +1,173 @@
+package resources
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
+)
+
+// specification is a runtime with a server of its own, changed.
+func specification(change ...func(*v1alpha1.ServingRuntimeSpec)) *v1alpha1.ServingRuntimeSpec {
+	spec := &v1alpha1.ServingRuntimeSpec{
+		MultiModel: new(true), GRPCEndpoint: new("port:9103"), Containers: []corev1.Container{{Name: "server", Image: "example.com/server:7"}},
+		SupportedModelFormats: []v1alpha1.SupportedModelFormat{{Name: "own", AutoSelect: new(true)}},
+	}
+	for _, f := range change {
+		f(spec)
+	}
+	return spec
+}
+
+// withAdapter has a built-in adapter.
+func withAdapter(s *v1alpha1.ServingRuntimeSpec) {
+	s.GRPCEndpoint, s.GRPCDataEndpoint = new("port:8085"), new("port:8001")
+	s.Containers[0].Name = "triton"
+	s.BuiltInAdapter = &v1alpha1.BuiltInAdapter{
+		ServerType: "triton", RuntimeManagementPort: 8001, MemBufferBytes: 134217728, ModelLoadingTimeoutMillis: 90000,
+	}
+}
+
+// onSockets is reached by sockets.
+func onSockets(s *v1alpha1.ServingRuntimeSpec) {
+	s.GRPCEndpoint, s.GRPCDataEndpoint = new("unix:/tmp/own/grpc.sock"), new("unix:///tmp/own/data.sock")
+}
+
+func pullerless(s *v1alpha1.ServingRuntimeSpec) {
+	s.StorageHelper = &v1alpha1.StorageHelper{Disabled: true}
+}
+
+// inputs are those of a runtime with default settings, changed.
+func inputs(spec *v1alpha1.ServingRuntimeSpec, change ...func(*RuntimeInputs)) RuntimeInputs {
+	in := RuntimeInputs{Namespace: "vision", Name: "own", Spec: spec, Settings: meshsettings.Default(), Replicas: new(int32(2))}
+	for _, f := range change {
+		f(&in)
+	}
+	return in
+}
+
+func original(in *RuntimeInputs) { in.Form = Original }
+
+func plainMesh(in *RuntimeInputs) {
+	in.Settings.RESTProxy.Enabled, in.Settings.Metrics.Enabled = false, false
+}
+
+func encrypted(in *RuntimeInputs) {
+	in.Settings.TLS = meshsettings.TLS{SecretName: "serving-tls", ClientAuth: " require "}
+	in.TLS = &TLSInputs{SecretName: "serving-tls", HasCA: true}
+}
+
+func claiming(claims ...string) func(*RuntimeInputs) {
+	return func(in *RuntimeInputs) { in.Claims = claims }
+}
+
+// servingRuntime owns what is built for a spec.
+func servingRuntime(in RuntimeInputs) *v1alpha1.ServingRuntime {
+	r := &v1alpha1.ServingRuntime{Spec: *in.Spec}
+	r.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.KindServingRuntime))
+	r.Namespace, r.Name, r.Annotations = in.Namespace, in.Name, in.Annotations
+	r.UID = "7f0c2f5e-0000-4000-8000-000000000001"
+	return r
+}
+
+// deployed is the Deployment as it would be written.
+func deployed(t testing.TB, in RuntimeInputs) *unstructured.Unstructured {
+	t.Helper()
+	d, err := BuildDeployment(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rendered(t, servingRuntime(in), apply.Object{Config: d.Config})
+}
+
+func rendered(t testing.TB, owner client.Object, object apply.Object) *unstructured.Unstructured {
+	t.Helper()
+	objects, err := apply.Render(apply.Desired{object}, componentName, owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects[0]
+}
+
+// podOf is the pod of the Deployment as a Go type, unknown fields refused.
+func podOf(t testing.TB, in RuntimeInputs) corev1.PodSpec {
+	t.Helper()
+	return typed[appsv1.Deployment](t, deployed(t, in)).Spec.Template.Spec
+}
+
+func typed[T any](t testing.TB, u *unstructured.Unstructured) *T {
+	t.Helper()
+	into := new(T)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(u.Object, into, true); err != nil {
+		t.Fatal(err)
+	}
+	return into
+}
+
+func container(t testing.TB, pod corev1.PodSpec, name string) corev1.Container {
+	t.Helper()
+	for _, c := range pod.Containers {
+		if c.Name == name {
+			return c
+		}
+	}
+	t.Fatalf("no container %s", name)
+	return corev1.Container{}
+}
+
+func containerNames(pod corev1.PodSpec) []string {
+	var all []string
+	for _, c := range pod.Containers {
+		all = append(all, c.Name)
+	}
+	return all
+}
+
+// variable is the value of one of a container; false when it has none of that name.
+func variable(c corev1.Container, name string) (string, bool) {
+	for _, v := range c.Env {
+		if v.Name == name {
+			return v.Value, true
+		}
+	}
+	return "", false
+}
+
+func variableNames(c corev1.Container) []string {
+	var all []string
+	for _, v := range c.Env {
+		all = append(all, v.Name)
+	}
+	return all
+}
+
+func volumeNames(pod corev1.PodSpec) []string {
+	var all []string
+	for _, v := range pod.Volumes {
+		all = append(all, v.Name)
+	}
+	return all
+}
+
+// mounts are volumes and paths of a container.
+func mounts(c corev1.Container) []string {
+	var all []string
+	for _, m := range c.VolumeMounts {
+		all = append(all, m.Name+" "+m.MountPath)
+	}
+	return all
+}
+
+func memory(amount string) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(amount)}
+}
+
+const componentName = "modelmesh"

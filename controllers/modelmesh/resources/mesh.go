@@ -1,0 +1,136 @@
+package resources
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	meshetcd "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/etcd"
+	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+)
+
+const (
+	// probePort answers the probes of the mesh.
+	probePort = 8089
+	// pullerPort is where the puller loads models for the mesh.
+	pullerPort = 8086
+	// stateInEtcd is the prefix under which the mesh keeps its state. It never changes, or all models would be lost.
+	stateInEtcd = "mm"
+)
+
+// mesh is the container that places models, loads them and routes requests.
+func (p *pod) mesh() *corev1ac.ContainerApplyConfiguration {
+	s := p.Settings
+	c := corev1ac.Container().
+		WithName(meshContainer).
+		WithImage(s.ModelMeshImage.Reference()).
+		WithEnv(p.meshEnvironment()...).
+		WithPorts(tcpPort(portGRPC, s.ServicePort)).
+		WithResources(requirements(s.ModelMeshResources)).
+		WithLifecycle(corev1ac.Lifecycle().WithPreStop(corev1ac.LifecycleHandler().
+			WithExec(corev1ac.ExecAction().WithCommand("/opt/kserve/mmesh/stop.sh", "wait")))).
+		WithReadinessProbe(meshProbe("/ready").WithInitialDelaySeconds(5).WithPeriodSeconds(5).WithTimeoutSeconds(1)).
+		WithLivenessProbe(meshProbe("/live").WithInitialDelaySeconds(90).WithPeriodSeconds(30).WithTimeoutSeconds(5).WithFailureThreshold(2))
+	if s.Metrics.Enabled {
+		c.WithPorts(tcpPort(portMetrics, s.Metrics.Port))
+	}
+	if dir := p.endpoints.SocketDir(); dir != "" {
+		c.WithVolumeMounts(mount(volumeSocket, dir))
+	}
+	c.WithVolumeMounts(mount(volumeConstraints, constraintsDir), readOnly(volumeEtcd, etcdDir))
+	if p.TLS != nil {
+		c.WithVolumeMounts(readOnly(volumeTLS, tlsDir))
+	}
+	c.SecurityContext = p.ownSecurity(true)
+	return c
+}
+
+// meshProbe asks the mesh itself. Times are in seconds.
+func meshProbe(path string) *corev1ac.ProbeApplyConfiguration {
+	return corev1ac.Probe().WithHTTPGet(corev1ac.HTTPGetAction().WithPath(path).WithPort(intstr.FromInt32(probePort)))
+}
+
+// meshEnvironment is in an order that old Deployments have. Variables of the settings replace those before them; what must be as
+// it is comes after them.
+func (p *pod) meshEnvironment() environment {
+	s := p.Settings
+	var env environment
+	env.set("MM_SERVICE_NAME", s.ServiceName)
+	env.set("MM_SVC_GRPC_PORT", strconv.Itoa(int(s.ServicePort)))
+	env.field("WKUBE_POD_NAME", "metadata.name")
+	env.field("WKUBE_POD_IPADDR", "status.podIP")
+	env.field("MM_LOCATION", "status.hostIP")
+	env.set("KV_STORE", "etcd:"+etcdDir+"/"+meshetcd.Key)
+	env.set("MM_METRICS", metricsOf(p))
+	env.set("SHUTDOWN_TIMEOUT_MS", strconv.Itoa(gracePeriod*1000))
+	for _, v := range s.InternalModelMeshEnvVars {
+		env.set(v.Name, v.Value)
+	}
+	p.endpointEnvironment(&env)
+	if s.EnableAccessLogging {
+		env.set("MM_LOG_EACH_INVOKE", "true")
+	}
+	if s.GRPCMaxMessageSizeBytes > 0 {
+		env.set("MM_SVC_GRPC_MAX_MSG_SIZE", strconv.FormatInt(s.GRPCMaxMessageSizeBytes, 10))
+	}
+	env.set("MM_KVSTORE_PREFIX", stateInEtcd)
+	env.set("MM_DEFAULT_VMODEL_OWNER", mm.SourcePredictor)
+	if len(s.PayloadProcessors) > 0 {
+		env.set("MM_PAYLOAD_PROCESSORS", strings.Join(s.PayloadProcessors, " "))
+	}
+	env.set("MM_LABELS", strings.Join(mm.Labels(p.Name, p.Spec, s.RESTProxy.Enabled), ","))
+	env.set("MM_TYPE_CONSTRAINTS_PATH", constraintsDir+"/"+constraintsKey)
+	env.set("MM_DATAPLANE_CONFIG_PATH", constraintsDir+"/"+dataPlaneKey)
+	p.tlsEnvironment(&env)
+	return env
+}
+
+func metricsOf(p *pod) string {
+	m := p.Settings.Metrics
+	if !m.Enabled {
+		return "disabled"
+	}
+	return fmt.Sprintf("prometheus:port=%d;scheme=%s", m.Port, m.Scheme)
+}
+
+// endpointEnvironment tells the mesh where requests are answered and where models are loaded.
+func (p *pod) endpointEnvironment(env *environment) {
+	set := func(at mm.Endpoint, port, socket string) {
+		if at.Port != "" {
+			env.set(port, at.Port)
+		} else {
+			env.set(socket, at.Path)
+		}
+	}
+	if data := p.endpoints.Data; data != nil {
+		set(*data, "INTERNAL_SERVING_GRPC_PORT", "INTERNAL_SERVING_GRPC_SOCKET_PATH")
+	}
+	management := p.endpoints.Management
+	if p.pulls() {
+		management = mm.Endpoint{Port: strconv.Itoa(pullerPort)}
+	}
+	set(management, "INTERNAL_GRPC_PORT", "INTERNAL_GRPC_SOCKET_PATH")
+}
+
+// tlsEnvironment is the same for the mesh and the REST proxy.
+func (p *pod) tlsEnvironment(env *environment) {
+	if p.TLS == nil {
+		return
+	}
+	const certificate = tlsDir + "/tls.crt"
+	env.set("MM_TLS_KEY_CERT_PATH", certificate)
+	env.set("MM_TLS_PRIVATE_KEY_PATH", tlsDir+"/tls.key")
+	auth := strings.TrimSpace(p.Settings.TLS.ClientAuth)
+	if auth == "" {
+		return
+	}
+	trusted := certificate
+	if p.TLS.HasCA {
+		trusted += "," + tlsDir + "/ca.crt"
+	}
+	env.set("MM_TLS_CLIENT_AUTH", auth)
+	env.set("MM_TLS_TRUST_CERT_PATH", trusted)
+}

@@ -1,0 +1,227 @@
+package resources
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// The variables of the mesh with everything that the settings can say, in their order.
+func TestMeshEnvironment(t *testing.T) {
+	in := inputs(specification(onSockets, pullerless), encrypted)
+	s := &in.Settings
+	s.ServiceName, s.ServicePort, s.EnableAccessLogging, s.GRPCMaxMessageSizeBytes = "served", 8133, true, 33554432
+	s.Metrics.Port, s.Metrics.Scheme = 2222, "http"
+	s.PayloadProcessors = []string{"example:8080/consumer/kserve/v2", "example2:8080/consumer/kserve/v2"}
+	var got []string
+	for _, v := range container(t, podOf(t, in), "mm").Env {
+		value := v.Value
+		if v.ValueFrom != nil {
+			value = "<" + v.ValueFrom.FieldRef.FieldPath + ">"
+		}
+		got = append(got, v.Name+"="+value)
+	}
+	want := []string{
+		"MM_SERVICE_NAME=served",
+		"MM_SVC_GRPC_PORT=8133",
+		"WKUBE_POD_NAME=<metadata.name>",
+		"WKUBE_POD_IPADDR=<status.podIP>",
+		"MM_LOCATION=<status.hostIP>",
+		"KV_STORE=etcd:/opt/kserve/mmesh/etcd/etcd_connection",
+		"MM_METRICS=prometheus:port=2222;scheme=http", // [modelmesh-32]
+		"SHUTDOWN_TIMEOUT_MS=90000",
+		"INTERNAL_SERVING_GRPC_SOCKET_PATH=/tmp/own/data.sock",
+		"INTERNAL_GRPC_SOCKET_PATH=/tmp/own/grpc.sock", // [modelmesh-34]
+		"MM_LOG_EACH_INVOKE=true",                      // [modelmesh-18]
+		"MM_SVC_GRPC_MAX_MSG_SIZE=33554432",
+		"MM_KVSTORE_PREFIX=mm",
+		"MM_DEFAULT_VMODEL_OWNER=ksp",
+		"MM_PAYLOAD_PROCESSORS=example:8080/consumer/kserve/v2 example2:8080/consumer/kserve/v2", // [modelmesh-36]
+		"MM_LABELS=mt:own,rt:own",
+		"MM_TYPE_CONSTRAINTS_PATH=/etc/watson/mmesh/config/type_constraints",
+		"MM_DATAPLANE_CONFIG_PATH=/etc/watson/mmesh/config/dataplane_api_config",
+		"MM_TLS_KEY_CERT_PATH=/opt/kserve/mmesh/tls/tls.crt",
+		"MM_TLS_PRIVATE_KEY_PATH=/opt/kserve/mmesh/tls/tls.key",
+		"MM_TLS_CLIENT_AUTH=require",
+		"MM_TLS_TRUST_CERT_PATH=/opt/kserve/mmesh/tls/tls.crt,/opt/kserve/mmesh/tls/ca.crt",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// What the settings can leave out is left out.
+func TestMeshEnvironmentWithoutMore(t *testing.T) {
+	in := inputs(specification(), plainMesh)
+	in.Settings.GRPCMaxMessageSizeBytes = 0
+	mesh := container(t, podOf(t, in), "mm")
+	for name, want := range map[string]string{"MM_METRICS": "disabled", "INTERNAL_GRPC_PORT": "8086"} {
+		if got, _ := variable(mesh, name); got != want {
+			t.Errorf("%s=%s, want %s", name, got, want)
+		}
+	}
+	for _, name := range variableNames(mesh) {
+		switch {
+		case strings.HasPrefix(name, "MM_TLS"), strings.HasPrefix(name, "INTERNAL_SERVING"),
+			name == "MM_LOG_EACH_INVOKE", name == "MM_SVC_GRPC_MAX_MSG_SIZE", name == "MM_PAYLOAD_PROCESSORS":
+			t.Errorf("%s is there", name)
+		}
+	}
+	if len(mesh.Ports) != 1 || mesh.Ports[0].Name != "grpc" || mesh.Ports[0].ContainerPort != 8033 {
+		t.Errorf("ports %+v", mesh.Ports)
+	}
+}
+
+// Variables of the settings reach the mesh. They replace others, but not those that it could not do without. [modelmesh-20] [modelmesh-21]
+func TestInternalVariables(t *testing.T) {
+	in := inputs(specification())
+	in.Settings.InternalModelMeshEnvVars = []corev1.EnvVar{
+		{Name: "OWN", Value: "1"}, {Name: "MM_METRICS", Value: "own"}, {Name: "MM_LOCATION", Value: "rack-7"},
+		{Name: "MM_KVSTORE_PREFIX", Value: "other"}, {Name: "MM_LABELS", Value: "other"}, {Name: "OWN", Value: "2"},
+	}
+	mesh := container(t, podOf(t, in), "mm")
+	for name, want := range map[string]string{"OWN": "2", "MM_METRICS": "own", "MM_LOCATION": "rack-7", "MM_KVSTORE_PREFIX": "mm", "MM_LABELS": "mt:own,rt:own"} {
+		if got, _ := variable(mesh, name); got != want {
+			t.Errorf("%s=%s, want %s", name, got, want)
+		}
+	}
+	seen := map[string]bool{}
+	for _, v := range mesh.Env {
+		if seen[v.Name] {
+			t.Errorf("%s stands there twice", v.Name)
+		}
+		if v.Value != "" && v.ValueFrom != nil {
+			t.Errorf("%s has two values", v.Name)
+		}
+		seen[v.Name] = true
+	}
+}
+
+// The metrics of the settings reach ports, annotations and variables alike. [modelmesh-32]
+func TestMetrics(t *testing.T) {
+	in := inputs(specification())
+	in.Settings.Metrics.Port, in.Settings.Metrics.Scheme = 2222, "http"
+	template := typed[appsv1.Deployment](t, deployed(t, in)).Spec.Template
+	want := map[string]string{
+		"prometheus.io/path": "/metrics", "prometheus.io/port": "2222", "prometheus.io/scheme": "http", "prometheus.io/scrape": "true",
+	}
+	if diff := cmp.Diff(want, template.Annotations); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	ports := container(t, template.Spec, "mm").Ports
+	if len(ports) != 2 || ports[1].Name != "prometheus" || ports[1].ContainerPort != 2222 {
+		t.Errorf("ports %+v", ports)
+	}
+}
+
+// What the mesh mounts. [modelmesh-17]
+func TestMeshMounts(t *testing.T) {
+	base := []string{"tc-config /etc/watson/mmesh/config", "etcd-config /opt/kserve/mmesh/etcd"}
+	for name, c := range map[string]struct {
+		in   RuntimeInputs
+		want []string
+	}{
+		"ports":   {inputs(specification()), base},
+		"sockets": {inputs(specification(onSockets)), append([]string{"domain-socket /tmp/own"}, base...)},
+		"TLS":     {inputs(specification(), encrypted), append(base[:2:2], "tls-certs /opt/kserve/mmesh/tls")},
+	} {
+		if diff := cmp.Diff(c.want, mounts(container(t, podOf(t, c.in), "mm"))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// [modelmesh-35] The REST proxy has a container of its own, and the runtime a label more.
+func TestRESTProxy(t *testing.T) {
+	in := inputs(specification(), encrypted)
+	in.Spec.ProtocolVersions = []string{"grpc-v2"}
+	in.Settings.RESTProxy.Port, in.Settings.RESTProxy.SkipVerify, in.TLS.HasCA = 8108, true, false
+	pod := podOf(t, in)
+	var got []string
+	for _, v := range container(t, pod, "rest-proxy").Env {
+		got = append(got, v.Name+"="+v.Value)
+	}
+	want := []string{
+		"REST_PROXY_LISTEN_PORT=8108", "REST_PROXY_GRPC_PORT=8033", "REST_PROXY_USE_TLS=true",
+		"REST_PROXY_GRPC_MAX_MSG_SIZE_BYTES=16777216", "REST_PROXY_SKIP_VERIFY=true",
+		"MM_TLS_KEY_CERT_PATH=/opt/kserve/mmesh/tls/tls.crt", "MM_TLS_PRIVATE_KEY_PATH=/opt/kserve/mmesh/tls/tls.key",
+		"MM_TLS_CLIENT_AUTH=require", "MM_TLS_TRUST_CERT_PATH=/opt/kserve/mmesh/tls/tls.crt",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if labels, _ := variable(container(t, pod, "mm"), "MM_LABELS"); labels != "mt:own,pv:grpc-v2,pv:v2,rt:own" {
+		t.Error(labels)
+	}
+	in.Settings.RESTProxy.Enabled = false
+	pod = podOf(t, in)
+	if labels, _ := variable(container(t, pod, "mm"), "MM_LABELS"); labels != "mt:own,pv:grpc-v2,rt:own" {
+		t.Error(labels)
+	}
+}
+
+// [modelmesh-23] The puller of a server that is told models by a port.
+func TestPuller(t *testing.T) {
+	in := inputs(specification(), claiming("shelf"))
+	in.Settings.StorageHelper.Command = nil
+	in.Settings.StorageHelper.Resources = corev1.ResourceRequirements{}
+	got := container(t, podOf(t, in), "puller")
+	want := []corev1.EnvVar{
+		{Name: "PORT", Value: "8086"}, {Name: "MODEL_SERVER_ENDPOINT", Value: "port:9103"}, {Name: "ROOT_MODEL_DIR", Value: "/models"},
+		{Name: "STORAGE_CONFIG_DIR", Value: "/storage-config"}, {Name: "PVC_MOUNTS_DIR", Value: "/pvc_mounts"},
+	}
+	if diff := cmp.Diff(want, got.Env); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"models-dir /models", "storage-config /storage-config", "shelf /pvc_mounts/shelf"}, mounts(got)); diff != "" {
+		t.Errorf("mounts (-want +got):\n%s", diff)
+	}
+	if got.Command != nil || got.LivenessProbe != nil || got.ReadinessProbe != nil || got.Lifecycle != nil {
+		t.Errorf("it has more: %+v", got)
+	}
+	on := container(t, podOf(t, inputs(specification(onSockets))), "puller")
+	if diff := cmp.Diff([]string{"models-dir /models", "storage-config /storage-config", "domain-socket /tmp/own"}, mounts(on)); diff != "" {
+		t.Errorf("mounts with sockets (-want +got):\n%s", diff)
+	}
+	if at, _ := variable(on, "MODEL_SERVER_ENDPOINT"); at != "unix:/tmp/own/grpc.sock" {
+		t.Error(at)
+	}
+}
+
+// The version of a server is the tag of its image. The original took what follows the first colon. [M37]
+func TestRuntimeVersion(t *testing.T) {
+	for image, want := range map[string]struct{ current, original string }{
+		"triton:2.34":                    {"2.34", "2.34"},
+		"triton":                         {"", ""},
+		"host:5000/x:1":                  {"1", "5000/x:1"},
+		"host:5000/x":                    {"", "5000/x"},
+		"x@sha256:abc":                   {"", "abc"},
+		"x:1@sha256:abc":                 {"1", "1@sha256:abc"},
+		"registry.example.com/a/b:v1-x":  {"v1-x", "v1-x"},
+		"":                               {"", ""},
+		"registry.example.com:443/a/b:1": {"1", "443/a/b:1"},
+	} {
+		spec := specification(withAdapter)
+		spec.Containers[0].Image = image
+		for form, c := range map[string]struct {
+			change func(*RuntimeInputs)
+			want   string
+		}{"current": {forms["current"], want.current}, "original": {original, want.original}} {
+			got, found := variable(container(t, podOf(t, inputs(spec, c.change)), "triton-adapter"), "RUNTIME_VERSION")
+			if got != c.want || !found {
+				t.Errorf("%s, form %s: %q, want %q", image, form, got, c.want)
+			}
+		}
+	}
+	spec := specification(withAdapter)
+	again := spec.Containers[0]
+	again.Image = "registry.example.com/other:9"
+	spec.Containers = append(spec.Containers, again)
+	pod := podOf(t, inputs(spec))
+	if got, _ := variable(container(t, pod, "triton-adapter"), "RUNTIME_VERSION"); got != "9" || container(t, pod, "triton").Image != again.Image {
+		t.Errorf("version %q of image %s", got, container(t, pod, "triton").Image)
+	}
+}

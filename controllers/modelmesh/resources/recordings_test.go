@@ -1,0 +1,230 @@
+package resources
+
+import (
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	meshetcd "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/etcd"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+// Each file of testdata/recordings holds what the original controller made of a runtime on Kubernetes 1.36.3: the runtime, the
+// settings if they are not the defaults, and the objects of its namespace as the API server returned them.
+
+// filledIn are fields that the API server fills in, so that builders leave them out.
+var filledIn = regexp.MustCompile(strings.Join([]string{
+	`^Deployment/.*\.spec\.(progressDeadlineSeconds|revisionHistoryLimit|strategy\.type)$`,
+	`^Deployment/.*\.template\.spec\.(dnsPolicy|restartPolicy|schedulerName|serviceAccount)$`,
+	`^Deployment/.*\.(imagePullPolicy|terminationMessagePath|terminationMessagePolicy|successThreshold|scheme|defaultMode)$`,
+	`^Deployment/.*\.valueFrom\.(fieldRef\.apiVersion|resourceFieldRef\.divisor)$`,
+	`^Deployment/.*Probe\.(failureThreshold|timeoutSeconds)$`,
+	`^Service/.*\.spec\.(clusterIPs?|internalTrafficPolicy|ipFamil.*|sessionAffinity|type)(\[0\])?$`,
+	`^HorizontalPodAutoscaler/.*\.behavior\..*$`,
+	`^Secret/.*\.type$`,
+}, "|"))
+
+// accepted are the differences that are meant in each form, and why.
+type acceptedDifference struct {
+	path *regexp.Regexp
+	why  string
+}
+
+var (
+	inBothForms = []acceptedDifference{
+		{regexp.MustCompile(`\.metadata\.labels\.platform\.opendatahub\.io/(operator|component)$`), "every object that this operator writes bears them"},
+		{regexp.MustCompile(`^Deployment/.*\.metadata\.annotations\.manifestival$`), "the mark of a client-side merge that is no more"},
+		{regexp.MustCompile(`^ServiceMonitor/.*\.bearerTokenSecret\.(key|name)$`), "empty fields of a client library"},
+		{regexp.MustCompile(`^Secret/.*\.data\.etcd_connection$`), "the recording masks it, see TestCopy"},
+	}
+	inCurrentForm = []acceptedDifference{
+		{regexp.MustCompile(`^Deployment/.*\.template\.spec\.securityContext\.seccompProfile\.type$`), "M40: Pod Security"},
+		{regexp.MustCompile(`^Deployment/.*\.containers\[\d\]\.securityContext\.`), "M40: Pod Security"},
+		{regexp.MustCompile(`^Deployment/.*\.secret\.optional$`), "M39: pods start without credentials"},
+		{regexp.MustCompile(`^Deployment/.*-triton-c\.spec\..*(does-not-exist|pvc_mounts|claimName|volumes\[|volumeMounts\[)`), "M39: a claim that does not exist keeps no pod from starting"},
+	}
+)
+
+type recording struct {
+	name    string
+	in      RuntimeInputs
+	objects []*unstructured.Unstructured
+}
+
+func recordings(t *testing.T) []recording {
+	t.Helper()
+	files, err := filepath.Glob("testdata/recordings/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no recordings: %v", err)
+	}
+	var all []recording
+	for _, file := range files {
+		objects, err := framework.ReadObjects(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := recording{name: strings.TrimSuffix(filepath.Base(file), ".yaml"), objects: objects[1:]}
+		runtimeOf := typed[v1alpha1.ServingRuntime](t, objects[0])
+		settings := meshsettings.Default()
+		if r.objects[0].GetName() == "model-serving-config" {
+			text, _, _ := unstructured.NestedString(r.objects[0].Object, "data", "config.yaml")
+			if settings, _, err = meshsettings.Read(settings, text); err != nil {
+				t.Fatal(err)
+			}
+			r.objects = r.objects[1:]
+		}
+		r.in = RuntimeInputs{
+			Namespace: runtimeOf.Namespace, Name: runtimeOf.Name, Annotations: runtimeOf.Annotations, Spec: &runtimeOf.Spec, Settings: settings,
+		}
+		if name := settings.TLS.SecretName; name != "" {
+			r.in.TLS = &TLSInputs{SecretName: name, HasCA: true}
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// livedOn is what the namespace of a recording held beside the runtime: models and claims.
+func (r *recording) livedOn(form Form) {
+	r.in.Form = form
+	needed := r.name != "builtin-triton-scaled-to-zero"
+	scale, _ := mm.Autoscaling(r.in.Annotations)
+	d := DecideReplicas(ReplicaInputs{
+		Wanted: r.in.Spec.Replicas, PodsPerRuntime: r.in.Settings.PodsPerRuntime, ScaleToZero: r.in.Settings.ScaleToZero, Autoscale: scale, Needed: needed,
+	})
+	r.in.Replicas = &d.Count
+	if r.name != "claims-and-inferenceservice" {
+		return
+	}
+	model := mm.Model{Spec: v1alpha1.PredictorSpec{
+		ModelType: v1alpha1.ModelType{Name: "onnx", Version: new("1")},
+		Storage:   &v1alpha1.Storage{Path: new("models/a.onnx"), Parameters: map[string]string{"type": "pvc", "name": "any-shelf"}},
+	}}
+	r.in.Claims, _ = Claims(ClaimInputs{
+		Form: form, Listed: []string{"shelf", "does-not-exist"}, AllowAny: r.in.Settings.AllowAnyPVC, Models: []mm.Model{model},
+		Labels: mm.Labels(r.in.Name, r.in.Spec, true), Exists: func(claim string) bool { return claim != "does-not-exist" },
+	})
+}
+
+// built is everything that there would be for a recording.
+func (r *recording) built(t *testing.T) []*unstructured.Unstructured {
+	t.Helper()
+	in := NamespaceInputs{Namespace: r.in.Namespace, Settings: r.in.Settings, TLS: r.in.TLS}
+	namespace := &corev1.Namespace{}
+	namespace.Name, namespace.UID = r.in.Namespace, "7f0c2f5e-0000-4000-8000-000000000002"
+	service := &corev1.Service{}
+	service.Name, service.Namespace, service.UID = in.Settings.ServiceName, r.in.Namespace, "7f0c2f5e-0000-4000-8000-000000000003"
+	owner := servingRuntime(r.in)
+	constraints, err := BuildConstraints(r.in.Namespace, map[string]*v1alpha1.ServingRuntimeSpec{r.in.Name: r.in.Spec}, r.in.Settings.RESTProxy.Enabled)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := []*unstructured.Unstructured{
+		deployed(t, r.in),
+		rendered(t, namespace, apply.Object{Config: BuildService(in)}),
+		rendered(t, namespace, apply.Object{Config: constraints, Ownership: apply.Unowned}),
+	}
+	if Monitored(in.Settings) {
+		all = append(all, rendered(t, service, apply.Object{Config: BuildServiceMonitor(in)}))
+	}
+	if scale, _ := mm.Autoscaling(r.in.Annotations); scale.Enabled {
+		all = append(all, rendered(t, owner, apply.Object{Config: BuildAutoscaler(r.in, owner.Labels, scale)}))
+	}
+	if r.in.Namespace != "modelmesh-serving" {
+		data, err := meshetcd.Copy(map[string][]byte{meshetcd.Key: []byte(`{"endpoints":"http://10.0.0.10:2379","root_prefix":"modelmesh-serving"}`)}, "modelmesh-serving", r.in.Namespace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, rendered(t, namespace, apply.Object{Config: BuildEtcdSecret(in.Settings.EtcdSecretName, r.in.Namespace, data), Ownership: apply.Unowned}))
+	}
+	return all
+}
+
+// TestRecordings holds the builders against the original, field by field, in both forms. [modelmesh-31]
+func TestRecordings(t *testing.T) {
+	for form, accepted := range map[Form][]acceptedDifference{Original: inBothForms, Current: slices.Concat(inBothForms, inCurrentForm)} {
+		met := map[int]bool{}
+		for _, r := range recordings(t) {
+			t.Run(fmt.Sprintf("%s in form %d", r.name, form), func(t *testing.T) {
+				r.livedOn(form)
+				for _, d := range differences(leaves(r.objects), leaves(r.built(t))) {
+					at := slices.IndexFunc(accepted, func(a acceptedDifference) bool { return a.path.MatchString(d.path) })
+					if at < 0 {
+						t.Errorf("%s: %s -> %s", d.path, d.recorded, d.ours)
+					}
+					met[at] = true
+				}
+			})
+		}
+		for i, a := range accepted {
+			if !met[i] {
+				t.Errorf("no recording differs in %s in form %d: take it from the list", a.path, form)
+			}
+		}
+	}
+}
+
+type difference struct{ path, recorded, ours string }
+
+func differences(recorded, ours map[string]string) []difference {
+	const nothing = "nothing"
+	var all []difference
+	for _, path := range slices.Sorted(maps.Keys(recorded)) {
+		value, found := ours[path]
+		switch {
+		case !found && !filledIn.MatchString(path):
+			all = append(all, difference{path, recorded[path], nothing})
+		case found && value != recorded[path]:
+			all = append(all, difference{path, recorded[path], value})
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(ours)) {
+		if _, found := recorded[path]; !found {
+			all = append(all, difference{path, nothing, ours[path]})
+		}
+	}
+	return all
+}
+
+// leaves maps the path of each field of the objects to its value. Binary data is decoded, as in the recordings.
+func leaves(objects []*unstructured.Unstructured) map[string]string {
+	all := map[string]string{}
+	for _, o := range objects {
+		u := framework.Normalize(o)
+		binary, _, _ := unstructured.NestedStringMap(u.Object, "binaryData")
+		for key, value := range binary {
+			if text, err := base64.StdEncoding.DecodeString(value); err == nil {
+				u.Object["binaryData"].(map[string]any)[key] = string(text)
+			}
+		}
+		walk(o.GetKind()+"/"+o.GetName(), u.Object, all)
+	}
+	return all
+}
+
+func walk(path string, value any, into map[string]string) {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, child := range v {
+			walk(path+"."+key, child, into)
+		}
+	case []any:
+		for i, child := range v {
+			walk(fmt.Sprintf("%s[%d]", path, i), child, into)
+		}
+	default:
+		into[path] = fmt.Sprint(v)
+	}
+}

@@ -1,0 +1,193 @@
+package resources
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
+)
+
+func restricted(in *RuntimeInputs)  { in.Restricted = true }
+func onOpenShift(in *RuntimeInputs) { in.OpenShift = true }
+
+// violations are what the restricted level of Pod Security objects to in a container.
+func violations(pod corev1.PodSpec, c corev1.Container) []string {
+	var all []string
+	s := c.SecurityContext
+	if s == nil {
+		s = &corev1.SecurityContext{}
+	}
+	if s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation {
+		all = append(all, "allowPrivilegeEscalation")
+	}
+	if s.Capabilities == nil || len(s.Capabilities.Drop) != 1 || s.Capabilities.Drop[0] != "ALL" {
+		all = append(all, "capabilities")
+	}
+	if s.RunAsNonRoot == nil || !*s.RunAsNonRoot {
+		all = append(all, "runAsNonRoot")
+	}
+	seccomp := s.SeccompProfile
+	if seccomp == nil && pod.SecurityContext != nil {
+		seccomp = pod.SecurityContext.SeccompProfile
+	}
+	if seccomp == nil || seccomp.Type != corev1.SeccompProfileTypeRuntimeDefault {
+		all = append(all, "seccompProfile")
+	}
+	return all
+}
+
+// Containers of ours are admitted everywhere. Those of runtimes are, where the namespace demands it or the platform gives them a
+// user; elsewhere they may go on to run as root, since that is what images of servers do. [M40]
+func TestPodSecurity(t *testing.T) {
+	for name, c := range map[string]struct {
+		change []func(*RuntimeInputs)
+		server []string
+	}{
+		"anywhere":                 {nil, []string{"runAsNonRoot"}},
+		"in a restricted place":    {[]func(*RuntimeInputs){restricted}, nil},
+		"on OpenShift":             {[]func(*RuntimeInputs){onOpenShift}, nil},
+		"on OpenShift, restricted": {[]func(*RuntimeInputs){onOpenShift, restricted}, nil},
+	} {
+		for kind, spec := range map[string]*v1alpha1.ServingRuntimeSpec{"adapter": specification(withAdapter), "puller": specification()} {
+			pod := podOf(t, inputs(spec, c.change...))
+			for _, each := range pod.Containers {
+				want := []string(nil)
+				if each.Name == spec.Containers[0].Name {
+					want = c.server
+				}
+				if diff := cmp.Diff(want, violations(pod, each)); diff != "" {
+					t.Errorf("%s, %s of %s (-want +got):\n%s", name, each.Name, kind, diff)
+				}
+			}
+		}
+	}
+}
+
+// A number is named only where nobody else gives one: OpenShift refuses numbers that are not its own.
+func TestUserOfServers(t *testing.T) {
+	for name, c := range map[string]struct {
+		change []func(*RuntimeInputs)
+		want   *int64
+	}{
+		"anywhere": {nil, nil}, "restricted": {[]func(*RuntimeInputs){restricted}, new(int64(1000))},
+		"OpenShift": {[]func(*RuntimeInputs){onOpenShift, restricted}, nil},
+	} {
+		pod := podOf(t, inputs(specification(), c.change...))
+		if diff := cmp.Diff(c.want, container(t, pod, "server").SecurityContext.RunAsUser); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		if got := container(t, pod, "mm").SecurityContext.RunAsUser; got != nil {
+			t.Errorf("%s: the mesh runs as %d", name, *got)
+		}
+	}
+}
+
+// What the author of a runtime says stands; a restricted namespace adds what is not said.
+func TestSecurityOfTheAuthor(t *testing.T) {
+	root := &corev1.SecurityContext{RunAsUser: new(int64(0))}
+	added := &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"NET_BIND_SERVICE"}}, ReadOnlyRootFilesystem: new(true)}
+	all := &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}
+	for name, c := range map[string]struct {
+		given, want *corev1.SecurityContext
+		change      []func(*RuntimeInputs)
+	}{
+		"as given":                 {root, root, nil},
+		"as given in the original": {added, added, []func(*RuntimeInputs){original}},
+		"as given on OpenShift":    {root, root, []func(*RuntimeInputs){onOpenShift, restricted}},
+		"completed": {added, &corev1.SecurityContext{
+			Capabilities: &corev1.Capabilities{Add: added.Capabilities.Add, Drop: all.Drop}, ReadOnlyRootFilesystem: new(true),
+			AllowPrivilegeEscalation: new(false), RunAsNonRoot: new(true), RunAsUser: new(int64(1000)),
+		}, []func(*RuntimeInputs){restricted}},
+		"what is said stays": {
+			&corev1.SecurityContext{RunAsNonRoot: new(false), AllowPrivilegeEscalation: new(true), Capabilities: all},
+			&corev1.SecurityContext{RunAsNonRoot: new(false), AllowPrivilegeEscalation: new(true), Capabilities: all},
+			[]func(*RuntimeInputs){restricted},
+		},
+		"nothing in the original": {nil, &corev1.SecurityContext{Capabilities: all}, []func(*RuntimeInputs){original, restricted}},
+	} {
+		spec := specification(inServer(func(s *corev1.Container) { s.SecurityContext = c.given.DeepCopy() }))
+		if diff := cmp.Diff(c.want, container(t, podOf(t, inputs(spec, c.change...)), "server").SecurityContext); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		if diff := cmp.Diff(c.given, spec.Containers[0].SecurityContext); diff != "" {
+			t.Errorf("%s: the spec was changed:\n%s", name, diff)
+		}
+	}
+}
+
+func inServer(change func(*corev1.Container)) func(*v1alpha1.ServingRuntimeSpec) {
+	return func(s *v1alpha1.ServingRuntimeSpec) { change(&s.Containers[0]) }
+}
+
+// In the form of the original only some containers have a security context, and the pod has none.
+func TestSecurityOfTheOriginal(t *testing.T) {
+	drop := &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
+	for kind, want := range map[*v1alpha1.ServingRuntimeSpec]map[string]*corev1.SecurityContext{
+		specification():            {"mm": drop, "server": drop, "puller": nil, "rest-proxy": nil},
+		specification(withAdapter): {"mm": drop, "triton": drop, "triton-adapter": drop, "rest-proxy": nil},
+	} {
+		pod := podOf(t, inputs(kind, original, restricted))
+		if pod.SecurityContext != nil {
+			t.Errorf("the pod has %+v", pod.SecurityContext)
+		}
+		for name, security := range want {
+			if diff := cmp.Diff(security, container(t, pod, name).SecurityContext); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", name, diff)
+			}
+		}
+	}
+}
+
+// The proxy for authentication stands behind the mesh, so that the exchange brings it to the second place. Its volumes come
+// after those of the runtime.
+func TestAuthenticationProxy(t *testing.T) {
+	proxied := func(in *RuntimeInputs) {
+		in.Proxy = authproxy.Original(in.Namespace, "modelmesh-serving-sa", "oauth")
+	}
+	for want, in := range map[string]RuntimeInputs{
+		"triton-adapter oauth-proxy triton mm":            inputs(specification(withAdapter), plainMesh, proxied, original),
+		"rest-proxy oauth-proxy triton triton-adapter mm": inputs(specification(withAdapter), proxied, original),
+		"rest-proxy oauth-proxy server mm puller":         inputs(specification(), proxied),
+	} {
+		got := ""
+		for i, name := range containerNames(podOf(t, in)) {
+			if i > 0 {
+				got += " "
+			}
+			got += name
+		}
+		if got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	if _, err := BuildDeployment(inputs(specification(inServer(func(c *corev1.Container) { c.Name = "oauth-proxy" })), proxied)); err == nil {
+		t.Error("a container of the runtime took the place of the proxy")
+	}
+	in := inputs(specification(), encrypted)
+	in.Settings.AuthProxy.Mode = meshsettings.AuthProxyAlways
+	in.Proxy = authproxy.Decide(in.Settings, in.Namespace, capability.Set{})
+	pod := podOf(t, in)
+	if len(pod.HostAliases) != 1 || pod.HostAliases[0].IP != "127.0.0.1" {
+		t.Errorf("with TLS the name of the certificate leads to %+v", pod.HostAliases)
+	}
+	if got := violations(pod, container(t, pod, "kube-rbac-proxy")); got != nil {
+		t.Errorf("the proxy violates %q", got)
+	}
+}
+
+// The account of the pods is that of the settings.
+func TestServiceAccount(t *testing.T) {
+	in := inputs(specification())
+	if got := podOf(t, in).ServiceAccountName; got != "" {
+		t.Error(got)
+	}
+	in.Settings.ServiceAccountName = "runner"
+	if got := podOf(t, in).ServiceAccountName; got != "runner" {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,148 @@
+package resources
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
+)
+
+func namespaceInputs(change ...func(*NamespaceInputs)) NamespaceInputs {
+	in := NamespaceInputs{Namespace: "vision", Settings: meshsettings.Default()}
+	for _, f := range change {
+		f(&in)
+	}
+	return in
+}
+
+func serviceOf(t testing.TB, in NamespaceInputs) *corev1.Service {
+	t.Helper()
+	namespace := &corev1.Namespace{}
+	namespace.Name, namespace.UID = in.Namespace, "1"
+	return typed[corev1.Service](t, rendered(t, namespace, apply.Object{Config: BuildService(in)}))
+}
+
+// The ports of the Service, in their order.
+func TestPortsOfTheService(t *testing.T) {
+	proxied := func(in *NamespaceInputs) { in.Proxy = authproxy.Original("vision", "", "oauth") }
+	for want, change := range map[string]func(*NamespaceInputs){
+		"grpc 8033>grpc, http 8008>http, prometheus 2112>prometheus": func(*NamespaceInputs) {},
+		"grpc 8033>grpc": func(in *NamespaceInputs) {
+			in.Settings.RESTProxy.Enabled, in.Settings.Metrics.Enabled = false, false
+		},
+		"grpc 1>grpc, http 2>http, prometheus 3>prometheus": func(in *NamespaceInputs) {
+			in.Settings.ServicePort, in.Settings.RESTProxy.Port, in.Settings.Metrics.Port = 1, 2, 3
+		},
+		"grpc 8033>grpc, http 8008>http, https 8443>https, prometheus 2112>prometheus": proxied,
+	} {
+		var got []string
+		for _, p := range serviceOf(t, namespaceInputs(change)).Spec.Ports {
+			got = append(got, fmt.Sprintf("%s %d>%s", p.Name, p.Port, p.TargetPort.String()))
+		}
+		if strings.Join(got, ", ") != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+func TestService(t *testing.T) {
+	s := serviceOf(t, namespaceInputs())
+	if s.Name != "modelmesh-serving" || s.Spec.ClusterIP != corev1.ClusterIPNone || s.Labels[LabelService] != "modelmesh-serving" || s.Annotations != nil {
+		t.Errorf("%+v", s)
+	}
+	if diff := cmp.Diff(map[string]string{LabelService: "modelmesh-serving"}, s.Spec.Selector); diff != "" {
+		t.Errorf("selector (-want +got):\n%s", diff)
+	}
+	s = serviceOf(t, namespaceInputs(func(in *NamespaceInputs) {
+		in.Settings.ServiceName, in.Settings.HeadlessService = "served", false
+		in.Proxy = authproxy.Original("vision", "", "oauth")
+	}))
+	if s.Name != "served" || s.Spec.ClusterIP != "" || s.Spec.Selector[LabelService] != "served" {
+		t.Errorf("%+v", s)
+	}
+	if diff := cmp.Diff(map[string]string{"service.alpha.openshift.io/serving-cert-secret-name": "model-serving-proxy-tls"}, s.Annotations); diff != "" {
+		t.Errorf("annotations (-want +got):\n%s", diff)
+	}
+}
+
+// [M9] Metrics have a certificate that the routing layer signs itself, whatever Secret there is for TLS.
+func TestServiceMonitorOfMetricsThatNobodySigned(t *testing.T) {
+	for name, change := range map[string]func(*NamespaceInputs){
+		"no TLS Secret":   func(*NamespaceInputs) {},
+		"a TLS Secret":    func(in *NamespaceInputs) { in.TLS = &TLSInputs{SecretName: "serving-tls", HasCA: true} },
+		"metrics by http": func(in *NamespaceInputs) { in.Settings.Metrics.Scheme = "http" },
+	} {
+		in := namespaceInputs(change)
+		namespace := &corev1.Namespace{}
+		namespace.Name, namespace.UID = in.Namespace, "1"
+		u := rendered(t, namespace, apply.Object{Config: BuildServiceMonitor(in)})
+		endpoints, _, _ := unstructured.NestedSlice(u.Object, "spec", "endpoints")
+		want := []any{map[string]any{
+			"port": "prometheus", "interval": "30s", "scheme": in.Settings.Metrics.Scheme, "tlsConfig": map[string]any{"insecureSkipVerify": true},
+		}}
+		if diff := cmp.Diff(want, endpoints); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestMonitored(t *testing.T) {
+	for _, c := range []struct{ metrics, disabled, want bool }{{true, false, true}, {true, true, false}, {false, false, false}} {
+		s := meshsettings.Default()
+		s.Metrics.Enabled, s.Metrics.DisablePrometheusOperatorSupport = c.metrics, c.disabled
+		if Monitored(s) != c.want {
+			t.Errorf("%+v", c)
+		}
+	}
+}
+
+// Each namespace has one file for all of its runtimes. [modelmesh-11]
+func TestBuildConstraints(t *testing.T) {
+	runtimes := map[string]*v1alpha1.ServingRuntimeSpec{"own": specification(), "off": specification(func(s *v1alpha1.ServingRuntimeSpec) { s.Disabled = new(true) })}
+	config, err := BuildConstraints("vision", runtimes, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	namespace := &corev1.Namespace{}
+	namespace.Name, namespace.UID = "vision", "1"
+	m := typed[corev1.ConfigMap](t, rendered(t, namespace, apply.Object{Config: config, Ownership: apply.Unowned}))
+	want := `{"_default":{"required":["_no_runtime"]},"mt:own":{"required":["mt:own"]},"rt:own":{"required":["rt:own"]}}`
+	if got := string(m.BinaryData["type_constraints"]); got != want || m.Data != nil || len(m.BinaryData) != 2 {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if !json.Valid(m.BinaryData["dataplane_api_config"]) || m.Name != "tc-config" || m.OwnerReferences != nil {
+		t.Errorf("%+v", m)
+	}
+}
+
+// The autoscaler has the numbers of the annotations, and of the annotations only those that say how to scale. [modelmesh-100] [M18]
+func TestBuildAutoscaler(t *testing.T) {
+	in := inputs(specification())
+	in.Annotations = map[string]string{
+		mm.AnnotationAutoscalerClass: "hpa", mm.AnnotationMetric: "memory", mm.AnnotationTarget: "90", mm.AnnotationMinScale: "2", mm.AnnotationMaxScale: "4",
+		"productConfig": "x", corev1.LastAppliedConfigAnnotation: "{}",
+	}
+	scale, _ := mm.Autoscaling(in.Annotations)
+	h := typed[autoscalingv2.HorizontalPodAutoscaler](t, rendered(t, servingRuntime(in), apply.Object{Config: BuildAutoscaler(in, map[string]string{"team": "a"}, scale)}))
+	if h.Name != "modelmesh-serving-own" || h.Spec.ScaleTargetRef.Name != h.Name || *h.Spec.MinReplicas != 2 || h.Spec.MaxReplicas != 4 {
+		t.Errorf("%+v", h.Spec)
+	}
+	metric := h.Spec.Metrics[0].Resource
+	if metric.Name != corev1.ResourceMemory || *metric.Target.AverageUtilization != 90 {
+		t.Errorf("%+v", metric)
+	}
+	if len(h.Annotations) != 5 || h.Labels["team"] != "a" || h.Labels["component"] != "predictor" || h.Labels["serving.kserve.io/inferenceservice"] != "own" {
+		t.Errorf("annotations %v, labels %v", h.Annotations, h.Labels)
+	}
+}

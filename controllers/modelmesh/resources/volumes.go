@@ -1,0 +1,125 @@
+package resources
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
+)
+
+// volumes lists the volumes in their order, the runtime's own first.
+func (p *pod) volumes() ([]*corev1ac.VolumeApplyConfiguration, error) {
+	own, err := resources.ApplyEach[corev1ac.VolumeApplyConfiguration](p.Spec.Volumes)
+	if err != nil {
+		return nil, fmt.Errorf("spec.volumes: %w", err)
+	}
+	all := pointers(own)
+	for i, v := range all {
+		v.WithName(p.Spec.Volumes[i].Name) // an empty name is left out by the translation
+	}
+	if p.Proxy != nil {
+		all = append(all, p.Proxy.Volumes()...)
+	}
+	all = append(all, corev1ac.Volume().WithName(mm.ModelsVolume).
+		WithEmptyDir(corev1ac.EmptyDirVolumeSource().WithSizeLimit(modelsSize(p.Spec.Containers))))
+	if p.endpoints.SocketDir() != "" {
+		all = append(all, corev1ac.Volume().WithName(volumeSocket).WithEmptyDir(corev1ac.EmptyDirVolumeSource()))
+	}
+	if p.Spec.BuiltInAdapter != nil || p.pulls() {
+		all = append(all, p.storageVolume())
+	}
+	for _, c := range p.claims {
+		all = append(all, corev1ac.Volume().WithName(c.volume).
+			WithPersistentVolumeClaim(corev1ac.PersistentVolumeClaimVolumeSource().WithClaimName(c.claim).WithReadOnly(true)))
+	}
+	all = append(all,
+		corev1ac.Volume().WithName(volumeConstraints).WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(ConstraintsName)),
+		secretVolume(volumeEtcd, p.Settings.EtcdSecretName))
+	if p.TLS != nil {
+		all = append(all, secretVolume(volumeTLS, p.TLS.SecretName))
+	}
+	return all, nil
+}
+
+func secretVolume(name, secret string) *corev1ac.VolumeApplyConfiguration {
+	return corev1ac.Volume().WithName(name).WithSecret(corev1ac.SecretVolumeSource().WithSecretName(secret))
+}
+
+// storageVolume may be missing: models that need no credentials load without it, and the kubelet fills it when it comes.
+func (p *pod) storageVolume() *corev1ac.VolumeApplyConfiguration {
+	v := secretVolume(volumeStorage, p.Settings.StorageSecretName)
+	if !p.original() {
+		v.Secret.WithOptional(true)
+	}
+	return v
+}
+
+// modelsSize is one and a half times the memory that the servers may use, in whole bytes; 0, which is no limit, when none of them
+// has a limit.
+func modelsSize(containers []corev1.Container) resource.Quantity {
+	var sum int64
+	for i := range containers {
+		sum = saturated(sum, containers[i].Resources.Limits.Memory().Value())
+	}
+	return *resource.NewQuantity(saturated(sum, sum/2), resource.BinarySI)
+}
+
+// saturated adds numbers of bytes; negative ones count for nothing, and the sum ends at the largest number that there is.
+func saturated(a, b int64) int64 {
+	a, b = max(0, a), max(0, b)
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}
+
+// claimVolume is a claim with the name of its volume.
+type claimVolume struct{ claim, volume string }
+
+// claimVolumes names the volumes of claims like the claims, unless that is no name for a volume or is taken.
+func (p *pod) claimVolumes() []claimVolume {
+	taken := map[string]bool{mm.ModelsVolume: true, volumeSocket: true, volumeStorage: true, volumeConstraints: true, volumeEtcd: true, volumeTLS: true}
+	for _, v := range p.Spec.Volumes {
+		taken[v.Name] = true
+	}
+	if p.Proxy != nil {
+		for _, v := range p.Proxy.Volumes() {
+			taken[*v.Name] = true
+		}
+	}
+	var all []claimVolume
+	for _, claim := range slices.Compact(slices.Sorted(slices.Values(p.Claims))) {
+		volume := claim
+		if taken[claim] || len(validation.IsDNS1123Label(claim)) > 0 {
+			volume = derivedVolume(claim)
+		}
+		all = append(all, claimVolume{claim, volume})
+	}
+	return all
+}
+
+// derivedVolume is a name for the volume of a claim that no other claim has.
+func derivedVolume(claim string) string {
+	sum := sha256.Sum256([]byte(claim))
+	tail := "-" + hex.EncodeToString(sum[:])[:8]
+	return names.Truncate("claim-"+strings.ReplaceAll(claim, ".", "-"), validation.DNS1123LabelMaxLength-len(tail)) + tail
+}
+
+func (p *pod) claimMounts() []*corev1ac.VolumeMountApplyConfiguration {
+	var all []*corev1ac.VolumeMountApplyConfiguration
+	for _, c := range p.claims {
+		all = append(all, readOnly(c.volume, claimsDir+"/"+c.claim))
+	}
+	return all
+}

@@ -1,0 +1,95 @@
+package runtimes
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+)
+
+// Subjects of what runtimes are told, which are the actions of the Events: within minutes Kubernetes counts Events of one object,
+// reason and action as one, and shows the first text.
+const (
+	aboutSpec    = "Validate"
+	aboutWriting = "Apply"
+	aboutPods    = "Render"
+	aboutEtcd    = "ReadEtcdSecret"
+	aboutOwnEtcd = "ReadOwnEtcdSecret"
+	aboutClient  = "Connect"
+	aboutFront   = "ApplyService"
+	aboutGuards  = "ApplyGuards"
+)
+
+// Reasons of Events on runtimes. The kinds of KServe have no status in which this could stand.
+const (
+	ReasonInvalid = "InvalidRuntime"
+	ReasonValid   = "ValidRuntime"
+	ReasonRefused = "RuntimeRefused"
+	ReasonNotice  = "RuntimeNotice"
+)
+
+// told remembers what runtimes were told, so that each text is said once for each namespace and not in every pass.
+type told struct {
+	recorder events.EventRecorder
+	said     modelmesh.Store[saying, string]
+}
+
+// saying is one subject of which an object is told.
+type saying struct {
+	namespace string
+	about     types.UID
+	subject   string
+}
+
+// say records an Event on an object when the text on this subject is another than the last one. An empty text says nothing, and
+// lets the next one be said. It reports whether the text before was another.
+func (t *told) say(namespace string, about client.Object, subject, reason, text string) (changed bool) {
+	key := saying{namespace, about.GetUID(), subject}
+	var before string
+	if text == "" {
+		before, _ = t.said.Delete(key)
+	} else {
+		before = t.said.Set(key, text)
+	}
+	changed = before != text
+	if changed && text != "" {
+		t.recorder.Eventf(about, where(about, namespace), corev1.EventTypeWarning, reason, subject, "%s", inNamespace(about, namespace)+text)
+	}
+	return changed
+}
+
+// validity tells an object what keeps it from being served, and once that this is over; nil is nothing.
+func (t *told) validity(namespace string, about client.Object, err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if t.say(namespace, about, aboutSpec, ReasonInvalid, text) && text == "" {
+		t.recorder.Eventf(about, where(about, namespace), corev1.EventTypeNormal, ReasonValid, aboutSpec, "%s",
+			inNamespace(about, namespace)+"the runtime is valid again")
+	}
+}
+
+// keep drops what was said in a namespace about objects that are gone.
+func (t *told) keep(namespace string, alive map[types.UID]bool) {
+	t.said.DeleteFunc(func(key saying) bool { return key.namespace == namespace && !alive[key.about] })
+}
+
+// inNamespace begins a text about an object that is served in several namespaces.
+func inNamespace(about client.Object, namespace string) string {
+	if about.GetNamespace() != "" {
+		return ""
+	}
+	return "in namespace " + namespace + ": "
+}
+
+// where is what keeps Events on such an object apart by namespace.
+func where(about client.Object, namespace string) runtime.Object {
+	if about.GetNamespace() != "" {
+		return nil
+	}
+	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: namespace}
+}

@@ -1,0 +1,63 @@
+package runtimes
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"k8s.io/client-go/tools/events"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+)
+
+// heard are the Events so far.
+func heard(r *events.FakeRecorder) []string {
+	var out []string
+	for {
+		select {
+		case e := <-r.Events:
+			out = append(out, e)
+		default:
+			return out
+		}
+	}
+}
+
+// [M28] Each text is said once for each namespace, again when it changes, and the end of the trouble too.
+func TestEachTextIsSaidOnce(t *testing.T) {
+	recorder := events.NewFakeRecorder(100)
+	s := &told{recorder: recorder}
+	local, global := &v1alpha1.ServingRuntime{}, &v1alpha1.ClusterServingRuntime{}
+	local.UID, local.Namespace, local.Name = "1", "a", "local"
+	global.UID, global.Name = "2", "global"
+	for _, step := range []struct {
+		name string
+		do   func()
+		want []string
+	}{
+		{"nothing is wrong", func() { s.validity("a", local, nil) }, nil},
+		{"trouble", func() { s.validity("a", local, errors.New("bad")) }, []string{"Warning InvalidRuntime bad"}},
+		{"the same", func() { s.validity("a", local, errors.New("bad")) }, nil},
+		{"another", func() { s.validity("a", local, errors.New("worse")) }, []string{"Warning InvalidRuntime worse"}},
+		{"over", func() { s.validity("a", local, nil) }, []string{"Normal ValidRuntime the runtime is valid again"}},
+		{"still over", func() { s.validity("a", local, nil) }, nil},
+		{"in two namespaces", func() {
+			s.validity("a", global, errors.New("bad"))
+			s.validity("b", global, errors.New("bad"))
+		}, []string{"Warning InvalidRuntime in namespace a: bad", "Warning InvalidRuntime in namespace b: bad"}},
+		{"two subjects", func() {
+			s.say("a", local, "one", ReasonNotice, "x")
+			s.say("a", local, "two", ReasonNotice, "x")
+		}, []string{"Warning RuntimeNotice x", "Warning RuntimeNotice x"}},
+		{"forgotten", func() {
+			s.keep("a", nil)
+			s.validity("a", global, errors.New("bad"))
+			s.validity("b", global, errors.New("bad"))
+		}, []string{"Warning InvalidRuntime in namespace a: bad"}},
+	} {
+		step.do()
+		if got := heard(recorder); !slices.Equal(got, step.want) {
+			t.Errorf("%s: %q, want %q", step.name, got, step.want)
+		}
+	}
+}

@@ -1,0 +1,213 @@
+package runtimes
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
+	"github.com/odh-platform/odh-platform-operator/pkg/oauthproxy"
+)
+
+// failing makes reads of one kind from memory fail; of lists the kind ends with List.
+func (w *world) failing(kind string) {
+	broken := errors.New(kind + " cannot be read")
+	w.Cached = interceptor.NewClient(w.Cached.(client.WithWatch), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if kindOf(o) == kind {
+				return broken
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
+			if strings.Contains(strings.TrimPrefix(typeName(l), "*"), kind) {
+				return broken
+			}
+			return c.List(ctx, l, opts...)
+		},
+	})
+}
+
+func typeName(l client.ObjectList) string {
+	switch l.(type) {
+	case *v1alpha1.ServingRuntimeList:
+		return "ServingRuntimeList"
+	case *v1alpha1.ClusterServingRuntimeList:
+		return "ClusterServingRuntimeList"
+	case *v1alpha1.PredictorList:
+		return "PredictorList"
+	default:
+		return "InferenceServiceList"
+	}
+}
+
+// A fact that cannot be read ends the pass: nothing is written, and nothing removed, on half of what is known.
+func TestAFactThatCannotBeRead(t *testing.T) {
+	for _, kind := range []string{"ClusterServingRuntimeList", "ServingRuntimeList", "PredictorList", "InferenceServiceList"} {
+		t.Run(kind, func(t *testing.T) {
+			w := newWorld(t, localRuntime("r", "sklearn"))
+			w.settle("ns")
+			w.failing(kind)
+			if _, err := w.Reconcile(t.Context(), modelmesh.RequestFor("ns")); err == nil || !strings.Contains(err.Error(), "cannot be read") {
+				t.Errorf("%v", err)
+			}
+			w.expect("writes", w.wrote(), nil)
+		})
+	}
+	w := newWorld(t, localRuntime("r", "sklearn"))
+	w.settle("ns")
+	w.Settings = func(context.Context, string) (meshsettings.Settings, error) {
+		return meshsettings.Settings{}, errors.New("no good ones yet")
+	}
+	if _, err := w.Reconcile(t.Context(), modelmesh.RequestFor("ns")); err == nil || err.Error() != "no good ones yet" {
+		t.Errorf("%v", err)
+	}
+	w.expect("writes without settings", w.wrote(), nil)
+}
+
+// Secrets that cannot be read hold up the pass as well.
+func TestSecretsThatCannotBeRead(t *testing.T) {
+	for _, name := range []string{"own/" + meshsettings.DefaultEtcdSecret, "ns/" + meshsettings.DefaultStorageSecret, "ns/serving-tls", "own/serving-tls"} {
+		w := newWorld(t, localRuntime("r", "sklearn"))
+		w.settings.TLS.SecretName = "serving-tls"
+		w.create(in("ns", meshsettings.DefaultStorageSecret), in("ns", "serving-tls"), in("own", "serving-tls"))
+		w.fail = func(verb, kind, which string) error {
+			if verb == "get" && kind == "Secret" && which == name {
+				return errors.New("refused")
+			}
+			return nil
+		}
+		if _, err := w.Reconcile(t.Context(), modelmesh.RequestFor("ns")); err == nil || !strings.Contains(err.Error(), "refused") {
+			t.Errorf("%s: %v", name, err)
+		}
+		w.expect("writes without "+name, w.wrote(), nil)
+	}
+}
+
+// In the scope of one namespace the Service goes with the Deployment of the manager, which is read once.
+func TestOwnerInOneNamespace(t *testing.T) {
+	manager := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "own", Name: "modelmesh-controller", UID: "uid-of-the-manager"}}
+	w := newWorld(t, manager)
+	w.Namespaces = &modelmesh.Namespaces{Home: "own"}
+	for range 3 {
+		owner, restricted, err := w.owner(t.Context(), "own")
+		if err != nil || restricted || owner.GetUID() != "uid-of-the-manager" || owner.GetName() != "modelmesh-controller" || owner.GetNamespace() != "own" {
+			t.Errorf("%v, %t, %v", owner, restricted, err)
+		}
+	}
+	w.expect("reads", w.reads, []string{"get Deployment own/modelmesh-controller"})
+
+	w = newWorld(t)
+	w.Namespaces = &modelmesh.Namespaces{Home: "own"}
+	if _, _, err := w.owner(t.Context(), "own"); err == nil || !strings.Contains(err.Error(), "reading *v1.Deployment own/modelmesh-controller, which owns the Service") {
+		t.Errorf("%v", err)
+	} else if !strings.Contains(err.Error(), "in CONTROLLER_DEPLOYMENT") {
+		t.Errorf("no cure in %v", err)
+	}
+}
+
+// The namespace of the manager need not have the label, and is read once then; the label of pod security counts where it is seen.
+func TestOwnerIsTheNamespace(t *testing.T) {
+	w := newWorld(t)
+	for range 3 {
+		owner, restricted, err := w.owner(t.Context(), "own")
+		if err != nil || restricted || owner.GetUID() != "uid-of-own" {
+			t.Errorf("%v, %t, %v", owner, restricted, err)
+		}
+	}
+	w.expect("reads", w.reads, []string{"get Namespace /own"})
+	own := &corev1.Namespace{}
+	w.get(own, "", "own")
+	own.Labels = map[string]string{modelmesh.LabelEnforce: "restricted"}
+	w.must(w.api.Update(t.Context(), own))
+	w.restart()
+	for range 2 { // as it was read first
+		if owner, restricted, err := w.owner(t.Context(), "own"); err != nil || !restricted || owner.GetUID() != "uid-of-own" {
+			t.Errorf("restricted: %v, %t, %v", owner, restricted, err)
+		}
+	}
+	for level, want := range map[string]bool{"restricted": true, "baseline": false, "privileged": false, "": false} {
+		served := namespaceNamed("ns", "true")
+		served.Labels[modelmesh.LabelEnforce] = level
+		w.Namespaces = &modelmesh.Namespaces{Home: "own", Labelled: fakeCache{reader: labelledOnly(served)}}
+		owner, restricted, err := w.owner(t.Context(), "ns")
+		if err != nil || restricted != want || owner.GetUID() != types.UID("uid-of-ns") {
+			t.Errorf("%s: %v, %t, %v", level, owner, restricted, err)
+		}
+	}
+	w.Namespaces = &modelmesh.Namespaces{Home: "own", Labelled: fakeCache{reader: brokenReader{}}}
+	if _, _, err := w.owner(t.Context(), "ns"); err == nil {
+		t.Error("an unknown namespace owns nothing")
+	}
+}
+
+// Which sidecar a Deployment of the original had is seen in it.
+func TestProxyOfTheOriginal(t *testing.T) {
+	live := &corev1.PodTemplateSpec{Spec: corev1.PodSpec{ServiceAccountName: "runner", Containers: []corev1.Container{{Name: "mm"}}}}
+	if originalProxy("ns", live) != nil {
+		t.Error("there is none")
+	}
+	live.Spec.Containers = append(live.Spec.Containers, corev1.Container{Name: oauthproxy.ContainerName, Image: "theirs:1"})
+	proxy := originalProxy("ns", live)
+	if proxy == nil {
+		t.Fatal("there is one")
+	}
+	c, err := proxy.Container()
+	if err != nil || *c.Image != "theirs:1" || !strings.Contains(strings.Join(c.Args, " "), "runner") {
+		t.Errorf("%v %v", c, err)
+	}
+}
+
+// Whether a runtime supports a model is asked for namespaces that are served only.
+func TestSupported(t *testing.T) {
+	w := newWorld(t, localRuntime("r", "sklearn"), localRuntime("off", "onnx", disabled), localRuntime("one", "pmml", singleModel), clusterRuntime("c", "xgboost"))
+	for label, want := range map[string]bool{
+		"mt:sklearn": true, "rt:r": true, "mt:xgboost": true, "mt:onnx": false, "rt:off": false, "mt:pmml": false, "mt:sklearn|pv:v2": false, "mt:other": false,
+	} {
+		got, err := w.Supported(t.Context(), "ns", label)
+		if err != nil || got != want {
+			t.Errorf("%s: %t, %v", label, got, err)
+		}
+	}
+	if got, err := w.Supported(t.Context(), "stranger", "mt:xgboost"); err != nil || got {
+		t.Errorf("where nothing is served: %t, %v", got, err)
+	}
+	w.Settings = func(context.Context, string) (meshsettings.Settings, error) {
+		return meshsettings.Settings{}, errors.New("none")
+	}
+	if _, err := w.Supported(t.Context(), "ns", "mt:xgboost"); err == nil {
+		t.Error("without settings nobody knows")
+	}
+	w = newWorld(t)
+	w.failing("ServingRuntimeList")
+	if _, err := w.Supported(t.Context(), "ns", "mt:xgboost"); err == nil {
+		t.Error("without runtimes nobody knows")
+	}
+}
+
+// A runtime that is valid by itself and cannot be built is told so once, not in every pass.
+func TestWhatCannotBeBuiltIsToldOnce(t *testing.T) {
+	w := newWorld(t, localRuntime("r", "sklearn", func(s *v1alpha1.ServingRuntimeSpec) {
+		s.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "not-there", MountPath: "/x"}}
+	}))
+	for range 4 {
+		w.pass("ns")
+	}
+	var said []string
+	for len(w.events.Events) > 0 {
+		said = append(said, <-w.events.Events)
+	}
+	if len(said) != 1 || !strings.Contains(said[0], ReasonInvalid) || !strings.Contains(said[0], "not-there") {
+		t.Errorf("%q", said)
+	}
+}

@@ -1,0 +1,144 @@
+package runtimes
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
+)
+
+// guardedWorld guards REST of ns by kube-rbac-proxy, which needs all guards that there are.
+func guardedWorld(t *testing.T, objects ...client.Object) *world {
+	w := newWorld(t, append(objects, localRuntime("r", "onnx"), clusterRuntime("shared", "onnx"), predictorOf("m", "onnx"))...)
+	guardREST(&w.settings)
+	return w
+}
+
+// [M34] Every guard of a namespace stands before any of its runtimes, and while one does not, because of a quota, another object of that
+// name or whatever else, no Deployment is made or changed, and each runtime is told what waits for what.
+func TestNoRuntimeWithoutItsGuards(t *testing.T) {
+	const foreign, passing = "exists and was not made by this operator", "the API server is away"
+	for _, guard := range []client.Object{
+		&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "modelmesh-runtimes"}},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "model-serving-proxy-rules"}},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "tc-config"}},
+	} {
+		kind := kindOf(guard)
+		for why, refusal := range map[string]error{
+			foreign: nil, "exceeded quota": apierrors.NewForbidden(schema.GroupResource{}, "x", errors.New("exceeded quota")), passing: errors.New(passing),
+		} {
+			w := guardedWorld(t)
+			if refusal == nil {
+				w.create(guard.DeepCopyObject().(client.Object))
+			}
+			w.fail = func(verb, _, name string) error {
+				if verb == "apply" && name == "ns/"+guard.GetName() {
+					return refusal
+				}
+				return nil
+			}
+			result, err := w.Reconcile(t.Context(), modelmesh.RequestFor("ns"))
+			if again := result.RequeueAfter > 0; again != (why == foreign) || again == (err != nil) {
+				t.Errorf("%s %s: again after %s, error %v", guard.GetName(), why, result.RequeueAfter, err)
+			}
+			if w.has("r") || w.has("shared") {
+				t.Errorf("%s %s: pods run without it", guard.GetName(), why)
+			}
+			said := strings.Join(heard(w.events), "\n")
+			for _, name := range []string{"r", "shared"} {
+				told := strings.Contains(said, kind+" ns/"+guard.GetName()) && strings.Contains(said, "until then not written: Deployment ns/modelmesh-serving-"+name)
+				if told == (why == passing) {
+					t.Errorf("%s %s: told %q", guard.GetName(), why, said)
+				}
+			}
+			w.fail = nil
+			w.must(client.IgnoreNotFound(w.api.Delete(t.Context(), guard.DeepCopyObject().(client.Object))))
+			w.wrote()
+			w.pass("ns")
+			if first := slices.IndexFunc(w.writes, func(s string) bool { return strings.Contains(s, "Deployment") }); first < slices.Index(w.writes, "apply "+kind+" ns/"+guard.GetName()) {
+				t.Errorf("%s %s: afterwards %q", guard.GetName(), why, w.writes)
+			}
+			w.wrote()
+			w.expect("two runtimes share what guards them", w.settle("ns"), nil)
+		}
+	}
+}
+
+// A Deployment that is there is left as it is while the policy is not: what is changed may be what the policy guards.
+func TestNoChangeWithoutTheGuards(t *testing.T) {
+	w := guardedWorld(t)
+	w.settle("ns")
+	policy := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "modelmesh-runtimes"}}
+	w.must(w.api.Delete(t.Context(), policy.DeepCopy()))
+	w.create(policy.DeepCopy())
+	w.settings.PodsPerRuntime = 5
+	w.expect("beside a policy of somebody else", w.settle("ns"), nil)
+	if w.replicasOf("r") != 2 || len(heard(w.events)) != 2 {
+		t.Errorf("%d replicas", w.replicasOf("r"))
+	}
+	w.must(w.api.Delete(t.Context(), policy))
+	w.pass("ns")
+	w.expect("when it is gone", w.writes, []string{
+		"apply NetworkPolicy ns/modelmesh-runtimes", "apply Deployment ns/modelmesh-serving-r", "apply Deployment ns/modelmesh-serving-shared",
+	})
+}
+
+// A policy that somebody takes our label off, so that memory shows it no more, is ours still, and the runtimes do not wait for it.
+func TestAGuardThatLostItsLabel(t *testing.T) {
+	w := guardedWorld(t)
+	w.settle("ns")
+	policy := &networkingv1.NetworkPolicy{}
+	w.get(policy, "ns", "modelmesh-runtimes")
+	policy.Labels = nil
+	w.must(w.api.Update(t.Context(), policy, client.FieldOwner("kubectl")))
+	w.settings.PodsPerRuntime = 1
+	w.pass("ns")
+	w.expect("written", w.writes, []string{
+		"apply NetworkPolicy ns/modelmesh-runtimes", "apply Deployment ns/modelmesh-serving-r", "apply Deployment ns/modelmesh-serving-shared",
+	})
+	if said := heard(w.events); len(said) > 0 {
+		t.Errorf("told %q", said)
+	}
+}
+
+// Guards stay as long as there is a Deployment, and go after the last one: with the last runtime, with the label, or by a setting.
+func TestGuardsGoLast(t *testing.T) {
+	gone := []string{"delete ConfigMap ns/model-serving-proxy-rules", "delete NetworkPolicy ns/modelmesh-runtimes"}
+	for name, c := range map[string]func(*world){
+		"runtimes": func(w *world) {
+			w.must(w.api.Delete(t.Context(), localRuntime("r", "onnx")))
+			w.must(w.api.Delete(t.Context(), clusterRuntime("shared", "onnx")))
+		},
+		"label": func(w *world) {
+			namespace := &corev1.Namespace{}
+			w.get(namespace, "", "ns")
+			namespace.Labels[modelmesh.LabelEnabled] = "false"
+			w.must(w.api.Update(t.Context(), namespace))
+		},
+	} {
+		w := guardedWorld(t)
+		w.settle("ns")
+		c(w)
+		w.pass("ns")
+		if wrote := w.wrote(); w.has("r") || w.has("shared") || slices.Contains(wrote, gone[1]) {
+			t.Errorf("%s: first %q", name, wrote)
+		}
+		w.expect(name+": then", w.settle("ns"), gone)
+	}
+	w := guardedWorld(t)
+	w.settle("ns")
+	w.settings.NetworkPolicy = false
+	w.expect("switched off", w.settle("ns"), gone[1:])
+}
+
+func guardREST(s *meshsettings.Settings) { s.AuthProxy.Mode = meshsettings.AuthProxyAlways }

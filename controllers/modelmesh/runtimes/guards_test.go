@@ -1,0 +1,65 @@
+package runtimes
+
+import (
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
+)
+
+// openShiftWorld is a platform with OAuth, on which namespace ns has a runtime with a model.
+func openShiftWorld(t *testing.T) *world {
+	w := newWorld(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
+	w.kinds = capability.NewSet(append(plainKinds, capability.Route, capability.OpenShiftIngress, capability.UserGroup)...)
+	return w
+}
+
+// guarded tells whether the pods and the Service of ns have the guard of REST, and the account of the pods.
+func (w *world) guarded() (pods, service bool, account string) {
+	w.Helper()
+	spec := w.deploymentOf("r").Spec.Template.Spec
+	for _, c := range spec.Containers {
+		pods = pods || c.Name == "oauth-proxy" || c.Name == "kube-rbac-proxy"
+	}
+	front := &corev1.Service{}
+	w.get(front, "ns", "modelmesh-serving")
+	for _, port := range front.Spec.Ports {
+		service = service || port.Name == "https"
+	}
+	return pods, service, spec.ServiceAccountName
+}
+
+// [O4] [O5] Where one namespace alone is served, nobody makes account, cookie and rules of a guard: pods that named them would
+// never start. Whoever asks for a guard is told.
+func TestNoGuardInOneNamespace(t *testing.T) {
+	w := openShiftWorld(t)
+	w.settle("ns")
+	if pods, service, account := w.guarded(); !pods || !service || account != "modelmesh-serving-sa" {
+		t.Errorf("in a cluster: %t, %t, account %q", pods, service, account)
+	}
+
+	for mode, warned := range map[string]bool{meshsettings.AuthProxyAuto: false, meshsettings.AuthProxyAlways: true} {
+		w = openShiftWorld(t)
+		w.settings.AuthProxy.Mode = mode
+		w.create(etcdSecret("ns"), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "modelmesh-controller", UID: "uid-of-the-manager"}})
+		w.Namespaces = &modelmesh.Namespaces{Home: "ns"}
+		w.settle("ns")
+		if pods, service, account := w.guarded(); pods || service || account != "" {
+			t.Errorf("%s in one namespace: %t, %t, account %q", mode, pods, service, account)
+		}
+		if said := strings.Join(heard(w.events), "\n"); strings.Contains(said, "REST is not guarded") != warned {
+			t.Errorf("%s: events %s", mode, said)
+		}
+	}
+	w.settings.ServiceAccountName = "runner"
+	w.settle("ns")
+	if _, _, account := w.guarded(); account != "runner" {
+		t.Errorf("account %q", account)
+	}
+}

@@ -1,0 +1,244 @@
+package runtimes
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
+	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+)
+
+// journey is a namespace to which things happen, and what there has to be of it.
+type journey struct {
+	*world
+	rapid *rapid.T
+	// local and shared are runtimes by name; models count Predictors by format.
+	local, shared map[string]*v1alpha1.ServingRuntimeSpec
+	scaled        map[string]bool
+	models        map[string]bool
+	on            bool
+	service       string
+}
+
+// formats are those of runtimes; a runtime of the name has that format.
+var formats = []string{"onnx", "sklearn", "xgboost"}
+
+func (j *journey) write(o client.Object, there bool) {
+	if there {
+		j.must(client.IgnoreAlreadyExists(j.api.Create(j.Context(), o)))
+		return
+	}
+	j.must(client.IgnoreNotFound(j.api.Delete(j.Context(), o)))
+}
+
+// localStep adds, changes or removes a runtime of the namespace.
+func (j *journey) localStep() string {
+	name := rapid.SampledFrom(formats).Draw(j.rapid, "runtime")
+	r := localRuntime(name, name)
+	if _, there := j.local[name]; there {
+		delete(j.local, name)
+		delete(j.scaled, name)
+		j.write(r, false)
+		return "removed runtime " + name
+	}
+	switch rapid.SampledFrom([]string{"plain", "scaled", "disabled", "single", "invalid"}).Draw(j.rapid, "kind") {
+	case "scaled":
+		r.Annotations = map[string]string{"serving.kserve.io/autoscalerClass": "hpa"}
+		j.scaled[name] = true
+	case "disabled":
+		r.Spec.Disabled = new(true)
+	case "single":
+		r.Spec.MultiModel = nil
+	case "invalid":
+		r.Spec.Containers[0].Name = "puller"
+	}
+	j.local[name] = &r.Spec
+	j.write(r, true)
+	return "added runtime " + name
+}
+
+// sharedStep adds or removes a runtime of the cluster.
+func (j *journey) sharedStep() string {
+	name := rapid.SampledFrom(formats).Draw(j.rapid, "cluster runtime")
+	r := clusterRuntime(name, name)
+	_, there := j.shared[name]
+	j.write(r, !there)
+	if there {
+		delete(j.shared, name)
+		return "removed the cluster's runtime " + name
+	}
+	j.shared[name] = &r.Spec
+	return "added the cluster's runtime " + name
+}
+
+func (j *journey) modelStep() string {
+	format := rapid.SampledFrom(formats).Draw(j.rapid, "format")
+	j.models[format] = !j.models[format]
+	j.write(predictorOf("of-"+format, format), j.models[format])
+	return fmt.Sprintf("model of %s: %v", format, j.models[format])
+}
+
+func (j *journey) labelStep() string {
+	j.on = !j.on
+	n := &corev1.Namespace{}
+	j.get(n, "", "ns")
+	n.Labels[modelmesh.LabelEnabled] = fmt.Sprint(j.on)
+	j.must(j.api.Update(j.Context(), n))
+	return fmt.Sprintf("served: %v", j.on)
+}
+
+func (j *journey) settingsStep() string {
+	j.service = rapid.SampledFrom([]string{"modelmesh-serving", "other"}).Draw(j.rapid, "service")
+	j.settings.ServiceName = j.service
+	j.settings.PodsPerRuntime = rapid.Int32Range(1, 3).Draw(j.rapid, "pods")
+	return fmt.Sprintf("settings: %s, %d pods", j.service, j.settings.PodsPerRuntime)
+}
+
+// failStep lets one pass meet an API server that refuses writes of a kind.
+func (j *journey) failStep() string {
+	kind := rapid.SampledFrom([]string{"Deployment", "Service", "Secret", "ConfigMap"}).Draw(j.rapid, "kind that fails")
+	j.fail = func(verb, k, _ string) error {
+		if verb != "get" && k == kind {
+			return errors.New("not now")
+		}
+		return nil
+	}
+	_, _ = j.Reconcile(j.Context(), modelmesh.RequestFor("ns"))
+	j.fail = nil
+	return "writes of " + kind + " failed"
+}
+
+// step lets something happen and says what.
+func (j *journey) step() string {
+	return rapid.SampledFrom([]func() string{
+		j.localStep, j.localStep, j.sharedStep, j.modelStep, j.labelStep, j.settingsStep, j.failStep,
+		func() string { j.restart(); return "restart" },
+		func() string { j.clock.Step(2 * time.Minute); return "time" },
+	}).Draw(j.rapid, "step")()
+}
+
+// effective is the runtime of a name that counts: that of the namespace hides that of the cluster.
+func (j *journey) effective(name string) *v1alpha1.ServingRuntimeSpec {
+	if spec, there := j.local[name]; there {
+		return spec
+	}
+	return j.shared[name]
+}
+
+// check compares what there is of ours with what there has to be.
+func (j *journey) check() {
+	want := map[string]bool{}
+	known := false
+	for _, name := range formats {
+		spec := j.effective(name)
+		known = known || spec != nil
+		if spec == nil || !j.on || !mm.Serves(spec) {
+			continue
+		}
+		if spec.Containers[0].Name == "puller" {
+			continue // it was invalid when it came, or stays as it was
+		}
+		want["Deployment "+j.service+"-"+name] = true
+		if j.scaled[name] && j.models[name] {
+			want["HorizontalPodAutoscaler "+j.service+"-"+name] = true
+		}
+	}
+	if j.on {
+		want["Service "+j.service] = true
+	}
+	if j.on && known {
+		want["ConfigMap tc-config"], want["Secret model-serving-etcd"] = true, true
+	}
+	got := j.ourObjects()
+	for _, name := range formats { // grace periods, and invalid runtimes whose Deployment of before stays
+		delete(got, "HorizontalPodAutoscaler "+j.service+"-"+name)
+		delete(want, "HorizontalPodAutoscaler "+j.service+"-"+name)
+		if spec := j.effective(name); spec != nil && spec.Containers[0].Name == "puller" && j.on {
+			delete(got, "Deployment "+j.service+"-"+name)
+		}
+	}
+	if !maps.Equal(got, want) {
+		j.rapid.Fatalf("there is\n%s\nand there should be\n%s", listed(got), listed(want))
+	}
+	theirs := &corev1.Service{}
+	if !j.get(theirs, "ns", "theirs") || isOurs(theirs) {
+		j.rapid.Fatalf("a Service of others is gone or taken")
+	}
+}
+
+// ourObjects are the objects in ns with our labels, as kind and name.
+func (j *journey) ourObjects() map[string]bool {
+	out := map[string]bool{}
+	for _, list := range []client.ObjectList{
+		&appsv1.DeploymentList{}, &autoscalingv2.HorizontalPodAutoscalerList{}, &corev1.ServiceList{}, &corev1.ConfigMapList{}, &corev1.SecretList{},
+	} {
+		j.must(j.api.List(j.Context(), list, client.InNamespace("ns"), ours()))
+		switch l := list.(type) {
+		case *appsv1.DeploymentList:
+			for i := range l.Items {
+				out["Deployment "+l.Items[i].Name] = true
+			}
+		case *autoscalingv2.HorizontalPodAutoscalerList:
+			for i := range l.Items {
+				out["HorizontalPodAutoscaler "+l.Items[i].Name] = true
+			}
+		case *corev1.ServiceList:
+			for i := range l.Items {
+				out["Service "+l.Items[i].Name] = true
+			}
+		case *corev1.ConfigMapList:
+			for i := range l.Items {
+				out["ConfigMap "+l.Items[i].Name] = true
+			}
+		case *corev1.SecretList:
+			for i := range l.Items {
+				out["Secret "+l.Items[i].Name] = true
+			}
+		}
+	}
+	return out
+}
+
+func listed(m map[string]bool) string { return strings.Join(slices.Sorted(maps.Keys(m)), "\n") }
+
+// [M11] [M16] [M20] Whatever happens to a namespace, and in whatever order: there is what has to be, others are left alone, and then
+// nothing is written any more.
+func TestJourneysOfANamespace(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		j := &journey{
+			world: newWorld(t, &corev1.Service{ObjectMeta: left("ns", "theirs", "", resources.LabelService, "theirs")}), rapid: r,
+			local: map[string]*v1alpha1.ServingRuntimeSpec{}, shared: map[string]*v1alpha1.ServingRuntimeSpec{},
+			scaled: map[string]bool{}, models: map[string]bool{}, on: true, service: "modelmesh-serving",
+		}
+		for range rapid.IntRange(1, 8).Draw(r, "steps") {
+			what := j.step()
+			for range 5 {
+				if _, err := j.Reconcile(t.Context(), modelmesh.RequestFor("ns")); err != nil {
+					r.Fatalf("after %s: %v", what, err)
+				}
+				if len(j.wrote()) == 0 {
+					break
+				}
+			}
+			r.Log(what)
+			j.check()
+			j.reads = nil
+			if _, err := j.Reconcile(t.Context(), modelmesh.RequestFor("ns")); err != nil || len(j.wrote())+len(j.reads) > 0 {
+				r.Fatalf("after %s: at rest it wrote %q and read %q: %v", what, j.wrote(), j.reads, err)
+			}
+		}
+	})
+}

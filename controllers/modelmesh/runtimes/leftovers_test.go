@@ -1,0 +1,91 @@
+package runtimes
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
+)
+
+// left is the head of an object that the original left in a namespace for an owner of the given kind; "" is none.
+func left(namespace, name, ownerKind string, labels ...string) metav1.ObjectMeta {
+	m := metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{resources.LabelManagedBy: resources.ControllerName}}
+	for i := 0; i < len(labels); i += 2 {
+		m.Labels[labels[i]] = labels[i+1]
+	}
+	if ownerKind != "" {
+		m.OwnerReferences = []metav1.OwnerReference{{APIVersion: "x/v1", Kind: ownerKind, Name: "r", UID: types.UID("uid-of-r"), Controller: new(true)}}
+	}
+	return m
+}
+
+// [M11] [M18] [M20] What the original left for nobody goes, and nothing else.
+func TestLeftoversOfTheOriginal(t *testing.T) {
+	const svc = resources.LabelService
+	hpa := func(namespace, name, owner string) client.Object {
+		m := left(namespace, name, owner, resources.LabelInferenceService, "r")
+		delete(m.Labels, resources.LabelManagedBy)
+		return &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: m}
+	}
+	scaled := localRuntime("scaled", "onnx")
+	scaled.Annotations = map[string]string{"serving.kserve.io/autoscalerClass": "hpa"}
+	w := newWorld(t, localRuntime("r", "onnx"), scaled, localRuntime("off", "onnx", disabled), namespaceNamed("no", "false"),
+		&appsv1.Deployment{ObjectMeta: left("ns", "modelmesh-serving-r", "ServingRuntime", svc, "modelmesh-serving")},
+		&appsv1.Deployment{ObjectMeta: left("ns", "modelmesh-serving-off", "ServingRuntime", svc, "modelmesh-serving")},
+		&appsv1.Deployment{ObjectMeta: left("ns", "older-r", "ClusterServingRuntime", svc, "older")},
+		&appsv1.Deployment{ObjectMeta: left("ns", "modelmesh-controller", "")},
+		&appsv1.Deployment{ObjectMeta: left("no", "modelmesh-serving-r", "ClusterServingRuntime", svc, "modelmesh-serving")},
+		&corev1.Service{ObjectMeta: left("ns", "modelmesh-serving", "Namespace", svc, "modelmesh-serving")},
+		&corev1.Service{ObjectMeta: left("ns", "older", "Namespace", svc, "older")},
+		&corev1.Service{ObjectMeta: left("no", "theirs", "", svc, "theirs")},
+		&corev1.ConfigMap{ObjectMeta: left("no", "tc-config", "")}, &corev1.ConfigMap{ObjectMeta: left("ns", "tc-config", "")},
+		&corev1.ConfigMap{ObjectMeta: left("no", "model-serving-config-defaults", "")},
+		&corev1.Secret{ObjectMeta: left("no", "model-serving-etcd", "")}, &corev1.Secret{ObjectMeta: left("no", "storage-config", "")},
+		hpa("ns", "modelmesh-serving-r", "ServingRuntime"), hpa("ns", "modelmesh-serving-scaled", "ServingRuntime"),
+		hpa("no", "theirs", "InferenceService"),
+	)
+	w.Config.EtcdSecretName = "model-serving-etcd"
+	l := &leftovers{server: w.server, log: logr.Discard()}
+	if err := l.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.expect("removed", w.wrote(), []string{
+		"delete ConfigMap no/tc-config", "delete Deployment no/modelmesh-serving-r", "delete Deployment ns/modelmesh-serving-off",
+		"delete Deployment ns/older-r", "delete HorizontalPodAutoscaler ns/modelmesh-serving-r", "delete Secret no/model-serving-etcd",
+		"delete Service ns/older",
+	})
+}
+
+// What cannot be done is tried again, until it is done or the program ends.
+func TestLeftoversAreTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, &appsv1.Deployment{ObjectMeta: left("ns", "modelmesh-serving-r", "ServingRuntime", resources.LabelService, "modelmesh-serving")})
+		w.fail = func(verb, _, _ string) error {
+			if verb == "delete" {
+				return errors.New("not now")
+			}
+			return nil
+		}
+		done := make(chan error, 1)
+		go func() { done <- (&leftovers{server: w.server, log: logr.Discard()}).Start(t.Context()) }()
+		synctest.Wait()
+		if !w.clock.HasWaiters() {
+			t.Fatal("it does not wait to try again")
+		}
+		w.fail = nil
+		w.clock.Step(leftoversRetry)
+		if err := <-done; err != nil || !strings.Contains(strings.Join(w.wrote(), " "), "delete Deployment ns/modelmesh-serving-r") {
+			t.Errorf("%v", err)
+		}
+	})
+}

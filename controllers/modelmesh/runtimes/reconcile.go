@@ -1,0 +1,231 @@
+package runtimes
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	meshclient "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/admission"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
+)
+
+// foreignRetry is how long a name that somebody else has taken is left alone: nothing tells when it becomes free. So is an object
+// that the API server refused.
+const foreignRetry = 2 * time.Minute
+
+// pool and stream are the parts of meshclient.Pool and meshevents.Stream that a namespace is told to.
+type (
+	pool interface {
+		Ensure(namespace string, target meshclient.Target) error
+		Forget(namespace string)
+	}
+	stream interface {
+		Connect(data map[string][]byte) error
+		ConnectOwn(namespace string, data map[string][]byte) error
+		Ensure(namespace, service string)
+		Forget(namespace string)
+	}
+)
+
+// server is the controller of what serves models in a namespace. Requests are namespaces.
+type server struct {
+	*modelmesh.Catalog
+	authors  admission.Rules
+	clock    clock.Clock
+	recorder events.EventRecorder
+	// live reads from the API server, claims PersistentVolumeClaims from a cache of their own.
+	live, claims client.Reader
+	applier      *apply.Applier
+	pool         pool
+	stream       stream
+
+	// What is known of Secrets, by what they are for.
+	etcd    *contents[map[string][]byte]
+	copies  *contents[map[string][]byte]
+	storage *contents[storageContent]
+	tls     *contents[tlsContent]
+
+	told *told
+	// idle says since when no model needs a runtime; zero while one does.
+	idle modelmesh.Store[types.NamespacedName, time.Time]
+	// missing has Deployments that were looked up past the cache, which does not hold those of the original, and were not there.
+	missing modelmesh.Store[types.NamespacedName, struct{}]
+	// headless is what the Service of a namespace was seen to be.
+	headless modelmesh.Store[string, bool]
+	// manager is the Deployment of the manager, where only its own namespace is served.
+	manager atomic.Pointer[appsv1.Deployment]
+}
+
+// tlsContent is what a TLS Secret is used for.
+type tlsContent struct {
+	pair  *meshclient.KeyPair
+	hasCA bool
+	err   error
+}
+
+// storageContent are the claims that the entries of a storage Secret name, and what could not be read of it.
+type storageContent struct {
+	claims  []string
+	notices []string
+}
+
+// newServer fills in what is made of the rest.
+func newServer(s *server) *server {
+	s.etcd = newContents(s.Cached, s.live, func(secret *corev1.Secret) map[string][]byte { return secret.Data })
+	s.copies = newContents(s.Cached, s.live, foreignData)
+	s.storage = newContents(s.Cached, s.live, readStorage)
+	s.tls = newContents(s.Cached, s.live, readTLS)
+	s.told = &told{recorder: s.recorder}
+	return s
+}
+
+func readTLS(secret *corev1.Secret) tlsContent {
+	pair, err := meshclient.KeyPairOf(secret.Name, secret.Data)
+	return tlsContent{pair: pair, hasCA: len(secret.Data["ca.crt"]) > 0, err: err}
+}
+
+// foreignData is the content of a Secret that somebody else made, nil of the copies that the original made.
+func foreignData(secret *corev1.Secret) map[string][]byte {
+	switch {
+	case originals(secret):
+		return nil
+	case secret.Data == nil:
+		return map[string][]byte{}
+	}
+	return secret.Data
+}
+
+func readStorage(secret *corev1.Secret) storageContent {
+	claims, notices := meshsettings.StorageClaims(secret.Data)
+	return storageContent{claims: claims, notices: notices}
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (s *server) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	on, err := s.Namespaces.Enabled(ctx, request.Name)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if !on {
+		return ctrl.Result{}, s.leave(ctx, request.Name)
+	}
+	f, err := s.gather(ctx, request.Name)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if s.unused(f) {
+		return ctrl.Result{}, s.leave(ctx, request.Name)
+	}
+	again, err := s.serve(ctx, f)
+	return conclude(again, err)
+}
+
+// unused tells that nobody asked for ModelMesh in the manager's own namespace, which is served without a label: there is neither a
+// runtime nor a model. The manager has other components, whose users want no Service there.
+func (s *server) unused(f *facts) bool {
+	return f.namespace == s.Namespaces.Own() && !s.Namespaces.OnlyOwn() && len(f.runtimes) == 0 && len(f.models) == 0
+}
+
+// conclude tells trouble that somebody must mend, which is looked at now and then, from trouble that is tried again soon.
+func conclude(again time.Duration, err error) (ctrl.Result, error) {
+	if err == nil || apply.Vanishing(err) {
+		return ctrl.Result{RequeueAfter: again}, nil
+	}
+	if onlyForUsers(err) {
+		if again == 0 || again > foreignRetry {
+			again = foreignRetry
+		}
+		return ctrl.Result{RequeueAfter: again}, nil
+	}
+	return ctrl.Result{}, err
+}
+
+// onlyForUsers says that an error consists of nothing but what trying again soon does not mend: names that others have taken, and
+// objects that the API server will not have as they are.
+func onlyForUsers(err error) bool { return apply.Only(err, isLasting) }
+
+func isLasting(err error) bool {
+	switch e := any(err).(type) {
+	case *apply.ForeignError, *apply.DeletingError:
+		return apply.Blocked(err)
+	case *apierrors.StatusError:
+		return apierrors.IsInvalid(e)
+	default:
+		return false
+	}
+}
+
+// serve brings a namespace to where it shall be. What fails in one place holds up no other.
+func (s *server) serve(ctx context.Context, f *facts) (again time.Duration, err error) {
+	guards, err := s.guards(f)
+	if err != nil {
+		return 0, err
+	}
+	f.held = errors.Join(s.applier.Apply(ctx, f.owner, guards), s.common(ctx, f))
+	errs := []error{s.shared(f, aboutFront, s.front(ctx, f)), f.held}
+	kept, alive := map[string]bool{}, map[types.UID]bool{}
+	for _, name := range sortedNames(f.runtimes) {
+		t := f.runtimes[name]
+		alive[t.Object.GetUID()] = true
+		if !t.Wanted() {
+			s.idle.Delete(inside(f.namespace, name))
+			continue
+		}
+		deployment := resources.DeploymentName(f.settings.ServiceName, name)
+		kept[deployment] = true
+		rest, err := s.runtime(ctx, f, name, t)
+		s.told.say(f.namespace, t.Object, aboutGuards, ReasonRefused, forUsers(f.waits(deployment)))
+		errs = append(errs, s.refusal(f.namespace, t, err))
+		again = modelmesh.Sooner(again, rest)
+	}
+	s.told.keep(f.namespace, alive)
+	left, err := s.sweep(ctx, f.namespace, kept)
+	errs = append(errs, err)
+	if len(kept) > 0 || !left {
+		errs = append(errs, s.unguard(ctx, f.namespace, guards))
+	}
+	return again, errors.Join(errs...)
+}
+
+// refusal tells a runtime why its objects could not be written.
+func (s *server) refusal(namespace string, t modelmesh.Runtime, err error) error {
+	s.told.say(namespace, t.Object, aboutWriting, ReasonRefused, forUsers(err))
+	return err
+}
+
+// shared tells all runtimes of a namespace why an object that they have in common could not be written: nothing else would.
+func (s *server) shared(f *facts, subject string, err error) error {
+	s.refuse(f, subject, forUsers(err))
+	return err
+}
+
+// forUsers is the text of an error that somebody must mend; "" of others, which are tried again and are in the log. What is
+// forbidden, by a quota or for want of a right, is both.
+func forUsers(err error) string {
+	if apply.Only(err, func(err error) bool {
+		status, is := any(err).(*apierrors.StatusError)
+		return isLasting(err) || is && apierrors.IsForbidden(status)
+	}) {
+		return err.Error()
+	}
+	return ""
+}
+
+// inside is a name in a namespace.
+func inside(namespace, name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: namespace, Name: name}
+}

@@ -1,0 +1,576 @@
+package runtimes
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+)
+
+func TestANamespaceIsServed(t *testing.T) {
+	w := newWorld(t, clusterRuntime("shared", "sklearn"), localRuntime("local", "onnx"), predictorOf("m", "onnx"))
+	w.expect("writes", w.settle("ns"), []string{
+		"apply ConfigMap ns/tc-config", "apply Deployment ns/modelmesh-serving-local", "apply Deployment ns/modelmesh-serving-shared",
+		"apply NetworkPolicy ns/modelmesh-runtimes", "apply Secret ns/model-serving-etcd", "apply Service ns/modelmesh-serving", "apply ServiceMonitor ns/modelmesh-metrics-monitor",
+	})
+	for runtime, want := range map[string]int32{"local": 2, "shared": 0} {
+		if got := w.replicasOf(runtime); got != want {
+			t.Errorf("%s has %d replicas, want %d", runtime, got, want)
+		}
+	}
+	for runtime, kind := range map[string]string{"local": "ServingRuntime", "shared": "ClusterServingRuntime"} {
+		owner := metav1.GetControllerOf(w.deploymentOf(runtime))
+		if owner == nil || owner.Kind != kind || owner.Name != runtime {
+			t.Errorf("%s belongs to %v", runtime, owner)
+		}
+	}
+	service := &corev1.Service{}
+	if !w.get(service, "ns", "modelmesh-serving") || metav1.GetControllerOf(service).Kind != "Namespace" {
+		t.Errorf("the Service belongs to %v", service.OwnerReferences)
+	}
+	for _, unowned := range []client.Object{&corev1.ConfigMap{}, &corev1.Secret{}} {
+		name := map[bool]string{true: "tc-config", false: "model-serving-etcd"}[kindOf(unowned) == "ConfigMap"]
+		if !w.get(unowned, "ns", name) || len(unowned.GetOwnerReferences()) > 0 {
+			t.Errorf("%s belongs to %v", name, unowned.GetOwnerReferences())
+		}
+	}
+	if target := w.mesh.targets["ns"]; target.Service != "modelmesh-serving" || target.Port != 8033 || target.RESTPort != 8008 || target.TLS != nil {
+		t.Errorf("target %+v", target)
+	}
+	if w.mesh.services["ns"] != "modelmesh-serving" || string(w.mesh.data["etcd_connection"]) == "" {
+		t.Errorf("the stream was told %v and %q", w.mesh.services, w.mesh.data)
+	}
+	w.reads = nil
+	w.pass("ns")
+	w.expect("live reads at rest", w.reads, nil)
+	if said := heard(w.events); len(said) > 0 {
+		t.Errorf("events %q", said)
+	}
+}
+
+// [M12] [modelmesh-88] Runtimes for one model each are KServe's, whatever they contain; one of the namespace hides one of the cluster.
+func TestRuntimesOfOneModelAreLeftAlone(t *testing.T) {
+	odd := func(s *v1alpha1.ServingRuntimeSpec) {
+		s.Containers[0].Name, s.Containers[0].Ports = "mm", []corev1.ContainerPort{{ContainerPort: 8080}}
+	}
+	w := newWorld(t, localRuntime("single", "onnx", singleModel, odd), clusterRuntime("single-too", "onnx", singleModel, odd),
+		clusterRuntime("hidden", "onnx"), localRuntime("hidden", "onnx", disabled), predictorOf("m", "onnx"))
+	w.settle("ns")
+	for _, name := range []string{"single", "single-too", "hidden"} {
+		if w.has(name) {
+			t.Errorf("%s has a Deployment", name)
+		}
+	}
+	if said := heard(w.events); len(said) > 0 {
+		t.Errorf("events %q", said)
+	}
+}
+
+// [M1] [M28] What is wrong with a runtime is told, not tried again and again; its pods stay as they are, and others are served.
+func TestAnInvalidRuntimeHoldsUpNobody(t *testing.T) {
+	broken := localRuntime("broken", "onnx", func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint = nil })
+	w := newWorld(t, broken, localRuntime("good", "onnx"), predictorOf("m", "onnx"))
+	if again := w.pass("ns"); again != 0 {
+		t.Errorf("it is tried again after %s", again)
+	}
+	if w.has("broken") || !w.has("good") {
+		t.Error("the wrong one is served")
+	}
+	said := heard(w.events)
+	if len(said) != 1 || !strings.HasPrefix(said[0], "Warning InvalidRuntime Invalid runtime Spec: ") || !strings.Contains(said[0], "grpcEndpoint") {
+		t.Errorf("events %q", said)
+	}
+	broken.Spec.GRPCEndpoint = new("port:8085")
+	w.must(w.api.Update(t.Context(), broken))
+	w.settle("ns")
+	if said := heard(w.events); !w.has("broken") || !slices.Equal(said, []string{"Normal ValidRuntime the runtime is valid again"}) {
+		t.Errorf("events %q", said)
+	}
+	broken.Spec.Containers[0].Name = "mm"
+	w.must(w.api.Update(t.Context(), broken))
+	w.expect("a served runtime that becomes invalid", w.settle("ns"), nil)
+	if !w.has("broken") {
+		t.Error("its pods are gone")
+	}
+}
+
+// [M6] A field that cannot be read is a mistake of one runtime.
+func TestAMalformedRuntimeIsToldSo(t *testing.T) {
+	w := newWorld(t)
+	odd := localRuntime("odd", "onnx")
+	text := broken(modelmesh.Runtime{Object: odd, Spec: &odd.Spec, Malformed: "spec.replicas cannot be read"})
+	if text == nil || text.Error() != "Invalid runtime Spec: spec.replicas cannot be read" {
+		t.Errorf("%v", text)
+	}
+	f := &facts{namespace: "ns", settings: w.settings}
+	problem, err := w.invalid(t.Context(), f, modelmesh.Runtime{Object: odd, Spec: &odd.Spec, Malformed: "spec.x cannot be read"})
+	if problem == nil || err != nil {
+		t.Errorf("%v, %v", problem, err)
+	}
+}
+
+// [modelmesh-19] Without the annotation no ConfigMap is looked at; with it the ConfigMap has to be there.
+func TestTheProductOfARuntimeHasToBeThere(t *testing.T) {
+	r := localRuntime("r", "onnx")
+	r.Annotations = map[string]string{"productConfig": "product"}
+	w := newWorld(t, r)
+	w.settle("ns")
+	if said := heard(w.events); w.has("r") || len(said) != 1 || !strings.Contains(said[0], "Unable to access ConfigMap 'product'") {
+		t.Errorf("events %q", said)
+	}
+	w.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "product"}})
+	w.settle("ns")
+	if !w.has("r") {
+		t.Error("no Deployment")
+	}
+}
+
+// lookAlikes are objects of others under the names that we use.
+func lookAlikes() []client.Object {
+	at := func(name string, labels map[string]string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: "ns", Name: name, Labels: labels}
+	}
+	return []client.Object{
+		&corev1.Service{ObjectMeta: at("theirs", map[string]string{"modelmesh-service": "theirs"})},
+		&corev1.ConfigMap{ObjectMeta: at("tc-config", nil)},
+		&corev1.Secret{ObjectMeta: at("model-serving-etcd", nil), Data: map[string][]byte{"etcd_connection": []byte(`{"endpoints":"http://theirs:2379"}`)}},
+		&appsv1.Deployment{ObjectMeta: at("modelmesh-serving-r", nil), Spec: appsv1.DeploymentSpec{Replicas: new(int32(1))}},
+	}
+}
+
+// [M11] In a namespace that is not served, what we did not make stays, whatever its name and labels; what we made goes.
+func TestOnlyOurObjectsAreRemoved(t *testing.T) {
+	w := newWorld(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
+	w.settle("ns")
+	namespace := &corev1.Namespace{}
+	w.get(namespace, "", "ns")
+	namespace.Labels[modelmesh.LabelEnabled] = "false"
+	w.must(w.api.Update(t.Context(), namespace))
+	theirs := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "theirs", Labels: map[string]string{"modelmesh-service": "x"}}}
+	w.create(theirs)
+	w.expect("removed", w.settle("ns"), []string{
+		"delete ConfigMap ns/tc-config", "delete Deployment ns/modelmesh-serving-r", "delete Secret ns/model-serving-etcd", "delete Service ns/modelmesh-serving",
+		"delete NetworkPolicy ns/modelmesh-runtimes",
+	})
+	if !w.get(theirs, "ns", "theirs") {
+		t.Error("a Service of others is gone")
+	}
+	if len(w.mesh.targets)+len(w.mesh.services) > 0 {
+		t.Errorf("still connected: %v, %v", w.mesh.targets, w.mesh.services)
+	}
+
+	w = newWorld(t, append(lookAlikes(), localRuntime("r", "onnx"))...)
+	w.get(namespace, "", "ns")
+	namespace.Labels[modelmesh.LabelEnabled] = "false"
+	w.must(w.api.Update(t.Context(), namespace))
+	w.expect("removed where nothing is ours", w.settle("ns"), nil)
+}
+
+// [M11] Where objects of others have our names, nothing of them is overwritten, and the runtime is told.
+func TestNamesThatAreTaken(t *testing.T) {
+	w := newWorld(t, append(lookAlikes(), localRuntime("r", "onnx"), predictorOf("m", "onnx"))...)
+	if again := w.pass("ns"); again != foreignRetry {
+		t.Errorf("tried again after %s", again)
+	}
+	for _, write := range w.wrote() {
+		if strings.Contains(write, "theirs") || strings.Contains(write, "Deployment") || strings.Contains(write, "ConfigMap") || strings.Contains(write, "Secret") {
+			t.Error(write)
+		}
+	}
+	said := strings.Join(heard(w.events), "\n")
+	for _, want := range []string{"ConfigMap ns/tc-config", "Deployment ns/modelmesh-serving-r"} { // what comes later waits for the first
+		if !strings.Contains(said, "RuntimeRefused applying "+want+": "+want+" exists and was not made by this operator; delete or rename it") {
+			t.Errorf("nothing about %s in %s", want, said)
+		}
+		w.pass("ns")
+		if again := heard(w.events); len(again) > 0 {
+			t.Errorf("told again: %v", again)
+		}
+		w.must(client.IgnoreNotFound(w.api.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "tc-config"}})))
+		w.pass("ns")
+		said = strings.Join(heard(w.events), "\n")
+	}
+}
+
+// [M11] A Service of somebody else under the name of ours keeps models from being reached: every runtime is told, until it is gone.
+func TestTheNameOfTheServiceIsTaken(t *testing.T) {
+	theirs := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "modelmesh-serving"}}
+	w := newWorld(t, theirs, localRuntime("r", "onnx"), clusterRuntime("shared", "onnx"), localRuntime("off", "onnx", disabled))
+	if again := w.pass("ns"); again != foreignRetry {
+		t.Errorf("tried again after %s", again)
+	}
+	said := heard(w.events)
+	var told int
+	for _, event := range said {
+		if strings.Contains(event, "Service ns/modelmesh-serving exists and was not made by this operator") {
+			told++
+		}
+	}
+	if told != 2 {
+		t.Errorf("%d of 2 runtimes were told: %q", told, said)
+	}
+	w.must(w.api.Delete(t.Context(), theirs))
+	w.settle("ns")
+	if !w.get(&corev1.Service{}, "ns", "modelmesh-serving") {
+		t.Error("the name is free and there is no Service")
+	}
+	if after := heard(w.events); len(after) > 0 {
+		t.Errorf("told %q", after)
+	}
+}
+
+// [M19] What somebody changes in a Deployment of a ClusterServingRuntime is put right.
+func TestDriftOfADeploymentOfTheCluster(t *testing.T) {
+	w := newWorld(t, clusterRuntime("shared", "onnx"), predictorOf("m", "onnx"))
+	w.settle("ns")
+	w.must(w.api.Patch(t.Context(), w.deploymentOf("shared"), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":7}}`)), client.FieldOwner("kubectl")))
+	w.settle("ns")
+	if got := w.replicasOf("shared"); got != 2 {
+		t.Errorf("%d replicas", got)
+	}
+}
+
+// A runtime of the namespace takes the Deployment of the cluster's from it in one pass, also where the count is the autoscaler's.
+func TestARuntimeOfTheNamespaceTakesOverWithItsAutoscaler(t *testing.T) {
+	w := newWorld(t, clusterRuntime("r", "onnx"), predictorOf("m", "onnx"))
+	w.settle("ns")
+	r := localRuntime("r", "onnx")
+	r.Annotations = map[string]string{"serving.kserve.io/autoscalerClass": "hpa"}
+	w.create(r)
+	w.pass("ns")
+	if owner := metav1.GetControllerOf(w.deploymentOf("r")); owner == nil || owner.UID != r.UID {
+		t.Errorf("owner %v", owner)
+	}
+}
+
+// [M20] A new name of the Service takes the Deployments and the Service of the old name away.
+func TestTheServiceIsRenamed(t *testing.T) {
+	w := newWorld(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
+	w.settle("ns")
+	w.settings.ServiceName = "other"
+	w.settle("ns")
+	for _, o := range []client.Object{&corev1.Service{}, &appsv1.Deployment{}} {
+		old := map[string]string{"Service": "modelmesh-serving", "Deployment": "modelmesh-serving-r"}[kindOf(o)]
+		renamed := strings.Replace(old, "modelmesh-serving", "other", 1)
+		if w.get(o, "ns", old) || !w.get(o, "ns", renamed) {
+			t.Errorf("%s %s has not become %s", kindOf(o), old, renamed)
+		}
+	}
+	if w.mesh.services["ns"] != "other" || w.mesh.targets["ns"].Service != "other" {
+		t.Errorf("told %v and %v", w.mesh.services, w.mesh.targets)
+	}
+}
+
+// The kind of address of a Service cannot be changed, so the Service is made anew.
+func TestTheServiceBecomesHeadlessAndBack(t *testing.T) {
+	w := newWorld(t, localRuntime("r", "onnx"))
+	w.settle("ns")
+	for range 2 {
+		w.settings.HeadlessService = !w.settings.HeadlessService
+		if wrote := w.settle("ns"); !slices.Equal(wrote, []string{"delete Service ns/modelmesh-serving", "apply Service ns/modelmesh-serving"}) {
+			t.Errorf("headless %v: %q", w.settings.HeadlessService, wrote)
+		}
+		service := &corev1.Service{}
+		w.get(service, "ns", "modelmesh-serving")
+		if (service.Spec.ClusterIP == corev1.ClusterIPNone) != w.settings.HeadlessService {
+			t.Errorf("the address is %q", service.Spec.ClusterIP)
+		}
+	}
+}
+
+// The ServiceMonitor goes and comes with the metrics; where its API is not served nobody asks for it.
+func TestTheServiceMonitor(t *testing.T) {
+	w := newWorld(t, localRuntime("r", "onnx"))
+	w.settle("ns")
+	w.settings.Metrics.DisablePrometheusOperatorSupport = true
+	w.expect("switched off", w.settle("ns"), []string{"delete ServiceMonitor ns/modelmesh-metrics-monitor"})
+	w.settings.Metrics.DisablePrometheusOperatorSupport = false
+	w.expect("switched on", w.settle("ns"), []string{"apply ServiceMonitor ns/modelmesh-metrics-monitor"})
+
+	w = newWorld(t, localRuntime("r", "onnx"))
+	w.kinds = capability.NewSet(capability.ServingRuntime)
+	for _, write := range w.settle("ns") {
+		if strings.Contains(write, "ServiceMonitor") {
+			t.Error(write)
+		}
+	}
+}
+
+// Without the APIs of KServe the Service is there and waits.
+func TestNamespaceWithoutKServe(t *testing.T) {
+	w := newWorld(t)
+	w.kinds = capability.NewSet()
+	w.expect("writes", w.settle("ns"), []string{"apply Service ns/modelmesh-serving"})
+	w.kinds = capability.NewSet(plainKinds...)
+	w.create(localRuntime("r", "onnx"))
+	w.settle("ns")
+	if !w.has("r") {
+		t.Error("a runtime that came later is not served")
+	}
+}
+
+// [modelmesh-99] [modelmesh-100] [modelmesh-101] [M17] [M18] The life of an autoscaler.
+func TestAutoscalerOfARuntime(t *testing.T) {
+	r := localRuntime("r", "onnx")
+	r.Annotations = map[string]string{"serving.kserve.io/autoscalerClass": "hpa"}
+	w := newWorld(t, r)
+	hpa := func() *autoscalingv2.HorizontalPodAutoscaler {
+		h := &autoscalingv2.HorizontalPodAutoscaler{}
+		if !w.get(h, "ns", "modelmesh-serving-r") {
+			return nil
+		}
+		return h
+	}
+	expect := func(what string, replicas, least, most, target int32, metric string) {
+		t.Helper()
+		w.settle("ns")
+		h := hpa()
+		if got := w.replicasOf("r"); got != replicas || (h == nil) != (most == 0) {
+			t.Errorf("%s: %d replicas, autoscaler %v", what, got, h)
+			return
+		}
+		if h == nil {
+			return
+		}
+		m := h.Spec.Metrics[0].Resource
+		if *h.Spec.MinReplicas != least || h.Spec.MaxReplicas != most || *m.Target.AverageUtilization != target || string(m.Name) != metric {
+			t.Errorf("%s: %+v", what, h.Spec)
+		}
+	}
+	annotate := func(annotations map[string]string) {
+		r.Annotations = annotations
+		w.must(w.api.Update(t.Context(), r))
+	}
+	expect("no model", 0, 0, 0, 0, "")
+	w.create(predictorOf("m", "onnx"))
+	expect("first model", 1, 1, 1, 80, "cpu")
+	scaled := map[string]string{
+		"serving.kserve.io/autoscalerClass": "hpa", "serving.kserve.io/min-scale": "2", "serving.kserve.io/max-scale": "4",
+		"serving.kserve.io/targetUtilizationPercentage": "90", "serving.kserve.io/metrics": "memory",
+	}
+	annotate(scaled)
+	expect("other bounds", 2, 2, 4, 90, "memory")
+	w.must(w.api.Patch(t.Context(), w.deploymentOf("r"), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":3}}`)), client.FieldOwner("autoscaler")))
+	expect("the autoscaler at work", 3, 2, 4, 90, "memory")
+	r.Spec.Containers[0].Image = "next"
+	w.must(w.api.Update(t.Context(), r))
+	w.fail = func(verb, kind, _ string) error {
+		if verb != "apply" || kind != "Deployment" {
+			return nil
+		}
+		w.fail = nil
+		return w.api.Patch(t.Context(), w.deploymentOf("r"), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":4}}`)), client.FieldOwner("autoscaler"))
+	}
+	if _, err := w.Reconcile(t.Context(), modelmesh.RequestFor("ns")); !apierrors.IsConflict(err) {
+		t.Errorf("the autoscaler wrote after we had read: %v", err)
+	}
+	expect("the later count of the autoscaler", 4, 2, 4, 90, "memory")
+	strip := `{"metadata":{"labels":{"` + names.OperatorLabel + `":null}}}`
+	w.must(w.api.Patch(t.Context(), w.deploymentOf("r"), client.RawPatch("application/merge-patch+json", []byte(strip))))
+	expect("our label was taken, which hides the Deployment from memory", 4, 2, 4, 90, "memory")
+	annotate(map[string]string{"serving.kserve.io/autoscalerClass": "hpa"})
+	expect("back", 1, 1, 1, 80, "cpu")
+	annotate(map[string]string{"serving.kserve.io/autoscalerClass": "none"})
+	expect("removed", 2, 0, 0, 0, "")
+	annotate(map[string]string{"serving.kserve.io/autoscalerClass": "hpa"})
+	expect("again", 1, 1, 1, 80, "cpu")
+	r.Spec.Disabled = new(true)
+	w.must(w.api.Update(t.Context(), r))
+	w.settle("ns")
+	if hpa() != nil || w.has("r") {
+		t.Error("a runtime that is switched off keeps its objects")
+	}
+}
+
+// [modelmesh-98] [M25] The grace period: pods that are there keep it, also after a restart; what is down stays down.
+func TestScaleToZero(t *testing.T) {
+	w := newWorld(t, localRuntime("r", "onnx"))
+	model := predictorOf("m", "onnx")
+	w.settle("ns")
+	if got := w.replicasOf("r"); got != 0 {
+		t.Errorf("no model yet: %d replicas", got)
+	}
+	w.create(model)
+	w.settle("ns")
+	w.clock.Step(time.Hour)
+	w.settle("ns")
+	if got := w.replicasOf("r"); got != 2 {
+		t.Errorf("with a model: %d replicas", got)
+	}
+	w.must(w.api.Delete(t.Context(), model))
+	if again := w.pass("ns"); again != time.Minute || w.replicasOf("r") != 2 {
+		t.Errorf("its model is gone: %d replicas, again after %s", w.replicasOf("r"), again)
+	}
+	w.clock.Step(20 * time.Second)
+	if again := w.pass("ns"); again != 40*time.Second || w.replicasOf("r") != 2 {
+		t.Errorf("a third of the period: %d replicas, again after %s", w.replicasOf("r"), again)
+	}
+	w.restart()
+	if again := w.pass("ns"); again != time.Minute || w.replicasOf("r") != 2 {
+		t.Errorf("after a restart: %d replicas, again after %s", w.replicasOf("r"), again)
+	}
+	w.clock.Step(time.Minute)
+	if again := w.pass("ns"); again != 0 || w.replicasOf("r") != 0 {
+		t.Errorf("the end of the period: %d replicas, again after %s", w.replicasOf("r"), again)
+	}
+	w.restart()
+	if again := w.pass("ns"); again != 0 || w.replicasOf("r") != 0 {
+		t.Errorf("a restart while it is down: %d replicas, again after %s", w.replicasOf("r"), again)
+	}
+}
+
+// [M24] An InferenceService that cannot be understood hides no other model.
+func TestWhichModelsNeedARuntime(t *testing.T) {
+	service := func(name, format string, annotations map[string]string) *v1beta1.InferenceService {
+		s := &v1beta1.InferenceService{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, Annotations: annotations}}
+		if format != "" {
+			s.Spec.Predictor.Model = &v1beta1.ModelSpec{ModelFormat: v1beta1.ModelFormat{Name: format}}
+			s.Spec.Predictor.Model.StorageURI = new("s3://bucket/path")
+		}
+		return s
+	}
+	mesh := map[string]string{"serving.kserve.io/deploymentMode": "ModelMesh"}
+	w := newWorld(t, localRuntime("r", "onnx"), localRuntime("other", "sklearn"), service("a-broken", "", mesh),
+		service("b-not-ours", "sklearn", nil), service("c", "onnx", mesh))
+	w.settle("ns")
+	if w.replicasOf("r") != 2 || w.replicasOf("other") != 0 {
+		t.Errorf("replicas %d and %d", w.replicasOf("r"), w.replicasOf("other"))
+	}
+	for label, want := range map[string]bool{"mt:onnx": true, "mt:onnx:9": false, "rt:other": true, "rt:none": false} {
+		if got, err := w.Supported(t.Context(), "ns", label); err != nil || got != want {
+			t.Errorf("%s: %v, %v", label, got, err)
+		}
+	}
+	if got, err := w.Supported(t.Context(), "elsewhere", "mt:onnx"); err != nil || got {
+		t.Errorf("in a namespace that is not served: %v, %v", got, err)
+	}
+	w.Config.IgnoreInferenceServices = true
+	if models, err := w.Models(t.Context(), "ns"); err != nil || len(models) > 0 {
+		t.Errorf("%v, %v", models, err)
+	}
+}
+
+// Trouble of one place holds up no other, and is tried again.
+func TestTroubleInOnePlace(t *testing.T) {
+	broken := errors.New("not now")
+	for _, kind := range []string{"Service", "ConfigMap", "Secret", "Deployment"} {
+		w := newWorld(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
+		w.fail = func(verb, k, _ string) error {
+			if verb == "apply" && k == kind {
+				return broken
+			}
+			return nil
+		}
+		if _, err := w.Reconcile(t.Context(), modelmesh.RequestFor("ns")); !errors.Is(err, broken) {
+			t.Errorf("%s: error %v", kind, err)
+		}
+		wrote := w.wrote()
+		w.fail = nil
+		w.settle("ns")
+		if len(wrote) < 3 || !w.has("r") {
+			t.Errorf("%s: wrote only %q", kind, wrote)
+		}
+	}
+}
+
+func TestConclude(t *testing.T) {
+	foreign := &apply.Error{Kind: "Service", Err: &apply.ForeignError{}}
+	other := errors.New("x")
+	for name, tc := range map[string]struct {
+		again time.Duration
+		err   error
+		want  time.Duration
+		fails bool
+	}{
+		"fine":               {0, nil, 0, false},
+		"a period":           {time.Second, nil, time.Second, false},
+		"foreign":            {0, errors.Join(foreign, nil), foreignRetry, false},
+		"foreign and sooner": {time.Second, errors.Join(errors.Join(foreign, foreign)), time.Second, false},
+		"foreign and later":  {time.Hour, foreign, foreignRetry, false},
+		"refused":            {0, &apply.Error{Kind: "Deployment", Err: apierrors.NewInvalid(schema.GroupKind{Kind: "Deployment"}, "d", nil)}, foreignRetry, false},
+		"forbidden":          {0, apierrors.NewForbidden(schema.GroupResource{}, "d", nil), 0, true},
+		"both":               {0, errors.Join(foreign, other), 0, true},
+		"another":            {time.Second, other, 0, true},
+	} {
+		result, err := conclude(tc.again, tc.err)
+		if result.RequeueAfter != tc.want || (err != nil) != tc.fails {
+			t.Errorf("%s: %v, %v", name, result, err)
+		}
+	}
+	for _, tc := range [][3]time.Duration{{0, 0, 0}, {0, 1, 1}, {1, 0, 1}, {2, 1, 1}, {1, 2, 1}} {
+		if got := modelmesh.Sooner(tc[0], tc[1]); got != tc[2] {
+			t.Errorf("sooner of %v: %v", tc[:2], got)
+		}
+	}
+}
+
+// [M28] What follows the rules and cannot be rendered is told once, not in every pass; what the API server refuses is told too.
+func TestRuntimesThatCannotBeWritten(t *testing.T) {
+	clash := localRuntime("clash", "onnx", func(s *v1alpha1.ServingRuntimeSpec) {
+		s.Volumes = []corev1.Volume{{Name: "same"}, {Name: "same"}}
+	})
+	refused := localRuntime("refused", "onnx")
+	w := newWorld(t, clash, refused, localRuntime("good", "onnx"))
+	w.fail = func(verb, kind, name string) error {
+		if verb == "apply" && kind == "Deployment" && strings.HasSuffix(name, "-refused") {
+			return apierrors.NewInvalid(schema.GroupKind{Kind: kind}, name, nil)
+		}
+		return nil
+	}
+	for range 3 {
+		if again := w.pass("ns"); again != foreignRetry {
+			t.Errorf("tried again after %s", again)
+		}
+	}
+	said := heard(w.events)
+	slices.Sort(said)
+	if len(said) != 2 || !strings.Contains(said[0], "InvalidRuntime Invalid runtime Spec: ") || !strings.Contains(said[1], "RuntimeRefused applying Deployment ns/modelmesh-serving-refused") {
+		t.Errorf("events %q", said)
+	}
+	if w.has("clash") || !w.has("good") {
+		t.Error("the wrong one is served")
+	}
+	for _, r := range []client.Object{clash, refused} {
+		w.must(w.api.Delete(t.Context(), r))
+	}
+	w.pass("ns")
+	if w.told.said.Len() > 0 {
+		t.Errorf("still remembered of runtimes that are gone: %d", w.told.said.Len())
+	}
+}
+
+// The manager's own namespace is served without a label, for who runs ModelMesh there; others, whose manager has other components,
+// find nothing of it.
+func TestTheOwnNamespaceWithoutRuntimesAndModels(t *testing.T) {
+	w := newWorld(t)
+	w.expect("writes", w.settle("own"), nil)
+	if _, connected := w.mesh.targets["own"]; connected {
+		t.Error("the manager connects to nobody")
+	}
+	r := localRuntime("r", "onnx")
+	r.Namespace = "own"
+	w.create(r)
+	if writes := w.settle("own"); !slices.Contains(writes, "apply Service own/modelmesh-serving") {
+		t.Errorf("writes %q", writes)
+	}
+	w.must(w.api.Delete(t.Context(), r))
+	if writes := w.settle("own"); !slices.Contains(writes, "delete Service own/modelmesh-serving") {
+		t.Errorf("writes %q", writes)
+	}
+}

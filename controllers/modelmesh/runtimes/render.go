@@ -1,0 +1,160 @@
+package runtimes
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
+)
+
+// RenderInputs is what Render goes by beside the runtime.
+type RenderInputs struct {
+	// Namespace is the served namespace in which the runtime is looked at.
+	Namespace string
+	// Settings are those of the namespace.
+	Settings meshsettings.Settings
+	Served   capability.Set
+	// OnlyOwn: the manager serves its own namespace only, where nothing stands beside runtimes.
+	OnlyOwn bool
+	// Home is the namespace of the manager.
+	Home string
+	// Used: a model waits for the runtime, so its pods are there although the settings scale to zero.
+	Used bool
+}
+
+// Render returns what a ServingRuntime or a ClusterServingRuntime brings about in a served namespace in which it is the only
+// runtime: the Service in front of all runtimes with its ServiceMonitor, the types of models that pods read, their guards, the
+// Deployment and its autoscaler. Notes tell what is not shown, and what the author of the runtime would be told.
+func Render(in RenderInputs, object *unstructured.Unstructured) (objects []*unstructured.Unstructured, notes []string, err error) {
+	t, err := runtimeOf(object)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !t.Wanted() {
+		return nil, []string{"ModelMesh makes nothing for this runtime: spec.multiModel is not true, or spec.disabled is"}, nil
+	}
+	if problem := broken(t); problem != nil {
+		return nil, nil, problem
+	}
+	if problem := mm.Validate(t.Spec, in.Settings.BuiltInServerTypes); problem != nil {
+		return nil, nil, fmt.Errorf("%s: %w", invalidSpec, problem)
+	}
+	namespace := &corev1.Namespace{}
+	namespace.SetGroupVersionKind(namespaceKind)
+	namespace.SetName(in.Namespace)
+	front, err := in.front(object.GetName(), t.Spec)
+	if err != nil {
+		return nil, nil, err
+	}
+	if objects, err = apply.Render(front, modelmesh.ComponentName, namespace); err != nil {
+		return nil, nil, err
+	}
+	own, notes, err := in.pods(object.GetName(), t)
+	if err != nil {
+		return nil, nil, err
+	}
+	rendered, err := apply.Render(own, modelmesh.ComponentName, t.Object)
+	notes = append(notes,
+		fmt.Sprintf("namespace %s has to bear the label %s=true", in.Namespace, modelmesh.LabelEnabled),
+		fmt.Sprintf("ConfigMap %s lists this runtime alone; in the cluster it lists all runtimes of the namespace", resources.ConstraintsName),
+		fmt.Sprintf("Secret %s is a copy of that in the namespace of the manager and is not shown", in.Settings.EtcdSecretName))
+	return append(objects, rendered...), notes, err
+}
+
+// runtimeOf reads a runtime of either scope.
+func runtimeOf(object *unstructured.Unstructured) (modelmesh.Runtime, error) {
+	var out modelmesh.Runtime
+	var err error
+	if object.GetKind() == capability.ClusterServingRuntime.Kind {
+		r := &v1alpha1.ClusterServingRuntime{}
+		err = runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, r)
+		out = modelmesh.Runtime{Object: r, Spec: &r.Spec, Malformed: r.Malformed}
+	} else {
+		r := &v1alpha1.ServingRuntime{}
+		err = runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, r)
+		out = modelmesh.Runtime{Object: r, Spec: &r.Spec, Malformed: r.Malformed}
+	}
+	if err != nil {
+		return modelmesh.Runtime{}, fmt.Errorf("decoding %s %s: %w", object.GetKind(), object.GetName(), err)
+	}
+	out.Object.GetObjectKind().SetGroupVersionKind(object.GroupVersionKind())
+	return out, nil
+}
+
+// proxy is the sidecar of the pods; nil is none.
+func (in RenderInputs) proxy() *authproxy.Proxy {
+	if in.OnlyOwn {
+		return nil
+	}
+	return authproxy.Decide(in.Settings, in.Namespace, in.Served)
+}
+
+// tls are the inputs of a Secret whose content is not known; nil where traffic is not encrypted.
+func (in RenderInputs) tls() *resources.TLSInputs {
+	if !in.Settings.TLS.Enabled() {
+		return nil
+	}
+	return &resources.TLSInputs{SecretName: in.Settings.TLS.SecretName}
+}
+
+// front is what all runtimes of the namespace have in common.
+func (in RenderInputs) front(name string, spec *v1alpha1.ServingRuntimeSpec) (apply.Desired, error) {
+	inputs := resources.NamespaceInputs{
+		Namespace: in.Namespace, Settings: in.Settings, Proxy: in.proxy(), TLS: in.tls(), OpenShift: in.Served.OpenShift(), Home: in.Home,
+	}
+	constraints, err := resources.BuildConstraints(in.Namespace, map[string]*v1alpha1.ServingRuntimeSpec{name: spec}, in.Settings.RESTProxy.Enabled)
+	if err != nil {
+		return nil, fmt.Errorf("building ConfigMap %s: %w", resources.ConstraintsName, err)
+	}
+	desired := apply.Desired{{Config: resources.BuildService(inputs)}, {Config: constraints, Ownership: apply.Unowned}}
+	if !in.OnlyOwn {
+		guards, err := resources.BuildGuards(inputs)
+		if err != nil {
+			return nil, err
+		}
+		desired = append(desired, guards...)
+	}
+	if in.Served.Has(capability.ServiceMonitor) && resources.Monitored(in.Settings) {
+		// Its owner is the Service, which has no uid yet.
+		desired = append(desired, apply.Object{Config: resources.BuildServiceMonitor(inputs), Ownership: apply.Unowned})
+	}
+	return desired, nil
+}
+
+// pods are the Deployment of the runtime and its autoscaler.
+func (in RenderInputs) pods(name string, t modelmesh.Runtime) (apply.Desired, []string, error) {
+	scale, notes := mm.Autoscaling(t.Object.GetAnnotations())
+	inputs := resources.RuntimeInputs{
+		Namespace: in.Namespace, Name: name, Annotations: t.Object.GetAnnotations(), Spec: t.Spec, Settings: in.Settings,
+		TLS: in.tls(), Proxy: in.proxy(), OpenShift: in.Served.OpenShift(),
+	}
+	if !in.OnlyOwn {
+		inputs.Settings.ServiceAccountName = authproxy.AccountOf(in.Settings, in.Served)
+	}
+	replicas := resources.DecideReplicas(resources.ReplicaInputs{
+		Wanted: t.Spec.Replicas, PodsPerRuntime: in.Settings.PodsPerRuntime, ScaleToZero: in.Settings.ScaleToZero, Autoscale: scale, Needed: in.Used,
+	})
+	inputs.Replicas = &replicas.Count
+	built, err := resources.BuildDeployment(inputs)
+	if err != nil {
+		return nil, nil, &specError{err}
+	}
+	desired := apply.Desired{{Config: built.Config}}
+	if replicas.Autoscaled {
+		desired.Add(resources.BuildAutoscaler(inputs, t.Object.GetLabels(), scale))
+	}
+	if replicas.Count == 0 && !in.Used {
+		notes = append(notes, "there are no pods until a model needs the runtime (setting scaleToZero)")
+	}
+	return desired, append(notes, built.Notices...), nil
+}

@@ -1,0 +1,92 @@
+package runtimes
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+)
+
+// OpenShift stores an owner reference that holds up deletion only for who may update the finalizers of the owner: a right that no
+// other cluster asks for. The roles have it for each kind of owner that there is.
+func TestOwnersMayBeNamedOnOpenShift(t *testing.T) {
+	scaled := localRuntime("r", "onnx")
+	scaled.Annotations = map[string]string{mm.AnnotationAutoscalerClass: mm.AutoscalerHPA}
+	w := newWorld(t, scaled, clusterRuntime("shared", "onnx"), predictorOf("m", "onnx"))
+	w.settle("ns")
+	owners := w.holding("ns", "modelmesh-serving", "modelmesh-serving-r", "modelmesh-serving-shared", resources.MonitorName)
+
+	manager := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "own", Name: "modelmesh-controller", UID: "uid-of-the-manager"}}
+	w = newWorld(t, manager)
+	w.Namespaces = &modelmesh.Namespaces{Home: "own"}
+	w.settle("own")
+	owners = append(owners, w.holding("own", "modelmesh-serving")...)
+
+	slices.Sort(owners)
+	owners = slices.Compact(owners)
+	w.expect("kinds of owners", owners, []string{"clusterservingruntimes", "deployments", "namespaces", "services", "servingruntimes"})
+	granted := finalizersOf(t, "../../../config/rbac/modelmesh/role.yaml", "../../../config/rbac/modelmesh/runtimes/role.yaml")
+	for _, owner := range owners {
+		if !slices.Contains(granted, owner+"/finalizers") {
+			t.Errorf("no role has the right to update %s/finalizers", owner)
+		}
+	}
+}
+
+// holding are the resources of the owners whose deletion objects of these names hold up.
+func (w *world) holding(namespace string, names ...string) []string {
+	w.Helper()
+	monitor := &unstructured.Unstructured{}
+	monitor.SetGroupVersionKind(capability.ServiceMonitor)
+	var out []string
+	for _, o := range []client.Object{&corev1.Service{}, &appsv1.Deployment{}, &autoscalingv2.HorizontalPodAutoscaler{}, monitor} {
+		for _, name := range names {
+			found := o.DeepCopyObject().(client.Object)
+			if !w.get(found, namespace, name) {
+				continue
+			}
+			for _, ref := range found.GetOwnerReferences() {
+				if ref.BlockOwnerDeletion != nil && *ref.BlockOwnerDeletion {
+					out = append(out, strings.ToLower(ref.Kind)+"s")
+				}
+			}
+		}
+	}
+	return out
+}
+
+// finalizersOf are the resources of finalizers that roles let update.
+func finalizersOf(t *testing.T, files ...string) []string {
+	t.Helper()
+	var out []string
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		role := &rbacv1.ClusterRole{}
+		if err := yaml.Unmarshal(text, role); err != nil {
+			t.Fatal(err)
+		}
+		for _, rule := range role.Rules {
+			if slices.Contains(rule.Verbs, "update") {
+				out = append(out, rule.Resources...)
+			}
+		}
+	}
+	return out
+}

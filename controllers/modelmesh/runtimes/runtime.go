@@ -1,0 +1,246 @@
+package runtimes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	webhook "github.com/odh-platform/odh-platform-operator/webhooks/modelmesh"
+)
+
+// annotationProduct names a ConfigMap that has to be there before the pods are.
+const annotationProduct = "productConfig"
+
+// noProduct begins as it always did.
+const noProduct = "Unable to access ConfigMap"
+
+// runtime brings about the Deployment of a runtime and its autoscaler. again is when a grace period ends; 0 is never.
+func (s *server) runtime(ctx context.Context, f *facts, name string, t modelmesh.Runtime) (again time.Duration, err error) {
+	problem, err := s.invalid(ctx, f, t)
+	if err != nil {
+		return 0, err
+	}
+	if problem != nil {
+		s.told.validity(f.namespace, t.Object, problem)
+		return 0, nil // its Deployment stays as it is; what mends it wakes us
+	}
+	scale, notes := mm.Autoscaling(t.Object.GetAnnotations())
+	live, err := s.deployment(ctx, f, name)
+	if err != nil {
+		return 0, err
+	}
+	in := resources.RuntimeInputs{
+		Namespace: f.namespace, Name: name, Annotations: t.Object.GetAnnotations(), Spec: t.Spec, Settings: f.settings,
+		TLS: f.tls, Proxy: s.guard(f),
+		OpenShift: s.Served().OpenShift(), Restricted: f.restricted,
+	}
+	replicas := s.replicas(f, name, t, scale, live)
+	in.Replicas = &replicas.Count
+	config, notices, err := s.render(ctx, f, in, live)
+	if unfit, ok := errors.AsType[*specError](err); ok {
+		s.told.validity(f.namespace, t.Object, unfit)
+		return replicas.Again, nil
+	}
+	if err != nil {
+		return replicas.Again, err
+	}
+	s.told.validity(f.namespace, t.Object, nil)
+	s.told.say(f.namespace, t.Object, aboutPods, ReasonNotice, strings.Join(append(append(notes, notices...), s.unguarded(f)...), "; "))
+	if !replicas.Autoscaled {
+		scale = mm.Autoscale{}
+	}
+	version := "" // the autoscaler may have written since
+	if replicas.Autoscaled && live != nil {
+		version = live.ResourceVersion
+	}
+	return replicas.Again, s.write(ctx, f, t, in, apply.Object{Config: config, Version: version}, scale)
+}
+
+// specError says what of a spec that follows the rules cannot be rendered all the same.
+type specError struct{ error }
+
+// Error implements error.
+func (e *specError) Error() string { return invalidSpec + ": " + e.error.Error() }
+
+// Unwrap returns the reason.
+func (e *specError) Unwrap() error { return e.error }
+
+// write applies the objects of a runtime once its guards stand; a scale that is not enabled takes the autoscaler away.
+func (s *server) write(ctx context.Context, f *facts, t modelmesh.Runtime, in resources.RuntimeInputs, deployment apply.Object, scale mm.Autoscale) error {
+	if f.held != nil {
+		return nil
+	}
+	disowns := func(ref metav1.OwnerReference) bool { // a runtime of the namespace hides one of the cluster by its name
+		return strings.HasPrefix(ref.APIVersion, "serving.kserve.io/") && ref.Name == in.Name && ref.UID != t.Object.GetUID()
+	}
+	deployment.Adopts, deployment.Disowns = adoptsOriginals, disowns
+	desired := apply.Desired{deployment}
+	name := resources.DeploymentName(f.settings.ServiceName, in.Name)
+	var err error
+	if scale.Enabled {
+		desired = append(desired, apply.Object{Config: resources.BuildAutoscaler(in, t.Object.GetLabels(), scale), Adopts: adoptsOriginals, Disowns: disowns})
+	} else {
+		err = s.removeAll(ctx, f.namespace, autoscalerKind, func(o metav1.Object) bool { return o.GetName() == name })
+	}
+	return errors.Join(err, s.applier.Apply(ctx, t.Object, desired))
+}
+
+// invalid says why a runtime cannot be served, as far as that is for its author or for the administrator of the namespace to mend.
+func (s *server) invalid(ctx context.Context, f *facts, t modelmesh.Runtime) (problem, err error) {
+	if problem := broken(t); problem != nil {
+		return problem, nil
+	}
+	if problem := mm.Validate(t.Spec, f.settings.BuiltInServerTypes); problem != nil {
+		return fmt.Errorf("%s: %w", invalidSpec, problem), nil
+	}
+	if problem := s.authors.Forbidden(webhook.Uses(s.authors, t.Spec, f.namespace)); problem != nil {
+		return problem, nil
+	}
+	if f.tlsProblem != nil {
+		return f.tlsProblem, nil
+	}
+	product := t.Object.GetAnnotations()[annotationProduct]
+	if product == "" {
+		return nil, nil
+	}
+	err = s.Cached.Get(ctx, inside(f.namespace, product), modelmesh.Metadata(configMapKind))
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("%s '%s', which annotation %s names; create it", noProduct, product, annotationProduct), nil
+	}
+	return nil, err
+}
+
+// deployment returns the Deployment of a runtime as it is: from memory, or what the original left, which memory does not show. Nor
+// does it at once when that was taken over, and whoever took it for new then would roll its pods: only what was not there is not
+// looked up again. Nil is none. It must not be changed.
+func (s *server) deployment(ctx context.Context, f *facts, name string) (*appsv1.Deployment, error) {
+	key := inside(f.namespace, resources.DeploymentName(f.settings.ServiceName, name))
+	d := &appsv1.Deployment{}
+	err := s.Cached.Get(ctx, key, d, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})
+	if err == nil {
+		s.missing.Delete(key)
+		return d, nil
+	}
+	if !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("reading Deployment %s from the cache: %w", key, err)
+	}
+	if _, missing := s.missing.Get(key); missing {
+		return nil, nil
+	}
+	err = s.live.Get(ctx, key, d)
+	if apierrors.IsNotFound(err) {
+		s.missing.Set(key, struct{}{})
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading Deployment %s: %w", key, err)
+	}
+	return d, nil
+}
+
+// replicas decides how many pods a runtime has.
+func (s *server) replicas(f *facts, name string, t modelmesh.Runtime, scale mm.Autoscale, live *appsv1.Deployment) resources.Replicas {
+	runtime := inside(f.namespace, name)
+	idleSince, _ := s.idle.Get(runtime)
+	in := resources.ReplicaInputs{
+		Wanted: t.Spec.Replicas, PodsPerRuntime: f.settings.PodsPerRuntime, ScaleToZero: f.settings.ScaleToZero, Autoscale: scale,
+		Needed:    needed(f.models, mm.Labels(name, t.Spec, f.settings.RESTProxy.Enabled)),
+		IdleSince: idleSince, Now: s.clock.Now(),
+	}
+	if live != nil {
+		in.Live = live.Spec.Replicas
+	}
+	decided := resources.DecideReplicas(in)
+	s.idle.Set(runtime, decided.IdleSince)
+	return decided
+}
+
+// render builds the Deployment in the form that its pods shall have, see AnnotationOriginal.
+func (s *server) render(ctx context.Context, f *facts, in resources.RuntimeInputs, live *appsv1.Deployment) (*appsv1ac.DeploymentApplyConfiguration, []string, error) {
+	if live != nil {
+		original, err := s.original(ctx, f, in, live)
+		if err != nil || original != nil {
+			return original, nil, err
+		}
+	}
+	claims, missing, err := s.claimsFor(ctx, f, in)
+	if err != nil {
+		return nil, nil, err
+	}
+	in.Claims = claims
+	in.Settings.ServiceAccountName = s.account(in.Settings)
+	built, err := resources.BuildDeployment(in)
+	if err != nil {
+		return nil, nil, &specError{err}
+	}
+	notices := append(append([]string{}, f.storage.notices...), built.Notices...)
+	for _, claim := range missing {
+		notices = append(notices, fmt.Sprintf("PersistentVolumeClaim %s does not exist and is not mounted; create it", claim))
+	}
+	return built.Config, notices, nil
+}
+
+// original renders the form of the original where the live Deployment has to keep it; nil where it has not.
+func (s *server) original(ctx context.Context, f *facts, in resources.RuntimeInputs, live *appsv1.Deployment) (*appsv1ac.DeploymentApplyConfiguration, error) {
+	recorded, taken := live.Annotations[AnnotationOriginal]
+	ours := wrote(live)
+	if ours && !taken || !ours && !originals(live) {
+		return nil, nil
+	}
+	in.Form, in.Proxy = resources.Original, originalProxy(f.namespace, &live.Spec.Template)
+	if in.Settings.ServiceAccountName == "" {
+		in.Settings.ServiceAccountName = live.Spec.Template.Spec.ServiceAccountName
+	}
+	claims, _, err := s.claimsFor(ctx, f, in)
+	if err != nil {
+		return nil, err
+	}
+	in.Claims = claims
+	built, err := resources.BuildDeployment(in)
+	if err != nil {
+		return nil, nil // it never was rendered, so the form of ours decides
+	}
+	hash, err := resources.TemplateHash(built.Config)
+	if err != nil {
+		return nil, err
+	}
+	if ours {
+		if hash != recorded {
+			return nil, nil
+		}
+		return built.Config.WithAnnotations(map[string]string{AnnotationOriginal: hash}), nil
+	}
+	same, err := holds(built.Config.Spec.Template, &live.Spec.Template)
+	if err != nil || !same {
+		return nil, err
+	}
+	return built.Config.WithAnnotations(map[string]string{AnnotationOriginal: hash}), nil
+}
+
+// claimsFor returns the claims that the pods of a runtime mount, and those that they would if they existed.
+func (s *server) claimsFor(ctx context.Context, f *facts, in resources.RuntimeInputs) (claims, missing []string, err error) {
+	claims, missing = resources.Claims(resources.ClaimInputs{
+		Form: in.Form, Listed: f.storage.claims, AllowAny: f.settings.AllowAnyPVC, Models: f.models,
+		Labels: mm.Labels(in.Name, in.Spec, f.settings.RESTProxy.Enabled),
+		Exists: func(claim string) bool {
+			e := s.claims.Get(ctx, inside(f.namespace, claim), modelmesh.Metadata(claimKind))
+			if e != nil && !apierrors.IsNotFound(e) {
+				err = errors.Join(err, fmt.Errorf("reading PersistentVolumeClaim %s from the cache: %w", claim, e))
+			}
+			return e == nil
+		},
+	})
+	return claims, missing, err
+}

@@ -1,0 +1,85 @@
+package runtimes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	meshetcd "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/etcd"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+)
+
+// common brings about what all runtimes of a namespace read: the types of models that they know, and where etcd is. Where there
+// are no runtimes it goes.
+func (s *server) common(ctx context.Context, f *facts) error {
+	if len(f.runtimes) == 0 {
+		return errors.Join(s.removeAll(ctx, f.namespace, configMapKind, isConstraints), s.removeAll(ctx, f.namespace, secretKind, isEtcdCopy))
+	}
+	constraints, err := resources.BuildConstraints(f.namespace, specs(f.runtimes), f.settings.RESTProxy.Enabled)
+	if err == nil {
+		desired := apply.Desired{{Config: constraints, Ownership: apply.Unowned, Adopts: adoptsOriginals}}
+		err = s.applier.Apply(ctx, f.owner, desired)
+	}
+	return errors.Join(err, s.etcdSecret(ctx, f))
+}
+
+// etcdSecret writes what the pods of a namespace read about etcd. The manager's own namespace has the Secret itself, and a
+// namespace may have one that somebody else made, which then is in force there.
+func (s *server) etcdSecret(ctx context.Context, f *facts) error {
+	name, own := f.settings.EtcdSecretName, s.Namespaces.Own()
+	theirs, err := s.ownEtcd(ctx, f.namespace, name)
+	if err != nil {
+		return err
+	}
+	if theirs != nil && !f.settings.AllowNamespaceEtcd {
+		s.refuse(f, aboutOwnEtcd, fmt.Sprintf("Secret %s in namespace %s is not the manager's: delete it, or have the administrator set allowNamespaceEtcd", name, f.namespace))
+		return s.stream.ConnectOwn(f.namespace, nil)
+	}
+	s.refuse(f, aboutOwnEtcd, unusable(name, f.namespace, s.stream.ConnectOwn(f.namespace, theirs)))
+	problem := ""
+	switch {
+	case f.etcd != nil:
+		problem = unusable(name, own, s.stream.Connect(f.etcd))
+	case theirs == nil:
+		problem = fmt.Sprintf("Could not get the controller etcd secret: there is no Secret %s in namespace %s; create it", name, own)
+	}
+	s.refuse(f, aboutEtcd, problem)
+	if f.etcd == nil || theirs != nil || f.namespace == own {
+		return nil
+	}
+	data, err := meshetcd.Copy(f.etcd, own, f.namespace)
+	if err != nil {
+		s.refuse(f, aboutEtcd, unusable(name, own, err))
+		return nil
+	}
+	desired := apply.Desired{{Config: resources.BuildEtcdSecret(name, f.namespace, data), Ownership: apply.Unowned, Adopts: adoptsOriginals}}
+	return errors.Join(s.applier.Apply(ctx, f.owner, desired), s.removeAll(ctx, f.namespace, secretKind, func(o metav1.Object) bool {
+		return isEtcdCopy(o) && o.GetName() != name
+	}))
+}
+
+// unusable says what is wrong with an etcd Secret, "" without an error.
+func unusable(name, namespace string, err error) string {
+	if err == nil {
+		return ""
+	}
+	return fmt.Sprintf("Secret %s in namespace %s cannot be used: %v", name, namespace, err)
+}
+
+// ownEtcd is the content of the etcd Secret of a namespace that neither we nor the original wrote, nil where there is none. The
+// Secret in the manager's own namespace is that of everybody.
+func (s *server) ownEtcd(ctx context.Context, namespace, name string) (map[string][]byte, error) {
+	if namespace == s.Namespaces.Own() {
+		return nil, nil
+	}
+	head := modelmesh.Metadata(secretKind)
+	if err := s.Cached.Get(ctx, inside(namespace, name), head); err == nil && isOurs(head) {
+		return nil, nil
+	}
+	data, _, err := s.copies.get(ctx, inside(namespace, name))
+	return data, err
+}

@@ -1,0 +1,253 @@
+package runtimes
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+)
+
+// liveTemplate is a pod template as the API server stores it: with defaults, and with what third parties added.
+func liveTemplate() *corev1.PodTemplateSpec {
+	t := &corev1.PodTemplateSpec{}
+	t.Labels = map[string]string{"name": "modelmesh-serving-r", "theirs": "x"}
+	t.Spec.RestartPolicy = corev1.RestartPolicyAlways
+	t.Spec.TerminationGracePeriodSeconds = new(int64(90))
+	t.Spec.Tolerations = []corev1.Toleration{{Key: "gpu"}}
+	t.Spec.Containers = []corev1.Container{
+		{
+			Name: "mm", Image: "mm:1", ImagePullPolicy: corev1.PullIfNotPresent,
+			Args:         []string{"a", "b"},
+			Env:          []corev1.EnvVar{{Name: "MM_SERVICE_NAME", Value: "modelmesh-serving"}, {Name: "MM_PAYLOAD_PROCESSORS", Value: "http://theirs"}},
+			Resources:    corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("1")}},
+			Ports:        []corev1.ContainerPort{{Name: "grpc", ContainerPort: 8033, Protocol: corev1.ProtocolTCP}},
+			VolumeMounts: []corev1.VolumeMount{{Name: "tc-config", MountPath: "/etc/watson/mmesh/config"}, {Name: "theirs", MountPath: "/etc/theirs"}},
+			ReadinessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/ready", Port: intstr.FromInt32(8089), Scheme: corev1.URISchemeHTTP}},
+				SuccessThreshold: 1},
+		},
+		{Name: "theirs", Image: "x"},
+	}
+	return t
+}
+
+// [M40] What third parties and defaults added keeps nobody from finding that a template is already there; every other difference does.
+func TestHolds(t *testing.T) {
+	container := func(fields string) string {
+		return `{"spec":{"containers":[{"name":"mm","image":"mm:1"` + fields + `}]}}`
+	}
+	for name, tc := range map[string]struct {
+		want string
+		is   bool
+	}{
+		"nothing":                  {`{}`, true},
+		"labels":                   {`{"metadata":{"labels":{"name":"modelmesh-serving-r"}}}`, true},
+		"another label":            {`{"metadata":{"labels":{"name":"modelmesh-serving-r","more":"x"}}}`, false},
+		"an annotation":            {`{"metadata":{"annotations":{"more":"x"}}}`, false},
+		"the container":            {container(``), true},
+		"another image":            {`{"spec":{"containers":[{"name":"mm","image":"mm:2"}]}}`, false},
+		"another container":        {`{"spec":{"containers":[{"name":"mm","image":"mm:1"},{"name":"puller","image":"p"}]}}`, false},
+		"same quantity":            {container(`,"resources":{"limits":{"cpu":"1000m"}}`), true},
+		"another quantity":         {container(`,"resources":{"limits":{"cpu":"1001m"}}`), false},
+		"env":                      {container(`,"env":[{"name":"MM_SERVICE_NAME","value":"modelmesh-serving"}]`), true},
+		"env of another value":     {container(`,"env":[{"name":"MM_SERVICE_NAME","value":"other"}]`), false},
+		"env that is missing":      {container(`,"env":[{"name":"MM_LABELS","value":""}]`), false},
+		"mount":                    {container(`,"volumeMounts":[{"name":"tc-config","mountPath":"/etc/watson/mmesh/config"}]`), true},
+		"mount of another volume":  {container(`,"volumeMounts":[{"name":"other","mountPath":"/etc/watson/mmesh/config"}]`), false},
+		"port":                     {container(`,"ports":[{"name":"grpc","containerPort":8033}]`), true},
+		"port without a name":      {container(`,"ports":[{"containerPort":8033}]`), true},
+		"another port":             {container(`,"ports":[{"containerPort":8034}]`), false},
+		"args":                     {container(`,"args":["a","b"]`), true},
+		"fewer args":               {container(`,"args":["a"]`), false},
+		"probe":                    {container(`,"readinessProbe":{"httpGet":{"path":"/ready","port":8089}}`), true},
+		"another probe":            {container(`,"readinessProbe":{"httpGet":{"path":"/ready","port":"grpc"}}`), false},
+		"security of ours":         {container(`,"securityContext":{"runAsNonRoot":true}`), false},
+		"grace period":             {`{"spec":{"terminationGracePeriodSeconds":90}}`, true},
+		"another grace period":     {`{"spec":{"terminationGracePeriodSeconds":30}}`, false},
+		"tolerations":              {`{"spec":{"tolerations":[{"key":"gpu"}]}}`, true},
+		"no tolerations":           {`{"spec":{"tolerations":[]}}`, true},
+		"another toleration":       {`{"spec":{"tolerations":[{"key":"cpu"}]}}`, false},
+		"a volume, which it lacks": {`{"spec":{"volumes":[{"name":"v","emptyDir":{}}]}}`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := holds(rawJSON(tc.want), liveTemplate())
+			if err != nil || got != tc.is {
+				t.Errorf("%v, %v, want %v", got, err, tc.is)
+			}
+		})
+	}
+	if _, err := holds(rawJSON(`{"spec":{"containers":[{"resources":{"limits":{"cpu":"many"}}}]}}`), liveTemplate()); err == nil {
+		t.Error("a template that is none was compared")
+	}
+	if _, err := holds(func() {}, liveTemplate()); err == nil {
+		t.Error("a function was compared")
+	}
+}
+
+// rawJSON is a value that is already encoded.
+type rawJSON string
+
+func (r rawJSON) MarshalJSON() ([]byte, error) { return []byte(r), nil }
+
+// leftByOriginal is a Deployment that the original made for a runtime in ns, with a container that a third party added.
+func leftByOriginal(t *testing.T, w *world, r *v1alpha1.ServingRuntime) *appsv1.Deployment {
+	t.Helper()
+	f, err := w.gather(t.Context(), "ns")
+	if err != nil {
+		t.Fatal(err)
+	}
+	built, err := resources.BuildDeployment(resources.RuntimeInputs{Form: resources.Original, Namespace: "ns", Name: r.Name, Spec: &r.Spec, Settings: f.settings, Replicas: new(int32(2))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(built.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &appsv1.Deployment{}
+	if err := json.Unmarshal(text, d); err != nil {
+		t.Fatal(err)
+	}
+	d.Annotations = map[string]string{"manifestival": "new", corev1.LastAppliedConfigAnnotation: "{}"}
+	d.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: "serving.kserve.io/v1alpha1", Kind: "ServingRuntime", Name: r.Name, UID: r.UID, Controller: new(true), BlockOwnerDeletion: new(true),
+	}}
+	d.Spec.Template.Spec.Containers = append(d.Spec.Template.Spec.Containers, corev1.Container{Name: "theirs", Image: "registry.example.com/theirs:1"})
+	return d
+}
+
+// secured tells whether the pods of a runtime have the form of ours.
+func (w *world) secured(runtime string) bool {
+	w.Helper()
+	for _, c := range w.deploymentOf(runtime).Spec.Template.Spec.Containers {
+		if c.Name == "rest-proxy" {
+			return c.SecurityContext != nil && c.SecurityContext.AllowPrivilegeEscalation != nil
+		}
+	}
+	w.Fatal("no rest-proxy")
+	return false
+}
+
+// [M40] Which form the pods of a Deployment have, from the take-over on.
+func TestFormOfATakenDeployment(t *testing.T) {
+	for name, tc := range map[string]struct {
+		// left changes what the original left, later what happens after the take-over.
+		left, later func(*world, *v1alpha1.ServingRuntime, *appsv1.Deployment)
+		// atOnce and afterwards tell whether the pods have the form of ours.
+		atOnce, afterwards bool
+	}{
+		"nothing happens": {},
+		"the runtime changes": {later: func(w *world, r *v1alpha1.ServingRuntime, _ *appsv1.Deployment) {
+			r.Spec.Containers[0].Image = "registry.example.com/server:2"
+			w.must(w.api.Update(w.Context(), r))
+		}, afterwards: true},
+		"the settings change": {later: func(w *world, _ *v1alpha1.ServingRuntime, _ *appsv1.Deployment) {
+			w.settings.EnableAccessLogging = true
+		}, afterwards: true},
+		"somebody removes the annotation": {later: func(w *world, _ *v1alpha1.ServingRuntime, d *appsv1.Deployment) {
+			w.must(w.api.Patch(w.Context(), d, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+AnnotationOriginal+`":null}}}`))))
+		}, afterwards: true},
+		"a restart": {later: func(w *world, _ *v1alpha1.ServingRuntime, _ *appsv1.Deployment) { w.restart() }},
+		"pods roll anyway": {left: func(_ *world, _ *v1alpha1.ServingRuntime, d *appsv1.Deployment) {
+			d.Spec.Template.Spec.TerminationGracePeriodSeconds = new(int64(30))
+		}, atOnce: true, afterwards: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := localRuntime("r", "onnx")
+			w := newWorld(t, r, predictorOf("m", "onnx"))
+			d := leftByOriginal(t, w, r)
+			if tc.left != nil {
+				tc.left(w, r, d)
+			}
+			w.must(w.api.Create(t.Context(), d, client.FieldOwner("manager")))
+			w.restart()
+			w.settle("ns")
+			if got := w.secured("r"); got != tc.atOnce || (w.deploymentOf("r").Annotations[AnnotationOriginal] == "") != tc.atOnce {
+				t.Errorf("after the take-over: %v, annotations %v", got, w.deploymentOf("r").Annotations)
+			}
+			if tc.later != nil {
+				tc.later(w, r, w.deploymentOf("r"))
+			}
+			w.settle("ns")
+			if got := w.secured("r"); got != tc.afterwards || (w.deploymentOf("r").Annotations[AnnotationOriginal] == "") != tc.afterwards {
+				t.Errorf("afterwards: %v, annotations %v", got, w.deploymentOf("r").Annotations)
+			}
+		})
+	}
+}
+
+// [M40] Passes that follow a take-over before memory shows it change neither the form of the pods nor their number, and one over a
+// Deployment that is new looks for it once, beside the look of each write.
+func TestATakeOverThatMemoryDoesNotShowYet(t *testing.T) {
+	for name, leave := range map[string]func(*world, *v1alpha1.ServingRuntime){
+		"pods that run": func(*world, *v1alpha1.ServingRuntime) {},
+		"pods that no model needs any more": func(w *world, _ *v1alpha1.ServingRuntime) {
+			w.must(w.api.Delete(w.Context(), predictorOf("m", "onnx")))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := localRuntime("r", "onnx")
+			w := newWorld(t, r, predictorOf("m", "onnx"))
+			w.must(w.api.Create(t.Context(), leftByOriginal(t, w, r), client.FieldOwner("manager")))
+			leave(w, r)
+			w.restart()
+			w.behind = true
+			w.pass("ns")
+			taken := w.deploymentOf("r")
+			if !isOurs(taken) || taken.Annotations[AnnotationOriginal] == "" || w.secured("r") {
+				t.Fatalf("not taken over as it was: labels %v, annotations %v", taken.Labels, taken.Annotations)
+			}
+			for range 3 {
+				w.pass("ns")
+			}
+			w.behind = false
+			w.settle("ns")
+			if diff := cmp.Diff(taken.Spec, w.deploymentOf("r").Spec); diff != "" {
+				t.Errorf("pods roll (-after the take-over +now):\n%s", diff)
+			}
+		})
+	}
+	t.Run("a new one", func(t *testing.T) {
+		w := newWorld(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
+		w.behind = true
+		for range 3 {
+			w.pass("ns")
+		}
+		var looks int
+		for _, read := range w.reads {
+			if strings.Contains(read, "get Deployment ns/modelmesh-serving-r") {
+				looks++
+			}
+		}
+		if got := w.deploymentOf("r"); looks != 1+3 || got.Spec.Replicas == nil || *got.Spec.Replicas == 0 {
+			t.Errorf("%d looks, %+v", looks, got.Spec.Replicas)
+		}
+	})
+}
+
+// Whoever takes our label off a Deployment does not take the hardening off its pods: the API server knows who applied it.
+func TestALostLabelKeepsTheHardening(t *testing.T) {
+	w := newWorld(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
+	w.settle("ns")
+	before := w.deploymentOf("r")
+	if !w.secured("r") {
+		t.Fatal("the pods of a new runtime are hardened")
+	}
+	w.must(w.api.Patch(t.Context(), w.deploymentOf("r"), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"`+names.ComponentLabel+`":null}}}`))))
+	w.settle("ns")
+	after := w.deploymentOf("r")
+	if diff := cmp.Diff(before.Spec, after.Spec); diff != "" || !isOurs(after) || after.Annotations[AnnotationOriginal] != "" {
+		t.Errorf("labels %v, pods roll (-before +after):\n%s", after.Labels, diff)
+	}
+}

@@ -1,0 +1,255 @@
+package runtimes
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/component"
+	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
+)
+
+// woken are the namespaces that a handler asks a pass for when something happens to an object, sorted.
+func woken(t *testing.T, h handler.EventHandler, o client.Object) []string {
+	t.Helper()
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer queue.ShutDown()
+	h.Generic(t.Context(), event.GenericEvent{Object: o}, queue)
+	var out []string
+	for range queue.Len() {
+		request, _ := queue.Get()
+		if request.Namespace != "" {
+			t.Errorf("a request for %s: requests are namespaces", request)
+		}
+		out = append(out, request.Name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// someWorld serves own, ns and other; stranger has no label and closed says no.
+func someWorld(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.Namespaces = &modelmesh.Namespaces{Home: "own", Labelled: fakeCache{reader: labelledOnly(namespaceNamed("own", ""), namespaceNamed("ns", "true"),
+		namespaceNamed("other", "true"), namespaceNamed("stranger", ""), namespaceNamed("closed", "false"))}}
+	return w
+}
+
+func in(namespace, name string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+}
+
+// Objects of users count in namespaces that are served; ours count everywhere, since what is left somewhere has to go.
+func TestWhoseObjectsWake(t *testing.T) {
+	w := someWorld(t)
+	for namespace, want := range map[string]struct{ users, ours []string }{
+		"ns":       {[]string{"ns"}, []string{"ns"}},
+		"own":      {[]string{"own"}, []string{"own"}},
+		"stranger": {nil, []string{"stranger"}},
+		"closed":   {nil, []string{"closed"}},
+		"gone":     {nil, []string{"gone"}},
+	} {
+		w.expect("an object of a user in "+namespace, woken(t, w.Namespaces.EnqueueServed(), in(namespace, "x")), want.users)
+		w.expect("an object of ours in "+namespace, woken(t, modelmesh.EnqueueNamespace(), in(namespace, "x")), want.ours)
+	}
+	w.expect("a namespace", woken(t, &handler.EnqueueRequestForObject{}, namespaceNamed("closed", "false")), []string{"closed"})
+	w.expect("something of the cluster", woken(t, w.Namespaces.EnqueueAll(), clusterRuntime("r", "f")), []string{"ns", "other", "own"})
+}
+
+// The namespace of the manager gets a pass without any event, also where it is the only one.
+func TestOwnNamespaceAtStart(t *testing.T) {
+	w := someWorld(t)
+	for name, namespaces := range map[string]*modelmesh.Namespaces{"one of several": w.Namespaces, "the only one": {Home: "own"}} {
+		w.Namespaces = namespaces
+		queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+		if err := w.atStart().Start(t.Context(), queue); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := queue.Get(); queue.Len() != 0 || got != modelmesh.RequestFor("own") {
+			t.Errorf("%s: %d requests beside %s", name, queue.Len(), got)
+		}
+		queue.ShutDown()
+	}
+}
+
+// While it is not known whether a namespace is served, its objects wake: the pass finds out, or tries again.
+func TestUnknownNamespacesWake(t *testing.T) {
+	w := someWorld(t)
+	w.Namespaces = &modelmesh.Namespaces{Home: "own", Labelled: fakeCache{reader: brokenReader{}}}
+	w.expect("an object of a user", woken(t, w.Namespaces.EnqueueServed(), in("ns", "x")), []string{"ns"})
+	w.expect("all", woken(t, w.Namespaces.EnqueueAll(), in("ns", "x")), nil)
+	w.expect("a Secret", woken(t, w.bySecret(), in("ns", meshsettings.DefaultStorageSecret)), []string{"ns"})
+}
+
+type brokenReader struct{}
+
+func (brokenReader) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return errors.New("no memory")
+}
+
+func (brokenReader) List(context.Context, client.ObjectList, ...client.ListOption) error {
+	return errors.New("no memory")
+}
+
+// Changed settings wake the namespace that they are for, or all that are served.
+func TestSettingsWake(t *testing.T) {
+	w := someWorld(t)
+	w.expect("of one namespace", woken(t, w.Namespaces.EnqueueNamed(), namespaceNamed("ns", "")), []string{"ns"})
+	w.expect("of all", woken(t, w.Namespaces.EnqueueNamed(), &corev1.Namespace{}), []string{"ns", "other", "own"})
+}
+
+// Of the Secrets, which are all held as bare metadata, few matter (M10, M30, M31).
+func TestSecretsThatWake(t *testing.T) {
+	all := []string{"ns", "other", "own"}
+	for name, tc := range map[string]struct {
+		tls    string
+		ignore bool
+		secret *corev1.Secret
+		want   []string
+	}{
+		"etcd in the manager's namespace":          {"", false, in("own", meshsettings.DefaultEtcdSecret), all},
+		"the copy of it":                           {"", false, in("ns", meshsettings.DefaultEtcdSecret), []string{"ns"}},
+		"the copy of it where nothing is served":   {"", false, in("stranger", meshsettings.DefaultEtcdSecret), nil},
+		"storage entries":                          {"", false, in("ns", meshsettings.DefaultStorageSecret), []string{"ns"}},
+		"those of the manager's own namespace":     {"", false, in("own", meshsettings.DefaultStorageSecret), []string{"own"}},
+		"those that are not to be followed":        {"", true, in("ns", meshsettings.DefaultStorageSecret), nil},
+		"those where nothing is served":            {"", false, in("closed", meshsettings.DefaultStorageSecret), nil},
+		"TLS of one namespace":                     {"serving-tls", false, in("ns", "serving-tls"), []string{"ns"}},
+		"TLS of the manager, which others go with": {"serving-tls", true, in("own", "serving-tls"), all},
+		"TLS that is off":                          {"", false, in("own", "serving-tls"), nil},
+		"anything else":                            {"serving-tls", false, in("ns", "something"), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := someWorld(t)
+			w.settings.TLS.SecretName, w.Config.IgnoreSecrets = tc.tls, tc.ignore
+			w.expect("woken", woken(t, w.bySecret(), tc.secret), tc.want)
+		})
+	}
+	w := someWorld(t)
+	w.Settings = func(context.Context, string) (meshsettings.Settings, error) {
+		return meshsettings.Settings{}, errors.New("not read yet")
+	}
+	w.expect("before the settings are known", woken(t, w.bySecret(), in("ns", meshsettings.DefaultStorageSecret)), nil)
+}
+
+func TestClusterRuntimesAreUsed(t *testing.T) {
+	w := someWorld(t)
+	if !w.UsesClusterRuntimes() {
+		t.Error("by default")
+	}
+	w.Config.IgnoreClusterServingRuntimes = true
+	if w.UsesClusterRuntimes() {
+		t.Error("although they are to be left alone")
+	}
+	w.Config.IgnoreClusterServingRuntimes = false
+	w.Namespaces = &modelmesh.Namespaces{Home: "own"}
+	if w.UsesClusterRuntimes() {
+		t.Error("in the scope of one namespace")
+	}
+}
+
+// passes tells which changes of an object each predicate lets through.
+func passes(p predicate.Predicate, change func(*v1alpha1.ServingRuntime)) bool {
+	before := localRuntime("r", "f")
+	before.Generation, before.ResourceVersion = 1, "1"
+	before.Labels, before.Annotations = map[string]string{"a": "b"}, map[string]string{"c": "d"}
+	after := before.DeepCopy()
+	after.ResourceVersion = "2"
+	change(after)
+	return p.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})
+}
+
+func TestChangesThatMatter(t *testing.T) {
+	now := metav1.Now()
+	changes := map[string]func(*v1alpha1.ServingRuntime){
+		"nothing":       func(*v1alpha1.ServingRuntime) {},
+		"spec":          func(r *v1alpha1.ServingRuntime) { r.Generation++ },
+		"another one":   func(r *v1alpha1.ServingRuntime) { r.UID = "other" },
+		"deletion":      func(r *v1alpha1.ServingRuntime) { r.DeletionTimestamp = &now },
+		"a label":       func(r *v1alpha1.ServingRuntime) { r.Labels["a"] = "x" },
+		"an annotation": func(r *v1alpha1.ServingRuntime) { r.Annotations["c"] = "x" },
+		"an owner":      func(r *v1alpha1.ServingRuntime) { r.OwnerReferences = []metav1.OwnerReference{{Name: "o"}} },
+		"our fields": func(r *v1alpha1.ServingRuntime) {
+			r.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: modelmesh.FieldOwner}}
+		},
+	}
+	for name, tc := range map[string]struct {
+		predicate predicate.Predicate
+		lets      []string
+	}{
+		"objects of ours": {touched(), []string{"a label", "an annotation", "an owner", "another one", "deletion", "our fields"}},
+		"models":          {specChanged(), []string{"another one", "deletion", "spec"}},
+		"runtimes":        {specOrAnnotations(), []string{"an annotation", "another one", "deletion", "spec"}},
+		"claims":          {modelmesh.ComesOrGoes(), []string{"another one"}},
+	} {
+		var lets []string
+		for what, change := range changes {
+			if passes(tc.predicate, change) {
+				lets = append(lets, what)
+			}
+		}
+		slices.Sort(lets)
+		if !slices.Equal(lets, tc.lets) {
+			t.Errorf("%s: %q, want %q", name, lets, tc.lets)
+		}
+		if !tc.predicate.Create(event.CreateEvent{Object: localRuntime("r", "f")}) || !tc.predicate.Delete(event.DeleteEvent{Object: localRuntime("r", "f")}) {
+			t.Errorf("%s: coming and going always matters", name)
+		}
+	}
+}
+
+// Of claims nothing is kept but that they are there.
+func TestOfClaimsLittleIsKept(t *testing.T) {
+	claim := modelmesh.Metadata(claimKind)
+	claim.SetNamespace("ns")
+	claim.SetName("data")
+	claim.SetUID("u")
+	claim.SetLabels(map[string]string{"a": "b"})
+	claim.SetAnnotations(map[string]string{"a": "b"})
+	claim.SetFinalizers([]string{"f"})
+	kept, err := component.Bare(claim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := kept.(*metav1.PartialObjectMetadata)
+	if m.Name != "data" || m.UID != "u" || m.Labels != nil || m.Annotations != nil || m.Finalizers != nil || m.Kind != "PersistentVolumeClaim" {
+		t.Errorf("%+v", m)
+	}
+	if other, err := component.Bare("tombstone"); err != nil || other != "tombstone" {
+		t.Errorf("%v %v", other, err)
+	}
+}
+
+// What is held in memory: nothing of users as a whole but their models and runtimes (M10).
+func TestWhatIsHeldInMemory(t *testing.T) {
+	for _, namespace := range []string{"", "own"} {
+		for _, need := range Caches(namespace) {
+			switch need.Kind.Kind {
+			case "Secret", "ConfigMap":
+				if need.Whole {
+					t.Errorf("%s are held whole", need.Kind.Kind)
+				}
+			case "Deployment":
+				if !need.Whole || need.Everything {
+					t.Errorf("Deployments: %+v", need)
+				}
+			}
+			if need.Kind.Group != "monitoring.coreos.com" && need.Namespace != namespace {
+				t.Errorf("%s of namespace %q, want %q", need.Kind.Kind, need.Namespace, namespace)
+			}
+		}
+	}
+}

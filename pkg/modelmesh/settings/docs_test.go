@@ -1,0 +1,107 @@
+package settings
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// documented are the rows of the table of keys in the documentation: key, default, whether a namespace may set it.
+func documented(t *testing.T) (rows [][3]string) {
+	t.Helper()
+	text, err := os.ReadFile("../../../docs/modelmesh-settings.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "| Key | Default | Namespace | Effect |\n|---|---|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	for line := range strings.Lines(table) {
+		cells := strings.Split(strings.TrimSpace(line), "|")
+		if len(cells) != 6 {
+			t.Fatalf("the row has %d cells: %s", len(cells), line)
+		}
+		cell := func(i int) string { return strings.Trim(strings.TrimSpace(cells[i]), "`") }
+		rows = append(rows, [3]string{cell(1), cell(2), cell(3)})
+	}
+	return rows
+}
+
+// leaves are the paths of all settings.
+func leaves(t *testing.T) []string {
+	t.Helper()
+	root, err := parse("", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var known []string
+	root.asked = func(path string) { known = append(known, path) }
+	root.settings(&Settings{})
+	return slices.DeleteFunc(slices.Clone(known), func(path string) bool {
+		return slices.ContainsFunc(known, func(other string) bool { return strings.HasPrefix(other, path+".") })
+	})
+}
+
+// The documentation has every key and no other, says what a namespace may set, and its defaults are those of the program.
+func TestDocumentation(t *testing.T) {
+	var keys []string
+	defaults := map[string]any{}
+	var text strings.Builder
+	for _, row := range documented(t) {
+		keys = append(keys, row[0])
+		if want := map[bool]string{true: "yes", false: "no"}[namespaceMaySet(row[0])]; row[2] != want {
+			t.Errorf("%s: a namespace may set it: %q, want %q", row[0], row[2], want)
+		}
+		nest(defaults, strings.Split(row[0], "."), row[1])
+	}
+	slices.Sort(keys)
+	want := slices.Sorted(slices.Values(leaves(t)))
+	if diff := cmp.Diff(want, keys); diff != "" {
+		t.Errorf("keys (-program +documentation):\n%s", diff)
+	}
+	write(&text, defaults, "")
+	zero := Settings{}
+	for _, r := range resourcesOf(&zero) {
+		*r = resources("0", "0", "0", "0")
+	}
+	got := mustRead(t, zero, text.String())
+	got.RuntimePodLabels, got.RuntimePodAnnotations = nil, nil // {} says nothing
+	same(t, got, Default())
+}
+
+func nest(tree map[string]any, path []string, value string) {
+	if len(path) == 1 {
+		tree[path[0]] = value
+		return
+	}
+	child, ok := tree[path[0]].(map[string]any)
+	if !ok {
+		child = map[string]any{}
+		tree[path[0]] = child
+	}
+	nest(child, path[1:], value)
+}
+
+func write(b *strings.Builder, tree map[string]any, indent string) {
+	for key, value := range tree {
+		if child, ok := value.(map[string]any); ok {
+			b.WriteString(indent + key + ":\n")
+			write(b, child, indent+"  ")
+			continue
+		}
+		b.WriteString(indent + key + ": " + value.(string) + "\n")
+	}
+}
+
+// Everything that a namespace may set is a setting.
+func TestWhatNamespacesMaySetExists(t *testing.T) {
+	for _, allowed := range ofNamespace {
+		if !slices.ContainsFunc(leaves(t), func(path string) bool {
+			return path == allowed || strings.HasSuffix(allowed, ".") && strings.HasPrefix(path, allowed)
+		}) {
+			t.Errorf("%s is no setting", allowed)
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package settings
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// FuzzDocuments: no document makes the reading panic or stall, changes what is below it, or lets a namespace say what it may not;
+// and what is accepted can stand in a pod.
+func FuzzDocuments(f *testing.F) {
+	f.Add(everything)
+	f.Add("podsPerRuntime: none\nrestProxy: [1]\npayloadProcessors: ''")
+	f.Add("a: &a [*a]\nrunTimePodLabels: {<<: *a}\ntls: *a")
+	f.Add("modelMeshImage: {name: 'a:1', tag: 1.0, digest: null}\nmetrics: {port: 0x7}")
+	f.Add("runtimePodLabels: &x {a.b/C: 1, y: ~}\nrunTimePodAnnotations: *x\nimagePullSecrets: [{name: *x}]")
+	f.Add("{scaleToZero: {gracePeriodSeconds: 9223372036854775807}, ? [a] : b, !!binary x: 1, podsPerRuntime: !!float 3}")
+	f.Fuzz(func(t *testing.T, text string) {
+		below := Default()
+		below.RuntimePodLabels = map[string]string{"below": "1"}
+		got, _, err := Read(below, text)
+		want := Default()
+		want.RuntimePodLabels = map[string]string{"below": "1"}
+		same(t, below, want)
+		if err == nil {
+			plausible(t, got)
+		}
+		tenant, _, err := ReadOverride(below, text)
+		if err != nil {
+			return
+		}
+		plausible(t, tenant)
+		if tenant.ServiceName != below.ServiceName || tenant.ServicePort != below.ServicePort || tenant.ServiceAccountName != below.ServiceAccountName ||
+			tenant.ModelMeshImage != below.ModelMeshImage || tenant.StorageSecretName != below.StorageSecretName || tenant.TLS != below.TLS ||
+			tenant.ModelMeshEndpoint != below.ModelMeshEndpoint || len(tenant.InternalModelMeshEnvVars) > 0 || tenant.AllowAnyPVC {
+			t.Errorf("a namespace said %+v", tenant)
+		}
+	})
+}
+
+// plausible checks what a pod could not have.
+func plausible(t *testing.T, s Settings) {
+	t.Helper()
+	if len(validation.IsDNS1035Label(s.ServiceName)) > 0 || s.ServicePort < 1 || s.ServicePort > 65535 || s.PodsPerRuntime < 0 || s.ScaleToZero.GracePeriod < 0 {
+		t.Errorf("%+v", s)
+	}
+	for _, r := range resourcesOf(&s) {
+		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+			request, limit := r.Requests[name], r.Limits[name]
+			if request.Sign() < 0 || request.Cmp(limit) > 0 {
+				t.Errorf("%s of %s, limit %s", name, request.String(), limit.String())
+			}
+		}
+	}
+	for _, image := range []Image{s.ModelMeshImage, s.RESTProxy.Image, s.StorageHelper.Image} {
+		if reference := image.Reference(); reference == "" || strings.ContainsAny(reference, " \n\"") {
+			t.Errorf("image %q", reference)
+		}
+	}
+	for key, value := range s.RuntimePodLabels {
+		if len(validation.IsQualifiedName(key)) > 0 || len(validation.IsValidLabelValue(value)) > 0 {
+			t.Errorf("label %q: %q", key, value)
+		}
+	}
+	for _, one := range s.PayloadProcessors {
+		if one == "" || strings.ContainsAny(one, " \t\n") {
+			t.Errorf("processor %q", one)
+		}
+	}
+}
+
+// FuzzStorageEntries: no entry makes the reading panic, and claims are names of objects.
+func FuzzStorageEntries(f *testing.F) {
+	f.Add("key", []byte(`{"type":"pvc","name":"claim"}`))
+	f.Add("default_pvc", []byte(`{"type":"pvc","name":7,"type":null}`))
+	f.Add("x", []byte(`[{}]`))
+	f.Fuzz(func(t *testing.T, key string, entry []byte) {
+		claims, notices := StorageClaims(map[string][]byte{key: entry, "sound": []byte(`{"type":"pvc","name":"sound"}`)})
+		found := false
+		for _, claim := range claims {
+			found = found || claim == "sound"
+			if len(validation.IsDNS1123Subdomain(claim)) > 0 {
+				t.Errorf("claim %q", claim)
+			}
+		}
+		if !found || len(notices) > 1 {
+			t.Errorf("%q %q", claims, notices)
+		}
+	})
+}
+
+// Half of what a ConfigMap may hold is read in a moment whatever it looks like: nobody gets settings meanwhile. The limit is for slow
+// machines; what compares every key with every other takes minutes.
+func TestLargeDocuments(t *testing.T) {
+	const size = 1 << 19
+	fill := func(piece func(i int) string) string {
+		var b strings.Builder
+		for i := 0; b.Len() < size; i++ {
+			b.WriteString(piece(i))
+		}
+		return b.String()
+	}
+	numbered := func(format string) string { return fill(func(i int) string { return fmt.Sprintf(format, i) }) }
+	anchor := "a: &a {" + strings.Repeat("x", 1000) + ": 1, "
+	for i := range 3000 {
+		anchor += fmt.Sprintf("k%d: 1, ", i)
+	}
+	for name, text := range map[string]string{
+		"many keys":       numbered("key%d: 1\n"),
+		"one long key":    "? " + fill(func(int) string { return "a" }) + "\n: 1\n",
+		"deep lists":      "payloadProcessors: " + fill(func(int) string { return "[" }),
+		"deep maps":       "tls: " + fill(func(int) string { return "{a: " }),
+		"many labels":     "runtimePodLabels:\n" + numbered("  l%d: v\n"),
+		"many secrets":    "imagePullSecrets:\n" + numbered("- {name: s%d, odd: 1}\n"),
+		"many variables":  "internalModelMeshEnvVars:\n" + numbered("- {name: 'A B', value: v%d}\n"),
+		"merged aliases":  anchor + "}\nrunTimePodLabels: {<<: [" + fill(func(int) string { return "*a, " }) + "]}",
+		"aliased objects": anchor + "}\nimagePullSecrets: [" + fill(func(int) string { return "*a, " }) + "]",
+		"merged for ever": "a: &a {<<: [*a, *a]}\nb: &b {<<: [*a, *a, *b]}\ntls: *b\nmetrics: {<<: *a}",
+		"laughs":          "a: &a [x,x,x]\nb: &b [*a,*a,*a]\nc: &c [*b,*b,*b]\npayloadProcessors: *c\ntls: {a: *c}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			done := make(chan error, 1)
+			go func() {
+				_, notes, err := Read(Default(), text)
+				if len(notes) > enough+1 {
+					t.Errorf("%d notes", len(notes))
+				}
+				done <- err
+			}()
+			select {
+			case <-done:
+			case <-time.After(time.Minute):
+				t.Fatal("it is still being read")
+			}
+		})
+	}
+}

@@ -1,0 +1,91 @@
+package settings
+
+import (
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// [modelmesh-40] How the parts of an image come together over layers.
+func TestImages(t *testing.T) {
+	shipped := Image{Name: "shipped/mm", Tag: "latest", Digest: "sha256:aa"}
+	for name, tc := range map[string]struct {
+		below Image
+		text  string
+		want  string
+	}{
+		"nothing":                           {shipped, "", "shipped/mm@sha256:aa"},
+		"tag alone drops the digest (M36)":  {shipped, "tag: v2", "shipped/mm:v2"},
+		"digest alone":                      {shipped, "digest: sha256:bb", "shipped/mm@sha256:bb"},
+		"digest without a tag anywhere":     {Image{Name: "mm"}, "digest: sha256:bb", "mm@sha256:bb"},
+		"tag and digest":                    {shipped, "{tag: v2, digest: sha256:bb}", "shipped/mm@sha256:bb"},
+		"name, tag and digest":              {shipped, "{name: n, tag: t, digest: sha256:bb}", "n@sha256:bb"},
+		"tag as a float with a digest":      {shipped, "{tag: 1.0, digest: sha256:bb}", "shipped/mm@sha256:bb"},
+		"tag as a float":                    {shipped, "tag: 1.10", "shipped/mm:1.10"},
+		"tag as a number":                   {shipped, "tag: 007", "shipped/mm:007"},
+		"name alone is a mirror":            {shipped, "name: mirror:5000/mm", "mirror:5000/mm@sha256:aa"},
+		"name alone over a tag":             {Image{Name: "mm", Tag: "latest"}, "name: mirror:5000/mm", "mirror:5000/mm:latest"},
+		"whole reference with a tag":        {shipped, "name: mirror:5000/mm:v3", "mirror:5000/mm:v3"},
+		"whole reference with a digest":     {shipped, "name: q/mm@sha256:cc", "q/mm@sha256:cc"},
+		"whole reference with both":         {shipped, "name: q/mm:v3@sha256:cc", "q/mm:v3@sha256:cc"},
+		"a digest beside a tag in the name": {shipped, "{name: 'q/mm:v3', digest: sha256:cc}", "q/mm:v3@sha256:cc"},
+		"nothing beside a whole reference":  {shipped, "{name: 'q/mm:v3', tag: '', digest: ''}", "q/mm:v3"},
+		"no tag beside a whole reference":   {shipped, "{name: 'q/mm@sha256:cc', tag: ''}", "q/mm@sha256:cc"},
+		"a tag over a whole reference":      {ParseImage("q/mm:v3"), "tag: v4", "q/mm:v4"},
+		"a tag over a reference with both":  {ParseImage("h:5/mm:v3@sha256:cc"), "tag: v4", "h:5/mm:v4"},
+		"no tag":                            {Image{Name: "mm", Tag: "latest"}, "tag: ''", "mm"},
+		"no digest":                         {shipped, "digest: ''", "shipped/mm:latest"},
+		"null says nothing":                 {shipped, "{name: null, tag: ~, digest: }", "shipped/mm@sha256:aa"},
+		"blanks around do not count":        {shipped, "tag: ' v5 '", "shipped/mm:v5"},
+		"keys in any spelling":              {shipped, "{NAME: n, Tag: t}", "n:t"},
+		"command of an image that has none": {shipped, "{tag: v6, commands: [x]}", "shipped/mm:v6"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			below := Default()
+			below.ModelMeshImage = tc.below
+			text := ""
+			if tc.text != "" {
+				text = "modelMeshImage: " + tc.text
+				if !strings.HasPrefix(tc.text, "{") {
+					text = "modelMeshImage: {" + tc.text + "}"
+				}
+			}
+			got, _, err := Read(below, text)
+			if err != nil || got.ModelMeshImage.Reference() != tc.want {
+				t.Errorf("%q, %v, want %q", got.ModelMeshImage.Reference(), err, tc.want)
+			}
+		})
+	}
+	if got := (Image{Tag: "v1"}).Reference(); got != "" {
+		t.Errorf("no image: %q", got)
+	}
+}
+
+func TestImagesRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"{name: 'a:1', tag: 2}":            `modelMeshImage.name "a:1" must have no tag and no digest where these stand beside it`,
+		"{name: 'a@sha256:1', tag: 2}":     "must have no tag and no digest",
+		"{name: 'a@sha256:1', digest: d}":  "must have no tag and no digest",
+		"{name: 'a:1', tag: 2, digest: d}": "must have no tag and no digest",
+		"{name: ''}":                       `modelMeshImage.name "" must name an image`,
+		"{name: 'a b'}":                    `modelMeshImage.name "a b" (line 1): must be part of an image reference`,
+		"{name: 'https://a/b'}":            "must be part of an image reference",
+		"{tag: [v1]}":                      `modelMeshImage.tag a list (line 1): must be part`,
+		"quay.io/example/modelmesh:v1":     `modelMeshImage "quay.io/example/modelmesh:v1" (line 1): must be an object`,
+		"{name: {a: b}, tag: \"a\\tb\"}":   "modelMeshImage.name an object",
+	} {
+		refused(t, "modelMeshImage: "+text, want)
+	}
+	refused(t, "storageHelperImage: {command: /opt/app/puller}", "storageHelperImage.command", "must be a list of strings")
+}
+
+// Taking a reference apart and putting it together again changes nothing.
+func TestReferencesSurvive(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		reference := rapid.StringMatching(`([a-z0-9.-]{1,10}(:[0-9]{1,5})?/)?[a-z0-9]{1,8}(/[a-z0-9]{1,8})?(:[A-Za-z0-9._-]{1,10})?(@sha256:[0-9a-f]{8})?`).Draw(t, "reference")
+		if got := ParseImage(" " + reference + "\n").Reference(); got != reference {
+			t.Fatalf("%q became %q", reference, got)
+		}
+	})
+}

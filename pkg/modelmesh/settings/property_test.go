@@ -1,0 +1,257 @@
+package settings
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"pgregory.net/rapid"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+)
+
+// each has a line for each setting, by its path, that changes it.
+func each(t *testing.T) map[string]string {
+	t.Helper()
+	root, err := parse(everything, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := map[string]string{}
+	for _, path := range leaves(t) {
+		value := lookup(t, root, strings.Split(path, "."))
+		if value == "" {
+			continue // digests, which everything has none of
+		}
+		parts := strings.Split(path, ".")
+		lines[path] = strings.Join(parts, ": {") + ": " + value + strings.Repeat("}", len(parts)-1)
+	}
+	return lines
+}
+
+// lookup writes the value of a path as flow YAML; "" where the document has none.
+func lookup(t *testing.T, s *section, path []string) string {
+	t.Helper()
+	node := s.take(path[0])
+	if node == nil {
+		return ""
+	}
+	if len(path) > 1 {
+		fields, err := s.mapping(node)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return lookup(t, &section{fields: fields, findings: s.findings}, path[1:])
+	}
+	return flow(target(node))
+}
+
+// Each key changes one setting, and each of them is changed by one.
+func TestEachKeyAlone(t *testing.T) {
+	lines := each(t)
+	all := Default()
+	for _, path := range slices.Sorted(maps.Keys(lines)) {
+		got, _, err := Read(Default(), lines[path])
+		if err != nil {
+			// What is too much by itself goes with its limit.
+			if !strings.Contains(err.Error(), "is more than limits") && !strings.Contains(err.Error(), "raise the other") {
+				t.Errorf("%s: %v", lines[path], err)
+			}
+			continue
+		}
+		if fmt.Sprintf("%+v", got) == fmt.Sprintf("%+v", Default()) {
+			t.Errorf("%s changes nothing", lines[path])
+		}
+		next, _, err := Read(all, lines[path])
+		if err == nil {
+			all = next
+		}
+	}
+	// The limits were raised meanwhile, so that requests fit now.
+	for _, path := range slices.Sorted(maps.Keys(lines)) {
+		if strings.Contains(path, ".requests.") {
+			all = mustRead(t, all, lines[path])
+		}
+	}
+	want := everySetting()
+	want.AuthProxy.Image.Digest = "" // a tag drops it
+	same(t, all, want)
+}
+
+// The order of keys that have nothing to do with each other does not matter, nor in how many documents they stand.
+func TestLayersAreIndependent(t *testing.T) {
+	lines := each(t)
+	maps.DeleteFunc(lines, func(path, _ string) bool {
+		return strings.Contains(path, "requests") || strings.Contains(path, "limits") || strings.HasPrefix(path, "modelMeshImage.digest")
+	})
+	paths := slices.Sorted(maps.Keys(lines))
+	rapid.Check(t, func(r *rapid.T) {
+		chosen := rapid.Permutation(paths).Draw(r, "order")[:rapid.IntRange(1, len(paths)).Draw(r, "count")]
+		inOrder, sorted := Default(), Default()
+		var err error
+		for _, path := range chosen {
+			if inOrder, _, err = Read(inOrder, lines[path]); err != nil {
+				r.Fatalf("%s: %v", lines[path], err)
+			}
+		}
+		for _, path := range slices.Sorted(slices.Values(chosen)) {
+			if sorted, _, err = Read(sorted, lines[path]); err != nil {
+				r.Fatalf("%s: %v", lines[path], err)
+			}
+		}
+		if fmt.Sprintf("%+v", inOrder) != fmt.Sprintf("%+v", sorted) {
+			r.Fatalf("%+v\n%+v", inOrder, sorted)
+		}
+		again, _, err := Read(inOrder, lines[chosen[0]])
+		if err != nil || fmt.Sprintf("%+v", again) != fmt.Sprintf("%+v", inOrder) {
+			r.Fatalf("saying it twice changes something: %v", err)
+		}
+	})
+}
+
+// What a namespace may say means there what it means for all.
+func TestANamespaceSaysTheSame(t *testing.T) {
+	for path, line := range each(t) {
+		admin, _, adminErr := Read(Default(), line)
+		tenant, _, err := ReadOverride(Default(), line)
+		switch {
+		case !namespaceMaySet(path):
+			if err == nil || !strings.Contains(err.Error(), path+" may not be set for one namespace") {
+				t.Errorf("%s: %v", line, err)
+			}
+		case (err == nil) != (adminErr == nil):
+			t.Errorf("%s: %v and %v", line, adminErr, err)
+		case err == nil:
+			same(t, tenant, admin)
+		}
+	}
+}
+
+// story is what a source should answer, in the simplest words: the last good reading of each document holds.
+type story struct {
+	defaults, admin *string
+	overrides       map[string]string
+	base, current   *Settings
+	tenants         map[string]Settings
+}
+
+func (s *story) settle() {
+	base, err := Default(), error(nil)
+	if s.defaults != nil {
+		base, _, err = Read(builtIn(), *s.defaults)
+	}
+	if err == nil {
+		s.base = &base
+	}
+	if s.base == nil {
+		return
+	}
+	settings := *s.base
+	if s.admin != nil {
+		settings, _, err = Read(*s.base, *s.admin)
+	} else {
+		err = nil
+	}
+	if err == nil {
+		s.current = &settings
+	}
+}
+
+func (s *story) answer(namespace string) (Settings, bool) {
+	if s.current == nil {
+		return Settings{}, false
+	}
+	text, given := s.overrides[namespace]
+	if !given || namespace == home {
+		delete(s.tenants, namespace)
+		return *s.current, true
+	}
+	settings, _, err := ReadOverride(*s.current, text)
+	if err == nil {
+		s.tenants[namespace] = settings
+	} else if _, known := s.tenants[namespace]; !known {
+		return *s.current, true
+	}
+	return s.tenants[namespace], true
+}
+
+// Whatever is written, in whatever order, the answers are those of the story; and nobody is told twice of the same.
+func TestStories(t *testing.T) {
+	documents := []string{"podsPerRuntime: 1", "podsPerRuntime: 2\nmetrics: {port: 2113}", "podsPerRuntime: x", "modelMeshResources: {requests: {cpu: 2}}",
+		"modelMeshResources: {limits: {cpu: 1}}", "inferenceServiceName: other", "odd: 1", "", "{", "runtimePodLabels: {a: b}"}
+	namespaces := []string{"one", "two"}
+	rapid.Check(t, func(r *rapid.T) {
+		f := newFixture(t, config.ModelMesh{})
+		expected := &story{overrides: map[string]string{}, tenants: map[string]Settings{}}
+		f.followDefaults(nil)
+		f.followConfigs(nil)
+		expected.settle()
+		for range rapid.IntRange(1, 6).Draw(r, "steps") {
+			text := rapid.SampledFrom(documents).Draw(r, "text")
+			remove := rapid.IntRange(0, 4).Draw(r, "remove") == 0
+			where := rapid.SampledFrom([]string{"defaults", "admin", "one", "two"}).Draw(r, "where")
+			expected.write(where, text, remove)
+			f.show(t, expected)
+			for _, namespace := range append(namespaces, "three") {
+				want, served := expected.answer(namespace)
+				got, err := f.For(t.Context(), namespace)
+				if served != (err == nil) || fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
+					r.Fatalf("after %q in %s (removed: %t), of %s, %v:\n%+v\nwant\n%+v", text, where, remove, namespace, err, got, want)
+				}
+			}
+			for len(f.recorder.Events) > 0 {
+				<-f.recorder.Events
+			}
+			f.show(t, expected) // nothing new
+			for _, namespace := range namespaces {
+				if _, err := f.For(t.Context(), namespace); err != nil {
+					r.Fatal(err)
+				}
+			}
+			f.quiet(t)
+		}
+	})
+}
+
+// write changes one of the documents.
+func (s *story) write(where, text string, remove bool) {
+	var given *string
+	if !remove {
+		given = &text
+	}
+	switch where {
+	case "defaults":
+		s.defaults = given
+	case "admin":
+		s.admin = given
+	default:
+		if remove {
+			delete(s.overrides, where)
+		} else {
+			s.overrides[where] = text
+		}
+		return
+	}
+	s.settle()
+}
+
+// show brings the documents of a story to the source, as its watches would.
+func (f *fixture) show(t *testing.T, s *story) {
+	t.Helper()
+	var all []*unstructured.Unstructured
+	if s.admin != nil {
+		all = append(all, loose(t, stored(home, *s.admin)))
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(s.overrides)) {
+		all = append(all, loose(t, stored(namespace, s.overrides[namespace])))
+	}
+	if s.defaults == nil {
+		f.followDefaults(nil)
+	} else {
+		f.followDefaults(loose(t, defaults(*s.defaults)))
+	}
+	f.followConfigs(all)
+}

@@ -1,0 +1,241 @@
+package settings
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+func mustRead(t *testing.T, over Settings, text string) Settings {
+	t.Helper()
+	got, notes, err := Read(over, text)
+	if err != nil || len(notes) > 0 {
+		t.Fatalf("notes %q, error %v of:\n%s", notes, err, text)
+	}
+	return got
+}
+
+func refused(t *testing.T, text string, want ...string) {
+	t.Helper()
+	_, _, err := Read(Default(), text)
+	for _, part := range want {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("error %v\nlacks %q, of:\n%s", err, part, text)
+		}
+	}
+}
+
+// same compares settings; quantities are equal that mean the same.
+func same(t *testing.T, got, want Settings) {
+	t.Helper()
+	if !equality.Semantic.DeepEqual(got, want) {
+		t.Errorf("(-want +got):\n%s", cmp.Diff(want, got, cmp.Comparer(func(a, b resource.Quantity) bool { return a.Cmp(b) == 0 })))
+	}
+}
+
+// everything sets each key to something else than its default.
+const everything = `
+inferenceServiceName: served
+inferenceServicePort: 8034
+headlessService: false
+podsPerRuntime: 3
+grpcMaxMessageSizeBytes: 33554432
+tls: {secretName: serving-tls, clientAuth: ' optional '}
+enableAccessLogging: true
+modelMeshImage: {name: example.com/mm, tag: v9}
+modelMeshResources: {requests: {cpu: 1, memory: 1Gi}, limits: {cpu: 2, memory: 2Gi}}
+restProxy:
+  enabled: false
+  port: 8009
+  skipVerify: true
+  image: {name: example.com/rest, tag: v9}
+  resources: {requests: {cpu: 3, memory: 3Gi}, limits: {cpu: 4, memory: 4Gi}}
+storageHelperImage: {name: example.com/adapter, tag: v9, command: [/bin/fetch, now]}
+storageHelperResources: {requests: {cpu: 5, memory: 5Gi}, limits: {cpu: 6, memory: 6Gi}}
+storageSecretName: storage
+etcdSecretName: etcd
+serviceAccountName: runner
+metrics: {enabled: false, port: 2222, scheme: http, disablePrometheusOperatorSupport: true}
+scaleToZero: {enabled: false, gracePeriodSeconds: 5}
+runtimePodLabels: {Cost.Centre: 42}
+runtimePodAnnotations: {Example.com/Scrape: "no"}
+imagePullSecrets: [{name: one}, {name: two}]
+allowAnyPVC: true
+allowNamespaceEtcd: true
+builtInServerTypes: [own]
+payloadProcessors: [logger://log, http://collector:8080/v1]
+internalModelMeshEnvVars: [{name: A, value: 1.0}, {name: B}]
+modelMeshEndpoint: localhost:8033
+runtimeArchitectures: [ppc64le]
+authProxy:
+  mode: always
+  image: {name: example.com/oauth, tag: v9}
+  rbacImage: {name: example.com/rbac, tag: v9}
+  resources: {requests: {cpu: 7, memory: 7Gi}, limits: {cpu: 8, memory: 8Gi}}
+  extraArgs: [--debug]
+networkPolicy: {enabled: false, restricted: true}
+`
+
+func everySetting() Settings {
+	image := func(name string) Image { return Image{Name: "example.com/" + name, Tag: "v9"} }
+	return Settings{
+		ServiceName: "served", ServicePort: 8034, PodsPerRuntime: 3, GRPCMaxMessageSizeBytes: 33554432,
+		TLS: TLS{SecretName: "serving-tls", ClientAuth: "optional"}, EnableAccessLogging: true,
+		ModelMeshImage: image("mm"), ModelMeshResources: resources("1", "1Gi", "2", "2Gi"),
+		RESTProxy:         RESTProxy{Port: 8009, SkipVerify: true, Image: image("rest"), Resources: resources("3", "3Gi", "4", "4Gi")},
+		StorageHelper:     StorageHelper{Image: image("adapter"), Command: []string{"/bin/fetch", "now"}, Resources: resources("5", "5Gi", "6", "6Gi")},
+		StorageSecretName: "storage", EtcdSecretName: "etcd", ServiceAccountName: "runner",
+		Metrics:                  Metrics{Port: 2222, Scheme: "http", DisablePrometheusOperatorSupport: true},
+		ScaleToZero:              ScaleToZero{GracePeriod: 5 * time.Second},
+		RuntimePodLabels:         map[string]string{"Cost.Centre": "42"},
+		RuntimePodAnnotations:    map[string]string{"Example.com/Scrape": "no"},
+		ImagePullSecrets:         []corev1.LocalObjectReference{{Name: "one"}, {Name: "two"}},
+		AllowAnyPVC:              true,
+		AllowNamespaceEtcd:       true,
+		BuiltInServerTypes:       []string{"own"},
+		PayloadProcessors:        []string{"logger://log", "http://collector:8080/v1"},
+		InternalModelMeshEnvVars: []corev1.EnvVar{{Name: "A", Value: "1.0"}, {Name: "B"}},
+		ModelMeshEndpoint:        "localhost:8033",
+		RuntimeArchitectures:     []string{"ppc64le"},
+		AuthProxy: AuthProxy{Mode: AuthProxyAlways, Image: image("oauth"), RBACImage: image("rbac"),
+			Resources: resources("7", "7Gi", "8", "8Gi"), ExtraArgs: []string{"--debug"}},
+		NetworkPolicyRestricted: true,
+	}
+}
+
+func TestEveryKeyIsRead(t *testing.T) { same(t, mustRead(t, Default(), everything), everySetting()) }
+
+// M36: keys of settings are found in any spelling, those of users' labels keep theirs.
+func TestSpellingOfKeys(t *testing.T) {
+	var shouted strings.Builder
+	for line := range strings.Lines(everything) {
+		if key, rest, ok := strings.Cut(line, ":"); ok && !strings.HasPrefix(line, " ") {
+			line = strings.ToUpper(key) + ":" + rest
+		}
+		shouted.WriteString(line)
+	}
+	same(t, mustRead(t, Default(), shouted.String()), everySetting())
+	got := mustRead(t, Default(), "RestProxy: {SKIPVERIFY: true, Image: {TAG: v2}}\nrunTimePodLabels: {App: Mine, app: yours}")
+	if !got.RESTProxy.SkipVerify || got.RESTProxy.Image.Tag != "v2" || got.RuntimePodLabels["App"] != "Mine" || got.RuntimePodLabels["app"] != "yours" {
+		t.Errorf("%+v %v", got.RESTProxy, got.RuntimePodLabels)
+	}
+	refused(t, "podsPerRuntime: 1\nPodsPerRuntime: 2", "podsPerRuntime: it is given 2 times, as PodsPerRuntime, podsPerRuntime: leave one")
+	refused(t, "podsPerRuntime: 1\npodsPerRuntime: 2", `key "podsPerRuntime" in line 2 is there already: leave one`)
+}
+
+// [modelmesh-38] What a document does not say keeps its default.
+func TestUntouchedKeysKeepDefaults(t *testing.T) {
+	got := mustRead(t, Default(), `storageHelperImage: {name: override, tag: "1.0"}`)
+	if got.StorageHelper.Image.Reference() != "override:1.0" || got.PodsPerRuntime != 2 || !slices.Equal(got.StorageHelper.Command, []string{"/opt/app/puller"}) {
+		t.Errorf("%+v", got)
+	}
+	for _, nothing := range []string{"", "# nothing", "{}", "null", "---\n", "podsPerRuntime:\nrestProxy: ~\nmetrics: {port: null}"} {
+		same(t, mustRead(t, Default(), nothing), Default())
+	}
+}
+
+// [modelmesh-39] A key with a dot is one key.
+func TestKeysWithDots(t *testing.T) {
+	got := mustRead(t, Default(), "runtimePodLabels: {foo.bar: one}\nrunTimePodAnnotations: {a.b/c.d: two}")
+	if got.RuntimePodLabels["foo.bar"] != "one" || got.RuntimePodAnnotations["a.b/c.d"] != "two" {
+		t.Errorf("%v %v", got.RuntimePodLabels, got.RuntimePodAnnotations)
+	}
+}
+
+// Maps are merged key by key, and null takes a key away; nothing of what is below changes.
+func TestMapsMerge(t *testing.T) {
+	below := Default()
+	below.RuntimePodLabels = map[string]string{"a": "1", "b": "2"}
+	got := mustRead(t, below, "runtimePodLabels: {b: 3, c: 4, a: null}")
+	if diff := cmp.Diff(map[string]string{"b": "3", "c": "4"}, got.RuntimePodLabels); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(map[string]string{"a": "1", "b": "2"}, below.RuntimePodLabels); diff != "" {
+		t.Errorf("what is below was changed: %s", diff)
+	}
+	got = mustRead(t, below, "modelMeshResources: {limits: {cpu: 9}}")
+	if got.ModelMeshResources.Limits.Cpu().String() != "9" || got.ModelMeshResources.Limits.Memory().String() != "448Mi" || below.ModelMeshResources.Limits.Cpu().String() != "3" {
+		t.Errorf("%v, below %v", got.ModelMeshResources, below.ModelMeshResources)
+	}
+}
+
+// [modelmesh-41] A value of another type is refused.
+func TestTypes(t *testing.T) {
+	refused(t, `podsPerRuntime: "none"`, `podsPerRuntime "none" (line 1): must be a whole number from 0 to 65535`)
+	refused(t, "modelMeshResources: {requests: {memory: asdf}}", "Invalid config for 'modelMeshResources': ", `requests.memory "asdf"`, "quantity")
+	// Quotes do not matter where there is one reading.
+	got := mustRead(t, Default(), `{podsPerRuntime: "3", headlessService: "no", enableAccessLogging: 'True', runtimePodLabels: {on: 007}}`)
+	if got.PodsPerRuntime != 3 || got.HeadlessService || !got.EnableAccessLogging || got.RuntimePodLabels["on"] != "007" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// [modelmesh-42]
+func TestMetricsAndMessageSize(t *testing.T) {
+	got := mustRead(t, builtIn(), "metrics: {enabled: true}\ngrpcMaxMessageSizeBytes: 33554432")
+	if !got.Metrics.Enabled || got.GRPCMaxMessageSizeBytes != 33554432 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// [modelmesh-43] Lists replace.
+func TestListsReplace(t *testing.T) {
+	got := mustRead(t, Default(), "builtInServerTypes: [one, two]")
+	if !slices.Equal(got.BuiltInServerTypes, []string{"one", "two"}) {
+		t.Errorf("%v", got.BuiltInServerTypes)
+	}
+	if got = mustRead(t, got, "builtInServerTypes: []\npayloadProcessors: ''"); len(got.BuiltInServerTypes) != 0 || len(got.PayloadProcessors) != 0 {
+		t.Errorf("%v", got)
+	}
+	below := Default()
+	below.PayloadProcessors, below.ImagePullSecrets = []string{"a"}, []corev1.LocalObjectReference{{Name: "x"}}
+	if got = mustRead(t, below, "payloadProcessors: \"\"\nimagePullSecrets: []"); len(got.PayloadProcessors) != 0 || len(got.ImagePullSecrets) != 0 {
+		t.Errorf("an empty list empties: %+v", got)
+	}
+}
+
+// [modelmesh-44] Quantities that mean the same are the same.
+func TestQuantities(t *testing.T) {
+	a := mustRead(t, Default(), "modelMeshResources: {requests: {cpu: 15000m, memory: 0.5Gi}, limits: {cpu: 15000m, memory: 0.5Gi}}")
+	b := mustRead(t, Default(), "modelMeshResources: {requests: {cpu: 15, memory: 512Mi}, limits: {cpu: 15, memory: 512Mi}}")
+	same(t, a, b)
+	for _, text := range []string{"invalid", "''", "-1", "[1]", "{}", "1Kg"} {
+		for _, section := range []string{"modelMeshResources", "storageHelperResources"} {
+			refused(t, section+": {limits: {cpu: "+text+"}}", "Invalid config for '"+section+"'", "must be a quantity")
+		}
+		refused(t, "restProxy: {resources: {limits: {cpu: "+text+"}}}", "Invalid config for 'restProxy.resources'")
+	}
+	refused(t, "modelMeshResources: {requests: {cpu: 4}}", "Invalid config for 'modelMeshResources'", "requests.cpu 4 is more than limits.cpu 3")
+}
+
+// [modelmesh-45]
+func TestKubernetesTypes(t *testing.T) {
+	got := mustRead(t, Default(), "internalModelMeshEnvVars: [{name: X, value: y}]\nimagePullSecrets: [{name: pull}]")
+	if diff := cmp.Diff([]corev1.EnvVar{{Name: "X", Value: "y"}}, got.InternalModelMeshEnvVars); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]corev1.LocalObjectReference{{Name: "pull"}}, got.ImagePullSecrets); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// [modelmesh-36] A processor needs no scheme.
+func TestPayloadProcessors(t *testing.T) {
+	got := mustRead(t, Default(), "payloadProcessors: ['example:8080/consumer/kserve/v2', ' example2:8080/consumer/kserve/v2 ']")
+	if s := strings.Join(got.PayloadProcessors, " "); s != "example:8080/consumer/kserve/v2 example2:8080/consumer/kserve/v2" {
+		t.Error(s)
+	}
+}
+
+// [modelmesh-37]
+func TestPayloadProcessorWithBlank(t *testing.T) {
+	for _, blank := range []string{" ", "\\t", "\\n"} {
+		refused(t, `payloadProcessors: [ok, "a`+blank+`b"]`, "Error parsing payload processor 'a", "endpoint must not contain spaces.")
+	}
+}

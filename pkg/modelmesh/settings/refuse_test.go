@@ -1,0 +1,176 @@
+package settings
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Every refusal names the key, the value, the line and what is right.
+func TestRefusals(t *testing.T) {
+	for text, want := range map[string]string{
+		"inferenceServiceName: Served":                                `inferenceServiceName "Served" (line 1): must be the name of a Service`,
+		"inferenceServiceName: ''":                                    `inferenceServiceName ""`,
+		"inferenceServiceName: 9a":                                    `inferenceServiceName "9a"`,
+		"\ninferenceServicePort: 0":                                   `inferenceServicePort "0" (line 2): must be a whole number from 1 to 65535`,
+		"inferenceServicePort: 70000":                                 `"70000"`,
+		"inferenceServicePort: 80.5":                                  `"80.5"`,
+		"inferenceServicePort: [1]":                                   "inferenceServicePort a list",
+		"headlessService: 2":                                          `headlessService "2" (line 1): must be true or false`,
+		"headlessService: {}":                                         "headlessService an object",
+		"podsPerRuntime: -1":                                          `podsPerRuntime "-1" (line 1): must be a whole number from 0 to 65535`,
+		"podsPerRuntime: 99999999999999999999":                        "podsPerRuntime",
+		"grpcMaxMessageSizeBytes: 16Mi":                               `grpcMaxMessageSizeBytes "16Mi" (line 1): must be a whole number from 0 to 2147483647`,
+		"tls: {secretName: 'A B'}":                                    `tls.secretName "A B" (line 1): must be the name of a Secret, or empty`,
+		"tls: {clientAuth: 'a b'}":                                    `tls.clientAuth "a b"`,
+		"restProxy: {port: http}":                                     `restProxy.port "http"`,
+		"restProxy: on":                                               `restProxy "on" (line 1): must be an object`,
+		"storageSecretName: ''":                                       `storageSecretName "" (line 1): must be the name of a Secret`,
+		"etcdSecretName: _":                                           `etcdSecretName "_"`,
+		"serviceAccountName: A":                                       `serviceAccountName "A"`,
+		"metrics: {scheme: grpc}":                                     `metrics.scheme "grpc" (line 1): must be http or https`,
+		"scaleToZero: {gracePeriodSeconds: 1m}":                       `scaleToZero.gracePeriodSeconds "1m"`,
+		"runtimePodLabels: [a]":                                       "runtimePodLabels a list (line 1): must be an object of strings",
+		"runtimePodLabels: {a: {b: c}}":                               "runtimePodLabels.a an object (line 1): must be a string",
+		"runtimePodLabels: {'a b': c}":                                `runtimePodLabels "a b" (line 1): must be an object whose keys are names`,
+		"runtimePodLabels: {a: 'b c'}":                                `runtimePodLabels.a "b c" (line 1): must be a value that Kubernetes takes`,
+		"runtimePodAnnotations: {'': c}":                              `runtimePodAnnotations ""`,
+		"imagePullSecrets: [pull]":                                    `imagePullSecrets[0] "pull" (line 1): must be a list of objects with a name`,
+		"imagePullSecrets: [{name: a}, {}]":                           "imagePullSecrets[1].name is missing: name a Secret",
+		"imagePullSecrets: pull":                                      `imagePullSecrets "pull"`,
+		"imagePullSecrets: [{name: B}]":                               `imagePullSecrets[0].name "B"`,
+		"allowAnyPVC: maybe":                                          `allowAnyPVC "maybe"`,
+		"builtInServerTypes: [triton, '../sh']":                       `builtInServerTypes[1] "../sh" (line 1): must be a list of names`,
+		"builtInServerTypes: triton":                                  `builtInServerTypes "triton"`,
+		"builtInServerTypes: [null]":                                  "builtInServerTypes[0]",
+		"payloadProcessors: {a: b}":                                   "payloadProcessors an object",
+		"payloadProcessors: ['']":                                     "Error parsing payload processor ''",
+		"internalModelMeshEnvVars: [{value: x}]":                      "internalModelMeshEnvVars[0].name is missing: name a variable",
+		"internalModelMeshEnvVars: [{name: 'A=B'}]":                   `internalModelMeshEnvVars[0].name "A=B"`,
+		"internalModelMeshEnvVars: [{name: A, value: [x]}]":           "internalModelMeshEnvVars[0].value a list",
+		"modelMeshEndpoint: a b":                                      `modelMeshEndpoint "a b"`,
+		"runtimeArchitectures: ['']":                                  "runtimeArchitectures[0]",
+		"authProxy: {mode: on}":                                       `authProxy.mode "on" (line 1): must be auto, always or never`,
+		"authProxy: {extraArgs: [[]]}":                                "authProxy.extraArgs[0] a list",
+		"networkPolicy: {enabled: 7}":                                 `networkPolicy.enabled "7"`,
+		"- a":                                                         "it must be one YAML object with the settings: it is a list",
+		"text":                                                        `it must be one YAML object with the settings: it is "text"`,
+		"a: [":                                                        "not valid YAML",
+		"a: 1\n---\nb: 2":                                             "it must be one YAML document: remove what follows the first",
+		"a: 1\n--- {":                                                 "it must be one YAML document",
+		"inferenceServicePort: 8089":                                  "inferenceServicePort 8089 is the port of the probes too: give it one of its own",
+		"metrics: {port: 8033}":                                       "metrics.port 8033 is the port of inferenceServicePort too",
+		"restProxy: {port: 8080}":                                     "restProxy.port 8080 is the port of the traffic between pods too",
+		"restProxy: {port: 2112}":                                     "metrics.port 2112 is the port of restProxy.port too",
+		"podsPerRuntime: " + strings.Repeat("long", 100):              "long...",
+		"storageHelperResources: {limits: {memory: 1Mi}}":             "Invalid config for 'storageHelperResources': requests.memory 96Mi is more than limits.memory 1Mi",
+		"restProxy: {resources: {requests: {memory: 1Gi}}}":           "Invalid config for 'restProxy.resources': requests.memory 1Gi",
+		"restProxy: {resources: {requests: 1Gi}}":                     `restProxy.resources.requests "1Gi" (line 1): must be an object`,
+		"restProxy: {port: 1, port: 2}":                               `restProxy (line 1): key "port" in line 1 is there already: leave one`,
+		"runtimePodLabels: {a: 1, a: 2}":                              `key "a" in line 1 is there already`,
+		"x: &x {<<: *x}\nrestProxy: *x":                               "restProxy (line 2): anchors repeat too many keys: write out what is meant",
+		"restProxy: {<<: 7}":                                          "what is merged in line 1 must be an object",
+		"? [a]\n: b":                                                  "the key in line 1 must be a string",
+		"podsPerRuntime: a\nheadlessService: b\ntls: {secretName: C}": `"C" (line 3)`,
+	} {
+		refused(t, text, want)
+	}
+}
+
+// What does not run needs no port of its own.
+func TestPortsOfWhatIsOff(t *testing.T) {
+	mustRead(t, Default(), "restProxy: {enabled: false, port: 2112}")
+	mustRead(t, Default(), "metrics: {enabled: false, port: 8033}")
+}
+
+// All mistakes are told at once, in the order of the document.
+func TestAllMistakesAreTold(t *testing.T) {
+	_, _, err := Read(Default(), "podsPerRuntime: a\nheadlessService: b\nmetrics: {port: c, scheme: d}")
+	if err == nil || strings.Count(err.Error(), "\n") != 3 {
+		t.Errorf("%v", err)
+	}
+}
+
+// Anchors and merged keys are plain YAML.
+func TestAnchors(t *testing.T) {
+	got := mustRead(t, Default(), "modelMeshResources: &r {limits: &l {cpu: 4, memory: 2Gi}}\nstorageHelperResources: *r\nrestProxy: {resources: {limits: {<<: *l, cpu: 5}}}")
+	for name, have := range map[string]string{
+		got.ModelMeshResources.Limits.Memory().String():     "2Gi",
+		got.StorageHelper.Resources.Limits.Cpu().String():   "4",
+		got.RESTProxy.Resources.Limits.Cpu().String() + "!": "5!",
+	} {
+		if name != have {
+			t.Errorf("%s, want %s", name, have)
+		}
+	}
+}
+
+// Keys without effect are named with their path and the key that may have been meant.
+func TestUnknownKeys(t *testing.T) {
+	_, notes, err := Read(Default(), `
+podsPerRuntimes: 3
+etcd: {}
+metrics: {ports: 1, enabled: true}
+modelMeshResources: {limits: {ephemeral-storage: 1Gi}}
+internalModelMeshEnvVars: [{name: A, valueFrom: {}}]
+tls: {clientAuth: REQUIRE}
+restProxy: {image: {command: [x]}}
+"a.b": 1
+`+strings.Repeat("k", 300)+`: 1
+`)
+	want := []string{
+		"a.b is unknown and has no effect",
+		"etcd is unknown and has no effect",
+		"internalModelMeshEnvVars[0].valueFrom is unknown and has no effect",
+		strings.Repeat("k", 80) + "... is unknown and has no effect",
+		"metrics.ports is unknown and has no effect (did you mean port?)",
+		"modelMeshResources.limits.ephemeral-storage is unknown and has no effect",
+		"podsPerRuntimes is unknown and has no effect (did you mean podsPerRuntime?)",
+		"restProxy.image.command is unknown and has no effect",
+		`tls.clientAuth "REQUIRE" is handed on as it is: the programs know require and optional`,
+	}
+	slices.Sort(notes)
+	if err != nil || !slices.Equal(notes, slices.Sorted(slices.Values(want))) {
+		t.Errorf("%v\n%s", err, strings.Join(notes, "\n"))
+	}
+}
+
+// A namespace may say how much and how many, and nothing about code, identity, credentials and addresses.
+func TestWhatNamespacesMaySay(t *testing.T) {
+	var allowed, all []string
+	for line := range strings.Lines(everything) {
+		if !strings.HasPrefix(line, " ") && strings.Contains(line, ":") {
+			all = append(all, line)
+		}
+	}
+	for _, line := range all {
+		key, _, _ := strings.Cut(line, ":")
+		if key == "restProxy" || key == "authProxy" {
+			continue // below
+		}
+		if _, _, err := ReadOverride(Default(), line); err == nil {
+			allowed = append(allowed, key)
+		} else if !strings.Contains(err.Error(), "may not be set for one namespace: it can be set in ConfigMap model-serving-config of the manager's namespace") {
+			t.Errorf("%s: %v", key, err)
+		}
+	}
+	slices.Sort(allowed)
+	want := []string{"enableAccessLogging", "grpcMaxMessageSizeBytes", "headlessService", "imagePullSecrets", "metrics", "modelMeshResources",
+		"payloadProcessors", "podsPerRuntime", "runtimePodAnnotations", "runtimePodLabels", "scaleToZero", "storageHelperResources"}
+	if !slices.Equal(allowed, want) {
+		t.Errorf("a namespace may set %q", allowed)
+	}
+	for text, ok := range map[string]bool{
+		"restProxy: {enabled: false}": true, "restProxy: {resources: {limits: {cpu: 3}}}": true, "restProxy: {port: 1}": false,
+		"restProxy: {skipVerify: true}": false, "restProxy: {image: {name: mine}}": false, "RESTPROXY: {Port: 1}": false,
+		"authProxy: {resources: {limits: {cpu: 3}}}": true, "authProxy: {mode: never}": false, "authProxy: {extraArgs: []}": false,
+		"networkPolicy: {enabled: false}": false, "ServiceAccountName: root": false, "tls: {secretName: other}": false,
+	} {
+		if _, _, err := ReadOverride(Default(), text); (err == nil) != ok {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if _, notes, err := ReadOverride(Default(), "odd: 1"); err != nil || len(notes) != 1 {
+		t.Errorf("%q %v", notes, err)
+	}
+}

@@ -1,0 +1,371 @@
+package settings
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/reference"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+)
+
+func TestWithoutConfigMapsTheShippedDefaultsHold(t *testing.T) {
+	f := newFixture(t, config.ModelMesh{})
+	for _, namespace := range []string{home, "any"} {
+		same(t, f.of(t, namespace), Default())
+	}
+	if f.reads.Load() != 2 {
+		t.Errorf("%d reads, want one for each name", f.reads.Load())
+	}
+}
+
+// What is said in one place covers what is said below it, and no more.
+func TestPrecedence(t *testing.T) {
+	images := config.ModelMeshImages{ModelMesh: "env/mm:1", RESTProxy: "env/rest:1"}
+	f := newFixture(t, config.ModelMesh{Images: images, Defaults: "podsPerRuntime: 90\nheadlessService: true", DefaultsFile: "/file"},
+		defaults("podsPerRuntime: 3\nmodelMeshImage: {name: default/mm, tag: old}\nstorageHelperImage: {name: default/helper}\nmetrics: {port: 2222}\nrunTimePodLabels: {a: d, b: d, c: d}"),
+		stored(home, "restProxy: {image: {tag: admin}}\nmetrics: {enabled: true, scheme: http}\nrunTimePodLabels: {b: a, c: a}"),
+		stored("tenant", "metrics: {scheme: https}\nrunTimePodLabels: {c: t}\nscaleToZero: {gracePeriodSeconds: 7}"))
+	admin, tenant := f.of(t, "other"), f.of(t, "tenant")
+	if admin.PodsPerRuntime != 3 || admin.HeadlessService || admin.RESTProxy.Enabled || admin.Metrics.Port != 2222 || admin.Metrics.Scheme != "http" {
+		t.Errorf("%+v", admin)
+	}
+	for want, image := range map[string]Image{"env/mm:1": admin.ModelMeshImage, "env/rest:admin": admin.RESTProxy.Image, "default/helper:latest": admin.StorageHelper.Image} {
+		if image.Reference() != want {
+			t.Errorf("%q, want %q", image.Reference(), want)
+		}
+	}
+	labels := func(s Settings) string {
+		return s.RuntimePodLabels["a"] + s.RuntimePodLabels["b"] + s.RuntimePodLabels["c"]
+	}
+	if labels(admin) != "daa" || labels(tenant) != "dat" {
+		t.Errorf("%s %s", labels(admin), labels(tenant))
+	}
+	if tenant.Metrics.Scheme != "https" || !tenant.Metrics.Enabled || tenant.ScaleToZero.GracePeriod != 7*time.Second || admin.ScaleToZero.GracePeriod != time.Minute {
+		t.Errorf("%+v %+v", tenant, admin)
+	}
+	own, err := f.Admin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, own, admin)
+	if f.reads.Load() != 2 {
+		t.Errorf("%d reads for all of it", f.reads.Load())
+	}
+}
+
+func TestDefaultsFile(t *testing.T) {
+	f := newFixture(t, config.ModelMesh{Defaults: "podsPerRuntime: 5", DefaultsFile: "/d.yaml"})
+	got := f.of(t, "any")
+	if got.PodsPerRuntime != 5 || got.HeadlessService || got.RESTProxy.Enabled || got.Metrics.Enabled {
+		t.Errorf("what a document of defaults leaves out is what the original's program had: %+v", got)
+	}
+	_, err := newFixture(t, config.ModelMesh{Defaults: "podsPerRuntime: x", DefaultsFile: "/d.yaml"}).For(t.Context(), "any")
+	if err == nil || !strings.Contains(err.Error(), `/d.yaml: podsPerRuntime "x"`) {
+		t.Errorf("%v", err)
+	}
+}
+
+// Of the two names of the Secret of etcd the one in the environment counts, if it is not the default.
+func TestEtcdSecretName(t *testing.T) {
+	for _, tc := range []struct{ env, key, want string }{
+		{"", "", DefaultEtcdSecret}, {DefaultEtcdSecret, "by-key", "by-key"}, {"by-env", "by-key", "by-env"}, {"by-env", "", "by-env"},
+	} {
+		text := ""
+		if tc.key != "" {
+			text = "etcdSecretName: " + tc.key
+		}
+		if got := newFixture(t, config.ModelMesh{EtcdSecretName: tc.env}, stored(home, text)).of(t, "any").EtcdSecretName; got != tc.want {
+			t.Errorf("%+v: %q", tc, got)
+		}
+	}
+}
+
+// While nothing good was ever read there are no settings: defaults could move what is served.
+func TestNoSettingsBeforeTheFirstGoodOnes(t *testing.T) {
+	f := newFixture(t, config.ModelMesh{}, stored(home, "podsPerRuntime: none"))
+	for range 3 {
+		_, err := f.For(t.Context(), "any")
+		if err == nil || !strings.Contains(err.Error(), `ConfigMap serving/model-serving-config: podsPerRuntime "none"`) {
+			t.Errorf("%v", err)
+		}
+	}
+	if said := f.told(t); !strings.Contains(said, "Warning "+ReasonRefused) || !strings.Contains(said, nothing) {
+		t.Error(said)
+	}
+	f.quiet(t)
+	f.runs(t)
+	f.put(t, stored(home, "podsPerRuntime: 4"))
+	eventually(t, "the mended ones are in force", func() bool { got, err := f.For(t.Context(), "any"); return err == nil && got.PodsPerRuntime == 4 })
+
+	f = newFixture(t, config.ModelMesh{}, configMap(home, ConfigMapName, map[string]string{"config.yml": "{}"}))
+	if _, err := f.For(t.Context(), "any"); err == nil || !strings.Contains(err.Error(), "User ConfigMap must contain a key named config.yaml") {
+		t.Errorf("%v", err)
+	}
+	f = newFixture(t, config.ModelMesh{}, configMap(home, DefaultsName, nil))
+	if _, err := f.For(t.Context(), "any"); err == nil || !strings.Contains(err.Error(), "model-serving-config-defaults: it must contain a key named config-defaults.yaml") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestTroubleWithTheAPIServer(t *testing.T) {
+	f := newFixture(t, config.ModelMesh{}, stored(home, "podsPerRuntime: 4"))
+	refused := errors.New("refused")
+	f.broken.Store(&refused)
+	if _, err := f.For(t.Context(), "any"); err == nil || !strings.Contains(err.Error(), "reading ConfigMap serving/model-serving-config-defaults: refused") {
+		t.Errorf("%v", err)
+	}
+	f.broken.Store(nil)
+	if got := f.of(t, "any"); got.PodsPerRuntime != 4 {
+		t.Errorf("%+v", got)
+	}
+	f.broken.Store(&refused)
+	if got := f.of(t, "other"); got.PodsPerRuntime != 4 {
+		t.Error("what is known is not read again")
+	}
+	f.quiet(t)
+}
+
+// A change of the administrators' ConfigMap, or of the defaults, takes effect without a restart; a bad one is told where its
+// author looks, once, and the last good one stays.
+func TestChangesTakeEffectLive(t *testing.T) {
+	f := newFixture(t, config.ModelMesh{}, stored(home, "podsPerRuntime: 3")).runs(t)
+	f.pods(t, "any", 3)
+	f.put(t, stored(home, "podsPerRuntime: 4"))
+	f.pods(t, "any", 4)
+
+	f.put(t, stored(home, "podsPerRuntime: 70000"))
+	said := f.told(t)
+	for _, part := range []string{"Warning " + ReasonRefused, before, "ConfigMap serving/model-serving-config", `podsPerRuntime "70000" (line 1): must be a whole number from 0 to 65535`} {
+		if !strings.Contains(said, part) {
+			t.Errorf("%q lacks %q", said, part)
+		}
+	}
+	f.pods(t, "any", 4)
+
+	f.put(t, defaults("podsPerRuntime: 9\nmetrics: {port: 2222}"))
+	f.remove(t, stored(home, ""))
+	f.pods(t, "any", 9)
+	f.put(t, defaults("metrics: {port: x}"))
+	if said := f.told(t); !strings.Contains(said, `metrics.port "x"`) || !strings.Contains(said, DefaultsName) {
+		t.Error(said)
+	}
+	f.put(t, stored(home, "enableAccessLogging: true")) // still counts, over the last good defaults
+	eventually(t, "it is in force", func() bool { return f.of(t, "any").EnableAccessLogging })
+	if got := f.of(t, "any"); got.PodsPerRuntime != 9 || got.Metrics.Port != 2222 {
+		t.Errorf("%+v", got)
+	}
+	f.remove(t, defaults(""))
+	f.pods(t, "any", 2)
+	f.quiet(t)
+	if f.reads.Load() > 2 {
+		t.Errorf("%d live reads", f.reads.Load())
+	}
+}
+
+// A namespace says something for itself, live; its mistakes are its own.
+func TestNamespacesLive(t *testing.T) {
+	f := newFixture(t, config.ModelMesh{}, stored(home, "podsPerRuntime: 3"), stored("tenant", "podsPerRuntime: 5")).runs(t)
+	f.pods(t, "tenant", 5)
+	f.pods(t, "other", 3)
+	f.put(t, stored("other", "podsPerRuntime: 6"))
+	f.pods(t, "other", 6)
+
+	f.put(t, stored("tenant", "podsPerRuntime: many"))
+	eventually(t, "the mistake is seen", func() bool { f.of(t, "tenant"); return len(f.recorder.Events) == 1 })
+	if said := f.told(t); !strings.Contains(said, "ConfigMap tenant/model-serving-config") || !strings.Contains(said, `podsPerRuntime "many"`) || !strings.Contains(said, before) {
+		t.Error(said)
+	}
+	f.pods(t, "tenant", 5) // the last good one
+	f.put(t, stored(home, "podsPerRuntime: 3\nenableAccessLogging: true"))
+	eventually(t, "the change below has come", func() bool { return f.of(t, "other").EnableAccessLogging })
+	if got := f.of(t, "tenant"); got.PodsPerRuntime != 5 || got.EnableAccessLogging {
+		t.Errorf("with a mistake above, nothing moves: %+v", got)
+	}
+	f.put(t, stored("tenant", "metrics: {port: 2113}"))
+	eventually(t, "it is mended", func() bool { return f.of(t, "tenant").Metrics.Port == 2113 })
+	if got := f.of(t, "tenant"); got.PodsPerRuntime != 3 || !got.EnableAccessLogging {
+		t.Errorf("%+v", got)
+	}
+	f.remove(t, stored("tenant", ""))
+	f.remove(t, stored("other", ""))
+	f.pods(t, "other", 3)
+	eventually(t, "nothing is left", func() bool { return f.of(t, "tenant").Metrics.Port == 2112 })
+	f.quiet(t)
+}
+
+// A namespace with a mistake from the start is served with the settings of the administrators. Where nobody asks, nobody is told:
+// the ConfigMap of a namespace that is not served may be anybody's.
+func TestMistakesOfNamespaces(t *testing.T) {
+	f := newFixture(t, config.ModelMesh{}, stored("tenant", "inferenceServiceName: mine"), stored("stranger", "[{"),
+		configMap("keyless", ConfigMapName, map[string]string{"x": "y"}))
+	same(t, f.of(t, "tenant"), Default())
+	if said := f.told(t); !strings.Contains(said, "inferenceServiceName may not be set for one namespace: it can be set in ConfigMap model-serving-config of the manager's namespace") {
+		t.Error(said)
+	}
+	same(t, f.of(t, "tenant"), Default())
+	f.quiet(t)
+	same(t, f.of(t, "keyless"), Default())
+	if said := f.told(t); !strings.Contains(said, "ConfigMap keyless/model-serving-config: User ConfigMap must contain a key named config.yaml") {
+		t.Error(said)
+	}
+	f.quiet(t)
+}
+
+// Keys without effect are told of once, and again when others have none.
+func TestKeysWithoutEffectAreToldOf(t *testing.T) {
+	f := newFixture(t, config.ModelMesh{}, stored(home, "podPerRuntime: 3"))
+	f.of(t, "any")
+	if said := f.told(t); !strings.Contains(said, "Warning "+ReasonIgnored) || !strings.Contains(said, "podPerRuntime is unknown and has no effect (did you mean podsPerRuntime?)") {
+		t.Error(said)
+	}
+	f.runs(t)
+	f.put(t, defaults("podsPerRuntime: 7"))
+	f.pods(t, "any", 7)
+	f.quiet(t)
+	long := map[string]string{}
+	for i := range 40 {
+		long[strings.Repeat("long", 10)+strings.Repeat("x", i)] = "1"
+	}
+	var text strings.Builder
+	for key, value := range long {
+		text.WriteString(key + ": " + value + "\n")
+	}
+	f.put(t, stored(home, text.String()))
+	if said := f.told(t); len(said) > 1024 || !strings.HasSuffix(said, "...") {
+		t.Errorf("%d bytes: the API server takes 1024", len(said))
+	}
+}
+
+// Who watches is woken for the namespaces that have changed, or for all, and only then.
+func TestWhoIsWoken(t *testing.T) {
+	f := newFixture(t, config.ModelMesh{}, stored(home, "podsPerRuntime: 3"), stored("tenant", "podsPerRuntime: 5"))
+	f.of(t, "any")
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer queue.ShutDown()
+	if err := f.Changes(&handler.EnqueueRequestForObject{}).Start(t.Context(), queue); err != nil {
+		t.Fatal(err)
+	}
+	gone, leave := context.WithCancel(t.Context())
+	f.listeners.Subscribe(gone, func(string) { t.Error("woken after it has left") })
+	leave()
+	eventually(t, "it has left", func() bool { return f.listeners.Len() == 1 })
+	f.runs(t)
+	next := func() string {
+		t.Helper()
+		eventually(t, "somebody is woken", func() bool { return queue.Len() > 0 })
+		request, _ := queue.Get()
+		queue.Done(request)
+		return request.Name
+	}
+	f.put(t, stored("other", "podsPerRuntime: 1"))
+	if got := next(); got != "other" {
+		t.Errorf("woken for %q", got)
+	}
+	f.put(t, stored(home, "podsPerRuntime:   3 # the same")) // changes nothing
+	f.put(t, stored("tenant", "podsPerRuntime: 6"))
+	if got := next(); got != "tenant" {
+		t.Errorf("woken for %q", got)
+	}
+	f.remove(t, stored("other", ""))
+	if got := next(); got != "other" {
+		t.Errorf("woken for %q", got)
+	}
+	f.put(t, stored(home, "podsPerRuntime: 8"))
+	request, _ := queue.Get()
+	if request.Name != "" {
+		t.Errorf("woken for %q, want everything", request.Name)
+	}
+}
+
+// With one namespace only, nothing else is asked for.
+func TestNamespaceScope(t *testing.T) {
+	f := newFixture(t, config.ModelMesh{NamespaceScope: true}, stored(home, "podsPerRuntime: 3"), stored("tenant", "podsPerRuntime: 5"))
+	if got := f.of(t, "tenant"); got.PodsPerRuntime != 3 {
+		t.Errorf("%+v", got)
+	}
+	f.runs(t)
+	for _, action := range f.dynamic.Actions() {
+		if action.GetNamespace() != home {
+			t.Errorf("%s in namespace %q", action.GetVerb(), action.GetNamespace())
+		}
+	}
+	if f.NeedLeaderElection() {
+		t.Error("standby replicas follow too")
+	}
+}
+
+// Webhooks and controllers ask at the same time, before and while the settings change: nobody sees half of a change.
+func TestManyAskAtOnce(t *testing.T) {
+	texts := []string{"podsPerRuntime: 1\nmetrics: {port: 2001}", "podsPerRuntime: 2\nmetrics: {port: 2002}"}
+	f := newFixture(t, config.ModelMesh{}, stored(home, texts[0]), stored("tenant", "enableAccessLogging: true")).runs(t)
+	var askers sync.WaitGroup
+	for _, namespace := range []string{"tenant", "other", "tenant", home} {
+		askers.Go(func() {
+			for range 200 {
+				got, err := f.For(t.Context(), namespace)
+				if err != nil || got.PodsPerRuntime+2000 != got.Metrics.Port || got.EnableAccessLogging != (namespace == "tenant") {
+					t.Errorf("%s: %d with %d, %v", namespace, got.PodsPerRuntime, got.Metrics.Port, err)
+				}
+			}
+		})
+	}
+	for i := range 200 {
+		f.followConfigs([]*unstructured.Unstructured{loose(t, stored(home, texts[i%2])), loose(t, stored("tenant", "enableAccessLogging: true"))})
+	}
+	askers.Wait()
+}
+
+// What a watch has brought meanwhile is newer than what the first reading asked for.
+func TestAFirstReadingIsNotNews(t *testing.T) {
+	f := newFixture(t, config.ModelMesh{})
+	f.followDefaults(nil)
+	f.followConfigs([]*unstructured.Unstructured{loose(t, stored(home, "podsPerRuntime: 4"))})
+	f.takeConfigs([]*document{documentOf(stored(home, "podsPerRuntime: 1"))}, true)
+	f.takeDefaults(documentOf(defaults("podsPerRuntime: 1")), true)
+	if got := f.of(t, "any"); got.PodsPerRuntime != 4 || f.reads.Load() != 0 {
+		t.Errorf("%d after %d reads", got.PodsPerRuntime, f.reads.Load())
+	}
+	if !slices.Equal(f.of(t, "any").BuiltInServerTypes, Default().BuiltInServerTypes) {
+		t.Error("the defaults hold")
+	}
+}
+
+// Each Event is about one version of the ConfigMap: of several on one object with one reason only the words of the first are kept.
+func TestEventsTellMistakesApart(t *testing.T) {
+	f := newFixture(t, config.ModelMesh{})
+	var regarding []corev1.ObjectReference
+	f.teller.recorder = recorder(func(o runtime.Object) {
+		reference, err := reference.GetReference(clientgoscheme.Scheme, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		regarding = append(regarding, *reference)
+	})
+	f.followDefaults(nil)
+	for _, step := range []struct{ version, text string }{{"1", "podsPerRuntime: a"}, {"2", "podsPerRuntime: a"}, {"3", "podsPerRuntime: b"}} {
+		m := stored(home, step.text)
+		m.ResourceVersion = step.version
+		f.followConfigs([]*unstructured.Unstructured{loose(t, m)})
+	}
+	if len(regarding) != 2 || regarding[0].ResourceVersion != "1" || regarding[1].ResourceVersion != "3" ||
+		regarding[0].Kind != "ConfigMap" || regarding[0].APIVersion != "v1" || regarding[0].Namespace != home || regarding[0].Name != ConfigMapName || regarding[0].UID == "" {
+		t.Errorf("%+v", regarding)
+	}
+}
+
+type recorder func(runtime.Object)
+
+func (r recorder) Eventf(regarding, _ runtime.Object, _, _, _, _ string, _ ...any) { r(regarding) }

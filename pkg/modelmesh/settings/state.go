@@ -1,0 +1,260 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+)
+
+// document is what is kept of a ConfigMap.
+type document struct {
+	types.NamespacedName
+	uid     types.UID
+	version string            // of the ConfigMap, when it began to say this
+	data    map[string]string // of the key that counts, if it has that
+	said    string            // what its author was told last
+}
+
+// same tells whether two documents say the same, and are one object.
+func (d *document) same(other *document) bool {
+	if d == nil || other == nil {
+		return d == other
+	}
+	return d.uid == other.uid && maps.Equal(d.data, other.data)
+}
+
+// text is the content of the key. Without it the ConfigMap was meant for something else, or its key is misspelt.
+func (d *document) text(key, missing string) (string, error) {
+	text, ok := d.data[key]
+	if !ok {
+		return "", errors.New(missing)
+	}
+	return text, nil
+}
+
+// object is what an Event is about. The version tells one mistake from the next: Events on one object with one reason are counted,
+// and show the words of the first.
+func (d *document) object() *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name, UID: d.uid, ResourceVersion: d.version},
+	}
+}
+
+func newDocument(meta metav1.Object, data map[string]string) *document {
+	d := &document{
+		NamespacedName: types.NamespacedName{Namespace: meta.GetNamespace(), Name: meta.GetName()},
+		uid:            meta.GetUID(), version: meta.GetResourceVersion(), data: map[string]string{},
+	}
+	for _, key := range []string{ConfigMapKey, DefaultsKey} {
+		if text, ok := data[key]; ok {
+			d.data[key] = text
+		}
+	}
+	return d
+}
+
+// documentOf is the document of a ConfigMap, nil of none.
+func documentOf(stored *corev1.ConfigMap) *document {
+	if stored == nil {
+		return nil
+	}
+	return newDocument(stored, stored.Data)
+}
+
+// looseDocument is the document of a ConfigMap in the form in which watches bring it.
+func looseDocument(object *unstructured.Unstructured) *document {
+	if object == nil {
+		return nil
+	}
+	data, _, _ := unstructured.NestedStringMap(object.Object, "data") // the API server stores nothing else
+	return newDocument(object, data)
+}
+
+// state is what was made of the documents.
+type state struct {
+	base       *Settings // below the administrators' document; nil until the defaults were good once
+	current    *Settings // of the administrators; nil until they were good once
+	trouble    error     // why current is nil
+	generation int       // of current
+	spaces     map[string]*space
+}
+
+// space is what was made of the document of one namespace.
+type space struct {
+	from       *document
+	generation int
+	settings   Settings
+	good       bool // settings hold a good reading
+}
+
+// settle makes the administrators' settings of the documents. Where one is bad, what it made before stays in force.
+func (s *state) settle(cfg config.ModelMesh, defaults, admin *document) (changed bool, said []message) {
+	base, notes, err := baseOf(cfg, defaults)
+	said = append(said, defaults.hear(notes, err, s.kept())...)
+	switch {
+	case err == nil:
+		s.base = &base
+	case s.base == nil:
+		s.trouble = err
+		return false, said
+	}
+	settings, notes, err := adminOver(*s.base, admin)
+	said = append(said, admin.hear(notes, err, s.kept())...)
+	if err != nil {
+		s.trouble = err
+		return false, said
+	}
+	if cfg.EtcdSecretName != "" && cfg.EtcdSecretName != DefaultEtcdSecret {
+		settings.EtcdSecretName = cfg.EtcdSecretName // of the two, the environment counts
+	}
+	if s.current != nil && equality.Semantic.DeepEqual(*s.current, settings) {
+		return false, said
+	}
+	s.current, s.trouble = &settings, nil
+	s.generation++
+	return true, said
+}
+
+// baseOf are the defaults with the images of the environment.
+func baseOf(cfg config.ModelMesh, defaults *document) (Settings, []string, error) {
+	settings, notes, err := Default(), []string(nil), error(nil)
+	switch {
+	case defaults != nil:
+		text := ""
+		if text, err = defaults.text(DefaultsKey, "it must contain a key named "+DefaultsKey); err == nil {
+			settings, notes, err = Read(builtIn(), text)
+		}
+		err = at(defaults, err)
+	case cfg.Defaults != "":
+		if settings, notes, err = Read(builtIn(), cfg.Defaults); err != nil {
+			err = fmt.Errorf("%s: %w", cfg.DefaultsFile, err)
+		}
+	}
+	for dst, image := range map[*Image]string{
+		&settings.ModelMeshImage: cfg.Images.ModelMesh, &settings.RESTProxy.Image: cfg.Images.RESTProxy,
+		&settings.StorageHelper.Image: cfg.Images.RuntimeAdapter,
+		&settings.AuthProxy.Image:     cfg.Images.OAuthProxy, &settings.AuthProxy.RBACImage: cfg.Images.KubeRBACProxy,
+	} {
+		if image != "" {
+			*dst = ParseImage(image)
+		}
+	}
+	return settings, notes, err
+}
+
+// noKey has the words of the original.
+const noKey = "User ConfigMap must contain a key named " + ConfigMapKey
+
+func adminOver(base Settings, admin *document) (Settings, []string, error) {
+	if admin == nil {
+		return base, nil, nil
+	}
+	text, err := admin.text(ConfigMapKey, noKey)
+	if err != nil {
+		return Settings{}, nil, at(admin, err)
+	}
+	settings, notes, err := Read(base, text)
+	return settings, notes, at(admin, err)
+}
+
+// at names the ConfigMap with a mistake.
+func at(d *document, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("ConfigMap %s: %w", d.NamespacedName, err)
+}
+
+// override returns the settings of a namespace with a document of its own. It is worked out when somebody asks, which they do for
+// namespaces that are served only: what others keep under the name is their affair.
+func (s *state) override(namespace string, from *document) (Settings, []message) {
+	known := s.spaces[namespace]
+	if known == nil {
+		known = &space{}
+		if s.spaces == nil {
+			s.spaces = map[string]*space{}
+		}
+		s.spaces[namespace] = known
+	}
+	if known.from == from && known.generation == s.generation {
+		return known.settings, nil
+	}
+	known.from, known.generation = from, s.generation
+	text, err := from.text(ConfigMapKey, noKey)
+	var settings Settings
+	var notes []string
+	if err == nil {
+		settings, notes, err = ReadOverride(*s.current, text)
+	}
+	switch {
+	case err == nil:
+		known.settings, known.good = settings, true
+	case !known.good:
+		known.settings = *s.current
+	}
+	return known.settings, from.hear(notes, at(from, err), before)
+}
+
+// replace compares the documents of namespaces and returns those namespaces whose document has changed. Documents that have not
+// stay the same objects in next.
+func (s *state) replace(last, next map[string]*document) map[string]bool {
+	moved := map[string]bool{}
+	for namespace, document := range next {
+		if known := last[namespace]; known.same(document) {
+			next[namespace] = known
+		} else {
+			moved[namespace] = true
+		}
+	}
+	for namespace := range last {
+		if next[namespace] == nil {
+			moved[namespace] = true
+			delete(s.spaces, namespace)
+		}
+	}
+	return moved
+}
+
+// What is in force while a document cannot be used.
+const (
+	before  = "the settings before stay in force"
+	nothing = "no model is served until it is right"
+)
+
+// kept says what is in force without the documents of the administrators.
+func (s *state) kept() string {
+	if s.current == nil {
+		return nothing
+	}
+	return before
+}
+
+// hear returns what the author of a document has to be told and was not told yet; kept says what is in force after a mistake. A
+// nil document has no author: what is wrong then is for the log.
+func (d *document) hear(notes []string, err error, kept string) []message {
+	m := message{about: d, reason: ReasonIgnored, text: strings.Join(notes, "\n")}
+	if err != nil {
+		m.reason, m.text = ReasonRefused, kept+": "+err.Error()
+	}
+	if d != nil {
+		known := d.said == m.text
+		d.said = m.text
+		if known {
+			return nil
+		}
+	}
+	if m.text == "" {
+		return nil
+	}
+	return []message{m}
+}

@@ -1,0 +1,64 @@
+package settings
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func entries(pairs ...string) map[string][]byte {
+	data := map[string][]byte{}
+	for i := 0; i < len(pairs); i += 2 {
+		data[pairs[i]] = []byte(pairs[i+1])
+	}
+	return data
+}
+
+// [modelmesh-93] Claims of storage entries are mounted; other entries are not looked into, whatever they hold (M39).
+func TestStorageClaims(t *testing.T) {
+	for name, tc := range map[string]struct {
+		data    map[string][]byte
+		claims  []string
+		notices []string // a part of each
+	}{
+		"no Secret":              {nil, nil, nil},
+		"no claims":              {entries("localMinIO", `{"type":"s3","bucket":"b"}`), nil, nil},
+		"ordered":                {entries("a", `{"type":"pvc","name":"z"}`, "b", `{"type":"pvc","name":"m.n"}`), []string{"m.n", "z"}, nil},
+		"each once":              {entries("a", `{"type":"pvc","name":"z"}`, "b", `{"name":"z","type":"pvc"}`), []string{"z"}, nil},
+		"nothing leaks":          {entries("a", `{"type":"pvc","name":"first"}`, "b", `{"name":"second"}`, "c", `{"type":"pvc"}`), []string{"first"}, []string{"c is left out"}},
+		"headers are no strings": {entries("web", `{"type":"http","url":"u","headers":{"a":"b"}}`, "vol", `{"type":"pvc","name":"v","n":1,"l":[null]}`), []string{"v"}, nil},
+		"of another shape":       {entries("x", `{"type":["pvc"],"name":"v"}`, "y", `{"type":"pvc","name":7}`), nil, []string{"y is left out: it is of type pvc and names no claim"}},
+		"no JSON":                {entries("x", `secret-value`, "vol", `{"type":"pvc","name":"v"}`), []string{"v"}, []string{"x is left out: it must be a JSON object"}},
+		"no object":              {entries("a", `null`, "b", `[]`, "c", `"s"`, "d", ""), nil, []string{"a is", "b is", "c is", "d is"}},
+		"no name of an object":   {entries("x", `{"type":"pvc","name":"../etc"}`, "y", `{"type":"pvc","name":"A"}`), nil, []string{"x is left out: its name is not that", "y is"}},
+		"other case of the type": {entries("x", `{"type":"PVC","name":"v"}`, "y", `{"Type":"pvc","name":"v"}`), nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			claims, notices := StorageClaims(tc.data)
+			if !slices.Equal(claims, tc.claims) || len(notices) != len(tc.notices) {
+				t.Fatalf("claims %q, notices %q", claims, notices)
+			}
+			for i, part := range tc.notices {
+				if !strings.Contains(notices[i], part) {
+					t.Errorf("%q lacks %q", notices[i], part)
+				}
+			}
+		})
+	}
+}
+
+// No text of the Secret is passed on, and one entry never changes what another says.
+func TestStorageEntriesStandAlone(t *testing.T) {
+	const secret = "pa55word"
+	rapid.Check(t, func(t *rapid.T) {
+		broken := rapid.SampledFrom([]string{secret, `{"a":` + secret, `["` + secret + `"]`, `{"type":"pvc","name":"` + strings.ToUpper(secret) + `_"}`,
+			`{"type":"pvc","secret":"` + secret + `"}`, `"` + secret + `"`}).Draw(t, "broken")
+		data := entries("good", `{"type":"pvc","name":"v"}`, rapid.StringMatching(`[a-z]{1,8}\.x`).Draw(t, "key"), broken)
+		claims, notices := StorageClaims(data)
+		if !slices.Equal(claims, []string{"v"}) || len(notices) != 1 || strings.Contains(strings.ToLower(notices[0]), secret) {
+			t.Fatalf("claims %q, notices %q", claims, notices)
+		}
+	})
+}

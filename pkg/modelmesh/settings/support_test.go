@@ -1,0 +1,214 @@
+package settings
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	"go.yaml.in/yaml/v3"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+)
+
+const home = "serving"
+
+// stored is a ConfigMap of settings; in the manager's namespace it is that of the administrators.
+func stored(namespace, text string) *corev1.ConfigMap {
+	return configMap(namespace, ConfigMapName, map[string]string{ConfigMapKey: text})
+}
+
+func defaults(text string) *corev1.ConfigMap {
+	return configMap(home, DefaultsName, map[string]string{DefaultsKey: text})
+}
+
+func configMap(namespace, name string, data map[string]string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(namespace + "/" + name)}, Data: data,
+	}
+}
+
+// loose is the form in which the dynamic client has objects.
+func loose(t *testing.T, m *corev1.ConfigMap) *unstructured.Unstructured {
+	t.Helper()
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &unstructured.Unstructured{Object: content}
+}
+
+type fixture struct {
+	*Source
+	recorder *events.FakeRecorder
+	dynamic  *dynamicfake.FakeDynamicClient
+	reads    atomic.Int32
+	broken   atomic.Pointer[error] // of live reads
+}
+
+func newFixture(t *testing.T, cfg config.ModelMesh, maps ...*corev1.ConfigMap) *fixture {
+	t.Helper()
+	if cfg.Namespace == "" {
+		cfg.Namespace = home
+	}
+	f := &fixture{recorder: events.NewFakeRecorder(20), dynamic: dynamicfake.NewSimpleDynamicClient(clientgoscheme.Scheme)}
+	builder := fake.NewClientBuilder().WithIndex(&corev1.ConfigMap{}, "metadata.name", func(o client.Object) []string { return []string{o.GetName()} }).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+				f.reads.Add(1)
+				if err := f.broken.Load(); err != nil {
+					return *err
+				}
+				return c.Get(ctx, key, o, opts...)
+			},
+			List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
+				f.reads.Add(1)
+				if err := f.broken.Load(); err != nil {
+					return *err
+				}
+				return c.List(ctx, l, opts...)
+			},
+		})
+	for _, m := range maps {
+		builder.WithObjects(m)
+		if err := f.dynamic.Tracker().Add(loose(t, m)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.Source = NewSource(Options{
+		Config: cfg, Dynamic: f.dynamic, Live: builder.Build(), Recorder: f.recorder,
+		Clock: clocktesting.NewFakeClock(time.Unix(0, 0)), Log: funcr.New(func(_, _ string) {}, funcr.Options{}),
+	})
+	return f
+}
+
+// runs starts the source, until the test ends, and waits for its watches.
+func (f *fixture) runs(t *testing.T) *fixture {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- f.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	eventually(t, "both watches run", func() bool {
+		n := 0
+		for _, action := range f.dynamic.Actions() {
+			if action.GetVerb() == "watch" {
+				n++
+			}
+		}
+		return n == 2
+	})
+	return f
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.After(10 * time.Second)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-deadline:
+			t.Fatalf("timed out waiting until %s", what)
+		case <-tick.C:
+		}
+	}
+}
+
+func (f *fixture) put(t *testing.T, m *corev1.ConfigMap) {
+	t.Helper()
+	tracker := f.dynamic.Tracker()
+	if _, err := tracker.Get(configMaps, m.Namespace, m.Name); err != nil {
+		if err := tracker.Create(configMaps, loose(t, m), m.Namespace); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if err := tracker.Update(configMaps, loose(t, m), m.Namespace); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (f *fixture) remove(t *testing.T, m *corev1.ConfigMap) {
+	t.Helper()
+	if err := f.dynamic.Tracker().Delete(configMaps, m.Namespace, m.Name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (f *fixture) of(t *testing.T, namespace string) Settings {
+	t.Helper()
+	got, err := f.For(t.Context(), namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// pods waits until a namespace has that many pods for each runtime.
+func (f *fixture) pods(t *testing.T, namespace string, want int32) {
+	t.Helper()
+	eventually(t, "the settings of "+namespace+" have changed", func() bool { return f.of(t, namespace).PodsPerRuntime == want })
+}
+
+// told returns the next Event, and that there is no other.
+func (f *fixture) told(t *testing.T) string {
+	t.Helper()
+	select {
+	case event := <-f.recorder.Events:
+		return event
+	case <-time.After(10 * time.Second):
+		t.Fatal("nobody was told")
+		return ""
+	}
+}
+
+func (f *fixture) quiet(t *testing.T) {
+	t.Helper()
+	select {
+	case event := <-f.recorder.Events:
+		t.Errorf("told %q", event)
+	default:
+	}
+}
+
+// flow writes a node as YAML on one line.
+func flow(node *yaml.Node) string {
+	switch node.Kind {
+	case yaml.MappingNode:
+		var parts []string
+		for i := 0; i+1 < len(node.Content); i += 2 {
+			parts = append(parts, flow(node.Content[i])+": "+flow(node.Content[i+1]))
+		}
+		return "{" + strings.Join(parts, ", ") + "}"
+	case yaml.SequenceNode:
+		var parts []string
+		for _, item := range node.Content {
+			parts = append(parts, flow(item))
+		}
+		return "[" + strings.Join(parts, ", ") + "]"
+	default:
+		return strconv.Quote(node.Value)
+	}
+}
