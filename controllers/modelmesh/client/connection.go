@@ -93,8 +93,8 @@ func (c *connection) place() place {
 	}
 }
 
-// away returns ErrNoAddress where it is known that nobody can answer.
-func (c *connection) away() error {
+// unreachable returns ErrNoAddress where it is known that nobody can answer.
+func (c *connection) unreachable() error {
 	if c.target.Endpoint != "" || len(c.directory.addresses(c.place())) > 0 {
 		return nil
 	}
@@ -111,7 +111,7 @@ func call[Q, A any](ctx context.Context, c *connection, name string, request *Q,
 
 func try[Q, A any](ctx context.Context, c *connection, request *Q,
 	method func(context.Context, *Q, ...grpc.CallOption) (*A, error)) (*A, error) {
-	if err := c.away(); err != nil {
+	if err := c.unreachable(); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
@@ -120,7 +120,7 @@ func try[Q, A any](ctx context.Context, c *connection, request *Q,
 	if err == nil {
 		return answer, nil
 	}
-	if gone := c.away(); gone != nil && status.Code(err) == codes.Unavailable {
+	if gone := c.unreachable(); gone != nil && status.Code(err) == codes.Unavailable {
 		return nil, gone
 	}
 	return nil, err

@@ -30,7 +30,7 @@ func (r *models) ask(ctx context.Context, client meshclient.Client, rec *record,
 	case errors.Is(err, meshclient.ErrNoAddress):
 		e.outcome = noAddress
 	case status.Code(err) == codes.AlreadyExists:
-		return r.clash(ctx, client, rec, e)
+		return r.onAlreadyExists(ctx, client, rec, e)
 	default:
 		return fmt.Errorf("asking the mesh of namespace %s about the model: %w", rec.Namespace, err)
 	}
@@ -77,9 +77,9 @@ func (r *models) orders(ctx context.Context, rec *record, e *entry) (bool, error
 	return !supported, nil
 }
 
-// clash finds out why the mesh will not take the model: because another source has the name, or because it has a model of the same
+// onAlreadyExists finds out why the mesh will not take the model: because another source has the name, or because it has a model of the same
 // id that differs.
-func (r *models) clash(ctx context.Context, client meshclient.Client, rec *record, e *entry) error {
+func (r *models) onAlreadyExists(ctx context.Context, client meshclient.Client, rec *record, e *entry) error {
 	info, err := client.GetVModelStatus(ctx, &meshpb.GetVModelStatusRequest{VModelId: rec.Name, Owner: rec.Source})
 	switch {
 	case errors.Is(err, meshclient.ErrNoAddress):
@@ -95,8 +95,8 @@ func (r *models) clash(ctx context.Context, client meshclient.Client, rec *recor
 	return nil
 }
 
-// judge is the status that follows from what is known; the present one where nothing is.
-func (r *models) judge(ctx context.Context, client meshclient.Client, rec *record, e *entry) (v1alpha1.PredictorStatus, error) {
+// desiredStatus is the status that follows from what is known; the present one where nothing is.
+func (r *models) desiredStatus(ctx context.Context, client meshclient.Client, rec *record, e *entry) (v1alpha1.PredictorStatus, error) {
 	next := *rec.status.DeepCopy()
 	var a answer
 	if e.outcome == answered || e.outcome == different {
@@ -115,7 +115,7 @@ func (r *models) judge(ctx context.Context, client meshclient.Client, rec *recor
 	case e.outcome == answered:
 		next = withAnswer(next, a, r.clock.Now())
 	case e.outcome == noAddress:
-		next = withFailure(takenBack(next), v1alpha1.RuntimeUnhealthy, textNoPods, rec.id())
+		next = withFailure(clearInvalidSpec(next), v1alpha1.RuntimeUnhealthy, textNoPods, rec.id())
 	case e.outcome == taken:
 		next = withFailure(next, v1alpha1.InvalidPredictorSpec, textOtherSource, rec.id())
 	case e.outcome == different:
@@ -150,8 +150,8 @@ func (r *models) interpret(ctx context.Context, rec *record, e *entry) (answer, 
 	return a, nil
 }
 
-// takenBack is the status of a spec that is valid again and of which the mesh was not told yet.
-func takenBack(s v1alpha1.PredictorStatus) v1alpha1.PredictorStatus {
+// clearInvalidSpec is the status of a spec that is valid again and of which the mesh was not told yet.
+func clearInvalidSpec(s v1alpha1.PredictorStatus) v1alpha1.PredictorStatus {
 	if s.TransitionStatus != v1alpha1.InvalidSpec {
 		return s
 	}

@@ -42,8 +42,8 @@ func predictorStatus(s *v1beta1.InferenceServiceStatus) v1alpha1.PredictorStatus
 	return out
 }
 
-// bring puts the status of a model into that of an InferenceService, and leaves alone what is not about the model.
-func bring(s *v1beta1.InferenceServiceStatus, status v1alpha1.PredictorStatus, name string, now time.Time) {
+// putStatus puts the status of a model into that of an InferenceService, and leaves alone what is not about the model.
+func putStatus(s *v1beta1.InferenceServiceStatus, status v1alpha1.PredictorStatus, name string, now time.Time) {
 	s.ModelStatus = &v1beta1.ModelStatus{
 		TransitionStatus: status.TransitionStatus,
 		States:           &v1beta1.ModelRevisionStates{ActiveModelState: status.ActiveModelState, TargetModelState: status.TargetModelState},

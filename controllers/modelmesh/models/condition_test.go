@@ -22,7 +22,7 @@ func brought(t *testing.T, before string, s v1alpha1.PredictorStatus) string {
 	if err := yaml.Unmarshal([]byte(before), &status); err != nil {
 		t.Fatal(err)
 	}
-	bring(&status, s, "digits", now)
+	putStatus(&status, s, "digits", now)
 	text, err := yaml.Marshal(status)
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ url: grpc://modelmesh-serving.ns:8033
 	plain := serving
 	plain.HTTPEndpoint = ""
 	var status v1beta1.InferenceServiceStatus
-	bring(&status, plain, "digits", now)
+	putStatus(&status, plain, "digits", now)
 	if status.Address != nil || status.Components["predictor"].RestURL != "" || status.URL != grpcAddress {
 		t.Errorf("without the REST proxy: %+v", status)
 	}
@@ -166,11 +166,11 @@ url: http://digits.example.com
 
 func TestWhatWasPublishedIsTakenBack(t *testing.T) {
 	var status v1beta1.InferenceServiceStatus
-	bring(&status, serving, "digits", now)
+	putStatus(&status, serving, "digits", now)
 	gone := serving
 	gone.Available, gone.ActiveModelState = false, v1alpha1.FailedToLoad
 	later := now.Add(time.Hour)
-	bring(&status, gone, "digits", later)
+	putStatus(&status, gone, "digits", later)
 	if status.URL != "" || status.Address.URL != "" || status.Components["predictor"] != (v1beta1.ComponentStatus{}) {
 		t.Errorf("still published: %+v", status)
 	}
@@ -218,7 +218,7 @@ func TestInferenceServiceStatusSettles(t *testing.T) {
 		}
 		for range rapid.IntRange(1, 3).Draw(t, "steps") {
 			s := anyStatus(t)
-			bring(&status, s, "digits", now)
+			putStatus(&status, s, "digits", now)
 			text, err := json.Marshal(status)
 			if err != nil {
 				t.Fatal(err)
@@ -232,7 +232,7 @@ func TestInferenceServiceStatusSettles(t *testing.T) {
 			}
 			before := &v1beta1.InferenceService{ObjectMeta: metav1.ObjectMeta{Name: "digits"}, Status: status}
 			after := before.DeepCopy()
-			bring(&after.Status, s, "digits", now.Add(time.Hour))
+			putStatus(&after.Status, s, "digits", now.Add(time.Hour))
 			if patch, err := servicePatch(before, after); patch != nil || err != nil {
 				t.Fatalf("written again: %s, error %v", patch, err)
 			}

@@ -18,8 +18,8 @@ const maxNote = 1000
 // note is one event.
 type note struct{ kind, reason, text string }
 
-// tell records what has changed for users.
-func (r *models) tell(rec *record, after v1alpha1.PredictorStatus) {
+// recordEvents records what has changed for users.
+func (r *models) recordEvents(rec *record, after v1alpha1.PredictorStatus) {
 	if rec.object == nil {
 		return
 	}

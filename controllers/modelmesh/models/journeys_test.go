@@ -186,7 +186,7 @@ func (j *journey) enqueue(keys ...types.NamespacedName) {
 // run lets time go by.
 func (j *journey) run(t testing.TB, d time.Duration) {
 	for end := time.Now().Add(d); time.Now().Before(end); elapse(50 * time.Millisecond) {
-		for j.pass(t) {
+		for j.reconcile(t) {
 		}
 	}
 }
@@ -236,8 +236,8 @@ func (j *journey) resources(t testing.TB) []types.NamespacedName {
 	return keys
 }
 
-// pass looks at one model of the queue.
-func (j *journey) pass(t testing.TB) bool {
+// reconcile looks at one model of the queue.
+func (j *journey) reconcile(t testing.TB) bool {
 	j.mu.Lock()
 	for key, due := range j.timers {
 		if !time.Now().Before(due) {
@@ -345,7 +345,7 @@ func (j *journey) step(t testing.TB, s journeyStep, wanted map[string]string) {
 		delete(wanted, s.name)
 		j.edit(t, s.name, "a", "", true)
 	case "pass":
-		j.pass(t)
+		j.reconcile(t)
 	case "settle":
 		elapse(2 * time.Second)
 	case "pods":
@@ -376,13 +376,13 @@ func (j *journey) switchPods(t testing.TB) {
 	}
 	elapse(time.Second)
 	j.mesh.pods = !j.mesh.pods
-	j.moved()
+	j.onEndpointsChanged()
 }
 
-// moved is what the pool tells when addresses come or go.
-func (j *journey) moved() {
+// onEndpointsChanged is what the pool tells when addresses come or go.
+func (j *journey) onEndpointsChanged() {
 	j.breakers.reset("ns")
-	j.enqueue(j.memory.freshen("ns")...)
+	j.enqueue(j.memory.markNamespaceStale("ns")...)
 }
 
 // arrive makes everything well and waits until nothing happens any more.

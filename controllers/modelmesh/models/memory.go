@@ -57,7 +57,7 @@ type entry struct {
 	// version is the resourceVersion that our last write led to, on the object with the uid.
 	version string
 	uid     types.UID
-	// behind is how many passes in a row found an object from before that write, or one that somebody else has changed since.
+	// behind is how many reconciles in a row found an object from before that write, or one that somebody else has changed since.
 	behind int
 }
 
@@ -124,7 +124,7 @@ func (m *memory) put(key types.NamespacedName, e entry) {
 	m.entries[key] = e
 }
 
-// late notes that a pass found an outdated object, and returns how many in a row did. After too many the version that our last write
+// late notes that a reconcile found an outdated object, and returns how many in a row did. After too many the version that our last write
 // led to counts no more.
 func (m *memory) late(key types.NamespacedName) int {
 	m.mu.Lock()
@@ -182,8 +182,8 @@ func (m *memory) markIfKnown(key types.NamespacedName) bool {
 	return known
 }
 
-// freshen makes all models of a namespace be asked for anew, without the patience that was learnt, and returns them.
-func (m *memory) freshen(namespace string) []types.NamespacedName {
+// markNamespaceStale has the mesh asked again about all models of a namespace, without growing pauses, and returns them.
+func (m *memory) markNamespaceStale(namespace string) []types.NamespacedName {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var keys []types.NamespacedName

@@ -94,7 +94,7 @@ func TestAModelWaitsForItsPod(t *testing.T) {
 		if err := j.mesh.SetInstances(t.Context(), []modelmesh.Instance{sklearnPod, other}); err != nil {
 			t.Fatal(err)
 		}
-		j.moved() // before anybody can reach it
+		j.onEndpointsChanged() // before anybody can reach it
 		if j.run(t, 3*time.Second); j.mesh.begun("good") != 1 {
 			t.Error("not loaded within three seconds of the pod")
 		}
@@ -133,7 +133,7 @@ func TestModelsDoNotEvictEachOther(t *testing.T) {
 		j.run(t, 5*time.Minute)
 		j.begin(t) // a manager that starts has forgotten who was dropped
 		j.run(t, 5*time.Minute)
-		j.moved()
+		j.onEndpointsChanged()
 		j.run(t, 5*time.Minute)
 		for _, path := range paths {
 			if got := j.mesh.begun(path); got != 1 {
@@ -186,7 +186,7 @@ func TestALostCopyIsLoadedAgain(t *testing.T) {
 		}
 		j.run(t, time.Second)
 		j.mesh.Kill("one")
-		j.moved()
+		j.onEndpointsChanged()
 		j.run(t, 5*time.Second)
 		j.stays(t, "p1", time.Minute, isLoaded)
 		if got := j.mesh.begun("good"); got != 2 {

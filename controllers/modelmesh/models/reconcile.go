@@ -59,12 +59,12 @@ func (r *models) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 			return ctrl.Result{RequeueAfter: pause(n, lag, pauseMax)}, nil
 		}
 	}
-	retry, err := r.pass(ctx, key, from, rec)
+	retry, err := r.reconcile(ctx, key, from, rec)
 	return ctrl.Result{RequeueAfter: retry}, err
 }
 
-// pass brings mesh and status to what the spec wants. It returns when to look again by itself, zero for never.
-func (r *models) pass(ctx context.Context, key types.NamespacedName, from origin, rec *record) (time.Duration, error) {
+// reconcile brings mesh and status to what the spec wants. It returns when to look again by itself, zero for never.
+func (r *models) reconcile(ctx context.Context, key types.NamespacedName, from origin, rec *record) (time.Duration, error) {
 	e := r.memory.take(key)
 	next, err := r.status(ctx, rec, &e)
 	if err != nil {
@@ -75,7 +75,7 @@ func (r *models) pass(ctx context.Context, key types.NamespacedName, from origin
 	done, err := from.write(ctx, rec, next)
 	if done.version != "" {
 		e.version, e.uid = done.version, rec.UID
-		r.tell(rec, next)
+		r.recordEvents(rec, next)
 	}
 	if !done.outdated {
 		e.behind = 0
@@ -108,7 +108,7 @@ func (r *models) status(ctx context.Context, rec *record, e *entry) (v1alpha1.Pr
 		e.begin(asked)
 		failure = r.call(rec.Namespace, func() error { return r.ask(ctx, client, rec, e) })
 	}
-	next, err := r.judge(ctx, client, rec, e)
+	next, err := r.desiredStatus(ctx, client, rec, e)
 	if err != nil {
 		return next, err
 	}
@@ -176,7 +176,7 @@ func (r *models) unserved(ctx context.Context, rec *record) (v1alpha1.PredictorS
 	case enabled:
 		return next, nil
 	default:
-		next = withFailure(takenBack(next), v1alpha1.RuntimeUnhealthy, textNotServed, rec.id())
+		next = withFailure(clearInvalidSpec(next), v1alpha1.RuntimeUnhealthy, textNotServed, rec.id())
 	}
 	next.Available = available(next) && enabled
 	return next, nil

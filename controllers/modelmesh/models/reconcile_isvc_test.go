@@ -152,7 +152,7 @@ func TestConversionErrors(t *testing.T) {
 	w.toldOf("Warning InvalidPredictorSpec")
 
 	w.mesh.fault, w.mesh.answer = nil, says("digits__isvc-0123456789", concrete(loaded))
-	w.memory.freshen("ns")
+	w.memory.markNamespaceStale("ns")
 	w.reconcile(aService)
 	if c := condition(w.service(), "Ready"); c.Status != corev1.ConditionTrue || len(w.mesh.sets) != 0 {
 		t.Errorf("the model of before answers: %+v", c)

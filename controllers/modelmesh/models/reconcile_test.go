@@ -112,7 +112,7 @@ func TestNoPods(t *testing.T) {
 	w.toldOf("Warning RuntimeUnhealthy")
 
 	w.mesh.fault, w.mesh.answer = nil, says(modelID(t, w), concrete(loaded))
-	if keys := w.memory.freshen("ns"); !slices.Equal(keys, []types.NamespacedName{aPredictor}) {
+	if keys := w.memory.markNamespaceStale("ns"); !slices.Equal(keys, []types.NamespacedName{aPredictor}) {
 		t.Errorf("woken are %v", keys)
 	}
 	w.reconcile(aPredictor)
@@ -122,7 +122,7 @@ func TestNoPods(t *testing.T) {
 
 	// All pods go: the model is not available any more.
 	w.mesh.fault = meshclient.ErrNoAddress
-	w.memory.freshen("ns")
+	w.memory.markNamespaceStale("ns")
 	w.reconcile(aPredictor)
 	if s := w.status(); s.Available || s.ActiveModelState != v1alpha1.Loaded || s.LastFailureInfo.Reason != v1alpha1.RuntimeUnhealthy {
 		t.Errorf("%+v", s)
@@ -165,7 +165,7 @@ func TestNewsDuringACall(t *testing.T) {
 	w.memory.mark(aPredictor)
 	w.reconcile(aPredictor) // Loaded before, so nothing is ordered
 	w.memory.mark(aPredictor)
-	w.mesh.meanwhile = func() { w.memory.freshen("ns") } // pods come while the order to load is under way
+	w.mesh.meanwhile = func() { w.memory.markNamespaceStale("ns") } // pods come while the order to load is under way
 	w.reconcile(aPredictor)
 	w.reconcile(aPredictor)
 	if got := w.mesh.loads(); !got[len(got)-1] {
@@ -230,7 +230,7 @@ func TestInvalidSpec(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	w.mesh.fault = meshclient.ErrNoAddress
-	w.memory.freshen("ns")
+	w.memory.markNamespaceStale("ns")
 	w.change(func(p *v1alpha1.Predictor) { p.Spec.Path = "" })
 	w.reconcile(aPredictor)
 	if s := w.status(); s.TransitionStatus != v1alpha1.InProgress || s.LastFailureInfo.Reason != v1alpha1.RuntimeUnhealthy {
@@ -314,7 +314,7 @@ func TestNamespacesThatAreNotServed(t *testing.T) {
 	}
 	w.rests(aPredictor)
 	w.connected, w.served, w.mesh.answer = true, true, says(modelID(t, w), concrete(loaded))
-	w.memory.freshen("ns")
+	w.memory.markNamespaceStale("ns")
 	w.reconcile(aPredictor)
 	if s := w.status(); !s.Available || s.LastFailureInfo != nil {
 		t.Errorf("%+v", s)
@@ -333,7 +333,7 @@ func TestRemoval(t *testing.T) {
 		t.Errorf("again in %s", again)
 	}
 	w.mesh.fault = status.Error(codes.Unavailable, "refused")
-	w.memory.freshen("ns")
+	w.memory.markNamespaceStale("ns")
 	again := w.reconcile(aPredictor)
 	if again < pauseMin {
 		t.Errorf("again in %s", again)

@@ -64,11 +64,11 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmeshcontroller.Sh
 
 // listen connects the wakes with everything that wakes.
 func (w *wakes) listen(ctx context.Context, shared *modelmeshcontroller.Shared) {
-	shared.Pool.Subscribe(w.moved)
-	shared.Events.Subscribe(func(e meshevents.Event) { w.heard(e.Source, e.Namespace, e.Name) })
+	shared.Pool.Subscribe(w.onEndpointsChanged)
+	shared.Events.Subscribe(func(e meshevents.Event) { w.onEtcdEvent(e.Source, e.Namespace, e.Name) })
 	shared.Served.Subscribe(ctx, func(s capability.Set) {
 		if s.Has(capability.InferenceService) {
-			w.back(modelmesh.SourceInferenceService)
+			w.onSourceReady(modelmesh.SourceInferenceService)
 		}
 	})
 }

@@ -52,7 +52,7 @@ func (s *services) write(ctx context.Context, r *record, status v1alpha1.Predict
 		return written{}, fmt.Errorf("writing the status of a %T as that of an InferenceService", r.object)
 	}
 	after := before.DeepCopy()
-	bring(&after.Status, status, r.Name, s.clock.Now())
+	putStatus(&after.Status, status, r.Name, s.clock.Now())
 	patch, err := servicePatch(before, after)
 	if err != nil || patch == nil {
 		return written{}, err

@@ -273,10 +273,10 @@ func TestStatusOfWhatIsNotRegistered(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	for state, want := range map[v1alpha1.ModelState]v1alpha1.TransitionStatus{v1alpha1.Pending: v1alpha1.UpToDate, v1alpha1.Loaded: v1alpha1.InProgress} {
-		if got := takenBack(v1alpha1.PredictorStatus{TransitionStatus: v1alpha1.InvalidSpec, ActiveModelState: state}); got.TransitionStatus != want {
+		if got := clearInvalidSpec(v1alpha1.PredictorStatus{TransitionStatus: v1alpha1.InvalidSpec, ActiveModelState: state}); got.TransitionStatus != want {
 			t.Errorf("mended while %s: %s", state, got.TransitionStatus)
 		}
-		if got := takenBack(v1alpha1.PredictorStatus{TransitionStatus: v1alpha1.BlockedByFailedLoad, ActiveModelState: state}); got.TransitionStatus != v1alpha1.BlockedByFailedLoad {
+		if got := clearInvalidSpec(v1alpha1.PredictorStatus{TransitionStatus: v1alpha1.BlockedByFailedLoad, ActiveModelState: state}); got.TransitionStatus != v1alpha1.BlockedByFailedLoad {
 			t.Errorf("was not invalid: %s", got.TransitionStatus)
 		}
 	}

@@ -16,8 +16,8 @@ type wakes struct {
 	breakers *breakers
 }
 
-// heard is called with what the mesh wrote into etcd. A model of the same name from another source may have waited for just that.
-func (w *wakes) heard(id, namespace, name string) {
+// onEtcdEvent is called with what the mesh wrote into etcd. A model of the same name from another source may have waited for just that.
+func (w *wakes) onEtcdEvent(id, namespace, name string) {
 	if id == "" {
 		id = modelmesh.SourcePredictor
 	}
@@ -34,14 +34,14 @@ func (w *wakes) heard(id, namespace, name string) {
 	}
 }
 
-// moved is called when the client of a namespace or the pods behind it have changed.
-func (w *wakes) moved(namespace string) {
+// onEndpointsChanged is called when the client of a namespace or the pods behind it have changed.
+func (w *wakes) onEndpointsChanged(namespace string) {
 	w.breakers.reset(namespace)
-	w.feed.add(w.memory.freshen(namespace)...)
+	w.feed.add(w.memory.markNamespaceStale(namespace)...)
 }
 
-// back is called when a source that was away may be there again: what was heard meanwhile is looked at.
-func (w *wakes) back(id string) { w.feed.add(w.memory.of(id)...) }
+// onSourceReady is called when a source that was away may be there again: what was heard meanwhile is looked at.
+func (w *wakes) onSourceReady(id string) { w.feed.add(w.memory.of(id)...) }
 
 // request is that for a model of a source.
 func request(id string, name types.NamespacedName) []reconcile.Request {

@@ -37,14 +37,14 @@ func newWakes(t *testing.T) (*wakes, workqueue.TypedRateLimitingInterface[reconc
 
 func TestWhatIsHeardBeforeTheStartIsNotLost(t *testing.T) {
 	w, q := newWakes(t)
-	w.heard("ksp", "ns", "a")
+	w.onEtcdEvent("ksp", "ns", "a")
 	if err := w.feed.Start(t.Context(), q); err != nil {
 		t.Fatal(err)
 	}
-	w.heard("", "ns", "b") // without an owner it is of a Predictor
-	w.heard("isvc", "other", "c")
-	w.heard("isvc", "other", "c")
-	w.heard("nobody", "ns", "d")
+	w.onEtcdEvent("", "ns", "b") // without an owner it is of a Predictor
+	w.onEtcdEvent("isvc", "other", "c")
+	w.onEtcdEvent("isvc", "other", "c")
+	w.onEtcdEvent("nobody", "ns", "d")
 	if got, want := queued(q), []string{"isvc_other/c", "ksp_ns/a", "ksp_ns/b"}; !slices.Equal(got, want) {
 		t.Errorf("woken %q, want %q", got, want)
 	}
@@ -62,7 +62,7 @@ func TestTheOtherOfTheSameName(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.memory.put(types.NamespacedName{Namespace: "isvc_ns", Name: "a"}, entry{outcome: taken})
-	w.heard("ksp", "ns", "a")
+	w.onEtcdEvent("ksp", "ns", "a")
 	if got, want := queued(q), []string{"isvc_ns/a", "ksp_ns/a"}; !slices.Equal(got, want) {
 		t.Errorf("woken %q, want %q", got, want)
 	}
@@ -76,14 +76,14 @@ func TestAMovedMeshWakesItsNamespace(t *testing.T) {
 	for _, key := range []types.NamespacedName{{Namespace: "isvc_ns", Name: "a"}, {Namespace: "ksp_ns", Name: "b"}, {Namespace: "ksp_other", Name: "c"}} {
 		w.memory.put(key, entry{outcome: answered, attempts: 3, again: now, awaited: now})
 	}
-	w.moved("ns")
+	w.onEndpointsChanged("ns")
 	if got, want := queued(q), []string{"isvc_ns/a", "ksp_ns/b"}; !slices.Equal(got, want) {
 		t.Errorf("woken %q, want %q", got, want)
 	}
 	if e, _ := w.memory.look(types.NamespacedName{Namespace: "ksp_ns", Name: "b"}); !e.stale || e.attempts != 0 || e.order != orderLost || !e.again.IsZero() || !e.awaited.IsZero() {
 		t.Errorf("%+v", e)
 	}
-	w.back("isvc")
+	w.onSourceReady("isvc")
 	if got, want := queued(q), []string{"isvc_ns/a"}; !slices.Equal(got, want) {
 		t.Errorf("woken %q, want %q", got, want)
 	}
@@ -125,7 +125,7 @@ func TestMemoryKeepsNews(t *testing.T) {
 		t.Error("there are news of it")
 	}
 	e = m.take(aPredictor)
-	m.freshen("ns")
+	m.markNamespaceStale("ns")
 	m.put(aPredictor, e)
 	if got, _ := m.look(aPredictor); !got.stale || got.attempts != 0 {
 		t.Errorf("%+v", got)

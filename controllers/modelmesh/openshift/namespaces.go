@@ -79,12 +79,12 @@ func (r *namespaces) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	retry, err := r.pass(ctx, namespace, settings)
+	retry, err := r.reconcile(ctx, namespace, settings)
 	return ctrl.Result{RequeueAfter: retry}, err
 }
 
-// pass brings what stands in a served namespace to what it should be.
-func (r *namespaces) pass(ctx context.Context, namespace *metav1.PartialObjectMetadata, s meshsettings.Settings) (time.Duration, error) {
+// reconcile brings the objects around a served namespace to what they should be.
+func (r *namespaces) reconcile(ctx context.Context, namespace *metav1.PartialObjectMetadata, s meshsettings.Settings) (time.Duration, error) {
 	in, err := r.inputs(ctx, namespace.Name, s)
 	if err != nil {
 		return 0, err
@@ -131,7 +131,7 @@ func (r *namespaces) secrets(ctx context.Context, in *Inputs, known *remembered)
 	if !in.Used {
 		return nil, nil
 	}
-	kept, err := r.gather(ctx, in, known)
+	kept, err := r.gatherStorage(ctx, in, known)
 	if err != nil || in.Proxy == nil {
 		return kept, err
 	}

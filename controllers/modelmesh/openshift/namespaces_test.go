@@ -247,7 +247,7 @@ func TestCertificate(t *testing.T) {
 	}
 	s.must()
 	s.rests("with a certificate", s.must)
-	_, again, err := s.pass(s.namespaces, "", "team")
+	_, again, err := s.reconcile(s.namespaces, "", "team")
 	if err != nil || again < 200*24*time.Hour || again > 365*24*time.Hour {
 		t.Errorf("looked at again after %s, error %v", again, err)
 	}
@@ -310,7 +310,7 @@ func TestTakesOverFromTheFormerCompanion(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			_, again, err := s.pass(s.namespaces, "", "team")
+			_, again, err := s.reconcile(s.namespaces, "", "team")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -335,7 +335,7 @@ func TestErrorsOfNamespaces(t *testing.T) {
 	s.must()
 	for name, set := range map[string]*error{"settings": &s.broken, "whether it is served": &s.unknown} {
 		*set = errDown
-		if writes, _, err := s.pass(s.namespaces, "", "team"); !errors.Is(err, errDown) || len(writes) > 0 {
+		if writes, _, err := s.reconcile(s.namespaces, "", "team"); !errors.Is(err, errDown) || len(writes) > 0 {
 			t.Errorf("%s: written %q, error %v", name, writes, err)
 		}
 		*set = nil
@@ -348,7 +348,7 @@ func TestErrorsOfNamespaces(t *testing.T) {
 		}
 		return nil
 	}
-	writes, _, err := s.pass(s.namespaces, "", "team")
+	writes, _, err := s.reconcile(s.namespaces, "", "team")
 	if !errors.Is(err, errDown) || !slices.Contains(writes, "apply RoleBinding prometheus-ns-access") {
 		t.Errorf("one that fails: written %q, error %v", writes, err)
 	}
@@ -361,14 +361,14 @@ func TestErrorsOfNamespaces(t *testing.T) {
 			Reason: metav1.StatusReasonForbidden, Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}},
 		}}
 	}
-	if _, again, err := s.pass(s.namespaces, "", "team"); err != nil || again != 0 || s.said() != "" {
+	if _, again, err := s.reconcile(s.namespaces, "", "team"); err != nil || again != 0 || s.said() != "" {
 		t.Errorf("a namespace on its way out: again after %s, error %v", again, err)
 	}
 	s.refuse = func(string, string) error { return nil }
 	if writes := s.must(); !slices.Equal(writes, []string{"apply ServiceAccount modelmesh-serving-sa"}) {
 		t.Errorf("afterwards %q", writes)
 	}
-	if writes, _, err := s.pass(s.namespaces, "", "gone"); len(writes) > 0 || err != nil {
+	if writes, _, err := s.reconcile(s.namespaces, "", "gone"); len(writes) > 0 || err != nil {
 		t.Errorf("a namespace that is gone: %q, error %v", writes, err)
 	}
 }

@@ -50,7 +50,7 @@ func (r *publications) Reconcile(ctx context.Context, request ctrl.Request) (ctr
 		}
 		return ctrl.Result{}, err
 	}
-	retry, err := r.pass(ctx, s)
+	retry, err := r.reconcile(ctx, s)
 	return ctrl.Result{RequeueAfter: retry}, err
 }
 
@@ -82,8 +82,8 @@ func (r *publications) release(ctx context.Context, s *v1beta1.InferenceService)
 	return nil
 }
 
-// pass makes the Route that is wanted, and removes the one that is not.
-func (r *publications) pass(ctx context.Context, s *v1beta1.InferenceService) (time.Duration, error) {
+// reconcile makes the Route that is wanted, and removes the one that is not.
+func (r *publications) reconcile(ctx context.Context, s *v1beta1.InferenceService) (time.Duration, error) {
 	if !r.Served().Has(capability.Route) {
 		return 0, nil
 	}
@@ -105,7 +105,7 @@ func (r *publications) pass(ctx context.Context, s *v1beta1.InferenceService) (t
 	if err != nil {
 		return 0, err
 	}
-	r.tell(s, problem)
+	r.recordProblem(s, problem)
 	var former client.ListOption // the Routes of the former companion lack our labels
 	if mesh {
 		former = client.MatchingLabels{LabelInferenceService: s.Name}
@@ -129,8 +129,8 @@ func (r *publications) apply(ctx context.Context, s *v1beta1.InferenceService, d
 	return 0, err
 }
 
-// tell says why there is no Route, once for each change of that.
-func (r *publications) tell(s *v1beta1.InferenceService, problem string) {
+// recordProblem says why there is no Route, once for each change of that.
+func (r *publications) recordProblem(s *v1beta1.InferenceService, problem string) {
 	now := published{uid: s.UID, told: problem}
 	if before := r.memory.Set(client.ObjectKeyFromObject(s), now); problem != "" && before != now {
 		r.recorder.Eventf(s, nil, corev1.EventTypeWarning, ReasonNoRoute, eventAction, "%s", conditions.Clip(problem, maxNote))

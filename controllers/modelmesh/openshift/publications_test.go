@@ -149,7 +149,7 @@ func TestRouteOfSomebodyElse(t *testing.T) {
 	theirs.SetNamespace("team")
 	theirs.SetName("digits")
 	s.create(theirs)
-	_, again, err := s.pass(s.routes, "team", "digits")
+	_, again, err := s.reconcile(s.routes, "team", "digits")
 	if err != nil || again != strangerRetry || !strings.Contains(s.said(), "was not made by this operator") {
 		t.Errorf("again after %s, error %v", again, err)
 	}
@@ -223,25 +223,25 @@ func TestErrorsOfRoutes(t *testing.T) {
 	s := newScene(t, serving15, annotated("ovms", routed), model)
 	for name, set := range map[string]*error{"settings": &s.broken, "whether it is served": &s.unknown} {
 		*set = errDown
-		if writes, _, err := s.pass(s.routes, "team", "digits"); !errors.Is(err, errDown) || len(writes) > 0 {
+		if writes, _, err := s.reconcile(s.routes, "team", "digits"); !errors.Is(err, errDown) || len(writes) > 0 {
 			t.Errorf("%s: written %q, error %v", name, writes, err)
 		}
 		*set = nil
 	}
 	s.refuse = func(string, string) error { return errDown }
-	if _, _, err := s.pass(s.routes, "team", "digits"); !errors.Is(err, errDown) {
+	if _, _, err := s.reconcile(s.routes, "team", "digits"); !errors.Is(err, errDown) {
 		t.Errorf("the Route: error %v", err)
 	}
 	s.refuse = func(string, string) error {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "routes"}, "digits", errors.New("custom resource definition is terminating"))
 	}
-	if _, again, err := s.pass(s.routes, "team", "digits"); err != nil || again != lookAgain {
+	if _, again, err := s.reconcile(s.routes, "team", "digits"); err != nil || again != lookAgain {
 		t.Errorf("an API that goes: again after %s, error %v", again, err)
 	}
 	s.remove(model)
 	for cause, fails := range map[error]bool{errDown: true, apierrors.NewConflict(schema.GroupResource{}, "digits", errDown): false, apierrors.NewNotFound(schema.GroupResource{}, "digits"): false} {
 		s.refuse = func(string, string) error { return cause }
-		_, again, err := s.pass(s.routes, "team", "digits")
+		_, again, err := s.reconcile(s.routes, "team", "digits")
 		if (err != nil) != fails || (again > 0) != apierrors.IsConflict(cause) {
 			t.Errorf("the finalizer: again after %s, error %v", again, err)
 		}

@@ -154,8 +154,8 @@ func (s *scene) sent(verb, kind, name string) error {
 	return s.refuse(verb, kind)
 }
 
-// pass has a controller look at an object and returns what was written, and after which time it comes back.
-func (s *scene) pass(r reconcile.Reconciler, namespace, name string) ([]string, time.Duration, error) {
+// reconcile has a controller look at an object and returns what was written, and after which time it comes back.
+func (s *scene) reconcile(r reconcile.Reconciler, namespace, name string) ([]string, time.Duration, error) {
 	s.t.Helper()
 	s.writes = nil
 	result, err := r.Reconcile(s.t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
@@ -165,7 +165,7 @@ func (s *scene) pass(r reconcile.Reconciler, namespace, name string) ([]string, 
 // must has the namespace looked at without an error.
 func (s *scene) must() []string {
 	s.t.Helper()
-	writes, _, err := s.pass(s.namespaces, "", "team")
+	writes, _, err := s.reconcile(s.namespaces, "", "team")
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func (s *scene) must() []string {
 // route has an InferenceService looked at without an error.
 func (s *scene) route(name string) []string {
 	s.t.Helper()
-	writes, _, err := s.pass(s.routes, "team", name)
+	writes, _, err := s.reconcile(s.routes, "team", name)
 	if err != nil {
 		s.t.Fatal(err)
 	}

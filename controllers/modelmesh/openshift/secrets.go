@@ -26,9 +26,9 @@ const (
 	none = "none"
 )
 
-// gather reads the data connections of a namespace when one of them has changed, or the Secret with the entries has. Nothing of
+// gatherStorage reads the data connections of a namespace when one of them has changed, or the Secret with the entries has. Nothing of
 // their content is remembered.
-func (r *namespaces) gather(ctx context.Context, in *Inputs, known *remembered) ([]place, error) {
+func (r *namespaces) gatherStorage(ctx context.Context, in *Inputs, known *remembered) ([]place, error) {
 	heads, err := r.connectionHeads(ctx, in)
 	if err != nil || len(heads) == 0 {
 		return nil, err

@@ -64,7 +64,7 @@ func policy(in NamespaceInputs) *networkingv1ac.NetworkPolicyApplyConfiguration 
 		WithPolicyTypes(networkingv1.PolicyTypeIngress).
 		WithIngress(resources.AllowTCP(s.ServicePort, peerPort).WithFrom(peers))
 	if s.NetworkPolicyRestricted || in.Proxy != nil { // the proxy would guard one door of two
-		spec.WithIngress(resources.AllowTCP(unguarded...).WithFrom(confidants(in)...))
+		spec.WithIngress(resources.AllowTCP(unguarded...).WithFrom(trustedPeers(in)...))
 	} else {
 		open = append(unguarded, open...)
 	}
@@ -74,8 +74,8 @@ func policy(in NamespaceInputs) *networkingv1ac.NetworkPolicyApplyConfiguration 
 	return networkingv1ac.NetworkPolicy(PolicyName, in.Namespace).WithSpec(spec)
 }
 
-// confidants may call ports that ask nobody who he is.
-func confidants(in NamespaceInputs) []*networkingv1ac.NetworkPolicyPeerApplyConfiguration {
+// trustedPeers may reach the ports without authentication.
+func trustedPeers(in NamespaceInputs) []*networkingv1ac.NetworkPolicyPeerApplyConfiguration {
 	all := []*networkingv1ac.NetworkPolicyPeerApplyConfiguration{
 		resources.PodsWith(nil), resources.NamespacesWith(corev1.LabelMetadataName, in.Home),
 	}

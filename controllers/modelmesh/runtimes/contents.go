@@ -60,8 +60,8 @@ func (c *contents[T]) get(ctx context.Context, name types.NamespacedName) (value
 	return value, true, nil
 }
 
-// leave forgets all Secrets of a namespace.
-func (c *contents[T]) leave(namespace string) {
+// cleanUp forgets all Secrets of a namespace.
+func (c *contents[T]) cleanUp(namespace string) {
 	c.known.DeleteFunc(func(name types.NamespacedName) bool { return name.Namespace == namespace })
 }
 

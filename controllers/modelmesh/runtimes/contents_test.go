@@ -113,7 +113,7 @@ func TestContentsOfANamespaceThatIsLeft(t *testing.T) {
 			t.Fatal(namespace, err)
 		}
 	}
-	if c.leave("ns"); c.known.Len() != 1 {
+	if c.cleanUp("ns"); c.known.Len() != 1 {
 		t.Errorf("known %d", c.known.Len())
 	}
 }

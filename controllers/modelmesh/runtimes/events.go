@@ -10,7 +10,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 )
 
-// Subjects of what runtimes are told, which are the actions of the Events: within minutes Kubernetes counts Events of one object,
+// Subjects of Events on runtimes, which are the actions of the Events: within minutes Kubernetes counts Events of one object,
 // reason and action as one, and shows the first text.
 const (
 	aboutSpec    = "Validate"
@@ -31,13 +31,13 @@ const (
 	ReasonNotice  = "RuntimeNotice"
 )
 
-// told remembers what runtimes were told, so that each text is said once for each namespace and not in every pass.
-type told struct {
+// reports remembers what runtimes were told, so that each text is said once for each namespace and not in every pass.
+type reporter struct {
 	recorder events.EventRecorder
 	said     modelmesh.Store[saying, string]
 }
 
-// saying is one subject of which an object is told.
+// saying is one subject of an object.
 type saying struct {
 	namespace string
 	about     types.UID
@@ -46,36 +46,36 @@ type saying struct {
 
 // say records an Event on an object when the text on this subject is another than the last one. An empty text says nothing, and
 // lets the next one be said. It reports whether the text before was another.
-func (t *told) say(namespace string, about client.Object, subject, reason, text string) (changed bool) {
+func (r *reporter) say(namespace string, about client.Object, subject, reason, text string) (changed bool) {
 	key := saying{namespace, about.GetUID(), subject}
 	var before string
 	if text == "" {
-		before, _ = t.said.Delete(key)
+		before, _ = r.said.Delete(key)
 	} else {
-		before = t.said.Set(key, text)
+		before = r.said.Set(key, text)
 	}
 	changed = before != text
 	if changed && text != "" {
-		t.recorder.Eventf(about, where(about, namespace), corev1.EventTypeWarning, reason, subject, "%s", inNamespace(about, namespace)+text)
+		r.recorder.Eventf(about, where(about, namespace), corev1.EventTypeWarning, reason, subject, "%s", inNamespace(about, namespace)+text)
 	}
 	return changed
 }
 
 // validity tells an object what keeps it from being served, and once that this is over; nil is nothing.
-func (t *told) validity(namespace string, about client.Object, err error) {
+func (r *reporter) validity(namespace string, about client.Object, err error) {
 	text := ""
 	if err != nil {
 		text = err.Error()
 	}
-	if t.say(namespace, about, aboutSpec, ReasonInvalid, text) && text == "" {
-		t.recorder.Eventf(about, where(about, namespace), corev1.EventTypeNormal, ReasonValid, aboutSpec, "%s",
+	if r.say(namespace, about, aboutSpec, ReasonInvalid, text) && text == "" {
+		r.recorder.Eventf(about, where(about, namespace), corev1.EventTypeNormal, ReasonValid, aboutSpec, "%s",
 			inNamespace(about, namespace)+"the runtime is valid again")
 	}
 }
 
 // keep drops what was said in a namespace about objects that are gone.
-func (t *told) keep(namespace string, alive map[types.UID]bool) {
-	t.said.DeleteFunc(func(key saying) bool { return key.namespace == namespace && !alive[key.about] })
+func (r *reporter) keep(namespace string, alive map[types.UID]bool) {
+	r.said.DeleteFunc(func(key saying) bool { return key.namespace == namespace && !alive[key.about] })
 }
 
 // inNamespace begins a text about an object that is served in several namespaces.

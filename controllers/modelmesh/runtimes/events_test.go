@@ -26,7 +26,7 @@ func heard(r *events.FakeRecorder) []string {
 // [M28] Each text is said once for each namespace, again when it changes, and the end of the trouble too.
 func TestEachTextIsSaidOnce(t *testing.T) {
 	recorder := events.NewFakeRecorder(100)
-	s := &told{recorder: recorder}
+	s := &reporter{recorder: recorder}
 	local, global := &v1alpha1.ServingRuntime{}, &v1alpha1.ClusterServingRuntime{}
 	local.UID, local.Namespace, local.Name = "1", "a", "local"
 	global.UID, global.Name = "2", "global"

@@ -14,7 +14,7 @@ import (
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 )
 
-// facts are what a pass over one namespace goes by.
+// facts are what a reconcile of one namespace goes by.
 type facts struct {
 	namespace string
 	settings  meshsettings.Settings
@@ -56,7 +56,7 @@ func (f *facts) wanted() bool {
 	return false
 }
 
-// gather reads what a pass over a namespace goes by, from memory as long as nothing moved.
+// gather reads them, from memory as long as nothing changed.
 func (s *server) gather(ctx context.Context, namespace string) (*facts, error) {
 	f := &facts{namespace: namespace}
 	var err error
@@ -114,11 +114,11 @@ func (f *facts) noteTLS(namespace string, content tlsContent) {
 	}
 }
 
-// refuse tells every runtime of a namespace what keeps all of them from being served; an empty text that nothing does.
-func (s *server) refuse(f *facts, subject, text string) {
+// refuseAll tells every runtime of a namespace what keeps all of them from being served; an empty text that nothing does.
+func (s *server) refuseAll(f *facts, subject, text string) {
 	for _, name := range sortedNames(f.runtimes) {
 		if t := f.runtimes[name]; t.Wanted() {
-			s.told.say(f.namespace, t.Object, subject, ReasonRefused, text)
+			s.reports.say(f.namespace, t.Object, subject, ReasonRefused, text)
 		}
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
-// leave removes what we made in a namespace that is not served. What somebody else made under the same names stays.
-func (s *server) leave(ctx context.Context, namespace string) error {
+// cleanUp removes what we made in a namespace that is not served. What somebody else made under the same names stays.
+func (s *server) cleanUp(ctx context.Context, namespace string) error {
 	s.pool.Forget(namespace)
 	s.stream.Forget(namespace)
 	left, err := s.sweep(ctx, namespace, nil)
@@ -30,11 +30,11 @@ func (s *server) leave(ctx context.Context, namespace string) error {
 		s.removeAll(ctx, namespace, secretKind, isEtcdCopy),
 	)
 	if namespace != s.Namespaces.Own() { // there the Secrets are read for everybody
-		s.copies.leave(namespace)
-		s.storage.leave(namespace)
-		s.tls.leave(namespace)
+		s.copies.cleanUp(namespace)
+		s.storage.cleanUp(namespace)
+		s.tls.cleanUp(namespace)
 	}
-	s.told.keep(namespace, nil)
+	s.reports.keep(namespace, nil)
 	s.idle.DeleteFunc(func(runtime types.NamespacedName) bool { return runtime.Namespace == namespace })
 	s.missing.DeleteFunc(func(deployment types.NamespacedName) bool { return deployment.Namespace == namespace })
 	s.headless.Delete(namespace)

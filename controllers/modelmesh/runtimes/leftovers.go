@@ -118,7 +118,7 @@ func (l *leftovers) isOriginals(kind schema.GroupVersionKind, o *metav1.PartialO
 	}
 }
 
-// wants tells whether a pass over the namespace takes the object over, or has other reasons to keep it.
+// wants tells whether a reconcile of the namespace takes the object over, or has other reasons to keep it.
 func (l *leftovers) wants(ctx context.Context, kind schema.GroupVersionKind, o *metav1.PartialObjectMetadata) (bool, error) {
 	on, err := l.Namespaces.Enabled(ctx, o.Namespace)
 	if err != nil || !on {

@@ -59,7 +59,7 @@ type server struct {
 	storage *contents[storageContent]
 	tls     *contents[tlsContent]
 
-	told *told
+	reports *reporter
 	// idle says since when no model needs a runtime; zero while one does.
 	idle modelmesh.Store[types.NamespacedName, time.Time]
 	// missing has Deployments that were looked up past the cache, which does not hold those of the original, and were not there.
@@ -89,7 +89,7 @@ func newServer(s *server) *server {
 	s.copies = newContents(s.Cached, s.live, foreignData)
 	s.storage = newContents(s.Cached, s.live, readStorage)
 	s.tls = newContents(s.Cached, s.live, readTLS)
-	s.told = &told{recorder: s.recorder}
+	s.reports = &reporter{recorder: s.recorder}
 	return s
 }
 
@@ -121,14 +121,14 @@ func (s *server) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	if !on {
-		return ctrl.Result{}, s.leave(ctx, request.Name)
+		return ctrl.Result{}, s.cleanUp(ctx, request.Name)
 	}
 	f, err := s.gather(ctx, request.Name)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	if s.unused(f) {
-		return ctrl.Result{}, s.leave(ctx, request.Name)
+		return ctrl.Result{}, s.cleanUp(ctx, request.Name)
 	}
 	again, err := s.serve(ctx, f)
 	return conclude(again, err)
@@ -169,7 +169,7 @@ func isLasting(err error) bool {
 	}
 }
 
-// serve brings a namespace to where it shall be. What fails in one place holds up no other.
+// serve reconciles a namespace. Errors are collected, not returned early: what fails in one place holds up no other.
 func (s *server) serve(ctx context.Context, f *facts) (again time.Duration, err error) {
 	guards, err := s.guards(f)
 	if err != nil {
@@ -188,11 +188,11 @@ func (s *server) serve(ctx context.Context, f *facts) (again time.Duration, err 
 		deployment := resources.DeploymentName(f.settings.ServiceName, name)
 		kept[deployment] = true
 		rest, err := s.runtime(ctx, f, name, t)
-		s.told.say(f.namespace, t.Object, aboutGuards, ReasonRefused, forUsers(f.waits(deployment)))
+		s.reports.say(f.namespace, t.Object, aboutGuards, ReasonRefused, forUsers(f.waits(deployment)))
 		errs = append(errs, s.refusal(f.namespace, t, err))
 		again = modelmesh.Sooner(again, rest)
 	}
-	s.told.keep(f.namespace, alive)
+	s.reports.keep(f.namespace, alive)
 	left, err := s.sweep(ctx, f.namespace, kept)
 	errs = append(errs, err)
 	if len(kept) > 0 || !left {
@@ -203,13 +203,13 @@ func (s *server) serve(ctx context.Context, f *facts) (again time.Duration, err 
 
 // refusal tells a runtime why its objects could not be written.
 func (s *server) refusal(namespace string, t modelmesh.Runtime, err error) error {
-	s.told.say(namespace, t.Object, aboutWriting, ReasonRefused, forUsers(err))
+	s.reports.say(namespace, t.Object, aboutWriting, ReasonRefused, forUsers(err))
 	return err
 }
 
 // shared tells all runtimes of a namespace why an object that they have in common could not be written: nothing else would.
 func (s *server) shared(f *facts, subject string, err error) error {
-	s.refuse(f, subject, forUsers(err))
+	s.refuseAll(f, subject, forUsers(err))
 	return err
 }
 

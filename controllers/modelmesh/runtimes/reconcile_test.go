@@ -550,8 +550,8 @@ func TestRuntimesThatCannotBeWritten(t *testing.T) {
 		w.must(w.api.Delete(t.Context(), r))
 	}
 	w.pass("ns")
-	if w.told.said.Len() > 0 {
-		t.Errorf("still remembered of runtimes that are gone: %d", w.told.said.Len())
+	if w.reports.said.Len() > 0 {
+		t.Errorf("still remembered of runtimes that are gone: %d", w.reports.said.Len())
 	}
 }
 

@@ -33,7 +33,7 @@ func (s *server) runtime(ctx context.Context, f *facts, name string, t modelmesh
 		return 0, err
 	}
 	if problem != nil {
-		s.told.validity(f.namespace, t.Object, problem)
+		s.reports.validity(f.namespace, t.Object, problem)
 		return 0, nil // its Deployment stays as it is; what mends it wakes us
 	}
 	scale, notes := mm.Autoscaling(t.Object.GetAnnotations())
@@ -50,14 +50,14 @@ func (s *server) runtime(ctx context.Context, f *facts, name string, t modelmesh
 	in.Replicas = &replicas.Count
 	config, notices, err := s.render(ctx, f, in, live)
 	if unfit, ok := errors.AsType[*specError](err); ok {
-		s.told.validity(f.namespace, t.Object, unfit)
+		s.reports.validity(f.namespace, t.Object, unfit)
 		return replicas.Again, nil
 	}
 	if err != nil {
 		return replicas.Again, err
 	}
-	s.told.validity(f.namespace, t.Object, nil)
-	s.told.say(f.namespace, t.Object, aboutPods, ReasonNotice, strings.Join(append(append(notes, notices...), s.unguarded(f)...), "; "))
+	s.reports.validity(f.namespace, t.Object, nil)
+	s.reports.say(f.namespace, t.Object, aboutPods, ReasonNotice, strings.Join(append(append(notes, notices...), s.unguarded(f)...), "; "))
 	if !replicas.Autoscaled {
 		scale = mm.Autoscale{}
 	}

@@ -81,7 +81,7 @@ func (s *server) connect(f *facts) error {
 	} else if err = s.pool.Ensure(f.namespace, target); err != nil {
 		err = fmt.Errorf("connecting to the runtimes of namespace %s: %w", f.namespace, err)
 	}
-	s.refuse(f, aboutClient, problem)
+	s.refuseAll(f, aboutClient, problem)
 	return err
 }
 

@@ -36,10 +36,10 @@ func (s *server) etcdSecret(ctx context.Context, f *facts) error {
 		return err
 	}
 	if theirs != nil && !f.settings.AllowNamespaceEtcd {
-		s.refuse(f, aboutOwnEtcd, fmt.Sprintf("Secret %s in namespace %s is not the manager's: delete it, or have the administrator set allowNamespaceEtcd", name, f.namespace))
+		s.refuseAll(f, aboutOwnEtcd, fmt.Sprintf("Secret %s in namespace %s is not the manager's: delete it, or have the administrator set allowNamespaceEtcd", name, f.namespace))
 		return s.stream.ConnectOwn(f.namespace, nil)
 	}
-	s.refuse(f, aboutOwnEtcd, unusable(name, f.namespace, s.stream.ConnectOwn(f.namespace, theirs)))
+	s.refuseAll(f, aboutOwnEtcd, unusable(name, f.namespace, s.stream.ConnectOwn(f.namespace, theirs)))
 	problem := ""
 	switch {
 	case f.etcd != nil:
@@ -47,13 +47,13 @@ func (s *server) etcdSecret(ctx context.Context, f *facts) error {
 	case theirs == nil:
 		problem = fmt.Sprintf("Could not get the controller etcd secret: there is no Secret %s in namespace %s; create it", name, own)
 	}
-	s.refuse(f, aboutEtcd, problem)
+	s.refuseAll(f, aboutEtcd, problem)
 	if f.etcd == nil || theirs != nil || f.namespace == own {
 		return nil
 	}
 	data, err := meshetcd.Copy(f.etcd, own, f.namespace)
 	if err != nil {
-		s.refuse(f, aboutEtcd, unusable(name, own, err))
+		s.refuseAll(f, aboutEtcd, unusable(name, own, err))
 		return nil
 	}
 	desired := apply.Desired{{Config: resources.BuildEtcdSecret(name, f.namespace, data), Ownership: apply.Unowned, Adopts: adoptsOriginals}}

@@ -49,7 +49,7 @@ func (s *server) watch(mgr ctrl.Manager, claims cache.Cache, served *capability.
 	return building.Build(reconciler.ClassifyErrors(s))
 }
 
-// atStart asks for one pass over the namespace of the manager. That is served without a label and without a runtime in it, so no event
+// atStart enqueues the namespace of the manager once. That is served without a label and without a runtime in it, so no event
 // may ever tell of it: the settings may have been read before anybody listened for their changes.
 func (s *server) atStart() source.Source {
 	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
