@@ -17,12 +17,12 @@ import (
 
 	meshclient "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client"
 	meshevents "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/events"
-	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 )
 
@@ -116,7 +116,7 @@ func (e Environment) shared(mgr ctrl.Manager) (*Shared, error) {
 
 // sliceCache holds the EndpointSlices of the Services in front of runtimes: slices have the labels of their Service.
 func sliceCache(mgr ctrl.Manager, namespaces *Namespaces) (cache.Cache, error) {
-	has, err := labels.NewRequirement(resources.LabelService, selection.Exists, nil)
+	has, err := labels.NewRequirement(mm.LabelService, selection.Exists, nil)
 	if err != nil {
 		return nil, fmt.Errorf("selecting EndpointSlices by label: %w", err)
 	}

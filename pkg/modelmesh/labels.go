@@ -7,6 +7,9 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 )
 
+// LabelService names the Service on all objects of a mesh, on its pods and on the EndpointSlices of the Service.
+const LabelService = "modelmesh-service"
+
 // Prefixes of the labels by which the mesh places models.
 const (
 	runtimePrefix  = "rt:"

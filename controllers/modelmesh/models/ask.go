@@ -77,8 +77,8 @@ func (r *models) orders(ctx context.Context, rec *record, e *entry) (bool, error
 	return !supported, nil
 }
 
-// onAlreadyExists finds out why the mesh will not take the model: because another source has the name, or because it has a model of the same
-// id that differs.
+// onAlreadyExists finds out why the mesh will not take the model: because another source has the name, or because it has a model of
+// the same id that differs.
 func (r *models) onAlreadyExists(ctx context.Context, client meshclient.Client, rec *record, e *entry) error {
 	info, err := client.GetVModelStatus(ctx, &meshpb.GetVModelStatusRequest{VModelId: rec.Name, Owner: rec.Source})
 	switch {

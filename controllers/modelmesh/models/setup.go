@@ -42,13 +42,13 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmeshcontroller.Sh
 	if withServices {
 		r.sources[modelmesh.SourceInferenceService] = &services{client: mgr.GetClient(), served: shared.Served.Current, clock: shared.Clock}
 	}
-	w := &wakes{memory: r.memory, feed: &feed{}, known: r.sources, breakers: &r.breakers}
+	w := &wakes{memory: r.memory, known: r.sources, breakers: &r.breakers}
 	options := reconciler.ControllerOptions()
 	options.MaxConcurrentReconciles = workers
 	c, err := ctrl.NewControllerManagedBy(mgr).Named(controllerName).
 		WithOptions(options).
 		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&v1alpha1.Predictor{}), mapped(modelmesh.SourcePredictor))).
-		WatchesRawSource(w.feed).
+		WatchesRawSource(w).
 		Build(reconciler.ClassifyErrors(r))
 	if err != nil {
 		return fmt.Errorf("building the controller of models: %w", err)

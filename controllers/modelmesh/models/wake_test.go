@@ -31,14 +31,14 @@ func queued(q workqueue.TypedRateLimitingInterface[reconcile.Request]) []string 
 
 func newWakes(t *testing.T) (*wakes, workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	t.Helper()
-	w := &wakes{memory: newMemory(), feed: &feed{}, known: map[string]origin{"ksp": nil, "isvc": nil}, breakers: &breakers{}}
+	w := &wakes{memory: newMemory(), known: map[string]origin{"ksp": nil, "isvc": nil}, breakers: &breakers{}}
 	return w, newQueue(t)
 }
 
 func TestWhatIsHeardBeforeTheStartIsNotLost(t *testing.T) {
 	w, q := newWakes(t)
 	w.onEtcdEvent("ksp", "ns", "a")
-	if err := w.feed.Start(t.Context(), q); err != nil {
+	if err := w.Start(t.Context(), q); err != nil {
 		t.Fatal(err)
 	}
 	w.onEtcdEvent("", "ns", "b") // without an owner it is of a Predictor
@@ -58,7 +58,7 @@ func TestWhatIsHeardBeforeTheStartIsNotLost(t *testing.T) {
 // A model that waits for a name is woken by what happens to the one that has it.
 func TestTheOtherOfTheSameName(t *testing.T) {
 	w, q := newWakes(t)
-	if err := w.feed.Start(t.Context(), q); err != nil {
+	if err := w.Start(t.Context(), q); err != nil {
 		t.Fatal(err)
 	}
 	w.memory.put(types.NamespacedName{Namespace: "isvc_ns", Name: "a"}, entry{outcome: taken})
@@ -70,7 +70,7 @@ func TestTheOtherOfTheSameName(t *testing.T) {
 
 func TestAMovedMeshWakesItsNamespace(t *testing.T) {
 	w, q := newWakes(t)
-	if err := w.feed.Start(t.Context(), q); err != nil {
+	if err := w.Start(t.Context(), q); err != nil {
 		t.Fatal(err)
 	}
 	for _, key := range []types.NamespacedName{{Namespace: "isvc_ns", Name: "a"}, {Namespace: "ksp_ns", Name: "b"}, {Namespace: "ksp_other", Name: "c"}} {
@@ -142,7 +142,7 @@ func TestMemoryKeepsNews(t *testing.T) {
 // An etcd may tell of endless names.
 func TestNamesThatAreOnlyHeardOfAreBounded(t *testing.T) {
 	w, q := newWakes(t)
-	if err := w.feed.Start(t.Context(), q); err != nil {
+	if err := w.Start(t.Context(), q); err != nil {
 		t.Fatal(err)
 	}
 	for n := range maxHeardOf + 100 {

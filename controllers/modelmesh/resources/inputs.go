@@ -57,7 +57,7 @@ type RuntimeInputs struct {
 // Labels that clients, network policies and older Deployments select by.
 const (
 	// LabelService names the Service, on all objects of a mesh and on its pods.
-	LabelService = "modelmesh-service"
+	LabelService = mm.LabelService
 	// LabelName names the Deployment, on its pods.
 	LabelName = "name"
 
