@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 	"github.com/odh-platform/odh-platform-operator/pkg/ray"
 )
 
@@ -76,16 +77,8 @@ func slimComponent(object *unstructured.Unstructured) *unstructured.Unstructured
 	out.SetLabels(keep(object.GetLabels()))
 	out.SetOwnerReferences(object.GetOwnerReferences())
 	out.SetDeletionTimestamp(object.GetDeletionTimestamp())
-	status, ok := object.Object["status"].(map[string]any)
-	if !ok {
-		return out
+	if status := nested.Map(object.Object, "status"); status != nil {
+		out.Object["status"] = nested.Pick(status, judgedFields...)
 	}
-	short := map[string]any{}
-	for _, field := range judgedFields {
-		if value, found := status[field]; found {
-			short[field] = value
-		}
-	}
-	out.Object["status"] = short
 	return out
 }

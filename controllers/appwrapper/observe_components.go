@@ -1,8 +1,14 @@
 package appwrapper
 
 import (
+	"slices"
+	"strings"
+
+	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 )
 
 // verdict is what a component says about itself, and why it failed.
@@ -14,7 +20,7 @@ type verdict struct {
 }
 
 // rayJobKind is the kind whose pods can only be found with the help of its status.
-var rayJobKind = schema.GroupVersionKind{Group: "ray.io", Version: "v1", Kind: "RayJob"}
+var rayJobKind = rayv1.GroupVersion.WithKind("RayJob")
 
 // judge reads the status of one kind. It is asked with what slim leaves of an object.
 type judge struct {
@@ -29,7 +35,7 @@ var judges = map[schema.GroupVersionKind]judge{
 	{Group: "jobset.x-k8s.io", Version: "v1alpha2", Kind: "JobSet"}: {byConditions("Completed", "Failed"), true},
 	{Group: "kubeflow.org", Version: "v1", Kind: "PyTorchJob"}:      {byConditions("Succeeded", "Failed"), true},
 	rayJobKind: {rayJob, true},
-	{Group: "ray.io", Version: "v1", Kind: "RayCluster"}: {rayCluster, false},
+	rayv1.GroupVersion.WithKind("RayCluster"): {rayCluster, false},
 }
 
 // judged returns what an object of any kind says about itself.
@@ -38,29 +44,20 @@ func judged(kind schema.GroupVersionKind, object *unstructured.Unstructured) ver
 	if !known || object == nil {
 		return verdict{}
 	}
-	status, ok := object.Object["status"].(map[string]any)
-	if !ok {
-		return verdict{}
-	}
-	return j.read(status)
+	return j.read(nested.Pick(nested.Map(object.Object, "status"), judgedFields...))
 }
 
 // byConditions reads kinds that end with one of two conditions.
 func byConditions(success, failure string) func(map[string]any) verdict {
 	return func(status map[string]any) verdict {
-		list, _, err := unstructured.NestedSlice(status, "conditions")
-		if err != nil {
-			return verdict{}
-		}
 		out := verdict{}
-		for _, item := range list {
-			c, ok := item.(map[string]any)
-			if !ok || c["status"] != "True" {
+		for _, c := range nested.List(status, "conditions") {
+			if nested.Text(c, "status") != "True" {
 				continue
 			}
-			switch c["type"] {
+			switch nested.Text(c, "type") {
 			case failure:
-				return verdict{outcome: failed, message: text(c, "reason", "message")}
+				return verdict{outcome: failed, message: joined(nested.Text(c, "reason"), nested.Text(c, "message"))}
 			case success:
 				out.outcome = succeeded
 			}
@@ -71,41 +68,31 @@ func byConditions(success, failure string) func(map[string]any) verdict {
 
 // rayJob reads the state of the deployment of the job, which is terminal; the state of the job in it is not while retries
 // are left. Complete says that it ended, and only the job how.
-func rayJob(status map[string]any) verdict {
-	out := verdict{rayCluster: text(status, "rayClusterName")}
-	switch status["jobDeploymentStatus"] {
-	case "Failed", "ValidationFailed":
-		out.outcome, out.message = failed, text(status, "reason", "message")
-	case "Complete":
-		if status["jobStatus"] == "SUCCEEDED" {
+func rayJob(fields map[string]any) verdict {
+	status := nested.Decode[rayv1.RayJobStatus](fields)
+	out := verdict{rayCluster: status.RayClusterName}
+	switch status.JobDeploymentStatus {
+	case rayv1.JobDeploymentStatusFailed, rayv1.JobDeploymentStatusValidationFailed:
+		out.outcome, out.message = failed, joined(string(status.Reason), status.Message)
+	case rayv1.JobDeploymentStatusComplete:
+		if status.JobStatus == rayv1.JobStatusSucceeded {
 			out.outcome = succeeded
 		} else {
-			out.outcome, out.message = failed, text(status, "jobStatus", "reason", "message")
+			out.outcome, out.message = failed, joined(string(status.JobStatus), string(status.Reason), status.Message)
 		}
 	}
 	return out
 }
 
 // rayCluster reads a state that comes and goes: it counts as a failure when it lasts.
-func rayCluster(status map[string]any) verdict {
-	if status["state"] == "failed" {
-		return verdict{outcome: failing, message: text(status, "reason")}
+func rayCluster(fields map[string]any) verdict {
+	if status := nested.Decode[rayv1.RayClusterStatus](fields); status.State == rayv1.Failed { //nolint:staticcheck // KubeRay still sets it
+		return verdict{outcome: failing, message: status.Reason}
 	}
 	return verdict{}
 }
 
-// text joins fields that are strings.
-func text(fields map[string]any, keys ...string) string {
-	out := ""
-	for _, key := range keys {
-		value, ok := fields[key].(string)
-		switch {
-		case !ok || value == "":
-		case out == "":
-			out = value
-		default:
-			out += ": " + value
-		}
-	}
-	return out
+// joined are the texts that are not empty.
+func joined(texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), ": ")
 }

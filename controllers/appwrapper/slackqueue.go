@@ -2,12 +2,12 @@ package appwrapper
 
 import (
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 	"github.com/odh-platform/odh-platform-operator/pkg/podset"
 )
 
@@ -28,16 +28,13 @@ func unavailable(nodes []corev1.Node, taints map[corev1.ResourceName][]corev1.Ta
 // group: what is left of the nominal quota without the unavailable amount, or no limit when all of it is there. It tells
 // whether anything changed. The object must not be shared.
 func lend(queue *unstructured.Unstructured, missing corev1.ResourceList) (bool, error) {
-	groups, _, _ := unstructured.NestedFieldNoCopy(queue.Object, "spec", "resourceGroups")
-	flavors := under(first(groups), "flavors")
-	quotas, _ := under(first(flavors), "resources").([]any)
 	changed := false
-	for _, entry := range quotas {
-		quota, ok := entry.(map[string]any)
-		if !ok {
+	for _, entry := range nested.List(queue.Object, "spec", "resourceGroups", "0", "flavors", "0", "resources") {
+		quota := nested.Map(entry)
+		if quota == nil {
 			continue
 		}
-		name, _ := quota["name"].(string)
+		name := nested.Text(quota, "name")
 		moved, err := lendOne(quota, missing[corev1.ResourceName(name)])
 		if err != nil {
 			return false, fmt.Errorf("quota of %s in ClusterQueue %s: %w", name, queue.GetName(), err)
@@ -85,22 +82,5 @@ func amountOf(value any) (resource.Quantity, error) {
 
 // cohort tells whether the queue has anybody to lend to; Kueue refuses a lending limit otherwise.
 func cohort(queue *unstructured.Unstructured) bool {
-	return slices.ContainsFunc([]string{"cohortName", "cohort"}, func(field string) bool {
-		name, _, _ := unstructured.NestedString(queue.Object, "spec", field)
-		return name != ""
-	})
-}
-
-// first returns the first element of a list, nil when there is none.
-func first(value any) any {
-	if list, _ := value.([]any); len(list) > 0 {
-		return list[0]
-	}
-	return nil
-}
-
-// under returns a field of a map, nil when there is none.
-func under(value any, field string) any {
-	fields, _ := value.(map[string]any)
-	return fields[field]
+	return nested.Text(queue.Object, "spec", "cohortName") != "" || nested.Text(queue.Object, "spec", "cohort") != ""
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 )
 
 // slackWorld is a cluster with a slack queue, and the writes to it.
@@ -80,8 +81,7 @@ func (w *slackWorld) limit() string {
 		w.t.Errorf("a second pass wrote: %v", err)
 	}
 	found := w.read()
-	quota := under(first(under(first(under(found.Object["spec"], "resourceGroups")), "flavors")), "resources")
-	limit := under(first(quota), "lendingLimit")
+	limit := nested.At(firstQuota(found), "lendingLimit")
 	if limit == nil {
 		return "none"
 	}
@@ -90,6 +90,10 @@ func (w *slackWorld) limit() string {
 		w.t.Fatalf("the limit is %v", limit)
 	}
 	return text
+}
+
+func firstQuota(queue *unstructured.Unstructured) map[string]any {
+	return nested.Map(queue.Object, "spec", "resourceGroups", "0", "flavors", "0", "resources", "0")
 }
 
 func (w *slackWorld) read() *unstructured.Unstructured {
@@ -138,8 +142,7 @@ func TestSlackQueueFollowsNodes(t *testing.T) {
 			w.node("a", cordoned)
 			expect("cordon", "2")
 			queue := w.read()
-			quota := under(first(under(first(under(queue.Object["spec"], "resourceGroups")), "flavors")), "resources")
-			first(quota).(map[string]any)["nominalQuota"] = "8"
+			firstQuota(queue)["nominalQuota"] = "8"
 			if err := w.Update(t.Context(), queue); err != nil {
 				t.Fatal(err)
 			}

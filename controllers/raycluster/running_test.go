@@ -13,6 +13,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 	"github.com/odh-platform/odh-platform-operator/pkg/ray"
 )
 
@@ -20,7 +21,7 @@ import (
 func (s *scene) run(name, template string, env ...corev1.EnvVar) *corev1.Pod {
 	s.t.Helper()
 	pod := podWith(name, "")
-	spec := ray.At(clusterFrom(s.t, template).Object, "spec", "headGroupSpec", "template", "spec").(map[string]any)
+	spec := nested.At(clusterFrom(s.t, template).Object, "spec", "headGroupSpec", "template", "spec").(map[string]any)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(spec, &pod.Spec); err != nil {
 		s.t.Fatal(err)
 	}

@@ -148,21 +148,6 @@ func podSet(path string, replicas int32, annotations map[string]string) inferred
 	}
 }
 
-// lookup returns the value below the fields, nil when it or anything above it is absent or no map.
-func lookup(object map[string]any, fields ...string) any {
-	value, found, err := unstructured.NestedFieldNoCopy(object, fields...)
-	if err != nil || !found {
-		return nil
-	}
-	return value
-}
-
-// child returns the map below the fields, nil when there is none.
-func child(object map[string]any, fields ...string) map[string]any {
-	result, _ := lookup(object, fields...).(map[string]any)
-	return result
-}
-
 // count reads a number of pods, hosts or groups. Absent and null give the other value. The place, for messages, is where
 // the object stands.
 func count(object map[string]any, place, field string, otherwise int32) (int32, error) {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 )
 
 // Where pods carry their index, for topology-aware scheduling.
@@ -20,7 +21,7 @@ func inferPod(map[string]any) ([]inferred, error) {
 
 // inferReplicas is for the kinds with spec.replicas and spec.template.
 func inferReplicas(object map[string]any) ([]inferred, error) {
-	replicas, err := count(child(object, "spec"), "spec", "replicas", 1)
+	replicas, err := count(nested.Map(object, "spec"), "spec", "replicas", 1)
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +29,7 @@ func inferReplicas(object map[string]any) ([]inferred, error) {
 }
 
 func inferJob(object map[string]any) ([]inferred, error) {
-	pods, err := jobPods(child(object, "spec"), "spec")
+	pods, err := jobPods(nested.Map(object, "spec"), "spec")
 	if err != nil {
 		return nil, err
 	}
@@ -55,10 +56,10 @@ func wholeOnly(spec map[string]any, field string) map[string]any {
 }
 
 func inferJobSet(object map[string]any) ([]inferred, error) {
-	jobs, _ := lookup(object, "spec", "replicatedJobs").([]any)
+	jobs := nested.List(object, "spec", "replicatedJobs")
 	var sets []inferred
 	for i, entry := range jobs {
-		job, _ := entry.(map[string]any)
+		job := nested.Map(entry)
 		if job["template"] == nil {
 			continue
 		}
@@ -67,7 +68,7 @@ func inferJobSet(object map[string]any) ([]inferred, error) {
 		if err != nil {
 			return nil, err
 		}
-		each, err := jobPods(child(job, "template", "spec"), place+".template.spec")
+		each, err := jobPods(nested.Map(job, "template", "spec"), place+".template.spec")
 		if err != nil {
 			return nil, err
 		}
@@ -89,7 +90,7 @@ func kubeflow(field string, roles ...string) func(map[string]any) ([]inferred, e
 	return func(object map[string]any) ([]inferred, error) {
 		var sets []inferred
 		for _, role := range roles {
-			spec := child(object, "spec", field, role)
+			spec := nested.Map(object, "spec", field, role)
 			if spec["template"] == nil {
 				continue
 			}
@@ -115,11 +116,11 @@ func refuseTrainJob(map[string]any) ([]inferred, error) { return nil, errTrainJo
 // a template of its own the leader is made from that of the workers.
 func inferLeaderWorkerSet(object map[string]any) ([]inferred, error) {
 	const place = "spec.leaderWorkerTemplate"
-	groups, err := count(child(object, "spec"), "spec", "replicas", 1)
+	groups, err := count(nested.Map(object, "spec"), "spec", "replicas", 1)
 	if err != nil {
 		return nil, err
 	}
-	group := child(object, "spec", "leaderWorkerTemplate")
+	group := nested.Map(object, "spec", "leaderWorkerTemplate")
 	size, err := count(group, place, "size", 1)
 	if err != nil {
 		return nil, err

@@ -2,32 +2,36 @@ package podset
 
 import (
 	"errors"
+
+	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 )
 
 var errClusterSelector = errors.New("spec.clusterSelector runs a RayJob on a cluster that is there already, so it has no pods of its own to queue: " +
 	"describe the cluster in spec.rayClusterSpec, or create the RayJob outside of an AppWrapper")
 
 func inferRayCluster(object map[string]any) ([]inferred, error) {
-	return rayPods(child(object, "spec"), "spec")
+	return rayPods(nested.Map(object, "spec"), "spec")
 }
 
 func inferRayService(object map[string]any) ([]inferred, error) {
-	return rayPods(child(object, "spec", "rayClusterConfig"), "spec.rayClusterConfig")
+	return rayPods(nested.Map(object, "spec", "rayClusterConfig"), "spec.rayClusterConfig")
 }
 
 // inferRayJob has the pods of the cluster and, last, that of the submitter (D8), if it has a template in the object: that
 // of KubeRay's own making cannot be reached by a path.
 func inferRayJob(object map[string]any) ([]inferred, error) {
-	spec := child(object, "spec")
-	if selector := child(spec, "clusterSelector"); len(selector) > 0 {
+	spec := nested.Map(object, "spec")
+	if selector := nested.Map(spec, "clusterSelector"); len(selector) > 0 {
 		return nil, errClusterSelector
 	}
-	sets, err := rayPods(child(spec, "rayClusterSpec"), "spec.rayClusterSpec")
+	sets, err := rayPods(nested.Map(spec, "rayClusterSpec"), "spec.rayClusterSpec")
 	if err != nil {
 		return nil, err
 	}
 	mode := spec["submissionMode"]
-	if byJob := mode == nil || mode == "" || mode == "K8sJobMode"; byJob && spec["submitterPodTemplate"] != nil {
+	if byJob := mode == nil || mode == "" || mode == string(rayv1.K8sJobMode); byJob && spec["submitterPodTemplate"] != nil {
 		submitter := podSet(Root+".spec.submitterPodTemplate", 1, nil)
 		submitter.optional = true
 		// The submitter comes when the cluster is ready, so the cluster is ready without it.
@@ -41,9 +45,9 @@ func inferRayJob(object map[string]any) ([]inferred, error) {
 func rayPods(cluster map[string]any, place string) ([]inferred, error) {
 	sets := []inferred{podSet(Root+"."+place+".headGroupSpec.template", 1, nil)}
 	autoscaled := cluster["enableInTreeAutoscaling"] == true
-	groups, _ := lookup(cluster, "workerGroupSpecs").([]any)
+	groups := nested.List(cluster, "workerGroupSpecs")
 	for i, entry := range groups {
-		group, _ := entry.(map[string]any)
+		group := nested.Map(entry)
 		if group["template"] == nil {
 			continue
 		}

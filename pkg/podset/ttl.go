@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 )
 
 // leastTTL is for how many seconds a component that has finished stays at least: an operator that was away has to see how it
@@ -27,7 +28,7 @@ func RaiseTTL(u *unstructured.Unstructured) string {
 		return ""
 	}
 	last := len(path) - 1
-	parent := child(u.Object, path[:last]...)
+	parent := nested.Map(u.Object, path[:last]...)
 	seconds, ok := parent[path[last]].(int64)
 	if !ok || seconds < 0 || seconds >= leastTTL {
 		return ""

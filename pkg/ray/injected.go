@@ -1,6 +1,10 @@
 package ray
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/nested"
+)
 
 // Injected is what of ours stands in a pod spec: in the head template of a stored cluster, or in a pod.
 type Injected struct {
@@ -35,21 +39,21 @@ func (c Cluster) Injected() Injected { return c.InjectedInto(c.headPod()) }
 // user may have a container or a volume of such a name.
 func (c Cluster) InjectedInto(pod any) Injected {
 	ours := c.Ours()
-	volumes, containers := List(pod, "volumes"), List(pod, "containers")
+	volumes, containers := nested.List(pod, "volumes"), nested.List(pod, "containers")
 	found := Injected{MTLS: ours.Authority(volumes)}
 	if found.MTLS {
-		server := Named(volumes, VolumeServer)
+		server := nested.Named(volumes, VolumeServer)
 		_, secret := server["secret"]
 		found.MTLS, found.PodIssued = server != nil, server != nil && !secret
 	}
-	found.Encrypted = found.MTLS && variable(At(pod, "containers", "0"), variableTLS) == "1"
-	found.RayToken = variable(At(pod, "containers", "0"), variableAuth) == "token"
+	found.Encrypted = found.MTLS && variable(nested.At(pod, "containers", "0"), variableTLS) == "1"
+	found.RayToken = variable(nested.At(pod, "containers", "0"), variableAuth) == "token"
 	for _, container := range containers {
-		if fields, _ := container.(map[string]any); fields != nil && found.Sidecar == AuthNone {
+		if fields := nested.Map(container); fields != nil && found.Sidecar == AuthNone {
 			found.Sidecar = ours.Sidecar(fields, volumes)
 		}
 	}
-	token := Named(volumes, VolumeToken)
+	token := nested.Named(volumes, VolumeToken)
 	found.Token = token != nil && ours.Volume(token, volumes)
 	return found
 }
@@ -57,8 +61,9 @@ func (c Cluster) InjectedInto(pod any) Injected {
 // variable is the value of an environment variable of a container; empty unless all entries of the name agree.
 func variable(container any, name string) string {
 	var value string
-	for i, entry := range NamedAll(List(container, "env"), name) {
-		if given := text(entry, "value"); i == 0 {
+	env := nested.List(container, "env")
+	for i, at := range nested.Indexes(env, name) {
+		if given := nested.Text(env[at], "value"); i == 0 {
 			value = given
 		} else if given != value {
 			return ""
@@ -82,14 +87,14 @@ func (o Ours) either(value any, name func(Names) string) bool {
 func (o Ours) Sidecar(container map[string]any, volumes []any) Auth {
 	switch container["name"] {
 	case ContainerOAuth:
-		if slices.ContainsFunc(List(container, "args"), func(arg any) bool {
+		if slices.ContainsFunc(nested.List(container, "args"), func(arg any) bool {
 			return o.either(arg, func(n Names) string { return "--openshift-service-account=" + n.ServiceAccount })
 		}) {
 			return AuthOAuth
 		}
 	case ContainerProxy:
-		mounts, rules := List(container, "volumeMounts"), Named(volumes, VolumeProxyConfig)
-		if Named(mounts, VolumeProxyTLS) != nil && Named(mounts, VolumeProxyConfig) != nil && rules != nil && o.Volume(rules, volumes) {
+		mounts, rules := nested.List(container, "volumeMounts"), nested.Named(volumes, VolumeProxyConfig)
+		if nested.Named(mounts, VolumeProxyTLS) != nil && nested.Named(mounts, VolumeProxyConfig) != nil && rules != nil && o.Volume(rules, volumes) {
 			return AuthProxy
 		}
 	}
@@ -98,14 +103,14 @@ func (o Ours) Sidecar(container map[string]any, volumes []any) Auth {
 
 // Volume tells whether a volume is ours, among those of its pod.
 func (o Ours) Volume(volume map[string]any, volumes []any) bool {
-	secret := At(volume, "secret", "secretName")
+	secret := nested.At(volume, "secret", "secretName")
 	switch volume["name"] {
 	case VolumeProxyTLS:
 		return o.either(secret, func(n Names) string { return n.ProxyTLS })
 	case VolumeToken:
 		return volume["projected"] != nil || o.either(secret, func(n Names) string { return n.TokenSecret })
 	case VolumeProxyConfig:
-		return o.either(At(volume, "configMap", "name"), func(n Names) string { return n.ProxyConfig })
+		return o.either(nested.At(volume, "configMap", "name"), func(n Names) string { return n.ProxyConfig })
 	case VolumeCA, VolumeServer:
 		return o.Authority(volumes)
 	}
@@ -114,38 +119,15 @@ func (o Ours) Volume(volume map[string]any, volumes []any) bool {
 
 // Authority tells whether volumes have the authority of the cluster. Everything else of our certificates comes with it.
 func (o Ours) Authority(volumes []any) bool {
-	return o.either(At(Named(volumes, VolumeCA), "secret", "secretName"), func(n Names) string { return n.CASecret })
+	return o.either(nested.At(nested.Named(volumes, VolumeCA), "secret", "secretName"), func(n Names) string { return n.CASecret })
 }
 
 // Certificate tells whether an init container is ours, in a pod that has the authority.
 func (o Ours) Certificate(container map[string]any) bool {
-	return container["name"] == InitCertificate && Named(List(container, "volumeMounts"), VolumeServer) != nil
+	return container["name"] == InitCertificate && nested.Named(nested.List(container, "volumeMounts"), VolumeServer) != nil
 }
 
 // headPod is the pod spec of the head.
-func (c Cluster) headPod() any { return At(c.object, "spec", "headGroupSpec", "template", "spec") }
-
-// List is a field of an object that is a list; nil when it is absent or something else.
-func List(object any, field string) []any {
-	list, _ := At(object, field).([]any)
-	return list
-}
-
-// Named returns the first element of a list that has the name; nil when there is none.
-func Named(list []any, name any) map[string]any {
-	for _, element := range NamedAll(list, name) {
-		return element
-	}
-	return nil
-}
-
-// NamedAll returns the elements of a list that have the name, in their order.
-func NamedAll(list []any, name any) []map[string]any {
-	var found []map[string]any
-	for _, element := range list {
-		if fields, _ := element.(map[string]any); fields != nil && fields["name"] == name {
-			found = append(found, fields)
-		}
-	}
-	return found
+func (c Cluster) headPod() any {
+	return nested.At(c.object, "spec", "headGroupSpec", "template", "spec")
 }

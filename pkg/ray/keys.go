@@ -1,7 +1,7 @@
 package ray
 
 import (
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/oauthproxy"
 )
@@ -29,8 +29,8 @@ const (
 	LabelCluster = "ray.io/cluster"
 	// LabelNodeType is set by KubeRay on pods: NodeTypeHead or NodeTypeWorker.
 	LabelNodeType  = "ray.io/node-type"
-	NodeTypeHead   = "head"
-	NodeTypeWorker = "worker"
+	NodeTypeHead   = string(rayv1.HeadNode)
+	NodeTypeWorker = string(rayv1.WorkerNode)
 
 	// ManagerMultiKueue is the value of spec.managedBy of clusters that run somewhere else.
 	ManagerMultiKueue = "kueue.x-k8s.io/multikueue"
@@ -54,7 +54,7 @@ const (
 )
 
 // GVK is the kind that is secured.
-var GVK = schema.GroupVersionKind{Group: "ray.io", Version: "v1", Kind: "RayCluster"}
+var GVK = rayv1.GroupVersion.WithKind("RayCluster")
 
 // Keys of Secrets and ConfigMaps.
 const (

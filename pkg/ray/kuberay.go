@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 )
 
 const (
@@ -19,15 +21,15 @@ const (
 func KubeRayNamespaces(binding, deployment, initialization *unstructured.Unstructured) []string {
 	var found []string
 	if binding != nil {
-		for _, subject := range List(binding.Object, "subjects") {
-			found = append(found, text(subject, "namespace"))
+		for _, subject := range nested.List(binding.Object, "subjects") {
+			found = append(found, nested.Text(subject, "namespace"))
 		}
 	}
 	if deployment != nil {
 		found = append(found, deployment.GetNamespace())
 	}
 	if initialization != nil {
-		found = append(found, text(initialization.Object, "spec", "applicationsNamespace"))
+		found = append(found, nested.Text(initialization.Object, "spec", "applicationsNamespace"))
 	}
 	found = slices.DeleteFunc(found, func(namespace string) bool { return namespace == "" })
 	slices.Sort(found)

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 )
 
 // Names are those of the objects around one RayCluster.
@@ -82,7 +83,7 @@ func (c Cluster) names(form func(base string) string) Names {
 
 // headService is the name that KubeRay gives the Service of the head, or the one that its user asks for.
 func (c Cluster) headService() string {
-	if override := text(c.object, "spec", "headGroupSpec", "headService", "metadata", "name"); override != "" {
+	if override := nested.Text(c.object, "spec", "headGroupSpec", "headService", "metadata", "name"); override != "" {
 		return override
 	}
 	return c.Name() + "-head-svc"

@@ -1,5 +1,10 @@
 package ray
 
+import (
+	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
+	"k8s.io/utils/ptr"
+)
+
 // OwnSecurity is what KubeRay does for a cluster by itself, so that it must not be done twice.
 //
 // The fields can only be in an object when the KubeRay that is installed knows them: others are dropped by the API server.
@@ -17,12 +22,10 @@ type OwnSecurity struct {
 
 // OwnSecurity looks for what KubeRay does by itself.
 func (c Cluster) OwnSecurity() OwnSecurity {
-	_, policy := At(c.object, "spec", "networkPolicy").(map[string]any)
-	token := text(c.object, "spec", "authOptions", "mode") == "token"
+	auth := ptr.Deref(c.spec.AuthOptions, rayv1.AuthOptions{})
+	token := auth.Mode == rayv1.AuthModeToken
 	return OwnSecurity{
-		Token:           token,
-		KubernetesToken: token && At(c.object, "spec", "authOptions", "enableK8sTokenAuth") == true,
-		MTLS:            At(c.object, "spec", "tlsOptions", "enabled") == true,
-		NetworkPolicy:   policy,
+		Token: token, KubernetesToken: token && ptr.Deref(auth.EnableK8sTokenAuth, false),
+		MTLS: c.spec.TLSOptions.Enabled, NetworkPolicy: c.spec.NetworkPolicy != nil,
 	}
 }

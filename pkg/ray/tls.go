@@ -4,6 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
+	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
@@ -103,11 +104,11 @@ func (t TLS) security() *corev1ac.SecurityContextApplyConfiguration {
 		return security
 	}
 	security.RunAsNonRoot = nil
-	given := At(t.Pod, "containers", "0", "securityContext")
-	if nonRoot, ok := At(given, "runAsNonRoot").(bool); ok {
+	given := nested.At(t.Pod, "containers", "0", "securityContext")
+	if nonRoot, ok := nested.At(given, "runAsNonRoot").(bool); ok {
 		security.WithRunAsNonRoot(nonRoot)
 	}
-	if user, ok := At(given, "runAsUser").(int64); ok {
+	if user, ok := nested.At(given, "runAsUser").(int64); ok {
 		security.WithRunAsUser(user)
 	}
 	return security
@@ -115,8 +116,8 @@ func (t TLS) security() *corev1ac.SecurityContextApplyConfiguration {
 
 // User is the user id under which the Ray container of a pod spec runs, as far as the spec says so. Ray's images have 1000.
 func User(pod map[string]any) int64 {
-	for _, place := range []any{At(pod, "containers", "0"), pod} {
-		if id, ok := At(place, "securityContext", "runAsUser").(int64); ok {
+	for _, place := range []any{nested.At(pod, "containers", "0"), pod} {
+		if id, ok := nested.At(place, "securityContext", "runAsUser").(int64); ok {
 			return id
 		}
 	}

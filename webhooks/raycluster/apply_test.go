@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 	"github.com/odh-platform/odh-platform-operator/pkg/ray"
 )
 
@@ -43,7 +44,7 @@ func mergedByName(stored, manifest []any) []any {
 	out := slices.Clone(stored)
 	for _, entry := range manifest {
 		name := entry.(map[string]any)["name"]
-		if found := named(out, name); len(found) > 0 {
+		if found := nested.Indexes(out, name); len(found) > 0 {
 			out[found[0]] = overlaid(out[found[0]], entry, true)
 			continue
 		}

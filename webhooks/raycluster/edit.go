@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 )
 
 // place leads from the top of an object to a value in it; indexes of lists are written as numbers.
@@ -42,12 +42,9 @@ func editOf(object map[string]any) *edit {
 }
 
 // value is what stands at the place; nil when nothing does.
-func (e *edit) value(p place) any { return ray.At(e.object, p...) }
+func (e *edit) value(p place) any { return nested.At(e.object, p...) }
 
-func (e *edit) list(p place) []any {
-	list, _ := e.value(p).([]any)
-	return list
-}
+func (e *edit) list(p place) []any { return nested.List(e.object, p...) }
 
 func (e *edit) record(op string, p place, value any) {
 	if value != nil {

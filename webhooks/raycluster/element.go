@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	kjson "sigs.k8s.io/json"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 )
 
 // element is an entry of a list in a pod template, such as a container.
@@ -103,17 +105,6 @@ func empty(value any) bool {
 	}
 }
 
-// named returns the indexes of the elements of a list that have the name, in their order.
-func named(list []any, name any) []int {
-	var found []int
-	for i := range list {
-		if fields, _ := list[i].(map[string]any); fields != nil && fields["name"] == name {
-			found = append(found, i)
-		}
-	}
-	return found
-}
-
 // upsert puts an element where one of its name stands, or at the end; further ones of the name go.
 func (e *edit) upsert(list place, wanted element) {
 	if present, i := e.only(list, wanted["name"]); present == nil {
@@ -144,7 +135,7 @@ func (e *edit) upsertContainer(list place, wanted element) {
 
 // only returns the first element of a list that has the name, and where it is. Further ones of the name are dropped.
 func (e *edit) only(list place, name any) (element, int) {
-	found := named(e.list(list), name)
+	found := nested.Indexes(e.list(list), name)
 	if len(found) == 0 {
 		return nil, 0
 	}

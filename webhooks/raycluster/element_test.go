@@ -81,16 +81,3 @@ func TestEncode(t *testing.T) {
 		t.Error("no number")
 	}
 }
-
-func TestNamed(t *testing.T) {
-	list := []any{element{"name": "a"}, "a", nil, element{"name": "b"}, element{"name": "a", "n": int64(2)}, element{}}
-	if diff := cmp.Diff([]int{0, 4}, named(list, "a")); diff != "" {
-		t.Error(diff)
-	}
-	if find(list, "c") != nil || find(list, "b")["name"] != "b" || find(nil, "a") != nil {
-		t.Error("find")
-	}
-	if len(named(list, nil)) != 1 {
-		t.Error("elements without a name")
-	}
-}

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 	"github.com/odh-platform/odh-platform-operator/pkg/ray"
 )
 
@@ -27,7 +28,7 @@ func (p *plan) changed(was, is *group) bool {
 			return true
 		}
 		options := func(c ray.Cluster) any {
-			return withoutOurs(ray.At(c.Object(), "spec", "autoscalerOptions"), "env", "volumeMounts")
+			return withoutOurs(nested.At(c.Object(), "spec", "autoscalerOptions"), "env", "volumeMounts")
 		}
 		if !reflect.DeepEqual(options(p.old), options(p.cluster)) {
 			return true
@@ -55,7 +56,7 @@ func ofUser(g *group) any {
 	if g.head {
 		delete(spec, "serviceAccountName")
 	}
-	if containers, _ := spec["containers"].([]any); len(containers) > 0 {
+	if containers := nested.List(spec, "containers"); len(containers) > 0 {
 		containers[0] = withoutOurs(containers[0], "env", "volumeMounts")
 	}
 	return normal(spec)
@@ -63,8 +64,7 @@ func ofUser(g *group) any {
 
 // withoutOurs is a container, or something like it, without the variables and mounts that are ours by their name.
 func withoutOurs(container any, env, mounts string) any {
-	fields, _ := container.(map[string]any)
-	fields = maps.Clone(fields)
+	fields := maps.Clone(nested.Map(container))
 	without(fields, env, ourEnv)
 	without(fields, mounts, ourVolumes)
 	return normal(fields)
@@ -77,8 +77,7 @@ func without(fields map[string]any, list string, names []string) {
 		return
 	}
 	fields[list] = slices.DeleteFunc(slices.Clone(elements), func(e any) bool {
-		name, _ := ray.At(e, "name").(string)
-		return slices.Contains(names, name)
+		return slices.Contains(names, nested.Text(e, "name"))
 	})
 }
 
@@ -86,9 +85,8 @@ func without(fields map[string]any, list string, names []string) {
 // would write, were a change of the pods (R34). It has to be something that this program, or the one before it, has written.
 func (p *plan) pin(was, is *group) {
 	spec := was.spec()
-	containers, _ := spec["containers"].([]any)
 	if is.sidecar != nil {
-		stored := ray.Named(containers, is.sidecar["name"])
+		stored := nested.Named(nested.List(spec, "containers"), is.sidecar["name"])
 		switch {
 		case stored == nil:
 		case sameContainer(stored, is.sidecar, "image"):
@@ -98,8 +96,7 @@ func (p *plan) pin(was, is *group) {
 			is.sidecarVolumes = slices.DeleteFunc(is.sidecarVolumes, func(v element) bool { return v["name"] == ray.VolumeToken })
 		}
 	}
-	inits, _ := spec["initContainers"].([]any)
-	if stored := ray.Named(inits, ray.InitCertificate); stored != nil && is.certificate != nil && p.knownCertificate(stored, is) {
+	if stored := nested.Named(nested.List(spec, "initContainers"), ray.InitCertificate); stored != nil && is.certificate != nil && p.knownCertificate(stored, is) {
 		is.certificate = stored
 	}
 }
@@ -112,8 +109,7 @@ func (p *plan) original(stored, fresh element) bool {
 	}
 	was := maps.Clone(fresh)
 	was["args"] = asAny(args)
-	mounts, _ := fresh["volumeMounts"].([]any)
-	was["volumeMounts"] = slices.DeleteFunc(slices.Clone(mounts), func(m any) bool { return ray.At(m, "name") == ray.VolumeToken })
+	was["volumeMounts"] = slices.DeleteFunc(slices.Clone(nested.List(fresh, "volumeMounts")), func(m any) bool { return nested.At(m, "name") == ray.VolumeToken })
 	delete(was, "securityContext")
 	return sameContainer(stored, was, "image")
 }
@@ -137,8 +133,7 @@ func (p *plan) knownCertificate(stored element, is *group) bool {
 	if p.mode.Issuer != ray.IssuerPod || !is.head {
 		return false
 	}
-	script, _ := ray.At(stored, "command", "2").(string)
-	found := signedNames.FindStringSubmatch(script)
+	found := signedNames.FindStringSubmatch(nested.Text(stored, "command", "2"))
 	if found == nil {
 		return false
 	}

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 	"github.com/odh-platform/odh-platform-operator/pkg/ray"
 )
 
@@ -51,13 +52,11 @@ type group struct {
 func (g *group) pod() place { return g.at.child("template", "spec") }
 
 func (g *group) spec() map[string]any {
-	spec, _ := ray.At(g.fields, "template", "spec").(map[string]any)
-	return spec
+	return nested.Map(g.fields, "template", "spec")
 }
 
 func (g *group) containers() []any {
-	containers, _ := g.spec()["containers"].([]any)
-	return containers
+	return nested.List(g.spec(), "containers")
 }
 
 // plan is what belongs into a cluster.
@@ -120,14 +119,11 @@ func planFor(s Settings, cluster, old ray.Cluster) (*plan, error) {
 
 // groupsOf lists the head and the groups of workers. The head is there even if it has no fields.
 func groupsOf(c ray.Cluster) []*group {
-	spec, _ := c.Object()["spec"].(map[string]any)
-	head, _ := spec["headGroupSpec"].(map[string]any)
-	groups := []*group{{at: place{"spec", "headGroupSpec"}, head: true, fields: head}}
-	workers, _ := spec["workerGroupSpecs"].([]any)
-	for i, worker := range workers {
-		fields, _ := worker.(map[string]any)
-		name, _ := fields["groupName"].(string)
-		groups = append(groups, &group{at: place{"spec", "workerGroupSpecs"}.index(i), name: name, fields: fields})
+	head := place{"spec", "headGroupSpec"}
+	groups := []*group{{at: head, head: true, fields: nested.Map(c.Object(), head...)}}
+	workers := place{"spec", "workerGroupSpecs"}
+	for i, worker := range nested.List(c.Object(), workers...) {
+		groups = append(groups, &group{at: workers.index(i), name: nested.Text(worker, "groupName"), fields: nested.Map(worker)})
 	}
 	return groups
 }
@@ -205,11 +201,11 @@ func (p *plan) forAutoscaler() error {
 	if !p.cluster.Autoscaled() {
 		return nil
 	}
-	was, _ := ray.At(p.old.Object(), autoscalerMounts...).([]any)
-	if p.remade || ray.Named(was, ray.VolumeServer) != nil {
+	was := nested.List(p.old.Object(), autoscalerMounts...)
+	if p.remade || nested.Named(was, ray.VolumeServer) != nil {
 		p.autoscaler.env, p.autoscaler.mounts = head.env, slices.Clone(head.mounts)
 	}
-	if ray.Named(asList(head.sidecarVolumes), ray.VolumeToken) == nil || p.mode.KeepsAccount {
+	if nested.Named(asList(head.sidecarVolumes), ray.VolumeToken) == nil || p.mode.KeepsAccount {
 		return nil
 	}
 	token, err := encode(ray.TokenMount())

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 	"github.com/odh-platform/odh-platform-operator/pkg/ray"
 )
 
@@ -77,7 +78,7 @@ func path(p place) *field.Path { return field.NewPath(p[0], p[1:]...) }
 // ingress refuses KubeRay's own Ingress, unless it is stored: finalizers of such a cluster must come and go.
 func (r *review) ingress() {
 	at := []string{"spec", "headGroupSpec", "enableIngress"}
-	if ray.At(r.cluster.Object(), at...) == true && ray.At(r.old.Object(), at...) != true {
+	if nested.At(r.cluster.Object(), at...) == true && nested.At(r.old.Object(), at...) != true {
 		r.add(field.Invalid(path(at), true, noIngress))
 	}
 }
@@ -124,7 +125,7 @@ func rayContainer(g *group) string {
 	if len(g.containers()) == 0 {
 		return "nothing"
 	}
-	name, _ := ray.At(g.containers()[0], "name").(string)
+	name := nested.Text(g.containers()[0], "name")
 	if slices.Contains(ourContainers, name) {
 		return name
 	}
@@ -171,8 +172,8 @@ func sameFields(a, b element) bool { return same(a, b) }
 
 // element tells whether a list has exactly one element of the name, and it is the wanted one; otherwise it is reported.
 func (r *review) element(list place, wanted element, equal func(a, b element) bool, message string) bool {
-	entries, _ := ray.At(r.cluster.Object(), list...).([]any)
-	found := named(entries, wanted["name"])
+	entries := nested.List(r.cluster.Object(), list...)
+	found := nested.Indexes(entries, wanted["name"])
 	switch {
 	case len(found) == 0:
 		r.add(field.Required(path(list), message))

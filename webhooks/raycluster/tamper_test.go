@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 	"github.com/odh-platform/odh-platform-operator/pkg/ray"
 )
 
@@ -164,7 +165,7 @@ func TestEveryValueOfOursIsImmutable(t *testing.T) {
 
 func checkImmutable(t *testing.T, s Settings, stored map[string]any, w watched, name string, at place) {
 	t.Helper()
-	changed := parse(t, string(encoded(t, stored)), put(another(ray.At(stored, at...)), at...))
+	changed := parse(t, string(encoded(t, stored)), put(another(nested.At(stored, at...)), at...))
 	want := []string{strings.Join(w.list, ".") + `: Invalid value: "` + name + `": ` + w.message(name)}
 	if diff := cmp.Diff(want, causesOf(t, s, changed, stored)); diff != "" {
 		t.Errorf("update of %s (-want +got):\n%s", at.pointer(), diff)

@@ -3,6 +3,7 @@ package raycluster
 import (
 	"slices"
 
+	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 	"github.com/odh-platform/odh-platform-operator/pkg/ray"
 )
 
@@ -26,10 +27,10 @@ func (p *plan) withdraw(e *edit) {
 		}
 	}
 	mounts := e.list(autoscalerMounts)
-	if p.autoscaler.env == nil && ray.Named(mounts, ray.VolumeServer) != nil {
+	if p.autoscaler.env == nil && nested.Named(mounts, ray.VolumeServer) != nil {
 		p.withdrawTLS(e, autoscalerEnv, autoscalerMounts)
 	}
-	if ray.Named(asList(p.autoscaler.mounts), ray.VolumeToken) == nil {
+	if nested.Named(asList(p.autoscaler.mounts), ray.VolumeToken) == nil {
 		e.dropWhere(autoscalerMounts, func(m element) bool { return m["name"] == ray.VolumeToken && m["mountPath"] == tokenPath })
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 	"github.com/odh-platform/odh-platform-operator/pkg/ray"
 )
 
@@ -177,10 +178,10 @@ func anew(object map[string]any) {
 }
 
 // at returns what stands in an object; nil when nothing does.
-func at(object map[string]any, names ...string) any { return ray.At(object, names...) }
+func at(object map[string]any, names ...string) any { return nested.At(object, names...) }
 
 // find returns the first element of a list that has the name.
-func find(list []any, name string) element { return ray.Named(list, name) }
+func find(list []any, name string) element { return nested.Named(list, name) }
 
 // listAt returns a list in an object.
 func listAt(object map[string]any, names ...string) []any {

@@ -1,0 +1,58 @@
+package nested
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var object = map[string]any{
+	"text": "t", "number": int64(5), "null": nil,
+	"list": []any{map[string]any{"name": "a", "value": "1"}, "text", map[string]any{"name": "b"}, map[string]any{"name": "a", "value": "2"}},
+}
+
+func TestAt(t *testing.T) {
+	for _, test := range []struct {
+		path []string
+		want any
+	}{
+		{nil, object}, {[]string{"text"}, "t"}, {[]string{"null"}, nil}, {[]string{"absent", "x"}, nil}, {[]string{"text", "x"}, nil},
+		{[]string{"list", "0", "name"}, "a"}, {[]string{"list", "4"}, nil}, {[]string{"list", "-1"}, nil}, {[]string{"list", "x"}, nil},
+	} {
+		if diff := cmp.Diff(test.want, At(object, test.path...)); diff != "" {
+			t.Errorf("%q: %s", test.path, diff)
+		}
+	}
+	if Text(object, "number") != "" || Text(object, "text") != "t" || List(object, "text") != nil || len(List(object, "list")) != 4 ||
+		Map(object, "list") != nil || Map(object, "list", "2")["name"] != "b" {
+		t.Error("another type is not absent")
+	}
+}
+
+func TestNames(t *testing.T) {
+	list := List(object, "list")
+	if got := Indexes(list, "a"); !slices.Equal(got, []int{0, 3}) {
+		t.Errorf("indexes %v", got)
+	}
+	if Named(list, "a")["value"] != "1" || Named(list, "c") != nil {
+		t.Errorf("named %v and %v", Named(list, "a"), Named(list, "c"))
+	}
+	if diff := cmp.Diff(map[string]any{"text": "t", "null": nil}, Pick(object, "text", "null", "absent")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A field of another type leaves those beside it readable, and so does one that the type does not know.
+func TestDecode(t *testing.T) {
+	type known struct {
+		A string          `json:"a"`
+		B *bool           `json:"b"`
+		C struct{ D int } `json:"c"`
+		E string          `json:"e"`
+	}
+	got := Decode[known](map[string]any{"a": int64(1), "b": "x", "c": []any{}, "e": "text", "f": true})
+	if got.A != "" || got.B != nil && *got.B || got.E != "text" {
+		t.Errorf("%+v", got)
+	}
+}
