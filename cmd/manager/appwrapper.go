@@ -49,7 +49,7 @@ func appWrapperRow(env *Env) row {
 				applier := func(mgr ctrl.Manager) *apply.Applier {
 					return env.Applier(mgr, apply.Options{FieldOwner: appwrapper.FieldOwner, Component: appwrapper.ComponentName})
 				}
-				settings := kinds.AppWrapper(c)
+				settings := appwrapper.SettingsOf(c)
 				settings.Authors = env.Config.Authors
 				return appwrapper.Setup(settings, func() *capability.Watcher { return env.Capabilities }, applier)(ctx, mgr)
 			},

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
+	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
@@ -49,7 +50,7 @@ func (a *appWrapperConfig) get(ctx context.Context, live client.Reader, log logr
 	if err != nil {
 		return config.AppWrapper{}, fmt.Errorf("configuration of appwrapper: %w", err)
 	}
-	if err := kinds.AppWrapper(got).FaultTolerance.Validate(); err != nil {
+	if err := appwrapper.Validate(got.FaultTolerance); err != nil {
 		return config.AppWrapper{}, fmt.Errorf("configuration of appwrapper, in ConfigMaps of namespace %s or in the configuration file: %w",
 			a.config.OperatorNamespace, err)
 	}

@@ -9,17 +9,11 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-
-	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
-	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper"
-	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
 func olderMap(name, text string) *corev1.ConfigMap {
@@ -36,17 +30,6 @@ func stored(reads *int, maps ...client.Object) client.Reader {
 	}).Build()
 }
 
-// [appwrapper-21] The defaults of the configuration are those of the controllers, and they are valid.
-func TestDefaultsOfAppWrapperAgree(t *testing.T) {
-	got := kinds.AppWrapper(config.DefaultAppWrapper())
-	if diff := cmp.Diff(appwrapper.DefaultSettings(), got, cmpopts.IgnoreFields(appwrapper.Settings{}, "Clock")); diff != "" {
-		t.Errorf("(-controllers +configuration):\n%s", diff)
-	}
-	if err := got.FaultTolerance.Validate(); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestAppWrapperConfigIsReadOnce(t *testing.T) {
 	var lines []string
 	log := funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})
@@ -60,9 +43,8 @@ func TestAppWrapperConfigIsReadOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		settings := kinds.AppWrapper(got)
-		if got.DefaultQueueName != "team" || settings.SchedulerName != "packed" || settings.FaultTolerance.RetryPause != 5*time.Second ||
-			settings.Autopilot.ResourceTaints["example.com/card"][0].Effect != corev1.TaintEffectNoExecute {
+		if got.DefaultQueueName != "team" || got.SchedulerName != "packed" || got.FaultTolerance.ResetPause != 5*time.Second ||
+			got.Autopilot.ResourceTaints["example.com/card"][0].Effect != "NoExecute" {
 			t.Errorf("%+v", got)
 		}
 	}
@@ -79,7 +61,7 @@ func TestAutopilotCanBeSwitchedOff(t *testing.T) {
 	reads := 0
 	source := &appWrapperConfig{config: load(t)}
 	got, err := source.get(t.Context(), stored(&reads, olderMap("appwrapper-operator-config", "appwrapper: {autopilot: null}")), logr.Discard())
-	if err != nil || kinds.AppWrapper(got).Autopilot != nil {
+	if err != nil || got.Autopilot != nil {
 		t.Errorf("%+v %v", got.Autopilot, err)
 	}
 }

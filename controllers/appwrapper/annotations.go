@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
 // Terms are what holds for one AppWrapper: its annotations where they can be read, the configuration elsewhere, both held
@@ -36,16 +37,16 @@ type Terms struct {
 }
 
 // termsOf reads the annotations of an AppWrapper. What cannot be read counts as absent; admission warns about it.
-func termsOf(annotations map[string]string, f FaultTolerance) Terms {
-	r := annotationReader{annotations: annotations, ceiling: f.GraceCeiling}
+func termsOf(annotations map[string]string, f config.FaultTolerance) Terms {
+	r := annotationReader{annotations: annotations, ceiling: f.GracePeriodCeiling}
 	return Terms{
-		AdmissionGrace:     r.period(awv1beta2.AnnotationAdmissionGrace, f.AdmissionGrace),
-		WarmupGrace:        r.period(awv1beta2.AnnotationWarmupGrace, f.WarmupGrace),
-		FailureGrace:       r.period(awv1beta2.AnnotationFailureGrace, f.FailureGrace),
-		RetryPause:         r.period(awv1beta2.AnnotationRetryPause, f.RetryPause),
-		ForcefulDeletion:   r.period(awv1beta2.AnnotationForcefulDeletion, f.DeletionGrace),
+		AdmissionGrace:     r.period(awv1beta2.AnnotationAdmissionGrace, f.AdmissionGracePeriod),
+		WarmupGrace:        r.period(awv1beta2.AnnotationWarmupGrace, f.WarmupGracePeriod),
+		FailureGrace:       r.period(awv1beta2.AnnotationFailureGrace, f.FailureGracePeriod),
+		RetryPause:         r.period(awv1beta2.AnnotationRetryPause, f.ResetPause),
+		ForcefulDeletion:   r.period(awv1beta2.AnnotationForcefulDeletion, f.DeletionGracePeriod),
 		DeletionOnFailure:  r.period(awv1beta2.AnnotationDeletionOnFailure, 0),
-		SuccessTTL:         r.timeToLive(awv1beta2.AnnotationSuccessTTL, f.SuccessTTL),
+		SuccessTTL:         r.timeToLive(awv1beta2.AnnotationSuccessTTL, f.SuccessTTLCeiling),
 		RetryLimit:         r.number(awv1beta2.AnnotationRetryLimit, f.RetryLimit),
 		TerminalExitCodes:  r.numbers(awv1beta2.AnnotationTerminalExitCodes),
 		RetryableExitCodes: r.numbers(awv1beta2.AnnotationRetryableExitCodes),

@@ -1,6 +1,6 @@
 // Package appwrapper runs AppWrappers: it creates the objects of a workload when Kueue admits it, watches over them and
-// their pods, retries what fails, and clears everything away when the workload is suspended, fails or is deleted. A second
-// controller follows the health of nodes.
+// their pods, retries what fails, and clears everything away when the workload is suspended, fails or is deleted. What it
+// knows about the health of nodes stands in the package nodes below.
 //
 // How an AppWrapper comes to run, one reconcile after the other:
 //

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 	"github.com/odh-platform/odh-platform-operator/pkg/podset"
 )
 
@@ -63,12 +64,10 @@ func injectTemplate(template map[string]any, ours map[string]string, info awv1be
 	if err := mergeAt(template, "annotations", info.Annotations, "metadata", "annotations"); err != nil {
 		return "", err
 	}
-	labels, err := merge(info.Labels, ours)
-	if err != nil {
-		return "", fmt.Errorf("conflict updating labels: %w", err)
-	}
-	if err := mergeAt(template, "labels", labels, "metadata", "labels"); err != nil {
-		return "", err
+	for _, labels := range []map[string]string{info.Labels, ours} {
+		if err := mergeAt(template, "labels", labels, "metadata", "labels"); err != nil {
+			return "", err
+		}
 	}
 	spec, ok := template["spec"].(map[string]any)
 	if !ok {
@@ -95,41 +94,24 @@ func injectTemplate(template map[string]any, ours map[string]string, info awv1be
 	return "", nil
 }
 
-// merge joins two maps. A key with two values is a conflict.
-func merge(first, second map[string]string) (map[string]string, error) {
-	result := make(map[string]string, len(first)+len(second))
-	maps.Copy(result, second)
-	for _, key := range slices.Sorted(maps.Keys(first)) {
-		if other, found := second[key]; found && other != first[key] {
-			return nil, fmt.Errorf("conflict for key=%s, value1=%s, value2=%s", key, first[key], other)
-		}
-		result[key] = first[key]
-	}
-	return result, nil
-}
-
 // mergeAt adds entries to the map below the fields, which is made when it is absent. A key that has another value there is a
 // conflict, and nothing is added. The name is for messages.
 func mergeAt(object map[string]any, name string, entries map[string]string, fields ...string) error {
 	if len(entries) == 0 {
 		return nil
 	}
-	for i, field := range fields {
-		next, ok := object[field].(map[string]any)
-		if !ok && object[field] != nil {
-			return fmt.Errorf("%s is %v: write a map", field, object[field])
-		}
-		if !ok {
-			next = make(map[string]any, len(entries))
-			object[field] = next
-		}
-		if object = next; i < len(fields)-1 {
-			continue
-		}
-		for _, key := range slices.Sorted(maps.Keys(entries)) {
-			if found, ok := object[key]; ok && found != entries[key] {
-				return fmt.Errorf("conflict updating %s: conflict for key=%s, value1=%v, value2=%s", name, key, found, entries[key])
+	for _, field := range fields {
+		if nested.Map(object, field) == nil {
+			if object[field] != nil {
+				return fmt.Errorf("%s is %v: write a map", field, object[field])
 			}
+			object[field] = map[string]any{}
+		}
+		object = nested.Map(object, field)
+	}
+	for _, key := range slices.Sorted(maps.Keys(entries)) {
+		if found, ok := object[key]; ok && found != entries[key] {
+			return fmt.Errorf("conflict updating %s: conflict for key=%s, value1=%v, value2=%s", name, key, found, entries[key])
 		}
 	}
 	for key, value := range entries {
@@ -176,8 +158,7 @@ func appendGates(spec map[string]any, info awv1beta2.AppWrapperPodSetInfo) error
 	}
 	for _, gate := range info.SchedulingGates {
 		known := slices.ContainsFunc(list, func(entry any) bool {
-			other, _ := entry.(map[string]any)
-			return other["name"] == gate.Name
+			return nested.At(entry, "name") == gate.Name
 		})
 		if !known {
 			list = append(list, map[string]any{"name": gate.Name})

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/podset"
 )
 
@@ -44,14 +45,14 @@ func one(infos, template string) string {
 }
 
 func withScheduler() Settings {
-	settings := DefaultSettings()
+	settings := defaultSettings()
 	settings.SchedulerName = "bin-packer"
 	settings.Autopilot.ResourceTaints["nvidia.com/gpu"] = append(settings.Autopilot.ResourceTaints["nvidia.com/gpu"],
-		corev1.Taint{Key: "extra", Value: "test", Effect: corev1.TaintEffectNoExecute},
-		corev1.Taint{Key: "extra2", Value: "test2", Effect: corev1.TaintEffectPreferNoSchedule})
-	settings.Autopilot.ResourceTaints["example.com/fpga"] = []corev1.Taint{
-		{Key: "extra", Value: "burnt", Effect: corev1.TaintEffectNoSchedule},
-		{Key: "extra", Value: "test", Effect: corev1.TaintEffectNoSchedule}}
+		config.NodeTaint{Key: "extra", Value: "test", Effect: "NoExecute"},
+		config.NodeTaint{Key: "extra2", Value: "test2", Effect: "PreferNoSchedule"})
+	settings.Autopilot.ResourceTaints["example.com/fpga"] = []config.NodeTaint{
+		{Key: "extra", Value: "burnt", Effect: "NoSchedule"},
+		{Key: "extra", Value: "test", Effect: "NoSchedule"}}
 	return settings
 }
 
@@ -87,7 +88,7 @@ func TestInstantiateGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			aw := wrapped(t, string(text))
-			settings := DefaultSettings()
+			settings := defaultSettings()
 			if strings.Contains(string(text), "extended settings") {
 				settings = withScheduler()
 			}
@@ -123,7 +124,7 @@ func TestInstantiateRefuses(t *testing.T) {
 		{"metadata that is no map", one("", `{apiVersion: v1, kind: ConfigMap, metadata: x}`), "metadata is x: write a map"},
 		{"annotation", one("podSetInfos: [{annotations: {a: '2'}}], ", podTemplate), "pod template at template: conflict updating annotations: conflict for key=a, value1=1, value2=2"},
 		{"label", one("podSetInfos: [{labels: {l: '2'}}], ", podTemplate), "pod template at template: conflict updating labels: conflict for key=l, value1=1, value2=2"},
-		{"our label in an info", one("podSetInfos: [{labels: {workload.codeflare.dev/appwrapper: x}}], ", podTemplate), "conflict updating labels: conflict for key=workload.codeflare.dev/appwrapper, value1=x, value2=aw"},
+		{"our label in an info", one("podSetInfos: [{labels: {workload.codeflare.dev/appwrapper: x}}], ", podTemplate), "conflict updating labels: conflict for key=workload.codeflare.dev/appwrapper, value1=aw, value2=x"},
 		{"node selector", one("podSetInfos: [{nodeSelector: {d: '2'}}], ", podTemplate), "pod template at template: conflict updating nodeSelector: conflict for key=d, value1=1, value2=2"},
 		{"a label that is a number", one("podSetInfos: [{labels: {l: '2'}}], ", strings.Replace(podTemplate, `l: "1"`, "l: 2", 1)), "conflict updating labels: conflict for key=l, value1=2, value2=2"},
 		{"tolerations that are no list", one("podSetInfos: [{tolerations: [{key: k}]}], podSets: [{path: template}], ", `{apiVersion: example.com/v1, kind: X, spec: {tolerations: none}}`), "tolerations is none: write a list"},
@@ -132,7 +133,7 @@ func TestInstantiateRefuses(t *testing.T) {
 		{"no path", one("podSets: [{path: template.spec.pods}], ", `{apiVersion: example.com/v1, kind: X, spec: {}}`), "at path position 'template.spec' missing field 'pods'"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			u, _, err := instantiate(wrapped(t, test.text), 0, DefaultSettings())
+			u, _, err := instantiate(wrapped(t, test.text), 0, defaultSettings())
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v and %v, want an error with %q", u, err, test.want)
 			}
@@ -140,7 +141,7 @@ func TestInstantiateRefuses(t *testing.T) {
 	}
 	aw := wrapped(t, one("", podTemplate))
 	aw.Spec.Components[0].Template.Raw = []byte("{")
-	if u, _, err := instantiate(aw, 0, DefaultSettings()); err == nil {
+	if u, _, err := instantiate(aw, 0, defaultSettings()); err == nil {
 		t.Errorf("a broken template gives %v", u)
 	}
 }
@@ -156,13 +157,14 @@ func TestMalformedAffinity(t *testing.T) {
 		`{nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: x}]}}}`,
 		`{nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchFields: x}]}}}`,
 		`{nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: x}}`,
+		`{nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{newer: 1}]}}}`,
 	} {
 		aw := wrapped(t, one("podSets: [{path: template}], ", `{apiVersion: example.com/v1, kind: X, spec: {affinity: `+affinity+`, containers: [{resources: {limits: {nvidia.com/gpu: 1}}}]}}`))
 		before, err := podset.Decode(&aw.Spec.Components[0])
 		if err != nil {
 			t.Fatal(err)
 		}
-		u, warnings, err := instantiate(aw, 0, DefaultSettings())
+		u, warnings, err := instantiate(aw, 0, defaultSettings())
 		if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "pod template at template: nothing was added to keep pods away") {
 			t.Errorf("%s: warnings %q, %v", affinity, warnings, err)
 			continue
@@ -208,9 +210,9 @@ func TestRequests(t *testing.T) {
 
 // Without Autopilot, or with the injection switched off, the template stays as it is.
 func TestNoInjection(t *testing.T) {
-	off := DefaultSettings()
+	off := defaultSettings()
 	off.Autopilot.InjectAntiAffinities = false
-	none := DefaultSettings()
+	none := defaultSettings()
 	none.Autopilot = nil
 	for name, settings := range map[string]Settings{"switched off": off, "no Autopilot": none} {
 		u, warnings, err := instantiate(wrapped(t, one("", podTemplate)), 0, settings)
@@ -227,12 +229,12 @@ func TestNoInjection(t *testing.T) {
 func TestInstantiateSharesNothing(t *testing.T) {
 	aw := wrapped(t, one("podSetInfos: [{labels: {q: r}, tolerations: [{key: k}]}], ", podTemplate))
 	before := aw.DeepCopy()
-	first, _, err := instantiate(aw, 0, DefaultSettings())
+	first, _, err := instantiate(aw, 0, defaultSettings())
 	if err != nil {
 		t.Fatal(err)
 	}
 	kept := first.DeepCopy()
-	second, _, err := instantiate(aw, 0, DefaultSettings())
+	second, _, err := instantiate(aw, 0, defaultSettings())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +250,7 @@ func TestInstantiateSharesNothing(t *testing.T) {
 // Too few infos are as good as empty ones.
 func TestFewerInfosThanPodSets(t *testing.T) {
 	aw := wrapped(t, one("podSetInfos: [{labels: {q: r}}], podSets: [{path: template.a}, {path: template.b}], ", `{apiVersion: example.com/v1, kind: X, a: {spec: {}}, b: {spec: {}}}`))
-	u, _, err := instantiate(aw, 0, DefaultSettings())
+	u, _, err := instantiate(aw, 0, defaultSettings())
 	if err != nil {
 		t.Fatal(err)
 	}

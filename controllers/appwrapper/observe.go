@@ -28,7 +28,7 @@ func (w *workloads) gather(ctx context.Context, aw *awv1beta2.AppWrapper) (*fact
 	f := &facts{
 		now: w.settings.Clock.Now(), phase: aw.Status.Phase, suspend: aw.Spec.Suspend, retries: aw.Status.Retries, terms: terms,
 		conditions: aw.Status.Conditions, completed: aw.Status.CompletionTime,
-		unreviewed: w.settings.ReviewAccess && neverReviewed(aw),
+		unreviewed: w.settings.UserRBACAdmissionCheck && neverReviewed(aw),
 	}
 	if err := w.fillIn(aw); err != nil {
 		return nil, err

@@ -21,7 +21,7 @@ const (
 	labelJobSet = "jobset.sigs.k8s.io/jobset-name"
 )
 
-// nodeHealth tells which resources of a node running pods should leave.
+// nodeHealth tells which resources of a node running pods should leave, see nodes.Nodes.
 type nodeHealth interface {
 	NoExecute(node string) sets.Set[string]
 }

@@ -49,7 +49,7 @@ func (b badNodes) NoExecute(node string) sets.Set[string] {
 }
 
 func looking(pods ...corev1.Pod) podsOf {
-	terms := termsOf(nil, DefaultSettings().FaultTolerance)
+	terms := termsOf(nil, defaultSettings().FaultTolerance)
 	return podsOf{pods: pods, createdAt: metav1.NewTime(noon), terms: terms, componentDone: func(*corev1.Pod) bool { return false }}
 }
 

@@ -245,7 +245,7 @@ func TestAnAppWrapperThatNobodyReviewedFails(t *testing.T) {
 		t.Errorf("phase %s, made %d times: %+v", aw.Status.Phase, created(w, "a"), aw.Status.LastFailure)
 	}
 	w = newWorld(t, stored.DeepCopy())
-	w.settings.ReviewAccess = false
+	w.settings.UserRBACAdmissionCheck = false
 	w.must(awv1beta2.PhaseRunning)
 }
 

@@ -20,7 +20,7 @@ type change = func(*facts)
 // usual are facts of a phase about a workload of one Job with two pods, with the default terms. Conditions got their status
 // ten minutes ago.
 func usual(phase awv1beta2.AppWrapperPhase, changes ...change) *facts {
-	terms := termsOf(nil, DefaultSettings().FaultTolerance)
+	terms := termsOf(nil, defaultSettings().FaultTolerance)
 	f := &facts{
 		now: noon, phase: phase, terms: terms,
 		components: []componentFact{{title: "Deployment d", stage: deployed, replicas: 2, minReady: 2}},

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper/nodes"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
@@ -40,6 +41,7 @@ const FieldOwner = "appwrapper"
 // +kubebuilder:rbac:groups=workload.codeflare.dev,resources=appwrappers/status,verbs=patch
 // +kubebuilder:rbac:groups=workload.codeflare.dev,resources=appwrappers/finalizers,verbs=update
 // +kubebuilder:rbac:groups="",resources=pods;services,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
 // +kubebuilder:rbac:groups=apps,resources=deployments;statefulsets,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups=scheduling.sigs.k8s.io;scheduling.x-k8s.io,resources=podgroups,verbs=get;list;watch;create;delete
@@ -71,7 +73,7 @@ func Setup(settings Settings, served func() *capability.Watcher, applier func(ct
 		k.cache = labelled
 		w := newWorkloads(settings, applier(mgr), k, mgr.GetRESTMapper())
 		w.recorder = mgr.GetEventRecorder(RecorderName)
-		nodes, err := SetupNodes(ctx, mgr, settings, served)
+		watched, err := nodes.Setup(ctx, mgr, settings.AppWrapper, served)
 		if err != nil {
 			return err
 		}
@@ -79,9 +81,9 @@ func Setup(settings Settings, served func() *capability.Watcher, applier func(ct
 			return fmt.Errorf("adding the cache of pods and components: %w", err)
 		}
 		var more []source.Source
-		if nodes != nil {
-			w.nodes = nodes
-			more = append(more, w.nodeMoved(nodes))
+		if watched != nil {
+			w.nodes = watched
+			more = append(more, watched.Changes(w.onNode))
 		}
 		return w.watch(mgr, labelled, more)
 	}

@@ -30,6 +30,7 @@ import (
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
@@ -186,7 +187,7 @@ func (w *world) restart() {
 			return c.List(ctx, list, opts...)
 		},
 	})
-	settings := DefaultSettings()
+	settings := defaultSettings()
 	settings.Clock = w.clock
 	k := &kinds{cache: &fakeCache{WithWatch: w.server, world: w}, live: live, clock: w.clock, log: logr.Discard(), watched: map[schema.GroupVersionKind]*watchedKind{}}
 	k.changed = &componentMoved{queue: nobody{}, done: func(types.UID, types.UID) {}}
@@ -195,6 +196,9 @@ func (w *world) restart() {
 	w.recorder = w.events
 	w.shell = reconciler.New(reconciler.Options{Client: writing, Component: ComponentName}, w.logic())
 }
+
+// defaultSettings are those of an empty configuration.
+func defaultSettings() Settings { return SettingsOf(config.DefaultAppWrapper()) }
 
 // nobody is a queue without workers.
 type nobody struct{ reconcileQueue }

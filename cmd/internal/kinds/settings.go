@@ -1,9 +1,6 @@
 package kinds
 
 import (
-	corev1 "k8s.io/api/core/v1"
-
-	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow"
 	"github.com/odh-platform/odh-platform-operator/controllers/platform"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
@@ -35,36 +32,4 @@ func MLflow(c config.Config) mlflow.Settings {
 		Version:          c.MLflow.Version,
 		Authors:          c.Authors,
 	}
-}
-
-// AppWrapper are the settings of the controllers of AppWrappers.
-func AppWrapper(c config.AppWrapper) appwrapper.Settings {
-	settings := appwrapper.DefaultSettings()
-	settings.SchedulerName, settings.SlackQueueName = c.SchedulerName, c.SlackQueueName
-	settings.ReviewAccess = c.UserRBACAdmissionCheck
-	f := c.FaultTolerance
-	settings.FaultTolerance = appwrapper.FaultTolerance{
-		AdmissionGrace: f.AdmissionGracePeriod, WarmupGrace: f.WarmupGracePeriod, FailureGrace: f.FailureGracePeriod,
-		RetryPause: f.ResetPause, RetryLimit: f.RetryLimit, DeletionGrace: f.DeletionGracePeriod,
-		GraceCeiling: f.GracePeriodCeiling, SuccessTTL: f.SuccessTTLCeiling,
-	}
-	settings.Autopilot = nil
-	if a := c.Autopilot; a != nil {
-		settings.Autopilot = &appwrapper.Autopilot{
-			InjectAntiAffinities: a.InjectAntiAffinities, MonitorNodes: a.MonitorNodes,
-			PreferNoScheduleWeight: a.PreferNoScheduleWeight, ResourceTaints: map[corev1.ResourceName][]corev1.Taint{},
-		}
-		for resource, taints := range a.ResourceTaints {
-			settings.Autopilot.ResourceTaints[corev1.ResourceName(resource)] = nodeTaints(taints)
-		}
-	}
-	return settings
-}
-
-func nodeTaints(taints []config.NodeTaint) []corev1.Taint {
-	out := make([]corev1.Taint, 0, len(taints))
-	for _, t := range taints {
-		out = append(out, corev1.Taint{Key: t.Key, Value: t.Value, Effect: corev1.TaintEffect(t.Effect)})
-	}
-	return out
 }

@@ -116,7 +116,7 @@ func appWrappers(obj *unstructured.Unstructured, env render.Env) (render.Result,
 	if err != nil {
 		return render.Result{}, fmt.Errorf("configuration of appwrapper: %w", err)
 	}
-	objects, notes, err := appwrapper.Render(AppWrapper(settings), obj)
+	objects, notes, err := appwrapper.Render(appwrapper.SettingsOf(settings), obj)
 	return render.Result{Objects: objects, Notes: notes}, err
 }
 

@@ -1,29 +1,23 @@
-package appwrapper
+package nodes
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/yaml"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
-var defaultTaints = DefaultSettings().Autopilot.ResourceTaints
+var defaultTaints = config.DefaultAppWrapper().Autopilot.ResourceTaints
 
 // gpuNode is a node with four GPUs that is what change makes of it.
 func gpuNode(name string, change func(*corev1.Node)) *corev1.Node {
@@ -153,104 +147,48 @@ func TestHealthChanged(t *testing.T) {
 	}
 }
 
-// [appwrapper-22] [appwrapper-23] Passes over a node: the answer follows its label, and only news are told.
-func TestNodeMonitor(t *testing.T) {
+// [appwrapper-22] [appwrapper-23] The answer follows the label of a node, and only another answer wakes anybody.
+func TestNoExecute(t *testing.T) {
 	node := gpuNode("n1", nil)
 	c := fake.NewClientBuilder().WithObjects(node).Build()
-	m := &nodeMonitor{reader: c, taints: defaultTaints, nodes: NewNodes()}
-	var heard []string
-	m.nodes.Changed(func(name string) { heard = append(heard, name) })
-	pass := func(name string) {
+	n := &Nodes{reader: c, taints: defaultTaints}
+	wakes := leaveChanged(defaultTaints)
+	change := func(what string, f func(*corev1.Node), woken bool, resources ...string) {
 		t.Helper()
-		if _, err := m.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	change := func(f func(*corev1.Node)) {
-		t.Helper()
+		before := node.DeepCopy()
 		f(node)
 		if err := c.Update(t.Context(), node); err != nil {
 			t.Fatal(err)
 		}
-		pass("n1")
-	}
-	want := func(what string, times int, resources ...string) {
-		t.Helper()
-		if got := sets.List(m.nodes.NoExecute("n1")); !slices.Equal(got, resources) || len(heard) != times {
-			t.Errorf("%s: leave %v, heard %v", what, got, heard)
+		if got := sets.List(n.NoExecute("n1")); !slices.Equal(got, resources) {
+			t.Errorf("%s: leave %v", what, got)
+		}
+		if got := wakes.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: node}); got != woken {
+			t.Errorf("%s: woken %t", what, got)
 		}
 	}
-	pass("n1")
-	pass("unknown")
-	want("healthy", 0)
-	change(labelled("EVICT"))
-	want("EVICT", 1, "nvidia.com/gpu")
-	pass("n1")
-	pass("n1")
-	want("again", 1, "nvidia.com/gpu")
-	change(cordoned)
-	want("cordoned too, which is no reason to leave", 1, "nvidia.com/gpu")
-	m.nodes.NoExecute("n1").Insert("of the caller")
-	want("with the caller's set changed", 1, "nvidia.com/gpu")
-	change(labelled("WARN"))
-	want("WARN", 2)
-	change(labelled("EVICT"))
-	if err := c.Delete(t.Context(), node); err != nil {
-		t.Fatal(err)
+	if n.NoExecute("n1").Len() != 0 || n.NoExecute("unknown").Len() != 0 || wakes.Create(event.CreateEvent{Object: node}) {
+		t.Error("a healthy node")
 	}
-	pass("n1")
-	want("deleted", 4)
-	if len(m.nodes.unwell) != 0 {
-		t.Errorf("remembers %v", m.nodes.unwell)
+	change("EVICT", labelled("EVICT"), true, "nvidia.com/gpu")
+	if !wakes.Create(event.CreateEvent{Object: node}) || !wakes.Delete(event.DeleteEvent{Object: node}) {
+		t.Error("an unwell node that comes or goes wakes nobody")
 	}
-}
-
-func TestNodeMonitorReturnsErrors(t *testing.T) {
-	broken := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
-		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
-			return errors.New("away")
-		},
-	}).Build()
-	m := &nodeMonitor{reader: broken, taints: defaultTaints, nodes: NewNodes()}
-	if _, err := m.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "n"}}); err == nil {
-		t.Error("no error")
+	change("cordoned too, which is no reason to leave", cordoned, false, "nvidia.com/gpu")
+	n.NoExecute("n1").Insert("of the caller")
+	change("with the caller's set changed", func(*corev1.Node) {}, false, "nvidia.com/gpu")
+	change("WARN", labelled("WARN"), true)
+	if wakes.Create(event.CreateEvent{Object: &corev1.Pod{}}) {
+		t.Error("what is no node wakes somebody")
 	}
-}
-
-// D26: readers and the writer may come at once; the race detector looks on.
-func TestNodesConcurrently(t *testing.T) {
-	nodes := NewNodes()
-	evict, well := healthOf(gpuNode("n", labelled("EVICT")), defaultTaints), health{}
-	var readers sync.WaitGroup
-	for range 4 {
-		readers.Go(func() {
-			for range 200 {
-				if got := nodes.NoExecute("n"); len(got) > 1 {
-					t.Errorf("got %v", got)
-				}
-			}
-		})
-	}
-	for i := range 200 {
-		now := well
-		if i%2 == 0 {
-			now = evict
-		}
-		if !nodes.set("n", now) {
-			t.Error("no change")
-		}
-	}
-	readers.Wait()
 }
 
 // Without Autopilot, or with monitoring off, nothing is watched.
-func TestSetupNodesSwitchedOff(t *testing.T) {
-	off := DefaultSettings()
-	off.Autopilot.MonitorNodes = false
-	none := DefaultSettings()
-	none.Autopilot = nil
-	for _, settings := range []Settings{off, none} {
-		if nodes, err := SetupNodes(t.Context(), nil, settings, nil); nodes != nil || err != nil {
+func TestSetupSwitchedOff(t *testing.T) {
+	off, none := config.DefaultAppWrapper(), config.DefaultAppWrapper()
+	off.Autopilot.MonitorNodes, none.Autopilot = false, nil
+	for _, settings := range []config.AppWrapper{off, none} {
+		if nodes, err := Setup(t.Context(), nil, settings, nil); nodes != nil || err != nil {
 			t.Errorf("got %v, %v", nodes, err)
 		}
 	}

@@ -1,4 +1,4 @@
-package appwrapper
+package nodes
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 )
 
 // unavailable sums up what nodes cannot offer.
-func unavailable(nodes []corev1.Node, taints map[corev1.ResourceName][]corev1.Taint) corev1.ResourceList {
+func unavailable(nodes []corev1.Node, taints Taints) corev1.ResourceList {
 	sum := corev1.ResourceList{}
 	for i := range nodes {
 		for name, amount := range healthOf(&nodes[i], taints).unavailable {

@@ -1,4 +1,4 @@
-package appwrapper
+package nodes
 
 import (
 	"context"

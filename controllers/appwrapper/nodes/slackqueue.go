@@ -1,4 +1,4 @@
-package appwrapper
+package nodes
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -34,11 +35,10 @@ var queueKinds = []schema.GroupVersionKind{capability.KueueClusterQueue, capabil
 
 // setupSlackQueue registers the controller. It watches ClusterQueues while they are served. The rights on them are not in
 // the role of the component but in config/components/appwrapper-slack-queue, since few installations have a slack queue.
-func setupSlackQueue(ctx context.Context, mgr ctrl.Manager, settings Settings, nodes cache.Cache, served func() *capability.Watcher) error {
+func setupSlackQueue(ctx context.Context, mgr ctrl.Manager, name string, taints Taints, nodes cache.Cache, served func() *capability.Watcher) error {
 	watcher := served()
 	s := &slackQueue{
-		name: settings.SlackQueueName, taints: settings.Autopilot.ResourceTaints, nodes: nodes, queues: mgr.GetCache(),
-		writer: mgr.GetClient(), served: watcher.Current,
+		name: name, taints: taints, nodes: nodes, queues: mgr.GetCache(), writer: mgr.GetClient(), served: watcher.Current,
 	}
 	toQueue := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: s.name}}}
@@ -58,6 +58,15 @@ func setupSlackQueue(ctx context.Context, mgr ctrl.Manager, settings Settings, n
 	return nil
 }
 
+// healthChanged passes on events after which a node is judged otherwise; the many heartbeats are none.
+func healthChanged(taints Taints) predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*corev1.Node)
+		after, same := e.ObjectNew.(*corev1.Node)
+		return !ok || !same || !healthOf(before, taints).equal(healthOf(after, taints))
+	}}
+}
+
 func queueOf(kind schema.GroupVersionKind) *unstructured.Unstructured {
 	queue := &unstructured.Unstructured{}
 	queue.SetGroupVersionKind(kind)
@@ -67,7 +76,7 @@ func queueOf(kind schema.GroupVersionKind) *unstructured.Unstructured {
 // slackQueue keeps the lending limits of one ClusterQueue in step with what nodes cannot offer.
 type slackQueue struct {
 	name          string
-	taints        map[corev1.ResourceName][]corev1.Taint
+	taints        Taints
 	nodes, queues client.Reader
 	writer        client.Writer
 	served        func() capability.Set
