@@ -47,7 +47,7 @@ func policy(c ray.Cluster, name, nodeType string, rules ...*rule) *networkingv1a
 	return networkingv1ac.NetworkPolicy(name, c.Namespace()).
 		WithLabels(marks(c, nil)).
 		WithSpec(networkingv1ac.NetworkPolicySpec().
-			WithPodSelector(pods(map[string]string{ray.LabelCluster: c.Name(), ray.LabelNodeType: nodeType})).
+			WithPodSelector(selecting(map[string]string{ray.LabelCluster: c.Name(), ray.LabelNodeType: nodeType})).
 			WithPolicyTypes(networkingv1.PolicyTypeIngress).
 			WithIngress(rules...))
 }
@@ -116,7 +116,7 @@ func kubeRayRule(in Inputs, ports []int32) []*rule {
 	if len(in.KubeRay) == 0 {
 		return nil // no namespaces would be all
 	}
-	return []*rule{from(ports, inNamespaces(in.KubeRay).WithPodSelector(pods(map[string]string{labelComponent: kubeRayComponent})))}
+	return []*rule{from(ports, inNamespaces(in.KubeRay).WithPodSelector(selecting(map[string]string{labelComponent: kubeRayComponent})))}
 }
 
 // routers are the namespaces of the ingress controllers. Only settings name them on plain Kubernetes, where a tenant may be able
@@ -144,10 +144,10 @@ func from(ports []int32, peers ...*peer) *rule {
 }
 
 func sameCluster(c ray.Cluster) *peer {
-	return networkingv1ac.NetworkPolicyPeer().WithPodSelector(pods(map[string]string{ray.LabelCluster: c.Name()}))
+	return networkingv1ac.NetworkPolicyPeer().WithPodSelector(selecting(map[string]string{ray.LabelCluster: c.Name()}))
 }
 
-func pods(match map[string]string) *metav1ac.LabelSelectorApplyConfiguration {
+func selecting(match map[string]string) *metav1ac.LabelSelectorApplyConfiguration {
 	return metav1ac.LabelSelector().WithMatchLabels(match)
 }
 

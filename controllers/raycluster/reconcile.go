@@ -15,6 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/pods"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
@@ -182,11 +183,11 @@ func (r *clusters) inputs(ctx context.Context, cluster *unstructured.Unstructure
 	if in.KubeRay, known = r.kubeRay(settings); !known {
 		return in, false, nil
 	}
-	pods, err := podsOf(ctx, r.pods, c.Namespace(), cluster.GetUID())
+	all, err := pods.Of(ctx, r.pods, c.Namespace(), cluster.GetUID())
 	if err != nil {
 		return in, false, err
 	}
-	if in.Heads, in.Mounted, err = injectedInto(c, pods); err != nil {
+	if in.Heads, in.Mounted, err = pods.Injected(c, all); err != nil {
 		return in, false, err
 	}
 	if in.Mode.Active() && in.guard(c) == ray.AuthOAuth && !in.lingers(c) && in.published(c) {

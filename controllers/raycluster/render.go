@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/certificates"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
@@ -51,8 +51,8 @@ func Render(in RenderInputs, object *unstructured.Unstructured) (objects []*unst
 		desired = append(desired, *p.binding)
 		cluster.SetFinalizers(append(cluster.GetFinalizers(), ray.Finalizer))
 	}
-	certificates, secrets := in.certificates(cluster, c, inputs)
-	desired = append(append(desired, certificates...), p.exposing...)
+	issued, secrets := certificates.Render(cluster, inputs.inForce(c), in.Settings, inputs.Domain, in.Served)
+	desired = append(append(desired, issued...), p.exposing...)
 	around, err := apply.Render(desired, ComponentName, cluster)
 	if err != nil {
 		return nil, nil, err
@@ -83,30 +83,10 @@ func (in RenderInputs) inputs(c ray.Cluster) Inputs {
 	return out
 }
 
-// certificates are the Secrets of certificates without their data, and the requests to cert-manager.
-func (in RenderInputs) certificates(cluster *unstructured.Unstructured, c ray.Cluster, inputs Inputs) (desired apply.Desired, secrets []string) {
-	keeper := &certificates{certificateDeps: certificateDeps{Served: func() capability.Set { return in.Served }}}
-	p := keeper.effective(planCertificates(c, inputs.inForce(c), in.Settings, inputs.Domain, nil))
-	byManager := p.issuer == ray.IssuerCertManager
-	for _, name := range p.secrets() {
-		if byManager && name != p.proxy {
-			continue // cert-manager makes them
-		}
-		desired.Add(corev1ac.Secret(name, c.Namespace()).WithLabels(map[string]string{ray.LabelClusterName: c.Name()}))
-		secrets = append(secrets, name)
-	}
-	if byManager {
-		for _, leaf := range p.leaves {
-			desired.Add(buildCertificate(cluster, leaf, in.Settings.CertManagerIssuer))
-		}
-	}
-	return desired, secrets
-}
-
 // blank takes the data out of a Secret.
 func blank(objects []*unstructured.Unstructured, name string) {
 	for _, o := range objects {
-		if o.GetKind() == secretGVK.Kind && o.GetName() == name {
+		if o.GetKind() == "Secret" && o.GetName() == name {
 			unstructured.RemoveNestedField(o.Object, "data")
 		}
 	}

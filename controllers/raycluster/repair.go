@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/pods"
 	"github.com/odh-platform/odh-platform-operator/pkg/ray"
 )
 
@@ -22,14 +23,14 @@ func (r *clusters) repairPulls(ctx context.Context, cluster *unstructured.Unstru
 	if !in.Mode.Active() || !in.OpenShift || !in.guard(c).Sidecar() || c.HasPullSecrets() || !in.published(c) {
 		return nil
 	}
-	all, err := podsOf(ctx, r.pods, c.Namespace(), cluster.GetUID())
+	all, err := pods.Of(ctx, r.pods, c.Namespace(), cluster.GetUID())
 	if err != nil {
 		return err
 	}
 	known := r.memory.of(cluster)
 	for i := range all {
 		pod := &all[i]
-		if pod.DeletionTimestamp != nil || known.deleted[pod.UID] || !slices.ContainsFunc(waitingReasons(pod), isPullError) {
+		if pod.DeletionTimestamp != nil || known.deleted[pod.UID] || !slices.ContainsFunc(pods.WaitingReasons(pod), isPullError) {
 			continue
 		}
 		missing, err := r.missingPullSecret(ctx, pod)

@@ -23,6 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/certificates"
+	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/pods"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
@@ -33,7 +35,7 @@ import (
 )
 
 // ComponentName is the name of the component in flags, labels, metrics and folders.
-const ComponentName = "raycluster"
+const ComponentName = ray.ComponentName
 
 // FieldOwner is the manager of every field we set. It is the one of the CodeFlare operator, so that fields which that one
 // set and we do not are removed.
@@ -45,7 +47,8 @@ const FieldOwner = ray.FieldOwner
 // +kubebuilder:rbac:groups=ray.io,resources=rayclusters,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=ray.io,resources=rayclusters/finalizers,verbs=update
 // +kubebuilder:rbac:groups="",resources=secrets;services;serviceaccounts;configmaps,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;delete
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch;delete
+// +kubebuilder:rbac:groups=cert-manager.io,resources=certificates,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=networking.k8s.io,resources=ingresses;networkpolicies,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=route.openshift.io,resources=routes,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=route.openshift.io,resources=routes/custom-host,verbs=create;update
@@ -84,7 +87,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, d Deps) error {
 	if _, err := d.Settings.Get(ctx); err != nil {
 		return err
 	}
-	podCache, err := newPodCache(ctx, mgr)
+	podCache, err := pods.NewCache(ctx, mgr)
 	if err != nil {
 		return err
 	}
@@ -101,7 +104,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, d Deps) error {
 		settings: d.Settings.Get, served: d.Served.Current, domain: d.Domain.Domain, kubeRay: where.Namespaces,
 		recorder: mgr.GetEventRecorder(ComponentName),
 	}
-	r.certificates = newCertificates(certificateDeps{
+	r.certificates = certificates.New(certificates.Deps{
 		Cached: mgr.GetClient(), Live: mgr.GetAPIReader(), Pods: podCache, Writer: mgr.GetClient(), Applier: d.Applier, Clock: d.Clock,
 		Recorder: r.recorder, Settings: d.Settings.Get, Domain: d.Domain.Domain, Served: d.Served.Current,
 	})
@@ -131,7 +134,7 @@ func (r *clusters) watch(mgr ctrl.Manager, podCache cache.Cache, more []source.S
 	building := ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions()).
 		For(wholeCluster(), builder.WithPredicates(concerns())).
 		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, handler.EnqueueRequestsFromMapFunc(byBinding)).
-		WatchesRawSource(source.Kind(podCache, client.Object(&corev1.Pod{}), handler.EnqueueRequestsFromMapFunc(byRayCluster), podMoved()))
+		WatchesRawSource(source.Kind(podCache, client.Object(&corev1.Pod{}), handler.EnqueueRequestsFromMapFunc(pods.ToCluster), pods.Changed()))
 	for _, object := range []client.Object{
 		&corev1.Secret{}, &corev1.Service{}, &corev1.ServiceAccount{}, &corev1.ConfigMap{}, &networkingv1.Ingress{}, &networkingv1.NetworkPolicy{},
 	} {

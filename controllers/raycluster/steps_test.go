@@ -18,6 +18,30 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/ray"
 )
 
+// rayPod is a pod as KubeRay makes it.
+func rayPod(name, role string, uid types.UID, ips ...string) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "team", Name: name, UID: types.UID(name + "-uid"),
+		Labels: map[string]string{ray.LabelCluster: "demo", ray.LabelNodeType: role, "ray.io/group": "g", "other": "x"},
+		OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: "ray.io/v1", Kind: "RayCluster", Name: "demo", UID: uid, Controller: new(true),
+		}},
+	}}
+	for _, ip := range ips {
+		pod.Status.PodIPs = append(pod.Status.PodIPs, corev1.PodIP{IP: ip})
+	}
+	if len(ips) > 0 {
+		pod.Status.PodIP = ips[0]
+	}
+	return pod
+}
+
+func waiting(reason string) []corev1.ContainerStatus {
+	return []corev1.ContainerStatus{{Name: "c", Image: "i", State: corev1.ContainerState{
+		Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: "a long text"},
+	}}, {Name: "runs", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+}
+
 // podWith is a pod of the demo cluster.
 func podWith(name, reason string, secrets ...string) *corev1.Pod {
 	pod := rayPod(name, ray.NodeTypeHead, "11111111-2222-3333-4444-555555555555")

@@ -38,6 +38,9 @@ const (
 	ManagerKubeRay = "ray.io/kuberay-operator"
 )
 
+// ComponentName is the name of the component in flags, labels, metrics and folders.
+const ComponentName = "raycluster"
+
 // FieldOwner writes the objects of RayClusters. It is also the seed of the names, so it can never change.
 const FieldOwner = "codeflare-raycluster-controller"
 

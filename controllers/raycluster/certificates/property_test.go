@@ -1,4 +1,4 @@
-package raycluster
+package certificates
 
 import (
 	"fmt"
@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/pods"
 	"github.com/odh-platform/odh-platform-operator/pkg/ray"
 )
 
@@ -134,7 +135,7 @@ func (s *story) check(t *rapid.T) {
 			secret = head
 		}
 		leaf := certificateOf(s.t, s.secret(secret).Data["tls.crt"])
-		for _, a := range addressesOf(pod) {
+		for _, a := range pods.Addresses(pod) {
 			host := a.String()
 			if a.Is6() {
 				host = "[" + host + "]"

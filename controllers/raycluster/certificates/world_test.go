@@ -1,4 +1,4 @@
-package raycluster
+package certificates
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/pods"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
@@ -32,7 +34,7 @@ var byOperator = ray.Mode{MTLS: true, Issuer: ray.IssuerOperator}
 
 // world keeps certificates on a fake API server, with a clock that stands still.
 type world struct {
-	*certificates
+	*Keeper
 	t        *testing.T
 	clock    *clocktesting.FakeClock
 	server   client.WithWatch
@@ -54,8 +56,8 @@ func newWorld(t *testing.T, existing ...client.Object) *world {
 		settings: config.DefaultRayCluster(), domain: "apps.example.org", hidden: map[string]bool{},
 	}
 	w.server = fake.NewClientBuilder().WithObjects(existing...).WithReturnManagedFields().
-		WithIndex(&corev1.Pod{}, podIndex, indexPod).
-		WithIndex(rayClusters(), metav1.ObjectNameField, nameOf).Build()
+		WithIndex(&corev1.Pod{}, pods.Index, pods.IndexValue).
+		WithIndex(demo(t), metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} }).Build()
 	cached := interceptor.NewClient(w.server, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			if w.hidden[key.Name] {
@@ -92,9 +94,9 @@ func newWorld(t *testing.T, existing ...client.Object) *world {
 			return nil // a cluster is given to its passes, and never stored
 		},
 	})
-	w.certificates = newCertificates(certificateDeps{
+	w.Keeper = New(Deps{
 		Cached: cached, Live: live, Pods: w.server, Writer: cached,
-		Applier: apply.New(apply.Options{Client: cached, Live: live, FieldOwner: ray.FieldOwner, Component: ComponentName}),
+		Applier: apply.New(apply.Options{Client: cached, Live: live, FieldOwner: ray.FieldOwner, Component: ray.ComponentName}),
 		Clock:   w.clock, Recorder: w.events,
 		Settings: func(context.Context) (config.RayCluster, error) { return w.settings, nil },
 		Domain:   func() string { return w.domain },
@@ -184,6 +186,24 @@ func expires(role string) time.Time {
 		return time.Time{}
 	}
 	return time.Unix(int64(m.GetGauge().GetValue()), 0).UTC()
+}
+
+// rayPod is a pod as KubeRay makes it.
+func rayPod(name, role string, uid types.UID, ips ...string) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "team", Name: name, UID: types.UID(name + "-uid"),
+		Labels: map[string]string{ray.LabelCluster: "demo", ray.LabelNodeType: role, "ray.io/group": "g", "other": "x"},
+		OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: "ray.io/v1", Kind: "RayCluster", Name: "demo", UID: uid, Controller: new(true),
+		}},
+	}}
+	for _, ip := range ips {
+		pod.Status.PodIPs = append(pod.Status.PodIPs, corev1.PodIP{IP: ip})
+	}
+	if len(ips) > 0 {
+		pod.Status.PodIP = ips[0]
+	}
+	return pod
 }
 
 // pending is a pod that waits for its certificate.

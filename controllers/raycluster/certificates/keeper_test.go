@@ -1,4 +1,4 @@
-package raycluster
+package certificates
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/pods"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
 	"github.com/odh-platform/odh-platform-operator/pkg/ray"
@@ -75,7 +76,7 @@ func TestCertificatesOfANewCluster(t *testing.T) {
 	}
 	for _, secret := range []*corev1.Secret{authority, w.secret(head), w.secret(worker)} {
 		owner := metav1.GetControllerOf(secret)
-		if owner == nil || owner.UID != "u" || secret.Labels[ray.LabelClusterName] != "demo" || !apply.IsOurs(secret, ComponentName) {
+		if owner == nil || owner.UID != "u" || secret.Labels[ray.LabelClusterName] != "demo" || !apply.IsOurs(secret, ray.ComponentName) {
 			t.Errorf("%s: owner %v, labels %v", secret.Name, owner, secret.Labels)
 		}
 	}
@@ -98,12 +99,12 @@ func TestCertificatesOfANewCluster(t *testing.T) {
 	}
 }
 
-// R12, R13: pods get into the certificate of their role as they come, one write for each swarm, and never out while they live.
+// R12, R13: pods get into the certificate of their role as they come, one write for each of these seconds, and never out while they live.
 func TestPodsComeAndGo(t *testing.T) {
 	w, cluster := newWorld(t), demo(t)
 	_, head, worker := demoSecrets(t)
 	w.keep(cluster, byOperator)
-	w.clock.Step(swarm)
+	w.clock.Step(addressBatchWindow)
 	w.create(pending("h", ray.NodeTypeHead, "10.0.0.1", "fd00::1"), pending("a", ray.NodeTypeWorker, "10.0.0.2"))
 	writes := w.writes
 	w.keep(cluster, byOperator)
@@ -114,15 +115,15 @@ func TestPodsComeAndGo(t *testing.T) {
 	mustBeFor(t, w.secret(worker), "10.0.0.2")
 	w.rests(cluster, byOperator)
 
-	// A swarm: the first shortly after, so it waits; the others join it.
-	w.clock.Step(swarm / 10)
+	// Many at once: the first shortly after, so it waits; the others join it.
+	w.clock.Step(addressBatchWindow / 10)
 	w.create(pending("b", ray.NodeTypeWorker, "10.0.0.3"))
 	writes = w.writes
-	if after := w.keep(cluster, byOperator); w.writes != writes || after > swarm {
+	if after := w.keep(cluster, byOperator); w.writes != writes || after > addressBatchWindow {
 		t.Errorf("%d writes, next pass after %s", w.writes-writes, after)
 	}
 	w.create(pending("c", ray.NodeTypeWorker, "10.0.0.4"), pending("d", ray.NodeTypeWorker, "10.0.0.5"))
-	w.clock.Step(swarm)
+	w.clock.Step(addressBatchWindow)
 	w.keep(cluster, byOperator)
 	if w.writes != writes+1 {
 		t.Errorf("%d writes for three pods", w.writes-writes)
@@ -136,7 +137,7 @@ func TestPodsComeAndGo(t *testing.T) {
 		}
 	}
 	w.rests(cluster, byOperator)
-	w.clock.Step(swarm)
+	w.clock.Step(addressBatchWindow)
 	w.create(pending("e", ray.NodeTypeWorker, "10.0.0.6"))
 	w.keep(cluster, byOperator)
 	mustBeFor(t, w.secret(worker), "10.0.0.4", "10.0.0.5", "10.0.0.6")
@@ -153,7 +154,7 @@ func TestPodsAreServed(t *testing.T) {
 	running.Status.Phase = corev1.PodRunning
 	bare := pending("bare", ray.NodeTypeWorker)
 	w.create(pending("h", ray.NodeTypeHead, "10.0.0.1", "fd00::1"), pending("a", ray.NodeTypeWorker, "10.0.0.2"), running, bare)
-	w.clock.Step(swarm)
+	w.clock.Step(addressBatchWindow)
 	w.keep(cluster, byOperator)
 	if w.patches != 2 {
 		t.Errorf("%d patches", w.patches)
@@ -162,12 +163,12 @@ func TestPodsAreServed(t *testing.T) {
 	if err := w.server.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "h"}, pod); err != nil {
 		t.Fatal(err)
 	}
-	if pod.Annotations[annotationServed] != "10.0.0.1,fd00::1" {
+	if pod.Annotations[pods.AnnotationServed] != "10.0.0.1,fd00::1" {
 		t.Errorf("annotations %v", pod.Annotations)
 	}
 	w.rests(cluster, byOperator)
 	again := newWorld(t)
-	again.certificateDeps = w.certificateDeps // the next leader remembers nothing
+	again.Deps = w.Deps // the next leader remembers nothing
 	if _, err := again.Keep(t.Context(), cluster, byOperator); err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +182,7 @@ func TestPodsAreNotServedTooEarly(t *testing.T) {
 	w, cluster := newWorld(t), demo(t)
 	_, head, _ := demoSecrets(t)
 	w.keep(cluster, byOperator)
-	w.clock.Step(swarm)
+	w.clock.Step(addressBatchWindow)
 	w.create(pending("h", ray.NodeTypeHead, "10.0.0.1"))
 	w.hidden[head] = true
 	w.keep(cluster, byOperator)
@@ -305,7 +306,7 @@ func TestAnExistingCAIsKept(t *testing.T) {
 	w, cluster := newWorld(t, old), demo(t)
 	w.keep(cluster, ray.Mode{MTLS: true, Issuer: ray.IssuerPod})
 	got := w.secret(ca)
-	if !same(got.Data, root.Data) || !apply.IsOurs(got, ComponentName) || w.writes != 1 {
+	if !same(got.Data, root.Data) || !apply.IsOurs(got, ray.ComponentName) || w.writes != 1 {
 		t.Errorf("%d writes, labels %v", w.writes, got.Labels)
 	}
 	if told := w.told(); told != "" {

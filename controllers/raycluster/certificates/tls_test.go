@@ -1,4 +1,4 @@
-package raycluster
+package certificates
 
 import (
 	"bufio"
@@ -110,7 +110,7 @@ func TestAPodWaitsForItsAddress(t *testing.T) {
 		t.Fatalf("it says %q, %v", said, err)
 	}
 	w.create(pending("late", ray.NodeTypeWorker, lateIP))
-	w.clock.Step(swarm)
+	w.clock.Step(addressBatchWindow)
 	w.keep(demo(t), byOperator)
 	late.mount()
 	if err := waits.Wait(); err != nil {

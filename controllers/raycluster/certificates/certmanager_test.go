@@ -1,4 +1,4 @@
-package raycluster
+package certificates
 
 import (
 	"bytes"
@@ -82,7 +82,7 @@ func TestCertManagerIssues(t *testing.T) {
 	for _, name := range []string{head, worker} {
 		secret := w.secret(name)
 		owner := metav1.GetControllerOf(secret)
-		if owner == nil || owner.UID != "u" || len(secret.Data) != 3 || secret.Labels[names.ComponentLabel] != ComponentName {
+		if owner == nil || owner.UID != "u" || len(secret.Data) != 3 || secret.Labels[names.ComponentLabel] != ray.ComponentName {
 			t.Errorf("%s: owner %v, labels %v, %d keys", name, owner, secret.Labels, len(secret.Data))
 		}
 	}

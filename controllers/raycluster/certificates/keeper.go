@@ -1,4 +1,4 @@
-package raycluster
+package certificates
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/pods"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
@@ -22,25 +23,22 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/ray"
 )
 
-// +kubebuilder:rbac:groups="",resources=pods,verbs=patch
-// +kubebuilder:rbac:groups=cert-manager.io,resources=certificates,verbs=get;list;watch;create;patch;delete
-
 var secretGVK = corev1.SchemeGroupVersion.WithKind("Secret")
 
 const (
-	// swarm is how long addresses are gathered after a certificate was written: pods come in swarms.
-	swarm = time.Second
+	// addressBatchWindow is how long addresses are gathered after a certificate was written: pods come in swarms.
+	addressBatchWindow = time.Second
 	// cacheLag is how long the cache may need to show what was written.
 	cacheLag = 5 * time.Second
 	// foreignRecheck is how often a Secret of somebody else is read, which the cache does not show.
 	foreignRecheck = 10 * time.Minute
 )
 
-// certificateDeps is what certificates are kept with. All are required but Recorder.
-type certificateDeps struct {
+// Deps is what certificates are kept with. All are required but Recorder.
+type Deps struct {
 	// Cached reads the metadata of Secrets with our labels, Live whole objects from the API server.
 	Cached, Live client.Reader
-	// Pods reads from the cache of newPodCache, Writer patches them.
+	// Pods reads from the cache of pods.NewCache, Writer patches them.
 	Pods    client.Reader
 	Writer  client.Writer
 	Applier *apply.Applier
@@ -53,43 +51,44 @@ type certificateDeps struct {
 	Served func() capability.Set
 }
 
-// certificates keeps the CA of each RayCluster, and the certificates of its pods.
+// Keeper keeps the CA of each RayCluster, and the certificates of its pods.
 //
 // The CA stays in its Secret, for clients that issue their own certificates. Pods get a certificate for their role, which is
 // good for the addresses of all living pods of that role. A pod waits in an init container until its address is in: it is
 // added once the pod has it, and an annotation of the pod makes the kubelet look at the Secret at once. In the form of the
 // original operator each pod issues its own.
-type certificates struct {
-	certificateDeps
+type Keeper struct {
+	Deps
 	known issuedCertificates
 }
 
-func newCertificates(deps certificateDeps) *certificates { return &certificates{certificateDeps: deps} }
+// New returns a Keeper that remembers nothing yet.
+func New(deps Deps) *Keeper { return &Keeper{Deps: deps} }
 
 // Wanted names the objects that belong to the certificates of a cluster, so that the others can be pruned.
-func (c *certificates) Wanted(cluster ray.Cluster, mode ray.Mode) apply.Desired {
+func (c *Keeper) Wanted(cluster ray.Cluster, mode ray.Mode) apply.Desired {
 	return c.effective(planCertificates(cluster, mode, config.RayCluster{}, "", nil)).wanted(cluster.Namespace())
 }
 
 // Forget drops what is remembered of a cluster that is gone.
-func (c *certificates) Forget(uid types.UID) { c.known.forget(uid) }
+func (c *Keeper) Forget(uid types.UID) { c.known.forget(uid) }
 
 // Keep issues what is missing or due. It returns after which time something will be due; 0 says that nothing will.
-func (c *certificates) Keep(ctx context.Context, cluster *unstructured.Unstructured, mode ray.Mode) (time.Duration, error) {
+func (c *Keeper) Keep(ctx context.Context, cluster *unstructured.Unstructured, mode ray.Mode) (time.Duration, error) {
 	settings, err := c.Settings(ctx)
 	if err != nil {
 		return 0, err
 	}
 	view := ray.View(cluster.Object)
-	var pods []corev1.Pod
+	var all []corev1.Pod
 	if mode.MTLS && mode.Issuer != ray.IssuerPod {
-		if pods, err = podsOf(ctx, c.Pods, cluster.GetNamespace(), cluster.GetUID()); err != nil {
+		if all, err = pods.Of(ctx, c.Pods, cluster.GetNamespace(), cluster.GetUID()); err != nil {
 			return 0, err
 		}
 	}
-	p := &pass{
-		certificates: c, cluster: cluster, memory: c.known.of(cluster), now: c.Clock.Now(), issuer: settings.CertManagerIssuer,
-		plan: c.effective(planCertificates(view, mode, settings, clusterdomain.Prefer(settings.IngressDomain, c.Domain()), pods)),
+	p := &reconciliation{
+		Keeper: c, cluster: cluster, memory: c.known.of(cluster), now: c.Clock.Now(), issuer: settings.CertManagerIssuer,
+		plan: c.effective(planCertificates(view, mode, settings, clusterdomain.Prefer(settings.IngressDomain, c.Domain()), all)),
 		live: map[string]*corev1.Secret{},
 	}
 	p.memory.keepOnly(p.plan.secrets())
@@ -97,7 +96,7 @@ func (c *certificates) Keep(ctx context.Context, cluster *unstructured.Unstructu
 	if err := p.run(ctx); err != nil {
 		return 0, err
 	}
-	if err := p.serve(ctx, pods); err != nil {
+	if err := p.serve(ctx, all); err != nil {
 		return 0, err
 	}
 	next := p.memory.next()
@@ -111,7 +110,7 @@ func (c *certificates) Keep(ctx context.Context, cluster *unstructured.Unstructu
 }
 
 // effective is a plan that can be carried out: without cert-manager the certificates are issued here.
-func (c *certificates) effective(p certificatePlan) certificatePlan {
+func (c *Keeper) effective(p certificatePlan) certificatePlan {
 	if p.issuer == ray.IssuerCertManager && !c.Served().Has(capability.Certificate) {
 		p.issuer = ray.IssuerOperator
 	}
@@ -119,7 +118,7 @@ func (c *certificates) effective(p certificatePlan) certificatePlan {
 }
 
 // tellOfFallback says once that cert-manager is asked for and not there.
-func (p *pass) tellOfFallback(mode ray.Mode) {
+func (p *reconciliation) tellOfFallback(mode ray.Mode) {
 	fallback := mode.MTLS && mode.Issuer == ray.IssuerCertManager && p.plan.issuer != mode.Issuer
 	if fallback && !p.memory.fallback {
 		p.tell(corev1.EventTypeWarning, reasonNoCertManager, "the API of cert-manager is not served, so the operator issues the certificates")
@@ -127,9 +126,9 @@ func (p *pass) tellOfFallback(mode ray.Mode) {
 	p.memory.fallback = fallback
 }
 
-// pass is one look at the certificates of a cluster.
-type pass struct {
-	*certificates
+// reconciliation is one look at the certificates of a cluster.
+type reconciliation struct {
+	*Keeper
 	cluster *unstructured.Unstructured
 	memory  *issuedFor
 	plan    certificatePlan
@@ -139,7 +138,7 @@ type pass struct {
 	resume  time.Time                 // when to come back though nothing is due; zero for no such time
 }
 
-func (p *pass) run(ctx context.Context) error {
+func (p *reconciliation) run(ctx context.Context) error {
 	switch {
 	case p.plan.authority == "":
 	case p.plan.issuer == ray.IssuerCertManager:
@@ -155,7 +154,7 @@ func (p *pass) run(ctx context.Context) error {
 }
 
 // isGood reports whether nothing is to be done about a Secret.
-func (p *pass) isGood(ctx context.Context, secret string) (slot, bool, error) {
+func (p *reconciliation) isGood(ctx context.Context, secret string) (slot, bool, error) {
 	known, ok := p.memory.slots[secret]
 	if !ok {
 		return known, false, nil
@@ -171,18 +170,18 @@ func (p *pass) isGood(ctx context.Context, secret string) (slot, bool, error) {
 }
 
 // comeBack asks for another pass at a moment at which nothing is due.
-func (p *pass) comeBack(at time.Time) {
+func (p *reconciliation) comeBack(at time.Time) {
 	if p.resume.IsZero() || at.Before(p.resume) {
 		p.resume = at
 	}
 }
 
-func (p *pass) key(name string) types.NamespacedName {
+func (p *reconciliation) key(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: p.cluster.GetNamespace(), Name: name}
 }
 
 // read returns a Secret as it is now; nil when it does not exist. Each is read once in a pass.
-func (p *pass) read(ctx context.Context, name string) (*corev1.Secret, error) {
+func (p *reconciliation) read(ctx context.Context, name string) (*corev1.Secret, error) {
 	if known, ok := p.live[name]; ok {
 		return known, nil
 	}
@@ -200,7 +199,7 @@ func (p *pass) read(ctx context.Context, name string) (*corev1.Secret, error) {
 
 // isOurs reports whether a Secret may be written: it was made for this cluster, by whatever operator, perhaps before the
 // cluster was restored from a backup. One that does not exist is.
-func (p *pass) isOurs(secret *corev1.Secret) bool {
+func (p *reconciliation) isOurs(secret *corev1.Secret) bool {
 	if secret == nil {
 		return true
 	}
@@ -212,7 +211,7 @@ func (p *pass) isOurs(secret *corev1.Secret) bool {
 
 // write applies a Secret, which costs nothing when it is like that, and remembers it. Without data only its labels and its
 // owner are kept.
-func (p *pass) write(ctx context.Context, name string, kind corev1.SecretType, data map[string][]byte, s slot) error {
+func (p *reconciliation) write(ctx context.Context, name string, kind corev1.SecretType, data map[string][]byte, s slot) error {
 	config := corev1ac.Secret(name, p.cluster.GetNamespace()).
 		WithLabels(map[string]string{ray.LabelClusterName: p.cluster.GetName()})
 	if data != nil {
@@ -238,7 +237,7 @@ func (p *pass) write(ctx context.Context, name string, kind corev1.SecretType, d
 }
 
 // tell sends an Event about the cluster.
-func (p *pass) tell(severity, reason, format string, args ...any) {
+func (p *reconciliation) tell(severity, reason, format string, args ...any) {
 	if p.Recorder != nil {
 		p.Recorder.Eventf(p.cluster, nil, severity, reason, "KeepCertificates", format, args...)
 	}

@@ -1,4 +1,4 @@
-package raycluster
+package certificates
 
 import (
 	"context"
@@ -141,7 +141,7 @@ func TestTooManyPods(t *testing.T) {
 	if size := len(certificateOf(t, issued.Data["tls.crt"]).Raw); size > 90_000 {
 		t.Errorf("a certificate of %d bytes, Ray accepts 100 kB", size)
 	}
-	p := &pass{certificates: w.certificates, cluster: cluster, memory: w.known.of(cluster)}
+	p := &reconciliation{Keeper: w.Keeper, cluster: cluster, memory: w.known.of(cluster)}
 	p.tellOfRoom(leaf)
 	if told := w.told(); strings.Count(told, "CertificateTooManyPods") != 1 || !strings.Contains(told, "102 more do not fit") {
 		t.Errorf("told:\n%s", told)

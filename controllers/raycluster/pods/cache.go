@@ -1,13 +1,49 @@
-package raycluster
+package pods
 
 import (
+	"context"
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/ray"
 )
+
+// NewCache makes the cache of Ray's pods: those with the label of a RayCluster, cut down to what is looked at here. It is
+// filled by one watch with a label selector, and must be added to the manager.
+func NewCache(ctx context.Context, mgr ctrl.Manager) (cache.Cache, error) {
+	ofRay, err := labels.NewRequirement(ray.LabelCluster, selection.Exists, nil)
+	if err != nil {
+		return nil, fmt.Errorf("selecting pods by label: %w", err)
+	}
+	out, err := cache.New(mgr.GetConfig(), cache.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		DefaultLabelSelector: labels.NewSelector().Add(*ofRay), DefaultTransform: slimPod, ReaderFailOnMissingInformer: true,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making the cache of pods: %w", err)
+	}
+	err = out.IndexField(ctx, &corev1.Pod{}, Index, IndexValue)
+	if err != nil {
+		return nil, fmt.Errorf("indexing pods: %w", err)
+	}
+	return out, nil
+}
+
+// IndexValue is that of a pod for Index.
+func IndexValue(object client.Object) []string {
+	if owner := clusterOfPod(object); owner != nil {
+		return []string{string(owner.UID)}
+	}
+	return nil
+}
 
 // slimPod is the transform of the cache. Thousands of pods may be held.
 func slimPod(in any) (any, error) {
@@ -24,8 +60,8 @@ func slimPod(in any) (any, error) {
 			out.Labels[key] = value
 		}
 	}
-	if value, found := pod.Annotations[annotationServed]; found {
-		out.Annotations = map[string]string{annotationServed: value}
+	if value, found := pod.Annotations[AnnotationServed]; found {
+		out.Annotations = map[string]string{AnnotationServed: value}
 	}
 	out.Spec.ServiceAccountName, out.Spec.ImagePullSecrets = pod.Spec.ServiceAccountName, pod.Spec.ImagePullSecrets
 	slimSpec(&out.Spec, &pod.Spec)

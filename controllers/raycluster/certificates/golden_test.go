@@ -1,4 +1,4 @@
-package raycluster
+package certificates
 
 import (
 	"encoding/base64"
@@ -35,7 +35,7 @@ func TestSecretsOfACluster(t *testing.T) {
 	if len(objects) != 4 || objects[0].Object["data"].(map[string]any)["ca.crt"] != base64.StdEncoding.EncodeToString([]byte("PEM")) {
 		t.Fatalf("%d Secrets", len(objects))
 	}
-	framework.Golden(t, "testdata/certificates/secrets.yaml", objects)
+	framework.Golden(t, "testdata/secrets.yaml", objects)
 }
 
 // What cert-manager is asked for.
@@ -51,5 +51,5 @@ func TestCertificatesOfCertManager(t *testing.T) {
 		}
 		objects = append(objects, u)
 	}
-	framework.Golden(t, "testdata/certificates/cert-manager.yaml", objects)
+	framework.Golden(t, "testdata/cert-manager.yaml", objects)
 }

@@ -1,4 +1,4 @@
-package raycluster
+package certificates
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/pods"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
@@ -60,7 +61,7 @@ type certificatePlan struct {
 }
 
 // planCertificates decides from the cluster, the settings, the domain of the cluster ("" where it is unknown) and the pods.
-func planCertificates(c ray.Cluster, m ray.Mode, s config.RayCluster, domain string, pods []corev1.Pod) certificatePlan {
+func planCertificates(c ray.Cluster, m ray.Mode, s config.RayCluster, domain string, all []corev1.Pod) certificatePlan {
 	var p certificatePlan
 	if !m.Active() {
 		return p
@@ -72,9 +73,9 @@ func planCertificates(c ray.Cluster, m ray.Mode, s config.RayCluster, domain str
 		p.root = certs.RootOptions{CommonName: authorityName, Lifetime: authorityLifetime, Algorithm: algorithm}
 	}
 	if m.MTLS && m.Issuer != ray.IssuerPod {
-		p.leaves = append(p.leaves, planLeaf(roleHead, names.HeadTLS, algorithm, headNames(c, s, domain), pods))
+		p.leaves = append(p.leaves, planLeaf(roleHead, names.HeadTLS, algorithm, headNames(c, s, domain), all))
 		if c.Workers() > 0 {
-			p.leaves = append(p.leaves, planLeaf(roleWorker, names.WorkerTLS, algorithm, commonNames(c, s), pods))
+			p.leaves = append(p.leaves, planLeaf(roleWorker, names.WorkerTLS, algorithm, commonNames(c, s), all))
 		}
 	}
 	if m.Auth == ray.AuthProxy {
@@ -103,13 +104,13 @@ func headNames(c ray.Cluster, s config.RayCluster, domain string) []string {
 }
 
 // planLeaf collects the addresses of the pods of a role, the oldest pods first. IPv4 addresses are names too.
-func planLeaf(role, secret string, algorithm certs.Algorithm, names []string, pods []corev1.Pod) leafPlan {
+func planLeaf(role, secret string, algorithm certs.Algorithm, names []string, all []corev1.Pod) leafPlan {
 	p := leafPlan{role: role, secret: secret, options: certs.LeafOptions{
 		CommonName: "ray-" + role, DNSNames: names, Lifetime: leafLifetime, Algorithm: algorithm,
 		Addresses: []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.IPv6Loopback()},
 	}}
-	for _, pod := range oldestFirst(podsOfRole(role, pods)) {
-		addresses := addressesOf(pod)
+	for _, pod := range oldestFirst(podsOfRole(role, all)) {
+		addresses := pods.Addresses(pod)
 		if len(p.options.Addresses)+len(addresses) > maxAddresses {
 			p.left += len(addresses)
 			continue
@@ -125,22 +126,22 @@ func planLeaf(role, secret string, algorithm certs.Algorithm, names []string, po
 }
 
 // podsOfRole returns the pods of a role that are not over. Only one that is gone for good may lose its address.
-func podsOfRole(role string, pods []corev1.Pod) []*corev1.Pod {
+func podsOfRole(role string, all []corev1.Pod) []*corev1.Pod {
 	var out []*corev1.Pod
-	for i := range pods {
-		pod := &pods[i]
-		if !isOver(pod) && isHead(pod) == (role == roleHead) {
+	for i := range all {
+		pod := &all[i]
+		if !pods.IsOver(pod) && pods.IsHead(pod) == (role == roleHead) {
 			out = append(out, pod)
 		}
 	}
 	return out
 }
 
-func oldestFirst(pods []*corev1.Pod) []*corev1.Pod {
-	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
+func oldestFirst(all []*corev1.Pod) []*corev1.Pod {
+	slices.SortFunc(all, func(a, b *corev1.Pod) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
-	return pods
+	return all
 }
 
 // wanted names the objects of a plan without their content, for what keeps objects from being pruned.

@@ -1,4 +1,4 @@
-package raycluster
+package certificates
 
 import (
 	"context"
@@ -14,22 +14,24 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/pods"
 )
 
 // serve tells the pods that wait that their address stands in the certificate of their role: a pod that changes makes its
 // kubelet bring the volumes up to date at once, which it does every minute or so otherwise. Each pod costs one request in its
 // life.
-func (p *pass) serve(ctx context.Context, pods []corev1.Pod) error {
+func (p *reconciliation) serve(ctx context.Context, all []corev1.Pod) error {
 	alive := sets.New[types.UID]()
-	for i := range pods {
-		alive.Insert(pods[i].UID)
+	for i := range all {
+		alive.Insert(all[i].UID)
 	}
 	for _, leaf := range p.plan.leaves {
 		known, ok := p.memory.slots[leaf.secret]
 		if !ok || known.foreign {
 			continue
 		}
-		for _, pod := range podsOfRole(leaf.role, pods) {
+		for _, pod := range podsOfRole(leaf.role, all) {
 			if p.memory.served.Has(pod.UID) || !isWaitingFor(pod, known) {
 				continue
 			}
@@ -48,7 +50,7 @@ func (p *pass) serve(ctx context.Context, pods []corev1.Pod) error {
 
 // isSeen reports whether watches have brought the Secret as it was written, to us and so most likely to kubelets: one that is
 // told too early looks at the old one. The event that is still to come brings us back.
-func (p *pass) isSeen(ctx context.Context, secret string, s slot) (bool, error) {
+func (p *reconciliation) isSeen(ctx context.Context, secret string, s slot) (bool, error) {
 	head := &metav1.PartialObjectMetadata{}
 	head.SetGroupVersionKind(secretGVK)
 	if err := p.Cached.Get(ctx, p.key(secret), head); err != nil {
@@ -60,24 +62,24 @@ func (p *pass) isSeen(ctx context.Context, secret string, s slot) (bool, error) 
 
 // isWaitingFor reports whether a pod has not started yet and its addresses are all in a certificate.
 func isWaitingFor(pod *corev1.Pod, s slot) bool {
-	addresses := addressesOf(pod)
+	addresses := pods.Addresses(pod)
 	return pod.Status.Phase == corev1.PodPending && pod.DeletionTimestamp == nil && len(addresses) > 0 &&
-		s.addresses.HasAll(addresses...) && pod.Annotations[annotationServed] != addressText(pod)
+		s.addresses.HasAll(addresses...) && pod.Annotations[pods.AnnotationServed] != addressText(pod)
 }
 
-// addressText is the value of annotationServed.
+// addressText is the value of pods.AnnotationServed.
 func addressText(pod *corev1.Pod) string {
 	var out []string
-	for _, a := range addressesOf(pod) {
+	for _, a := range pods.Addresses(pod) {
 		out = append(out, a.String())
 	}
 	slices.Sort(out)
 	return strings.Join(out, ",")
 }
 
-func (p *pass) serveOne(ctx context.Context, pod *corev1.Pod) error {
+func (p *reconciliation) serveOne(ctx context.Context, pod *corev1.Pod) error {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": pod.UID, "annotations": map[string]string{annotationServed: addressText(pod)},
+		"uid": pod.UID, "annotations": map[string]string{pods.AnnotationServed: addressText(pod)},
 	}})
 	if err != nil {
 		return fmt.Errorf("encoding the annotation of pod %s: %w", pod.Name, err)

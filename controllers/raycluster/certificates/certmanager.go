@@ -1,4 +1,4 @@
-package raycluster
+package certificates
 
 import (
 	"context"
@@ -24,7 +24,7 @@ const annotationIssued = "cert-manager.io/certificate-name"
 
 // keepByCertManager asks cert-manager for the certificates. What it leaves in its Secrets has the form of ours, so pods are the
 // same. The Secret of the CA gets the ca.crt that comes with them; there is no ca.key, because the CA is not that of the cluster.
-func (p *pass) keepByCertManager(ctx context.Context) error {
+func (p *reconciliation) keepByCertManager(ctx context.Context) error {
 	desired := apply.Desired{}
 	for _, leaf := range p.plan.leaves {
 		desired.Add(buildCertificate(p.cluster, leaf, p.issuer))
@@ -41,7 +41,7 @@ func (p *pass) keepByCertManager(ctx context.Context) error {
 }
 
 // lookAtIssued reads what cert-manager has issued, once for each version, and makes its Secret go with the cluster.
-func (p *pass) lookAtIssued(ctx context.Context, plan leafPlan) error {
+func (p *reconciliation) lookAtIssued(ctx context.Context, plan leafPlan) error {
 	known, good, err := p.isGood(ctx, plan.secret)
 	if err != nil || good && known.covers(plan.options) {
 		return err
@@ -78,7 +78,7 @@ func (p *pass) lookAtIssued(ctx context.Context, plan leafPlan) error {
 }
 
 // publishBundle writes the CA of the head's certificate to where pods and clients look for it.
-func (p *pass) publishBundle(ctx context.Context, bundle []byte, leaf slot) error {
+func (p *reconciliation) publishBundle(ctx context.Context, bundle []byte, leaf slot) error {
 	live, err := p.read(ctx, p.plan.authority)
 	if err != nil || !p.isOurs(live) {
 		return err
@@ -107,7 +107,7 @@ func buildCertificate(cluster *unstructured.Unstructured, leaf leafPlan, issuer 
 	}
 	label := map[string]any{ray.LabelClusterName: cluster.GetName()}
 	secretLabels := map[string]any{ray.LabelClusterName: cluster.GetName()}
-	for key, value := range names.Labels(ComponentName) {
+	for key, value := range names.Labels(ray.ComponentName) {
 		secretLabels[key] = value
 	}
 	u := &unstructured.Unstructured{Object: map[string]any{

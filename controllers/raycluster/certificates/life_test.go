@@ -1,4 +1,4 @@
-package raycluster
+package certificates
 
 import (
 	"crypto"
@@ -92,7 +92,7 @@ func (l *life) pod() {
 	ip := fmt.Sprintf("10.%d.%d.7", l.made/250, l.made%250)
 	name := fmt.Sprintf("p%d", l.made)
 	l.create(pending(name, role, ip))
-	l.clock.Step(swarm)
+	l.clock.Step(addressBatchWindow)
 	l.wake()
 	data := l.secret(secret).Data
 	leaf := certificateOf(l.t, data["tls.crt"])

@@ -1,4 +1,4 @@
-package raycluster
+package pods
 
 import (
 	"context"
@@ -45,7 +45,7 @@ func waiting(reason string) []corev1.ContainerStatus {
 // The form in which pods are held has all that is looked at, and is a fraction of the pod.
 func TestSlimPod(t *testing.T) {
 	pod := rayPod("head", ray.NodeTypeHead, "u", "10.0.0.1", "fd00::1")
-	pod.Annotations = map[string]string{annotationServed: "10.0.0.1", "big": string(make([]byte, 4000))}
+	pod.Annotations = map[string]string{AnnotationServed: "10.0.0.1", "big": string(make([]byte, 4000))}
 	pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m", FieldsV1: &metav1.FieldsV1{Raw: make([]byte, 4000)}}}
 	pod.Spec = corev1.PodSpec{
 		ServiceAccountName: "sa", ImagePullSecrets: []corev1.LocalObjectReference{{Name: "pull"}},
@@ -60,9 +60,9 @@ func TestSlimPod(t *testing.T) {
 	}
 	pod.Status.Phase, pod.Status.ContainerStatuses = corev1.PodPending, waiting("ImagePullBackOff")
 	pod.Status.InitContainerStatuses = waiting("PodInitializing")
-	reasons, addresses := waitingReasons(pod), addressesOf(pod)
-	demo := ray.View(clusterFrom(t, demoCluster("", plainHead)).Object)
-	whole, _, err := injectedInto(demo, []corev1.Pod{*pod})
+	reasons, addresses := WaitingReasons(pod), Addresses(pod)
+	demo := ray.View(map[string]any{"metadata": map[string]any{"name": "demo", "namespace": "team"}})
+	whole, _, err := Injected(demo, []corev1.Pod{*pod})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,17 +71,17 @@ func TestSlimPod(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := slimmed.(*corev1.Pod)
-	if !slices.Equal(waitingReasons(got), reasons) || !slices.Equal(reasons, []string{"PodInitializing", "ImagePullBackOff"}) {
-		t.Errorf("reasons %v", waitingReasons(got))
+	if !slices.Equal(WaitingReasons(got), reasons) || !slices.Equal(reasons, []string{"PodInitializing", "ImagePullBackOff"}) {
+		t.Errorf("reasons %v", WaitingReasons(got))
 	}
-	if !slices.Equal(addressesOf(got), addresses) || len(addresses) != 2 {
-		t.Errorf("addresses %v", addressesOf(got))
+	if !slices.Equal(Addresses(got), addresses) || len(addresses) != 2 {
+		t.Errorf("addresses %v", Addresses(got))
 	}
-	if got.Spec.ServiceAccountName != "sa" || len(got.Spec.ImagePullSecrets) != 1 || got.Annotations[annotationServed] == "" ||
+	if got.Spec.ServiceAccountName != "sa" || len(got.Spec.ImagePullSecrets) != 1 || got.Annotations[AnnotationServed] == "" ||
 		got.Labels[ray.LabelNodeType] != ray.NodeTypeHead || got.Status.Phase != corev1.PodPending || clusterOfPod(got).UID != "u" {
 		t.Errorf("%+v", got)
 	}
-	heads, mounted, err := injectedInto(demo, []corev1.Pod{*got})
+	heads, mounted, err := Injected(demo, []corev1.Pod{*got})
 	want := ray.Injected{Sidecar: ray.AuthOAuth, MTLS: true, PodIssued: true, Encrypted: true, RayToken: true}
 	if err != nil || !slices.Equal(heads, whole) || !slices.Equal(heads, []ray.Injected{want}) || mounted != want {
 		t.Errorf("it has %+v, %+v and whole %+v, %v", heads, mounted, whole, err)
@@ -98,7 +98,7 @@ func TestSlimPod(t *testing.T) {
 	}
 }
 
-func TestAddressesOf(t *testing.T) {
+func TestAddresses(t *testing.T) {
 	for name, tc := range map[string]struct {
 		ips  []string
 		want []netip.Addr
@@ -109,14 +109,14 @@ func TestAddressesOf(t *testing.T) {
 		"mapped":     {[]string{"::ffff:10.0.0.1"}, []netip.Addr{netip.MustParseAddr("10.0.0.1")}},
 		"noise":      {[]string{"x"}, nil},
 	} {
-		if got := addressesOf(rayPod("p", "head", "u", tc.ips...)); !slices.Equal(got, tc.want) {
+		if got := Addresses(rayPod("p", "head", "u", tc.ips...)); !slices.Equal(got, tc.want) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
 }
 
 // A label does not make a pod one of the cluster: its controller does.
-func TestPodsOf(t *testing.T) {
+func TestOf(t *testing.T) {
 	own, older, stranger := rayPod("own", "head", "u", "10.0.0.1"), rayPod("older", "head", "old", "10.0.0.2"), rayPod("stranger", "worker", "u", "10.0.0.3")
 	stranger.OwnerReferences = nil
 	ofJob := rayPod("job", "worker", "u", "10.0.0.4")
@@ -124,26 +124,26 @@ func TestPodsOf(t *testing.T) {
 	elsewhere := rayPod("elsewhere", "head", "u", "10.0.0.5")
 	elsewhere.Namespace = "other"
 	pods := fake.NewClientBuilder().WithObjects(own, older, stranger, ofJob, elsewhere).
-		WithIndex(&corev1.Pod{}, podIndex, indexPod).Build()
-	got, err := podsOf(t.Context(), pods, "team", "u")
+		WithIndex(&corev1.Pod{}, Index, IndexValue).Build()
+	got, err := Of(t.Context(), pods, "team", "u")
 	if err != nil || len(got) != 1 || got[0].Name != "own" {
 		t.Errorf("%v, %v", got, err)
 	}
 	for _, pod := range []client.Object{stranger, ofJob} {
-		if requests := byRayCluster(context.Background(), pod); requests != nil {
+		if requests := ToCluster(context.Background(), pod); requests != nil {
 			t.Errorf("%s wakes %v", pod.GetName(), requests)
 		}
 	}
-	requests := byRayCluster(context.Background(), own)
+	requests := ToCluster(context.Background(), own)
 	if len(requests) != 1 || requests[0].String() != "team/demo" {
 		t.Errorf("%v", requests)
 	}
-	if _, err := podsOf(t.Context(), fake.NewClientBuilder().Build(), "team", "u"); err == nil {
+	if _, err := Of(t.Context(), fake.NewClientBuilder().Build(), "team", "u"); err == nil {
 		t.Error("without an index pods cannot be found")
 	}
 }
 
-func TestPodMoved(t *testing.T) {
+func TestPodChanges(t *testing.T) {
 	bare, addressed := rayPod("p", "head", "u"), rayPod("p", "head", "u", "10.0.0.1")
 	stuck := rayPod("p", "head", "u")
 	stuck.Status.ContainerStatuses = waiting("ErrImagePull")
@@ -152,7 +152,7 @@ func TestPodMoved(t *testing.T) {
 	ready.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 	worker, over := rayPod("p", "worker", "u"), ready.DeepCopy()
 	over.Status.Phase = corev1.PodFailed
-	moved := podMoved()
+	moved := Changed()
 	for name, tc := range map[string]struct {
 		got, want bool
 	}{

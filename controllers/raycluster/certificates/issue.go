@@ -1,4 +1,4 @@
-package raycluster
+package certificates
 
 import (
 	"context"
@@ -29,7 +29,7 @@ const (
 )
 
 // keepAuthority looks at the CA and the certificates that it signs. The key of the CA is read only when one has to be written.
-func (p *pass) keepAuthority(ctx context.Context) error {
+func (p *reconciliation) keepAuthority(ctx context.Context) error {
 	_, good, err := p.isGood(ctx, p.plan.authority)
 	if err != nil {
 		return err
@@ -59,7 +59,7 @@ func (p *pass) keepAuthority(ctx context.Context) error {
 
 // dueLeaves returns the certificates that have to be looked at. Addresses that are all that is missing wait for others to
 // join them, if a certificate was written a moment ago.
-func (p *pass) dueLeaves(ctx context.Context) ([]leafPlan, error) {
+func (p *reconciliation) dueLeaves(ctx context.Context) ([]leafPlan, error) {
 	var due []leafPlan
 	for _, leaf := range p.plan.leaves {
 		known, good, err := p.isGood(ctx, leaf.secret)
@@ -67,7 +67,7 @@ func (p *pass) dueLeaves(ctx context.Context) ([]leafPlan, error) {
 			return nil, err
 		}
 		p.tellOfRoom(leaf)
-		switch wait := known.issued.Add(swarm); {
+		switch wait := known.issued.Add(addressBatchWindow); {
 		case good && (known.foreign || known.covers(leaf.options)):
 		case good && p.now.Before(wait):
 			p.comeBack(wait)
@@ -79,7 +79,7 @@ func (p *pass) dueLeaves(ctx context.Context) ([]leafPlan, error) {
 }
 
 // tellOfRoom says once for each number of pods that there is no room for some.
-func (p *pass) tellOfRoom(leaf leafPlan) {
+func (p *reconciliation) tellOfRoom(leaf leafPlan) {
 	if leaf.left > p.memory.full[leaf.role] {
 		p.tell(corev1.EventTypeWarning, reasonTooMany,
 			"the certificate of role %s is good for %d addresses; %d more do not fit, and their pods wait: %s", leaf.role, maxAddresses, leaf.left, advisePodIssuing)
@@ -88,7 +88,7 @@ func (p *pass) tellOfRoom(leaf leafPlan) {
 }
 
 // root reads the CA and does what is due. It returns nil when there is none that can sign, after telling why.
-func (p *pass) root(ctx context.Context) (*certs.Root, error) {
+func (p *reconciliation) root(ctx context.Context) (*certs.Root, error) {
 	live, err := p.read(ctx, p.plan.authority)
 	if err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ func (p *pass) root(ctx context.Context) (*certs.Root, error) {
 }
 
 // knownAuthority returns the data of the CA. Where the Secret is gone, what the pods were told to trust stays trusted.
-func (p *pass) knownAuthority(ctx context.Context, live *corev1.Secret) (map[string][]byte, error) {
+func (p *reconciliation) knownAuthority(ctx context.Context, live *corev1.Secret) (map[string][]byte, error) {
 	if live != nil {
 		return live.Data, nil
 	}
@@ -132,7 +132,7 @@ func (p *pass) knownAuthority(ctx context.Context, live *corev1.Secret) (map[str
 	return nil, nil
 }
 
-func (p *pass) tellOfRoot(root certs.Root) {
+func (p *reconciliation) tellOfRoot(root certs.Root) {
 	switch root.Step {
 	case certs.Kept:
 	case certs.Repaired:
@@ -148,7 +148,7 @@ func (p *pass) tellOfRoot(root certs.Root) {
 }
 
 // foreignRoot uses the CA of a Secret that somebody else keeps.
-func (p *pass) foreignRoot(live *corev1.Secret) *certs.Root {
+func (p *reconciliation) foreignRoot(live *corev1.Secret) *certs.Root {
 	_, known := p.memory.slots[live.Name]
 	root, err := certs.LoadRoot(live.Data, p.now)
 	if err != nil {
@@ -166,7 +166,7 @@ func (p *pass) foreignRoot(live *corev1.Secret) *certs.Root {
 }
 
 // keepLeaf looks at one certificate and writes it if it will not do.
-func (p *pass) keepLeaf(ctx context.Context, root *certs.Root, plan leafPlan) error {
+func (p *reconciliation) keepLeaf(ctx context.Context, root *certs.Root, plan leafPlan) error {
 	data, keep, err := p.readKept(ctx, plan.secret, plan.role)
 	if !keep || err != nil {
 		return err
@@ -193,7 +193,7 @@ func (p *pass) keepLeaf(ctx context.Context, root *certs.Root, plan leafPlan) er
 
 // readKept reads what a Secret with a certificate holds, nothing when there is none. Not to be kept are one that is on its way out
 // and one of a user who brings certificates.
-func (p *pass) readKept(ctx context.Context, name, role string) (data map[string][]byte, keep bool, err error) {
+func (p *reconciliation) readKept(ctx context.Context, name, role string) (data map[string][]byte, keep bool, err error) {
 	live, err := p.read(ctx, name)
 	switch {
 	case err != nil:
@@ -210,7 +210,7 @@ func (p *pass) readKept(ctx context.Context, name, role string) (data map[string
 }
 
 // keepProxy issues the certificate of the dashboard's proxy where the platform does not.
-func (p *pass) keepProxy(ctx context.Context) error {
+func (p *reconciliation) keepProxy(ctx context.Context) error {
 	if p.plan.proxy == "" {
 		return nil
 	}

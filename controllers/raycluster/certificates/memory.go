@@ -1,4 +1,4 @@
-package raycluster
+package certificates
 
 import (
 	"context"
@@ -6,12 +6,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
 )
@@ -147,4 +150,18 @@ func (s slot) look(ctx context.Context, cached client.Reader, key types.Namespac
 		return moved, nil // of a version that cannot be compared nothing is known
 	}
 	return good, nil
+}
+
+// expiry shows when the certificates of clusters end, those of other issuers too.
+var expiry = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
+	Name: "odh_platform_raycluster_certificate_expiry_timestamp_seconds",
+	Help: "Unix time at which a certificate of a RayCluster expires, by namespace, name and role of the certificate: authority, head, worker or proxy.",
+}, []string{"namespace", "name", "certificate"})
+
+func observe(cluster types.NamespacedName, role string, expires time.Time) {
+	expiry.WithLabelValues(cluster.Namespace, cluster.Name, role).Set(float64(expires.Unix()))
+}
+
+func unobserve(cluster types.NamespacedName, role string) {
+	expiry.DeleteLabelValues(cluster.Namespace, cluster.Name, role)
 }

@@ -1,0 +1,131 @@
+// Package pods holds the pods of Ray clusters: a cache of their own, cut down to what is looked at, and what a pod says.
+package pods
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+)
+
+// Index finds pods by the uid of the RayCluster that controls them.
+const Index = "raycluster"
+
+// AnnotationServed is put on a pod once its address stands in the certificate of its role, see servePods.
+const AnnotationServed = "ray.openshift.ai/certificate-for"
+
+// clusterOfPod returns the reference to the RayCluster that controls a pod, or nil. Labels alone count for nothing: every
+// tenant can set them.
+func clusterOfPod(pod metav1.Object) *metav1.OwnerReference {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	if owner == nil || owner.Kind != ray.GVK.Kind {
+		return nil
+	}
+	return owner
+}
+
+// Of returns the pods that a RayCluster controls, from the cache and as part of it: they must not be changed.
+func Of(ctx context.Context, pods client.Reader, namespace string, uid types.UID) ([]corev1.Pod, error) {
+	var list corev1.PodList
+	err := pods.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{Index: string(uid)}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("listing the pods of the cluster: %w", err)
+	}
+	return list.Items, nil
+}
+
+// Injected are what the pods have of ours that are not over: each head, and the first pod with certificates.
+func Injected(c ray.Cluster, pods []corev1.Pod) (heads []ray.Injected, mounted ray.Injected, err error) {
+	for i := range pods {
+		pod := &pods[i]
+		if IsOver(pod) {
+			continue
+		}
+		spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&pod.Spec)
+		if err != nil {
+			return nil, mounted, fmt.Errorf("reading pod %s: %w", pod.Name, err)
+		}
+		has := c.InjectedInto(spec)
+		if IsHead(pod) {
+			heads = append(heads, has)
+		}
+		if !mounted.MTLS {
+			mounted = has
+		}
+	}
+	return heads, mounted, nil
+}
+
+// IsHead tells whether a pod is the head of its cluster.
+func IsHead(pod *corev1.Pod) bool { return pod.Labels[ray.LabelNodeType] == ray.NodeTypeHead }
+
+// IsOver tells whether the containers of a pod have ended for good.
+func IsOver(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// WaitingReasons says why the containers of a pod wait, those of its init containers first.
+func WaitingReasons(pod *corev1.Pod) []string {
+	var out []string
+	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for _, s := range statuses {
+			if s.State.Waiting != nil && s.State.Waiting.Reason != "" {
+				out = append(out, s.State.Waiting.Reason)
+			}
+		}
+	}
+	return out
+}
+
+// Addresses returns the addresses of a pod.
+func Addresses(pod *corev1.Pod) []netip.Addr {
+	texts := []string{pod.Status.PodIP}
+	for _, ip := range pod.Status.PodIPs {
+		texts = append(texts, ip.IP)
+	}
+	var out []netip.Addr
+	for _, text := range texts {
+		if a, err := netip.ParseAddr(text); err == nil && !slices.Contains(out, a.Unmap()) {
+			out = append(out, a.Unmap())
+		}
+	}
+	return out
+}
+
+// ToCluster maps a pod to the RayCluster that controls it.
+func ToCluster(_ context.Context, object client.Object) []reconcile.Request {
+	owner := clusterOfPod(object)
+	if owner == nil {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: owner.Name}}}
+}
+
+// Changed lets the events of pods through that can matter: a head that comes, an address, a reason to wait, and the end of a
+// pod, after which it counts no more for what is exposed and kept.
+func Changed() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool {
+			pod, ok := e.Object.(*corev1.Pod)
+			return ok && (IsHead(pod) || len(Addresses(pod)) > 0 || len(WaitingReasons(pod)) > 0)
+		},
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*corev1.Pod)
+			after, also := e.ObjectNew.(*corev1.Pod)
+			return ok && also && (!slices.Equal(Addresses(before), Addresses(after)) || IsOver(before) != IsOver(after) ||
+				!slices.Equal(WaitingReasons(before), WaitingReasons(after)))
+		},
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
