@@ -49,7 +49,7 @@ func (r *clusters) bind(ctx context.Context, cluster *unstructured.Unstructured,
 	if err := r.applier.Apply(ctx, cluster, apply.Desired{*b}); err != nil {
 		return r.notApplied(cluster, "the sidecar cannot ask who calls", err)
 	}
-	r.memory.of(cluster).settle(topicBinding)
+	r.memory.of(cluster).resolve(topicBinding)
 	return 0, r.removeBindings(ctx, r.cached, cluster.GetUID(), c, name)
 }
 
@@ -88,12 +88,12 @@ func (r *clusters) unbind(ctx context.Context, cluster *unstructured.Unstructure
 	if !controllerutil.ContainsFinalizer(cluster, ray.Finalizer) {
 		return r.removeBindings(ctx, r.cached, cluster.GetUID(), c, "")
 	}
-	return r.letGo(ctx, cluster, c)
+	return r.releaseFinalizer(ctx, cluster, c)
 }
 
-// letGo removes the bindings of both naming schemes, which the cache may not know, and then the finalizer, whatever is
+// releaseFinalizer removes the bindings of both naming schemes, which the cache may not know, and then the finalizer, whatever is
 // switched on and whatever the platform is. Without the finalizer there is nothing to do: others are ending the cluster.
-func (r *clusters) letGo(ctx context.Context, cluster *unstructured.Unstructured, c ray.Cluster) error {
+func (r *clusters) releaseFinalizer(ctx context.Context, cluster *unstructured.Unstructured, c ray.Cluster) error {
 	if !controllerutil.ContainsFinalizer(cluster, ray.Finalizer) {
 		return nil
 	}

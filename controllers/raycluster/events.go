@@ -47,20 +47,20 @@ func (r *clusters) tell(cluster *unstructured.Unstructured, c ray.Cluster, in In
 	known := r.memory.of(cluster)
 	if reason, text := unpublishedFor(c, in); text != "" {
 		r.note(cluster, topicPublication, reason, text)
-	} else if known.settle(topicPublication) && in.published(c) {
+	} else if known.resolve(topicPublication) && in.published(c) {
 		r.note(cluster, topicPublished, ReasonPublished, "the dashboard is published"+below(in.Domain))
-		known.settle(topicPublished)
+		known.resolve(topicPublished)
 	}
 	if reason, text := shortfall(c, in); text != "" {
 		r.warn(cluster, topicPods, reason, text)
 	} else {
-		known.settle(topicPods)
+		known.resolve(topicPods)
 	}
 	if in.Mode.Policies && len(in.KubeRay) == 0 {
 		r.warn(cluster, topicKubeRay, ReasonNoKubeRay, "KubeRay was not found, so the NetworkPolicies do not admit it to the head, "+
 			"and RayJobs and RayServices cannot reach it: set raycluster.kubeRayNamespaces")
 	} else {
-		known.settle(topicKubeRay)
+		known.resolve(topicKubeRay)
 	}
 }
 

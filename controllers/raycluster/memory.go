@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// memory is what is remembered of each cluster between two passes. All of it can be lost.
+// memory is what is remembered of each cluster between two reconciles. All of it can be lost.
 type memory struct {
 	mu       sync.Mutex
 	clusters map[types.NamespacedName]*remembered
@@ -58,8 +58,8 @@ func (m *memory) replace(name types.NamespacedName, uid types.UID) types.UID {
 // topic is a matter about which users are told.
 type topic string
 
-// news notes what is said about a topic, and tells whether it differs from what was said last.
-func (k *remembered) news(about topic, text string) bool {
+// isNews remembers the message on a topic, and reports whether it differs from the last one.
+func (k *remembered) isNews(about topic, text string) bool {
 	if k.told[about] == text {
 		return false
 	}
@@ -67,8 +67,8 @@ func (k *remembered) news(about topic, text string) bool {
 	return true
 }
 
-// settle ends a matter, and tells whether there was one.
-func (k *remembered) settle(about topic) bool {
+// resolve forgets the last message on a topic, and reports whether there was one.
+func (k *remembered) resolve(about topic) bool {
 	_, open := k.told[about]
 	delete(k.told, about)
 	return open

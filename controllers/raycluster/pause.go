@@ -23,7 +23,7 @@ const pauseRetry = time.Minute
 func (r *clusters) paused(ctx context.Context, cluster *unstructured.Unstructured, in Inputs) (bool, time.Duration, error) {
 	known := r.memory.of(cluster)
 	if !in.Mode.Active() || !isPaused(cluster.GetAnnotations()) {
-		known.settle(topicPaused)
+		known.resolve(topicPaused)
 		return false, 0, nil
 	}
 	allowed := in.AllowPause

@@ -15,13 +15,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/pods"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/ray"
-	webhook "github.com/odh-platform/odh-platform-operator/webhooks/raycluster"
 )
 
 const (
@@ -75,16 +72,16 @@ func (r *clusters) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	var retry time.Duration
 	switch c := ray.View(cluster.Object); {
 	case c.Deleted():
-		err = r.letGo(ctx, cluster, c)
+		err = r.releaseFinalizer(ctx, cluster, c)
 	default:
 		r.forget(request.NamespacedName, cluster.GetUID())
-		retry, err = r.pass(ctx, cluster, c)
+		retry, err = r.around(ctx, cluster, c)
 	}
 	switch {
 	case err == nil:
 		return ctrl.Result{RequeueAfter: retry}, nil
 	case isConflict(err):
-		return ctrl.Result{RequeueAfter: lookAgain}, nil // it changed under our hands; the next pass sees how
+		return ctrl.Result{RequeueAfter: lookAgain}, nil // it changed under our hands; the next reconcile sees how
 	case ctx.Err() == nil:
 		r.warn(cluster, topicApply, ReasonNotApplied, err.Error())
 	}
@@ -99,8 +96,8 @@ func isConflict(err error) bool {
 	})
 }
 
-// pass brings everything around a living cluster to what it should be. Nothing is exposed before the policies stand.
-func (r *clusters) pass(ctx context.Context, cluster *unstructured.Unstructured, c ray.Cluster) (time.Duration, error) {
+// around brings everything around a living cluster to what it should be. Nothing is exposed before the policies stand.
+func (r *clusters) around(ctx context.Context, cluster *unstructured.Unstructured, c ray.Cluster) (time.Duration, error) {
 	in, ready, err := r.inputs(ctx, cluster, c)
 	if err != nil {
 		return 0, err
@@ -119,7 +116,7 @@ func (r *clusters) pass(ctx context.Context, cluster *unstructured.Unstructured,
 	if err != nil {
 		return 0, err
 	}
-	work, mode := newWork(), in.inForce(c)
+	work, mode := &work{}, in.inForce(c)
 	stands := r.guard(ctx, work, cluster, c, in, p, paused)
 	work.add(again, nil)
 	if paused {
@@ -129,7 +126,7 @@ func (r *clusters) pass(ctx context.Context, cluster *unstructured.Unstructured,
 		work.add(r.apply(ctx, cluster, "not everything around the cluster could be made", p.exposing))
 	}
 	if len(work.errs) == 0 {
-		r.memory.of(cluster).settle(topicApply)
+		r.memory.of(cluster).resolve(topicApply)
 	}
 	work.add(0, r.prune(ctx, cluster, c, append(p.all(), r.certificates.Wanted(c, mode)...)))
 	if p.binding == nil {
@@ -167,35 +164,6 @@ func (r *clusters) apply(ctx context.Context, cluster *unstructured.Unstructured
 	return 0, nil
 }
 
-// inputs gathers what the objects depend on; false says that it is not known yet.
-func (r *clusters) inputs(ctx context.Context, cluster *unstructured.Unstructured, c ray.Cluster) (Inputs, bool, error) {
-	settings, err := r.settings(ctx)
-	if err != nil {
-		return Inputs{}, false, err
-	}
-	served := r.served()
-	in := Inputs{
-		RayCluster: settings, OpenShift: served.OpenShift(), Gateway: served.Has(capability.HTTPRoute),
-		Domain: clusterdomain.Prefer(settings.IngressDomain, r.domain()),
-	}
-	in.Mode = ray.Decide(webhook.WishesOf(settings), ray.Platform{OpenShift: in.OpenShift}, c, c)
-	var known bool
-	if in.KubeRay, known = r.kubeRay(settings); !known {
-		return in, false, nil
-	}
-	all, err := pods.Of(ctx, r.pods, c.Namespace(), cluster.GetUID())
-	if err != nil {
-		return in, false, err
-	}
-	if in.Heads, in.Mounted, err = pods.Injected(c, all); err != nil {
-		return in, false, err
-	}
-	if in.Mode.Active() && in.guard(c) == ray.AuthOAuth && !in.lingers(c) && in.published(c) {
-		in.Cookie, err = r.cookie(ctx, cluster, c)
-	}
-	return in, true, err
-}
-
 // notApplied tells the user what could not be written, and says when to try again. An API that is just going away is no
 // fault of anything.
 func (r *clusters) notApplied(cluster *unstructured.Unstructured, what string, err error) (time.Duration, error) {
@@ -221,7 +189,7 @@ func (r *clusters) note(cluster *unstructured.Unstructured, topic topic, reason,
 }
 
 func (r *clusters) event(cluster *unstructured.Unstructured, topic topic, severity, reason, text string) {
-	if r.memory.of(cluster).news(topic, text) {
+	if r.memory.of(cluster).isNews(topic, text) {
 		r.recorder.Eventf(cluster, nil, severity, reason, eventAction, "%s", clip(text))
 	}
 }
@@ -236,13 +204,11 @@ func (r *clusters) forget(name types.NamespacedName, uid types.UID) {
 	r.certificates.Forget(gone)
 }
 
-// work collects how the steps of a pass ended: one that fails does not keep the later ones from being done.
+// work collects how the steps of a reconcile ended: one that fails does not keep the later ones from being done.
 type work struct {
 	retry time.Duration
 	errs  []error
 }
-
-func newWork() *work { return &work{} }
 
 func (w *work) add(retry time.Duration, err error) {
 	if err != nil {

@@ -288,8 +288,8 @@ func TestByBinding(t *testing.T) {
 func TestMemoryFollowsTheUID(t *testing.T) {
 	m := &memory{}
 	u := clusterFrom(t, demoCluster("", plainHead))
-	m.of(u).news("a", "text")
-	if m.of(u).news("a", "text") || !m.of(u).news("a", "other") {
+	m.of(u).isNews("a", "text")
+	if m.of(u).isNews("a", "text") || !m.of(u).isNews("a", "other") {
 		t.Error("news are what differs from before")
 	}
 	name := types.NamespacedName{Namespace: "team1", Name: "demo"}
@@ -297,13 +297,13 @@ func TestMemoryFollowsTheUID(t *testing.T) {
 		t.Errorf("forgot %s", gone)
 	}
 	u.SetUID("another")
-	if !m.of(u).news("a", "other") {
+	if !m.of(u).isNews("a", "other") {
 		t.Error("another cluster of the name remembers nothing")
 	}
 	if gone := m.replace(name, ""); gone != "another" {
 		t.Errorf("forgot %q", gone)
 	}
-	if m.of(u).settle("a") {
+	if m.of(u).resolve("a") {
 		t.Error("nothing was open")
 	}
 }
