@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper/rules"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/appwrapper"
 )
@@ -32,10 +33,10 @@ type waitError struct{ error }
 
 // create makes the components that are not deployed, in their order, and stops at the first that fails. What became of each
 // stands in its status afterwards.
-func (w *workloads) create(ctx context.Context, aw *awv1beta2.AppWrapper) *creation {
+func (w *workloads) create(ctx context.Context, aw *awv1beta2.AppWrapper) *rules.Creation {
 	for i := range aw.Status.ComponentStatus {
 		status := &aw.Status.ComponentStatus[i]
-		if stageOf(status) == deployed {
+		if stageOf(status) == rules.Deployed {
 			continue
 		}
 		err := w.createOne(ctx, aw, i)
@@ -50,9 +51,9 @@ func (w *workloads) create(ctx context.Context, aw *awv1beta2.AppWrapper) *creat
 			setComponent(status, metav1.ConditionFalse, awv1beta2.ReasonComponentErrored, err.Error(), now)
 		}
 		_, fatal := errors.AsType[fatalError](err)
-		return &creation{err: err, fatal: fatal}
+		return &rules.Creation{Err: err, Fatal: fatal}
 	}
-	return &creation{}
+	return &rules.Creation{}
 }
 
 func (w *workloads) createOne(ctx context.Context, aw *awv1beta2.AppWrapper, index int) error {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper/rules"
 )
 
 // owned is an object that stands in the way of a component.
@@ -53,7 +54,7 @@ func TestExistingObjects(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, wrapper([]string{wrappedPod("a")}, annotated("deletionOnFailureGracePeriodDuration", "1h", "retryLimit", "0")), tc.pod)
 			for range 12 { // until something has to be waited for
-				if result, err := w.pass(); err != nil || result.RequeueAfter != immediately {
+				if result, err := w.pass(); err != nil || result.RequeueAfter != rules.Immediately {
 					break
 				}
 			}
@@ -184,7 +185,7 @@ func TestAnObjectOfTheOriginalWithAGeneratedNameIsFound(t *testing.T) {
 	interrupted := wrapper([]string{mapTemplate}, func(aw *awv1beta2.AppWrapper) {
 		aw.Finalizers = []string{awv1beta2.Finalizer}
 		aw.Status.Phase = awv1beta2.PhaseResuming
-		setCondition(&aw.Status.Conditions, set(rd, metav1.ConditionTrue, "Resuming", ""), noon)
+		setCondition(&aw.Status.Conditions, rules.NewCondition(rd, metav1.ConditionTrue, "Resuming", ""), noon)
 		status := awv1beta2.AppWrapperComponentStatus{Kind: "ConfigMap", APIVersion: "v1", PodSets: []awv1beta2.AppWrapperPodSet{}}
 		setComponent(&status, metav1.ConditionUnknown, awv1beta2.ReasonComponentInitiated, "", noon)
 		aw.Status.ComponentStatus = []awv1beta2.AppWrapperComponentStatus{status}

@@ -1,20 +1,20 @@
 // Package appwrapper runs AppWrappers: it creates the objects of a workload when Kueue admits it, watches over them and
-// their pods, retries what fails, and clears everything away when the workload is suspended, fails or is deleted. What it
-// knows about the health of nodes stands in the package nodes below.
+// their pods, retries what fails, and clears everything away when the workload is suspended, fails or is deleted.
 //
 // How an AppWrapper comes to run, one reconcile after the other:
 //
 //  1. The shell of pkg/reconciler reads the AppWrapper and calls workloads.step (workloads.go).
-//  2. workloads.gather (observe.go) collects facts (facts.go): the stored status, pods and components from the cache.
-//  3. decide (decision.go) asks the rules of the phase in order; the first that applies decides. A new AppWrapper becomes
-//     Suspended (rules_starting.go), with the pod sets of each component in its status.
+//  2. workloads.gather (observe.go) collects rules.Facts: the stored status, pods and components from the cache.
+//  3. rules.Decide asks the rules of the phase in order; the first that applies decides. A new AppWrapper becomes
+//     Suspended (rules/starting.go), with the pod sets of each component in its status.
 //  4. Kueue sets spec.suspend to false. The rule "start" reserves the quota and announces every component: identify
 //     (identity.go) puts the name of what will be created into the status. carryOut (status.go) writes the decision, and the
 //     shell stores it.
 //  5. In Resuming the rule "create" is a question. workloads.create (create.go) makes each object: instantiate (inject.go) adds
 //     labels and what Kueue says, kinds.watch (kinds.go) starts a watch of the kind, and apply.CreateAsIs sends it. Then the
 //     rules are asked again with the outcome: Running, another try, or Failed.
-//  6. In Running (rules_running.go) events of pods and components (predicates.go) start the next reconcile. Each kind that
-//     reports its end is judged by observe_components.go, the pods of all others by observe_pods.go.
-//  7. What is left is removed by rules_ending.go and remove.go, and a step is told by events.go once its status is stored.
+//  6. In Running (rules/running.go) events of pods and components (predicates.go) start the next reconcile. Each kind that
+//     reports its end is judged by observe_components.go, the pods of all others by observe_pods.go. A node that says that its
+//     resources are to be left wakes the AppWrappers on it (nodes/).
+//  7. What is left is removed by rules/ending.go and remove.go, and events.go informs the user of a step once its status is stored.
 package appwrapper

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper/rules"
 )
 
 // settled runs until nothing is left to do at present.
@@ -136,7 +137,7 @@ func TestTheDelayAfterAFailureCountsOnce(t *testing.T) {
 	if err := w.server.Update(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	w.clock.Step(blindPoll)
+	w.clock.Step(rules.BlindPoll)
 	w.settled()
 	w.is(rd, "False/Failed")
 	w.is(qr, "False/Failed")

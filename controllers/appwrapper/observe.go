@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper/rules"
 	"github.com/odh-platform/odh-platform-operator/pkg/podset"
 )
 
@@ -23,17 +24,17 @@ const podIndex = "appwrapper"
 
 // gather collects the facts. Components are looked at only while the AppWrapper runs; their creation and deletion look at
 // them themselves.
-func (w *workloads) gather(ctx context.Context, aw *awv1beta2.AppWrapper) (*facts, error) {
-	terms := termsOf(aw.Annotations, w.settings.FaultTolerance)
-	f := &facts{
-		now: w.settings.Clock.Now(), phase: aw.Status.Phase, suspend: aw.Spec.Suspend, retries: aw.Status.Retries, terms: terms,
-		conditions: aw.Status.Conditions, completed: aw.Status.CompletionTime,
-		unreviewed: w.settings.UserRBACAdmissionCheck && neverReviewed(aw),
+func (w *workloads) gather(ctx context.Context, aw *awv1beta2.AppWrapper) (*rules.Facts, error) {
+	terms := rules.TermsOf(aw.Annotations, w.settings.FaultTolerance)
+	f := &rules.Facts{
+		Now: w.settings.Clock.Now(), Phase: aw.Status.Phase, Suspend: aw.Spec.Suspend, Retries: aw.Status.Retries, Terms: terms,
+		Conditions: aw.Status.Conditions, Completed: aw.Status.CompletionTime,
+		Unreviewed: w.settings.UserRBACAdmissionCheck && neverReviewed(aw),
 	}
 	if err := w.fillIn(aw); err != nil {
 		return nil, err
 	}
-	f.changed = len(aw.Status.ComponentStatus) != len(aw.Spec.Components)
+	f.Changed = len(aw.Status.ComponentStatus) != len(aw.Spec.Components)
 	switch aw.Status.Phase {
 	case awv1beta2.PhaseEmpty, awv1beta2.PhaseSuspended:
 		if aw.DeletionTimestamp == nil {
@@ -46,22 +47,22 @@ func (w *workloads) gather(ctx context.Context, aw *awv1beta2.AppWrapper) (*fact
 	}
 	var done []podOwner
 	for i := range aw.Status.ComponentStatus {
-		if f.changed {
+		if f.Changed {
 			break
 		}
 		c, owner, err := w.component(ctx, aw, i, f)
 		if err != nil {
 			return nil, err
 		}
-		f.components = append(f.components, c)
-		if c.done() {
+		f.Components = append(f.Components, c)
+		if c.Done() {
 			done = append(done, owner)
 		}
 	}
 	componentDone := func(pod *corev1.Pod) bool {
 		return slices.ContainsFunc(done, func(o podOwner) bool { return o.owns(pod) })
 	}
-	f.pods = podsOf{pods: pods, createdAt: aw.CreationTimestamp, componentDone: componentDone, terms: terms, nodes: w.nodes}.observe()
+	f.Pods = podsOf{pods: pods, createdAt: aw.CreationTimestamp, componentDone: componentDone, terms: terms, nodes: w.nodes}.observe()
 	return f, nil
 }
 
@@ -97,23 +98,23 @@ func (w *workloads) pods(ctx context.Context, aw *awv1beta2.AppWrapper) ([]corev
 }
 
 // component returns what is known of one component, and how its pods are known.
-func (w *workloads) component(ctx context.Context, aw *awv1beta2.AppWrapper, index int, f *facts) (componentFact, podOwner, error) {
+func (w *workloads) component(ctx context.Context, aw *awv1beta2.AppWrapper, index int, f *rules.Facts) (rules.ComponentFact, podOwner, error) {
 	status := &aw.Status.ComponentStatus[index]
 	kind := kindOf(status)
 	owner := podOwner{kind: status.Kind, name: status.Name}
-	out := componentFact{
-		title: status.Kind + " " + status.Name, stage: stageOf(status), replicas: int(podset.Total(status.PodSets)),
-		judges: judges[kind].completes, completed: meta.IsStatusConditionTrue(status.Conditions, awv1beta2.ConditionCompleted),
+	out := rules.ComponentFact{
+		Title: status.Kind + " " + status.Name, Stage: stageOf(status), Replicas: int(podset.Total(status.PodSets)),
+		Judges: judges[kind].completes, Completed: meta.IsStatusConditionTrue(status.Conditions, awv1beta2.ConditionCompleted),
 	}
-	out.minReady = out.replicas
+	out.MinReady = out.Replicas
 	if c := meta.FindStatusCondition(status.Conditions, awv1beta2.ConditionResourcesDeployed); c != nil {
-		out.since = c.LastTransitionTime.Time
+		out.Since = c.LastTransitionTime.Time
 	}
-	if aw.Status.Phase != awv1beta2.PhaseRunning || aw.DeletionTimestamp != nil || out.completed && kind != rayJobKind {
+	if aw.Status.Phase != awv1beta2.PhaseRunning || aw.DeletionTimestamp != nil || out.Completed && kind != rayJobKind {
 		return out, owner, nil
 	}
 	if status.Name == "" || status.Kind == "" {
-		out.missing = true
+		out.Missing = true
 		return out, owner, nil
 	}
 	seen, err := w.sight(ctx, aw, index)
@@ -121,26 +122,26 @@ func (w *workloads) component(ctx context.Context, aw *awv1beta2.AppWrapper, ind
 		return out, owner, err
 	}
 	if template, err := podset.Decode(&aw.Spec.Components[index]); err == nil {
-		out.minReady = int(podset.Least(template, status.PodSets))
+		out.MinReady = int(podset.Least(template, status.PodSets))
 	}
 	if seen.blind {
-		f.check(blindCheck)
+		f.CheckAfter(blindCheck)
 	}
 	if seen.unreadable {
 		return out, owner, nil // the status says that it was deployed, and nothing contradicts
 	}
 	if seen.object == nil {
-		if out.missing = !w.memory.isNew(aw.UID, index); !out.missing {
-			f.check(creationLag)
+		if out.Missing = !w.memory.isNew(aw.UID, index); !out.Missing {
+			f.CheckAfter(creationLag)
 		}
 		if w.memory.wasDone(aw.UID, index) {
-			out.outcome = succeeded
+			out.Outcome = rules.Succeeded
 		}
 		return out, owner, nil
 	}
 	w.memory.saw(aw.UID, index, seen.object.GetUID())
 	v := judged(kind, whole(seen.object))
-	out.outcome, out.message = v.outcome, v.message
+	out.Outcome, out.Message = v.outcome, v.message
 	owner.uid, owner.rayCluster = seen.object.GetUID(), v.rayCluster
 	return out, owner, nil
 }

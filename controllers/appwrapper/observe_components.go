@@ -8,12 +8,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper/rules"
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 )
 
 // verdict is what a component says about itself, and why it failed.
 type verdict struct {
-	outcome outcome
+	outcome rules.Outcome
 	message string
 	// rayCluster is the name of the RayCluster that a RayJob runs on.
 	rayCluster string
@@ -57,9 +58,9 @@ func byConditions(success, failure string) func(map[string]any) verdict {
 			}
 			switch nested.Text(c, "type") {
 			case failure:
-				return verdict{outcome: failed, message: joined(nested.Text(c, "reason"), nested.Text(c, "message"))}
+				return verdict{outcome: rules.Failed, message: joined(nested.Text(c, "reason"), nested.Text(c, "message"))}
 			case success:
-				out.outcome = succeeded
+				out.outcome = rules.Succeeded
 			}
 		}
 		return out
@@ -73,12 +74,12 @@ func rayJob(fields map[string]any) verdict {
 	out := verdict{rayCluster: status.RayClusterName}
 	switch status.JobDeploymentStatus {
 	case rayv1.JobDeploymentStatusFailed, rayv1.JobDeploymentStatusValidationFailed:
-		out.outcome, out.message = failed, joined(string(status.Reason), status.Message)
+		out.outcome, out.message = rules.Failed, joined(string(status.Reason), status.Message)
 	case rayv1.JobDeploymentStatusComplete:
 		if status.JobStatus == rayv1.JobStatusSucceeded {
-			out.outcome = succeeded
+			out.outcome = rules.Succeeded
 		} else {
-			out.outcome, out.message = failed, joined(string(status.JobStatus), string(status.Reason), status.Message)
+			out.outcome, out.message = rules.Failed, joined(string(status.JobStatus), string(status.Reason), status.Message)
 		}
 	}
 	return out
@@ -87,7 +88,7 @@ func rayJob(fields map[string]any) verdict {
 // rayCluster reads a state that comes and goes: it counts as a failure when it lasts.
 func rayCluster(fields map[string]any) verdict {
 	if status := nested.Decode[rayv1.RayClusterStatus](fields); status.State == rayv1.Failed { //nolint:staticcheck // KubeRay still sets it
-		return verdict{outcome: failing, message: status.Reason}
+		return verdict{outcome: rules.Failing, message: status.Reason}
 	}
 	return verdict{}
 }

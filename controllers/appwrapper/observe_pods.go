@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper/rules"
 	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/ray"
 )
@@ -33,18 +34,18 @@ type podsOf struct {
 	createdAt metav1.Time
 	// componentDone says that a pod belongs to a component that is done.
 	componentDone func(*corev1.Pod) bool
-	terms         Terms
+	terms         rules.Terms
 	nodes         nodeHealth
 }
 
 // observe counts.
-func (p podsOf) observe() podFacts {
-	out := podFacts{all: len(p.pods)}
+func (p podsOf) observe() rules.PodFacts {
+	out := rules.PodFacts{All: len(p.pods)}
 	var concerned []corev1.Pod
 	for i := range p.pods {
 		pod := &p.pods[i]
 		if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
-			out.active++
+			out.Active++
 		}
 		if !pod.CreationTimestamp.Before(&p.createdAt) && !p.componentDone(pod) {
 			concerned = append(concerned, *pod)
@@ -55,25 +56,25 @@ func (p podsOf) observe() podFacts {
 		pod := &concerned[i]
 		switch pod.Status.Phase {
 		case corev1.PodPending:
-			out.pending++
+			out.Pending++
 		case corev1.PodRunning:
 			if pod.DeletionTimestamp != nil {
 				continue
 			}
-			out.running++
+			out.Running++
 			if p.nodes != nil && uses(pod, p.nodes.NoExecute(pod.Spec.NodeName)) {
 				evacuated.Insert(pod.Spec.NodeName)
 			}
 		case corev1.PodSucceeded:
-			out.succeeded++
+			out.Succeeded++
 		case corev1.PodFailed:
-			out.failed++
-			out.terminal = out.terminal || terminalExit(pod, p.terms)
+			out.Failed++
+			out.Terminal = out.Terminal || terminalExit(pod, p.terms)
 		}
 	}
-	out.noExecute = sets.List(evacuated)
-	out.report = report(concerned)
-	out.diagnosis = conditions.Diagnose(concerned)
+	out.NoExecute = sets.List(evacuated)
+	out.Report = report(concerned)
+	out.Diagnosis = conditions.Diagnose(concerned)
 	return out
 }
 
@@ -97,7 +98,7 @@ func statuses(pod *corev1.Pod) []corev1.ContainerStatus {
 }
 
 // terminalExit tells whether a container of a failed pod ended with a code after which there is no retry.
-func terminalExit(pod *corev1.Pod, terms Terms) bool {
+func terminalExit(pod *corev1.Pod, terms rules.Terms) bool {
 	for _, status := range statuses(pod) {
 		end := status.State.Terminated
 		if end == nil || end.ExitCode == 0 {

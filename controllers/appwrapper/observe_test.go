@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper/rules"
 )
 
 // seen is a pod in a phase.
@@ -49,7 +51,7 @@ func (b badNodes) NoExecute(node string) sets.Set[string] {
 }
 
 func looking(pods ...corev1.Pod) podsOf {
-	terms := termsOf(nil, defaultSettings().FaultTolerance)
+	terms := rules.TermsOf(nil, defaultSettings().FaultTolerance)
 	return podsOf{pods: pods, createdAt: metav1.NewTime(noon), terms: terms, componentDone: func(*corev1.Pod) bool { return false }}
 }
 
@@ -62,7 +64,7 @@ func TestPodsAreCounted(t *testing.T) {
 		seen("e", corev1.PodSucceeded), seen("f", corev1.PodFailed), seen("g", corev1.PodUnknown),
 		seen("h", corev1.PodRunning, older), seen("i", corev1.PodFailed, older),
 	).observe()
-	if got := [...]int{f.pending, f.running, f.succeeded, f.failed, f.all, f.active}; got != [...]int{2, 1, 1, 1, 9, 6} {
+	if got := [...]int{f.Pending, f.Running, f.Succeeded, f.Failed, f.All, f.Active}; got != [...]int{2, 1, 1, 1, 9, 6} {
 		t.Errorf("pending, running, succeeded, failed, all, active: %v", got)
 	}
 }
@@ -81,7 +83,7 @@ func TestPodsOfComponentsThatAreDoneDoNotCount(t *testing.T) {
 	p.componentDone = func(pod *corev1.Pod) bool {
 		return podOwner{kind: "Job", name: "j"}.owns(pod) || podOwner{kind: "JobSet", name: "s"}.owns(pod)
 	}
-	if f := p.observe(); f.failed != 0 || f.running != 1 || f.all != 3 || f.active != 2 {
+	if f := p.observe(); f.Failed != 0 || f.Running != 1 || f.All != 3 || f.Active != 2 {
 		t.Errorf("%+v", f)
 	}
 	for name, tc := range map[string]struct {
@@ -117,8 +119,8 @@ func TestPodsOnNodesThatTheyShouldLeave(t *testing.T) {
 		seen("fine", corev1.PodRunning, wants("nvidia.com/gpu", "1"), func(p *corev1.Pod) { p.Spec.NodeName = "n2" }),
 	)
 	p.nodes = badNodes{"n1": "nvidia.com/gpu", "n0": "nvidia.com/gpu"}
-	if f := p.observe(); !slices.Equal(f.noExecute, []string{"n0", "n1"}) {
-		t.Errorf("nodes %q", f.noExecute)
+	if f := p.observe(); !slices.Equal(f.NoExecute, []string{"n0", "n1"}) {
+		t.Errorf("nodes %q", f.NoExecute)
 	}
 }
 
@@ -143,7 +145,7 @@ func TestTerminalExitCodes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := looking(tc.pod)
 			p.terms.TerminalExitCodes, p.terms.RetryableExitCodes = sets.New(tc.terminal...), sets.New(tc.retryable...)
-			if got := p.observe().terminal; got != tc.want {
+			if got := p.observe().Terminal; got != tc.want {
 				t.Errorf("terminal %t", got)
 			}
 		})
@@ -196,21 +198,21 @@ func TestJudges(t *testing.T) {
 		want   verdict
 	}{
 		"job, running":             {withStatus("batch/v1", "Job", conditionsOf("Suspended", "False")), verdict{}},
-		"job, complete":            {withStatus("batch/v1", "Job", conditionsOf("SuccessCriteriaMet", "True", "Complete", "True")), verdict{outcome: succeeded}},
+		"job, complete":            {withStatus("batch/v1", "Job", conditionsOf("SuccessCriteriaMet", "True", "Complete", "True")), verdict{outcome: rules.Succeeded}},
 		"job, about to end":        {withStatus("batch/v1", "Job", conditionsOf("SuccessCriteriaMet", "True", "FailureTarget", "True")), verdict{}},
-		"job, failed":              {withStatus("batch/v1", "Job", conditionsOf("Failed", "True")), verdict{outcome: failed, message: "Because: of this"}},
+		"job, failed":              {withStatus("batch/v1", "Job", conditionsOf("Failed", "True")), verdict{outcome: rules.Failed, message: "Because: of this"}},
 		"job, failed once":         {withStatus("batch/v1", "Job", conditionsOf("Failed", "False")), verdict{}},
-		"jobset, completed":        {withStatus("jobset.x-k8s.io/v1alpha2", "JobSet", conditionsOf("Completed", "True")), verdict{outcome: succeeded}},
-		"jobset, failed":           {withStatus("jobset.x-k8s.io/v1alpha2", "JobSet", conditionsOf("Failed", "True")), verdict{outcome: failed, message: "Because: of this"}},
-		"pytorch, succeeded":       {withStatus("kubeflow.org/v1", "PyTorchJob", conditionsOf("Running", "False", "Succeeded", "True")), verdict{outcome: succeeded}},
-		"pytorch, failed":          {withStatus("kubeflow.org/v1", "PyTorchJob", conditionsOf("Failed", "True")), verdict{outcome: failed, message: "Because: of this"}},
+		"jobset, completed":        {withStatus("jobset.x-k8s.io/v1alpha2", "JobSet", conditionsOf("Completed", "True")), verdict{outcome: rules.Succeeded}},
+		"jobset, failed":           {withStatus("jobset.x-k8s.io/v1alpha2", "JobSet", conditionsOf("Failed", "True")), verdict{outcome: rules.Failed, message: "Because: of this"}},
+		"pytorch, succeeded":       {withStatus("kubeflow.org/v1", "PyTorchJob", conditionsOf("Running", "False", "Succeeded", "True")), verdict{outcome: rules.Succeeded}},
+		"pytorch, failed":          {withStatus("kubeflow.org/v1", "PyTorchJob", conditionsOf("Failed", "True")), verdict{outcome: rules.Failed, message: "Because: of this"}},
 		"rayjob, running":          {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Running", "jobStatus": "FAILED"}), verdict{}},
 		"rayjob, on its cluster":   {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Running", "rayClusterName": "j-x"}), verdict{rayCluster: "j-x"}},
 		"rayjob, retrying":         {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Retrying"}), verdict{}},
-		"rayjob, complete":         {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"}), verdict{outcome: succeeded}},
-		"rayjob, stopped":          {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Complete", "jobStatus": "STOPPED"}), verdict{outcome: failed, message: "STOPPED"}},
-		"rayjob, failed":           {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Failed", "reason": "AppFailed", "message": "exit 1"}), verdict{outcome: failed, message: "AppFailed: exit 1"}},
-		"raycluster, failed":       {withStatus("ray.io/v1", "RayCluster", map[string]any{"state": "failed", "reason": "no pods"}), verdict{outcome: failing, message: "no pods"}},
+		"rayjob, complete":         {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"}), verdict{outcome: rules.Succeeded}},
+		"rayjob, stopped":          {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Complete", "jobStatus": "STOPPED"}), verdict{outcome: rules.Failed, message: "STOPPED"}},
+		"rayjob, failed":           {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Failed", "reason": "AppFailed", "message": "exit 1"}), verdict{outcome: rules.Failed, message: "AppFailed: exit 1"}},
+		"raycluster, failed":       {withStatus("ray.io/v1", "RayCluster", map[string]any{"state": "failed", "reason": "no pods"}), verdict{outcome: rules.Failing, message: "no pods"}},
 		"raycluster, ready":        {withStatus("ray.io/v1", "RayCluster", map[string]any{"state": "ready"}), verdict{}},
 		"a kind that nobody knows": {withStatus("example.com/v1", "Thing", conditionsOf("Failed", "True")), verdict{}},
 		"broken status":            {withStatus("batch/v1", "Job", map[string]any{"conditions": "none"}), verdict{}},
@@ -243,7 +245,7 @@ func TestSlimKeepsTheFacts(t *testing.T) {
 		t.Errorf("too much is kept: %+v", short)
 	}
 	a, b := looking(full), looking(*p)
-	if fa, fb := a.observe(), b.observe(); fa.report != fb.report || fa.diagnosis != fb.diagnosis || fa.failed != fb.failed || fa.diagnosis == "" {
+	if fa, fb := a.observe(), b.observe(); fa.Report != fb.Report || fa.Diagnosis != fb.Diagnosis || fa.Failed != fb.Failed || fa.Diagnosis == "" {
 		t.Errorf("facts differ:\n%+v\n%+v", fa, fb)
 	}
 	head := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"a": "b"}}}

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper/rules"
 )
 
 // byLabel maps a pod or component to the AppWrapper whose name it bears.
@@ -95,7 +96,7 @@ func (m *componentMoved) pass(object any) {
 	if !ok {
 		return
 	}
-	if owner := metav1.GetControllerOf(o); owner != nil && isAppWrapper(owner) && verdictOf(o).outcome == succeeded {
+	if owner := metav1.GetControllerOf(o); owner != nil && isAppWrapper(owner) && verdictOf(o).outcome == rules.Succeeded {
 		m.done(owner.UID, o.GetUID())
 	}
 	for _, request := range byLabel(context.Background(), o) {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper/rules"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
@@ -273,11 +274,11 @@ func TestAKindThatIsNotServedIsNotGone(t *testing.T) {
 				if _, err := w.pass(); err != nil {
 					t.Fatal(err)
 				}
-				w.clock.Step(blindPoll)
+				w.clock.Step(rules.BlindPoll)
 			}
 			aw := w.get()
 			c := meta.FindStatusCondition(aw.Status.Conditions, awv1beta2.ConditionDeletingResources)
-			if aw.Status.Phase != awv1beta2.PhaseSuspending || stageOf(&aw.Status.ComponentStatus[0]) != deployed || c == nil || !strings.Contains(c.Message, "not served") {
+			if aw.Status.Phase != awv1beta2.PhaseSuspending || stageOf(&aw.Status.ComponentStatus[0]) != rules.Deployed || c == nil || !strings.Contains(c.Message, "not served") {
 				t.Errorf("phase %s, condition %+v", aw.Status.Phase, c)
 			}
 			if count(w.writes, "delete Pod j-0") != 0 {
@@ -289,7 +290,7 @@ func TestAKindThatIsNotServedIsNotGone(t *testing.T) {
 				if _, err := w.pass(); err != nil {
 					t.Fatal(err)
 				}
-				w.clock.Step(blindPoll)
+				w.clock.Step(rules.BlindPoll)
 			}
 			if aw := w.get(); aw.Status.Phase != awv1beta2.PhaseSuspending || count(w.writes, "delete Pod j-0") != 0 {
 				t.Errorf("phase %s, writes %q", aw.Status.Phase, w.writes)
@@ -297,8 +298,8 @@ func TestAKindThatIsNotServedIsNotGone(t *testing.T) {
 			if err := w.server.Delete(t.Context(), grandchild("j-0")); err != nil {
 				t.Fatal(err)
 			}
-			w.clock.Step(blindPoll)
-			if aw := w.must(awv1beta2.PhaseSuspended); stageOf(&aw.Status.ComponentStatus[0]) != fresh {
+			w.clock.Step(rules.BlindPoll)
+			if aw := w.must(awv1beta2.PhaseSuspended); stageOf(&aw.Status.ComponentStatus[0]) != rules.Fresh {
 				t.Errorf("%+v", aw.Status.ComponentStatus[0])
 			}
 		})
@@ -361,7 +362,7 @@ func TestLateNewsOfWhatIsGone(t *testing.T) {
 // A status that was restored with the phase Terminating, without a deletion, begins anew once everything is cleared away.
 func TestAPhaseTerminatingThatWasRestored(t *testing.T) {
 	aw := wrapper([]string{wrappedPod("a")}, original(awv1beta2.PhaseTerminating, awv1beta2.ReasonComponentCreated,
-		set(qr, metav1.ConditionTrue, "Resuming", ""), set(rd, metav1.ConditionTrue, "Resuming", "")))
+		rules.NewCondition(qr, metav1.ConditionTrue, "Resuming", ""), rules.NewCondition(rd, metav1.ConditionTrue, "Resuming", "")))
 	w := newWorld(t, aw, theirs(corev1.PodRunning))
 	if got := w.settled(); got.Status.Phase != awv1beta2.PhaseRunning || created(w, "a") != 1 || !slices.Contains(w.writes, "delete Pod a") {
 		t.Errorf("phase %s, writes %q", got.Status.Phase, w.writes)

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper/rules"
 )
 
 var podKind = corev1.SchemeGroupVersion.WithKind("Pod")
@@ -24,8 +25,8 @@ type remains struct {
 
 // remove deletes what this AppWrapper controls, components before pods, and tells what is left. It never waits: what it
 // started is looked at by the next call. Forced, it grants no grace period, and ends pods whose owners cannot make new ones.
-func (w *workloads) remove(ctx context.Context, aw *awv1beta2.AppWrapper, force bool) *deletion {
-	out := &deletion{}
+func (w *workloads) remove(ctx context.Context, aw *awv1beta2.AppWrapper, force bool) *rules.Deletion {
+	out := &rules.Deletion{}
 	standing := 0 // components that do not even bear a deletion timestamp
 	var unknown unservedComponents
 	for i := range aw.Status.ComponentStatus {
@@ -35,19 +36,19 @@ func (w *workloads) remove(ctx context.Context, aw *awv1beta2.AppWrapper, force 
 			continue
 		}
 		if err != nil {
-			out.objects++
+			out.Objects++
 			standing++
-			out.trouble = errors.Join(out.trouble, err)
+			out.Trouble = errors.Join(out.Trouble, err)
 		}
 		for _, r := range left {
-			out.objects++
-			out.blind = out.blind || r.blind
+			out.Objects++
+			out.Blind = out.Blind || r.blind
 			if r.object.GetDeletionTimestamp() == nil {
 				standing++
 			}
 		}
 	}
-	if out.objects > 0 && (!force || standing > 0) {
+	if out.Objects > 0 && (!force || standing > 0) {
 		return out
 	}
 	w.removeRest(ctx, aw, force, unknown, out)
@@ -62,12 +63,12 @@ type unservedComponents struct {
 
 // removeRest removes the pods when the components are gone. Nothing is left of a component that cannot be asked for when no pods
 // are. Where there are pods its object may live on in another version, and would make new ones.
-func (w *workloads) removeRest(ctx context.Context, aw *awv1beta2.AppWrapper, force bool, unknown unservedComponents, out *deletion) {
-	out.trouble = errors.Join(out.trouble, w.removePods(ctx, aw, force && unknown.cause == nil, out))
-	if out.pods > 0 {
-		out.trouble = errors.Join(out.trouble, unknown.cause)
+func (w *workloads) removeRest(ctx context.Context, aw *awv1beta2.AppWrapper, force bool, unknown unservedComponents, out *rules.Deletion) {
+	out.Trouble = errors.Join(out.Trouble, w.removePods(ctx, aw, force && unknown.cause == nil, out))
+	if out.Pods > 0 {
+		out.Trouble = errors.Join(out.Trouble, unknown.cause)
 	}
-	if !out.finished() {
+	if !out.Finished() {
 		return
 	}
 	for _, i := range unknown.indexes {
@@ -78,7 +79,7 @@ func (w *workloads) removeRest(ctx context.Context, aw *awv1beta2.AppWrapper, fo
 // removeOne deletes one component, which are several objects in the rare case that nobody knows its name.
 func (w *workloads) removeOne(ctx context.Context, aw *awv1beta2.AppWrapper, index int, force bool) ([]remains, error) {
 	status := &aw.Status.ComponentStatus[index]
-	if stageOf(status) == fresh || status.Kind == "" {
+	if stageOf(status) == rules.Fresh || status.Kind == "" {
 		return nil, nil
 	}
 	found, err := w.find(ctx, aw, index)
@@ -161,13 +162,13 @@ func gone(err error) bool {
 
 // removePods counts the pods that are left, and deletes them when forced. Quota may be given back when there are none, so
 // that is asked of the API server.
-func (w *workloads) removePods(ctx context.Context, aw *awv1beta2.AppWrapper, force bool, out *deletion) error {
+func (w *workloads) removePods(ctx context.Context, aw *awv1beta2.AppWrapper, force bool, out *rules.Deletion) error {
 	pods, err := w.pods(ctx, aw)
 	if err != nil {
 		return err
 	}
-	out.pods = len(pods)
-	if len(pods) == 0 && out.objects == 0 {
+	out.Pods = len(pods)
+	if len(pods) == 0 && out.Objects == 0 {
 		return w.countPods(ctx, aw, out)
 	}
 	if !force {
@@ -188,7 +189,7 @@ func (w *workloads) removePods(ctx context.Context, aw *awv1beta2.AppWrapper, fo
 }
 
 // countPods asks the API server for labelled pods that the cache has not seen yet.
-func (w *workloads) countPods(ctx context.Context, aw *awv1beta2.AppWrapper, out *deletion) error {
+func (w *workloads) countPods(ctx context.Context, aw *awv1beta2.AppWrapper, out *rules.Deletion) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	list := &metav1.PartialObjectMetadataList{}
@@ -197,7 +198,7 @@ func (w *workloads) countPods(ctx context.Context, aw *awv1beta2.AppWrapper, out
 	if err != nil {
 		return fmt.Errorf("looking for pods that are left: %w", err)
 	}
-	out.pods = len(list.Items)
-	out.blind = out.blind || out.pods > 0
+	out.Pods = len(list.Items)
+	out.Blind = out.Blind || out.Pods > 0
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper/rules"
 )
 
 // hold keeps an object when it is deleted.
@@ -54,7 +55,7 @@ func TestForcedDeletionEndsOwnersBeforePods(t *testing.T) {
 	}
 	w.clock.Step(time.Minute)
 	for range 4 {
-		w.clock.Step(blindPoll)
+		w.clock.Step(rules.BlindPoll)
 		if _, err := w.pass(); err != nil {
 			t.Fatal(err)
 		}
@@ -68,7 +69,7 @@ func TestForcedDeletionEndsOwnersBeforePods(t *testing.T) {
 	}
 	refused = false
 	for range 4 {
-		w.clock.Step(blindPoll)
+		w.clock.Step(rules.BlindPoll)
 		if _, err := w.pass(); err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +123,7 @@ func TestPodsThatTheCacheHasNotSeenHoldTheQuota(t *testing.T) {
 	if err := w.server.Delete(w.Context(), late); err != nil {
 		t.Fatal(err)
 	}
-	w.clock.Step(blindPoll)
+	w.clock.Step(rules.BlindPoll)
 	w.must(awv1beta2.PhaseSuspended)
 }
 
@@ -154,7 +155,7 @@ func TestBothSpellingsOfDeletedAreUnderstood(t *testing.T) {
 	for _, reason := range []string{awv1beta2.ReasonComponentDeleted, awv1beta2.ReasonComponentDeletedTypo} {
 		status := &awv1beta2.AppWrapperComponentStatus{}
 		setComponent(status, metav1.ConditionFalse, reason, "", noon)
-		if got := stageOf(status); got != fresh {
+		if got := stageOf(status); got != rules.Fresh {
 			t.Errorf("%s: stage %d", reason, got)
 		}
 	}

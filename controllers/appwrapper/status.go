@@ -7,27 +7,28 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper/rules"
 	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/redact"
 )
 
 // carryOut writes a decision into the status. Nothing else does, but for what create and remove find out about components.
-func carryOut(d decision, aw *awv1beta2.AppWrapper, now time.Time) {
-	for _, c := range d.conditions {
+func carryOut(d rules.Decision, aw *awv1beta2.AppWrapper, now time.Time) {
+	for _, c := range d.Conditions {
 		setCondition(&aw.Status.Conditions, c, now)
 	}
-	aw.Status.Retries += d.retry
-	if d.completed != nil {
-		aw.Status.CompletionTime = &metav1.Time{Time: *d.completed}
+	aw.Status.Retries += d.Retry
+	if d.Completed != nil {
+		aw.Status.CompletionTime = &metav1.Time{Time: *d.Completed}
 	}
-	if d.failure != nil {
-		aw.Status.LastFailure = d.failure
+	if d.Failure != nil {
+		aw.Status.LastFailure = d.Failure
 	}
-	if d.announce {
+	if d.Announce {
 		announce(aw, now)
 	}
-	if d.next != "" {
-		aw.Status.Phase = d.next
+	if d.Next != "" {
+		aw.Status.Phase = d.Next
 	}
 }
 
@@ -37,7 +38,7 @@ func announce(aw *awv1beta2.AppWrapper, now time.Time) {
 	for i := range aw.Status.ComponentStatus {
 		status := &aw.Status.ComponentStatus[i]
 		meta.RemoveStatusCondition(&status.Conditions, awv1beta2.ConditionCompleted)
-		if stageOf(status) != fresh {
+		if stageOf(status) != rules.Fresh {
 			continue
 		}
 		id := identify(aw, i)
@@ -47,18 +48,18 @@ func announce(aw *awv1beta2.AppWrapper, now time.Time) {
 }
 
 // recordDone keeps the success of components whose AppWrapper goes on, since they may be gone before it ends.
-func recordDone(f *facts, aw *awv1beta2.AppWrapper, now time.Time) {
-	for i, c := range f.components {
-		if c.outcome == succeeded && !c.completed {
+func recordDone(f *rules.Facts, aw *awv1beta2.AppWrapper, now time.Time) {
+	for i, c := range f.Components {
+		if c.Outcome == rules.Succeeded && !c.Completed {
 			setCondition(&aw.Status.ComponentStatus[i].Conditions,
-				set(awv1beta2.ConditionCompleted, metav1.ConditionTrue, awv1beta2.ReasonSucceeded, ""), now)
+				rules.NewCondition(awv1beta2.ConditionCompleted, metav1.ConditionTrue, awv1beta2.ReasonSucceeded, ""), now)
 		}
 	}
 }
 
 // setComponent sets the ResourcesDeployed condition of a component.
 func setComponent(status *awv1beta2.AppWrapperComponentStatus, value metav1.ConditionStatus, reason, message string, now time.Time) {
-	setCondition(&status.Conditions, set(awv1beta2.ConditionResourcesDeployed, value, reason, message), now)
+	setCondition(&status.Conditions, rules.NewCondition(awv1beta2.ConditionResourcesDeployed, value, reason, message), now)
 }
 
 // setCondition adds or updates a condition; the transition time moves with its status only.
@@ -70,18 +71,18 @@ func setCondition(ref *[]metav1.Condition, c metav1.Condition, now time.Time) {
 }
 
 // stageOf reads the stage of a component from its stored condition.
-func stageOf(status *awv1beta2.AppWrapperComponentStatus) stage {
+func stageOf(status *awv1beta2.AppWrapperComponentStatus) rules.Stage {
 	c := meta.FindStatusCondition(status.Conditions, awv1beta2.ConditionResourcesDeployed)
 	switch {
 	case c == nil:
-		return fresh
+		return rules.Fresh
 	case c.Status == metav1.ConditionTrue:
-		return deployed
+		return rules.Deployed
 	case c.Status == metav1.ConditionUnknown:
-		return announced
+		return rules.Announced
 	case c.Reason == awv1beta2.ReasonComponentErrored:
-		return errored
+		return rules.Errored
 	default: // deleted, in either spelling
-		return fresh
+		return rules.Fresh
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper/rules"
 )
 
 // original builds a status as the original stored it: no field of ours.
@@ -46,11 +47,13 @@ func theirs(phase corev1.PodPhase) *corev1.Pod {
 // Whatever phase the original stored, it is continued, and nothing that it created is created again.
 func TestPhasesOfTheOriginalAreContinued(t *testing.T) {
 	yes := func(kind string) metav1.Condition {
-		return set(kind, metav1.ConditionTrue, awv1beta2.ReasonResuming, "")
+		return rules.NewCondition(kind, metav1.ConditionTrue, awv1beta2.ReasonResuming, "")
 	}
-	no := func(kind, reason string) metav1.Condition { return set(kind, metav1.ConditionFalse, reason, "") }
+	no := func(kind, reason string) metav1.Condition {
+		return rules.NewCondition(kind, metav1.ConditionFalse, reason, "")
+	}
 	deployed := []metav1.Condition{yes(qr), yes(rd), no(awv1beta2.ConditionPodsReady, awv1beta2.ReasonResuming), no(awv1beta2.ConditionUnhealthy, awv1beta2.ReasonResuming)}
-	sick := append(append([]metav1.Condition{}, deployed...), set(awv1beta2.ConditionUnhealthy, metav1.ConditionTrue, awv1beta2.ReasonFoundFailedPods, ""))
+	sick := append(append([]metav1.Condition{}, deployed...), rules.NewCondition(awv1beta2.ConditionUnhealthy, metav1.ConditionTrue, awv1beta2.ReasonFoundFailedPods, ""))
 	for name, tc := range map[string]struct {
 		stored  func(*awv1beta2.AppWrapper)
 		pod     *corev1.Pod
@@ -115,13 +118,13 @@ func TestPhasesOfTheOriginalAreContinued(t *testing.T) {
 
 // Stored pod sets are trusted: the template would give others.
 func TestStoredPodSetsAreTrusted(t *testing.T) {
-	aw := wrapper([]string{wrappedPod("a")}, original(awv1beta2.PhaseRunning, awv1beta2.ReasonComponentCreated, set(rd, metav1.ConditionTrue, "Resuming", ""), set(qr, metav1.ConditionTrue, "Resuming", "")))
+	aw := wrapper([]string{wrappedPod("a")}, original(awv1beta2.PhaseRunning, awv1beta2.ReasonComponentCreated, rules.NewCondition(rd, metav1.ConditionTrue, "Resuming", ""), rules.NewCondition(qr, metav1.ConditionTrue, "Resuming", "")))
 	aw.Status.ComponentStatus[0].PodSets[0].Replicas = new(int32(2))
 	w := newWorld(t, aw, theirs(corev1.PodRunning))
 	w.must(awv1beta2.PhaseRunning)
 	f, err := w.gather(t.Context(), aw)
-	if err != nil || f.expected() != 2 {
-		t.Errorf("expected %d, error %v", f.expected(), err)
+	if err != nil || f.Expected() != 2 {
+		t.Errorf("expected %d, error %v", f.Expected(), err)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper/rules"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
@@ -58,49 +59,49 @@ func (w *workloads) step(ctx context.Context, aw *awv1beta2.AppWrapper) error {
 	if !aw.Ours() {
 		return nil
 	}
-	d, err := w.advance(ctx, aw, rules[aw.Status.Phase])
-	if err != nil || d.again == 0 {
+	d, err := w.advance(ctx, aw, rules.ByPhase[aw.Status.Phase])
+	if err != nil || d.Again == 0 {
 		return err
 	}
-	return &reconciler.Wait{For: d.rule, Retry: d.again}
+	return &reconciler.Wait{For: d.Rule, Retry: d.Again}
 }
 
 // finalize takes one decision about an AppWrapper that is being deleted, whoever manages it by now: what was deployed for it
 // was deployed by us.
 func (w *workloads) finalize(ctx context.Context, aw *awv1beta2.AppWrapper) error {
-	d, err := w.advance(ctx, aw, whileTerminating)
-	if err != nil || d.release {
+	d, err := w.advance(ctx, aw, rules.WhileTerminating)
+	if err != nil || d.Release {
 		return err
 	}
-	return &reconciler.Wait{For: d.rule, Retry: d.again}
+	return &reconciler.Wait{For: d.Rule, Retry: d.Again}
 }
 
 // advance gathers facts, asks the rules, does what they want to know the outcome of, and carries out what they decide.
-func (w *workloads) advance(ctx context.Context, aw *awv1beta2.AppWrapper, list []rule) (decision, error) {
+func (w *workloads) advance(ctx context.Context, aw *awv1beta2.AppWrapper, list []rules.Rule) (rules.Decision, error) {
 	f, err := w.gather(ctx, aw)
 	if err != nil {
-		return decision{}, err
+		return rules.Decision{}, err
 	}
-	d := decide(list, f)
-	switch d.act {
-	case createComponents:
-		f.created = w.create(ctx, aw)
-		d = decide(list, f)
-	case deleteComponents, forceDeletion:
-		f.deleted = w.remove(ctx, aw, d.act == forceDeletion)
-		d = decide(list, f)
-	case nothing:
+	d := rules.Decide(list, f)
+	switch d.Act {
+	case rules.CreateComponents:
+		f.Created = w.create(ctx, aw)
+		d = rules.Decide(list, f)
+	case rules.DeleteComponents, rules.ForceDeletion:
+		f.Deleted = w.remove(ctx, aw, d.Act == rules.ForceDeletion)
+		d = rules.Decide(list, f)
+	case rules.Nothing:
 	}
 	if ctx.Err() != nil {
-		return decision{}, ctx.Err()
+		return rules.Decision{}, ctx.Err()
 	}
-	w.log(ctx).V(2).Info("Decided", "rule", d.rule, "from", aw.Status.Phase, "to", d.next)
-	if d.next == "" && aw.Status.Phase == awv1beta2.PhaseRunning {
-		recordDone(f, aw, f.now)
+	w.log(ctx).V(2).Info("Decided", "rule", d.Rule, "from", aw.Status.Phase, "to", d.Next)
+	if d.Next == "" && aw.Status.Phase == awv1beta2.PhaseRunning {
+		recordDone(f, aw, f.Now)
 	}
-	carryOut(d, aw, f.now)
-	if d.next == "" && f.recheck > 0 && (d.again == 0 || d.again > f.recheck) {
-		d.again = f.recheck
+	carryOut(d, aw, f.Now)
+	if d.Next == "" && f.Recheck > 0 && (d.Again == 0 || d.Again > f.Recheck) {
+		d.Again = f.Recheck
 	}
 	return d, nil
 }

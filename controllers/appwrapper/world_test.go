@@ -197,6 +197,12 @@ func (w *world) restart() {
 	w.shell = reconciler.New(reconciler.Options{Client: writing, Component: ComponentName}, w.logic())
 }
 
+// noon is when a world begins, and rd and qr are the conditions that are asked for most.
+var (
+	noon   = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+	rd, qr = awv1beta2.ConditionResourcesDeployed, awv1beta2.ConditionQuotaReserved
+)
+
 // defaultSettings are those of an empty configuration.
 func defaultSettings() Settings { return SettingsOf(config.DefaultAppWrapper()) }
 

@@ -1,4 +1,4 @@
-package appwrapper
+package rules
 
 import (
 	"strings"
@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
 // periods are the annotations that are held between zero and the ceiling, with their default.
@@ -42,12 +43,12 @@ func TestPeriods(t *testing.T) {
 				{"10", period.otherwise},
 				{"999999999h", period.otherwise},
 			} {
-				terms := termsOf(map[string]string{key: test.value}, defaultSettings().FaultTolerance)
+				terms := TermsOf(map[string]string{key: test.value}, config.DefaultAppWrapper().FaultTolerance)
 				if got := period.of(terms); got != test.want {
 					t.Errorf("%q: got %s, want %s", test.value, got, test.want)
 				}
 			}
-			terms := termsOf(nil, defaultSettings().FaultTolerance)
+			terms := TermsOf(nil, config.DefaultAppWrapper().FaultTolerance)
 			if got := period.of(terms); got != period.otherwise {
 				t.Errorf("without it: got %s, want %s", got, period.otherwise)
 			}
@@ -57,9 +58,9 @@ func TestPeriods(t *testing.T) {
 
 // [appwrapper-16] Configured values hold without an annotation, and they are held to the ceiling as well.
 func TestTermsFromTheConfiguration(t *testing.T) {
-	f := defaultSettings().FaultTolerance
+	f := config.DefaultAppWrapper().FaultTolerance
 	f.DeletionGracePeriod, f.RetryLimit, f.FailureGracePeriod = 48*time.Hour, 9, 3*time.Second
-	terms := termsOf(map[string]string{"example.com/retryLimit": "1"}, f)
+	terms := TermsOf(map[string]string{"example.com/retryLimit": "1"}, f)
 	if terms.ForcefulDeletion != 24*time.Hour || terms.RetryLimit != 9 || terms.FailureGrace != 3*time.Second {
 		t.Errorf("terms %+v", terms)
 	}
@@ -71,7 +72,7 @@ func TestTermsFromTheConfiguration(t *testing.T) {
 // [appwrapper-17] [appwrapper-18] The limit has no bounds.
 func TestRetryLimit(t *testing.T) {
 	for value, want := range map[string]int32{"101": 101, "0": 0, "-4": -4, "abc": 3, "1.5": 3, "": 3, "99999999999": 3} {
-		terms := termsOf(map[string]string{awv1beta2.AnnotationRetryLimit: value}, defaultSettings().FaultTolerance)
+		terms := TermsOf(map[string]string{awv1beta2.AnnotationRetryLimit: value}, config.DefaultAppWrapper().FaultTolerance)
 		if terms.RetryLimit != want {
 			t.Errorf("%q: got %d, want %d", value, terms.RetryLimit, want)
 		}
@@ -85,7 +86,7 @@ func TestSuccessTTL(t *testing.T) {
 		"10m": 10 * time.Minute, "167h": 167 * time.Hour, "168h": configured, "1000h": configured,
 		"0s": configured, "-1h": configured, "abc": configured,
 	} {
-		terms := termsOf(map[string]string{awv1beta2.AnnotationSuccessTTL: value}, defaultSettings().FaultTolerance)
+		terms := TermsOf(map[string]string{awv1beta2.AnnotationSuccessTTL: value}, config.DefaultAppWrapper().FaultTolerance)
 		if terms.SuccessTTL != want {
 			t.Errorf("%q: got %s, want %s", value, terms.SuccessTTL, want)
 		}
@@ -109,7 +110,7 @@ func TestExitCodes(t *testing.T) {
 		{"-1,256,4294967296", []int32{-1, 256}},
 	} {
 		for _, key := range []string{awv1beta2.AnnotationTerminalExitCodes, awv1beta2.AnnotationRetryableExitCodes} {
-			terms := termsOf(map[string]string{key: test.value}, defaultSettings().FaultTolerance)
+			terms := TermsOf(map[string]string{key: test.value}, config.DefaultAppWrapper().FaultTolerance)
 			got, other := terms.TerminalExitCodes, terms.RetryableExitCodes
 			if key == awv1beta2.AnnotationRetryableExitCodes {
 				got, other = other, got

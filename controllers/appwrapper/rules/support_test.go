@@ -1,4 +1,4 @@
-package appwrapper
+package rules
 
 import (
 	"testing"
@@ -9,27 +9,28 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
 // noon is the present of rule tests.
 var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
 // change is a difference from usual facts.
-type change = func(*facts)
+type change = func(*Facts)
 
 // usual are facts of a phase about a workload of one Job with two pods, with the default terms. Conditions got their status
 // ten minutes ago.
-func usual(phase awv1beta2.AppWrapperPhase, changes ...change) *facts {
-	terms := termsOf(nil, defaultSettings().FaultTolerance)
-	f := &facts{
-		now: noon, phase: phase, terms: terms,
-		components: []componentFact{{title: "Deployment d", stage: deployed, replicas: 2, minReady: 2}},
+func usual(phase awv1beta2.AppWrapperPhase, changes ...change) *Facts {
+	terms := TermsOf(nil, config.DefaultAppWrapper().FaultTolerance)
+	f := &Facts{
+		Now: noon, Phase: phase, Terms: terms,
+		Components: []ComponentFact{{Title: "Deployment d", Stage: Deployed, Replicas: 2, MinReady: 2}},
 	}
 	switch phase {
 	case awv1beta2.PhaseEmpty:
-		f.components = nil
+		f.Components = nil
 	case awv1beta2.PhaseSuspended:
-		f.components[0].stage = fresh
+		f.Components[0].Stage = Fresh
 	case awv1beta2.PhaseSucceeded:
 		holding(awv1beta2.ConditionResourcesDeployed)(f)
 		condition(awv1beta2.ConditionQuotaReserved, metav1.ConditionFalse, awv1beta2.ReasonSucceeded, 10*time.Minute)(f)
@@ -40,7 +41,7 @@ func usual(phase awv1beta2.AppWrapperPhase, changes ...change) *facts {
 	case awv1beta2.PhaseResetting:
 		holding(awv1beta2.ConditionResourcesDeployed, awv1beta2.ConditionQuotaReserved, awv1beta2.ConditionUnhealthy)(f)
 	case awv1beta2.PhaseResuming:
-		f.components[0].stage = announced
+		f.Components[0].Stage = Announced
 		holding(awv1beta2.ConditionResourcesDeployed, awv1beta2.ConditionQuotaReserved)(f)
 	default:
 		holding(awv1beta2.ConditionResourcesDeployed, awv1beta2.ConditionQuotaReserved)(f)
@@ -52,15 +53,15 @@ func usual(phase awv1beta2.AppWrapperPhase, changes ...change) *facts {
 }
 
 func condition(kind string, status metav1.ConditionStatus, reason string, ago time.Duration) change {
-	return func(f *facts) {
-		meta.RemoveStatusCondition(&f.conditions, kind)
-		f.conditions = append(f.conditions, metav1.Condition{Type: kind, Status: status, Reason: reason,
-			LastTransitionTime: metav1.NewTime(f.now.Add(-ago))})
+	return func(f *Facts) {
+		meta.RemoveStatusCondition(&f.Conditions, kind)
+		f.Conditions = append(f.Conditions, metav1.Condition{Type: kind, Status: status, Reason: reason,
+			LastTransitionTime: metav1.NewTime(f.Now.Add(-ago))})
 	}
 }
 
 func holding(kinds ...string) change {
-	return func(f *facts) {
+	return func(f *Facts) {
 		for _, kind := range kinds {
 			condition(kind, metav1.ConditionTrue, "Test", 10*time.Minute)(f)
 		}
@@ -68,31 +69,31 @@ func holding(kinds ...string) change {
 }
 
 func completed(ago time.Duration) change {
-	return func(f *facts) { f.completed = &metav1.Time{Time: f.now.Add(-ago)} }
+	return func(f *Facts) { f.Completed = &metav1.Time{Time: f.Now.Add(-ago)} }
 }
 
-func suspend(f *facts) { f.suspend = true }
+func suspend(f *Facts) { f.Suspend = true }
 
 func pods(pending, running, succeeded, failed int) change {
-	return func(f *facts) {
-		f.pods.pending, f.pods.running, f.pods.succeeded, f.pods.failed = pending, running, succeeded, failed
-		f.pods.all, f.pods.active = pending+running+succeeded+failed, pending+running
+	return func(f *Facts) {
+		f.Pods.Pending, f.Pods.Running, f.Pods.Succeeded, f.Pods.Failed = pending, running, succeeded, failed
+		f.Pods.All, f.Pods.Active = pending+running+succeeded+failed, pending+running
 	}
 }
 
-func staged(s stage) change { return func(f *facts) { f.components[0].stage = s } }
+func staged(s Stage) change { return func(f *Facts) { f.Components[0].Stage = s } }
 
-func judging(o outcome) change {
-	return func(f *facts) { f.components[0].judges, f.components[0].outcome = true, o }
+func judging(o Outcome) change {
+	return func(f *Facts) { f.Components[0].Judges, f.Components[0].Outcome = true, o }
 }
 
-func retried(times int32) change { return func(f *facts) { f.retries = times } }
+func retried(times int32) change { return func(f *Facts) { f.Retries = times } }
 
-func agreed(change func(*Terms)) change { return func(f *facts) { change(&f.terms) } }
+func agreed(change func(*Terms)) change { return func(f *Facts) { change(&f.Terms) } }
 
-func made(err error, fatal bool) change { return func(f *facts) { f.created = &creation{err, fatal} } }
+func made(err error, fatal bool) change { return func(f *Facts) { f.Created = &Creation{err, fatal} } }
 
-func removed(d deletion) change { return func(f *facts) { f.deleted = &d } }
+func removed(d Deletion) change { return func(f *Facts) { f.Deleted = &d } }
 
 func deployedFor(ago time.Duration) change {
 	return condition(awv1beta2.ConditionResourcesDeployed, metav1.ConditionTrue, awv1beta2.ReasonResuming, ago)
@@ -119,16 +120,16 @@ func short(list []metav1.Condition) sets.Set[string] {
 	return out
 }
 
-func compare(t *testing.T, got decision, w want) {
+func compare(t *testing.T, got Decision, w want) {
 	t.Helper()
-	if got.rule != w.rule || got.next != w.next || got.act != w.act || got.retry != w.retry || got.again != w.again {
+	if got.Rule != w.rule || got.Next != w.next || got.Act != w.act || got.Retry != w.retry || got.Again != w.again {
 		t.Errorf("got rule %q next %q act %d retry %d again %s\nwant    %q next %q act %d retry %d again %s",
-			got.rule, got.next, got.act, got.retry, got.again, w.rule, w.next, w.act, w.retry, w.again)
+			got.Rule, got.Next, got.Act, got.Retry, got.Again, w.rule, w.next, w.act, w.retry, w.again)
 	}
-	if has, should := short(got.conditions), sets.New(w.sets...); !has.Equal(should) {
+	if has, should := short(got.Conditions), sets.New(w.sets...); !has.Equal(should) {
 		t.Errorf("conditions\n%q\nwant\n%q", sets.List(has), sets.List(should))
 	}
-	if c := meta.FindStatusCondition(got.conditions, awv1beta2.ConditionUnhealthy); w.unhealthy != "" && (c == nil || c.Message != w.unhealthy) {
+	if c := meta.FindStatusCondition(got.Conditions, awv1beta2.ConditionUnhealthy); w.unhealthy != "" && (c == nil || c.Message != w.unhealthy) {
 		t.Errorf("Unhealthy %+v, want message %q", c, w.unhealthy)
 	}
 }
@@ -140,11 +141,11 @@ type ruleCase struct {
 	want  want
 }
 
-func runCases(t *testing.T, phase awv1beta2.AppWrapperPhase, list []rule, cases []ruleCase) {
+func runCases(t *testing.T, phase awv1beta2.AppWrapperPhase, list []Rule, cases []ruleCase) {
 	t.Helper()
 	reached := sets.New[string]()
 	for _, tc := range cases {
-		t.Run(tc.name, func(t *testing.T) { compare(t, decide(list, usual(phase, tc.facts...)), tc.want) })
+		t.Run(tc.name, func(t *testing.T) { compare(t, Decide(list, usual(phase, tc.facts...)), tc.want) })
 		reached.Insert(tc.want.rule)
 	}
 	for _, r := range list {

@@ -1,4 +1,4 @@
-package appwrapper
+package rules
 
 import (
 	"strconv"
@@ -36,8 +36,8 @@ type Terms struct {
 	RetryableExitCodes sets.Set[int32]
 }
 
-// termsOf reads the annotations of an AppWrapper. What cannot be read counts as absent; admission warns about it.
-func termsOf(annotations map[string]string, f config.FaultTolerance) Terms {
+// TermsOf reads the annotations of an AppWrapper. What cannot be read counts as absent; admission warns about it.
+func TermsOf(annotations map[string]string, f config.FaultTolerance) Terms {
 	r := annotationReader{annotations: annotations, ceiling: f.GracePeriodCeiling}
 	return Terms{
 		AdmissionGrace:     r.period(awv1beta2.AnnotationAdmissionGrace, f.AdmissionGracePeriod),

@@ -1,0 +1,199 @@
+package rules
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+)
+
+// Facts is all that rules may look at. They are gathered before rules are asked, so that a decision depends on nothing else.
+type Facts struct {
+	Now        time.Time
+	Phase      awv1beta2.AppWrapperPhase
+	Suspend    bool
+	Retries    int32
+	Terms      Terms
+	Conditions []metav1.Condition
+	Completed  *metav1.Time
+	Components []ComponentFact
+	Pods       PodFacts
+	// Changed: the components are not as many as the status tells of, so nothing in it is about them.
+	Changed bool
+	// Unreviewed: no webhook has seen the AppWrapper, which is to run for the first time.
+	Unreviewed bool
+	// Created and deleted are how an attempt of this pass ended; nil before it was made.
+	Created *Creation
+	Deleted *Deletion
+	// Recheck is when the next pass has to start because no watch may tell of a change; 0 for never.
+	Recheck time.Duration
+}
+
+// CheckAfter asks for another pass after a time at the latest.
+func (f *Facts) CheckAfter(after time.Duration) {
+	if f.Recheck == 0 || after < f.Recheck {
+		f.Recheck = after
+	}
+}
+
+// Stage is how far the creation of a component has come, as its stored condition tells.
+type Stage int
+
+const (
+	// Fresh: nothing was tried since the last clean-up. Nothing may be created before this is changed in the stored status.
+	Fresh Stage = iota
+	// Announced: an attempt was stored; whether the object exists is not known.
+	Announced
+	// Errored: the API server refused the object.
+	Errored
+	// Deployed: the object was created.
+	Deployed
+)
+
+// Outcome is what a component says about itself.
+type Outcome int
+
+const (
+	working Outcome = iota
+	Succeeded
+	Failed
+	// Failing is a failure that its controller may still overcome.
+	Failing
+)
+
+// ComponentFact is what is known of one component.
+type ComponentFact struct {
+	Title string // kind and name, for messages
+	Stage Stage
+	// Since is when it got into its stage.
+	Since    time.Time
+	Replicas int
+	// MinReady is how many of them have to be there: some kinds scale by themselves.
+	MinReady int
+	// Judges: its kind reports completion by itself, so that its pods do not decide.
+	Judges bool
+	// Missing: it does not exist, is being deleted, or belongs to somebody else. Asked of the API server, not of the cache.
+	Missing bool
+	Outcome Outcome
+	// Completed: its success is on record.
+	Completed bool
+	// Message is its own account of a failure.
+	Message string
+}
+
+// Done says that the component has succeeded, now or earlier. It and its pods may be gone.
+func (c ComponentFact) Done() bool { return c.Completed || c.Outcome == Succeeded }
+
+// PodFacts counts the pods of an AppWrapper, but for those of components that are done.
+type PodFacts struct {
+	Pending, Running, Succeeded, Failed int
+	// All is the number of labelled pods that exist, whatever they are, and active the number of those that have not ended:
+	// they use the quota, also when they belong to a component that is done.
+	All, Active int
+	// NoExecute names the nodes that running pods should leave.
+	NoExecute []string
+	// Terminal: a container ended with an exit code after which there is no retry.
+	Terminal bool
+	// Report names containers with their last states, see report.
+	Report string
+	// Diagnosis says why pods do not run, if anything tells.
+	Diagnosis string
+}
+
+// Creation is how an attempt to create components ended.
+type Creation struct {
+	Err   error
+	Fatal bool
+}
+
+// Deletion is how far the clean-up is.
+type Deletion struct {
+	// Objects is the number of components that still exist.
+	Objects int
+	// Pods is the number of labelled pods that still exist; known only when no objects are left, or by force.
+	Pods int
+	// Blind: of what is left something cannot be watched.
+	Blind bool
+	// Trouble is the first error.
+	Trouble error
+}
+
+// Finished: nothing is left, as far as anybody can tell.
+func (d *Deletion) Finished() bool { return d.Objects == 0 && d.Pods == 0 && d.Trouble == nil }
+
+// is tells whether a stored condition is True.
+func (f *Facts) is(condition string) bool { return meta.IsStatusConditionTrue(f.Conditions, condition) }
+
+// reason returns the reason of a stored condition, empty when there is none.
+func (f *Facts) reason(condition string) string {
+	if c := meta.FindStatusCondition(f.Conditions, condition); c != nil {
+		return c.Reason
+	}
+	return ""
+}
+
+// since returns when a stored condition got its status, and now when there is none.
+func (f *Facts) since(condition string) time.Time {
+	if c := meta.FindStatusCondition(f.Conditions, condition); c != nil && !c.LastTransitionTime.IsZero() {
+		return c.LastTransitionTime.Time
+	}
+	return f.Now
+}
+
+// started is when everything was there that pods come from. The operator may have been away after it announced them.
+func (f *Facts) started() time.Time {
+	last := f.since(awv1beta2.ConditionResourcesDeployed)
+	for _, c := range f.Components {
+		if c.Stage == Deployed && c.Since.After(last) {
+			last = c.Since
+		}
+	}
+	return last
+}
+
+// until is how long it is to a deadline; 0 when it has passed.
+func (f *Facts) until(deadline time.Time) time.Duration { return max(0, deadline.Sub(f.Now)) }
+
+// Expected is the number of pods that complete the workload, and needed the number that makes it ready.
+func (f *Facts) Expected() int { return f.open(func(c ComponentFact) int { return c.Replicas }) }
+
+func (f *Facts) needed() int { return f.open(func(c ComponentFact) int { return c.MinReady }) }
+
+// open sums over the components that are not done.
+func (f *Facts) open(number func(ComponentFact) int) int {
+	sum := 0
+	for _, c := range f.Components {
+		if !c.Done() {
+			sum += number(c)
+		}
+	}
+	return sum
+}
+
+// count returns the number of components for which a question is answered with yes.
+func (f *Facts) count(question func(ComponentFact) bool) int {
+	sum := 0
+	for _, c := range f.Components {
+		if question(c) {
+			sum++
+		}
+	}
+	return sum
+}
+
+// completedAt is when the workload ended. What the original stored has no such field: a success cleared QuotaReserved then,
+// and a failure came at the latest when the pause of its clean-up began.
+func (f *Facts) completedAt() time.Time {
+	switch {
+	case f.Completed != nil:
+		return f.Completed.Time
+	case f.Phase == awv1beta2.PhaseSucceeded && !f.is(awv1beta2.ConditionQuotaReserved):
+		return f.since(awv1beta2.ConditionQuotaReserved)
+	case f.Phase == awv1beta2.PhaseFailed && f.reason(awv1beta2.ConditionDeletingResources) == awv1beta2.ReasonDeletionPaused:
+		return f.since(awv1beta2.ConditionDeletingResources)
+	default:
+		return f.Now
+	}
+}

@@ -1,0 +1,127 @@
+package rules
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+)
+
+// drawFacts makes any facts, also such as cannot come about.
+func drawFacts(t *rapid.T) *Facts {
+	number := rapid.IntRange(0, 3)
+	yes := rapid.Bool()
+	period := rapid.SampledFrom([]time.Duration{0, time.Second, time.Minute, time.Hour})
+	f := &Facts{
+		Now: noon, Suspend: yes.Draw(t, "suspend"), Retries: int32(number.Draw(t, "retries")),
+		Phase: rapid.SampledFrom([]awv1beta2.AppWrapperPhase{awv1beta2.PhaseEmpty, awv1beta2.PhaseSuspended, awv1beta2.PhaseResuming, awv1beta2.PhaseRunning,
+			awv1beta2.PhaseResetting, awv1beta2.PhaseSuspending, awv1beta2.PhaseSucceeded, awv1beta2.PhaseFailed, awv1beta2.PhaseTerminating}).Draw(t, "phase"),
+		Terms: Terms{AdmissionGrace: period.Draw(t, "admission"), WarmupGrace: period.Draw(t, "warmup"), FailureGrace: period.Draw(t, "failure"),
+			RetryPause: period.Draw(t, "pause"), ForcefulDeletion: period.Draw(t, "forceful"), DeletionOnFailure: period.Draw(t, "delay"),
+			SuccessTTL: period.Draw(t, "ttl"), RetryLimit: int32(number.Draw(t, "limit"))},
+	}
+	for _, kind := range []string{rd, qr, awv1beta2.ConditionPodsReady, awv1beta2.ConditionUnhealthy, awv1beta2.ConditionDeletingResources} {
+		status := rapid.SampledFrom([]metav1.ConditionStatus{"", metav1.ConditionTrue, metav1.ConditionFalse}).Draw(t, kind)
+		reason := rapid.SampledFrom([]string{awv1beta2.ReasonResuming, awv1beta2.ReasonInsufficientPods, awv1beta2.ReasonDeletionPaused}).Draw(t, kind+" reason")
+		if status != "" {
+			condition(kind, status, reason, period.Draw(t, kind+" since"))(f)
+		}
+	}
+	if yes.Draw(t, "end known") {
+		completed(period.Draw(t, "completed"))(f)
+	}
+	for range number.Draw(t, "components") {
+		f.Components = append(f.Components, ComponentFact{Title: "Job j", Stage: Stage(number.Draw(t, "stage")), Replicas: number.Draw(t, "replicas"),
+			Judges: yes.Draw(t, "judges"), Missing: yes.Draw(t, "missing"), Outcome: Outcome(number.Draw(t, "outcome")), Completed: yes.Draw(t, "done")})
+	}
+	pods(number.Draw(t, "pending"), number.Draw(t, "running"), number.Draw(t, "succeeded"), number.Draw(t, "failed"))(f)
+	others := number.Draw(t, "active pods of components that are done")
+	f.Pods.All, f.Pods.Active = f.Pods.All+others, f.Pods.Active+others
+	f.Changed, f.Unreviewed = yes.Draw(t, "changed"), yes.Draw(t, "unreviewed")
+	f.Pods.Terminal = yes.Draw(t, "terminal")
+	if yes.Draw(t, "bad node") {
+		onBadNode(f)
+	}
+	return f
+}
+
+// settle answers a question of the rules in any way, and asks them again.
+func settle(t *rapid.T, list []Rule, f *Facts) Decision {
+	d := Decide(list, f)
+	trouble := func(name string) error {
+		if rapid.Bool().Draw(t, name) {
+			return errors.New("trouble")
+		}
+		return nil
+	}
+	switch d.Act {
+	case CreateComponents:
+		f.Created = &Creation{Err: trouble("creation"), Fatal: rapid.Bool().Draw(t, "fatal")}
+	case DeleteComponents, ForceDeletion:
+		left := rapid.IntRange(0, 1)
+		f.Deleted = &Deletion{Objects: left.Draw(t, "left"), Pods: f.Pods.All, Blind: rapid.Bool().Draw(t, "blind"), Trouble: trouble("deletion")}
+	case Nothing:
+		return d
+	}
+	d = Decide(list, f)
+	if d.Act != Nothing {
+		t.Fatalf("the rule %q asks again for what was done", d.Rule)
+	}
+	return d
+}
+
+// Whatever is the case, exactly one decision follows, and none that loses quota, retries for ever or wakes the dead.
+func TestDecisionsAreSafe(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := drawFacts(t)
+		list, dying := ByPhase[f.Phase], rapid.Bool().Draw(t, "deleted")
+		if dying {
+			list = WhileTerminating
+		}
+		d := settle(t, list, f)
+		if d.Rule == "" || d.Rule == "unknown phase" {
+			t.Fatalf("no rule for phase %q", f.Phase)
+		}
+		quota := meta.FindStatusCondition(d.Conditions, qr)
+		if quota != nil && quota.Status == metav1.ConditionFalse && f.Pods.Active > 0 {
+			t.Fatalf("the rule %q gives back the quota of %d pods", d.Rule, f.Pods.Active)
+		}
+		if quota != nil && quota.Status == metav1.ConditionFalse && (dying || f.Phase != awv1beta2.PhaseRunning) && f.Pods.All > 0 {
+			t.Fatalf("the rule %q gives back the quota before %d pods are cleared away", d.Rule, f.Pods.All)
+		}
+		if d.Next != "" && !dying && (f.Phase == awv1beta2.PhaseSucceeded || f.Phase == awv1beta2.PhaseFailed) {
+			t.Fatalf("the rule %q leads from %s to %s", d.Rule, f.Phase, d.Next)
+		}
+		if f.Retries <= f.Terms.RetryLimit && f.Retries+d.Retry > f.Terms.RetryLimit {
+			t.Fatalf("the rule %q makes it %d retries of %d", d.Rule, f.Retries+d.Retry, f.Terms.RetryLimit)
+		}
+		if d.Next != "" && !dying && d.Again != Immediately {
+			t.Fatalf("the rule %q goes to %s and does not go on", d.Rule, d.Next)
+		}
+		if d.Again < 0 {
+			t.Fatalf("the rule %q waits for %s", d.Rule, d.Again)
+		}
+		if d.Release && (f.is(rd) || f.is(qr) || f.Pods.All > 0) {
+			t.Fatalf("the rule %q lets go of %d pods", d.Rule, f.Pods.All)
+		}
+	})
+}
+
+// [D2] Once deletion has begun in a terminal phase no decision pauses it.
+func TestDeletionThatHasBegunIsNeverPaused(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := drawFacts(t)
+		f.Phase = rapid.SampledFrom([]awv1beta2.AppWrapperPhase{awv1beta2.PhaseFailed, awv1beta2.PhaseSucceeded}).Draw(t, "terminal phase")
+		deletingFor(time.Second)(f)
+		completed(time.Second)(f)
+		d := settle(t, ByPhase[f.Phase], f)
+		if c := meta.FindStatusCondition(d.Conditions, awv1beta2.ConditionDeletingResources); c != nil && c.Reason == awv1beta2.ReasonDeletionPaused {
+			t.Fatalf("the rule %q pauses", d.Rule)
+		}
+	})
+}

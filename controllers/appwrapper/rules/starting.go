@@ -1,0 +1,91 @@
+package rules
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+)
+
+var whileNew = []Rule{
+	{"take it up", always, func(*Facts) Decision { return to(awv1beta2.PhaseSuspended) }},
+}
+
+var whileSuspended = []Rule{
+	{"kept suspended", suspended, stay},
+	{"components were changed", componentsChanged, (*Facts).failChanged},
+	{"nobody has reviewed it", func(f *Facts) bool { return f.Unreviewed }, func(f *Facts) Decision {
+		return f.fail(awv1beta2.ReasonNotReviewed, "no webhook of this operator has seen who created the AppWrapper, so nobody knows what it may create: "+
+			"delete it and create it again", "")
+	}},
+	{"start", always, func(*Facts) Decision {
+		const message = "Suspend is false"
+		d := to(awv1beta2.PhaseResuming,
+			NewCondition(awv1beta2.ConditionQuotaReserved, metav1.ConditionTrue, awv1beta2.ReasonResuming, message),
+			NewCondition(awv1beta2.ConditionResourcesDeployed, metav1.ConditionTrue, awv1beta2.ReasonResuming, message),
+			NewCondition(awv1beta2.ConditionPodsReady, metav1.ConditionFalse, awv1beta2.ReasonResuming, message),
+			NewCondition(awv1beta2.ConditionUnhealthy, metav1.ConditionFalse, awv1beta2.ReasonResuming, message))
+		d.Announce = true
+		return d
+	}},
+}
+
+var whileResuming = []Rule{
+	{"suspend", suspended, toSuspending},
+	{"components were changed", componentsChanged, (*Facts).failChanged},
+	{"announce what will be created", isFresh, func(*Facts) Decision { return Decision{Announce: true, Again: Immediately} }},
+	{"run", allDeployed, func(*Facts) Decision { return to(awv1beta2.PhaseRunning) }},
+	{"create", func(f *Facts) bool { return f.Created == nil }, func(*Facts) Decision { return Decision{Act: CreateComponents} }},
+	{"run what was just created", func(f *Facts) bool { return f.Created.Err == nil }, func(*Facts) Decision {
+		return to(awv1beta2.PhaseRunning)
+	}},
+	{"creation failed for good", func(f *Facts) bool { return f.Created.Fatal }, func(f *Facts) Decision {
+		return f.fail(awv1beta2.ReasonCreateFailed, createFailed(f), "")
+	}},
+	{"try creation again", func(f *Facts) bool { return f.until(f.admission()) > 0 }, func(f *Facts) Decision {
+		return Decision{Again: f.backoff()}
+	}},
+	{"creation took too long", always, func(f *Facts) Decision {
+		return f.resetOrFail(awv1beta2.ReasonCreateFailed, createFailed(f), "")
+	}},
+}
+
+func suspended(f *Facts) bool { return f.Suspend }
+
+func componentsChanged(f *Facts) bool { return f.Changed }
+
+// failChanged ends a workload whose components are others than those that were reviewed and queued.
+func (f *Facts) failChanged() Decision {
+	return f.fail(awv1beta2.ReasonComponentsChanged, "components were added or removed after the AppWrapper was created: delete it and create it again", "")
+}
+
+func toSuspending(*Facts) Decision { return to(awv1beta2.PhaseSuspending) }
+
+// isFresh: an object that is created before the status says so could be forgotten by a crash.
+func isFresh(f *Facts) bool {
+	return f.Created == nil && f.count(func(c ComponentFact) bool { return c.Stage == Fresh }) > 0
+}
+
+func allDeployed(f *Facts) bool {
+	return f.count(func(c ComponentFact) bool { return c.Stage != Deployed }) == 0
+}
+
+func createFailed(f *Facts) string {
+	return fmt.Sprintf("error creating components: %v", f.Created.Err)
+}
+
+// admission is when components must have been created.
+func (f *Facts) admission() time.Time {
+	return f.since(awv1beta2.ConditionResourcesDeployed).Add(f.Terms.AdmissionGrace)
+}
+
+// minRetry and maxRetry bound the pause before creation is tried again.
+const minRetry, maxRetry = time.Second, 30 * time.Second
+
+// backoff grows with the time that creation has taken already, and ends with the admission grace period.
+func (f *Facts) backoff() time.Duration {
+	spent := f.Now.Sub(f.since(awv1beta2.ConditionResourcesDeployed))
+	return min(max(spent/2, minRetry), maxRetry, f.until(f.admission()))
+}
