@@ -17,7 +17,7 @@ func Admit(s Settings, object map[string]any) (admitted map[string]any, warnings
 	if err != nil {
 		return nil, nil, err
 	}
-	cluster := ray.View(finished.object)
+	cluster := ray.View(finished)
 	p, err := planFor(s, cluster, ray.Cluster{})
 	if err != nil {
 		return nil, nil, err
@@ -25,5 +25,5 @@ func Admit(s Settings, object map[string]any) (admitted map[string]any, warnings
 	if violations := p.violations(); len(violations) > 0 {
 		return nil, nil, violations.ToAggregate()
 	}
-	return finished.object, p.warnings(s), nil
+	return finished, p.warnings(s), nil
 }

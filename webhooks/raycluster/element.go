@@ -1,13 +1,12 @@
 package raycluster
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
 	"slices"
 
-	kjson "sigs.k8s.io/json"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 )
@@ -17,13 +16,9 @@ type element = map[string]any
 
 // encode turns an apply configuration into an element.
 func encode(configuration any) (element, error) {
-	text, err := json.Marshal(configuration)
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(configuration)
 	if err != nil {
 		return nil, fmt.Errorf("encoding %T: %w", configuration, err)
-	}
-	var fields element
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &fields); err != nil {
-		return nil, fmt.Errorf("decoding %T: %w", configuration, err)
 	}
 	return fields, nil
 }
@@ -110,7 +105,7 @@ func (e *edit) upsert(list place, wanted element) {
 	if present, i := e.only(list, wanted["name"]); present == nil {
 		e.add(list, wanted)
 	} else if !same(present, wanted) {
-		e.replace(list, i, wanted)
+		e.list(list)[i] = wanted
 	}
 }
 
@@ -130,7 +125,7 @@ func (e *edit) upsertContainer(list place, wanted element) {
 			merged[field] = present[field]
 		}
 	}
-	e.replace(list, i, merged)
+	e.list(list)[i] = merged
 }
 
 // only returns the first element of a list that has the name, and where it is. Further ones of the name are dropped.

@@ -68,16 +68,11 @@ func TestEncode(t *testing.T) {
 		Number int64  `json:"number"`
 		Text   string `json:"text,omitempty"`
 	}
-	got, err := encode(given{Number: math.MaxInt64})
+	got, err := encode(&given{Number: math.MaxInt64})
 	if diff := cmp.Diff(element{"number": int64(math.MaxInt64)}, got); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
-	for _, odd := range []any{math.Inf(1), 5, "text", []int{1}} {
-		if _, err := encode(odd); err == nil {
-			t.Errorf("%v is no element", odd)
-		}
-	}
-	if _, err := encodeEach([]float64{math.NaN()}); err == nil {
-		t.Error("no number")
+	if _, err := encodeEach([]int{5}); err == nil {
+		t.Error("a number is no element")
 	}
 }

@@ -2,16 +2,20 @@ package raycluster
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 
+	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
+	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 	"github.com/odh-platform/odh-platform-operator/pkg/ray"
 )
 
@@ -94,14 +98,30 @@ func (d *defaulter) Handle(ctx context.Context, request admission.Request) admis
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
-	return author.Patched(finished.patch)
+	patch, err := patchBetween(a.cluster.Object(), finished)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	return author.Patched(patch)
 }
 
-// defaulted is the cluster of a request with everything that belongs into it, and the patch that leads there. The uid of the request
-// completes a name that is left open.
-func (a *asked) defaulted(s Settings, request types.UID) (*edit, error) {
+// patchBetween leads from one object to another.
+func patchBetween(before, after map[string]any) ([]jsonpatch.Operation, error) {
+	from, err := json.Marshal(before)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the RayCluster: %w", err)
+	}
+	to, err := json.Marshal(after)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the finished RayCluster: %w", err)
+	}
+	return jsonpatch.CreatePatch(from, to)
+}
+
+// defaulted is the cluster of a request with everything that belongs into it. The uid of the request completes a name that is left open.
+func (a *asked) defaulted(s Settings, request types.UID) (map[string]any, error) {
 	e := editOf(a.cluster.Object())
-	if generate, _ := e.value(place{"metadata", "generateName"}).(string); a.old.Object() == nil && a.cluster.Name() == "" && generate != "" {
+	if generate := nested.Text(e.object, "metadata", "generateName"); a.old.Object() == nil && a.cluster.Name() == "" && generate != "" {
 		e.set(place{"metadata", "name"}, generatedName(generate, request))
 	}
 	if a.old.Object() == nil && !a.cluster.Hashed() { // the names in the plan are those of the finished object
@@ -112,11 +132,11 @@ func (a *asked) defaulted(s Settings, request types.UID) (*edit, error) {
 		return nil, err
 	}
 	if !p.mode.Active() {
-		return editOf(a.cluster.Object()), nil
+		return a.cluster.Object(), nil
 	}
-	writer := &edit{object: editOf(e.object).object, patch: e.patch}
-	p.write(writer, s.Version)
-	return writer, nil
+	finished := editOf(e.object) // the plan goes by what it was made of
+	p.write(finished, s.Version)
+	return finished.object, nil
 }
 
 // validator answers the validating webhook.

@@ -163,7 +163,7 @@ func TestPatchesAreSmall(t *testing.T) {
 	if err := json.Unmarshal(answer.Patch, &patch); err != nil {
 		t.Fatal(err)
 	}
-	want := []author.Operation{{Operation: "replace", Path: "/spec/workerGroupSpecs/0/template/spec/containers/0/env/2", Value: map[string]any{"name": "RAY_USE_TLS", "value": "1"}}}
+	want := []author.Operation{{Operation: "replace", Path: "/spec/workerGroupSpecs/0/template/spec/containers/0/env/2/value", Value: "1"}}
 	if diff := cmp.Diff(want, patch); diff != "" {
 		t.Error(diff)
 	}

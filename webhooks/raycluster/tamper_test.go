@@ -168,17 +168,17 @@ func checkImmutable(t *testing.T, s Settings, stored map[string]any, w watched, 
 	changed := parse(t, string(encoded(t, stored)), put(another(nested.At(stored, at...)), at...))
 	want := []string{strings.Join(w.list, ".") + `: Invalid value: "` + name + `": ` + w.message(name)}
 	if diff := cmp.Diff(want, causesOf(t, s, changed, stored)); diff != "" {
-		t.Errorf("update of %s (-want +got):\n%s", at.pointer(), diff)
+		t.Errorf("update of %s (-want +got):\n%s", strings.Join(at, "."), diff)
 	}
 	if hashed := ray.View(stored).Hashed(); hashed && w.onCreation(name) {
 		if diff := cmp.Diff(want, causesOf(t, s, changed, nil)); diff != "" {
-			t.Errorf("creation with %s (-want +got):\n%s", at.pointer(), diff)
+			t.Errorf("creation with %s (-want +got):\n%s", strings.Join(at, "."), diff)
 		}
 	} else if hashed {
 		accepted(t, s, changed, nil)
 	}
 	if diff := cmp.Diff(normal(stored), normal(defaulted(t, s, changed, stored))); diff != "" {
-		t.Errorf("%s is not put right:\n%s", at.pointer(), diff)
+		t.Errorf("%s is not put right:\n%s", strings.Join(at, "."), diff)
 	}
 }
 
