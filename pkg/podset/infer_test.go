@@ -101,7 +101,7 @@ func TestInfer(t *testing.T) {
 			if sets == nil {
 				t.Error("the list is nil, and the status may not have null")
 			}
-			if count, faults := Check(sets, u); count != len(sets) || len(faults) != 0 {
+			if count, known, faults := Check(sets, u, nil); count != len(sets) || !known || len(faults) != 0 {
 				t.Errorf("its own check gives %d and %v", count, faults)
 			}
 		})

@@ -25,7 +25,7 @@ func At(object map[string]any, path string) (map[string]any, error) {
 		at := path[:len(path)-len(rest)]
 		switch rest[0] {
 		case '.':
-			value, rest, err = field(value, rest[1:], at)
+			value, rest, err = fieldAt(value, rest[1:], at)
 		case '[':
 			value, rest, err = element(value, rest, at)
 		default:
@@ -42,8 +42,8 @@ func At(object map[string]any, path string) (map[string]any, error) {
 	return result, nil
 }
 
-// field follows one .field; rest starts after the dot.
-func field(value any, rest, at string) (any, string, error) {
+// fieldAt follows one .field; rest starts after the dot.
+func fieldAt(value any, rest, at string) (any, string, error) {
 	end := strings.IndexAny(rest, ".[")
 	if end < 0 {
 		end = len(rest)

@@ -23,8 +23,8 @@ func TestBeyondQuota(t *testing.T) {
 		"a Job":                            {job(""), nil},
 	} {
 		var got []string
-		for _, fault := range BeyondQuota(object(t, tc.text)) {
-			got = append(got, fault.Value.(string))
+		for _, fault := range BeyondQuota(object(t, tc.text), nil) {
+			got = append(got, fault.Field)
 		}
 		if !slices.Equal(got, tc.want) {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)

@@ -85,9 +85,11 @@ func (c *creation) component(ctx context.Context, component *v1beta2.AppWrapperC
 	if namespace := object.GetNamespace(); namespace != "" && namespace != c.namespace {
 		c.errs = append(c.errs, field.Forbidden(template.Child("metadata", "namespace"), "AppWrappers cannot create objects in other namespaces"))
 	}
-	c.sets(object, component.PodSets, path)
+	count, known, errs := podset.Check(component.PodSets, object, path)
+	c.podSets, c.unreadable = c.podSets+count, c.unreadable || !known
+	c.errs = append(c.errs, errs...)
 	if queued(c.wrapper) {
-		c.errs = append(c.errs, quotaErrors(component, object, path)...)
+		c.errs = append(c.errs, quotaErrors(component, object, path, neverStarted)...)
 	}
 }
 
@@ -128,11 +130,11 @@ func (c *creation) kind(ctx context.Context, object *unstructured.Unstructured, 
 	switch {
 	case meta.IsNoMatchError(err):
 		c.unreadable = true
-		detail := "the cluster serves no " + plain(kind) + " in version " + kind.Version + ": install its CustomResourceDefinition first, or correct apiVersion and kind"
+		detail := "the cluster serves no " + kind.GroupKind().String() + " in version " + kind.Version + ": install its CustomResourceDefinition first, or correct apiVersion and kind"
 		c.errs = append(c.errs, field.Invalid(path, kind.Kind, detail))
 		return
 	case err != nil:
-		c.errs = append(c.errs, field.InternalError(path, fmt.Errorf("finding the resource of %s: %w", plain(kind), err)))
+		c.errs = append(c.errs, field.InternalError(path, fmt.Errorf("finding the resource of %s: %w", kind.GroupKind().String(), err)))
 		return
 	}
 	if refusal := Refusal(mapping); refusal != "" {
@@ -161,31 +163,4 @@ func (c *creation) ask(ctx context.Context, right authorizationv1.ResourceAttrib
 		c.answers[right] = known
 	}
 	return known.allowed, known.err
-}
-
-// sets judges the pod sets of a component and counts them.
-func (c *creation) sets(object *unstructured.Unstructured, declared []v1beta2.AppWrapperPodSet, path *field.Path) {
-	count, faults := podset.Check(declared, object)
-	c.podSets += count
-	for _, fault := range faults {
-		c.unreadable = c.unreadable || fault.Place == podset.InTemplate
-		c.errs = append(c.errs, violation(fault, object, len(declared), path))
-	}
-}
-
-// violation says where a fault of pod sets is.
-func violation(fault podset.Fault, object *unstructured.Unstructured, declared int, path *field.Path) *field.Error {
-	set := path.Child("podSets").Index(fault.Set)
-	switch {
-	case fault.Place == podset.InPath && fault.Missing:
-		return field.Required(set.Child("path"), fault.Message)
-	case fault.Place == podset.InPath:
-		return field.Invalid(set.Child("path"), fault.Value, fault.Message)
-	case fault.Place == podset.InReplicas:
-		return field.Invalid(set.Child("replicas"), fault.Value, fault.Message)
-	case fault.Place == podset.InPodSets:
-		return field.Invalid(path.Child("podSets"), declared, fault.Message)
-	default:
-		return field.Invalid(path.Child("template"), plain(object.GroupVersionKind()), fault.Message)
-	}
 }

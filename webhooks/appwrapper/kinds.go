@@ -35,11 +35,11 @@ func Refusal(mapping *meta.RESTMapping) string {
 	case nested(kind):
 		return "Nested AppWrappers are forbidden"
 	case grantingGroups[kind.Group]:
-		return fmt.Sprintf("AppWrappers cannot create %s: objects that grant rights must be created by the user who grants them", plain(kind))
+		return fmt.Sprintf("AppWrappers cannot create %s: objects that grant rights must be created by the user who grants them", kind.GroupKind())
 	case judged[kind.GroupKind()]:
-		return fmt.Sprintf("AppWrappers cannot create %s: what its pods may use depends on who creates it, so create it without an AppWrapper", plain(kind))
+		return fmt.Sprintf("AppWrappers cannot create %s: what its pods may use depends on who creates it, so create it without an AppWrapper", kind.GroupKind())
 	case mapping.Scope == nil || mapping.Scope.Name() != meta.RESTScopeNameNamespace:
-		return fmt.Sprintf("AppWrappers cannot create cluster-scoped objects such as %s: ask an administrator to create it", plain(kind))
+		return fmt.Sprintf("AppWrappers cannot create cluster-scoped objects such as %s: ask an administrator to create it", kind.GroupKind())
 	default:
 		return ""
 	}
@@ -48,13 +48,6 @@ func Refusal(mapping *meta.RESTMapping) string {
 // nested tells whether a kind is an AppWrapper, of whatever version.
 func nested(kind schema.GroupVersionKind) bool {
 	return kind.Group == v1beta2.GroupVersion.Group && strings.EqualFold(kind.Kind, "AppWrapper")
-}
-
-func plain(kind schema.GroupVersionKind) string {
-	if kind.Group == "" {
-		return kind.Kind
-	}
-	return kind.Kind + "." + kind.Group
 }
 
 // questions are the rights that a user needs to create the object without our help. The first is to create the kind.

@@ -11,39 +11,21 @@ import (
 // queued tells whether Kueue asks quota for an AppWrapper.
 func queued(wrapper *v1beta2.AppWrapper) bool { return wrapper.Labels[v1beta2.LabelQueue] != "" }
 
-// quotaProblem is a reason why a component cannot be queued.
-type quotaProblem struct {
-	place *field.Path
-	text  string
-	// inQueue is what comes of it in a queue, and the cure; empty when the text has both.
-	inQueue string
-}
+// neverStarted is what comes of a field in a queue that is not known, and the cure: Kueue skips a pod template that it cannot read, and then
+// never starts the AppWrapper, without a word.
+const neverStarted = ": Kueue cannot read a pod template with it, and would never start the AppWrapper: remove the field"
 
-// quotaProblems returns why a component cannot be queued: its pods would use more than their quota, or Kueue would not understand
-// them. Kueue skips a pod template with a field that it does not know, and then never starts the AppWrapper, without a word.
-func quotaProblems(component *v1beta2.AppWrapperComponent, object *unstructured.Unstructured, path *field.Path) []quotaProblem {
-	var out []quotaProblem
-	for _, fault := range podset.BeyondQuota(object) {
-		place, _ := fault.Value.(string)
-		out = append(out, quotaProblem{place: path.Child("template", place), text: fault.Message})
-	}
+// quotaErrors returns why a component cannot be queued: its pods would use more than their quota, or Kueue would not understand them.
+func quotaErrors(component *v1beta2.AppWrapperComponent, object *unstructured.Unstructured, path *field.Path, ofUnknown string) field.ErrorList {
+	errs := podset.BeyondQuota(object, path.Child("template"))
 	sets, err := podset.Of(component)
 	if err != nil {
-		return out // which is reported as such
+		return errs // which is reported as such
 	}
 	for _, set := range sets {
 		for _, problem := range podset.UnknownFields(object.Object, set.Path) {
-			out = append(out, quotaProblem{place: path, text: problem,
-				inQueue: ": Kueue cannot read a pod template with it, and would never start the AppWrapper: remove the field"})
+			errs = append(errs, field.Forbidden(path, problem+ofUnknown))
 		}
-	}
-	return out
-}
-
-func quotaErrors(component *v1beta2.AppWrapperComponent, object *unstructured.Unstructured, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for _, problem := range quotaProblems(component, object, path) {
-		errs = append(errs, field.Forbidden(problem.place, problem.text+problem.inQueue))
 	}
 	return errs
 }
@@ -57,7 +39,7 @@ func newlyQueued(old, updated *v1beta2.AppWrapper) field.ErrorList {
 	for i := range updated.Spec.Components {
 		component := &updated.Spec.Components[i]
 		if object, err := podset.Decode(component); err == nil {
-			errs = append(errs, quotaErrors(component, object, field.NewPath("spec", "components").Index(i))...)
+			errs = append(errs, quotaErrors(component, object, field.NewPath("spec", "components").Index(i), neverStarted)...)
 		}
 	}
 	return errs

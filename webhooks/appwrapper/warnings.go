@@ -21,8 +21,8 @@ func warnings(wrapper *v1beta2.AppWrapper) []string {
 		}
 		path := field.NewPath("spec", "components").Index(i)
 		if !queued(wrapper) {
-			for _, problem := range quotaProblems(component, object, path) {
-				all = append(all, fmt.Sprintf("%s: %s", problem.place, problem.text))
+			for _, err := range quotaErrors(component, object, path, "") {
+				all = append(all, fmt.Sprintf("%s: %s", err.Field, err.Detail))
 			}
 		}
 		if raised := podset.RaiseTTL(object); raised != "" {
