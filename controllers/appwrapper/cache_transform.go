@@ -53,7 +53,7 @@ func slimStatuses(in []corev1.ContainerStatus) []corev1.ContainerStatus {
 	return out
 }
 
-// keep leaves the labels by which pods are found and told apart.
+// keep leaves the labels by which pods are found and assigned.
 func keep(labels map[string]string) map[string]string {
 	out := make(map[string]string, 1)
 	for _, key := range []string{awv1beta2.LabelAppWrapper, labelJobSet, ray.LabelCluster} {
@@ -68,15 +68,10 @@ func keep(labels map[string]string) map[string]string {
 var judgedFields = []string{"conditions", "jobStatus", "jobDeploymentStatus", "rayClusterName", "state", "reason", "message"}
 
 func slimComponent(object *unstructured.Unstructured) *unstructured.Unstructured {
-	out := &unstructured.Unstructured{Object: map[string]any{}}
-	out.SetGroupVersionKind(object.GroupVersionKind())
-	out.SetNamespace(object.GetNamespace())
-	out.SetName(object.GetName())
-	out.SetUID(object.GetUID())
-	out.SetResourceVersion(object.GetResourceVersion())
+	metadata := nested.Pick(nested.Map(object.Object, "metadata"), "namespace", "name", "uid", "resourceVersion", "ownerReferences", "deletionTimestamp")
+	out := &unstructured.Unstructured{Object: nested.Pick(object.Object, "apiVersion", "kind")}
+	out.Object["metadata"] = metadata
 	out.SetLabels(keep(object.GetLabels()))
-	out.SetOwnerReferences(object.GetOwnerReferences())
-	out.SetDeletionTimestamp(object.GetDeletionTimestamp())
 	if status := nested.Map(object.Object, "status"); status != nil {
 		out.Object["status"] = nested.Pick(status, judgedFields...)
 	}

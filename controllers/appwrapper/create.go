@@ -32,7 +32,7 @@ func (e fatalError) Unwrap() error { return e.error }
 type waitError struct{ error }
 
 // create makes the components that are not deployed, in their order, and stops at the first that fails. What became of each
-// stands in its status afterwards.
+// is in its status afterwards.
 func (w *workloads) create(ctx context.Context, aw *awv1beta2.AppWrapper) *rules.Creation {
 	for i := range aw.Status.ComponentStatus {
 		status := &aw.Status.ComponentStatus[i]
@@ -187,7 +187,7 @@ func isFinal(err error) bool {
 	return denied || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || meta.IsNoMatchError(err) || errors.Is(err, apply.ErrCannotOwn)
 }
 
-// explained adds the cure to a refusal for lack of rights, which tells itself from those of quotas and policies by its words.
+// explained says which rights to grant after a refusal, which differs from those of quotas and policies by its words.
 func explained(err error, kind schema.GroupVersionKind) error {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok || !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "cannot create resource") {

@@ -16,13 +16,13 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/podset"
 )
 
-// blindCheck is how often components that cannot be watched are looked at while the AppWrapper runs.
+// blindCheck is how often components that cannot be watched are read while the AppWrapper runs.
 const blindCheck = time.Minute
 
 // podIndex is the field by which the cache finds the pods of an AppWrapper.
 const podIndex = "appwrapper"
 
-// gather collects the facts. Components are looked at only while the AppWrapper runs; their creation and deletion look at
+// gather collects the facts. Components are read only while the AppWrapper runs; their creation and deletion read
 // them themselves.
 func (w *workloads) gather(ctx context.Context, aw *awv1beta2.AppWrapper) (*rules.Facts, error) {
 	terms := rules.TermsOf(aw.Annotations, w.settings.FaultTolerance)

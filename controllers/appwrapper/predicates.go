@@ -47,7 +47,7 @@ func (w *workloads) onNode(ctx context.Context, node client.Object) []reconcile.
 	return requests
 }
 
-// podMoved passes on what changes the facts about a pod.
+// podMoved lets through what changes the facts about a pod.
 type podMoved struct{ predicate.Funcs }
 
 // Update implements predicate.Predicate.
@@ -61,7 +61,7 @@ func (podMoved) Update(e event.UpdateEvent) bool {
 		(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil)
 }
 
-// componentMoved passes on what changes the facts about a component: that it came, is being deleted, says something else
+// componentMoved lets through what changes the facts about a component: that it came, is being deleted, says something else
 // about itself, or went.
 type componentMoved struct {
 	queue workqueue.TypedInterface[reconcile.Request]
@@ -70,7 +70,7 @@ type componentMoved struct {
 }
 
 // OnAdd implements cache.ResourceEventHandler.
-func (m *componentMoved) OnAdd(object any, _ bool) { m.pass(object) }
+func (m *componentMoved) OnAdd(object any, _ bool) { m.enqueue(object) }
 
 // OnUpdate implements cache.ResourceEventHandler.
 func (m *componentMoved) OnUpdate(before, after any) {
@@ -80,7 +80,7 @@ func (m *componentMoved) OnUpdate(before, after any) {
 		verdictOf(old) == verdictOf(now) {
 		return
 	}
-	m.pass(after)
+	m.enqueue(after)
 }
 
 // OnDelete implements cache.ResourceEventHandler.
@@ -88,10 +88,10 @@ func (m *componentMoved) OnDelete(object any) {
 	if unknown, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 		object = unknown.Obj
 	}
-	m.pass(object)
+	m.enqueue(object)
 }
 
-func (m *componentMoved) pass(object any) {
+func (m *componentMoved) enqueue(object any) {
 	o, ok := object.(client.Object)
 	if !ok {
 		return

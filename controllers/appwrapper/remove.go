@@ -17,14 +17,14 @@ import (
 
 var podKind = corev1.SchemeGroupVersion.WithKind("Pod")
 
-// remains is what a pass of the clean-up found of one component.
+// remains is what a call of the clean-up found of one component.
 type remains struct {
 	object client.Object // nil when it is gone
 	blind  bool
 }
 
 // remove deletes what this AppWrapper controls, components before pods, and tells what is left. It never waits: what it
-// started is looked at by the next call. Forced, it grants no grace period, and ends pods whose owners cannot make new ones.
+// started is checked by the next call. Forced, it grants no grace period, and ends pods whose owners cannot make new ones.
 func (w *workloads) remove(ctx context.Context, aw *awv1beta2.AppWrapper, force bool) *rules.Deletion {
 	out := &rules.Deletion{}
 	standing := 0 // components that do not even bear a deletion timestamp

@@ -12,7 +12,7 @@ import (
 )
 
 // Render returns the components of an AppWrapper as they are created when it is admitted, in their order, for an object that was just
-// made: without its uid, from which names that a template leaves open are completed. What Kueue adds stands in spec.components.podSetInfos
+// made: without its uid, from which names that a template leaves open are completed. What Kueue adds is in spec.components.podSetInfos
 // once there is quota. Unknown fields are errors.
 func Render(settings Settings, object *unstructured.Unstructured) (objects []*unstructured.Unstructured, notes []string, err error) {
 	aw := &awv1beta2.AppWrapper{}

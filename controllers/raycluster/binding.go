@@ -78,7 +78,7 @@ func (r *clusters) ended(ctx context.Context, cluster *unstructured.Unstructured
 		return true, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("reading the RayCluster anew: %w", err)
+		return false, fmt.Errorf("reading the RayCluster again: %w", err)
 	}
 	return now.UID != cluster.GetUID() || now.DeletionTimestamp != nil, nil
 }

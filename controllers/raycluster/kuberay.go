@@ -26,10 +26,10 @@ type locator struct {
 	followers map[string]*follow.Follower
 
 	mu sync.Mutex
-	// found is what there is of each source, nil for nothing; one that has not been looked at yet is missing.
+	// found is what there is of each source, nil for nothing; one that has not been read yet is missing.
 	found map[string]*unstructured.Unstructured
-	// told remembers that the log says that KubeRay was not found.
-	told bool
+	// logged: the log says that KubeRay was not found.
+	logged bool
 }
 
 // Sources of a locator.
@@ -109,9 +109,9 @@ func (l *locator) Namespaces(settings config.RayCluster) ([]string, bool) {
 		return nil, false
 	}
 	found := l.namespaces()
-	if len(found) == 0 && !l.told {
+	if len(found) == 0 && !l.logged {
 		l.log.Info("KubeRay was not found, so NetworkPolicies do not admit it to Ray heads; set raycluster.kubeRayNamespaces")
 	}
-	l.told = len(found) == 0
+	l.logged = len(found) == 0
 	return found, true
 }

@@ -23,8 +23,8 @@ type remembered struct {
 	asked int64
 	// deleted are the pods that were deleted for want of a pull secret.
 	deleted map[types.UID]bool
-	// told is what was said last about a topic.
-	told map[topic]string
+	// messages are the last ones on each topic.
+	messages map[topic]string
 }
 
 // of returns what is remembered of a cluster, nothing at first.
@@ -37,7 +37,7 @@ func (m *memory) of(cluster *unstructured.Unstructured) *remembered {
 		if m.clusters == nil {
 			m.clusters = map[types.NamespacedName]*remembered{}
 		}
-		known = &remembered{uid: cluster.GetUID(), deleted: map[types.UID]bool{}, told: map[topic]string{}}
+		known = &remembered{uid: cluster.GetUID(), deleted: map[types.UID]bool{}, messages: map[topic]string{}}
 		m.clusters[name] = known
 	}
 	return known
@@ -55,21 +55,21 @@ func (m *memory) replace(name types.NamespacedName, uid types.UID) types.UID {
 	return known.uid
 }
 
-// topic is a matter about which users are told.
+// topic is what a user is informed about.
 type topic string
 
 // isNews remembers the message on a topic, and reports whether it differs from the last one.
 func (k *remembered) isNews(about topic, text string) bool {
-	if k.told[about] == text {
+	if k.messages[about] == text {
 		return false
 	}
-	k.told[about] = text
+	k.messages[about] = text
 	return true
 }
 
 // resolve forgets the last message on a topic, and reports whether there was one.
 func (k *remembered) resolve(about topic) bool {
-	_, open := k.told[about]
-	delete(k.told, about)
+	_, open := k.messages[about]
+	delete(k.messages, about)
 	return open
 }

@@ -15,7 +15,7 @@ import (
 
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
 
-// pauseRetry is the pause until the namespace of a cluster is looked at again, of which no event tells.
+// pauseRetry is the pause until the namespace of a cluster is read again, which no event announces.
 const pauseRetry = time.Minute
 
 // paused tells whether a cluster is left alone but for its policies and certificates. Whoever may edit a RayCluster can set the

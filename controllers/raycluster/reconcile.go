@@ -30,7 +30,7 @@ const (
 
 // Certificates issues what the pods of a cluster and the sidecar before its dashboard serve with.
 type Certificates interface {
-	// Keep issues and renews; it returns when that is to be looked at again, zero for never.
+	// Keep issues and renews; it returns after which time something is due, zero for never.
 	Keep(ctx context.Context, cluster *unstructured.Unstructured, mode ray.Mode) (time.Duration, error)
 	// Wanted names what belongs to the certificates in this mode, so that it is not removed.
 	Wanted(c ray.Cluster, mode ray.Mode) apply.Desired

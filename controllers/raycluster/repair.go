@@ -17,7 +17,7 @@ import (
 var podKind = corev1.SchemeGroupVersion.WithKind("Pod")
 
 // repairPulls deletes pods that cannot get their image and were made before their account had its pull secrets, which
-// OpenShift adds a moment after it was made; KubeRay makes them anew. A pod that runs is never touched, and none twice.
+// OpenShift adds a moment after it was made; KubeRay replaces them. A pod that runs is never touched, and none twice.
 // Users who list pull secrets themselves know what they do.
 func (r *clusters) repairPulls(ctx context.Context, cluster *unstructured.Unstructured, c ray.Cluster, in Inputs) error {
 	if !in.Mode.Active() || !in.OpenShift || !in.guard(c).Sidecar() || c.HasPullSecrets() || !in.published(c) {

@@ -41,7 +41,7 @@ const ComponentName = ray.ComponentName
 // set and we do not are removed.
 const FieldOwner = ray.FieldOwner
 
-// What is made stands in the namespaces of users, so the rights cannot be limited to some. Read-only rights use
+// What is made is in the namespaces of users, so the rights cannot be limited to some. Read-only rights use
 // resourceNames.
 
 // +kubebuilder:rbac:groups=ray.io,resources=rayclusters,verbs=get;list;watch;patch

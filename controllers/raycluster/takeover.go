@@ -118,7 +118,7 @@ func listLeftovers(ctx context.Context, live client.Reader, kinds []schema.Group
 	return out, nil
 }
 
-// Names of the CodeFlare operator's webhooks. Our own stand in objects of the same names, so that they take the place of
+// Names of the CodeFlare operator's webhooks. Our own are in objects of the same names, so that they take the place of
 // the old ones; an apply leaves the entries of other managers in such an object all the same.
 const (
 	oldMutating   = "codeflare-operator-mutating-webhook-configuration"
@@ -126,7 +126,7 @@ const (
 	oldService    = "codeflare-operator-webhook-service"
 )
 
-// oldWebhooksAgain is the pause before entries are looked at again whose Service is still there.
+// oldWebhooksAgain is the pause before entries are checked again whose Service is still there.
 const oldWebhooksAgain = 10 * time.Minute
 
 // oldWebhooks removes the entries that call the CodeFlare operator once its Service is gone: with the policy Fail they would

@@ -121,7 +121,7 @@ func Total(sets []awv1beta2.AppWrapperPodSet) int32 {
 // or with suspend starts at less than what is queued for it.
 func Least(u *unstructured.Unstructured, sets []awv1beta2.AppWrapperPodSet) int32 {
 	least := map[string]int32{}
-	// The templates were looked at when the pod sets were found, so they are not decoded again with every pass.
+	// The templates were checked when the pod sets were found, so they are not decoded again with every reconcile.
 	if r, known := ruleOf(u); known {
 		if own, err := r.infer(u.Object); err == nil {
 			for _, set := range own {

@@ -109,7 +109,7 @@ func kubeflow(field string, roles ...string) func(map[string]any) ([]inferred, e
 var errTrainJob = errors.New("the pods of a TrainJob are described in its runtime, where no path leads: nobody could count what they ask for. " +
 	"Create the TrainJob outside of an AppWrapper and give it the queue label itself, which Kueue's integration trainer.kubeflow.org/trainjob reads")
 
-// refuseTrainJob: what stands in a TrainJob has no containers, so that the quota would be asked for nothing.
+// refuseTrainJob: what is in a TrainJob has no containers, so that the quota would be asked for nothing.
 func refuseTrainJob(map[string]any) ([]inferred, error) { return nil, errTrainJob }
 
 // inferLeaderWorkerSet counts, in each of the groups, one leader and the workers that fill the group up to its size. Without

@@ -15,7 +15,7 @@ const (
 	maxQuantityExponent = 100
 )
 
-// ParseQuantity is resource.ParseQuantity for texts that nobody has looked at.
+// ParseQuantity is resource.ParseQuantity for texts that nobody has checked.
 func ParseQuantity(text string) (resource.Quantity, error) {
 	if err := boundedQuantity(text); err != nil {
 		return resource.Quantity{}, err

@@ -43,7 +43,7 @@ func Parse(raw []byte) (Cluster, error) {
 	return View(object), nil
 }
 
-// Object is what is looked at. It must not be changed.
+// Object is what the view is of. It must not be changed.
 func (c Cluster) Object() map[string]any { return c.object }
 
 // Name of the cluster.

@@ -6,7 +6,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 )
 
-// Injected is what of ours stands in a pod spec: in the head template of a stored cluster, or in a pod.
+// Injected is what of ours is in a pod spec: in the head template of a stored cluster, or in a pod.
 type Injected struct {
 	// Sidecar is the way in which the sidecar guards the dashboard; AuthNone when there is none.
 	Sidecar Auth
@@ -15,9 +15,9 @@ type Injected struct {
 	Token bool
 	// MTLS tells that the pod mounts certificates of its cluster; PodIssued that it issues them itself.
 	MTLS, PodIssued bool
-	// Encrypted tells that Ray serves with them: an application that is not told so speaks plain text.
+	// Encrypted tells that Ray serves with them: without the variable an application speaks plain text.
 	Encrypted bool
-	// RayToken tells that Ray is told to ask for a token, at its dashboard too. That its version can is not known.
+	// RayToken tells that Ray is configured to ask for a token, at its dashboard too. That its version can is not known.
 	RayToken bool
 }
 

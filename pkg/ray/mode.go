@@ -101,7 +101,7 @@ func Decide(w Wishes, p Platform, cluster, previous Cluster) Mode {
 	return m
 }
 
-// WhilePodsLast is the mode of an update after which the pods of the head need not be made anew: what its stored template has
+// WhilePodsLast is the mode of an update after which the pods of the head need not be replaced: what its stored template has
 // of ours stays in, and certificates that it has not are not put in, for pods with and without them cannot talk to each other.
 func (m Mode) WhilePodsLast(cluster, stored Cluster) Mode {
 	has := stored.Injected()

@@ -44,7 +44,7 @@ type Source struct {
 	mu      sync.Mutex
 	current *config.RayCluster // nil until the first good reading
 	notes   []string           // what was logged last
-	refused string             // what was told of the ConfigMap as it is now, empty while it is good
+	refused string             // what was reported of the ConfigMap as it is now, empty while it is good
 }
 
 // Options are what a Source is made of; all are required.
@@ -69,7 +69,7 @@ func New(o Options) *Source {
 }
 
 // Get returns the settings as they are now. Before the first good reading it reads the ConfigMap itself; an error of that
-// names what is wrong with it, where it stands and the cure.
+// names what is wrong with it, where it is and what to write.
 func (s *Source) Get(ctx context.Context) (config.RayCluster, error) {
 	s.mu.Lock()
 	current := s.current
@@ -106,7 +106,7 @@ func (s *Source) follow(object *unstructured.Unstructured) {
 	}
 }
 
-// isNews tells whether an error is there that was not told yet: a ConfigMap is seen again with each new watch.
+// isNews tells whether there is an error that was not reported yet: a ConfigMap is seen again with each new watch.
 func (s *Source) isNews(err error) bool {
 	var text string
 	if err != nil {

@@ -82,11 +82,11 @@ func strangers(place string, annotations map[string]string, known []string) []st
 			continue
 		}
 		nearest := slices.MinFunc(known, func(a, b string) int { return names.Edits(key, a) - names.Edits(key, b) })
-		cure := "remove it"
+		advice := "remove it"
 		if names.Edits(key, nearest) <= 3 {
-			cure = fmt.Sprintf("write %q", nearest)
+			advice = fmt.Sprintf("write %q", nearest)
 		}
-		warnings = append(warnings, fmt.Sprintf("%s: %q is not known and has no effect: %s", place, key, cure))
+		warnings = append(warnings, fmt.Sprintf("%s: %q is not known and has no effect: %s", place, key, advice))
 	}
 	return warnings
 }

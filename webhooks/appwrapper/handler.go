@@ -14,7 +14,7 @@ import (
 	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
-// off is what users are told while the component does not run.
+// off is the warning while the component does not run.
 const off = "the component appwrapper is switched off: the AppWrapper is stored, and nothing acts on it"
 
 var kind = v1beta2.GroupVersion.WithKind(v1beta2.Kind).GroupKind()

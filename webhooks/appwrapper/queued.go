@@ -11,7 +11,7 @@ import (
 // queued tells whether Kueue asks quota for an AppWrapper.
 func queued(wrapper *v1beta2.AppWrapper) bool { return wrapper.Labels[v1beta2.LabelQueue] != "" }
 
-// neverStarted is what comes of a field in a queue that is not known, and the cure: Kueue skips a pod template that it cannot read, and then
+// neverStarted is what comes of a field in a queue that is not known, and what to do: Kueue skips a pod template that it cannot read, and then
 // never starts the AppWrapper, without a word.
 const neverStarted = ": Kueue cannot read a pod template with it, and would never start the AppWrapper: remove the field"
 

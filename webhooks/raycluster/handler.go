@@ -19,7 +19,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/ray"
 )
 
-// off is what users are told while the component does not run.
+// off is the warning while the component does not run.
 const off = author.Idle("the component raycluster is switched off: the RayCluster is stored as it is, and nothing secures it")
 
 // source returns the settings as they are now.

@@ -27,7 +27,7 @@ type Settings struct {
 	SidecarResources, CertificateResources corev1.ResourceRequirements
 }
 
-// content is what belongs into one pod template. Zero values belong not.
+// content is what belongs into one pod template. Zero fields are not injected.
 type content struct {
 	sidecar        element
 	sidecarVolumes []element
@@ -45,7 +45,7 @@ type group struct {
 	// fields are those of the group as it was submitted.
 	fields map[string]any
 	content
-	// renewed tells that the user changed the template, so that its pods will be made anew anyway.
+	// renewed tells that the user changed the template, so that its pods will be replaced anyway.
 	renewed bool
 }
 
@@ -67,7 +67,7 @@ type plan struct {
 	cluster, old ray.Cluster
 	names        ray.Names
 	groups       []*group
-	// remade tells that the pods of the head will be made anew anyway: only then certificates come or go, for pods with and
+	// remade tells that the pods of the head will be replaced anyway: only then certificates come or go, for pods with and
 	// without them cannot talk to each other.
 	remade bool
 	// autoscaler tells what KubeRay's autoscaler, a container of the head, needs.
@@ -235,7 +235,7 @@ func (p *plan) account() string {
 }
 
 // version is the value of the annotation that selects hashed names, and whether it belongs there. A legacy cluster keeps its
-// names (R8), and the value follows the program only when pods are made anew anyway (R34).
+// names (R8), and the value follows the program only when pods are replaced anyway (R34).
 func (p *plan) version(current string) (string, bool) {
 	if p.old.Object() == nil {
 		return current, true

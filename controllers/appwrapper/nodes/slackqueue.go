@@ -58,7 +58,7 @@ func setupSlackQueue(ctx context.Context, mgr ctrl.Manager, name string, taints 
 	return nil
 }
 
-// healthChanged passes on events after which a node is judged otherwise; the many heartbeats are none.
+// healthChanged lets through events after which a node is judged otherwise; the many heartbeats are none.
 func healthChanged(taints Taints) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*corev1.Node)

@@ -23,7 +23,7 @@ const (
 	ForceDeletion
 )
 
-// Immediately requeues; the next pass starts from the status just written.
+// Immediately requeues; the next reconcile starts from the status just written.
 const Immediately = time.Millisecond
 
 // BlindPoll is the pause where no watch can tell of a change.
@@ -46,7 +46,7 @@ type Decision struct {
 	Failure   *awv1beta2.AppWrapperFailure
 	// Release lets the AppWrapper go.
 	Release bool
-	// Again is when the next pass has to start if no event comes before; 0 for never.
+	// Again is when the next reconcile has to start if no event comes before; 0 for never.
 	Again time.Duration
 }
 
@@ -91,7 +91,7 @@ var ByPhase = map[awv1beta2.AppWrapperPhase][]Rule{
 	awv1beta2.PhaseSuspending: whileSuspending,
 	awv1beta2.PhaseSucceeded:  whileSucceeded,
 	awv1beta2.PhaseFailed:     whileFailed,
-	// A status that was restored without the deletion that it tells of: what is left is cleared away, and it begins anew.
+	// A status that was restored without the deletion that it tells of: what is left is cleared away, and it begins again.
 	awv1beta2.PhaseTerminating: whileSuspending,
 }
 

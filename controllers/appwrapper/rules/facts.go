@@ -24,14 +24,14 @@ type Facts struct {
 	Changed bool
 	// Unreviewed: no webhook has seen the AppWrapper, which is to run for the first time.
 	Unreviewed bool
-	// Created and deleted are how an attempt of this pass ended; nil before it was made.
+	// Created and Deleted are how an attempt of this reconcile ended; nil before it was made.
 	Created *Creation
 	Deleted *Deletion
-	// Recheck is when the next pass has to start because no watch may tell of a change; 0 for never.
+	// Recheck is when the next reconcile has to start because no watch may tell of a change; 0 for never.
 	Recheck time.Duration
 }
 
-// CheckAfter asks for another pass after a time at the latest.
+// CheckAfter asks for another reconcile after a time at the latest.
 func (f *Facts) CheckAfter(after time.Duration) {
 	if f.Recheck == 0 || after < f.Recheck {
 		f.Recheck = after

@@ -57,7 +57,7 @@ func (p *reconciliation) keepAuthority(ctx context.Context) error {
 	return nil
 }
 
-// dueLeaves returns the certificates that have to be looked at. Addresses that are all that is missing wait for others to
+// dueLeaves returns the certificates that have to be checked. Addresses that are all that is missing wait for others to
 // join them, if a certificate was written a moment ago.
 func (p *reconciliation) dueLeaves(ctx context.Context) ([]leafPlan, error) {
 	var due []leafPlan
@@ -115,7 +115,7 @@ func (p *reconciliation) root(ctx context.Context) (*certs.Root, error) {
 	return &root, nil
 }
 
-// knownAuthority returns the data of the CA. Where the Secret is gone, what the pods were told to trust stays trusted.
+// knownAuthority returns the data of the CA. Where the Secret is gone, what the pods trust stays trusted.
 func (p *reconciliation) knownAuthority(ctx context.Context, live *corev1.Secret) (map[string][]byte, error) {
 	if live != nil {
 		return live.Data, nil

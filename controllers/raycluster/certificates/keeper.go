@@ -126,7 +126,7 @@ func (p *reconciliation) tellOfFallback(mode ray.Mode) {
 	p.memory.fallback = fallback
 }
 
-// reconciliation is one look at the certificates of a cluster.
+// reconciliation is one reconcile of the certificates of a cluster.
 type reconciliation struct {
 	*Keeper
 	cluster *unstructured.Unstructured
@@ -134,7 +134,7 @@ type reconciliation struct {
 	plan    certificatePlan
 	issuer  config.Issuer // of cert-manager
 	now     time.Time
-	live    map[string]*corev1.Secret // what was read in this pass; nil for what does not exist
+	live    map[string]*corev1.Secret // what was read in this reconcile; nil for what does not exist
 	resume  time.Time                 // when to come back though nothing is due; zero for no such time
 }
 
@@ -169,7 +169,7 @@ func (p *reconciliation) isGood(ctx context.Context, secret string) (slot, bool,
 	return known, state != moved, nil
 }
 
-// comeBack asks for another pass at a moment at which nothing is due.
+// comeBack requeues the cluster for a moment at which nothing is due.
 func (p *reconciliation) comeBack(at time.Time) {
 	if p.resume.IsZero() || at.Before(p.resume) {
 		p.resume = at
@@ -180,7 +180,7 @@ func (p *reconciliation) key(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: p.cluster.GetNamespace(), Name: name}
 }
 
-// read returns a Secret as it is now; nil when it does not exist. Each is read once in a pass.
+// read returns a Secret as it is now; nil when it does not exist. Each is read once in a reconcile.
 func (p *reconciliation) read(ctx context.Context, name string) (*corev1.Secret, error) {
 	if known, ok := p.live[name]; ok {
 		return known, nil
@@ -227,7 +227,7 @@ func (p *reconciliation) write(ctx context.Context, name string, kind corev1.Sec
 	s.written = p.now
 	s.uid, s.version = p.Applier.Version(p.cluster.GetUID(), secretGVK, p.key(name))
 	if live := p.live[name]; live != nil && live.UID == s.uid {
-		// Others may have written since the applier did, and what they left was read in this pass.
+		// Others may have written since the applier did, and what they left was read in this reconcile.
 		if order, err := resourceversion.CompareResourceVersion(live.ResourceVersion, s.version); err == nil && order > 0 {
 			s.version = live.ResourceVersion
 		}

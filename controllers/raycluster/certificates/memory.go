@@ -26,7 +26,7 @@ type slot struct {
 	foreign bool
 	uid     types.UID
 	version string
-	// next is when it is to be looked at again, expires when its certificate ends, issued when that was made, written when the
+	// next is when it is to be checked again, expires when its certificate ends, issued when that was made, written when the
 	// Secret was last applied.
 	next, expires, issued, written time.Time
 	// names and addresses that the certificate is good for.
@@ -40,7 +40,7 @@ type issuedFor struct {
 	// bundle is the content of ca.crt that the leaves were issued with.
 	bundle string
 	slots  map[string]slot // by name of the Secret
-	// served are the pods that were told that their address is in the certificate.
+	// served are the pods that were marked because their address is in the certificate.
 	served sets.Set[types.UID]
 	// full remembers that it was said that there are too many addresses.
 	full map[string]int

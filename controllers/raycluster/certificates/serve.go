@@ -18,7 +18,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/pods"
 )
 
-// serve tells the pods that wait that their address stands in the certificate of their role: a pod that changes makes its
+// serve marks the pods that wait once their address is in the certificate of their role: a pod that changes makes its
 // kubelet bring the volumes up to date at once, which it does every minute or so otherwise. Each pod costs one request in its
 // life.
 func (p *reconciliation) serve(ctx context.Context, all []corev1.Pod) error {
@@ -49,7 +49,7 @@ func (p *reconciliation) serve(ctx context.Context, all []corev1.Pod) error {
 }
 
 // isSeen reports whether watches have brought the Secret as it was written, to us and so most likely to kubelets: one that is
-// told too early looks at the old one. The event that is still to come brings us back.
+// notified too early reads the old one. The event that is still to come requeues the cluster.
 func (p *reconciliation) isSeen(ctx context.Context, secret string, s slot) (bool, error) {
 	head := &metav1.PartialObjectMetadata{}
 	head.SetGroupVersionKind(secretGVK)

@@ -16,7 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/ray"
 )
 
-// NewCache makes the cache of Ray's pods: those with the label of a RayCluster, cut down to what is looked at here. It is
+// NewCache makes the cache of Ray's pods: those with the label of a RayCluster, cut down to what is read here. It is
 // filled by one watch with a label selector, and must be added to the manager.
 func NewCache(ctx context.Context, mgr ctrl.Manager) (cache.Cache, error) {
 	ofRay, err := labels.NewRequirement(ray.LabelCluster, selection.Exists, nil)

@@ -1,4 +1,4 @@
-// Package pods holds the pods of Ray clusters: a cache of their own, cut down to what is looked at, and what a pod says.
+// Package pods holds the pods of Ray clusters: a cache of their own, cut down to what is read, and what a pod says.
 package pods
 
 import (
@@ -22,7 +22,7 @@ import (
 // Index finds pods by the uid of the RayCluster that controls them.
 const Index = "raycluster"
 
-// AnnotationServed is put on a pod once its address stands in the certificate of its role, see servePods.
+// AnnotationServed is put on a pod once its address is in the certificate of its role.
 const AnnotationServed = "ray.openshift.ai/certificate-for"
 
 // clusterOfPod returns the reference to the RayCluster that controls a pod, or nil. Labels alone count for nothing: every
