@@ -20,7 +20,6 @@ import (
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/installed"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/ours"
-	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/references"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/served"
 	"github.com/odh-platform/odh-platform-operator/pkg/inspect/health"
 	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
@@ -200,7 +199,7 @@ func (g *gatherer) resources(ctx context.Context) {
 			if t.kind.Ours != nil && !t.kind.Ours(&u) {
 				continue
 			}
-			verdict, _ := references.Verdict(ctx, g.reader, g.set, &u) // check references says what could not be read
+			verdict := health.Of(&u)
 			g.mu.Lock()
 			g.facts.Needed = append(g.facts.Needed, needs(&u)...)
 			if t.component == "modelmesh" && connected(&u) {

@@ -1,19 +1,12 @@
-// Package references finds the Secrets and ConfigMaps that resources name, and judges MLflowConfigs, whose health is nothing else.
+// Package references finds the Secrets and ConfigMaps that resources name.
 package references
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
-	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/served"
-	"github.com/odh-platform/odh-platform-operator/pkg/inspect/health"
 )
 
 // Reference is a Secret or a ConfigMap that a resource names, with the keys that it needs; none where any will do.
@@ -89,30 +82,4 @@ func kindOf(field string) string {
 		}
 	}
 	return ""
-}
-
-// NotAllowed is the reason of a verdict that could not be found.
-const NotAllowed = "NotAllowed"
-
-// Verdict judges a resource. MLflowConfigs have no status: the Secret that they name must be there, of which only the metadata is read.
-// The error is that of reading it.
-func Verdict(ctx context.Context, reader fetch.Reader, set served.Set, u *unstructured.Unstructured) (health.Verdict, error) {
-	verdict := health.Of(u)
-	secrets, ok := set.Kind("", "Secret")
-	if !ok || u.GetKind() != "MLflowConfig" || verdict.State != health.Healthy {
-		return verdict, nil
-	}
-	for _, ref := range Of(u) {
-		_, err := reader.Metadata.Resource(secrets.GVR()).Namespace(u.GetNamespace()).Get(ctx, ref.Name, metav1.GetOptions{})
-		switch {
-		case apierrors.IsNotFound(err):
-			verdict.State, verdict.Reason = health.Failed, "ReferencesMissing"
-			verdict.Message = "Secret " + ref.Name + " does not exist; create it with keys " + strings.Join(ref.Keys, ", ")
-		case err != nil:
-			verdict.State, verdict.Reason = health.Unknown, NotAllowed
-			verdict.Message = "whether Secret " + ref.Name + " exists could not be read"
-			return verdict, err
-		}
-	}
-	return verdict, nil
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/installed"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/ours"
-	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/references"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/served"
 	"github.com/odh-platform/odh-platform-operator/pkg/inspect/health"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
@@ -107,19 +106,17 @@ func (g *gatherer) list(ctx context.Context, component string, kind ours.Kind) {
 	if !ok {
 		return
 	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	for i := range found {
 		u := &found[i]
-		verdict, err := references.Verdict(ctx, g.reader, g.set, u)
-		g.gaps.Note("secrets", err)
-		g.mu.Lock()
 		switch {
 		case kind.Ours != nil && !kind.Ours(u):
 		case k.Kind == "ServingRuntime", k.Kind == "ClusterServingRuntime":
 			g.runtimes = append(g.runtimes, *u)
 		default:
-			g.resources = append(g.resources, newResource(component, u, verdict))
+			g.resources = append(g.resources, newResource(component, u, health.Of(u)))
 		}
-		g.mu.Unlock()
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/installed"
-	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/references"
 	"github.com/odh-platform/odh-platform-operator/pkg/inspect/health"
 )
 
@@ -107,7 +106,7 @@ func newReport(f findings, now time.Time) Report {
 				continue
 			}
 			c.Resources++
-			if !resource.State.OK() && resource.Reason != references.NotAllowed { // of which a note speaks
+			if !resource.State.OK() {
 				c.NotReady++
 				r.OK = false
 			}

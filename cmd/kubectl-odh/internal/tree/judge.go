@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
-	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/references"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/served"
 	"github.com/odh-platform/odh-platform-operator/pkg/inspect/health"
 )
@@ -29,9 +28,7 @@ func (g *gatherer) judge(ctx context.Context, top *Node, live *unstructured.Unst
 	groups := map[string]*group{}
 	top.walk(func(n *Node) {
 		if n.item.meta.UID == live.GetUID() {
-			verdict, err := references.Verdict(ctx, g.reader, g.set, live)
-			g.gaps.Note("secrets", err)
-			n.Verdict = verdict
+			n.Verdict = health.Of(live)
 			return
 		}
 		if !health.Judged(n.item.kind.Group, n.Kind) {
