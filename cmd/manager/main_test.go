@@ -184,13 +184,13 @@ func startWithWidgets(t *testing.T, server string, do func(context.Context, dyna
 }
 
 // What the shipped binary is made of: no templates (they switch off the linker's dead-code removal), no Helm, no
-// KServe types, no Kueue, no API server library.
+// KServe types, no Kueue, no API server library, and nothing of the plugin of kubectl.
 func TestImportGraph(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-tags", "grpcnotrace", ".").Output()
 	if err != nil {
 		t.Fatalf("listing imports: %v", err)
 	}
-	banned := regexp.MustCompile(`^(text/template|html/template|helm\.sh/.*|github\.com/kserve/kserve/pkg/apis.*|sigs\.k8s\.io/kueue.*|k8s\.io/apiserver.*|testing|.*/ginkgo.*)$`)
+	banned := regexp.MustCompile(`^(text/template|html/template|helm\.sh/.*|github\.com/kserve/kserve/pkg/apis.*|sigs\.k8s\.io/kueue.*|k8s\.io/apiserver.*|k8s\.io/cli-runtime.*|github\.com/spf13/cobra|github\.com/fluxcd/.*|testing|.*/ginkgo.*)$`)
 	count := 0
 	for line := range strings.Lines(string(out)) {
 		count++
