@@ -93,7 +93,7 @@ func expectFailure(t *testing.T, err error) {
 		t.Fatal("a server whose image cannot be pulled counts as ready")
 	}
 	expectContains(t, "failure", err.Error(), "not ready: after 5s", "MLflow mlflow: Available is False, MigrationRunning",
-		"MLflow         mlflow   Progressing   True", "MLflowConfig   mlflow   -", // the one without a status is no problem
+		"MLflow         mlflow   Progressing       True", "MLflowConfig   mlflow   ReferencesReady   False", // its Secret is nobody's problem here
 		`Pending   0/1     image "testcluster.invalid/image-pull:1"`, "The manager runs, pid", "manager.log:",
 		"left running for inspection; `make demo-down` ends it", "export KUBECONFIG=")
 	if strings.Contains(err.Error(), "MLflowConfig opendatahub/mlflow:") {
