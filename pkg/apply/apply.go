@@ -172,11 +172,7 @@ func (a *Applier) inspect(ctx context.Context, o owner, c child) error {
 		return fmt.Errorf("reading it: %w", err)
 	}
 	if err := a.claim(o, c, live); err != nil {
-		if _, foreign := errors.AsType[*ForeignError](err); foreign && c.Yields {
-			a.skip(c.key.Kind)
-			return nil
-		}
-		return err
+		return a.yield(c, err)
 	}
 	if live.GetDeletionTimestamp() != nil {
 		return a.awaitEnd(ctx, o, c, live)
@@ -203,6 +199,15 @@ func (a *Applier) inspect(ctx context.Context, o owner, c child) error {
 		return nil
 	}
 	return a.write(ctx, o, c, change{uid: live.GetUID(), others: others})
+}
+
+// yield drops the error about an object of somebody else where that is nothing to report.
+func (a *Applier) yield(c child, err error) error {
+	if _, foreign := errors.AsType[*ForeignError](err); foreign && c.Yields {
+		a.skip(c.key.Kind)
+		return nil
+	}
+	return err
 }
 
 // change is one write: of an object that is not there, or of the one with the uid. The uid keeps an object that was deleted

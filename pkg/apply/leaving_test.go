@@ -158,7 +158,7 @@ func TestNothingThatWouldStayIsCreatedForAnOwnerThatIsGone(t *testing.T) {
 			b := newBench(t)
 			end(b)
 			b.must(b.Apply(t.Context(), b.owner, Desired{unowned}))
-			b.must(b.Applier.Create(t.Context(), b.owner, unowned))
+			b.must(b.Create(t.Context(), b.owner, unowned))
 			if b.server.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "a"}, &corev1.ConfigMap{}) == nil {
 				t.Error("it was created, and stays for ever")
 			}
@@ -168,7 +168,7 @@ func TestNothingThatWouldStayIsCreatedForAnOwnerThatIsGone(t *testing.T) {
 	}
 	b := newBench(t)
 	b.failing["list"] = errors.New("not now")
-	if b.Apply(t.Context(), b.owner, Desired{unowned}) == nil || b.Applier.Create(t.Context(), b.owner, unowned) == nil {
+	if b.Apply(t.Context(), b.owner, Desired{unowned}) == nil || b.Create(t.Context(), b.owner, unowned) == nil {
 		t.Error("it is created for an owner of which nobody knows whether it is there")
 	}
 	delete(b.failing, "list")

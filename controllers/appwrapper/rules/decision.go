@@ -14,6 +14,7 @@ import (
 type act int
 
 const (
+	// Nothing has to be done first.
 	Nothing act = iota
 	// CreateComponents creates those that are not deployed, in order, up to the first error.
 	CreateComponents

@@ -42,13 +42,13 @@ func (f *Facts) CheckAfter(after time.Duration) {
 type Stage int
 
 const (
-	// Fresh: nothing was tried since the last clean-up. Nothing may be created before this is changed in the stored status.
+	// Fresh says that nothing was tried since the last clean-up. Nothing may be created before this is changed in the stored status.
 	Fresh Stage = iota
-	// Announced: an attempt was stored; whether the object exists is not known.
+	// Announced says that an attempt was stored; whether the object exists is not known.
 	Announced
-	// Errored: the API server refused the object.
+	// Errored says that the API server refused the object.
 	Errored
-	// Deployed: the object was created.
+	// Deployed says that the object was created.
 	Deployed
 )
 
@@ -57,6 +57,7 @@ type Outcome int
 
 const (
 	working Outcome = iota
+	// Succeeded and Failed are final.
 	Succeeded
 	Failed
 	// Failing is a failure that its controller may still overcome.
@@ -120,7 +121,7 @@ type Deletion struct {
 	Trouble error
 }
 
-// Finished: nothing is left, as far as anybody can tell.
+// Finished reports that nothing is left, as far as anybody can tell.
 func (d *Deletion) Finished() bool { return d.Objects == 0 && d.Pods == 0 && d.Trouble == nil }
 
 // is tells whether a stored condition is True.

@@ -77,6 +77,7 @@ func (w *World) Quiet() bool { return w.Settled && w.Busy == 0 && !w.Working() }
 // jobPhase is how far a Job is. A Job that only announces its failure is still running.
 type jobPhase string
 
+// The phases of a Job.
 const (
 	JobRunning   jobPhase = "running"
 	JobSucceeded jobPhase = "succeeded"

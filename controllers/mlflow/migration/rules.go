@@ -11,20 +11,21 @@ import (
 type serving string
 
 const (
-	// serve: as the spec says.
+	// RunAsSpecified is what the spec says.
 	RunAsSpecified serving = "serve"
-	// drain: no CronJob that starts, and the Deployment stays as it is: its server runs until the Jobs beside it have ended,
+	// Drain means no CronJob that starts, and the Deployment stays as it is: its server runs until the Jobs beside it have ended,
 	// which may need it, and whose pods may be bound to its node.
 	Drain serving = "drain"
-	// standDown: no replica, and no CronJob that starts.
+	// ScaleToZero means no replica, and no CronJob that starts.
 	ScaleToZero serving = "stand down"
-	// leaveAlone: the Deployment and the CronJobs stay as they are, whatever they are.
+	// DoNotTouch means that the Deployment and the CronJobs stay as they are, whatever they are.
 	DoNotTouch serving = "leave alone"
 )
 
 // Step is the one thing that a decision does beside that.
 type Step string
 
+// The steps.
 const (
 	StepNone   Step = ""
 	StepLook   Step = "look at the cluster"

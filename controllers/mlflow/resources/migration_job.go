@@ -14,6 +14,7 @@ import (
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 )
 
+// Names of the Job of a migration that others look for.
 const (
 	MigrationContainer = "db-migrate"
 
