@@ -32,7 +32,7 @@ var _ = Describe("The applier", func() {
 	It("writes each object once, then nothing, and nothing after a restart", func(ctx context.Context) {
 		w := newWorld(ctx)
 		desired := everything(w.namespace)
-		w.expect(ctx, desired, len(desired), len(desired))
+		w.expect(ctx, desired, len(desired)+unowned, len(desired))
 		w.caughtUp(ctx, desired)
 		w.expect(ctx, desired, 0, 0)
 
@@ -44,7 +44,7 @@ var _ = Describe("The applier", func() {
 	It("spends nothing while the cache has not seen its own writes", func(ctx context.Context) {
 		w := newWorld(ctx)
 		desired := everything(w.namespace)
-		w.expect(ctx, desired, len(desired), len(desired))
+		w.expect(ctx, desired, len(desired)+unowned, len(desired))
 		for range 5 {
 			_, writes, err := w.apply(ctx, desired)
 			Expect(err).NotTo(HaveOccurred())
@@ -55,7 +55,7 @@ var _ = Describe("The applier", func() {
 	It("spends nothing on status and on what others add, and leaves that in place", func(ctx context.Context) {
 		w := newWorld(ctx)
 		desired := everything(w.namespace)
-		w.expect(ctx, desired, len(desired), len(desired))
+		w.expect(ctx, desired, len(desired)+unowned, len(desired))
 		foreign := `{"metadata":{"labels":{"foreign":"1"},"annotations":{"foreign":"1"},"finalizers":["test.opendatahub.io/hold"]}}`
 		rendered, err := apply.Render(desired, component, w.owner)
 		Expect(err).NotTo(HaveOccurred())

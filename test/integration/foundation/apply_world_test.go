@@ -119,6 +119,10 @@ func (w *world) apply(ctx context.Context, desired apply.Desired) (reads, writes
 	return w.reads.Load(), w.writes.Load(), err
 }
 
+// unowned is the number of objects without an owner reference in the lists of the specs. Before such an object is created, the owner
+// is read once more.
+const unowned = 1
+
 // expect applies and checks the number of reads and writes.
 func (w *world) expect(ctx context.Context, desired apply.Desired, reads, writes int) {
 	GinkgoHelper()
