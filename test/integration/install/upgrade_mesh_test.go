@@ -54,7 +54,7 @@ var _ = Describe("The page about the way", func() {
 	It("from ModelMesh Serving says what works", func(ctx SpecContext) {
 		const runtime = "Deployment modelmesh-serving-mlserver-1.x"
 		o := arrange(ctx, "openshift")
-		o.mesh(ctx, "models", framework.Recording(controllers+"modelmesh/testdata/recordings/custom-runtime-unix-sockets.yaml",
+		o.mesh(ctx, "models", framework.Recording(controllers+"modelmesh/resources/testdata/recordings/custom-runtime-unix-sockets.yaml",
 			"audio", "models", "own-server", "mlserver-1.x", // with the images that stand in params.env of both
 			"kserve/rest-proxy:latest", "quay.io/opendatahub/rest-proxy:fast", "kserve/modelmesh-runtime-adapter:latest",
 			"quay.io/opendatahub/modelmesh-runtime-adapter:fast", "kserve/modelmesh:latest", "quay.io/opendatahub/modelmesh:fast",
