@@ -57,8 +57,9 @@ type Outcome int
 
 const (
 	working Outcome = iota
-	// Succeeded and Failed are final.
+	// Succeeded is final.
 	Succeeded
+	// Failed is final.
 	Failed
 	// Failing is a failure that its controller may still overcome.
 	Failing

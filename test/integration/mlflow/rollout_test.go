@@ -130,7 +130,7 @@ var _ = Describe("Optional APIs that come and go at run time [D31]", func() {
 		}, NodeTimeout(specTimeout))
 	}
 
-	It("may be the MLflow API itself: the manager waits for it and never ends", func(ctx SpecContext) {
+	It("may be the MLflow API itself: the manager ends with it, and waits for it when it is started again", func(ctx SpecContext) {
 		const crd = "mlflows.mlflow.opendatahub.io"
 		definition := definitionOf(ctx, crd)
 		bringBack := func(ctx context.Context) {
@@ -138,13 +138,14 @@ var _ = Describe("Optional APIs that come and go at run time [D31]", func() {
 		}
 		DeferCleanup(func(ctx SpecContext) { bringBack(ctx) }, NodeTimeout(specTimeout))
 		remove(ctx, definition.DeepCopy())
-		manager.Restart(ctx)
+		manager.AwaitEnd(ctx)
 		env.ExpectNoWrites(manager.User, quiet)
 		bringBack(ctx)
 		ready(ctx, server())
 
 		By("going away under a running server, with all that it owns")
 		remove(ctx, definition.DeepCopy())
+		manager.AwaitEnd(ctx)
 		env.Settle(manager.User, quiet, specTimeout)
 		Expect(manager.Process.Running()).To(BeTrue())
 		sweep(ctx)
