@@ -8,6 +8,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1alpha1"
@@ -36,14 +37,32 @@ func definition(ctx context.Context) *apiextensionsv1.CustomResourceDefinition {
 	return crd
 }
 
-// store makes the API server store registries in a version from now on.
+// storageHash stands for the version in which the API server stores registries, as its discovery says.
+func storageHash() string {
+	GinkgoHelper()
+	served, err := discovery.NewDiscoveryClientForConfigOrDie(env.Config).ServerResourcesForGroupVersion(v1beta1.GroupVersion.String())
+	Expect(err).NotTo(HaveOccurred())
+	for _, resource := range served.APIResources {
+		if resource.Name == "modelregistries" {
+			return resource.StorageVersionHash
+		}
+	}
+	return ""
+}
+
+// store makes the API server store registries in a version from now on. It takes note of a definition a moment after it was written.
 func store(ctx context.Context, version string) {
 	GinkgoHelper()
-	crd := definition(ctx)
+	crd, before, changed := definition(ctx), storageHash(), false
 	for i := range crd.Spec.Versions {
-		crd.Spec.Versions[i].Storage = crd.Spec.Versions[i].Name == version
+		storage := crd.Spec.Versions[i].Name == version
+		changed = changed || crd.Spec.Versions[i].Storage != storage
+		crd.Spec.Versions[i].Storage = storage
 	}
 	Expect(env.Admin.Update(ctx, crd)).To(Succeed())
+	if changed {
+		Eventually(storageHash).WithContext(ctx).WithTimeout(patience).WithPolling(poll).ShouldNot(Equal(before))
+	}
 	Eventually(func() []string { return definition(ctx).Status.StoredVersions }).WithContext(ctx).WithTimeout(patience).WithPolling(poll).
 		Should(ContainElement(version))
 }
@@ -113,6 +132,7 @@ var _ = Describe("Stored registries", func() {
 			g.Expect(stored.GetAnnotations()).NotTo(HaveKey(conversion.Annotation))
 			g.Expect(at(stored, "kubeRBACProxy", "port")).To(Equal(int64(9443)))
 		})
+		env.Settle(leader.User, poll*20, patience) // the pause is noted in the status
 		mark := env.Mark()
 		leader.Restart(ctx)
 		env.Settle(leader.User, poll*20, patience)
