@@ -36,7 +36,7 @@ func migrationContainer(t *testing.T, spec mlflowv1.MLflowSpec, version string) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	program, err := os.ReadFile(filepath.Join(root, "controllers", "mlflow", "migrate.py"))
+	program, err := os.ReadFile(filepath.Join(root, "controllers", "mlflow", "resources", "migrate.py"))
 	if err != nil {
 		t.Fatal(err)
 	}
