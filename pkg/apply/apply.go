@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,6 +27,7 @@ func (a *Applier) Apply(ctx context.Context, owner client.Object, desired Desire
 	if err != nil {
 		return err
 	}
+	o.left = sync.OnceValues(func() (bool, error) { return a.leaving(ctx, o) })
 	for stage := Guards; stage <= Exposure; stage++ {
 		if err := a.applyStage(ctx, o, desired.Of(stage)); err != nil {
 			return heldBack(err, desired, stage)

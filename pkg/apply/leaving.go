@@ -43,6 +43,9 @@ func (a *Applier) abandoned(ctx context.Context, o owner, c child) (bool, error)
 	if c.Ownership != Unowned || o.GroupKind() == namespaceKind && o.Name == c.key.Namespace {
 		return false, nil
 	}
+	if o.left != nil {
+		return o.left()
+	}
 	return a.leaving(ctx, o)
 }
 
@@ -55,7 +58,9 @@ func (a *Applier) gainsLeaving(ctx context.Context, before, after metav1.Object)
 		if slices.ContainsFunc(before.GetOwnerReferences(), func(had metav1.OwnerReference) bool { return had.UID == ref.UID }) {
 			continue
 		}
-		o := owner{schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), types.NamespacedName{Name: ref.Name}, ref.UID}
+		o := owner{
+			GroupVersionKind: schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), NamespacedName: types.NamespacedName{Name: ref.Name}, uid: ref.UID,
+		}
 		namespaced, err := a.Client.IsObjectNamespaced(metadata(key{GroupVersionKind: o.GroupVersionKind}))
 		if err != nil {
 			return false, fmt.Errorf("finding the scope of %s: %w", o.Kind, err)

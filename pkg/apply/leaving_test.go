@@ -172,8 +172,14 @@ func TestNothingThatWouldStayIsCreatedForAnOwnerThatIsGone(t *testing.T) {
 		t.Error("it is created for an owner of which nobody knows whether it is there")
 	}
 	delete(b.failing, "list")
-	b.must(b.Apply(t.Context(), b.owner, Desired{unowned}))
+	b.seen = map[string]int{}
+	second := unowned
+	second.Config = settings("second", "1").Config
+	b.must(b.Apply(t.Context(), b.owner, Desired{unowned, second}))
 	b.get("a")
+	if b.get("second"); b.seen["list"] != 1 {
+		t.Errorf("one look at the owner is enough for all that one call creates: %v", b.seen)
+	}
 	inside := unowned
 	b.seen = map[string]int{}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", UID: "ns-uid"}}

@@ -16,6 +16,8 @@ type owner struct {
 	schema.GroupVersionKind
 	types.NamespacedName
 	uid types.UID
+	// left says whether the owner goes or is gone, by one request for a whole Apply. See [Applier.abandoned].
+	left func() (bool, error)
 }
 
 func newOwner(object client.Object, scheme *runtime.Scheme) (owner, error) {
@@ -26,7 +28,7 @@ func newOwner(object client.Object, scheme *runtime.Scheme) (owner, error) {
 			return owner{}, fmt.Errorf("finding the kind of the owner: %w", err)
 		}
 	}
-	return owner{gvk, client.ObjectKeyFromObject(object), object.GetUID()}, nil
+	return owner{GroupVersionKind: gvk, NamespacedName: client.ObjectKeyFromObject(object), uid: object.GetUID()}, nil
 }
 
 // reference returns the owner reference that an object of the given ownership bears, or nil.
