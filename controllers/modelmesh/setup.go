@@ -66,7 +66,7 @@ type Environment struct {
 	Parts []Part
 }
 
-// Setup registers the controllers with a manager. It is called anew whenever the API of Predictors appears.
+// Setup registers the controllers with a manager. It is called when the API of Predictors is served, and again after it has failed.
 func Setup(e Environment) func(context.Context, ctrl.Manager) error {
 	return func(ctx context.Context, mgr ctrl.Manager) error {
 		shared, err := e.shared(mgr)

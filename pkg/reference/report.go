@@ -22,9 +22,14 @@ func Report(all *[]metav1.Condition, generation int64, namespace string, missing
 		conditions.Remove(all, Condition)
 		return
 	}
+	conditions.Set(all, Condition, metav1.ConditionFalse, ReasonMissing, Describe(namespace, missing), generation)
+}
+
+// Describe names in one line what is missing in a namespace, and what to do.
+func Describe(namespace string, missing []Missing) string {
 	texts := make([]string, 0, len(missing))
 	for _, m := range missing {
 		texts = append(texts, m.String())
 	}
-	conditions.Set(all, Condition, metav1.ConditionFalse, ReasonMissing, "In namespace "+namespace+": "+strings.Join(texts, "; "), generation)
+	return "In namespace " + namespace + ": " + strings.Join(texts, "; ")
 }

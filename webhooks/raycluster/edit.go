@@ -29,9 +29,6 @@ func editOf(object map[string]any) *edit {
 	return &edit{object: runtime.DeepCopyJSON(object)}
 }
 
-// value is what stands at the place; nil when nothing does.
-func (e *edit) value(p place) any { return nested.At(e.object, p...) }
-
 func (e *edit) list(p place) []any { return nested.List(e.object, p...) }
 
 // set puts a value into a field of an object, and makes the objects that lead to it.

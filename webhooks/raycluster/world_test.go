@@ -90,7 +90,7 @@ func put(value any, at ...string) func(map[string]any) {
 	return func(object map[string]any) {
 		e := &edit{object: object}
 		parent := place(at[:len(at)-1])
-		switch holder := e.value(parent).(type) {
+		switch holder := nested.At(e.object, parent...).(type) {
 		case []any:
 			for i := range holder {
 				if parent.index(i)[len(parent)] == at[len(at)-1] {

@@ -5,7 +5,6 @@ package artifactstore
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -95,12 +94,8 @@ func (r *reporter) report(ctx context.Context, config *mlflowv1.MLflowConfig) er
 	}
 	status, reason, message := metav1.ConditionTrue, ReasonFound, "Secret "+config.Spec.ArtifactRootSecret+" names a bucket"
 	if len(resolved.Missing) > 0 {
-		var texts []string
-		for _, missing := range resolved.Missing {
-			texts = append(texts, missing.String())
-		}
 		status, reason = metav1.ConditionFalse, reference.ReasonMissing
-		message = "In namespace " + config.Namespace + ": " + strings.Join(texts, "; ") + "; until then artifacts go to the bucket of the server"
+		message = reference.Describe(config.Namespace, resolved.Missing) + "; until then artifacts go to the bucket of the server"
 	}
 	conditions.Set(&config.Status.Conditions, reference.Condition, status, reason, message, config.Generation)
 	return nil
