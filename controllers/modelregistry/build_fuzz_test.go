@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 // FuzzStringsKeepStructure shows that no text in a spec adds, removes or moves a field of any object, nor a part of the address
@@ -117,7 +118,7 @@ func shapes(t *testing.T, m *v1beta1.ModelRegistry) []string {
 }
 
 func shapeOf(objects []*unstructured.Unstructured) []string {
-	return slices.Sorted(maps.Keys(leaves(objects)))
+	return slices.Sorted(maps.Keys(framework.Leaves(objects)))
 }
 
 var expansions = regexp.MustCompile(`\$\$|\$\([-._a-zA-Z][-._a-zA-Z0-9]*\)`)

@@ -2,8 +2,6 @@ package modelregistry
 
 import (
 	"encoding/json"
-	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -165,15 +163,15 @@ func TestRecordings(t *testing.T) {
 				m.Spec.Postgres.Image = "quay.io/example/postgresql:16"
 				ours = append(ours, builtDatabase(t, m, r.in)...)
 			}
-			for _, d := range differences(leaves(r.objects), leaves(ours)) {
+			for _, d := range framework.Differences(framework.Leaves(r.objects), framework.Leaves(ours), filledIn) {
 				at := slices.IndexFunc(accepted, func(a struct {
 					path *regexp.Regexp
 					why  string
 				}) bool {
-					return a.path.MatchString(d.path)
+					return a.path.MatchString(d.Path)
 				})
 				if at < 0 {
-					t.Errorf("%s: %s -> %s", d.path, d.recorded, d.ours)
+					t.Errorf("%s: %s -> %s", d.Path, d.Recorded, d.Ours)
 				}
 				met[at] = true
 			}
@@ -200,51 +198,5 @@ func TestRecordedStatus(t *testing.T) {
 		if err != nil || defaults != r.stored.Status.SpecDefaults {
 			t.Errorf("%s: defaults %s, recorded %s (%v)", r.name, defaults, r.stored.Status.SpecDefaults, err)
 		}
-	}
-}
-
-type difference struct{ path, recorded, ours string }
-
-func differences(recorded, ours map[string]string) []difference {
-	const nothing = "nothing"
-	var all []difference
-	for _, path := range slices.Sorted(maps.Keys(recorded)) {
-		value, found := ours[path]
-		switch {
-		case !found && !filledIn.MatchString(path):
-			all = append(all, difference{path, recorded[path], nothing})
-		case found && value != recorded[path]:
-			all = append(all, difference{path, recorded[path], value})
-		}
-	}
-	for _, path := range slices.Sorted(maps.Keys(ours)) {
-		if _, found := recorded[path]; !found {
-			all = append(all, difference{path, nothing, ours[path]})
-		}
-	}
-	return all
-}
-
-// leaves maps the path of each field of the objects to its value.
-func leaves(objects []*unstructured.Unstructured) map[string]string {
-	all := map[string]string{}
-	for _, o := range objects {
-		walk(o.GetKind()+"/"+o.GetName(), framework.Normalize(o).Object, all)
-	}
-	return all
-}
-
-func walk(path string, value any, into map[string]string) {
-	switch v := value.(type) {
-	case map[string]any:
-		for key, child := range v {
-			walk(path+"."+key, child, into)
-		}
-	case []any:
-		for i, child := range v {
-			walk(fmt.Sprintf("%s[%d]", path, i), child, into)
-		}
-	default:
-		into[path] = fmt.Sprint(v)
 	}
 }

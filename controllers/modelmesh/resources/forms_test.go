@@ -16,6 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
 // mended are the fields by which the two forms may differ.
@@ -38,9 +39,9 @@ func TestFormsDifferInWhatIsMendedOnly(t *testing.T) {
 			}
 			return
 		}
-		for _, d := range differences(leaves([]*unstructured.Unstructured{original}), leaves([]*unstructured.Unstructured{current})) {
-			if !mended.MatchString(d.path) {
-				t.Fatalf("%s: %s -> %s", d.path, d.recorded, d.ours)
+		for _, d := range framework.Differences(framework.Leaves([]*unstructured.Unstructured{original}), framework.Leaves([]*unstructured.Unstructured{current}), filledIn) {
+			if !mended.MatchString(d.Path) {
+				t.Fatalf("%s: %s -> %s", d.Path, d.Recorded, d.Ours)
 			}
 		}
 		if diff := cmp.Diff(outline(t, original), outline(t, current)); diff != "" {
@@ -165,7 +166,7 @@ func FuzzStringsKeepStructure(f *testing.F) {
 			shape := func(text string) []string {
 				in := texted(text)
 				change(&in)
-				return slices.Sorted(maps.Keys(leaves([]*unstructured.Unstructured{deployed(t, in)})))
+				return slices.Sorted(maps.Keys(framework.Leaves([]*unstructured.Unstructured{deployed(t, in)})))
 			}
 			// An image without a tag gives no version to the adapter, and one more field.
 			want, got := withoutVersion(shape("x")), withoutVersion(shape(text))

@@ -1,9 +1,7 @@
 package resources
 
 import (
-	"encoding/base64"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -159,10 +157,10 @@ func TestRecordings(t *testing.T) {
 		for _, r := range recordings(t) {
 			t.Run(fmt.Sprintf("%s in form %d", r.name, form), func(t *testing.T) {
 				r.livedOn(form)
-				for _, d := range differences(leaves(r.objects), leaves(r.built(t))) {
-					at := slices.IndexFunc(accepted, func(a acceptedDifference) bool { return a.path.MatchString(d.path) })
+				for _, d := range framework.Differences(framework.Leaves(r.objects), framework.Leaves(r.built(t)), filledIn) {
+					at := slices.IndexFunc(accepted, func(a acceptedDifference) bool { return a.path.MatchString(d.Path) })
 					if at < 0 {
-						t.Errorf("%s: %s -> %s", d.path, d.recorded, d.ours)
+						t.Errorf("%s: %s -> %s", d.Path, d.Recorded, d.Ours)
 					}
 					met[at] = true
 				}
@@ -173,58 +171,5 @@ func TestRecordings(t *testing.T) {
 				t.Errorf("no recording differs in %s in form %d: take it from the list", a.path, form)
 			}
 		}
-	}
-}
-
-type difference struct{ path, recorded, ours string }
-
-func differences(recorded, ours map[string]string) []difference {
-	const nothing = "nothing"
-	var all []difference
-	for _, path := range slices.Sorted(maps.Keys(recorded)) {
-		value, found := ours[path]
-		switch {
-		case !found && !filledIn.MatchString(path):
-			all = append(all, difference{path, recorded[path], nothing})
-		case found && value != recorded[path]:
-			all = append(all, difference{path, recorded[path], value})
-		}
-	}
-	for _, path := range slices.Sorted(maps.Keys(ours)) {
-		if _, found := recorded[path]; !found {
-			all = append(all, difference{path, nothing, ours[path]})
-		}
-	}
-	return all
-}
-
-// leaves maps the path of each field of the objects to its value. Binary data is decoded, as in the recordings.
-func leaves(objects []*unstructured.Unstructured) map[string]string {
-	all := map[string]string{}
-	for _, o := range objects {
-		u := framework.Normalize(o)
-		binary, _, _ := unstructured.NestedStringMap(u.Object, "binaryData")
-		for key, value := range binary {
-			if text, err := base64.StdEncoding.DecodeString(value); err == nil {
-				u.Object["binaryData"].(map[string]any)[key] = string(text)
-			}
-		}
-		walk(o.GetKind()+"/"+o.GetName(), u.Object, all)
-	}
-	return all
-}
-
-func walk(path string, value any, into map[string]string) {
-	switch v := value.(type) {
-	case map[string]any:
-		for key, child := range v {
-			walk(path+"."+key, child, into)
-		}
-	case []any:
-		for i, child := range v {
-			walk(fmt.Sprintf("%s[%d]", path, i), child, into)
-		}
-	default:
-		into[path] = fmt.Sprint(v)
 	}
 }

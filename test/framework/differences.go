@@ -1,0 +1,67 @@
+package framework
+
+import (
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Difference is a field in which objects of ours differ from recorded ones.
+type Difference struct{ Path, Recorded, Ours string }
+
+// Differences compares what [Leaves] made of recorded objects and of ours. A recorded field that we leave to the API server, which
+// fills it in, is none.
+func Differences(recorded, ours map[string]string, filledIn *regexp.Regexp) []Difference {
+	const nothing = "nothing"
+	var all []Difference
+	for _, path := range slices.Sorted(maps.Keys(recorded)) {
+		value, found := ours[path]
+		switch {
+		case !found && !filledIn.MatchString(path):
+			all = append(all, Difference{path, recorded[path], nothing})
+		case found && value != recorded[path]:
+			all = append(all, Difference{path, recorded[path], value})
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(ours)) {
+		if _, found := recorded[path]; !found {
+			all = append(all, Difference{path, nothing, ours[path]})
+		}
+	}
+	return all
+}
+
+// Leaves maps the path of each field of the objects to its value. Binary data is decoded, as in recordings.
+func Leaves(objects []*unstructured.Unstructured) map[string]string {
+	all := map[string]string{}
+	for _, o := range objects {
+		u := Normalize(o)
+		binary, _, _ := unstructured.NestedStringMap(u.Object, "binaryData")
+		for key, value := range binary {
+			if text, err := base64.StdEncoding.DecodeString(value); err == nil {
+				u.Object["binaryData"].(map[string]any)[key] = string(text)
+			}
+		}
+		walk(o.GetKind()+"/"+o.GetName(), u.Object, all)
+	}
+	return all
+}
+
+func walk(path string, value any, into map[string]string) {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, child := range v {
+			walk(path+"."+key, child, into)
+		}
+	case []any:
+		for i, child := range v {
+			walk(fmt.Sprintf("%s[%d]", path, i), child, into)
+		}
+	default:
+		into[path] = fmt.Sprint(v)
+	}
+}
