@@ -13,41 +13,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/raytest"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/ray"
 )
 
-// rayPod is a pod as KubeRay makes it.
-func rayPod(name, role string, uid types.UID, ips ...string) *corev1.Pod {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "team", Name: name, UID: types.UID(name + "-uid"),
-		Labels: map[string]string{ray.LabelCluster: "demo", ray.LabelNodeType: role, "ray.io/group": "g", "other": "x"},
-		OwnerReferences: []metav1.OwnerReference{{
-			APIVersion: "ray.io/v1", Kind: "RayCluster", Name: "demo", UID: uid, Controller: new(true),
-		}},
-	}}
-	for _, ip := range ips {
-		pod.Status.PodIPs = append(pod.Status.PodIPs, corev1.PodIP{IP: ip})
-	}
-	if len(ips) > 0 {
-		pod.Status.PodIP = ips[0]
-	}
-	return pod
-}
-
-func waiting(reason string) []corev1.ContainerStatus {
-	return []corev1.ContainerStatus{{Name: "c", Image: "i", State: corev1.ContainerState{
-		Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: "a long text"},
-	}}, {Name: "runs", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
-}
-
 // podWith is a pod of the demo cluster.
 func podWith(name, reason string, secrets ...string) *corev1.Pod {
-	pod := rayPod(name, ray.NodeTypeHead, "11111111-2222-3333-4444-555555555555")
+	pod := raytest.Pod(name, ray.NodeTypeHead, "11111111-2222-3333-4444-555555555555")
 	pod.Namespace, pod.Spec.ServiceAccountName = "team1", "robot"
 	if reason != "" {
-		pod.Status.ContainerStatuses = waiting(reason)
+		pod.Status.ContainerStatuses = raytest.Waiting(reason)
 	}
 	for _, s := range secrets {
 		pod.Spec.ImagePullSecrets = append(pod.Spec.ImagePullSecrets, corev1.LocalObjectReference{Name: s})
@@ -87,7 +64,7 @@ func TestPullSecretRepair(t *testing.T) {
 		"suspended":                   {strings.Replace(plainHead, "spec: {", "spec: {suspend: true, ", 1), podWith("head", "ErrImagePull"), nil, false},
 		"init container cannot be made": {plainHead, func() *corev1.Pod {
 			p := podWith("head", "")
-			p.Status.InitContainerStatuses = waiting("ErrImagePull")
+			p.Status.InitContainerStatuses = raytest.Waiting("ErrImagePull")
 			return p
 		}(), nil, true},
 	} {

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/raytest"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/ray"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
@@ -40,7 +41,7 @@ func TestSecretsOfACluster(t *testing.T) {
 
 // What cert-manager is asked for.
 func TestCertificatesOfCertManager(t *testing.T) {
-	pods := []corev1.Pod{*rayPod("h", ray.NodeTypeHead, "u", "10.0.0.1", "fd00::1"), *rayPod("w", ray.NodeTypeWorker, "u", "10.0.0.2")}
+	pods := []corev1.Pod{*raytest.Pod("h", ray.NodeTypeHead, "u", "10.0.0.1", "fd00::1"), *raytest.Pod("w", ray.NodeTypeWorker, "u", "10.0.0.2")}
 	issuer := config.Issuer{Name: "team-ca", Kind: "ClusterIssuer", Group: "cert-manager.io"}
 	var objects []*unstructured.Unstructured
 	for _, leaf := range planCertificates(ray.View(demo(t).Object), byCertManager, config.DefaultRayCluster(), "apps.example.org", pods).leaves {

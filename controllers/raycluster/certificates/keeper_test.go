@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/pods"
+	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/raytest"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
 	"github.com/odh-platform/odh-platform-operator/pkg/ray"
@@ -132,7 +133,7 @@ func TestPodsComeAndGo(t *testing.T) {
 
 	// Who goes costs nothing, and is forgotten with the next who comes.
 	for _, name := range []string{"a", "b"} {
-		if err := w.server.Delete(t.Context(), rayPod(name, "", "")); err != nil {
+		if err := w.server.Delete(t.Context(), raytest.Pod(name, "", "")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -150,7 +151,7 @@ func TestPodsComeAndGo(t *testing.T) {
 func TestPodsAreServed(t *testing.T) {
 	w, cluster := newWorld(t), demo(t)
 	w.keep(cluster, byOperator)
-	running := rayPod("r", ray.NodeTypeWorker, "u", "10.0.0.9")
+	running := raytest.Pod("r", ray.NodeTypeWorker, "u", "10.0.0.9")
 	running.Status.Phase = corev1.PodRunning
 	bare := pending("bare", ray.NodeTypeWorker)
 	w.create(pending("h", ray.NodeTypeHead, "10.0.0.1", "fd00::1"), pending("a", ray.NodeTypeWorker, "10.0.0.2"), running, bare)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/raytest"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
@@ -32,7 +33,7 @@ func (brokenReader) List(context.Context, client.ObjectList, ...client.ListOptio
 
 // R13: the names of section 6.12, without the one that an empty domain made.
 func TestNamesInCertificates(t *testing.T) {
-	pods := []corev1.Pod{*rayPod("h", ray.NodeTypeHead, "u", "10.0.0.1", "fd00::1"), *rayPod("w", ray.NodeTypeWorker, "u", "10.0.0.2")}
+	pods := []corev1.Pod{*raytest.Pod("h", ray.NodeTypeHead, "u", "10.0.0.1", "fd00::1"), *raytest.Pod("w", ray.NodeTypeWorker, "u", "10.0.0.2")}
 	override := demo(t)
 	if err := unstructured.SetNestedField(override.Object, "mine", "spec", "headGroupSpec", "headService", "metadata", "name"); err != nil {
 		t.Fatal(err)
@@ -155,9 +156,9 @@ func TestTooManyPods(t *testing.T) {
 // Pods that are over lose their address, pods that are on their way out keep it.
 func TestPodsOfRole(t *testing.T) {
 	pods := []corev1.Pod{
-		*rayPod("h", ray.NodeTypeHead, "u", "10.0.0.1"), *rayPod("w", ray.NodeTypeWorker, "u", "10.0.0.2"),
-		*rayPod("over", ray.NodeTypeWorker, "u", "10.0.0.3"), *rayPod("failed", ray.NodeTypeWorker, "u", "10.0.0.4"),
-		*rayPod("leaving", ray.NodeTypeWorker, "u", "10.0.0.5"),
+		*raytest.Pod("h", ray.NodeTypeHead, "u", "10.0.0.1"), *raytest.Pod("w", ray.NodeTypeWorker, "u", "10.0.0.2"),
+		*raytest.Pod("over", ray.NodeTypeWorker, "u", "10.0.0.3"), *raytest.Pod("failed", ray.NodeTypeWorker, "u", "10.0.0.4"),
+		*raytest.Pod("leaving", ray.NodeTypeWorker, "u", "10.0.0.5"),
 	}
 	pods[2].Status.Phase, pods[3].Status.Phase = corev1.PodSucceeded, corev1.PodFailed
 	pods[4].DeletionTimestamp = &pods[4].CreationTimestamp
@@ -176,7 +177,7 @@ func TestCertificateOfCertManager(t *testing.T) {
 	rsa := config.DefaultRayCluster()
 	rsa.CertificateKeyAlgorithm = "RSA"
 	for size, settings := range map[int64]config.RayCluster{256: config.DefaultRayCluster(), 2048: rsa} {
-		p := planCertificates(ray.View(demo(t).Object), byOperator, settings, "apps.example.org", []corev1.Pod{*rayPod("h", ray.NodeTypeHead, "u", "10.0.0.1")})
+		p := planCertificates(ray.View(demo(t).Object), byOperator, settings, "apps.example.org", []corev1.Pod{*raytest.Pod("h", ray.NodeTypeHead, "u", "10.0.0.1")})
 		config := buildCertificate(demo(t), p.leaves[0], config.Issuer{Name: "team-ca", Kind: "ClusterIssuer", Group: "cert-manager.io"})
 		u := &unstructured.Unstructured{}
 		raw, err := jsonOf(config)

@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,6 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/pods"
+	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/raytest"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
@@ -188,27 +188,9 @@ func expires(role string) time.Time {
 	return time.Unix(int64(m.GetGauge().GetValue()), 0).UTC()
 }
 
-// rayPod is a pod as KubeRay makes it.
-func rayPod(name, role string, uid types.UID, ips ...string) *corev1.Pod {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "team", Name: name, UID: types.UID(name + "-uid"),
-		Labels: map[string]string{ray.LabelCluster: "demo", ray.LabelNodeType: role, "ray.io/group": "g", "other": "x"},
-		OwnerReferences: []metav1.OwnerReference{{
-			APIVersion: "ray.io/v1", Kind: "RayCluster", Name: "demo", UID: uid, Controller: new(true),
-		}},
-	}}
-	for _, ip := range ips {
-		pod.Status.PodIPs = append(pod.Status.PodIPs, corev1.PodIP{IP: ip})
-	}
-	if len(ips) > 0 {
-		pod.Status.PodIP = ips[0]
-	}
-	return pod
-}
-
 // pending is a pod that waits for its certificate.
 func pending(name, role string, ips ...string) *corev1.Pod {
-	pod := rayPod(name, role, "u", ips...)
+	pod := raytest.Pod(name, role, "u", ips...)
 	pod.Status.Phase = corev1.PodPending
 	return pod
 }
@@ -217,7 +199,7 @@ func pending(name, role string, ips ...string) *corev1.Pod {
 func manyPods(n int, start time.Time) []corev1.Pod {
 	var out []corev1.Pod
 	for i := range n {
-		pod := rayPod(fmt.Sprintf("w%05d", i), ray.NodeTypeWorker, "u", fmt.Sprintf("10.%d.%d.%d", i/65536, i/256%256, i%256))
+		pod := raytest.Pod(fmt.Sprintf("w%05d", i), ray.NodeTypeWorker, "u", fmt.Sprintf("10.%d.%d.%d", i/65536, i/256%256, i%256))
 		pod.CreationTimestamp = metav1.NewTime(start.Add(time.Duration(i) * time.Second))
 		out = append(out, *pod)
 	}

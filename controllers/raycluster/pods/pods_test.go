@@ -10,41 +10,17 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/raytest"
 	"github.com/odh-platform/odh-platform-operator/pkg/ray"
 )
 
-// rayPod is a pod as KubeRay makes it.
-func rayPod(name, role string, uid types.UID, ips ...string) *corev1.Pod {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "team", Name: name, UID: types.UID(name + "-uid"),
-		Labels: map[string]string{ray.LabelCluster: "demo", ray.LabelNodeType: role, "ray.io/group": "g", "other": "x"},
-		OwnerReferences: []metav1.OwnerReference{{
-			APIVersion: "ray.io/v1", Kind: "RayCluster", Name: "demo", UID: uid, Controller: new(true),
-		}},
-	}}
-	for _, ip := range ips {
-		pod.Status.PodIPs = append(pod.Status.PodIPs, corev1.PodIP{IP: ip})
-	}
-	if len(ips) > 0 {
-		pod.Status.PodIP = ips[0]
-	}
-	return pod
-}
-
-func waiting(reason string) []corev1.ContainerStatus {
-	return []corev1.ContainerStatus{{Name: "c", Image: "i", State: corev1.ContainerState{
-		Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: "a long text"},
-	}}, {Name: "runs", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
-}
-
 // The form in which pods are held has all that is looked at, and is a fraction of the pod.
 func TestSlimPod(t *testing.T) {
-	pod := rayPod("head", ray.NodeTypeHead, "u", "10.0.0.1", "fd00::1")
+	pod := raytest.Pod("head", ray.NodeTypeHead, "u", "10.0.0.1", "fd00::1")
 	pod.Annotations = map[string]string{AnnotationServed: "10.0.0.1", "big": string(make([]byte, 4000))}
 	pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m", FieldsV1: &metav1.FieldsV1{Raw: make([]byte, 4000)}}}
 	pod.Spec = corev1.PodSpec{
@@ -58,8 +34,8 @@ func TestSlimPod(t *testing.T) {
 			{Name: "server-cert", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 		},
 	}
-	pod.Status.Phase, pod.Status.ContainerStatuses = corev1.PodPending, waiting("ImagePullBackOff")
-	pod.Status.InitContainerStatuses = waiting("PodInitializing")
+	pod.Status.Phase, pod.Status.ContainerStatuses = corev1.PodPending, raytest.Waiting("ImagePullBackOff")
+	pod.Status.InitContainerStatuses = raytest.Waiting("PodInitializing")
 	reasons, addresses := WaitingReasons(pod), Addresses(pod)
 	demo := ray.View(map[string]any{"metadata": map[string]any{"name": "demo", "namespace": "team"}})
 	whole, _, err := Injected(demo, []corev1.Pod{*pod})
@@ -109,7 +85,7 @@ func TestAddresses(t *testing.T) {
 		"mapped":     {[]string{"::ffff:10.0.0.1"}, []netip.Addr{netip.MustParseAddr("10.0.0.1")}},
 		"noise":      {[]string{"x"}, nil},
 	} {
-		if got := Addresses(rayPod("p", "head", "u", tc.ips...)); !slices.Equal(got, tc.want) {
+		if got := Addresses(raytest.Pod("p", "head", "u", tc.ips...)); !slices.Equal(got, tc.want) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -117,11 +93,11 @@ func TestAddresses(t *testing.T) {
 
 // A label does not make a pod one of the cluster: its controller does.
 func TestOf(t *testing.T) {
-	own, older, stranger := rayPod("own", "head", "u", "10.0.0.1"), rayPod("older", "head", "old", "10.0.0.2"), rayPod("stranger", "worker", "u", "10.0.0.3")
+	own, older, stranger := raytest.Pod("own", "head", "u", "10.0.0.1"), raytest.Pod("older", "head", "old", "10.0.0.2"), raytest.Pod("stranger", "worker", "u", "10.0.0.3")
 	stranger.OwnerReferences = nil
-	ofJob := rayPod("job", "worker", "u", "10.0.0.4")
+	ofJob := raytest.Pod("job", "worker", "u", "10.0.0.4")
 	ofJob.OwnerReferences[0].Kind = "Job"
-	elsewhere := rayPod("elsewhere", "head", "u", "10.0.0.5")
+	elsewhere := raytest.Pod("elsewhere", "head", "u", "10.0.0.5")
 	elsewhere.Namespace = "other"
 	pods := fake.NewClientBuilder().WithObjects(own, older, stranger, ofJob, elsewhere).
 		WithIndex(&corev1.Pod{}, Index, IndexValue).Build()
@@ -144,13 +120,13 @@ func TestOf(t *testing.T) {
 }
 
 func TestPodChanges(t *testing.T) {
-	bare, addressed := rayPod("p", "head", "u"), rayPod("p", "head", "u", "10.0.0.1")
-	stuck := rayPod("p", "head", "u")
-	stuck.Status.ContainerStatuses = waiting("ErrImagePull")
+	bare, addressed := raytest.Pod("p", "head", "u"), raytest.Pod("p", "head", "u", "10.0.0.1")
+	stuck := raytest.Pod("p", "head", "u")
+	stuck.Status.ContainerStatuses = raytest.Waiting("ErrImagePull")
 	ready := addressed.DeepCopy()
 	ready.Status.Phase = corev1.PodRunning
 	ready.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
-	worker, over := rayPod("p", "worker", "u"), ready.DeepCopy()
+	worker, over := raytest.Pod("p", "worker", "u"), ready.DeepCopy()
 	over.Status.Phase = corev1.PodFailed
 	moved := Changed()
 	for name, tc := range map[string]struct {
