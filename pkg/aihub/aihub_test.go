@@ -23,6 +23,7 @@ import (
 
 	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/test/poll"
 )
 
 func process() config.ModelRegistry {
@@ -89,20 +90,6 @@ func newWatcher(objects ...runtime.Object) (*Watcher, *fake.FakeDynamicClient) {
 	return NewWatcher(c, clocktesting.NewFakeClock(time.Unix(0, 0)), logr.Discard()), c
 }
 
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.After(10 * time.Second)
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-deadline:
-			t.Fatalf("timed out waiting until %s", what)
-		case <-tick.C:
-		}
-	}
-}
-
 // The AIHub takes effect, and goes out of effect, without a restart.
 func TestFollowsTheHub(t *testing.T) {
 	w, c := newWatcher(hub(spec("one.example.org")))
@@ -114,17 +101,17 @@ func TestFollowsTheHub(t *testing.T) {
 	}
 	w.SetServed(true)
 	domain := func() string { return w.Over(process()).Gateway.Domain }
-	eventually(t, "the AIHub is in force", func() bool { return domain() == "one.example.org" })
-	eventually(t, "the watch runs", func() bool { return len(c.Actions()) >= 2 })
+	poll.Until(t, 10*time.Second, "the AIHub is in force", func() bool { return domain() == "one.example.org" })
+	poll.Until(t, 10*time.Second, "the watch runs", func() bool { return len(c.Actions()) >= 2 })
 	hubs := c.Resource(resource)
 	if _, err := hubs.Update(t.Context(), hub(spec("two.example.org")), metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "its change is in force", func() bool { return domain() == "two.example.org" })
+	poll.Until(t, 10*time.Second, "its change is in force", func() bool { return domain() == "two.example.org" })
 	if err := hubs.Delete(t.Context(), platformv1alpha1.AIHubName, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the settings of the process are back", func() bool { return domain() == "set.example.org" })
+	poll.Until(t, 10*time.Second, "the settings of the process are back", func() bool { return domain() == "set.example.org" })
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
@@ -160,7 +147,7 @@ func TestForbidden(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- w.follower.Start(ctx) }()
 	w.SetServed(true)
-	eventually(t, "it is settled", w.Settled)
+	poll.Until(t, 10*time.Second, "it is settled", w.Settled)
 	if diff := cmp.Diff(process(), w.Over(process())); diff != "" {
 		t.Error(diff)
 	}
@@ -190,7 +177,7 @@ func TestChangesWakeAController(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.take(hub(spec("one.example.org")))
-	eventually(t, "the controller is woken", func() bool { return queue.Len() == 1 })
+	poll.Until(t, 10*time.Second, "the controller is woken", func() bool { return queue.Len() == 1 })
 	got, _ := queue.Get()
 	if got.Name != "b" || got.Namespace != "a" {
 		t.Errorf("request %v", got)
@@ -198,7 +185,7 @@ func TestChangesWakeAController(t *testing.T) {
 	queue.Done(got)
 	w.take(hub(spec("one.example.org"))) // the same again
 	w.take(nil)
-	eventually(t, "the controller is woken again", func() bool { return queue.Len() == 1 })
+	poll.Until(t, 10*time.Second, "the controller is woken again", func() bool { return queue.Len() == 1 })
 }
 
 // Where the component platform is off nobody follows anything.

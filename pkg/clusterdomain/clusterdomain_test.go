@@ -16,6 +16,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/odh-platform/odh-platform-operator/test/poll"
 )
 
 func ingress(spec map[string]any) *unstructured.Unstructured {
@@ -68,20 +70,6 @@ func newWatcher(objects ...runtime.Object) (*Watcher, *fake.FakeDynamicClient) {
 	return NewWatcher(c, clocktesting.NewFakeClock(time.Unix(0, 0)), logr.Discard()), c
 }
 
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.After(10 * time.Second)
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-deadline:
-			t.Fatalf("timed out waiting until %s", what)
-		case <-tick.C:
-		}
-	}
-}
-
 func TestFollowsTheCluster(t *testing.T) {
 	w, c := newWatcher(ingress(map[string]any{"domain": "apps.example.org"}))
 	told := make(chan string, 10)
@@ -96,7 +84,7 @@ func TestFollowsTheCluster(t *testing.T) {
 	if heard, got := <-told, w.Domain(); got != "apps.example.org" || heard != got {
 		t.Errorf("domain %q, heard of %q", got, heard)
 	}
-	eventually(t, "the watch runs", func() bool { return len(c.Actions()) >= 2 })
+	poll.Until(t, 10*time.Second, "the watch runs", func() bool { return len(c.Actions()) >= 2 })
 	if _, err := c.Resource(resource).Update(t.Context(), ingress(map[string]any{"domain": "apps.example.org", "appsDomain": "new.example.org"}), metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +123,7 @@ func TestChangesWakeAController(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.take(ingress(map[string]any{"domain": "one.example.org"}))
-	eventually(t, "the controller is woken", func() bool { return queue.Len() == 1 })
+	poll.Until(t, 10*time.Second, "the controller is woken", func() bool { return queue.Len() == 1 })
 	got, _ := queue.Get()
 	if got.Name != "b" || got.Namespace != "a" {
 		t.Errorf("request %v", got)
@@ -143,5 +131,5 @@ func TestChangesWakeAController(t *testing.T) {
 	queue.Done(got)
 	w.take(ingress(map[string]any{"domain": "one.example.org"})) // the same again
 	w.take(ingress(map[string]any{"domain": "two.example.org"}))
-	eventually(t, "the controller is woken again", func() bool { return queue.Len() == 1 })
+	poll.Until(t, 10*time.Second, "the controller is woken again", func() bool { return queue.Len() == 1 })
 }

@@ -5,9 +5,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/odh-platform/odh-platform-operator/test/poll"
 )
 
 // those are objects of the name that is followed, in namespaces.
@@ -55,10 +58,10 @@ func TestFollowsAllNamespaces(t *testing.T) {
 	f.start(t).follower.SetServed(true)
 	took := func(want string) {
 		t.Helper()
-		eventually(t, "taken is "+want, func() bool { return last() == want })
+		poll.Until(t, 10*time.Second, "taken is "+want, func() bool { return last() == want })
 	}
 	took("a=1 b=2")
-	eventually(t, "the watch runs", func() bool { return len(f.client.Actions()) >= 2 })
+	poll.Until(t, 10*time.Second, "the watch runs", func() bool { return len(f.client.Actions()) >= 2 })
 	client := f.client.Resource(resource)
 
 	for _, u := range append(those(map[string]string{"c": "3"}), object("other two", "never")) {

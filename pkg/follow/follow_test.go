@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/odh-platform/odh-platform-operator/test/poll"
 )
 
 var resource = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
@@ -82,24 +84,9 @@ func (f *fixture) start(t *testing.T) *fixture {
 	return f
 }
 
-// eventually polls a condition; nothing here has an event to wait for.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.After(10 * time.Second)
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-deadline:
-			t.Fatalf("timed out waiting until %s", what)
-		case <-tick.C:
-		}
-	}
-}
-
 func (f *fixture) took(t *testing.T, value string) {
 	t.Helper()
-	eventually(t, "value "+value+" was taken", func() bool { v := f.value.Load(); return v != nil && *v == value })
+	poll.Until(t, 10*time.Second, "value "+value+" was taken", func() bool { v := f.value.Load(); return v != nil && *v == value })
 }
 
 func TestChangesComeByWatch(t *testing.T) {
@@ -109,7 +96,7 @@ func TestChangesComeByWatch(t *testing.T) {
 	}
 	f.follower.SetServed(true)
 	f.took(t, "one")
-	eventually(t, "the watch runs", func() bool { return len(f.client.Actions()) >= 2 })
+	poll.Until(t, 10*time.Second, "the watch runs", func() bool { return len(f.client.Actions()) >= 2 })
 
 	client := f.client.Resource(resource).Namespace("here")
 	if _, err := client.Update(t.Context(), object("settings", "two"), metav1.UpdateOptions{}); err != nil {
@@ -150,7 +137,7 @@ func TestPausesAfterTrouble(t *testing.T) {
 			f := newFixture(t, object("settings", "one"))
 			f.fail.Store(&tc.err)
 			f.start(t).follower.SetServed(true)
-			eventually(t, "it was asked and waits", func() bool { return f.lists.Load() == 1 && f.clock.HasWaiters() })
+			poll.Until(t, 10*time.Second, "it was asked and waits", func() bool { return f.lists.Load() == 1 && f.clock.HasWaiters() })
 			if got := f.denied.Load(); got != tc.denied {
 				t.Errorf("Denied was called %d times, want %d", got, tc.denied)
 			}
@@ -189,7 +176,7 @@ func TestBacksOffAndWarnsOnce(t *testing.T) {
 	f.follower.SetServed(true)
 	pause := retryMin
 	for n := int32(1); n <= 8; n++ {
-		eventually(t, "the next attempt waits", func() bool { return f.lists.Load() == n && f.clock.HasWaiters() })
+		poll.Until(t, 10*time.Second, "the next attempt waits", func() bool { return f.lists.Load() == n && f.clock.HasWaiters() })
 		f.clock.Step(pause - time.Millisecond)
 		if !f.clock.HasWaiters() {
 			t.Fatalf("attempt %d came early", n+1)

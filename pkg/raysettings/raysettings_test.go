@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/test/poll"
 )
 
 func stored(text string) *corev1.ConfigMap {
@@ -88,20 +89,6 @@ func newFixture(t *testing.T, maps ...*corev1.ConfigMap) *fixture {
 	return f
 }
 
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.After(10 * time.Second)
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-deadline:
-			t.Fatalf("timed out waiting until %s", what)
-		case <-tick.C:
-		}
-	}
-}
-
 func TestIsReadOnceWhenItIsNeeded(t *testing.T) {
 	f := newFixture(t, stored("kuberay: {mTLSEnabled: false, odd: 1}"))
 	for range 3 {
@@ -150,7 +137,7 @@ func TestChangesTakeEffectLive(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- f.Start(ctx) }()
-	eventually(t, "the watch runs", func() bool { return len(f.dynamic.Actions()) >= 2 })
+	poll.Until(t, 10*time.Second, "the watch runs", func() bool { return len(f.dynamic.Actions()) >= 2 })
 	put := func(text string) {
 		t.Helper()
 		if err := f.dynamic.Tracker().Update(configMaps, loose(t, stored(text)), "opendatahub"); err != nil {
@@ -166,7 +153,7 @@ func TestChangesTakeEffectLive(t *testing.T) {
 	}
 
 	put("kuberay: {ingressDomain: two.example.org}")
-	eventually(t, "the new domain is in force and the controllers know", func() bool { return domain() == "two.example.org" && queue.Len() == 1 })
+	poll.Until(t, 10*time.Second, "the new domain is in force and the controllers know", func() bool { return domain() == "two.example.org" && queue.Len() == 1 })
 
 	put("kuberay: {ingressDomain: 3}")
 	if got := <-f.recorder.Events; !strings.Contains(got, "Warning "+ReasonRefused) || !strings.Contains(got, "kuberay.ingressDomain 3: must be a string") {
@@ -179,7 +166,7 @@ func TestChangesTakeEffectLive(t *testing.T) {
 	if err := f.dynamic.Tracker().Delete(configMaps, "opendatahub", ConfigMapName); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the defaults are back", func() bool { return domain() == "" })
+	poll.Until(t, 10*time.Second, "the defaults are back", func() bool { return domain() == "" })
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)

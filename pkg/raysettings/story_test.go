@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -14,6 +15,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/odh-platform/odh-platform-operator/test/poll"
 )
 
 // follows runs the source and returns a way to end it.
@@ -22,7 +25,7 @@ func (f *fixture) follows(t *testing.T) (end func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- f.Start(ctx) }()
-	eventually(t, "the watch runs", func() bool { return len(f.dynamic.Actions()) >= 2 })
+	poll.Until(t, 10*time.Second, "the watch runs", func() bool { return len(f.dynamic.Actions()) >= 2 })
 	return func() {
 		t.Helper()
 		cancel()
@@ -94,7 +97,7 @@ func TestEveryMistakeIsToldAndMended(t *testing.T) {
 				t.Errorf("%+v, %v", got, err)
 			}
 			f.edits(t, map[string]string{"any-name": "kuberay: {ingressDomain: better.example.org}"})
-			eventually(t, "the good one is in force", func() bool { return f.domain(t) == "better.example.org" })
+			poll.Until(t, 10*time.Second, "the good one is in force", func() bool { return f.domain(t) == "better.example.org" })
 			if got, _ := f.Get(t.Context()); !got.MTLS {
 				t.Error("what is not said any more is not the default")
 			}
@@ -124,7 +127,7 @@ func TestOnlyChangesWake(t *testing.T) {
 		}
 		f.edits(t, map[string]string{"config.yaml": text})
 	}
-	eventually(t, "the change is in force and everybody knows", func() bool {
+	poll.Until(t, 10*time.Second, "the change is in force and everybody knows", func() bool {
 		return f.domain(t) == "two.example.org" && queues[0].Len() == 1 && queues[1].Len() == 1
 	})
 	request, _ := queues[0].Get()

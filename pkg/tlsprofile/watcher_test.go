@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/odh-platform/odh-platform-operator/test/poll"
 )
 
 type fixture struct {
@@ -61,24 +63,9 @@ func (f *fixture) failWith(err error) {
 	f.fail.Store(&err)
 }
 
-// eventually polls a condition; nothing here has an event to wait for.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.After(10 * time.Second)
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-deadline:
-			t.Fatalf("timed out waiting until %s", what)
-		case <-tick.C:
-		}
-	}
-}
-
 func (f *fixture) inForce(t *testing.T, name string) {
 	t.Helper()
-	eventually(t, name+" is in force", func() bool { return f.listener.Current().Name == name })
+	poll.Until(t, 10*time.Second, name+" is in force", func() bool { return f.listener.Current().Name == name })
 }
 
 func TestWatcherPicksUpChangesLive(t *testing.T) {
@@ -88,7 +75,7 @@ func TestWatcherPicksUpChangesLive(t *testing.T) {
 	}
 	f.watcher.SetServed(true)
 	f.inForce(t, "Modern")
-	eventually(t, "the watch runs", func() bool { return len(f.client.Actions()) >= 2 })
+	poll.Until(t, 10*time.Second, "the watch runs", func() bool { return len(f.client.Actions()) >= 2 })
 
 	client := f.client.Resource(resource)
 	if _, err := client.Update(t.Context(), apiServer(map[string]any{"type": "Old"}), metav1.UpdateOptions{}); err != nil {
@@ -125,7 +112,7 @@ func TestWatcherSurvivesEveryError(t *testing.T) {
 			f := start(t, apiServer(map[string]any{"type": "Modern"}))
 			f.failWith(tc.err)
 			f.watcher.SetServed(true)
-			eventually(t, "it was asked and waits", func() bool { return f.lists.Load() == 1 && f.clock.HasWaiters() })
+			poll.Until(t, 10*time.Second, "it was asked and waits", func() bool { return f.lists.Load() == 1 && f.clock.HasWaiters() })
 			if got := f.listener.Current().Name; got != "Intermediate" {
 				t.Errorf("%s is in force, want Intermediate", got)
 			}

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"maps"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/utils/clock"
 
 	meshetcd "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/etcd"
+	"github.com/odh-platform/odh-platform-operator/test/poll"
 )
 
 // lingering ends a watch when it is let, as a network does.
@@ -39,14 +41,14 @@ func TestForgottenAndServedAgain(t *testing.T) {
 	}
 	f.start(t)
 	want := map[string]float64{"fraud/vmodels": 1, "fraud/registry": 1}
-	eventually(t, "both watches work", func() bool { return maps.Equal(shown(t), want) })
+	poll.Until(t, 30*time.Second, "both watches work", func() bool { return maps.Equal(shown(t), want) })
 	former := f.spaces["fraud"]
 	f.Forget("fraud")
 	f.Ensure("fraud", "mesh")
 	close(let)
 	<-former.vmodels.done
 	<-former.registry.done
-	eventually(t, "both watches are shown", func() bool { return maps.Equal(shown(t), want) })
+	poll.Until(t, 30*time.Second, "both watches are shown", func() bool { return maps.Equal(shown(t), want) })
 }
 
 // flood tells of ever more keys.

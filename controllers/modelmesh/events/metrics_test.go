@@ -4,9 +4,12 @@ import (
 	"errors"
 	"maps"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
+
+	"github.com/odh-platform/odh-platform-operator/test/poll"
 )
 
 // shown are the values of the gauge by namespace and keys.
@@ -36,7 +39,7 @@ func TestStateOfWatchesIsShown(t *testing.T) {
 	f := newFixture(t)
 	expect := func(what string, want map[string]float64) {
 		t.Helper()
-		eventually(t, what, func() bool { return maps.Equal(shown(t), want) })
+		poll.Until(t, 30*time.Second, what, func() bool { return maps.Equal(shown(t), want) })
 	}
 	f.Ensure("fraud", "mesh")
 	f.connect(t, "a", "root")

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
+
+	"github.com/odh-platform/odh-platform-operator/test/poll"
 )
 
 const (
@@ -238,7 +241,7 @@ func TestOutage(t *testing.T) {
 	f.resume(t, 2)
 	f.expect(t, ksp("fraud", "digits"))
 	f.watched(t, "a", fraud)
-	eventually(t, "the end of the trouble was logged", func() bool { return f.logged("watched in etcd again") == 2 })
+	poll.Until(t, 30*time.Second, "the end of the trouble was logged", func() bool { return f.logged("watched in etcd again") == 2 })
 
 	etcd.fail(errors.New("connection refused"))
 	f.unwatched(t, "a", fraud)
@@ -255,7 +258,7 @@ func TestOutage(t *testing.T) {
 // paused waits until so many watches pause.
 func (f *fixture) paused(t *testing.T, watches int) {
 	t.Helper()
-	eventually(t, "the watches pause", func() bool { return f.clock.Waiters() == watches })
+	poll.Until(t, 30*time.Second, "the watches pause", func() bool { return f.clock.Waiters() == watches })
 }
 
 // resume ends the pauses of so many watches.
@@ -382,7 +385,7 @@ func TestManyNamespacesAtOnce(t *testing.T) {
 	for i := range 20 {
 		f.Forget(fmt.Sprintf("n%d", i))
 	}
-	eventually(t, "nothing is watched", func() bool {
+	poll.Until(t, 30*time.Second, "nothing is watched", func() bool {
 		f.stores["a"].mu.Lock()
 		defer f.stores["a"].mu.Unlock()
 		for _, n := range f.stores["a"].watching {

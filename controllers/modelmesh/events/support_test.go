@@ -15,6 +15,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	meshetcd "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/etcd"
+	"github.com/odh-platform/odh-platform-operator/test/poll"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -220,7 +221,7 @@ func (f *fixture) connect(t *testing.T, store, root string) {
 // expect waits until exactly these events were told since the last call, in any order, each at least once.
 func (f *fixture) expect(t *testing.T, want ...Event) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("%v were told", want), func() bool {
+	poll.Until(t, 30*time.Second, fmt.Sprintf("%v were told", want), func() bool {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		return !slices.ContainsFunc(want, func(e Event) bool { return !slices.Contains(f.told, e) })
@@ -240,7 +241,7 @@ func (f *fixture) watched(t *testing.T, name string, bases ...string) {
 	t.Helper()
 	for _, base := range bases {
 		for _, prefix := range []string{base + "/vmodels/", base + "/registry/"} {
-			eventually(t, prefix+" is watched", func() bool { _, n := f.stores[name].counts(prefix); return n == 1 })
+			poll.Until(t, 30*time.Second, prefix+" is watched", func() bool { _, n := f.stores[name].counts(prefix); return n == 1 })
 		}
 	}
 }
@@ -249,7 +250,7 @@ func (f *fixture) watched(t *testing.T, name string, bases ...string) {
 func (f *fixture) unwatched(t *testing.T, name, base string) {
 	t.Helper()
 	for _, prefix := range []string{base + "/vmodels/", base + "/registry/"} {
-		eventually(t, prefix+" is no longer watched", func() bool { _, n := f.stores[name].counts(prefix); return n == 0 })
+		poll.Until(t, 30*time.Second, prefix+" is no longer watched", func() bool { _, n := f.stores[name].counts(prefix); return n == 0 })
 	}
 }
 
@@ -263,21 +264,6 @@ func (f *fixture) logged(text string) int {
 		}
 	}
 	return n
-}
-
-// eventually polls a condition; nothing here has an event to wait for.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.After(30 * time.Second)
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-deadline:
-			t.Fatalf("timed out waiting until %s", what)
-		case <-tick.C:
-		}
-	}
 }
 
 func withCancel(t *testing.T) (context.Context, context.CancelFunc) {

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/test/poll"
 )
 
 func TestWithoutConfigMapsTheShippedDefaultsHold(t *testing.T) {
@@ -108,7 +109,7 @@ func TestNoSettingsBeforeTheFirstGoodOnes(t *testing.T) {
 	f.quiet(t)
 	f.runs(t)
 	f.put(t, stored(home, "podsPerRuntime: 4"))
-	eventually(t, "the mended ones are in force", func() bool { got, err := f.For(t.Context(), "any"); return err == nil && got.PodsPerRuntime == 4 })
+	poll.Until(t, 10*time.Second, "the mended ones are in force", func() bool { got, err := f.For(t.Context(), "any"); return err == nil && got.PodsPerRuntime == 4 })
 
 	f = newFixture(t, config.ModelMesh{}, configMap(home, ConfigMapName, map[string]string{"config.yml": "{}"}))
 	if _, err := f.For(t.Context(), "any"); err == nil || !strings.Contains(err.Error(), "User ConfigMap must contain a key named config.yaml") {
@@ -163,7 +164,7 @@ func TestChangesTakeEffectLive(t *testing.T) {
 		t.Error(said)
 	}
 	f.put(t, stored(home, "enableAccessLogging: true")) // still counts, over the last good defaults
-	eventually(t, "it is in force", func() bool { return f.of(t, "any").EnableAccessLogging })
+	poll.Until(t, 10*time.Second, "it is in force", func() bool { return f.of(t, "any").EnableAccessLogging })
 	if got := f.of(t, "any"); got.PodsPerRuntime != 9 || got.Metrics.Port != 2222 {
 		t.Errorf("%+v", got)
 	}
@@ -184,25 +185,25 @@ func TestNamespacesLive(t *testing.T) {
 	f.pods(t, "other", 6)
 
 	f.put(t, stored("tenant", "podsPerRuntime: many"))
-	eventually(t, "the mistake is seen", func() bool { f.of(t, "tenant"); return len(f.recorder.Events) == 1 })
+	poll.Until(t, 10*time.Second, "the mistake is seen", func() bool { f.of(t, "tenant"); return len(f.recorder.Events) == 1 })
 	if said := f.told(t); !strings.Contains(said, "ConfigMap tenant/model-serving-config") || !strings.Contains(said, `podsPerRuntime "many"`) || !strings.Contains(said, before) {
 		t.Error(said)
 	}
 	f.pods(t, "tenant", 5) // the last good one
 	f.put(t, stored(home, "podsPerRuntime: 3\nenableAccessLogging: true"))
-	eventually(t, "the change below has come", func() bool { return f.of(t, "other").EnableAccessLogging })
+	poll.Until(t, 10*time.Second, "the change below has come", func() bool { return f.of(t, "other").EnableAccessLogging })
 	if got := f.of(t, "tenant"); got.PodsPerRuntime != 5 || got.EnableAccessLogging {
 		t.Errorf("with a mistake above, nothing moves: %+v", got)
 	}
 	f.put(t, stored("tenant", "metrics: {port: 2113}"))
-	eventually(t, "it is mended", func() bool { return f.of(t, "tenant").Metrics.Port == 2113 })
+	poll.Until(t, 10*time.Second, "it is mended", func() bool { return f.of(t, "tenant").Metrics.Port == 2113 })
 	if got := f.of(t, "tenant"); got.PodsPerRuntime != 3 || !got.EnableAccessLogging {
 		t.Errorf("%+v", got)
 	}
 	f.remove(t, stored("tenant", ""))
 	f.remove(t, stored("other", ""))
 	f.pods(t, "other", 3)
-	eventually(t, "nothing is left", func() bool { return f.of(t, "tenant").Metrics.Port == 2112 })
+	poll.Until(t, 10*time.Second, "nothing is left", func() bool { return f.of(t, "tenant").Metrics.Port == 2112 })
 	f.quiet(t)
 }
 
@@ -261,11 +262,11 @@ func TestWhoIsWoken(t *testing.T) {
 	gone, leave := context.WithCancel(t.Context())
 	f.listeners.Subscribe(gone, func(string) { t.Error("woken after it has left") })
 	leave()
-	eventually(t, "it has left", func() bool { return f.listeners.Len() == 1 })
+	poll.Until(t, 10*time.Second, "it has left", func() bool { return f.listeners.Len() == 1 })
 	f.runs(t)
 	next := func() string {
 		t.Helper()
-		eventually(t, "somebody is woken", func() bool { return queue.Len() > 0 })
+		poll.Until(t, 10*time.Second, "somebody is woken", func() bool { return queue.Len() > 0 })
 		request, _ := queue.Get()
 		queue.Done(request)
 		return request.Name

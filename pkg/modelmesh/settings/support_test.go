@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/test/poll"
 )
 
 const home = "serving"
@@ -110,7 +111,7 @@ func (f *fixture) runs(t *testing.T) *fixture {
 			t.Error(err)
 		}
 	})
-	eventually(t, "both watches run", func() bool {
+	poll.Until(t, 10*time.Second, "both watches run", func() bool {
 		n := 0
 		for _, action := range f.dynamic.Actions() {
 			if action.GetVerb() == "watch" {
@@ -120,20 +121,6 @@ func (f *fixture) runs(t *testing.T) *fixture {
 		return n == 2
 	})
 	return f
-}
-
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.After(10 * time.Second)
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-deadline:
-			t.Fatalf("timed out waiting until %s", what)
-		case <-tick.C:
-		}
-	}
 }
 
 func (f *fixture) put(t *testing.T, m *corev1.ConfigMap) {
@@ -169,7 +156,7 @@ func (f *fixture) of(t *testing.T, namespace string) Settings {
 // pods waits until a namespace has that many pods for each runtime.
 func (f *fixture) pods(t *testing.T, namespace string, want int32) {
 	t.Helper()
-	eventually(t, "the settings of "+namespace+" have changed", func() bool { return f.of(t, namespace).PodsPerRuntime == want })
+	poll.Until(t, 10*time.Second, "the settings of "+namespace+" have changed", func() bool { return f.of(t, namespace).PodsPerRuntime == want })
 }
 
 // told returns the next Event, and that there is no other.
