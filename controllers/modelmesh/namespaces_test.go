@@ -10,66 +10,32 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	toolscache "k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/meshtest"
 )
-
-// fakeCache reads from a client.
-type fakeCache struct {
-	cache.Cache
-	reader client.Reader
-}
-
-func (f fakeCache) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
-	return f.reader.Get(ctx, key, object, opts...)
-}
-
-func (f fakeCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	return f.reader.List(ctx, list, opts...)
-}
-
-// namespaceNamed has the given value of the label; "" is no label.
-func namespaceNamed(name, value string) *corev1.Namespace {
-	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-of-" + name)}}
-	if value != "" {
-		n.Labels = map[string]string{LabelEnabled: value}
-	}
-	return n
-}
-
-// labelledOnly is what the selection of the cache leaves.
-func labelledOnly(objects ...client.Object) client.Client {
-	b := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme)
-	for _, o := range objects {
-		if _, has := o.GetLabels()[LabelEnabled]; has {
-			b = b.WithObjects(o)
-		}
-	}
-	return b.Build()
-}
 
 // The table of section 1.2: the label decides; without it only the namespace of the manager is served.
 func TestWhichNamespacesAreServed(t *testing.T) {
-	going := namespaceNamed("going", "true")
+	going := meshtest.Namespace("going", "true")
 	going.Finalizers, going.DeletionTimestamp = []string{"x/y"}, &metav1.Time{Time: time.Unix(1, 0)}
 	all := []client.Object{
-		namespaceNamed("yes", "true"), namespaceNamed("no", "false"), namespaceNamed("odd", "True"), namespaceNamed("plain", ""), going,
+		meshtest.Namespace("yes", "true"), meshtest.Namespace("no", "false"), meshtest.Namespace("odd", "True"), meshtest.Namespace("plain", ""), going,
 	}
 	for name, tc := range map[string]struct {
 		own  *corev1.Namespace
 		want []string
 	}{
-		"the manager's own without a label": {namespaceNamed("own", ""), []string{"own", "yes"}},
-		"with the label":                    {namespaceNamed("own", "true"), []string{"own", "yes"}},
-		"with another value":                {namespaceNamed("own", "false"), []string{"yes"}},
+		"the manager's own without a label": {meshtest.Namespace("own", ""), []string{"own", "yes"}},
+		"with the label":                    {meshtest.Namespace("own", "true"), []string{"own", "yes"}},
+		"with another value":                {meshtest.Namespace("own", "false"), []string{"yes"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := &Namespaces{Home: "own", Labelled: fakeCache{reader: labelledOnly(append(slices.Clone(all), tc.own)...)}}
+			n := &Namespaces{Home: "own", Labelled: meshtest.Cache{Reader: meshtest.LabelledOnly(append(slices.Clone(all), tc.own)...)}}
 			got, err := n.List(t.Context())
 			if err != nil || !slices.Equal(got, tc.want) {
 				t.Errorf("%v, %v, want %v", got, err, tc.want)
@@ -120,7 +86,7 @@ func TestAnErrorIsNoAnswer(t *testing.T) {
 		},
 		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return broken },
 	})
-	n := &Namespaces{Home: "own", Labelled: fakeCache{reader: reader}}
+	n := &Namespaces{Home: "own", Labelled: meshtest.Cache{Reader: reader}}
 	if _, err := n.Enabled(t.Context(), "own"); !errors.Is(err, broken) {
 		t.Errorf("error %v", err)
 	}
@@ -147,13 +113,13 @@ func TestOfNamespacesLittleIsKept(t *testing.T) {
 // A namespace without the label is read, the manager's own once.
 func TestMetadataOfNamespaces(t *testing.T) {
 	reads := 0
-	live := interceptor.NewClient(fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(namespaceNamed("own", "")).Build(), interceptor.Funcs{
+	live := interceptor.NewClient(fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(meshtest.Namespace("own", "")).Build(), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			reads++
 			return c.Get(ctx, key, o, opts...)
 		},
 	})
-	n := &Namespaces{Home: "own", Live: live, Labelled: fakeCache{reader: labelledOnly(namespaceNamed("labelled", "false"))}}
+	n := &Namespaces{Home: "own", Live: live, Labelled: meshtest.Cache{Reader: meshtest.LabelledOnly(meshtest.Namespace("labelled", "false"))}}
 	for _, c := range []struct {
 		name, uid string
 		reads     int
@@ -164,7 +130,7 @@ func TestMetadataOfNamespaces(t *testing.T) {
 			t.Errorf("%s: %+v after %d reads, error %v", c.name, head, reads, err)
 		}
 	}
-	n.Labelled = fakeCache{reader: brokenReader{}}
+	n.Labelled = meshtest.Cache{Reader: brokenReader{}}
 	if _, err := n.Metadata(t.Context(), "own"); err == nil {
 		t.Error("an error of the cache is lost")
 	}

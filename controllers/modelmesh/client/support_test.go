@@ -18,12 +18,11 @@ import (
 
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/meshtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -68,24 +67,8 @@ func (r *routing) GetVModelStatus(ctx context.Context, in *meshpb.GetVModelStatu
 // serve starts a routing layer at an address and returns its port. It ends with the test, or when stop is called.
 func serve(t *testing.T, address string, r *routing, config *tls.Config) (port int32, stop func()) {
 	t.Helper()
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	creds := insecure.NewCredentials()
-	if config != nil {
-		creds = credentials.NewTLS(config)
-	}
-	server := grpc.NewServer(grpc.Creds(creds))
-	meshpb.RegisterModelMeshServer(server, r)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = server.Serve(listener)
-	}()
-	stop = sync.OnceFunc(func() { server.Stop(); <-done })
-	t.Cleanup(stop)
-	return int32(listener.Addr().(*net.TCPAddr).Port), stop
+	at, stop := meshtest.Serve(t, address, config, func(s *grpc.Server) { meshpb.RegisterModelMeshServer(s, r) })
+	return int32(at.Port), stop
 }
 
 // newPool returns a pool that is closed with the test, and the namespaces that its subscriber was told.

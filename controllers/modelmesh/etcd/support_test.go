@@ -21,10 +21,10 @@ import (
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/meshtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -112,24 +112,12 @@ func (s *server) Watch(stream pb.Watch_WatchServer) error {
 // serve starts a server at an address and returns where it listens.
 func serve(t *testing.T, at string, s *server, config *tls.Config) (address string, stop func()) {
 	t.Helper()
-	listener, err := net.Listen("tcp", at)
-	must(t, err)
-	creds := insecure.NewCredentials()
-	if config != nil {
-		creds = credentials.NewTLS(config)
-	}
-	g := grpc.NewServer(grpc.Creds(creds))
-	pb.RegisterKVServer(g, s)
-	pb.RegisterWatchServer(g, s)
-	pb.RegisterAuthServer(g, s)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = g.Serve(listener)
-	}()
-	stop = sync.OnceFunc(func() { g.Stop(); <-done })
-	t.Cleanup(stop)
-	return listener.Addr().String(), stop
+	listens, stop := meshtest.Serve(t, at, config, func(g *grpc.Server) {
+		pb.RegisterKVServer(g, s)
+		pb.RegisterWatchServer(g, s)
+		pb.RegisterAuthServer(g, s)
+	})
+	return listens.String(), stop
 }
 
 // secret is the data of a Secret with the connection and other keys.

@@ -13,7 +13,6 @@ import (
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -21,12 +20,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/meshtest"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
@@ -35,12 +34,8 @@ import (
 // woken are the requests of a handler when something happens to an object.
 func woken(t *testing.T, h handler.EventHandler, o client.Object) []string {
 	t.Helper()
-	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-	defer queue.ShutDown()
-	h.Generic(t.Context(), event.GenericEvent{Object: o}, queue)
 	var out []string
-	for range queue.Len() {
-		request, _ := queue.Get()
+	for _, request := range meshtest.Requests(t, h, o) {
 		out = append(out, request.String())
 	}
 	slices.Sort(out)

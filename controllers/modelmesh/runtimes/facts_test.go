@@ -15,6 +15,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/meshtest"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	"github.com/odh-platform/odh-platform-operator/pkg/oauthproxy"
 )
@@ -137,15 +138,15 @@ func TestOwnerIsTheNamespace(t *testing.T) {
 		}
 	}
 	for level, want := range map[string]bool{"restricted": true, "baseline": false, "privileged": false, "": false} {
-		served := namespaceNamed("ns", "true")
+		served := meshtest.Namespace("ns", "true")
 		served.Labels[modelmesh.LabelEnforce] = level
-		w.Namespaces = &modelmesh.Namespaces{Home: "own", Labelled: fakeCache{reader: labelledOnly(served)}}
+		w.Namespaces = &modelmesh.Namespaces{Home: "own", Labelled: meshtest.Cache{Reader: meshtest.LabelledOnly(served)}}
 		owner, restricted, err := w.owner(t.Context(), "ns")
 		if err != nil || restricted != want || owner.GetUID() != types.UID("uid-of-ns") {
 			t.Errorf("%s: %v, %t, %v", level, owner, restricted, err)
 		}
 	}
-	w.Namespaces = &modelmesh.Namespaces{Home: "own", Labelled: fakeCache{reader: brokenReader{}}}
+	w.Namespaces = &modelmesh.Namespaces{Home: "own", Labelled: meshtest.Cache{Reader: brokenReader{}}}
 	if _, _, err := w.owner(t.Context(), "ns"); err == nil {
 		t.Error("an unknown namespace owns nothing")
 	}

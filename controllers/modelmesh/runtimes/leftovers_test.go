@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/meshtest"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
 )
 
@@ -39,7 +40,7 @@ func TestLeftoversOfTheOriginal(t *testing.T) {
 	}
 	scaled := localRuntime("scaled", "onnx")
 	scaled.Annotations = map[string]string{"serving.kserve.io/autoscalerClass": "hpa"}
-	w := newWorld(t, localRuntime("r", "onnx"), scaled, localRuntime("off", "onnx", disabled), namespaceNamed("no", "false"),
+	w := newWorld(t, localRuntime("r", "onnx"), scaled, localRuntime("off", "onnx", disabled), meshtest.Namespace("no", "false"),
 		&appsv1.Deployment{ObjectMeta: left("ns", "modelmesh-serving-r", "ServingRuntime", svc, "modelmesh-serving")},
 		&appsv1.Deployment{ObjectMeta: left("ns", "modelmesh-serving-off", "ServingRuntime", svc, "modelmesh-serving")},
 		&appsv1.Deployment{ObjectMeta: left("ns", "older-r", "ClusterServingRuntime", svc, "older")},

@@ -17,6 +17,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/meshtest"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 )
@@ -24,12 +25,8 @@ import (
 // woken are the namespaces that a handler asks a pass for when something happens to an object, sorted.
 func woken(t *testing.T, h handler.EventHandler, o client.Object) []string {
 	t.Helper()
-	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-	defer queue.ShutDown()
-	h.Generic(t.Context(), event.GenericEvent{Object: o}, queue)
 	var out []string
-	for range queue.Len() {
-		request, _ := queue.Get()
+	for _, request := range meshtest.Requests(t, h, o) {
 		if request.Namespace != "" {
 			t.Errorf("a request for %s: requests are namespaces", request)
 		}
@@ -43,8 +40,8 @@ func woken(t *testing.T, h handler.EventHandler, o client.Object) []string {
 func someWorld(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)
-	w.Namespaces = &modelmesh.Namespaces{Home: "own", Labelled: fakeCache{reader: labelledOnly(namespaceNamed("own", ""), namespaceNamed("ns", "true"),
-		namespaceNamed("other", "true"), namespaceNamed("stranger", ""), namespaceNamed("closed", "false"))}}
+	w.Namespaces = &modelmesh.Namespaces{Home: "own", Labelled: meshtest.Cache{Reader: meshtest.LabelledOnly(meshtest.Namespace("own", ""), meshtest.Namespace("ns", "true"),
+		meshtest.Namespace("other", "true"), meshtest.Namespace("stranger", ""), meshtest.Namespace("closed", "false"))}}
 	return w
 }
 
@@ -65,7 +62,7 @@ func TestWhoseObjectsWake(t *testing.T) {
 		w.expect("an object of a user in "+namespace, woken(t, w.Namespaces.EnqueueServed(), in(namespace, "x")), want.users)
 		w.expect("an object of ours in "+namespace, woken(t, modelmesh.EnqueueNamespace(), in(namespace, "x")), want.ours)
 	}
-	w.expect("a namespace", woken(t, &handler.EnqueueRequestForObject{}, namespaceNamed("closed", "false")), []string{"closed"})
+	w.expect("a namespace", woken(t, &handler.EnqueueRequestForObject{}, meshtest.Namespace("closed", "false")), []string{"closed"})
 	w.expect("something of the cluster", woken(t, w.Namespaces.EnqueueAll(), clusterRuntime("r", "f")), []string{"ns", "other", "own"})
 }
 
@@ -88,7 +85,7 @@ func TestOwnNamespaceAtStart(t *testing.T) {
 // While it is not known whether a namespace is served, its objects wake: the pass finds out, or tries again.
 func TestUnknownNamespacesWake(t *testing.T) {
 	w := someWorld(t)
-	w.Namespaces = &modelmesh.Namespaces{Home: "own", Labelled: fakeCache{reader: brokenReader{}}}
+	w.Namespaces = &modelmesh.Namespaces{Home: "own", Labelled: meshtest.Cache{Reader: brokenReader{}}}
 	w.expect("an object of a user", woken(t, w.Namespaces.EnqueueServed(), in("ns", "x")), []string{"ns"})
 	w.expect("all", woken(t, w.Namespaces.EnqueueAll(), in("ns", "x")), nil)
 	w.expect("a Secret", woken(t, w.bySecret(), in("ns", meshsettings.DefaultStorageSecret)), []string{"ns"})
@@ -107,7 +104,7 @@ func (brokenReader) List(context.Context, client.ObjectList, ...client.ListOptio
 // Changed settings wake the namespace that they are for, or all that are served.
 func TestSettingsWake(t *testing.T) {
 	w := someWorld(t)
-	w.expect("of one namespace", woken(t, w.Namespaces.EnqueueNamed(), namespaceNamed("ns", "")), []string{"ns"})
+	w.expect("of one namespace", woken(t, w.Namespaces.EnqueueNamed(), meshtest.Namespace("ns", "")), []string{"ns"})
 	w.expect("of all", woken(t, w.Namespaces.EnqueueNamed(), &corev1.Namespace{}), []string{"ns", "other", "own"})
 }
 

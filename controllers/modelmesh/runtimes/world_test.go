@@ -29,6 +29,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	meshclient "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/meshtest"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
@@ -101,7 +102,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	}
 	scheme.AddKnownTypeWithName(capability.ServiceMonitor, &unstructured.Unstructured{})
 	scheme.AddKnownTypeWithName(capability.ServiceMonitor.GroupVersion().WithKind("ServiceMonitorList"), &unstructured.UnstructuredList{})
-	objects = append(objects, namespaceNamed("own", ""), namespaceNamed("ns", "true"), etcdSecret("own"))
+	objects = append(objects, meshtest.Namespace("own", ""), meshtest.Namespace("ns", "true"), etcdSecret("own"))
 	w := &world{
 		T: t, events: events.NewFakeRecorder(1000), clock: clocktesting.NewFakeClock(time.Unix(1700000000, 0)), settings: meshsettings.Default(),
 		kinds: capability.NewSet(plainKinds...), mesh: &calls{targets: map[string]meshclient.Target{}, services: map[string]string{}, own: map[string]map[string][]byte{}},
@@ -130,7 +131,7 @@ func (w *world) restart() {
 	writing := interceptor.NewClient(cached, w.recording())
 	w.server = newServer(&server{
 		Catalog: &modelmesh.Catalog{Config: config.ModelMesh{Namespace: "own", ControllerDeployment: "modelmesh-controller"}, Cached: cached,
-			Namespaces: &modelmesh.Namespaces{Home: "own", Live: live, Labelled: fakeCache{reader: interceptor.NewClient(w.api, interceptor.Funcs{
+			Namespaces: &modelmesh.Namespaces{Home: "own", Live: live, Labelled: meshtest.Cache{Reader: interceptor.NewClient(w.api, interceptor.Funcs{
 				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 					err := c.Get(ctx, key, o, opts...)
 					if _, has := o.GetLabels()[modelmesh.LabelEnabled]; err == nil && !has {
