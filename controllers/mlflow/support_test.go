@@ -11,27 +11,28 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/mlflowtest"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
 // midday is the time on the clocks of tests.
 var midday = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// on are the inputs of a platform.
-var on = map[string]resources.Inputs{
-	"bare":      inputsWith(resources.Inputs{}),
-	"plain":     inputsWith(resources.Inputs{HTTPRoutes: true, ServiceMonitors: true}),
-	"openshift": inputsWith(resources.Inputs{HTTPRoutes: true, ServiceMonitors: true, OpenShift: true, ConsoleLinks: true}),
+var settings = Settings{
+	Namespace:        "opendatahub",
+	Image:            "quay.io/example/mlflow:v3",
+	GatewayName:      "data-science-gateway",
+	GatewayNamespace: "openshift-ingress",
+	ExternalURL:      "https://gateway.apps.example.com",
+	SectionTitle:     "OpenShift Open Data Hub",
+	Version:          "3.14.0",
 }
 
-func inputsWith(in resources.Inputs) resources.Inputs {
-	in.Namespace = "opendatahub"
-	in.Image = "quay.io/example/mlflow:v3"
-	in.GatewayName = "data-science-gateway"
-	in.GatewayNamespace = "openshift-ingress"
-	in.ExternalURL = "https://gateway.apps.example.com"
-	in.SectionTitle = "OpenShift Open Data Hub"
-	in.Version = "3.14.0"
-	return in
+// on are the inputs of a platform.
+var on = map[string]resources.Inputs{
+	"bare":  settings.Inputs(capability.NewSet()),
+	"plain": settings.Inputs(capability.NewSet(capability.HTTPRoute, capability.ServiceMonitor)),
+	"openshift": settings.Inputs(capability.NewSet(capability.HTTPRoute, capability.ServiceMonitor, capability.ConsoleLink,
+		capability.Route, capability.OpenShiftIngress)),
 }
 
 // rendered is all that is made for an MLflow.

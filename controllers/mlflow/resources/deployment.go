@@ -3,6 +3,7 @@ package resources
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,6 +16,8 @@ import (
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
@@ -244,4 +247,21 @@ func OrOne(n *int32) int32 {
 		return 1
 	}
 	return *n
+}
+
+// Stamp records what the pods consume on the Deployment, and on its pod template once that has changed.
+func Stamp(desired apply.Desired, stamp reference.Stamp) {
+	for _, o := range desired {
+		if d, ok := o.Config.(*appsv1ac.DeploymentApplyConfiguration); ok {
+			stamp.Mark(d)
+		}
+	}
+}
+
+// WithoutClaim leaves out the volume claim, which may not be written again and again.
+func WithoutClaim(desired apply.Desired) apply.Desired {
+	return slices.DeleteFunc(slices.Clone(desired), func(o apply.Object) bool {
+		_, claim := o.Config.(*corev1ac.PersistentVolumeClaimApplyConfiguration)
+		return claim
+	})
 }
