@@ -15,8 +15,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
-	"github.com/odh-platform/odh-platform-operator/pkg/raysettings"
+	ray "github.com/odh-platform/odh-platform-operator/pkg/raycluster"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster/raysettings"
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/raycluster"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // slim is the transform of the cache: of pods and components it keeps what rules look at. Thousands of pods are held.
@@ -56,7 +56,7 @@ func slimStatuses(in []corev1.ContainerStatus) []corev1.ContainerStatus {
 // keep leaves the labels by which pods are found and assigned.
 func keep(labels map[string]string) map[string]string {
 	out := make(map[string]string, 1)
-	for _, key := range []string{awv1beta2.LabelAppWrapper, labelJobSet, ray.LabelCluster} {
+	for _, key := range []string{awv1beta2.LabelAppWrapper, labelJobSet, raycluster.LabelCluster} {
 		if value, ok := labels[key]; ok {
 			out[key] = value
 		}

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
-	"github.com/odh-platform/odh-platform-operator/pkg/podset"
+	"github.com/odh-platform/odh-platform-operator/pkg/appwrapper/podset"
 )
 
 // identity is the place of a component.

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/pkg/appwrapper/podset"
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
-	"github.com/odh-platform/odh-platform-operator/pkg/podset"
 )
 
 // instantiate makes the object of a component: the template in the namespace of the AppWrapper, with its label, and in each

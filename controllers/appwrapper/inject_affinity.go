@@ -8,9 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/odh-platform/odh-platform-operator/pkg/appwrapper/podset"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
-	"github.com/odh-platform/odh-platform-operator/pkg/podset"
 )
 
 // avoided has, for a kind of node affinity, the label values that keep a pod away: by label, in the order of the settings.

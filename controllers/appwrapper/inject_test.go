@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/pkg/appwrapper/podset"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
-	"github.com/odh-platform/odh-platform-operator/pkg/podset"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")

@@ -13,7 +13,7 @@ import (
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper/rules"
-	"github.com/odh-platform/odh-platform-operator/pkg/podset"
+	"github.com/odh-platform/odh-platform-operator/pkg/appwrapper/podset"
 )
 
 // blindCheck is how often components that cannot be watched are read while the AppWrapper runs.

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper/rules"
-	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
 const (
@@ -191,7 +191,7 @@ func (o podOwner) owns(pod *corev1.Pod) bool {
 	case "JobSet":
 		return pod.Labels[labelJobSet] == o.name
 	case rayJobKind.Kind: // Ray pods name their cluster alone; the submitter is the pod of a Job that has the name of the RayJob
-		return o.rayCluster != "" && pod.Labels[ray.LabelCluster] == o.rayCluster ||
+		return o.rayCluster != "" && pod.Labels[raycluster.LabelCluster] == o.rayCluster ||
 			owner != nil && owner.Kind == "Job" && owner.Name == o.name
 	}
 	return false

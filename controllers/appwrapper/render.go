@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
-	"github.com/odh-platform/odh-platform-operator/pkg/podset"
+	"github.com/odh-platform/odh-platform-operator/pkg/appwrapper/podset"
 )
 
 // Render returns the components of an AppWrapper as they are created when it is admitted, in their order, for an object that was just

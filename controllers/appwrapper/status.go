@@ -8,8 +8,8 @@ import (
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper/rules"
-	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/redact"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
 // carryOut writes a decision into the status. Nothing else does, but for what create and remove find out about components.

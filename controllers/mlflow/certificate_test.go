@@ -14,7 +14,7 @@ import (
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/mlflowtest"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
-	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
 func withMode(mode mlflowv1.TLSMode) func(*mlflowv1.MLflowSpec) {

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
-	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
 // ConditionNamespaceRBAC says whether the groups of the platform have access in the namespaces that ask for it. It exists

@@ -20,8 +20,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/migration"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
 // podsOfJob is the label that ties a pod to one life of a Job. A Job of the same name may have had others.

@@ -6,7 +6,7 @@ import (
 	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
-	"github.com/odh-platform/odh-platform-operator/pkg/rbacproxy"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources/rbacproxy"
 )
 
 func serviceAccount(c *aihubv1alpha1.Catalog) *corev1ac.ServiceAccountApplyConfiguration {

@@ -12,8 +12,8 @@ import (
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
-	"github.com/odh-platform/odh-platform-operator/pkg/rbacproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources/rbacproxy"
 )
 
 const (

@@ -15,8 +15,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
-	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/redact"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
 // Bounds of what is read of a log: the cause of an end stands near the end.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/rbacproxy"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources/rbacproxy"
 )
 
 // left is an object as the original left it.

@@ -16,13 +16,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 var bindingKind = rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")
 
 // bind makes the ClusterRoleBinding, and before it the finalizer that stands for it. Nothing is done without a binding.
-func (r *clusters) bind(ctx context.Context, cluster *unstructured.Unstructured, c ray.Cluster, b *apply.Object) (time.Duration, error) {
+func (r *clusters) bind(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, b *apply.Object) (time.Duration, error) {
 	if b == nil {
 		return 0, nil
 	}
@@ -41,8 +41,8 @@ func (r *clusters) bind(ctx context.Context, cluster *unstructured.Unstructured,
 			return 0, err
 		}
 	}
-	if !controllerutil.ContainsFinalizer(cluster, ray.Finalizer) {
-		if err := r.setFinalizers(ctx, cluster, append(slices.Clone(cluster.GetFinalizers()), ray.Finalizer)); err != nil {
+	if !controllerutil.ContainsFinalizer(cluster, raycluster.Finalizer) {
+		if err := r.setFinalizers(ctx, cluster, append(slices.Clone(cluster.GetFinalizers()), raycluster.Finalizer)); err != nil {
 			return 0, err
 		}
 	}
@@ -55,12 +55,12 @@ func (r *clusters) bind(ctx context.Context, cluster *unstructured.Unstructured,
 
 // bindingFor is the binding of a plan, or nil if it is only to be kept and is not there. One of the CodeFlare operator is not in
 // the cache; a cluster that has one has the finalizer.
-func (r *clusters) bindingFor(ctx context.Context, cluster *unstructured.Unstructured, c ray.Cluster, p plan) (*apply.Object, error) {
+func (r *clusters) bindingFor(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, p plan) (*apply.Object, error) {
 	if p.binding == nil || !p.keepsBinding {
 		return p.binding, nil
 	}
 	head, err := r.bindingHead(ctx, r.cached, c.Names().ClusterRoleBinding)
-	if err == nil && head == nil && controllerutil.ContainsFinalizer(cluster, ray.Finalizer) {
+	if err == nil && head == nil && controllerutil.ContainsFinalizer(cluster, raycluster.Finalizer) {
 		head, err = r.bindingHead(ctx, r.live, c.Names().ClusterRoleBinding)
 	}
 	if err != nil || head == nil || !belongs(head, c) {
@@ -72,7 +72,7 @@ func (r *clusters) bindingFor(ctx context.Context, cluster *unstructured.Unstruc
 // ended asks the API server whether a cluster is gone or going.
 func (r *clusters) ended(ctx context.Context, cluster *unstructured.Unstructured) (bool, error) {
 	now := &metav1.PartialObjectMetadata{}
-	now.SetGroupVersionKind(ray.GVK)
+	now.SetGroupVersionKind(raycluster.GVK)
 	err := r.live.Get(ctx, client.ObjectKeyFromObject(cluster), now)
 	if apierrors.IsNotFound(err) {
 		return true, nil
@@ -84,8 +84,8 @@ func (r *clusters) ended(ctx context.Context, cluster *unstructured.Unstructured
 }
 
 // unbind removes the binding and the finalizer of a cluster that needs none.
-func (r *clusters) unbind(ctx context.Context, cluster *unstructured.Unstructured, c ray.Cluster) error {
-	if !controllerutil.ContainsFinalizer(cluster, ray.Finalizer) {
+func (r *clusters) unbind(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster) error {
+	if !controllerutil.ContainsFinalizer(cluster, raycluster.Finalizer) {
 		return r.removeBindings(ctx, r.cached, cluster.GetUID(), c, "")
 	}
 	return r.releaseFinalizer(ctx, cluster, c)
@@ -93,14 +93,14 @@ func (r *clusters) unbind(ctx context.Context, cluster *unstructured.Unstructure
 
 // releaseFinalizer removes the bindings of both naming schemes, which the cache may not know, and then the finalizer, whatever is
 // switched on and whatever the platform is. Without the finalizer there is nothing to do: others are ending the cluster.
-func (r *clusters) releaseFinalizer(ctx context.Context, cluster *unstructured.Unstructured, c ray.Cluster) error {
-	if !controllerutil.ContainsFinalizer(cluster, ray.Finalizer) {
+func (r *clusters) releaseFinalizer(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster) error {
+	if !controllerutil.ContainsFinalizer(cluster, raycluster.Finalizer) {
 		return nil
 	}
 	if err := r.removeBindings(ctx, r.live, cluster.GetUID(), c, ""); err != nil {
 		return err
 	}
-	rest := slices.DeleteFunc(slices.Clone(cluster.GetFinalizers()), func(f string) bool { return f == ray.Finalizer })
+	rest := slices.DeleteFunc(slices.Clone(cluster.GetFinalizers()), func(f string) bool { return f == raycluster.Finalizer })
 	return client.IgnoreNotFound(r.setFinalizers(ctx, cluster, rest))
 }
 
@@ -110,12 +110,12 @@ func (r *clusters) sweep(ctx context.Context, name types.NamespacedName) error {
 }
 
 // nameOnly is a view of a cluster of which only the name is known.
-func nameOnly(name types.NamespacedName) ray.Cluster {
-	return ray.View(map[string]any{"metadata": map[string]any{"name": name.Name, "namespace": name.Namespace}})
+func nameOnly(name types.NamespacedName) raycluster.Cluster {
+	return raycluster.View(map[string]any{"metadata": map[string]any{"name": name.Name, "namespace": name.Namespace}})
 }
 
 // removeBindings removes the bindings that a reader knows under the names of the cluster, but for the one that stays.
-func (r *clusters) removeBindings(ctx context.Context, reader client.Reader, uid types.UID, c ray.Cluster, stays string) error {
+func (r *clusters) removeBindings(ctx context.Context, reader client.Reader, uid types.UID, c raycluster.Cluster, stays string) error {
 	for _, name := range []string{c.HashedNames().ClusterRoleBinding, c.LegacyNames().ClusterRoleBinding} {
 		if name == stays {
 			continue
@@ -150,9 +150,9 @@ func (r *clusters) bindingHead(ctx context.Context, reader client.Reader, name s
 
 // belongs tells whether a binding was made for the cluster. Names alone do not: those of cluster a-b in c and of cluster a
 // in b-c are the same.
-func belongs(head metav1.Object, c ray.Cluster) bool {
+func belongs(head metav1.Object, c raycluster.Cluster) bool {
 	labels := head.GetLabels()
-	return labels[ray.LabelClusterName] == c.Name() && labels[ray.LabelClusterNamespace] == c.Namespace()
+	return labels[raycluster.LabelClusterName] == c.Name() && labels[raycluster.LabelClusterNamespace] == c.Namespace()
 }
 
 // setFinalizers sends nothing but the list of finalizers, bound to the version that was read.
@@ -169,10 +169,10 @@ func (r *clusters) setFinalizers(ctx context.Context, cluster *unstructured.Unst
 // patch sends a merge patch for the cluster, and leaves in it what the server answers of its metadata.
 func (r *clusters) patch(ctx context.Context, cluster *unstructured.Unstructured, what string, patch []byte) error {
 	answer := &metav1.PartialObjectMetadata{}
-	answer.SetGroupVersionKind(ray.GVK)
+	answer.SetGroupVersionKind(raycluster.GVK)
 	answer.SetNamespace(cluster.GetNamespace())
 	answer.SetName(cluster.GetName())
-	err := r.cached.Patch(ctx, answer, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(ray.FieldOwner))
+	err := r.cached.Patch(ctx, answer, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(raycluster.FieldOwner))
 	if err != nil {
 		return fmt.Errorf("patching %s of the RayCluster: %w", what, err)
 	}

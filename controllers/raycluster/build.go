@@ -6,14 +6,14 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // Inputs is what the objects around a RayCluster depend on beside the cluster itself.
 type Inputs struct {
 	config.RayCluster
 	// Mode is what is done for this cluster.
-	Mode ray.Mode
+	Mode raycluster.Mode
 	// OpenShift: the cluster serves Routes and signs serving certificates.
 	OpenShift bool
 	// Gateway: HTTPRoutes are served.
@@ -23,16 +23,16 @@ type Inputs struct {
 	// KubeRay are the namespaces from which KubeRay reaches the heads.
 	KubeRay []string
 	// Heads are what the pods of the head have of ours, those that are not over.
-	Heads []ray.Injected
+	Heads []raycluster.Injected
 	// Mounted is what pods have of our certificates, workers too: the first of those that have any.
-	Mounted ray.Injected
+	Mounted raycluster.Injected
 	// Cookie is the key of the sidecar's cookies.
 	Cookie []byte
 }
 
 // guard is how the dashboard is guarded: as it is wanted, or by a sidecar that pods have, or will have, though it is not wanted
 // any more.
-func (in Inputs) guard(c ray.Cluster) ray.Auth {
+func (in Inputs) guard(c raycluster.Cluster) raycluster.Auth {
 	for _, has := range append(slices.Clone(in.Heads), c.Injected()) {
 		if !in.Mode.Auth.Sidecar() && has.Sidecar.Sidecar() {
 			return has.Sidecar
@@ -43,12 +43,12 @@ func (in Inputs) guard(c ray.Cluster) ray.Auth {
 
 // lingers tells that a sidecar is there which is not wanted any more. What it needs is kept, but not made: a user can write a
 // sidecar like ours into the template while nothing keeps them from it.
-func (in Inputs) lingers(c ray.Cluster) bool { return in.guard(c) != in.Mode.Auth }
+func (in Inputs) lingers(c raycluster.Cluster) bool { return in.guard(c) != in.Mode.Auth }
 
 // encrypted tells whether the client port speaks TLS: all heads that run have to, and the next one too where none runs. A wish
 // alone encrypts nothing, nor does a template in front of older pods.
-func (in Inputs) encrypted(c ray.Cluster) bool {
-	plain := func(has ray.Injected) bool { return !has.Encrypted }
+func (in Inputs) encrypted(c raycluster.Cluster) bool {
+	plain := func(has raycluster.Injected) bool { return !has.Encrypted }
 	if len(in.Heads) == 0 {
 		return in.Mode.MTLS && !plain(c.Injected())
 	}
@@ -69,7 +69,7 @@ const (
 
 // exposure of the dashboard. Its own port is published by the word of an administrator only, and where that is that Ray asks for
 // a token, while all heads that run do.
-func (in Inputs) exposure(c ray.Cluster) exposure {
+func (in Inputs) exposure(c raycluster.Cluster) exposure {
 	switch {
 	case in.Publish == config.PublishNone || !in.published(c):
 		return unpublished
@@ -79,10 +79,10 @@ func (in Inputs) exposure(c ray.Cluster) exposure {
 		return untouched
 	case in.guard(c).Sidecar():
 		return guarded
-	case in.Mode.Auth == ray.AuthRay && len(in.Heads) == 0:
+	case in.Mode.Auth == raycluster.AuthRay && len(in.Heads) == 0:
 		return untouched
-	case in.Mode.Auth == ray.AuthRay && slices.ContainsFunc(in.Heads, func(has ray.Injected) bool { return !has.RayToken }),
-		in.Mode.Auth == ray.AuthNone && in.OpenShift && in.Publish == config.PublishAuto:
+	case in.Mode.Auth == raycluster.AuthRay && slices.ContainsFunc(in.Heads, func(has raycluster.Injected) bool { return !has.RayToken }),
+		in.Mode.Auth == raycluster.AuthNone && in.OpenShift && in.Publish == config.PublishAuto:
 		return unpublished
 	default:
 		return bare
@@ -93,7 +93,7 @@ func (in Inputs) exposure(c ray.Cluster) exposure {
 func (in Inputs) viaGateway() bool { return in.Publish == config.PublishGateway && in.Gateway }
 
 // published tells whether there are pods to be reached.
-func (in Inputs) published(c ray.Cluster) bool { return !c.Suspended() }
+func (in Inputs) published(c raycluster.Cluster) bool { return !c.Suspended() }
 
 // plan is everything around one RayCluster, in the order in which it is made.
 type plan struct {
@@ -114,7 +114,7 @@ func (p plan) all() apply.Desired {
 }
 
 // Build plans the objects around a cluster. It is a pure function.
-func Build(c ray.Cluster, in Inputs) (plan, error) {
+func Build(c raycluster.Cluster, in Inputs) (plan, error) {
 	if !in.Mode.Active() {
 		return plan{}, nil
 	}
@@ -146,8 +146,8 @@ func Build(c ray.Cluster, in Inputs) (plan, error) {
 }
 
 // marks are the labels on every object.
-func marks(c ray.Cluster, more map[string]string) map[string]string {
-	all := map[string]string{ray.LabelClusterName: c.Name()}
+func marks(c raycluster.Cluster, more map[string]string) map[string]string {
+	all := map[string]string{raycluster.LabelClusterName: c.Name()}
 	maps.Copy(all, more)
 	return all
 }

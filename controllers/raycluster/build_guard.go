@@ -11,9 +11,9 @@ import (
 	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	"github.com/odh-platform/odh-platform-operator/pkg/oauthproxy"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
-	"github.com/odh-platform/odh-platform-operator/pkg/rbacproxy"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources/oauthproxy"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources/rbacproxy"
 )
 
 const (
@@ -25,21 +25,21 @@ const (
 
 // guardObjects are what the sidecar before the dashboard needs: an account, and a key for its cookies or rules for whom it lets
 // in. Its certificate is that of the platform or one of certificates.
-func guardObjects(c ray.Cluster, in Inputs) (apply.Desired, error) {
+func guardObjects(c raycluster.Cluster, in Inputs) (apply.Desired, error) {
 	var desired apply.Desired
 	n := c.Names()
 	switch in.guard(c) {
-	case ray.AuthOAuth:
+	case raycluster.AuthOAuth:
 		account, err := redirectingAccount(c)
 		if err != nil {
 			return nil, err
 		}
 		desired.Add(
-			secret(c, n.CookieSecret).WithData(map[string][]byte{ray.KeyCookie: in.Cookie}),
+			secret(c, n.CookieSecret).WithData(map[string][]byte{raycluster.KeyCookie: in.Cookie}),
 			account,
 		)
-	case ray.AuthProxy:
-		rules, err := rbacproxy.Config(ray.Rule(c.Namespace()))
+	case raycluster.AuthProxy:
+		rules, err := rbacproxy.Config(raycluster.Rule(c.Namespace()))
 		if err != nil {
 			return nil, fmt.Errorf("building the rules of the proxy: %w", err)
 		}
@@ -58,12 +58,12 @@ func guardObjects(c ray.Cluster, in Inputs) (apply.Desired, error) {
 	return desired, nil
 }
 
-func secret(c ray.Cluster, name string) *corev1ac.SecretApplyConfiguration {
+func secret(c raycluster.Cluster, name string) *corev1ac.SecretApplyConfiguration {
 	return corev1ac.Secret(name, c.Namespace()).WithLabels(marks(c, nil))
 }
 
 // account is that of the sidecar. Where the sidecar mounts its token itself, nobody else in the pod gets one.
-func account(c ray.Cluster) *corev1ac.ServiceAccountApplyConfiguration {
+func account(c raycluster.Cluster) *corev1ac.ServiceAccountApplyConfiguration {
 	a := corev1ac.ServiceAccount(c.Names().ServiceAccount, c.Namespace()).WithLabels(marks(c, nil))
 	if c.Injected().Token {
 		a.WithAutomountServiceAccountToken(false)
@@ -73,7 +73,7 @@ func account(c ray.Cluster) *corev1ac.ServiceAccountApplyConfiguration {
 
 // redirectingAccount is the OAuth client of the dashboard's Route. The order of the keys is that of the CodeFlare operator,
 // so that the annotation does not change with a take-over.
-func redirectingAccount(c ray.Cluster) (*corev1ac.ServiceAccountApplyConfiguration, error) {
+func redirectingAccount(c raycluster.Cluster) (*corev1ac.ServiceAccountApplyConfiguration, error) {
 	type reference struct {
 		Kind string `json:"kind"`
 		Name string `json:"name"`
@@ -90,25 +90,25 @@ func redirectingAccount(c ray.Cluster) (*corev1ac.ServiceAccountApplyConfigurati
 }
 
 // proxyService leads to the sidecar of the head. For that of OpenShift the platform issues the certificate.
-func proxyService(c ray.Cluster, auth ray.Auth) *corev1ac.ServiceApplyConfiguration {
+func proxyService(c raycluster.Cluster, auth raycluster.Auth) *corev1ac.ServiceApplyConfiguration {
 	service := corev1ac.Service(c.Names().ProxyService, c.Namespace()).WithLabels(marks(c, nil))
-	if auth == ray.AuthOAuth {
+	if auth == raycluster.AuthOAuth {
 		service.WithAnnotations(map[string]string{oauthproxy.ServingCertAnnotation: c.Names().ProxyTLS})
 	}
 	return service.
 		WithSpec(corev1ac.ServiceSpec().
 			WithType(corev1.ServiceTypeClusterIP).
-			WithSelector(map[string]string{ray.LabelCluster: c.Name(), ray.LabelNodeType: ray.NodeTypeHead}).
-			WithPorts(corev1ac.ServicePort().WithName(ray.PortProxyName).WithPort(portHTTPS).
-				WithTargetPort(intstr.FromString(ray.PortProxyName)).WithProtocol(corev1.ProtocolTCP)))
+			WithSelector(map[string]string{raycluster.LabelCluster: c.Name(), raycluster.LabelNodeType: raycluster.NodeTypeHead}).
+			WithPorts(corev1ac.ServicePort().WithName(raycluster.PortProxyName).WithPort(portHTTPS).
+				WithTargetPort(intstr.FromString(raycluster.PortProxyName)).WithProtocol(corev1.ProtocolTCP)))
 }
 
 // binding lets the sidecar ask who calls and what he may. An object of cluster scope has no owner in a namespace: the
 // finalizer of the cluster stands for it.
-func binding(c ray.Cluster) *apply.Object {
+func binding(c raycluster.Cluster) *apply.Object {
 	n := c.Names()
 	return &apply.Object{Ownership: apply.Unowned, Config: rbacv1ac.ClusterRoleBinding(n.ClusterRoleBinding).
-		WithLabels(marks(c, map[string]string{ray.LabelClusterNamespace: c.Namespace()})).
+		WithLabels(marks(c, map[string]string{raycluster.LabelClusterNamespace: c.Namespace()})).
 		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("ClusterRole").WithName(rbacproxy.DelegatorRole)).
 		WithSubjects(rbacv1ac.Subject().WithKind(rbacv1.ServiceAccountKind).WithName(n.ServiceAccount).WithNamespace(c.Namespace()))}
 }

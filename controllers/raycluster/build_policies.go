@@ -12,7 +12,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 type (
@@ -30,49 +30,49 @@ const (
 )
 
 // policies keep strangers from the pods. They are made while a cluster is suspended too: its pods may come at any time.
-func policies(c ray.Cluster, in Inputs) apply.Desired {
+func policies(c raycluster.Cluster, in Inputs) apply.Desired {
 	var desired apply.Desired
 	if !in.Mode.Policies {
 		return desired
 	}
 	n := c.Names()
 	desired.Add(
-		policy(c, n.HeadPolicy, ray.NodeTypeHead, headRules(c, in)...),
-		policy(c, n.WorkerPolicy, ray.NodeTypeWorker, workerRules(c, in)...),
+		policy(c, n.HeadPolicy, raycluster.NodeTypeHead, headRules(c, in)...),
+		policy(c, n.WorkerPolicy, raycluster.NodeTypeWorker, workerRules(c, in)...),
 	)
 	return desired
 }
 
-func policy(c ray.Cluster, name, nodeType string, rules ...*rule) *networkingv1ac.NetworkPolicyApplyConfiguration {
+func policy(c raycluster.Cluster, name, nodeType string, rules ...*rule) *networkingv1ac.NetworkPolicyApplyConfiguration {
 	return networkingv1ac.NetworkPolicy(name, c.Namespace()).
 		WithLabels(marks(c, nil)).
 		WithSpec(networkingv1ac.NetworkPolicySpec().
-			WithPodSelector(selecting(map[string]string{ray.LabelCluster: c.Name(), ray.LabelNodeType: nodeType})).
+			WithPodSelector(selecting(map[string]string{raycluster.LabelCluster: c.Name(), raycluster.LabelNodeType: nodeType})).
 			WithPolicyTypes(networkingv1.PolicyTypeIngress).
 			WithIngress(rules...))
 }
 
 // headRules begin with those of the CodeFlare operator, in its order.
-func headRules(c ray.Cluster, in Inputs) []*rule {
+func headRules(c raycluster.Cluster, in Inputs) []*rule {
 	rules := []*rule{from(nil, sameCluster(c))}
 	if in.OpenToNamespace {
-		rules = append(rules, from([]int32{ray.PortClient, ray.PortDashboard}, networkingv1ac.NetworkPolicyPeer().WithPodSelector(metav1ac.LabelSelector())))
+		rules = append(rules, from([]int32{raycluster.PortClient, raycluster.PortDashboard}, networkingv1ac.NetworkPolicyPeer().WithPodSelector(metav1ac.LabelSelector())))
 	}
 	rules = append(rules, kubeRayRule(in, kubeRayPorts(c))...)
 	if len(in.MonitoringNamespaces) > 0 {
-		rules = append(rules, from([]int32{ray.PortMetrics}, inNamespaces(in.MonitoringNamespaces)))
+		rules = append(rules, from([]int32{raycluster.PortMetrics}, inNamespaces(in.MonitoringNamespaces)))
 	}
-	open := []int32{ray.PortProxy}
+	open := []int32{raycluster.PortProxy}
 	if in.encrypted(c) {
-		open = append(open, ray.PortClient)
+		open = append(open, raycluster.PortClient)
 	}
 	rules = append(rules, from(open))
 	return append(rules, routedRules(c, in)...)
 }
 
 // kubeRayPorts has the agent too where KubeRay looks after a Serve application.
-func kubeRayPorts(c ray.Cluster) []int32 {
-	ports := []int32{ray.PortDashboard, ray.PortClient}
+func kubeRayPorts(c raycluster.Cluster) []int32 {
+	ports := []int32{raycluster.PortDashboard, raycluster.PortClient}
 	if serves(c) {
 		ports = append(ports, portAgent, portServe)
 	}
@@ -80,10 +80,10 @@ func kubeRayPorts(c ray.Cluster) []int32 {
 }
 
 // routedRules let the routers of the cluster to what is published and asks nobody who they are.
-func routedRules(c ray.Cluster, in Inputs) []*rule {
+func routedRules(c raycluster.Cluster, in Inputs) []*rule {
 	var rules []*rule
 	if routers := in.routers(); in.exposure(c) == bare && len(routers) > 0 {
-		rules = append(rules, from([]int32{ray.PortDashboard}, inNamespaces(routers)))
+		rules = append(rules, from([]int32{raycluster.PortDashboard}, inNamespaces(routers)))
 	}
 	if serves(c) {
 		rules = append(rules, serveRule(in))
@@ -100,7 +100,7 @@ func serveRule(in Inputs) *rule {
 	return from([]int32{portServe}, peers...)
 }
 
-func workerRules(c ray.Cluster, in Inputs) []*rule {
+func workerRules(c raycluster.Cluster, in Inputs) []*rule {
 	rules := []*rule{from(nil, sameCluster(c))}
 	if serves(c) { // every node that runs a replica answers requests
 		rules = append(append(rules, kubeRayRule(in, []int32{portAgent, portServe})...), serveRule(in))
@@ -109,7 +109,7 @@ func workerRules(c ray.Cluster, in Inputs) []*rule {
 }
 
 // serves tells whether the cluster belongs to a RayService.
-func serves(c ray.Cluster) bool { return c.Owner() == "RayService" }
+func serves(c raycluster.Cluster) bool { return c.Owner() == "RayService" }
 
 // kubeRayRule admits KubeRay, where it is known where that is.
 func kubeRayRule(in Inputs, ports []int32) []*rule {
@@ -143,8 +143,8 @@ func from(ports []int32, peers ...*peer) *rule {
 	return r
 }
 
-func sameCluster(c ray.Cluster) *peer {
-	return networkingv1ac.NetworkPolicyPeer().WithPodSelector(selecting(map[string]string{ray.LabelCluster: c.Name()}))
+func sameCluster(c raycluster.Cluster) *peer {
+	return networkingv1ac.NetworkPolicyPeer().WithPodSelector(selecting(map[string]string{raycluster.LabelCluster: c.Name()}))
 }
 
 func selecting(match map[string]string) *metav1ac.LabelSelectorApplyConfiguration {

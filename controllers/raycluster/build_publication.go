@@ -11,12 +11,12 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 // dashboard is what leads from outside to the dashboard.
-func dashboard(c ray.Cluster, in Inputs) apply.Desired {
+func dashboard(c raycluster.Cluster, in Inputs) apply.Desired {
 	var desired apply.Desired
 	switch {
 	case in.viaGateway():
@@ -31,7 +31,7 @@ func dashboard(c ray.Cluster, in Inputs) apply.Desired {
 
 // clientPort is what leads from outside to the client port. That needs TLS, because a router tells clusters apart by what stands
 // in the hello of TLS.
-func clientPort(c ray.Cluster, in Inputs) apply.Desired {
+func clientPort(c raycluster.Cluster, in Inputs) apply.Desired {
 	var desired apply.Desired
 	switch {
 	case in.Publish == config.PublishNone || !in.published(c) || !in.encrypted(c):
@@ -44,39 +44,39 @@ func clientPort(c ray.Cluster, in Inputs) apply.Desired {
 }
 
 // missingDomain tells that nothing is published for want of a domain.
-func (in Inputs) missingDomain(c ray.Cluster) bool {
+func (in Inputs) missingDomain(c raycluster.Cluster) bool {
 	return in.exposure(c) > unpublished && !in.viaGateway() && !in.OpenShift && in.Domain == ""
 }
 
 // dashboardRoute ends TLS before a dashboard without a sidecar, and speaks TLS to a sidecar.
-func dashboardRoute(c ray.Cluster, in Inputs) runtime.ApplyConfiguration {
+func dashboardRoute(c raycluster.Cluster, in Inputs) runtime.ApplyConfiguration {
 	n := c.Names()
 	tls := &routev1.TLSConfig{
 		Termination: routev1.TLSTerminationEdge, InsecureEdgeTerminationPolicy: routev1.InsecureEdgeTerminationPolicyRedirect,
 	}
-	service, port := n.HeadService, ray.PortDashboardName
+	service, port := n.HeadService, raycluster.PortDashboardName
 	if in.guard(c).Sidecar() {
-		service, port, tls.Termination = n.ProxyService, ray.PortProxyName, routev1.TLSTerminationReencrypt
+		service, port, tls.Termination = n.ProxyService, raycluster.PortProxyName, routev1.TLSTerminationReencrypt
 	}
 	return route(c, n.Dashboard, resources.Published{
 		Service: service, Port: intstr.FromString(port), TLS: tls, Host: longHost(n.Dashboard+"-"+c.Namespace(), c.DashboardHost(), in),
 	})
 }
 
-func clientRoute(c ray.Cluster, in Inputs) runtime.ApplyConfiguration {
+func clientRoute(c raycluster.Cluster, in Inputs) runtime.ApplyConfiguration {
 	n := c.Names()
 	return route(c, n.Client, resources.Published{
-		Service: n.HeadService, Port: intstr.FromString(ray.PortClientName), TLS: &routev1.TLSConfig{Termination: routev1.TLSTerminationPassthrough},
+		Service: n.HeadService, Port: intstr.FromString(raycluster.PortClientName), TLS: &routev1.TLSConfig{Termination: routev1.TLSTerminationPassthrough},
 		Host: longHost(n.Client+"-"+c.Namespace(), c.ClientHost(), in),
 	})
 }
 
-func route(c ray.Cluster, name string, p resources.Published) runtime.ApplyConfiguration {
+func route(c raycluster.Cluster, name string, p resources.Published) runtime.ApplyConfiguration {
 	p.Weight = new(resources.RouteWeight)
 	return p.Route(metaOf(c, name))
 }
 
-func metaOf(c ray.Cluster, name string) metav1.ObjectMeta {
+func metaOf(c raycluster.Cluster, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Namespace: c.Namespace(), Labels: marks(c, nil)}
 }
 
@@ -89,25 +89,25 @@ func longHost(natural, host string, in Inputs) string {
 }
 
 // dashboardIngress has no class: that of the cluster counts.
-func dashboardIngress(c ray.Cluster, in Inputs) runtime.ApplyConfiguration {
+func dashboardIngress(c raycluster.Cluster, in Inputs) runtime.ApplyConfiguration {
 	n := c.Names()
 	ingress := networkingv1ac.Ingress(n.Dashboard, c.Namespace()).WithLabels(marks(c, nil))
 	backend := networkingv1ac.IngressServiceBackend().WithName(n.HeadService).
-		WithPort(networkingv1ac.ServiceBackendPort().WithName(ray.PortDashboardName))
+		WithPort(networkingv1ac.ServiceBackendPort().WithName(raycluster.PortDashboardName))
 	if in.guard(c).Sidecar() {
 		ingress.WithAnnotations(map[string]string{"nginx.ingress.kubernetes.io/backend-protocol": "HTTPS"})
 		backend = networkingv1ac.IngressServiceBackend().WithName(n.ProxyService).
-			WithPort(networkingv1ac.ServiceBackendPort().WithName(ray.PortProxyName))
+			WithPort(networkingv1ac.ServiceBackendPort().WithName(raycluster.PortProxyName))
 	}
 	return ingress.WithSpec(networkingv1ac.IngressSpec().
 		WithRules(ingressRule(c.DashboardHost()+"."+in.Domain, networkingv1.PathTypePrefix, backend)))
 }
 
 // clientIngress passes TLS through, which nginx does with --enable-ssl-passthrough.
-func clientIngress(c ray.Cluster, in Inputs) runtime.ApplyConfiguration {
+func clientIngress(c raycluster.Cluster, in Inputs) runtime.ApplyConfiguration {
 	n := c.Names()
 	backend := networkingv1ac.IngressServiceBackend().WithName(n.HeadService).
-		WithPort(networkingv1ac.ServiceBackendPort().WithNumber(ray.PortClient))
+		WithPort(networkingv1ac.ServiceBackendPort().WithNumber(raycluster.PortClient))
 	return networkingv1ac.Ingress(n.Client, c.Namespace()).
 		WithLabels(marks(c, nil)).
 		WithAnnotations(map[string]string{
@@ -126,11 +126,11 @@ func ingressRule(host string, kind networkingv1.PathType, backend *networkingv1a
 }
 
 // dashboardHTTPRoute publishes a dashboard without a sidecar below a path of the platform's gateway, which has one host for all.
-func dashboardHTTPRoute(c ray.Cluster, in Inputs) runtime.ApplyConfiguration {
+func dashboardHTTPRoute(c raycluster.Cluster, in Inputs) runtime.ApplyConfiguration {
 	n := c.Names()
 	return resources.Published{
 		Service:  n.HeadService,
-		Port:     intstr.FromInt32(ray.PortDashboard),
+		Port:     intstr.FromInt32(raycluster.PortDashboard),
 		Gateway:  resources.Gateway{Name: in.GatewayName, Namespace: in.GatewayNamespace},
 		Prefixes: []resources.Prefix{{Path: "/ray/" + c.Namespace() + "/" + c.Name(), Rewritten: "/"}},
 	}.HTTPRoute(metaOf(c, n.Dashboard))

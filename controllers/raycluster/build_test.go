@@ -15,7 +15,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/raycluster"
 )
@@ -27,7 +27,7 @@ func clusterFrom(t testing.TB, text string) *unstructured.Unstructured {
 	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
 		t.Fatal(err)
 	}
-	u.SetGroupVersionKind(ray.GVK)
+	u.SetGroupVersionKind(raycluster.GVK)
 	if u.GetUID() == "" {
 		u.SetUID("11111111-2222-3333-4444-555555555555")
 	}
@@ -43,16 +43,16 @@ func inputsFor(u *unstructured.Unstructured, openShift bool, changes ...func(*In
 	for _, change := range changes {
 		change(&in)
 	}
-	c := ray.View(u.Object)
+	c := raycluster.View(u.Object)
 	in.Domain = strings.TrimSuffix(in.IngressDomain, ".")
-	in.Mode = ray.Decide(webhook.WishesOf(in.RayCluster), ray.Platform{OpenShift: openShift}, c, c)
+	in.Mode = raycluster.Decide(webhook.WishesOf(in.RayCluster), raycluster.Platform{OpenShift: openShift}, c, c)
 	return in
 }
 
 // built returns all objects of a plan as they would be written.
 func built(t testing.TB, u *unstructured.Unstructured, in Inputs) []*unstructured.Unstructured {
 	t.Helper()
-	p, err := Build(ray.View(u.Object), in)
+	p, err := Build(raycluster.View(u.Object), in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func noMetrics(in *Inputs) { in.MonitoringNamespaces = nil }
 func routers(in *Inputs)   { in.IngressNamespaces = []string{"ingress-nginx"} }
 func open(in *Inputs)      { in.Publish = config.PublishOpen }
 func trusting(in *Inputs)  { in.KubeRaySecurity = config.KubeRaySecurityTrust }
-func heads(has ...ray.Injected) func(*Inputs) {
+func heads(has ...raycluster.Injected) func(*Inputs) {
 	return func(in *Inputs) { in.Heads = has }
 }
 
@@ -113,11 +113,11 @@ func TestGolden(t *testing.T) {
 		"openshift-keeps-account":     {demoCluster(version+", ray.openshift.ai/keep-service-account: 'true'", strings.Replace(plainHead, "containers:", "serviceAccountName: mine, containers:", 1)), true, nil},
 		"openshift-own-head-service":  {demoCluster(version, strings.Replace(mutualHead, "headGroupSpec: {", "headGroupSpec: {headService: {metadata: {name: front}}, ", 1)), true, []func(*Inputs){noOAuth}},
 		"openshift-ray-token":         {demoCluster(version, tokenHead), true, nil},
-		"openshift-ray-token-trusted": {demoCluster(version, tokenHead), true, []func(*Inputs){trusting, heads(ray.Injected{RayToken: true})}},
+		"openshift-ray-token-trusted": {demoCluster(version, tokenHead), true, []func(*Inputs){trusting, heads(raycluster.Injected{RayToken: true})}},
 		"openshift-ray-token-pending": {demoCluster(version, tokenHead), true, []func(*Inputs){trusting}},
-		"openshift-ray-token-old-pod": {demoCluster(version, tokenHead), true, []func(*Inputs){trusting, heads(ray.Injected{RayToken: true}, ray.Injected{})}},
+		"openshift-ray-token-old-pod": {demoCluster(version, tokenHead), true, []func(*Inputs){trusting, heads(raycluster.Injected{RayToken: true}, raycluster.Injected{})}},
 		"openshift-open":              {demoCluster(version, mutualHead), true, []func(*Inputs){noOAuth, open}},
-		"openshift-plaintext-pod":     {demoCluster(version, fmt.Sprintf(injectedHead, "oauth-proxy")), true, []func(*Inputs){heads(ray.Injected{Encrypted: true}, ray.Injected{})}},
+		"openshift-plaintext-pod":     {demoCluster(version, fmt.Sprintf(injectedHead, "oauth-proxy")), true, []func(*Inputs){heads(raycluster.Injected{Encrypted: true}, raycluster.Injected{})}},
 		"openshift-long-names":        {strings.ReplaceAll(demoCluster(version, mutualHead), "team1", "a-namespace-with-a-name-that-is-very-long-indeed-really"), true, []func(*Inputs){domain}},
 		"plain-proxy":                 {demoCluster(version, fmt.Sprintf(injectedHead, "kube-rbac-proxy")), false, []func(*Inputs){domain}},
 		"plain-proxy-no-domain":       {demoCluster(version, fmt.Sprintf(injectedHead, "kube-rbac-proxy")), false, nil},
@@ -257,7 +257,7 @@ func unmark(o *unstructured.Unstructured) {
 	delete(labels, names.OperatorLabel)
 	delete(labels, names.ComponentLabel)
 	o.SetLabels(labels)
-	unstructured.RemoveNestedField(o.Object, "data", ray.KeyCookie)
+	unstructured.RemoveNestedField(o.Object, "data", raycluster.KeyCookie)
 	refs, _, _ := unstructured.NestedSlice(o.Object, "metadata", "ownerReferences")
 	for _, ref := range refs {
 		delete(ref.(map[string]any), "blockOwnerDeletion")
@@ -280,14 +280,14 @@ func prefixed(prefix string, lines []string) []string {
 func TestPlansAreSound(t *testing.T) {
 	word := rapid.StringMatching(`[a-z]([-a-z0-9]{0,40}[a-z0-9])?`)
 	rapid.Check(t, func(t *rapid.T) {
-		containers := []any{map[string]any{"name": rapid.SampledFrom([]string{"ray-head", ray.ContainerOAuth, ray.ContainerProxy}).Draw(t, "container")}}
-		volumes := []any{map[string]any{"name": rapid.SampledFrom([]string{"x", ray.VolumeServer}).Draw(t, "volume")}}
+		containers := []any{map[string]any{"name": rapid.SampledFrom([]string{"ray-head", raycluster.ContainerOAuth, raycluster.ContainerProxy}).Draw(t, "container")}}
+		volumes := []any{map[string]any{"name": rapid.SampledFrom([]string{"x", raycluster.VolumeServer}).Draw(t, "volume")}}
 		suspended := rapid.Bool().Draw(t, "suspended")
 		u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 			"suspend":       suspended,
 			"headGroupSpec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": containers, "volumes": volumes}}},
 		}}}
-		u.SetGroupVersionKind(ray.GVK)
+		u.SetGroupVersionKind(raycluster.GVK)
 		u.SetName(word.Draw(t, "name"))
 		u.SetNamespace(word.Draw(t, "namespace"))
 		u.SetUID("u")
@@ -296,7 +296,7 @@ func TestPlansAreSound(t *testing.T) {
 			in.IngressDomain = rapid.SampledFrom([]string{"", "apps.example.org"}).Draw(t, "domain")
 			in.Publish = rapid.SampledFrom([]string{config.PublishAuto, config.PublishOpen, config.PublishGateway, config.PublishNone}).Draw(t, "publish")
 		})
-		p, err := Build(ray.View(u.Object), in)
+		p, err := Build(raycluster.View(u.Object), in)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -309,7 +309,7 @@ func TestPlansAreSound(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, o := range objects {
-			if o.GetLabels()[ray.LabelClusterName] != u.GetName() {
+			if o.GetLabels()[raycluster.LabelClusterName] != u.GetName() {
 				t.Errorf("%s has labels %v", o.GetKind(), o.GetLabels())
 			}
 		}

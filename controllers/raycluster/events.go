@@ -6,10 +6,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
-	"github.com/odh-platform/odh-platform-operator/pkg/raysettings"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster/raysettings"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
 // Reasons of the Events on a RayCluster, whose status is KubeRay's.
@@ -40,7 +40,7 @@ const (
 func clip(text string) string { return conditions.Clip(text, maxNote) }
 
 // tell says why a cluster is not published or guarded as its user may expect, once for each change of that.
-func (r *clusters) tell(cluster *unstructured.Unstructured, c ray.Cluster, in Inputs) {
+func (r *clusters) tell(cluster *unstructured.Unstructured, c raycluster.Cluster, in Inputs) {
 	if !in.Mode.Active() {
 		return
 	}
@@ -72,7 +72,7 @@ func below(domain string) string {
 }
 
 // unpublishedFor says why a dashboard is not published although the settings publish dashboards; empty when it is.
-func unpublishedFor(c ray.Cluster, in Inputs) (reason, text string) {
+func unpublishedFor(c raycluster.Cluster, in Inputs) (reason, text string) {
 	switch {
 	case in.Publish == config.PublishNone || !in.published(c):
 	case in.missingDomain(c):
@@ -81,7 +81,7 @@ func unpublishedFor(c ray.Cluster, in Inputs) (reason, text string) {
 	case in.guard(c).Sidecar() && in.viaGateway():
 		return ReasonNotPublished, "an HTTPRoute cannot lead to the TLS port of the sidecar: set raycluster.publish to auto, " +
 			"or switch rayDashboardOAuthEnabled off"
-	case in.Mode.Auth == ray.AuthRay && in.exposure(c) != bare:
+	case in.Mode.Auth == raycluster.AuthRay && in.exposure(c) != bare:
 		return ReasonNotPublished, "a dashboard that a token of Ray guards is published once all pods of the head ask for it: " +
 			"delete a head pod that was made before spec.authOptions, so that it is made anew"
 	case in.exposure(c) == unpublished:
@@ -91,19 +91,19 @@ func unpublishedFor(c ray.Cluster, in Inputs) (reason, text string) {
 }
 
 // shortfall compares what the pod templates and the pods have with what they should have; empty when they agree.
-func shortfall(c ray.Cluster, in Inputs) (reason, text string) {
+func shortfall(c raycluster.Cluster, in Inputs) (reason, text string) {
 	has := c.Injected()
-	older := func(lacks func(ray.Injected) bool) bool { return slices.ContainsFunc(in.Heads, lacks) }
+	older := func(lacks func(raycluster.Injected) bool) bool { return slices.ContainsFunc(in.Heads, lacks) }
 	switch {
 	case in.Mode.Auth.Sidecar() && !has.Sidecar.Sidecar():
 		return ReasonNotSecured, "no sidecar guards the dashboard, because the cluster was stored while the webhook was not there: " +
 			"change the cluster in any way, or create it again"
-	case in.Mode.Auth.Sidecar() && older(func(head ray.Injected) bool { return !head.Sidecar.Sidecar() }):
+	case in.Mode.Auth.Sidecar() && older(func(head raycluster.Injected) bool { return !head.Sidecar.Sidecar() }):
 		return ReasonNotSecured, "the head runs without the sidecar that its pod template has: delete its pod, so that it is made anew"
 	case in.Mode.MTLS && !has.MTLS:
 		return ReasonNotSecured, "the pods have no certificates, so the client port is not published: " +
 			"change the pod template of the head, suspend the cluster for a while, or create it again"
-	case in.Mode.MTLS && older(func(head ray.Injected) bool { return !head.Encrypted }):
+	case in.Mode.MTLS && older(func(head raycluster.Injected) bool { return !head.Encrypted }):
 		return ReasonNotSecured, "the head runs without the certificates that its pod template has, so the client port is not published: " +
 			"delete its pod, so that it is made anew"
 	case !in.Mode.Auth.Sidecar() && has.Sidecar.Sidecar(), !in.Mode.MTLS && has.MTLS:

@@ -9,13 +9,13 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/pods"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
-	"github.com/odh-platform/odh-platform-operator/pkg/oauthproxy"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources/oauthproxy"
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/raycluster"
 )
 
 // inputs gathers what the objects depend on; false says that it is not known yet.
-func (r *clusters) inputs(ctx context.Context, cluster *unstructured.Unstructured, c ray.Cluster) (Inputs, bool, error) {
+func (r *clusters) inputs(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster) (Inputs, bool, error) {
 	settings, err := r.settings(ctx)
 	if err != nil {
 		return Inputs{}, false, err
@@ -25,7 +25,7 @@ func (r *clusters) inputs(ctx context.Context, cluster *unstructured.Unstructure
 		RayCluster: settings, OpenShift: served.OpenShift(), Gateway: served.Has(capability.HTTPRoute),
 		Domain: clusterdomain.Prefer(settings.IngressDomain, r.domain()),
 	}
-	in.Mode = ray.Decide(webhook.WishesOf(settings), ray.Platform{OpenShift: in.OpenShift}, c, c)
+	in.Mode = raycluster.Decide(webhook.WishesOf(settings), raycluster.Platform{OpenShift: in.OpenShift}, c, c)
 	var known bool
 	if in.KubeRay, known = r.kubeRay(settings); !known {
 		return in, false, nil
@@ -37,14 +37,14 @@ func (r *clusters) inputs(ctx context.Context, cluster *unstructured.Unstructure
 	if in.Heads, in.Mounted, err = pods.Injected(c, all); err != nil {
 		return in, false, err
 	}
-	if in.Mode.Active() && in.guard(c) == ray.AuthOAuth && !in.lingers(c) && in.published(c) {
+	if in.Mode.Active() && in.guard(c) == raycluster.AuthOAuth && !in.lingers(c) && in.published(c) {
 		in.Cookie, err = r.cookie(ctx, cluster, c)
 	}
 	return in, true, err
 }
 
 // cookie returns the key of the sidecar's cookies. It is read once in the life of the process, and again when its Secret is gone.
-func (r *clusters) cookie(ctx context.Context, cluster *unstructured.Unstructured, c ray.Cluster) ([]byte, error) {
+func (r *clusters) cookie(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster) ([]byte, error) {
 	known := r.memory.of(cluster)
 	key := client.ObjectKey{Namespace: c.Namespace(), Name: c.Names().CookieSecret}
 	cookie, err := oauthproxy.Cookie(ctx, r.cached, r.live, key, known.cookie)

@@ -20,7 +20,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // around lists "Kind name" of what bears our labels in the scene.
@@ -44,7 +44,7 @@ func (s *scene) around() []string {
 // wanted lists "Kind name" of what should be around a cluster: what a controller that starts now on an empty cluster would make.
 func (s *scene) wanted(u *unstructured.Unstructured) []string {
 	s.t.Helper()
-	c := ray.View(u.Object)
+	c := raycluster.View(u.Object)
 	in, _, err := s.inputs(s.t.Context(), u, c)
 	if err != nil {
 		s.t.Fatal(err)
@@ -72,7 +72,7 @@ func (s *scene) wanted(u *unstructured.Unstructured) []string {
 // keeps lists "Kind name" of what may be around a cluster and would not be made.
 func (s *scene) keeps(u *unstructured.Unstructured) []string {
 	s.t.Helper()
-	c := ray.View(u.Object)
+	c := raycluster.View(u.Object)
 	in, _, err := s.inputs(s.t.Context(), u, c)
 	if err != nil {
 		s.t.Fatal(err)
@@ -134,7 +134,7 @@ var turns = map[string]func(dice *rand.Rand, s *scene, u *unstructured.Unstructu
 		s.edit(u, func() { _ = unstructured.SetNestedField(u.Object, dice.IntN(2) == 0, "spec", "suspend") })
 	},
 	"managed": func(dice *rand.Rand, s *scene, u *unstructured.Unstructured) {
-		by := oneOf(dice, []string{"", ray.ManagerMultiKueue, ray.ManagerKubeRay})
+		by := oneOf(dice, []string{"", raycluster.ManagerMultiKueue, raycluster.ManagerKubeRay})
 		s.edit(u, func() { _ = unstructured.SetNestedField(u.Object, by, "spec", "managedBy") })
 	},
 	"template": func(dice *rand.Rand, s *scene, u *unstructured.Unstructured) {
@@ -216,7 +216,7 @@ func TestJourneys(t *testing.T) {
 			t.Fatalf("journey %d: after %q is left %q", seed, story, extra)
 		}
 		bound := slices.ContainsFunc(got, func(o string) bool { return strings.HasPrefix(o, "ClusterRoleBinding ") })
-		if bound != controllerutil.ContainsFinalizer(u, ray.Finalizer) {
+		if bound != controllerutil.ContainsFinalizer(u, raycluster.Finalizer) {
 			t.Fatalf("after %q there is a binding: %t, finalizers %v", story, bound, u.GetFinalizers())
 		}
 		s.edit(u, func() { u.SetFinalizers(append(u.GetFinalizers(), "example.com/other")) })
@@ -256,7 +256,7 @@ var scenarios = map[string]func(s *scene, u *unstructured.Unstructured){
 		s.edit(u, func() { _ = unstructured.SetNestedField(u.Object, true, "spec", "suspend") })
 	},
 	"goes to another": func(s *scene, u *unstructured.Unstructured) {
-		s.edit(u, func() { _ = unstructured.SetNestedField(u.Object, ray.ManagerMultiKueue, "spec", "managedBy") })
+		s.edit(u, func() { _ = unstructured.SetNestedField(u.Object, raycluster.ManagerMultiKueue, "spec", "managedBy") })
 	},
 	"is deleted": func(s *scene, u *unstructured.Unstructured) {
 		s.edit(u, func() { u.SetFinalizers(append(u.GetFinalizers(), "example.com/other")) })

@@ -16,10 +16,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/follow"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// locator finds out from which namespaces KubeRay reaches the heads, see ray.KubeRayNamespaces. It is a manager Runnable.
+// locator finds out from which namespaces KubeRay reaches the heads, see raycluster.KubeRayNamespaces. It is a manager Runnable.
 type locator struct {
 	log       logr.Logger
 	changed   func()
@@ -50,11 +50,11 @@ func newLocator(client dynamic.Interface, clk clock.Clock, log logr.Logger, own 
 		})
 	}
 	bindings := rbacv1.SchemeGroupVersion.WithResource("clusterrolebindings")
-	add(fromBinding, ray.KubeRayName, client.Resource(bindings), bindings)
+	add(fromBinding, raycluster.KubeRayName, client.Resource(bindings), bindings)
 	deployments := appsv1.SchemeGroupVersion.WithResource("deployments")
-	add(fromDeployment, ray.KubeRayName, client.Resource(deployments).Namespace(own), deployments)
+	add(fromDeployment, raycluster.KubeRayName, client.Resource(deployments).Namespace(own), deployments)
 	initializations := capability.DSCInitialization.GroupVersion().WithResource("dscinitializations")
-	add(fromInitialization, ray.InitializationName, client.Resource(initializations), initializations)
+	add(fromInitialization, raycluster.InitializationName, client.Resource(initializations), initializations)
 	l.followers[fromBinding].SetServed(true)
 	l.followers[fromDeployment].SetServed(true)
 	return l
@@ -94,7 +94,7 @@ func (l *locator) take(source string, object *unstructured.Unstructured) {
 }
 
 func (l *locator) namespaces() []string {
-	return ray.KubeRayNamespaces(l.found[fromBinding], l.found[fromDeployment], l.found[fromInitialization])
+	return raycluster.KubeRayNamespaces(l.found[fromBinding], l.found[fromDeployment], l.found[fromInitialization])
 }
 
 // Namespaces returns the namespaces from which KubeRay comes: those of the settings, else those in which it was found, none if it

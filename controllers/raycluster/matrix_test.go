@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // Objects of the chapter's section 6, written down by hand. $names are filled in from the tables of section 2.3.
@@ -261,7 +261,7 @@ func TestWhatASuspensionKeeps(t *testing.T) {
 	for _, c := range everyCircumstance() {
 		u := c.cluster(t)
 		in := inputsFor(u, c.openShift, domain, func(in *Inputs) { in.OAuth, in.MTLS = c.oauth, c.mtls })
-		p, err := Build(ray.View(u.Object), in)
+		p, err := Build(raycluster.View(u.Object), in)
 		if err != nil {
 			t.Fatal(err)
 		}

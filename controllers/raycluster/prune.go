@@ -12,7 +12,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // ownKinds are those of the objects in the namespace of a cluster that are always served.
@@ -33,7 +33,7 @@ func prunable(served capability.Set) []schema.GroupVersionKind {
 }
 
 // prune removes what is not wanted, and with it what the CodeFlare operator made that is not wanted.
-func (r *clusters) prune(ctx context.Context, cluster *unstructured.Unstructured, c ray.Cluster, wanted apply.Desired) error {
+func (r *clusters) prune(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, wanted apply.Desired) error {
 	if err := r.applier.Prune(ctx, cluster, wanted, prunable(r.served()), nil); err != nil {
 		return fmt.Errorf("removing what is not wanted: %w", err)
 	}

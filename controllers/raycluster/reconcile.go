@@ -18,7 +18,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 const (
@@ -31,9 +31,9 @@ const (
 // Certificates issues what the pods of a cluster and the sidecar before its dashboard serve with.
 type Certificates interface {
 	// Keep issues and renews; it returns after which time something is due, zero for never.
-	Keep(ctx context.Context, cluster *unstructured.Unstructured, mode ray.Mode) (time.Duration, error)
+	Keep(ctx context.Context, cluster *unstructured.Unstructured, mode raycluster.Mode) (time.Duration, error)
 	// Wanted names what belongs to the certificates in this mode, so that it is not removed.
-	Wanted(c ray.Cluster, mode ray.Mode) apply.Desired
+	Wanted(c raycluster.Cluster, mode raycluster.Mode) apply.Desired
 	// Forget drops what is remembered of a cluster that is gone.
 	Forget(uid types.UID)
 }
@@ -70,7 +70,7 @@ func (r *clusters) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 		return ctrl.Result{}, fmt.Errorf("reading the RayCluster: %w", err)
 	}
 	var retry time.Duration
-	switch c := ray.View(cluster.Object); {
+	switch c := raycluster.View(cluster.Object); {
 	case c.Deleted():
 		err = r.releaseFinalizer(ctx, cluster, c)
 	default:
@@ -97,7 +97,7 @@ func isConflict(err error) bool {
 }
 
 // around brings everything around a living cluster to what it should be. Nothing is exposed before the policies stand.
-func (r *clusters) around(ctx context.Context, cluster *unstructured.Unstructured, c ray.Cluster) (time.Duration, error) {
+func (r *clusters) around(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster) (time.Duration, error) {
 	in, ready, err := r.inputs(ctx, cluster, c)
 	if err != nil {
 		return 0, err
@@ -140,7 +140,7 @@ func (r *clusters) around(ctx context.Context, cluster *unstructured.Unstructure
 
 // guard makes what guards a cluster: policies, certificates, and what the sidecar needs. It tells whether all of it stands, before
 // which nothing is exposed. A paused cluster has its policies, and its certificates renewed.
-func (r *clusters) guard(ctx context.Context, work *work, cluster *unstructured.Unstructured, c ray.Cluster, in Inputs, p plan, paused bool) bool {
+func (r *clusters) guard(ctx context.Context, work *work, cluster *unstructured.Unstructured, c raycluster.Cluster, in Inputs, p plan, paused bool) bool {
 	failures, retry := len(work.errs), work.retry
 	work.retry = 0
 	work.add(r.apply(ctx, cluster, "the cluster is not published before its NetworkPolicies stand", p.policies))
@@ -222,6 +222,6 @@ func (w *work) add(retry time.Duration, err error) {
 // wholeCluster is an empty RayCluster.
 func wholeCluster() *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(ray.GVK)
+	u.SetGroupVersionKind(raycluster.GVK)
 	return u
 }

@@ -21,7 +21,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 const hashedVersion = "ray.openshift.ai/version: '1'"
@@ -30,7 +30,7 @@ const hashedVersion = "ray.openshift.ai/version: '1'"
 func TestAPass(t *testing.T) {
 	s := newScene(t)
 	u := s.put(demoCluster(hashedVersion, fmt.Sprintf(injectedHead, "oauth-proxy")))
-	n := ray.View(u.Object).Names()
+	n := raycluster.View(u.Object).Names()
 	want := []string{
 		"apply NetworkPolicy " + n.HeadPolicy, "apply NetworkPolicy " + n.WorkerPolicy,
 		"apply Secret " + n.CookieSecret, "apply ServiceAccount " + n.ServiceAccount,
@@ -44,10 +44,10 @@ func TestAPass(t *testing.T) {
 	if diff := cmp.Diff(want, writes); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
-	if s.reread(u); !controllerutil.ContainsFinalizer(u, ray.Finalizer) {
+	if s.reread(u); !controllerutil.ContainsFinalizer(u, raycluster.Finalizer) {
 		t.Error("no finalizer")
 	}
-	if len(s.kept) != 1 || !s.kept[0].MTLS || s.kept[0].Auth != ray.AuthOAuth {
+	if len(s.kept) != 1 || !s.kept[0].MTLS || s.kept[0].Auth != raycluster.AuthOAuth {
 		t.Errorf("certificates %+v", s.kept)
 	}
 	s.must(u) // the finalizer gave it another version
@@ -129,7 +129,7 @@ func TestConflicts(t *testing.T) {
 func TestAPolicyOfSomebodyElse(t *testing.T) {
 	s := newScene(t)
 	u := s.put(demoCluster(hashedVersion, plainHead))
-	theirs := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "team1", Name: ray.View(u.Object).Names().HeadPolicy}}
+	theirs := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "team1", Name: raycluster.View(u.Object).Names().HeadPolicy}}
 	if err := s.server.Create(t.Context(), theirs); err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestAPolicyOfSomebodyElse(t *testing.T) {
 	if said := s.said(); !strings.Contains(said, "delete or rename it") {
 		t.Errorf("told %q", said)
 	}
-	if s.has(&corev1.Service{}, "team1", ray.View(u.Object).Names().ProxyService) {
+	if s.has(&corev1.Service{}, "team1", raycluster.View(u.Object).Names().ProxyService) {
 		t.Error("the cluster is exposed")
 	}
 }
@@ -219,7 +219,7 @@ func TestPaused(t *testing.T) {
 			}
 			s.settings.AllowPause = tc.allowed
 			u := s.put(demoCluster(hashedVersion+", "+paused+": '"+tc.value+"'", fmt.Sprintf(injectedHead, "oauth-proxy")))
-			n := ray.View(u.Object).Names()
+			n := raycluster.View(u.Object).Names()
 			writes := s.must(u)
 			if rests := !slices.ContainsFunc(writes, exposes); rests != tc.rests {
 				t.Errorf("writes %q", writes)
@@ -259,29 +259,29 @@ func TestSettingsOfRayThatCannotBeRead(t *testing.T) {
 func TestCookie(t *testing.T) {
 	s := newScene(t)
 	one, other := s.put(demoCluster(hashedVersion, plainHead)), s.put(strings.ReplaceAll(demoCluster(hashedVersion, plainHead), "team1", "team2"))
-	n := ray.View(one.Object).Names()
+	n := raycluster.View(one.Object).Names()
 	s.must(one)
 	s.must(other)
 	a, b := &corev1.Secret{}, &corev1.Secret{}
-	if !s.has(a, "team1", n.CookieSecret) || !s.has(b, "team2", n.CookieSecret) || len(a.Data[ray.KeyCookie]) != 44 || string(a.Data[ray.KeyCookie]) == string(b.Data[ray.KeyCookie]) {
+	if !s.has(a, "team1", n.CookieSecret) || !s.has(b, "team2", n.CookieSecret) || len(a.Data[raycluster.KeyCookie]) != 44 || string(a.Data[raycluster.KeyCookie]) == string(b.Data[raycluster.KeyCookie]) {
 		t.Errorf("%q and %q", a.Data, b.Data)
 	}
-	before := string(a.Data[ray.KeyCookie])
+	before := string(a.Data[raycluster.KeyCookie])
 	if err := s.server.Delete(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}
 	s.must(one)
-	if !s.has(a, "team1", n.CookieSecret) || string(a.Data[ray.KeyCookie]) == before || len(a.Data[ray.KeyCookie]) != 44 {
+	if !s.has(a, "team1", n.CookieSecret) || string(a.Data[raycluster.KeyCookie]) == before || len(a.Data[raycluster.KeyCookie]) != 44 {
 		t.Errorf("after the Secret was deleted %q", a.Data)
 	}
 
 	old := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "team3", Name: n.CookieSecret, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(one, ray.GVK)},
-	}, Data: map[string][]byte{ray.KeyCookie: []byte("c2hhLTEtb2YtdGhlLW5hbWU=")}}
+		Namespace: "team3", Name: n.CookieSecret, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(one, raycluster.GVK)},
+	}, Data: map[string][]byte{raycluster.KeyCookie: []byte("c2hhLTEtb2YtdGhlLW5hbWU=")}}
 	s = newScene(t, old)
 	third := s.put(strings.ReplaceAll(demoCluster(hashedVersion, plainHead), "team1", "team3"))
 	s.must(third)
-	if !s.has(a, "team3", n.CookieSecret) || string(a.Data[ray.KeyCookie]) != "c2hhLTEtb2YtdGhlLW5hbWU=" {
+	if !s.has(a, "team3", n.CookieSecret) || string(a.Data[raycluster.KeyCookie]) != "c2hhLTEtb2YtdGhlLW5hbWU=" {
 		t.Errorf("%q", a.Data)
 	}
 }
@@ -289,20 +289,20 @@ func TestCookie(t *testing.T) {
 // [R6] [R7] Deletion removes the bindings of both naming schemes whatever is switched on, and ends; without the finalizer
 // nothing is done.
 func TestDeletion(t *testing.T) {
-	c := ray.View(clusterFrom(t, demoCluster(hashedVersion, plainHead)).Object)
+	c := raycluster.View(clusterFrom(t, demoCluster(hashedVersion, plainHead)).Object)
 	hashed, legacy := c.HashedNames().ClusterRoleBinding, c.LegacyNames().ClusterRoleBinding
 	for name, tc := range map[string]struct {
 		set        func(*scene)
 		finalizers []string
 		left       []string // bindings
 	}{
-		"as it was":          {func(*scene) {}, []string{ray.Finalizer}, nil},
-		"OAuth is off":       {func(s *scene) { s.settings.OAuth = false }, []string{ray.Finalizer}, nil},
-		"no OpenShift":       {func(s *scene) { s.served = capability.Set{} }, []string{ray.Finalizer}, nil},
-		"others wait too":    {func(*scene) {}, []string{"example.com/redis", ray.Finalizer}, nil},
-		"no settings":        {func(s *scene) { s.clusters.settings = broken }, []string{ray.Finalizer}, nil},
+		"as it was":          {func(*scene) {}, []string{raycluster.Finalizer}, nil},
+		"OAuth is off":       {func(s *scene) { s.settings.OAuth = false }, []string{raycluster.Finalizer}, nil},
+		"no OpenShift":       {func(s *scene) { s.served = capability.Set{} }, []string{raycluster.Finalizer}, nil},
+		"others wait too":    {func(*scene) {}, []string{"example.com/redis", raycluster.Finalizer}, nil},
+		"no settings":        {func(s *scene) { s.clusters.settings = broken }, []string{raycluster.Finalizer}, nil},
 		"without finalizer":  {func(*scene) {}, []string{"example.com/redis"}, []string{hashed, legacy}},
-		"KubeRay not looked": {func(s *scene) { s.known = false }, []string{ray.Finalizer}, nil},
+		"KubeRay not looked": {func(s *scene) { s.known = false }, []string{raycluster.Finalizer}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, bindingOf(hashed, "demo", "team1"), bindingOf(legacy, "demo", "team1"))
@@ -322,10 +322,10 @@ func TestDeletion(t *testing.T) {
 				}
 			}
 			err := s.server.Get(t.Context(), client.ObjectKeyFromObject(u), u)
-			if gone := err != nil; gone != (len(tc.finalizers) == 1 && tc.finalizers[0] == ray.Finalizer) {
+			if gone := err != nil; gone != (len(tc.finalizers) == 1 && tc.finalizers[0] == raycluster.Finalizer) {
 				t.Errorf("the cluster: %v", err)
 			}
-			if err == nil && controllerutil.ContainsFinalizer(u, ray.Finalizer) {
+			if err == nil && controllerutil.ContainsFinalizer(u, raycluster.Finalizer) {
 				t.Error("our finalizer is still there")
 			}
 			for _, w := range s.writes {
@@ -340,7 +340,7 @@ func TestDeletion(t *testing.T) {
 // A binding of a cluster whose names end up the same is neither taken nor removed.
 func TestABindingOfAnother(t *testing.T) {
 	u := clusterFrom(t, demoCluster(hashedVersion, plainHead))
-	name := ray.View(u.Object).Names().ClusterRoleBinding
+	name := raycluster.View(u.Object).Names().ClusterRoleBinding
 	theirs := bindingOf(name, "demo-team1", "x")
 	s := newScene(t, theirs)
 	if err := s.server.Create(t.Context(), u); err != nil {
@@ -367,7 +367,7 @@ func TestABindingOfAnother(t *testing.T) {
 // [R7] The binding of a cluster that is gone is swept away.
 func TestSweep(t *testing.T) {
 	u := clusterFrom(t, demoCluster("", plainHead))
-	name := ray.View(u.Object).Names().ClusterRoleBinding
+	name := raycluster.View(u.Object).Names().ClusterRoleBinding
 	s := newScene(t, bindingOf(name, "demo", "team1"))
 	s.must(u)
 	if s.has(&rbacv1.ClusterRoleBinding{}, "", name) {
@@ -379,7 +379,7 @@ func TestSweep(t *testing.T) {
 func TestABindingForAClusterThatIsGone(t *testing.T) {
 	s := newScene(t)
 	u := clusterFrom(t, demoCluster(hashedVersion, plainHead))
-	c := ray.View(u.Object)
+	c := raycluster.View(u.Object)
 	if _, err := s.bind(t.Context(), u, c, binding(c)); err != nil || len(s.writes) > 0 {
 		t.Errorf("writes %q, error %v", s.writes, err)
 	}
@@ -397,9 +397,9 @@ func TestABindingForAClusterThatIsGone(t *testing.T) {
 func TestSwitchingOff(t *testing.T) {
 	s := newScene(t)
 	u := s.put(demoCluster(hashedVersion, plainHead))
-	n := ray.View(u.Object).Names()
+	n := raycluster.View(u.Object).Names()
 	s.must(u)
-	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team1", Name: "theirs", Labels: map[string]string{ray.LabelClusterName: "demo"}}}
+	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team1", Name: "theirs", Labels: map[string]string{raycluster.LabelClusterName: "demo"}}}
 	if err := s.server.Create(t.Context(), theirs); err != nil {
 		t.Fatal(err)
 	}
@@ -443,9 +443,9 @@ func TestSwitchingOff(t *testing.T) {
 // [R8] [R28] Objects of the original that are not wanted go on the first pass, those that are wanted are taken over.
 func TestLeftovers(t *testing.T) {
 	u := clusterFrom(t, demoCluster(hashedVersion, plainHead))
-	c := ray.View(u.Object)
+	c := raycluster.View(u.Object)
 	old := func(name string) metav1.ObjectMeta {
-		return metav1.ObjectMeta{Namespace: "team1", Name: name, Labels: map[string]string{ray.LabelClusterName: "demo"},
+		return metav1.ObjectMeta{Namespace: "team1", Name: name, Labels: map[string]string{raycluster.LabelClusterName: "demo"},
 			UID: "uid", OwnerReferences: []metav1.OwnerReference{{APIVersion: "ray.io/v1", Kind: "RayCluster", Name: "demo", UID: u.GetUID(), Controller: new(true)}}}
 	}
 	stranger := old("stranger")

@@ -7,17 +7,17 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // inForce is the mode as the pods are made: what is switched off stays in force while pods or their templates need it.
-func (in Inputs) inForce(c ray.Cluster) ray.Mode {
+func (in Inputs) inForce(c raycluster.Cluster) raycluster.Mode {
 	mode := in.Mode
 	if !mode.Active() {
 		return mode
 	}
 	mode.Auth = in.guard(c)
-	for _, has := range []ray.Injected{c.Injected(), in.Mounted} {
+	for _, has := range []raycluster.Injected{c.Injected(), in.Mounted} {
 		if !mode.MTLS && has.MTLS {
 			mode = mode.WithCertificatesOf(has)
 		}
@@ -26,14 +26,14 @@ func (in Inputs) inForce(c ray.Cluster) ray.Mode {
 }
 
 // outdated tells whether the pod templates have what is switched off.
-func outdated(c ray.Cluster, in Inputs) bool {
+func outdated(c raycluster.Cluster, in Inputs) bool {
 	has := c.Injected()
 	return !in.Mode.Auth.Sidecar() && has.Sidecar.Sidecar() || !in.Mode.MTLS && has.MTLS
 }
 
 // reinject has admission bring the pod templates of a suspended cluster up to date, which has no pods that could differ from
 // them. An empty patch triggers the webhook, which does the work; once for each generation, for the webhook may not be there.
-func (r *clusters) reinject(ctx context.Context, cluster *unstructured.Unstructured, c ray.Cluster, in Inputs) error {
+func (r *clusters) reinject(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, in Inputs) error {
 	known := r.memory.of(cluster)
 	if !in.Mode.Active() || !c.Suspended() || !outdated(c, in) || known.asked == cluster.GetGeneration() {
 		return nil

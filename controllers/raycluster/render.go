@@ -12,7 +12,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/raycluster"
 )
 
@@ -37,7 +37,7 @@ func Render(in RenderInputs, object *unstructured.Unstructured) (objects []*unst
 		return nil, nil, fmt.Errorf("admission of RayCluster %s: %w", object.GetName(), err)
 	}
 	cluster := &unstructured.Unstructured{Object: admitted}
-	c := ray.View(admitted)
+	c := raycluster.View(admitted)
 	inputs := in.inputs(c)
 	if !inputs.Mode.Active() {
 		return []*unstructured.Unstructured{cluster}, append(notes, "nothing is made for RayCluster "+c.Name()+": "+inputs.Mode.Skip), nil
@@ -49,7 +49,7 @@ func Render(in RenderInputs, object *unstructured.Unstructured) (objects []*unst
 	desired := slices.Concat(p.policies, p.guards)
 	if p.binding != nil && !p.keepsBinding {
 		desired = append(desired, *p.binding)
-		cluster.SetFinalizers(append(cluster.GetFinalizers(), ray.Finalizer))
+		cluster.SetFinalizers(append(cluster.GetFinalizers(), raycluster.Finalizer))
 	}
 	issued, secrets := certificates.Render(cluster, inputs.inForce(c), in.Settings, inputs.Domain, in.Served)
 	desired = append(append(desired, issued...), p.exposing...)
@@ -58,7 +58,7 @@ func Render(in RenderInputs, object *unstructured.Unstructured) (objects []*unst
 		return nil, nil, err
 	}
 	blank(around, c.Names().CookieSecret)
-	if inputs.Mode.Auth == ray.AuthOAuth && inputs.published(c) {
+	if inputs.Mode.Auth == raycluster.AuthOAuth && inputs.published(c) {
 		secrets = append(secrets, c.Names().CookieSecret)
 	}
 	if len(secrets) > 0 {
@@ -71,7 +71,7 @@ func Render(in RenderInputs, object *unstructured.Unstructured) (objects []*unst
 }
 
 // inputs are those of a controller that reads the cluster for the first time.
-func (in RenderInputs) inputs(c ray.Cluster) Inputs {
+func (in RenderInputs) inputs(c raycluster.Cluster) Inputs {
 	out := Inputs{
 		RayCluster: in.Settings, OpenShift: in.Served.OpenShift(), Gateway: in.Served.Has(capability.HTTPRoute),
 		Domain: clusterdomain.Prefer(in.Settings.IngressDomain, in.Domain), KubeRay: in.KubeRay,
@@ -79,7 +79,7 @@ func (in RenderInputs) inputs(c ray.Cluster) Inputs {
 	if len(in.Settings.KubeRayNamespaces) > 0 {
 		out.KubeRay = in.Settings.KubeRayNamespaces
 	}
-	out.Mode = ray.Decide(webhook.WishesOf(in.Settings), ray.Platform{OpenShift: out.OpenShift}, c, c)
+	out.Mode = raycluster.Decide(webhook.WishesOf(in.Settings), raycluster.Platform{OpenShift: out.OpenShift}, c, c)
 	return out
 }
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // submitted is a RayCluster as a user writes it.
@@ -108,7 +108,7 @@ func TestRenderFromWhereKubeRayIs(t *testing.T) {
 		"found":         {RenderInputs{KubeRay: []string{"kr"}}, []string{"kr"}},
 		"set":           {RenderInputs{KubeRay: []string{"kr"}, Settings: config.RayCluster{KubeRayNamespaces: []string{"a"}}}, []string{"a"}},
 	} {
-		if got := tc.in.inputs(ray.View(nil)).KubeRay; !slices.Equal(got, tc.want) {
+		if got := tc.in.inputs(raycluster.View(nil)).KubeRay; !slices.Equal(got, tc.want) {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/pods"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // podKind is deleted where a pod cannot get its image.
@@ -19,7 +19,7 @@ var podKind = corev1.SchemeGroupVersion.WithKind("Pod")
 // repairPulls deletes pods that cannot get their image and were made before their account had its pull secrets, which
 // OpenShift adds a moment after it was made; KubeRay replaces them. A pod that runs is never touched, and none twice.
 // Users who list pull secrets themselves know what they do.
-func (r *clusters) repairPulls(ctx context.Context, cluster *unstructured.Unstructured, c ray.Cluster, in Inputs) error {
+func (r *clusters) repairPulls(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, in Inputs) error {
 	if !in.Mode.Active() || !in.OpenShift || !in.guard(c).Sidecar() || c.HasPullSecrets() || !in.published(c) {
 		return nil
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // run starts a head with the pod spec of a template, and with some more variables.
@@ -44,7 +44,7 @@ func (s *scene) leadsTo(u *unstructured.Unstructured) string {
 	s.t.Helper()
 	route := &unstructured.Unstructured{}
 	route.SetGroupVersionKind(capability.Route)
-	if !s.has(route, "team1", ray.View(u.Object).Names().Dashboard) {
+	if !s.has(route, "team1", raycluster.View(u.Object).Names().Dashboard) {
 		return ""
 	}
 	name, _, _ := unstructured.NestedString(route.Object, "spec", "to", "name")
@@ -55,7 +55,7 @@ func (s *scene) leadsTo(u *unstructured.Unstructured) string {
 func (s *scene) opens(u *unstructured.Unstructured, port int32) bool {
 	s.t.Helper()
 	policy := &networkingv1.NetworkPolicy{}
-	if !s.has(policy, "team1", ray.View(u.Object).Names().HeadPolicy) {
+	if !s.has(policy, "team1", raycluster.View(u.Object).Names().HeadPolicy) {
 		s.t.Fatal("no policy")
 	}
 	for _, rule := range policy.Spec.Ingress {
@@ -80,7 +80,7 @@ func TestTokenOfRayIsProvedByThePods(t *testing.T) {
 	s := newScene(t)
 	sidecar := fmt.Sprintf(injectedHead, "oauth-proxy")
 	u := s.put(demoCluster(hashedVersion, sidecar))
-	guarded := ray.View(u.Object).Names().ProxyService
+	guarded := raycluster.View(u.Object).Names().ProxyService
 	first := s.run("first", sidecar)
 	s.must(u)
 	expect := func(when, route string, open bool) {
@@ -89,7 +89,7 @@ func TestTokenOfRayIsProvedByThePods(t *testing.T) {
 		if to := s.leadsTo(u); to != route {
 			t.Errorf("%s: the Route leads to %q, want %q", when, to, route)
 		}
-		if got := s.opens(u, ray.PortDashboard); got != open {
+		if got := s.opens(u, raycluster.PortDashboard); got != open {
 			t.Errorf("%s: open to routers: %t", when, got)
 		}
 	}
@@ -100,7 +100,7 @@ func TestTokenOfRayIsProvedByThePods(t *testing.T) {
 	expect("a token without an administrator's word", guarded, false)
 	s.settings.KubeRaySecurity = config.KubeRaySecurityTrust
 	expect("the pod of before runs", guarded, false)
-	if !s.has(&rbacv1.ClusterRoleBinding{}, "", ray.View(u.Object).Names().ClusterRoleBinding) {
+	if !s.has(&rbacv1.ClusterRoleBinding{}, "", raycluster.View(u.Object).Names().ClusterRoleBinding) {
 		t.Error("the sidecar that runs cannot ask who calls any more")
 	}
 	s.stop(first)
@@ -119,7 +119,7 @@ func TestTokenOfRayIsProvedByThePods(t *testing.T) {
 func TestTokenOfAnOldImageIsNotPublished(t *testing.T) {
 	u := clusterFrom(t, demoCluster(hashedVersion, "spec: {rayVersion: 2.52.0, authOptions: {mode: token}, "+
 		"headGroupSpec: {template: {spec: {containers: [{name: ray-head, image: 'quay.io/modh/ray:2.47.1-py311-cu121'}]}}}}"))
-	for _, changes := range [][]func(*Inputs){nil, {trusting}, {trusting, heads(ray.Injected{})}, {noOAuth}} {
+	for _, changes := range [][]func(*Inputs){nil, {trusting}, {trusting, heads(raycluster.Injected{})}, {noOAuth}} {
 		for _, o := range built(t, u, inputsFor(u, true, changes...)) {
 			if to, _, _ := unstructured.NestedString(o.Object, "spec", "to", "name"); o.GetKind() == "Route" && to == "demo-head-svc" {
 				t.Errorf("a Route leads to the bare dashboard: %v", o.Object["spec"])
@@ -138,7 +138,7 @@ func TestClientPortFollowsThePods(t *testing.T) {
 	expect := func(when string, want bool) {
 		t.Helper()
 		s.must(u)
-		if open, published := s.opens(u, ray.PortClient), s.has(route, "team1", "rayclient-demo"); open != want || published != want {
+		if open, published := s.opens(u, raycluster.PortClient), s.has(route, "team1", "rayclient-demo"); open != want || published != want {
 			t.Errorf("%s: open %t, published %t", when, open, published)
 		}
 	}
@@ -165,7 +165,7 @@ func TestCertificatesStayWhilePodsMountThem(t *testing.T) {
 	s := newScene(t)
 	s.settings.MTLS = false
 	u := s.put(demoCluster(hashedVersion, plainHead))
-	inForce := func() ray.Mode {
+	inForce := func() raycluster.Mode {
 		t.Helper()
 		s.must(u)
 		return s.kept[len(s.kept)-1]
@@ -174,11 +174,11 @@ func TestCertificatesStayWhilePodsMountThem(t *testing.T) {
 		t.Errorf("without pods: %+v", mode)
 	}
 	worker := s.run("worker", mutualHead)
-	worker.Labels[ray.LabelNodeType] = ray.NodeTypeWorker
+	worker.Labels[raycluster.LabelNodeType] = raycluster.NodeTypeWorker
 	if err := s.server.Update(t.Context(), worker); err != nil {
 		t.Fatal(err)
 	}
-	if mode := inForce(); !mode.MTLS || mode.Issuer != ray.IssuerPod {
+	if mode := inForce(); !mode.MTLS || mode.Issuer != raycluster.IssuerPod {
 		t.Errorf("with a worker: %+v", mode)
 	}
 	worker.Status.Phase = corev1.PodSucceeded
@@ -205,7 +205,7 @@ func TestANameGivesNoBinding(t *testing.T) {
 			u := s.put(demoCluster(hashedVersion, spec))
 			s.run("head", spec)
 			s.settle(u)
-			n := ray.View(u.Object).Names()
+			n := raycluster.View(u.Object).Names()
 			if s.has(&rbacv1.ClusterRoleBinding{}, "", n.ClusterRoleBinding) || s.has(&corev1.ServiceAccount{}, "team1", n.ServiceAccount) ||
 				s.has(&corev1.Service{}, "team1", n.ProxyService) || s.has(&corev1.Secret{}, "team1", n.CookieSecret) {
 				t.Errorf("made: %q", s.around())

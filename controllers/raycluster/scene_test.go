@@ -26,7 +26,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // scene is the controller on a fake API server, whose objects the cache shows at once.
@@ -39,7 +39,7 @@ type scene struct {
 	served   capability.Set
 	known    bool // the namespaces of KubeRay
 	// kept are the modes that certificates were kept in.
-	kept []ray.Mode
+	kept []raycluster.Mode
 	// fails is what becomes of that.
 	fails error
 	// writes are "verb Kind name" of what was sent; reads counts live reads.
@@ -49,13 +49,13 @@ type scene struct {
 }
 
 // Keep implements Certificates.
-func (s *scene) Keep(_ context.Context, _ *unstructured.Unstructured, mode ray.Mode) (time.Duration, error) {
+func (s *scene) Keep(_ context.Context, _ *unstructured.Unstructured, mode raycluster.Mode) (time.Duration, error) {
 	s.kept = append(s.kept, mode)
 	return time.Hour, s.fails
 }
 
 // Wanted implements Certificates.
-func (s *scene) Wanted(ray.Cluster, ray.Mode) apply.Desired { return nil }
+func (s *scene) Wanted(raycluster.Cluster, raycluster.Mode) apply.Desired { return nil }
 
 // Forget implements Certificates.
 func (s *scene) Forget(types.UID) {}
@@ -65,7 +65,7 @@ var openShift = capability.NewSet(capability.Route, capability.OpenShiftIngress)
 // rayClusters and nameOf let the fake server find RayClusters by name.
 func rayClusters() client.Object {
 	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(ray.GVK)
+	u.SetGroupVersionKind(raycluster.GVK)
 	return u
 }
 
@@ -200,7 +200,7 @@ func (s *scene) said() string {
 func bindingOf(name, cluster, namespace string) *rbacv1.ClusterRoleBinding {
 	return &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-of-" + name), Labels: map[string]string{
-			ray.LabelClusterName: cluster, ray.LabelClusterNamespace: namespace,
+			raycluster.LabelClusterName: cluster, raycluster.LabelClusterNamespace: namespace,
 		}},
 		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:auth-delegator"},
 	}
@@ -235,7 +235,7 @@ func listHeads(ctx context.Context, c client.WithWatch, l client.ObjectList, opt
 // mapper knows the scope of what is used here.
 func mapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
-	for _, kind := range append(append([]schema.GroupVersionKind{ray.GVK}, ownKinds...), optionalKinds...) {
+	for _, kind := range append(append([]schema.GroupVersionKind{raycluster.GVK}, ownKinds...), optionalKinds...) {
 		m.Add(kind, meta.RESTScopeNamespace)
 	}
 	m.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)

@@ -29,17 +29,17 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
-	"github.com/odh-platform/odh-platform-operator/pkg/raysettings"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster/raysettings"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
 // ComponentName is the name of the component in flags, labels, metrics and folders.
-const ComponentName = ray.ComponentName
+const ComponentName = raycluster.ComponentName
 
 // FieldOwner is the manager of every field we set. It is the one of the CodeFlare operator, so that fields which that one
 // set and we do not are removed.
-const FieldOwner = ray.FieldOwner
+const FieldOwner = raycluster.FieldOwner
 
 // What is made is in the namespaces of users, so the rights cannot be limited to some. Read-only rights use
 // resourceNames.
@@ -63,7 +63,7 @@ const FieldOwner = ray.FieldOwner
 // Caches says what is held in memory: RayClusters whole, of what was made for them the metadata. Pods are in a cache of
 // their own.
 func Caches() []component.CacheNeed {
-	needs := []component.CacheNeed{{Kind: ray.GVK, Everything: true}, {Kind: bindingKind}}
+	needs := []component.CacheNeed{{Kind: raycluster.GVK, Everything: true}, {Kind: bindingKind}}
 	for _, kind := range append(append([]schema.GroupVersionKind{}, ownKinds...), optionalKinds...) {
 		needs = append(needs, component.CacheNeed{Kind: kind})
 	}
@@ -162,7 +162,7 @@ func ownedBy(mgr ctrl.Manager) handler.EventHandler {
 
 // byBinding maps a ClusterRoleBinding to its RayCluster.
 func byBinding(_ context.Context, object client.Object) []reconcile.Request {
-	name := types.NamespacedName{Namespace: object.GetLabels()[ray.LabelClusterNamespace], Name: object.GetLabels()[ray.LabelClusterName]}
+	name := types.NamespacedName{Namespace: object.GetLabels()[raycluster.LabelClusterNamespace], Name: object.GetLabels()[raycluster.LabelClusterName]}
 	if name.Namespace == "" || name.Name == "" {
 		return nil
 	}
@@ -173,7 +173,7 @@ func byBinding(_ context.Context, object client.Object) []reconcile.Request {
 func (r *clusters) everyCluster() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
 		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(ray.GVK.GroupVersion().WithKind(ray.GVK.Kind + "List"))
+		list.SetGroupVersionKind(raycluster.GVK.GroupVersion().WithKind(raycluster.GVK.Kind + "List"))
 		if err := r.whole.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "Listing RayClusters")
 			return nil

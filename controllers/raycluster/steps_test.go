@@ -16,12 +16,12 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/raytest"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // podWith is a pod of the demo cluster.
 func podWith(name, reason string, secrets ...string) *corev1.Pod {
-	pod := raytest.Pod(name, ray.NodeTypeHead, "11111111-2222-3333-4444-555555555555")
+	pod := raytest.Pod(name, raycluster.NodeTypeHead, "11111111-2222-3333-4444-555555555555")
 	pod.Namespace, pod.Spec.ServiceAccountName = "team1", "robot"
 	if reason != "" {
 		pod.Status.ContainerStatuses = raytest.Waiting(reason)
@@ -37,7 +37,7 @@ func TestPullSecretRepair(t *testing.T) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team1", Name: "robot"},
 		ImagePullSecrets: []corev1.LocalObjectReference{{Name: "late"}}}
 	worker := podWith("worker", "ImagePullBackOff")
-	worker.Labels[ray.LabelNodeType] = ray.NodeTypeWorker
+	worker.Labels[raycluster.LabelNodeType] = raycluster.NodeTypeWorker
 	foreign := podWith("foreign", "ErrImagePull")
 	foreign.OwnerReferences[0].UID = "another"
 	ending := podWith("ending", "ErrImagePull")
@@ -170,7 +170,7 @@ func TestTold(t *testing.T) {
 func TestWhatIsSwitchedOffIsTakenOutOfASuspendedCluster(t *testing.T) {
 	s := newScene(t)
 	u := s.put(demoCluster(hashedVersion, fmt.Sprintf(injectedHead, "oauth-proxy")))
-	n := ray.View(u.Object).Names()
+	n := raycluster.View(u.Object).Names()
 	s.must(u)
 	s.settings.OAuth, s.settings.MTLS = false, false
 	asked := func(writes []string) bool {
@@ -179,7 +179,7 @@ func TestWhatIsSwitchedOffIsTakenOutOfASuspendedCluster(t *testing.T) {
 	if asked(s.must(u)) {
 		t.Error("admission was asked while there may be pods")
 	}
-	if mode := s.kept[len(s.kept)-1]; !mode.MTLS || mode.Issuer != ray.IssuerOperator || mode.Auth != ray.AuthOAuth {
+	if mode := s.kept[len(s.kept)-1]; !mode.MTLS || mode.Issuer != raycluster.IssuerOperator || mode.Auth != raycluster.AuthOAuth {
 		t.Errorf("certificates are kept in mode %+v", mode)
 	}
 	route := &unstructured.Unstructured{}
@@ -206,18 +206,18 @@ func TestWhatIsSwitchedOffIsTakenOutOfASuspendedCluster(t *testing.T) {
 func TestModeInForce(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spec   string
-		issuer ray.Issuer
+		issuer raycluster.Issuer
 	}{
-		"issued by the operator": {fmt.Sprintf(injectedHead, "oauth-proxy"), ray.IssuerOperator}, "issued in the pods": {mutualHead, ray.IssuerPod},
+		"issued by the operator": {fmt.Sprintf(injectedHead, "oauth-proxy"), raycluster.IssuerOperator}, "issued in the pods": {mutualHead, raycluster.IssuerPod},
 	} {
 		u := clusterFrom(t, demoCluster("", tc.spec))
 		in := inputsFor(u, true, noOAuth, func(in *Inputs) { in.MTLS = false })
-		if mode := in.inForce(ray.View(u.Object)); !mode.MTLS || mode.Issuer != tc.issuer {
+		if mode := in.inForce(raycluster.View(u.Object)); !mode.MTLS || mode.Issuer != tc.issuer {
 			t.Errorf("%s: %+v", name, mode)
 		}
 	}
 	u := clusterFrom(t, demoCluster("", "spec: {managedBy: kueue.x-k8s.io/multikueue}"))
-	if mode := inputsFor(u, true).inForce(ray.View(u.Object)); mode.Active() {
+	if mode := inputsFor(u, true).inForce(raycluster.View(u.Object)); mode.Active() {
 		t.Errorf("%+v", mode)
 	}
 }

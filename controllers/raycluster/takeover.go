@@ -30,11 +30,11 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // removeLeftovers removes what the CodeFlare operator made for a cluster and is not wanted.
-func (r *clusters) removeLeftovers(ctx context.Context, cluster *unstructured.Unstructured, c ray.Cluster, wanted apply.Desired) error {
+func (r *clusters) removeLeftovers(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, wanted apply.Desired) error {
 	old, err := r.leftovers.of(ctx, r.live, r.served(), client.ObjectKeyFromObject(cluster))
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (l *leftovers) done(cluster types.NamespacedName) {
 }
 
 func listLeftovers(ctx context.Context, live client.Reader, kinds []schema.GroupVersionKind) (map[types.NamespacedName][]metav1.PartialObjectMetadata, error) {
-	selector, err := labels.Parse(ray.LabelClusterName + ",!" + names.OperatorLabel)
+	selector, err := labels.Parse(raycluster.LabelClusterName + ",!" + names.OperatorLabel)
 	if err != nil {
 		return nil, fmt.Errorf("selecting by label: %w", err)
 	}
@@ -108,9 +108,9 @@ func listLeftovers(ctx context.Context, live client.Reader, kinds []schema.Group
 		}
 		for _, object := range list.Items {
 			object.SetGroupVersionKind(kind)
-			cluster := types.NamespacedName{Namespace: object.Namespace, Name: object.Labels[ray.LabelClusterName]}
+			cluster := types.NamespacedName{Namespace: object.Namespace, Name: object.Labels[raycluster.LabelClusterName]}
 			if object.Namespace == "" {
-				cluster.Namespace = object.Labels[ray.LabelClusterNamespace]
+				cluster.Namespace = object.Labels[raycluster.LabelClusterNamespace]
 			}
 			out[cluster] = append(out[cluster], object)
 		}

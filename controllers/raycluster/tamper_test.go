@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // platforms are what decides which objects there are; the pod templates are as admission leaves them.
@@ -66,7 +66,7 @@ func content(o *unstructured.Unstructured) map[string]any {
 	for _, field := range []string{"uid", "resourceVersion", "managedFields", "creationTimestamp", "generation"} {
 		unstructured.RemoveNestedField(o.Object, "metadata", field)
 	}
-	unstructured.RemoveNestedField(o.Object, "data", ray.KeyCookie) // a new Secret has a new key
+	unstructured.RemoveNestedField(o.Object, "data", raycluster.KeyCookie) // a new Secret has a new key
 	return o.Object
 }
 
@@ -130,7 +130,7 @@ func TestWhatIsChangedIsPutRight(t *testing.T) {
 			changes := 0
 			for title, was := range s.all() {
 				for _, path := range scalars(was.Object, nil) {
-					if path[0] == "data" && path[1] == ray.KeyCookie {
+					if path[0] == "data" && path[1] == raycluster.KeyCookie {
 						continue // a key that somebody sets is kept for the life of the process
 					}
 					if path[0] == "metadata" && strings.HasPrefix(path[2], "platform.opendatahub.io/") {
@@ -196,7 +196,7 @@ func TestEndsInEveryOrder(t *testing.T) {
 			}
 		},
 		"the binding": func(s *scene, u *unstructured.Unstructured) {
-			if title := "ClusterRoleBinding " + ray.View(u.Object).Names().ClusterRoleBinding; s.fetch(title) != nil {
+			if title := "ClusterRoleBinding " + raycluster.View(u.Object).Names().ClusterRoleBinding; s.fetch(title) != nil {
 				s.take(title)
 			}
 		},
@@ -265,7 +265,7 @@ func TestAClusterIsMadeAnew(t *testing.T) {
 			if diff := cmp.Diff(s.wanted(again), s.around()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if s.reread(again); !slices.Contains(again.GetFinalizers(), ray.Finalizer) {
+			if s.reread(again); !slices.Contains(again.GetFinalizers(), raycluster.Finalizer) {
 				t.Error("no finalizer stands for the binding")
 			}
 		})
@@ -293,7 +293,7 @@ func TestNeighbours(t *testing.T) {
 	before := s.all()
 	owned := func(name string) int {
 		return len(slices.DeleteFunc(slices.Collect(maps.Values(before)), func(o *unstructured.Unstructured) bool {
-			return o.GetLabels()[ray.LabelClusterName] != name
+			return o.GetLabels()[raycluster.LabelClusterName] != name
 		}))
 	}
 	for name := range clusters {
@@ -308,7 +308,7 @@ func TestNeighbours(t *testing.T) {
 	delete(clusters, "demo-oauth")
 	settle()
 	for title, o := range before {
-		mine := o.GetLabels()[ray.LabelClusterName] == "demo-oauth"
+		mine := o.GetLabels()[raycluster.LabelClusterName] == "demo-oauth"
 		is := s.fetch(title)
 		if o.GetNamespace() == "" && mine {
 			if is != nil {

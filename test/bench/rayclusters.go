@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 	"github.com/odh-platform/odh-platform-operator/test/cluster/peers"
 )
 
@@ -79,7 +79,7 @@ func headAlone(number int) (*unstructured.Unstructured, error) {
 func (b *bench) untilRays(ctx context.Context, wanted func(state string) bool) error {
 	return b.until(ctx, 50*poll, func() (bool, error) {
 		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(ray.GVK.GroupVersion().WithKind(ray.GVK.Kind + "List"))
+		list.SetGroupVersionKind(raycluster.GVK.GroupVersion().WithKind(raycluster.GVK.Kind + "List"))
 		if err := b.admin.List(ctx, list, client.InNamespace(rays)); err != nil {
 			return false, fmt.Errorf("listing RayClusters: %w", err)
 		}
@@ -148,7 +148,7 @@ func (b *bench) endRays(ctx context.Context) error {
 		return err
 	}
 	all := &unstructured.Unstructured{}
-	all.SetGroupVersionKind(ray.GVK)
+	all.SetGroupVersionKind(raycluster.GVK)
 	if err := b.admin.DeleteAllOf(ctx, all, client.InNamespace(rays)); err != nil {
 		return fmt.Errorf("deleting the RayClusters: %w", err)
 	}

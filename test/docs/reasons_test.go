@@ -19,12 +19,12 @@ var chapters = map[string]string{
 	"controllers/appwrapper": "AppWrapper", "controllers/mlflow": "MLflow", "controllers/mlflowaccess": "MLflow",
 	"controllers/modelcatalog": "Model Catalog", "controllers/modelmesh": "ModelMesh", "controllers/modelregistry": "Model Registry",
 	"controllers/platform": "Platform", "controllers/raycluster": "Ray clusters",
-	"pkg/modelmesh/settings": "ModelMesh", "pkg/raysettings": "Ray clusters", "pkg/reconciler": "Every component", "pkg/reference": "Every component", "pkg/servingcert": "Every component",
+	"pkg/modelmesh/settings": "ModelMesh", "pkg/raycluster/raysettings": "Ray clusters", "pkg/reconciler": "Every component", "pkg/reference": "Every component", "pkg/servingcert": "Every component",
 }
 
 // internal are folders whose reasons never reach an object: the states of a rollout become words of messages, and those of health
 // are words of kubectl odh.
-var internal = []string{"pkg/conditions", "pkg/inspect/health"}
+var internal = []string{"pkg/status/conditions", "pkg/status/health"}
 
 // composed are reasons that no literal of the code is: a word and a state of a model.
 var composed = map[string][]string{"ModelMesh": {"ModelStandby", "ModelLoading", "ModelFailedToLoad"}}

@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
-	"github.com/odh-platform/odh-platform-operator/pkg/podset"
+	"github.com/odh-platform/odh-platform-operator/pkg/appwrapper/podset"
 )
 
 // queued tells whether Kueue asks quota for an AppWrapper.

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
-	"github.com/odh-platform/odh-platform-operator/pkg/podset"
+	"github.com/odh-platform/odh-platform-operator/pkg/appwrapper/podset"
 )
 
 // warnings tells the user what of their AppWrapper will have no effect, will be done otherwise, or is not known here. Nothing of it

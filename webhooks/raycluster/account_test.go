@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 func tokenMounts(t *testing.T, object map[string]any, pod []string) []string {
@@ -14,7 +14,7 @@ func tokenMounts(t *testing.T, object map[string]any, pod []string) []string {
 	for _, list := range []string{"containers", "initContainers"} {
 		for _, container := range listAt(object, in(pod, list)...) {
 			fields := container.(map[string]any)
-			if find(listAt(fields, "volumeMounts"), ray.VolumeToken) != nil {
+			if find(listAt(fields, "volumeMounts"), raycluster.VolumeToken) != nil {
 				holders = append(holders, fields["name"].(string))
 			}
 		}
@@ -32,11 +32,11 @@ func TestTokenIsForTheSidecarOnly(t *testing.T) {
 		if diff := cmp.Diff([]string{test.want}, tokenMounts(t, got, headPod)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
-		projected := listAt(find(listAt(got, in(headPod, "volumes")...), ray.VolumeToken), "projected", "sources")
+		projected := listAt(find(listAt(got, in(headPod, "volumes")...), raycluster.VolumeToken), "projected", "sources")
 		if len(projected) != 3 || at(projected[0].(map[string]any), "serviceAccountToken", "path") != "token" {
 			t.Errorf("%s: %v", name, projected)
 		}
-		if !ray.View(got).Injected().Token {
+		if !raycluster.View(got).Injected().Token {
 			t.Errorf("%s: nobody sees the volume", name)
 		}
 	}
@@ -46,11 +46,11 @@ func TestTokenIsForTheSidecarOnly(t *testing.T) {
 func TestAccountOfTheUser(t *testing.T) {
 	s := onOpenShift()
 	account := func(object map[string]any) [2]any {
-		return [2]any{at(object, in(headPod, "serviceAccountName")...), at(object, "metadata", "annotations", ray.AnnotationServiceAccount)}
+		return [2]any{at(object, in(headPod, "serviceAccountName")...), at(object, "metadata", "annotations", raycluster.AnnotationServiceAccount)}
 	}
 	const ours = "full-oauth-proxy-"
 	stored := defaulted(t, s, parse(t, full), nil)
-	names := ray.View(stored).Names()
+	names := raycluster.View(stored).Names()
 	if got := account(stored); got != [2]any{names.ServiceAccount, "mine"} || len(names.ServiceAccount) != len(ours)+8 {
 		t.Errorf("%v", got)
 	}
@@ -74,18 +74,18 @@ func TestAccountOfTheUser(t *testing.T) {
 
 // R30: on request the head keeps its account, and the sidecar has a token of the other from a Secret.
 func TestAccountThatIsKept(t *testing.T) {
-	keep := put("true", "metadata", "annotations", ray.AnnotationKeepServiceAccount)
+	keep := put("true", "metadata", "annotations", raycluster.AnnotationKeepServiceAccount)
 	for name, s := range map[string]Settings{"OpenShift": onOpenShift(), "plain": onOpenShift().with(plain)} {
 		got := defaulted(t, s, parse(t, full, keep), nil)
-		names := ray.View(got).Names()
+		names := raycluster.View(got).Names()
 		if account := at(got, in(headPod, "serviceAccountName")...); account != "mine" {
 			t.Errorf("%s: account %v", name, account)
 		}
-		if secret := at(find(listAt(got, in(headPod, "volumes")...), ray.VolumeToken), "secret", "secretName"); secret != names.TokenSecret {
+		if secret := at(find(listAt(got, in(headPod, "volumes")...), raycluster.VolumeToken), "secret", "secretName"); secret != names.TokenSecret {
 			t.Errorf("%s: Secret %v", name, secret)
 		}
 		// KubeRay gives its autoscaler rights by the account of the head, so it needs that token and not ours.
-		if find(listAt(got, autoscalerMounts...), ray.VolumeToken) != nil {
+		if find(listAt(got, autoscalerMounts...), raycluster.VolumeToken) != nil {
 			t.Errorf("%s: the autoscaler has the token of the dashboard", name)
 		}
 		accepted(t, s, got, nil)
@@ -223,7 +223,7 @@ func TestHeadServiceOfTheUser(t *testing.T) {
 	s := onOpenShift().with(original)
 	got := defaulted(t, s, parse(t, minimal, put("mine", "spec", "headGroupSpec", "headService", "metadata", "name")), nil)
 	command := listAt(find(listAt(got, in(headPod, "initContainers")...), "create-cert"), "command")
-	want := asAny(ray.SignCommand("rayclient-test-raycluster-test-namespace.apps.example.com", "mine.test-namespace.svc"))
+	want := asAny(raycluster.SignCommand("rayclient-test-raycluster-test-namespace.apps.example.com", "mine.test-namespace.svc"))
 	if diff := cmp.Diff(want, command); diff != "" {
 		t.Error(diff)
 	}

@@ -3,13 +3,13 @@ package raycluster
 import (
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // Admit is what the webhooks make of a new cluster: the object with everything that they put into it, and their warnings. An error
 // is their refusal. The object is not changed.
 func Admit(s Settings, object map[string]any) (admitted map[string]any, warnings []string, err error) {
-	a := &asked{cluster: ray.View(object)}
+	a := &asked{cluster: raycluster.View(object)}
 	if a.shape = shapeErrors(a.cluster); len(a.shape) > 0 {
 		return nil, nil, a.shape.ToAggregate()
 	}
@@ -17,8 +17,8 @@ func Admit(s Settings, object map[string]any) (admitted map[string]any, warnings
 	if err != nil {
 		return nil, nil, err
 	}
-	cluster := ray.View(finished)
-	p, err := planFor(s, cluster, ray.Cluster{})
+	cluster := raycluster.View(finished)
+	p, err := planFor(s, cluster, raycluster.Cluster{})
 	if err != nil {
 		return nil, nil, err
 	}

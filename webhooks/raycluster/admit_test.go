@@ -10,7 +10,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 func fresh(t *testing.T, text string) map[string]any {
@@ -40,11 +40,11 @@ func TestAdmit(t *testing.T) {
 		if !reflect.DeepEqual(given, before) {
 			t.Errorf("%s: the object was changed", name)
 		}
-		c := ray.View(admitted)
-		if v, _ := c.Annotation(ray.AnnotationVersion); v != "v7" {
+		c := raycluster.View(admitted)
+		if v, _ := c.Annotation(raycluster.AnnotationVersion); v != "v7" {
 			t.Errorf("%s: version %q", name, v)
 		}
-		if in := c.Injected(); !in.MTLS || in.Sidecar == ray.AuthNone {
+		if in := c.Injected(); !in.MTLS || in.Sidecar == raycluster.AuthNone {
 			t.Errorf("%s: %+v", name, in)
 		}
 		again, _, err := Admit(settings, admitted)
@@ -63,7 +63,7 @@ func TestAdmitGivesWay(t *testing.T) {
 	}
 	generated := strings.Replace(plainCluster, `"name":"c"`, `"generateName":"c-"`, 1)
 	admitted, _, err = Admit(settings, fresh(t, generated))
-	if err != nil || !strings.HasPrefix(ray.View(admitted).Name(), "c-") {
+	if err != nil || !strings.HasPrefix(raycluster.View(admitted).Name(), "c-") {
 		t.Errorf("a name that is left open: %v", err)
 	}
 	long := strings.Replace(plainCluster, `"name":"c"`, `"name":"`+strings.Repeat("c", 50)+`"`, 1)

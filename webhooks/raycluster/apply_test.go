@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // applied lays a manifest over what is stored, as server-side apply does it: fields of objects are laid over each other, and
@@ -160,7 +160,7 @@ func TestApplyOfWhatWasRead(t *testing.T) {
 		fresh := defaulted(t, s, parse(t, string(encoded(t, crowd(t))), put("elsewhere", "metadata", "namespace"), put("other", "metadata", "name")), nil)
 		copied := defaulted(t, s, read, nil)
 		accepted(t, s, copied, nil)
-		wantNames, gotNames := ray.View(fresh).Injected(), ray.View(copied).Injected()
+		wantNames, gotNames := raycluster.View(fresh).Injected(), raycluster.View(copied).Injected()
 		if diff := cmp.Diff(wantNames, gotNames); diff != "" {
 			t.Errorf("%s: a copy of a manifest: %s", variant, diff)
 		}
@@ -205,7 +205,7 @@ func TestGroupsComeAndGo(t *testing.T) {
 					}
 					continue
 				}
-				certificate := find(listAt(fields, "template", "spec", "initContainers"), ray.InitCertificate)
+				certificate := find(listAt(fields, "template", "spec", "initContainers"), raycluster.InitCertificate)
 				if certificate["image"] != "example.com/ubi:9" || len(listAt(fields, "template", "spec", "containers", "0", "env")) != len(tlsNames) {
 					t.Errorf("%s, %s: %v", variant, name, fields)
 				}

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // FuzzAdmission sends whatever there is through the webhooks, as a new object and as a change of another. Nothing panics; a
@@ -77,7 +77,7 @@ func holds(t testing.TB, s Settings, object, old []byte) {
 		t.Fatalf("%+v", verdict.Result)
 	}
 	for _, cause := range verdict.Result.Details.Causes {
-		mends := slices.ContainsFunc([]string{"metadata.name", "enableIngress", ray.AnnotationCertificates}, func(text string) bool { return strings.Contains(cause.Field, text) })
+		mends := slices.ContainsFunc([]string{"metadata.name", "enableIngress", raycluster.AnnotationCertificates}, func(text string) bool { return strings.Contains(cause.Field, text) })
 		if !mends && !strings.Contains(cause.Message, noContainer) && !strings.Contains(cause.Message, sidecarFirst) {
 			t.Errorf("defaulted, and refused: %s: %s\n%s\nof %s\nold %s", cause.Field, cause.Message, done, object, old)
 		}
@@ -101,7 +101,7 @@ func applied(t testing.TB, object, patch []byte) []byte {
 // foreign is an object without anything that bears one of our names.
 func foreign(t testing.TB, raw []byte) any {
 	t.Helper()
-	c, err := ray.Parse(raw)
+	c, err := raycluster.Parse(raw)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,8 +111,8 @@ func foreign(t testing.TB, raw []byte) any {
 			delete(metadata, "name")
 		}
 		if keys, _ := metadata["annotations"].(map[string]any); keys != nil {
-			delete(keys, ray.AnnotationVersion)
-			delete(keys, ray.AnnotationServiceAccount)
+			delete(keys, raycluster.AnnotationVersion)
+			delete(keys, raycluster.AnnotationServiceAccount)
 		}
 	}
 	for _, g := range groupsOf(c) {
@@ -147,7 +147,7 @@ func FuzzEdit(f *testing.F) {
 	f.Add([]byte(`{"a":[{"name":"x"}]}`), "a", "x", uint8(2))
 	f.Add([]byte(`{"a":"text"}`), "a/b", "x", uint8(3))
 	f.Fuzz(func(t *testing.T, raw []byte, where, name string, what uint8) {
-		c, err := ray.Parse(raw)
+		c, err := raycluster.Parse(raw)
 		if err != nil || c.Object() == nil || where == "" || !utf8.ValidString(where+name) {
 			t.Skip()
 		}
@@ -176,7 +176,7 @@ func FuzzEdit(f *testing.F) {
 		if len(operations) > 0 {
 			done = applied(t, raw, patch)
 		}
-		got, err := ray.Parse(done)
+		got, err := raycluster.Parse(done)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,7 +16,7 @@ import (
 
 	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // off is the warning while the component does not run.
@@ -27,7 +27,7 @@ type source func(context.Context) (Settings, error)
 
 // asked is a request about a RayCluster.
 type asked struct {
-	cluster, old ray.Cluster
+	cluster, old raycluster.Cluster
 	// shape are the faults for which nothing else can be said.
 	shape field.ErrorList
 	// stored tells that the cluster is stored with these faults: they must not keep finalizers from coming and going.
@@ -53,7 +53,7 @@ func read(request admission.Request) (*asked, bool, error) {
 			a.stored = len(a.shape) > 0 && !slices.ContainsFunc(a.shape, func(now *field.Error) bool {
 				return !slices.ContainsFunc(before, func(was *field.Error) bool { return was.Error() == now.Error() })
 			})
-			a.old = ray.View(map[string]any{"metadata": a.old.Object()["metadata"]})
+			a.old = raycluster.View(map[string]any{"metadata": a.old.Object()["metadata"]})
 		}
 	}
 	return a, true, nil
@@ -61,8 +61,8 @@ func read(request admission.Request) (*asked, bool, error) {
 
 var errNoObject = errors.New("reading the RayCluster: it is no JSON object")
 
-func object(raw []byte, namespace string) (ray.Cluster, error) {
-	c, err := ray.Parse(raw)
+func object(raw []byte, namespace string) (raycluster.Cluster, error) {
+	c, err := raycluster.Parse(raw)
 	if err != nil {
 		return c, err
 	}
@@ -125,9 +125,9 @@ func (a *asked) defaulted(s Settings, request types.UID) (map[string]any, error)
 		e.set(place{"metadata", "name"}, generatedName(generate, request))
 	}
 	if a.old.Object() == nil && !a.cluster.Hashed() { // the names in the plan are those of the finished object
-		e.set(annotations.child(ray.AnnotationVersion), s.Version)
+		e.set(annotations.child(raycluster.AnnotationVersion), s.Version)
 	}
-	p, err := planFor(s, ray.View(e.object), a.old)
+	p, err := planFor(s, raycluster.View(e.object), a.old)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +155,7 @@ func (v *validator) Handle(ctx context.Context, request admission.Request) admis
 	case a.stored:
 		return admission.Allowed("")
 	case len(a.shape) > 0:
-		return author.Deny(ray.GVK.GroupKind(), a.shape)
+		return author.Deny(raycluster.GVK.GroupKind(), a.shape)
 	}
 	settings, err := v.settings(ctx)
 	if err != nil {
@@ -165,5 +165,5 @@ func (v *validator) Handle(ctx context.Context, request admission.Request) admis
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
-	return author.Deny(ray.GVK.GroupKind(), p.violations()).WithWarnings(p.warnings(settings)...)
+	return author.Deny(raycluster.GVK.GroupKind(), p.violations()).WithWarnings(p.warnings(settings)...)
 }

@@ -16,7 +16,7 @@ import (
 	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 func handlers(s source) map[string]admission.Handler {
@@ -41,7 +41,7 @@ func TestClustersThatAreLeftAlone(t *testing.T) {
 		}
 	}
 	// A new cluster that says it were deleted is not; the API server takes that away, but only afterwards.
-	if got := defaulted(t, onOpenShift(), parse(t, minimal, deleted), nil); !ray.View(got).Hashed() {
+	if got := defaulted(t, onOpenShift(), parse(t, minimal, deleted), nil); !raycluster.View(got).Hashed() {
 		t.Error("a lie helps")
 	}
 }
@@ -98,7 +98,7 @@ func TestOtherShapes(t *testing.T) {
 		}
 		// Stored like that, it is as if there had been nothing to keep, but names stay.
 		mended := defaulted(t, onOpenShift(), parse(t, minimal), object)
-		if ray.View(mended).Hashed() {
+		if raycluster.View(mended).Hashed() {
 			t.Errorf("%s: hashed", text)
 		}
 		accepted(t, onOpenShift(), mended, object)
@@ -130,7 +130,7 @@ func TestSettings(t *testing.T) {
 	}
 	defaults := config.DefaultRayCluster()
 	want := Settings{
-		Wishes: ray.Wishes{OAuth: true, MTLS: true, Issuer: ray.IssuerOperator}, Platform: ray.Platform{OpenShift: true}, Domain: "d", Version: "v",
+		Wishes: raycluster.Wishes{OAuth: true, MTLS: true, Issuer: raycluster.IssuerOperator}, Platform: raycluster.Platform{OpenShift: true}, Domain: "d", Version: "v",
 		OAuthImage: defaults.OAuthProxyImage, ProxyImage: defaults.AuthProxyImage, CertificateImage: defaults.CertGeneratorImage,
 		SidecarResources: defaults.SidecarResources, CertificateResources: defaults.CertificateResources,
 	}

@@ -1,7 +1,7 @@
 package raycluster
 
 import (
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // write puts the plan into the object: what is no longer wanted goes first, then everything comes in the order in which it
@@ -27,12 +27,12 @@ var annotations = place{"metadata", "annotations"}
 
 func (p *plan) writeVersion(e *edit, version string) {
 	value, belongs := p.version(version)
-	present, there := p.cluster.Annotation(ray.AnnotationVersion)
+	present, there := p.cluster.Annotation(raycluster.AnnotationVersion)
 	switch {
 	case belongs && (!there || present != value):
-		e.set(annotations.child(ray.AnnotationVersion), value)
+		e.set(annotations.child(raycluster.AnnotationVersion), value)
 	case !belongs && there:
-		e.remove(annotations.child(ray.AnnotationVersion))
+		e.remove(annotations.child(raycluster.AnnotationVersion))
 	}
 }
 
@@ -69,16 +69,16 @@ func (p *plan) writeAccount(e *edit, at place) {
 		return
 	}
 	present, wanted, user := p.cluster.HeadAccount(), p.account(), p.cluster.UserAccount()
-	remembered, there := p.cluster.Annotation(ray.AnnotationServiceAccount)
+	remembered, there := p.cluster.Annotation(raycluster.AnnotationServiceAccount)
 	overwritten := wanted == p.names.ServiceAccount && wanted != user
 	switch {
 	case !overwritten || user == "" || present == "":
 		// Nothing is overwritten, or the user took the name of the account out of the template.
 		if there {
-			e.remove(annotations.child(ray.AnnotationServiceAccount))
+			e.remove(annotations.child(raycluster.AnnotationServiceAccount))
 		}
 	case remembered != user:
-		e.set(annotations.child(ray.AnnotationServiceAccount), user)
+		e.set(annotations.child(raycluster.AnnotationServiceAccount), user)
 	}
 	switch {
 	case present == wanted:

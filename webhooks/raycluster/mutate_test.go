@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 func namesAt(object map[string]any, names ...string) []string {
@@ -47,7 +47,7 @@ func TestNewClusterIsCompleted(t *testing.T) {
 			if account := at(got, in(headPod, "serviceAccountName")...); account != "test-raycluster-oauth-proxy-ecaffa62" {
 				t.Errorf("account %v", account)
 			}
-			if version := at(got, "metadata", "annotations", ray.AnnotationVersion); version != "0.0.0" {
+			if version := at(got, "metadata", "annotations", raycluster.AnnotationVersion); version != "0.0.0" {
 				t.Errorf("version %v", version)
 			}
 			accepted(t, s, got, nil)
@@ -125,12 +125,12 @@ func TestLegacyClustersKeepTheirNames(t *testing.T) {
 	if secret := at(find(listAt(updated, in(headPod, "volumes")...), "ca-vol"), "secret", "secretName"); secret != "ca-secret-test-raycluster" {
 		t.Errorf("CA %v", secret)
 	}
-	if _, there := ray.View(updated).Annotation(ray.AnnotationVersion); there {
+	if _, there := raycluster.View(updated).Annotation(raycluster.AnnotationVersion); there {
 		t.Error("hashed now")
 	}
 	accepted(t, s, updated, legacy)
-	forged := defaulted(t, s, parse(t, minimal, put("1", "metadata", "annotations", ray.AnnotationVersion)), legacy)
-	if ray.View(forged).Hashed() {
+	forged := defaulted(t, s, parse(t, minimal, put("1", "metadata", "annotations", raycluster.AnnotationVersion)), legacy)
+	if raycluster.View(forged).Hashed() {
 		t.Error("a user made it hashed")
 	}
 	accepted(t, s, forged, legacy)
@@ -178,7 +178,7 @@ func TestContentIsPinnedUntilTheTemplateChanges(t *testing.T) {
 					t.Errorf("other group: %v", image)
 				}
 			}
-			if version := at(changed, "metadata", "annotations", ray.AnnotationVersion); version != "9.9.9" {
+			if version := at(changed, "metadata", "annotations", raycluster.AnnotationVersion); version != "9.9.9" {
 				t.Errorf("version %v", version)
 			}
 		})

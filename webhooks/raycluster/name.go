@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 const (
@@ -41,7 +41,7 @@ func nameErrors(name string) field.ErrorList {
 }
 
 // hostWarnings tells of hosts that are not what a user expects, because a label of a host name has at most 63 characters.
-func hostWarnings(c ray.Cluster) []string {
+func hostWarnings(c raycluster.Cluster) []string {
 	expected := c.Names().Dashboard + "-" + c.Namespace()
 	if c.DashboardHost() == expected {
 		return nil

@@ -10,15 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // Names of elements that are set aside when templates are compared.
 var (
-	ourContainers = []string{ray.ContainerOAuth, ray.ContainerProxy}
-	ourVolumes    = ray.Volumes
+	ourContainers = []string{raycluster.ContainerOAuth, raycluster.ContainerProxy}
+	ourVolumes    = raycluster.Volumes
 	ourEnv        = []string{"MY_POD_IP", "RAY_USE_TLS", "RAY_TLS_SERVER_CERT", "RAY_TLS_SERVER_KEY", "RAY_TLS_CA_CERT"}
-	ourInits      = []string{ray.InitCertificate}
+	ourInits      = []string{raycluster.InitCertificate}
 )
 
 // changed tells whether the user changed the template of a group: what is ours does not count.
@@ -27,7 +27,7 @@ func (p *plan) changed(was, is *group) bool {
 		if p.old.UserAccount() != p.cluster.UserAccount() || p.old.Autoscaled() != p.cluster.Autoscaled() || p.old.OwnSecurity() != p.cluster.OwnSecurity() {
 			return true
 		}
-		options := func(c ray.Cluster) any {
+		options := func(c raycluster.Cluster) any {
 			return withoutOurs(nested.At(c.Object(), "spec", "autoscalerOptions"), "env", "volumeMounts")
 		}
 		if !reflect.DeepEqual(options(p.old), options(p.cluster)) {
@@ -93,23 +93,23 @@ func (p *plan) pin(was, is *group) {
 			is.sidecar = stored
 		case p.original(stored, is.sidecar):
 			is.sidecar = stored
-			is.sidecarVolumes = slices.DeleteFunc(is.sidecarVolumes, func(v element) bool { return v["name"] == ray.VolumeToken })
+			is.sidecarVolumes = slices.DeleteFunc(is.sidecarVolumes, func(v element) bool { return v["name"] == raycluster.VolumeToken })
 		}
 	}
-	if stored := nested.Named(nested.List(spec, "initContainers"), ray.InitCertificate); stored != nil && is.certificate != nil && p.knownCertificate(stored, is) {
+	if stored := nested.Named(nested.List(spec, "initContainers"), raycluster.InitCertificate); stored != nil && is.certificate != nil && p.knownCertificate(stored, is) {
 		is.certificate = stored
 	}
 }
 
 // original tells whether a sidecar is the one of the operator that is replaced.
 func (p *plan) original(stored, fresh element) bool {
-	args, err := ray.Sidecar{Names: p.names, Namespace: p.cluster.Namespace()}.OriginalArgs()
-	if err != nil || p.mode.Auth != ray.AuthOAuth || p.mode.KeepsAccount {
+	args, err := raycluster.Sidecar{Names: p.names, Namespace: p.cluster.Namespace()}.OriginalArgs()
+	if err != nil || p.mode.Auth != raycluster.AuthOAuth || p.mode.KeepsAccount {
 		return false
 	}
 	was := maps.Clone(fresh)
 	was["args"] = asAny(args)
-	was["volumeMounts"] = slices.DeleteFunc(slices.Clone(nested.List(fresh, "volumeMounts")), func(m any) bool { return nested.At(m, "name") == ray.VolumeToken })
+	was["volumeMounts"] = slices.DeleteFunc(slices.Clone(nested.List(fresh, "volumeMounts")), func(m any) bool { return nested.At(m, "name") == raycluster.VolumeToken })
 	delete(was, "securityContext")
 	return sameContainer(stored, was, "image")
 }
@@ -124,13 +124,13 @@ func (p *plan) knownCertificate(stored element, is *group) bool {
 		return false
 	}
 	security := stored["securityContext"]
-	if !empty(security) && !same(security, is.certificate["securityContext"]) || empty(security) && p.mode.Issuer != ray.IssuerPod {
+	if !empty(security) && !same(security, is.certificate["securityContext"]) || empty(security) && p.mode.Issuer != raycluster.IssuerPod {
 		return false
 	}
 	if same(stored["command"], is.certificate["command"]) {
 		return true
 	}
-	if p.mode.Issuer != ray.IssuerPod || !is.head {
+	if p.mode.Issuer != raycluster.IssuerPod || !is.head {
 		return false
 	}
 	found := signedNames.FindStringSubmatch(nested.Text(stored, "command", "2"))
@@ -140,7 +140,7 @@ func (p *plan) knownCertificate(stored element, is *group) bool {
 	client, head := found[1], found[2]
 	ours := strings.HasPrefix(client, p.names.Client+"-"+p.cluster.Namespace()+".") || strings.HasPrefix(client, p.cluster.ClientHost()+".")
 	plain := p.cluster.Name() + "-head-svc." + p.cluster.Namespace() + ".svc"
-	return ours && (head == p.cluster.HeadDNSName() || head == plain) && same(stored["command"], asAny(ray.SignCommand(client, head)))
+	return ours && (head == p.cluster.HeadDNSName() || head == plain) && same(stored["command"], asAny(raycluster.SignCommand(client, head)))
 }
 
 func asAny(texts []string) []any {

@@ -6,17 +6,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // Settings are what the webhooks have to know besides the object.
 type Settings struct {
 	// Wishes of the administrator.
-	Wishes ray.Wishes
+	Wishes raycluster.Wishes
 	// DenyKubeRay refuses what lets KubeRay secure a cluster in place of this program.
 	DenyKubeRay bool
 	// Platform is what the cluster offers.
-	Platform ray.Platform
+	Platform raycluster.Platform
 	// Domain is that under which the cluster publishes; empty when it is not known.
 	Domain string
 	// Version is the value of the annotation on new clusters.
@@ -61,11 +61,11 @@ func (g *group) containers() []any {
 
 // plan is what belongs into a cluster.
 type plan struct {
-	mode        ray.Mode
+	mode        raycluster.Mode
 	denyKubeRay bool
 	// cluster is as it was submitted, old as it is stored; the zero value for a new one.
-	cluster, old ray.Cluster
-	names        ray.Names
+	cluster, old raycluster.Cluster
+	names        raycluster.Names
 	groups       []*group
 	// remade tells that the pods of the head will be replaced anyway: only then certificates come or go, for pods with and
 	// without them cannot talk to each other.
@@ -80,8 +80,8 @@ type plan struct {
 type autoscaler struct{ env, mounts []element }
 
 // planFor plans for a new cluster, or for the change of an old one. The shape of both is known to be as expected.
-func planFor(s Settings, cluster, old ray.Cluster) (*plan, error) {
-	p := &plan{mode: ray.Decide(s.Wishes, s.Platform, cluster, old), denyKubeRay: s.DenyKubeRay, cluster: cluster, old: old, names: cluster.Names()}
+func planFor(s Settings, cluster, old raycluster.Cluster) (*plan, error) {
+	p := &plan{mode: raycluster.Decide(s.Wishes, s.Platform, cluster, old), denyKubeRay: s.DenyKubeRay, cluster: cluster, old: old, names: cluster.Names()}
 	if !p.mode.Active() {
 		return p, nil
 	}
@@ -93,7 +93,7 @@ func planFor(s Settings, cluster, old ray.Cluster) (*plan, error) {
 		p.names = cluster.LegacyNames()
 	}
 	var err error
-	if p.variables, err = encodeEach(ray.TLSEnv()); err != nil {
+	if p.variables, err = encodeEach(raycluster.TLSEnv()); err != nil {
 		return nil, err
 	}
 	before := groupsOf(old)
@@ -118,7 +118,7 @@ func planFor(s Settings, cluster, old ray.Cluster) (*plan, error) {
 }
 
 // groupsOf lists the head and the groups of workers. The head is there even if it has no fields.
-func groupsOf(c ray.Cluster) []*group {
+func groupsOf(c raycluster.Cluster) []*group {
 	head := place{"spec", "headGroupSpec"}
 	groups := []*group{{at: head, head: true, fields: nested.Map(c.Object(), head...)}}
 	workers := place{"spec", "workerGroupSpecs"}
@@ -150,7 +150,7 @@ func (p *plan) fill(s Settings, g *group) error {
 	if !p.mode.MTLS {
 		return nil
 	}
-	t := ray.TLS{
+	t := raycluster.TLS{
 		Issuer: p.mode.Issuer, Names: p.names, Head: g.head, Image: s.CertificateImage, Resources: s.CertificateResources,
 		SignedNames: []string{p.cluster.ClientDNSName(s.Domain), p.cluster.HeadDNSName()}, Pod: g.spec(), OpenShift: s.Platform.OpenShift,
 	}
@@ -171,18 +171,18 @@ func (p *plan) fillSidecar(s Settings, g *group) error {
 	return err
 }
 
-func (p *plan) sidecar(s Settings) ray.Sidecar {
+func (p *plan) sidecar(s Settings) raycluster.Sidecar {
 	image := s.OAuthImage
-	if p.mode.Auth == ray.AuthProxy {
+	if p.mode.Auth == raycluster.AuthProxy {
 		image = s.ProxyImage
 	}
-	return ray.Sidecar{
+	return raycluster.Sidecar{
 		Auth: p.mode.Auth, Names: p.names, Namespace: p.cluster.Namespace(), Image: image, Resources: s.SidecarResources,
 		SecretToken: p.mode.KeepsAccount,
 	}
 }
 
-func (c *content) fillTLS(t ray.TLS) error {
+func (c *content) fillTLS(t raycluster.TLS) error {
 	var err error
 	if c.certificate, err = encode(t.InitContainer()); err != nil {
 		return err
@@ -202,13 +202,13 @@ func (p *plan) forAutoscaler() error {
 		return nil
 	}
 	was := nested.List(p.old.Object(), autoscalerMounts...)
-	if p.remade || nested.Named(was, ray.VolumeServer) != nil {
+	if p.remade || nested.Named(was, raycluster.VolumeServer) != nil {
 		p.autoscaler.env, p.autoscaler.mounts = head.env, slices.Clone(head.mounts)
 	}
-	if nested.Named(asList(head.sidecarVolumes), ray.VolumeToken) == nil || p.mode.KeepsAccount {
+	if nested.Named(asList(head.sidecarVolumes), raycluster.VolumeToken) == nil || p.mode.KeepsAccount {
 		return nil
 	}
-	token, err := encode(ray.TokenMount())
+	token, err := encode(raycluster.TokenMount())
 	p.autoscaler.mounts = append(p.autoscaler.mounts, token)
 	return err
 }
@@ -240,7 +240,7 @@ func (p *plan) version(current string) (string, bool) {
 	if p.old.Object() == nil {
 		return current, true
 	}
-	stored, hashed := p.old.Annotation(ray.AnnotationVersion)
+	stored, hashed := p.old.Annotation(raycluster.AnnotationVersion)
 	if hashed && slices.ContainsFunc(p.groups, func(g *group) bool { return g.renewed }) {
 		return current, true
 	}

@@ -5,7 +5,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // drawn makes clusters out of elements that are ours, look like ours, or are the user's, in any order and number.
@@ -47,7 +47,7 @@ func (d drawn) pod(label string) map[string]any {
 
 func (d drawn) cluster(label string) map[string]any {
 	object := map[string]any{"metadata": map[string]any{"name": rapid.SampledFrom([]string{"full", "c"}).Draw(d.T, label+" name"), "namespace": "team"}}
-	for _, key := range []string{ray.AnnotationVersion, ray.AnnotationServiceAccount, ray.AnnotationKeepServiceAccount, ray.AnnotationCertificates} {
+	for _, key := range []string{raycluster.AnnotationVersion, raycluster.AnnotationServiceAccount, raycluster.AnnotationKeepServiceAccount, raycluster.AnnotationCertificates} {
 		if value := rapid.SampledFrom([]any{nil, nil, "true", "pod", "mine"}).Draw(d.T, label+" "+key); value != nil {
 			put(value, "metadata", "annotations", key)(object)
 		}

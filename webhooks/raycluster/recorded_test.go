@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // script is what stands in a recording instead of an embedded program.
@@ -179,9 +179,9 @@ func TestDefaultFormAgainstTheOriginalOne(t *testing.T) {
 func taken(t *testing.T, name string, legacy bool) map[string]any {
 	t.Helper()
 	object := recording(t, name, "output.yaml")
-	c := ray.View(object)
+	c := raycluster.View(object)
 	if legacy {
-		put(nil, "metadata", "annotations", ray.AnnotationVersion)(object)
+		put(nil, "metadata", "annotations", raycluster.AnnotationVersion)(object)
 		text := string(encoded(t, object))
 		hashed, plain := c.HashedNames(), c.LegacyNames()
 		text = strings.NewReplacer(hashed.ServiceAccount, plain.ServiceAccount, hashed.CookieSecret, plain.CookieSecret,
@@ -194,8 +194,8 @@ func taken(t *testing.T, name string, legacy bool) map[string]any {
 		if i > 0 {
 			names = nil
 		}
-		if certificate := find(listAt(object, in(pod, "initContainers")...), ray.InitCertificate); certificate != nil {
-			certificate["command"] = asAny(ray.SignCommand(names...))
+		if certificate := find(listAt(object, in(pod, "initContainers")...), raycluster.InitCertificate); certificate != nil {
+			certificate["command"] = asAny(raycluster.SignCommand(names...))
 		}
 	}
 	return object
@@ -207,7 +207,7 @@ func TestClustersOfTheOriginalAreTakenOver(t *testing.T) {
 	for _, name := range []string{"openshift-oauth-mtls", "suspended-two-worker-groups"} {
 		for kind, legacy := range map[string]bool{"hashed": false, "legacy": true} {
 			t.Run(kind+" "+name, func(t *testing.T) {
-				s := recordedSettings(name).with(newer).with(func(s *Settings) { s.Wishes.Issuer = ray.IssuerOperator })
+				s := recordedSettings(name).with(newer).with(func(s *Settings) { s.Wishes.Issuer = raycluster.IssuerOperator })
 				stored := taken(t, name, legacy)
 				touched := parse(t, string(encoded(t, stored)), put("x", "metadata", "labels", "touched"))
 				if diff := cmp.Diff(touched, defaulted(t, s, touched, stored)); diff != "" {
@@ -216,11 +216,11 @@ func TestClustersOfTheOriginalAreTakenOver(t *testing.T) {
 				accepted(t, s, touched, stored)
 				changed := defaulted(t, s, parse(t, string(encoded(t, stored)), put("example.com/ray:2", in(headPod, "containers", "0", "image")...)), stored)
 				accepted(t, s, changed, stored)
-				certificate := find(listAt(changed, in(headPod, "initContainers")...), ray.InitCertificate)
-				if certificate["image"] != "example.com/ubi:9" || !ray.View(changed).Injected().PodIssued || ray.View(changed).Hashed() == legacy {
+				certificate := find(listAt(changed, in(headPod, "initContainers")...), raycluster.InitCertificate)
+				if certificate["image"] != "example.com/ubi:9" || !raycluster.View(changed).Injected().PodIssued || raycluster.View(changed).Hashed() == legacy {
 					t.Errorf("%v", certificate)
 				}
-				if s.Wishes.OAuth && ray.View(stored).Injected().Token || s.Wishes.OAuth != ray.View(changed).Injected().Token {
+				if s.Wishes.OAuth && raycluster.View(stored).Injected().Token || s.Wishes.OAuth != raycluster.View(changed).Injected().Token {
 					t.Error("the token of the sidecar")
 				}
 				for what, forge := range map[string]func(map[string]any){

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // Messages that clients know.
@@ -46,8 +46,8 @@ func (p *plan) violations() field.ErrorList {
 	if !update {
 		r.errs = append(r.errs, nameErrors(p.cluster.Name())...)
 	} else if p.old.Hashed() != p.cluster.Hashed() {
-		value, _ := p.cluster.Annotation(ray.AnnotationVersion)
-		r.add(field.Invalid(field.NewPath("metadata", "annotations").Key(ray.AnnotationVersion), value, versionImmutable))
+		value, _ := p.cluster.Annotation(raycluster.AnnotationVersion)
+		r.add(field.Invalid(field.NewPath("metadata", "annotations").Key(raycluster.AnnotationVersion), value, versionImmutable))
 	}
 	for _, g := range p.groups {
 		r.containers(g)
@@ -98,10 +98,10 @@ func (r *review) kubeRay() {
 
 // issuer refuses an annotation that selects no issuer, when it is new.
 func (r *review) issuer() {
-	value, there := r.cluster.Annotation(ray.AnnotationCertificates)
-	before, _ := r.old.Annotation(ray.AnnotationCertificates)
-	if there && value != before && !ray.Issuer(value).Known() {
-		r.add(field.Invalid(field.NewPath("metadata", "annotations").Key(ray.AnnotationCertificates), value, unknownIssuer))
+	value, there := r.cluster.Annotation(raycluster.AnnotationCertificates)
+	before, _ := r.old.Annotation(raycluster.AnnotationCertificates)
+	if there && value != before && !raycluster.Issuer(value).Known() {
+		r.add(field.Invalid(field.NewPath("metadata", "annotations").Key(raycluster.AnnotationCertificates), value, unknownIssuer))
 	}
 }
 

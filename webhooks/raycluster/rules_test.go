@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // refused demands exactly these causes, each "field: message".
@@ -187,7 +187,7 @@ func TestNames(t *testing.T) {
 	}
 	long := named(strings.Repeat("a", 53))
 	answer := judged(t, s, defaulted(t, s, long, nil), nil)
-	if !answer.Allowed || len(answer.Warnings) != 1 || !strings.Contains(answer.Warnings[0], "the dashboard gets the host "+ray.View(long).DashboardHost()) {
+	if !answer.Allowed || len(answer.Warnings) != 1 || !strings.Contains(answer.Warnings[0], "the dashboard gets the host "+raycluster.View(long).DashboardHost()) {
 		t.Errorf("%+v %q", answer.Result, answer.Warnings)
 	}
 }
@@ -218,18 +218,18 @@ func TestGeneratedNames(t *testing.T) {
 func TestAnnotations(t *testing.T) {
 	s := onOpenShift()
 	const want = `metadata.annotations[ray.openshift.ai/certificates]: Invalid value: "x": must be "operator", "cert-manager" or "pod", or absent for the setting of the operator`
-	annotated := parse(t, minimal, put("x", "metadata", "annotations", ray.AnnotationCertificates))
+	annotated := parse(t, minimal, put("x", "metadata", "annotations", raycluster.AnnotationCertificates))
 	refused(t, s, defaulted(t, s, annotated, nil), nil, want)
 	stored := defaulted(t, s, annotated, nil)
 	accepted(t, s, stored, stored)
-	for _, issuer := range []ray.Issuer{ray.IssuerPod, ray.IssuerOperator, ray.IssuerCertManager} {
-		got := defaulted(t, s, parse(t, minimal, put(string(issuer), "metadata", "annotations", ray.AnnotationCertificates)), nil)
+	for _, issuer := range []raycluster.Issuer{raycluster.IssuerPod, raycluster.IssuerOperator, raycluster.IssuerCertManager} {
+		got := defaulted(t, s, parse(t, minimal, put(string(issuer), "metadata", "annotations", raycluster.AnnotationCertificates)), nil)
 		accepted(t, s, got, nil)
-		if pod := ray.View(got).Injected().PodIssued; pod != (issuer == ray.IssuerPod) {
+		if pod := raycluster.View(got).Injected().PodIssued; pod != (issuer == raycluster.IssuerPod) {
 			t.Errorf("%s: %t", issuer, pod)
 		}
 	}
 	hashed := defaulted(t, s, parse(t, minimal), nil)
-	without := parse(t, string(encoded(t, hashed)), put(nil, "metadata", "annotations", ray.AnnotationVersion))
+	without := parse(t, string(encoded(t, hashed)), put(nil, "metadata", "annotations", raycluster.AnnotationVersion))
 	refused(t, s, without, hashed, `metadata.annotations[ray.openshift.ai/version]: Invalid value: "": `+versionImmutable)
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // [R28] [R29] What is put into templates is bound to the life of pods: a template must not say what the pods that run are not.
@@ -25,34 +25,34 @@ func TestTemplatesOfRunningClusters(t *testing.T) {
 	for name, test := range map[string]struct {
 		stored, now Settings
 		change      func(map[string]any)
-		auth        ray.Auth
+		auth        raycluster.Auth
 		mTLS        bool
 	}{
-		"a label, mTLS is new":                  {s.with(noMTLS), s, label, ray.AuthOAuth, false},
-		"workers, mTLS is new":                  {s.with(noMTLS), s, group, ray.AuthOAuth, false},
-		"the head, mTLS is new":                 {s.with(noMTLS), s, anew, ray.AuthOAuth, true},
-		"suspended, mTLS is new":                {s.with(noMTLS), s, put(true, "spec", "suspend"), ray.AuthOAuth, true},
-		"a label, mTLS is off":                  {s, s.with(noMTLS), label, ray.AuthOAuth, true},
-		"workers, mTLS is off":                  {s, s.with(noMTLS), group, ray.AuthOAuth, true},
-		"the head, mTLS is off":                 {s, s.with(noMTLS), anew, ray.AuthOAuth, false},
-		"suspended, mTLS is off":                {s, s.with(noMTLS), put(true, "spec", "suspend"), ray.AuthOAuth, false},
-		"a label, OAuth is off":                 {s, s.with(noOAuth), label, ray.AuthOAuth, true},
-		"the head, OAuth is off":                {s, s.with(noOAuth), anew, ray.AuthNone, true},
-		"a label, OAuth is new":                 {s.with(noOAuth), s, label, ray.AuthOAuth, true},
-		"a token of Ray":                        {s, s, token, ray.AuthOAuth, true},
-		"a token of Ray, KubeRay is trusted":    {s, s.with(trusting), token, ray.AuthNone, true},
-		"certificates of KubeRay":               {s, s, put(true, "spec", "tlsOptions", "enabled"), ray.AuthOAuth, false},
-		"the form of the original, mTLS is off": {s.with(original), s.with(noMTLS), label, ray.AuthOAuth, true},
+		"a label, mTLS is new":                  {s.with(noMTLS), s, label, raycluster.AuthOAuth, false},
+		"workers, mTLS is new":                  {s.with(noMTLS), s, group, raycluster.AuthOAuth, false},
+		"the head, mTLS is new":                 {s.with(noMTLS), s, anew, raycluster.AuthOAuth, true},
+		"suspended, mTLS is new":                {s.with(noMTLS), s, put(true, "spec", "suspend"), raycluster.AuthOAuth, true},
+		"a label, mTLS is off":                  {s, s.with(noMTLS), label, raycluster.AuthOAuth, true},
+		"workers, mTLS is off":                  {s, s.with(noMTLS), group, raycluster.AuthOAuth, true},
+		"the head, mTLS is off":                 {s, s.with(noMTLS), anew, raycluster.AuthOAuth, false},
+		"suspended, mTLS is off":                {s, s.with(noMTLS), put(true, "spec", "suspend"), raycluster.AuthOAuth, false},
+		"a label, OAuth is off":                 {s, s.with(noOAuth), label, raycluster.AuthOAuth, true},
+		"the head, OAuth is off":                {s, s.with(noOAuth), anew, raycluster.AuthNone, true},
+		"a label, OAuth is new":                 {s.with(noOAuth), s, label, raycluster.AuthOAuth, true},
+		"a token of Ray":                        {s, s, token, raycluster.AuthOAuth, true},
+		"a token of Ray, KubeRay is trusted":    {s, s.with(trusting), token, raycluster.AuthNone, true},
+		"certificates of KubeRay":               {s, s, put(true, "spec", "tlsOptions", "enabled"), raycluster.AuthOAuth, false},
+		"the form of the original, mTLS is off": {s.with(original), s.with(noMTLS), label, raycluster.AuthOAuth, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stored := defaulted(t, test.stored, parse(t, minimal), nil)
 			got := defaulted(t, test.now, parse(t, string(encoded(t, stored)), test.change), stored)
-			if has := ray.View(got).Injected(); has.Sidecar != test.auth || has.MTLS != test.mTLS || has.PodIssued && test.stored.Wishes.Issuer != ray.IssuerPod {
+			if has := raycluster.View(got).Injected(); has.Sidecar != test.auth || has.MTLS != test.mTLS || has.PodIssued && test.stored.Wishes.Issuer != raycluster.IssuerPod {
 				t.Errorf("the head has %+v", has)
 			}
 			for i := range listAt(got, "spec", "workerGroupSpecs") {
 				pod := place{"spec", "workerGroupSpecs"}.index(i).child("template", "spec")
-				if has := ray.View(got).InjectedInto(at(got, pod...)); has.MTLS != test.mTLS || has.Encrypted != test.mTLS {
+				if has := raycluster.View(got).InjectedInto(at(got, pod...)); has.MTLS != test.mTLS || has.Encrypted != test.mTLS {
 					t.Errorf("workers have %+v", has)
 				}
 			}
@@ -98,7 +98,7 @@ func TestSecurityOfKubeRayIsWarnedOf(t *testing.T) {
 // [R30] Who names an account for the head hears that it is another one's, and how to keep it.
 func TestAccountOfTheHeadIsWarnedOf(t *testing.T) {
 	s := onOpenShift()
-	keep := put("true", "metadata", "annotations", ray.AnnotationKeepServiceAccount)
+	keep := put("true", "metadata", "annotations", raycluster.AnnotationKeepServiceAccount)
 	stored := defaulted(t, s, parse(t, full), nil)
 	for name, test := range map[string]struct {
 		s      Settings
@@ -114,7 +114,7 @@ func TestAccountOfTheHeadIsWarnedOf(t *testing.T) {
 		"another":      {s, parse(t, string(encoded(t, stored)), put("other", in(headPod, "serviceAccountName")...)), stored, true},
 	} {
 		answer := judged(t, test.s, defaulted(t, test.s, test.object, test.old), test.old)
-		if got := strings.Contains(strings.Join(answer.Warnings, ""), ray.AnnotationKeepServiceAccount); got != test.want {
+		if got := strings.Contains(strings.Join(answer.Warnings, ""), raycluster.AnnotationKeepServiceAccount); got != test.want {
 			t.Errorf("%s: %q", name, answer.Warnings)
 		}
 	}
@@ -128,7 +128,7 @@ func TestViolationsThatAreStoredPass(t *testing.T) {
 		"odd shape":     put("text", in(headPod, "volumes")...),
 	} {
 		before := parse(t, minimal, fault)
-		after := parse(t, minimal, fault, put([]any{ray.Finalizer}, "metadata", "finalizers"))
+		after := parse(t, minimal, fault, put([]any{raycluster.Finalizer}, "metadata", "finalizers"))
 		if answer := judged(t, s, defaulted(t, s, after, before), before); !answer.Allowed {
 			t.Errorf("%s: %+v", name, answer.Result)
 		}

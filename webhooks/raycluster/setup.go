@@ -11,7 +11,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // The paths of the webhooks. Configurations in clusters call them.
@@ -48,7 +48,7 @@ func Register(mgr ctrl.Manager, enabled bool, guards author.Guards, o Options) {
 		mutating, validating = &defaulter{o.settings}, &validator{o.settings}
 	}
 	server.Register(MutatePath, &admission.Webhook{Handler: mutating})
-	server.Register(ValidatePath, &admission.Webhook{Handler: guards.OfManager().Before(validating, ray.GVK.GroupKind(), usesOf)})
+	server.Register(ValidatePath, &admission.Webhook{Handler: guards.OfManager().Before(validating, raycluster.GVK.GroupKind(), usesOf)})
 }
 
 // usesOf lists what a cluster names. Its pods are made by KubeRay, not by the manager.
@@ -75,7 +75,7 @@ func SettingsOf(c config.RayCluster, served capability.Set, domain, version stri
 	return Settings{
 		Wishes:               WishesOf(c),
 		DenyKubeRay:          c.KubeRaySecurity == config.KubeRaySecurityDeny,
-		Platform:             ray.Platform{OpenShift: served.OpenShift()},
+		Platform:             raycluster.Platform{OpenShift: served.OpenShift()},
 		Domain:               clusterdomain.Prefer(c.IngressDomain, domain),
 		Version:              version,
 		OAuthImage:           c.OAuthProxyImage,
@@ -87,6 +87,6 @@ func SettingsOf(c config.RayCluster, served capability.Set, domain, version stri
 }
 
 // WishesOf are those that the settings of the component say.
-func WishesOf(c config.RayCluster) ray.Wishes {
-	return ray.Wishes{OAuth: c.OAuth, MTLS: c.MTLS, Issuer: ray.Issuer(c.Certificates), TrustKubeRay: c.KubeRaySecurity == config.KubeRaySecurityTrust}
+func WishesOf(c config.RayCluster) raycluster.Wishes {
+	return raycluster.Wishes{OAuth: c.OAuth, MTLS: c.MTLS, Issuer: raycluster.Issuer(c.Certificates), TrustKubeRay: c.KubeRaySecurity == config.KubeRaySecurityTrust}
 }

@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 const (
@@ -15,7 +15,7 @@ const (
 
 // shapeErrors refuses what would be overlooked otherwise: values of another type on the way to the pod templates. The schema
 // of the CRD says the same, but later.
-func shapeErrors(c ray.Cluster) field.ErrorList {
+func shapeErrors(c raycluster.Cluster) field.ErrorList {
 	s := &shape{}
 	root := c.Object()
 	metadata := s.object(root, nil, "metadata")

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // variants are the settings under which admission writes different things.
@@ -52,7 +52,7 @@ func never(string) bool { return false }
 
 // watchedLists are all lists with elements of ours, of the head and of every group: sections 7.3 and 7.4.
 func watchedLists(object map[string]any) []watched {
-	ofSidecar := func(name string) bool { return name != ray.VolumeCA && name != ray.VolumeServer }
+	ofSidecar := func(name string) bool { return name != raycluster.VolumeCA && name != raycluster.VolumeServer }
 	ofVolumes := func(name string) string {
 		if ofSidecar(name) {
 			return "OAuth Proxy TLS Secret volume is immutable"
@@ -170,7 +170,7 @@ func checkImmutable(t *testing.T, s Settings, stored map[string]any, w watched, 
 	if diff := cmp.Diff(want, causesOf(t, s, changed, stored)); diff != "" {
 		t.Errorf("update of %s (-want +got):\n%s", strings.Join(at, "."), diff)
 	}
-	if hashed := ray.View(stored).Hashed(); hashed && w.onCreation(name) {
+	if hashed := raycluster.View(stored).Hashed(); hashed && w.onCreation(name) {
 		if diff := cmp.Diff(want, causesOf(t, s, changed, nil)); diff != "" {
 			t.Errorf("creation with %s (-want +got):\n%s", strings.Join(at, "."), diff)
 		}

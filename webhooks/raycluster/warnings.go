@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // warnings tell a user of what happens otherwise than they may expect, when it is new.
@@ -19,7 +19,7 @@ func (p *plan) warnings(s Settings) []string {
 	}
 	if user := p.cluster.UserAccount(); user != "" && p.account() != user && p.old.UserAccount() != user {
 		out = append(out, fmt.Sprintf("spec.headGroupSpec.template.spec.serviceAccountName: the head runs under %s, the account of its dashboard, "+
-			"and not under %s: annotation %s: \"true\" keeps the latter", p.account(), user, ray.AnnotationKeepServiceAccount))
+			"and not under %s: annotation %s: \"true\" keeps the latter", p.account(), user, raycluster.AnnotationKeepServiceAccount))
 	}
 	before, now := ownFields(p.old.OwnSecurity()), ownFields(p.cluster.OwnSecurity())
 	for _, name := range slices.Sorted(maps.Keys(now)) {
@@ -32,7 +32,7 @@ func (p *plan) warnings(s Settings) []string {
 
 // ownFields are the fields by which a user has KubeRay secure a cluster, and what becomes of that while an administrator has not
 // said that KubeRay is trusted with it.
-func ownFields(own ray.OwnSecurity) map[string]string {
+func ownFields(own raycluster.OwnSecurity) map[string]string {
 	out := map[string]string{}
 	if own.Token {
 		out["authOptions"] = "the sidecar stays before the dashboard as well, unless raycluster.kubeRaySecurity of the operator is trust"

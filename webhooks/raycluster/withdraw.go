@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // withdraw takes out what is ours and no longer wanted (R28). An element is ours when it says what we write, and not by its
@@ -27,11 +27,11 @@ func (p *plan) withdraw(e *edit) {
 		}
 	}
 	mounts := e.list(autoscalerMounts)
-	if p.autoscaler.env == nil && nested.Named(mounts, ray.VolumeServer) != nil {
+	if p.autoscaler.env == nil && nested.Named(mounts, raycluster.VolumeServer) != nil {
 		p.withdrawTLS(e, autoscalerEnv, autoscalerMounts)
 	}
-	if nested.Named(asList(p.autoscaler.mounts), ray.VolumeToken) == nil {
-		e.dropWhere(autoscalerMounts, func(m element) bool { return m["name"] == ray.VolumeToken && m["mountPath"] == tokenPath })
+	if nested.Named(asList(p.autoscaler.mounts), raycluster.VolumeToken) == nil {
+		e.dropWhere(autoscalerMounts, func(m element) bool { return m["name"] == raycluster.VolumeToken && m["mountPath"] == tokenPath })
 	}
 }
 
@@ -47,7 +47,7 @@ func (p *plan) withdrawTLS(e *edit, env, mounts place) {
 		return slices.ContainsFunc(p.variables, func(written element) bool { return same(v, written) })
 	})
 	e.dropWhere(mounts, func(m element) bool {
-		return m["name"] == ray.VolumeCA && m["mountPath"] == caPath || m["name"] == ray.VolumeServer && m["mountPath"] == tlsPath
+		return m["name"] == raycluster.VolumeCA && m["mountPath"] == caPath || m["name"] == raycluster.VolumeServer && m["mountPath"] == tlsPath
 	})
 }
 

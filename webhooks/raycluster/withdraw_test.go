@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // full is a cluster whose user has elements of their own beside every place where ours go.
@@ -37,7 +37,7 @@ spec:
 
 // versioned is what stays of us on a cluster for which nothing is switched on.
 func versioned(object map[string]any) {
-	put("0.0.0", "metadata", "annotations", ray.AnnotationVersion)(object)
+	put("0.0.0", "metadata", "annotations", raycluster.AnnotationVersion)(object)
 }
 
 // R28: with a feature off an update that makes the head anew takes out what is ours, and leaves what the user wrote. Any other

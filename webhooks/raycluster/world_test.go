@@ -15,7 +15,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // small clusters, as users write them. Containers are those of the chapter.
@@ -45,7 +45,7 @@ spec: {headGroupSpec: {rayStartParams: {}, template: {spec: {containers: []}}}}
 // onOpenShift are settings with everything switched on.
 func onOpenShift() Settings {
 	return Settings{
-		Wishes: ray.Wishes{OAuth: true, MTLS: true}, Platform: ray.Platform{OpenShift: true}, Domain: "apps.example.com", Version: "0.0.0",
+		Wishes: raycluster.Wishes{OAuth: true, MTLS: true}, Platform: raycluster.Platform{OpenShift: true}, Domain: "apps.example.com", Version: "0.0.0",
 		OAuthImage: "example.com/oauth:1", ProxyImage: "example.com/proxy:1", CertificateImage: "example.com/ubi:1",
 		SidecarResources: config.DefaultRayCluster().SidecarResources, CertificateResources: config.DefaultRayCluster().CertificateResources,
 	}
@@ -59,7 +59,7 @@ func (s Settings) with(change func(*Settings)) Settings {
 	return s
 }
 
-func original(s *Settings) { s.Wishes.Issuer = ray.IssuerPod }
+func original(s *Settings) { s.Wishes.Issuer = raycluster.IssuerPod }
 func noOAuth(s *Settings)  { s.Wishes.OAuth = false }
 func noMTLS(s *Settings)   { s.Wishes.MTLS = false }
 func plain(s *Settings)    { s.Platform.OpenShift = false }
@@ -75,7 +75,7 @@ func parse(t testing.TB, text string, changes ...func(map[string]any)) map[strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := ray.Parse(raw)
+	c, err := raycluster.Parse(raw)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func defaulted(t testing.TB, s Settings, object, old map[string]any) map[string]
 			t.Fatalf("%v\n%s", err, answer.Patch)
 		}
 	}
-	c, err := ray.Parse(raw)
+	c, err := raycluster.Parse(raw)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/raycluster"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	ray "github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // ByComponent are the kinds of each component, by its name.

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflowconfig/v1"
-	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
 func configOf(namespace string) *mlflowv1.MLflowConfig {

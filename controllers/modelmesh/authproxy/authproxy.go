@@ -12,8 +12,8 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
-	"github.com/odh-platform/odh-platform-operator/pkg/oauthproxy"
-	"github.com/odh-platform/odh-platform-operator/pkg/rbacproxy"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources/oauthproxy"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources/rbacproxy"
 )
 
 // Names that other software relies on.

@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/oauthproxy"
-	"github.com/odh-platform/odh-platform-operator/pkg/rbacproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources/oauthproxy"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources/rbacproxy"
 )
 
 func (p *Proxy) oauth() (*corev1ac.ContainerApplyConfiguration, error) {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
-	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/redact"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
 // Texts that users of ModelMesh know.

@@ -19,10 +19,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	"github.com/odh-platform/odh-platform-operator/pkg/conditions"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
-	"github.com/odh-platform/odh-platform-operator/pkg/oauthproxy"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources/oauthproxy"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
 const (

@@ -17,7 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/meshtest"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
-	"github.com/odh-platform/odh-platform-operator/pkg/oauthproxy"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources/oauthproxy"
 )
 
 // failing makes reads of one kind from memory fail; of lists the kind ends with List.

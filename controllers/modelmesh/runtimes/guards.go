@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
-	"github.com/odh-platform/odh-platform-operator/pkg/oauthproxy"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources/oauthproxy"
 )
 
 // guard is the sidecar of the pods of a namespace. Where one namespace is served there is none: what it needs beside it, an account

@@ -16,7 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // annotationIssued is put by cert-manager on a Secret; its value is the name of the Certificate.
@@ -71,7 +71,7 @@ func (p *reconciliation) lookAtIssued(ctx context.Context, plan leafPlan) error 
 		s.uid, s.version = live.UID, live.ResourceVersion
 		p.memory.store(plan.secret, s)
 	}
-	if bundle := live.Data[ray.KeyCACert]; err == nil && len(bundle) > 0 && plan.role == roleHead {
+	if bundle := live.Data[raycluster.KeyCACert]; err == nil && len(bundle) > 0 && plan.role == roleHead {
 		return p.publishBundle(ctx, bundle, s)
 	}
 	return err
@@ -83,7 +83,7 @@ func (p *reconciliation) publishBundle(ctx context.Context, bundle []byte, leaf 
 	if err != nil || !p.isOurs(live) {
 		return err
 	}
-	return p.write(ctx, p.plan.authority, "", map[string][]byte{ray.KeyCACert: bundle},
+	return p.write(ctx, p.plan.authority, "", map[string][]byte{raycluster.KeyCACert: bundle},
 		slot{role: roleAuthority, next: leaf.next, expires: leaf.expires})
 }
 
@@ -105,9 +105,9 @@ func buildCertificate(cluster *unstructured.Unstructured, leaf leafPlan, issuer 
 	} else {
 		algorithm = string(certs.ECDSA)
 	}
-	label := map[string]any{ray.LabelClusterName: cluster.GetName()}
-	secretLabels := map[string]any{ray.LabelClusterName: cluster.GetName()}
-	for key, value := range names.Labels(ray.ComponentName) {
+	label := map[string]any{raycluster.LabelClusterName: cluster.GetName()}
+	secretLabels := map[string]any{raycluster.LabelClusterName: cluster.GetName()}
+	for key, value := range names.Labels(raycluster.ComponentName) {
 		secretLabels[key] = value
 	}
 	u := &unstructured.Unstructured{Object: map[string]any{

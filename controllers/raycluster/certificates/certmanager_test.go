@@ -16,10 +16,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-var byCertManager = ray.Mode{MTLS: true, Issuer: ray.IssuerCertManager}
+var byCertManager = raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerCertManager}
 
 func jsonOf(config runtime.ApplyConfiguration) ([]byte, error) { return json.Marshal(config) }
 
@@ -82,11 +82,11 @@ func TestCertManagerIssues(t *testing.T) {
 	for _, name := range []string{head, worker} {
 		secret := w.secret(name)
 		owner := metav1.GetControllerOf(secret)
-		if owner == nil || owner.UID != "u" || len(secret.Data) != 3 || secret.Labels[names.ComponentLabel] != ray.ComponentName {
+		if owner == nil || owner.UID != "u" || len(secret.Data) != 3 || secret.Labels[names.ComponentLabel] != raycluster.ComponentName {
 			t.Errorf("%s: owner %v, labels %v, %d keys", name, owner, secret.Labels, len(secret.Data))
 		}
 	}
-	w.create(pending("a", ray.NodeTypeWorker, "10.0.0.2"))
+	w.create(pending("a", raycluster.NodeTypeWorker, "10.0.0.2"))
 	w.keep(cluster, byCertManager)
 	if w.patches != 0 {
 		t.Error("a pod was told of a certificate that is not issued yet")
@@ -98,7 +98,7 @@ func TestCertManagerIssues(t *testing.T) {
 		t.Errorf("%d pods were told", w.patches)
 	}
 	w.rests(cluster, byCertManager)
-	if wanted := w.Wanted(ray.View(cluster.Object), byCertManager); len(wanted) != 5 {
+	if wanted := w.Wanted(raycluster.View(cluster.Object), byCertManager); len(wanted) != 5 {
 		t.Errorf("%d objects are kept", len(wanted))
 	}
 }

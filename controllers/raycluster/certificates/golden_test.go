@@ -10,7 +10,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/raytest"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
@@ -18,10 +18,10 @@ import (
 func TestSecretsOfACluster(t *testing.T) {
 	w, cluster := newWorld(t), demo(t)
 	mode := byOperator
-	mode.Auth = ray.AuthProxy
+	mode.Auth = raycluster.AuthProxy
 	w.keep(cluster, mode)
 	var objects []*unstructured.Unstructured
-	for _, name := range planCertificates(ray.View(cluster.Object), mode, w.settings, w.domain, nil).secrets() {
+	for _, name := range planCertificates(raycluster.View(cluster.Object), mode, w.settings, w.domain, nil).secrets() {
 		secret := w.secret(name)
 		secret.SetGroupVersionKind(secretGVK)
 		for key := range secret.Data {
@@ -41,10 +41,10 @@ func TestSecretsOfACluster(t *testing.T) {
 
 // What cert-manager is asked for.
 func TestCertificatesOfCertManager(t *testing.T) {
-	pods := []corev1.Pod{*raytest.Pod("h", ray.NodeTypeHead, "u", "10.0.0.1", "fd00::1"), *raytest.Pod("w", ray.NodeTypeWorker, "u", "10.0.0.2")}
+	pods := []corev1.Pod{*raytest.Pod("h", raycluster.NodeTypeHead, "u", "10.0.0.1", "fd00::1"), *raytest.Pod("w", raycluster.NodeTypeWorker, "u", "10.0.0.2")}
 	issuer := config.Issuer{Name: "team-ca", Kind: "ClusterIssuer", Group: "cert-manager.io"}
 	var objects []*unstructured.Unstructured
-	for _, leaf := range planCertificates(ray.View(demo(t).Object), byCertManager, config.DefaultRayCluster(), "apps.example.org", pods).leaves {
+	for _, leaf := range planCertificates(raycluster.View(demo(t).Object), byCertManager, config.DefaultRayCluster(), "apps.example.org", pods).leaves {
 		raw, err := jsonOf(buildCertificate(demo(t), leaf, issuer))
 		u := &unstructured.Unstructured{}
 		if err != nil || u.UnmarshalJSON(raw) != nil {

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // Reasons of Events. What follows in the note is why.
@@ -25,7 +25,7 @@ const (
 const (
 	// expiryWarning is how long before its end a CA of somebody else is warned of.
 	expiryWarning    = 30 * 24 * time.Hour
-	advisePodIssuing = "annotate a new cluster with " + ray.AnnotationCertificates + ": " + string(ray.IssuerPod)
+	advisePodIssuing = "annotate a new cluster with " + raycluster.AnnotationCertificates + ": " + string(raycluster.IssuerPod)
 )
 
 // keepAuthority looks at the CA and the certificates that it signs. The key of the CA is read only when one has to be written.
@@ -45,7 +45,7 @@ func (p *reconciliation) keepAuthority(ctx context.Context) error {
 	if err != nil || root == nil {
 		return err
 	}
-	if p.memory.bundle != string(root.Data[ray.KeyCACert]) {
+	if p.memory.bundle != string(root.Data[raycluster.KeyCACert]) {
 		due = p.plan.leaves // their ca.crt is another one now
 	}
 	for _, leaf := range due {
@@ -53,7 +53,7 @@ func (p *reconciliation) keepAuthority(ctx context.Context) error {
 			return err
 		}
 	}
-	p.memory.bundle = string(root.Data[ray.KeyCACert])
+	p.memory.bundle = string(root.Data[raycluster.KeyCACert])
 	return nil
 }
 
@@ -125,8 +125,8 @@ func (p *reconciliation) knownAuthority(ctx context.Context, live *corev1.Secret
 		if err != nil {
 			return nil, err
 		}
-		if secret != nil && p.isOurs(secret) && len(secret.Data[ray.KeyCACert]) > 0 {
-			return map[string][]byte{ray.KeyCACert: secret.Data[ray.KeyCACert]}, nil
+		if secret != nil && p.isOurs(secret) && len(secret.Data[raycluster.KeyCACert]) > 0 {
+			return map[string][]byte{raycluster.KeyCACert: secret.Data[raycluster.KeyCACert]}, nil
 		}
 	}
 	return nil, nil

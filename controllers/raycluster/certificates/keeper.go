@@ -20,7 +20,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 var secretGVK = corev1.SchemeGroupVersion.WithKind("Secret")
@@ -66,7 +66,7 @@ type Keeper struct {
 func New(deps Deps) *Keeper { return &Keeper{Deps: deps} }
 
 // Wanted names the objects that belong to the certificates of a cluster, so that the others can be pruned.
-func (c *Keeper) Wanted(cluster ray.Cluster, mode ray.Mode) apply.Desired {
+func (c *Keeper) Wanted(cluster raycluster.Cluster, mode raycluster.Mode) apply.Desired {
 	return c.effective(planCertificates(cluster, mode, config.RayCluster{}, "", nil)).wanted(cluster.Namespace())
 }
 
@@ -74,14 +74,14 @@ func (c *Keeper) Wanted(cluster ray.Cluster, mode ray.Mode) apply.Desired {
 func (c *Keeper) Forget(uid types.UID) { c.known.forget(uid) }
 
 // Keep issues what is missing or due. It returns after which time something will be due; 0 says that nothing will.
-func (c *Keeper) Keep(ctx context.Context, cluster *unstructured.Unstructured, mode ray.Mode) (time.Duration, error) {
+func (c *Keeper) Keep(ctx context.Context, cluster *unstructured.Unstructured, mode raycluster.Mode) (time.Duration, error) {
 	settings, err := c.Settings(ctx)
 	if err != nil {
 		return 0, err
 	}
-	view := ray.View(cluster.Object)
+	view := raycluster.View(cluster.Object)
 	var all []corev1.Pod
-	if mode.MTLS && mode.Issuer != ray.IssuerPod {
+	if mode.MTLS && mode.Issuer != raycluster.IssuerPod {
 		if all, err = pods.Of(ctx, c.Pods, cluster.GetNamespace(), cluster.GetUID()); err != nil {
 			return 0, err
 		}
@@ -111,15 +111,15 @@ func (c *Keeper) Keep(ctx context.Context, cluster *unstructured.Unstructured, m
 
 // effective is a plan that can be carried out: without cert-manager the certificates are issued here.
 func (c *Keeper) effective(p certificatePlan) certificatePlan {
-	if p.issuer == ray.IssuerCertManager && !c.Served().Has(capability.Certificate) {
-		p.issuer = ray.IssuerOperator
+	if p.issuer == raycluster.IssuerCertManager && !c.Served().Has(capability.Certificate) {
+		p.issuer = raycluster.IssuerOperator
 	}
 	return p
 }
 
 // tellOfFallback says once that cert-manager is asked for and not there.
-func (p *reconciliation) tellOfFallback(mode ray.Mode) {
-	fallback := mode.MTLS && mode.Issuer == ray.IssuerCertManager && p.plan.issuer != mode.Issuer
+func (p *reconciliation) tellOfFallback(mode raycluster.Mode) {
+	fallback := mode.MTLS && mode.Issuer == raycluster.IssuerCertManager && p.plan.issuer != mode.Issuer
 	if fallback && !p.memory.fallback {
 		p.tell(corev1.EventTypeWarning, reasonNoCertManager, "the API of cert-manager is not served, so the operator issues the certificates")
 	}
@@ -141,7 +141,7 @@ type reconciliation struct {
 func (p *reconciliation) run(ctx context.Context) error {
 	switch {
 	case p.plan.authority == "":
-	case p.plan.issuer == ray.IssuerCertManager:
+	case p.plan.issuer == raycluster.IssuerCertManager:
 		if err := p.keepByCertManager(ctx); err != nil {
 			return err
 		}
@@ -204,7 +204,7 @@ func (p *reconciliation) isOurs(secret *corev1.Secret) bool {
 		return true
 	}
 	if owner := metav1.GetControllerOf(secret); owner != nil {
-		return owner.Kind == ray.GVK.Kind && owner.Name == p.cluster.GetName()
+		return owner.Kind == raycluster.GVK.Kind && owner.Name == p.cluster.GetName()
 	}
 	return p.Applier.Made(secret)
 }
@@ -213,7 +213,7 @@ func (p *reconciliation) isOurs(secret *corev1.Secret) bool {
 // owner are kept.
 func (p *reconciliation) write(ctx context.Context, name string, kind corev1.SecretType, data map[string][]byte, s slot) error {
 	config := corev1ac.Secret(name, p.cluster.GetNamespace()).
-		WithLabels(map[string]string{ray.LabelClusterName: p.cluster.GetName()})
+		WithLabels(map[string]string{raycluster.LabelClusterName: p.cluster.GetName()})
 	if data != nil {
 		config.WithData(data)
 	}

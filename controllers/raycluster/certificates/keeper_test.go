@@ -18,7 +18,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/raytest"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 const (
@@ -30,7 +30,7 @@ const (
 // names of the Secrets of demo.
 func demoSecrets(t *testing.T) (ca, head, worker string) {
 	t.Helper()
-	n := ray.View(demo(t).Object).Names()
+	n := raycluster.View(demo(t).Object).Names()
 	if !strings.HasPrefix(n.CASecret, caSecret) || !strings.HasPrefix(n.HeadTLS, headSecret) || !strings.HasPrefix(n.WorkerTLS, workerSecret) {
 		t.Fatalf("%+v", n)
 	}
@@ -77,7 +77,7 @@ func TestCertificatesOfANewCluster(t *testing.T) {
 	}
 	for _, secret := range []*corev1.Secret{authority, w.secret(head), w.secret(worker)} {
 		owner := metav1.GetControllerOf(secret)
-		if owner == nil || owner.UID != "u" || secret.Labels[ray.LabelClusterName] != "demo" || !apply.IsOurs(secret, ray.ComponentName) {
+		if owner == nil || owner.UID != "u" || secret.Labels[raycluster.LabelClusterName] != "demo" || !apply.IsOurs(secret, raycluster.ComponentName) {
 			t.Errorf("%s: owner %v, labels %v", secret.Name, owner, secret.Labels)
 		}
 	}
@@ -106,7 +106,7 @@ func TestPodsComeAndGo(t *testing.T) {
 	_, head, worker := demoSecrets(t)
 	w.keep(cluster, byOperator)
 	w.clock.Step(addressBatchWindow)
-	w.create(pending("h", ray.NodeTypeHead, "10.0.0.1", "fd00::1"), pending("a", ray.NodeTypeWorker, "10.0.0.2"))
+	w.create(pending("h", raycluster.NodeTypeHead, "10.0.0.1", "fd00::1"), pending("a", raycluster.NodeTypeWorker, "10.0.0.2"))
 	writes := w.writes
 	w.keep(cluster, byOperator)
 	if w.writes != writes+2 {
@@ -118,12 +118,12 @@ func TestPodsComeAndGo(t *testing.T) {
 
 	// Many at once: the first shortly after, so it waits; the others join it.
 	w.clock.Step(addressBatchWindow / 10)
-	w.create(pending("b", ray.NodeTypeWorker, "10.0.0.3"))
+	w.create(pending("b", raycluster.NodeTypeWorker, "10.0.0.3"))
 	writes = w.writes
 	if after := w.keep(cluster, byOperator); w.writes != writes || after > addressBatchWindow {
 		t.Errorf("%d writes, next pass after %s", w.writes-writes, after)
 	}
-	w.create(pending("c", ray.NodeTypeWorker, "10.0.0.4"), pending("d", ray.NodeTypeWorker, "10.0.0.5"))
+	w.create(pending("c", raycluster.NodeTypeWorker, "10.0.0.4"), pending("d", raycluster.NodeTypeWorker, "10.0.0.5"))
 	w.clock.Step(addressBatchWindow)
 	w.keep(cluster, byOperator)
 	if w.writes != writes+1 {
@@ -139,7 +139,7 @@ func TestPodsComeAndGo(t *testing.T) {
 	}
 	w.rests(cluster, byOperator)
 	w.clock.Step(addressBatchWindow)
-	w.create(pending("e", ray.NodeTypeWorker, "10.0.0.6"))
+	w.create(pending("e", raycluster.NodeTypeWorker, "10.0.0.6"))
 	w.keep(cluster, byOperator)
 	mustBeFor(t, w.secret(worker), "10.0.0.4", "10.0.0.5", "10.0.0.6")
 	if c := certificateOf(t, w.secret(worker).Data["tls.crt"]); c.VerifyHostname("10.0.0.2") == nil {
@@ -151,10 +151,10 @@ func TestPodsComeAndGo(t *testing.T) {
 func TestPodsAreServed(t *testing.T) {
 	w, cluster := newWorld(t), demo(t)
 	w.keep(cluster, byOperator)
-	running := raytest.Pod("r", ray.NodeTypeWorker, "u", "10.0.0.9")
+	running := raytest.Pod("r", raycluster.NodeTypeWorker, "u", "10.0.0.9")
 	running.Status.Phase = corev1.PodRunning
-	bare := pending("bare", ray.NodeTypeWorker)
-	w.create(pending("h", ray.NodeTypeHead, "10.0.0.1", "fd00::1"), pending("a", ray.NodeTypeWorker, "10.0.0.2"), running, bare)
+	bare := pending("bare", raycluster.NodeTypeWorker)
+	w.create(pending("h", raycluster.NodeTypeHead, "10.0.0.1", "fd00::1"), pending("a", raycluster.NodeTypeWorker, "10.0.0.2"), running, bare)
 	w.clock.Step(addressBatchWindow)
 	w.keep(cluster, byOperator)
 	if w.patches != 2 {
@@ -184,7 +184,7 @@ func TestPodsAreNotServedTooEarly(t *testing.T) {
 	_, head, _ := demoSecrets(t)
 	w.keep(cluster, byOperator)
 	w.clock.Step(addressBatchWindow)
-	w.create(pending("h", ray.NodeTypeHead, "10.0.0.1"))
+	w.create(pending("h", raycluster.NodeTypeHead, "10.0.0.1"))
 	w.hidden[head] = true
 	w.keep(cluster, byOperator)
 	if w.patches != 0 {
@@ -301,19 +301,19 @@ func TestAnExistingCAIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	old := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "team", Name: ca, Labels: map[string]string{ray.LabelClusterName: "demo"},
+		Namespace: "team", Name: ca, Labels: map[string]string{raycluster.LabelClusterName: "demo"},
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "ray.io/v1", Kind: "RayCluster", Name: "demo", UID: "u", Controller: new(true)}},
 	}, Data: root.Data}
 	w, cluster := newWorld(t, old), demo(t)
-	w.keep(cluster, ray.Mode{MTLS: true, Issuer: ray.IssuerPod})
+	w.keep(cluster, raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerPod})
 	got := w.secret(ca)
-	if !same(got.Data, root.Data) || !apply.IsOurs(got, ray.ComponentName) || w.writes != 1 {
+	if !same(got.Data, root.Data) || !apply.IsOurs(got, raycluster.ComponentName) || w.writes != 1 {
 		t.Errorf("%d writes, labels %v", w.writes, got.Labels)
 	}
 	if told := w.told(); told != "" {
 		t.Errorf("told:\n%s", told)
 	}
-	w.rests(cluster, ray.Mode{MTLS: true, Issuer: ray.IssuerPod})
+	w.rests(cluster, raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerPod})
 }
 
 // Secrets of users are used and never written.
@@ -369,14 +369,14 @@ func TestSecretsOfUsers(t *testing.T) {
 func TestFormsOfCertificates(t *testing.T) {
 	ca, head, worker := demoSecrets(t)
 	for name, tc := range map[string]struct {
-		mode ray.Mode
+		mode raycluster.Mode
 		want []string
 	}{
 		"operator":     {byOperator, []string{ca, head, worker}},
-		"pod":          {ray.Mode{MTLS: true, Issuer: ray.IssuerPod}, []string{ca}},
-		"off":          {ray.Mode{}, nil},
-		"step aside":   {ray.Mode{Skip: "managed elsewhere", MTLS: true, Issuer: ray.IssuerOperator}, nil},
-		"cert-manager": {ray.Mode{MTLS: true, Issuer: ray.IssuerCertManager}, []string{ca, head, worker}},
+		"pod":          {raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerPod}, []string{ca}},
+		"off":          {raycluster.Mode{}, nil},
+		"step aside":   {raycluster.Mode{Skip: "managed elsewhere", MTLS: true, Issuer: raycluster.IssuerOperator}, nil},
+		"cert-manager": {raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerCertManager}, []string{ca, head, worker}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, cluster := newWorld(t), demo(t)
@@ -394,7 +394,7 @@ func TestFormsOfCertificates(t *testing.T) {
 			if !slices.Equal(got, tc.want) {
 				t.Errorf("got %v, want %v", got, tc.want)
 			}
-			if wanted := w.Wanted(ray.View(cluster.Object), tc.mode); len(wanted) != len(tc.want) {
+			if wanted := w.Wanted(raycluster.View(cluster.Object), tc.mode); len(wanted) != len(tc.want) {
 				t.Errorf("%d objects are kept, want %d", len(wanted), len(tc.want))
 			}
 		})
@@ -405,7 +405,7 @@ func TestFormsOfCertificates(t *testing.T) {
 func TestForgetting(t *testing.T) {
 	w, cluster := newWorld(t), demo(t)
 	w.keep(cluster, byOperator)
-	if after := w.keep(cluster, ray.Mode{}); after != 0 || !expires(roleHead).Equal(time.Unix(0, 0).UTC()) {
+	if after := w.keep(cluster, raycluster.Mode{}); after != 0 || !expires(roleHead).Equal(time.Unix(0, 0).UTC()) {
 		t.Errorf("next pass after %s, metric %s", after, expires(roleHead))
 	}
 	w.keep(cluster, byOperator)
@@ -433,10 +433,10 @@ func TestTouchedSecrets(t *testing.T) {
 	}
 	w.rests(cluster, byOperator)
 	s := w.secret(head)
-	delete(s.Labels, ray.LabelClusterName)
+	delete(s.Labels, raycluster.LabelClusterName)
 	w.update(s)
 	w.keep(cluster, byOperator)
-	if s := w.secret(head); s.Labels[ray.LabelClusterName] != "demo" || !same(before, s.Data) {
+	if s := w.secret(head); s.Labels[raycluster.LabelClusterName] != "demo" || !same(before, s.Data) {
 		t.Errorf("labels %v", s.Labels)
 	}
 	w.rests(cluster, byOperator)
@@ -482,11 +482,11 @@ func TestFailures(t *testing.T) {
 // On Kubernetes without OAuth the proxy before the dashboard gets a certificate for its Service, with or without mutual TLS.
 func TestTheProxyHasACertificate(t *testing.T) {
 	w, cluster := newWorld(t), demo(t)
-	mode := ray.Mode{Auth: ray.AuthProxy}
-	name := ray.View(cluster.Object).Names().ProxyTLS
+	mode := raycluster.Mode{Auth: raycluster.AuthProxy}
+	name := raycluster.View(cluster.Object).Names().ProxyTLS
 	w.keep(cluster, mode)
 	secret := w.secret(name)
-	mustBeFor(t, secret, ray.View(cluster.Object).Names().ProxyService+".team.svc", "localhost")
+	mustBeFor(t, secret, raycluster.View(cluster.Object).Names().ProxyService+".team.svc", "localhost")
 	if _, leaks := secret.Data["ca.key"]; leaks || w.writes != 1 {
 		t.Errorf("%d writes, the key of a CA is there: %t", w.writes, leaks)
 	}

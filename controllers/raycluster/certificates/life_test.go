@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // reader is a process of Ray, or a client of it, that has read its certificate and whom to trust when it started, and never
@@ -46,7 +46,7 @@ type life struct {
 	*world
 	dice    *rand.Rand
 	cluster *unstructured.Unstructured
-	mode    ray.Mode
+	mode    raycluster.Mode
 	readers []reader
 	wakes   time.Time
 	made    int
@@ -56,7 +56,7 @@ type life struct {
 	least time.Duration
 }
 
-func (l *life) names() ray.Names { return ray.View(l.cluster.Object).Names() }
+func (l *life) names() raycluster.Names { return raycluster.View(l.cluster.Object).Names() }
 
 // wake makes passes until nothing is to be done now.
 func (l *life) wake() {
@@ -85,9 +85,9 @@ func pool(t *testing.T, bundle []byte) *x509.CertPool {
 // pod starts a pod with an address, which reads what its role has.
 func (l *life) pod() {
 	l.made++
-	role, secret := ray.NodeTypeWorker, l.names().WorkerTLS
+	role, secret := raycluster.NodeTypeWorker, l.names().WorkerTLS
 	if l.dice.IntN(3) == 0 {
-		role, secret = ray.NodeTypeHead, l.names().HeadTLS
+		role, secret = raycluster.NodeTypeHead, l.names().HeadTLS
 	}
 	ip := fmt.Sprintf("10.%d.%d.7", l.made/250, l.made%250)
 	name := fmt.Sprintf("p%d", l.made)
@@ -194,7 +194,7 @@ func (l *life) step() {
 	l.check()
 	switch l.dice.IntN(4) {
 	case 0, 1:
-		if l.mode.Issuer == ray.IssuerPod {
+		if l.mode.Issuer == raycluster.IssuerPod {
 			l.client()
 		} else {
 			l.pod()
@@ -219,14 +219,14 @@ func TestTenYears(t *testing.T) {
 	const years = 10
 	legacy := func(u *unstructured.Unstructured) { u.SetAnnotations(nil) }
 	for name, tc := range map[string]struct {
-		mode      ray.Mode
+		mode      raycluster.Mode
 		algorithm string
 		change    func(*unstructured.Unstructured)
 		seeds     uint64
 	}{
 		"of the operator":  {byOperator, "ECDSA", func(*unstructured.Unstructured) {}, 1},
-		"of the pods":      {ray.Mode{MTLS: true, Issuer: ray.IssuerPod}, "ECDSA", func(*unstructured.Unstructured) {}, 1},
-		"of the pods, RSA": {ray.Mode{MTLS: true, Issuer: ray.IssuerPod}, "RSA", legacy, 1},
+		"of the pods":      {raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerPod}, "ECDSA", func(*unstructured.Unstructured) {}, 1},
+		"of the pods, RSA": {raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerPod}, "RSA", legacy, 1},
 	} {
 		for seed := range tc.seeds {
 			t.Run(fmt.Sprintf("%s %d", name, seed), func(t *testing.T) {

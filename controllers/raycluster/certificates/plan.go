@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 const (
@@ -49,7 +49,7 @@ type leafPlan struct {
 
 // certificatePlan says which certificates a cluster should have.
 type certificatePlan struct {
-	issuer ray.Issuer
+	issuer raycluster.Issuer
 	// authority is the name of the Secret of the CA; empty without mutual TLS.
 	authority string
 	root      certs.RootOptions
@@ -61,7 +61,7 @@ type certificatePlan struct {
 }
 
 // planCertificates decides from the cluster, the settings, the domain of the cluster ("" where it is unknown) and the pods.
-func planCertificates(c ray.Cluster, m ray.Mode, s config.RayCluster, domain string, all []corev1.Pod) certificatePlan {
+func planCertificates(c raycluster.Cluster, m raycluster.Mode, s config.RayCluster, domain string, all []corev1.Pod) certificatePlan {
 	var p certificatePlan
 	if !m.Active() {
 		return p
@@ -72,13 +72,13 @@ func planCertificates(c ray.Cluster, m ray.Mode, s config.RayCluster, domain str
 		p.issuer, p.authority = m.Issuer, names.CASecret
 		p.root = certs.RootOptions{CommonName: authorityName, Lifetime: authorityLifetime, Algorithm: algorithm}
 	}
-	if m.MTLS && m.Issuer != ray.IssuerPod {
+	if m.MTLS && m.Issuer != raycluster.IssuerPod {
 		p.leaves = append(p.leaves, planLeaf(roleHead, names.HeadTLS, algorithm, headNames(c, s, domain), all))
 		if c.Workers() > 0 {
 			p.leaves = append(p.leaves, planLeaf(roleWorker, names.WorkerTLS, algorithm, commonNames(c, s), all))
 		}
 	}
-	if m.Auth == ray.AuthProxy {
+	if m.Auth == raycluster.AuthProxy {
 		service := names.ProxyService + "." + c.Namespace() + ".svc"
 		p.proxy = names.ProxyTLS
 		p.serving = certs.ServingOptions{
@@ -91,11 +91,11 @@ func planCertificates(c ray.Cluster, m ray.Mode, s config.RayCluster, domain str
 
 // commonNames are those of every pod: the address of loopback as a name too, for clients that compare texts, and the head, whose
 // name KubeRay gives to all.
-func commonNames(c ray.Cluster, s config.RayCluster) []string {
+func commonNames(c raycluster.Cluster, s config.RayCluster) []string {
 	return []string{"127.0.0.1", "localhost", c.HeadDNSName() + "." + s.ClusterDomain}
 }
 
-func headNames(c ray.Cluster, s config.RayCluster, domain string) []string {
+func headNames(c raycluster.Cluster, s config.RayCluster, domain string) []string {
 	out := append(commonNames(c, s), c.HeadDNSName(), c.Names().HeadService)
 	if domain != "" {
 		out = append(out, c.ClientDNSName(domain))
@@ -150,7 +150,7 @@ func (p certificatePlan) wanted(namespace string) apply.Desired {
 	for _, name := range p.secrets() {
 		out.Add(corev1ac.Secret(name, namespace))
 	}
-	if p.issuer == ray.IssuerCertManager {
+	if p.issuer == raycluster.IssuerCertManager {
 		for _, leaf := range p.leaves {
 			out.Add(certificateNamed(leaf.secret, namespace))
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 type brokenReader struct{}
@@ -33,7 +33,7 @@ func (brokenReader) List(context.Context, client.ObjectList, ...client.ListOptio
 
 // R13: the names of section 6.12, without the one that an empty domain made.
 func TestNamesInCertificates(t *testing.T) {
-	pods := []corev1.Pod{*raytest.Pod("h", ray.NodeTypeHead, "u", "10.0.0.1", "fd00::1"), *raytest.Pod("w", ray.NodeTypeWorker, "u", "10.0.0.2")}
+	pods := []corev1.Pod{*raytest.Pod("h", raycluster.NodeTypeHead, "u", "10.0.0.1", "fd00::1"), *raytest.Pod("w", raycluster.NodeTypeWorker, "u", "10.0.0.2")}
 	override := demo(t)
 	if err := unstructured.SetNestedField(override.Object, "mine", "spec", "headGroupSpec", "headService", "metadata", "name"); err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func TestNamesInCertificates(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := planCertificates(ray.View(tc.cluster.Object), byOperator, config.DefaultRayCluster(), tc.domain, pods)
+			p := planCertificates(raycluster.View(tc.cluster.Object), byOperator, config.DefaultRayCluster(), tc.domain, pods)
 			if diff := cmp.Diff([][]string{tc.head, tc.worker}, [][]string{p.leaves[0].options.DNSNames, p.leaves[1].options.DNSNames}); diff != "" {
 				t.Error(diff)
 			}
@@ -79,7 +79,7 @@ func TestPlans(t *testing.T) {
 	rsa.CertificateKeyAlgorithm = "RSA"
 	for name, tc := range map[string]struct {
 		cluster  *unstructured.Unstructured
-		mode     ray.Mode
+		mode     raycluster.Mode
 		settings config.RayCluster
 		want     []string // beginnings of the names of the Secrets
 		key      string
@@ -88,15 +88,15 @@ func TestPlans(t *testing.T) {
 		"head alone": {alone, byOperator, config.DefaultRayCluster(), []string{caSecret, headSecret}, "ECDSA"},
 		"RSA":        {demo(t), byOperator, rsa, []string{caSecret, headSecret, workerSecret}, "RSA"},
 		"with a proxy of ours": {
-			demo(t), ray.Mode{MTLS: true, Issuer: ray.IssuerOperator, Auth: ray.AuthProxy}, config.DefaultRayCluster(),
+			demo(t), raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerOperator, Auth: raycluster.AuthProxy}, config.DefaultRayCluster(),
 			[]string{caSecret, "demo-proxy-tls-secret-", headSecret, workerSecret}, "ECDSA",
 		},
-		"the proxy alone":          {demo(t), ray.Mode{Auth: ray.AuthProxy}, config.DefaultRayCluster(), []string{"demo-proxy-tls-secret-"}, ""},
-		"the proxy of OpenShift":   {demo(t), ray.Mode{Auth: ray.AuthOAuth}, config.DefaultRayCluster(), nil, ""},
-		"KubeRay's own mutual TLS": {demo(t), ray.Mode{}, config.DefaultRayCluster(), nil, ""},
+		"the proxy alone":          {demo(t), raycluster.Mode{Auth: raycluster.AuthProxy}, config.DefaultRayCluster(), []string{"demo-proxy-tls-secret-"}, ""},
+		"the proxy of OpenShift":   {demo(t), raycluster.Mode{Auth: raycluster.AuthOAuth}, config.DefaultRayCluster(), nil, ""},
+		"KubeRay's own mutual TLS": {demo(t), raycluster.Mode{}, config.DefaultRayCluster(), nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := planCertificates(ray.View(tc.cluster.Object), tc.mode, tc.settings, "", nil)
+			p := planCertificates(raycluster.View(tc.cluster.Object), tc.mode, tc.settings, "", nil)
 			got := p.secrets()
 			if len(got) != len(tc.want) {
 				t.Fatalf("got %v, want %v", got, tc.want)
@@ -156,9 +156,9 @@ func TestTooManyPods(t *testing.T) {
 // Pods that are over lose their address, pods that are on their way out keep it.
 func TestPodsOfRole(t *testing.T) {
 	pods := []corev1.Pod{
-		*raytest.Pod("h", ray.NodeTypeHead, "u", "10.0.0.1"), *raytest.Pod("w", ray.NodeTypeWorker, "u", "10.0.0.2"),
-		*raytest.Pod("over", ray.NodeTypeWorker, "u", "10.0.0.3"), *raytest.Pod("failed", ray.NodeTypeWorker, "u", "10.0.0.4"),
-		*raytest.Pod("leaving", ray.NodeTypeWorker, "u", "10.0.0.5"),
+		*raytest.Pod("h", raycluster.NodeTypeHead, "u", "10.0.0.1"), *raytest.Pod("w", raycluster.NodeTypeWorker, "u", "10.0.0.2"),
+		*raytest.Pod("over", raycluster.NodeTypeWorker, "u", "10.0.0.3"), *raytest.Pod("failed", raycluster.NodeTypeWorker, "u", "10.0.0.4"),
+		*raytest.Pod("leaving", raycluster.NodeTypeWorker, "u", "10.0.0.5"),
 	}
 	pods[2].Status.Phase, pods[3].Status.Phase = corev1.PodSucceeded, corev1.PodFailed
 	pods[4].DeletionTimestamp = &pods[4].CreationTimestamp
@@ -177,7 +177,7 @@ func TestCertificateOfCertManager(t *testing.T) {
 	rsa := config.DefaultRayCluster()
 	rsa.CertificateKeyAlgorithm = "RSA"
 	for size, settings := range map[int64]config.RayCluster{256: config.DefaultRayCluster(), 2048: rsa} {
-		p := planCertificates(ray.View(demo(t).Object), byOperator, settings, "apps.example.org", []corev1.Pod{*raytest.Pod("h", ray.NodeTypeHead, "u", "10.0.0.1")})
+		p := planCertificates(raycluster.View(demo(t).Object), byOperator, settings, "apps.example.org", []corev1.Pod{*raytest.Pod("h", raycluster.NodeTypeHead, "u", "10.0.0.1")})
 		config := buildCertificate(demo(t), p.leaves[0], config.Issuer{Name: "team-ca", Kind: "ClusterIssuer", Group: "cert-manager.io"})
 		u := &unstructured.Unstructured{}
 		raw, err := jsonOf(config)

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/pods"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // story is a cluster to which things happen.
@@ -33,7 +33,7 @@ func (s *story) happens(t *rapid.T, steps []string) {
 	case "a pod is made":
 		s.made++
 		name := fmt.Sprintf("p%d", s.made)
-		role := rapid.SampledFrom([]string{ray.NodeTypeHead, ray.NodeTypeWorker}).Draw(t, "role")
+		role := rapid.SampledFrom([]string{raycluster.NodeTypeHead, raycluster.NodeTypeWorker}).Draw(t, "role")
 		pod := pending(name, role)
 		s.create(pod)
 		s.pods = append(s.pods, name)
@@ -131,7 +131,7 @@ func (s *story) check(t *rapid.T) {
 			t.Fatal(err)
 		}
 		secret := worker
-		if pod.Labels[ray.LabelNodeType] == ray.NodeTypeHead {
+		if pod.Labels[raycluster.LabelNodeType] == raycluster.NodeTypeHead {
 			secret = head
 		}
 		leaf := certificateOf(s.t, s.secret(secret).Data["tls.crt"])

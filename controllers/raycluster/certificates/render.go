@@ -7,20 +7,20 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // Render returns the Secrets of certificates without their data, and the requests to cert-manager, for a new cluster. The names are those of
 // the Secrets.
-func Render(cluster *unstructured.Unstructured, mode ray.Mode, settings config.RayCluster, domain string, served capability.Set) (desired apply.Desired, secrets []string) {
+func Render(cluster *unstructured.Unstructured, mode raycluster.Mode, settings config.RayCluster, domain string, served capability.Set) (desired apply.Desired, secrets []string) {
 	keeper := New(Deps{Served: func() capability.Set { return served }})
-	p := keeper.effective(planCertificates(ray.View(cluster.Object), mode, settings, domain, nil))
-	byManager := p.issuer == ray.IssuerCertManager
+	p := keeper.effective(planCertificates(raycluster.View(cluster.Object), mode, settings, domain, nil))
+	byManager := p.issuer == raycluster.IssuerCertManager
 	for _, name := range p.secrets() {
 		if byManager && name != p.proxy {
 			continue // cert-manager makes them
 		}
-		desired.Add(corev1ac.Secret(name, cluster.GetNamespace()).WithLabels(map[string]string{ray.LabelClusterName: cluster.GetName()}))
+		desired.Add(corev1ac.Secret(name, cluster.GetNamespace()).WithLabels(map[string]string{raycluster.LabelClusterName: cluster.GetName()}))
 		secrets = append(secrets, name)
 	}
 	if byManager {

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // Addresses of loopback, of which Linux has many.
@@ -26,7 +26,7 @@ func TestHeadAndWorkerTalk(t *testing.T) {
 			w := newWorld(t).atPresent().withPods(headIP, workerIP)
 			w.settings.CertificateKeyAlgorithm = algorithm
 			w.keep(demo(t), byOperator)
-			head, worker := w.machine(ray.NodeTypeHead, headIP, ray.IssuerOperator), w.machine(ray.NodeTypeWorker, workerIP, ray.IssuerOperator)
+			head, worker := w.machine(raycluster.NodeTypeHead, headIP, raycluster.IssuerOperator), w.machine(raycluster.NodeTypeWorker, workerIP, raycluster.IssuerOperator)
 			head.start()
 			worker.start()
 			for dir, want := range map[string]string{"ca": "ca.crt", "tls": "ca.crt,server.crt,server.key"} {
@@ -56,10 +56,10 @@ func TestPeersThatAreRefused(t *testing.T) {
 	w := newWorld(t).withPods(headIP, workerIP)
 	w.keep(demo(t), byOperator)
 	now := w.clock.Now()
-	head, worker := w.machine(ray.NodeTypeHead, headIP, ray.IssuerOperator), w.machine(ray.NodeTypeWorker, workerIP, ray.IssuerOperator)
+	head, worker := w.machine(raycluster.NodeTypeHead, headIP, raycluster.IssuerOperator), w.machine(raycluster.NodeTypeWorker, workerIP, raycluster.IssuerOperator)
 	other := newWorld(t).withPods(headIP, workerIP) // another cluster of the same name
 	other.keep(demo(t), byOperator)
-	stranger := other.machine(ray.NodeTypeWorker, workerIP, ray.IssuerOperator).process()
+	stranger := other.machine(raycluster.NodeTypeWorker, workerIP, raycluster.IssuerOperator).process()
 
 	bare := worker.process().client(headIP, now)
 	bare.Certificates = nil
@@ -78,7 +78,7 @@ func TestPeersThatAreRefused(t *testing.T) {
 	old := head.process()
 	w.clock.SetTime(end)
 	w.keep(demo(t), byOperator)
-	fresh := w.machine(ray.NodeTypeWorker, workerIP, ray.IssuerOperator).process()
+	fresh := w.machine(raycluster.NodeTypeWorker, workerIP, raycluster.IssuerOperator).process()
 	if err := head.process().dial(worker.process().client(headIP, end), end); err == nil {
 		t.Error("both certificates have expired")
 	}
@@ -95,7 +95,7 @@ func TestAPodWaitsForItsAddress(t *testing.T) {
 	needsOpenSSL(t)
 	w := newWorld(t).atPresent().withPods(headIP, workerIP)
 	w.keep(demo(t), byOperator)
-	late := w.machine(ray.NodeTypeWorker, lateIP, ray.IssuerOperator)
+	late := w.machine(raycluster.NodeTypeWorker, lateIP, raycluster.IssuerOperator)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	waits := late.command(ctx)
@@ -109,7 +109,7 @@ func TestAPodWaitsForItsAddress(t *testing.T) {
 	if said, err := bufio.NewReader(out).ReadString('\n'); err != nil || !strings.Contains(said, "waiting for a certificate for "+lateIP) {
 		t.Fatalf("it says %q, %v", said, err)
 	}
-	w.create(pending("late", ray.NodeTypeWorker, lateIP))
+	w.create(pending("late", raycluster.NodeTypeWorker, lateIP))
 	w.clock.Step(addressBatchWindow)
 	w.keep(demo(t), byOperator)
 	late.mount()
@@ -117,7 +117,7 @@ func TestAPodWaitsForItsAddress(t *testing.T) {
 		t.Fatalf("it waits though its address is in: %v", err)
 	}
 	now := w.clock.Now()
-	head := w.machine(ray.NodeTypeHead, headIP, ray.IssuerOperator)
+	head := w.machine(raycluster.NodeTypeHead, headIP, raycluster.IssuerOperator)
 	if err := late.process().dial(head.process().client(lateIP, now), now); err != nil {
 		t.Error(err)
 	}
@@ -137,9 +137,9 @@ func TestRotationKeepsPodsTalking(t *testing.T) {
 		w.keep(cluster, byOperator)
 		now := w.clock.Now()
 		all = append(all, started{
-			now, w.machine(ray.NodeTypeHead, headIP, ray.IssuerOperator).process(), w.machine(ray.NodeTypeWorker, workerIP, ray.IssuerOperator).process(),
+			now, w.machine(raycluster.NodeTypeHead, headIP, raycluster.IssuerOperator).process(), w.machine(raycluster.NodeTypeWorker, workerIP, raycluster.IssuerOperator).process(),
 		})
-		bundles[strings.Count(string(w.dataOf(ray.View(cluster.Object).Names().CASecret)["ca.crt"]), "BEGIN")] = true
+		bundles[strings.Count(string(w.dataOf(raycluster.View(cluster.Object).Names().CASecret)["ca.crt"]), "BEGIN")] = true
 		newest := all[len(all)-1]
 		for _, old := range all {
 			if now.After(old.head.certificate.Leaf.NotAfter) {
@@ -162,7 +162,7 @@ func TestRotationKeepsPodsTalking(t *testing.T) {
 // Service, and by address as gRPC compares it: as text.
 func TestTheOriginalFormTalks(t *testing.T) {
 	needsOpenSSL(t)
-	mode := ray.Mode{MTLS: true, Issuer: ray.IssuerPod}
+	mode := raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerPod}
 	for name, prepare := range map[string]func(w *world){
 		"ECDSA":          func(*world) {},
 		"RSA":            func(w *world) { w.settings.CertificateKeyAlgorithm = "RSA" },
@@ -174,7 +174,7 @@ func TestTheOriginalFormTalks(t *testing.T) {
 			prepare(w)
 			w.clock.SetTime(time.Now())
 			w.keep(demo(t), mode)
-			head, worker := w.machine(ray.NodeTypeHead, headIP, ray.IssuerPod), w.machine(ray.NodeTypeWorker, workerIP, ray.IssuerPod)
+			head, worker := w.machine(raycluster.NodeTypeHead, headIP, raycluster.IssuerPod), w.machine(raycluster.NodeTypeWorker, workerIP, raycluster.IssuerPod)
 			head.start()
 			worker.start()
 			now := time.Now()
@@ -194,7 +194,7 @@ func TestTheOriginalFormTalks(t *testing.T) {
 }
 
 // original brings a CA past the moment at which the next one signs.
-func original(w *world, mode ray.Mode) {
+func original(w *world, mode raycluster.Mode) {
 	for _, ago := range []time.Duration{2*leafLifetime + 24*time.Hour, leafLifetime} {
 		w.clock.SetTime(time.Now().Add(-ago))
 		w.keep(demo(w.t), mode)

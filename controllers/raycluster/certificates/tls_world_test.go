@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // workspace is where the pods have their certificates; here it is a folder of the test.
@@ -28,17 +28,17 @@ type machine struct {
 	t    *testing.T
 	w    *world
 	dir  string
-	tls  ray.TLS
+	tls  raycluster.TLS
 	ip   string
 	role string
 }
 
 // machine makes the files of a pod. Its containers see what the admission puts into the pod template.
-func (w *world) machine(role, ip string, issuer ray.Issuer) *machine {
+func (w *world) machine(role, ip string, issuer raycluster.Issuer) *machine {
 	w.t.Helper()
-	c := ray.View(demo(w.t).Object)
-	m := &machine{t: w.t, w: w, dir: w.t.TempDir(), ip: ip, role: role, tls: ray.TLS{
-		Issuer: issuer, Names: c.Names(), Head: role == ray.NodeTypeHead, Image: "example.com/openssl:1",
+	c := raycluster.View(demo(w.t).Object)
+	m := &machine{t: w.t, w: w, dir: w.t.TempDir(), ip: ip, role: role, tls: raycluster.TLS{
+		Issuer: issuer, Names: c.Names(), Head: role == raycluster.NodeTypeHead, Image: "example.com/openssl:1",
 		SignedNames: []string{c.ClientDNSName(w.domain), c.HeadDNSName()},
 	}}
 	m.mount()
@@ -103,7 +103,7 @@ func (m *machine) command(ctx context.Context) *exec.Cmd {
 			value = local.Replace(*env.Value)
 		case *env.ValueFrom.FieldRef.FieldPath == "status.podIP":
 			value = m.ip
-		case strings.Contains(*env.ValueFrom.FieldRef.FieldPath, ray.LabelNodeType):
+		case strings.Contains(*env.ValueFrom.FieldRef.FieldPath, raycluster.LabelNodeType):
 			value = m.role
 		default:
 			m.t.Fatalf("the test does not know the field %s", *env.ValueFrom.FieldRef.FieldPath)
@@ -231,9 +231,9 @@ func keysIn(t *testing.T, dir string) []string {
 // withPods adds pods that have these addresses.
 func (w *world) withPods(head string, workers ...string) *world {
 	w.t.Helper()
-	w.create(pending("h", ray.NodeTypeHead, head))
+	w.create(pending("h", raycluster.NodeTypeHead, head))
 	for i, ip := range workers {
-		w.create(pending(fmt.Sprintf("w%d", i), ray.NodeTypeWorker, ip))
+		w.create(pending(fmt.Sprintf("w%d", i), raycluster.NodeTypeWorker, ip))
 	}
 	return w
 }

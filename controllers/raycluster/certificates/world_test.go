@@ -26,11 +26,11 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // byOperator is the mode of a new cluster.
-var byOperator = ray.Mode{MTLS: true, Issuer: ray.IssuerOperator}
+var byOperator = raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerOperator}
 
 // world keeps certificates on a fake API server, with a clock that stands still.
 type world struct {
@@ -87,7 +87,7 @@ func newWorld(t *testing.T, existing ...client.Object) *world {
 		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			heads, ok := list.(*metav1.PartialObjectMetadataList)
-			if !ok || heads.Kind != ray.GVK.Kind+"List" {
+			if !ok || heads.Kind != raycluster.GVK.Kind+"List" {
 				return c.List(ctx, list, opts...)
 			}
 			heads.Items = []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "demo", UID: "u"}}}
@@ -96,7 +96,7 @@ func newWorld(t *testing.T, existing ...client.Object) *world {
 	})
 	w.Keeper = New(Deps{
 		Cached: cached, Live: live, Pods: w.server, Writer: cached,
-		Applier: apply.New(apply.Options{Client: cached, Live: live, FieldOwner: ray.FieldOwner, Component: ray.ComponentName}),
+		Applier: apply.New(apply.Options{Client: cached, Live: live, FieldOwner: raycluster.FieldOwner, Component: raycluster.ComponentName}),
 		Clock:   w.clock, Recorder: w.events,
 		Settings: func(context.Context) (config.RayCluster, error) { return w.settings, nil },
 		Domain:   func() string { return w.domain },
@@ -122,7 +122,7 @@ spec: {headGroupSpec: {}, workerGroupSpecs: [{groupName: small}]}`), &u.Object)
 }
 
 // keep makes a pass that must succeed.
-func (w *world) keep(cluster *unstructured.Unstructured, mode ray.Mode) time.Duration {
+func (w *world) keep(cluster *unstructured.Unstructured, mode raycluster.Mode) time.Duration {
 	w.t.Helper()
 	after, err := w.Keep(w.t.Context(), cluster, mode)
 	if err != nil {
@@ -132,7 +132,7 @@ func (w *world) keep(cluster *unstructured.Unstructured, mode ray.Mode) time.Dur
 }
 
 // rests makes a pass that may not cost a request.
-func (w *world) rests(cluster *unstructured.Unstructured, mode ray.Mode) {
+func (w *world) rests(cluster *unstructured.Unstructured, mode raycluster.Mode) {
 	w.t.Helper()
 	reads, writes, patches := w.reads, w.writes, w.patches
 	w.keep(cluster, mode)
@@ -199,7 +199,7 @@ func pending(name, role string, ips ...string) *corev1.Pod {
 func manyPods(n int, start time.Time) []corev1.Pod {
 	var out []corev1.Pod
 	for i := range n {
-		pod := raytest.Pod(fmt.Sprintf("w%05d", i), ray.NodeTypeWorker, "u", fmt.Sprintf("10.%d.%d.%d", i/65536, i/256%256, i%256))
+		pod := raytest.Pod(fmt.Sprintf("w%05d", i), raycluster.NodeTypeWorker, "u", fmt.Sprintf("10.%d.%d.%d", i/65536, i/256%256, i%256))
 		pod.CreationTimestamp = metav1.NewTime(start.Add(time.Duration(i) * time.Second))
 		out = append(out, *pod)
 	}

@@ -13,13 +13,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // NewCache makes the cache of Ray's pods: those with the label of a RayCluster, cut down to what is read here. It is
 // filled by one watch with a label selector, and must be added to the manager.
 func NewCache(ctx context.Context, mgr ctrl.Manager) (cache.Cache, error) {
-	ofRay, err := labels.NewRequirement(ray.LabelCluster, selection.Exists, nil)
+	ofRay, err := labels.NewRequirement(raycluster.LabelCluster, selection.Exists, nil)
 	if err != nil {
 		return nil, fmt.Errorf("selecting pods by label: %w", err)
 	}
@@ -55,7 +55,7 @@ func slimPod(in any) (any, error) {
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
 		CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp, OwnerReferences: pod.OwnerReferences, Labels: map[string]string{},
 	}}
-	for _, key := range []string{ray.LabelCluster, ray.LabelNodeType} {
+	for _, key := range []string{raycluster.LabelCluster, raycluster.LabelNodeType} {
 		if value, found := pod.Labels[key]; found {
 			out.Labels[key] = value
 		}
@@ -71,25 +71,25 @@ func slimPod(in any) (any, error) {
 	return out, nil
 }
 
-// slimSpec keeps what ray.Injected is about: of the containers names, arguments, mounts and two variables, and our volumes.
+// slimSpec keeps what raycluster.Injected is about: of the containers names, arguments, mounts and two variables, and our volumes.
 func slimSpec(out, in *corev1.PodSpec) {
 	for _, c := range in.Containers {
 		slim := corev1.Container{Name: c.Name}
-		if c.Name == ray.ContainerOAuth || c.Name == ray.ContainerProxy {
+		if c.Name == raycluster.ContainerOAuth || c.Name == raycluster.ContainerProxy {
 			slim.Args = c.Args
 			for _, m := range c.VolumeMounts {
 				slim.VolumeMounts = append(slim.VolumeMounts, corev1.VolumeMount{Name: m.Name})
 			}
 		}
 		for _, v := range c.Env {
-			if slices.Contains(ray.TellingVariables, v.Name) {
+			if slices.Contains(raycluster.TellingVariables, v.Name) {
 				slim.Env = append(slim.Env, corev1.EnvVar{Name: v.Name, Value: v.Value})
 			}
 		}
 		out.Containers = append(out.Containers, slim)
 	}
 	for _, v := range in.Volumes {
-		if slices.Contains(ray.Volumes, v.Name) {
+		if slices.Contains(raycluster.Volumes, v.Name) {
 			out.Volumes = append(out.Volumes, v)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // Index finds pods by the uid of the RayCluster that controls them.
@@ -29,7 +29,7 @@ const AnnotationServed = "ray.openshift.ai/certificate-for"
 // tenant can set them.
 func clusterOfPod(pod metav1.Object) *metav1.OwnerReference {
 	owner := metav1.GetControllerOfNoCopy(pod)
-	if owner == nil || owner.Kind != ray.GVK.Kind {
+	if owner == nil || owner.Kind != raycluster.GVK.Kind {
 		return nil
 	}
 	return owner
@@ -46,7 +46,7 @@ func Of(ctx context.Context, pods client.Reader, namespace string, uid types.UID
 }
 
 // Injected are what the pods have of ours that are not over: each head, and the first pod with certificates.
-func Injected(c ray.Cluster, pods []corev1.Pod) (heads []ray.Injected, mounted ray.Injected, err error) {
+func Injected(c raycluster.Cluster, pods []corev1.Pod) (heads []raycluster.Injected, mounted raycluster.Injected, err error) {
 	for i := range pods {
 		pod := &pods[i]
 		if IsOver(pod) {
@@ -68,7 +68,9 @@ func Injected(c ray.Cluster, pods []corev1.Pod) (heads []ray.Injected, mounted r
 }
 
 // IsHead tells whether a pod is the head of its cluster.
-func IsHead(pod *corev1.Pod) bool { return pod.Labels[ray.LabelNodeType] == ray.NodeTypeHead }
+func IsHead(pod *corev1.Pod) bool {
+	return pod.Labels[raycluster.LabelNodeType] == raycluster.NodeTypeHead
+}
 
 // IsOver tells whether the containers of a pod have ended for good.
 func IsOver(pod *corev1.Pod) bool {

@@ -15,12 +15,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/raytest"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // The form in which pods are held has all that is looked at, and is a fraction of the pod.
 func TestSlimPod(t *testing.T) {
-	pod := raytest.Pod("head", ray.NodeTypeHead, "u", "10.0.0.1", "fd00::1")
+	pod := raytest.Pod("head", raycluster.NodeTypeHead, "u", "10.0.0.1", "fd00::1")
 	pod.Annotations = map[string]string{AnnotationServed: "10.0.0.1", "big": string(make([]byte, 4000))}
 	pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m", FieldsV1: &metav1.FieldsV1{Raw: make([]byte, 4000)}}}
 	pod.Spec = corev1.PodSpec{
@@ -37,7 +37,7 @@ func TestSlimPod(t *testing.T) {
 	pod.Status.Phase, pod.Status.ContainerStatuses = corev1.PodPending, raytest.Waiting("ImagePullBackOff")
 	pod.Status.InitContainerStatuses = raytest.Waiting("PodInitializing")
 	reasons, addresses := WaitingReasons(pod), Addresses(pod)
-	demo := ray.View(map[string]any{"metadata": map[string]any{"name": "demo", "namespace": "team"}})
+	demo := raycluster.View(map[string]any{"metadata": map[string]any{"name": "demo", "namespace": "team"}})
 	whole, _, err := Injected(demo, []corev1.Pod{*pod})
 	if err != nil {
 		t.Fatal(err)
@@ -54,12 +54,12 @@ func TestSlimPod(t *testing.T) {
 		t.Errorf("addresses %v", Addresses(got))
 	}
 	if got.Spec.ServiceAccountName != "sa" || len(got.Spec.ImagePullSecrets) != 1 || got.Annotations[AnnotationServed] == "" ||
-		got.Labels[ray.LabelNodeType] != ray.NodeTypeHead || got.Status.Phase != corev1.PodPending || clusterOfPod(got).UID != "u" {
+		got.Labels[raycluster.LabelNodeType] != raycluster.NodeTypeHead || got.Status.Phase != corev1.PodPending || clusterOfPod(got).UID != "u" {
 		t.Errorf("%+v", got)
 	}
 	heads, mounted, err := Injected(demo, []corev1.Pod{*got})
-	want := ray.Injected{Sidecar: ray.AuthOAuth, MTLS: true, PodIssued: true, Encrypted: true, RayToken: true}
-	if err != nil || !slices.Equal(heads, whole) || !slices.Equal(heads, []ray.Injected{want}) || mounted != want {
+	want := raycluster.Injected{Sidecar: raycluster.AuthOAuth, MTLS: true, PodIssued: true, Encrypted: true, RayToken: true}
+	if err != nil || !slices.Equal(heads, whole) || !slices.Equal(heads, []raycluster.Injected{want}) || mounted != want {
 		t.Errorf("it has %+v, %+v and whole %+v, %v", heads, mounted, whole, err)
 	}
 	raw, err := json.Marshal(got)

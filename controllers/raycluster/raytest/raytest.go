@@ -6,14 +6,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // Pod is a pod of the cluster team/demo as KubeRay makes it.
 func Pod(name, role string, uid types.UID, ips ...string) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "team", Name: name, UID: types.UID(name + "-uid"),
-		Labels: map[string]string{ray.LabelCluster: "demo", ray.LabelNodeType: role, "ray.io/group": "g", "other": "x"},
+		Labels: map[string]string{raycluster.LabelCluster: "demo", raycluster.LabelNodeType: role, "ray.io/group": "g", "other": "x"},
 		OwnerReferences: []metav1.OwnerReference{{
 			APIVersion: "ray.io/v1", Kind: "RayCluster", Name: "demo", UID: uid, Controller: new(true),
 		}},

@@ -21,7 +21,7 @@ import (
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
@@ -86,7 +86,7 @@ var _ = Describe("an installation by OLM", Ordered, func() {
 			To(MatchError(ContainSubstring("vappwrapper")))
 		secured := object("ray.io/v1", "RayCluster", "ray", `{"headGroupSpec":{"rayStartParams":{},"template":{"spec":{"containers":[{"name":"head","image":"r/ray:2"}]}}}}`)
 		Expect(env.Admin.Create(ctx, secured, dryRun)).To(Succeed())
-		Expect(secured.GetAnnotations()).To(HaveKey(ray.AnnotationVersion), "the mutating webhook secures it")
+		Expect(secured.GetAnnotations()).To(HaveKey(raycluster.AnnotationVersion), "the mutating webhook secures it")
 	}, NodeTimeout(specTimeout))
 
 	It("calls its webhooks in the order that Kueue relies on", func(ctx SpecContext) {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
@@ -30,9 +30,9 @@ var _ = Describe("A RayCluster on OpenShift", func() {
 			Expect(refs).NotTo(BeEmpty())
 			Expect(refs[0].Kind).To(Equal("RayCluster"))
 			Expect(refs[0].Name).To(Equal("demo"))
-			Expect(o.GetLabels()).To(HaveKeyWithValue(ray.LabelClusterName, "demo"))
+			Expect(o.GetLabels()).To(HaveKeyWithValue(raycluster.LabelClusterName, "demo"))
 		}
-		env.WaitFor(ctx, u, func(g Gomega) { g.Expect(u.GetFinalizers()).To(ContainElement(ray.Finalizer)) })
+		env.WaitFor(ctx, u, func(g Gomega) { g.Expect(u.GetFinalizers()).To(ContainElement(raycluster.Finalizer)) })
 		secured(ctx, u)
 		forbidden := env.Since(mark).ByUser(manager.User).Refused()
 		Expect(forbidden).To(BeEmpty(), "[R36] the shipped rights suffice")
@@ -78,7 +78,7 @@ var _ = Describe("A RayCluster on OpenShift", func() {
 			u := create(ctx, rayCluster(env.Namespace(ctx, prefix), "demo", hashed))
 			s := &corev1.Secret{ObjectMeta: inNamespace(u, names(u).CookieSecret)}
 			appear(ctx, s)
-			random, err := base64.URLEncoding.DecodeString(string(s.Data[ray.KeyCookie]))
+			random, err := base64.URLEncoding.DecodeString(string(s.Data[raycluster.KeyCookie]))
 			Expect(err).NotTo(HaveOccurred())
 			Expect(random).To(HaveLen(32))
 			cookies[string(random)] = true
@@ -125,7 +125,7 @@ var _ = Describe("A RayCluster on OpenShift", func() {
 
 	It("that another cluster runs gets nothing here [R23]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "multikueue")
-		remote := create(ctx, rayCluster(ns, "remote", hashed, set(ray.ManagerMultiKueue, "spec", "managedBy")))
+		remote := create(ctx, rayCluster(ns, "remote", hashed, set(raycluster.ManagerMultiKueue, "spec", "managedBy")))
 		local := create(ctx, rayCluster(ns, "local", hashed))
 		secured(ctx, local)
 		appear(ctx, guard(local)...)
@@ -146,14 +146,14 @@ var _ = Describe("A RayCluster on OpenShift", func() {
 		env.Patch(ctx, u, map[string]any{"spec": map[string]any{"suspend": false}})
 		objects := guard(u)
 		appear(ctx, objects...)
-		cookie := objects[0].(*corev1.Secret).Data[ray.KeyCookie]
+		cookie := objects[0].(*corev1.Secret).Data[raycluster.KeyCookie]
 
 		By("being suspended")
 		env.Patch(ctx, u, map[string]any{"spec": map[string]any{"suspend": true}})
 		vanish(ctx, objects[3], objects[4], route(u, names(u).Client))
 		env.WaitFor(ctx, u, func(g Gomega) { g.Expect(u.GetFinalizers()).To(BeEmpty()) })
 		env.Get(ctx, objects[0])
-		Expect(objects[0].(*corev1.Secret).Data[ray.KeyCookie]).To(Equal(cookie))
+		Expect(objects[0].(*corev1.Secret).Data[raycluster.KeyCookie]).To(Equal(cookie))
 		settled(ctx, ns)
 		expectRest(ns)
 	}, NodeTimeout(specTimeout))

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // stuck is an image that fake kubelets cannot pull.
@@ -21,8 +21,8 @@ func pod(ctx context.Context, u *unstructured.Unstructured, nodeType, image stri
 	GinkgoHelper()
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: u.GetNamespace(), Name: u.GetName() + "-" + nodeType,
-			Labels:          map[string]string{ray.LabelCluster: u.GetName(), ray.LabelNodeType: nodeType},
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(u, ray.GVK)}},
+			Labels:          map[string]string{raycluster.LabelCluster: u.GetName(), raycluster.LabelNodeType: nodeType},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(u, raycluster.GVK)}},
 		Spec: corev1.PodSpec{ServiceAccountName: names(u).ServiceAccount, Containers: []corev1.Container{{Name: "ray", Image: image}}},
 	}
 	Expect(env.Admin.Create(ctx, p)).To(Succeed())
@@ -48,7 +48,7 @@ var _ = Describe("A pod of Ray that was made before its account had pull secrets
 	It("is made anew when it cannot get its image, workers too [raycluster-5] [R22]", func(ctx SpecContext) {
 		u := create(ctx, rayCluster(env.Namespace(ctx, "pull"), "demo", hashed))
 		appear(ctx, guard(u)...)
-		head, worker := pod(ctx, u, ray.NodeTypeHead, stuck), pod(ctx, u, ray.NodeTypeWorker, stuck)
+		head, worker := pod(ctx, u, raycluster.NodeTypeHead, stuck), pod(ctx, u, raycluster.NodeTypeWorker, stuck)
 		waitsForImage(ctx, head)
 		waitsForImage(ctx, worker)
 		addPullSecret(ctx, u)
@@ -62,7 +62,7 @@ var _ = Describe("A pod of Ray that was made before its account had pull secrets
 		listed := create(ctx, rayCluster(ns, "listed", hashed,
 			set([]any{map[string]any{"name": "mine"}}, "spec", "headGroupSpec", "template", "spec", "imagePullSecrets")))
 		appear(ctx, append(guard(running), guard(listed)...)...)
-		runs, waits := pod(ctx, running, ray.NodeTypeHead, "registry.example.com/ray:1"), pod(ctx, listed, ray.NodeTypeHead, stuck)
+		runs, waits := pod(ctx, running, raycluster.NodeTypeHead, "registry.example.com/ray:1"), pod(ctx, listed, raycluster.NodeTypeHead, stuck)
 		env.WaitFor(ctx, runs, func(g Gomega) { g.Expect(runs.Status.Phase).To(Equal(corev1.PodRunning)) })
 		waitsForImage(ctx, waits)
 		mark := env.Mark()

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // target is the Service that a Route leads to.
@@ -37,7 +37,7 @@ var _ = Describe("The settings of Ray", Serial, func() {
 		appear(ctx, objects...)
 		dashboard := objects[3].(*unstructured.Unstructured)
 		theirs := &corev1.Secret{ObjectMeta: inNamespace(u, "theirs")}
-		theirs.Labels = map[string]string{ray.LabelClusterName: "demo"}
+		theirs.Labels = map[string]string{raycluster.LabelClusterName: "demo"}
 		Expect(env.Admin.Create(ctx, theirs)).To(Succeed())
 
 		By("OAuth being switched off")

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
@@ -31,9 +31,9 @@ func theirs(ctx context.Context, u *unstructured.Unstructured, content map[strin
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	labels[ray.LabelClusterName] = u.GetName()
+	labels[raycluster.LabelClusterName] = u.GetName()
 	o.SetLabels(labels)
-	Expect(env.Admin.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner(ray.FieldOwner), client.ForceOwnership)).To(Succeed())
+	Expect(env.Admin.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner(raycluster.FieldOwner), client.ForceOwnership)).To(Succeed())
 	return o
 }
 
@@ -50,7 +50,7 @@ func object(apiVersion, kind, name string, more map[string]any) map[string]any {
 func left(ctx context.Context, u *unstructured.Unstructured, cookie string) {
 	GinkgoHelper()
 	n := names(u)
-	theirs(ctx, u, object("v1", "Secret", n.CookieSecret, map[string]any{"stringData": map[string]any{ray.KeyCookie: cookie}}))
+	theirs(ctx, u, object("v1", "Secret", n.CookieSecret, map[string]any{"stringData": map[string]any{raycluster.KeyCookie: cookie}}))
 	account := object("v1", "ServiceAccount", n.ServiceAccount, nil)
 	account["metadata"].(map[string]any)["annotations"] = map[string]any{
 		"serviceaccounts.openshift.io/oauth-redirectreference.first": `{"kind":"OAuthRedirectReference","apiVersion":"v1","reference":{"kind":"Route","name":"` + n.Dashboard + `"}}`,
@@ -64,7 +64,7 @@ func left(ctx context.Context, u *unstructured.Unstructured, cookie string) {
 		"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "system:auth-delegator"},
 		"subjects": []any{map[string]any{"kind": "ServiceAccount", "name": n.ServiceAccount, "namespace": u.GetNamespace()}},
 	})
-	b["metadata"].(map[string]any)["labels"] = map[string]any{ray.LabelClusterNamespace: u.GetNamespace()}
+	b["metadata"].(map[string]any)["labels"] = map[string]any{raycluster.LabelClusterNamespace: u.GetNamespace()}
 	theirs(ctx, u, b)
 }
 
@@ -72,7 +72,7 @@ var _ = Describe("A take-over from the CodeFlare operator", Serial, func() {
 	It("keeps what is wanted, removes what is not, and changes no pod template [R8] [R9] [R28]", func(ctx SpecContext) {
 		manager.Away(ctx)
 		ns := env.Namespace(ctx, "takeover")
-		finalized := func(u *unstructured.Unstructured) { u.SetFinalizers([]string{ray.Finalizer}) }
+		finalized := func(u *unstructured.Unstructured) { u.SetFinalizers([]string{raycluster.Finalizer}) }
 		legacy := create(ctx, rayCluster(ns, "legacy", finalized, injected))
 		renamed := create(ctx, rayCluster(ns, "renamed", finalized, hashed, injected))
 		suspended := create(ctx, rayCluster(ns, "suspended", finalized, hashed, injected, set(true, "spec", "suspend")))
@@ -81,13 +81,13 @@ var _ = Describe("A take-over from the CodeFlare operator", Serial, func() {
 			left(ctx, u, cookie)
 		}
 		By("the live renaming of a cluster that had the names of old")
-		old := ray.View(renamed.Object).LegacyNames()
+		old := raycluster.View(renamed.Object).LegacyNames()
 		theirs(ctx, renamed, object("v1", "Service", old.ProxyService, map[string]any{"spec": map[string]any{
 			"ports": []any{map[string]any{"name": "oauth-proxy", "port": int64(443), "protocol": "TCP", "targetPort": "oauth-proxy"}}}}))
 		theirs(ctx, renamed, object("networking.k8s.io/v1", "NetworkPolicy", old.HeadPolicy, map[string]any{"spec": map[string]any{"podSelector": map[string]any{}}}))
 		stale := object("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", old.ClusterRoleBinding, map[string]any{
 			"roleRef": map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "system:auth-delegator"}})
-		stale["metadata"].(map[string]any)["labels"] = map[string]any{ray.LabelClusterNamespace: ns}
+		stale["metadata"].(map[string]any)["labels"] = map[string]any{raycluster.LabelClusterNamespace: ns}
 		theirs(ctx, renamed, stale)
 
 		By("the take-over")
@@ -99,7 +99,7 @@ var _ = Describe("A take-over from the CodeFlare operator", Serial, func() {
 			appear(ctx, guard(u)...)
 			s := &corev1.Secret{ObjectMeta: inNamespace(u, names(u).CookieSecret)}
 			env.Get(ctx, s)
-			Expect(string(s.Data[ray.KeyCookie])).To(Equal(cookie))
+			Expect(string(s.Data[raycluster.KeyCookie])).To(Equal(cookie))
 			Expect(s.Labels).To(HaveKeyWithValue("platform.opendatahub.io/component", "raycluster"))
 			env.Get(ctx, u)
 			Expect(u.Object["spec"]).To(Equal(before.Object["spec"]), "no pod is made anew")

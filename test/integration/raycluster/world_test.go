@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
@@ -40,7 +40,7 @@ func rayCluster(namespace, name string, changes ...change) *unstructured.Unstruc
 			"template": map[string]any{"spec": map[string]any{"containers": container("ray-worker")}},
 		}},
 	}}}
-	u.SetGroupVersionKind(ray.GVK)
+	u.SetGroupVersionKind(raycluster.GVK)
 	u.SetNamespace(namespace)
 	u.SetName(name)
 	for _, c := range changes {
@@ -58,7 +58,7 @@ func set(value any, path ...string) change {
 
 // hashed gives the cluster the annotation that the webhook gives to new ones.
 func hashed(u *unstructured.Unstructured) {
-	u.SetAnnotations(map[string]string{ray.AnnotationVersion: "1.0.0"})
+	u.SetAnnotations(map[string]string{raycluster.AnnotationVersion: "1.0.0"})
 }
 
 // injected puts into the head what the webhook puts there, as far as the controller looks at it.
@@ -66,15 +66,15 @@ func injected(u *unstructured.Unstructured) {
 	spec := []string{"spec", "headGroupSpec", "template", "spec"}
 	containers, _, err := unstructured.NestedSlice(u.Object, append(spec, "containers")...)
 	Expect(err).NotTo(HaveOccurred())
-	n := ray.View(u.Object).Names()
+	n := raycluster.View(u.Object).Names()
 	containers[0].(map[string]any)["env"] = []any{map[string]any{"name": "RAY_USE_TLS", "value": "1"}}
 	containers = append(containers, map[string]any{
-		"name": ray.ContainerOAuth, "image": "registry.example.com/proxy:1", "args": []any{"--openshift-service-account=" + n.ServiceAccount},
+		"name": raycluster.ContainerOAuth, "image": "registry.example.com/proxy:1", "args": []any{"--openshift-service-account=" + n.ServiceAccount},
 	})
 	Expect(unstructured.SetNestedSlice(u.Object, containers, append(spec, "containers")...)).To(Succeed())
 	Expect(unstructured.SetNestedSlice(u.Object, []any{
-		map[string]any{"name": ray.VolumeCA, "secret": map[string]any{"secretName": n.CASecret}},
-		map[string]any{"name": ray.VolumeServer, "secret": map[string]any{"secretName": n.HeadTLS}},
+		map[string]any{"name": raycluster.VolumeCA, "secret": map[string]any{"secretName": n.CASecret}},
+		map[string]any{"name": raycluster.VolumeServer, "secret": map[string]any{"secretName": n.HeadTLS}},
 	}, append(spec, "volumes")...)).To(Succeed())
 }
 
@@ -90,7 +90,7 @@ func create(ctx context.Context, u *unstructured.Unstructured) *unstructured.Uns
 }
 
 // names are those of the objects around a cluster.
-func names(u *unstructured.Unstructured) ray.Names { return ray.View(u.Object).Names() }
+func names(u *unstructured.Unstructured) raycluster.Names { return raycluster.View(u.Object).Names() }
 
 func inNamespace(u *unstructured.Unstructured, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: u.GetNamespace(), Name: name}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 var tlsVariables = []string{"MY_POD_IP", "RAY_USE_TLS", "RAY_TLS_SERVER_CERT", "RAY_TLS_SERVER_KEY", "RAY_TLS_CA_CERT"}
@@ -28,7 +28,7 @@ var _ = Describe("A new RayCluster", func() {
 		u := rayCluster(namespace, minimal)
 		Expect(admin.Create(ctx, u)).To(Succeed())
 		Expect(heard.texts).To(BeEmpty())
-		Expect(u.GetAnnotations()).To(HaveKey(ray.AnnotationVersion))
+		Expect(u.GetAnnotations()).To(HaveKey(raycluster.AnnotationVersion))
 		h := head(u)
 		Expect(h.ServiceAccountName).To(Equal("test-raycluster-oauth-proxy-ecaffa62"))
 		Expect(containerNames(h.Containers)).To(Equal([]string{"ray-head", "oauth-proxy"}))
@@ -54,7 +54,7 @@ var _ = Describe("A new RayCluster", func() {
 		for _, c := range append(h.InitContainers, h.Containers...) {
 			holds := false
 			for _, mount := range c.VolumeMounts {
-				holds = holds || mount.Name == ray.VolumeToken
+				holds = holds || mount.Name == raycluster.VolumeToken
 			}
 			Expect(holds).To(Equal(c.Name == "oauth-proxy"), c.Name)
 		}
@@ -77,7 +77,7 @@ var _ = Describe("A new RayCluster", func() {
 			set(true, "spec", "headGroupSpec", "enableIngress")),
 		Entry("a name of 54 characters, R19", "metadata.name: Invalid value", func(u *unstructured.Unstructured) { u.SetName(strings.Repeat("a", 54)) }),
 		Entry("a name that is no label, R19", "Services are named after it", func(u *unstructured.Unstructured) { u.SetName("a.b") }),
-		Entry("an unknown issuer", "metadata.annotations[ray.openshift.ai/certificates]: Invalid value", annotated(ray.AnnotationCertificates, "me")),
+		Entry("an unknown issuer", "metadata.annotations[ray.openshift.ai/certificates]: Invalid value", annotated(raycluster.AnnotationCertificates, "me")),
 	)
 
 	It("may have the longest name that KubeRay takes, and hears of a host that is cut, R19", func(ctx SpecContext) {
@@ -99,7 +99,7 @@ var _ = Describe("A new RayCluster", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("is certified for the Service that its user names, R20, in the form of the original [raycluster-24]", func(ctx SpecContext) {
-		u := created(ctx, rayCluster(namespace, minimal, annotated(ray.AnnotationCertificates, "pod"),
+		u := created(ctx, rayCluster(namespace, minimal, annotated(raycluster.AnnotationCertificates, "pod"),
 			set(map[string]any{"metadata": map[string]any{"name": "mine"}}, "spec", "headGroupSpec", "headService")))
 		Expect(head(u).InitContainers[0].Command[2]).To(And(ContainSubstring(`\nDNS.6 = mine.`+namespace+`.svc"`),
 			ContainSubstring(`\nDNS.5 = rayclient-test-raycluster-`+namespace+`.`)))
@@ -107,7 +107,7 @@ var _ = Describe("A new RayCluster", func() {
 
 	It("keeps every field that KubeRay has, R1 [raycluster-33]", func(ctx SpecContext) {
 		fields := map[string]any{
-			"spec.managedBy": ray.ManagerKubeRay, "spec.gcsFaultToleranceOptions.redisAddress": "redis:6379", "spec.upgradeStrategy.type": "None",
+			"spec.managedBy": raycluster.ManagerKubeRay, "spec.gcsFaultToleranceOptions.redisAddress": "redis:6379", "spec.upgradeStrategy.type": "None",
 			"spec.authOptions.mode": "disabled", "spec.autoscalerOptions.version": "v2", "spec.headGroupSpec.labels.a": "b", "spec.headGroupSpec.resources.CPU": "1",
 		}
 		u := rayCluster(namespace, minimal)
@@ -136,7 +136,7 @@ var _ = Describe("A new RayCluster", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("is left alone when it runs elsewhere, R23", func(ctx SpecContext) {
-		u := created(ctx, rayCluster(namespace, minimal, set(ray.ManagerMultiKueue, "spec", "managedBy")))
+		u := created(ctx, rayCluster(namespace, minimal, set(raycluster.ManagerMultiKueue, "spec", "managedBy")))
 		Expect(u.GetAnnotations()).To(BeEmpty())
 		Expect(containerNames(head(u).Containers)).To(Equal([]string{"ray-head"}))
 		Expect(update(ctx, u, labelled("touched", ""))).To(Succeed())
@@ -164,7 +164,7 @@ var _ = Describe("A new RayCluster", func() {
 		Expect(env.Admin.Create(ctx, quota)).To(Succeed())
 		env.WaitFor(ctx, quota, func(g Gomega) { g.Expect(quota.Status.Hard).To(HaveLen(4)) })
 		for _, issuer := range []string{"operator", "pod"} {
-			u := created(ctx, rayCluster(namespace, minimal, annotated(ray.AnnotationCertificates, issuer), func(u *unstructured.Unstructured) { u.SetName("c-" + issuer) }))
+			u := created(ctx, rayCluster(namespace, minimal, annotated(raycluster.AnnotationCertificates, issuer), func(u *unstructured.Unstructured) { u.SetName("c-" + issuer) }))
 			serviceAccount := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: namesOf(u).ServiceAccount}}
 			env.WaitFor(ctx, serviceAccount, func(g Gomega) { g.Expect(serviceAccount.UID).NotTo(BeEmpty()) })
 			for _, spec := range []*corev1.PodSpec{head(u), group(u, 0)} {

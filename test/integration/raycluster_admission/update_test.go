@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
-	"github.com/odh-platform/odh-platform-operator/pkg/raysettings"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster/raysettings"
 )
 
 // tampering is a change of what is ours, and what is said about it.
@@ -86,10 +86,10 @@ var _ = Describe("A RayCluster that exists", func() {
 		mine := changeHead(func(p *corev1.PodSpec) { p.ServiceAccountName = "mine" })
 		u := created(ctx, rayCluster(namespace, minimal, mine))
 		Expect(head(u).ServiceAccountName).To(Equal(namesOf(u).ServiceAccount))
-		Expect(u.GetAnnotations()).To(HaveKeyWithValue(ray.AnnotationServiceAccount, "mine"))
-		Expect(update(ctx, u, annotated(ray.AnnotationKeepServiceAccount, "true"))).To(Succeed())
+		Expect(u.GetAnnotations()).To(HaveKeyWithValue(raycluster.AnnotationServiceAccount, "mine"))
+		Expect(update(ctx, u, annotated(raycluster.AnnotationKeepServiceAccount, "true"))).To(Succeed())
 		Expect(head(u).ServiceAccountName).To(Equal("mine"))
-		Expect(u.GetAnnotations()).NotTo(HaveKey(ray.AnnotationServiceAccount))
+		Expect(u.GetAnnotations()).NotTo(HaveKey(raycluster.AnnotationServiceAccount))
 	}, NodeTimeout(specTimeout))
 
 	It("keeps the resources that its user gives the sidecar, R15", func(ctx SpecContext) {
@@ -101,10 +101,10 @@ var _ = Describe("A RayCluster that exists", func() {
 
 	It("keeps legacy names when it has them, whatever its user writes, R8 [raycluster-20]", func(ctx SpecContext) {
 		u := legacy(ctx, created(ctx, rayCluster(namespace, minimal)), env.Namespace(ctx, "legacy"))
-		names := ray.View(u.Object).LegacyNames()
+		names := raycluster.View(u.Object).LegacyNames()
 		Expect(update(ctx, u, func(u *unstructured.Unstructured) { u.SetLabels(nil) })).To(Succeed())
-		Expect(update(ctx, u, annotated(ray.AnnotationVersion, "1"), changeHead(func(p *corev1.PodSpec) { p.Containers[0].Image = "example.com/ray:2" }))).To(Succeed())
-		Expect(u.GetAnnotations()).NotTo(HaveKey(ray.AnnotationVersion))
+		Expect(update(ctx, u, annotated(raycluster.AnnotationVersion, "1"), changeHead(func(p *corev1.PodSpec) { p.Containers[0].Image = "example.com/ray:2" }))).To(Succeed())
+		Expect(u.GetAnnotations()).NotTo(HaveKey(raycluster.AnnotationVersion))
 		h := head(u)
 		Expect(h.ServiceAccountName).To(Equal("test-raycluster-oauth-proxy"))
 		Expect(h.Volumes[2].Secret.SecretName).To(Equal("ca-secret-test-raycluster"))
@@ -135,7 +135,7 @@ var _ = Describe("A RayCluster that exists", func() {
 // legacy makes a copy of a cluster in another namespace as an operator before hashed names would have left it.
 func legacy(ctx context.Context, u *unstructured.Unstructured, namespace string) *unstructured.Unstructured {
 	GinkgoHelper()
-	hashed, plain := ray.View(u.Object).HashedNames(), ray.View(u.Object).LegacyNames()
+	hashed, plain := raycluster.View(u.Object).HashedNames(), raycluster.View(u.Object).LegacyNames()
 	text, err := yaml.Marshal(map[string]any{"spec": u.Object["spec"]})
 	Expect(err).NotTo(HaveOccurred())
 	old := &unstructured.Unstructured{Object: map[string]any{}}
@@ -143,7 +143,7 @@ func legacy(ctx context.Context, u *unstructured.Unstructured, namespace string)
 		hashed.ServiceAccount, plain.ServiceAccount, hashed.CookieSecret, plain.CookieSecret, hashed.ProxyTLS, plain.ProxyTLS,
 		hashed.CASecret, plain.CASecret, hashed.HeadTLS, plain.HeadTLS, hashed.WorkerTLS, plain.WorkerTLS, u.GetNamespace(), namespace,
 	).Replace(string(text))), &old.Object)).To(Succeed())
-	old.SetGroupVersionKind(ray.GVK)
+	old.SetGroupVersionKind(raycluster.GVK)
 	old.SetNamespace(namespace)
 	old.SetName(u.GetName())
 	labelled(bypass, "")(old)
@@ -183,7 +183,7 @@ var _ = Describe("The webhooks", func() {
 			u.SetFinalizers(append(u.GetFinalizers(), "ray.io/gcs-ft-redis-cleanup-finalizer"))
 		})).To(Succeed())
 		Expect(update(ctx, u, set(true, "spec", "suspend"))).To(MatchError(ContainSubstring("failed calling webhook")))
-		Expect(update(ctx, u, annotated(ray.AnnotationVersion, "x"))).To(MatchError(ContainSubstring("failed calling webhook")))
+		Expect(update(ctx, u, annotated(raycluster.AnnotationVersion, "x"))).To(MatchError(ContainSubstring("failed calling webhook")))
 		Expect(env.Admin.Delete(ctx, u)).To(Succeed())
 		env.Patch(ctx, u, map[string]any{"metadata": map[string]any{"finalizers": nil}})
 		env.WaitGone(ctx, u)

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/raycluster"
 )
@@ -193,7 +193,7 @@ func volumeNames(spec *corev1.PodSpec) []string {
 	return names
 }
 
-func namesOf(u *unstructured.Unstructured) ray.Names { return ray.View(u.Object).Names() }
+func namesOf(u *unstructured.Unstructured) raycluster.Names { return raycluster.View(u.Object).Names() }
 
 // waitForWebhooks returns when the API server has got an answer of both webhooks.
 func waitForWebhooks(ctx context.Context) {

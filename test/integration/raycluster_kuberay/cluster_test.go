@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 var _ = Describe("A RayCluster beside the real KubeRay", func() {
@@ -22,9 +22,9 @@ var _ = Describe("A RayCluster beside the real KubeRay", func() {
 		served(ctx, live, 3)
 		for _, pod := range podsOf(ctx, Default, live) {
 			Expect(pod.Spec.InitContainers).NotTo(BeEmpty(), pod.Name)
-			Expect(pod.Spec.InitContainers[0].Name).To(Equal(ray.InitCertificate))
+			Expect(pod.Spec.InitContainers[0].Name).To(Equal(raycluster.InitCertificate))
 			for _, volume := range pod.Spec.Volumes {
-				if volume.Name == ray.VolumeCA {
+				if volume.Name == raycluster.VolumeCA {
 					Expect(volume.Secret.Items).To(Equal([]corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}}), "no pod sees the key of the CA")
 				}
 			}
@@ -41,7 +41,7 @@ var _ = Describe("A RayCluster beside the real KubeRay", func() {
 		served(ctx, live, 5)
 		workers := certificate(ctx, Default, live.GetNamespace(), names(live).WorkerTLS)
 		for _, pod := range before {
-			if pod.Labels[ray.LabelNodeType] == ray.NodeTypeWorker {
+			if pod.Labels[raycluster.LabelNodeType] == raycluster.NodeTypeWorker {
 				Expect(workers.VerifyHostname(pod.Status.PodIP)).To(Succeed())
 			}
 		}
@@ -69,7 +69,7 @@ var _ = Describe("A RayCluster beside the real KubeRay", func() {
 			chosen, _, _ := unstructured.NestedString(job.Object, "status", "rayClusterName")
 			g.Expect(chosen).To(Equal("queued"), "%v", job.Object["status"])
 		})
-		Expect(list(ctx, Default, ray.GVK, namespace)).To(HaveLen(1))
+		Expect(list(ctx, Default, raycluster.GVK, namespace)).To(HaveLen(1))
 		removed(ctx, job)
 		endsWithoutTrace(ctx, live)
 	}, SpecTimeout(specTimeout))
@@ -96,7 +96,7 @@ var _ = Describe("A RayCluster beside the real KubeRay", func() {
 		Expect(env.Admin.Delete(ctx, aw)).To(Succeed())
 		eventually(ctx, func(g Gomega) {
 			g.Expect(client.IgnoreNotFound(env.Admin.Get(ctx, client.ObjectKeyFromObject(aw), aw))).To(Succeed())
-			g.Expect(list(ctx, g, ray.GVK, namespace)).To(BeEmpty())
+			g.Expect(list(ctx, g, raycluster.GVK, namespace)).To(BeEmpty())
 			g.Expect(leftovers(ctx, g, namespace, "wrapped")).To(BeEmpty())
 			g.Expect(podsOf(ctx, g, live)).To(BeEmpty())
 		})
@@ -109,7 +109,7 @@ var _ = Describe("A RayCluster beside the real KubeRay", func() {
 		live := ready(ctx, created(ctx, cluster))
 		served(ctx, live, 3)
 		for _, pod := range podsOf(ctx, Default, live) {
-			if pod.Labels[ray.LabelNodeType] == ray.NodeTypeHead {
+			if pod.Labels[raycluster.LabelNodeType] == raycluster.NodeTypeHead {
 				Expect(pod.Spec.ImagePullSecrets).To(Equal([]corev1.LocalObjectReference{{Name: "not-there"}}))
 			}
 		}
@@ -134,14 +134,14 @@ var _ = Describe("A RayCluster beside the real KubeRay", func() {
 		created(ctx, object("{apiVersion: ray.io/v1, kind: RayService, metadata: {name: service, namespace: %s}, spec: {rayClusterConfig: %s}}", namespace, spec))
 		eventually(ctx, func(g Gomega) {
 			owners := map[string]int{}
-			for _, cluster := range list(ctx, g, ray.GVK, namespace) {
-				owners[ray.View(cluster.Object).Owner()]++
-				g.Expect(containers(&cluster, "initContainers")).To(Equal(ray.InitCertificate))
+			for _, cluster := range list(ctx, g, raycluster.GVK, namespace) {
+				owners[raycluster.View(cluster.Object).Owner()]++
+				g.Expect(containers(&cluster, "initContainers")).To(Equal(raycluster.InitCertificate))
 				g.Expect(names(&cluster).CASecret).To(HavePrefix(cluster.GetName() + "-ca-secret-"))
 			}
 			g.Expect(owners).To(Equal(map[string]int{"RayJob": 1, "RayService": 1}))
 		})
-		for _, cluster := range list(ctx, Default, ray.GVK, namespace) {
+		for _, cluster := range list(ctx, Default, raycluster.GVK, namespace) {
 			served(ctx, ready(ctx, &cluster), 3)
 		}
 	}, SpecTimeout(specTimeout))

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
@@ -24,7 +24,7 @@ func allReady(ctx context.Context, namespace string, count int) {
 	GinkgoHelper()
 	eventually(ctx, func(g Gomega) {
 		ready := 0
-		for _, cluster := range list(ctx, g, ray.GVK, namespace) {
+		for _, cluster := range list(ctx, g, raycluster.GVK, namespace) {
 			if state, _, _ := unstructured.NestedString(cluster.Object, "status", "state"); state == "ready" {
 				ready++
 			}
@@ -39,9 +39,9 @@ var _ = Describe("Many RayClusters", func() {
 		mark := env.Mark()
 		DeferCleanup(func(ctx SpecContext) {
 			all := &unstructured.Unstructured{}
-			all.SetGroupVersionKind(ray.GVK)
+			all.SetGroupVersionKind(raycluster.GVK)
 			Expect(env.Admin.DeleteAllOf(ctx, all, client.InNamespace(namespace))).To(Succeed())
-			eventually(ctx, func(g Gomega) { g.Expect(list(ctx, g, ray.GVK, namespace)).To(BeEmpty()) })
+			eventually(ctx, func(g Gomega) { g.Expect(list(ctx, g, raycluster.GVK, namespace)).To(BeEmpty()) })
 		}, NodeTimeout(specTimeout))
 		for i := range crowd {
 			cluster := rayCluster(namespace, fmt.Sprintf("c%d", i))

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
@@ -30,14 +30,14 @@ func onOpenShift(ctx context.Context) {
 				Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, &all.Items[i]))).To(Succeed())
 			}
 		}
-		admitsWith(ctx, "", ray.InitCertificate)
+		admitsWith(ctx, "", raycluster.InitCertificate)
 	}, NodeTimeout(specTimeout))
 }
 
 var _ = Describe("A RayCluster with other settings", func() {
 	It("is published by a Route with OAuth on OpenShift, whose host stands in its status [raycluster-28]", func(ctx SpecContext) {
 		onOpenShift(ctx)
-		withSettings(ctx, strings.Replace(settings, "rayDashboardOAuthEnabled: false", "rayDashboardOAuthEnabled: true", 1), string(ray.AuthOAuth), ray.InitCertificate)
+		withSettings(ctx, strings.Replace(settings, "rayDashboardOAuthEnabled: false", "rayDashboardOAuthEnabled: true", 1), string(raycluster.AuthOAuth), raycluster.InitCertificate)
 		live := ready(ctx, created(ctx, rayCluster(env.Namespace(ctx, "ray"), "oauth")))
 		Expect(containers(live, "containers")).To(Equal("ray-head,oauth-proxy"))
 		served(ctx, live, 3)
@@ -61,7 +61,7 @@ var _ = Describe("A RayCluster with other settings", func() {
 	}, SpecTimeout(specTimeout))
 
 	It("is guarded by a proxy of ours with OAuth on plain Kubernetes, which has a certificate", func(ctx SpecContext) {
-		withSettings(ctx, strings.Replace(settings, "rayDashboardOAuthEnabled: false", "rayDashboardOAuthEnabled: true", 1), string(ray.AuthProxy), ray.InitCertificate)
+		withSettings(ctx, strings.Replace(settings, "rayDashboardOAuthEnabled: false", "rayDashboardOAuthEnabled: true", 1), string(raycluster.AuthProxy), raycluster.InitCertificate)
 		live := ready(ctx, created(ctx, rayCluster(env.Namespace(ctx, "ray"), "guarded")))
 		Expect(containers(live, "containers")).To(Equal("ray-head,kube-rbac-proxy"))
 		served(ctx, live, 3)
@@ -78,7 +78,7 @@ var _ = Describe("A RayCluster with other settings", func() {
 		live := ready(ctx, created(ctx, rayCluster(env.Namespace(ctx, "ray"), "open")))
 		env.Settle(manager.User, rest, patience)
 		var secrets corev1.SecretList
-		Expect(env.Admin.List(ctx, &secrets, client.InNamespace(live.GetNamespace()), client.MatchingLabels{ray.LabelClusterName: "open"})).To(Succeed())
+		Expect(env.Admin.List(ctx, &secrets, client.InNamespace(live.GetNamespace()), client.MatchingLabels{raycluster.LabelClusterName: "open"})).To(Succeed())
 		Expect(secrets.Items).To(BeEmpty())
 		endsWithoutTrace(ctx, live)
 	}, SpecTimeout(specTimeout))
@@ -105,6 +105,6 @@ var _ = Describe("A RayCluster with other settings", func() {
 		config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: account.ServiceAccount.Namespace, Name: configMap}}
 		env.Get(ctx, config)
 		Expect(config.Data).To(Equal(map[string]string{"config.yaml": settings}))
-		admitsWith(ctx, "", ray.InitCertificate)
+		admitsWith(ctx, "", raycluster.InitCertificate)
 	}, SpecTimeout(specTimeout))
 })

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 const (
@@ -94,12 +94,14 @@ func ready(ctx context.Context, cluster *unstructured.Unstructured) *unstructure
 // podsOf lists the pods of a cluster.
 func podsOf(ctx context.Context, g Gomega, cluster *unstructured.Unstructured) []corev1.Pod {
 	var pods corev1.PodList
-	g.Expect(env.Admin.List(ctx, &pods, client.InNamespace(cluster.GetNamespace()), client.MatchingLabels{ray.LabelCluster: cluster.GetName()})).To(Succeed())
+	g.Expect(env.Admin.List(ctx, &pods, client.InNamespace(cluster.GetNamespace()), client.MatchingLabels{raycluster.LabelCluster: cluster.GetName()})).To(Succeed())
 	return pods.Items
 }
 
 // names of what is around a live cluster.
-func names(live *unstructured.Unstructured) ray.Names { return ray.View(live.Object).Names() }
+func names(live *unstructured.Unstructured) raycluster.Names {
+	return raycluster.View(live.Object).Names()
+}
 
 // certificate reads a certificate from a Secret.
 func certificate(ctx context.Context, g Gomega, namespace, secret string) *x509.Certificate {
@@ -121,7 +123,7 @@ func served(ctx context.Context, live *unstructured.Unstructured, count int) {
 		g.Expect(pods).To(HaveLen(count))
 		for _, pod := range pods {
 			secret := names(live).WorkerTLS
-			if pod.Labels[ray.LabelNodeType] == ray.NodeTypeHead {
+			if pod.Labels[raycluster.LabelNodeType] == raycluster.NodeTypeHead {
 				secret = names(live).HeadTLS
 			}
 			g.Expect(pod.Status.PodIP).NotTo(BeEmpty())
@@ -138,7 +140,7 @@ func leftovers(ctx context.Context, g Gomega, namespace, name string) []string {
 		&networkingv1.IngressList{}, &networkingv1.NetworkPolicyList{}, &rbacv1.ClusterRoleBindingList{},
 	}
 	for _, list := range lists {
-		g.Expect(env.Admin.List(ctx, list, client.MatchingLabels{ray.LabelClusterName: name})).To(Succeed())
+		g.Expect(env.Admin.List(ctx, list, client.MatchingLabels{raycluster.LabelClusterName: name})).To(Succeed())
 		content, err := yaml.Marshal(list)
 		g.Expect(err).NotTo(HaveOccurred())
 		var named struct {
@@ -146,7 +148,7 @@ func leftovers(ctx context.Context, g Gomega, namespace, name string) []string {
 		}
 		g.Expect(yaml.Unmarshal(content, &named)).To(Succeed())
 		for _, item := range named.Items {
-			if item.Namespace == namespace || item.Labels[ray.LabelClusterNamespace] == namespace {
+			if item.Namespace == namespace || item.Labels[raycluster.LabelClusterNamespace] == namespace {
 				out = append(out, fmt.Sprintf("%T %s", list, item.Name))
 			}
 		}
@@ -174,7 +176,7 @@ func withSettings(ctx context.Context, text, sidecar, inits string) {
 		admitsWith(ctx, sidecar, inits)
 	}
 	set(ctx, text, sidecar, inits)
-	DeferCleanup(func(ctx SpecContext) { set(ctx, settings, "", ray.InitCertificate) }, NodeTimeout(specTimeout))
+	DeferCleanup(func(ctx SpecContext) { set(ctx, settings, "", raycluster.InitCertificate) }, NodeTimeout(specTimeout))
 }
 
 // admitsWith waits until the head of a new cluster gets a certain sidecar and certain init containers; empty for none.
@@ -183,7 +185,7 @@ func admitsWith(ctx context.Context, sidecar, inits string) {
 	eventually(ctx, func(g Gomega) {
 		probe := rayCluster(metav1.NamespaceDefault, "probe")
 		g.Expect(env.Admin.Create(ctx, probe, client.DryRunAll)).To(Succeed())
-		g.Expect(ray.View(probe.Object).Injected().Sidecar).To(BeEquivalentTo(sidecar))
+		g.Expect(raycluster.View(probe.Object).Injected().Sidecar).To(BeEquivalentTo(sidecar))
 		g.Expect(containers(probe, "initContainers")).To(Equal(inits))
 	})
 }
@@ -207,7 +209,7 @@ func furnish(ctx context.Context) {
 		flavor := object("{apiVersion: %s, kind: ResourceFlavor, metadata: {name: default-flavor}}", queues)
 		g.Expect(client.IgnoreAlreadyExists(env.Admin.Create(ctx, flavor))).To(Succeed())
 	})
-	admitsWith(ctx, "", ray.InitCertificate)
+	admitsWith(ctx, "", raycluster.InitCertificate)
 }
 
 // queue makes a namespace with a local queue `queue` and quota.

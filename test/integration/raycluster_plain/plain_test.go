@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
@@ -31,7 +31,7 @@ spec:
     rayStartParams: {dashboard-host: 0.0.0.0}
     template: {spec: {containers: [{name: ray-head, image: "registry.example.com/ray:2.47.1"}]}}
 `), &u.Object)).To(Succeed())
-	u.SetGroupVersionKind(ray.GVK)
+	u.SetGroupVersionKind(raycluster.GVK)
 	u.SetNamespace(namespace)
 	u.SetName(name)
 	return u
@@ -59,7 +59,7 @@ func configure(ctx context.Context, text string) {
 	DeferCleanup(func(ctx SpecContext) { Expect(env.Admin.Delete(ctx, m)).To(Succeed()) }, NodeTimeout(specTimeout))
 }
 
-func names(u *unstructured.Unstructured) ray.Names { return ray.View(u.Object).Names() }
+func names(u *unstructured.Unstructured) raycluster.Names { return raycluster.View(u.Object).Names() }
 
 func meta(u *unstructured.Unstructured, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: u.GetNamespace(), Name: name}
@@ -110,7 +110,7 @@ var _ = Describe("A RayCluster on plain Kubernetes", Serial, func() {
 			&corev1.ServiceAccount{ObjectMeta: meta(u, n.ServiceAccount)}, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: n.ClusterRoleBinding}}, certificate)
 		_, err := tls.X509KeyPair(certificate.Data[corev1.TLSCertKey], certificate.Data[corev1.TLSPrivateKeyKey])
 		Expect(err).NotTo(HaveOccurred())
-		Expect(ray.View(u.Object).Injected().Sidecar).To(Equal(ray.AuthProxy))
+		Expect(raycluster.View(u.Object).Injected().Sidecar).To(Equal(raycluster.AuthProxy))
 		Eventually(reasons).WithContext(ctx).WithArguments(ctx, u).WithTimeout(patience).Should(ContainElement("DashboardWaitsForDomain"))
 		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
 
@@ -159,7 +159,7 @@ var _ = Describe("A RayCluster on plain Kubernetes", Serial, func() {
 		configure(ctx, "kuberay: {rayDashboardOAuthEnabled: false, mTLSEnabled: false, ingressDomain: apps.example.org}")
 		Eventually(reasons).WithContext(ctx).WithArguments(ctx, u).WithTimeout(patience).Should(ContainElement("PodTemplatesOutdated"))
 		env.Get(ctx, u)
-		Expect(ray.View(u.Object).Injected().MTLS).To(BeTrue(), "pods that run keep what they have")
+		Expect(raycluster.View(u.Object).Injected().MTLS).To(BeTrue(), "pods that run keep what they have")
 		env.Get(ctx, account)
 
 		By("the pods being made anew")
@@ -168,7 +168,7 @@ var _ = Describe("A RayCluster on plain Kubernetes", Serial, func() {
 			env.WaitGone(ctx, o)
 		}
 		env.WaitFor(ctx, u, func(g Gomega) {
-			g.Expect(ray.View(u.Object).Injected()).To(Equal(ray.Injected{}))
+			g.Expect(raycluster.View(u.Object).Injected()).To(Equal(raycluster.Injected{}))
 			g.Expect(u.GetFinalizers()).To(BeEmpty())
 		})
 		rested(ctx, ns)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/installed"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
-	"github.com/odh-platform/odh-platform-operator/pkg/inspect/health"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/health"
 )
 
 // oldestServer is the first minor release of Kubernetes whose features the manifests need (CEL in CRDs and match conditions).

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/inspect/health"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/health"
 )
 
 // maxResources is how many resources are told of one by one.

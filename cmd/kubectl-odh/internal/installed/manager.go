@@ -17,8 +17,8 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/served"
-	"github.com/odh-platform/odh-platform-operator/pkg/inspect/health"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/health"
 )
 
 // DeploymentName is the name of the manager's Deployment in every installation.

@@ -17,7 +17,7 @@ import (
 	servingv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	servingv1beta1 "github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // Component is a part of the manager that can be switched on and off.
@@ -56,7 +56,7 @@ func Components() []Component {
 			{capability.ClusterServingRuntime, multiModel}, {capability.ServingRuntime, multiModel}, {GroupVersionKind: predictor},
 			{capability.InferenceService, inMesh},
 		}},
-		{Name: "raycluster", Requires: []schema.GroupVersionKind{ray.GVK}, Kinds: all(ray.GVK)},
+		{Name: "raycluster", Requires: []schema.GroupVersionKind{raycluster.GVK}, Kinds: all(raycluster.GVK)},
 		{Name: "appwrapper", Requires: []schema.GroupVersionKind{wrapper}, Kinds: all(wrapper)},
 	}
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/served"
 	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // live is a real cluster.
@@ -126,10 +126,10 @@ func (l *live) domain(ctx context.Context) string {
 
 // kubeRay are the namespaces of KubeRay, found as the manager finds them.
 func (l *live) kubeRay(ctx context.Context, manager string) []string {
-	return ray.KubeRayNamespaces(
-		l.get(ctx, "rbac.authorization.k8s.io", "ClusterRoleBinding", "", ray.KubeRayName),
-		l.get(ctx, "apps", "Deployment", manager, ray.KubeRayName),
-		l.get(ctx, "dscinitialization.opendatahub.io", "DSCInitialization", "", ray.InitializationName))
+	return raycluster.KubeRayNamespaces(
+		l.get(ctx, "rbac.authorization.k8s.io", "ClusterRoleBinding", "", raycluster.KubeRayName),
+		l.get(ctx, "apps", "Deployment", manager, raycluster.KubeRayName),
+		l.get(ctx, "dscinitialization.opendatahub.io", "DSCInitialization", "", raycluster.InitializationName))
 }
 
 // compare prints how the live objects differ from what documents bring about, and says so by its error.
@@ -178,8 +178,8 @@ func (l *live) stored(ctx context.Context, obj *unstructured.Unstructured) (*uns
 		if status, has := u.Object["status"]; has {
 			obj.Object["status"] = status
 		}
-	case ray.GVK.Kind:
-		env.Version = cmp.Or(u.GetAnnotations()[ray.AnnotationVersion], env.Version)
+	case raycluster.GVK.Kind:
+		env.Version = cmp.Or(u.GetAnnotations()[raycluster.AnnotationVersion], env.Version)
 	}
 	return obj, env
 }

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/inspect/health"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/health"
 )
 
 // Of is the paint of a state of health.

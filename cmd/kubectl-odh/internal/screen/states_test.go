@@ -3,7 +3,7 @@ package screen
 import (
 	"testing"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/inspect/health"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/health"
 )
 
 func TestPaintOfStates(t *testing.T) {

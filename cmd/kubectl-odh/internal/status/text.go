@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/screen"
-	"github.com/odh-platform/odh-platform-operator/pkg/inspect/health"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/health"
 )
 
 // Rows that one screen has room for, of resources that need attention and of those that do not.

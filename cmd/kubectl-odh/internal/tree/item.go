@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/served"
-	"github.com/odh-platform/odh-platform-operator/pkg/inspect/health"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/health"
 )
 
 // item is an object of which the metadata is known.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/served"
-	"github.com/odh-platform/odh-platform-operator/pkg/inspect/health"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/health"
 )
 
 // single is the number of objects of one kind in a namespace up to which each is read by itself; more are listed.

@@ -5,7 +5,7 @@ import (
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	"github.com/odh-platform/odh-platform-operator/pkg/ray"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // Labels by which objects without an owner are led to the resource that they are for.
@@ -39,8 +39,8 @@ var kin = map[schema.GroupKind]func(root, i *item) bool{
 			near(root, i, labelNamespace)
 	},
 	{Group: "ray.io", Kind: "RayCluster"}: func(root, i *item) bool {
-		named := i.meta.Labels[ray.LabelClusterName] == root.meta.Name || i.meta.Labels[labelRay] == root.meta.Name
-		return named && near(root, i, ray.LabelClusterNamespace)
+		named := i.meta.Labels[raycluster.LabelClusterName] == root.meta.Name || i.meta.Labels[labelRay] == root.meta.Name
+		return named && near(root, i, raycluster.LabelClusterNamespace)
 	},
 	{Group: "workload.codeflare.dev", Kind: "AppWrapper"}: func(root, i *item) bool {
 		return i.meta.Labels[awv1beta2.LabelAppWrapper] == root.meta.Name && i.meta.Namespace == root.meta.Namespace

@@ -1,6 +1,6 @@
-package ray
+package raycluster
 
-import "github.com/odh-platform/odh-platform-operator/pkg/oauthproxy"
+import "github.com/odh-platform/odh-platform-operator/pkg/resources/oauthproxy"
 
 // Auth is how the dashboard of a cluster knows who is there.
 type Auth string

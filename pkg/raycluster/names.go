@@ -1,4 +1,4 @@
-package ray
+package raycluster
 
 import (
 	"crypto/sha256"

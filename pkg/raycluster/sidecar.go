@@ -1,4 +1,4 @@
-package ray
+package raycluster
 
 import (
 	"fmt"
@@ -6,9 +6,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/oauthproxy"
-	"github.com/odh-platform/odh-platform-operator/pkg/rbacproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources/oauthproxy"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources/rbacproxy"
 )
 
 const (

@@ -1,4 +1,4 @@
-package ray
+package raycluster
 
 import (
 	corev1 "k8s.io/api/core/v1"

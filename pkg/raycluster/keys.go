@@ -1,9 +1,9 @@
-package ray
+package raycluster
 
 import (
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/oauthproxy"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources/oauthproxy"
 )
 
 // Keys on objects. Clients and existing clusters know them.
