@@ -53,10 +53,7 @@ func InstallPlatform(ctx context.Context, config *rest.Config, platform Platform
 	if err := InstallSet(ctx, config, platformSets[platform]...); err != nil {
 		return err
 	}
-	if platform != OpenShift {
-		return nil
-	}
-	return createClusterConfiguration(ctx, config)
+	return configure(ctx, config, platform)
 }
 
 // InstallSet serves whole sets of CRDs and returns when all of them answer.
@@ -130,38 +127,53 @@ func InstallCRDs(ctx context.Context, config *rest.Config, crds ...*apiextension
 	if err != nil {
 		return fmt.Errorf("creating a client: %w", err)
 	}
-	reader, err := dynamic.NewForConfig(config)
+	err = eachCRD(crds, func(crd *apiextensionsv1.CustomResourceDefinition) error {
+		_, err := client.CustomResourceDefinitions().Create(ctx, crd, metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("creating CustomResourceDefinition %s: %w", crd.Name, err)
+		}
+		return nil
+	})
 	if err != nil {
-		return fmt.Errorf("creating a client: %w", err)
+		return err
 	}
+	return awaitCRDs(ctx, config, crds...)
+}
+
+// eachCRD handles the CRDs side by side.
+func eachCRD(crds []*apiextensionsv1.CustomResourceDefinition, handle func(*apiextensionsv1.CustomResourceDefinition) error) error {
 	errs := make([]error, len(crds))
 	var group sync.WaitGroup
 	for index, crd := range crds {
-		group.Go(func() { errs[index] = installCRD(ctx, client, reader, crd) })
+		group.Go(func() { errs[index] = handle(crd) })
 	}
 	group.Wait()
 	return errors.Join(errs...)
 }
 
-func installCRD(
-	ctx context.Context, client apiextensions.CustomResourceDefinitionsGetter, reader dynamic.Interface,
-	crd *apiextensionsv1.CustomResourceDefinition,
-) error {
-	_, err := client.CustomResourceDefinitions().Create(ctx, crd, metav1.CreateOptions{})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("creating CustomResourceDefinition %s: %w", crd.Name, err)
+// awaitCRDs returns when each CRD answers a list.
+func awaitCRDs(ctx context.Context, config *rest.Config, crds ...*apiextensionsv1.CustomResourceDefinition) error {
+	client, err := apiextensions.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("creating a client: %w", err)
 	}
-	err = wait.PollUntilContextTimeout(ctx, crdPoll, crdTimeout, true, func(ctx context.Context) (bool, error) {
-		return answers(ctx, reader, crd), nil
+	reader, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("creating a client: %w", err)
+	}
+	return eachCRD(crds, func(crd *apiextensionsv1.CustomResourceDefinition) error {
+		err := wait.PollUntilContextTimeout(ctx, crdPoll, crdTimeout, true, func(ctx context.Context) (bool, error) {
+			return answers(ctx, reader, crd), nil
+		})
+		if err == nil {
+			return nil
+		}
+		live, getErr := client.CustomResourceDefinitions().Get(context.WithoutCancel(ctx), crd.Name, metav1.GetOptions{})
+		if getErr != nil {
+			return fmt.Errorf("waiting for CustomResourceDefinition %s to be served: %w", crd.Name, errors.Join(err, getErr))
+		}
+		return fmt.Errorf("waiting for CustomResourceDefinition %s to be served: %w; its conditions: %v", crd.Name, err, live.Status.Conditions)
 	})
-	if err == nil {
-		return nil
-	}
-	live, getErr := client.CustomResourceDefinitions().Get(context.WithoutCancel(ctx), crd.Name, metav1.GetOptions{})
-	if getErr != nil {
-		return fmt.Errorf("waiting for CustomResourceDefinition %s to be served: %w", crd.Name, errors.Join(err, getErr))
-	}
-	return fmt.Errorf("waiting for CustomResourceDefinition %s to be served: %w; its conditions: %v", crd.Name, err, live.Status.Conditions)
 }
 
 // answers tells whether every served version can be listed. A CRD is established a moment before it is served, and

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,13 +30,14 @@ func (i *Instance) clientset() (kubernetes.Interface, error) {
 	return client, nil
 }
 
-// furnish creates what a cluster has before anybody uses it: nodes and a default storage class.
-func (i *Instance) furnish(ctx context.Context, nodes int) error {
+// furnish creates what a cluster has before it is used: nodes, a default storage class and the configuration of the
+// platform. It returns when the seeded CRDs are served.
+func (i *Instance) furnish(ctx context.Context, options Options, crds []*apiextensionsv1.CustomResourceDefinition) error {
 	client, err := i.clientset()
 	if err != nil {
 		return err
 	}
-	for number := range nodes {
+	for number := range options.Nodes {
 		node := fakeNode(fmt.Sprintf("node-%d", number))
 		if _, err := client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("creating Node %s: %w", node.Name, err)
@@ -44,7 +46,14 @@ func (i *Instance) furnish(ctx context.Context, nodes int) error {
 	if _, err := client.StorageV1().StorageClasses().Create(ctx, storageClass(), metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("creating StorageClass %s: %w", StorageClass, err)
 	}
-	return nil
+	config, err := i.Config()
+	if err != nil {
+		return err
+	}
+	if err := awaitCRDs(ctx, config, crds...); err != nil {
+		return err
+	}
+	return configure(ctx, config, options.Platform)
 }
 
 func storageClass() *storagev1.StorageClass {

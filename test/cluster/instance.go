@@ -33,6 +33,8 @@ type Options struct {
 	Name string
 	// Platform whose APIs are served; empty means [Plain].
 	Platform Platform
+	// Sets of CRDs that are served beside those of the platform.
+	Sets []Set
 	// Nodes is the number of fake nodes; 0 means 2.
 	Nodes int
 	// Ephemeral ties the instance to the calling process: once that has ended, the next start of any instance by this

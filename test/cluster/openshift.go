@@ -15,8 +15,11 @@ import (
 // IngressDomain is the domain of the router in the cluster configuration of [OpenShift].
 const IngressDomain = "apps.testcluster.example.com"
 
-// createClusterConfiguration creates the singletons that an OpenShift installer leaves behind.
-func createClusterConfiguration(ctx context.Context, config *rest.Config) error {
+// configure creates the singletons that an OpenShift installer leaves behind; other platforms have none.
+func configure(ctx context.Context, config *rest.Config, platform Platform) error {
+	if platform != OpenShift {
+		return nil
+	}
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("creating a client: %w", err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -35,6 +36,13 @@ func (i *Instance) start(ctx context.Context, options Options) error {
 	if err := i.waitFor(ctx, Etcd, i.etcdHealthy); err != nil {
 		return err
 	}
+	crds, err := ReadSet(ctx, slices.Concat(platformSets[options.Platform], options.Sets)...)
+	if err != nil {
+		return err
+	}
+	if err := i.seed(ctx, crds); err != nil {
+		return err
+	}
 	if err := i.run(i.apiServer()); err != nil {
 		return err
 	}
@@ -47,14 +55,7 @@ func (i *Instance) start(ctx context.Context, options Options) error {
 			return err
 		}
 	}
-	if err := i.furnish(ctx, options.Nodes); err != nil {
-		return err
-	}
-	config, err := i.Config()
-	if err != nil {
-		return err
-	}
-	if err := InstallPlatform(ctx, config, options.Platform); err != nil {
+	if err := i.furnish(ctx, options, crds); err != nil {
 		return err
 	}
 	say(fmt.Sprintf("APIs of platform %s served", options.Platform))

@@ -76,7 +76,7 @@ func Start(ctx context.Context, name string, platform cluster.Platform, options 
 		gomega.Expect(add(scheme)).To(gomega.Succeed())
 	}
 	instance, err := cluster.Start(ctx, cluster.Options{
-		Name: fmt.Sprintf("%s-%d", name, os.Getpid()), Platform: platform, Nodes: s.nodes, Ephemeral: true,
+		Name: fmt.Sprintf("%s-%d", name, os.Getpid()), Platform: platform, Sets: s.sets, Nodes: s.nodes, Ephemeral: true,
 		Progress: ginkgo.GinkgoWriter,
 	})
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
@@ -85,7 +85,6 @@ func Start(ctx context.Context, name string, platform cluster.Platform, options 
 	}, ginkgo.NodeTimeout(stopTimeout))
 	config, err := instance.Config()
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
-	gomega.Expect(cluster.InstallSet(ctx, config, s.sets...)).To(gomega.Succeed())
 	admin, err := client.New(config, client.Options{Scheme: scheme})
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	env := &Env{

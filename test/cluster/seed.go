@@ -1,0 +1,60 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+)
+
+// crdPrefix is where the API server keeps CRDs in etcd.
+const crdPrefix = "/registry/apiextensions.k8s.io/customresourcedefinitions/"
+
+// seed writes the CRDs into etcd before the API server starts, as if it had established them. An API server that is given
+// them one by one publishes its whole OpenAPI again after each: 12 seconds of processor time instead of 4.
+func (i *Instance) seed(ctx context.Context, crds []*apiextensionsv1.CustomResourceDefinition) error {
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{loopback(i.state.Ports[etcdPort])}, DialTimeout: probeExpiry})
+	if err != nil {
+		return fmt.Errorf("creating a client of etcd: %w", err)
+	}
+	defer func() { _ = client.Close() }() // nothing is lost
+	for _, crd := range crds {
+		content, err := json.Marshal(established(crd, i.clock.Now()))
+		if err != nil {
+			return fmt.Errorf("encoding CustomResourceDefinition %s: %w", crd.Name, err)
+		}
+		if _, err := client.Put(ctx, crdPrefix+crd.Name, string(content)); err != nil {
+			return fmt.Errorf("writing CustomResourceDefinition %s to etcd: %w", crd.Name, err)
+		}
+	}
+	return nil
+}
+
+// established returns the CRD as the API server stores one that it serves.
+func established(crd *apiextensionsv1.CustomResourceDefinition, now time.Time) *apiextensionsv1.CustomResourceDefinition {
+	stored := crd.DeepCopy()
+	apiextensionsv1.SetDefaults_CustomResourceDefinition(stored)
+	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&stored.Spec)
+	stored.TypeMeta = metav1.TypeMeta{APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: "CustomResourceDefinition"}
+	stored.UID, stored.Generation, stored.CreationTimestamp = uuid.NewUUID(), 1, metav1.NewTime(now)
+	stored.Status = apiextensionsv1.CustomResourceDefinitionStatus{AcceptedNames: stored.Spec.Names}
+	for _, condition := range []struct {
+		kind   apiextensionsv1.CustomResourceDefinitionConditionType
+		reason string
+	}{{apiextensionsv1.NamesAccepted, "NoConflicts"}, {apiextensionsv1.Established, "InitialNamesAccepted"}} {
+		stored.Status.Conditions = append(stored.Status.Conditions, apiextensionsv1.CustomResourceDefinitionCondition{
+			Type: condition.kind, Status: apiextensionsv1.ConditionTrue, Reason: condition.reason, LastTransitionTime: metav1.NewTime(now),
+		})
+	}
+	for _, version := range stored.Spec.Versions {
+		if version.Storage {
+			stored.Status.StoredVersions = []string{version.Name}
+		}
+	}
+	return stored
+}
