@@ -24,6 +24,8 @@ type ManagerOptions = operator.Options
 // Manager is a manager under test. Its methods fail the spec instead of returning errors.
 type Manager struct {
 	*operator.Manager
+
+	ended bool // by Stop or Kill
 }
 
 // StartManager starts the real manager with the rights of a ServiceAccount, waits until it is ready and has it ended
@@ -49,17 +51,25 @@ func (e *Env) StartManager(ctx context.Context, options ManagerOptions) *Manager
 	return manager
 }
 
-// ReportLog attaches the end of the manager's log to the report of the current spec if that has failed. Call it in an
-// AfterEach of the suite.
+// ReportLog attaches the end of the manager's log to the report of the current spec if that has failed. A manager that has
+// ended by itself fails the spec, and is started again so that the specs that follow need not wait for it in vain. Call it in
+// an AfterEach of the suite.
 func (m *Manager) ReportLog() {
+	ginkgo.GinkgoHelper()
 	if report := ginkgo.CurrentSpecReport(); report.Failed() {
 		ginkgo.AddReportEntry(fmt.Sprintf("log of %s", m.Process.Name), m.Process.LogTail(), ginkgo.ReportEntryVisibilityFailureOrVerbose)
+	}
+	if !m.ended && !m.Process.Running() {
+		ginkgo.DeferCleanup(m.Restart, ginkgo.NodeTimeout(awayTimeout))
+		code, _ := m.Process.ExitCode()
+		ginkgo.Fail(fmt.Sprintf("%s has ended by itself with exit code %d", m.Process.Name, code))
 	}
 }
 
 // Stop ends the manager as a kubelet would; it must end with exit code 0.
 func (m *Manager) Stop(ctx context.Context) {
 	ginkgo.GinkgoHelper()
+	m.ended = true
 	gomega.Expect(m.Manager.Stop(ctx)).To(gomega.Succeed())
 }
 
@@ -78,6 +88,7 @@ func (m *Manager) Away(ctx context.Context) {
 // Kill ends the manager as a crash would.
 func (m *Manager) Kill(ctx context.Context) {
 	ginkgo.GinkgoHelper()
+	m.ended = true
 	gomega.Expect(m.Manager.Kill(ctx)).To(gomega.Succeed())
 }
 
@@ -85,6 +96,7 @@ func (m *Manager) Kill(ctx context.Context) {
 func (m *Manager) Restart(ctx context.Context) {
 	ginkgo.GinkgoHelper()
 	gomega.Expect(m.Manager.Restart(ctx)).To(gomega.Succeed())
+	m.ended = false
 }
 
 // AwaitEnd waits until the manager has ended by itself with exit code 0, and starts it again as the kubelet would.
