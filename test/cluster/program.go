@@ -10,7 +10,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 )
+
+// built are the programs that this process has compiled: a checkout does not change while its tests run, and even a build
+// that finds nothing to do takes seconds beside other suites.
+var built sync.Map
 
 // BuildProgram compiles a package of this checkout, with the race detector if asked, and returns the path of the
 // program in the cache directory, one per checkout. The toolchain leaves the file alone when nothing has changed.
@@ -33,7 +38,10 @@ func BuildProgram(ctx context.Context, pkg string, tags []string, race bool, pro
 		args = append(args, "-race")
 		cgo = "CGO_ENABLED=1"
 	}
-	unlock, err := lock(ctx, "program", func() {
+	if _, done := built.Load(target); done {
+		return target, nil
+	}
+	unlock, err := lock(ctx, "program-"+filepath.Base(filepath.Dir(target))+"-"+filepath.Base(target), func() {
 		fmt.Fprintf(progress, "another process is building %s, waiting for it\n", pkg)
 	})
 	if err != nil {
@@ -46,5 +54,6 @@ func BuildProgram(ctx context.Context, pkg string, tags []string, race bool, pro
 	if output, err := command.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building %s: %w\n%s", pkg, err, tail(string(output), tailLines))
 	}
+	built.Store(target, true)
 	return target, nil
 }
