@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// DefaultOn tells whether a component runs unless somebody says otherwise. Only the hand-off resources of the
-// platform wait to be asked for: another operator creates them.
+// DefaultOn tells whether a component runs without any configuration. Only the hand-off resources of the
+// platform have to be requested: another operator creates them.
 func DefaultOn(component string) bool { return component != "platform" }
 
 // switchedOnBy names the variables with which programs that know the originals switch a component on. Their other values say
@@ -16,8 +16,7 @@ func DefaultOn(component string) bool { return component != "platform" }
 var switchedOnBy = map[string]string{"platform": "ENABLE_MLFLOW_OPERATOR_MODULE_CONTROLLER"}
 
 // components decides for every known component. In each source the single switch (--enable-x, ENABLE_X) counts
-// more than the list, and a higher source more than a lower one. Where nobody says anything the selection counts, if there is
-// one.
+// more than the list, and a higher source more than a lower one. Without any, the selection counts, if there is one.
 func (s sources) components(known, selection []string) (map[string]bool, error) {
 	enabled := make(map[string]bool, len(known))
 	for _, name := range known {
@@ -26,18 +25,14 @@ func (s sources) components(known, selection []string) (map[string]bool, error) 
 			enabled[name] = slices.Contains(selection, name)
 		}
 	}
-	if raw, ok := s.file["components"]; ok {
-		if err := applyList(enabled, value{from: s.path + ": components", raw: raw}, known); err != nil {
-			return nil, err
-		}
+	if err := applyList(enabled, s.file, s.path+": components", known); err != nil {
+		return nil, err
 	}
 	if err := s.environmentSwitches(enabled, known); err != nil {
 		return nil, err
 	}
-	if raw, ok := s.flags["components"]; ok {
-		if err := applyList(enabled, value{from: "flag --components", raw: raw}, known); err != nil {
-			return nil, err
-		}
+	if err := applyList(enabled, s.flags, "flag --components", known); err != nil {
+		return nil, err
 	}
 	for _, name := range known {
 		if raw, ok := s.flags["enable-"+name]; ok {
@@ -76,8 +71,13 @@ func applySwitch(enabled map[string]bool, name string, v value) error {
 	return nil
 }
 
-// applyList reads a list such as "*,-appwrapper". What it does not name is off.
-func applyList(enabled map[string]bool, list value, known []string) error {
+// applyList reads the list of a source, such as "*,-appwrapper". What it does not name is off.
+func applyList(enabled map[string]bool, source map[string]string, from string, known []string) error {
+	raw, given := source["components"]
+	if !given {
+		return nil
+	}
+	list := value{from: from, raw: raw}
 	wanted := make(map[string]bool, len(known))
 	positive := false
 	for item := range strings.SplitSeq(list.raw, ",") {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
@@ -66,7 +67,7 @@ type Config struct {
 	Notices []string
 
 	enabled   map[string]bool
-	sections  map[string]map[string]any // of the file, which [Config.AppWrapper] and [Config.RayCluster] read
+	sections  map[string]json.RawMessage // of the file, which [Config.AppWrapper] and [Config.RayCluster] read
 	rayImages rayImages
 }
 
@@ -195,7 +196,7 @@ func Load(p Program, args []string, lookup func(string) (string, bool), read fun
 
 // readSections finds mistakes in those sections of the file that are read when their component needs them.
 func (c *Config) readSections() error {
-	if err := readAppWrapper(c.sections[appWrapperKey], new(DefaultAppWrapper())); err != nil {
+	if _, _, err := c.AppWrapper(); err != nil {
 		return err
 	}
 	_, err := c.readRayCluster(DefaultRayCluster())

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"sigs.k8s.io/yaml"
 
@@ -17,10 +18,10 @@ import (
 
 // readFile decodes the configuration file strictly and returns its scalars by dotted key. Lists become
 // comma-separated, which is how flags write them. Sections that a ConfigMap may hold too come whole.
-func readFile(path string, read func(string) ([]byte, error)) (scalars map[string]string, sections map[string]map[string]any, err error) {
+func readFile(path string, read func(string) ([]byte, error)) (scalars map[string]string, sections map[string]json.RawMessage, err error) {
 	raw, err := read(path)
 	if errors.Is(err, fs.ErrNotExist) && !strings.Contains(path, "/") {
-		return nil, nil, fmt.Errorf("reading the configuration file: %w: --config takes a file; the operators before took the name of a ConfigMap: "+
+		return nil, nil, fmt.Errorf("reading the configuration file: %w: --config takes a file; the former operators took the name of a ConfigMap: "+
 			"leave the flag out, ConfigMap codeflare-operator-config of the manager's namespace is read without it", err)
 	}
 	if err != nil {
@@ -41,28 +42,71 @@ func readFile(path string, read func(string) ([]byte, error)) (scalars map[strin
 		return nil, nil, fmt.Errorf("configuration file %s: apiVersion %v, kind %v: must be %s, %s",
 			path, tree["apiVersion"], tree["kind"], want, configv1alpha1.Kind)
 	}
-	if err := checkKeys(tree, reflect.TypeFor[configv1alpha1.PlatformOperatorConfiguration](), ""); err != nil {
-		return nil, nil, fmt.Errorf("configuration file %s: %w", path, err)
+	typ := reflect.TypeFor[configv1alpha1.PlatformOperatorConfiguration]()
+	if unknown := unknownKeys(tree, typ, "", func(a, b string) bool { return a == b }); len(unknown) > 0 {
+		return nil, nil, fmt.Errorf("configuration file %s: %w", path, unknown[0])
 	}
-	// Only types are checked here: what a value says is for the table, which names the key.
+	// Only types are checked here. Values are checked by the table, which names the key.
 	var typed configv1alpha1.PlatformOperatorConfiguration
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](json.Unmarshal(doc, &typed)); ok {
-		return nil, nil, fmt.Errorf("configuration file %s: %s is of type %s: must be of type %s", path, wrong.Field, wrong.Value, shape(wrong.Type))
+		return nil, nil, fmt.Errorf("configuration file %s: %w", path, typeError(wrong, ""))
 	}
-	sections = map[string]map[string]any{}
-	for _, key := range []string{appWrapperKey, rayClusterKey} {
-		if section, ok := tree[key].(map[string]any); ok {
-			sections[key] = section
-		}
-		delete(tree, key)
+	var whole map[string]json.RawMessage
+	if err := json.Unmarshal(doc, &whole); err != nil {
+		return nil, nil, fmt.Errorf("configuration file %s: %w", path, err)
 	}
+	sections = map[string]json.RawMessage{appWrapperKey: whole[appWrapperKey], rayClusterKey: whole[rayClusterKey]}
+	delete(tree, appWrapperKey)
+	delete(tree, rayClusterKey)
 	scalars = map[string]string{}
 	flatten(tree, "", scalars)
 	return scalars, sections, nil
 }
 
+// section returns a copy of a section of the file; nil when it has none.
+func (c Config) section(key string) (tree map[string]any, err error) {
+	if len(c.sections[key]) > 0 {
+		decoder := json.NewDecoder(bytes.NewReader(c.sections[key]))
+		decoder.UseNumber()
+		err = decoder.Decode(&tree)
+	}
+	return tree, err
+}
+
+// decode reads a section over the settings; null and an empty text count as absent.
+func decode(tree map[string]any, path string, settings any) error {
+	dropEmpty(tree)
+	raw, err := json.Marshal(tree)
+	if err != nil || len(tree) == 0 {
+		return err
+	}
+	err = json.Unmarshal(raw, settings)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return typeError(wrong, path+".")
+	}
+	return err
+}
+
+func dropEmpty(tree map[string]any) {
+	for key, value := range tree {
+		if child, ok := value.(map[string]any); ok {
+			dropEmpty(child)
+		} else if value == nil || value == "" {
+			delete(tree, key)
+		}
+	}
+}
+
+// typeError names the key of a value of the wrong type.
+func typeError(wrong *json.UnmarshalTypeError, path string) error {
+	return fmt.Errorf("%s%s is of type %s: must be of type %s", path, wrong.Field, wrong.Value, shape(wrong.Type))
+}
+
 // shape names a Go type as YAML does.
 func shape(typ reflect.Type) string {
+	if typ == reflect.TypeFor[time.Duration]() {
+		return "duration, or a whole number of nanoseconds"
+	}
 	switch typ.Kind() {
 	case reflect.Struct, reflect.Map:
 		return "object"
@@ -73,31 +117,67 @@ func shape(typ reflect.Type) string {
 	}
 }
 
-// checkKeys compares the keys of a document with the JSON names of a type, level by level. The decoder's own
-// strictness would name the key, but neither where it stands nor what could stand there.
-func checkKeys(tree map[string]any, typ reflect.Type, path string) error {
-	fields := jsonFields(typ)
-	for _, key := range sortedKeys(tree) {
-		field, ok := fields[key]
-		if !ok {
-			where := "at the top"
-			if path != "" {
-				where = "in " + path
+// unknownKey is a key that the type of a document does not have.
+type unknownKey struct {
+	key, path string // path of the object that has the key
+	known     []string
+}
+
+// Error implements error. It names what the decoder's own strictness does not: the object, and the keys that it could have.
+func (u unknownKey) Error() string {
+	where := "at the top"
+	if u.path != "" {
+		where = "in " + u.path
+	}
+	hint := ""
+	if near := nearest(u.key, u.known); near != "" {
+		hint = fmt.Sprintf(" (did you mean %s?)", near)
+	}
+	return fmt.Sprintf("unknown key %q %s%s; known keys there: %s", u.key, where, hint, strings.Join(u.known, ", "))
+}
+
+// unknownKeys compares the keys of a document with the JSON names of a type, level by level. Keys that are the same in another case,
+// if same allows that, are renamed.
+func unknownKeys(value any, typ reflect.Type, path string, same func(a, b string) bool) []unknownKey {
+	var out []unknownKey
+	switch value := value.(type) {
+	case map[string]any:
+		for _, key := range sortedKeys(value) {
+			name, field := fieldOf(typ, key, same)
+			if field == nil {
+				out = append(out, unknownKey{key: key, path: path, known: sortedKeys(jsonFields(typ))})
+				continue
 			}
-			hint := ""
-			if near := nearest(key, sortedKeys(fields)); near != "" {
-				hint = fmt.Sprintf(" (did you mean %s?)", near)
+			if _, taken := value[name]; !taken {
+				value[name] = value[key]
 			}
-			return fmt.Errorf("unknown key %q %s%s; known keys there: %s", key, where, hint, strings.Join(sortedKeys(fields), ", "))
+			out = append(out, unknownKeys(value[name], field, strings.TrimPrefix(path+"."+name, "."), same)...)
 		}
-		child, isMap := tree[key].(map[string]any)
-		if isMap && field.Kind() == reflect.Struct {
-			if err := checkKeys(child, field, strings.TrimPrefix(path+"."+key, ".")); err != nil {
-				return err
+	case []any:
+		for i, item := range value {
+			if typ.Kind() == reflect.Slice {
+				out = append(out, unknownKeys(item, typ.Elem(), fmt.Sprintf("%s[%d]", path, i), same)...)
 			}
 		}
 	}
-	return nil
+	return out
+}
+
+// fieldOf returns the name and the type of what is below a key. Types that are no objects are left to the decoder.
+func fieldOf(typ reflect.Type, key string, same func(a, b string) bool) (string, reflect.Type) {
+	switch typ.Kind() {
+	case reflect.Struct:
+		for name, field := range jsonFields(typ) {
+			if same(name, key) {
+				return name, field
+			}
+		}
+		return "", nil
+	case reflect.Map:
+		return key, typ.Elem()
+	default:
+		return key, typ
+	}
 }
 
 // jsonFields maps the JSON names of a struct to their types, with embedded structs opened and pointers followed.

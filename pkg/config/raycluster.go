@@ -46,38 +46,51 @@ const (
 	defaultAuthProxyImage     = "quay.io/brancz/kube-rbac-proxy:v0.19.1"
 )
 
-// RayCluster holds the settings of the component raycluster; see apis/config/v1alpha1 for what they mean. It is a value
-// that nobody changes.
+// RayCluster holds the settings of the component raycluster; see apis/config/v1alpha1 for what they mean. It is a value that is never
+// changed after it has been read.
 type RayCluster struct {
-	OAuth, MTLS bool
-	// IngressDomain is "" where nobody configured one.
-	IngressDomain                                       string
-	OAuthProxyImage, CertGeneratorImage, AuthProxyImage string
+	OAuth bool `json:"rayDashboardOAuthEnabled"`
+	MTLS  bool `json:"mTLSEnabled"`
+	// IngressDomain is "" unless it is configured.
+	IngressDomain      string `json:"ingressDomain"`
+	OAuthProxyImage    string `json:"oauthProxyImage"`
+	CertGeneratorImage string `json:"certGeneratorImage"`
+	AuthProxyImage     string `json:"authProxyImage"`
 	// SidecarResources and CertificateResources are those of containers of ours whose user sets none.
-	SidecarResources, CertificateResources corev1.ResourceRequirements
+	SidecarResources     corev1.ResourceRequirements `json:"sidecarResources"`
+	CertificateResources corev1.ResourceRequirements `json:"certificateResources"`
 	// Certificates is one of the constants above, CertificateKeyAlgorithm ECDSA or RSA.
-	Certificates, CertificateKeyAlgorithm string
-	CertManagerIssuer                     Issuer
-	ClusterDomain                         string
-	// KubeRayNamespaces and IngressNamespaces are empty where nobody configured them.
-	KubeRayNamespaces, IngressNamespaces, MonitoringNamespaces []string
+	Certificates            string `json:"certificates"`
+	CertificateKeyAlgorithm string `json:"certificateKeyAlgorithm"`
+	CertManagerIssuer       Issuer `json:"certManagerIssuer"`
+	ClusterDomain           string `json:"clusterDomain"`
+	// KubeRayNamespaces and IngressNamespaces are empty unless they are configured.
+	KubeRayNamespaces    []string `json:"kubeRayNamespaces"`
+	IngressNamespaces    []string `json:"ingressNamespaces"`
+	MonitoringNamespaces []string `json:"monitoringNamespaces"`
 	// OpenToNamespace lets all pods of the namespace reach a head past its proxy.
-	OpenToNamespace bool
+	OpenToNamespace bool `json:"openToNamespace"`
 	// Publish is one of the constants above.
-	Publish, GatewayName, GatewayNamespace string
+	Publish          string `json:"publish"`
+	GatewayName      string `json:"gatewayName"`
+	GatewayNamespace string `json:"gatewayNamespace"`
 	// KubeRaySecurity is one of the constants above.
-	KubeRaySecurity string
+	KubeRaySecurity string `json:"kubeRaySecurity"`
 	// AllowPause lets the annotation of pause count on a RayCluster itself, whose editors can set it.
-	AllowPause bool
+	AllowPause bool `json:"allowPause"`
 }
 
 // Issuer names an issuer of cert-manager; its Name is empty where there is none.
-type Issuer struct{ Name, Kind, Group string }
+type Issuer struct {
+	Name  string `json:"name"`
+	Kind  string `json:"kind"`
+	Group string `json:"group"`
+}
 
 // rayImages are the images that the environment names; empty where it names none.
 type rayImages struct{ oauthProxy, certGenerator, authProxy string }
 
-// DefaultRayCluster returns the settings that hold when nobody says anything.
+// DefaultRayCluster returns the settings that hold without any configuration.
 func DefaultRayCluster() RayCluster {
 	return RayCluster{
 		OAuth: true, MTLS: true, OpenToNamespace: true,
@@ -94,7 +107,7 @@ func DefaultRayCluster() RayCluster {
 
 // RayCluster returns the settings of the component raycluster: the defaults, over them those of the CodeFlare operator's
 // ConfigMap when there is one, over them the section of the configuration file, and over the images what the environment
-// names. Notes name keys that have no effect. An error names the key, its value, the cure, and where it stands.
+// names. Notes name keys that have no effect. An error names the key, its value, the fix, and the document.
 func (c Config) RayCluster(older *OlderConfig) (RayCluster, []string, error) {
 	settings := DefaultRayCluster()
 	var notes []string
@@ -116,89 +129,75 @@ func (c Config) RayCluster(older *OlderConfig) (RayCluster, []string, error) {
 
 // readRayCluster reads the section of the configuration file, which may be absent, over the settings.
 func (c Config) readRayCluster(settings RayCluster) (RayCluster, error) {
-	s := &section{tree: c.sections[rayClusterKey], path: rayClusterKey}
-	s.kubeRay(&settings)
-	s.image("oauthProxyImage", &settings.OAuthProxyImage)
-	s.image("certGeneratorImage", &settings.CertGeneratorImage)
-	s.image("authProxyImage", &settings.AuthProxyImage)
-	s.resources("sidecarResources", &settings.SidecarResources)
-	s.resources("certificateResources", &settings.CertificateResources)
-	s.choice("certificates", &settings.Certificates, CertificatesByOperator, CertificatesByPod, CertificatesByCertManager)
-	s.choice("certificateKeyAlgorithm", &settings.CertificateKeyAlgorithm, "ECDSA", "RSA")
-	issuer, _ := s.child("certManagerIssuer")
-	issuer.name("name", &settings.CertManagerIssuer.Name)
-	issuer.choice("kind", &settings.CertManagerIssuer.Kind, "Issuer", "ClusterIssuer")
-	issuer.name("group", &settings.CertManagerIssuer.Group)
-	s.join(issuer)
-	s.name("clusterDomain", &settings.ClusterDomain)
-	s.namespaces("kubeRayNamespaces", &settings.KubeRayNamespaces)
-	s.namespaces("ingressNamespaces", &settings.IngressNamespaces)
-	s.namespaces("monitoringNamespaces", &settings.MonitoringNamespaces)
-	s.boolean("openToNamespace", &settings.OpenToNamespace)
-	s.choice("publish", &settings.Publish, PublishAuto, PublishOpen, PublishGateway, PublishNone)
-	s.choice("kubeRaySecurity", &settings.KubeRaySecurity, KubeRaySecurityWarn, KubeRaySecurityTrust, KubeRaySecurityDeny)
-	s.boolean("allowPause", &settings.AllowPause)
-	s.name("gatewayName", &settings.GatewayName)
-	s.name("gatewayNamespace", &settings.GatewayNamespace)
-	if settings.Certificates == CertificatesByCertManager && settings.CertManagerIssuer.Name == "" {
-		s.errs = append(s.errs, errors.New("raycluster.certificates is cert-manager and no issuer is named: set raycluster.certManagerIssuer.name"))
+	tree, err := c.section(rayClusterKey)
+	if err != nil {
+		return settings, err
 	}
-	return settings, errors.Join(s.errs...)
-}
-
-// kubeRay reads what the CodeFlare operator knew.
-func (s *section) kubeRay(settings *RayCluster) {
-	s.boolean("rayDashboardOAuthEnabled", &settings.OAuth)
-	s.boolean("mTLSEnabled", &settings.MTLS)
-	s.name("ingressDomain", &settings.IngressDomain)
-}
-
-// name reads what may stand in a host name or be the name of an object; dots around it do not count.
-func (s *section) name(key string, dst *string) {
-	before := *dst
-	s.text(key, dst)
-	*dst = strings.Trim(strings.TrimSpace(*dst), ".")
-	if *dst != "" && len(validation.IsDNS1123Subdomain(*dst)) > 0 {
-		s.refuse(key, *dst, "at most 253 of a-z, 0-9, - and ., letters or digits at both ends")
-	}
-	if *dst == "" {
-		*dst = before
-	}
-}
-
-func (s *section) image(key string, dst *string) {
-	given := *dst
-	s.text(key, &given)
-	if err := image(&given)(given); err != nil {
-		s.refuse(key, given, strings.TrimPrefix(err.Error(), "must be "))
-		return
-	}
-	*dst = cmp.Or(given, *dst)
-}
-
-func (s *section) choice(key string, dst *string, allowed ...string) {
-	given := ""
-	s.text(key, &given)
-	if given != "" && !slices.Contains(allowed, given) {
-		s.refuse(key, given, "one of "+strings.Join(allowed, ", "))
-		return
-	}
-	*dst = cmp.Or(given, *dst)
-}
-
-func (s *section) namespaces(key string, dst *[]string) {
-	var list []any
-	if readScalar(s, key, &list, "a list of namespaces", as[[]any]); list == nil {
-		return
-	}
-	names := make([]string, 0, len(list))
-	for _, item := range list {
-		name, ok := item.(string)
-		if !ok || checkNamespace(name) != nil {
-			s.refuse(key, item, "a list of namespaces, each at most 63 of a-z, 0-9 and -")
-			return
+	for key, requirements := range map[string]*corev1.ResourceRequirements{
+		"sidecarResources": &settings.SidecarResources, "certificateResources": &settings.CertificateResources,
+	} {
+		if err := readResources(tree[key], rayClusterKey+"."+key, requirements); err != nil {
+			return settings, err
 		}
-		names = append(names, name)
+		delete(tree, key)
 	}
-	*dst = names
+	if err := decode(tree, rayClusterKey, &settings); err != nil {
+		return settings, err
+	}
+	if err := settings.check(rayClusterKey); err != nil {
+		return settings, err
+	}
+	if settings.Certificates == CertificatesByCertManager && settings.CertManagerIssuer.Name == "" {
+		return settings, errors.New("raycluster.certificates is cert-manager and no issuer is named: set raycluster.certManagerIssuer.name")
+	}
+	return settings, nil
+}
+
+// check refuses values of a section that cannot be what they should be.
+func (r *RayCluster) check(path string) error {
+	var errs []error
+	refuse := func(key, value, want string) {
+		errs = append(errs, fmt.Errorf("%s.%s %q: must be %s", path, key, value, want))
+	}
+	for key, name := range map[string]*string{
+		"ingressDomain": &r.IngressDomain, "clusterDomain": &r.ClusterDomain, "gatewayName": &r.GatewayName, "gatewayNamespace": &r.GatewayNamespace,
+		"certManagerIssuer.name": &r.CertManagerIssuer.Name, "certManagerIssuer.group": &r.CertManagerIssuer.Group,
+	} {
+		*name = strings.Trim(strings.TrimSpace(*name), ".") // dots around a domain do not count
+		if *name != "" && len(validation.IsDNS1123Subdomain(*name)) > 0 {
+			refuse(key, *name, "at most 253 of a-z, 0-9, - and ., letters or digits at both ends")
+		}
+	}
+	for key, value := range map[string]*string{
+		"oauthProxyImage": &r.OAuthProxyImage, "certGeneratorImage": &r.CertGeneratorImage, "authProxyImage": &r.AuthProxyImage,
+	} {
+		if err := image(value)(*value); err != nil {
+			refuse(key, *value, strings.TrimPrefix(err.Error(), "must be "))
+		}
+	}
+	for _, choice := range []struct {
+		key, value string
+		allowed    []string
+	}{
+		{"certificates", r.Certificates, []string{CertificatesByOperator, CertificatesByPod, CertificatesByCertManager}},
+		{"certificateKeyAlgorithm", r.CertificateKeyAlgorithm, []string{"ECDSA", "RSA"}},
+		{"certManagerIssuer.kind", r.CertManagerIssuer.Kind, []string{"Issuer", "ClusterIssuer"}},
+		{"publish", r.Publish, []string{PublishAuto, PublishOpen, PublishGateway, PublishNone}},
+		{"kubeRaySecurity", r.KubeRaySecurity, []string{KubeRaySecurityWarn, KubeRaySecurityTrust, KubeRaySecurityDeny}},
+	} {
+		if !slices.Contains(choice.allowed, choice.value) {
+			refuse(choice.key, choice.value, "one of "+strings.Join(choice.allowed, ", "))
+		}
+	}
+	for key, names := range map[string][]string{
+		"kubeRayNamespaces": r.KubeRayNamespaces, "ingressNamespaces": r.IngressNamespaces, "monitoringNamespaces": r.MonitoringNamespaces,
+	} {
+		for _, name := range names {
+			if checkNamespace(name) != nil {
+				refuse(key, name, "a list of namespaces, each at most 63 of a-z, 0-9 and -")
+			}
+		}
+	}
+	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(errs...)
 }

@@ -143,7 +143,7 @@ func TestPrecedenceOfEverySource(t *testing.T) {
 	}
 }
 
-// A mistake in one section is told by the component whose it is; the other goes on.
+// A mistake in one section is reported by the component whose section it is; the other works.
 func TestMistakesStayInTheirSection(t *testing.T) {
 	cfg := mustLoad(t, given{})
 	const wrapperWrong = "kuberay: {mTLSEnabled: false}\nappwrapper: {Config: {faultTolerance: {warmupGracePeriod: soon}}}"
@@ -154,7 +154,7 @@ func TestMistakesStayInTheirSection(t *testing.T) {
 		t.Errorf("AppWrapper: %v", err)
 	}
 	const rayWrong = "kuberay: {mTLSEnabled: 1}\nappwrapper: {Config: {schedulerName: packed}}"
-	if _, _, err := cfg.RayCluster(rayMap(rayWrong)); err == nil || !strings.Contains(err.Error(), "kuberay.mTLSEnabled 1: must be true or false") {
+	if _, _, err := cfg.RayCluster(rayMap(rayWrong)); err == nil || !strings.Contains(err.Error(), "kuberay.mTLSEnabled is of type number: must be of type bool") {
 		t.Errorf("Ray: %v", err)
 	}
 	if wrapper, _, err := cfg.AppWrapper(codeflare(rayWrong)); err != nil || wrapper.SchedulerName != "packed" {
@@ -162,7 +162,7 @@ func TestMistakesStayInTheirSection(t *testing.T) {
 	}
 }
 
-// All mistakes are told at once, and reading changes neither the defaults nor what was read before.
+// All mistakes are reported at once, and reading changes neither the defaults nor what was read before.
 func TestSettingsOfRayAreValues(t *testing.T) {
 	cfg := mustLoad(t, given{}.withFile(everyRayKey))
 	first, _, err := cfg.RayCluster(nil)

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Every refusal is one line that names the setting, its value and the cure.
+// Every refusal is one line that names the setting, its value and the fix.
 func TestRefusals(t *testing.T) {
 	args := func(a ...string) given { return given{args: a} }
 	env := func(name, value string) given { return given{env: map[string]string{name: value}} }
@@ -22,7 +22,7 @@ func TestRefusals(t *testing.T) {
 		"unknown switch":    {args("--enable-mlfow"), []string{`--enable-mlfow`, `unknown component "mlfow"`, "appwrapper, mlflow, platform"}},
 		"no value":          {args("--namespace"), []string{"--namespace needs a value"}},
 		"positional":        {args("stray"), []string{`"stray"`, "--help"}},
-		"two dashes":        {args("--"), []string{`"--"`}},
+		"no name":           {args("--=x"), []string{`--=x`, "--help"}},
 		"bool flag":         {args("--leader-elect=maybe"), []string{"flag --leader-elect", `"maybe"`, "true or false"}},
 		"bool switch":       {args("--enable-mlflow=maybe"), []string{"flag --enable-mlflow", `"maybe"`, "true or false"}},
 		"bool variable":     {env("ENABLE_MLFLOW", "maybe"), []string{"environment variable ENABLE_MLFLOW", `"maybe"`, "true or false"}},

@@ -2,8 +2,6 @@ package config
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -17,38 +15,33 @@ func small(memory, maxMemory string) corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{Requests: list("20m", memory), Limits: list("500m", maxMemory)}
 }
 
-// resources reads requests and limits. A list that is there replaces the default one, and may be empty.
-func (s *section) resources(key string, dst *corev1.ResourceRequirements) {
-	child, _ := s.child(key)
-	child.quantities("requests", &dst.Requests)
-	child.quantities("limits", &dst.Limits)
-	if claims, _ := child.take("claims"); claims != nil {
-		child.refuse("claims", claims, "absent: claims of devices belong to the pods of users")
+// readResources reads requests and limits. A list that is there replaces the default one, and may be empty.
+func readResources(value any, path string, to *corev1.ResourceRequirements) error {
+	fields, _ := value.(map[string]any) // the decoder of the file has checked the types
+	if claims := fields["claims"]; claims != nil {
+		return fmt.Errorf("%s.claims: must be absent: claims of devices belong to the pods of users", path)
 	}
-	for _, name := range slices.Sorted(maps.Keys(dst.Requests)) {
-		request := dst.Requests[name]
-		if limit, limited := dst.Limits[name]; limited && request.Cmp(limit) > 0 {
-			child.refuse("requests", request.String(), fmt.Sprintf("at most the limit of %s, which is %s", name, limit.String()))
-		}
-	}
-	s.join(child)
-}
-
-// quantities reads a list of resources by their names.
-func (s *section) quantities(key string, dst *corev1.ResourceList) {
-	value, given := s.take(key)
-	if !given || value == nil {
-		return
-	}
-	fields, _ := value.(map[string]any) // the type of the file saw to that
-	list := corev1.ResourceList{}
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		quantity, err := resource.ParseQuantity(fmt.Sprint(fields[name]))
-		if err != nil || quantity.Sign() < 0 {
-			s.refuse(key+"."+name, fields[name], "a quantity of Kubernetes that is not negative, such as 100m or 64Mi")
+	for _, key := range []string{"limits", "requests"} {
+		list := map[string]*corev1.ResourceList{"requests": &to.Requests, "limits": &to.Limits}[key]
+		quantities, _ := fields[key].(map[string]any)
+		if quantities == nil {
 			continue
 		}
-		list[corev1.ResourceName(name)] = quantity
+		*list = corev1.ResourceList{}
+		for _, name := range sortedKeys(quantities) {
+			text := fmt.Sprint(quantities[name])
+			quantity, err := resource.ParseQuantity(text)
+			if err != nil || quantity.Sign() < 0 {
+				return fmt.Errorf("%s.%s.%s %q: must be a quantity of Kubernetes that is not negative, such as 100m or 64Mi", path, key, name, text)
+			}
+			(*list)[corev1.ResourceName(name)] = quantity
+		}
 	}
-	*dst = list
+	for _, name := range sortedKeys(to.Requests) {
+		request := to.Requests[name]
+		if limit, limited := to.Limits[name]; limited && request.Cmp(limit) > 0 {
+			return fmt.Errorf("%s.requests %q: must be at most the limit of %s, which is %s", path, request.String(), name, limit.String())
+		}
+	}
+	return nil
 }

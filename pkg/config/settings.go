@@ -14,8 +14,8 @@ import (
 type setting struct {
 	flag     string   // name without dashes; "" when only the file and the environment have it
 	env      []string // environment variables, the first non-empty one counts
-	key      string   // dotted key in the file; "" when the file cannot say it
-	fallback string   // value when nobody says anything
+	key      string   // dotted key in the file; "" when the file has no key for it
+	fallback string   // value without any configuration
 	isBool   bool     // a flag without a value means true
 	help     string
 	set      func(raw string) error

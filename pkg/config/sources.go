@@ -1,8 +1,11 @@
 package config
 
 import (
+	"cmp"
 	"errors"
+	"flag"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -43,37 +46,42 @@ func (s sources) resolve(row setting) value {
 	return value{from: "default", raw: row.fallback}
 }
 
-// parseArgs reads -name=value, --name=value, --name value and bare boolean flags, as the flag package does, but
-// answers mistakes with what would have been right.
+// parseArgs returns the values of flags by their names; a mistake is answered with what would have been right.
 func parseArgs(args []string, table []setting, components []string) (map[string]string, error) {
-	isBool := flagNames(table, components)
 	out := map[string]string{}
-	for i := 0; i < len(args); i++ {
-		arg := args[i]
-		if !strings.HasPrefix(arg, "-") || strings.Trim(arg, "-") == "" {
-			return nil, fmt.Errorf("argument %q is neither a sub-command nor a flag: --help lists both", arg)
+	flags := flag.NewFlagSet("manager", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	isBool := flagNames(table, components)
+	define := func(name, target string) {
+		set := func(raw string) error { out[target] = raw; return nil }
+		if isBool[target] {
+			flags.BoolFunc(name, "", set)
+		} else {
+			flags.Func(name, "", set)
 		}
-		name, raw, hasValue := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), "=")
-		if name == "help" || name == "h" {
-			return nil, ErrHelp
-		}
-		if newer, ok := olderFlags[name]; ok {
-			name = newer
-		}
-		boolFlag, known := isBool[name]
-		switch {
-		case !known:
+	}
+	for name := range isBool {
+		define(name, name)
+	}
+	for older, name := range olderFlags {
+		define(older, name)
+	}
+	err := flags.Parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		return nil, ErrHelp
+	}
+	if err != nil {
+		if name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -"); unknown {
 			return nil, unknownFlag(name, isBool, components)
-		case hasValue:
-		case boolFlag:
-			raw = "true"
-		case i+1 == len(args):
-			return nil, fmt.Errorf("flag --%s needs a value: --%s=<value>", name, name)
-		default:
-			i++
-			raw = args[i]
 		}
-		out[name] = raw
+		if name, missing := strings.CutPrefix(err.Error(), "flag needs an argument: -"); missing {
+			name = cmp.Or(olderFlags[name], name)
+			return nil, fmt.Errorf("flag --%s needs a value: --%s=<value>", name, name)
+		}
+		return nil, fmt.Errorf("%w: --help lists all flags", err)
+	}
+	if flags.NArg() > 0 {
+		return nil, fmt.Errorf("argument %q is neither a sub-command nor a flag: --help lists both", flags.Arg(0))
 	}
 	return out, nil
 }
@@ -127,4 +135,4 @@ func nearest(name string, candidates []string) string {
 	return best
 }
 
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+func sortedKeys[K ~string, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

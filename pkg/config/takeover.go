@@ -1,14 +1,14 @@
 package config
 
-// What stands in this file reads the ConfigMaps of the CodeFlare operator and of the AppWrapper operator. It may go with version 1.0,
-// by when their settings belong into the configuration file.
+// This file reads the ConfigMaps of the CodeFlare operator and of the AppWrapper operator. It can be removed in version 1.0, by when
+// their settings belong in the configuration file.
 
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -21,105 +21,127 @@ type OlderConfig struct {
 	Source string
 	// Data of the ConfigMap.
 	Data map[string]string
-	// Embedded says that the settings stand below appwrapper.Config, as in the CodeFlare operator; otherwise they stand
+	// Embedded means that the settings are below appwrapper.Config, as in the CodeFlare operator; otherwise they are
 	// directly below appwrapper.
 	Embedded bool
 }
 
-// without are keys of older versions, which have had no effect for long and stand in many ConfigMaps.
-var without = []string{"enableKueueIntegrations", "kueueJobReconciller", "slackQueueName"}
+// olderDocument has the keys of the ConfigMaps. Those of type any have no effect here: they are of older versions, or flags set the same.
+type olderDocument[Settings any] struct {
+	AppWrapper       Settings `json:"appwrapper"`
+	KubeRay          kubeRay  `json:"kuberay"`
+	MCAD             any      `json:"mcad"`
+	InstaScale       any      `json:"instascale"`
+	ClientConnection any      `json:"clientConnection"`
+	Metrics          any      `json:"metrics"`
+	Health           any      `json:"health"`
+	LeaderElection   any      `json:"leaderElection"`
+	Manager          any      `json:"controllerManager"`
+}
 
-// document returns the one document of the ConfigMap, whatever the name of its key.
-func (o OlderConfig) document() (map[string]any, error) {
+type embeddedAppWrapper struct {
+	Enabled            any             `json:"enabled"`
+	ExternalController any             `json:"externalController"`
+	Config             olderAppWrapper `json:"Config"`
+}
+
+type olderAppWrapper struct {
+	AppWrapper              `json:",inline"`
+	EnableKueueIntegrations any `json:"enableKueueIntegrations"`
+	KueueJobReconciller     any `json:"kueueJobReconciller"`
+}
+
+// kubeRay is what the CodeFlare operator reads of the settings of Ray.
+type kubeRay struct {
+	OAuth              bool   `json:"rayDashboardOAuthEnabled"`
+	MTLS               bool   `json:"mTLSEnabled"`
+	IngressDomain      string `json:"ingressDomain"`
+	CertGeneratorImage any    `json:"certGeneratorImage"`
+}
+
+// document returns the one document of the ConfigMap, whatever the name of its key, with the keys in the usual case; and a note on each
+// unknown key, by its path.
+func (o OlderConfig) document() (tree map[string]any, unknown map[string]string, err error) {
 	if len(o.Data) != 1 {
-		return nil, fmt.Errorf("cannot resolve the configuration: it has %d keys %v: leave exactly one", len(o.Data), slices.Sorted(maps.Keys(o.Data)))
+		return nil, nil, fmt.Errorf("cannot resolve the configuration: it has %d keys %v: leave exactly one", len(o.Data), slices.Sorted(maps.Keys(o.Data)))
 	}
-	var tree map[string]any
 	for key, text := range o.Data {
 		raw, err := yaml.YAMLToJSON([]byte(text))
 		if err != nil {
-			return nil, fmt.Errorf("key %s is not valid YAML: %w", key, err)
+			return nil, nil, fmt.Errorf("key %s is not valid YAML: %w", key, err)
 		}
 		decoder := json.NewDecoder(bytes.NewReader(raw))
 		decoder.UseNumber()
 		if err := decoder.Decode(&tree); err != nil {
-			return nil, fmt.Errorf("key %s must hold one YAML object: %w", key, err)
+			return nil, nil, fmt.Errorf("key %s must hold one YAML object: %w", key, err)
 		}
 	}
-	return tree, nil
+	typ := reflect.TypeFor[olderDocument[olderAppWrapper]]()
+	if o.Embedded {
+		typ = reflect.TypeFor[olderDocument[embeddedAppWrapper]]()
+	}
+	unknown = map[string]string{}
+	for _, u := range unknownKeys(tree, typ, "", strings.EqualFold) {
+		path := strings.TrimPrefix(u.path+"."+u.key, ".")
+		unknown[path] = fmt.Sprintf("%s: %s is unknown and has no effect", o.Source, path)
+	}
+	return tree, unknown, nil
 }
 
 // apply reads the settings over those that are there and returns notes on keys without effect.
 func (o OlderConfig) apply(settings *AppWrapper) ([]string, error) {
-	tree, err := o.document()
+	tree, unknown, err := o.document()
 	if err != nil {
 		return nil, err
 	}
-	root := &section{tree: tree, path: "", anyCase: true}
-	s, _ := root.child(appWrapperKey)
-	s.path = appWrapperKey
 	var notes []string
-	note := func(s *section, hint string) {
-		for _, key := range s.unknown() {
-			notes = append(notes, fmt.Sprintf("%s: %s is unknown and has no effect%s", o.Source, key, hint))
+	for _, path := range sortedKeys(unknown) {
+		if strings.HasPrefix(path, appWrapperKey+".") {
+			notes = append(notes, unknown[path])
 		}
 	}
-	inner := s
-	if o.Embedded {
-		s.take("enabled")
-		s.take("externalController")
-		inner, _ = s.child("Config")
-		note(s, ": settings stand below "+appWrapperKey+".Config")
+	path := appWrapperKey
+	section, err := child(tree, appWrapperKey, path)
+	if err == nil && o.Embedded {
+		path += ".Config"
+		section, err = child(section, "Config", path)
 	}
-	for _, key := range without {
-		if value, given := inner.take(key); given && key == "slackQueueName" && value != "" && value != nil {
-			notes = append(notes, fmt.Sprintf("%s: %s.slackQueueName has no effect, as in the operators that wrote it: "+
-				"to have the queue managed, set appwrapper.slackQueueName in the configuration file", o.Source, inner.path))
-		}
-	}
-	inner.appWrapper(settings)
-	note(inner, "")
-	if err := errors.Join(append(append(root.errs, s.errs...), inner.errs...)...); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	return notes, nil
+	if queue := section["slackQueueName"]; queue != "" && queue != nil {
+		notes = append(notes, fmt.Sprintf("%s: %s.slackQueueName has no effect, as in the operators that wrote it: "+
+			"to have the queue managed, set appwrapper.slackQueueName in the configuration file", o.Source, path))
+	}
+	delete(section, "slackQueueName")
+	return notes, settings.read(section, path)
 }
 
-// past are keys of older versions in the ConfigMap, and sections for things that flags say here.
-var past = []string{"mcad", "instascale", "clientConnection", "metrics", "health", "leaderElection", appWrapperKey}
-
-// applyRay reads the settings over those that are there and returns notes on keys without effect. What stands in the
-// section of AppWrappers is not looked at.
+// applyRay is apply for the settings of Ray. Keys of the section of AppWrappers are not reported.
 func (o OlderConfig) applyRay(settings *RayCluster) ([]string, error) {
-	tree, err := o.document()
+	tree, unknown, err := o.document()
 	if err != nil {
 		return nil, err
 	}
-	root := &section{tree: tree, anyCase: true}
-	for _, key := range past {
-		root.take(key)
+	maps.DeleteFunc(unknown, func(path, _ string) bool { return strings.HasPrefix(path, appWrapperKey+".") })
+	notes := slices.Sorted(maps.Values(unknown))
+	section, err := child(tree, rayKey, rayKey)
+	if err != nil {
+		return nil, err
 	}
-	ray, _ := root.child(rayKey)
-	ray.path = rayKey
-	ray.take("certGeneratorImage")
-	ray.kubeRay(settings)
-	var notes []string
-	for _, key := range root.unknown() {
-		key = strings.TrimPrefix(key, ".")
-		hint := ""
-		if probe := (&section{tree: map[string]any{key: nil}, anyCase: true}); probe.knowsRay() {
-			hint = ": settings of Ray stand below " + rayKey
-		}
-		notes = append(notes, fmt.Sprintf("%s: %s is unknown and has no effect%s", o.Source, key, hint))
+	read := kubeRay{OAuth: settings.OAuth, MTLS: settings.MTLS, IngressDomain: settings.IngressDomain}
+	if err := decode(section, rayKey, &read); err != nil {
+		return nil, err
 	}
-	for _, key := range ray.unknown() {
-		notes = append(notes, fmt.Sprintf("%s: %s is unknown and has no effect", o.Source, key))
-	}
-	return notes, errors.Join(append(root.errs, ray.errs...)...)
+	settings.OAuth, settings.MTLS, settings.IngressDomain = read.OAuth, read.MTLS, read.IngressDomain
+	return notes, settings.check(rayKey)
 }
 
-// knowsRay tells whether all keys of the section are settings of Ray.
-func (s *section) knowsRay() bool {
-	s.kubeRay(&RayCluster{})
-	return len(s.unknown()) == 0
+// child returns an object in an object; an absent one is empty.
+func child(tree map[string]any, name, path string) (map[string]any, error) {
+	section, isObject := tree[name].(map[string]any)
+	if tree[name] != nil && !isObject {
+		return nil, fmt.Errorf("%s %q: must be an object", path, fmt.Sprint(tree[name]))
+	}
+	return section, nil
 }

@@ -11,7 +11,7 @@ type Row struct {
 	Flag, Key string
 	// Env are the variables, of which the first that is not empty counts.
 	Env []string
-	// Default is the value when nobody says anything; empty where there is none, or Help tells of it.
+	// Default is the value without any configuration; empty where there is none, or Help describes it.
 	Default string
 	Help    string
 }
