@@ -2,11 +2,17 @@ package apply
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
 // Create writes an object that is made once and never changed, such as a Job, whose template is immutable. It bears the
@@ -62,4 +68,85 @@ func foreign(k key, live metav1.Object) *ForeignError {
 		e.Controller = other.Kind + " " + other.Name
 	}
 	return e
+}
+
+// ErrCannotOwn says that an object cannot get a controller reference to its owner: it has another controller already, or
+// lives outside the namespace of the owner.
+var ErrCannotOwn = errors.New("the owner cannot control it")
+
+// CreateAsIs makes an object that a user described as a whole. It is made once and left to the user and to the controllers of
+// its kind afterwards, so it is created and not applied, and bears none of our labels. Only a controller reference to the
+// owner is added. The object holds the server's answer afterwards. Errors are ErrCannotOwn, or those of the API server as
+// they came: AlreadyExists says nothing about who made it.
+func (a *Applier) CreateAsIs(ctx context.Context, owner client.Object, object *unstructured.Unstructured) error {
+	o, err := newOwner(owner, a.Client.Scheme())
+	if err != nil {
+		return err
+	}
+	if o.Namespace != "" && object.GetNamespace() != o.Namespace {
+		return fmt.Errorf("%w: it is not in namespace %q", ErrCannotOwn, o.Namespace)
+	}
+	if other := metav1.GetControllerOf(object); other != nil && other.UID != o.uid {
+		return fmt.Errorf("%w: %s %s controls it", ErrCannotOwn, other.Kind, other.Name)
+	}
+	var refs []metav1.OwnerReference
+	for _, ref := range object.GetOwnerReferences() {
+		if !o.is(ref) {
+			refs = append(refs, ref)
+		}
+	}
+	object.SetOwnerReferences(append(refs, *o.reference(Controlled)))
+	a.wrote(object.GetKind(), verbCreate)
+	return a.Client.Create(ctx, object, client.FieldOwner(a.FieldOwner))
+}
+
+// Delete deletes exactly the object with the given uid, in the background. Grace, when not nil, replaces the period in
+// seconds that its kind grants. Errors are those of the API server as they came: NotFound says that it is gone, Conflict
+// that another object has the name.
+func (a *Applier) Delete(ctx context.Context, kind schema.GroupVersionKind, name types.NamespacedName, uid types.UID, grace *int64) error {
+	options := []client.DeleteOption{client.PropagationPolicy(metav1.DeletePropagationBackground)}
+	if grace != nil {
+		options = append(options, client.GracePeriodSeconds(*grace))
+	}
+	return a.deleteWith(ctx, key{kind, name}, uid, options...)
+}
+
+// deleteWith counts a deletion of exactly the object with the uid.
+func (a *Applier) deleteWith(ctx context.Context, k key, uid types.UID, options ...client.DeleteOption) error {
+	a.wrote(k.Kind, verbDelete)
+	err := a.Client.Delete(ctx, metadata(k), append(options, client.Preconditions{UID: &uid})...)
+	if err == nil {
+		count(ctx, removed)
+	}
+	return err
+}
+
+// Adjust changes a live object that is created once and never applied again, such as a volume claim whose spec is nearly all
+// immutable: it sends what change did to live as a merge patch, and nothing when change did nothing. live must be the
+// caller's own copy; it holds the server's answer afterwards. A write that has come in between is a conflict error, an
+// object that is being deleted is left alone, and so is one that would get a reference to an owner that is. Errors are *Error.
+func (a *Applier) Adjust(ctx context.Context, live client.Object, change func()) error {
+	gvk, err := apiutil.GVKForObject(live, a.Client.Scheme())
+	if err != nil {
+		return fmt.Errorf("finding the kind of %T: %w", live, err)
+	}
+	before, ok := live.DeepCopyObject().(client.Object)
+	if !ok {
+		return fmt.Errorf("%T is no API object", live)
+	}
+	change()
+	if live.GetDeletionTimestamp() != nil || equality.Semantic.DeepEqual(before, live) {
+		a.skip(gvk.Kind)
+		return nil
+	}
+	if leaving, err := a.gainsLeaving(ctx, before, live); err != nil || leaving {
+		return key{gvk, client.ObjectKeyFromObject(live)}.failed(err)
+	}
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	a.wrote(gvk.Kind, verbPatch)
+	if err := a.Client.Patch(ctx, live, patch, client.FieldOwner(a.FieldOwner)); err != nil {
+		return key{gvk, client.ObjectKeyFromObject(live)}.failed(err)
+	}
+	count(ctx, updated)
+	return nil
 }
