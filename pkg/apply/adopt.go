@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/csaupgrade"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
@@ -21,20 +20,19 @@ import (
 
 // claim returns a *ForeignError unless a live object is ours to write.
 func (a *Applier) claim(o owner, c child, live *unstructured.Unstructured) error {
-	foreign := &ForeignError{Kind: c.key.Kind, Namespace: c.key.Namespace, Name: c.key.Name}
+	err := &ForeignError{Kind: c.key.Kind, Namespace: c.key.Namespace, Name: c.key.Name}
 	if OfAnother(live, a.Component) {
-		foreign.Controller = "component " + live.GetLabels()[names.ComponentLabel]
-		return foreign
+		err.Controller = "component " + live.GetLabels()[names.ComponentLabel]
+		return err
 	}
 	if other := metav1.GetControllerOfNoCopy(live); other != nil && c.Ownership == Controlled &&
 		!o.is(*other) && !o.wasRestored(*other) && !c.disowns(*other) {
-		foreign.Controller = other.Kind + " " + other.Name // an object has at most one controller
-		return foreign
+		return foreign(c.key, live) // an object has at most one controller
 	}
 	if a.marked(o, live) || c.Adopts != nil && c.Adopts(live) {
 		return nil
 	}
-	return foreign
+	return err
 }
 
 // marked says whether an object bears a sign that this component made it, in this or an earlier life: a reference to
@@ -68,18 +66,13 @@ func (a *Applier) prepare(ctx context.Context, o owner, c *child, live *unstruct
 		own = append(own, operation{Operation: "replace", Path: "/metadata/ownerReferences", Value: kept})
 	}
 	if len(own) > 0 {
-		patch = append(append(patch, own...), operation{Operation: "replace", Path: "/metadata/resourceVersion", Value: live.GetResourceVersion()})
+		patch = append(append(patch, own...), atVersion(live))
 	}
 	if len(patch) == 0 {
 		return nil
 	}
-	data, err := json.Marshal(patch)
-	if err != nil {
-		return fmt.Errorf("encoding the adoption: %w", err)
-	}
 	seen := live.GetResourceVersion()
-	a.wrote(c.key.Kind, verbAdopt)
-	if err := a.Client.Patch(ctx, live, client.RawPatch(types.JSONPatchType, data), client.FieldOwner(a.FieldOwner)); err != nil {
+	if err := a.patch(ctx, verbAdopt, c.key, live, patch); err != nil {
 		return fmt.Errorf("adopting it: %w", err)
 	}
 	if c.Version == seen {

@@ -110,7 +110,7 @@ func New(o Options) *Applier {
 		Options: o,
 		legacy:  sets.New(o.LegacyManagers...).Insert(o.FieldOwner),
 		whole:   sets.New(o.Whole...),
-		memory:  memory{owners: map[types.UID]*memories{}},
+		memory:  memory{records: map[types.UID]map[key]record{}, searched: sets.New[types.UID]()},
 	}
 }
 

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -159,11 +160,31 @@ func (a *Applier) cached(ctx context.Context, k key) (client.Object, error) {
 	return object, nil
 }
 
+// live reads an object whole from the API server.
+func (a *Applier) live(ctx context.Context, k key) (*unstructured.Unstructured, error) {
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(k.GroupVersionKind)
+	return live, a.Live.Get(ctx, k.NamespacedName, live)
+}
+
+// patch sends a JSON patch of an object, which holds the server's answer afterwards.
+func (a *Applier) patch(ctx context.Context, verb string, k key, object client.Object, steps []operation) error {
+	data, err := json.Marshal(steps)
+	if err != nil {
+		return fmt.Errorf("encoding a patch: %w", err)
+	}
+	a.wrote(k.Kind, verb)
+	return a.Client.Patch(ctx, object, client.RawPatch(types.JSONPatchType, data), client.FieldOwner(a.FieldOwner))
+}
+
+// atVersion is the step that makes a patch fail when the object has changed.
+func atVersion(object metav1.Object) operation {
+	return operation{Operation: "replace", Path: "/metadata/resourceVersion", Value: object.GetResourceVersion()}
+}
+
 // inspect reads the live object whole, decides whether it is ours to write, and writes it when it is not settled.
 func (a *Applier) inspect(ctx context.Context, o owner, c child) error {
-	live := &unstructured.Unstructured{}
-	live.SetGroupVersionKind(c.key.GroupVersionKind)
-	err := a.Live.Get(ctx, c.key.NamespacedName, live)
+	live, err := a.live(ctx, c.key)
 	if apierrors.IsNotFound(err) {
 		if abandoned, err := a.abandoned(ctx, o, c); err != nil || abandoned {
 			return err

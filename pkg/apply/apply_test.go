@@ -390,7 +390,7 @@ func TestForgetDropsWhatIsKnown(t *testing.T) {
 	b.Forget(b.owner.UID)
 	b.settles(looks, settings("a", "1"))
 	b.Forget(b.owner.UID)
-	if n := len(b.memory.owners); n != 0 {
+	if n := len(b.memory.records); n != 0 {
 		t.Errorf("%d owners are still remembered", n)
 	}
 }

@@ -50,9 +50,8 @@ func (a *Applier) create(ctx context.Context, o owner, c child) error {
 	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}
-	live := &unstructured.Unstructured{}
-	live.SetGroupVersionKind(c.key.GroupVersionKind)
-	if err := a.Live.Get(ctx, c.key.NamespacedName, live); err != nil {
+	live, err := a.live(ctx, c.key)
+	if err != nil {
 		return err
 	}
 	if !tied(live, o, c.Ownership) || !a.labelled(live) {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
@@ -38,78 +39,61 @@ type record struct {
 	rounds  int
 }
 
-// memories are the records of one owner. lookedBack says that objects of older operators have been searched once.
-type memories struct {
-	records    map[key]record
-	lookedBack bool
-}
-
-// memory holds the records of all owners. Its lock is held only while the maps are touched.
+// memory holds the records of all owners by their uid. Its lock is held only while the maps are touched.
 type memory struct {
-	mu     sync.RWMutex
-	owners map[types.UID]*memories
+	mu      sync.RWMutex
+	records map[types.UID]map[key]record
+	// searched are the owners for which objects of older operators have been searched once.
+	searched sets.Set[types.UID]
 }
 
 func (m *memory) recall(owner types.UID, k key) (record, bool) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	known, ok := m.owners[owner]
-	if !ok {
-		return record{}, false
-	}
-	r, ok := known.records[k]
+	r, ok := m.records[owner][k]
 	return r, ok
 }
 
 func (m *memory) remember(owner types.UID, k key, r record) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.of(owner).records[k] = r
+	if m.records[owner] == nil {
+		m.records[owner] = map[key]record{}
+	}
+	m.records[owner][k] = r
 }
 
 func (m *memory) drop(owner types.UID, k key) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if known, ok := m.owners[owner]; ok {
-		delete(known.records, k)
-	}
+	delete(m.records[owner], k)
 }
 
 func (m *memory) forget(owner types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.owners, owner)
+	delete(m.records, owner)
+	m.searched.Delete(owner)
 }
 
 func (m *memory) forgetNamespace(namespace string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, known := range m.owners {
-		maps.DeleteFunc(known.records, func(k key, _ record) bool { return k.Namespace == namespace })
+	for _, records := range m.records {
+		maps.DeleteFunc(records, func(k key, _ record) bool { return k.Namespace == namespace })
 	}
 }
 
-func (m *memory) hasLookedBack(owner types.UID) bool {
+func (m *memory) hasSearched(owner types.UID) bool {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	known, ok := m.owners[owner]
-	return ok && known.lookedBack
+	return m.searched.Has(owner)
 }
 
-func (m *memory) lookedBack(owner types.UID) {
+func (m *memory) noteSearched(owner types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.of(owner).lookedBack = true
-}
-
-// of returns the records of an owner, made when missing; the caller holds the lock.
-func (m *memory) of(owner types.UID) *memories {
-	known, ok := m.owners[owner]
-	if !ok {
-		known = &memories{records: map[key]record{}}
-		m.owners[owner] = known
-	}
-	return known
+	m.searched.Insert(owner)
 }
 
 // locks serialise the work on shared objects: the list of their owner references is read and written as one, under

@@ -39,9 +39,14 @@ func (a *Applier) skip(kind string) {
 }
 
 // Changes counts what was written under one context. It is safe for concurrent use.
-type Changes struct {
-	created, updated, removed atomic.Int32
-}
+type Changes [3]atomic.Int32
+
+// The numbers that Changes holds.
+const (
+	created = iota
+	updated
+	removed
+)
 
 type changesKey struct{}
 
@@ -52,21 +57,17 @@ func Count(ctx context.Context) (context.Context, *Changes) {
 }
 
 // Created returns how many objects were made.
-func (c *Changes) Created() int { return int(c.created.Load()) }
+func (c *Changes) Created() int { return int(c[created].Load()) }
 
 // Updated returns how many objects were changed.
-func (c *Changes) Updated() int { return int(c.updated.Load()) }
+func (c *Changes) Updated() int { return int(c[updated].Load()) }
 
 // Removed returns how many objects were deleted.
-func (c *Changes) Removed() int { return int(c.removed.Load()) }
+func (c *Changes) Removed() int { return int(c[removed].Load()) }
 
 // count notes one write, if anybody counts.
-func count(ctx context.Context, which func(*Changes) *atomic.Int32) {
+func count(ctx context.Context, which int) {
 	if c, ok := ctx.Value(changesKey{}).(*Changes); ok {
-		which(c).Add(1)
+		c[which].Add(1)
 	}
 }
-
-func created(c *Changes) *atomic.Int32 { return &c.created }
-func updated(c *Changes) *atomic.Int32 { return &c.updated }
-func removed(c *Changes) *atomic.Int32 { return &c.removed }

@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -37,7 +36,7 @@ func (a *Applier) Prune(ctx context.Context, owner client.Object, desired Desire
 	if err != nil {
 		return err
 	}
-	if a.memory.hasLookedBack(o.uid) {
+	if a.memory.hasSearched(o.uid) {
 		legacy = nil
 	}
 	var errs []error
@@ -49,7 +48,7 @@ func (a *Applier) Prune(ctx context.Context, owner client.Object, desired Desire
 	}
 	err = errors.Join(errs...)
 	if legacy != nil && err == nil {
-		a.memory.lookedBack(o.uid)
+		a.memory.noteSearched(o.uid)
 	}
 	return err
 }
@@ -66,15 +65,11 @@ func (a *Applier) pruneKind(ctx context.Context, o owner, keep map[place]bool,
 		return err
 	}
 	if legacy != nil {
-		old := metadataList(kind)
-		if err := a.Live.List(ctx, old, where, legacy); err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("listing the objects of older operators: %w", err)
+		old, err := a.legacyObjects(ctx, kind, where, legacy)
+		if err != nil {
+			return err
 		}
-		for i := range old.Items {
-			if !a.labelled(&old.Items[i]) { // those with our labels came from the cache
-				found = append(found, &old.Items[i])
-			}
-		}
+		found = append(found, old...)
 	}
 	var errs []error
 	for _, object := range found {
@@ -87,6 +82,21 @@ func (a *Applier) pruneKind(ctx context.Context, o owner, keep map[place]bool,
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// legacyObjects lists the objects of older operators from the API server. Those with our labels are in the cache.
+func (a *Applier) legacyObjects(ctx context.Context, kind schema.GroupVersionKind, options ...client.ListOption) ([]metav1.Object, error) {
+	list := metadataList(kind)
+	if err := a.Live.List(ctx, list, options...); err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("listing the objects of older operators: %w", err)
+	}
+	var objects []metav1.Object
+	for i := range list.Items {
+		if !a.labelled(&list.Items[i]) {
+			objects = append(objects, &list.Items[i])
+		}
+	}
+	return objects, nil
 }
 
 // namespace returns where objects of a kind with a reference to the owner can be: beside a namespaced owner, and
@@ -169,15 +179,10 @@ func (a *Applier) release(ctx context.Context, o owner, k key, uid types.UID) er
 		return a.delete(ctx, o, k, uid, metav1.DeletePropagationBackground)
 	}
 	reference := fmt.Sprintf("/metadata/ownerReferences/%d", i)
-	patch, err := json.Marshal([]operation{
+	err := a.patch(ctx, verbRelease, k, live, []operation{
 		{Operation: "test", Path: reference + "/uid", Value: o.uid},
 		{Operation: "remove", Path: reference},
 	})
-	if err != nil {
-		return fmt.Errorf("encoding the release: %w", err)
-	}
-	a.wrote(k.Kind, verbRelease)
-	err = a.Client.Patch(ctx, live, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(a.FieldOwner))
 	a.memory.drop(o.uid, k)
 	return client.IgnoreNotFound(err)
 }

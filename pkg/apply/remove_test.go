@@ -76,7 +76,7 @@ func TestRemoveErrors(t *testing.T) {
 
 // What is remembered of a namespace goes with it, for every owner, and nothing else does.
 func TestForgetNamespace(t *testing.T) {
-	m := memory{owners: map[types.UID]*memories{}}
+	m := memory{records: map[types.UID]map[key]record{}}
 	at := func(namespace, name string) key {
 		return key{configMapKind, types.NamespacedName{Namespace: namespace, Name: name}}
 	}
@@ -87,7 +87,7 @@ func TestForgetNamespace(t *testing.T) {
 			m.remember(owner, at(namespace, "b"), record{version: "1"})
 		}
 	}
-	a.memory.owners = m.owners
+	a.memory.records = m.records
 	a.ForgetNamespace("gone")
 	for _, owner := range []types.UID{"one", "two"} {
 		for _, name := range []string{"a", "b"} {

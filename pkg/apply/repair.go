@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -28,9 +26,8 @@ import (
 // repair mends an object of ours whose apply the API server has called invalid, and returns the change that is worth trying now.
 // Nil says that there is none.
 func (a *Applier) repair(ctx context.Context, o owner, c child, refusal error) (*change, error) {
-	live := &unstructured.Unstructured{}
-	live.SetGroupVersionKind(c.key.GroupVersionKind)
-	if err := a.Live.Get(ctx, c.key.NamespacedName, live); err != nil {
+	live, err := a.live(ctx, c.key)
+	if err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
 	if !a.marked(o, live) || a.claim(o, c, live) != nil || live.GetDeletionTimestamp() != nil {
@@ -50,13 +47,7 @@ func (a *Applier) repair(ctx context.Context, o owner, c child, refusal error) (
 	if len(patch) == 0 {
 		return nil, nil
 	}
-	patch = append(patch, operation{Operation: "replace", Path: "/metadata/resourceVersion", Value: live.GetResourceVersion()})
-	data, err := json.Marshal(patch)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the repair: %w", err)
-	}
-	a.wrote(c.key.Kind, verbPatch)
-	err = a.Client.Patch(ctx, live, client.RawPatch(types.JSONPatchType, data), client.FieldOwner(a.FieldOwner))
+	err = a.patch(ctx, verbPatch, c.key, live, append(patch, atVersion(live)))
 	if apierrors.IsInvalid(err) {
 		return nil, nil // the refusal has another cause
 	}
