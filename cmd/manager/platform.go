@@ -40,7 +40,7 @@ func platformRow(env *Env) row {
 			Name:     platform.ComponentName,
 			Types:    []func(*runtime.Scheme) error{platformv1alpha1.AddToScheme, mlflowv1.AddToScheme, aihubv1alpha1.AddToScheme},
 			Optional: platform.Optional(),
-			Caches:   platform.Caches(settings.Namespace),
+			Caches:   platform.Caches(),
 			Controllers: func(ctx context.Context, mgr ctrl.Manager) error {
 				return component.Setup(ctx, mgr, env.Capabilities, parts, func(string) bool { return true })
 			},

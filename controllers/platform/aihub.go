@@ -70,7 +70,7 @@ type aiHub struct {
 	applier  *apply.Applier
 	clock    clock.PassiveClock
 	served   func() capability.Set
-	version  *versionSource
+	versions client.Reader // ConfigMaps in which the platform reports its version
 	former   *formerPrograms
 	// decided is the namespace of registries as webhooks know it.
 	decided func() string
@@ -96,7 +96,7 @@ func (r *aiHub) access() reconciler.Conditions[*platformv1alpha1.AIHub] {
 func (r *aiHub) now() metav1.Time { return metav1.NewTime(r.clock.Now()) }
 
 func (r *aiHub) listReleases(ctx context.Context, a *platformv1alpha1.AIHub) error {
-	version, err := r.version.readAt(ctx, client.ObjectKey{Namespace: a.Spec.ApplicationNamespace, Name: hubConfigMapName})
+	version, err := readVersion(ctx, r.versions, client.ObjectKey{Namespace: a.Spec.ApplicationNamespace, Name: hubConfigMapName})
 	if err != nil {
 		return err
 	}

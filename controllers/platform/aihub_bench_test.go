@@ -58,7 +58,7 @@ func newHubBench(t *testing.T, objects ...client.Object) *hubBench {
 	return b
 }
 
-// restart builds the reconciler anew, as a new process would.
+// restart builds the reconciler again, as a new process would.
 func (b *hubBench) restart() {
 	cached := interceptor.NewClient(b.server, b.writing())
 	live := interceptor.NewClient(b.server, interceptor.Funcs{
@@ -76,8 +76,8 @@ func (b *hubBench) restart() {
 	})
 	b.logic = &aiHub{
 		cached: cached, live: live, clock: b.clock, served: func() capability.Set { return b.served },
-		applier: apply.New(apply.Options{Client: cached, Live: live, FieldOwner: HubFieldOwner, Component: ComponentName}),
-		version: &versionSource{cached: cached, live: live}, former: &formerPrograms{readers: []client.Reader{cached}},
+		applier:  apply.New(apply.Options{Client: cached, Live: live, FieldOwner: HubFieldOwner, Component: ComponentName}),
+		versions: cached, former: &formerPrograms{readers: []client.Reader{cached}},
 		decided: func() string {
 			if b.decided != "" {
 				return b.decided

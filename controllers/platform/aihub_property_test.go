@@ -7,10 +7,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
@@ -180,26 +178,5 @@ func TestClash(t *testing.T) {
 		if _, waits := errors.AsType[*pending](err); tc.clashes && !waits {
 			t.Errorf("%s: %v is tried again, which does not help", name, err)
 		}
-	}
-}
-
-// What is remembered of one ConfigMap is not told of another.
-func TestVersionInTwoPlaces(t *testing.T) {
-	b := newHubBench(t, aiHubWith())
-	for namespace, text := range map[string]string{"one": "1.0.0", "two": "2.0.0"} {
-		c := configMap(text)
-		c.Namespace, c.Name, c.UID = namespace, hubConfigMapName, types.UID("config-"+namespace)
-		if err := b.server.Create(t.Context(), c); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, place := range []struct{ namespace, want string }{{"one", "1.0.0"}, {"two", "2.0.0"}, {"two", "2.0.0"}, {"three", ""}, {"one", "1.0.0"}} {
-		got, err := b.logic.version.readAt(t.Context(), client.ObjectKey{Namespace: place.namespace, Name: hubConfigMapName})
-		if err != nil || got != place.want {
-			t.Errorf("%s: version %q, error %v, want %q", place.namespace, got, err, place.want)
-		}
-	}
-	if b.reads != 3 {
-		t.Errorf("%d live reads, want one for each change of place", b.reads)
 	}
 }

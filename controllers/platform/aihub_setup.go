@@ -8,15 +8,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -29,7 +26,6 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
@@ -51,7 +47,7 @@ const soon = time.Second
 // +kubebuilder:rbac:groups=aihub.opendatahub.io,resources=catalogs,verbs=list;watch;create
 // +kubebuilder:rbac:groups=aihub.opendatahub.io,resources=catalogs,resourceNames=catalog,verbs=get;delete
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=list;watch;create
-// +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=odh-modelregistry-config,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=odh-modelregistry-config,verbs=list;watch
 // +kubebuilder:rbac:groups=apps,resources=deployments,resourceNames=model-registry-operator-controller-manager;catalog-controller-manager,verbs=list;watch;delete
 
 var (
@@ -88,18 +84,16 @@ func SetupHub(settings HubSettings, env HubEnvironment) func(context.Context, ct
 		if err != nil {
 			return err
 		}
-		head := &metav1.PartialObjectMetadata{}
-		head.SetGroupVersionKind(configMapKind)
-		versions, err := component.Narrow(mgr, head, cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", hubConfigMapName)}, apply.Transform())
+		versions, err := versionCache(mgr, "", hubConfigMapName)
 		if err != nil {
 			return err
 		}
-		sources = append(sources, source.Kind(versions, client.Object(head), toHub()),
+		sources = append(sources, source.Kind(versions, client.Object(&corev1.ConfigMap{}), toHub()),
 			// Objects of an API that goes are gone without events.
 			served.Changes(&platformv1alpha1.AIHub{}, toHub()))
 		r := &aiHub{
 			settings: settings, cached: mgr.GetClient(), live: mgr.GetAPIReader(), applier: env.Applier(mgr), clock: env.Clock(), served: served.Current,
-			version: &versionSource{cached: versions, live: mgr.GetAPIReader()}, former: former, decided: func() string { return decidedNamespace(hub, settings) },
+			versions: versions, former: former, decided: func() string { return decidedNamespace(hub, settings) },
 		}
 		shell := reconciler.NewWith(reconciler.Options{
 			Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(ComponentName), Component: ComponentName,

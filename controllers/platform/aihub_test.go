@@ -336,7 +336,7 @@ func TestHubRemovesFormerPrograms(t *testing.T) {
 	}
 }
 
-// The version is read where the AIHub says that the platform is, and only when it changed. [modelregistry-111]
+// The version is read where the AIHub says that the platform is. [modelregistry-111]
 func TestHubReleaseOfThePlatform(t *testing.T) {
 	tells := func(namespace, version string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "odh-modelregistry-config", UID: "config"}, Data: map[string]string{"platformVersion": version}}

@@ -34,11 +34,13 @@ const (
 
 // mlflowOperator reconciles the MLflowOperator.
 type mlflowOperator struct {
-	cached  client.Client
-	live    client.Reader
-	clock   clock.PassiveClock
-	served  func() capability.Set
-	version *versionSource
+	cached client.Client
+	live   client.Reader
+	clock  clock.PassiveClock
+	served func() capability.Set
+	// versions holds the ConfigMap versionKey, in which the platform reports its version; nil where its namespace is not known.
+	versions   client.Reader
+	versionKey client.ObjectKey
 	// release is the MLflow that this build is made for.
 	release string
 }
@@ -89,11 +91,18 @@ func (r *mlflowOperator) setReady(m *platformv1alpha1.MLflowOperator, status met
 }
 
 func (r *mlflowOperator) listReleases(ctx context.Context, m *platformv1alpha1.MLflowOperator) error {
-	return r.version.reportReleases(ctx, &m.Status.Status, r.now(), m.Generation,
-		platformv1alpha1.Release{Name: mlflowRelease, Version: r.release, RepoURL: mlflowRepository})
+	if r.versions == nil {
+		r.reportReleases(m, "")
+		return nil
+	}
+	version, err := readVersion(ctx, r.versions, r.versionKey)
+	if err == nil {
+		r.reportReleases(m, version)
+	}
+	return err
 }
 
-// finalize keeps the resource while there are MLflow objects, whose servers go on being looked after.
+// finalize keeps the resource while there are MLflow objects, whose servers are still looked after.
 func (r *mlflowOperator) finalize(ctx context.Context, m *platformv1alpha1.MLflowOperator) error {
 	count, err := r.instances(ctx)
 	if err != nil || count == 0 {

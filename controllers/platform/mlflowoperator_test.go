@@ -1,6 +1,7 @@
 package platform
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -12,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
@@ -119,8 +120,8 @@ func TestReleases(t *testing.T) {
 	}
 }
 
-// The content of the ConfigMap is read live when it has changed, and a failure keeps what is known and is tried again.
-func TestVersionIsReadWhenItChanges(t *testing.T) {
+// The version follows the ConfigMap; a failure keeps what is known and is tried again.
+func TestVersionFollowsTheConfigMap(t *testing.T) {
 	b := newBench(t, mlflowOperatorWith(), configMap("soon"))
 	b.passes(2)
 	current := configMap("")
@@ -131,26 +132,28 @@ func TestVersionIsReadWhenItChanges(t *testing.T) {
 	if err := b.client.Update(t.Context(), current); err != nil {
 		t.Fatal(err)
 	}
-	b.failing = func(client.Object) error { return errors.New("no connection") }
+	working := b.logic.versions
+	b.logic.versions = interceptor.NewClient(b.client, interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return errors.New("no connection")
+		},
+	})
 	if _, err := b.shell.Reconcile(t.Context(), ctrl.Request{NamespacedName: key}); err == nil || !strings.Contains(err.Error(), "apps/odh-mlflowoperator-config") {
 		t.Errorf("error %v", err)
 	}
 	if m := b.get(); conditionOf(m, ConditionVersion).Type == "" || conditionOf(m, "Ready").Status != "True" {
 		t.Errorf("a failed read changed the status: %+v", m.Status)
 	}
-	b.failing = func(client.Object) error {
-		return apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, configMapName)
-	}
-	b.passes(1) // gone a moment ago: no version, no complaint
-	b.failing = nil
+	b.logic.versions = working
 	b.passes(1)
 	if m := b.get(); !slices.Equal(m.Status.Releases, []platformv1alpha1.Release{theirs("2.31.0"), ours}) || conditionOf(m, ConditionVersion).Type != "" {
 		t.Errorf("status %+v", m.Status)
 	}
-	reads := b.reads
 	b.passes(0)
-	if b.reads != reads {
-		t.Error("an unchanged ConfigMap is read again")
+	b.logic.versions = nil // the namespace of the platform is not known
+	b.passes(1)
+	if m := b.get(); !slices.Equal(m.Status.Releases, []platformv1alpha1.Release{ours}) {
+		t.Errorf("status %+v", m.Status)
 	}
 }
 
@@ -266,20 +269,14 @@ func TestPaused(t *testing.T) {
 	}
 }
 
-// [mlflow-62] Only the ConfigMap of the applications namespace wakes, and none without such a namespace.
-func TestNamed(t *testing.T) {
-	object := configMap("2.30.0")
-	elsewhere := configMap("2.30.0")
-	elsewhere.Namespace = "elsewhere"
-	another := configMap("2.30.0")
-	another.Name = "another"
-	here := named(types.NamespacedName{Namespace: "apps", Name: configMapName})
-	if !here.Create(event.CreateEvent{Object: object}) || here.Create(event.CreateEvent{Object: elsewhere}) || here.Update(event.UpdateEvent{ObjectOld: another, ObjectNew: another}) {
-		t.Error("the wrong ConfigMaps wake")
+// [mlflow-62] Only the ConfigMap of its name in the applications namespace is held, and wakes the controller.
+func TestVersionSelection(t *testing.T) {
+	by := versionSelection("apps", configMapName)
+	if _, here := by.Namespaces["apps"]; !here || len(by.Namespaces) != 1 || by.Field.String() != "metadata.name=odh-mlflowoperator-config" {
+		t.Errorf("%+v", by)
 	}
-	object.Namespace = ""
-	if named(types.NamespacedName{Name: configMapName}).Create(event.CreateEvent{Object: object}) {
-		t.Error("without an applications namespace there is no such ConfigMap")
+	if by := versionSelection("", hubConfigMapName); by.Namespaces != nil || by.Field.String() != "metadata.name=odh-modelregistry-config" {
+		t.Errorf("%+v", by)
 	}
 }
 

@@ -6,16 +6,18 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/version"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/component"
 )
 
 const (
@@ -44,75 +46,51 @@ func checkVersion(text string) error {
 	return nil
 }
 
-// versionSource reads the version of the platform from a ConfigMap: the metadata from the cache, the content live and only
-// when the ConfigMap has changed.
-type versionSource struct {
-	cached, live client.Reader
-	key          client.ObjectKey
-
-	mu      sync.Mutex
-	uid     types.UID
-	seen    string // resourceVersion of the content that is known
-	content string
+// versionCache holds the ConfigMap of a name in which the platform reports its version, in one namespace or, for "", in all.
+func versionCache(mgr ctrl.Manager, namespace, name string) (cache.Cache, error) {
+	return component.Narrow(mgr, &corev1.ConfigMap{}, versionSelection(namespace, name), apply.Transform())
 }
 
-// read returns the version, "" when the platform names none.
-func (s *versionSource) read(ctx context.Context) (string, error) { return s.readAt(ctx, s.key) }
+func versionSelection(namespace, name string) cache.ByObject {
+	by := cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", name)}
+	if namespace != "" {
+		by.Namespaces = map[string]cache.Config{namespace: {}}
+	}
+	return by
+}
 
-// readAt is read for a ConfigMap whose place is not fixed.
-func (s *versionSource) readAt(ctx context.Context, key client.ObjectKey) (string, error) {
-	head := &metav1.PartialObjectMetadata{}
-	head.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
-	if err := s.cached.Get(ctx, key, head); err != nil {
-		return "", client.IgnoreNotFound(err)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if head.UID == s.uid && head.ResourceVersion == s.seen {
-		return s.content, nil
-	}
-	whole := &corev1.ConfigMap{}
-	if err := s.live.Get(ctx, key, whole); err != nil {
-		if apierrors.IsNotFound(err) {
-			return "", nil
-		}
+// readVersion returns the version of the platform, "" where it reports none.
+func readVersion(ctx context.Context, cached client.Reader, key client.ObjectKey) (string, error) {
+	m := &corev1.ConfigMap{}
+	if err := cached.Get(ctx, key, m); client.IgnoreNotFound(err) != nil {
 		return "", fmt.Errorf("reading ConfigMap %s: %w", key, err)
 	}
-	s.uid, s.seen, s.content = head.UID, head.ResourceVersion, strings.TrimSpace(whole.Data[versionKey])
-	return s.content, nil
+	return strings.TrimSpace(m.Data[versionKey]), nil
 }
 
 // reportReleases lists the platform, if its version is known and fit to be reported, and then ours. An unfit version is no
 // reason to keep the rest of the status back: it is named in a condition.
-func (s *versionSource) reportReleases(ctx context.Context, status *platformv1alpha1.Status, now metav1.Time, generation int64,
-	ours ...platformv1alpha1.Release) error {
-	text, err := s.read(ctx)
-	if err != nil {
-		return err
-	}
+func (r *mlflowOperator) reportReleases(m *platformv1alpha1.MLflowOperator, version string) {
+	removeCondition := func() { removeCondition(&m.Status.Conditions, ConditionVersion) }
 	var all []platformv1alpha1.Release
-	removed := true
-	if text != "" {
-		if err := checkVersion(text); err == nil {
-			all = append(all, platformv1alpha1.Release{Name: platformRelease, Version: text})
-		} else {
-			removed = false
-			mergeCondition(&status.Conditions, now, platformv1alpha1.Condition{
-				Type: ConditionVersion, Status: metav1.ConditionFalse, Reason: ReasonInvalidVersion,
-				Severity: platformv1alpha1.SeverityInfo, ObservedGeneration: generation,
-				Message: fmt.Sprintf("invalid platform version in %s: %s %q: %v; write a semantic version such as 2.30.0 or v2.30.0",
-					s.key, versionKey, text, err),
-			})
-		}
+	switch err := checkVersion(version); {
+	case version == "":
+		removeCondition()
+	case err == nil:
+		removeCondition()
+		all = append(all, platformv1alpha1.Release{Name: platformRelease, Version: version})
+	default:
+		mergeCondition(&m.Status.Conditions, r.now(), platformv1alpha1.Condition{
+			Type: ConditionVersion, Status: metav1.ConditionFalse, Reason: ReasonInvalidVersion,
+			Severity: platformv1alpha1.SeverityInfo, ObservedGeneration: m.Generation,
+			Message: fmt.Sprintf("invalid platform version in %s: %s %q: %v; write a semantic version such as 2.30.0 or v2.30.0",
+				r.versionKey, versionKey, version, err),
+		})
 	}
-	if removed {
-		removeCondition(&status.Conditions, ConditionVersion)
-	}
-	status.Releases = append(all, ours...)
-	return nil
+	m.Status.Releases = append(all, platformv1alpha1.Release{Name: mlflowRelease, Version: r.release, RepoURL: mlflowRepository})
 }
 
-// unknownVersion stands where nobody knows a version.
+// unknownVersion is reported for a release without a version.
 const unknownVersion = "unknown"
 
 // fallbackRelease is what an AIHub reports when the program names no release.

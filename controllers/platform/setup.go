@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -33,13 +32,11 @@ const configMapName = "odh-mlflowoperator-config"
 // +kubebuilder:rbac:groups=components.platform.opendatahub.io,resources=mlflowoperators,verbs=list;watch
 // +kubebuilder:rbac:groups=components.platform.opendatahub.io,resources=mlflowoperators;mlflowoperators/status,resourceNames=default-mlflowoperator,verbs=patch
 // +kubebuilder:rbac:groups=mlflow.opendatahub.io,resources=mlflows,verbs=list;watch
-// +kubebuilder:rbac:namespace=system,groups="",resources=configmaps,verbs=list;watch
-// +kubebuilder:rbac:namespace=system,groups="",resources=configmaps,resourceNames=odh-mlflowoperator-config,verbs=get
+// +kubebuilder:rbac:namespace=system,groups="",resources=configmaps,resourceNames=odh-mlflowoperator-config,verbs=list;watch
 
 var (
 	mlflowOperatorKind = platformv1alpha1.GroupVersion.WithKind("MLflowOperator")
 	mlflowKind         = mlflowv1.GroupVersion.WithKind("MLflow")
-	configMapKind      = corev1.SchemeGroupVersion.WithKind("ConfigMap")
 )
 
 // Settings are what the manager's configuration says.
@@ -64,12 +61,11 @@ func Parts(mlflowOperator, hub func(context.Context, ctrl.Manager) error) []comp
 	}
 }
 
-// Caches says what is held in memory: the few objects of cluster scope, and of ConfigMaps the metadata.
-func Caches(namespace string) []component.CacheNeed {
+// Caches says what is held in memory: the few objects of cluster scope.
+func Caches() []component.CacheNeed {
 	return []component.CacheNeed{
 		{Kind: mlflowOperatorKind, Whole: true, Everything: true},
 		{Kind: mlflowKind, Whole: true, Everything: true},
-		{Kind: configMapKind, Namespace: namespace, Everything: true},
 		{Kind: hubKind, Whole: true, Everything: true},
 		{Kind: catalogKind, Whole: true, Everything: true},
 		{Kind: namespaceKind, Everything: true},
@@ -83,17 +79,24 @@ func SetupMLflowOperator(settings Settings, served func() *capability.Watcher, c
 		key := types.NamespacedName{Namespace: settings.Namespace, Name: configMapName}
 		r := &mlflowOperator{
 			cached: mgr.GetClient(), live: mgr.GetAPIReader(), clock: clk(), served: served.Current, release: settings.MLflowVersion,
-			version: &versionSource{cached: mgr.GetClient(), live: mgr.GetAPIReader(), key: key},
+			versionKey: key,
 		}
 		shell := reconciler.NewWith(reconciler.Options{
 			Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(ComponentName), Component: ComponentName,
 		}, r.logic(), r.access())
-		c, err := ctrl.NewControllerManagedBy(mgr).Named("mlflowoperator").WithOptions(reconciler.ControllerOptions()).
+		b := ctrl.NewControllerManagedBy(mgr).Named("mlflowoperator").WithOptions(reconciler.ControllerOptions()).
 			For(&platformv1alpha1.MLflowOperator{}).
-			WatchesMetadata(&corev1.ConfigMap{}, toMLflowOperator(), builder.WithPredicates(named(key))).
 			// Objects of an API that goes are gone without events.
-			WatchesRawSource(served.Changes(&platformv1alpha1.MLflowOperator{}, toMLflowOperator())).
-			Build(shell)
+			WatchesRawSource(served.Changes(&platformv1alpha1.MLflowOperator{}, toMLflowOperator()))
+		if key.Namespace != "" {
+			versions, err := versionCache(mgr, key.Namespace, key.Name)
+			if err != nil {
+				return err
+			}
+			r.versions = versions
+			b.WatchesRawSource(source.Kind(versions, client.Object(&corev1.ConfigMap{}), toMLflowOperator()))
+		}
+		c, err := b.Build(shell)
 		if err != nil {
 			return fmt.Errorf("building the controller of MLflowOperator: %w", err)
 		}
@@ -108,13 +111,6 @@ func SetupMLflowOperator(settings Settings, served func() *capability.Watcher, c
 func toMLflowOperator() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: platformv1alpha1.MLflowOperatorName}}}
-	})
-}
-
-// named admits events of one object. Without a namespace there is none.
-func named(key types.NamespacedName) predicate.Predicate {
-	return predicate.NewPredicateFuncs(func(o client.Object) bool {
-		return key.Namespace != "" && client.ObjectKeyFromObject(o) == key
 	})
 }
 
