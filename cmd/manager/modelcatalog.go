@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -50,7 +49,7 @@ func modelCatalogRow(env *Env) row {
 				Clock:  func() clock.Clock { return env.Clock },
 				Applier: func(mgr ctrl.Manager, reader client.Client) *apply.Applier {
 					return apply.New(apply.Options{
-						Client: reader, Live: mgr.GetAPIReader(), Whole: slices.DeleteFunc(slices.Clone(env.Whole), modelcatalog.AsMetadata),
+						Client: reader, Live: mgr.GetAPIReader(), Whole: env.Whole,
 						FieldOwner: modelcatalog.FieldOwner, Component: modelcatalog.ComponentName,
 						LegacyManagers:   []string{modelcatalog.LegacyManager},
 						StripAnnotations: []string{modelcatalog.LastApplied},

@@ -13,6 +13,7 @@ import (
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
 )
 
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -36,48 +37,6 @@ func endpoints(ready *bool, addresses ...string) []discoveryv1.EndpointSlice {
 	}}}}
 }
 
-// The condition of 2.6, for every way in which the catalog can be on its way.
-func TestAssess(t *testing.T) {
-	ready := endpoints(new(true), "10.0.0.1")
-	stopped := &appsv1.Deployment{}
-	stopped.Status.Conditions = []appsv1.DeploymentCondition{is(appsv1.DeploymentAvailable, corev1.ConditionFalse, "Deployment does not have minimum availability.")}
-	partly := running(time.Hour)
-	partly.Status.UnavailableReplicas = 2
-	for name, c := range map[string]struct {
-		deployment *appsv1.Deployment
-		slices     []discoveryv1.EndpointSlice
-		want       string // status reason message
-	}{
-		"available":       {running(time.Hour), ready, "True DeploymentAvailable Deployment is available"},
-		"no condition":    {running(time.Hour), endpoints(nil, "10.0.0.1"), "True DeploymentAvailable Deployment is available"},
-		"none":            {nil, ready, "False DeploymentUnavailable Deployment not found"},
-		"stopped":         {stopped, ready, "False DeploymentStarting Deployment is unavailable: Deployment does not have minimum availability."},
-		"new":             {&appsv1.Deployment{}, ready, "False DeploymentStarting Deployment is unavailable: it has not been taken up yet"},
-		"stuck":           {running(time.Hour, is(appsv1.DeploymentProgressing, corev1.ConditionFalse, "too slow")), ready, "False DeploymentUnavailable Deployment is unavailable: too slow"},
-		"no pods":         {running(time.Hour, is(appsv1.DeploymentReplicaFailure, corev1.ConditionTrue, "quota")), ready, "False DeploymentUnavailable Deployment is unavailable: pods cannot be created: quota"},
-		"rolling out":     {partly, ready, "True DeploymentAvailable Deployment is available"},
-		"no endpoints":    {running(time.Hour), nil, "False DeploymentUnavailable Service endpoints not found: Service model-catalog has no EndpointSlice"},
-		"none ready":      {running(time.Hour), endpoints(new(false), "10.0.0.1"), "False DeploymentUnavailable Service endpoints not ready - no ready addresses available"},
-		"not yet":         {running(time.Second), nil, "False DeploymentStarting Service endpoints not found: Service model-catalog has no EndpointSlice"},
-		"no address":      {running(time.Hour), endpoints(new(true)), "False DeploymentUnavailable Service endpoints not ready - no ready addresses available"},
-		"only just":       {running(time.Second), ready, "False DeploymentCooldown Deployment only recently available"},
-		"long enough now": {running(5 * time.Second), ready, "True DeploymentAvailable Deployment is available"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			a := assess(c.deployment, c.slices, now)
-			if got := string(a.status) + " " + a.reason + " " + a.message; got != c.want {
-				t.Errorf("got  %s\nwant %s", got, c.want)
-			}
-			if (a.retry > 0) != (a.reason == ReasonCooldown) || a.retry > cooldown {
-				t.Errorf("retry %s", a.retry)
-			}
-		})
-	}
-	if a := assess(running(-time.Hour), ready, now); a.retry > cooldown {
-		t.Errorf("a clock that is behind makes the catalog wait for %s", a.retry)
-	}
-}
-
 func waiting(container, reason, message string) corev1.ContainerStatus {
 	return corev1.ContainerStatus{Name: container, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}
 }
@@ -91,7 +50,7 @@ func TestExplain(t *testing.T) {
 	one := func(reason, message string) []corev1.ContainerStatus {
 		return []corev1.ContainerStatus{waiting("catalog", reason, message)}
 	}
-	asked := availability{status: metav1.ConditionFalse, reason: ReasonUnavailable, message: "as before", ask: true}
+	asked := serving.Unavailable("as before")
 	gone := podWith(nil, one("ErrImagePull", "x"))
 	gone.DeletionTimestamp = new(metav1.NewTime(now))
 	unschedulable := corev1.Pod{}
@@ -111,13 +70,9 @@ func TestExplain(t *testing.T) {
 		"nowhere to run":   {[]corev1.Pod{unschedulable}, "DeploymentUnavailable Deployment is unavailable: the pod cannot be scheduled"},
 	} {
 		a := explain(asked, c.pods)
-		if got := a.reason + " " + a.message; !strings.HasPrefix(got, c.want) {
+		if got := a.Reason + " " + a.Message; !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s: got  %s\nwant %s", name, got, c.want)
 		}
-	}
-	content := availability{status: metav1.ConditionTrue, reason: ReasonAvailable, message: "fine"}
-	if a := explain(content, []corev1.Pod{podWith(nil, one("ErrImagePull", "x"))}); a != content {
-		t.Errorf("nobody asked the pods, but they said %+v", a)
 	}
 }
 
@@ -150,11 +105,11 @@ func TestStanding(t *testing.T) {
 		"alone with one that goes": {called("e", "catalog", "6", 0), "e", "", ""},
 	} {
 		a := standing(&c.catalog, append(all, c.catalog), c.namespace)
-		if a.reason != c.reason || !strings.Contains(a.message, c.says) {
-			t.Errorf("%s: %s %q", name, a.reason, a.message)
+		if a.Reason != c.reason || !strings.Contains(a.Message, c.says) {
+			t.Errorf("%s: %s %q", name, a.Reason, a.Message)
 		}
-		if c.reason != "" && !strings.Contains(a.message, "delete") {
-			t.Errorf("%s: %q names no cure", name, a.message)
+		if c.reason != "" && !strings.Contains(a.Message, "delete") {
+			t.Errorf("%s: %q names no cure", name, a.Message)
 		}
 	}
 	if inCharge(nil, "") != nil {
@@ -165,9 +120,9 @@ func TestStanding(t *testing.T) {
 func TestSetAvailable(t *testing.T) {
 	c := sample()
 	c.Generation = 3
-	setAvailable(c, unavailable("why"))
+	setAvailable(c, serving.Unavailable("why"))
 	got, _ := conditions.Get(c.Status.Conditions, ConditionAvailable)
-	if got.Status != metav1.ConditionFalse || got.Reason != ReasonUnavailable || got.Message != "why" || got.ObservedGeneration != 3 {
+	if got.Status != metav1.ConditionFalse || got.Reason != serving.ReasonUnavailable || got.Message != "why" || got.ObservedGeneration != 3 {
 		t.Errorf("%+v", got)
 	}
 }

@@ -31,6 +31,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/follow"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
@@ -116,27 +117,27 @@ func mapper() meta.RESTMapper {
 	return m
 }
 
-// restart builds the reconciler anew, as a new process would.
+// restart builds the reconciler again, as a new process would.
 func (b *bench) restart() {
 	watching, ok := b.server.(client.WithWatch)
 	if !ok {
 		b.Fatal("the fake client cannot watch")
 	}
 	cached := interceptor.NewClient(watching, b.interceptors())
-	side := &sideCaches{named: map[place]cache.Cache{}, maps: &reading{Reader: cached}, labelled: &reading{Reader: cached, condensed: true}, endpoints: &reading{Reader: cached}}
-	for _, p := range byName {
-		side.named[p] = &reading{Reader: cached}
+	side := &sideCaches{secrets: map[string]cache.Cache{}, labelled: &reading{Reader: cached, condensed: true}}
+	for _, name := range []string{databaseName, certificateSecret} {
+		side.secrets[name] = &reading{Reader: cached}
 	}
 	settings := Settings{ModelRegistry: config.ModelRegistry{Images: kubernetes().Images, CatalogPostgresUser: "catalog_user", CatalogPostgresDatabase: "model_catalog", EnableModelCatalog: true}}
 	b.r = &catalogs{
-		settings: settings, cached: cached, live: cached, side: side, clock: b.clock, state: newMemory(b.clock),
+		settings: settings, cached: cached, live: cached, side: side, clock: b.clock,
 		served: func() capability.Set { return b.served },
 		applier: apply.New(apply.Options{Client: cached, Live: cached, FieldOwner: FieldOwner, Component: ComponentName,
 			LegacyManagers: []string{LegacyManager}, StripAnnotations: []string{LastApplied}, Whole: []schema.GroupVersionKind{deploymentKind}}),
 		knowsDomain: func() bool { return true }, references: reference.NewTracker(side.routed(cached), cached),
 	}
 	b.r.certificates = &servingcert.Keeper{Cached: side.routed(cached), Live: cached, Applier: b.r.applier, Clock: b.clock}
-	b.r.admins = &admins{served: func() capability.Set { return b.served }}
+	b.r.admins = &follow.Value[[]string]{}
 	b.r.inputs = func() Inputs { return b.r.settings.inputs(b.served, "") }
 	b.shell = reconciler.New(reconciler.Options{Client: cached, Component: ComponentName}, reconciler.Logic[*aihubv1alpha1.Catalog]{
 		Phases: b.r.phases(), Finalizer: aihubv1alpha1.Finalizer, Finalize: b.r.finalize, Gone: b.r.forget,

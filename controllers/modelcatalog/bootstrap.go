@@ -158,6 +158,12 @@ func (b *bootstrap) remove(ctx context.Context, all []aihubv1alpha1.Catalog) err
 	return errors.Join(errs...)
 }
 
+// place is one object by kind and name, in whatever namespace.
+type place struct {
+	kind schema.GroupVersionKind
+	name string
+}
+
 // target is one object that is to go.
 type target struct {
 	place
@@ -168,7 +174,7 @@ type target struct {
 func (b *bootstrap) targets(namespace string) []target {
 	in := b.settings.inputs(b.served(), "")
 	places := []place{
-		{deploymentKind, baseName}, {serviceAccountKind, baseName}, {secretKind, cookieSecret}, {configMapKind, proxyConfig},
+		{deploymentKind, baseName}, {serviceAccountKind, baseName}, {secretKind, "model-catalog-oauth-cookie-secret"}, {configMapKind, proxyConfig},
 		{deploymentKind, databaseName}, {serviceKind, databaseName}, {claimKind, databaseName}, {policyKind, databaseName},
 	}
 	if !in.SkipDatabase {

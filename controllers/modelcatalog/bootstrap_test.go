@@ -33,7 +33,7 @@ func marked(o client.Object, component string) client.Object {
 func legacy() []client.Object {
 	return []client.Object{
 		marked(&appsv1.Deployment{ObjectMeta: named(baseName)}, baseName), marked(&corev1.ServiceAccount{ObjectMeta: named(baseName)}, baseName),
-		marked(&corev1.Secret{ObjectMeta: named(cookieSecret)}, baseName), marked(&corev1.ConfigMap{ObjectMeta: named(proxyConfig)}, baseName),
+		marked(&corev1.Secret{ObjectMeta: named(leftovers[2].name)}, baseName), marked(&corev1.ConfigMap{ObjectMeta: named(proxyConfig)}, baseName),
 		marked(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: delegatorBinding}}, baseName),
 		marked(&appsv1.Deployment{ObjectMeta: named(databaseName)}, databaseName), marked(&corev1.Service{ObjectMeta: named(databaseName)}, databaseName),
 		marked(&corev1.Secret{ObjectMeta: named(databaseName)}, databaseName), marked(&corev1.PersistentVolumeClaim{ObjectMeta: named(databaseName)}, databaseName),

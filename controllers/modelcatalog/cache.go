@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
@@ -18,70 +17,36 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
-	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
-// formerSources, cookieSecret and the claim with the name of the database are what older releases left.
-const (
-	formerSources = "model-catalog-default-sources"
-	cookieSecret  = "model-catalog-oauth-cookie-secret"
-)
-
-// place is one object by kind and name, in whatever namespace.
-type place struct {
-	kind schema.GroupVersionKind
-	name string
-}
-
-// byName are the objects that are watched by their name: Secrets, of which others' are none of our business, and what older
-// releases left, which lacks our labels.
-var byName = []place{
-	{secretKind, databaseName}, {secretKind, certificateSecret}, {secretKind, cookieSecret},
-	{claimKind, databaseName}, {configMapKind, formerSources},
-}
-
-// sideCaches hold what the cache of the manager does not: few objects each.
+// sideCaches hold what the cache of the manager does not, few objects each.
 type sideCaches struct {
-	named map[place]cache.Cache
-	// maps are the ConfigMaps with our labels: the cache of the manager may hold those of everybody.
-	maps      cache.Cache
-	labelled  cache.Cache
-	endpoints cache.Cache
+	// secrets hold the metadata of the two Secrets of the catalog, by their names: it may not see any other.
+	secrets map[string]cache.Cache
+	// labelled holds the ConfigMaps of users with sources.
+	labelled cache.Cache
 }
 
 func newSideCaches(mgr ctrl.Manager, namespace string) (*sideCaches, error) {
-	s := &sideCaches{named: map[place]cache.Cache{}}
+	s := &sideCaches{secrets: map[string]cache.Cache{}}
 	limit := func(by cache.ByObject) cache.ByObject {
 		if namespace != "" {
 			by.Namespaces = map[string]cache.Config{namespace: {}}
 		}
 		return by
 	}
-	for _, p := range byName {
-		by := limit(cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", p.name)})
-		c, err := component.Narrow(mgr, head(p.kind), by, apply.Transform(FieldOwner))
+	for _, name := range []string{databaseName, certificateSecret} {
+		by := limit(cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", name)})
+		c, err := component.Narrow(mgr, head(secretKind), by, apply.Transform(FieldOwner))
 		if err != nil {
 			return nil, err
 		}
-		s.named[p] = c
+		s.secrets[name] = c
 	}
-	by := limit(cache.ByObject{Label: k8slabels.SelectorFromSet(names.Labels(ComponentName))})
+	by := limit(cache.ByObject{Label: k8slabels.SelectorFromSet(k8slabels.Set{SourceLabel: sourceLabelValue})})
 	var err error
-	if s.maps, err = component.Narrow(mgr, head(configMapKind), by, apply.Transform(FieldOwner)); err != nil {
-		return nil, err
-	}
-	by = limit(cache.ByObject{Label: k8slabels.SelectorFromSet(k8slabels.Set{SourceLabel: sourceLabelValue})})
-	if s.labelled, err = component.Narrow(mgr, &corev1.ConfigMap{}, by, condense); err != nil {
-		return nil, err
-	}
-	by = limit(cache.ByObject{Label: k8slabels.SelectorFromSet(k8slabels.Set{discoveryv1.LabelServiceName: baseName})})
-	s.endpoints, err = component.Narrow(mgr, &discoveryv1.EndpointSlice{}, by, apply.Transform())
+	s.labelled, err = component.Narrow(mgr, &corev1.ConfigMap{}, by, condense)
 	return s, err
-}
-
-// AsMetadata reports whether a kind is held as metadata in caches of our own, whatever the cache of the manager does.
-func AsMetadata(kind schema.GroupVersionKind) bool {
-	return kind == secretKind || kind == configMapKind || kind == claimKind
 }
 
 // head is an object of which only the metadata is wanted.
@@ -91,46 +56,25 @@ func head(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 	return h
 }
 
-// routedClient finds in the side caches what they hold.
-type routedClient struct {
-	client.Client
-	side *sideCaches
-}
-
-func (s *sideCaches) routed(main client.Client) client.Client { return &routedClient{main, s} }
-
-// Get implements client.Reader.
-func (c *routedClient) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
-	if _, ok := object.(*metav1.PartialObjectMetadata); ok {
-		kind := object.GetObjectKind().GroupVersionKind()
-		if named, ok := c.side.named[place{kind, key.Name}]; ok {
-			return named.Get(ctx, key, object, opts...)
+// routed is a client that finds the Secrets in their caches.
+func (s *sideCaches) routed(main client.Client) client.Client {
+	return &component.Routed{Client: main, Route: func(key client.ObjectKey, object client.Object) client.Reader {
+		if _, metadata := object.(*metav1.PartialObjectMetadata); metadata && object.GetObjectKind().GroupVersionKind() == secretKind {
+			if c, held := s.secrets[key.Name]; held {
+				return c
+			}
 		}
-		if kind == configMapKind {
-			return c.side.maps.Get(ctx, key, object, opts...)
-		}
-	}
-	return c.Client.Get(ctx, key, object, opts...)
-}
-
-// List implements client.Reader.
-func (c *routedClient) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	if heads, ok := list.(*metav1.PartialObjectMetadataList); ok && heads.GroupVersionKind().Kind == "ConfigMapList" {
-		return c.side.maps.List(ctx, list, opts...)
-	}
-	return c.Client.List(ctx, list, opts...)
+		return nil
+	}}
 }
 
 // sources wake a controller with whatever happens to what the caches hold.
 func (s *sideCaches) sources(h handler.EventHandler) []source.Source {
-	var all []source.Source
-	for _, p := range byName {
-		all = append(all, source.Kind(s.named[p], client.Object(head(p.kind)), h))
+	all := []source.Source{source.Kind(s.labelled, client.Object(&corev1.ConfigMap{}), h)}
+	for _, c := range s.secrets {
+		all = append(all, source.Kind(c, client.Object(head(secretKind)), h))
 	}
-	return append(all,
-		source.Kind(s.maps, client.Object(head(configMapKind)), h),
-		source.Kind(s.labelled, client.Object(&corev1.ConfigMap{}), h),
-		source.Kind(s.endpoints, client.Object(&discoveryv1.EndpointSlice{}), h))
+	return all
 }
 
 // candidates are the labelled ConfigMaps of a namespace.
@@ -144,13 +88,4 @@ func (s *sideCaches) candidates(ctx context.Context, namespace string) ([]candid
 		all = append(all, candidateOf(&list.Items[i]))
 	}
 	return all, nil
-}
-
-// slices are the EndpointSlices of the Service.
-func (s *sideCaches) slices(ctx context.Context, namespace string) ([]discoveryv1.EndpointSlice, error) {
-	list := &discoveryv1.EndpointSliceList{}
-	if err := s.endpoints.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing EndpointSlices: %w", err)
-	}
-	return list.Items, nil
 }

@@ -8,26 +8,27 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
 )
 
 // standing says why a Catalog is not the one in charge; the zero value when it is. The webhook refuses most of this, but objects
 // may have been stored before it was there.
-func standing(c *aihubv1alpha1.Catalog, all []aihubv1alpha1.Catalog, namespace string) availability {
-	problem := availability{status: metav1.ConditionFalse, reason: ReasonMisplaced}
+func standing(c *aihubv1alpha1.Catalog, all []aihubv1alpha1.Catalog, namespace string) serving.State {
+	problem := serving.State{Status: metav1.ConditionFalse, Reason: ReasonMisplaced}
 	switch {
 	case c.Name != aihubv1alpha1.CatalogName:
-		problem.message = fmt.Sprintf("a Catalog must be named %q; delete this one, and create one of that name if there is none", aihubv1alpha1.CatalogName)
+		problem.Message = fmt.Sprintf("a Catalog must be named %q; delete this one, and create one of that name if there is none", aihubv1alpha1.CatalogName)
 		return problem
 	case namespace != "" && c.Namespace != namespace:
-		problem.message = fmt.Sprintf("catalogs belong into namespace %s (REGISTRIES_NAMESPACE); delete this one and create it there", namespace)
+		problem.Message = fmt.Sprintf("catalogs belong into namespace %s (REGISTRIES_NAMESPACE); delete this one and create it there", namespace)
 		return problem
 	}
 	if first := inCharge(all, namespace); first != nil && first.UID != c.UID {
-		problem.reason = ReasonNotInCharge
-		problem.message = fmt.Sprintf("there is one catalog in a cluster, and that of namespace %s was there first; delete one of them", first.Namespace)
+		problem.Reason = ReasonNotInCharge
+		problem.Message = fmt.Sprintf("there is one catalog in a cluster, and that of namespace %s was there first; delete one of them", first.Namespace)
 		return problem
 	}
-	return availability{}
+	return serving.State{}
 }
 
 // inCharge is the oldest Catalog that is to stay and may work at all; nil when there is none.

@@ -50,7 +50,7 @@ func (r *catalogs) keepUserSources(ctx context.Context, c *aihubv1alpha1.Catalog
 func (r *catalogs) keepUserSource(ctx context.Context, c *aihubv1alpha1.Catalog, name, content string) error {
 	key := client.ObjectKey{Namespace: c.Namespace, Name: name}
 	known, err := r.metadataOf(ctx, configMapKind, key)
-	if err != nil || known != nil && r.state.isGood(c.UID, name, known) {
+	if err != nil || known != nil && r.remembered(c.UID).isGood(name, known) {
 		return err
 	}
 	live := &corev1.ConfigMap{}
@@ -64,7 +64,7 @@ func (r *catalogs) keepUserSource(ctx context.Context, c *aihubv1alpha1.Catalog,
 	if err := r.applier.Adjust(ctx, live, func() { tidy(ctx, live) }); err != nil {
 		return err
 	}
-	r.state.found(c.UID, name, live)
+	r.remembered(c.UID).found(name, live)
 	return nil
 }
 
@@ -75,7 +75,7 @@ func (r *catalogs) keepDatabaseSecret(ctx context.Context, c *aihubv1alpha1.Cata
 	}
 	key := client.ObjectKey{Namespace: c.Namespace, Name: databaseName}
 	known, err := r.metadataOf(ctx, secretKind, key)
-	if err != nil || known != nil && r.state.isGood(c.UID, databaseName, known) {
+	if err != nil || known != nil && r.remembered(c.UID).isGood(databaseName, known) {
 		return err
 	}
 	live := &corev1.Secret{}
@@ -92,7 +92,7 @@ func (r *catalogs) keepDatabaseSecret(ctx context.Context, c *aihubv1alpha1.Cata
 		return r.notApplied(c, err)
 	}
 	if live.UID != "" && ours(live) && metav1.IsControlledBy(live, c) && maps.EqualFunc(live.Data, data, slices.Equal[[]byte]) {
-		r.state.found(c.UID, databaseName, live)
+		r.remembered(c.UID).found(databaseName, live)
 	}
 	return nil
 }

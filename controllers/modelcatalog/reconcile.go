@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,10 +21,12 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/follow"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/modelregistry"
 )
 
@@ -44,13 +47,14 @@ type catalogs struct {
 	live    client.Reader
 	side    *sideCaches
 	applier *apply.Applier
-	admins  *admins
+	admins  *follow.Value[[]string]
 	served  func() capability.Set
 	inputs  func() Inputs
 	// knowsDomain is false until the cluster has said what the domain of its routers is.
 	knowsDomain func() bool
 	clock       clock.Clock
-	state       *memory
+	// recollections hold what is remembered of each Catalog.
+	recollections reconciler.Memory[*recollection]
 	// snapshots hold the snapshot of the present reconcile, by the uid of the Catalog.
 	snapshots  reconciler.Memory[snapshot]
 	references *reference.Tracker
@@ -76,7 +80,7 @@ func (r *catalogs) phases() []reconciler.Phase[*aihubv1alpha1.Catalog] {
 func (r *catalogs) forget(uid types.UID) {
 	r.applier.Forget(uid)
 	r.references.Forget(uid)
-	r.state.forget(uid)
+	r.recollections.Forget(uid)
 	r.certificates.Forget(uid)
 	r.snapshots.Forget(uid)
 }
@@ -91,7 +95,7 @@ func (r *catalogs) checkInCharge(ctx context.Context, c *aihubv1alpha1.Catalog) 
 		return fmt.Errorf("listing Catalogs: %w", err)
 	}
 	problem := standing(c, list.Items, r.takeSnapshot(c).namespace)
-	if problem.reason == "" {
+	if problem.Reason == "" {
 		return nil
 	}
 	setAvailable(c, problem)
@@ -106,7 +110,7 @@ func (r *catalogs) checkUses(_ context.Context, c *aihubv1alpha1.Catalog) error 
 	if err == nil {
 		return nil
 	}
-	setAvailable(c, availability{status: metav1.ConditionFalse, reason: ReasonForbidden, message: err.Error()})
+	setAvailable(c, serving.State{Status: metav1.ConditionFalse, Reason: ReasonForbidden, Message: err.Error()})
 	return &reconciler.Wait{For: "a spec without what is forbidden"}
 }
 
@@ -117,7 +121,7 @@ func (r *catalogs) current(ctx context.Context, c *aihubv1alpha1.Catalog) (Input
 	if !seen.knowsDomain {
 		return in, &reconciler.Wait{For: "the domain of the cluster", Retry: soon}
 	}
-	groups, known := r.admins.now()
+	groups, known := r.admins.Current()
 	if !known {
 		return in, &reconciler.Wait{For: "the groups of administrators", Retry: soon}
 	}
@@ -130,9 +134,10 @@ func (r *catalogs) current(ctx context.Context, c *aihubv1alpha1.Catalog) (Input
 	if client.IgnoreNotFound(err) != nil {
 		return in, err
 	}
-	present := append(presentSources(d.Spec.Template.Spec.Volumes), r.state.granted(c.UID)...)
-	v := judge(candidates, present, func() bool { return r.state.mayAdd(c.UID) })
-	r.state.grant(c.UID, v.mounted, v.postponed)
+	memory := r.remembered(c.UID)
+	present := append(presentSources(d.Spec.Template.Spec.Volumes), memory.sources...)
+	v := judge(candidates, present, memory.budget.TryAccept)
+	memory.sources, memory.postponed = v.mounted, v.postponed
 	c.Status.Sources, c.Status.SourcesOmitted = v.reported, v.omitted
 	in.Sources = v.mounted
 	return in, nil
@@ -220,9 +225,9 @@ func (r *catalogs) notApplied(c *aihubv1alpha1.Catalog, err error) error {
 	_, deleting := errors.AsType[*apply.DeletingError](err)
 	switch {
 	case apply.Blocked(err):
-		setAvailable(c, unavailable(err.Error()))
+		setAvailable(c, serving.Unavailable(err.Error()))
 	case foreign, deleting, apierrors.IsForbidden(err), apierrors.IsInvalid(err):
-		setAvailable(c, unavailable("unexpected reconcile error: "+err.Error()))
+		setAvailable(c, serving.Unavailable("unexpected reconcile error: "+err.Error()))
 	}
 	return err
 }
@@ -233,18 +238,16 @@ func (r *catalogs) observe(ctx context.Context, c *aihubv1alpha1.Catalog) error 
 	if client.IgnoreNotFound(err) != nil {
 		return err
 	}
-	if apierrors.IsNotFound(err) {
-		d = nil
-	}
-	if d != nil && d.Status.ObservedGeneration < d.Generation && conditions.IsTrue(c.Status.Conditions, ConditionAvailable) {
+	if d.Status.ObservedGeneration < d.Generation && conditions.IsTrue(c.Status.Conditions, ConditionAvailable) {
 		return &reconciler.Wait{For: "the Deployment controller", Retry: soon} // a matter of milliseconds
 	}
-	endpoints, err := r.side.slices(ctx, c.Namespace)
+	a, err := serving.Judge(d, baseName, r.clock.Now(), func() ([]discoveryv1.EndpointSlice, error) {
+		return serving.Endpoints(ctx, r.cached, r.live, c.Namespace, baseName)
+	})
 	if err != nil {
 		return err
 	}
-	a := assess(d, endpoints, r.clock.Now())
-	if a.ask {
+	if a.AskPods {
 		pods := &corev1.PodList{}
 		if err := r.live.List(ctx, pods, client.InNamespace(c.Namespace), client.MatchingLabels(selector(baseName)), client.Limit(20)); err != nil {
 			return fmt.Errorf("listing the pods of the catalog: %w", err)
@@ -253,20 +256,16 @@ func (r *catalogs) observe(ctx context.Context, c *aihubv1alpha1.Catalog) error 
 	}
 	setAvailable(c, a)
 	switch {
-	case a.retry > 0:
-		return &reconciler.Wait{For: "the catalog to stay available", Retry: a.retry}
-	case a.status != metav1.ConditionTrue:
+	case a.Retry > 0:
+		return &reconciler.Wait{For: "the catalog to stay available", Retry: a.Retry}
+	case a.Status != metav1.ConditionTrue:
 		return &reconciler.Wait{For: "the catalog to become available", Retry: lookAgain}
-	case a.ask:
+	case a.AskPods:
 		return &reconciler.Wait{For: "the rollout to end", Retry: lookAgain}
-	case r.state.isPostponed(c.UID):
+	case r.remembered(c.UID).postponed:
 		return &reconciler.Wait{For: "sources that were postponed", Retry: lookAgain}
 	}
 	return nil
-}
-
-func setAvailable(c *aihubv1alpha1.Catalog, a availability) {
-	conditions.Set(&c.Status.Conditions, ConditionAvailable, a.status, a.reason, a.message, c.Generation)
 }
 
 const certificateAuthority = "odh-platform-operator-model-catalog-ca"

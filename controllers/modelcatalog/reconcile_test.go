@@ -13,11 +13,12 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/follow"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
@@ -233,19 +234,23 @@ func TestNewPassword(t *testing.T) {
 func TestAdministrators(t *testing.T) {
 	b := newBench(t, sample())
 	b.settle()
-	b.served = capability.NewSet(capability.PlatformAuth)
+	unread := func() { // as a new process begins
+		b.r.admins = follow.NewValue(follow.Options{}, adminGroups)
+		b.r.admins.SetServed(true)
+	}
+	unread()
 	if _, err := b.pass(); err != nil || b.get(&rbacv1.RoleBinding{ObjectMeta: named(adminBinding)}) {
 		t.Errorf("before Auth was read: %v", err)
 	}
-	b.r.admins.known, b.r.admins.groups = true, []string{"odh-admins"}
+	b.r.admins.Take(&unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"adminGroups": []any{"odh-admins"}}}})
 	b.settle()
 	if binding := must(b, &rbacv1.RoleBinding{ObjectMeta: named(adminBinding)}); binding.Subjects[0].Name != "odh-admins" || binding.RoleRef.Name != adminName {
 		t.Errorf("binding %+v", binding)
 	}
-	b.r.admins.known = false // a new process has not read it yet
+	unread()
 	b.settle()
 	must(b, &rbacv1.RoleBinding{ObjectMeta: named(adminBinding)})
-	b.r.admins.known, b.r.admins.groups = true, nil
+	b.r.admins.Take(nil)
 	b.settle()
 	if b.get(&rbacv1.RoleBinding{ObjectMeta: named(adminBinding)}) {
 		t.Error("the binding outlives the groups")
@@ -290,7 +295,7 @@ func TestLabelledSources(t *testing.T) {
 	if got := mounts(); !slices.Equal(got, []string{"a", "b", "c", "d", "e", "zebra"}) {
 		t.Errorf("more than the budget: %v", got)
 	}
-	b.later(additionEvery)
+	b.later(time.Minute)
 	b.settle()
 	if got := mounts(); !slices.Equal(got, []string{"a", "b", "c", "d", "e", "f", "g", "zebra"}) {
 		t.Errorf("after a minute: %v", got)

@@ -19,8 +19,8 @@ func Render(settings Settings, served capability.Set, domain string, object *uns
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, c, true); err != nil {
 		return nil, nil, fmt.Errorf("decoding Catalog %s: %w", object.GetName(), err)
 	}
-	if problem := standing(c, []aihubv1alpha1.Catalog{*c}, settings.Namespace); problem.reason != "" {
-		return nil, nil, fmt.Errorf("rendering Catalog %s: %s", c.Name, problem.message)
+	if problem := standing(c, []aihubv1alpha1.Catalog{*c}, settings.Namespace); problem.Reason != "" {
+		return nil, nil, fmt.Errorf("rendering Catalog %s: %s", c.Name, problem.Message)
 	}
 	in := settings.inputs(served, domain)
 	var desired apply.Desired

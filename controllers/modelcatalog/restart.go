@@ -32,7 +32,7 @@ func (r *catalogs) followDatabase(ctx context.Context, c *aihubv1alpha1.Catalog,
 	if err != nil {
 		return err
 	}
-	if database != nil && database.Status.AvailableReplicas > 0 && !r.state.isGood(c.UID, annotationDatabasePod, database) {
+	if database != nil && database.Status.AvailableReplicas > 0 && !r.remembered(c.UID).isGood(annotationDatabasePod, database) {
 		pods := &corev1.PodList{}
 		all := client.MatchingLabels{labelApp: baseName, labelComponent: baseName}
 		if err := r.live.List(ctx, pods, client.InNamespace(c.Namespace), all, client.Limit(20)); err != nil {
@@ -43,7 +43,7 @@ func (r *catalogs) followDatabase(ctx context.Context, c *aihubv1alpha1.Catalog,
 				replaced = string(present.UID)
 			}
 			known = string(present.UID)
-			r.state.found(c.UID, annotationDatabasePod, database)
+			r.remembered(c.UID).found(annotationDatabasePod, database)
 		}
 	}
 	mark(want, known, replaced)

@@ -76,9 +76,9 @@ func TestRightsOnTheRest(t *testing.T) {
 	for _, c := range []struct{ resource, name, verbs string }{
 		{"secrets", databaseName, "create get list watch patch delete"},
 		{"secrets", certificateSecret, "create get list watch patch"},
-		{"secrets", cookieSecret, "get list watch delete"},
-		{"persistentvolumeclaims", databaseName, "get list watch delete"},
-		{"configmaps", formerSources, "get delete"},
+		{"secrets", leftovers[2].name, "get delete"},
+		{"persistentvolumeclaims", databaseName, "get delete"},
+		{"configmaps", leftovers[1].name, "get delete"},
 		{"configmaps", modelSources, "create get patch"},
 		{"configmaps", mcpSources, "create get patch"},
 		{"configmaps", agentSources, "create get patch"},

@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -142,6 +143,7 @@ var (
 	roleKind           = rbacv1.SchemeGroupVersion.WithKind("Role")
 	roleBindingKind    = rbacv1.SchemeGroupVersion.WithKind("RoleBinding")
 	clusterBindingKind = rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")
+	sliceKind          = discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice")
 )
 
 // optionalKinds are the children whose APIs may come and go.
@@ -152,9 +154,10 @@ func Caches(namespace string) []component.CacheNeed {
 	needs := []component.CacheNeed{
 		{Kind: aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind), Whole: true, Everything: true},
 		{Kind: deploymentKind, Namespace: namespace, Whole: true},
+		{Kind: sliceKind, Namespace: namespace, Whole: true},
 		{Kind: clusterBindingKind},
 	}
-	for _, kind := range []schema.GroupVersionKind{serviceKind, serviceAccountKind, policyKind, roleKind, roleBindingKind} {
+	for _, kind := range []schema.GroupVersionKind{configMapKind, serviceKind, serviceAccountKind, policyKind, roleKind, roleBindingKind} {
 		needs = append(needs, component.CacheNeed{Kind: kind, Namespace: namespace})
 	}
 	for _, kind := range optionalKinds {
@@ -179,7 +182,7 @@ func Setup(settings Settings, env Environment) func(context.Context, ctrl.Manage
 		reader := side.routed(mgr.GetClient())
 		r := &catalogs{
 			settings: settings, hub: hub, cached: reader, live: mgr.GetAPIReader(), side: side, applier: env.Applier(mgr, reader),
-			admins: admins, served: served.Current, clock: env.Clock(), state: newMemory(env.Clock()),
+			admins: admins, served: served.Current, clock: env.Clock(),
 			references:  reference.NewTracker(reader, mgr.GetAPIReader()),
 			knowsDomain: func() bool { return knowsDomain(settings, served.Current(), domain) },
 		}
@@ -218,11 +221,13 @@ func (r *catalogs) watch(mgr ctrl.Manager, served *capability.Watcher, domain *c
 		Owns(&networkingv1.NetworkPolicy{}, builder.OnlyMetadata).
 		Owns(&rbacv1.Role{}, builder.OnlyMetadata).
 		Owns(&rbacv1.RoleBinding{}, builder.OnlyMetadata).
+		WatchesMetadata(&corev1.ConfigMap{}, every, builder.WithPredicates(apply.MadeBy(ComponentName))).
+		Watches(&discoveryv1.EndpointSlice{}, every, builder.WithPredicates(apply.MadeBy(ComponentName))).
 		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, every, builder.WithPredicates(ofCatalog())).
 		WatchesRawSource(served.Changes(catalog, every)).
 		WatchesRawSource(domain.Changes(catalog, every)).
 		WatchesRawSource(r.hub.Changes(catalog, every)).
-		WatchesRawSource(r.admins.source(catalog, every))
+		WatchesRawSource(r.admins.Changes(catalog, every))
 	for _, s := range r.side.sources(every) {
 		b.WatchesRawSource(s)
 	}

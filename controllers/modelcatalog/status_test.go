@@ -10,11 +10,13 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
 )
 
 func (b *bench) available() metav1.Condition {
@@ -38,7 +40,9 @@ func (b *bench) rollOut(since time.Duration) {
 	b.Helper()
 	d := &appsv1.Deployment{ObjectMeta: named(baseName)}
 	b.changeStatus(d, func() { d.Status = running(since).Status; d.Status.ObservedGeneration = d.Generation })
-	slice := &discoveryv1.EndpointSlice{ObjectMeta: named("model-catalog-x"), Endpoints: endpoints(new(true), "10.0.0.1")[0].Endpoints, AddressType: discoveryv1.AddressTypeIPv4}
+	labelled := named("model-catalog-x")
+	labelled.Labels = map[string]string{discoveryv1.LabelServiceName: baseName}
+	slice := &discoveryv1.EndpointSlice{ObjectMeta: labelled, Endpoints: endpoints(new(true), "10.0.0.1")[0].Endpoints, AddressType: discoveryv1.AddressTypeIPv4}
 	if !b.get(slice.DeepCopy()) {
 		b.create(slice)
 	}
@@ -48,16 +52,16 @@ func (b *bench) rollOut(since time.Duration) {
 func TestStatusFollowsTheRollout(t *testing.T) {
 	b := newBench(t, sample())
 	result, err := b.pass()
-	if err != nil || result.RequeueAfter != lookAgain || b.available().Reason != ReasonStarting {
+	if err != nil || result.RequeueAfter != lookAgain || b.available().Reason != serving.ReasonStarting {
 		t.Errorf("at first: %+v, %v, %+v", result, err, b.available())
 	}
 	b.rollOut(time.Second)
-	if result, err = b.pass(); err != nil || b.available().Reason != ReasonCooldown || result.RequeueAfter > cooldown {
+	if result, err = b.pass(); err != nil || b.available().Reason != serving.ReasonCooldown || result.RequeueAfter > serving.Cooldown {
 		t.Errorf("a moment later: %+v, %v, %+v", result, err, b.available())
 	}
-	b.later(cooldown)
+	b.later(serving.Cooldown)
 	b.settle()
-	if got := b.available(); got.Status != metav1.ConditionTrue || got.Reason != ReasonAvailable || got.Message != "Deployment is available" {
+	if got := b.available(); got.Status != metav1.ConditionTrue || got.Reason != serving.ReasonAvailable || got.Message != "Deployment is available" {
 		t.Errorf("then: %+v", got)
 	}
 	d := &appsv1.Deployment{ObjectMeta: named(baseName)}
@@ -228,30 +232,30 @@ func TestAnotherCatalogOfTheName(t *testing.T) {
 // The budget of additions is spent at once and comes back one a minute.
 func TestAdditionBudget(t *testing.T) {
 	b := newBench(t)
-	m := b.r.state
+	mayAdd := func(uid types.UID) bool { return b.r.remembered(uid).budget.TryAccept() }
 	for i := range additions {
-		if !m.mayAdd("a") {
+		if !mayAdd("a") {
 			t.Fatalf("addition %d is refused", i)
 		}
 	}
-	if m.mayAdd("a") || !m.mayAdd("b") {
+	if mayAdd("a") || !mayAdd("b") {
 		t.Error("one Catalog has used up its budget, the other has not")
 	}
-	b.later(additionEvery)
-	if !m.mayAdd("a") || m.mayAdd("a") {
+	b.later(time.Minute)
+	if !mayAdd("a") || mayAdd("a") {
 		t.Error("a minute gives one back")
 	}
-	b.later(100 * additionEvery)
+	b.later(100 * time.Minute)
 	for range additions {
-		if !m.mayAdd("a") {
+		if !mayAdd("a") {
 			t.Error("all of them are back")
 		}
 	}
-	if m.mayAdd("a") {
+	if mayAdd("a") {
 		t.Error("time does not save up more than the budget")
 	}
-	m.forget("a")
-	if !m.mayAdd("a") {
+	b.r.forget("a")
+	if !mayAdd("a") {
 		t.Error("what was forgotten counts")
 	}
 }

@@ -31,19 +31,21 @@ import (
 // an earlier release first.
 
 // leftovers are what older releases made and nothing uses any more.
-var leftovers = []place{{claimKind, databaseName}, {configMapKind, formerSources}, {secretKind, cookieSecret}}
+var leftovers = []place{{claimKind, databaseName}, {configMapKind, "model-catalog-default-sources"}, {secretKind, "model-catalog-oauth-cookie-secret"}}
 
-// removeLeftovers removes what older releases made and nothing uses any more.
+// removeLeftovers removes them, once in the life of the process: nothing makes more of them.
 func (r *catalogs) removeLeftovers(ctx context.Context, c *aihubv1alpha1.Catalog) error {
+	if r.remembered(c.UID).withoutLeftovers {
+		return nil
+	}
 	var errs []error
 	for _, p := range leftovers {
-		found, err := r.metadataOf(ctx, p.kind, client.ObjectKey{Namespace: c.Namespace, Name: p.name})
-		if err == nil && found != nil && madeHere(found) {
-			err = r.applier.Remove(ctx, c.UID, found)
-		}
-		errs = append(errs, err)
+		errs = append(errs, r.applier.RemoveNamed(ctx, c.UID, p.kind, client.ObjectKey{Namespace: c.Namespace, Name: p.name},
+			func(found *metav1.PartialObjectMetadata) (bool, error) { return madeHere(found), nil }))
 	}
-	return errors.Join(errs...)
+	err := errors.Join(errs...)
+	r.remembered(c.UID).withoutLeftovers = err == nil
+	return err
 }
 
 // madeHere reports whether this operator or the one before it made an object.
@@ -194,7 +196,7 @@ func (r *catalogs) removeSharedGrant(ctx context.Context, c *aihubv1alpha1.Catal
 	past := &metav1.PartialObjectMetadata{}
 	past.Name = sharedGrantName
 	past.UID = c.UID
-	if !r.snapshot(c).ReferenceGrants || r.state.isGood(c.UID, sharedGrantName, past) {
+	if !r.snapshot(c).ReferenceGrants || r.remembered(c.UID).isGood(sharedGrantName, past) {
 		return nil
 	}
 	grant := head(capability.ReferenceGrant)
@@ -214,7 +216,7 @@ func (r *catalogs) removeSharedGrant(ctx context.Context, c *aihubv1alpha1.Catal
 			return err
 		}
 	}
-	r.state.found(c.UID, sharedGrantName, past)
+	r.remembered(c.UID).found(sharedGrantName, past)
 	return nil
 }
 

@@ -110,7 +110,7 @@ func TestOldSelectorsAreReplacedOnce(t *testing.T) {
 func TestLeftovers(t *testing.T) {
 	all := func() []client.Object {
 		return []client.Object{
-			&corev1.PersistentVolumeClaim{ObjectMeta: named(databaseName)}, &corev1.ConfigMap{ObjectMeta: named(formerSources)}, &corev1.Secret{ObjectMeta: named(cookieSecret)},
+			&corev1.PersistentVolumeClaim{ObjectMeta: named(databaseName)}, &corev1.ConfigMap{ObjectMeta: named(leftovers[1].name)}, &corev1.Secret{ObjectMeta: named(leftovers[2].name)},
 		}
 	}
 	b := newBench(t, append(all(), sample())...)
@@ -119,6 +119,7 @@ func TestLeftovers(t *testing.T) {
 		must(b, o) // nothing says who made it
 		b.change(o, func() { marked(o, baseName) })
 	}
+	b.restart()
 	b.settle()
 	for _, o := range all() {
 		if b.get(o) {

@@ -16,6 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
 )
 
 var errCall = errors.New("the server is on fire")
@@ -89,7 +90,7 @@ func TestFaultAtEveryCall(t *testing.T) {
 				if c.served != nil {
 					w.admit(broken)
 				}
-				if err := w.pass(broken); err != nil || reasonOf(broken, ConditionAvailable) != ReasonAvailable {
+				if err := w.pass(broken); err != nil || reasonOf(broken, ConditionAvailable) != serving.ReasonAvailable {
 					t.Errorf("call %d: %v, %v", n, err, broken.Status.Conditions)
 				}
 				if diff := cmp.Diff(m.Status.Hosts, broken.Status.Hosts); diff != "" {

@@ -47,7 +47,7 @@ func TestServiceFollowsThePods(t *testing.T) {
 	w.must(w.server.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-pod"}}))
 	old := w.readyPod(m, "old", "rest-container")
 	proxied(&m.Spec) // with a certificate of the user's, which is not there yet
-	w.waits(w.pass(m), "proxy")
+	w.waits(w.pass(m), "available")
 	d, policy := &appsv1.Deployment{}, &networkingv1.NetworkPolicy{}
 	if w.get(d, "ns", "demo"); len(d.Spec.Template.Spec.Containers) != 1 || w.servicePort() != 8080 {
 		t.Errorf("%d containers, port %d", len(d.Spec.Template.Spec.Containers), w.servicePort())
@@ -59,7 +59,7 @@ func TestServiceFollowsThePods(t *testing.T) {
 		t.Errorf("message %q", c.Message)
 	}
 	w.must(w.server.Create(t.Context(), password("ns", "team-a-kube-rbac-proxy")))
-	w.waits(w.pass(m), "proxy")
+	w.waits(w.pass(m), "available")
 	if w.get(d, "ns", "demo"); len(d.Spec.Template.Spec.Containers) != 2 || w.servicePort() != 8080 {
 		t.Errorf("%d containers, port %d", len(d.Spec.Template.Spec.Containers), w.servicePort())
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
 )
 
 // variant is what the list of objects of a registry depends on.
@@ -302,12 +303,12 @@ func TestProxyProblemsReachTheStatus(t *testing.T) {
 			available, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
 			proxy, _ := conditions.Get(m.Status.Conditions, ConditionProxy)
 			if c.message == "" {
-				if err != nil || available.Reason != ReasonAvailable || proxy.Reason != ReasonResourcesAvailable || proxy.Message != "kube-rbac-proxy was successfully created" {
+				if err != nil || available.Reason != serving.ReasonAvailable || proxy.Reason != ReasonResourcesAvailable || proxy.Message != "kube-rbac-proxy was successfully created" {
 					t.Errorf("%v, %+v, %+v", err, available, proxy)
 				}
 				return
 			}
-			w.waits(err, "proxy")
+			w.waits(err, "available")
 			if available.Reason != ReasonResourcesUnavailable || available.Message != c.message || proxy.Reason != ReasonResourcesUnavailable || proxy.Message != c.message {
 				t.Errorf("%+v, %+v", available, proxy)
 			}
@@ -368,11 +369,11 @@ func TestLogsReachTheStatus(t *testing.T) {
 		{waits("rest-container", "CrashLoopBackOff"), "x\nCheck failed: absl::OkStatus() == status (OK vs. INTERNAL: 1045) no access\n", 1,
 			ReasonConfiguration, "database configuration error: no access: INTERNAL: 1045"},
 		{waits("rest-container", "CrashLoopBackOff"), "x\n{{ALERT}} downgrade first\n", 2, ReasonAlert, "rest container alert: {{ALERT}} downgrade first"},
-		{waits("rest-container", "CrashLoopBackOff"), "nothing to tell\n", 3, ReasonUnavailable,
+		{waits("rest-container", "CrashLoopBackOff"), "nothing to tell\n", 3, serving.ReasonUnavailable,
 			"Deployment is unavailable: pod p has unready containers [rest-container: {waiting: {reason: CrashLoopBackOff, message: m}}]"},
-		{waits("rest-container", "ContainerCreating"), "{{ALERT}} of nobody", 3, ReasonUnavailable,
+		{waits("rest-container", "ContainerCreating"), "{{ALERT}} of nobody", 3, serving.ReasonUnavailable,
 			"Deployment is unavailable: pod p has unready containers [rest-container: {waiting: {reason: ContainerCreating, message: m}}]"},
-		{ended("rest-container"), "{{ALERT}} of nobody", 3, ReasonUnavailable,
+		{ended("rest-container"), "{{ALERT}} of nobody", 3, serving.ReasonUnavailable,
 			"Deployment is unavailable: pod p has unready containers [rest-container: {terminated: {reason: Error, message: m}}]"},
 	} {
 		text, c.state.RestartCount = c.log, int32(i)

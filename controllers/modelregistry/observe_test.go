@@ -14,34 +14,11 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
 )
 
 func says(kind appsv1.DeploymentConditionType, status corev1.ConditionStatus, message string) appsv1.DeploymentCondition {
 	return appsv1.DeploymentCondition{Type: kind, Status: status, Message: message, LastTransitionTime: metav1.NewTime(now.Add(-time.Minute))}
-}
-
-func TestJudge(t *testing.T) {
-	available, unavailable := says(appsv1.DeploymentAvailable, corev1.ConditionTrue, "up"), says(appsv1.DeploymentAvailable, corev1.ConditionFalse, "down")
-	stuckOne, failed := says(appsv1.DeploymentProgressing, corev1.ConditionFalse, "too late"), says(appsv1.DeploymentReplicaFailure, corev1.ConditionTrue, "quota")
-	for name, test := range map[string]struct {
-		conditions []appsv1.DeploymentCondition
-		available  bool
-		message    string
-	}{
-		"nothing known": {nil, false, ""},
-		"available":     {[]appsv1.DeploymentCondition{available}, true, "up"},
-		"not available": {[]appsv1.DeploymentCondition{unavailable}, false, "down"},
-		"late":          {[]appsv1.DeploymentCondition{available, stuckOne}, false, "too late"},
-		"refused":       {[]appsv1.DeploymentCondition{failed, available}, false, "quota"},
-		"on its way":    {[]appsv1.DeploymentCondition{available, says(appsv1.DeploymentProgressing, corev1.ConditionTrue, "x")}, true, "up"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got, message := judge(appsv1.DeploymentStatus{Conditions: test.conditions})
-			if got != test.available || message != test.message {
-				t.Errorf("got %v, %q", got, message)
-			}
-		})
-	}
 }
 
 // The way of a registry from nothing to available, told in the conditions of the original.
@@ -61,7 +38,7 @@ func TestWayToAvailable(t *testing.T) {
 			t.Errorf("%s: %q, want %s: %q", c.Reason, c.Message, reason, message)
 		}
 	}
-	expect("available", ReasonStarting, "Deployment is unavailable: it has not been taken up yet")
+	expect("available", serving.ReasonStarting, "Deployment is unavailable: the Deployment controller has not processed it yet")
 	d := &appsv1.Deployment{}
 	state := func(unavailable int32, c ...appsv1.DeploymentCondition) {
 		t.Helper()
@@ -70,30 +47,30 @@ func TestWayToAvailable(t *testing.T) {
 		w.must(w.server.Status().Update(t.Context(), d))
 	}
 	state(1, says(appsv1.DeploymentAvailable, corev1.ConditionFalse, "no minimum availability"))
-	expect("available", ReasonUnavailable, "Deployment is unavailable: Secret pg-login does not exist; create it")
+	expect("available", serving.ReasonUnavailable, "Deployment is unavailable: Secret pg-login does not exist; create it")
 	w.must(w.server.Create(t.Context(), password("ns", "pg-login")))
-	expect("available", ReasonUnavailable, "Deployment is unavailable: Secret team-a-kube-rbac-proxy does not exist; create it")
+	expect("available", serving.ReasonUnavailable, "Deployment is unavailable: Secret team-a-kube-rbac-proxy does not exist; create it")
 	w.must(w.server.Create(t.Context(), password("ns", "team-a-kube-rbac-proxy")))
-	expect("available", ReasonStarting, "Deployment is unavailable: 1 containers unavailable")
+	expect("available", serving.ReasonStarting, "Deployment is unavailable: 1 containers unavailable")
 	pod := podWith("p", waits("rest-container", "ImagePullBackOff"), runs("kube-rbac-proxy"))
 	pod.Namespace, pod.Labels = "ns", selector(m)
 	w.must(w.server.Create(t.Context(), &pod))
-	expect("available", ReasonUnavailable, "Deployment is unavailable: pod p has unready containers [rest-container: {waiting: {reason: ImagePullBackOff, message: m}}]")
+	expect("available", serving.ReasonUnavailable, "Deployment is unavailable: pod p has unready containers [rest-container: {waiting: {reason: ImagePullBackOff, message: m}}]")
 	pod.Status.ContainerStatuses[0] = runs("rest-container")
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "Gate", Message: "closed"}}
 	w.must(w.server.Status().Update(t.Context(), &pod))
-	expect("available", ReasonStarting, "Deployment is unavailable: pod p containers not ready: {reason: Gate, message: closed}")
+	expect("available", serving.ReasonStarting, "Deployment is unavailable: pod p containers not ready: {reason: Gate, message: closed}")
 	state(0, says(appsv1.DeploymentAvailable, corev1.ConditionTrue, "up"))
-	expect("available", ReasonUnavailable, "Service endpoints not found: Service demo has none yet")
+	expect("available", serving.ReasonUnavailable, "Service endpoints not found: Service demo has no EndpointSlice")
 	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", Labels: map[string]string{discoveryv1.LabelServiceName: "demo"}},
 		Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}, Conditions: discoveryv1.EndpointConditions{Ready: new(false)}}},
 	}
 	w.must(w.server.Create(t.Context(), slice))
-	expect("available", ReasonUnavailable, "Service endpoints not ready - no ready addresses available")
+	expect("available", serving.ReasonUnavailable, "Service endpoints not ready - no ready addresses available")
 	slice.Endpoints[0].Conditions.Ready = new(true)
 	w.must(w.server.Update(t.Context(), slice))
-	expect("", ReasonAvailable, "Deployment is available")
+	expect("", serving.ReasonAvailable, "Deployment is available")
 	if reasonOf(m, ConditionProxy) != ReasonResourcesAvailable {
 		t.Errorf("conditions %v", m.Status.Conditions)
 	}
@@ -101,21 +78,6 @@ func TestWayToAvailable(t *testing.T) {
 
 // A Deployment counts when it has been available for five seconds, and the pass says when to look again.
 func TestCooldown(t *testing.T) {
-	for name, test := range map[string]struct{ since, left time.Duration }{
-		"just now":     {0, cooldown},
-		"for a while":  {2 * time.Second, 3 * time.Second},
-		"long enough":  {cooldown, 0},
-		"for a minute": {time.Minute, cooldown - time.Minute},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, nil)
-			d := &appsv1.Deployment{Status: appsv1.DeploymentStatus{Conditions: []appsv1.DeploymentCondition{{
-				Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now.Add(-test.since))}}}}
-			if got := w.cooling(d); got != test.left {
-				t.Errorf("left %v, want %v", got, test.left)
-			}
-		})
-	}
 	w := newWorld(t, nil)
 	m := stored("demo")
 	w.waits(w.pass(m), "available")
@@ -125,8 +87,8 @@ func TestCooldown(t *testing.T) {
 	d.Status.Conditions[0].LastTransitionTime = metav1.NewTime(now.Add(-time.Second))
 	w.must(w.server.Status().Update(t.Context(), d))
 	err := w.pass(m)
-	w.waits(err, "stay available")
-	if wait, ok := errors.AsType[*reconciler.Wait](err); !ok || wait.Retry != 4*time.Second || reasonOf(m, ConditionAvailable) != ReasonCooldown {
+	w.waits(err, "become available")
+	if wait, ok := errors.AsType[*reconciler.Wait](err); !ok || wait.Retry != 4*time.Second || reasonOf(m, ConditionAvailable) != serving.ReasonCooldown {
 		t.Errorf("%v, %v", err, m.Status.Conditions)
 	}
 }
@@ -162,7 +124,7 @@ func TestUnobservedChangeIsWaitedFor(t *testing.T) {
 	d.Generation = 7
 	w.must(w.server.Update(t.Context(), d))
 	w.waits(w.pass(m), "Deployment controller")
-	if reasonOf(m, ConditionAvailable) != ReasonAvailable {
+	if reasonOf(m, ConditionAvailable) != serving.ReasonAvailable {
 		t.Errorf("conditions %v", m.Status.Conditions)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
 )
 
 // formerCatalog is the catalog as releases before the kind Catalog left it: owned, and controlled by nobody.
@@ -108,7 +109,7 @@ func TestBindingOfTheCatalogStays(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := stored("model-catalog", proxied)
-			setCondition(m, ConditionAvailable, metav1.ConditionTrue, ReasonAvailable, "") // a new one is refused
+			setCondition(m, ConditionAvailable, metav1.ConditionTrue, serving.ReasonAvailable, "") // a new one is refused
 			w := newWorld(t, nil, binding)
 			w.waits(w.pass(m), "removed")
 			c, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)

@@ -17,6 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
 )
 
 // starting are the reasons for which a container waits while all is well.
@@ -52,9 +53,9 @@ func (r *registries) diagnose(ctx context.Context, m *v1beta1.ModelRegistry, d *
 			return f, err
 		}
 	}
-	f := &finding{ReasonStarting, fmt.Sprintf("Deployment is unavailable: %d containers unavailable", d.Status.UnavailableReplicas)}
-	if conditions.GivenUp(d.Status) {
-		f.reason = ReasonUnavailable
+	f := &finding{serving.ReasonStarting, fmt.Sprintf("Deployment is unavailable: %d containers unavailable", d.Status.UnavailableReplicas)}
+	if serving.GivenUp(d.Status) {
+		f.reason = serving.ReasonUnavailable
 	}
 	if generates(m) {
 		database, err := r.podsOf(ctx, m, databaseSelector(m))
@@ -67,7 +68,7 @@ func (r *registries) diagnose(ctx context.Context, m *v1beta1.ModelRegistry, d *
 		if !slices.ContainsFunc(database, func(p corev1.Pod) bool { return !comingUp(&p) }) {
 			return f, nil
 		}
-		f.reason = ReasonUnavailable
+		f.reason = serving.ReasonUnavailable
 	}
 	return f, nil
 }
@@ -96,10 +97,10 @@ func (r *registries) missing(ctx context.Context, m *v1beta1.ModelRegistry, d *a
 		return nil, err
 	}
 	first := resolved.Missing[0]
-	if first.Name == servingSecretName(m) && m.Spec.KubeRBACProxy.TLSCertificateSecret == nil && !conditions.GivenUp(d.Status) {
-		return &finding{ReasonStarting, "Deployment is unavailable: Secret " + first.Name + " has not been made yet"}, nil
+	if first.Name == servingSecretName(m) && m.Spec.KubeRBACProxy.TLSCertificateSecret == nil && !serving.GivenUp(d.Status) {
+		return &finding{serving.ReasonStarting, "Deployment is unavailable: Secret " + first.Name + " has not been made yet"}, nil
 	}
-	return &finding{ReasonUnavailable, "Deployment is unavailable: " + first.String()}, nil
+	return &finding{serving.ReasonUnavailable, "Deployment is unavailable: " + first.String()}, nil
 }
 
 func (r *registries) diagnosePod(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment, pod *corev1.Pod) (*finding, error) {
@@ -109,9 +110,9 @@ func (r *registries) diagnosePod(ctx context.Context, m *v1beta1.ModelRegistry, 
 			return f, err
 		}
 	}
-	reason := ReasonUnavailable
-	if comingUp(pod) && !conditions.GivenUp(d.Status) {
-		reason = ReasonStarting
+	reason := serving.ReasonUnavailable
+	if comingUp(pod) && !serving.GivenUp(d.Status) {
+		reason = serving.ReasonStarting
 	}
 	if unready := unreadyContainers(pod); unready != "" {
 		return &finding{reason, fmt.Sprintf("Deployment is unavailable: pod %s has unready containers [%s]", pod.Name, unready)}, nil

@@ -13,6 +13,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
 )
 
 func reasonOf(m *v1beta1.ModelRegistry, kind string) string {
@@ -35,7 +36,7 @@ apply Service demo`
 	if got := w.wrote(); got != want {
 		t.Errorf("wrote\n%s\nwant\n%s", got, want)
 	}
-	if reasonOf(m, ConditionProgressing) != ReasonCreating || reasonOf(m, ConditionAvailable) != ReasonStarting {
+	if reasonOf(m, ConditionProgressing) != ReasonCreating || reasonOf(m, ConditionAvailable) != serving.ReasonStarting {
 		t.Errorf("conditions %v", m.Status.Conditions)
 	}
 	w.running(m)
@@ -43,7 +44,7 @@ apply Service demo`
 	if got := w.wrote(); got != "" {
 		t.Errorf("wrote\n%s", got)
 	}
-	if reasonOf(m, ConditionProgressing) != ReasonCreated || reasonOf(m, ConditionAvailable) != ReasonAvailable || reasonOf(m, ConditionProxy) != ReasonResourcesAvailable {
+	if reasonOf(m, ConditionProgressing) != ReasonCreated || reasonOf(m, ConditionAvailable) != serving.ReasonAvailable || reasonOf(m, ConditionProxy) != ReasonResourcesAvailable {
 		t.Errorf("conditions %v", m.Status.Conditions)
 	}
 	if event := <-w.events.Events; !strings.HasPrefix(event, "Normal ServiceCreated Created service for custom resource demo in namespace ns") {
@@ -89,7 +90,7 @@ func TestRefusesNamesOfAGeneratedDatabase(t *testing.T) {
 	m := stored("demo", ownDatabase)
 	m.Spec.Postgres.Database = "drop table;"
 	w.waits(w.pass(m), "valid spec")
-	if got := w.wrote(); got != "" || reasonOf(m, ConditionAvailable) != ReasonUnavailable {
+	if got := w.wrote(); got != "" || reasonOf(m, ConditionAvailable) != serving.ReasonUnavailable {
 		t.Errorf("wrote %q, %v", got, m.Status.Conditions)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
 )
 
 func missingOf(m *v1beta1.ModelRegistry) string {
@@ -38,7 +39,7 @@ func TestMissingReferences(t *testing.T) {
 	w.must(w.server.Create(t.Context(), authority))
 	w.must(w.server.Delete(t.Context(), login()))
 	w.must(w.pass(m))
-	if reasonOf(m, ConditionAvailable) != ReasonAvailable {
+	if reasonOf(m, ConditionAvailable) != serving.ReasonAvailable {
 		t.Errorf("the server runs on: %v", m.Status.Conditions)
 	}
 	expect("False ReferencesMissing: In namespace ns: ConfigMap authority has no key ca.crt; add it; Secret pg-login does not exist; create it")

@@ -10,6 +10,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
 )
 
 // Condition types of registries.
@@ -31,14 +32,9 @@ const (
 	// servingcert.Condition exists, and is False, only while a certificate runs out that the operator did not issue.
 )
 
-// Reasons of the conditions.
+// Reasons of the conditions, beside those of package serving.
 const (
-	ReasonAvailable   = "DeploymentAvailable"
-	ReasonUnavailable = "DeploymentUnavailable"
-	// ReasonStarting says that the server is on its way, and that nothing is known to be wrong.
-	ReasonStarting             = "DeploymentStarting"
 	ReasonMisplaced            = "NotAllowedHere"
-	ReasonCooldown             = "DeploymentCooldown"
 	ReasonConfiguration        = "ConfigurationError"
 	ReasonAlert                = "ResourcesAlert"
 	ReasonResourcesUnavailable = "ResourcesUnavailable"
@@ -57,7 +53,7 @@ func setCondition(m *v1beta1.ModelRegistry, kind string, status metav1.Condition
 
 // reportFailure says what ended a reconcile.
 func reportFailure(m *v1beta1.ModelRegistry, err error) {
-	reportUnavailable(m, finding{reason: ReasonUnavailable, message: fmt.Sprintf("unexpected reconcile error: %v", err)})
+	reportUnavailable(m, finding{reason: serving.ReasonUnavailable, message: fmt.Sprintf("unexpected reconcile error: %v", err)})
 }
 
 // finding is why a server is not available.
@@ -70,7 +66,7 @@ func reportUnavailable(m *v1beta1.ModelRegistry, f finding) {
 	setCondition(m, ConditionAvailable, metav1.ConditionFalse, f.reason, f.message)
 	if m.Spec.KubeRBACProxy != nil {
 		reason := ReasonResourcesUnavailable
-		if f.reason == ReasonStarting || f.reason == ReasonCooldown {
+		if f.reason == serving.ReasonStarting || f.reason == serving.ReasonCooldown {
 			reason = f.reason
 		}
 		setCondition(m, ConditionProxy, metav1.ConditionFalse, reason, f.message)
@@ -83,7 +79,7 @@ func reportAvailable(m *v1beta1.ModelRegistry, rollout string) {
 	if rollout != "" {
 		message += "; pods of its present spec are not: " + rollout
 	}
-	setCondition(m, ConditionAvailable, metav1.ConditionTrue, ReasonAvailable, message)
+	setCondition(m, ConditionAvailable, metav1.ConditionTrue, serving.ReasonAvailable, message)
 	if m.Spec.KubeRBACProxy != nil {
 		setCondition(m, ConditionProxy, metav1.ConditionTrue, ReasonResourcesAvailable, "kube-rbac-proxy was successfully created")
 	}

@@ -1,18 +1,14 @@
-// Package aihub tells registries and the catalog what the platform decided about them in its AIHub. The originals learnt it
+// Package aihub gives registries and the catalog what the platform decided about them in its AIHub. The originals learnt it
 // from variables that the controller of AIHub wrote into their Deployments, and restarted for each change.
 package aihub
 
 import (
 	"errors"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +20,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/follow"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 // Kind of the resource with which the platform hands registries and the catalog over.
@@ -61,31 +58,29 @@ func Domain(spec *platformv1alpha1.AIHubSpec) string {
 // Watcher follows the one AIHub, on every replica, since webhooks ask it too. Where the component platform is off there is a nil
 // one, which knows of no AIHub and is settled.
 type Watcher struct {
-	follower  *follow.Follower
-	listeners follow.Listeners[*platformv1alpha1.AIHubSpec]
-
-	mu            sync.Mutex
-	served, known bool
-	spec          *platformv1alpha1.AIHubSpec
+	value *follow.Value[*platformv1alpha1.AIHubSpec]
 }
 
 // NewWatcher returns a Watcher that waits for SetServed.
 func NewWatcher(client dynamic.Interface, clk clock.Clock, log logr.Logger) *Watcher {
 	w := &Watcher{}
-	w.follower = follow.New(follow.Options{
-		Client: client.Resource(resource), Resource: schema.GroupResource{Group: resource.Group, Resource: resource.Resource},
-		Name: platformv1alpha1.AIHubName, Clock: clk, Log: log, Take: w.take, Denied: func() { w.set(nil) },
-	})
+	w.value = follow.NewValue(follow.Options{
+		Client: client.Resource(resource), Resource: resource.GroupResource(), Name: platformv1alpha1.AIHubName, Clock: clk, Log: log,
+		Denied: func() { w.value.Take(nil) },
+	}, specOf)
 	return w
 }
 
-// Await returns a wait until it is known what the platform decided: what is published as it wanted must not move because the
-// manager has just started.
-func (w *Watcher) Await() error {
-	if !w.Settled() {
-		return &reconciler.Wait{For: "the AIHub to be read", Retry: time.Second}
+// specOf is the spec of an AIHub, nil where there is none. One that cannot be read, which its schema prevents, is none.
+func specOf(object *unstructured.Unstructured) *platformv1alpha1.AIHubSpec {
+	if object == nil {
+		return nil
 	}
-	return nil
+	hub, err := resources.Decode[platformv1alpha1.AIHub](object)
+	if err != nil {
+		return nil
+	}
+	return &hub.Spec
 }
 
 // AddTo lets a manager run it.
@@ -93,98 +88,52 @@ func (w *Watcher) AddTo(mgr manager.Manager) error {
 	if w == nil {
 		return nil
 	}
-	return mgr.Add(w.follower)
+	return mgr.Add(w.value)
 }
 
 // SetServed says whether the cluster serves AIHub. Where it does not, there is none.
 func (w *Watcher) SetServed(served bool) {
-	if w == nil {
-		return
+	if w != nil {
+		w.value.SetServed(served)
 	}
-	w.mu.Lock()
-	changed := w.served != served
-	if changed {
-		w.served, w.known = served, false
-	}
-	w.mu.Unlock()
-	if !changed {
-		return
-	}
-	if !served {
-		w.store(nil)
-	}
-	w.follower.SetServed(served)
 }
 
-// Settled is false until the cluster has answered: what was published as an AIHub wanted must not move because the manager has
-// just started.
-func (w *Watcher) Settled() bool {
+// current is the spec of the present AIHub, and whether the cluster has answered.
+func (w *Watcher) current() (spec *platformv1alpha1.AIHubSpec, settled bool) {
 	if w == nil {
-		return true
+		return nil, true
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return !w.served || w.known
+	return w.value.Current()
+}
+
+// Await returns a wait until the cluster has answered: what is published as an AIHub wanted must not move because the manager has just
+// started.
+func (w *Watcher) Await() error {
+	if _, settled := w.current(); !settled {
+		return &reconciler.Wait{For: "the AIHub to be read", Retry: time.Second}
+	}
+	return nil
 }
 
 // Over lays the decisions of the present AIHub over the settings of the process.
 func (w *Watcher) Over(settings config.ModelRegistry) config.ModelRegistry {
-	if w == nil {
-		return settings
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return Over(settings, w.spec)
+	spec, _ := w.current()
+	return Over(settings, spec)
 }
 
-// Certain is Over for those who cannot wait: it fails until the Watcher is settled.
+// Certain is Over for callers that cannot wait: it fails until the cluster has answered.
 func (w *Watcher) Certain(settings config.ModelRegistry) (config.ModelRegistry, error) {
-	if !w.Settled() {
+	spec, settled := w.current()
+	if !settled {
 		return settings, errUnsettled
 	}
-	return w.Over(settings), nil
+	return Over(settings, spec), nil
 }
 
 // Changes is a source that wakes a controller with the object whenever the decisions change.
 func (w *Watcher) Changes(object client.Object, h handler.EventHandler) source.Source {
 	if w == nil {
-		return (&follow.Listeners[*platformv1alpha1.AIHubSpec]{}).Changes(object, h)
+		return (&follow.Value[*platformv1alpha1.AIHubSpec]{}).Changes(object, h)
 	}
-	return w.listeners.Changes(object, h)
-}
-
-// take receives every state of the AIHub. One that cannot be read, which its schema prevents, is none.
-func (w *Watcher) take(object *unstructured.Unstructured) {
-	if object == nil {
-		w.set(nil)
-		return
-	}
-	hub := &platformv1alpha1.AIHub{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, hub); err != nil {
-		w.set(nil)
-		return
-	}
-	w.set(&hub.Spec)
-}
-
-// set stores what the cluster answered, unless the API has gone meanwhile.
-func (w *Watcher) set(spec *platformv1alpha1.AIHubSpec) {
-	w.mu.Lock()
-	served := w.served
-	w.known = served
-	w.mu.Unlock()
-	if served {
-		w.store(spec)
-	}
-}
-
-// store tells the subscribers of a change.
-func (w *Watcher) store(spec *platformv1alpha1.AIHubSpec) {
-	w.mu.Lock()
-	changed := !equality.Semantic.DeepEqual(w.spec, spec)
-	w.spec = spec
-	w.mu.Unlock()
-	if changed {
-		w.listeners.Notify(spec)
-	}
+	return w.value.Changes(object, h)
 }

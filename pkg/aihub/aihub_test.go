@@ -85,6 +85,9 @@ func hub(s *platformv1alpha1.AIHubSpec) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: object}
 }
 
+// settled reports whether the cluster has answered.
+func (w *Watcher) settled() bool { return w.Await() == nil }
+
 func newWatcher(objects ...runtime.Object) (*Watcher, *fake.FakeDynamicClient) {
 	c := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{resource: "AIHubList"}, objects...)
 	return NewWatcher(c, clocktesting.NewFakeClock(time.Unix(0, 0)), logr.Discard()), c
@@ -95,8 +98,8 @@ func TestFollowsTheHub(t *testing.T) {
 	w, c := newWatcher(hub(spec("one.example.org")))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- w.follower.Start(ctx) }()
-	if !w.Settled() || w.Over(process()).Namespace != "" {
+	go func() { done <- w.value.Start(ctx) }()
+	if !w.settled() || w.Over(process()).Namespace != "" {
 		t.Error("while the API is not served there is none, and that is certain")
 	}
 	w.SetServed(true)
@@ -120,18 +123,18 @@ func TestFollowsTheHub(t *testing.T) {
 
 func TestSettled(t *testing.T) {
 	for name, answer := range map[string]func(*Watcher){
-		"an AIHub": func(w *Watcher) { w.take(hub(spec(""))) },
-		"none":     func(w *Watcher) { w.take(nil) },
-		"not ours": func(w *Watcher) { w.take(&unstructured.Unstructured{Object: map[string]any{"spec": "text"}}) },
+		"an AIHub": func(w *Watcher) { w.value.Take(hub(spec(""))) },
+		"none":     func(w *Watcher) { w.value.Take(nil) },
+		"not ours": func(w *Watcher) { w.value.Take(&unstructured.Unstructured{Object: map[string]any{"spec": "text"}}) },
 		"API gone": func(w *Watcher) { w.SetServed(false) },
 	} {
 		w, _ := newWatcher()
 		w.SetServed(true)
-		if _, err := w.Certain(process()); w.Settled() || err == nil || !strings.Contains(err.Error(), "default-aihub") {
+		if _, err := w.Certain(process()); w.settled() || err == nil || !strings.Contains(err.Error(), "default-aihub") {
 			t.Errorf("%s: settled before the cluster was asked (%v)", name, err)
 		}
 		answer(w)
-		if _, err := w.Certain(process()); !w.Settled() || err != nil {
+		if _, err := w.Certain(process()); !w.settled() || err != nil {
 			t.Errorf("%s: not settled (%v)", name, err)
 		}
 	}
@@ -145,9 +148,9 @@ func TestForbidden(t *testing.T) {
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- w.follower.Start(ctx) }()
+	go func() { done <- w.value.Start(ctx) }()
 	w.SetServed(true)
-	poll.Until(t, 10*time.Second, "it is settled", w.Settled)
+	poll.Until(t, 10*time.Second, "it is settled", w.settled)
 	if diff := cmp.Diff(process(), w.Over(process())); diff != "" {
 		t.Error(diff)
 	}
@@ -159,11 +162,11 @@ func TestForbidden(t *testing.T) {
 func TestAPIGoes(t *testing.T) {
 	w, _ := newWatcher()
 	w.SetServed(true)
-	w.take(hub(spec("one.example.org")))
+	w.value.Take(hub(spec("one.example.org")))
 	w.SetServed(false)
-	w.take(hub(spec("one.example.org")))
-	if diff := cmp.Diff(process(), w.Over(process())); diff != "" || !w.Settled() {
-		t.Errorf("settled %t, %s", w.Settled(), diff)
+	w.value.Take(hub(spec("one.example.org")))
+	if diff := cmp.Diff(process(), w.Over(process())); diff != "" || !w.settled() {
+		t.Errorf("settled %t, %s", w.settled(), diff)
 	}
 }
 
@@ -176,15 +179,15 @@ func TestChangesWakeAController(t *testing.T) {
 	if err := w.Changes(anything, &handler.EnqueueRequestForObject{}).Start(t.Context(), queue); err != nil {
 		t.Fatal(err)
 	}
-	w.take(hub(spec("one.example.org")))
+	w.value.Take(hub(spec("one.example.org")))
 	poll.Until(t, 10*time.Second, "the controller is woken", func() bool { return queue.Len() == 1 })
 	got, _ := queue.Get()
 	if got.Name != "b" || got.Namespace != "a" {
 		t.Errorf("request %v", got)
 	}
 	queue.Done(got)
-	w.take(hub(spec("one.example.org"))) // the same again
-	w.take(nil)
+	w.value.Take(hub(spec("one.example.org"))) // the same again
+	w.value.Take(nil)
 	poll.Until(t, 10*time.Second, "the controller is woken again", func() bool { return queue.Len() == 1 })
 }
 
@@ -193,7 +196,7 @@ func TestNone(t *testing.T) {
 	var w *Watcher
 	w.SetServed(true)
 	settings, err := w.Certain(process())
-	if diff := cmp.Diff(process(), settings); diff != "" || err != nil || !w.Settled() || w.AddTo(nil) != nil {
+	if diff := cmp.Diff(process(), settings); diff != "" || err != nil || !w.settled() || w.AddTo(nil) != nil {
 		t.Errorf("%v %s", err, diff)
 	}
 	if w.Changes(&corev1.ConfigMap{}, &handler.EnqueueRequestForObject{}) == nil {

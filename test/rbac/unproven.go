@@ -43,10 +43,7 @@ var unproven = map[string][]string{
 	},
 	"no suite has this part of what an older installation leaves behind": {
 		"platform: delete deployments.apps catalog-controller-manager",
-		"modelcatalog-beside: get configmaps model-catalog-default-sources",
 		"modelcatalog-beside: patch configmaps model-catalog-default-sources",
-		"modelcatalog-beside: get secrets model-catalog-oauth-cookie-secret",
-		"modelcatalog-beside: get persistentvolumeclaims model-catalog-postgres",
 	},
 	"pods are told of their certificate while they have an address and do not run yet; the kubelet of the suites starts them at once": {
 		"raycluster: patch pods",

@@ -1,0 +1,44 @@
+package follow
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// A value is unknown until its object has been read, only changes are notified, and it ends with its API.
+func TestValue(t *testing.T) {
+	v := NewValue(Options{Name: "settings"}, func(u *unstructured.Unstructured) string {
+		if u == nil {
+			return ""
+		}
+		text, _, _ := unstructured.NestedString(u.Object, "data", "k")
+		return text
+	})
+	notified := 0
+	v.Subscribe(t.Context(), func(string) { notified++ })
+	expect := func(step, want string, known bool, calls int) {
+		t.Helper()
+		if got, ok := v.Current(); got != want || ok != known || notified != calls {
+			t.Errorf("%s: %q, known %v, %d calls; want %q, %v, %d", step, got, ok, notified, want, known, calls)
+		}
+		notified = 0
+	}
+	expect("not served", "", true, 0)
+	v.Take(object("settings", "early"))
+	expect("an answer before the API is served", "", true, 0)
+	v.SetServed(true)
+	expect("served", "", false, 0)
+	v.Take(nil)
+	expect("there is none", "", true, 1)
+	v.Take(object("settings", "1"))
+	v.Take(object("settings", "1"))
+	expect("it came", "1", true, 1)
+	v.SetServed(true)
+	expect("served as before", "1", true, 0)
+	v.SetServed(false)
+	v.Take(object("settings", "late"))
+	expect("the API has gone", "", true, 1)
+	v.SetServed(true)
+	expect("it is back", "", false, 0)
+}

@@ -1,0 +1,99 @@
+package serving
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// running is a Deployment that has been available for a time, with more conditions.
+func running(since time.Duration, more ...appsv1.DeploymentCondition) *appsv1.Deployment {
+	d := &appsv1.Deployment{}
+	d.Status.Conditions = append(more, appsv1.DeploymentCondition{
+		Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now.Add(-since)),
+	})
+	return d
+}
+
+func is(kind appsv1.DeploymentConditionType, status corev1.ConditionStatus, message string) appsv1.DeploymentCondition {
+	return appsv1.DeploymentCondition{Type: kind, Status: status, Message: message}
+}
+
+func endpoints(ready *bool, addresses ...string) []discoveryv1.EndpointSlice {
+	return []discoveryv1.EndpointSlice{{Endpoints: []discoveryv1.Endpoint{{
+		Addresses: addresses, Conditions: discoveryv1.EndpointConditions{Ready: ready},
+	}}}}
+}
+
+func judged(t *testing.T, d *appsv1.Deployment, slices []discoveryv1.EndpointSlice) State {
+	t.Helper()
+	s, err := Judge(d, "demo", now, func() ([]discoveryv1.EndpointSlice, error) { return slices, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// The condition Available, for every way in which a server can be on its way.
+func TestJudge(t *testing.T) {
+	ready := endpoints(new(true), "10.0.0.1")
+	stopped := &appsv1.Deployment{}
+	stopped.Status.Conditions = []appsv1.DeploymentCondition{is(appsv1.DeploymentAvailable, corev1.ConditionFalse, "Deployment does not have minimum availability.")}
+	partly := running(time.Hour)
+	partly.Status.UnavailableReplicas = 2
+	for name, c := range map[string]struct {
+		deployment *appsv1.Deployment
+		slices     []discoveryv1.EndpointSlice
+		want       string // status reason message
+	}{
+		"available":       {running(time.Hour), ready, "True DeploymentAvailable Deployment is available"},
+		"no condition":    {running(time.Hour), endpoints(nil, "10.0.0.1"), "True DeploymentAvailable Deployment is available"},
+		"stopped":         {stopped, ready, "False DeploymentStarting Deployment is unavailable: Deployment does not have minimum availability."},
+		"new":             {&appsv1.Deployment{}, ready, "False DeploymentStarting Deployment is unavailable: the Deployment controller has not processed it yet"},
+		"stuck":           {running(time.Hour, is(appsv1.DeploymentProgressing, corev1.ConditionFalse, "too slow")), ready, "False DeploymentUnavailable Deployment is unavailable: too slow"},
+		"no pods":         {running(time.Hour, is(appsv1.DeploymentReplicaFailure, corev1.ConditionTrue, "quota")), ready, "False DeploymentUnavailable Deployment is unavailable: pods cannot be created: quota"},
+		"rolling out":     {partly, ready, "True DeploymentAvailable Deployment is available"},
+		"no endpoints":    {running(time.Hour), nil, "False DeploymentUnavailable Service endpoints not found: Service demo has no EndpointSlice"},
+		"none ready":      {running(time.Hour), endpoints(new(false), "10.0.0.1"), "False DeploymentUnavailable Service endpoints not ready - no ready addresses available"},
+		"not yet":         {running(time.Second), nil, "False DeploymentStarting Service endpoints not found: Service demo has no EndpointSlice"},
+		"no address":      {running(time.Hour), endpoints(new(true)), "False DeploymentUnavailable Service endpoints not ready - no ready addresses available"},
+		"only just":       {running(time.Second), ready, "False DeploymentCooldown Deployment only recently available"},
+		"long enough now": {running(5 * time.Second), ready, "True DeploymentAvailable Deployment is available"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := judged(t, c.deployment, c.slices)
+			if got := string(s.Status) + " " + s.Reason + " " + s.Message; got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+			if (s.Retry > 0) != (s.Reason == ReasonCooldown) || s.Retry > Cooldown {
+				t.Errorf("retry %s", s.Retry)
+			}
+			if partial := c.deployment == partly; s.AskPods != (partial || strings.HasPrefix(s.Message, "Deployment is unavailable")) {
+				t.Errorf("asks the pods: %v", s.AskPods)
+			}
+		})
+	}
+	if s := judged(t, running(-time.Hour), ready); s.Retry > Cooldown {
+		t.Errorf("a clock that is behind makes the server wait for %s", s.Retry)
+	}
+}
+
+// Endpoints are read once they matter, and an error is not taken for their absence.
+func TestJudgeReadsEndpointsLast(t *testing.T) {
+	boom := errors.New("boom")
+	broken := func() ([]discoveryv1.EndpointSlice, error) { return nil, boom }
+	if _, err := Judge(&appsv1.Deployment{}, "demo", now, broken); err != nil {
+		t.Error(err)
+	}
+	if _, err := Judge(running(time.Hour), "demo", now, broken); !errors.Is(err, boom) {
+		t.Errorf("ended with %v", err)
+	}
+}
