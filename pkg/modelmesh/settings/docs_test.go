@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -29,19 +30,20 @@ func documented(t *testing.T) (rows [][3]string) {
 	return rows
 }
 
-// leaves are the paths of all settings.
-func leaves(t *testing.T) []string {
-	t.Helper()
-	root, err := parse("", nil)
-	if err != nil {
-		t.Fatal(err)
+// leaves are the settings by their paths, with those who may set them.
+func leaves() map[string]scope {
+	found := map[string]scope{}
+	var walk func(path string, keys []key)
+	walk = func(path string, keys []key) {
+		for _, k := range keys {
+			if k.set != nil {
+				found[path+k.name] = k.scope
+			}
+			walk(path+k.name+".", k.keys)
+		}
 	}
-	var known []string
-	root.asked = func(path string) { known = append(known, path) }
-	root.settings(&Settings{})
-	return slices.DeleteFunc(slices.Clone(known), func(path string) bool {
-		return slices.ContainsFunc(known, func(other string) bool { return strings.HasPrefix(other, path+".") })
-	})
+	walk("", (&Settings{}).keys())
+	return found
 }
 
 // The documentation has every key and no other, says what a namespace may set, and its defaults are those of the program.
@@ -51,13 +53,13 @@ func TestDocumentation(t *testing.T) {
 	var text strings.Builder
 	for _, row := range documented(t) {
 		keys = append(keys, row[0])
-		if want := map[bool]string{true: "yes", false: "no"}[namespaceMaySet(row[0])]; row[2] != want {
+		if want := map[scope]string{namespaces: "yes", administrators: "no"}[leaves()[row[0]]]; row[2] != want {
 			t.Errorf("%s: a namespace may set it: %q, want %q", row[0], row[2], want)
 		}
 		nest(defaults, strings.Split(row[0], "."), row[1])
 	}
 	slices.Sort(keys)
-	want := slices.Sorted(slices.Values(leaves(t)))
+	want := slices.Sorted(maps.Keys(leaves()))
 	if diff := cmp.Diff(want, keys); diff != "" {
 		t.Errorf("keys (-program +documentation):\n%s", diff)
 	}
@@ -92,16 +94,5 @@ func write(b *strings.Builder, tree map[string]any, indent string) {
 			continue
 		}
 		b.WriteString(indent + key + ": " + value.(string) + "\n")
-	}
-}
-
-// Everything that a namespace may set is a setting.
-func TestWhatNamespacesMaySetExists(t *testing.T) {
-	for _, allowed := range ofNamespace {
-		if !slices.ContainsFunc(leaves(t), func(path string) bool {
-			return path == allowed || strings.HasSuffix(allowed, ".") && strings.HasPrefix(path, allowed)
-		}) {
-			t.Errorf("%s is no setting", allowed)
-		}
 	}
 }

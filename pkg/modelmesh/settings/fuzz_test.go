@@ -93,10 +93,10 @@ func FuzzStorageEntries(f *testing.F) {
 	})
 }
 
-// Half of what a ConfigMap may hold is read in a moment whatever it looks like: nobody gets settings meanwhile. The limit is for slow
-// machines; what compares every key with every other takes minutes.
+// The largest document is decoded in a moment whatever it looks like, because no namespace gets settings meanwhile. The limit is for
+// slow machines.
 func TestLargeDocuments(t *testing.T) {
-	const size = 1 << 19
+	const size = maxDocument - 100
 	fill := func(piece func(i int) string) string {
 		var b strings.Builder
 		for i := 0; b.Len() < size; i++ {
@@ -126,7 +126,7 @@ func TestLargeDocuments(t *testing.T) {
 			done := make(chan error, 1)
 			go func() {
 				_, notes, err := Read(Default(), text)
-				if len(notes) > enough+1 {
+				if len(notes) > maxFindings+1 {
 					t.Errorf("%d notes", len(notes))
 				}
 				done <- err

@@ -69,10 +69,10 @@ func TestImagesRefused(t *testing.T) {
 		"{name: 'a@sha256:1', digest: d}":  "must have no tag and no digest",
 		"{name: 'a:1', tag: 2, digest: d}": "must have no tag and no digest",
 		"{name: ''}":                       `modelMeshImage.name "" must name an image`,
-		"{name: 'a b'}":                    `modelMeshImage.name "a b" (line 1): must be part of an image reference`,
+		"{name: 'a b'}":                    `modelMeshImage.name "a b": must be part of an image reference`,
 		"{name: 'https://a/b'}":            "must be part of an image reference",
-		"{tag: [v1]}":                      `modelMeshImage.tag a list (line 1): must be part`,
-		"quay.io/example/modelmesh:v1":     `modelMeshImage "quay.io/example/modelmesh:v1" (line 1): must be an object`,
+		"{tag: [v1]}":                      `modelMeshImage.tag a list: must be part`,
+		"quay.io/example/modelmesh:v1":     `modelMeshImage "quay.io/example/modelmesh:v1": must be an object`,
 		"{name: {a: b}, tag: \"a\\tb\"}":   "modelMeshImage.name an object",
 	} {
 		refused(t, "modelMeshImage: "+text, want)

@@ -125,8 +125,8 @@ func TestSpellingOfKeys(t *testing.T) {
 	if !got.RESTProxy.SkipVerify || got.RESTProxy.Image.Tag != "v2" || got.RuntimePodLabels["App"] != "Mine" || got.RuntimePodLabels["app"] != "yours" {
 		t.Errorf("%+v %v", got.RESTProxy, got.RuntimePodLabels)
 	}
-	refused(t, "podsPerRuntime: 1\nPodsPerRuntime: 2", "podsPerRuntime: it is given 2 times, as PodsPerRuntime, podsPerRuntime: leave one")
-	refused(t, "podsPerRuntime: 1\npodsPerRuntime: 2", `key "podsPerRuntime" in line 2 is there already: leave one`)
+	refused(t, "podsPerRuntime: 1\nPodsPerRuntime: 2", "podsPerRuntime: it is given as PodsPerRuntime and as podsPerRuntime: leave one")
+	refused(t, "podsPerRuntime: 1\npodsPerRuntime: 2", `line 2: mapping key "podsPerRuntime" already defined at line 1`)
 }
 
 // [modelmesh-38] What a document does not say keeps its default.
@@ -167,7 +167,7 @@ func TestMapsMerge(t *testing.T) {
 
 // [modelmesh-41] A value of another type is refused.
 func TestTypes(t *testing.T) {
-	refused(t, `podsPerRuntime: "none"`, `podsPerRuntime "none" (line 1): must be a whole number from 0 to 65535`)
+	refused(t, `podsPerRuntime: "none"`, `podsPerRuntime "none": must be a whole number from 0 to 65535`)
 	refused(t, "modelMeshResources: {requests: {memory: asdf}}", "Invalid config for 'modelMeshResources': ", `requests.memory "asdf"`, "quantity")
 	// Quotes do not matter where there is one reading.
 	got := mustRead(t, Default(), `{podsPerRuntime: "3", headlessService: "no", enableAccessLogging: 'True', runtimePodLabels: {on: 007}}`)

@@ -2,7 +2,6 @@ package settings
 
 import (
 	"maps"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -127,7 +126,6 @@ func (s Settings) clone() Settings {
 		*r = *r.DeepCopy()
 	}
 	s.RuntimePodLabels, s.RuntimePodAnnotations = maps.Clone(s.RuntimePodLabels), maps.Clone(s.RuntimePodAnnotations)
-	s.BuiltInServerTypes = slices.Clone(s.BuiltInServerTypes)
 	return s
 }
 

@@ -149,7 +149,7 @@ func TestChangesTakeEffectLive(t *testing.T) {
 
 	f.put(t, stored(home, "podsPerRuntime: 70000"))
 	said := f.told(t)
-	for _, part := range []string{"Warning " + ReasonRefused, before, "ConfigMap serving/model-serving-config", `podsPerRuntime "70000" (line 1): must be a whole number from 0 to 65535`} {
+	for _, part := range []string{"Warning " + ReasonRefused, before, "ConfigMap serving/model-serving-config", `podsPerRuntime "70000": must be a whole number from 0 to 65535`} {
 		if !strings.Contains(said, part) {
 			t.Errorf("%q lacks %q", said, part)
 		}

@@ -2,14 +2,11 @@ package settings
 
 import (
 	"context"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr/funcr"
-	"go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -177,25 +174,5 @@ func (f *fixture) quiet(t *testing.T) {
 	case event := <-f.recorder.Events:
 		t.Errorf("told %q", event)
 	default:
-	}
-}
-
-// flow writes a node as YAML on one line.
-func flow(node *yaml.Node) string {
-	switch node.Kind {
-	case yaml.MappingNode:
-		var parts []string
-		for i := 0; i+1 < len(node.Content); i += 2 {
-			parts = append(parts, flow(node.Content[i])+": "+flow(node.Content[i+1]))
-		}
-		return "{" + strings.Join(parts, ", ") + "}"
-	case yaml.SequenceNode:
-		var parts []string
-		for _, item := range node.Content {
-			parts = append(parts, flow(item))
-		}
-		return "[" + strings.Join(parts, ", ") + "]"
-	default:
-		return strconv.Quote(node.Value)
 	}
 }

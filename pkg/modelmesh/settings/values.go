@@ -6,211 +6,161 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+	"unicode"
 
-	"go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// A scalar counts as it is written: what YAML would make of 1.0 or of an unquoted number is not asked where text is wanted, and
-// quotes around a number or a switch do not matter.
+// setter takes a value of a document: a string as it is written, a list or an object. What it cannot use it refuses.
+type setter func(r *reader, path string, given any)
 
-// word returns what is written, without blanks around it; false for a list or an object.
-func word(node *yaml.Node) (string, bool) {
-	node = target(node)
-	return strings.TrimSpace(node.Value), node.Kind == yaml.ScalarNode
-}
-
-// text reads a string that check accepts; nil accepts all. want names what is accepted.
-func (s *section) text(name string, dst *string, want string, check func(string) bool) {
-	node := s.value(name)
-	if node == nil {
-		return
-	}
-	given, ok := word(node)
-	if !ok || check != nil && !check(given) {
-		s.refuse(name, node, want)
-		return
-	}
-	*dst = given
-}
-
-func (s *section) boolean(name string, dst *bool) {
-	node := s.value(name)
-	if node == nil {
-		return
-	}
-	given, ok := word(node)
-	switch strings.ToLower(given) {
-	case "true", "yes", "on", "1":
-		*dst = true
-	case "false", "no", "off", "0":
-		*dst = false
-	default:
-		ok = false
-	}
-	if !ok {
-		s.refuse(name, node, "true or false")
-	}
-}
-
-// integer reads a number within bounds.
-func integer[T int32 | int64](s *section, name string, dst *T, low, high T) {
-	node := s.value(name)
-	if node == nil {
-		return
-	}
-	given, ok := word(node)
-	n, err := strconv.ParseInt(given, 10, 64)
-	if !ok || err != nil || n < int64(low) || n > int64(high) {
-		s.refuse(name, node, fmt.Sprintf("a whole number from %d to %d", low, high))
-		return
-	}
-	*dst = T(n)
-}
-
-func (s *section) port(name string, dst *int32) { integer(s, name, dst, 1, math.MaxUint16) }
-
-// list reads the items of a list; an empty string is an empty one. ok is false where nothing is said or it is no list.
-func (s *section) list(name, want string) (items []*yaml.Node, ok bool) {
-	node := s.value(name)
-	if node == nil {
-		return nil, false
-	}
-	if given, scalar := word(node); scalar && given == "" {
-		return nil, true
-	}
-	if target(node).Kind != yaml.SequenceNode {
-		s.refuse(name, node, want)
-		return nil, false
-	}
-	return target(node).Content, true
-}
-
-// strings reads a list of strings, which takes the place of the one that is there.
-func (s *section) strings(name string, dst *[]string, want string, check func(string) bool) {
-	items, ok := s.list(name, want)
-	if !ok {
-		return
-	}
-	list := make([]string, 0, len(items))
-	for i, item := range items {
-		given, scalar := word(item)
-		if !scalar || isNull(item) || !check(given) {
-			s.refuse(fmt.Sprintf("%s[%d]", name, i), item, want)
+// text takes a string that check accepts; want names what that is.
+func text(to *string, want string, check func(string) bool) setter {
+	return func(r *reader, path string, given any) {
+		value, ok := given.(string)
+		if value = strings.TrimSpace(value); !ok || !check(value) {
+			r.refuse(path, given, want)
 			return
 		}
-		list = append(list, given)
+		*to = value
 	}
-	*dst = list
 }
 
-// objects reads a list of objects.
-func (s *section) objects(name, want string, read func(*section)) bool {
-	items, ok := s.list(name, want)
-	for i, item := range items {
-		if s.full() {
-			return false
+// clientAuth takes any word, because the original hands it on.
+func clientAuth(to *string) setter {
+	return func(r *reader, path string, given any) {
+		text(to, "require, optional or empty", hasNoBlank)(r, path, given)
+		if !oneOf("", "require", "optional")(*to) {
+			r.note("%s %q is handed on as it is: the programs know require and optional", path, *to)
 		}
-		at := fmt.Sprintf("%s[%d]", name, i)
-		fields, ok := s.open(at, item, want)
-		if !ok {
-			return false
-		}
-		one := &section{path: s.path + at + ".", fields: fields, findings: s.findings}
-		read(one)
-		one.finish()
 	}
-	return ok
 }
 
-// pairs merges a map over the one that is there, key by key and as the keys are written; null takes a key away.
-func (s *section) pairs(name string, dst *map[string]string, badKey, badValue func(string) []string) {
-	node := s.value(name)
-	if node == nil {
-		return
-	}
-	fields, ok := s.open(name, node, "an object of strings")
-	if !ok {
-		return
-	}
-	if *dst == nil && len(fields) > 0 {
-		*dst = map[string]string{}
-	}
-	for key, value := range fields {
-		given := target(&value).Value
-		switch {
-		case isNull(&value):
-			delete(*dst, key)
-		case target(&value).Kind != yaml.ScalarNode:
-			s.refuse(name+"."+key, &value, "a string")
-		case len(badKey(key)) > 0:
-			s.refuse(name, &yaml.Node{Kind: yaml.ScalarNode, Value: key, Line: value.Line}, "an object whose keys are names: "+badKey(key)[0])
-		case len(badValue(given)) > 0:
-			s.refuse(name+"."+key, &value, "a value that Kubernetes takes: "+badValue(given)[0])
+func boolean(to *bool) setter {
+	return func(r *reader, path string, given any) {
+		value, _ := given.(string)
+		switch strings.ToLower(strings.TrimSpace(value)) {
+		case "true", "yes", "on", "1":
+			*to = true
+		case "false", "no", "off", "0":
+			*to = false
 		default:
-			(*dst)[key] = given
+			r.refuse(path, given, "true or false")
 		}
 	}
 }
 
-// anyValue is for annotations, whose values are free.
-func anyValue(string) []string { return nil }
+// integer takes a number within bounds.
+func integer[T int32 | int64](to *T, low, high int64) setter {
+	return func(r *reader, path string, given any) {
+		value, _ := given.(string)
+		n, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+		if err != nil || n < low || n > high {
+			r.refuse(path, given, fmt.Sprintf("a whole number from %d to %d", low, high))
+			return
+		}
+		*to = T(n)
+	}
+}
 
-// image reads an image, and a command where there may be one.
-func (s *section) image(name string, dst *Image, command *[]string) {
-	s.child(name, func(c *section) {
-		given := map[string]*string{}
-		for _, part := range []string{"name", "tag", "digest"} {
-			if node := c.value(part); node != nil {
-				text, ok := word(node)
-				if !ok || strings.ContainsAny(text, " \t\n\"'") || strings.Contains(text, "://") {
-					c.refuse(part, node, "part of an image reference such as quay.io/example/image:v1")
-					continue
-				}
-				given[part] = &text
+func port(to *int32) setter { return integer(to, 1, math.MaxUint16) }
+
+func seconds(to *time.Duration) setter {
+	return func(r *reader, path string, given any) {
+		var n int64
+		integer(&n, 0, math.MaxInt32)(r, path, given)
+		*to = time.Duration(n) * time.Second
+	}
+}
+
+// items returns the items of a list. An empty string is an empty list.
+func (r *reader) items(path string, given any, want string) ([]any, bool) {
+	if value, ok := given.(string); ok && strings.TrimSpace(value) == "" {
+		return nil, true
+	}
+	items, ok := given.([]any)
+	if !ok {
+		r.refuse(path, given, want)
+	}
+	return items, ok
+}
+
+// list takes a list of strings, which replaces the one below.
+func list(to *[]string, want string, check func(string) bool) setter {
+	return func(r *reader, path string, given any) {
+		items, ok := r.items(path, given, want)
+		if !ok {
+			return
+		}
+		*to = make([]string, len(items))
+		for i, item := range items {
+			text(&(*to)[i], want, check)(r, fmt.Sprintf("%s[%d]", path, i), item)
+		}
+	}
+}
+
+// objects takes a list of objects, which replaces the one below.
+func objects[T any](to *[]T, want string, keys func(*T) []key) setter {
+	return func(r *reader, path string, given any) {
+		items, ok := r.items(path, given, want)
+		if !ok {
+			return
+		}
+		*to = make([]T, len(items))
+		for i, item := range items {
+			at := fmt.Sprintf("%s[%d]", path, i)
+			if fields, ok := item.(map[string]any); ok {
+				r.object(at+".", fields, keys(&(*to)[i]))
+			} else {
+				r.refuse(at, item, want)
 			}
 		}
-		image, err := dst.over(given["name"], given["tag"], given["digest"])
-		if err != nil {
-			c.fail("%sname %q %w", c.path, *given["name"], err)
-		}
-		*dst = image
-		if command != nil {
-			c.strings("command", command, "a list of strings", func(string) bool { return true })
-		}
-	})
+	}
 }
 
-// resources reads requests and limits of CPU and memory, each on its own.
-func (s *section) resources(name string, dst *corev1.ResourceRequirements) {
-	s.child(name, func(c *section) {
-		for _, part := range []struct {
-			name string
-			list corev1.ResourceList
-		}{{"requests", dst.Requests}, {"limits", dst.Limits}} {
-			c.child(part.name, func(p *section) {
-				for _, resource := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-					p.quantity(resource, part.list, strings.TrimSuffix(c.path, "."))
-				}
-			})
+// pairs merges an object of strings into the one below, key by key and as the keys are written; null takes a key away.
+func pairs(to *map[string]string, badKey, badValue func(string) []string) setter {
+	return func(r *reader, path string, given any) {
+		fields, ok := given.(map[string]any)
+		if !ok {
+			r.refuse(path, given, "an object of strings")
+			return
 		}
-	})
+		if *to == nil && len(fields) > 0 {
+			*to = map[string]string{}
+		}
+		for key, field := range fields {
+			value, ok := field.(string)
+			switch {
+			case field == nil:
+				delete(*to, key)
+			case !ok:
+				r.refuse(path+"."+key, field, "a string")
+			case len(badKey(key)) > 0:
+				r.refuse(path, key, "an object whose keys are names: "+badKey(key)[0])
+			case len(badValue(value)) > 0:
+				r.refuse(path+"."+key, value, "a value that Kubernetes takes: "+badValue(value)[0])
+			default:
+				(*to)[key] = value
+			}
+		}
+	}
 }
 
-func (s *section) quantity(name corev1.ResourceName, list corev1.ResourceList, of string) {
-	node := s.value(string(name))
-	if node == nil {
-		return
+func quantity(list corev1.ResourceList, name corev1.ResourceName) setter {
+	return func(r *reader, path string, given any) {
+		value, _ := given.(string)
+		q, err := resource.ParseQuantity(strings.TrimSpace(value))
+		if err != nil || q.Sign() < 0 {
+			of, _, _ := strings.Cut(strings.Replace(path, ".requests.", ".limits.", 1), ".limits.")
+			r.fail("%w", invalid(of, fmt.Errorf("%s %s: must be a quantity such as 100m or 64Mi", path, shown(given))))
+			return
+		}
+		list[name] = q
 	}
-	given, ok := word(node)
-	quantity, err := resource.ParseQuantity(given)
-	if !ok || err != nil || quantity.Sign() < 0 {
-		s.fail("%w", invalid(of, fmt.Errorf("%s%s %s (line %d): must be a quantity such as 100m or 64Mi", s.path, name, shown(node), node.Line)))
-		return
-	}
-	list[name] = quantity
 }
 
 // invalid has the words of the original about resources.
@@ -222,9 +172,16 @@ func oneOf(words ...string) func(string) bool {
 	return func(given string) bool { return slices.Contains(words, given) }
 }
 
-func isLabel(text string) bool { return len(validation.IsDNS1123Label(text)) == 0 }
+func anyText(string) bool { return true }
+
+// valid turns a check of Kubernetes, which returns what is wrong, into one that reports whether nothing is.
+func valid(check func(string) []string) func(string) bool {
+	return func(text string) bool { return len(check(text)) == 0 }
+}
 
 func isName(text string) bool { return len(validation.IsDNS1123Subdomain(text)) == 0 }
+
+func hasNoBlank(text string) bool { return !strings.ContainsFunc(text, unicode.IsSpace) }
 
 func emptyOr(check func(string) bool) func(string) bool {
 	return func(text string) bool { return text == "" || check(text) }

@@ -74,7 +74,7 @@ serviceAccountName: runner
 		settled(ctx, ns)
 		env.Get(ctx, d)
 		for text, part := range map[string]string{
-			`podsPerRuntime: "none"`:      `podsPerRuntime "none" (line 2): must be a whole number from 0 to 65535`,
+			`podsPerRuntime: "none"`:      `podsPerRuntime "none": must be a whole number from 0 to 65535`,
 			"payloadProcessors: ['a b']":  "Error parsing payload processor 'a b': endpoint must not contain spaces.",
 			"modelMeshResources: {a: [b":  "not valid YAML",
 			"inferenceServiceName: Wrong": "must be the name of a Service",
