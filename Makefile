@@ -6,6 +6,7 @@ SHELL := /usr/bin/env bash -o pipefail
 VERSION ?= 0.1.0
 GOLANGCI_LINT_VERSION ?= v2.12.2
 BUF_VERSION ?= v1.75.0
+JSONNET_VERSION ?= v0.21.0
 GOTESTSUM_VERSION ?= v1.13.0
 # grpcnotrace keeps a tracing package with templates out of the binary, which is 11 MB smaller for it.
 TAGS := grpcnotrace
@@ -211,7 +212,7 @@ generate: ## Regenerate deep copies, CRDs, roles, protocols and pages of referen
 	done
 	go run ./cmd/generate/reference config/crd/bases docs/reference
 	go run ./cmd/generate/configuration docs/configuration.md
-	go run ./cmd/generate/dashboards config/dashboards
+	cd config/dashboards && go run github.com/google/go-jsonnet/cmd/jsonnet@$(JSONNET_VERSION) -S -m . dashboards.jsonnet
 	$(MAKE) --no-print-directory bundle-files
 
 .PHONY: verify

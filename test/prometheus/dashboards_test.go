@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -47,35 +49,114 @@ func shownQueries(t *testing.T, content string) map[string][]string {
 	return out
 }
 
+// configMap holds dashboards by their file names.
+type configMap struct {
+	Metadata struct {
+		Name, Namespace string
+		Labels          map[string]string
+	}
+	Data map[string]string
+}
+
+// dashboards are the ConfigMaps of a file in config/dashboards.
+func dashboards(t *testing.T, file string) []configMap {
+	t.Helper()
+	text, err := os.ReadFile(root + "/config/dashboards/" + file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []configMap
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	for {
+		var c configMap
+		if err := decoder.Decode(&c); errors.Is(err, io.EOF) {
+			return out
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, c)
+	}
+}
+
 // What is shown is understood by Prometheus, and made of metrics that exist; both formats show the same.
 func TestDashboardsUseMetricsThatExist(t *testing.T) {
 	metrics := knownMetrics(t)
-	counts := map[string]int{}
+	shown := map[string]map[string][]string{}
 	for _, file := range []string{"grafana.yaml", "console/console.yaml"} {
-		text, err := os.ReadFile(root + "/config/dashboards/" + file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		decoder := yaml.NewDecoder(bytes.NewReader(text))
-		for {
-			var configMap struct{ Data map[string]string }
-			if err := decoder.Decode(&configMap); errors.Is(err, io.EOF) {
-				break
-			} else if err != nil {
-				t.Fatal(err)
-			}
-			for key, content := range configMap.Data {
+		shown[file] = map[string][]string{}
+		for _, c := range dashboards(t, file) {
+			for key, content := range c.Data {
 				for title, queries := range shownQueries(t, content) {
+					shown[file][key+", "+title] = queries
 					for _, expr := range queries {
-						counts[file]++
 						checkQuery(t, key+", "+title, strings.ReplaceAll(expr, "$namespace", ".*"), metrics)
 					}
 				}
 			}
 		}
 	}
-	if counts["grafana.yaml"] < 50 || counts["grafana.yaml"] != counts["console/console.yaml"] {
-		t.Errorf("queries: %v", counts)
+	if len(shown["grafana.yaml"]) < 40 || !reflect.DeepEqual(shown["grafana.yaml"], shown["console/console.yaml"]) {
+		t.Errorf("%d panels of Grafana and %d of the console, with these queries: %v", len(shown["grafana.yaml"]), len(shown["console/console.yaml"]), shown)
+	}
+}
+
+// The ConfigMaps are in the namespace and have the label by which Grafana's sidecar and the console find them. Existing links lead to the
+// dashboard of ModelMesh by its uid.
+func TestDashboardsAreWhereTheyAreLookedFor(t *testing.T) {
+	for file, want := range map[string]struct{ namespace, label, value string }{
+		"grafana.yaml":         {"system", "grafana_dashboard", "1"},
+		"console/console.yaml": {"openshift-config-managed", "console.openshift.io/dashboard", "true"},
+	} {
+		uids := map[string]string{}
+		for _, c := range dashboards(t, file) {
+			if c.Metadata.Namespace != want.namespace || c.Metadata.Labels[want.label] != want.value || len(c.Data) != 1 {
+				t.Errorf("%s: %s is in %s with labels %v", file, c.Metadata.Name, c.Metadata.Namespace, c.Metadata.Labels)
+			}
+			for _, content := range c.Data {
+				var page struct{ UID, Title string }
+				if err := json.Unmarshal([]byte(content), &page); err != nil {
+					t.Fatal(err)
+				}
+				uids[page.UID] = page.Title
+			}
+		}
+		if !maps.Equal(uids, map[string]string{"odh-platform-operator": "ODH Platform Operator", "vMm_rt-7z-new": "ModelMesh Dashboard"}) {
+			t.Errorf("%s: %v", file, uids)
+		}
+	}
+}
+
+// Panels of Grafana have ids and places of their own, inside the page.
+func TestPanelsDoNotOverlap(t *testing.T) {
+	for _, c := range dashboards(t, "grafana.yaml") {
+		for key, content := range c.Data {
+			var page struct {
+				Panels []struct {
+					ID      int
+					Title   string
+					GridPos struct{ X, Y, W, H int }
+				}
+			}
+			if err := json.Unmarshal([]byte(content), &page); err != nil {
+				t.Fatal(err)
+			}
+			ids, taken := map[int]bool{}, map[[2]int]string{}
+			for _, p := range page.Panels {
+				if ids[p.ID] || p.GridPos.W < 1 || p.GridPos.H < 1 || p.GridPos.X+p.GridPos.W > 24 {
+					t.Errorf("%s: panel %q has id %d and place %+v", key, p.Title, p.ID, p.GridPos)
+				}
+				ids[p.ID] = true
+				for x := range p.GridPos.W {
+					for y := range p.GridPos.H {
+						cell := [2]int{p.GridPos.X + x, p.GridPos.Y + y}
+						if other := taken[cell]; other != "" {
+							t.Fatalf("%s: panels %q and %q overlap at %v", key, other, p.Title, cell)
+						}
+						taken[cell] = p.Title
+					}
+				}
+			}
+		}
 	}
 }
 
