@@ -11,8 +11,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/appwrapper/podset"
 )
 
-// Render returns the components of an AppWrapper as they are created when it is admitted, in their order, for an object that was just
-// made: without its uid, from which names that a template leaves open are completed. What Kueue adds is in spec.components.podSetInfos
+// Render returns the components of an AppWrapper as they are created when it is admitted, in their order. Names that a template leaves open
+// are completed from the UID, which an AppWrapper outside a cluster does not have. What Kueue adds is in spec.components.podSetInfos
 // once there is quota. Unknown fields are errors.
 func Render(settings Settings, object *unstructured.Unstructured) (objects []*unstructured.Unstructured, notes []string, err error) {
 	aw := &awv1beta2.AppWrapper{}
@@ -37,7 +37,7 @@ func Render(settings Settings, object *unstructured.Unstructured) (objects []*un
 			notes = append(notes, fmt.Sprintf("spec.components[%d]: %s", i, warning))
 		}
 		u.SetOwnerReferences(append(u.GetOwnerReferences(), metav1.OwnerReference{
-			APIVersion: awv1beta2.GroupVersion.String(), Kind: awv1beta2.Kind, Name: aw.Name, Controller: new(true), BlockOwnerDeletion: new(true),
+			APIVersion: awv1beta2.GroupVersion.String(), Kind: awv1beta2.Kind, Name: aw.Name, UID: aw.UID, Controller: new(true), BlockOwnerDeletion: new(true),
 		}))
 		objects = append(objects, u)
 	}

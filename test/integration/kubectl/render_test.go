@@ -9,6 +9,8 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
 // settled is how long the manager may take to make everything.
@@ -27,8 +29,15 @@ var _ = Describe("render", func() {
 			Expect(env.Admin.Delete(ctx, u)).To(Succeed())
 			env.WaitGone(ctx, u)
 		})
-		Eventually(ctx, func() result { return odh(ctx, administrator(), "render", "-f", file, "--diff") }).
-			WithTimeout(settled).WithPolling(time.Second).Should(Equal(result{stdout: "no differences\n"}))
+		kubectl, err := cluster.Kubectl(ctx, GinkgoWriter)
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(ctx, func(g Gomega, ctx SpecContext) {
+			rendered := odh(ctx, administrator(), "render", "-f", file, "--cluster")
+			g.Expect(rendered.code).To(BeZero(), rendered.stderr)
+			objects := filepath.Join(GinkgoT().TempDir(), "objects.yaml")
+			g.Expect(os.WriteFile(objects, []byte(rendered.stdout), 0o600)).To(Succeed())
+			g.Expect(call(ctx, administrator(), kubectl, "diff", "-f", objects)).To(Equal(result{}))
+		}).WithTimeout(settled).WithPolling(time.Second).Should(Succeed())
 	},
 		Entry("of a RayCluster", `
 apiVersion: ray.io/v1

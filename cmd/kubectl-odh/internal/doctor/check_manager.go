@@ -3,7 +3,6 @@ package doctor
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/version"
@@ -16,89 +15,74 @@ import (
 // oldestServer is the first minor release of Kubernetes whose features the manifests need (CEL in CRDs and match conditions).
 const oldestServer = "1.30"
 
-func checkServer(f *Facts, _ Shipped) []Finding {
-	var out []Finding
+func checkServer(f *Facts, _ Shipped) (problems []Finding, fine string) {
 	switch server, err := version.ParseGeneric(f.Server); {
 	case err != nil:
-		out = append(out, Finding{Result: Unknown, Found: fmt.Sprintf("the API server says of its version %q", f.Server), Cure: "kubectl version"})
+		problems = append(problems, Finding{Result: Unknown, Found: fmt.Sprintf("the API server reports version %q", f.Server), Fix: "kubectl version"})
 	case server.LessThan(version.MustParseGeneric(oldestServer)):
-		out = append(out, Finding{Result: Fail, Subject: f.Server, Found: "older than " + oldestServer, Cure: "upgrade the cluster to " + oldestServer + " or newer"})
-	default:
-		out = append(out, fine(f.Server, "the API server answers"))
+		problems = append(problems, Finding{Result: Fail, Subject: f.Server, Found: "older than " + oldestServer, Fix: "upgrade the cluster to " + oldestServer + " or newer"})
 	}
 	for _, group := range f.Served.Failed {
-		out = append(out, Finding{Result: Warn, Subject: group, Found: "this aggregated API does not answer",
-			Why: "deletion of namespaces and looking for kinds fail or take long", Cure: "kubectl get apiservices; mend or delete the one of " + group})
+		problems = append(problems, Finding{Result: Warn, Subject: group, Found: "this aggregated API does not answer",
+			Why: "deletion of namespaces and discovery of kinds fail or take long", Fix: "kubectl get apiservices; repair or delete the one of " + group})
 	}
-	return out
+	return problems, "the API server has version " + f.Server
 }
 
-// install is what brings a manager.
-const install = "kubectl apply -k config/overlays/<your platform>, or make deploy-to-platform"
-
-func checkManager(f *Facts, _ Shipped) []Finding {
-	d := f.Manager.Deployment
+func checkManager(f *Facts, _ Shipped) (problems []Finding, fine string) {
+	d, verdict := f.Manager.Deployment, f.Manager.Health
 	if d == nil {
-		if out := f.unreadable(topicManager); len(out) > 0 {
-			return out
+		if len(f.Unread[manager]) > 0 {
+			return nil, ""
 		}
-		return []Finding{{Result: Fail, Subject: "Deployment " + installed.DeploymentName, Found: "not there in any namespace that was looked at", Cure: install}}
+		return []Finding{{Result: Fail, Subject: "Deployment " + installed.DeploymentName, Found: "does not exist in any namespace that was searched",
+			Fix: "kubectl apply -k config/overlays/<your platform>, or make deploy-to-platform"}}, ""
 	}
-	subject := "Deployment " + d.Namespace + "/" + d.Name
-	verdict := f.Manager.Health
+	kubectl := "kubectl -n " + d.Namespace
+	problem := Finding{Result: Fail, Subject: "Deployment " + d.Namespace + "/" + d.Name}
 	switch verdict.State {
 	case health.Healthy:
-		out := []Finding{fine(subject, "available, image "+f.Manager.Image)}
-		switch l := f.Manager.Lease; {
-		case l == nil && f.Manager.Settings.Known && !f.Manager.Settings.Config.LeaderElection.Enabled: // the only replica needs none
-		case l == nil && f.Manager.Hidden:
-			out = append(out, f.unreadable(topicManager)...)
-		case !l.Held(f.Now):
-			out = append(out, Finding{Result: Warn, Subject: "Lease", Found: "no replica leads",
-				Why: "controllers run on the leader only", Cure: "kubectl -n " + d.Namespace + " logs deployment/" + d.Name})
+		needsLeader := !f.Manager.Settings.Known || f.Manager.Settings.Config.LeaderElection.Enabled || f.Manager.Lease != nil
+		if needsLeader && !f.Manager.Lease.Held(f.Now) && (f.Manager.Lease != nil || !f.Manager.Hidden) {
+			problem.Result, problem.Found, problem.Why = Warn, "no replica holds the Lease", "controllers run on the leader only"
+			problem.Fix = kubectl + " logs deployment/" + d.Name
 		}
-		return out
 	case health.Idle:
-		return []Finding{{Result: Fail, Subject: subject, Found: "scaled to zero", Cure: "kubectl -n " + d.Namespace + " scale deployment " + d.Name + " --replicas=1"}}
+		problem.Found, problem.Fix = "scaled to zero", kubectl+" scale deployment "+d.Name+" --replicas=1"
 	case health.Progressing:
-		return []Finding{{Result: Warn, Subject: subject, Found: "not available yet: " + verdict.Message, Cure: "kubectl -n " + d.Namespace + " get pods; wait, or look at their events"}}
+		problem.Result, problem.Found = Warn, "not available yet: "+verdict.Message
+		problem.Fix = kubectl + " get pods; wait, or check their events"
+	default:
+		problem.Found = "not available: " + cmp.Or(verdict.Message, verdict.Reason, string(verdict.State))
+		problem.Fix = kubectl + " describe pods -l control-plane=controller-manager; " + kubectl + " logs deployment/" + d.Name
 	}
-	return []Finding{{Result: Fail, Subject: subject, Found: "not available: " + cmp.Or(verdict.Message, verdict.Reason, string(verdict.State)),
-		Cure: "kubectl -n " + d.Namespace + " describe pods -l control-plane=controller-manager; kubectl -n " + d.Namespace + " logs deployment/" + d.Name}}
-}
-
-func checkReplicas(f *Facts, _ Shipped) []Finding {
-	if f.Manager.Deployment == nil {
-		return nil
+	if problem.Found != "" {
+		problems = append(problems, problem)
 	}
-	if len(f.Manager.Others) == 0 {
-		return []Finding{fine("", "there is one manager")}
-	}
-	var out []Finding
 	for _, namespace := range f.Manager.Others {
-		out = append(out, Finding{Result: Fail, Subject: "Deployment " + namespace + "/" + installed.DeploymentName,
-			Found: "a second manager, beside that of namespace " + f.namespace(),
-			Cure:  "kubectl -n " + namespace + " delete deployment " + installed.DeploymentName + " (keep the CRDs)"})
+		problems = append(problems, Finding{Result: Fail, Subject: "Deployment " + namespace + "/" + installed.DeploymentName,
+			Found: "a second manager, beside that of namespace " + d.Namespace, Why: "two managers write the same objects, and undo what the other did",
+			Fix: "kubectl -n " + namespace + " delete deployment " + installed.DeploymentName + " (keep the CRDs)"})
 	}
-	return out
+	return problems, problem.Subject + " is available, image " + f.Manager.Image
 }
 
 // checkVersion compares what can be compared: two releases.
-func checkVersion(f *Facts, _ Shipped) []Finding {
+func checkVersion(f *Facts, _ Shipped) (problems []Finding, fine string) {
 	if f.Manager.Deployment == nil {
-		return nil
+		return nil, ""
 	}
 	here, there := release(f.Plugin), release(f.Manager.Version)
 	switch {
 	case here == nil || there == nil:
-		return []Finding{fine("", fmt.Sprintf("this program is %q and the manager %q, which are no releases to compare", f.Plugin, f.Manager.Version))}
+		return nil, fmt.Sprintf("not compared: this program is %q and the manager %q", f.Plugin, f.Manager.Version)
 	case here.Major() == there.Major() && here.Minor() == there.Minor():
-		return []Finding{fine("", fmt.Sprintf("this program and the manager are of release %d.%d", here.Major(), here.Minor()))}
+		return nil, fmt.Sprintf("this program and the manager are of release %d.%d", here.Major(), here.Minor())
 	}
-	return []Finding{{Result: Warn, Found: fmt.Sprintf("this program is %s, the manager %s", here, there), Cure: "use kubectl-odh of release " + there.String()}}
+	return []Finding{{Result: Warn, Found: fmt.Sprintf("this program is %s, the manager %s", here, there), Fix: "use kubectl-odh of release " + there.String()}}, ""
 }
 
-// release reads a version; nil for what is none, such as "latest".
+// release parses a version; nil for what is none, such as "latest".
 func release(text string) *version.Version {
 	text, _, _ = strings.Cut(text, "@")
 	v, err := version.ParseSemantic(text)
@@ -108,58 +92,43 @@ func release(text string) *version.Version {
 	return v
 }
 
-func checkSettings(f *Facts, _ Shipped) []Finding {
+func checkSettings(f *Facts, _ Shipped) (problems []Finding, fine string) {
 	s := f.Manager.Settings
 	switch {
 	case f.Manager.Deployment == nil:
-		return nil
+		return nil, ""
 	case !s.Known:
-		return []Finding{{Result: Fail, Subject: "settings", Found: s.Problem, Cure: "correct the arguments, variables or ConfigMaps of the Deployment; docs/configuration.md has all settings"}}
+		return []Finding{{Result: Fail, Found: s.Problem, Fix: "correct the arguments, variables or ConfigMaps of the Deployment; docs/configuration.md has all settings"}}, ""
 	}
-	var out []Finding
 	for _, u := range s.Unread {
-		resource := strings.ToLower(u.Kind) + "s " + u.Name
-		finding := unread(Gap{What: u.String(), Right: "get " + resource + " in namespace " + u.Namespace})
-		finding.Found = "could not be read, so the default counts here"
-		if u.Kind == "Secret" {
-			finding.Found, finding.Cure = "is not read, so the default counts here", "kubectl -n "+u.Namespace+" get secret "+u.Name+" -o yaml, if you may; this program reads no Secrets"
-		}
-		out = append(out, finding)
+		problems = append(problems, Finding{Result: Unknown, Subject: u.String(), Found: "could not be read, so the default is assumed",
+			Fix: "kubectl -n " + u.Namespace + " get " + strings.ToLower(u.Kind) + " " + u.Name + " -o yaml, as a user who may; this program reads no Secrets for settings"})
 	}
 	if err := s.Config.CheckComplete(); err != nil {
-		out = append(out, Finding{Result: Fail, Subject: "settings", Found: err.Error(), Cure: "see the message"})
+		problems = append(problems, Finding{Result: Fail, Found: err.Error(), Fix: "see the message"})
 	}
 	for _, notice := range s.Config.Notices {
-		out = append(out, Finding{Result: Warn, Subject: "settings", Found: notice, Why: "it was said in the words of a former operator", Cure: "remove it"})
+		problems = append(problems, Finding{Result: Warn, Found: notice, Why: "it is a setting of a former operator", Fix: "remove it"})
 	}
-	if len(s.Config.EnabledComponents()) == 0 {
-		out = append(out, Finding{Result: Warn, Subject: "settings", Found: "no component is on", Why: "the manager does nothing", Cure: "set ENABLE_<COMPONENT>=true, or use an overlay"})
+	on := strings.Join(s.Config.EnabledComponents(), ", ")
+	if on == "" {
+		problems = append(problems, Finding{Result: Warn, Found: "no component is on", Why: "the manager does nothing", Fix: "set ENABLE_<COMPONENT>=true, or use an overlay"})
 	}
-	out = append(out, missingParameters(f, s.Config)...)
-	if len(out) == 0 {
-		out = append(out, fine("settings", "on: "+strings.Join(s.Config.EnabledComponents(), ", ")))
-	}
-	return out
+	return append(problems, missingParameters(f, s.Config)...), "on: " + on
 }
 
 // missingParameters are those that platforms fill in, and without which something is not published.
 func missingParameters(f *Facts, c config.Config) []Finding {
 	var out []Finding
-	openshift := hasKind(f, "config.openshift.io", "Ingress")
-	gateway := hasKind(f, "gateway.networking.k8s.io", "HTTPRoute")
+	openshift, gateway := f.hasKind("config.openshift.io", "Ingress"), f.hasKind("gateway.networking.k8s.io", "HTTPRoute")
 	if c.Enabled("mlflow") && gateway && c.MLflow.ExternalURL == "" {
 		out = append(out, Finding{Result: Warn, Subject: "mlflow-url", Found: "no external address of MLflow is configured",
-			Why: "links and the console's menu lead nowhere, and browsers of that address are refused", Cure: "make deploy-to-platform, or set mlflow-url in params.env of the overlay"})
+			Why: "links and the console's menu lead nowhere, and browsers of that address are refused", Fix: "make deploy-to-platform, or set mlflow-url in params.env of the overlay"})
 	}
 	registries := c.Enabled("modelregistry") || c.Enabled("modelcatalog")
-	if registries && openshift && gateway && c.ModelRegistry.Gateway.Domain == "" && !slices.Contains(c.EnabledComponents(), "platform") {
+	if registries && openshift && gateway && c.ModelRegistry.Gateway.Domain == "" && !c.Enabled("platform") {
 		out = append(out, Finding{Result: Warn, Subject: "GATEWAY_DOMAIN", Found: "empty",
-			Why: "registries and the catalog are published by Routes, and not behind the Gateway", Cure: "set GATEWAY_DOMAIN in params.env, unless Routes are what you want"})
+			Why: "registries and the catalog are published by Routes, and not behind the Gateway", Fix: "set GATEWAY_DOMAIN in params.env, unless Routes are what you want"})
 	}
 	return out
-}
-
-func hasKind(f *Facts, group, kind string) bool {
-	_, has := f.Served.Kind(group, kind)
-	return has
 }

@@ -22,18 +22,18 @@ const withReferences = installation + `---
 {apiVersion: v1, kind: ConfigMap, metadata: {namespace: opendatahub, name: ca}, data: {ca.crt: x}}
 `
 
-// What resources name and is not there is said with the resource, the object, its key and what to do.
+// Findings name the resource, the object that it needs, the key, and what to do.
 func TestReferences(t *testing.T) {
 	cluster, dynamic := world(t, withReferences)
 	f := gathered(t, cluster)
 	found := of(judge(f, ships(t)), "references")
 	want := []Finding{
-		{Check: "references", Result: Fail, Subject: "MLflow mlflow", Found: "Secret opendatahub/db has no key uri", Cure: "kubectl -n opendatahub edit secret db, and add what is missing"},
-		{Check: "references", Result: Fail, Subject: "MLflow mlflow", Found: "Secret opendatahub/gone is not there", Cure: "kubectl -n opendatahub create secret generic gone"},
-		{Check: "references", Result: Fail, Subject: "ServingRuntime models/r", Found: "Secret models/pull is not there", Cure: "kubectl -n models create secret generic pull"},
+		{Check: "references", Result: Fail, Subject: "MLflow mlflow", Found: "Secret opendatahub/db has no key uri", Fix: "kubectl -n opendatahub edit secret db, and add what is missing"},
+		{Check: "references", Result: Fail, Subject: "MLflow mlflow", Found: "Secret opendatahub/gone does not exist", Fix: "kubectl -n opendatahub create secret generic gone"},
+		{Check: "references", Result: Fail, Subject: "ServingRuntime models/r", Found: "Secret models/pull does not exist", Fix: "kubectl -n models create secret generic pull"},
 	}
 	for i := range want {
-		want[i].Why = "pods that name them do not start, or run on with what they were started with"
+		want[i].Why = "pods that use them do not start, or keep running with the values that they were started with"
 	}
 	if !slices.Equal(found, want) {
 		t.Errorf("%+v", found)
@@ -43,16 +43,16 @@ func TestReferences(t *testing.T) {
 		return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "", errors.New("no"))
 	})
 	found = of(judge(gathered(t, cluster), ships(t)), "references")
-	for subject, right := range map[string]string{"secrets db, gone": "get secrets in namespace opendatahub", "secrets pull": "get secrets pull in namespace models"} {
+	for subject, right := range map[string]string{"secrets db": "get secrets in namespace opendatahub", "secrets gone": "get secrets in namespace opendatahub", "secrets pull": "get secrets in namespace models"} {
 		if !slices.ContainsFunc(found, func(x Finding) bool {
-			return x.Result == Unknown && x.Subject == subject && strings.HasSuffix(x.Cure, "the right to "+right)
+			return x.Result == Unknown && x.Subject == subject && strings.HasSuffix(x.Fix, "the permission to "+right)
 		}) {
-			t.Errorf("%s may not be read, and that is not said: %+v", subject, found)
+			t.Errorf("%s may not be read, which is not reported: %+v", subject, found)
 		}
 	}
 }
 
-// Where the settings are not known, neither is the namespace of MLflow, and nothing is said to be well.
+// Where the settings are not known, neither is the namespace of MLflow, and nothing is reported as ok.
 func TestReferencesWithoutTheManager(t *testing.T) {
 	cluster, _ := world(t, strings.Replace(withReferences, "name: odh-platform-operator-controller-manager", "name: another", 1))
 	found := of(judge(gathered(t, cluster), ships(t)), "references")
@@ -62,11 +62,11 @@ func TestReferencesWithoutTheManager(t *testing.T) {
 	}
 }
 
-func TestReferencesAreThere(t *testing.T) {
+func TestReferencesThatExist(t *testing.T) {
 	text := strings.NewReplacer("password:", "uri:", "name: gone", "name: db", "name: pull", "name: m").Replace(withReferences)
 	cluster, _ := world(t, text+"---\n{apiVersion: v1, kind: Secret, metadata: {namespace: models, name: m}}\n")
-	found := checkReferences(gathered(t, cluster), Shipped{})
-	if len(found) != 1 || found[0].Result != OK || found[0].Found != "3 Secrets and ConfigMaps that resources name are there" {
-		t.Errorf("%+v", found)
+	problems, fine := checkReferences(gathered(t, cluster), Shipped{})
+	if len(problems) > 0 || fine != "3 Secrets and ConfigMaps that resources name exist" {
+		t.Errorf("%+v, %q", problems, fine)
 	}
 }

@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -11,28 +10,14 @@ import (
 	"k8s.io/component-helpers/auth/rbac/validation"
 )
 
-// shown is how many of many things a finding names.
+// shown is how many missing permissions a finding names.
 const shown = 4
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
-
-// some names the first of many.
-func some(all []string) string {
-	if len(all) <= shown {
-		return strings.Join(all, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(all[:shown], ", "), len(all)-shown)
-}
 
 // checkRights compares what the manager's account may do with the roles that come with it. Bindings count by what they allow, not by
 // their names: installers give them others.
-func checkRights(f *Facts, ships Shipped) []Finding {
-	if f.Manager.Deployment == nil {
-		return nil
-	}
-	out := f.unreadable(topicRights)
-	if len(out) > 0 {
-		return out
+func checkRights(f *Facts, ships Shipped) (problems []Finding, fine string) {
+	if f.Manager.Deployment == nil || len(f.Unread[rights]) > 0 {
+		return nil, ""
 	}
 	account := f.Manager.Deployment.Spec.Template.Spec.ServiceAccountName
 	checked := 0
@@ -41,15 +26,18 @@ func checkRights(f *Facts, ships Shipped) []Finding {
 			continue
 		}
 		checked++
-		if missing := f.withheld(role); len(missing) > 0 {
-			out = append(out, Finding{Result: Fail, Subject: "role " + role.Name, Found: fmt.Sprintf("account %s may not %s", account, some(missing)),
-				Cure: "kubectl apply -k config/overlays/<your platform>: roles and bindings of component " + role.Component})
+		missing := f.withheld(role)
+		if len(missing) == 0 {
+			continue
 		}
+		found := "account " + account + " may not " + strings.Join(missing[:min(shown, len(missing))], ", ")
+		if more := len(missing) - shown; more > 0 {
+			found += fmt.Sprintf(" and %d more", more)
+		}
+		problems = append(problems, Finding{Result: Fail, Subject: "role " + role.Name, Found: found,
+			Fix: "kubectl apply -k config/overlays/<your platform>: roles and bindings of component " + role.Component})
 	}
-	if len(out) == 0 {
-		out = append(out, fine("account "+account, fmt.Sprintf("has all rights of %d roles", checked)))
-	}
-	return out
+	return problems, fmt.Sprintf("account %s has all permissions of %d roles", account, checked)
 }
 
 // needs tells whether the roles of a folder belong to what is on.
@@ -59,20 +47,16 @@ func (f *Facts) needs(folder string) bool {
 		return true
 	case "mlflowaccess":
 		return f.enabled("mlflow") && f.Manager.Settings.Config.MLflow.NamespaceRBAC
-	case "appwrapper-slack-queue":
-		return false // asked for by a setting in a ConfigMap
 	}
-	return f.enabled(folder)
+	return f.enabled(folder) // appwrapper-slack-queue, which a ConfigMap asks for, is no component
 }
 
-// withheld are the permissions of a role that the account does not have. Those of the manager's own namespace, and those that an
-// installation may narrow to namespaces, count wherever they were found.
+// withheld are the permissions of a role that the account does not have. For roles of a namespace, and for those that an installation may
+// narrow to namespaces, bindings in any namespace count.
 func (f *Facts) withheld(role ShippedRole) []string {
 	granted := slices.Clone(f.Granted.Everywhere)
 	if role.Inside || role.Narrowed {
-		for _, rules := range f.Granted.Inside {
-			granted = append(granted, rules...)
-		}
+		granted = append(granted, f.Granted.Inside...)
 	}
 	_, rules := validation.Covers(granted, role.Rules)
 	var missing []string
@@ -94,27 +78,4 @@ func inWords(rule rbacv1.PolicyRule) string {
 		what += "/" + part
 	}
 	return strings.Join(append([]string{rule.Verbs[0], what}, rule.ResourceNames...), " ")
-}
-
-// checkUserRoles looks for the roles of users of what is on.
-func checkUserRoles(f *Facts, ships Shipped) []Finding {
-	out := f.unreadable(topicUserRoles)
-	if len(out) > 0 || !f.Manager.Settings.Known {
-		return out
-	}
-	there := 0
-	for _, role := range ships.UserRoles {
-		switch {
-		case !f.enabled(role.Component):
-		case f.UserRoles[role.Name]:
-			there++
-		default:
-			out = append(out, Finding{Result: Warn, Subject: "ClusterRole " + role.Name, Found: "not there",
-				Cure: "kubectl apply -k config/overlays/<your platform>, or kubectl apply -f config/rbac/" + role.Component + "/user_roles.yaml"})
-		}
-	}
-	if len(out) == 0 {
-		out = append(out, fine("", fmt.Sprintf("%d roles for users are there", there)))
-	}
-	return out
 }

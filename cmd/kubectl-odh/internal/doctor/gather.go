@@ -1,12 +1,15 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,25 +17,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
-	servingv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
-	servingv1beta1 "github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/cli"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/installed"
-	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/ours"
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/served"
-	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
-	"github.com/odh-platform/odh-platform-operator/pkg/names"
-	"github.com/odh-platform/odh-platform-operator/pkg/status/health"
 )
-
-// certificateSecret holds the certificate that the manager issues for itself.
-const certificateSecret = names.OperatorName + "-webhook-cert"
-
-// neighbours are CRDs of others that matter to us.
-var neighbours = []string{
-	"rayclusters.ray.io", "servingruntimes.serving.kserve.io", "clusterservingruntimes.serving.kserve.io", "inferenceservices.serving.kserve.io",
-}
 
 // gatherer reads the cluster. Tasks of one stage run at once.
 type gatherer struct {
@@ -42,10 +31,9 @@ type gatherer struct {
 
 	mu    sync.Mutex
 	facts *Facts
-	fetch.Gaps
 }
 
-// gather finds out everything. An error means that nothing was found out.
+// gather reads all facts. An error means that nothing could be read.
 func gather(ctx context.Context, o *cli.Options, cluster *cli.Cluster, ships Shipped) (*Facts, error) {
 	set, err := served.Read(ctx, cluster.Discovery)
 	if err != nil {
@@ -55,24 +43,24 @@ func gather(ctx context.Context, o *cli.Options, cluster *cli.Cluster, ships Shi
 		reader: fetch.Reader{Objects: cluster.Dynamic, Metadata: cluster.Metadata}, set: set, ships: ships,
 		facts: &Facts{
 			Now: o.Clock.Now(), Plugin: o.Version, Served: set, CRDs: map[string]*apiextensionsv1.CustomResourceDefinition{},
-			Services: map[types.NamespacedName]int{}, UserRoles: map[string]bool{}, Connected: map[string]int{}, gaps: map[topic][]Gap{},
+			Services: map[types.NamespacedName]int{}, Unread: map[string][]Finding{},
 		},
 	}
 	if version, err := cluster.Discovery.ServerVersion(); err == nil {
 		g.facts.Server = version.GitVersion
 	}
-	first := []func(){
-		func() { g.manager(ctx, o, cluster) },
-		func() { g.crds(ctx) }, func() { g.originals(ctx) }, func() { g.webhooks(ctx) }, func() { g.userRoles(ctx) }, func() { g.resources(ctx) },
-		func() { g.serviceCA(ctx) }, func() { g.meshNamespaces(ctx) },
+	g.run(ctx, func(ctx context.Context) { g.manager(ctx, o, cluster) }, g.crds, g.originals, g.webhooks)
+	// These depend on the namespace of the manager, and on what other objects name.
+	g.run(ctx, g.rights, g.services, g.certificate, g.references)
+	for _, unread := range g.facts.Unread {
+		slices.SortFunc(unread, func(a, b Finding) int { return cmp.Or(cmp.Compare(a.Fix, b.Fix), cmp.Compare(a.Subject, b.Subject)) })
 	}
-	fetch.Each(first, func(task func()) { task() })
-	// What follows depends on the namespace of the manager, and on what is named elsewhere.
-	second := []func(){
-		func() { g.rights(ctx) }, func() { g.services(ctx) }, func() { g.certificate(ctx) }, func() { g.meshSecrets(ctx) }, func() { g.references(ctx) },
-	}
-	fetch.Each(second, func(task func()) { task() })
 	return g.facts, nil
+}
+
+// run returns when all tasks have ended.
+func (g *gatherer) run(ctx context.Context, tasks ...func(context.Context)) {
+	fetch.Each(tasks, func(task func(context.Context)) { task(ctx) })
 }
 
 // put writes facts.
@@ -82,70 +70,56 @@ func (g *gatherer) put(write func(*Facts)) {
 	write(g.facts)
 }
 
-// missing takes note of what could not be read. That something is not there is no gap.
-func (g *gatherer) missing(t topic, verb string, kind served.Kind, namespace, name string, err error) bool {
-	if err == nil {
-		return false
-	}
-	if isNotFound(err) {
+// known reports whether it is known what is there: an object that does not exist is known. What could not be read is unknown for the check.
+func (g *gatherer) known(check, verb string, kind served.Kind, namespace, name string, err error) bool {
+	if err == nil || isNotFound(err) {
 		return true
 	}
-	resource := kind.Resource
-	if kind.Group != "" {
-		resource += "." + kind.Group
+	resource := kind.GVR().GroupResource().String()
+	firstLine, _, _ := strings.Cut(err.Error(), "\n")
+	unread := Finding{
+		Result: Unknown, Subject: strings.TrimSpace(resource + " " + name), Found: "could not be read: " + firstLine,
+		Fix: "try again; kubectl get --raw /readyz?verbose shows the state of the API server",
 	}
-	gap := Gap{What: strings.TrimSpace(resource + " " + name), Reason: firstLine(err)}
 	if apierrors.IsForbidden(err) {
-		where := ""
+		unread.Found, unread.Fix = "may not be read", "ask an administrator for the permission to "+verb+" "+resource
 		if namespace != "" {
-			where = " in namespace " + namespace
-		}
-		gap = Gap{What: gap.What, Right: verb + " " + gap.What + where}
-		if name != "" {
-			gap.Of, gap.Name = verb+" "+resource+where, name
+			unread.Fix += " in namespace " + namespace
 		}
 	}
 	g.put(func(f *Facts) {
-		if !slices.Contains(f.gaps[t], gap) {
-			f.gaps[t] = append(f.gaps[t], gap)
+		if !slices.Contains(f.Unread[check], unread) {
+			f.Unread[check] = append(f.Unread[check], unread)
 		}
 	})
-	return true
+	return false
 }
 
 func isNotFound(err error) bool {
 	return apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
 }
 
-func firstLine(err error) string {
-	line, _, _ := strings.Cut(err.Error(), "\n")
-	return line
-}
-
-// get reads one object; nil when it is not there or cannot be read.
-func (g *gatherer) get(ctx context.Context, t topic, group, kind, namespace, name string) *unstructured.Unstructured {
+// get reads one object; nil when it does not exist or is not known.
+func (g *gatherer) get(ctx context.Context, check, group, kind, namespace, name string) (u *unstructured.Unstructured, known bool) {
 	k, ok := g.set.Kind(group, kind)
 	if !ok {
-		return nil
+		return nil, true
 	}
 	u, err := g.reader.Get(ctx, k, namespace, name)
-	if g.missing(t, "get", k, namespace, name, err) {
-		return nil
+	if err != nil {
+		return nil, g.known(check, "get", k, namespace, name, err)
 	}
-	return u
+	return u, true
 }
 
-// list reads the objects of a kind; what cannot be read has none.
-func (g *gatherer) list(ctx context.Context, t topic, group, kind, namespace string, options metav1.ListOptions) []unstructured.Unstructured {
+// list reads the objects of a kind.
+func (g *gatherer) list(ctx context.Context, check, group, kind, namespace string, options metav1.ListOptions) (all []unstructured.Unstructured, known bool) {
 	k, ok := g.set.Kind(group, kind)
 	if !ok {
-		return nil
+		return nil, true
 	}
 	all, err := g.reader.List(ctx, k, namespace, options)
-	if g.missing(t, "list", k, namespace, "", err) {
-		return nil
-	}
-	return all
+	return all, g.known(check, "list", k, namespace, "", err)
 }
 
 // decode reads an object into its type. What has another shape is an object without that content.
@@ -154,100 +128,32 @@ func decode(u *unstructured.Unstructured, into any) bool {
 }
 
 func (g *gatherer) manager(ctx context.Context, o *cli.Options, cluster *cli.Cluster) {
-	m := installed.Find(ctx, g.reader, g.set, o.ManagerNamespace, cluster.Namespace, &g.Gaps)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.facts.Manager = m
-	hidden, failed := g.Split()
+	var gaps fetch.Gaps
+	m := installed.Find(ctx, g.reader, g.set, o.ManagerNamespace, cluster.Namespace, &gaps)
+	var unread []Finding
+	hidden, failed := gaps.Split()
 	if len(hidden) > 0 {
-		g.facts.gaps[topicManager] = append(g.facts.gaps[topicManager],
-			Gap{What: strings.Join(hidden, ", "), Right: "read them in all namespaces, or name the manager's with --manager-namespace"})
+		unread = append(unread, Finding{Result: Unknown, Subject: strings.Join(hidden, ", "), Found: "may not be read",
+			Fix: "ask an administrator for the permission to read them in all namespaces, or name the manager's with --manager-namespace"})
 	}
 	for _, line := range failed {
-		g.facts.gaps[topicManager] = append(g.facts.gaps[topicManager], Gap{What: "the manager", Reason: line})
+		unread = append(unread, Finding{Result: Unknown, Subject: "the manager", Found: line, Fix: "try again"})
 	}
+	g.put(func(f *Facts) { f.Manager, f.Unread[manager] = m, unread })
 }
 
 func (g *gatherer) crds(ctx context.Context) {
-	wanted := slices.Clone(neighbours)
-	for name := range g.ships.CRDs {
-		wanted = append(wanted, name)
-	}
-	fetch.Each(wanted, func(name string) {
-		crd := &apiextensionsv1.CustomResourceDefinition{}
-		if !decode(g.get(ctx, topicCRDs, "apiextensions.k8s.io", "CustomResourceDefinition", "", name), crd) {
+	fetch.Each(slices.Collect(maps.Keys(g.ships.CRDs)), func(name string) {
+		u, known := g.get(ctx, crds, "apiextensions.k8s.io", "CustomResourceDefinition", "", name)
+		if !known {
 			return
+		}
+		var crd *apiextensionsv1.CustomResourceDefinition
+		if decoded := new(apiextensionsv1.CustomResourceDefinition); decode(u, decoded) {
+			crd = decoded
 		}
 		g.put(func(f *Facts) { f.CRDs[name] = crd })
 	})
-}
-
-// resources are those of our components. A namespace given to the command does not limit them: what is wrong is wrong for all.
-func (g *gatherer) resources(ctx context.Context) {
-	type task struct {
-		component string
-		kind      ours.Kind
-	}
-	var tasks []task
-	for _, c := range ours.Components() {
-		for _, k := range c.Kinds {
-			tasks = append(tasks, task{c.Name, k})
-		}
-	}
-	fetch.Each(tasks, func(t task) {
-		for _, u := range g.list(ctx, topicResources, t.kind.Group, t.kind.Kind, "", metav1.ListOptions{}) {
-			if t.kind.Ours != nil && !t.kind.Ours(&u) {
-				continue
-			}
-			verdict := health.Of(&u)
-			g.mu.Lock()
-			g.facts.Needed = append(g.facts.Needed, needs(&u)...)
-			if t.component == "modelmesh" && connected(&u) {
-				g.facts.Connected[u.GetNamespace()]++
-			}
-			g.facts.Resources = append(g.facts.Resources, Resource{t.component, u.GetKind(), u.GetNamespace(), u.GetName(), verdict})
-			g.mu.Unlock()
-		}
-	})
-}
-
-// connected tells whether a model lies in a storage that an entry of a Secret describes, as the manager reads it. A model that the
-// manager cannot read has none; its status says why.
-func connected(u *unstructured.Unstructured) bool {
-	var m modelmesh.Model
-	switch p, s := (&servingv1alpha1.Predictor{}), (&servingv1beta1.InferenceService{}); u.GetKind() {
-	case "Predictor":
-		if !decode(u, p) {
-			return false
-		}
-		m = modelmesh.FromPredictor(p)
-	case "InferenceService":
-		if !decode(u, s) {
-			return false
-		}
-		m, _, _ = modelmesh.FromInferenceService(s)
-	}
-	key := m.StorageKey()
-	return key != nil && *key != ""
-}
-
-// serviceCA looks for what signs certificates of Services on OpenShift.
-func (g *gatherer) serviceCA(ctx context.Context) {
-	if _, is := g.set.Kind("config.openshift.io", "Ingress"); !is {
-		return
-	}
-	u := g.get(ctx, topicOpenShift, "apps", "Deployment", "openshift-service-ca", "service-ca")
-	if u == nil && len(g.gapsOf(topicOpenShift)) > 0 {
-		return
-	}
-	runs := u != nil && health.Of(u).State == health.Healthy
-	g.put(func(f *Facts) { f.ServiceCA = &runs })
-}
-
-func (g *gatherer) gapsOf(t topic) []Gap {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.facts.gaps[t]
 }
 
 // certificate reads the public part of the manager's own certificate.
@@ -257,7 +163,7 @@ func (g *gatherer) certificate(ctx context.Context) {
 		return
 	}
 	s := &corev1.Secret{}
-	if !decode(g.get(ctx, topicSecret, "", "Secret", namespace, certificateSecret), s) {
+	if u, _ := g.get(ctx, certificate, "", "Secret", namespace, certificateSecret); !decode(u, s) {
 		return
 	}
 	public := &corev1.Secret{ObjectMeta: s.ObjectMeta, Data: map[string][]byte{}}
@@ -265,4 +171,54 @@ func (g *gatherer) certificate(ctx context.Context) {
 		public.Data[key] = s.Data[key]
 	}
 	g.put(func(f *Facts) { f.Certificate = public })
+}
+
+// rights reads what bindings allow the manager's account.
+func (g *gatherer) rights(ctx context.Context) {
+	d := g.facts.Manager.Deployment
+	if d == nil {
+		return
+	}
+	account := rbacv1.Subject{
+		Kind: rbacv1.ServiceAccountKind, Namespace: d.Namespace, Name: cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default"),
+	}
+	everywhere, inside := g.granted(ctx, "ClusterRoleBinding", account), g.granted(ctx, "RoleBinding", account)
+	g.put(func(f *Facts) { f.Granted = Granted{everywhere, inside} })
+}
+
+// granted are the rules that bindings of a kind grant to an account. Bindings and roles of both kinds have the same fields.
+func (g *gatherer) granted(ctx context.Context, kind string, account rbacv1.Subject) []rbacv1.PolicyRule {
+	bindings, _ := g.list(ctx, rights, rbacv1.GroupName, kind, "", metav1.ListOptions{})
+	var rules []rbacv1.PolicyRule
+	for i := range bindings {
+		b := &rbacv1.RoleBinding{}
+		if !decode(&bindings[i], b) || !concerns(b.Subjects, b.Namespace, account) {
+			continue
+		}
+		namespace := b.Namespace
+		if b.RoleRef.Kind == "ClusterRole" {
+			namespace = ""
+		}
+		role := &rbacv1.ClusterRole{}
+		if u, _ := g.get(ctx, rights, rbacv1.GroupName, b.RoleRef.Kind, namespace, b.RoleRef.Name); decode(u, role) {
+			rules = append(rules, role.Rules...)
+		}
+	}
+	return rules
+}
+
+// concerns tells whether an account is among the subjects of a binding, by itself or by a group of all accounts of its namespace.
+func concerns(subjects []rbacv1.Subject, home string, account rbacv1.Subject) bool {
+	user := "system:serviceaccount:" + account.Namespace + ":" + account.Name
+	groups := []string{"system:serviceaccounts", "system:serviceaccounts:" + account.Namespace, "system:authenticated"}
+	return slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool {
+		switch s.Kind {
+		case rbacv1.ServiceAccountKind:
+			return s.Name == account.Name && cmp.Or(s.Namespace, home) == account.Namespace
+		case rbacv1.UserKind:
+			return s.Name == user
+		default:
+			return slices.Contains(groups, s.Name)
+		}
+	})
 }

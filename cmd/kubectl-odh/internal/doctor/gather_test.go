@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -120,14 +119,6 @@ const installation = `
 ---
 {apiVersion: v1, kind: Secret, metadata: {namespace: opendatahub, name: odh-platform-operator-webhook-cert}, data: {tls.crt: YQ==, ca.crt: Yg==, tls.key: Yw==, ca.key: ZA==}}
 ---
-{apiVersion: v1, kind: Secret, metadata: {namespace: opendatahub, name: model-serving-etcd}}
----
-{apiVersion: v1, kind: Namespace, metadata: {name: models, labels: {modelmesh-enabled: "true"}}}
----
-{apiVersion: v1, kind: Service, metadata: {namespace: models, name: modelmesh-serving, labels: {modelmesh-service: modelmesh-serving}}}
----
-{apiVersion: serving.kserve.io/v1alpha1, kind: Predictor, metadata: {namespace: models, name: m}, spec: {storage: {key: k}}}
----
 {apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: theirs}, webhooks: [{name: w, rules: [{apiGroups: [mlflow.opendatahub.io], resources: ["*"]}],
   clientConfig: {service: {namespace: opendatahub, name: hooks}}}]}
 ---
@@ -140,8 +131,6 @@ const installation = `
 {apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {namespace: opendatahub, name: hooks-1, labels: {kubernetes.io/service-name: hooks}}, endpoints: [{addresses: [10.0.0.1], conditions: {ready: true}}, {addresses: [10.0.0.2], conditions: {ready: false}}]}
 ---
 {apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: mlflows.mlflow.opendatahub.io}, spec: {group: mlflow.opendatahub.io}}
----
-{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: openshift-service-ca, name: service-ca}, spec: {replicas: 1}, status: {observedGeneration: 1}}
 `
 
 func TestGather(t *testing.T) {
@@ -150,17 +139,14 @@ func TestGather(t *testing.T) {
 	if f.Server != "v1.34.1" || f.Plugin != "1.2.3" || f.namespace() != "opendatahub" || !f.enabled("modelmesh") {
 		t.Errorf("%q %q %q %+v", f.Server, f.Plugin, f.namespace(), f.Manager.Settings.Problem)
 	}
-	if len(f.Originals) != 1 || !f.Originals[0].Leads || !f.Originals[0].Present || f.Originals[0].Replicas != 0 || f.Originals[0].Holder != "pod_1" {
+	if len(f.Originals) != 1 || !f.Originals[0].Present || f.Originals[0].Replicas != 0 || f.Originals[0].Holder != "pod_1" {
 		t.Errorf("former operators: %+v", f.Originals)
 	}
-	if r := f.Granted; len(r.Everywhere) != 1 || r.Everywhere[0].Resources[0] != "pods" || len(r.Inside["opendatahub"]) != 1 {
+	if r := f.Granted; len(r.Everywhere) != 1 || r.Everywhere[0].Resources[0] != "pods" || len(r.Inside) != 1 {
 		t.Errorf("rights: %+v", r)
 	}
 	if c := f.Certificate; c == nil || string(c.Data[corev1.TLSCertKey]) != "a" || len(c.Data) != 2 {
 		t.Errorf("the certificate, and no key: %+v", c)
-	}
-	if len(f.MeshNamespaces) != 2 || !f.MeshNamespaces[0].Own || !f.MeshNamespaces[1].Service || f.MeshNamespaces[1].Storage || !f.EtcdSecret || f.Connected["models"] != 1 {
-		t.Errorf("ModelMesh: %+v, etcd %t, %v", f.MeshNamespaces, f.EtcdSecret, f.Connected)
 	}
 	if len(f.Webhooks) != 2 || len(f.Services) != 1 {
 		t.Fatalf("webhooks %+v, Services %v", f.Webhooks, f.Services)
@@ -173,93 +159,11 @@ func TestGather(t *testing.T) {
 	if f := gathered(t, external(t)); len(f.Services) != 1 || slices.Collect(maps.Values(f.Services))[0] != -1 {
 		t.Errorf("nobody can look behind the name of a host: %v", f.Services)
 	}
-	if f.CRDs["mlflows.mlflow.opendatahub.io"] == nil || len(f.CRDs) != 1 || len(f.Resources) != 1 || f.ServiceCA == nil || *f.ServiceCA {
-		t.Errorf("CRDs %v, resources %v, service CA %v", f.CRDs, f.Resources, f.ServiceCA)
+	if f.CRDs["mlflows.mlflow.opendatahub.io"] == nil || len(f.CRDs) != len(ships(t).CRDs) || f.CRDs["mlflowconfigs.mlflow.kubeflow.org"] != nil {
+		t.Errorf("CRDs %v", f.CRDs)
 	}
-	if len(f.gaps) != 0 {
-		t.Errorf("nothing was refused: %+v", f.gaps)
-	}
-}
-
-// A model that names an entry of the storage Secret counts, in whatever form it says so.
-func TestConnected(t *testing.T) {
-	predictor := "kind: Predictor\nspec: {storage: %s}\n"
-	service := "kind: InferenceService\nmetadata: {annotations: {serving.kserve.io/deploymentMode: ModelMesh%s}}\nspec: {predictor: %s}\n"
-	for name, tc := range map[string]struct {
-		text string
-		want bool
-	}{
-		"a key":                    {fmt.Sprintf(predictor, "{key: k, path: p}"), true},
-		"a key in the older form":  {fmt.Sprintf(predictor, "{s3: {secretKey: k}, path: p}"), true},
-		"no key":                   {fmt.Sprintf(predictor, "{path: p, parameters: {type: pvc}}"), false},
-		"an empty key":             {fmt.Sprintf(predictor, `{key: "", s3: {secretKey: k}}`), false},
-		"no storage":               {"kind: Predictor\nspec: {path: p}\n", false},
-		"another shape":            {fmt.Sprintf(predictor, "k"), false},
-		"a service":                {fmt.Sprintf(service, "", "{model: {modelFormat: {name: onnx}, storage: {key: k, path: p}}}"), true},
-		"a service of older form":  {fmt.Sprintf(service, "", "{sklearn: {storage: {key: k, path: p}}}"), true},
-		"a key in the annotations": {fmt.Sprintf(service, ", serving.kserve.io/secretKey: k", "{sklearn: {storage: {path: p}}}"), true},
-		"a service without key":    {fmt.Sprintf(service, "", "{sklearn: {storage: {path: p}}}"), false},
-		"a service that is wrong":  {fmt.Sprintf(service, "", "{sklearn: {storage: {key: k}}}"), false},
-		"a service of odd shape":   {"kind: InferenceService\nspec: {predictor: {model: [x]}}\n", false},
-		"a runtime":                {"kind: ServingRuntime\nspec: {storage: {key: k}}\n", false},
-	} {
-		u := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(tc.text), &u.Object); err != nil {
-			t.Fatal(err)
-		}
-		if got := connected(u); got != tc.want {
-			t.Errorf("%s: %t", name, got)
-		}
-	}
-}
-
-// Administrators may give the Secrets of ModelMesh other names.
-func TestNamesOfSecrets(t *testing.T) {
-	config := func(text string) string {
-		return installation + "---\n{apiVersion: v1, kind: Secret, metadata: {namespace: models, name: theirs}}\n" +
-			"---\n{apiVersion: v1, kind: ConfigMap, metadata: {namespace: opendatahub, name: model-serving-config}, data: {config.yaml: '" + text + "'}}"
-	}
-	for text, want := range map[string]string{
-		"storageSecretName: theirs": "theirs", "storageSecretName: storage-config": "storage-config", "storageSecretName: [a mistake]": "storage-config",
-	} {
-		cluster, _ := world(t, config(text))
-		f := gathered(t, cluster)
-		if f.StorageName != want || f.EtcdName != "model-serving-etcd" || !f.EtcdSecret || len(f.MeshNamespaces) != 2 || f.MeshNamespaces[1].Storage != (want == "theirs") {
-			t.Errorf("%s: %s, %s, %+v", text, f.StorageName, f.EtcdName, f.MeshNamespaces)
-		}
-	}
-	cluster, dynamic := world(t, config("storageSecretName: theirs"))
-	dynamic.PrependReactor("get", "configmaps", func(a clienttesting.Action) (bool, runtime.Object, error) {
-		return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "", errors.New("no"))
-	})
-	found := of(judge(gathered(t, cluster), ships(t)), "modelmesh")
-	for _, x := range found {
-		if x.Result == Fail {
-			t.Errorf("the name is not known: %+v", x)
-		}
-	}
-	if !slices.ContainsFunc(found, func(x Finding) bool {
-		return strings.HasSuffix(x.Cure, "the right to get configmaps in namespace opendatahub")
-	}) {
-		t.Errorf("%+v", found)
-	}
-}
-
-// The namespace of the manager is served unless it has a label that says otherwise.
-func TestOwnNamespace(t *testing.T) {
-	namespace := func(label string) string {
-		return installation + "---\n{apiVersion: v1, kind: Namespace, metadata: {name: opendatahub, labels: {" + label + "}}}"
-	}
-	for label, want := range map[string]bool{`a: b`: true, `modelmesh-enabled: "false"`: false} {
-		cluster, _ := world(t, namespace(label))
-		f := gathered(t, cluster)
-		if own := slices.ContainsFunc(f.MeshNamespaces, func(n MeshNamespace) bool { return n.Own && n.Name == "opendatahub" }); own != want {
-			t.Errorf("%s: %+v", label, f.MeshNamespaces)
-		}
-	}
-	cluster, _ := world(t, namespace(`modelmesh-enabled: "true"`))
-	if f := gathered(t, cluster); slices.ContainsFunc(f.MeshNamespaces, func(n MeshNamespace) bool { return n.Own }) {
-		t.Errorf("it asks like others: %+v", f.MeshNamespaces)
+	if len(slices.Concat(slices.Collect(maps.Values(f.Unread))...)) != 0 {
+		t.Errorf("nothing was refused: %+v", f.Unread)
 	}
 }
 
@@ -287,13 +191,15 @@ func TestForbidden(t *testing.T) {
 	for check, right := range map[string]string{
 		"crds":        "get customresourcedefinitions.apiextensions.k8s.io",
 		"rights":      "list clusterrolebindings.rbac.authorization.k8s.io",
-		"certificate": "get secrets odh-platform-operator-webhook-cert in namespace opendatahub",
+		"certificate": "get secrets in namespace opendatahub",
 		"originals":   "list leases.coordination.k8s.io",
-		"resources":   "list mlflows.mlflow.opendatahub.io",
+		"references":  "list mlflows.mlflow.opendatahub.io",
 	} {
 		unknown := of(found, check)
-		if !slices.ContainsFunc(unknown, func(x Finding) bool { return x.Result == Unknown && strings.HasSuffix(x.Cure, "the right to "+right) }) {
-			t.Errorf("%s does not ask for the right to %s: %+v", check, right, unknown)
+		if !slices.ContainsFunc(unknown, func(x Finding) bool {
+			return x.Result == Unknown && strings.HasSuffix(x.Fix, "the permission to "+right)
+		}) {
+			t.Errorf("%s does not ask for the permission to %s: %+v", check, right, unknown)
 		}
 	}
 	if len(f.Originals) != 1 {
@@ -313,12 +219,12 @@ func TestManagerThatMayNotBeLookedFor(t *testing.T) {
 	})
 	found := of(judge(gathered(t, cluster), ships(t)), "manager")
 	if len(found) != 1 || found[0].Result != Unknown || found[0].Subject != "Deployment odh-platform-operator-controller-manager, Lease odh-platform-operator" ||
-		found[0].Found != "may not be read" || !strings.HasSuffix(found[0].Cure, "or name the manager's with --manager-namespace") {
+		found[0].Found != "may not be read" || !strings.HasSuffix(found[0].Fix, "or name the manager's with --manager-namespace") {
 		t.Errorf("%+v", found)
 	}
 }
 
-// Where the API server fails, what it says is told.
+// The message of an API server that fails is shown.
 func TestTrouble(t *testing.T) {
 	cluster, dynamic := world(t, installation)
 	dynamic.PrependReactor("*", "*", func(clienttesting.Action) (bool, runtime.Object, error) {

@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -24,9 +25,8 @@ import (
 type Shipped struct {
 	// CRDs by their names.
 	CRDs map[string]*apiextensionsv1.CustomResourceDefinition
-	// Roles of the manager, and those of users.
-	Roles     []ShippedRole
-	UserRoles []ShippedRole
+	// Roles of the manager.
+	Roles []ShippedRole
 	// Configurations of webhooks by their names, with the component that has them.
 	Configurations map[string]string
 	// Calls are what each configuration calls, as kind and path of a webhook: installers such as OLM give configurations other names.
@@ -36,7 +36,7 @@ type Shipped struct {
 // ShippedRole is a role with the folder that it comes from.
 type ShippedRole struct {
 	Component, Name string
-	// Inside tells that it holds in the namespace of the manager only.
+	// Inside tells that it applies in the namespace of the manager only.
 	Inside bool
 	// Narrowed tells that an installation may bind it in single namespaces.
 	Narrowed bool
@@ -71,7 +71,7 @@ func (s *Shipped) read(files fs.FS, name string) error {
 			return nil
 		}
 		if err == nil && len(raw) > 0 {
-			err = s.take(name, raw)
+			err = s.add(name, raw)
 		}
 		if err != nil {
 			return fmt.Errorf("reading %s: %w", name, err)
@@ -79,8 +79,8 @@ func (s *Shipped) read(files fs.FS, name string) error {
 	}
 }
 
-// take sorts in one object.
-func (s *Shipped) take(file string, raw json.RawMessage) error {
+// add sorts in one object.
+func (s *Shipped) add(file string, raw json.RawMessage) error {
 	var head struct {
 		Kind     string
 		Metadata struct{ Name string }
@@ -108,7 +108,7 @@ func (s *Shipped) take(file string, raw json.RawMessage) error {
 	return nil
 }
 
-// addCalls takes note of the paths of a configuration. Both kinds of configuration have them in the same place.
+// addCalls records the paths of a configuration. Both kinds of configuration have them in the same place.
 func (s *Shipped) addCalls(name, kind string, raw json.RawMessage) error {
 	c := admissionregistrationv1.ValidatingWebhookConfiguration{}
 	if err := json.Unmarshal(raw, &c); err != nil {
@@ -122,15 +122,10 @@ func (s *Shipped) addCalls(name, kind string, raw json.RawMessage) error {
 	return nil
 }
 
-// addRole tells roles of the manager from those of others by the files that they stand in.
+// addRole keeps a role of the manager; roles for users are in other files.
 func (s *Shipped) addRole(parts []string, kind string, role rbacv1.ClusterRole) {
-	file, component := parts[len(parts)-1], parts[1]
-	out := ShippedRole{Component: component, Name: role.Name, Inside: kind == "Role", Narrowed: len(parts) > 3, Rules: role.Rules}
-	switch file {
-	case "user_roles.yaml":
-		s.UserRoles = append(s.UserRoles, out)
-	case "role.yaml", "leader_election.yaml", "webhook_certificate.yaml", "older_config.yaml":
-		s.Roles = append(s.Roles, out)
+	if slices.Contains([]string{"role.yaml", "leader_election.yaml", "webhook_certificate.yaml", "older_config.yaml"}, parts[len(parts)-1]) {
+		s.Roles = append(s.Roles, ShippedRole{Component: parts[1], Name: role.Name, Inside: kind == "Role", Narrowed: len(parts) > 3, Rules: role.Rules})
 	}
 }
 

@@ -16,21 +16,16 @@ import (
 // What is built in has all that an installation has.
 func TestShipped(t *testing.T) {
 	s := ships(t)
-	if len(s.CRDs) < 8 || len(s.Roles) < 15 || len(s.UserRoles) < 8 || len(s.Configurations) < 8 {
-		t.Errorf("%d CRDs, %d roles, %d roles for users, %d configurations of webhooks", len(s.CRDs), len(s.Roles), len(s.UserRoles), len(s.Configurations))
+	if len(s.CRDs) < 8 || len(s.Roles) < 15 || len(s.Configurations) < 8 {
+		t.Errorf("%d CRDs, %d roles, %d configurations of webhooks", len(s.CRDs), len(s.Roles), len(s.Configurations))
 	}
 	known := ours.Names()
-	for _, role := range append(slices.Clone(s.Roles), s.UserRoles...) {
+	for _, role := range s.Roles {
 		if component := role.Component; !slices.Contains(append(known, "manager", "mlflowaccess", "appwrapper-slack-queue"), component) {
 			t.Errorf("role %s is in folder %s, which is no component", role.Name, component)
 		}
-		if role.Name == "" {
-			t.Errorf("a role without a name: %+v", role)
-		}
-	}
-	for _, role := range s.Roles { // those of users may be put together by labels
-		if len(role.Rules) == 0 {
-			t.Errorf("an empty role: %+v", role)
+		if role.Name == "" || len(role.Rules) == 0 {
+			t.Errorf("a role without a name or rules: %+v", role)
 		}
 	}
 	for name, component := range s.Configurations {
@@ -105,14 +100,14 @@ func TestWithheld(t *testing.T) {
 			role.Rules = []rbacv1.PolicyRule{tc.wanted, tc.wanted}
 			f := &Facts{Granted: Granted{Everywhere: []rbacv1.PolicyRule{tc.granted}}}
 			if place != "" {
-				f.Granted = Granted{Inside: map[string][]rbacv1.PolicyRule{"n": {tc.granted}}}
+				f.Granted = Granted{Inside: []rbacv1.PolicyRule{tc.granted}}
 			}
 			if got := strings.Join(f.withheld(role), ", "); got != tc.missing {
 				t.Errorf("%s %s: %q, want %q", name, place, got, tc.missing)
 			}
 		}
 	}
-	f := &Facts{Granted: Granted{Inside: map[string][]rbacv1.PolicyRule{"n": {secret}}}}
+	f := &Facts{Granted: Granted{Inside: []rbacv1.PolicyRule{secret}}}
 	if got := f.withheld(ShippedRole{Rules: []rbacv1.PolicyRule{secret}}); len(got) != 1 {
 		t.Errorf("a role of the cluster that is bound in a namespace: %q", got)
 	}

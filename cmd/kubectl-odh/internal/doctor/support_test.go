@@ -12,7 +12,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -100,9 +99,7 @@ func everything() []served.Kind {
 }
 
 func onOpenShift(f *Facts) {
-	f.Served = served.New(append(everything(), kind(capability.Route), kind(capability.OpenShiftIngress),
-		kind(schema.GroupVersionKind{Group: "security.openshift.io", Version: "v1", Kind: "SecurityContextConstraints"}))...)
-	f.ServiceCA = new(true)
+	f.Served = served.New(append(everything(), kind(capability.Route), kind(capability.OpenShiftIngress))...)
 }
 
 // healthy is an installation with nothing to complain about.
@@ -111,8 +108,7 @@ func healthy(t *testing.T) *Facts {
 	s := ships(t)
 	f := &Facts{
 		Now: noon, Plugin: "1.2.3", Server: "v1.34.1", Served: served.New(everything()...), CRDs: map[string]*apiextensionsv1.CustomResourceDefinition{},
-		UserRoles: map[string]bool{}, Services: map[types.NamespacedName]int{}, EtcdName: "model-serving-etcd", StorageName: "storage-config", EtcdSecret: true, Connected: map[string]int{"models": 1}, gaps: map[topic][]Gap{},
-		Certificate: authority(t, noon.Add(-time.Hour)),
+		Services: map[types.NamespacedName]int{}, Unread: map[string][]Finding{}, Certificate: authority(t, noon.Add(-time.Hour)),
 	}
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: installed.DeploymentName}}
 	d.Spec.Template.Spec.ServiceAccountName = installed.DeploymentName
@@ -140,19 +136,13 @@ func healthy(t *testing.T) *Facts {
 			Service: &admissionregistrationv1.ServiceReference{Namespace: key.Namespace, Name: key.Name}})
 	}
 	slices.SortFunc(f.Webhooks, func(a, b Webhook) int { return cmp.Compare(a.Kind+a.Configuration, b.Kind+b.Configuration) })
-	f.Granted = Granted{Inside: map[string][]rbacv1.PolicyRule{}}
 	for _, role := range s.Roles {
 		if role.Inside {
-			f.Granted.Inside["opendatahub"] = append(f.Granted.Inside["opendatahub"], role.Rules...)
+			f.Granted.Inside = append(f.Granted.Inside, role.Rules...)
 			continue
 		}
 		f.Granted.Everywhere = append(f.Granted.Everywhere, role.Rules...)
 	}
-	for _, role := range s.UserRoles {
-		f.UserRoles[role.Name] = true
-	}
-	f.MeshNamespaces = []MeshNamespace{{Name: "models", Service: true, Storage: true}}
-	f.Resources = []Resource{{"mlflow", "MLflow", "", "mlflow", health.Verdict{State: health.Healthy}}}
 	return f
 }
 

@@ -82,7 +82,7 @@ func Find(ctx context.Context, reader fetch.Reader, set served.Set, namespace st
 	leases, leaseAllowed := search.named(ctx, "coordination.k8s.io", "Lease", names.OperatorName)
 	m.Hidden = !allowed || !leaseAllowed
 	for _, u := range leases {
-		if l := readLease(&u); m.Lease == nil || l.Renewed.After(m.Lease.Renewed) {
+		if l := ReadLease(&u); m.Lease == nil || l.Renewed.After(m.Lease.Renewed) {
 			m.Lease = l
 		}
 	}
@@ -162,7 +162,8 @@ func (s searcher) named(ctx context.Context, group, kind, name string) (found []
 	return nil, false
 }
 
-func readLease(u *unstructured.Unstructured) *Lease {
+// ReadLease decodes a Lease; one of another shape has no holder.
+func ReadLease(u *unstructured.Unstructured) *Lease {
 	var l coordinationv1.Lease
 	if !decode(u, &l) {
 		return &Lease{Namespace: u.GetNamespace()}

@@ -16,6 +16,7 @@ import (
 	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
 	servingv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	servingv1beta1 "github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/served"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
@@ -89,9 +90,35 @@ func Names() []string {
 	return out
 }
 
-// LookedAfter tells whether a component looks after a kind.
+// AllKinds are the kinds of all components.
+func AllKinds() []Kind {
+	var out []Kind
+	for _, c := range Components() {
+		out = append(out, c.Kinds...)
+	}
+	return out
+}
+
+// Owns tells whether a component looks after a kind.
+func (c Component) Owns(kind schema.GroupKind) bool {
+	return slices.ContainsFunc(c.Kinds, func(k Kind) bool { return k.GroupKind() == kind })
+}
+
+// LookedAfter tells whether any component looks after a kind.
 func LookedAfter(kind schema.GroupKind) bool {
-	return slices.ContainsFunc(Components(), func(c Component) bool {
-		return slices.ContainsFunc(c.Kinds, func(k Kind) bool { return k.GroupKind() == kind })
-	})
+	return slices.ContainsFunc(Components(), func(c Component) bool { return c.Owns(kind) })
+}
+
+// Missing are the kinds that a component waits for; none when it can start.
+func (c Component) Missing(set served.Set) []string {
+	var missing []string
+	for _, kind := range c.Requires {
+		if !set.Has(kind) {
+			missing = append(missing, kind.Kind+"."+kind.Group+"/"+kind.Version)
+		}
+	}
+	if c.Any && len(missing) < len(c.Requires) {
+		return nil
+	}
+	return missing
 }

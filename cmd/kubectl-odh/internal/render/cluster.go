@@ -1,16 +1,13 @@
 package render
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -64,9 +61,9 @@ func connect(ctx context.Context, o *cli.Options) (*live, error) {
 	l.settings = manager.Settings.Unreadable()
 	switch {
 	case manager.Deployment == nil && manager.Hidden:
-		return nil, fmt.Errorf("the settings of the manager are not known: %s; name its namespace with --manager-namespace, or leave out --cluster and --diff", strings.Join(search.Lines(), "; "))
+		return nil, fmt.Errorf("the settings of the manager are not known: %s; name its namespace with --manager-namespace, or leave out --cluster", strings.Join(search.Lines(), "; "))
 	case manager.Deployment == nil:
-		return nil, errors.New("the cluster has no manager whose settings could be read: name its namespace with --manager-namespace, or leave out --cluster and --diff")
+		return nil, errors.New("the cluster has no manager whose settings could be read: name its namespace with --manager-namespace, or leave out --cluster")
 	case !manager.Settings.Known:
 		return nil, fmt.Errorf("the settings of the manager in namespace %s cannot be read: %s", manager.Deployment.Namespace, manager.Settings.Problem)
 	}
@@ -132,39 +129,10 @@ func (l *live) kubeRay(ctx context.Context, manager string) []string {
 		l.get(ctx, "dscinitialization.opendatahub.io", "DSCInitialization", "", raycluster.InitializationName))
 }
 
-// compare prints how the live objects differ from what documents bring about, and says so by its error.
-func (l *live) compare(ctx context.Context, w io.Writer, kinds render.Kinds, documents []*unstructured.Unstructured) error {
-	out, differs := &bytes.Buffer{}, false
-	for _, obj := range documents {
-		stored, env := l.stored(ctx, obj)
-		result, err := kinds.Render(stored, env)
-		if err != nil {
-			return err
-		}
-		for _, wanted := range result.Objects {
-			is, err := l.differs(ctx, out, wanted)
-			if err != nil {
-				return err
-			}
-			differs = differs || is
-		}
-	}
-	if !differs {
-		out.WriteString("no differences\n")
-	}
-	if _, err := out.WriteTo(w); err != nil {
-		return fmt.Errorf("printing: %w", err)
-	}
-	if differs {
-		return cli.ErrWrong
-	}
-	return nil
-}
-
-// stored takes over from the live custom resource what decides on the form of its objects: whether a database was migrated, and the
-// version of the program that let a RayCluster in.
+// stored takes over from the custom resource in the cluster what its objects depend on: the UID for owner references, whether a database
+// was migrated, and the version of the manager that admitted a RayCluster.
 func (l *live) stored(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, render.Env) {
-	obj, env := obj.DeepCopy(), l.env
+	env := l.env
 	if k, ok := l.set.Exact(obj.GroupVersionKind()); ok && k.Namespaced && obj.GetNamespace() == "" {
 		obj.SetNamespace(l.env.Namespace)
 	}
@@ -172,6 +140,7 @@ func (l *live) stored(ctx context.Context, obj *unstructured.Unstructured) (*uns
 	if u == nil {
 		return obj, env
 	}
+	obj.SetUID(u.GetUID())
 	obj.SetGeneration(u.GetGeneration())
 	switch obj.GetKind() {
 	case "MLflow":
@@ -182,33 +151,4 @@ func (l *live) stored(ctx context.Context, obj *unstructured.Unstructured) (*uns
 		env.Version = cmp.Or(u.GetAnnotations()[raycluster.AnnotationVersion], env.Version)
 	}
 	return obj, env
-}
-
-// differs compares one object with the live one, in the fields that are rendered.
-func (l *live) differs(ctx context.Context, out io.Writer, wanted *unstructured.Unstructured) (bool, error) {
-	title := wanted.GetKind() + " " + wanted.GetName()
-	if wanted.GetNamespace() != "" {
-		title = wanted.GetKind() + " " + wanted.GetNamespace() + "/" + wanted.GetName()
-	}
-	k, ok := l.set.Exact(wanted.GroupVersionKind())
-	if !ok {
-		fmt.Fprintf(out, "! %s: the cluster does not serve %s\n", title, wanted.GroupVersionKind().GroupVersion())
-		return true, nil
-	}
-	u, err := l.reader.Get(ctx, k, wanted.GetNamespace(), wanted.GetName())
-	switch {
-	case apierrors.IsNotFound(err):
-		fmt.Fprintf(out, "+ %s: not there\n", title)
-		return true, nil
-	case apierrors.IsForbidden(err):
-		fmt.Fprintf(out, "? %s: may not be read\n", title)
-		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("reading %s: %w", title, err)
-	}
-	found := Differences(wanted.Object, u.Object)
-	for _, d := range found {
-		fmt.Fprintf(out, "~ %s: %s\n", title, d.of(wanted.GetKind()))
-	}
-	return len(found) > 0, nil
 }

@@ -30,10 +30,11 @@ pretends to serve, and settings come from the variables that the manager reads,
 such as MLFLOW_IMAGE, and from its flags, such as --namespace, which may follow
 after "--".
 
-With --cluster, what is served and the settings come from the current cluster;
-what could not be read is told on the standard error. --diff prints how the
-objects there differ in the fields that the manager sets, with exit code 1 when
-they do.
+With --cluster, what is served and the settings come from the current cluster,
+and owner references have the UIDs there. What could not be read is reported on
+the standard error. kubectl shows how the objects there differ:
+
+  kubectl odh render -f mlflow.yaml --cluster | kubectl diff -f -
 
 Kinds:
   `
@@ -46,13 +47,13 @@ type options struct {
 	*cli.Options
 	kinds          render.Kinds
 	file, platform string
-	cluster, diff  bool
+	cluster        bool
 }
 
 const examples = `  kubectl odh render -f mlflow.yaml
   kubectl odh render -f ray.yaml -n team --platform openshift
   kubectl odh render -f mlflow.yaml -- --namespace=tracking
-  kubectl odh render -f mlflow.yaml --diff`
+  kubectl odh render -f mlflow.yaml --cluster`
 
 // Command shows what custom resources of these kinds bring about.
 func Command(kinds render.Kinds) cli.Command {
@@ -66,7 +67,6 @@ func Command(kinds render.Kinds) cli.Command {
 		c.Flags().StringVarP(&o.file, "filename", "f", "", `File with custom resources; "-" reads the standard input.`)
 		c.Flags().StringVar(&o.platform, "platform", render.DefaultPlatform, "Cluster to pretend: "+strings.Join(render.Platforms(), ", ")+".")
 		c.Flags().BoolVar(&o.cluster, "cluster", false, "Take what is served, and the settings, from the current cluster.")
-		c.Flags().BoolVar(&o.diff, "diff", false, "Print how the objects in the cluster differ; implies --cluster.")
 		return c
 	}
 }
@@ -79,33 +79,25 @@ func (o options) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if !o.cluster && !o.diff {
+	if !o.cluster {
 		env, err := o.offline(args)
 		if err != nil {
 			return err
 		}
-		return o.show(ctx, documents, env, func() []string { return nil })
+		same := func(obj *unstructured.Unstructured) (*unstructured.Unstructured, render.Env) { return obj, env }
+		return o.show(ctx, documents, same, func() []string { return nil })
 	}
 	if len(args) > 0 {
-		return fmt.Errorf("render: %q are settings, which come from the cluster; leave them out, or leave out --cluster and --diff", args)
+		return fmt.Errorf("render: %q are settings, which come from the cluster; leave them out, or leave out --cluster", args)
 	}
 	live, err := connect(ctx, o.Options)
 	if err != nil {
 		return err
 	}
-	if !o.diff {
-		return o.show(ctx, documents, live.env, live.notes)
+	stored := func(obj *unstructured.Unstructured) (*unstructured.Unstructured, render.Env) {
+		return live.stored(ctx, obj)
 	}
-	err = live.compare(ctx, o.Out, o.kinds, documents)
-	o.tell(live.notes())
-	return err
-}
-
-// tell says on the standard error what could not be read, where it does not disturb what reads the objects.
-func (o options) tell(notes []string) {
-	for _, note := range notes {
-		fmt.Fprintf(o.ErrOut, "Note: %s\n", note)
-	}
+	return o.show(ctx, documents, stored, live.notes)
 }
 
 func (o options) read() ([]*unstructured.Unstructured, error) {
@@ -134,12 +126,15 @@ func (o options) offline(args []string) (render.Env, error) {
 	return render.Env{Config: loaded, Capabilities: served, Version: o.Version, Namespace: o.Namespace()}, nil
 }
 
-// show prints what documents bring about, and what could not be read for it.
-func (o options) show(ctx context.Context, documents []*unstructured.Unstructured, env render.Env, unread func() []string) error {
+// inCluster returns a document as it is in the cluster to render for, and that cluster.
+type inCluster func(*unstructured.Unstructured) (*unstructured.Unstructured, render.Env)
+
+// show prints what documents bring about. What could not be read for it is reported on the standard error, apart from the objects.
+func (o options) show(ctx context.Context, documents []*unstructured.Unstructured, in inCluster, unread func() []string) error {
 	var text bytes.Buffer
 	l := list{APIVersion: "v1", Kind: "List", Items: []*unstructured.Unstructured{}}
 	for _, obj := range documents {
-		result, err := o.kinds.Render(obj, env)
+		result, err := o.kinds.Render(in(obj))
 		if err != nil {
 			return err
 		}
@@ -148,9 +143,10 @@ func (o options) show(ctx context.Context, documents []*unstructured.Unstructure
 		}
 		l.Items, l.Notes = append(l.Items, result.Objects...), append(l.Notes, result.Notes...)
 	}
-	missing := unread()
-	o.tell(missing)
-	l.Notes = append(l.Notes, missing...)
+	for _, note := range unread() {
+		fmt.Fprintf(o.ErrOut, "Note: %s\n", note)
+		l.Notes = append(l.Notes, note)
+	}
 	if *o.Print.OutputFormat == "yaml" {
 		*o.Print.OutputFormat = "" // the text is YAML, one document for each object
 	}

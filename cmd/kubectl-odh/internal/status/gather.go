@@ -9,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/cli"
@@ -162,26 +161,14 @@ func (g *gatherer) notes() []string {
 func judgeComponents(settings installed.Settings, set served.Set) []Component {
 	var out []Component
 	for _, known := range ours.Components() {
-		c := Component{Name: known.Name, State: On}
-		var missing []schema.GroupVersionKind
-		for _, kind := range known.Requires {
-			if !set.Has(kind) {
-				missing = append(missing, kind)
-			}
-		}
-		waits := len(missing) > 0 && (!known.Any || len(missing) == len(known.Requires))
+		c := Component{Name: known.Name, State: On, WaitsFor: known.Missing(set)}
 		switch {
 		case !settings.Known:
 			c.State = Unclear
 		case !settings.Config.Enabled(known.Name):
-			c.State = Off
-		case waits:
+			c.State, c.WaitsFor = Off, nil
+		case len(c.WaitsFor) > 0:
 			c.State = Waiting
-		}
-		if waits && c.State != Off {
-			for _, kind := range missing {
-				c.WaitsFor = append(c.WaitsFor, kind.Kind+"."+kind.Group+"/"+kind.Version)
-			}
 		}
 		out = append(out, c)
 	}

@@ -120,10 +120,8 @@ func look(ctx context.Context, o *cli.Options, cluster *cli.Cluster, infos []*re
 func complete(o *cli.Options) cobra.CompletionFunc {
 	return func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		var kinds []string
-		for _, c := range ours.Components() {
-			for _, k := range c.Kinds {
-				kinds = append(kinds, k.Kind+"."+k.Group)
-			}
+		for _, k := range ours.AllKinds() {
+			kinds = append(kinds, k.Kind+"."+k.Group)
 		}
 		cluster, err := o.Connect()
 		if err != nil {

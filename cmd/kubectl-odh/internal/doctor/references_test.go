@@ -1,4 +1,4 @@
-package references
+package doctor
 
 import (
 	"testing"
@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-func TestOf(t *testing.T) {
+func TestReferencesOf(t *testing.T) {
 	for name, c := range map[string]struct {
 		text string
 		want []Reference
@@ -44,7 +44,7 @@ spec:
 		if err := yaml.Unmarshal([]byte(c.text), &u.Object); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(c.want, Of(u)); diff != "" {
+		if diff := cmp.Diff(c.want, referencesOf(u)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

@@ -1,5 +1,4 @@
-// Package references finds the Secrets and ConfigMaps that resources name.
-package references
+package doctor
 
 import (
 	"maps"
@@ -15,16 +14,16 @@ type Reference struct {
 	Keys       []string
 }
 
-// known are the keys that fields of a kind mean without naming them.
-var known = map[string][]string{
+// impliedKeys are the keys that fields of a kind mean without naming them.
+var impliedKeys = map[string][]string{
 	"MLflowConfig artifactRootSecret": {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_S3_BUCKET", "AWS_S3_ENDPOINT"},
 	"Catalog secretName":              {"database-name", "database-user", "database-password"},
 	"Catalog certificateSecretName":   {"tls.crt", "tls.key"},
 }
 
-// Of returns what the spec of a resource names and is not optional, each object once. The meaning of a field is told from its name,
+// referencesOf returns what the spec of a resource names and is not optional, each object once. A field is recognized by its name,
 // which all APIs of Kubernetes, and ours, keep to.
-func Of(u *unstructured.Unstructured) []Reference {
+func referencesOf(u *unstructured.Unstructured) []Reference {
 	found := map[string]Reference{}
 	walk("", u.Object["spec"], func(field string, value any) {
 		object, _ := value.(map[string]any)
@@ -36,7 +35,7 @@ func Of(u *unstructured.Unstructured) []Reference {
 		if kind == "" || name == "" {
 			return
 		}
-		ref := Reference{kind, name, append(found[kind+" "+name].Keys, known[u.GetKind()+" "+field]...)}
+		ref := Reference{kind, name, append(found[kind+" "+name].Keys, impliedKeys[u.GetKind()+" "+field]...)}
 		if key, _ := object["key"].(string); key != "" {
 			ref.Keys = append(ref.Keys, key)
 		}
