@@ -17,9 +17,7 @@ const folder = "bundle"
 func render(out output) (map[string]string, error) {
 	documents := map[string]any{
 		"manifests/" + packageName + ".clusterserviceversion.yaml": out.csv.Object,
-		"metadata/annotations.yaml":                                annotationsFile(),
 		"metadata/properties.yaml":                                 propertiesFile(out.objects),
-		"tests/scorecard/config.yaml":                              scorecard(),
 	}
 	for _, object := range out.objects {
 		path := "manifests/" + fileName(object)
@@ -28,7 +26,7 @@ func render(out output) (map[string]string, error) {
 		}
 		documents[path] = object.Object
 	}
-	files := map[string]string{"bundle.Dockerfile": dockerfile()}
+	files := map[string]string{}
 	for path, document := range documents {
 		content, err := yaml.Marshal(document)
 		if err != nil {
@@ -53,10 +51,10 @@ func fileName(object *unstructured.Unstructured) string {
 	return strings.Join(parts, "_") + ".yaml"
 }
 
-// write replaces the bundle: what an older one had is removed.
+// write replaces the manifests of the bundle. The annotations, the Dockerfile and the configuration of the scorecard are kept by hand.
 func write(root string, files map[string]string) error {
-	if err := os.RemoveAll(filepath.Join(root, folder)); err != nil {
-		return fmt.Errorf("removing the older bundle: %w", err)
+	if err := os.RemoveAll(filepath.Join(root, folder, "manifests")); err != nil {
+		return fmt.Errorf("removing the older manifests: %w", err)
 	}
 	for path, content := range files {
 		path = filepath.Join(root, filepath.FromSlash(path))

@@ -1,5 +1,5 @@
-// Command bundle makes the OLM bundle of the operator out of what config/manifests renders to: bundle/ and bundle.Dockerfile. It needs
-// no cluster and no network, and writes the same files whenever its sources are the same.
+// Command bundle writes the manifests and the properties of the OLM bundle, from what config/manifests renders to. It needs no cluster and
+// no network, and writes the same files whenever its sources are the same.
 package main
 
 import (
@@ -118,16 +118,12 @@ func kustomize(folder string) ([]*unstructured.Unstructured, error) {
 	}
 	var out []*unstructured.Unstructured
 	for _, r := range resources.Resources() {
-		fields, err := r.Map()
-		if err != nil {
-			return nil, fmt.Errorf("reading %s: %w", r.CurId(), err)
-		}
 		object := &unstructured.Unstructured{}
-		raw, err := yaml.Marshal(fields)
-		if err != nil {
-			return nil, fmt.Errorf("reading %s: %w", r.CurId(), err)
+		text, err := r.AsYAML()
+		if err == nil {
+			err = yaml.Unmarshal(text, &object.Object)
 		}
-		if err := yaml.Unmarshal(raw, &object.Object); err != nil {
+		if err != nil {
 			return nil, fmt.Errorf("reading %s: %w", r.CurId(), err)
 		}
 		out = append(out, object)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,38 +23,34 @@ func (s *sources) webhooks() ([]v1alpha1.WebhookDescription, error) {
 		return nil, err
 	}
 	var out []v1alpha1.WebhookDescription
+	var errs []error
+	add := func(configuration string, kind v1alpha1.WebhookAdmissionType, w admissionregistrationv1.ValidatingWebhook, again *admissionregistrationv1.ReinvocationPolicyType) {
+		d, err := describe(configuration, w)
+		d.Type, d.ReinvocationPolicy = kind, again
+		out, errs = append(out, d), append(errs, err)
+	}
 	for _, c := range s.mutating {
 		for _, w := range c.Webhooks {
-			d, err := describe(c.Name, admissionregistrationv1.ValidatingWebhook{
+			add(c.Name, v1alpha1.MutatingAdmissionWebhook, admissionregistrationv1.ValidatingWebhook{
 				Name: w.Name, ClientConfig: w.ClientConfig, Rules: w.Rules, FailurePolicy: w.FailurePolicy, MatchPolicy: w.MatchPolicy,
 				NamespaceSelector: w.NamespaceSelector, ObjectSelector: w.ObjectSelector, SideEffects: w.SideEffects,
 				TimeoutSeconds: w.TimeoutSeconds, AdmissionReviewVersions: w.AdmissionReviewVersions,
-			})
-			if err != nil {
-				return nil, err
-			}
-			d.Type, d.ReinvocationPolicy = v1alpha1.MutatingAdmissionWebhook, w.ReinvocationPolicy
-			out = append(out, d)
+			}, w.ReinvocationPolicy)
 		}
 	}
 	for _, c := range s.validating {
 		for _, w := range c.Webhooks {
-			d, err := describe(c.Name, w)
-			if err != nil {
-				return nil, err
-			}
-			d.Type = v1alpha1.ValidatingAdmissionWebhook
-			out = append(out, d)
+			add(c.Name, v1alpha1.ValidatingAdmissionWebhook, w, nil)
 		}
 	}
 	out = append(out, s.conversions()...)
 	for i := range out {
 		if len(out[i].GenerateName) > validation.LabelValueMaxLength {
-			return nil, fmt.Errorf("the name %s of a webhook has more than %d letters: OLM writes it into a label", out[i].GenerateName, validation.LabelValueMaxLength)
+			errs = append(errs, fmt.Errorf("the name %s of a webhook has more than %d letters: OLM writes it into a label", out[i].GenerateName, validation.LabelValueMaxLength))
 		}
 		out[i].DeploymentName, out[i].ContainerPort, out[i].TargetPort = s.deployment.Name, servicePort, new(intstr.FromInt32(port))
 	}
-	return out, nil
+	return out, errors.Join(errs...)
 }
 
 // describe takes over what OLM has a place for. It has none for matchConditions: what they spare the API server the manager then
