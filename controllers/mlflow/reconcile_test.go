@@ -1,7 +1,6 @@
 package mlflow
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -10,17 +9,17 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/migration"
@@ -33,13 +32,14 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
+	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
 )
 
 // world is the whole reconciler on a fake API server that refuses what it is told to refuse.
 type world struct {
 	*objects
 	t      *testing.T
-	server client.Client
+	server *fakeapi.Server
 	// refuse answers a write to an object; nil lets it through.
 	refuse func(kind, name string) error
 	pass   func() (ctrl.Result, error)
@@ -47,64 +47,43 @@ type world struct {
 
 func newWorld(t *testing.T, there ...client.Object) *world {
 	t.Helper()
+	w := &world{t: t, refuse: func(string, string) error { return nil }, server: newServer(t, there...)}
+	w.server.Refuse = func(write fakeapi.Write) error { return w.refuse(write.Kind, write.Name) }
+	w.objects, w.pass = startOn(t, w.server)
+	return w
+}
+
+// newServer is a fake API server that knows MLflow.
+func newServer(t testing.TB, there ...client.Object) *fakeapi.Server {
+	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, mlflowv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{ // each type costs time with every write
+		corev1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme, networkingv1.AddToScheme, rbacv1.AddToScheme, mlflowv1.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
-	w := &world{t: t, refuse: func(string, string) error { return nil }}
-	ask := func(o any) error {
-		if claim, is := o.(*corev1.PersistentVolumeClaim); is {
-			return w.refuse("PersistentVolumeClaim", claim.Name)
-		}
-		if o, is := o.(interface {
-			GetName() string
-			GroupVersionKind() schema.GroupVersionKind
-		}); is {
-			return w.refuse(o.GroupVersionKind().Kind, o.GetName())
-		}
-		return nil
-	}
-	w.server = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&mlflowv1.MLflow{}, &appsv1.Deployment{}).
-		WithReturnManagedFields().WithObjects(there...).
-		WithIndex(&mlflowv1.MLflow{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} }).WithInterceptorFuncs(interceptor.Funcs{
-		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-			if err := ask(o); err != nil {
-				return err
-			}
-			err := c.Apply(ctx, o, opts...)
-			if err != nil && strings.Contains(err.Error(), "objects with types from the same schema") {
-				return nil // what the fake API server cannot merge is taken for written
-			}
-			return err
-		},
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			if err := ask(o); err != nil {
-				return err
-			}
-			return c.Patch(ctx, o, p, opts...)
-		},
-		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			if heads, is := list.(*metav1.PartialObjectMetadataList); is && strings.Contains(heads.APIVersion, ".") && !scheme.Recognizes(heads.GroupVersionKind()) {
-				return nil // of a kind without a Go type it cannot list metadata
-			}
-			return c.List(ctx, list, opts...)
-		},
-	}).Build()
+	return fakeapi.New(t, fake.NewClientBuilder().WithScheme(scheme).
+		WithStatusSubresource(&mlflowv1.MLflow{}, &appsv1.Deployment{}, &batchv1.Job{}).
+		WithIndex(&mlflowv1.MLflow{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} }), there...)
+}
+
+// startOn is a reconciler that has just been started, and one reconciliation of it.
+func startOn(t testing.TB, server client.Client) (*objects, func() (ctrl.Result, error)) {
+	t.Helper()
 	in := on["openshift"]
 	r := &objects{
-		cached: w.server, live: w.server, whole: w.server, references: reference.NewTracker(w.server, w.server),
+		cached: server, live: server, whole: server, references: reference.NewTracker(server, server),
 		clock: clocktesting.NewFakePassiveClock(midday), inputs: func() resources.Inputs { return in },
-		module:  &module{cached: w.server, served: func() capability.Set { return capability.Set{} }},
-		applier: apply.New(apply.Options{Client: w.server, Live: w.server, FieldOwner: FieldOwner, Component: ComponentName}),
+		module:  &module{cached: server, served: func() capability.Set { return capability.Set{} }},
+		applier: apply.New(apply.Options{Client: server, Live: server, FieldOwner: FieldOwner, Component: ComponentName}),
 	}
-	r.certificates = &servingcert.Keeper{Cached: w.server, Live: w.server, Applier: r.applier, Clock: r.clock}
-	shell := reconciler.New(reconciler.Options{Client: w.server, Component: ComponentName}, reconciler.Logic[*mlflowv1.MLflow]{Phases: r.phases(), Gone: r.forget})
-	w.objects, w.pass = r, func() (ctrl.Result, error) {
+	r.certificates = &servingcert.Keeper{Cached: server, Live: server, Applier: r.applier, Clock: r.clock}
+	shell := reconciler.New(reconciler.Options{Client: server, Component: ComponentName}, reconciler.Logic[*mlflowv1.MLflow]{Phases: r.phases(), Gone: r.forget})
+	return r, func() (ctrl.Result, error) {
 		return shell.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "mlflow"}})
 	}
-	return w
 }
 
 // everything is an MLflow that asks for every kind of child, on a cluster that serves all of them.

@@ -169,31 +169,38 @@ func (c *Crasher) crash(ctx context.Context) {
 func (c *Crasher) CrashAfterEvery(ctx context.Context, begin func(), done func(gomega.Gomega), check func(write int)) int {
 	ginkgo.GinkgoHelper()
 	for write := 1; ; write++ {
-		crashed := c.arm(write)
-		begin()
-		survived := false
-		gomega.Eventually(func(g gomega.Gomega) {
-			select {
-			case <-crashed:
-				survived = false
-			default:
-				done(g)
-				survived = true
-			}
-		}).WithContext(ctx).WithTimeout(c.timeout).Should(gomega.Succeed())
-		if survived {
-			c.env.Settle(c.manager.User, crashQuiet, c.timeout)
-		}
-		if c.disarm() { // also by its very last write
-			survived = false
-			gomega.Eventually(crashed).WithContext(ctx).WithTimeout(c.timeout).Should(gomega.BeClosed())
-			c.manager.Restart(ctx)
-			gomega.Eventually(done).WithContext(ctx).WithTimeout(c.timeout).Should(gomega.Succeed(), "after a crash at write %d", write)
-			c.env.Settle(c.manager.User, crashQuiet, c.timeout)
-		}
+		crashed := c.CrashAfter(ctx, write, begin, done)
 		check(write)
-		if survived {
+		if !crashed {
 			return write - 1
 		}
 	}
+}
+
+// CrashAfter runs a scenario with a crash after one of its writes, and reports whether there were so many.
+func (c *Crasher) CrashAfter(ctx context.Context, write int, begin func(), done func(gomega.Gomega)) bool {
+	ginkgo.GinkgoHelper()
+	crashed := c.arm(write)
+	begin()
+	survived := false
+	gomega.Eventually(func(g gomega.Gomega) {
+		select {
+		case <-crashed:
+			survived = false
+		default:
+			done(g)
+			survived = true
+		}
+	}).WithContext(ctx).WithTimeout(c.timeout).Should(gomega.Succeed())
+	if survived {
+		c.env.Settle(c.manager.User, crashQuiet, c.timeout)
+	}
+	if !c.disarm() {
+		return false
+	}
+	gomega.Eventually(crashed).WithContext(ctx).WithTimeout(c.timeout).Should(gomega.BeClosed()) // also by its very last write
+	c.manager.Restart(ctx)
+	gomega.Eventually(done).WithContext(ctx).WithTimeout(c.timeout).Should(gomega.Succeed(), "after a crash at write %d", write)
+	c.env.Settle(c.manager.User, crashQuiet, c.timeout)
+	return true
 }

@@ -152,7 +152,7 @@ func awaitChores(f *Facts) Decision {
 		c := &f.Live.Chores[0]
 		text = WithCause(f.because("Waiting for Job %s to end before migration, at most %s from its start,", c.Name, resources.ChoreDeadline*time.Second), c.Pods)
 	}
-	return holding(f, ReasonMigrationScalingDown, text, drainDelay)
+	return holding(f, ReasonMigrationScalingDown, text, RecreateDelay)
 }
 
 func awaitQuiet(f *Facts) Decision {
@@ -160,7 +160,7 @@ func awaitQuiet(f *Facts) Decision {
 	if f.Live.Busy == 0 {
 		text = f.because("Waiting for MLflow pods to quiesce before migration: the Deployment is being stopped")
 	}
-	return holding(f, ReasonMigrationScalingDown, WithCause(text, f.Live.Users), drainDelay)
+	return holding(f, ReasonMigrationScalingDown, WithCause(text, f.Live.Users), RecreateDelay)
 }
 
 // awaitJob also makes a Job that runs already the one of an annotation that came later.

@@ -37,12 +37,11 @@ const (
 const (
 	// retryDelay is the pause after a failure that may go away by itself.
 	retryDelay = 2 * time.Minute
-	// RecreateDelay is the pause between deleting a failed Job and making the next.
+	// RecreateDelay is when to look again after something that ends soon and causes no event: a deleted Job, or pods that still
+	// use the database.
 	RecreateDelay = 2 * time.Second
 	// WatchDelay is how often an unfinished Job is looked at: a pod that waits for something causes no event.
 	WatchDelay = 30 * time.Second
-	// drainDelay is how often pods are counted that still use the database: their end causes no event.
-	drainDelay = 5 * time.Second
 	// fallbackDelay is for what an event reports long before.
 	fallbackDelay = 5 * time.Minute
 )

@@ -17,9 +17,11 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-var _ = Describe("An MLflow", func() {
+var _ = Describe("An MLflow", Ordered, func() {
+	var m *mlflowv1.MLflow
+	BeforeAll(func(ctx SpecContext) { m = ready(ctx, server()) }, NodeTimeout(specTimeout))
+
 	It("becomes a running server, and says where it is [mlflow-31] [mlflow-34]", func(ctx SpecContext) {
-		m := ready(ctx, server())
 		for _, child := range children() {
 			env.Get(ctx, child)
 			Expect(child.GetLabels()).To(HaveKeyWithValue("platform.opendatahub.io/component", "mlflow"), "%T", child)
@@ -39,6 +41,83 @@ var _ = Describe("An MLflow", func() {
 		Expect(href).To(Equal(external+"/mlflow"), "[D29] one slash, although the configured URL ends in one")
 	}, NodeTimeout(specTimeout))
 
+	It("costs nothing at rest, nor when every child is touched [D20]", func(ctx SpecContext) {
+		available(ctx, m)
+		env.ExpectAtRest(manager.User, quiet)
+		env.Touch(ctx, append(children(), claim())...)
+		env.ExpectAtRest(manager.User, quiet)
+	}, NodeTimeout(specTimeout))
+
+	It("costs no write when the manager restarts, and a bounded number of reads [D20]", func(ctx SpecContext) {
+		available(ctx, m)
+		env.Settle(manager.User, quiet, specTimeout) // a repeated event is sent late
+		mark := env.Mark()
+		manager.Restart(ctx)
+		env.Settle(manager.User, quiet, specTimeout)
+		mine := env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
+		Expect(mine.Writes()).To(BeEmpty(), "writes after a restart:\n%s", mine.Writes())
+		Expect(len(mine.Reads())).To(BeNumerically("<=", len(children())+60),
+			"one get per child, one look back per kind that may be unwanted; of all components the webhook certificate and who trusts it, listed and read, "+
+				"older configuration, and a list of each kind of which something may be left:\n%s", mine.Reads())
+	}, NodeTimeout(specTimeout))
+
+	It("repairs what others change or remove, also what happened while nobody looked", func(ctx SpecContext) {
+		available(ctx, m)
+		env.Patch(ctx, deployment(), map[string]any{"spec": map[string]any{"replicas": 4}})
+		Expect(env.Admin.Delete(ctx, networkPolicy("mlflow"))).To(Succeed())
+		env.Patch(ctx, networkPolicy("mlflow-migration"), map[string]any{"spec": map[string]any{"ingress": []any{map[string]any{}}}})
+		repaired := func(g Gomega) {
+			d := deployment()
+			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(d), d)).To(Succeed())
+			g.Expect(*d.Spec.Replicas).To(Equal(int32(1)))
+			policy := networkPolicy("mlflow")
+			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(policy), policy)).To(Succeed())
+			closed := networkPolicy("mlflow-migration")
+			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(closed), closed)).To(Succeed())
+			g.Expect(closed.Spec.Ingress).To(BeEmpty(), "it denies by having no rule")
+		}
+		Eventually(repaired).WithContext(ctx).Should(Succeed())
+
+		manager.Away(ctx)
+		env.Patch(ctx, deployment(), map[string]any{"spec": map[string]any{"replicas": 3}})
+		Expect(env.Admin.Delete(ctx, networkPolicy("mlflow"))).To(Succeed())
+		manager.Restart(ctx)
+		Eventually(repaired).WithContext(ctx).Should(Succeed())
+	}, NodeTimeout(specTimeout))
+
+	It("leaves what others add", func(ctx SpecContext) {
+		available(ctx, m)
+		env.Patch(ctx, service(), map[string]any{"metadata": map[string]any{"annotations": map[string]any{"example.com/mesh": "on"}}})
+		env.ExpectAtRest(manager.User, quiet)
+		s := service()
+		env.Get(ctx, s)
+		Expect(s.Annotations).To(HaveKeyWithValue("example.com/mesh", "on"))
+	}, NodeTimeout(specTimeout))
+
+	It("restores the shared roles, whoever changes them [mlflow-35]", func(ctx SpecContext) {
+		available(ctx, m)
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "mlflow"}}
+		env.Patch(ctx, role, map[string]any{"rules": []any{}})
+		Eventually(func(g Gomega) {
+			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(role), role)).To(Succeed())
+			g.Expect(role.Rules).To(HaveLen(3))
+		}).WithContext(ctx).Should(Succeed())
+	}, NodeTimeout(specTimeout))
+
+	It("is left alone while it is paused", func(ctx SpecContext) {
+		env.Patch(ctx, m, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"platform.opendatahub.io/paused": "true"}}})
+		env.WaitForCondition(ctx, m, "Paused", metav1.ConditionTrue, "")
+		env.Settle(manager.User, calm, specTimeout)
+		Expect(env.Admin.Delete(ctx, networkPolicy("mlflow"))).To(Succeed())
+		env.ExpectNoWrites(manager.User, quiet)
+		env.Patch(ctx, m, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"platform.opendatahub.io/paused": nil}}})
+		Eventually(func() error {
+			return env.Admin.Get(ctx, client.ObjectKeyFromObject(networkPolicy("mlflow")), networkPolicy("mlflow"))
+		}).WithContext(ctx).Should(Succeed())
+	}, NodeTimeout(specTimeout))
+})
+
+var _ = Describe("An MLflow of its own spec", func() {
 	It("costs one write for each child and one for each status, in an order that does not vary [D20] [D21]", func(ctx SpecContext) {
 		mark := env.Mark()
 		ready(ctx, server())
@@ -65,69 +144,6 @@ var _ = Describe("An MLflow", func() {
 			"not ready, ready; how many of these are seen is up to the cluster:\n%s", statuses)
 	}, NodeTimeout(specTimeout))
 
-	It("costs nothing at rest, nor when every child is touched [D20]", func(ctx SpecContext) {
-		ready(ctx, server())
-		env.ExpectAtRest(manager.User, quiet)
-		env.Touch(ctx, append(children(), claim())...)
-		env.ExpectAtRest(manager.User, quiet)
-	}, NodeTimeout(specTimeout))
-
-	It("costs no write when the manager restarts, and a bounded number of reads [D20]", func(ctx SpecContext) {
-		ready(ctx, server())
-		env.Settle(manager.User, quiet, specTimeout) // a repeated event is sent late
-		mark := env.Mark()
-		manager.Restart(ctx)
-		env.Settle(manager.User, quiet, specTimeout)
-		mine := env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
-		Expect(mine.Writes()).To(BeEmpty(), "writes after a restart:\n%s", mine.Writes())
-		Expect(len(mine.Reads())).To(BeNumerically("<=", len(children())+60),
-			"one get per child, one look back per kind that may be unwanted; of all components the webhook certificate and who trusts it, listed and read, "+
-				"older configuration, and a list of each kind of which something may be left:\n%s", mine.Reads())
-	}, NodeTimeout(specTimeout))
-
-	It("repairs what others change or remove, also what happened while nobody looked", func(ctx SpecContext) {
-		ready(ctx, server())
-		env.Patch(ctx, deployment(), map[string]any{"spec": map[string]any{"replicas": 4}})
-		Expect(env.Admin.Delete(ctx, networkPolicy("mlflow"))).To(Succeed())
-		env.Patch(ctx, networkPolicy("mlflow-migration"), map[string]any{"spec": map[string]any{"ingress": []any{map[string]any{}}}})
-		repaired := func(g Gomega) {
-			d := deployment()
-			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(d), d)).To(Succeed())
-			g.Expect(*d.Spec.Replicas).To(Equal(int32(1)))
-			policy := networkPolicy("mlflow")
-			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(policy), policy)).To(Succeed())
-			closed := networkPolicy("mlflow-migration")
-			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(closed), closed)).To(Succeed())
-			g.Expect(closed.Spec.Ingress).To(BeEmpty(), "it denies by having no rule")
-		}
-		Eventually(repaired).WithContext(ctx).Should(Succeed())
-
-		manager.Away(ctx)
-		env.Patch(ctx, deployment(), map[string]any{"spec": map[string]any{"replicas": 3}})
-		Expect(env.Admin.Delete(ctx, networkPolicy("mlflow"))).To(Succeed())
-		manager.Restart(ctx)
-		Eventually(repaired).WithContext(ctx).Should(Succeed())
-	}, NodeTimeout(specTimeout))
-
-	It("leaves what others add", func(ctx SpecContext) {
-		ready(ctx, server())
-		env.Patch(ctx, service(), map[string]any{"metadata": map[string]any{"annotations": map[string]any{"example.com/mesh": "on"}}})
-		env.ExpectAtRest(manager.User, quiet)
-		s := service()
-		env.Get(ctx, s)
-		Expect(s.Annotations).To(HaveKeyWithValue("example.com/mesh", "on"))
-	}, NodeTimeout(specTimeout))
-
-	It("restores the shared roles, whoever changes them [mlflow-35]", func(ctx SpecContext) {
-		ready(ctx, server())
-		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "mlflow"}}
-		env.Patch(ctx, role, map[string]any{"rules": []any{}})
-		Eventually(func(g Gomega) {
-			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(role), role)).To(Succeed())
-			g.Expect(role.Rules).To(HaveLen(3))
-		}).WithContext(ctx).Should(Succeed())
-	}, NodeTimeout(specTimeout))
-
 	It("takes up again all that an earlier one left, but for its finished Job, which makes room for another", func(ctx SpecContext) {
 		m := ready(ctx, server(withJobs))
 		parts := slices.Concat(children(), collection(), archival(), []client.Object{claim()})
@@ -143,7 +159,7 @@ var _ = Describe("An MLflow", func() {
 		mark := env.Mark()
 		Expect(env.Admin.Delete(ctx, m, client.PropagationPolicy(metav1.DeletePropagationOrphan))).To(Succeed())
 		env.WaitGone(ctx, m)
-		env.Settle(manager.User, quiet/2, specTimeout)
+		env.Settle(manager.User, calm, specTimeout)
 		for _, part := range parts {
 			env.Get(ctx, part)
 			Expect(part.GetOwnerReferences()).To(BeEmpty(), "%T %s was taken back by an owner that goes", part, part.GetName())
@@ -168,19 +184,6 @@ var _ = Describe("An MLflow", func() {
 		Expect(now).To(ConsistOf(HaveField("Name", bystander.Name), And(HaveField("Name", firstJob), HaveField("UID", Not(Equal(first))))))
 		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Verb == "delete" })).To(
 			ConsistOf(And(HaveField("Resource", "jobs"), HaveField("Name", firstJob), HaveField("Code", 200))))
-	}, NodeTimeout(specTimeout))
-
-	It("is left alone while it is paused", func(ctx SpecContext) {
-		m := ready(ctx, server())
-		env.Patch(ctx, m, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"platform.opendatahub.io/paused": "true"}}})
-		env.WaitForCondition(ctx, m, "Paused", metav1.ConditionTrue, "")
-		env.Settle(manager.User, quiet/2, specTimeout)
-		Expect(env.Admin.Delete(ctx, networkPolicy("mlflow"))).To(Succeed())
-		env.ExpectNoWrites(manager.User, quiet)
-		env.Patch(ctx, m, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"platform.opendatahub.io/paused": nil}}})
-		Eventually(func() error {
-			return env.Admin.Get(ctx, client.ObjectKeyFromObject(networkPolicy("mlflow")), networkPolicy("mlflow"))
-		}).WithContext(ctx).Should(Succeed())
 	}, NodeTimeout(specTimeout))
 
 	It("removes the service account of the old name when it gets a new one", func(ctx SpecContext) {

@@ -31,7 +31,7 @@ var _ = Describe("A forced migration", func() {
 		mark := env.Mark()
 		force(ctx, m, "now")
 		rolloutPending(ctx, m)
-		env.Settle(manager.User, quiet/2, specTimeout)
+		env.Settle(manager.User, calm, specTimeout)
 		env.Get(ctx, m)
 		Expect(m.Annotations).To(HaveKeyWithValue(forceKey, "now"))
 		Expect(conditionOf(m, "Migration").Reason).To(Equal("ForceMigrationRunning"))
@@ -73,7 +73,7 @@ var _ = Describe("A forced migration", func() {
 			// The condition may still be the one of the first round; the annotation goes when this one has failed.
 			env.WaitFor(ctx, m, func(g Gomega) { g.Expect(m.Annotations).NotTo(HaveKey(forceKey)) })
 			says(ctx, m, metav1.ConditionFalse, "MigrationFailed", "operator-managed migration only supports SQL backend store URIs")
-			env.Settle(manager.User, quiet/2, specTimeout)
+			env.Settle(manager.User, calm, specTimeout)
 			env.Get(ctx, m)
 			Expect(m.Annotations).NotTo(HaveKey(forceKey))
 			Expect(made(mark)).To(HaveLen(1))

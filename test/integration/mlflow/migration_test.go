@@ -141,7 +141,7 @@ var _ = Describe("The database of an older MLflow", func() {
 			policy := networkPolicy("mlflow")
 			return env.Admin.Get(ctx, client.ObjectKeyFromObject(policy), policy)
 		}).WithContext(ctx).Should(Succeed(), "other objects are kept up")
-		env.Settle(manager.User, quiet/2, specTimeout)
+		env.Settle(manager.User, calm, specTimeout)
 		env.Get(ctx, m)
 		Expect(conditionOf(m, "Available").Status).To(Equal(metav1.ConditionTrue))
 		Expect(conditionOf(m, "Progressing").Reason).To(Equal("DowngradeRefused"))

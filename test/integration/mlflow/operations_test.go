@@ -39,7 +39,7 @@ var _ = Describe("The manager", func() {
 		pid := manager.Process.PID
 		DeferCleanup(env.Instance.Resume, cluster.APIServer, NodeTimeout(specTimeout))
 		Expect(env.Instance.Halt(ctx, cluster.APIServer)).To(Succeed())
-		Consistently(manager.Process.Running).WithContext(ctx).WithTimeout(15 * time.Second).Should(BeTrue())
+		Consistently(manager.Process.Running).WithContext(ctx).WithTimeout(5 * time.Second).Should(BeTrue())
 		Expect(env.Instance.Resume(ctx, cluster.APIServer)).To(Succeed())
 		Expect(env.Admin.Delete(ctx, networkPolicy("mlflow"))).To(Succeed())
 		Eventually(func() error {

@@ -27,12 +27,12 @@ func template(ctx context.Context) string {
 func rolls(ctx context.Context, before string) {
 	GinkgoHelper()
 	Eventually(template).WithContext(ctx).WithArguments(ctx).WithTimeout(specTimeout).ShouldNot(Equal(before))
-	env.Settle(manager.User, quiet/2, specTimeout)
+	env.Settle(manager.User, calm, specTimeout)
 }
 
 func doesNotRoll(ctx context.Context, before string) {
 	GinkgoHelper()
-	env.Settle(manager.User, quiet/2, specTimeout)
+	env.Settle(manager.User, calm, specTimeout)
 	Expect(template(ctx)).To(Equal(before))
 }
 
@@ -159,7 +159,7 @@ var _ = Describe("The Secret of an MLflowConfig", func() {
 		expect(metav1.ConditionFalse, "ReferencesMissing", "has no key AWS_S3_BUCKET; add it")
 		env.Patch(ctx, s, map[string]any{"stringData": map[string]any{"AWS_S3_BUCKET": "experiments"}})
 		expect(metav1.ConditionTrue, "ReferencesFound", "names a bucket")
-		env.Settle(manager.User, quiet/2, specTimeout)
+		env.Settle(manager.User, calm, specTimeout)
 		env.Patch(ctx, s, map[string]any{"stringData": map[string]any{"AWS_S3_BUCKET": "others"}})
 		env.ExpectNoWrites(manager.User, quiet)
 		Expect(env.Admin.Delete(ctx, s)).To(Succeed())

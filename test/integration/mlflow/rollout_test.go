@@ -89,46 +89,44 @@ var _ = Describe("A service account that somebody made", func() {
 })
 
 var _ = Describe("Optional APIs that come and go at run time [D31]", func() {
-	type optional struct {
-		crd    string
-		object client.Object
-	}
-	for _, api := range []optional{
-		{"servicemonitors.monitoring.coreos.com", serviceMonitor()},
-		{"httproutes.gateway.networking.k8s.io", httpRoute()},
-		{"consolelinks.console.openshift.io", consoleLink()},
-	} {
-		It("take the objects with them and bring them back: "+api.crd, func(ctx SpecContext) {
-			m := ready(ctx, server())
-			pid := manager.Process.PID
-			Expect(cluster.RemoveCRD(ctx, env.Config, api.crd)).To(Succeed())
-			DeferCleanup(func(ctx SpecContext) {
-				Expect(cluster.InstallCRD(ctx, env.Config, api.crd)).To(Succeed())
-			}, NodeTimeout(specTimeout))
-			Eventually(func(g Gomega) {
-				g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(m), m)).To(Succeed())
-				d := deployment()
-				g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(d), d)).To(Succeed())
-				switch api.crd {
-				case "httproutes.gateway.networking.k8s.io":
-					g.Expect(m.Status.URL).To(BeEmpty(), "[mlflow-31]")
-				case "servicemonitors.monitoring.coreos.com":
-					g.Expect(d.Spec.Template.Spec.Containers[0].Args).NotTo(ContainElement("--expose-prometheus=/prometheus"), "[mlflow-17]")
-				}
-			}).WithContext(ctx).Should(Succeed())
-			available(ctx, m)
-			env.ExpectAtRest(manager.User, quiet)
+	It("take the objects with them and bring them back", func(ctx SpecContext) {
+		optional := map[string]client.Object{
+			"servicemonitors.monitoring.coreos.com": serviceMonitor(),
+			"httproutes.gateway.networking.k8s.io":  httpRoute(),
+			"consolelinks.console.openshift.io":     consoleLink(),
+		}
+		bringBack := func(ctx context.Context) {
+			for crd := range optional {
+				Expect(cluster.InstallCRD(ctx, env.Config, crd)).To(Succeed())
+			}
+		}
+		m := ready(ctx, server())
+		pid := manager.Process.PID
+		DeferCleanup(func(ctx SpecContext) { bringBack(ctx) }, NodeTimeout(specTimeout))
+		for crd := range optional {
+			Expect(cluster.RemoveCRD(ctx, env.Config, crd)).To(Succeed())
+		}
+		Eventually(func(g Gomega) {
+			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(m), m)).To(Succeed())
+			g.Expect(m.Status.URL).To(BeEmpty(), "[mlflow-31]")
+			d := deployment()
+			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(d), d)).To(Succeed())
+			g.Expect(d.Spec.Template.Spec.Containers[0].Args).NotTo(ContainElement("--expose-prometheus=/prometheus"), "[mlflow-17]")
+		}).WithContext(ctx).Should(Succeed())
+		available(ctx, m)
+		env.ExpectAtRest(manager.User, quiet)
 
-			Expect(cluster.InstallCRD(ctx, env.Config, api.crd)).To(Succeed())
+		bringBack(ctx)
+		for _, object := range optional {
 			Eventually(func() error {
-				return env.Admin.Get(ctx, client.ObjectKeyFromObject(api.object), api.object)
+				return env.Admin.Get(ctx, client.ObjectKeyFromObject(object), object)
 			}).WithContext(ctx).Should(Succeed())
-			available(ctx, m)
-			Expect(m.Status.URL).To(Equal(external + "/mlflow"))
-			Expect(manager.Process.PID).To(Equal(pid), "without a restart")
-			Expect(manager.Process.Running()).To(BeTrue())
-		}, NodeTimeout(specTimeout))
-	}
+		}
+		available(ctx, m)
+		Expect(m.Status.URL).To(Equal(external + "/mlflow"))
+		Expect(manager.Process.PID).To(Equal(pid), "without a restart")
+		Expect(manager.Process.Running()).To(BeTrue())
+	}, NodeTimeout(specTimeout))
 
 	It("may be the MLflow API itself: the manager ends with it, and waits for it when it is started again", func(ctx SpecContext) {
 		const crd = "mlflows.mlflow.opendatahub.io"

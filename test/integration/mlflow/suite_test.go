@@ -23,7 +23,9 @@ const (
 	startTimeout = 20 * time.Minute // the first run builds the control plane
 	specTimeout  = 5 * time.Minute
 	// quiet is how long a spec watches that nothing is sent. Retries and timers of the manager are shorter.
-	quiet = 5 * time.Second
+	quiet = 3 * time.Second
+	// calm is how long the manager must have sent nothing before a spec changes something else.
+	calm = 1500 * time.Millisecond
 )
 
 // All specs share one control plane with every optional API, and one manager with exactly the shipped rights. MLflow is a

@@ -97,7 +97,7 @@ func ready(ctx context.Context, m *mlflowv1.MLflow) *mlflowv1.MLflow {
 func available(ctx context.Context, m *mlflowv1.MLflow) *mlflowv1.MLflow {
 	GinkgoHelper()
 	env.WaitForCondition(ctx, m, "Available", metav1.ConditionTrue, "DeploymentReady")
-	env.Settle(manager.User, quiet/2, specTimeout)
+	env.Settle(manager.User, calm, specTimeout)
 	env.Get(ctx, m)
 	return m
 }

@@ -1,0 +1,134 @@
+package mlflow
+
+import (
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/migration"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
+	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
+)
+
+func forced(m *mlflowv1.MLflow) *mlflowv1.MLflow {
+	m.Annotations = map[string]string{migration.ForceAnnotation: "yes"}
+	return m
+}
+
+// Whatever write the manager does not survive, or the API server refuses once: of a forced migration the
+// MLflow, its children and the one migration Job are the same in the end [mlflow-46] [mlflow-47] [D12] [D13].
+func TestFaultsOnTheWay(t *testing.T) {
+	for name, begin := range map[string]func(testing.TB) *fakeapi.Server{
+		"a new server": func(t testing.TB) *fakeapi.Server { return newServer(t, forced(everything())) },
+		"a running server": func(t testing.TB) *fakeapi.Server {
+			s := settled(t, newServer(t, everything()))
+			if err := s.Update(t.Context(), forced(current(t, s))); err != nil {
+				t.Fatal(err)
+			}
+			return s
+		},
+	} {
+		t.Run(name, func(t *testing.T) { scenario(t, begin).SurvivesFaults(t) })
+	}
+}
+
+func scenario(t testing.TB, begin func(testing.TB) *fakeapi.Server) fakeapi.Scenario {
+	return fakeapi.Scenario{
+		Server: begin,
+		Start: func(s *fakeapi.Server) func() error {
+			_, reconcile := startOn(t, s)
+			return func() error { _, err := reconcile(); return err }
+		},
+		Kubernetes: func(s *fakeapi.Server) { runWorkloads(t, s) },
+		Done: func(s *fakeapi.Server) bool {
+			m := current(t, s)
+			_, marked := m.Annotations[migration.ForceAnnotation]
+			return !marked && conditions.IsTrue(m.Status.Conditions, ConditionAvailable) &&
+				conditions.IsTrue(m.Status.Conditions, migration.ConditionMigration) && m.Status.Version == settings.Version
+		},
+	}
+}
+
+// settled reconciles until the server runs.
+func settled(t testing.TB, s *fakeapi.Server) *fakeapi.Server {
+	t.Helper()
+	_, reconcile := startOn(t, s)
+	sc := scenario(t, nil)
+	for range 20 {
+		if _, err := reconcile(); err != nil {
+			t.Fatal(err)
+		}
+		if sc.Done(s) {
+			return s
+		}
+		runWorkloads(t, s)
+	}
+	t.Fatalf("the server does not become available: %+v", current(t, s).Status.Conditions)
+	return nil
+}
+
+func current(t testing.TB, s client.Client) *mlflowv1.MLflow {
+	t.Helper()
+	m := &mlflowv1.MLflow{}
+	if err := s.Get(t.Context(), client.ObjectKey{Name: mlflowv1.SingletonName}, m); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// runWorkloads is what the controllers of Kubernetes do: a Deployment has the replicas that it wants, and a Job succeeds.
+func runWorkloads(t testing.TB, s client.Client) {
+	t.Helper()
+	d := &appsv1.Deployment{}
+	if err := s.Get(t.Context(), client.ObjectKey{Namespace: settings.Namespace, Name: "mlflow"}, d); client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	} else if !apierrors.IsNotFound(err) {
+		replicas := *d.Spec.Replicas
+		d.Status = appsv1.DeploymentStatus{
+			ObservedGeneration: d.Generation, Replicas: replicas, UpdatedReplicas: replicas, ReadyReplicas: replicas, AvailableReplicas: replicas,
+			Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue}},
+		}
+		if err := s.Status().Update(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	jobs := &batchv1.JobList{}
+	if err := s.List(t.Context(), jobs); err != nil {
+		t.Fatal(err)
+	}
+	for i := range jobs.Items {
+		jobs.Items[i].Status.Succeeded = 1
+		if err := s.Status().Update(t.Context(), &jobs.Items[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A Job that has the name of the migration and is not ours is named in a condition and left alone; when it is gone, the database is
+// migrated.
+func TestForeignJobHasTheName(t *testing.T) {
+	stray := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: settings.Namespace, Name: "mlflow-mg-3140-g1"}}
+	w := newWorld(t, everything(), stray)
+	last, err := w.passes()
+	if err != nil || last.RequeueAfter != migration.WatchDelay {
+		t.Errorf("it is tried again after %s, error %v", last.RequeueAfter, err)
+	}
+	const text = "Job opendatahub/mlflow-mg-3140-g1 exists and was not made by this operator; delete or rename it"
+	if c := w.condition(migration.ConditionMigration); c.Reason != migration.ReasonMigrationError || !strings.Contains(c.Message, text) {
+		t.Errorf("Migration=%s %s: %s", c.Status, c.Reason, c.Message)
+	}
+	if !w.get(stray.Name, stray) || len(stray.Labels)+len(stray.OwnerReferences) > 0 {
+		t.Errorf("the Job is taken over: %+v", stray.ObjectMeta)
+	}
+	if err := w.server.Delete(t.Context(), stray); err != nil {
+		t.Fatal(err)
+	}
+	settled(t, w.server)
+}

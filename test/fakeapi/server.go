@@ -1,0 +1,193 @@
+// Package fakeapi is an API server in memory for tests that run whole reconciliations: the fake client of controller-runtime
+// with UIDs and generations, which refuses chosen writes and can cut a reconciler off after any of them.
+package fakeapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+// Write is a request that changes an object.
+type Write struct{ Verb, Kind, Name string }
+
+// String is the form for names of tests and failures.
+func (w Write) String() string { return w.Verb + " " + w.Kind + " " + w.Name }
+
+// errCutOff answers every request of a reconciler that has been cut off.
+var errCutOff = errors.New("the process of the reconciler has ended")
+
+// Server keeps objects. Its embedded client is the one of the reconciler under test; what the test itself does with it passes
+// through the same checks.
+type Server struct {
+	client.WithWatch
+	// Refuse answers a write with an error; nil lets it through.
+	Refuse func(Write) error
+	// Writes are those that were carried out.
+	Writes []Write
+
+	t       testing.TB
+	stored  client.WithWatch // without the checks
+	objects map[object]int   // all that were ever there, and how often they were created
+	fault   fault
+	cutOff  bool
+}
+
+type object struct {
+	schema.GroupVersionKind
+	client.ObjectKey
+}
+
+// New starts a server with objects. The builder has the scheme and the subresources.
+func New(t testing.TB, builder *fake.ClientBuilder, objects ...client.Object) *Server {
+	t.Helper()
+	s := &Server{t: t, Refuse: func(Write) error { return nil }, objects: map[object]int{}}
+	s.stored = builder.WithReturnManagedFields().WithObjects(objects...).
+		// The one of client-go refuses some objects half of the time: a port may be a number or a name.
+		WithTypeConverters(managedfields.NewDeducedTypeConverter()).Build()
+	s.WithWatch = interceptor.NewClient(s.stored, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			return s.read(func() error { return c.Get(ctx, key, o, opts...) })
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			return s.read(func() error { return s.list(ctx, list, opts...) })
+		},
+		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			target, is := o.(interface {
+				metav1.Object
+				GroupVersionKind() schema.GroupVersionKind
+			})
+			if !is {
+				return fmt.Errorf("%T cannot be applied here: use client.ApplyConfigurationFromUnstructured", o)
+			}
+			return s.write(ctx, "apply", object{target.GroupVersionKind(), key(target)}, target, func() error { return c.Apply(ctx, o, opts...) })
+		},
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			return s.write(ctx, "create", s.identify(o), o, func() error { return c.Create(ctx, o, opts...) })
+		},
+		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+			return s.write(ctx, "update", s.identify(o), o, func() error { return c.Update(ctx, o, opts...) })
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			return s.write(ctx, "patch", s.identify(o), o, func() error { return c.Patch(ctx, o, p, opts...) })
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			return s.write(ctx, "delete", s.identify(o), o, func() error { return c.Delete(ctx, o, opts...) })
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			return s.write(ctx, "patch "+sub+" of", s.identify(o), o, func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
+		},
+	})
+	for _, o := range objects {
+		s.complete(t.Context(), s.identify(o), nil, o)
+	}
+	return s
+}
+
+func (s *Server) read(carryOut func() error) error {
+	if s.cutOff {
+		return errCutOff
+	}
+	return carryOut()
+}
+
+// list gives nothing of kinds that have no Go type, which the fake client cannot list.
+func (s *Server) list(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if heads, is := list.(*metav1.PartialObjectMetadataList); is && strings.Contains(heads.APIVersion, ".") && !s.Scheme().Recognizes(heads.GroupVersionKind()) {
+		return nil
+	}
+	return s.stored.List(ctx, list, opts...)
+}
+
+// write carries a request out. The answer is what the request is about, as the reconciler sees it afterwards.
+func (s *Server) write(ctx context.Context, verb string, o object, answer metav1.Object, carryOut func() error) error {
+	w := Write{verb, o.Kind, o.Name}
+	if s.cutOff {
+		return errCutOff
+	}
+	number := len(s.Writes) + 1
+	if err := errors.Join(s.fault.refuses(number), s.Refuse(w)); err != nil {
+		return err
+	}
+	before := s.find(ctx, o)
+	if err := carryOut(); err != nil {
+		return err
+	}
+	s.complete(ctx, o, before, answer)
+	s.Writes = append(s.Writes, w)
+	if s.fault.cutsOff(number) {
+		s.cutOff = true
+		return errCutOff
+	}
+	return nil
+}
+
+// complete sets what the fake client leaves out: the UID of a new object and the generation of a changed one.
+func (s *Server) complete(ctx context.Context, o object, before *unstructured.Unstructured, answer metav1.Object) {
+	s.t.Helper()
+	after := s.find(ctx, o)
+	if after == nil {
+		return
+	}
+	switch {
+	case before == nil || before.GetUID() == "":
+		s.objects[o]++
+		if after.GetUID() == "" {
+			after.SetUID(types.UID(fmt.Sprintf("%s/%s/%d", o.Kind, o.Name, s.objects[o])))
+		}
+		after.SetGeneration(max(after.GetGeneration(), 1))
+	case !reflect.DeepEqual(before.Object["spec"], after.Object["spec"]):
+		after.SetGeneration(before.GetGeneration() + 1)
+	default:
+		return
+	}
+	if err := s.stored.Update(ctx, after); err != nil {
+		s.t.Fatalf("completing %s %s: %v", o.Kind, o.Name, err)
+	}
+	answer.SetUID(after.GetUID())
+	answer.SetGeneration(after.GetGeneration())
+	answer.SetResourceVersion(after.GetResourceVersion())
+}
+
+// find reads an object whatever it is, nil when it does not exist.
+func (s *Server) find(ctx context.Context, o object) *unstructured.Unstructured {
+	s.t.Helper()
+	found := &unstructured.Unstructured{}
+	found.SetGroupVersionKind(o.GroupVersionKind)
+	err := s.stored.Get(ctx, o.ObjectKey, found)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		s.t.Fatalf("reading %s %s: %v", o.Kind, o.Name, err)
+	}
+	return found
+}
+
+func (s *Server) identify(o client.Object) object {
+	s.t.Helper()
+	kind, err := apiutil.GVKForObject(o, s.Scheme())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return object{kind, key(o)}
+}
+
+func key(o metav1.Object) client.ObjectKey {
+	return client.ObjectKey{Namespace: o.GetNamespace(), Name: o.GetName()}
+}
