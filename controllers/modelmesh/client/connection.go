@@ -3,7 +3,9 @@ package client
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -14,7 +16,9 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/resolver/manual"
 	"google.golang.org/grpc/status"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
@@ -25,6 +29,9 @@ const callTimeout = 10 * time.Second
 
 // maxAnswer is how large an answer may be: pods run what their authors want.
 const maxAnswer = 4 << 20
+
+// scheme of the targets whose addresses come from EndpointSlices.
+const scheme = "kube"
 
 const serviceConfig = `{"loadBalancingPolicy":"round_robin"}`
 
@@ -43,14 +50,16 @@ var alive = keepalive.ClientParameters{Time: 10 * time.Minute, Timeout: 15 * tim
 type connection struct {
 	namespace string
 	target    Target
-	directory *directory
 	conn      *grpc.ClientConn
 	api       meshpb.ModelMeshClient
+	resolver  *manual.Resolver
+	// addresses are those of the ready pods behind the Service.
+	addresses atomic.Pointer[[]string]
 }
 
 // dial makes a connection, which is established with the first call.
-func dial(namespace string, target Target, d *directory) (*connection, error) {
-	c := &connection{namespace: namespace, target: target, directory: d}
+func dial(namespace string, target Target) (*connection, error) {
+	c := &connection{namespace: namespace, target: target, resolver: manual.NewBuilderWithScheme(scheme)}
 	creds := insecure.NewCredentials()
 	if target.TLS != nil {
 		config, err := target.TLS.config(target.authority(namespace))
@@ -60,7 +69,7 @@ func dial(namespace string, target Target, d *directory) (*connection, error) {
 		creds = credentials.NewTLS(config)
 	}
 	conn, err := grpc.NewClient(c.address(),
-		grpc.WithResolvers(c), grpc.WithTransportCredentials(creds), grpc.WithAuthority(target.authority(namespace)),
+		grpc.WithResolvers(c.resolver), grpc.WithTransportCredentials(creds), grpc.WithAuthority(target.authority(namespace)),
 		grpc.WithDefaultServiceConfig(serviceConfig), grpc.WithDisableServiceConfig(), grpc.WithConnectParams(reconnecting),
 		grpc.WithKeepaliveParams(alive), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)))
 	if err != nil {
@@ -75,27 +84,30 @@ func (c *connection) address() string {
 	if c.target.Endpoint != "" {
 		return c.target.Endpoint
 	}
-	return scheme + ":///" + c.target.authority(c.namespace) + ".svc:" + c.place().port
+	return scheme + ":///" + c.target.authority(c.namespace) + ".svc:" + c.port()
 }
 
-// Scheme implements resolver.Builder.
-func (c *connection) Scheme() string { return scheme }
+func (c *connection) port() string { return strconv.Itoa(int(c.target.Port)) }
 
-// Build implements resolver.Builder.
-func (c *connection) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
-	return c.directory.resolve(c.place(), cc), nil
+func (c *connection) service() types.NamespacedName {
+	return types.NamespacedName{Namespace: c.namespace, Name: c.target.Service}
 }
 
-func (c *connection) place() place {
-	return place{
-		service: types.NamespacedName{Namespace: c.namespace, Name: c.target.Service},
-		port:    strconv.Itoa(int(c.target.Port)),
+// setAddresses takes the EndpointSlices of the Service and reports whether other pods are ready than before.
+func (c *connection) setAddresses(endpoints []discoveryv1.EndpointSlice) (changed bool) {
+	ready := Addresses(endpoints, c.port())
+	var state resolver.State
+	for _, address := range ready {
+		state.Endpoints = append(state.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: address}}})
 	}
+	former := c.addresses.Swap(&ready)
+	c.resolver.UpdateState(state)
+	return former == nil || !slices.Equal(*former, ready)
 }
 
 // unreachable returns ErrNoAddress where it is known that nobody can answer.
 func (c *connection) unreachable() error {
-	if c.target.Endpoint != "" || len(c.directory.addresses(c.place())) > 0 {
+	if c.target.Endpoint != "" || len(*c.addresses.Load()) > 0 {
 		return nil
 	}
 	return fmt.Errorf("service %s/%s: %w", c.namespace, c.target.Service, ErrNoAddress)

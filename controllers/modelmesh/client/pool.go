@@ -14,18 +14,19 @@ import (
 // Pool has the clients of all namespaces. It is safe for concurrent use, and a manager Runnable that closes every connection when
 // the manager ends.
 type Pool struct {
-	log       logr.Logger
-	directory *directory
+	log logr.Logger
 
-	mu        sync.Mutex
-	clients   map[string]*connection
+	mu      sync.Mutex
+	clients map[string]*connection
+	// endpoints are the EndpointSlices of Services, also of those that have no client yet.
+	endpoints map[types.NamespacedName][]discoveryv1.EndpointSlice
 	listeners []func(namespace string)
 	closed    bool
 }
 
 // NewPool returns an empty pool.
 func NewPool(log logr.Logger) *Pool {
-	return &Pool{log: log, directory: newDirectory(), clients: map[string]*connection{}}
+	return &Pool{log: log, clients: map[string]*connection{}, endpoints: map[types.NamespacedName][]discoveryv1.EndpointSlice{}}
 }
 
 // Subscribe registers a function that is told the namespace whenever its client comes, goes or is replaced, or the ready addresses
@@ -65,11 +66,12 @@ func (p *Pool) Ensure(namespace string, target Target) error {
 		p.mu.Unlock()
 		return nil
 	}
-	next, err := dial(namespace, target, p.directory)
+	next, err := dial(namespace, target)
 	if err != nil {
 		p.mu.Unlock()
 		return fmt.Errorf("client of namespace %s: %w", namespace, err)
 	}
+	next.setAddresses(p.endpoints[next.service()])
 	p.clients[namespace] = next
 	clientsGauge.Set(float64(len(p.clients)))
 	p.mu.Unlock()
@@ -102,15 +104,16 @@ func (p *Pool) end(c *connection) {
 
 // SetAddresses takes all EndpointSlices of a Service; none means that it is gone. They must not be changed afterwards.
 func (p *Pool) SetAddresses(service types.NamespacedName, endpoints []discoveryv1.EndpointSlice) {
-	former := p.directory.set(service, endpoints)
-	// Afterwards, so that a client that has come meanwhile is not missed: it may have been told already that there was no pod.
 	p.mu.Lock()
-	c := p.clients[service.Namespace]
-	p.mu.Unlock()
-	if c == nil || c.target.Service != service.Name {
-		return
+	if len(endpoints) == 0 {
+		delete(p.endpoints, service)
+	} else {
+		p.endpoints[service] = endpoints
 	}
-	if port := c.place().port; !slices.Equal(Addresses(former, port), Addresses(endpoints, port)) {
+	c := p.clients[service.Namespace]
+	changed := c != nil && c.target.Service == service.Name && c.setAddresses(endpoints)
+	p.mu.Unlock()
+	if changed {
 		p.notify(service.Namespace)
 	}
 }

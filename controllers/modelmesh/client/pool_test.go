@@ -11,7 +11,6 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/testr"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/status"
 
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
@@ -306,26 +305,11 @@ func TestAddressesOfOthersWakeNobody(t *testing.T) {
 	}
 }
 
-// meanwhile is a connection that runs something while addresses are handed out.
-type meanwhile struct {
-	resolver.ClientConn
-	run func()
-}
-
-func (m meanwhile) UpdateState(resolver.State) error {
-	m.run()
-	return nil
-}
-
-// A client that comes while addresses do may have said already that there is none, and has to be told.
-func TestAClientThatComesWithItsAddresses(t *testing.T) {
+// A client that comes before its addresses may have reported already that there is none, so their arrival is notified.
+func TestAClientThatComesBeforeItsAddresses(t *testing.T) {
 	p, told := newPool(t)
-	cc := meanwhile{run: func() {
-		must(t, p.Ensure("fraud", target(8033)))
-		told()
-	}}
-	r := &resolution{directory: p.directory, place: place{service: fraud, port: "8033"}, cc: cc}
-	p.directory.resolvers[r] = struct{}{}
+	must(t, p.Ensure("fraud", target(8033)))
+	told()
 	p.SetAddresses(fraud, at(8033, "1.2.3.4"))
 	if got := told(); !slices.Equal(got, []string{"fraud"}) {
 		t.Errorf("told %v", got)

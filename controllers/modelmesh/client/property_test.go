@@ -57,35 +57,29 @@ func TestAddressesAreThoseOfReadyPods(t *testing.T) {
 	})
 }
 
-// However changes and connections cross each other, the last word to each connection is the last state.
-func TestTheLastWordIsTheLastState(t *testing.T) {
-	const rounds, connections = 50, 8
-	d := newDirectory()
-	var told [connections]*callback
+// However changes and connections cross each other, the last addresses are those of the last state.
+func TestTheLastAddressesAreThoseOfTheLastState(t *testing.T) {
+	const rounds, writers = 50, 8
+	p, _ := newPool(t)
 	var all sync.WaitGroup
-	for i := range connections {
-		all.Go(func() {
-			told[i], _ = resolve(d)
-			for range rounds {
-				_, r := resolve(d)
-				r.Close()
-			}
-		})
+	for i := range writers {
 		all.Go(func() {
 			for n := range rounds {
-				d.set(fraud, at(8033, "10.0."+strconv.Itoa(i)+"."+strconv.Itoa(n)))
+				p.SetAddresses(fraud, at(8033, "10.0."+strconv.Itoa(i)+"."+strconv.Itoa(n)))
 			}
 		})
 	}
-	all.Wait()
-	want := d.addresses(place{fraud, "8033"})
-	for i, cc := range told {
-		last := cc.states[len(cc.states)-1].Endpoints
-		if len(last) != 1 || !slices.Equal(want, []string{last[0].Addresses[0].Addr}) {
-			t.Errorf("connection %d was told %v last, want %v", i, last, want)
+	all.Go(func() {
+		for n := range rounds {
+			next := target(8033)
+			next.RESTPort = int32(n)
+			if err := p.Ensure("fraud", next); err != nil {
+				t.Error(err)
+			}
 		}
-	}
-	if len(d.resolvers) != connections {
-		t.Errorf("%d connections are known, want %d", len(d.resolvers), connections)
+	})
+	all.Wait()
+	if got, want := addressesOf(p, "fraud"), Addresses(p.endpoints[fraud], "8033"); len(want) != 1 || !slices.Equal(got, want) {
+		t.Errorf("addresses %v, want %v", got, want)
 	}
 }

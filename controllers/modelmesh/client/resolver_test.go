@@ -4,80 +4,51 @@ import (
 	"slices"
 	"testing"
 
-	"google.golang.org/grpc/resolver"
-	"google.golang.org/grpc/serviceconfig"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// callback is a connection that remembers what its resolver said.
-type callback struct {
-	states []resolver.State
-}
-
-func (c *callback) UpdateState(s resolver.State) error {
-	c.states = append(c.states, s)
-	if len(s.Endpoints) == 0 {
-		return errBadState
+// addressesOf are those that the connection of a namespace uses.
+func addressesOf(p *Pool, namespace string) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c := p.clients[namespace]; c != nil {
+		return *c.addresses.Load()
 	}
 	return nil
 }
-func (c *callback) ReportError(error)                                    {}
-func (c *callback) NewAddress([]resolver.Address)                        {}
-func (c *callback) ParseServiceConfig(string) *serviceconfig.ParseResult { return nil }
 
-var errBadState = ErrNoAddress // any error: gRPC refuses states without addresses
-
-// last are the addresses that were said last, and how often something was said.
-func (c *callback) last(t *testing.T, times int, want ...string) {
-	t.Helper()
-	if len(c.states) != times {
-		t.Fatalf("told %d times, want %d: %v", len(c.states), times, c.states)
+// [modelmesh-53] A connection has the addresses of its Service when it is made and after each change; one that was closed gets none.
+func TestAddressesReachTheConnectionOfTheService(t *testing.T) {
+	p, _ := newPool(t)
+	p.SetAddresses(fraud, at(8033, "1.2.3.4"))
+	must(t, p.Ensure("fraud", target(8033)))
+	first := p.clients["fraud"]
+	if got := addressesOf(p, "fraud"); !slices.Equal(got, []string{"1.2.3.4:8033"}) {
+		t.Errorf("addresses %v of a new connection", got)
 	}
-	var got []string
-	for _, endpoint := range c.states[times-1].Endpoints {
-		got = append(got, endpoint.Addresses[0].Addr)
+	p.SetAddresses(fraud, at(8033, "5.6.7.8", "1.2.3.4"))
+	p.SetAddresses(types.NamespacedName{Namespace: "elsewhere", Name: fraud.Name}, at(8033, "9.9.9.9"))
+	if got := addressesOf(p, "fraud"); !slices.Equal(got, []string{"1.2.3.4:8033", "5.6.7.8:8033"}) {
+		t.Errorf("addresses %v after a change", got)
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("addresses %v, want %v", got, want)
+	replaced := target(8033)
+	replaced.RESTPort = 8008
+	must(t, p.Ensure("fraud", replaced))
+	if got := addressesOf(p, "fraud"); !slices.Equal(got, []string{"1.2.3.4:8033", "5.6.7.8:8033"}) {
+		t.Errorf("addresses %v of the connection that replaced the first", got)
 	}
-}
-
-func resolve(d *directory) (*callback, resolver.Resolver) {
-	cc := &callback{}
-	return cc, d.resolve(place{service: fraud, port: "8033"}, cc)
-}
-
-// [modelmesh-53]
-func TestResolversOfOneService(t *testing.T) {
-	d, service := newDirectory(), fraud
-	d.set(service, at(8033, "1.2.3.4"))
-
-	one, first := resolve(d)
-	one.last(t, 1, "1.2.3.4:8033")
-	two, second := resolve(d)
-	two.last(t, 1, "1.2.3.4:8033")
-	one.last(t, 1, "1.2.3.4:8033")
-
-	d.set(service, at(8033, "5.6.7.8", "1.2.3.4"))
-	one.last(t, 2, "1.2.3.4:8033", "5.6.7.8:8033")
-	two.last(t, 2, "1.2.3.4:8033", "5.6.7.8:8033")
-
-	d.set(types.NamespacedName{Namespace: "elsewhere", Name: "modelmesh-serving"}, at(8033, "9.9.9.9"))
-	first.ResolveNow(resolver.ResolveNowOptions{})
-	one.last(t, 2, "1.2.3.4:8033", "5.6.7.8:8033")
-
-	first.Close()
-	d.set(service, nil)
-	one.last(t, 2, "1.2.3.4:8033", "5.6.7.8:8033")
-	two.last(t, 3)
-
-	second.Close()
-	d.set(service, at(8033, "1.2.3.4"))
-	one.last(t, 2, "1.2.3.4:8033", "5.6.7.8:8033")
-	two.last(t, 3)
-	if len(d.resolvers) != 0 {
-		t.Errorf("%d resolvers are still known", len(d.resolvers))
+	p.SetAddresses(fraud, nil)
+	if got := addressesOf(p, "fraud"); len(got) != 0 {
+		t.Errorf("addresses %v of a Service that is gone", got)
+	}
+	if got := *first.addresses.Load(); len(got) != 2 {
+		t.Errorf("addresses %v reached a closed connection", got)
+	}
+	p.Forget("fraud")
+	p.SetAddresses(fraud, at(8033, "1.2.3.4"))
+	if got := addressesOf(p, "fraud"); got != nil {
+		t.Errorf("addresses %v without a client", got)
 	}
 }
 

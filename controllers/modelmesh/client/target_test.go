@@ -90,13 +90,13 @@ func TestEndpointSlicesReachThePool(t *testing.T) {
 		_, err := e.Reconcile(t.Context(), requests[0])
 		must(t, err)
 	}
-	if got := p.directory.addresses(place{fraud, "8033"}); !slices.Equal(got, []string{"1.2.3.4:8033"}) || len(told()) != 1 {
+	if got := addressesOf(p, "fraud"); !slices.Equal(got, []string{"1.2.3.4:8033"}) || len(told()) != 1 {
 		t.Errorf("addresses %v", got)
 	}
 	must(t, reader.Delete(t.Context(), &slice))
 	_, err := e.Reconcile(t.Context(), requests[0])
 	must(t, err)
-	if got := p.directory.addresses(place{fraud, "8033"}); len(got) != 0 || len(told()) != 1 {
+	if got := addressesOf(p, "fraud"); len(got) != 0 || len(told()) != 1 {
 		t.Errorf("addresses %v of a Service that is gone", got)
 	}
 
@@ -122,14 +122,14 @@ func TestWhatGRPCIsTold(t *testing.T) {
 		"a fixed endpoint": {Target{Service: "mesh", Port: 8033, Endpoint: "dns:///localhost:1"}, "dns:///localhost:1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, err := dial("fraud", tc.target, newDirectory())
+			c, err := dial("fraud", tc.target)
 			must(t, err)
 			defer func() { must(t, c.conn.Close()) }()
 			if c.address() != tc.address || c.conn.Target() != tc.address {
 				t.Errorf("address %s, target %s; want %s", c.address(), c.conn.Target(), tc.address)
 			}
-			if got := c.place(); got != (place{service: types.NamespacedName{Namespace: "fraud", Name: "mesh"}, port: "8033"}) {
-				t.Errorf("place %+v", got)
+			if got := c.service(); got != (types.NamespacedName{Namespace: "fraud", Name: "mesh"}) || c.port() != "8033" {
+				t.Errorf("Service %s, port %s", got, c.port())
 			}
 			config, err := pair.config(tc.target.authority("fraud"))
 			if must(t, err); config.ServerName != "mesh.fraud" {

@@ -108,11 +108,11 @@ func TestDue(t *testing.T) {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
-	e := entry{asked: "m", outcome: answered, attempts: 3, version: "7", uid: "u"}
+	e := entry{asked: "m", outcome: answered, attempts: 3}
 	if e.begin("m"); e.attempts != 3 {
 		t.Error("it is about the same")
 	}
-	if e.begin("n"); e.attempts != 0 || e.order != orderNew || e.outcome != unasked || e.version != "7" || e.uid != "u" {
+	if e.begin("n"); e.attempts != 0 || e.order != orderNew || e.outcome != unasked {
 		t.Errorf("%+v", e)
 	}
 	e.askAgain(now, pauseMax)

@@ -54,11 +54,6 @@ type entry struct {
 	attempts int
 	// awaited is since when a runtime is there that the mesh does not know; zero for never.
 	awaited time.Time
-	// version is the resourceVersion that our last write led to, on the object with the uid.
-	version string
-	uid     types.UID
-	// behind is how many reconciles in a row found an object from before that write, or one that somebody else has changed since.
-	behind int
 }
 
 // podsChanged drops the patience that was learnt, and orders what may have lost its only copy.
@@ -122,20 +117,6 @@ func (m *memory) put(key types.NamespacedName, e entry) {
 		e.podsChanged()
 	}
 	m.entries[key] = e
-}
-
-// late notes that a reconcile found an outdated object, and returns how many in a row did. After too many the version that our last write
-// led to counts no more.
-func (m *memory) late(key types.NamespacedName) int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	e := m.entries[key]
-	e.behind++
-	if e.behind > maxBehind {
-		e.version = ""
-	}
-	m.entries[key] = e
-	return e.behind
 }
 
 // forget drops a model that is gone from the mesh, unless there is news of it.

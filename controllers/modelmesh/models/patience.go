@@ -21,12 +21,8 @@ const (
 	patienceWithRuntimes = 5 * time.Minute
 	// jitter spreads questions that many models ask for the same cause.
 	jitter = 0.3
-	// lag is the first pause while the cache has not seen the last write to an object, or while the mesh of a namespace has its
-	// hands full.
-	lag = 25 * time.Millisecond
-	// maxBehind is after how many such pauses, about three minutes in all, the version of our last write counts no more: the cluster
-	// was restored to a time before it.
-	maxBehind = 13
+	// pauseBusy is the first pause while as many calls to the mesh of a namespace are under way as may be.
+	pauseBusy = 25 * time.Millisecond
 	// maxFailures is how many questions in a row may get no answer before the status says so.
 	maxFailures = 3
 )
@@ -68,7 +64,7 @@ func (e *entry) begin(asked string) {
 	if e.asked == asked {
 		return
 	}
-	next := entry{asked: asked, version: e.version, uid: e.uid, behind: e.behind, order: max(e.order, orderStart)}
+	next := entry{asked: asked, order: max(e.order, orderStart)}
 	if e.asked != "" {
 		next.order = orderNew
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -54,11 +53,6 @@ func (r *models) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 		retry, err := r.remove(ctx, key)
 		return ctrl.Result{RequeueAfter: retry}, err
 	}
-	if e, _ := r.memory.look(key); e.uid == rec.UID && older(rec.version, e.version) {
-		if n := r.memory.late(key); n <= maxBehind {
-			return ctrl.Result{RequeueAfter: pause(n, lag, pauseMax)}, nil
-		}
-	}
 	retry, err := r.reconcile(ctx, key, from, rec)
 	return ctrl.Result{RequeueAfter: retry}, err
 }
@@ -72,32 +66,22 @@ func (r *models) reconcile(ctx context.Context, key types.NamespacedName, from o
 		r.memory.mark(key) // what it was woken for is still to be done
 		return 0, err
 	}
-	done, err := from.write(ctx, rec, next)
-	if done.version != "" {
-		e.version, e.uid = done.version, rec.UID
+	written, err := from.write(ctx, rec, next)
+	if written {
 		r.recordEvents(rec, next)
 	}
-	if !done.outdated {
-		e.behind = 0
-	}
 	r.memory.put(key, e)
-	switch {
-	case err != nil:
+	if err != nil || e.again.IsZero() {
 		return 0, err
-	case done.outdated:
-		return pause(r.memory.late(key), lag, pauseMax), nil
-	case e.again.IsZero():
-		return 0, nil
-	default:
-		return max(e.again.Sub(r.clock.Now()), time.Millisecond), nil
 	}
+	return max(e.again.Sub(r.clock.Now()), time.Millisecond), nil
 }
 
 // status is what the status has to be, after the mesh was asked where that is due.
 func (r *models) status(ctx context.Context, rec *record, e *entry) (v1alpha1.PredictorStatus, error) {
 	client, found := r.client(rec.Namespace)
 	if !found {
-		*e = entry{version: e.version, uid: e.uid, behind: e.behind}
+		*e = entry{}
 		return r.unserved(ctx, rec)
 	}
 	now := r.clock.Now()
@@ -122,7 +106,7 @@ func (r *models) status(ctx context.Context, rec *record, e *entry) (v1alpha1.Pr
 func plan(ctx context.Context, e *entry, next v1alpha1.PredictorStatus, failure error, now time.Time) {
 	switch {
 	case errors.Is(failure, errBusy):
-		e.again = now.Add(pause(maxCalls, lag, pauseMin))
+		e.again = now.Add(pause(maxCalls, pauseBusy, pauseMin))
 	case failure != nil:
 		log.FromContext(ctx).Info("The mesh did not answer; it is asked again", "reason", failure.Error())
 		e.failed(failure)
@@ -218,13 +202,4 @@ func (r *models) remove(ctx context.Context, key types.NamespacedName) (time.Dur
 		r.memory.put(key, e)
 		return e.again.Sub(now), nil
 	}
-}
-
-// older tells whether a record is from before our last write.
-func older(version, written string) bool {
-	if version == "" || written == "" {
-		return false
-	}
-	order, err := resourceversion.CompareResourceVersion(version, written)
-	return err == nil && order < 0
 }

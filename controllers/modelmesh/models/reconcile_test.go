@@ -465,9 +465,8 @@ func TestWritesThatFail(t *testing.T) {
 	w.mesh.answer = says(modelID(t, w), concrete(loaded))
 	group := schema.GroupResource{Resource: "predictors"}
 	w.patchFault = apierrors.NewConflict(group, "digits", errors.New("changed"))
-	w.waits(aPredictor)
-	if len(w.patches) != 16 {
-		t.Errorf("%d writes", len(w.patches))
+	if again := w.reconcile(aPredictor); again != 0 || len(w.patches) != 1 {
+		t.Errorf("again in %s after %d writes: the event of the change starts the next reconcile", again, len(w.patches))
 	}
 	w.patchFault = apierrors.NewInternalError(errors.New("broken"))
 	if _, err := w.Reconcile(t.Context(), ctrl.Request{NamespacedName: aPredictor}); err == nil {
@@ -480,62 +479,6 @@ func TestWritesThatFail(t *testing.T) {
 	w.reconcile(aPredictor)
 	if w.mesh.calls() != 1 || !w.status().Available {
 		t.Errorf("%d calls, %+v", w.mesh.calls(), w.status())
-	}
-}
-
-// A record from before our last write is no base for a decision.
-func TestTheCacheLagsBehind(t *testing.T) {
-	w := newWorld(t, predictor())
-	w.mesh.answer = says(modelID(t, w), concrete(loaded))
-	w.reconcile(aPredictor)
-	e, _ := w.memory.look(aPredictor)
-	if e.version == "" {
-		t.Fatal("the version is not remembered")
-	}
-	e.version, e.stale = "99999999", true
-	w.memory.entries[aPredictor] = e
-	if again := w.reconcile(aPredictor); !isPause(again, lag) || w.mesh.calls() != 1 {
-		t.Errorf("again in %s, %d calls", again, w.mesh.calls())
-	}
-	e.version = "1" // the cache has caught up
-	w.memory.entries[aPredictor] = e
-	if again := w.reconcile(aPredictor); again != 0 || w.mesh.calls() != 2 {
-		t.Errorf("again in %s, %d calls", again, w.mesh.calls())
-	}
-	for _, tc := range []struct {
-		version, written string
-		want             bool
-	}{{"", "1", false}, {"1", "", false}, {"1", "2", true}, {"2", "2", false}, {"10", "9", false}, {"x", "9", false}} {
-		if got := older(tc.version, tc.written); got != tc.want {
-			t.Errorf("older(%q, %q) = %t", tc.version, tc.written, got)
-		}
-	}
-}
-
-// A cluster that was restored from a backup counts its versions from before our last write: after some minutes they hold again.
-func TestVersionsOfARestoredCluster(t *testing.T) {
-	for name, connected := range map[string]bool{"with pods": true, "without a client": false} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, predictor())
-			w.mesh.answer = says(modelID(t, w), concrete(loaded))
-			w.connected = connected
-			w.reconcile(aPredictor)
-			e, _ := w.memory.look(aPredictor)
-			e.version, e.uid, e.stale = "99999999", "uid", true
-			w.memory.entries[aPredictor] = e
-			calls, all := w.mesh.calls(), time.Duration(0)
-			for n := range maxBehind {
-				again := w.reconcile(aPredictor)
-				if again < lag || w.mesh.calls() != calls {
-					t.Fatalf("pass %d: again in %s", n, again)
-				}
-				all += again
-			}
-			if again := w.reconcile(aPredictor); again != 0 || (w.mesh.calls() != calls) != connected || all < 2*time.Minute || all > 6*time.Minute {
-				t.Errorf("again in %s after %s, %d calls", again, all, w.mesh.calls())
-			}
-			w.rests(aPredictor)
-		})
 	}
 }
 

@@ -30,8 +30,6 @@ type record struct {
 	problem string
 	// object is what events are about; nil where the source has no object.
 	object client.Object
-	// version is the resourceVersion of the object; empty without one.
-	version string
 }
 
 // id is that of the concrete model; empty where the spec describes none.
@@ -46,16 +44,9 @@ func (r *record) id() string {
 type origin interface {
 	// get returns nil for a model that is not there, or that somebody else serves; errAway where that cannot be told.
 	get(ctx context.Context, name types.NamespacedName) (*record, error)
-	// write stores a status if that changes anything.
-	write(ctx context.Context, r *record, status v1alpha1.PredictorStatus) (written, error)
-}
-
-// written is what came of writing a status. The zero value says that nothing had to be written.
-type written struct {
-	// version that the object got; empty where nothing was written.
-	version string
-	// outdated tells that the record was not the present one, so that nothing was written.
-	outdated bool
+	// write stores a status if that changes anything, and reports whether it did. Nothing is written over an object that has changed
+	// since it was read: its event starts another reconcile.
+	write(ctx context.Context, r *record, status v1alpha1.PredictorStatus) (written bool, err error)
 }
 
 // predictors are the resources of our own.
@@ -73,16 +64,16 @@ func (p *predictors) get(ctx context.Context, name types.NamespacedName) (*recor
 		return nil, fmt.Errorf("reading the Predictor: %w", err)
 	}
 	m := modelmesh.FromPredictor(predictor)
-	return &record{Model: m, status: *predictor.Status.DeepCopy(), problem: m.Invalid(), object: predictor, version: predictor.ResourceVersion}, nil
+	return &record{Model: m, status: *predictor.Status.DeepCopy(), problem: m.Invalid(), object: predictor}, nil
 }
 
-func (p *predictors) write(ctx context.Context, r *record, status v1alpha1.PredictorStatus) (written, error) {
+func (p *predictors) write(ctx context.Context, r *record, status v1alpha1.PredictorStatus) (bool, error) {
 	if equality.Semantic.DeepEqual(r.status, status) {
-		return written{}, nil
+		return false, nil
 	}
-	patch, err := predictorPatch(r.version, status)
+	patch, err := predictorPatch(r.object.GetResourceVersion(), status)
 	if err != nil {
-		return written{}, err
+		return false, err
 	}
 	return patchStatus(ctx, p.client, r.object, patch)
 }
@@ -115,14 +106,13 @@ func orNull[T ~string](s T) any {
 }
 
 // patchStatus writes, unless the object has changed or gone.
-func patchStatus(ctx context.Context, c client.Client, object client.Object, patch []byte) (written, error) {
-	err := c.Status().Patch(ctx, object, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(fieldOwner))
-	switch {
-	case err == nil:
-		return written{version: object.GetResourceVersion()}, nil
-	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
-		return written{outdated: true}, nil
-	default:
-		return written{}, fmt.Errorf("writing the status: %w", err)
+func patchStatus(ctx context.Context, c client.Client, object client.Object, patch []byte) (written bool, err error) {
+	err = c.Status().Patch(ctx, object, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(fieldOwner))
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return false, nil
 	}
+	if err != nil {
+		return false, fmt.Errorf("writing the status: %w", err)
+	}
+	return true, nil
 }

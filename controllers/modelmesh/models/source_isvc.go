@@ -39,23 +39,23 @@ func (s *services) get(ctx context.Context, name types.NamespacedName) (*record,
 	if !ours {
 		return nil, nil // somebody else serves it
 	}
-	r := &record{Model: m, status: predictorStatus(&service.Status), problem: m.Invalid(), object: service, version: service.ResourceVersion}
+	r := &record{Model: m, status: predictorStatus(&service.Status), problem: m.Invalid(), object: service}
 	if err != nil {
 		r.problem = err.Error()
 	}
 	return r, nil
 }
 
-func (s *services) write(ctx context.Context, r *record, status v1alpha1.PredictorStatus) (written, error) {
+func (s *services) write(ctx context.Context, r *record, status v1alpha1.PredictorStatus) (bool, error) {
 	before, ok := r.object.(*v1beta1.InferenceService)
 	if !ok {
-		return written{}, fmt.Errorf("writing the status of a %T as that of an InferenceService", r.object)
+		return false, fmt.Errorf("writing the status of a %T as that of an InferenceService", r.object)
 	}
 	after := before.DeepCopy()
 	putStatus(&after.Status, status, r.Name, s.clock.Now())
 	patch, err := servicePatch(before, after)
 	if err != nil || patch == nil {
-		return written{}, err
+		return false, err
 	}
 	return patchStatus(ctx, s.client, before, patch)
 }

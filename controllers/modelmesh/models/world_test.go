@@ -214,16 +214,6 @@ func isPause(got, want time.Duration) bool {
 	return got >= want && got <= time.Duration(float64(want)*(1+jitter))
 }
 
-// waits checks that passes which find outdated objects come with pauses that grow.
-func (w *world) waits(key types.NamespacedName) {
-	w.t.Helper()
-	for n := range 16 {
-		if again, want := w.reconcile(key), min(lag<<n, pauseMax); !isPause(again, want) {
-			w.t.Errorf("again in %s, want about %s", again, want)
-		}
-	}
-}
-
 func (w *world) status() v1alpha1.PredictorStatus {
 	w.t.Helper()
 	p := &v1alpha1.Predictor{}
