@@ -10,11 +10,8 @@ import (
 type remembered struct {
 	// cookie is the key of the sidecar's cookies.
 	cookie []byte
-	// gathered are the versions of what the storage entries were made of, and entries the version of the Secret that held them then.
-	gathered, entries string
-	// certificate is the version of the Secret with a certificate that was found good until renewal.
-	certificate string
-	renewal     time.Time
+	// renewal is when the certificate of the sidecar is due; zero for none.
+	renewal time.Time
 	// told is what users were told last about each topic.
 	told map[topic]string
 }
@@ -43,6 +40,3 @@ type published struct {
 	// told is what users were told last.
 	told string
 }
-
-// trusted is what is remembered of the certificate of one namespace.
-type trusted struct{ version, text string }

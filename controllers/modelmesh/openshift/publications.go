@@ -27,7 +27,6 @@ import (
 type publications struct {
 	common
 	memory modelmesh.Store[types.NamespacedName, published]
-	trust  modelmesh.Store[types.NamespacedName, trusted]
 }
 
 // Reconcile implements reconcile.Reconciler. Requests name an InferenceService.
@@ -87,19 +86,9 @@ func (r *publications) reconcile(ctx context.Context, s *v1beta1.InferenceServic
 	if !r.Served().Has(capability.Route) {
 		return 0, nil
 	}
-	mesh := onMesh(s)
-	var desired apply.Desired
-	var problem string
-	if mesh {
-		enabled, err := r.enabled(ctx, s.Namespace)
-		if err != nil {
-			return 0, err
-		}
-		if enabled {
-			if desired, problem, err = r.decide(ctx, s); err != nil {
-				return 0, err
-			}
-		}
+	desired, problem, err := r.decide(ctx, s)
+	if err != nil {
+		return 0, err
 	}
 	retry, err := r.apply(ctx, s, desired, &problem)
 	if err != nil {
@@ -107,7 +96,7 @@ func (r *publications) reconcile(ctx context.Context, s *v1beta1.InferenceServic
 	}
 	r.recordProblem(s, problem)
 	var former client.ListOption // the Routes of the former companion lack our labels
-	if mesh {
+	if onMesh(s) {
 		former = client.MatchingLabels{LabelInferenceService: s.Name}
 	}
 	err = r.applier.Prune(ctx, s, desired, []schema.GroupVersionKind{capability.Route}, former)
@@ -137,8 +126,14 @@ func (r *publications) recordProblem(s *v1beta1.InferenceService, problem string
 	}
 }
 
-// decide looks at what the Route depends on.
+// decide returns the Route that is wanted, and why there is none where one was asked for.
 func (r *publications) decide(ctx context.Context, s *v1beta1.InferenceService) (apply.Desired, string, error) {
+	if !onMesh(s) {
+		return nil, "", nil
+	}
+	if enabled, err := r.enabled(ctx, s.Namespace); err != nil || !enabled {
+		return nil, "", err
+	}
 	settings, err := r.Settings(ctx, s.Namespace)
 	if err != nil {
 		return nil, "", err
@@ -169,29 +164,14 @@ func (r *publications) runtime(ctx context.Context, s *v1beta1.InferenceService,
 	return serving(model, runtimes, settings.RESTProxy.Enabled), nil
 }
 
-// certificate returns what the mesh of a namespace is known by: the CA in its TLS Secret, else the certificate itself. It is read
-// when the Secret has changed.
+// certificate returns what the mesh of a namespace is known by: the CA in its TLS Secret, else the certificate itself; "" without one.
 func (r *publications) certificate(ctx context.Context, name types.NamespacedName) (string, error) {
-	head, err := r.headOf(ctx, place{secretKind, name})
-	if err != nil {
-		return "", err
-	}
-	if head == nil {
-		r.trust.Delete(name)
-		return "", nil
-	}
-	if known, _ := r.trust.Get(name); known.version == head.ResourceVersion {
-		return known.text, nil
-	}
 	var live corev1.Secret
-	err = r.live.Get(ctx, name, &live)
-	if client.IgnoreNotFound(err) != nil {
+	if err := r.live.Get(ctx, name, &live); client.IgnoreNotFound(err) != nil {
 		return "", fmt.Errorf("reading Secret %s: %w", name, err)
 	}
-	text := live.Data[corev1.ServiceAccountRootCAKey]
-	if len(text) == 0 {
-		text = live.Data[corev1.TLSCertKey]
+	if ca := live.Data[corev1.ServiceAccountRootCAKey]; len(ca) > 0 {
+		return string(ca), nil
 	}
-	r.trust.Set(name, trusted{version: head.ResourceVersion, text: string(text)})
-	return string(text), nil
+	return string(live.Data[corev1.TLSCertKey]), nil
 }
