@@ -14,6 +14,7 @@ import (
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -149,7 +150,7 @@ func TestMetricsAreServedWithOurCertificate(t *testing.T) {
 		"self-issued":         {hooks, metricsserver.Options{SecureServing: true}, true},
 		"another certificate": {hooks, metricsserver.Options{SecureServing: true, CertDir: "/etc/metrics-certs"}, false},
 		"plain":               {hooks, metricsserver.Options{}, false},
-		"mounted":             {webhooks{certificate: &certs.Mounted{}}, metricsserver.Options{SecureServing: true}, false},
+		"mounted":             {webhooks{certificate: &certwatcher.CertWatcher{}}, metricsserver.Options{SecureServing: true}, false},
 		"no webhooks":         {webhooks{}, metricsserver.Options{SecureServing: true}, false},
 	} {
 		config := &tls.Config{MinVersion: tls.VersionTLS12}

@@ -37,20 +37,26 @@ func read(ctx context.Context, client discovery.DiscoveryInterfaceWithContext, g
 		}
 	}
 	for _, group := range list {
-		for _, version := range group.Versions {
-			gv := schema.GroupVersion{Group: group.Name, Version: version.Version}
-			_, described := out.kinds[gv]
-			cause := failed[gv]
-			if described || !groups[gv.Group] || apierrors.IsNotFound(cause) { // the last went away between two requests
-				continue
-			}
-			if cause == nil { // the aggregated document lists a version without its resources while it is being collected
-				cause = errors.New("its resources are not known yet")
-			}
-			out.failed[gv] = fmt.Errorf("reading the resources of %s: %w", gv, cause)
+		if groups[group.Name] {
+			out.addFailed(group, failed)
 		}
 	}
 	return out, nil
+}
+
+// addFailed notes the versions of a group that are listed and could not be described.
+func (s served) addFailed(group *metav1.APIGroup, failed map[schema.GroupVersion]error) {
+	for _, version := range group.Versions {
+		gv := schema.GroupVersion{Group: group.Name, Version: version.Version}
+		cause := failed[gv]
+		if _, described := s.kinds[gv]; described || apierrors.IsNotFound(cause) { // the last disappeared between two requests
+			continue
+		}
+		if cause == nil { // the aggregated document lists a version without its resources while it is being collected
+			cause = errors.New("its resources are not known yet")
+		}
+		s.failed[gv] = fmt.Errorf("reading the resources of %s: %w", gv, cause)
+	}
 }
 
 func (s served) add(gv schema.GroupVersion, list *metav1.APIResourceList) {

@@ -89,10 +89,9 @@ func (w *Watcher) removeInformers(kinds []schema.GroupVersionKind) {
 		whole.SetGroupVersionKind(k)
 		representations := []client.Object{metadataOf(k), whole}
 		if w.options.Scheme != nil && w.options.Scheme.Recognizes(k) {
-			if typed, err := w.options.Scheme.New(k); err == nil {
-				if obj, ok := typed.(client.Object); ok {
-					representations = append(representations, obj)
-				}
+			typed, _ := w.options.Scheme.New(k)
+			if obj, ok := typed.(client.Object); ok {
+				representations = append(representations, obj)
 			}
 		}
 		for _, obj := range representations {

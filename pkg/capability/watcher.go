@@ -237,14 +237,13 @@ func (w *Watcher) evaluate(answer served) (next Set, held bool) {
 		case listed, failed && (unknown || before.Has(k)):
 			kinds = append(kinds, k)
 		case unknown, !before.Has(k):
-		default:
-			if w.omitted[k].IsZero() {
-				w.omitted[k] = now
-			}
-			if now.Sub(w.omitted[k]) < window {
-				kinds, held = append(kinds, k), true
-				continue
-			}
+		case w.omitted[k].IsZero():
+			w.omitted[k] = now
+			kinds, held = append(kinds, k), true
+			continue
+		case now.Sub(w.omitted[k]) < window:
+			kinds, held = append(kinds, k), true
+			continue
 		}
 		delete(w.omitted, k)
 	}

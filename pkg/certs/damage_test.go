@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	certutil "k8s.io/client-go/util/cert"
+
 	"pgregory.net/rapid"
 )
 
@@ -67,7 +69,7 @@ func TestAnyDamageToARootIsMended(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		bundle, err := parseCertificates(r.Data[keyCACert])
+		bundle, err := certutil.ParseCertsPEM(r.Data[keyCACert])
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,7 +7,7 @@
 //   - KeepServing keeps the certificate of a server with a CA that signs nothing else, where the platform makes none.
 //   - Authority keeps CA and serving certificate of the webhooks in one Secret that all replicas share, serves from memory, and writes
 //     the CA into the webhook configurations that name it. Any replica may do the work: the Secret is written with optimistic
-//     concurrency, and who loses reads what the winner wrote. A Mounted certificate (OLM, service-ca, cert-manager) is used where
+//     concurrency, and who loses reads what the winner wrote. A mounted certificate (OLM, service-ca, cert-manager) is used where
 //     there is one.
 //
 // Renewal never breaks a connection: whoever still serves an old certificate is trusted as long as its CA stands in the bundle, which is

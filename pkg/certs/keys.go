@@ -9,9 +9,11 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"math/big"
+
+	certutil "k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
 )
 
 // Keys of the Secrets. The first two are those of type kubernetes.io/tls.
@@ -67,7 +69,7 @@ func sign(template, parent *x509.Certificate, key, signer crypto.Signer) (*x509.
 func encodeCertificates(certs ...*x509.Certificate) []byte {
 	var b bytes.Buffer
 	for _, c := range certs {
-		b.Write(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw}))
+		b.Write(pem.EncodeToMemory(&pem.Block{Type: certutil.CertificateBlockType, Bytes: c.Raw}))
 	}
 	return b.Bytes()
 }
@@ -83,55 +85,15 @@ func encodeKey(key crypto.Signer) ([]byte, error) {
 // FirstCertificate reads the first certificate of a text in PEM form, which is that of the server in tls.crt; nil when there is none
 // that can be read.
 func FirstCertificate(raw []byte) *x509.Certificate {
-	block, _ := pem.Decode(raw)
-	if block == nil {
-		return nil
+	if all, err := certutil.ParseCertsPEM(raw); err == nil {
+		return all[0]
 	}
-	c, err := x509.ParseCertificate(block.Bytes)
-	if err != nil {
-		return nil
-	}
-	return c
-}
-
-func parseCertificates(raw []byte) ([]*x509.Certificate, error) {
-	var out []*x509.Certificate
-	for {
-		var block *pem.Block
-		if block, raw = pem.Decode(raw); block == nil {
-			break
-		}
-		c, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, c)
-	}
-	if len(out) == 0 {
-		return nil, errors.New("no certificate in PEM form")
-	}
-	return out, nil
+	return nil
 }
 
 // parseKey reads the first key in any of the forms that programs write: PKCS #8, PKCS #1 (RSA) and SEC 1 (EC).
 func parseKey(raw []byte) (crypto.Signer, error) {
-	block, rest := pem.Decode(raw)
-	if block != nil && block.Type == "EC PARAMETERS" { // openssl ecparam puts them before the key
-		block, _ = pem.Decode(rest)
-	}
-	if block == nil {
-		return nil, errors.New("no key in PEM form")
-	}
-	var key any
-	var err error
-	switch block.Type {
-	case "RSA PRIVATE KEY":
-		key, err = x509.ParsePKCS1PrivateKey(block.Bytes)
-	case "EC PRIVATE KEY":
-		key, err = x509.ParseECPrivateKey(block.Bytes)
-	default:
-		key, err = x509.ParsePKCS8PrivateKey(block.Bytes)
-	}
+	key, err := keyutil.ParsePrivateKeyPEM(raw)
 	if err != nil {
 		return nil, err
 	}

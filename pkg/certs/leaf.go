@@ -11,6 +11,8 @@ import (
 	"slices"
 	"time"
 
+	certutil "k8s.io/client-go/util/cert"
+
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
@@ -93,7 +95,7 @@ func (r *Root) judge(data map[string][]byte, o LeafOptions, now time.Time) (*x50
 	if len(data) == 0 {
 		return nil, nil, "there was none"
 	}
-	chain, err := parseCertificates(data[keyLeafCert])
+	chain, err := certutil.ParseCertsPEM(data[keyLeafCert])
 	if err != nil {
 		return nil, nil, fmt.Sprintf("reading %s: %v", keyLeafCert, err)
 	}

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	certutil "k8s.io/client-go/util/cert"
 )
 
 var leafOptions = LeafOptions{
@@ -29,7 +31,7 @@ func keepLeaf(t *testing.T, r *Root, data map[string][]byte, o LeafOptions, now 
 
 // verify accepts a certificate as a server under a name and as a client, as a process does that read a bundle.
 func verify(data map[string][]byte, bundle []byte, name string, now time.Time) error {
-	chain, err := parseCertificates(data[keyLeafCert])
+	chain, err := certutil.ParseCertsPEM(data[keyLeafCert])
 	if err != nil {
 		return err
 	}
@@ -57,7 +59,7 @@ func TestANewLeaf(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	chain, _ := parseCertificates(l.Data[keyLeafCert])
+	chain, _ := certutil.ParseCertsPEM(l.Data[keyLeafCert])
 	c := chain[0]
 	if c.Subject.String() != "CN=ray-head" || c.IsCA || len(c.AuthorityKeyId) == 0 || !slices.Contains(c.DNSNames, "127.0.0.1") {
 		t.Errorf("subject %s, CA %t, names %v", c.Subject, c.IsCA, c.DNSNames)

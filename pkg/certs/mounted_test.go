@@ -47,7 +47,7 @@ func TestMounted(t *testing.T) {
 	if err != nil || served.Leaf.DNSNames[0] != serviceName {
 		t.Errorf("served %v, %v", served, err)
 	}
-	m.watcher.WithWatchInterval(10 * time.Millisecond)
+	m.WithWatchInterval(10 * time.Millisecond)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- m.Start(ctx) }()

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	certutil "k8s.io/client-go/util/cert"
 )
 
 // keyNextKey holds the key of a CA that is published and does not sign yet.
@@ -97,7 +99,7 @@ func KeepRoot(data map[string][]byte, o RootOptions, now time.Time) (Root, error
 func loadRoot(data map[string][]byte, now time.Time) (Root, error) {
 	var r Root
 	var err error
-	if r.bundle, err = parseCertificates(data[keyCACert]); err != nil {
+	if r.bundle, err = certutil.ParseCertsPEM(data[keyCACert]); err != nil {
 		return r, fmt.Errorf("reading %s: %w", keyCACert, err)
 	}
 	if r.key, err = parseKey(data[keyCAKey]); err != nil {
@@ -149,7 +151,7 @@ func freshRoot(data map[string][]byte, o RootOptions, reason error, now time.Tim
 	if len(data) > 0 {
 		r.Step, r.Why = Repaired, reason.Error()
 	}
-	if known, err := parseCertificates(data[keyCACert]); err == nil {
+	if known, err := certutil.ParseCertsPEM(data[keyCACert]); err == nil {
 		r.bundle = slices.DeleteFunc(known, func(c *x509.Certificate) bool { return !c.IsCA })
 	}
 	ca, key, err := o.issue(now)

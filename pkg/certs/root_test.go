@@ -11,6 +11,8 @@ import (
 	"maps"
 	"testing"
 	"time"
+
+	certutil "k8s.io/client-go/util/cert"
 )
 
 const year = 365 * 24 * time.Hour
@@ -32,7 +34,7 @@ func keepRoot(t *testing.T, data map[string][]byte, now time.Time) Root {
 // mustSign checks what clients rely on: the first certificate of ca.crt is that of ca.key, and can sign now.
 func mustSign(t *testing.T, r Root, now time.Time) {
 	t.Helper()
-	bundle, err := parseCertificates(r.Data[keyCACert])
+	bundle, err := certutil.ParseCertsPEM(r.Data[keyCACert])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,8 @@ package certs
 import (
 	"crypto/x509"
 	"time"
+
+	certutil "k8s.io/client-go/util/cert"
 )
 
 // ServingOptions say for what a serving certificate is good.
@@ -25,7 +27,7 @@ func KeepServing(data map[string][]byte, o ServingOptions, now time.Time) (Leaf,
 	leaf := LeafOptions{CommonName: o.DNSNames[0], DNSNames: o.DNSNames, Lifetime: o.Lifetime, Algorithm: o.Algorithm, ServerOnly: true}
 	var r Root
 	var before []*x509.Certificate
-	if known, err := parseCertificates(data[keyCACert]); err == nil {
+	if known, err := certutil.ParseCertsPEM(data[keyCACert]); err == nil {
 		r.bundle, before = known, known[:1]
 		old, _, why := r.judge(data, leaf, now)
 		if why == "" {

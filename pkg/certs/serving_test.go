@@ -6,6 +6,8 @@ import (
 	"crypto/x509"
 	"testing"
 	"time"
+
+	certutil "k8s.io/client-go/util/cert"
 )
 
 var servingOptions = ServingOptions{Authority: "test-ca", DNSNames: []string{"mlflow", "mlflow.ns.svc", "localhost"}, Lifetime: 90 * 24 * time.Hour}
@@ -71,7 +73,7 @@ func TestServingOverlaps(t *testing.T) {
 	}
 	late := second.Expires.Add(time.Hour)
 	third := keepServing(t, second.Data, late)
-	if got, err := parseCertificates(third.Data["ca.crt"]); err != nil || len(got) != 1 {
+	if got, err := certutil.ParseCertsPEM(third.Data["ca.crt"]); err != nil || len(got) != 1 {
 		t.Errorf("%d authorities after the others have ended, %v", len(got), err)
 	}
 	if !accepts(t, third.Data, third.Data["ca.crt"], late) {

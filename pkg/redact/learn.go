@@ -64,14 +64,7 @@ func valuesOf(key, value string) []string {
 	if len(value) > maxLength || !isSecret(key, value) {
 		return nil
 	}
-	out := []string{value}
-	if lines := strings.Split(value, "\n"); len(lines) > 1 {
-		for _, line := range lines {
-			if line = strings.TrimSpace(line); len(line) >= minLine && !strings.HasPrefix(line, "-----") {
-				out = append(out, line)
-			}
-		}
-	}
+	out := append([]string{value}, longLines(value)...)
 	if address, err := url.Parse(value); err == nil && address.User != nil {
 		if password, given := address.User.Password(); given && len(password) >= minValue {
 			out = append(out, password, url.QueryEscape(password), url.PathEscape(password))
@@ -81,6 +74,20 @@ func valuesOf(key, value string) []string {
 		out = append(out, base64.StdEncoding.EncodeToString([]byte(plain)))
 		if quoted, err := json.Marshal(plain); err == nil {
 			out = append(out, strings.Trim(string(quoted), `"`))
+		}
+	}
+	return out
+}
+
+// longLines returns the lines of a text with several ones, without those that may stand anywhere.
+func longLines(value string) []string {
+	if !strings.Contains(value, "\n") {
+		return nil
+	}
+	var out []string
+	for line := range strings.SplitSeq(value, "\n") {
+		if line = strings.TrimSpace(line); len(line) >= minLine && !strings.HasPrefix(line, "-----") {
+			out = append(out, line)
 		}
 	}
 	return out

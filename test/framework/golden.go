@@ -135,29 +135,38 @@ func ReadObjects(path string) ([]*unstructured.Unstructured, error) {
 		} else if err != nil {
 			return nil, fmt.Errorf("decoding %s: %w", path, err)
 		}
-		if len(document) == 0 {
-			continue
-		}
-		object := &unstructured.Unstructured{}
-		// Whole numbers become int64, as in objects that come from an API server.
-		if err := utiljson.Unmarshal(document, &object.Object); err != nil {
-			return nil, fmt.Errorf("decoding %s: %w", path, err)
-		}
-		if len(object.Object) == 0 {
-			continue
-		}
-		if !object.IsList() {
-			objects = append(objects, object)
-			continue
-		}
-		list, err := object.ToList()
+		more, err := objectsIn(document)
 		if err != nil {
 			return nil, fmt.Errorf("decoding %s: %w", path, err)
 		}
-		for index := range list.Items {
-			objects = append(objects, &list.Items[index])
+		objects = append(objects, more...)
+	}
+}
+
+// objectsIn returns the object of a document, or those of the List that it is.
+func objectsIn(document json.RawMessage) ([]*unstructured.Unstructured, error) {
+	object := &unstructured.Unstructured{}
+	// Whole numbers become int64, as in objects that come from an API server.
+	if len(document) > 0 {
+		if err := utiljson.Unmarshal(document, &object.Object); err != nil {
+			return nil, err
 		}
 	}
+	switch {
+	case len(object.Object) == 0:
+		return nil, nil
+	case !object.IsList():
+		return []*unstructured.Unstructured{object}, nil
+	}
+	list, err := object.ToList()
+	if err != nil {
+		return nil, err
+	}
+	var objects []*unstructured.Unstructured
+	for index := range list.Items {
+		objects = append(objects, &list.Items[index])
+	}
+	return objects, nil
 }
 
 // GoldenText compares a text with a file. With `-update` on the command line of go test the file is written.
