@@ -2,7 +2,6 @@ package raycluster
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -155,28 +154,24 @@ func belongs(head metav1.Object, c raycluster.Cluster) bool {
 	return labels[raycluster.LabelClusterName] == c.Name() && labels[raycluster.LabelClusterNamespace] == c.Namespace()
 }
 
-// setFinalizers sends nothing but the list of finalizers, bound to the version that was read.
+// setFinalizers sends nothing but the list of finalizers.
 func (r *clusters) setFinalizers(ctx context.Context, cluster *unstructured.Unstructured, finalizers []string) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"resourceVersion": cluster.GetResourceVersion(), "finalizers": finalizers,
-	}})
-	if err != nil {
-		return fmt.Errorf("encoding the finalizers: %w", err)
-	}
-	return r.patch(ctx, cluster, "finalizers", patch)
+	return r.patch(ctx, cluster, "finalizers", func(head *metav1.PartialObjectMetadata) { head.Finalizers = finalizers })
 }
 
-// patch sends a merge patch for the cluster, and leaves in it what the server answers of its metadata.
-func (r *clusters) patch(ctx context.Context, cluster *unstructured.Unstructured, what string, patch []byte) error {
-	answer := &metav1.PartialObjectMetadata{}
-	answer.SetGroupVersionKind(raycluster.GVK)
-	answer.SetNamespace(cluster.GetNamespace())
-	answer.SetName(cluster.GetName())
-	err := r.cached.Patch(ctx, answer, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(raycluster.FieldOwner))
-	if err != nil {
+// patch sends a change of the metadata of a cluster, bound to the version that was read, and leaves in it what the server answers.
+func (r *clusters) patch(ctx context.Context, cluster *unstructured.Unstructured, what string, change func(*metav1.PartialObjectMetadata)) error {
+	head := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: cluster.GetNamespace(), Name: cluster.GetName(), ResourceVersion: cluster.GetResourceVersion(), Finalizers: cluster.GetFinalizers(),
+	}}
+	head.SetGroupVersionKind(raycluster.GVK)
+	before := head.DeepCopy()
+	change(head)
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.cached.Patch(ctx, head, patch, client.FieldOwner(raycluster.FieldOwner)); err != nil {
 		return fmt.Errorf("patching %s of the RayCluster: %w", what, err)
 	}
-	cluster.SetResourceVersion(answer.ResourceVersion)
-	cluster.SetFinalizers(answer.Finalizers)
+	cluster.SetResourceVersion(head.ResourceVersion)
+	cluster.SetFinalizers(head.Finalizers)
 	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
@@ -16,12 +18,14 @@ type Inputs struct {
 	Mode raycluster.Mode
 	// OpenShift: the cluster serves Routes and signs serving certificates.
 	OpenShift bool
-	// Gateway: HTTPRoutes are served.
-	Gateway bool
+	// Gateway: HTTPRoutes are served. CertManager: Certificates of cert-manager are.
+	Gateway, CertManager bool
 	// Domain is the ingress domain, set or discovered; "" when none is known.
 	Domain string
 	// KubeRay are the namespaces from which KubeRay reaches the heads.
 	KubeRay []string
+	// Pods are those that the cluster controls.
+	Pods []corev1.Pod
 	// Heads are what the pods of the head have of ours, those that are not over.
 	Heads []raycluster.Injected
 	// Mounted is what pods have of our certificates, workers too: the first of those that have any.

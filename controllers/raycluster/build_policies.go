@@ -3,16 +3,14 @@ package raycluster
 import (
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 type (
@@ -44,19 +42,14 @@ func policies(c raycluster.Cluster, in Inputs) apply.Desired {
 }
 
 func policy(c raycluster.Cluster, name, nodeType string, rules ...*rule) *networkingv1ac.NetworkPolicyApplyConfiguration {
-	return networkingv1ac.NetworkPolicy(name, c.Namespace()).
-		WithLabels(marks(c, nil)).
-		WithSpec(networkingv1ac.NetworkPolicySpec().
-			WithPodSelector(selecting(map[string]string{raycluster.LabelCluster: c.Name(), raycluster.LabelNodeType: nodeType})).
-			WithPolicyTypes(networkingv1.PolicyTypeIngress).
-			WithIngress(rules...))
+	return resources.IngressPolicy(metaOf(c, name), map[string]string{raycluster.LabelCluster: c.Name(), raycluster.LabelNodeType: nodeType}, rules...)
 }
 
 // headRules begin with those of the CodeFlare operator, in its order.
 func headRules(c raycluster.Cluster, in Inputs) []*rule {
 	rules := []*rule{from(nil, sameCluster(c))}
 	if in.OpenToNamespace {
-		rules = append(rules, from([]int32{raycluster.PortClient, raycluster.PortDashboard}, networkingv1ac.NetworkPolicyPeer().WithPodSelector(metav1ac.LabelSelector())))
+		rules = append(rules, from([]int32{raycluster.PortClient, raycluster.PortDashboard}, resources.PodsWith(nil)))
 	}
 	rules = append(rules, kubeRayRule(in, kubeRayPorts(c))...)
 	if len(in.MonitoringNamespaces) > 0 {
@@ -93,7 +86,7 @@ func routedRules(c raycluster.Cluster, in Inputs) []*rule {
 
 // serveRule admits the users of a Serve application: pods of the namespace, and what routers bring.
 func serveRule(in Inputs) *rule {
-	peers := []*peer{networkingv1ac.NetworkPolicyPeer().WithPodSelector(metav1ac.LabelSelector())}
+	peers := []*peer{resources.PodsWith(nil)}
 	if routers := in.routers(); len(routers) > 0 {
 		peers = append(peers, inNamespaces(routers))
 	}
@@ -116,7 +109,8 @@ func kubeRayRule(in Inputs, ports []int32) []*rule {
 	if len(in.KubeRay) == 0 {
 		return nil // no namespaces would be all
 	}
-	return []*rule{from(ports, inNamespaces(in.KubeRay).WithPodSelector(selecting(map[string]string{labelComponent: kubeRayComponent})))}
+	return []*rule{from(ports, inNamespaces(in.KubeRay).WithPodSelector(
+		metav1ac.LabelSelector().WithMatchLabels(map[string]string{labelComponent: kubeRayComponent})))}
 }
 
 // routers are the namespaces of the ingress controllers. Only settings name them on plain Kubernetes, where a tenant may be able
@@ -136,19 +130,11 @@ func (in Inputs) routers() []string {
 
 // from makes a rule for some TCP ports, all for none, and some peers, anybody for none.
 func from(ports []int32, peers ...*peer) *rule {
-	r := networkingv1ac.NetworkPolicyIngressRule().WithFrom(peers...)
-	for _, number := range ports {
-		r.WithPorts(networkingv1ac.NetworkPolicyPort().WithProtocol(corev1.ProtocolTCP).WithPort(intstr.FromInt32(number)))
-	}
-	return r
+	return resources.AllowTCP(ports...).WithFrom(peers...)
 }
 
 func sameCluster(c raycluster.Cluster) *peer {
-	return networkingv1ac.NetworkPolicyPeer().WithPodSelector(selecting(map[string]string{raycluster.LabelCluster: c.Name()}))
-}
-
-func selecting(match map[string]string) *metav1ac.LabelSelectorApplyConfiguration {
-	return metav1ac.LabelSelector().WithMatchLabels(match)
+	return resources.PodsWith(map[string]string{raycluster.LabelCluster: c.Name()})
 }
 
 // inNamespaces selects namespaces by name; the label is set by Kubernetes, so nobody can give it to another namespace.

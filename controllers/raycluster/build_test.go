@@ -17,7 +17,6 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
-	webhook "github.com/odh-platform/odh-platform-operator/webhooks/raycluster"
 )
 
 // clusterFrom reads a RayCluster from YAML below its kind.
@@ -45,7 +44,7 @@ func inputsFor(u *unstructured.Unstructured, openShift bool, changes ...func(*In
 	}
 	c := raycluster.View(u.Object)
 	in.Domain = strings.TrimSuffix(in.IngressDomain, ".")
-	in.Mode = raycluster.Decide(webhook.WishesOf(in.RayCluster), raycluster.Platform{OpenShift: openShift}, c, c)
+	in.Mode = raycluster.Decide(in.RayCluster, openShift, c, c)
 	return in
 }
 

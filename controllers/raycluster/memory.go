@@ -6,6 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/certificates"
 )
 
 // memory is what is remembered of each cluster between two reconciles. All of it can be lost.
@@ -23,6 +25,8 @@ type remembered struct {
 	asked int64
 	// deleted are the pods that were deleted for want of a pull secret.
 	deleted map[types.UID]bool
+	// certificates is what their keeper remembers.
+	certificates certificates.Memory
 	// messages are the last ones on each topic.
 	messages map[topic]string
 }
@@ -43,16 +47,16 @@ func (m *memory) of(cluster *unstructured.Unstructured) *remembered {
 	return known
 }
 
-// replace forgets the cluster of that name unless it has the uid, and returns the uid of the one forgotten.
-func (m *memory) replace(name types.NamespacedName, uid types.UID) types.UID {
+// replace forgets the cluster of that name unless it has the uid, and returns what was remembered; nil for nothing.
+func (m *memory) replace(name types.NamespacedName, uid types.UID) *remembered {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	known := m.clusters[name]
 	if known == nil || known.uid == uid {
-		return ""
+		return nil
 	}
 	delete(m.clusters, name)
-	return known.uid
+	return known
 }
 
 // topic is what a user is informed about.

@@ -15,6 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/certificates"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
@@ -28,14 +29,9 @@ const (
 	strangerRetry = time.Minute
 )
 
-// Certificates issues what the pods of a cluster and the sidecar before its dashboard serve with.
-type Certificates interface {
-	// Keep issues and renews; it returns after which time something is due, zero for never.
-	Keep(ctx context.Context, cluster *unstructured.Unstructured, mode raycluster.Mode) (time.Duration, error)
-	// Wanted names what belongs to the certificates in this mode, so that it is not removed.
-	Wanted(c raycluster.Cluster, mode raycluster.Mode) apply.Desired
-	// Forget drops what is remembered of a cluster that is gone.
-	Forget(uid types.UID)
+// keeper issues and renews what the pods of a cluster and the sidecar before its dashboard serve with, see certificates.Keeper.
+type keeper interface {
+	Keep(ctx context.Context, cluster *unstructured.Unstructured, in certificates.Inputs, memory *certificates.Memory) (time.Duration, error)
 }
 
 // clusters reconciles what is around RayClusters.
@@ -47,7 +43,7 @@ type clusters struct {
 	// pods holds those of Ray.
 	pods         client.Reader
 	applier      *apply.Applier
-	certificates Certificates
+	certificates keeper
 	settings     func(context.Context) (config.RayCluster, error)
 	served       func() capability.Set
 	domain       func() string
@@ -116,7 +112,7 @@ func (r *clusters) around(ctx context.Context, cluster *unstructured.Unstructure
 	if err != nil {
 		return 0, err
 	}
-	work, mode := &work{}, in.inForce(c)
+	work := &work{}
 	stands := r.guard(ctx, work, cluster, c, in, p, paused)
 	work.add(again, nil)
 	if paused {
@@ -128,7 +124,7 @@ func (r *clusters) around(ctx context.Context, cluster *unstructured.Unstructure
 	if len(work.errs) == 0 {
 		r.memory.of(cluster).resolve(topicApply)
 	}
-	work.add(0, r.prune(ctx, cluster, c, append(p.all(), r.certificates.Wanted(c, mode)...)))
+	work.add(0, r.prune(ctx, cluster, c, append(p.all(), certificates.Wanted(c, in.forCertificates(c))...)))
 	if p.binding == nil {
 		work.add(0, r.unbind(ctx, cluster, c))
 	}
@@ -150,8 +146,8 @@ func (r *clusters) guard(ctx context.Context, work *work, cluster *unstructured.
 	}
 	stands := len(work.errs) == failures && work.retry == 0 // a retry is for what somebody else has in its place
 	work.add(retry, nil)
-	if mode := in.inForce(c); mode.Active() {
-		work.add(r.certificates.Keep(ctx, cluster, mode))
+	if in.Mode.Active() {
+		work.add(r.certificates.Keep(ctx, cluster, in.forCertificates(c), &r.memory.of(cluster).certificates))
 	}
 	return stands && len(work.errs) == failures
 }
@@ -196,12 +192,10 @@ func (r *clusters) event(cluster *unstructured.Unstructured, topic topic, severi
 
 // forget drops what is remembered of the cluster that had the name before the one with the uid; empty for none.
 func (r *clusters) forget(name types.NamespacedName, uid types.UID) {
-	gone := r.memory.replace(name, uid)
-	if gone == "" {
-		return
+	if gone := r.memory.replace(name, uid); gone != nil {
+		r.applier.Forget(gone.uid)
+		gone.certificates.Forget()
 	}
-	r.applier.Forget(gone)
-	r.certificates.Forget(gone)
 }
 
 // work collects how the steps of a reconcile ended: one that fails does not keep the later ones from being done.

@@ -2,9 +2,8 @@ package raycluster
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
@@ -38,10 +37,6 @@ func (r *clusters) reinject(ctx context.Context, cluster *unstructured.Unstructu
 	if !in.Mode.Active() || !c.Suspended() || !outdated(c, in) || known.asked == cluster.GetGeneration() {
 		return nil
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": cluster.GetResourceVersion()}})
-	if err != nil {
-		return fmt.Errorf("encoding an empty patch: %w", err)
-	}
 	known.asked = cluster.GetGeneration()
-	return r.patch(ctx, cluster, "pod templates", patch)
+	return r.patch(ctx, cluster, "pod templates", func(*metav1.PartialObjectMetadata) {})
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/certificates"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/raycluster"
@@ -51,7 +50,7 @@ func Render(in RenderInputs, object *unstructured.Unstructured) (objects []*unst
 		desired = append(desired, *p.binding)
 		cluster.SetFinalizers(append(cluster.GetFinalizers(), raycluster.Finalizer))
 	}
-	issued, secrets := certificates.Render(cluster, inputs.inForce(c), in.Settings, inputs.Domain, in.Served)
+	issued, secrets := certificates.Render(cluster, inputs.forCertificates(c))
 	desired = append(append(desired, issued...), p.exposing...)
 	around, err := apply.Render(desired, ComponentName, cluster)
 	if err != nil {
@@ -72,14 +71,10 @@ func Render(in RenderInputs, object *unstructured.Unstructured) (objects []*unst
 
 // inputs are those of a controller that reads the cluster for the first time.
 func (in RenderInputs) inputs(c raycluster.Cluster) Inputs {
-	out := Inputs{
-		RayCluster: in.Settings, OpenShift: in.Served.OpenShift(), Gateway: in.Served.Has(capability.HTTPRoute),
-		Domain: clusterdomain.Prefer(in.Settings.IngressDomain, in.Domain), KubeRay: in.KubeRay,
+	out := newInputs(c, in.Settings, in.Served, in.Domain)
+	if out.KubeRay = in.Settings.KubeRayNamespaces; len(out.KubeRay) == 0 {
+		out.KubeRay = in.KubeRay
 	}
-	if len(in.Settings.KubeRayNamespaces) > 0 {
-		out.KubeRay = in.Settings.KubeRayNamespaces
-	}
-	out.Mode = raycluster.Decide(webhook.WishesOf(in.Settings), raycluster.Platform{OpenShift: out.OpenShift}, c, c)
 	return out
 }
 

@@ -23,13 +23,9 @@ func (r *clusters) repairPulls(ctx context.Context, cluster *unstructured.Unstru
 	if !in.Mode.Active() || !in.OpenShift || !in.guard(c).Sidecar() || c.HasPullSecrets() || !in.published(c) {
 		return nil
 	}
-	all, err := pods.Of(ctx, r.pods, c.Namespace(), cluster.GetUID())
-	if err != nil {
-		return err
-	}
 	known := r.memory.of(cluster)
-	for i := range all {
-		pod := &all[i]
+	for i := range in.Pods {
+		pod := &in.Pods[i]
 		if pod.DeletionTimestamp != nil || known.deleted[pod.UID] || !slices.ContainsFunc(pods.WaitingReasons(pod), isPullError) {
 			continue
 		}

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/certificates"
 	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/pods"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
@@ -48,17 +49,11 @@ type scene struct {
 	refuse func(verb, kind string) error
 }
 
-// Keep implements Certificates.
-func (s *scene) Keep(_ context.Context, _ *unstructured.Unstructured, mode raycluster.Mode) (time.Duration, error) {
-	s.kept = append(s.kept, mode)
+// Keep implements keeper.
+func (s *scene) Keep(_ context.Context, _ *unstructured.Unstructured, in certificates.Inputs, _ *certificates.Memory) (time.Duration, error) {
+	s.kept = append(s.kept, in.Mode)
 	return time.Hour, s.fails
 }
-
-// Wanted implements Certificates.
-func (s *scene) Wanted(raycluster.Cluster, raycluster.Mode) apply.Desired { return nil }
-
-// Forget implements Certificates.
-func (s *scene) Forget(types.UID) {}
 
 var openShift = capability.NewSet(capability.Route, capability.OpenShiftIngress)
 

@@ -104,10 +104,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, d Deps) error {
 		settings: d.Settings.Get, served: d.Served.Current, domain: d.Domain.Domain, kubeRay: where.Namespaces,
 		recorder: mgr.GetEventRecorder(ComponentName),
 	}
-	r.certificates = certificates.New(certificates.Deps{
-		Cached: mgr.GetClient(), Live: mgr.GetAPIReader(), Pods: podCache, Writer: mgr.GetClient(), Applier: d.Applier, Clock: d.Clock,
-		Recorder: r.recorder, Settings: d.Settings.Get, Domain: d.Domain.Domain, Served: d.Served.Current,
-	})
+	r.certificates = &certificates.Keeper{
+		Cached: mgr.GetClient(), Live: mgr.GetAPIReader(), Writer: mgr.GetClient(), Applier: d.Applier, Clock: d.Clock, Recorder: r.recorder,
+	}
 	c, err := r.watch(mgr, podCache, []source.Source{
 		source.Channel(moved, r.everyCluster()), d.Settings.Changes(anyCluster(), r.everyCluster()),
 		d.Served.Changes(anyCluster(), r.everyCluster()), d.Domain.Changes(anyCluster(), r.everyCluster()),

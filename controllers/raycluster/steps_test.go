@@ -270,15 +270,15 @@ func TestMemoryFollowsTheUID(t *testing.T) {
 		t.Error("news are what differs from before")
 	}
 	name := types.NamespacedName{Namespace: "team1", Name: "demo"}
-	if gone := m.replace(name, u.GetUID()); gone != "" {
-		t.Errorf("forgot %s", gone)
+	if gone := m.replace(name, u.GetUID()); gone != nil {
+		t.Errorf("forgot %s", gone.uid)
 	}
 	u.SetUID("another")
 	if !m.of(u).isNews("a", "other") {
 		t.Error("another cluster of the name remembers nothing")
 	}
-	if gone := m.replace(name, ""); gone != "another" {
-		t.Errorf("forgot %q", gone)
+	if gone := m.replace(name, ""); gone == nil || gone.uid != "another" {
+		t.Errorf("forgot %v", gone)
 	}
 	if m.of(u).resolve("a") {
 		t.Error("nothing was open")

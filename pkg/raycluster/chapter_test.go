@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
 // bases are the third column of the table in section 2.3; clusters without the annotation have them as names.
@@ -108,7 +110,10 @@ func TestEveryDecision(t *testing.T) {
 	for _, issuer := range []Issuer{"", IssuerOperator, IssuerCertManager, IssuerPod} {
 		for mask := range 1 << 7 {
 			bit := func(i int) bool { return bools[mask>>i&1] }
-			w, p := Wishes{OAuth: bit(0), MTLS: bit(1), Issuer: issuer, TrustKubeRay: bit(6)}, Platform{OpenShift: bit(2)}
+			w, openShift := config.RayCluster{OAuth: bit(0), MTLS: bit(1), Certificates: string(issuer)}, bit(2)
+			if bit(6) {
+				w.KubeRaySecurity = config.KubeRaySecurityTrust
+			}
 			spec := map[string]any{}
 			if bit(3) {
 				spec["authOptions"] = map[string]any{"mode": "token"}
@@ -124,7 +129,7 @@ func TestEveryDecision(t *testing.T) {
 			switch {
 			case w.OAuth && bit(3) && bit(6):
 				want.Auth = AuthRay
-			case w.OAuth && p.OpenShift:
+			case w.OAuth && openShift:
 				want.Auth = AuthOAuth
 			case w.OAuth:
 				want.Auth = AuthProxy
@@ -135,12 +140,12 @@ func TestEveryDecision(t *testing.T) {
 					want.Issuer = IssuerOperator
 				}
 			}
-			got := Decide(w, p, c, c)
+			got := Decide(w, openShift, c, c)
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("%+v on %+v with %v (-want +got):\n%s", w, p, spec, diff)
+				t.Errorf("%+v on %t with %v (-want +got):\n%s", w, openShift, spec, diff)
 			}
 			// What decides is the same for an object that is new, and it is stable: the result does not change what is asked.
-			if diff := cmp.Diff(got, Decide(w, p, c, Cluster{})); diff != "" {
+			if diff := cmp.Diff(got, Decide(w, openShift, c, Cluster{})); diff != "" {
 				t.Errorf("a new one: %s", diff)
 			}
 		}
@@ -200,7 +205,7 @@ func TestViewsOfAnything(t *testing.T) {
 			t.Errorf("%+v, %+v", injected, own)
 		}
 		for _, previous := range []Cluster{c, {}} {
-			m := Decide(Wishes{OAuth: true, MTLS: true}, Platform{OpenShift: true}, c, previous)
+			m := Decide(config.RayCluster{OAuth: true, MTLS: true}, true, c, previous)
 			if m.MTLS != m.Issuer.Known() || m.KeepsAccount && !m.Auth.Sidecar() || !m.Active() && (m.MTLS || m.Policies || m.Auth != AuthNone) {
 				t.Errorf("%+v of %v", m, object)
 			}
@@ -209,7 +214,7 @@ func TestViewsOfAnything(t *testing.T) {
 			}
 		}
 		_, _, _, _ = c.Names(), c.Owner(), c.DashboardHost(), c.ClientDNSName("d")
-		if c.Workers() < 0 || c.UserAccount() == "" && Decide(Wishes{OAuth: true}, Platform{}, c, Cluster{}).KeepsAccount {
+		if c.Workers() < 0 || c.UserAccount() == "" && Decide(config.RayCluster{OAuth: true}, false, c, Cluster{}).KeepsAccount {
 			t.Errorf("%v", object)
 		}
 		if after := fmt.Sprint(object); after != before {

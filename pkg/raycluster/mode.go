@@ -1,6 +1,9 @@
 package raycluster
 
-import "github.com/odh-platform/odh-platform-operator/pkg/resources/oauthproxy"
+import (
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources/oauthproxy"
+)
 
 // Auth is how the dashboard of a cluster knows who is there.
 type Auth string
@@ -36,25 +39,6 @@ const (
 // Known tells whether there is such an issuer.
 func (i Issuer) Known() bool { return i == IssuerOperator || i == IssuerCertManager || i == IssuerPod }
 
-// Wishes are what the administrator wants for clusters.
-type Wishes struct {
-	// OAuth wants dashboards guarded.
-	OAuth bool
-	// MTLS wants the traffic between pods and of clients encrypted.
-	MTLS bool
-	// Issuer of the certificates of new clusters; empty for IssuerOperator.
-	Issuer Issuer
-	// TrustKubeRay relies on what KubeRay does for a cluster by itself: a token of Ray takes the place of the sidecar, and
-	// KubeRay's NetworkPolicies that of ours.
-	TrustKubeRay bool
-}
-
-// Platform is what the Kubernetes cluster offers.
-type Platform struct {
-	// OpenShift tells whether there are the OAuth server and the Routes of OpenShift.
-	OpenShift bool
-}
-
 // Mode is what is done for one cluster.
 type Mode struct {
 	// Skip says why nothing is done; empty when something is.
@@ -76,7 +60,9 @@ func (m Mode) Active() bool { return m.Skip == "" }
 // Decide says what is done for a cluster. The previous one is what is stored, if it is: a cluster that has certificates
 // keeps their issuer, because its pods hold what that has issued; and only a stored one can be on its way out. A controller
 // gives what it reads for both.
-func Decide(w Wishes, p Platform, cluster, previous Cluster) Mode {
+//
+// OpenShift tells whether there are the OAuth server and the Routes of OpenShift.
+func Decide(s config.RayCluster, openShift bool, cluster, previous Cluster) Mode {
 	switch {
 	case previous.Deleted():
 		return Mode{Skip: "it is being deleted"}
@@ -84,19 +70,20 @@ func Decide(w Wishes, p Platform, cluster, previous Cluster) Mode {
 		return Mode{Skip: "spec.managedBy gives it to " + cluster.ManagedBy()}
 	}
 	own := cluster.OwnSecurity()
-	m := Mode{Policies: !own.NetworkPolicy || !w.TrustKubeRay}
+	trusted := s.KubeRaySecurity == config.KubeRaySecurityTrust
+	m := Mode{Policies: !own.NetworkPolicy || !trusted}
 	switch {
-	case !w.OAuth:
-	case own.Token && w.TrustKubeRay:
+	case !s.OAuth:
+	case own.Token && trusted:
 		m.Auth = AuthRay
-	case p.OpenShift:
+	case openShift:
 		m.Auth = AuthOAuth
 	default:
 		m.Auth = AuthProxy
 	}
 	m.KeepsAccount = m.Auth.Sidecar() && cluster.wantsOwnAccount()
-	if w.MTLS && !own.MTLS {
-		m.MTLS, m.Issuer = true, issuerFor(w, cluster, previous)
+	if s.MTLS && !own.MTLS {
+		m.MTLS, m.Issuer = true, issuerFor(Issuer(s.Certificates), cluster, previous)
 	}
 	return m
 }
@@ -125,8 +112,7 @@ func (m Mode) WithCertificatesOf(has Injected) Mode {
 }
 
 // issuerFor keeps the form of what is in the pods, and otherwise follows the annotation, then the setting.
-func issuerFor(w Wishes, cluster, previous Cluster) Issuer {
-	wanted := w.Issuer
+func issuerFor(wanted Issuer, cluster, previous Cluster) Issuer {
 	if !wanted.Known() {
 		wanted = IssuerOperator
 	}

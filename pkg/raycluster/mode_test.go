@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
 const (
@@ -13,47 +15,47 @@ const (
 )
 
 func TestDecide(t *testing.T) {
-	all := Wishes{OAuth: true, MTLS: true}
-	trusting := Wishes{OAuth: true, MTLS: true, TrustKubeRay: true}
-	shift := Platform{OpenShift: true}
+	all := config.RayCluster{OAuth: true, MTLS: true}
+	trusting := config.RayCluster{OAuth: true, MTLS: true, KubeRaySecurity: config.KubeRaySecurityTrust}
+	const shift = true
 	for name, test := range map[string]struct {
-		wishes            Wishes
-		platform          Platform
+		wishes            config.RayCluster
+		platform          bool
 		cluster, previous string
 		want              Mode
 	}{
 		"OpenShift":                    {all, shift, "{}", "{}", Mode{Auth: AuthOAuth, MTLS: true, Issuer: IssuerOperator, Policies: true}},
-		"plain, R16":                   {all, Platform{}, "{}", "{}", Mode{Auth: AuthProxy, MTLS: true, Issuer: IssuerOperator, Policies: true}},
-		"nothing wanted":               {Wishes{}, shift, "{}", "{}", Mode{Policies: true}},
+		"plain, R16":                   {all, false, "{}", "{}", Mode{Auth: AuthProxy, MTLS: true, Issuer: IssuerOperator, Policies: true}},
+		"nothing wanted":               {config.RayCluster{}, shift, "{}", "{}", Mode{Policies: true}},
 		"deleted, R29":                 {all, shift, "{}", "metadata: {deletionTimestamp: '2026-01-01T00:00:00Z'}", Mode{Skip: "it is being deleted"}},
 		"pretends to be deleted":       {all, shift, "metadata: {deletionTimestamp: '2026-01-01T00:00:00Z'}", "{}", Mode{Auth: AuthOAuth, MTLS: true, Issuer: IssuerOperator, Policies: true}},
 		"runs elsewhere, R23":          {all, shift, "spec: {managedBy: kueue.x-k8s.io/multikueue}", "{}", Mode{Skip: "spec.managedBy gives it to kueue.x-k8s.io/multikueue"}},
 		"token of Ray, trusted":        {trusting, shift, "spec: {authOptions: {mode: token}}", "{}", Mode{Auth: AuthRay, MTLS: true, Issuer: IssuerOperator, Policies: true}},
 		"token of Ray":                 {all, shift, "spec: {authOptions: {mode: token}}", "{}", Mode{Auth: AuthOAuth, MTLS: true, Issuer: IssuerOperator, Policies: true}},
-		"token of Ray, and no wish":    {Wishes{TrustKubeRay: true}, shift, "spec: {authOptions: {mode: token}}", "{}", Mode{Policies: true}},
+		"token of Ray, and no wish":    {config.RayCluster{KubeRaySecurity: config.KubeRaySecurityTrust}, shift, "spec: {authOptions: {mode: token}}", "{}", Mode{Policies: true}},
 		"certificates of KubeRay":      {all, shift, "spec: {tlsOptions: {enabled: true}}", "{}", Mode{Auth: AuthOAuth, Policies: true}},
 		"policies of KubeRay":          {all, shift, "spec: {networkPolicy: {mode: DenyAll}}", "{}", Mode{Auth: AuthOAuth, MTLS: true, Issuer: IssuerOperator, Policies: true}},
 		"policies of KubeRay, trusted": {trusting, shift, "spec: {networkPolicy: {mode: DenyAll}}", "{}", Mode{Auth: AuthOAuth, MTLS: true, Issuer: IssuerOperator}},
-		"setting pod":                  {Wishes{MTLS: true, Issuer: IssuerPod}, shift, "{}", "{}", Mode{MTLS: true, Issuer: IssuerPod, Policies: true}},
-		"annotation over setting":      {Wishes{MTLS: true, Issuer: IssuerPod}, shift, "metadata: {annotations: {ray.openshift.ai/certificates: cert-manager}}", "{}", Mode{MTLS: true, Issuer: IssuerCertManager, Policies: true}},
-		"annotation unknown":           {Wishes{MTLS: true, Issuer: IssuerPod}, shift, "metadata: {annotations: {ray.openshift.ai/certificates: x}}", "{}", Mode{MTLS: true, Issuer: IssuerPod, Policies: true}},
-		"setting unknown":              {Wishes{MTLS: true, Issuer: "x"}, shift, "{}", "{}", Mode{MTLS: true, Issuer: IssuerOperator, Policies: true}},
-		"exists in the original form":  {Wishes{MTLS: true}, shift, "metadata: {annotations: {ray.openshift.ai/certificates: operator}}", "spec: " + podForm, Mode{MTLS: true, Issuer: IssuerPod, Policies: true}},
-		"exists with Secrets":          {Wishes{MTLS: true, Issuer: IssuerPod}, shift, "{}", "spec: " + secretForm, Mode{MTLS: true, Issuer: IssuerOperator, Policies: true}},
-		"exists with Secrets, another": {Wishes{MTLS: true, Issuer: IssuerCertManager}, shift, "{}", "spec: " + secretForm, Mode{MTLS: true, Issuer: IssuerCertManager, Policies: true}},
+		"setting pod":                  {config.RayCluster{MTLS: true, Certificates: string(IssuerPod)}, shift, "{}", "{}", Mode{MTLS: true, Issuer: IssuerPod, Policies: true}},
+		"annotation over setting":      {config.RayCluster{MTLS: true, Certificates: string(IssuerPod)}, shift, "metadata: {annotations: {ray.openshift.ai/certificates: cert-manager}}", "{}", Mode{MTLS: true, Issuer: IssuerCertManager, Policies: true}},
+		"annotation unknown":           {config.RayCluster{MTLS: true, Certificates: string(IssuerPod)}, shift, "metadata: {annotations: {ray.openshift.ai/certificates: x}}", "{}", Mode{MTLS: true, Issuer: IssuerPod, Policies: true}},
+		"setting unknown":              {config.RayCluster{MTLS: true, Certificates: "x"}, shift, "{}", "{}", Mode{MTLS: true, Issuer: IssuerOperator, Policies: true}},
+		"exists in the original form":  {config.RayCluster{MTLS: true}, shift, "metadata: {annotations: {ray.openshift.ai/certificates: operator}}", "spec: " + podForm, Mode{MTLS: true, Issuer: IssuerPod, Policies: true}},
+		"exists with Secrets":          {config.RayCluster{MTLS: true, Certificates: string(IssuerPod)}, shift, "{}", "spec: " + secretForm, Mode{MTLS: true, Issuer: IssuerOperator, Policies: true}},
+		"exists with Secrets, another": {config.RayCluster{MTLS: true, Certificates: string(IssuerCertManager)}, shift, "{}", "spec: " + secretForm, Mode{MTLS: true, Issuer: IssuerCertManager, Policies: true}},
 		"keeps its account, R30": {
-			Wishes{OAuth: true}, shift,
+			config.RayCluster{OAuth: true}, shift,
 			"metadata: {name: c, annotations: {ray.openshift.ai/keep-service-account: 'true'}}\nspec: {headGroupSpec: {template: {spec: {serviceAccountName: mine}}}}",
 			"{}", Mode{Auth: AuthOAuth, KeepsAccount: true, Policies: true},
 		},
 		"keeps its account that was overwritten": {
-			Wishes{OAuth: true}, shift,
+			config.RayCluster{OAuth: true}, shift,
 			"metadata: {name: c, annotations: {ray.openshift.ai/keep-service-account: 'true', ray.openshift.ai/service-account: mine}}\n" +
 				"spec: {headGroupSpec: {template: {spec: {serviceAccountName: c-oauth-proxy}}}}",
 			"{}", Mode{Auth: AuthOAuth, KeepsAccount: true, Policies: true},
 		},
 		"has no account to keep": {
-			Wishes{OAuth: true}, shift,
+			config.RayCluster{OAuth: true}, shift,
 			"metadata: {name: c, annotations: {ray.openshift.ai/keep-service-account: 'true'}}", "{}", Mode{Auth: AuthOAuth, Policies: true},
 		},
 	} {

@@ -58,7 +58,7 @@ func (s Sidecar) oauth() (*corev1ac.ContainerApplyConfiguration, error) {
 		WithPorts(proxyPort()).
 		WithEnv(oauthproxy.CookieVariable(s.Names.CookieSecret)).
 		WithVolumeMounts(mount(VolumeProxyTLS, oauthproxy.TLSDir), mount(VolumeToken, tokenDir)).
-		WithResources(resourcesOf(s.Resources)).
+		WithResources(resources.Requirements(s.Resources.Requests, s.Resources.Limits)).
 		WithSecurityContext(resources.SidecarSecurity()), nil
 }
 
@@ -83,7 +83,7 @@ func (s Sidecar) proxy() *corev1ac.ContainerApplyConfiguration {
 		Certificate: file("tls.crt"), Key: file("tls.key"),
 	}.Container()
 	container.Ports[0].WithName(PortProxyName)
-	return container.WithVolumeMounts(mount(VolumeToken, tokenDir)).WithResources(resourcesOf(s.Resources))
+	return container.WithVolumeMounts(mount(VolumeToken, tokenDir)).WithResources(resources.Requirements(s.Resources.Requests, s.Resources.Limits))
 }
 
 // Volumes are those which the sidecar mounts. Nobody else in the pod mounts them, so their files may be readable for all.
@@ -123,8 +123,4 @@ func mount(volume, path string) *corev1ac.VolumeMountApplyConfiguration {
 
 func secretVolume(name, secret string, items ...*corev1ac.KeyToPathApplyConfiguration) *corev1ac.VolumeApplyConfiguration {
 	return corev1ac.Volume().WithName(name).WithSecret(corev1ac.SecretVolumeSource().WithSecretName(secret).WithItems(items...))
-}
-
-func resourcesOf(r corev1.ResourceRequirements) *corev1ac.ResourceRequirementsApplyConfiguration {
-	return corev1ac.ResourceRequirements().WithRequests(r.Requests).WithLimits(r.Limits)
 }

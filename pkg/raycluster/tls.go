@@ -80,7 +80,7 @@ func (t TLS) InitContainer() *corev1ac.ContainerApplyConfiguration {
 		WithName(InitCertificate).
 		WithImage(t.Image).
 		WithVolumeMounts(t.Mounts()...).
-		WithResources(resourcesOf(t.Resources)).
+		WithResources(resources.Requirements(t.Resources.Requests, t.Resources.Limits)).
 		WithSecurityContext(t.security())
 	if t.Issuer != IssuerPod {
 		env := TLSEnv()

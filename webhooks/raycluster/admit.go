@@ -25,5 +25,5 @@ func Admit(s Settings, object map[string]any) (admitted map[string]any, warnings
 	if violations := p.violations(); len(violations) > 0 {
 		return nil, nil, violations.ToAggregate()
 	}
-	return finished, p.warnings(s), nil
+	return finished, p.warnings(), nil
 }

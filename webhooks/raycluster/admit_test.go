@@ -28,7 +28,7 @@ const plainCluster = `{"apiVersion":"ray.io/v1","kind":"RayCluster","metadata":{
 func TestAdmit(t *testing.T) {
 	for name, served := range map[string]capability.Set{"plain": capability.NewSet(), "openshift": capability.NewSet(capability.Route, capability.OpenShiftIngress)} {
 		settings := SettingsOf(config.DefaultRayCluster(), served, "apps.example.org", "v7")
-		if settings.Platform.OpenShift != (name == "openshift") || settings.Domain != "apps.example.org" {
+		if settings.OpenShift != (name == "openshift") || settings.Domain != "apps.example.org" {
 			t.Errorf("%s: %+v", name, settings)
 		}
 		given := fresh(t, plainCluster)

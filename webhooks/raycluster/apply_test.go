@@ -104,7 +104,7 @@ func TestApplyOfTheSDK(t *testing.T) {
 	for variant, s := range variants {
 		later := s.with(newer)
 		certificate := func(pod string) []string {
-			if !s.Wishes.MTLS {
+			if !s.MTLS {
 				return nil
 			}
 			return []string{pod + ".initContainers.1.image"}

@@ -14,25 +14,23 @@ import (
 // element is an entry of a list in a pod template, such as a container.
 type element = map[string]any
 
-// encode turns an apply configuration into an element.
-func encode(configuration any) (element, error) {
+// encoder turns apply configurations into elements, and keeps the first error.
+type encoder struct{ err error }
+
+func (e *encoder) one(configuration any) element {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(configuration)
-	if err != nil {
-		return nil, fmt.Errorf("encoding %T: %w", configuration, err)
+	if err != nil && e.err == nil {
+		e.err = fmt.Errorf("encoding %T: %w", configuration, err)
 	}
-	return fields, nil
+	return fields
 }
 
-func encodeEach[T any](configurations []T) ([]element, error) {
+func each[T any](e *encoder, configurations []T) []element {
 	var elements []element
 	for _, configuration := range configurations {
-		fields, err := encode(configuration)
-		if err != nil {
-			return nil, err
-		}
-		elements = append(elements, fields)
+		elements = append(elements, e.one(configuration))
 	}
-	return elements, nil
+	return elements
 }
 
 // ofUsers are the fields of our containers that users may set.

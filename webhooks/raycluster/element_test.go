@@ -68,11 +68,12 @@ func TestEncode(t *testing.T) {
 		Number int64  `json:"number"`
 		Text   string `json:"text,omitempty"`
 	}
-	got, err := encode(&given{Number: math.MaxInt64})
-	if diff := cmp.Diff(element{"number": int64(math.MaxInt64)}, got); diff != "" || err != nil {
-		t.Error(diff, err)
+	var e encoder
+	got := e.one(&given{Number: math.MaxInt64})
+	if diff := cmp.Diff(element{"number": int64(math.MaxInt64)}, got); diff != "" || e.err != nil {
+		t.Error(diff, e.err)
 	}
-	if _, err := encodeEach([]int{5}); err == nil {
+	if each(&e, []int{5}); e.err == nil {
 		t.Error("a number is no element")
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 
 	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -50,9 +49,7 @@ func read(request admission.Request) (*asked, bool, error) {
 			return nil, false, err
 		}
 		if before := shapeErrors(a.old); len(before) > 0 { // then nothing of it is worth keeping, but it exists
-			a.stored = len(a.shape) > 0 && !slices.ContainsFunc(a.shape, func(now *field.Error) bool {
-				return !slices.ContainsFunc(before, func(was *field.Error) bool { return was.Error() == now.Error() })
-			})
+			a.stored = len(a.shape) > 0 && a.shape[0].Error() == before[0].Error()
 			a.old = raycluster.View(map[string]any{"metadata": a.old.Object()["metadata"]})
 		}
 	}
@@ -165,5 +162,5 @@ func (v *validator) Handle(ctx context.Context, request admission.Request) admis
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
-	return author.Deny(raycluster.GVK.GroupKind(), p.violations()).WithWarnings(p.warnings(settings)...)
+	return author.Deny(raycluster.GVK.GroupKind(), p.violations()).WithWarnings(p.warnings()...)
 }

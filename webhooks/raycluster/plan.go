@@ -3,28 +3,20 @@ package raycluster
 import (
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // Settings are what the webhooks have to know besides the object.
 type Settings struct {
-	// Wishes of the administrator.
-	Wishes raycluster.Wishes
-	// DenyKubeRay refuses what lets KubeRay secure a cluster in place of this program.
-	DenyKubeRay bool
-	// Platform is what the cluster offers.
-	Platform raycluster.Platform
-	// Domain is that under which the cluster publishes; empty when it is not known.
+	config.RayCluster
+	// OpenShift tells whether the cluster serves OAuth and Routes of OpenShift.
+	OpenShift bool
+	// Domain is the one under which the cluster publishes; empty when it is not known.
 	Domain string
 	// Version is the value of the annotation on new clusters.
 	Version string
-	// OAuthImage, ProxyImage and CertificateImage are those of the sidecars and of the init container.
-	OAuthImage, ProxyImage, CertificateImage string
-	// SidecarResources and CertificateResources are those of a sidecar and an init container whose user sets none.
-	SidecarResources, CertificateResources corev1.ResourceRequirements
 }
 
 // content is what belongs into one pod template. Zero fields are not injected.
@@ -61,8 +53,8 @@ func (g *group) containers() []any {
 
 // plan is what belongs into a cluster.
 type plan struct {
-	mode        raycluster.Mode
-	denyKubeRay bool
+	settings Settings
+	mode     raycluster.Mode
 	// cluster is as it was submitted, old as it is stored; the zero value for a new one.
 	cluster, old raycluster.Cluster
 	names        raycluster.Names
@@ -81,7 +73,7 @@ type autoscaler struct{ env, mounts []element }
 
 // planFor plans for a new cluster, or for the change of an old one. The shape of both is known to be as expected.
 func planFor(s Settings, cluster, old raycluster.Cluster) (*plan, error) {
-	p := &plan{mode: raycluster.Decide(s.Wishes, s.Platform, cluster, old), denyKubeRay: s.DenyKubeRay, cluster: cluster, old: old, names: cluster.Names()}
+	p := &plan{settings: s, mode: raycluster.Decide(s.RayCluster, s.OpenShift, cluster, old), cluster: cluster, old: old, names: cluster.Names()}
 	if !p.mode.Active() {
 		return p, nil
 	}
@@ -92,9 +84,9 @@ func planFor(s Settings, cluster, old raycluster.Cluster) (*plan, error) {
 	default:
 		p.names = cluster.LegacyNames()
 	}
-	var err error
-	if p.variables, err = encodeEach(raycluster.TLSEnv()); err != nil {
-		return nil, err
+	var e encoder
+	if p.variables = each(&e, raycluster.TLSEnv()); e.err != nil {
+		return nil, e.err
 	}
 	before := groupsOf(old)
 	p.groups = groupsOf(cluster)
@@ -107,7 +99,7 @@ func planFor(s Settings, cluster, old raycluster.Cluster) (*plan, error) {
 		p.mode = p.mode.WhilePodsLast(cluster, old)
 	}
 	for _, g := range p.groups {
-		if err := p.fill(s, g); err != nil {
+		if err := p.fill(g); err != nil {
 			return nil, err
 		}
 		if !g.renewed {
@@ -138,60 +130,38 @@ func counterpart(g *group, stored []*group) *group {
 }
 
 // fill plans a group as for a new cluster. A group without a container for Ray is left as it is; validation refuses it.
-func (p *plan) fill(s Settings, g *group) error {
+func (p *plan) fill(g *group) error {
 	if rayContainer(g) != "" {
 		return nil
 	}
+	var e encoder
 	if g.head && p.mode.Auth.Sidecar() {
-		if err := p.fillSidecar(s, g); err != nil {
+		sidecar := p.sidecar()
+		container, err := sidecar.Container()
+		if err != nil {
 			return err
 		}
+		g.sidecar, g.sidecarVolumes = e.one(container), each(&e, sidecar.Volumes())
 	}
-	if !p.mode.MTLS {
-		return nil
+	if p.mode.MTLS {
+		t := raycluster.TLS{
+			Issuer: p.mode.Issuer, Names: p.names, Head: g.head, Image: p.settings.CertGeneratorImage, Resources: p.settings.CertificateResources,
+			SignedNames: []string{p.cluster.ClientDNSName(p.settings.Domain), p.cluster.HeadDNSName()}, Pod: g.spec(), OpenShift: p.settings.OpenShift,
+		}
+		g.env, g.certificate, g.volumes, g.mounts = p.variables, e.one(t.InitContainer()), each(&e, t.Volumes()), each(&e, t.Mounts())
 	}
-	t := raycluster.TLS{
-		Issuer: p.mode.Issuer, Names: p.names, Head: g.head, Image: s.CertificateImage, Resources: s.CertificateResources,
-		SignedNames: []string{p.cluster.ClientDNSName(s.Domain), p.cluster.HeadDNSName()}, Pod: g.spec(), OpenShift: s.Platform.OpenShift,
-	}
-	g.env = p.variables
-	return g.fillTLS(t)
+	return e.err
 }
 
-func (p *plan) fillSidecar(s Settings, g *group) error {
-	sidecar := p.sidecar(s)
-	container, err := sidecar.Container()
-	if err != nil {
-		return err
-	}
-	if g.sidecar, err = encode(container); err != nil {
-		return err
-	}
-	g.sidecarVolumes, err = encodeEach(sidecar.Volumes())
-	return err
-}
-
-func (p *plan) sidecar(s Settings) raycluster.Sidecar {
-	image := s.OAuthImage
+func (p *plan) sidecar() raycluster.Sidecar {
+	image := p.settings.OAuthProxyImage
 	if p.mode.Auth == raycluster.AuthProxy {
-		image = s.ProxyImage
+		image = p.settings.AuthProxyImage
 	}
 	return raycluster.Sidecar{
-		Auth: p.mode.Auth, Names: p.names, Namespace: p.cluster.Namespace(), Image: image, Resources: s.SidecarResources,
+		Auth: p.mode.Auth, Names: p.names, Namespace: p.cluster.Namespace(), Image: image, Resources: p.settings.SidecarResources,
 		SecretToken: p.mode.KeepsAccount,
 	}
-}
-
-func (c *content) fillTLS(t raycluster.TLS) error {
-	var err error
-	if c.certificate, err = encode(t.InitContainer()); err != nil {
-		return err
-	}
-	if c.volumes, err = encodeEach(t.Volumes()); err != nil {
-		return err
-	}
-	c.mounts, err = encodeEach(t.Mounts())
-	return err
 }
 
 // forAutoscaler plans for the autoscaler, which talks to Ray and to Kubernetes from the pod of the head. What it has not
@@ -208,9 +178,9 @@ func (p *plan) forAutoscaler() error {
 	if nested.Named(asList(head.sidecarVolumes), raycluster.VolumeToken) == nil || p.mode.KeepsAccount {
 		return nil
 	}
-	token, err := encode(raycluster.TokenMount())
-	p.autoscaler.mounts = append(p.autoscaler.mounts, token)
-	return err
+	var e encoder
+	p.autoscaler.mounts = append(p.autoscaler.mounts, e.one(raycluster.TokenMount()))
+	return e.err
 }
 
 var (

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
@@ -93,8 +94,8 @@ func recording(t *testing.T, name, file string) map[string]any {
 func recordedSettings(name string) Settings {
 	s := onOpenShift().with(original)
 	s.Version = "UNKNOWN"
-	s.OAuthImage = "registry.redhat.io/openshift4/ose-oauth-proxy@sha256:1ea6a01bf3e63cdcf125c6064cbd4a4a270deaf0f157b3eabb78f60556840366"
-	s.CertificateImage = "registry.redhat.io/ubi9@sha256:770cf07083e1c85ae69c25181a205b7cdef63c11b794c89b3b487d4670b4c328"
+	s.OAuthProxyImage = "registry.redhat.io/openshift4/ose-oauth-proxy@sha256:1ea6a01bf3e63cdcf125c6064cbd4a4a270deaf0f157b3eabb78f60556840366"
+	s.CertGeneratorImage = "registry.redhat.io/ubi9@sha256:770cf07083e1c85ae69c25181a205b7cdef63c11b794c89b3b487d4670b4c328"
 	switch name {
 	case "plain-ingress-no-mtls":
 		return s.with(plain).with(noOAuth).with(noMTLS)
@@ -154,7 +155,7 @@ func TestDefaultFormAgainstTheOriginalOne(t *testing.T) {
 	}
 	s := recordedSettings("openshift-oauth-mtls")
 	var places []string
-	for _, line := range differences("", of(s), of(s.with(func(s *Settings) { s.Wishes.Issuer = "" }))) {
+	for _, line := range differences("", of(s), of(s.with(func(s *Settings) { s.Certificates = "" }))) {
 		places = append(places, strings.SplitN(line, ": ", 2)[0])
 	}
 	var want []string
@@ -207,7 +208,7 @@ func TestClustersOfTheOriginalAreTakenOver(t *testing.T) {
 	for _, name := range []string{"openshift-oauth-mtls", "suspended-two-worker-groups"} {
 		for kind, legacy := range map[string]bool{"hashed": false, "legacy": true} {
 			t.Run(kind+" "+name, func(t *testing.T) {
-				s := recordedSettings(name).with(newer).with(func(s *Settings) { s.Wishes.Issuer = raycluster.IssuerOperator })
+				s := recordedSettings(name).with(newer).with(func(s *Settings) { s.Certificates = config.CertificatesByOperator })
 				stored := taken(t, name, legacy)
 				touched := parse(t, string(encoded(t, stored)), put("x", "metadata", "labels", "touched"))
 				if diff := cmp.Diff(touched, defaulted(t, s, touched, stored)); diff != "" {
@@ -220,7 +221,7 @@ func TestClustersOfTheOriginalAreTakenOver(t *testing.T) {
 				if certificate["image"] != "example.com/ubi:9" || !raycluster.View(changed).Injected().PodIssued || raycluster.View(changed).Hashed() == legacy {
 					t.Errorf("%v", certificate)
 				}
-				if s.Wishes.OAuth && raycluster.View(stored).Injected().Token || s.Wishes.OAuth != raycluster.View(changed).Injected().Token {
+				if s.OAuth && raycluster.View(stored).Injected().Token || s.OAuth != raycluster.View(changed).Injected().Token {
 					t.Error("the token of the sidecar")
 				}
 				for what, forge := range map[string]func(map[string]any){

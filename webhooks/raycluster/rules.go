@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
@@ -85,7 +86,7 @@ func (r *review) ingress() {
 
 // kubeRay refuses what lets KubeRay secure the cluster, where an administrator wants that and it is new.
 func (r *review) kubeRay() {
-	if !r.denyKubeRay {
+	if r.settings.KubeRaySecurity != config.KubeRaySecurityDeny {
 		return
 	}
 	before := ownFields(r.old.OwnSecurity())
@@ -107,22 +108,23 @@ func (r *review) issuer() {
 
 // containers refuses groups without a container for Ray (R5), unless they are stored like that.
 func (r *review) containers(g *group) {
-	at, containers := g.pod().child("containers"), g.containers()
+	at := g.pod().child("containers")
 	was := counterpart(g, groupsOf(r.old))
 	if was != nil && rayContainer(was) == rayContainer(g) {
 		return
 	}
-	switch name := rayContainer(g); {
-	case len(containers) == 0:
+	switch name := rayContainer(g); name {
+	case "":
+	case "nothing":
 		r.add(field.Required(path(at), noContainer))
-	case name != "":
+	default:
 		r.add(field.Invalid(path(at.index(0).child("name")), name, sidecarFirst+name))
 	}
 }
 
 // rayContainer is empty for a group whose first container can be that of Ray, and otherwise says what stands there.
 func rayContainer(g *group) string {
-	if len(g.containers()) == 0 {
+	if len(g.containers()) == 0 || nested.Map(g.containers()[0]) == nil {
 		return "nothing"
 	}
 	name := nested.Text(g.containers()[0], "name")

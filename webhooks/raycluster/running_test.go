@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
@@ -47,7 +48,7 @@ func TestTemplatesOfRunningClusters(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			stored := defaulted(t, test.stored, parse(t, minimal), nil)
 			got := defaulted(t, test.now, parse(t, string(encoded(t, stored)), test.change), stored)
-			if has := raycluster.View(got).Injected(); has.Sidecar != test.auth || has.MTLS != test.mTLS || has.PodIssued && test.stored.Wishes.Issuer != raycluster.IssuerPod {
+			if has := raycluster.View(got).Injected(); has.Sidecar != test.auth || has.MTLS != test.mTLS || has.PodIssued && test.stored.Certificates != config.CertificatesByPod {
 				t.Errorf("the head has %+v", has)
 			}
 			for i := range listAt(got, "spec", "workerGroupSpecs") {
@@ -66,7 +67,7 @@ func TestTemplatesOfRunningClusters(t *testing.T) {
 // [R29] What switches the security of the operator off in favour of KubeRay's is warned of, or refused where an administrator says
 // so; what is stored is left alone.
 func TestSecurityOfKubeRayIsWarnedOf(t *testing.T) {
-	deny := func(s *Settings) { s.DenyKubeRay = true }
+	deny := func(s *Settings) { s.KubeRaySecurity = config.KubeRaySecurityDeny }
 	for field, change := range map[string]func(map[string]any){
 		"authOptions":   put("token", "spec", "authOptions", "mode"),
 		"tlsOptions":    put(true, "spec", "tlsOptions", "enabled"),

@@ -72,21 +72,5 @@ func (o Options) settings(ctx context.Context) (Settings, error) {
 // SettingsOf joins the settings of the component with what is known of the cluster: what it serves, the domain under which it
 // publishes, "" while that is unknown, and the version of the program.
 func SettingsOf(c config.RayCluster, served capability.Set, domain, version string) Settings {
-	return Settings{
-		Wishes:               WishesOf(c),
-		DenyKubeRay:          c.KubeRaySecurity == config.KubeRaySecurityDeny,
-		Platform:             raycluster.Platform{OpenShift: served.OpenShift()},
-		Domain:               clusterdomain.Prefer(c.IngressDomain, domain),
-		Version:              version,
-		OAuthImage:           c.OAuthProxyImage,
-		ProxyImage:           c.AuthProxyImage,
-		CertificateImage:     c.CertGeneratorImage,
-		SidecarResources:     c.SidecarResources,
-		CertificateResources: c.CertificateResources,
-	}
-}
-
-// WishesOf are those that the settings of the component say.
-func WishesOf(c config.RayCluster) raycluster.Wishes {
-	return raycluster.Wishes{OAuth: c.OAuth, MTLS: c.MTLS, Issuer: raycluster.Issuer(c.Certificates), TrustKubeRay: c.KubeRaySecurity == config.KubeRaySecurityTrust}
+	return Settings{RayCluster: c, OpenShift: served.OpenShift(), Domain: clusterdomain.Prefer(c.IngressDomain, domain), Version: version}
 }

@@ -128,7 +128,7 @@ func causesOf(t *testing.T, s Settings, object, old map[string]any) []string {
 func completed(t *testing.T, s Settings) map[string]map[string]any {
 	t.Helper()
 	all := map[string]map[string]any{"hashed": defaulted(t, s, crowd(t), nil)}
-	if s.Platform.OpenShift && s.Wishes.OAuth {
+	if s.OpenShift && s.OAuth {
 		all["legacy"] = defaulted(t, s, crowd(t), crowd(t))
 	}
 	return all

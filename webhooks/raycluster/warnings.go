@@ -5,11 +5,12 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // warnings tell a user of what happens otherwise than they may expect, when it is new.
-func (p *plan) warnings(s Settings) []string {
+func (p *plan) warnings() []string {
 	if !p.mode.Active() {
 		return nil
 	}
@@ -23,7 +24,7 @@ func (p *plan) warnings(s Settings) []string {
 	}
 	before, now := ownFields(p.old.OwnSecurity()), ownFields(p.cluster.OwnSecurity())
 	for _, name := range slices.Sorted(maps.Keys(now)) {
-		if _, stored := before[name]; !stored && !s.Wishes.TrustKubeRay {
+		if _, stored := before[name]; !stored && p.settings.KubeRaySecurity != config.KubeRaySecurityTrust {
 			out = append(out, "spec."+name+": "+now[name])
 		}
 	}

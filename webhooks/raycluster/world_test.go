@@ -44,11 +44,9 @@ spec: {headGroupSpec: {rayStartParams: {}, template: {spec: {containers: []}}}}
 
 // onOpenShift are settings with everything switched on.
 func onOpenShift() Settings {
-	return Settings{
-		Wishes: raycluster.Wishes{OAuth: true, MTLS: true}, Platform: raycluster.Platform{OpenShift: true}, Domain: "apps.example.com", Version: "0.0.0",
-		OAuthImage: "example.com/oauth:1", ProxyImage: "example.com/proxy:1", CertificateImage: "example.com/ubi:1",
-		SidecarResources: config.DefaultRayCluster().SidecarResources, CertificateResources: config.DefaultRayCluster().CertificateResources,
-	}
+	c := config.DefaultRayCluster()
+	c.OAuthProxyImage, c.AuthProxyImage, c.CertGeneratorImage = "example.com/oauth:1", "example.com/proxy:1", "example.com/ubi:1"
+	return Settings{RayCluster: c, OpenShift: true, Domain: "apps.example.com", Version: "0.0.0"}
 }
 
 func (s Settings) source(context.Context) (Settings, error) { return s, nil }
@@ -59,13 +57,13 @@ func (s Settings) with(change func(*Settings)) Settings {
 	return s
 }
 
-func original(s *Settings) { s.Wishes.Issuer = raycluster.IssuerPod }
-func noOAuth(s *Settings)  { s.Wishes.OAuth = false }
-func noMTLS(s *Settings)   { s.Wishes.MTLS = false }
-func plain(s *Settings)    { s.Platform.OpenShift = false }
-func trusting(s *Settings) { s.Wishes.TrustKubeRay = true }
+func original(s *Settings) { s.Certificates = config.CertificatesByPod }
+func noOAuth(s *Settings)  { s.OAuth = false }
+func noMTLS(s *Settings)   { s.MTLS = false }
+func plain(s *Settings)    { s.OpenShift = false }
+func trusting(s *Settings) { s.KubeRaySecurity = config.KubeRaySecurityTrust }
 func newer(s *Settings) {
-	s.Version, s.OAuthImage, s.ProxyImage, s.CertificateImage = "9.9.9", "example.com/oauth:9", "example.com/proxy:9", "example.com/ubi:9"
+	s.Version, s.OAuthProxyImage, s.AuthProxyImage, s.CertGeneratorImage = "9.9.9", "example.com/oauth:9", "example.com/proxy:9", "example.com/ubi:9"
 }
 
 // parse reads YAML and lets a test change the result.

@@ -21,7 +21,7 @@ func TestSecretsOfACluster(t *testing.T) {
 	mode.Auth = raycluster.AuthProxy
 	w.keep(cluster, mode)
 	var objects []*unstructured.Unstructured
-	for _, name := range planCertificates(raycluster.View(cluster.Object), mode, w.settings, w.domain, nil).secrets() {
+	for _, name := range planCertificates(raycluster.View(cluster.Object), w.inputs(mode)).secrets() {
 		secret := w.secret(name)
 		secret.SetGroupVersionKind(secretGVK)
 		for key := range secret.Data {
@@ -44,7 +44,9 @@ func TestCertificatesOfCertManager(t *testing.T) {
 	pods := []corev1.Pod{*raytest.Pod("h", raycluster.NodeTypeHead, "u", "10.0.0.1", "fd00::1"), *raytest.Pod("w", raycluster.NodeTypeWorker, "u", "10.0.0.2")}
 	issuer := config.Issuer{Name: "team-ca", Kind: "ClusterIssuer", Group: "cert-manager.io"}
 	var objects []*unstructured.Unstructured
-	for _, leaf := range planCertificates(raycluster.View(demo(t).Object), byCertManager, config.DefaultRayCluster(), "apps.example.org", pods).leaves {
+	for _, leaf := range planCertificates(raycluster.View(demo(t).Object), Inputs{
+		RayCluster: config.DefaultRayCluster(), Mode: byCertManager, Domain: "apps.example.org", CertManager: true, Pods: pods,
+	}).leaves {
 		raw, err := jsonOf(buildCertificate(demo(t), leaf, issuer))
 		u := &unstructured.Unstructured{}
 		if err != nil || u.UnmarshalJSON(raw) != nil {

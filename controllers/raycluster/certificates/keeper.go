@@ -15,10 +15,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/pods"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
@@ -34,72 +31,51 @@ const (
 	foreignRecheck = 10 * time.Minute
 )
 
-// Deps is what certificates are kept with. All are required but Recorder.
-type Deps struct {
+// Keeper keeps the CA of each RayCluster, and the certificates of its pods. All fields are required but Recorder.
+//
+// The CA stays in its Secret, for clients that issue their own certificates. Pods get a certificate for their role, which is
+// good for the addresses of all living pods of that role. A pod waits in an init container until its address is in: it is
+// added once the pod has it, and an annotation of the pod makes the kubelet read the Secret at once. In the form of the
+// original operator each pod issues its own.
+type Keeper struct {
 	// Cached reads the metadata of Secrets with our labels, Live whole objects from the API server.
 	Cached, Live client.Reader
-	// Pods reads from the cache of pods.NewCache, Writer patches them.
-	Pods    client.Reader
+	// Writer patches pods.
 	Writer  client.Writer
 	Applier *apply.Applier
 	Clock   clock.PassiveClock
 	// Recorder receives Events about the cluster.
 	Recorder events.EventRecorder
-	Settings func(context.Context) (config.RayCluster, error)
-	// Domain is that of the cluster; empty while it is unknown.
-	Domain func() string
-	Served func() capability.Set
 }
 
-// Keeper keeps the CA of each RayCluster, and the certificates of its pods.
-//
-// The CA stays in its Secret, for clients that issue their own certificates. Pods get a certificate for their role, which is
-// good for the addresses of all living pods of that role. A pod waits in an init container until its address is in: it is
-// added once the pod has it, and an annotation of the pod makes the kubelet look at the Secret at once. In the form of the
-// original operator each pod issues its own.
-type Keeper struct {
-	Deps
-	known issuedCertificates
+// Inputs are what the certificates of a cluster depend on beside the cluster itself.
+type Inputs struct {
+	config.RayCluster
+	Mode raycluster.Mode
+	// Domain is the one under which the cluster publishes; empty while it is unknown.
+	Domain string
+	// CertManager tells that the API of cert-manager is served.
+	CertManager bool
+	// Pods are those that the RayCluster controls.
+	Pods []corev1.Pod
 }
-
-// New returns a Keeper that remembers nothing yet.
-func New(deps Deps) *Keeper { return &Keeper{Deps: deps} }
-
-// Wanted names the objects that belong to the certificates of a cluster, so that the others can be pruned.
-func (c *Keeper) Wanted(cluster raycluster.Cluster, mode raycluster.Mode) apply.Desired {
-	return c.effective(planCertificates(cluster, mode, config.RayCluster{}, "", nil)).wanted(cluster.Namespace())
-}
-
-// Forget drops what is remembered of a cluster that is gone.
-func (c *Keeper) Forget(uid types.UID) { c.known.forget(uid) }
 
 // Keep issues what is missing or due. It returns after which time something will be due; 0 says that nothing will.
-func (c *Keeper) Keep(ctx context.Context, cluster *unstructured.Unstructured, mode raycluster.Mode) (time.Duration, error) {
-	settings, err := c.Settings(ctx)
-	if err != nil {
-		return 0, err
-	}
-	view := raycluster.View(cluster.Object)
-	var all []corev1.Pod
-	if mode.MTLS && mode.Issuer != raycluster.IssuerPod {
-		if all, err = pods.Of(ctx, c.Pods, cluster.GetNamespace(), cluster.GetUID()); err != nil {
-			return 0, err
-		}
-	}
+func (k *Keeper) Keep(ctx context.Context, cluster *unstructured.Unstructured, in Inputs, memory *Memory) (time.Duration, error) {
+	memory.begin(cluster)
 	p := &reconciliation{
-		Keeper: c, cluster: cluster, memory: c.known.of(cluster), now: c.Clock.Now(), issuer: settings.CertManagerIssuer,
-		plan: c.effective(planCertificates(view, mode, settings, clusterdomain.Prefer(settings.IngressDomain, c.Domain()), all)),
-		live: map[string]*corev1.Secret{},
+		Keeper: k, cluster: cluster, memory: memory, now: k.Clock.Now(), issuer: in.CertManagerIssuer,
+		plan: planCertificates(raycluster.View(cluster.Object), in), live: map[string]*corev1.Secret{},
 	}
-	p.memory.keepOnly(p.plan.secrets())
-	p.tellOfFallback(mode)
+	memory.keepOnly(p.plan.secrets())
+	p.reportFallback(in.Mode)
 	if err := p.run(ctx); err != nil {
 		return 0, err
 	}
-	if err := p.serve(ctx, all); err != nil {
+	if err := p.serve(ctx, in.Pods); err != nil {
 		return 0, err
 	}
-	next := p.memory.next()
+	next := memory.next()
 	if !p.resume.IsZero() && (next.IsZero() || p.resume.Before(next)) {
 		next = p.resume
 	}
@@ -109,16 +85,8 @@ func (c *Keeper) Keep(ctx context.Context, cluster *unstructured.Unstructured, m
 	return max(next.Sub(p.now), time.Second/10), nil
 }
 
-// effective is a plan that can be carried out: without cert-manager the certificates are issued here.
-func (c *Keeper) effective(p certificatePlan) certificatePlan {
-	if p.issuer == raycluster.IssuerCertManager && !c.Served().Has(capability.Certificate) {
-		p.issuer = raycluster.IssuerOperator
-	}
-	return p
-}
-
-// tellOfFallback says once that cert-manager is asked for and not there.
-func (p *reconciliation) tellOfFallback(mode raycluster.Mode) {
+// reportFallback reports once that cert-manager is wanted and not there.
+func (p *reconciliation) reportFallback(mode raycluster.Mode) {
 	fallback := mode.MTLS && mode.Issuer == raycluster.IssuerCertManager && p.plan.issuer != mode.Issuer
 	if fallback && !p.memory.fallback {
 		p.tell(corev1.EventTypeWarning, reasonNoCertManager, "the API of cert-manager is not served, so the operator issues the certificates")
@@ -130,7 +98,7 @@ func (p *reconciliation) tellOfFallback(mode raycluster.Mode) {
 type reconciliation struct {
 	*Keeper
 	cluster *unstructured.Unstructured
-	memory  *issuedFor
+	memory  *Memory
 	plan    certificatePlan
 	issuer  config.Issuer // of cert-manager
 	now     time.Time

@@ -169,7 +169,7 @@ func TestPodsAreServed(t *testing.T) {
 	}
 	w.rests(cluster, byOperator)
 	again := newWorld(t)
-	again.Deps = w.Deps // the next leader remembers nothing
+	again.Keeper, again.server = w.Keeper, w.server // the next leader remembers nothing
 	if _, err := again.Keep(t.Context(), cluster, byOperator); err != nil {
 		t.Fatal(err)
 	}
@@ -394,7 +394,7 @@ func TestFormsOfCertificates(t *testing.T) {
 			if !slices.Equal(got, tc.want) {
 				t.Errorf("got %v, want %v", got, tc.want)
 			}
-			if wanted := w.Wanted(raycluster.View(cluster.Object), tc.mode); len(wanted) != len(tc.want) {
+			if wanted := Wanted(raycluster.View(cluster.Object), w.inputs(tc.mode)); len(wanted) != len(tc.want) {
 				t.Errorf("%d objects are kept, want %d", len(wanted), len(tc.want))
 			}
 		})
@@ -409,11 +409,10 @@ func TestForgetting(t *testing.T) {
 		t.Errorf("next pass after %s, metric %s", after, expires(roleHead))
 	}
 	w.keep(cluster, byOperator)
-	w.Forget(cluster.GetUID())
-	if len(w.known.byUID) != 0 || !expires(roleAuthority).Equal(time.Unix(0, 0).UTC()) {
+	w.memory.Forget()
+	if len(w.memory.slots) != 0 || !expires(roleAuthority).Equal(time.Unix(0, 0).UTC()) {
 		t.Error("a cluster that is gone is remembered")
 	}
-	w.Forget("never seen")
 }
 
 // A Secret that somebody annotates is read once more, and its labels and its content are put right.
@@ -471,12 +470,6 @@ func TestFailures(t *testing.T) {
 	w.fail = nil
 	w.keep(cluster, byOperator)
 	w.rests(cluster, byOperator)
-	w.Pods = w.Cached
-	cut := newWorld(t)
-	cut.Pods = brokenReader{}
-	if _, err := cut.Keep(t.Context(), cluster, byOperator); err == nil || !strings.Contains(err.Error(), "listing the pods") {
-		t.Errorf("got %v", err)
-	}
 }
 
 // On Kubernetes without OAuth the proxy before the dashboard gets a certificate for its Service, with or without mutual TLS.

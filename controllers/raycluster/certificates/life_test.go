@@ -17,7 +17,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
@@ -203,7 +202,7 @@ func (l *life) step() {
 		l.client()
 	default: // another leader, which knows nothing: it reads, and has nothing to write
 		writes := l.writes
-		l.known = issuedCertificates{byUID: map[types.UID]*issuedFor{}}
+		l.memory = Memory{}
 		l.wake()
 		if l.writes != writes {
 			l.t.Fatalf("another leader wrote %d times", l.writes-writes)

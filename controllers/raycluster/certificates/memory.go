@@ -3,7 +3,6 @@ package certificates
 import (
 	"context"
 	"net/netip"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -34,62 +33,40 @@ type slot struct {
 	addresses sets.Set[netip.Addr]
 }
 
-// issuedFor is what is remembered of a cluster. All work for one cluster is done by one worker at a time.
-type issuedFor struct {
+// Memory is what is remembered of the certificates of one cluster. The zero value remembers nothing yet. All work for one cluster
+// is done by one worker at a time.
+type Memory struct {
 	key types.NamespacedName
 	// bundle is the content of ca.crt that the leaves were issued with.
 	bundle string
 	slots  map[string]slot // by name of the Secret
 	// served are the pods that were marked because their address is in the certificate.
 	served sets.Set[types.UID]
-	// full remembers that it was said that there are too many addresses.
+	// full remembers for each role how many addresses were reported not to fit.
 	full map[string]int
-	// fallback remembers that it was said that cert-manager is not there.
+	// fallback remembers that it was reported that cert-manager is not there.
 	fallback bool
 }
 
-// issuedCertificates holds the memory of each cluster by its uid.
-type issuedCertificates struct {
-	mu    sync.Mutex
-	byUID map[types.UID]*issuedFor
+// begin prepares the memory of a cluster.
+func (m *Memory) begin(cluster metav1.Object) {
+	m.key = types.NamespacedName{Namespace: cluster.GetNamespace(), Name: cluster.GetName()}
+	if m.slots == nil {
+		m.slots, m.served, m.full = map[string]slot{}, sets.New[types.UID](), map[string]int{}
+	}
 }
 
-func (m *issuedCertificates) of(cluster metav1.Object) *issuedFor {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.byUID == nil {
-		m.byUID = map[types.UID]*issuedFor{}
-	}
-	known, ok := m.byUID[cluster.GetUID()]
-	if !ok {
-		known = &issuedFor{
-			key:   types.NamespacedName{Namespace: cluster.GetNamespace(), Name: cluster.GetName()},
-			slots: map[string]slot{}, served: sets.New[types.UID](), full: map[string]int{},
-		}
-		m.byUID[cluster.GetUID()] = known
-	}
-	return known
-}
-
-func (m *issuedCertificates) forget(uid types.UID) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if known, ok := m.byUID[uid]; ok {
-		for _, s := range known.slots {
-			unobserve(known.key, s.role)
-		}
-		delete(m.byUID, uid)
-	}
-}
+// Forget drops what is remembered of a cluster that is gone.
+func (m *Memory) Forget() { m.keepOnly(nil) }
 
 // store remembers a Secret that is good now.
-func (m *issuedFor) store(secret string, s slot) {
+func (m *Memory) store(secret string, s slot) {
 	m.slots[secret] = s
 	observe(m.key, s.role, s.expires)
 }
 
 // keepOnly forgets Secrets that do not belong to the cluster any more.
-func (m *issuedFor) keepOnly(secrets []string) {
+func (m *Memory) keepOnly(secrets []string) {
 	wanted := sets.New(secrets...)
 	for name, s := range m.slots {
 		if !wanted.Has(name) {
@@ -100,7 +77,7 @@ func (m *issuedFor) keepOnly(secrets []string) {
 }
 
 // next is when the first Secret is due.
-func (m *issuedFor) next() time.Time {
+func (m *Memory) next() time.Time {
 	var first time.Time
 	for _, s := range m.slots {
 		if first.IsZero() || s.next.Before(first) {

@@ -12,7 +12,6 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/pods"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
-	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
@@ -60,22 +59,26 @@ type certificatePlan struct {
 	serving certs.ServingOptions
 }
 
-// planCertificates decides from the cluster, the settings, the domain of the cluster ("" where it is unknown) and the pods.
-func planCertificates(c raycluster.Cluster, m raycluster.Mode, s config.RayCluster, domain string, all []corev1.Pod) certificatePlan {
+// planCertificates decides from the cluster and what it depends on.
+func planCertificates(c raycluster.Cluster, in Inputs) certificatePlan {
 	var p certificatePlan
+	m := in.Mode
 	if !m.Active() {
 		return p
 	}
 	names := c.Names()
-	algorithm := certs.Algorithm(s.CertificateKeyAlgorithm)
+	algorithm := certs.Algorithm(in.CertificateKeyAlgorithm)
 	if m.MTLS {
 		p.issuer, p.authority = m.Issuer, names.CASecret
+		if p.issuer == raycluster.IssuerCertManager && !in.CertManager {
+			p.issuer = raycluster.IssuerOperator
+		}
 		p.root = certs.RootOptions{CommonName: authorityName, Lifetime: authorityLifetime, Algorithm: algorithm}
 	}
 	if m.MTLS && m.Issuer != raycluster.IssuerPod {
-		p.leaves = append(p.leaves, planLeaf(roleHead, names.HeadTLS, algorithm, headNames(c, s, domain), all))
+		p.leaves = append(p.leaves, planLeaf(roleHead, names.HeadTLS, algorithm, headNames(c, in), in.Pods))
 		if c.Workers() > 0 {
-			p.leaves = append(p.leaves, planLeaf(roleWorker, names.WorkerTLS, algorithm, commonNames(c, s), all))
+			p.leaves = append(p.leaves, planLeaf(roleWorker, names.WorkerTLS, algorithm, commonNames(c, in), in.Pods))
 		}
 	}
 	if m.Auth == raycluster.AuthProxy {
@@ -83,7 +86,7 @@ func planCertificates(c raycluster.Cluster, m raycluster.Mode, s config.RayClust
 		p.proxy = names.ProxyTLS
 		p.serving = certs.ServingOptions{
 			Authority: proxyAuthority, Lifetime: leafLifetime, Algorithm: algorithm,
-			DNSNames: []string{service, service + "." + s.ClusterDomain, names.ProxyService, "localhost"},
+			DNSNames: []string{service, service + "." + in.ClusterDomain, names.ProxyService, "localhost"},
 		}
 	}
 	return p
@@ -91,14 +94,14 @@ func planCertificates(c raycluster.Cluster, m raycluster.Mode, s config.RayClust
 
 // commonNames are those of every pod: the address of loopback as a name too, for clients that compare texts, and the head, whose
 // name KubeRay gives to all.
-func commonNames(c raycluster.Cluster, s config.RayCluster) []string {
-	return []string{"127.0.0.1", "localhost", c.HeadDNSName() + "." + s.ClusterDomain}
+func commonNames(c raycluster.Cluster, in Inputs) []string {
+	return []string{"127.0.0.1", "localhost", c.HeadDNSName() + "." + in.ClusterDomain}
 }
 
-func headNames(c raycluster.Cluster, s config.RayCluster, domain string) []string {
-	out := append(commonNames(c, s), c.HeadDNSName(), c.Names().HeadService)
-	if domain != "" {
-		out = append(out, c.ClientDNSName(domain))
+func headNames(c raycluster.Cluster, in Inputs) []string {
+	out := append(commonNames(c, in), c.HeadDNSName(), c.Names().HeadService)
+	if in.Domain != "" {
+		out = append(out, c.ClientDNSName(in.Domain))
 	}
 	return out
 }
@@ -144,15 +147,16 @@ func oldestFirst(all []*corev1.Pod) []*corev1.Pod {
 	return all
 }
 
-// wanted names the objects of a plan without their content, for what keeps objects from being pruned.
-func (p certificatePlan) wanted(namespace string) apply.Desired {
+// Wanted names the objects that belong to the certificates of a cluster, without their content, so that the others can be pruned.
+func Wanted(c raycluster.Cluster, in Inputs) apply.Desired {
 	var out apply.Desired
+	p := planCertificates(c, in)
 	for _, name := range p.secrets() {
-		out.Add(corev1ac.Secret(name, namespace))
+		out.Add(corev1ac.Secret(name, c.Namespace()))
 	}
 	if p.issuer == raycluster.IssuerCertManager {
 		for _, leaf := range p.leaves {
-			out.Add(certificateNamed(leaf.secret, namespace))
+			out.Add(certificateNamed(leaf.secret, c.Namespace()))
 		}
 	}
 	return out

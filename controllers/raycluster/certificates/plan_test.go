@@ -60,7 +60,7 @@ func TestNamesInCertificates(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := planCertificates(raycluster.View(tc.cluster.Object), byOperator, config.DefaultRayCluster(), tc.domain, pods)
+			p := planCertificates(raycluster.View(tc.cluster.Object), Inputs{RayCluster: config.DefaultRayCluster(), Mode: byOperator, Domain: tc.domain, Pods: pods})
 			if diff := cmp.Diff([][]string{tc.head, tc.worker}, [][]string{p.leaves[0].options.DNSNames, p.leaves[1].options.DNSNames}); diff != "" {
 				t.Error(diff)
 			}
@@ -96,7 +96,7 @@ func TestPlans(t *testing.T) {
 		"KubeRay's own mutual TLS": {demo(t), raycluster.Mode{}, config.DefaultRayCluster(), nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := planCertificates(raycluster.View(tc.cluster.Object), tc.mode, tc.settings, "", nil)
+			p := planCertificates(raycluster.View(tc.cluster.Object), Inputs{RayCluster: tc.settings, Mode: tc.mode, CertManager: true})
 			got := p.secrets()
 			if len(got) != len(tc.want) {
 				t.Fatalf("got %v, want %v", got, tc.want)
@@ -142,7 +142,8 @@ func TestTooManyPods(t *testing.T) {
 	if size := len(certificateOf(t, issued.Data["tls.crt"]).Raw); size > 90_000 {
 		t.Errorf("a certificate of %d bytes, Ray accepts 100 kB", size)
 	}
-	p := &reconciliation{Keeper: w.Keeper, cluster: cluster, memory: w.known.of(cluster)}
+	w.memory.begin(cluster)
+	p := &reconciliation{Keeper: w.Keeper, cluster: cluster, memory: &w.memory}
 	p.tellOfRoom(leaf)
 	if told := w.told(); strings.Count(told, "CertificateTooManyPods") != 1 || !strings.Contains(told, "102 more do not fit") {
 		t.Errorf("told:\n%s", told)
@@ -177,7 +178,9 @@ func TestCertificateOfCertManager(t *testing.T) {
 	rsa := config.DefaultRayCluster()
 	rsa.CertificateKeyAlgorithm = "RSA"
 	for size, settings := range map[int64]config.RayCluster{256: config.DefaultRayCluster(), 2048: rsa} {
-		p := planCertificates(raycluster.View(demo(t).Object), byOperator, settings, "apps.example.org", []corev1.Pod{*raytest.Pod("h", raycluster.NodeTypeHead, "u", "10.0.0.1")})
+		p := planCertificates(raycluster.View(demo(t).Object), Inputs{
+			RayCluster: settings, Mode: byOperator, Domain: "apps.example.org", Pods: []corev1.Pod{*raytest.Pod("h", raycluster.NodeTypeHead, "u", "10.0.0.1")},
+		})
 		config := buildCertificate(demo(t), p.leaves[0], config.Issuer{Name: "team-ca", Kind: "ClusterIssuer", Group: "cert-manager.io"})
 		u := &unstructured.Unstructured{}
 		raw, err := jsonOf(config)

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -77,7 +76,7 @@ func (s *story) happens(t *rapid.T, steps []string) {
 		}
 		s.update(secret)
 	case "another leader":
-		s.known = issuedCertificates{byUID: map[types.UID]*issuedFor{}}
+		s.memory = Memory{}
 	case "another domain":
 		s.domain = rapid.SampledFrom([]string{"", "apps.example.org", "other.example.org"}).Draw(t, "domain")
 	}

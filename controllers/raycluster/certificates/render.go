@@ -5,16 +5,13 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // Render returns the Secrets of certificates without their data, and the requests to cert-manager, for a new cluster. The names are those of
 // the Secrets.
-func Render(cluster *unstructured.Unstructured, mode raycluster.Mode, settings config.RayCluster, domain string, served capability.Set) (desired apply.Desired, secrets []string) {
-	keeper := New(Deps{Served: func() capability.Set { return served }})
-	p := keeper.effective(planCertificates(raycluster.View(cluster.Object), mode, settings, domain, nil))
+func Render(cluster *unstructured.Unstructured, in Inputs) (desired apply.Desired, secrets []string) {
+	p := planCertificates(raycluster.View(cluster.Object), in)
 	byManager := p.issuer == raycluster.IssuerCertManager
 	for _, name := range p.secrets() {
 		if byManager && name != p.proxy {
@@ -25,7 +22,7 @@ func Render(cluster *unstructured.Unstructured, mode raycluster.Mode, settings c
 	}
 	if byManager {
 		for _, leaf := range p.leaves {
-			desired.Add(buildCertificate(cluster, leaf, settings.CertManagerIssuer))
+			desired.Add(buildCertificate(cluster, leaf, in.CertManagerIssuer))
 		}
 	}
 	return desired, secrets

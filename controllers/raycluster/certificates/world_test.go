@@ -35,6 +35,7 @@ var byOperator = raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerOperator}
 // world keeps certificates on a fake API server, with a clock that stands still.
 type world struct {
 	*Keeper
+	memory   Memory
 	t        *testing.T
 	clock    *clocktesting.FakeClock
 	server   client.WithWatch
@@ -94,15 +95,12 @@ func newWorld(t *testing.T, existing ...client.Object) *world {
 			return nil // a cluster is given to its passes, and never stored
 		},
 	})
-	w.Keeper = New(Deps{
-		Cached: cached, Live: live, Pods: w.server, Writer: cached,
+	w.Keeper = &Keeper{
+		Cached: cached, Live: live, Writer: cached,
 		Applier: apply.New(apply.Options{Client: cached, Live: live, FieldOwner: raycluster.FieldOwner, Component: raycluster.ComponentName}),
 		Clock:   w.clock, Recorder: w.events,
-		Settings: func(context.Context) (config.RayCluster, error) { return w.settings, nil },
-		Domain:   func() string { return w.domain },
-		Served:   func() capability.Set { return w.served },
-	})
-	t.Cleanup(func() { w.Forget("u") })
+	}
+	t.Cleanup(w.memory.Forget)
 	return w
 }
 
@@ -121,7 +119,21 @@ spec: {headGroupSpec: {}, workerGroupSpecs: [{groupName: small}]}`), &u.Object)
 	return u
 }
 
-// keep makes a pass that must succeed.
+func (w *world) inputs(mode raycluster.Mode) Inputs {
+	return Inputs{RayCluster: w.settings, Mode: mode, Domain: w.domain, CertManager: w.served.Has(capability.Certificate)}
+}
+
+// Keep reconciles the certificates of a cluster with its pods.
+func (w *world) Keep(ctx context.Context, cluster *unstructured.Unstructured, mode raycluster.Mode) (time.Duration, error) {
+	in := w.inputs(mode)
+	var err error
+	if in.Pods, err = pods.Of(ctx, w.server, cluster.GetNamespace(), cluster.GetUID()); err != nil {
+		return 0, err
+	}
+	return w.Keeper.Keep(ctx, cluster, in, &w.memory)
+}
+
+// keep reconciles without an error.
 func (w *world) keep(cluster *unstructured.Unstructured, mode raycluster.Mode) time.Duration {
 	w.t.Helper()
 	after, err := w.Keep(w.t.Context(), cluster, mode)

@@ -3,32 +3,24 @@ package pods
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
 // NewCache makes the cache of Ray's pods: those with the label of a RayCluster, cut down to what is read here. It is
 // filled by one watch with a label selector, and must be added to the manager.
 func NewCache(ctx context.Context, mgr ctrl.Manager) (cache.Cache, error) {
-	ofRay, err := labels.NewRequirement(raycluster.LabelCluster, selection.Exists, nil)
+	out, err := component.NewCache(mgr, raycluster.LabelCluster, slimPod)
 	if err != nil {
-		return nil, fmt.Errorf("selecting pods by label: %w", err)
-	}
-	out, err := cache.New(mgr.GetConfig(), cache.Options{
-		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
-		DefaultLabelSelector: labels.NewSelector().Add(*ofRay), DefaultTransform: slimPod, ReaderFailOnMissingInformer: true,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("making the cache of pods: %w", err)
+		return nil, fmt.Errorf("pods of Ray: %w", err)
 	}
 	err = out.IndexField(ctx, &corev1.Pod{}, Index, IndexValue)
 	if err != nil {
@@ -51,47 +43,30 @@ func slimPod(in any) (any, error) {
 	if !ok {
 		return in, nil // a tombstone holds what was slimmed before
 	}
-	out := &corev1.Pod{TypeMeta: pod.TypeMeta, ObjectMeta: metav1.ObjectMeta{
-		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
-		CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp, OwnerReferences: pod.OwnerReferences, Labels: map[string]string{},
-	}}
-	for _, key := range []string{raycluster.LabelCluster, raycluster.LabelNodeType} {
-		if value, found := pod.Labels[key]; found {
-			out.Labels[key] = value
-		}
+	pod.ManagedFields = nil
+	maps.DeleteFunc(pod.Annotations, func(key, _ string) bool { return key != AnnotationServed })
+	slimSpec(&pod.Spec)
+	s := pod.Status
+	pod.Status = corev1.PodStatus{
+		Phase: s.Phase, PodIP: s.PodIP, PodIPs: s.PodIPs,
+		InitContainerStatuses: waitingOnly(s.InitContainerStatuses), ContainerStatuses: waitingOnly(s.ContainerStatuses),
 	}
-	if value, found := pod.Annotations[AnnotationServed]; found {
-		out.Annotations = map[string]string{AnnotationServed: value}
-	}
-	out.Spec.ServiceAccountName, out.Spec.ImagePullSecrets = pod.Spec.ServiceAccountName, pod.Spec.ImagePullSecrets
-	slimSpec(&out.Spec, &pod.Spec)
-	out.Status.Phase, out.Status.PodIP, out.Status.PodIPs = pod.Status.Phase, pod.Status.PodIP, pod.Status.PodIPs
-	out.Status.InitContainerStatuses = waitingOnly(pod.Status.InitContainerStatuses)
-	out.Status.ContainerStatuses = waitingOnly(pod.Status.ContainerStatuses)
-	return out, nil
+	return pod, nil
 }
 
 // slimSpec keeps what raycluster.Injected is about: of the containers names, arguments, mounts and two variables, and our volumes.
-func slimSpec(out, in *corev1.PodSpec) {
-	for _, c := range in.Containers {
+func slimSpec(spec *corev1.PodSpec) {
+	for i, c := range spec.Containers {
 		slim := corev1.Container{Name: c.Name}
 		if c.Name == raycluster.ContainerOAuth || c.Name == raycluster.ContainerProxy {
-			slim.Args = c.Args
-			for _, m := range c.VolumeMounts {
-				slim.VolumeMounts = append(slim.VolumeMounts, corev1.VolumeMount{Name: m.Name})
-			}
+			slim.Args, slim.VolumeMounts = c.Args, c.VolumeMounts
 		}
-		for _, v := range c.Env {
-			if slices.Contains(raycluster.TellingVariables, v.Name) {
-				slim.Env = append(slim.Env, corev1.EnvVar{Name: v.Name, Value: v.Value})
-			}
-		}
-		out.Containers = append(out.Containers, slim)
+		slim.Env = slices.DeleteFunc(c.Env, func(v corev1.EnvVar) bool { return !slices.Contains(raycluster.TellingVariables, v.Name) })
+		spec.Containers[i] = slim
 	}
-	for _, v := range in.Volumes {
-		if slices.Contains(raycluster.Volumes, v.Name) {
-			out.Volumes = append(out.Volumes, v)
-		}
+	*spec = corev1.PodSpec{
+		ServiceAccountName: spec.ServiceAccountName, ImagePullSecrets: spec.ImagePullSecrets, Containers: spec.Containers,
+		Volumes: slices.DeleteFunc(spec.Volumes, func(v corev1.Volume) bool { return !slices.Contains(raycluster.Volumes, v.Name) }),
 	}
 }
 
@@ -99,12 +74,9 @@ func slimSpec(out, in *corev1.PodSpec) {
 func waitingOnly(in []corev1.ContainerStatus) []corev1.ContainerStatus {
 	var out []corev1.ContainerStatus
 	for _, s := range in {
-		if s.State.Waiting == nil {
-			continue
+		if w := s.State.Waiting; w != nil {
+			out = append(out, corev1.ContainerStatus{Name: s.Name, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: w.Reason}}})
 		}
-		out = append(out, corev1.ContainerStatus{Name: s.Name, State: corev1.ContainerState{
-			Waiting: &corev1.ContainerStateWaiting{Reason: s.State.Waiting.Reason},
-		}})
 	}
 	return out
 }
