@@ -24,33 +24,17 @@ func slim(in any) (any, error) {
 }
 
 func slimPod(pod *corev1.Pod) *corev1.Pod {
-	out := &corev1.Pod{TypeMeta: pod.TypeMeta, ObjectMeta: metav1.ObjectMeta{
-		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
-		CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp,
-		Labels: keep(pod.Labels), OwnerReferences: pod.OwnerReferences,
-	}}
-	out.Spec.NodeName = pod.Spec.NodeName
-	for _, c := range pod.Spec.Containers {
-		out.Spec.Containers = append(out.Spec.Containers, corev1.Container{Name: c.Name,
-			Resources: corev1.ResourceRequirements{Requests: c.Resources.Requests, Limits: c.Resources.Limits}})
+	pod.ManagedFields, pod.Annotations, pod.Labels = nil, nil, keep(pod.Labels)
+	pod.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName, Containers: pod.Spec.Containers}
+	for i, c := range pod.Spec.Containers {
+		pod.Spec.Containers[i] = corev1.Container{Name: c.Name, Resources: c.Resources}
 	}
-	out.Status.Phase, out.Status.Reason, out.Status.Message = pod.Status.Phase, pod.Status.Reason, pod.Status.Message
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-			out.Status.Conditions = append(out.Status.Conditions, corev1.PodCondition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message})
-		}
+	s := pod.Status
+	pod.Status = corev1.PodStatus{
+		Phase: s.Phase, Reason: s.Reason, Message: s.Message, Conditions: s.Conditions,
+		InitContainerStatuses: s.InitContainerStatuses, ContainerStatuses: s.ContainerStatuses,
 	}
-	out.Status.InitContainerStatuses = slimStatuses(pod.Status.InitContainerStatuses)
-	out.Status.ContainerStatuses = slimStatuses(pod.Status.ContainerStatuses)
-	return out
-}
-
-func slimStatuses(in []corev1.ContainerStatus) []corev1.ContainerStatus {
-	var out []corev1.ContainerStatus
-	for _, s := range in {
-		out = append(out, corev1.ContainerStatus{Name: s.Name, Image: s.Image, Ready: s.Ready, State: s.State, LastTerminationState: s.LastTerminationState})
-	}
-	return out
+	return pod
 }
 
 // keep leaves the labels by which pods are found and assigned.

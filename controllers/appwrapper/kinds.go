@@ -27,9 +27,6 @@ const (
 	syncPatience = 10 * time.Second
 	// syncPoll is the pause while it is waited for.
 	syncPoll = 100 * time.Millisecond
-	// refusalMemory is how long a kind that may not be listed or watched is not tried again, and absenceMemory one that is
-	// not served.
-	refusalMemory, absenceMemory = 10 * time.Minute, 10 * time.Second
 	// readTimeout bounds a live read: a worker never waits longer for an API that does not answer.
 	readTimeout = 10 * time.Second
 )
@@ -38,7 +35,6 @@ const (
 type informers interface {
 	client.Reader
 	GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error)
-	RemoveInformer(ctx context.Context, obj client.Object) error
 }
 
 // kinds reads components. Each kind is watched from its first use on, kinds that report completion with their status and
@@ -59,8 +55,8 @@ type kinds struct {
 type watchedKind struct {
 	since  time.Time
 	synced func() bool
-	// refused is when a watch that failed is tried again; zero for one that goes on.
-	refused time.Time
+	// reported: the log says that the watch does not come to life.
+	reported bool
 }
 
 // errPending says that the first list of a kind has not come yet.
@@ -83,49 +79,38 @@ func metadataOf(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 }
 
 // watch makes sure that a kind is watched if it can be. It returns true when the cache answers for it, and errPending while
-// it may soon.
+// it may soon. An informer that may not list its kind keeps trying, with growing pauses.
 func (k *kinds) watch(ctx context.Context, kind schema.GroupVersionKind) (bool, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	now := k.clock.Now()
 	w, known := k.watched[kind]
 	switch {
-	case known && !w.refused.IsZero() && now.Before(w.refused):
-		return false, nil
-	case !known || !w.refused.IsZero(): // it is started below
+	case !known:
+		return false, k.start(ctx, kind)
 	case w.synced():
 		return true, nil
-	case now.Sub(w.since) < syncPatience:
+	case k.clock.Since(w.since) < syncPatience:
 		return false, errPending
-	default:
-		return false, nil
+	case !w.reported:
+		w.reported = true
+		k.log.Info("Objects of this kind cannot be watched; they are read one by one, so that changes are noticed later. "+
+			"Grant the service account of the operator get, list and watch on them", "kind", kind.String())
 	}
+	return false, nil
+}
+
+// start watches a kind. Without an error there is no informer, and a live read says why: the kind is not served, for example.
+func (k *kinds) start(ctx context.Context, kind schema.GroupVersionKind) error {
 	informer, err := k.cache.GetInformer(ctx, newObject(kind), cache.BlockUntilSynced(false))
 	if err != nil {
-		return false, nil // not served, for example: the live read says so
+		return nil
 	}
 	registration, err := informer.AddEventHandler(k.changed)
 	if err != nil {
-		return false, nil // the informer was stopped just now
+		return nil // the informer was stopped just now
 	}
-	k.watched[kind] = &watchedKind{since: now, synced: registration.HasSynced}
-	return false, errPending
-}
-
-// refuse stops the watch of a kind that may not be listed or watched, or is not served any more.
-func (k *kinds) refuse(kind schema.GroupVersionKind, cause error) {
-	memory := refusalMemory
-	if apierrors.IsNotFound(cause) {
-		memory = absenceMemory
-	}
-	k.mu.Lock()
-	k.watched[kind] = &watchedKind{refused: k.clock.Now().Add(memory)}
-	k.mu.Unlock()
-	k.log.Info("Objects of this kind cannot be watched; they are read one by one, so that changes are noticed later. "+
-		"Grant the service account of the operator get, list and watch on them", "kind", kind.String(), "cause", cause.Error())
-	if err := k.cache.RemoveInformer(context.Background(), newObject(kind)); err != nil {
-		k.log.Error(err, "Removing an informer", "kind", kind.String())
-	}
+	k.watched[kind] = &watchedKind{since: k.clock.Now(), synced: registration.HasSynced}
+	return errPending
 }
 
 // sighting is what is known of an object.
@@ -157,7 +142,7 @@ func (k *kinds) look(ctx context.Context, kind schema.GroupVersionKind, key type
 	case apierrors.IsNotFound(err):
 		return sighting{}, nil
 	default:
-		return k.ask(ctx, kind, key) // the informer was removed this moment
+		return sighting{}, fmt.Errorf("reading %s %s from the cache: %w", kind.Kind, key, err)
 	}
 }
 
@@ -189,7 +174,7 @@ func (k *kinds) isBlind(kind schema.GroupVersionKind) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	w, known := k.watched[kind]
-	return !known || !w.refused.IsZero()
+	return !known || !w.synced()
 }
 
 // labelled lists, from the API server, the objects of a kind that bear the label of an AppWrapper.

@@ -8,12 +8,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-const (
-	// creationLag is how long the cache may take to show an object that was created.
-	creationLag = 5 * time.Second
-	// deletionLag is how long a deletion that was sent is not sent again.
-	deletionLag = 30 * time.Second
-)
+// creationLag is how long the cache may take to show an object that was created.
+const creationLag = 5 * time.Second
 
 // memory is what a process knows beyond the stored status and the cache. All of it may be lost: it only saves requests, or
 // bridges the moments in which the cache lags behind.
@@ -27,18 +23,12 @@ type memory struct {
 // remembered belongs to one AppWrapper.
 type remembered struct {
 	created map[int]birth // by the index of the component
-	deleted map[types.UID]sent
 	done    map[types.UID]bool
 }
 
 type birth struct {
 	uid types.UID
 	at  time.Time
-}
-
-type sent struct {
-	at    time.Time
-	force bool
 }
 
 func newMemory(c clock.PassiveClock) *memory {
@@ -49,7 +39,7 @@ func newMemory(c clock.PassiveClock) *memory {
 func (m *memory) of(aw types.UID) *remembered {
 	r, ok := m.objects[aw]
 	if !ok {
-		r = &remembered{created: map[int]birth{}, deleted: map[types.UID]sent{}, done: map[types.UID]bool{}}
+		r = &remembered{created: map[int]birth{}, done: map[types.UID]bool{}}
 		m.objects[aw] = r
 	}
 	return r
@@ -77,26 +67,6 @@ func (m *memory) isNew(aw types.UID, index int) bool {
 	defer m.mu.Unlock()
 	b, ok := m.of(aw).created[index]
 	return ok && m.clock.Since(b.at) < creationLag
-}
-
-// deleting notes a deletion that is about to be sent, and returns false when it was sent a short while ago. A forced one is
-// not the same as one that grants a grace period.
-func (m *memory) deleting(aw, uid types.UID, force bool) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	r := m.of(aw)
-	if d, ok := r.deleted[uid]; ok && d.force == force && m.clock.Since(d.at) < deletionLag {
-		return false
-	}
-	r.deleted[uid] = sent{m.clock.Now(), force}
-	return true
-}
-
-// undo takes back the note of a deletion that failed.
-func (m *memory) undo(aw, uid types.UID) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.of(aw).deleted, uid)
 }
 
 // done notes that a component has reported success. Of an AppWrapper that is not known, or not any more, nobody will ask.

@@ -4,9 +4,7 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
@@ -106,15 +104,4 @@ func (m *componentMoved) enqueue(object any) {
 
 func verdictOf(o client.Object) verdict {
 	return judged(o.GetObjectKind().GroupVersionKind(), whole(o))
-}
-
-// onWatchError gives up the watch of a kind for lack of rights, or of the kind.
-func (k *kinds) onWatchError(kind schema.GroupVersionKind) toolscache.WatchErrorHandlerWithContext {
-	return func(ctx context.Context, r *toolscache.Reflector, err error) {
-		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsUnauthorized(err) {
-			k.refuse(kind, err)
-			return
-		}
-		toolscache.DefaultWatchErrorHandler(ctx, r, err)
-	}
 }

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -87,7 +88,7 @@ func (w *workloads) removeOne(ctx context.Context, aw *awv1beta2.AppWrapper, ind
 		return nil, err
 	}
 	for _, r := range found {
-		if err := w.deleteObject(ctx, aw, index, r.object, force); err != nil {
+		if err := w.deleteObject(ctx, kindOf(status), r.object, force); err != nil {
 			return nil, err
 		}
 	}
@@ -133,17 +134,15 @@ func unreadable(kind, name string, cause error) error {
 	return fmt.Errorf("%s %s may not be read: grant the service account of the operator get and delete on it: %w", kind, name, cause)
 }
 
-// deleteObject sends one deletion, unless one was sent before or the object is on its way out.
-func (w *workloads) deleteObject(ctx context.Context, aw *awv1beta2.AppWrapper, index int, object client.Object, force bool) error {
-	if object.GetDeletionTimestamp() != nil && !force || !w.memory.deleting(aw.UID, object.GetUID(), force) {
+// deleteObject sends one deletion, unless the object is on its way out and nothing is forced.
+func (w *workloads) deleteObject(ctx context.Context, kind schema.GroupVersionKind, object client.Object, force bool) error {
+	if object.GetDeletionTimestamp() != nil && !force {
 		return nil
 	}
-	kind := kindOf(&aw.Status.ComponentStatus[index])
 	err := w.applier.Delete(ctx, kind, client.ObjectKeyFromObject(object), object.GetUID(), grace(force))
 	if err == nil || gone(err) {
 		return nil
 	}
-	w.memory.undo(aw.UID, object.GetUID())
 	return fmt.Errorf("deleting %s %s: %w", kind.Kind, object.GetName(), err)
 }
 
@@ -176,14 +175,7 @@ func (w *workloads) removePods(ctx context.Context, aw *awv1beta2.AppWrapper, fo
 	}
 	var errs []error
 	for i := range pods {
-		pod := &pods[i]
-		if !w.memory.deleting(aw.UID, pod.UID, true) {
-			continue
-		}
-		if err := w.applier.Delete(ctx, podKind, client.ObjectKeyFromObject(pod), pod.UID, grace(true)); err != nil && !gone(err) {
-			w.memory.undo(aw.UID, pod.UID)
-			errs = append(errs, fmt.Errorf("deleting Pod %s: %w", pod.Name, err))
-		}
+		errs = append(errs, w.deleteObject(ctx, podKind, &pods[i], true))
 	}
 	return errors.Join(errs...)
 }

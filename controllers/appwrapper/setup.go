@@ -3,14 +3,9 @@ package appwrapper
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/selection"
-	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -63,9 +58,9 @@ func Setup(settings Settings, served func() *capability.Watcher, applier func(ct
 			live: mgr.GetAPIReader(), clock: settings.Clock, log: mgr.GetLogger().WithName(ComponentName),
 			watched: map[schema.GroupVersionKind]*watchedKind{},
 		}
-		labelled, err := newCache(mgr, k)
+		labelled, err := component.NewCache(mgr, awv1beta2.LabelAppWrapper, slim)
 		if err != nil {
-			return err
+			return fmt.Errorf("pods and components: %w", err)
 		}
 		if err := index(ctx, labelled); err != nil {
 			return err
@@ -108,23 +103,6 @@ func index(ctx context.Context, labelled cache.Cache) error {
 	return nil
 }
 
-// newCache makes the cache of pods and components. A kind that it may not list or watch is reported to k.
-func newCache(mgr ctrl.Manager, k *kinds) (cache.Cache, error) {
-	ours, err := labels.NewRequirement(awv1beta2.LabelAppWrapper, selection.Exists, nil)
-	if err != nil {
-		return nil, fmt.Errorf("selecting by label: %w", err)
-	}
-	out, err := cache.New(mgr.GetConfig(), cache.Options{
-		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
-		DefaultLabelSelector: labels.NewSelector().Add(*ours), DefaultTransform: slim,
-		ReaderFailOnMissingInformer: true, NewInformer: k.newInformer,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("making the cache of pods and components: %w", err)
-	}
-	return out, nil
-}
-
 // watch builds the controller, which follows some more sources.
 func (w *workloads) watch(mgr ctrl.Manager, labelled cache.Cache, more []source.Source) error {
 	shell := reconciler.New(reconciler.Options{Client: mgr.GetClient(), Component: ComponentName}, w.logic())
@@ -143,17 +121,4 @@ func (w *workloads) watch(mgr ctrl.Manager, labelled cache.Cache, more []source.
 		return fmt.Errorf("building the AppWrapper controller: %w", err)
 	}
 	return nil
-}
-
-// newInformer watches a kind of components until that turns out to be forbidden.
-func (k *kinds) newInformer(lw toolscache.ListerWatcher, object runtime.Object, _ time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
-	informer := toolscache.NewSharedIndexInformer(lw, object, 0, indexers)
-	kind := object.GetObjectKind().GroupVersionKind()
-	if kind.Empty() { // typed: pods, without which nothing goes
-		return informer
-	}
-	if err := informer.SetWatchErrorHandlerWithContext(k.onWatchError(kind)); err != nil {
-		k.log.Error(err, "Setting the error handler of an informer", "kind", kind.String())
-	}
-	return informer
 }

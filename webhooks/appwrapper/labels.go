@@ -2,6 +2,7 @@ package appwrapper
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -31,39 +32,23 @@ func labels(raw []byte, user authenticationv1.UserInfo, queue string) ([]operati
 	if err := kjson.Unmarshal(raw, &object); err != nil {
 		return nil, fmt.Errorf("reading the labels: %w", err)
 	}
-	wanted := [][2]string{
-		{v1beta2.LabelUser, Sanitize(user.Username)},
-		{v1beta2.LabelUserID, Sanitize(user.UID)},
-	}
 	var have map[string]string
 	if object.Metadata != nil {
 		have = object.Metadata.Labels
 	}
+	wanted := map[string]string{}
+	maps.Copy(wanted, have)
+	wanted[v1beta2.LabelUser], wanted[v1beta2.LabelUserID] = Sanitize(user.Username), Sanitize(user.UID)
 	if _, given := have[v1beta2.LabelQueue]; !given && queue != "" {
-		wanted = append(wanted, [2]string{v1beta2.LabelQueue, queue})
+		wanted[v1beta2.LabelQueue] = queue
 	}
-	return labelOperations(object.Metadata != nil, have, wanted), nil
-}
-
-// labelOperations sets each wanted label that is missing or different, and makes the map that they go into if need be.
-func labelOperations(metadata bool, have map[string]string, wanted [][2]string) []operation {
-	if have == nil {
-		all := map[string]string{}
-		for _, label := range wanted {
-			all[label[0]] = label[1]
-		}
-		if !metadata {
-			return []operation{{Operation: "add", Path: "/metadata", Value: map[string]any{"labels": all}}}
-		}
-		return []operation{{Operation: "add", Path: "/metadata/labels", Value: all}}
+	switch {
+	case maps.Equal(have, wanted):
+		return nil, nil
+	case object.Metadata == nil:
+		return []operation{{Operation: "add", Path: "/metadata", Value: map[string]any{"labels": wanted}}}, nil
 	}
-	var patch []operation
-	for _, label := range wanted {
-		if value, ok := have[label[0]]; !ok || value != label[1] {
-			patch = append(patch, operation{Operation: "add", Path: "/metadata/labels/" + author.Pointer(label[0]), Value: label[1]})
-		}
-	}
-	return patch
+	return []operation{{Operation: "add", Path: "/metadata/labels", Value: wanted}}, nil
 }
 
 // Sanitize makes a label value of a user's name or UID: cut to 63 bytes, every character that a label may not have

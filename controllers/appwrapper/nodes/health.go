@@ -35,19 +35,22 @@ func healthOf(node *corev1.Node, taints Taints) health {
 	}
 	for name, marks := range taints {
 		for _, mark := range marks {
-			if value, labelled := node.Labels[mark.Key]; !labelled || value != mark.Value {
-				continue
-			}
-			if mark.Effect == string(corev1.TaintEffectNoExecute) {
-				result.noExecute.Insert(name)
-			}
-			offered := corev1.ResourceName(name)
-			if capacity := node.Status.Capacity[offered]; !out && mark.Effect != string(corev1.TaintEffectPreferNoSchedule) && !capacity.IsZero() {
-				result.unavailable[offered] = capacity
+			if value, labelled := node.Labels[mark.Key]; labelled && value == mark.Value {
+				result.add(corev1.ResourceName(name), corev1.TaintEffect(mark.Effect), node.Status.Capacity, out)
 			}
 		}
 	}
 	return result
+}
+
+// add counts a resource that a label marks as unwell, unless all of the node is out of service.
+func (h health) add(name corev1.ResourceName, effect corev1.TaintEffect, capacity corev1.ResourceList, out bool) {
+	if effect == corev1.TaintEffectNoExecute {
+		h.noExecute.Insert(string(name))
+	}
+	if amount := capacity[name]; !out && effect != corev1.TaintEffectPreferNoSchedule && !amount.IsZero() {
+		h.unavailable[name] = amount
+	}
 }
 
 // outOfService tells whether no resource of the node can be counted on.

@@ -5,9 +5,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
-	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
@@ -34,12 +33,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, settings config.AppWrapper, se
 		return nil, nil
 	}
 	taints := settings.Autopilot.ResourceTaints
-	nodes, err := cache.New(mgr.GetConfig(), cache.Options{
-		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
-		DefaultTransform: slimNode(taints), ReaderFailOnMissingInformer: true,
-	})
+	nodes, err := component.NewCache(mgr, "", slimNode)
 	if err != nil {
-		return nil, fmt.Errorf("making the cache of nodes: %w", err)
+		return nil, fmt.Errorf("nodes: %w", err)
 	}
 	if err := mgr.Add(nodes); err != nil {
 		return nil, fmt.Errorf("adding the cache of nodes: %w", err)
@@ -80,32 +76,14 @@ func leaveChanged(taints Taints) predicate.Predicate {
 	}
 }
 
-// slimNode keeps what healthOf looks at: of thousands of nodes a few hundred bytes each are held.
-func slimNode(taints Taints) toolscache.TransformFunc {
-	return func(in any) (any, error) {
-		node, ok := in.(*corev1.Node)
-		if !ok {
-			return in, nil // a tombstone carries an object that was transformed before
-		}
-		slim := &corev1.Node{
-			ObjectMeta: metav1.ObjectMeta{
-				Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, DeletionTimestamp: node.DeletionTimestamp,
-			},
-			Spec:   corev1.NodeSpec{Unschedulable: node.Spec.Unschedulable},
-			Status: corev1.NodeStatus{Capacity: node.Status.Capacity},
-		}
-		for _, marks := range taints {
-			for _, mark := range marks {
-				if value, found := node.Labels[mark.Key]; found {
-					metav1.SetMetaDataLabel(&slim.ObjectMeta, mark.Key, value)
-				}
-			}
-		}
-		for _, taint := range node.Spec.Taints {
-			if taint.Key == corev1.TaintNodeUnreachable || taint.Key == corev1.TaintNodeNotReady {
-				slim.Spec.Taints = append(slim.Spec.Taints, corev1.Taint{Key: taint.Key, Effect: taint.Effect})
-			}
-		}
-		return slim, nil
+// slimNode keeps what healthOf reads: thousands of nodes are held.
+func slimNode(in any) (any, error) {
+	node, ok := in.(*corev1.Node)
+	if !ok {
+		return in, nil // a tombstone carries an object that was transformed before
 	}
+	node.ManagedFields, node.Annotations = nil, nil
+	node.Spec = corev1.NodeSpec{Unschedulable: node.Spec.Unschedulable, Taints: node.Spec.Taints}
+	node.Status = corev1.NodeStatus{Capacity: node.Status.Capacity}
+	return node, nil
 }

@@ -101,7 +101,7 @@ func TestCheck(t *testing.T) {
 
 // The samples have no fault.
 func TestSamples(t *testing.T) {
-	files, err := filepath.Glob("../../config/samples/appwrapper_*.yaml")
+	files, err := filepath.Glob("../../../config/samples/appwrapper_*.yaml")
 	if err != nil || len(files) < 10 {
 		t.Fatalf("samples %v: %v", files, err)
 	}

@@ -1,6 +1,7 @@
 package podset
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -38,29 +39,24 @@ func boundedQuantity(text string) error {
 	return nil
 }
 
-// boundedQuantities looks at every text below the fields of a pod spec that hold quantities.
+// boundedQuantities checks every text below the fields of a pod spec that hold quantities.
 func boundedQuantities(value any, place string, quantities bool) error {
+	var errs []error
 	switch v := value.(type) {
 	case map[string]any:
 		for field, below := range v {
-			if err := boundedQuantities(below, place+"."+field, quantities || holdsQuantities(field)); err != nil {
-				return err
-			}
+			errs = append(errs, boundedQuantities(below, place+"."+field, quantities || holdsQuantities(field)))
 		}
 	case []any:
 		for i, below := range v {
-			if err := boundedQuantities(below, indexed(place, i), quantities); err != nil {
-				return err
-			}
+			errs = append(errs, boundedQuantities(below, indexed(place, i), quantities))
 		}
 	case string:
-		if quantities {
-			if err := boundedQuantity(v); err != nil {
-				return fmt.Errorf("%s: %w", place, err)
-			}
+		if err := boundedQuantity(v); quantities && err != nil {
+			return fmt.Errorf("%s: %w", place, err)
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // holdsQuantities is for the names in a pod spec below which quantities stand.
