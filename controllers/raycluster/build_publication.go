@@ -48,18 +48,26 @@ func (in Inputs) missingDomain(c raycluster.Cluster) bool {
 	return in.exposure(c) > unpublished && !in.viaGateway() && !in.OpenShift && in.Domain == ""
 }
 
+// front is what leads to a dashboard within the cluster: the sidecar, or the head where there is none.
+func front(c raycluster.Cluster, in Inputs) (service, port string) {
+	if in.guard(c).Sidecar() {
+		return c.Names().ProxyService, raycluster.PortProxyName
+	}
+	return c.Names().HeadService, raycluster.PortDashboardName
+}
+
 // dashboardRoute ends TLS before a dashboard without a sidecar, and speaks TLS to a sidecar.
 func dashboardRoute(c raycluster.Cluster, in Inputs) runtime.ApplyConfiguration {
-	n := c.Names()
+	name := c.Names().Dashboard
 	tls := &routev1.TLSConfig{
 		Termination: routev1.TLSTerminationEdge, InsecureEdgeTerminationPolicy: routev1.InsecureEdgeTerminationPolicyRedirect,
 	}
-	service, port := n.HeadService, raycluster.PortDashboardName
 	if in.guard(c).Sidecar() {
-		service, port, tls.Termination = n.ProxyService, raycluster.PortProxyName, routev1.TLSTerminationReencrypt
+		tls.Termination = routev1.TLSTerminationReencrypt
 	}
-	return route(c, n.Dashboard, resources.Published{
-		Service: service, Port: intstr.FromString(port), TLS: tls, Host: longHost(n.Dashboard+"-"+c.Namespace(), c.DashboardHost(), in),
+	service, port := front(c, in)
+	return route(c, name, resources.Published{
+		Service: service, Port: intstr.FromString(port), TLS: tls, Host: longHost(name+"-"+c.Namespace(), c.DashboardHost(), in),
 	})
 }
 
@@ -90,24 +98,20 @@ func longHost(natural, host string, in Inputs) string {
 
 // dashboardIngress has no class: that of the cluster counts.
 func dashboardIngress(c raycluster.Cluster, in Inputs) runtime.ApplyConfiguration {
-	n := c.Names()
-	ingress := networkingv1ac.Ingress(n.Dashboard, c.Namespace()).WithLabels(marks(c, nil))
-	backend := networkingv1ac.IngressServiceBackend().WithName(n.HeadService).
-		WithPort(networkingv1ac.ServiceBackendPort().WithName(raycluster.PortDashboardName))
+	var annotations map[string]string
 	if in.guard(c).Sidecar() {
-		ingress.WithAnnotations(map[string]string{"nginx.ingress.kubernetes.io/backend-protocol": "HTTPS"})
-		backend = networkingv1ac.IngressServiceBackend().WithName(n.ProxyService).
-			WithPort(networkingv1ac.ServiceBackendPort().WithName(raycluster.PortProxyName))
+		annotations = map[string]string{"nginx.ingress.kubernetes.io/backend-protocol": "HTTPS"}
 	}
-	return ingress.WithSpec(networkingv1ac.IngressSpec().
-		WithRules(ingressRule(c.DashboardHost()+"."+in.Domain, networkingv1.PathTypePrefix, backend)))
+	service, port := front(c, in)
+	return networkingv1ac.Ingress(c.Names().Dashboard, c.Namespace()).WithLabels(marks(c, nil)).WithAnnotations(annotations).
+		WithSpec(ingressTo(c.DashboardHost()+"."+in.Domain, networkingv1.PathTypePrefix, service, networkingv1ac.ServiceBackendPort().WithName(port)))
 }
 
 // clientIngress passes TLS through, which nginx does with --enable-ssl-passthrough.
 func clientIngress(c raycluster.Cluster, in Inputs) runtime.ApplyConfiguration {
 	n := c.Names()
-	backend := networkingv1ac.IngressServiceBackend().WithName(n.HeadService).
-		WithPort(networkingv1ac.ServiceBackendPort().WithNumber(raycluster.PortClient))
+	spec := ingressTo(c.ClientHost()+"."+in.Domain, networkingv1.PathTypeImplementationSpecific, n.HeadService,
+		networkingv1ac.ServiceBackendPort().WithNumber(raycluster.PortClient))
 	return networkingv1ac.Ingress(n.Client, c.Namespace()).
 		WithLabels(marks(c, nil)).
 		WithAnnotations(map[string]string{
@@ -115,14 +119,13 @@ func clientIngress(c raycluster.Cluster, in Inputs) runtime.ApplyConfiguration {
 			"nginx.ingress.kubernetes.io/ssl-redirect":    "true",
 			"nginx.ingress.kubernetes.io/ssl-passthrough": "true",
 		}).
-		WithSpec(networkingv1ac.IngressSpec().WithIngressClassName("nginx").
-			WithRules(ingressRule(c.ClientHost()+"."+in.Domain, networkingv1.PathTypeImplementationSpecific, backend)))
+		WithSpec(spec.WithIngressClassName("nginx"))
 }
 
-func ingressRule(host string, kind networkingv1.PathType, backend *networkingv1ac.IngressServiceBackendApplyConfiguration) *networkingv1ac.IngressRuleApplyConfiguration {
-	return networkingv1ac.IngressRule().WithHost(host).WithHTTP(networkingv1ac.HTTPIngressRuleValue().
+func ingressTo(host string, kind networkingv1.PathType, service string, port *networkingv1ac.ServiceBackendPortApplyConfiguration) *networkingv1ac.IngressSpecApplyConfiguration {
+	return networkingv1ac.IngressSpec().WithRules(networkingv1ac.IngressRule().WithHost(host).WithHTTP(networkingv1ac.HTTPIngressRuleValue().
 		WithPaths(networkingv1ac.HTTPIngressPath().WithPath("/").WithPathType(kind).
-			WithBackend(networkingv1ac.IngressBackend().WithService(backend))))
+			WithBackend(networkingv1ac.IngressBackend().WithService(networkingv1ac.IngressServiceBackend().WithName(service).WithPort(port))))))
 }
 
 // dashboardHTTPRoute publishes a dashboard without a sidecar below a path of the platform's gateway, which has one host for all.

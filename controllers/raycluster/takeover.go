@@ -5,7 +5,6 @@ package raycluster
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -25,7 +24,6 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	author "github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
@@ -179,37 +177,33 @@ func (o *oldWebhooks) clean(ctx context.Context) (int, error) {
 	return left, errors.Join(errs...)
 }
 
-// cleanOne removes dead entries of one object, the last first, so that the others keep their places; the patch fails when
-// the list moved meanwhile. It returns the number of the entries of the CodeFlare operator that live.
-func (o *oldWebhooks) cleanOne(ctx context.Context, object *unstructured.Unstructured) (int, error) {
-	steps := []author.Operation{{Operation: "test", Path: "/metadata/resourceVersion", Value: object.GetResourceVersion()}}
-	alive := 0
-	for i, webhook := range slices.Backward(nested.List(object.Object, "webhooks")) {
+// cleanOne removes dead entries of one object, unless it has changed meanwhile. It returns the number of the entries of the CodeFlare
+// operator that live.
+func (o *oldWebhooks) cleanOne(ctx context.Context, object *unstructured.Unstructured) (alive int, err error) {
+	before, webhooks := object.DeepCopy(), nested.List(object.Object, "webhooks")
+	kept := []any{}
+	for _, webhook := range webhooks {
 		service := nested.Map(webhook, "clientConfig", "service")
-		if service["name"] != oldService {
-			continue
-		}
-		there, err := o.exists(ctx, types.NamespacedName{Namespace: nested.Text(service, "namespace"), Name: oldService})
-		if err != nil {
-			return alive, err
-		}
-		if there {
+		if service["name"] == oldService {
+			there, err := o.exists(ctx, types.NamespacedName{Namespace: nested.Text(service, "namespace"), Name: oldService})
+			if err != nil {
+				return alive, err
+			}
+			if !there {
+				continue
+			}
 			alive++
-			continue
 		}
-		steps = append(steps, author.Operation{Operation: "remove", Path: fmt.Sprintf("/webhooks/%d", i)})
+		kept = append(kept, webhook)
 	}
-	if len(steps) == 1 {
+	if len(kept) == len(webhooks) {
 		return alive, nil
 	}
-	patch, err := json.Marshal(steps)
-	if err != nil {
-		return alive, fmt.Errorf("encoding the patch: %w", err)
-	}
-	if err := o.writer.Patch(ctx, object, client.RawPatch(types.JSONPatchType, patch)); err != nil {
+	object.Object["webhooks"] = kept
+	if err := o.writer.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return alive, fmt.Errorf("removing dead webhooks: %w", err)
 	}
-	o.log.Info("Removed webhooks that call the CodeFlare operator, whose Service is gone", "configuration", object.GetName(), "webhooks", len(steps)-1)
+	o.log.Info("Removed webhooks that call the CodeFlare operator, whose Service is gone", "configuration", object.GetName(), "webhooks", len(webhooks)-len(kept))
 	return alive, nil
 }
 

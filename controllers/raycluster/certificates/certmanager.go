@@ -2,6 +2,7 @@ package certificates
 
 import (
 	"context"
+	"crypto/x509"
 	"net/netip"
 	"slices"
 
@@ -33,15 +34,15 @@ func (p *reconciliation) keepByCertManager(ctx context.Context) error {
 		return err
 	}
 	for _, leaf := range p.plan.leaves {
-		if err := p.lookAtIssued(ctx, leaf); err != nil {
+		if err := p.recordIssued(ctx, leaf); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// lookAtIssued reads what cert-manager has issued, once for each version, and makes its Secret go with the cluster.
-func (p *reconciliation) lookAtIssued(ctx context.Context, plan leafPlan) error {
+// recordIssued reads what cert-manager has issued, once for each version, and makes its Secret go with the cluster.
+func (p *reconciliation) recordIssued(ctx context.Context, plan leafPlan) error {
 	known, good, err := p.isGood(ctx, plan.secret)
 	if err != nil || good && known.covers(plan.options) {
 		return err
@@ -54,17 +55,7 @@ func (p *reconciliation) lookAtIssued(ctx context.Context, plan leafPlan) error 
 	if issued == nil {
 		return nil
 	}
-	s := slot{role: plan.role, next: issued.NotAfter, expires: issued.NotAfter, names: sets.New(issued.DNSNames...), addresses: sets.New[netip.Addr]()}
-	for _, name := range plan.options.DNSNames {
-		if _, err := netip.ParseAddr(name); err == nil {
-			s.names.Insert(name) // was not asked for
-		}
-	}
-	for _, ip := range issued.IPAddresses {
-		if a, ok := netip.AddrFromSlice(ip); ok {
-			s.addresses.Insert(a.Unmap())
-		}
-	}
+	s := issuedSlot(plan, issued)
 	if p.isOurs(live) {
 		err = p.write(ctx, plan.secret, "", nil, s)
 	} else { // cert-manager takes it away with its Certificate
@@ -75,6 +66,22 @@ func (p *reconciliation) lookAtIssued(ctx context.Context, plan leafPlan) error 
 		return p.publishBundle(ctx, bundle, s)
 	}
 	return err
+}
+
+// issuedSlot is what is remembered of a certificate of cert-manager. Names that are addresses were not requested.
+func issuedSlot(plan leafPlan, issued *x509.Certificate) slot {
+	s := slot{role: plan.role, next: issued.NotAfter, expires: issued.NotAfter, names: sets.New(issued.DNSNames...), addresses: sets.New[netip.Addr]()}
+	for _, name := range plan.options.DNSNames {
+		if _, err := netip.ParseAddr(name); err == nil {
+			s.names.Insert(name)
+		}
+	}
+	for _, ip := range issued.IPAddresses {
+		if a, ok := netip.AddrFromSlice(ip); ok {
+			s.addresses.Insert(a.Unmap())
+		}
+	}
+	return s
 }
 
 // publishBundle writes the CA of the head's certificate to where pods and clients look for it.

@@ -27,24 +27,29 @@ func (p *reconciliation) serve(ctx context.Context, all []corev1.Pod) error {
 		alive.Insert(all[i].UID)
 	}
 	for _, leaf := range p.plan.leaves {
-		known, ok := p.memory.slots[leaf.secret]
-		if !ok || known.foreign {
-			continue
-		}
-		for _, pod := range podsOfRole(leaf.role, all) {
-			if p.memory.served.Has(pod.UID) || !isWaitingFor(pod, known) {
-				continue
-			}
-			if seen, err := p.isSeen(ctx, leaf.secret, known); !seen || err != nil {
+		if known, ok := p.memory.slots[leaf.secret]; ok && !known.foreign {
+			if err := p.serveRole(ctx, leaf, known, all); err != nil {
 				return err
 			}
-			if err := p.serveOne(ctx, pod); err != nil {
-				return err
-			}
-			p.memory.served.Insert(pod.UID)
 		}
 	}
 	p.memory.served = p.memory.served.Intersection(alive)
+	return nil
+}
+
+func (p *reconciliation) serveRole(ctx context.Context, leaf leafPlan, known slot, all []corev1.Pod) error {
+	for _, pod := range podsOfRole(leaf.role, all) {
+		if p.memory.served.Has(pod.UID) || !isWaitingFor(pod, known) {
+			continue
+		}
+		if seen, err := p.isSeen(ctx, leaf.secret, known); !seen || err != nil {
+			return err
+		}
+		if err := p.serveOne(ctx, pod); err != nil {
+			return err
+		}
+		p.memory.served.Insert(pod.UID)
+	}
 	return nil
 }
 
