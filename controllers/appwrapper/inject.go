@@ -3,6 +3,7 @@ package appwrapper
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -76,11 +77,14 @@ func injectTemplate(template map[string]any, ours map[string]string, info awv1be
 	if err := mergeAt(spec, "nodeSelector", info.NodeSelector, "nodeSelector"); err != nil {
 		return "", err
 	}
-	if err := appendTolerations(spec, info); err != nil {
-		return "", err
+	plain, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&info)
+	if err != nil {
+		return "", fmt.Errorf("reading the pod set info: %w", err)
 	}
-	if err := appendGates(spec, info); err != nil {
-		return "", err
+	for _, list := range []string{"tolerations", "schedulingGates"} {
+		if err := appendTo(spec, list, nested.List(plain, list)); err != nil {
+			return "", err
+		}
 	}
 	if name := spec["schedulerName"]; settings.SchedulerName != "" && (name == nil || name == "") {
 		spec["schedulerName"] = settings.SchedulerName
@@ -120,50 +124,20 @@ func mergeAt(object map[string]any, name string, entries map[string]string, fiel
 	return nil
 }
 
-// listAt returns the list of a field; absent and null are an empty one.
-func listAt(object map[string]any, field string) ([]any, error) {
-	list, ok := object[field].([]any)
-	if !ok && object[field] != nil {
-		return nil, fmt.Errorf("%s is %v: write a list", field, object[field])
-	}
-	return list, nil
-}
-
-func appendTolerations(spec map[string]any, info awv1beta2.AppWrapperPodSetInfo) error {
-	if len(info.Tolerations) == 0 {
+// appendTo adds the entries that a list does not have yet; absent and null are an empty list.
+func appendTo(spec map[string]any, field string, entries []any) error {
+	if len(entries) == 0 {
 		return nil
 	}
-	list, err := listAt(spec, "tolerations")
-	if err != nil {
-		return err
+	list, ok := spec[field].([]any)
+	if !ok && spec[field] != nil {
+		return fmt.Errorf("%s is %v: write a list", field, spec[field])
 	}
-	for i := range info.Tolerations {
-		plain, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&info.Tolerations[i])
-		if err != nil {
-			return fmt.Errorf("tolerations[%d] of the pod set info: %w", i, err)
-		}
-		list = append(list, plain)
-	}
-	spec["tolerations"] = list
-	return nil
-}
-
-func appendGates(spec map[string]any, info awv1beta2.AppWrapperPodSetInfo) error {
-	if len(info.SchedulingGates) == 0 {
-		return nil
-	}
-	list, err := listAt(spec, "schedulingGates")
-	if err != nil {
-		return err
-	}
-	for _, gate := range info.SchedulingGates {
-		known := slices.ContainsFunc(list, func(entry any) bool {
-			return nested.At(entry, "name") == gate.Name
-		})
-		if !known {
-			list = append(list, map[string]any{"name": gate.Name})
+	for _, entry := range entries {
+		if !slices.ContainsFunc(list, func(given any) bool { return reflect.DeepEqual(given, entry) }) {
+			list = append(list, entry)
 		}
 	}
-	spec["schedulingGates"] = list
+	spec[field] = list
 	return nil
 }

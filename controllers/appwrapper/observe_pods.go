@@ -49,33 +49,34 @@ func (p podsOf) observe() rules.PodFacts {
 		}
 		if !pod.CreationTimestamp.Before(&p.createdAt) && !p.componentDone(pod) {
 			concerned = append(concerned, *pod)
+			p.count(pod, &out)
 		}
 	}
-	evacuated := sets.New[string]()
-	for i := range concerned {
-		pod := &concerned[i]
-		switch pod.Status.Phase {
-		case corev1.PodPending:
-			out.Pending++
-		case corev1.PodRunning:
-			if pod.DeletionTimestamp != nil {
-				continue
-			}
-			out.Running++
-			if p.nodes != nil && uses(pod, p.nodes.NoExecute(pod.Spec.NodeName)) {
-				evacuated.Insert(pod.Spec.NodeName)
-			}
-		case corev1.PodSucceeded:
-			out.Succeeded++
-		case corev1.PodFailed:
-			out.Failed++
-			out.Terminal = out.Terminal || terminalExit(pod, p.terms)
-		}
-	}
-	out.NoExecute = sets.List(evacuated)
+	slices.Sort(out.NoExecute)
+	out.NoExecute = slices.Compact(out.NoExecute)
 	out.Report = report(concerned)
 	out.Diagnosis = conditions.Diagnose(concerned)
 	return out
+}
+
+func (p podsOf) count(pod *corev1.Pod, out *rules.PodFacts) {
+	switch pod.Status.Phase {
+	case corev1.PodPending:
+		out.Pending++
+	case corev1.PodRunning:
+		if pod.DeletionTimestamp != nil {
+			return
+		}
+		out.Running++
+		if p.nodes != nil && uses(pod, p.nodes.NoExecute(pod.Spec.NodeName)) {
+			out.NoExecute = append(out.NoExecute, pod.Spec.NodeName)
+		}
+	case corev1.PodSucceeded:
+		out.Succeeded++
+	case corev1.PodFailed:
+		out.Failed++
+		out.Terminal = out.Terminal || terminalExit(pod, p.terms)
+	}
 }
 
 // uses tells whether a regular container asks for one of the resources.
