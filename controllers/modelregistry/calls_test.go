@@ -8,6 +8,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/registrytest"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -40,7 +44,7 @@ func (w *world) heal() { w.unread, w.fail = func() error { return nil }, nil }
 func (w *world) admit(m *v1beta1.ModelRegistry) {
 	w.Helper()
 	route := wholeObject(capability.Route)
-	if !w.get(route, m.Namespace, secureRouteName(m)) {
+	if !w.get(route, m.Namespace, resources.SecureRouteName(m)) {
 		w.Fatal("no Route")
 	}
 	w.must(unstructured.SetNestedSlice(route.Object, []any{map[string]any{
@@ -62,7 +66,7 @@ func TestFaultAtEveryCall(t *testing.T) {
 	for name, c := range map[string]struct {
 		served []schema.GroupVersionKind
 		change func(*v1beta1.ModelRegistrySpec)
-	}{"generated on Kubernetes": {nil, ownDatabase}, "external on OpenShift": {everything, proxied}} {
+	}{"generated on Kubernetes": {nil, ownDatabase}, "external on OpenShift": {everything, registrytest.Proxied}} {
 		t.Run(name, func(t *testing.T) {
 			begin := func(n int) (w *world, m *v1beta1.ModelRegistry, calls *int, err error) {
 				w = newWorld(t, c.served)
@@ -106,7 +110,7 @@ func TestFaultAtEveryCallOfADeletion(t *testing.T) {
 	begin := func(n int) (w *world, m *v1beta1.ModelRegistry, calls *int, err error) {
 		w = newWorld(t, everything)
 		w.settings.Gateway.Domain = "gate.example.com"
-		m = stored("demo", ownDatabase, proxied)
+		m = stored("demo", ownDatabase, registrytest.Proxied)
 		w.goes(m)
 		w.waits(w.finalize(t.Context(), m), "status")
 		calls = w.failAt(n)
@@ -150,14 +154,14 @@ func drawSecret(t *rapid.T, name string) *v1beta1.SecretKeyValue {
 	if !rapid.Bool().Draw(t, name) {
 		return nil
 	}
-	return secret(name, rapid.SampledFrom([]string{"tls.crt", "a.pem", "password"}).Draw(t, name+" key"))
+	return registrytest.Secret(name, rapid.SampledFrom([]string{"tls.crt", "a.pem", "password"}).Draw(t, name+" key"))
 }
 
 func drawConfigMap(t *rapid.T, name string) *v1beta1.ConfigMapKeyValue {
 	if !rapid.Bool().Draw(t, name) {
 		return nil
 	}
-	return configMap(name, "ca.crt")
+	return registrytest.ConfigMap(name, "ca.crt")
 }
 
 var drawProxy = rapid.Custom(func(t *rapid.T) *v1beta1.ProxyConfig {
@@ -168,7 +172,7 @@ var drawProxy = rapid.Custom(func(t *rapid.T) *v1beta1.ProxyConfig {
 		Port:         rapid.SampledFrom([]*int32{nil, new(int32(8443)), new(int32(9443))}).Draw(t, "port"),
 	}
 	if rapid.Bool().Draw(t, "own certificate") {
-		p.TLSCertificateSecret, p.TLSKeySecret = secret("cert", "c.pem"), secret("key", "k.pem")
+		p.TLSCertificateSecret, p.TLSKeySecret = registrytest.Secret("cert", "c.pem"), registrytest.Secret("key", "k.pem")
 	}
 	return p
 })

@@ -5,11 +5,16 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
+
 	corev1 "k8s.io/api/core/v1"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -41,14 +46,14 @@ func (r *registries) ownerOfData(m *v1beta1.ModelRegistry) map[string]string {
 // can change, which a condition says.
 func (r *registries) keepClaim(ctx context.Context, m *v1beta1.ModelRegistry) error {
 	claim := &corev1.PersistentVolumeClaim{}
-	key := client.ObjectKey{Namespace: m.Namespace, Name: claimName(m)}
+	key := client.ObjectKey{Namespace: m.Namespace, Name: resources.ClaimName(m)}
 	err := r.cached.Get(ctx, key, claim)
 	if apierrors.IsNotFound(err) { // the cache holds those that bear our label
 		err = r.live.Get(ctx, key, claim)
 	}
 	if apierrors.IsNotFound(err) {
 		reportClaim(m, "")
-		fresh := claimFor(m)
+		fresh := resources.ClaimFor(m)
 		if config, ok := fresh.Config.(*corev1ac.PersistentVolumeClaimApplyConfiguration); ok {
 			config.WithAnnotations(r.ownerOfData(m))
 		}

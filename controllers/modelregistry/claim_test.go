@@ -5,9 +5,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
+
 	corev1 "k8s.io/api/core/v1"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -85,7 +89,7 @@ func TestLostCredentialsKeepTheUser(t *testing.T) {
 	w.waits(w.pass(m), "available")
 	secret := &corev1.Secret{}
 	w.get(secret, "ns", "demo-postgres-credentials")
-	if string(secret.Data[keyUsername]) != "first" || string(secret.Data[keyDatabase]) != "models" {
-		t.Errorf("made for %s and %s", secret.Data[keyUsername], secret.Data[keyDatabase])
+	if string(secret.Data[resources.KeyUsername]) != "first" || string(secret.Data[resources.KeyDatabase]) != "models" {
+		t.Errorf("made for %s and %s", secret.Data[resources.KeyUsername], secret.Data[resources.KeyDatabase])
 	}
 }

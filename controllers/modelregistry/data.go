@@ -7,8 +7,12 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
+
 	corev1 "k8s.io/api/core/v1"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,8 +20,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
-	"github.com/odh-platform/odh-platform-operator/pkg/resources"
-	rules "github.com/odh-platform/odh-platform-operator/webhooks/modelregistry"
+	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 // Volume and credentials of a generated database hold data of users, so they are treated unlike every other child: they are
@@ -49,7 +52,7 @@ func (r *registries) keepData(ctx context.Context, m *v1beta1.ModelRegistry) err
 // reference of before. Where the cache shows none with the right marks, the API server is asked once for each registry, since
 // what the original made does not bear our label.
 func (r *registries) keepFormerData(ctx context.Context, m *v1beta1.ModelRegistry) error {
-	for name, kind := range map[string]schema.GroupVersionKind{credentialsName(m): secretKind, claimName(m): claimKind} {
+	for name, kind := range map[string]schema.GroupVersionKind{resources.CredentialsName(m): secretKind, resources.ClaimName(m): claimKind} {
 		known, err := r.dataInCache(ctx, kind, client.ObjectKey{Namespace: m.Namespace, Name: name})
 		if err != nil {
 			return err
@@ -87,7 +90,7 @@ func (r *registries) dataInCache(ctx context.Context, kind schema.GroupVersionKi
 
 // keepCredentials makes the Secret, or reads the one that is there when it has changed and puts its marks right.
 func (r *registries) keepCredentials(ctx context.Context, m *v1beta1.ModelRegistry) error {
-	key := client.ObjectKey{Namespace: m.Namespace, Name: credentialsName(m)}
+	key := client.ObjectKey{Namespace: m.Namespace, Name: resources.CredentialsName(m)}
 	head := &metav1.PartialObjectMetadata{}
 	head.SetGroupVersionKind(secretKind)
 	err := r.cached.Get(ctx, key, head)
@@ -114,25 +117,25 @@ func (r *registries) keepCredentials(ctx context.Context, m *v1beta1.ModelRegist
 
 func (r *registries) createCredentials(ctx context.Context, m *v1beta1.ModelRegistry) error {
 	user, database := m.Spec.Postgres.Username, m.Spec.Postgres.Database
-	if err := errors.Join(checkIdentifier("spec.postgres.username", user), checkIdentifier("spec.postgres.database", database)); err != nil {
+	if err := errors.Join(resources.CheckIdentifier("spec.postgres.username", user), resources.CheckIdentifier("spec.postgres.database", database)); err != nil {
 		return refuse(m, err)
 	}
-	defaultTo(&user, defaultDatabaseUser)
-	defaultTo(&database, defaultDatabase)
+	defaultTo(&user, resources.DefaultDatabaseUser)
+	defaultTo(&database, resources.DefaultDatabase)
 	claim := &corev1.PersistentVolumeClaim{}
-	err := r.live.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: claimName(m)}, claim)
+	err := r.live.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: resources.ClaimName(m)}, claim)
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading PersistentVolumeClaim %s: %w", claimName(m), err)
+		return fmt.Errorf("reading PersistentVolumeClaim %s: %w", resources.ClaimName(m), err)
 	}
 	if made := claim.Annotations; made[annotationUser] != "" { // a lost Secret: the database knows who it was made for, and takes a new password only
 		user, database = made[annotationUser], made[annotationDatabase]
 	}
-	return r.applier.Create(ctx, m, secretFor(m, user, database, resources.NewPassword()))
+	return r.applier.Create(ctx, m, resources.SecretFor(m, user, database, common.NewPassword()))
 }
 
 // takeCredentials puts the marks of a Secret of ours right and remembers what it says. That of somebody else is used as it is.
 func (r *registries) takeCredentials(ctx context.Context, m *v1beta1.ModelRegistry, secret *corev1.Secret) error {
-	for _, key := range []string{keyUsername, keyPassword} {
+	for _, key := range []string{resources.KeyUsername, resources.KeyPassword} {
 		if len(secret.Data[key]) == 0 {
 			return fmt.Errorf("the generated database has a Secret %s without the key %s: add it, or delete the Secret to have a new one made", secret.Name, key)
 		}
@@ -142,8 +145,8 @@ func (r *registries) takeCredentials(ctx context.Context, m *v1beta1.ModelRegist
 			return err
 		}
 	}
-	read := credentials{uid: secret.UID, version: secret.ResourceVersion, user: string(secret.Data[keyUsername]), database: defaultDatabase}
-	if named := secret.Data[keyDatabase]; len(named) > 0 {
+	read := credentials{uid: secret.UID, version: secret.ResourceVersion, user: string(secret.Data[resources.KeyUsername]), database: resources.DefaultDatabase}
+	if named := secret.Data[resources.KeyDatabase]; len(named) > 0 {
 		read.database = string(named)
 	}
 	r.stored.Set(m.UID, read)
@@ -154,7 +157,7 @@ func (r *registries) takeCredentials(ctx context.Context, m *v1beta1.ModelRegist
 func (r *registries) credentials(m *v1beta1.ModelRegistry) (credentials, error) {
 	known, ok := r.stored.Get(m.UID)
 	if !ok {
-		return credentials{}, fmt.Errorf("the Secret %s of the generated database has not been read", credentialsName(m))
+		return credentials{}, fmt.Errorf("the Secret %s of the generated database has not been read", resources.CredentialsName(m))
 	}
 	return known, nil
 }
@@ -162,7 +165,7 @@ func (r *registries) credentials(m *v1beta1.ModelRegistry) (credentials, error) 
 // releaseData makes volume and credentials outlive a registry that is being deleted, unless it says otherwise. It reports
 // whether there are any that stay.
 func (r *registries) releaseData(ctx context.Context, m *v1beta1.ModelRegistry) (stays bool, err error) {
-	for name, object := range map[string]client.Object{credentialsName(m): &corev1.Secret{}, claimName(m): &corev1.PersistentVolumeClaim{}} {
+	for name, object := range map[string]client.Object{resources.CredentialsName(m): &corev1.Secret{}, resources.ClaimName(m): &corev1.PersistentVolumeClaim{}} {
 		err := r.live.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: name}, object)
 		if apierrors.IsNotFound(err) {
 			continue
@@ -183,7 +186,7 @@ func (r *registries) releaseData(ctx context.Context, m *v1beta1.ModelRegistry) 
 
 // isOurData says whether volume or credentials were made by this operator or by the one that it replaces.
 func isOurData(object client.Object) bool {
-	return object.GetLabels()[names.OperatorLabel] == names.OperatorName || object.GetLabels()[labelCreatedBy] == createdBy ||
+	return object.GetLabels()[names.OperatorLabel] == names.OperatorName || object.GetLabels()[resources.LabelCreatedBy] == resources.CreatedBy ||
 		slices.ContainsFunc(object.GetOwnerReferences(), isRegistry)
 }
 
@@ -247,21 +250,13 @@ func isRegistry(ref metav1.OwnerReference) bool {
 func connect(m *v1beta1.ModelRegistry, to credentials) {
 	wish := m.Spec.Postgres
 	m.Spec.Postgres = &v1beta1.PostgresConfig{
-		Host:            databaseName(m),
+		Host:            resources.DatabaseName(m),
 		Port:            new(v1beta1.DefaultPostgresPort),
 		Username:        to.user,
 		Database:        to.database,
-		PasswordSecret:  &v1beta1.SecretKeyValue{Name: credentialsName(m), Key: keyPassword},
+		PasswordSecret:  &v1beta1.SecretKeyValue{Name: resources.CredentialsName(m), Key: resources.KeyPassword},
 		Image:           wish.Image,
 		RetentionPolicy: wish.RetentionPolicy,
 		Storage:         wish.Storage,
 	}
-}
-
-// checkIdentifier refuses a name with which a generated database would not start. Empty is the default.
-func checkIdentifier(field, name string) error {
-	if name == "" || rules.IsIdentifier(name) {
-		return nil
-	}
-	return fmt.Errorf("%s %q %s", field, name, rules.IdentifierDetail)
 }

@@ -4,7 +4,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
+
 	corev1 "k8s.io/api/core/v1"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -98,7 +102,7 @@ func TestIsOurData(t *testing.T) {
 		want bool
 	}{
 		"ours":               {metav1.ObjectMeta{Labels: names.Labels(ComponentName)}, true},
-		"claim of the older": {metav1.ObjectMeta{Labels: map[string]string{labelCreatedBy: createdBy}}, true},
+		"claim of the older": {metav1.ObjectMeta{Labels: map[string]string{resources.LabelCreatedBy: resources.CreatedBy}}, true},
 		"owned by it":        {metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{ref(v1beta1.Kind, "demo", "now")}}, true},
 		"of a user":          {metav1.ObjectMeta{Labels: map[string]string{"app": "demo"}}, false},
 		"of something else":  {metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{ref("ConfigMap", "demo", "now")}}, false},

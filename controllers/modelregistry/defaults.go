@@ -2,23 +2,23 @@ package modelregistry
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"time"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+
 	rules "github.com/odh-platform/odh-platform-operator/webhooks/modelregistry"
 )
 
 // inputs joins the settings with what the cluster serves.
-func (s Settings) inputs(served capability.Set) Inputs {
-	return Inputs{
+func (s Settings) inputs(served capability.Set) resources.Inputs {
+	return resources.Inputs{
 		OpenShift:       served.Has(capability.Route),
 		HasUserAPI:      served.Has(capability.UserGroup),
 		HTTPRoutes:      served.Has(capability.HTTPRoute),
@@ -104,10 +104,10 @@ func (s Settings) fill(m *v1beta1.ModelRegistry, domain string) {
 		defaultPointer(&proxy.Port, v1beta1.DefaultProxyPort)
 		defaultPointer(&proxy.RoutePort, v1beta1.DefaultRoutePort)
 		if proxy.TLSCertificateSecret == nil {
-			proxy.TLSCertificateSecret = &v1beta1.SecretKeyValue{Name: servingSecretName(m), Key: corev1.TLSCertKey}
+			proxy.TLSCertificateSecret = &v1beta1.SecretKeyValue{Name: resources.ServingSecretName(m), Key: corev1.TLSCertKey}
 		}
 		if proxy.TLSKeySecret == nil {
-			proxy.TLSKeySecret = &v1beta1.SecretKeyValue{Name: servingSecretName(m), Key: corev1.TLSPrivateKeyKey}
+			proxy.TLSKeySecret = &v1beta1.SecretKeyValue{Name: resources.ServingSecretName(m), Key: corev1.TLSPrivateKeyKey}
 		}
 	}
 }
@@ -148,22 +148,4 @@ func defaultPointer[T any](field **T, value T) {
 	if *field == nil {
 		*field = &value
 	}
-}
-
-// specDefaults is the JSON merge patch (RFC 7396) that makes the spec which is used out of the stored one, "{}" when they are
-// equal.
-func specDefaults(stored, used *v1beta1.ModelRegistrySpec) (string, error) {
-	before, err := json.Marshal(stored)
-	if err != nil {
-		return "", fmt.Errorf("encoding the stored spec: %w", err)
-	}
-	after, err := json.Marshal(used)
-	if err != nil {
-		return "", fmt.Errorf("encoding the spec with its defaults: %w", err)
-	}
-	patch, err := jsonpatch.CreateMergePatch(before, after)
-	if err != nil {
-		return "", fmt.Errorf("comparing the spec with its defaults: %w", err)
-	}
-	return string(patch), nil
 }

@@ -8,13 +8,13 @@
 //   - check.go: refuse what may not run; defaults.go: wait for AIHub and domain, fill in every default
 //   - data.go, claim.go: create credentials and volume of a generated database, once
 //   - references.go: hash what pods consume of users, and name what is missing
-//   - build.go lists the objects, in their order: build_access.go, build_backend.go (dsn.go: the address of the database),
-//     build_deployment.go, build_database.go, build_service.go, build_network.go, build_publish.go; names.go has their names
+//   - resources/build.go lists the objects, in their order; each other file there has those of a kind (rbac.go, deployment.go,
+//     service.go, networkpolicy.go, httproute.go), or those of the generated database (database.go)
 //   - writing.go: write guards, then the Deployments, then what leads there (held.go: not before pods serve); group.go: the Group
-//   - remove.go: remove what is not wanted any more, and at the end what no owner reference takes along
-//   - observe.go judges Deployment and endpoints, pods.go and logs.go find the cause; status.go turns that into conditions
+//   - remove.go: remove what is not wanted any more, and at the end what has no owner reference
+//   - pkg/status/serving judges Deployment and endpoints for observe.go, pods.go and logs.go find the cause; status.go turns that into conditions
 //   - pkg/reconciler patches the status, once
 //
-// render.go does the same without a cluster; takeover.go removes what the original operator left; storage moves objects that are
+// render.go does the same without a cluster, registrytest has the registries of tests; takeover.go removes what the original operator left; storage moves objects that are
 // stored in v1alpha1; beside has the rights in the namespaces of registries.
 package modelregistry

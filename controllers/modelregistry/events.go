@@ -3,12 +3,17 @@ package modelregistry
 import (
 	"context"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
+
 	corev1 "k8s.io/api/core/v1"
+
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,7 +28,7 @@ import (
 
 // podCache holds the pods of registries, and of their databases, without what nobody reads.
 func podCache(mgr ctrl.Manager, namespace string) (cache.Cache, error) {
-	by := cache.ByObject{Label: k8slabels.SelectorFromSet(k8slabels.Set{labelComponent: partOf})}
+	by := cache.ByObject{Label: k8slabels.SelectorFromSet(k8slabels.Set{resources.LabelComponent: resources.PartOf})}
 	if namespace != "" {
 		by.Namespaces = map[string]cache.Config{namespace: {}}
 	}
@@ -59,14 +64,14 @@ func byLabels() handler.EventHandler {
 		if !apply.IsOurs(o, ComponentName) {
 			return nil
 		}
-		return request(o.GetLabels()[labelNamespace], o.GetLabels()[labelApp])
+		return request(o.GetLabels()[resources.LabelNamespace], o.GetLabels()[resources.LabelApp])
 	})
 }
 
 // byApp leads pods to their registry.
 func byApp() handler.TypedEventHandler[client.Object, reconcile.Request] {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-		return request(o.GetNamespace(), o.GetLabels()[labelApp])
+		return request(o.GetNamespace(), o.GetLabels()[resources.LabelApp])
 	})
 }
 
@@ -110,11 +115,11 @@ func (r *registries) matching(ctx context.Context, concerned func(*v1beta1.Model
 }
 
 func usesClaim(m *v1beta1.ModelRegistry, name string) bool {
-	return generates(m) && name == claimName(m)
+	return generates(m) && name == resources.ClaimName(m)
 }
 
 func usesSecret(m *v1beta1.ModelRegistry, name string) bool {
-	return name == servingSecretName(m) || generates(m) && name == credentialsName(m) || refersTo(m, reference.Secret, name)
+	return name == resources.ServingSecretName(m) || generates(m) && name == resources.CredentialsName(m) || refersTo(m, reference.Secret, name)
 }
 
 func usesConfigMap(m *v1beta1.ModelRegistry, name string) bool {

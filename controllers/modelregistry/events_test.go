@@ -4,8 +4,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/registrytest"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
+
 	corev1 "k8s.io/api/core/v1"
+
 	discoveryv1 "k8s.io/api/discovery/v1"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -57,12 +63,12 @@ func TestEventsByLabels(t *testing.T) {
 		object  client.Object
 		want    []string
 	}{
-		"of cluster scope":    {byLabels(), labelled(&corev1.ConfigMap{}, "", "x", with(ours, labelApp, "demo", labelNamespace, "ns")), []string{"ns/demo"}},
-		"without a namespace": {byLabels(), labelled(&corev1.ConfigMap{}, "", "x", with(ours, labelApp, "demo")), nil},
+		"of cluster scope":    {byLabels(), labelled(&corev1.ConfigMap{}, "", "x", with(ours, resources.LabelApp, "demo", resources.LabelNamespace, "ns")), []string{"ns/demo"}},
+		"without a namespace": {byLabels(), labelled(&corev1.ConfigMap{}, "", "x", with(ours, resources.LabelApp, "demo")), nil},
 		"of the catalog": {byLabels(), labelled(&corev1.ConfigMap{}, "", "x",
-			with(names.Labels("modelcatalog"), labelApp, "demo", labelNamespace, "ns")), nil},
-		"a pod":                  {byApp(), labelled(&corev1.Pod{}, "ns", "demo-1", map[string]string{labelApp: "demo"}), []string{"ns/demo"}},
-		"a pod of its database":  {byApp(), labelled(&corev1.Pod{}, "ns", "demo-postgres-1", databaseSelector(stored("demo"))), []string{"ns/demo"}},
+			with(names.Labels("modelcatalog"), resources.LabelApp, "demo", resources.LabelNamespace, "ns")), nil},
+		"a pod":                  {byApp(), labelled(&corev1.Pod{}, "ns", "demo-1", map[string]string{resources.LabelApp: "demo"}), []string{"ns/demo"}},
+		"a pod of its database":  {byApp(), labelled(&corev1.Pod{}, "ns", "demo-postgres-1", resources.DatabaseSelector(stored("demo"))), []string{"ns/demo"}},
 		"a pod of something":     {byApp(), labelled(&corev1.Pod{}, "ns", "x", nil), nil},
 		"endpoints":              {byServiceName(), labelled(&discoveryv1.EndpointSlice{}, "ns", "x", with(ours, discoveryv1.LabelServiceName, "demo")), []string{"ns/demo"}},
 		"endpoints of another's": {byServiceName(), labelled(&discoveryv1.EndpointSlice{}, "ns", "x", map[string]string{discoveryv1.LabelServiceName: "demo"}), nil},
@@ -79,7 +85,7 @@ func TestEventsByLabels(t *testing.T) {
 func TestEventsOfWhatIsUsed(t *testing.T) {
 	elsewhere := stored("demo")
 	elsewhere.Namespace = "elsewhere"
-	w := newWorld(t, nil, stored("demo", proxied), stored("own", ownDatabase), stored("tls", postgresTLS), elsewhere)
+	w := newWorld(t, nil, stored("demo", registrytest.Proxied), stored("own", ownDatabase), stored("tls", registrytest.PostgresTLS), elsewhere)
 	secret := func(name string) client.Object { return labelled(&corev1.Secret{}, "ns", name, nil) }
 	for name, test := range map[string]struct {
 		uses   func(*v1beta1.ModelRegistry, string) bool

@@ -8,13 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/registrytest"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
 // [modelregistry-38] [modelregistry-39] W7: gateway mode comes with the setting and the API, beside the Routes that are there.
 func TestGatewayModeComes(t *testing.T) {
 	w := newWorld(t, everything)
-	m := stored("demo", proxied)
+	m := stored("demo", registrytest.Proxied)
 	w.present = m
 	write := func() string {
 		t.Helper()
@@ -24,7 +26,7 @@ func TestGatewayModeComes(t *testing.T) {
 		in, err := w.inputs(t.Context(), m, used)
 		w.must(err)
 		w.must(reportSpec(m, used, in))
-		desired, err := Build(used, in)
+		desired, err := resources.Build(used, in)
 		w.must(err)
 		own, published := split(desired)
 		w.must(w.apply(t.Context(), m, own))
@@ -52,7 +54,7 @@ func TestDeletionRemovesTheHTTPRoute(t *testing.T) {
 			old := wholeObject(capability.HTTPRoute)
 			old.SetNamespace("routes")
 			old.SetName("model-registry-demo")
-			old.SetLabels(map[string]string{labelCreatedBy: createdBy, labelApp: "demo"})
+			old.SetLabels(map[string]string{resources.LabelCreatedBy: resources.CreatedBy, resources.LabelApp: "demo"})
 			w := newWorld(t, served, old)
 			w.waits(w.finalize(t.Context(), m), "status")
 			w.waits(w.finalize(t.Context(), m), "status")
@@ -68,13 +70,13 @@ func TestDeletionRemovesTheHTTPRoute(t *testing.T) {
 func TestInputsFollowTheCluster(t *testing.T) {
 	for name, test := range map[string]struct {
 		served []schema.GroupVersionKind
-		want   Inputs
+		want   resources.Inputs
 	}{
-		"everything":             {everything, Inputs{OpenShift: true, HasUserAPI: true, HTTPRoutes: true, ReferenceGrants: true}},
-		"nothing":                {nil, Inputs{}},
-		"users without Routes":   {[]schema.GroupVersionKind{capability.UserGroup}, Inputs{HasUserAPI: true}},
-		"Routes without users":   {[]schema.GroupVersionKind{capability.Route}, Inputs{OpenShift: true}},
-		"a gateway on plain one": {[]schema.GroupVersionKind{capability.HTTPRoute}, Inputs{HTTPRoutes: true}},
+		"everything":             {everything, resources.Inputs{OpenShift: true, HasUserAPI: true, HTTPRoutes: true, ReferenceGrants: true}},
+		"nothing":                {nil, resources.Inputs{}},
+		"users without Routes":   {[]schema.GroupVersionKind{capability.UserGroup}, resources.Inputs{HasUserAPI: true}},
+		"Routes without users":   {[]schema.GroupVersionKind{capability.Route}, resources.Inputs{OpenShift: true}},
+		"a gateway on plain one": {[]schema.GroupVersionKind{capability.HTTPRoute}, resources.Inputs{HTTPRoutes: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Settings{}.inputs(capability.NewSet(test.served...))
@@ -89,7 +91,7 @@ func TestInputsFollowTheCluster(t *testing.T) {
 // D5: the Group is made without users, its users are never written again, and its labels are put right.
 func TestGroupIsKept(t *testing.T) {
 	w := newWorld(t, everything)
-	m := stored("demo", proxied)
+	m := stored("demo", registrytest.Proxied)
 	w.waits(w.pass(m), "available")
 	live := wholeObject(capability.UserGroup)
 	if !w.get(live, "", "demo-users") {
@@ -109,7 +111,7 @@ func TestGroupIsKept(t *testing.T) {
 	if err != nil || len(users) != 1 || !bears(live, groupLabels(m)) || live.GetLabels()["theirs"] != "1" || len(live.GetAnnotations()) != 1 {
 		t.Errorf("Group %v", live.Object)
 	}
-	other := stored("demo", proxied)
+	other := stored("demo", registrytest.Proxied)
 	other.Namespace, other.UID = "elsewhere", "other"
 	w.must(w.server.Create(t.Context(), func() *v1beta1.ModelRegistry { o := other.DeepCopy(); o.Namespace = "ns"; return o }()))
 	if err := w.keepGroup(t.Context(), other); err == nil || !strings.Contains(err.Error(), "belongs to ModelRegistry ns/demo") {

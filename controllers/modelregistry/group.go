@@ -6,8 +6,12 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
+
 	userv1 "github.com/openshift/api/user/v1"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -26,14 +30,14 @@ func isGroup(o apply.Object) bool {
 }
 
 func groupLabels(m *v1beta1.ModelRegistry) map[string]string {
-	all := clusterLabels(m, usersName(m))
+	all := resources.ClusterLabels(m, resources.UsersName(m))
 	maps.Copy(all, names.Labels(ComponentName))
 	return all
 }
 
 // keepGroup makes the Group, or puts the labels of the one that is there right.
 func (r *registries) keepGroup(ctx context.Context, m *v1beta1.ModelRegistry) error {
-	want, key := groupLabels(m), client.ObjectKey{Name: usersName(m)}
+	want, key := groupLabels(m), client.ObjectKey{Name: resources.UsersName(m)}
 	head := metadataOf(capability.UserGroup)
 	err := r.cached.Get(ctx, key, head)
 	if err == nil && bears(head, want) {
@@ -45,7 +49,7 @@ func (r *registries) keepGroup(ctx context.Context, m *v1beta1.ModelRegistry) er
 	live := wholeObject(capability.UserGroup)
 	err = r.live.Get(ctx, key, live)
 	if apierrors.IsNotFound(err) {
-		return r.applier.Create(ctx, m, apply.Object{Config: group(m, userv1.OptionalNames{}), Ownership: apply.Unowned})
+		return r.applier.Create(ctx, m, apply.Object{Config: resources.Group(m, userv1.OptionalNames{}), Ownership: apply.Unowned})
 	}
 	if err != nil {
 		return fmt.Errorf("reading Group %s: %w", key.Name, err)
@@ -74,7 +78,7 @@ func (r *registries) keepGroup(ctx context.Context, m *v1beta1.ModelRegistry) er
 // madeByUs says whether an object bears a sign of this operator or of the one that it replaces. Labels may have been taken away.
 func madeByUs(object client.Object) bool {
 	return !apply.OfAnother(object, ComponentName) && (object.GetLabels()[names.OperatorLabel] == names.OperatorName ||
-		object.GetLabels()[labelCreatedBy] == createdBy ||
+		object.GetLabels()[resources.LabelCreatedBy] == resources.CreatedBy ||
 		slices.ContainsFunc(object.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == FieldOwner }))
 }
 

@@ -4,10 +4,17 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/registrytest"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
+
 	appsv1 "k8s.io/api/apps/v1"
+
 	corev1 "k8s.io/api/core/v1"
+
 	networkingv1 "k8s.io/api/networking/v1"
+
 	rbacv1 "k8s.io/api/rbac/v1"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,7 +40,7 @@ func TestForeignGuardHoldsTheServerBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, nil, foreign)
-			m := stored("demo", proxied, func(s *v1beta1.ModelRegistrySpec) { s.Rest.Image = "any:1" })
+			m := stored("demo", registrytest.Proxied, func(s *v1beta1.ModelRegistrySpec) { s.Rest.Image = "any:1" })
 			w.waits(w.pass(m), "to be removed")
 			if w.get(&appsv1.Deployment{}, "ns", "demo") || w.get(&corev1.Service{}, "ns", "demo") {
 				t.Errorf("the server was started or exposed:\n%s", w.wrote())
@@ -58,7 +65,7 @@ func TestForeignRouteHoldsNothingBack(t *testing.T) {
 	taken.SetNamespace("ns")
 	taken.SetName("demo-https")
 	w := newWorld(t, everything, taken)
-	m := stored("demo", proxied)
+	m := stored("demo", registrytest.Proxied)
 	_ = w.pass(m)
 	if !w.get(&appsv1.Deployment{}, "ns", "demo") || !w.get(&corev1.Service{}, "ns", "demo") {
 		t.Errorf("the server does not run:\n%s", w.wrote())
@@ -74,7 +81,7 @@ func TestBindingOfTheCatalogIsNotTaken(t *testing.T) {
 	for _, namespace := range []string{"catalogs", "ns"} {
 		t.Run(namespace, func(t *testing.T) {
 			labels := names.Labels(catalogComponent)
-			labels[labelNamespace], labels[labelApp], labels[labelCreatedBy] = namespace, "model-catalog", createdBy
+			labels[resources.LabelNamespace], labels[resources.LabelApp], labels[resources.LabelCreatedBy] = namespace, "model-catalog", resources.CreatedBy
 			binding := &rbacv1.ClusterRoleBinding{
 				ObjectMeta: metav1.ObjectMeta{Name: "model-catalog-auth-delegator", UID: "binding", Labels: labels,
 					ManagedFields: []metav1.ManagedFieldsEntry{{Manager: FieldOwner, Operation: metav1.ManagedFieldsOperationApply,
@@ -83,9 +90,9 @@ func TestBindingOfTheCatalogIsNotTaken(t *testing.T) {
 				Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "model-catalog"}},
 			}
 			w := newWorld(t, nil, binding)
-			m := stored("model-catalog", proxied)
+			m := stored("model-catalog", registrytest.Proxied)
 			w.waits(w.pass(m), "a valid spec") // the name is reserved
-			if err := w.publish(t.Context(), m, apply.Desired{{Config: delegatorBinding(m), Ownership: apply.Unowned}}); !apply.Blocked(err) {
+			if err := w.publish(t.Context(), m, apply.Desired{{Config: resources.DelegatorBinding(m), Ownership: apply.Unowned}}); !apply.Blocked(err) {
 				t.Errorf("the binding of the catalog: %v", err)
 			}
 			for range 5 { // an end takes several passes

@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
@@ -26,7 +28,7 @@ type held struct {
 
 func (r *registries) held(ctx context.Context, m, used *v1beta1.ModelRegistry) (held, error) {
 	h := held{proxied: used.Spec.KubeRBACProxy != nil}
-	pods, err := r.podsOf(ctx, m, selector(m))
+	pods, err := r.podsOf(ctx, m, resources.ServerSelector(m))
 	if err != nil {
 		return h, err
 	}

@@ -4,9 +4,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/registrytest"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
+
 	appsv1 "k8s.io/api/apps/v1"
+
 	corev1 "k8s.io/api/core/v1"
+
 	networkingv1 "k8s.io/api/networking/v1"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -22,7 +28,7 @@ func (w *world) readyPod(m *v1beta1.ModelRegistry, name string, containers ...st
 		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: container})
 		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, runs(container))
 	}
-	pod.Namespace, pod.Labels = m.Namespace, selector(m)
+	pod.Namespace, pod.Labels = m.Namespace, resources.ServerSelector(m)
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 	w.must(w.server.Create(w.Context(), &pod))
 	return &pod
@@ -46,7 +52,7 @@ func TestServiceFollowsThePods(t *testing.T) {
 	w.running(m)
 	w.must(w.server.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-pod"}}))
 	old := w.readyPod(m, "old", "rest-container")
-	proxied(&m.Spec) // with a certificate of the user's, which is not there yet
+	registrytest.Proxied(&m.Spec) // with a certificate of the user's, which is not there yet
 	w.waits(w.pass(m), "available")
 	d, policy := &appsv1.Deployment{}, &networkingv1.NetworkPolicy{}
 	if w.get(d, "ns", "demo"); len(d.Spec.Template.Spec.Containers) != 1 || w.servicePort() != 8080 {
@@ -84,7 +90,7 @@ func TestServiceAsksForTheCertificate(t *testing.T) {
 	w.waits(w.pass(m), "available")
 	s := &corev1.Service{}
 	w.get(s, "ns", "demo")
-	if s.Annotations[annotationServingCert] != "demo-kube-rbac-proxy" || s.Spec.Ports[0].Port != 8080 || w.get(&appsv1.Deployment{}, "ns", "demo") {
+	if s.Annotations[resources.AnnotationServingCert] != "demo-kube-rbac-proxy" || s.Spec.Ports[0].Port != 8080 || w.get(&appsv1.Deployment{}, "ns", "demo") {
 		t.Errorf("%v %v", s.Annotations, s.Spec.Ports)
 	}
 }

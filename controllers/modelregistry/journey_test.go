@@ -7,11 +7,19 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/registrytest"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
+
 	appsv1 "k8s.io/api/apps/v1"
+
 	corev1 "k8s.io/api/core/v1"
+
 	networkingv1 "k8s.io/api/networking/v1"
+
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -41,8 +49,8 @@ func (w *world) addressOf(m *v1beta1.ModelRegistry) string {
 		w.Fatal("no Deployment")
 	}
 	args := d.Spec.Template.Spec.Containers[0].Args
-	at := slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, flagDSN) })
-	return strings.TrimPrefix(args[at], flagDSN)
+	at := slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, resources.FlagDSN) })
+	return strings.TrimPrefix(args[at], resources.FlagDSN)
 }
 
 // collected removes what a registry owned, as the garbage collector does.
@@ -79,7 +87,7 @@ func TestJourneyOfTheDatabase(t *testing.T) {
 	w.get(secret, "ns", "demo-postgres-credentials")
 	password, version := string(secret.Data["password"]), secret.ResourceVersion
 
-	m.Spec.Postgres = registry().Spec.Postgres
+	m.Spec.Postgres = registrytest.Registry().Spec.Postgres
 	if got := w.goes(m); got != "apply Deployment demo" {
 		t.Errorf("to another database: wrote\n%s", got)
 	}
@@ -93,7 +101,7 @@ func TestJourneyOfTheDatabase(t *testing.T) {
 			t.Errorf("%T %s is gone with its data", o, name)
 		}
 	}
-	mysql(&m.Spec)
+	registrytest.MySQL(&m.Spec)
 	w.goes(m)
 	if got := w.addressOf(m); got != "registry:$(MYSQL_PASSWORD)@tcp(mysql.data.svc:3306)/models?charset=utf8mb4" {
 		t.Errorf("address %s", got)
@@ -132,7 +140,7 @@ func TestNamesOfADatabaseAreSettled(t *testing.T) {
 // The way of a proxy on plain Kubernetes: there, gone with all that served it, and there again.
 func TestJourneyOfTheProxy(t *testing.T) {
 	w := newWorld(t, nil)
-	m := stored("demo", proxied)
+	m := stored("demo", registrytest.Proxied)
 	guarding := map[string]client.Object{
 		"demo-kube-rbac-proxy-config": &corev1.ConfigMap{}, "demo-ingress": &networkingv1.NetworkPolicy{}, "demo-auth-delegator": &rbacv1.ClusterRoleBinding{},
 	}
@@ -166,7 +174,7 @@ func TestJourneyOfTheProxy(t *testing.T) {
 	m.Spec.KubeRBACProxy = nil
 	w.goes(m)
 	check(false, "http-api", 8080)
-	proxied(&m.Spec)
+	registrytest.Proxied(&m.Spec)
 	m.Spec.KubeRBACProxy.Port = new(int32(9443))
 	w.goes(m)
 	check(true, "https-api", 9443)
@@ -197,7 +205,7 @@ func (w *world) published() []string {
 // that led to it before is left.
 func TestJourneyOfTheWays(t *testing.T) {
 	w := newWorld(t, everything)
-	m := stored("demo", proxied)
+	m := stored("demo", registrytest.Proxied)
 	const secure, plainOne = "Route ns/demo-https", "Route ns/demo-http"
 	httpRoute := func(namespace string) string { return "HTTPRoute " + namespace + "/model-registry-demo" }
 	const grant = "ReferenceGrant ns/allow-gateway-httproutes-demo"
@@ -247,14 +255,14 @@ func TestJourneyOfTheCertificate(t *testing.T) {
 		m.Spec.KubeRBACProxy.TLSCertificateSecret, m.Spec.KubeRBACProxy.TLSKeySecret = nil, nil
 		want := []string{"demo-kube-rbac-proxy", "demo-kube-rbac-proxy"}
 		if own {
-			m.Spec.KubeRBACProxy.TLSCertificateSecret, m.Spec.KubeRBACProxy.TLSKeySecret = secret("cert", "c.pem"), secret("key", "k.pem")
+			m.Spec.KubeRBACProxy.TLSCertificateSecret, m.Spec.KubeRBACProxy.TLSKeySecret = registrytest.Secret("cert", "c.pem"), registrytest.Secret("key", "k.pem")
 			want = []string{"cert", "key"}
 		}
 		w.goes(m)
 		service, d := &corev1.Service{}, &appsv1.Deployment{}
 		w.get(service, "ns", "demo")
 		w.get(d, "ns", "demo")
-		if asked := service.Annotations[annotationServingCert]; (asked == "demo-kube-rbac-proxy") == own || (asked != "") == own {
+		if asked := service.Annotations[resources.AnnotationServingCert]; (asked == "demo-kube-rbac-proxy") == own || (asked != "") == own {
 			t.Errorf("own %t: asked for %q", own, asked)
 		}
 		var got []string
@@ -274,7 +282,7 @@ func TestJourneyBeyondDeletion(t *testing.T) {
 	for policy, kept := range map[v1beta1.RetentionPolicy]bool{"": true, v1beta1.RetainData: true, v1beta1.DeleteData: false} {
 		t.Run(string(policy), func(t *testing.T) {
 			w := newWorld(t, nil)
-			first := stored("demo", ownDatabase, proxied, ownDatabase)
+			first := stored("demo", ownDatabase, registrytest.Proxied, ownDatabase)
 			first.Spec.Postgres.RetentionPolicy, first.Spec.Postgres.Database = policy, "models"
 			w.goes(first)
 			before := &corev1.Secret{}
@@ -291,7 +299,7 @@ func TestJourneyBeyondDeletion(t *testing.T) {
 				t.Error("rights outlive the registry")
 			}
 
-			second := stored("demo", proxied, ownDatabase)
+			second := stored("demo", registrytest.Proxied, ownDatabase)
 			second.UID = "second"
 			second.Spec.Postgres.RetentionPolicy = policy
 			w.goes(second)

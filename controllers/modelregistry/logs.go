@@ -8,10 +8,13 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
@@ -64,7 +67,7 @@ func (r *registries) logged(ctx context.Context, m *v1beta1.ModelRegistry, pod *
 	if known, ok := r.logs.Get(m.UID); ok && known.pod == pod.UID && known.restarts == status.RestartCount {
 		return known.said, nil
 	}
-	text, err := r.readLog(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, restContainer)
+	text, err := r.readLog(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, resources.ServerContainer)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}

@@ -6,9 +6,14 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
+
 	appsv1 "k8s.io/api/apps/v1"
+
 	discoveryv1 "k8s.io/api/discovery/v1"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,7 +32,7 @@ func (r *registries) observe(ctx context.Context, m *v1beta1.ModelRegistry) erro
 	if err := r.reportLeftover(ctx, m); err != nil {
 		return err
 	}
-	d, err := r.deployment(ctx, m.Namespace, serviceName(m))
+	d, err := r.deployment(ctx, m.Namespace, resources.ServiceName(m))
 	if err != nil {
 		return err
 	}
@@ -48,8 +53,8 @@ func (r *registries) observe(ctx context.Context, m *v1beta1.ModelRegistry) erro
 
 // judge returns what keeps the server from answering, also while a rollout replaces the pod that serves.
 func (r *registries) judge(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment) (serving.State, error) {
-	s, err := serving.Judge(d, serviceName(m), r.clock.Now(), func() ([]discoveryv1.EndpointSlice, error) {
-		return serving.Endpoints(ctx, r.cached, r.live, m.Namespace, serviceName(m))
+	s, err := serving.Judge(d, resources.ServiceName(m), r.clock.Now(), func() ([]discoveryv1.EndpointSlice, error) {
+		return serving.Endpoints(ctx, r.cached, r.live, m.Namespace, resources.ServiceName(m))
 	})
 	switch available := s.Status == metav1.ConditionTrue; {
 	case err != nil:
@@ -63,7 +68,7 @@ func (r *registries) judge(ctx context.Context, m *v1beta1.ModelRegistry, d *app
 			}
 		}
 		return s, err
-	case !s.AskPods || available || len(d.Status.Conditions) == 0:
+	case available, !s.AskPods:
 		return s, nil
 	case d.Status.UnavailableReplicas != 0:
 		f, err := r.diagnose(ctx, m, d)
@@ -72,7 +77,9 @@ func (r *registries) judge(ctx context.Context, m *v1beta1.ModelRegistry, d *app
 		}
 		return s, err
 	}
-	s.Reason = serving.ReasonUnavailable
+	if len(d.Status.Conditions) > 0 {
+		s.Reason = serving.ReasonUnavailable
+	}
 	return s, nil
 }
 
@@ -112,14 +119,14 @@ func (r *registries) deployment(ctx context.Context, namespace, name string) (*a
 func (r *registries) reportLeftover(ctx context.Context, m *v1beta1.ModelRegistry) error {
 	if !generates(m) {
 		d := &appsv1.Deployment{}
-		err := r.cached.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: databaseName(m)}, d)
+		err := r.cached.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: resources.DatabaseName(m)}, d)
 		if err == nil && metav1.IsControlledBy(d, m) {
 			setCondition(m, ConditionLeftover, metav1.ConditionTrue, ReasonKept, fmt.Sprintf(
 				"Deployment %s is not used any more: move its data, then delete Deployment, Service, NetworkPolicy and PersistentVolumeClaim of the database", d.Name))
 			return nil
 		}
 		if err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("reading Deployment %s: %w", databaseName(m), err)
+			return fmt.Errorf("reading Deployment %s: %w", resources.DatabaseName(m), err)
 		}
 	}
 	conditions.Remove(&m.Status.Conditions, ConditionLeftover)

@@ -6,9 +6,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/registrytest"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
+
 	appsv1 "k8s.io/api/apps/v1"
+
 	corev1 "k8s.io/api/core/v1"
+
 	discoveryv1 "k8s.io/api/discovery/v1"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
@@ -24,7 +30,7 @@ func says(kind appsv1.DeploymentConditionType, status corev1.ConditionStatus, me
 // The way of a registry from nothing to available, told in the conditions of the original.
 func TestWayToAvailable(t *testing.T) {
 	w := newWorld(t, nil)
-	m := stored("demo", proxied)
+	m := stored("demo", registrytest.Proxied)
 	expect := func(wait string, reason, message string) {
 		t.Helper()
 		err := w.pass(m)
@@ -53,7 +59,7 @@ func TestWayToAvailable(t *testing.T) {
 	w.must(w.server.Create(t.Context(), password("ns", "team-a-kube-rbac-proxy")))
 	expect("available", serving.ReasonStarting, "Deployment is unavailable: 1 containers unavailable")
 	pod := podWith("p", waits("rest-container", "ImagePullBackOff"), runs("kube-rbac-proxy"))
-	pod.Namespace, pod.Labels = "ns", selector(m)
+	pod.Namespace, pod.Labels = "ns", resources.ServerSelector(m)
 	w.must(w.server.Create(t.Context(), &pod))
 	expect("available", serving.ReasonUnavailable, "Deployment is unavailable: pod p has unready containers [rest-container: {waiting: {reason: ImagePullBackOff, message: m}}]")
 	pod.Status.ContainerStatuses[0] = runs("rest-container")
@@ -103,7 +109,7 @@ func TestDatabaseIsToldApart(t *testing.T) {
 	d.Status.UnavailableReplicas = 1
 	w.must(w.server.Status().Update(t.Context(), d))
 	pod := podWith("db", waits("postgres", "ImagePullBackOff"))
-	pod.Namespace, pod.Labels = "ns", databaseSelector(m)
+	pod.Namespace, pod.Labels = "ns", resources.DatabaseSelector(m)
 	w.must(w.server.Create(t.Context(), &pod))
 	w.waits(w.pass(m), "available")
 	c, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
@@ -179,7 +185,7 @@ func TestChecksWithoutWebhooks(t *testing.T) {
 	if !strings.Contains(c.Message, "required one of `postgres` or `mysql` database") || w.wrote() != "" {
 		t.Errorf("message %q", c.Message)
 	}
-	m.Spec.Postgres = registry().Spec.Postgres
+	m.Spec.Postgres = registrytest.Registry().Spec.Postgres
 	w.settings.Namespace = "ns"
 	w.waits(w.pass(m), "available")
 }

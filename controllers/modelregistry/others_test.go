@@ -5,9 +5,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/registrytest"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
+
 	appsv1 "k8s.io/api/apps/v1"
+
 	corev1 "k8s.io/api/core/v1"
+
 	rbacv1 "k8s.io/api/rbac/v1"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,7 +27,7 @@ import (
 
 // formerCatalog is the catalog as releases before the kind Catalog left it: owned, and controlled by nobody.
 func formerCatalog() (*appsv1.Deployment, *corev1.Service) {
-	labels := map[string]string{labelCreatedBy: createdBy, labelComponent: "model-catalog", labelApp: "model-catalog"}
+	labels := map[string]string{resources.LabelCreatedBy: resources.CreatedBy, resources.LabelComponent: "model-catalog", resources.LabelApp: "model-catalog"}
 	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "ns", Name: "model-catalog", UID: "catalog-deployment", Labels: labels,
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "components.platform.opendatahub.io/v1alpha1", Kind: "ModelRegistry", Name: "default-modelregistry", UID: "p"}},
@@ -36,9 +42,9 @@ func TestFormerCatalogStays(t *testing.T) {
 	for name, strip := range map[string]func(client.Object){
 		"as it was left":        func(client.Object) {},
 		"without its owners":    func(o client.Object) { o.SetOwnerReferences(nil) },
-		"with created-by alone": func(o client.Object) { o.SetLabels(map[string]string{labelCreatedBy: createdBy}) },
+		"with created-by alone": func(o client.Object) { o.SetLabels(map[string]string{resources.LabelCreatedBy: resources.CreatedBy}) },
 		"with nothing but that": func(o client.Object) {
-			o.SetLabels(map[string]string{labelCreatedBy: createdBy})
+			o.SetLabels(map[string]string{resources.LabelCreatedBy: resources.CreatedBy})
 			o.SetOwnerReferences(nil)
 		},
 		"of another registry":    func(o client.Object) { o.SetOwnerReferences([]metav1.OwnerReference{controlledBy("other")}) },
@@ -84,7 +90,7 @@ func TestAdoptedLeftoverStays(t *testing.T) {
 
 // catalogBinding is the binding of the catalog's proxy, as this operator or the one before it made it.
 func catalogBinding(namespace string, ours bool) *rbacv1.ClusterRoleBinding {
-	labels := map[string]string{labelNamespace: namespace, labelApp: "model-catalog", labelComponent: "model-catalog", labelCreatedBy: createdBy}
+	labels := map[string]string{resources.LabelNamespace: namespace, resources.LabelApp: "model-catalog", resources.LabelComponent: "model-catalog", resources.LabelCreatedBy: resources.CreatedBy}
 	if ours {
 		for key, value := range names.Labels("modelcatalog") {
 			labels[key] = value
@@ -108,7 +114,7 @@ func TestBindingOfTheCatalogStays(t *testing.T) {
 		"of the original in the same namespace": catalogBinding("ns", false),
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := stored("model-catalog", proxied)
+			m := stored("model-catalog", registrytest.Proxied)
 			setCondition(m, ConditionAvailable, metav1.ConditionTrue, serving.ReasonAvailable, "") // a new one is refused
 			w := newWorld(t, nil, binding)
 			w.waits(w.pass(m), "removed")
@@ -231,7 +237,7 @@ func TestRolloutKeepsAvailable(t *testing.T) {
 		t.Errorf("condition %v", c)
 	}
 	pod := podWith("next", waits("rest-container", "ImagePullBackOff"))
-	pod.Namespace, pod.Labels = "ns", selector(m)
+	pod.Namespace, pod.Labels = "ns", resources.ServerSelector(m)
 	w.must(w.server.Create(t.Context(), &pod))
 	w.waits(w.pass(m), "rollout")
 	if c, _ := conditions.Get(m.Status.Conditions, ConditionAvailable); c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "ImagePullBackOff") {
@@ -243,7 +249,7 @@ func TestRolloutKeepsAvailable(t *testing.T) {
 func TestRegistryElsewhere(t *testing.T) {
 	w := newWorld(t, nil)
 	w.settings.Namespace = "elsewhere"
-	m := stored("demo", proxied)
+	m := stored("demo", registrytest.Proxied)
 	w.unread = func() error { return errors.New("unknown namespace for the cache") }
 	w.waits(w.pass(m), "namespace elsewhere")
 	c, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)

@@ -7,15 +7,20 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
+
 	routev1 "github.com/openshift/api/route/v1"
+
 	appsv1 "k8s.io/api/apps/v1"
+
 	corev1 "k8s.io/api/core/v1"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/resources"
+	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
 )
@@ -41,7 +46,7 @@ func (r *registries) diagnose(ctx context.Context, m *v1beta1.ModelRegistry, d *
 	if f, err := r.missing(ctx, m, d); f != nil || err != nil {
 		return f, err
 	}
-	pods, err := r.podsOf(ctx, m, selector(m))
+	pods, err := r.podsOf(ctx, m, resources.ServerSelector(m))
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +63,7 @@ func (r *registries) diagnose(ctx context.Context, m *v1beta1.ModelRegistry, d *
 		f.reason = serving.ReasonUnavailable
 	}
 	if generates(m) {
-		database, err := r.podsOf(ctx, m, databaseSelector(m))
+		database, err := r.podsOf(ctx, m, resources.DatabaseSelector(m))
 		if err != nil {
 			return nil, err
 		}
@@ -97,14 +102,14 @@ func (r *registries) missing(ctx context.Context, m *v1beta1.ModelRegistry, d *a
 		return nil, err
 	}
 	first := resolved.Missing[0]
-	if first.Name == servingSecretName(m) && m.Spec.KubeRBACProxy.TLSCertificateSecret == nil && !serving.GivenUp(d.Status) {
+	if first.Name == resources.ServingSecretName(m) && m.Spec.KubeRBACProxy.TLSCertificateSecret == nil && !serving.GivenUp(d.Status) {
 		return &finding{serving.ReasonStarting, "Deployment is unavailable: Secret " + first.Name + " has not been made yet"}, nil
 	}
 	return &finding{serving.ReasonUnavailable, "Deployment is unavailable: " + first.String()}, nil
 }
 
 func (r *registries) diagnosePod(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment, pod *corev1.Pod) (*finding, error) {
-	if status, ok := statusOf(pod, restContainer); ok && stuck(status) {
+	if status, ok := statusOf(pod, resources.ServerContainer); ok && stuck(status) {
 		f, err := r.logged(ctx, m, pod, status)
 		if f != nil || err != nil {
 			return f, err
@@ -158,11 +163,11 @@ func statusOf(pod *corev1.Pod, container string) (corev1.ContainerStatus, bool) 
 
 // checkProxy says what keeps callers from reaching the server through its proxy; empty when nothing does.
 func (r *registries) checkProxy(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment) (string, error) {
-	pods, err := r.podsOf(ctx, m, selector(m))
+	pods, err := r.podsOf(ctx, m, resources.ServerSelector(m))
 	if err != nil {
 		return "", err
 	}
-	if message := judgePods(serviceName(m), pods); message != "" {
+	if message := judgePods(resources.ServiceName(m), pods); message != "" {
 		if slices.ContainsFunc(pods, func(p corev1.Pod) bool { return hasProxy(&p) }) {
 			return message, nil
 		}
@@ -177,14 +182,14 @@ func (r *registries) checkProxy(ctx context.Context, m *v1beta1.ModelRegistry, d
 		return "", nil
 	}
 	route := wholeObject(capability.Route)
-	err = r.whole.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: secureRouteName(m)}, route)
+	err = r.whole.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: resources.SecureRouteName(m)}, route)
 	if client.IgnoreNotFound(err) != nil {
-		return "", fmt.Errorf("reading Route %s: %w", secureRouteName(m), err)
+		return "", fmt.Errorf("reading Route %s: %w", resources.SecureRouteName(m), err)
 	}
 	if apierrors.IsNotFound(err) {
-		return fmt.Sprintf("KubeRBACProxy Route %s is unavailable: it does not exist yet", secureRouteName(m)), nil
+		return fmt.Sprintf("KubeRBACProxy Route %s is unavailable: it does not exist yet", resources.SecureRouteName(m)), nil
 	}
-	typed, err := resources.Decode[routev1.Route](route)
+	typed, err := common.Decode[routev1.Route](route)
 	if err != nil {
 		return "", err
 	}

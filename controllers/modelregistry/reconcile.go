@@ -7,8 +7,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
+
 	corev1 "k8s.io/api/core/v1"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -135,10 +139,10 @@ func (r *registries) applyObjects(ctx context.Context, m *v1beta1.ModelRegistry)
 
 // writeAll stops at what later objects need: a database that is recreated comes before the server, and so do the rights of its
 // proxy. What makes the server reachable holds up nothing.
-func (r *registries) writeAll(ctx context.Context, m, used *v1beta1.ModelRegistry, in Inputs) error {
+func (r *registries) writeAll(ctx context.Context, m, used *v1beta1.ModelRegistry, in resources.Inputs) error {
 	var unexposed error
 	if generates(m) {
-		database, err := BuildDatabase(used, in)
+		database, err := resources.BuildDatabase(used, in)
 		if err != nil {
 			return refuse(m, err)
 		}
@@ -151,7 +155,7 @@ func (r *registries) writeAll(ctx context.Context, m, used *v1beta1.ModelRegistr
 		return err
 	}
 	in.Opening = held.pods && m.Spec.KubeRBACProxy != nil
-	desired, err := Build(used, in)
+	desired, err := resources.Build(used, in)
 	if err != nil {
 		return refuse(m, err)
 	}
@@ -179,7 +183,7 @@ func refuse(m *v1beta1.ModelRegistry, err error) error {
 }
 
 // inputs joins the settings with what the cluster serves and what the pods were started with.
-func (r *registries) inputs(ctx context.Context, m, used *v1beta1.ModelRegistry) (Inputs, error) {
+func (r *registries) inputs(ctx context.Context, m, used *v1beta1.ModelRegistry) (resources.Inputs, error) {
 	in := r.effective(m).inputs(r.served())
 	in.NamedDomain = m.Spec.KubeRBACProxy != nil && m.Spec.KubeRBACProxy.Domain != ""
 	in.ServingCertificate = m.Spec.KubeRBACProxy == nil || m.Spec.KubeRBACProxy.TLSCertificateSecret == nil
@@ -188,11 +192,11 @@ func (r *registries) inputs(ctx context.Context, m, used *v1beta1.ModelRegistry)
 		return in, err
 	}
 	reference.Report(&m.Status.Conditions, m.Generation, m.Namespace, awaitedOfUsers(m, resolved.Missing))
-	if in.Stamp, err = r.stamp(ctx, m, serviceName(m), resolved, references(used)); err != nil {
+	if in.Stamp, err = r.stamp(ctx, m, resources.ServiceName(m), resolved, references(used)); err != nil {
 		return in, err
 	}
 	if generates(m) {
-		in.PostgresStamp, err = r.stamp(ctx, m, databaseName(m), resolved, databaseReferences(m))
+		in.PostgresStamp, err = r.stamp(ctx, m, resources.DatabaseName(m), resolved, databaseReferences(m))
 	}
 	return in, err
 }
@@ -265,8 +269,8 @@ func (r *registries) keepCertificate(ctx context.Context, m *v1beta1.ModelRegist
 		return nil
 	}
 	return r.certificates.Keep(ctx, m, servingcert.Wanted{
-		Namespace: m.Namespace, Name: servingSecretName(m), Authority: certificateAuthority, Service: serviceName(m),
-		Labels: labels(m, serviceName(m)),
+		Namespace: m.Namespace, Name: resources.ServingSecretName(m), Authority: certificateAuthority, Service: resources.ServiceName(m),
+		Labels: resources.Labels(m, resources.ServiceName(m)),
 	})
 }
 

@@ -5,10 +5,17 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/registrytest"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
+
 	appsv1 "k8s.io/api/apps/v1"
+
 	corev1 "k8s.io/api/core/v1"
+
 	rbacv1 "k8s.io/api/rbac/v1"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
@@ -24,7 +31,7 @@ func reasonOf(m *v1beta1.ModelRegistry, kind string) string {
 // [modelregistry-101] What a registry consists of is written once, in order; the second pass finds nothing to do.
 func TestPassWritesOnce(t *testing.T) {
 	w := newWorld(t, nil)
-	m := stored("demo", proxied)
+	m := stored("demo", registrytest.Proxied)
 	w.waits(w.pass(m), "available")
 	want := `apply ClusterRoleBinding demo-auth-delegator
 apply ServiceAccount demo
@@ -138,12 +145,12 @@ func TestErrorsSurface(t *testing.T) {
 // D30: what serves a registry of the same name elsewhere is reported and left alone, and the server waits for it; what is left
 // of one that is gone is taken.
 func TestNamesOfClusterScope(t *testing.T) {
-	other := stored("demo", proxied)
+	other := stored("demo", registrytest.Proxied)
 	other.Namespace, other.UID = "elsewhere", "other"
 	w := newWorld(t, nil, other)
 	w.waits(w.pass(other.DeepCopy()), "available")
 	w.wrote()
-	m := stored("demo", proxied)
+	m := stored("demo", registrytest.Proxied)
 	w.waits(w.pass(m), "to be removed")
 	message, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
 	if !strings.Contains(message.Message, "belongs to ModelRegistry elsewhere/demo") {
@@ -155,7 +162,7 @@ func TestNamesOfClusterScope(t *testing.T) {
 	w.must(w.server.Delete(t.Context(), other))
 	w.waits(w.pass(m), "available")
 	binding := &rbacv1.ClusterRoleBinding{}
-	if !w.get(binding, "", "demo-auth-delegator") || binding.Labels[labelNamespace] != "ns" || binding.Subjects[0].Namespace != "ns" {
+	if !w.get(binding, "", "demo-auth-delegator") || binding.Labels[resources.LabelNamespace] != "ns" || binding.Subjects[0].Namespace != "ns" {
 		t.Errorf("binding %+v", binding)
 	}
 }

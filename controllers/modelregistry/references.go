@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 )
 
@@ -31,13 +32,13 @@ func servingReferences(m *v1beta1.ModelRegistry) []reference.Reference {
 	if m.Spec.KubeRBACProxy == nil {
 		return nil
 	}
-	cert, key := servingFiles(m)
+	cert, key := resources.ServingFiles(m)
 	return reference.Merge(ofSecrets(cert, key))
 }
 
 // databaseReferences are what the pods of a generated database read when they start.
 func databaseReferences(m *v1beta1.ModelRegistry) []reference.Reference {
-	return []reference.Reference{{Kind: reference.Secret, Name: credentialsName(m), Keys: []string{keyPassword, keyUsername}}}
+	return []reference.Reference{{Kind: reference.Secret, Name: resources.CredentialsName(m), Keys: []string{resources.KeyPassword, resources.KeyUsername}}}
 }
 
 // awaitedOfUsers leaves out what is about to be made without users: the credentials of a generated database, and the serving
@@ -45,7 +46,7 @@ func databaseReferences(m *v1beta1.ModelRegistry) []reference.Reference {
 func awaitedOfUsers(m *v1beta1.ModelRegistry, missing []reference.Missing) []reference.Missing {
 	issued := m.Spec.KubeRBACProxy == nil || m.Spec.KubeRBACProxy.TLSCertificateSecret == nil
 	return slices.DeleteFunc(slices.Clone(missing), func(x reference.Missing) bool {
-		return x.Kind == reference.Secret && (issued && x.Name == servingSecretName(m) || generates(m) && x.Name == credentialsName(m))
+		return x.Kind == reference.Secret && (issued && x.Name == resources.ServingSecretName(m) || generates(m) && x.Name == resources.CredentialsName(m))
 	})
 }
 

@@ -5,13 +5,19 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
 	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -40,7 +46,7 @@ func placesOf(desired apply.Desired) (map[place]bool, error) {
 
 // removeUnwanted removes what the registry does not want any more: its own objects, those that only their labels lead to it, and
 // what the original left that never became ours. At rest that costs no request.
-func (r *registries) removeUnwanted(ctx context.Context, m *v1beta1.ModelRegistry, desired apply.Desired, in Inputs) error {
+func (r *registries) removeUnwanted(ctx context.Context, m *v1beta1.ModelRegistry, desired apply.Desired, in resources.Inputs) error {
 	if err := r.applier.Prune(ctx, m, append(desired[:len(desired):len(desired)], keptDatabase(m)...), prunable(in), nil); err != nil {
 		return fmt.Errorf("removing objects that are no longer wanted: %w", err)
 	}
@@ -57,7 +63,7 @@ func (r *registries) removeUnwanted(ctx context.Context, m *v1beta1.ModelRegistr
 }
 
 // prunable are the kinds that a registry owns and of which an object may become unwanted.
-func prunable(in Inputs) []schema.GroupVersionKind {
+func prunable(in resources.Inputs) []schema.GroupVersionKind {
 	kinds := []schema.GroupVersionKind{policyKind, configMapKind, deploymentKind, serviceKind}
 	if in.OpenShift {
 		kinds = append(kinds, capability.Route)
@@ -72,13 +78,13 @@ func prunable(in Inputs) []schema.GroupVersionKind {
 // for people to move.
 func keptDatabase(m *v1beta1.ModelRegistry) apply.Desired {
 	var kept apply.Desired
-	kept.Add(appsv1ac.Deployment(databaseName(m), m.Namespace), corev1ac.Service(databaseName(m), m.Namespace),
-		networkingv1ac.NetworkPolicy(databaseName(m), m.Namespace))
+	kept.Add(appsv1ac.Deployment(resources.DatabaseName(m), m.Namespace), corev1ac.Service(resources.DatabaseName(m), m.Namespace),
+		networkingv1ac.NetworkPolicy(resources.DatabaseName(m), m.Namespace))
 	return kept
 }
 
 // publishedKinds are the kinds of objects that no registry can own, as far as they are served.
-func publishedKinds(in Inputs) []schema.GroupVersionKind {
+func publishedKinds(in resources.Inputs) []schema.GroupVersionKind {
 	kinds := []schema.GroupVersionKind{clusterBindingKind}
 	if in.HTTPRoutes {
 		kinds = append(kinds, capability.HTTPRoute)
@@ -92,7 +98,7 @@ func publishedKinds(in Inputs) []schema.GroupVersionKind {
 // removePublished removes the objects of a kind whose labels lead to the registry and that it does not want. The namespace of
 // HTTPRoutes is a setting that may have changed, so they may be anywhere.
 func (r *registries) removePublished(ctx context.Context, m *v1beta1.ModelRegistry, kind schema.GroupVersionKind, wanted map[place]bool) error {
-	mine := map[string]string{labelApp: labelOf(m.Name), labelNamespace: m.Namespace}
+	mine := map[string]string{resources.LabelApp: resources.LabelOf(m.Name), resources.LabelNamespace: m.Namespace}
 	return r.applier.RemoveLabelled(ctx, m.UID, kind, mine, func(o client.Object) bool {
 		return wanted[place{kind.GroupKind(), client.ObjectKeyFromObject(o)}]
 	})
@@ -121,7 +127,7 @@ func (r *registries) finalize(ctx context.Context, m *v1beta1.ModelRegistry) err
 	r.eventf(m, corev1.EventTypeNormal, "Deleting", "Custom resource %s is being deleted from the namespace %s", m.Name, m.Namespace)
 	if stays {
 		r.eventf(m, corev1.EventTypeNormal, "DataRetained", "Claim %s and Secret %s of the database stay; a new registry of the same name uses them",
-			claimName(m), credentialsName(m))
+			resources.ClaimName(m), resources.CredentialsName(m))
 	}
 	setCondition(m, ConditionDegraded, metav1.ConditionTrue, ReasonFinalizing, "Finalizer operations for custom resource "+m.Name+" were successfully accomplished")
 	return waitForStatus()
@@ -135,12 +141,12 @@ func (r *registries) removeAllPublished(ctx context.Context, m *v1beta1.ModelReg
 	for _, kind := range publishedKinds(in) {
 		errs = append(errs, r.removePublished(ctx, m, kind, nil))
 	}
-	older := map[schema.GroupVersionKind]types.NamespacedName{clusterBindingKind: {Name: delegatorName(m)}}
+	older := map[schema.GroupVersionKind]types.NamespacedName{clusterBindingKind: {Name: resources.DelegatorName(m)}}
 	if in.HTTPRoutes {
-		older[capability.HTTPRoute] = types.NamespacedName{Namespace: in.Gateway.RouteNamespace, Name: httpRouteName(m)}
+		older[capability.HTTPRoute] = types.NamespacedName{Namespace: in.Gateway.RouteNamespace, Name: resources.HTTPRouteName(m)}
 	}
 	if in.HasUserAPI {
-		older[capability.UserGroup] = types.NamespacedName{Name: usersName(m)}
+		older[capability.UserGroup] = types.NamespacedName{Name: resources.UsersName(m)}
 	}
 	for kind, name := range older {
 		errs = append(errs, r.applier.RemoveNamed(ctx, m.UID, kind, name, leftFor(m)))

@@ -6,10 +6,18 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/registrytest"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
+
 	appsv1 "k8s.io/api/apps/v1"
+
 	corev1 "k8s.io/api/core/v1"
+
 	networkingv1 "k8s.io/api/networking/v1"
+
 	rbacv1 "k8s.io/api/rbac/v1"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,7 +30,7 @@ import (
 func left[T client.Object](m *v1beta1.ModelRegistry, object T, name string, owned bool) T {
 	object.SetNamespace(m.Namespace)
 	object.SetName(name)
-	object.SetLabels(map[string]string{labelCreatedBy: createdBy, labelApp: m.Name})
+	object.SetLabels(map[string]string{resources.LabelCreatedBy: resources.CreatedBy, resources.LabelApp: m.Name})
 	if owned {
 		object.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(m, v1beta1.GroupVersion.WithKind(v1beta1.Kind))})
 	}
@@ -37,7 +45,7 @@ func TestLeftoversOfTheOriginal(t *testing.T) {
 	foreign.OwnerReferences[0].Controller = new(true)
 	unlabelled := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "other-oauth-cookie-secret"}}
 	binding := left(other, &rbacv1.ClusterRoleBinding{}, "other-auth-delegator", false)
-	binding.Namespace, binding.Labels[labelNamespace] = "", "elsewhere"
+	binding.Namespace, binding.Labels[resources.LabelNamespace] = "", "elsewhere"
 	w := newWorld(t, nil,
 		left(m, &appsv1.Deployment{}, "model-catalog", true), foreign,
 		left(m, &networkingv1.NetworkPolicy{}, "model-catalog-https-route", true),
@@ -71,7 +79,7 @@ func TestLeftoversOfTheOriginal(t *testing.T) {
 // [W5] What the spec does not want any more goes, at no request where there is nothing.
 func TestUnwantedObjectsGo(t *testing.T) {
 	w := newWorld(t, nil)
-	m := stored("demo", proxied)
+	m := stored("demo", registrytest.Proxied)
 	w.waits(w.pass(m), "available")
 	w.wrote()
 	m.Spec.KubeRBACProxy = nil
@@ -94,7 +102,7 @@ func TestUnusedDatabaseStays(t *testing.T) {
 	m := stored("demo", ownDatabase)
 	w.waits(w.pass(m), "available")
 	w.wrote()
-	m.Spec.Postgres = registry().Spec.Postgres
+	m.Spec.Postgres = registrytest.Registry().Spec.Postgres
 	w.waits(w.pass(m), "available")
 	if got := w.wrote(); strings.Contains(got, "delete") || reasonOf(m, ConditionLeftover) != ReasonKept {
 		t.Errorf("wrote %s, %v", got, m.Status.Conditions)
@@ -158,7 +166,7 @@ func TestFinalizeBeforeTakeOver(t *testing.T) {
 	for namespace, goes := range map[string]bool{"ns": true, "elsewhere": false} {
 		m := stored("demo")
 		binding := left(m, &rbacv1.ClusterRoleBinding{}, "demo-auth-delegator", false)
-		binding.Namespace, binding.Labels[labelNamespace] = "", namespace
+		binding.Namespace, binding.Labels[resources.LabelNamespace] = "", namespace
 		w := newWorld(t, nil, binding)
 		w.waits(w.finalize(t.Context(), m), "status")
 		w.waits(w.finalize(t.Context(), m), "status")
@@ -172,7 +180,7 @@ func TestFinalizeBeforeTakeOver(t *testing.T) {
 func TestSweep(t *testing.T) {
 	binding := func(name string, change func(*rbacv1.ClusterRoleBinding)) *rbacv1.ClusterRoleBinding {
 		b := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name + "-auth-delegator", Labels: map[string]string{
-			labelCreatedBy: createdBy, labelComponent: partOf, labelApp: name, labelNamespace: "ns",
+			resources.LabelCreatedBy: resources.CreatedBy, resources.LabelComponent: resources.PartOf, resources.LabelApp: name, resources.LabelNamespace: "ns",
 		}}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: rbacproxy.DelegatorRole}}
 		change(b)
 		return b
@@ -181,8 +189,8 @@ func TestSweep(t *testing.T) {
 	w := newWorld(t, nil, stored("alive"), binding("alive", as), binding("gone", as),
 		binding("renamed", func(b *rbacv1.ClusterRoleBinding) { b.Name = "mine" }),
 		binding("other-role", func(b *rbacv1.ClusterRoleBinding) { b.RoleRef.Name = "view" }),
-		binding("nowhere", func(b *rbacv1.ClusterRoleBinding) { delete(b.Labels, labelNamespace) }),
-		binding("catalog", func(b *rbacv1.ClusterRoleBinding) { b.Labels[labelComponent] = "model-catalog" }))
+		binding("nowhere", func(b *rbacv1.ClusterRoleBinding) { delete(b.Labels, resources.LabelNamespace) }),
+		binding("catalog", func(b *rbacv1.ClusterRoleBinding) { b.Labels[resources.LabelComponent] = "model-catalog" }))
 	s := &sweeper{live: w.server, applier: w.applier, clock: w.clock}
 	w.must(s.Start(t.Context()))
 	if got := w.wrote(); got != "delete ClusterRoleBinding gone-auth-delegator" {
@@ -192,7 +200,7 @@ func TestSweep(t *testing.T) {
 
 // Kinds that are not served are not asked for (D2).
 func TestKindsToLookAt(t *testing.T) {
-	plainKinds, all := Inputs{}, Inputs{OpenShift: true, HasUserAPI: true, HTTPRoutes: true, ReferenceGrants: true}
+	plainKinds, all := resources.Inputs{}, resources.Inputs{OpenShift: true, HasUserAPI: true, HTTPRoutes: true, ReferenceGrants: true}
 	if got := len(prunable(plainKinds)); got != 4 {
 		t.Errorf("%d kinds on plain Kubernetes", got)
 	}
@@ -210,7 +218,7 @@ func TestKindsToLookAt(t *testing.T) {
 // A restart may begin with a list of the past, in which a registry stands that is gone. What nothing would take away again is not
 // made for it.
 func TestARegistryOfAListOfThePast(t *testing.T) {
-	for name, m := range map[string]*v1beta1.ModelRegistry{"its binding and group": stored("demo", proxied), "its data": stored("demo", ownDatabase)} {
+	for name, m := range map[string]*v1beta1.ModelRegistry{"its binding and group": stored("demo", registrytest.Proxied), "its data": stored("demo", ownDatabase)} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, everything)
 			for _, phase := range w.phases() {
@@ -219,12 +227,12 @@ func TestARegistryOfAListOfThePast(t *testing.T) {
 				}
 			}
 			for _, o := range []client.Object{
-				&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: delegatorName(m)}}, wholeObject(capability.UserGroup),
-				&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: credentialsName(m)}},
-				&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: claimName(m)}},
+				&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: resources.DelegatorName(m)}}, wholeObject(capability.UserGroup),
+				&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: resources.CredentialsName(m)}},
+				&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: resources.ClaimName(m)}},
 			} {
 				if o.GetName() == "" {
-					o.SetName(usersName(m))
+					o.SetName(resources.UsersName(m))
 				}
 				if w.get(o, o.GetNamespace(), o.GetName()) {
 					t.Errorf("%T %s is there for ever", o, o.GetName())

@@ -7,8 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+
 	rules "github.com/odh-platform/odh-platform-operator/webhooks/modelregistry"
 )
 
@@ -41,19 +43,19 @@ func assembled(settings Settings, served capability.Set, m *v1beta1.ModelRegistr
 	var desired apply.Desired
 	if generates(m) {
 		to := credentials{user: m.Spec.Postgres.Username, database: m.Spec.Postgres.Database}
-		defaultTo(&to.user, defaultDatabaseUser)
-		defaultTo(&to.database, defaultDatabase)
+		defaultTo(&to.user, resources.DefaultDatabaseUser)
+		defaultTo(&to.database, resources.DefaultDatabase)
 		connect(used, to)
-		desired = append(desired, claimFor(m))
+		desired = append(desired, resources.ClaimFor(m))
 	}
 	settings.fill(used, settings.DefaultDomain)
 	if generates(m) {
-		database, err := BuildDatabase(used, in)
+		database, err := resources.BuildDatabase(used, in)
 		if err != nil {
 			return nil, err
 		}
 		desired = append(desired, database...)
 	}
-	server, err := Build(used, in)
+	server, err := resources.Build(used, in)
 	return append(desired, server...), err
 }

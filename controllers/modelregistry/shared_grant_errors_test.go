@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/registrytest"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,15 +29,15 @@ func TestSharedGrantStaysInDoubt(t *testing.T) {
 		"grants": {func(o any) bool {
 			head, ok := o.(*metav1.PartialObjectMetadata)
 			return ok && head.Kind == capability.ReferenceGrant.Kind
-		}, "reading metadata of ReferenceGrant ns/" + sharedGrantName},
+		}, "reading metadata of ReferenceGrant ns/" + resources.SharedGrantName},
 		"the catalog's HTTPRoute": {func(o any) bool {
 			route, ok := o.(client.Object)
 			return ok && route.GetObjectKind().GroupVersionKind() == capability.HTTPRoute
 		}, "reading HTTPRoute routes/model-catalog"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := stored("demo", proxied)
-			own := labelled(sharedGrant(), "ns", grantName(m), nil)
+			m := stored("demo", registrytest.Proxied)
+			own := labelled(sharedGrant(), "ns", resources.GrantName(m), nil)
 			own.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(m, v1beta1.GroupVersion.WithKind(v1beta1.Kind))})
 			w := newWorld(t, everything, sharedGrant(), own, m.DeepCopy())
 			w.settings.Gateway.Domain = "gateway.example.com"
@@ -53,15 +56,15 @@ func TestSharedGrantStaysInDoubt(t *testing.T) {
 				},
 			})
 			w.cached, w.live = failing, failing
-			at := place{capability.ReferenceGrant.GroupKind(), types.NamespacedName{Namespace: "ns", Name: sharedGrantName}}
+			at := place{capability.ReferenceGrant.GroupKind(), types.NamespacedName{Namespace: "ns", Name: resources.SharedGrantName}}
 			head := metadataOf(capability.ReferenceGrant)
-			head.Namespace, head.Name = "ns", sharedGrantName
+			head.Namespace, head.Name = "ns", resources.SharedGrantName
 			found := map[place]*metav1.PartialObjectMetadata{at: head}
 			err := w.removeSharedGrant(t.Context(), m, found, w.effective(m).inputs(w.served()))
 			if !errors.Is(err, boom) || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("ended with %v", err)
 			}
-			if found[at] == nil || !w.get(wholeObject(capability.ReferenceGrant), "ns", sharedGrantName) {
+			if found[at] == nil || !w.get(wholeObject(capability.ReferenceGrant), "ns", resources.SharedGrantName) {
 				t.Error("it is gone or forgotten")
 			}
 		})

@@ -7,10 +7,15 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/registrytest"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
@@ -18,14 +23,14 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
-const sharedGrantGone = "delete ReferenceGrant " + sharedGrantName
+const sharedGrantGone = "delete ReferenceGrant " + resources.SharedGrantName
 
 // sharedGrant is the grant that the original made once for a namespace.
 func sharedGrant() *unstructured.Unstructured {
 	g := wholeObject(capability.ReferenceGrant)
 	g.SetNamespace("ns")
-	g.SetName(sharedGrantName)
-	g.SetLabels(map[string]string{labelComponent: partOf, labelAppComponent: partOf, labelCreatedBy: createdBy, labelPartOf: partOf, labelManagedBy: createdBy})
+	g.SetName(resources.SharedGrantName)
+	g.SetLabels(map[string]string{resources.LabelComponent: resources.PartOf, resources.LabelAppComponent: resources.PartOf, resources.LabelCreatedBy: resources.CreatedBy, resources.LabelPartOf: resources.PartOf, resources.LabelManagedBy: resources.CreatedBy})
 	return g
 }
 
@@ -49,7 +54,7 @@ func catalogGrant() *unstructured.Unstructured {
 
 // pausedRegistry is another registry of the namespace, which is left as it is.
 func pausedRegistry(name string) *v1beta1.ModelRegistry {
-	m := stored(name, proxied)
+	m := stored(name, registrytest.Proxied)
 	m.Annotations = map[string]string{names.PausedAnnotation: "true"}
 	return m
 }
@@ -57,7 +62,7 @@ func pausedRegistry(name string) *v1beta1.ModelRegistry {
 // D26: the grant of the original goes when everybody who lived by it has his own, and no sooner.
 func TestSharedGrantGoes(t *testing.T) {
 	alien, later := sharedGrant(), stored("later")
-	alien.SetLabels(map[string]string{labelCreatedBy: "ann"})
+	alien.SetLabels(map[string]string{resources.LabelCreatedBy: "ann"})
 	later.DeletionTimestamp, later.Finalizers = new(metav1.Now()), []string{v1beta1.Finalizer}
 	elsewhere := stored("elsewhere")
 	elsewhere.Namespace = "elsewhere"
@@ -80,17 +85,17 @@ func TestSharedGrantGoes(t *testing.T) {
 		"somebody else's":                       {"gateway.example.com", []client.Object{alien}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := stored("demo", proxied)
+			m := stored("demo", registrytest.Proxied)
 			w := newWorld(t, everything, append(test.beside, m.DeepCopy())...)
 			w.settings.Gateway.Domain = test.domain
 			w.waits(w.pass(m), "available")
 			if got := w.wrote(); strings.Contains(got, sharedGrantGone) != test.want {
 				t.Errorf("wrote\n%s", got)
 			}
-			if gone := !w.get(wholeObject(capability.ReferenceGrant), "ns", sharedGrantName); gone != test.want {
+			if gone := !w.get(wholeObject(capability.ReferenceGrant), "ns", resources.SharedGrantName); gone != test.want {
 				t.Errorf("gone %v", gone)
 			}
-			if own := w.get(wholeObject(capability.ReferenceGrant), "ns", grantName(m)); own != (test.domain != "") {
+			if own := w.get(wholeObject(capability.ReferenceGrant), "ns", resources.GrantName(m)); own != (test.domain != "") {
 				t.Errorf("a grant of its own: %v", own)
 			}
 		})
@@ -99,7 +104,7 @@ func TestSharedGrantGoes(t *testing.T) {
 
 // D26: what stood in the way is over: the grant goes in the pass of whoever was the last, and is then forgotten.
 func TestSharedGrantGoesLater(t *testing.T) {
-	m, other := stored("demo", proxied), pausedRegistry("other")
+	m, other := stored("demo", registrytest.Proxied), pausedRegistry("other")
 	w := newWorld(t, everything, sharedGrant(), catalogRoute("ns"), m.DeepCopy(), other.DeepCopy())
 	w.settings.Gateway.Domain = "gateway.example.com"
 	w.waits(w.pass(m), "available")
@@ -135,7 +140,7 @@ func TestSharedGrantGoesLater(t *testing.T) {
 
 // D2: where ReferenceGrants are not served, nobody asks for them.
 func TestSharedGrantWithoutItsAPI(t *testing.T) {
-	m := stored("demo", proxied)
+	m := stored("demo", registrytest.Proxied)
 	served := slices.Clone(everything)[:len(everything)-1]
 	w := newWorld(t, served, sharedGrant(), m.DeepCopy())
 	w.settings.Gateway.Domain = "gateway.example.com"
@@ -147,12 +152,12 @@ func TestSharedGrantWithoutItsAPI(t *testing.T) {
 
 // The one that was seen goes, not another that has its name since.
 func TestSharedGrantByUID(t *testing.T) {
-	m, seen := stored("demo", proxied), sharedGrant()
+	m, seen := stored("demo", registrytest.Proxied), sharedGrant()
 	seen.SetUID("seen")
 	w := newWorld(t, everything, seen, stored("other"), m.DeepCopy())
 	w.settings.Gateway.Domain = "gateway.example.com"
 	w.waits(w.pass(m), "available")
-	at := place{capability.ReferenceGrant.GroupKind(), types.NamespacedName{Namespace: "ns", Name: sharedGrantName}}
+	at := place{capability.ReferenceGrant.GroupKind(), types.NamespacedName{Namespace: "ns", Name: resources.SharedGrantName}}
 	if found := w.leftovers.namespaces["ns"][at]; found == nil || found.UID != "seen" {
 		t.Errorf("remembers %v", found)
 	}
@@ -167,7 +172,7 @@ func TestEventsOfTheCatalog(t *testing.T) {
 	route.SetLabels(names.Labels(catalogComponent))
 	outside := route.DeepCopy()
 	labels := names.Labels(catalogComponent)
-	labels[labelNamespace] = "elsewhere"
+	labels[resources.LabelNamespace] = "elsewhere"
 	outside.SetLabels(labels)
 	for name, test := range map[string]struct {
 		object client.Object

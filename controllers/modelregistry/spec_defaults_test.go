@@ -6,6 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/registrytest"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 )
 
@@ -14,21 +16,21 @@ func TestSpecDefaults(t *testing.T) {
 		stored, used *v1beta1.ModelRegistry
 		want         string
 	}{
-		"equal": {registry(), registry(), "{}"},
-		"an image": {registry(func(s *v1beta1.ModelRegistrySpec) { s.Rest.Image = "" }), registry(),
+		"equal": {registrytest.Registry(), registrytest.Registry(), "{}"},
+		"an image": {registrytest.Registry(func(s *v1beta1.ModelRegistrySpec) { s.Rest.Image = "" }), registrytest.Registry(),
 			`{"rest":{"image":"quay.io/example/model-registry:v1"}}`},
-		"a proxy": {registry(func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy = &v1beta1.ProxyConfig{} }),
-			registry(func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy = &v1beta1.ProxyConfig{Domain: "apps.example.com"} }),
+		"a proxy": {registrytest.Registry(func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy = &v1beta1.ProxyConfig{} }),
+			registrytest.Registry(func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy = &v1beta1.ProxyConfig{Domain: "apps.example.com"} }),
 			`{"kubeRBACProxy":{"domain":"apps.example.com"}}`},
 		"a generated database": {
-			registry(func(s *v1beta1.ModelRegistrySpec) {
+			registrytest.Registry(func(s *v1beta1.ModelRegistrySpec) {
 				s.Postgres = &v1beta1.PostgresConfig{GenerateDeployment: new(true), SSLMode: "disable"}
 			}),
-			registry(generated),
+			registrytest.Registry(registrytest.Generated),
 			`{"postgres":{"database":"model_registry","generateDeployment":null,"host":"team-a-postgres","image":"quay.io/example/postgresql:16",` +
 				`"passwordSecret":{"key":"password","name":"team-a-postgres-credentials"},"port":5432,"sslMode":null,"username":"modelregistry"}}`},
 	} {
-		got, err := specDefaults(&c.stored.Spec, &c.used.Spec)
+		got, err := resources.SpecDefaults(&c.stored.Spec, &c.used.Spec)
 		if err != nil || got != c.want {
 			t.Errorf("%s: %s, want %s (%v)", name, got, c.want, err)
 		}
@@ -44,18 +46,18 @@ func TestReferences(t *testing.T) {
 		m    *v1beta1.ModelRegistry
 		want []reference.Reference
 	}{
-		"a password": {registry(), []reference.Reference{of(reference.Secret, "pg-login", "password")}},
-		"PostgreSQL with TLS": {registry(postgresTLS), []reference.Reference{
+		"a password": {registrytest.Registry(), []reference.Reference{of(reference.Secret, "pg-login", "password")}},
+		"PostgreSQL with TLS": {registrytest.Registry(registrytest.PostgresTLS), []reference.Reference{
 			of(reference.Secret, "pg-client", "passphrase", "tls.crt", "tls.key"), of(reference.Secret, "pg-login", "password"), of(reference.Secret, "pg-root", "ca.crt"),
 		}},
-		"MySQL with TLS": {registry(mysql, mysqlTLS), []reference.Reference{
+		"MySQL with TLS": {registrytest.Registry(registrytest.MySQL, registrytest.MySQLTLS), []reference.Reference{
 			of(reference.Secret, "my-client", "tls.crt", "tls.key"), of(reference.Secret, "my-login", "password"), of(reference.Secret, "my-root", "ca.crt"), of(reference.Secret, "my-roots"),
 		}},
-		"what wins is read": {registry(mysql, mysqlTLS, mysqlConfigMaps), []reference.Reference{
+		"what wins is read": {registrytest.Registry(registrytest.MySQL, registrytest.MySQLTLS, registrytest.MySQLConfigMaps), []reference.Reference{
 			of(reference.ConfigMap, "my-root-map", "ca.pem"), of(reference.ConfigMap, "my-roots-map"),
 			of(reference.Secret, "my-client", "tls.crt", "tls.key"), of(reference.Secret, "my-login", "password"),
 		}},
-		"a proxy": {registry(proxied), []reference.Reference{of(reference.Secret, "pg-login", "password")}},
+		"a proxy": {registrytest.Registry(registrytest.Proxied), []reference.Reference{of(reference.Secret, "pg-login", "password")}},
 	} {
 		if diff := cmp.Diff(c.want, references(c.m)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -65,15 +67,15 @@ func TestReferences(t *testing.T) {
 		m    *v1beta1.ModelRegistry
 		want []reference.Reference
 	}{
-		"none":              {registry(), nil},
-		"of the platform":   {registry(proxied), []reference.Reference{of(reference.Secret, "team-a-kube-rbac-proxy", "tls.crt", "tls.key")}},
-		"two of the user's": {registry(proxied, customised), []reference.Reference{of(reference.Secret, "own-cert", "cert.pem"), of(reference.Secret, "own-key", "key.pem")}},
+		"none":              {registrytest.Registry(), nil},
+		"of the platform":   {registrytest.Registry(registrytest.Proxied), []reference.Reference{of(reference.Secret, "team-a-kube-rbac-proxy", "tls.crt", "tls.key")}},
+		"two of the user's": {registrytest.Registry(registrytest.Proxied, registrytest.Customised), []reference.Reference{of(reference.Secret, "own-cert", "cert.pem"), of(reference.Secret, "own-key", "key.pem")}},
 	} {
 		if diff := cmp.Diff(c.want, servingReferences(c.m)); diff != "" {
 			t.Errorf("certificate, %s (-want +got):\n%s", name, diff)
 		}
 	}
-	if diff := cmp.Diff([]reference.Reference{of(reference.Secret, "team-a-postgres-credentials", "password", "username")}, databaseReferences(registry())); diff != "" {
+	if diff := cmp.Diff([]reference.Reference{of(reference.Secret, "team-a-postgres-credentials", "password", "username")}, databaseReferences(registrytest.Registry())); diff != "" {
 		t.Errorf("database (-want +got):\n%s", diff)
 	}
 }

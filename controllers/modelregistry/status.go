@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
@@ -86,10 +88,10 @@ func reportAvailable(m *v1beta1.ModelRegistry, rollout string) {
 }
 
 // reportSpec tells where the registry is reached and which defaults are in force. Both come from the same snapshot of the spec.
-func reportSpec(m, used *v1beta1.ModelRegistry, in Inputs) error {
-	m.Status.Hosts = hosts(used, in)
+func reportSpec(m, used *v1beta1.ModelRegistry, in resources.Inputs) error {
+	m.Status.Hosts = resources.Hosts(used, in)
 	m.Status.HostsStr = strings.Join(m.Status.Hosts, ",")
-	defaults, err := specDefaults(&m.Spec, &used.Spec)
+	defaults, err := resources.SpecDefaults(&m.Spec, &used.Spec)
 	if err != nil {
 		return err
 	}

@@ -9,9 +9,14 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
+
 	rbacv1 "k8s.io/api/rbac/v1"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,13 +24,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
-	"github.com/odh-platform/odh-platform-operator/pkg/resources"
+	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/rbacproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
@@ -55,7 +61,7 @@ type leftovers struct {
 }
 
 // removeLeftovers removes what the original made under names that its releases used and that are not wanted.
-func (r *registries) removeLeftovers(ctx context.Context, m *v1beta1.ModelRegistry, wanted map[place]bool, in Inputs) error {
+func (r *registries) removeLeftovers(ctx context.Context, m *v1beta1.ModelRegistry, wanted map[place]bool, in resources.Inputs) error {
 	l := &r.leftovers
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,7 +95,7 @@ func (r *registries) removeLeftovers(ctx context.Context, m *v1beta1.ModelRegist
 // leftFor recognizes what the original made for a registry and is still its own.
 func leftFor(m *v1beta1.ModelRegistry) func(*metav1.PartialObjectMetadata) (bool, error) {
 	return func(live *metav1.PartialObjectMetadata) (bool, error) {
-		return live.Labels[labelCreatedBy] == createdBy && leftBy(live, m), nil
+		return live.Labels[resources.LabelCreatedBy] == resources.CreatedBy && leftBy(live, m), nil
 	}
 }
 
@@ -97,20 +103,20 @@ func leftFor(m *v1beta1.ModelRegistry) func(*metav1.PartialObjectMetadata) (bool
 // own, but for the Secret with the key of cookies. Another owner, or the labels of another component, say whose it is: names of
 // registries and of the catalog can be the same.
 func leftBy(object *metav1.PartialObjectMetadata, m *v1beta1.ModelRegistry) bool {
-	if namespace, known := object.Labels[labelNamespace]; known && namespace != m.Namespace || ofAnother(object) {
+	if namespace, known := object.Labels[resources.LabelNamespace]; known && namespace != m.Namespace || ofAnother(object) {
 		return false
 	}
 	if owner := metav1.GetControllerOfNoCopy(object); owner != nil {
 		return owner.UID == m.UID
 	}
 	ownable := object.Namespace != "" && object.Kind != capability.HTTPRoute.Kind
-	return !ownable || object.Name == cookieSecretName(m)
+	return !ownable || object.Name == resources.CookieSecretName(m)
 }
 
 // ofAnother says whether its labels name another component as the one that an object was made for.
 func ofAnother(object client.Object) bool {
-	former, said := object.GetLabels()[labelComponent]
-	return apply.OfAnother(object, ComponentName) || said && former != partOf && former != databaseComponent
+	former, said := object.GetLabels()[resources.LabelComponent]
+	return apply.OfAnother(object, ComponentName) || said && former != resources.PartOf && former != resources.DatabaseComponent
 }
 
 // olderPlaces are the names under which releases of the original left objects that a registry may not want.
@@ -119,22 +125,22 @@ func olderPlaces(m *v1beta1.ModelRegistry, routeNamespace string) []place {
 		return place{kind.GroupKind(), types.NamespacedName{Namespace: namespace, Name: name}}
 	}
 	return []place{
-		at(capability.Route, m.Namespace, plainRouteName(m)),
-		at(capability.Route, m.Namespace, secureRouteName(m)),
+		at(capability.Route, m.Namespace, resources.PlainRouteName(m)),
+		at(capability.Route, m.Namespace, resources.SecureRouteName(m)),
 		at(capability.Route, m.Namespace, m.Name+"-catalog-https"),
-		at(policyKind, m.Namespace, routePolicyName(m)),
+		at(policyKind, m.Namespace, resources.RoutePolicyName(m)),
 		at(policyKind, m.Namespace, m.Name+"-catalog-https-route"),
-		at(configMapKind, m.Namespace, proxyConfigName(m)),
+		at(configMapKind, m.Namespace, resources.ProxyConfigName(m)),
 		at(deploymentKind, m.Namespace, m.Name+"-catalog"),
 		at(serviceKind, m.Namespace, m.Name+"-catalog"),
-		at(secretKind, m.Namespace, cookieSecretName(m)),
-		at(clusterBindingKind, "", delegatorName(m)),
-		at(capability.HTTPRoute, routeNamespace, httpRouteName(m)),
+		at(secretKind, m.Namespace, resources.CookieSecretName(m)),
+		at(clusterBindingKind, "", resources.DelegatorName(m)),
+		at(capability.HTTPRoute, routeNamespace, resources.HTTPRouteName(m)),
 	}
 }
 
 // lookBack lists what the original made in a namespace, and of the kinds without one.
-func (r *registries) lookBack(ctx context.Context, namespace string, in Inputs) (map[place]*metav1.PartialObjectMetadata, error) {
+func (r *registries) lookBack(ctx context.Context, namespace string, in resources.Inputs) (map[place]*metav1.PartialObjectMetadata, error) {
 	kinds := map[schema.GroupVersionKind]string{
 		deploymentKind: namespace, serviceKind: namespace, policyKind: namespace, configMapKind: namespace, secretKind: namespace,
 		clusterBindingKind: "",
@@ -152,7 +158,7 @@ func (r *registries) lookBack(ctx context.Context, namespace string, in Inputs) 
 	for kind, where := range kinds {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		err := r.live.List(ctx, list, client.InNamespace(where), client.MatchingLabels{labelCreatedBy: createdBy})
+		err := r.live.List(ctx, list, client.InNamespace(where), client.MatchingLabels{resources.LabelCreatedBy: resources.CreatedBy})
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 			continue
 		}
@@ -180,8 +186,8 @@ const (
 
 // removeSharedGrant removes the ReferenceGrant by which the original let HTTPRoutes lead to every Service of a namespace,
 // databases too, when nothing in the namespace lives by it any more. Only while it is there does that cost a request.
-func (r *registries) removeSharedGrant(ctx context.Context, m *v1beta1.ModelRegistry, found map[place]*metav1.PartialObjectMetadata, in Inputs) error {
-	at := place{capability.ReferenceGrant.GroupKind(), types.NamespacedName{Namespace: m.Namespace, Name: sharedGrantName}}
+func (r *registries) removeSharedGrant(ctx context.Context, m *v1beta1.ModelRegistry, found map[place]*metav1.PartialObjectMetadata, in resources.Inputs) error {
+	at := place{capability.ReferenceGrant.GroupKind(), types.NamespacedName{Namespace: m.Namespace, Name: resources.SharedGrantName}}
 	grant := found[at]
 	if grant == nil {
 		return nil
@@ -203,7 +209,7 @@ func (r *registries) removeSharedGrant(ctx context.Context, m *v1beta1.ModelRegi
 
 // registriesNeedSharedGrant says whether a registry of a namespace has no grant of its own yet. Without gateway mode that
 // matters to those only that are left as they are.
-func (r *registries) registriesNeedSharedGrant(ctx context.Context, namespace string, in Inputs) (bool, error) {
+func (r *registries) registriesNeedSharedGrant(ctx context.Context, namespace string, in resources.Inputs) (bool, error) {
 	list := &v1beta1.ModelRegistryList{}
 	if err := r.cached.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return false, fmt.Errorf("listing model registries: %w", err)
@@ -211,10 +217,10 @@ func (r *registries) registriesNeedSharedGrant(ctx context.Context, namespace st
 	for i := range list.Items {
 		m := &list.Items[i]
 		paused, _ := names.Paused(m.Annotations)
-		if m.DeletionTimestamp != nil || !in.gatewayMode() && !paused {
+		if m.DeletionTimestamp != nil || !in.GatewayMode() && !paused {
 			continue
 		}
-		own, err := r.cachedGrant(ctx, namespace, grantName(m))
+		own, err := r.cachedGrant(ctx, namespace, resources.GrantName(m))
 		if err != nil {
 			return false, err
 		}
@@ -226,7 +232,7 @@ func (r *registries) registriesNeedSharedGrant(ctx context.Context, namespace st
 }
 
 // catalogNeedsSharedGrant says whether the catalog is published out of a namespace without a grant of its own.
-func (r *registries) catalogNeedsSharedGrant(ctx context.Context, namespace string, in Inputs) (bool, error) {
+func (r *registries) catalogNeedsSharedGrant(ctx context.Context, namespace string, in resources.Inputs) (bool, error) {
 	own, err := r.cachedGrant(ctx, namespace, catalogGrantName)
 	if err != nil || own != nil || !in.HTTPRoutes {
 		return false, err
@@ -240,7 +246,7 @@ func (r *registries) catalogNeedsSharedGrant(ctx context.Context, namespace stri
 	if err != nil {
 		return false, fmt.Errorf("reading HTTPRoute %s: %w", key, err)
 	}
-	typed, err := resources.Decode[gatewayv1.HTTPRoute](route)
+	typed, err := common.Decode[gatewayv1.HTTPRoute](route)
 	if err != nil {
 		return false, err
 	}
@@ -275,7 +281,7 @@ func (r *registries) besideCatalog() handler.EventHandler {
 		if !apply.IsOurs(o, catalogComponent) {
 			return nil
 		}
-		namespace := o.GetLabels()[labelNamespace]
+		namespace := o.GetLabels()[resources.LabelNamespace]
 		if namespace == "" {
 			namespace = o.GetNamespace()
 		}
@@ -312,7 +318,7 @@ func (s *sweeper) Start(ctx context.Context) error {
 
 func (s *sweeper) sweep(ctx context.Context) error {
 	bindings := &rbacv1.ClusterRoleBindingList{}
-	if err := s.live.List(ctx, bindings, client.MatchingLabels{labelCreatedBy: createdBy, labelComponent: partOf}); err != nil {
+	if err := s.live.List(ctx, bindings, client.MatchingLabels{resources.LabelCreatedBy: resources.CreatedBy, resources.LabelComponent: resources.PartOf}); err != nil {
 		return fmt.Errorf("listing ClusterRoleBindings: %w", err)
 	}
 	var errs []error
@@ -339,8 +345,8 @@ func (s *sweeper) sweep(ctx context.Context) error {
 
 // delegate returns the registry that a binding was made for, if it is one of those that registries get.
 func delegate(binding *rbacv1.ClusterRoleBinding) (client.ObjectKey, bool) {
-	of := client.ObjectKey{Namespace: binding.Labels[labelNamespace], Name: binding.Labels[labelApp]}
+	of := client.ObjectKey{Namespace: binding.Labels[resources.LabelNamespace], Name: binding.Labels[resources.LabelApp]}
 	m := &v1beta1.ModelRegistry{}
 	m.Name, m.Namespace = of.Name, of.Namespace
-	return of, of.Name != "" && of.Namespace != "" && binding.Name == delegatorName(m) && binding.RoleRef.Name == rbacproxy.DelegatorRole
+	return of, of.Name != "" && of.Namespace != "" && binding.Name == resources.DelegatorName(m) && binding.RoleRef.Name == rbacproxy.DelegatorRole
 }

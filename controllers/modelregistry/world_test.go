@@ -6,18 +6,26 @@ import (
 	"testing"
 	"time"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/registrytest"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
+
 	appsv1 "k8s.io/api/apps/v1"
+
 	corev1 "k8s.io/api/core/v1"
+
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/managedfields"
+
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
+
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -30,7 +38,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
-	"github.com/odh-platform/odh-platform-operator/pkg/resources"
+	shared "github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
 )
 
@@ -198,7 +206,7 @@ func kindOf(o client.Object) string {
 
 // stored is a registry as the API server has it.
 func stored(name string, change ...func(*v1beta1.ModelRegistrySpec)) *v1beta1.ModelRegistry {
-	m := registry(change...)
+	m := registrytest.Registry(change...)
 	m.Namespace, m.Name, m.UID, m.Generation = "ns", name, types.UID("uid-of-"+name), 1
 	m.TypeMeta = metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: v1beta1.Kind}
 	return m
@@ -276,7 +284,7 @@ func (w *world) running(m *v1beta1.ModelRegistry) {
 	}}
 	w.must(w.server.Status().Update(w.Context(), d))
 	pod := podWith(m.Name+"-pod", runs("rest-container"), runs("kube-rbac-proxy"))
-	pod.Namespace, pod.Labels = m.Namespace, selector(m)
+	pod.Namespace, pod.Labels = m.Namespace, resources.ServerSelector(m)
 	w.must(w.server.Create(w.Context(), &pod))
 	w.must(w.server.Create(w.Context(), &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name + "-slice", Labels: map[string]string{discoveryv1.LabelServiceName: m.Name}},
@@ -287,7 +295,7 @@ func (w *world) running(m *v1beta1.ModelRegistry) {
 // decoded is a foreign object as the controller reads it.
 func decoded[T any](t *testing.T, object *unstructured.Unstructured) *T {
 	t.Helper()
-	typed, err := resources.Decode[T](object)
+	typed, err := shared.Decode[T](object)
 	if err != nil {
 		t.Fatal(err)
 	}

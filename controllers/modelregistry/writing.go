@@ -8,13 +8,19 @@ import (
 	"strings"
 	"time"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
+
 	appsv1 "k8s.io/api/apps/v1"
+
 	corev1 "k8s.io/api/core/v1"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -134,8 +140,8 @@ func (r *registries) publish(ctx context.Context, m *v1beta1.ModelRegistry, publ
 // adoptable accepts objects that the original made for this registry. It put its namespace on some kinds only.
 func adoptable(m *v1beta1.ModelRegistry) func(*unstructured.Unstructured) bool {
 	return func(live *unstructured.Unstructured) bool {
-		namespace, known := live.GetLabels()[labelNamespace]
-		return live.GetLabels()[labelCreatedBy] == createdBy && live.GetLabels()[labelApp] == labelOf(m.Name) &&
+		namespace, known := live.GetLabels()[resources.LabelNamespace]
+		return live.GetLabels()[resources.LabelCreatedBy] == resources.CreatedBy && live.GetLabels()[resources.LabelApp] == resources.LabelOf(m.Name) &&
 			(!known || namespace == m.Namespace) && !ofAnother(live)
 	}
 }
@@ -162,12 +168,12 @@ func (r *registries) contested(ctx context.Context, m *v1beta1.ModelRegistry, o 
 
 // servesAnother returns an error when an object was made for the catalog, or bears the namespace of another registry that exists.
 func (r *registries) servesAnother(ctx context.Context, m *v1beta1.ModelRegistry, live client.Object) error {
-	other := live.GetLabels()[labelNamespace]
+	other := live.GetLabels()[resources.LabelNamespace]
 	foreign := foreignError(live)
 	switch {
 	case ofAnother(live):
 		foreign.Controller = strings.TrimSpace("component " + live.GetLabels()[names.ComponentLabel])
-		if live.GetLabels()[names.ComponentLabel] == catalogComponent || live.GetLabels()[labelComponent] == catalogRouteName {
+		if live.GetLabels()[names.ComponentLabel] == catalogComponent || live.GetLabels()[resources.LabelComponent] == catalogRouteName {
 			foreign.Controller = fmt.Sprintf("%s %s/%s", aihubv1alpha1.Kind, other, aihubv1alpha1.CatalogName)
 		}
 	case other == "" || other == m.Namespace:

@@ -5,11 +5,17 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
+
 	appsv1 "k8s.io/api/apps/v1"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
@@ -47,7 +53,7 @@ func TestFailures(t *testing.T) {
 // D30: what the original made is taken over where it is this registry's, as far as it says so.
 func TestAdoptable(t *testing.T) {
 	m := stored("demo")
-	mine := map[string]string{labelCreatedBy: createdBy, labelApp: "demo"}
+	mine := map[string]string{resources.LabelCreatedBy: resources.CreatedBy, resources.LabelApp: "demo"}
 	with := func(key, value string) map[string]string {
 		all := map[string]string{key: value}
 		for k, v := range mine {
@@ -62,10 +68,10 @@ func TestAdoptable(t *testing.T) {
 		want   bool
 	}{
 		"of the original":      {mine, true},
-		"with its namespace":   {with(labelNamespace, "ns"), true},
-		"of another namespace": {with(labelNamespace, "elsewhere"), false},
-		"of another registry":  {with(labelApp, "other"), false},
-		"of somebody else":     {with(labelCreatedBy, "me"), false},
+		"with its namespace":   {with(resources.LabelNamespace, "ns"), true},
+		"of another namespace": {with(resources.LabelNamespace, "elsewhere"), false},
+		"of another registry":  {with(resources.LabelApp, "other"), false},
+		"of somebody else":     {with(resources.LabelCreatedBy, "me"), false},
 		"without labels":       {nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,4 +1,4 @@
-package modelregistry
+package resources
 
 import (
 	routev1 "github.com/openshift/api/route/v1"
@@ -12,37 +12,37 @@ import (
 
 // metaOf is the metadata of an object in the namespace of the registry.
 func metaOf(m *v1beta1.ModelRegistry, name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: name, Namespace: m.Namespace, Labels: labels(m, name)}
+	return metav1.ObjectMeta{Name: name, Namespace: m.Namespace, Labels: Labels(m, name)}
 }
 
 // plainRoute is the Route that spec.rest.serviceRoute asks for. With a proxy, the Service has no port without TLS, so it
 // leads to the proxy as well, and callers without TLS are sent on.
 func plainRoute(m *v1beta1.ModelRegistry) runtime.ApplyConfiguration {
-	p := resources.Published{Service: serviceName(m), Port: intstr.FromString(plainPortName)}
+	p := resources.Published{Service: ServiceName(m), Port: intstr.FromString(plainPortName)}
 	if m.Spec.KubeRBACProxy != nil {
 		p.Port = intstr.FromString(securePortName)
 		p.TLS = &routev1.TLSConfig{
 			Termination: routev1.TLSTerminationReencrypt, InsecureEdgeTerminationPolicy: routev1.InsecureEdgeTerminationPolicyRedirect,
 		}
 	}
-	return p.Route(metaOf(m, plainRouteName(m)))
+	return p.Route(metaOf(m, PlainRouteName(m)))
 }
 
 // secureRoute is the Route to the proxy.
 func secureRoute(m *v1beta1.ModelRegistry) runtime.ApplyConfiguration {
 	return resources.Published{
-		Service:  serviceName(m),
+		Service:  ServiceName(m),
 		Port:     intstr.FromString(securePortName),
 		Host:     routeHost(m),
 		TLS:      &routev1.TLSConfig{Termination: routev1.TLSTerminationReencrypt},
 		Wildcard: routev1.WildcardPolicyNone,
-	}.Route(metaOf(m, secureRouteName(m)))
+	}.Route(metaOf(m, SecureRouteName(m)))
 }
 
 // atGateway is the server as the gateway of the platform publishes it.
 func atGateway(m *v1beta1.ModelRegistry, in Inputs) resources.Published {
 	return resources.Published{
-		Service:   serviceName(m),
+		Service:   ServiceName(m),
 		Namespace: m.Namespace,
 		Port:      intstr.FromInt32(servingPort(m, in)),
 		Gateway:   resources.Gateway{Name: in.Gateway.Name, Namespace: in.Gateway.Namespace},
@@ -51,10 +51,10 @@ func atGateway(m *v1beta1.ModelRegistry, in Inputs) resources.Published {
 }
 
 func httpRoute(m *v1beta1.ModelRegistry, in Inputs) runtime.ApplyConfiguration {
-	name := httpRouteName(m)
-	return atGateway(m, in).HTTPRoute(metav1.ObjectMeta{Name: name, Namespace: in.Gateway.RouteNamespace, Labels: clusterLabels(m, name)})
+	name := HTTPRouteName(m)
+	return atGateway(m, in).HTTPRoute(metav1.ObjectMeta{Name: name, Namespace: in.Gateway.RouteNamespace, Labels: ClusterLabels(m, name)})
 }
 
 func referenceGrant(m *v1beta1.ModelRegistry, in Inputs) runtime.ApplyConfiguration {
-	return atGateway(m, in).ReferenceGrant(metaOf(m, grantName(m)), in.Gateway.RouteNamespace)
+	return atGateway(m, in).ReferenceGrant(metaOf(m, GrantName(m)), in.Gateway.RouteNamespace)
 }

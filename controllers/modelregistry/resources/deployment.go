@@ -1,4 +1,4 @@
-package modelregistry
+package resources
 
 import (
 	"errors"
@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	restContainer = "rest-container"
+	ServerContainer = "rest-container"
 	// The paths of probes. They tell whether the server and its database work, and nothing else.
 	pathDirty, pathHealth = "/readyz/isDirty", "/readyz/health"
 	// startupFailures gives a server five minutes to start: it answers no probe while it waits for a database whose image is still
@@ -38,15 +38,15 @@ func deployment(m *v1beta1.ModelRegistry, in Inputs) (*appsv1ac.DeploymentApplyC
 		return nil, err
 	}
 	template := corev1ac.PodTemplateSpec().
-		WithLabels(selector(m)).
+		WithLabels(ServerSelector(m)).
 		WithAnnotations(map[string]string{annotationSCC: restrictedSCC}).
 		WithSpec(pod)
-	d := appsv1ac.Deployment(serviceName(m), m.Namespace).
-		WithLabels(labels(m, serviceName(m))).
+	d := appsv1ac.Deployment(ServiceName(m), m.Namespace).
+		WithLabels(Labels(m, ServiceName(m))).
 		WithSpec(appsv1ac.DeploymentSpec().
 			WithReplicas(1).
 			WithRevisionHistoryLimit(0).
-			WithSelector(metav1ac.LabelSelector().WithMatchLabels(selector(m))).
+			WithSelector(metav1ac.LabelSelector().WithMatchLabels(ServerSelector(m))).
 			WithTemplate(template))
 	in.Stamp.Mark(d)
 	return d, nil
@@ -59,7 +59,7 @@ func podSpec(m *v1beta1.ModelRegistry, in Inputs) (*corev1ac.PodSpecApplyConfigu
 		return nil, err
 	}
 	pod := corev1ac.PodSpec().
-		WithServiceAccountName(serviceName(m)).
+		WithServiceAccountName(ServiceName(m)).
 		WithAutomountServiceAccountToken(m.Spec.KubeRBACProxy != nil).
 		WithContainers(server(m, database)).
 		WithVolumes(database.volumes...)
@@ -84,7 +84,7 @@ func podSecurity(in Inputs, volumes bool) *corev1ac.PodSecurityContextApplyConfi
 
 func server(m *v1beta1.ModelRegistry, database backend) *corev1ac.ContainerApplyConfiguration {
 	return corev1ac.Container().
-		WithName(restContainer).
+		WithName(ServerContainer).
 		WithImage(m.Spec.Rest.Image).
 		WithCommand("/model-registry", "proxy").
 		WithArgs("--hostname="+listens(m), "--port="+strconv.Itoa(int(restPort(m)))).
@@ -131,7 +131,7 @@ func serverResources(m *v1beta1.ModelRegistry) *corev1ac.ResourceRequirementsApp
 
 // sidecar is the proxy of the spec, whose certificate and key may come from two Secrets.
 func sidecar(m *v1beta1.ModelRegistry) (rbacproxy.Sidecar, error) {
-	cert, key := servingFiles(m)
+	cert, key := ServingFiles(m)
 	if err := errors.Join(
 		checkKey("spec.kubeRBACProxy.tlsCertificateSecret", cert.Key),
 		checkKey("spec.kubeRBACProxy.tlsKeySecret", key.Key),
@@ -144,18 +144,18 @@ func sidecar(m *v1beta1.ModelRegistry) (rbacproxy.Sidecar, error) {
 		Port:         proxyPort(m),
 		IgnoredPaths: []string{pathDirty, pathHealth},
 		UpstreamPort: restPort(m),
-		ConfigMap:    proxyConfigName(m),
+		ConfigMap:    ProxyConfigName(m),
 		Certificate:  rbacproxy.File{Secret: cert.Name, Key: cert.Key, Volume: "kube-rbac-proxy-cert", Dir: "/etc/tls/private-cert"},
 		Key:          rbacproxy.File{Secret: key.Name, Key: key.Key, Volume: "kube-rbac-proxy-key", Dir: "/etc/tls/private-key"},
 	}, nil
 }
 
-// servingFiles are certificate and key of the proxy: those of the spec, or those that the platform makes.
-func servingFiles(m *v1beta1.ModelRegistry) (cert, key *v1beta1.SecretKeyValue) {
+// ServingFiles are certificate and key of the proxy: those of the spec, or those that the platform makes.
+func ServingFiles(m *v1beta1.ModelRegistry) (cert, key *v1beta1.SecretKeyValue) {
 	cert, key = m.Spec.KubeRBACProxy.TLSCertificateSecret, m.Spec.KubeRBACProxy.TLSKeySecret
 	if cert == nil || key == nil {
-		cert = &v1beta1.SecretKeyValue{Name: servingSecretName(m), Key: corev1.TLSCertKey}
-		key = &v1beta1.SecretKeyValue{Name: servingSecretName(m), Key: corev1.TLSPrivateKeyKey}
+		cert = &v1beta1.SecretKeyValue{Name: ServingSecretName(m), Key: corev1.TLSCertKey}
+		key = &v1beta1.SecretKeyValue{Name: ServingSecretName(m), Key: corev1.TLSPrivateKeyKey}
 	}
 	return cert, key
 }

@@ -1,4 +1,4 @@
-package modelregistry
+package resources
 
 import (
 	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
@@ -13,7 +13,7 @@ type policyConfig = networkingv1ac.NetworkPolicyApplyConfiguration
 // The port of the proxy is open to all, because every request is authorized, unless there is a Route: then the policy of the
 // Route says who may come.
 func ingressPolicy(m *v1beta1.ModelRegistry, in Inputs) *policyConfig {
-	policy := resources.IngressPolicy(metaOf(m, ingressPolicyName(m)), selector(m))
+	policy := resources.IngressPolicy(metaOf(m, ingressPolicyName(m)), ServerSelector(m))
 	if !routed(m, in) {
 		policy.Spec.WithIngress(resources.AllowTCP(proxyPort(m)))
 	}
@@ -25,13 +25,13 @@ func ingressPolicy(m *v1beta1.ModelRegistry, in Inputs) *policyConfig {
 
 // routePolicy lets the router in, and the namespaces that the platform has made, among them that of the dashboard.
 func routePolicy(m *v1beta1.ModelRegistry) *policyConfig {
-	return resources.RouterPolicy(metaOf(m, routePolicyName(m)), selector(m), proxyPort(m))
+	return resources.RouterPolicy(metaOf(m, RoutePolicyName(m)), ServerSelector(m), proxyPort(m))
 }
 
 // databasePolicy lets nobody but the server reach a generated database.
 func databasePolicy(m *v1beta1.ModelRegistry) *policyConfig {
-	meta := metaOf(m, databaseName(m))
+	meta := metaOf(m, DatabaseName(m))
 	meta.Labels = databaseLabels(m)
-	return resources.IngressPolicy(meta, databaseSelector(m),
-		resources.AllowTCP(v1beta1.DefaultPostgresPort).WithFrom(resources.PodsWith(selector(m))))
+	return resources.IngressPolicy(meta, DatabaseSelector(m),
+		resources.AllowTCP(v1beta1.DefaultPostgresPort).WithFrom(resources.PodsWith(ServerSelector(m))))
 }

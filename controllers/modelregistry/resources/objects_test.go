@@ -1,4 +1,4 @@
-package modelregistry
+package resources
 
 import (
 	"testing"
@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/registrytest"
 )
 
 // The objects of each mode, in the order in which they are written. [modelregistry-29] [modelregistry-30] [modelregistry-32]
@@ -16,44 +17,44 @@ func TestObjects(t *testing.T) {
 		in   Inputs
 		want []string
 	}{
-		"plain": {registry(), plain, []string{
+		"plain": {registrytest.Registry(), plain, []string{
 			"ServiceAccount/team-a", "Role/registry-user-team-a", "Service/team-a", "Deployment/team-a",
 		}},
-		"plain with a proxy": {registry(proxied), plain, []string{
+		"plain with a proxy": {registrytest.Registry(registrytest.Proxied), plain, []string{
 			"ServiceAccount/team-a", "Role/registry-user-team-a", "ConfigMap/team-a-kube-rbac-proxy-config",
 			"ClusterRoleBinding/team-a-auth-delegator", "NetworkPolicy/team-a-ingress", "Service/team-a", "Deployment/team-a",
 		}},
-		"plain, although a Route is asked for": {registry(plainRouted), plain, []string{
+		"plain, although a Route is asked for": {registrytest.Registry(plainRouted), plain, []string{
 			"ServiceAccount/team-a", "Role/registry-user-team-a", "Service/team-a", "Deployment/team-a",
 		}},
-		"OpenShift": {registry(proxied), openshift, []string{
+		"OpenShift": {registrytest.Registry(registrytest.Proxied), openshift, []string{
 			"ServiceAccount/team-a", "Role/registry-user-team-a", "Group/team-a-users", "RoleBinding/team-a-users",
 			"ConfigMap/team-a-kube-rbac-proxy-config", "ClusterRoleBinding/team-a-auth-delegator", "NetworkPolicy/team-a-ingress",
 			"NetworkPolicy/team-a-https-route", "Service/team-a", "Deployment/team-a", "Route/team-a-https",
 		}},
-		"OpenShift with both Routes": {registry(proxied, plainRouted), openshift, []string{
+		"OpenShift with both Routes": {registrytest.Registry(registrytest.Proxied, plainRouted), openshift, []string{
 			"ServiceAccount/team-a", "Role/registry-user-team-a", "Group/team-a-users", "RoleBinding/team-a-users",
 			"ConfigMap/team-a-kube-rbac-proxy-config", "ClusterRoleBinding/team-a-auth-delegator", "NetworkPolicy/team-a-ingress",
 			"NetworkPolicy/team-a-https-route", "Service/team-a", "Deployment/team-a", "Route/team-a-http", "Route/team-a-https",
 		}},
-		"OpenShift without Routes": {registry(proxied, unrouted), openshift, []string{
+		"OpenShift without Routes": {registrytest.Registry(registrytest.Proxied, registrytest.Unrouted), openshift, []string{
 			"ServiceAccount/team-a", "Role/registry-user-team-a", "Group/team-a-users", "RoleBinding/team-a-users",
 			"ConfigMap/team-a-kube-rbac-proxy-config", "ClusterRoleBinding/team-a-auth-delegator", "NetworkPolicy/team-a-ingress",
 			"Service/team-a", "Deployment/team-a",
 		}},
-		"[modelregistry-54] OpenShift with groups of an identity provider": {registry(), with(openshift, func(in *Inputs) { in.HasUserAPI = false }), []string{
+		"[modelregistry-54] OpenShift with groups of an identity provider": {registrytest.Registry(), with(openshift, func(in *Inputs) { in.HasUserAPI = false }), []string{
 			"ServiceAccount/team-a", "Role/registry-user-team-a", "RoleBinding/team-a-users", "Service/team-a", "Deployment/team-a",
 		}},
-		"[modelregistry-38] behind the gateway": {registry(proxied), gateway, []string{
+		"[modelregistry-38] behind the gateway": {registrytest.Registry(registrytest.Proxied), gateway, []string{
 			"ServiceAccount/team-a", "Role/registry-user-team-a", "Group/team-a-users", "RoleBinding/team-a-users",
 			"ConfigMap/team-a-kube-rbac-proxy-config", "ClusterRoleBinding/team-a-auth-delegator", "NetworkPolicy/team-a-ingress",
 			"NetworkPolicy/team-a-https-route", "Service/team-a", "Deployment/team-a", "Route/team-a-https",
 			"ReferenceGrant/allow-gateway-httproutes-team-a", "HTTPRoute/model-registry-team-a",
 		}},
-		"a gateway whose API is not served": {registry(), with(gateway, func(in *Inputs) { in.HTTPRoutes = false }), []string{
+		"a gateway whose API is not served": {registrytest.Registry(), with(gateway, func(in *Inputs) { in.HTTPRoutes = false }), []string{
 			"ServiceAccount/team-a", "Role/registry-user-team-a", "Group/team-a-users", "RoleBinding/team-a-users", "Service/team-a", "Deployment/team-a",
 		}},
-		"a gateway without grants": {registry(), with(gateway, func(in *Inputs) { in.ReferenceGrants = false }), []string{
+		"a gateway without grants": {registrytest.Registry(), with(gateway, func(in *Inputs) { in.ReferenceGrants = false }), []string{
 			"ServiceAccount/team-a", "Role/registry-user-team-a", "Group/team-a-users", "RoleBinding/team-a-users",
 			"Service/team-a", "Deployment/team-a", "HTTPRoute/model-registry-team-a",
 		}},
@@ -72,10 +73,10 @@ func TestDatabaseObjects(t *testing.T) {
 		"Secret/team-a-postgres-credentials", "PersistentVolumeClaim/team-a-postgres-storage",
 		"NetworkPolicy/team-a-postgres", "Service/team-a-postgres", "Deployment/team-a-postgres",
 	}
-	if diff := cmp.Diff(want, kinds(builtDatabase(t, registry(), plain))); diff != "" {
+	if diff := cmp.Diff(want, kinds(builtDatabase(t, registrytest.Registry(), plain))); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	for _, o := range built(t, registry(proxied), openshift) {
+	for _, o := range built(t, registrytest.Registry(registrytest.Proxied), openshift) {
 		if o.GetName() == "team-a-postgres" {
 			t.Errorf("%s %s for a database that is not ours", o.GetKind(), o.GetName())
 		}

@@ -1,11 +1,15 @@
-package modelregistry
+package resources
 
 import (
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/registrytest"
+
 	appsv1 "k8s.io/api/apps/v1"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
@@ -20,7 +24,7 @@ func deploymentOf(t *testing.T, m *v1beta1.ModelRegistry, in Inputs) *appsv1.Dep
 // [modelregistry-27] The selector is that of the original: it cannot change.
 func TestSelector(t *testing.T) {
 	want := map[string]string{"app": "team-a", "component": "model-registry", "app.kubernetes.io/name": "team-a"}
-	d := deploymentOf(t, registry(), plain)
+	d := deploymentOf(t, registrytest.Registry(), plain)
 	if diff := cmp.Diff(want, d.Spec.Selector.MatchLabels); diff != "" {
 		t.Errorf("selector (-want +got):\n%s", diff)
 	}
@@ -38,10 +42,10 @@ func TestServerContainer(t *testing.T) {
 		m                *v1beta1.ModelRegistry
 		requests, limits corev1.ResourceList
 	}{
-		"defaults": {registry(), registry().Spec.Rest.Resources.Requests, registry().Spec.Rest.Resources.Limits},
-		"given":    {registry(everywhere), registry(everywhere).Spec.Rest.Resources.Requests, registry(everywhere).Spec.Rest.Resources.Limits},
-		"emptied":  {registry(func(s *v1beta1.ModelRegistrySpec) { s.Rest.Resources = &corev1.ResourceRequirements{} }), nil, nil},
-		"none":     {registry(func(s *v1beta1.ModelRegistrySpec) { s.Rest.Resources = nil }), nil, nil},
+		"defaults": {registrytest.Registry(), registrytest.Registry().Spec.Rest.Resources.Requests, registrytest.Registry().Spec.Rest.Resources.Limits},
+		"given":    {registrytest.Registry(registrytest.Everywhere), registrytest.Registry(registrytest.Everywhere).Spec.Rest.Resources.Requests, registrytest.Registry(registrytest.Everywhere).Spec.Rest.Resources.Limits},
+		"emptied":  {registrytest.Registry(func(s *v1beta1.ModelRegistrySpec) { s.Rest.Resources = &corev1.ResourceRequirements{} }), nil, nil},
+		"none":     {registrytest.Registry(func(s *v1beta1.ModelRegistrySpec) { s.Rest.Resources = nil }), nil, nil},
 	} {
 		server := deploymentOf(t, c.m, plain).Spec.Template.Spec.Containers[0]
 		if diff := cmp.Diff(corev1.ResourceRequirements{Requests: c.requests, Limits: c.limits}, server.Resources); diff != "" {
@@ -52,7 +56,7 @@ func TestServerContainer(t *testing.T) {
 			t.Errorf("%s: %s runs %s %v", name, server.Name, server.Image, server.Command)
 		}
 	}
-	for _, c := range deploymentOf(t, registry(proxied), openshift).Spec.Template.Spec.Containers {
+	for _, c := range deploymentOf(t, registrytest.Registry(registrytest.Proxied), openshift).Spec.Template.Spec.Containers {
 		if c.Name == "oauth-proxy" || slices.ContainsFunc(c.Args, func(arg string) bool { return arg == "--provider=openshift" }) {
 			t.Errorf("container %s %v", c.Name, c.Args)
 		}
@@ -60,7 +64,7 @@ func TestServerContainer(t *testing.T) {
 }
 
 func TestServerProbes(t *testing.T) {
-	for port, m := range map[string]*v1beta1.ModelRegistry{"http-api": registry(), "8443": registry(proxied)} {
+	for port, m := range map[string]*v1beta1.ModelRegistry{"http-api": registrytest.Registry(), "8443": registrytest.Registry(registrytest.Proxied)} {
 		probesOf(t, m, port)
 	}
 }
@@ -100,15 +104,15 @@ func TestSidecar(t *testing.T) {
 		listen, behind string
 		files          []string
 	}{
-		"of the platform": {registry(proxied), "quay.io/example/kube-rbac-proxy:v1", "team-a-kube-rbac-proxy", "team-a-kube-rbac-proxy",
+		"of the platform": {registrytest.Registry(registrytest.Proxied), "quay.io/example/kube-rbac-proxy:v1", "team-a-kube-rbac-proxy", "team-a-kube-rbac-proxy",
 			"--secure-listen-address=0.0.0.0:8443", "--upstream=http://127.0.0.1:8080/",
 			[]string{"--tls-cert-file=/etc/tls/private-cert/tls.crt", "--tls-private-key-file=/etc/tls/private-key/tls.key"}},
-		"nobody filled in a Secret": {registry(proxied, func(s *v1beta1.ModelRegistrySpec) {
+		"nobody filled in a Secret": {registrytest.Registry(registrytest.Proxied, func(s *v1beta1.ModelRegistrySpec) {
 			s.KubeRBACProxy.TLSCertificateSecret, s.KubeRBACProxy.TLSKeySecret = nil, nil
 		}), "quay.io/example/kube-rbac-proxy:v1", "team-a-kube-rbac-proxy", "team-a-kube-rbac-proxy",
 			"--secure-listen-address=0.0.0.0:8443", "--upstream=http://127.0.0.1:8080/",
 			[]string{"--tls-cert-file=/etc/tls/private-cert/tls.crt", "--tls-private-key-file=/etc/tls/private-key/tls.key"}},
-		"customised": {registry(proxied, everywhere, customised), "registry.example.com/sec/kube-rbac-proxy:v2", "own-cert", "own-key",
+		"customised": {registrytest.Registry(registrytest.Proxied, registrytest.Everywhere, registrytest.Customised), "registry.example.com/sec/kube-rbac-proxy:v2", "own-cert", "own-key",
 			"--secure-listen-address=0.0.0.0:9443", "--upstream=http://127.0.0.1:9090/",
 			[]string{"--tls-cert-file=/etc/tls/private-cert/cert.pem", "--tls-private-key-file=/etc/tls/private-key/key.pem"}},
 	} {
@@ -144,10 +148,10 @@ func TestPodGroup(t *testing.T) {
 		in   Inputs
 		want bool
 	}{
-		"nothing to read":   {registry(), plain, false},
-		"a proxy":           {registry(proxied), plain, true},
-		"files of database": {registry(mysql, mysqlTLS), plain, true},
-		"OpenShift":         {registry(proxied), openshift, false},
+		"nothing to read":   {registrytest.Registry(), plain, false},
+		"a proxy":           {registrytest.Registry(registrytest.Proxied), plain, true},
+		"files of database": {registrytest.Registry(registrytest.MySQL, registrytest.MySQLTLS), plain, true},
+		"OpenShift":         {registrytest.Registry(registrytest.Proxied), openshift, false},
 	} {
 		group := deploymentOf(t, c.m, c.in).Spec.Template.Spec.SecurityContext.FSGroup
 		if (group != nil) != c.want {
@@ -161,7 +165,7 @@ func TestStamps(t *testing.T) {
 	in := with(plain, func(in *Inputs) {
 		in.Stamp, in.PostgresStamp = reference.Stamp{Baseline: "server", Rollout: "rolls"}, reference.Stamp{Baseline: "database", Rollout: "restarts"}
 	})
-	objects := append(built(t, registry(generated), in), builtDatabase(t, registry(generated), in)...)
+	objects := append(built(t, registrytest.Registry(registrytest.Generated), in), builtDatabase(t, registrytest.Registry(registrytest.Generated), in)...)
 	for name, want := range map[string][2]string{"team-a": {"server", "rolls"}, "team-a-postgres": {"database", "restarts"}} {
 		d := typed[appsv1.Deployment](t, objects, "Deployment", name)
 		got := [2]string{d.Annotations[reference.BaselineAnnotation], d.Spec.Template.Annotations[reference.RolloutAnnotation]}
@@ -169,7 +173,7 @@ func TestStamps(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
-	d := deploymentOf(t, registry(), plain)
+	d := deploymentOf(t, registrytest.Registry(), plain)
 	if _, found := d.Annotations[reference.BaselineAnnotation]; found || len(d.Spec.Template.Annotations) != 1 {
 		t.Errorf("stamps for nothing: %v and %v", d.Annotations, d.Spec.Template.Annotations)
 	}

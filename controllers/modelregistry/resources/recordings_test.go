@@ -1,4 +1,4 @@
-package modelregistry
+package resources
 
 import (
 	"encoding/json"
@@ -190,11 +190,11 @@ func TestRecordedStatus(t *testing.T) {
 		"gateway-mode-openshift": "2.5: the gateway, newer than the recording",
 	}
 	for _, r := range recordings(t) {
-		got := hosts(r.completed(t), r.in)
+		got := Hosts(r.completed(t), r.in)
 		if _, meant := differs[r.name]; slices.Equal(got, r.stored.Status.Hosts) == meant {
 			t.Errorf("%s: hosts %q, recorded %q", r.name, got, r.stored.Status.Hosts)
 		}
-		defaults, err := specDefaults(&r.stored.Spec, &r.completed(t).Spec)
+		defaults, err := SpecDefaults(&r.stored.Spec, &r.completed(t).Spec)
 		if err != nil || defaults != r.stored.Status.SpecDefaults {
 			t.Errorf("%s: defaults %s, recorded %s (%v)", r.name, defaults, r.stored.Status.SpecDefaults, err)
 		}

@@ -1,10 +1,13 @@
-package modelregistry
+package resources
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/registrytest"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
@@ -19,39 +22,39 @@ func serverOf(t *testing.T, m *v1beta1.ModelRegistry) (corev1.Container, []corev
 
 func TestDatabaseArguments(t *testing.T) {
 	postgresMap := func(s *v1beta1.ModelRegistrySpec) {
-		s.Postgres.SSLRootCertificateConfigMap = configMap("pg-root-map", "ca.pem")
+		s.Postgres.SSLRootCertificateConfigMap = registrytest.ConfigMap("pg-root-map", "ca.pem")
 	}
 	for name, c := range map[string]struct {
 		m    *v1beta1.ModelRegistry
 		want []string
 	}{
-		"PostgreSQL": {registry(), []string{
+		"PostgreSQL": {registrytest.Registry(), []string{
 			"--embedmd-database-type=postgres",
 			"--embedmd-database-dsn=postgresql://registry:$(POSTGRES_PASSWORD)@pg.data.svc:5432/models?sslmode=disable",
 		}},
-		"PostgreSQL wins": {registry(func(s *v1beta1.ModelRegistrySpec) { s.MySQL = &v1beta1.MySQLConfig{Host: "my"} }), []string{
+		"PostgreSQL wins": {registrytest.Registry(func(s *v1beta1.ModelRegistrySpec) { s.MySQL = &v1beta1.MySQLConfig{Host: "my"} }), []string{
 			"--embedmd-database-type=postgres",
 			"--embedmd-database-dsn=postgresql://registry:$(POSTGRES_PASSWORD)@pg.data.svc:5432/models?sslmode=disable",
 		}},
-		"PostgreSQL with TLS": {registry(postgresTLS), []string{
+		"PostgreSQL with TLS": {registrytest.Registry(registrytest.PostgresTLS), []string{
 			"--embedmd-database-type=postgres",
 			"--embedmd-database-dsn=postgresql://registry:$(POSTGRES_PASSWORD)@pg.data.svc:5432/models?sslmode=verify-full",
 			"--embedmd-database-ssl-cert=/etc/postgres_ssl_cert/tls.crt",
 			"--embedmd-database-ssl-key=/etc/postgres_ssl_key/tls.key",
 			"--embedmd-database-ssl-root-cert=/etc/postgres_ssl_rootcert/ca.crt",
 		}},
-		"PostgreSQL with a ConfigMap": {registry(postgresTLS, postgresMap), []string{
+		"PostgreSQL with a ConfigMap": {registrytest.Registry(registrytest.PostgresTLS, postgresMap), []string{
 			"--embedmd-database-type=postgres",
 			"--embedmd-database-dsn=postgresql://registry:$(POSTGRES_PASSWORD)@pg.data.svc:5432/models?sslmode=verify-full",
 			"--embedmd-database-ssl-cert=/etc/postgres_ssl_cert/tls.crt",
 			"--embedmd-database-ssl-key=/etc/postgres_ssl_key/tls.key",
 			"--embedmd-database-ssl-root-cert=/etc/postgres_ssl_rootcert/ca.pem",
 		}},
-		"MySQL": {registry(mysql), []string{
+		"MySQL": {registrytest.Registry(registrytest.MySQL), []string{
 			"--embedmd-database-type=mysql",
 			"--embedmd-database-dsn=registry:$(MYSQL_PASSWORD)@tcp(mysql.data.svc:3306)/models?charset=utf8mb4",
 		}},
-		"MySQL with TLS": {registry(mysql, mysqlTLS), []string{
+		"MySQL with TLS": {registrytest.Registry(registrytest.MySQL, registrytest.MySQLTLS), []string{
 			"--embedmd-database-type=mysql",
 			"--embedmd-database-dsn=registry:$(MYSQL_PASSWORD)@tcp(mysql.data.svc:3306)/models?charset=utf8mb4",
 			"--embedmd-database-ssl-cert=/etc/mysql_ssl_cert/tls.crt",
@@ -61,7 +64,7 @@ func TestDatabaseArguments(t *testing.T) {
 			"--embedmd-database-ssl-cipher=TLS_AES_256_GCM_SHA384",
 			"--embedmd-database-ssl-verify-server-cert=true",
 		}},
-		"MySQL that does not verify": {registry(mysql, mysqlTLS, mysqlConfigMaps), []string{
+		"MySQL that does not verify": {registrytest.Registry(registrytest.MySQL, registrytest.MySQLTLS, registrytest.MySQLConfigMaps), []string{
 			"--embedmd-database-type=mysql",
 			"--embedmd-database-dsn=registry:$(MYSQL_PASSWORD)@tcp(mysql.data.svc:3306)/models?charset=utf8mb4",
 			"--embedmd-database-ssl-cert=/etc/mysql_ssl_cert/tls.crt",
@@ -94,12 +97,12 @@ func TestDatabaseEnvironment(t *testing.T) {
 		m    *v1beta1.ModelRegistry
 		want []corev1.EnvVar
 	}{
-		"PostgreSQL":             {registry(), []corev1.EnvVar{login}},
-		"PostgreSQL, verify-ca":  {registry(mode("verify-ca")), []corev1.EnvVar{login}},
-		"PostgreSQL in full":     {registry(postgresTLS), []corev1.EnvVar{login, from("POSTGRES_SSLPASSWORD", "pg-client", "passphrase"), verify}},
-		"PostgreSQL, no secret":  {registry(func(s *v1beta1.ModelRegistrySpec) { s.Postgres.PasswordSecret = nil }), nil},
-		"MySQL":                  {registry(mysql), []corev1.EnvVar{from("MYSQL_PASSWORD", "my-login", "password")}},
-		"MySQL without a secret": {registry(mysql, func(s *v1beta1.ModelRegistrySpec) { s.MySQL.PasswordSecret = nil }), nil},
+		"PostgreSQL":             {registrytest.Registry(), []corev1.EnvVar{login}},
+		"PostgreSQL, verify-ca":  {registrytest.Registry(mode("verify-ca")), []corev1.EnvVar{login}},
+		"PostgreSQL in full":     {registrytest.Registry(registrytest.PostgresTLS), []corev1.EnvVar{login, from("POSTGRES_SSLPASSWORD", "pg-client", "passphrase"), verify}},
+		"PostgreSQL, no secret":  {registrytest.Registry(func(s *v1beta1.ModelRegistrySpec) { s.Postgres.PasswordSecret = nil }), nil},
+		"MySQL":                  {registrytest.Registry(registrytest.MySQL), []corev1.EnvVar{from("MYSQL_PASSWORD", "my-login", "password")}},
+		"MySQL without a secret": {registrytest.Registry(registrytest.MySQL, func(s *v1beta1.ModelRegistrySpec) { s.MySQL.PasswordSecret = nil }), nil},
 	} {
 		server, _ := serverOf(t, c.m)
 		if diff := cmp.Diff(c.want, server.Env); diff != "" {
@@ -113,19 +116,19 @@ func TestDatabaseVolumes(t *testing.T) {
 		m    *v1beta1.ModelRegistry
 		want []string // volume: kind and object at path
 	}{
-		"none": {registry(), nil},
-		"PostgreSQL": {registry(postgresTLS), []string{
+		"none": {registrytest.Registry(), nil},
+		"PostgreSQL": {registrytest.Registry(registrytest.PostgresTLS), []string{
 			"postgres-ssl-cert: Secret pg-client at /etc/postgres_ssl_cert",
 			"postgres-ssl-key: Secret pg-client at /etc/postgres_ssl_key",
 			"postgres-ssl-rootcert: Secret pg-root at /etc/postgres_ssl_rootcert",
 		}},
-		"MySQL": {registry(mysql, mysqlTLS), []string{
+		"MySQL": {registrytest.Registry(registrytest.MySQL, registrytest.MySQLTLS), []string{
 			"mysql-ssl-cert: Secret my-client at /etc/mysql_ssl_cert",
 			"mysql-ssl-key: Secret my-client at /etc/mysql_ssl_key",
 			"mysql-ssl-rootcert: Secret my-root at /etc/mysql_ssl_rootcert",
 			"mysql-ssl-rootcerts: Secret my-roots at /etc/mysql_ssl_rootcerts",
 		}},
-		"MySQL with ConfigMaps": {registry(mysql, mysqlTLS, mysqlConfigMaps), []string{
+		"MySQL with ConfigMaps": {registrytest.Registry(registrytest.MySQL, registrytest.MySQLTLS, registrytest.MySQLConfigMaps), []string{
 			"mysql-ssl-cert: Secret my-client at /etc/mysql_ssl_cert",
 			"mysql-ssl-key: Secret my-client at /etc/mysql_ssl_key",
 			"mysql-ssl-rootcert: ConfigMap my-root-map at /etc/mysql_ssl_rootcert",
@@ -155,7 +158,7 @@ func TestDatabaseVolumes(t *testing.T) {
 
 // [S3] Passwords stand in no object: the kubelet fills them in.
 func TestPasswordsStandInSecretsOnly(t *testing.T) {
-	m := registry(generated, proxied)
+	m := registrytest.Registry(registrytest.Generated, registrytest.Proxied)
 	for _, o := range append(builtDatabase(t, m, plain), built(t, m, plain)...) {
 		text, err := o.MarshalJSON()
 		if err != nil {

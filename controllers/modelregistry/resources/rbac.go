@@ -1,4 +1,4 @@
-package modelregistry
+package resources
 
 import (
 	"fmt"
@@ -23,7 +23,7 @@ const (
 )
 
 func serviceAccount(m *v1beta1.ModelRegistry) *corev1ac.ServiceAccountApplyConfiguration {
-	return corev1ac.ServiceAccount(serviceName(m), m.Namespace).WithLabels(labels(m, serviceName(m)))
+	return corev1ac.ServiceAccount(ServiceName(m), m.Namespace).WithLabels(Labels(m, ServiceName(m)))
 }
 
 // role is what users of the registry are bound to, by us or by hand: the rights that the proxy asks for. Newer proxies ask for get
@@ -31,10 +31,10 @@ func serviceAccount(m *v1beta1.ModelRegistry) *corev1ac.ServiceAccountApplyConfi
 // grants a creation by name.
 func role(m *v1beta1.ModelRegistry) *rbacv1ac.RoleApplyConfiguration {
 	get := func(resource string) *rbacv1ac.PolicyRuleApplyConfiguration {
-		return rbacv1ac.PolicyRule().WithAPIGroups("").WithResources(resource).WithResourceNames(serviceName(m)).WithVerbs("get")
+		return rbacv1ac.PolicyRule().WithAPIGroups("").WithResources(resource).WithResourceNames(ServiceName(m)).WithVerbs("get")
 	}
 	return rbacv1ac.Role(roleName(m), m.Namespace).
-		WithLabels(labels(m, roleName(m))).
+		WithLabels(Labels(m, roleName(m))).
 		WithAnnotations(map[string]string{
 			annotationDisplayName: "Registry User " + m.Name,
 			annotationDescription: "Can access Model Registry " + m.Name,
@@ -42,36 +42,36 @@ func role(m *v1beta1.ModelRegistry) *rbacv1ac.RoleApplyConfiguration {
 		WithRules(get("services").WithVerbs("create"), get("endpoints"))
 }
 
-// group says nothing of users unless they are given: those whom administrators add are theirs.
-func group(m *v1beta1.ModelRegistry, users userv1.OptionalNames) runtime.ApplyConfiguration {
+// Group says nothing of users unless they are given: those whom administrators add are theirs.
+func Group(m *v1beta1.ModelRegistry, users userv1.OptionalNames) runtime.ApplyConfiguration {
 	return resources.Typed(capability.UserGroup, &userv1.Group{
-		ObjectMeta: metav1.ObjectMeta{Name: usersName(m), Labels: clusterLabels(m, usersName(m))}, Users: users,
+		ObjectMeta: metav1.ObjectMeta{Name: UsersName(m), Labels: ClusterLabels(m, UsersName(m))}, Users: users,
 	})
 }
 
 // roleBinding gives the group its right. Where OpenShift has no groups of its own, those of the identity provider count.
 func roleBinding(m *v1beta1.ModelRegistry) *rbacv1ac.RoleBindingApplyConfiguration {
-	return rbacv1ac.RoleBinding(usersName(m), m.Namespace).
-		WithLabels(labels(m, usersName(m))).
+	return rbacv1ac.RoleBinding(UsersName(m), m.Namespace).
+		WithLabels(Labels(m, UsersName(m))).
 		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("Role").WithName(roleName(m))).
-		WithSubjects(rbacv1ac.Subject().WithAPIGroup(rbacv1.GroupName).WithKind(rbacv1.GroupKind).WithName(usersName(m)))
+		WithSubjects(rbacv1ac.Subject().WithAPIGroup(rbacv1.GroupName).WithKind(rbacv1.GroupKind).WithName(UsersName(m)))
 }
 
-// delegatorBinding lets the proxy ask who calls and what they may do.
-func delegatorBinding(m *v1beta1.ModelRegistry) *rbacv1ac.ClusterRoleBindingApplyConfiguration {
-	return rbacv1ac.ClusterRoleBinding(delegatorName(m)).
-		WithLabels(clusterLabels(m, delegatorName(m))).
+// DelegatorBinding lets the proxy ask who calls and what they may do.
+func DelegatorBinding(m *v1beta1.ModelRegistry) *rbacv1ac.ClusterRoleBindingApplyConfiguration {
+	return rbacv1ac.ClusterRoleBinding(DelegatorName(m)).
+		WithLabels(ClusterLabels(m, DelegatorName(m))).
 		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("ClusterRole").WithName(rbacproxy.DelegatorRole)).
-		WithSubjects(rbacv1ac.Subject().WithKind(rbacv1.ServiceAccountKind).WithName(serviceName(m)).WithNamespace(m.Namespace))
+		WithSubjects(rbacv1ac.Subject().WithKind(rbacv1.ServiceAccountKind).WithName(ServiceName(m)).WithNamespace(m.Namespace))
 }
 
 // proxyConfig says whom the proxy lets in: whoever may get the Service of the registry.
 func proxyConfig(m *v1beta1.ModelRegistry) (*corev1ac.ConfigMapApplyConfiguration, error) {
 	data, err := rbacproxy.Config(rbacproxy.Attributes{
-		APIVersion: "v1", Resource: "services", Verb: "get", Namespace: m.Namespace, Name: serviceName(m),
+		APIVersion: "v1", Resource: "services", Verb: "get", Namespace: m.Namespace, Name: ServiceName(m),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("building ConfigMap %s: %w", proxyConfigName(m), err)
+		return nil, fmt.Errorf("building ConfigMap %s: %w", ProxyConfigName(m), err)
 	}
-	return corev1ac.ConfigMap(proxyConfigName(m), m.Namespace).WithLabels(labels(m, serviceName(m))).WithData(data), nil
+	return corev1ac.ConfigMap(ProxyConfigName(m), m.Namespace).WithLabels(Labels(m, ServiceName(m))).WithData(data), nil
 }

@@ -1,4 +1,4 @@
-package modelregistry
+package resources
 
 import (
 	"errors"

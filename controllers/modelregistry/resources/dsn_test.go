@@ -1,14 +1,15 @@
-package modelregistry
+package resources
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/registrytest"
 )
 
 func TestPostgresDSN(t *testing.T) {
-	login := secret("login", "password")
+	login := registrytest.Secret("login", "password")
 	for name, c := range map[string]struct {
 		given v1beta1.PostgresConfig
 		want  string
@@ -39,7 +40,7 @@ func TestPostgresDSN(t *testing.T) {
 }
 
 func TestMySQLDSN(t *testing.T) {
-	login := secret("login", "password")
+	login := registrytest.Secret("login", "password")
 	for name, c := range map[string]struct {
 		given v1beta1.MySQLConfig
 		want  string
@@ -77,11 +78,11 @@ func TestRefusedAddresses(t *testing.T) {
 		"several MySQL hosts":     {v1beta1.ModelRegistrySpec{MySQL: &v1beta1.MySQLConfig{Host: "a,b"}}, `spec.mysql.host "a,b"`},
 		"a MySQL user":            {v1beta1.ModelRegistrySpec{MySQL: &v1beta1.MySQLConfig{Host: "my", Username: "root:guess"}}, `spec.mysql.username "root:guess"`},
 		"no database":             {v1beta1.ModelRegistrySpec{}, "set spec.postgres or spec.mysql"},
-		"a key that leads out": {v1beta1.ModelRegistrySpec{Postgres: &v1beta1.PostgresConfig{Host: "pg", SSLKeySecret: secret("s", "../../proc/self/environ")}},
+		"a key that leads out": {v1beta1.ModelRegistrySpec{Postgres: &v1beta1.PostgresConfig{Host: "pg", SSLKeySecret: registrytest.Secret("s", "../../proc/self/environ")}},
 			`spec.postgres.sslKeySecret names key "../../proc/self/environ"`},
-		"a key that is none": {v1beta1.ModelRegistrySpec{MySQL: &v1beta1.MySQLConfig{Host: "my", SSLRootCertificateConfigMap: configMap("c", "")}}, `spec.mysql.sslRootCertificate names key ""`},
+		"a key that is none": {v1beta1.ModelRegistrySpec{MySQL: &v1beta1.MySQLConfig{Host: "my", SSLRootCertificateConfigMap: registrytest.ConfigMap("c", "")}}, `spec.mysql.sslRootCertificate names key ""`},
 	} {
-		m := registry(func(s *v1beta1.ModelRegistrySpec) { s.Postgres, s.MySQL = c.spec.Postgres, c.spec.MySQL })
+		m := registrytest.Registry(func(s *v1beta1.ModelRegistrySpec) { s.Postgres, s.MySQL = c.spec.Postgres, c.spec.MySQL })
 		if _, err := Build(m, plain); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
@@ -97,7 +98,7 @@ func TestRefusedPorts(t *testing.T) {
 		"a proxy on probes": {8080, 8888, "spec.kubeRBACProxy.port 8888"},
 		"a server on them":  {8888, 8443, "spec.rest.port 8888"},
 	} {
-		m := registry(proxied, func(s *v1beta1.ModelRegistrySpec) { s.Rest.Port, s.KubeRBACProxy.Port = &c.rest, &c.proxy })
+		m := registrytest.Registry(registrytest.Proxied, func(s *v1beta1.ModelRegistrySpec) { s.Rest.Port, s.KubeRBACProxy.Port = &c.rest, &c.proxy })
 		if _, err := Build(m, plain); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
@@ -106,7 +107,7 @@ func TestRefusedPorts(t *testing.T) {
 			t.Errorf("%s, without a proxy: %v", name, err)
 		}
 	}
-	m := registry(proxied, func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy.TLSKeySecret = secret("s", "a/b") })
+	m := registrytest.Registry(registrytest.Proxied, func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy.TLSKeySecret = registrytest.Secret("s", "a/b") })
 	if _, err := Build(m, plain); err == nil || !strings.Contains(err.Error(), `spec.kubeRBACProxy.tlsKeySecret names key "a/b"`) {
 		t.Errorf("a key with a slash: %v", err)
 	}

@@ -1,4 +1,4 @@
-package modelregistry
+package resources
 
 import (
 	"errors"
@@ -16,7 +16,7 @@ import (
 // Flags of the server.
 const (
 	flagType       = "--embedmd-database-type="
-	flagDSN        = "--embedmd-database-dsn="
+	FlagDSN        = "--embedmd-database-dsn="
 	flagCert       = "--embedmd-database-ssl-cert="
 	flagKey        = "--embedmd-database-ssl-key="
 	flagRootCert   = "--embedmd-database-ssl-root-cert="
@@ -54,7 +54,7 @@ func postgresBackend(p *v1beta1.PostgresConfig) (backend, error) {
 	if err != nil {
 		return backend{}, err
 	}
-	b := backend{args: []string{flagType + "postgres", flagDSN + dsn}}
+	b := backend{args: []string{flagType + "postgres", FlagDSN + dsn}}
 	b.secretEnv(envPostgresPassword, p.PasswordSecret)
 	b.secretEnv(envSSLPassword, p.SSLPasswordSecret)
 	if p.SSLMode == "verify-full" {
@@ -72,7 +72,7 @@ func mysqlBackend(c *v1beta1.MySQLConfig) (backend, error) {
 	if err != nil {
 		return backend{}, err
 	}
-	b := backend{args: []string{flagType + "mysql", flagDSN + dsn}}
+	b := backend{args: []string{flagType + "mysql", FlagDSN + dsn}}
 	b.secretEnv(envMySQLPassword, c.PasswordSecret)
 	err = errors.Join(
 		b.file(flagCert, "mysql-ssl-cert", "spec.mysql.sslCertificateSecret", c.SSLCertificateSecret, nil),

@@ -1,11 +1,10 @@
-package modelregistry
+package resources
 
 import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -30,49 +29,6 @@ func with(in Inputs, change func(*Inputs)) Inputs {
 	return in
 }
 
-// registry is a registry with an external PostgreSQL as it is after defaults, changed by the given functions.
-func registry(change ...func(*v1beta1.ModelRegistrySpec)) *v1beta1.ModelRegistry {
-	m := &v1beta1.ModelRegistry{}
-	m.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(v1beta1.Kind))
-	m.Name, m.Namespace = "team-a", "lab-registries"
-	m.UID = "7f0c2f5e-0000-4000-8000-000000000001"
-	m.Spec = v1beta1.ModelRegistrySpec{
-		Rest: v1beta1.RestSpec{
-			Image: "quay.io/example/model-registry:v1",
-			Port:  new(int32(8080)),
-			Resources: &corev1.ResourceRequirements{
-				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("256Mi")},
-				Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")},
-			},
-		},
-		Postgres: &v1beta1.PostgresConfig{
-			Host: "pg.data.svc", Port: new(int32(5432)), Username: "registry", Database: "models", SSLMode: "disable",
-			PasswordSecret: &v1beta1.SecretKeyValue{Name: "pg-login", Key: "password"}, Image: "quay.io/example/postgresql:16",
-		},
-	}
-	for _, f := range change {
-		f(&m.Spec)
-	}
-	return m
-}
-
-// proxied has a proxy as it is after defaults.
-func proxied(s *v1beta1.ModelRegistrySpec) {
-	s.KubeRBACProxy = &v1beta1.ProxyConfig{
-		Image: "quay.io/example/kube-rbac-proxy:v1", Port: new(int32(8443)), RoutePort: new(int32(443)),
-		ServiceRoute: v1beta1.RouteEnabled, Domain: "apps.example.com",
-		TLSCertificateSecret: &v1beta1.SecretKeyValue{Name: "team-a-kube-rbac-proxy", Key: "tls.crt"},
-		TLSKeySecret:         &v1beta1.SecretKeyValue{Name: "team-a-kube-rbac-proxy", Key: "tls.key"},
-	}
-}
-
-func unrouted(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy.ServiceRoute = v1beta1.RouteDisabled }
-
-func called(m *v1beta1.ModelRegistry, name string) *v1beta1.ModelRegistry {
-	m.Name = name
-	return m
-}
-
 // built is what would be written for a registry, without its generated database.
 func built(t testing.TB, m *v1beta1.ModelRegistry, in Inputs) []*unstructured.Unstructured {
 	t.Helper()
@@ -90,7 +46,7 @@ func builtDatabase(t testing.TB, m *v1beta1.ModelRegistry, in Inputs) []*unstruc
 	if err != nil {
 		t.Fatalf("building the database: %v", err)
 	}
-	desired = append(apply.Desired{secretFor(m, defaultDatabaseUser, defaultDatabase, "generated"), claimFor(m)}, desired...)
+	desired = append(apply.Desired{SecretFor(m, DefaultDatabaseUser, DefaultDatabase, "generated"), ClaimFor(m)}, desired...)
 	return rendered(t, m, desired)
 }
 

@@ -1,11 +1,16 @@
-package modelregistry
+package resources
 
 import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/registrytest"
+
 	corev1 "k8s.io/api/core/v1"
+
 	networkingv1 "k8s.io/api/networking/v1"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -34,11 +39,11 @@ func TestPolicies(t *testing.T) {
 		in   Inputs
 		want map[string][]networkingv1.NetworkPolicyIngressRule
 	}{
-		"no proxy":                  {registry(), plain, map[string][]networkingv1.NetworkPolicyIngressRule{}},
-		"plain Kubernetes":          {registry(proxied), plain, map[string][]networkingv1.NetworkPolicyIngressRule{"team-a-ingress": {rule(8443)}}},
-		"OpenShift without a Route": {registry(proxied, unrouted), openshift, map[string][]networkingv1.NetworkPolicyIngressRule{"team-a-ingress": {rule(8443)}}},
-		"OpenShift":                 {registry(proxied), openshift, map[string][]networkingv1.NetworkPolicyIngressRule{"team-a-ingress": {}, "team-a-https-route": {routed}}},
-		"another port":              {registry(proxied, customised), plain, map[string][]networkingv1.NetworkPolicyIngressRule{"team-a-ingress": {rule(9443)}}},
+		"no proxy":                  {registrytest.Registry(), plain, map[string][]networkingv1.NetworkPolicyIngressRule{}},
+		"plain Kubernetes":          {registrytest.Registry(registrytest.Proxied), plain, map[string][]networkingv1.NetworkPolicyIngressRule{"team-a-ingress": {rule(8443)}}},
+		"OpenShift without a Route": {registrytest.Registry(registrytest.Proxied, registrytest.Unrouted), openshift, map[string][]networkingv1.NetworkPolicyIngressRule{"team-a-ingress": {rule(8443)}}},
+		"OpenShift":                 {registrytest.Registry(registrytest.Proxied), openshift, map[string][]networkingv1.NetworkPolicyIngressRule{"team-a-ingress": {}, "team-a-https-route": {routed}}},
+		"another port":              {registrytest.Registry(registrytest.Proxied, registrytest.Customised), plain, map[string][]networkingv1.NetworkPolicyIngressRule{"team-a-ingress": {rule(9443)}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := built(t, c.m, c.in)
@@ -65,7 +70,7 @@ func TestPolicies(t *testing.T) {
 
 // [modelregistry-34] One rule, one peer, one port.
 func TestDatabasePolicy(t *testing.T) {
-	spec := typed[networkingv1.NetworkPolicy](t, builtDatabase(t, registry(generated), plain), "NetworkPolicy", "team-a-postgres").Spec
+	spec := typed[networkingv1.NetworkPolicy](t, builtDatabase(t, registrytest.Registry(registrytest.Generated), plain), "NetworkPolicy", "team-a-postgres").Spec
 	want := networkingv1.NetworkPolicySpec{
 		PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{
 			"app": "team-a", "component": "model-registry", "app.kubernetes.io/name": "team-a-postgres",
@@ -105,13 +110,13 @@ func TestRoutes(t *testing.T) {
 		route string
 		want  map[string]any
 	}{
-		"without a proxy": {registry(enabled), "team-a-http", map[string]any{"to": to, "port": map[string]any{"targetPort": "http-api"}}},
-		"with a proxy": {registry(proxied, enabled), "team-a-http", map[string]any{
+		"without a proxy": {registrytest.Registry(enabled), "team-a-http", map[string]any{"to": to, "port": map[string]any{"targetPort": "http-api"}}},
+		"with a proxy": {registrytest.Registry(registrytest.Proxied, enabled), "team-a-http", map[string]any{
 			"to": to, "port": map[string]any{"targetPort": "https-api"},
 			"tls": map[string]any{"termination": "reencrypt", "insecureEdgeTerminationPolicy": "Redirect"},
 		}},
-		"[modelregistry-30] to the proxy":    {registry(proxied), "team-a-https", secure},
-		"[D22] to the proxy, under any name": {registry(proxied, noDomain), "team-a-https", hostless},
+		"[modelregistry-30] to the proxy":    {registrytest.Registry(registrytest.Proxied), "team-a-https", secure},
+		"[D22] to the proxy, under any name": {registrytest.Registry(registrytest.Proxied, noDomain), "team-a-https", hostless},
 	} {
 		objects := built(t, c.m, openshift)
 		if diff := cmp.Diff(c.want, specOf(t, objects, "Route", c.route)); diff != "" {
@@ -130,7 +135,7 @@ func TestGateway(t *testing.T) {
 		m    *v1beta1.ModelRegistry
 		port int64
 	}{
-		"with a proxy": {registry(proxied, customised), 9443}, "without": {registry(everywhere), 9090},
+		"with a proxy": {registrytest.Registry(registrytest.Proxied, registrytest.Customised), 9443}, "without": {registrytest.Registry(registrytest.Everywhere), 9090},
 	} {
 		objects := built(t, c.m, gateway)
 		route := map[string]any{

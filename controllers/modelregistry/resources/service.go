@@ -1,4 +1,4 @@
-package modelregistry
+package resources
 
 import (
 	"fmt"
@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// annotationServingCert asks OpenShift for a certificate in the Secret of this name.
-	annotationServingCert = "service.beta.openshift.io/serving-cert-secret-name"
+	// AnnotationServingCert asks OpenShift for a certificate in the Secret of this name.
+	AnnotationServingCert = "service.beta.openshift.io/serving-cert-secret-name"
 	// annotationAddress tells clients where the server is reached from outside.
 	annotationAddress = "routing.opendatahub.io/external-address-rest"
 
@@ -26,12 +26,12 @@ func service(m *v1beta1.ModelRegistry, in Inputs) *corev1ac.ServiceApplyConfigur
 	if m.Spec.KubeRBACProxy != nil && !in.Opening {
 		port = corev1ac.ServicePort().WithName(securePortName).WithAppProtocol("https")
 	}
-	return corev1ac.Service(serviceName(m), m.Namespace).
-		WithLabels(labels(m, serviceName(m))).
+	return corev1ac.Service(ServiceName(m), m.Namespace).
+		WithLabels(Labels(m, ServiceName(m))).
 		WithAnnotations(serviceAnnotations(m, in)).
 		WithSpec(corev1ac.ServiceSpec().
 			WithType(corev1.ServiceTypeClusterIP).
-			WithSelector(selector(m)).
+			WithSelector(ServerSelector(m)).
 			WithPorts(port.WithPort(servingPort(m, in)).WithProtocol(corev1.ProtocolTCP)))
 }
 
@@ -46,7 +46,7 @@ func serviceAnnotations(m *v1beta1.ModelRegistry, in Inputs) map[string]string {
 		return annotations
 	}
 	if in.ServingCertificate {
-		annotations[annotationServingCert] = servingSecretName(m)
+		annotations[AnnotationServingCert] = ServingSecretName(m)
 	}
 	if address := externalAddress(m, in); address != "" {
 		annotations[annotationAddress] = address
@@ -59,7 +59,7 @@ func externalAddress(m *v1beta1.ModelRegistry, in Inputs) string {
 	switch {
 	case m.Spec.KubeRBACProxy == nil:
 		return ""
-	case in.gatewayMode():
+	case in.GatewayMode():
 		return gatewayHost(m, in)
 	case (routed(m, in) || ownHost(m, in)) && routeHost(m) != "":
 		return fmt.Sprintf("%s:%d", routeHost(m), orDefault(m.Spec.KubeRBACProxy.RoutePort, v1beta1.DefaultRoutePort))
@@ -67,17 +67,17 @@ func externalAddress(m *v1beta1.ModelRegistry, in Inputs) string {
 	return ""
 }
 
-// hosts are the names by which the server is reached, the most public one first. Only what exists is listed.
-func hosts(m *v1beta1.ModelRegistry, in Inputs) []string {
+// Hosts are the names by which the server is reached, the most public one first. Only what exists is listed.
+func Hosts(m *v1beta1.ModelRegistry, in Inputs) []string {
 	var all []string
-	if in.gatewayMode() {
+	if in.GatewayMode() {
 		all = append(all, gatewayHost(m, in))
 	}
 	if (routed(m, in) || ownHost(m, in)) && routeHost(m) != "" {
 		all = append(all, routeHost(m))
 	}
-	inside := serviceName(m) + "." + m.Namespace
-	return append(all, inside+".svc.cluster.local", inside, serviceName(m))
+	inside := ServiceName(m) + "." + m.Namespace
+	return append(all, inside+".svc.cluster.local", inside, ServiceName(m))
 }
 
 // ownHost reports whether the user publishes the host that the spec names, where there are no Routes: by an Ingress, for example.

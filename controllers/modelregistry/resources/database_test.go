@@ -1,4 +1,4 @@
-package modelregistry
+package resources
 
 import (
 	"regexp"
@@ -6,9 +6,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/registrytest"
+
 	appsv1 "k8s.io/api/apps/v1"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
@@ -18,7 +23,7 @@ import (
 
 // [modelregistry-34]
 func TestDatabaseDeployment(t *testing.T) {
-	d := typed[appsv1.Deployment](t, builtDatabase(t, registry(generated), plain), "Deployment", "team-a-postgres")
+	d := typed[appsv1.Deployment](t, builtDatabase(t, registrytest.Registry(registrytest.Generated), plain), "Deployment", "team-a-postgres")
 	if d.Spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType {
 		t.Errorf("strategy %v: the volume is for one node", d.Spec.Strategy)
 	}
@@ -56,7 +61,7 @@ func TestDatabaseDeployment(t *testing.T) {
 }
 
 func TestDatabaseService(t *testing.T) {
-	s := typed[corev1.Service](t, builtDatabase(t, registry(generated), plain), "Service", "team-a-postgres")
+	s := typed[corev1.Service](t, builtDatabase(t, registrytest.Registry(registrytest.Generated), plain), "Service", "team-a-postgres")
 	if diff := cmp.Diff(map[string]string{"app": "team-a", "app.kubernetes.io/name": "team-a-postgres"}, s.Spec.Selector); diff != "" {
 		t.Errorf("selector (-want +got):\n%s", diff)
 	}
@@ -77,7 +82,7 @@ func TestDatabaseService(t *testing.T) {
 
 // [D12] Name, size and class of a generated database are those of the spec.
 func TestGeneratedAsAskedFor(t *testing.T) {
-	objects := builtDatabase(t, registry(generated, sizedAndDeleted), plain)
+	objects := builtDatabase(t, registrytest.Registry(registrytest.Generated, registrytest.SizedAndDeleted), plain)
 	claim := typed[corev1.PersistentVolumeClaim](t, objects, "PersistentVolumeClaim", "team-a-postgres-storage").Spec
 	want := corev1.PersistentVolumeClaimSpec{
 		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: new("fast"),
@@ -90,7 +95,7 @@ func TestGeneratedAsAskedFor(t *testing.T) {
 	if env[0].Value != "team_models" {
 		t.Errorf("database %q", env[0].Value)
 	}
-	standard := typed[corev1.PersistentVolumeClaim](t, builtDatabase(t, registry(generated), plain), "PersistentVolumeClaim", "team-a-postgres-storage").Spec
+	standard := typed[corev1.PersistentVolumeClaim](t, builtDatabase(t, registrytest.Registry(registrytest.Generated), plain), "PersistentVolumeClaim", "team-a-postgres-storage").Spec
 	if size := standard.Resources.Requests[corev1.ResourceStorage]; size.String() != "5Gi" || standard.StorageClassName != nil {
 		t.Errorf("the claim of nobody's wish: %+v", standard)
 	}
@@ -98,7 +103,7 @@ func TestGeneratedAsAskedFor(t *testing.T) {
 
 // [D7] Data is not among what a pass applies, so a claim is never specified anew.
 func TestDataIsNotApplied(t *testing.T) {
-	m := registry(generated, sizedAndDeleted)
+	m := registrytest.Registry(registrytest.Generated, registrytest.SizedAndDeleted)
 	desired, err := BuildDatabase(m, plain)
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +118,7 @@ func TestDataIsNotApplied(t *testing.T) {
 // Data goes with its registry only when the spec says so.
 func TestRetention(t *testing.T) {
 	for policy, owned := range map[v1beta1.RetentionPolicy]bool{"": false, v1beta1.RetainData: false, v1beta1.DeleteData: true} {
-		m := registry(generated, func(s *v1beta1.ModelRegistrySpec) { s.Postgres.RetentionPolicy = policy })
+		m := registrytest.Registry(registrytest.Generated, func(s *v1beta1.ModelRegistrySpec) { s.Postgres.RetentionPolicy = policy })
 		for _, o := range builtDatabase(t, m, plain) {
 			isData := o.GetKind() == "Secret" || o.GetKind() == "PersistentVolumeClaim"
 			if got := metav1.IsControlledBy(o, m); got != (owned || !isData) {
@@ -121,7 +126,7 @@ func TestRetention(t *testing.T) {
 			}
 		}
 	}
-	if got := dataOwnership(registry(mysql)); got != apply.Unowned {
+	if got := dataOwnership(registrytest.Registry(registrytest.MySQL)); got != apply.Unowned {
 		t.Errorf("without PostgreSQL: %v", got)
 	}
 }
@@ -134,8 +139,8 @@ func TestCredentials(t *testing.T) {
 		"as before":          {"model_registry", map[string][]byte{"username": []byte("me"), "password": []byte("pw")}},
 		"[D12] another name": {"models", map[string][]byte{"username": []byte("me"), "password": []byte("pw"), "database": []byte("models")}},
 	} {
-		m := registry(generated)
-		got := typed[corev1.Secret](t, rendered(t, m, apply.Desired{secretFor(m, "me", c.database, "pw")}), "Secret", "team-a-postgres-credentials")
+		m := registrytest.Registry(registrytest.Generated)
+		got := typed[corev1.Secret](t, rendered(t, m, apply.Desired{SecretFor(m, "me", c.database, "pw")}), "Secret", "team-a-postgres-credentials")
 		if diff := cmp.Diff(c.want, got.Data); diff != "" || len(got.StringData) != 0 || len(got.Annotations) != 0 {
 			t.Errorf("%s: annotations %v, data (-want +got):\n%s", name, got.Annotations, diff)
 		}
@@ -157,12 +162,12 @@ func TestNewPassword(t *testing.T) {
 // [D12] A name with which the image would not start is refused, with the field and the cure.
 func TestDatabaseNames(t *testing.T) {
 	for _, fine := range []string{"", "models", "_m", "Models_2", strings.Repeat("a", 63)} {
-		if err := checkIdentifier("spec.postgres.username", fine); err != nil {
+		if err := CheckIdentifier("spec.postgres.username", fine); err != nil {
 			t.Errorf("%q: %v", fine, err)
 		}
 	}
 	for _, wrong := range []string{"model-registry", "2models", "a b", "a\nb", "a;drop", strings.Repeat("a", 64), "ü"} {
-		m := registry(generated, func(s *v1beta1.ModelRegistrySpec) { s.Postgres.Database = wrong })
+		m := registrytest.Registry(registrytest.Generated, func(s *v1beta1.ModelRegistrySpec) { s.Postgres.Database = wrong })
 		if _, err := BuildDatabase(m, plain); err == nil || !strings.Contains(err.Error(), "spec.postgres.database") {
 			t.Errorf("%q: %v", wrong, err)
 		}
@@ -171,9 +176,9 @@ func TestDatabaseNames(t *testing.T) {
 
 // Names stay within the limits of Kubernetes, and two long ones apart.
 func TestLongNames(t *testing.T) {
-	long, longer := called(registry(generated, proxied), strings.Repeat("a", 62)+"b"), called(registry(generated, proxied), strings.Repeat("a", 62)+"c")
-	if databaseName(long) == databaseName(longer) || routeHost(long) == routeHost(longer) {
-		t.Errorf("%s, %s", databaseName(long), routeHost(long))
+	long, longer := registrytest.Called(registrytest.Registry(registrytest.Generated, registrytest.Proxied), strings.Repeat("a", 62)+"b"), registrytest.Called(registrytest.Registry(registrytest.Generated, registrytest.Proxied), strings.Repeat("a", 62)+"c")
+	if DatabaseName(long) == DatabaseName(longer) || routeHost(long) == routeHost(longer) {
+		t.Errorf("%s, %s", DatabaseName(long), routeHost(long))
 	}
 	for _, o := range append(built(t, long, gateway), builtDatabase(t, long, gateway)...) {
 		limit := 253
@@ -192,7 +197,7 @@ func TestLongNames(t *testing.T) {
 	if host, _, _ := strings.Cut(routeHost(long), "."); len(host) > 63 {
 		t.Errorf("host %s", host)
 	}
-	for name, got := range map[string]string{"team-a-postgres": databaseName(registry()), "team-a-rest": routeHostLabel(registry())} {
+	for name, got := range map[string]string{"team-a-postgres": DatabaseName(registrytest.Registry()), "team-a-rest": routeHostLabel(registrytest.Registry())} {
 		if got != name {
 			t.Errorf("a short name became %s, want %s", got, name)
 		}

@@ -1,6 +1,8 @@
-package modelregistry
+package resources
 
 import (
+	"fmt"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -12,16 +14,17 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
+	rules "github.com/odh-platform/odh-platform-operator/webhooks/modelregistry"
 )
 
 // What a generated database is called when nobody says otherwise, and the keys of its Secret.
 const (
-	defaultDatabase     = "model_registry"
-	defaultDatabaseUser = "modelregistry"
-	keyUsername         = "username"
-	keyPassword         = "password"
-	// keyDatabase is there when the database is called otherwise: Secrets of the originals have none.
-	keyDatabase = "database"
+	DefaultDatabase     = "model_registry"
+	DefaultDatabaseUser = "modelregistry"
+	KeyUsername         = "username"
+	KeyPassword         = "password"
+	// KeyDatabase is there when the database is called otherwise: Secrets of the originals have none.
+	KeyDatabase = "database"
 
 	defaultClaimSize = "5Gi"
 	databasePath     = "/var/lib/pgsql/data"
@@ -32,7 +35,7 @@ const (
 // BuildDatabase lists the workload of a generated database in the order in which it is to be written. The image, and the name
 // of the database, are those of spec.postgres, which describes the connection.
 func BuildDatabase(m *v1beta1.ModelRegistry, in Inputs) (apply.Desired, error) {
-	if err := checkIdentifier("spec.postgres.database", m.Spec.Postgres.Database); err != nil {
+	if err := CheckIdentifier("spec.postgres.database", m.Spec.Postgres.Database); err != nil {
 		return nil, err
 	}
 	var desired apply.Desired
@@ -40,18 +43,18 @@ func BuildDatabase(m *v1beta1.ModelRegistry, in Inputs) (apply.Desired, error) {
 	return desired, nil
 }
 
-// secretFor holds the credentials of a generated database. It is made once: the database knows no others.
-func secretFor(m *v1beta1.ModelRegistry, user, database, password string) apply.Object {
-	data := map[string][]byte{keyUsername: []byte(user), keyPassword: []byte(password)}
-	if database != defaultDatabase {
-		data[keyDatabase] = []byte(database)
+// SecretFor holds the credentials of a generated database. It is made once: the database knows no others.
+func SecretFor(m *v1beta1.ModelRegistry, user, database, password string) apply.Object {
+	data := map[string][]byte{KeyUsername: []byte(user), KeyPassword: []byte(password)}
+	if database != DefaultDatabase {
+		data[KeyDatabase] = []byte(database)
 	}
-	config := corev1ac.Secret(credentialsName(m), m.Namespace).WithType(corev1.SecretTypeOpaque).WithData(data)
+	config := corev1ac.Secret(CredentialsName(m), m.Namespace).WithType(corev1.SecretTypeOpaque).WithData(data)
 	return apply.Object{Config: config, Ownership: dataOwnership(m)}
 }
 
-// claimFor is the volume claim of a generated database. It is made once: what the spec says later has no effect on it.
-func claimFor(m *v1beta1.ModelRegistry) apply.Object {
+// ClaimFor is the volume claim of a generated database. It is made once: what the spec says later has no effect on it.
+func ClaimFor(m *v1beta1.ModelRegistry) apply.Object {
 	size := resource.MustParse(defaultClaimSize)
 	spec := corev1ac.PersistentVolumeClaimSpec().WithAccessModes(corev1.ReadWriteOnce)
 	if p := m.Spec.Postgres; p != nil && p.Storage != nil {
@@ -62,7 +65,7 @@ func claimFor(m *v1beta1.ModelRegistry) apply.Object {
 	}
 	spec.WithResources(corev1ac.VolumeResourceRequirements().WithRequests(corev1.ResourceList{corev1.ResourceStorage: size}))
 	return apply.Object{
-		Config:    corev1ac.PersistentVolumeClaim(claimName(m), m.Namespace).WithLabels(databaseLabels(m)).WithSpec(spec),
+		Config:    corev1ac.PersistentVolumeClaim(ClaimName(m), m.Namespace).WithLabels(databaseLabels(m)).WithSpec(spec),
 		Ownership: dataOwnership(m),
 	}
 }
@@ -76,10 +79,10 @@ func dataOwnership(m *v1beta1.ModelRegistry) apply.Ownership {
 }
 
 func databaseService(m *v1beta1.ModelRegistry) *corev1ac.ServiceApplyConfiguration {
-	return corev1ac.Service(databaseName(m), m.Namespace).
+	return corev1ac.Service(DatabaseName(m), m.Namespace).
 		WithLabels(databaseLabels(m)).
 		WithSpec(corev1ac.ServiceSpec().
-			WithSelector(map[string]string{labelApp: labelOf(m.Name), labelName: databaseName(m)}).
+			WithSelector(map[string]string{LabelApp: LabelOf(m.Name), labelName: DatabaseName(m)}).
 			WithPorts(corev1ac.ServicePort().
 				WithPort(v1beta1.DefaultPostgresPort).
 				WithTargetPort(intstr.FromInt32(v1beta1.DefaultPostgresPort)).
@@ -89,20 +92,20 @@ func databaseService(m *v1beta1.ModelRegistry) *corev1ac.ServiceApplyConfigurati
 // databaseDeployment is the server of a generated database. Its volume may be attached to one node only, so a rollout ends the
 // old pod before it starts the new one.
 func databaseDeployment(m *v1beta1.ModelRegistry, in Inputs) *appsv1ac.DeploymentApplyConfiguration {
-	claim := corev1ac.PersistentVolumeClaimVolumeSource().WithClaimName(claimName(m))
+	claim := corev1ac.PersistentVolumeClaimVolumeSource().WithClaimName(ClaimName(m))
 	pod := corev1ac.PodSpec().
 		WithAutomountServiceAccountToken(false).
 		WithTerminationGracePeriodSeconds(resources.PostgresGraceSeconds).
 		WithSecurityContext(podSecurity(in, true)).
 		WithContainers(resources.ExclusivePostgres(databaseContainer(m), databasePath)).
 		WithVolumes(corev1ac.Volume().WithName(databaseVolume).WithPersistentVolumeClaim(claim))
-	d := appsv1ac.Deployment(databaseName(m), m.Namespace).
+	d := appsv1ac.Deployment(DatabaseName(m), m.Namespace).
 		WithLabels(databaseLabels(m)).
 		WithSpec(appsv1ac.DeploymentSpec().
 			WithReplicas(1).
 			WithStrategy(appsv1ac.DeploymentStrategy().WithType(appsv1.RecreateDeploymentStrategyType)).
-			WithSelector(metav1ac.LabelSelector().WithMatchLabels(databaseSelector(m))).
-			WithTemplate(corev1ac.PodTemplateSpec().WithLabels(databaseSelector(m)).WithSpec(pod)))
+			WithSelector(metav1ac.LabelSelector().WithMatchLabels(DatabaseSelector(m))).
+			WithTemplate(corev1ac.PodTemplateSpec().WithLabels(DatabaseSelector(m)).WithSpec(pod)))
 	in.PostgresStamp.Mark(d)
 	return d
 }
@@ -110,7 +113,7 @@ func databaseDeployment(m *v1beta1.ModelRegistry, in Inputs) *appsv1ac.Deploymen
 func databaseContainer(m *v1beta1.ModelRegistry) *corev1ac.ContainerApplyConfiguration {
 	name := m.Spec.Postgres.Database
 	if name == "" {
-		name = defaultDatabase
+		name = DefaultDatabase
 	}
 	return corev1ac.Container().
 		WithName("postgres").
@@ -118,8 +121,8 @@ func databaseContainer(m *v1beta1.ModelRegistry) *corev1ac.ContainerApplyConfigu
 		WithPorts(corev1ac.ContainerPort().WithContainerPort(v1beta1.DefaultPostgresPort).WithProtocol(corev1.ProtocolTCP)).
 		WithEnv(
 			corev1ac.EnvVar().WithName("POSTGRESQL_DATABASE").WithValue(literal(name)),
-			resources.FromSecret("POSTGRESQL_USER", credentialsName(m), keyUsername),
-			resources.FromSecret("POSTGRESQL_PASSWORD", credentialsName(m), keyPassword),
+			resources.FromSecret("POSTGRESQL_USER", CredentialsName(m), KeyUsername),
+			resources.FromSecret("POSTGRESQL_PASSWORD", CredentialsName(m), KeyPassword),
 		).
 		WithReadinessProbe(databaseProbe(5, checkCommand)).
 		WithLivenessProbe(databaseProbe(30, checkCommand, "--live")).
@@ -138,4 +141,12 @@ func databaseProbe(delay int32, command ...string) *corev1ac.ProbeApplyConfigura
 		WithPeriodSeconds(10).
 		WithTimeoutSeconds(5).
 		WithFailureThreshold(3)
+}
+
+// CheckIdentifier refuses a name with which a generated database would not start. Empty is the default.
+func CheckIdentifier(field, name string) error {
+	if name == "" || rules.IsIdentifier(name) {
+		return nil
+	}
+	return fmt.Errorf("%s %q %s", field, name, rules.IdentifierDetail)
 }

@@ -1,18 +1,23 @@
-package modelregistry
+package resources
 
 import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/registrytest"
+
 	corev1 "k8s.io/api/core/v1"
+
 	rbacv1 "k8s.io/api/rbac/v1"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 )
 
 // [modelregistry-65]
 func TestRole(t *testing.T) {
-	r := typed[rbacv1.Role](t, built(t, registry(), plain), "Role", "registry-user-team-a")
+	r := typed[rbacv1.Role](t, built(t, registrytest.Registry(), plain), "Role", "registry-user-team-a")
 	want := []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"services"}, ResourceNames: []string{"team-a"}, Verbs: []string{"get", "create"}},
 		{APIGroups: []string{""}, Resources: []string{"endpoints"}, ResourceNames: []string{"team-a"}, Verbs: []string{"get"}},
@@ -33,7 +38,7 @@ func TestRole(t *testing.T) {
 
 // [modelregistry-27] [modelregistry-32] The account of the proxy may ask who calls.
 func TestDelegator(t *testing.T) {
-	b := typed[rbacv1.ClusterRoleBinding](t, built(t, registry(proxied, unrouted), openshift), "ClusterRoleBinding", "team-a-auth-delegator")
+	b := typed[rbacv1.ClusterRoleBinding](t, built(t, registrytest.Registry(registrytest.Proxied, registrytest.Unrouted), openshift), "ClusterRoleBinding", "team-a-auth-delegator")
 	if want := (rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "system:auth-delegator"}); b.RoleRef != want {
 		t.Errorf("role %+v", b.RoleRef)
 	}
@@ -47,7 +52,7 @@ func TestDelegator(t *testing.T) {
 
 // [modelregistry-27] [S4] The proxy asks for one right: to get the Service of the registry.
 func TestProxyConfig(t *testing.T) {
-	config := typed[corev1.ConfigMap](t, built(t, registry(proxied), plain), "ConfigMap", "team-a-kube-rbac-proxy-config")
+	config := typed[corev1.ConfigMap](t, built(t, registrytest.Registry(registrytest.Proxied), plain), "ConfigMap", "team-a-kube-rbac-proxy-config")
 	var got map[string]any
 	if err := yaml.UnmarshalStrict([]byte(config.Data["config-file.yaml"]), &got); err != nil {
 		t.Fatal(err)
@@ -62,7 +67,7 @@ func TestProxyConfig(t *testing.T) {
 
 // [modelregistry-29] [D5] The Group says nothing about users: those of administrators stay.
 func TestGroup(t *testing.T) {
-	objects := built(t, registry(), openshift)
+	objects := built(t, registrytest.Registry(), openshift)
 	if fields := object(objects, "Group", "team-a-users").Object; len(fields) != 3 || fields["metadata"] == nil {
 		t.Errorf("the Group has more than its metadata: %v", fields)
 	}
@@ -75,7 +80,7 @@ func TestGroup(t *testing.T) {
 
 // [D5] What an object says about itself is all that is written: pull secrets of accounts and the like are nobody's business.
 func TestAccountHasNoFields(t *testing.T) {
-	fields := object(built(t, registry(), openshift), "ServiceAccount", "team-a").Object
+	fields := object(built(t, registrytest.Registry(), openshift), "ServiceAccount", "team-a").Object
 	if len(fields) != 3 || fields["metadata"] == nil {
 		t.Errorf("the account has more than its metadata: %v", fields)
 	}
@@ -83,11 +88,11 @@ func TestAccountHasNoFields(t *testing.T) {
 
 // What the registry controls goes with it; what is outside of its namespace cannot, and says whose it is.
 func TestOwners(t *testing.T) {
-	m := registry(proxied, everywhere)
+	m := registrytest.Registry(registrytest.Proxied, registrytest.Everywhere)
 	for _, o := range built(t, m, gateway) {
 		switch o.GetKind() {
 		case "Group", "ClusterRoleBinding", "HTTPRoute":
-			if len(o.GetOwnerReferences()) != 0 || o.GetLabels()[labelNamespace] != "lab-registries" {
+			if len(o.GetOwnerReferences()) != 0 || o.GetLabels()[LabelNamespace] != "lab-registries" {
 				t.Errorf("%s: owners %v, labels %v", o.GetKind(), o.GetOwnerReferences(), o.GetLabels())
 			}
 		default:

@@ -1,6 +1,10 @@
-package modelregistry
+package resources
 
 import (
+	"encoding/json"
+	"fmt"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -30,8 +34,8 @@ type Inputs struct {
 	Adopts func(live *unstructured.Unstructured) bool
 }
 
-// gatewayMode reports whether the registry is published behind the gateway of the platform.
-func (in Inputs) gatewayMode() bool { return in.OpenShift && in.HTTPRoutes && in.Gateway.Domain != "" }
+// GatewayMode reports whether the registry is published behind the gateway of the platform.
+func (in Inputs) GatewayMode() bool { return in.OpenShift && in.HTTPRoutes && in.Gateway.Domain != "" }
 
 // Build lists the objects of a registry but for its generated database, in the order in which they are to be written:
 // identity and rights, what guards the network, the server, and at last what publishes it. The spec has its defaults, and
@@ -46,7 +50,7 @@ func Build(m *v1beta1.ModelRegistry, in Inputs) (apply.Desired, error) {
 	desired.Add(serviceAccount(m), role(m))
 	if in.OpenShift {
 		if in.HasUserAPI {
-			desired = append(desired, in.unowned(group(m, nil)))
+			desired = append(desired, in.unowned(Group(m, nil)))
 		}
 		desired.Add(roleBinding(m))
 	}
@@ -55,7 +59,7 @@ func Build(m *v1beta1.ModelRegistry, in Inputs) (apply.Desired, error) {
 		if err != nil {
 			return nil, err
 		}
-		desired = append(desired, apply.Object{Config: file}, in.unowned(delegatorBinding(m)))
+		desired = append(desired, apply.Object{Config: file}, in.unowned(DelegatorBinding(m)))
 		desired.Add(ingressPolicy(m, in))
 		if routed(m, in) {
 			desired.Add(routePolicy(m))
@@ -75,7 +79,7 @@ func publication(m *v1beta1.ModelRegistry, in Inputs) apply.Desired {
 	if routed(m, in) {
 		desired.Add(secureRoute(m))
 	}
-	if !in.gatewayMode() {
+	if !in.GatewayMode() {
 		return desired
 	}
 	if in.ReferenceGrants {
@@ -116,4 +120,22 @@ func servingPort(m *v1beta1.ModelRegistry, in Inputs) int32 {
 		return restPort(m)
 	}
 	return proxyPort(m)
+}
+
+// SpecDefaults is the JSON merge patch (RFC 7396) that makes the spec which is used out of the stored one, "{}" when they are
+// equal.
+func SpecDefaults(stored, used *v1beta1.ModelRegistrySpec) (string, error) {
+	before, err := json.Marshal(stored)
+	if err != nil {
+		return "", fmt.Errorf("encoding the stored spec: %w", err)
+	}
+	after, err := json.Marshal(used)
+	if err != nil {
+		return "", fmt.Errorf("encoding the spec with its defaults: %w", err)
+	}
+	patch, err := jsonpatch.CreateMergePatch(before, after)
+	if err != nil {
+		return "", fmt.Errorf("comparing the spec with its defaults: %w", err)
+	}
+	return string(patch), nil
 }

@@ -1,4 +1,4 @@
-package modelregistry
+package resources
 
 import (
 	"fmt"
@@ -10,6 +10,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/registrytest"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -37,7 +40,7 @@ func FuzzStringsKeepStructure(f *testing.F) {
 			checkAddress(t, m, text)
 		}
 		for field, set := range checked {
-			m := registry(postgresTLS, mysqlToo, proxied, func(s *v1beta1.ModelRegistrySpec) { set(s, text) })
+			m := registrytest.Registry(registrytest.PostgresTLS, mysqlToo, registrytest.Proxied, func(s *v1beta1.ModelRegistrySpec) { set(s, text) })
 			if strings.HasPrefix(field, "spec.mysql") {
 				m.Spec.Postgres = nil
 			}
@@ -48,7 +51,7 @@ func FuzzStringsKeepStructure(f *testing.F) {
 				}
 				continue
 			}
-			before := registry(postgresTLS, mysqlToo, proxied)
+			before := registrytest.Registry(registrytest.PostgresTLS, mysqlToo, registrytest.Proxied)
 			if m.Spec.Postgres == nil {
 				before.Spec.Postgres = nil
 			}
@@ -71,14 +74,14 @@ var checked = map[string]func(*v1beta1.ModelRegistrySpec, string){
 
 func mysqlToo(s *v1beta1.ModelRegistrySpec) {
 	postgres := s.Postgres
-	mysql(s)
-	mysqlTLS(s)
+	registrytest.MySQL(s)
+	registrytest.MySQLTLS(s)
 	s.Postgres = postgres
 }
 
 // texted is a registry that carries the text wherever text may stand.
 func texted(database func(*v1beta1.ModelRegistrySpec, string), text string) *v1beta1.ModelRegistry {
-	m := registry(proxied)
+	m := registrytest.Registry(registrytest.Proxied)
 	m.Annotations = map[string]string{annotationDisplayName: text, annotationDescription: text, "own/" + text: text}
 	m.Spec.Rest.Image, m.Spec.Rest.ServiceRoute = text, v1beta1.RouteEnabled
 	p := m.Spec.KubeRBACProxy
@@ -90,8 +93,8 @@ func texted(database func(*v1beta1.ModelRegistrySpec, string), text string) *v1b
 func textPostgres(s *v1beta1.ModelRegistrySpec, text string) {
 	s.Postgres = &v1beta1.PostgresConfig{
 		Host: "pg.data.svc", Username: text, Database: text, SSLMode: v1beta1.SSLMode(text),
-		PasswordSecret: secret(text, text), SSLPasswordSecret: secret(text, text),
-		SSLCertificateSecret: secret(text, "tls.crt"), SSLKeySecret: secret(text, "tls.key"), SSLRootCertificateConfigMap: configMap(text, "ca.crt"),
+		PasswordSecret: registrytest.Secret(text, text), SSLPasswordSecret: registrytest.Secret(text, text),
+		SSLCertificateSecret: registrytest.Secret(text, "tls.crt"), SSLKeySecret: registrytest.Secret(text, "tls.key"), SSLRootCertificateConfigMap: registrytest.ConfigMap(text, "ca.crt"),
 		Image: text, Storage: &v1beta1.PostgresStorage{StorageClassName: &text},
 	}
 }
@@ -99,8 +102,8 @@ func textPostgres(s *v1beta1.ModelRegistrySpec, text string) {
 func textMySQL(s *v1beta1.ModelRegistrySpec, text string) {
 	s.Postgres = nil
 	s.MySQL = &v1beta1.MySQLConfig{
-		Host: "my.data.svc", Username: strings.ReplaceAll(text, ":", "."), Database: text, PasswordSecret: secret(text, text),
-		SSLCertificateSecret: secret(text, "tls.crt"), SSLKeySecret: secret(text, "tls.key"), SSLRootCertificateSecret: secret(text, "ca.crt"),
+		Host: "my.data.svc", Username: strings.ReplaceAll(text, ":", "."), Database: text, PasswordSecret: registrytest.Secret(text, text),
+		SSLCertificateSecret: registrytest.Secret(text, "tls.crt"), SSLKeySecret: registrytest.Secret(text, "tls.key"), SSLRootCertificateSecret: registrytest.Secret(text, "ca.crt"),
 		SSLRootCertificatesSecretName: text, SSLCipher: text,
 	}
 }
@@ -111,7 +114,7 @@ func shapes(t *testing.T, m *v1beta1.ModelRegistry) []string {
 	objects := built(t, m, gateway)
 	if m.Spec.Postgres != nil {
 		m := m.DeepCopy()
-		m.Spec.Postgres.Database = defaultDatabase // the name of a generated one is checked, see TestDatabaseNames
+		m.Spec.Postgres.Database = DefaultDatabase // the name of a generated one is checked, see TestDatabaseNames
 		objects = append(objects, builtDatabase(t, m, gateway)...)
 	}
 	return shapeOf(objects)
@@ -137,7 +140,7 @@ func filled(argument string) string {
 func checkAddress(t *testing.T, m *v1beta1.ModelRegistry, text string) {
 	t.Helper()
 	container := podOf(t, built(t, m, gateway), "team-a").Containers[0]
-	address := filled(strings.TrimPrefix(container.Args[3], flagDSN))
+	address := filled(strings.TrimPrefix(container.Args[3], FlagDSN))
 	if m.Spec.Postgres == nil {
 		checkMySQL(t, m.Spec.MySQL, container, address, text)
 		return

@@ -1,0 +1,87 @@
+package resources
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/registrytest"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+	"github.com/odh-platform/odh-platform-operator/test/framework"
+)
+
+// TestGolden shows every object of every case as it would be written.
+func TestGolden(t *testing.T) {
+	described := registrytest.Registry(registrytest.Proxied)
+	described.Annotations = map[string]string{annotationDisplayName: "Team A", annotationDescription: "Models of team A", "example.com/note": "not ours"}
+	ownCert := func(in Inputs) Inputs { return with(in, func(in *Inputs) { in.ServingCertificate = false }) }
+	for name, c := range map[string]struct {
+		m  *v1beta1.ModelRegistry
+		in Inputs
+	}{
+		"postgres-plain":         {registrytest.Registry(), plain},
+		"postgres-tls-plain":     {registrytest.Registry(registrytest.PostgresTLS), plain},
+		"postgres-tls-openshift": {registrytest.Registry(registrytest.PostgresTLS, registrytest.Proxied), openshift},
+		"postgres-configmap-plain": {registrytest.Registry(registrytest.PostgresTLS, func(s *v1beta1.ModelRegistrySpec) {
+			s.Postgres.SSLRootCertificateConfigMap = registrytest.ConfigMap("pg-root-map", "ca.pem")
+		}), plain},
+		"mysql-plain":                 {registrytest.Registry(registrytest.MySQL), plain},
+		"mysql-tls-openshift":         {registrytest.Registry(registrytest.MySQL, registrytest.MySQLTLS, registrytest.Proxied), openshift},
+		"mysql-configmaps-plain":      {registrytest.Registry(registrytest.MySQL, registrytest.MySQLTLS, registrytest.MySQLConfigMaps), plain},
+		"proxy-plain":                 {registrytest.Registry(registrytest.Proxied), plain},
+		"proxy-own-certificate-plain": {registrytest.Registry(registrytest.Proxied, registrytest.Customised), ownCert(plain)},
+		"proxy-own-certificate-ocp":   {registrytest.Registry(registrytest.Proxied, registrytest.Customised), ownCert(openshift)},
+		"proxy-unrouted-openshift":    {registrytest.Registry(registrytest.Proxied, registrytest.Unrouted), openshift},
+		"described-openshift":         {described, openshift},
+		"everywhere-openshift":        {registrytest.Registry(registrytest.Proxied, registrytest.Everywhere), openshift},
+		"gateway-openshift":           {registrytest.Registry(registrytest.Proxied), gateway},
+		"identity-provider-openshift": {registrytest.Registry(registrytest.Proxied), with(openshift, func(in *Inputs) { in.HasUserAPI = false })},
+		"generated-plain":             {registrytest.Registry(registrytest.Generated), plain},
+		"generated-openshift":         {registrytest.Registry(registrytest.Generated, registrytest.Proxied, registrytest.SizedAndDeleted), openshift},
+		"long-name-openshift":         {registrytest.Called(registrytest.Registry(registrytest.Generated, registrytest.Proxied), strings.Repeat("a", 60)+"xyz"), gateway},
+		"stamped-plain": {registrytest.Registry(registrytest.Generated, registrytest.Proxied), with(plain, func(in *Inputs) {
+			in.Stamp = reference.Stamp{Baseline: `{"Secret/team-a-postgres-credentials":"1"}`, Rollout: "a1"}
+			in.PostgresStamp = reference.Stamp{Baseline: `{"Secret/team-a-postgres-credentials":"2"}`, Rollout: "b2"}
+		})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := built(t, c.m, c.in)
+			if p := c.m.Spec.Postgres; p != nil && p.Host == "team-a-postgres" {
+				objects = append(objects, builtDatabase(t, c.m, c.in)...)
+			}
+			framework.Golden(t, filepath.Join("testdata", "golden", name+".yaml"), objects)
+			checkPods(t, objects)
+		})
+	}
+}
+
+// checkPods: [S7] every pod is admitted where Pod Security is restricted, and has a token only where a proxy needs one.
+func checkPods(t *testing.T, objects []*unstructured.Unstructured) {
+	t.Helper()
+	for _, o := range objects {
+		if o.GetKind() != "Deployment" {
+			continue
+		}
+		pod := podOf(t, objects, o.GetName())
+		if s := pod.SecurityContext; s == nil || s.RunAsNonRoot == nil || !*s.RunAsNonRoot ||
+			s.SeccompProfile == nil || s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+			t.Errorf("%s: the pod is not restricted: %+v", o.GetName(), s)
+		}
+		for i := range pod.Containers {
+			c := &pod.Containers[i]
+			if s := c.SecurityContext; s == nil || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation ||
+				s.Capabilities == nil || len(s.Capabilities.Drop) != 1 || s.Capabilities.Drop[0] != "ALL" || len(s.Capabilities.Add) > 0 {
+				t.Errorf("%s: container %s is not restricted: %+v", o.GetName(), c.Name, s)
+			}
+		}
+		hasProxy := len(pod.Containers) > 1
+		if token := pod.AutomountServiceAccountToken; token == nil || *token != hasProxy {
+			t.Errorf("%s: a proxy %t and a token %v", o.GetName(), hasProxy, token)
+		}
+	}
+}

@@ -1,0 +1,261 @@
+package resources
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/registrytest"
+
+	corev1 "k8s.io/api/core/v1"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+)
+
+// variant is what the list of objects of a registry depends on.
+type variant struct{ ocp, users, gateway, proxy, route, plainRoute bool }
+
+// variants are all of them.
+func variants() []variant {
+	var all []variant
+	for bits := range 64 {
+		on := func(bit int) bool { return bits&(1<<bit) != 0 }
+		all = append(all, variant{on(0), on(1), on(2), on(3), on(4), on(5)})
+	}
+	return all
+}
+
+func (v variant) registry() *v1beta1.ModelRegistry {
+	m := registrytest.Registry()
+	if v.proxy {
+		registrytest.Proxied(&m.Spec)
+		if !v.route {
+			registrytest.Unrouted(&m.Spec)
+		}
+	}
+	if v.plainRoute {
+		m.Spec.Rest.ServiceRoute = v1beta1.RouteEnabled
+	}
+	return m
+}
+
+func (v variant) inputs() Inputs {
+	return with(gateway, func(in *Inputs) {
+		in.OpenShift, in.HasUserAPI = v.ocp, v.users
+		if !v.gateway {
+			in.Gateway.Domain = ""
+		}
+	})
+}
+
+// row is one of the list of objects.
+type row struct {
+	object, instance string
+	owned            bool
+	when             func(variant) bool
+}
+
+// [modelregistry-29] [modelregistry-30] [modelregistry-32] [modelregistry-38] The list of objects, row by row, in every variant there is.
+func TestObjectsOfEveryVariant(t *testing.T) {
+	always := func(variant) bool { return true }
+	guarded := func(v variant) bool { return v.proxy }
+	routed := func(v variant) bool { return v.ocp && v.proxy && v.route }
+	behind := func(v variant) bool { return v.ocp && v.gateway }
+	rows := []row{
+		{"ServiceAccount/team-a", "team-a", true, always},
+		{"Service/team-a", "team-a", true, always},
+		{"Deployment/team-a", "team-a", true, always},
+		{"Role/registry-user-team-a", "registry-user-team-a", true, always},
+		{"Group/team-a-users", "team-a-users", false, func(v variant) bool { return v.ocp && v.users }},
+		{"RoleBinding/team-a-users", "team-a-users", true, func(v variant) bool { return v.ocp }},
+		{"Route/team-a-http", "team-a-http", true, func(v variant) bool { return v.ocp && v.plainRoute }},
+		{"ConfigMap/team-a-kube-rbac-proxy-config", "team-a", true, guarded},
+		{"ClusterRoleBinding/team-a-auth-delegator", "team-a-auth-delegator", false, guarded},
+		{"NetworkPolicy/team-a-ingress", "team-a-ingress", true, guarded},
+		{"Route/team-a-https", "team-a-https", true, routed},
+		{"NetworkPolicy/team-a-https-route", "team-a-https-route", true, routed},
+		{"HTTPRoute/model-registry-team-a", "model-registry-team-a", false, behind},
+		{"ReferenceGrant/allow-gateway-httproutes-team-a", "allow-gateway-httproutes-team-a", true, behind},
+	}
+	clusterWide := []string{"Group", "ClusterRoleBinding", "HTTPRoute"}
+	for _, v := range variants() {
+		m := v.registry()
+		objects := built(t, m, v.inputs())
+		var want []string
+		for _, r := range rows {
+			if r.when(v) {
+				want = append(want, r.object)
+			}
+		}
+		got := kinds(objects)
+		slices.Sort(want)
+		slices.Sort(got)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%+v (-want +got):\n%s", v, diff)
+		}
+		for _, o := range objects {
+			at := slices.IndexFunc(rows, func(r row) bool { return r.object == o.GetKind()+"/"+o.GetName() })
+			if at < 0 {
+				continue // told above
+			}
+			labels := map[string]string{
+				"app": "team-a", "component": "model-registry", "app.kubernetes.io/name": "team-a", "app.kubernetes.io/instance": rows[at].instance,
+				"app.kubernetes.io/component": "model-registry", "app.kubernetes.io/created-by": "model-registry-operator",
+				"app.kubernetes.io/part-of": "model-registry", "app.kubernetes.io/managed-by": "model-registry-operator",
+				"platform.opendatahub.io/component": "modelregistry", "platform.opendatahub.io/operator": "odh-platform-operator",
+			}
+			if slices.Contains(clusterWide, o.GetKind()) {
+				labels["modelregistry.opendatahub.io/namespace"] = "lab-registries"
+			}
+			if diff := cmp.Diff(labels, o.GetLabels()); diff != "" {
+				t.Errorf("%+v: labels of %s (-want +got):\n%s", v, rows[at].object, diff)
+			}
+			if metav1.IsControlledBy(o, m) != rows[at].owned {
+				t.Errorf("%+v: %s is owned by %v", v, rows[at].object, o.GetOwnerReferences())
+			}
+		}
+	}
+}
+
+// form is where a file for TLS comes from.
+type form int
+
+const (
+	absent form = iota
+	bySecret
+	byConfigMap
+	byBoth // the ConfigMap wins
+)
+
+func (f form) given() (*v1beta1.SecretKeyValue, *v1beta1.ConfigMapKeyValue) {
+	var s *v1beta1.SecretKeyValue
+	var c *v1beta1.ConfigMapKeyValue
+	if f == bySecret || f == byBoth {
+		s = registrytest.Secret("ca-secret", "ca.crt")
+	}
+	if f == byConfigMap || f == byBoth {
+		c = registrytest.ConfigMap("ca-map", "ca.pem")
+	}
+	return s, c
+}
+
+// file is the name of the file and the object that it comes from.
+func (f form) file() (key, source string) {
+	if f == bySecret {
+		return "ca.crt", "Secret ca-secret"
+	}
+	return "ca.pem", "ConfigMap ca-map"
+}
+
+// checkServer compares arguments behind the port, and volumes with their mounts, with what the tables demand.
+func checkServer(t *testing.T, name string, m *v1beta1.ModelRegistry, args []string, volumes map[string]string) {
+	t.Helper()
+	container, pod := serverOf(t, m)
+	if diff := cmp.Diff(args, container.Args[2:]); diff != "" {
+		t.Errorf("%s: arguments (-want +got):\n%s", name, diff)
+	}
+	got := map[string]string{}
+	for _, v := range pod {
+		switch {
+		case v.Secret != nil:
+			got[v.Name] = "Secret " + v.Secret.SecretName
+		case v.ConfigMap != nil:
+			got[v.Name] = "ConfigMap " + v.ConfigMap.Name
+		}
+		if !slices.ContainsFunc(container.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == v.Name && m.ReadOnly }) {
+			t.Errorf("%s: %s is not mounted", name, v.Name)
+		}
+	}
+	if diff := cmp.Diff(volumes, got); diff != "" || len(container.VolumeMounts) != len(volumes) {
+		t.Errorf("%s: %d mounts, volumes (-want +got):\n%s", name, len(container.VolumeMounts), diff)
+	}
+}
+
+// Every form of TLS with PostgreSQL, with and without a password, in every mode.
+func TestEveryFormOfPostgresTLS(t *testing.T) {
+	for _, mode := range []v1beta1.SSLMode{"", "disable", "allow", "prefer", "require", "verify-ca", "verify-full"} {
+		for _, root := range []form{absent, bySecret, byConfigMap, byBoth} {
+			for bits := range 8 {
+				cert, key, login := bits&1 != 0, bits&2 != 0, bits&4 != 0
+				name := fmt.Sprintf("mode %q, root %d, certificate %t, key %t, password %t", mode, root, cert, key, login)
+				address, volumes := "postgresql://registry@pg.data.svc:5432/models", map[string]string{}
+				m := registrytest.Registry(func(s *v1beta1.ModelRegistrySpec) {
+					s.Postgres.SSLMode, s.Postgres.PasswordSecret = mode, nil
+					s.Postgres.SSLRootCertificateSecret, s.Postgres.SSLRootCertificateConfigMap = root.given()
+				})
+				if login {
+					m.Spec.Postgres.PasswordSecret = registrytest.Secret("login", "pw")
+					address = "postgresql://registry:$(POSTGRES_PASSWORD)@pg.data.svc:5432/models"
+				}
+				if mode != "" {
+					address += "?sslmode=" + string(mode)
+				}
+				want := []string{"--embedmd-database-type=postgres", "--embedmd-database-dsn=" + address}
+				if cert {
+					m.Spec.Postgres.SSLCertificateSecret = registrytest.Secret("client", "c.pem")
+					want, volumes["postgres-ssl-cert"] = append(want, "--embedmd-database-ssl-cert=/etc/postgres_ssl_cert/c.pem"), "Secret client"
+				}
+				if key {
+					m.Spec.Postgres.SSLKeySecret = registrytest.Secret("client-key", "k.pem")
+					want, volumes["postgres-ssl-key"] = append(want, "--embedmd-database-ssl-key=/etc/postgres_ssl_key/k.pem"), "Secret client-key"
+				}
+				if root != absent {
+					file, from := root.file()
+					want, volumes["postgres-ssl-rootcert"] = append(want, "--embedmd-database-ssl-root-cert=/etc/postgres_ssl_rootcert/"+file), from
+				}
+				checkServer(t, name, m, want, volumes)
+			}
+		}
+	}
+}
+
+// Every form of TLS with MySQL, whose many CAs are a folder.
+func TestEveryFormOfMySQLTLS(t *testing.T) {
+	for _, root := range []form{absent, bySecret, byConfigMap, byBoth} {
+		for _, folder := range []form{absent, bySecret, byConfigMap, byBoth} {
+			for bits := range 8 {
+				client, cipher, verify := bits&1 != 0, bits&2 != 0, bits&4 != 0
+				name := fmt.Sprintf("root %d, folder %d, client %t, cipher %t, verify %t", root, folder, client, cipher, verify)
+				m, volumes := registrytest.Registry(registrytest.MySQL), map[string]string{}
+				c := m.Spec.MySQL
+				c.SSLRootCertificateSecret, c.SSLRootCertificateConfigMap = root.given()
+				want := []string{
+					"--embedmd-database-type=mysql", "--embedmd-database-dsn=registry:$(MYSQL_PASSWORD)@tcp(mysql.data.svc:3306)/models?charset=utf8mb4",
+				}
+				if client {
+					c.SSLCertificateSecret, c.SSLKeySecret = registrytest.Secret("client", "c.pem"), registrytest.Secret("client-key", "k.pem")
+					want = append(want, "--embedmd-database-ssl-cert=/etc/mysql_ssl_cert/c.pem", "--embedmd-database-ssl-key=/etc/mysql_ssl_key/k.pem")
+					volumes["mysql-ssl-cert"], volumes["mysql-ssl-key"] = "Secret client", "Secret client-key"
+				}
+				if root != absent {
+					file, from := root.file()
+					want, volumes["mysql-ssl-rootcert"] = append(want, "--embedmd-database-ssl-root-cert=/etc/mysql_ssl_rootcert/"+file), from
+				}
+				if folder != absent {
+					want = append(want, "--embedmd-database-ssl-ca=/etc/mysql_ssl_rootcerts/")
+				}
+				switch folder {
+				case bySecret:
+					c.SSLRootCertificatesSecretName, volumes["mysql-ssl-rootcerts"] = "roots", "Secret roots"
+				case byBoth:
+					c.SSLRootCertificatesSecretName, c.SSLRootCertificatesConfigMapName, volumes["mysql-ssl-rootcerts"] = "roots", "roots-map", "ConfigMap roots-map"
+				case byConfigMap:
+					c.SSLRootCertificatesConfigMapName, volumes["mysql-ssl-rootcerts"] = "roots-map", "ConfigMap roots-map"
+				}
+				if cipher {
+					c.SSLCipher = "A:B+$(X)"
+					want = append(want, "--embedmd-database-ssl-cipher=A:B+$$(X)")
+				}
+				if verify {
+					c.VerifyServerCert = new(false)
+					want = append(want, "--embedmd-database-ssl-verify-server-cert=false")
+				}
+				checkServer(t, name, m, want, volumes)
+			}
+		}
+	}
+}

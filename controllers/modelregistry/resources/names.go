@@ -1,0 +1,127 @@
+package resources
+
+import (
+	"maps"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+)
+
+// Labels that clients and other operators select by.
+const (
+	LabelApp          = "app"
+	LabelComponent    = "component"
+	labelName         = "app.kubernetes.io/name"
+	labelInstance     = "app.kubernetes.io/instance"
+	LabelAppComponent = "app.kubernetes.io/component"
+	LabelCreatedBy    = "app.kubernetes.io/created-by"
+	LabelPartOf       = "app.kubernetes.io/part-of"
+	LabelManagedBy    = "app.kubernetes.io/managed-by"
+	// LabelNamespace tells objects outside of the namespace of a registry whose they are.
+	LabelNamespace = "modelregistry.opendatahub.io/namespace"
+
+	PartOf            = "model-registry"
+	DatabaseComponent = "model-registry-postgres"
+	CreatedBy         = "model-registry-operator"
+)
+
+// SharedGrantName is the ReferenceGrant that all registries of a namespace shared under the original. It named no Service, and
+// the list of Services of a grant is too short for a namespace, so there is one for each registry now.
+const SharedGrantName = "allow-gateway-httproutes"
+
+// LabelOf is a value that a label can hold, whatever the length of the name.
+func LabelOf(name string) string { return names.Truncate(name, validation.LabelValueMaxLength) }
+
+// ServiceName is the name of Service, Deployment and ServiceAccount of the server.
+func ServiceName(m *v1beta1.ModelRegistry) string { return m.Name }
+
+// DatabaseName is the name of Service, Deployment and NetworkPolicy of a generated database. The Service gives the limit.
+func DatabaseName(m *v1beta1.ModelRegistry) string {
+	return names.Truncate(m.Name+"-postgres", validation.DNS1035LabelMaxLength)
+}
+
+func CredentialsName(m *v1beta1.ModelRegistry) string { return m.Name + "-postgres-credentials" }
+
+func ClaimName(m *v1beta1.ModelRegistry) string { return m.Name + "-postgres-storage" }
+
+func roleName(m *v1beta1.ModelRegistry) string { return "registry-user-" + m.Name }
+
+// UsersName is the name of the Group, and of the RoleBinding that gives it the Role.
+func UsersName(m *v1beta1.ModelRegistry) string { return m.Name + "-users" }
+
+func DelegatorName(m *v1beta1.ModelRegistry) string { return m.Name + "-auth-delegator" }
+
+func ProxyConfigName(m *v1beta1.ModelRegistry) string { return m.Name + "-kube-rbac-proxy-config" }
+
+// ServingSecretName is the Secret with the serving certificate unless the spec names others.
+func ServingSecretName(m *v1beta1.ModelRegistry) string { return m.Name + "-kube-rbac-proxy" }
+
+// CookieSecretName is the Secret that the original left when oauth-proxy went.
+func CookieSecretName(m *v1beta1.ModelRegistry) string { return m.Name + "-oauth-cookie-secret" }
+
+func PlainRouteName(m *v1beta1.ModelRegistry) string { return m.Name + "-http" }
+
+func SecureRouteName(m *v1beta1.ModelRegistry) string { return m.Name + "-https" }
+
+// RoutePolicyName is the NetworkPolicy that lets the router of OpenShift in.
+func RoutePolicyName(m *v1beta1.ModelRegistry) string { return m.Name + "-https-route" }
+
+// ingressPolicyName is the NetworkPolicy that closes every port but that of the proxy.
+func ingressPolicyName(m *v1beta1.ModelRegistry) string { return m.Name + "-ingress" }
+
+func GrantName(m *v1beta1.ModelRegistry) string { return SharedGrantName + "-" + m.Name }
+
+func HTTPRouteName(m *v1beta1.ModelRegistry) string { return "model-registry-" + m.Name }
+
+// gatewayPath is the path below the domain of the gateway, without slashes at its ends.
+func gatewayPath(m *v1beta1.ModelRegistry) string { return "model-registry/" + m.Name }
+
+// routeHostLabel is the first label of the host of Route N-https.
+func routeHostLabel(m *v1beta1.ModelRegistry) string {
+	return names.Truncate(m.Name+"-rest", validation.DNS1123LabelMaxLength)
+}
+
+// Labels are those of an object of the registry. The instance is the name of the object as a rule.
+func Labels(m *v1beta1.ModelRegistry, instance string) map[string]string {
+	return map[string]string{
+		LabelApp:          LabelOf(m.Name),
+		LabelComponent:    PartOf,
+		labelName:         LabelOf(m.Name),
+		labelInstance:     LabelOf(instance),
+		LabelAppComponent: PartOf,
+		LabelCreatedBy:    CreatedBy,
+		LabelPartOf:       PartOf,
+		LabelManagedBy:    CreatedBy,
+	}
+}
+
+// ClusterLabels are labels of an object outside of the namespace of the registry.
+func ClusterLabels(m *v1beta1.ModelRegistry, instance string) map[string]string {
+	all := Labels(m, instance)
+	all[LabelNamespace] = m.Namespace
+	return all
+}
+
+// databaseLabels are those of objects of a generated database.
+func databaseLabels(m *v1beta1.ModelRegistry) map[string]string {
+	all := Labels(m, DatabaseName(m))
+	maps.Copy(all, map[string]string{
+		LabelApp:          DatabaseName(m),
+		LabelComponent:    DatabaseComponent,
+		labelName:         DatabaseName(m),
+		LabelAppComponent: "database",
+	})
+	return all
+}
+
+// ServerSelector finds the pods of the server. It cannot change: Deployments of the originals carry it.
+func ServerSelector(m *v1beta1.ModelRegistry) map[string]string {
+	return map[string]string{LabelApp: LabelOf(m.Name), LabelComponent: PartOf, labelName: LabelOf(m.Name)}
+}
+
+// DatabaseSelector finds the pods of a generated database; the pods of the server do not match.
+func DatabaseSelector(m *v1beta1.ModelRegistry) map[string]string {
+	return map[string]string{LabelApp: LabelOf(m.Name), LabelComponent: PartOf, labelName: DatabaseName(m)}
+}

@@ -1,0 +1,107 @@
+package resources
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/registrytest"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+)
+
+func noDomain(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy.Domain = "" }
+
+// [modelregistry-38] [modelregistry-41] Only what exists is published. [D22]
+func TestAddresses(t *testing.T) {
+	inside := []string{"team-a.lab-registries.svc.cluster.local", "team-a.lab-registries", "team-a"}
+	const (
+		route  = "team-a-rest.apps.example.com"
+		public = "gateway.example.com/model-registry/team-a"
+	)
+	withScheme := with(gateway, func(in *Inputs) { in.Gateway.Domain = "https://gateway.example.com" })
+	for name, c := range map[string]struct {
+		m       *v1beta1.ModelRegistry
+		in      Inputs
+		hosts   []string // before those inside
+		address string
+	}{
+		"plain":                              {registrytest.Registry(), plain, nil, ""},
+		"plain with a proxy":                 {registrytest.Registry(registrytest.Proxied), plain, nil, ""},
+		"plain with a proxy and no domain":   {registrytest.Registry(registrytest.Proxied, noDomain), plain, nil, ""},
+		"plain with a domain of the user":    {registrytest.Registry(registrytest.Proxied), with(plain, func(in *Inputs) { in.NamedDomain = true }), []string{route}, route + ":443"},
+		"OpenShift without a proxy":          {registrytest.Registry(), openshift, nil, ""},
+		"OpenShift":                          {registrytest.Registry(registrytest.Proxied), openshift, []string{route}, route + ":443"},
+		"OpenShift with another port":        {registrytest.Registry(registrytest.Proxied, registrytest.Customised), openshift, []string{"team-a-rest.models.example.com"}, "team-a-rest.models.example.com:8443"},
+		"OpenShift without a Route":          {registrytest.Registry(registrytest.Proxied, registrytest.Unrouted), openshift, nil, ""},
+		"OpenShift whose domain nobody told": {registrytest.Registry(registrytest.Proxied, noDomain), openshift, nil, ""},
+		"gateway":                            {registrytest.Registry(registrytest.Proxied), gateway, []string{public, route}, public},
+		"gateway, as its setting stands":     {registrytest.Registry(registrytest.Proxied), withScheme, []string{"https://" + public, route}, "https://" + public},
+		"gateway without a Route":            {registrytest.Registry(registrytest.Proxied, registrytest.Unrouted), gateway, []string{public}, public},
+		"gateway without a proxy":            {registrytest.Registry(), gateway, []string{public}, ""},
+		"gateway whose API is not served":    {registrytest.Registry(registrytest.Proxied), with(gateway, func(in *Inputs) { in.HTTPRoutes = false }), []string{route}, route + ":443"},
+		"gateway on plain Kubernetes":        {registrytest.Registry(registrytest.Proxied), with(gateway, func(in *Inputs) { in.OpenShift = false }), nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(append(c.hosts, inside...), Hosts(c.m, c.in)); diff != "" {
+				t.Errorf("hosts (-want +got):\n%s", diff)
+			}
+			annotations := typed[corev1.Service](t, built(t, c.m, c.in), "Service", "team-a").Annotations
+			if got, found := annotations["routing.opendatahub.io/external-address-rest"]; got != c.address || found != (c.address != "") {
+				t.Errorf("address %q, want %q", got, c.address)
+			}
+		})
+	}
+}
+
+func TestServiceAnnotations(t *testing.T) {
+	const cert = "service.beta.openshift.io/serving-cert-secret-name"
+	described := registrytest.Registry()
+	described.Annotations = map[string]string{
+		"openshift.io/display-name": "Team A", "openshift.io/description": "", "example.com/note": "not copied",
+	}
+	for name, c := range map[string]struct {
+		m    *v1beta1.ModelRegistry
+		in   Inputs
+		want map[string]string
+	}{
+		"none":                           {registrytest.Registry(), openshift, nil},
+		"a certificate of the platform":  {registrytest.Registry(registrytest.Proxied, registrytest.Unrouted), openshift, map[string]string{cert: "team-a-kube-rbac-proxy"}},
+		"[modelregistry-31] a given one": {registrytest.Registry(registrytest.Proxied, registrytest.Unrouted), with(openshift, func(in *Inputs) { in.ServingCertificate = false }), nil},
+		"[modelregistry-25] descriptions": {described, openshift, map[string]string{
+			"openshift.io/display-name": "Team A", "openshift.io/description": "",
+		}},
+	} {
+		got := typed[corev1.Service](t, built(t, c.m, c.in), "Service", "team-a").Annotations
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// [modelregistry-28] One port: that of the proxy, or else that of the server.
+func TestServicePort(t *testing.T) {
+	https, http := "https", "http"
+	for name, c := range map[string]struct {
+		m    *v1beta1.ModelRegistry
+		want corev1.ServicePort
+	}{
+		"proxy":              {registrytest.Registry(registrytest.Proxied), corev1.ServicePort{Name: "https-api", Port: 8443, TargetPort: intstr.FromInt32(8443), AppProtocol: &https, Protocol: corev1.ProtocolTCP}},
+		"proxy, other port":  {registrytest.Registry(registrytest.Proxied, registrytest.Customised), corev1.ServicePort{Name: "https-api", Port: 9443, TargetPort: intstr.FromInt32(9443), AppProtocol: &https, Protocol: corev1.ProtocolTCP}},
+		"server":             {registrytest.Registry(), corev1.ServicePort{Name: "http-api", Port: 8080, TargetPort: intstr.FromInt32(8080), AppProtocol: &http, Protocol: corev1.ProtocolTCP}},
+		"server, other port": {registrytest.Registry(registrytest.Everywhere), corev1.ServicePort{Name: "http-api", Port: 9090, TargetPort: intstr.FromInt32(9090), AppProtocol: &http, Protocol: corev1.ProtocolTCP}},
+		"[D31] no number": {registrytest.Registry(registrytest.Proxied, func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy.Port = nil }),
+			corev1.ServicePort{Name: "https-api", Port: 8443, TargetPort: intstr.FromInt32(8443), AppProtocol: &https, Protocol: corev1.ProtocolTCP}},
+	} {
+		service := typed[corev1.Service](t, built(t, c.m, plain), "Service", "team-a")
+		if diff := cmp.Diff([]corev1.ServicePort{c.want}, service.Spec.Ports); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		if diff := cmp.Diff(ServerSelector(c.m), service.Spec.Selector); diff != "" {
+			t.Errorf("%s: selector (-want +got):\n%s", name, diff)
+		}
+	}
+}
