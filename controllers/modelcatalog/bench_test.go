@@ -28,6 +28,7 @@ import (
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
@@ -66,7 +67,7 @@ func (c *reading) Get(ctx context.Context, key client.ObjectKey, o client.Object
 
 func (c *reading) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	if c.condensed {
-		opts = append(opts, client.MatchingLabels{SourceLabel: sourceLabelValue})
+		opts = append(opts, client.MatchingLabels{resources.SourceLabel: resources.SourceLabelValue})
 	}
 	err := c.Reader.List(ctx, list, opts...)
 	if maps, ok := list.(*corev1.ConfigMapList); ok && c.condensed {
@@ -125,7 +126,7 @@ func (b *bench) restart() {
 	}
 	cached := interceptor.NewClient(watching, b.interceptors())
 	side := &sideCaches{secrets: map[string]cache.Cache{}, labelled: &reading{Reader: cached, condensed: true}}
-	for _, name := range []string{databaseName, certificateSecret} {
+	for _, name := range []string{resources.DatabaseName, resources.CertificateSecret} {
 		side.secrets[name] = &reading{Reader: cached}
 	}
 	settings := Settings{ModelRegistry: config.ModelRegistry{Images: kubernetes().Images, CatalogPostgresUser: "catalog_user", CatalogPostgresDatabase: "model_catalog", EnableModelCatalog: true}}
@@ -138,7 +139,7 @@ func (b *bench) restart() {
 	}
 	b.r.certificates = &servingcert.Keeper{Cached: side.routed(cached), Live: cached, Applier: b.r.applier, Clock: b.clock}
 	b.r.admins = &follow.Value[[]string]{}
-	b.r.inputs = func() Inputs { return b.r.settings.inputs(b.served, "") }
+	b.r.inputs = func() resources.Inputs { return b.r.settings.inputs(b.served, "") }
 	b.shell = reconciler.New(reconciler.Options{Client: cached, Component: ComponentName}, reconciler.Logic[*aihubv1alpha1.Catalog]{
 		Phases: b.r.phases(), Finalizer: aihubv1alpha1.Finalizer, Finalize: b.r.finalize, Gone: b.r.forget,
 	})

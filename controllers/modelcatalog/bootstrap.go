@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
@@ -105,13 +106,13 @@ func (b *bootstrap) namespace(ctx context.Context) (string, error) {
 func (b *bootstrap) running(ctx context.Context) ([]string, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("DeploymentList"))
-	marks := client.MatchingLabels{labelComponent: baseName, labelCreatedBy: createdBy}
+	marks := client.MatchingLabels{resources.LabelComponent: resources.Name, resources.LabelCreatedBy: resources.CreatedBy}
 	if err := b.live.List(ctx, list, client.InNamespace(b.settings.Namespace), marks); err != nil {
 		return nil, fmt.Errorf("looking for the catalog of an older operator: %w", err)
 	}
 	var namespaces []string
 	for i := range list.Items {
-		if list.Items[i].Name == baseName && list.Items[i].DeletionTimestamp.IsZero() {
+		if list.Items[i].Name == resources.Name && list.Items[i].DeletionTimestamp.IsZero() {
 			namespaces = append(namespaces, list.Items[i].Namespace)
 		}
 	}
@@ -174,21 +175,21 @@ type target struct {
 func (b *bootstrap) targets(namespace string) []target {
 	in := b.settings.inputs(b.served(), "")
 	places := []place{
-		{deploymentKind, baseName}, {serviceAccountKind, baseName}, {secretKind, "model-catalog-oauth-cookie-secret"}, {configMapKind, proxyConfig},
-		{deploymentKind, databaseName}, {serviceKind, databaseName}, {claimKind, databaseName}, {policyKind, databaseName},
+		{deploymentKind, resources.Name}, {serviceAccountKind, resources.Name}, {secretKind, "model-catalog-oauth-cookie-secret"}, {configMapKind, resources.ProxyConfig},
+		{deploymentKind, resources.DatabaseName}, {serviceKind, resources.DatabaseName}, {claimKind, resources.DatabaseName}, {policyKind, resources.DatabaseName},
 	}
 	if !in.SkipDatabase {
-		places = append(places, place{secretKind, databaseName})
+		places = append(places, place{secretKind, resources.DatabaseName})
 	}
 	if in.OpenShift {
-		places = append(places, place{capability.Route, routeName}, place{policyKind, routePolicy})
+		places = append(places, place{capability.Route, resources.RouteName}, place{policyKind, resources.RoutePolicy})
 	}
-	all := []target{{place{clusterBindingKind, delegatorBinding}, ""}}
+	all := []target{{place{clusterBindingKind, resources.DelegatorBinding}, ""}}
 	for _, p := range places {
 		all = append(all, target{p, namespace})
 	}
 	if in.HTTPRoutes {
-		all = append(all, target{place{capability.HTTPRoute, baseName}, in.Gateway.RouteNamespace})
+		all = append(all, target{place{capability.HTTPRoute, resources.Name}, in.Gateway.RouteNamespace})
 	}
 	return all
 }

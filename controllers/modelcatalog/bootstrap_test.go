@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
@@ -25,19 +26,19 @@ func (b *bench) start(change func(*Settings)) *bootstrap {
 }
 
 func marked(o client.Object, component string) client.Object {
-	o.SetLabels(map[string]string{labelComponent: component, labelCreatedBy: createdBy})
+	o.SetLabels(map[string]string{resources.LabelComponent: component, resources.LabelCreatedBy: resources.CreatedBy})
 	return o
 }
 
 // legacy is a catalog that an older operator runs.
 func legacy() []client.Object {
 	return []client.Object{
-		marked(&appsv1.Deployment{ObjectMeta: named(baseName)}, baseName), marked(&corev1.ServiceAccount{ObjectMeta: named(baseName)}, baseName),
-		marked(&corev1.Secret{ObjectMeta: named(leftovers[2].name)}, baseName), marked(&corev1.ConfigMap{ObjectMeta: named(proxyConfig)}, baseName),
-		marked(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: delegatorBinding}}, baseName),
-		marked(&appsv1.Deployment{ObjectMeta: named(databaseName)}, databaseName), marked(&corev1.Service{ObjectMeta: named(databaseName)}, databaseName),
-		marked(&corev1.Secret{ObjectMeta: named(databaseName)}, databaseName), marked(&corev1.PersistentVolumeClaim{ObjectMeta: named(databaseName)}, databaseName),
-		marked(&networkingv1.NetworkPolicy{ObjectMeta: named(databaseName)}, databaseName),
+		marked(&appsv1.Deployment{ObjectMeta: named(resources.Name)}, resources.Name), marked(&corev1.ServiceAccount{ObjectMeta: named(resources.Name)}, resources.Name),
+		marked(&corev1.Secret{ObjectMeta: named(leftovers[2].name)}, resources.Name), marked(&corev1.ConfigMap{ObjectMeta: named(resources.ProxyConfig)}, resources.Name),
+		marked(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: resources.DelegatorBinding}}, resources.Name),
+		marked(&appsv1.Deployment{ObjectMeta: named(resources.DatabaseName)}, resources.DatabaseName), marked(&corev1.Service{ObjectMeta: named(resources.DatabaseName)}, resources.DatabaseName),
+		marked(&corev1.Secret{ObjectMeta: named(resources.DatabaseName)}, resources.DatabaseName), marked(&corev1.PersistentVolumeClaim{ObjectMeta: named(resources.DatabaseName)}, resources.DatabaseName),
+		marked(&networkingv1.NetworkPolicy{ObjectMeta: named(resources.DatabaseName)}, resources.DatabaseName),
 	}
 }
 
@@ -56,7 +57,7 @@ func TestStartMakesACatalog(t *testing.T) {
 		"an older catalog runs there":       {legacy(), confined, true},
 		"an older catalog runs elsewhere":   {legacy(), elsewhere, false},
 		"nobody asked":                      {nil, confined, false},
-		"somebody's Deployment of the name": {[]client.Object{&appsv1.Deployment{ObjectMeta: named(baseName)}}, open, false},
+		"somebody's Deployment of the name": {[]client.Object{&appsv1.Deployment{ObjectMeta: named(resources.Name)}}, open, false},
 		"asked for, but no namespace known": {nil, func(s *Settings) { s.RequestModelCatalog = true }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -84,8 +85,8 @@ func TestStartLeavesCatalogsAlone(t *testing.T) {
 // [modelregistry-84] Switched off, what an older operator left goes, and the sources of users stay; nothing there is fine.
 func TestStartCleansUp(t *testing.T) {
 	off := func(s *Settings) { s.EnableModelCatalog, s.Namespace = false, "lab-registries" }
-	users := marked(&corev1.ConfigMap{ObjectMeta: named(modelSources)}, baseName)
-	theirs := &corev1.Service{ObjectMeta: named(baseName)} // nothing says that we made it
+	users := marked(&corev1.ConfigMap{ObjectMeta: named(resources.ModelSources)}, resources.Name)
+	theirs := &corev1.Service{ObjectMeta: named(resources.Name)} // nothing says that we made it
 	b := newBench(t, append(legacy(), users, theirs)...)
 	for range 2 {
 		if err := b.start(off).run(t.Context()); err != nil {
@@ -104,7 +105,7 @@ func TestStartCleansUp(t *testing.T) {
 	if err := b.start(func(s *Settings) { s.EnableModelCatalog, s.SkipCatalogDatabase = false, true }).run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if b.get(&appsv1.Deployment{ObjectMeta: named(baseName)}) || !b.get(&corev1.Secret{ObjectMeta: named(databaseName)}) {
+	if b.get(&appsv1.Deployment{ObjectMeta: named(resources.Name)}) || !b.get(&corev1.Secret{ObjectMeta: named(resources.DatabaseName)}) {
 		t.Error("found without a namespace: the server goes, and the Secret of a database that is not ours stays")
 	}
 }
@@ -129,7 +130,7 @@ func TestStartTakesItsCatalogBack(t *testing.T) {
 		if b.get(sample()) != c.stays {
 			t.Errorf("%s: stays %v", name, !c.stays)
 		}
-		must(b, &appsv1.Deployment{ObjectMeta: named(baseName)}) // it belongs to the Catalog
+		must(b, &appsv1.Deployment{ObjectMeta: named(resources.Name)}) // it belongs to the Catalog
 	}
 }
 

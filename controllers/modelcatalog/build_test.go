@@ -17,27 +17,28 @@ import (
 	"sigs.k8s.io/yaml"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-func serverOf(t testing.TB, c *aihubv1alpha1.Catalog, in Inputs) *appsv1.Deployment {
+func serverOf(t testing.TB, c *aihubv1alpha1.Catalog, in resources.Inputs) *appsv1.Deployment {
 	t.Helper()
-	return typed[appsv1.Deployment](t, c, in, "Deployment", baseName)
+	return typed[appsv1.Deployment](t, c, in, "Deployment", resources.Name)
 }
 
-func databaseOf(t testing.TB, c *aihubv1alpha1.Catalog, in Inputs) *appsv1.Deployment {
+func databaseOf(t testing.TB, c *aihubv1alpha1.Catalog, in resources.Inputs) *appsv1.Deployment {
 	t.Helper()
-	return typed[appsv1.Deployment](t, c, in, "Deployment", databaseName)
+	return typed[appsv1.Deployment](t, c, in, "Deployment", resources.DatabaseName)
 }
 
 func TestGolden(t *testing.T) {
-	admins := func(in *Inputs) {
+	admins := func(in *resources.Inputs) {
 		in.AdminGroups, in.Sources = []string{"odh-admins", "rhods-admins"}, []string{"alpha", "zebra"}
 	}
 	for name, c := range map[string]struct {
 		catalog *aihubv1alpha1.Catalog
-		inputs  Inputs
+		inputs  resources.Inputs
 	}{
 		"plain":     {sample(), kubernetes()},
 		"openshift": {sample(), openShift()},
@@ -60,7 +61,7 @@ func TestGolden(t *testing.T) {
 // [modelregistry-75] The order of 5.2.1, identity first and publication last.
 func TestOrder(t *testing.T) {
 	var got []string
-	for _, o := range built(t, sample(), openShift(behindGateway, func(in *Inputs) { in.AdminGroups = []string{"a"} })) {
+	for _, o := range built(t, sample(), openShift(behindGateway, func(in *resources.Inputs) { in.AdminGroups = []string{"a"} })) {
 		got = append(got, o.GetKind()+"/"+o.GetName())
 	}
 	want := []string{
@@ -79,17 +80,17 @@ func TestOrder(t *testing.T) {
 func TestLabelsAndOwners(t *testing.T) {
 	for _, o := range built(t, sample(), openShift(behindGateway)) {
 		name := o.GetKind() + "/" + o.GetName()
-		component := baseName
-		if o.GetName() == databaseName {
-			component = databaseName
+		component := resources.Name
+		if o.GetName() == resources.DatabaseName {
+			component = resources.DatabaseName
 		}
-		want := labels(component)
+		want := resources.Labels(component)
 		for key, value := range names.Labels(ComponentName) {
 			want[key] = value
 		}
 		outside := o.GetKind() == "ClusterRoleBinding" || o.GetKind() == "HTTPRoute"
 		if outside {
-			want[labelNamespace] = "lab-registries"
+			want[resources.LabelNamespace] = "lab-registries"
 		}
 		if diff := cmp.Diff(want, o.GetLabels()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -120,10 +121,10 @@ func TestServer(t *testing.T) {
 	if p := sidecar.ReadinessProbe.HTTPGet; p.Path != "/healthz" || p.Port.StrVal != "proxy-healthz" {
 		t.Errorf("readiness %+v", p)
 	}
-	if d.Spec.Selector.MatchLabels[labelComponent] != baseName || len(d.Spec.Selector.MatchLabels) != 3 {
+	if d.Spec.Selector.MatchLabels[resources.LabelComponent] != resources.Name || len(d.Spec.Selector.MatchLabels) != 3 {
 		t.Errorf("selector %v", d.Spec.Selector)
 	}
-	if *pod.SecurityContext.FSGroup != podGroup || serverOf(t, sample(), openShift()).Spec.Template.Spec.SecurityContext.FSGroup != nil {
+	if *pod.SecurityContext.FSGroup != resources.PodGroup || serverOf(t, sample(), openShift()).Spec.Template.Spec.SecurityContext.FSGroup != nil {
 		t.Error("files of Secrets are readable by a group on plain Kubernetes, and by that of the platform on OpenShift")
 	}
 }
@@ -192,10 +193,10 @@ func TestDatabase(t *testing.T) {
 	if diff := cmp.Diff([]string{"POSTGRESQL_USER=database-user", "POSTGRESQL_PASSWORD=database-password", "POSTGRESQL_DATABASE=database-name"}, env); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	p := typed[networkingv1.NetworkPolicy](t, sample(), kubernetes(), "NetworkPolicy", databaseName)
+	p := typed[networkingv1.NetworkPolicy](t, sample(), kubernetes(), "NetworkPolicy", resources.DatabaseName)
 	rule := p.Spec.Ingress[0]
-	if len(p.Spec.Ingress) != 1 || len(rule.From) != 1 || rule.From[0].PodSelector.MatchLabels[labelName] != baseName ||
-		len(rule.Ports) != 1 || rule.Ports[0].Port.IntVal != 5432 || p.Spec.PodSelector.MatchLabels[labelName] != databaseName {
+	if len(p.Spec.Ingress) != 1 || len(rule.From) != 1 || rule.From[0].PodSelector.MatchLabels[resources.LabelName] != resources.Name ||
+		len(rule.Ports) != 1 || rule.Ports[0].Port.IntVal != 5432 || p.Spec.PodSelector.MatchLabels[resources.LabelName] != resources.DatabaseName {
 		t.Errorf("policy %+v", p.Spec)
 	}
 }
@@ -207,14 +208,14 @@ func TestExternalDatabase(t *testing.T) {
 	e := aihubv1alpha1.ExternalDatabase{Host: "db.example.com", Port: new(int32(6432)), SecretName: "db", SSLMode: "require"}
 	for name, c := range map[string]struct {
 		catalog *aihubv1alpha1.Catalog
-		in      Inputs
+		in      resources.Inputs
 		env     string
 	}{
 		"skipped":  {sample(), in, "PGHOST=model-catalog-postgres PGDATABASE<model-catalog-postgres PGUSER<model-catalog-postgres PGPASSWORD<model-catalog-postgres"},
 		"external": {sample(withExternal(e)), kubernetes(), "PGHOST=db.example.com PGDATABASE<db PGUSER<db PGPASSWORD<db PGPORT=6432 PGSSLMODE=require"},
 	} {
 		for _, o := range built(t, c.catalog, c.in) {
-			if o.GetName() == databaseName {
+			if o.GetName() == resources.DatabaseName {
 				t.Errorf("%s: %s is made", name, o.GetKind())
 			}
 		}
@@ -238,10 +239,10 @@ func TestExternalDatabase(t *testing.T) {
 
 // D22: addresses of what exists only.
 func TestAddresses(t *testing.T) {
-	noDomain := func(in *Inputs) { in.Domain = "" }
-	notServed := func(in *Inputs) { in.HTTPRoutes = false }
+	noDomain := func(in *resources.Inputs) { in.Domain = "" }
+	notServed := func(in *resources.Inputs) { in.HTTPRoutes = false }
 	for name, c := range map[string]struct {
-		in   Inputs
+		in   resources.Inputs
 		want string
 	}{
 		"plain":             {kubernetes(), ""},
@@ -249,14 +250,14 @@ func TestAddresses(t *testing.T) {
 		"no domain":         {openShift(noDomain), ""},
 		"gateway":           {openShift(behindGateway), "gateway.example.com/catalog"},
 		"gateway, no API":   {openShift(behindGateway, notServed), "model-catalog.apps.example.com:443"},
-		"gateway, no route": {func() Inputs { in := kubernetes(); behindGateway(&in); in.HTTPRoutes = true; return in }(), ""},
+		"gateway, no route": {func() resources.Inputs { in := kubernetes(); behindGateway(&in); in.HTTPRoutes = true; return in }(), ""},
 	} {
-		s := typed[corev1.Service](t, sample(), c.in, "Service", baseName)
-		if got := s.Annotations[annotationAddress]; got != c.want {
+		s := typed[corev1.Service](t, sample(), c.in, "Service", resources.Name)
+		if got := s.Annotations[resources.AnnotationAddress]; got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
-	route := find(built(t, sample(), openShift(noDomain)), "Route", routeName)
+	route := find(built(t, sample(), openShift(noDomain)), "Route", resources.RouteName)
 	if _, set, _ := unstructured.NestedString(route.Object, "spec", "host"); set {
 		t.Error("a Route without a domain has a host")
 	}
@@ -264,13 +265,13 @@ func TestAddresses(t *testing.T) {
 
 // S5: administrators see no Secret, list all sources, and change nothing but those of users.
 func TestAdminRole(t *testing.T) {
-	r := typed[rbacv1.Role](t, sample(), kubernetes(), "Role", adminName)
+	r := typed[rbacv1.Role](t, sample(), kubernetes(), "Role", resources.AdminName)
 	for _, rule := range r.Rules {
 		writes := slices.Contains(rule.Verbs, "update") || slices.Contains(rule.Verbs, "patch")
 		if !slices.Equal(rule.Resources, []string{"configmaps"}) || writes != (len(rule.ResourceNames) > 0) {
 			t.Errorf("rule %+v", rule)
 		}
-		if writes && slices.Contains(rule.ResourceNames, defaultSources) {
+		if writes && slices.Contains(rule.ResourceNames, resources.DefaultSources) {
 			t.Error("what is corrected at once need not be changed")
 		}
 	}
@@ -278,13 +279,13 @@ func TestAdminRole(t *testing.T) {
 
 // S6: access of all users can be taken away.
 func TestReaders(t *testing.T) {
-	if find(built(t, sample(), kubernetes()), "RoleBinding", readersBinding) == nil {
+	if find(built(t, sample(), kubernetes()), "RoleBinding", resources.ReadersBinding) == nil {
 		t.Error("users may not read the catalog")
 	}
 	closed := sample(func(s *aihubv1alpha1.CatalogSpec) {
 		s.Access = &aihubv1alpha1.CatalogAccess{Authenticated: aihubv1alpha1.Disabled}
 	})
-	if find(built(t, closed, kubernetes()), "RoleBinding", readersBinding) != nil {
+	if find(built(t, closed, kubernetes()), "RoleBinding", resources.ReadersBinding) != nil {
 		t.Error("users may read the catalog though that is switched off")
 	}
 }
@@ -293,14 +294,14 @@ func TestReaders(t *testing.T) {
 func TestPoliciesOpenOnlyTheGuardedPort(t *testing.T) {
 	for name, c := range map[string]struct {
 		catalog *aihubv1alpha1.Catalog
-		in      Inputs
+		in      resources.Inputs
 		policy  string
 		port    int32
 	}{
-		"plain":              {sample(), kubernetes(), ingressPolicy, 8443},
-		"OpenShift":          {sample(), openShift(), routePolicy, 8443},
-		"without a proxy":    {sample(withoutProxy), kubernetes(), ingressPolicy, 8080},
-		"OpenShift, without": {sample(withoutProxy), openShift(), routePolicy, 8080},
+		"plain":              {sample(), kubernetes(), resources.IngressPolicy, 8443},
+		"OpenShift":          {sample(), openShift(), resources.RoutePolicy, 8443},
+		"without a proxy":    {sample(withoutProxy), kubernetes(), resources.IngressPolicy, 8080},
+		"OpenShift, without": {sample(withoutProxy), openShift(), resources.RoutePolicy, 8080},
 	} {
 		p := typed[networkingv1.NetworkPolicy](t, c.catalog, c.in, "NetworkPolicy", c.policy)
 		if len(p.Spec.Ingress) != 1 || len(p.Spec.Ingress[0].Ports) != 1 || p.Spec.Ingress[0].Ports[0].Port.IntVal != c.port {
@@ -315,15 +316,15 @@ func TestProxy(t *testing.T) {
 	if len(open.Containers) != 1 || *open.AutomountServiceAccountToken {
 		t.Errorf("without a proxy: %d containers, token %v", len(open.Containers), *open.AutomountServiceAccountToken)
 	}
-	s := typed[corev1.Service](t, sample(withoutProxy), kubernetes(), "Service", baseName)
-	if s.Spec.Ports[0].Port != 8080 || s.Spec.Ports[0].Name != httpPortName || len(s.Annotations) > 0 {
+	s := typed[corev1.Service](t, sample(withoutProxy), kubernetes(), "Service", resources.Name)
+	if s.Spec.Ports[0].Port != 8080 || s.Spec.Ports[0].Name != resources.PortName || len(s.Annotations) > 0 {
 		t.Errorf("service %+v %v", s.Spec.Ports, s.Annotations)
 	}
 	own := sample(func(s *aihubv1alpha1.CatalogSpec) {
 		s.Proxy = &aihubv1alpha1.CatalogProxy{CertificateSecretName: "mine"}
 	})
-	s = typed[corev1.Service](t, own, openShift(), "Service", baseName)
-	if _, asked := s.Annotations[annotationServingCert]; asked {
+	s = typed[corev1.Service](t, own, openShift(), "Service", resources.Name)
+	if _, asked := s.Annotations[resources.AnnotationServingCert]; asked {
 		t.Error("a certificate is asked for that nobody needs")
 	}
 	found := false
@@ -371,7 +372,7 @@ func TestDefaultSources(t *testing.T) {
 			Value    any
 		}
 	}
-	renamed := strings.NewReplacer("mcp_catalogs", "mcp", "agent_catalogs", "agents").Replace(defaultSourcesText)
+	renamed := strings.NewReplacer("mcp_catalogs", "mcp", "agent_catalogs", "agents").Replace(resources.DefaultSourcesText)
 	if err := yaml.Unmarshal([]byte(renamed), &s); err != nil {
 		t.Fatal(err)
 	}
@@ -407,7 +408,7 @@ func TestDefaultSources(t *testing.T) {
 	if f := filters["artifacts.requests_per_second.double_value"]; f.Operator != "<=" || f.Value != 1.0 || len(filters) != 3 {
 		t.Errorf("filters %+v", filters)
 	}
-	if problem := contentProblem(defaultSourcesText); problem != "" {
+	if problem := contentProblem(resources.DefaultSourcesText); problem != "" {
 		t.Errorf("our own sources: %s", problem)
 	}
 }
@@ -416,11 +417,11 @@ func TestDefaultSources(t *testing.T) {
 func TestUserSources(t *testing.T) {
 	for i, want := range []string{"catalogs", "mcp_catalogs", "agent_catalogs"} {
 		var content map[string][]any
-		if err := yaml.Unmarshal([]byte(userSources[i].content), &content); err != nil {
+		if err := yaml.Unmarshal([]byte(resources.UserSources[i].Content), &content); err != nil {
 			t.Fatal(err)
 		}
 		if list, there := content[want]; !there || list == nil || len(list) != 0 || len(content) != 1 {
-			t.Errorf("%s: %v", userSources[i].name, content)
+			t.Errorf("%s: %v", resources.UserSources[i].Name, content)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 )
@@ -35,7 +36,7 @@ func newSideCaches(mgr ctrl.Manager, namespace string) (*sideCaches, error) {
 		}
 		return by
 	}
-	for _, name := range []string{databaseName, certificateSecret} {
+	for _, name := range []string{resources.DatabaseName, resources.CertificateSecret} {
 		by := limit(cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", name)})
 		c, err := component.Narrow(mgr, head(secretKind), by, apply.Transform(FieldOwner))
 		if err != nil {
@@ -43,7 +44,7 @@ func newSideCaches(mgr ctrl.Manager, namespace string) (*sideCaches, error) {
 		}
 		s.secrets[name] = c
 	}
-	by := limit(cache.ByObject{Label: k8slabels.SelectorFromSet(k8slabels.Set{SourceLabel: sourceLabelValue})})
+	by := limit(cache.ByObject{Label: k8slabels.SelectorFromSet(k8slabels.Set{resources.SourceLabel: resources.SourceLabelValue})})
 	var err error
 	s.labelled, err = component.Narrow(mgr, &corev1.ConfigMap{}, by, condense)
 	return s, err

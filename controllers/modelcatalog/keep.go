@@ -15,8 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	"github.com/odh-platform/odh-platform-operator/pkg/resources"
+	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 // ours reports whether this component wrote an object.
@@ -39,9 +40,9 @@ func (r *catalogs) metadataOf(ctx context.Context, kind schema.GroupVersionKind,
 // older releases put in. Each is read once for each of its versions.
 func (r *catalogs) keepUserSources(ctx context.Context, c *aihubv1alpha1.Catalog) error {
 	var errs []error
-	for _, s := range userSources {
-		if err := r.keepUserSource(ctx, c, s.name, s.content); err != nil {
-			errs = append(errs, fmt.Errorf("keeping ConfigMap %s: %w", s.name, err))
+	for _, s := range resources.UserSources {
+		if err := r.keepUserSource(ctx, c, s.Name, s.Content); err != nil {
+			errs = append(errs, fmt.Errorf("keeping ConfigMap %s: %w", s.Name, err))
 		}
 	}
 	return errors.Join(errs...)
@@ -56,7 +57,7 @@ func (r *catalogs) keepUserSource(ctx context.Context, c *aihubv1alpha1.Catalog,
 	live := &corev1.ConfigMap{}
 	err = r.live.Get(ctx, key, live)
 	if apierrors.IsNotFound(err) {
-		return r.applier.Create(ctx, c, apply.Object{Config: userSourcesMap(c, name, content), Ownership: apply.Unowned})
+		return r.applier.Create(ctx, c, apply.Object{Config: resources.UserSourcesMap(c, name, content), Ownership: apply.Unowned})
 	}
 	if err != nil {
 		return err
@@ -70,12 +71,12 @@ func (r *catalogs) keepUserSource(ctx context.Context, c *aihubv1alpha1.Catalog,
 
 // keepDatabaseSecret makes the Secret of the database, adopts an older one with what it holds, and adds what is missing in it.
 func (r *catalogs) keepDatabaseSecret(ctx context.Context, c *aihubv1alpha1.Catalog) error {
-	if !ownsDatabase(c, r.snapshot(c).Inputs) {
+	if !resources.OwnsDatabase(c, r.snapshot(c).Inputs) {
 		return nil
 	}
-	key := client.ObjectKey{Namespace: c.Namespace, Name: databaseName}
+	key := client.ObjectKey{Namespace: c.Namespace, Name: resources.DatabaseName}
 	known, err := r.metadataOf(ctx, secretKind, key)
-	if err != nil || known != nil && r.remembered(c.UID).isGood(databaseName, known) {
+	if err != nil || known != nil && r.remembered(c.UID).isGood(resources.DatabaseName, known) {
 		return err
 	}
 	live := &corev1.Secret{}
@@ -92,7 +93,7 @@ func (r *catalogs) keepDatabaseSecret(ctx context.Context, c *aihubv1alpha1.Cata
 		return r.notApplied(c, err)
 	}
 	if live.UID != "" && ours(live) && metav1.IsControlledBy(live, c) && maps.EqualFunc(live.Data, data, slices.Equal[[]byte]) {
-		r.remembered(c.UID).found(databaseName, live)
+		r.remembered(c.UID).found(resources.DatabaseName, live)
 	}
 	return nil
 }
@@ -104,13 +105,13 @@ func completed(data map[string][]byte, user, database string) map[string][]byte 
 	if all == nil {
 		all = map[string][]byte{}
 	}
-	for key, value := range map[string]string{keyDatabase: database, keyUser: user} {
+	for key, value := range map[string]string{resources.KeyDatabase: database, resources.KeyUser: user} {
 		if len(all[key]) == 0 {
 			all[key] = []byte(value)
 		}
 	}
-	if len(all[keyPassword]) == 0 {
-		all[keyPassword] = []byte(resources.NewPassword())
+	if len(all[resources.KeyPassword]) == 0 {
+		all[resources.KeyPassword] = []byte(common.NewPassword())
 	}
 	return all
 }
@@ -120,5 +121,5 @@ func databaseSecret(c *aihubv1alpha1.Catalog, kind corev1.SecretType, data map[s
 	if kind == "" {
 		kind = corev1.SecretTypeOpaque
 	}
-	return corev1ac.Secret(databaseName, c.Namespace).WithLabels(labels(databaseName)).WithType(kind).WithData(data)
+	return corev1ac.Secret(resources.DatabaseName, c.Namespace).WithLabels(resources.Labels(resources.DatabaseName)).WithType(kind).WithData(data)
 }

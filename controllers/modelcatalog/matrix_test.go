@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 )
 
 // variant is what the list of objects of a catalog depends on.
@@ -29,7 +30,7 @@ func (v variant) catalog() *aihubv1alpha1.Catalog {
 	return c
 }
 
-func (v variant) inputs() Inputs {
+func (v variant) inputs() resources.Inputs {
 	in := openShift()
 	in.OpenShift, in.SkipDatabase = v.ocp, v.skip
 	if v.gateway {
@@ -106,7 +107,7 @@ func TestAnySourcesAreServed(t *testing.T) {
 		v := judge(good(names...), nil, always)
 		in := kubernetes()
 		in.Sources = v.mounted
-		desired := serverDeployment(sample(), in)
+		desired := resources.ServerDeployment(sample(), in)
 		pod := desired.Spec.Template.Spec
 		server := pod.Containers[0]
 		want := []string{"--listen=0.0.0.0:8080"}
@@ -171,16 +172,16 @@ func TestFaultAtEveryCall(t *testing.T) {
 			t.Errorf("call %d: ended with %v", n, err)
 		}
 		b.fail = failing(0)
-		secret := &corev1.Secret{ObjectMeta: named(databaseName)}
+		secret := &corev1.Secret{ObjectMeta: named(resources.DatabaseName)}
 		made := b.get(secret)
-		before := string(secret.Data[keyPassword])
+		before := string(secret.Data[resources.KeyPassword])
 		b.settle()
 		for _, o := range everything() {
 			if !b.get(o) {
 				t.Errorf("call %d: %T %s is not there", n, o, o.GetName())
 			}
 		}
-		if after := string(must(b, secret).Data[keyPassword]); after == "" || made && before != after {
+		if after := string(must(b, secret).Data[resources.KeyPassword]); after == "" || made && before != after {
 			t.Errorf("call %d: the password is another one", n)
 		}
 	}
@@ -191,8 +192,8 @@ func TestJourney(t *testing.T) {
 	b := newBench(t, sample()).onOpenShift()
 	b.settle()
 	mine := "catalogs:\n- id: mine # ours\n"
-	sources := &corev1.ConfigMap{ObjectMeta: named(modelSources)}
-	b.change(sources, func() { sources.Data[sourcesKey] = mine })
+	sources := &corev1.ConfigMap{ObjectMeta: named(resources.ModelSources)}
+	b.change(sources, func() { sources.Data[resources.SourcesKey] = mine })
 	c := sample()
 	for i, change := range []func(*aihubv1alpha1.CatalogSpec){
 		func(s *aihubv1alpha1.CatalogSpec) {
@@ -206,7 +207,7 @@ func TestJourney(t *testing.T) {
 		b.settle()
 		b.restart()
 		b.settle()
-		if got := must(b, sources).Data[sourcesKey]; got != mine || len(sources.OwnerReferences) > 0 {
+		if got := must(b, sources).Data[resources.SourcesKey]; got != mine || len(sources.OwnerReferences) > 0 {
 			t.Errorf("step %d: sources %q, owners %v", i, got, sources.OwnerReferences)
 		}
 	}
@@ -216,7 +217,7 @@ func TestJourney(t *testing.T) {
 	if _, err := b.pass(); err != nil || b.get(sample()) {
 		t.Fatalf("it is left: %v", err)
 	}
-	if got := must(b, sources).Data[sourcesKey]; got != mine {
+	if got := must(b, sources).Data[resources.SourcesKey]; got != mine {
 		t.Errorf("deleted with the catalog: %q", got)
 	}
 	for _, o := range append(everything(), liveRoute()) { // as the garbage collector does
@@ -231,10 +232,10 @@ func TestJourney(t *testing.T) {
 	b.create(next)
 	b.restart()
 	b.settle()
-	if d := must(b, &appsv1.Deployment{ObjectMeta: named(baseName)}); !metav1.IsControlledBy(d, next) {
+	if d := must(b, &appsv1.Deployment{ObjectMeta: named(resources.Name)}); !metav1.IsControlledBy(d, next) {
 		t.Errorf("the Deployment belongs to %v", d.OwnerReferences)
 	}
-	if got := must(b, sources).Data[sourcesKey]; got != mine {
+	if got := must(b, sources).Data[resources.SourcesKey]; got != mine {
 		t.Errorf("the next catalog wrote %q", got)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
@@ -29,15 +30,15 @@ func literal(kind schema.GroupVersionKind, namespace, name string) *unstructured
 }
 
 func liveRoute() *unstructured.Unstructured {
-	return literal(capability.Route, "lab-registries", routeName)
+	return literal(capability.Route, "lab-registries", resources.RouteName)
 }
 
 func httpRouteIn(namespace string) *unstructured.Unstructured {
-	return literal(capability.HTTPRoute, namespace, baseName)
+	return literal(capability.HTTPRoute, namespace, resources.Name)
 }
 
 func grant() *unstructured.Unstructured {
-	return literal(capability.ReferenceGrant, "lab-registries", grantName)
+	return literal(capability.ReferenceGrant, "lab-registries", resources.GrantName)
 }
 
 func field(t *testing.T, o *unstructured.Unstructured, path ...string) string {
@@ -57,8 +58,8 @@ func TestGatewayModeComesAndGoes(t *testing.T) {
 	if host := field(t, must(b, liveRoute()), "spec", "host"); host != "model-catalog.apps.example.com" {
 		t.Errorf("host %q", host)
 	}
-	must(b, &networkingv1.NetworkPolicy{ObjectMeta: named(routePolicy)})
-	if b.get(httpRouteIn("redhat-ods-applications")) || b.get(grant()) || b.get(&corev1.Secret{ObjectMeta: named(certificateSecret)}) {
+	must(b, &networkingv1.NetworkPolicy{ObjectMeta: named(resources.RoutePolicy)})
+	if b.get(httpRouteIn("redhat-ods-applications")) || b.get(grant()) || b.get(&corev1.Secret{ObjectMeta: named(resources.CertificateSecret)}) {
 		t.Error("there is more than a Route")
 	}
 
@@ -66,10 +67,10 @@ func TestGatewayModeComesAndGoes(t *testing.T) {
 	b.settle()
 	must(b, liveRoute())
 	must(b, grant())
-	if of := must(b, httpRouteIn("redhat-ods-applications")).GetLabels()[labelNamespace]; of != "lab-registries" {
+	if of := must(b, httpRouteIn("redhat-ods-applications")).GetLabels()[resources.LabelNamespace]; of != "lab-registries" {
 		t.Errorf("the HTTPRoute is that of %q", of)
 	}
-	if got := must(b, &corev1.Service{ObjectMeta: named(baseName)}).Annotations[annotationAddress]; got != "gateway.example.com/catalog" {
+	if got := must(b, &corev1.Service{ObjectMeta: named(resources.Name)}).Annotations[resources.AnnotationAddress]; got != "gateway.example.com/catalog" {
 		t.Errorf("address %q", got)
 	}
 
@@ -95,17 +96,17 @@ func TestGatewayModeComesAndGoes(t *testing.T) {
 func TestCapabilitiesChange(t *testing.T) {
 	b := newBench(t, sample())
 	b.settle()
-	must(b, &networkingv1.NetworkPolicy{ObjectMeta: named(ingressPolicy)})
+	must(b, &networkingv1.NetworkPolicy{ObjectMeta: named(resources.IngressPolicy)})
 	b.onOpenShift()
 	b.settle()
 	must(b, liveRoute())
-	if b.get(&networkingv1.NetworkPolicy{ObjectMeta: named(ingressPolicy)}) {
+	if b.get(&networkingv1.NetworkPolicy{ObjectMeta: named(resources.IngressPolicy)}) {
 		t.Error("the policy of plain Kubernetes is left: it would open what that of the Route closes")
 	}
 	b.r.settings.Gateway.Domain = "gateway.example.com"
 	b.served = capability.NewSet(capability.Route)
 	b.settle()
-	if got := must(b, &corev1.Service{ObjectMeta: named(baseName)}).Annotations[annotationAddress]; strings.HasPrefix(got, "gateway") {
+	if got := must(b, &corev1.Service{ObjectMeta: named(resources.Name)}).Annotations[resources.AnnotationAddress]; strings.HasPrefix(got, "gateway") {
 		t.Errorf("D22: address %q without a Gateway API", got)
 	}
 	b.onOpenShift()
@@ -142,7 +143,7 @@ func TestFinalizeOnOpenShift(t *testing.T) {
 	b.settle()
 	b.r.settings.Gateway.Domain, b.r.settings.Gateway.RouteNamespace = "", "elsewhere"
 	legacy := httpRouteIn("elsewhere")
-	legacy.SetLabels(map[string]string{labelCreatedBy: createdBy})
+	legacy.SetLabels(map[string]string{resources.LabelCreatedBy: resources.CreatedBy})
 	b.create(legacy)
 	if err := b.server.Delete(t.Context(), must(b, sample())); err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
@@ -22,14 +23,14 @@ func TestEndOfAMisplacedCatalog(t *testing.T) {
 	if err := b.r.finalize(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
-	if !b.get(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: delegatorBinding}}) {
+	if !b.get(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: resources.DelegatorBinding}}) {
 		t.Error("the binding of the Catalog in charge is gone")
 	}
 }
 
 // A binding that does not say whose it is, as releases before this one made it, stays with the Catalog in charge.
 func TestEndBesideTheCatalogInCharge(t *testing.T) {
-	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: delegatorBinding, Labels: map[string]string{labelCreatedBy: createdBy}}}
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: resources.DelegatorBinding, Labels: map[string]string{resources.LabelCreatedBy: resources.CreatedBy}}}
 	b := newBench(t, sample(), binding)
 	later := sample()
 	later.Namespace, later.UID = "elsewhere", "later"
@@ -43,7 +44,7 @@ func TestEndBesideTheCatalogInCharge(t *testing.T) {
 
 // The binding is watched by its name: whoever takes the labels away wakes the Catalog too.
 func TestBindingIsWatchedByName(t *testing.T) {
-	taken := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: delegatorBinding, Labels: names.Labels("modelregistry")}}
+	taken := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: resources.DelegatorBinding, Labels: names.Labels("modelregistry")}}
 	other := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "demo-auth-delegator", Labels: names.Labels("modelregistry")}}
 	if !ofCatalog().Update(event.UpdateEvent{ObjectOld: taken, ObjectNew: taken}) || ofCatalog().Update(event.UpdateEvent{ObjectOld: other, ObjectNew: other}) {
 		t.Error("the binding of the catalog is to be watched, and no other")
@@ -59,7 +60,7 @@ func TestBindingOfARegistry(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			binding := &rbacv1.ClusterRoleBinding{
-				ObjectMeta: metav1.ObjectMeta{Name: delegatorBinding, Labels: labels},
+				ObjectMeta: metav1.ObjectMeta{Name: resources.DelegatorBinding, Labels: labels},
 				Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "theirs", Name: "model-catalog"}},
 			}
 			b := newBench(t, sample(), binding)
@@ -70,7 +71,7 @@ func TestBindingOfARegistry(t *testing.T) {
 			c := sample()
 			b.get(c)
 			got, _ := conditions.Get(c.Status.Conditions, ConditionAvailable)
-			if got.Status != metav1.ConditionFalse || !strings.Contains(got.Message, delegatorBinding) {
+			if got.Status != metav1.ConditionFalse || !strings.Contains(got.Message, resources.DelegatorBinding) {
 				t.Errorf("condition %v", got)
 			}
 		})
@@ -78,7 +79,7 @@ func TestBindingOfARegistry(t *testing.T) {
 }
 
 func withOwner(labels map[string]string, component string) map[string]string {
-	labels[labelCreatedBy], labels[labelComponent] = createdBy, component
+	labels[resources.LabelCreatedBy], labels[resources.LabelComponent] = resources.CreatedBy, component
 	return labels
 }
 
@@ -92,10 +93,10 @@ func TestACatalogOfAListOfThePast(t *testing.T) {
 			break
 		}
 	}
-	if b.get(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: delegatorBinding}}) {
+	if b.get(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: resources.DelegatorBinding}}) {
 		t.Error("its binding is there for ever")
 	}
-	if b.get(&corev1.ConfigMap{ObjectMeta: named(modelSources)}) {
+	if b.get(&corev1.ConfigMap{ObjectMeta: named(resources.ModelSources)}) {
 		t.Error("its sources are there for ever")
 	}
 }

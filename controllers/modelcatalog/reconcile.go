@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
@@ -49,7 +50,7 @@ type catalogs struct {
 	applier *apply.Applier
 	admins  *follow.Value[[]string]
 	served  func() capability.Set
-	inputs  func() Inputs
+	inputs  func() resources.Inputs
 	// knowsDomain is false until the cluster has said what the domain of its routers is.
 	knowsDomain func() bool
 	clock       clock.Clock
@@ -115,7 +116,7 @@ func (r *catalogs) checkUses(_ context.Context, c *aihubv1alpha1.Catalog) error 
 }
 
 // current joins what is known outside of the Catalog; judged are its further sources.
-func (r *catalogs) current(ctx context.Context, c *aihubv1alpha1.Catalog) (Inputs, error) {
+func (r *catalogs) current(ctx context.Context, c *aihubv1alpha1.Catalog) (resources.Inputs, error) {
 	seen := r.snapshot(c)
 	in := seen.Inputs
 	if !seen.knowsDomain {
@@ -130,7 +131,7 @@ func (r *catalogs) current(ctx context.Context, c *aihubv1alpha1.Catalog) (Input
 	if err != nil {
 		return in, err
 	}
-	d, err := r.deployment(ctx, c, baseName)
+	d, err := r.deployment(ctx, c, resources.Name)
 	if client.IgnoreNotFound(err) != nil {
 		return in, err
 	}
@@ -150,10 +151,11 @@ func (r *catalogs) applyObjects(ctx context.Context, c *aihubv1alpha1.Catalog) e
 	if err != nil {
 		return err
 	}
-	desired, err := Build(c, in)
+	desired, err := resources.Build(c, in)
 	if err != nil {
 		return err
 	}
+	desired = adopting(desired)
 	if others, outdated, err := r.outdated(ctx, c, desired); err != nil || len(outdated) > 0 {
 		return errors.Join(err, r.deleteOutdated(ctx, c, others, outdated))
 	}
@@ -170,16 +172,16 @@ func (r *catalogs) applyObjects(ctx context.Context, c *aihubv1alpha1.Catalog) e
 }
 
 // withKept adds what is not written and must not be removed: the database, while nobody is to make one.
-func withKept(c *aihubv1alpha1.Catalog, in Inputs, desired apply.Desired) apply.Desired {
-	if !in.SkipDatabase || external(c) != nil {
+func withKept(c *aihubv1alpha1.Catalog, in resources.Inputs, desired apply.Desired) apply.Desired {
+	if !in.SkipDatabase || resources.External(c) != nil {
 		return desired
 	}
-	return append(slices.Clone(desired), buildDatabase(c, in)...)
+	return append(slices.Clone(desired), resources.BuildDatabase(c, in)...)
 }
 
 // prunable are the kinds of which an object may become unwanted, as far as the cluster serves them. Secrets stay, and so do
 // the ConfigMaps of users, which have no owner.
-func prunable(in Inputs) []schema.GroupVersionKind {
+func prunable(in resources.Inputs) []schema.GroupVersionKind {
 	kinds := []schema.GroupVersionKind{deploymentKind, serviceKind, configMapKind, policyKind, roleBindingKind}
 	if in.OpenShift {
 		kinds = append(kinds, capability.Route)
@@ -234,22 +236,22 @@ func (r *catalogs) notApplied(c *aihubv1alpha1.Catalog, err error) error {
 
 // observe tells how far the catalog is, and why it is not further.
 func (r *catalogs) observe(ctx context.Context, c *aihubv1alpha1.Catalog) error {
-	d, err := r.deployment(ctx, c, baseName)
+	d, err := r.deployment(ctx, c, resources.Name)
 	if client.IgnoreNotFound(err) != nil {
 		return err
 	}
 	if d.Status.ObservedGeneration < d.Generation && conditions.IsTrue(c.Status.Conditions, ConditionAvailable) {
 		return &reconciler.Wait{For: "the Deployment controller", Retry: soon} // a matter of milliseconds
 	}
-	a, err := serving.Judge(d, baseName, r.clock.Now(), func() ([]discoveryv1.EndpointSlice, error) {
-		return serving.Endpoints(ctx, r.cached, r.live, c.Namespace, baseName)
+	a, err := serving.Judge(d, resources.Name, r.clock.Now(), func() ([]discoveryv1.EndpointSlice, error) {
+		return serving.Endpoints(ctx, r.cached, r.live, c.Namespace, resources.Name)
 	})
 	if err != nil {
 		return err
 	}
 	if a.AskPods {
 		pods := &corev1.PodList{}
-		if err := r.live.List(ctx, pods, client.InNamespace(c.Namespace), client.MatchingLabels(selector(baseName)), client.Limit(20)); err != nil {
+		if err := r.live.List(ctx, pods, client.InNamespace(c.Namespace), client.MatchingLabels(resources.Selector(resources.Name)), client.Limit(20)); err != nil {
 			return fmt.Errorf("listing the pods of the catalog: %w", err)
 		}
 		a = explain(a, pods.Items)
@@ -271,8 +273,8 @@ func (r *catalogs) observe(ctx context.Context, c *aihubv1alpha1.Catalog) error 
 const certificateAuthority = "odh-platform-operator-model-catalog-ca"
 
 // issues reports whether the serving certificate is made here: where no platform does it, and the user does not.
-func issues(c *aihubv1alpha1.Catalog, in Inputs) bool {
-	return proxied(c) && !in.OpenShift && servingSecret(c) == certificateSecret
+func issues(c *aihubv1alpha1.Catalog, in resources.Inputs) bool {
+	return resources.Proxied(c) && !in.OpenShift && resources.ServingSecret(c) == resources.CertificateSecret
 }
 
 // keepCertificate issues the serving certificate where nobody else does, and renews what it issued.
@@ -282,8 +284,8 @@ func (r *catalogs) keepCertificate(ctx context.Context, c *aihubv1alpha1.Catalog
 		return nil
 	}
 	err := r.certificates.Keep(ctx, c, servingcert.Wanted{
-		Namespace: c.Namespace, Name: certificateSecret, Authority: certificateAuthority, Service: baseName,
-		Labels: labels(baseName), Disowns: formerOwner,
+		Namespace: c.Namespace, Name: resources.CertificateSecret, Authority: certificateAuthority, Service: resources.Name,
+		Labels: resources.Labels(resources.Name), Disowns: formerOwner,
 	})
 	if err != nil {
 		return r.notApplied(c, err)

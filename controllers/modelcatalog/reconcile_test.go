@@ -18,23 +18,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/follow"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
-	"github.com/odh-platform/odh-platform-operator/pkg/resources"
+	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
 // everything is what a Catalog has on plain Kubernetes.
 func everything() []client.Object {
 	return []client.Object{
-		&corev1.ServiceAccount{ObjectMeta: named(baseName)}, &corev1.ConfigMap{ObjectMeta: named(defaultSources)},
-		&corev1.ConfigMap{ObjectMeta: named(modelSources)}, &corev1.ConfigMap{ObjectMeta: named(mcpSources)}, &corev1.ConfigMap{ObjectMeta: named(agentSources)},
-		&appsv1.Deployment{ObjectMeta: named(baseName)}, &corev1.Service{ObjectMeta: named(baseName)},
-		&rbacv1.Role{ObjectMeta: named(baseName)}, &rbacv1.RoleBinding{ObjectMeta: named(readersBinding)}, &rbacv1.Role{ObjectMeta: named(adminName)},
-		&corev1.Secret{ObjectMeta: named(databaseName)}, &appsv1.Deployment{ObjectMeta: named(databaseName)}, &corev1.Service{ObjectMeta: named(databaseName)},
-		&networkingv1.NetworkPolicy{ObjectMeta: named(databaseName)}, &networkingv1.NetworkPolicy{ObjectMeta: named(ingressPolicy)},
-		&corev1.ConfigMap{ObjectMeta: named(proxyConfig)}, &corev1.Secret{ObjectMeta: named(certificateSecret)},
-		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: delegatorBinding}},
+		&corev1.ServiceAccount{ObjectMeta: named(resources.Name)}, &corev1.ConfigMap{ObjectMeta: named(resources.DefaultSources)},
+		&corev1.ConfigMap{ObjectMeta: named(resources.ModelSources)}, &corev1.ConfigMap{ObjectMeta: named(resources.McpSources)}, &corev1.ConfigMap{ObjectMeta: named(resources.AgentSources)},
+		&appsv1.Deployment{ObjectMeta: named(resources.Name)}, &corev1.Service{ObjectMeta: named(resources.Name)},
+		&rbacv1.Role{ObjectMeta: named(resources.Name)}, &rbacv1.RoleBinding{ObjectMeta: named(resources.ReadersBinding)}, &rbacv1.Role{ObjectMeta: named(resources.AdminName)},
+		&corev1.Secret{ObjectMeta: named(resources.DatabaseName)}, &appsv1.Deployment{ObjectMeta: named(resources.DatabaseName)}, &corev1.Service{ObjectMeta: named(resources.DatabaseName)},
+		&networkingv1.NetworkPolicy{ObjectMeta: named(resources.DatabaseName)}, &networkingv1.NetworkPolicy{ObjectMeta: named(resources.IngressPolicy)},
+		&corev1.ConfigMap{ObjectMeta: named(resources.ProxyConfig)}, &corev1.Secret{ObjectMeta: named(resources.CertificateSecret)},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: resources.DelegatorBinding}},
 	}
 }
 
@@ -74,7 +75,7 @@ func TestKilledAfterEveryWrite(t *testing.T) {
 			return nil
 		}
 		_, err := b.pass()
-		password := &corev1.Secret{ObjectMeta: named(databaseName)}
+		password := &corev1.Secret{ObjectMeta: named(resources.DatabaseName)}
 		b.get(password)
 		b.restart()
 		b.fail = failing(0)
@@ -82,8 +83,8 @@ func TestKilledAfterEveryWrite(t *testing.T) {
 		for _, o := range everything() {
 			must(b, o)
 		}
-		after := must(b, &corev1.Secret{ObjectMeta: named(databaseName)})
-		if len(password.Data) > 0 && string(password.Data[keyPassword]) != string(after.Data[keyPassword]) {
+		after := must(b, &corev1.Secret{ObjectMeta: named(resources.DatabaseName)})
+		if len(password.Data) > 0 && string(password.Data[resources.KeyPassword]) != string(after.Data[resources.KeyPassword]) {
 			t.Errorf("killed after write %d: another password", write)
 		}
 		if err == nil {
@@ -141,49 +142,49 @@ func TestFaultsAtRandom(t *testing.T) {
 func TestDrift(t *testing.T) {
 	b := newBench(t, sample())
 	b.settle()
-	edited := &corev1.ConfigMap{ObjectMeta: named(defaultSources)}
-	b.change(edited, func() { edited.Data[sourcesKey] = "catalogs: []" })
-	theirs := &corev1.ConfigMap{ObjectMeta: named(modelSources)}
+	edited := &corev1.ConfigMap{ObjectMeta: named(resources.DefaultSources)}
+	b.change(edited, func() { edited.Data[resources.SourcesKey] = "catalogs: []" })
+	theirs := &corev1.ConfigMap{ObjectMeta: named(resources.ModelSources)}
 	custom := "# ours\ncatalogs:\n    - {id:   mine, name: \"x\"}\n"
-	b.change(theirs, func() { theirs.Data[sourcesKey] = custom })
-	rule := &corev1.ConfigMap{ObjectMeta: named(proxyConfig)}
+	b.change(theirs, func() { theirs.Data[resources.SourcesKey] = custom })
+	rule := &corev1.ConfigMap{ObjectMeta: named(resources.ProxyConfig)}
 	b.change(rule, func() { rule.Data = map[string]string{"config-file.yaml": "authorization: {}"} })
-	policy := must(b, &networkingv1.NetworkPolicy{ObjectMeta: named(databaseName)})
+	policy := must(b, &networkingv1.NetworkPolicy{ObjectMeta: named(resources.DatabaseName)})
 	if err := b.server.Delete(t.Context(), policy); err != nil {
 		t.Fatal(err)
 	}
 	b.settle()
-	if must(b, edited).Data[sourcesKey] != defaultSourcesText {
+	if must(b, edited).Data[resources.SourcesKey] != resources.DefaultSourcesText {
 		t.Error("the default sources were not put back")
 	}
-	if must(b, theirs).Data[sourcesKey] != custom {
-		t.Errorf("sources of users became %q", theirs.Data[sourcesKey])
+	if must(b, theirs).Data[resources.SourcesKey] != custom {
+		t.Errorf("sources of users became %q", theirs.Data[resources.SourcesKey])
 	}
 	if !strings.Contains(must(b, rule).Data["config-file.yaml"], "services") {
 		t.Error("W1: the rule of the proxy was not put back")
 	}
-	must(b, &networkingv1.NetworkPolicy{ObjectMeta: named(databaseName)})
+	must(b, &networkingv1.NetworkPolicy{ObjectMeta: named(resources.DatabaseName)})
 }
 
 // [modelregistry-94] [modelregistry-95] The one entry goes, malformed sources stay, and neither is looked at twice.
 func TestUserSourcesAreTidied(t *testing.T) {
-	old := &corev1.ConfigMap{ObjectMeta: named(modelSources), Data: map[string]string{
-		sourcesKey: "catalogs:\n- id: default_catalog\n- id: mine\n", "other": "kept",
+	old := &corev1.ConfigMap{ObjectMeta: named(resources.ModelSources), Data: map[string]string{
+		resources.SourcesKey: "catalogs:\n- id: default_catalog\n- id: mine\n", "other": "kept",
 	}}
 	old.Annotations = map[string]string{LastApplied: "x", "theirs": "y"}
 	old.OwnerReferences = []metav1.OwnerReference{{APIVersion: "components.platform.opendatahub.io/v1alpha1", Kind: "ModelRegistry", Name: "default-modelregistry", UID: "old"}}
-	broken := &corev1.ConfigMap{ObjectMeta: named(mcpSources), Data: map[string]string{sourcesKey: "catalogs: ["}}
+	broken := &corev1.ConfigMap{ObjectMeta: named(resources.McpSources), Data: map[string]string{resources.SourcesKey: "catalogs: ["}}
 	b := newBench(t, sample(), old, broken)
 	b.settle()
 	must(b, old)
-	if old.Data[sourcesKey] != "catalogs:\n  - id: mine\n" || old.Data["other"] != "kept" || len(old.OwnerReferences) > 0 {
+	if old.Data[resources.SourcesKey] != "catalogs:\n  - id: mine\n" || old.Data["other"] != "kept" || len(old.OwnerReferences) > 0 {
 		t.Errorf("became %+v, owners %v", old.Data, old.OwnerReferences)
 	}
 	if _, left := old.Annotations[LastApplied]; left || old.Annotations["theirs"] != "y" {
 		t.Errorf("annotations %v", old.Annotations)
 	}
-	if must(b, broken).Data[sourcesKey] != "catalogs: [" {
-		t.Errorf("malformed sources became %q", broken.Data[sourcesKey])
+	if must(b, broken).Data[resources.SourcesKey] != "catalogs: [" {
+		t.Errorf("malformed sources became %q", broken.Data[resources.SourcesKey])
 	}
 	b.change(old, func() { old.Labels = nil }) // no longer in the cache
 	b.settle()
@@ -196,24 +197,24 @@ func TestUserSourcesAreTidied(t *testing.T) {
 func TestDatabaseSecret(t *testing.T) {
 	b := newBench(t, sample())
 	b.settle()
-	made := must(b, &corev1.Secret{ObjectMeta: named(databaseName)})
-	if string(made.Data[keyDatabase]) != "model_catalog" || string(made.Data[keyUser]) != "catalog_user" || len(made.Data[keyPassword]) != 24 {
+	made := must(b, &corev1.Secret{ObjectMeta: named(resources.DatabaseName)})
+	if string(made.Data[resources.KeyDatabase]) != "model_catalog" || string(made.Data[resources.KeyUser]) != "catalog_user" || len(made.Data[resources.KeyPassword]) != 24 {
 		t.Errorf("made %v", made.Data)
 	}
-	old := &corev1.Secret{ObjectMeta: named(databaseName), Data: map[string][]byte{keyPassword: []byte("p@ss"), "more": []byte("1")}}
+	old := &corev1.Secret{ObjectMeta: named(resources.DatabaseName), Data: map[string][]byte{resources.KeyPassword: []byte("p@ss"), "more": []byte("1")}}
 	old.Annotations = map[string]string{LastApplied: "the password"}
 	b = newBench(t, sample(), old)
 	b.settle()
 	must(b, old)
-	if string(old.Data[keyPassword]) != "p@ss" || string(old.Data[keyUser]) != "catalog_user" || string(old.Data["more"]) != "1" {
+	if string(old.Data[resources.KeyPassword]) != "p@ss" || string(old.Data[resources.KeyUser]) != "catalog_user" || string(old.Data["more"]) != "1" {
 		t.Errorf("adopted as %v", old.Data)
 	}
 	if len(old.Annotations) > 0 || !metav1.IsControlledBy(old, must(b, sample())) {
 		t.Errorf("annotations %v, owners %v", old.Annotations, old.OwnerReferences)
 	}
-	b.change(old, func() { old.Data[keyPassword] = []byte("new") })
+	b.change(old, func() { old.Data[resources.KeyPassword] = []byte("new") })
 	b.settle()
-	if string(must(b, old).Data[keyPassword]) != "new" {
+	if string(must(b, old).Data[resources.KeyPassword]) != "new" {
 		t.Error("a password that somebody changed was changed back")
 	}
 }
@@ -222,7 +223,7 @@ func TestDatabaseSecret(t *testing.T) {
 func TestNewPassword(t *testing.T) {
 	seen := map[string]bool{}
 	for range 100 {
-		p := resources.NewPassword()
+		p := common.NewPassword()
 		if len(p) < 20 || seen[p] || strings.Trim(p, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_=") != "" {
 			t.Errorf("password %q", p)
 		}
@@ -239,20 +240,20 @@ func TestAdministrators(t *testing.T) {
 		b.r.admins.SetServed(true)
 	}
 	unread()
-	if _, err := b.pass(); err != nil || b.get(&rbacv1.RoleBinding{ObjectMeta: named(adminBinding)}) {
+	if _, err := b.pass(); err != nil || b.get(&rbacv1.RoleBinding{ObjectMeta: named(resources.AdminBinding)}) {
 		t.Errorf("before Auth was read: %v", err)
 	}
 	b.r.admins.Take(&unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"adminGroups": []any{"odh-admins"}}}})
 	b.settle()
-	if binding := must(b, &rbacv1.RoleBinding{ObjectMeta: named(adminBinding)}); binding.Subjects[0].Name != "odh-admins" || binding.RoleRef.Name != adminName {
+	if binding := must(b, &rbacv1.RoleBinding{ObjectMeta: named(resources.AdminBinding)}); binding.Subjects[0].Name != "odh-admins" || binding.RoleRef.Name != resources.AdminName {
 		t.Errorf("binding %+v", binding)
 	}
 	unread()
 	b.settle()
-	must(b, &rbacv1.RoleBinding{ObjectMeta: named(adminBinding)})
+	must(b, &rbacv1.RoleBinding{ObjectMeta: named(resources.AdminBinding)})
 	b.r.admins.Take(nil)
 	b.settle()
-	if b.get(&rbacv1.RoleBinding{ObjectMeta: named(adminBinding)}) {
+	if b.get(&rbacv1.RoleBinding{ObjectMeta: named(resources.AdminBinding)}) {
 		t.Error("the binding outlives the groups")
 	}
 }
@@ -262,14 +263,14 @@ func TestLabelledSources(t *testing.T) {
 	b := newBench(t, sample())
 	b.settle()
 	mounts := func() []string {
-		return presentSources(must(b, &appsv1.Deployment{ObjectMeta: named(baseName)}).Spec.Template.Spec.Volumes)
+		return presentSources(must(b, &appsv1.Deployment{ObjectMeta: named(resources.Name)}).Spec.Template.Spec.Volumes)
 	}
 	add := func(name string, data map[string]string) {
 		m := &corev1.ConfigMap{ObjectMeta: named(name), Data: data}
-		m.Labels = map[string]string{SourceLabel: "true"}
+		m.Labels = map[string]string{resources.SourceLabel: "true"}
 		b.create(m)
 	}
-	content := map[string]string{sourcesKey: "catalogs: []"}
+	content := map[string]string{resources.SourcesKey: "catalogs: []"}
 	add("zebra", content)
 	add("alpha", content)
 	add("empty", nil)
@@ -310,7 +311,7 @@ func TestSecondCatalog(t *testing.T) {
 	c.CreationTimestamp = metav1.NewTime(now)
 	b := newBench(t, c, older)
 	b.settle()
-	if b.get(&appsv1.Deployment{ObjectMeta: named(baseName)}) {
+	if b.get(&appsv1.Deployment{ObjectMeta: named(resources.Name)}) {
 		t.Error("it works")
 	}
 	got, _ := conditions.Get(must(b, sample()).Status.Conditions, ConditionAvailable)
@@ -321,7 +322,7 @@ func TestSecondCatalog(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.settle()
-	must(b, &appsv1.Deployment{ObjectMeta: named(baseName)})
+	must(b, &appsv1.Deployment{ObjectMeta: named(resources.Name)})
 }
 
 // D9: whatever the API server says to a write, a Deployment is not deleted for it.
@@ -334,7 +335,7 @@ func TestForbiddenDeletesNothing(t *testing.T) {
 	})
 	b.fail = func(verb string) error {
 		if verb == "apply" {
-			return apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, baseName, errors.New("quota"))
+			return apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, resources.Name, errors.New("quota"))
 		}
 		return nil
 	}
@@ -342,7 +343,7 @@ func TestForbiddenDeletesNothing(t *testing.T) {
 	if _, err := b.pass(); !apierrors.IsForbidden(err) {
 		t.Errorf("error %v", err)
 	}
-	must(b, &appsv1.Deployment{ObjectMeta: named(baseName)})
+	must(b, &appsv1.Deployment{ObjectMeta: named(resources.Name)})
 	if slices.ContainsFunc(b.writes, func(w string) bool { return strings.HasPrefix(w, "delete") }) {
 		t.Errorf("writes %v", b.writes)
 	}
@@ -354,7 +355,7 @@ func TestForbiddenDeletesNothing(t *testing.T) {
 
 // [modelregistry-78] The finalizer removes the binding of cluster scope, of this Catalog only.
 func TestFinalize(t *testing.T) {
-	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: delegatorBinding}}
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: resources.DelegatorBinding}}
 	b := newBench(t, sample())
 	b.settle()
 	if err := b.server.Delete(t.Context(), must(b, sample())); err != nil {
@@ -363,13 +364,13 @@ func TestFinalize(t *testing.T) {
 	if _, err := b.pass(); err != nil || b.get(binding) || b.get(sample()) {
 		t.Errorf("binding left %v, Catalog left %v, %v", b.get(binding), b.get(sample()), err)
 	}
-	if !b.get(&corev1.ConfigMap{ObjectMeta: named(modelSources)}) {
+	if !b.get(&corev1.ConfigMap{ObjectMeta: named(resources.ModelSources)}) {
 		t.Error("the sources of users are gone")
 	}
 
 	b = newBench(t, sample())
 	b.settle()
-	b.change(binding, func() { binding.Labels[labelNamespace] = "another" })
+	b.change(binding, func() { binding.Labels[resources.LabelNamespace] = "another" })
 	if err := b.server.Delete(t.Context(), must(b, sample())); err != nil {
 		t.Fatal(err)
 	}
@@ -382,17 +383,17 @@ func TestFinalize(t *testing.T) {
 func TestCertificate(t *testing.T) {
 	b := newBench(t, sample())
 	b.settle()
-	first := must(b, &corev1.Secret{ObjectMeta: named(certificateSecret)})
+	first := must(b, &corev1.Secret{ObjectMeta: named(resources.CertificateSecret)})
 	b.later(365 * 24 * time.Hour * 3 / 4)
 	b.settle()
-	if again := must(b, &corev1.Secret{ObjectMeta: named(certificateSecret)}); string(again.Data["tls.crt"]) == string(first.Data["tls.crt"]) {
+	if again := must(b, &corev1.Secret{ObjectMeta: named(resources.CertificateSecret)}); string(again.Data["tls.crt"]) == string(first.Data["tls.crt"]) {
 		t.Error("it was not renewed")
 	}
 	result, err := b.pass()
 	if err != nil || result.RequeueAfter <= 0 {
 		t.Errorf("nobody comes back for the renewal: %+v, %v", result, err)
 	}
-	theirs := &corev1.Secret{ObjectMeta: named(certificateSecret), Data: map[string][]byte{"tls.crt": []byte("theirs")}}
+	theirs := &corev1.Secret{ObjectMeta: named(resources.CertificateSecret), Data: map[string][]byte{"tls.crt": []byte("theirs")}}
 	b = newBench(t, sample(), theirs)
 	b.settle()
 	if string(must(b, theirs).Data["tls.crt"]) != "theirs" || len(theirs.OwnerReferences) > 0 {

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
@@ -110,7 +111,7 @@ func TestWhatIsNewSinceTheRecording(t *testing.T) {
 	for _, now := range built(t, sample(), kubernetes()) {
 		old := find(recorded, now.GetKind(), now.GetName())
 		if old == nil {
-			if keyOf(now) != "NetworkPolicy/"+ingressPolicy {
+			if keyOf(now) != "NetworkPolicy/"+resources.IngressPolicy {
 				t.Errorf("%s is new", keyOf(now))
 			}
 			continue

@@ -8,6 +8,7 @@ import (
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 )
@@ -17,26 +18,26 @@ import (
 // proxy is ours and never another. The Secret of a database elsewhere is among them only if it has the name of our own: the
 // catalog may read no other Secrets, among which are the passwords of registries.
 func references(c *aihubv1alpha1.Catalog, deployment string) []reference.Reference {
-	if ext := external(c); ext != nil && deployment == baseName && ext.SecretName != databaseName {
+	if ext := resources.External(c); ext != nil && deployment == resources.Name && ext.SecretName != resources.DatabaseName {
 		return nil
 	}
-	return []reference.Reference{{Kind: reference.Secret, Name: databaseName, Keys: []string{keyDatabase, keyUser, keyPassword}}}
+	return []reference.Reference{{Kind: reference.Secret, Name: resources.DatabaseName, Keys: []string{resources.KeyDatabase, resources.KeyUser, resources.KeyPassword}}}
 }
 
 // sourcesOfUsers are the ConfigMaps of users without whose key the server does not start. It notices changes by itself, so that
 // none rolls its pods.
 func sourcesOfUsers() []reference.Reference {
-	refs := make([]reference.Reference, 0, len(userSources))
-	for _, s := range userSources {
-		refs = append(refs, reference.Reference{Kind: reference.ConfigMap, Name: s.name, Keys: []string{sourcesKey}})
+	refs := make([]reference.Reference, 0, len(resources.UserSources))
+	for _, s := range resources.UserSources {
+		refs = append(refs, reference.Reference{Kind: reference.ConfigMap, Name: s.Name, Keys: []string{resources.SourcesKey}})
 	}
 	return refs
 }
 
 // reportMissing names in a condition what pods need and does not exist, but for objects that are about to be made here.
-func reportMissing(c *aihubv1alpha1.Catalog, in Inputs, missing []reference.Missing) {
+func reportMissing(c *aihubv1alpha1.Catalog, in resources.Inputs, missing []reference.Missing) {
 	reference.Report(&c.Status.Conditions, c.Generation, c.Namespace, slices.DeleteFunc(missing, func(x reference.Missing) bool {
-		return x.Key == "" && (x.Kind == reference.ConfigMap || ownsDatabase(c, in))
+		return x.Key == "" && (x.Kind == reference.ConfigMap || resources.OwnsDatabase(c, in))
 	}))
 }
 

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
@@ -22,7 +23,7 @@ func TestEveryVariableFromASecretIsFollowed(t *testing.T) {
 	for _, c := range []*aihubv1alpha1.Catalog{sample(), sample(withExternal(aihubv1alpha1.ExternalDatabase{Host: "h", SecretName: "db"}))} {
 		b := newBench(t, c)
 		b.settle()
-		for _, name := range []string{baseName, databaseName} {
+		for _, name := range []string{resources.Name, resources.DatabaseName} {
 			d := &appsv1.Deployment{ObjectMeta: named(name)}
 			if !b.get(d) {
 				continue
@@ -44,7 +45,7 @@ func TestEveryVariableFromASecretIsFollowed(t *testing.T) {
 func (b *bench) rolled() []string {
 	b.Helper()
 	var names []string
-	for _, name := range []string{baseName, databaseName} {
+	for _, name := range []string{resources.Name, resources.DatabaseName} {
 		d := &appsv1.Deployment{ObjectMeta: named(name)}
 		if !b.get(d) {
 			continue
@@ -59,10 +60,10 @@ func (b *bench) rolled() []string {
 
 // [W2]
 func TestPodsOfTheCatalogRollWhenWhatTheyReadChanges(t *testing.T) {
-	b := newBench(t, sample(), &corev1.Secret{ObjectMeta: named("db"), Data: map[string][]byte{keyPassword: []byte("a"), keyUser: []byte("u"), keyDatabase: []byte("d")}})
+	b := newBench(t, sample(), &corev1.Secret{ObjectMeta: named("db"), Data: map[string][]byte{resources.KeyPassword: []byte("a"), resources.KeyUser: []byte("u"), resources.KeyDatabase: []byte("d")}})
 	b.settle()
-	own, other := &corev1.Secret{ObjectMeta: named(databaseName)}, &corev1.Secret{ObjectMeta: named("db")}
-	sources, server := &corev1.ConfigMap{ObjectMeta: named(modelSources)}, &appsv1.Deployment{ObjectMeta: named(baseName)}
+	own, other := &corev1.Secret{ObjectMeta: named(resources.DatabaseName)}, &corev1.Secret{ObjectMeta: named("db")}
+	sources, server := &corev1.ConfigMap{ObjectMeta: named(resources.ModelSources)}, &appsv1.Deployment{ObjectMeta: named(resources.Name)}
 	c := sample()
 	for _, step := range []struct {
 		name string
@@ -71,24 +72,24 @@ func TestPodsOfTheCatalogRollWhenWhatTheyReadChanges(t *testing.T) {
 	}{
 		{"a new catalog", func() {}, nil},
 		{"a restart", b.restart, nil},
-		{"a password", func() { b.change(own, func() { own.Data[keyPassword] = []byte("rotated") }) }, []string{baseName, databaseName}},
+		{"a password", func() { b.change(own, func() { own.Data[resources.KeyPassword] = []byte("rotated") }) }, []string{resources.Name, resources.DatabaseName}},
 		{"nothing since", func() {}, nil},
 		{"a key that no pod reads", func() { b.change(own, func() { own.Data["note"] = []byte("x") }) }, nil},
-		{"sources, which the server reads by itself", func() { b.change(sources, func() { sources.Data[sourcesKey] = "catalogs: [] # mine\n" }) }, nil},
-		{"a Secret that is not its own", func() { b.change(other, func() { other.Data[keyPassword] = []byte("b") }) }, nil},
+		{"sources, which the server reads by itself", func() { b.change(sources, func() { sources.Data[resources.SourcesKey] = "catalogs: [] # mine\n" }) }, nil},
+		{"a Secret that is not its own", func() { b.change(other, func() { other.Data[resources.KeyPassword] = []byte("b") }) }, nil},
 		{"the manager of before, which recorded nothing", func() {
 			b.change(server, func() { delete(server.Annotations, reference.BaselineAnnotation) })
 			b.restart()
 		}, nil},
-		{"a password after that", func() { b.change(own, func() { own.Data[keyPassword] = []byte("again") }) }, []string{baseName, databaseName}},
+		{"a password after that", func() { b.change(own, func() { own.Data[resources.KeyPassword] = []byte("again") }) }, []string{resources.Name, resources.DatabaseName}},
 		{"another database", func() {
 			b.change(c, func() { withExternal(aihubv1alpha1.ExternalDatabase{Host: "db", SecretName: "db"})(&c.Spec) })
 		}, nil},
-		{"the password of that, which the catalog may not read", func() { b.change(other, func() { other.Data[keyPassword] = []byte("c") }) }, nil},
+		{"the password of that, which the catalog may not read", func() { b.change(other, func() { other.Data[resources.KeyPassword] = []byte("c") }) }, nil},
 		{"its own again", func() { b.change(c, func() { c.Spec = aihubv1alpha1.CatalogSpec{} }) }, nil},
 		{"a label", func() { b.change(own, func() { own.Labels["theirs"] = "1" }) }, nil},
 		{"a Deployment that lost our label", func() { b.change(server, func() { delete(server.Labels, names.OperatorLabel) }) }, nil},
-		{"the user", func() { b.change(own, func() { own.Data[keyUser] = []byte("another") }) }, []string{baseName, databaseName}},
+		{"the user", func() { b.change(own, func() { own.Data[resources.KeyUser] = []byte("another") }) }, []string{resources.Name, resources.DatabaseName}},
 	} {
 		step.do()
 		b.settle()
@@ -111,7 +112,7 @@ func TestWhatPodsReadMustBeKnown(t *testing.T) {
 		}
 		return nil
 	}
-	objects, err := Build(sample(), kubernetes())
+	objects, err := resources.Build(sample(), kubernetes())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,8 +124,8 @@ func TestWhatPodsReadMustBeKnown(t *testing.T) {
 // What pods need and the catalog can see is told of while it is missing, and no longer once it is back. Its own objects are made.
 func TestMissingReferences(t *testing.T) {
 	b := newBench(t, sample())
-	own := &corev1.Secret{ObjectMeta: named(databaseName), Data: map[string][]byte{keyDatabase: []byte("d"), keyUser: []byte("u"), keyPassword: []byte("p")}}
-	sources := &corev1.ConfigMap{ObjectMeta: named(modelSources)}
+	own := &corev1.Secret{ObjectMeta: named(resources.DatabaseName), Data: map[string][]byte{resources.KeyDatabase: []byte("d"), resources.KeyUser: []byte("u"), resources.KeyPassword: []byte("p")}}
+	sources := &corev1.ConfigMap{ObjectMeta: named(resources.ModelSources)}
 	c := sample()
 	for _, step := range []struct {
 		name string
@@ -136,14 +137,16 @@ func TestMissingReferences(t *testing.T) {
 		{"sources without their key", func() { b.change(sources, func() { sources.Data = map[string]string{"source.yaml": "catalogs: []"} }) },
 			"In namespace lab-registries: ConfigMap model-catalog-sources has no key sources.yaml; add it"},
 		{"a database elsewhere", func() {
-			b.change(c, func() { withExternal(aihubv1alpha1.ExternalDatabase{Host: "db", SecretName: databaseName})(&c.Spec) })
+			b.change(c, func() {
+				withExternal(aihubv1alpha1.ExternalDatabase{Host: "db", SecretName: resources.DatabaseName})(&c.Spec)
+			})
 			b.remove(own.DeepCopy())
 		}, "In namespace lab-registries: ConfigMap model-catalog-sources has no key sources.yaml; add it; Secret model-catalog-postgres does not exist; create it"},
 		{"both again", func() {
-			b.change(sources, func() { sources.Data = map[string]string{sourcesKey: "catalogs: []"} })
+			b.change(sources, func() { sources.Data = map[string]string{resources.SourcesKey: "catalogs: []"} })
 			b.create(own.DeepCopy())
 		}, ""},
-		{"without the user", func() { b.change(own, func() { delete(own.Data, keyUser) }) },
+		{"without the user", func() { b.change(own, func() { delete(own.Data, resources.KeyUser) }) },
 			"In namespace lab-registries: Secret model-catalog-postgres has no key database-user; add it"},
 		{"a Secret that the catalog may not read", func() { b.change(c, func() { c.Spec.Database.External.SecretName = "theirs" }) }, ""},
 	} {

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
@@ -18,12 +19,12 @@ import (
 func (r *catalogs) removeUnwanted(ctx context.Context, c *aihubv1alpha1.Catalog) error {
 	errs := []error{r.removeLeftovers(ctx, c)}
 	in := r.snapshot(c).Inputs
-	if !proxied(c) {
+	if !resources.Proxied(c) {
 		errs = append(errs, r.removeOutside(ctx, c, clusterBindingKind, ""))
 	}
 	if in.HTTPRoutes {
 		keep := ""
-		if in.gatewayMode() {
+		if in.GatewayMode() {
 			keep = in.Gateway.RouteNamespace
 		}
 		errs = append(errs, r.removeOutside(ctx, c, capability.HTTPRoute, keep))
@@ -34,7 +35,7 @@ func (r *catalogs) removeUnwanted(ctx context.Context, c *aihubv1alpha1.Catalog)
 
 // removeOutside removes our objects of a kind that has no owner, of this Catalog, but for those in the namespace that is kept.
 func (r *catalogs) removeOutside(ctx context.Context, c *aihubv1alpha1.Catalog, kind schema.GroupVersionKind, keep string) error {
-	return r.applier.RemoveLabelled(ctx, c.UID, kind, map[string]string{labelNamespace: c.Namespace}, func(o client.Object) bool {
+	return r.applier.RemoveLabelled(ctx, c.UID, kind, map[string]string{resources.LabelNamespace: c.Namespace}, func(o client.Object) bool {
 		return keep != "" && o.GetNamespace() == keep
 	})
 }
@@ -51,11 +52,11 @@ func (r *catalogs) finalize(ctx context.Context, c *aihubv1alpha1.Catalog) error
 	}
 	in := r.takeSnapshot(c)
 	errs := []error{
-		r.removeLive(ctx, c, clusterBindingKind, client.ObjectKey{Name: delegatorBinding}),
+		r.removeLive(ctx, c, clusterBindingKind, client.ObjectKey{Name: resources.DelegatorBinding}),
 	}
 	if in.HTTPRoutes {
 		errs = append(errs,
-			r.removeLive(ctx, c, capability.HTTPRoute, client.ObjectKey{Namespace: in.Gateway.RouteNamespace, Name: baseName}),
+			r.removeLive(ctx, c, capability.HTTPRoute, client.ObjectKey{Namespace: in.Gateway.RouteNamespace, Name: resources.Name}),
 			r.removeOutside(ctx, c, capability.HTTPRoute, ""))
 	}
 	return errors.Join(errs...)
@@ -64,7 +65,7 @@ func (r *catalogs) finalize(ctx context.Context, c *aihubv1alpha1.Catalog) error
 // removeLive removes one object by name, as the API server has it.
 func (r *catalogs) removeLive(ctx context.Context, c *aihubv1alpha1.Catalog, kind schema.GroupVersionKind, key client.ObjectKey) error {
 	return r.applier.RemoveNamed(ctx, c.UID, kind, key, func(found *metav1.PartialObjectMetadata) (bool, error) {
-		of, said := found.Labels[labelNamespace]
+		of, said := found.Labels[resources.LabelNamespace]
 		if !madeHere(found) || said {
 			return madeHere(found) && of == c.Namespace, nil
 		}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
@@ -24,20 +25,20 @@ func Render(settings Settings, served capability.Set, domain string, object *uns
 	}
 	in := settings.inputs(served, domain)
 	var desired apply.Desired
-	for _, m := range userSources {
-		desired = append(desired, apply.Object{Config: userSourcesMap(c, m.name, m.content), Ownership: apply.Unowned})
+	for _, m := range resources.UserSources {
+		desired = append(desired, apply.Object{Config: resources.UserSourcesMap(c, m.Name, m.Content), Ownership: apply.Unowned})
 	}
-	if ownsDatabase(c, in) {
+	if resources.OwnsDatabase(c, in) {
 		desired.Add(databaseSecret(c, corev1.SecretTypeOpaque, nil))
-		notes = append(notes, "the data of Secret "+databaseName+" is made at random in the cluster")
+		notes = append(notes, "the data of Secret "+resources.DatabaseName+" is made at random in the cluster")
 	}
 	if issues(c, in) {
-		notes = append(notes, "Secret "+servingSecret(c)+" with the certificate of the proxy is made at random in the cluster")
+		notes = append(notes, "Secret "+resources.ServingSecret(c)+" with the certificate of the proxy is made at random in the cluster")
 	}
 	if served.Has(capability.PlatformAuth) {
 		notes = append(notes, "the groups of administrators come from the Auth of the platform; no binding is shown for them")
 	}
-	built, err := Build(c, in)
+	built, err := resources.Build(c, in)
 	if err != nil {
 		return nil, nil, fmt.Errorf("building the objects of Catalog %s: %w", c.Name, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 )
 
@@ -19,35 +20,44 @@ const annotationDatabasePod = "catalog.opendatahub.io/database-pod"
 // followDatabase replaces the pods of the server when that of its database was replaced: the new one starts empty, and a server fills
 // its database when it starts, and only then. Server pods that are younger than the database need not be.
 func (r *catalogs) followDatabase(ctx context.Context, c *aihubv1alpha1.Catalog, deployments apply.Desired) error {
-	want := deployments.Deployment(baseName)
-	if want == nil || !ownsDatabase(c, r.snapshot(c).Inputs) {
+	want := deployments.Deployment(resources.Name)
+	if want == nil || !resources.OwnsDatabase(c, r.snapshot(c).Inputs) {
 		return nil
 	}
-	live, err := r.findDeployment(ctx, c, baseName)
+	live, err := r.findDeployment(ctx, c, resources.Name)
 	if err != nil || live == nil {
 		return err
 	}
 	known, replaced := live.Annotations[annotationDatabasePod], live.Spec.Template.Annotations[annotationDatabasePod]
-	database, err := r.findDeployment(ctx, c, databaseName)
+	pods, err := r.changedPods(ctx, c)
 	if err != nil {
 		return err
 	}
-	if database != nil && database.Status.AvailableReplicas > 0 && !r.remembered(c.UID).isGood(annotationDatabasePod, database) {
-		pods := &corev1.PodList{}
-		all := client.MatchingLabels{labelApp: baseName, labelComponent: baseName}
-		if err := r.live.List(ctx, pods, client.InNamespace(c.Namespace), all, client.Limit(20)); err != nil {
-			return fmt.Errorf("listing the pods of the catalog: %w", err)
+	if present := databasePod(pods); present != nil {
+		if known != "" && known != string(present.UID) && olderServer(pods, present) {
+			replaced = string(present.UID)
 		}
-		if present := databasePod(pods.Items); present != nil {
-			if known != "" && known != string(present.UID) && olderServer(pods.Items, present) {
-				replaced = string(present.UID)
-			}
-			known = string(present.UID)
-			r.remembered(c.UID).found(annotationDatabasePod, database)
-		}
+		known = string(present.UID)
 	}
 	mark(want, known, replaced)
 	return nil
+}
+
+// changedPods lists the pods of server and database when the Deployment of an available database has changed; else there are none.
+func (r *catalogs) changedPods(ctx context.Context, c *aihubv1alpha1.Catalog) ([]corev1.Pod, error) {
+	database, err := r.findDeployment(ctx, c, resources.DatabaseName)
+	if err != nil || database == nil || database.Status.AvailableReplicas == 0 || r.remembered(c.UID).isGood(annotationDatabasePod, database) {
+		return nil, err
+	}
+	pods := &corev1.PodList{}
+	all := client.MatchingLabels{resources.LabelApp: resources.Name, resources.LabelComponent: resources.Name}
+	if err := r.live.List(ctx, pods, client.InNamespace(c.Namespace), all, client.Limit(20)); err != nil {
+		return nil, fmt.Errorf("listing the pods of the catalog: %w", err)
+	}
+	if databasePod(pods.Items) != nil {
+		r.remembered(c.UID).found(annotationDatabasePod, database)
+	}
+	return pods.Items, nil
 }
 
 // mark writes both marks, as far as there are any.
@@ -64,7 +74,7 @@ func mark(d *appsv1ac.DeploymentApplyConfiguration, known, replaced string) {
 func databasePod(pods []corev1.Pod) *corev1.Pod {
 	var found *corev1.Pod
 	for i := range pods {
-		if pods[i].Labels[labelName] != databaseName || !pods[i].DeletionTimestamp.IsZero() || pods[i].Status.Phase == corev1.PodFailed {
+		if pods[i].Labels[resources.LabelName] != resources.DatabaseName || !pods[i].DeletionTimestamp.IsZero() || pods[i].Status.Phase == corev1.PodFailed {
 			continue
 		}
 		if found != nil {
@@ -79,7 +89,7 @@ func databasePod(pods []corev1.Pod) *corev1.Pod {
 func olderServer(pods []corev1.Pod, database *corev1.Pod) bool {
 	for i := range pods {
 		p := &pods[i]
-		if p.Labels[labelName] == baseName && p.DeletionTimestamp.IsZero() && p.CreationTimestamp.Before(&database.CreationTimestamp) {
+		if p.Labels[resources.LabelName] == resources.Name && p.DeletionTimestamp.IsZero() && p.CreationTimestamp.Before(&database.CreationTimestamp) {
 			return true
 		}
 	}

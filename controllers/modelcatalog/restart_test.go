@@ -8,12 +8,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 )
 
 // podOf is a pod of the catalog that was made some time after the beginning.
 func podOf(name, uid string, after time.Duration) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Namespace: sample().Namespace, Name: uid, UID: types.UID(uid), Labels: selector(name), CreationTimestamp: metav1.NewTime(time.Unix(1000, 0).Add(after)),
+		Namespace: sample().Namespace, Name: uid, UID: types.UID(uid), Labels: resources.Selector(name), CreationTimestamp: metav1.NewTime(time.Unix(1000, 0).Add(after)),
 	}}
 }
 
@@ -24,7 +26,7 @@ func TestServerFollowsItsDatabase(t *testing.T) {
 	if b.databaseMark() != "" {
 		t.Fatal("a mark without a reason")
 	}
-	server, first := podOf(baseName, "server-1", 0), podOf(databaseName, "database-1", 0)
+	server, first := podOf(resources.Name, "server-1", 0), podOf(resources.DatabaseName, "database-1", 0)
 	b.create(server)
 	b.create(first)
 	b.databaseAnswers(1)
@@ -35,7 +37,7 @@ func TestServerFollowsItsDatabase(t *testing.T) {
 	if err := b.server.Delete(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
-	second := podOf(databaseName, "database-2", time.Hour)
+	second := podOf(resources.DatabaseName, "database-2", time.Hour)
 	b.create(second)
 	b.databaseAnswers(0)
 	b.settle()
@@ -57,8 +59,8 @@ func TestServerFollowsItsDatabase(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	b.create(podOf(databaseName, "database-3", 2*time.Hour))
-	b.create(podOf(baseName, "server-3", 3*time.Hour))
+	b.create(podOf(resources.DatabaseName, "database-3", 2*time.Hour))
+	b.create(podOf(resources.Name, "server-3", 3*time.Hour))
 	b.databaseAnswers(0)
 	b.databaseAnswers(1)
 	b.settle()
@@ -69,12 +71,12 @@ func TestServerFollowsItsDatabase(t *testing.T) {
 
 func (b *bench) databaseAnswers(replicas int32) {
 	b.Helper()
-	d := must(b, &appsv1.Deployment{ObjectMeta: named(databaseName)})
+	d := must(b, &appsv1.Deployment{ObjectMeta: named(resources.DatabaseName)})
 	b.changeStatus(d, func() { d.Status.AvailableReplicas = replicas })
 }
 
 // databaseMark is the mark on the pods of the server.
 func (b *bench) databaseMark() string {
 	b.Helper()
-	return must(b, &appsv1.Deployment{ObjectMeta: named(baseName)}).Spec.Template.Annotations[annotationDatabasePod]
+	return must(b, &appsv1.Deployment{ObjectMeta: named(resources.Name)}).Spec.Template.Annotations[annotationDatabasePod]
 }

@@ -9,6 +9,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 )
 
 // shipped are the rules of the roles of this component.
@@ -49,7 +51,7 @@ func plural(kind schema.GroupVersionKind) string {
 // changed.
 func TestRightsCoverEveryObject(t *testing.T) {
 	rules := shipped(t)
-	everywhere := []Inputs{kubernetes(), openShift(behindGateway, func(in *Inputs) { in.AdminGroups = []string{"a"} })}
+	everywhere := []resources.Inputs{kubernetes(), openShift(behindGateway, func(in *resources.Inputs) { in.AdminGroups = []string{"a"} })}
 	for _, in := range everywhere {
 		for _, o := range built(t, sample(), in) {
 			kind := o.GroupVersionKind()
@@ -74,14 +76,14 @@ func TestRightsCoverEveryObject(t *testing.T) {
 func TestRightsOnTheRest(t *testing.T) {
 	rules := shipped(t)
 	for _, c := range []struct{ resource, name, verbs string }{
-		{"secrets", databaseName, "create get list watch patch delete"},
-		{"secrets", certificateSecret, "create get list watch patch"},
+		{"secrets", resources.DatabaseName, "create get list watch patch delete"},
+		{"secrets", resources.CertificateSecret, "create get list watch patch"},
 		{"secrets", leftovers[2].name, "get delete"},
-		{"persistentvolumeclaims", databaseName, "get delete"},
+		{"persistentvolumeclaims", resources.DatabaseName, "get delete"},
 		{"configmaps", leftovers[1].name, "get delete"},
-		{"configmaps", modelSources, "create get patch"},
-		{"configmaps", mcpSources, "create get patch"},
-		{"configmaps", agentSources, "create get patch"},
+		{"configmaps", resources.ModelSources, "create get patch"},
+		{"configmaps", resources.McpSources, "create get patch"},
+		{"configmaps", resources.AgentSources, "create get patch"},
 		{"pods", "", "list"},
 	} {
 		for verb := range strings.FieldsSeq(c.verbs) {
@@ -103,7 +105,7 @@ func TestRightsOnTheRest(t *testing.T) {
 			t.Errorf("S8: may %s Secrets of others", verb)
 		}
 	}
-	for _, name := range []string{modelSources, mcpSources, agentSources} {
+	for _, name := range []string{resources.ModelSources, resources.McpSources, resources.AgentSources} {
 		if may(rules, "delete", "", "configmaps", name) {
 			t.Errorf("%s belongs to users and is never deleted", name)
 		}
@@ -113,7 +115,7 @@ func TestRightsOnTheRest(t *testing.T) {
 // Nobody may grant what he does not hold: the rules of the roles that are made are covered by our own.
 func TestRightsCoverWhatIsGranted(t *testing.T) {
 	rules := append(shipped(t), rbacv1.PolicyRule{})
-	for _, name := range []string{baseName, adminName} {
+	for _, name := range []string{resources.Name, resources.AdminName} {
 		for _, rule := range typed[rbacv1.Role](t, sample(), kubernetes(), "Role", name).Rules {
 			for _, resource := range rule.Resources {
 				for _, object := range rule.ResourceNames {

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
@@ -92,7 +93,7 @@ func (r *catalogs) effective() Settings {
 
 // snapshot is what is known outside of a Catalog at the start of a reconcile: all its objects follow the same decisions.
 type snapshot struct {
-	Inputs
+	resources.Inputs
 	// namespace is the only one for catalogs; empty for any.
 	namespace string
 	// knowsDomain is false until the cluster has said what the domain of its routers is.
@@ -115,8 +116,8 @@ func (r *catalogs) snapshot(c *aihubv1alpha1.Catalog) snapshot {
 }
 
 // inputs joins the settings with what the cluster serves.
-func (s Settings) inputs(served capability.Set, domain string) Inputs {
-	return Inputs{
+func (s Settings) inputs(served capability.Set, domain string) resources.Inputs {
+	return resources.Inputs{
 		OpenShift:       served.Has(capability.Route),
 		HTTPRoutes:      served.Has(capability.HTTPRoute),
 		ReferenceGrants: served.Has(capability.ReferenceGrant),
@@ -187,7 +188,7 @@ func Setup(settings Settings, env Environment) func(context.Context, ctrl.Manage
 			knowsDomain: func() bool { return knowsDomain(settings, served.Current(), domain) },
 		}
 		r.certificates = &servingcert.Keeper{Cached: reader, Live: r.live, Applier: r.applier, Clock: r.clock}
-		r.inputs = func() Inputs { return r.effective().inputs(served.Current(), domain.Domain()) }
+		r.inputs = func() resources.Inputs { return r.effective().inputs(served.Current(), domain.Domain()) }
 		c, err := r.watch(mgr, served, domain)
 		if err != nil {
 			return fmt.Errorf("building the Catalog controller: %w", err)
@@ -260,6 +261,6 @@ func comesAndGoes() predicate.Predicate {
 // ofCatalog admits what bears the labels of the catalog or one of its names, whatever its labels have become: other components
 // keep objects of the same kinds in the cache.
 func ofCatalog() predicate.Predicate {
-	own := sets.New(delegatorBinding, baseName, routeName, grantName)
+	own := sets.New(resources.DelegatorBinding, resources.Name, resources.RouteName, resources.GrantName)
 	return predicate.Or(apply.MadeBy(ComponentName), predicate.NewPredicateFuncs(func(o client.Object) bool { return own.Has(o.GetName()) }))
 }

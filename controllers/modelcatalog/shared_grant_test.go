@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
@@ -20,7 +21,7 @@ func sharedGrant() *unstructured.Unstructured {
 	g.SetGroupVersionKind(capability.ReferenceGrant)
 	g.SetNamespace(sample().Namespace)
 	g.SetName(sharedGrantName)
-	g.SetLabels(map[string]string{labelCreatedBy: createdBy})
+	g.SetLabels(map[string]string{resources.LabelCreatedBy: resources.CreatedBy})
 	return g
 }
 
@@ -63,7 +64,7 @@ func TestSharedGrantGoes(t *testing.T) {
 				t.Errorf("gone %v", gone)
 			}
 			own := sharedGrant()
-			own.SetName(grantName)
+			own.SetName(resources.GrantName)
 			if b.get(own) != (test.domain != "") {
 				t.Error("the grant of its own")
 			}

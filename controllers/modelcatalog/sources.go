@@ -8,12 +8,12 @@ import (
 	"io"
 	"slices"
 
+	"go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"go.yaml.in/yaml/v3"
-
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
@@ -53,17 +53,17 @@ func condense(in any) (any, error) {
 	if !ok {
 		return in, nil
 	}
-	text, hasKey := m.Data[sourcesKey]
+	text, hasKey := m.Data[resources.SourcesKey]
 	m.Data, m.BinaryData, m.Annotations, m.ManagedFields = nil, nil, nil, nil
 	if hasKey {
-		m.Data = map[string]string{sourcesKey: contentProblem(text)}
+		m.Data = map[string]string{resources.SourcesKey: contentProblem(text)}
 	}
 	return m, nil
 }
 
 // candidateOf reads what condense left.
 func candidateOf(m *corev1.ConfigMap) candidate {
-	problem, hasKey := m.Data[sourcesKey]
+	problem, hasKey := m.Data[resources.SourcesKey]
 	return candidate{name: m.Name, hasKey: hasKey, problem: problem}
 }
 
@@ -158,11 +158,11 @@ func report(c candidate, usable map[string]bool) aihubv1alpha1.CatalogSource {
 	switch {
 	case usable[c.name] && c.problem != "":
 		return aihubv1alpha1.CatalogSource{Name: c.name, State: aihubv1alpha1.SourceAccepted, Reason: ReasonContent,
-			Message: "it is mounted, but " + sourcesKey + " is not understood: " + c.problem}
+			Message: "it is mounted, but " + resources.SourcesKey + " is not understood: " + c.problem}
 	case usable[c.name]:
 		return aihubv1alpha1.CatalogSource{Name: c.name, State: aihubv1alpha1.SourceAccepted, Reason: ReasonMounted}
 	case !c.hasKey:
-		return rejected(c, ReasonMissingKey, "it has no key "+sourcesKey+"; add it, or remove the label "+SourceLabel)
+		return rejected(c, ReasonMissingKey, "it has no key "+resources.SourcesKey+"; add it, or remove the label "+resources.SourceLabel)
 	case len(c.name) > maxSourceName:
 		return rejected(c, ReasonNameTooLong, fmt.Sprintf("its name has %d characters and may have %d; choose a shorter one", len(c.name), maxSourceName))
 	case !isLabel(c.name):
@@ -180,7 +180,7 @@ func rejected(c candidate, reason, message string) aihubv1alpha1.CatalogSource {
 func presentSources(volumes []corev1.Volume) []string {
 	var names []string
 	for _, v := range volumes {
-		if v.ConfigMap != nil && v.Name == labelledPrefix+v.ConfigMap.Name {
+		if v.ConfigMap != nil && v.Name == resources.LabelledPrefix+v.ConfigMap.Name {
 			names = append(names, v.ConfigMap.Name)
 		}
 	}

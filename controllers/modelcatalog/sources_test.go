@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 )
 
 func always() bool { return true }
@@ -110,12 +112,12 @@ func TestContentProblem(t *testing.T) {
 
 func TestCondenseKeepsNoContent(t *testing.T) {
 	m := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{SourceLabel: "true"}, Annotations: map[string]string{"x": "y"}},
-		Data:       map[string]string{sourcesKey: "catalogs: [", "other": strings.Repeat("x", 1000)}, BinaryData: map[string][]byte{"b": {1}},
+		ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{resources.SourceLabel: "true"}, Annotations: map[string]string{"x": "y"}},
+		Data:       map[string]string{resources.SourcesKey: "catalogs: [", "other": strings.Repeat("x", 1000)}, BinaryData: map[string][]byte{"b": {1}},
 	}
 	out, err := condense(m)
 	kept, ok := out.(*corev1.ConfigMap)
-	if err != nil || !ok || len(kept.Data) != 1 || kept.BinaryData != nil || kept.Annotations != nil || kept.Labels[SourceLabel] != sourceLabelValue {
+	if err != nil || !ok || len(kept.Data) != 1 || kept.BinaryData != nil || kept.Annotations != nil || kept.Labels[resources.SourceLabel] != resources.SourceLabelValue {
 		t.Fatalf("kept %+v, %v", out, err)
 	}
 	if c := candidateOf(kept); c.name != "a" || !c.hasKey || c.problem == "" {

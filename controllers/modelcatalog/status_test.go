@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
@@ -38,10 +39,10 @@ func (b *bench) changeStatus(o client.Object, edit func()) {
 // rollOut does what the controllers of Kubernetes do for a Deployment and its Service.
 func (b *bench) rollOut(since time.Duration) {
 	b.Helper()
-	d := &appsv1.Deployment{ObjectMeta: named(baseName)}
+	d := &appsv1.Deployment{ObjectMeta: named(resources.Name)}
 	b.changeStatus(d, func() { d.Status = running(since).Status; d.Status.ObservedGeneration = d.Generation })
 	labelled := named("model-catalog-x")
-	labelled.Labels = map[string]string{discoveryv1.LabelServiceName: baseName}
+	labelled.Labels = map[string]string{discoveryv1.LabelServiceName: resources.Name}
 	slice := &discoveryv1.EndpointSlice{ObjectMeta: labelled, Endpoints: endpoints(new(true), "10.0.0.1")[0].Endpoints, AddressType: discoveryv1.AddressTypeIPv4}
 	if !b.get(slice.DeepCopy()) {
 		b.create(slice)
@@ -64,17 +65,17 @@ func TestStatusFollowsTheRollout(t *testing.T) {
 	if got := b.available(); got.Status != metav1.ConditionTrue || got.Reason != serving.ReasonAvailable || got.Message != "Deployment is available" {
 		t.Errorf("then: %+v", got)
 	}
-	d := &appsv1.Deployment{ObjectMeta: named(baseName)}
+	d := &appsv1.Deployment{ObjectMeta: named(resources.Name)}
 	b.changeStatus(d, func() {
 		d.Status.Conditions[0].Status = corev1.ConditionFalse
 		d.Status.Conditions[0].Message = "stopped"
 	})
 	pod := &corev1.Pod{ObjectMeta: named("pod")}
-	pod.Labels = selector(baseName)
+	pod.Labels = resources.Selector(resources.Name)
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{waiting("catalog", "ErrImagePull", "no such image")}
 	b.create(pod)
 	database := pod.DeepCopy()
-	database.ResourceVersion, database.Name, database.Labels = "", "another", selector(databaseName)
+	database.ResourceVersion, database.Name, database.Labels = "", "another", resources.Selector(resources.DatabaseName)
 	database.Status.ContainerStatuses = []corev1.ContainerStatus{waiting("postgresql", "ErrImagePull", "D18: not this one")}
 	b.create(database)
 	b.settle()
@@ -96,7 +97,7 @@ func TestStatusWaitsForTheDeploymentController(t *testing.T) {
 	b.settle()
 	b.rollOut(time.Hour)
 	b.settle()
-	d := &appsv1.Deployment{ObjectMeta: named(baseName)}
+	d := &appsv1.Deployment{ObjectMeta: named(resources.Name)}
 	b.changeStatus(d, func() { d.Status.UnavailableReplicas = 1 })
 	b.change(d, func() { d.Generation = d.Status.ObservedGeneration + 1 })
 	result, err := b.pass()
@@ -123,7 +124,7 @@ func TestEveryObjectComesBack(t *testing.T) {
 func TestOthersKeepTheirFields(t *testing.T) {
 	b := newBench(t, sample())
 	b.settle()
-	account := &corev1.ServiceAccount{ObjectMeta: named(baseName)}
+	account := &corev1.ServiceAccount{ObjectMeta: named(resources.Name)}
 	b.change(account, func() {
 		account.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "pull"}}
 		account.Labels["theirs"] = "1"
@@ -148,15 +149,15 @@ func TestSwitches(t *testing.T) {
 	})
 	b.settle()
 	off := []client.Object{
-		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: delegatorBinding}}, &corev1.ConfigMap{ObjectMeta: named(proxyConfig)},
-		&rbacv1.RoleBinding{ObjectMeta: named(readersBinding)}, &appsv1.Deployment{ObjectMeta: named(databaseName)}, &corev1.Service{ObjectMeta: named(databaseName)},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: resources.DelegatorBinding}}, &corev1.ConfigMap{ObjectMeta: named(resources.ProxyConfig)},
+		&rbacv1.RoleBinding{ObjectMeta: named(resources.ReadersBinding)}, &appsv1.Deployment{ObjectMeta: named(resources.DatabaseName)}, &corev1.Service{ObjectMeta: named(resources.DatabaseName)},
 	}
 	for _, o := range off {
 		if b.get(o) {
 			t.Errorf("%T %s is left", o, o.GetName())
 		}
 	}
-	must(b, &corev1.Secret{ObjectMeta: named(databaseName)}) // its password is kept for the way back
+	must(b, &corev1.Secret{ObjectMeta: named(resources.DatabaseName)}) // its password is kept for the way back
 	b.change(c, func() { c.Spec = aihubv1alpha1.CatalogSpec{} })
 	b.settle()
 	for _, o := range off {
@@ -170,20 +171,20 @@ func TestSkippedDatabaseStays(t *testing.T) {
 	b.settle()
 	b.r.settings.SkipCatalogDatabase = true
 	b.settle()
-	must(b, &appsv1.Deployment{ObjectMeta: named(databaseName)})
-	must(b, &corev1.Secret{ObjectMeta: named(databaseName)})
+	must(b, &appsv1.Deployment{ObjectMeta: named(resources.DatabaseName)})
+	must(b, &corev1.Secret{ObjectMeta: named(resources.DatabaseName)})
 
 	b = newBench(t, sample())
 	b.r.settings.SkipCatalogDatabase = true
 	b.settle()
-	if b.get(&appsv1.Deployment{ObjectMeta: named(databaseName)}) || b.get(&corev1.Secret{ObjectMeta: named(databaseName)}) {
+	if b.get(&appsv1.Deployment{ObjectMeta: named(resources.DatabaseName)}) || b.get(&corev1.Secret{ObjectMeta: named(resources.DatabaseName)}) {
 		t.Error("a database was made")
 	}
 }
 
 // A backup brings back objects that refer to an earlier life of the Catalog.
 func TestRestoredObjects(t *testing.T) {
-	service := &corev1.Service{ObjectMeta: named(baseName)}
+	service := &corev1.Service{ObjectMeta: named(resources.Name)}
 	service.OwnerReferences = []metav1.OwnerReference{{
 		APIVersion: aihubv1alpha1.GroupVersion.String(), Kind: aihubv1alpha1.Kind, Name: "catalog", UID: "earlier", Controller: new(true)}}
 	b := newBench(t, sample(), service)
@@ -206,7 +207,7 @@ func TestPaused(t *testing.T) {
 	}
 	b.change(c, func() { c.Annotations = nil })
 	b.settle()
-	must(b, &appsv1.Deployment{ObjectMeta: named(baseName)})
+	must(b, &appsv1.Deployment{ObjectMeta: named(resources.Name)})
 }
 
 // What is forgotten of a Catalog that is gone is learned again of the next one of its name.
@@ -268,7 +269,7 @@ func FuzzStringsKeepStructure(f *testing.F) {
 		c := sample(withExternal(aihubv1alpha1.ExternalDatabase{Host: host, SecretName: secret}))
 		plain := sample(withExternal(aihubv1alpha1.ExternalDatabase{Host: "h", SecretName: "s"}))
 		if !strings.Contains(domain, "\x00") {
-			in := openShift(func(in *Inputs) { in.Domain = domain })
+			in := openShift(func(in *resources.Inputs) { in.Domain = domain })
 			if got, want := len(built(t, c, in)), len(built(t, plain, openShift())); got != want {
 				t.Errorf("%d objects, want %d", got, want)
 			}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
@@ -23,14 +24,14 @@ func sample(changes ...func(*aihubv1alpha1.CatalogSpec)) *aihubv1alpha1.Catalog 
 	return c
 }
 
-func kubernetes() Inputs {
-	return Inputs{Images: config.RegistryImages{
+func kubernetes() resources.Inputs {
+	return resources.Inputs{Images: config.RegistryImages{
 		REST: "quay.io/example/model-registry:v1", KubeRBACProxy: "quay.io/example/kube-rbac-proxy:v1", Postgres: "quay.io/example/postgresql:16",
 		CatalogData: "quay.io/example/catalog-data:v1", BenchmarkData: "quay.io/example/benchmark-data:v1",
 	}}
 }
 
-func openShift(changes ...func(*Inputs)) Inputs {
+func openShift(changes ...func(*resources.Inputs)) resources.Inputs {
 	in := kubernetes()
 	in.OpenShift, in.HTTPRoutes, in.ReferenceGrants, in.Domain = true, true, true, "apps.example.com"
 	in.Gateway = config.RegistryGateway{Name: "data-science-gateway", Namespace: "openshift-ingress", RouteNamespace: "redhat-ods-applications"}
@@ -40,12 +41,12 @@ func openShift(changes ...func(*Inputs)) Inputs {
 	return in
 }
 
-func behindGateway(in *Inputs) { in.Gateway.Domain = "gateway.example.com" }
+func behindGateway(in *resources.Inputs) { in.Gateway.Domain = "gateway.example.com" }
 
 // built renders all objects of a Catalog.
-func built(t testing.TB, c *aihubv1alpha1.Catalog, in Inputs) []*unstructured.Unstructured {
+func built(t testing.TB, c *aihubv1alpha1.Catalog, in resources.Inputs) []*unstructured.Unstructured {
 	t.Helper()
-	desired, err := Build(c, in)
+	desired, err := resources.Build(c, in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +68,7 @@ func find(objects []*unstructured.Unstructured, kind, name string) *unstructured
 }
 
 // typed builds and reads one object as a Go type, unknown fields refused.
-func typed[T any](t testing.TB, c *aihubv1alpha1.Catalog, in Inputs, kind, name string) *T {
+func typed[T any](t testing.TB, c *aihubv1alpha1.Catalog, in resources.Inputs, kind, name string) *T {
 	t.Helper()
 	o := find(built(t, c, in), kind, name)
 	if o == nil {

@@ -15,12 +15,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
@@ -31,7 +33,7 @@ import (
 // an earlier release first.
 
 // leftovers are what older releases made and nothing uses any more.
-var leftovers = []place{{claimKind, databaseName}, {configMapKind, "model-catalog-default-sources"}, {secretKind, "model-catalog-oauth-cookie-secret"}}
+var leftovers = []place{{claimKind, resources.DatabaseName}, {configMapKind, "model-catalog-default-sources"}, {secretKind, "model-catalog-oauth-cookie-secret"}}
 
 // removeLeftovers removes them, once in the life of the process: nothing makes more of them.
 func (r *catalogs) removeLeftovers(ctx context.Context, c *aihubv1alpha1.Catalog) error {
@@ -50,14 +52,14 @@ func (r *catalogs) removeLeftovers(ctx context.Context, c *aihubv1alpha1.Catalog
 
 // madeHere reports whether this operator or the one before it made an object.
 func madeHere(o metav1.Object) bool {
-	return ours(o) || o.GetLabels()[labelCreatedBy] == createdBy && !ofAnother(o)
+	return ours(o) || o.GetLabels()[resources.LabelCreatedBy] == resources.CreatedBy && !ofAnother(o)
 }
 
 // ofAnother says whether its labels name another component as the one that an object was made for: those of registries bear the
 // same created-by, and a registry may be called as the catalog is.
 func ofAnother(o metav1.Object) bool {
-	former, said := o.GetLabels()[labelComponent]
-	return apply.OfAnother(o, ComponentName) || said && former != baseName && former != databaseName
+	former, said := o.GetLabels()[resources.LabelComponent]
+	return apply.OfAnother(o, ComponentName) || said && former != resources.Name && former != resources.DatabaseName
 }
 
 // formerOwner recognises the owners that the catalog had before there was a Catalog.
@@ -66,10 +68,23 @@ func formerOwner(ref metav1.OwnerReference) bool {
 	case "ModelRegistry":
 		return ref.Name == "default-modelregistry"
 	case "Deployment":
-		return ref.Name == baseName || ref.Name == databaseName
+		return ref.Name == resources.Name || ref.Name == resources.DatabaseName
 	default:
 		return false
 	}
+}
+
+// adopting lets objects of the older operators be taken over. What they made is found by its name in the namespace of the catalog,
+// unless its labels say that it was made for a registry; elsewhere it must bear their label.
+func adopting(objects apply.Desired) apply.Desired {
+	for i := range objects {
+		objects[i].Disowns = formerOwner
+		objects[i].Adopts = func(live *unstructured.Unstructured) bool { return !ofAnother(live) }
+		if kind, _, err := objects[i].Place(); err == nil && (kind == clusterBindingKind || kind.Kind == capability.HTTPRoute.Kind) {
+			objects[i].Adopts = func(live *unstructured.Unstructured) bool { return madeHere(live) }
+		}
+	}
+	return objects
 }
 
 // outdated returns the live Deployments whose selector is that of an older release and cannot be changed, and all wanted objects
@@ -112,8 +127,8 @@ func (r *catalogs) deleteOutdated(ctx context.Context, c *aihubv1alpha1.Catalog,
 // isOutdated reports whether a Deployment cannot become what is wanted of it: its selector never changes, and the database may
 // not leave RollingUpdate while the settings of that are stored.
 func isOutdated(d *appsv1.Deployment, name string) bool {
-	selectors := d.Spec.Selector == nil || equality.Semantic.DeepEqual(d.Spec.Selector, &metav1.LabelSelector{MatchLabels: selector(name)})
-	return !selectors || name == databaseName && d.Spec.Strategy.RollingUpdate != nil
+	selectors := d.Spec.Selector == nil || equality.Semantic.DeepEqual(d.Spec.Selector, &metav1.LabelSelector{MatchLabels: resources.Selector(name)})
+	return !selectors || name == resources.DatabaseName && d.Spec.Strategy.RollingUpdate != nil
 }
 
 // tidy marks a ConfigMap of users as one that we watch, and removes what older releases left in it. What users wrote stays,
@@ -127,13 +142,13 @@ func tidy(ctx context.Context, m *corev1.ConfigMap) {
 	}
 	delete(m.Annotations, LastApplied)
 	m.OwnerReferences = slices.DeleteFunc(m.OwnerReferences, formerOwner)
-	text, err := withoutFormerDefault(m.Data[sourcesKey])
+	text, err := withoutFormerDefault(m.Data[resources.SourcesKey])
 	if err != nil {
 		log.FromContext(ctx).Info("Sources are not understood and left alone", "configMap", m.Name, "reason", err.Error())
 		return
 	}
 	if text != "" {
-		m.Data[sourcesKey] = text
+		m.Data[resources.SourcesKey] = text
 	}
 }
 
@@ -204,7 +219,7 @@ func (r *catalogs) removeSharedGrant(ctx context.Context, c *aihubv1alpha1.Catal
 	if err != nil && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
 		return fmt.Errorf("reading ReferenceGrant %s: %w", sharedGrantName, err)
 	}
-	if err == nil && (ours(grant) || grant.GetLabels()[labelCreatedBy] == createdBy) { // its labels name the component of registries
+	if err == nil && (ours(grant) || grant.GetLabels()[resources.LabelCreatedBy] == resources.CreatedBy) { // its labels name the component of registries
 		alone, err := r.withoutRegistries(ctx, c.Namespace)
 		if err != nil {
 			return err

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
@@ -39,17 +40,17 @@ func older(name string, labels map[string]string, refs ...metav1.OwnerReference)
 // [modelregistry-77] Objects of every era become the Catalog's: their owners are replaced, annotations of older operators go, and
 // no object appears under another name.
 func TestLegacyOwnersAreReplaced(t *testing.T) {
-	account := &corev1.ServiceAccount{ObjectMeta: named(baseName)}
+	account := &corev1.ServiceAccount{ObjectMeta: named(resources.Name)}
 	account.OwnerReferences = []metav1.OwnerReference{platformCR()}
 	account.Annotations = map[string]string{LastApplied: "x", "theirs": "y"}
-	controlled := &corev1.Service{ObjectMeta: named(databaseName)}
-	controlled.OwnerReferences = []metav1.OwnerReference{ofDeployment(databaseName, "d")}
+	controlled := &corev1.Service{ObjectMeta: named(resources.DatabaseName)}
+	controlled.OwnerReferences = []metav1.OwnerReference{ofDeployment(resources.DatabaseName, "d")}
 	controlled.OwnerReferences[0].Controller = new(true)
-	reader := &rbacv1.Role{ObjectMeta: named(baseName)}
-	reader.OwnerReferences = []metav1.OwnerReference{ofDeployment(baseName, "d")}
-	b := newBench(t, sample(), account, controlled, reader, older(baseName, selector(baseName), platformCR()))
+	reader := &rbacv1.Role{ObjectMeta: named(resources.Name)}
+	reader.OwnerReferences = []metav1.OwnerReference{ofDeployment(resources.Name, "d")}
+	b := newBench(t, sample(), account, controlled, reader, older(resources.Name, resources.Selector(resources.Name), platformCR()))
 	b.settle()
-	for _, o := range []client.Object{account, controlled, reader, &appsv1.Deployment{ObjectMeta: named(baseName)}} {
+	for _, o := range []client.Object{account, controlled, reader, &appsv1.Deployment{ObjectMeta: named(resources.Name)}} {
 		must(b, o)
 		refs := o.GetOwnerReferences()
 		if len(refs) != 1 || !metav1.IsControlledBy(o, sample()) {
@@ -71,10 +72,10 @@ func TestLegacyOwnersAreReplaced(t *testing.T) {
 
 // A Deployment with another selector is made anew, once, after what it owned has been freed from it.
 func TestOldSelectorsAreReplacedOnce(t *testing.T) {
-	service := &corev1.Service{ObjectMeta: named(baseName)}
-	service.OwnerReferences = []metav1.OwnerReference{ofDeployment(baseName, "old-"+baseName)}
-	server := older(baseName, map[string]string{"component": baseName})
-	database := older(databaseName, selector(databaseName))
+	service := &corev1.Service{ObjectMeta: named(resources.Name)}
+	service.OwnerReferences = []metav1.OwnerReference{ofDeployment(resources.Name, "old-"+resources.Name)}
+	server := older(resources.Name, map[string]string{"component": resources.Name})
+	database := older(resources.DatabaseName, resources.Selector(resources.DatabaseName))
 	database.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{} // would keep it from Recreate
 	b := newBench(t, sample(), service, server, database)
 	if _, err := b.pass(); err != nil {
@@ -82,10 +83,10 @@ func TestOldSelectorsAreReplacedOnce(t *testing.T) {
 	}
 	freed, deleted := -1, -1
 	for i, w := range b.writes {
-		if strings.HasSuffix(w, "/"+baseName) && strings.HasPrefix(w, "apply") && freed < 0 {
+		if strings.HasSuffix(w, "/"+resources.Name) && strings.HasPrefix(w, "apply") && freed < 0 {
 			freed = i
 		}
-		if w == "delete Deployment/"+baseName {
+		if w == "delete Deployment/"+resources.Name {
 			deleted = i
 		}
 	}
@@ -93,9 +94,9 @@ func TestOldSelectorsAreReplacedOnce(t *testing.T) {
 		t.Errorf("freed at %d, deleted at %d: %v", freed, deleted, b.writes)
 	}
 	b.settle()
-	for _, name := range []string{baseName, databaseName} {
+	for _, name := range []string{resources.Name, resources.DatabaseName} {
 		d := must(b, &appsv1.Deployment{ObjectMeta: named(name)})
-		if strings.HasPrefix(string(d.UID), "old-") || d.Spec.Selector.MatchLabels[labelName] != name {
+		if strings.HasPrefix(string(d.UID), "old-") || d.Spec.Selector.MatchLabels[resources.LabelName] != name {
 			t.Errorf("%s: %s %v", name, d.UID, d.Spec.Selector)
 		}
 	}
@@ -110,14 +111,14 @@ func TestOldSelectorsAreReplacedOnce(t *testing.T) {
 func TestLeftovers(t *testing.T) {
 	all := func() []client.Object {
 		return []client.Object{
-			&corev1.PersistentVolumeClaim{ObjectMeta: named(databaseName)}, &corev1.ConfigMap{ObjectMeta: named(leftovers[1].name)}, &corev1.Secret{ObjectMeta: named(leftovers[2].name)},
+			&corev1.PersistentVolumeClaim{ObjectMeta: named(resources.DatabaseName)}, &corev1.ConfigMap{ObjectMeta: named(leftovers[1].name)}, &corev1.Secret{ObjectMeta: named(leftovers[2].name)},
 		}
 	}
 	b := newBench(t, append(all(), sample())...)
 	b.settle()
 	for _, o := range all() {
 		must(b, o) // nothing says who made it
-		b.change(o, func() { marked(o, baseName) })
+		b.change(o, func() { marked(o, resources.Name) })
 	}
 	b.restart()
 	b.settle()
@@ -126,13 +127,13 @@ func TestLeftovers(t *testing.T) {
 			t.Errorf("%T %s is left", o, o.GetName())
 		}
 	}
-	must(b, &corev1.ConfigMap{ObjectMeta: named(defaultSources)})
+	must(b, &corev1.ConfigMap{ObjectMeta: named(resources.DefaultSources)})
 }
 
 // An object that another controls is not fought over; the condition names it.
 func TestForeignObjectsAreReported(t *testing.T) {
-	theirs := &corev1.Service{ObjectMeta: named(baseName)}
-	theirs.OwnerReferences = []metav1.OwnerReference{{APIVersion: "modelregistry.opendatahub.io/v1beta1", Kind: "ModelRegistry", Name: baseName, UID: "mr", Controller: new(true)}}
+	theirs := &corev1.Service{ObjectMeta: named(resources.Name)}
+	theirs.OwnerReferences = []metav1.OwnerReference{{APIVersion: "modelregistry.opendatahub.io/v1beta1", Kind: "ModelRegistry", Name: resources.Name, UID: "mr", Controller: new(true)}}
 	b := newBench(t, sample(), theirs)
 	result, err := b.pass()
 	if err != nil || result.RequeueAfter != time.Minute {
@@ -155,8 +156,8 @@ func TestRoutesElsewhereGo(t *testing.T) {
 		u := &unstructured.Unstructured{}
 		u.SetGroupVersionKind(capability.HTTPRoute)
 		u.SetNamespace(namespace)
-		u.SetName(baseName)
-		u.SetLabels(map[string]string{labelNamespace: of, names.OperatorLabel: names.OperatorName, names.ComponentLabel: ComponentName})
+		u.SetName(resources.Name)
+		u.SetLabels(map[string]string{resources.LabelNamespace: of, names.OperatorLabel: names.OperatorName, names.ComponentLabel: ComponentName})
 		return u
 	}
 	b.create(route("old-routes", "lab-registries"))
@@ -173,11 +174,11 @@ func TestFormerOwner(t *testing.T) {
 		want bool
 	}{
 		"the platform's":        {platformCR(), true},
-		"the server":            {ofDeployment(baseName, "x"), true},
-		"the database":          {ofDeployment(databaseName, "x"), true},
+		"the server":            {ofDeployment(resources.Name, "x"), true},
+		"the database":          {ofDeployment(resources.DatabaseName, "x"), true},
 		"another Deployment":    {ofDeployment("other", "x"), false},
 		"a registry":            {metav1.OwnerReference{Kind: "ModelRegistry", Name: "demo"}, false},
-		"something of the name": {metav1.OwnerReference{Kind: "ConfigMap", Name: baseName}, false},
+		"something of the name": {metav1.OwnerReference{Kind: "ConfigMap", Name: resources.Name}, false},
 	} {
 		if formerOwner(c.ref) != c.want {
 			t.Errorf("%s: %v", name, !c.want)

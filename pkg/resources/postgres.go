@@ -1,6 +1,14 @@
 package resources
 
-import corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+)
 
 // PostgresGraceSeconds is how long a pod of PostgreSQL may take to stop: a fast stop ends with a checkpoint, which a slow volume
 // takes its time for.
@@ -31,4 +39,61 @@ func StopPostgresFast(container *corev1ac.ContainerApplyConfiguration) *corev1ac
 	return container.WithLifecycle(corev1ac.Lifecycle().
 		WithPreStop(corev1ac.LifecycleHandler().
 			WithExec(corev1ac.ExecAction().WithCommand("/bin/sh", "-c", "kill -INT 1"))))
+}
+
+// PostgresDir is where a container of an sclorg image has its data.
+const PostgresDir = "/var/lib/pgsql/data"
+
+// Postgres is a server of the sclorg images that is run for another server alone.
+type Postgres struct {
+	// Container is the name of its container.
+	Container, Image string
+	Port             int32
+	// Env names user, password and database, which are created in an empty volume.
+	Env []*corev1ac.EnvVarApplyConfiguration
+	// Liveness and Readiness are its probes.
+	Liveness, Readiness *corev1ac.ProbeApplyConfiguration
+	// Resources are those of the container; nil is PostgresResources.
+	Resources *corev1ac.ResourceRequirementsApplyConfiguration
+	Security  *corev1ac.PodSecurityContextApplyConfiguration
+	// Volume holds the data.
+	Volume *corev1ac.VolumeApplyConfiguration
+	// Selector finds its pods.
+	Selector map[string]string
+}
+
+// PostgresResources are those of a server of which no more is known.
+func PostgresResources() *corev1ac.ResourceRequirementsApplyConfiguration {
+	amounts := func(cpu, memory string) corev1.ResourceList {
+		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
+	}
+	return Requirements(amounts("250m", "256Mi"), amounts("500m", "512Mi"))
+}
+
+// Deployment runs the server. Its volume takes one server at a time, so a rollout ends the old pod before it starts the new one.
+func (p Postgres) Deployment(meta metav1.ObjectMeta) *appsv1ac.DeploymentApplyConfiguration {
+	if p.Resources == nil {
+		p.Resources = PostgresResources()
+	}
+	container := StopPostgresFast(corev1ac.Container()).
+		WithName(p.Container).
+		WithImage(p.Image).
+		WithPorts(corev1ac.ContainerPort().WithContainerPort(p.Port).WithProtocol(corev1.ProtocolTCP)).
+		WithEnv(p.Env...).
+		WithLivenessProbe(p.Liveness).
+		WithReadinessProbe(p.Readiness).
+		WithResources(p.Resources).
+		WithSecurityContext(ContainerSecurity()).
+		WithVolumeMounts(corev1ac.VolumeMount().WithName(*p.Volume.Name).WithMountPath(PostgresDir))
+	pod := corev1ac.PodSpec().
+		WithAutomountServiceAccountToken(false).
+		WithTerminationGracePeriodSeconds(PostgresGraceSeconds).
+		WithSecurityContext(p.Security).
+		WithContainers(container).
+		WithVolumes(p.Volume)
+	return appsv1ac.Deployment(meta.Name, meta.Namespace).WithLabels(meta.Labels).WithSpec(appsv1ac.DeploymentSpec().
+		WithReplicas(1).
+		WithStrategy(appsv1ac.DeploymentStrategy().WithType(appsv1.RecreateDeploymentStrategyType)).
+		WithSelector(metav1ac.LabelSelector().WithMatchLabels(p.Selector)).
+		WithTemplate(corev1ac.PodTemplateSpec().WithLabels(p.Selector).WithSpec(pod)))
 }

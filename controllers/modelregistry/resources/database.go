@@ -3,13 +3,11 @@ package resources
 import (
 	"fmt"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
-	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
@@ -27,7 +25,6 @@ const (
 	KeyDatabase = "database"
 
 	defaultClaimSize = "5Gi"
-	databasePath     = "/var/lib/pgsql/data"
 	databaseVolume   = "postgres-storage"
 	checkCommand     = "/usr/libexec/check-container"
 )
@@ -89,48 +86,31 @@ func databaseService(m *v1beta1.ModelRegistry) *corev1ac.ServiceApplyConfigurati
 				WithProtocol(corev1.ProtocolTCP)))
 }
 
-// databaseDeployment is the server of a generated database. Its volume may be attached to one node only, so a rollout ends the
-// old pod before it starts the new one.
+// databaseDeployment is the server of a generated database, the only one on its volume.
 func databaseDeployment(m *v1beta1.ModelRegistry, in Inputs) *appsv1ac.DeploymentApplyConfiguration {
-	claim := corev1ac.PersistentVolumeClaimVolumeSource().WithClaimName(ClaimName(m))
-	pod := corev1ac.PodSpec().
-		WithAutomountServiceAccountToken(false).
-		WithTerminationGracePeriodSeconds(resources.PostgresGraceSeconds).
-		WithSecurityContext(podSecurity(in, true)).
-		WithContainers(resources.ExclusivePostgres(databaseContainer(m), databasePath)).
-		WithVolumes(corev1ac.Volume().WithName(databaseVolume).WithPersistentVolumeClaim(claim))
-	d := appsv1ac.Deployment(DatabaseName(m), m.Namespace).
-		WithLabels(databaseLabels(m)).
-		WithSpec(appsv1ac.DeploymentSpec().
-			WithReplicas(1).
-			WithStrategy(appsv1ac.DeploymentStrategy().WithType(appsv1.RecreateDeploymentStrategyType)).
-			WithSelector(metav1ac.LabelSelector().WithMatchLabels(DatabaseSelector(m))).
-			WithTemplate(corev1ac.PodTemplateSpec().WithLabels(DatabaseSelector(m)).WithSpec(pod)))
-	in.PostgresStamp.Mark(d)
-	return d
-}
-
-func databaseContainer(m *v1beta1.ModelRegistry) *corev1ac.ContainerApplyConfiguration {
 	name := m.Spec.Postgres.Database
 	if name == "" {
 		name = DefaultDatabase
 	}
-	return corev1ac.Container().
-		WithName("postgres").
-		WithImage(m.Spec.Postgres.Image).
-		WithPorts(corev1ac.ContainerPort().WithContainerPort(v1beta1.DefaultPostgresPort).WithProtocol(corev1.ProtocolTCP)).
-		WithEnv(
+	claim := corev1ac.PersistentVolumeClaimVolumeSource().WithClaimName(ClaimName(m))
+	meta := metaOf(m, DatabaseName(m))
+	meta.Labels = databaseLabels(m)
+	d := resources.Postgres{
+		Container: "postgres", Image: m.Spec.Postgres.Image, Port: v1beta1.DefaultPostgresPort,
+		Env: []*corev1ac.EnvVarApplyConfiguration{
 			corev1ac.EnvVar().WithName("POSTGRESQL_DATABASE").WithValue(literal(name)),
 			resources.FromSecret("POSTGRESQL_USER", CredentialsName(m), KeyUsername),
 			resources.FromSecret("POSTGRESQL_PASSWORD", CredentialsName(m), KeyPassword),
-		).
-		WithReadinessProbe(databaseProbe(5, checkCommand)).
-		WithLivenessProbe(databaseProbe(30, checkCommand, "--live")).
-		WithResources(corev1ac.ResourceRequirements().
-			WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m"), corev1.ResourceMemory: resource.MustParse("256Mi")}).
-			WithLimits(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m"), corev1.ResourceMemory: resource.MustParse("512Mi")})).
-		WithSecurityContext(resources.ContainerSecurity()).
-		WithVolumeMounts(corev1ac.VolumeMount().WithName(databaseVolume).WithMountPath(databasePath))
+		},
+		Readiness: databaseProbe(5, checkCommand),
+		Liveness:  databaseProbe(30, checkCommand, "--live"),
+		Security:  podSecurity(in, true),
+		Volume:    corev1ac.Volume().WithName(databaseVolume).WithPersistentVolumeClaim(claim),
+		Selector:  DatabaseSelector(m),
+	}.Deployment(meta)
+	resources.ExclusivePostgres(&d.Spec.Template.Spec.Containers[0], resources.PostgresDir)
+	in.PostgresStamp.Mark(d)
+	return d
 }
 
 // databaseProbe runs the check that the image brings. Times are in seconds.

@@ -4,13 +4,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/registrytest"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/registrytest"
 )
 
 func noDomain(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy.Domain = "" }

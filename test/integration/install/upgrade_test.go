@@ -65,7 +65,7 @@ var _ = Describe("The page about the way", func() {
 
 	It("from model-registry-operator says what works", func(ctx SpecContext) {
 		o := arrange(ctx, "odh")
-		recorded := framework.Recording(controllers+"modelregistry/testdata/recordings/generated-database-plain.yaml",
+		recorded := framework.Recording(controllers+"modelregistry/resources/testdata/recordings/generated-database-plain.yaml",
 			"lab-registries", env.Namespace(ctx, "registries"), "auto-db", "team-a",
 			"quay.io/example/model-registry:v1", "quay.io/opendatahub/model-registry:latest",
 			"quay.io/example/postgresql:16", "quay.io/sclorg/postgresql-16-c10s:latest")

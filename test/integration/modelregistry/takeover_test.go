@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	recorded    = "../../../controllers/modelregistry/testdata/recordings/"
+	recorded    = "../../../controllers/modelregistry/resources/testdata/recordings/"
 	lastApplied = "banzaicloud.com/last-applied"
 	paused      = "platform.opendatahub.io/paused"
 )

@@ -1,4 +1,4 @@
-package modelcatalog
+package resources
 
 import (
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -10,15 +10,15 @@ import (
 )
 
 func serviceAccount(c *aihubv1alpha1.Catalog) *corev1ac.ServiceAccountApplyConfiguration {
-	return corev1ac.ServiceAccount(baseName, c.Namespace).WithLabels(labels(baseName))
+	return corev1ac.ServiceAccount(Name, c.Namespace).WithLabels(Labels(Name))
 }
 
 // readerRole is the right that the proxy asks for.
 func readerRole(c *aihubv1alpha1.Catalog) *rbacv1ac.RoleApplyConfiguration {
 	get := func(resource string) *rbacv1ac.PolicyRuleApplyConfiguration {
-		return rbacv1ac.PolicyRule().WithAPIGroups("").WithResources(resource).WithResourceNames(baseName).WithVerbs("get")
+		return rbacv1ac.PolicyRule().WithAPIGroups("").WithResources(resource).WithResourceNames(Name).WithVerbs("get")
 	}
-	return rbacv1ac.Role(baseName, c.Namespace).WithLabels(labels(baseName)).
+	return rbacv1ac.Role(Name, c.Namespace).WithLabels(Labels(Name)).
 		WithAnnotations(map[string]string{
 			annotationDisplayName: "Model catalog User", annotationDescription: "Can access model catalog",
 		}).
@@ -26,8 +26,8 @@ func readerRole(c *aihubv1alpha1.Catalog) *rbacv1ac.RoleApplyConfiguration {
 }
 
 func readerBinding(c *aihubv1alpha1.Catalog) *rbacv1ac.RoleBindingApplyConfiguration {
-	return rbacv1ac.RoleBinding(readersBinding, c.Namespace).WithLabels(labels(baseName)).
-		WithRoleRef(role(baseName)).
+	return rbacv1ac.RoleBinding(ReadersBinding, c.Namespace).WithLabels(Labels(Name)).
+		WithRoleRef(role(Name)).
 		WithSubjects(group("system:authenticated"))
 }
 
@@ -37,22 +37,22 @@ func adminRole(c *aihubv1alpha1.Catalog) *rbacv1ac.RoleApplyConfiguration {
 	maps := func(verbs ...string) *rbacv1ac.PolicyRuleApplyConfiguration {
 		return rbacv1ac.PolicyRule().WithAPIGroups("").WithResources("configmaps").WithVerbs(verbs...)
 	}
-	return rbacv1ac.Role(adminName, c.Namespace).WithLabels(labels(baseName)).
+	return rbacv1ac.Role(AdminName, c.Namespace).WithLabels(Labels(Name)).
 		WithAnnotations(map[string]string{
 			annotationDisplayName: "Model Catalog Admin", annotationDescription: "Can change the sources of the model catalog",
 		}).
 		WithRules(
-			maps("update", "patch").WithResourceNames(modelSources, mcpSources, agentSources),
+			maps("update", "patch").WithResourceNames(ModelSources, McpSources, AgentSources),
 			maps("get", "list", "watch"), // a list by names would not show the labelled sources
 		)
 }
 
 func adminRoleBinding(c *aihubv1alpha1.Catalog, groups []string) *rbacv1ac.RoleBindingApplyConfiguration {
-	binding := rbacv1ac.RoleBinding(adminBinding, c.Namespace).WithLabels(labels(baseName)).
+	binding := rbacv1ac.RoleBinding(AdminBinding, c.Namespace).WithLabels(Labels(Name)).
 		WithAnnotations(map[string]string{
 			annotationDisplayName: "Model Catalog Admin", annotationDescription: "Lets the administrators of the platform change the sources of the model catalog",
 		}).
-		WithRoleRef(role(adminName))
+		WithRoleRef(role(AdminName))
 	for _, name := range groups {
 		binding.WithSubjects(group(name))
 	}
@@ -61,21 +61,21 @@ func adminRoleBinding(c *aihubv1alpha1.Catalog, groups []string) *rbacv1ac.RoleB
 
 // delegation lets the proxy ask the API server who a caller is and what he may do.
 func delegation(c *aihubv1alpha1.Catalog) *rbacv1ac.ClusterRoleBindingApplyConfiguration {
-	return rbacv1ac.ClusterRoleBinding(delegatorBinding).
-		WithLabels(withLabels(baseName, map[string]string{labelNamespace: c.Namespace})).
+	return rbacv1ac.ClusterRoleBinding(DelegatorBinding).
+		WithLabels(withLabels(Name, map[string]string{LabelNamespace: c.Namespace})).
 		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("ClusterRole").WithName(rbacproxy.DelegatorRole)).
-		WithSubjects(rbacv1ac.Subject().WithKind(rbacv1.ServiceAccountKind).WithNamespace(c.Namespace).WithName(baseName))
+		WithSubjects(rbacv1ac.Subject().WithKind(rbacv1.ServiceAccountKind).WithNamespace(c.Namespace).WithName(Name))
 }
 
 // proxyConfigMap says which right callers need: whoever may get the Service may use the catalog.
 func proxyConfigMap(c *aihubv1alpha1.Catalog) (*corev1ac.ConfigMapApplyConfiguration, error) {
 	data, err := rbacproxy.Config(rbacproxy.Attributes{
-		APIVersion: "v1", Resource: "services", Verb: "get", Namespace: c.Namespace, Name: baseName,
+		APIVersion: "v1", Resource: "services", Verb: "get", Namespace: c.Namespace, Name: Name,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return corev1ac.ConfigMap(proxyConfig, c.Namespace).WithLabels(labels(baseName)).WithData(data), nil
+	return corev1ac.ConfigMap(ProxyConfig, c.Namespace).WithLabels(Labels(Name)).WithData(data), nil
 }
 
 func role(name string) *rbacv1ac.RoleRefApplyConfiguration {

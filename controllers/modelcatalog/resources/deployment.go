@@ -1,4 +1,4 @@
-package modelcatalog
+package resources
 
 import (
 	"path"
@@ -24,30 +24,30 @@ const (
 	benchmarkDir    = "/shared-benchmark-data"
 	sourcesDir      = "/data"
 	labelledDir     = "/data/labeled-sources"
-	// labelledPrefix begins the names of the volumes of labelled sources.
-	labelledPrefix = "labeled-"
+	// LabelledPrefix begins the names of the volumes of labelled sources.
+	LabelledPrefix = "labeled-"
 	tlsVolume      = "kube-rbac-proxy-tls"
 	tlsDir         = "/etc/tls"
-	// podGroup may read the files of Secrets where the platform gives pods no group of their own.
-	podGroup = 1000
+	// PodGroup may read the files of Secrets where the platform gives pods no group of their own.
+	PodGroup = 1000
 )
 
 // fixedSources are the volumes of the sources that are always there, in the order in which they are mounted.
 var fixedSources = []struct{ volume, configMap string }{
-	{"user-model-sources", modelSources},
-	{"user-mcp-sources", mcpSources},
-	{"user-agent-sources", agentSources},
-	{"default-sources", defaultSources},
+	{"user-model-sources", ModelSources},
+	{"user-mcp-sources", McpSources},
+	{"user-agent-sources", AgentSources},
+	{"default-sources", DefaultSources},
 }
 
-func serverDeployment(c *aihubv1alpha1.Catalog, in Inputs) *appsv1ac.DeploymentApplyConfiguration {
+func ServerDeployment(c *aihubv1alpha1.Catalog, in Inputs) *appsv1ac.DeploymentApplyConfiguration {
 	security := resources.PodSecurity()
 	if !in.OpenShift {
-		security.WithFSGroup(podGroup)
+		security.WithFSGroup(PodGroup)
 	}
 	pod := corev1ac.PodSpec().
-		WithServiceAccountName(baseName).
-		WithAutomountServiceAccountToken(proxied(c)). // the server itself asks the API server nothing
+		WithServiceAccountName(Name).
+		WithAutomountServiceAccountToken(Proxied(c)). // the server itself asks the API server nothing
 		WithSecurityContext(security).
 		WithInitContainers(
 			copying("catalog-data-init", in.Images.CatalogData, "cp /app/data/*.yaml "+dataDir+"/", dataVolume, dataDir),
@@ -55,17 +55,17 @@ func serverDeployment(c *aihubv1alpha1.Catalog, in Inputs) *appsv1ac.DeploymentA
 		).
 		WithContainers(server(c, in)).
 		WithVolumes(serverVolumes(in)...)
-	if proxied(c) {
+	if Proxied(c) {
 		sidecar := proxy(c, in)
 		pod.WithContainers(sidecar.Container()).WithVolumes(sidecar.Volumes()...)
 	}
-	return appsv1ac.Deployment(baseName, c.Namespace).WithLabels(labels(baseName)).
+	return appsv1ac.Deployment(Name, c.Namespace).WithLabels(Labels(Name)).
 		WithSpec(appsv1ac.DeploymentSpec().
 			WithReplicas(1).
 			WithRevisionHistoryLimit(0).
-			WithSelector(metav1ac.LabelSelector().WithMatchLabels(selector(baseName))).
+			WithSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(Name))).
 			WithTemplate(corev1ac.PodTemplateSpec().
-				WithLabels(selector(baseName)).
+				WithLabels(Selector(Name)).
 				WithAnnotations(map[string]string{"openshift.io/required-scc": "restricted-v2"}).
 				WithSpec(pod)))
 }
@@ -81,14 +81,14 @@ func copying(name, image, command, volume, dir string) *corev1ac.ContainerApplyC
 }
 
 func server(c *aihubv1alpha1.Catalog, in Inputs) *corev1ac.ContainerApplyConfiguration {
-	http := intstr.FromString(httpPortName)
+	http := intstr.FromString(PortName)
 	return corev1ac.Container().
 		WithName(serverContainer).
 		WithImage(in.Images.REST).
 		WithCommand("/model-registry", "catalog").
 		WithArgs(serverArguments(in)...).
 		WithEnv(databaseEnv(c)...).
-		WithPorts(corev1ac.ContainerPort().WithName(httpPortName).WithContainerPort(serverPort).WithProtocol(corev1.ProtocolTCP)).
+		WithPorts(corev1ac.ContainerPort().WithName(PortName).WithContainerPort(serverPort).WithProtocol(corev1.ProtocolTCP)).
 		WithLivenessProbe(probe(30).WithTCPSocket(corev1ac.TCPSocketAction().WithPort(http))).
 		WithReadinessProbe(probe(3).WithHTTPGet(corev1ac.HTTPGetAction().WithPath("/readyz").WithPort(http))).
 		WithResources(serverResources(c)).
@@ -104,7 +104,7 @@ func probe(delay int32) *corev1ac.ProbeApplyConfiguration {
 // serverArguments name the sources; of two that say different things the earlier one counts.
 func serverArguments(in Inputs) []string {
 	source := func(elements ...string) string {
-		return "--catalogs-path=" + path.Join(append(elements, sourcesKey)...)
+		return "--catalogs-path=" + path.Join(append(elements, SourcesKey)...)
 	}
 	arguments := []string{
 		"--listen=0.0.0.0:8080",
@@ -126,7 +126,7 @@ func serverMounts(in Inputs) []*corev1ac.VolumeMountApplyConfiguration {
 	}
 	mounts = append(mounts, mount(dataVolume, dataDir), mount(benchmarkVolume, benchmarkDir))
 	for _, name := range in.Sources {
-		mounts = append(mounts, mount(labelledPrefix+name, path.Join(labelledDir, name)))
+		mounts = append(mounts, mount(LabelledPrefix+name, path.Join(labelledDir, name)))
 	}
 	return mounts
 }
@@ -144,23 +144,23 @@ func serverVolumes(in Inputs) []*corev1ac.VolumeApplyConfiguration {
 		volumes = append(volumes, corev1ac.Volume().WithName(name).WithEmptyDir(corev1ac.EmptyDirVolumeSource()))
 	}
 	for _, name := range in.Sources {
-		add(labelledPrefix+name, name)
+		add(LabelledPrefix+name, name)
 	}
 	return volumes
 }
 
 // databaseEnv tells the server where its database is.
 func databaseEnv(c *aihubv1alpha1.Catalog) []*corev1ac.EnvVarApplyConfiguration {
-	host, secret := databaseName, databaseName
-	ext := external(c)
+	host, secret := DatabaseName, DatabaseName
+	ext := External(c)
 	if ext != nil {
 		host, secret = ext.Host, ext.SecretName
 	}
 	env := []*corev1ac.EnvVarApplyConfiguration{
 		corev1ac.EnvVar().WithName("PGHOST").WithValue(host),
-		resources.FromSecret("PGDATABASE", secret, keyDatabase),
-		resources.FromSecret("PGUSER", secret, keyUser),
-		resources.FromSecret("PGPASSWORD", secret, keyPassword),
+		resources.FromSecret("PGDATABASE", secret, KeyDatabase),
+		resources.FromSecret("PGUSER", secret, KeyUser),
+		resources.FromSecret("PGPASSWORD", secret, KeyPassword),
 	}
 	if ext != nil && ext.Port != nil {
 		env = append(env, corev1ac.EnvVar().WithName("PGPORT").WithValue(strconv.Itoa(int(*ext.Port))))
@@ -174,10 +174,10 @@ func databaseEnv(c *aihubv1alpha1.Catalog) []*corev1ac.EnvVarApplyConfiguration 
 // proxy is the sidecar that lets nobody in who may not get the Service.
 func proxy(c *aihubv1alpha1.Catalog, in Inputs) rbacproxy.Sidecar {
 	file := func(key string) rbacproxy.File {
-		return rbacproxy.File{Secret: servingSecret(c), Key: key, Volume: tlsVolume, Dir: tlsDir}
+		return rbacproxy.File{Secret: ServingSecret(c), Key: key, Volume: tlsVolume, Dir: tlsDir}
 	}
 	return rbacproxy.Sidecar{
-		Image: in.Images.KubeRBACProxy, Port: proxyPort, UpstreamPort: serverPort, ConfigMap: proxyConfig,
+		Image: in.Images.KubeRBACProxy, Port: proxyPort, UpstreamPort: serverPort, ConfigMap: ProxyConfig,
 		Certificate: file("tls.crt"), Key: file("tls.key"),
 	}
 }

@@ -1,11 +1,8 @@
-package modelcatalog
+package resources
 
 import (
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
@@ -28,11 +25,11 @@ type Inputs struct {
 	Sources []string
 }
 
-// gatewayMode reports whether the catalog is published behind the Gateway.
-func (in Inputs) gatewayMode() bool { return in.OpenShift && in.HTTPRoutes && in.Gateway.Domain != "" }
+// GatewayMode reports whether the catalog is published behind the Gateway.
+func (in Inputs) GatewayMode() bool { return in.OpenShift && in.HTTPRoutes && in.Gateway.Domain != "" }
 
-// proxied reports whether clients are authenticated by a sidecar.
-func proxied(c *aihubv1alpha1.Catalog) bool {
+// Proxied reports whether clients are authenticated by a sidecar.
+func Proxied(c *aihubv1alpha1.Catalog) bool {
 	return c.Spec.Proxy == nil || c.Spec.Proxy.Mode != aihubv1alpha1.Disabled
 }
 
@@ -41,25 +38,25 @@ func readable(c *aihubv1alpha1.Catalog) bool {
 	return c.Spec.Access == nil || c.Spec.Access.Authenticated != aihubv1alpha1.Disabled
 }
 
-// external is the database that the spec names, nil when there is none.
-func external(c *aihubv1alpha1.Catalog) *aihubv1alpha1.ExternalDatabase {
+// External is the database that the spec names, nil when there is none.
+func External(c *aihubv1alpha1.Catalog) *aihubv1alpha1.ExternalDatabase {
 	if c.Spec.Database == nil {
 		return nil
 	}
 	return c.Spec.Database.External
 }
 
-// ownsDatabase reports whether a database is run beside the server.
-func ownsDatabase(c *aihubv1alpha1.Catalog, in Inputs) bool {
-	return !in.SkipDatabase && external(c) == nil
+// OwnsDatabase reports whether a database is run beside the server.
+func OwnsDatabase(c *aihubv1alpha1.Catalog, in Inputs) bool {
+	return !in.SkipDatabase && External(c) == nil
 }
 
-// servingSecret names the Secret with the certificate of the proxy.
-func servingSecret(c *aihubv1alpha1.Catalog) string {
+// ServingSecret names the Secret with the certificate of the proxy.
+func ServingSecret(c *aihubv1alpha1.Catalog) string {
 	if c.Spec.Proxy != nil && c.Spec.Proxy.CertificateSecretName != "" {
 		return c.Spec.Proxy.CertificateSecretName
 	}
-	return certificateSecret
+	return CertificateSecret
 }
 
 // Build returns the objects that belong to a Catalog and follow it, in the order in which they are written: identity,
@@ -67,7 +64,7 @@ func servingSecret(c *aihubv1alpha1.Catalog) string {
 // content is not known from the Catalog.
 func Build(c *aihubv1alpha1.Catalog, in Inputs) (apply.Desired, error) {
 	var objects apply.Desired
-	objects.Add(serviceAccount(c), defaultSourcesMap(c), serverDeployment(c, in), service(c, in), readerRole(c))
+	objects.Add(serviceAccount(c), defaultSourcesMap(c), ServerDeployment(c, in), service(c, in), readerRole(c))
 	if readable(c) {
 		objects.Add(readerBinding(c))
 	}
@@ -75,11 +72,11 @@ func Build(c *aihubv1alpha1.Catalog, in Inputs) (apply.Desired, error) {
 	if len(in.AdminGroups) > 0 {
 		objects.Add(adminRoleBinding(c, in.AdminGroups))
 	}
-	if ownsDatabase(c, in) {
-		objects = append(objects, buildDatabase(c, in)...)
+	if OwnsDatabase(c, in) {
+		objects = append(objects, BuildDatabase(c, in)...)
 	}
 	objects = append(objects, published(c, in)...)
-	if proxied(c) {
+	if Proxied(c) {
 		config, err := proxyConfigMap(c)
 		if err != nil {
 			return nil, err
@@ -87,18 +84,5 @@ func Build(c *aihubv1alpha1.Catalog, in Inputs) (apply.Desired, error) {
 		objects.Add(config)
 		objects = append(objects, apply.Object{Config: delegation(c), Ownership: apply.Unowned})
 	}
-	return adopting(objects), nil
-}
-
-// adopting lets objects of the older operators be taken over. What they made is found by its name in the namespace of the catalog,
-// unless its labels say that it was made for a registry; elsewhere it must bear their label.
-func adopting(objects apply.Desired) apply.Desired {
-	for i := range objects {
-		objects[i].Disowns = formerOwner
-		objects[i].Adopts = func(live *unstructured.Unstructured) bool { return !ofAnother(live) }
-		if kind, _, err := objects[i].Place(); err == nil && (kind == clusterBindingKind || kind.Kind == capability.HTTPRoute.Kind) {
-			objects[i].Adopts = func(live *unstructured.Unstructured) bool { return madeHere(live) }
-		}
-	}
-	return objects
+	return objects, nil
 }

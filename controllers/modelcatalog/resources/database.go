@@ -1,0 +1,86 @@
+package resources
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
+)
+
+const (
+	databaseContainer = "postgresql"
+	databaseVolume    = "postgres-data"
+	defaultSize       = "5Gi"
+)
+
+// BuildDatabase returns the database that is run beside the server. Its Secret is kept otherwise: nobody knows its password
+// but the cluster.
+func BuildDatabase(c *aihubv1alpha1.Catalog, in Inputs) apply.Desired {
+	var objects apply.Desired
+	objects.Add(databaseDeployment(c, in), databaseService(c), databasePolicy(c))
+	return objects
+}
+
+func databaseDeployment(c *aihubv1alpha1.Catalog, in Inputs) *appsv1ac.DeploymentApplyConfiguration {
+	meta := metaOf(c, DatabaseName)
+	meta.Labels = Labels(DatabaseName)
+	d := resources.Postgres{
+		Container: databaseContainer, Image: in.Images.Postgres, Port: databasePort,
+		Env: []*corev1ac.EnvVarApplyConfiguration{
+			resources.FromSecret("POSTGRESQL_USER", DatabaseName, KeyUser),
+			resources.FromSecret("POSTGRESQL_PASSWORD", DatabaseName, KeyPassword),
+			resources.FromSecret("POSTGRESQL_DATABASE", DatabaseName, KeyDatabase),
+		},
+		Liveness:  bashProbe("/usr/bin/pg_isready -U $POSTGRESQL_USER -d $POSTGRESQL_DATABASE", 30, 2),
+		Readiness: bashProbe("psql -w -U $POSTGRESQL_USER -d $POSTGRESQL_DATABASE -c 'SELECT 1'", 10, 5),
+		Resources: databaseResources(c),
+		Security:  resources.PodSecurity(),
+		Volume:    corev1ac.Volume().WithName(databaseVolume).WithEmptyDir(corev1ac.EmptyDirVolumeSource().WithSizeLimit(databaseSize(c))),
+		Selector:  Selector(DatabaseName),
+	}.Deployment(meta).WithAnnotations(map[string]string{"template.alpha.openshift.io/wait-for-ready": "true"})
+	d.Spec.WithRevisionHistoryLimit(0).Template.WithLabels(map[string]string{"sidecar.istio.io/inject": "false"})
+	container := d.Spec.Template.Spec.Containers[0].
+		WithImagePullPolicy(corev1.PullIfNotPresent).WithTerminationMessagePath("/dev/termination-log")
+	container.SecurityContext.WithPrivileged(false)
+	return d
+}
+
+// bashProbe runs a command that finds its arguments in the environment. Times are in seconds.
+func bashProbe(command string, delay, timeout int32) *corev1ac.ProbeApplyConfiguration {
+	return corev1ac.Probe().
+		WithExec(corev1ac.ExecAction().WithCommand("bash", "-c", command)).
+		WithInitialDelaySeconds(delay).
+		WithTimeoutSeconds(timeout)
+}
+
+func databaseSize(c *aihubv1alpha1.Catalog) resource.Quantity {
+	if d := c.Spec.Database; d != nil && d.Volume != nil && d.Volume.SizeLimit != nil {
+		return *d.Volume.SizeLimit
+	}
+	return resource.MustParse(defaultSize)
+}
+
+// databaseResources are those of the spec, unless they say nothing.
+func databaseResources(c *aihubv1alpha1.Catalog) *corev1ac.ResourceRequirementsApplyConfiguration {
+	if r := c.Spec.Resources; r != nil && r.Postgres != nil && len(r.Postgres.Requests)+len(r.Postgres.Limits) > 0 {
+		return resources.Requirements(r.Postgres.Requests, r.Postgres.Limits)
+	}
+	return resources.PostgresResources()
+}
+
+func databaseService(c *aihubv1alpha1.Catalog) *corev1ac.ServiceApplyConfiguration {
+	return corev1ac.Service(DatabaseName, c.Namespace).WithLabels(Labels(DatabaseName)).
+		WithAnnotations(map[string]string{
+			"template.openshift.io/expose-uri": `postgres://{.spec.clusterIP}:{.spec.ports[?(@.name=="postgresql")].port}`,
+		}).
+		WithSpec(corev1ac.ServiceSpec().
+			WithType(corev1.ServiceTypeClusterIP).
+			WithSessionAffinity(corev1.ServiceAffinityNone).
+			WithSelector(map[string]string{LabelApp: Name, LabelName: DatabaseName}).
+			WithPorts(corev1ac.ServicePort().WithName(databaseContainer).WithPort(databasePort).
+				WithProtocol(corev1.ProtocolTCP).WithAppProtocol("tcp")))
+}

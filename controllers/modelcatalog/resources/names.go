@@ -1,0 +1,88 @@
+package resources
+
+import (
+	"maps"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+)
+
+// Names that other software relies on. There is one catalog in a cluster, so none of them depends on the Catalog.
+const (
+	Name         = "model-catalog"
+	DatabaseName = "model-catalog-postgres"
+
+	DefaultSources = "default-catalog-sources"
+	ModelSources   = "model-catalog-sources"
+	McpSources     = "mcp-catalog-sources"
+	AgentSources   = "agent-catalog-sources"
+	SourcesKey     = "sources.yaml"
+
+	ProxyConfig       = "model-catalog-kube-rbac-proxy-config"
+	CertificateSecret = "model-catalog-kube-rbac-proxy"
+	DelegatorBinding  = "model-catalog-auth-delegator"
+	ReadersBinding    = "model-catalog-authenticated"
+	AdminName         = "model-catalog-admin"
+	AdminBinding      = "model-catalog-admin-binding"
+	RouteName         = "model-catalog-https"
+	RoutePolicy       = "model-catalog-https-route"
+	IngressPolicy     = "model-catalog-ingress"
+	GrantName         = "allow-gateway-model-catalog"
+
+	serverPort   = 8080
+	proxyPort    = 8443
+	databasePort = 5432
+
+	PortName      = "http-api"
+	httpsPortName = "https-api"
+
+	KeyDatabase = "database-name"
+	KeyUser     = "database-user"
+	KeyPassword = "database-password"
+)
+
+const (
+	LabelApp       = "app"
+	LabelComponent = "component"
+	LabelName      = "app.kubernetes.io/name"
+	// LabelCreatedBy marks what this operator and the one before it made.
+	LabelCreatedBy = "app.kubernetes.io/created-by"
+	CreatedBy      = "model-registry-operator"
+	// LabelNamespace tells to which namespace an object of cluster scope belongs.
+	LabelNamespace = "modelregistry.opendatahub.io/namespace"
+
+	annotationDisplayName = "openshift.io/display-name"
+	annotationDescription = "openshift.io/description"
+	AnnotationAddress     = "routing.opendatahub.io/external-address-rest"
+	AnnotationServingCert = "service.beta.openshift.io/serving-cert-secret-name"
+
+	// SourceLabel and its value mark ConfigMaps with further sources.
+	SourceLabel      = "opendatahub.io/catalog-source"
+	SourceLabelValue = "true"
+)
+
+// Labels are those of every object; component tells the database's from the others.
+func Labels(component string) map[string]string {
+	return map[string]string{
+		LabelApp: Name, LabelComponent: component, LabelName: Name,
+		"app.kubernetes.io/instance": Name, "app.kubernetes.io/component": component, LabelCreatedBy: CreatedBy,
+		"app.kubernetes.io/part-of": Name, "app.kubernetes.io/managed-by": CreatedBy,
+	}
+}
+
+// Selector finds the pods of the server, or of the database.
+func Selector(name string) map[string]string {
+	return map[string]string{LabelApp: Name, LabelComponent: Name, LabelName: name}
+}
+
+func withLabels(component string, more map[string]string) map[string]string {
+	all := Labels(component)
+	maps.Copy(all, more)
+	return all
+}
+
+// metaOf is the metadata of an object of the server.
+func metaOf(c *aihubv1alpha1.Catalog, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Namespace: c.Namespace, Labels: Labels(Name)}
+}
