@@ -22,7 +22,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
-// CreatedAtStart marks the Catalog that nobody made but the start of this program. The switch that asked for it may take it
+// CreatedAtStart marks the Catalog that was created by the start of this program. The switch that asked for it may take it
 // back.
 const CreatedAtStart = "modelcatalog.opendatahub.io/created-at-start"
 
@@ -90,7 +90,7 @@ func (b *bootstrap) run(ctx context.Context) error {
 	return client.IgnoreAlreadyExists(err)
 }
 
-// namespace is where a Catalog is to be made; empty when none is: nobody asked for one, and no older operator ran one.
+// namespace is where a Catalog is to be made; empty when none is: the settings request none, and no older operator ran one.
 func (b *bootstrap) namespace(ctx context.Context) (string, error) {
 	if b.settings.RequestModelCatalog && b.settings.Namespace != "" {
 		return b.settings.Namespace, nil
@@ -132,7 +132,7 @@ func (b *bootstrap) hubOwns(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// remove takes back what a start made, a Catalog or the objects of an older operator. A Catalog that somebody made stays, and
+// remove takes back what a start made, a Catalog or the objects of an older operator. A Catalog that a user made stays, and
 // what belongs to it with it. The sources of users stay in any case.
 func (b *bootstrap) remove(ctx context.Context, all []aihubv1alpha1.Catalog) error {
 	var errs []error

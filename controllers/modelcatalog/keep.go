@@ -116,7 +116,7 @@ func completed(data map[string][]byte, user, database string) map[string][]byte 
 	return all
 }
 
-// secret of the database. An existing one keeps its type, which nobody can change.
+// secret of the database. An existing one keeps its type, which cannot change.
 func databaseSecret(c *aihubv1alpha1.Catalog, kind corev1.SecretType, data map[string][]byte) *corev1ac.SecretApplyConfiguration {
 	if kind == "" {
 		kind = corev1.SecretTypeOpaque

@@ -13,7 +13,7 @@ const (
 	additionsPerSecond = 1.0 / 60
 )
 
-// version tells one state of one object from all others.
+// version identifies one state of one object.
 type version struct {
 	uid     types.UID
 	version string

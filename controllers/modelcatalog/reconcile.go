@@ -32,7 +32,7 @@ import (
 )
 
 const (
-	// lookAgain is how often the pods of a catalog that is not available are asked for the cause: a waiting pod changes nothing
+	// lookAgain is how often the pods of a catalog that is not available are read for the cause: a waiting pod changes nothing
 	// on its Deployment, so there is no event to wait for.
 	lookAgain = 30 * time.Second
 	// soon is the pause for what is a matter of moments.
@@ -171,7 +171,7 @@ func (r *catalogs) applyObjects(ctx context.Context, c *aihubv1alpha1.Catalog) e
 	return nil
 }
 
-// withKept adds what is not written and must not be removed: the database, while nobody is to make one.
+// withKept adds what is not written and must not be removed: the database, while SkipDatabase leaves it alone.
 func withKept(c *aihubv1alpha1.Catalog, in resources.Inputs, desired apply.Desired) apply.Desired {
 	if !in.SkipDatabase || resources.External(c) != nil {
 		return desired
@@ -193,7 +193,7 @@ func prunable(in resources.Inputs) []schema.GroupVersionKind {
 }
 
 // findDeployment returns the Deployment as the cache has it, or, until we have written it, as the API server has it; nil when there is
-// none, or when it belongs to somebody else.
+// none, or when it has another owner.
 func (r *catalogs) findDeployment(ctx context.Context, c *aihubv1alpha1.Catalog, name string) (*appsv1.Deployment, error) {
 	d, err := r.deployment(ctx, c, name)
 	if apierrors.IsNotFound(err) {
@@ -217,7 +217,7 @@ func (r *catalogs) deployment(ctx context.Context, c *aihubv1alpha1.Catalog, nam
 	return d, err
 }
 
-// notApplied reports what stays until somebody acts, and says when to try again. What passes by itself is retried, and the
+// notApplied reports what stays until a user acts, and says when to try again. What passes by itself is retried, and the
 // status stays as it is.
 func (r *catalogs) notApplied(c *aihubv1alpha1.Catalog, err error) error {
 	if apply.Vanishing(err) {
@@ -234,7 +234,7 @@ func (r *catalogs) notApplied(c *aihubv1alpha1.Catalog, err error) error {
 	return err
 }
 
-// observe tells how far the catalog is, and why it is not further.
+// observe reports how far the catalog is, and why it is not further.
 func (r *catalogs) observe(ctx context.Context, c *aihubv1alpha1.Catalog) error {
 	d, err := r.deployment(ctx, c, resources.Name)
 	if client.IgnoreNotFound(err) != nil {
@@ -277,7 +277,7 @@ func issues(c *aihubv1alpha1.Catalog, in resources.Inputs) bool {
 	return resources.Proxied(c) && !in.OpenShift && resources.ServingSecret(c) == resources.CertificateSecret
 }
 
-// keepCertificate issues the serving certificate where nobody else does, and renews what it issued.
+// keepCertificate issues the serving certificate where neither platform nor user does, and renews what it issued.
 func (r *catalogs) keepCertificate(ctx context.Context, c *aihubv1alpha1.Catalog) error {
 	if !issues(c, r.snapshot(c).Inputs) {
 		r.certificates.Leave(c)

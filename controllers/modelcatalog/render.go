@@ -14,7 +14,7 @@ import (
 )
 
 // Render returns what a Catalog would create in an empty cluster that serves the given APIs. Domain is that of its routers, "" where
-// it has none. Notes tell what is not shown. Unknown fields are errors.
+// it has none. Notes say what is not shown. Unknown fields are errors.
 func Render(settings Settings, served capability.Set, domain string, object *unstructured.Unstructured) (objects []*unstructured.Unstructured, notes []string, err error) {
 	c := &aihubv1alpha1.Catalog{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, c, true); err != nil {

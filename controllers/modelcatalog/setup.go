@@ -67,17 +67,17 @@ const LastApplied = "banzaicloud.com/last-applied"
 // Settings are what the manager's configuration says about the catalog.
 type Settings struct {
 	config.ModelRegistry
-	// Authors says what nobody may let pods use.
+	// Authors says what no author may let pods use.
 	Authors admission.Rules
 }
 
-// Environment is what the controller needs from the program. All of it is asked for when the controller starts.
+// Environment is what the controller needs from the program. All of it is called when the controller starts.
 type Environment struct {
 	// Served says which optional kinds there are.
 	Served func() *capability.Watcher
 	// Domain knows the domain of the cluster's routers.
 	Domain func() *clusterdomain.Watcher
-	// Hub knows the decisions of the platform; nil where nobody follows them.
+	// Hub knows the decisions of the platform; nil where the component platform is off.
 	Hub func() *aihub.Watcher
 	// Applier makes one that reads through the given client.
 	Applier func(ctrl.Manager, client.Client) *apply.Applier

@@ -20,11 +20,11 @@ import (
 const (
 	// maxSourceName leaves room for labelledPrefix in the name of a volume.
 	maxSourceName = 55
-	// maxSources bounds what is mounted, and with it what everybody who may create ConfigMaps can do to the pod.
+	// maxSources bounds what is mounted, and with it what users who may create ConfigMaps can do to the pod.
 	maxSources = 50
 	// maxReported bounds the status; the schema of Catalog says the same.
 	maxReported = 100
-	// maxProblem bounds what is said about the content of one source, in bytes.
+	// maxProblem bounds what is reported about the content of one source, in bytes.
 	maxProblem = 200
 )
 
@@ -47,7 +47,7 @@ type candidate struct {
 	problem string
 }
 
-// condense keeps of a labelled ConfigMap what is asked of it. Its content may be large, and is only judged.
+// condense keeps of a labelled ConfigMap what is needed of it. Its content may be large, and is only judged.
 func condense(in any) (any, error) {
 	m, ok := in.(*corev1.ConfigMap)
 	if !ok {
@@ -137,7 +137,7 @@ func (v *verdict) add(s aihubv1alpha1.CatalogSource) {
 }
 
 // usableNames are the sources that can be mounted, as many as there is room for: first those that are mounted already, which
-// nobody can drive out, then others by name.
+// no other can replace, then others by name.
 func usableNames(sorted []candidate, present []string) map[string]bool {
 	usable := map[string]bool{}
 	for _, mounted := range []bool{true, false} {

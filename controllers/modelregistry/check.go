@@ -37,7 +37,7 @@ func (r *registries) checkSpec(_ context.Context, m *v1beta1.ModelRegistry) erro
 	return nil
 }
 
-// untouched tells whether nothing was ever made for a registry, by its status: nobody reported more than the given refusal. Those that
+// untouched reports whether nothing was ever made for a registry, by its status, which has no more than the given refusal. Those that
 // exist keep their names.
 func untouched(m *v1beta1.ModelRegistry, refusal string) bool {
 	available := meta.FindStatusCondition(m.Status.Conditions, ConditionAvailable)
@@ -57,7 +57,7 @@ func (r *registries) rules(m *v1beta1.ModelRegistry) rules.Settings {
 }
 
 // checkPlace leaves registries alone that live outside of the namespace which the settings name: nothing is read there. What they
-// have made goes on as it is.
+// have made stays as it is.
 func (r *registries) checkPlace(_ context.Context, m *v1beta1.ModelRegistry) error {
 	wanted := r.effective(m).Namespace
 	if wanted == "" || m.Namespace == wanted {

@@ -7,24 +7,21 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
-
 	corev1 "k8s.io/api/core/v1"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 // Volume and credentials of a generated database hold data of users, so they are treated unlike every other child: they are
-// created once, never respecified, and by default owned by nobody. An owner reference that were removed only on deletion
+// created once, never respecified, and by default without an owner. An owner reference that were removed only on deletion
 // would come too late for a foreground deletion, where the garbage collector removes dependents before it waits for finalizers.
 
 // credentials are what stands in clear in the pods of server and database, with the version of the Secret that they were read from;
@@ -49,7 +46,7 @@ func (r *registries) keepData(ctx context.Context, m *v1beta1.ModelRegistry) err
 }
 
 // keepFormerData puts the marks of data right that a registry does not use any more: it must not go with its registry by an owner
-// reference of before. Where the cache shows none with the right marks, the API server is asked once for each registry, since
+// reference of before. Where the cache shows none with the right marks, the API server is queried once for each registry, since
 // what the original made does not bear our label.
 func (r *registries) keepFormerData(ctx context.Context, m *v1beta1.ModelRegistry) error {
 	for name, kind := range map[string]schema.GroupVersionKind{resources.CredentialsName(m): secretKind, resources.ClaimName(m): claimKind} {
@@ -133,7 +130,7 @@ func (r *registries) createCredentials(ctx context.Context, m *v1beta1.ModelRegi
 	return r.applier.Create(ctx, m, resources.SecretFor(m, user, database, common.NewPassword()))
 }
 
-// takeCredentials puts the marks of a Secret of ours right and remembers what it says. That of somebody else is used as it is.
+// takeCredentials puts the marks of a Secret of ours right and remembers what it says. A foreign one is used as it is.
 func (r *registries) takeCredentials(ctx context.Context, m *v1beta1.ModelRegistry, secret *corev1.Secret) error {
 	for _, key := range []string{resources.KeyUsername, resources.KeyPassword} {
 		if len(secret.Data[key]) == 0 {
@@ -223,7 +220,7 @@ func adjustData(object client.Object, m *v1beta1.ModelRegistry) {
 	object.SetOwnerReferences(ownersOfData(object, m))
 }
 
-// ownersOfData are the owners that volume or credentials should have: whoever else there is, and the registry itself only if
+// ownersOfData are the owners that volume or credentials should have: all others that they have, and the registry itself only if
 // its data is to go with it.
 func ownersOfData(object client.Object, m *v1beta1.ModelRegistry) []metav1.OwnerReference {
 	owners := slices.DeleteFunc(slices.Clone(object.GetOwnerReferences()), func(ref metav1.OwnerReference) bool {

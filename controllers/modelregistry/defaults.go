@@ -4,15 +4,13 @@ import (
 	"context"
 	"time"
 
-	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
-
 	rules "github.com/odh-platform/odh-platform-operator/webhooks/modelregistry"
 )
 
@@ -51,7 +49,7 @@ func (r *registries) awaitDomain(_ context.Context, m *v1beta1.ModelRegistry) er
 }
 
 // moveFields rewrites what older releases stored: oauthProxy becomes kubeRBACProxy, and on OpenShift there is always a proxy.
-// It changes these fields only, and the reconcile goes on with the changed object.
+// It changes these fields only, and the change starts the next reconcile.
 func (r *registries) moveFields(ctx context.Context, m *v1beta1.ModelRegistry) error {
 	openShift := r.served().Has(capability.Route)
 	if !needsMove(m, openShift) {

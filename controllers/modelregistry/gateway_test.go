@@ -29,7 +29,7 @@ func TestGatewayModeComes(t *testing.T) {
 		desired, err := resources.Build(used, in)
 		w.must(err)
 		own, published := split(desired)
-		w.must(w.apply(t.Context(), m, own))
+		w.must(w.applier.Apply(t.Context(), m, own))
 		w.must(w.publish(t.Context(), m, published))
 		return w.wrote()
 	}

@@ -4,19 +4,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/registrytest"
-	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
-
 	appsv1 "k8s.io/api/apps/v1"
-
 	corev1 "k8s.io/api/core/v1"
-
 	networkingv1 "k8s.io/api/networking/v1"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/registrytest"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 

@@ -8,16 +8,14 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/redact"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
@@ -111,7 +109,7 @@ var connecting = regexp.MustCompile(`(?:Retrying connection to \w+ \(attempt \d+
 // password in it, so nothing of them is repeated.
 var unreadable = regexp.MustCompile(`failed to parse PostgreSQL URL DSN|failed to parse as URL|cannot parse .?postgres`)
 
-// escapePassword is the cure of a password that ends in the middle, because the kubelet pastes it into a URL.
+// escapePassword is the remedy for a password that ends in the middle, because the kubelet pastes it into a URL.
 const escapePassword = "the address of the database cannot be read: where the password has one of / ? # % or a space, " +
 	"let its Secret hold %2F %3F %23 %25 or %20 instead"
 

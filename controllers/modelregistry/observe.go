@@ -6,18 +6,14 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
-
 	appsv1 "k8s.io/api/apps/v1"
-
 	discoveryv1 "k8s.io/api/discovery/v1"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"

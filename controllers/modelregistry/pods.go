@@ -7,18 +7,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
-
 	routev1 "github.com/openshift/api/route/v1"
-
 	appsv1 "k8s.io/api/apps/v1"
-
 	corev1 "k8s.io/api/core/v1"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
@@ -41,7 +37,7 @@ func (r *registries) podsOf(ctx context.Context, m *v1beta1.ModelRegistry, selec
 }
 
 // diagnose says why a replica is unavailable: what the server logged, else what its pods say, else what those of its database
-// say. The database has the labels of the registry but for one, which tells them apart.
+// say. The database has the labels of the registry but for one, which distinguishes them.
 func (r *registries) diagnose(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment) (*finding, error) {
 	if f, err := r.missing(ctx, m, d); f != nil || err != nil {
 		return f, err
@@ -62,20 +58,25 @@ func (r *registries) diagnose(ctx context.Context, m *v1beta1.ModelRegistry, d *
 	if serving.GivenUp(d.Status) {
 		f.reason = serving.ReasonUnavailable
 	}
-	if generates(m) {
-		database, err := r.podsOf(ctx, m, resources.DatabaseSelector(m))
-		if err != nil {
-			return nil, err
-		}
-		if cause := conditions.Diagnose(database); cause != "" {
-			f.message += "; its database: " + cause
-		}
-		if !slices.ContainsFunc(database, func(p corev1.Pod) bool { return !comingUp(&p) }) {
-			return f, nil
-		}
+	if !generates(m) {
+		return f, nil
+	}
+	return f, r.addDatabase(ctx, m, f)
+}
+
+// addDatabase adds to a finding what the pods of a generated database show.
+func (r *registries) addDatabase(ctx context.Context, m *v1beta1.ModelRegistry, f *finding) error {
+	pods, err := r.podsOf(ctx, m, resources.DatabaseSelector(m))
+	if err != nil {
+		return err
+	}
+	if cause := conditions.Diagnose(pods); cause != "" {
+		f.message += "; its database: " + cause
+	}
+	if slices.ContainsFunc(pods, func(p corev1.Pod) bool { return !comingUp(&p) }) {
 		f.reason = serving.ReasonUnavailable
 	}
-	return f, nil
+	return nil
 }
 
 // comingUp says whether a pod is on its way, or up: no container of it has ended or waits for anything but its start, and a node

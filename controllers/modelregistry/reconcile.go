@@ -3,16 +3,11 @@ package modelregistry
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
-	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
-
 	corev1 "k8s.io/api/core/v1"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -20,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
@@ -58,7 +54,7 @@ type registries struct {
 	publishing sync.Mutex
 }
 
-// routersDomain is what *clusterdomain.Watcher tells.
+// routersDomain is what *clusterdomain.Watcher knows.
 type routersDomain interface {
 	Domain() string
 	Settled() bool
@@ -111,7 +107,7 @@ func (r *registries) reportErrors(run func(context.Context, *v1beta1.ModelRegist
 			return &reconciler.Wait{For: "what is being deleted to be gone", Retry: time.Second}
 		}
 		if apply.Only(err, apierrors.IsConflict) {
-			return err // somebody wrote in between: the next reconcile sees it
+			return err // another client wrote in between: the next reconcile sees it
 		}
 		reportFailure(m, err)
 		return err
@@ -146,7 +142,7 @@ func (r *registries) writeAll(ctx context.Context, m, used *v1beta1.ModelRegistr
 		if err != nil {
 			return refuse(m, err)
 		}
-		if unexposed = r.apply(ctx, m, database); unexposed != nil && !apply.OnlyExposure(unexposed) {
+		if unexposed = r.applier.Apply(ctx, m, database); unexposed != nil && !apply.OnlyExposure(unexposed) {
 			return unexposed
 		}
 	}
@@ -163,7 +159,7 @@ func (r *registries) writeAll(ctx context.Context, m, used *v1beta1.ModelRegistr
 	if err := r.publish(ctx, m, published.Of(apply.Guards)); err != nil {
 		return err
 	}
-	err = r.apply(ctx, m, own)
+	err = r.applier.Apply(ctx, m, own)
 	if err != nil && !apply.OnlyExposure(err) {
 		return errors.Join(unexposed, err)
 	}
@@ -192,11 +188,11 @@ func (r *registries) inputs(ctx context.Context, m, used *v1beta1.ModelRegistry)
 		return in, err
 	}
 	reference.Report(&m.Status.Conditions, m.Generation, m.Namespace, awaitedOfUsers(m, resolved.Missing))
-	if in.Stamp, err = r.stamp(ctx, m, resources.ServiceName(m), resolved, references(used)); err != nil {
+	if in.Stamp, err = r.stamp(ctx, m, resources.ServiceName(m), resources.ServerSelector(m), resolved, references(used)); err != nil {
 		return in, err
 	}
 	if generates(m) {
-		in.PostgresStamp, err = r.stamp(ctx, m, resources.DatabaseName(m), resolved, databaseReferences(m))
+		in.PostgresStamp, err = r.stamp(ctx, m, resources.DatabaseName(m), resources.DatabaseSelector(m), resolved, databaseReferences(m))
 	}
 	return in, err
 }
@@ -210,11 +206,15 @@ func consumed(m, used *v1beta1.ModelRegistry) []reference.Reference {
 	return all
 }
 
-// stamp decides whether running pods must be replaced because something they consume has changed.
-func (r *registries) stamp(ctx context.Context, m *v1beta1.ModelRegistry, deployment string, resolved reference.Resolved,
-	refs []reference.Reference,
+// stamp decides whether running pods must be replaced because something they consume has changed. A Deployment that cannot become what
+// it should be is recreated.
+func (r *registries) stamp(ctx context.Context, m *v1beta1.ModelRegistry, deployment string, selector map[string]string,
+	resolved reference.Resolved, refs []reference.Reference,
 ) (reference.Stamp, error) {
 	d, err := r.deployment(ctx, m.Namespace, deployment)
+	if err == nil {
+		err = r.recreate(ctx, m, d, selector)
+	}
 	if err != nil {
 		return reference.Stamp{}, err
 	}
@@ -226,38 +226,19 @@ func (r *registries) eventf(m *v1beta1.ModelRegistry, kind, reason, note string,
 	r.recorder.Eventf(m, nil, kind, reason, reason, note, args...)
 }
 
-// recordWrites sends the events that the original sent when it had written something.
-func (r *registries) recordWrites(m *v1beta1.ModelRegistry, changes *apply.Changes) {
+// reportProgress says what this reconcile has written, all of it and not only the last object, with the events of the original.
+func (r *registries) reportProgress(ctx context.Context, m *v1beta1.ModelRegistry, changes *apply.Changes) {
 	switch {
+	case ctx.Err() != nil:
 	case changes.Created() > 0:
 		r.eventf(m, corev1.EventTypeNormal, "ServiceCreated", "Created service for custom resource %s in namespace %s", m.Name, m.Namespace)
-	case changes.Updated() > 0:
-		r.eventf(m, corev1.EventTypeNormal, "ServiceUpdated", "Updated service for custom resource %s in namespace %s", m.Name, m.Namespace)
-	}
-}
-
-// reportProgress says what this reconcile has written, all of it and not only the last object.
-func (r *registries) reportProgress(ctx context.Context, m *v1beta1.ModelRegistry, changes *apply.Changes) {
-	if ctx.Err() != nil {
-		return
-	}
-	r.recordWrites(m, changes)
-	switch {
-	case changes.Created() > 0:
 		setCondition(m, ConditionProgressing, metav1.ConditionTrue, ReasonCreating, "Creating deployment")
 	case changes.Updated() > 0:
+		r.eventf(m, corev1.EventTypeNormal, "ServiceUpdated", "Updated service for custom resource %s in namespace %s", m.Name, m.Namespace)
 		setCondition(m, ConditionProgressing, metav1.ConditionTrue, ReasonUpdating, "Updating deployment")
 	default:
 		setCondition(m, ConditionProgressing, metav1.ConditionFalse, ReasonCreated, "Deployment was successfully created")
 	}
-}
-
-// explain adds where an error stands to its text.
-func explain(what string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", what, err)
 }
 
 const certificateAuthority = "odh-platform-operator-model-registry-ca"

@@ -5,23 +5,18 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
-
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
-
 	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
@@ -59,7 +54,10 @@ func (r *registries) removeUnwanted(ctx context.Context, m *v1beta1.ModelRegistr
 			return fmt.Errorf("removing objects that are no longer wanted: %w", err)
 		}
 	}
-	return explain("removing what the original left", r.removeLeftovers(ctx, m, wanted, in))
+	if err := r.removeLeftovers(ctx, m, wanted, in); err != nil {
+		return fmt.Errorf("removing what the original left: %w", err)
+	}
+	return nil
 }
 
 // prunable are the kinds that a registry owns and of which an object may become unwanted.

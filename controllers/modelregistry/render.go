@@ -10,7 +10,6 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-
 	rules "github.com/odh-platform/odh-platform-operator/webhooks/modelregistry"
 )
 

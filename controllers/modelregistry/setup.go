@@ -64,7 +64,7 @@ type Settings struct {
 	config.ModelRegistry
 	// Version of the program, for nothing but messages.
 	Version string
-	// Authors says what nobody may let pods use.
+	// Authors says what no author may let pods use.
 	Authors admission.Rules
 }
 
@@ -126,7 +126,7 @@ type Environment struct {
 	Settings Settings
 	Served   func() *capability.Watcher
 	Domain   func() *clusterdomain.Watcher
-	// Hub knows the decisions of the platform; nil where nobody follows them.
+	// Hub knows the decisions of the platform; nil where the component platform is off.
 	Hub   func() *aihub.Watcher
 	Clock func() clock.Clock
 	// Applier writes as FieldOwner, takes over from LegacyManagers and strips LastApplied.
@@ -212,7 +212,7 @@ func (r *registries) watchOptional(ctx context.Context, mgr ctrl.Manager, served
 	for _, kind := range []schema.GroupVersionKind{capability.ReferenceGrant, capability.HTTPRoute} {
 		served.WatchMetadata(ctx, c, kind, r.besideCatalog())
 	}
-	// Whether a router admits a Route stands in its status, which is not among its metadata.
+	// Whether a router admits a Route is in its status, which is not among its metadata.
 	served.Watch(ctx, c, capability.Route, func() source.Source {
 		return source.Kind(mgr.GetCache(), client.Object(wholeObject(capability.Route)), owned)
 	})

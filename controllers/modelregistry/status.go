@@ -5,11 +5,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
@@ -63,7 +62,7 @@ type finding struct {
 	reason, message string
 }
 
-// reportUnavailable tells why the server is not available, and its proxy with it.
+// reportUnavailable reports why the server is not available, and its proxy with it.
 func reportUnavailable(m *v1beta1.ModelRegistry, f finding) {
 	setCondition(m, ConditionAvailable, metav1.ConditionFalse, f.reason, f.message)
 	if m.Spec.KubeRBACProxy != nil {
@@ -75,7 +74,7 @@ func reportUnavailable(m *v1beta1.ModelRegistry, f finding) {
 	}
 }
 
-// reportAvailable tells that the server answers, and what keeps its next pods from taking over.
+// reportAvailable reports that the server answers, and what keeps its next pods from taking over.
 func reportAvailable(m *v1beta1.ModelRegistry, rollout string) {
 	message := "Deployment is available"
 	if rollout != "" {
@@ -87,7 +86,7 @@ func reportAvailable(m *v1beta1.ModelRegistry, rollout string) {
 	}
 }
 
-// reportSpec tells where the registry is reached and which defaults are in force. Both come from the same snapshot of the spec.
+// reportSpec reports where the registry is reached and which defaults are in force. Both come from the same snapshot of the spec.
 func reportSpec(m, used *v1beta1.ModelRegistry, in resources.Inputs) error {
 	m.Status.Hosts = resources.Hosts(used, in)
 	m.Status.HostsStr = strings.Join(m.Status.Hosts, ",")

@@ -9,14 +9,9 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-
-	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
-
 	rbacv1 "k8s.io/api/rbac/v1"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -24,10 +19,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
@@ -39,7 +34,7 @@ import (
 // This file removes what the original operator left behind, and may go with release 1.0: who comes from the original has to run an
 // earlier release first.
 
-// olderConditions are those of releases before this one, which nobody sets any more.
+// olderConditions are those of releases before this one, which are not set any more.
 var olderConditions = []string{"OAuthProxyAvailable", "IstioAvailable", "GatewayAvailable"}
 
 func dropOlderConditions(_ context.Context, m *v1beta1.ModelRegistry) error {

@@ -8,24 +8,18 @@ import (
 	"strings"
 	"time"
 
-	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
-
 	appsv1 "k8s.io/api/apps/v1"
-
 	corev1 "k8s.io/api/core/v1"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
@@ -46,73 +40,20 @@ func split(desired apply.Desired) (own, published apply.Desired) {
 	return own, published
 }
 
-// apply writes objects, and mends Deployments that cannot become what they should be by a change.
-func (r *registries) apply(ctx context.Context, m *v1beta1.ModelRegistry, desired apply.Desired) error {
-	err := r.applier.Apply(ctx, m, desired)
-	if err == nil {
+// recreate deletes a live Deployment, pods first, that selects its pods by other labels than it should. Whatever else the API server
+// refuses, and the applier cannot put right, is left to people: a running server is never deleted for that.
+func (r *registries) recreate(ctx context.Context, m *v1beta1.ModelRegistry, live *appsv1.Deployment, selector map[string]string) error {
+	present := live.Spec.Selector
+	if present == nil || !metav1.IsControlledBy(live, m) || len(present.MatchExpressions) == 0 && maps.Equal(present.MatchLabels, selector) {
 		return nil
 	}
-	mended := false
-	for _, failed := range failures(err) {
-		if failed.Kind != deploymentKind.Kind || !apierrors.IsInvalid(failed.Err) {
-			continue
-		}
-		if want := desired.Deployment(failed.Name); want != nil {
-			done, mendErr := r.recreate(ctx, m, want)
-			if mendErr != nil {
-				return errors.Join(err, mendErr)
-			}
-			mended = mended || done
-		}
-	}
-	if mended {
-		return &reconciler.Wait{For: "a Deployment to be recreated", Retry: goneRetry}
-	}
-	return err
-}
-
-// failures lists what could not be written.
-func failures(err error) []*apply.Error {
-	switch e := any(err).(type) { // the tree is walked here, branch by branch
-	case nil:
-		return nil
-	case *apply.Error:
-		return []*apply.Error{e}
-	case interface{ Unwrap() []error }:
-		var all []*apply.Error
-		for _, branch := range e.Unwrap() {
-			all = append(all, failures(branch)...)
-		}
-		return all
-	case interface{ Unwrap() error }:
-		return failures(e.Unwrap())
-	default:
-		return nil
-	}
-}
-
-// recreate deletes a live Deployment, pods first, whose selector is another one. Whatever else the API server refuses, and the applier
-// cannot put right, is left to people: a running server is never deleted for that.
-func (r *registries) recreate(ctx context.Context, m *v1beta1.ModelRegistry, want *appsv1ac.DeploymentApplyConfiguration) (bool, error) {
-	live := &appsv1.Deployment{}
-	if err := r.live.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: *want.Name}, live); err != nil {
-		return false, client.IgnoreNotFound(err)
-	}
-	if !metav1.IsControlledBy(live, m) {
-		return false, nil
-	}
-	if otherSelector(live, want) {
+	if live.DeletionTimestamp == nil {
 		r.eventf(m, corev1.EventTypeWarning, "RecreatingDeployment", "Deployment %s selects its pods by other labels, which cannot be changed: it is recreated", live.Name)
-		return true, r.applier.Discard(ctx, m.UID, live)
+		if err := r.applier.Discard(ctx, m.UID, live); err != nil {
+			return err
+		}
 	}
-	return false, nil
-}
-
-func otherSelector(live *appsv1.Deployment, want *appsv1ac.DeploymentApplyConfiguration) bool {
-	if live.Spec.Selector == nil || want.Spec == nil || want.Spec.Selector == nil {
-		return false
-	}
-	return len(live.Spec.Selector.MatchExpressions) > 0 || !maps.Equal(live.Spec.Selector.MatchLabels, want.Spec.Selector.MatchLabels)
+	return &reconciler.Wait{For: "a Deployment to be recreated", Retry: goneRetry}
 }
 
 // publish writes the objects of which there is one of a name in the whole cluster, whatever the namespace of the registry. One

@@ -212,7 +212,7 @@ func (r *aiHub) provideCatalog(ctx context.Context, a *platformv1alpha1.AIHub, f
 	}
 	err = r.applier.Create(ctx, a, apply.Object{Config: catalogIn(home)})
 	if _, taken := errors.AsType[*apply.ForeignError](err); taken {
-		return nil // somebody was quicker, and that one serves as well
+		return nil // another client was quicker, and its Catalog serves as well
 	}
 	return err
 }
@@ -242,7 +242,7 @@ func (r *aiHub) removeCatalogs(ctx context.Context, reader client.Reader, a *pla
 func (r *aiHub) finalize(ctx context.Context, a *platformv1alpha1.AIHub) error {
 	var reader client.Reader = r.cached
 	if !r.served().Has(catalogKind) {
-		reader = r.live // letting go cannot be taken back, so what does not seem to be served is asked for once more
+		reader = r.live // letting go cannot be taken back, so what does not seem to be served is read once more
 	}
 	going, err := r.removeCatalogs(ctx, reader, a, client.ObjectKey{})
 	if notServed(err) || err == nil && len(going) == 0 {

@@ -33,7 +33,7 @@ import (
 // HubFieldOwner is the manager of what is made for an AIHub, as in the original.
 const HubFieldOwner = "aihub"
 
-// hubConfigMapName is the ConfigMap in which the platform tells its version, in the application namespace of the AIHub.
+// hubConfigMapName is the ConfigMap in which the platform reports its version, in the application namespace of the AIHub.
 const hubConfigMapName = "odh-modelregistry-config"
 
 // soon is the pause for what is a matter of moments.
@@ -66,7 +66,7 @@ type HubSettings struct {
 	Releases []platformv1alpha1.Release
 }
 
-// HubEnvironment is what the controller of AIHub needs from the program. All of it is asked for when the controller starts.
+// HubEnvironment is what the controller of AIHub needs from the program. All of it is called when the controller starts.
 type HubEnvironment struct {
 	Served func() *capability.Watcher
 	Clock  func() clock.Clock
@@ -149,5 +149,5 @@ func goes() predicate.Predicate {
 	}
 }
 
-// notServed tells that there can be no object, since there is no such API.
+// notServed reports that there can be no object, since there is no such API.
 func notServed(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }

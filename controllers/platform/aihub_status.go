@@ -44,7 +44,7 @@ type hubFacts struct {
 	note string
 	// registry and catalog say why these do not run; empty when they do.
 	registry, catalog string
-	// domain of the gateway; empty when nobody named one.
+	// domain of the gateway; empty when there is none.
 	domain string
 }
 
@@ -76,7 +76,7 @@ func child(kind, good, problem string) platformv1alpha1.Condition {
 	return platformv1alpha1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: ReasonAvailable, Message: good}
 }
 
-// degraded tells what is worth knowing and stands in the way of nothing, unless something failed, which Ready tells too.
+// degraded reports what is worth knowing and blocks nothing, unless something failed, which Ready reports too.
 func degraded(f hubFacts) platformv1alpha1.Condition {
 	c := platformv1alpha1.Condition{Type: ConditionDegraded, Severity: platformv1alpha1.SeverityInfo}
 	switch {
@@ -126,7 +126,7 @@ func badness(c platformv1alpha1.Condition) int {
 	return 1
 }
 
-// reportHub writes the facts into a status. Conditions of others stay, each in its place in the order.
+// reportHub writes the facts into a status. Foreign conditions stay, each in its place in the order.
 func reportHub(status *platformv1alpha1.AIHubStatus, now metav1.Time, f hubFacts) {
 	for _, c := range hubConditions(f) {
 		mergeCondition(&status.Conditions, now, c)

@@ -13,7 +13,7 @@ import (
 // ConditionReady says whether the area has all it needs. The platform waits for it.
 const ConditionReady = "Ready"
 
-// mergeCondition adds or updates one condition and leaves those of others alone. The transition time moves with the status,
+// mergeCondition adds or updates one condition and leaves foreign ones alone. The transition time moves with the status,
 // the heartbeat with any change; neither moves when nothing changes.
 func mergeCondition(list *[]platformv1alpha1.Condition, now metav1.Time, c platformv1alpha1.Condition) {
 	c.Message = conditions.Clip(c.Message, conditions.MaxMessage)

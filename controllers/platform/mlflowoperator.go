@@ -118,7 +118,7 @@ func (r *mlflowOperator) finalize(ctx context.Context, m *platformv1alpha1.MLflo
 	return &reconciler.Wait{For: "the MLflow objects to be deleted"}
 }
 
-// instances counts the MLflow objects. What the cluster does not seem to serve is asked for once more, since letting go
+// instances counts the MLflow objects. What the cluster does not seem to serve is read once more, since letting go
 // cannot be taken back.
 func (r *mlflowOperator) instances(ctx context.Context) (int, error) {
 	list := &mlflowv1.MLflowList{}

@@ -98,7 +98,7 @@ var fallbackRelease = platformv1alpha1.Release{
 	Name: "model-registry-operator", Version: unknownVersion, RepoURL: "https://github.com/opendatahub-io/model-registry-operator",
 }
 
-// hubReleases lists the releases of the program, of each name the first one, and then that of the platform, if it tells its
+// hubReleases lists the releases of the program, of each name the first one, and then that of the platform, if it reports its
 // version. No entry is without a version, and there is always one.
 func hubReleases(ours []platformv1alpha1.Release, platform string) []platformv1alpha1.Release {
 	var all []platformv1alpha1.Release

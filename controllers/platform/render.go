@@ -15,7 +15,7 @@ import (
 )
 
 // RenderHub returns what an AIHub creates in an empty cluster: the namespace of registries and the Catalog in it, if the component of
-// that name is on. What the Catalog brings about is not followed. Notes tell what else it decides. Unknown fields are errors.
+// that name is on. What the Catalog brings about is not followed. Notes say what else it decides. Unknown fields are errors.
 func RenderHub(registriesNamespace string, catalog bool, object *unstructured.Unstructured) (objects []*unstructured.Unstructured, notes []string, err error) {
 	a := &platformv1alpha1.AIHub{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, a, true); err != nil {

@@ -26,7 +26,7 @@ import (
 // ComponentName is the name of the component in flags, metrics and folders.
 const ComponentName = "platform"
 
-// configMapName is the ConfigMap in which the platform tells its version.
+// configMapName is the ConfigMap in which the platform reports its version.
 const configMapName = "odh-mlflowoperator-config"
 
 // +kubebuilder:rbac:groups=components.platform.opendatahub.io,resources=mlflowoperators,verbs=list;watch

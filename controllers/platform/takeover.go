@@ -61,8 +61,8 @@ func deploymentHead() *metav1.PartialObjectMetadata {
 	return head
 }
 
-// remove deletes what is left, and fails with a *pending until it is gone with its pods. A Deployment that comes back was made by
-// somebody who would go on making it: that is for people to end.
+// remove deletes what is left, and fails with a *pending until it is gone with its pods. A Deployment that comes back is made by
+// another controller that would continue: that is for users to end.
 func (f *formerPrograms) remove(ctx context.Context, applier *apply.Applier, a *platformv1alpha1.AIHub) error {
 	for _, reader := range f.readers {
 		list := &metav1.PartialObjectMetadataList{}

@@ -40,7 +40,7 @@ func (converter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(answer) // nobody is left to tell
+	_, _ = w.Write(answer) // the client is gone
 }
 
 func answerReview(request *apiextensionsv1.ConversionRequest) *apiextensionsv1.ConversionResponse {

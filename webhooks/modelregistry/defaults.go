@@ -122,7 +122,7 @@ func hasServer(postgres map[string]any) bool {
 }
 
 // moveProxy gives oauthProxy its present name. Its image is that of another program and stays behind. An old object that has
-// both loses the older one; a new one is refused by the schema, which tells its author.
+// both loses the older one; a new one is refused by the schema.
 func moveProxy(spec, oauth, old map[string]any) {
 	if spec["kubeRBACProxy"] == nil {
 		proxy := runtime.DeepCopyJSON(oauth)
@@ -190,7 +190,7 @@ func ensure(parent map[string]any, name string) map[string]any {
 	return child
 }
 
-// empty tells whether a text is missing or empty.
+// empty reports whether a text is missing or empty.
 func empty(value any) bool { return value == nil || value == "" }
 
 // imagePattern is what an image may be written with. Whether it exists only the kubelet knows.
@@ -212,7 +212,7 @@ func parseImage(image string) reference {
 	return r
 }
 
-// isOneOf tells whether an image is one of others, however it is written.
+// isOneOf reports whether an image is among others, however it is written.
 func isOneOf(image string, others []string) bool {
 	return slices.ContainsFunc(others, func(other string) bool { return parseImage(other) == parseImage(image) })
 }

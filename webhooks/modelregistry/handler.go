@@ -149,7 +149,7 @@ func typed(object map[string]any) (*v1beta1.ModelRegistry, error) {
 	return registry, nil
 }
 
-// leaving tells whether an object is being deleted, by what is stored: a new one can say anything.
+// leaving reports whether an object is being deleted, by what is stored: a new one can say anything.
 func leaving(old map[string]any) bool {
 	return block(old, "metadata")["deletionTimestamp"] != nil
 }

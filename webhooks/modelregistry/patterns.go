@@ -31,7 +31,7 @@ const (
 	imageDetail      = "must be an image reference such as registry.example.com/team/name:tag"
 )
 
-// text is a value that somebody can write, and the rule that it has to follow.
+// text is a value that a user can write, and the rule that it has to follow.
 type text struct {
 	path   *field.Path
 	value  string

@@ -40,11 +40,11 @@ type Settings struct {
 	OpenShift bool
 }
 
-// Source returns the settings. They may have to be read first, so it can fail. It is asked with every request.
+// Source returns the settings. They may have to be read first, so it can fail. It is called with every request.
 type Source func(context.Context) (Settings, error)
 
 // Register adds the webhooks and the conversion of ModelRegistry to the server of the manager. While the component is
-// switched off only the author is judged, with a warning; conversion goes on.
+// switched off only the author is judged, with a warning; conversion continues.
 func Register(mgr ctrl.Manager, enabled bool, guards author.Guards, settings Source) {
 	server := mgr.GetWebhookServer()
 	server.Register(ConvertPath, converter{})

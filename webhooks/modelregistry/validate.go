@@ -116,7 +116,7 @@ var (
 	reservedEnds       = []string{"-catalog", databaseSuffix, "-head-svc"}
 )
 
-// ReservedName says why a registry should not have a name; empty when it may. Those that exist keep theirs: no object of somebody else
+// ReservedName says why a registry should not have a name; empty when it may. Those that exist keep theirs: no foreign object
 // is touched for it.
 func ReservedName(name string) string {
 	begins := func(beginning string) bool { return strings.HasPrefix(name, beginning) }

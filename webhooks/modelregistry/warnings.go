@@ -10,7 +10,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 )
 
-// warnings tells the user what of a registry has no effect, unless the registry before it had the same.
+// warnings names what of a registry has no effect, unless the registry before it had the same.
 func warnings(registry, old *v1beta1.ModelRegistry) []string {
 	now := ineffective(&registry.Spec)
 	if old != nil {

@@ -3,7 +3,7 @@
 package beside
 
 // Most rights are held narrow by the names that they are good for. What the roles of readers and administrators grant is among
-// them: nobody may grant what he does not hold.
+// them: a right can be granted only by its holder.
 
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch;create
 // +kubebuilder:rbac:groups=apps,resources=deployments,resourceNames=model-catalog;model-catalog-postgres,verbs=get;patch;delete

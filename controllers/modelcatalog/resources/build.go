@@ -17,7 +17,7 @@ type Inputs struct {
 	// Domain is that of Routes, empty where none is known.
 	Domain string
 	Images config.RegistryImages
-	// SkipDatabase: the database of that name is somebody else's concern.
+	// SkipDatabase: the database of that name is not made here.
 	SkipDatabase bool
 	// AdminGroups may change the sources.
 	AdminGroups []string

@@ -17,8 +17,8 @@ const (
 	defaultSize       = "5Gi"
 )
 
-// BuildDatabase returns the database that is run beside the server. Its Secret is kept otherwise: nobody knows its password
-// but the cluster.
+// BuildDatabase returns the database that is run beside the server. Its Secret is kept otherwise: only the cluster knows
+// its password.
 func BuildDatabase(c *aihubv1alpha1.Catalog, in Inputs) apply.Desired {
 	var objects apply.Desired
 	objects.Add(databaseDeployment(c, in), databaseService(c), databasePolicy(c))

@@ -96,7 +96,7 @@ func server(c *aihubv1alpha1.Catalog, in Inputs) *corev1ac.ContainerApplyConfigu
 		WithVolumeMounts(serverMounts(in)...)
 }
 
-// probe is asked every five seconds after a delay in seconds.
+// probe runs every five seconds after a delay in seconds.
 func probe(delay int32) *corev1ac.ProbeApplyConfiguration {
 	return corev1ac.Probe().WithInitialDelaySeconds(delay).WithPeriodSeconds(5).WithTimeoutSeconds(2)
 }
@@ -149,7 +149,7 @@ func serverVolumes(in Inputs) []*corev1ac.VolumeApplyConfiguration {
 	return volumes
 }
 
-// databaseEnv tells the server where its database is.
+// databaseEnv is where its database is.
 func databaseEnv(c *aihubv1alpha1.Catalog) []*corev1ac.EnvVarApplyConfiguration {
 	host, secret := DatabaseName, DatabaseName
 	ext := External(c)
@@ -171,7 +171,7 @@ func databaseEnv(c *aihubv1alpha1.Catalog) []*corev1ac.EnvVarApplyConfiguration 
 	return env
 }
 
-// proxy is the sidecar that lets nobody in who may not get the Service.
+// proxy is the sidecar that lets in only callers that may get the Service.
 func proxy(c *aihubv1alpha1.Catalog, in Inputs) rbacproxy.Sidecar {
 	file := func(key string) rbacproxy.File {
 		return rbacproxy.File{Secret: ServingSecret(c), Key: key, Volume: tlsVolume, Dir: tlsDir}

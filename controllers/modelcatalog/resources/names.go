@@ -49,7 +49,7 @@ const (
 	// LabelCreatedBy marks what this operator and the one before it made.
 	LabelCreatedBy = "app.kubernetes.io/created-by"
 	CreatedBy      = "model-registry-operator"
-	// LabelNamespace tells to which namespace an object of cluster scope belongs.
+	// LabelNamespace names the namespace to which an object of cluster scope belongs.
 	LabelNamespace = "modelregistry.opendatahub.io/namespace"
 
 	annotationDisplayName = "openshift.io/display-name"
@@ -62,7 +62,7 @@ const (
 	SourceLabelValue = "true"
 )
 
-// Labels are those of every object; component tells the database's from the others.
+// Labels are those of every object; component distinguishes those of the database.
 func Labels(component string) map[string]string {
 	return map[string]string{
 		LabelApp: Name, LabelComponent: component, LabelName: Name,

@@ -12,12 +12,12 @@ func routerPolicy(c *aihubv1alpha1.Catalog) runtime.ApplyConfiguration {
 	return resources.RouterPolicy(metaOf(c, RoutePolicy), Selector(Name), endpointOf(c).port)
 }
 
-// openPolicy admits everybody to the port where callers are authenticated, and nobody to the server behind it.
+// openPolicy admits all clients to the port where callers are authenticated, and none to the server behind it.
 func openPolicy(c *aihubv1alpha1.Catalog) runtime.ApplyConfiguration {
 	return resources.IngressPolicy(metaOf(c, IngressPolicy), Selector(Name), resources.AllowTCP(endpointOf(c).port))
 }
 
-// databasePolicy admits the server and nobody else.
+// databasePolicy admits the server alone.
 func databasePolicy(c *aihubv1alpha1.Catalog) runtime.ApplyConfiguration {
 	meta := metaOf(c, DatabaseName)
 	meta.Labels = Labels(DatabaseName)

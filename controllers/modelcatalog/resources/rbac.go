@@ -67,7 +67,7 @@ func delegation(c *aihubv1alpha1.Catalog) *rbacv1ac.ClusterRoleBindingApplyConfi
 		WithSubjects(rbacv1ac.Subject().WithKind(rbacv1.ServiceAccountKind).WithNamespace(c.Namespace).WithName(Name))
 }
 
-// proxyConfigMap says which right callers need: whoever may get the Service may use the catalog.
+// proxyConfigMap says which right callers need: those that may get the Service may use the catalog.
 func proxyConfigMap(c *aihubv1alpha1.Catalog) (*corev1ac.ConfigMapApplyConfiguration, error) {
 	data, err := rbacproxy.Config(rbacproxy.Attributes{
 		APIVersion: "v1", Resource: "services", Verb: "get", Namespace: c.Namespace, Name: Name,

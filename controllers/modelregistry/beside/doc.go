@@ -2,8 +2,8 @@
 // so that an installation with a single such namespace can grant them there only.
 package beside
 
-// Rights where registries live. The Role that users get holds get on services and endpoints: nobody may grant what he does not
-// hold. What is never deleted may be deleted all the same where its owner changes, as that of a claim does with the retention and when it
+// Rights where registries live. The Role that users get holds get on services and endpoints: a right can be granted only by its
+// holder. What is never deleted may be deleted all the same where its owner changes, as that of a claim does with the retention and when it
 // is taken over: OpenShift lets only those change the owners of an object who may delete it. It asks for creations and updates of hosts.
 
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch;delete

@@ -26,7 +26,7 @@ const (
 	privateMode    = int32(0o600)
 	envSSLPassword = "POSTGRES_SSLPASSWORD"
 	// envVerify sets the flag that has the same effect. Given any file for TLS, the server replaces sslmode by "require",
-	// which checks no host name, unless it is told to verify.
+	// which checks no host name, unless a flag makes it verify.
 	envVerify = "MR_EMBEDMD_DATABASE_SSL_VERIFY_SERVER_CERT"
 )
 

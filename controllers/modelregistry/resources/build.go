@@ -22,7 +22,7 @@ type Inputs struct {
 	HasUserAPI, HTTPRoutes, ReferenceGrants bool
 	// Gateway says how HTTPRoutes are published; a domain switches that on.
 	Gateway config.RegistryGateway
-	// ServingCertificate: the stored spec names no certificate, so the platform is asked for one.
+	// ServingCertificate: the stored spec names no certificate, so the Service requests one of the platform.
 	ServingCertificate bool
 	// Opening: the pods that serve still run without the proxy that the spec asks for, so the Service leads to them.
 	Opening bool

@@ -15,7 +15,7 @@ import (
 	rules "github.com/odh-platform/odh-platform-operator/webhooks/modelregistry"
 )
 
-// What a generated database is called when nobody says otherwise, and the keys of its Secret.
+// What a generated database is called unless the spec says otherwise, and the keys of its Secret.
 const (
 	DefaultDatabase     = "model_registry"
 	DefaultDatabaseUser = "modelregistry"

@@ -18,7 +18,7 @@ import (
 
 const (
 	ServerContainer = "rest-container"
-	// The paths of probes. They tell whether the server and its database work, and nothing else.
+	// The paths of probes. They show whether the server and its database work, and nothing else.
 	pathDirty, pathHealth = "/readyz/isDirty", "/readyz/health"
 	// startupFailures gives a server five minutes to start: it answers no probe while it waits for a database whose image is still
 	// being pulled.
@@ -99,7 +99,7 @@ func server(m *v1beta1.ModelRegistry, database backend) *corev1ac.ContainerApply
 		WithVolumeMounts(database.mounts...)
 }
 
-// listens is the address on which the server listens: behind a proxy nobody else in the cluster may reach it.
+// listens is the address on which the server listens: behind a proxy nothing else in the cluster may reach it.
 func listens(m *v1beta1.ModelRegistry) string {
 	if m.Spec.KubeRBACProxy != nil {
 		return "127.0.0.1"

@@ -24,7 +24,7 @@ var (
 	hostPortFormat = regexp.MustCompile(`^[A-Za-z0-9_]([-A-Za-z0-9_.]*[A-Za-z0-9_])?\.?(:[0-9]{1,5})?$`)
 )
 
-// pasted is text that stands in a URL unchanged, because it is harmless or was escaped by whoever wrote it.
+// pasted is text that a URL holds unchanged, because it is harmless or was escaped by its author.
 var pasted = regexp.MustCompile(`^([-A-Za-z0-9._~]|%[0-9A-Fa-f]{2})*$`)
 
 // postgresDSN is the address of a PostgreSQL database as a URL. The kubelet puts the password in its place.
@@ -51,7 +51,7 @@ func postgresDSN(p *v1beta1.PostgresConfig) (string, error) {
 	return dsn, nil
 }
 
-// postgresHosts are the hosts as they stand in a URL: one, or several that the client tries in turn.
+// postgresHosts are the hosts as a URL holds them: one, or several that the client tries in turn.
 func postgresHosts(hosts string) (string, error) {
 	if hosts == "" {
 		return "", errors.New("is missing: name the server, or set spec.postgres.generateDeployment")
@@ -121,5 +121,5 @@ func escaped(text string) string {
 	return strings.ReplaceAll(url.QueryEscape(text), "+", "%20")
 }
 
-// literal keeps a kubelet from filling in $(NAME) that stands in a text of a user.
+// literal keeps a kubelet from filling in $(NAME) in a text of a user.
 func literal(text string) string { return strings.ReplaceAll(text, "$", "$$") }

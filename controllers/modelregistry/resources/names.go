@@ -19,7 +19,7 @@ const (
 	LabelCreatedBy    = "app.kubernetes.io/created-by"
 	LabelPartOf       = "app.kubernetes.io/part-of"
 	LabelManagedBy    = "app.kubernetes.io/managed-by"
-	// LabelNamespace tells objects outside of the namespace of a registry whose they are.
+	// LabelNamespace names the namespace of the registry on objects outside of it.
 	LabelNamespace = "modelregistry.opendatahub.io/namespace"
 
 	PartOf            = "model-registry"

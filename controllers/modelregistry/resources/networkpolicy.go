@@ -9,7 +9,7 @@ import (
 
 type policyConfig = networkingv1ac.NetworkPolicyApplyConfiguration
 
-// ingressPolicy closes the port of the server to everybody but the proxy in the same pod, once no pods without a proxy serve.
+// ingressPolicy closes the port of the server to everything but the proxy in the same pod, once no pods without a proxy serve.
 // The port of the proxy is open to all, because every request is authorized, unless there is a Route: then the policy of the
 // Route says who may come.
 func ingressPolicy(m *v1beta1.ModelRegistry, in Inputs) *policyConfig {
@@ -28,7 +28,7 @@ func routePolicy(m *v1beta1.ModelRegistry) *policyConfig {
 	return resources.RouterPolicy(metaOf(m, RoutePolicyName(m)), ServerSelector(m), proxyPort(m))
 }
 
-// databasePolicy lets nobody but the server reach a generated database.
+// databasePolicy lets only the server reach a generated database.
 func databasePolicy(m *v1beta1.ModelRegistry) *policyConfig {
 	meta := metaOf(m, DatabaseName(m))
 	meta.Labels = databaseLabels(m)

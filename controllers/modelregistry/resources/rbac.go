@@ -65,7 +65,7 @@ func DelegatorBinding(m *v1beta1.ModelRegistry) *rbacv1ac.ClusterRoleBindingAppl
 		WithSubjects(rbacv1ac.Subject().WithKind(rbacv1.ServiceAccountKind).WithName(ServiceName(m)).WithNamespace(m.Namespace))
 }
 
-// proxyConfig says whom the proxy lets in: whoever may get the Service of the registry.
+// proxyConfig says which callers the proxy lets in: those that may get the Service of the registry.
 func proxyConfig(m *v1beta1.ModelRegistry) (*corev1ac.ConfigMapApplyConfiguration, error) {
 	data, err := rbacproxy.Config(rbacproxy.Attributes{
 		APIVersion: "v1", Resource: "services", Verb: "get", Namespace: m.Namespace, Name: ServiceName(m),

@@ -12,7 +12,7 @@ import (
 const (
 	// AnnotationServingCert asks OpenShift for a certificate in the Secret of this name.
 	AnnotationServingCert = "service.beta.openshift.io/serving-cert-secret-name"
-	// annotationAddress tells clients where the server is reached from outside.
+	// annotationAddress shows clients where the server is reached from outside.
 	annotationAddress = "routing.opendatahub.io/external-address-rest"
 
 	plainPortName  = "http-api"

@@ -146,7 +146,7 @@ const (
 	versionMigrated = "storage-migration.opendatahub.io/last-migrated-rv"
 )
 
-// rewrite writes every object back as it is. It goes on after an error and joins them; what was written before costs no
+// rewrite writes every object back as it is. It continues after an error and joins them; what was written before costs no
 // write when it is tried again.
 func (m *Migration) rewrite(ctx context.Context) error {
 	var errs []error

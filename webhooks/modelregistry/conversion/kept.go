@@ -15,7 +15,7 @@ import (
 // Annotation of a v1alpha1 object holds what only v1beta1 can say about it.
 const Annotation = "modelregistry.opendatahub.io/v1beta1-fields"
 
-// Kept is what a v1alpha1 object cannot say, as it stands in its annotation. Anybody can write that, and it must not be a way
+// Kept is what a v1alpha1 object cannot say, as its annotation holds it. Any client can write that, and it must not be a way
 // around the schema: it has room for nothing but what v1alpha1 has no word for, or demands though v1beta1 does without it.
 type Kept struct {
 	// Proxy is the name that the field oauthProxy has in v1beta1; empty for the same.
@@ -102,7 +102,7 @@ func annotationsOf(object map[string]any) map[string]any {
 	return annotations
 }
 
-// shownGRPC stands in v1alpha1, which demands the field and whose schema would fill in the port, where v1beta1 has none.
+// shownGRPC is shown in v1alpha1, which demands the field and whose schema would fill in the port, where v1beta1 has none.
 func shownGRPC() map[string]any { return map[string]any{"port": int64(v1beta1.DefaultGRPCPort)} }
 
 // hide changes a v1beta1 spec into one of v1alpha1 and returns what that cannot say.
