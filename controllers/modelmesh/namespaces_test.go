@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/meshtest"
+	"github.com/odh-platform/odh-platform-operator/test/meshtest"
 )
 
 // The table of section 1.2: the label decides; without it only the namespace of the manager is served.

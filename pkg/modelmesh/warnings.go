@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 )
 
@@ -24,23 +26,28 @@ func Warnings(spec *v1alpha1.ServingRuntimeSpec, serverTypes []string) []string 
 		warnings = append(warnings, "no pods will be made: "+err.Error())
 	}
 	for i := range spec.Containers {
-		c := &spec.Containers[i]
-		at := "spec.containers[" + c.Name + "]"
-		if slices.Contains(riskyContainers, c.Name) || isAdapter(c.Name, serverTypes) {
-			warnings = append(warnings, fmt.Sprintf("%s: ModelMesh has a container of that name: choose another", at))
-		}
-		for _, port := range c.Ports {
-			if slices.Contains(riskyPortNames, port.Name) {
-				warnings = append(warnings, fmt.Sprintf("%s: ModelMesh has a port named %s: choose another name", at, port.Name))
-			}
-			if slices.Contains(riskyPorts, port.ContainerPort) {
-				warnings = append(warnings, fmt.Sprintf("%s: ModelMesh listens on port %d: choose another", at, port.ContainerPort))
-			}
-		}
+		warnings = append(warnings, containerWarnings(&spec.Containers[i], serverTypes)...)
 	}
 	for _, v := range spec.Volumes {
 		if slices.Contains(riskyVolumes, v.Name) {
 			warnings = append(warnings, fmt.Sprintf("spec.volumes[%s]: ModelMesh has a volume of that name: choose another", v.Name))
+		}
+	}
+	return warnings
+}
+
+func containerWarnings(c *corev1.Container, serverTypes []string) []string {
+	var warnings []string
+	at := "spec.containers[" + c.Name + "]"
+	if slices.Contains(riskyContainers, c.Name) || isAdapter(c.Name, serverTypes) {
+		warnings = append(warnings, at+": ModelMesh has a container of that name: choose another")
+	}
+	for _, port := range c.Ports {
+		if slices.Contains(riskyPortNames, port.Name) {
+			warnings = append(warnings, fmt.Sprintf("%s: ModelMesh has a port named %s: choose another name", at, port.Name))
+		}
+		if slices.Contains(riskyPorts, port.ContainerPort) {
+			warnings = append(warnings, fmt.Sprintf("%s: ModelMesh listens on port %d: choose another", at, port.ContainerPort))
 		}
 	}
 	return warnings

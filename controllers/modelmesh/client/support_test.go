@@ -22,7 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
-	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/meshtest"
+	"github.com/odh-platform/odh-platform-operator/test/meshtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

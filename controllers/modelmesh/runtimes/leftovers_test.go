@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/meshtest"
+	"github.com/odh-platform/odh-platform-operator/test/meshtest"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
 )
 

@@ -122,30 +122,21 @@ func TestANamespaceSaysTheSame(t *testing.T) {
 	}
 }
 
-// story is what a source should answer, in the simplest words: the last good reading of each document holds.
+// story is what a source should answer, in the simplest words: the last good settings of the administrators hold, and of each namespace.
 type story struct {
 	defaults, admin *string
 	overrides       map[string]string
-	base, current   *Settings
+	current         *Settings
 	tenants         map[string]Settings
 }
 
 func (s *story) settle() {
-	base, err := Default(), error(nil)
+	settings, err := Default(), error(nil)
 	if s.defaults != nil {
-		base, _, err = Read(builtIn(), *s.defaults)
+		settings, _, err = Read(builtIn(), *s.defaults)
 	}
-	if err == nil {
-		s.base = &base
-	}
-	if s.base == nil {
-		return
-	}
-	settings := *s.base
-	if s.admin != nil {
-		settings, _, err = Read(*s.base, *s.admin)
-	} else {
-		err = nil
+	if err == nil && s.admin != nil {
+		settings, _, err = Read(settings, *s.admin)
 	}
 	if err == nil {
 		s.current = &settings

@@ -116,7 +116,7 @@ func TestNoSettingsBeforeTheFirstGoodOnes(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	f = newFixture(t, config.ModelMesh{}, configMap(home, DefaultsName, nil))
-	if _, err := f.For(t.Context(), "any"); err == nil || !strings.Contains(err.Error(), "model-serving-config-defaults: it must contain a key named config-defaults.yaml") {
+	if _, err := f.For(t.Context(), "any"); err == nil || !strings.Contains(err.Error(), "model-serving-config-defaults: User ConfigMap must contain a key named config-defaults.yaml") {
 		t.Errorf("%v", err)
 	}
 }
@@ -163,13 +163,13 @@ func TestChangesTakeEffectLive(t *testing.T) {
 	if said := f.told(t); !strings.Contains(said, `metrics.port "x"`) || !strings.Contains(said, DefaultsName) {
 		t.Error(said)
 	}
-	f.put(t, stored(home, "enableAccessLogging: true")) // still counts, over the last good defaults
-	poll.Until(t, 10*time.Second, "it is in force", func() bool { return f.of(t, "any").EnableAccessLogging })
-	if got := f.of(t, "any"); got.PodsPerRuntime != 9 || got.Metrics.Port != 2222 {
+	f.put(t, stored(home, "enableAccessLogging: true")) // counts once the defaults are right
+	if got := f.of(t, "any"); got.PodsPerRuntime != 9 || got.Metrics.Port != 2222 || got.EnableAccessLogging {
 		t.Errorf("%+v", got)
 	}
 	f.remove(t, defaults(""))
 	f.pods(t, "any", 2)
+	poll.Until(t, 10*time.Second, "the document of the administrators counts", func() bool { return f.of(t, "any").EnableAccessLogging })
 	f.quiet(t)
 	if f.reads.Load() > 2 {
 		t.Errorf("%d live reads", f.reads.Load())

@@ -1,7 +1,6 @@
 package settings
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -32,14 +31,22 @@ func (d *document) same(other *document) bool {
 	return d.uid == other.uid && maps.Equal(d.data, other.data)
 }
 
-// text is the content of the key. Without it the ConfigMap was meant for something else, or its key is misspelt.
-func (d *document) text(key, missing string) (string, error) {
+// over lays the text under a key over settings; read is Read or ReadOverride. Without the key the ConfigMap was meant for something
+// else, or its key is misspelt. An error names the ConfigMap.
+func (d *document) over(below Settings, key string, read func(Settings, string) (Settings, []string, error)) (Settings, []string, error) {
 	text, ok := d.data[key]
 	if !ok {
-		return "", errors.New(missing)
+		return Settings{}, nil, fmt.Errorf("ConfigMap %s: %s %s", d.NamespacedName, noKey, key)
 	}
-	return text, nil
+	settings, notes, err := read(below, text)
+	if err != nil {
+		return Settings{}, nil, fmt.Errorf("ConfigMap %s: %w", d.NamespacedName, err)
+	}
+	return settings, notes, nil
 }
+
+// noKey has the words of the original.
+const noKey = "User ConfigMap must contain a key named"
 
 // object is what an Event is about. The version tells one mistake from the next: Events on one object with one reason are counted,
 // and show the words of the first.
@@ -82,101 +89,40 @@ func looseDocument(object *unstructured.Unstructured) *document {
 
 // state is what was made of the documents.
 type state struct {
-	base       *Settings // below the administrators' document; nil until the defaults were good once
-	current    *Settings // of the administrators; nil until they were good once
-	trouble    error     // why current is nil
-	generation int       // of current
-	spaces     map[string]*space
+	current *Settings // of the administrators; nil until they were good once
+	trouble error     // why current is nil
+	spaces  map[string]*space
 }
 
 // space is what was made of the document of one namespace.
 type space struct {
-	from       *document
-	generation int
-	settings   Settings
-	good       bool // settings hold a good reading
+	from     *document // nil once what is below it has changed
+	settings Settings
+	good     bool // settings hold a good reading
 }
 
-// settle makes the administrators' settings of the documents. Where one is bad, what it made before stays in force.
+// settle makes the administrators' settings of the documents. Where one is bad, the settings before stay in force.
 func (s *state) settle(cfg config.ModelMesh, defaults, admin *document) (changed bool, said []message) {
-	base, notes, err := baseOf(cfg, defaults)
-	said = append(said, defaults.hear(notes, err, s.kept())...)
-	switch {
-	case err == nil:
-		s.base = &base
-	case s.base == nil:
-		s.trouble = err
-		return false, said
+	settings, all, err := layers(cfg, defaults, admin)
+	for _, f := range all {
+		said = append(said, f.about.hear(f.notes, f.err, s.kept())...)
 	}
-	settings, notes, err := adminOver(*s.base, admin)
-	said = append(said, admin.hear(notes, err, s.kept())...)
 	if err != nil {
 		s.trouble = err
 		return false, said
-	}
-	if cfg.EtcdSecretName != "" && cfg.EtcdSecretName != DefaultEtcdSecret {
-		settings.EtcdSecretName = cfg.EtcdSecretName // of the two, the environment counts
 	}
 	if s.current != nil && equality.Semantic.DeepEqual(*s.current, settings) {
 		return false, said
 	}
 	s.current, s.trouble = &settings, nil
-	s.generation++
+	for _, known := range s.spaces {
+		known.from = nil
+	}
 	return true, said
 }
 
-// baseOf are the defaults with the images of the environment.
-func baseOf(cfg config.ModelMesh, defaults *document) (Settings, []string, error) {
-	settings, notes, err := Default(), []string(nil), error(nil)
-	switch {
-	case defaults != nil:
-		text := ""
-		if text, err = defaults.text(DefaultsKey, "it must contain a key named "+DefaultsKey); err == nil {
-			settings, notes, err = Read(builtIn(), text)
-		}
-		err = at(defaults, err)
-	case cfg.Defaults != "":
-		if settings, notes, err = Read(builtIn(), cfg.Defaults); err != nil {
-			err = fmt.Errorf("%s: %w", cfg.DefaultsFile, err)
-		}
-	}
-	for dst, image := range map[*Image]string{
-		&settings.ModelMeshImage: cfg.Images.ModelMesh, &settings.RESTProxy.Image: cfg.Images.RESTProxy,
-		&settings.StorageHelper.Image: cfg.Images.RuntimeAdapter,
-		&settings.AuthProxy.Image:     cfg.Images.OAuthProxy, &settings.AuthProxy.RBACImage: cfg.Images.KubeRBACProxy,
-	} {
-		if image != "" {
-			*dst = ParseImage(image)
-		}
-	}
-	return settings, notes, err
-}
-
-// noKey has the words of the original.
-const noKey = "User ConfigMap must contain a key named " + ConfigMapKey
-
-func adminOver(base Settings, admin *document) (Settings, []string, error) {
-	if admin == nil {
-		return base, nil, nil
-	}
-	text, err := admin.text(ConfigMapKey, noKey)
-	if err != nil {
-		return Settings{}, nil, at(admin, err)
-	}
-	settings, notes, err := Read(base, text)
-	return settings, notes, at(admin, err)
-}
-
-// at names the ConfigMap with a mistake.
-func at(d *document, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("ConfigMap %s: %w", d.NamespacedName, err)
-}
-
-// override returns the settings of a namespace with a document of its own. It is worked out when somebody asks, which they do for
-// namespaces that are served only: what others keep under the name is their affair.
+// override returns the settings of a namespace with a document of its own. It is decoded when settings are asked for, which happens
+// for namespaces that are served only: what others keep under the name is their affair.
 func (s *state) override(namespace string, from *document) (Settings, []message) {
 	known := s.spaces[namespace]
 	if known == nil {
@@ -186,23 +132,18 @@ func (s *state) override(namespace string, from *document) (Settings, []message)
 		}
 		s.spaces[namespace] = known
 	}
-	if known.from == from && known.generation == s.generation {
+	if known.from == from {
 		return known.settings, nil
 	}
-	known.from, known.generation = from, s.generation
-	text, err := from.text(ConfigMapKey, noKey)
-	var settings Settings
-	var notes []string
-	if err == nil {
-		settings, notes, err = ReadOverride(*s.current, text)
-	}
+	known.from = from
+	settings, notes, err := from.over(*s.current, ConfigMapKey, ReadOverride)
 	switch {
 	case err == nil:
 		known.settings, known.good = settings, true
 	case !known.good:
 		known.settings = *s.current
 	}
-	return known.settings, from.hear(notes, at(from, err), before)
+	return known.settings, from.hear(notes, err, before)
 }
 
 // replace compares the documents of namespaces and returns those namespaces whose document has changed. Documents that have not

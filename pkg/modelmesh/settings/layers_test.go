@@ -42,7 +42,7 @@ func TestResolve(t *testing.T) {
 	}
 	for want, d := range map[string]Documents{
 		"ConfigMap home/" + DefaultsName + ": ":                     {Defaults: mapOf("home", DefaultsName, DefaultsKey, "podsPerRuntime: x")},
-		"it must contain a key named " + DefaultsKey:                {Defaults: mapOf("home", DefaultsName, "other", "")},
+		"must contain a key named " + DefaultsKey:                   {Defaults: mapOf("home", DefaultsName, "other", "")},
 		"ConfigMap home/" + ConfigMapName + ": podsPerRuntime":      {Admin: mapOf("home", ConfigMapName, ConfigMapKey, "podsPerRuntime: x")},
 		"ConfigMap team/" + ConfigMapName + ": User ConfigMap must": {Namespace: mapOf("team", ConfigMapName, "other", "")},
 		"inferenceServiceName may not be set for one namespace":     {Namespace: mapOf("team", ConfigMapName, ConfigMapKey, "inferenceServiceName: a")},
