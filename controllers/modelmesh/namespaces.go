@@ -196,7 +196,7 @@ func Metadata(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 	return m
 }
 
-// bareNamespace keeps of a namespace what is looked at.
+// bareNamespace keeps the fields of a namespace that are read.
 func bareNamespace(in any) (any, error) {
 	if m, ok := in.(*metav1.PartialObjectMetadata); ok {
 		m.Labels = map[string]string{LabelEnabled: m.Labels[LabelEnabled], LabelEnforce: m.Labels[LabelEnforce]}

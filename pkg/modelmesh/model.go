@@ -103,7 +103,7 @@ func (m Model) Invalid() string {
 	return m.astray()
 }
 
-// astray names a text that leads out of the storage. Whoever fetches models puts these texts together to the name of a file, beside
+// astray names a text that leads out of the storage. The puller joins these texts to the name of a file, beside
 // files of the pod and of other models.
 func (m Model) astray() string {
 	for _, at := range []struct{ field, text string }{

@@ -10,7 +10,7 @@ import (
 )
 
 // Names and ports that pods of runtimes have in some settings only: with TLS, with a proxy for authentication, or unless the
-// settings move them. Runtimes that use them work until then, so nobody refuses them.
+// settings move them. Runtimes that use them work until then, so they are not refused.
 var (
 	riskyContainers = []string{"oauth-proxy", "kube-rbac-proxy"}
 	riskyVolumes    = []string{"tls-certs", "proxy-tls", "kube-rbac-proxy-config"}

@@ -16,11 +16,11 @@ import (
 	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
-// off is what users are told while the component does not run.
+// off is what users get while the component does not run.
 const off = author.Idle("the component modelmesh is switched off: the runtime is stored as it is, and nothing acts on it")
 
 // ServerTypes returns the types of servers for which there are adapters in a namespace, by the settings of the moment; the
-// namespace is empty for a ClusterServingRuntime. It is asked with every request.
+// namespace is empty for a ClusterServingRuntime. It is called with every request.
 type ServerTypes func(ctx context.Context, namespace string) []string
 
 // validator answers for runtimes of both scopes, which look the same.
@@ -80,8 +80,8 @@ func (v *validator) news(ctx context.Context, namespace string, now, before *v1a
 	if !mm.MultiModel(&before.Spec) {
 		return texts
 	}
-	told := mm.Warnings(&before.Spec, types)
-	return slices.DeleteFunc(texts, func(text string) bool { return slices.Contains(told, text) })
+	given := mm.Warnings(&before.Spec, types)
+	return slices.DeleteFunc(texts, func(text string) bool { return slices.Contains(given, text) })
 }
 
 func same(a, b *violation) bool { return a != nil && b != nil && *a == *b }

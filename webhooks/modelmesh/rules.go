@@ -19,7 +19,7 @@ const (
 type violation struct {
 	// field that is at fault.
 	field string
-	// message is what the user is told.
+	// message is what the user gets.
 	message string
 }
 

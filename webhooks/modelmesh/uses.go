@@ -12,7 +12,7 @@ import (
 
 func usesOf(rules author.Rules, raw []byte, namespace string) (author.Uses, error) {
 	r, err := decode(raw)
-	if err != nil || !mm.MultiModel(&r.Spec) { // of others the manager makes no pods
+	if err != nil || !mm.MultiModel(&r.Spec) { // for all other runtimes the manager makes no pods
 		return author.Uses{}, err
 	}
 	return Uses(rules, &r.Spec, namespace), nil

@@ -50,7 +50,7 @@ const (
 	UpToDate TransitionStatus = "UpToDate"
 	// InProgress means that the model of the spec is about to replace the active one.
 	InProgress TransitionStatus = "InProgress"
-	// BlockedByFailedLoad means that the model of the spec could not be loaded, so that the former one goes on.
+	// BlockedByFailedLoad means that the model of the spec could not be loaded, so that the former one stays in use.
 	BlockedByFailedLoad TransitionStatus = "BlockedByFailedLoad"
 	// InvalidSpec means that the spec was not taken over.
 	InvalidSpec TransitionStatus = "InvalidSpec"

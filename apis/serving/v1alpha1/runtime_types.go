@@ -117,7 +117,7 @@ type StorageHelper struct {
 type BuiltInAdapter struct {
 	// ServerType is the kind of the server, and the name of its container.
 	ServerType string `json:"serverType,omitempty"`
-	// RuntimeManagementPort is where the server is told to load models.
+	// RuntimeManagementPort is where the server listens for orders to load models.
 	RuntimeManagementPort int64 `json:"runtimeManagementPort,omitempty"`
 	// MemBufferBytes is memory that models must leave free, in bytes.
 	MemBufferBytes int64 `json:"memBufferBytes,omitempty"`

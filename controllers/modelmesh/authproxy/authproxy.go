@@ -77,7 +77,7 @@ func Decide(s meshsettings.Settings, namespace string, served capability.Set) *P
 }
 
 // Original is the sidecar exactly as the Open Data Hub build of the original rendered it into each pod, with the image that a pod
-// has. Its cookies are sealed with a word that everybody knows, so nothing new is made in this form.
+// has. Its cookies are sealed with a word that is public, so nothing new is made in this form.
 func Original(namespace, serviceAccount, image string) *Proxy {
 	s := meshsettings.Settings{ServiceAccountName: serviceAccount, AuthProxy: meshsettings.AuthProxy{Image: meshsettings.ParseImage(image)}}
 	return &Proxy{kind: original, settings: s, namespace: namespace, serviceCA: true}
@@ -109,7 +109,7 @@ func (p *Proxy) HasCookie() bool { return p.kind == oauth }
 // HasRules tells whether the sidecar needs RulesConfigMap.
 func (p *Proxy) HasRules() bool { return p.kind == rbac }
 
-// NeedsCertificate tells whether nobody but this program makes TLSSecret.
+// NeedsCertificate tells whether this program has to make TLSSecret.
 func (p *Proxy) NeedsCertificate() bool { return !p.serviceCA }
 
 // Rules are the data of RulesConfigMap: callers need the right to get Services of the namespace, as with the OAuth proxy.
@@ -138,7 +138,7 @@ func (p *Proxy) HostAliases() []*corev1ac.HostAliasApplyConfiguration {
 	return []*corev1ac.HostAliasApplyConfiguration{corev1ac.HostAlias().WithIP(loopback).WithHostnames(p.meshName())}
 }
 
-// Volumes are those of the sidecar. Nobody else in the pod mounts them.
+// Volumes are those of the sidecar. No other container of the pod mounts them.
 func (p *Proxy) Volumes() []*corev1ac.VolumeApplyConfiguration {
 	volumes := []*corev1ac.VolumeApplyConfiguration{
 		corev1ac.Volume().WithName(VolumeTLS).WithSecret(corev1ac.SecretVolumeSource().WithSecretName(TLSSecret)),

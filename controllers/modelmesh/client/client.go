@@ -12,7 +12,7 @@ import (
 var ErrNoAddress = errors.New("no pod of the runtimes is ready")
 
 // Client manages the models of one namespace. Every call ends within ten seconds. An error wraps ErrNoAddress, or has the gRPC
-// status of the answer (status.Code). The client of a namespace is replaced when its target changes: get it anew for each use.
+// status of the answer (status.Code). The client of a namespace is replaced when its target changes: get it again for each use.
 type Client interface {
 	// SetVModel makes a vmodel point to a concrete model.
 	SetVModel(context.Context, *meshpb.SetVModelRequest) (*meshpb.VModelStatusInfo, error)

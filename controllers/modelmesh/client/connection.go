@@ -105,7 +105,7 @@ func (c *connection) setAddresses(endpoints []discoveryv1.EndpointSlice) (change
 	return former == nil || !slices.Equal(*former, ready)
 }
 
-// unreachable returns ErrNoAddress where it is known that nobody can answer.
+// unreachable returns ErrNoAddress where it is known that no pod can answer.
 func (c *connection) unreachable() error {
 	if c.target.Endpoint != "" || len(*c.addresses.Load()) > 0 {
 		return nil
@@ -113,7 +113,7 @@ func (c *connection) unreachable() error {
 	return fmt.Errorf("service %s/%s: %w", c.namespace, c.target.Service, ErrNoAddress)
 }
 
-// call makes one call, unless it is known that nobody can answer.
+// call makes one call, unless it is known that no pod can answer.
 func call[Q, A any](ctx context.Context, c *connection, name string, request *Q,
 	method func(context.Context, *Q, ...grpc.CallOption) (*A, error)) (*A, error) {
 	answer, err := try(ctx, c, request, method)

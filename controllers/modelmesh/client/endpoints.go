@@ -20,7 +20,7 @@ import (
 type Endpoints struct {
 	// Slices reads from a cache that holds at least the slices of the Services that matter.
 	Slices client.Reader
-	// Pool is told.
+	// Pool gets them.
 	Pool *Pool
 }
 

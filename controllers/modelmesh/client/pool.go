@@ -29,7 +29,7 @@ func NewPool(log logr.Logger) *Pool {
 	return &Pool{log: log, clients: map[string]*connection{}, endpoints: map[types.NamespacedName][]discoveryv1.EndpointSlice{}}
 }
 
-// Subscribe registers a function that is told the namespace whenever its client comes, goes or is replaced, or the ready addresses
+// Subscribe registers a function that is called with the namespace whenever its client comes, goes or is replaced, or the ready addresses
 // behind it change. It must not block.
 func (p *Pool) Subscribe(listener func(namespace string)) {
 	p.mu.Lock()

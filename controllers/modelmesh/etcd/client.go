@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Connections are tried anew at most this far apart, and one that is dead is noticed within a minute: a watch waits silently.
+// Connections are tried again at most this far apart, and one that is dead is noticed within a minute: a watch waits silently.
 const (
 	reconnectMax     = 15 * time.Second
 	keepAlive        = 30 * time.Second
@@ -41,7 +41,7 @@ func New(data map[string][]byte) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("failed to create etcd client config: %w", err)
 	}
-	config.Logger = zap.NewNop() // errors are returned, and logged by whoever gets them
+	config.Logger = zap.NewNop() // errors are returned, and logged by the caller
 	config.MaxUnaryRetries = attempts
 	config.MaxCallRecvMsgSize = maxMessage
 	config.DialKeepAliveTime, config.DialKeepAliveTimeout = keepAlive, keepAliveTimeout
@@ -98,8 +98,8 @@ func (c *Client) connected(ctx context.Context) (*clientv3.Client, error) {
 	return made, nil
 }
 
-// endWithConnection makes a watch end when its connection breaks. The client of etcd would go on from its revision on a new
-// connection, which waits for ever where etcd has lost its data and counts from one again; whoever watches lists anew instead.
+// endWithConnection makes a watch end when its connection breaks. The client of etcd would continue from its revision on a new
+// connection, which waits for ever where etcd has lost its data and counts from one again; the caller lists again instead.
 func endWithConnection(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, next grpc.Streamer,
 	options ...grpc.CallOption) (grpc.ClientStream, error) {
 	stream, err := next(ctx, desc, conn, method, options...)

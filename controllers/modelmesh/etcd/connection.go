@@ -27,7 +27,7 @@ type Connection struct {
 	ClientKeyFile         string `json:"client_key_file,omitempty"`
 	ClientCertificate     string `json:"client_certificate,omitempty"`
 	ClientCertificateFile string `json:"client_certificate_file,omitempty"`
-	// OverrideAuthority replaces the name that is asked of the server's certificate.
+	// OverrideAuthority replaces the name that the certificate of the server must have.
 	OverrideAuthority string `json:"override_authority,omitempty"`
 }
 

@@ -10,7 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// pageSize is how many keys are asked for at a time.
+// pageSize is how many keys one request lists.
 const pageSize = 1000
 
 // A namespace may bring an etcd of its own, and whatever it says is held by a manager that serves all others. A state of ModelMesh
@@ -39,7 +39,7 @@ type Entry struct {
 // Listing is the state of a prefix at one moment.
 type Listing struct {
 	Entries []Entry
-	// Revision of the moment: a watch goes on from here.
+	// Revision of the moment: a watch continues from here.
 	Revision int64
 	// Cluster identifies the store: revisions of two stores have nothing in common.
 	Cluster uint64

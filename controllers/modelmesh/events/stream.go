@@ -20,7 +20,7 @@ type Options struct {
 	Home string
 	// Clock measures the pauses after trouble.
 	Clock clock.Clock
-	// Log is told of trouble, once for each kind of trouble in a row.
+	// Log gets errors, each kind in a row once.
 	Log logr.Logger
 }
 
@@ -79,7 +79,7 @@ func NewStream(o Options) *Stream {
 	}
 }
 
-// Subscribe registers a function that is told every event, several at a time and some more than once. It must not block.
+// Subscribe registers a function that is called with every event, several at a time and some more than once. It must not block.
 func (s *Stream) Subscribe(listener func(Event)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,7 +96,7 @@ func (s *Stream) emit(event Event) {
 }
 
 // Connect takes the data of the controller's etcd Secret; nil is none, and the watches rest. The same data again changes nothing,
-// other data starts the watches anew with them. An error says what is wrong with the data; the former connection stays in force then.
+// other data restarts the watches with them. An error says what is wrong with the data; the former connection stays in force then.
 func (s *Stream) Connect(data map[string][]byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -226,7 +226,7 @@ func (s *Stream) startAll() {
 	}
 }
 
-// start runs the two watches of a namespace, if there is somebody to ask. They know what the former ones knew, so that what is gone
+// start runs the two watches of a namespace, if there is a connection. They know what the former ones knew, so that what is gone
 // from a new etcd, or from behind a new Service, is noticed.
 func (s *Stream) start(namespace string, into *space) {
 	client, home := s.common.client, s.Home

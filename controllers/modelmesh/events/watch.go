@@ -39,7 +39,7 @@ type watch struct {
 	known   map[string]seen // by the key behind the prefix
 	cluster uint64
 	warned  string
-	// state shows whether the watch works; nil for one that nobody shows.
+	// state shows whether the watch works; nil for one without a metric.
 	state prometheus.Gauge
 	done  chan struct{} // closed when run has returned
 }

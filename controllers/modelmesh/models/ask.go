@@ -14,7 +14,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
 )
 
-// ask tells the mesh of a model, or asks for the one it has where the spec cannot be told, and notes what came of it. An error
+// ask registers a model with the mesh, or reads the one it has where the spec is invalid, and notes what came of it. An error
 // leaves what was known before.
 func (r *models) ask(ctx context.Context, client meshclient.Client, rec *record, e *entry) error {
 	var info *meshpb.VModelStatusInfo
@@ -57,7 +57,7 @@ func (r *models) register(ctx context.Context, client meshclient.Client, rec *re
 	return info, err
 }
 
-// orders decides whether the mesh is told to load the model at once. One that was dropped for others is not, even if the pods have
+// orders decides whether the mesh has to load the model at once. One that was dropped for others is not, even if the pods have
 // changed: its next request brings it back. Only where no runtime can do that any more the order is what shows it.
 func (r *models) orders(ctx context.Context, rec *record, e *entry) (bool, error) {
 	switch {
@@ -150,7 +150,7 @@ func (r *models) interpret(ctx context.Context, rec *record, e *entry) (answer, 
 	return a, nil
 }
 
-// clearInvalidSpec is the status of a spec that is valid again and of which the mesh was not told yet.
+// clearInvalidSpec is the status of a spec that is valid again and that the mesh does not know yet.
 func clearInvalidSpec(s v1alpha1.PredictorStatus) v1alpha1.PredictorStatus {
 	if s.TransitionStatus != v1alpha1.InvalidSpec {
 		return s

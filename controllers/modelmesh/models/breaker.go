@@ -32,7 +32,7 @@ type breakers struct {
 // breaker is that of one namespace. It exists while calls are under way or the last one failed.
 type breaker struct {
 	calls int
-	// next is when somebody may call again; zero while the mesh answers.
+	// next is when the next call is allowed; zero while the mesh answers.
 	next time.Time
 	// last is what the last call failed with.
 	last error
@@ -63,7 +63,7 @@ func (b *breakers) allow(namespace string, now time.Time) error {
 	return nil
 }
 
-// done takes the result of a call. An answer is one, even if it is an error, unless it says that nobody answered.
+// done takes the result of a call. An answer is one, even if it is an error, unless it says that no server answered.
 func (b *breakers) done(namespace string, err error, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -79,7 +79,7 @@ func (b *breakers) done(namespace string, err error, now time.Time) {
 	}
 }
 
-// reset lets everybody call a mesh that is not the one that it was.
+// reset allows all calls to a mesh that is not the one that it was.
 func (b *breakers) reset(namespace string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

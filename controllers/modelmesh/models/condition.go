@@ -69,7 +69,7 @@ func putStatus(s *v1beta1.InferenceServiceStatus, status v1alpha1.PredictorStatu
 	set(s, ready, now)
 }
 
-// address publishes the model, or takes back what was published. Before a transformer nobody is to be led past it.
+// address publishes the model, or takes back what was published. No address leads past a transformer.
 func address(s *v1beta1.InferenceServiceStatus, status v1alpha1.PredictorStatus, name string) {
 	var p v1beta1.ComponentStatus
 	var rest string

@@ -43,14 +43,14 @@ func transitions(before, after v1alpha1.PredictorStatus) []note {
 	return out
 }
 
-// sameFailure tells whether a failure is no news. One of the spec has another text for each cause; the texts of others differ where
+// sameFailure tells whether a failure is no news. One of the spec has another text for each cause; the texts of all other failures differ where
 // nothing does.
 func sameFailure(before, f *v1alpha1.FailureInfo) bool {
 	return before != nil && before.Reason == f.Reason && before.ModelID == f.ModelID &&
 		(before.Message == f.Message || f.Reason != v1alpha1.InvalidPredictorSpec)
 }
 
-// ignored are the events about fields that have no effect, told when a model is registered first.
+// ignored are the events about fields that have no effect, recorded when a model is registered first.
 func ignored(rec *record) []note {
 	if rec.status.ActiveModelState != v1alpha1.Pending || rec.status.LastFailureInfo != nil {
 		return nil

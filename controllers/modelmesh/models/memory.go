@@ -34,7 +34,7 @@ const (
 	orderNew         // the spec has changed
 )
 
-// entry is what is remembered of one model. It is lost on restart: the mesh is asked again then.
+// entry is what is remembered of one model. It is lost on restart: the mesh is called again then.
 type entry struct {
 	// asked is what the outcome is about: the id of a model, its resource, and what is wrong with it.
 	asked   string
@@ -49,7 +49,7 @@ type entry struct {
 	// failures counts the questions in a row that got no answer, the last one because of trouble.
 	failures int
 	trouble  string
-	// again is when to ask without being told to, after so many attempts; zero for never.
+	// again is when to ask without an event, after so many attempts; zero for never.
 	again    time.Time
 	attempts int
 	// awaited is since when a runtime is there that the mesh does not know; zero for never.

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// pauseMin and pauseMax bound the pauses between questions that nobody prompted.
+	// pauseMin and pauseMax bound the pauses between calls that no event caused.
 	pauseMin, pauseMax = time.Second, time.Minute
 	// pollMax bounds those about a model that an instance loads: the mesh writes into etcd that a load begins and that it failed,
 	// but not that it has ended.
@@ -23,7 +23,7 @@ const (
 	jitter = 0.3
 	// pauseBusy is the first pause while as many calls to the mesh of a namespace are under way as may be.
 	pauseBusy = 25 * time.Millisecond
-	// maxFailures is how many questions in a row may get no answer before the status says so.
+	// maxFailures is how many questions in a row may get no answer before the status reports it.
 	maxFailures = 3
 )
 
@@ -50,10 +50,10 @@ func (e *entry) longest(s v1alpha1.PredictorStatus) time.Duration {
 	return pollMax
 }
 
-// rest says that nothing is to be asked until somebody has news.
+// rest says that the mesh is not called until an event comes.
 func (e *entry) rest() { e.again, e.attempts = time.Time{}, 0 }
 
-// due tells whether the mesh has to be asked about what is asked for.
+// due tells whether the mesh has to be called.
 func (e *entry) due(asked string, now time.Time) bool {
 	return e.stale || e.asked != asked || e.outcome == unasked && e.again.IsZero() ||
 		!e.again.IsZero() && !now.Before(e.again)

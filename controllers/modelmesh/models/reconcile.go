@@ -46,7 +46,7 @@ func (r *models) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 	rec, err := from.get(ctx, name)
 	switch {
 	case errors.Is(err, errAway):
-		return ctrl.Result{}, nil // all its models are looked at when it is back
+		return ctrl.Result{}, nil // all its models are reconciled when it is back
 	case err != nil:
 		return ctrl.Result{}, err
 	case rec == nil:
@@ -102,20 +102,20 @@ func (r *models) status(ctx context.Context, rec *record, e *entry) (v1alpha1.Pr
 	return r.withTrouble(rec, e, next), nil
 }
 
-// plan decides when the mesh is asked again.
+// plan decides when the mesh is called again.
 func plan(ctx context.Context, e *entry, next v1alpha1.PredictorStatus, failure error, now time.Time) {
 	switch {
 	case errors.Is(failure, errBusy):
 		e.again = now.Add(pause(maxCalls, pauseBusy, pauseMin))
 	case failure != nil:
-		log.FromContext(ctx).Info("The mesh did not answer; it is asked again", "reason", failure.Error())
+		log.FromContext(ctx).Info("The mesh did not answer; it is called again", "reason", failure.Error())
 		e.failed(failure)
 		e.askAgain(now, pauseMax)
 	case e.outcome == taken || e.outcome == different:
 		e.askAgain(now, pauseMax)
 	case e.outcome == answered && underway(next):
 		e.askAgain(now, e.longest(next))
-	default: // whatever happens now is told: by etcd, or by addresses that come
+	default: // whatever happens now comes as an event, of etcd or of addresses
 		e.rest()
 	}
 	if failure == nil {
@@ -123,8 +123,8 @@ func plan(ctx context.Context, e *entry, next v1alpha1.PredictorStatus, failure 
 	}
 }
 
-// withTrouble says in the status that the mesh gives no answer, once it has not for a while. What is known of the model stays: that
-// nobody tells does not mean that requests are not answered.
+// withTrouble says in the status that the mesh gives no answer, once it has not for a while. What is known of the model stays: a mesh
+// that does not answer the manager may still answer requests.
 func (r *models) withTrouble(rec *record, e *entry, next v1alpha1.PredictorStatus) v1alpha1.PredictorStatus {
 	if e.failures < maxFailures || rec.problem != "" {
 		return next
@@ -148,7 +148,7 @@ func (r *models) call(namespace string, run func() error) error {
 	return err
 }
 
-// unserved is the status where there is nobody to ask. Where a namespace is about to be served nothing is said.
+// unserved is the status where there is no client. Where a namespace is about to be served it stays as it is.
 func (r *models) unserved(ctx context.Context, rec *record) (v1alpha1.PredictorStatus, error) {
 	next := *rec.status.DeepCopy()
 	enabled, err := r.enabled(ctx, rec.Namespace)
@@ -166,8 +166,8 @@ func (r *models) unserved(ctx context.Context, rec *record) (v1alpha1.PredictorS
 	return next, nil
 }
 
-// remove takes a model out of the mesh whose resource is not there, if it ever was in there as far as is known. While nobody can be
-// told it stays in memory; after a restart the mesh's own list shows it again.
+// remove takes a model out of the mesh whose resource is not there, if it ever was in there as far as is known. While no pod can be
+// called it stays in memory; after a restart the mesh's own list shows it again.
 func (r *models) remove(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	if _, known := r.memory.look(key); !known {
 		return 0, nil

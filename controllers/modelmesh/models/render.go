@@ -12,7 +12,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
-// Registration is what the mesh of a namespace is told of a model.
+// Registration is what the mesh of a namespace gets to know of a model.
 type Registration struct {
 	// VModel is the id under which clients address the model, Owner the source that has the name.
 	VModel string `json:"vModelId"`
@@ -25,7 +25,7 @@ type Registration struct {
 	Key  string `json:"key"`
 }
 
-// Register returns what the mesh would be told of a Predictor or an InferenceService; nil and the reason where it is told nothing.
+// Register returns how a Predictor or an InferenceService would be registered with the mesh; nil and the reason where it would not.
 func Register(object *unstructured.Unstructured) (*Registration, string, error) {
 	m, reason, err := modelOf(object)
 	if err != nil || reason != "" {

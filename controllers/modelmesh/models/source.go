@@ -42,7 +42,7 @@ func (r *record) id() string {
 
 // origin is where models come from.
 type origin interface {
-	// get returns nil for a model that is not there, or that somebody else serves; errAway where that cannot be told.
+	// get returns nil for a model that is not there, or that another controller serves; errAway where that is not known.
 	get(ctx context.Context, name types.NamespacedName) (*record, error)
 	// write stores a status if that changes anything, and reports whether it did. Nothing is written over an object that has changed
 	// since it was read: its event starts another reconcile.

@@ -37,7 +37,7 @@ func (s *services) get(ctx context.Context, name types.NamespacedName) (*record,
 	}
 	m, ours, err := modelmesh.FromInferenceService(service)
 	if !ours {
-		return nil, nil // somebody else serves it
+		return nil, nil // another controller serves it
 	}
 	r := &record{Model: m, status: predictorStatus(&service.Status), problem: m.Invalid(), object: service}
 	if err != nil {

@@ -20,7 +20,7 @@ const (
 	textNoRuntime   = "Specified runtime name not recognized"
 	textNoSupport   = "No ServingRuntime supports specified model type and/or protocol"
 	textOtherSource = "Predictor already exists with the same name from a different source"
-	textDifferent   = "The mesh has a model of this id with another type, path or key: delete the resource and create it anew, or change its spec"
+	textDifferent   = "The mesh has a model of this id with another type, path or key: delete the resource and create it again, or change its spec"
 	textSilent      = "The mesh does not answer the manager: "
 	textNotServed   = "The namespace is not served by ModelMesh: label it modelmesh-enabled=true"
 )
@@ -128,7 +128,7 @@ type answer struct {
 	// copies of the target, for where and when it failed.
 	targetCopies []*meshpb.ModelStatusInfo_ModelCopyInfo
 	failed, all  int
-	// loaded tells that the target is in memory, whatever else is said of it.
+	// loaded tells that the target is in memory, whatever the rest of the answer is.
 	loaded bool
 }
 
@@ -219,7 +219,7 @@ func (a answer) failure(before *v1alpha1.FailureInfo, now time.Time) *v1alpha1.F
 		return nil
 	case a.target.reason == "":
 		if before != nil && before.Reason == v1alpha1.RuntimeUnhealthy && !silent(before) && a.target.state != v1alpha1.Standby {
-			return before // until it is loaded the waiting goes on
+			return before // it waits until it is loaded
 		}
 		return nil
 	}
@@ -236,7 +236,7 @@ func (a answer) failure(before *v1alpha1.FailureInfo, now time.Time) *v1alpha1.F
 // lastTime in milliseconds has a form in the API, where years have four digits.
 const lastTime = 253402300799999
 
-// place is where and when the target failed first; where it failed in several places, the one that was told before, lest it
+// place is where and when the target failed first; where it failed in several places, the one that was reported before, lest it
 // change with their order.
 func (a answer) place(before *v1alpha1.FailureInfo) (string, *metav1.Time) {
 	var location string
@@ -265,7 +265,7 @@ func sameMoment(a, b *metav1.Time) bool {
 	return a.Equal(b) || a != nil && b != nil && a.Sub(b.Time).Abs() <= 2*time.Second
 }
 
-// since is the time of the same failure before, else now: a failure that goes on is no news.
+// since is the time of the same failure before, else now: a failure that lasts is no news.
 func since(before, f *v1alpha1.FailureInfo, now time.Time) *metav1.Time {
 	if before != nil && before.Time != nil && before.Reason == f.Reason && before.Message == f.Message && before.ModelID == f.ModelID {
 		return before.Time
@@ -298,7 +298,7 @@ func available(s v1alpha1.PredictorStatus) bool {
 }
 
 // wantsLoad tells whether the model is to be loaded at once, and not with its first request: where it is new, failed, replaces
-// another or waits for a pod. Only an order makes the mesh say that nobody can load a model, and each time it says so anew.
+// another or waits for a pod. Only an order makes the mesh report that no instance can load a model, and each time it reports it again.
 func wantsLoad(s v1alpha1.PredictorStatus) bool {
 	switch s.ActiveModelState {
 	case v1alpha1.Pending, v1alpha1.FailedToLoad:
@@ -308,7 +308,7 @@ func wantsLoad(s v1alpha1.PredictorStatus) bool {
 	}
 }
 
-// waits tells that nobody is there who could load the model.
+// waits tells that no instance is there that could load the model.
 func waits(s v1alpha1.PredictorStatus) bool {
 	return s.LastFailureInfo != nil && s.LastFailureInfo.Reason == v1alpha1.RuntimeUnhealthy
 }
@@ -318,7 +318,7 @@ func silent(f *v1alpha1.FailureInfo) bool {
 	return f != nil && strings.HasPrefix(f.Message, textSilent)
 }
 
-// underway tells whether the state will change without anybody's doing.
+// underway tells whether the state will change without a user's doing.
 func underway(s v1alpha1.PredictorStatus) bool {
 	return s.ActiveModelState == v1alpha1.Loading || s.TargetModelState == v1alpha1.Loading || s.TransitionStatus == v1alpha1.InProgress || waits(s)
 }

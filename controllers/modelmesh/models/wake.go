@@ -73,7 +73,7 @@ func (w *wakes) onEndpointsChanged(namespace string) {
 	w.enqueue(w.memory.markNamespaceStale(namespace)...)
 }
 
-// onSourceReady is called when a source that was away may be there again: what was heard meanwhile is looked at.
+// onSourceReady is called when a source that was away may be there again: events of the meantime are handled.
 func (w *wakes) onSourceReady(id string) { w.enqueue(w.memory.of(id)...) }
 
 // request is that for a model of a source.

@@ -12,11 +12,11 @@ type remembered struct {
 	cookie []byte
 	// renewal is when the certificate of the sidecar is due; zero for none.
 	renewal time.Time
-	// told is what users were told last about each topic.
-	told map[topic]string
+	// reported is the text of the last Event about each topic.
+	reported map[topic]string
 }
 
-// topic is a matter about which users are told.
+// topic is a matter about which Events are recorded.
 type topic string
 
 const (
@@ -24,19 +24,19 @@ const (
 	topicStorage topic = "storage"
 )
 
-// news notes what is said about a topic, and tells whether it differs from what was said last. Empty ends the matter.
+// news notes the text about a topic, and reports whether it differs from the last one. An empty text ends the matter.
 func (k *remembered) news(about topic, text string) bool {
-	before := k.told[about]
-	if k.told == nil {
-		k.told = map[topic]string{}
+	before := k.reported[about]
+	if k.reported == nil {
+		k.reported = map[topic]string{}
 	}
-	k.told[about] = text
+	k.reported[about] = text
 	return text != "" && text != before
 }
 
 // published is what is remembered of one InferenceService.
 type published struct {
 	uid types.UID
-	// told is what users were told last.
-	told string
+	// problem is the text of the last Event.
+	problem string
 }

@@ -21,7 +21,7 @@ const (
 	AnnotationTimeout = "haproxy.router.openshift.io/timeout"
 	// LabelInferenceService on a Route names its InferenceService.
 	LabelInferenceService = "inferenceservice-name"
-	// Finalizer was put on InferenceServices by the former companion. Nobody removes it where that is gone.
+	// Finalizer was put on InferenceServices by the former companion. No other controller removes it where that is gone.
 	Finalizer = "odh.inferenceservice.finalizers"
 	// LabelManaged and LabelDashboard, both "true", make a Secret a data connection; the former also marks the Secret with the
 	// storage entries.

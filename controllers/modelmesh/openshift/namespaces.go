@@ -26,7 +26,7 @@ import (
 )
 
 const (
-	// strangerRetry is the pause while an object of somebody else has a name that we need: its end is no event for us.
+	// strangerRetry is the pause while a foreign object has a name that we need: its end is no event for us.
 	strangerRetry = time.Minute
 	// lookAgain is the pause where what is missing comes without an event, such as an API that goes.
 	lookAgain = time.Second
@@ -36,7 +36,7 @@ const (
 	eventAction = "Reconcile"
 	// ReasonNotApplied is the reason of the events about what could not be made.
 	ReasonNotApplied = "CompanionNotApplied"
-	// ReasonNoRoute is the reason of the events about models that are not published as they are asked for.
+	// ReasonNoRoute is the reason of the events about models that cannot be published as their runtime demands.
 	ReasonNoRoute = "RouteNotPublished"
 )
 
@@ -146,7 +146,7 @@ func (r *namespaces) secrets(ctx context.Context, in *Inputs, known *remembered)
 	return append(kept, more...), err
 }
 
-// apply writes what is wanted, and tells users of what somebody else has the name of.
+// apply writes what is wanted, and records Events about names that foreign objects have taken.
 func (r *namespaces) apply(ctx context.Context, namespace *metav1.PartialObjectMetadata, desired apply.Desired, known *remembered) (time.Duration, error) {
 	err := r.applier.Apply(ctx, namespace, desired)
 	if err == nil {

@@ -63,7 +63,7 @@ func onMesh(s *v1beta1.InferenceService) bool {
 	return s.Annotations[v1beta1.AnnotationDeploymentMode] == v1beta1.DeploymentModeModelMesh
 }
 
-// release removes the finalizer of the former companion where nobody else does. All that was made for the InferenceService goes with
+// release removes the finalizer of the former companion where no other controller does. All that was made for the InferenceService goes with
 // it, or with the last of its namespace.
 func (r *publications) release(ctx context.Context, s *v1beta1.InferenceService) error {
 	if !held(s) {
@@ -120,7 +120,7 @@ func (r *publications) apply(ctx context.Context, s *v1beta1.InferenceService, d
 
 // recordProblem says why there is no Route, once for each change of that.
 func (r *publications) recordProblem(s *v1beta1.InferenceService, problem string) {
-	now := published{uid: s.UID, told: problem}
+	now := published{uid: s.UID, problem: problem}
 	if before := r.memory.Set(client.ObjectKeyFromObject(s), now); problem != "" && before != now {
 		r.recorder.Eventf(s, nil, corev1.EventTypeWarning, ReasonNoRoute, eventAction, "%s", conditions.Clip(problem, maxNote))
 	}
@@ -151,7 +151,7 @@ func (r *publications) decide(ctx context.Context, s *v1beta1.InferenceService) 
 	return desired, problem, nil
 }
 
-// runtime returns the annotations of the runtime that serves an InferenceService; nil when none does, or when nobody can tell.
+// runtime returns the annotations of the runtime that serves an InferenceService; nil when none does, or when that is not known.
 func (r *publications) runtime(ctx context.Context, s *v1beta1.InferenceService, settings meshsettings.Settings) (map[string]string, error) {
 	model, ok, err := mm.FromInferenceService(s)
 	if err != nil || !ok {

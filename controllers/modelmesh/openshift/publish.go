@@ -34,8 +34,8 @@ func (p publication) wanted() bool { return p.annotations[AnnotationRoute] == ye
 // guarded tells whether callers are to be checked.
 func (p publication) guarded() bool { return p.annotations[AnnotationAuth] == yes }
 
-// publish returns the Route of an InferenceService, none when it is not asked for. Where it cannot be as it is asked for, there is
-// none either, and the problem says why: a model whose callers are to be checked is never open to everybody.
+// publish returns the Route of an InferenceService, none when it is not wanted. Where it cannot be as it is wanted, there is
+// none either, and the problem says why: a model whose callers are to be checked is never open to all.
 func publish(s *v1beta1.InferenceService, p publication) (route apply.Desired, problem string) {
 	if !p.wanted() {
 		return nil, ""
@@ -47,7 +47,7 @@ func publish(s *v1beta1.InferenceService, p publication) (route apply.Desired, p
 	port, tls := rest.Port, routev1.TLSConfig{Termination: routev1.TLSTerminationEdge}
 	switch {
 	case p.guarded() && p.proxy == nil:
-		return nil, fmt.Sprintf("there is no Route, because annotation %s is set and authProxy.mode is %s: nobody would check callers",
+		return nil, fmt.Sprintf("there is no Route, because annotation %s is set and authProxy.mode is %s: callers would not be checked",
 			AnnotationAuth, p.settings.AuthProxy.Mode)
 	case p.guarded():
 		port, tls.Termination = authproxy.Port, routev1.TLSTerminationReencrypt

@@ -42,7 +42,7 @@ func (r *namespaces) gatherStorage(ctx context.Context, in *Inputs, known *remem
 	return nil, err
 }
 
-// taken tells whether the Secret with the storage entries is that of the user, who is told so: his entries are not touched.
+// taken tells whether the Secret with the storage entries is that of a user, which an Event reports: its entries are not touched.
 func (r *namespaces) taken(ctx context.Context, held *metav1.PartialObjectMetadata, known *remembered) (bool, error) {
 	if held == nil || ours(held) {
 		known.news(topicStorage, "")
@@ -57,7 +57,7 @@ func (r *namespaces) taken(ctx context.Context, held *metav1.PartialObjectMetada
 	if err != nil {
 		return false, fmt.Errorf("reading Secret %s: %w", held.Name, err)
 	}
-	text := fmt.Sprintf("the data connections of namespace %s are not added to Secret %s, which somebody else made: add them there, "+
+	text := fmt.Sprintf("the data connections of namespace %s are not added to Secret %s, which another client made: add them there, "+
 		"or label it %s=%s to have it kept by the operator", held.Namespace, held.Name, LabelManaged, yes)
 	if known.news(topicStorage, text) {
 		r.warn(held, text)

@@ -129,7 +129,7 @@ func byBinding(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{modelmesh.RequestFor(namespace)}
 }
 
-// concerning admits the Secrets that are made here: by name, since metadata of others bears no labels.
+// concerning admits the Secrets that are made here: by name, since the cache keeps no labels of foreign objects.
 func (w watching) concerning() predicate.Predicate {
 	mine := named(authproxy.CookieSecret, authproxy.TLSSecret)
 	entries := predicate.NewPredicateFuncs(func(o client.Object) bool {

@@ -47,7 +47,7 @@ func (p *pod) bind(affinity *corev1.Affinity, to corev1.NodeSelectorRequirement)
 	}
 	for i := range *terms {
 		term := &(*terms)[i]
-		empty := len(term.MatchExpressions) == 0 && len(term.MatchFields) == 0 // it matches no node, and shall go on to do so
+		empty := len(term.MatchExpressions) == 0 && len(term.MatchFields) == 0 // it matches no node, and has to stay so
 		if !empty && !slices.ContainsFunc(term.MatchExpressions, func(r corev1.NodeSelectorRequirement) bool { return r.Key == to.Key }) {
 			term.MatchExpressions = append(term.MatchExpressions, to)
 		}

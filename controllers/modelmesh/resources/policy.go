@@ -25,7 +25,7 @@ const (
 )
 
 // BuildGuards renders what no pod of a namespace may run without: the NetworkPolicy, and the rules of the sidecar that asks who calls.
-// What else the sidecar needs package openshift makes: without it pods do not start, or let nobody in.
+// What else the sidecar needs package openshift makes: without it pods do not start, or let no caller in.
 func BuildGuards(in NamespaceInputs) (apply.Desired, error) {
 	var desired apply.Desired
 	if in.Settings.NetworkPolicy {
@@ -42,9 +42,9 @@ func BuildGuards(in NamespaceInputs) (apply.Desired, error) {
 	return append(desired, apply.Object{Config: config, Ownership: apply.Unowned}), nil
 }
 
-// policy guards the pods of runtimes: what the mesh says to itself is heard from its own pods only, and ports that are nobody's
-// business, such as that of the model server's management, from nobody. Restricted, and wherever a proxy guards REST, the ports that
-// ask nobody who he is are open to the namespace, the manager and routers only.
+// policy guards the pods of runtimes: what the mesh says to itself is heard from its own pods only, and internal ports,
+// such as that of the model server's management, from no pod. Restricted, and wherever a proxy guards REST, the ports without
+// authentication are open to the namespace, the manager and routers only.
 func policy(in NamespaceInputs) *networkingv1ac.NetworkPolicyApplyConfiguration {
 	s := in.Settings
 	peers := resources.PodsWith(map[string]string{LabelManagedBy: ControllerName})

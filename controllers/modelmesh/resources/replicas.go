@@ -26,7 +26,7 @@ type ReplicaInputs struct {
 // Replicas is the number of pods of a runtime.
 type Replicas struct {
 	Count int32
-	// Autoscaled: a HorizontalPodAutoscaler goes on from Count.
+	// Autoscaled: a HorizontalPodAutoscaler continues from Count.
 	Autoscaled bool
 	// IdleSince is to be remembered; zero while the runtime is needed.
 	IdleSince time.Time

@@ -11,7 +11,7 @@ import (
 // TorchServe and MLServer have a user of that number, and the first two name none or name it by a word, which is refused too.
 const runtimeUser = 1000
 
-// podSecurity holds for all containers. That no container runs as root is said by each of them: a server may need root.
+// podSecurity holds for all containers. That it does not run as root is set on each container: a server may need root.
 func (p *pod) podSecurity() *corev1ac.PodSecurityContextApplyConfiguration {
 	if p.original() {
 		return nil

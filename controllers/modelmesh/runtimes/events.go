@@ -31,7 +31,7 @@ const (
 	ReasonNotice  = "RuntimeNotice"
 )
 
-// reports remembers what runtimes were told, so that each text is said once for each namespace and not in every pass.
+// reporter remembers the texts of Events on runtimes, so that each is recorded once for each namespace and not in every reconcile.
 type reporter struct {
 	recorder events.EventRecorder
 	said     modelmesh.Store[saying, string]

@@ -15,9 +15,9 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
-	"github.com/odh-platform/odh-platform-operator/test/meshtest"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/oauthproxy"
+	"github.com/odh-platform/odh-platform-operator/test/meshtest"
 )
 
 // failing makes reads of one kind from memory fail; of lists the kind ends with List.

@@ -17,7 +17,7 @@ import (
 )
 
 // guard is the sidecar of the pods of a namespace. Where one namespace is served there is none: what it needs beside it, an account
-// with rights on the cluster among it, nobody makes there.
+// with rights on the cluster among it, is not made there.
 func (s *server) guard(f *facts) *authproxy.Proxy {
 	if s.Namespaces.OnlyOwn() {
 		return nil

@@ -16,7 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
-// cleanUp removes what we made in a namespace that is not served. What somebody else made under the same names stays.
+// cleanUp removes what we made in a namespace that is not served. What another client made under the same names stays.
 func (s *server) cleanUp(ctx context.Context, namespace string) error {
 	s.pool.Forget(namespace)
 	s.stream.Forget(namespace)
@@ -29,7 +29,7 @@ func (s *server) cleanUp(ctx context.Context, namespace string) error {
 		s.removeAll(ctx, namespace, configMapKind, isConstraints),
 		s.removeAll(ctx, namespace, secretKind, isEtcdCopy),
 	)
-	if namespace != s.Namespaces.Own() { // there the Secrets are read for everybody
+	if namespace != s.Namespaces.Own() { // there the Secrets are read for all namespaces
 		s.copies.cleanUp(namespace)
 		s.storage.cleanUp(namespace)
 		s.tls.cleanUp(namespace)
@@ -62,7 +62,7 @@ func (s *server) sweep(ctx context.Context, namespace string, kept map[string]bo
 // ours selects what this component wrote.
 func ours() client.MatchingLabels { return names.Labels(modelmesh.ComponentName) }
 
-// wrote tells whether this component wrote a live object, also where somebody took our labels off it: the API server remembers who
+// wrote tells whether this component wrote a live object, also where our labels were removed: the API server remembers who
 // applied. The original updated, under another name.
 func wrote(live metav1.Object) bool {
 	return isOurs(live) || apply.WrittenBy(live, modelmesh.ComponentName, modelmesh.FieldOwner)
@@ -79,7 +79,7 @@ func isConstraints(o metav1.Object) bool { return o.GetName() == resources.Const
 
 func isEtcdCopy(o metav1.Object) bool { return originals(o) }
 
-// ownerOf is the uid of the object that another one was made for; empty where none says so.
+// ownerOf is the uid of the object that another one was made for; empty where no owner reference names one.
 func ownerOf(o metav1.Object) types.UID {
 	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
 		return owner.UID

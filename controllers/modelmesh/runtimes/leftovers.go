@@ -21,7 +21,7 @@ import (
 
 const leftoversRetry = time.Minute
 
-// leftovers removes, once, what the original made for runtimes and namespaces that were switched off while nobody ran: memory
+// leftovers removes, once, what the original made for runtimes and namespaces that were switched off while no manager ran: memory
 // does not show it, because it lacks our labels, and nothing is wanted in its place that would be applied over it. Only objects that
 // a runtime or a Namespace controls, or that have the names and the labels of the original, are touched. It runs on the leader.
 type leftovers struct {
@@ -87,7 +87,7 @@ func (l *leftovers) list(ctx context.Context, kind schema.GroupVersionKind, labe
 	return list, nil
 }
 
-// consider removes one object when it is the original's and nobody wants it.
+// consider removes one object when it is the original's and is not wanted.
 func (l *leftovers) consider(ctx context.Context, kind schema.GroupVersionKind, o *metav1.PartialObjectMetadata) error {
 	if !l.isOriginals(kind, o) {
 		return nil
@@ -96,7 +96,7 @@ func (l *leftovers) consider(ctx context.Context, kind schema.GroupVersionKind, 
 	if err != nil || wanted {
 		return err
 	}
-	l.log.Info("Removing what the original left and nobody wants", "kind", kind.Kind, "namespace", o.Namespace, "name", o.Name)
+	l.log.Info("Removing what the original left and is not wanted", "kind", kind.Kind, "namespace", o.Namespace, "name", o.Name)
 	o.SetGroupVersionKind(kind)
 	return l.applier.Remove(ctx, ownerOf(o), o)
 }

@@ -23,11 +23,11 @@ import (
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 )
 
-// foreignRetry is how long a name that somebody else has taken is left alone: nothing tells when it becomes free. So is an object
+// foreignRetry is how long a name that a foreign object has taken is left alone: no event shows when it becomes free. So is an object
 // that the API server refused.
 const foreignRetry = 2 * time.Minute
 
-// pool and stream are the parts of meshclient.Pool and meshevents.Stream that a namespace is told to.
+// pool and stream are the parts of meshclient.Pool and meshevents.Stream that a reconcile needs.
 type (
 	pool interface {
 		Ensure(namespace string, target meshclient.Target) error
@@ -98,7 +98,7 @@ func readTLS(secret *corev1.Secret) tlsContent {
 	return tlsContent{pair: pair, hasCA: len(secret.Data["ca.crt"]) > 0, err: err}
 }
 
-// foreignData is the content of a Secret that somebody else made, nil of the copies that the original made.
+// foreignData is the content of a Secret that another client made, nil of the copies that the original made.
 func foreignData(secret *corev1.Secret) map[string][]byte {
 	switch {
 	case originals(secret):
@@ -134,13 +134,13 @@ func (s *server) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 	return conclude(again, err)
 }
 
-// unused tells that nobody asked for ModelMesh in the manager's own namespace, which is served without a label: there is neither a
+// unused tells that ModelMesh is not used in the manager's own namespace, which is served without a label: there is neither a
 // runtime nor a model. The manager has other components, whose users want no Service there.
 func (s *server) unused(f *facts) bool {
 	return f.namespace == s.Namespaces.Own() && !s.Namespaces.OnlyOwn() && len(f.runtimes) == 0 && len(f.models) == 0
 }
 
-// conclude tells trouble that somebody must mend, which is looked at now and then, from trouble that is tried again soon.
+// conclude tells errors that a user must fix, which are checked now and then, from errors that are retried soon.
 func conclude(again time.Duration, err error) (ctrl.Result, error) {
 	if err == nil || apply.Vanishing(err) {
 		return ctrl.Result{RequeueAfter: again}, nil
@@ -213,7 +213,7 @@ func (s *server) shared(f *facts, subject string, err error) error {
 	return err
 }
 
-// forUsers is the text of an error that somebody must mend; "" of others, which are tried again and are in the log. What is
+// forUsers is the text of an error that a user must fix; "" for all other errors, which are retried and logged. What is
 // forbidden, by a quota or for want of a right, is both.
 func forUsers(err error) string {
 	if apply.Only(err, func(err error) bool {

@@ -19,7 +19,7 @@ import (
 
 // RenderInputs is what Render goes by beside the runtime.
 type RenderInputs struct {
-	// Namespace is the served namespace in which the runtime is looked at.
+	// Namespace is the served namespace that the runtime is rendered for.
 	Namespace string
 	// Settings are those of the namespace.
 	Settings meshsettings.Settings
@@ -34,7 +34,7 @@ type RenderInputs struct {
 
 // Render returns what a ServingRuntime or a ClusterServingRuntime brings about in a served namespace in which it is the only
 // runtime: the Service in front of all runtimes with its ServiceMonitor, the types of models that pods read, their guards, the
-// Deployment and its autoscaler. Notes tell what is not shown, and what the author of the runtime would be told.
+// Deployment and its autoscaler. Notes tell what is not shown, and which Events the runtime would get.
 func Render(in RenderInputs, object *unstructured.Unstructured) (objects []*unstructured.Unstructured, notes []string, err error) {
 	t, err := runtimeOf(object)
 	if err != nil {

@@ -123,7 +123,7 @@ func (s *server) invalid(ctx context.Context, f *facts, t modelmesh.Runtime) (pr
 }
 
 // deployment returns the Deployment of a runtime as it is: from memory, or what the original left, which memory does not show. Nor
-// does it at once when that was taken over, and whoever took it for new then would roll its pods: only what was not there is not
+// does it at once when that was taken over, and taking it for new then would roll its pods: only what was not there is not
 // looked up again. Nil is none. It must not be changed.
 func (s *server) deployment(ctx context.Context, f *facts, name string) (*appsv1.Deployment, error) {
 	key := inside(f.namespace, resources.DeploymentName(f.settings.ServiceName, name))

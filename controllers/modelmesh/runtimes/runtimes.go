@@ -10,7 +10,7 @@ import (
 	mm "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
-// invalidSpec begins what is said about runtimes that cannot be served.
+// invalidSpec begins the messages about runtimes that cannot be served.
 const invalidSpec = "Invalid runtime Spec"
 
 // broken is what of a runtime could not be read, as an error.

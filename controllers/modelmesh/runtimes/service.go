@@ -38,7 +38,7 @@ func (s *server) inputs(f *facts) resources.NamespaceInputs {
 }
 
 // remakeService deletes the Service when its kind of address has to change, which no update can do. It tells whether the Service
-// is on its way out. The API server is asked once, and again when the setting changes.
+// is on its way out. The Service is read once, and again when the setting changes.
 func (s *server) remakeService(ctx context.Context, f *facts) (going bool, err error) {
 	if headless, seen := s.headless.Get(f.namespace); seen && headless == f.settings.HeadlessService {
 		return false, nil

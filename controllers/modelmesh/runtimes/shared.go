@@ -28,7 +28,7 @@ func (s *server) common(ctx context.Context, f *facts) error {
 }
 
 // etcdSecret writes what the pods of a namespace read about etcd. The manager's own namespace has the Secret itself, and a
-// namespace may have one that somebody else made, which then is in force there.
+// namespace may have one that another client made, which then is in force there.
 func (s *server) etcdSecret(ctx context.Context, f *facts) error {
 	name, own := f.settings.EtcdSecretName, s.Namespaces.Own()
 	theirs, err := s.ownEtcd(ctx, f.namespace, name)
@@ -71,7 +71,7 @@ func unusable(name, namespace string, err error) string {
 }
 
 // ownEtcd is the content of the etcd Secret of a namespace that neither we nor the original wrote, nil where there is none. The
-// Secret in the manager's own namespace is that of everybody.
+// Secret in the manager's own namespace serves all namespaces.
 func (s *server) ownEtcd(ctx context.Context, namespace, name string) (map[string][]byte, error) {
 	if namespace == s.Namespaces.Own() {
 		return nil, nil

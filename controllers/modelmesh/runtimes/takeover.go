@@ -14,7 +14,7 @@ import (
 
 // AnnotationOriginal on a Deployment that was taken over holds the hash of its pod template as the original rendered it. As long
 // as that template stays the same the pods keep the form that the original gave them, so that a take-over rolls nothing. Once it
-// changes, and the pods roll anyway, or somebody removes the annotation, they get the form of ours.
+// changes, and the pods roll anyway, or a user removes the annotation, they get the form of ours.
 const AnnotationOriginal = "modelmesh.opendatahub.io/original-template"
 
 // originals tells whether the original made an object of which nothing else says that it is ours.

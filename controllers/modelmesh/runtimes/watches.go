@@ -50,7 +50,7 @@ func (s *server) watch(mgr ctrl.Manager, claims cache.Cache, served *capability.
 }
 
 // atStart enqueues the namespace of the manager once. That is served without a label and without a runtime in it, so no event
-// may ever tell of it: the settings may have been read before anybody listened for their changes.
+// may ever tell of it: the settings may have been read before the controller listened for their changes.
 func (s *server) atStart() source.Source {
 	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		queue.Add(modelmesh.RequestFor(s.Namespaces.Own()))
@@ -83,7 +83,7 @@ func (s *server) bySecret() handler.EventHandler {
 		}
 		settings, err := s.Settings(ctx, namespace)
 		if err != nil {
-			return nil // nothing has been served yet, and what is read first brings everybody
+			return nil // nothing has been served yet, and the first reading enqueues all namespaces
 		}
 		shared := o.GetName() == settings.EtcdSecretName || o.GetName() == settings.TLS.SecretName
 		switch {
@@ -103,7 +103,7 @@ func readsConfigMap(o client.Object) bool { return o.GetName() != rootCertificat
 // rootCertificates is a ConfigMap that every namespace has.
 const rootCertificates = "kube-root-ca.crt"
 
-// touched lets through what matters in objects of ours: that they come and go, and that somebody changed a field which we set. Of
+// touched lets through what matters in objects of ours: that they come and go, and that another client changed a field which we set. Of
 // managed fields the cache keeps our own entry alone.
 func touched() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {

@@ -17,9 +17,9 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
-	"github.com/odh-platform/odh-platform-operator/test/meshtest"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
+	"github.com/odh-platform/odh-platform-operator/test/meshtest"
 )
 
 // woken are the namespaces that a handler asks a pass for when something happens to an object, sorted.

@@ -29,11 +29,11 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	meshclient "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client"
-	"github.com/odh-platform/odh-platform-operator/test/meshtest"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
+	"github.com/odh-platform/odh-platform-operator/test/meshtest"
 )
 
 // world is the controller before a fake API server, of which its memory shows what the real one does.

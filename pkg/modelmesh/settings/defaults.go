@@ -9,7 +9,7 @@ import (
 
 // Names that installations rely on.
 const (
-	// DefaultServiceName is the name of the Service where nobody names another.
+	// DefaultServiceName is the name of the Service where no other is named.
 	DefaultServiceName = "modelmesh-serving"
 	// DefaultEtcdSecret is the name of the Secret that says where etcd is.
 	DefaultEtcdSecret = "model-serving-etcd"
@@ -21,7 +21,7 @@ const (
 const oauthProxyName, oauthProxyDigest = "registry.redhat.io/openshift4/ose-oauth-proxy-rhel9",
 	"sha256:d3056b35d9a205b9f2c48d924f199c5ac23904eb18d526e4bff229e7c7181415"
 
-// Default returns the settings that hold where nobody says anything: those of the ConfigMap of defaults that the original
+// Default returns the settings that hold without any document: those of the ConfigMap of defaults that the original
 // installs.
 func Default() Settings {
 	s := builtIn()

@@ -57,7 +57,7 @@ func (s *Settings) takeImages(cfg config.ModelMesh) {
 // Documents are the ConfigMaps that settings come from; nil for those that do not exist.
 type Documents struct {
 	// Defaults is DefaultsName and Admin ConfigMapName in the manager's namespace, Namespace is ConfigMapName in the namespace
-	// whose settings are asked for, if that is another one.
+	// whose settings are wanted, if that is another one.
 	Defaults, Admin, Namespace *corev1.ConfigMap
 }
 

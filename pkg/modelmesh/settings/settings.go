@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Settings are the settings of one namespace. A value that came from a Source is shared: nobody changes what it refers to.
+// Settings are the settings of one namespace. A value that came from a Source is shared: what it refers to must not be changed.
 type Settings struct {
 	// ServiceName is the name of the Service and the prefix of the Deployments (inferenceServiceName).
 	ServiceName string
@@ -30,7 +30,7 @@ type Settings struct {
 	StorageHelper StorageHelper
 	// StorageSecretName names the Secret with the storage entries, EtcdSecretName the one that says where etcd is.
 	StorageSecretName, EtcdSecretName string
-	// ServiceAccountName is the account of runtime pods; "" where nobody named one.
+	// ServiceAccountName is the account of runtime pods; "" where none is named.
 	ServiceAccountName string
 	Metrics            Metrics
 	ScaleToZero        ScaleToZero
@@ -52,8 +52,8 @@ type Settings struct {
 	// RuntimeArchitectures are the node architectures that runtime pods may run on; none is any.
 	RuntimeArchitectures []string
 	AuthProxy            AuthProxy
-	// NetworkPolicy guards the pods of runtimes (networkPolicy.enabled). NetworkPolicyRestricted lets nobody of other namespaces
-	// reach gRPC and REST but the manager and the routers (networkPolicy.restricted).
+	// NetworkPolicy guards the pods of runtimes (networkPolicy.enabled). Of other namespaces, NetworkPolicyRestricted lets
+	// only the manager and the routers reach gRPC and REST (networkPolicy.restricted).
 	NetworkPolicy, NetworkPolicyRestricted bool
 }
 

@@ -23,13 +23,13 @@ import (
 var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
 
 // Source holds the settings of all namespaces as they are now. It is a manager Runnable that follows the ConfigMaps on every
-// replica: a change takes effect without a restart. A change for the worse is told by an Event on the ConfigMap and in the log,
+// replica: a change takes effect without a restart. A change for the worse is reported by an Event on the ConfigMap and in the log,
 // and the settings before it stay in force. It needs get, list and watch of ConfigMaps by the two names.
 //
 // Documents are laid over each other: what the program knows, the defaults (the ConfigMap, else the file), the images of the
 // manager's environment, the ConfigMap of the administrators, and for a namespace its own ConfigMap.
 type Source struct {
-	listeners follow.Listeners[string] // told the namespace whose settings may have changed; "" is all of them
+	listeners follow.Listeners[string] // called with the namespace whose settings may have changed; "" is all of them
 	config    config.ModelMesh
 	live      client.Reader
 	teller    teller
@@ -210,7 +210,7 @@ func (s *Source) takeConfigs(all []*document, first bool) {
 	}
 	s.mu.Unlock()
 	if first {
-		changed, moved = false, nil // who asked gets the answer, and nobody had another before
+		changed, moved = false, nil // the caller gets the answer, and no other settings were in use before
 	}
 	s.announce(changed, moved, said)
 }

@@ -20,7 +20,7 @@ type document struct {
 	uid     types.UID
 	version string            // of the ConfigMap, when it began to say this
 	data    map[string]string // of the key that counts, if it has that
-	said    string            // what its author was told last
+	said    string            // text of the last Event
 }
 
 // same tells whether two documents say the same, and are one object.
@@ -180,7 +180,7 @@ func (s *state) kept() string {
 	return before
 }
 
-// hear returns what the author of a document has to be told and was not told yet; kept says what is in force after a mistake. A
+// hear returns the messages about a document that were not reported yet; kept says what is in force after a mistake. A
 // nil document has no author: what is wrong then is for the log.
 func (d *document) hear(notes []string, err error, kept string) []message {
 	m := message{about: d, reason: ReasonIgnored, text: strings.Join(notes, "\n")}

@@ -11,7 +11,7 @@ import (
 const claimType = "pvc"
 
 // StorageClaims returns the names of the claims that the Secret of storage entries lists, ordered, each once. Notices say which
-// entries cannot be read: they are left out, and concern nobody else. No notice has a value of the Secret in it.
+// entries cannot be read: they are left out, and do not affect the other entries. No notice has a value of the Secret in it.
 func StorageClaims(data map[string][]byte) (claims, notices []string) {
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		claim, err := claimOf(data[key])

@@ -27,7 +27,7 @@ const (
 // noteLimit is how long the note of an Event may be, with a margin; in bytes.
 const noteLimit = 960
 
-// message is something to be told to the author of a document, or in the log only.
+// message is what an Event reports to the author of a document, or the log alone.
 type message struct {
 	about  *document
 	reason string
