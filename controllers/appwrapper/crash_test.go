@@ -19,7 +19,7 @@ var errKilled = errors.New("killed")
 
 // killAt ends the process at its nth write, before it is carried out or with the answer lost. It reports whether that was
 // reached.
-func (w *world) killAt(n int, carriedOut bool) *bool {
+func (w *fixture) killAt(n int, carriedOut bool) *bool {
 	killed := new(bool)
 	seen := 0
 	at := func(request string) error {
@@ -49,8 +49,8 @@ func (w *world) killAt(n int, carriedOut bool) *bool {
 	return killed
 }
 
-// surviving runs to rest, starting another process when one is killed. What is written is an event that starts another pass.
-func (w *world) surviving(killed *bool) {
+// surviving runs to rest, starting another process when one is killed. What is written is an event that starts another reconcile.
+func (w *fixture) surviving(killed *bool) {
 	w.Helper()
 	for range 50 {
 		before := len(w.writes)
@@ -75,12 +75,12 @@ func (w *world) surviving(killed *bool) {
 type run struct {
 	name   string
 	aw     *awv1beta2.AppWrapper
-	events []func(*world)
-	check  func(*world)
+	events []func(*fixture)
+	check  func(*fixture)
 }
 
-func createdOnce(names ...string) func(*world) {
-	return func(w *world) {
+func createdOnce(names ...string) func(*fixture) {
+	return func(w *fixture) {
 		w.Helper()
 		for _, name := range names {
 			if n := created(w, name); n != 1 {
@@ -91,10 +91,10 @@ func createdOnce(names ...string) func(*world) {
 }
 
 // created is how many objects of a name the server has made: their uids tell, and not the requests, some of which were refused.
-func created(w *world, name string) int { return len(w.born[name]) }
+func created(w *fixture, name string) int { return len(w.born[name]) }
 
 func runs() []run {
-	clean := func(w *world) {
+	clean := func(w *fixture) {
 		w.Helper()
 		for _, kind := range []client.ObjectList{&corev1.PodList{}, &corev1.ConfigMapList{}} {
 			if err := w.server.List(w.Context(), kind, client.InNamespace(awKey.Namespace)); err != nil || meta.LenList(kind) != 0 {
@@ -102,7 +102,7 @@ func runs() []run {
 			}
 		}
 	}
-	phase := func(w *world, phase awv1beta2.AppWrapperPhase, retries int32) {
+	phase := func(w *fixture, phase awv1beta2.AppWrapperPhase, retries int32) {
 		w.Helper()
 		if aw := w.get(); aw.Status.Phase != phase || aw.Status.Retries != retries {
 			w.Errorf("phase %s after %d retries, want %s after %d: %+v", aw.Status.Phase, aw.Status.Retries, phase, retries, aw.Status.LastFailure)
@@ -112,11 +112,11 @@ func runs() []run {
 	return []run{
 		{
 			name: "success", aw: wrapper([]string{wrappedPod("a"), mapTemplate, wrappedPod("b")}, annotated("successTTLDuration", "30s")),
-			events: []func(*world){
-				func(w *world) { w.play(corev1.PodRunning) },
-				func(w *world) { w.play(corev1.PodSucceeded) },
+			events: []func(*fixture){
+				func(w *fixture) { w.play(corev1.PodRunning) },
+				func(w *fixture) { w.play(corev1.PodSucceeded) },
 			},
-			check: func(w *world) {
+			check: func(w *fixture) {
 				createdOnce("a", "b", settings)(w)
 				phase(w, awv1beta2.PhaseSucceeded, 0)
 				clean(w)
@@ -125,11 +125,11 @@ func runs() []run {
 		{
 			name: "failure with a retry", aw: wrapper([]string{wrappedPod("a"), mapTemplate},
 				annotated("retryLimit", "1", "failureGracePeriodDuration", "0s", "retryPausePeriodDuration", "5s")),
-			events: []func(*world){
-				func(w *world) { w.play(corev1.PodFailed) },
-				func(w *world) { w.play(corev1.PodFailed) },
+			events: []func(*fixture){
+				func(w *fixture) { w.play(corev1.PodFailed) },
+				func(w *fixture) { w.play(corev1.PodFailed) },
 			},
-			check: func(w *world) {
+			check: func(w *fixture) {
 				for _, name := range []string{"a", settings} {
 					if n := created(w, name); n != 2 {
 						w.Errorf("%s was created %d times, want twice", name, n)
@@ -141,19 +141,19 @@ func runs() []run {
 		},
 		{
 			name: "suspended, resumed and deleted", aw: wrapper([]string{mapTemplate, fixedMap, wrappedPod("a")}),
-			events: []func(*world){
-				func(w *world) { w.play(corev1.PodRunning) },
-				func(w *world) { w.spec(func(aw *awv1beta2.AppWrapper) { aw.Spec.Suspend = true }) },
-				func(w *world) { phase(w, awv1beta2.PhaseSuspended, 0); clean(w) },
-				func(w *world) { w.spec(func(aw *awv1beta2.AppWrapper) { aw.Spec.Suspend = false }) },
-				func(w *world) { phase(w, awv1beta2.PhaseRunning, 0) },
-				func(w *world) {
+			events: []func(*fixture){
+				func(w *fixture) { w.play(corev1.PodRunning) },
+				func(w *fixture) { w.spec(func(aw *awv1beta2.AppWrapper) { aw.Spec.Suspend = true }) },
+				func(w *fixture) { phase(w, awv1beta2.PhaseSuspended, 0); clean(w) },
+				func(w *fixture) { w.spec(func(aw *awv1beta2.AppWrapper) { aw.Spec.Suspend = false }) },
+				func(w *fixture) { phase(w, awv1beta2.PhaseRunning, 0) },
+				func(w *fixture) {
 					if err := w.server.Delete(w.Context(), w.get()); err != nil {
 						w.Fatal(err)
 					}
 				},
 			},
-			check: func(w *world) {
+			check: func(w *fixture) {
 				clean(w)
 				if err := w.server.Get(w.Context(), awKey, &awv1beta2.AppWrapper{}); !apierrors.IsNotFound(err) {
 					w.Errorf("the AppWrapper is still there: %v", err)
@@ -171,7 +171,7 @@ func TestKilledAtAnyWrite(t *testing.T) {
 				r := runs()[index]
 				reached := false
 				t.Run(fmt.Sprintf("%s, write %d, carried out %t", r.name, n, carriedOut), func(t *testing.T) {
-					w := newWorld(t, r.aw)
+					w := newFixture(t, r.aw)
 					killed := w.killAt(n, carriedOut)
 					w.surviving(killed)
 					for _, happens := range r.events {

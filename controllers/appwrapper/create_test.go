@@ -16,7 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper/rules"
 )
 
-// owned is an object that stands in the way of a component.
+// owned is an object in the way of a component.
 func owned(changes ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "a", UID: "other-pod", Labels: map[string]string{awv1beta2.LabelAppWrapper: "train"}}}
 	for _, change := range changes {
@@ -43,16 +43,16 @@ func TestExistingObjects(t *testing.T) {
 		phase awv1beta2.AppWrapperPhase
 		says  string
 	}{
-		"ours":                            {owned(by(group, "AppWrapper", "train", "aw-uid")), awv1beta2.PhaseRunning, ""},
-		"of an earlier one of the name":   {owned(by(group, "AppWrapper", "train", "earlier")), awv1beta2.PhaseResuming, "belongs to an earlier AppWrapper of this name: waiting"},
-		"ours, on its way out":            {owned(by(group, "AppWrapper", "train", "aw-uid"), dying), awv1beta2.PhaseResuming, "is being deleted: waiting"},
-		"somebody else's, on the way out": {owned(dying), awv1beta2.PhaseResuming, "is being deleted: waiting"},
-		"of another kind of that name":    {owned(by("apps/v1", "ReplicaSet", "train", "aw-uid")), awv1beta2.PhaseFailed, "exists, but is not controlled by appwrapper"},
-		"of another group":                {owned(by("example.com/v1", "AppWrapper", "train", "aw-uid")), awv1beta2.PhaseFailed, "exists, but is not controlled by appwrapper"},
-		"of nobody":                       {owned(), awv1beta2.PhaseFailed, "exists, but is not controlled by appwrapper"},
+		"ours":                          {owned(by(group, "AppWrapper", "train", "aw-uid")), awv1beta2.PhaseRunning, ""},
+		"of an earlier one of the name": {owned(by(group, "AppWrapper", "train", "earlier")), awv1beta2.PhaseResuming, "belongs to an earlier AppWrapper of this name: waiting"},
+		"ours, on its way out":          {owned(by(group, "AppWrapper", "train", "aw-uid"), dying), awv1beta2.PhaseResuming, "is being deleted: waiting"},
+		"foreign, on the way out":       {owned(dying), awv1beta2.PhaseResuming, "is being deleted: waiting"},
+		"of another kind of that name":  {owned(by("apps/v1", "ReplicaSet", "train", "aw-uid")), awv1beta2.PhaseFailed, "exists, but is not controlled by appwrapper"},
+		"of another group":              {owned(by("example.com/v1", "AppWrapper", "train", "aw-uid")), awv1beta2.PhaseFailed, "exists, but is not controlled by appwrapper"},
+		"without an owner":              {owned(), awv1beta2.PhaseFailed, "exists, but is not controlled by appwrapper"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, wrapper([]string{wrappedPod("a")}, annotated("deletionOnFailureGracePeriodDuration", "1h", "retryLimit", "0")), tc.pod)
+			w := newFixture(t, wrapper([]string{wrappedPod("a")}, annotated("deletionOnFailureGracePeriodDuration", "1h", "retryLimit", "0")), tc.pod)
 			for range 12 { // until something has to be waited for
 				if result, err := w.pass(); err != nil || result.RequeueAfter != rules.Immediately {
 					break
@@ -96,7 +96,7 @@ func TestAmbiguousErrors(t *testing.T) {
 }
 
 func TestALostAnswerIsLookedForOnSuspension(t *testing.T) {
-	w := newWorld(t, wrapper([]string{wrappedPod("a")}))
+	w := newFixture(t, wrapper([]string{wrappedPod("a")}))
 	w.after = func(request string) error {
 		if request == "create Pod a" {
 			return errors.New("unexpected EOF")
@@ -121,7 +121,7 @@ func TestALostAnswerIsLookedForOnSuspension(t *testing.T) {
 }
 
 func TestForbiddenSaysWhatIsMissing(t *testing.T) {
-	w := newWorld(t, wrapper([]string{mapTemplate}, annotated("admissionGracePeriodDuration", "10s", "retryLimit", "0", "deletionOnFailureGracePeriodDuration", "1h")))
+	w := newFixture(t, wrapper([]string{mapTemplate}, annotated("admissionGracePeriodDuration", "10s", "retryLimit", "0", "deletionOnFailureGracePeriodDuration", "1h")))
 	w.before = func(request string) error {
 		if strings.HasPrefix(request, "create") {
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", errors.New(`User "op" cannot create resource "configmaps" in API group "" in the namespace "team"`))
@@ -148,7 +148,7 @@ func TestForbiddenSaysWhatIsMissing(t *testing.T) {
 
 // [D6] [appwrapper-57] Kinds of cluster scope are refused by the controller too.
 func TestKindsThatAreRefused(t *testing.T) {
-	w := newWorld(t, wrapper([]string{`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"admin2"},"rules":[]}`}))
+	w := newFixture(t, wrapper([]string{`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"admin2"},"rules":[]}`}))
 	if aw := w.must(awv1beta2.PhaseFailed); aw.Status.Retries != 0 || !strings.Contains(aw.Status.LastFailure.Message, "grant rights") {
 		t.Errorf("status %+v", aw.Status)
 	}
@@ -171,7 +171,7 @@ func TestGeneratedNames(t *testing.T) {
 	if long := generateName(strings.Repeat("x", 100), "uid-1", 0); len(long) != maxGenerated {
 		t.Errorf("%d bytes", len(long))
 	}
-	w := newWorld(t, wrapper([]string{mapTemplate}))
+	w := newFixture(t, wrapper([]string{mapTemplate}))
 	w.must(awv1beta2.PhaseRunning)
 	if aw := w.get(); aw.Status.ComponentStatus[0].Name != generateName("settings-", "aw-uid", 0) {
 		t.Errorf("status %+v", aw.Status.ComponentStatus[0])
@@ -193,7 +193,7 @@ func TestAnObjectOfTheOriginalWithAGeneratedNameIsFound(t *testing.T) {
 	for _, suspended := range []bool{false, true} {
 		aw := interrupted.DeepCopy()
 		aw.Spec.Suspend = suspended
-		w := newWorld(t, aw, theirs.DeepCopy())
+		w := newFixture(t, aw, theirs.DeepCopy())
 		none := false
 		w.surviving(&none)
 		got := w.get()

@@ -12,7 +12,7 @@
 //     shell stores it.
 //  5. In Resuming the rule "create" is a question. workloads.create (create.go) makes each object: instantiate (inject.go) adds
 //     labels and what Kueue says, kinds.watch (kinds.go) starts a watch of the kind, and apply.CreateAsIs sends it. Then the
-//     rules are asked again with the outcome: Running, another try, or Failed.
+//     rules are evaluated again with the outcome: Running, another try, or Failed.
 //  6. In Running (rules/running.go) events of pods and components (predicates.go) start the next reconcile. Each kind that
 //     reports its end is judged by observe_components.go, the pods of all others by observe_pods.go. A node that says that its
 //     resources are to be left wakes the AppWrappers on it (nodes/).

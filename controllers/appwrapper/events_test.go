@@ -11,18 +11,18 @@ import (
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-// [D31] Steps are told, failures as warnings.
+// [D31] Steps are reported, failures as warnings.
 func TestEvents(t *testing.T) {
-	w := newWorld(t, wrapper([]string{wrappedPod("a")}, annotated("retryLimit", "1", "failureGracePeriodDuration", "0s", "retryPausePeriodDuration", "0s")))
+	w := newFixture(t, wrapper([]string{wrappedPod("a")}, annotated("retryLimit", "1", "failureGracePeriodDuration", "0s", "retryPausePeriodDuration", "0s")))
 	none := false
 	w.surviving(&none)
 	w.play(corev1.PodFailed)
 	w.surviving(&none)
 	w.play(corev1.PodFailed)
 	w.surviving(&none)
-	var told []string
+	var reported []string
 	for len(w.events.Events) > 0 {
-		told = append(told, <-w.events.Events)
+		reported = append(reported, <-w.events.Events)
 	}
 	want := []string{
 		"Normal Running All components are created",
@@ -31,8 +31,8 @@ func TestEvents(t *testing.T) {
 		"Warning Unhealthy FoundFailedPods: 1 failed pods; pod a: container main ended with exit code 3 (Error)",
 		"Warning Failed Failed for good after 1 retries: FoundFailedPods: 1 failed pods; pod a: container main ended with exit code 3 (Error)",
 	}
-	if !slices.Equal(told, want) {
-		t.Errorf("told:\n%s\nwant:\n%s", strings.Join(told, "\n"), strings.Join(want, "\n"))
+	if !slices.Equal(reported, want) {
+		t.Errorf("reported:\n%s\nwant:\n%s", strings.Join(reported, "\n"), strings.Join(want, "\n"))
 	}
 }
 
@@ -55,7 +55,7 @@ func TestStory(t *testing.T) {
 
 // [D16] Every stored step counts once.
 func TestPhaseCounter(t *testing.T) {
-	w := newWorld(t, wrapper([]string{wrappedPod("a")}))
+	w := newFixture(t, wrapper([]string{wrappedPod("a")}))
 	value := func(phase awv1beta2.AppWrapperPhase) float64 {
 		m := &dto.Metric{}
 		if err := phases.WithLabelValues("team", string(phase)).Write(m); err != nil {

@@ -32,7 +32,7 @@ func (a avoided) expressions() []corev1.NodeSelectorRequirement {
 }
 
 // injectAffinity keeps the pods away from nodes where a resource that they ask for is unwell. An affinity that cannot be
-// read, or has a field that is not known here, is left as it is, and the error says so.
+// read, or has a field that is not known here, is left as it is, and the error names it.
 func injectAffinity(spec map[string]any, autopilot *config.Autopilot) error {
 	required, preferred := avoided{}, avoided{}
 	for _, name := range slices.Sorted(maps.Keys(autopilot.ResourceTaints)) {

@@ -20,9 +20,9 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
-// wrapped reads an AppWrapper in YAML and fills in the pod sets of its components, as the first pass does.
+// wrapped reads an AppWrapper in YAML and fills in the pod sets of its components, as the first reconcile does.
 func wrapped(t testing.TB, text string) *awv1beta2.AppWrapper {
 	t.Helper()
 	aw := &awv1beta2.AppWrapper{}
@@ -56,7 +56,7 @@ func withScheduler() Settings {
 	return settings
 }
 
-// golden compares with a file, or writes it anew.
+// golden compares with a file, or rewrites it.
 func golden(t *testing.T, file string, got []byte) {
 	t.Helper()
 	if *update {
@@ -146,7 +146,7 @@ func TestInstantiateRefuses(t *testing.T) {
 	}
 }
 
-// The affinity of the user that cannot be read is left as it is, and creation goes on.
+// The affinity of the user that cannot be read is left as it is, and creation continues.
 func TestMalformedAffinity(t *testing.T) {
 	for _, affinity := range []string{
 		`x`,

@@ -17,7 +17,7 @@ import (
 )
 
 // settled runs until nothing is left to do at present.
-func (w *world) settled() *awv1beta2.AppWrapper {
+func (w *fixture) settled() *awv1beta2.AppWrapper {
 	w.Helper()
 	none := false
 	w.surviving(&none)
@@ -25,7 +25,7 @@ func (w *world) settled() *awv1beta2.AppWrapper {
 }
 
 // is fails the test unless a condition has a status and reason, as "True/Reason".
-func (w *world) is(kind, want string) {
+func (w *fixture) is(kind, want string) {
 	w.Helper()
 	c := meta.FindStatusCondition(w.get().Status.Conditions, kind)
 	if c == nil || string(c.Status)+"/"+c.Reason != want {
@@ -34,7 +34,7 @@ func (w *world) is(kind, want string) {
 }
 
 // place puts a pod that asks for a GPU on a node.
-func (w *world) place(name, node string) {
+func (w *fixture) place(name, node string) {
 	w.Helper()
 	pod := &corev1.Pod{}
 	if err := w.server.Get(w.Context(), requestFor(name).NamespacedName, pod); err != nil {
@@ -50,7 +50,7 @@ func (w *world) place(name, node string) {
 
 // [appwrapper-46] A pod with a GPU on a node that says EVICT: Resetting, then Running elsewhere, and no retry is counted.
 func TestABadNodeIsLeft(t *testing.T) {
-	w := newWorld(t, wrapper([]string{wrappedPod("a")}, annotated("retryPausePeriodDuration", "5s")))
+	w := newFixture(t, wrapper([]string{wrappedPod("a")}, annotated("retryPausePeriodDuration", "5s")))
 	nodes := badNodes{}
 	w.nodes = nodes
 	w.must(awv1beta2.PhaseRunning)
@@ -76,7 +76,7 @@ func TestABadNodeIsLeft(t *testing.T) {
 
 // [D1] [appwrapper-52] After a run of an hour the objects are kept for the whole time to live.
 func TestALongRunKeepsItsTimeToLive(t *testing.T) {
-	w := newWorld(t, wrapper([]string{wrappedPod("a")}, annotated("successTTLDuration", "10m")))
+	w := newFixture(t, wrapper([]string{wrappedPod("a")}, annotated("successTTLDuration", "10m")))
 	w.must(awv1beta2.PhaseRunning)
 	w.play(corev1.PodRunning)
 	w.settled()
@@ -97,7 +97,7 @@ func TestALongRunKeepsItsTimeToLive(t *testing.T) {
 
 // [D2] [appwrapper-53] The delay after a failure counts once, also after an earlier reset, and deletion goes through.
 func TestTheDelayAfterAFailureCountsOnce(t *testing.T) {
-	w := newWorld(t, wrapper([]string{wrappedPod("a")}, annotated("deletionOnFailureGracePeriodDuration", "10m",
+	w := newFixture(t, wrapper([]string{wrappedPod("a")}, annotated("deletionOnFailureGracePeriodDuration", "10m",
 		"failureGracePeriodDuration", "0s", "retryLimit", "1", "retryPausePeriodDuration", "0s")))
 	w.must(awv1beta2.PhaseRunning)
 	w.play(corev1.PodFailed)
@@ -145,7 +145,7 @@ func TestTheDelayAfterAFailureCountsOnce(t *testing.T) {
 
 // A component that Kueue suspends while it cannot be created leaves nothing behind.
 func TestSuspensionWhileCreationIsRetried(t *testing.T) {
-	w := newWorld(t, wrapper([]string{wrappedPod("a"), wrappedPod("b")}))
+	w := newFixture(t, wrapper([]string{wrappedPod("a"), wrappedPod("b")}))
 	w.before = func(request string) error {
 		if request == "create Pod b" {
 			return apierrors.NewTooManyRequests("slowly", 1)
@@ -164,7 +164,7 @@ func TestSuspensionWhileCreationIsRetried(t *testing.T) {
 
 // A rival that takes a name between two attempts makes creation fail for good, and is left alone.
 func TestARivalIsLeftAlone(t *testing.T) {
-	w := newWorld(t, wrapper([]string{wrappedPod("a")}), owned())
+	w := newFixture(t, wrapper([]string{wrappedPod("a")}), owned())
 	aw := w.settled()
 	if aw.Status.Phase != awv1beta2.PhaseFailed || !strings.Contains(aw.Status.LastFailure.Message, "delete or rename it") {
 		t.Errorf("phase %s, failure %+v", aw.Status.Phase, aw.Status.LastFailure)
@@ -176,7 +176,7 @@ func TestARivalIsLeftAlone(t *testing.T) {
 
 // [appwrapper-51] Deletion waits for pods that take their time, as Terminating, and lets go at last.
 func TestDeletionWaitsForPods(t *testing.T) {
-	w := newWorld(t, wrapper([]string{mapTemplate}), grandchild("late"))
+	w := newFixture(t, wrapper([]string{mapTemplate}), grandchild("late"))
 	w.must(awv1beta2.PhaseRunning)
 	if err := w.server.Delete(t.Context(), w.get()); err != nil {
 		t.Fatal(err)
@@ -213,7 +213,7 @@ func TestWhatCannotBeCreated(t *testing.T) {
 		"another controller": {[]string{`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"p","uid":"u","controller":true}]}}`}, nil, "the owner cannot control it"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, wrapper(tc.templates))
+			w := newFixture(t, wrapper(tc.templates))
 			if tc.before != nil {
 				w.before = tc.before
 			}
@@ -228,9 +228,9 @@ func TestWhatCannotBeCreated(t *testing.T) {
 	}
 }
 
-// A status that could not be written tells nobody anything, and is tried again.
+// A status that could not be written causes no event, and is tried again.
 func TestTroubleWithTheStatusIsRetried(t *testing.T) {
-	w := newWorld(t, wrapper([]string{wrappedPod("a")}))
+	w := newFixture(t, wrapper([]string{wrappedPod("a")}))
 	w.before = func(request string) error {
 		if strings.HasPrefix(request, "patch status") {
 			return errors.New("no route to host")

@@ -38,7 +38,7 @@ type informers interface {
 }
 
 // kinds reads components. Each kind is watched from its first use on, kinds that report completion with their status and
-// all others as metadata. One that may not be watched is read from the API server, with a deadline, and blocks nobody.
+// all others as metadata. One that may not be watched is read from the API server, with a deadline, and blocks no worker.
 type kinds struct {
 	cache informers
 	live  client.Reader

@@ -46,8 +46,8 @@ func (c *lateCache) Get(context.Context, client.ObjectKey, client.Object, ...cli
 
 // [D14] A kind whose watch does not come to life is read from the API server, after a short wait that blocks no worker.
 func TestKindsThatCannotBeWatchedBlockNobody(t *testing.T) {
-	w := newWorld(t, wrapper([]string{mapTemplate}))
-	late := &lateCache{fakeCache: fakeCache{WithWatch: w.server, world: w}, t: t}
+	w := newFixture(t, wrapper([]string{mapTemplate}))
+	late := &lateCache{fakeCache: fakeCache{WithWatch: w.server, fixture: w}, t: t}
 	w.kinds.cache = late
 	look := func() (sighting, error) {
 		return w.kinds.look(t.Context(), mapKind, types.NamespacedName{Namespace: "team", Name: "x"})
@@ -67,7 +67,7 @@ func TestKindsThatCannotBeWatchedBlockNobody(t *testing.T) {
 
 // What may not even be read counts as there, since the status says that it was created.
 func TestUnreadableComponentsCountAsThere(t *testing.T) {
-	w := newWorld(t, wrapper([]string{wrappedPod("a")}))
+	w := newFixture(t, wrapper([]string{wrappedPod("a")}))
 	w.must("Running")
 	w.hidden["a"] = true
 	w.clock.Step(creationLag)

@@ -69,7 +69,7 @@ func (m *memory) isNew(aw types.UID, index int) bool {
 	return ok && m.clock.Since(b.at) < creationLag
 }
 
-// done notes that a component has reported success. Of an AppWrapper that is not known, or not any more, nobody will ask.
+// done notes that a component has reported success. An AppWrapper that is not known, or no longer, needs no note.
 func (m *memory) done(aw, uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

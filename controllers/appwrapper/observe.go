@@ -146,7 +146,7 @@ func (w *workloads) component(ctx context.Context, aw *awv1beta2.AppWrapper, ind
 	return out, owner, nil
 }
 
-// sight looks for the object of a component that is ours and not on its way out. What the cache does not show is asked of
+// sight looks for the object of a component that is ours and not on its way out. What the cache does not show is read from
 // the API server before it is believed, unless it was created a moment ago.
 func (w *workloads) sight(ctx context.Context, aw *awv1beta2.AppWrapper, index int) (sighting, error) {
 	status := &aw.Status.ComponentStatus[index]

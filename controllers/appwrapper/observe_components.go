@@ -23,7 +23,7 @@ type verdict struct {
 // rayJobKind is the kind whose pods can only be found with the help of its status.
 var rayJobKind = rayv1.GroupVersion.WithKind("RayJob")
 
-// judge reads the status of one kind. It is asked with what slim leaves of an object.
+// judge reads the status of one kind. It gets what slim leaves of an object.
 type judge struct {
 	read func(status map[string]any) verdict
 	// completes: the kind reports success by itself.

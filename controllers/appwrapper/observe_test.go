@@ -73,7 +73,7 @@ func TestPodsOfComponentsThatAreDoneDoNotCount(t *testing.T) {
 	ofJob := func(p *corev1.Pod) {
 		p.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", Name: "j", UID: "job-uid", Controller: new(true)}}
 	}
-	// KubeRay labels the pods of a cluster with the name of that alone, whoever made the cluster.
+	// KubeRay labels the pods of a cluster with the name of that alone, whatever made the cluster.
 	ofCluster := func(p *corev1.Pod) {
 		p.Labels = map[string]string{"ray.io/cluster": "j-raycluster-x7k2p"}
 		p.OwnerReferences = []metav1.OwnerReference{{Kind: "RayCluster", Name: "j-raycluster-x7k2p", UID: "rc", Controller: new(true)}}
@@ -140,7 +140,7 @@ func TestTerminalExitCodes(t *testing.T) {
 		"retryable":             {seen("p", corev1.PodFailed, ended("c", 3, "")), nil, []int32{3}, false},
 		"not retryable":         {seen("p", corev1.PodFailed, ended("c", 4, "")), nil, []int32{3}, true},
 		"zero never counts":     {seen("p", corev1.PodFailed, ended("c", 0, "")), []int32{0}, []int32{3}, false},
-		"of a pod that goes on": {seen("p", corev1.PodRunning, ended("c", 3, "")), []int32{3}, nil, false},
+		"of a pod that runs on": {seen("p", corev1.PodRunning, ended("c", 3, "")), []int32{3}, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := looking(tc.pod)
@@ -197,25 +197,25 @@ func TestJudges(t *testing.T) {
 		object *unstructured.Unstructured
 		want   verdict
 	}{
-		"job, running":             {withStatus("batch/v1", "Job", conditionsOf("Suspended", "False")), verdict{}},
-		"job, complete":            {withStatus("batch/v1", "Job", conditionsOf("SuccessCriteriaMet", "True", "Complete", "True")), verdict{outcome: rules.Succeeded}},
-		"job, about to end":        {withStatus("batch/v1", "Job", conditionsOf("SuccessCriteriaMet", "True", "FailureTarget", "True")), verdict{}},
-		"job, failed":              {withStatus("batch/v1", "Job", conditionsOf("Failed", "True")), verdict{outcome: rules.Failed, message: "Because: of this"}},
-		"job, failed once":         {withStatus("batch/v1", "Job", conditionsOf("Failed", "False")), verdict{}},
-		"jobset, completed":        {withStatus("jobset.x-k8s.io/v1alpha2", "JobSet", conditionsOf("Completed", "True")), verdict{outcome: rules.Succeeded}},
-		"jobset, failed":           {withStatus("jobset.x-k8s.io/v1alpha2", "JobSet", conditionsOf("Failed", "True")), verdict{outcome: rules.Failed, message: "Because: of this"}},
-		"pytorch, succeeded":       {withStatus("kubeflow.org/v1", "PyTorchJob", conditionsOf("Running", "False", "Succeeded", "True")), verdict{outcome: rules.Succeeded}},
-		"pytorch, failed":          {withStatus("kubeflow.org/v1", "PyTorchJob", conditionsOf("Failed", "True")), verdict{outcome: rules.Failed, message: "Because: of this"}},
-		"rayjob, running":          {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Running", "jobStatus": "FAILED"}), verdict{}},
-		"rayjob, on its cluster":   {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Running", "rayClusterName": "j-x"}), verdict{rayCluster: "j-x"}},
-		"rayjob, retrying":         {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Retrying"}), verdict{}},
-		"rayjob, complete":         {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"}), verdict{outcome: rules.Succeeded}},
-		"rayjob, stopped":          {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Complete", "jobStatus": "STOPPED"}), verdict{outcome: rules.Failed, message: "STOPPED"}},
-		"rayjob, failed":           {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Failed", "reason": "AppFailed", "message": "exit 1"}), verdict{outcome: rules.Failed, message: "AppFailed: exit 1"}},
-		"raycluster, failed":       {withStatus("ray.io/v1", "RayCluster", map[string]any{"state": "failed", "reason": "no pods"}), verdict{outcome: rules.Failing, message: "no pods"}},
-		"raycluster, ready":        {withStatus("ray.io/v1", "RayCluster", map[string]any{"state": "ready"}), verdict{}},
-		"a kind that nobody knows": {withStatus("example.com/v1", "Thing", conditionsOf("Failed", "True")), verdict{}},
-		"broken status":            {withStatus("batch/v1", "Job", map[string]any{"conditions": "none"}), verdict{}},
+		"job, running":           {withStatus("batch/v1", "Job", conditionsOf("Suspended", "False")), verdict{}},
+		"job, complete":          {withStatus("batch/v1", "Job", conditionsOf("SuccessCriteriaMet", "True", "Complete", "True")), verdict{outcome: rules.Succeeded}},
+		"job, about to end":      {withStatus("batch/v1", "Job", conditionsOf("SuccessCriteriaMet", "True", "FailureTarget", "True")), verdict{}},
+		"job, failed":            {withStatus("batch/v1", "Job", conditionsOf("Failed", "True")), verdict{outcome: rules.Failed, message: "Because: of this"}},
+		"job, failed once":       {withStatus("batch/v1", "Job", conditionsOf("Failed", "False")), verdict{}},
+		"jobset, completed":      {withStatus("jobset.x-k8s.io/v1alpha2", "JobSet", conditionsOf("Completed", "True")), verdict{outcome: rules.Succeeded}},
+		"jobset, failed":         {withStatus("jobset.x-k8s.io/v1alpha2", "JobSet", conditionsOf("Failed", "True")), verdict{outcome: rules.Failed, message: "Because: of this"}},
+		"pytorch, succeeded":     {withStatus("kubeflow.org/v1", "PyTorchJob", conditionsOf("Running", "False", "Succeeded", "True")), verdict{outcome: rules.Succeeded}},
+		"pytorch, failed":        {withStatus("kubeflow.org/v1", "PyTorchJob", conditionsOf("Failed", "True")), verdict{outcome: rules.Failed, message: "Because: of this"}},
+		"rayjob, running":        {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Running", "jobStatus": "FAILED"}), verdict{}},
+		"rayjob, on its cluster": {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Running", "rayClusterName": "j-x"}), verdict{rayCluster: "j-x"}},
+		"rayjob, retrying":       {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Retrying"}), verdict{}},
+		"rayjob, complete":       {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"}), verdict{outcome: rules.Succeeded}},
+		"rayjob, stopped":        {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Complete", "jobStatus": "STOPPED"}), verdict{outcome: rules.Failed, message: "STOPPED"}},
+		"rayjob, failed":         {withStatus("ray.io/v1", "RayJob", map[string]any{"jobDeploymentStatus": "Failed", "reason": "AppFailed", "message": "exit 1"}), verdict{outcome: rules.Failed, message: "AppFailed: exit 1"}},
+		"raycluster, failed":     {withStatus("ray.io/v1", "RayCluster", map[string]any{"state": "failed", "reason": "no pods"}), verdict{outcome: rules.Failing, message: "no pods"}},
+		"raycluster, ready":      {withStatus("ray.io/v1", "RayCluster", map[string]any{"state": "ready"}), verdict{}},
+		"an unknown kind":        {withStatus("example.com/v1", "Thing", conditionsOf("Failed", "True")), verdict{}},
+		"broken status":          {withStatus("batch/v1", "Job", map[string]any{"conditions": "none"}), verdict{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := judged(tc.object.GroupVersionKind(), slimComponent(tc.object)); got != tc.want {

@@ -19,7 +19,7 @@ func requestFor(name string) ctrl.Request {
 
 // listening counts what it hears.
 type listening struct {
-	nobody
+	noWorkers
 	heard []reconcile.Request
 }
 
@@ -38,7 +38,7 @@ func componentOf(object *unstructured.Unstructured, changes ...func(*unstructure
 	return object
 }
 
-// [D13] Passes start with what changes a fact about a component, and with nothing else.
+// [D13] Reconciles start with what changes a fact about a component, and with nothing else.
 func TestWhatMovesComponents(t *testing.T) {
 	running := func() *unstructured.Unstructured {
 		return componentOf(withStatus("batch/v1", "Job", conditionsOf("Suspended", "False")))

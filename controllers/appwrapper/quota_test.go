@@ -30,7 +30,7 @@ func rayPod(name string) *corev1.Pod {
 }
 
 // rayJobDone is what KubeRay says of a RayJob that succeeded.
-func (w *world) rayJobDone() {
+func (w *fixture) rayJobDone() {
 	w.Helper()
 	job := &unstructured.Unstructured{}
 	job.SetGroupVersionKind(rayKind)
@@ -45,7 +45,7 @@ func (w *world) rayJobDone() {
 
 // A RayJob that leaves its cluster running holds its quota until the pods have ended.
 func TestQuotaIsKeptWhilePodsRun(t *testing.T) {
-	w := newWorld(t, wrapper([]string{rayTemplate}))
+	w := newFixture(t, wrapper([]string{rayTemplate}))
 	w.must(awv1beta2.PhaseRunning)
 	for _, name := range []string{"ray-head", "ray-worker"} {
 		if err := w.server.Create(t.Context(), rayPod(name)); err != nil {
@@ -73,7 +73,7 @@ func TestQuotaIsKeptWhilePodsRun(t *testing.T) {
 
 // What becomes of the idle pods of a RayJob that is done is no failure, also when its success was noted before.
 func TestADoneRayJobIsNotResetByItsIdlePods(t *testing.T) {
-	w := newWorld(t, wrapper([]string{rayTemplate, wrappedPod("other")}))
+	w := newFixture(t, wrapper([]string{rayTemplate, wrappedPod("other")}))
 	w.must(awv1beta2.PhaseRunning)
 	if err := w.server.Create(t.Context(), rayPod("ray-worker")); err != nil {
 		t.Fatal(err)
@@ -94,9 +94,9 @@ func TestADoneRayJobIsNotResetByItsIdlePods(t *testing.T) {
 	}
 }
 
-// Kueue's word goes before that of the owner of an AppWrapper: a pause keeps nobody's quota.
+// Kueue's word goes before that of the owner of an AppWrapper: a pause keeps no quota.
 func TestSuspensionEndsAPause(t *testing.T) {
-	w := newWorld(t, wrapper([]string{wrappedPod("a")}))
+	w := newFixture(t, wrapper([]string{wrappedPod("a")}))
 	w.must(awv1beta2.PhaseRunning)
 	w.play(corev1.PodRunning)
 	w.settled()
@@ -112,7 +112,7 @@ func TestSuspensionEndsAPause(t *testing.T) {
 
 // [appwrapper-8] While pods are on their way out it is Suspending, with both conditions True.
 func TestSuspendingHoldsWhatItHas(t *testing.T) {
-	w := newWorld(t, wrapper([]string{wrappedPod("a")}))
+	w := newFixture(t, wrapper([]string{wrappedPod("a")}))
 	w.must(awv1beta2.PhaseRunning)
 	w.hold("a")
 	w.spec(func(aw *awv1beta2.AppWrapper) { aw.Spec.Suspend = true })
@@ -128,7 +128,7 @@ func TestSuspendingHoldsWhatItHas(t *testing.T) {
 }
 
 // conflictAfter lets the status write fail that would tell of the creation of an object.
-func (w *world) conflictAfter(name string) {
+func (w *fixture) conflictAfter(name string) {
 	once := true
 	w.before = func(request string) error {
 		if once && strings.HasPrefix(request, "patch status") && created(w, name) == 1 {
@@ -145,11 +145,11 @@ func wrappedGenerated(prefix string) string {
 
 // [D10] A component whose name is left open keeps its own object, whatever others there are of its kind.
 func TestAGeneratedNameIsNotTakenFromAnother(t *testing.T) {
-	w := newWorld(t, wrapper([]string{wrappedGenerated("z-"), wrappedJob("b", 1), wrappedGenerated("")}))
+	w := newFixture(t, wrapper([]string{wrappedGenerated("z-"), wrappedJob("b", 1), wrappedGenerated("")}))
 	if aw := w.must(awv1beta2.PhaseFailed); !strings.Contains(aw.Status.LastFailure.Message, "name") {
 		t.Fatalf("a template without any name: %+v", aw.Status.LastFailure)
 	}
-	w = newWorld(t, wrapper([]string{wrappedGenerated("z-"), wrappedJob("b", 1), wrappedGenerated("z-")}))
+	w = newFixture(t, wrapper([]string{wrappedGenerated("z-"), wrappedJob("b", 1), wrappedGenerated("z-")}))
 	w.conflictAfter("b")
 	want := []string{generateName("z-", "aw-uid", 0), "b", generateName("z-", "aw-uid", 2)}
 	aw := w.settled()
@@ -182,7 +182,7 @@ func TestWhatTheOriginalMadeIsToldByItsName(t *testing.T) {
 	} {
 		aw := wrapper([]string{mapTemplate, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings-fixed"}}`})
 		aw.Status.ComponentStatus = []awv1beta2.AppWrapperComponentStatus{{Kind: "ConfigMap", APIVersion: "v1"}, {Kind: "ConfigMap", APIVersion: "v1", Name: "settings-fixed"}}
-		w := newWorld(t, aw, theirs(tc.exists))
+		w := newFixture(t, aw, theirs(tc.exists))
 		got, err := w.madeByOriginal(t.Context(), aw, mapKind, "settings-")
 		if err != nil || got != tc.want {
 			t.Errorf("%s: %q, %v", name, got, err)
@@ -199,7 +199,7 @@ func TestChangedComponentsFail(t *testing.T) {
 	} {
 		for _, from := range []awv1beta2.AppWrapperPhase{awv1beta2.PhaseSuspended, awv1beta2.PhaseResuming, awv1beta2.PhaseRunning, awv1beta2.PhaseResetting} {
 			t.Run(name+" while "+string(from), func(t *testing.T) {
-				w := newWorld(t, wrapper([]string{wrappedPod("a"), wrappedPod("b")}, annotated("retryPausePeriodDuration", "1h")))
+				w := newFixture(t, wrapper([]string{wrappedPod("a"), wrappedPod("b")}, annotated("retryPausePeriodDuration", "1h")))
 				if from == awv1beta2.PhaseResuming {
 					w.before = func(request string) error {
 						if request == "create Pod b" {
@@ -238,14 +238,14 @@ func TestChangedComponentsFail(t *testing.T) {
 	}
 }
 
-// What was stored while no webhook was there is not created with the rights of the operator, unless nobody wants reviews.
+// What was stored while no webhook was there is not created with the rights of the operator, unless reviews are switched off.
 func TestAnAppWrapperThatNobodyReviewedFails(t *testing.T) {
 	stored := wrapper([]string{wrappedPod("a")}, func(aw *awv1beta2.AppWrapper) { aw.Labels = nil })
-	w := newWorld(t, stored.DeepCopy())
+	w := newFixture(t, stored.DeepCopy())
 	if aw := w.settled(); aw.Status.Phase != awv1beta2.PhaseFailed || created(w, "a") != 0 || aw.Status.LastFailure.Reason != awv1beta2.ReasonNotReviewed {
 		t.Errorf("phase %s, made %d times: %+v", aw.Status.Phase, created(w, "a"), aw.Status.LastFailure)
 	}
-	w = newWorld(t, stored.DeepCopy())
+	w = newFixture(t, stored.DeepCopy())
 	w.settings.UserRBACAdmissionCheck = false
 	w.must(awv1beta2.PhaseRunning)
 }
@@ -256,7 +256,7 @@ func TestAKindThatIsNotServedIsNotGone(t *testing.T) {
 	noResource := apierrors.NewGenericServerResponse(404, "get", schema.GroupResource{Group: "batch", Resource: "jobs"}, "j", "404 page not found", 0, true)
 	for name, answer := range map[string]error{"unknown to discovery": noMatch, "unknown to the API server": noResource} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, wrapper([]string{wrappedJob("j", 1)}, annotated("forcefulDeletionGracePeriodDuration", "10m")), grandchild("j-0"))
+			w := newFixture(t, wrapper([]string{wrappedJob("j", 1)}, annotated("forcefulDeletionGracePeriodDuration", "10m")), grandchild("j-0"))
 			w.must(awv1beta2.PhaseRunning)
 			w.clock.Step(time.Minute)
 			w.hidden["j"] = true
@@ -329,7 +329,7 @@ func TestRefusalsAreFinal(t *testing.T) {
 		"a webhook is away":   {apierrors.NewInternalError(errors.New(`failed calling webhook "v.example.com"`)), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, wrapper([]string{wrappedPod("a")}, annotated("retryLimit", "0")))
+			w := newFixture(t, wrapper([]string{wrappedPod("a")}, annotated("retryLimit", "0")))
 			w.before = func(request string) error {
 				if request == "create Pod a" {
 					return tc.err
@@ -346,7 +346,7 @@ func TestRefusalsAreFinal(t *testing.T) {
 
 // What comes late about an AppWrapper that is gone is not remembered for ever.
 func TestLateNewsOfWhatIsGone(t *testing.T) {
-	w := newWorld(t, wrapper(nil))
+	w := newFixture(t, wrapper(nil))
 	w.memory.saw("aw", 0, "job")
 	w.memory.done("aw", "job")
 	if !w.memory.wasDone("aw", 0) {
@@ -359,11 +359,11 @@ func TestLateNewsOfWhatIsGone(t *testing.T) {
 	}
 }
 
-// A status that was restored with the phase Terminating, without a deletion, begins anew once everything is cleared away.
+// A status that was restored with the phase Terminating, without a deletion, begins again once everything is cleared away.
 func TestAPhaseTerminatingThatWasRestored(t *testing.T) {
 	aw := wrapper([]string{wrappedPod("a")}, original(awv1beta2.PhaseTerminating, awv1beta2.ReasonComponentCreated,
 		rules.NewCondition(qr, metav1.ConditionTrue, "Resuming", ""), rules.NewCondition(rd, metav1.ConditionTrue, "Resuming", "")))
-	w := newWorld(t, aw, theirs(corev1.PodRunning))
+	w := newFixture(t, aw, theirs(corev1.PodRunning))
 	if got := w.settled(); got.Status.Phase != awv1beta2.PhaseRunning || created(w, "a") != 1 || !slices.Contains(w.writes, "delete Pod a") {
 		t.Errorf("phase %s, writes %q", got.Status.Phase, w.writes)
 	}
@@ -371,7 +371,7 @@ func TestAPhaseTerminatingThatWasRestored(t *testing.T) {
 
 // A Job that deletes itself soon stays long enough for an operator that was away to see its success.
 func TestAShortTTLIsRaised(t *testing.T) {
-	w := newWorld(t, wrapper([]string{strings.Replace(wrappedJob("j", 1), `"parallelism"`, `"ttlSecondsAfterFinished":1,"parallelism"`, 1)}))
+	w := newFixture(t, wrapper([]string{strings.Replace(wrappedJob("j", 1), `"parallelism"`, `"ttlSecondsAfterFinished":1,"parallelism"`, 1)}))
 	w.must(awv1beta2.PhaseRunning)
 	job := &batchv1.Job{}
 	if err := w.server.Get(t.Context(), requestFor("j").NamespacedName, job); err != nil || *job.Spec.TTLSecondsAfterFinished != 3600 {

@@ -77,7 +77,7 @@ func (w *workloads) removeRest(ctx context.Context, aw *awv1beta2.AppWrapper, fo
 	}
 }
 
-// removeOne deletes one component, which are several objects in the rare case that nobody knows its name.
+// removeOne deletes one component, which are several objects in the rare case that its name is not known.
 func (w *workloads) removeOne(ctx context.Context, aw *awv1beta2.AppWrapper, index int, force bool) ([]remains, error) {
 	status := &aw.Status.ComponentStatus[index]
 	if stageOf(status) == rules.Fresh || status.Kind == "" {
@@ -126,7 +126,7 @@ func (w *workloads) find(ctx context.Context, aw *awv1beta2.AppWrapper, index in
 	return []remains{{seen.object, seen.blind}}, nil
 }
 
-// unreadable explains why nobody knows whether an object exists.
+// unreadable explains why it is not known whether an object exists.
 func unreadable(kind, name string, cause error) error {
 	if unserved(cause) {
 		return fmt.Errorf("%s %s cannot be read, since its kind is not served in this version: %w", kind, name, cause)
@@ -160,7 +160,7 @@ func gone(err error) bool {
 }
 
 // removePods counts the pods that are left, and deletes them when forced. Quota may be given back when there are none, so
-// that is asked of the API server.
+// that is read from the API server.
 func (w *workloads) removePods(ctx context.Context, aw *awv1beta2.AppWrapper, force bool, out *rules.Deletion) error {
 	pods, err := w.pods(ctx, aw)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 )
 
 // hold keeps an object when it is deleted.
-func (w *world) hold(name string) {
+func (w *fixture) hold(name string) {
 	w.Helper()
 	pod := &corev1.Pod{}
 	if err := w.server.Get(w.Context(), types.NamespacedName{Namespace: "team", Name: name}, pod); err != nil {
@@ -40,7 +40,7 @@ func grandchild(name string) *corev1.Pod {
 
 // [D37] Forced deletion ends pods only when nothing can make new ones.
 func TestForcedDeletionEndsOwnersBeforePods(t *testing.T) {
-	w := newWorld(t, wrapper([]string{wrappedJob("j", 1)}, annotated("forcefulDeletionGracePeriodDuration", "10s")), grandchild("j-0"))
+	w := newFixture(t, wrapper([]string{wrappedJob("j", 1)}, annotated("forcefulDeletionGracePeriodDuration", "10s")), grandchild("j-0"))
 	w.must(awv1beta2.PhaseRunning)
 	refused := true
 	w.before = func(request string) error {
@@ -83,9 +83,9 @@ func TestForcedDeletionEndsOwnersBeforePods(t *testing.T) {
 	}
 }
 
-// A deletion is sent once, however many passes there are until it has an effect.
+// A deletion is not sent again while the object is on its way out, however many reconciles there are.
 func TestDeletionIsSentOnce(t *testing.T) {
-	w := newWorld(t, wrapper([]string{wrappedPod("a")}))
+	w := newFixture(t, wrapper([]string{wrappedPod("a")}))
 	w.must(awv1beta2.PhaseRunning)
 	w.hold("a")
 	w.spec(func(aw *awv1beta2.AppWrapper) { aw.Spec.Suspend = true })
@@ -104,13 +104,13 @@ func TestDeletionIsSentOnce(t *testing.T) {
 
 // Quota stays until the API server itself knows of no pod.
 func TestPodsThatTheCacheHasNotSeenHoldTheQuota(t *testing.T) {
-	w := newWorld(t, wrapper([]string{mapTemplate}))
+	w := newFixture(t, wrapper([]string{mapTemplate}))
 	w.must(awv1beta2.PhaseRunning)
 	late := grandchild("late")
 	if err := w.server.Create(w.Context(), late); err != nil {
 		t.Fatal(err)
 	}
-	w.kinds.cache = &blindToPods{fakeCache{WithWatch: w.server, world: w}}
+	w.kinds.cache = &blindToPods{fakeCache{WithWatch: w.server, fixture: w}}
 	w.spec(func(aw *awv1beta2.AppWrapper) { aw.Spec.Suspend = true })
 	for range 6 {
 		if _, err := w.pass(); err != nil {
@@ -129,13 +129,13 @@ func TestPodsThatTheCacheHasNotSeenHoldTheQuota(t *testing.T) {
 
 // Nothing is deleted that another one controls, whatever its name.
 func TestOnlyWhatIsControlledIsDeleted(t *testing.T) {
-	w := newWorld(t, wrapper([]string{wrappedPod("a")}))
+	w := newFixture(t, wrapper([]string{wrappedPod("a")}))
 	w.must(awv1beta2.PhaseRunning)
 	pod := &corev1.Pod{}
 	if err := w.server.Get(w.Context(), types.NamespacedName{Namespace: "team", Name: "a"}, pod); err != nil {
 		t.Fatal(err)
 	}
-	pod.OwnerReferences[0].UID, pod.Labels = "somebody", nil
+	pod.OwnerReferences[0].UID, pod.Labels = "another", nil
 	if err := w.server.Update(w.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func TestOnlyWhatIsControlledIsDeleted(t *testing.T) {
 	}
 }
 
-// [D33] Stored objects with either spelling are created anew.
+// [D33] Stored objects with either spelling are recreated.
 func TestBothSpellingsOfDeletedAreUnderstood(t *testing.T) {
 	for _, reason := range []string{awv1beta2.ReasonComponentDeleted, awv1beta2.ReasonComponentDeletedTypo} {
 		status := &awv1beta2.AppWrapperComponentStatus{}
@@ -161,9 +161,9 @@ func TestBothSpellingsOfDeletedAreUnderstood(t *testing.T) {
 	}
 }
 
-// [D7] What the cache does not show is asked of the API server before anything terminal.
+// [D7] What the cache does not show is read from the API server before anything terminal.
 func TestAMissingComponentIsConfirmed(t *testing.T) {
-	w := newWorld(t, wrapper([]string{wrappedPod("a")}))
+	w := newFixture(t, wrapper([]string{wrappedPod("a")}))
 	w.must(awv1beta2.PhaseRunning)
 	w.hidden["a"] = true
 	for range 3 {
@@ -187,7 +187,7 @@ func TestAMissingComponentIsConfirmed(t *testing.T) {
 
 // [D21] A read that fails is an error, which is retried, and no fact.
 func TestReadErrorsAreReturned(t *testing.T) {
-	w := newWorld(t, wrapper([]string{wrappedPod("a")}))
+	w := newFixture(t, wrapper([]string{wrappedPod("a")}))
 	w.must(awv1beta2.PhaseRunning)
 	w.hidden["a"] = true
 	w.clock.Step(creationLag)
@@ -205,9 +205,9 @@ func TestReadErrorsAreReturned(t *testing.T) {
 	}
 }
 
-// [D4] A component that reports success and goes at once has succeeded, even if no pass saw it.
+// [D4] A component that reports success and goes at once has succeeded, even if no reconcile saw it.
 func TestSuccessIsRememberedWhenTheComponentGoes(t *testing.T) {
-	w := newWorld(t, wrapper([]string{wrappedJob("j", 1), wrappedPod("a")}))
+	w := newFixture(t, wrapper([]string{wrappedJob("j", 1), wrappedPod("a")}))
 	w.must(awv1beta2.PhaseRunning)
 	w.play(corev1.PodRunning)
 	done := withStatus("batch/v1", "Job", conditionsOf("Complete", "True"))
@@ -215,7 +215,7 @@ func TestSuccessIsRememberedWhenTheComponentGoes(t *testing.T) {
 	done.SetName("j")
 	done.SetUID(w.born["j"][0])
 	done.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: awv1beta2.GroupVersion.String(), Kind: "AppWrapper", Name: "train", UID: "aw-uid", Controller: new(true)}})
-	heard := &componentMoved{queue: nobody{}, done: w.memory.done}
+	heard := &componentMoved{queue: noWorkers{}, done: w.memory.done}
 	heard.OnDelete(toolscache.DeletedFinalStateUnknown{Obj: done})
 	job := withStatus("batch/v1", "Job", nil)
 	job.SetNamespace("team")

@@ -20,7 +20,7 @@ func Render(settings Settings, object *unstructured.Unstructured) (objects []*un
 		return nil, nil, fmt.Errorf("decoding AppWrapper %s: %w", object.GetName(), err)
 	}
 	if !aw.Ours() {
-		return nil, []string{"nothing is created: spec.managedBy gives it to somebody else"}, nil
+		return nil, []string{"nothing is created: spec.managedBy names another controller"}, nil
 	}
 	aw.Status.ComponentStatus = make([]awv1beta2.AppWrapperComponentStatus, len(aw.Spec.Components))
 	for i := range aw.Spec.Components {

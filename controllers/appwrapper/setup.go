@@ -44,7 +44,7 @@ const FieldOwner = "appwrapper"
 // +kubebuilder:rbac:groups=ray.io,resources=rayclusters;rayjobs,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups=jobset.x-k8s.io,resources=jobsets,verbs=get;list;watch;create;delete
 
-// Caches says what is held in the manager's cache: AppWrappers, of whoever made them. Pods and components are in a cache of
+// Caches says what is held in the manager's cache: AppWrappers of all creators. Pods and components are in a cache of
 // our own, which is limited to objects with the label of an AppWrapper.
 func Caches() []component.CacheNeed {
 	return []component.CacheNeed{{Kind: awv1beta2.GroupVersion.WithKind(awv1beta2.Kind), Whole: true, Everything: true}}

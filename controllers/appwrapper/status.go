@@ -47,7 +47,7 @@ func announce(aw *awv1beta2.AppWrapper, now time.Time) {
 	}
 }
 
-// recordDone keeps the success of components whose AppWrapper goes on, since they may be gone before it ends.
+// recordDone keeps the success of components whose AppWrapper continues, since they may be gone before it ends.
 func recordDone(f *rules.Facts, aw *awv1beta2.AppWrapper, now time.Time) {
 	for i, c := range f.Components {
 		if c.Outcome == rules.Succeeded && !c.Completed {

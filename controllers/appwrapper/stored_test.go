@@ -83,9 +83,9 @@ func TestPhasesOfTheOriginalAreContinued(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			aw := wrapper([]string{wrappedPod("a")}, tc.stored)
 			aw.Spec.Suspend = tc.suspend
-			w := newWorld(t, aw)
+			w := newFixture(t, aw)
 			if tc.pod != nil {
-				w = newWorld(t, aw, tc.pod)
+				w = newFixture(t, aw, tc.pod)
 			}
 			none := false
 			w.surviving(&none)
@@ -120,7 +120,7 @@ func TestPhasesOfTheOriginalAreContinued(t *testing.T) {
 func TestStoredPodSetsAreTrusted(t *testing.T) {
 	aw := wrapper([]string{wrappedPod("a")}, original(awv1beta2.PhaseRunning, awv1beta2.ReasonComponentCreated, rules.NewCondition(rd, metav1.ConditionTrue, "Resuming", ""), rules.NewCondition(qr, metav1.ConditionTrue, "Resuming", "")))
 	aw.Status.ComponentStatus[0].PodSets[0].Replicas = new(int32(2))
-	w := newWorld(t, aw, theirs(corev1.PodRunning))
+	w := newFixture(t, aw, theirs(corev1.PodRunning))
 	w.must(awv1beta2.PhaseRunning)
 	f, err := w.gather(t.Context(), aw)
 	if err != nil || f.Expected() != 2 {
@@ -128,18 +128,18 @@ func TestStoredPodSetsAreTrusted(t *testing.T) {
 	}
 }
 
-// An AppWrapper of somebody else's is not touched, and neither is one that is paused.
+// An AppWrapper of another controller is not touched, and neither is one that is paused.
 func TestAppWrappersThatAreNotOurs(t *testing.T) {
 	for name, change := range map[string]func(*awv1beta2.AppWrapper){
 		"another manager": func(aw *awv1beta2.AppWrapper) { aw.Spec.ManagedBy = new("kueue.x-k8s.io/multikueue") },
 		"a newer phase":   original("Hibernating", ""),
 	} {
-		w := newWorld(t, wrapper([]string{wrappedPod("a")}, change))
+		w := newFixture(t, wrapper([]string{wrappedPod("a")}, change))
 		if err := w.rest(time.Second); err != nil || len(w.writes)+len(w.reads) != 0 {
 			t.Errorf("%s: %v, writes %q, reads %q", name, err, w.writes, w.reads)
 		}
 	}
-	w := newWorld(t, wrapper([]string{wrappedPod("a")}))
+	w := newFixture(t, wrapper([]string{wrappedPod("a")}))
 	if _, err := w.shell.Reconcile(t.Context(), requestFor("gone")); err != nil {
 		t.Errorf("one that is gone: %v", err)
 	}
@@ -147,7 +147,7 @@ func TestAppWrappersThatAreNotOurs(t *testing.T) {
 
 // What is remembered of an AppWrapper goes with it.
 func TestMemoryIsForgotten(t *testing.T) {
-	w := newWorld(t, wrapper([]string{wrappedPod("a")}))
+	w := newFixture(t, wrapper([]string{wrappedPod("a")}))
 	w.must(awv1beta2.PhaseRunning)
 	if !w.memory.isNew("aw-uid", 0) || len(w.memory.objects) != 1 {
 		t.Fatalf("memory %+v", w.memory.objects)

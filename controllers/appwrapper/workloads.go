@@ -66,7 +66,7 @@ func (w *workloads) step(ctx context.Context, aw *awv1beta2.AppWrapper) error {
 	return &reconciler.Wait{For: d.Rule, Retry: d.Again}
 }
 
-// finalize takes one decision about an AppWrapper that is being deleted, whoever manages it by now: what was deployed for it
+// finalize takes one decision about an AppWrapper that is being deleted, even if another controller manages it by now: what was deployed for it
 // was deployed by us.
 func (w *workloads) finalize(ctx context.Context, aw *awv1beta2.AppWrapper) error {
 	d, err := w.advance(ctx, aw, rules.WhileTerminating)

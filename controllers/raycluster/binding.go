@@ -32,10 +32,10 @@ func (r *clusters) bind(ctx context.Context, cluster *unstructured.Unstructured,
 		return 0, err
 	case head != nil && !belongs(head, c):
 		r.warn(cluster, topicBinding, ReasonBindingTaken, fmt.Sprintf(
-			"ClusterRoleBinding %s belongs to another RayCluster of a similar name: name this one otherwise, or its sidecar lets nobody in", name))
+			"ClusterRoleBinding %s belongs to another RayCluster of a similar name: name this one otherwise, or its sidecar refuses every request", name))
 		return strangerRetry, nil
 	case head == nil:
-		// The cache may lag behind the end of the cluster, and nobody would remove what is made now.
+		// The cache may lag behind the end of the cluster, and nothing would remove what is made now.
 		if gone, err := r.ended(ctx, cluster); gone || err != nil {
 			return 0, err
 		}

@@ -62,7 +62,7 @@ func secret(c raycluster.Cluster, name string) *corev1ac.SecretApplyConfiguratio
 	return corev1ac.Secret(name, c.Namespace()).WithLabels(marks(c, nil))
 }
 
-// account is that of the sidecar. Where the sidecar mounts its token itself, nobody else in the pod gets one.
+// account is that of the sidecar. Where the sidecar mounts its token itself, no other container of the pod gets one.
 func account(c raycluster.Cluster) *corev1ac.ServiceAccountApplyConfiguration {
 	a := corev1ac.ServiceAccount(c.Names().ServiceAccount, c.Namespace()).WithLabels(marks(c, nil))
 	if c.Injected().Token {

@@ -72,7 +72,7 @@ func kubeRayPorts(c raycluster.Cluster) []int32 {
 	return ports
 }
 
-// routedRules let the routers of the cluster to what is published and asks nobody who they are.
+// routedRules let the routers of the cluster to what is published and authenticates no one.
 func routedRules(c raycluster.Cluster, in Inputs) []*rule {
 	var rules []*rule
 	if routers := in.routers(); in.exposure(c) == bare && len(routers) > 0 {
@@ -128,7 +128,7 @@ func (in Inputs) routers() []string {
 	}
 }
 
-// from makes a rule for some TCP ports, all for none, and some peers, anybody for none.
+// from makes a rule for some TCP ports, all for none, and some peers, any for none.
 func from(ports []int32, peers ...*peer) *rule {
 	return resources.AllowTCP(ports...).WithFrom(peers...)
 }
@@ -137,7 +137,7 @@ func sameCluster(c raycluster.Cluster) *peer {
 	return resources.PodsWith(map[string]string{raycluster.LabelCluster: c.Name()})
 }
 
-// inNamespaces selects namespaces by name; the label is set by Kubernetes, so nobody can give it to another namespace.
+// inNamespaces selects namespaces by name; the label is set by Kubernetes, so no tenant can give it to another namespace.
 func inNamespaces(names []string) *peer {
 	return networkingv1ac.NetworkPolicyPeer().WithNamespaceSelector(metav1ac.LabelSelector().
 		WithMatchExpressions(metav1ac.LabelSelectorRequirement().

@@ -83,7 +83,7 @@ func unpublishedFor(c raycluster.Cluster, in Inputs) (reason, text string) {
 			"or switch rayDashboardOAuthEnabled off"
 	case in.Mode.Auth == raycluster.AuthRay && in.exposure(c) != bare:
 		return ReasonNotPublished, "a dashboard that a token of Ray guards is published once all pods of the head ask for it: " +
-			"delete a head pod that was made before spec.authOptions, so that it is made anew"
+			"delete a head pod that was made before spec.authOptions, so that it is recreated"
 	case in.exposure(c) == unpublished:
 		return ReasonNotPublished, "OAuth is off, and a dashboard without a guard is published where raycluster.publish is open"
 	}
@@ -99,13 +99,13 @@ func shortfall(c raycluster.Cluster, in Inputs) (reason, text string) {
 		return ReasonNotSecured, "no sidecar guards the dashboard, because the cluster was stored while the webhook was not there: " +
 			"change the cluster in any way, or create it again"
 	case in.Mode.Auth.Sidecar() && older(func(head raycluster.Injected) bool { return !head.Sidecar.Sidecar() }):
-		return ReasonNotSecured, "the head runs without the sidecar that its pod template has: delete its pod, so that it is made anew"
+		return ReasonNotSecured, "the head runs without the sidecar that its pod template has: delete its pod, so that it is recreated"
 	case in.Mode.MTLS && !has.MTLS:
 		return ReasonNotSecured, "the pods have no certificates, so the client port is not published: " +
 			"change the pod template of the head, suspend the cluster for a while, or create it again"
 	case in.Mode.MTLS && older(func(head raycluster.Injected) bool { return !head.Encrypted }):
 		return ReasonNotSecured, "the head runs without the certificates that its pod template has, so the client port is not published: " +
-			"delete its pod, so that it is made anew"
+			"delete its pod, so that it is recreated"
 	case !in.Mode.Auth.Sidecar() && has.Sidecar.Sidecar(), !in.Mode.MTLS && has.MTLS:
 		return ReasonOutdated, "the pod templates still have what is switched off; it stays with all that it needs " +
 			"until the pod template of the head is changed or the cluster is suspended"

@@ -103,7 +103,7 @@ func (s *scene) settle(u *unstructured.Unstructured) {
 			return
 		}
 	}
-	s.t.Fatalf("still writing after six passes: %q", s.writes)
+	s.t.Fatalf("still writing after six reconciles: %q", s.writes)
 }
 
 // heads are pod templates, as they are stored with and without webhooks.
@@ -188,7 +188,7 @@ func (s *scene) restart() {
 }
 
 // Whatever happens to a cluster, in whatever order: the controller comes to rest, what is around the cluster is what would be
-// made anew, but for what pods and a suspension keep; the finalizer is there exactly with the binding; and its end leaves no
+// recreated, but for what pods and a suspension keep; the finalizer is there exactly with the binding; and its end leaves no
 // binding.
 func TestJourneys(t *testing.T) {
 	const journeys = 25
@@ -245,7 +245,7 @@ func (s *scene) anyBinding() bool {
 	return len(list.Items) > 0
 }
 
-// errCrash ends a process in the middle of a pass.
+// errCrash ends a process in the middle of a reconcile.
 var errCrash = errors.New("the process ends")
 
 // scenarios are stories that end well, however often the process ends in between.

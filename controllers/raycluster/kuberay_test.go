@@ -81,7 +81,7 @@ func (s *search) run(t *testing.T) {
 	})
 }
 
-// finds waits until the locator says so.
+// finds waits until the locator has it.
 func (s *search) finds(t *testing.T, want ...string) {
 	t.Helper()
 	deadline := time.After(10 * time.Second)
@@ -122,12 +122,12 @@ func TestWhereKubeRayIs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := startSearch(t, tc.served, tc.objects...)
 			if _, known := s.Namespaces(config.RayCluster{}); known {
-				t.Error("known before anybody looked")
+				t.Error("known before anything was read")
 			}
 			s.run(t)
 			s.finds(t, tc.want...)
 			if s.changes.Load() == 0 {
-				t.Error("nobody was told")
+				t.Error("no listener was called")
 			}
 		})
 	}

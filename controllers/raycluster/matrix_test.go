@@ -118,7 +118,7 @@ func (c circumstances) guard() string {
 	}
 }
 
-// expected are the manifests for the circumstances, by the tables 5.2 and 6 with what cures R16, R17 and R32.
+// expected are the manifests for the circumstances, by the tables 5.2 and 6 with the fixes of R16, R17 and R32.
 func (c circumstances) expected() []string {
 	out := []string{wantHead, wantWorkers}
 	if c.suspended {

@@ -18,7 +18,7 @@ import (
 // pauseRetry is the pause until the namespace of a cluster is read again, which no event announces.
 const pauseRetry = time.Minute
 
-// paused tells whether a cluster is left alone but for its policies and certificates. Whoever may edit a RayCluster can set the
+// paused tells whether a cluster is left alone but for its policies and certificates. All editors of a RayCluster can set the
 // annotation, so it counts with an administrator's word only: the setting, or the same annotation on the namespace.
 func (r *clusters) paused(ctx context.Context, cluster *unstructured.Unstructured, in Inputs) (bool, time.Duration, error) {
 	known := r.memory.of(cluster)

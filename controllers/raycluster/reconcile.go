@@ -25,7 +25,7 @@ import (
 const (
 	// lookAgain is the pause where what is missing comes without an event: an API that goes, namespaces not known yet.
 	lookAgain = time.Second
-	// strangerRetry is the pause while an object of somebody else has a name that we need: its end is no event for us.
+	// strangerRetry is the pause while a foreign object has a name that we need: its end is no event for us.
 	strangerRetry = time.Minute
 )
 
@@ -144,7 +144,7 @@ func (r *clusters) guard(ctx context.Context, work *work, cluster *unstructured.
 		work.add(r.apply(ctx, cluster, "the dashboard is not published before its guard stands", p.guards))
 		work.add(r.bind(ctx, cluster, c, p.binding))
 	}
-	stands := len(work.errs) == failures && work.retry == 0 // a retry is for what somebody else has in its place
+	stands := len(work.errs) == failures && work.retry == 0 // a retry means that a foreign object has one of the names
 	work.add(retry, nil)
 	if in.Mode.Active() {
 		work.add(r.certificates.Keep(ctx, cluster, in.forCertificates(c), &r.memory.of(cluster).certificates))

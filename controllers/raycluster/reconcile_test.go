@@ -27,7 +27,7 @@ import (
 const hashedVersion = "ray.openshift.ai/version: '1'"
 
 // [R3] [R7] [R21] Policies come first, the finalizer before the binding, and a second pass costs nothing.
-func TestAPass(t *testing.T) {
+func TestAReconcile(t *testing.T) {
 	s := newScene(t)
 	u := s.put(demoCluster(hashedVersion, fmt.Sprintf(injectedHead, "oauth-proxy")))
 	n := raycluster.View(u.Object).Names()
@@ -37,7 +37,7 @@ func TestAPass(t *testing.T) {
 		"patch RayCluster demo", "apply ClusterRoleBinding " + n.ClusterRoleBinding,
 		"apply Service " + n.ProxyService, "apply Route " + n.Dashboard, "apply Route " + n.Client,
 	}
-	writes, retry, err := s.passOf(u)
+	writes, retry, err := s.once(u)
 	if err != nil || retry != time.Hour {
 		t.Errorf("retry %s, error %v", retry, err)
 	}
@@ -53,7 +53,7 @@ func TestAPass(t *testing.T) {
 	s.must(u) // the finalizer gave it another version
 	s.rests(u)
 	if said := s.said(); said != "" {
-		t.Errorf("nothing is to be told: %s", said)
+		t.Errorf("an event without need: %s", said)
 	}
 }
 
@@ -67,7 +67,7 @@ func TestNothingIsExposedBeforeThePolicies(t *testing.T) {
 		return nil
 	}
 	u := s.put(demoCluster(hashedVersion, plainHead))
-	writes, _, err := s.passOf(u)
+	writes, _, err := s.once(u)
 	if err == nil || !strings.Contains(err.Error(), "admission says no") {
 		t.Errorf("error %v", err)
 	}
@@ -78,10 +78,10 @@ func TestNothingIsExposedBeforeThePolicies(t *testing.T) {
 		t.Error("certificates are not renewed")
 	}
 	if said := s.said(); !strings.Contains(said, ReasonNotApplied) || !strings.Contains(said, "not published before its NetworkPolicies stand") {
-		t.Errorf("told %q", said)
+		t.Errorf("reported %q", said)
 	}
-	if _, _, err := s.passOf(u); err == nil || s.said() != "" {
-		t.Error("the same is told once")
+	if _, _, err := s.once(u); err == nil || s.said() != "" {
+		t.Error("the same is reported once")
 	}
 }
 
@@ -96,7 +96,7 @@ func TestConflicts(t *testing.T) {
 		}
 		return nil
 	}
-	if _, retry, err := s.passOf(u); err != nil || retry != lookAgain {
+	if _, retry, err := s.once(u); err != nil || retry != lookAgain {
 		t.Errorf("retry %s, error %v", retry, err)
 	}
 	s = newScene(t)
@@ -110,7 +110,7 @@ func TestConflicts(t *testing.T) {
 		}
 		return nil
 	}
-	if _, _, err := s.passOf(u); err == nil || !strings.Contains(err.Error(), "no quota") {
+	if _, _, err := s.once(u); err == nil || !strings.Contains(err.Error(), "no quota") {
 		t.Errorf("error %v", err)
 	}
 	for name, tc := range map[string]struct {
@@ -133,12 +133,12 @@ func TestAPolicyOfSomebodyElse(t *testing.T) {
 	if err := s.server.Create(t.Context(), theirs); err != nil {
 		t.Fatal(err)
 	}
-	_, retry, err := s.passOf(u)
+	_, retry, err := s.once(u)
 	if err != nil || retry != strangerRetry {
 		t.Errorf("retry %s, error %v", retry, err)
 	}
 	if said := s.said(); !strings.Contains(said, "delete or rename it") {
-		t.Errorf("told %q", said)
+		t.Errorf("reported %q", said)
 	}
 	if s.has(&corev1.Service{}, "team1", raycluster.View(u.Object).Names().ProxyService) {
 		t.Error("the cluster is exposed")
@@ -165,7 +165,7 @@ func TestNothingIsExposedBeforeItsGuard(t *testing.T) {
 			return nil
 		}
 		u := s.put(demoCluster(hashedVersion, plainHead))
-		writes, _, err := s.passOf(u)
+		writes, _, err := s.once(u)
 		if err == nil || !strings.Contains(err.Error(), "no "+kind) {
 			t.Errorf("error %v", err)
 		}
@@ -179,7 +179,7 @@ func TestNothingIsExposedBeforeItsGuard(t *testing.T) {
 	}
 	s := newScene(t)
 	s.fails = errors.New("no certificates")
-	if writes, _, err := s.passOf(s.put(demoCluster(hashedVersion, plainHead))); err == nil || slices.ContainsFunc(writes, exposes) {
+	if writes, _, err := s.once(s.put(demoCluster(hashedVersion, plainHead))); err == nil || slices.ContainsFunc(writes, exposes) {
 		t.Errorf("without certificates writes %q, error %v", writes, err)
 	}
 }
@@ -189,7 +189,7 @@ func TestKubeRayIsWaitedFor(t *testing.T) {
 	s := newScene(t)
 	s.known = false
 	u := s.put(demoCluster(hashedVersion, plainHead))
-	writes, retry, err := s.passOf(u)
+	writes, retry, err := s.once(u)
 	if len(writes) > 0 || retry != lookAgain || err != nil {
 		t.Errorf("writes %q, retry %s, error %v", writes, retry, err)
 	}
@@ -205,12 +205,12 @@ func TestPaused(t *testing.T) {
 		namespace *corev1.Namespace
 		allowed   bool
 		rests     bool
-		told      string
+		reported  string
 	}{
-		"by its user":           {"true", nil, false, false, ReasonPauseIgnored},
-		"the setting allows it": {"true", nil, true, true, "Normal " + ReasonPaused},
-		"the namespace says so": {"true", namespace, false, true, "Normal " + ReasonPaused},
-		"another value":         {"false", namespace, true, false, ""},
+		"by its user":             {"true", nil, false, false, ReasonPauseIgnored},
+		"the setting allows it":   {"true", nil, true, true, "Normal " + ReasonPaused},
+		"the namespace allows it": {"true", namespace, false, true, "Normal " + ReasonPaused},
+		"another value":           {"false", namespace, true, false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)
@@ -227,12 +227,12 @@ func TestPaused(t *testing.T) {
 			if !s.has(&networkingv1.NetworkPolicy{}, "team1", n.HeadPolicy) || len(s.kept) != 1 {
 				t.Error("no policy, or no certificates")
 			}
-			if said := s.said(); !strings.Contains(said, tc.told) || tc.told == "" && said != "" {
-				t.Errorf("told %q", said)
+			if said := s.said(); !strings.Contains(said, tc.reported) || tc.reported == "" && said != "" {
+				t.Errorf("reported %q", said)
 			}
 			s.must(u)
 			if said := s.said(); said != "" {
-				t.Errorf("told again %q", said)
+				t.Errorf("reported again %q", said)
 			}
 			s.reread(u)
 			if err := s.server.Delete(t.Context(), u); err != nil {
@@ -250,7 +250,7 @@ func TestSettingsOfRayThatCannotBeRead(t *testing.T) {
 	u := s.put(demoCluster(hashedVersion, plainHead))
 	s.known = true
 	s.clusters.settings = broken
-	if writes, _, err := s.passOf(u); err == nil || len(writes) > 0 {
+	if writes, _, err := s.once(u); err == nil || len(writes) > 0 {
 		t.Errorf("writes %q, error %v", writes, err)
 	}
 }
@@ -346,11 +346,11 @@ func TestABindingOfAnother(t *testing.T) {
 	if err := s.server.Create(t.Context(), u); err != nil {
 		t.Fatal(err)
 	}
-	if _, retry, err := s.passOf(u); err != nil || retry != strangerRetry {
+	if _, retry, err := s.once(u); err != nil || retry != strangerRetry {
 		t.Errorf("retry %s, error %v", retry, err)
 	}
 	if said := s.said(); !strings.Contains(said, ReasonBindingTaken) {
-		t.Errorf("told %q", said)
+		t.Errorf("reported %q", said)
 	}
 	if s.reread(u); len(u.GetFinalizers()) > 0 {
 		t.Error("a finalizer without a binding")
@@ -386,14 +386,14 @@ func TestABindingForAClusterThatIsGone(t *testing.T) {
 	again := s.put(demoCluster(hashedVersion, plainHead))
 	u.SetUID("another")
 	if _, err := s.bind(t.Context(), u, c, binding(c)); err != nil || len(s.writes) > 0 {
-		t.Errorf("writes %q, error %v for a cluster that was made anew", s.writes, err)
+		t.Errorf("writes %q, error %v for a cluster that was recreated", s.writes, err)
 	}
 	if _, err := s.bind(t.Context(), again, c, binding(c)); err != nil || len(s.writes) != 2 {
 		t.Errorf("writes %q, error %v", s.writes, err)
 	}
 }
 
-// [R28] What is switched off goes, also what the original left; objects of others stay.
+// [R28] What is switched off goes, also what the original left; foreign objects stay.
 func TestSwitchingOff(t *testing.T) {
 	s := newScene(t)
 	u := s.put(demoCluster(hashedVersion, plainHead))
@@ -420,7 +420,7 @@ func TestSwitchingOff(t *testing.T) {
 		t.Error("the finalizer is still there")
 	}
 	if !s.has(theirs, "team1", "theirs") {
-		t.Error("an object of others is gone")
+		t.Error("a foreign object is gone")
 	}
 	route := &unstructured.Unstructured{}
 	route.SetGroupVersionKind(capability.Route)
@@ -428,19 +428,19 @@ func TestSwitchingOff(t *testing.T) {
 		t.Error("a dashboard without a guard is published")
 	}
 	if said := s.said(); !strings.Contains(said, ReasonNotPublished) {
-		t.Errorf("told %q", said)
+		t.Errorf("reported %q", said)
 	}
 	s.settings.Publish = config.PublishOpen
 	s.must(u)
 	if !s.has(route, "team1", n.Dashboard) {
-		t.Fatal("the dashboard is not published, although the setting says so")
+		t.Fatal("the dashboard is not published, although it is switched on")
 	}
 	if to, _, _ := unstructured.NestedString(route.Object, "spec", "to", "name"); to != "demo-head-svc" {
 		t.Errorf("the Route leads to %s", to)
 	}
 }
 
-// [R8] [R28] Objects of the original that are not wanted go on the first pass, those that are wanted are taken over.
+// [R8] [R28] Objects of the original that are not wanted go with the first reconcile, those that are wanted are taken over.
 func TestLeftovers(t *testing.T) {
 	u := clusterFrom(t, demoCluster(hashedVersion, plainHead))
 	c := raycluster.View(u.Object)
@@ -468,7 +468,7 @@ func TestLeftovers(t *testing.T) {
 		t.Error("policy or binding of the older names are still there")
 	}
 	if !s.has(&corev1.Secret{}, "team1", "stranger") {
-		t.Error("an object that nobody owns is gone")
+		t.Error("an object without an owner is gone")
 	}
 	s.must(u)
 	s.rests(u)

@@ -42,7 +42,7 @@ func (r *clusters) repairPulls(ctx context.Context, cluster *unstructured.Unstru
 		}
 		known.deleted[pod.UID] = true
 		r.recorder.Eventf(cluster, nil, corev1.EventTypeNormal, ReasonPullSecrets, eventAction,
-			"pod %s is made anew: it was made before account %s had the pull secret %s", pod.Name, pod.Spec.ServiceAccountName, missing)
+			"pod %s is recreated: it was made before account %s had the pull secret %s", pod.Name, pod.Spec.ServiceAccountName, missing)
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ func (s *scene) leadsTo(u *unstructured.Unstructured) string {
 	return name
 }
 
-// opens tells whether the policy of the head lets routers, or everybody, to a port.
+// opens tells whether the policy of the head lets routers, or all, to a port.
 func (s *scene) opens(u *unstructured.Unstructured, port int32) bool {
 	s.t.Helper()
 	policy := &networkingv1.NetworkPolicy{}
@@ -146,7 +146,7 @@ func TestClientPortFollowsThePods(t *testing.T) {
 	plain := s.run("plain", plainHead)
 	expect("a pod of an older template", false)
 	if said := s.said(); !strings.Contains(said, ReasonNotSecured) || !strings.Contains(said, "delete its pod") {
-		t.Errorf("told %q", said)
+		t.Errorf("reported %q", said)
 	}
 	encrypted := s.run("encrypted", sidecar)
 	expect("beside an older pod", false)
@@ -156,7 +156,7 @@ func TestClientPortFollowsThePods(t *testing.T) {
 	expect("mTLS is off", false)
 	s.settings.MTLS = true
 	s.stop(encrypted)
-	s.run("told not to", sidecar, corev1.EnvVar{Name: "RAY_USE_TLS", Value: "0"})
+	s.run("switched off by variable", sidecar, corev1.EnvVar{Name: "RAY_USE_TLS", Value: "0"})
 	expect("with certificates that it does not use", false)
 }
 
@@ -191,7 +191,7 @@ func TestCertificatesStayWhilePodsMountThem(t *testing.T) {
 }
 
 // [R28] With OAuth off nothing is made for a container of a well-known name, be it like ours in every word: the account would have
-// the right to review tokens, for whoever makes pods in the namespace.
+// the right to review tokens, for all who make pods in the namespace.
 func TestANameGivesNoBinding(t *testing.T) {
 	for name, spec := range map[string]string{
 		"kube-rbac-proxy of the user": "spec: {headGroupSpec: {template: {spec: {containers: [{name: ray-head, image: i}, {name: kube-rbac-proxy, image: users/own, args: [mine]}]}}}}",

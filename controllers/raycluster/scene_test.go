@@ -135,8 +135,8 @@ func (s *scene) put(text string) *unstructured.Unstructured {
 	return u
 }
 
-// pass reconciles a cluster and returns what was written, and after which time it comes back.
-func (s *scene) passOf(u *unstructured.Unstructured) ([]string, time.Duration, error) {
+// once reconciles a cluster and returns what was written, and after which time it comes back.
+func (s *scene) once(u *unstructured.Unstructured) ([]string, time.Duration, error) {
 	s.t.Helper()
 	s.writes = nil
 	result, err := s.Reconcile(s.t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(u)})
@@ -146,14 +146,14 @@ func (s *scene) passOf(u *unstructured.Unstructured) ([]string, time.Duration, e
 // must reconciles a cluster without an error.
 func (s *scene) must(u *unstructured.Unstructured) []string {
 	s.t.Helper()
-	writes, _, err := s.passOf(u)
+	writes, _, err := s.once(u)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	return writes
 }
 
-// rests expects that a pass costs no request.
+// rests expects that a reconcile costs no request.
 func (s *scene) rests(u *unstructured.Unstructured) {
 	s.t.Helper()
 	before := s.reads

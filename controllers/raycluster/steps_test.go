@@ -55,7 +55,7 @@ func TestPullSecretRepair(t *testing.T) {
 		"it runs":                     {plainHead, podWith("head", ""), nil, false},
 		"it waits for something else": {plainHead, podWith("head", "CreateContainerConfigError"), nil, false},
 		"it has the secret":           {plainHead, podWith("head", "ErrImagePull", "late"), nil, false},
-		"of somebody else":            {plainHead, foreign, nil, false},
+		"of another owner":            {plainHead, foreign, nil, false},
 		"it ends":                     {plainHead, ending, nil, false},
 		"the user lists secrets":      {pulls, podWith("head", "ErrImagePull"), nil, false},
 		"no OpenShift":                {plainHead, podWith("head", "ErrImagePull"), func(s *scene) { s.served = capability.Set{} }, false},
@@ -80,7 +80,7 @@ func TestPullSecretRepair(t *testing.T) {
 				t.Errorf("deleted %t", deleted)
 			}
 			if said := s.said(); strings.Contains(said, ReasonPullSecrets) != tc.deleted {
-				t.Errorf("told %q", said)
+				t.Errorf("reported %q", said)
 			}
 			known := s.memory.of(u)
 			if known.deleted[tc.pod.UID] != tc.deleted {
@@ -100,7 +100,7 @@ func TestAPodIsRepairedOnce(t *testing.T) {
 		}
 		return nil
 	}
-	if _, _, err := s.passOf(u); err == nil || !strings.Contains(err.Error(), "deleting pod head") {
+	if _, _, err := s.once(u); err == nil || !strings.Contains(err.Error(), "deleting pod head") {
 		t.Errorf("error %v", err)
 	}
 	s.refuse = func(string, string) error { return nil }
@@ -114,7 +114,7 @@ func TestAPodIsRepairedOnce(t *testing.T) {
 	}
 }
 
-// [R16] [R38] Users are told why a dashboard is not there or not guarded, once, and when that is over.
+// [R16] [R38] Events say why a dashboard is not there or not guarded, once, and when that is over.
 func TestTold(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spec   string
@@ -145,11 +145,11 @@ func TestTold(t *testing.T) {
 			s.must(u)
 			said := s.said()
 			if tc.want == "" && said != "" || !strings.Contains(said, tc.want) {
-				t.Errorf("told %q, want %q", said, tc.want)
+				t.Errorf("reported %q, want %q", said, tc.want)
 			}
 			s.must(u)
 			if said := s.said(); said != "" {
-				t.Errorf("told again: %q", said)
+				t.Errorf("reported again: %q", said)
 			}
 		})
 	}
@@ -161,11 +161,11 @@ func TestTold(t *testing.T) {
 	s.settings.IngressDomain = "apps.example.org"
 	s.must(u)
 	if said := s.said(); !strings.Contains(said, ReasonPublished) || !strings.Contains(said, "apps.example.org") {
-		t.Errorf("told %q", said)
+		t.Errorf("reported %q", said)
 	}
 }
 
-// [R28] What is switched off stays with all that it needs while the pods last; of a suspended cluster admission is asked once for
+// [R28] What is switched off stays with all that it needs while the pods last; for a suspended cluster admission is triggered once for
 // each generation to take it out.
 func TestWhatIsSwitchedOffIsTakenOutOfASuspendedCluster(t *testing.T) {
 	s := newScene(t)
@@ -222,7 +222,7 @@ func TestModeInForce(t *testing.T) {
 	}
 }
 
-// [R21] What KubeRay writes into a status wakes nobody.
+// [R21] What KubeRay writes into a status wakes no reconcile.
 func TestConcerns(t *testing.T) {
 	before := clusterFrom(t, demoCluster("a: b", plainHead))
 	before.SetGeneration(1)
@@ -244,7 +244,7 @@ func TestConcerns(t *testing.T) {
 		"annotation": {changed(func(u *unstructured.Unstructured) { u.SetAnnotations(nil) }), true},
 		"label":      {changed(func(u *unstructured.Unstructured) { u.SetLabels(map[string]string{"a": "b"}) }), true},
 		"deletion":   {changed(func(u *unstructured.Unstructured) { u.SetDeletionTimestamp(new(metav1.Unix(0, 0))) }), true},
-		"made anew":  {changed(func(u *unstructured.Unstructured) { u.SetUID("another") }), true},
+		"recreated":  {changed(func(u *unstructured.Unstructured) { u.SetUID("another") }), true},
 	} {
 		if got := concerns().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: tc.after}); got != tc.want {
 			t.Errorf("%s: %t", name, got)

@@ -74,7 +74,7 @@ func TestNoWebhooksNoWork(t *testing.T) {
 	}
 }
 
-// While the Service is there the operator lives, and its entries stay; they are looked at again.
+// While the Service is there the operator lives, and its entries stay; they are checked again.
 func TestLivingWebhooksStay(t *testing.T) {
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "old", Name: oldService}}
 	c := fake.NewClientBuilder().WithObjects(append(configurations(), service)...).Build()
@@ -133,7 +133,7 @@ func awaitWaiter(t *testing.T, clk *clocktesting.FakeClock) {
 	for !clk.HasWaiters() {
 		select {
 		case <-deadline:
-			t.Fatal("nobody waits")
+			t.Fatal("nothing waits")
 		case <-tick.C:
 		}
 	}

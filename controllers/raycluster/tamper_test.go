@@ -90,7 +90,7 @@ func scalars(value any, path []string) [][]string {
 	return out
 }
 
-// Whatever somebody takes away comes back as it was; and then the controller rests.
+// Whatever a user takes away comes back as it was; and then the controller rests.
 func TestWhatIsDeletedComesBack(t *testing.T) {
 	for name, platform := range platforms {
 		t.Run(name, func(t *testing.T) {
@@ -119,7 +119,7 @@ func TestWhatIsDeletedComesBack(t *testing.T) {
 	}
 }
 
-// Whatever somebody writes into a field that is ours is put right, and what they add beside it stays.
+// Whatever a user writes into a field that is ours is put right, and what they add beside it stays.
 func TestWhatIsChangedIsPutRight(t *testing.T) {
 	for name, platform := range platforms {
 		t.Run(name, func(t *testing.T) {
@@ -131,13 +131,13 @@ func TestWhatIsChangedIsPutRight(t *testing.T) {
 			for title, was := range s.all() {
 				for _, path := range scalars(was.Object, nil) {
 					if path[0] == "data" && path[1] == raycluster.KeyCookie {
-						continue // a key that somebody sets is kept for the life of the process
+						continue // a key that a user sets is kept for the life of the process
 					}
 					if path[0] == "metadata" && strings.HasPrefix(path[2], "platform.opendatahub.io/") {
 						continue // the cache selects by these labels, so it would not show the object any more
 					}
 					if was.GetNamespace() == "" && path[0] == "metadata" && path[1] == "labels" {
-						continue // they say whose binding it is: one with others belongs to somebody else
+						continue // they say whose binding it is: one with others has another owner
 					}
 					is := s.fetch(title)
 					changed, _, _ := unstructured.NestedFieldNoCopy(is.Object, path...)
@@ -227,7 +227,7 @@ func TestEndsInEveryOrder(t *testing.T) {
 	}
 }
 
-// A cluster that is made anew under its name takes over what is left of the one before, and nobody takes it from it.
+// A cluster that is recreated under its name takes over what is left of the one before, and it keeps that.
 func TestAClusterIsMadeAnew(t *testing.T) {
 	for name, sweptBefore := range map[string]bool{"before the end was seen": false, "after it": true} {
 		t.Run(name, func(t *testing.T) {
@@ -283,7 +283,7 @@ func TestNeighbours(t *testing.T) {
 	settle := func() {
 		for range 3 {
 			for name, u := range clusters {
-				if _, _, err := s.passOf(u); err != nil {
+				if _, _, err := s.once(u); err != nil {
 					t.Fatalf("%s: %v", name, err)
 				}
 			}

@@ -144,7 +144,7 @@ func TestEveryDecision(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%+v on %t with %v (-want +got):\n%s", w, openShift, spec, diff)
 			}
-			// What decides is the same for an object that is new, and it is stable: the result does not change what is asked.
+			// What decides is the same for an object that is new, and it is stable: the result does not change the question.
 			if diff := cmp.Diff(got, Decide(w, openShift, c, Cluster{})); diff != "" {
 				t.Errorf("a new one: %s", diff)
 			}
@@ -152,7 +152,7 @@ func TestEveryDecision(t *testing.T) {
 	}
 }
 
-// anyValue draws whatever can stand in JSON.
+// anyValue draws any JSON.
 func anyValue(t *rapid.T, depth int) any {
 	kinds := []string{"nil", "text", "number", "bool", "list", "object"}
 	if depth == 0 {
@@ -192,7 +192,7 @@ func anyObject(t *rapid.T, depth int) map[string]any {
 	return object
 }
 
-// Whatever stands in an object, looking at it neither fails nor changes it, and what is found goes together.
+// Whatever an object contains, reading it neither fails nor changes it, and what is found goes together.
 func TestViewsOfAnything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := anyObject(t, 3)
@@ -223,7 +223,7 @@ func TestViewsOfAnything(t *testing.T) {
 	})
 }
 
-// [raycluster-13] Section 6.12: what the containers of Ray are told leads to the files that the volumes bring, in each form.
+// [raycluster-13] Section 6.12: the variables of Ray containers lead to the files that the volumes bring, in each form.
 func TestFilesOfTLSAreThere(t *testing.T) {
 	for _, issuer := range []Issuer{IssuerOperator, IssuerCertManager, IssuerPod} {
 		for _, head := range []bool{true, false} {
@@ -249,14 +249,14 @@ func TestFilesOfTLSAreThere(t *testing.T) {
 				files["/home/ray/workspace/tls/server.key"] = strings.Contains(script, "-keyout server.key")
 				files["/home/ray/workspace/tls/ca.crt"] = strings.Contains(script, "cp /home/ray/workspace/ca/* .")
 			}
-			var told []string
+			var reported []string
 			for _, variable := range TLSEnv() {
 				if variable.Value != nil && strings.HasPrefix(*variable.Value, "/") {
-					told = append(told, *variable.Value)
+					reported = append(reported, *variable.Value)
 				}
 			}
-			if len(told) != 3 || slices.ContainsFunc(told, func(path string) bool { return !files[path] }) {
-				t.Errorf("%s, head %t: Ray looks for %v, there is %v", issuer, head, told, files)
+			if len(reported) != 3 || slices.ContainsFunc(reported, func(path string) bool { return !files[path] }) {
+				t.Errorf("%s, head %t: Ray looks for %v, there is %v", issuer, head, reported, files)
 			}
 		}
 	}

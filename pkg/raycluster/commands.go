@@ -30,7 +30,7 @@ func SignCommand(moreNames ...string) []string {
 // WaitCommand is the init container's command where certificates come in a Secret: it ends as soon as the mounted one is
 // valid, signed by the mounted authority, and for the address of this pod. It reads RAY_TLS_SERVER_CERT, RAY_TLS_CA_CERT and
 // MY_POD_IP. openssl says whether an address matches in words, and not in its exit code. KubeRay runs the template of the
-// head once more when it cleans up a Redis, by which time nobody issues certificates: then RAY_NODE_TYPE says so.
+// head once more when it cleans up a Redis, when no certificates are issued any more: RAY_NODE_TYPE is redis-cleanup then.
 func WaitCommand() []string {
 	return shell(`[ "$RAY_NODE_TYPE" = redis-cleanup ] && exit 0; until openssl x509 -in "$RAY_TLS_SERVER_CERT" -noout -checkend 0 >/dev/null 2>&1` +
 		` && openssl verify -CAfile "$RAY_TLS_CA_CERT" "$RAY_TLS_SERVER_CERT" >/dev/null 2>&1` +

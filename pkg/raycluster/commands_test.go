@@ -64,7 +64,7 @@ func TestWaitCommand(t *testing.T) {
 			dir := t.TempDir()
 			write(t, filepath.Join(dir, "ca.crt"), test.trusted.der)
 			write(t, filepath.Join(dir, "server.crt"), test.issuer.issue(t, test.addresses, test.until))
-			// What waits says so, and that is looked for instead of a time that passes.
+			// The script reports that it waits, and the test waits for that.
 			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 			defer stop()
 			command := WaitCommand()

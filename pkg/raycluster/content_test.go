@@ -48,7 +48,7 @@ func sidecarOf(t *testing.T, s Sidecar) (corev1.Container, []corev1.Volume) {
 	return decoded[corev1.Container](t, container), decoded[[]corev1.Volume](t, s.Volumes())
 }
 
-// Section 6.12: the sidecar on OpenShift, with what cures R10, R15 and R30.
+// Section 6.12: the sidecar on OpenShift, with the fixes of R10, R15 and R30.
 func TestOAuthSidecar(t *testing.T) {
 	n := demo.Names()
 	s := Sidecar{Auth: AuthOAuth, Names: n, Namespace: "team", Image: "i", Resources: sizes}
@@ -114,7 +114,7 @@ func TestProxySidecar(t *testing.T) {
 	}
 	for _, volume := range volumes {
 		if mounted[volume.Name] == "" {
-			t.Errorf("nobody mounts %s", volume.Name)
+			t.Errorf("no container mounts %s", volume.Name)
 		}
 		delete(mounted, volume.Name)
 		if volume.Secret != nil && volume.Secret.DefaultMode != nil {

@@ -10,7 +10,7 @@ type Auth string
 
 // Ways to guard a dashboard.
 const (
-	// AuthNone leaves the dashboard open to whoever reaches its port.
+	// AuthNone leaves the dashboard open to all who reach its port.
 	AuthNone Auth = ""
 	// AuthOAuth is a sidecar that lets users of OpenShift in.
 	AuthOAuth Auth = "oauth"
@@ -151,7 +151,7 @@ const (
 	VolumeProxyTLS  = "proxy-tls-secret"
 	VolumeCA        = "ca-vol"
 	VolumeServer    = "server-cert"
-	// VolumeToken gives the sidecar, and nobody else in the pod, the token of an account.
+	// VolumeToken gives the sidecar, and no other container, the token of an account.
 	VolumeToken = "oauth-proxy-token"
 	// VolumeProxyConfig has the rules of the sidecar on Kubernetes without OAuth.
 	VolumeProxyConfig = "kube-rbac-proxy-config"

@@ -28,7 +28,7 @@ type Names struct {
 	CASecret string
 	// HeadTLS and WorkerTLS hold the certificates of the pods, where the operator issues them.
 	HeadTLS, WorkerTLS string
-	// ClusterRoleBinding lets ServiceAccount ask who somebody is.
+	// ClusterRoleBinding lets ServiceAccount review tokens.
 	ClusterRoleBinding string
 	// HeadPolicy and WorkerPolicy are NetworkPolicies.
 	HeadPolicy, WorkerPolicy string

@@ -86,7 +86,7 @@ func (s Sidecar) proxy() *corev1ac.ContainerApplyConfiguration {
 	return container.WithVolumeMounts(mount(VolumeToken, tokenDir)).WithResources(resources.Requirements(s.Resources.Requests, s.Resources.Limits))
 }
 
-// Volumes are those which the sidecar mounts. Nobody else in the pod mounts them, so their files may be readable for all.
+// Volumes are those which the sidecar mounts. No other container mounts them, so their files may be readable for all.
 func (s Sidecar) Volumes() []*corev1ac.VolumeApplyConfiguration {
 	volumes := []*corev1ac.VolumeApplyConfiguration{secretVolume(VolumeProxyTLS, s.Names.ProxyTLS)}
 	if s.Auth == AuthProxy {

@@ -114,7 +114,7 @@ func (t TLS) security() *corev1ac.SecurityContextApplyConfiguration {
 	return security
 }
 
-// User is the user id under which the Ray container of a pod spec runs, as far as the spec says so. Ray's images have 1000.
+// User is the user id under which the Ray container of a pod spec runs, as far as the spec sets it. Ray's images have 1000.
 func User(pod map[string]any) int64 {
 	for _, place := range []any{nested.At(pod, "containers", "0"), pod} {
 		if id, ok := nested.At(place, "securityContext", "runAsUser").(int64); ok {

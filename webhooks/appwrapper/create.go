@@ -35,7 +35,7 @@ type creation struct {
 
 	errs    field.ErrorList
 	podSets int
-	// unreadable: a component could not be judged, so nobody knows how many pod sets there are.
+	// unreadable: a component could not be judged, so the number of pod sets is not known.
 	unreadable bool
 	// answers of the reviews of this request, so that eight Pods cost one question.
 	answers map[authorizationv1.ResourceAttributes]answer
@@ -122,7 +122,7 @@ func summary(raw []byte) string {
 // kind refuses what no AppWrapper may create, and what its user may not.
 func (c *creation) kind(ctx context.Context, object *unstructured.Unstructured, path *field.Path) {
 	kind := object.GroupVersionKind()
-	if nested(kind) { // before the cluster is asked: an answer in vain must not let it pass
+	if nested(kind) { // before the API server is queried: a failed query must not let it through
 		c.errs = append(c.errs, field.Forbidden(path, "Nested AppWrappers are forbidden"))
 		return
 	}

@@ -210,7 +210,7 @@ func TestRoutesNeedTheRightToChooseHosts(t *testing.T) {
 	}
 }
 
-// Rule 0 and the failures of what is asked are told as internal errors, and let nothing pass.
+// Rule 0 and failed reviews are reported as internal errors, and let nothing pass.
 func TestTroubleOfTheCluster(t *testing.T) {
 	c := newCluster()
 	c.broken = errors.New("the API server is away")
@@ -218,8 +218,8 @@ func TestTroubleOfTheCluster(t *testing.T) {
 		!strings.HasPrefix(got[0], "spec.components[0].template: Internal error: asking whether alice@example.org may create pods") {
 		t.Errorf("got %q", got)
 	}
-	nobody := &creation{wrapper: wrapperOf(t, component(pod)), namespace: home, kinds: c.mapper, may: c.may}
-	if got := lines(nobody.judge(t.Context())); len(got) != 1 || !strings.HasPrefix(got[0], "spec.components: Internal error: the request names no user") {
+	anonymous := &creation{wrapper: wrapperOf(t, component(pod)), namespace: home, kinds: c.mapper, may: c.may}
+	if got := lines(anonymous.judge(t.Context())); len(got) != 1 || !strings.HasPrefix(got[0], "spec.components: Internal error: the request names no user") {
 		t.Errorf("got %q", got)
 	}
 	away := &creation{wrapper: wrapperOf(t, component(pod)), namespace: home, user: alice, kinds: brokenMapper{}, may: c.may}

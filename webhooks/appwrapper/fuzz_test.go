@@ -23,8 +23,8 @@ func FuzzAdmission(f *testing.F) {
 		f.Add(raw, raw)
 	}
 	f.Add([]byte(`{"spec":{"components":[{"template":{"apiVersion":"v1","kind":"Pod","Kind":"AppWrapper","metadata":{"namespace":5}}},{"template":null}]}}`), []byte(`{"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z"}}`))
-	world := newCluster()
-	v := &validator{settings: settingsOf(Settings{}), kinds: world.mapper}
+	fixture := newCluster()
+	v := &validator{settings: settingsOf(Settings{}), kinds: fixture.mapper}
 	d := &defaulter{settingsOf(Settings{DefaultQueueName: "q"})}
 	f.Fuzz(func(t *testing.T, object, old []byte) {
 		request := admission.Request{}
@@ -37,7 +37,7 @@ func FuzzAdmission(f *testing.F) {
 			t.Errorf("patch %s", answer.Patch)
 		}
 		if answer := v.Handle(t.Context(), request); answer.Allowed {
-			onlyHarmless(t, world.mapper, object)
+			onlyHarmless(t, fixture.mapper, object)
 		}
 	})
 }

@@ -106,7 +106,7 @@ func TestWarningsOfTheValidator(t *testing.T) {
 }
 
 // An AppWrapper on its way out does not depend on us; one that is new cannot pretend to be.
-func TestDeletedOnesPass(t *testing.T) {
+func TestDeletedOnesAreAccepted(t *testing.T) {
 	v := validatorOf(newCluster())
 	old := storedWrapper(t)
 	now := metav1.Now()
@@ -136,7 +136,7 @@ func TestSwitchedOffJudgesAllTheSame(t *testing.T) {
 		allowed   bool
 	}{
 		"what the author may create":     {pod, true},
-		"what nobody may create":         {clusterRB, false},
+		"what no user may create":        {clusterRB, false},
 		"what the author may not create": {deployment, false},
 	} {
 		answer := v.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapperOf(t, component(tc.component)), nil))
@@ -151,7 +151,7 @@ func TestSwitchedOffJudgesAllTheSame(t *testing.T) {
 	}
 }
 
-// What belongs to the manager is refused to everybody, and kinds of ours that ask for the rights of their author are no components.
+// What belongs to the manager is refused to all users, and kinds of ours that ask for the rights of their author are no components.
 func TestManagerAndJudgedKindsAreOutOfReach(t *testing.T) {
 	rules := author.Rules{Mode: author.Enforce, Namespace: home, Account: "manager"}
 	guards := author.Guards{Rules: rules, May: newCluster().may}.OfManager()

@@ -20,7 +20,7 @@ var grantingGroups = map[string]bool{
 	"authorization.openshift.io": true,
 }
 
-// judged are kinds of ours. What their pods may use is held against the rights of whoever creates them, and that would be this program.
+// judged are kinds of ours. What their pods may use is held against the rights of their creator, who would be this program.
 var judged = map[schema.GroupKind]bool{
 	{Group: "modelregistry.opendatahub.io", Kind: "ModelRegistry"}: true,
 	{Group: "aihub.opendatahub.io", Kind: "Catalog"}:               true,
@@ -63,7 +63,7 @@ func questions(object *unstructured.Unstructured, resource schema.GroupVersionRe
 	return all
 }
 
-// ownHost tells whether a Route asks for a host or a certificate of its own. OpenShift allows that to whoever has a right
+// ownHost tells whether a Route asks for a host or a certificate of its own. OpenShift allows that to users who have a right
 // of its own, which this program may have and the user may not.
 func ownHost(object *unstructured.Unstructured) bool {
 	for _, path := range [][]string{

@@ -27,8 +27,8 @@ func TestQueuedAppWrappers(t *testing.T) {
 			v := validatorOf(newCluster())
 			free := wrapperOf(t, component(tc.template))
 			answer := v.Handle(t.Context(), requestOf(t, admissionv1.Create, free, nil))
-			if told := strings.Join(answer.Warnings, "\n"); !answer.Allowed || !strings.Contains(told, tc.place) || !strings.Contains(told, tc.says) || strings.Contains(told, "Kueue") {
-				t.Errorf("without a queue: %+v, warnings %s", answer.Result, told)
+			if reported := strings.Join(answer.Warnings, "\n"); !answer.Allowed || !strings.Contains(reported, tc.place) || !strings.Contains(reported, tc.says) || strings.Contains(reported, "Kueue") {
+				t.Errorf("without a queue: %+v, warnings %s", answer.Result, reported)
 			}
 			inQueue := wrapperOf(t, component(tc.template))
 			inQueue.Labels = map[string]string{v1beta2.LabelQueue: "q"}
@@ -75,7 +75,7 @@ func TestOneMistakeIsOneError(t *testing.T) {
 	}
 }
 
-// A value that is not read, or means something else than it seems to, is told at admission.
+// A value that is not read, or means something else than it seems to, is reported at admission.
 func TestValuesOfAnnotations(t *testing.T) {
 	for key, values := range map[string]map[string]string{
 		v1beta2.AnnotationRetryLimit:        {"3": "", "-1": "", "many": "the configured limit holds", "1.5": "the configured limit holds"},

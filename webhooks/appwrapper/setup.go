@@ -25,7 +25,7 @@ const (
 	ValidatingConfiguration = "appwrapper-validating-webhook-configuration"
 )
 
-// Register adds the webhooks to the server of the manager. The settings are asked for with every creation. While the component is
+// Register adds the webhooks to the server of the manager. The settings are read with every creation. While the component is
 // switched off they judge all the same, and tell that nothing acts on what is stored.
 func Register(mgr ctrl.Manager, enabled bool, guards author.Guards, settings func(context.Context) (Settings, error)) {
 	server := mgr.GetWebhookServer()
@@ -43,8 +43,8 @@ func usesOf(_ author.Rules, raw []byte, namespace string) (author.Uses, error) {
 	return Uses(wrapper), nil
 }
 
-// Uses lists what components name, and the labels that their pods get beside those of their templates, which anybody may add later.
-// Whether the author may create components is asked by their kinds, so only what belongs to the manager matters here.
+// Uses lists what components name, and the labels that their pods get beside those of their templates, which other users may add later.
+// Whether the author may create components is reviewed by their kinds, so only what belongs to the manager matters here.
 func Uses(wrapper *v1beta2.AppWrapper) author.Uses {
 	u := author.Uses{Namespace: wrapper.Namespace}
 	components := field.NewPath("spec", "components")

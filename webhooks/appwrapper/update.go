@@ -51,7 +51,7 @@ func changedPodSets(was, is []v1beta2.AppWrapperPodSet, path *field.Path, refuse
 	}
 }
 
-// effective is the number of pods: one where nothing is said.
+// effective is the number of pods: one where nothing is set.
 func effective(replicas *int32) int32 {
 	if replicas == nil {
 		return 1

@@ -34,7 +34,7 @@ func TestAllowedUpdates(t *testing.T) {
 		},
 		"other labels":            func(w *v1beta2.AppWrapper) { w.Labels["free"] = "y" },
 		"absent replicas for one": func(w *v1beta2.AppWrapper) { w.Spec.Components[1].PodSets = nil },
-		"a template written anew": func(w *v1beta2.AppWrapper) {
+		"a template written again": func(w *v1beta2.AppWrapper) {
 			w.Spec.Components[1].Template.Raw = reordered(t, w.Spec.Components[1].Template.Raw)
 		},
 		"a finalizer, while stopped": func(w *v1beta2.AppWrapper) { w.Finalizers = []string{v1beta2.Finalizer} },
@@ -143,7 +143,7 @@ func TestSameTemplate(t *testing.T) {
 	}
 }
 
-// FuzzSameTemplate: an object is the same as itself written anew, and sameness has no side.
+// FuzzSameTemplate: an object is the same as itself written again, and sameness has no side.
 func FuzzSameTemplate(f *testing.F) {
 	f.Add(`{"a":[1,2.5,null,{"b":null}]}`, `{"a":1}`)
 	f.Fuzz(func(t *testing.T, a, b string) {

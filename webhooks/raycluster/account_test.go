@@ -22,7 +22,7 @@ func tokenMounts(t *testing.T, object map[string]any, pod []string) []string {
 	return holders
 }
 
-// R30: the token of the account that may ask who somebody is goes into the sidecar and to nobody else.
+// R30: the token of the account that may review tokens goes into the sidecar alone.
 func TestTokenIsForTheSidecarOnly(t *testing.T) {
 	for name, test := range map[string]struct {
 		s    Settings
@@ -37,7 +37,7 @@ func TestTokenIsForTheSidecarOnly(t *testing.T) {
 			t.Errorf("%s: %v", name, projected)
 		}
 		if !raycluster.View(got).Injected().Token {
-			t.Errorf("%s: nobody sees the volume", name)
+			t.Errorf("%s: no container mounts the volume", name)
 		}
 	}
 }

@@ -24,7 +24,7 @@ func fresh(t *testing.T, text string) map[string]any {
 
 const plainCluster = `{"apiVersion":"ray.io/v1","kind":"RayCluster","metadata":{"name":"c","namespace":"team"},"spec":{"headGroupSpec":{"rayStartParams":{},"template":{"spec":{"containers":[{"name":"h","image":"i"}]}}}}}`
 
-// What is let in is refused by nobody when it is stored again, and the object of the user stays as it is.
+// What is let in is accepted when it is stored again, and the object of the user stays as it is.
 func TestAdmit(t *testing.T) {
 	for name, served := range map[string]capability.Set{"plain": capability.NewSet(), "openshift": capability.NewSet(capability.Route, capability.OpenShiftIngress)} {
 		settings := SettingsOf(config.DefaultRayCluster(), served, "apps.example.org", "v7")
@@ -49,7 +49,7 @@ func TestAdmit(t *testing.T) {
 		}
 		again, _, err := Admit(settings, admitted)
 		if err != nil || !reflect.DeepEqual(again, admitted) {
-			t.Errorf("%s: what was let in is changed anew: %v", name, err)
+			t.Errorf("%s: what was let in is changed again: %v", name, err)
 		}
 	}
 }

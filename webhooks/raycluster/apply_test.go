@@ -13,7 +13,7 @@ import (
 )
 
 // applied lays a manifest over what is stored, as server-side apply does it: fields of objects are laid over each other, and
-// what admission wrote stays, because nobody who applies ever said it. Lists whose elements have names are either merged by them
+// what admission wrote stays, because no applied manifest ever had it. Lists whose elements have names are either merged by them
 // or replaced as a whole: the CRDs of KubeRay differ in that from version to version.
 func overlaid(stored, manifest any, keyed bool) any {
 	switch m := manifest.(type) {

@@ -118,7 +118,7 @@ func TestSettingsThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// R4, [raycluster-4] [raycluster-32]: what nobody configured is the default, and never missing.
+// R4, [raycluster-4] [raycluster-32]: what is not configured has its default, and never missing.
 func TestSettings(t *testing.T) {
 	options := Options{
 		Settings: func(context.Context) (config.RayCluster, error) { return config.DefaultRayCluster(), nil },

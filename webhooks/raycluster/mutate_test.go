@@ -60,7 +60,7 @@ func TestNewClusterIsCompleted(t *testing.T) {
 }
 
 // [raycluster-9] [raycluster-31], R5: an empty list of containers is not filled with a sidecar alone, does not panic, and is
-// refused with the field and the cure.
+// refused with the field and the remedy.
 func TestEmptyContainerLists(t *testing.T) {
 	for name, s := range map[string]Settings{"all": onOpenShift(), "mTLS only": onOpenShift().with(noOAuth), "plain": onOpenShift().with(plain), "none": onOpenShift().with(noOAuth).with(noMTLS)} {
 		got := defaulted(t, s, parse(t, headless), nil)
@@ -91,7 +91,7 @@ func TestEmptyContainerLists(t *testing.T) {
 	accepted(t, onOpenShift(), updated, stored)
 }
 
-// R1, [raycluster-33]: fields that nobody here knows survive, wherever they stand.
+// R1, [raycluster-33]: unknown fields survive, wherever they are.
 func TestUnknownFieldsSurvive(t *testing.T) {
 	unknown := map[string]any{"deep": []any{map[string]any{"x": int64(9007199254740993), "y": 1.5, "z": nil}}}
 	places := [][]string{

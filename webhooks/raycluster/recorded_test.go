@@ -16,11 +16,11 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// script is what stands in a recording instead of an embedded program.
+// script replaces an embedded program in a recording.
 const script = "<script>"
 
 // differences lists where two objects say other things, as Kubernetes understands them, one place a line. Elements of lists
-// are told apart by their name.
+// are distinguished by their name.
 func differences(at string, was, is any) []string {
 	switch w := was.(type) {
 	case map[string]any:
@@ -117,7 +117,7 @@ func cured(pod, user string) []string {
 
 const byRay = " runAsNonRoot:true runAsUser:1000"
 
-// The recordings of the original, in its own form of certificates: what differs is what cures a defect, and nothing else.
+// The recordings of the original, in its own form of certificates: what differs is the fix of a defect, and nothing else.
 func TestRecordings(t *testing.T) {
 	head, small, big := ".spec.headGroupSpec.template.spec", ".spec.workerGroupSpecs.0.template.spec", ".spec.workerGroupSpecs.1.template.spec"
 	sidecar := head + ".containers.oauth-proxy."
@@ -176,7 +176,7 @@ func TestDefaultFormAgainstTheOriginalOne(t *testing.T) {
 	}
 }
 
-// taken is a recording as the cluster holds it: with the program that stands in it, and without hashed names if it is legacy.
+// taken is a recording as the cluster holds it: with the program that is in it, and without hashed names if it is legacy.
 func taken(t *testing.T, name string, legacy bool) map[string]any {
 	t.Helper()
 	object := recording(t, name, "output.yaml")
@@ -203,7 +203,7 @@ func taken(t *testing.T, name string, legacy bool) map[string]any {
 }
 
 // R34, R8, [raycluster-20]: what the original wrote is recognised, accepted and left as it is, under another domain and with
-// other images, until its user changes a template; what somebody else wrote under its names is not.
+// other images, until its user changes a template; what another client wrote under its names is not.
 func TestClustersOfTheOriginalAreTakenOver(t *testing.T) {
 	for _, name := range []string{"openshift-oauth-mtls", "suspended-two-worker-groups"} {
 		for kind, legacy := range map[string]bool{"hashed": false, "legacy": true} {

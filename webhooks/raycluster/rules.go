@@ -23,7 +23,7 @@ const (
 	volumesImmutable    = "ca-vol and server-cert Secret volumes are immutable"
 	mountsImmutable     = "ca-vol and server-cert volume mounts are immutable"
 	autoscalerImmutable = "what the autoscaler needs to reach Ray and Kubernetes is immutable"
-	versionImmutable    = "selects the names of objects that exist already, so it cannot be set or removed: create the RayCluster anew"
+	versionImmutable    = "selects the names of objects that exist already, so it cannot be set or removed: recreate the RayCluster"
 )
 
 // Messages of ours.

@@ -140,7 +140,7 @@ func TestRulesOfUpdate(t *testing.T) {
 				for form, s := range map[string]Settings{"operator": onOpenShift(), "pod": onOpenShift().with(original), "legacy": onOpenShift()} {
 					stored := defaulted(t, s, parse(t, minimal), nil)
 					if form == "legacy" { // [raycluster-20]
-						stored = defaulted(t, s, parse(t, minimal), parse(t, minimal, anew))
+						stored = defaulted(t, s, parse(t, minimal), parse(t, minimal, changedHead))
 						accepted(t, s, stored, stored)
 					}
 					if form == "pod" && name == "the key in ca-vol" {

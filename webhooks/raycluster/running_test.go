@@ -31,14 +31,14 @@ func TestTemplatesOfRunningClusters(t *testing.T) {
 	}{
 		"a label, mTLS is new":                  {s.with(noMTLS), s, label, raycluster.AuthOAuth, false},
 		"workers, mTLS is new":                  {s.with(noMTLS), s, group, raycluster.AuthOAuth, false},
-		"the head, mTLS is new":                 {s.with(noMTLS), s, anew, raycluster.AuthOAuth, true},
+		"the head, mTLS is new":                 {s.with(noMTLS), s, changedHead, raycluster.AuthOAuth, true},
 		"suspended, mTLS is new":                {s.with(noMTLS), s, put(true, "spec", "suspend"), raycluster.AuthOAuth, true},
 		"a label, mTLS is off":                  {s, s.with(noMTLS), label, raycluster.AuthOAuth, true},
 		"workers, mTLS is off":                  {s, s.with(noMTLS), group, raycluster.AuthOAuth, true},
-		"the head, mTLS is off":                 {s, s.with(noMTLS), anew, raycluster.AuthOAuth, false},
+		"the head, mTLS is off":                 {s, s.with(noMTLS), changedHead, raycluster.AuthOAuth, false},
 		"suspended, mTLS is off":                {s, s.with(noMTLS), put(true, "spec", "suspend"), raycluster.AuthOAuth, false},
 		"a label, OAuth is off":                 {s, s.with(noOAuth), label, raycluster.AuthOAuth, true},
-		"the head, OAuth is off":                {s, s.with(noOAuth), anew, raycluster.AuthNone, true},
+		"the head, OAuth is off":                {s, s.with(noOAuth), changedHead, raycluster.AuthNone, true},
 		"a label, OAuth is new":                 {s.with(noOAuth), s, label, raycluster.AuthOAuth, true},
 		"a token of Ray":                        {s, s, token, raycluster.AuthOAuth, true},
 		"a token of Ray, KubeRay is trusted":    {s, s.with(trusting), token, raycluster.AuthNone, true},
@@ -122,7 +122,7 @@ func TestAccountOfTheHeadIsWarnedOf(t *testing.T) {
 }
 
 // The operator adds its own finalizer to clusters that were stored while no webhook was there, whatever is wrong with them.
-func TestViolationsThatAreStoredPass(t *testing.T) {
+func TestStoredViolationsAreAccepted(t *testing.T) {
 	s := onOpenShift()
 	for name, fault := range map[string]func(map[string]any){
 		"enableIngress": put(true, "spec", "headGroupSpec", "enableIngress"),

@@ -33,7 +33,7 @@ type Options struct {
 	Settings func(context.Context) (config.RayCluster, error)
 	// Served are the kinds that the cluster serves.
 	Served func() capability.Set
-	// Domain is that under which the cluster publishes, as far as it says so itself; empty while it is not known.
+	// Domain is that under which the cluster publishes, as far as the cluster itself names it; empty while it is not known.
 	Domain func() string
 	// Version of the program.
 	Version string

@@ -135,7 +135,7 @@ func completed(t *testing.T, s Settings) map[string]map[string]any {
 }
 
 // Sections 7.3 and 7.4, [raycluster-16] [raycluster-17] [raycluster-21] [raycluster-22] [raycluster-23] [R33]: whatever single
-// value somebody changes in an element of ours, in the head, in any group of workers or for the autoscaler, it is refused with
+// value a user changes in an element of ours, in the head, in any group of workers or for the autoscaler, it is refused with
 // the field and the words that clients know, and defaulting puts it right.
 func TestEveryValueOfOursIsImmutable(t *testing.T) {
 	for variant, s := range variants {

@@ -40,7 +40,7 @@ func versioned(object map[string]any) {
 	put("0.0.0", "metadata", "annotations", raycluster.AnnotationVersion)(object)
 }
 
-// R28: with a feature off an update that makes the head anew takes out what is ours, and leaves what the user wrote. Any other
+// R28: with a feature off an update that recreates the head takes out what is ours, and leaves what the user wrote. Any other
 // update leaves all of it in.
 func TestSwitchedOffFeaturesAreWithdrawn(t *testing.T) {
 	none := func(s *Settings) { noOAuth(s); noMTLS(s) }
@@ -53,11 +53,11 @@ func TestSwitchedOffFeaturesAreWithdrawn(t *testing.T) {
 				for from, off := range map[string]Settings{
 					"nothing": on.with(none), "mTLS": on.with(noOAuth), "OAuth": on.with(noMTLS),
 				} {
-					submitted := parse(t, string(encoded(t, stored)), anew)
+					submitted := parse(t, string(encoded(t, stored)), changedHead)
 					got := defaulted(t, off, submitted, stored)
 					accepted(t, off, got, stored)
 					// A cluster made with these settings looks the same.
-					if diff := cmp.Diff(normal(defaulted(t, off, parse(t, object, anew), nil)), normal(got)); diff != "" {
+					if diff := cmp.Diff(normal(defaulted(t, off, parse(t, object, changedHead), nil)), normal(got)); diff != "" {
 						t.Errorf("with %s only (-new +got):\n%s", from, diff)
 					}
 					labelled := parse(t, string(encoded(t, stored)), put("x", "metadata", "labels", "a"))
@@ -67,8 +67,8 @@ func TestSwitchedOffFeaturesAreWithdrawn(t *testing.T) {
 						t.Errorf("with %s only, another label takes something out of pods that run: %s", from, diff)
 					}
 				}
-				submitted := parse(t, string(encoded(t, stored)), anew)
-				if diff := cmp.Diff(normal(parse(t, object, versioned, anew)), normal(defaulted(t, on.with(none), submitted, stored))); diff != "" {
+				submitted := parse(t, string(encoded(t, stored)), changedHead)
+				if diff := cmp.Diff(normal(parse(t, object, versioned, changedHead)), normal(defaulted(t, on.with(none), submitted, stored))); diff != "" {
 					t.Errorf("something of ours is left, or something of the user's is gone (-user +got):\n%s", diff)
 				}
 			})

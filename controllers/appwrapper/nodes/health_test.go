@@ -125,9 +125,9 @@ func TestHealthComparesAmounts(t *testing.T) {
 	}
 }
 
-// Heartbeats and foreign labels wake nobody.
+// Heartbeats and foreign labels wake no reconcile.
 func TestHealthChanged(t *testing.T) {
-	passes := healthChanged(defaultTaints)
+	changed := healthChanged(defaultTaints)
 	before := gpuNode("n", nil)
 	for name, test := range map[string]struct {
 		after *corev1.Node
@@ -138,16 +138,16 @@ func TestHealthChanged(t *testing.T) {
 		"WARN":      {gpuNode("n", labelled("WARN")), false},
 		"cordon":    {gpuNode("n", cordoned), true},
 	} {
-		if got := passes.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: test.after}); got != test.want {
+		if got := changed.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: test.after}); got != test.want {
 			t.Errorf("%s: got %t", name, got)
 		}
 	}
-	if !passes.Update(event.UpdateEvent{ObjectOld: &corev1.Pod{}, ObjectNew: before}) || !passes.Create(event.CreateEvent{Object: before}) {
+	if !changed.Update(event.UpdateEvent{ObjectOld: &corev1.Pod{}, ObjectNew: before}) || !changed.Create(event.CreateEvent{Object: before}) {
 		t.Error("what cannot be compared, and new nodes, must pass")
 	}
 }
 
-// [appwrapper-22] [appwrapper-23] The answer follows the label of a node, and only another answer wakes anybody.
+// [appwrapper-22] [appwrapper-23] The answer follows the label of a node, and only another answer wakes reconciles.
 func TestNoExecute(t *testing.T) {
 	node := gpuNode("n1", nil)
 	c := fake.NewClientBuilder().WithObjects(node).Build()
@@ -172,14 +172,14 @@ func TestNoExecute(t *testing.T) {
 	}
 	change("EVICT", labelled("EVICT"), true, "nvidia.com/gpu")
 	if !wakes.Create(event.CreateEvent{Object: node}) || !wakes.Delete(event.DeleteEvent{Object: node}) {
-		t.Error("an unwell node that comes or goes wakes nobody")
+		t.Error("an unwell node that comes or goes wakes no reconcile")
 	}
 	change("cordoned too, which is no reason to leave", cordoned, false, "nvidia.com/gpu")
 	n.NoExecute("n1").Insert("of the caller")
 	change("with the caller's set changed", func(*corev1.Node) {}, false, "nvidia.com/gpu")
 	change("WARN", labelled("WARN"), true)
 	if wakes.Create(event.CreateEvent{Object: &corev1.Pod{}}) {
-		t.Error("what is no node wakes somebody")
+		t.Error("what is no node wakes a reconcile")
 	}
 }
 

@@ -80,7 +80,7 @@ func amountOf(value any) (resource.Quantity, error) {
 	return resource.Quantity{}, fmt.Errorf("%v is no quantity", value)
 }
 
-// cohort tells whether the queue has anybody to lend to; Kueue refuses a lending limit otherwise.
+// cohort tells whether the queue has other queues to lend to; Kueue refuses a lending limit otherwise.
 func cohort(queue *unstructured.Unstructured) bool {
 	return nested.Text(queue.Object, "spec", "cohortName") != "" || nested.Text(queue.Object, "spec", "cohort") != ""
 }

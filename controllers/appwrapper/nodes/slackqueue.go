@@ -89,7 +89,7 @@ func (s *slackQueue) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{}, err
 	}
 	if !cohort(queue) {
-		ctrl.LoggerFrom(ctx).Info("The slack queue is in no cohort, so it has nobody to lend to: give it a cohort, or name another queue", "queue", s.name)
+		ctrl.LoggerFrom(ctx).Info("The slack queue is in no cohort, so there is no queue to lend to: give it a cohort, or name another queue", "queue", s.name)
 		return reconcile.Result{}, nil
 	}
 	nodes := &corev1.NodeList{}

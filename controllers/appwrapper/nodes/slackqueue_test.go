@@ -20,8 +20,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 )
 
-// slackWorld is a cluster with a slack queue, and the writes to it.
-type slackWorld struct {
+// slackFixture is a cluster with a slack queue, and the writes to it.
+type slackFixture struct {
 	t *testing.T
 	client.Client
 	queue  *slackQueue
@@ -29,13 +29,13 @@ type slackWorld struct {
 	fail   error
 }
 
-func newSlackWorld(t *testing.T, kind schema.GroupVersionKind, quotas string, nodes ...*corev1.Node) *slackWorld {
+func newSlackFixture(t *testing.T, kind schema.GroupVersionKind, quotas string, nodes ...*corev1.Node) *slackFixture {
 	t.Helper()
 	queue := queueOf(kind)
 	if err := yaml.Unmarshal([]byte(`
 metadata: {name: slack}
 spec:
-  cohort: everybody
+  cohort: all
   resourceGroups:
   - coveredResources: [nvidia.com/gpu]
     flavors:
@@ -46,7 +46,7 @@ spec:
 		t.Fatal(err)
 	}
 	queue.SetGroupVersionKind(kind)
-	w := &slackWorld{t: t}
+	w := &slackFixture{t: t}
 	objects := []client.Object{queue}
 	for _, node := range nodes {
 		objects = append(objects, node)
@@ -65,13 +65,13 @@ spec:
 	return w
 }
 
-func (w *slackWorld) pass() error {
+func (w *slackFixture) pass() error {
 	_, err := w.queue.Reconcile(w.t.Context(), reconcile.Request{})
 	return err
 }
 
 // limit is the lending limit of GPUs in the first flavor, "none" without one. A second pass must not write.
-func (w *slackWorld) limit() string {
+func (w *slackFixture) limit() string {
 	w.t.Helper()
 	if err := w.pass(); err != nil {
 		w.t.Fatal(err)
@@ -96,7 +96,7 @@ func firstQuota(queue *unstructured.Unstructured) map[string]any {
 	return nested.Map(queue.Object, "spec", "resourceGroups", "0", "flavors", "0", "resources", "0")
 }
 
-func (w *slackWorld) read() *unstructured.Unstructured {
+func (w *slackFixture) read() *unstructured.Unstructured {
 	w.t.Helper()
 	found := queueOf(w.queue.served().Kinds()[0])
 	if err := w.Get(w.t.Context(), client.ObjectKey{Name: "slack"}, found); err != nil {
@@ -105,7 +105,7 @@ func (w *slackWorld) read() *unstructured.Unstructured {
 	return found
 }
 
-func (w *slackWorld) node(name string, change func(*corev1.Node)) {
+func (w *slackFixture) node(name string, change func(*corev1.Node)) {
 	w.t.Helper()
 	node := &corev1.Node{}
 	if err := w.Get(w.t.Context(), client.ObjectKey{Name: name}, node); err != nil {
@@ -123,7 +123,7 @@ const gpuQuota = `[{name: nvidia.com/gpu, nominalQuota: 6}]`
 func TestSlackQueueFollowsNodes(t *testing.T) {
 	for _, kind := range queueKinds {
 		t.Run(kind.Version, func(t *testing.T) {
-			w := newSlackWorld(t, kind, gpuQuota, gpuNode("a", nil), gpuNode("b", nil), gpuNode("c", nil))
+			w := newSlackFixture(t, kind, gpuQuota, gpuNode("a", nil), gpuNode("b", nil), gpuNode("c", nil))
 			expect := func(what, want string) {
 				t.Helper()
 				if got := w.limit(); got != want {
@@ -171,31 +171,31 @@ func mustText(t *testing.T, u *unstructured.Unstructured) string {
 	return string(text)
 }
 
-// What makes a pass do nothing, and what makes it fail.
-func TestSlackQueuePasses(t *testing.T) {
+// What makes a reconcile do nothing, and what makes it fail.
+func TestSlackQueueReconciles(t *testing.T) {
 	sick := gpuNode("a", cordoned)
 	for _, test := range []struct {
 		name   string
-		change func(*slackWorld)
+		change func(*slackFixture)
 		writes int
 		want   string
 	}{
-		{"Kueue is not there", func(w *slackWorld) { w.queue.served = func() capability.Set { return capability.NewSet() } }, 0, ""},
-		{"no queue of that name", func(w *slackWorld) { w.queue.name = "other" }, 0, ""},
-		{"no cohort", func(w *slackWorld) {
+		{"Kueue is not there", func(w *slackFixture) { w.queue.served = func() capability.Set { return capability.NewSet() } }, 0, ""},
+		{"no queue of that name", func(w *slackFixture) { w.queue.name = "other" }, 0, ""},
+		{"no cohort", func(w *slackFixture) {
 			queue := w.read()
 			unstructured.RemoveNestedField(queue.Object, "spec", "cohort")
 			if err := w.Update(w.t.Context(), queue); err != nil {
 				w.t.Fatal(err)
 			}
 		}, 0, ""},
-		{"somebody was faster", func(w *slackWorld) { w.fail = apierrors.NewConflict(schema.GroupResource{}, "slack", nil) }, 1, ""},
-		{"no rights", func(w *slackWorld) { w.fail = apierrors.NewForbidden(schema.GroupResource{}, "slack", nil) }, 1, "setting the lending limits of ClusterQueue slack"},
-		{"nodes cannot be listed", func(w *slackWorld) { w.queue.nodes = broken{} }, 0, "listing nodes"},
-		{"the queue cannot be read", func(w *slackWorld) { w.queue.queues = broken{} }, 0, "config/components/appwrapper-slack-queue"},
+		{"another client was faster", func(w *slackFixture) { w.fail = apierrors.NewConflict(schema.GroupResource{}, "slack", nil) }, 1, ""},
+		{"no rights", func(w *slackFixture) { w.fail = apierrors.NewForbidden(schema.GroupResource{}, "slack", nil) }, 1, "setting the lending limits of ClusterQueue slack"},
+		{"nodes cannot be listed", func(w *slackFixture) { w.queue.nodes = broken{} }, 0, "listing nodes"},
+		{"the queue cannot be read", func(w *slackFixture) { w.queue.queues = broken{} }, 0, "config/components/appwrapper-slack-queue"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			w := newSlackWorld(t, capability.KueueClusterQueue, gpuQuota, sick.DeepCopy())
+			w := newSlackFixture(t, capability.KueueClusterQueue, gpuQuota, sick.DeepCopy())
 			test.change(w)
 			err := w.pass()
 			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {

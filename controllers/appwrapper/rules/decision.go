@@ -1,4 +1,4 @@
-// Package rules decides what happens to an AppWrapper next. Facts are gathered before, the rules of its phase are asked in order, and the
+// Package rules decides what happens to an AppWrapper next. Facts are gathered before, the rules of its phase are evaluated in order, and the
 // first that applies decides: pure functions, which can be read like a specification.
 package rules
 
@@ -10,7 +10,7 @@ import (
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-// act is what a decision wants to be done before it can be taken: the rules are asked again with the outcome.
+// act is what a decision wants to be done before it can be taken: the rules are evaluated again with the outcome.
 type act int
 
 const (

@@ -93,7 +93,7 @@ func TestRulesWhileSucceeded(t *testing.T) {
 		{"cleaned up, still ready", []change{lacking(rd), ready(time.Hour)}, want{rule: "cleaned up"}},
 		{"ran for an hour, ended a minute ago", []change{ttl, deployedFor(time.Hour), completed(time.Minute)}, want{rule: "keep for a while", again: 9 * time.Minute}},
 		{"expired", []change{ttl, completed(10 * time.Minute)}, want{rule: "clean up", act: DeleteComponents}},
-		{"deletion goes on when the time to live was raised", []change{deletingFor(time.Minute)}, want{rule: "clean up", act: DeleteComponents}},
+		{"deletion continues when the time to live was raised", []change{deletingFor(time.Minute)}, want{rule: "clean up", act: DeleteComponents}},
 		{"suspended later", []change{suspend, completed(time.Minute), ttl}, want{rule: "keep for a while", again: 9 * time.Minute}},
 		{"all is gone", []change{ttl, nothingLeft}, want{rule: "clean up", sets: []string{"ResourcesDeployed=False/Succeeded"}}},
 	})

@@ -9,7 +9,7 @@ import (
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-// Facts is all that rules may look at. They are gathered before rules are asked, so that a decision depends on nothing else.
+// Facts is all that rules may look at. They are gathered before rules are evaluated, so that a decision depends on nothing else.
 type Facts struct {
 	Now        time.Time
 	Phase      awv1beta2.AppWrapperPhase
@@ -76,7 +76,7 @@ type ComponentFact struct {
 	MinReady int
 	// Judges: its kind reports completion by itself, so that its pods do not decide.
 	Judges bool
-	// Missing: it does not exist, is being deleted, or belongs to somebody else. Asked of the API server, not of the cache.
+	// Missing: it does not exist, is being deleted, or has another owner. Read from the API server, not from the cache.
 	Missing bool
 	Outcome Outcome
 	// Completed: its success is on record.
@@ -122,7 +122,7 @@ type Deletion struct {
 	Trouble error
 }
 
-// Finished reports that nothing is left, as far as anybody can tell.
+// Finished reports that nothing is left, as far as it can be known.
 func (d *Deletion) Finished() bool { return d.Objects == 0 && d.Pods == 0 && d.Trouble == nil }
 
 // is tells whether a stored condition is True.

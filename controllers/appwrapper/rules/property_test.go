@@ -101,7 +101,7 @@ func TestDecisionsAreSafe(t *testing.T) {
 			t.Fatalf("the rule %q makes it %d retries of %d", d.Rule, f.Retries+d.Retry, f.Terms.RetryLimit)
 		}
 		if d.Next != "" && !dying && d.Again != Immediately {
-			t.Fatalf("the rule %q goes to %s and does not go on", d.Rule, d.Next)
+			t.Fatalf("the rule %q goes to %s and does not continue", d.Rule, d.Next)
 		}
 		if d.Again < 0 {
 			t.Fatalf("the rule %q waits for %s", d.Rule, d.Again)

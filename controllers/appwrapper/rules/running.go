@@ -103,7 +103,7 @@ func (f *Facts) successMessage() string {
 // impaired: something failed that may still be replaced.
 func (f *Facts) impaired() bool { return f.Pods.Failed > 0 || f.count(isFailing) > 0 }
 
-// impairment is the condition that says so. The message about pods is empty, so that their number moves nothing.
+// impairment is the condition about it. The message about pods is empty, so that their number moves nothing.
 func (f *Facts) impairment() metav1.Condition {
 	if f.Pods.Failed == 0 {
 		return NewCondition(awv1beta2.ConditionUnhealthy, metav1.ConditionTrue, awv1beta2.ReasonFailedComponent,

@@ -16,8 +16,8 @@ var whileNew = []Rule{
 var whileSuspended = []Rule{
 	{"kept suspended", suspended, stay},
 	{"components were changed", componentsChanged, (*Facts).failChanged},
-	{"nobody has reviewed it", func(f *Facts) bool { return f.Unreviewed }, func(f *Facts) Decision {
-		return f.fail(awv1beta2.ReasonNotReviewed, "no webhook of this operator has seen who created the AppWrapper, so nobody knows what it may create: "+
+	{"not reviewed", func(f *Facts) bool { return f.Unreviewed }, func(f *Facts) Decision {
+		return f.fail(awv1beta2.ReasonNotReviewed, "no webhook of this operator has seen who created the AppWrapper, so it is not known what it may create: "+
 			"delete it and create it again", "")
 	}},
 	{"start", always, func(*Facts) Decision {
@@ -63,7 +63,7 @@ func (f *Facts) failChanged() Decision {
 
 func toSuspending(*Facts) Decision { return to(awv1beta2.PhaseSuspending) }
 
-// isFresh: an object that is created before the status says so could be forgotten by a crash.
+// isFresh: an object that is created before the status announces it could be forgotten by a crash.
 func isFresh(f *Facts) bool {
 	return f.Created == nil && f.count(func(c ComponentFact) bool { return c.Stage == Fresh }) > 0
 }

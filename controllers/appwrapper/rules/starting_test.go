@@ -10,8 +10,8 @@ import (
 
 func TestRulesWhileNewAndSuspended(t *testing.T) {
 	runCases(t, awv1beta2.PhaseEmpty, whileNew, []ruleCase{
-		{"first pass", nil, want{rule: "take it up", next: awv1beta2.PhaseSuspended, again: Immediately}},
-		{"first pass of a suspended one", []change{suspend}, want{rule: "take it up", next: awv1beta2.PhaseSuspended, again: Immediately}},
+		{"first reconcile", nil, want{rule: "take it up", next: awv1beta2.PhaseSuspended, again: Immediately}},
+		{"first reconcile of a suspended one", []change{suspend}, want{rule: "take it up", next: awv1beta2.PhaseSuspended, again: Immediately}},
 	})
 	runCases(t, awv1beta2.PhaseSuspended, whileSuspended, []ruleCase{
 		{"suspended", []change{suspend}, want{rule: "kept suspended"}},
@@ -19,7 +19,7 @@ func TestRulesWhileNewAndSuspended(t *testing.T) {
 			sets: []string{"QuotaReserved=True/Resuming", "ResourcesDeployed=True/Resuming", "PodsReady=False/Resuming", "Unhealthy=False/Resuming"}}},
 		{"components were added", []change{changed}, want{rule: "components were changed", next: awv1beta2.PhaseFailed, again: Immediately,
 			sets: []string{"Unhealthy=True/ComponentsChanged"}}},
-		{"stored while no webhook was there", []change{func(f *Facts) { f.Unreviewed = true }}, want{rule: "nobody has reviewed it",
+		{"stored while no webhook was there", []change{func(f *Facts) { f.Unreviewed = true }}, want{rule: "not reviewed",
 			next: awv1beta2.PhaseFailed, again: Immediately, sets: []string{"Unhealthy=True/NotReviewed"}}},
 		{"the same, but suspended", []change{suspend, changed}, want{rule: "kept suspended"}},
 	})

@@ -88,7 +88,7 @@ func (r annotationReader) number(key string, configured int32) int32 {
 	return int32(value)
 }
 
-// numbers reads a list with commas. Blanks around a number are fine (D25); what is no number is passed over.
+// numbers reads a list with commas. Blanks around a number are fine (D25); what is no number is ignored.
 func (r annotationReader) numbers(key string) sets.Set[int32] {
 	found := sets.New[int32]()
 	for entry := range strings.SplitSeq(r.annotations[key], ",") {

@@ -93,7 +93,7 @@ func TestSuccessTTL(t *testing.T) {
 	}
 }
 
-// [appwrapper-20] D25: numbers between commas, blanks allowed, the rest passed over.
+// [appwrapper-20] D25: numbers between commas, blanks allowed, the rest ignored.
 func TestExitCodes(t *testing.T) {
 	for _, test := range []struct {
 		value string

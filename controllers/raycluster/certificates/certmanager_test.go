@@ -24,7 +24,7 @@ var byCertManager = raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerCertMan
 func jsonOf(config runtime.ApplyConfiguration) ([]byte, error) { return json.Marshal(config) }
 
 // issue does what cert-manager does for a Certificate.
-func (w *world) issue(root *certs.Root, name string) {
+func (w *fixture) issue(root *certs.Root, name string) {
 	w.t.Helper()
 	asked := &unstructured.Unstructured{}
 	asked.SetGroupVersionKind(capability.Certificate)
@@ -58,9 +58,9 @@ func (w *world) issue(root *certs.Root, name string) {
 	}
 }
 
-// cert-manager is asked for what we would issue, and its CA is what pods and clients trust.
+// cert-manager gets requests for what we would issue, and its CA is what pods and clients trust.
 func TestCertManagerIssues(t *testing.T) {
-	w, cluster := newWorld(t), demo(t)
+	w, cluster := newFixture(t), demo(t)
 	ca, head, worker := demoSecrets(t)
 	w.served = capability.NewSet(capability.Certificate)
 	w.settings.CertManagerIssuer.Name = "team-ca"
@@ -89,13 +89,13 @@ func TestCertManagerIssues(t *testing.T) {
 	w.create(pending("a", raycluster.NodeTypeWorker, "10.0.0.2"))
 	w.keep(cluster, byCertManager)
 	if w.patches != 0 {
-		t.Error("a pod was told of a certificate that is not issued yet")
+		t.Error("a pod was marked for a certificate that is not issued yet")
 	}
 	w.issue(&company, worker)
 	w.keep(cluster, byCertManager)
 	mustBeFor(t, w.secret(worker), "10.0.0.2")
 	if w.patches != 1 {
-		t.Errorf("%d pods were told", w.patches)
+		t.Errorf("%d pods were marked", w.patches)
 	}
 	w.rests(cluster, byCertManager)
 	if wanted := Wanted(raycluster.View(cluster.Object), w.inputs(byCertManager)); len(wanted) != 5 {
@@ -103,20 +103,20 @@ func TestCertManagerIssues(t *testing.T) {
 	}
 }
 
-// Without its API the certificates are issued here, and that is told once.
+// Without its API the certificates are issued here, and that is reported once.
 func TestCertManagerIsMissing(t *testing.T) {
-	w, cluster := newWorld(t), demo(t)
+	w, cluster := newFixture(t), demo(t)
 	_, head, _ := demoSecrets(t)
 	w.keep(cluster, byCertManager)
 	if c := certificateOf(t, w.secret(head).Data["tls.crt"]); c.Issuer.CommonName != authorityName {
 		t.Errorf("issued by %s", c.Issuer)
 	}
-	if told := w.told(); strings.Count(told, "Warning CertificateIssuerMissing") != 1 {
-		t.Errorf("told:\n%s", told)
+	if reported := w.reported(); strings.Count(reported, "Warning CertificateIssuerMissing") != 1 {
+		t.Errorf("reported:\n%s", reported)
 	}
 	w.rests(cluster, byCertManager)
-	if told := w.told(); told != "" {
-		t.Errorf("told again:\n%s", told)
+	if reported := w.reported(); reported != "" {
+		t.Errorf("reported again:\n%s", reported)
 	}
 	// It comes, and what it has not issued is not taken for its work.
 	w.served = capability.NewSet(capability.Certificate)

@@ -16,7 +16,7 @@ import (
 
 // The Secrets of a cluster, without what differs from cluster to cluster: keys, types, labels, owner.
 func TestSecretsOfACluster(t *testing.T) {
-	w, cluster := newWorld(t), demo(t)
+	w, cluster := newFixture(t), demo(t)
 	mode := byOperator
 	mode.Auth = raycluster.AuthProxy
 	w.keep(cluster, mode)
@@ -39,7 +39,7 @@ func TestSecretsOfACluster(t *testing.T) {
 	framework.Golden(t, "testdata/secrets.yaml", objects)
 }
 
-// What cert-manager is asked for.
+// The requests to cert-manager.
 func TestCertificatesOfCertManager(t *testing.T) {
 	pods := []corev1.Pod{*raytest.Pod("h", raycluster.NodeTypeHead, "u", "10.0.0.1", "fd00::1"), *raytest.Pod("w", raycluster.NodeTypeWorker, "u", "10.0.0.2")}
 	issuer := config.Issuer{Name: "team-ca", Kind: "ClusterIssuer", Group: "cert-manager.io"}

@@ -23,7 +23,7 @@ const (
 )
 
 const (
-	// expiryWarning is how long before its end a CA of somebody else is warned of.
+	// expiryWarning is how long before its end there is a warning about a foreign CA.
 	expiryWarning    = 30 * 24 * time.Hour
 	advisePodIssuing = "annotate a new cluster with " + raycluster.AnnotationCertificates + ": " + string(raycluster.IssuerPod)
 )
@@ -147,7 +147,7 @@ func (p *reconciliation) tellOfRoot(root certs.Root) {
 	}
 }
 
-// foreignRoot uses the CA of a Secret that somebody else keeps.
+// foreignRoot uses the CA of a foreign Secret.
 func (p *reconciliation) foreignRoot(live *corev1.Secret) *certs.Root {
 	_, known := p.memory.slots[live.Name]
 	root, err := certs.LoadRoot(live.Data, p.now)

@@ -27,7 +27,7 @@ const (
 	addressBatchWindow = time.Second
 	// cacheLag is how long the cache may need to show what was written.
 	cacheLag = 5 * time.Second
-	// foreignRecheck is how often a Secret of somebody else is read, which the cache does not show.
+	// foreignRecheck is how often a foreign Secret is read, which the cache does not show.
 	foreignRecheck = 10 * time.Minute
 )
 

@@ -60,9 +60,9 @@ func mustBeFor(t *testing.T, secret *corev1.Secret, ips ...string) {
 	}
 }
 
-// A new cluster has its CA and both certificates after one pass, and rests.
+// A new cluster has its CA and both certificates after one reconcile, and rests.
 func TestCertificatesOfANewCluster(t *testing.T) {
-	w, cluster := newWorld(t), demo(t)
+	w, cluster := newFixture(t), demo(t)
 	ca, head, worker := demoSecrets(t)
 	if after := w.keep(cluster, byOperator); after < 300*24*time.Hour/3 {
 		t.Errorf("due again after %s", after)
@@ -90,8 +90,8 @@ func TestCertificatesOfANewCluster(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if told := w.told(); !strings.Contains(told, "Normal CertificateAuthority CA Created") || strings.Count(told, "\n") > 0 {
-		t.Errorf("told:\n%s", told)
+	if reported := w.reported(); !strings.Contains(reported, "Normal CertificateAuthority CA Created") || strings.Count(reported, "\n") > 0 {
+		t.Errorf("reported:\n%s", reported)
 	}
 	for _, role := range []string{roleAuthority, roleHead, roleWorker} {
 		if !expires(role).After(w.clock.Now().Add(364 * 24 * time.Hour)) {
@@ -102,7 +102,7 @@ func TestCertificatesOfANewCluster(t *testing.T) {
 
 // R12, R13: pods get into the certificate of their role as they come, one write for each of these seconds, and never out while they live.
 func TestPodsComeAndGo(t *testing.T) {
-	w, cluster := newWorld(t), demo(t)
+	w, cluster := newFixture(t), demo(t)
 	_, head, worker := demoSecrets(t)
 	w.keep(cluster, byOperator)
 	w.clock.Step(addressBatchWindow)
@@ -121,7 +121,7 @@ func TestPodsComeAndGo(t *testing.T) {
 	w.create(pending("b", raycluster.NodeTypeWorker, "10.0.0.3"))
 	writes = w.writes
 	if after := w.keep(cluster, byOperator); w.writes != writes || after > addressBatchWindow {
-		t.Errorf("%d writes, next pass after %s", w.writes-writes, after)
+		t.Errorf("%d writes, next reconcile after %s", w.writes-writes, after)
 	}
 	w.create(pending("c", raycluster.NodeTypeWorker, "10.0.0.4"), pending("d", raycluster.NodeTypeWorker, "10.0.0.5"))
 	w.clock.Step(addressBatchWindow)
@@ -147,9 +147,9 @@ func TestPodsComeAndGo(t *testing.T) {
 	}
 }
 
-// A pod that waits is told once that its address is in.
+// A waiting pod is marked once, when its address is in.
 func TestPodsAreServed(t *testing.T) {
-	w, cluster := newWorld(t), demo(t)
+	w, cluster := newFixture(t), demo(t)
 	w.keep(cluster, byOperator)
 	running := raytest.Pod("r", raycluster.NodeTypeWorker, "u", "10.0.0.9")
 	running.Status.Phase = corev1.PodRunning
@@ -168,7 +168,7 @@ func TestPodsAreServed(t *testing.T) {
 		t.Errorf("annotations %v", pod.Annotations)
 	}
 	w.rests(cluster, byOperator)
-	again := newWorld(t)
+	again := newFixture(t)
 	again.Keeper, again.server = w.Keeper, w.server // the next leader remembers nothing
 	if _, err := again.Keep(t.Context(), cluster, byOperator); err != nil {
 		t.Fatal(err)
@@ -178,9 +178,9 @@ func TestPodsAreServed(t *testing.T) {
 	}
 }
 
-// Kubelets that are told before watches bring the Secret would look at the old one.
+// Kubelets that are notified before watches bring the Secret would read the old one.
 func TestPodsAreNotServedTooEarly(t *testing.T) {
-	w, cluster := newWorld(t), demo(t)
+	w, cluster := newFixture(t), demo(t)
 	_, head, _ := demoSecrets(t)
 	w.keep(cluster, byOperator)
 	w.clock.Step(addressBatchWindow)
@@ -188,7 +188,7 @@ func TestPodsAreNotServedTooEarly(t *testing.T) {
 	w.hidden[head] = true
 	w.keep(cluster, byOperator)
 	if w.patches != 0 {
-		t.Error("a pod was told of a certificate that nobody has seen")
+		t.Error("a pod was marked for a certificate that no watch has brought")
 	}
 	mustBeFor(t, w.secret(head), "10.0.0.1")
 	w.hidden[head] = false
@@ -203,41 +203,41 @@ func TestPodsAreNotServedTooEarly(t *testing.T) {
 func TestBrokenCertificates(t *testing.T) {
 	ca, head, worker := demoSecrets(t)
 	for name, tc := range map[string]struct {
-		damage func(w *world)
+		damage func(w *fixture)
 		event  string
 		writes int
 	}{
-		"key of the CA is gone": {func(w *world) {
+		"key of the CA is gone": {func(w *fixture) {
 			s := w.secret(ca)
 			delete(s.Data, "ca.key")
 			w.update(s)
 		}, "Warning CertificateAuthority a new CA signs, because reading ca.key", 3},
-		"CA is noise": {func(w *world) {
+		"CA is noise": {func(w *fixture) {
 			s := w.secret(ca)
 			s.Data["ca.crt"] = []byte("noise")
 			w.update(s)
 		}, "Warning CertificateAuthority a new CA signs, because reading ca.crt", 3},
-		"Secret of the CA is deleted": {func(w *world) {
+		"Secret of the CA is deleted": {func(w *fixture) {
 			if err := w.server.Delete(t.Context(), w.secret(ca)); err != nil {
 				t.Fatal(err)
 			}
 		}, "Warning CertificateAuthority a new CA signs", 3},
-		"key of the head is gone": {func(w *world) {
+		"key of the head is gone": {func(w *fixture) {
 			s := w.secret(head)
 			s.Data["tls.key"] = []byte("noise")
 			w.update(s)
 		}, "Normal CertificateRenewed the certificate of role head is new, because reading tls.key", 1},
-		"Secret of the workers is deleted": {func(w *world) {
+		"Secret of the workers is deleted": {func(w *fixture) {
 			if err := w.server.Delete(t.Context(), w.secret(worker)); err != nil {
 				t.Fatal(err)
 			}
 		}, "", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, cluster := newWorld(t), demo(t)
+			w, cluster := newFixture(t), demo(t)
 			w.keep(cluster, byOperator)
 			trusted := w.secret(ca).Data["ca.crt"]
-			w.told()
+			w.reported()
 			w.clock.Step(time.Minute)
 			writes := w.writes
 			tc.damage(w)
@@ -245,8 +245,8 @@ func TestBrokenCertificates(t *testing.T) {
 			if w.writes != writes+tc.writes {
 				t.Errorf("%d writes, want %d", w.writes-writes, tc.writes)
 			}
-			if told := w.told(); !strings.Contains(told, tc.event) || tc.event == "" && told != "" {
-				t.Errorf("told:\n%s", told)
+			if reported := w.reported(); !strings.Contains(reported, tc.event) || tc.event == "" && reported != "" {
+				t.Errorf("reported:\n%s", reported)
 			}
 			root := w.secret(ca).Data["ca.crt"]
 			if name != "CA is noise" && !bytes.Contains(root, trusted) {
@@ -263,31 +263,31 @@ func TestBrokenCertificates(t *testing.T) {
 	}
 }
 
-// Years pass: each renewal comes by the clock alone, costs what it must, and is told.
+// Years pass: each renewal comes by the clock alone, costs what it must, and is reported.
 func TestCertificatesAreRenewed(t *testing.T) {
-	w, cluster := newWorld(t), demo(t)
+	w, cluster := newFixture(t), demo(t)
 	ca, head, _ := demoSecrets(t)
-	start, signers, told := w.clock.Now(), map[string]bool{}, ""
-	passes := 0
+	start, signers, reported := w.clock.Now(), map[string]bool{}, ""
+	reconciles := 0
 	for w.clock.Since(start) < 4*365*24*time.Hour {
 		after := w.keep(cluster, byOperator)
 		if after <= 0 {
 			t.Fatal("nothing will be due")
 		}
-		passes++
+		reconciles++
 		signers[string(certificateOf(t, w.secret(ca).Data["ca.crt"]).Raw)] = true
 		if left := certificateOf(t, w.secret(head).Data["tls.crt"]).NotAfter.Sub(w.clock.Now()); left < 240*24*time.Hour {
 			t.Errorf("a pod that starts now has a certificate for %s", left)
 		}
-		told += w.told() + "\n"
+		reported += w.reported() + "\n"
 		w.clock.Step(after)
 	}
-	if passes > 40 || len(signers) != 3 {
-		t.Errorf("%d passes, %d CAs", passes, len(signers))
+	if reconciles > 40 || len(signers) != 3 {
+		t.Errorf("%d reconciles, %d CAs", reconciles, len(signers))
 	}
 	for _, want := range []string{"the next CA is published beside the one that signs", "the next CA signs now", "the certificate of role head is new, because a third of its life is over"} {
-		if !strings.Contains(told, want) {
-			t.Errorf("nobody was told that %s:\n%s", want, told)
+		if !strings.Contains(reported, want) {
+			t.Errorf("no event reports that %s:\n%s", want, reported)
 		}
 	}
 }
@@ -304,14 +304,14 @@ func TestAnExistingCAIsKept(t *testing.T) {
 		Namespace: "team", Name: ca, Labels: map[string]string{raycluster.LabelClusterName: "demo"},
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "ray.io/v1", Kind: "RayCluster", Name: "demo", UID: "u", Controller: new(true)}},
 	}, Data: root.Data}
-	w, cluster := newWorld(t, old), demo(t)
+	w, cluster := newFixture(t, old), demo(t)
 	w.keep(cluster, raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerPod})
 	got := w.secret(ca)
 	if !same(got.Data, root.Data) || !apply.IsOurs(got, raycluster.ComponentName) || w.writes != 1 {
 		t.Errorf("%d writes, labels %v", w.writes, got.Labels)
 	}
-	if told := w.told(); told != "" {
-		t.Errorf("told:\n%s", told)
+	if reported := w.reported(); reported != "" {
+		t.Errorf("reported:\n%s", reported)
 	}
 	w.rests(cluster, raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerPod})
 }
@@ -328,7 +328,7 @@ func TestSecretsOfUsers(t *testing.T) {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}, Data: data}
 	}
 	t.Run("a CA", func(t *testing.T) {
-		w, cluster := newWorld(t, user(ca, mine.Data)), demo(t)
+		w, cluster := newFixture(t, user(ca, mine.Data)), demo(t)
 		w.keep(cluster, byOperator)
 		if c := certificateOf(t, w.secret(head).Data["tls.crt"]); c.Issuer.CommonName != "mine" {
 			t.Errorf("issued by %s", c.Issuer)
@@ -336,27 +336,27 @@ func TestSecretsOfUsers(t *testing.T) {
 		if got := w.secret(ca); !same(got.Data, mine.Data) || len(got.Labels) > 0 || len(got.OwnerReferences) > 0 {
 			t.Errorf("it was changed: %v", got.ObjectMeta)
 		}
-		if told := w.told(); !strings.Contains(told, "Warning CertificateExpiring the CA in Secret "+ca) {
-			t.Errorf("told:\n%s", told)
+		if reported := w.reported(); !strings.Contains(reported, "Warning CertificateExpiring the CA in Secret "+ca) {
+			t.Errorf("reported:\n%s", reported)
 		}
 		w.rests(cluster, byOperator)
 		w.clock.Step(foreignRecheck)
 		w.keep(cluster, byOperator)
-		if told := w.told(); told != "" {
-			t.Errorf("told again:\n%s", told)
+		if reported := w.reported(); reported != "" {
+			t.Errorf("reported again:\n%s", reported)
 		}
 	})
 	t.Run("a CA of no use", func(t *testing.T) {
-		w, cluster := newWorld(t, user(ca, map[string][]byte{"ca.crt": []byte("noise")})), demo(t)
+		w, cluster := newFixture(t, user(ca, map[string][]byte{"ca.crt": []byte("noise")})), demo(t)
 		if after := w.keep(cluster, byOperator); after > foreignRecheck || after <= 0 || w.writes > 0 {
-			t.Errorf("%d writes, next pass after %s", w.writes, after)
+			t.Errorf("%d writes, next reconcile after %s", w.writes, after)
 		}
-		if told := w.told(); !strings.Contains(told, "Warning CertificateNotUsable Secret "+ca) || !strings.Contains(told, "delete it and it will be made") {
-			t.Errorf("told:\n%s", told)
+		if reported := w.reported(); !strings.Contains(reported, "Warning CertificateNotUsable Secret "+ca) || !strings.Contains(reported, "delete it and it will be made") {
+			t.Errorf("reported:\n%s", reported)
 		}
 	})
 	t.Run("a certificate", func(t *testing.T) {
-		w, cluster := newWorld(t, user(head, map[string][]byte{"tls.crt": []byte("mine")})), demo(t)
+		w, cluster := newFixture(t, user(head, map[string][]byte{"tls.crt": []byte("mine")})), demo(t)
 		w.keep(cluster, byOperator)
 		if got := w.secret(head); string(got.Data["tls.crt"]) != "mine" || len(got.Labels) > 0 {
 			t.Error("it was changed")
@@ -379,7 +379,7 @@ func TestFormsOfCertificates(t *testing.T) {
 		"cert-manager": {raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerCertManager}, []string{ca, head, worker}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, cluster := newWorld(t), demo(t)
+			w, cluster := newFixture(t), demo(t)
 			w.keep(cluster, tc.mode)
 			list := &corev1.SecretList{}
 			if err := w.server.List(t.Context(), list); err != nil {
@@ -403,10 +403,10 @@ func TestFormsOfCertificates(t *testing.T) {
 
 // Mutual TLS goes off, and what is remembered goes with it.
 func TestForgetting(t *testing.T) {
-	w, cluster := newWorld(t), demo(t)
+	w, cluster := newFixture(t), demo(t)
 	w.keep(cluster, byOperator)
 	if after := w.keep(cluster, raycluster.Mode{}); after != 0 || !expires(roleHead).Equal(time.Unix(0, 0).UTC()) {
-		t.Errorf("next pass after %s, metric %s", after, expires(roleHead))
+		t.Errorf("next reconcile after %s, metric %s", after, expires(roleHead))
 	}
 	w.keep(cluster, byOperator)
 	w.memory.Forget()
@@ -415,9 +415,9 @@ func TestForgetting(t *testing.T) {
 	}
 }
 
-// A Secret that somebody annotates is read once more, and its labels and its content are put right.
+// A Secret that a user annotates is read once more, and its labels and its content are put right.
 func TestTouchedSecrets(t *testing.T) {
-	w, cluster := newWorld(t), demo(t)
+	w, cluster := newFixture(t), demo(t)
 	ca, head, worker := demoSecrets(t)
 	w.keep(cluster, byOperator)
 	for _, name := range []string{ca, head, worker} {
@@ -441,9 +441,9 @@ func TestTouchedSecrets(t *testing.T) {
 	w.rests(cluster, byOperator)
 }
 
-// The cache is behind what was written a moment ago: nothing is read, and somebody looks again.
+// The cache is behind what was written a moment ago: nothing is read, and the next reconcile checks again.
 func TestTheCacheIsBehind(t *testing.T) {
-	w, cluster := newWorld(t), demo(t)
+	w, cluster := newFixture(t), demo(t)
 	ca, head, worker := demoSecrets(t)
 	w.keep(cluster, byOperator)
 	for _, name := range []string{ca, head, worker} {
@@ -451,7 +451,7 @@ func TestTheCacheIsBehind(t *testing.T) {
 	}
 	reads := w.reads
 	if after := w.keep(cluster, byOperator); w.reads != reads || after > cacheLag {
-		t.Errorf("%d reads, next pass after %s", w.reads-reads, after)
+		t.Errorf("%d reads, next reconcile after %s", w.reads-reads, after)
 	}
 	w.clock.Step(cacheLag)
 	if w.keep(cluster, byOperator); w.reads == reads {
@@ -459,9 +459,9 @@ func TestTheCacheIsBehind(t *testing.T) {
 	}
 }
 
-// What fails is an error that names the object, and the next pass does all of it.
+// What fails is an error that names the object, and the next reconcile does all of it.
 func TestFailures(t *testing.T) {
-	w, cluster := newWorld(t), demo(t)
+	w, cluster := newFixture(t), demo(t)
 	ca, _, _ := demoSecrets(t)
 	w.fail = errors.New("away")
 	if _, err := w.Keep(t.Context(), cluster, byOperator); err == nil || !strings.Contains(err.Error(), ca) {
@@ -474,7 +474,7 @@ func TestFailures(t *testing.T) {
 
 // On Kubernetes without OAuth the proxy before the dashboard gets a certificate for its Service, with or without mutual TLS.
 func TestTheProxyHasACertificate(t *testing.T) {
-	w, cluster := newWorld(t), demo(t)
+	w, cluster := newFixture(t), demo(t)
 	mode := raycluster.Mode{Auth: raycluster.AuthProxy}
 	name := raycluster.View(cluster.Object).Names().ProxyTLS
 	w.keep(cluster, mode)
@@ -491,7 +491,7 @@ func TestTheProxyHasACertificate(t *testing.T) {
 	}
 	w.rests(cluster, mode)
 
-	foreign := newWorld(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}, Data: map[string][]byte{"tls.crt": []byte("mine")}})
+	foreign := newFixture(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}, Data: map[string][]byte{"tls.crt": []byte("mine")}})
 	foreign.keep(cluster, mode)
 	if foreign.writes != 0 {
 		t.Error("the certificate of a user was overwritten")

@@ -42,7 +42,7 @@ func (r reader) trusts(other reader, now time.Time) error {
 
 // life is a cluster over years, during which the operator wakes when it asked to, and when a pod comes or goes.
 type life struct {
-	*world
+	*fixture
 	dice    *rand.Rand
 	cluster *unstructured.Unstructured
 	mode    raycluster.Mode
@@ -57,7 +57,7 @@ type life struct {
 
 func (l *life) names() raycluster.Names { return raycluster.View(l.cluster.Object).Names() }
 
-// wake makes passes until nothing is to be done now.
+// wake reconciles until nothing is to be done now.
 func (l *life) wake() {
 	l.t.Helper()
 	for range 5 {
@@ -145,7 +145,7 @@ func (l *life) starts(r reader) {
 	l.readers = append(l.readers, r)
 }
 
-// check has everybody talk to everybody, and ends those whose time has come.
+// check connects all to all, and ends those whose time has come.
 func (l *life) check() {
 	l.t.Helper()
 	now := l.clock.Now()
@@ -169,7 +169,7 @@ func (l *life) check() {
 	}
 }
 
-// rest makes a pass at a moment at which nothing is due.
+// rest reconciles at a moment at which nothing is due.
 func (l *life) rest() {
 	l.t.Helper()
 	reads, writes, patches := l.reads, l.writes, l.patches
@@ -212,7 +212,7 @@ func (l *life) step() {
 	l.rest()
 }
 
-// R11, and section 11.1: over ten years, through several rotations, whoever is alive trusts whoever else is, pods and clients
+// R11, and section 11.1: over ten years, through several rotations, all that are alive trust each other, pods and clients
 // that issue for themselves, whenever they started; and nothing is written at any moment at which nothing is due.
 func TestTenYears(t *testing.T) {
 	const years = 10
@@ -229,7 +229,7 @@ func TestTenYears(t *testing.T) {
 	} {
 		for seed := range tc.seeds {
 			t.Run(fmt.Sprintf("%s %d", name, seed), func(t *testing.T) {
-				l := &life{world: newWorld(t), dice: rand.New(rand.NewPCG(seed, 7)), cluster: demo(t), mode: tc.mode, signers: map[string]bool{}}
+				l := &life{fixture: newFixture(t), dice: rand.New(rand.NewPCG(seed, 7)), cluster: demo(t), mode: tc.mode, signers: map[string]bool{}}
 				l.least = leafLifetime*2/3 - 24*time.Hour
 				l.settings.CertificateKeyAlgorithm = tc.algorithm
 				tc.change(l.cluster)
@@ -238,7 +238,7 @@ func TestTenYears(t *testing.T) {
 				for start := l.clock.Now(); l.clock.Since(start) < years*leafLifetime; {
 					l.step()
 					most = max(most, len(l.readers))
-					l.told()
+					l.reported()
 				}
 				if len(l.signers) < 4 || most < 3 {
 					t.Errorf("%d CAs signed and at most %d talked: the story is too quiet", len(l.signers), most)
@@ -248,12 +248,12 @@ func TestTenYears(t *testing.T) {
 	}
 }
 
-// The operator may be away for a long while. Whoever started before trusts whoever starts after its return, as long as its own
+// The operator may be away for a long while. Those that started before trust those that start after its return, as long as its own
 // certificate lasts, if it was not away for longer than a CA waits before it signs.
 func TestTheOperatorWasAway(t *testing.T) {
 	for name, away := range map[string]time.Duration{"a month": 30 * 24 * time.Hour, "half a year": leafLifetime / 2, "eleven months": leafLifetime * 11 / 12} {
 		t.Run(name, func(t *testing.T) {
-			l := &life{world: newWorld(t), dice: rand.New(rand.NewPCG(1, 1)), cluster: demo(t), mode: byOperator, signers: map[string]bool{}}
+			l := &life{fixture: newFixture(t), dice: rand.New(rand.NewPCG(1, 1)), cluster: demo(t), mode: byOperator, signers: map[string]bool{}}
 			l.least = leafLifetime / 4 // a CA that was announced late signs almost to its end, and no certificate outlives it
 			l.wake()
 			for range 12 {

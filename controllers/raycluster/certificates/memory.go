@@ -21,7 +21,7 @@ import (
 // slot is what is remembered of a Secret that was found good, so that each of its versions is read once. No key is kept.
 type slot struct {
 	role string
-	// foreign says that the Secret is that of somebody else, so that the cache does not show it.
+	// foreign says that the Secret belongs to another owner, so that the cache does not show it.
 	foreign bool
 	uid     types.UID
 	version string

@@ -54,7 +54,7 @@ type certificatePlan struct {
 	root      certs.RootOptions
 	// leaves are issued here or by cert-manager; there are none where the pods issue their own.
 	leaves []leafPlan
-	// proxy is the name of the Secret of the dashboard's proxy, where nobody else issues its certificate.
+	// proxy is the name of the Secret of the dashboard's proxy, where the platform issues no certificate for it.
 	proxy   string
 	serving certs.ServingOptions
 }

@@ -130,7 +130,7 @@ func TestTooManyPods(t *testing.T) {
 	if !slices.Contains(leaf.options.Addresses, netip.MustParseAddr("10.0.0.0")) || slices.Contains(leaf.options.Addresses, netip.MustParseAddr("10.0.8.50")) {
 		t.Error("the oldest pods come first")
 	}
-	w, cluster := newWorld(t), demo(t)
+	w, cluster := newFixture(t), demo(t)
 	root, err := certs.KeepRoot(nil, certs.RootOptions{CommonName: authorityName, Lifetime: authorityLifetime, Algorithm: certs.RSA}, start)
 	if err != nil {
 		t.Fatal(err)
@@ -145,12 +145,12 @@ func TestTooManyPods(t *testing.T) {
 	w.memory.begin(cluster)
 	p := &reconciliation{Keeper: w.Keeper, cluster: cluster, memory: &w.memory}
 	p.tellOfRoom(leaf)
-	if told := w.told(); strings.Count(told, "CertificateTooManyPods") != 1 || !strings.Contains(told, "102 more do not fit") {
-		t.Errorf("told:\n%s", told)
+	if reported := w.reported(); strings.Count(reported, "CertificateTooManyPods") != 1 || !strings.Contains(reported, "102 more do not fit") {
+		t.Errorf("reported:\n%s", reported)
 	}
 	p.tellOfRoom(leaf)
-	if told := w.told(); told != "" {
-		t.Errorf("told again:\n%s", told)
+	if reported := w.reported(); reported != "" {
+		t.Errorf("reported again:\n%s", reported)
 	}
 }
 

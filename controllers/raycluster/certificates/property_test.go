@@ -18,7 +18,7 @@ import (
 
 // story is a cluster to which things happen.
 type story struct {
-	*world
+	*fixture
 	cluster *unstructured.Unstructured
 	pods    []string
 	made    int
@@ -94,7 +94,7 @@ func (s *story) somePod(t *rapid.T) *corev1.Pod {
 	return pod
 }
 
-// settle makes passes until nothing is to be done at this moment, as the work queue does.
+// settle reconciles until nothing is to be done at this moment, as the work queue does.
 func (s *story) settle(t *rapid.T) {
 	for range 5 {
 		after, err := s.Keep(s.t.Context(), s.cluster, byOperator)
@@ -154,7 +154,7 @@ func TestWhateverHappensPodsHaveCertificates(t *testing.T) {
 		"a Secret is deleted", "a Secret is damaged", "another leader", "another domain",
 	}
 	rapid.Check(t, func(r *rapid.T) {
-		s := &story{world: newWorld(t), cluster: demo(t)}
+		s := &story{fixture: newFixture(t), cluster: demo(t)}
 		s.settle(r)
 		for range rapid.IntRange(1, 8).Draw(r, "things that happen") {
 			s.happens(r, steps)

@@ -23,7 +23,7 @@ func TestHeadAndWorkerTalk(t *testing.T) {
 	needsOpenSSL(t)
 	for _, algorithm := range []string{"ECDSA", "RSA"} {
 		t.Run(algorithm, func(t *testing.T) {
-			w := newWorld(t).atPresent().withPods(headIP, workerIP)
+			w := newFixture(t).atPresent().withPods(headIP, workerIP)
 			w.settings.CertificateKeyAlgorithm = algorithm
 			w.keep(demo(t), byOperator)
 			head, worker := w.machine(raycluster.NodeTypeHead, headIP, raycluster.IssuerOperator), w.machine(raycluster.NodeTypeWorker, workerIP, raycluster.IssuerOperator)
@@ -53,11 +53,11 @@ func TestHeadAndWorkerTalk(t *testing.T) {
 }
 
 func TestPeersThatAreRefused(t *testing.T) {
-	w := newWorld(t).withPods(headIP, workerIP)
+	w := newFixture(t).withPods(headIP, workerIP)
 	w.keep(demo(t), byOperator)
 	now := w.clock.Now()
 	head, worker := w.machine(raycluster.NodeTypeHead, headIP, raycluster.IssuerOperator), w.machine(raycluster.NodeTypeWorker, workerIP, raycluster.IssuerOperator)
-	other := newWorld(t).withPods(headIP, workerIP) // another cluster of the same name
+	other := newFixture(t).withPods(headIP, workerIP) // another cluster of the same name
 	other.keep(demo(t), byOperator)
 	stranger := other.machine(raycluster.NodeTypeWorker, workerIP, raycluster.IssuerOperator).process()
 
@@ -93,7 +93,7 @@ func TestPeersThatAreRefused(t *testing.T) {
 // A pod that comes later waits until its address is in, and no longer.
 func TestAPodWaitsForItsAddress(t *testing.T) {
 	needsOpenSSL(t)
-	w := newWorld(t).atPresent().withPods(headIP, workerIP)
+	w := newFixture(t).atPresent().withPods(headIP, workerIP)
 	w.keep(demo(t), byOperator)
 	late := w.machine(raycluster.NodeTypeWorker, lateIP, raycluster.IssuerOperator)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -123,9 +123,9 @@ func TestAPodWaitsForItsAddress(t *testing.T) {
 	}
 }
 
-// R11: through the years of a rotation, whoever started when talks to whoever starts now.
+// R11: through the years of a rotation, pods of any age talk to pods that start now.
 func TestRotationKeepsPodsTalking(t *testing.T) {
-	w := newWorld(t).withPods(headIP, workerIP)
+	w := newFixture(t).withPods(headIP, workerIP)
 	cluster := demo(t)
 	type started struct {
 		at           time.Time
@@ -163,14 +163,17 @@ func TestRotationKeepsPodsTalking(t *testing.T) {
 func TestTheOriginalFormTalks(t *testing.T) {
 	needsOpenSSL(t)
 	mode := raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerPod}
-	for name, prepare := range map[string]func(w *world){
-		"ECDSA":          func(*world) {},
-		"RSA":            func(w *world) { w.settings.CertificateKeyAlgorithm = "RSA" },
-		"two CAs":        func(w *world) { w.clock.SetTime(time.Now().Add(-leafLifetime - 24*time.Hour)); w.keep(demo(w.t), mode) },
-		"the next signs": func(w *world) { original(w, mode) },
+	for name, prepare := range map[string]func(w *fixture){
+		"ECDSA": func(*fixture) {},
+		"RSA":   func(w *fixture) { w.settings.CertificateKeyAlgorithm = "RSA" },
+		"two CAs": func(w *fixture) {
+			w.clock.SetTime(time.Now().Add(-leafLifetime - 24*time.Hour))
+			w.keep(demo(w.t), mode)
+		},
+		"the next signs": func(w *fixture) { original(w, mode) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t).atPresent()
+			w := newFixture(t).atPresent()
 			prepare(w)
 			w.clock.SetTime(time.Now())
 			w.keep(demo(t), mode)
@@ -194,7 +197,7 @@ func TestTheOriginalFormTalks(t *testing.T) {
 }
 
 // original brings a CA past the moment at which the next one signs.
-func original(w *world, mode raycluster.Mode) {
+func original(w *fixture, mode raycluster.Mode) {
 	for _, ago := range []time.Duration{2*leafLifetime + 24*time.Hour, leafLifetime} {
 		w.clock.SetTime(time.Now().Add(-ago))
 		w.keep(demo(w.t), mode)

@@ -18,7 +18,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// The form in which pods are held has all that is looked at, and is a fraction of the pod.
+// The form in which pods are held has all that is read, and is a fraction of the pod.
 func TestSlimPod(t *testing.T) {
 	pod := raytest.Pod("head", raycluster.NodeTypeHead, "u", "10.0.0.1", "fd00::1")
 	pod.Annotations = map[string]string{AnnotationServed: "10.0.0.1", "big": string(make([]byte, 4000))}

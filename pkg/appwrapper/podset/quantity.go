@@ -16,7 +16,7 @@ const (
 	maxQuantityExponent = 100
 )
 
-// ParseQuantity is resource.ParseQuantity for texts that nobody has checked.
+// ParseQuantity is resource.ParseQuantity for unchecked texts.
 func ParseQuantity(text string) (resource.Quantity, error) {
 	if err := boundedQuantity(text); err != nil {
 		return resource.Quantity{}, err

@@ -10,7 +10,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 )
 
-// BeyondQuota returns what in an object makes its pods outgrow or outlive the quota that is asked for them. Kueue refuses the
+// BeyondQuota returns what in an object makes its pods outgrow or outlive the quota that is requested for them. Kueue refuses the
 // same when it queues these kinds by themselves. The path is that of the object.
 func BeyondQuota(u *unstructured.Unstructured, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
@@ -24,7 +24,7 @@ func BeyondQuota(u *unstructured.Unstructured, path *field.Path) field.ErrorList
 	}
 	if cluster := nested.Map(u.Object, strings.Split(place, ".")...); cluster["enableInTreeAutoscaling"] == true {
 		errs = append(errs, field.Forbidden(path.Child(place, "enableInTreeAutoscaling"),
-			"must not be true in a queue: Ray's autoscaler makes pods that nobody has asked quota for"))
+			"must not be true in a queue: Ray's autoscaler makes pods for which no quota was requested"))
 	}
 	return errs
 }

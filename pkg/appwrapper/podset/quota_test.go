@@ -15,7 +15,7 @@ func TestBeyondQuota(t *testing.T) {
 	}{
 		"a RayJob that shuts down":         {`{apiVersion: ray.io/v1, kind: RayJob, spec: {shutdownAfterJobFinishes: true, rayClusterSpec: {}}}`, nil},
 		"a RayJob by its default":          {`{apiVersion: ray.io/v1, kind: RayJob, spec: {rayClusterSpec: {}}}`, []string{"spec.shutdownAfterJobFinishes"}},
-		"a RayJob that says so":            {`{apiVersion: ray.io/v1, kind: RayJob, spec: {shutdownAfterJobFinishes: false, rayClusterSpec: {enableInTreeAutoscaling: true}}}`, []string{"spec.shutdownAfterJobFinishes", "spec.rayClusterSpec.enableInTreeAutoscaling"}},
+		"a RayJob that sets it false":      {`{apiVersion: ray.io/v1, kind: RayJob, spec: {shutdownAfterJobFinishes: false, rayClusterSpec: {enableInTreeAutoscaling: true}}}`, []string{"spec.shutdownAfterJobFinishes", "spec.rayClusterSpec.enableInTreeAutoscaling"}},
 		"a RayCluster that grows":          {`{apiVersion: ray.io/v1, kind: RayCluster, spec: {enableInTreeAutoscaling: true}}`, []string{"spec.enableInTreeAutoscaling"}},
 		"a RayCluster that does not":       {`{apiVersion: ray.io/v1, kind: RayCluster, spec: {enableInTreeAutoscaling: false}}`, nil},
 		"a RayService that grows":          {`{apiVersion: ray.io/v1, kind: RayService, spec: {rayClusterConfig: {enableInTreeAutoscaling: true}}}`, []string{"spec.rayClusterConfig.enableInTreeAutoscaling"}},
@@ -34,10 +34,10 @@ func TestBeyondQuota(t *testing.T) {
 
 func TestRaiseTTL(t *testing.T) {
 	for name, tc := range map[string]struct {
-		text string
-		path []string
-		want int64
-		told bool
+		text     string
+		path     []string
+		want     int64
+		reported bool
 	}{
 		"a Job of a second":         {job("ttlSecondsAfterFinished: 1, "), []string{"spec", "ttlSecondsAfterFinished"}, 3600, true},
 		"a Job that goes at once":   {job("ttlSecondsAfterFinished: 0, "), []string{"spec", "ttlSecondsAfterFinished"}, 3600, true},
@@ -48,15 +48,15 @@ func TestRaiseTTL(t *testing.T) {
 		"a kind that is not judged": {`{apiVersion: example.com/v1, kind: Own, spec: {ttlSecondsAfterFinished: 60}}`, []string{"spec", "ttlSecondsAfterFinished"}, 60, false},
 	} {
 		u := object(t, tc.text)
-		told := RaiseTTL(u)
+		reported := RaiseTTL(u)
 		got, _, err := unstructured.NestedInt64(u.Object, tc.path...)
-		if err != nil || got != tc.want || (told != "") != tc.told {
-			t.Errorf("%s: %d, %q, %v", name, got, told, err)
+		if err != nil || got != tc.want || (reported != "") != tc.reported {
+			t.Errorf("%s: %d, %q, %v", name, got, reported, err)
 		}
 	}
 	for _, text := range []string{job(""), job("ttlSecondsAfterFinished: soon, "), `{apiVersion: kubeflow.org/v1, kind: PyTorchJob, spec: {}}`} {
-		if told := RaiseTTL(object(t, text)); told != "" {
-			t.Errorf("%s: %q", text, told)
+		if reported := RaiseTTL(object(t, text)); reported != "" {
+			t.Errorf("%s: %q", text, reported)
 		}
 	}
 }

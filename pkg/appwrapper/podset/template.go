@@ -38,8 +38,8 @@ func Decode(component *awv1beta2.AppWrapperComponent) (*unstructured.Unstructure
 	return u, nil
 }
 
-// CheckTemplate returns an error unless the path leads to a pod template. Fields that this program does not know are passed
-// over, because a newer Kubernetes may well know them.
+// CheckTemplate returns an error unless the path leads to a pod template. Fields that this program does not know are
+// ignored, because a newer Kubernetes may well know them.
 func CheckTemplate(object map[string]any, path string) error {
 	spec, err := specAt(object, path)
 	if err != nil {

@@ -85,7 +85,7 @@ func TestCheckTemplateRefuses(t *testing.T) {
 	}
 }
 
-// D19: fields of a newer Kubernetes are passed over, and can be told about.
+// D19: fields of a newer Kubernetes are ignored, and can be reported.
 func TestUnknownFields(t *testing.T) {
 	u := object(t, `{apiVersion: v1, kind: Pod, spec: {inTheFuture: {a: 1}, containers: [{name: c, image: x, flavour: sweet}]}}`)
 	if err := CheckTemplate(u.Object, "template"); err != nil {

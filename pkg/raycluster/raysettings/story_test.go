@@ -64,8 +64,8 @@ func queueOf(t *testing.T, f *fixture) workqueue.TypedRateLimitingInterface[reco
 	return queue
 }
 
-// [R24] Each way in which a ConfigMap can be wrong is told where its author looks, and what held before holds on; the next good
-// one takes effect without anybody's help.
+// [R24] Each way in which a ConfigMap can be wrong is reported where its author looks, and what held before holds on; the next good
+// one takes effect by itself.
 func TestEveryMistakeIsToldAndMended(t *testing.T) {
 	for name, tc := range map[string]struct {
 		data map[string]string
@@ -108,7 +108,7 @@ func TestEveryMistakeIsToldAndMended(t *testing.T) {
 	}
 }
 
-// Only changes wake, each wakes everybody, and what the other component's keys say changes nothing here.
+// Only changes wake, each wakes all listeners, and what the other component's keys say changes nothing here.
 func TestOnlyChangesWake(t *testing.T) {
 	f := newFixture(t, stored("kuberay: {ingressDomain: one.example.org}"))
 	f.domain(t)
@@ -127,7 +127,7 @@ func TestOnlyChangesWake(t *testing.T) {
 		}
 		f.edits(t, map[string]string{"config.yaml": text})
 	}
-	poll.Until(t, 10*time.Second, "the change is in force and everybody knows", func() bool {
+	poll.Until(t, 10*time.Second, "the change is in force and all listeners know", func() bool {
 		return f.domain(t) == "two.example.org" && queues[0].Len() == 1 && queues[1].Len() == 1
 	})
 	request, _ := queues[0].Get()
@@ -136,25 +136,25 @@ func TestOnlyChangesWake(t *testing.T) {
 	}
 }
 
-// A key without effect is told once, and again only when what is told changes.
+// A key without effect is reported once, and again only when the report changes.
 func TestNotesAreToldOnce(t *testing.T) {
 	f := newFixture(t)
 	for _, tc := range []struct {
-		text string
-		told int32
+		text     string
+		reported int32
 	}{
 		{"odd: 1", 1}, {"odd: 2", 1}, {"odd: 1\nkuberay: {mTLSEnabled: false}", 1}, {"odd: 1\nstrange: 1", 3}, {"kuberay: {}", 3}, {"odd: 1", 4},
 	} {
 		if _, err := f.take(stored(tc.text)); err != nil {
 			t.Fatal(err)
 		}
-		if got := f.notes.Load(); got != tc.told {
-			t.Errorf("after %q %d notes, want %d", tc.text, got, tc.told)
+		if got := f.notes.Load(); got != tc.reported {
+			t.Errorf("after %q %d notes, want %d", tc.text, got, tc.reported)
 		}
 	}
 }
 
-// Webhooks and controllers ask at the same time, before and while the settings change: nobody sees half of a change.
+// Webhooks and controllers ask at the same time, before and while the settings change: none of them sees half of a change.
 func TestManyAskAtOnce(t *testing.T) {
 	texts := []string{"kuberay: {ingressDomain: one.example.org, mTLSEnabled: true}", "kuberay: {ingressDomain: two.example.org, mTLSEnabled: false}"}
 	f := newFixture(t, stored(texts[0]))
@@ -177,13 +177,13 @@ func TestManyAskAtOnce(t *testing.T) {
 	askers.Wait()
 }
 
-// What cannot be read at first is asked for again with the next need; what was never read is no default.
+// What cannot be read at first is read again with the next need; what was never read is no default.
 func TestTroubleAtTheStart(t *testing.T) {
 	f := newFixture(t, stored("kuberay: {mTLSEnabled: false}"))
 	f.broken = errors.New("no connection")
 	for range 2 {
 		if got, err := f.Get(t.Context()); err == nil || got.OAuth {
-			t.Errorf("%+v, %v: nobody may go on with defaults", got, err)
+			t.Errorf("%+v, %v: there are no defaults to continue with", got, err)
 		}
 	}
 	f.broken = nil
@@ -201,7 +201,7 @@ type recorder func(runtime.Object)
 func (r recorder) Eventf(regarding, _ runtime.Object, _, _, _, _ string, _ ...any) { r(regarding) }
 
 // Each Event is about one version of the ConfigMap: of several on one object with one reason only the words of the first are kept. A
-// mistake is told once while it stays.
+// mistake is reported once while it stays.
 func TestEventsTellMistakesApart(t *testing.T) {
 	f := newFixture(t)
 	var versions []string
@@ -227,6 +227,6 @@ func TestEventsTellMistakesApart(t *testing.T) {
 	m.UID, m.ResourceVersion = "uid", "7"
 	f.follow(loose(t, m))
 	if got := strings.Join(versions, " "); got != "1 3 5 6 7" {
-		t.Errorf("told of the versions %s", got)
+		t.Errorf("reported the versions %s", got)
 	}
 }

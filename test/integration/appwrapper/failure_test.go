@@ -33,13 +33,13 @@ var _ = Describe("A workload that fails", func() {
 		Eventually(func(g Gomega) {
 			list := &eventsv1.EventList{}
 			g.Expect(env.Admin.List(ctx, list, client.InNamespace(ns))).To(Succeed())
-			var told []string
+			var reported []string
 			for _, e := range list.Items {
 				if e.Regarding.Kind == "AppWrapper" {
-					told = append(told, e.Type+" "+e.Reason)
+					reported = append(reported, e.Type+" "+e.Reason)
 				}
 			}
-			g.Expect(told).To(ConsistOf("Normal Running", "Warning Unhealthy", "Warning Failed"))
+			g.Expect(reported).To(ConsistOf("Normal Running", "Warning Unhealthy", "Warning Failed"))
 		}).WithTimeout(patience).WithPolling(often).Should(Succeed())
 	}, SpecTimeout(specTimeout))
 
@@ -128,7 +128,7 @@ var _ = Describe("A workload that fails", func() {
 		Expect(second.Status.Retries).To(BeZero())
 		env.Patch(ctx, held, map[string]any{"metadata": map[string]any{"finalizers": nil}})
 
-		By("refusing what belongs to somebody else")
+		By("refusing what has another owner")
 		Expect(env.Admin.Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "taken"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: fine}}}})).To(Succeed())
 		third := create(ctx, wrap(ns, "robber", []string{pod("taken", fine)}))
 		reach(ctx, third, awv1beta2.PhaseFailed, says(third, "Unhealthy=True/CreateFailed", "ResourcesDeployed=False"))
@@ -136,7 +136,7 @@ var _ = Describe("A workload that fails", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// stayInInit is what a kubelet says of a pod whose first container goes on and on.
+// stayInInit is what a kubelet says of a pod whose first container never ends.
 func stayInInit(ctx context.Context, p *corev1.Pod) error {
 	before := p.DeepCopy()
 	p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "wait", Image: fine, State: corev1.ContainerState{

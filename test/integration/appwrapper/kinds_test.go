@@ -43,7 +43,7 @@ var _ = Describe("Kinds of components", func() {
 		expectRestIn(ns)
 	}, SpecTimeout(specTimeout))
 
-	It("may be Ray clusters and jobs that nobody runs [appwrapper-39]", func(ctx SpecContext) {
+	It("may be Ray clusters and jobs without a controller [appwrapper-39]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "ray")
 		cluster := create(ctx, wrap(ns, "cluster", []string{`{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: c}, spec: {headGroupSpec: {rayStartParams: {}, template: {spec: {containers: [{name: head, image: i}]}}}}}`}))
 		job := create(ctx, wrap(ns, "job", []string{rayJob("j")}))

@@ -64,7 +64,7 @@ var _ = Describe("The life of an AppWrapper", func() {
 
 	It("carries what Kueue says to its pods [appwrapper-11]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "infos")
-		aw := wrap(ns, "told", []string{pod("p", fine)})
+		aw := wrap(ns, "reported", []string{pod("p", fine)})
 		aw.Spec.Components[0].PodSetInfos = []awv1beta2.AppWrapperPodSetInfo{{
 			Labels: map[string]string{"quota": "granted"}, Annotations: map[string]string{"flavor": "a"}, NodeSelector: map[string]string{"kubernetes.io/os": "linux"},
 			Tolerations: []corev1.Toleration{{Key: "spot", Operator: corev1.TolerationOpExists}}, SchedulingGates: []corev1.PodSchedulingGate{{Name: "example.com/gate"}},
@@ -72,7 +72,7 @@ var _ = Describe("The life of an AppWrapper", func() {
 		create(ctx, aw)
 		reach(ctx, aw, awv1beta2.PhaseRunning)
 		p := podsOf(ctx, aw)[0]
-		Expect(p.Labels).To(And(HaveKeyWithValue("quota", "granted"), HaveKeyWithValue(awv1beta2.LabelAppWrapper, "told")))
+		Expect(p.Labels).To(And(HaveKeyWithValue("quota", "granted"), HaveKeyWithValue(awv1beta2.LabelAppWrapper, "reported")))
 		Expect(p.Annotations).To(HaveKeyWithValue("flavor", "a"))
 		Expect(p.Spec.NodeSelector).To(HaveKeyWithValue("kubernetes.io/os", "linux"))
 		Expect(p.Spec.Tolerations).To(ContainElement(HaveField("Key", "spot")))

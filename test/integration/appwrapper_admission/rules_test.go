@@ -170,7 +170,7 @@ var _ = Describe("An AppWrapper that exists", func() {
 	var namespace string
 	BeforeEach(func(ctx SpecContext) { namespace = env.Namespace(ctx, "admission") })
 
-	It("keeps the labels of its creator when somebody else updates it [appwrapper-30]", func(ctx SpecContext) {
+	It("keeps the labels of its creator when another user updates it [appwrapper-30]", func(ctx SpecContext) {
 		user := limited(ctx, namespace)
 		aw := wrapper(namespace, component(pod))
 		Expect(user.Create(ctx, aw)).To(Succeed())
@@ -210,8 +210,8 @@ var _ = Describe("An AppWrapper that exists", func() {
 
 	It("may be applied again with nulls and numbers written otherwise, D18", func(ctx SpecContext) {
 		aw := created(ctx, wrapper(namespace, component(job("2", "4"))))
-		anew := strings.NewReplacer("metadata: {", "metadata: {creationTimestamp: null, ", "parallelism: 2", "parallelism: 2.0").Replace(job("2", "4"))
-		Expect(update(ctx, env.Admin, aw, func(aw *v1beta2.AppWrapper) { aw.Spec.Components[0].Template = raw(anew) })).To(Succeed())
+		again := strings.NewReplacer("metadata: {", "metadata: {creationTimestamp: null, ", "parallelism: 2", "parallelism: 2.0").Replace(job("2", "4"))
+		Expect(update(ctx, env.Admin, aw, func(aw *v1beta2.AppWrapper) { aw.Spec.Components[0].Template = raw(again) })).To(Succeed())
 	}, NodeTimeout(specTimeout))
 })
 

@@ -46,7 +46,7 @@ var _ = Describe("AppWrappers in a queue", func() {
 		ready(ctx, aw)
 	}, SpecTimeout(specTimeout))
 
-	It("stand in the default queue when they name none, already as Kueue sees them [appwrapper-26]", func(ctx SpecContext) {
+	It("are in the default queue when they name none, already as Kueue sees them [appwrapper-26]", func(ctx SpecContext) {
 		namespace := queue(ctx, "1")
 		aw := wrap(namespace, "plain", pod("plain", "1"))
 		delete(aw.Labels, v1beta2.LabelQueue)
@@ -72,7 +72,7 @@ var _ = Describe("AppWrappers in a queue", func() {
 		Expect(counts).To(ConsistOf("aw-0=1", "aw-1=4", "aw-2=2"))
 	}, SpecTimeout(specTimeout))
 
-	It("get a workload when they are new, and none when they have finished or stand in no queue [appwrapper-37]", func(ctx SpecContext) {
+	It("get a workload when they are new, and none when they have finished or are in no queue [appwrapper-37]", func(ctx SpecContext) {
 		namespace := queue(ctx, "2")
 		unmanaged := wrap(namespace, "unmanaged", pod("unmanaged", "1"))
 		finished := wrap(namespace, "finished", job("finished", 1, "1", "example.com/a:1"))

@@ -105,7 +105,7 @@ var _ = Describe("A RayCluster on OpenShift", func() {
 		env.Patch(ctx, u, map[string]any{"metadata": map[string]any{"finalizers": nil}})
 	}, NodeTimeout(specTimeout))
 
-	It("gets back what somebody takes away", func(ctx SpecContext) {
+	It("gets back what a user takes away", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "drift")
 		u := create(ctx, rayCluster(ns, "demo", hashed, injected))
 		objects := append(guard(u), route(u, names(u).Client))
@@ -170,7 +170,7 @@ var _ = Describe("The binding of a RayCluster", func() {
 		appear(ctx, b)
 		second := create(ctx, rayCluster(inner.Name, "a", hashed))
 		Expect(binding(second).Name).To(Equal(b.Name))
-		Expect(told(ctx, second, "ClusterRoleBindingTaken")).To(ContainSubstring("name this one otherwise"))
+		Expect(reported(ctx, second, "ClusterRoleBindingTaken")).To(ContainSubstring("name this one otherwise"))
 		env.Get(ctx, b)
 		Expect(b.Subjects).To(Equal([]rbacv1.Subject{{Kind: "ServiceAccount", Name: names(first).ServiceAccount, Namespace: outer}}))
 		Expect(env.Admin.Delete(ctx, second)).To(Succeed())

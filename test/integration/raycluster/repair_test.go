@@ -45,7 +45,7 @@ func waitsForImage(ctx context.Context, p *corev1.Pod) {
 }
 
 var _ = Describe("A pod of Ray that was made before its account had pull secrets", func() {
-	It("is made anew when it cannot get its image, workers too [raycluster-5] [R22]", func(ctx SpecContext) {
+	It("is recreated when it cannot get its image, workers too [raycluster-5] [R22]", func(ctx SpecContext) {
 		u := create(ctx, rayCluster(env.Namespace(ctx, "pull"), "demo", hashed))
 		appear(ctx, guard(u)...)
 		head, worker := pod(ctx, u, raycluster.NodeTypeHead, stuck), pod(ctx, u, raycluster.NodeTypeWorker, stuck)
@@ -53,7 +53,7 @@ var _ = Describe("A pod of Ray that was made before its account had pull secrets
 		waitsForImage(ctx, worker)
 		addPullSecret(ctx, u)
 		vanish(ctx, head, worker)
-		Expect(told(ctx, u, "PullSecretsMissing")).To(ContainSubstring("late-dockercfg"))
+		Expect(reported(ctx, u, "PullSecretsMissing")).To(ContainSubstring("late-dockercfg"))
 	}, NodeTimeout(specTimeout))
 
 	It("stays when it runs, or when its user lists pull secrets [raycluster-6] [R22]", func(ctx SpecContext) {

@@ -42,18 +42,18 @@ var _ = Describe("The settings of Ray", Serial, func() {
 
 		By("OAuth being switched off")
 		configure(ctx, "kuberay: {rayDashboardOAuthEnabled: false, mTLSEnabled: false}")
-		vanish(ctx, objects...) // whoever reached a dashboard without a guard could run code
+		vanish(ctx, objects...) // all who reach a dashboard without a guard could run code
 		env.WaitFor(ctx, u, func(g Gomega) { g.Expect(u.GetFinalizers()).To(BeEmpty()) })
 		env.Get(ctx, theirs)
 
-		By("somebody making a mistake")
+		By("a user making a mistake")
 		configure(ctx, "kuberay: {rayDashboardOAuthEnabled: perhaps}")
 		Eventually(func(g Gomega) {
 			list := &eventsv1.EventList{}
 			g.Expect(env.Admin.List(ctx, list, client.InNamespace(own))).To(Succeed())
 			g.Expect(slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool {
 				return e.Reason == "ConfigurationRefused" && strings.Contains(e.Note, `kuberay.rayDashboardOAuthEnabled is of type string: must be of type bool`)
-			})).To(BeTrue(), "the mistake is told")
+			})).To(BeTrue(), "the mistake is reported")
 		}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
 		settled(ctx, ns)
 		absent(ctx, objects[0])
@@ -95,7 +95,7 @@ var _ = Describe("The policies of a RayCluster", Serial, func() {
 		u := create(ctx, rayCluster(ns, "demo", hashed))
 		secured(ctx, u)
 		Expect(admitted(ctx, u)).NotTo(Or(ContainSubstring(ns), ContainSubstring("ray-system"), ContainSubstring("opendatahub")), "it is nowhere")
-		Expect(told(ctx, u, "KubeRayNotFound")).To(ContainSubstring("raycluster.kubeRayNamespaces"))
+		Expect(reported(ctx, u, "KubeRayNotFound")).To(ContainSubstring("raycluster.kubeRayNamespaces"))
 
 		By("KubeRay being installed by Helm, in whatever namespace")
 		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "kuberay-operator"},

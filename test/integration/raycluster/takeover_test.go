@@ -102,7 +102,7 @@ var _ = Describe("A take-over from the CodeFlare operator", Serial, func() {
 			Expect(string(s.Data[raycluster.KeyCookie])).To(Equal(cookie))
 			Expect(s.Labels).To(HaveKeyWithValue("platform.opendatahub.io/component", "raycluster"))
 			env.Get(ctx, u)
-			Expect(u.Object["spec"]).To(Equal(before.Object["spec"]), "no pod is made anew")
+			Expect(u.Object["spec"]).To(Equal(before.Object["spec"]), "no pod is recreated")
 			Expect(u.GetAnnotations()).To(Equal(before.GetAnnotations()), "the names stay")
 		}
 		vanish(ctx, &corev1.Service{ObjectMeta: inNamespace(renamed, old.ProxyService)},
@@ -122,7 +122,7 @@ var _ = Describe("A take-over from the CodeFlare operator", Serial, func() {
 		Expect(writes).To(BeEmpty(), "writes after a restart:\n%s", writes)
 	}, NodeTimeout(specTimeout))
 
-	It("leaves no webhook behind that nobody answers", func(ctx SpecContext) {
+	It("leaves no webhook behind without a server", func(ctx SpecContext) {
 		dead := &admissionv1.ServiceReference{Namespace: own, Name: "codeflare-operator-webhook-service", Path: new("/mutate")}
 		alive := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "other-webhook"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 443, TargetPort: intstr.FromInt32(9443)}}}}
 		Expect(env.Admin.Create(ctx, alive)).To(Succeed())

@@ -16,7 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster/raysettings"
 )
 
-// tampering is a change of what is ours, and what is said about it.
+// tampering is a change of what is ours, and the message about it.
 type tampering struct {
 	message string
 	change  func(*unstructured.Unstructured)

@@ -115,7 +115,7 @@ var _ = Describe("A RayCluster beside the real KubeRay", func() {
 		}
 	}, SpecTimeout(specTimeout))
 
-	It("has its CA while it is suspended, and the rest when it goes on", func(ctx SpecContext) {
+	It("has its CA while it is suspended, and the rest when it continues", func(ctx SpecContext) {
 		cluster := rayCluster(env.Namespace(ctx, "ray"), "later")
 		Expect(unstructured.SetNestedField(cluster.Object, true, "spec", "suspend")).To(Succeed())
 		live := created(ctx, cluster)
@@ -164,13 +164,13 @@ var _ = Describe("A RayCluster beside the real KubeRay", func() {
 				g.Expect(env.Admin.Get(ctx, client.ObjectKey{Namespace: live.GetNamespace(), Name: leaf}, issued)).To(Succeed())
 				g.Expect(issued.Data["ca.crt"]).To(Equal(secret.Data["ca.crt"]))
 			}
-			var told []string
+			var reported []string
 			var events corev1.EventList
 			g.Expect(env.Admin.List(ctx, &events, client.InNamespace(live.GetNamespace()))).To(Succeed())
 			for _, e := range events.Items {
-				told = append(told, e.Reason+" "+e.Message)
+				reported = append(reported, e.Reason+" "+e.Message)
 			}
-			g.Expect(strings.Join(told, "\n")).To(ContainSubstring("CertificateAuthority a new CA signs, because reading ca.key"))
+			g.Expect(strings.Join(reported, "\n")).To(ContainSubstring("CertificateAuthority a new CA signs, because reading ca.key"))
 		})
 		served(ctx, live, 3)
 	}, SpecTimeout(specTimeout))

@@ -61,10 +61,10 @@ var _ = Describe("Many RayClusters", func() {
 		}
 		for _, e := range env.Since(0).ByUser(manager.User).Of("pods") {
 			listing := e.Verb == "list" || e.Verb == "watch"
-			Expect(listing && !strings.Contains(e.URI, "labelSelector=")).To(BeFalse(), "pods of everybody are asked for: %s", e.URI)
+			Expect(listing && !strings.Contains(e.URI, "labelSelector=")).To(BeFalse(), "all pods are listed: %s", e.URI)
 		}
 
-		By("letting KubeRay write every status anew")
+		By("letting KubeRay write every status again")
 		mark = env.Mark()
 		for i := range crowd {
 			cluster := bare(rayCluster(namespace, fmt.Sprintf("c%d", i)))

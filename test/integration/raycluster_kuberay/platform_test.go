@@ -35,7 +35,7 @@ func onOpenShift(ctx context.Context) {
 }
 
 var _ = Describe("A RayCluster with other settings", func() {
-	It("is published by a Route with OAuth on OpenShift, whose host stands in its status [raycluster-28]", func(ctx SpecContext) {
+	It("is published by a Route with OAuth on OpenShift, whose host is in its status [raycluster-28]", func(ctx SpecContext) {
 		onOpenShift(ctx)
 		withSettings(ctx, strings.Replace(settings, "rayDashboardOAuthEnabled: false", "rayDashboardOAuthEnabled: true", 1), string(raycluster.AuthOAuth), raycluster.InitCertificate)
 		live := ready(ctx, created(ctx, rayCluster(env.Namespace(ctx, "ray"), "oauth")))

@@ -21,7 +21,7 @@ const (
 	specTimeout  = 5 * time.Minute
 	patience     = 2 * time.Minute
 	poll         = 200 * time.Millisecond
-	// rest is how long it is watched that nothing is asked.
+	// rest is how long it is watched that no request comes.
 	rest = 3 * time.Second
 )
 

@@ -125,7 +125,7 @@ var _ = Describe("A RayCluster on plain Kubernetes", Serial, func() {
 		rested(ctx, ns)
 	}, NodeTimeout(specTimeout))
 
-	It("is as the CodeFlare operator had it without OAuth and mTLS, but for a client port that nobody could reach [R17] [R32]", func(ctx SpecContext) {
+	It("is as the CodeFlare operator had it without OAuth and mTLS, but for a client port that no client could reach [R17] [R32]", func(ctx SpecContext) {
 		configure(ctx, "kuberay: {rayDashboardOAuthEnabled: false, mTLSEnabled: false, ingressDomain: apps.example.org}")
 		ns := env.Namespace(ctx, "open")
 		u := create(ctx, rayCluster(ns, "demo"))
@@ -162,7 +162,7 @@ var _ = Describe("A RayCluster on plain Kubernetes", Serial, func() {
 		Expect(raycluster.View(u.Object).Injected().MTLS).To(BeTrue(), "pods that run keep what they have")
 		env.Get(ctx, account)
 
-		By("the pods being made anew")
+		By("the pods being recreated")
 		env.Patch(ctx, u, map[string]any{"spec": map[string]any{"suspend": true}})
 		for _, o := range []client.Object{b, secret, account, &networkingv1.Ingress{ObjectMeta: meta(u, n.Client)}} {
 			env.WaitGone(ctx, o)

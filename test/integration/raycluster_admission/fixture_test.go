@@ -113,7 +113,7 @@ func created(ctx context.Context, u *unstructured.Unstructured) *unstructured.Un
 	return u
 }
 
-// update changes a RayCluster, anew whenever the controller was faster, and returns what became of it.
+// update changes a RayCluster, again whenever the controller was faster, and returns what became of it.
 func update(ctx context.Context, u *unstructured.Unstructured, changes ...func(*unstructured.Unstructured)) error {
 	GinkgoHelper()
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {

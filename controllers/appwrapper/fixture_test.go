@@ -44,8 +44,8 @@ var (
 	finalizer = "test.example.com/hold"
 )
 
-// world is a fake API server and, in front of it, one process of the operator after the other.
-type world struct {
+// fixture is a fake API server and, in front of it, one process of the operator after the other.
+type fixture struct {
 	testing.TB
 	server client.WithWatch
 	clock  *clocktesting.FakeClock
@@ -110,7 +110,7 @@ func testMapper() meta.RESTMapper {
 	return m
 }
 
-// testScheme takes long to make, so all worlds share it.
+// testScheme takes long to make, so all tests share it.
 var testScheme = sync.OnceValue(func() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
@@ -118,10 +118,10 @@ var testScheme = sync.OnceValue(func() *runtime.Scheme {
 	return scheme
 })
 
-func newWorld(t testing.TB, aw *awv1beta2.AppWrapper, objects ...client.Object) *world {
+func newFixture(t testing.TB, aw *awv1beta2.AppWrapper, objects ...client.Object) *fixture {
 	t.Helper()
 	scheme := testScheme()
-	w := &world{TB: t, clock: clocktesting.NewFakeClock(noon), events: events.NewFakeRecorder(10000), hidden: map[string]bool{},
+	w := &fixture{TB: t, clock: clocktesting.NewFakeClock(noon), events: events.NewFakeRecorder(10000), hidden: map[string]bool{},
 		born: map[string][]types.UID{}}
 	none := func(string) error { return nil }
 	w.before, w.after = none, none
@@ -143,7 +143,7 @@ func newWorld(t testing.TB, aw *awv1beta2.AppWrapper, objects ...client.Object) 
 }
 
 // restart starts another process, which remembers nothing.
-func (w *world) restart() {
+func (w *fixture) restart() {
 	w.restarts++
 	asked := func(write bool, verb string, o client.Object, do func() error) error {
 		request := verb + " " + kindName(o)
@@ -189,15 +189,15 @@ func (w *world) restart() {
 	})
 	settings := defaultSettings()
 	settings.Clock = w.clock
-	k := &kinds{cache: &fakeCache{WithWatch: w.server, world: w}, live: live, clock: w.clock, log: logr.Discard(), watched: map[schema.GroupVersionKind]*watchedKind{}}
-	k.changed = &componentMoved{queue: nobody{}, done: func(types.UID, types.UID) {}}
+	k := &kinds{cache: &fakeCache{WithWatch: w.server, fixture: w}, live: live, clock: w.clock, log: logr.Discard(), watched: map[schema.GroupVersionKind]*watchedKind{}}
+	k.changed = &componentMoved{queue: noWorkers{}, done: func(types.UID, types.UID) {}}
 	applier := apply.New(apply.Options{Client: writing, Live: live, FieldOwner: FieldOwner, Component: ComponentName})
 	w.workloads = newWorkloads(settings, applier, k, testMapper())
 	w.recorder = w.events
 	w.shell = reconciler.New(reconciler.Options{Client: writing, Component: ComponentName}, w.logic())
 }
 
-// noon is when a world begins, and rd and qr are the conditions that are asked for most.
+// noon is when a test begins, and rd and qr are the conditions that are needed most.
 var (
 	noon   = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 	rd, qr = awv1beta2.ConditionResourcesDeployed, awv1beta2.ConditionQuotaReserved
@@ -206,8 +206,8 @@ var (
 // defaultSettings are those of an empty configuration.
 func defaultSettings() Settings { return SettingsOf(config.DefaultAppWrapper()) }
 
-// nobody is a queue without workers.
-type nobody struct{ reconcileQueue }
+// noWorkers is a queue without workers.
+type noWorkers struct{ reconcileQueue }
 
 type reconcileQueue = interface {
 	Add(reconcile.Request)
@@ -219,7 +219,7 @@ type reconcileQueue = interface {
 	ShuttingDown() bool
 }
 
-func (nobody) Add(reconcile.Request) {}
+func (noWorkers) Add(reconcile.Request) {}
 
 func kindName(o client.Object) string {
 	if kind := o.GetObjectKind().GroupVersionKind().Kind; kind != "" {
@@ -236,11 +236,11 @@ func kindName(o client.Object) string {
 // fakeCache shows the server but for what is hidden.
 type fakeCache struct {
 	client.WithWatch
-	world *world
+	fixture *fixture
 }
 
 func (c *fakeCache) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-	if c.world.hidden[key.Name] {
+	if c.fixture.hidden[key.Name] {
 		return c.WithWatch.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: "not-there"}, o, opts...)
 	}
 	return c.WithWatch.Get(ctx, key, o, opts...)
@@ -265,7 +265,7 @@ type registration struct {
 func (registration) HasSynced() bool { return true }
 
 // get reads the AppWrapper.
-func (w *world) get() *awv1beta2.AppWrapper {
+func (w *fixture) get() *awv1beta2.AppWrapper {
 	w.Helper()
 	aw := &awv1beta2.AppWrapper{}
 	if err := w.server.Get(context.Background(), awKey, aw); err != nil {
@@ -274,13 +274,13 @@ func (w *world) get() *awv1beta2.AppWrapper {
 	return aw
 }
 
-// pass runs one pass.
-func (w *world) pass() (ctrl.Result, error) {
+// pass reconciles once.
+func (w *fixture) pass() (ctrl.Result, error) {
 	return w.shell.Reconcile(context.Background(), ctrl.Request{NamespacedName: awKey})
 }
 
-// rest runs passes until the process waits for something: at least for the time given.
-func (w *world) rest(limit time.Duration) error {
+// rest reconciles until the process waits for something: at least for the time given.
+func (w *fixture) rest(limit time.Duration) error {
 	w.Helper()
 	for range 200 {
 		result, err := w.pass()
@@ -296,8 +296,8 @@ func (w *world) rest(limit time.Duration) error {
 	return nil
 }
 
-// must runs passes until the process waits and expects a phase.
-func (w *world) must(phase awv1beta2.AppWrapperPhase) *awv1beta2.AppWrapper {
+// must reconciles until the process waits and expects a phase.
+func (w *fixture) must(phase awv1beta2.AppWrapperPhase) *awv1beta2.AppWrapper {
 	w.Helper()
 	if err := w.rest(time.Second); err != nil {
 		w.Fatal(err)
@@ -311,7 +311,7 @@ func (w *world) must(phase awv1beta2.AppWrapperPhase) *awv1beta2.AppWrapper {
 }
 
 // play sets the phase of the pods, all or those named.
-func (w *world) play(phase corev1.PodPhase, names ...string) {
+func (w *fixture) play(phase corev1.PodPhase, names ...string) {
 	w.Helper()
 	list := &corev1.PodList{}
 	if err := w.server.List(context.Background(), list, client.InNamespace(awKey.Namespace)); err != nil {
@@ -334,7 +334,7 @@ func (w *world) play(phase corev1.PodPhase, names ...string) {
 }
 
 // spec changes the AppWrapper as a user does.
-func (w *world) spec(change func(*awv1beta2.AppWrapper)) {
+func (w *fixture) spec(change func(*awv1beta2.AppWrapper)) {
 	w.Helper()
 	aw := w.get()
 	change(aw)

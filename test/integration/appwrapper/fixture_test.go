@@ -40,7 +40,7 @@ func standIns() []*apiextensionsv1.CustomResourceDefinition {
 		{"test.example.com", "v1", "Gadget", "gadgets"}, // which the shipped role does not know
 	} {
 		out = append(out, &apiextensionsv1.CustomResourceDefinition{
-			ObjectMeta: metav1.ObjectMeta{Name: k.plural + "." + k.group, Annotations: map[string]string{"api-approved.kubernetes.io": "unapproved, a stand-in"}},
+			ObjectMeta: metav1.ObjectMeta{Name: k.plural + "." + k.group, Annotations: map[string]string{"api-approved.kubernetes.io": "unapproved, a fake"}},
 			Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 				Group: k.group, Scope: apiextensionsv1.NamespaceScoped,
 				Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: k.kind, ListKind: k.kind + "List", Plural: k.plural, Singular: k.plural[:len(k.plural)-1]},
@@ -125,15 +125,15 @@ func reach(ctx context.Context, aw *awv1beta2.AppWrapper, phase awv1beta2.AppWra
 func says(aw *awv1beta2.AppWrapper, conditions ...string) func(Gomega) {
 	return func(g Gomega) {
 		GinkgoHelper()
-		have := told(aw)
+		have := reported(aw)
 		for _, c := range conditions {
 			g.Expect(have).To(ContainElement(c))
 		}
 	}
 }
 
-// told are the conditions of an AppWrapper in both forms.
-func told(aw *awv1beta2.AppWrapper) []string {
+// reported are the conditions of an AppWrapper in both forms.
+func reported(aw *awv1beta2.AppWrapper) []string {
 	var have []string
 	for _, c := range aw.Status.Conditions {
 		have = append(have, c.Type+"="+string(c.Status), c.Type+"="+string(c.Status)+"/"+c.Reason)
@@ -173,7 +173,7 @@ func passed(ctx context.Context, mark framework.Mark, aw *awv1beta2.AppWrapper, 
 		all := written(mark, aw)
 		g.Expect(slices.ContainsFunc(all, func(status awv1beta2.AppWrapperStatus) bool {
 			seen.Status = status
-			have := told(seen)
+			have := reported(seen)
 			missing := slices.ContainsFunc(conditions, func(c string) bool { return !slices.Contains(have, c) })
 			return status.Phase == phase && !missing
 		})).To(BeTrue(), "%s with %v is not among %v", phase, conditions, all)
@@ -264,7 +264,7 @@ func asController(ctx context.Context, apiVersion, kind, namespace, name, appWra
 	})).To(Succeed())
 }
 
-// asJobSetController does what the controller of JobSets would: it makes a Job for each replica, with the pod template that stands in
+// asJobSetController does what the controller of JobSets would: it makes a Job for each replica, with the pod template that is in
 // the JobSet. The pods are made by the real Job controller.
 func asJobSetController(ctx context.Context, namespace, name string) {
 	GinkgoHelper()

@@ -115,7 +115,7 @@ func certificate(ctx context.Context, g Gomega, namespace, secret string) *x509.
 	return c
 }
 
-// served waits until every pod of a cluster has an address, and that stands in the certificate of its role.
+// served waits until every pod of a cluster has an address, which is in the certificate of its role.
 func served(ctx context.Context, live *unstructured.Unstructured, count int) {
 	GinkgoHelper()
 	eventually(ctx, func(g Gomega) {

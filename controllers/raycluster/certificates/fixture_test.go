@@ -32,8 +32,8 @@ import (
 // byOperator is the mode of a new cluster.
 var byOperator = raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerOperator}
 
-// world keeps certificates on a fake API server, with a clock that stands still.
-type world struct {
+// fixture keeps certificates on a fake API server, with a clock that stands still.
+type fixture struct {
 	*Keeper
 	memory   Memory
 	t        *testing.T
@@ -50,9 +50,9 @@ type world struct {
 	fail                   error
 }
 
-func newWorld(t *testing.T, existing ...client.Object) *world {
+func newFixture(t *testing.T, existing ...client.Object) *fixture {
 	t.Helper()
-	w := &world{
+	w := &fixture{
 		t: t, clock: clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), events: events.NewFakeRecorder(100),
 		settings: config.DefaultRayCluster(), domain: "apps.example.org", hidden: map[string]bool{},
 	}
@@ -92,7 +92,7 @@ func newWorld(t *testing.T, existing ...client.Object) *world {
 				return c.List(ctx, list, opts...)
 			}
 			heads.Items = []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "demo", UID: "u"}}}
-			return nil // a cluster is given to its passes, and never stored
+			return nil // a cluster is given to each reconcile, and never stored
 		},
 	})
 	w.Keeper = &Keeper{
@@ -119,12 +119,12 @@ spec: {headGroupSpec: {}, workerGroupSpecs: [{groupName: small}]}`), &u.Object)
 	return u
 }
 
-func (w *world) inputs(mode raycluster.Mode) Inputs {
+func (w *fixture) inputs(mode raycluster.Mode) Inputs {
 	return Inputs{RayCluster: w.settings, Mode: mode, Domain: w.domain, CertManager: w.served.Has(capability.Certificate)}
 }
 
 // Keep reconciles the certificates of a cluster with its pods.
-func (w *world) Keep(ctx context.Context, cluster *unstructured.Unstructured, mode raycluster.Mode) (time.Duration, error) {
+func (w *fixture) Keep(ctx context.Context, cluster *unstructured.Unstructured, mode raycluster.Mode) (time.Duration, error) {
 	in := w.inputs(mode)
 	var err error
 	if in.Pods, err = pods.Of(ctx, w.server, cluster.GetNamespace(), cluster.GetUID()); err != nil {
@@ -134,7 +134,7 @@ func (w *world) Keep(ctx context.Context, cluster *unstructured.Unstructured, mo
 }
 
 // keep reconciles without an error.
-func (w *world) keep(cluster *unstructured.Unstructured, mode raycluster.Mode) time.Duration {
+func (w *fixture) keep(cluster *unstructured.Unstructured, mode raycluster.Mode) time.Duration {
 	w.t.Helper()
 	after, err := w.Keep(w.t.Context(), cluster, mode)
 	if err != nil {
@@ -143,8 +143,8 @@ func (w *world) keep(cluster *unstructured.Unstructured, mode raycluster.Mode) t
 	return after
 }
 
-// rests makes a pass that may not cost a request.
-func (w *world) rests(cluster *unstructured.Unstructured, mode raycluster.Mode) {
+// rests reconciles, which may not cost a request.
+func (w *fixture) rests(cluster *unstructured.Unstructured, mode raycluster.Mode) {
 	w.t.Helper()
 	reads, writes, patches := w.reads, w.writes, w.patches
 	w.keep(cluster, mode)
@@ -153,7 +153,7 @@ func (w *world) rests(cluster *unstructured.Unstructured, mode raycluster.Mode) 
 	}
 }
 
-func (w *world) secret(name string) *corev1.Secret {
+func (w *fixture) secret(name string) *corev1.Secret {
 	w.t.Helper()
 	secret := &corev1.Secret{}
 	if err := w.server.Get(w.t.Context(), client.ObjectKey{Namespace: "team", Name: name}, secret); err != nil {
@@ -162,14 +162,14 @@ func (w *world) secret(name string) *corev1.Secret {
 	return secret
 }
 
-func (w *world) update(object client.Object) {
+func (w *fixture) update(object client.Object) {
 	w.t.Helper()
 	if err := w.server.Update(w.t.Context(), object); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-func (w *world) create(objects ...client.Object) {
+func (w *fixture) create(objects ...client.Object) {
 	w.t.Helper()
 	for _, o := range objects {
 		if err := w.server.Create(w.t.Context(), o); err != nil {
@@ -178,8 +178,8 @@ func (w *world) create(objects ...client.Object) {
 	}
 }
 
-// told returns the Events since the last call.
-func (w *world) told() string {
+// reported returns the Events since the last call.
+func (w *fixture) reported() string {
 	var out []string
 	for {
 		select {

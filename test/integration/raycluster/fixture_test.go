@@ -78,7 +78,7 @@ func injected(u *unstructured.Unstructured) {
 	}, append(spec, "volumes")...)).To(Succeed())
 }
 
-// create stores a cluster, and has it removed at the end of the spec: nobody plays KubeRay then.
+// create stores a cluster, and has it removed at the end of the spec: KubeRay is not there then.
 func create(ctx context.Context, u *unstructured.Unstructured) *unstructured.Unstructured {
 	GinkgoHelper()
 	Eventually(func() error { return env.Admin.Create(ctx, u) }).WithContext(ctx).WithTimeout(patience).Should(Succeed())
@@ -172,8 +172,8 @@ func expectRest(namespace string) {
 	env.ExpectNone(func(mark framework.Mark) framework.Entries { return requests(mark, namespace) }, quiet)
 }
 
-// told waits for an Event on a cluster and returns its note.
-func told(ctx context.Context, u *unstructured.Unstructured, reason string) string {
+// reported waits for an Event on a cluster and returns its note.
+func reported(ctx context.Context, u *unstructured.Unstructured, reason string) string {
 	GinkgoHelper()
 	note := ""
 	Eventually(func(g Gomega) {

@@ -170,12 +170,12 @@ func accepted(t testing.TB, s Settings, object, old map[string]any) {
 	}
 }
 
-// anew is a change of the template of the head, so that its pods will be made anew.
-func anew(object map[string]any) {
-	put("example.com/ray:anew", in(headPod, "containers", "0", "image")...)(object)
+// changedHead is a change of the template of the head, so that its pods will be recreated.
+func changedHead(object map[string]any) {
+	put("example.com/ray:changed", in(headPod, "containers", "0", "image")...)(object)
 }
 
-// at returns what stands in an object; nil when nothing does.
+// at returns a value in an object; nil when there is none.
 func at(object map[string]any, names ...string) any { return nested.At(object, names...) }
 
 // find returns the first element of a list that has the name.

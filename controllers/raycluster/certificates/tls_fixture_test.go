@@ -26,7 +26,7 @@ const workspace = "/home/ray/workspace"
 // machine is a pod with its files, as a kubelet would mount them, and without containers.
 type machine struct {
 	t    *testing.T
-	w    *world
+	w    *fixture
 	dir  string
 	tls  raycluster.TLS
 	ip   string
@@ -34,7 +34,7 @@ type machine struct {
 }
 
 // machine makes the files of a pod. Its containers see what the admission puts into the pod template.
-func (w *world) machine(role, ip string, issuer raycluster.Issuer) *machine {
+func (w *fixture) machine(role, ip string, issuer raycluster.Issuer) *machine {
 	w.t.Helper()
 	c := raycluster.View(demo(w.t).Object)
 	m := &machine{t: w.t, w: w, dir: w.t.TempDir(), ip: ip, role: role, tls: raycluster.TLS{
@@ -205,13 +205,13 @@ func needsOpenSSL(t *testing.T) {
 }
 
 // now is the clock of the machine, because openssl asks for it.
-func (w *world) atPresent() *world {
+func (w *fixture) atPresent() *fixture {
 	w.clock.SetTime(time.Now())
 	return w
 }
 
 // dataOf is a copy of what a Secret holds.
-func (w *world) dataOf(name string) map[string][]byte { return maps.Clone(w.secret(name).Data) }
+func (w *fixture) dataOf(name string) map[string][]byte { return maps.Clone(w.secret(name).Data) }
 
 // keysIn lists the files of a folder.
 func keysIn(t *testing.T, dir string) []string {
@@ -229,7 +229,7 @@ func keysIn(t *testing.T, dir string) []string {
 }
 
 // withPods adds pods that have these addresses.
-func (w *world) withPods(head string, workers ...string) *world {
+func (w *fixture) withPods(head string, workers ...string) *fixture {
 	w.t.Helper()
 	w.create(pending("h", raycluster.NodeTypeHead, head))
 	for i, ip := range workers {

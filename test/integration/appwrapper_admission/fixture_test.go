@@ -93,7 +93,7 @@ func created(ctx context.Context, aw *v1beta2.AppWrapper) *v1beta2.AppWrapper {
 	return aw
 }
 
-// update changes an AppWrapper, anew whenever the controller was faster, and returns what became of it.
+// update changes an AppWrapper, again whenever the controller was faster, and returns what became of it.
 func update(ctx context.Context, who client.Client, aw *v1beta2.AppWrapper, change func(*v1beta2.AppWrapper)) error {
 	GinkgoHelper()
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -153,7 +153,7 @@ func standIn(group, version, kind string, scope apiextensionsv1.ResourceScope) *
 	anything := &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
 	return &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: singular + "s." + group, Annotations: map[string]string{"api-approved.kubernetes.io": "unapproved, a stand-in"},
+			Name: singular + "s." + group, Annotations: map[string]string{"api-approved.kubernetes.io": "unapproved, a fake"},
 		},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: group, Scope: scope,
