@@ -45,6 +45,21 @@ func (in Inputs) guard(c raycluster.Cluster) raycluster.Auth {
 	return in.Mode.Auth
 }
 
+// inForce is the mode as the pods are made: what is switched off stays in force while pods or their templates need it.
+func (in Inputs) inForce(c raycluster.Cluster) raycluster.Mode {
+	mode := in.Mode
+	if !mode.Active() {
+		return mode
+	}
+	mode.Auth = in.guard(c)
+	for _, has := range []raycluster.Injected{c.Injected(), in.Mounted} {
+		if !mode.MTLS && has.MTLS {
+			mode = mode.WithCertificatesOf(has)
+		}
+	}
+	return mode
+}
+
 // lingers tells that a sidecar is there which is not wanted any more. What it needs is kept, but not made: a user can write a
 // sidecar like ours into the template while nothing keeps them from it.
 func (in Inputs) lingers(c raycluster.Cluster) bool { return in.guard(c) != in.Mode.Auth }

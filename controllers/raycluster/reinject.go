@@ -9,21 +9,6 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// inForce is the mode as the pods are made: what is switched off stays in force while pods or their templates need it.
-func (in Inputs) inForce(c raycluster.Cluster) raycluster.Mode {
-	mode := in.Mode
-	if !mode.Active() {
-		return mode
-	}
-	mode.Auth = in.guard(c)
-	for _, has := range []raycluster.Injected{c.Injected(), in.Mounted} {
-		if !mode.MTLS && has.MTLS {
-			mode = mode.WithCertificatesOf(has)
-		}
-	}
-	return mode
-}
-
 // outdated tells whether the pod templates have what is switched off.
 func outdated(c raycluster.Cluster, in Inputs) bool {
 	has := c.Injected()

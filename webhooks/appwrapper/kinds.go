@@ -84,8 +84,5 @@ func described(right authorizationv1.ResourceAttributes) string {
 	if right.Subresource != "" {
 		resource += "/" + right.Subresource
 	}
-	if right.Group != "" {
-		resource += "." + right.Group
-	}
-	return resource
+	return schema.GroupResource{Group: right.Group, Resource: resource}.String()
 }

@@ -2,6 +2,7 @@ package appwrapper
 
 import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
@@ -30,7 +31,7 @@ func changes(old, updated *v1beta2.AppWrapper) field.ErrorList {
 			refuse(field.NewPath("metadata", "labels").Key(label))
 		}
 	}
-	if manager(old) != manager(updated) {
+	if !ptr.Equal(old.Spec.ManagedBy, updated.Spec.ManagedBy) {
 		refuse(spec.Child("managedBy"))
 	}
 	return errs
@@ -42,27 +43,11 @@ func changedPodSets(was, is []v1beta2.AppWrapperPodSet, path *field.Path, refuse
 		return
 	}
 	for j := range is {
-		if effective(was[j].Replicas) != effective(is[j].Replicas) {
+		if ptr.Deref(was[j].Replicas, 1) != ptr.Deref(is[j].Replicas, 1) {
 			refuse(path.Index(j).Child("replicas"))
 		}
 		if was[j].Path != is[j].Path {
 			refuse(path.Index(j).Child("path"))
 		}
 	}
-}
-
-// effective is the number of pods: one where nothing is set.
-func effective(replicas *int32) int32 {
-	if replicas == nil {
-		return 1
-	}
-	return *replicas
-}
-
-// manager tells an absent managedBy from every given one.
-func manager(wrapper *v1beta2.AppWrapper) string {
-	if wrapper.Spec.ManagedBy == nil {
-		return ""
-	}
-	return "=" + *wrapper.Spec.ManagedBy
 }

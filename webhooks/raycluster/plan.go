@@ -175,7 +175,7 @@ func (p *plan) forAutoscaler() error {
 	if p.remade || nested.Named(was, raycluster.VolumeServer) != nil {
 		p.autoscaler.env, p.autoscaler.mounts = head.env, slices.Clone(head.mounts)
 	}
-	if nested.Named(asList(head.sidecarVolumes), raycluster.VolumeToken) == nil || p.mode.KeepsAccount {
+	if !slices.Contains(namesOf(head.sidecarVolumes), raycluster.VolumeToken) || p.mode.KeepsAccount {
 		return nil
 	}
 	var e encoder
@@ -187,14 +187,6 @@ var (
 	autoscalerEnv    = place{"spec", "autoscalerOptions", "env"}
 	autoscalerMounts = place{"spec", "autoscalerOptions", "volumeMounts"}
 )
-
-func asList(elements []element) []any {
-	list := make([]any, len(elements))
-	for i := range elements {
-		list[i] = elements[i]
-	}
-	return list
-}
 
 // account is under which account the head runs: that of the dashboard, or that of the user; empty for that of the namespace.
 func (p *plan) account() string {

@@ -136,9 +136,9 @@ func rayContainer(g *group) string {
 
 func (r *review) sidecar(g *group) {
 	containers := g.pod().child("containers")
-	r.element(containers, g.sidecar, func(a, b element) bool { return sameContainer(a, b) }, sidecarImmutable)
+	r.element(containers, g.sidecar, true, sidecarImmutable)
 	for _, volume := range g.sidecarVolumes {
-		if !r.element(g.pod().child("volumes"), volume, sameFields, sidecarVolumes) {
+		if !r.element(g.pod().child("volumes"), volume, false, sidecarVolumes) {
 			break
 		}
 	}
@@ -149,7 +149,7 @@ func (r *review) sidecar(g *group) {
 
 func (r *review) certificates(g *group) {
 	pod := g.pod()
-	r.element(pod.child("initContainers"), g.certificate, func(a, b element) bool { return sameContainer(a, b) }, initImmutable)
+	r.element(pod.child("initContainers"), g.certificate, true, initImmutable)
 	container := pod.child("containers", "0")
 	r.elements(container.child("env"), g.env, variablesImmutable)
 	r.elements(pod.child("volumes"), g.volumes, volumesImmutable)
@@ -164,16 +164,15 @@ func (r *review) autoscaler() {
 // elements reports the first of the elements that is not there as it should be.
 func (r *review) elements(list place, wanted []element, message string) {
 	for _, w := range wanted {
-		if !r.element(list, w, sameFields, message) {
+		if !r.element(list, w, false, message) {
 			return
 		}
 	}
 }
 
-func sameFields(a, b element) bool { return same(a, b) }
-
-// element tells whether a list has exactly one element of the name, and it is the wanted one; otherwise it is reported.
-func (r *review) element(list place, wanted element, equal func(a, b element) bool, message string) bool {
+// element tells whether a list has exactly one element of the name, and it is the wanted one; otherwise it is reported. In a container
+// users may set some fields.
+func (r *review) element(list place, wanted element, container bool, message string) bool {
 	entries := nested.List(r.cluster.Object(), list...)
 	found := nested.Indexes(entries, wanted["name"])
 	switch {
@@ -183,7 +182,9 @@ func (r *review) element(list place, wanted element, equal func(a, b element) bo
 	case len(found) > 1:
 		r.add(field.Invalid(path(list), strconv.Itoa(len(found))+" times "+wanted["name"].(string), message))
 		return false
-	case !equal(entries[found[0]].(map[string]any), wanted):
+	}
+	present := entries[found[0]].(map[string]any)
+	if container && !sameContainer(present, wanted) || !container && !same(present, wanted) {
 		r.add(field.Invalid(path(list), wanted["name"], message))
 		return false
 	}

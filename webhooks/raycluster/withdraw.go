@@ -19,8 +19,10 @@ func (p *plan) withdraw(e *edit) {
 		volumes := e.list(pod.child("volumes")) // as they are now: what they say of each other changes with the first that goes
 		encrypted := ours.Authority(volumes)
 		keep := namesOf(slices.Concat([]element{g.sidecar}, g.sidecarVolumes, g.volumes))
-		e.dropWhere(pod.child("containers"), func(c element) bool { return ours.Sidecar(c, volumes).Sidecar() && !slices.Contains(keep, c["name"]) })
-		e.dropWhere(pod.child("volumes"), func(v element) bool { return ours.Volume(v, volumes) && !slices.Contains(keep, v["name"]) })
+		e.dropWhere(pod.child("containers"), func(c element) bool {
+			return ours.Sidecar(c, volumes).Sidecar() && !slices.Contains(keep, nested.Text(c, "name"))
+		})
+		e.dropWhere(pod.child("volumes"), func(v element) bool { return ours.Volume(v, volumes) && !slices.Contains(keep, nested.Text(v, "name")) })
 		if g.env == nil && encrypted {
 			e.dropWhere(pod.child("initContainers"), ours.Certificate)
 			p.withdrawTLS(e, pod.child("containers", "0", "env"), pod.child("containers", "0", "volumeMounts"))
@@ -30,7 +32,7 @@ func (p *plan) withdraw(e *edit) {
 	if p.autoscaler.env == nil && nested.Named(mounts, raycluster.VolumeServer) != nil {
 		p.withdrawTLS(e, autoscalerEnv, autoscalerMounts)
 	}
-	if nested.Named(asList(p.autoscaler.mounts), raycluster.VolumeToken) == nil {
+	if !slices.Contains(namesOf(p.autoscaler.mounts), raycluster.VolumeToken) {
 		e.dropWhere(autoscalerMounts, func(m element) bool { return m["name"] == raycluster.VolumeToken && m["mountPath"] == tokenPath })
 	}
 }
@@ -59,12 +61,10 @@ func (e *edit) dropWhere(list place, ours func(element) bool) {
 	}
 }
 
-func namesOf(elements []element) []any {
-	var names []any
+func namesOf(elements []element) []string {
+	var names []string
 	for _, e := range elements {
-		if e != nil {
-			names = append(names, e["name"])
-		}
+		names = append(names, nested.Text(e, "name"))
 	}
 	return names
 }
