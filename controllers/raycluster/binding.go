@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
@@ -54,9 +55,9 @@ func (r *clusters) bind(ctx context.Context, cluster *unstructured.Unstructured,
 
 // bindingFor is the binding of a plan, or nil if it is only to be kept and is not there. One of the CodeFlare operator is not in
 // the cache; a cluster that has one has the finalizer.
-func (r *clusters) bindingFor(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, p plan) (*apply.Object, error) {
-	if p.binding == nil || !p.keepsBinding {
-		return p.binding, nil
+func (r *clusters) bindingFor(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, p resources.Plan) (*apply.Object, error) {
+	if p.Binding == nil || !p.KeepsBinding {
+		return p.Binding, nil
 	}
 	head, err := r.bindingHead(ctx, r.cached, c.Names().ClusterRoleBinding)
 	if err == nil && head == nil && controllerutil.ContainsFinalizer(cluster, raycluster.Finalizer) {
@@ -65,7 +66,7 @@ func (r *clusters) bindingFor(ctx context.Context, cluster *unstructured.Unstruc
 	if err != nil || head == nil || !belongs(head, c) {
 		return nil, err
 	}
-	return p.binding, nil
+	return p.Binding, nil
 }
 
 // ended asks the API server whether a cluster is gone or going.

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
@@ -34,8 +35,8 @@ func clusterFrom(t testing.TB, text string) *unstructured.Unstructured {
 }
 
 // inputsFor are the inputs of a cluster with default settings, changed.
-func inputsFor(u *unstructured.Unstructured, openShift bool, changes ...func(*Inputs)) Inputs {
-	in := Inputs{RayCluster: config.DefaultRayCluster(), OpenShift: openShift, Cookie: []byte("cookie"), KubeRay: []string{"ray-system"}}
+func inputsFor(u *unstructured.Unstructured, openShift bool, changes ...func(*resources.Inputs)) resources.Inputs {
+	in := resources.Inputs{RayCluster: config.DefaultRayCluster(), OpenShift: openShift, Cookie: []byte("cookie"), KubeRay: []string{"ray-system"}}
 	if openShift {
 		in.KubeRay = []string{"opendatahub", "redhat-ods-applications"}
 	}
@@ -49,15 +50,15 @@ func inputsFor(u *unstructured.Unstructured, openShift bool, changes ...func(*In
 }
 
 // built returns all objects of a plan as they would be written.
-func built(t testing.TB, u *unstructured.Unstructured, in Inputs) []*unstructured.Unstructured {
+func built(t testing.TB, u *unstructured.Unstructured, in resources.Inputs) []*unstructured.Unstructured {
 	t.Helper()
-	p, err := Build(raycluster.View(u.Object), in)
+	p, err := resources.Build(raycluster.View(u.Object), in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	desired := slices.Concat(p.policies, p.guards, p.exposing)
-	if p.binding != nil && !p.keepsBinding {
-		desired = append(desired, *p.binding)
+	desired := slices.Concat(p.Policies, p.Guards, p.Exposing)
+	if p.Binding != nil && !p.KeepsBinding {
+		desired = append(desired, *p.Binding)
 	}
 	objects, err := apply.Render(desired, ComponentName, u)
 	if err != nil {
@@ -81,17 +82,17 @@ func demoCluster(annotation, spec string) string {
 	return "metadata: {name: demo, namespace: team1, annotations: {" + annotation + "}}\n" + spec
 }
 
-func domain(in *Inputs)    { in.IngressDomain = "apps.example.org" }
-func noOAuth(in *Inputs)   { in.OAuth = false }
-func gateway(in *Inputs)   { in.Publish, in.Gateway = config.PublishGateway, true }
-func closed(in *Inputs)    { in.OpenToNamespace = false }
-func nowhere(in *Inputs)   { in.Publish = config.PublishNone }
-func noMetrics(in *Inputs) { in.MonitoringNamespaces = nil }
-func routers(in *Inputs)   { in.IngressNamespaces = []string{"ingress-nginx"} }
-func open(in *Inputs)      { in.Publish = config.PublishOpen }
-func trusting(in *Inputs)  { in.KubeRaySecurity = config.KubeRaySecurityTrust }
-func heads(has ...raycluster.Injected) func(*Inputs) {
-	return func(in *Inputs) { in.Heads = has }
+func domain(in *resources.Inputs)    { in.IngressDomain = "apps.example.org" }
+func noOAuth(in *resources.Inputs)   { in.OAuth = false }
+func gateway(in *resources.Inputs)   { in.Publish, in.Gateway = config.PublishGateway, true }
+func closed(in *resources.Inputs)    { in.OpenToNamespace = false }
+func nowhere(in *resources.Inputs)   { in.Publish = config.PublishNone }
+func noMetrics(in *resources.Inputs) { in.MonitoringNamespaces = nil }
+func routers(in *resources.Inputs)   { in.IngressNamespaces = []string{"ingress-nginx"} }
+func open(in *resources.Inputs)      { in.Publish = config.PublishOpen }
+func trusting(in *resources.Inputs)  { in.KubeRaySecurity = config.KubeRaySecurityTrust }
+func heads(has ...raycluster.Injected) func(*resources.Inputs) {
+	return func(in *resources.Inputs) { in.Heads = has }
 }
 
 var tokenHead = strings.Replace(plainHead, "spec: {", "spec: {authOptions: {mode: token}, ", 1)
@@ -103,33 +104,33 @@ func TestGolden(t *testing.T) {
 	for name, tc := range map[string]struct {
 		cluster   string
 		openShift bool
-		changes   []func(*Inputs)
+		changes   []func(*resources.Inputs)
 	}{
 		"openshift-oauth":             {demoCluster(version, fmt.Sprintf(injectedHead, "oauth-proxy")), true, nil},
 		"openshift-oauth-legacy":      {demoCluster("", fmt.Sprintf(injectedHead, "oauth-proxy")), true, nil},
 		"openshift-not-injected":      {demoCluster(version, plainHead), true, nil},
-		"openshift-no-oauth":          {demoCluster(version, mutualHead), true, []func(*Inputs){noOAuth, domain}},
+		"openshift-no-oauth":          {demoCluster(version, mutualHead), true, []func(*resources.Inputs){noOAuth, domain}},
 		"openshift-keeps-account":     {demoCluster(version+", ray.openshift.ai/keep-service-account: 'true'", strings.Replace(plainHead, "containers:", "serviceAccountName: mine, containers:", 1)), true, nil},
-		"openshift-own-head-service":  {demoCluster(version, strings.Replace(mutualHead, "headGroupSpec: {", "headGroupSpec: {headService: {metadata: {name: front}}, ", 1)), true, []func(*Inputs){noOAuth}},
+		"openshift-own-head-service":  {demoCluster(version, strings.Replace(mutualHead, "headGroupSpec: {", "headGroupSpec: {headService: {metadata: {name: front}}, ", 1)), true, []func(*resources.Inputs){noOAuth}},
 		"openshift-ray-token":         {demoCluster(version, tokenHead), true, nil},
-		"openshift-ray-token-trusted": {demoCluster(version, tokenHead), true, []func(*Inputs){trusting, heads(raycluster.Injected{RayToken: true})}},
-		"openshift-ray-token-pending": {demoCluster(version, tokenHead), true, []func(*Inputs){trusting}},
-		"openshift-ray-token-old-pod": {demoCluster(version, tokenHead), true, []func(*Inputs){trusting, heads(raycluster.Injected{RayToken: true}, raycluster.Injected{})}},
-		"openshift-open":              {demoCluster(version, mutualHead), true, []func(*Inputs){noOAuth, open}},
-		"openshift-plaintext-pod":     {demoCluster(version, fmt.Sprintf(injectedHead, "oauth-proxy")), true, []func(*Inputs){heads(raycluster.Injected{Encrypted: true}, raycluster.Injected{})}},
-		"openshift-long-names":        {strings.ReplaceAll(demoCluster(version, mutualHead), "team1", "a-namespace-with-a-name-that-is-very-long-indeed-really"), true, []func(*Inputs){domain}},
-		"plain-proxy":                 {demoCluster(version, fmt.Sprintf(injectedHead, "kube-rbac-proxy")), false, []func(*Inputs){domain}},
+		"openshift-ray-token-trusted": {demoCluster(version, tokenHead), true, []func(*resources.Inputs){trusting, heads(raycluster.Injected{RayToken: true})}},
+		"openshift-ray-token-pending": {demoCluster(version, tokenHead), true, []func(*resources.Inputs){trusting}},
+		"openshift-ray-token-old-pod": {demoCluster(version, tokenHead), true, []func(*resources.Inputs){trusting, heads(raycluster.Injected{RayToken: true}, raycluster.Injected{})}},
+		"openshift-open":              {demoCluster(version, mutualHead), true, []func(*resources.Inputs){noOAuth, open}},
+		"openshift-plaintext-pod":     {demoCluster(version, fmt.Sprintf(injectedHead, "oauth-proxy")), true, []func(*resources.Inputs){heads(raycluster.Injected{Encrypted: true}, raycluster.Injected{})}},
+		"openshift-long-names":        {strings.ReplaceAll(demoCluster(version, mutualHead), "team1", "a-namespace-with-a-name-that-is-very-long-indeed-really"), true, []func(*resources.Inputs){domain}},
+		"plain-proxy":                 {demoCluster(version, fmt.Sprintf(injectedHead, "kube-rbac-proxy")), false, []func(*resources.Inputs){domain}},
 		"plain-proxy-no-domain":       {demoCluster(version, fmt.Sprintf(injectedHead, "kube-rbac-proxy")), false, nil},
-		"plain-open":                  {demoCluster(version, plainHead), false, []func(*Inputs){noOAuth, domain, routers}},
-		"plain-mutual":                {demoCluster(version, mutualHead), false, []func(*Inputs){noOAuth, domain}},
-		"plain-gateway":               {demoCluster(version, plainHead), false, []func(*Inputs){noOAuth, gateway}},
-		"plain-gateway-proxy":         {demoCluster(version, fmt.Sprintf(injectedHead, "kube-rbac-proxy")), false, []func(*Inputs){gateway}},
-		"plain-published-nowhere":     {demoCluster(version, plainHead), false, []func(*Inputs){noOAuth, domain, nowhere}},
-		"closed-to-the-namespace":     {demoCluster(version, plainHead), true, []func(*Inputs){closed, noMetrics}},
-		"of-a-ray-service":            {service + plainHead, false, []func(*Inputs){noOAuth, domain, routers}},
+		"plain-open":                  {demoCluster(version, plainHead), false, []func(*resources.Inputs){noOAuth, domain, routers}},
+		"plain-mutual":                {demoCluster(version, mutualHead), false, []func(*resources.Inputs){noOAuth, domain}},
+		"plain-gateway":               {demoCluster(version, plainHead), false, []func(*resources.Inputs){noOAuth, gateway}},
+		"plain-gateway-proxy":         {demoCluster(version, fmt.Sprintf(injectedHead, "kube-rbac-proxy")), false, []func(*resources.Inputs){gateway}},
+		"plain-published-nowhere":     {demoCluster(version, plainHead), false, []func(*resources.Inputs){noOAuth, domain, nowhere}},
+		"closed-to-the-namespace":     {demoCluster(version, plainHead), true, []func(*resources.Inputs){closed, noMetrics}},
+		"of-a-ray-service":            {service + plainHead, false, []func(*resources.Inputs){noOAuth, domain, routers}},
 		"suspended":                   {demoCluster(version, strings.Replace(mutualHead, "spec: {", "spec: {suspend: true, ", 1)), true, nil},
 		"kuberay-has-policies":        {demoCluster(version, strings.Replace(plainHead, "spec: {", "spec: {networkPolicy: {}, ", 1)), true, nil},
-		"switched-off-still-injected": {demoCluster(version, fmt.Sprintf(injectedHead, "oauth-proxy")), true, []func(*Inputs){noOAuth}},
+		"switched-off-still-injected": {demoCluster(version, fmt.Sprintf(injectedHead, "oauth-proxy")), true, []func(*resources.Inputs){noOAuth}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := clusterFrom(t, tc.cluster)
@@ -211,17 +212,17 @@ func TestAgainstTheOriginal(t *testing.T) {
 	monitoring := ".spec.ingress[3].from[0].namespaceSelector.matchExpressions[0].values[1] is new"
 	for name, tc := range map[string]struct {
 		openShift bool
-		changes   []func(*Inputs)
+		changes   []func(*resources.Inputs)
 		want      []string
 	}{
 		"openshift-oauth-mtls": {true, nil, []string{"NetworkPolicy board-head-e2a8ad21" + monitoring}},
-		"plain-ingress-no-mtls": {false, []func(*Inputs){noOAuth, func(in *Inputs) { in.MTLS, in.IngressDomain = false, "apps.lab.example.com" }}, []string{
+		"plain-ingress-no-mtls": {false, []func(*resources.Inputs){noOAuth, func(in *resources.Inputs) { in.MTLS, in.IngressDomain = false, "apps.lab.example.com" }}, []string{
 			"Ingress rayclient-demo is not made", "NetworkPolicy demo-head-6161c9cb" + monitoring,
 		}},
-		"embedded-appwrapper": {false, []func(*Inputs){noOAuth, func(in *Inputs) { in.MTLS, in.IngressDomain = false, "ray.example.org" }}, []string{
+		"embedded-appwrapper": {false, []func(*resources.Inputs){noOAuth, func(in *resources.Inputs) { in.MTLS, in.IngressDomain = false, "ray.example.org" }}, []string{
 			"Ingress rayclient-inner is not made", "NetworkPolicy inner-head-33ee0e34" + monitoring,
 		}},
-		"suspended-two-worker-groups": {false, []func(*Inputs){noOAuth, func(in *Inputs) { in.IngressDomain = "ray.example.org" }}, []string{
+		"suspended-two-worker-groups": {false, []func(*resources.Inputs){noOAuth, func(in *resources.Inputs) { in.IngressDomain = "ray.example.org" }}, []string{
 			"NetworkPolicy paused-head-ec6f913d" + monitoring,
 		}},
 	} {
@@ -290,18 +291,18 @@ func TestPlansAreSound(t *testing.T) {
 		u.SetName(word.Draw(t, "name"))
 		u.SetNamespace(word.Draw(t, "namespace"))
 		u.SetUID("u")
-		in := inputsFor(u, rapid.Bool().Draw(t, "openshift"), func(in *Inputs) {
+		in := inputsFor(u, rapid.Bool().Draw(t, "openshift"), func(in *resources.Inputs) {
 			in.OAuth, in.MTLS, in.Gateway = rapid.Bool().Draw(t, "oauth"), rapid.Bool().Draw(t, "mtls"), rapid.Bool().Draw(t, "gateway")
 			in.IngressDomain = rapid.SampledFrom([]string{"", "apps.example.org"}).Draw(t, "domain")
 			in.Publish = rapid.SampledFrom([]string{config.PublishAuto, config.PublishOpen, config.PublishGateway, config.PublishNone}).Draw(t, "publish")
 		})
-		p, err := Build(raycluster.View(u.Object), in)
+		p, err := resources.Build(raycluster.View(u.Object), in)
 		if err != nil {
 			t.Fatal(err)
 		}
-		all := slices.Concat(p.policies, p.guards, p.exposing)
-		if p.binding != nil {
-			all = append(all, *p.binding)
+		all := slices.Concat(p.Policies, p.Guards, p.Exposing)
+		if p.Binding != nil {
+			all = append(all, *p.Binding)
 		}
 		objects, err := apply.Render(all, ComponentName, u)
 		if err != nil {
@@ -312,11 +313,11 @@ func TestPlansAreSound(t *testing.T) {
 				t.Errorf("%s has labels %v", o.GetKind(), o.GetLabels())
 			}
 		}
-		if suspended && (len(p.guards)+len(p.exposing) > 0 || p.binding != nil) {
-			t.Errorf("%d objects for a suspended cluster, binding %v", len(p.exposing), p.binding)
+		if suspended && (len(p.Guards)+len(p.Exposing) > 0 || p.Binding != nil) {
+			t.Errorf("%d objects for a suspended cluster, binding %v", len(p.Exposing), p.Binding)
 		}
-		if len(p.policies) != 2 {
-			t.Errorf("%d policies", len(p.policies))
+		if len(p.Policies) != 2 {
+			t.Errorf("%d policies", len(p.Policies))
 		}
 	})
 }

@@ -9,10 +9,10 @@
 //  1. An event of the cluster, of what was made for it or of its pods (pods/) is mapped to a request (setup.go).
 //  2. clusters.Reconcile (reconcile.go) reads the cluster; inputs (inputs.go) gathers what else counts: settings, the domain, the
 //     namespaces of KubeRay (kuberay.go), and what the running pods have.
-//  3. Build (build.go) plans all objects as a pure function: build_policies.go, build_guard.go, build_publication.go.
+//  3. resources.Build (resources/plan.go) plans all objects as a pure function: networkpolicy.go, guard.go, publication.go.
 //  4. guard (reconcile.go) applies the NetworkPolicies, the account of the sidecar and its ClusterRoleBinding (binding.go), and has
 //     certificates/ issue or renew certificates. A paused cluster ends here (pause.go).
 //  5. Only when all of that is there the dashboard and the client port are published.
 //  6. prune.go removes what is not wanted any more, and takeover.go what the CodeFlare operator left.
-//  7. reinject.go and repair.go mend pod templates and pods; events.go informs the user, once for each change (memory.go).
+//  7. repair.go mends pod templates and pods; events.go informs the user, once for each change (memory.go).
 package raycluster

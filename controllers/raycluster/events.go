@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster/raysettings"
@@ -40,14 +41,14 @@ const (
 func clip(text string) string { return conditions.Clip(text, maxNote) }
 
 // tell says why a cluster is not published or guarded as its user may expect, once for each change of that.
-func (r *clusters) tell(cluster *unstructured.Unstructured, c raycluster.Cluster, in Inputs) {
+func (r *clusters) tell(cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs) {
 	if !in.Mode.Active() {
 		return
 	}
 	known := r.memory.of(cluster)
 	if reason, text := unpublishedFor(c, in); text != "" {
 		r.note(cluster, topicPublication, reason, text)
-	} else if known.resolve(topicPublication) && in.published(c) {
+	} else if known.resolve(topicPublication) && in.Published(c) {
 		r.note(cluster, topicPublished, ReasonPublished, "the dashboard is published"+below(in.Domain))
 		known.resolve(topicPublished)
 	}
@@ -72,26 +73,26 @@ func below(domain string) string {
 }
 
 // unpublishedFor says why a dashboard is not published although the settings publish dashboards; empty when it is.
-func unpublishedFor(c raycluster.Cluster, in Inputs) (reason, text string) {
+func unpublishedFor(c raycluster.Cluster, in resources.Inputs) (reason, text string) {
 	switch {
-	case in.Publish == config.PublishNone || !in.published(c):
-	case in.missingDomain(c):
+	case in.Publish == config.PublishNone || !in.Published(c):
+	case in.MissingDomain(c):
 		return ReasonNoDomain, fmt.Sprintf("the dashboard has no Ingress, because no ingress domain is known: "+
 			"set kuberay.ingressDomain in ConfigMap %s of the operator's namespace, or raycluster.publish to none", raysettings.ConfigMapName)
-	case in.guard(c).Sidecar() && in.viaGateway():
+	case in.Guard(c).Sidecar() && in.ViaGateway():
 		return ReasonNotPublished, "an HTTPRoute cannot lead to the TLS port of the sidecar: set raycluster.publish to auto, " +
 			"or switch rayDashboardOAuthEnabled off"
-	case in.Mode.Auth == raycluster.AuthRay && in.exposure(c) != bare:
+	case in.Mode.Auth == raycluster.AuthRay && in.Exposure(c) != resources.Bare:
 		return ReasonNotPublished, "a dashboard that a token of Ray guards is published once all pods of the head ask for it: " +
 			"delete a head pod that was made before spec.authOptions, so that it is recreated"
-	case in.exposure(c) == unpublished:
+	case in.Exposure(c) == resources.Unpublished:
 		return ReasonNotPublished, "OAuth is off, and a dashboard without a guard is published where raycluster.publish is open"
 	}
 	return "", ""
 }
 
 // shortfall compares what the pod templates and the pods have with what they should have; empty when they agree.
-func shortfall(c raycluster.Cluster, in Inputs) (reason, text string) {
+func shortfall(c raycluster.Cluster, in resources.Inputs) (reason, text string) {
 	has := c.Injected()
 	older := func(lacks func(raycluster.Injected) bool) bool { return slices.ContainsFunc(in.Heads, lacks) }
 	switch {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/certificates"
 	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/pods"
+	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
@@ -16,8 +17,8 @@ import (
 )
 
 // newInputs are what the objects depend on where there are no pods and no Secrets yet.
-func newInputs(c raycluster.Cluster, settings config.RayCluster, served capability.Set, domain string) Inputs {
-	in := Inputs{
+func newInputs(c raycluster.Cluster, settings config.RayCluster, served capability.Set, domain string) resources.Inputs {
+	in := resources.Inputs{
 		RayCluster: settings, OpenShift: served.OpenShift(), Gateway: served.Has(capability.HTTPRoute),
 		CertManager: served.Has(capability.Certificate), Domain: clusterdomain.Prefer(settings.IngressDomain, domain),
 	}
@@ -26,10 +27,10 @@ func newInputs(c raycluster.Cluster, settings config.RayCluster, served capabili
 }
 
 // inputs gathers what the objects depend on; false says that it is not known yet.
-func (r *clusters) inputs(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster) (Inputs, bool, error) {
+func (r *clusters) inputs(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster) (resources.Inputs, bool, error) {
 	settings, err := r.settings(ctx)
 	if err != nil {
-		return Inputs{}, false, err
+		return resources.Inputs{}, false, err
 	}
 	in := newInputs(c, settings, r.served(), r.domain())
 	var known bool
@@ -42,7 +43,7 @@ func (r *clusters) inputs(ctx context.Context, cluster *unstructured.Unstructure
 	if in.Heads, in.Mounted, err = pods.Injected(c, in.Pods); err != nil {
 		return in, false, err
 	}
-	if in.Mode.Active() && in.guard(c) == raycluster.AuthOAuth && !in.lingers(c) && in.published(c) {
+	if in.Mode.Active() && in.Guard(c) == raycluster.AuthOAuth && !in.Lingers(c) && in.Published(c) {
 		known := r.memory.of(cluster)
 		key := client.ObjectKey{Namespace: c.Namespace(), Name: c.Names().CookieSecret}
 		known.cookie, err = oauthproxy.Cookie(ctx, r.cached, r.live, key, known.cookie)
@@ -52,6 +53,6 @@ func (r *clusters) inputs(ctx context.Context, cluster *unstructured.Unstructure
 }
 
 // forCertificates are the inputs of the certificates, in the mode as the pods are made.
-func (in Inputs) forCertificates(c raycluster.Cluster) certificates.Inputs {
-	return certificates.Inputs{RayCluster: in.RayCluster, Mode: in.inForce(c), Domain: in.Domain, CertManager: in.CertManager, Pods: in.Pods}
+func forCertificates(in resources.Inputs, c raycluster.Cluster) certificates.Inputs {
+	return certificates.Inputs{RayCluster: in.RayCluster, Mode: in.InForce(c), Domain: in.Domain, CertManager: in.CertManager, Pods: in.Pods}
 }

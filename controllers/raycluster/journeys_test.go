@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
@@ -49,13 +50,13 @@ func (s *scene) wanted(u *unstructured.Unstructured) []string {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	p, err := Build(c, in)
+	p, err := resources.Build(c, in)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	all := slices.Concat(p.policies, p.guards, p.exposing)
-	if p.binding != nil && !p.keepsBinding {
-		all = append(all, *p.binding)
+	all := slices.Concat(p.Policies, p.Guards, p.Exposing)
+	if p.Binding != nil && !p.KeepsBinding {
+		all = append(all, *p.Binding)
 	}
 	objects, err := apply.Render(all, ComponentName, u)
 	if err != nil {
@@ -77,14 +78,14 @@ func (s *scene) keeps(u *unstructured.Unstructured) []string {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	p, err := Build(c, in)
+	p, err := resources.Build(c, in)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if p.keepsBinding {
-		p.kept = append(p.kept, *p.binding)
+	if p.KeepsBinding {
+		p.Kept = append(p.Kept, *p.Binding)
 	}
-	objects, err := apply.Render(p.kept, ComponentName, u)
+	objects, err := apply.Render(p.Kept, ComponentName, u)
 	if err != nil {
 		s.t.Fatal(err)
 	}

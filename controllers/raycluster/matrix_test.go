@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
@@ -225,7 +226,7 @@ func (c circumstances) cluster(t *testing.T) *unstructured.Unstructured {
 func TestEveryCircumstance(t *testing.T) {
 	for _, c := range everyCircumstance() {
 		u := c.cluster(t)
-		in := inputsFor(u, c.openShift, routers, func(in *Inputs) {
+		in := inputsFor(u, c.openShift, routers, func(in *resources.Inputs) {
 			in.OAuth, in.MTLS = c.oauth, c.mtls
 			if c.domain {
 				in.IngressDomain = "apps.example.org"
@@ -260,12 +261,12 @@ func canonicalYAML(t *testing.T, o *unstructured.Unstructured) string {
 func TestWhatASuspensionKeeps(t *testing.T) {
 	for _, c := range everyCircumstance() {
 		u := c.cluster(t)
-		in := inputsFor(u, c.openShift, domain, func(in *Inputs) { in.OAuth, in.MTLS = c.oauth, c.mtls })
-		p, err := Build(raycluster.View(u.Object), in)
+		in := inputsFor(u, c.openShift, domain, func(in *resources.Inputs) { in.OAuth, in.MTLS = c.oauth, c.mtls })
+		p, err := resources.Build(raycluster.View(u.Object), in)
 		if err != nil {
 			t.Fatal(err)
 		}
-		kept, err := apply.Render(p.kept, ComponentName, u)
+		kept, err := apply.Render(p.Kept, ComponentName, u)
 		if err != nil {
 			t.Fatal(err)
 		}

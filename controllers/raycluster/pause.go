@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
@@ -20,7 +21,7 @@ const pauseRetry = time.Minute
 
 // paused tells whether a cluster is left alone but for its policies and certificates. All editors of a RayCluster can set the
 // annotation, so it counts with an administrator's word only: the setting, or the same annotation on the namespace.
-func (r *clusters) paused(ctx context.Context, cluster *unstructured.Unstructured, in Inputs) (bool, time.Duration, error) {
+func (r *clusters) paused(ctx context.Context, cluster *unstructured.Unstructured, in resources.Inputs) (bool, time.Duration, error) {
 	known := r.memory.of(cluster)
 	if !in.Mode.Active() || !isPaused(cluster.GetAnnotations()) {
 		known.resolve(topicPaused)

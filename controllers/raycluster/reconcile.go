@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/certificates"
+	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
@@ -101,11 +102,11 @@ func (r *clusters) around(ctx context.Context, cluster *unstructured.Unstructure
 	if !ready {
 		return lookAgain, nil
 	}
-	p, err := Build(c, in)
+	p, err := resources.Build(c, in)
 	if err != nil {
 		return 0, fmt.Errorf("building the objects of the RayCluster: %w", err)
 	}
-	if p.binding, err = r.bindingFor(ctx, cluster, c, p); err != nil {
+	if p.Binding, err = r.bindingFor(ctx, cluster, c, p); err != nil {
 		return 0, err
 	}
 	paused, again, err := r.paused(ctx, cluster, in)
@@ -119,13 +120,13 @@ func (r *clusters) around(ctx context.Context, cluster *unstructured.Unstructure
 		return work.retry, errors.Join(work.errs...)
 	}
 	if stands {
-		work.add(r.apply(ctx, cluster, "not everything around the cluster could be made", p.exposing))
+		work.add(r.apply(ctx, cluster, "not everything around the cluster could be made", p.Exposing))
 	}
 	if len(work.errs) == 0 {
 		r.memory.of(cluster).resolve(topicApply)
 	}
-	work.add(0, r.prune(ctx, cluster, c, append(p.all(), certificates.Wanted(c, in.forCertificates(c))...)))
-	if p.binding == nil {
+	work.add(0, r.prune(ctx, cluster, c, append(p.All(), certificates.Wanted(c, forCertificates(in, c))...)))
+	if p.Binding == nil {
 		work.add(0, r.unbind(ctx, cluster, c))
 	}
 	work.add(0, r.reinject(ctx, cluster, c, in))
@@ -136,18 +137,18 @@ func (r *clusters) around(ctx context.Context, cluster *unstructured.Unstructure
 
 // guard makes what guards a cluster: policies, certificates, and what the sidecar needs. It tells whether all of it stands, before
 // which nothing is exposed. A paused cluster has its policies, and its certificates renewed.
-func (r *clusters) guard(ctx context.Context, work *work, cluster *unstructured.Unstructured, c raycluster.Cluster, in Inputs, p plan, paused bool) bool {
+func (r *clusters) guard(ctx context.Context, work *work, cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs, p resources.Plan, paused bool) bool {
 	failures, retry := len(work.errs), work.retry
 	work.retry = 0
-	work.add(r.apply(ctx, cluster, "the cluster is not published before its NetworkPolicies stand", p.policies))
+	work.add(r.apply(ctx, cluster, "the cluster is not published before its NetworkPolicies stand", p.Policies))
 	if !paused {
-		work.add(r.apply(ctx, cluster, "the dashboard is not published before its guard stands", p.guards))
-		work.add(r.bind(ctx, cluster, c, p.binding))
+		work.add(r.apply(ctx, cluster, "the dashboard is not published before its guard stands", p.Guards))
+		work.add(r.bind(ctx, cluster, c, p.Binding))
 	}
 	stands := len(work.errs) == failures && work.retry == 0 // a retry means that a foreign object has one of the names
 	work.add(retry, nil)
 	if in.Mode.Active() {
-		work.add(r.certificates.Keep(ctx, cluster, in.forCertificates(c), &r.memory.of(cluster).certificates))
+		work.add(r.certificates.Keep(ctx, cluster, forCertificates(in, c), &r.memory.of(cluster).certificates))
 	}
 	return stands && len(work.errs) == failures
 }

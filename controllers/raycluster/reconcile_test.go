@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
@@ -380,15 +381,19 @@ func TestABindingForAClusterThatIsGone(t *testing.T) {
 	s := newScene(t)
 	u := clusterFrom(t, demoCluster(hashedVersion, plainHead))
 	c := raycluster.View(u.Object)
-	if _, err := s.bind(t.Context(), u, c, binding(c)); err != nil || len(s.writes) > 0 {
+	p, err := resources.Build(c, inputsFor(u, true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.bind(t.Context(), u, c, p.Binding); err != nil || len(s.writes) > 0 {
 		t.Errorf("writes %q, error %v", s.writes, err)
 	}
 	again := s.put(demoCluster(hashedVersion, plainHead))
 	u.SetUID("another")
-	if _, err := s.bind(t.Context(), u, c, binding(c)); err != nil || len(s.writes) > 0 {
+	if _, err := s.bind(t.Context(), u, c, p.Binding); err != nil || len(s.writes) > 0 {
 		t.Errorf("writes %q, error %v for a cluster that was recreated", s.writes, err)
 	}
-	if _, err := s.bind(t.Context(), again, c, binding(c)); err != nil || len(s.writes) != 2 {
+	if _, err := s.bind(t.Context(), again, c, p.Binding); err != nil || len(s.writes) != 2 {
 		t.Errorf("writes %q, error %v", s.writes, err)
 	}
 }

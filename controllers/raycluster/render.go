@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/certificates"
+	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
@@ -41,36 +42,36 @@ func Render(in RenderInputs, object *unstructured.Unstructured) (objects []*unst
 	if !inputs.Mode.Active() {
 		return []*unstructured.Unstructured{cluster}, append(notes, "nothing is made for RayCluster "+c.Name()+": "+inputs.Mode.Skip), nil
 	}
-	p, err := Build(c, inputs)
+	p, err := resources.Build(c, inputs)
 	if err != nil {
 		return nil, nil, fmt.Errorf("building the objects of the RayCluster: %w", err)
 	}
-	desired := slices.Concat(p.policies, p.guards)
-	if p.binding != nil && !p.keepsBinding {
-		desired = append(desired, *p.binding)
+	desired := slices.Concat(p.Policies, p.Guards)
+	if p.Binding != nil && !p.KeepsBinding {
+		desired = append(desired, *p.Binding)
 		cluster.SetFinalizers(append(cluster.GetFinalizers(), raycluster.Finalizer))
 	}
-	issued, secrets := certificates.Render(cluster, inputs.forCertificates(c))
-	desired = append(append(desired, issued...), p.exposing...)
+	issued, secrets := certificates.Render(cluster, forCertificates(inputs, c))
+	desired = append(append(desired, issued...), p.Exposing...)
 	around, err := apply.Render(desired, ComponentName, cluster)
 	if err != nil {
 		return nil, nil, err
 	}
 	blank(around, c.Names().CookieSecret)
-	if inputs.Mode.Auth == raycluster.AuthOAuth && inputs.published(c) {
+	if inputs.Mode.Auth == raycluster.AuthOAuth && inputs.Published(c) {
 		secrets = append(secrets, c.Names().CookieSecret)
 	}
 	if len(secrets) > 0 {
 		notes = append(notes, "the data of these Secrets is made at random in the cluster: "+strings.Join(secrets, ", "))
 	}
-	if inputs.missingDomain(c) {
+	if inputs.MissingDomain(c) {
 		notes = append(notes, "the dashboard is not published: the domain of the cluster is unknown; set raycluster.ingressDomain")
 	}
 	return append([]*unstructured.Unstructured{cluster}, around...), notes, nil
 }
 
 // inputs are those of a controller that reads the cluster for the first time.
-func (in RenderInputs) inputs(c raycluster.Cluster) Inputs {
+func (in RenderInputs) inputs(c raycluster.Cluster) resources.Inputs {
 	out := newInputs(c, in.Settings, in.Served, in.Domain)
 	if out.KubeRay = in.Settings.KubeRayNamespaces; len(out.KubeRay) == 0 {
 		out.KubeRay = in.KubeRay

@@ -6,10 +6,12 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/pods"
+	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
@@ -19,8 +21,8 @@ var podKind = corev1.SchemeGroupVersion.WithKind("Pod")
 // repairPulls deletes pods that cannot get their image and were made before their account had its pull secrets, which
 // OpenShift adds a moment after it was made; KubeRay replaces them. A pod that runs is never touched, and none twice.
 // Users who list pull secrets themselves know what they do.
-func (r *clusters) repairPulls(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, in Inputs) error {
-	if !in.Mode.Active() || !in.OpenShift || !in.guard(c).Sidecar() || c.HasPullSecrets() || !in.published(c) {
+func (r *clusters) repairPulls(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs) error {
+	if !in.Mode.Active() || !in.OpenShift || !in.Guard(c).Sidecar() || c.HasPullSecrets() || !in.Published(c) {
 		return nil
 	}
 	known := r.memory.of(cluster)
@@ -65,4 +67,21 @@ func (r *clusters) missingPullSecret(ctx context.Context, pod *corev1.Pod) (stri
 		}
 	}
 	return "", nil
+}
+
+// outdated tells whether the pod templates have what is switched off.
+func outdated(c raycluster.Cluster, in resources.Inputs) bool {
+	has := c.Injected()
+	return !in.Mode.Auth.Sidecar() && has.Sidecar.Sidecar() || !in.Mode.MTLS && has.MTLS
+}
+
+// reinject has admission bring the pod templates of a suspended cluster up to date, which has no pods that could differ from
+// them. An empty patch triggers the webhook, which does the work; once for each generation, for the webhook may not be there.
+func (r *clusters) reinject(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs) error {
+	known := r.memory.of(cluster)
+	if !in.Mode.Active() || !c.Suspended() || !outdated(c, in) || known.asked == cluster.GetGeneration() {
+		return nil
+	}
+	known.asked = cluster.GetGeneration()
+	return r.patch(ctx, cluster, "pod templates", func(*metav1.PartialObjectMetadata) {})
 }

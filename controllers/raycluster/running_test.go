@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
@@ -119,7 +120,7 @@ func TestTokenOfRayIsProvedByThePods(t *testing.T) {
 func TestTokenOfAnOldImageIsNotPublished(t *testing.T) {
 	u := clusterFrom(t, demoCluster(hashedVersion, "spec: {rayVersion: 2.52.0, authOptions: {mode: token}, "+
 		"headGroupSpec: {template: {spec: {containers: [{name: ray-head, image: 'quay.io/modh/ray:2.47.1-py311-cu121'}]}}}}"))
-	for _, changes := range [][]func(*Inputs){nil, {trusting}, {trusting, heads(raycluster.Injected{})}, {noOAuth}} {
+	for _, changes := range [][]func(*resources.Inputs){nil, {trusting}, {trusting, heads(raycluster.Injected{})}, {noOAuth}} {
 		for _, o := range built(t, u, inputsFor(u, true, changes...)) {
 			if to, _, _ := unstructured.NestedString(o.Object, "spec", "to", "name"); o.GetKind() == "Route" && to == "demo-head-svc" {
 				t.Errorf("a Route leads to the bare dashboard: %v", o.Object["spec"])

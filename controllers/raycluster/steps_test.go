@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/raytest"
+	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
@@ -211,13 +212,13 @@ func TestModeInForce(t *testing.T) {
 		"issued by the operator": {fmt.Sprintf(injectedHead, "oauth-proxy"), raycluster.IssuerOperator}, "issued in the pods": {mutualHead, raycluster.IssuerPod},
 	} {
 		u := clusterFrom(t, demoCluster("", tc.spec))
-		in := inputsFor(u, true, noOAuth, func(in *Inputs) { in.MTLS = false })
-		if mode := in.inForce(raycluster.View(u.Object)); !mode.MTLS || mode.Issuer != tc.issuer {
+		in := inputsFor(u, true, noOAuth, func(in *resources.Inputs) { in.MTLS = false })
+		if mode := in.InForce(raycluster.View(u.Object)); !mode.MTLS || mode.Issuer != tc.issuer {
 			t.Errorf("%s: %+v", name, mode)
 		}
 	}
 	u := clusterFrom(t, demoCluster("", "spec: {managedBy: kueue.x-k8s.io/multikueue}"))
-	if mode := inputsFor(u, true).inForce(raycluster.View(u.Object)); mode.Active() {
+	if mode := inputsFor(u, true).InForce(raycluster.View(u.Object)); mode.Active() {
 		t.Errorf("%+v", mode)
 	}
 }

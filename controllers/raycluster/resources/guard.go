@@ -1,4 +1,4 @@
-package raycluster
+package resources
 
 import (
 	"encoding/json"
@@ -28,7 +28,7 @@ const (
 func guardObjects(c raycluster.Cluster, in Inputs) (apply.Desired, error) {
 	var desired apply.Desired
 	n := c.Names()
-	switch in.guard(c) {
+	switch in.Guard(c) {
 	case raycluster.AuthOAuth:
 		account, err := redirectingAccount(c)
 		if err != nil {

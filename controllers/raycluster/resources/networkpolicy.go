@@ -1,4 +1,4 @@
-package raycluster
+package resources
 
 import (
 	"slices"
@@ -75,7 +75,7 @@ func kubeRayPorts(c raycluster.Cluster) []int32 {
 // routedRules let the routers of the cluster to what is published and authenticates no one.
 func routedRules(c raycluster.Cluster, in Inputs) []*rule {
 	var rules []*rule
-	if routers := in.routers(); in.exposure(c) == bare && len(routers) > 0 {
+	if routers := in.routers(); in.Exposure(c) == Bare && len(routers) > 0 {
 		rules = append(rules, from([]int32{raycluster.PortDashboard}, inNamespaces(routers)))
 	}
 	if serves(c) {

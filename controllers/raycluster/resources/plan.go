@@ -1,4 +1,4 @@
-package raycluster
+package resources
 
 import (
 	"maps"
@@ -34,9 +34,9 @@ type Inputs struct {
 	Cookie []byte
 }
 
-// guard is how the dashboard is guarded: as it is wanted, or by a sidecar that pods have, or will have, though it is not wanted
+// Guard is how the dashboard is guarded: as it is wanted, or by a sidecar that pods have, or will have, though it is not wanted
 // any more.
-func (in Inputs) guard(c raycluster.Cluster) raycluster.Auth {
+func (in Inputs) Guard(c raycluster.Cluster) raycluster.Auth {
 	for _, has := range append(slices.Clone(in.Heads), c.Injected()) {
 		if !in.Mode.Auth.Sidecar() && has.Sidecar.Sidecar() {
 			return has.Sidecar
@@ -45,13 +45,13 @@ func (in Inputs) guard(c raycluster.Cluster) raycluster.Auth {
 	return in.Mode.Auth
 }
 
-// inForce is the mode as the pods are made: what is switched off stays in force while pods or their templates need it.
-func (in Inputs) inForce(c raycluster.Cluster) raycluster.Mode {
+// InForce is the mode as the pods are made: what is switched off stays in force while pods or their templates need it.
+func (in Inputs) InForce(c raycluster.Cluster) raycluster.Mode {
 	mode := in.Mode
 	if !mode.Active() {
 		return mode
 	}
-	mode.Auth = in.guard(c)
+	mode.Auth = in.Guard(c)
 	for _, has := range []raycluster.Injected{c.Injected(), in.Mounted} {
 		if !mode.MTLS && has.MTLS {
 			mode = mode.WithCertificatesOf(has)
@@ -60,9 +60,9 @@ func (in Inputs) inForce(c raycluster.Cluster) raycluster.Mode {
 	return mode
 }
 
-// lingers tells that a sidecar is there which is not wanted any more. What it needs is kept, but not made: a user can write a
+// Lingers tells that a sidecar is there which is not wanted any more. What it needs is kept, but not made: a user can write a
 // sidecar like ours into the template while nothing keeps them from it.
-func (in Inputs) lingers(c raycluster.Cluster) bool { return in.guard(c) != in.Mode.Auth }
+func (in Inputs) Lingers(c raycluster.Cluster) bool { return in.Guard(c) != in.Mode.Auth }
 
 // encrypted tells whether the client port speaks TLS: all heads that run have to, and the next one too where none runs. A wish
 // alone encrypts nothing, nor does a template in front of older pods.
@@ -74,93 +74,95 @@ func (in Inputs) encrypted(c raycluster.Cluster) bool {
 	return in.Mode.MTLS && !slices.ContainsFunc(in.Heads, plain)
 }
 
-// exposure is how far a dashboard is published.
-type exposure int
+// Exposure is how far a dashboard is published.
+type Exposure int
 
 const (
-	unpublished exposure = iota
-	// untouched publishes what is published already, and nothing else: there is no pod to be judged by.
-	untouched
-	guarded
-	// bare publishes the port of the dashboard itself.
-	bare
+	// Unpublished publishes nothing.
+	Unpublished Exposure = iota
+	// Untouched publishes what is published already, and nothing else: there is no pod to be judged by.
+	Untouched
+	// Guarded publishes the sidecar.
+	Guarded
+	// Bare publishes the port of the dashboard itself.
+	Bare
 )
 
-// exposure of the dashboard. Its own port is published by the word of an administrator only, and where that is that Ray asks for
+// Exposure of the dashboard. Its own port is published by the word of an administrator only, and where that is that Ray asks for
 // a token, while all heads that run do.
-func (in Inputs) exposure(c raycluster.Cluster) exposure {
+func (in Inputs) Exposure(c raycluster.Cluster) Exposure {
 	switch {
-	case in.Publish == config.PublishNone || !in.published(c):
-		return unpublished
-	case in.guard(c).Sidecar() && in.viaGateway():
-		return unpublished // a gateway speaks plain text to what it leads to, and a sidecar TLS
-	case in.lingers(c):
-		return untouched
-	case in.guard(c).Sidecar():
-		return guarded
+	case in.Publish == config.PublishNone || !in.Published(c):
+		return Unpublished
+	case in.Guard(c).Sidecar() && in.ViaGateway():
+		return Unpublished // a gateway speaks plain text to what it leads to, and a sidecar TLS
+	case in.Lingers(c):
+		return Untouched
+	case in.Guard(c).Sidecar():
+		return Guarded
 	case in.Mode.Auth == raycluster.AuthRay && len(in.Heads) == 0:
-		return untouched
+		return Untouched
 	case in.Mode.Auth == raycluster.AuthRay && slices.ContainsFunc(in.Heads, func(has raycluster.Injected) bool { return !has.RayToken }),
 		in.Mode.Auth == raycluster.AuthNone && in.OpenShift && in.Publish == config.PublishAuto:
-		return unpublished
+		return Unpublished
 	default:
-		return bare
+		return Bare
 	}
 }
 
-// viaGateway tells whether dashboards are published by a gateway.
-func (in Inputs) viaGateway() bool { return in.Publish == config.PublishGateway && in.Gateway }
+// ViaGateway tells whether dashboards are published by a gateway.
+func (in Inputs) ViaGateway() bool { return in.Publish == config.PublishGateway && in.Gateway }
 
-// published tells whether there are pods to be reached.
-func (in Inputs) published(c raycluster.Cluster) bool { return !c.Suspended() }
+// Published tells whether there are pods to be reached.
+func (in Inputs) Published(c raycluster.Cluster) bool { return !c.Suspended() }
 
-// plan is everything around one RayCluster, in the order in which it is made.
-type plan struct {
+// Plan is everything around one RayCluster, in the order in which it is made.
+type Plan struct {
 	// policies keep strangers from the pods, guards are what the sidecar needs.
-	policies, guards apply.Desired
+	Policies, Guards apply.Desired
 	// binding lets the sidecar's account review tokens; nil when there is no sidecar. With keepsBinding it is not made.
-	binding      *apply.Object
-	keepsBinding bool
+	Binding      *apply.Object
+	KeepsBinding bool
 	// exposing are Services, Routes and the like. They come when all before stands.
-	exposing apply.Desired
+	Exposing apply.Desired
 	// kept stay as they are if they exist, and are not made: a suspended cluster keeps its identity.
-	kept apply.Desired
+	Kept apply.Desired
 }
 
-// all are the objects in the namespace of the cluster that are not removed.
-func (p plan) all() apply.Desired {
-	return slices.Concat(p.policies, p.guards, p.exposing, p.kept)
+// All are the objects in the namespace of the cluster that are not removed.
+func (p Plan) All() apply.Desired {
+	return slices.Concat(p.Policies, p.Guards, p.Exposing, p.Kept)
 }
 
 // Build plans the objects around a cluster. It is a pure function.
-func Build(c raycluster.Cluster, in Inputs) (plan, error) {
+func Build(c raycluster.Cluster, in Inputs) (Plan, error) {
 	if !in.Mode.Active() {
-		return plan{}, nil
+		return Plan{}, nil
 	}
-	p := plan{policies: policies(c, in)}
+	p := Plan{Policies: policies(c, in)}
 	guards, err := guardObjects(c, in)
 	if err != nil {
-		return plan{}, err
+		return Plan{}, err
 	}
 	var front apply.Desired
-	if in.guard(c).Sidecar() {
-		front.Add(proxyService(c, in.guard(c)))
+	if in.Guard(c).Sidecar() {
+		front.Add(proxyService(c, in.Guard(c)))
 	}
-	if p.keepsBinding = in.lingers(c); p.keepsBinding || !in.published(c) {
-		p.kept = append(guards, front...)
+	if p.KeepsBinding = in.Lingers(c); p.KeepsBinding || !in.Published(c) {
+		p.Kept = append(guards, front...)
 	} else {
-		p.guards, p.exposing = guards, front
+		p.Guards, p.Exposing = guards, front
 	}
-	if in.guard(c).Sidecar() && in.published(c) {
-		p.binding = binding(c)
+	if in.Guard(c).Sidecar() && in.Published(c) {
+		p.Binding = binding(c)
 	}
-	switch in.exposure(c) {
-	case untouched:
-		p.kept = append(p.kept, dashboard(c, in)...)
-	case guarded, bare:
-		p.exposing = append(p.exposing, dashboard(c, in)...)
+	switch in.Exposure(c) {
+	case Untouched:
+		p.Kept = append(p.Kept, dashboard(c, in)...)
+	case Guarded, Bare:
+		p.Exposing = append(p.Exposing, dashboard(c, in)...)
 	}
-	p.exposing = append(p.exposing, clientPort(c, in)...)
+	p.Exposing = append(p.Exposing, clientPort(c, in)...)
 	return p, nil
 }
 

@@ -1,4 +1,4 @@
-package raycluster
+package resources
 
 import (
 	routev1 "github.com/openshift/api/route/v1"
@@ -19,7 +19,7 @@ import (
 func dashboard(c raycluster.Cluster, in Inputs) apply.Desired {
 	var desired apply.Desired
 	switch {
-	case in.viaGateway():
+	case in.ViaGateway():
 		desired.Add(dashboardHTTPRoute(c, in))
 	case in.OpenShift:
 		desired.Add(dashboardRoute(c, in))
@@ -34,7 +34,7 @@ func dashboard(c raycluster.Cluster, in Inputs) apply.Desired {
 func clientPort(c raycluster.Cluster, in Inputs) apply.Desired {
 	var desired apply.Desired
 	switch {
-	case in.Publish == config.PublishNone || !in.published(c) || !in.encrypted(c):
+	case in.Publish == config.PublishNone || !in.Published(c) || !in.encrypted(c):
 	case in.OpenShift:
 		desired.Add(clientRoute(c, in))
 	case in.Domain != "":
@@ -43,14 +43,14 @@ func clientPort(c raycluster.Cluster, in Inputs) apply.Desired {
 	return desired
 }
 
-// missingDomain tells that nothing is published for want of a domain.
-func (in Inputs) missingDomain(c raycluster.Cluster) bool {
-	return in.exposure(c) > unpublished && !in.viaGateway() && !in.OpenShift && in.Domain == ""
+// MissingDomain tells that nothing is published for want of a domain.
+func (in Inputs) MissingDomain(c raycluster.Cluster) bool {
+	return in.Exposure(c) > Unpublished && !in.ViaGateway() && !in.OpenShift && in.Domain == ""
 }
 
 // front is what leads to a dashboard within the cluster: the sidecar, or the head where there is none.
 func front(c raycluster.Cluster, in Inputs) (service, port string) {
-	if in.guard(c).Sidecar() {
+	if in.Guard(c).Sidecar() {
 		return c.Names().ProxyService, raycluster.PortProxyName
 	}
 	return c.Names().HeadService, raycluster.PortDashboardName
@@ -62,7 +62,7 @@ func dashboardRoute(c raycluster.Cluster, in Inputs) runtime.ApplyConfiguration 
 	tls := &routev1.TLSConfig{
 		Termination: routev1.TLSTerminationEdge, InsecureEdgeTerminationPolicy: routev1.InsecureEdgeTerminationPolicyRedirect,
 	}
-	if in.guard(c).Sidecar() {
+	if in.Guard(c).Sidecar() {
 		tls.Termination = routev1.TLSTerminationReencrypt
 	}
 	service, port := front(c, in)
@@ -99,7 +99,7 @@ func longHost(natural, host string, in Inputs) string {
 // dashboardIngress has no class: that of the cluster counts.
 func dashboardIngress(c raycluster.Cluster, in Inputs) runtime.ApplyConfiguration {
 	var annotations map[string]string
-	if in.guard(c).Sidecar() {
+	if in.Guard(c).Sidecar() {
 		annotations = map[string]string{"nginx.ingress.kubernetes.io/backend-protocol": "HTTPS"}
 	}
 	service, port := front(c, in)
