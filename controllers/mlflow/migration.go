@@ -28,12 +28,10 @@ import (
 // planMigration decides what this pass does about the migration. It writes nothing, and reads from the API server only
 // when a migration is asked for and not settled by what is recorded.
 func (r *objects) planMigration(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs) (migration.Decision, error) {
-	f, err := migration.FactsOf(m, in, r.clock.Now())
-	if err != nil {
-		return migration.Decision{}, failBuild(m, err)
-	}
+	f := migration.FactsOf(m, in, r.clock.Now())
 	d := migration.Decide(&f)
 	if d.Step == migration.StepLook {
+		var err error
 		if f.Live, err = r.look(ctx, m, in, &f); err != nil {
 			return migration.Decision{}, failMigration(m, err)
 		}
@@ -98,11 +96,7 @@ func (r *objects) carryOut(ctx context.Context, m *mlflowv1.MLflow, in resources
 func (r *objects) takeStep(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, d *migration.Decision) error {
 	switch d.Step {
 	case migration.StepCreate:
-		job, err := resources.MigrationJob(m, in, d.Record.Force)
-		if err != nil {
-			return failBuild(m, err)
-		}
-		err = r.applier.Create(ctx, m, apply.Object{Config: job})
+		err := r.applier.Create(ctx, m, apply.Object{Config: resources.MigrationJob(m, in, d.Record.Force)})
 		if _, taken := errors.AsType[*apply.ForeignError](err); taken {
 			return &reconciler.Wait{For: failMigration(m, err).Error(), Retry: migration.WatchDelay}
 		}

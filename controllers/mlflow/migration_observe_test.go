@@ -79,10 +79,7 @@ func livePod(name string, labels map[string]string, phase corev1.PodPhase) *core
 func looked(t *testing.T, r *objects, m *mlflowv1.MLflow) *migration.World {
 	t.Helper()
 	in := r.inputs()
-	f, err := migration.FactsOf(m, in, midday)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := migration.FactsOf(m, in, midday)
 	world, err := r.look(t.Context(), m, in, &f)
 	if err != nil {
 		t.Fatal(err)

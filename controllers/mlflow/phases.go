@@ -66,7 +66,7 @@ func (r *objects) reconcile(ctx context.Context, m *mlflowv1.MLflow) error {
 }
 
 func (r *objects) run(ctx context.Context, m *mlflowv1.MLflow, aside *troubles) error {
-	if err := checkSpec(m); err != nil {
+	if err := resources.Check(m); err != nil {
 		return failBuild(m, err)
 	}
 	if err := r.keepClaim(ctx, m, aside); err != nil {
@@ -177,11 +177,7 @@ func cause(err error) error {
 }
 
 func (r *objects) createClaim(ctx context.Context, m *mlflowv1.MLflow) error {
-	claim, err := resources.PVC(m, r.inputs())
-	if err != nil {
-		return failBuild(m, err)
-	}
-	if err := r.applier.Apply(ctx, m, apply.Desired{claim}); err != nil {
+	if err := r.applier.Apply(ctx, m, apply.Desired{resources.PVC(m, r.inputs())}); err != nil {
 		return notApplied(m, err)
 	}
 	return nil
@@ -219,10 +215,7 @@ func (r *objects) applyObjects(ctx context.Context, m *mlflowv1.MLflow, aside *t
 		failApply(m, err)
 		return err
 	}
-	p, err := resources.NewPlan(m, in)
-	if err != nil {
-		return failBuild(m, err)
-	}
+	p := resources.NewPlan(m, in)
 	resources.Stamp(p.Server, stamp)
 	migration, err := r.planMigration(ctx, m, in)
 	if err != nil {
@@ -295,10 +288,7 @@ func (r *objects) stamp(ctx context.Context, m *mlflowv1.MLflow, namespace strin
 		return reference.Stamp{}, err
 	}
 	if resources.Archives(m) {
-		ref, hash, err := resources.ArchivalReference(m)
-		if err != nil {
-			return reference.Stamp{}, err
-		}
+		ref, hash := resources.ArchivalReference(m)
 		refs, resolved.Hashes[ref.ID()] = append(refs, ref), hash
 	}
 	return reference.NextOn(d, resolved.Hashes, refs)

@@ -19,20 +19,13 @@ func Render(settings Settings, served capability.Set, object *unstructured.Unstr
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, m, true); err != nil {
 		return nil, fmt.Errorf("decoding MLflow %s: %w", object.GetName(), err)
 	}
-	if err := checkSpec(m); err != nil {
-		return nil, fmt.Errorf("building the objects of MLflow %s: %w", m.Name, err)
-	}
 	desired, err := resources.Build(m, settings.Inputs(served))
 	if err != nil {
 		return nil, fmt.Errorf("building the objects of MLflow %s: %w", m.Name, err)
 	}
 	if m.Status.Version == "" {
 		m.Generation = max(m.Generation, 1)
-		job, err := resources.MigrationJob(m, settings.Inputs(served), "")
-		if err != nil {
-			return nil, fmt.Errorf("building the migration Job of MLflow %s: %w", m.Name, err)
-		}
-		desired.Add(job)
+		desired.Add(resources.MigrationJob(m, settings.Inputs(served), ""))
 	}
 	return apply.Render(desired, ComponentName, m)
 }

@@ -3,6 +3,8 @@ package resources
 import (
 	"encoding/json"
 	"fmt"
+
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 )
 
 // Apply turns an API value that a user wrote into the apply configuration T of
@@ -32,4 +34,19 @@ func ApplyEach[T, F any](from []F) ([]T, error) {
 		into = append(into, *one)
 	}
 	return into, nil
+}
+
+// MustApply is Apply where both types are generated from one type of Kubernetes. That they do not agree is a mistake in the
+// program, about which it panics.
+func MustApply[T any](from any) *T {
+	into, err := Apply[T](from)
+	utilruntime.Must(err)
+	return into
+}
+
+// MustApplyEach is MustApply for every element of a list. It gives nil for an empty list.
+func MustApplyEach[T, F any](from []F) []T {
+	into, err := ApplyEach[T](from)
+	utilruntime.Must(err)
+	return into
 }

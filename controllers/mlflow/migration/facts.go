@@ -111,11 +111,7 @@ type JobState struct {
 }
 
 // FactsOf collects what the object itself tells.
-func FactsOf(m *mlflowv1.MLflow, in resources.Inputs, now time.Time) (Facts, error) {
-	stores, err := resources.StoresHash(m)
-	if err != nil {
-		return Facts{}, err
-	}
+func FactsOf(m *mlflowv1.MLflow, in resources.Inputs, now time.Time) Facts {
 	f := Facts{
 		Now:        now,
 		Generation: m.Generation,
@@ -123,7 +119,7 @@ func FactsOf(m *mlflowv1.MLflow, in resources.Inputs, now time.Time) (Facts, err
 		Recorded:   m.Status.Version,
 		Always:     m.Spec.Migration != nil && m.Spec.Migration.Mode == mlflowv1.MigrateAlways,
 		Image:      resources.ImageOf(m, in),
-		Stores:     stores,
+		Stores:     resources.StoresHash(m),
 		JobName:    resources.MigrationJobName(m, in),
 	}
 	if text, present := m.Annotations[ForceAnnotation]; present {
@@ -135,7 +131,7 @@ func FactsOf(m *mlflowv1.MLflow, in resources.Inputs, now time.Time) (Facts, err
 	if m.Status.Migration != nil {
 		f.Record = *m.Status.Migration
 	}
-	return f, nil
+	return f
 }
 
 // requested follows the reference: annotation, version, a condition of this generation that is not true, mode. Our own

@@ -1,13 +1,10 @@
 package resources
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"errors"
 	"fmt"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	batchv1ac "k8s.io/client-go/applyconfigurations/batch/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/yaml"
@@ -67,35 +64,27 @@ func archivalText(m *mlflowv1.MLflow) (string, error) {
 }
 
 // archivalSettings is the ConfigMap with the file, if archival is on.
-func archivalSettings(m *mlflowv1.MLflow, in Inputs) ([]runtime.ApplyConfiguration, error) {
+func archivalSettings(m *mlflowv1.MLflow, in Inputs) []runtime.ApplyConfiguration {
 	if !Archives(m) {
-		return nil, nil
-	}
-	if m.Spec.Storage == nil && strings.HasPrefix(m.Spec.TraceArchival.Location, "file://") {
-		return nil, errors.New("storage must be enabled when traceArchival.location uses file-based storage: add spec.storage")
+		return nil
 	}
 	text, err := archivalText(m)
-	if err != nil {
-		return nil, err
-	}
+	utilruntime.Must(err) // see Check
 	return []runtime.ApplyConfiguration{
 		corev1ac.ConfigMap(Suffixed(archivalConfigName, m), in.Namespace).
 			WithLabels(Labels(NameOf(m))).
 			WithData(map[string]string{archivalFile: text}),
-	}, nil
+	}
 }
 
 // ArchivalReference is the file as something that the server consumes. Its hash
 // is that of what is about to be written, so that file and server change in one
 // pass.
-func ArchivalReference(m *mlflowv1.MLflow) (reference.Reference, string, error) {
+func ArchivalReference(m *mlflowv1.MLflow) (ref reference.Reference, hash string) {
 	text, err := archivalText(m)
-	if err != nil {
-		return reference.Reference{}, "", err
-	}
-	sum := sha256.Sum256([]byte(text))
-	ref := reference.Reference{Kind: reference.ConfigMap, Name: Suffixed(archivalConfigName, m), Keys: []string{archivalFile}}
-	return ref, hex.EncodeToString(sum[:8]), nil
+	utilruntime.Must(err) // see Check
+	ref = reference.Reference{Kind: reference.ConfigMap, Name: Suffixed(archivalConfigName, m), Keys: []string{archivalFile}}
+	return ref, ShortHash(text)
 }
 
 // withArchival gives a pod the file and tells it where it is.
@@ -119,34 +108,17 @@ func archivalEnv(m *mlflowv1.MLflow) []envVar {
 }
 
 // archiver moves old traces from the database to the archive.
-func archiver(m *mlflowv1.MLflow, in Inputs) (*batchv1ac.CronJobApplyConfiguration, error) {
-	if !Archives(m) {
-		return nil, nil
-	}
-	authorities, err := withCABundle(m, in, caSources(m, in))
-	if err != nil {
-		return nil, err
-	}
-	backend, err := backendVar(m)
-	if err != nil {
-		return nil, err
-	}
+func archiver(m *mlflowv1.MLflow, in Inputs) *batchv1ac.CronJobApplyConfiguration {
+	authorities := withCABundle(m, in, caSources(m, in))
+	backend := backendVar(m)
 	backend.Name = new(envServerStore)
-	env, err := choreEnv(m, archivalEnv(m), append([]envVar{backend}, authorities.env...), platformEnv(in))
-	if err != nil {
-		return nil, err
-	}
-	needed, err := resourcesOf("traceArchival.resources", m.Spec.TraceArchival.Resources, choreResources())
-	if err != nil {
-		return nil, err
-	}
 	return cronJob(m, in, chore{
 		name:      ArchivalBaseName,
 		schedule:  m.Spec.TraceArchival.Schedule,
 		account:   archivalAccount,
 		command:   []string{"python3.12", "-c", archivalProgram},
-		env:       env,
-		resources: needed,
+		env:       choreEnv(m, archivalEnv(m), append([]envVar{backend}, authorities.env...), platformEnv(in)),
+		resources: resourcesOf(m.Spec.TraceArchival.Resources, choreResources()),
 		parts:     []part{withScratch(m), withArchival(m), withStorage(m), authorities},
 	})
 }

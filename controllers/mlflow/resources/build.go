@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	batchv1ac "k8s.io/client-go/applyconfigurations/batch/v1"
-
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 )
@@ -79,62 +77,40 @@ func (p *Plan) All() apply.Desired { return slices.Concat(p.Server, p.Chores, p.
 
 // Build lists the objects of an MLflow in the order in which they are to be
 // written: identity, permissions, storage and the server, then the jobs beside
-// it, and at last what publishes it. It fails when the spec cannot be
-// translated; the error names the field.
+// it, and at last what publishes it. It fails when the spec asks for what
+// cannot be; the error names the field.
 func Build(m *mlflowv1.MLflow, in Inputs) (apply.Desired, error) {
-	p, err := NewPlan(m, in)
-	return p.All(), err
+	if err := Check(m); err != nil {
+		return nil, err
+	}
+	p := NewPlan(m, in)
+	return p.All(), nil
 }
 
-// NewPlan builds every object of an MLflow but the Job of a migration.
-func NewPlan(m *mlflowv1.MLflow, in Inputs) (Plan, error) {
+// NewPlan builds every object of an MLflow that Check admits, but the Job of a migration.
+func NewPlan(m *mlflowv1.MLflow, in Inputs) Plan {
 	p := Plan{Server: append(accounts(m, in), sharedRBAC(m, in)...)}
-	settings, err := archivalSettings(m, in)
-	if err != nil {
-		return Plan{}, err
-	}
-	p.Server.Add(settings...)
+	p.Server.Add(archivalSettings(m, in)...)
 	if m.Spec.Storage != nil {
-		claim, err := PVC(m, in)
-		if err != nil {
-			return Plan{}, err
-		}
-		p.Server = append(p.Server, claim)
+		p.Server = append(p.Server, PVC(m, in))
 	}
-	policy, err := networkPolicy(m, in)
-	if err != nil {
-		return Plan{}, err
-	}
-	migration, err := migrationPolicy(m, in)
-	if err != nil {
-		return Plan{}, err
-	}
-	pod, err := deployment(m, in)
-	if err != nil {
-		return Plan{}, err
-	}
-	p.Server.Add(policy, migration, pod)
-	if p.Chores, err = chores(m, in); err != nil {
-		return Plan{}, err
-	}
+	p.Server.Add(networkPolicy(m, in), migrationPolicy(m, in), deployment(m, in))
+	p.Chores = chores(m, in)
 	p.Exposed = exposure(m, in)
-	return p, nil
+	return p
 }
 
-// Chores are the jobs beside the server that the spec asks for.
-func chores(m *mlflowv1.MLflow, in Inputs) (apply.Desired, error) {
+// chores are the jobs beside the server that the spec asks for.
+func chores(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 	var desired apply.Desired
-	desired.Add(collectorRBAC(m, in)...)
-	for _, build := range []func(*mlflowv1.MLflow, Inputs) (*batchv1ac.CronJobApplyConfiguration, error){collector, archiver} {
-		job, err := build(m, in)
-		if err != nil {
-			return nil, err
-		}
-		if job != nil {
-			desired.Add(job)
-		}
+	if m.Spec.GarbageCollection != nil {
+		desired.Add(collectorRBAC(m, in)...)
+		desired.Add(collector(m, in))
 	}
-	return desired, nil
+	if Archives(m) {
+		desired.Add(archiver(m, in))
+	}
+	return desired
 }
 
 // exposure leads to the server, as far as the cluster serves the kinds.

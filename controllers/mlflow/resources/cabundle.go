@@ -107,9 +107,9 @@ func caSources(m *mlflowv1.MLflow, in Inputs) []caSource {
 // withCABundle joins the authorities of the image and of the sources into one
 // file, and makes all clients in a pod trust it. It adds nothing when there are
 // no sources.
-func withCABundle(m *mlflowv1.MLflow, in Inputs, sources []caSource) (part, error) {
+func withCABundle(m *mlflowv1.MLflow, in Inputs, sources []caSource) part {
 	if len(sources) == 0 {
-		return part{}, nil
+		return part{}
 	}
 	var p part
 	for i, source := range sources {
@@ -118,42 +118,32 @@ func withCABundle(m *mlflowv1.MLflow, in Inputs, sources []caSource) (part, erro
 	p.volumes = append(p.volumes, corev1ac.Volume().WithName(combinedVolume).WithEmptyDir(corev1ac.EmptyDirVolumeSource()))
 	p.mounts = append(p.mounts, mount(combinedVolume, combinedPath).WithReadOnly(true))
 	p.env = certificateEnv(m, in)
-	combine, err := bundleContainer(m, in, sources, "combine-ca-bundles", combineProgram, needs("10m", "16Mi", "100m", "64Mi"))
-	if err != nil {
-		return part{}, err
-	}
-	p.initContainers = append(p.initContainers, combine)
-	return p, nil
+	p.initContainers = append(p.initContainers,
+		bundleContainer(m, in, sources, "combine-ca-bundles", combineProgram, needs("10m", "16Mi", "100m", "64Mi")))
+	return p
 }
 
 // withLiveCABundle is withCABundle for a pod that lives long: beside it runs a
 // program that keeps the file up to date.
-func withLiveCABundle(m *mlflowv1.MLflow, in Inputs, sources []caSource) (part, error) {
-	p, err := withCABundle(m, in, sources)
-	if err != nil || len(sources) == 0 {
-		return p, err
+func withLiveCABundle(m *mlflowv1.MLflow, in Inputs, sources []caSource) part {
+	p := withCABundle(m, in, sources)
+	if len(sources) == 0 {
+		return p
 	}
-	watch, err := bundleContainer(m, in, sources, "ca-bundle-watcher", watchProgram, needs("5m", "8Mi", "50m", "32Mi"))
-	if err != nil {
-		return part{}, err
-	}
+	watch := bundleContainer(m, in, sources, "ca-bundle-watcher", watchProgram, needs("5m", "8Mi", "50m", "32Mi"))
 	watch.Env = append([]envVar{value("CA_BUNDLE_WATCH_INTERVAL", "30")}, watch.Env...)
 	p.sidecars = append(p.sidecars, watch)
-	return p, nil
+	return p
 }
 
 func bundleContainer(m *mlflowv1.MLflow, in Inputs, sources []caSource, name, program string,
 	needed *corev1ac.ResourceRequirementsApplyConfiguration,
-) (*corev1ac.ContainerApplyConfiguration, error) {
-	security, err := containerSecurity(m)
-	if err != nil {
-		return nil, err
-	}
+) *corev1ac.ContainerApplyConfiguration {
 	container := imageContainer(m, in, name).
 		WithCommand("/bin/sh", "-c", program).
 		WithVolumeMounts(mount("tmp", tmpPath), mount(combinedVolume, combinedPath)).
 		WithResources(needed).
-		WithSecurityContext(security)
+		WithSecurityContext(containerSecurity(m))
 	var paths []string
 	for i, source := range sources {
 		paths = append(paths, source.path)
@@ -164,7 +154,7 @@ func bundleContainer(m *mlflowv1.MLflow, in Inputs, sources []caSource, name, pr
 		value("CA_BUNDLE_MOUNT_PATHS", strings.Join(paths, " ")),
 		value("CA_BUNDLE_OUTPUT", combinedBundle),
 	}
-	return container, nil
+	return container
 }
 
 // certificateEnv points every TLS client that a pod may use at the bundle. Those

@@ -30,13 +30,9 @@ const ChoreDeadline = 2 * 60 * 60
 // cronJob runs a chore in pods that are confined, placed and fed as those of
 // the server are. One run at a time: a pass that takes longer than the schedule
 // is not overtaken by the next.
-func cronJob(m *mlflowv1.MLflow, in Inputs, c chore) (*batchv1ac.CronJobApplyConfiguration, error) {
+func cronJob(m *mlflowv1.MLflow, in Inputs, c chore) *batchv1ac.CronJobApplyConfiguration {
 	name := Suffixed(c.name, m)
-	pod, err := chorePod(m, in, c)
-	if err != nil {
-		return nil, err
-	}
-	template := corev1ac.PodTemplateSpec().WithLabels(podLabelsOf(name, m)).WithSpec(pod)
+	template := corev1ac.PodTemplateSpec().WithLabels(podLabelsOf(name, m)).WithSpec(chorePod(m, in, c))
 	return batchv1ac.CronJob(name, in.Namespace).
 		WithLabels(Labels(name)).
 		WithSpec(batchv1ac.CronJobSpec().
@@ -46,48 +42,36 @@ func cronJob(m *mlflowv1.MLflow, in Inputs, c chore) (*batchv1ac.CronJobApplyCon
 			WithSuccessfulJobsHistoryLimit(3).
 			WithFailedJobsHistoryLimit(3).
 			WithJobTemplate(batchv1ac.JobTemplateSpec().
-				WithSpec(batchv1ac.JobSpec().WithBackoffLimit(1).WithActiveDeadlineSeconds(ChoreDeadline).WithTemplate(template)))), nil
+				WithSpec(batchv1ac.JobSpec().WithBackoffLimit(1).WithActiveDeadlineSeconds(ChoreDeadline).WithTemplate(template))))
 }
 
-func chorePod(m *mlflowv1.MLflow, in Inputs, c chore) (*corev1ac.PodSpecApplyConfiguration, error) {
-	security, err := containerSecurity(m)
-	if err != nil {
-		return nil, err
-	}
+func chorePod(m *mlflowv1.MLflow, in Inputs, c chore) *corev1ac.PodSpecApplyConfiguration {
 	container := imageContainer(m, in, c.name).
 		WithCommand(c.command...).
 		WithArgs(c.args...).
 		WithResources(c.resources).
-		WithSecurityContext(security)
-	container.Env = c.env
-	if container.EnvFrom, err = userEnvFrom(m); err != nil {
-		return nil, err
-	}
+		WithSecurityContext(containerSecurity(m))
+	container.Env, container.EnvFrom = c.env, userEnvFrom(m)
 	pod := corev1ac.PodSpec().
 		WithServiceAccountName(c.account).
 		WithAutomountServiceAccountToken(true).
 		WithRestartPolicy(corev1.RestartPolicyNever)
 	assemble(pod, container, c.parts)
-	if err := placePod(m, in, pod); err != nil {
-		return nil, err
-	}
+	placePod(m, in, pod)
 	joinServer(m, pod)
-	return pod, nil
+	return pod
 }
 
 // choreEnv is the environment of a chore: which workspaces there are and where
 // the data is, with what the chore itself needs around it, what the user wants,
 // and what comes after that. Names occur once, as for the server.
-func choreEnv(m *mlflowv1.MLflow, first, own, after []envVar) ([]envVar, error) {
-	spec, err := translateEnv(m)
-	if err != nil {
-		return nil, err
-	}
+func choreEnv(m *mlflowv1.MLflow, first, own, after []envVar) []envVar {
+	spec := translateEnv(m)
 	before := append([]envVar{value(envTelemetry, "true")}, first...)
 	before = append(before,
 		value(envWorkspaces, "true"),
 		value(envWorkspaceStore, workspaceStore))
 	before = append(before, spec.selector...)
 	before = append(before, spec.stores[0])
-	return mergeEnv(append(before, own...), spec.user, after), nil
+	return mergeEnv(append(before, own...), spec.user, after)
 }

@@ -23,12 +23,8 @@ import (
 
 // deployment is the server. A volume may be attached to one node only, so with
 // storage the old pod has to go before the new one starts.
-func deployment(m *mlflowv1.MLflow, in Inputs) (*appsv1ac.DeploymentApplyConfiguration, error) {
+func deployment(m *mlflowv1.MLflow, in Inputs) *appsv1ac.DeploymentApplyConfiguration {
 	name := NameOf(m)
-	pod, err := podSpec(m, in)
-	if err != nil {
-		return nil, err
-	}
 	strategy := appsv1ac.DeploymentStrategy().WithType(appsv1.RecreateDeploymentStrategyType)
 	if m.Spec.Storage == nil {
 		strategy = appsv1ac.DeploymentStrategy().WithType(appsv1.RollingUpdateDeploymentStrategyType).
@@ -38,7 +34,7 @@ func deployment(m *mlflowv1.MLflow, in Inputs) (*appsv1ac.DeploymentApplyConfigu
 	template := corev1ac.PodTemplateSpec().
 		WithLabels(podLabels(m)).
 		WithAnnotations(m.Spec.PodAnnotations).
-		WithSpec(pod)
+		WithSpec(podSpec(m, in))
 	server := appsv1ac.Deployment(name, in.Namespace).WithLabels(Labels(name))
 	if in.VerifyPostgres {
 		server.WithAnnotations(map[string]string{verifyAnnotation: "verify-full"})
@@ -48,7 +44,7 @@ func deployment(m *mlflowv1.MLflow, in Inputs) (*appsv1ac.DeploymentApplyConfigu
 			WithReplicas(OrOne(m.Spec.Replicas)).
 			WithStrategy(strategy).
 			WithSelector(metav1ac.LabelSelector().WithMatchLabels(selector(m))).
-			WithTemplate(template)), nil
+			WithTemplate(template))
 }
 
 // podLabels are those of the user and ours. Ours win: other objects select the
@@ -72,62 +68,39 @@ type part struct {
 	sidecars       []*corev1ac.ContainerApplyConfiguration
 }
 
-func podSpec(m *mlflowv1.MLflow, in Inputs) (*corev1ac.PodSpecApplyConfiguration, error) {
-	authorities, err := withLiveCABundle(m, in, caSources(m, in))
-	if err != nil {
-		return nil, err
-	}
-	server, err := serverContainer(m, in, authorities.env)
-	if err != nil {
-		return nil, err
-	}
+func podSpec(m *mlflowv1.MLflow, in Inputs) *corev1ac.PodSpecApplyConfiguration {
+	authorities := withLiveCABundle(m, in, caSources(m, in))
+	server := serverContainer(m, in, authorities.env)
 	pod := corev1ac.PodSpec().
 		WithServiceAccountName(accountName(m)).
 		WithAutomountServiceAccountToken(true)
 	serveAlone(m, pod, server)
 	assemble(pod, server, []part{withScratch(m), withStorage(m), withTLS(in), authorities, withMetrics(in), withArchival(m)})
-	if err := placePod(m, in, pod); err != nil {
-		return nil, err
-	}
-	if pod.ResourceClaims, err = resources.ApplyEach[corev1ac.PodResourceClaimApplyConfiguration](m.Spec.ResourceClaims); err != nil {
-		return nil, fmt.Errorf("translating spec.resourceClaims: %w", err)
-	}
-	return pod, nil
+	placePod(m, in, pod)
+	pod.ResourceClaims = resources.MustApplyEach[corev1ac.PodResourceClaimApplyConfiguration](m.Spec.ResourceClaims)
+	return pod
 }
 
 // startupAttempts is how often the startup probe may fail, every ten seconds: a server with little CPU takes minutes to start.
 const startupAttempts = 60
 
 // serverContainer runs MLflow behind TLS on one port.
-func serverContainer(m *mlflowv1.MLflow, in Inputs, certificates []envVar) (*corev1ac.ContainerApplyConfiguration, error) {
-	security, err := containerSecurity(m)
-	if err != nil {
-		return nil, err
-	}
-	needed, err := serverResources(m)
-	if err != nil {
-		return nil, err
-	}
+func serverContainer(m *mlflowv1.MLflow, in Inputs, certificates []envVar) *corev1ac.ContainerApplyConfiguration {
 	container := imageContainer(m, in, containerName).
 		WithCommand("mlflow").
 		WithArgs(serverArgs(m, in)...).
 		WithPorts(corev1ac.ContainerPort().WithName(portName).WithContainerPort(port).WithProtocol(corev1.ProtocolTCP)).
-		WithResources(needed).
-		WithSecurityContext(security).
+		WithResources(serverResources(m)).
+		WithSecurityContext(containerSecurity(m)).
 		WithStartupProbe(probe(m, in, "/health", 0, 10).WithFailureThreshold(startupAttempts)).
 		WithLivenessProbe(probe(m, in, "/health", 30, 10)).
 		WithReadinessProbe(probe(m, in, "/api/3.0/mlflow/server-info", 5, 5))
-	if container.Env, err = serverEnv(m, in, certificates); err != nil {
-		return nil, err
-	}
-	if container.EnvFrom, err = userEnvFrom(m); err != nil {
-		return nil, err
-	}
-	return container, nil
+	container.Env, container.EnvFrom = serverEnv(m, in, certificates), userEnvFrom(m)
+	return container
 }
 
-func serverResources(m *mlflowv1.MLflow) (*corev1ac.ResourceRequirementsApplyConfiguration, error) {
-	return resourcesOf("resources", m.Spec.Resources, needs("1", "2Gi", "4", "3Gi"))
+func serverResources(m *mlflowv1.MLflow) *corev1ac.ResourceRequirementsApplyConfiguration {
+	return resourcesOf(m.Spec.Resources, needs("1", "2Gi", "4", "3Gi"))
 }
 
 func serverArgs(m *mlflowv1.MLflow, in Inputs) []string {

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
@@ -52,11 +53,8 @@ var protectedEnv = map[string]bool{
 
 // serverEnv is the environment of the server: what MLflow needs, what the user
 // wants, and what platform and certificates ask for, in this order.
-func serverEnv(m *mlflowv1.MLflow, in Inputs, certificates []envVar) ([]envVar, error) {
-	spec, err := translateEnv(m)
-	if err != nil {
-		return nil, err
-	}
+func serverEnv(m *mlflowv1.MLflow, in Inputs, certificates []envVar) []envVar {
+	spec := translateEnv(m)
 	before := []envVar{value(envTelemetry, "true"), value(envJobExecution, "false")}
 	before = append(before, archivalEnv(m)...)
 	before = append(before, spec.stores...)
@@ -66,7 +64,7 @@ func serverEnv(m *mlflowv1.MLflow, in Inputs, certificates []envVar) ([]envVar, 
 	before = append(before, spec.selector...)
 	after := append(platformEnv(in), value(envDisableMiddleware, "false"))
 	after = append(after, certificates...)
-	return mergeEnv(before, spec.user, after), nil
+	return mergeEnv(before, spec.user, after)
 }
 
 // specEnv is what the spec says about the environment, whoever reads it.
@@ -79,31 +77,17 @@ type specEnv struct {
 	user []envVar
 }
 
-func translateEnv(m *mlflowv1.MLflow) (specEnv, error) {
-	var env specEnv
-	var err error
-	if env.stores, err = storeEnv(m); err != nil {
-		return specEnv{}, err
-	}
-	if env.selector, err = selectorEnv(m); err != nil {
-		return specEnv{}, err
-	}
-	if env.user, err = userEnv(m); err != nil {
-		return specEnv{}, err
-	}
-	return env, nil
+func translateEnv(m *mlflowv1.MLflow) specEnv {
+	return specEnv{stores: storeEnv(m), selector: selectorEnv(m), user: userEnv(m)}
 }
 
 // userEnv is spec.env.
-func userEnv(m *mlflowv1.MLflow) ([]envVar, error) {
-	user, err := resources.ApplyEach[envVar](m.Spec.Env)
-	if err != nil {
-		return nil, fmt.Errorf("translating spec.env: %w", err)
-	}
+func userEnv(m *mlflowv1.MLflow) []envVar {
+	user := resources.MustApplyEach[envVar](m.Spec.Env)
 	for i := range user {
 		defaultFieldRef(&user[i])
 	}
-	return user, nil
+	return user
 }
 
 // platformEnv makes TLS follow the cipher policy of the platform.
@@ -145,80 +129,53 @@ func mergeEnv(before, user, after []envVar) []envVar {
 // storeEnv tells the server where its data is. A Secret wins over an inline
 // URI, the registry follows the backend, and an MLflow that was stored before
 // the backend became mandatory has a database on its volume.
-func storeEnv(m *mlflowv1.MLflow) ([]envVar, error) {
-	spec := &m.Spec
-	backend, err := backendVar(m)
-	if err != nil {
-		return nil, err
-	}
+func storeEnv(m *mlflowv1.MLflow) []envVar {
+	spec, backend := &m.Spec, backendVar(m)
 	env := []envVar{backend}
-	replica, err := storeVar(envReadReplica, "readReplicaBackendStoreUriFrom",
-		spec.ReadReplicaBackendStoreURI, spec.ReadReplicaBackendStoreURIFrom)
-	if err != nil {
-		return nil, err
-	}
-	if replica != nil {
+	if replica := storeVar(envReadReplica, spec.ReadReplicaBackendStoreURI, spec.ReadReplicaBackendStoreURIFrom); replica != nil {
 		env = append(env, *replica)
 	}
 	const name = "MLFLOW_REGISTRY_STORE_URI"
-	registry, err := storeVar(name, "registryStoreUriFrom", spec.RegistryStoreURI, spec.RegistryStoreURIFrom)
-	if err != nil {
-		return nil, err
-	}
+	registry := storeVar(name, spec.RegistryStoreURI, spec.RegistryStoreURIFrom)
 	if registry == nil {
 		registry = &envVar{Name: new(name), Value: backend.Value, ValueFrom: backend.ValueFrom}
 	}
-	return append(env, *registry), nil
+	return append(env, *registry)
 }
 
 // backendVar tells where the metadata is.
-func backendVar(m *mlflowv1.MLflow) (envVar, error) {
-	backend, err := storeVar(envBackendStore, "backendStoreUriFrom", m.Spec.BackendStoreURI, m.Spec.BackendStoreURIFrom)
-	if err != nil {
-		return envVar{}, err
+func backendVar(m *mlflowv1.MLflow) envVar {
+	if backend := storeVar(envBackendStore, m.Spec.BackendStoreURI, m.Spec.BackendStoreURIFrom); backend != nil {
+		return *backend
 	}
-	if backend == nil {
-		return value(envBackendStore, defaultBackend), nil
-	}
-	return *backend, nil
+	return value(envBackendStore, defaultBackend)
 }
 
 // storeVar is nil when neither form of the URI is given.
-func storeVar(name, field, uri string, from *corev1.SecretKeySelector) (*envVar, error) {
+func storeVar(name, uri string, from *corev1.SecretKeySelector) *envVar {
 	switch {
-	case from != nil && (from.Name == "" || from.Key == ""):
-		return nil, fmt.Errorf("spec.%s must include non-empty 'name' and 'key'", field)
 	case from != nil:
 		ref := corev1ac.SecretKeySelector().WithName(from.Name).WithKey(from.Key)
 		ref.Optional = from.Optional
-		return corev1ac.EnvVar().WithName(name).WithValueFrom(corev1ac.EnvVarSource().WithSecretKeyRef(ref)), nil
+		return corev1ac.EnvVar().WithName(name).WithValueFrom(corev1ac.EnvVarSource().WithSecretKeyRef(ref))
 	case uri != "":
-		return new(value(name, uri)), nil
+		return new(value(name, uri))
 	default:
-		return nil, nil
+		return nil
 	}
 }
 
-// selectorEnv limits the workspaces, if the spec does.
-func selectorEnv(m *mlflowv1.MLflow) ([]envVar, error) {
-	selector, err := workspaceSelector(m.Spec.WorkspaceLabelSelector)
-	if err != nil || selector == "" {
-		return nil, err
+// selectorEnv limits the workspaces, if the spec does, with the selector in the notation of the API.
+func selectorEnv(m *mlflowv1.MLflow) []envVar {
+	if m.Spec.WorkspaceLabelSelector == nil {
+		return nil
 	}
-	return []envVar{value("MLFLOW_K8S_WORKSPACE_LABEL_SELECTOR", selector)}, nil
-}
-
-// workspaceSelector is the selector in the notation of the API, "" for all
-// namespaces.
-func workspaceSelector(selector *metav1.LabelSelector) (string, error) {
-	if selector == nil {
-		return "", nil
+	selector, err := metav1.LabelSelectorAsSelector(m.Spec.WorkspaceLabelSelector)
+	utilruntime.Must(err) // see Check
+	if selector.Empty() {
+		return nil
 	}
-	parsed, err := metav1.LabelSelectorAsSelector(selector)
-	if err != nil {
-		return "", fmt.Errorf("reading spec.workspaceLabelSelector: %w", err)
-	}
-	return parsed.String(), nil
+	return []envVar{value("MLFLOW_K8S_WORKSPACE_LABEL_SELECTOR", selector.String())}
 }
 
 // allowedOrigins lists from where browsers may call the server: its own names,

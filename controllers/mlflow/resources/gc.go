@@ -9,55 +9,31 @@ import (
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 )
 
-// collects reports whether garbage collection is asked for.
-func collects(m *mlflowv1.MLflow) bool { return m.Spec.GarbageCollection != nil }
-
 // collector removes for good what users have deleted, in all workspaces. It
 // works on the database itself and asks the server, as a client of its own, to
 // delete the artifacts that the server keeps.
-func collector(m *mlflowv1.MLflow, in Inputs) (*batchv1ac.CronJobApplyConfiguration, error) {
-	if !collects(m) {
-		return nil, nil
-	}
-	authorities, err := collectorAuthorities(m, in)
-	if err != nil {
-		return nil, err
-	}
-	args, err := collectorArgs(m)
-	if err != nil {
-		return nil, err
-	}
-	env, err := choreEnv(m, nil, []envVar{
-		value("MLFLOW_TRACKING_URI", AddressURL(m, in)),
-		value(envInsecureTLS, "false"),
-		value("MLFLOW_TRACKING_AUTH", "kubernetes"),
-	}, authorities.env)
-	if err != nil {
-		return nil, err
-	}
-	needed, err := resourcesOf("garbageCollection.resources", m.Spec.GarbageCollection.Resources, choreResources())
-	if err != nil {
-		return nil, err
-	}
+func collector(m *mlflowv1.MLflow, in Inputs) *batchv1ac.CronJobApplyConfiguration {
+	authorities := collectorAuthorities(m, in)
 	return cronJob(m, in, chore{
-		name:      GCBaseName,
-		schedule:  m.Spec.GarbageCollection.Schedule,
-		account:   gcAccount,
-		command:   []string{"mlflow"},
-		args:      args,
-		env:       env,
-		resources: needed,
+		name:     GCBaseName,
+		schedule: m.Spec.GarbageCollection.Schedule,
+		account:  gcAccount,
+		command:  []string{"mlflow"},
+		args:     collectorArgs(m),
+		env: choreEnv(m, nil, []envVar{
+			value("MLFLOW_TRACKING_URI", AddressURL(m, in)),
+			value(envInsecureTLS, "false"),
+			value("MLFLOW_TRACKING_AUTH", "kubernetes"),
+		}, authorities.env),
+		resources: resourcesOf(m.Spec.GarbageCollection.Resources, choreResources()),
 		parts:     []part{withScratch(m), withStorage(m), authorities},
 	})
 }
 
 // collectorArgs name the store, because the command does not look for it in the
 // environment. The URI of a Secret is filled in by the kubelet.
-func collectorArgs(m *mlflowv1.MLflow) ([]string, error) {
-	backend, err := backendVar(m)
-	if err != nil {
-		return nil, err
-	}
+func collectorArgs(m *mlflowv1.MLflow) []string {
+	backend := backendVar(m)
 	uri := "$(" + envBackendStore + ")"
 	if backend.Value != nil {
 		uri = *backend.Value
@@ -66,31 +42,28 @@ func collectorArgs(m *mlflowv1.MLflow) ([]string, error) {
 	if age := m.Spec.GarbageCollection.OlderThan; age != "" {
 		args = append(args, "--older-than="+age)
 	}
-	return append(args, "--all-workspaces"), nil
+	return append(args, "--all-workspaces")
 }
 
 // collectorAuthorities are those of the server and the one that signed the
 // certificate of the server, of which this is a client. On OpenShift that is
 // the service CA. Elsewhere the Secret of the certificate names it, and what is
 // trusted for that reason alone is trusted for calls to the server alone.
-func collectorAuthorities(m *mlflowv1.MLflow, in Inputs) (part, error) {
+func collectorAuthorities(m *mlflowv1.MLflow, in Inputs) part {
 	sources := caSources(m, in)
 	if in.OpenShift {
 		return withCABundle(m, in, append(sources, caSource{configMap: serviceCAName, path: serviceCAPath}))
 	}
-	authorities, err := withCABundle(m, in, append(sources, caSource{secret: TLSSecretName, path: serviceCAPath}))
+	authorities := withCABundle(m, in, append(sources, caSource{secret: TLSSecretName, path: serviceCAPath}))
 	if len(sources) == 0 {
 		authorities.env = []envVar{value("MLFLOW_TRACKING_SERVER_CERT_PATH", combinedBundle)}
 	}
-	return authorities, err
+	return authorities
 }
 
 // collectorRBAC lets the collector find all workspaces and their artifact stores,
 // and remove experiments in them.
 func collectorRBAC(m *mlflowv1.MLflow, in Inputs) []runtime.ApplyConfiguration {
-	if !collects(m) {
-		return nil
-	}
 	name := Suffixed(GCBaseName, m)
 	role := rbacv1ac.ClusterRole(name).
 		WithLabels(Labels(name)).

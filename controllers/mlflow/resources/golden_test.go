@@ -111,11 +111,8 @@ func called(m *mlflowv1.MLflow, name string) *mlflowv1.MLflow {
 // built is what would be written for an MLflow.
 func built(t testing.TB, m *mlflowv1.MLflow, in Inputs) []*unstructured.Unstructured {
 	t.Helper()
-	desired, err := Build(m, in)
-	if err != nil {
-		t.Fatalf("building: %v", err)
-	}
-	objects, err := apply.Render(desired, "mlflow", m)
+	p := NewPlan(m, in)
+	objects, err := apply.Render(p.All(), "mlflow", m)
 	if err != nil {
 		t.Fatalf("rendering: %v", err)
 	}

@@ -62,11 +62,7 @@ func versionKey(version string) string {
 
 // MigrationJob runs the migration program in a pod that is confined, placed and fed as those of the server are. force
 // is the hash of the annotation that asked for it, or empty.
-func MigrationJob(m *mlflowv1.MLflow, in Inputs, force string) (*batchv1ac.JobApplyConfiguration, error) {
-	pod, err := migrationPod(m, in)
-	if err != nil {
-		return nil, err
-	}
+func MigrationJob(m *mlflowv1.MLflow, in Inputs, force string) *batchv1ac.JobApplyConfiguration {
 	labels := migrationLabels(m)
 	ttl := int32(keepFinished)
 	if wanted := m.Spec.Migration; wanted != nil && wanted.TTLSecondsAfterFinished != nil {
@@ -78,7 +74,7 @@ func MigrationJob(m *mlflowv1.MLflow, in Inputs, force string) (*batchv1ac.JobAp
 			WithBackoffLimit(attempts).
 			WithTTLSecondsAfterFinished(ttl).
 			WithPodFailurePolicy(terminalExits()).
-			WithTemplate(corev1ac.PodTemplateSpec().WithLabels(labels).WithSpec(pod)))
+			WithTemplate(corev1ac.PodTemplateSpec().WithLabels(labels).WithSpec(migrationPod(m, in))))
 	// Without a word of the user there is no deadline: a change of a large table takes hours, and MySQL cannot take it back
 	// when it is cut short.
 	if wanted := m.Spec.Migration; wanted != nil {
@@ -87,7 +83,7 @@ func MigrationJob(m *mlflowv1.MLflow, in Inputs, force string) (*batchv1ac.JobAp
 	if force != "" {
 		job.WithAnnotations(map[string]string{ForcedByAnnotation: force})
 	}
-	return job, nil
+	return job
 }
 
 // migrationLabels are those of the user, but for the one that would bring the pods under the Service of the server, and ours.
@@ -122,31 +118,16 @@ func terminalExits() *batchv1ac.PodFailurePolicyApplyConfiguration {
 }
 
 // migrationPod has the volumes of the server, without what only a server needs.
-func migrationPod(m *mlflowv1.MLflow, in Inputs) (*corev1ac.PodSpecApplyConfiguration, error) {
-	authorities, err := withCABundle(m, in, caSources(m, in))
-	if err != nil {
-		return nil, err
-	}
-	security, err := containerSecurity(m)
-	if err != nil {
-		return nil, err
-	}
-	needed, err := serverResources(m)
-	if err != nil {
-		return nil, err
-	}
+func migrationPod(m *mlflowv1.MLflow, in Inputs) *corev1ac.PodSpecApplyConfiguration {
+	authorities := withCABundle(m, in, caSources(m, in))
+	needed := serverResources(m)
 	needed.Claims = nil
 	container := imageContainer(m, in, MigrationContainer).
 		WithCommand("/bin/sh", "-ec").
 		WithArgs(`exec python3.12 -c "$` + envMigrationProgram + `"`).
 		WithResources(needed).
-		WithSecurityContext(security)
-	if container.Env, err = migrationEnv(m, in, authorities.env); err != nil {
-		return nil, err
-	}
-	if container.EnvFrom, err = userEnvFrom(m); err != nil {
-		return nil, err
-	}
+		WithSecurityContext(containerSecurity(m))
+	container.Env, container.EnvFrom = migrationEnv(m, in, authorities.env), userEnvFrom(m)
 	pod := corev1ac.PodSpec().
 		WithServiceAccountName(accountName(m)).
 		WithAutomountServiceAccountToken(true).
@@ -156,25 +137,20 @@ func migrationPod(m *mlflowv1.MLflow, in Inputs) (*corev1ac.PodSpecApplyConfigur
 		parts[i].args = nil // of the server
 	}
 	assemble(pod, container, parts)
-	if err := placePod(m, in, pod); err != nil {
-		return nil, err
-	}
-	return pod, nil
+	placePod(m, in, pod)
+	return pod
 }
 
 // migrationEnv is that of the server with the program and the version, and without the read replica, which is no place
 // to migrate.
-func migrationEnv(m *mlflowv1.MLflow, in Inputs, certificates []envVar) ([]envVar, error) {
-	env, err := serverEnv(m, in, certificates)
-	if err != nil {
-		return nil, err
-	}
+func migrationEnv(m *mlflowv1.MLflow, in Inputs, certificates []envVar) []envVar {
+	env := serverEnv(m, in, certificates)
 	ours := []string{envReadReplica, envMigrationProgram, envSupportedVersion}
 	env = slices.DeleteFunc(env, func(v envVar) bool { return slices.Contains(ours, *v.Name) })
 	return append(env,
 		value(envReadReplica, ""),
 		value(envMigrationProgram, migrationProgram),
-		value(envSupportedVersion, in.Version)), nil
+		value(envSupportedVersion, in.Version))
 }
 
 // migrationProgram brings the databases to the schema of the MLflow in the image that it runs in. It reads the store

@@ -1,8 +1,6 @@
 package resources
 
 import (
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,7 +18,7 @@ type egressRule = networkingv1ac.NetworkPolicyEgressRuleApplyConfiguration
 // request is authorized, unless the spec names the callers, and lets the server
 // reach name resolution, HTTPS, the supported databases and the usual object
 // stores.
-func networkPolicy(m *mlflowv1.MLflow, in Inputs) (*networkingv1ac.NetworkPolicyApplyConfiguration, error) {
+func networkPolicy(m *mlflowv1.MLflow, in Inputs) *networkingv1ac.NetworkPolicyApplyConfiguration {
 	name := NameOf(m)
 	egress := []*egressRule{
 		dnsRule(),
@@ -30,72 +28,50 @@ func networkPolicy(m *mlflowv1.MLflow, in Inputs) (*networkingv1ac.NetworkPolicy
 		tcpRule(9000, 8333, 8334),
 	}
 	if len(m.Spec.NetworkPolicyEgressRules) > 0 {
-		replaced, err := userRules("networkPolicyEgressRules", m.Spec.NetworkPolicyEgressRules)
-		if err != nil {
-			return nil, err
-		}
-		egress = replaced
-	}
-	additional, err := userRules("networkPolicyAdditionalEgressRules", m.Spec.NetworkPolicyAdditionalEgressRules)
-	if err != nil {
-		return nil, err
-	}
-	callers, err := ingressFrom(m)
-	if err != nil {
-		return nil, err
+		egress = userRules(m.Spec.NetworkPolicyEgressRules)
 	}
 	spec := isolated(metav1ac.LabelSelector().
 		WithMatchLabels(map[string]string{labelInstance: name}).
 		WithMatchExpressions(metav1ac.LabelSelectorRequirement(). // those have a policy of their own
 										WithKey(LabelComponent).WithOperator(metav1.LabelSelectorOpNotIn).WithValues(migrationName))).
 		WithIngress(networkingv1ac.NetworkPolicyIngressRule().
-			WithFrom(callers...).
+			WithFrom(ingressFrom(m)...).
 			WithPorts(policyPort(corev1.ProtocolTCP, port))).
 		WithEgress(egress...).
-		WithEgress(additional...)
-	return networkingv1ac.NetworkPolicy(name, in.Namespace).WithLabels(Labels(name)).WithSpec(spec), nil
+		WithEgress(userRules(m.Spec.NetworkPolicyAdditionalEgressRules)...)
+	return networkingv1ac.NetworkPolicy(name, in.Namespace).WithLabels(Labels(name)).WithSpec(spec)
 }
 
 // ingressFrom are those who may call the server.
-func ingressFrom(m *mlflowv1.MLflow) ([]*networkingv1ac.NetworkPolicyPeerApplyConfiguration, error) {
+func ingressFrom(m *mlflowv1.MLflow) []*networkingv1ac.NetworkPolicyPeerApplyConfiguration {
 	if len(m.Spec.NetworkPolicyIngressFrom) == 0 {
 		return []*networkingv1ac.NetworkPolicyPeerApplyConfiguration{
 			networkingv1ac.NetworkPolicyPeer().WithPodSelector(metav1ac.LabelSelector()),
 			networkingv1ac.NetworkPolicyPeer().WithNamespaceSelector(metav1ac.LabelSelector()),
-		}, nil
+		}
 	}
 	var peers []*networkingv1ac.NetworkPolicyPeerApplyConfiguration
 	for i := range m.Spec.NetworkPolicyIngressFrom {
-		peer, err := resources.Apply[networkingv1ac.NetworkPolicyPeerApplyConfiguration](&m.Spec.NetworkPolicyIngressFrom[i])
-		if err != nil {
-			return nil, fmt.Errorf("translating spec.networkPolicyIngressFrom[%d]: %w", i, err)
-		}
-		peers = append(peers, peer)
+		peers = append(peers, resources.MustApply[networkingv1ac.NetworkPolicyPeerApplyConfiguration](&m.Spec.NetworkPolicyIngressFrom[i]))
 	}
-	return peers, nil
+	return peers
 }
 
 // migrationPolicy keeps the pods that migrate the database from everything but
 // name resolution and the database. Where users say themselves what may be
 // reached, that holds in place of the usual database ports.
-func migrationPolicy(m *mlflowv1.MLflow, in Inputs) (*networkingv1ac.NetworkPolicyApplyConfiguration, error) {
-	additional, err := userRules("networkPolicyAdditionalEgressRules", m.Spec.NetworkPolicyAdditionalEgressRules)
-	if err != nil {
-		return nil, err
-	}
+func migrationPolicy(m *mlflowv1.MLflow, in Inputs) *networkingv1ac.NetworkPolicyApplyConfiguration {
 	databases := []*egressRule{tcpRule(5432, 3306)}
 	if len(m.Spec.NetworkPolicyEgressRules) > 0 {
-		if databases, err = userRules("networkPolicyEgressRules", m.Spec.NetworkPolicyEgressRules); err != nil {
-			return nil, err
-		}
+		databases = userRules(m.Spec.NetworkPolicyEgressRules)
 	}
 	spec := isolated(metav1ac.LabelSelector().WithMatchLabels(map[string]string{LabelComponent: migrationName})).
 		WithEgress(dnsRule()).
 		WithEgress(databases...).
-		WithEgress(additional...)
+		WithEgress(userRules(m.Spec.NetworkPolicyAdditionalEgressRules)...)
 	return networkingv1ac.NetworkPolicy(NameOf(m)+"-migration", in.Namespace).
 		WithLabels(map[string]string{LabelComponent: migrationName}).
-		WithSpec(spec), nil
+		WithSpec(spec)
 }
 
 // isolated denies what no rule allows.
@@ -128,13 +104,10 @@ func policyPort(protocol corev1.Protocol, number int32) *networkingv1ac.NetworkP
 // userRules translates rules of the spec. The default protocol is filled in
 // here, because the API server would fill it into a list that is ours as a
 // whole, and the two would then differ for ever.
-func userRules(field string, from []networkingv1.NetworkPolicyEgressRule) ([]*egressRule, error) {
+func userRules(from []networkingv1.NetworkPolicyEgressRule) []*egressRule {
 	rules := make([]*egressRule, 0, len(from))
 	for i := range from {
-		rule, err := resources.Apply[egressRule](&from[i])
-		if err != nil {
-			return nil, fmt.Errorf("translating spec.%s[%d]: %w", field, i, err)
-		}
+		rule := resources.MustApply[egressRule](&from[i])
 		for p := range rule.Ports {
 			if rule.Ports[p].Protocol == nil {
 				rule.Ports[p].WithProtocol(corev1.ProtocolTCP)
@@ -142,5 +115,5 @@ func userRules(field string, from []networkingv1.NetworkPolicyEgressRule) ([]*eg
 		}
 		rules = append(rules, rule)
 	}
-	return rules, nil
+	return rules
 }

@@ -1,8 +1,6 @@
 package resources
 
 import (
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -16,34 +14,27 @@ const defaultClaimSize = "2Gi"
 
 // PVC is the volume claim of the spec. Under Retain, the default, nobody
 // owns it: it outlives the MLflow and is found again by its labels.
-func PVC(m *mlflowv1.MLflow, in Inputs) (apply.Object, error) {
-	spec, err := claimSpec(m)
-	if err != nil {
-		return apply.Object{}, err
-	}
+func PVC(m *mlflowv1.MLflow, in Inputs) apply.Object {
 	config := corev1ac.PersistentVolumeClaim(ClaimName(m), in.Namespace).
 		WithLabels(Labels(NameOf(m))).
-		WithSpec(spec)
+		WithSpec(claimSpec(m))
 	ownership := apply.Unowned
 	if !Retains(m) {
 		ownership = apply.Controlled
 	}
-	return apply.Object{Config: config, Ownership: ownership}, nil
+	return apply.Object{Config: config, Ownership: ownership}
 }
 
 // claimSpec is spec.storage with the defaults for what it leaves open.
-func claimSpec(m *mlflowv1.MLflow) (*corev1ac.PersistentVolumeClaimSpecApplyConfiguration, error) {
-	spec, err := resources.Apply[corev1ac.PersistentVolumeClaimSpecApplyConfiguration](m.Spec.Storage)
-	if err != nil {
-		return nil, fmt.Errorf("translating spec.storage: %w", err)
-	}
+func claimSpec(m *mlflowv1.MLflow) *corev1ac.PersistentVolumeClaimSpecApplyConfiguration {
+	spec := resources.MustApply[corev1ac.PersistentVolumeClaimSpecApplyConfiguration](m.Spec.Storage)
 	if len(spec.AccessModes) == 0 {
 		spec.WithAccessModes(corev1.ReadWriteOnce)
 	}
 	if _, found := m.Spec.Storage.Resources.Requests[corev1.ResourceStorage]; !found {
 		setSize(spec, resource.MustParse(defaultClaimSize))
 	}
-	return spec, nil
+	return spec
 }
 
 // setSize requests a size and leaves other requests and limits alone.

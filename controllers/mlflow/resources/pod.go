@@ -1,7 +1,6 @@
 package resources
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
@@ -15,27 +14,16 @@ import (
 
 // placePod carries over where the user wants pods to run, how they are confined,
 // and with what their images are pulled.
-func placePod(m *mlflowv1.MLflow, in Inputs, pod *corev1ac.PodSpecApplyConfiguration) error {
-	security, err := podSecurity(m, in)
-	if err != nil {
-		return err
-	}
-	pod.WithSecurityContext(security)
+func placePod(m *mlflowv1.MLflow, in Inputs, pod *corev1ac.PodSpecApplyConfiguration) {
+	pod.WithSecurityContext(podSecurity(m, in))
 	for _, secret := range m.Spec.ImagePullSecrets {
 		pod.WithImagePullSecrets(corev1ac.LocalObjectReference().WithName(secret.Name))
 	}
-	if len(m.Spec.NodeSelector) > 0 {
-		pod.WithNodeSelector(m.Spec.NodeSelector)
-	}
+	pod.WithNodeSelector(m.Spec.NodeSelector)
 	if m.Spec.Affinity != nil {
-		if pod.Affinity, err = resources.Apply[corev1ac.AffinityApplyConfiguration](m.Spec.Affinity); err != nil {
-			return fmt.Errorf("translating spec.affinity: %w", err)
-		}
+		pod.Affinity = resources.MustApply[corev1ac.AffinityApplyConfiguration](m.Spec.Affinity)
 	}
-	if pod.Tolerations, err = resources.ApplyEach[corev1ac.TolerationApplyConfiguration](m.Spec.Tolerations); err != nil {
-		return fmt.Errorf("translating spec.tolerations: %w", err)
-	}
-	return nil
+	pod.Tolerations = resources.MustApplyEach[corev1ac.TolerationApplyConfiguration](m.Spec.Tolerations)
 }
 
 // assemble puts a container into a pod, with what each part adds to both.
@@ -55,7 +43,7 @@ const podGroup = 1001
 
 // podSecurity is the block of the user as it stands, even an empty one, or a
 // default that restricted namespaces admit.
-func podSecurity(m *mlflowv1.MLflow, in Inputs) (*corev1ac.PodSecurityContextApplyConfiguration, error) {
+func podSecurity(m *mlflowv1.MLflow, in Inputs) *corev1ac.PodSecurityContextApplyConfiguration {
 	if m.Spec.PodSecurityContext == nil {
 		security := corev1ac.PodSecurityContext().
 			WithRunAsNonRoot(true).
@@ -63,41 +51,30 @@ func podSecurity(m *mlflowv1.MLflow, in Inputs) (*corev1ac.PodSecurityContextApp
 		if m.Spec.Storage != nil && !in.OpenShift {
 			security.WithFSGroup(podGroup).WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch)
 		}
-		return security, nil
+		return security
 	}
-	security, err := resources.Apply[corev1ac.PodSecurityContextApplyConfiguration](m.Spec.PodSecurityContext)
-	if err != nil {
-		return nil, fmt.Errorf("translating spec.podSecurityContext: %w", err)
-	}
-	return security, nil
+	return resources.MustApply[corev1ac.PodSecurityContextApplyConfiguration](m.Spec.PodSecurityContext)
 }
 
 // containerSecurity is to containers what podSecurity is to pods.
-func containerSecurity(m *mlflowv1.MLflow) (*corev1ac.SecurityContextApplyConfiguration, error) {
+func containerSecurity(m *mlflowv1.MLflow) *corev1ac.SecurityContextApplyConfiguration {
 	if m.Spec.SecurityContext == nil {
-		return resources.ContainerSecurity().WithReadOnlyRootFilesystem(true), nil
+		return resources.ContainerSecurity().WithReadOnlyRootFilesystem(true)
 	}
-	security, err := resources.Apply[corev1ac.SecurityContextApplyConfiguration](m.Spec.SecurityContext)
-	if err != nil {
-		return nil, fmt.Errorf("translating spec.securityContext: %w", err)
-	}
-	return security, nil
+	return resources.MustApply[corev1ac.SecurityContextApplyConfiguration](m.Spec.SecurityContext)
 }
 
 // resourcesOf are those of the user, with the defaults that do not contradict
 // them: a default request above a given limit, and a default limit below a given
-// request, are left out. An empty block asks for nothing. The field is named in errors.
-func resourcesOf(field string, given *corev1.ResourceRequirements, otherwise *corev1ac.ResourceRequirementsApplyConfiguration,
-) (*corev1ac.ResourceRequirementsApplyConfiguration, error) {
+// request, are left out. An empty block asks for nothing.
+func resourcesOf(given *corev1.ResourceRequirements, otherwise *corev1ac.ResourceRequirementsApplyConfiguration,
+) *corev1ac.ResourceRequirementsApplyConfiguration {
 	if given == nil {
-		return otherwise, nil
+		return otherwise
 	}
-	needed, err := resources.Apply[corev1ac.ResourceRequirementsApplyConfiguration](given)
-	if err != nil {
-		return nil, fmt.Errorf("translating spec.%s: %w", field, err)
-	}
+	needed := resources.MustApply[corev1ac.ResourceRequirementsApplyConfiguration](given)
 	if len(given.Requests)+len(given.Limits) == 0 {
-		return needed, nil
+		return needed
 	}
 	requests, limits := corev1.ResourceList{}, corev1.ResourceList{}
 	for name, request := range *otherwise.Requests {
@@ -113,7 +90,7 @@ func resourcesOf(field string, given *corev1.ResourceRequirements, otherwise *co
 	maps.Copy(requests, given.Requests)
 	maps.Copy(limits, given.Limits)
 	needed.Requests, needed.Limits = nil, nil
-	return needed.WithRequests(requests).WithLimits(limits), nil
+	return needed.WithRequests(requests).WithLimits(limits)
 }
 
 // choreResources are those of the jobs beside the server.
@@ -121,12 +98,8 @@ func choreResources() *corev1ac.ResourceRequirementsApplyConfiguration {
 	return needs("100m", "256Mi", "500m", "512Mi")
 }
 
-func userEnvFrom(m *mlflowv1.MLflow) ([]corev1ac.EnvFromSourceApplyConfiguration, error) {
-	sources, err := resources.ApplyEach[corev1ac.EnvFromSourceApplyConfiguration](m.Spec.EnvFrom)
-	if err != nil {
-		return nil, fmt.Errorf("translating spec.envFrom: %w", err)
-	}
-	return sources, nil
+func userEnvFrom(m *mlflowv1.MLflow) []corev1ac.EnvFromSourceApplyConfiguration {
+	return resources.MustApplyEach[corev1ac.EnvFromSourceApplyConfiguration](m.Spec.EnvFrom)
 }
 
 // joinServer sends a chore that mounts the volume to the node of the server,

@@ -17,7 +17,7 @@ import (
 func accounts(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 	apps := map[string]string{}
 	wanted := []string{accountName(m)}
-	if collects(m) {
+	if m.Spec.GarbageCollection != nil {
 		wanted, apps[gcAccount] = append(wanted, gcAccount), Suffixed(GCBaseName, m)
 	}
 	if Archives(m) {

@@ -4,10 +4,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
+
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 )
@@ -73,22 +75,11 @@ func queryOf(uri string) url.Values {
 }
 
 // StoresHash stands for the settings that say which databases are migrated.
-func StoresHash(m *mlflowv1.MLflow) (string, error) {
-	env, err := translateEnv(m)
-	if err != nil {
-		return "", err
-	}
-	var stores []envVar
-	for i := range env.stores {
-		if *env.stores[i].Name != envReadReplica {
-			stores = append(stores, env.stores[i])
-		}
-	}
+func StoresHash(m *mlflowv1.MLflow) string {
+	stores := slices.DeleteFunc(storeEnv(m), func(v envVar) bool { return *v.Name == envReadReplica })
 	text, err := json.Marshal(stores)
-	if err != nil {
-		return "", fmt.Errorf("encoding the store settings: %w", err)
-	}
-	return ShortHash(string(text)), nil
+	utilruntime.Must(err) // of texts
+	return ShortHash(string(text))
 }
 
 // ShortHash tells texts apart; it is never empty.

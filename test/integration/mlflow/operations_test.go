@@ -38,7 +38,7 @@ var _ = Describe("The manager", func() {
 		m := ready(ctx, server())
 		pid := manager.Process.PID
 		DeferCleanup(env.Instance.Resume, cluster.APIServer, NodeTimeout(specTimeout))
-		Expect(env.Instance.Halt(ctx, cluster.APIServer)).To(Succeed())
+		Expect(env.Instance.Process(cluster.APIServer).Kill(ctx)).To(Succeed())
 		Consistently(manager.Process.Running).WithContext(ctx).WithTimeout(5 * time.Second).Should(BeTrue())
 		Expect(env.Instance.Resume(ctx, cluster.APIServer)).To(Succeed())
 		Expect(env.Admin.Delete(ctx, networkPolicy("mlflow"))).To(Succeed())

@@ -1,4 +1,4 @@
-package mlflow
+package resources
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
@@ -18,9 +19,9 @@ var imageForm = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]*(:[0-9]+)?(/[a-z0
 
 var accessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOncePod}
 
-// checkSpec finds what Kubernetes would refuse in an object that the user does not see, and names the field, the value and the
+// Check finds what Kubernetes would refuse in an object that the user does not see, and names the field, the value and the
 // cure for all of it at once.
-func checkSpec(m *mlflowv1.MLflow) error {
+func Check(m *mlflowv1.MLflow) error {
 	spec := &m.Spec
 	var errs []error
 	wrong := func(field string, value any, cure string) {
@@ -40,6 +41,23 @@ func checkSpec(m *mlflowv1.MLflow) error {
 	for key, value := range spec.NodeSelector {
 		if text := slices.Concat(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)); len(text) > 0 {
 			wrong("nodeSelector", key+"="+value, "cannot be a label of a node: "+strings.Join(text, "; "))
+		}
+	}
+	for field, from := range map[string]*corev1.SecretKeySelector{"backendStoreUriFrom": spec.BackendStoreURIFrom,
+		"readReplicaBackendStoreUriFrom": spec.ReadReplicaBackendStoreURIFrom, "registryStoreUriFrom": spec.RegistryStoreURIFrom} {
+		if from != nil && (from.Name == "" || from.Key == "") {
+			errs = append(errs, fmt.Errorf("spec.%s must include non-empty 'name' and 'key'", field))
+		}
+	}
+	if _, err := metav1.LabelSelectorAsSelector(spec.WorkspaceLabelSelector); err != nil {
+		errs = append(errs, fmt.Errorf("reading spec.workspaceLabelSelector: %w", err))
+	}
+	if Archives(m) && spec.Storage == nil && strings.HasPrefix(spec.TraceArchival.Location, "file://") {
+		errs = append(errs, errors.New("storage must be enabled when traceArchival.location uses file-based storage: add spec.storage"))
+	}
+	if Archives(m) {
+		if _, err := archivalText(m); err != nil {
+			errs = append(errs, err)
 		}
 	}
 	checkTolerations(spec.Tolerations, wrong)

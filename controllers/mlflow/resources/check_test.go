@@ -1,4 +1,4 @@
-package mlflow
+package resources
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/mlflowtest"
 )
 
-func TestCheckSpec(t *testing.T) {
+func TestCheck(t *testing.T) {
 	image := func(name string) func(*mlflowv1.MLflowSpec) {
 		return func(s *mlflowv1.MLflowSpec) { s.Image = &mlflowv1.ImageConfig{Image: name} }
 	}
@@ -47,7 +47,7 @@ func TestCheckSpec(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			if err := checkSpec(mlflowtest.Server(c.change)); err != nil {
+			if err := Check(mlflowtest.Server(c.change)); err != nil {
 				got = err.Error()
 			}
 			if got != c.want {
